@@ -1,0 +1,44 @@
+# The project's commands. `make demo` and `make test` need nothing but this folder: on Debian and
+# Ubuntu they install what is missing, then configure, build and run. The build itself is CMake
+# (CMakePresets.json); every target here is a line or two that can be typed by hand.
+SNAPKV_PRESET ?= release
+PREFIX ?= /usr/local
+JOBS ?= $(shell nproc 2>/dev/null || echo 2)
+
+BUILD := build/$(SNAPKV_PRESET)
+SNAPKV := $(BUILD)/bin/snapkv
+SOURCES = $(shell find src include app bench eval tests -name '*.cpp' -o -name '*.h')
+UNITS = $(filter %.cpp,$(filter-out tests/fuzz/% tests/packaging/%,$(SOURCES)))
+
+.DEFAULT_GOAL := help
+.PHONY: help packages configure build demo test install format lint
+
+help:                ## This text
+	@sed -n 's/^\([a-z]*\): .*## /  make \1\t/p; s/^\([a-z]*\):  *## /  make \1\t/p' Makefile | sort -u | expand -t 20
+	@echo "  SNAPKV_PRESET=$(SNAPKV_PRESET) (release, dev, ci)  PREFIX=$(PREFIX)  JOBS=$(JOBS)"
+
+packages:            ## Install the missing libraries and tools (Debian, Ubuntu)
+	@tools/install_packages.sh
+
+configure: packages  ## Configure $(SNAPKV_PRESET) into build/
+	cmake --preset $(SNAPKV_PRESET)
+
+build: configure     ## Build everything; the program is build/release/bin/snapkv
+	cmake --build $(BUILD) --parallel $(JOBS)
+
+demo: configure      ## Find a fact in a long text, full cache beside SnapKV
+	cmake --build $(BUILD) --parallel $(JOBS) --target bin/snapkv
+	$(SNAPKV) demo -m models/needle.gguf
+
+test: build          ## Build and run all tests
+	ctest --preset $(SNAPKV_PRESET)
+
+install: build       ## Install program, library, headers and CMake package under PREFIX
+	cmake --install $(BUILD) --prefix $(PREFIX)
+
+format:              ## clang-format all sources
+	clang-format -i $(SOURCES)
+
+lint: build          ## clang-tidy and the include rules
+	tools/check_layers.py .
+	run-clang-tidy -quiet -p $(BUILD) $(addsuffix $$,$(UNITS))

@@ -1,0 +1,29 @@
+# `cmake --install`: the program, the library, the public headers, the demo's model and a
+# relocatable CMake package, so that find_package(snapkv) works from wherever the prefix lies.
+if(NOT SNAPKV_INSTALL)
+  return()
+endif()
+include(CMakePackageConfigHelpers)
+set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/snapkv)
+
+install(TARGETS snapkv EXPORT snapkvTargets
+  ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR}
+  LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
+  RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+install(EXPORT snapkvTargets NAMESPACE snapkv:: DESTINATION ${package_dir})
+if(SNAPKV_BUILD_APP)
+  install(TARGETS snapkv-cli RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+endif()
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/snapkv
+  DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h")
+install(FILES ${PROJECT_SOURCE_DIR}/models/needle.gguf
+  DESTINATION ${CMAKE_INSTALL_DATADIR}/snapkv)
+install(FILES ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
+
+configure_package_config_file(${PROJECT_SOURCE_DIR}/cmake/snapkvConfig.cmake.in
+  ${PROJECT_BINARY_DIR}/package/snapkvConfig.cmake INSTALL_DESTINATION ${package_dir}
+  PATH_VARS CMAKE_INSTALL_DATADIR)
+write_basic_package_version_file(${PROJECT_BINARY_DIR}/package/snapkvConfigVersion.cmake
+  VERSION ${PROJECT_VERSION} COMPATIBILITY SameMinorVersion)
+install(FILES ${PROJECT_BINARY_DIR}/package/snapkvConfig.cmake
+  ${PROJECT_BINARY_DIR}/package/snapkvConfigVersion.cmake DESTINATION ${package_dir})

@@ -1,0 +1,46 @@
+# How the project's targets are made: warnings, include paths, one library per folder.
+add_library(snapkv_options INTERFACE)
+target_compile_features(snapkv_options INTERFACE cxx_std_20)
+target_include_directories(snapkv_options INTERFACE
+  ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/src)
+target_compile_options(snapkv_options INTERFACE -Wall -Wextra -Wpedantic -Wshadow
+  $<$<BOOL:${SNAPKV_WERROR}>:-Werror>)
+# hidden by GCC 12's std::string and <regex> false positives at -O2 and above (GCC bug 105329)
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  target_compile_options(snapkv_options INTERFACE -Wno-restrict -Wno-stringop-overflow
+    -Wno-array-bounds)
+endif()
+if(SNAPKV_SANITIZE)
+  target_compile_options(snapkv_options INTERFACE -fsanitize=address,undefined
+    -fno-sanitize-recover=undefined -fno-omit-frame-pointer)
+  target_link_options(snapkv_options INTERFACE -fsanitize=address,undefined)
+endif()
+
+set(SNAPKV_FOLDER_LIBRARIES "" CACHE INTERNAL "")
+
+# snapkv_folder(NAME SOURCES file... [LIBS target...]): the OBJECT library of one folder of src/.
+function(snapkv_folder name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;LIBS" ${ARGN})
+  add_library(snapkv_${name} OBJECT ${ARG_SOURCES})
+  target_link_libraries(snapkv_${name} PUBLIC snapkv_options fmt::fmt ${ARG_LIBS})
+  set(SNAPKV_FOLDER_LIBRARIES ${SNAPKV_FOLDER_LIBRARIES} snapkv_${name} CACHE INTERNAL "")
+endfunction()
+
+# The library that programs link: every folder's objects.
+function(snapkv_aggregate)
+  add_library(snapkv)
+  add_library(snapkv::snapkv ALIAS snapkv)
+  foreach(folder ${SNAPKV_FOLDER_LIBRARIES})
+    target_sources(snapkv PRIVATE $<TARGET_OBJECTS:${folder}>)
+  endforeach()
+  target_compile_features(snapkv PUBLIC cxx_std_20)
+  target_include_directories(snapkv PUBLIC
+    $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
+  target_link_libraries(snapkv PRIVATE $<BUILD_INTERFACE:snapkv_options>)
+  # snapkvConfig.cmake.in finds the same ones for those who link an installed static library
+  target_link_libraries(snapkv PRIVATE OpenMP::OpenMP_CXX DNNL::dnnl hwy::hwy fmt::fmt
+    Threads::Threads $<BUILD_INTERFACE:${SENTENCEPIECE_LIBRARY}>
+    $<INSTALL_INTERFACE:snapkv::sentencepiece>)
+  set_target_properties(snapkv PROPERTIES VERSION ${PROJECT_VERSION}
+    SOVERSION ${PROJECT_VERSION_MAJOR})
+endfunction()

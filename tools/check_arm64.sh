@@ -1,0 +1,30 @@
+#!/bin/sh
+# Compiles the library for ARM64 on another machine: syntax and types only, every file under src/.
+# Needs the packages g++-aarch64-linux-gnu and the libraries' headers (install_packages.sh); the
+# headers of the host serve, since those of Highway, oneDNN, fmt and SentencePiece are the same on
+# every processor. Not part of ctest.
+set -eu
+cd "$(dirname "$0")/.."
+compiler=${CXX_ARM64:-aarch64-linux-gnu-g++}
+command -v "$compiler" >/dev/null || {
+  echo "$compiler not found: apt-get install g++-aarch64-linux-gnu" >&2
+  exit 1
+}
+
+# only what the project needs of the host's /usr/include, whose C library is another machine's
+headers=$(mktemp -d)
+trap 'rm -rf "$headers"' EXIT
+for name in hwy fmt oneapi dnnl.h dnnl.hpp dnnl_config.h dnnl_types.h dnnl_version.h dnnl_debug.h \
+            sentencepiece_processor.h; do
+  for folder in /usr/include /usr/include/*-linux-gnu; do
+    if [ -e "$folder/$name" ]; then ln -sf "$folder/$name" "$headers/$name"; fi
+  done
+done
+
+failed=0
+for file in $(find src -name '*.cpp' | sort); do
+  "$compiler" -std=c++20 -O2 -fopenmp -fsyntax-only -Wall -Wextra -Wno-psabi -Wno-restrict \
+    -Iinclude -Isrc -isystem "$headers" "$file" || { echo "FAILED $file" >&2; failed=1; }
+done
+[ "$failed" -eq 0 ] && echo "ARM64: every file under src/ compiles"
+exit "$failed"

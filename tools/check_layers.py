@@ -1,0 +1,150 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""check_layers.py [ROOT]: which folder may include which (docs/architecture.md), and how files open.
+
+Prints one line per finding, `file:line: what (the rule)`, and exits 1 if there is any. Run by ctest
+and by `make lint`; its own test is tests/packaging/check_layers_test.py.
+"""
+import re
+import sys
+from pathlib import Path
+
+PUBLIC = "include/snapkv"
+# folder -> what it may include besides itself and the public headers: folders, or single files.
+# A folder's subfolders are included only where they are named.
+MAY_INCLUDE = {
+    PUBLIC: [],
+    "src/base": [],
+    "src/format": ["src/base"],
+    "src/text": ["src/base", "src/format"],
+    "src/backend": ["src/base", "src/format/block_types.h"],
+    "src/backend/ref": ["src/base", "src/backend", "src/format/block_types.h"],
+    "src/backend/cpu": ["src/base", "src/backend", "src/format/block_types.h"],
+    "src/backend/cuda": ["src/base", "src/backend", "src/format/block_types.h"],
+    "src/cache": ["src/base", "src/backend"],
+    "src/policy": ["src/base", "src/backend", "src/cache/selection.h"],
+    "src/model": ["src/base", "src/format", "src/backend", "src/cache"],
+    "src/engine": ["src/base", "src/format", "src/text", "src/backend", "src/cache", "src/policy",
+                   "src/model"],
+    "app": ["src/base"],
+    "eval": ["src/base"],
+    "bench": ["src/base", "src/backend", "src/format/block_types.h"],
+}
+# The one file that knows all backends: it makes them.
+EXCEPTIONS = {
+    "src/backend/backend.cpp": ["src/backend/ref/ref_kernels.h", "src/backend/cpu/cpu_kernels.h",
+                                "src/backend/cuda/cuda_kernels.h"],
+}
+# library -> (pattern of its headers, folders that may include them)
+LIBRARIES = {
+    "oneDNN": (r"(oneapi/)?dnnl", ["src/backend/cpu"]),
+    "Highway": (r"hwy/", ["src/backend/cpu"]),
+    "SIMD intrinsics": (r"\w*intrin\.h|arm_(neon|sve)\.h", ["src/backend/cpu"]),
+    "CUDA": (r"cuda|cublas|cudnn|cub/|cooperative_groups|nv|mma\.h", ["src/backend/cuda"]),
+    "OpenMP": (r"omp\.h", ["src/backend/cpu", "bench"]),
+    "SentencePiece": (r"sentencepiece", ["src/text"]),
+    "PCRE2": (r"pcre2", ["src/text"]),
+    "fmt": (r"fmt/", [f for f in MAY_INCLUDE if f != PUBLIC]),
+    "spdlog": (r"spdlog/", ["app", "eval", "bench"]),
+    "CLI11": (r"CLI/", ["app", "eval", "bench"]),
+    "JSON": (r"nlohmann/", ["app", "eval"]),
+    "HTTP": (r"httplib\.h", ["app", "eval"]),
+    "Prometheus": (r"prometheus/", ["app"]),
+    "Google Benchmark": (r"benchmark/", ["bench"]),
+    "GoogleTest": (r"g(test|mock)/", []),
+}
+SYSTEM = re.compile(r"(sys|net|netinet|arpa|linux|mach)/\w+\.h|\w+(\.h)?")  # <vector>, <sys/mman.h>
+INCLUDE = re.compile(r'\s*#\s*include\s*([<"])([^>"]+)[>"]')
+ENDINGS = {".h", ".cpp", ".cu", ".cuh"}
+SPDX = "// SPDX-License-Identifier: MIT"
+
+
+def folder_of(path):
+    """The row of the table that `path` (relative, as text) belongs to, or None."""
+    rows = [f for f in MAY_INCLUDE if path.startswith(f + "/")]
+    return max(rows, key=len, default=None)
+
+
+def resolve(root, path, name):
+    """The project file that #include "name" in `path` means, relative to root, or None."""
+    for base in ("src", "include", "app", "", str(Path(path).parent)):
+        candidate = Path(base) / name
+        if (root / candidate).is_file():
+            return candidate.as_posix()
+    return None
+
+
+def check_include(root, path, bracket, name):
+    """What is wrong with one include, or None."""
+    folder = folder_of(path)
+    target = resolve(root, path, name)
+    if target is None:
+        for library, (pattern, folders) in LIBRARIES.items():
+            if re.match(pattern, name):
+                if folder in folders:
+                    return None
+                allowed = ", ".join(folders) or "tests"
+                return f"includes {name} ({library} headers: only in {allowed})"
+        if bracket == '"':
+            return f"includes {name} (no such file under src/, include/, app/ or the root)"
+        if SYSTEM.fullmatch(name):
+            return None
+        return f"includes {name} (a library that LIBRARIES in tools/check_layers.py does not know)"
+    allowed = [folder, PUBLIC] + MAY_INCLUDE[folder]
+    if folder_of(target) in allowed or target in allowed or target in EXCEPTIONS.get(path, []):
+        return None
+    rule = ", ".join(dict.fromkeys([PUBLIC] + MAY_INCLUDE[folder]))
+    return f"includes {target} ({folder} may include itself and {rule})"
+
+
+def check_opening(path, lines):
+    """Findings on the first lines of a file: (line number, text)."""
+    if not lines or lines[0] != SPDX:
+        yield 1, f"the first line must be {SPDX}"
+    if not path.endswith((".h", ".cuh")):
+        return
+    if len(lines) < 2 or not lines[1].startswith("// "):
+        yield 2, "a header's second line says what it is: // Name: ..."
+    if "-inl." in path and any("HWY_TARGET_TOGGLE" in line for line in lines):
+        return  # Highway includes these once per instruction set
+    code = next((i for i, line in enumerate(lines, 1) if line and not line.startswith("//")), 1)
+    if not lines or lines[code - 1] != "#pragma once":
+        yield code, "#pragma once must come right after the opening comment"
+
+
+def check_file(root, path):
+    lines = (root / path).read_text(encoding="utf-8").splitlines()
+    yield from check_opening(path, lines)
+    if path.startswith("tests/"):
+        return  # tests may include everything
+    if folder_of(path) is None:
+        yield 1, "this folder has no row in MAY_INCLUDE of tools/check_layers.py"
+        return
+    for number, line in enumerate(lines, 1):
+        match = INCLUDE.match(line)
+        if match and (what := check_include(root, path, *match.groups())):
+            yield number, what
+
+
+def check_tree(root):
+    """All findings below root, as printed."""
+    findings = []
+    for top in ("include", "src", "app", "eval", "bench", "tests"):
+        for file in sorted((root / top).rglob("*")):
+            if file.suffix in ENDINGS and file.is_file():
+                path = file.relative_to(root).as_posix()
+                findings += [f"{path}:{n}: {what}" for n, what in check_file(root, path)]
+    return findings
+
+
+def main():
+    root = Path(sys.argv[1] if len(sys.argv) > 1 else ".").resolve()
+    if not (root / "src").is_dir():
+        sys.exit(f"{root}: no src/ folder here")
+    findings = check_tree(root)
+    print("\n".join(findings) if findings else "includes and file openings: as they should be")
+    return 1 if findings else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,49 @@
+#!/bin/sh
+# Installs the packages that the build needs, those that are missing only, on Debian and Ubuntu.
+# On other systems it names the libraries and leaves the rest to CMake. Called by the Makefile.
+set -eu
+
+# libdnnl-dev asks for OpenCL when CMake looks for it, without depending on a package that has it
+packages="g++ cmake ninja-build
+  libdnnl-dev ocl-icd-opencl-dev libhwy-dev libfmt-dev libspdlog-dev libcli11-dev nlohmann-json3-dev
+  libsentencepiece-dev libgtest-dev libbenchmark-dev python3"
+
+if ! command -v dpkg-query >/dev/null || ! command -v apt-get >/dev/null; then
+  cat >&2 <<'END'
+This is not Debian or Ubuntu: please install these yourself if the configure step misses one:
+  a C++20 compiler with OpenMP (GCC 12, Clang 14 or later), CMake 3.25, Ninja, Python 3
+  oneDNN 2.6 (OpenMP build; with OpenCL where its CMake files ask for it), Highway 1.0, fmt 9,
+  spdlog 1.9, CLI11 2.1, nlohmann-json 3.9, SentencePiece 0.1.97,
+  GoogleTest 1.12, Google Benchmark 1.7
+END
+  exit 0
+fi
+
+missing=""
+for package in $packages; do
+  status=$(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null) || status=""
+  [ "$status" = installed ] || missing="$missing $package"
+done
+[ -n "$missing" ] || exit 0
+
+echo "installing:$missing" >&2
+as_root=""
+if [ "$(id -u)" -ne 0 ]; then
+  if ! command -v sudo >/dev/null; then
+    echo "neither root nor sudo: please install$missing" >&2
+    exit 1
+  fi
+  as_root="sudo"
+fi
+install() {
+  # shellcheck disable=SC2086  # a list of words
+  $as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends \
+    $missing >"$log" 2>&1
+}
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+# the lists of packages may be absent or old: fetch them when the first try fails
+if ! install; then
+  $as_root apt-get update -qq >"$log" 2>&1 || { cat "$log" >&2; exit 1; }
+  install || { cat "$log" >&2; exit 1; }
+fi
