@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: MIT
+// The engine: load a GGUF model, read a prompt of any length with its KV cache compressed layer by
+// layer, and generate.
+//
+//   auto model = snapkv::Model::load({.path = "model.gguf"});
+//   snapkv::Session session(model, {.kv = {.budget = 1024}});
+//   session.prefill(model->tokenize(text));
+//   snapkv::Sampler sampler({.temperature = 0});
+//   for (int i = 0; i < 100; ++i) {
+//     const int32_t id = sampler.sample(session.logits());
+//     if (model->is_end_of_generation(id)) break;
+//     std::cout << model->piece(id);
+//     session.decode(id);
+//   }
+//
+// Every function throws snapkv::Error (error.h) on failure; an object whose method threw stays valid
+// as documented there. A Model is immutable and may be shared by threads; a Session belongs to one
+// thread at a time. Sizes are in bytes, times in seconds, positions count tokens from 0.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "snapkv/compute.h"
+#include "snapkv/dtype.h"
+#include "snapkv/error.h"
+#include "snapkv/log.h"
+#include "snapkv/policy.h"
+#include "snapkv/sampler.h"
+
+namespace snapkv {
+
+/// "0.1.0"
+const char* version();
+
+// ---------------------------------------------------------------- progress
+
+enum class Phase { load, prefill, compress };
+
+struct Progress {
+  Phase phase = Phase::load;
+  double fraction = 0.0;   ///< of the phase, 0 to 1
+  int il = 0;              ///< prefill: the layer being computed, of n_layer
+  int n_layer = 0;
+  int64_t n_tokens = 0;    ///< prefill: tokens of this prompt
+  double seconds = 0.0;    ///< since the phase began
+};
+
+/// Called several times a second from the calling thread; return false to stop. The call then throws
+/// Error{kCancelled} and leaves the session as it was before.
+using ProgressFn = std::function<bool(const Progress&)>;
+
+// ---------------------------------------------------------------- model files
+
+/// What a model is, from its metadata (GGUF's words).
+struct ModelInfo {
+  std::string path;
+  std::string architecture;   ///< general.architecture
+  std::string name;           ///< general.name
+  std::string file_type;      ///< most frequent type of the weight matrices: "q8_0"
+  std::string tokenizer;      ///< tokenizer.ggml.model
+  int64_t n_layer = 0, n_embd = 0, n_ff = 0, n_vocab = 0, n_ctx_train = 0;
+  int64_t n_head = 0, n_head_kv = 0, head_dim = 0;
+  int64_t n_params = 0;       ///< weights, counted
+  size_t weight_bytes = 0;    ///< of the tensors, as in the file
+};
+
+struct MetadataEntry {
+  std::string key;
+  std::string type;    ///< "u32", "string", "array<string>[32000]"
+  std::string value;   ///< for people; long arrays and strings are cut and end in "..."
+};
+struct TensorEntry {
+  std::string name;
+  DType dtype = DType::f32;
+  std::vector<int64_t> shape;   ///< outermost first
+  size_t bytes = 0;
+};
+
+/// Everything a model file says of itself, without loading its weights.
+struct ModelDescription {
+  ModelInfo info;
+  std::vector<MetadataEntry> metadata;
+  std::vector<TensorEntry> tensors;
+};
+/// Reads the header of a GGUF file (or split). Throws kRuntime, kBadModel.
+ModelDescription describe_model(const std::string& path);
+
+// ---------------------------------------------------------------- memory plan
+
+/// Bytes that a prompt of n_tokens needs, beside the weights.
+struct MemoryPlan {
+  size_t weights = 0;           ///< mapped from the file
+  size_t packed_weights = 0;    ///< the largest layer in the compute type, during prefill
+  size_t hidden_states = 0;     ///< [n_tokens, n_embd] f32, during prefill
+  size_t activations = 0;       ///< of one chunk, during prefill
+  size_t kv_scratch = 0;        ///< one full layer, during prefill
+  size_t kv_kept = 0;           ///< all layers after compression, decode reserve included
+  size_t kv_full = 0;           ///< what a full cache of all layers would take
+  size_t kv_peak() const { return kv_scratch + kv_kept; }
+  size_t total() const {
+    return weights + packed_weights + hidden_states + activations + kv_scratch + kv_kept;
+  }
+};
+struct SessionOptions;
+MemoryPlan plan_memory(const ModelInfo& info, const SessionOptions& options, int64_t n_tokens,
+                       DType compute = DType::bf16);
+
+// ---------------------------------------------------------------- model
+
+struct ModelOptions {
+  std::string path = {};
+  Device device = Device::automatic;
+  Compute compute = Compute::automatic;
+  int n_threads = 0;           ///< 0: as many as the process may run on
+  ProgressFn progress = {};    ///< Phase::load
+};
+
+class Model {
+ public:
+  /// Throws kRuntime (can't be read), kBadModel (names file, field, expected, actual), kUsage.
+  static std::shared_ptr<const Model> load(const ModelOptions& options);
+  ~Model();
+  Model(const Model&) = delete;
+  Model& operator=(const Model&) = delete;
+
+  const ModelInfo& info() const;
+  /// "cpu (AVX3_DL, 2 threads, bf16)"
+  std::string backend_description() const;
+  DType compute_dtype() const;
+
+  /// `add_special`: BOS/EOS as the model asks. `parse_special`: control tokens written out in the
+  /// text become their ids. Text is never cut.
+  std::vector<int32_t> tokenize(std::string_view text, bool add_special = true,
+                                bool parse_special = true) const;
+  /// Bytes that a token adds to the output; may be part of a UTF-8 character.
+  std::string piece(int32_t id) const;
+  std::string detokenize(std::span<const int32_t> ids) const;
+  bool is_end_of_generation(int32_t id) const;
+
+ private:
+  friend class Session;
+  struct Impl;
+  explicit Model(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+// ---------------------------------------------------------------- session
+
+struct SessionOptions {
+  int64_t n_ctx = 0;               ///< most tokens, prompt and answer; 0: the model's n_ctx_train
+  PolicyConfig kv = {};            ///< what is kept of a prompt
+  DType kv_type = DType::f16;      ///< f32, f16 or bf16: of cache and prefill's scratch layer
+  int64_t chunk = 512;             ///< prompt tokens computed at a time; bounds activations
+  int64_t decode_reserve = 256;    ///< rows allocated at once for generated tokens
+  size_t memory_limit = 0;         ///< prefill refuses to exceed it; 0: what the system has left
+};
+
+/// Counts and times since the session began.
+struct SessionStats {
+  int64_t n_prompt = 0;            ///< tokens prefilled, all turns
+  int64_t n_decoded = 0;           ///< decode steps
+  double prefill_seconds = 0;      ///< includes score, select and gather
+  double decode_seconds = 0;
+  // parts of prefill_seconds
+  double pack_seconds = 0, linear_seconds = 0, attention_seconds = 0, score_seconds = 0,
+         gather_seconds = 0;
+  size_t kv_bytes_full = 0;        ///< a full cache of the tokens seen so far would take this
+  size_t kv_bytes_peak = 0;        ///< most ever allocated: scratch layer + kept rows
+  size_t kv_bytes = 0;             ///< allocated now
+  size_t kv_bytes_used = 0;        ///< of rows in use now
+  /// [n_layer]: rows seen, and kept per KV head at the end of the last prefill
+  struct Layer {
+    int64_t n_total = 0;
+    std::vector<int64_t> n_kept;
+  };
+  std::vector<Layer> layers;
+  /// kv_bytes_full / kv_bytes_used
+  double compression() const {
+    return kv_bytes_used > 0 ? static_cast<double>(kv_bytes_full) / kv_bytes_used : 1.0;
+  }
+};
+
+struct PrefillOptions {
+  ProgressFn progress = {};        ///< Phase::prefill
+  /// Logits wanted for the last n tokens of the prompt (1: only the last, what generation needs).
+  int64_t n_logits = 1;
+};
+
+class Session {
+ public:
+  /// Throws kUsage when the options can't work.
+  Session(std::shared_ptr<const Model> model, const SessionOptions& options);
+  ~Session();
+  Session(Session&&) noexcept;
+  Session& operator=(Session&&) noexcept;
+
+  /// Reads a prompt, or a further turn, and compresses the cache. On an Error (kContextExceeded,
+  /// kDoesNotFit, kCancelled, ...) the session is as it was before the call.
+  void prefill(std::span<const int32_t> tokens, const PrefillOptions& options = {});
+
+  /// Appends one token: its logits are ready afterwards. Throws kContextExceeded.
+  void decode(int32_t token);
+
+  /// [n_vocab] of the last token; empty before the first prefill.
+  std::span<const float> logits() const;
+  /// [n_vocab] of the i-th of the last prefill's n_logits tokens.
+  std::span<const float> prefill_logits(int64_t i) const;
+
+  /// Tokens seen so far, which is also the true position of the next one.
+  int64_t n_past() const;
+  /// The limit in force: SessionOptions::n_ctx or the model's.
+  int64_t n_ctx() const;
+  /// True positions in the cache of layer il, KV head `head`, ascending.
+  std::vector<int32_t> cached_positions(int il, int head) const;
+  const SessionStats& stats() const;
+  const SessionOptions& options() const;
+  const Model& model() const;
+
+  /// Forgets everything; keeps the options.
+  void reset();
+
+  struct Impl;  ///< the engine's own
+
+ private:
+  friend void decode_batch(std::span<Session* const>, std::span<const int32_t>);
+  std::unique_ptr<Impl> impl_;
+};
+
+/// One decode step of several sessions of one model: session i appends tokens[i]. Weights are read
+/// once for all; caches may have any lengths. Throws as Session::decode, before any session changes.
+void decode_batch(std::span<Session* const> sessions, std::span<const int32_t> tokens);
+
+}  // namespace snapkv

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: MIT
+// The library's log: messages go to a sink that the program sets; without one they are dropped.
+#pragma once
+
+#include <fmt/core.h>
+
+#include <functional>
+#include <string_view>
+
+#include "snapkv/log.h"
+
+namespace snapkv {
+
+/// Hands `message` to the sink, if there is one.
+void log_message(LogLevel level, std::string_view message);
+
+template <typename... Args>
+void log_info(fmt::format_string<Args...> format, Args&&... args) {
+  log_message(LogLevel::kInfo, fmt::format(format, std::forward<Args>(args)...));
+}
+template <typename... Args>
+void log_warn(fmt::format_string<Args...> format, Args&&... args) {
+  log_message(LogLevel::kWarn, fmt::format(format, std::forward<Args>(args)...));
+}
+
+}  // namespace snapkv
