@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: MIT
+#include "format/mmap_file.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "base/error.h"
+
+namespace snapkv {
+namespace {
+
+class FileDescriptor {
+ public:
+  // O_NONBLOCK: opening a FIFO must not wait for its writer; it is refused right after.
+  explicit FileDescriptor(const std::string& path)
+      : fd_(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {
+    if (fd_ < 0) fail(ErrorCode::kRuntime, "cannot open '{}': {}", path, std::strerror(errno));
+  }
+  FileDescriptor(const FileDescriptor&) = delete;
+  FileDescriptor& operator=(const FileDescriptor&) = delete;
+  ~FileDescriptor() { ::close(fd_); }
+  int get() const { return fd_; }
+
+ private:
+  int fd_;
+};
+
+}  // namespace
+
+MmapFile::MmapFile(const std::string& path) {
+  const FileDescriptor fd(path);
+  struct stat info {};
+  if (::fstat(fd.get(), &info) != 0) {
+    fail(ErrorCode::kRuntime, "cannot read '{}': {}", path, std::strerror(errno));
+  }
+  if (S_ISDIR(info.st_mode)) {
+    fail(ErrorCode::kRuntime, "cannot read '{}': it is a directory, a file is expected", path);
+  }
+  if (!S_ISREG(info.st_mode)) {
+    fail(ErrorCode::kRuntime, "cannot read '{}': it is not a regular file", path);
+  }
+  if (info.st_size == 0) fail(ErrorCode::kBadModel, "'{}': the file is empty", path);
+  const auto size = static_cast<size_t>(info.st_size);
+  void* address = ::mmap(nullptr, size, PROT_READ, MAP_SHARED, fd.get(), 0);
+  if (address == MAP_FAILED) {
+    fail(ErrorCode::kRuntime, "cannot map '{}' ({} bytes) into memory: {}", path, size,
+         std::strerror(errno));
+  }
+  data_ = static_cast<std::byte*>(address);
+  size_ = size;
+}
+
+MmapFile::MmapFile(MmapFile&& other) noexcept
+    : data_(std::exchange(other.data_, nullptr)), size_(std::exchange(other.size_, 0)) {}
+
+MmapFile& MmapFile::operator=(MmapFile&& other) noexcept {
+  MmapFile moved(std::move(other));
+  std::swap(data_, moved.data_);
+  std::swap(size_, moved.size_);
+  return *this;
+}
+
+MmapFile::~MmapFile() {
+  if (data_ != nullptr) ::munmap(data_, size_);
+}
+
+void MmapFile::will_need(size_t offset, size_t length) const {
+  advise(offset, length, MADV_WILLNEED, Rounding::kOutward);
+}
+
+void MmapFile::dont_need(size_t offset, size_t length) const {
+  advise(offset, length, MADV_DONTNEED, Rounding::kInward);
+}
+
+void MmapFile::sequential(size_t offset, size_t length) const {
+  advise(offset, length, MADV_SEQUENTIAL, Rounding::kOutward);
+}
+
+void MmapFile::advise(size_t offset, size_t length, int advice, Rounding rounding) const {
+  if (offset >= size_) return;
+  const auto page = static_cast<size_t>(::sysconf(_SC_PAGESIZE));
+  size_t begin = offset;
+  size_t end = offset + std::min(length, size_ - offset);
+  if (rounding == Rounding::kOutward || begin == 0) {
+    begin = begin / page * page;
+  } else {
+    begin = (begin + page - 1) / page * page;
+  }
+  // The last page belongs to this file alone, so the file's end counts as a page's end.
+  if (rounding == Rounding::kInward && end != size_) end = end / page * page;
+  if (begin < end) ::madvise(data_ + begin, end - begin, advice);
+}
+
+}  // namespace snapkv
