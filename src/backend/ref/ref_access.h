@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: MIT
+// One value of any type as f64 and back: what the plain loops of ref/ are written with.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "base/check.h"
+#include "base/half.h"
+#include "format/block_types.h"
+#include "snapkv/dtype.h"
+
+namespace snapkv::ref {
+
+/// Value i of a row of any type.
+inline double get(const void* row, DType dtype, int64_t i) {
+  switch (dtype) {
+    case DType::f32:
+      return static_cast<const float*>(row)[i];
+    case DType::f16:
+      return to_f32(static_cast<const f16_t*>(row)[i]);
+    case DType::bf16:
+      return to_f32(static_cast<const bf16_t*>(row)[i]);
+    case DType::i32:
+      return static_cast<const int32_t*>(row)[i];
+    case DType::q8_0: {
+      const BlockQ8_0& b = static_cast<const BlockQ8_0*>(row)[i / kBlockSize];
+      return static_cast<double>(to_f32(b.d)) * b.qs[i % kBlockSize];
+    }
+    case DType::q4_0: {
+      const BlockQ4_0& b = static_cast<const BlockQ4_0*>(row)[i / kBlockSize];
+      const int64_t j = i % kBlockSize;
+      const int level = j < kBlockSize / 2 ? b.qs[j] & 15 : b.qs[j - kBlockSize / 2] >> 4;
+      return static_cast<double>(to_f32(b.d)) * (level - 8);
+    }
+  }
+  SNAPKV_CHECK(false);
+}
+
+/// Rounds to f32, then to f16 or bf16 if the row is of that type.
+inline void put(void* row, DType dtype, int64_t i, double value) {
+  const float v = static_cast<float>(value);
+  switch (dtype) {
+    case DType::f32:
+      static_cast<float*>(row)[i] = v;
+      return;
+    case DType::f16:
+      static_cast<f16_t*>(row)[i] = to_f16(v);
+      return;
+    case DType::bf16:
+      static_cast<bf16_t*>(row)[i] = to_bf16(v);
+      return;
+    default:
+      SNAPKV_CHECK(false);
+  }
+}
+
+/// The first n values of a row.
+inline std::vector<double> get_row(const void* row, DType dtype, int64_t n) {
+  std::vector<double> values(static_cast<size_t>(n));
+  for (int64_t i = 0; i < n; ++i) values[static_cast<size_t>(i)] = get(row, dtype, i);
+  return values;
+}
+
+inline double dot(const std::vector<double>& a, const std::vector<double>& b) {
+  double sum = 0.0;
+  for (size_t i = 0; i < a.size(); ++i) sum += a[i] * b[i];
+  return sum;
+}
+
+/// exp(s_j - max) / sum, in place.
+void softmax(std::vector<double>& s);
+
+}  // namespace snapkv::ref

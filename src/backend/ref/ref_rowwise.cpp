@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: MIT
+// Norm, rotation, activation and storing as plain loops. Called by ref_kernels.cpp; meanings in
+// ops.h.
+#include <cmath>
+
+#include "backend/ref/ref_access.h"
+#include "backend/ref/ref_ops.h"
+
+namespace snapkv::ref {
+
+// out[t, i] = x[t, i] / sqrt(mean_i(x[t, i]^2) + eps) * weight[i]
+void rms_norm(const Tensor& x, const Tensor& weight, float eps, const Tensor& out) {
+  const int64_t n = x.shape[0], d = x.shape[1];
+  for (int64_t t = 0; t < n; ++t) {
+    const std::vector<double> row = get_row(x.at<const void>(t), x.dtype, d);
+    const double scale = 1.0 / std::sqrt(dot(row, row) / static_cast<double>(d) + eps);
+    for (int64_t i = 0; i < d; ++i) {
+      const double w = get(weight.data, weight.dtype, i);
+      put(out.at<void>(t), out.dtype, i, row[static_cast<size_t>(i)] * scale * w);
+    }
+  }
+}
+
+// The pair (a, b) of position p turns by angle p * inv_freq[i]:
+//   a' = a cos - b sin,  b' = a sin + b cos
+void rope(const Tensor& x, std::span<const int32_t> pos, const RopeFrequencies& rope) {
+  const int64_t n_pairs = static_cast<int64_t>(rope.inv_freq.size());
+  for (int64_t t = 0; t < x.shape[0]; ++t) {
+    for (int64_t h = 0; h < x.shape[1]; ++h) {
+      float* row = x.at<float>(t, h);
+      for (int64_t i = 0; i < n_pairs; ++i) {
+        float& first = row[rope.layout == RopeLayout::norm ? 2 * i : i];
+        float& second = row[rope.layout == RopeLayout::norm ? 2 * i + 1 : i + n_pairs];
+        const double angle = pos[static_cast<size_t>(t)] * rope.inv_freq[static_cast<size_t>(i)];
+        const double a = first, b = second;
+        first = static_cast<float>(a * std::cos(angle) - b * std::sin(angle));
+        second = static_cast<float>(a * std::sin(angle) + b * std::cos(angle));
+      }
+    }
+  }
+}
+
+// out = gate / (1 + exp(-gate)) * up
+void swiglu(const Tensor& gate, const Tensor& up, const Tensor& out) {
+  for (int64_t t = 0; t < gate.shape[0]; ++t) {
+    for (int64_t i = 0; i < gate.shape[1]; ++i) {
+      const double g = get(gate.at<const void>(t), gate.dtype, i);
+      const double u = get(up.at<const void>(t), up.dtype, i);
+      put(out.at<void>(t), out.dtype, i, g / (1.0 + std::exp(-g)) * u);
+    }
+  }
+}
+
+// dst[h][t, i] = src[t, h, i], rounded to dtype
+void store_rows(const Tensor& src, DType dtype, std::span<void* const> dst) {
+  const int64_t n = src.shape[0], n_head_kv = src.shape[1], d = src.shape[2];
+  for (int64_t h = 0; h < n_head_kv; ++h) {
+    for (int64_t t = 0; t < n; ++t) {
+      for (int64_t i = 0; i < d; ++i) {
+        put(dst[static_cast<size_t>(h)], dtype, t * d + i,
+            get(src.at<const void>(t, h), src.dtype, i));
+      }
+    }
+  }
+}
+
+}  // namespace snapkv::ref

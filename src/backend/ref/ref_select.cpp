@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: MIT
+// SnapKV's selection as plain loops: voting, pooling, ranking, gathering; arXiv 2404.14469,
+// sections 4.1 and 4.2. Called by ref_kernels.cpp; meanings in ops.h.
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <numeric>
+
+#include "backend/ref/ref_access.h"
+#include "backend/ref/ref_ops.h"
+
+namespace snapkv::ref {
+namespace {
+
+// The votes of one query head for the rows before the window:
+//   S[i, j] = q[i] . k[j] * scale for j <= n - W + i (causal inside the window)
+//   P[i]    = softmax_j(S[i]) over every visible row, the window's included
+//   v[j]    = sum_i P[i, j] for j < n - W
+std::vector<double> head_votes(const WindowVotes& w, int64_t h, int64_t g, int64_t n) {
+  const int64_t n_window = w.q.shape[0], head_dim = w.q.shape[2], n_prefix = n - n_window;
+  std::vector<std::vector<double>> s(static_cast<size_t>(n_window));  // [W, visible rows]
+  std::vector<std::vector<double>> q;                                 // [W, head_dim]
+  for (int64_t i = 0; i < n_window; ++i) {
+    q.push_back(get_row(w.q.at<const void>(i, h), w.q.dtype, head_dim));
+  }
+  for (int64_t j = 0; j < n; ++j) {
+    const std::vector<double> k = get_row(w.k.at<const void>(g, j), w.k.dtype, head_dim);
+    for (int64_t i = std::max<int64_t>(0, j - n_prefix); i < n_window; ++i) {
+      const size_t row = static_cast<size_t>(i);
+      s[row].push_back(w.scale * dot(q[row], k));
+    }
+  }
+  std::vector<double> votes(static_cast<size_t>(n_prefix), 0.0);
+  for (std::vector<double>& row : s) {
+    softmax(row);
+    for (size_t j = 0; j < votes.size(); ++j) votes[j] += row[j];
+  }
+  return votes;
+}
+
+}  // namespace
+
+// votes[g, j] = mean or max over the group's query heads of head_votes
+void window_votes(const WindowVotes& w) {
+  const int64_t n_head_kv = w.k.shape[0], n_group = w.q.shape[1] / n_head_kv;
+  for (int64_t g = 0; g < n_head_kv; ++g) {
+    const int64_t n = w.n_rows[static_cast<size_t>(g)];
+    std::vector<double> group = head_votes(w, g * n_group, g, n);
+    for (int64_t h = g * n_group + 1; h < (g + 1) * n_group; ++h) {
+      const std::vector<double> votes = head_votes(w, h, g, n);
+      for (size_t j = 0; j < group.size(); ++j) {
+        group[j] = w.group == GroupReduce::max ? std::max(group[j], votes[j]) : group[j] + votes[j];
+      }
+    }
+    const double divisor = w.group == GroupReduce::mean ? static_cast<double>(n_group) : 1.0;
+    for (size_t j = 0; j < group.size(); ++j) {
+      put(w.votes.at<void>(g), w.votes.dtype, static_cast<int64_t>(j), group[j] / divisor);
+    }
+  }
+}
+
+// out[h, j] = max (pads with -inf) or sum / kernel_size (pads with 0) of
+//   scores[h, j - kernel_size / 2 ... j + kernel_size / 2]
+void pool(const Tensor& scores, std::span<const int32_t> n, int kernel_size, Pooling pooling,
+          const Tensor& out) {
+  const int64_t half = kernel_size / 2;
+  for (int64_t h = 0; h < scores.shape[0]; ++h) {
+    const int64_t n_cols = n[static_cast<size_t>(h)];
+    const float* s = scores.at<const float>(h);
+    for (int64_t j = 0; j < n_cols; ++j) {
+      double max = -std::numeric_limits<double>::infinity(), sum = 0.0;
+      for (int64_t i = std::max<int64_t>(0, j - half); i <= std::min(n_cols - 1, j + half); ++i) {
+        max = std::max(max, static_cast<double>(s[i]));
+        sum += s[i];
+      }
+      put(out.at<void>(h), out.dtype, j, pooling == Pooling::max ? max : sum / kernel_size);
+    }
+  }
+}
+
+void top_k(const Tensor& scores, std::span<const int32_t> n, std::span<const int32_t> k, int n_tail,
+           const Tensor& rows) {
+  for (size_t h = 0; h < n.size(); ++h) {
+    const float* s = scores.at<const float>(static_cast<int64_t>(h));
+    std::vector<int32_t> order(static_cast<size_t>(n[h]));
+    std::iota(order.begin(), order.end(), 0);
+    // stable: ties stay in ascending order, so the lower index wins
+    std::stable_sort(order.begin(), order.end(), [s](int32_t a, int32_t b) {
+      if (std::isnan(s[a]) || std::isnan(s[b])) return !std::isnan(s[a]) && std::isnan(s[b]);
+      return s[a] > s[b];
+    });
+    std::sort(order.begin(), order.begin() + k[h]);
+    int32_t* out = rows.at<int32_t>(static_cast<int64_t>(h));
+    for (int32_t i = 0; i < k[h]; ++i) out[i] = order[static_cast<size_t>(i)];
+    for (int32_t i = 0; i < n_tail; ++i) out[k[h] + i] = n[h] + i;
+  }
+}
+
+// dst[h][i, :] = src[h, rows[h, i], :]
+void gather_rows(const Tensor& src, const Tensor& rows, std::span<const int32_t> n,
+                 std::span<void* const> dst) {
+  const size_t bytes = static_cast<size_t>(row_bytes(src.dtype, src.shape[2]));
+  for (size_t h = 0; h < n.size(); ++h) {
+    const int64_t head = static_cast<int64_t>(h);
+    const int32_t* row = rows.at<const int32_t>(head);
+    char* out = static_cast<char*>(dst[h]);
+    for (int32_t i = 0; i < n[h]; ++i) {
+      std::memcpy(out + static_cast<size_t>(i) * bytes, src.at<const void>(head, row[i]), bytes);
+    }
+  }
+}
+
+}  // namespace snapkv::ref

@@ -1,0 +1,309 @@
+// SPDX-License-Identifier: MIT
+// The reference backend against values worked out by hand (in the comments), and the checks of
+// ops.cpp. Other backends are compared with the reference in this folder's other tests.
+#include "backend/ops.h"
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <limits>
+#include <vector>
+
+#include "tests/backend/op_test_util.h"
+
+namespace snapkv::test {
+namespace {
+
+constexpr Tolerance kExact{};
+constexpr Tolerance kRounded{.abs = 1e-6, .rel = 1e-6};  // one f32 rounding of an f64 result
+constexpr float kLn2 = 0.69314718f, kLn3 = 1.09861229f;
+
+using Values = std::vector<float>;
+
+class RefOps : public testing::Test {
+ protected:
+  std::unique_ptr<Backend> backend_ = make_ref();
+};
+using RefOpsDeath = RefOps;
+
+// One row of one block: d = 0.5 and qs[i] = i - 16, so value[i] = (i - 16) / 2.
+TestTensor q8_0_row() {
+  TestTensor t({1, 32}, DType::q8_0);
+  BlockQ8_0& b = *t.as<BlockQ8_0>();
+  b.d = to_f16(0.5f);
+  for (int i = 0; i < 32; ++i) b.qs[i] = static_cast<int8_t>(i - 16);
+  return t;
+}
+
+// d = 2, low nibbles 0 ... 15 and high nibbles 15 ... 0:
+// value[i] = 2 * (i - 8), value[16 + i] = 2 * (7 - i).
+TestTensor q4_0_row() {
+  TestTensor t({1, 32}, DType::q4_0);
+  BlockQ4_0& b = *t.as<BlockQ4_0>();
+  b.d = to_f16(2.0f);
+  for (int i = 0; i < 16; ++i) b.qs[i] = static_cast<uint8_t>(i | (15 - i) << 4);
+  return t;
+}
+
+TEST_F(RefOps, EmbedPlainTypes) {
+  const std::vector<int32_t> ids = {2, 0};
+  for (DType dtype : {DType::f32, DType::f16, DType::bf16}) {
+    const TestTensor weight({3, 2}, Values{1, 2, 3, 4, 5, -0.5f}, dtype);
+    const TestTensor out({2, 2});
+    ops::embed(*backend_, weight, ids, out);
+    EXPECT_TRUE(all_close(out.values(), {5, -0.5f, 1, 2}, kExact)) << name(dtype);
+  }
+}
+
+TEST_F(RefOps, EmbedBlockTypes) {
+  const std::vector<int32_t> ids = {0};
+  const TestTensor out({1, 32});
+  Values q8_0, q4_0;
+  for (int i = 0; i < 32; ++i) q8_0.push_back(0.5f * static_cast<float>(i - 16));
+  for (int i = 0; i < 32; ++i) q4_0.push_back(2.0f * static_cast<float>(i < 16 ? i - 8 : 23 - i));
+  ops::embed(*backend_, q8_0_row(), ids, out);
+  EXPECT_TRUE(all_close(out.values(), q8_0, kExact));
+  ops::embed(*backend_, q4_0_row(), ids, out);
+  EXPECT_TRUE(all_close(out.values(), q4_0, kExact));
+}
+
+TEST_F(RefOps, RmsNorm) {
+  const TestTensor x({2, 2}, Values{3, 4, 0, 0});
+  const TestTensor weight({2}, Values{1, 2});
+  const TestTensor out({2, 2});
+  // mean of squares 12.5, + 3.5 = 16: divided by 4. A row of zeros stays zero.
+  ops::rms_norm(*backend_, x, weight, 3.5f, out);
+  EXPECT_TRUE(all_close(out.values(), {0.75f, 2, 0, 0}, kRounded));
+  const TestTensor rounded({2, 2}, DType::bf16);
+  ops::rms_norm(*backend_, x, weight, 3.5f, rounded);
+  EXPECT_TRUE(all_close(rounded.values(), {0.75f, 2, 0, 0}, kExact));
+}
+
+TEST_F(RefOps, ProjectAddsBiasAndAccumulates) {
+  const TestTensor x({2, 2}, Values{1, 2, 0, -1});
+  const TestTensor w({3, 2}, Values{3, 4, 5, 6, 7, 8});
+  const TestTensor bias({3}, Values{0.5f, 0, -1});
+  const TestTensor plain({2, 3}), sum({2, 3}, Values(6, 1.0f));
+  // x w^T = [[11, 17, 23], [-4, -6, -8]]
+  ops::project(*backend_, x,
+               std::array{Projection{.w = w, .bias = {}, .out = plain},
+                          Projection{.w = w, .bias = bias, .out = sum, .accumulate = true}});
+  EXPECT_TRUE(all_close(plain.values(), {11, 17, 23, -4, -6, -8}, kExact));
+  EXPECT_TRUE(all_close(sum.values(), {12.5f, 18, 23, -2.5f, -5, -8}, kExact));
+}
+
+TEST_F(RefOps, ProjectBlockTypes) {
+  const TestTensor x({1, 32}, Values(32, 1.0f));
+  const TestTensor out({1, 1});
+  const std::array<TestTensor, 2> weights = {q8_0_row(), q4_0_row()};
+  // sums of the rows: 0.5 * (496 - 512) = -8; 2 * (120 - 128) + 2 * (112 - 120) = -32
+  for (size_t i = 0; i < 2; ++i) {
+    ops::project(*backend_, x, std::array{Projection{.w = weights[i], .bias = {}, .out = out}});
+    EXPECT_EQ(out.as<>()[0], i == 0 ? -8.0f : -32.0f);
+  }
+}
+
+TEST_F(RefOps, PackedProductEqualsPlain) {
+  PackedWeight packed;
+  ops::pack(*backend_, random_tensor({16, 64}, 1), packed);
+  const void* memory = packed.storage.data();
+  const TestTensor w({3, 2}, Values{3, 4, 5, 6, 7, 8});
+  ops::pack(*backend_, w, packed);
+  EXPECT_EQ(packed.storage.data(), memory) << "pack() must reuse memory that is large enough";
+
+  const TestTensor x({2, 2}, Values{1, 2, 0, -1});
+  const TestTensor bias({3}, Values{0.5f, 0, -1});
+  const TestTensor out({2, 3}, Values(6, 1.0f));
+  ops::project_packed(*backend_, x, packed, bias, out, true);
+  EXPECT_TRUE(all_close(out.values(), {12.5f, 18, 23, -2.5f, -5, -8}, kExact));
+  ops::project_packed(*backend_, x, packed, {}, out, false);
+  EXPECT_TRUE(all_close(out.values(), {11, 17, 23, -4, -6, -8}, kExact));
+
+  const TestTensor ones({1, 32}, Values(32, 1.0f));
+  const TestTensor one({1, 1});
+  ops::pack(*backend_, q4_0_row(), packed);
+  ops::project_packed(*backend_, ones, packed, {}, one, false);
+  EXPECT_EQ(one.as<>()[0], -32.0f);
+}
+
+TEST_F(RefOps, RopeRotatesPairs) {
+  const std::vector<double> quarter_and_half = {1.5707963267948966, 3.141592653589793};
+  const std::vector<int32_t> pos = {1, 0};
+  const Values x = {1, 2, 3, 4, 1, 2, 3, 4};
+  // a quarter turn takes (a, b) to (-b, a), a half turn to (-a, -b); position 0 stays
+  const TestTensor norm({2, 1, 4}, x);
+  ops::rope(*backend_, norm, pos, {.inv_freq = quarter_and_half, .layout = RopeLayout::norm});
+  EXPECT_TRUE(all_close(norm.values(), {-2, 1, -3, -4, 1, 2, 3, 4}, kRounded));
+  const TestTensor neox({2, 1, 4}, x);  // pairs (0, 2) and (1, 3)
+  ops::rope(*backend_, neox, pos, {.inv_freq = quarter_and_half, .layout = RopeLayout::neox});
+  EXPECT_TRUE(all_close(neox.values(), {-3, -2, 1, -4, 1, 2, 3, 4}, kRounded));
+}
+
+TEST_F(RefOps, RopeLeavesTheRestAndKeepsPhaseFarOut) {
+  const std::vector<double> quarter = {1.5707963267948966};
+  const std::vector<int32_t> pos = {1000003};  // 3 mod 4 quarter turns: (a, b) to (b, -a)
+  for (RopeLayout layout : {RopeLayout::norm, RopeLayout::neox}) {
+    const TestTensor x({1, 1, 4}, Values{1, 2, 3, 4});
+    ops::rope(*backend_, x, pos, {.inv_freq = quarter, .layout = layout});
+    EXPECT_TRUE(all_close(x.values(), {2, -1, 3, 4}, kRounded));
+  }
+}
+
+TEST_F(RefOps, SwiGlu) {
+  const TestTensor gate({1, 3}, Values{0, kLn3, -kLn3});
+  const TestTensor up({1, 3}, Values{5, 2, 4});
+  const TestTensor out({1, 3});
+  // silu(ln 3) = 3/4 ln 3, silu(-ln 3) = -1/4 ln 3
+  ops::swiglu(*backend_, gate, up, out);
+  EXPECT_TRUE(all_close(out.values(), {0, 1.5f * kLn3, -kLn3}, kRounded));
+}
+
+TEST_F(RefOps, StoreRowsSplitsHeadsAndRounds) {
+  const TestTensor src({2, 2, 1}, Values{1, 2, 1.00146484375f, -4});  // [n, n_head_kv, 1]
+  // 1 + 3/2048 lies halfway between two f16 values, and rounds to the even one, 1 + 2/1024
+  std::array<uint16_t, 2> head0{}, head1{};
+  const std::array<void*, 2> dst = {head0.data(), head1.data()};
+  ops::store_rows(*backend_, src, DType::f16, dst);
+  EXPECT_EQ(head0, (std::array<uint16_t, 2>{0x3c00, 0x3c02}));
+  EXPECT_EQ(head1, (std::array<uint16_t, 2>{0x4000, 0xc400}));
+  ops::store_rows(*backend_, src, DType::bf16, dst);
+  EXPECT_EQ(head0, (std::array<uint16_t, 2>{0x3f80, 0x3f80}));
+  EXPECT_EQ(head1, (std::array<uint16_t, 2>{0x4000, 0xc080}));
+}
+
+TEST_F(RefOps, AttentionPrefillIsCausalAndGrouped) {
+  // head_dim 1, one KV head of 3 rows and room for 4, two query heads; one row is in the past.
+  const TestTensor k({1, 4, 1}, Values{0, kLn2, kLn3, 100});
+  const TestTensor v({1, 4, 1}, Values{1, 2, 3, 100});
+  const TestTensor q({2, 2, 1}, Values{2, 0, 4, 0});
+  const TestTensor out({2, 2, 1});
+  const std::vector<int32_t> n_past = {1};
+  ops::attention_prefill(*backend_,
+                         {.q = q, .k = k, .v = v, .n_past = n_past, .scale = 0.5f, .out = out});
+  // head 0: query 0 weighs rows 0, 1 with 1, 2: 5/3; query 1 rows 0..2 with 1, 4, 9: 36/14.
+  // head 1: equal weights: 3/2 and 2.
+  EXPECT_TRUE(all_close(out.values(), {5.0f / 3, 1.5f, 36.0f / 14, 2}, kRounded));
+}
+
+TEST_F(RefOps, AttentionDecodeTakesEachSequencesOwnRows) {
+  const TestTensor k({3, 1}, Values{0, kLn2, kLn3}), v({3, 1}, Values{1, 2, 3});
+  const TestTensor q({2, 2, 1}, Values{1, 0, 1, 0});
+  const TestTensor out({2, 2, 1});
+  const std::array<HeadRows, 2> heads = {HeadRows{k.as<>() + 2, v.as<>() + 2, 1},
+                                         HeadRows{k.as<>(), v.as<>(), 3}};
+  ops::attention_decode(*backend_, {.q = q, .heads = heads, .kv_dtype = DType::f32, .out = out});
+  // sequence 0 has one row, 3; sequence 1 weighs with 1, 2, 3: 14/6, or equally: 2
+  EXPECT_TRUE(all_close(out.values(), {3, 3, 14.0f / 6, 2}, kRounded));
+}
+
+TEST_F(RefOps, WindowVotes) {
+  // W = 2, n = 4. Query 0 sees rows 0..2, query 1 rows 0..3; the last row (100) of the capacity
+  // none.
+  const TestTensor k({1, 5, 1}, Values{0, kLn2, 0, 0, 100});
+  const TestTensor q({2, 2, 1}, Values{2, 0, 4, 0});
+  const std::vector<int32_t> n_rows = {4};
+  // head 0: (1, 2, 1) / 4 and (1, 4, 1, 1) / 7: votes 1/4 + 1/7 and 2/4 + 4/7
+  // head 1: thirds and quarters: 7/12 and 7/12
+  const float a0 = 11.0f / 28, a1 = 15.0f / 14, b = 7.0f / 12;
+  for (GroupReduce group : {GroupReduce::mean, GroupReduce::max}) {
+    const TestTensor votes({1, 3}, Values(3, -1.0f));
+    ops::window_votes(
+        *backend_,
+        {.q = q, .k = k, .n_rows = n_rows, .scale = 0.5f, .group = group, .votes = votes});
+    const bool mean = group == GroupReduce::mean;
+    EXPECT_TRUE(all_close(votes.values(), {mean ? (a0 + b) / 2 : b, mean ? (a1 + b) / 2 : a1, -1},
+                          kRounded));
+  }
+}
+
+TEST_F(RefOps, PoolEdges) {
+  const TestTensor scores({2, 5}, Values{1, 5, 2, 0, -3, -3, -1, 9, 9, 9});
+  const std::vector<int32_t> n = {5, 2};
+  const TestTensor out({2, 5});
+  // max: nothing beyond the edges, not even a 0; avg: zeros beyond them, always divided by 3
+  ops::pool(*backend_, scores, n, 3, Pooling::max, out);
+  EXPECT_TRUE(all_close(out.values(), {5, 5, 5, 2, 0, -1, -1, 0, 0, 0}, kExact));
+  ops::pool(*backend_, scores, n, 3, Pooling::avg, out);
+  EXPECT_TRUE(all_close(out.values(),
+                        {2, 8.0f / 3, 7.0f / 3, -1.0f / 3, -1, -4.0f / 3, -4.0f / 3, 0, 0, 0},
+                        kRounded));
+  ops::pool(*backend_, scores, n, 15, Pooling::max, out);  // wider than the row
+  EXPECT_TRUE(all_close(out.values(), {5, 5, 5, 5, 5, -1, -1, 0, 0, 0}, kExact));
+  ops::pool(*backend_, scores, n, 1, Pooling::avg, out);  // no pooling
+  EXPECT_TRUE(all_close(out.values(), {1, 5, 2, 0, -3, -3, -1, 0, 0, 0}, kExact));
+}
+
+TEST_F(RefOps, TopKBreaksTiesDownwardsAndAppendsTheWindow) {
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  const float inf = std::numeric_limits<float>::infinity();
+  const TestTensor scores({3, 6}, Values{3, 1, 3, 2, nan, 3,       //
+                                         nan, -inf, nan, 0, 9, 9,  //
+                                         1, 1, 9, 9, 9, 9});
+  const std::vector<int32_t> n = {6, 4, 2}, k = {2, 3, 0};
+  const TestTensor rows({3, 5}, Values(15, -7), DType::i32);
+  ops::top_k(*backend_, scores, n, k, 2, rows);
+  EXPECT_TRUE(all_close(rows.values(),
+                        {0, 2, 6, 7, -7,  //
+                         0, 1, 3, 4, 5,   // -inf before NaN, then the lower NaN
+                         2, 3, -7, -7, -7},
+                        kExact));
+}
+
+TEST_F(RefOps, GatherRowsHonoursStrides) {
+  // memory [capacity 3, n_head_kv 2, d 2], seen as [2, 3, 2]
+  const TestTensor memory({3, 2, 2}, Values{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11}, DType::f16);
+  Tensor src(memory.data(), DType::f16, {2, 3, 2});
+  src.stride[0] = 4, src.stride[1] = 8;
+  const TestTensor rows({2, 2}, Values{0, 2, 1, 0}, DType::i32);
+  const std::vector<int32_t> n = {2, 1};
+  const TestTensor out0({2, 2}, DType::f16), out1({2, 2}, DType::f16);
+  const std::array<void*, 2> dst = {out0.data(), out1.data()};
+  ops::gather_rows(*backend_, src, rows, n, dst);
+  EXPECT_TRUE(all_close(out0.values(), {0, 1, 8, 9}, kExact));
+  EXPECT_TRUE(all_close(out1.values(), {6, 7, 0, 0}, kExact));
+}
+
+TEST_F(RefOps, NothingToDo) {
+  const TestTensor none({0, 2}), w({3, 2}, Values(6, 1.0f)), none3({0, 3}), heads({0, 1, 2});
+  const TestTensor kv({1, 4, 2}), votes({1, 4}, Values(4, 7.0f));
+  PackedWeight packed;
+  ops::pack(*backend_, w, packed);
+  ops::embed(*backend_, w, {}, none);
+  ops::rms_norm(*backend_, none, TestTensor({2}), 0.0f, none);
+  ops::project(*backend_, none, std::array{Projection{.w = w, .bias = {}, .out = none3}});
+  ops::project(*backend_, none, {});
+  ops::project_packed(*backend_, none, packed, {}, none3, false);
+  ops::rope(*backend_, heads, {}, {});
+  ops::swiglu(*backend_, none, none, none);
+  ops::store_rows(*backend_, heads, DType::f16, std::array<void*, 1>{nullptr});
+  const std::vector<int32_t> zero = {0};
+  ops::attention_prefill(*backend_, {.q = heads, .k = kv, .v = kv, .n_past = zero, .out = heads});
+  ops::attention_decode(*backend_, {.q = heads, .heads = {}, .out = heads});
+  ops::window_votes(*backend_, {.q = heads, .k = kv, .n_rows = zero, .votes = votes});
+  ops::pool(*backend_, votes, zero, 3, Pooling::max, TestTensor({1, 4}));
+  const TestTensor rows({1, 0}, DType::i32);
+  ops::top_k(*backend_, votes, zero, zero, 0, rows);
+  ops::gather_rows(*backend_, kv, rows, zero, std::array<void*, 1>{nullptr});
+  EXPECT_TRUE(all_close(votes.values(), Values(4, 7.0f), kExact));
+}
+
+TEST_F(RefOpsDeath, ChecksNameTheCondition) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  const TestTensor w({3, 2}), x({1, 2}), out({1, 3}), wrong({1, 4});
+  const std::vector<int32_t> beyond = {3}, negative = {-1};
+  EXPECT_DEATH(ops::embed(*backend_, w, beyond, x), "all_within\\(ids");
+  EXPECT_DEATH(ops::embed(*backend_, w, negative, x), "all_within\\(ids");
+  EXPECT_DEATH(ops::project(*backend_, x, std::array{Projection{.w = w, .bias = {}, .out = wrong}}),
+               "p.out");
+  EXPECT_DEATH(ops::rms_norm(*backend_, x, TestTensor({3}), 0.0f, x), "weight");
+  const std::vector<int32_t> n = {3}, k = {4};
+  EXPECT_DEATH(ops::pool(*backend_, out, n, 2, Pooling::max, out), "kernel_size");
+  EXPECT_DEATH(ops::top_k(*backend_, out, n, k, 0, TestTensor({1, 4}, DType::i32)), "k\\[h\\]");
+  const TestTensor q({2, 1, 2}), kv({1, 4, 2});
+  const std::vector<int32_t> n_rows = {2};  // no row before the window
+  EXPECT_DEATH(ops::window_votes(*backend_, {.q = q, .k = kv, .n_rows = n_rows, .votes = wrong}),
+               "n_rows");
+}
+
+}  // namespace
+}  // namespace snapkv::test
