@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: MIT
+#include "cache/kv_layer.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace snapkv {
+
+KvLayer::KvLayer(Backend& backend, KvMeter& meter, int64_t head_dim, DType dtype,
+                 std::span<const int32_t> capacity)
+    : meter_(&meter),
+      dtype_(dtype),
+      head_dim_(head_dim),
+      row_bytes_(snapkv::row_bytes(dtype, head_dim)) {
+  int64_t n_rows = 0;
+  for (int32_t rows : capacity) {
+    heads_.push_back({n_rows, 0, rows});
+    n_rows += rows;
+  }
+  storage_ = backend.allocate(static_cast<size_t>(n_rows) * row_bytes(dtype, head_dim), "KV cache");
+  k_ = static_cast<char*>(storage_.data());
+  v_ = k_ + n_rows * row_bytes_;
+  pos_ = reinterpret_cast<int32_t*>(v_ + n_rows * row_bytes_);
+  meter_->add(bytes());
+}
+
+KvLayer::~KvLayer() {
+  if (meter_ != nullptr) meter_->remove(bytes());
+}
+
+void KvLayer::swap(KvLayer& other) noexcept {
+  std::swap(meter_, other.meter_);
+  std::swap(storage_, other.storage_);
+  std::swap(k_, other.k_);
+  std::swap(v_, other.v_);
+  std::swap(pos_, other.pos_);
+  std::swap(dtype_, other.dtype_);
+  std::swap(head_dim_, other.head_dim_);
+  std::swap(row_bytes_, other.row_bytes_);
+  std::swap(heads_, other.heads_);
+}
+
+std::vector<int32_t> KvLayer::n_kv() const {
+  std::vector<int32_t> n;
+  for (const Head& head : heads_) n.push_back(head.n_kv);
+  return n;
+}
+
+int32_t* KvLayer::pos(int head, int32_t slot) const { return pos_ + heads_[head].first + slot; }
+
+Tensor KvLayer::view(char* base) const {
+  for (const Head& head : heads_) SNAPKV_CHECK(head.capacity == heads_[0].capacity);
+  return Tensor(base, dtype_, {n_head_kv(), heads_[0].capacity, head_dim_});
+}
+
+void KvLayer::append(Backend& backend, const Tensor& k, const Tensor& v,
+                     std::span<const int32_t> pos) {
+  const int32_t n = static_cast<int32_t>(pos.size());
+  SNAPKV_CHECK(k.shape[0] == n && v.shape[0] == n);
+  std::vector<void*> k_dst(heads_.size()), v_dst(heads_.size());
+  for (int h = 0; h < n_head_kv(); ++h) {
+    Head& head = heads_[h];
+    SNAPKV_CHECK(head.n_kv + n <= head.capacity);
+    k_dst[h] = this->k(h, head.n_kv);
+    v_dst[h] = this->v(h, head.n_kv);
+    backend.upload(this->pos(h, head.n_kv), pos.data(), n * sizeof(int32_t));
+    head.n_kv += n;
+  }
+  ops::store_rows(backend, k, dtype_, k_dst);
+  ops::store_rows(backend, v, dtype_, v_dst);
+}
+
+void KvLayer::append(Backend& backend, const KvLayer& other) {
+  SNAPKV_CHECK(other.dtype_ == dtype_ && other.n_head_kv() == n_head_kv());
+  for (int h = 0; h < n_head_kv(); ++h) {
+    const int32_t n = other.n_kv(h);
+    Head& head = heads_[h];
+    SNAPKV_CHECK(head.n_kv + n <= head.capacity);
+    backend.copy(k(h, head.n_kv), other.k(h), n * row_bytes_);
+    backend.copy(v(h, head.n_kv), other.v(h), n * row_bytes_);
+    backend.copy(pos(h, head.n_kv), other.pos(h), n * sizeof(int32_t));
+    head.n_kv += n;
+  }
+}
+
+KvLayer KvLayer::gather(Backend& backend, const Selection& selection, int32_t reserve) const {
+  std::vector<int32_t> capacity = selection.keep_all ? n_kv() : selection.n_kept;
+  for (int32_t& rows : capacity) rows += reserve;
+  KvLayer out(backend, *meter_, head_dim_, dtype_, capacity);
+  if (selection.keep_all) {
+    out.append(backend, *this);
+    return out;
+  }
+  std::vector<void*> k_dst(heads_.size()), v_dst(heads_.size()), pos_dst(heads_.size());
+  for (int h = 0; h < n_head_kv(); ++h) {
+    k_dst[h] = out.k(h);
+    v_dst[h] = out.v(h);
+    pos_dst[h] = out.pos(h);
+    out.heads_[h].n_kv = selection.n_kept[h];
+  }
+  ops::gather_rows(backend, k_view(), selection.rows, selection.n_kept, k_dst);
+  ops::gather_rows(backend, v_view(), selection.rows, selection.n_kept, v_dst);
+  const Tensor positions(pos_, DType::i32, {n_head_kv(), heads_[0].capacity, 1});
+  ops::gather_rows(backend, positions, selection.rows, selection.n_kept, pos_dst);
+  return out;
+}
+
+void KvLayer::reserve(Backend& backend, int32_t n, int32_t step) {
+  const bool fits = std::all_of(heads_.begin(), heads_.end(),
+                                [n](const Head& h) { return h.n_kv + n <= h.capacity; });
+  if (fits) return;
+  std::vector<int32_t> capacity;
+  for (const Head& head : heads_) capacity.push_back(head.n_kv + std::max(n, step));
+  KvLayer grown(backend, *meter_, head_dim_, dtype_, capacity);
+  grown.append(backend, *this);
+  *this = std::move(grown);
+}
+
+void KvLayer::truncate(std::span<const int32_t> n_kv) {
+  for (int h = 0; h < n_head_kv(); ++h) {
+    SNAPKV_CHECK(n_kv[h] <= heads_[h].n_kv);
+    heads_[h].n_kv = n_kv[h];
+  }
+}
+
+void KvLayer::clear() {
+  for (Head& head : heads_) head.n_kv = 0;
+}
+
+size_t KvLayer::bytes_used() const {
+  size_t n_rows = 0;
+  for (const Head& head : heads_) n_rows += static_cast<size_t>(head.n_kv);
+  return n_rows * row_bytes(dtype_, head_dim_);
+}
+
+}  // namespace snapkv

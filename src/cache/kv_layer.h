@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: MIT
+// KvLayer: the keys, values and true positions of one layer, per KV head, with room to grow. The
+// engine uses one as prefill's scratch layer and one per layer as the cache of a session.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "backend/backend.h"
+#include "backend/ops.h"
+#include "base/buffer.h"
+#include "base/tensor.h"
+#include "cache/selection.h"
+
+namespace snapkv {
+
+/// Bytes of KV memory of one session, now and at the most.
+struct KvMeter {
+  size_t now = 0;
+  size_t peak = 0;
+  void add(size_t bytes) {
+    now += bytes;
+    if (now > peak) peak = now;
+  }
+  void remove(size_t bytes) { now -= bytes; }
+};
+
+class KvLayer {
+ public:
+  KvLayer() = default;
+  /// Room for capacity[h] rows in head h; all empty. `meter` must outlive the layer.
+  KvLayer(Backend& backend, KvMeter& meter, int64_t head_dim, DType dtype,
+          std::span<const int32_t> capacity);
+  KvLayer(KvLayer&& other) noexcept { swap(other); }
+  KvLayer& operator=(KvLayer&& other) noexcept {
+    KvLayer moved(std::move(other));
+    swap(moved);
+    return *this;
+  }
+  ~KvLayer();
+
+  explicit operator bool() const { return !heads_.empty(); }
+  int n_head_kv() const { return static_cast<int>(heads_.size()); }
+  DType dtype() const { return dtype_; }
+
+  int32_t n_kv(int head) const { return heads_[head].n_kv; }
+  int32_t capacity(int head) const { return heads_[head].capacity; }
+  std::vector<int32_t> n_kv() const;
+  /// Rows of head `head` from `slot` on: [.., head_dim] KV dtype, and their positions.
+  void* k(int head, int32_t slot = 0) const { return row(k_, head, slot); }
+  void* v(int head, int32_t slot = 0) const { return row(v_, head, slot); }
+  int32_t* pos(int head, int32_t slot = 0) const;
+  HeadRows rows(int head) const { return {k(head), v(head), heads_[head].n_kv}; }
+
+  /// [n_head_kv, capacity, head_dim] views; every head must have the same capacity.
+  Tensor k_view() const { return view(k_); }
+  Tensor v_view() const { return view(v_); }
+
+  /// Appends n tokens: k, v [n, n_head_kv, head_dim] f32 (after RoPE), their true positions [n].
+  /// There must be room.
+  void append(Backend& backend, const Tensor& k, const Tensor& v, std::span<const int32_t> pos);
+  /// Copies all rows of `other` behind the rows there are. There must be room.
+  void append(Backend& backend, const KvLayer& other);
+  /// A new layer of the selected rows, with room for `reserve` more in each head.
+  KvLayer gather(Backend& backend, const Selection& selection, int32_t reserve) const;
+  /// Makes room for n more rows in every head; grows by at least `step` rows when it must.
+  void reserve(Backend& backend, int32_t n, int32_t step);
+  /// Drops the rows behind the first n_kv[h] of each head.
+  void truncate(std::span<const int32_t> n_kv);
+  void clear();
+
+  size_t bytes() const { return storage_.bytes(); }
+  /// Bytes of one row of one head: key, value and position.
+  static size_t row_bytes(DType dtype, int64_t head_dim) {
+    return 2 * snapkv::row_bytes(dtype, head_dim) + sizeof(int32_t);
+  }
+  size_t bytes_used() const;
+
+ private:
+  struct Head {
+    int64_t first = 0;  // row of slot 0 in k_, v_ and pos_
+    int32_t n_kv = 0;
+    int32_t capacity = 0;
+  };
+  void* row(char* base, int head, int32_t slot) const {
+    return base + (heads_[head].first + slot) * row_bytes_;
+  }
+  Tensor view(char* base) const;
+  void swap(KvLayer& other) noexcept;
+
+  KvMeter* meter_ = nullptr;
+  Buffer storage_;  // keys of all heads, values of all heads, positions of all heads
+  char* k_ = nullptr;
+  char* v_ = nullptr;
+  int32_t* pos_ = nullptr;
+  DType dtype_ = DType::f16;
+  int64_t head_dim_ = 0;
+  int64_t row_bytes_ = 0;  // of a key or a value
+  std::vector<Head> heads_;
+};
+
+}  // namespace snapkv

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: MIT
+// KvLayer: rows of ragged heads are appended, gathered, grown and cut without mixing.
+#include "cache/kv_layer.h"
+
+#include <gtest/gtest.h>
+
+namespace snapkv::test {
+namespace {
+
+constexpr int64_t kHeadDim = 4;
+
+/// Row `slot` of head `head`: values that tell where they came from.
+float value(int32_t pos, int head, int64_t d, bool is_value) {
+  return static_cast<float>(pos * 100 + head * 10 + d) + (is_value ? 0.5f : 0.0f);
+}
+
+class KvLayerTest : public testing::Test {
+ protected:
+  std::unique_ptr<Backend> backend_ = Backend::make({.kind = BackendKind::ref});
+  KvMeter meter_;
+
+  /// Appends tokens with positions first ... first + n - 1.
+  void append(KvLayer& layer, int32_t first, int32_t n) {
+    const int64_t heads = layer.n_head_kv();
+    std::vector<float> k, v;
+    std::vector<int32_t> pos;
+    for (int32_t t = first; t < first + n; ++t) {
+      pos.push_back(t);
+      for (int h = 0; h < heads; ++h) {
+        for (int64_t d = 0; d < kHeadDim; ++d) {
+          k.push_back(value(t, h, d, false));
+          v.push_back(value(t, h, d, true));
+        }
+      }
+    }
+    layer.append(*backend_, Tensor(k.data(), DType::f32, {n, heads, kHeadDim}),
+                 Tensor(v.data(), DType::f32, {n, heads, kHeadDim}), pos);
+  }
+
+  void expect_rows(const KvLayer& layer, int head, const std::vector<int32_t>& positions) {
+    ASSERT_EQ(layer.n_kv(head), static_cast<int32_t>(positions.size()));
+    for (size_t i = 0; i < positions.size(); ++i) {
+      const int32_t slot = static_cast<int32_t>(i);
+      EXPECT_EQ(*layer.pos(head, slot), positions[i]);
+      for (int64_t d = 0; d < kHeadDim; ++d) {
+        EXPECT_EQ(static_cast<float*>(layer.k(head, slot))[d], value(positions[i], head, d, false));
+        EXPECT_EQ(static_cast<float*>(layer.v(head, slot))[d], value(positions[i], head, d, true));
+      }
+    }
+  }
+
+  KvLayer make(std::vector<int32_t> capacity) {
+    return KvLayer(*backend_, meter_, kHeadDim, DType::f32, capacity);
+  }
+};
+
+TEST_F(KvLayerTest, AppendsToEveryHead) {
+  KvLayer layer = make({6, 6});
+  append(layer, 0, 3);
+  append(layer, 3, 2);
+  expect_rows(layer, 0, {0, 1, 2, 3, 4});
+  expect_rows(layer, 1, {0, 1, 2, 3, 4});
+  EXPECT_EQ(layer.rows(1).n_kv, 5);
+}
+
+TEST_F(KvLayerTest, GathersDifferentCountsPerHeadAndGrows) {
+  KvLayer scratch = make({8, 8});
+  append(scratch, 0, 8);
+  Selection selection;
+  selection.n_kept = {2, 4};
+  std::vector<int32_t> rows = {1, 7, 0, 0, /* head 1 */ 0, 2, 5, 6};
+  selection.rows = Tensor(rows.data(), DType::i32, {2, 4});
+  KvLayer kept = scratch.gather(*backend_, selection, 1);
+  expect_rows(kept, 0, {1, 7});
+  expect_rows(kept, 1, {0, 2, 5, 6});
+  append(kept, 8, 1);
+  kept.reserve(*backend_, 1, 2);  // both heads are full
+  EXPECT_EQ(kept.capacity(0), 5);
+  EXPECT_EQ(kept.capacity(1), 7);
+  append(kept, 9, 1);
+  expect_rows(kept, 0, {1, 7, 8, 9});
+  expect_rows(kept, 1, {0, 2, 5, 6, 8, 9});
+  KvLayer again = make({8, 8});
+  again.append(*backend_, kept);
+  expect_rows(again, 1, {0, 2, 5, 6, 8, 9});
+  again.truncate(std::vector<int32_t>{1, 3});
+  expect_rows(again, 0, {1});
+  expect_rows(again, 1, {0, 2, 5});
+}
+
+TEST_F(KvLayerTest, KeepsAllOnRequest) {
+  KvLayer scratch = make({3, 3});
+  append(scratch, 0, 3);
+  Selection all;
+  all.keep_all = true;
+  const KvLayer kept = scratch.gather(*backend_, all, 2);
+  expect_rows(kept, 0, {0, 1, 2});
+  EXPECT_EQ(kept.capacity(1), 5);
+}
+
+TEST_F(KvLayerTest, CountsBytesExactlyOnce) {
+  const size_t row = 2 * kHeadDim * sizeof(float) + sizeof(int32_t);
+  {
+    KvLayer a = make({10, 5});
+    EXPECT_EQ(a.bytes(), 15 * row);
+    EXPECT_EQ(meter_.now, 15 * row);
+    KvLayer b = std::move(a);
+    KvLayer c = make({1, 1});
+    EXPECT_EQ(meter_.now, 17 * row);
+    c = std::move(b);
+    EXPECT_EQ(meter_.now, 15 * row);
+    append(c, 0, 2);
+    EXPECT_EQ(c.bytes_used(), 4 * row);
+  }
+  EXPECT_EQ(meter_.now, 0u);
+  EXPECT_EQ(meter_.peak, 17 * row);
+}
+
+}  // namespace
+}  // namespace snapkv::test
