@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: MIT
+// Runs a policy on a layer of the tests and returns the kept rows of each head.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "policy/policy.h"
+#include "tests/backend/op_test_util.h"
+#include "tests/policy/selection_oracle.h"
+
+namespace snapkv::test {
+
+using Kept = std::vector<std::vector<int32_t>>;  // [n_head_kv][n_kept]
+
+/// The selection on the host, every row listed where all are kept.
+inline Kept kept_rows(Backend& backend, const Selection& selection,
+                      std::span<const int32_t> n_rows) {
+  Kept kept(n_rows.size());
+  for (size_t h = 0; h < kept.size(); ++h) {
+    if (selection.keep_all) {
+      for (int32_t j = 0; j < n_rows[h]; ++j) kept[h].push_back(j);
+    } else {
+      kept[h].resize(static_cast<size_t>(selection.n_kept[h]));
+      backend.download(kept[h].data(), selection.rows.at<const void>(static_cast<int64_t>(h)),
+                       kept[h].size() * sizeof(int32_t));
+    }
+  }
+  return kept;
+}
+
+/// Runs `policy` on the layer, keys stored as `dtype` (the layer's values should be of that type).
+inline Kept run_policy(Backend& backend, const Policy& policy, const Layer& l,
+                       DType dtype = DType::f32, int il = 0, int n_layer = 1) {
+  const TestTensor q({l.n_window, l.n_head, l.head_dim}, l.q);
+  const TestTensor k({l.n_head_kv, l.n_tokens, l.head_dim}, l.k, dtype);
+  const std::vector<int32_t> n_rows(static_cast<size_t>(l.n_head_kv),
+                                    static_cast<int32_t>(l.n_tokens));
+  PolicyInput input;
+  input.il = il;
+  input.n_layer = n_layer;
+  input.q_window = q;
+  input.k = input.v = k;
+  input.n_rows = n_rows;
+  input.scale = l.scale;
+  return kept_rows(backend, policy.select(backend, input, policy.budget_for(l.n_tokens)), n_rows);
+}
+
+inline Kept run_policy(Backend& backend, const PolicyConfig& config, const Layer& l,
+                       DType dtype = DType::f32) {
+  return run_policy(backend, *Policy::make(config), l, dtype);
+}
+
+/// Normal keys and queries, the keys rounded to `dtype`. `sharpness` scales the attention scores.
+inline Layer random_layer(int64_t n_tokens, int64_t n_window, int64_t n_head, int64_t n_head_kv,
+                          int64_t head_dim, DType dtype, uint64_t seed, float sharpness = 2.0f) {
+  Layer l;
+  l.n_tokens = n_tokens, l.n_window = n_window;
+  l.n_head = n_head, l.n_head_kv = n_head_kv, l.head_dim = head_dim;
+  l.scale = sharpness / std::sqrt(static_cast<float>(head_dim));
+  l.q = random_values(n_window * n_head * head_dim, seed);
+  l.k = random_tensor({n_head_kv, n_tokens, head_dim}, seed + 1000, dtype).values();
+  return l;
+}
+
+/// Every query scores row j of its head with `logit[j]` (head_dim 8, exact in every type when the
+/// logits are small integers); the rest of the arithmetic is the policy's.
+inline Layer layer_of_logits(const std::vector<std::vector<float>>& logits, int64_t n_window,
+                             int64_t n_group = 1) {
+  Layer l;
+  l.n_head_kv = static_cast<int64_t>(logits.size());
+  l.n_head = l.n_head_kv * n_group;
+  l.head_dim = 8;
+  l.n_tokens = static_cast<int64_t>(logits[0].size());
+  l.n_window = n_window;
+  l.q.assign(static_cast<size_t>(n_window * l.n_head * l.head_dim), 0.0f);
+  for (size_t i = 0; i < l.q.size(); i += 8) l.q[i] = 1.0f;
+  for (const std::vector<float>& head : logits) {
+    for (float logit : head) {
+      l.k.push_back(logit);
+      l.k.insert(l.k.end(), 7, 0.0f);
+    }
+  }
+  return l;
+}
+
+enum class Target { ref, cpu };
+inline const char* target_name(Target target) { return target == Target::ref ? "ref" : "cpu"; }
+inline std::unique_ptr<Backend> make_backend(Target target, int n_threads = 2) {
+  return target == Target::ref ? make_ref() : make_cpu(n_threads);
+}
+
+}  // namespace snapkv::test

@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: MIT
+// Every policy of the registry through the same invariants, the messages of bad configurations, the
+// budget's arithmetic, and the base's promises to policies that are not written yet.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <limits>
+#include <numeric>
+#include <string>
+#include <vector>
+
+#include "policy/policy.h"
+#include "policy/score_policy.h"
+#include "snapkv/policy.h"
+#include "tests/policy/policy_test_util.h"
+#include "tests/support/expect_error.h"
+
+namespace snapkv::test {
+namespace {
+
+// ---------------------------------------------------------------- every registry entry
+
+class EveryPolicy : public testing::TestWithParam<std::string> {};
+INSTANTIATE_TEST_SUITE_P(, EveryPolicy, testing::ValuesIn(policy_names()), [](const auto& p) {
+  std::string id = p.param;
+  std::replace_if(
+      id.begin(), id.end(), [](char c) { return !std::isalnum(c); }, '_');
+  return id;
+});
+
+TEST_P(EveryPolicy, KeepsTheBudgetAndTheWindow) {
+  for (Target target : {Target::ref, Target::cpu}) {
+    const auto backend = make_backend(target);
+    for (int64_t n_tokens : {40, 64, 65, 300, 1111}) {
+      const PolicyConfig config{.name = GetParam(), .budget = 64, .window_size = 16};
+      const auto policy = Policy::make(config);
+      const Layer l = random_layer(n_tokens, 16, 4, 2, 32, DType::f16, 31);
+      const Kept kept = run_policy(*backend, *policy, l, DType::f16);
+      ASSERT_EQ(kept.size(), 2u);
+      const int64_t budget = policy->budget_for(n_tokens);
+      EXPECT_LE(budget, n_tokens);
+      size_t total = 0;
+      for (const std::vector<int32_t>& head : kept) {
+        total += head.size();
+        ASSERT_FALSE(head.empty());
+        EXPECT_GE(head.front(), 0);
+        EXPECT_TRUE(std::adjacent_find(head.begin(), head.end(), std::greater_equal<>()) ==
+                    head.end())
+            << "ascending and unique";
+        ASSERT_GE(head.size(), 16u);
+        EXPECT_EQ(head.back(), n_tokens - 1);
+        EXPECT_EQ(head[head.size() - 16], n_tokens - 16) << "the window is kept";
+      }
+      EXPECT_LE(total, static_cast<size_t>(2 * budget));
+      if (GetParam() == "full" || n_tokens <= 64) {
+        EXPECT_EQ(total, static_cast<size_t>(2 * n_tokens)) << "nothing is dropped";
+      } else {
+        EXPECT_EQ(total, 2u * 64u) << "the whole budget is used";
+      }
+    }
+  }
+}
+
+TEST_P(EveryPolicy, DoesNotDependOnThreads) {
+  const PolicyConfig config{.name = GetParam(), .budget = 200, .window_size = 16};
+  const Layer l = random_layer(2000, 16, 8, 2, 64, DType::bf16, 33);
+  EXPECT_EQ(run_policy(*make_cpu(1), config, l, DType::bf16),
+            run_policy(*make_cpu(2), config, l, DType::bf16));
+}
+
+TEST(Registry, KnowsItsNames) {
+  const std::vector<std::string> names = policy_names();
+  for (const char* expected : {"full", "snapkv"}) {
+    EXPECT_EQ(std::count(names.begin(), names.end(), expected), 1) << expected;
+  }
+  for (const std::string& policy : names) {
+    EXPECT_EQ(Policy::make({.name = policy})->config().name, policy);
+  }
+}
+
+// ---------------------------------------------------------------- configuration
+
+void expect_usage(const PolicyConfig& config, std::initializer_list<std::string_view> words) {
+  expect_error(ErrorCode::kUsage, words, [&] { validate(config); });
+  expect_error(ErrorCode::kUsage, words, [&] { Policy::make(config); });
+}
+
+TEST(Validate, NamesFieldAndValues) {
+  validate({});
+  expect_usage({.name = "snapvk"}, {"snapvk", "full", "snapkv"});
+  expect_usage({.name = ""}, {"full, snapkv"});
+  expect_usage({.budget = 32}, {"budget is 32", "window_size", "32"});  // B = W
+  expect_usage({.budget = 0}, {"budget is 0"});
+  expect_usage({.budget = -5}, {"budget is -5"});
+  validate({.budget = 33});
+  for (double ratio : {-0.1, 1.5, std::numeric_limits<double>::quiet_NaN()}) {
+    expect_usage({.ratio = ratio}, {"ratio is"});
+  }
+  validate({.ratio = 1.0});
+  validate({.budget = 1, .ratio = 0.1});  // a ratio overrides the budget
+  expect_usage({.window_size = 0}, {"window_size is 0"});
+  expect_usage({.window_size = -1}, {"window_size is -1"});
+  expect_usage({.kernel_size = 4}, {"kernel_size is 4", "odd"});
+  expect_usage({.kernel_size = 0}, {"kernel_size is 0"});
+  expect_usage({.kernel_size = -3}, {"kernel_size is -3"});
+  validate({.kernel_size = 1});
+  // "full" uses no other field
+  validate({.name = "full", .budget = 0, .window_size = 0, .kernel_size = 2});
+}
+
+TEST(Budget, CountsTheWindowAndIsNeverMoreThanThePrompt) {
+  const auto fixed = Policy::make({.budget = 1024});
+  EXPECT_EQ(fixed->budget_for(100), 100);
+  EXPECT_EQ(fixed->budget_for(1024), 1024);
+  EXPECT_EQ(fixed->budget_for(1000000), 1024);
+  EXPECT_EQ(fixed->window_size(), 32);
+}
+
+TEST(Budget, RatioRoundsDownButKeepsMoreThanTheWindow) {
+  const auto policy = Policy::make({.ratio = 0.29, .window_size = 8});
+  EXPECT_EQ(policy->budget_for(100), 29);  // 0.29 * 100 is 28.999999999999996 in binary
+  EXPECT_EQ(policy->budget_for(1001), 290);
+  EXPECT_EQ(policy->budget_for(20), 9);  // W + 1, not 5
+  EXPECT_EQ(policy->budget_for(8), 8);
+  EXPECT_EQ(policy->budget_for(0), 0);
+  EXPECT_EQ(Policy::make({.ratio = 1.0})->budget_for(12345), 12345);
+  EXPECT_EQ(Policy::make({.name = "full"})->budget_for(12345), 12345);
+  EXPECT_EQ(Policy::make({.name = "full"})->window_size(), 0);
+}
+
+// ---------------------------------------------------------------- the base of other policies
+
+// The smallest policy: a score that is one expression, with budgets that differ by layer and head.
+class OldestFirst final : public ScorePolicy {
+ public:
+  explicit OldestFirst(const PolicyConfig& config) : ScorePolicy(config) {}
+
+ private:
+  void score(Backend& backend, const PolicyInput&, std::span<const int32_t> n_prefix,
+             const Tensor& scores) const override {
+    for (size_t h = 0; h < n_prefix.size(); ++h) {
+      std::vector<float> row;
+      for (int32_t j = 0; j < n_prefix[h]; ++j) row.push_back(static_cast<float>(-j));
+      backend.upload(scores.at<void>(static_cast<int64_t>(h)), row.data(), row.size() * 4);
+    }
+  }
+  std::vector<int32_t> prefix_budgets(Backend&, const PolicyInput& input, std::span<const int32_t>,
+                                      const Tensor&, int64_t) const override {
+    return {5 - input.il, 2};
+  }
+};
+
+TEST(ScorePolicy, BudgetsMayDifferByLayerAndHead) {
+  for (Target target : {Target::ref, Target::cpu}) {
+    const auto backend = make_backend(target);
+    const OldestFirst policy({.budget = 8, .window_size = 2});
+    const Layer l = random_layer(20, 2, 2, 2, 8, DType::f32, 41);
+    EXPECT_EQ(run_policy(*backend, policy, l, DType::f32, 0, 2),
+              (Kept{{0, 1, 2, 3, 4, 18, 19}, {0, 1, 18, 19}}));
+    EXPECT_EQ(run_policy(*backend, policy, l, DType::f32, 1, 2),
+              (Kept{{0, 1, 2, 3, 18, 19}, {0, 1, 18, 19}}));
+  }
+}
+
+TEST(ScorePolicy, AHeadWithinTheBudgetKeepsAllWhateverThePolicySays) {
+  for (Target target : {Target::ref, Target::cpu}) {
+    const auto backend = make_backend(target);
+    const Layer l = random_layer(20, 2, 2, 2, 8, DType::f32, 43);
+    const TestTensor q({2, 2, 8}, l.q), k({2, 20, 8}, l.k);
+    const std::vector<int32_t> n_rows = {20, 8};
+    PolicyInput input;
+    input.q_window = q;
+    input.k = input.v = k;
+    input.n_rows = n_rows;
+    const OldestFirst policy({.budget = 8, .window_size = 2});
+    EXPECT_EQ(kept_rows(*backend, policy.select(*backend, input, 8), n_rows),
+              (Kept{{0, 1, 2, 3, 4, 18, 19}, {0, 1, 2, 3, 4, 5, 6, 7}}));
+  }
+}
+
+}  // namespace
+}  // namespace snapkv::test
