@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: MIT
+// Architecture: one family of decoders. The engine drives it layer by layer (prefill: one layer over
+// the whole prompt, chunk by chunk; decode: all layers over one token per sequence); how keys and
+// values are stored and attended is behind AttentionStep.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "backend/backend.h"
+#include "base/tensor.h"
+#include "model/config.h"
+#include "model/linear_runner.h"
+#include "model/weights.h"
+
+namespace snapkv {
+
+class GgufFile;
+
+/// Stores the new keys and values of a layer and attends to all that are visible.
+class AttentionStep {
+ public:
+  virtual ~AttentionStep() = default;
+  /// q [n_q, n_head, head_dim], k and v [n, n_head_kv, head_dim], f32, after RoPE; q belongs to the
+  /// last n_q of the n tokens. out [n_out, n_head, head_dim]: attention of the last n_out of them.
+  virtual void attend(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& out) = 0;
+};
+
+/// Memory for the activations of up to n_rows tokens, reused from layer to layer.
+class ActivationBuffer {
+ public:
+  /// Grows when needed. `dtype`: LinearRunner::input_dtype().
+  void ensure(Backend& backend, const ModelConfig& config, int64_t n_rows, DType dtype);
+  static size_t bytes(const ModelConfig& config, int64_t n_rows, DType dtype);
+
+  Tensor normed(int64_t n) const { return normed_.slice(0, n); }  // [n, n_embd] dtype
+  Tensor q(int64_t n) const { return q_.slice(0, n); }            // [n, n_head, head_dim] f32
+  Tensor k(int64_t n) const { return k_.slice(0, n); }            // [n, n_head_kv, head_dim] f32
+  Tensor v(int64_t n) const { return v_.slice(0, n); }
+  Tensor attn(int64_t n) const { return attn_.slice(0, n); }      // [n, n_head, head_dim] dtype
+  Tensor gate(int64_t n) const { return gate_.slice(0, n); }      // [n, n_ff] f32
+  Tensor up(int64_t n) const { return up_.slice(0, n); }
+  Tensor act(int64_t n) const { return act_.slice(0, n); }        // [n, n_ff] dtype
+
+ private:
+  Buffer storage_;
+  int64_t n_rows_ = 0;
+  DType dtype_ = DType::f32;
+  Tensor normed_, q_, k_, v_, attn_, gate_, up_, act_;
+};
+
+/// What one layer works on: n tokens of one prompt, or one token of each of n sequences. The last
+/// layer of a prompt needs queries and outputs of its last tokens only.
+struct LayerPass {
+  Tensor x;                       // [n, n_embd] f32, residual stream; the last n_out rows are updated
+  std::span<const int32_t> pos;   // [n] true positions
+  int64_t n_q = 0;                // rows that need a query; n_out <= n_q <= n
+  int64_t n_out = 0;              // rows that need the layer's output
+  AttentionStep* attention = nullptr;
+  LinearRunner* linear = nullptr;
+  ActivationBuffer* buffers = nullptr;
+};
+
+class Architecture {
+ public:
+  /// By `general.architecture`. Throws Error{kBadModel} naming what is missing or not supported.
+  static std::unique_ptr<Architecture> make(const GgufFile& file, Backend& backend);
+  virtual ~Architecture() = default;
+
+  virtual const ModelConfig& config() const = 0;
+  /// x [n, n_embd] f32 = embeddings of the tokens.
+  virtual void embed(std::span<const int32_t> tokens, const Tensor& x) = 0;
+  virtual void layer(int il, const LayerPass& pass) = 0;
+  /// logits [n, n_vocab] f32 of x [n, n_embd] f32, the last layer's output.
+  virtual void output(const Tensor& x, ActivationBuffer& buffers, const Tensor& logits) = 0;
+  /// Matrices of layer il, for LinearRunner::pack.
+  virtual std::vector<const Weight*> layer_weights(int il) const = 0;
+};
+
+}  // namespace snapkv

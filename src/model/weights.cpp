@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: MIT
+#include "model/weights.h"
+
+#include "base/error.h"
+#include "base/half.h"
+#include "format/gguf.h"
+
+namespace snapkv {
+namespace {
+
+std::string shape_of(std::initializer_list<int64_t> shape) {
+  return Tensor(nullptr, DType::f32, shape).shape_string();
+}
+
+[[noreturn]] void fail_shape(const GgufFile& file, const std::string& name,
+                             const std::string& expected, const Tensor& actual) {
+  fail(ErrorCode::kBadModel, "{}: tensor {} has shape {}, expected {}", file.path(), name,
+       actual.shape_string(), expected);
+}
+
+}  // namespace
+
+bool WeightLoader::has(const std::string& tensor_name) const {
+  return file_.find_tensor(tensor_name) != nullptr;
+}
+
+Weight WeightLoader::matrix(const std::string& name, int64_t n_out, int64_t n_in) {
+  const std::string full = name + ".weight";
+  const GgufTensor* t = file_.find_tensor(full);
+  if (t == nullptr) fail(ErrorCode::kBadModel, "{}: tensor {} is missing", file_.path(), full);
+  if (t->tensor.rank != 2 || t->tensor.shape[0] != n_out || t->tensor.shape[1] != n_in) {
+    fail_shape(file_, full, shape_of({n_out, n_in}), t->tensor);
+  }
+  used_.insert(full);
+  return {t->tensor, optional_vector(name + ".bias", n_out)};
+}
+
+Tensor WeightLoader::vector(const std::string& name, int64_t n) {
+  const GgufTensor* t = file_.find_tensor(name);
+  if (t == nullptr) fail(ErrorCode::kBadModel, "{}: tensor {} is missing", file_.path(), name);
+  if (t->tensor.numel() != n || t->tensor.shape[t->tensor.rank - 1] != n) {
+    fail_shape(file_, name, shape_of({n}), t->tensor);
+  }
+  used_.insert(name);
+  const DType type = t->tensor.dtype;
+  if (type == DType::f32) return Tensor(t->tensor.data, DType::f32, {n});
+  if (type != DType::f16 && type != DType::bf16) {
+    fail(ErrorCode::kBadModel, "{}: tensor {} has type {}, expected f32, f16 or bf16", file_.path(),
+         name, snapkv::name(type));
+  }
+  owned_.push_back(Buffer::host(static_cast<size_t>(n) * sizeof(float), "weights"));
+  const Tensor out = owned_.back().view(DType::f32, {n});
+  for (int64_t i = 0; i < n; ++i) {
+    *out.at<float>(i) = type == DType::f16 ? to_f32(static_cast<const f16_t*>(t->tensor.data)[i])
+                                           : to_f32(static_cast<const bf16_t*>(t->tensor.data)[i]);
+  }
+  return out;
+}
+
+Tensor WeightLoader::optional_vector(const std::string& name, int64_t n) {
+  return has(name) ? vector(name, n) : Tensor();
+}
+
+void WeightLoader::check_all_used(std::string_view architecture) const {
+  for (const GgufTensor& t : file_.tensors()) {
+    if (!used_.contains(t.name)) {
+      fail(ErrorCode::kBadModel,
+           "{}: tensor {} is not part of architecture \"{}\" as it is supported here", file_.path(),
+           t.name, architecture);
+    }
+  }
+}
+
+}  // namespace snapkv
