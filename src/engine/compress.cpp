@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: MIT
+// compress.h: checks the caller's views, runs the policy on them where they are, copies kept rows.
+#include "snapkv/compress.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+#include "backend/backend.h"
+#include "base/error.h"
+#include "base/half.h"
+#include "base/tensor.h"
+#include "policy/policy.h"
+
+namespace snapkv {
+namespace {
+
+void check_at_least_one(const char* field, int64_t value) {
+  if (value < 1 || value > std::numeric_limits<int32_t>::max()) {
+    fail(ErrorCode::kUsage, "{} is {}; it must be within 1 and 2147483647", field, value);
+  }
+}
+
+void check_shape(const LayerView& layer) {
+  check_at_least_one("n_tokens", layer.n_tokens);
+  check_at_least_one("n_head", layer.n_head);
+  check_at_least_one("n_head_kv", layer.n_head_kv);
+  check_at_least_one("head_dim", layer.head_dim);
+  if (layer.n_head % layer.n_head_kv != 0) {
+    fail(ErrorCode::kUsage, "n_head is {}; it must be a multiple of n_head_kv, which is {}",
+         layer.n_head, layer.n_head_kv);
+  }
+}
+
+// A view of n_heads x n_rows vectors. `field` is its name in messages.
+template <typename View>
+void check_view(const char* field, const View& view, int64_t n_heads, int64_t n_rows,
+                int64_t head_dim) {
+  if (view.dtype != DType::f32 && view.dtype != DType::f16 && view.dtype != DType::bf16) {
+    fail(ErrorCode::kUsage, "{}.dtype is {}; it must be f32, f16 or bf16", field, name(view.dtype));
+  }
+  if (view.data == nullptr) fail(ErrorCode::kUsage, "{}.data is null", field);
+  const int64_t element = block_bytes(view.dtype);
+  if (reinterpret_cast<uintptr_t>(view.data) % static_cast<uintptr_t>(element) != 0) {
+    fail(ErrorCode::kUsage, "{}.data is not aligned to {} bytes, the size of {}", field, element,
+         name(view.dtype));
+  }
+  // Smaller strides would make vectors overlap; a stride that is never stepped may be anything.
+  if (n_heads > 1 && view.head_stride < head_dim) {
+    fail(ErrorCode::kUsage, "{}.head_stride is {} elements; it must be at least head_dim, {}",
+         field, view.head_stride, head_dim);
+  }
+  if (n_rows > 1 && view.row_stride < head_dim) {
+    fail(ErrorCode::kUsage, "{}.row_stride is {} elements; it must be at least head_dim, {}", field,
+         view.row_stride, head_dim);
+  }
+}
+
+template <typename View>
+char* row_of(const View& view, int64_t h, int64_t r) {
+  const int64_t offset = (h * view.head_stride + r * view.row_stride) * block_bytes(view.dtype);
+  return static_cast<char*>(const_cast<void*>(static_cast<const void*>(view.data))) + offset;
+}
+
+// [n_head_kv, n_tokens, head_dim] over the caller's memory.
+Tensor kv_tensor(const LayerView& layer, const KvView& view) {
+  Tensor t(const_cast<void*>(view.data), view.dtype,
+           {layer.n_head_kv, layer.n_tokens, layer.head_dim});
+  if (layer.n_head_kv > 1) t.stride[0] = view.head_stride * block_bytes(view.dtype);
+  if (layer.n_tokens > 1) t.stride[1] = view.row_stride * block_bytes(view.dtype);
+  return t;
+}
+
+// q as f32, [n_window, n_head, head_dim], contiguous.
+std::vector<float> window_queries(const LayerView& layer) {
+  std::vector<float> q;
+  q.reserve(static_cast<size_t>(layer.n_window * layer.n_head * layer.head_dim));
+  for (int64_t i = 0; i < layer.n_window; ++i) {
+    for (int64_t h = 0; h < layer.n_head; ++h) {
+      const void* row = row_of(layer.q, h, i);
+      for (int64_t d = 0; d < layer.head_dim; ++d) {
+        switch (layer.q.dtype) {
+          case DType::f16:
+            q.push_back(to_f32(static_cast<const f16_t*>(row)[d]));
+            break;
+          case DType::bf16:
+            q.push_back(to_f32(static_cast<const bf16_t*>(row)[d]));
+            break;
+          default:
+            q.push_back(static_cast<const float*>(row)[d]);
+        }
+      }
+    }
+  }
+  return q;
+}
+
+void check_layer(const LayerView& layer, int window_size) {
+  check_shape(layer);
+  if (layer.head_dim % 8 != 0) {
+    fail(ErrorCode::kUsage, "head_dim is {}; it must be a multiple of 8", layer.head_dim);
+  }
+  check_view("k", layer.k, layer.n_head_kv, layer.n_tokens, layer.head_dim);
+  if (layer.v.data != nullptr) {
+    check_view("v", layer.v, layer.n_head_kv, layer.n_tokens, layer.head_dim);
+    if (layer.v.dtype != layer.k.dtype) {
+      fail(ErrorCode::kUsage, "v.dtype is {}; it must be that of k, {}", name(layer.v.dtype),
+           name(layer.k.dtype));
+    }
+  }
+  if (!std::isfinite(layer.scale) || layer.scale < 0.0f) {
+    fail(ErrorCode::kUsage, "scale is {}; it must be positive, or 0 for 1 / sqrt(head_dim)",
+         layer.scale);
+  }
+  if (layer.n_layer < 1 || layer.il < 0 || layer.il >= layer.n_layer) {
+    fail(ErrorCode::kUsage, "il is {}; it must be within 0 and n_layer - 1, and n_layer is {}",
+         layer.il, layer.n_layer);
+  }
+  if (window_size == 0) return;  // the policy reads no queries
+  if (layer.n_window < 1 || layer.n_window > layer.n_tokens) {
+    fail(ErrorCode::kUsage, "n_window is {}; it must be within 1 and n_tokens, which is {}",
+         layer.n_window, layer.n_tokens);
+  }
+  check_view("q", layer.q, layer.n_head, layer.n_window, layer.head_dim);
+}
+
+void check_kept(const LayerView& layer, const KvView& src, const KvSelection& kept) {
+  check_shape(layer);
+  check_view("src", src, layer.n_head_kv, layer.n_tokens, layer.head_dim);
+  if (static_cast<int64_t>(kept.size()) != layer.n_head_kv) {
+    fail(ErrorCode::kUsage, "kept has {} heads; it must have n_head_kv, which is {}", kept.size(),
+         layer.n_head_kv);
+  }
+  for (size_t h = 0; h < kept.size(); ++h) {
+    for (int32_t row : kept[h]) {
+      if (row < 0 || row >= layer.n_tokens) {
+        fail(ErrorCode::kUsage, "kept[{}] holds position {}; n_tokens is {}", h, row,
+             layer.n_tokens);
+      }
+    }
+  }
+}
+
+}  // namespace
+
+struct Compressor::Impl {
+  std::unique_ptr<Policy> policy;
+  std::unique_ptr<Backend> backend;
+};
+
+Compressor::Compressor(const PolicyConfig& config, const CompressorOptions& options)
+    : impl_(std::make_unique<Impl>()) {
+  if (options.n_threads < 0) {
+    fail(ErrorCode::kUsage, "n_threads is {}; it must be positive, or 0 for all",
+         options.n_threads);
+  }
+  impl_->policy = Policy::make(config);
+  impl_->backend = Backend::make({.kind = options.reference ? BackendKind::ref : BackendKind::cpu,
+                                  .n_threads = options.n_threads,
+                                  .compute = Compute::f32});
+}
+
+Compressor::~Compressor() = default;
+Compressor::Compressor(Compressor&&) noexcept = default;
+Compressor& Compressor::operator=(Compressor&&) noexcept = default;
+
+const PolicyConfig& Compressor::config() const { return impl_->policy->config(); }
+
+KvSelection Compressor::select(const LayerView& layer) {
+  const Policy& policy = *impl_->policy;
+  check_layer(layer, policy.window_size());
+  const std::vector<int32_t> n_rows(static_cast<size_t>(layer.n_head_kv),
+                                    static_cast<int32_t>(layer.n_tokens));
+  PolicyInput input;
+  input.il = layer.il;
+  input.n_layer = layer.n_layer;
+  std::vector<float> q;
+  if (policy.window_size() > 0) {
+    q = window_queries(layer);
+    input.q_window = Tensor(q.data(), DType::f32, {layer.n_window, layer.n_head, layer.head_dim});
+  }
+  input.k = kv_tensor(layer, layer.k);
+  if (layer.v.data != nullptr) input.v = kv_tensor(layer, layer.v);
+  input.n_rows = n_rows;
+  input.scale =
+      layer.scale > 0.0f ? layer.scale : 1.0f / std::sqrt(static_cast<float>(layer.head_dim));
+
+  const int64_t budget = policy.budget_for(layer.n_tokens);
+  const Selection selection = policy.select(*impl_->backend, input, budget);
+  KvSelection kept(static_cast<size_t>(layer.n_head_kv));
+  for (size_t h = 0; h < kept.size(); ++h) {
+    if (selection.keep_all) {
+      for (int32_t row = 0; row < n_rows[h]; ++row) kept[h].push_back(row);
+    } else {
+      kept[h].resize(static_cast<size_t>(selection.n_kept[h]));
+      impl_->backend->download(kept[h].data(),
+                               selection.rows.at<const void>(static_cast<int64_t>(h)),
+                               kept[h].size() * sizeof(int32_t));
+    }
+  }
+  return kept;
+}
+
+void gather_kv(const LayerView& layer, const KvView& src, const KvSelection& kept,
+               const MutableKvView& dst) {
+  check_kept(layer, src, kept);
+  size_t most = 0;
+  for (const std::vector<int32_t>& rows : kept) most = std::max(most, rows.size());
+  check_view("dst", dst, layer.n_head_kv, static_cast<int64_t>(most), layer.head_dim);
+  if (dst.dtype != src.dtype) {
+    fail(ErrorCode::kUsage, "dst.dtype is {}; it must be that of src, {}", name(dst.dtype),
+         name(src.dtype));
+  }
+  const size_t bytes = static_cast<size_t>(row_bytes(src.dtype, layer.head_dim));
+  for (int64_t h = 0; h < layer.n_head_kv; ++h) {
+    const std::vector<int32_t>& rows = kept[static_cast<size_t>(h)];
+    for (size_t i = 0; i < rows.size(); ++i) {
+      std::memcpy(row_of(dst, h, static_cast<int64_t>(i)), row_of(src, h, rows[i]), bytes);
+    }
+  }
+}
+
+std::vector<std::vector<std::byte>> gather_kv(const LayerView& layer, const KvView& src,
+                                              const KvSelection& kept) {
+  check_kept(layer, src, kept);
+  const size_t bytes = static_cast<size_t>(row_bytes(src.dtype, layer.head_dim));
+  std::vector<std::vector<std::byte>> out(kept.size());
+  for (size_t h = 0; h < kept.size(); ++h) {
+    out[h].resize(kept[h].size() * bytes);
+    for (size_t i = 0; i < kept[h].size(); ++i) {
+      std::memcpy(out[h].data() + i * bytes, row_of(src, static_cast<int64_t>(h), kept[h][i]),
+                  bytes);
+    }
+  }
+  return out;
+}
+
+}  // namespace snapkv

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: MIT
+// One decode step of a batch of sequences: weights are read once for all, attention runs over each
+// sequence's own rows.
+#include <algorithm>
+#include <cstring>
+
+#include "base/error.h"
+#include "base/timer.h"
+#include "engine/session_impl.h"
+
+namespace snapkv {
+namespace {
+
+/// Appends each sequence's new row to its own cache and attends to that cache alone.
+class DecodeAttentionStep final : public AttentionStep {
+ public:
+  DecodeAttentionStep(Backend& backend, const ModelConfig& config,
+                      std::span<Session::Impl* const> sessions, std::span<const int32_t> pos,
+                      std::vector<HeadRows>& heads)
+      : backend_(backend), config_(config), sessions_(sessions), pos_(pos), heads_(heads) {}
+
+  void begin(int il) { il_ = static_cast<size_t>(il); }
+
+  void attend(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& out) override {
+    heads_.clear();
+    for (size_t s = 0; s < sessions_.size(); ++s) {
+      const int64_t row = static_cast<int64_t>(s);
+      KvLayer& layer = sessions_[s]->layers[il_];
+      layer.append(backend_, k.slice(row, row + 1), v.slice(row, row + 1), pos_.subspan(s, 1));
+      for (int h = 0; h < layer.n_head_kv(); ++h) heads_.push_back(layer.rows(h));
+    }
+    DecodeAttention a;
+    a.q = q;
+    a.heads = heads_;
+    a.kv_dtype = sessions_[0]->options.kv_type;
+    a.scale = config_.attention_scale;
+    a.out = out;
+    ops::attention_decode(backend_, a);
+  }
+
+ private:
+  Backend& backend_;
+  const ModelConfig& config_;
+  std::span<Session::Impl* const> sessions_;
+  std::span<const int32_t> pos_;
+  std::vector<HeadRows>& heads_;
+  size_t il_ = 0;
+};
+
+void check_step(std::span<Session::Impl* const> sessions, std::span<const int32_t> tokens) {
+  if (sessions.empty() || sessions.size() != tokens.size()) {
+    fail(ErrorCode::kUsage, "decode: {} sessions and {} tokens", sessions.size(), tokens.size());
+  }
+  for (size_t i = 0; i < sessions.size(); ++i) {
+    const Session::Impl& s = *sessions[i];
+    if (s.layers.empty()) fail(ErrorCode::kUsage, "decode: session {} has read no prompt yet", i);
+    if (s.model != sessions[0]->model || s.options.kv_type != sessions[0]->options.kv_type) {
+      fail(ErrorCode::kUsage, "decode: session {} has another model or KV type than session 0", i);
+    }
+    if (std::count(sessions.begin(), sessions.end(), &s) != 1) {
+      fail(ErrorCode::kUsage, "decode: session {} is in the batch twice", i);
+    }
+    if (tokens[i] < 0 || tokens[i] >= s.info().n_vocab) {
+      fail(ErrorCode::kUsage, "decode: token {} is not in the vocabulary of {} tokens", tokens[i],
+           s.info().n_vocab);
+    }
+    if (s.n_past + 1 > s.n_ctx) {
+      fail(ErrorCode::kContextExceeded, "the context of {} tokens is full", s.n_ctx);
+    }
+  }
+}
+
+/// Memory of the step, owned by the first session; grows, never shrinks.
+void ensure_memory(Session::Impl& first, int64_t n_seq, const ModelConfig& config) {
+  first.decode_buffers.ensure(first.backend(), config, n_seq, DType::f32);
+  if (n_seq <= first.decode_rows) return;
+  const auto allocate = [&](int64_t n_cols) {
+    return first.backend().allocate(static_cast<size_t>(n_seq * n_cols) * sizeof(float), "decode");
+  };
+  first.decode_x = allocate(config.n_embd);
+  first.decode_logits = allocate(config.n_vocab);
+  first.decode_rows = n_seq;
+}
+
+}  // namespace
+
+void decode_batch(std::span<Session* const> batch, std::span<const int32_t> tokens) {
+  std::vector<Session::Impl*> sessions;
+  for (Session* s : batch) sessions.push_back(s->impl_.get());
+  check_step(sessions, tokens);
+  const Timer timer;
+  Session::Impl& first = *sessions[0];
+  Backend& backend = first.backend();
+  Architecture& architecture = first.architecture();
+  const ModelConfig& config = architecture.config();
+  const int64_t n_seq = static_cast<int64_t>(sessions.size());
+
+  // all that can fail for want of memory comes before the first change
+  ensure_memory(first, n_seq, config);
+  std::vector<int32_t> pos;
+  for (Session::Impl* s : sessions) {
+    pos.push_back(static_cast<int32_t>(s->n_past));
+    const int32_t step = static_cast<int32_t>(s->options.decode_reserve);
+    for (KvLayer& layer : s->layers) layer.reserve(backend, 1, step);
+    s->logits.resize(static_cast<size_t>(config.n_vocab));
+  }
+
+  const Tensor x = first.decode_x.view(DType::f32, {n_seq, config.n_embd});
+  const Tensor logits = first.decode_logits.view(DType::f32, {n_seq, config.n_vocab});
+  LinearRunner linear(backend);
+  DecodeAttentionStep attention(backend, config, sessions, pos, first.decode_heads);
+  architecture.embed(tokens, x);
+  LayerPass pass;
+  pass.x = x;
+  pass.pos = pos;
+  pass.n_q = pass.n_out = n_seq;
+  pass.attention = &attention;
+  pass.linear = &linear;
+  pass.buffers = &first.decode_buffers;
+  for (int il = 0; il < config.n_layer; ++il) {
+    attention.begin(il);
+    architecture.layer(il, pass);
+  }
+  architecture.output(x, first.decode_buffers, logits);
+
+  const double seconds = timer.seconds();
+  for (int64_t i = 0; i < n_seq; ++i) {
+    Session::Impl& s = *sessions[static_cast<size_t>(i)];
+    backend.download(s.logits.data(), logits.at<float>(i), s.logits.size() * sizeof(float));
+    s.n_past += 1;
+    s.stats.n_decoded += 1;
+    s.stats.decode_seconds += seconds;
+    s.update_memory_stats();
+  }
+}
+
+}  // namespace snapkv

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: MIT
+// What a model file says of itself, for `snapkv info` and ModelInfo.
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <map>
+
+#include "engine/model_impl.h"
+
+namespace snapkv {
+namespace {
+
+constexpr size_t kMaxItems = 6;   // of an array shown
+constexpr size_t kMaxText = 120;  // characters of a string shown
+
+std::string_view type_name(GgufType t) {
+  constexpr std::string_view kNames[] = {"u8",   "i8",     "u16",   "i16", "u32", "i32", "f32",
+                                         "bool", "string", "array", "u64", "i64", "f64"};
+  return kNames[static_cast<size_t>(t)];
+}
+
+/// Cut after kMaxText bytes, at a character's boundary; control characters escaped.
+std::string shown(const std::string& text) {
+  size_t n = std::min(text.size(), kMaxText);
+  while (n < text.size() && n > 0 && (static_cast<unsigned char>(text[n]) & 0xc0) == 0x80) --n;
+  std::string out;
+  for (char c : text.substr(0, n)) {
+    if (c == '\n') {
+      out += "\\n";
+    } else if (static_cast<unsigned char>(c) < 0x20) {
+      out += fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
+    } else {
+      out += c;
+    }
+  }
+  return n < text.size() ? out + "..." : out;
+}
+
+std::string shown(uint64_t v) { return fmt::format("{}", v); }
+std::string shown(int64_t v) { return fmt::format("{}", v); }
+std::string shown(double v) { return fmt::format("{:.9g}", v); }
+std::string shown(bool v) { return v ? "true" : "false"; }
+
+template <typename T>
+std::string shown(const std::vector<T>& items) {
+  std::string out = "[";
+  for (size_t i = 0; i < std::min(items.size(), kMaxItems); ++i) {
+    out += (i > 0 ? ", " : "") + shown(static_cast<T>(items[i]));
+  }
+  return out + (items.size() > kMaxItems ? ", ...]" : "]");
+}
+
+MetadataEntry describe(const std::string& key, const GgufValue& value) {
+  MetadataEntry entry;
+  entry.key = key;
+  entry.type = type_name(value.type);
+  std::visit(
+      [&](const auto& v) {
+        entry.value = shown(v);
+        if constexpr (requires { v.begin(); } && !std::is_same_v<std::decay_t<decltype(v)>, std::string>) {
+          entry.type = fmt::format("array<{}>[{}]", type_name(value.element), v.size());
+        }
+      },
+      value.value);
+  return entry;
+}
+
+size_t tensor_bytes(const Tensor& t) {
+  return static_cast<size_t>(t.numel() / block_size(t.dtype) * block_bytes(t.dtype));
+}
+
+}  // namespace
+
+ModelInfo make_info(const GgufFile& file, const ModelConfig& config) {
+  ModelInfo info;
+  info.path = file.path();
+  info.architecture = config.architecture;
+  info.name = file.get_string("general.name", "");
+  info.tokenizer = file.get_string("tokenizer.ggml.model", "");
+  info.n_layer = config.n_layer;
+  info.n_embd = config.n_embd;
+  info.n_ff = config.n_ff;
+  info.n_vocab = config.n_vocab;
+  info.n_ctx_train = config.n_ctx_train;
+  info.n_head = config.n_head;
+  info.n_head_kv = config.n_head_kv;
+  info.head_dim = config.head_dim;
+  std::map<DType, int64_t> params_of_type;
+  for (const GgufTensor& t : file.tensors()) {
+    info.n_params += t.tensor.numel();
+    info.weight_bytes += tensor_bytes(t.tensor);
+    if (t.tensor.rank == 2) params_of_type[t.tensor.dtype] += t.tensor.numel();
+  }
+  const auto most = std::max_element(params_of_type.begin(), params_of_type.end(),
+                                     [](const auto& a, const auto& b) { return a.second < b.second; });
+  if (most != params_of_type.end()) info.file_type = snapkv::name(most->first);
+  return info;
+}
+
+ModelDescription describe_model(const std::string& path) {
+  const GgufFile file = GgufFile::open(path);
+  ModelDescription d;
+  ModelConfig config = read_config(file);
+  if (const GgufTensor* embd = file.find_tensor("token_embd.weight")) {
+    config.n_vocab = embd->tensor.shape[0];
+  }
+  d.info = make_info(file, config);
+  for (const auto& [key, value] : file.metadata()) d.metadata.push_back(describe(key, value));
+  for (const GgufTensor& t : file.tensors()) {
+    TensorEntry entry;
+    entry.name = t.name;
+    entry.dtype = t.tensor.dtype;
+    entry.shape.assign(t.tensor.shape.begin(), t.tensor.shape.begin() + t.tensor.rank);
+    entry.bytes = tensor_bytes(t.tensor);
+    d.tensors.push_back(std::move(entry));
+  }
+  return d;
+}
+
+}  // namespace snapkv

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: MIT
+#include "engine/memory_plan.h"
+
+#include <algorithm>
+#include <fstream>
+#include <limits>
+#include <string>
+
+#include "cache/kv_layer.h"
+#include "model/architecture.h"
+#include "policy/policy.h"
+
+namespace snapkv {
+namespace {
+
+/// "MemAvailable:   12345 kB" of /proc/meminfo.
+size_t system_available() {
+  std::ifstream in("/proc/meminfo");
+  std::string word;
+  while (in >> word) {
+    if (word == "MemAvailable:") {
+      size_t kib = 0;
+      in >> kib;
+      return kib * 1024;
+    }
+  }
+  return std::numeric_limits<size_t>::max();
+}
+
+/// What a version 2 control group leaves; no limit when there is none.
+size_t cgroup_available() {
+  std::ifstream limit_file("/sys/fs/cgroup/memory.max"), used_file("/sys/fs/cgroup/memory.current");
+  size_t limit = 0, used = 0;
+  if (!(limit_file >> limit) || !(used_file >> used)) return std::numeric_limits<size_t>::max();
+  return limit > used ? limit - used : 0;
+}
+
+ModelConfig sizes_of(const ModelInfo& info) {
+  ModelConfig c;
+  c.n_layer = info.n_layer;
+  c.n_embd = info.n_embd;
+  c.n_ff = info.n_ff;
+  c.n_vocab = info.n_vocab;
+  c.n_head = info.n_head;
+  c.n_head_kv = info.n_head_kv;
+  c.head_dim = info.head_dim;
+  return c;
+}
+
+}  // namespace
+
+size_t available_memory() { return std::min(system_available(), cgroup_available()); }
+
+MemoryPlan plan_memory(const ModelInfo& info, const SessionOptions& options, int64_t n_tokens,
+                       DType compute) {
+  const ModelConfig c = sizes_of(info);
+  const auto policy = Policy::make(options.kv);
+  const int64_t n_q = c.n_head * c.head_dim, n_kv = c.n_head_kv * c.head_dim;
+  const bool packed = n_tokens >= kPackedMinTokens;
+  const DType dtype = packed ? compute : DType::f32;
+  const int64_t kept = std::min(n_tokens, policy->budget_for(n_tokens)) + options.decode_reserve;
+  const size_t row = KvLayer::row_bytes(options.kv_type, c.head_dim) * static_cast<size_t>(c.n_head_kv);
+  const auto size = [](int64_t n) { return static_cast<size_t>(n); };
+
+  MemoryPlan plan;
+  plan.weights = info.weight_bytes;
+  if (packed) {
+    const int64_t layer = 2 * c.n_embd * n_q + 2 * c.n_embd * n_kv + 3 * c.n_embd * c.n_ff;
+    plan.packed_weights = static_cast<size_t>(row_bytes(compute, layer));
+  }
+  plan.hidden_states = size(n_tokens) * size(c.n_embd) * sizeof(float);
+  plan.activations = ActivationBuffer::bytes(c, std::min(n_tokens, options.chunk), dtype);
+  plan.kv_full = row * size(n_tokens) * size(c.n_layer);
+  plan.kv_kept = row * size(kept) * size(c.n_layer);
+  // when everything is kept the scratch layer becomes the cache, so there is no layer beside it
+  const bool keeps_all = policy->budget_for(n_tokens) >= n_tokens;
+  plan.kv_scratch = keeps_all ? 0 : row * size(n_tokens);
+  return plan;
+}
+
+}  // namespace snapkv

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: MIT
+// Loading a model, and its text interface.
+#include <fmt/core.h>
+
+#include "base/error.h"
+#include "base/timer.h"
+#include "engine/model_impl.h"
+
+#define SNAPKV_STRING_(x) #x
+#define SNAPKV_STRING(x) SNAPKV_STRING_(x)
+
+namespace snapkv {
+
+const char* version() { return SNAPKV_STRING(SNAPKV_VERSION); }
+
+Model::Model(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+Model::~Model() = default;
+
+std::shared_ptr<const Model> Model::load(const ModelOptions& options) {
+  const Timer timer;
+  const auto report = [&](double fraction) {
+    if (!options.progress) return;
+    Progress p;
+    p.phase = Phase::load;
+    p.fraction = fraction;
+    p.seconds = timer.seconds();
+    if (!options.progress(p)) fail(ErrorCode::kCancelled, "{}: loading was cancelled", options.path);
+  };
+  if (options.n_threads < 0) {
+    fail(ErrorCode::kUsage, "n_threads must be 0 or more, it is {}", options.n_threads);
+  }
+  report(0.0);
+  auto impl = std::make_unique<Impl>(GgufFile::open(options.path));
+  report(0.3);
+  BackendOptions backend;
+  backend.kind = options.device == Device::reference ? BackendKind::ref : BackendKind::cpu;
+  backend.n_threads = options.n_threads;
+  backend.compute = options.compute;
+  impl->backend = Backend::make(backend);
+  impl->architecture = Architecture::make(impl->file, *impl->backend);
+  report(0.6);
+  impl->tokenizer = Tokenizer::from_gguf(impl->file);
+  impl->info = make_info(impl->file, impl->architecture->config());
+  if (impl->tokenizer->n_vocab() != impl->info.n_vocab) {
+    fail(ErrorCode::kBadModel, "{}: tokenizer.ggml.tokens has {} entries, token_embd.weight {} rows",
+         options.path, impl->tokenizer->n_vocab(), impl->info.n_vocab);
+  }
+  report(1.0);
+  return std::shared_ptr<const Model>(new Model(std::move(impl)));
+}
+
+const ModelInfo& Model::info() const { return impl_->info; }
+std::string Model::backend_description() const { return impl_->backend->description(); }
+DType Model::compute_dtype() const { return impl_->backend->compute_dtype(); }
+
+std::vector<int32_t> Model::tokenize(std::string_view text, bool add_special,
+                                     bool parse_special) const {
+  return impl_->tokenizer->encode(text, add_special, parse_special);
+}
+std::string Model::piece(int32_t id) const { return impl_->tokenizer->piece(id); }
+std::string Model::detokenize(std::span<const int32_t> ids) const {
+  return impl_->tokenizer->decode(ids);
+}
+bool Model::is_end_of_generation(int32_t id) const {
+  return impl_->tokenizer->is_end_of_generation(id);
+}
+
+}  // namespace snapkv

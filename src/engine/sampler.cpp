@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: MIT
+// Sampler: from logits to one token. Called once per generated token by programs and the engine's
+// own loops. Steps run in the order that sampler.h documents; nothing is sorted further than the
+// answer needs, so that 128k vocabularies stay cheap beside a decode step.
+#include "snapkv/sampler.h"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cmath>
+#include <deque>
+#include <optional>
+#include <unordered_map>
+
+#include "base/error.h"
+
+#if defined(__clang__)
+#pragma STDC FP_CONTRACT OFF  // GCC contracts nothing in ISO mode (-std=c++20), which CMake selects
+#endif
+
+namespace snapkv {
+namespace {
+
+// xoshiro256++ (Blackman and Vigna, public domain), seeded by splitmix64: the standard library's
+// distributions differ between implementations, this does not.
+class Random {
+ public:
+  explicit Random(uint64_t seed) {
+    for (uint64_t& word : state_) {
+      seed += 0x9e3779b97f4a7c15u;
+      uint64_t z = seed;
+      z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+      z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+      word = z ^ (z >> 31);
+    }
+  }
+  /// Uniform in [0, 1), 53 bits.
+  double uniform() { return static_cast<double>(next() >> 11) * 0x1p-53; }
+
+ private:
+  uint64_t next() {
+    auto& s = state_;
+    const uint64_t result = std::rotl(s[0] + s[3], 23) + s[0];
+    const uint64_t t = s[1] << 17;
+    s[2] ^= s[0];
+    s[3] ^= s[1];
+    s[1] ^= s[2];
+    s[0] ^= s[3];
+    s[2] ^= t;
+    s[3] = std::rotl(s[3], 45);
+    return result;
+  }
+  std::array<uint64_t, 4> state_;
+};
+
+// 1 / n! for n = 0..14: Taylor's coefficients; the next term is below 2^-60 for |r| <= ln2 / 2.
+constexpr std::array<double, 15> kInverseFactorials = [] {
+  std::array<double, 15> values{};
+  double factorial = 1.0;
+  for (size_t n = 0; n < values.size(); ++n) {
+    if (n > 0) factorial *= static_cast<double>(n);
+    values[n] = 1.0 / factorial;
+  }
+  return values;
+}();
+
+// e^x for x <= 0, to about 1e-16, from additions and multiplications only: libm's exp rounds
+// differently between machines, and one rounding may move a draw to the neighbouring token.
+double portable_exp(double x) {
+  if (x < -700.0) return 0.0;
+  constexpr double kLog2E = 1.4426950408889634, kLn2High = 0x1.62e42feep-1,
+                   kLn2Low = 0x1.a39ef35793c76p-33;
+  const double k = std::floor(x * kLog2E + 0.5);
+  const double r = (x - k * kLn2High) - k * kLn2Low;  // |r| <= ln2 / 2
+  double sum = kInverseFactorials.back();
+  for (size_t n = kInverseFactorials.size() - 1; n-- > 0;) sum = kInverseFactorials[n] + sum * r;
+  return sum * std::bit_cast<double>(static_cast<uint64_t>(1023 + static_cast<int64_t>(k)) << 52);
+}
+
+struct Candidate {
+  float logit = 0.0f;
+  int32_t id = 0;
+};
+
+// Descending logits, ties to the lower id: a total order, so a sorted prefix is unique.
+bool before(const Candidate& a, const Candidate& b) {
+  return a.logit != b.logit ? a.logit > b.logit : a.id < b.id;
+}
+
+// The last n tokens (n < 0: all) and how often each occurs among them.
+class History {
+ public:
+  explicit History(int limit) : limit_(limit) {}
+  void add(int32_t id) {
+    if (limit_ == 0) return;
+    ++counts_[id];
+    if (limit_ < 0) return;
+    last_.push_back(id);
+    if (last_.size() <= static_cast<size_t>(limit_)) return;
+    const auto oldest = counts_.find(last_.front());
+    if (--oldest->second == 0) counts_.erase(oldest);
+    last_.pop_front();
+  }
+  const std::unordered_map<int32_t, int64_t>& counts() const { return counts_; }
+
+ private:
+  int limit_;
+  std::deque<int32_t> last_;
+  std::unordered_map<int32_t, int64_t> counts_;
+};
+
+// Keeps the k best, sorted.
+void apply_top_k(std::vector<Candidate>& candidates, size_t k) {
+  k = std::min(k, candidates.size());
+  const auto end = candidates.begin() + static_cast<std::ptrdiff_t>(k);
+  std::partial_sort(candidates.begin(), end, candidates.end(), before);
+  candidates.resize(k);
+}
+
+// Keeps the shortest sorted prefix whose probability reaches top_p, at least one candidate. Sorts
+// in steps of growing size: a nucleus is nearly always a few tokens of a large vocabulary.
+void apply_top_p(std::vector<Candidate>& candidates, double top_p, float best, bool sorted) {
+  double total = 0.0;
+  for (const Candidate& c : candidates) total += portable_exp(double{c.logit} - best);
+  double reached = 0.0;
+  size_t n_sorted = sorted ? candidates.size() : 0;
+  for (size_t i = 0; i < candidates.size(); ++i) {
+    if (i == n_sorted) {
+      n_sorted = std::min(candidates.size(), std::max<size_t>(64, n_sorted * 4));
+      const auto at = [&](size_t n) { return candidates.begin() + static_cast<std::ptrdiff_t>(n); };
+      std::partial_sort(at(i), at(n_sorted), candidates.end(), before);
+    }
+    reached += portable_exp(double{candidates[i].logit} - best);
+    if (reached >= top_p * total) {
+      candidates.resize(i + 1);
+      return;
+    }
+  }
+}
+
+void check(const SamplerConfig& c) {
+  const auto reject = [](const char* field, const char* range, double value) {
+    fail(ErrorCode::kUsage, "{} must be {}, not {}", field, range, value);
+  };
+  if (!std::isfinite(c.temperature) || c.temperature < 0) {
+    reject("temperature", "0 or more", c.temperature);
+  }
+  if (c.top_k < 0) reject("top_k", "0 (off) or more", c.top_k);
+  if (!(c.top_p >= 0 && c.top_p <= 1)) reject("top_p", "between 0 and 1", c.top_p);
+  if (!(c.min_p >= 0 && c.min_p <= 1)) reject("min_p", "between 0 and 1", c.min_p);
+  if (!std::isfinite(c.repeat_penalty) || c.repeat_penalty <= 0) {
+    reject("repeat_penalty", "above 0", c.repeat_penalty);
+  }
+  if (c.repeat_last_n < -1) reject("repeat_last_n", "-1 (all) or more", c.repeat_last_n);
+}
+
+}  // namespace
+
+struct Sampler::Impl {
+  explicit Impl(const SamplerConfig& c) : config(c), random(c.seed), history(c.repeat_last_n) {}
+
+  /// The logits after the penalty: the argument itself when there is nothing to change.
+  std::span<const float> penalized(std::span<const float> logits) {
+    if (config.repeat_penalty == 1.0 || history.counts().empty()) return logits;
+    adjusted.assign(logits.begin(), logits.end());
+    for (const auto& [id, count] : history.counts()) {
+      if (id < 0 || static_cast<size_t>(id) >= adjusted.size()) continue;
+      float& logit = adjusted[static_cast<size_t>(id)];
+      const double changed = logit > 0 ? logit / config.repeat_penalty  //
+                                       : logit * config.repeat_penalty;
+      logit = static_cast<float>(changed);
+    }
+    return adjusted;
+  }
+
+  /// The highest finite logit, ties to the lower id; nothing when none is finite.
+  static std::optional<Candidate> best_of(std::span<const float> logits) {
+    std::optional<Candidate> best;
+    for (size_t id = 0; id < logits.size(); ++id) {
+      if (!std::isfinite(logits[id]) || (best && logits[id] <= best->logit)) continue;
+      best = {logits[id], static_cast<int32_t>(id)};
+    }
+    return best;
+  }
+
+  /// Filters the candidates and draws one; `best` is the highest logit.
+  int32_t draw(std::span<const float> logits, float best) {
+    candidates.clear();
+    for (size_t id = 0; id < logits.size(); ++id) {
+      if (std::isfinite(logits[id])) candidates.push_back({logits[id], static_cast<int32_t>(id)});
+    }
+    if (config.top_k > 0) apply_top_k(candidates, static_cast<size_t>(config.top_k));
+    if (config.top_p < 1.0) apply_top_p(candidates, config.top_p, best, config.top_k > 0);
+    if (config.min_p > 0.0) {  // the best candidate's weight is 1, and it always stays
+      std::erase_if(candidates, [&](const Candidate& c) {
+        return c.logit < best && portable_exp(double{c.logit} - best) < config.min_p;
+      });
+    }
+    weights.resize(candidates.size());
+    double total = 0.0;
+    for (size_t i = 0; i < candidates.size(); ++i) {
+      weights[i] = portable_exp((double{candidates[i].logit} - best) / config.temperature);
+      total += weights[i];
+    }
+    const double target = random.uniform() * total;
+    double reached = 0.0;
+    size_t chosen = 0;
+    for (size_t i = 0; i < candidates.size(); ++i) {
+      if (weights[i] == 0.0) continue;
+      chosen = i;  // rounding may leave `reached` below the target: then the last one with weight
+      reached += weights[i];
+      if (reached > target) break;
+    }
+    return candidates[chosen].id;
+  }
+
+  SamplerConfig config;
+  Random random;
+  History history;
+  std::vector<float> adjusted;        // [n_vocab]
+  std::vector<Candidate> candidates;  // at most [n_vocab]
+  std::vector<double> weights;        // of the candidates, after temperature
+};
+
+Sampler::Sampler(const SamplerConfig& config) {
+  check(config);
+  impl_ = std::make_unique<Impl>(config);
+}
+Sampler::~Sampler() = default;
+Sampler::Sampler(Sampler&&) noexcept = default;
+Sampler& Sampler::operator=(Sampler&&) noexcept = default;
+
+int32_t Sampler::sample(std::span<const float> logits) {
+  const std::span<const float> adjusted = impl_->penalized(logits);
+  const std::optional<Candidate> best = Impl::best_of(adjusted);
+  if (!best) {
+    fail(ErrorCode::kRuntime, "none of the {} logits is finite: the model's output is unusable",
+         logits.size());
+  }
+  const bool greedy = impl_->config.temperature == 0.0 || impl_->config.top_k == 1;
+  const int32_t id = greedy ? best->id : impl_->draw(adjusted, best->logit);
+  impl_->history.add(id);
+  return id;
+}
+
+void Sampler::accept(std::span<const int32_t> tokens) {
+  for (const int32_t id : tokens) impl_->history.add(id);
+}
+
+}  // namespace snapkv

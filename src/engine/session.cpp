@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: MIT
+// Session: options, state, and the public face of prefill.cpp and decode.cpp.
+#include "base/error.h"
+#include "engine/session_impl.h"
+
+namespace snapkv {
+namespace {
+
+void validate_options(const SessionOptions& options) {
+  const auto at_least = [](const char* field, int64_t value, int64_t least) {
+    if (value < least) {
+      fail(ErrorCode::kUsage, "{} must be {} or more, it is {}", field, least, value);
+    }
+  };
+  at_least("n_ctx", options.n_ctx, 0);
+  at_least("chunk", options.chunk, 1);
+  at_least("decode_reserve", options.decode_reserve, 1);
+  if (options.kv_type != DType::f32 && options.kv_type != DType::f16 &&
+      options.kv_type != DType::bf16) {
+    fail(ErrorCode::kUsage, "kv_type must be f32, f16 or bf16, it is {}", name(options.kv_type));
+  }
+}
+
+}  // namespace
+
+Session::Session(std::shared_ptr<const Model> model, const SessionOptions& options)
+    : impl_(std::make_unique<Impl>()) {
+  SNAPKV_CHECK(model != nullptr);
+  validate_options(options);
+  impl_->policy = Policy::make(options.kv);
+  impl_->options = options;
+  impl_->n_ctx = options.n_ctx > 0 ? options.n_ctx : model->info().n_ctx_train;
+  impl_->model = std::move(model);
+}
+Session::~Session() = default;
+Session::Session(Session&&) noexcept = default;
+Session& Session::operator=(Session&&) noexcept = default;
+
+void Session::prefill(std::span<const int32_t> tokens, const PrefillOptions& options) {
+  impl_->prefill(tokens, options);
+}
+
+void Session::decode(int32_t token) {
+  Session* self = this;
+  decode_batch({&self, 1}, {&token, 1});
+}
+
+std::span<const float> Session::logits() const {
+  const size_t n_vocab = static_cast<size_t>(impl_->info().n_vocab);
+  if (impl_->logits.empty()) return {};
+  return std::span(impl_->logits).last(n_vocab);
+}
+
+std::span<const float> Session::prefill_logits(int64_t i) const {
+  const size_t n_vocab = static_cast<size_t>(impl_->info().n_vocab);
+  const int64_t n = static_cast<int64_t>(impl_->logits.size() / n_vocab);
+  if (i < 0 || i >= n) {
+    fail(ErrorCode::kUsage, "prefill_logits({}): the last prefill made logits of {} tokens", i, n);
+  }
+  return std::span(impl_->logits).subspan(static_cast<size_t>(i) * n_vocab, n_vocab);
+}
+
+int64_t Session::n_past() const { return impl_->n_past; }
+int64_t Session::n_ctx() const { return impl_->n_ctx; }
+const SessionStats& Session::stats() const { return impl_->stats; }
+const SessionOptions& Session::options() const { return impl_->options; }
+const Model& Session::model() const { return *impl_->model; }
+
+std::vector<int32_t> Session::cached_positions(int il, int head) const {
+  if (impl_->layers.empty()) return {};
+  if (il < 0 || il >= static_cast<int>(impl_->layers.size()) || head < 0 ||
+      head >= impl_->layers[static_cast<size_t>(il)].n_head_kv()) {
+    fail(ErrorCode::kUsage, "cached_positions: no layer {} with a KV head {}", il, head);
+  }
+  const KvLayer& layer = impl_->layers[static_cast<size_t>(il)];
+  std::vector<int32_t> pos(static_cast<size_t>(layer.n_kv(head)));
+  impl_->backend().download(pos.data(), layer.pos(head), pos.size() * sizeof(int32_t));
+  return pos;
+}
+
+void Session::reset() {
+  impl_->layers.clear();
+  impl_->logits.clear();
+  impl_->n_past = 0;
+  impl_->stats = {};
+  impl_->meter.peak = impl_->meter.now;
+}
+
+Backend& Session::Impl::backend() const { return *model->impl_->backend; }
+Architecture& Session::Impl::architecture() const { return *model->impl_->architecture; }
+
+void Session::Impl::update_memory_stats() {
+  const size_t row = KvLayer::row_bytes(options.kv_type, info().head_dim);
+  stats.kv_bytes_full = static_cast<size_t>(info().n_layer) *
+                        static_cast<size_t>(info().n_head_kv) * static_cast<size_t>(n_past) * row;
+  stats.kv_bytes_peak = meter.peak;
+  stats.kv_bytes = meter.now;
+  stats.kv_bytes_used = 0;
+  for (const KvLayer& layer : layers) stats.kv_bytes_used += layer.bytes_used();
+}
+
+}  // namespace snapkv
