@@ -39,8 +39,7 @@ function(snapkv_aggregate)
   target_link_libraries(snapkv PRIVATE $<BUILD_INTERFACE:snapkv_options>)
   # snapkvConfig.cmake.in finds the same ones for those who link an installed static library
   target_link_libraries(snapkv PRIVATE OpenMP::OpenMP_CXX DNNL::dnnl hwy::hwy fmt::fmt
-    Threads::Threads $<BUILD_INTERFACE:${SENTENCEPIECE_LIBRARY}>
-    $<INSTALL_INTERFACE:snapkv::sentencepiece>)
+    Threads::Threads)
   set_target_properties(snapkv PROPERTIES VERSION ${PROJECT_VERSION}
     SOVERSION ${PROJECT_VERSION_MAJOR})
 endfunction()

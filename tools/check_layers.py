@@ -42,7 +42,7 @@ LIBRARIES = {
     "SIMD intrinsics": (r"\w*intrin\.h|arm_(neon|sve)\.h", ["src/backend/cpu"]),
     "CUDA": (r"cuda|cublas|cudnn|cub/|cooperative_groups|nv|mma\.h", ["src/backend/cuda"]),
     "OpenMP": (r"omp\.h", ["src/backend/cpu", "bench"]),
-    "SentencePiece": (r"sentencepiece", ["src/text"]),
+    "SentencePiece": (r"sentencepiece", []),
     "PCRE2": (r"pcre2", ["src/text"]),
     "fmt": (r"fmt/", [f for f in MAY_INCLUDE if f != PUBLIC]),
     "spdlog": (r"spdlog/", ["app", "eval", "bench"]),
