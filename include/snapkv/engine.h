@@ -230,9 +230,17 @@ class Session {
   struct Impl;  ///< the engine's own
 
  private:
+  friend void prefill_many(std::span<Session* const>, std::span<const int32_t>,
+                           const PrefillOptions&);
   friend void decode_batch(std::span<Session* const>, std::span<const int32_t>);
   std::unique_ptr<Impl> impl_;
 };
+
+/// Reads one prompt into several sessions of one model that have seen nothing yet: computed once,
+/// compressed as each session's SessionOptions::kv says. kv_type and chunk must be the same. On an
+/// Error all sessions are as they were.
+void prefill_many(std::span<Session* const> sessions, std::span<const int32_t> tokens,
+                  const PrefillOptions& options = {});
 
 /// One decode step of several sessions of one model: session i appends tokens[i]. Weights are read
 /// once for all; caches may have any lengths. Throws as Session::decode, before any session changes.

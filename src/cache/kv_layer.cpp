@@ -83,10 +83,11 @@ void KvLayer::append(Backend& backend, const KvLayer& other) {
   }
 }
 
-KvLayer KvLayer::gather(Backend& backend, const Selection& selection, int32_t reserve) const {
+KvLayer KvLayer::gather(Backend& backend, KvMeter& meter, const Selection& selection,
+                        int32_t reserve) const {
   std::vector<int32_t> capacity = selection.keep_all ? n_kv() : selection.n_kept;
   for (int32_t& rows : capacity) rows += reserve;
-  KvLayer out(backend, *meter_, head_dim_, dtype_, capacity);
+  KvLayer out(backend, meter, head_dim_, dtype_, capacity);
   if (selection.keep_all) {
     out.append(backend, *this);
     return out;

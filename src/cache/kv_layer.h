@@ -63,8 +63,9 @@ class KvLayer {
   void append(Backend& backend, const Tensor& k, const Tensor& v, std::span<const int32_t> pos);
   /// Copies all rows of `other` behind the rows there are. There must be room.
   void append(Backend& backend, const KvLayer& other);
-  /// A new layer of the selected rows, with room for `reserve` more in each head.
-  KvLayer gather(Backend& backend, const Selection& selection, int32_t reserve) const;
+  /// A new layer of the selected rows, with room for `reserve` more in each head, on `meter`.
+  KvLayer gather(Backend& backend, KvMeter& meter, const Selection& selection,
+                 int32_t reserve) const;
   /// Makes room for n more rows in every head; grows by at least `step` rows when it must.
   void reserve(Backend& backend, int32_t n, int32_t step);
   /// Drops the rows behind the first n_kv[h] of each head.

@@ -58,7 +58,13 @@ MemoryPlan plan_memory(const ModelInfo& info, const SessionOptions& options, int
   const int64_t n_q = c.n_head * c.head_dim, n_kv = c.n_head_kv * c.head_dim;
   const bool packed = n_tokens >= kPackedMinTokens;
   const DType dtype = packed ? compute : DType::f32;
-  const int64_t kept = std::min(n_tokens, policy->budget_for(n_tokens)) + options.decode_reserve;
+  int64_t kept = 0;  // rows per KV head, all layers
+  bool keeps_all = true;
+  for (int il = 0; il < c.n_layer; ++il) {
+    const int64_t budget = policy->layer_budget(n_tokens, il, static_cast<int>(c.n_layer));
+    kept += std::min(n_tokens, budget) + options.decode_reserve;
+    keeps_all = keeps_all && budget >= n_tokens;
+  }
   const size_t row = KvLayer::row_bytes(options.kv_type, c.head_dim) * static_cast<size_t>(c.n_head_kv);
   const auto size = [](int64_t n) { return static_cast<size_t>(n); };
 
@@ -71,9 +77,8 @@ MemoryPlan plan_memory(const ModelInfo& info, const SessionOptions& options, int
   plan.hidden_states = size(n_tokens) * size(c.n_embd) * sizeof(float);
   plan.activations = ActivationBuffer::bytes(c, std::min(n_tokens, options.chunk), dtype);
   plan.kv_full = row * size(n_tokens) * size(c.n_layer);
-  plan.kv_kept = row * size(kept) * size(c.n_layer);
+  plan.kv_kept = row * size(kept);
   // when everything is kept the scratch layer becomes the cache, so there is no layer beside it
-  const bool keeps_all = policy->budget_for(n_tokens) >= n_tokens;
   plan.kv_scratch = keeps_all ? 0 : row * size(n_tokens);
   return plan;
 }

@@ -37,7 +37,8 @@ Session::Session(Session&&) noexcept = default;
 Session& Session::operator=(Session&&) noexcept = default;
 
 void Session::prefill(std::span<const int32_t> tokens, const PrefillOptions& options) {
-  impl_->prefill(tokens, options);
+  Session* self = this;
+  prefill_many({&self, 1}, tokens, options);
 }
 
 void Session::decode(int32_t token) {

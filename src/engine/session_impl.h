@@ -37,7 +37,6 @@ struct Session::Impl {
   Architecture& architecture() const;
   /// Brings stats' byte counts up to date.
   void update_memory_stats();
-  void prefill(std::span<const int32_t> tokens, const PrefillOptions& prefill_options);
 };
 
 }  // namespace snapkv

@@ -75,6 +75,10 @@ class Architecture {
   virtual void layer(int il, const LayerPass& pass) = 0;
   /// logits [n, n_vocab] f32 of x [n, n_embd] f32, the last layer's output.
   virtual void output(const Tensor& x, ActivationBuffer& buffers, const Tensor& logits) = 0;
+  /// The rotation of queries and keys.
+  virtual RopeFrequencies rope() const = 0;
+  /// Output projection of layer il's attention, [n_embd, n_head * head_dim].
+  virtual const Weight& attention_output(int il) const = 0;
   /// Matrices of layer il, for LinearRunner::pack.
   virtual std::vector<const Weight*> layer_weights(int il) const = 0;
 };

@@ -67,6 +67,11 @@ class Llama final : public Architecture {
     ops::project(backend_, normed, {&head, 1});
   }
 
+  RopeFrequencies rope() const override { return {inv_freq_, RopeLayout::norm}; }
+  const Weight& attention_output(int il) const override {
+    return layers_[static_cast<size_t>(il)].wo;
+  }
+
   std::vector<const Weight*> layer_weights(int il) const override {
     const LlamaLayer& w = layers_[static_cast<size_t>(il)];
     return {&w.wq, &w.wk, &w.wv, &w.wo, &w.gate, &w.up, &w.down};
@@ -91,9 +96,8 @@ class Llama final : public Architecture {
       const LinearCall only_q[] = {{&w.wq, rows(q)}};
       if (n_q > 0) pass.linear->apply(normed.slice(n - n_q, n), only_q);
     }
-    const RopeFrequencies rope{inv_freq_, RopeLayout::norm};
-    ops::rope(backend_, q, pass.pos.last(static_cast<size_t>(n_q)), rope);
-    ops::rope(backend_, k, pass.pos, rope);
+    ops::rope(backend_, q, pass.pos.last(static_cast<size_t>(n_q)), rope());
+    ops::rope(backend_, k, pass.pos, rope());
 
     pass.attention->attend(q, k, v, attn);
 

@@ -70,7 +70,7 @@ TEST_F(KvLayerTest, GathersDifferentCountsPerHeadAndGrows) {
   selection.n_kept = {2, 4};
   std::vector<int32_t> rows = {1, 7, 0, 0, /* head 1 */ 0, 2, 5, 6};
   selection.rows = Tensor(rows.data(), DType::i32, {2, 4});
-  KvLayer kept = scratch.gather(*backend_, selection, 1);
+  KvLayer kept = scratch.gather(*backend_, meter_, selection, 1);
   expect_rows(kept, 0, {1, 7});
   expect_rows(kept, 1, {0, 2, 5, 6});
   append(kept, 8, 1);
@@ -93,7 +93,7 @@ TEST_F(KvLayerTest, KeepsAllOnRequest) {
   append(scratch, 0, 3);
   Selection all;
   all.keep_all = true;
-  const KvLayer kept = scratch.gather(*backend_, all, 2);
+  const KvLayer kept = scratch.gather(*backend_, meter_, all, 2);
   expect_rows(kept, 0, {0, 1, 2});
   EXPECT_EQ(kept.capacity(1), 5);
 }

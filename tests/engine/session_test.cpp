@@ -303,6 +303,31 @@ TEST(SessionTest, CancellationLeavesTheSessionAsItWas) {
   }
 }
 
+TEST(SessionTest, OnePrefillForManyPoliciesEqualsSeparateOnes) {
+  const auto ids = generated_ids(260, kVocab, 18);
+  const std::vector<SessionOptions> options = {full_options(), snapkv_options(64), snapkv_options(40, 8),
+                                               snapkv_options(300)};
+  std::vector<Session> alone, together;
+  for (const SessionOptions& o : options) {
+    alone.emplace_back(load_model("tiny-f32"), o);
+    together.emplace_back(load_model("tiny-f32"), o);
+  }
+  std::vector<Session*> all;
+  for (Session& s : together) all.push_back(&s);
+  prefill_many(all, ids);
+  for (size_t i = 0; i < options.size(); ++i) {
+    SCOPED_TRACE(i);
+    alone[i].prefill(ids);
+    EXPECT_EQ(copy(alone[i].logits()), copy(together[i].logits()));
+    EXPECT_EQ(alone[i].cached_positions(2, 1), together[i].cached_positions(2, 1));
+    alone[i].decode(33);
+    together[i].decode(33);
+    EXPECT_EQ(copy(alone[i].logits()), copy(together[i].logits()));
+    EXPECT_EQ(alone[i].stats().kv_bytes_used, together[i].stats().kv_bytes_used);
+  }
+  EXPECT_EQ(error_of([&] { prefill_many(all, ids); }), ErrorCode::kUsage);  // not empty any more
+}
+
 TEST(SessionTest, ResetStartsAnew) {
   const auto ids = generated_ids(90, kVocab, 16);
   Session session(load_model("tiny-f32"), snapkv_options(40));

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: MIT
+#include "engine/prefill_target.h"
+
+#include <algorithm>
+
+#include "base/timer.h"
+
+namespace snapkv {
+
+PrefillTarget::PrefillTarget(Session::Impl& session, int64_t n_tokens)
+    : session_(session),
+      n_tokens_(n_tokens),
+      n_window_(std::min<int64_t>(n_tokens, session.policy->window_size())) {
+  const size_t n_layer = static_cast<size_t>(session.info().n_layer);
+  fresh_.resize(n_layer);
+  old_n_kv_.resize(n_layer);
+  layer_stats_.resize(n_layer);
+}
+
+PrefillTarget::~PrefillTarget() {
+  if (committed_) return;
+  for (size_t il = 0; il < old_n_kv_.size(); ++il) {
+    if (old_n_kv_[il].empty()) continue;
+    fresh_[il].truncate(old_n_kv_[il]);
+    session_.layers[il] = std::move(fresh_[il]);
+  }
+}
+
+const KvLayer* PrefillTarget::old_layer(int il) const {
+  return session_.layers.empty() ? nullptr : &session_.layers[static_cast<size_t>(il)];
+}
+
+int64_t PrefillTarget::budget(int il) const {
+  return session_.policy->layer_budget(session_.n_past + n_tokens_, il,
+                                       static_cast<int>(session_.info().n_layer));
+}
+
+void PrefillTarget::observe(const QueryChunk& chunk) {
+  if (!observer_) return;
+  const Timer timer;
+  observer_->observe(session_.backend(), chunk);
+  score_seconds_ += timer.seconds();
+}
+
+void PrefillTarget::compress(int il, KvLayer& scratch, const Tensor& q_window, bool may_take) {
+  Timer timer;
+  Backend& backend = session_.backend();
+  const ModelConfig& config = session_.architecture().config();
+  const int64_t budget_rows = budget(il);
+  const std::vector<int32_t> n_rows = scratch.n_kv();
+  Selection selection;
+  selection.keep_all =
+      std::all_of(n_rows.begin(), n_rows.end(), [&](int32_t n) { return n <= budget_rows; });
+  if (!selection.keep_all) {
+    PolicyInput input;
+    input.il = il;
+    input.n_layer = static_cast<int>(config.n_layer);
+    input.q_window = q_window;
+    input.k = scratch.k_view();
+    input.v = scratch.v_view();
+    input.n_rows = n_rows;
+    input.scale = config.attention_scale;
+    input.rope = session_.architecture().rope();
+    input.wo = session_.architecture().attention_output(il).w;
+    input.observer = observer_.get();
+    selection = session_.policy->select(backend, input, budget_rows);
+  }
+  score_seconds_ += timer.lap();
+  KvLayer& fresh = fresh_[static_cast<size_t>(il)];
+  if (selection.keep_all && may_take) {
+    take_scratch(il, scratch);
+  } else {
+    fresh = scratch.gather(backend, session_.meter, selection,
+                           static_cast<int32_t>(session_.options.decode_reserve));
+  }
+  gather_seconds_ += timer.lap();
+  SessionStats::Layer& layer = layer_stats_[static_cast<size_t>(il)];
+  layer.n_total = session_.n_past + n_tokens_;
+  for (int h = 0; h < fresh.n_head_kv(); ++h) layer.n_kept.push_back(fresh.n_kv(h));
+}
+
+/// The scratch layer becomes the cache. Its first rows are the old cache's, so the old one is freed at
+/// once: the destructor can cut the new one back.
+void PrefillTarget::take_scratch(int il, KvLayer& scratch) {
+  const size_t i = static_cast<size_t>(il);
+  fresh_[i] = std::move(scratch);
+  scratch = KvLayer();
+  if (!session_.layers.empty()) {
+    old_n_kv_[i] = session_.layers[i].n_kv();
+    session_.layers[i] = KvLayer();
+  }
+}
+
+void PrefillTarget::commit(std::vector<float> logits, const SessionStats& shared,
+                           double shared_seconds, size_t scratch_bytes) {
+  session_.layers = std::move(fresh_);
+  session_.logits = std::move(logits);
+  session_.n_past += n_tokens_;
+  SessionStats& stats = session_.stats;
+  stats.n_prompt += n_tokens_;
+  stats.layers = std::move(layer_stats_);
+  stats.pack_seconds += shared.pack_seconds;
+  stats.linear_seconds += shared.linear_seconds;
+  stats.attention_seconds += shared.attention_seconds;
+  stats.score_seconds += score_seconds_;
+  stats.gather_seconds += gather_seconds_;
+  stats.prefill_seconds += shared_seconds + score_seconds_ + gather_seconds_;
+  // with several targets the scratch layer is on the first one's meter; each would have needed it
+  session_.meter.peak = std::max(session_.meter.peak, session_.meter.now + scratch_bytes);
+  session_.update_memory_stats();
+  committed_ = true;
+}
+
+}  // namespace snapkv
