@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: MIT
+// Results of `snapkv bench` as a Markdown table, CSV, JSON or JSON lines, printed test by test.
+// llama-bench's field names come first, our own behind them; docs/performance.md explains them.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "cli/bench_check.h"
+#include "cli/bench_run.h"
+#include "snapkv/engine.h"
+
+namespace snapkv::cli {
+
+/// What all results of a run share.
+struct BenchContext {
+  ModelInfo model;
+  std::string backend;  // of the threads at hand
+  BenchCheck check;
+};
+
+/// Writes to stdout.
+class BenchPrinter {
+ public:
+  virtual ~BenchPrinter() = default;
+  virtual void add(const BenchContext& context, const BenchResult& result) = 0;
+  /// After the last result.
+  virtual void finish() = 0;
+
+  /// "md", "csv", "json" or "jsonl"
+  static std::unique_ptr<BenchPrinter> make(const std::string& format);
+};
+
+}  // namespace snapkv::cli

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: MIT
+// The subcommands of `snapkv`. Each function adds one to the command line and returns it with what
+// runs it; main.cpp calls them.
+#pragma once
+
+#include "cli/settings.h"
+
+namespace snapkv::cli {
+
+/// Reads a prompt, compresses its cache and writes the answer: generate_command.cpp
+Command add_generate_command(CLI::App& root, const CommonSettings& common);
+/// What a model is and how much memory a prompt needs: info_command.cpp
+Command add_info_command(CLI::App& root, const CommonSettings& common);
+/// A fact in a long text, full cache beside SnapKV: demo_command.cpp
+Command add_demo_command(CLI::App& root, const CommonSettings& common);
+/// The same many times, as a table of accuracies: needle_command.cpp
+Command add_needle_command(CLI::App& root, const CommonSettings& common);
+/// Tokens per second and memory, as llama-bench measures them: bench_command.cpp
+Command add_bench_command(CLI::App& root, const CommonSettings& common);
+
+}  // namespace snapkv::cli

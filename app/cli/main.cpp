@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: MIT
+// The `snapkv` command: builds the command line, runs one subcommand, turns errors into messages
+// and exit codes (include/snapkv/error.h). The only place that catches everything.
+#include <fmt/core.h>
+
+#include <exception>
+#include <new>
+#include <sstream>
+
+#include "base/error.h"
+#include "cli/commands.h"
+#include "cli/signals.h"
+#include "cli/terminal.h"
+
+namespace snapkv::cli {
+namespace {
+
+constexpr const char* kFooter =
+    "Every option can also be set by an environment variable (--kv-budget: SNAPKV_KV_BUDGET)\n"
+    "or in the configuration file (kv-budget = 512; a [generate] section is for that command\n"
+    "only). The command line wins over the environment, the environment over the file.\n"
+    "Exit codes: 0 ok, 1 run-time error, 2 usage, 3 bad model file, 4 does not fit into memory,\n"
+    "5 context exceeded, 130 stopped by Ctrl-C.";
+
+constexpr const char* kCommandFooter =
+    "Also: --config FILE, --verbose, --no-progress; snapkv --help tells about them, about "
+    "settings\n"
+    "from the environment and a file, and about exit codes.";
+
+int report(ErrorCode code, const std::string& message) {
+  write_stderr(
+      fmt::format("snapkv: {} {}\n", paint(Style::red, "error:", colour_stderr()), message));
+  return static_cast<int>(code);
+}
+
+// Help and version go to stdout, usage errors to stderr.
+int answer_parse_result(CLI::App& root, const CLI::ParseError& e) {
+  std::ostringstream out, err;
+  if (root.exit(e, out, err) == 0) {
+    write_stdout(out.str());
+    close_stdout();
+    return 0;
+  }
+  const auto commands = root.get_subcommands();
+  const std::string name = commands.empty() ? "" : " " + commands.front()->get_name();
+  return report(ErrorCode::kUsage,
+                fmt::format("{}\nsnapkv{} --help lists the options", e.what(), name));
+}
+
+int run(int argc, char** argv) {
+  CommonSettings common;
+  CLI::App root(
+      "Long prompts in little memory: reads a prompt, keeps the part of its KV cache that\n"
+      "matters (SnapKV), and answers.",
+      "snapkv");
+  root.set_version_flag("--version", fmt::format("snapkv {}", version()), "Print the version");
+  root.set_help_flag("-h,--help", "Print this help");
+  root.require_subcommand(1);
+  root.get_formatter()->column_width(40);
+  add_common_options(root, common);
+  const std::vector<Command> commands = {
+      add_generate_command(root, common), add_info_command(root, common),
+      add_demo_command(root, common), add_needle_command(root, common),
+      add_bench_command(root, common)};
+  root.footer(kFooter);
+  for (const Command& command : commands) {
+    command.app->fallthrough();  // common options may follow the command's name
+    command.app->footer(kCommandFooter);
+  }
+  try {
+    root.parse(argc, argv);
+  } catch (const CLI::ParseError& e) {
+    return answer_parse_result(root, e);
+  }
+  for (const Command& command : commands) {
+    if (!command.app->parsed()) continue;
+    apply_environment_and_config(root, *command.app, common);
+    const int code = command.run();
+    close_stdout();
+    return code;
+  }
+  return static_cast<int>(ErrorCode::kUsage);
+}
+
+int run_and_report(int argc, char** argv) {
+  try {
+    return run(argc, argv);
+  } catch (const Error& e) {
+    return report(e.code(), e.what());
+  } catch (const std::bad_alloc&) {
+    return report(ErrorCode::kDoesNotFit, "out of memory");
+  } catch (const std::exception& e) {
+    return report(ErrorCode::kRuntime, e.what());
+  }
+}
+
+}  // namespace
+}  // namespace snapkv::cli
+
+int main(int argc, char** argv) {
+  snapkv::cli::install_signal_handlers();
+  return snapkv::cli::run_and_report(argc, argv);
+}

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: MIT
+// Options that several commands share, and where their values come from: the command line, else
+// SNAPKV_* environment variables, else the configuration file, else the default.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <cstdint>
+#include <functional>
+#include <string>
+
+#include "snapkv/engine.h"
+
+namespace snapkv::cli {
+
+/// Of every command.
+struct CommonSettings {
+  std::string config;
+  bool verbose = false;
+  bool no_progress = false;
+};
+
+struct ModelSettings {
+  std::string path;
+  int n_threads = 0;
+  std::string compute = "auto";
+};
+
+/// What a session keeps; `policy`'s enums and the type are strings here, as typed.
+struct CacheSettings {
+  PolicyConfig policy;
+  std::string pooling = "max";
+  std::string group = "mean";
+  std::string type = "f16";
+  int64_t chunk = SessionOptions{}.chunk;
+  uint64_t memory_limit = 0;
+};
+
+/// A subcommand: its options and what runs it (returns the exit code).
+struct Command {
+  CLI::App* app = nullptr;
+  std::function<int()> run;
+};
+
+/// Accepts low to high; unlike CLI::Range it does not fill the help text with its bounds.
+CLI::Validator whole_number(int64_t low, int64_t high = int64_t{1} << 40);
+
+void add_common_options(CLI::App& app, CommonSettings& settings);
+/// The file and the precision; add_thread_option for commands that compute.
+void add_model_options(CLI::App& command, ModelSettings& settings);
+void add_thread_option(CLI::App& command, ModelSettings& settings);
+/// Which rows are kept, in what type.
+void add_cache_options(CLI::App& command, CacheSettings& settings);
+void add_sampler_options(CLI::App& command, SamplerConfig& config, int64_t& seed);
+
+Compute compute_of(const ModelSettings& settings);
+/// Throws kUsage when the policy can't work.
+SessionOptions session_options(const CacheSettings& settings, int64_t n_ctx);
+/// Throws kUsage when the settings name no model.
+void require_model(const ModelSettings& settings);
+/// Loads the model that the settings name.
+std::shared_ptr<const Model> load_model(const ModelSettings& settings, ProgressFn progress);
+
+/// Gives the options of `command` that the command line left alone their values from the
+/// environment, else from the configuration file: config_file.cpp. `settings.config` empty: the
+/// default file, if there is one. Throws kUsage for unknown names and bad values, kRuntime when a
+/// named file can't be read.
+void apply_environment_and_config(CLI::App& root, CLI::App& command,
+                                  const CommonSettings& settings);
+
+}  // namespace snapkv::cli

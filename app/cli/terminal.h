@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: MIT
+// Standard input, output and error: checked writes, whether people are watching, colours.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace snapkv::cli {
+
+bool stdout_is_terminal();
+bool stderr_is_terminal();
+/// Columns of the terminal behind stderr; 80 when unknown.
+int terminal_width();
+
+/// Writes all of it to stdout at once, unbuffered. Throws Error{kRuntime} when the disk is full or
+/// the reader has gone.
+void write_stdout(std::string_view text);
+/// Closes stdout, which is where some file systems report a failed write. Throws like the above.
+void close_stdout();
+void write_stderr(std::string_view text);
+
+/// Everything in a file, or in stdin for "-". Throws Error{kRuntime} naming the file.
+std::string read_text(const std::string& path);
+
+enum class Style { bold, dim, red, green };
+/// `text` in a style where `enabled` (a terminal, and NO_COLOR is not set); else as it is.
+std::string paint(Style style, std::string_view text, bool enabled);
+/// Whether to colour what goes to that stream.
+bool colour_stdout();
+bool colour_stderr();
+
+/// Passes bytes on in whole UTF-8 characters: a token may end in the middle of one. Bytes that
+/// can't be UTF-8 are passed on unchanged.
+class Utf8Stream {
+ public:
+  /// What is complete after these bytes.
+  std::string push(std::string_view bytes);
+  /// What is left at the end.
+  std::string finish();
+
+ private:
+  std::string held_;
+};
+
+}  // namespace snapkv::cli

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: MIT
+// Numbers as people read them. Used by the summary, the tables and progress lines.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "snapkv/engine.h"
+
+namespace snapkv::cli {
+
+/// "512 B", "3.7 MiB", "12.0 GiB"
+std::string format_bytes(size_t bytes);
+/// "0.31 ms", "612 ms", "3.21 s", "2 min 05 s"
+std::string format_seconds(double seconds);
+/// "6535 tok/s", "4.37 tok/s"; "-" when nothing was timed
+std::string format_rate(int64_t n_tokens, double seconds);
+/// 1234567 -> "1.23 M"
+std::string format_count(int64_t n);
+/// "1 token", "2 tokens"
+std::string plural(int64_t n, std::string_view noun);
+/// "[1, 3, 128, 32]"
+std::string format_shape(const std::vector<int64_t>& shape);
+/// "128 rows kept, window 16, kernel 15, max pooling", or "everything kept"
+std::string describe_policy(const PolicyConfig& policy);
+/// "128", or "100-128" where heads keep different counts
+std::string format_range(const std::vector<int64_t>& values);
+
+}  // namespace snapkv::cli

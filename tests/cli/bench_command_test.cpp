@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: MIT
+// snapkv bench: which tests its lists make, the fields and values of its four formats, the check
+// before timing, exit codes; and bench/compare_llama.sh with `snapkv bench` in llama-bench's place.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "tests/cli/run_process.h"
+
+namespace snapkv::test {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// `snapkv bench` on the needle model with one thread, without the check unless asked for.
+Result bench(const std::string& options, bool check = false) {
+  std::vector<std::string> args = {"bench", "-m", needle_model(), "--no-progress"};
+  if (!check) args.push_back("--no-check");
+  std::istringstream words(options);
+  for (std::string word; words >> word;) args.push_back(word);
+  return run(args);
+}
+
+Json bench_json(const std::string& options, bool check = false) {
+  const Result r = bench(options + " -o json", check);
+  EXPECT_EQ(r.code, 0) << r.err;
+  Json json = Json::parse(r.out, nullptr, false);
+  EXPECT_TRUE(json.is_array()) << r.out;
+  return json;
+}
+
+std::vector<std::string> lines(const std::string& text) {
+  std::vector<std::string> all;
+  std::istringstream in(text);
+  for (std::string line; std::getline(in, line);) all.push_back(line);
+  return all;
+}
+
+// "pp16", "tg2 x3 @ d8 full t1": what a test was.
+std::string label(const Json& r) {
+  const auto number = [&](const char* key) { return std::to_string(r.at(key).get<int64_t>()); };
+  std::string text = r.at("n_prompt") > 0 ? "pp" + number("n_prompt") : "tg" + number("n_gen");
+  if (r.at("n_seq") > 1) text += " x" + number("n_seq");
+  if (r.at("n_depth") > 0) text += " @ d" + number("n_depth");
+  text += " " + r.at("kv_policy").get<std::string>();
+  if (r.at("kv_budget") > 0) text += number("kv_budget");
+  return text + " t" + number("n_threads");
+}
+
+std::vector<std::string> labels(const Json& results) {
+  std::vector<std::string> all;
+  for (const Json& r : results) all.push_back(label(r));
+  return all;
+}
+
+TEST(BenchCommandTest, EveryCombinationIsOneTest) {
+  const Json results = bench_json(
+      "-p 4,6 -n 1 -d 0,8 -b 1 -b 2 -t 1 -r 1 --no-warmup --kv-policy full,snapkv "
+      "--kv-budget 40,48");
+  std::vector<std::string> expected;
+  for (const char* kv : {" full t1", " snapkv40 t1", " snapkv48 t1"}) {
+    for (const char* depth : {"", " @ d8"}) {
+      for (const char* test : {"pp4", "pp6", "tg1", "tg1 x2"}) {
+        expected.push_back(std::string(test) + depth + kv);
+      }
+    }
+  }
+  EXPECT_EQ(labels(results), expected);
+}
+
+TEST(BenchCommandTest, RangesAreLists) {
+  EXPECT_EQ(labels(bench_json("-p 2-8*2,3-4 -n 0 -r 1 -t 1 --no-warmup --kv-policy full")),
+            (std::vector<std::string>{"pp2 full t1", "pp4 full t1", "pp8 full t1", "pp3 full t1",
+                                      "pp4 full t1"}));
+  EXPECT_EQ(labels(bench_json("-p 0 -n 1-6+2 -r 1 -t 1 --no-warmup --kv-policy full")),
+            (std::vector<std::string>{"tg1 full t1", "tg3 full t1", "tg5 full t1"}));
+}
+
+TEST(BenchCommandTest, ThreadsAreAListToo) {
+  EXPECT_EQ(labels(bench_json("-p 4 -n 0 -r 1 -t 1,2 --no-warmup --kv-policy full")),
+            (std::vector<std::string>{"pp4 full t1", "pp4 full t2"}));
+  EXPECT_GE(bench_json("-p 4 -n 0 -r 1 --no-warmup").at(0).at("n_threads").get<int>(), 1);
+}
+
+TEST(BenchCommandTest, PrefillHasLlamaBenchsFieldsAndOurs) {
+  const Json r = bench_json("-p 96 -n 0 -r 3 -t 1 --kv-budget 40").at(0);
+  for (const char* key :
+       {"build_commit", "cpu_info", "backends", "model_filename", "model_type", "test_time"}) {
+    EXPECT_TRUE(r.at(key).is_string()) << key;
+  }
+  for (const char* key :
+       {"model_size",    "model_n_params",   "n_batch",     "n_threads",      "avg_ns",
+        "avg_ts",        "best_ts",          "prefill_s",   "pack_s",         "linear_s",
+        "attention_s",   "score_s",          "gather_s",    "select_percent", "gflops",
+        "linear_gflops", "attention_gflops", "kv_mib_full", "kv_mib_peak",    "kv_mib",
+        "peak_rss_mib"}) {
+    EXPECT_GT(r.at(key).get<double>(), 0) << key;
+  }
+  EXPECT_EQ(r.at("type_k"), "f16");
+  EXPECT_EQ(r.at("model_n_params"), 1820352);
+  ASSERT_EQ(r.at("samples_ns").size(), 3u);
+  ASSERT_EQ(r.at("samples_ts").size(), 3u);
+  double sum = 0, best = 0;
+  for (size_t i = 0; i < 3; ++i) {
+    const double ts = r.at("samples_ts").at(i), ns = r.at("samples_ns").at(i);
+    EXPECT_NEAR(ts, 96e9 / ns, 1e-3 * ts);
+    sum += ts;
+    best = std::max(best, ts);
+  }
+  EXPECT_NEAR(r.at("avg_ts").get<double>(), sum / 3, 1e-6 * sum);
+  EXPECT_EQ(r.at("best_ts"), best);
+  EXPECT_TRUE(r.at("gbps").is_null());  // weights are not read once per token here
+  // 96 rows seen, 40 kept; the parts make up the whole
+  EXPECT_NEAR(r.at("compression").get<double>(), 96.0 / 40, 1e-9);
+  EXPECT_LT(r.at("kv_mib").get<double>(), r.at("kv_mib_peak").get<double>());
+  double parts = 0;
+  for (const char* key : {"pack_s", "linear_s", "attention_s", "score_s", "gather_s"}) {
+    parts += r.at(key).get<double>();
+  }
+  EXPECT_NEAR(parts, r.at("prefill_s").get<double>(), 1e-6 + 1e-3 * parts);
+}
+
+TEST(BenchCommandTest, DecodeReportsBandwidth) {
+  const Json results = bench_json("-p 0 -n 3 -d 0,50 -b 1,2 -r 2 -t 1 --kv-policy full");
+  ASSERT_EQ(results.size(), 4u);
+  for (const Json& r : results) {
+    const double seconds = r.at("avg_ns").get<double>() / 1e9;
+    const int64_t n_seq = r.at("n_seq"), depth = r.at("n_depth");
+    // Each step reads all weights and every sequence's rows: per row 4 layers, 3 heads, 128 bytes
+    // of key and value. Depth 0: 2 + 3 + 4 rows, from a first token. Depth 50: 51 + 52 + 53, and in
+    // the second repetition 54 + 55 + 56.
+    const double rows = depth == 0 ? 9 : (156 + 165) / 2.0;
+    const double bytes =
+        3 * r.at("model_size").get<double>() + rows * 4 * 3 * 128 * static_cast<double>(n_seq);
+    EXPECT_NEAR(r.at("gbps").get<double>(), bytes / seconds / 1e9, 1e-5 * bytes / seconds / 1e9)
+        << label(r);
+    EXPECT_NEAR(r.at("avg_ts").get<double>(), 3.0 * static_cast<double>(n_seq) / seconds,
+                0.5 * r.at("avg_ts").get<double>());
+    EXPECT_GT(r.at("gflops").get<double>(), 0);
+    EXPECT_TRUE(r.at("prefill_s").is_null());
+  }
+}
+
+TEST(BenchCommandTest, CsvAndJsonLinesHoldTheSameFields) {
+  const std::string options = "-p 4 -n 2 -r 1 -t 1 --no-warmup";
+  const std::vector<std::string> csv = lines(bench(options + " -o csv").out);
+  const std::vector<std::string> jsonl = lines(bench(options + " -o jsonl").out);
+  ASSERT_EQ(csv.size(), 3u);
+  ASSERT_EQ(jsonl.size(), 2u);
+  for (size_t i = 0; i < 2; ++i) {
+    const Json r = Json::parse(jsonl[i]);
+    std::string header;
+    size_t n_columns = 0;
+    for (const auto& [key, value] : r.items()) {
+      if (value.is_array()) continue;
+      header += (header.empty() ? "" : ",") + key;
+      ++n_columns;
+    }
+    EXPECT_EQ(csv[0], header);
+    size_t n_quotes = 0;  // every value is quoted and none holds a quote
+    for (const char c : csv[i + 1]) n_quotes += c == '"' ? 1 : 0;
+    EXPECT_EQ(n_quotes, 2 * n_columns) << csv[i + 1];
+  }
+}
+
+TEST(BenchCommandTest, MarkdownIsTheDefault) {
+  const Result r = bench("-p 4 -n 2 -d 0,3 -r 1 -t 1 --no-warmup");
+  EXPECT_EQ(r.code, 0) << r.err;
+  const std::vector<std::string> table = lines(r.out);
+  ASSERT_GE(table.size(), 6u);
+  const auto n_bars = [](const std::string& line) {
+    return std::count(line.begin(), line.end(), '|');
+  };
+  for (size_t i = 0; i < 6; ++i) EXPECT_EQ(n_bars(table[i]), n_bars(table[0])) << table[i];
+  for (const char* title :
+       {"t/s", "GFLOP/s", "GB/s", "score %", "gather %", "KV full", "peak RSS"}) {
+    EXPECT_NE(table[0].find(title), std::string::npos) << title;
+  }
+  EXPECT_NE(table[2].find(" pp4 |"), std::string::npos);
+  EXPECT_NE(table[3].find(" tg2 |"), std::string::npos);
+  EXPECT_NE(table[4].find(" pp4 @ d3 |"), std::string::npos);
+  EXPECT_NE(table[5].find(" tg2 @ d3 |"), std::string::npos);
+}
+
+TEST(BenchCommandTest, ChecksResultsBeforeTiming) {
+  const Json checked = bench_json("-p 4 -n 1 -b 2 -r 1 -t 2 --no-warmup", true).at(0);
+  const std::string what = checked.at("check");
+  EXPECT_NE(what.find("reference"), std::string::npos) << what;
+  EXPECT_NE(what.find("prefill against decode"), std::string::npos) << what;
+  EXPECT_NE(what.find("batch of 2"), std::string::npos) << what;
+  EXPECT_LT(checked.at("check_max_diff").get<double>(), 0.5);
+  const Json unchecked = bench_json("-p 4 -n 0 -r 1 -t 1 --no-warmup").at(0);
+  EXPECT_EQ(unchecked.at("check"), "none");
+  EXPECT_TRUE(unchecked.at("check_max_diff").is_null());
+}
+
+TEST(BenchCommandTest, BadListsAreUsageErrors) {
+  const std::pair<const char*, const char*> cases[] = {
+      {"-p x", "--n-prompt: 'x'"},
+      {"-p -1", "--n-prompt: '-1'"},
+      {"-p 8-4", "8-4"},
+      {"-p 1-8*1", "1-8*1"},
+      {"-p 1-8+0", "1-8+0"},
+      {"-p 1-99999", "more than"},
+      {"-p 99999999999", "--n-prompt"},
+      {"-n 1.5", "--n-gen: '1.5'"},
+      {"-d 1k", "--n-depth: '1k'"},
+      {"-b 0", "--batch: 0"},
+      {"-t -2", "--threads: '-2'"},
+      {"-r 0", "--repetitions"},
+      {"-o xml", "--output"},
+      {"-p 0 -n 0", "nothing to measure"},
+      {"--kv-policy none", "--kv-policy: 'none'"},
+      {"--kv-budget 8", "budget is 8"},
+      {"--kv-type i32", "--kv-type: 'i32'"},
+  };
+  for (const auto& [options, message] : cases) {
+    const Result r = bench(options);
+    EXPECT_EQ(r.code, 2) << options;
+    EXPECT_NE(r.err.find(message), std::string::npos) << options << ": " << r.err;
+    EXPECT_EQ(r.out, "") << options;
+  }
+  EXPECT_EQ(run({"bench", "-p", "4"}).code, 2);  // no model
+  EXPECT_EQ(run({"bench", "-m", "/nonexistent.gguf"}).code, 1);
+}
+
+TEST(BenchCommandTest, InterruptStops) {
+  Command command;
+  command.args = {"bench", "-m", needle_model(), "-p", "0", "-n", "1000000", "--no-check"};
+  command.terminal = true;
+  command.interrupt_when = [](const std::string&, const std::string& err) { return !err.empty(); };
+  const Result r = run(command);
+  EXPECT_EQ(r.code, 130) << r.err;
+}
+
+TEST(CompareLlamaTest, PrintsRatiosOfAnyLlamaBench) {
+  const std::string folder = make_folder();
+  const std::string script = std::string(SNAPKV_SOURCE_DIR) + "/bench/compare_llama.sh";
+  const std::string command =
+      "cd " + folder +
+      " && SNAPKV='" SNAPKV_BINARY "' LLAMA_BENCH='" SNAPKV_BINARY " bench --no-check' '" + script +
+      "' '" + needle_model() +
+      "' -p 40 -n 1 -d 0,44 -r 2 --llama-d 0 --llama-r 1 -t 1 --budget 36 --keep runs >table 2>log";
+  ASSERT_EQ(std::system(command.c_str()), 0) << read_file(folder + "/log");
+  const std::vector<std::string> table = lines(read_file(folder + "/table"));
+  ASSERT_GE(table.size(), 5u);
+  EXPECT_NE(table[0].find("full t/s"), std::string::npos) << table[0];
+  EXPECT_NE(table[0].find("snapkv 36 t/s"), std::string::npos) << table[0];
+  EXPECT_EQ(table[2].rfind("| prefill 40 ", 0), 0u) << table[2];
+  EXPECT_EQ(table[3].rfind("| decode after 0 ", 0), 0u) << table[3];
+  EXPECT_EQ(table[4].rfind("| decode after 44 ", 0), 0u) << table[4];
+  const auto n_ratios = [](const std::string& line) {
+    return std::count(line.begin(), line.end(), 'x');  // "1.02x"; no other x in these lines
+  };
+  EXPECT_EQ(n_ratios(table[2]), 2) << table[2];
+  EXPECT_EQ(n_ratios(table[4]), 0) << "llama-bench did not run that depth: " << table[4];
+}
+
+}  // namespace
+}  // namespace snapkv::test

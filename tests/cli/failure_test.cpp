@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: MIT
+// Bad input: every failure has its exit code, a message on stderr that names what is wrong, and
+// nothing on stdout.
+#include <gtest/gtest.h>
+
+#include "run_process.h"
+
+namespace snapkv::test {
+namespace {
+
+std::vector<std::string> generate(std::vector<std::string> more) {
+  std::vector<std::string> args = {"generate", "-m", needle_model()};
+  args.insert(args.end(), more.begin(), more.end());
+  return args;
+}
+
+void expect_error(const Result& r, int code, const std::string& part) {
+  EXPECT_EQ(r.code, code) << r.err;
+  EXPECT_EQ(r.out, "");
+  EXPECT_NE(r.err.find("snapkv: error: "), std::string::npos) << r.err;
+  EXPECT_NE(r.err.find(part), std::string::npos) << part << " is missing in: " << r.err;
+}
+
+TEST(Failure, UsageErrorsExitWith2) {
+  expect_error(run(std::vector<std::string>{}), 2, "subcommand");
+  expect_error(run({"frobnicate"}), 2, "");
+  expect_error(run({"generate", "--frobnicate"}), 2, "--frobnicate");
+  expect_error(run({"generate", "-p", "x"}), 2, "no model");
+  expect_error(run(generate({})), 2, "no prompt");
+  expect_error(run(generate({"-p", "x", "-f", "y"})), 2, "two prompts");
+  expect_error(run(generate({"-p", "x", "-n", "ten"})), 2, "ten");
+  expect_error(run(generate({"-p", "x", "-n", "-2"})), 2, "--n-predict");
+  expect_error(run(generate({"-p", "x", "-t", "-1"})), 2, "--threads");
+  expect_error(run(generate({"-p", "x", "--compute", "f64"})), 2, "f64");
+  expect_error(run(generate({"-p", "x", "--kv-type", "q8_0"})), 2, "q8_0");
+  expect_error(run(generate({"-p", "x", "--kv-policy", "magic"})), 2, "magic");
+  expect_error(run(generate({"-p", "x", "--temp", "-1"})), 2, "temperature");
+  expect_error(run(generate({"-p", "x", "--top-p", "1.5"})), 2, "top_p");
+  expect_error(run(generate({"-p", "x", "--seed", "-3"})), 2, "seed");
+}
+
+TEST(Failure, ImpossiblePoliciesExitWith2) {
+  expect_error(run(generate({"-p", "x", "--kv-kernel", "4"})), 2, "kernel");
+  expect_error(run(generate({"-p", "x", "--kv-budget", "32", "--kv-window", "32"})), 2, "budget");
+  expect_error(run(generate({"-p", "x", "--kv-window", "0"})), 2, "window");
+  expect_error(run(generate({"-p", "x", "--kv-ratio", "1.5"})), 2, "ratio");
+  expect_error(run({"info", "-m", needle_model(), "--kv-kernel", "4"}), 2, "kernel");
+  expect_error(run({"demo", "-m", needle_model(), "--kv-kernel", "4"}), 2, "kernel");
+}
+
+TEST(Failure, UnreadableFilesExitWith1) {
+  const std::string folder = make_folder();
+  expect_error(run({"generate", "-m", "/nowhere.gguf", "-p", "x"}), 1, "/nowhere.gguf");
+  expect_error(run({"info", "-m", "/nowhere.gguf"}), 1, "/nowhere.gguf");
+  expect_error(run({"generate", "-m", folder, "-p", "x"}), 1, folder);
+  expect_error(run(generate({"-f", "/nowhere.txt"})), 1, "/nowhere.txt");
+  expect_error(run(generate({"-f", folder})), 1, folder);
+}
+
+TEST(Failure, BadModelsExitWith3) {
+  const std::string model = read_file(needle_model());
+  const auto check = [](const std::string& content) {
+    const std::string path = make_file("model.gguf", content);
+    expect_error(run({"generate", "-m", path, "-p", "x"}), 3, path);
+    expect_error(run({"info", "-m", path}), 3, path);
+  };
+  ASSERT_GT(model.size(), 1000000u);
+  check("");
+  check("This is not a model, it is a text.\n");
+  check(model.substr(0, 20));
+  check(model.substr(0, model.size() / 2));
+  check(model.substr(0, model.size() - 1));
+  std::string version = model;
+  version[4] = 99;
+  check(version);
+}
+
+TEST(Failure, PromptsThatDoNotFitExitWith4) {
+  expect_error(run(generate({"-p", rome_prompt(40), "--memory-limit", "1M"})), 4, "");
+}
+
+TEST(Failure, PromptsOverTheContextExitWith5) {
+  expect_error(run(generate({"-p", rome_prompt(10), "-c", "64"})), 5, "64");
+  expect_error(run(generate({"-p", rome_prompt(500)})), 5, "8192");
+  expect_error(run({"needle", "-m", needle_model(), "--lengths", "9000"}), 5, "8192");
+}
+
+TEST(Failure, FullDiskExitsWith1) {
+  for (const std::vector<std::string>& args :
+       {generate({"-p", "At noon", "-n", "3"}),
+        generate({"-p", "At noon", "-n", "3", "--json"}),
+        std::vector<std::string>{"info", "-m", needle_model()},
+        {"--help"}}) {
+    Command full;
+    full.args = args;
+    full.stdout_path = "/dev/full";
+    const Result r = run(full);
+    EXPECT_EQ(r.code, 1) << r.err;
+    EXPECT_NE(r.err.find("standard output: No space left"), std::string::npos) << r.err;
+  }
+}
+
+TEST(Failure, ReaderThatLeavesExitsWith1) {
+  Command r;
+  r.args = generate({"-p", "At noon", "-n", "3000", "--ignore-eos"});
+  r.close_stdout_early = true;
+  const Result result = run(r);
+  EXPECT_EQ(result.code, 1) << result.err;
+  EXPECT_NE(result.err.find("Broken pipe"), std::string::npos) << result.err;
+}
+
+TEST(Failure, EmptyPromptWithoutBosExitsWith2) {
+  expect_error(run(generate({"-p", "", "--no-bos"})), 2, "empty");
+}
+
+TEST(Failure, DemoWithoutAModelSaysWhereItLooked) {
+  expect_error(run({"demo"}), 2, "models/needle.gguf");
+  expect_error(run({"demo", "-m", needle_model(), "--length", "10"}), 2, "length");
+  expect_error(run({"demo", "-m", needle_model(), "--depth", "101"}), 2, "--depth");
+  expect_error(run({"demo", "-m", needle_model(), "--name", "Atlantis"}), 2, "Atlantis");
+}
+
+}  // namespace
+}  // namespace snapkv::test

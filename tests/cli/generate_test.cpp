@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: MIT
+// snapkv generate: the answer, what goes to stdout and what to stderr, the JSON object.
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "run_process.h"
+
+namespace snapkv::test {
+namespace {
+
+using Json = nlohmann::json;
+
+std::vector<std::string> generate(std::vector<std::string> more) {
+  std::vector<std::string> args = {"generate", "-m", needle_model(), "--temp", "0"};
+  args.insert(args.end(), more.begin(), more.end());
+  return args;
+}
+
+bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+TEST(Generate, StdoutIsTheAnswerAndNothingElse) {
+  const Result r = run(generate({"-p", rome_prompt(8), "-n", "8"}));
+  EXPECT_EQ(r.code, 0) << r.err;
+  EXPECT_EQ(r.out, " 48213.\n");
+}
+
+TEST(Generate, SummaryGoesToStderrWithoutEscapeCodes) {
+  const Result r = run(generate({"-p", rome_prompt(20), "-n", "7", "--show-timings", "--kv-budget",
+                                 "128", "--kv-window", "16", "--kv-kernel", "15"}));
+  EXPECT_EQ(r.code, 0) << r.err;
+  EXPECT_EQ(r.out, " 48213.");
+  for (const char* part :
+       {"prompt", "answer", "7 tokens", "tok/s", "first token", "128 of ", "4 layers x 3 KV heads",
+        "KV cache", "peak during prefill", "peak RSS", "attention", "gather"}) {
+    EXPECT_TRUE(contains(r.err, part)) << part << " is missing in\n" << r.err;
+  }
+  EXPECT_FALSE(contains(r.err, "\x1b")) << r.err;
+  EXPECT_FALSE(contains(r.err, "\r")) << r.err;
+}
+
+TEST(Generate, TerminalGetsABarWithThePromptsProgress) {
+  Command tty;
+  tty.args = generate({"-p", rome_prompt(200), "-n", "4", "--chunk", "64"});
+  tty.terminal = true;
+  const Result r = run(tty);
+  EXPECT_EQ(r.code, 0) << r.err;
+  EXPECT_TRUE(contains(r.err, "\r\x1b[K")) << r.err;
+  EXPECT_TRUE(contains(r.err, "prefill")) << r.err;
+  tty.args.push_back("--no-progress");
+  EXPECT_FALSE(contains(run(tty).err, "prefill  ["));
+}
+
+TEST(Generate, ReadsThePromptFromAFileAndStdin) {
+  const std::string prompt = rome_prompt(6);
+  const Result text = run(generate({"-p", prompt, "-n", "8"}));
+  const Result file = run(generate({"-f", make_file("prompt.txt", prompt + "\n"), "-n", "8"}));
+  Command piped;
+  piped.args = generate({"-f", "-", "-n", "8"});
+  piped.input = prompt;
+  const Result from_stdin = run(piped);
+  EXPECT_EQ(text.out, " 48213.\n");
+  EXPECT_EQ(file.out, text.out);
+  EXPECT_EQ(from_stdin.out, text.out);
+  EXPECT_EQ(from_stdin.code, 0) << from_stdin.err;
+}
+
+TEST(Generate, JsonIsOneObjectWithTheSameAnswer) {
+  const Result r = run(generate({"-p", rome_prompt(20), "-n", "8", "--json", "--kv-budget", "96",
+                                 "--kv-window", "16", "--kv-kernel", "15", "--kv-type", "f32"}));
+  ASSERT_EQ(r.code, 0) << r.err;
+  const Json json = Json::parse(r.out);
+  EXPECT_EQ(json.at("text"), " 48213.\n");
+  EXPECT_EQ(json.at("tokens").size(), 8u);
+  EXPECT_EQ(json.at("stop_reason"), "length");
+  const Json& kv = json.at("kv");
+  ASSERT_EQ(kv.at("layers").size(), 4u);
+  for (const Json& layer : kv.at("layers")) {
+    EXPECT_EQ(layer.at("total"), json.at("prompt_tokens"));
+    EXPECT_EQ(layer.at("kept"), Json({96, 96, 96}));
+  }
+  // 4 layers, 3 heads: K and V of 32 f32 values, and a position of 4 bytes
+  const int64_t row = 4 * 3 * (2 * 32 * 4 + 4);
+  EXPECT_EQ(kv.at("bytes_after_compression"), 96 * row);
+  EXPECT_EQ(kv.at("bytes_full"), json.at("prompt_tokens").get<int64_t>() * row);
+  EXPECT_GE(kv.at("bytes_peak"), kv.at("bytes_after_compression"));
+  EXPECT_LT(kv.at("bytes_peak"), kv.at("bytes_full"));
+  EXPECT_EQ(json.at("timings").at("decode_steps"), 7);
+  EXPECT_GT(json.at("timings").at("prefill_tokens_per_second"), 0);
+  EXPECT_GT(json.at("timings").at("first_token_seconds"), 0);
+  EXPECT_GT(json.at("peak_rss_bytes"), 1 << 20);
+  EXPECT_EQ(json.at("settings").at("kv").at("budget"), 96);
+}
+
+TEST(Generate, JsonIsUtf8WhateverTheModelWrites) {
+  // At this temperature the model emits byte tokens at random.
+  const Result r =
+      run({"generate", "-m", needle_model(), "-p", "x", "-n", "400", "--json", "--temp", "50",
+           "--top-k", "0", "--top-p", "1", "--min-p", "0", "--ignore-eos"});
+  ASSERT_EQ(r.code, 0) << r.err;
+  const Json json = Json::parse(r.out);
+  EXPECT_EQ(json.at("tokens").size(), 400u);
+  EXPECT_TRUE(contains(r.out, "\xef\xbf\xbd"))
+      << "no replacement character: a weaker test than meant";
+}
+
+TEST(Generate, FullPolicyKeepsEverything) {
+  const Result r =
+      run(generate({"-p", rome_prompt(20), "-n", "1", "--json", "--kv-policy", "full"}));
+  ASSERT_EQ(r.code, 0) << r.err;
+  const Json json = Json::parse(r.out);
+  for (const Json& layer : json.at("kv").at("layers")) {
+    for (const Json& kept : layer.at("kept")) EXPECT_EQ(kept, json.at("prompt_tokens"));
+  }
+}
+
+TEST(Generate, SeedsRepeatAndDiffer) {
+  const auto sample = [](const char* seed) {
+    return run({"generate", "-m", needle_model(), "-p", "At noon", "-n", "40", "--temp", "1.5",
+                "--seed", seed});
+  };
+  const Result a = sample("7"), b = sample("7"), c = sample("8");
+  EXPECT_EQ(a.code, 0) << a.err;
+  EXPECT_EQ(a.out, b.out);
+  EXPECT_NE(a.out, c.out);
+}
+
+TEST(Generate, ZeroTokensOnlyReadsThePrompt) {
+  const Result r = run(generate({"-p", rome_prompt(3), "-n", "0"}));
+  EXPECT_EQ(r.code, 0) << r.err;
+  EXPECT_EQ(r.out, "");
+  EXPECT_TRUE(contains(r.err, "0 tokens")) << r.err;
+}
+
+TEST(Generate, StopsWhenTheContextIsFull) {
+  const Result r = run(generate({"-p", "At noon", "-c", "40", "--ignore-eos", "--json"}));
+  ASSERT_EQ(r.code, 0) << r.err;
+  const Json json = Json::parse(r.out);
+  EXPECT_EQ(json.at("stop_reason"), "context");
+  // the last token is chosen from the logits of the 40th and takes no room itself
+  EXPECT_EQ(json.at("prompt_tokens").get<int>() + static_cast<int>(json.at("tokens").size()), 41);
+  EXPECT_TRUE(contains(r.err, "the context is full")) << r.err;
+}
+
+TEST(Generate, ThreadsDoNotChangeTheAnswer) {
+  const auto tokens = [](const char* n) {
+    const Result r = run({"generate", "-m", needle_model(), "-p", rome_prompt(12), "-n", "30",
+                          "--temp", "0", "--json", "-t", n});
+    return Json::parse(r.out).at("tokens");
+  };
+  EXPECT_EQ(tokens("1"), tokens("2"));
+}
+
+TEST(Help, NamesEveryCommandAndGoesToStdout) {
+  const Result r = run({"--help"});
+  EXPECT_EQ(r.code, 0);
+  EXPECT_EQ(r.err, "");
+  for (const char* command : {"generate", "info", "demo", "needle"}) {
+    EXPECT_TRUE(contains(r.out, command));
+    const Result help = run({command, "--help"});
+    EXPECT_EQ(help.code, 0);
+    EXPECT_TRUE(contains(help.out, "--kv-budget")) << help.out;
+  }
+  const Result version = run({"--version"});
+  EXPECT_EQ(version.code, 0);
+  EXPECT_EQ(version.out.rfind("snapkv 0.", 0), 0u) << version.out;
+}
+
+}  // namespace
+}  // namespace snapkv::test

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: MIT
+// snapkv info: facts, memory plan, metadata, tensors, as text and JSON.
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "run_process.h"
+
+namespace snapkv::test {
+namespace {
+
+using Json = nlohmann::json;
+
+bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+TEST(Info, ShowsTheModelAndThePlan) {
+  const Result r = run({"info", "-m", needle_model()});
+  EXPECT_EQ(r.code, 0) << r.err;
+  EXPECT_EQ(r.err, "");
+  for (const char* part : {"needle", "llama", "f16", "8192 tokens", "6 query, 3 KV, 32 wide",
+                           "full cache", "snapkv", "1024 rows kept"}) {
+    EXPECT_TRUE(contains(r.out, part)) << part << " is missing in\n" << r.out;
+  }
+  EXPECT_FALSE(contains(r.out, "\x1b"));
+  EXPECT_FALSE(contains(r.out, "blk.0"));
+}
+
+TEST(Info, ListsMetadataAndTensorsOnRequest) {
+  const Result r = run({"info", "-m", needle_model(), "--metadata", "--tensors"});
+  EXPECT_EQ(r.code, 0) << r.err;
+  EXPECT_TRUE(contains(r.out, "llama.rope.freq_base")) << r.out;
+  EXPECT_TRUE(contains(r.out, "blk.3.ffn_down.weight")) << r.out;
+  EXPECT_TRUE(contains(r.out, "[192, 512]")) << r.out;
+}
+
+TEST(Info, PlanCountsBytes) {
+  const Result r = run({"info", "-m", needle_model(), "-c", "4000", "--kv-budget", "128", "--json",
+                        "--metadata", "--tensors"});
+  ASSERT_EQ(r.code, 0) << r.err;
+  const Json json = Json::parse(r.out);
+  EXPECT_EQ(json.at("n_layer"), 4);
+  EXPECT_EQ(json.at("n_head_kv"), 3);
+  EXPECT_EQ(json.at("metadata").at("general.architecture").at("value"), "llama");
+  EXPECT_EQ(json.at("tensors").size(), 4u * 9 + 2);
+  const Json& memory = json.at("memory");
+  EXPECT_EQ(memory.at("n_tokens"), 4000);
+  const int64_t layer_row = 3 * (2 * 32 * 2 + 4);  // 3 heads: K and V of 32 f16 values, a position
+  EXPECT_EQ(memory.at("policy").at("kv_scratch"), 4000 * layer_row);
+  EXPECT_GE(memory.at("policy").at("kv_kept"), 4 * 128 * layer_row);
+  EXPECT_LT(memory.at("policy").at("kv_kept"), 4 * 1000 * layer_row);
+  EXPECT_GE(memory.at("full").at("kv_kept"), 4 * 4000 * layer_row);
+  EXPECT_GT(memory.at("full").at("total"), memory.at("policy").at("total"));
+}
+
+}  // namespace
+}  // namespace snapkv::test

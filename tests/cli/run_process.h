@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: MIT
+// Runs the built `snapkv` and captures what it writes. Used by every test of this folder.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace snapkv::test {
+
+struct Command {
+  std::vector<std::string> args;
+  std::string input;                       ///< of stdin
+  std::map<std::string, std::string> env;  ///< added to one of only SNAPKV_THREADS=1 and the usual
+  std::string cwd;                         ///< empty: a folder of its own without a model
+  std::string stdout_path;                 ///< write stdout there instead of capturing it
+  bool close_stdout_early = false;         ///< the reader of stdout goes away at the first byte
+  bool terminal = false;                   ///< stderr is a terminal
+  /// Sends SIGINT once this is true of what came so far.
+  std::function<bool(const std::string& out, const std::string& err)> interrupt_when;
+};
+
+struct Result {
+  int code = -1;  ///< exit code, or 128 + signal
+  std::string out, err;
+};
+
+Result run(const Command& command);
+/// The same for plain arguments.
+Result run(std::vector<std::string> args);
+
+/// models/needle.gguf
+std::string needle_model();
+/// A fresh folder below the test's temporary folder.
+std::string make_folder();
+/// Writes a file into a fresh folder and returns its path.
+std::string make_file(const std::string& name, const std::string& content);
+std::string read_file(const std::string& path);
+
+/// A prompt of n paragraphs that holds "The secret number of Rome is 48213." and asks for it.
+std::string rome_prompt(int n_paragraphs);
+
+}  // namespace snapkv::test

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: MIT
+// Where settings come from: flag over environment over configuration file over default.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "run_process.h"
+
+namespace snapkv::test {
+namespace {
+
+using Json = nlohmann::json;
+
+// `snapkv generate` with a short prompt; the effective settings come back in the JSON.
+Command base() {
+  Command r;
+  r.args = {"generate", "-p", "At noon", "-n", "1", "--json"};
+  r.env["SNAPKV_MODEL"] = needle_model();
+  return r;
+}
+
+void use_default_config(Command& r, const std::string& text) {
+  const std::string file = make_file("snapkv/config.toml", text);
+  r.env["XDG_CONFIG_HOME"] = std::filesystem::path(file).parent_path().parent_path().string();
+}
+
+Json settings_of(const Command& r) {
+  const Result result = run(r);
+  EXPECT_EQ(result.code, 0) << result.err;
+  return result.code == 0 ? Json::parse(result.out).at("settings") : Json();
+}
+
+void expect_usage_error(const Command& r, const std::string& part) {
+  const Result result = run(r);
+  EXPECT_EQ(result.code, 2) << result.err;
+  EXPECT_EQ(result.out, "");
+  EXPECT_NE(result.err.find(part), std::string::npos) << result.err;
+}
+
+TEST(Settings, DefaultsAreThePapers) {
+  const Json s = settings_of(base());
+  EXPECT_EQ(s["kv"]["policy"], "snapkv");
+  EXPECT_EQ(s["kv"]["budget"], 1024);
+  EXPECT_EQ(s["kv"]["window"], 32);
+  EXPECT_EQ(s["kv"]["kernel"], 7);
+  EXPECT_EQ(s["kv"]["pooling"], "max");
+}
+
+TEST(Settings, FlagOverEnvironmentOverFile) {
+  Command r = base();
+  use_default_config(r, "# mine\nkv-budget = 100\ntemp = 0.25\nkv-pooling = \"avg\"\n");
+  Json s = settings_of(r);
+  EXPECT_EQ(s["kv"]["budget"], 100);
+  EXPECT_EQ(s["kv"]["pooling"], "avg");
+  EXPECT_EQ(s["sampler"]["temperature"], 0.25);
+  r.env["SNAPKV_KV_BUDGET"] = "200";
+  s = settings_of(r);
+  EXPECT_EQ(s["kv"]["budget"], 200);
+  EXPECT_EQ(s["sampler"]["temperature"], 0.25);
+  r.args.insert(r.args.end(), {"--kv-budget", "300"});
+  EXPECT_EQ(settings_of(r)["kv"]["budget"], 300);
+  r.args.insert(r.args.end(), {"--temp", "0"});
+  EXPECT_EQ(settings_of(r)["sampler"]["temperature"], 0.0);
+}
+
+TEST(Settings, SectionsAreForOneCommandAndWin) {
+  Command r = base();
+  use_default_config(r,
+                     "kv-budget = 100\n[generate]\nkv-budget = 150\nignore-eos = true\n"
+                     "[demo]\nkv-budget = 170\nlength = 500\n");
+  const Json s = settings_of(r);
+  EXPECT_EQ(s["kv"]["budget"], 150);
+  EXPECT_EQ(s["ignore_eos"], true);
+}
+
+TEST(Settings, NamedFileReplacesTheDefaultOne) {
+  Command r = base();
+  use_default_config(r, "kv-budget = 100\n");
+  const std::string other = make_file("other.toml", "kv-window = 8\n");
+  r.env["SNAPKV_CONFIG"] = other;
+  Json s = settings_of(r);
+  EXPECT_EQ(s["kv"]["budget"], 1024);
+  EXPECT_EQ(s["kv"]["window"], 8);
+  r.env["SNAPKV_CONFIG"] = "/nowhere.toml";
+  r.args.insert(r.args.end(), {"--config", other});
+  EXPECT_EQ(settings_of(r)["kv"]["window"], 8);
+}
+
+TEST(Settings, FlagsAndSizesWorkFromTheEnvironment) {
+  Command r = base();
+  r.env["SNAPKV_IGNORE_EOS"] = "1";
+  r.env["SNAPKV_MEMORY_LIMIT"] = "3G";
+  Json s = settings_of(r);
+  EXPECT_EQ(s["ignore_eos"], true);
+  EXPECT_EQ(s["memory_limit"], int64_t{3} << 30);
+  r.env["SNAPKV_IGNORE_EOS"] = "false";
+  EXPECT_EQ(settings_of(r)["ignore_eos"], false);
+}
+
+TEST(Settings, BadValuesNameTheirOrigin) {
+  Command r = base();
+  r.env["SNAPKV_KV_BUDGET"] = "many";
+  expect_usage_error(r, "SNAPKV_KV_BUDGET");
+  r = base();
+  r.env["SNAPKV_KV_POOLING"] = "median";
+  expect_usage_error(r, "median");
+  r = base();
+  use_default_config(r, "kv-budget = \"lots\"\n");
+  expect_usage_error(r, "config.toml");
+}
+
+TEST(Settings, MisspeltNamesInTheFileAreErrors) {
+  Command r = base();
+  use_default_config(r, "kv-buget = 100\n");
+  expect_usage_error(r, "kv-buget");
+  use_default_config(r, "[generat]\nkv-budget = 100\n");
+  expect_usage_error(r, "generat");
+  use_default_config(r, "[info]\ntemp = 1\n");
+  expect_usage_error(r, "temp");
+  use_default_config(r, "prompt = \"hidden\"\n");
+  expect_usage_error(r, "prompt");
+}
+
+TEST(Settings, MissingNamedFileIsAnError) {
+  Command r = base();
+  r.args.insert(r.args.end(), {"--config", "/nowhere.toml"});
+  const Result result = run(r);
+  EXPECT_EQ(result.code, 1);
+  EXPECT_NE(result.err.find("/nowhere.toml"), std::string::npos) << result.err;
+}
+
+}  // namespace
+}  // namespace snapkv::test
