@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: MIT
+// Writes Llama models with random weights to GGUF files: real shapes for speed and memory runs,
+// small ones for tests. Used by snapkv-make-model (make_random_model.cpp) and by tests/model.
+//
+// The values of a file depend on its shape and options only, not on the machine, the compiler or
+// the number of threads: every weight is a function of (seed, tensor name, index) in integer
+// arithmetic, scaled once. Files may be far larger than the memory.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "snapkv/dtype.h"
+
+namespace snapkv {
+
+struct RandomModelShape {
+  int64_t n_embd = 0;
+  int64_t n_layer = 0;
+  int64_t n_head = 0;
+  int64_t n_head_kv = 0;
+  int64_t head_dim = 0;
+  int64_t n_ff = 0;
+  int64_t n_vocab = 0;  // >= 259: three special tokens and the bytes
+  double rope_base = 10000.0;
+};
+
+struct RandomModelOptions {
+  DType dtype = DType::f16;  // of the matrices; norms, biases and rope_freqs are f32
+  uint64_t seed = 0;
+  int64_t n_ctx = 1048576;  // llama.context_length
+  float weight_stddev = 0.02f;
+  float norm_stddev = 0.0f;       // of the norm weights around 1
+  bool tied_output = true;        // false: a separate output.weight
+  bool qkv_bias = false;          // attn_q.bias, attn_k.bias, attn_v.bias
+  bool rope_freqs = false;        // rope_freqs.weight, factors from 1 to 8 as in Llama 3.1
+  double rope_linear_factor = 0;  // > 0: rope.scaling.type "linear" with this factor
+};
+
+/// "tiny-gqa", "135m-gqa", "1b-gqa", "1b-mha", "3b-gqa", "7b-mha", "8b-gqa"
+std::vector<std::string> random_model_names();
+/// Throws Error{kUsage} listing the names.
+RandomModelShape random_model_shape(std::string_view name);
+
+/// Throws Error{kUsage} when shape and type don't go together, Error{kRuntime} when the file can't
+/// be written; the incomplete file is then removed.
+void write_random_model(const std::string& path, const RandomModelShape& shape,
+                        const RandomModelOptions& options);
+
+/// Rows of 32 values in GGUF's block types, rounded exactly as ggml's reference does.
+void quantize_q8_0(const float* x, int64_t n, void* out);  // out: BlockQ8_0[n / 32]
+void quantize_q4_0(const float* x, int64_t n, void* out);  // out: BlockQ4_0[n / 32]
+
+}  // namespace snapkv

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: MIT
+// The machine's limits: sizes that divide by nothing, and products that are checked before timing.
+#include <gtest/gtest.h>
+
+#include "bench/gemm_peak.h"
+#include "bench/memory_bandwidth.h"
+
+namespace snapkv {
+namespace {
+
+TEST(MachineLimitsTest, EveryPartOfTheMemoryIsReadOnce) {
+  // the function itself checks the sum of what was read
+  for (const int n_threads : {1, 2, 3, 7}) {
+    for (const size_t words : {1, 5, 16, 17, 100003}) {
+      EXPECT_GT(measure_read_bandwidth(words * 8, n_threads, 2), 0) << n_threads << " " << words;
+    }
+  }
+}
+
+TEST(MachineLimitsTest, ReferenceProductsAreExact) {
+  const auto backend = Backend::make({.kind = BackendKind::ref});
+  const GemmSpeed speed = measure_gemm(*backend, {.n_tokens = 5, .n_in = 96, .n_out = 33}, 1);
+  EXPECT_EQ(speed.max_error, 0);
+  EXPECT_GT(speed.flops_per_second, 0);
+}
+
+TEST(MachineLimitsTest, CpuProductsAreExactInBothTypes) {
+  for (const Compute compute : {Compute::f32, Compute::bf16}) {
+    const auto backend = Backend::make({.n_threads = 2, .compute = compute});
+    // products of multiples of 1/8 are exact in bf16 inputs and f32 sums
+    const GemmSpeed speed = measure_gemm(*backend, {.n_tokens = 40, .n_in = 160, .n_out = 96}, 1);
+    EXPECT_EQ(speed.max_error, 0);
+  }
+}
+
+}  // namespace
+}  // namespace snapkv
