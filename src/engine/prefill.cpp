@@ -128,6 +128,7 @@ class PrefillRun {
   }
 
   void commit() {
+    scratch_ = KvLayer();  // before the sessions count what they hold
     const double seconds = layers_seconds_ + shared_.pack_seconds;
     for (const auto& target : targets_) {
       target->commit(logits_, shared_, seconds, targets_.size() > 1 ? scratch_bytes_ : 0);

@@ -200,9 +200,10 @@ TEST(SessionTest, PeakMemoryIsOneLayerAndTheKeptRows) {
   options.decode_reserve = 1;
   Session session(load_model("tiny-f32"), options);
   session.prefill(generated_ids(n, kVocab, 10));
-  session.decode(4);
   const SessionStats& stats = session.stats();
   const size_t row = 2 * 32 * 2 + 4;  // K and V of 32 f16, and the position
+  EXPECT_EQ(stats.kv_bytes, 4u * 2u * 65u * row);
+  session.decode(4);
   EXPECT_EQ(stats.kv_bytes_full, 4u * 2u * 601u * row);
   EXPECT_EQ(stats.kv_bytes_peak, (2u * 600u + 4u * 2u * 65u) * row);  // one layer + kept rows
   EXPECT_EQ(stats.kv_bytes, 4u * 2u * 65u * row);
