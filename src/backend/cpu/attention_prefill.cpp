@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: MIT
+// Attention of a chunk of queries: blocked, with an online softmax (FlashAttention-2, arXiv
+// 2307.08691). A task is one KV head and a range of query tokens. The group's query heads are
+// stacked as rows, token by token, so that K and V are converted and packed once per block for all
+// of them; blocks beyond the causal diagonal are never touched and only those on it are masked.
+// A row's arithmetic depends on its own block boundaries alone, so neither the split into tasks nor
+// the number of threads changes a bit.
+#include <omp.h>
+
+#include <algorithm>
+#include <limits>
+
+#include "backend/cpu/attention.h"
+#include "backend/cpu/attention_tile.h"
+#include "backend/cpu/scratch.h"
+#include "base/check.h"
+#include "base/half.h"
+
+namespace snapkv::cpu {
+namespace {
+
+constexpr float kLog2E = 1.44269504f;
+
+/// How a call is cut into tasks, and what one of them needs.
+struct Plan {
+  const TileKernels* tile = nullptr;
+  int head_dim = 0;
+  int n_group = 0;
+  int64_t n_tokens = 0;
+  int64_t task_tokens = 0;
+  int64_t n_ranges = 0;  // tasks per KV head
+  int block_rows = 0;    // KV rows per block
+  int64_t max_rows = 0;  // query rows of a task, padded
+  size_t thread_bytes = 0;
+};
+
+/// The memory of one task at a time.
+struct Workspace {
+  char* q;             // [max_rows, head_dim] packed
+  int32_t* n_visible;  // [max_rows]
+  float* max;          // [max_rows]
+  float* sum;          // [max_rows]
+  float* acc;          // [max_rows, padded_dim]
+  char* k;             // one packed block
+  char* v;
+  char* scratch;
+};
+
+Workspace cut(const Plan& plan, ScratchCutter cutter, size_t* used = nullptr) {
+  const auto rows = static_cast<size_t>(plan.max_rows);
+  const size_t block = packed_block_bytes(plan.block_rows, plan.head_dim, plan.tile->element_bytes);
+  Workspace w{};
+  w.q = cutter.take<char>(rows * static_cast<size_t>(plan.head_dim) * plan.tile->element_bytes);
+  w.n_visible = cutter.take<int32_t>(rows);
+  w.max = cutter.take<float>(rows);
+  w.sum = cutter.take<float>(rows);
+  w.acc = cutter.take<float>(rows * static_cast<size_t>(padded_dim(plan.head_dim)));
+  w.k = cutter.take<char>(block);
+  w.v = cutter.take<char>(block);
+  w.scratch = cutter.take<char>(attend_scratch_bytes(plan.block_rows));
+  if (used != nullptr) *used = cutter.used();
+  return w;
+}
+
+Plan make_plan(const CpuContext& ctx, const PrefillAttention& a) {
+  Plan plan;
+  const bool bf16 = ctx.compute == DType::bf16;
+  plan.tile = bf16 && ctx.native_bf16 && has_bf16_tile_kernels() ? &bf16_tile_kernels()
+                                                                 : &f32_tile_kernels(bf16);
+  const int64_t n_head_kv = a.k.shape[0];
+  plan.head_dim = static_cast<int>(a.q.shape[2]);
+  plan.n_group = static_cast<int>(a.q.shape[1] / n_head_kv);
+  plan.n_tokens = a.q.shape[0];
+  plan.block_rows = kv_block_rows(plan.head_dim);
+  // A task's accumulators take at most 1 MiB; and there are tasks enough to balance the threads,
+  // but none under 64 tokens, since each packs K and V for itself.
+  const int64_t row_bytes = padded_dim(plan.head_dim) * static_cast<int64_t>(sizeof(float));
+  const int64_t max_tokens = std::max<int64_t>((1 << 20) / (row_bytes * plan.n_group), 16);
+  const int64_t wanted = (3 * ctx.n_threads + n_head_kv - 1) / n_head_kv;
+  const int64_t balanced = std::max<int64_t>((plan.n_tokens + wanted - 1) / wanted, 64);
+  const int64_t at_most = std::min({max_tokens, balanced, plan.n_tokens});
+  plan.n_ranges = (plan.n_tokens + at_most - 1) / at_most;
+  plan.task_tokens = (plan.n_tokens + plan.n_ranges - 1) / plan.n_ranges;
+  plan.max_rows = (plan.task_tokens * plan.n_group + kRowGroup - 1) / kRowGroup * kRowGroup;
+  cut(plan, ScratchCutter(nullptr), &plan.thread_bytes);
+  return plan;
+}
+
+/// Rows [begin, end) x group of the chunk, padded with copies of the last one.
+void load_queries(const Plan& plan, const PrefillAttention& a, int64_t head, int64_t begin,
+                  int64_t n_rows, int64_t n_padded, const Workspace& w) {
+  const size_t row = static_cast<size_t>(plan.head_dim) * plan.tile->element_bytes;
+  for (int64_t r = 0; r < n_padded; ++r) {
+    const int64_t real = std::min(r, n_rows - 1);
+    const int64_t token = begin + real / plan.n_group;
+    const int64_t q_head = head * plan.n_group + real % plan.n_group;
+    plan.tile->pack_q(a.q.at<float>(token, q_head), plan.head_dim, a.scale * kLog2E,
+                      w.q + static_cast<size_t>(r) * row);
+  }
+  std::fill(w.max, w.max + n_padded, -std::numeric_limits<float>::infinity());
+  std::fill(w.sum, w.sum + n_padded, 0.0f);
+  std::fill(w.acc, w.acc + n_padded * padded_dim(plan.head_dim), 0.0f);
+}
+
+/// out = acc / sum. Row r sees row 0 of its head at least, so its sum is at least 1.
+void store_output(const Plan& plan, const PrefillAttention& a, int64_t head, int64_t begin,
+                  int64_t n_rows, const Workspace& w) {
+  const int width = padded_dim(plan.head_dim);
+  for (int64_t r = 0; r < n_rows; ++r) {
+    const int64_t token = begin + r / plan.n_group;
+    const int64_t q_head = head * plan.n_group + r % plan.n_group;
+    const float* acc = w.acc + r * width;
+    const float factor = 1.0f / w.sum[r];
+    if (a.out.dtype == DType::f32) {
+      float* out = a.out.at<float>(token, q_head);
+      for (int i = 0; i < plan.head_dim; ++i) out[i] = acc[i] * factor;
+    } else {
+      bf16_t* out = a.out.at<bf16_t>(token, q_head);
+      for (int i = 0; i < plan.head_dim; ++i) out[i] = to_bf16(acc[i] * factor);
+    }
+  }
+}
+
+KvRows block_of(const Tensor& x, int64_t head, int64_t first, int n_rows, int head_dim) {
+  return {x.at<char>(head, first), x.stride[1], x.dtype, n_rows, head_dim};
+}
+
+void attend_range(const Plan& plan, const PrefillAttention& a, int64_t head, int64_t range,
+                  const Workspace& w) {
+  const int64_t begin = range * plan.task_tokens;
+  const int64_t end = std::min(begin + plan.task_tokens, plan.n_tokens);
+  const int64_t n_rows = (end - begin) * plan.n_group;
+  const int64_t n_padded = (n_rows + kRowGroup - 1) / kRowGroup * kRowGroup;
+  load_queries(plan, a, head, begin, n_rows, n_padded, w);
+  QueryRows rows{w.q, w.n_visible, static_cast<int>(n_padded), plan.head_dim, w.max, w.sum, w.acc};
+  const int64_t n_past = a.n_past[static_cast<size_t>(head)];
+  const int64_t n_kv = n_past + end;  // rows that the last token sees
+  for (int64_t first = 0; first < n_kv; first += plan.block_rows) {
+    const int n_cols = static_cast<int>(std::min<int64_t>(plan.block_rows, n_kv - first));
+    plan.tile->pack_k(block_of(a.k, head, first, n_cols, plan.head_dim), w.k);
+    plan.tile->pack_v(block_of(a.v, head, first, n_cols, plan.head_dim), w.v);
+    for (int64_t r = 0; r < n_padded; ++r) {
+      const int64_t token = begin + std::min(r, n_rows - 1) / plan.n_group;
+      w.n_visible[r] =
+          static_cast<int32_t>(std::clamp<int64_t>(n_past + token + 1 - first, 0, n_cols));
+    }
+    plan.tile->attend(rows, w.k, w.v, n_cols, w.scratch);
+  }
+  store_output(plan, a, head, begin, n_rows, w);
+}
+
+}  // namespace
+
+void attention_prefill(const CpuContext& ctx, const PrefillAttention& a) {
+  const int64_t n_head_kv = a.k.shape[0];
+  if (a.q.shape[0] == 0 || n_head_kv == 0) return;
+  SNAPKV_CHECK(a.q.shape[2] % 8 == 0);  // whole vectors
+  const Plan plan = make_plan(ctx, a);
+  const int64_t n_tasks = n_head_kv * plan.n_ranges;
+  const int n_threads = team_size(ctx, n_tasks > 1);
+  char* memory = scratch(plan.thread_bytes * static_cast<size_t>(n_threads));
+#pragma omp parallel num_threads(n_threads)
+  {
+    const size_t thread = static_cast<size_t>(omp_get_thread_num());
+    const Workspace w = cut(plan, ScratchCutter(memory + thread * plan.thread_bytes));
+    // the last tokens see the most rows: longest tasks first
+#pragma omp for schedule(dynamic, 1)
+    for (int64_t i = 0; i < n_tasks; ++i) {
+      attend_range(plan, a, i % n_head_kv, plan.n_ranges - 1 - i / n_head_kv, w);
+    }
+  }
+}
+
+}  // namespace snapkv::cpu

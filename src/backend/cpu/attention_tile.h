@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: MIT
+// The inner step of blocked attention: some query rows against one block of KV rows, with an online
+// softmax. Two implementations of one table: f32 products on every processor
+// (attention_tile_f32.cpp) and native bf16 products (attention_tile_bf16.cpp, x86-64 with
+// AVX512_BF16). Called by attention_prefill.cpp; window_votes.cpp uses the scores alone.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "snapkv/dtype.h"
+
+namespace snapkv::cpu {
+
+/// Rows of K or V as the cache holds them: row j starts at data + j * stride (bytes).
+struct KvRows {
+  const char* data = nullptr;
+  int64_t stride = 0;
+  DType dtype = DType::f32;
+  int n_rows = 0;
+  int head_dim = 0;
+};
+
+/// Query rows and their running softmax. With s = q . k in log2 units (the packed queries carry
+/// scale * log2(e)), row r holds max = max(s), sum = sum(2^(s - max)) and
+/// acc = sum(2^(s - max) * v) of all blocks so far.
+struct QueryRows {
+  const void* q = nullptr;             // [n_rows, head_dim], from pack_q
+  const int32_t* n_visible = nullptr;  // [n_rows]: the first n columns of this block are seen
+  int n_rows = 0;                      // a multiple of kRowGroup
+  int head_dim = 0;
+  float* max = nullptr;  // [n_rows], -inf at first
+  float* sum = nullptr;  // [n_rows], 0 at first
+  float* acc = nullptr;  // [n_rows, padded_dim(head_dim)], 0 at first
+};
+
+/// Query rows that share the loads of one K or V value; row counts are padded to it.
+constexpr int kRowGroup = 6;
+
+/// KV rows per block: K and V of a block stay in a 1 MiB L2 cache for all query rows. A constant of
+/// head_dim only: where blocks end decides the rounding, so it must not depend on anything else.
+constexpr int kv_block_rows(int head_dim) { return head_dim <= 128 ? 512 : 256; }
+
+/// Columns of `acc`: whole vectors of any width.
+constexpr int padded_dim(int head_dim) { return (head_dim + 15) / 16 * 16; }
+
+/// Bytes that a packed block of `n_rows` K or V rows needs at most (whole panels).
+constexpr size_t packed_block_bytes(int n_rows, int head_dim, size_t element_bytes) {
+  return static_cast<size_t>((n_rows + 63) / 64 * 64) * static_cast<size_t>(padded_dim(head_dim)) *
+         element_bytes;
+}
+
+/// Bytes of `scratch` that attend() needs for blocks of up to n_cols columns.
+constexpr size_t attend_scratch_bytes(int n_cols) {
+  return static_cast<size_t>(kRowGroup) * static_cast<size_t>((n_cols + 63) / 64 * 64 + 32) *
+         (sizeof(float) + sizeof(float));
+}
+
+struct TileKernels {
+  size_t element_bytes = 0;  // of packed q, k and v
+  /// dst[i] = q[i] * scale, rounded to the element type; i < head_dim.
+  void (*pack_q)(const float* q, int head_dim, float scale, void* dst) = nullptr;
+  void (*pack_k)(const KvRows& k, void* dst) = nullptr;
+  void (*pack_v)(const KvRows& v, void* dst) = nullptr;
+  /// Adds a block of n_cols columns to the running softmax of every row that sees some of it.
+  void (*attend)(const QueryRows& rows, const void* k, const void* v, int n_cols,
+                 void* scratch) = nullptr;
+  /// scores[r, j] = q[r] . k[j] for j < n_cols, row stride `ld` floats, ld >= n_cols rounded up to
+  /// 64 (the padding is written too). Null for bf16.
+  void (*scores)(const void* q, int n_rows, int head_dim, const void* k, int n_cols, float* scores,
+                 int64_t ld) = nullptr;
+};
+
+/// f32 products. With round_bf16, q, K, V and probabilities are first rounded to bf16: the same
+/// products as native bf16, for processors without it.
+const TileKernels& f32_tile_kernels(bool round_bf16);
+
+/// Native bf16 products with f32 accumulation; call only where CpuContext::native_bf16 holds and
+/// has_bf16_tile_kernels().
+const TileKernels& bf16_tile_kernels();
+constexpr bool has_bf16_tile_kernels() {
+#if defined(__x86_64__)
+  return true;
+#else
+  return false;
+#endif
+}
+
+}  // namespace snapkv::cpu

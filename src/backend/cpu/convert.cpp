@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: MIT
+#include "backend/cpu/convert.h"
+
+// Scalable vectors can't be array elements: NEON serves those processors.
+#define HWY_DISABLED_TARGETS (HWY_SVE | HWY_SVE2 | HWY_SVE_256 | HWY_SVE2_128 | HWY_RVV)
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "backend/cpu/convert.cpp"
+#include <hwy/foreach_target.h>
+#include <hwy/highway.h>
+
+#include "backend/cpu/decode-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace snapkv::cpu {
+namespace HWY_NAMESPACE {
+
+template <DType T, typename Out>
+void convert(const void* src, int64_t n, Out* HWY_RESTRICT dst) {
+  const F32 d;
+  int64_t i = 0;
+  for (; i + kBlockSize <= n; i += kBlockSize) {
+    decode_32<T>(d, src, i, [=](int k, VF v) HWY_ATTR { store_as(d, v, dst + i + k); });
+  }
+  if constexpr (block_size(T) == 1) {
+    for (; i < n; ++i) dst[i] = from_f32<Out>(decode_one<T>(src, i));
+  }
+}
+
+template <typename Out>
+void convert_any(const void* src, DType type, int64_t n, Out* dst) {
+  switch (type) {
+    case DType::f32:
+      return convert<DType::f32>(src, n, dst);
+    case DType::f16:
+      return convert<DType::f16>(src, n, dst);
+    case DType::bf16:
+      return convert<DType::bf16>(src, n, dst);
+    case DType::q8_0:
+      return convert<DType::q8_0>(src, n, dst);
+    case DType::q4_0:
+      return convert<DType::q4_0>(src, n, dst);
+    case DType::i32:
+      break;
+  }
+}
+void convert_to_f32(const void* src, DType type, int64_t n, float* dst) {
+  convert_any(src, type, n, dst);
+}
+void convert_to_bf16(const void* src, DType type, int64_t n, bf16_t* dst) {
+  convert_any(src, type, n, dst);
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace snapkv::cpu
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace snapkv::cpu {
+
+HWY_EXPORT(convert_to_f32);
+HWY_EXPORT(convert_to_bf16);
+
+void convert_row(const void* src, DType type, int64_t n, float* dst) {
+  HWY_DYNAMIC_DISPATCH(convert_to_f32)(src, type, n, dst);
+}
+void convert_row(const void* src, DType type, int64_t n, bf16_t* dst) {
+  HWY_DYNAMIC_DISPATCH(convert_to_bf16)(src, type, n, dst);
+}
+
+}  // namespace snapkv::cpu
+#endif  // HWY_ONCE

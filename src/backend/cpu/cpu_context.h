@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: MIT
+// What every CPU kernel needs to know of its backend.
+#pragma once
+
+#include "snapkv/dtype.h"
+
+namespace snapkv::cpu {
+
+struct CpuContext {
+  int n_threads = 1;             // of every parallel region
+  DType compute = DType::f32;    // f32 or bf16: the type of prefill's products
+  bool native_bf16 = false;      // the processor has AVX512_BF16 (or ARM BF16)
+};
+
+}  // namespace snapkv::cpu

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: MIT
+// Kernels that multiply a few rows of activations with rows of a weight matrix in its file's type.
+// Called by linear.cpp, which splits the work, and by tests, which run every variant.
+//
+// Activations are first brought into the form that the kernel multiplies ("prepared"), in units of
+// kGemvUnit values, so that threads can share that work.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "snapkv/dtype.h"
+
+namespace snapkv::cpu {
+
+/// Values in one unit of prepared activations; the last unit of a row is padded with zeros.
+inline constexpr int64_t kGemvUnit = 256;
+/// Activation rows that one call of a kernel takes; each weight is decoded once for all of them.
+inline constexpr int kGemvMaxRows = 8;
+
+/// sums[t * sums_stride + r] = dot(x row t, w row r), t < n, r < n_rows.
+struct GemvCall {
+  const char* w = nullptr;  // [n_rows, n_in] of the kernel's type
+  int64_t w_stride = 0;     // bytes from row to row
+  int64_t n_rows = 0;
+  int64_t n_in = 0;
+  const char* x = nullptr;  // [n, n_units] prepared
+  int64_t x_stride = 0;     // bytes from row to row
+  int n = 0;                // 1 ... kGemvMaxRows
+  float* sums = nullptr;
+  int64_t sums_stride = 0;
+};
+using GemvFn = void (*)(const GemvCall& call);
+
+/// Weights are fetched this far ahead, into the L2 cache: farther than the processor's own
+/// prefetcher goes, which stops at the end of a 4 KB page, because the wait is mostly for the next
+/// page's translation (measured: 8 KB reads 26 GB/s with one core, 2 KB 20, none 11).
+inline constexpr int64_t kPrefetchBytes = 8192;
+
+/// Fetches `bytes` that will be read when a tile of R neighbouring rows, `offset` bytes into each,
+/// has advanced by kPrefetchBytes. p: where row r of the tile is being read.
+template <int R>
+__attribute__((always_inline)) inline void prefetch_weights(const char* p, int64_t offset,
+                                                            int64_t row_size, int64_t stride,
+                                                            int64_t bytes) {
+  // beyond the row's end its tile continues R rows below, of which one is passed by going on
+  const bool beyond = R > 1 && offset + kPrefetchBytes >= row_size;
+  const char* ahead = p + kPrefetchBytes + (beyond ? (R - 1) * stride : 0);
+  for (int64_t i = 0; i < bytes; i += 64) __builtin_prefetch(ahead + i, 0, 2);
+}
+
+/// A row's sums are added up in an order that depends on n_in alone, so that they are the same for
+/// any number of threads and of activation rows.
+struct GemvKernel {
+  const char* name = nullptr;
+  size_t unit_bytes = 0;  // of a prepared unit, a multiple of 64; 0: x is used as it is (f32)
+  /// Prepares n <= kGemvUnit values.
+  void (*prepare)(const float* x, int64_t n, void* unit) = nullptr;
+  GemvFn (*function)(DType weight) = nullptr;  // null where the type is not for this kernel
+};
+
+/// f32 activations, all weight types, f32 multiply-add; nothing is rounded. Highway.
+const GemvKernel& gemv_f32();
+
+/// Activations rounded to 8 bits with a scale per 32 values (d = max|x| / 127, nearest), q8_0 and
+/// q4_0 weights, exact integer sums per block, f32 between blocks.
+const GemvKernel& gemv_int8();  // the best that this processor runs
+const GemvKernel& gemv_int8_portable();
+#if defined(__x86_64__)
+const GemvKernel& gemv_int8_avx2();
+const GemvKernel& gemv_int8_vnni();  // AVX-512 with VNNI
+bool has_avx2();
+bool has_avx512_vnni();
+bool has_avx512_bf16();
+#endif
+
+/// Activations rounded to bf16, bf16 weights, f32 sums; null where the processor has no such
+/// product (gemv_f32 then serves).
+const GemvKernel* gemv_bf16();
+
+}  // namespace snapkv::cpu

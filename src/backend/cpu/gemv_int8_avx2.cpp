@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: MIT
+// 8-bit activations times q8_0 and q4_0 weights with AVX2: per block |w| * sign(x, w) as 16-bit
+// pairs (at most 2 * 128 * 127: no saturation), then 32-bit sums, scaled by d_w * d_x.
+#include "backend/cpu/gemv.h"
+
+#if defined(__x86_64__)
+
+#include <cstring>
+
+#include "backend/cpu/gemv_int8_plain.h"
+#include "backend/cpu/x86_kernel.h"
+#include "format/block_types.h"
+
+// The functions of this file run only where has_avx2().
+#define SNAPKV_AVX2 __attribute__((target("avx2,fma,f16c")))
+#define SNAPKV_AVX2_INLINE SNAPKV_AVX2 __attribute__((always_inline)) inline
+
+namespace snapkv::cpu {
+namespace {
+
+template <DType T>
+SNAPKV_AVX2_INLINE __m256i load_block(const char* p) {
+  if constexpr (T == DType::q8_0) {
+    return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p + 2));
+  } else {
+    const __m128i bytes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(p + 2));
+    const __m256i both =
+        _mm256_inserti128_si256(_mm256_castsi128_si256(bytes), _mm_srli_epi16(bytes, 4), 1);
+    return _mm256_sub_epi8(_mm256_and_si256(both, _mm256_set1_epi8(15)), _mm256_set1_epi8(8));
+  }
+}
+SNAPKV_AVX2_INLINE float load_scale(const char* p) {
+  uint16_t bits;
+  std::memcpy(&bits, p, sizeof(bits));
+  return _cvtsh_ss(bits);
+}
+SNAPKV_AVX2_INLINE float sum_lanes(__m256 v) {
+  __m128 s = _mm_add_ps(_mm256_castps256_ps128(v), _mm256_extractf128_ps(v, 1));
+  s = _mm_add_ps(s, _mm_movehl_ps(s, s));
+  return _mm_cvtss_f32(_mm_add_ss(s, _mm_movehdup_ps(s)));
+}
+
+template <DType T, int N>
+SNAPKV_AVX2 void multiply_n(const GemvCall& c) {
+  const int64_t n_blocks = c.n_in / kBlockSize;
+  const __m256i ones = _mm256_set1_epi16(1);
+  for (int64_t row = 0; row < c.n_rows; ++row) {
+    const char* p = c.w + row * c.w_stride;
+    __m256 acc[N];
+    SNAPKV_UNROLL for (__m256& v : acc) v = _mm256_setzero_ps();
+    for (int64_t b = 0; b < n_blocks; ++b, p += block_bytes(T)) {
+      __builtin_prefetch(p + kPrefetchBytes, 0, 2);
+      const __m256i w = load_block<T>(p);
+      const __m256i magnitude = _mm256_abs_epi8(w);
+      const float d = load_scale(p);
+      SNAPKV_UNROLL for (int t = 0; t < N; ++t) {
+        const PlainUnit& unit = plain_unit(c, t, b);
+        const int64_t k = b % kPlainUnitBlocks;
+        const __m256i x = _mm256_load_si256(reinterpret_cast<const __m256i*>(unit.q[k]));
+        const __m256i pairs = _mm256_maddubs_epi16(magnitude, _mm256_sign_epi8(x, w));
+        const __m256 sums = _mm256_cvtepi32_ps(_mm256_madd_epi16(pairs, ones));
+        acc[t] = _mm256_fmadd_ps(sums, _mm256_set1_ps(d * unit.d[k]), acc[t]);
+      }
+    }
+    SNAPKV_UNROLL for (int t = 0; t < N; ++t) c.sums[t * c.sums_stride + row] = sum_lanes(acc[t]);
+  }
+}
+
+template <DType T>
+void multiply(const GemvCall& c) {
+  GemvCall part = c;
+  while (part.n > 0) {
+    const int n = part.n >= 4 ? 4 : part.n >= 2 ? 2 : 1;
+    if (n == 4) multiply_n<T, 4>(part);
+    if (n == 2) multiply_n<T, 2>(part);
+    if (n == 1) multiply_n<T, 1>(part);
+    part.x += n * c.x_stride;
+    part.sums += n * c.sums_stride;
+    part.n -= n;
+  }
+}
+
+}  // namespace
+
+bool has_avx2() {
+  // (every processor with AVX2 has F16C, which Clang's builtin does not know)
+  return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+}
+
+const GemvKernel& gemv_int8_avx2() {
+  static const GemvKernel kernel{.name = "int8 AVX2",
+                                 .unit_bytes = sizeof(PlainUnit),
+                                 .prepare = prepare_plain_unit,
+                                 .function = [](DType weight) -> GemvFn {
+                                   if (weight == DType::q8_0) return multiply<DType::q8_0>;
+                                   if (weight == DType::q4_0) return multiply<DType::q4_0>;
+                                   return nullptr;
+                                 }};
+  return kernel;
+}
+
+}  // namespace snapkv::cpu
+
+#endif  // x86-64

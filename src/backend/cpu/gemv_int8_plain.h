@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: MIT
+// Activations in 8 bits, block after block: what gemv_int8_avx2.cpp and gemv_int8_portable.cpp
+// read.
+#pragma once
+
+#include <cstdint>
+
+#include "backend/cpu/gemv.h"
+#include "format/block_types.h"
+
+namespace snapkv::cpu {
+
+inline constexpr int64_t kPlainUnitBlocks = kGemvUnit / kBlockSize;
+
+struct alignas(64) PlainUnit {
+  int8_t q[kPlainUnitBlocks][kBlockSize];
+  float d[kPlainUnitBlocks];
+};
+
+/// value[i] = d * q[i], d = max|x| / 127 of each block, q to nearest even.
+void prepare_plain_unit(const float* x, int64_t n, void* unit);
+
+/// The unit of block b of activation row t.
+inline const PlainUnit& plain_unit(const GemvCall& c, int t, int64_t b) {
+  return reinterpret_cast<const PlainUnit*>(c.x + t * c.x_stride)[b / kPlainUnitBlocks];
+}
+
+}  // namespace snapkv::cpu

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: MIT
+// 8-bit activations times q8_0 and q4_0 weights on any processor (Highway, 128-bit vectors), and
+// the rounding of activations to 8 bits.
+#include <cstring>
+
+#include "backend/cpu/gemv.h"
+#include "backend/cpu/gemv_int8_plain.h"
+
+// Scalable vectors can't be array elements: NEON serves those processors.
+#define HWY_DISABLED_TARGETS (HWY_SVE | HWY_SVE2 | HWY_SVE_256 | HWY_SVE2_128 | HWY_RVV)
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "backend/cpu/gemv_int8_portable.cpp"
+#include <hwy/foreach_target.h>
+#include <hwy/highway.h>
+
+#include "backend/cpu/decode-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace snapkv::cpu {
+namespace HWY_NAMESPACE {
+
+void prepare_unit(const float* HWY_RESTRICT x, int64_t n, void* unit_) {
+  const hn::CappedTag<float, 8> d;
+  const hn::RebindToSigned<decltype(d)> di;
+  const hn::Rebind<int8_t, decltype(d)> d8;
+  const int n_lanes = static_cast<int>(hn::Lanes(d));
+  PlainUnit& unit = *static_cast<PlainUnit*>(unit_);
+  for (int64_t b = 0; b < kPlainUnitBlocks; ++b) {
+    HWY_ALIGN float values[kBlockSize] = {};
+    for (int i = 0; i < kBlockSize && b * kBlockSize + i < n; ++i) {
+      values[i] = x[b * kBlockSize + i];
+    }
+    // maximum of the magnitudes' bits, so that a NaN is the maximum and shows in the result
+    auto max_bits = hn::Zero(di);
+    for (int i = 0; i < kBlockSize; i += n_lanes) {
+      max_bits = hn::Max(max_bits, hn::BitCast(di, hn::Abs(hn::Load(d, values + i))));
+    }
+    const int32_t bits = hn::GetLane(hn::MaxOfLanes(di, max_bits));
+    float max;
+    std::memcpy(&max, &bits, sizeof(max));
+    const auto inverse = hn::Set(d, max > 0.0f ? 127.0f / max : 0.0f);
+    for (int i = 0; i < kBlockSize; i += n_lanes) {
+      const auto q = hn::NearestInt(hn::Mul(hn::Load(d, values + i), inverse));
+      hn::StoreU(hn::DemoteTo(d8, q), d8, unit.q[b] + i);
+    }
+    unit.d[b] = max / 127.0f;
+  }
+}
+
+using I16 = hn::CappedTag<int16_t, 8>;
+using I32 = hn::RepartitionToWide<I16>;
+using F32x4 = hn::RebindToFloat<I32>;
+
+/// Calls f(k, v) for the vectors v of a block's 32 integers, k the offset of v's first.
+template <DType T, class F>
+HWY_INLINE void decode_block(const char* p, F&& f) {
+  const I16 d;
+  const int n_lanes = static_cast<int>(hn::Lanes(d));
+  if constexpr (T == DType::q8_0) {
+    const hn::Rebind<int8_t, I16> d8;
+    for (int k = 0; k < kBlockSize; k += n_lanes) {
+      f(k, hn::PromoteTo(d, hn::LoadU(d8, reinterpret_cast<const int8_t*>(p + 2) + k)));
+    }
+  } else {
+    const hn::Rebind<uint8_t, I16> d8;
+    for (int k = 0; k < kBlockSize / 2; k += n_lanes) {
+      const auto q = hn::PromoteTo(d, hn::LoadU(d8, reinterpret_cast<const uint8_t*>(p + 2) + k));
+      f(k, hn::Sub(hn::And(q, hn::Set(d, int16_t{15})), hn::Set(d, int16_t{8})));
+      f(k + kBlockSize / 2, hn::Sub(hn::ShiftRight<4>(q), hn::Set(d, int16_t{8})));
+    }
+  }
+}
+
+template <DType T, int N>
+void multiply_n(const GemvCall& c) {
+  const I16 d;
+  const I32 di;
+  const F32x4 df;
+  const hn::Rebind<int8_t, I16> d8;
+  const int64_t n_blocks = c.n_in / kBlockSize;
+  for (int64_t row = 0; row < c.n_rows; ++row) {
+    const char* p = c.w + row * c.w_stride;
+    hn::Vec<F32x4> acc[N];
+    for (auto& v : acc) v = hn::Zero(df);
+    for (int64_t b = 0; b < n_blocks; ++b, p += block_bytes(T)) {
+      hn::Vec<I32> even[N], odd[N];
+      for (int t = 0; t < N; ++t) even[t] = odd[t] = hn::Zero(di);
+      decode_block<T>(p, [&](int k, hn::Vec<I16> w) HWY_ATTR {
+        for (int t = 0; t < N; ++t) {
+          const int8_t* q = plain_unit(c, t, b).q[b % kPlainUnitBlocks] + k;
+          const auto x = hn::PromoteTo(d, hn::LoadU(d8, q));
+          even[t] = hn::ReorderWidenMulAccumulate(di, w, x, even[t], odd[t]);
+        }
+      });
+      const auto scale = load_scale(df, p);
+      for (int t = 0; t < N; ++t) {
+        const auto x_scale = hn::Set(df, plain_unit(c, t, b).d[b % kPlainUnitBlocks]);
+        const auto sum = hn::ConvertTo(df, hn::Add(even[t], odd[t]));
+        acc[t] = hn::MulAdd(sum, hn::Mul(scale, x_scale), acc[t]);
+      }
+    }
+    for (int t = 0; t < N; ++t) {
+      c.sums[t * c.sums_stride + row] = hn::GetLane(hn::SumOfLanes(df, acc[t]));
+    }
+  }
+}
+
+template <DType T>
+void multiply(const GemvCall& c) {
+  GemvCall part = c;
+  while (part.n > 0) {
+    const int n = part.n >= 2 ? 2 : 1;
+    n == 2 ? multiply_n<T, 2>(part) : multiply_n<T, 1>(part);
+    part.x += n * c.x_stride;
+    part.sums += n * c.sums_stride;
+    part.n -= n;
+  }
+}
+void multiply_q8_0(const GemvCall& c) { multiply<DType::q8_0>(c); }
+void multiply_q4_0(const GemvCall& c) { multiply<DType::q4_0>(c); }
+
+}  // namespace HWY_NAMESPACE
+}  // namespace snapkv::cpu
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace snapkv::cpu {
+
+HWY_EXPORT(prepare_unit);
+HWY_EXPORT(multiply_q8_0);
+HWY_EXPORT(multiply_q4_0);
+
+void prepare_plain_unit(const float* x, int64_t n, void* unit) {
+  HWY_DYNAMIC_DISPATCH(prepare_unit)(x, n, unit);
+}
+
+const GemvKernel& gemv_int8_portable() {
+  static const GemvKernel kernel{.name = "int8 portable",
+                                 .unit_bytes = sizeof(PlainUnit),
+                                 .prepare = prepare_plain_unit,
+                                 .function = [](DType weight) -> GemvFn {
+                                   if (weight == DType::q8_0)
+                                     return HWY_DYNAMIC_DISPATCH(multiply_q8_0);
+                                   if (weight == DType::q4_0)
+                                     return HWY_DYNAMIC_DISPATCH(multiply_q4_0);
+                                   return nullptr;
+                                 }};
+  return kernel;
+}
+
+const GemvKernel& gemv_int8() {
+#if defined(__x86_64__)
+  if (has_avx512_vnni()) return gemv_int8_vnni();
+  if (has_avx2()) return gemv_int8_avx2();
+#endif
+  return gemv_int8_portable();
+}
+
+}  // namespace snapkv::cpu
+#endif  // HWY_ONCE

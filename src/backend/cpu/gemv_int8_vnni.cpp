@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: MIT
+// 8-bit activations times q8_0 and q4_0 weights with AVX-512 VNNI.
+//
+// vpdpbusd adds 4 products of bytes into each 32-bit lane. A block's scale belongs to its lanes, so
+// the work per 8 blocks is 4 vpdpbusd, one conversion and one f32 multiply-add, when the vectors
+// hold 8 blocks with 2 lanes each. Two unpacks per half block bring the weights into that order:
+//   lanes 4i, 4i + 1 hold block i, lanes 4i + 2, 4i + 3 block i + 4 (i < 4);
+//   vector v holds values 8v ... 8v + 7 of each.
+// Activations are stored in the same order by prepare(). Weights are made unsigned (q8_0: + 128;
+// q4_0: as stored, + 8), and the surplus 128 or 8 times the sum of the activations is subtracted in
+// the accumulator's initial value: the integer sums are exact.
+#include "backend/cpu/gemv.h"
+
+#if defined(__x86_64__)
+
+#include <immintrin.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "backend/cpu/x86_kernel.h"
+#include "format/block_types.h"
+
+// The functions of this file run only where has_avx512_vnni().
+#define SNAPKV_VNNI \
+  __attribute__((target("avx512f,avx512bw,avx512vl,avx512dq,avx512vnni,fma,f16c")))
+#define SNAPKV_VNNI_INLINE SNAPKV_VNNI __attribute__((always_inline)) inline
+
+namespace snapkv::cpu {
+namespace {
+
+constexpr int kUnitBlocks = kGemvUnit / kBlockSize;  // 8
+
+struct alignas(64) Unit {
+  int8_t q[4][64];
+  int32_t negative_sum[16];  // of the activations that each lane multiplies
+  float d[16];               // of each lane's block
+};
+
+/// First of the two neighbouring lanes of a block.
+constexpr int lane_of(int block) { return block < 4 ? 4 * block : 4 * (block - 4) + 2; }
+
+SNAPKV_VNNI void prepare(const float* x, int64_t n, void* unit_) {
+  Unit& unit = *static_cast<Unit*>(unit_);
+  const __m512i absolute = _mm512_set1_epi32(0x7fffffff);
+  for (int b = 0; b < kUnitBlocks; ++b) {
+    const int64_t left = std::clamp<int64_t>(n - b * kBlockSize, 0, kBlockSize);
+    const uint32_t mask = static_cast<uint32_t>((uint64_t{1} << left) - 1);
+    const __m512 x0 = _mm512_maskz_loadu_ps(static_cast<__mmask16>(mask), x + b * kBlockSize);
+    const __m512 x1 =
+        _mm512_maskz_loadu_ps(static_cast<__mmask16>(mask >> 16), x + b * kBlockSize + 16);
+    // as integers, so that a NaN is the maximum and shows in the result
+    const uint32_t max_bits = _mm512_reduce_max_epu32(
+        _mm512_max_epu32(_mm512_and_si512(_mm512_castps_si512(x0), absolute),
+                         _mm512_and_si512(_mm512_castps_si512(x1), absolute)));
+    float max;
+    std::memcpy(&max, &max_bits, sizeof(max));
+    const __m512 inverse = _mm512_set1_ps(max > 0.0f ? 127.0f / max : 0.0f);
+    alignas(32) int8_t q[kBlockSize];
+    const __m512i q0 = _mm512_cvtps_epi32(_mm512_mul_ps(x0, inverse));
+    const __m512i q1 = _mm512_cvtps_epi32(_mm512_mul_ps(x1, inverse));
+    _mm_store_si128(reinterpret_cast<__m128i*>(q), _mm512_cvtsepi32_epi8(q0));
+    _mm_store_si128(reinterpret_cast<__m128i*>(q + 16), _mm512_cvtsepi32_epi8(q1));
+    const int lane = lane_of(b);
+    SNAPKV_UNROLL for (int v = 0; v < 4; ++v) std::memcpy(&unit.q[v][4 * lane], q + 8 * v, 8);
+    unit.d[lane] = unit.d[lane + 1] = max / 127.0f;
+  }
+  const __m512i ones = _mm512_set1_epi8(1);
+  __m512i sum = _mm512_setzero_si512();
+  for (const auto& q : unit.q) sum = _mm512_dpbusd_epi32(sum, ones, _mm512_load_si512(q));
+  _mm512_store_si512(unit.negative_sum, _mm512_sub_epi32(_mm512_setzero_si512(), sum));
+}
+
+/// Four pieces of 16 bytes, `stride` apart.
+template <int kStride>
+SNAPKV_VNNI_INLINE __m512i load_pieces(const char* p) {
+  const auto load = [](const char* q) __attribute__((always_inline, target("avx512f"))) {
+    return _mm_loadu_si128(reinterpret_cast<const __m128i*>(q));
+  };
+  const __m256i low =
+      _mm256_inserti128_si256(_mm256_castsi128_si256(load(p)), load(p + kStride), 1);
+  const __m256i high = _mm256_inserti128_si256(_mm256_castsi128_si256(load(p + 2 * kStride)),
+                                               load(p + 3 * kStride), 1);
+  return _mm512_inserti64x4(_mm512_castsi256_si512(low), high, 1);
+}
+
+/// 8 blocks of weights in registers.
+struct Weights {
+  __m512i q[4];
+  __m512 d;
+};
+
+// The 8 scales are 16-bit words at distance 17 (q8_0) or 9 (q4_0): modulo 32 all different, so
+// loads of 64 bytes merge into one vector without moving them.
+SNAPKV_VNNI_INLINE __m512 load_scales_q8_0(const char* p) {
+  __m512i words = _mm512_loadu_si512(p);                                    // words 0, 17
+  words = _mm512_mask_loadu_epi16(words, (1u << 2) | (1u << 19), p + 64);   // 34, 51
+  words = _mm512_mask_loadu_epi16(words, (1u << 4) | (1u << 21), p + 128);  // 68, 85
+  words = _mm512_mask_loadu_epi16(words, (1u << 6) | (1u << 23), p + 192);  // 102, 119
+  const __m512i order = _mm512_castsi256_si512(
+      _mm256_setr_epi16(0, 0, 4, 4, 17, 17, 21, 21, 2, 2, 6, 6, 19, 19, 23, 23));
+  return _mm512_cvtph_ps(_mm512_castsi512_si256(_mm512_permutexvar_epi16(order, words)));
+}
+SNAPKV_VNNI_INLINE __m512 load_scales_q4_0(const char* p) {
+  __m512i words = _mm512_loadu_si512(p);  // words 0, 9, 18, 27
+  words = _mm512_mask_loadu_epi16(words, (1u << 4) | (1u << 13) | (1u << 22) | (1u << 31), p + 64);
+  const __m512i order = _mm512_castsi256_si512(
+      _mm256_setr_epi16(0, 0, 4, 4, 9, 9, 13, 13, 18, 18, 22, 22, 27, 27, 31, 31));
+  return _mm512_cvtph_ps(_mm512_castsi512_si256(_mm512_permutexvar_epi16(order, words)));
+}
+
+template <DType T>
+SNAPKV_VNNI_INLINE Weights load_weights(const char* p) {
+  Weights w;
+  if constexpr (T == DType::q8_0) {
+    constexpr int kStride = sizeof(BlockQ8_0);
+    const __m512i offset = _mm512_set1_epi8(static_cast<char>(0x80));
+    SNAPKV_UNROLL for (int half = 0; half < 2; ++half) {
+      const char* q = p + 2 + 16 * half;
+      const __m512i a = _mm512_xor_si512(load_pieces<kStride>(q), offset);
+      const __m512i b = _mm512_xor_si512(load_pieces<kStride>(q + 4 * kStride), offset);
+      w.q[2 * half] = _mm512_unpacklo_epi64(a, b);
+      w.q[2 * half + 1] = _mm512_unpackhi_epi64(a, b);
+    }
+    w.d = load_scales_q8_0(p);
+  } else {
+    constexpr int kStride = sizeof(BlockQ4_0);
+    const __m512i low_bits = _mm512_set1_epi8(15);
+    const __m512i a = load_pieces<kStride>(p + 2);
+    const __m512i b = load_pieces<kStride>(p + 2 + 4 * kStride);
+    const __m512i low = _mm512_unpacklo_epi64(a, b), high = _mm512_unpackhi_epi64(a, b);
+    w.q[0] = _mm512_and_si512(low, low_bits);
+    w.q[1] = _mm512_and_si512(high, low_bits);
+    w.q[2] = _mm512_and_si512(_mm512_srli_epi16(low, 4), low_bits);
+    w.q[3] = _mm512_and_si512(_mm512_srli_epi16(high, 4), low_bits);
+    w.d = load_scales_q4_0(p);
+  }
+  return w;
+}
+
+/// acc[r][t] += the dot products of one unit.
+template <DType T, int R, int N>
+SNAPKV_VNNI_INLINE void multiply_unit(const Weights (&w)[R], const Unit* const (&x)[N], int64_t u,
+                                      __m512 (&acc)[R][N]) {
+  constexpr int kSurplusBits = T == DType::q8_0 ? 7 : 3;
+  SNAPKV_UNROLL for (int t = 0; t < N; ++t) {
+    const Unit& unit = x[t][u];
+    const __m512i surplus = _mm512_slli_epi32(_mm512_load_si512(unit.negative_sum), kSurplusBits);
+    const __m512 d = _mm512_load_ps(unit.d);
+    __m512i sum[R];
+    SNAPKV_UNROLL for (int r = 0; r < R; ++r) sum[r] = surplus;
+    SNAPKV_UNROLL for (int v = 0; v < 4; ++v) {
+      const __m512i q = _mm512_load_si512(unit.q[v]);
+      SNAPKV_UNROLL for (int r = 0; r < R; ++r) sum[r] = _mm512_dpbusd_epi32(sum[r], w[r].q[v], q);
+    }
+    SNAPKV_UNROLL for (int r = 0; r < R; ++r) {
+      acc[r][t] = _mm512_fmadd_ps(_mm512_cvtepi32_ps(sum[r]), _mm512_mul_ps(w[r].d, d), acc[r][t]);
+    }
+  }
+}
+
+template <DType T, int R, int N>
+SNAPKV_VNNI void multiply_tile(const GemvCall& c, int64_t row) {
+  constexpr int64_t kBlockBytes = block_bytes(T), kUnitBytes = kUnitBlocks * kBlockBytes;
+  const int64_t n_units = c.n_in / kGemvUnit;
+  const Unit* x[N];
+  SNAPKV_UNROLL for (int t = 0; t < N; ++t) x[t] =
+      reinterpret_cast<const Unit*>(c.x + t * c.x_stride);
+  __m512 acc[R][N];
+  SNAPKV_UNROLL for (auto& a : acc) { SNAPKV_UNROLL for (__m512& v : a) v = _mm512_setzero_ps(); }
+  const char* p = c.w + row * c.w_stride;
+  Weights w[R];
+  for (int64_t u = 0; u < n_units; ++u, p += kUnitBytes) {
+    SNAPKV_UNROLL for (int r = 0; r < R; ++r) {
+      prefetch_weights<R>(p + r * c.w_stride, u * kUnitBytes, n_units * kUnitBytes, c.w_stride,
+                          kUnitBytes);
+      w[r] = load_weights<T>(p + r * c.w_stride);
+    }
+    multiply_unit<T, R, N>(w, x, u, acc);
+  }
+  if (const int64_t tail = c.n_in % kGemvUnit / kBlockSize * kBlockBytes; tail > 0) {
+    SNAPKV_UNROLL for (int r = 0; r < R; ++r) {  // missing blocks are zero, scale included
+      alignas(64) char padded[kUnitBytes] = {};
+      std::memcpy(padded, p + r * c.w_stride, static_cast<size_t>(tail));
+      w[r] = load_weights<T>(padded);
+    }
+    multiply_unit<T, R, N>(w, x, n_units, acc);
+  }
+  SNAPKV_UNROLL for (int r = 0; r < R; ++r) {
+    SNAPKV_UNROLL for (int t = 0; t < N; ++t) {
+      c.sums[t * c.sums_stride + row + r] = _mm512_reduce_add_ps(acc[r][t]);
+    }
+  }
+}
+
+template <DType T, int N>
+SNAPKV_VNNI void multiply_n(const GemvCall& c) {
+  int64_t row = 0;
+  if constexpr (N > 1) {
+    for (; row + 2 <= c.n_rows; row += 2) multiply_tile<T, 2, N>(c, row);
+  }
+  for (; row < c.n_rows; ++row) multiply_tile<T, 1, N>(c, row);
+}
+
+template <DType T>
+void multiply(const GemvCall& c) {
+  switch (c.n) {
+    case 1:
+      return multiply_n<T, 1>(c);
+    case 2:
+      return multiply_n<T, 2>(c);
+    case 3:
+      return multiply_n<T, 3>(c);
+    case 4:
+      return multiply_n<T, 4>(c);
+    case 5:
+      return multiply_n<T, 5>(c);
+    case 6:
+      return multiply_n<T, 6>(c);
+    case 7:
+      return multiply_n<T, 7>(c);
+    default:
+      return multiply_n<T, kGemvMaxRows>(c);
+  }
+}
+
+}  // namespace
+
+bool has_avx512_vnni() {
+  return __builtin_cpu_supports("avx512vnni") && __builtin_cpu_supports("avx512bw") &&
+         __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq");
+}
+
+const GemvKernel& gemv_int8_vnni() {
+  static const GemvKernel kernel{.name = "int8 AVX-512 VNNI",
+                                 .unit_bytes = sizeof(Unit),
+                                 .prepare = prepare,
+                                 .function = [](DType weight) -> GemvFn {
+                                   if (weight == DType::q8_0) return multiply<DType::q8_0>;
+                                   if (weight == DType::q4_0) return multiply<DType::q4_0>;
+                                   return nullptr;
+                                 }};
+  return kernel;
+}
+
+}  // namespace snapkv::cpu
+
+#endif  // x86-64

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: MIT
+#include "backend/cpu/pack.h"
+
+#include <omp.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "backend/cpu/convert.h"
+#include "backend/cpu/gemv.h"
+#include "backend/cpu/scratch.h"
+
+// Scalable vectors can't be array elements: NEON serves those processors.
+#define HWY_DISABLED_TARGETS (HWY_SVE | HWY_SVE2 | HWY_SVE_256 | HWY_SVE2_128 | HWY_RVV)
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "backend/cpu/pack.cpp"
+#include <hwy/foreach_target.h>
+#include <hwy/highway.h>
+
+HWY_BEFORE_NAMESPACE();
+namespace snapkv::cpu {
+namespace HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+/// dst[k * 64 + r] = src[r * src_stride + k] for 4 rows r and 4 words k.
+HWY_INLINE void transpose_4x4(const uint32_t* HWY_RESTRICT src, int64_t src_stride,
+                              uint32_t* HWY_RESTRICT dst) {
+#if HWY_TARGET == HWY_SCALAR
+  for (int r = 0; r < 4; ++r) {
+    for (int k = 0; k < 4; ++k) dst[k * kPanelRows + r] = src[r * src_stride + k];
+  }
+#else
+  const hn::CappedTag<uint32_t, 4> d;
+  const hn::RepartitionToWide<decltype(d)> d64;
+  const auto r0 = hn::LoadU(d, src), r1 = hn::LoadU(d, src + src_stride);
+  const auto r2 = hn::LoadU(d, src + 2 * src_stride), r3 = hn::LoadU(d, src + 3 * src_stride);
+  const auto r01_low = hn::BitCast(d64, hn::InterleaveLower(d, r0, r1));
+  const auto r01_high = hn::BitCast(d64, hn::InterleaveUpper(d, r0, r1));
+  const auto r23_low = hn::BitCast(d64, hn::InterleaveLower(d, r2, r3));
+  const auto r23_high = hn::BitCast(d64, hn::InterleaveUpper(d, r2, r3));
+  hn::StoreU(hn::BitCast(d, hn::InterleaveLower(d64, r01_low, r23_low)), d, dst);
+  hn::StoreU(hn::BitCast(d, hn::InterleaveUpper(d64, r01_low, r23_low)), d, dst + kPanelRows);
+  hn::StoreU(hn::BitCast(d, hn::InterleaveLower(d64, r01_high, r23_high)), d, dst + 2 * kPanelRows);
+  hn::StoreU(hn::BitCast(d, hn::InterleaveUpper(d64, r01_high, r23_high)), d, dst + 3 * kPanelRows);
+#endif
+}
+
+/// dst [n_blocks, 16, 64] words from 64 rows of n_blocks * 16 words.
+void transpose_panel(const uint32_t* src, int64_t src_stride, int64_t n_blocks, uint32_t* dst) {
+  for (int64_t b = 0; b < n_blocks; ++b) {
+    for (int64_t r = 0; r < kPanelRows; r += 4) {
+      for (int64_t k = 0; k < 16; k += 4) {
+        transpose_4x4(src + r * src_stride + b * 16 + k, src_stride,
+                      dst + (b * 16 + k) * kPanelRows + r);
+      }
+    }
+  }
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace snapkv::cpu
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace snapkv::cpu {
+
+HWY_EXPORT(transpose_panel);
+
+namespace {
+
+/// Values of k that are converted at a time: 64 rows of them stay in the L1 or L2 cache.
+constexpr int64_t kDepth = 256;
+
+/// Values [begin, begin + n) of a row in the compute type.
+void convert_part(const Tensor& weight, int64_t row, int64_t begin, int64_t n, DType compute,
+                  void* dst) {
+  const char* src = weight.at<const char>(row) + row_bytes(weight.dtype, begin);
+  if (compute == DType::bf16) {
+    convert_row(src, weight.dtype, n, static_cast<bf16_t*>(dst));
+  } else {
+    convert_row(src, weight.dtype, n, static_cast<float*>(dst));
+  }
+}
+
+}  // namespace
+
+void pack_panels(const CpuContext& ctx, const Tensor& weight, void* dst) {
+#if defined(__x86_64__)
+  if (has_avx512_bf16() && weight.shape[1] % 32 == 0) return pack_panels_avx512(ctx, weight, dst);
+#endif
+  pack_panels_portable(ctx, weight, dst);
+}
+
+void pack_panels_portable(const CpuContext& ctx, const Tensor& weight, void* dst) {
+  const int64_t n_out = weight.shape[0], n_in = weight.shape[1];
+  const int64_t depth = panel_depth(ctx.compute), element = block_bytes(ctx.compute);
+  const int64_t n_panels = (n_out + kPanelRows - 1) / kPanelRows;
+  const int64_t n_parts = (n_in + kDepth - 1) / kDepth;
+  const int64_t panel_bytes = (n_in + depth - 1) / depth * 16 * kPanelRows * 4;
+  // a spare cache line per row keeps the 64 rows out of the same cache sets
+  const int64_t row_stride = kDepth * element + 64;
+  char* tiles = scratch(static_cast<size_t>(ctx.n_threads * kPanelRows * row_stride));
+  const auto transpose = HWY_DYNAMIC_DISPATCH(transpose_panel);
+
+#pragma omp parallel num_threads(ctx.n_threads)
+  {
+#pragma omp for schedule(dynamic, 1)
+    for (int64_t panel = 0; panel < n_panels; ++panel) {
+      char* tile = tiles + omp_get_thread_num() * kPanelRows * row_stride;
+      for (int64_t part = 0; part < n_parts; ++part) {
+        const int64_t begin = part * kDepth, n = std::min(kDepth, n_in - begin);
+        const int64_t n_blocks = (n + depth - 1) / depth;
+        for (int64_t r = 0; r < kPanelRows; ++r) {
+          char* row = tile + r * row_stride;
+          const bool exists = panel * kPanelRows + r < n_out;
+          const int64_t used = exists ? n * element : 0;
+          if (exists) convert_part(weight, panel * kPanelRows + r, begin, n, ctx.compute, row);
+          std::memset(row + used, 0, static_cast<size_t>(n_blocks * depth * element - used));
+        }
+        char* out =
+            static_cast<char*>(dst) + panel * panel_bytes + begin / depth * 16 * kPanelRows * 4;
+        transpose(reinterpret_cast<const uint32_t*>(tile), row_stride / 4, n_blocks,
+                  reinterpret_cast<uint32_t*>(out));
+      }
+    }
+  }
+}
+
+}  // namespace snapkv::cpu
+#endif  // HWY_ONCE

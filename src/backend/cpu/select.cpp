@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: MIT
+// Storing, pooling, ranking and gathering of KV rows; voting is in window_votes.cpp.
+#include "backend/cpu/select.h"
+
+#include <omp.h>
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <functional>
+#include <limits>
+
+#include "backend/cpu/scratch.h"
+#include "base/half.h"
+
+#define HWY_DISABLED_TARGETS (HWY_SVE | HWY_SVE2 | HWY_SVE_256 | HWY_SVE2_128 | HWY_RVV)
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "backend/cpu/select.cpp"
+#include <hwy/foreach_target.h>
+#include <hwy/highway.h>
+
+#include "backend/cpu/simd_math-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace snapkv::cpu {
+namespace HWY_NAMESPACE {
+
+// Highway's emulated conversion to f16 truncates; only these targets have an instruction that
+// rounds to nearest even.
+#if HWY_TARGET <= HWY_AVX2 || HWY_TARGET == HWY_NEON
+constexpr bool kRoundsToF16 = true;
+#else
+constexpr bool kRoundsToF16 = false;
+#endif
+
+/// One row of n values, f32 to a KV dtype, rounded to nearest even.
+void convert_row(const float* HWY_RESTRICT src, int64_t n, DType dtype, void* dst) {
+  const F32 d;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  int64_t i = 0;
+  if (dtype == DType::f32) {
+    std::memcpy(dst, src, static_cast<size_t>(n) * sizeof(float));
+  } else if (dtype == DType::bf16) {
+    const hn::Rebind<uint32_t, F32> du;
+    const hn::Rebind<uint16_t, F32> dh;
+    uint16_t* HWY_RESTRICT out = static_cast<uint16_t*>(dst);
+    for (; i + lanes <= n; i += lanes) {
+      const auto bits = hn::BitCast(du, round_bf16(d, hn::LoadU(d, src + i)));
+      hn::StoreU(hn::TruncateTo(dh, hn::ShiftRight<16>(bits)), dh, out + i);
+    }
+    for (; i < n; ++i) out[i] = to_bf16(src[i]).bits;
+  } else {
+    uint16_t* HWY_RESTRICT out = static_cast<uint16_t*>(dst);
+    if constexpr (kRoundsToF16) {
+      const hn::Rebind<hwy::float16_t, F32> dh;
+      for (; i + lanes <= n; i += lanes) {
+        hn::StoreU(hn::DemoteTo(dh, hn::LoadU(d, src + i)), dh,
+                   reinterpret_cast<hwy::float16_t*>(out + i));
+      }
+    }
+    for (; i < n; ++i) out[i] = to_f16(src[i]).bits;
+  }
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace snapkv::cpu
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace snapkv::cpu {
+namespace {
+
+HWY_EXPORT(convert_row);
+
+/// Below this much memory traffic waking the other threads costs more than it saves.
+constexpr int64_t kSerialBytes = 64 << 10;
+
+int threads_for(const CpuContext& ctx, int64_t bytes) {
+  return team_size(ctx, bytes >= kSerialBytes);
+}
+
+/// out[j] = combine over t of x[j + t - kernel_size / 2], j in [begin, end), positions outside
+/// [0, n) left out.
+template <typename Combine>
+void pool_block(const float* x, int64_t n, int kernel_size, int64_t begin, int64_t end, float* out,
+                Combine combine) {
+  for (int t = 0; t < kernel_size; ++t) {
+    const int64_t shift = t - kernel_size / 2;
+    const int64_t first = std::max(begin, -shift);
+    const int64_t last = std::min(end, n - shift);
+    for (int64_t j = first; j < last; ++j) out[j] = combine(out[j], x[j + shift]);
+  }
+}
+
+/// A key whose unsigned order is: higher score first, then lower index; NaN below everything.
+uint64_t rank_key(float score, uint32_t index) {
+  uint32_t u = 0;
+  if (!std::isnan(score)) {
+    u = std::bit_cast<uint32_t>(score + 0.0f);  // -0 ties with 0
+    u = (u & 0x80000000u) != 0 ? ~u : u | 0x80000000u;
+  }
+  return static_cast<uint64_t>(u) << 32 | (0xffffffffu - index);
+}
+
+/// Writes the k highest of scores[0, n) to rows, ascending. keys [n] is scratch.
+void top_k_row(const float* scores, int32_t n, int32_t k, uint64_t* keys, int32_t* rows) {
+  if (k <= 0) return;
+  for (int32_t j = 0; j < n; ++j) keys[j] = rank_key(scores[j], static_cast<uint32_t>(j));
+  std::nth_element(keys, keys + (k - 1), keys + n, std::greater<>());
+  const uint64_t last = keys[k - 1];
+  for (int32_t j = 0; j < n; ++j) {
+    if (rank_key(scores[j], static_cast<uint32_t>(j)) >= last) *rows++ = j;
+  }
+}
+
+}  // namespace
+
+void store_rows(const CpuContext& ctx, const Tensor& src, DType dtype, std::span<void* const> dst) {
+  const int64_t n = src.shape[0];
+  const int64_t n_head_kv = src.shape[1];
+  const int64_t head_dim = src.shape[2];
+  const int64_t row = row_bytes(dtype, head_dim);
+  const int n_threads = threads_for(ctx, n * n_head_kv * (row + 4 * head_dim));
+#pragma omp parallel for num_threads(n_threads) schedule(static)
+  for (int64_t t = 0; t < n; ++t) {
+    for (int64_t h = 0; h < n_head_kv; ++h) {
+      HWY_DYNAMIC_DISPATCH(convert_row)
+      (src.at<float>(t, h), head_dim, dtype,
+       static_cast<char*>(dst[static_cast<size_t>(h)]) + t * row);
+    }
+  }
+}
+
+void pool(const CpuContext& ctx, const Tensor& scores, std::span<const int32_t> n, int kernel_size,
+          Pooling pooling, const Tensor& out) {
+  constexpr int64_t kBlock = 2048;  // columns: the output stays in the L1 cache
+  const auto n_head_kv = static_cast<int64_t>(n.size());
+  if (n_head_kv == 0) return;
+  const int64_t longest = *std::max_element(n.begin(), n.end());
+  const int64_t n_blocks = (longest + kBlock - 1) / kBlock;
+  const int64_t n_tasks = n_head_kv * n_blocks;
+  const int n_threads = threads_for(ctx, n_tasks * kBlock * 4 * kernel_size);
+#pragma omp parallel for num_threads(n_threads) schedule(static)
+  for (int64_t i = 0; i < n_tasks; ++i) {
+    const int64_t h = i / n_blocks;
+    const int64_t columns = n[static_cast<size_t>(h)];
+    const int64_t begin = std::min(i % n_blocks * kBlock, columns);
+    const int64_t end = std::min(begin + kBlock, columns);
+    float* to = out.at<float>(h);
+    if (pooling == Pooling::max) {
+      std::fill(to + begin, to + end, -std::numeric_limits<float>::infinity());
+      pool_block(scores.at<float>(h), columns, kernel_size, begin, end, to,
+                 [](float a, float b) { return a < b ? b : a; });
+    } else {
+      std::fill(to + begin, to + end, 0.0f);
+      pool_block(scores.at<float>(h), columns, kernel_size, begin, end, to,
+                 [](float a, float b) { return a + b; });
+      for (int64_t j = begin; j < end; ++j) to[j] /= static_cast<float>(kernel_size);
+    }
+  }
+}
+
+void top_k(const CpuContext& ctx, const Tensor& scores, std::span<const int32_t> n,
+           std::span<const int32_t> k, int n_tail, const Tensor& rows) {
+  const auto n_head_kv = static_cast<int64_t>(n.size());
+  if (n_head_kv == 0) return;
+  const auto longest = static_cast<size_t>(*std::max_element(n.begin(), n.end()));
+  const int n_threads = threads_for(ctx, static_cast<int64_t>(longest) * n_head_kv * 8);
+  auto* keys = reinterpret_cast<uint64_t*>(
+      scratch(longest * static_cast<size_t>(n_threads) * sizeof(uint64_t)));
+#pragma omp parallel for num_threads(n_threads) schedule(static)
+  for (int64_t h = 0; h < n_head_kv; ++h) {
+    const auto i = static_cast<size_t>(h);
+    int32_t* to = rows.at<int32_t>(h);
+    top_k_row(scores.at<float>(h), n[i], k[i],
+              keys + static_cast<size_t>(omp_get_thread_num()) * longest, to);
+    for (int32_t t = 0; t < n_tail; ++t) to[k[i] + t] = n[i] + t;
+  }
+}
+
+void gather_rows(const CpuContext& ctx, const Tensor& src, const Tensor& rows,
+                 std::span<const int32_t> n, std::span<void* const> dst) {
+  constexpr int64_t kBlock = 256;  // rows per task
+  const auto n_head_kv = static_cast<int64_t>(n.size());
+  if (n_head_kv == 0) return;
+  const int64_t row = row_bytes(src.dtype, src.shape[2]);
+  const int64_t longest = *std::max_element(n.begin(), n.end());
+  const int64_t n_blocks = (longest + kBlock - 1) / kBlock;
+  const int64_t n_tasks = n_head_kv * n_blocks;
+  const int n_threads = threads_for(ctx, longest * n_head_kv * row);
+#pragma omp parallel for num_threads(n_threads) schedule(static)
+  for (int64_t i = 0; i < n_tasks; ++i) {
+    const int64_t h = i / n_blocks;
+    const int64_t begin = i % n_blocks * kBlock;
+    const int64_t end = std::min<int64_t>(begin + kBlock, n[static_cast<size_t>(h)]);
+    const int32_t* index = rows.at<int32_t>(h);
+    char* to = static_cast<char*>(dst[static_cast<size_t>(h)]);
+    for (int64_t r = begin; r < end; ++r) {
+      std::memcpy(to + r * row, src.at<char>(h, index[r]), static_cast<size_t>(row));
+    }
+  }
+}
+
+}  // namespace snapkv::cpu
+#endif  // HWY_ONCE

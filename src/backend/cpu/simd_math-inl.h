@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: MIT
+// Highway helpers of the attention and selection kernels, compiled once per target: loads that
+// widen to f32, bf16 rounding, 2^x. Included inside the foreach_target mechanism only.
+#include <hwy/highway.h>
+
+#include <cstdint>
+
+#if defined(SNAPKV_SIMD_MATH_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef SNAPKV_SIMD_MATH_INL_H_
+#undef SNAPKV_SIMD_MATH_INL_H_
+#else
+#define SNAPKV_SIMD_MATH_INL_H_
+#endif
+
+HWY_BEFORE_NAMESPACE();
+namespace snapkv::cpu {
+namespace HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+/// The vectors of these kernels: at most 16 lanes, so that padding to 16 values covers any target.
+using F32 = hn::CappedTag<float, 16>;
+using VF = hn::Vec<F32>;
+
+template <class D>
+HWY_INLINE hn::Vec<D> load_f32(D d, const float* p) {
+  return hn::LoadU(d, p);
+}
+template <class D>
+HWY_INLINE hn::Vec<D> load_f32(D d, const hwy::float16_t* p) {
+  return hn::PromoteTo(d, hn::LoadU(hn::Rebind<hwy::float16_t, D>(), p));
+}
+template <class D>
+HWY_INLINE hn::Vec<D> load_f32(D d, const hwy::bfloat16_t* p) {
+  // a bf16 is the upper half of an f32
+  const hn::Rebind<uint32_t, D> du;
+  const hn::Rebind<uint16_t, D> dh;
+  const auto bits = hn::PromoteTo(du, hn::LoadU(dh, reinterpret_cast<const uint16_t*>(p)));
+  return hn::BitCast(d, hn::ShiftLeft<16>(bits));
+}
+
+/// The nearest bf16 (ties to even) as f32; NaN stays NaN.
+template <class D>
+HWY_INLINE hn::Vec<D> round_bf16(D d, hn::Vec<D> x) {
+  const hn::Rebind<uint32_t, D> du;
+  const auto u = hn::BitCast(du, x);
+  const auto odd = hn::And(hn::ShiftRight<16>(u), hn::Set(du, 1u));
+  const auto rounded = hn::And(u + hn::Set(du, 0x7fffu) + odd, hn::Set(du, 0xffff0000u));
+  const auto quiet = hn::Or(hn::And(u, hn::Set(du, 0xffff0000u)), hn::Set(du, 0x00400000u));
+  return hn::IfThenElse(hn::IsNaN(x), hn::BitCast(d, quiet), hn::BitCast(d, rounded));
+}
+
+/// 2^x for x <= 0, relative error below 1.5e-7; 0 for x < -127 and for -inf.
+/// 2^x = 2^n * 2^f, n = round(x), f in [-1/2, 1/2]; the polynomial is the minimax one of degree 6
+/// with value 1 at 0. Adding 1.5 * 2^23 leaves round(x) in the low bits of the sum.
+template <class D>
+HWY_INLINE hn::Vec<D> exp2_nonpositive(D d, hn::Vec<D> x) {
+  const hn::Rebind<int32_t, D> di;
+  x = hn::Max(x, hn::Set(d, -127.0f));
+  const auto shifted = x + hn::Set(d, 12582912.0f);
+  const auto f = x - (shifted - hn::Set(d, 12582912.0f));
+  auto p = hn::Set(d, 1.559467547e-4f);
+  p = hn::MulAdd(p, f, hn::Set(d, 1.340664390e-3f));
+  p = hn::MulAdd(p, f, hn::Set(d, 9.617692975e-3f));
+  p = hn::MulAdd(p, f, hn::Set(d, 5.550310551e-2f));
+  p = hn::MulAdd(p, f, hn::Set(d, 2.402265278e-1f));
+  p = hn::MulAdd(p, f, hn::Set(d, 6.931472150e-1f));
+  p = hn::MulAdd(p, f, hn::Set(d, 1.0f));
+  // n = -127 gives exponent field 0: at most a denormal, which counts as 0 here
+  const auto n = hn::ShiftLeft<23>(hn::BitCast(di, shifted));
+  return hn::BitCast(d, hn::BitCast(di, p) + n);
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace snapkv::cpu
+HWY_AFTER_NAMESPACE();
+
+#endif  // include guard
