@@ -174,6 +174,7 @@ void BenchRunner::measure_decode(BenchResult& result) {
       bytes +=
           static_cast<double>(cost_.decode_weight_bytes()) + cost_.kv_bytes_read(used, kv_type);
       flops += cost_.decode_flops(test.n_seq, cost_.rows(used, kv_type));
+      progress_.show_decode(i + 1, test.n_gen, timer.seconds());  // draws a few times a second
     }
     result.seconds.push_back(timer.seconds());
     result.bytes_read += bytes * weight;
