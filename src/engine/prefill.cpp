@@ -18,6 +18,15 @@ using Targets = std::vector<std::unique_ptr<PrefillTarget>>;
 /// Rows of logits computed at once after the last layer.
 constexpr int64_t kOutputRows = 16;
 
+/// Asks the system to read the weights of layer il from the disk while the layer before is computed:
+/// a model larger than the memory streams through it once per prompt.
+void prefetch_layer(const GgufFile& file, int64_t il) {
+  const std::string prefix = fmt::format("blk.{}.", il);
+  for (const GgufTensor& t : file.tensors()) {
+    if (t.name.starts_with(prefix)) file.will_need(t);
+  }
+}
+
 /// Stores a chunk's keys and values in the scratch layer and attends to all rows up to it. Keeps the
 /// queries of the prompt's last tokens, and shows every query to the policies that observe.
 class PrefillAttentionStep final : public AttentionStep {
@@ -110,6 +119,7 @@ class PrefillRun {
       Timer timer;
       if (n_ >= kPackedMinTokens) linear_.pack(architecture_.layer_weights(il));
       shared_.pack_seconds += timer.lap();
+      prefetch_layer(first_.file(), il + 1);
       for (const auto& target : targets_) target->begin_layer(il);
       run_layer(il);
       layers_seconds_ += timer.lap();

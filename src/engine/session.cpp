@@ -89,6 +89,7 @@ void Session::reset() {
 
 Backend& Session::Impl::backend() const { return *model->impl_->backend; }
 Architecture& Session::Impl::architecture() const { return *model->impl_->architecture; }
+const GgufFile& Session::Impl::file() const { return model->impl_->file; }
 
 void Session::Impl::update_memory_stats() {
   const size_t row = KvLayer::row_bytes(options.kv_type, info().head_dim);

@@ -35,6 +35,7 @@ struct Session::Impl {
   const ModelInfo& info() const { return model->info(); }
   Backend& backend() const;
   Architecture& architecture() const;
+  const GgufFile& file() const;
   /// Brings stats' byte counts up to date.
   void update_memory_stats();
 };
