@@ -29,21 +29,51 @@ inline Kept kept_rows(Backend& backend, const Selection& selection,
   return kept;
 }
 
+/// Shows the observed queries to the policy's observer, if it has one, as prefill does: in chunks.
+inline std::unique_ptr<QueryObserver> observe_layer(Backend& backend, const Policy& policy,
+                                                    const Layer& l, const Tensor& k,
+                                                    const std::vector<int32_t>& n_rows, int il,
+                                                    const RopeFrequencies& rope) {
+  std::unique_ptr<QueryObserver> observer = policy.make_observer(il);
+  if (!observer) return nullptr;
+  const int64_t n = l.n_observed(), chunk = std::max<int64_t>(1, n / 2 - 1);
+  const TestTensor q({n, l.n_head, l.head_dim}, l.q_observed.empty() ? l.q : l.q_observed);
+  for (int64_t begin = 0; begin < n; begin += chunk) {
+    const int64_t end = std::min(n, begin + chunk);
+    std::vector<int32_t> pos, rows;
+    for (int64_t t = begin; t < end; ++t) pos.push_back(static_cast<int32_t>(l.n_tokens - n + t));
+    for (int32_t r : n_rows) rows.push_back(r - static_cast<int32_t>(n - end));
+    observer->observe(backend, {q.view().slice(begin, end), pos, k, rows, l.scale, rope});
+  }
+  return observer;
+}
+
 /// Runs `policy` on the layer, keys stored as `dtype` (the layer's values should be of that type).
+/// `n_rows`: of heads that differ in length; every head has n_tokens rows if it is empty.
 inline Kept run_policy(Backend& backend, const Policy& policy, const Layer& l,
-                       DType dtype = DType::f32, int il = 0, int n_layer = 1) {
+                       DType dtype = DType::f32, int il = 0, int n_layer = 1,
+                       std::vector<int32_t> n_rows = {}, const RopeFrequencies& rope = {},
+                       const Tensor& wo = {}) {
   const TestTensor q({l.n_window, l.n_head, l.head_dim}, l.q);
   const TestTensor k({l.n_head_kv, l.n_tokens, l.head_dim}, l.k, dtype);
-  const std::vector<int32_t> n_rows(static_cast<size_t>(l.n_head_kv),
-                                    static_cast<int32_t>(l.n_tokens));
+  const TestTensor v({l.n_head_kv, l.n_tokens, l.head_dim}, l.v.empty() ? l.k : l.v, dtype);
+  if (n_rows.empty()) {
+    n_rows.assign(static_cast<size_t>(l.n_head_kv), static_cast<int32_t>(l.n_tokens));
+  }
+  const auto observer = observe_layer(backend, policy, l, k, n_rows, il, rope);
   PolicyInput input;
   input.il = il;
   input.n_layer = n_layer;
   input.q_window = q;
-  input.k = input.v = k;
+  input.k = k;
+  input.v = v;
   input.n_rows = n_rows;
   input.scale = l.scale;
-  return kept_rows(backend, policy.select(backend, input, policy.budget_for(l.n_tokens)), n_rows);
+  input.rope = rope;
+  input.wo = wo;
+  input.observer = observer.get();
+  return kept_rows(
+      backend, policy.select(backend, input, policy.layer_budget(l.n_tokens, il, n_layer)), n_rows);
 }
 
 inline Kept run_policy(Backend& backend, const PolicyConfig& config, const Layer& l,

@@ -68,9 +68,29 @@ TEST_P(EveryPolicy, DoesNotDependOnThreads) {
             run_policy(*make_cpu(2), config, l, DType::bf16));
 }
 
+TEST_P(EveryPolicy, HeadsOfDifferentLengthsAlikeOnBothBackends) {
+  const std::vector<int32_t> n_rows = {300, 40, 100};
+  const PolicyConfig config{.name = GetParam(), .budget = 64, .window_size = 16};
+  for (int64_t n_group : {1, 3}) {
+    const Layer l = random_layer(300, 16, 3 * n_group, 3, 32, DType::f16, 35);
+    const Kept kept = run_policy(*make_ref(), *Policy::make(config), l, DType::f16, 0, 1, n_rows);
+    EXPECT_EQ(run_policy(*make_cpu(2), *Policy::make(config), l, DType::f16, 0, 1, n_rows), kept);
+    EXPECT_EQ(kept[1].size(), 40u) << "a head within the budget keeps all";
+    size_t total = 0;
+    for (size_t h = 0; h < 3; ++h) {
+      total += kept[h].size();
+      EXPECT_EQ(kept[h][kept[h].size() - 16], n_rows[h] - 16);
+    }
+    EXPECT_LE(total, GetParam() == "full" ? 440u : 3u * 64u);
+    EXPECT_GE(total, 40u + 2u * 64u);
+  }
+}
+
 TEST(Registry, KnowsItsNames) {
   const std::vector<std::string> names = policy_names();
-  for (const char* expected : {"full", "snapkv"}) {
+  for (const char* expected :
+       {"full", "snapkv", "pyramidkv", "ada-snapkv", "chunkkv", "tova", "h2o", "expected-attention",
+        "streaming-llm", "knorm", "keydiff", "random"}) {
     EXPECT_EQ(std::count(names.begin(), names.end(), expected), 1) << expected;
   }
   for (const std::string& policy : names) {

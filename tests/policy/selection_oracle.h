@@ -22,6 +22,13 @@ struct Layer {
   int64_t n_head = 1, n_head_kv = 1, head_dim = 1, n_tokens = 0, n_window = 0;
   float scale = 1.0f;
   std::vector<float> q, k;
+  // Of some policies: values as k (empty: k itself); queries of the last n_observed tokens, as q
+  // (empty: q itself).
+  std::vector<float> v, q_observed;
+  int64_t n_observed() const {
+    return q_observed.empty() ? n_window
+                              : static_cast<int64_t>(q_observed.size()) / n_head / head_dim;
+  }
   int64_t n_group() const { return n_head / n_head_kv; }
   int64_t n_prefix() const { return n_tokens - n_window; }
 };

@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "backend/cpu/attention_tile.h"
 #include "backend/cpu/online_softmax.h"
@@ -176,8 +177,8 @@ void reduce_votes(GroupReduce group, bool is_first, const float* one, float* all
 
 void vote_block(const Shape& s, const WindowVotes& v, const Workspace& w, const Task& task,
                 const ThreadSpace& t) {
-  const int n = static_cast<int>(
-      std::clamp<int64_t>(task.n_kv - s.window - task.first(), 0, kBlock));  // prefix columns
+  const int64_t n_voted = task.n_kv - (v.whole ? 0 : s.window);
+  const int n = static_cast<int>(std::clamp<int64_t>(n_voted - task.first(), 0, kBlock));
   if (n == 0) return;
   pack_block(s, v, task, t.k);
   const OnlineSoftmax* total = w.state + task.head * s.n_blocks * s.n_padded;
@@ -188,9 +189,12 @@ void vote_block(const Shape& s, const WindowVotes& v, const Workspace& w, const 
     const int64_t end = std::min(row + kRowTile, s.n_rows);
     for (int64_t r = row; r < end; ++r) {
       if (r % s.window == 0) std::fill(one, one + kBlock, 0.0f);
-      // every prefix column is visible to every window row
+      float* scores = t.scores + (r - row) * kScoreStride;
+      // every prefix column is visible to every window row, the window's own are not
+      const int n_visible = std::min(n, task.n_visible(s, r % s.window));
+      std::fill(scores + n_visible, scores + n, -std::numeric_limits<float>::infinity());
       HWY_DYNAMIC_DISPATCH(add_probabilities)
-      (t.scores + (r - row) * kScoreStride, n, total[r].max, total[r].normalize(), one);
+      (scores, n, total[r].max, total[r].normalize(), one);
       if (r % s.window == s.window - 1) reduce_votes(v.group, r < s.window, one, all);
     }
   }

@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: MIT
+// The policies that look at positions or keys only (streaming-llm, random, knorm, keydiff), and the
+// sinks that every policy may protect, against their definitions in f64.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <vector>
+
+#include "policy/policy.h"
+#include "tests/policy/policy_test_util.h"
+#include "tests/support/expect_error.h"
+
+namespace snapkv::test {
+namespace {
+
+// f64 scores rounded to f32 against f64: only rows this close to the cut may change places.
+constexpr double kTolerance = 1e-6;
+
+class KeyPolicies : public testing::TestWithParam<Target> {
+ protected:
+  std::unique_ptr<Backend> backend_ = make_backend(GetParam());
+};
+INSTANTIATE_TEST_SUITE_P(, KeyPolicies, testing::Values(Target::ref, Target::cpu),
+                         [](const auto& p) { return target_name(p.param); });
+
+std::vector<int32_t> first_and_last(int32_t n_first, int32_t n_last, int32_t n_tokens) {
+  std::vector<int32_t> rows(static_cast<size_t>(n_first + n_last));
+  std::iota(rows.begin(), rows.begin() + n_first, 0);
+  std::iota(rows.begin() + n_first, rows.end(), n_tokens - n_last);
+  return rows;
+}
+
+TEST_P(KeyPolicies, StreamingLlmKeepsSinksAndRecentRows) {
+  const Layer l = random_layer(500, 16, 4, 2, 32, DType::f16, 51);
+  PolicyConfig config{.name = "streaming-llm", .budget = 100, .window_size = 16};
+  std::vector<int32_t> expected = first_and_last(4, 96, 500);
+  EXPECT_EQ(run_policy(*backend_, config, l, DType::f16), (Kept{expected, expected}));
+  config.sinks = 0;
+  expected = first_and_last(0, 100, 500);
+  EXPECT_EQ(run_policy(*backend_, config, l, DType::f16), (Kept{expected, expected}));
+  config.sinks = 83;  // as many as leave one row
+  expected = first_and_last(83, 17, 500);
+  EXPECT_EQ(run_policy(*backend_, config, l, DType::f16), (Kept{expected, expected}));
+  config.budget = 500;
+  expected = first_and_last(0, 500, 500);
+  EXPECT_EQ(run_policy(*backend_, config, l, DType::f16), (Kept{expected, expected}));
+}
+
+TEST_P(KeyPolicies, KnormKeepsTheShortestKeys) {
+  for (int64_t n_group : {1, 4}) {
+    for (DType dtype : {DType::f32, DType::f16, DType::bf16}) {
+      const Layer l = random_layer(700, 16, 2 * n_group, 2, 40, dtype, 52);
+      const PolicyConfig config{.name = "knorm", .budget = 150, .window_size = 16};
+      const Kept kept = run_policy(*backend_, config, l, dtype);
+      for (int64_t g = 0; g < 2; ++g) {
+        Scores scores;
+        for (int64_t j = 0; j < l.n_prefix(); ++j) {
+          const float* k = l.k.data() + (g * 700 + j) * 40;
+          scores.push_back(-std::sqrt(oracle_dot(k, k, 40)));
+        }
+        EXPECT_TRUE(is_selection(kept[static_cast<size_t>(g)], scores, 16, 134, kTolerance));
+      }
+    }
+  }
+}
+
+Scores keydiff_scores(const Layer& l, int64_t g) {
+  const auto cosine = [&](const std::vector<float>& a, const float* b) {
+    const int64_t n = l.head_dim;
+    return oracle_dot(a.data(), b, n) /
+           std::sqrt(oracle_dot(a.data(), a.data(), n) * oracle_dot(b, b, n));
+  };
+  std::vector<float> anchor;
+  for (int64_t d = 0; d < l.head_dim; ++d) {
+    double sum = 0.0;
+    for (int64_t j = 0; j < l.n_tokens; ++j) {
+      const float* k = l.k.data() + (g * l.n_tokens + j) * l.head_dim;
+      sum += k[d] / std::sqrt(oracle_dot(k, k, l.head_dim));
+    }
+    anchor.push_back(static_cast<float>(sum / static_cast<double>(l.n_tokens)));
+  }
+  Scores scores;
+  for (int64_t j = 0; j < l.n_prefix(); ++j) {
+    scores.push_back(-cosine(anchor, l.k.data() + (g * l.n_tokens + j) * l.head_dim));
+  }
+  return scores;
+}
+
+TEST_P(KeyPolicies, KeydiffKeepsTheKeysUnlikeTheOthers) {
+  for (DType dtype : {DType::f32, DType::f16, DType::bf16}) {
+    Layer l = random_layer(600, 16, 4, 2, 24, dtype, 53);
+    for (size_t i = 0; i < l.k.size(); i += 24) l.k[i] += 2.0f;  // a direction most keys share
+    const TestTensor rounded({2, 600, 24}, l.k, dtype);
+    l.k = rounded.values();
+    const PolicyConfig config{.name = "keydiff", .budget = 116, .window_size = 16};
+    const Kept kept = run_policy(*backend_, config, l, dtype);
+    for (int64_t g = 0; g < 2; ++g) {
+      // the anchor above is rounded to f32, cosines lie around 0.6
+      EXPECT_TRUE(is_selection(kept[static_cast<size_t>(g)], keydiff_scores(l, g), 16, 100, 1e-5));
+    }
+  }
+}
+
+TEST_P(KeyPolicies, KeydiffOnKeysOfOneDirectionAndZeroKeys) {
+  Layer l = random_layer(40, 4, 1, 1, 8, DType::f32, 54);
+  std::fill(l.k.begin(), l.k.end(), 0.0f);
+  for (size_t j = 0; j < 40; ++j) l.k[j * 8] = 1.0f + static_cast<float>(j);  // cosine 1
+  l.k[20 * 8] = 0.0f;   // a zero key has no direction: cosine 0
+  l.k[30 * 8] = -1.0f;  // opposite: -1
+  const PolicyConfig config{.name = "keydiff", .budget = 6, .window_size = 4};
+  EXPECT_EQ(run_policy(*backend_, config, l), (Kept{{20, 30, 36, 37, 38, 39}}));
+}
+
+TEST_P(KeyPolicies, RandomIsSeededAndUniform) {
+  const Layer l = random_layer(4016, 16, 2, 2, 8, DType::f32, 55);
+  PolicyConfig config{.name = "random", .budget = 1016, .window_size = 16};
+  const auto keep = [&](int il) {
+    return run_policy(*backend_, *Policy::make(config), l, DType::f32, il, 4);
+  };
+  const Kept kept = keep(0);
+  EXPECT_EQ(keep(0), kept);
+  EXPECT_NE(kept[0], kept[1]) << "heads differ";
+  EXPECT_NE(keep(1), kept) << "layers differ";
+  config.seed = 1;
+  EXPECT_NE(keep(0), kept) << "seeds differ";
+  // 1000 of 4000: each quarter holds 250 +- 5 standard deviations (13.7 / 2 for no replacement)
+  for (const std::vector<int32_t>& head : kept) {
+    for (int32_t begin = 0; begin < 4000; begin += 1000) {
+      const auto n = std::count_if(head.begin(), head.end(),
+                                   [&](int32_t row) { return begin <= row && row < begin + 1000; });
+      EXPECT_NEAR(static_cast<double>(n), 250.0, 65.0);
+    }
+  }
+}
+
+TEST(RandomPolicy, KeepsTheSameRowsEverywhere) {
+  const Layer l = random_layer(2000, 16, 2, 2, 8, DType::f32, 56);
+  const PolicyConfig config{.name = "random", .budget = 300, .window_size = 16, .seed = 7};
+  EXPECT_EQ(run_policy(*make_backend(Target::ref), config, l),
+            run_policy(*make_backend(Target::cpu), config, l));
+}
+
+// ---------------------------------------------------------------- options of every policy
+
+TEST_P(KeyPolicies, SinksAreKeptByEveryPolicy) {
+  const Layer l = random_layer(300, 16, 4, 2, 32, DType::f16, 57);
+  for (const std::string& policy : policy_names()) {
+    const PolicyConfig config{.name = policy, .budget = 64, .window_size = 16, .sinks = 30};
+    const Kept kept = run_policy(*backend_, config, l, DType::f16);
+    size_t total = 0;
+    for (const std::vector<int32_t>& head : kept) {
+      total += head.size();
+      ASSERT_GT(head.size(), 30u) << policy;
+      EXPECT_EQ(head[29], 29) << policy;
+      EXPECT_EQ(head[head.size() - 16], 284) << policy;
+    }
+    EXPECT_EQ(total, policy == "full" ? 600u : 128u) << policy;
+  }
+}
+
+TEST(PolicyOptions, ValidateNamesFieldAndValues) {
+  const auto expect_usage = [](const PolicyConfig& config,
+                               std::initializer_list<std::string_view> words) {
+    expect_error(ErrorCode::kUsage, words, [&] { validate(config); });
+  };
+  expect_usage({.sinks = -2}, {"sinks is -2"});
+  expect_usage({.budget = 64, .window_size = 32, .sinks = 32}, {"budget is 64", "sinks", "32"});
+  validate({.budget = 65, .window_size = 32, .sinks = 32});
+  validate({.budget = 1, .ratio = 0.5, .sinks = 32});
+  expect_usage({.name = "streaming-llm", .budget = 36, .window_size = 32}, {"budget is 36", "4"});
+  validate({.name = "streaming-llm", .budget = 37, .window_size = 32});
+  expect_usage({.chunk_length = 0}, {"chunk_length is 0"});
+  expect_usage({.n_future = 0}, {"n_future is 0"});
+  expect_usage({.head_floor = -0.1}, {"head_floor is -0.1"});
+  expect_usage({.head_floor = 1.1}, {"head_floor is 1.1"});
+  expect_usage({.head_floor = std::nan("")}, {"head_floor is nan"});
+  expect_usage({.pyramid_beta = 0}, {"pyramid_beta is 0"});
+  EXPECT_EQ(Policy::make({.ratio = 0.1, .window_size = 8, .sinks = 5})->budget_for(100), 14);
+}
+
+}  // namespace
+}  // namespace snapkv::test
