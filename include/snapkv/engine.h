@@ -157,7 +157,9 @@ class Model {
 struct SessionOptions {
   int64_t n_ctx = 0;               ///< most tokens, prompt and answer; 0: the model's n_ctx_train
   PolicyConfig kv = {};            ///< what is kept of a prompt
-  DType kv_type = DType::f16;      ///< f32, f16 or bf16: of cache and prefill's scratch layer
+  /// f32, f16, bf16 or q8_0: of the cache and, but for q8_0 (then f16), of prefill's scratch layer.
+  /// q8_0 needs a head_dim that is a multiple of 32.
+  DType kv_type = DType::f16;
   int64_t chunk = 512;             ///< prompt tokens computed at a time; bounds activations
   int64_t decode_reserve = 256;    ///< rows allocated at once for generated tokens
   size_t memory_limit = 0;         ///< prefill refuses to exceed it; 0: what the system has left

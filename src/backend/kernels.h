@@ -35,6 +35,7 @@ class Kernels {
                      int n_tail, const Tensor& rows) = 0;
   virtual void gather_rows(const Tensor& src, const Tensor& rows, std::span<const int32_t> n,
                            std::span<void* const> dst) = 0;
+  virtual void convert_rows(const RowConversion& c) = 0;
 };
 
 }  // namespace snapkv

@@ -38,6 +38,11 @@ bool is_activation(Backend& backend, const Tensor& t, std::initializer_list<int6
 
 bool is_kv_dtype(DType t) { return t == DType::f32 || t == DType::f16 || t == DType::bf16; }
 
+// A type of the rows that decode reads, in whole blocks.
+bool is_cache_dtype(DType t, int64_t head_dim) {
+  return is_kv_dtype(t) || (t == DType::q8_0 && head_dim % block_size(t) == 0);
+}
+
 bool is_weight(const Tensor& t) {
   return t.dtype != DType::i32 && is_dense(t, {kAny, kAny}) &&
          t.n_cols() % block_size(t.dtype) == 0;
@@ -129,7 +134,7 @@ void swiglu(Backend& backend, const Tensor& gate, const Tensor& up, const Tensor
 
 void store_rows(Backend& backend, const Tensor& src, DType dtype, std::span<void* const> dst) {
   SNAPKV_CHECK(is_f32(src, {kAny, static_cast<int64_t>(dst.size()), kAny}));
-  SNAPKV_CHECK(is_kv_dtype(dtype));
+  SNAPKV_CHECK(is_cache_dtype(dtype, src.shape[2]));
   if (src.numel() == 0) return;
   for (void* head : dst) SNAPKV_CHECK(head != nullptr);
   backend.kernels().store_rows(src, dtype, dst);
@@ -151,7 +156,7 @@ void attention_prefill(Backend& backend, const PrefillAttention& a) {
 void attention_decode(Backend& backend, const DecodeAttention& a) {
   SNAPKV_CHECK(is_f32(a.q, {kAny, kAny, kAny}));
   SNAPKV_CHECK(is_f32(a.out, {a.q.shape[0], a.q.shape[1], a.q.shape[2]}));
-  SNAPKV_CHECK(is_kv_dtype(a.kv_dtype));
+  SNAPKV_CHECK(is_cache_dtype(a.kv_dtype, a.q.shape[2]));
   if (a.q.numel() == 0) return;
   const int64_t n_seq = a.q.shape[0], n_heads = static_cast<int64_t>(a.heads.size());
   SNAPKV_CHECK(n_heads > 0 && n_heads % n_seq == 0 && a.q.shape[1] % (n_heads / n_seq) == 0);
@@ -170,8 +175,9 @@ void window_votes(Backend& backend, const WindowVotes& w) {
   SNAPKV_CHECK(is_f32(w.votes, {n_head_kv, kAny}));
   if (w.q.numel() == 0) return;
   SNAPKV_CHECK(size_of(w.n_rows) == n_head_kv);
-  SNAPKV_CHECK(
-      all_within(w.n_rows, n_window + 1, std::min(w.k.shape[1], n_window + w.votes.shape[1])));
+  const int64_t n_own = w.whole ? 0 : n_window;  // last rows that get no votes
+  SNAPKV_CHECK(all_within(w.n_rows, std::max(n_window, n_own + 1),
+                          std::min(w.k.shape[1], n_own + w.votes.shape[1])));
   backend.kernels().window_votes(w);
 }
 
@@ -207,6 +213,20 @@ void gather_rows(Backend& backend, const Tensor& src, const Tensor& rows,
   if (rows.numel() == 0 || src.numel() == 0) return;
   for (size_t h = 0; h < n.size(); ++h) SNAPKV_CHECK(n[h] == 0 || dst[h] != nullptr);
   backend.kernels().gather_rows(src, rows, n, dst);
+}
+
+void convert_rows(Backend& backend, const RowConversion& c) {
+  SNAPKV_CHECK(c.src.size() == c.n.size() && c.dst.size() == c.n.size() && c.head_dim >= 0);
+  SNAPKV_CHECK(is_cache_dtype(c.src_dtype, c.head_dim) && is_cache_dtype(c.dst_dtype, c.head_dim));
+  if (c.rows) {
+    SNAPKV_CHECK(c.rows.dtype == DType::i32 && is_dense(c.rows, {size_of(c.n), kAny}));
+    SNAPKV_CHECK(all_within(c.n, 0, c.rows.shape[1]));
+  }
+  for (size_t h = 0; h < c.n.size(); ++h) {
+    SNAPKV_CHECK(c.n[h] == 0 || (c.n[h] > 0 && c.src[h] != nullptr && c.dst[h] != nullptr));
+  }
+  if (c.n.empty() || c.head_dim == 0) return;
+  backend.kernels().convert_rows(c);
 }
 
 }  // namespace snapkv::ops

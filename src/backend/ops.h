@@ -3,8 +3,8 @@
 // error: SNAPKV_CHECK) and calls the backend's kernel of the same name. ref/ is the specification.
 //
 // Conventions: [n, ...] row-major, outermost first; f32 unless said; "compute dtype" is
-// Backend::compute_dtype() (f32 or bf16); KV dtype is f32, f16 or bf16. Accumulation is f32 (ref:
-// f64 where it costs nothing). Every op accepts n == 0 and then does nothing.
+// Backend::compute_dtype() (f32 or bf16); KV dtype is f32, f16 or bf16; cache dtype is a KV dtype or
+// q8_0 (head_dim then a multiple of 32). Accumulation is f32 (ref: f64 where it costs nothing). Every op accepts n == 0 and then does nothing.
 #pragma once
 
 #include <cstdint>
@@ -63,7 +63,7 @@ struct PrefillAttention {
 
 /// The rows of one KV head of one sequence.
 struct HeadRows {
-  const void* k = nullptr;  // [n_kv, head_dim] KV dtype, contiguous
+  const void* k = nullptr;  // [n_kv, head_dim] cache dtype, contiguous
   const void* v = nullptr;
   int32_t n_kv = 0;         // >= 1
 };
@@ -81,14 +81,27 @@ struct DecodeAttention {
 /// SnapKV's vote (arXiv 2404.14469, section 4.1; DESIGN.md section 1, steps 2 to 5). The W queries
 /// are those of the last W rows of every head; query i sees rows [0, n_rows[h] - W + i].
 ///   votes[g, j] = reduce_{h in group g} sum_i softmax_j'(scale * q[i, h] . k[g, j'])[j]
-/// for j < n_rows[g] - W, the softmax over all visible rows, in f32.
+/// for j < n_rows[g] - W, the softmax over all visible rows, in f32. With `whole` for every
+/// j < n_rows[g]: the window's own columns too, summed over the queries that see them.
 struct WindowVotes {
   Tensor q;                         // [W, n_head, head_dim] f32
   Tensor k;                         // [n_head_kv, capacity, head_dim] KV dtype
-  std::span<const int32_t> n_rows;  // [n_head_kv], each > W
+  std::span<const int32_t> n_rows;  // [n_head_kv], each > W; whole: >= W
   float scale = 1.0f;
   GroupReduce group = GroupReduce::mean;
-  Tensor votes;                     // [n_head_kv, >= max(n_rows) - W] f32
+  Tensor votes;                     // [n_head_kv, >= max(n_rows) - W] f32; whole: >= max(n_rows)
+  bool whole = false;
+};
+
+/// dst[h][i, :] = src[h][rows[h, i], :] for i < n[h], in another cache dtype (as store_rows rounds).
+struct RowConversion {
+  std::span<const void* const> src;  // [n_head_kv], each [.., head_dim] src_dtype, contiguous
+  DType src_dtype = DType::f16;
+  int64_t head_dim = 0;
+  Tensor rows;                       // [n_head_kv, >= max(n)] i32, or empty: rows 0 ... n[h] - 1
+  std::span<const int32_t> n;        // [n_head_kv]
+  DType dst_dtype = DType::f16;
+  std::span<void* const> dst;        // [n_head_kv], each [n[h], head_dim] dst_dtype, contiguous
 };
 
 namespace ops {
@@ -120,7 +133,9 @@ void rope(Backend& backend, const Tensor& x, std::span<const int32_t> pos,
 /// out = silu(gate) * up, all [n, n_ff], f32 or compute dtype (gate and up alike).
 void swiglu(Backend& backend, const Tensor& gate, const Tensor& up, const Tensor& out);
 
-/// Converts src [n, n_head_kv, head_dim] f32 to `dtype`; head h's n rows go to dst[h], contiguous.
+/// Converts src [n, n_head_kv, head_dim] f32 to `dtype`, a cache dtype; head h's n rows go to dst[h],
+/// contiguous. q8_0, per 32 values x: d = max |x| / 127, stored as f16; qs = x * (1 / d) to nearest
+/// even; all 0 where d rounds to 0, d = NaN where a value is not finite.
 void store_rows(Backend& backend, const Tensor& src, DType dtype, std::span<void* const> dst);
 
 void attention_prefill(Backend& backend, const PrefillAttention& a);
@@ -141,6 +156,9 @@ void top_k(Backend& backend, const Tensor& scores, std::span<const int32_t> n,
 /// dst[h][i, :] = src[h, rows[h, i], :] for i < n[h]. src [n_head_kv, capacity, d] of any plain type.
 void gather_rows(Backend& backend, const Tensor& src, const Tensor& rows,
                  std::span<const int32_t> n, std::span<void* const> dst);
+
+/// The same between two cache dtypes, by way of f32.
+void convert_rows(Backend& backend, const RowConversion& c);
 
 }  // namespace ops
 }  // namespace snapkv

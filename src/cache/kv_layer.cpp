@@ -71,7 +71,8 @@ void KvLayer::append(Backend& backend, const Tensor& k, const Tensor& v,
 }
 
 void KvLayer::append(Backend& backend, const KvLayer& other) {
-  SNAPKV_CHECK(other.dtype_ == dtype_ && other.n_head_kv() == n_head_kv());
+  SNAPKV_CHECK(other.head_dim_ == head_dim_ && other.n_head_kv() == n_head_kv());
+  if (other.dtype_ != dtype_) return append_converted(backend, other);
   for (int h = 0; h < n_head_kv(); ++h) {
     const int32_t n = other.n_kv(h);
     Head& head = heads_[h];
@@ -83,26 +84,55 @@ void KvLayer::append(Backend& backend, const KvLayer& other) {
   }
 }
 
+void KvLayer::append_converted(Backend& backend, const KvLayer& other) {
+  std::vector<const void*> k_src, v_src;
+  std::vector<void*> k_dst, v_dst;
+  const std::vector<int32_t> n = other.n_kv();
+  for (int h = 0; h < n_head_kv(); ++h) {
+    Head& head = heads_[h];
+    SNAPKV_CHECK(head.n_kv + n[h] <= head.capacity);
+    k_src.push_back(other.k(h));
+    v_src.push_back(other.v(h));
+    k_dst.push_back(k(h, head.n_kv));
+    v_dst.push_back(v(h, head.n_kv));
+    backend.copy(pos(h, head.n_kv), other.pos(h), n[h] * sizeof(int32_t));
+    head.n_kv += n[h];
+  }
+  ops::convert_rows(backend, {k_src, other.dtype_, head_dim_, Tensor(), n, dtype_, k_dst});
+  ops::convert_rows(backend, {v_src, other.dtype_, head_dim_, Tensor(), n, dtype_, v_dst});
+}
+
 KvLayer KvLayer::gather(Backend& backend, KvMeter& meter, const Selection& selection,
-                        int32_t reserve) const {
+                        int32_t reserve, DType dtype) const {
+  SNAPKV_CHECK(block_size(dtype_) == 1);
   std::vector<int32_t> capacity = selection.keep_all ? n_kv() : selection.n_kept;
   for (int32_t& rows : capacity) rows += reserve;
-  KvLayer out(backend, meter, head_dim_, dtype_, capacity);
+  KvLayer out(backend, meter, head_dim_, dtype, capacity);
   if (selection.keep_all) {
     out.append(backend, *this);
     return out;
   }
+  std::vector<const void*> k_src(heads_.size()), v_src(heads_.size());
   std::vector<void*> k_dst(heads_.size()), v_dst(heads_.size()), pos_dst(heads_.size());
   for (int h = 0; h < n_head_kv(); ++h) {
+    k_src[h] = k(h);
+    v_src[h] = v(h);
     k_dst[h] = out.k(h);
     v_dst[h] = out.v(h);
     pos_dst[h] = out.pos(h);
     out.heads_[h].n_kv = selection.n_kept[h];
   }
-  ops::gather_rows(backend, k_view(), selection.rows, selection.n_kept, k_dst);
-  ops::gather_rows(backend, v_view(), selection.rows, selection.n_kept, v_dst);
+  const Tensor& rows = selection.rows;
+  const std::vector<int32_t>& n = selection.n_kept;
+  if (dtype == dtype_) {
+    ops::gather_rows(backend, k_view(), rows, n, k_dst);
+    ops::gather_rows(backend, v_view(), rows, n, v_dst);
+  } else {
+    ops::convert_rows(backend, {k_src, dtype_, head_dim_, rows, n, dtype, k_dst});
+    ops::convert_rows(backend, {v_src, dtype_, head_dim_, rows, n, dtype, v_dst});
+  }
   const Tensor positions(pos_, DType::i32, {n_head_kv(), heads_[0].capacity, 1});
-  ops::gather_rows(backend, positions, selection.rows, selection.n_kept, pos_dst);
+  ops::gather_rows(backend, positions, rows, n, pos_dst);
   return out;
 }
 

@@ -48,7 +48,7 @@ class KvLayer {
   int32_t n_kv(int head) const { return heads_[head].n_kv; }
   int32_t capacity(int head) const { return heads_[head].capacity; }
   std::vector<int32_t> n_kv() const;
-  /// Rows of head `head` from `slot` on: [.., head_dim] KV dtype, and their positions.
+  /// Rows of head `head` from `slot` on: [.., head_dim] cache dtype, and their positions.
   void* k(int head, int32_t slot = 0) const { return row(k_, head, slot); }
   void* v(int head, int32_t slot = 0) const { return row(v_, head, slot); }
   int32_t* pos(int head, int32_t slot = 0) const;
@@ -61,11 +61,13 @@ class KvLayer {
   /// Appends n tokens: k, v [n, n_head_kv, head_dim] f32 (after RoPE), their true positions [n].
   /// There must be room.
   void append(Backend& backend, const Tensor& k, const Tensor& v, std::span<const int32_t> pos);
-  /// Copies all rows of `other` behind the rows there are. There must be room.
+  /// Copies all rows of `other`, converted to this layer's type, behind the rows there are. There
+  /// must be room.
   void append(Backend& backend, const KvLayer& other);
-  /// A new layer of the selected rows, with room for `reserve` more in each head, on `meter`.
-  KvLayer gather(Backend& backend, KvMeter& meter, const Selection& selection,
-                 int32_t reserve) const;
+  /// A new layer of the selected rows in type `dtype`, with room for `reserve` more in each head, on
+  /// `meter`. Not from a layer of q8_0.
+  KvLayer gather(Backend& backend, KvMeter& meter, const Selection& selection, int32_t reserve,
+                 DType dtype) const;
   /// Makes room for n more rows in every head; grows by at least `step` rows when it must.
   void reserve(Backend& backend, int32_t n, int32_t step);
   /// Drops the rows behind the first n_kv[h] of each head.
@@ -85,6 +87,7 @@ class KvLayer {
     int32_t n_kv = 0;
     int32_t capacity = 0;
   };
+  void append_converted(Backend& backend, const KvLayer& other);
   void* row(char* base, int head, int32_t slot) const {
     return base + (heads_[head].first + slot) * row_bytes_;
   }

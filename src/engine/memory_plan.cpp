@@ -6,6 +6,7 @@
 #include <limits>
 #include <string>
 
+#include "base/error.h"
 #include "cache/kv_layer.h"
 #include "model/architecture.h"
 #include "policy/policy.h"
@@ -49,11 +50,24 @@ ModelConfig sizes_of(const ModelInfo& info) {
 
 }  // namespace
 
+void validate_kv_type(DType kv_type, int64_t head_dim) {
+  if (kv_type != DType::f32 && kv_type != DType::f16 && kv_type != DType::bf16 &&
+      kv_type != DType::q8_0) {
+    fail(ErrorCode::kUsage, "kv_type must be f32, f16, bf16 or q8_0, it is {}", name(kv_type));
+  }
+  if (head_dim % block_size(kv_type) != 0) {
+    fail(ErrorCode::kUsage, "kv_type {} needs a head_dim that is a multiple of {}, the model's is {}",
+         name(kv_type), block_size(kv_type), head_dim);
+  }
+}
+
 size_t available_memory() { return std::min(system_available(), cgroup_available()); }
 
 MemoryPlan plan_memory(const ModelInfo& info, const SessionOptions& options, int64_t n_tokens,
                        DType compute) {
+  validate_kv_type(options.kv_type, info.head_dim);
   const ModelConfig c = sizes_of(info);
+  const auto n_head_kv = static_cast<size_t>(c.n_head_kv);
   const auto policy = Policy::make(options.kv);
   const int64_t n_q = c.n_head * c.head_dim, n_kv = c.n_head_kv * c.head_dim;
   const bool packed = n_tokens >= kPackedMinTokens;
@@ -65,7 +79,9 @@ MemoryPlan plan_memory(const ModelInfo& info, const SessionOptions& options, int
     kept += std::min(n_tokens, budget) + options.decode_reserve;
     keeps_all = keeps_all && budget >= n_tokens;
   }
-  const size_t row = KvLayer::row_bytes(options.kv_type, c.head_dim) * static_cast<size_t>(c.n_head_kv);
+  const DType scratch = scratch_dtype(options.kv_type);
+  const size_t row = KvLayer::row_bytes(options.kv_type, c.head_dim) * n_head_kv;
+  const size_t scratch_row = KvLayer::row_bytes(scratch, c.head_dim) * n_head_kv;
   const auto size = [](int64_t n) { return static_cast<size_t>(n); };
 
   MemoryPlan plan;
@@ -78,8 +94,9 @@ MemoryPlan plan_memory(const ModelInfo& info, const SessionOptions& options, int
   plan.activations = ActivationBuffer::bytes(c, std::min(n_tokens, options.chunk), dtype);
   plan.kv_full = row * size(n_tokens) * size(c.n_layer);
   plan.kv_kept = row * size(kept);
-  // when everything is kept the scratch layer becomes the cache, so there is no layer beside it
-  plan.kv_scratch = keeps_all ? 0 : row * size(n_tokens);
+  // when everything is kept a scratch layer of its type becomes the cache: no layer beside it
+  const bool taken = keeps_all && scratch == options.kv_type;
+  plan.kv_scratch = taken ? 0 : scratch_row * size(n_tokens);
   return plan;
 }
 

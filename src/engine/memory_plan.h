@@ -13,6 +13,15 @@ namespace snapkv {
 /// read the weights directly. Packing costs about as much as reading the weights twice.
 inline constexpr int64_t kPackedMinTokens = 32;
 
+/// Type of prefill's scratch layer. With q8_0 it stays f16, so that the prompt is read and the rows are
+/// chosen as with f16; what is kept is quantized.
+constexpr DType scratch_dtype(DType kv_type) {
+  return kv_type == DType::q8_0 ? DType::f16 : kv_type;
+}
+
+/// Fails with kUsage unless a cache of rows of head_dim values can have this type.
+void validate_kv_type(DType kv_type, int64_t head_dim);
+
 /// Bytes that this process may still take: what the system calls available, or what the control
 /// group leaves if that is less.
 size_t available_memory();

@@ -171,12 +171,14 @@ class PrefillRun {
       n_rows += *std::max_element(n_kv.begin(), n_kv.end());
     }
     // a scratch layer that will become the cache needs room for generated tokens
-    const bool taken = targets_.size() == 1 && n_rows <= targets_[0]->budget(il);
+    const DType dtype = scratch_dtype(first_.options.kv_type);
+    const bool taken = targets_.size() == 1 && dtype == first_.options.kv_type &&
+                       n_rows <= targets_[0]->budget(il);
     const int32_t reserve = taken ? static_cast<int32_t>(first_.options.decode_reserve) : 0;
     if (!scratch_ || scratch_.capacity(0) < n_rows + reserve) {
       scratch_ = KvLayer();  // the old one goes first
       const std::vector<int32_t> capacity(static_cast<size_t>(config_.n_head_kv), n_rows + reserve);
-      scratch_ = KvLayer(backend_, first_.meter, config_.head_dim, first_.options.kv_type, capacity);
+      scratch_ = KvLayer(backend_, first_.meter, config_.head_dim, dtype, capacity);
       scratch_bytes_ = scratch_.bytes();
     }
     scratch_.clear();

@@ -67,11 +67,12 @@ void PrefillTarget::compress(int il, KvLayer& scratch, const Tensor& q_window, b
   }
   score_seconds_ += timer.lap();
   KvLayer& fresh = fresh_[static_cast<size_t>(il)];
-  if (selection.keep_all && may_take) {
+  const DType kv_type = session_.options.kv_type;
+  if (selection.keep_all && may_take && scratch.dtype() == kv_type) {
     take_scratch(il, scratch);
   } else {
     fresh = scratch.gather(backend, session_.meter, selection,
-                           static_cast<int32_t>(session_.options.decode_reserve));
+                           static_cast<int32_t>(session_.options.decode_reserve), kv_type);
   }
   gather_seconds_ += timer.lap();
   SessionStats::Layer& layer = layer_stats_[static_cast<size_t>(il)];

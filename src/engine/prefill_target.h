@@ -30,7 +30,8 @@ class PrefillTarget {
   bool observes() const { return observer_ != nullptr; }
   void observe(const QueryChunk& chunk);
   /// Selects rows of the scratch layer, which holds the whole prompt, and keeps them. `q_window`: the
-  /// last n_window() queries. `may_take`: the scratch layer may become the cache when all is kept.
+  /// last n_window() queries. `may_take`: the scratch layer may become the cache when all is kept
+  /// (and it is of the cache's type).
   void compress(int il, KvLayer& scratch, const Tensor& q_window, bool may_take);
 
   /// The session takes the result over. `shared` holds the times of what all targets share.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Session: options, state, and the public face of prefill.cpp and decode.cpp.
 #include "base/error.h"
+#include "engine/memory_plan.h"
 #include "engine/session_impl.h"
 
 namespace snapkv {
@@ -15,10 +16,6 @@ void validate_options(const SessionOptions& options) {
   at_least("n_ctx", options.n_ctx, 0);
   at_least("chunk", options.chunk, 1);
   at_least("decode_reserve", options.decode_reserve, 1);
-  if (options.kv_type != DType::f32 && options.kv_type != DType::f16 &&
-      options.kv_type != DType::bf16) {
-    fail(ErrorCode::kUsage, "kv_type must be f32, f16 or bf16, it is {}", name(options.kv_type));
-  }
 }
 
 }  // namespace
@@ -27,6 +24,7 @@ Session::Session(std::shared_ptr<const Model> model, const SessionOptions& optio
     : impl_(std::make_unique<Impl>()) {
   SNAPKV_CHECK(model != nullptr);
   validate_options(options);
+  validate_kv_type(options.kv_type, model->info().head_dim);
   impl_->policy = Policy::make(options.kv);
   impl_->options = options;
   impl_->n_ctx = options.n_ctx > 0 ? options.n_ctx : model->info().n_ctx_train;

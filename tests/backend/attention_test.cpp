@@ -319,7 +319,7 @@ TEST(AttentionDecode, MatchesReferenceForEveryShape) {
 }
 
 TEST(AttentionDecode, MatchesReferenceForEveryTypeAndLength) {
-  for (DType kv : {DType::f32, DType::f16, DType::bf16}) {
+  for (DType kv : {DType::f32, DType::f16, DType::bf16, DType::q8_0}) {
     const Decode s{4, 64, {{1, 2, 3}, {511, 512, 513}, {5, 1025, 40}}};  // ragged batch
     const DecodeInputs in = make_decode(s, kv, 200);
     EXPECT_TRUE(all_close(run_decode(2, in, kv), reference(in, kv), kF32)) << name(kv);
@@ -330,13 +330,26 @@ TEST(AttentionDecode, MatchesReferenceForEveryTypeAndLength) {
   EXPECT_TRUE(all_close(run_decode(2, in, DType::f16), reference(in, DType::f16), kF32));
 }
 
+TEST(AttentionDecode, MatchesReferenceForEveryShapeOfBlocks) {
+  uint64_t seed = 150;
+  for (int64_t n_group : {1, 2, 3, 4, 5, 8}) {
+    for (int64_t head_dim : {32, 64, 96, 128, 160, 256}) {
+      const Decode s{n_group, head_dim, {{1, 127, 130, 601}}};
+      const DecodeInputs in = make_decode(s, DType::q8_0, seed += 10);
+      EXPECT_TRUE(all_close(run_decode(2, in, DType::q8_0), reference(in, DType::q8_0), kF32))
+          << n_group << " x " << head_dim;
+    }
+  }
+}
+
 TEST(AttentionDecode, MatchesReferenceOnEveryInstructionSet) {
   for (int64_t targets = hwy::SupportedTargets(); targets != 0; targets &= targets - 1) {
     const int64_t target = targets & -targets;
     SCOPED_TRACE(hwy::TargetName(target));
     hwy::SetSupportedTargetsForTest(target);
-    for (DType kv : {DType::f32, DType::f16, DType::bf16}) {
-      for (int64_t head_dim : {64, 72}) {
+    for (DType kv : {DType::f32, DType::f16, DType::bf16, DType::q8_0}) {
+      for (int64_t head_dim : {64, 72, 96}) {
+        if (head_dim % block_size(kv) != 0) continue;
         const Decode s{5, head_dim, {{1, 67, 601}}};
         const DecodeInputs in = make_decode(s, kv, 700);
         EXPECT_TRUE(all_close(run_decode(2, in, kv), reference(in, kv), kF32)) << name(kv);

@@ -47,9 +47,10 @@ std::vector<char> bytes_of(const std::vector<TestTensor>& tensors) {
 
 void expect_stores_like_reference() {
   auto ref = test::make_ref();
-  for (DType dtype : {DType::f32, DType::f16, DType::bf16}) {
+  for (DType dtype : {DType::f32, DType::f16, DType::bf16, DType::q8_0}) {
     for (int64_t n : {0, 1, 5, 300}) {
-      for (int64_t head_dim : {8, 40, 64}) {
+      for (int64_t head_dim : {8, 32, 40, 64}) {
+        if (head_dim % block_size(dtype) != 0) continue;
         TestTensor src = random_tensor({n, 3, head_dim}, 1, DType::f32, 100.0f);
         if (n > 0) {  // halves between two values of each type, overflow, denormals, specials
           const float special[] = {1.0f + 0x1p-8f, 1.0f + 0x3p-8f, 1.0f + 0x1p-11f, 1.0f + 0x3p-11f,
@@ -77,13 +78,34 @@ TEST(StoreRows, MatchesReferenceBitForBitOnEveryInstructionSet) {
 }
 
 TEST(StoreRows, KeepsNaN) {
-  for (DType dtype : {DType::f16, DType::bf16}) {
+  for (DType dtype : {DType::f16, DType::bf16, DType::q8_0}) {
     TestTensor src({1, 1, 32});
     std::fill(src.as<float>(), src.as<float>() + 32, NAN);
     std::vector<TestTensor> out(1, TestTensor({1, 32}, dtype));
     cpu::store_rows(context(), src, dtype, pointers(out));
     for (float x : out[0].values()) EXPECT_TRUE(std::isnan(x)) << name(dtype);
   }
+}
+
+TEST(StoreRows, QuantizesEveryBlockOfItsOwn) {
+  // zeros; values too small for a scale; one large value; levels and halves between them
+  TestTensor src({1, 1, 128});
+  float* x = src.as<float>();
+  std::fill(x + 32, x + 64, 1e-7f);
+  x[64 + 5] = -254.0f;
+  for (int i = 0; i < 32; ++i) x[96 + i] = static_cast<float>(i) - 3.5f;
+  x[96 + 31] = 127.0f;
+  std::vector<TestTensor> out(1, TestTensor({1, 128}, DType::q8_0));
+  cpu::store_rows(context(), src, DType::q8_0, pointers(out));
+  const std::vector<float> values = out[0].values();
+  for (int i = 0; i < 64; ++i) EXPECT_EQ(values[static_cast<size_t>(i)], 0.0f) << i;
+  for (int i = 64; i < 96; ++i) {
+    EXPECT_EQ(values[static_cast<size_t>(i)], i == 69 ? -254.0f : 0.0f) << i;
+  }
+  EXPECT_EQ(values[96 + 0], -4.0f);  // -3.5: ties to even
+  EXPECT_EQ(values[96 + 1], -2.0f);
+  EXPECT_EQ(values[96 + 8], 4.0f);
+  EXPECT_EQ(values[96 + 31], 127.0f);
 }
 
 TEST(StoreRows, ReadsStridedRows) {
@@ -109,6 +131,7 @@ struct Votes {
   DType kv = DType::f16;
   GroupReduce group = GroupReduce::mean;
   float q_scale = 1.0f;
+  bool whole = false;
 };
 
 struct VoteInputs {
@@ -123,13 +146,13 @@ VoteInputs make_inputs(const Votes& s, uint64_t seed) {
 }
 
 WindowVotes arguments(const Votes& s, const VoteInputs& in, const Tensor& votes) {
-  return {in.q, in.k, s.n_rows, 1.0f / std::sqrt(static_cast<float>(s.head_dim)), s.group, votes};
+  return {in.q, in.k, s.n_rows, 1.0f / std::sqrt(static_cast<float>(s.head_dim)), s.group, votes, s.whole};
 }
 
 /// Columns that no op may touch keep their -1.
 TestTensor empty_votes(const Votes& s) {
   const int32_t longest = *std::max_element(s.n_rows.begin(), s.n_rows.end());
-  TestTensor votes({s.n_head_kv, longest - s.window});
+  TestTensor votes({s.n_head_kv, s.whole ? longest + 3 : longest - s.window});
   std::fill(votes.as<float>(), votes.as<float>() + votes.numel(), -1.0f);
   return votes;
 }
@@ -172,12 +195,40 @@ TEST(WindowVotes, MatchesReferenceAroundTheWindowAndAcrossBlocks) {
   expect_matches_reference({1, 1, 1, 32, {2}}, 5);
 }
 
+TEST(WindowVotes, OfAllRowsMatchesReference) {
+  for (GroupReduce group : {GroupReduce::mean, GroupReduce::max}) {
+    for (int64_t n_group : {1, 3}) {
+      // no row before the window; a window over three blocks and two row tiles; one query
+      for (std::vector<int32_t> n_rows : {std::vector<int32_t>{70, 71}, {600, 130}}) {
+        expect_matches_reference({70, 2, n_group, 64, n_rows, DType::f16, group, 1.0f, true}, 21);
+      }
+      expect_matches_reference({600, 2, n_group, 32, {600, 1300}, DType::bf16, group, 1.0f, true},
+                               22);
+      expect_matches_reference({1, 2, n_group, 40, {1, 513}, DType::f32, group, 1.0f, true}, 23);
+    }
+  }
+}
+
+TEST(WindowVotes, OfAllRowsSumToTheQueries) {
+  Votes s{64, 1, 4, 64, {600}};
+  s.whole = true;
+  const VoteInputs in = make_inputs(s, 24);
+  const std::vector<float> votes = run_votes(2, s, in).values();
+  double sum = 0;
+  for (size_t j = 0; j < 600; ++j) sum += votes[j];
+  EXPECT_NEAR(sum, 64.0, 1e-3);
+  s.whole = false;  // the prefix's columns are the same, bit for bit
+  const std::vector<float> prefix = run_votes(2, s, in).values();
+  EXPECT_EQ(prefix, std::vector<float>(votes.begin(), votes.begin() + (600 - 64)));
+}
+
 TEST(WindowVotes, MatchesReferenceOnEveryInstructionSet) {
   for (int64_t targets = hwy::SupportedTargets(); targets != 0; targets &= targets - 1) {
     const int64_t target = targets & -targets;
     SCOPED_TRACE(hwy::TargetName(target));
     hwy::SetSupportedTargetsForTest(target);
     expect_matches_reference({7, 2, 3, 72, {600, 40}}, 9);
+    expect_matches_reference({7, 2, 3, 72, {515, 40}, DType::f16, GroupReduce::mean, 1.0f, true}, 9);
     hwy::SetSupportedTargetsForTest(0);
   }
 }
@@ -290,6 +341,43 @@ TEST(GatherRows, MatchesReference) {
       ops::gather_rows(*ref, src, rows, n, pointers(expected));
       EXPECT_EQ(bytes_of(actual), bytes_of(expected)) << name(dtype) << " " << d;
     }
+  }
+}
+
+// ---------------------------------------------------------------- convert_rows
+
+void expect_converts_like_reference() {
+  auto ref = test::make_ref();
+  const std::vector<DType> types = {DType::f32, DType::f16, DType::bf16, DType::q8_0};
+  for (DType from : types) {
+    for (DType to : types) {
+      std::vector<TestTensor> src(2, random_tensor({900, 96}, 13, from, 10.0f));
+      src[1] = random_tensor({5, 96}, 14, from, 1e-3f);
+      TestTensor rows({2, 700}, DType::i32);
+      for (int i = 0; i < 700; ++i) rows.as<int32_t>()[i] = (i * 37) % 900;
+      for (int i = 700; i < 1400; ++i) rows.as<int32_t>()[i] = (i * 3) % 5;
+      const std::vector<const void*> in = {src[0].data(), src[1].data()};
+      for (const Tensor& index : {rows.view(), Tensor()}) {
+        for (const std::vector<int32_t>& n : {std::vector<int32_t>{700, 3}, {0, 5}}) {
+          std::vector<TestTensor> actual(2, TestTensor({700, 96}, to)), expected = actual;
+          const std::vector<void*> actual_rows = pointers(actual);
+          const std::vector<void*> expected_rows = pointers(expected);
+          cpu::convert_rows(context(), {in, from, 96, index, n, to, actual_rows});
+          ops::convert_rows(*ref, {in, from, 96, index, n, to, expected_rows});
+          EXPECT_EQ(bytes_of(actual), bytes_of(expected)) << name(from) << " to " << name(to);
+        }
+      }
+    }
+  }
+}
+
+TEST(ConvertRows, MatchesReferenceBitForBitOnEveryInstructionSet) {
+  for (int64_t targets = hwy::SupportedTargets(); targets != 0; targets &= targets - 1) {
+    const int64_t target = targets & -targets;
+    SCOPED_TRACE(hwy::TargetName(target));
+    hwy::SetSupportedTargetsForTest(target);
+    expect_converts_like_reference();
+    hwy::SetSupportedTargetsForTest(0);
   }
 }
 

@@ -4,10 +4,15 @@
 
 #include <gtest/gtest.h>
 
+#include <cstring>
+
+#include "tests/backend/op_test_util.h"
+
 namespace snapkv::test {
 namespace {
 
 constexpr int64_t kHeadDim = 4;
+constexpr int64_t kBlockDim = 64;  // of the layers with a type of 32-value blocks
 
 /// Row `slot` of head `head`: values that tell where they came from.
 float value(int32_t pos, int head, int64_t d, bool is_value) {
@@ -70,7 +75,7 @@ TEST_F(KvLayerTest, GathersDifferentCountsPerHeadAndGrows) {
   selection.n_kept = {2, 4};
   std::vector<int32_t> rows = {1, 7, 0, 0, /* head 1 */ 0, 2, 5, 6};
   selection.rows = Tensor(rows.data(), DType::i32, {2, 4});
-  KvLayer kept = scratch.gather(*backend_, meter_, selection, 1);
+  KvLayer kept = scratch.gather(*backend_, meter_, selection, 1, DType::f32);
   expect_rows(kept, 0, {1, 7});
   expect_rows(kept, 1, {0, 2, 5, 6});
   append(kept, 8, 1);
@@ -93,7 +98,7 @@ TEST_F(KvLayerTest, KeepsAllOnRequest) {
   append(scratch, 0, 3);
   Selection all;
   all.keep_all = true;
-  const KvLayer kept = scratch.gather(*backend_, meter_, all, 2);
+  const KvLayer kept = scratch.gather(*backend_, meter_, all, 2, DType::f32);
   expect_rows(kept, 0, {0, 1, 2});
   EXPECT_EQ(kept.capacity(1), 5);
 }
@@ -114,6 +119,98 @@ TEST_F(KvLayerTest, CountsBytesExactlyOnce) {
   }
   EXPECT_EQ(meter_.now, 0u);
   EXPECT_EQ(meter_.peak, 17 * row);
+}
+
+class KvLayerQ8Test : public testing::Test {
+ protected:
+  std::unique_ptr<Backend> backend_ = Backend::make({.kind = BackendKind::cpu, .n_threads = 2});
+  KvMeter meter_;
+
+  KvLayer make(DType dtype, std::vector<int32_t> capacity) {
+    return KvLayer(*backend_, meter_, kBlockDim, dtype, capacity);
+  }
+
+  /// Appends tokens with positions first ... first + n - 1 whose values differ everywhere.
+  void append(KvLayer& layer, int32_t first, int32_t n) {
+    const int64_t heads = layer.n_head_kv();
+    const std::vector<float> k = test::random_values(n * heads * kBlockDim, 10u + first);
+    const std::vector<float> v = test::random_values(n * heads * kBlockDim, 20u + first);
+    std::vector<int32_t> pos;
+    for (int32_t t = first; t < first + n; ++t) pos.push_back(t);
+    const auto tensor = [&](const std::vector<float>& x) {
+      return Tensor(const_cast<float*>(x.data()), DType::f32, {n, heads, kBlockDim});
+    };
+    layer.append(*backend_, tensor(k), tensor(v), pos);
+  }
+
+  /// Row `slot` of `actual` holds row `from` of `expected` but for the rounding of 8 bits: half of a
+  /// level, which is 1/127 of the block's largest value (below 6 here), and f16's of the level.
+  void expect_row(const KvLayer& actual, const KvLayer& expected, int head, int32_t slot,
+                  int32_t from) {
+    EXPECT_EQ(*actual.pos(head, slot), *expected.pos(head, from));
+    const auto values = [&](const KvLayer& layer, const void* row) {
+      return test::to_f32_values(row, layer.dtype(), kBlockDim);
+    };
+    const test::Tolerance tolerance{0.5 * 6 / 127, 2e-3};
+    EXPECT_TRUE(test::all_close(values(actual, actual.k(head, slot)),
+                                values(expected, expected.k(head, from)), tolerance));
+    EXPECT_TRUE(test::all_close(values(actual, actual.v(head, slot)),
+                                values(expected, expected.v(head, from)), tolerance));
+  }
+};
+
+TEST_F(KvLayerQ8Test, GathersIntoBlocksAndGrows) {
+  KvLayer scratch = make(DType::f16, {9, 9});
+  append(scratch, 0, 8);
+  Selection selection;
+  selection.n_kept = {2, 4};
+  std::vector<int32_t> rows = {1, 7, 0, 0, /* head 1 */ 0, 2, 5, 6};
+  selection.rows = Tensor(rows.data(), DType::i32, {2, 4});
+  KvLayer kept = scratch.gather(*backend_, meter_, selection, 1, DType::q8_0);
+  EXPECT_EQ(kept.dtype(), DType::q8_0);
+  EXPECT_EQ(kept.bytes_used(), 6u * (2 * 2 * 34 + 4));  // K and V of 2 blocks, and the position
+  append(kept, 8, 1);
+  append(scratch, 8, 1);  // the same token
+  kept.reserve(*backend_, 1, 2);
+  EXPECT_EQ(kept.n_kv(), (std::vector<int32_t>{3, 5}));
+  const std::vector<std::vector<int32_t>> expected = {{1, 7, 8}, {0, 2, 5, 6, 8}};
+  for (int h = 0; h < 2; ++h) {
+    const auto& from = expected[static_cast<size_t>(h)];
+    for (size_t i = 0; i < from.size(); ++i) {
+      expect_row(kept, scratch, h, static_cast<int32_t>(i), from[i]);
+    }
+  }
+}
+
+TEST_F(KvLayerQ8Test, KeepsAllAndReturnsToAScratchLayer) {
+  KvLayer scratch = make(DType::f16, {5, 5});
+  append(scratch, 0, 5);
+  Selection all;
+  all.keep_all = true;
+  const KvLayer kept = scratch.gather(*backend_, meter_, all, 3, DType::q8_0);
+  EXPECT_EQ(kept.capacity(0), 8);
+  KvLayer again = make(DType::f16, {7, 7});
+  append(again, 100, 1);
+  again.append(*backend_, kept);  // behind the row there is
+  EXPECT_EQ(again.n_kv(1), 6);
+  for (int h = 0; h < 2; ++h) {
+    for (int32_t i = 0; i < 5; ++i) {
+      expect_row(kept, scratch, h, i, i);
+      expect_row(again, scratch, h, i + 1, i);
+    }
+  }
+  // levels survive the way through f16: only the scale may be rounded once more
+  again.truncate(std::vector<int32_t>{0, 0});
+  again.append(*backend_, kept);
+  const KvLayer twice = again.gather(*backend_, meter_, all, 0, DType::q8_0);
+  for (int32_t i = 0; i < 5; ++i) {
+    const auto* a = static_cast<const BlockQ8_0*>(kept.k(1, i));
+    const auto* b = static_cast<const BlockQ8_0*>(twice.k(1, i));
+    for (int block = 0; block < 2; ++block) {
+      EXPECT_EQ(0, std::memcmp(a[block].qs, b[block].qs, sizeof(a[block].qs)));
+      EXPECT_NEAR(to_f32(b[block].d), to_f32(a[block].d), to_f32(a[block].d) * 1e-3);
+    }
+  }
 }
 
 }  // namespace

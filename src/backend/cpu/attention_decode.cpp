@@ -67,7 +67,7 @@ void run_chunk(const DecodeAttention& a, const Shape& s, const Workspace& w, int
   const HeadRows& rows = a.heads[static_cast<size_t>(head)];
   const int64_t size = chunk_rows(rows.n_kv);
   const int64_t first = (c - w.first_chunk[head]) * size;
-  const int64_t offset = first * s.head_dim * block_bytes(a.kv_dtype);
+  const int64_t offset = first * row_bytes(a.kv_dtype, s.head_dim);
   const float* q = w.q + static_cast<int64_t>(head) * s.n_group * s.head_dim;
   decode_chunk({static_cast<const char*>(rows.k) + offset,
                 static_cast<const char*>(rows.v) + offset, a.kv_dtype,

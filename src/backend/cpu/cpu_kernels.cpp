@@ -12,6 +12,7 @@
 #include "backend/cpu/linear.h"
 #include "backend/cpu/rowwise.h"
 #include "backend/cpu/select.h"
+#include "base/error.h"
 #include "base/log.h"
 
 namespace snapkv::cpu {
@@ -35,8 +36,12 @@ CpuContext make_context(int n_threads, Compute compute) {
   CpuContext ctx;
   ctx.n_threads = n_threads > 0 ? n_threads : available_threads();
   ctx.native_bf16 = has_native_bf16();
-  const bool bf16 = compute == Compute::bf16 || (compute == Compute::automatic && ctx.native_bf16);
+  const bool bf16 = compute == Compute::bf16 ||
+                    (compute == Compute::automatic && ctx.native_bf16 && multiplies_bf16());
   ctx.compute = bf16 ? DType::bf16 : DType::f32;
+  if (bf16 && !multiplies_bf16()) {
+    fail(ErrorCode::kUsage, "bf16 products need AVX-512, which this processor lacks; use f32");
+  }
   if (bf16 && !ctx.native_bf16) {
     log_warn("bf16 products were asked for, but this processor has none: they are emulated");
   }
@@ -97,6 +102,7 @@ class CpuKernels final : public Kernels {
                    std::span<void* const> dst) override {
     cpu::gather_rows(ctx_, src, rows, n, dst);
   }
+  void convert_rows(const RowConversion& c) override { cpu::convert_rows(ctx_, c); }
 
  private:
   CpuContext ctx_;

@@ -6,6 +6,8 @@
 #include <cmath>
 #include <limits>
 
+#include "format/block_types.h"
+
 // Scalable vectors can't be array elements: NEON serves those processors.
 #define HWY_DISABLED_TARGETS (HWY_SVE | HWY_SVE2 | HWY_SVE_256 | HWY_SVE2_128 | HWY_RVV)
 #undef HWY_TARGET_INCLUDE
@@ -88,6 +90,48 @@ HWY_INLINE void store_sums(D d, const hn::Vec<D> v[4], const hn::Vec<D> w[4],
 }
 #endif
 
+/// Values of one element of a row of T.
+template <typename T>
+constexpr int kValues = 1;
+template <>
+constexpr int kValues<BlockQ8_0> = kBlockSize;
+
+/// Elements of one row: what pointers to T advance by.
+template <typename T>
+HWY_INLINE int64_t row_step_of(const DecodeChunk& c) {
+  return c.head_dim / kValues<T>;
+}
+
+/// out = C vectors of values from value i of a row on; i a multiple of C * lanes.
+template <int C, class D, typename T>
+HWY_INLINE void load_values(D d, const T* HWY_RESTRICT row, int i, hn::Vec<D> out[C]) {
+  const int lanes = static_cast<int>(hn::Lanes(d));
+  for (int x = 0; x < C; ++x) out[x] = load_f32(d, row + i + x * lanes);
+}
+template <int C, class D>
+HWY_INLINE void load_values(D d, const BlockQ8_0* HWY_RESTRICT row, int i, hn::Vec<D> out[C]) {
+  const hn::Rebind<int8_t, D> db;
+  const hn::Rebind<int32_t, D> di;
+  const hn::Rebind<uint16_t, D> du;
+  const hn::Rebind<hwy::float16_t, D> dh;
+  constexpr int kLanes = static_cast<int>(hn::MaxLanes(D()));
+  constexpr int kVectorsOfBlock = std::min(C, kBlockSize / kLanes);  // read with one scale
+  hn::Vec<D> scale = hn::Zero(d);
+  for (int x = 0; x < C; ++x) {
+    const BlockQ8_0& block = row[(i + x * kLanes) / kBlockSize];
+    if (x % kVectorsOfBlock == 0) {
+      scale = hn::PromoteTo(d, hn::BitCast(dh, hn::Set(du, block.d.bits)));
+    }
+    const auto levels = hn::LoadU(db, block.qs + (i + x * kLanes) % kBlockSize);
+    out[x] = hn::ConvertTo(d, hn::PromoteTo(di, levels)) * scale;
+  }
+}
+
+/// Vectors of a row that score_rows() loads at a time: of blocks as many as share a scale.
+template <class D, typename T>
+constexpr int kScoreVectors =
+    std::clamp(kValues<T> / static_cast<int>(hn::MaxLanes(D())), 1, kVectors);
+
 /// scores[h, r] = q[h] . k[r] for H query heads and the 4 rows at k, k + row_step, ...
 template <int H, class D, typename T>
 HWY_INLINE void score_rows(D d, const DecodeChunk& c, int head, const T* HWY_RESTRICT k,
@@ -97,12 +141,16 @@ HWY_INLINE void score_rows(D d, const DecodeChunk& c, int head, const T* HWY_RES
   for (int h = 0; h < H; ++h) {
     for (int r = 0; r < 4; ++r) sum[h][r] = hn::Zero(d);
   }
-  for (int i = 0; i < c.head_dim; i += static_cast<int>(hn::Lanes(d))) {
-    hn::Vec<D> kv[4];
-    for (int r = 0; r < 4; ++r) kv[r] = load_f32(d, k + r * row_step + i);
-    for (int h = 0; h < H; ++h) {
-      const auto qv = hn::LoadU(d, q + h * c.head_dim + i);
-      for (int r = 0; r < 4; ++r) sum[h][r] = hn::MulAdd(qv, kv[r], sum[h][r]);
+  constexpr int kLoads = kScoreVectors<D, T>;
+  const int lanes = static_cast<int>(hn::Lanes(d));
+  for (int i = 0; i < c.head_dim; i += kLoads * lanes) {
+    hn::Vec<D> kv[4][kLoads];
+    for (int r = 0; r < 4; ++r) load_values<kLoads>(d, k + r * row_step, i, kv[r]);
+    for (int x = 0; x < kLoads; ++x) {
+      for (int h = 0; h < H; ++h) {
+        const auto qv = hn::LoadU(d, q + h * c.head_dim + i + x * lanes);
+        for (int r = 0; r < 4; ++r) sum[h][r] = hn::MulAdd(qv, kv[r][x], sum[h][r]);
+      }
     }
   }
   if constexpr (H % 2 == 0 && hn::MaxLanes(D()) == 8) {
@@ -126,16 +174,16 @@ HWY_INLINE void prefetch(const void* begin, int64_t bytes) {
 template <int H, class D, typename T>
 HWY_INLINE void score_block(D d, const DecodeChunk& c, int head, const T* k, int n, const T* next) {
   float* scores = c.scores + head * kScoreStride;
-  const int64_t step = 4 * static_cast<int64_t>(c.head_dim);
+  const int64_t row_step = row_step_of<T>(c), step = 4 * row_step;
   int j = 0;
   for (; j + 4 <= n; j += 4) {
     if (head == 0) prefetch(next + j / 4 * step, step * static_cast<int64_t>(sizeof(T)));
-    score_rows<H>(d, c, head, k + static_cast<int64_t>(j) * c.head_dim, c.head_dim, scores + j);
+    score_rows<H>(d, c, head, k + j * row_step, row_step, scores + j);
   }
   // the last rows one by one, each four times over; what lies beyond n is overwritten by the
   // softmax
   for (; j < n; ++j) {
-    score_rows<H>(d, c, head, k + static_cast<int64_t>(j) * c.head_dim, 0, scores + j);
+    score_rows<H>(d, c, head, k + j * row_step, 0, scores + j);
   }
 }
 
@@ -151,13 +199,13 @@ HWY_INLINE void add_values(D d, const DecodeChunk& c, int head, const T* HWY_RES
   for (int h = 0; h < H; ++h) {
     for (int x = 0; x < C; ++x) sum[h][x] = hn::LoadU(d, acc + h * c.head_dim + x * lanes);
   }
-  const int64_t fetch_bytes = head == 0 ? C * lanes * static_cast<int64_t>(sizeof(T)) : 0;
+  const int64_t row_step = row_step_of<T>(c);
+  const int64_t fetch_bytes =
+      head == 0 ? C * lanes * static_cast<int64_t>(sizeof(T)) / kValues<T> : 0;
   for (int j = 0; j < n; ++j) {
-    prefetch(next + static_cast<int64_t>(j) * c.head_dim + i, fetch_bytes);
+    prefetch(next + j * row_step + i / kValues<T>, fetch_bytes);
     hn::Vec<D> row[C];
-    for (int x = 0; x < C; ++x) {
-      row[x] = load_f32(d, v + static_cast<int64_t>(j) * c.head_dim + i + x * lanes);
-    }
+    load_values<C>(d, v + j * row_step, i, row);
     for (int h = 0; h < H; ++h) {
       const auto pv = hn::Set(d, p[h * kScoreStride + j]);
       for (int x = 0; x < C; ++x) sum[h][x] = hn::MulAdd(pv, row[x], sum[h][x]);
@@ -211,7 +259,7 @@ void decode_typed(D d, const DecodeChunk& c) {
   std::fill(c.acc, c.acc + static_cast<int64_t>(c.n_group) * c.head_dim, 0.0f);
   for (int first = 0; first < c.n_rows; first += kBlockRows) {
     const int n = std::min(kBlockRows, c.n_rows - first);
-    const int64_t offset = static_cast<int64_t>(first) * c.head_dim;
+    const int64_t offset = first * row_step_of<T>(c);
     const T* k = reinterpret_cast<const T*>(c.k) + offset;
     const T* v = reinterpret_cast<const T*>(c.v) + offset;
     // short vectors for the scores of many heads: fewer steps to add up their lanes
@@ -220,7 +268,7 @@ void decode_typed(D d, const DecodeChunk& c) {
     for (; head + kHeads <= c.n_group; head += kHeads) score_block<kHeads>(d8, c, head, k, n, v);
     for (; head < c.n_group; ++head) score_block<1>(d, c, head, k, n, v);
     for (head = 0; head < c.n_group; ++head) softmax_block(d, c, head, n);
-    const T* next = k + n * static_cast<int64_t>(c.head_dim);
+    const T* next = k + n * row_step_of<T>(c);
     head = 0;
     for (; head + kHeads <= c.n_group; head += kHeads) add_block<kHeads>(d, c, head, v, n, next);
     for (; head < c.n_group; ++head) add_block<1>(d, c, head, v, n, next);
@@ -231,7 +279,8 @@ template <class D>
 void decode_with(D d, const DecodeChunk& c) {
   if (c.dtype == DType::f32) return decode_typed<D, float>(d, c);
   if (c.dtype == DType::f16) return decode_typed<D, hwy::float16_t>(d, c);
-  decode_typed<D, hwy::bfloat16_t>(d, c);
+  if (c.dtype == DType::bf16) return decode_typed<D, hwy::bfloat16_t>(d, c);
+  decode_typed<D, BlockQ8_0>(d, c);
 }
 
 void decode(const DecodeChunk& c) {

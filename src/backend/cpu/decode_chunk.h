@@ -15,7 +15,7 @@ constexpr int kScoreStride = kBlockRows + 16;  // room for stores of 4 that begi
 
 /// One chunk of rows of one KV head, and the group's query heads.
 struct DecodeChunk {
-  const char* k;  // [n_rows, head_dim]
+  const char* k;  // [n_rows, head_dim] of a cache dtype
   const char* v;
   DType dtype;
   int n_rows;
@@ -27,7 +27,7 @@ struct DecodeChunk {
   float* acc;            // [n_group, head_dim] result
 };
 
-/// Fills state and acc from the chunk's rows. f32 arithmetic; each row is loaded once for all heads
+/// Fills state and acc from the chunk's rows. f32 arithmetic, q8_0 widened in registers; each row is loaded once for all heads
 /// (once per pass over four of them where the group is larger, then from the L1 cache).
 void decode_chunk(const DecodeChunk& chunk);
 

@@ -37,18 +37,6 @@ using GemvFn = void (*)(const GemvCall& call);
 /// page's translation (measured: 8 KB reads 26 GB/s with one core, 2 KB 20, none 11).
 inline constexpr int64_t kPrefetchBytes = 8192;
 
-/// Fetches `bytes` that will be read when a tile of R neighbouring rows, `offset` bytes into each,
-/// has advanced by kPrefetchBytes. p: where row r of the tile is being read.
-template <int R>
-__attribute__((always_inline)) inline void prefetch_weights(const char* p, int64_t offset,
-                                                            int64_t row_size, int64_t stride,
-                                                            int64_t bytes) {
-  // beyond the row's end its tile continues R rows below, of which one is passed by going on
-  const bool beyond = R > 1 && offset + kPrefetchBytes >= row_size;
-  const char* ahead = p + kPrefetchBytes + (beyond ? (R - 1) * stride : 0);
-  for (int64_t i = 0; i < bytes; i += 64) __builtin_prefetch(ahead + i, 0, 2);
-}
-
 /// A row's sums are added up in an order that depends on n_in alone, so that they are the same for
 /// any number of threads and of activation rows.
 struct GemvKernel {

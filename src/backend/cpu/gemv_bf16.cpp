@@ -5,9 +5,7 @@
 
 #if defined(__x86_64__)
 
-#include <immintrin.h>
-
-#include "backend/cpu/x86_kernel.h"
+#include "backend/cpu/gemv_avx512.h"
 #include "format/block_types.h"
 
 // The functions of this file run only where has_avx512_bf16().
@@ -40,65 +38,44 @@ SNAPKV_BF16_INLINE void multiply_step(const __m512i (&w)[R], const uint16_t* con
   }
 }
 
-template <int R, int N>
-SNAPKV_BF16 void multiply_tile(const GemvCall& c, int64_t row) {
-  const uint16_t* x[N];
-  SNAPKV_UNROLL for (int t = 0; t < N; ++t) x[t] =
-      reinterpret_cast<const uint16_t*>(c.x + t * c.x_stride);
-  __m512 acc[R][N];
-  SNAPKV_UNROLL for (auto& a : acc) { SNAPKV_UNROLL for (__m512& v : a) v = _mm512_setzero_ps(); }
-  const char* p = c.w + row * c.w_stride;
-  __m512i w[R];
-  int64_t i = 0;
-  for (; i + kStep <= c.n_in; i += kStep) {
-    SNAPKV_UNROLL for (int r = 0; r < R; ++r) {
-      w[r] = _mm512_loadu_si512(p + r * c.w_stride + 2 * i);
-      prefetch_weights<R>(p + r * c.w_stride + 2 * i, 2 * i, 2 * c.n_in, c.w_stride, 64);
-    }
-    multiply_step<R, N>(w, x, i, acc);
-  }
-  if (i < c.n_in) {
-    const __mmask32 mask = (1u << (c.n_in - i)) - 1;
-    SNAPKV_UNROLL for (int r = 0; r < R; ++r) w[r] =
-        _mm512_maskz_loadu_epi16(mask, p + r * c.w_stride + 2 * i);
-    multiply_step<R, N>(w, x, i, acc);
-  }
-  SNAPKV_UNROLL for (int r = 0; r < R; ++r) {
+struct Kernel {
+  static constexpr int64_t kUnitBytes = kGemvUnit * sizeof(uint16_t);
+
+  template <int R, int N>
+  SNAPKV_BF16 static void tile(const GemvCall& c, const avx512::TileRange& range,
+                               __m512 (*sums)[N]) {
+    const uint16_t* x[N];
     SNAPKV_UNROLL for (int t = 0; t < N; ++t) {
-      c.sums[t * c.sums_stride + row + r] = _mm512_reduce_add_ps(acc[r][t]);
+      x[t] = reinterpret_cast<const uint16_t*>(c.x + t * c.x_stride);
+    }
+    __m512 acc[R][N];
+    SNAPKV_UNROLL for (int r = 0; r < R; ++r) {
+      SNAPKV_UNROLL for (int t = 0; t < N; ++t) acc[r][t] = sums[r][t];
+    }
+    const char* p = c.w + range.row * c.w_stride;
+    const int64_t end = std::min(c.n_in, range.unit_end * kGemvUnit);
+    __m512i w[R];
+    int64_t i = range.unit_begin * kGemvUnit;
+    for (; i + kStep <= end; i += kStep) {
+      SNAPKV_UNROLL for (int r = 0; r < R; ++r) {
+        const char* q = p + r * c.w_stride + 2 * i;
+        __builtin_prefetch(q + range.ahead, 0, 2);
+        w[r] = _mm512_loadu_si512(q);
+      }
+      multiply_step<R, N>(w, x, i, acc);
+    }
+    if (i < end) {
+      const __mmask32 mask = (1u << (end - i)) - 1;
+      SNAPKV_UNROLL for (int r = 0; r < R; ++r) {
+        w[r] = _mm512_maskz_loadu_epi16(mask, p + r * c.w_stride + 2 * i);
+      }
+      multiply_step<R, N>(w, x, i, acc);
+    }
+    SNAPKV_UNROLL for (int r = 0; r < R; ++r) {
+      SNAPKV_UNROLL for (int t = 0; t < N; ++t) sums[r][t] = acc[r][t];
     }
   }
-}
-
-template <int N>
-void multiply_n(const GemvCall& c) {
-  int64_t row = 0;
-  if constexpr (N > 1) {
-    for (; row + 2 <= c.n_rows; row += 2) multiply_tile<2, N>(c, row);
-  }
-  for (; row < c.n_rows; ++row) multiply_tile<1, N>(c, row);
-}
-
-void multiply(const GemvCall& c) {
-  switch (c.n) {
-    case 1:
-      return multiply_n<1>(c);
-    case 2:
-      return multiply_n<2>(c);
-    case 3:
-      return multiply_n<3>(c);
-    case 4:
-      return multiply_n<4>(c);
-    case 5:
-      return multiply_n<5>(c);
-    case 6:
-      return multiply_n<6>(c);
-    case 7:
-      return multiply_n<7>(c);
-    default:
-      return multiply_n<kGemvMaxRows>(c);
-  }
-}
+};
 
 }  // namespace
 
@@ -112,7 +89,8 @@ const GemvKernel* gemv_bf16() {
                                  .unit_bytes = kGemvUnit * sizeof(uint16_t),
                                  .prepare = prepare,
                                  .function = [](DType weight) -> GemvFn {
-                                   return weight == DType::bf16 ? multiply : nullptr;
+                                   return weight == DType::bf16 ? avx512::multiply<Kernel>
+                                                                : nullptr;
                                  }};
   return has_avx512_bf16() ? &kernel : nullptr;
 }

@@ -28,12 +28,14 @@ void multiply_tile(const GemvCall& c, int64_t row, int first) {
   for (auto& a : acc) {
     for (VF& v : a) v = hn::Zero(d);
   }
+  // of R neighbouring rows, the lines at this distance are R rows below in turn
+  const int64_t prefetch = kPrefetchBytes + (R - 1) * c.w_stride;
   int64_t i = 0;
   for (; i + kBlockSize <= c.n_in; i += kBlockSize) {
     for (int r = 0; r < R; ++r) {
-      const int64_t offset = row_bytes(T, i);
-      prefetch_weights<R>(w + r * c.w_stride + offset, offset, row_bytes(T, c.n_in), c.w_stride,
-                          row_bytes(T, kBlockSize));
+      const char* ahead = w + r * c.w_stride + row_bytes(T, i) + prefetch;
+      for (int64_t k = 0; k < row_bytes(T, kBlockSize); k += 64)
+        __builtin_prefetch(ahead + k, 0, 2);
       decode_32<T>(d, w + r * c.w_stride, i, [&](int k, VF v) HWY_ATTR {
         for (int t = 0; t < N; ++t) {
           acc[r][t] = hn::MulAdd(v, hn::LoadU(d, x[t] + i + k), acc[r][t]);

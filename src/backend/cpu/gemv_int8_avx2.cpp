@@ -5,10 +5,11 @@
 
 #if defined(__x86_64__)
 
+#include <immintrin.h>
+
 #include <cstring>
 
 #include "backend/cpu/gemv_int8_plain.h"
-#include "backend/cpu/x86_kernel.h"
 #include "format/block_types.h"
 
 // The functions of this file run only where has_avx2().
@@ -47,13 +48,13 @@ SNAPKV_AVX2 void multiply_n(const GemvCall& c) {
   for (int64_t row = 0; row < c.n_rows; ++row) {
     const char* p = c.w + row * c.w_stride;
     __m256 acc[N];
-    SNAPKV_UNROLL for (__m256& v : acc) v = _mm256_setzero_ps();
+    for (__m256& v : acc) v = _mm256_setzero_ps();
     for (int64_t b = 0; b < n_blocks; ++b, p += block_bytes(T)) {
       __builtin_prefetch(p + kPrefetchBytes, 0, 2);
       const __m256i w = load_block<T>(p);
       const __m256i magnitude = _mm256_abs_epi8(w);
       const float d = load_scale(p);
-      SNAPKV_UNROLL for (int t = 0; t < N; ++t) {
+      for (int t = 0; t < N; ++t) {
         const PlainUnit& unit = plain_unit(c, t, b);
         const int64_t k = b % kPlainUnitBlocks;
         const __m256i x = _mm256_load_si256(reinterpret_cast<const __m256i*>(unit.q[k]));
@@ -62,7 +63,7 @@ SNAPKV_AVX2 void multiply_n(const GemvCall& c) {
         acc[t] = _mm256_fmadd_ps(sums, _mm256_set1_ps(d * unit.d[k]), acc[t]);
       }
     }
-    SNAPKV_UNROLL for (int t = 0; t < N; ++t) c.sums[t * c.sums_stride + row] = sum_lanes(acc[t]);
+    for (int t = 0; t < N; ++t) c.sums[t * c.sums_stride + row] = sum_lanes(acc[t]);
   }
 }
 

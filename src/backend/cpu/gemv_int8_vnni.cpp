@@ -13,12 +13,10 @@
 
 #if defined(__x86_64__)
 
-#include <immintrin.h>
-
 #include <algorithm>
 #include <cstring>
 
-#include "backend/cpu/x86_kernel.h"
+#include "backend/cpu/gemv_avx512.h"
 #include "format/block_types.h"
 
 // The functions of this file run only where has_avx512_vnni().
@@ -159,70 +157,47 @@ SNAPKV_VNNI_INLINE void multiply_unit(const Weights (&w)[R], const Unit* const (
   }
 }
 
-template <DType T, int R, int N>
-SNAPKV_VNNI void multiply_tile(const GemvCall& c, int64_t row) {
-  constexpr int64_t kBlockBytes = block_bytes(T), kUnitBytes = kUnitBlocks * kBlockBytes;
-  const int64_t n_units = c.n_in / kGemvUnit;
-  const Unit* x[N];
-  SNAPKV_UNROLL for (int t = 0; t < N; ++t) x[t] =
-      reinterpret_cast<const Unit*>(c.x + t * c.x_stride);
-  __m512 acc[R][N];
-  SNAPKV_UNROLL for (auto& a : acc) { SNAPKV_UNROLL for (__m512& v : a) v = _mm512_setzero_ps(); }
-  const char* p = c.w + row * c.w_stride;
-  Weights w[R];
-  for (int64_t u = 0; u < n_units; ++u, p += kUnitBytes) {
-    SNAPKV_UNROLL for (int r = 0; r < R; ++r) {
-      prefetch_weights<R>(p + r * c.w_stride, u * kUnitBytes, n_units * kUnitBytes, c.w_stride,
-                          kUnitBytes);
-      w[r] = load_weights<T>(p + r * c.w_stride);
-    }
-    multiply_unit<T, R, N>(w, x, u, acc);
-  }
-  if (const int64_t tail = c.n_in % kGemvUnit / kBlockSize * kBlockBytes; tail > 0) {
-    SNAPKV_UNROLL for (int r = 0; r < R; ++r) {  // missing blocks are zero, scale included
-      alignas(64) char padded[kUnitBytes] = {};
-      std::memcpy(padded, p + r * c.w_stride, static_cast<size_t>(tail));
-      w[r] = load_weights<T>(padded);
-    }
-    multiply_unit<T, R, N>(w, x, n_units, acc);
-  }
-  SNAPKV_UNROLL for (int r = 0; r < R; ++r) {
-    SNAPKV_UNROLL for (int t = 0; t < N; ++t) {
-      c.sums[t * c.sums_stride + row + r] = _mm512_reduce_add_ps(acc[r][t]);
-    }
-  }
-}
-
-template <DType T, int N>
-SNAPKV_VNNI void multiply_n(const GemvCall& c) {
-  int64_t row = 0;
-  if constexpr (N > 1) {
-    for (; row + 2 <= c.n_rows; row += 2) multiply_tile<T, 2, N>(c, row);
-  }
-  for (; row < c.n_rows; ++row) multiply_tile<T, 1, N>(c, row);
-}
-
 template <DType T>
-void multiply(const GemvCall& c) {
-  switch (c.n) {
-    case 1:
-      return multiply_n<T, 1>(c);
-    case 2:
-      return multiply_n<T, 2>(c);
-    case 3:
-      return multiply_n<T, 3>(c);
-    case 4:
-      return multiply_n<T, 4>(c);
-    case 5:
-      return multiply_n<T, 5>(c);
-    case 6:
-      return multiply_n<T, 6>(c);
-    case 7:
-      return multiply_n<T, 7>(c);
-    default:
-      return multiply_n<T, kGemvMaxRows>(c);
+struct Kernel {
+  static constexpr int64_t kUnitBytes = kUnitBlocks * block_bytes(T);
+
+  template <int R, int N>
+  SNAPKV_VNNI static void tile(const GemvCall& c, const avx512::TileRange& range,
+                               __m512 (*sums)[N]) {
+    const Unit* x[N];
+    SNAPKV_UNROLL for (int t = 0; t < N; ++t) {
+      x[t] = reinterpret_cast<const Unit*>(c.x + t * c.x_stride);
+    }
+    __m512 acc[R][N];
+    SNAPKV_UNROLL for (int r = 0; r < R; ++r) {
+      SNAPKV_UNROLL for (int t = 0; t < N; ++t) acc[r][t] = sums[r][t];
+    }
+    const int64_t n_complete = c.n_in / kGemvUnit;
+    const char* p = c.w + range.row * c.w_stride + range.unit_begin * kUnitBytes;
+    Weights w[R];
+    for (int64_t u = range.unit_begin; u < std::min(range.unit_end, n_complete); ++u) {
+      SNAPKV_UNROLL for (int r = 0; r < R; ++r) {
+        const char* q = p + r * c.w_stride;
+        for (int64_t i = 0; i < kUnitBytes; i += 64) __builtin_prefetch(q + range.ahead + i, 0, 2);
+        w[r] = load_weights<T>(q);
+      }
+      multiply_unit<T, R, N>(w, x, u, acc);
+      p += kUnitBytes;
+    }
+    if (range.unit_end > n_complete) {  // missing blocks are zero, scale included
+      const int64_t n_bytes = c.n_in % kGemvUnit / kBlockSize * block_bytes(T);
+      SNAPKV_UNROLL for (int r = 0; r < R; ++r) {
+        alignas(64) char padded[kUnitBytes] = {};
+        std::memcpy(padded, p + r * c.w_stride, static_cast<size_t>(n_bytes));
+        w[r] = load_weights<T>(padded);
+      }
+      multiply_unit<T, R, N>(w, x, n_complete, acc);
+    }
+    SNAPKV_UNROLL for (int r = 0; r < R; ++r) {
+      SNAPKV_UNROLL for (int t = 0; t < N; ++t) sums[r][t] = acc[r][t];
+    }
   }
-}
+};
 
 }  // namespace
 
@@ -236,8 +211,10 @@ const GemvKernel& gemv_int8_vnni() {
                                  .unit_bytes = sizeof(Unit),
                                  .prepare = prepare,
                                  .function = [](DType weight) -> GemvFn {
-                                   if (weight == DType::q8_0) return multiply<DType::q8_0>;
-                                   if (weight == DType::q4_0) return multiply<DType::q4_0>;
+                                   if (weight == DType::q8_0)
+                                     return avx512::multiply<Kernel<DType::q8_0>>;
+                                   if (weight == DType::q4_0)
+                                     return avx512::multiply<Kernel<DType::q4_0>>;
                                    return nullptr;
                                  }};
   return kernel;

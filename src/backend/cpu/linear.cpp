@@ -26,8 +26,8 @@ constexpr int64_t kParallelBytes = 64 * 1024;
 /// Activations in the form of one kernel.
 struct Prepared {
   const GemvKernel* kernel = nullptr;
-  char* data = nullptr;  // [n, n_units]
   int64_t stride = 0;    // bytes of a row
+  char* data = nullptr;  // [n, n_units]
 };
 
 const GemvKernel& kernel_for(const CpuContext& ctx, DType weight) {
@@ -52,18 +52,20 @@ class ProjectJob {
     }
     chunk_bytes_ = std::clamp(weight_bytes_ / (ctx.n_threads * kChunksPerThread), kMinChunkBytes,
                               kMaxChunkBytes);
-    size_t bytes = 0;
+    int64_t bytes = 0;
     for (const Projection& p : projections_) {
       const GemvKernel& kernel = kernel_for(ctx, p.w.dtype);
       n_chunks_ += count_chunks(p);
       if (kernel.unit_bytes == 0 || find(kernel) != nullptr) continue;
       const int64_t stride = n_units_ * static_cast<int64_t>(kernel.unit_bytes);
-      prepared_[n_prepared_++] = {&kernel, reinterpret_cast<char*>(bytes), stride};
-      bytes += static_cast<size_t>(x.shape[0] * stride);
+      prepared_[n_prepared_++] = {.kernel = &kernel, .stride = stride, .data = nullptr};
+      bytes += x.shape[0] * stride;
     }
-    char* memory = bytes > 0 ? scratch(bytes) : nullptr;
-    for (size_t i = 0; i < n_prepared_; ++i) {  // offsets become addresses
-      prepared_[i].data = memory + reinterpret_cast<size_t>(prepared_[i].data);
+    if (bytes == 0) return;
+    char* memory = scratch(static_cast<size_t>(bytes));
+    for (size_t i = 0; i < n_prepared_; ++i) {
+      prepared_[i].data = memory;
+      memory += x.shape[0] * prepared_[i].stride;
     }
   }
 

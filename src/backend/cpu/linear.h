@@ -10,6 +10,9 @@
 
 namespace snapkv::cpu {
 
+/// Can oneDNN multiply bf16 on this processor, natively or emulated?
+bool multiplies_bf16();
+
 void project(const CpuContext& ctx, const Tensor& x, std::span<const Projection> projections);
 void pack(const CpuContext& ctx, const Tensor& weight, PackedWeight& packed);
 void project_packed(const CpuContext& ctx, const Tensor& x, const PackedWeight& weight,

@@ -151,6 +151,18 @@ dnnl::matmul cached_matmul(const MatmulKey& key, const memory::desc& weights) {
 
 }  // namespace
 
+bool multiplies_bf16() {
+  static const bool result = [] {
+    try {
+      choose_layout(DType::bf16, kPanelRows, kPanelRows);
+      return true;
+    } catch (const dnnl::error&) {  // no implementation
+      return false;
+    }
+  }();
+  return result;
+}
+
 void pack(const CpuContext& ctx, const Tensor& weight, PackedWeight& packed) {
   const int64_t n_out = weight.shape[0], n_in = weight.shape[1];
   checked("packing weights", [&] {

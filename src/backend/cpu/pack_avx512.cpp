@@ -9,7 +9,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "backend/cpu/x86_kernel.h"
+#include "backend/cpu/avx512_util.h"
 #include "base/half.h"
 #include "format/block_types.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Storing, pooling, ranking and gathering of KV rows; voting is in window_votes.cpp.
+// Storing, pooling, ranking, gathering and converting of KV rows; voting is in window_votes.cpp.
 #include "backend/cpu/select.h"
 
 #include <omp.h>
@@ -11,8 +11,10 @@
 #include <functional>
 #include <limits>
 
+#include "backend/cpu/convert.h"
 #include "backend/cpu/scratch.h"
 #include "base/half.h"
+#include "format/block_types.h"
 
 #define HWY_DISABLED_TARGETS (HWY_SVE | HWY_SVE2 | HWY_SVE_256 | HWY_SVE2_128 | HWY_RVV)
 #undef HWY_TARGET_INCLUDE
@@ -34,13 +36,40 @@ constexpr bool kRoundsToF16 = true;
 constexpr bool kRoundsToF16 = false;
 #endif
 
-/// One row of n values, f32 to a KV dtype, rounded to nearest even.
-void convert_row(const float* HWY_RESTRICT src, int64_t n, DType dtype, void* dst) {
+/// 32 values as store_rows() defines q8_0. The bits of |x| order as the values do, NaN above all.
+HWY_INLINE void quantize_block(const float* HWY_RESTRICT x, BlockQ8_0& block) {
+  const F32 d;
+  const hn::Rebind<int32_t, F32> di;
+  const hn::Rebind<int8_t, F32> db;
+  const int lanes = static_cast<int>(hn::Lanes(d));
+  auto max = hn::Zero(di);
+  for (int i = 0; i < kBlockSize; i += lanes) {
+    max = hn::Max(max, hn::And(hn::BitCast(di, hn::LoadU(d, x + i)), hn::Set(di, 0x7fffffff)));
+  }
+  const auto max_bits = hn::GetLane(hn::MaxOfLanes(di, max));
+  const bool finite = max_bits < 0x7f800000;
+  const float scale = std::bit_cast<float>(max_bits) / 127.0f;
+  block.d = to_f16(finite ? scale : std::numeric_limits<float>::quiet_NaN());
+  if (!finite || to_f32(block.d) == 0.0f) {
+    std::memset(block.qs, 0, sizeof(block.qs));
+    return;
+  }
+  const auto inverse = hn::Set(d, 1.0f / scale);
+  for (int i = 0; i < kBlockSize; i += lanes) {
+    hn::StoreU(hn::DemoteTo(db, hn::NearestInt(hn::LoadU(d, x + i) * inverse)), db, block.qs + i);
+  }
+}
+
+/// One row of n values, f32 to a cache dtype, rounded to nearest even.
+void store_row(const float* HWY_RESTRICT src, int64_t n, DType dtype, void* dst) {
   const F32 d;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
   int64_t i = 0;
   if (dtype == DType::f32) {
     std::memcpy(dst, src, static_cast<size_t>(n) * sizeof(float));
+  } else if (dtype == DType::q8_0) {
+    BlockQ8_0* blocks = static_cast<BlockQ8_0*>(dst);
+    for (; i < n; i += kBlockSize) quantize_block(src + i, blocks[i / kBlockSize]);
   } else if (dtype == DType::bf16) {
     const hn::Rebind<uint32_t, F32> du;
     const hn::Rebind<uint16_t, F32> dh;
@@ -71,7 +100,7 @@ HWY_AFTER_NAMESPACE();
 namespace snapkv::cpu {
 namespace {
 
-HWY_EXPORT(convert_row);
+HWY_EXPORT(store_row);
 
 /// Below this much memory traffic waking the other threads costs more than it saves.
 constexpr int64_t kSerialBytes = 64 << 10;
@@ -125,7 +154,7 @@ void store_rows(const CpuContext& ctx, const Tensor& src, DType dtype, std::span
 #pragma omp parallel for num_threads(n_threads) schedule(static)
   for (int64_t t = 0; t < n; ++t) {
     for (int64_t h = 0; h < n_head_kv; ++h) {
-      HWY_DYNAMIC_DISPATCH(convert_row)
+      HWY_DYNAMIC_DISPATCH(store_row)
       (src.at<float>(t, h), head_dim, dtype,
        static_cast<char*>(dst[static_cast<size_t>(h)]) + t * row);
     }
@@ -198,6 +227,36 @@ void gather_rows(const CpuContext& ctx, const Tensor& src, const Tensor& rows,
     char* to = static_cast<char*>(dst[static_cast<size_t>(h)]);
     for (int64_t r = begin; r < end; ++r) {
       std::memcpy(to + r * row, src.at<char>(h, index[r]), static_cast<size_t>(row));
+    }
+  }
+}
+
+void convert_rows(const CpuContext& ctx, const RowConversion& c) {
+  constexpr int64_t kBlock = 256;  // rows per task
+  const int64_t src_row = row_bytes(c.src_dtype, c.head_dim);
+  const int64_t dst_row = row_bytes(c.dst_dtype, c.head_dim);
+  const auto n_head_kv = static_cast<int64_t>(c.n.size());
+  const int64_t longest = *std::max_element(c.n.begin(), c.n.end());
+  const int64_t n_blocks = (longest + kBlock - 1) / kBlock;
+  const int64_t n_tasks = n_head_kv * n_blocks;
+  const int n_threads = threads_for(ctx, longest * n_head_kv * (src_row + dst_row));
+  const auto row_floats = static_cast<size_t>(c.head_dim);
+  auto* values = reinterpret_cast<float*>(
+      scratch(row_floats * static_cast<size_t>(n_threads) * sizeof(float)));
+#pragma omp parallel for num_threads(n_threads) schedule(static)
+  for (int64_t i = 0; i < n_tasks; ++i) {
+    const int64_t h = i / n_blocks;
+    const auto head = static_cast<size_t>(h);
+    const int64_t begin = i % n_blocks * kBlock;
+    const int64_t end = std::min<int64_t>(begin + kBlock, c.n[head]);
+    const int32_t* index = c.rows ? c.rows.at<const int32_t>(h) : nullptr;
+    float* row = values + static_cast<size_t>(omp_get_thread_num()) * row_floats;
+    for (int64_t r = begin; r < end; ++r) {
+      const int64_t from = index != nullptr ? index[r] : r;
+      convert_row(static_cast<const char*>(c.src[head]) + from * src_row, c.src_dtype, c.head_dim,
+                  row);
+      HWY_DYNAMIC_DISPATCH(store_row)
+      (row, c.head_dim, c.dst_dtype, static_cast<char*>(c.dst[head]) + r * dst_row);
     }
   }
 }

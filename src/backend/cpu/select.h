@@ -18,5 +18,6 @@ void top_k(const CpuContext& ctx, const Tensor& scores, std::span<const int32_t>
            std::span<const int32_t> k, int n_tail, const Tensor& rows);
 void gather_rows(const CpuContext& ctx, const Tensor& src, const Tensor& rows,
                  std::span<const int32_t> n, std::span<void* const> dst);
+void convert_rows(const CpuContext& ctx, const RowConversion& c);
 
 }  // namespace snapkv::cpu

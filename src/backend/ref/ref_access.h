@@ -2,7 +2,10 @@
 // One value of any type as f64 and back: what the plain loops of ref/ are written with.
 #pragma once
 
+#include <algorithm>
+#include <cmath>
 #include <cstdint>
+#include <limits>
 #include <vector>
 
 #include "base/check.h"
@@ -52,6 +55,35 @@ inline void put(void* row, DType dtype, int64_t i, double value) {
       return;
     default:
       SNAPKV_CHECK(false);
+  }
+}
+
+/// A block of 32 values as store_rows defines it, in f32.
+inline void put_q8_0(BlockQ8_0& block, const double* x) {
+  float max = 0.0f;
+  bool finite = true;
+  for (int i = 0; i < kBlockSize; ++i) {
+    finite = finite && std::isfinite(x[i]);
+    max = std::max(max, std::abs(static_cast<float>(x[i])));
+  }
+  const float d = max / 127.0f;
+  block.d = to_f16(finite ? d : std::numeric_limits<float>::quiet_NaN());
+  const float inverse = finite && to_f32(block.d) > 0.0f ? 1.0f / d : 0.0f;
+  for (int i = 0; i < kBlockSize; ++i) {
+    const float level = inverse > 0.0f ? static_cast<float>(x[i]) * inverse : 0.0f;
+    block.qs[i] = static_cast<int8_t>(std::nearbyint(level));
+  }
+}
+
+/// A whole row of any type but q4_0 and i32.
+inline void put_row(void* row, DType dtype, const std::vector<double>& values) {
+  const int64_t n = static_cast<int64_t>(values.size());
+  for (int64_t i = 0; i < n; i += block_size(dtype)) {
+    if (dtype == DType::q8_0) {
+      put_q8_0(static_cast<BlockQ8_0*>(row)[i / kBlockSize], &values[static_cast<size_t>(i)]);
+    } else {
+      put(row, dtype, i, values[static_cast<size_t>(i)]);
+    }
   }
 }
 

@@ -52,6 +52,7 @@ class RefKernels final : public Kernels {
                    std::span<void* const> dst) override {
     ref::gather_rows(src, rows, n, dst);
   }
+  void convert_rows(const RowConversion& c) override { ref::convert_rows(c); }
 };
 
 }  // namespace

@@ -33,5 +33,6 @@ void top_k(const Tensor& scores, std::span<const int32_t> n, std::span<const int
            const Tensor& rows);
 void gather_rows(const Tensor& src, const Tensor& rows, std::span<const int32_t> n,
                  std::span<void* const> dst);
+void convert_rows(const RowConversion& c);
 
 }  // namespace snapkv::ref

@@ -51,15 +51,13 @@ void swiglu(const Tensor& gate, const Tensor& up, const Tensor& out) {
   }
 }
 
-// dst[h][t, i] = src[t, h, i], rounded to dtype
+// dst[h][t, :] = src[t, h, :], rounded to dtype
 void store_rows(const Tensor& src, DType dtype, std::span<void* const> dst) {
   const int64_t n = src.shape[0], n_head_kv = src.shape[1], d = src.shape[2];
   for (int64_t h = 0; h < n_head_kv; ++h) {
     for (int64_t t = 0; t < n; ++t) {
-      for (int64_t i = 0; i < d; ++i) {
-        put(dst[static_cast<size_t>(h)], dtype, t * d + i,
-            get(src.at<const void>(t, h), src.dtype, i));
-      }
+      char* out = static_cast<char*>(dst[static_cast<size_t>(h)]) + t * row_bytes(dtype, d);
+      put_row(out, dtype, get_row(src.at<const void>(t, h), src.dtype, d));
     }
   }
 }

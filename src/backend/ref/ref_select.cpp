@@ -13,10 +13,10 @@
 namespace snapkv::ref {
 namespace {
 
-// The votes of one query head for the rows before the window:
+// The votes of one query head for the rows before the window, or for all rows:
 //   S[i, j] = q[i] . k[j] * scale for j <= n - W + i (causal inside the window)
 //   P[i]    = softmax_j(S[i]) over every visible row, the window's included
-//   v[j]    = sum_i P[i, j] for j < n - W
+//   v[j]    = sum_i P[i, j] for j < n - W; for j < n over the i that see j
 std::vector<double> head_votes(const WindowVotes& w, int64_t h, int64_t g, int64_t n) {
   const int64_t n_window = w.q.shape[0], head_dim = w.q.shape[2], n_prefix = n - n_window;
   std::vector<std::vector<double>> s(static_cast<size_t>(n_window));  // [W, visible rows]
@@ -31,10 +31,10 @@ std::vector<double> head_votes(const WindowVotes& w, int64_t h, int64_t g, int64
       s[row].push_back(w.scale * dot(q[row], k));
     }
   }
-  std::vector<double> votes(static_cast<size_t>(n_prefix), 0.0);
+  std::vector<double> votes(static_cast<size_t>(w.whole ? n : n_prefix), 0.0);
   for (std::vector<double>& row : s) {
     softmax(row);
-    for (size_t j = 0; j < votes.size(); ++j) votes[j] += row[j];
+    for (size_t j = 0; j < std::min(votes.size(), row.size()); ++j) votes[j] += row[j];
   }
   return votes;
 }
@@ -107,6 +107,21 @@ void gather_rows(const Tensor& src, const Tensor& rows, std::span<const int32_t>
     char* out = static_cast<char*>(dst[h]);
     for (int32_t i = 0; i < n[h]; ++i) {
       std::memcpy(out + static_cast<size_t>(i) * bytes, src.at<const void>(head, row[i]), bytes);
+    }
+  }
+}
+
+// dst[h][i, :] = src[h][rows[h, i], :], rounded to dst_dtype
+void convert_rows(const RowConversion& c) {
+  const int64_t src_bytes = row_bytes(c.src_dtype, c.head_dim);
+  const int64_t dst_bytes = row_bytes(c.dst_dtype, c.head_dim);
+  for (size_t h = 0; h < c.n.size(); ++h) {
+    const char* in = static_cast<const char*>(c.src[h]);
+    char* out = static_cast<char*>(c.dst[h]);
+    for (int32_t i = 0; i < c.n[h]; ++i) {
+      const int64_t row = c.rows ? c.rows.at<const int32_t>(static_cast<int64_t>(h))[i] : i;
+      put_row(out + i * dst_bytes, c.dst_dtype,
+              get_row(in + row * src_bytes, c.src_dtype, c.head_dim));
     }
   }
 }

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// For files with x86 intrinsics: includes them, and SNAPKV_UNROLL before a loop with few constant
-// steps, so that arrays of vectors stay in registers.
+// For files with AVX-512 intrinsics. Included by gemv_avx512.h and pack_avx512.cpp.
 #pragma once
 
 // GCC 12's AVX-512 intrinsics warn of their own deliberately undefined vectors (GCC bug 105593).
@@ -11,6 +10,7 @@
 
 #include <immintrin.h>
 
+// Before a loop with few constant steps, so that arrays of vectors stay in registers.
 #if defined(__clang__)
 #define SNAPKV_UNROLL _Pragma("clang loop unroll(full)")
 #else
