@@ -102,7 +102,7 @@ void add_cache_lists(CLI::App& app, BenchSettings& s) {
   };
   add("--kv-policy", s.policies, "What is kept of a prompt: full, snapkv, ...", "snapkv");
   add("--kv-budget", s.budgets, "Rows kept per layer and KV head, the window included", "1024");
-  add("--kv-type", s.kv_types, "Type of the cache: f16, bf16, f32", "f16");
+  add("--kv-type", s.kv_types, "Type of the cache: f16, bf16, f32, q8_0", "f16");
 }
 
 void add_options(CLI::App& app, BenchSettings& s) {

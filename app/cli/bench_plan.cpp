@@ -62,10 +62,10 @@ std::optional<CountRange> parse_range(std::string_view text) {
 }
 
 DType parse_kv_type(const std::string& text) {
-  for (const DType t : {DType::f32, DType::f16, DType::bf16, DType::q8_0, DType::q4_0}) {
+  for (const DType t : {DType::f32, DType::f16, DType::bf16, DType::q8_0}) {
     if (text == name(t)) return t;
   }
-  fail(ErrorCode::kUsage, "--kv-type: '{}' is not a type; known: f32, f16, bf16", text);
+  fail(ErrorCode::kUsage, "--kv-type: '{}' is not a type; known: f32, f16, bf16, q8_0", text);
 }
 
 // Every policy, with every budget where that means something, in every type.

@@ -17,5 +17,7 @@ Command add_demo_command(CLI::App& root, const CommonSettings& common);
 Command add_needle_command(CLI::App& root, const CommonSettings& common);
 /// Tokens per second and memory, as llama-bench measures them: bench_command.cpp
 Command add_bench_command(CLI::App& root, const CommonSettings& common);
+/// Quality of many cache configurations on the same prompts: eval_command.cpp
+Command add_eval_command(CLI::App& root, const CommonSettings& common);
 
 }  // namespace snapkv::cli

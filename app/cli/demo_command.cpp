@@ -139,7 +139,7 @@ int run_demo(const DemoSettings& s, const CommonSettings& common) {
   const std::shared_ptr<const Model> model = load_model(model_settings, progress.callback());
   const ModelInfo& info = model->info();
   const NeedlePrompt prompt = make_needle_prompt(
-      *model, Haystack(),
+      *model, eval::Haystack(),
       {.length = s.length, .depth = s.depth / 100, .name = s.name, .seed = s.seed});
   progress.clear();
   const bool colour = colour_stdout();

@@ -135,7 +135,7 @@ std::string markdown_table(const NeedleSettings& s, const std::vector<Variant>& 
 
 void run_trials(const std::shared_ptr<const Model>& model, const NeedleSettings& s,
                 std::vector<Variant>& variants, ProgressDisplay& progress) {
-  const Haystack haystack;
+  const eval::Haystack haystack;
   const Timer timer;
   const auto n_variants = std::ssize(variants);
   for (int64_t i = 0; i < s.trials; ++i) {

@@ -18,7 +18,7 @@ struct Sentence {
   int64_t n_tokens = 0;  // about: counted alone
 };
 
-std::string random_digits(Random& random) {
+std::string random_digits(eval::Random& random) {
   std::string digits;
   for (int i = 0; i < 5; ++i) digits += static_cast<char>('0' + random.below(10));
   return digits;
@@ -29,8 +29,8 @@ int64_t count_tokens(const Model& model, const std::string& text) {
 }
 
 // Sentences that fill about `room` tokens.
-std::vector<Sentence> make_filler(const Model& model, const Haystack& haystack, Random& random,
-                                  int64_t room) {
+std::vector<Sentence> make_filler(const Model& model, const eval::Haystack& haystack,
+                                  eval::Random& random, int64_t room) {
   std::vector<Sentence> sentences;
   int64_t n_tokens = 0;
   while (n_tokens < room) {
@@ -113,9 +113,9 @@ const std::vector<std::string>& needle_names() {
   return kNames;
 }
 
-NeedlePrompt make_needle_prompt(const Model& model, const Haystack& haystack,
+NeedlePrompt make_needle_prompt(const Model& model, const eval::Haystack& haystack,
                                 const NeedleSpec& spec) {
-  Random random(spec.seed);
+  eval::Random random(spec.seed);
   NeedlePrompt prompt;
   const std::string& drawn = needle_names()[random.below(needle_names().size())];
   prompt.name = spec.name.empty() ? drawn : spec.name;

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "cli/generation.h"
-#include "cli/haystack.h"
 #include "cli/settings.h"
+#include "eval/haystack.h"
 #include "snapkv/engine.h"
 
 namespace snapkv::cli {
@@ -41,7 +41,7 @@ struct NeedlePrompt {
 };
 
 /// Throws kUsage when the length has no room for the question.
-NeedlePrompt make_needle_prompt(const Model& model, const Haystack& haystack,
+NeedlePrompt make_needle_prompt(const Model& model, const eval::Haystack& haystack,
                                 const NeedleSpec& spec);
 
 /// The cities that the model was trained with.

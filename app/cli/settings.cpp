@@ -69,8 +69,21 @@ void add_cache_options(CLI::App& command, CacheSettings& settings) {
       ->check(CLI::IsMember({"max", "avg"}));
   add("--kv-group", settings.group, "How query heads of one KV head combine their votes", "NAME")
       ->check(CLI::IsMember({"mean", "max"}));
-  add("--kv-type", settings.type, "Type of the cache", "TYPE")
-      ->check(CLI::IsMember({"f32", "f16", "bf16"}));
+  add("--kv-sinks", policy.sinks,
+      "First positions that are always kept; -1: the policy's own (4 for streaming-llm)", "N");
+  add("--kv-chunk-length", policy.chunk_length, "chunkkv: rows kept or dropped together", "N");
+  add("--kv-future", policy.n_future, "expected-attention: coming positions that count", "N");
+  add("--kv-head-floor", policy.head_floor,
+      "ada-snapkv: share of a head's budget that other heads can't take", "X");
+  add("--kv-pyramid-beta", policy.pyramid_beta,
+      "pyramidkv: the last layer keeps about budget / beta", "N");
+  add("--kv-seed", policy.seed, "random: another seed, other rows", "N");
+  command
+      .add_flag("--kv-critical", policy.critical,
+                "Choose half of the rows by attention times the size of what they add (CriticalKV)")
+      ->group(kCacheGroup);
+  add("--kv-type", settings.type, "Type of the cache; q8_0 takes half of f16's memory", "TYPE")
+      ->check(CLI::IsMember({"f32", "f16", "bf16", "q8_0"}));
   add("--chunk", settings.chunk, "Prompt tokens computed at a time; bounds activations", "N")
       ->check(whole_number(1, 1 << 20));
   add("--memory-limit", settings.memory_limit,
@@ -112,6 +125,7 @@ SessionOptions session_options(const CacheSettings& settings, int64_t n_ctx) {
   options.kv.group = settings.group == "max" ? GroupReduce::max : GroupReduce::mean;
   options.kv_type = settings.type == "f32"    ? DType::f32
                     : settings.type == "bf16" ? DType::bf16
+                    : settings.type == "q8_0" ? DType::q8_0
                                               : DType::f16;
   options.chunk = settings.chunk;
   options.memory_limit = static_cast<size_t>(settings.memory_limit);

@@ -59,8 +59,12 @@ std::string describe_policy(const PolicyConfig& policy) {
   if (policy.name == "full") return "everything kept";
   const std::string rows = policy.ratio > 0 ? fmt::format("{:g}% of the rows", policy.ratio * 100)
                                             : plural(policy.budget, "row");
-  return fmt::format("{} kept, window {}, kernel {}, {} pooling", rows, policy.window_size,
-                     policy.kernel_size, policy.pooling == Pooling::max ? "max" : "avg");
+  std::string text =
+      fmt::format("{} kept, window {}, kernel {}, {} pooling", rows, policy.window_size,
+                  policy.kernel_size, policy.pooling == Pooling::max ? "max" : "avg");
+  if (policy.sinks >= 0) text += fmt::format(", {}", plural(policy.sinks, "sink"));
+  if (policy.critical) text += ", critical";
+  return text;
 }
 
 std::string format_range(const std::vector<int64_t>& values) {

@@ -32,7 +32,7 @@ TEST(Failure, UsageErrorsExitWith2) {
   expect_error(run(generate({"-p", "x", "-n", "-2"})), 2, "--n-predict");
   expect_error(run(generate({"-p", "x", "-t", "-1"})), 2, "--threads");
   expect_error(run(generate({"-p", "x", "--compute", "f64"})), 2, "f64");
-  expect_error(run(generate({"-p", "x", "--kv-type", "q8_0"})), 2, "q8_0");
+  expect_error(run(generate({"-p", "x", "--kv-type", "q4_0"})), 2, "q4_0");
   expect_error(run(generate({"-p", "x", "--kv-policy", "magic"})), 2, "magic");
   expect_error(run(generate({"-p", "x", "--temp", "-1"})), 2, "temperature");
   expect_error(run(generate({"-p", "x", "--top-p", "1.5"})), 2, "top_p");

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
-#include "cli/haystack.h"
+#include "eval/haystack.h"
 
 #include <cctype>
 #include <nlohmann/json.hpp>
 
-namespace snapkv::cli {
+namespace snapkv::eval {
 
 extern const char* const kHaystackGrammar;  // generated: see CMakeLists.txt
 
@@ -30,4 +30,4 @@ std::string Haystack::sentence(Random& random) const {
   return text;
 }
 
-}  // namespace snapkv::cli
+}  // namespace snapkv::eval

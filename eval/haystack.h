@@ -9,7 +9,7 @@
 #include <unordered_map>
 #include <vector>
 
-namespace snapkv::cli {
+namespace snapkv::eval {
 
 /// A generator whose results do not depend on the standard library: mt19937_64 is specified bit by
 /// bit, the library's distributions are not.
@@ -34,4 +34,4 @@ class Haystack {
   std::unordered_map<std::string, std::vector<std::string>> words_;  // by slot
 };
 
-}  // namespace snapkv::cli
+}  // namespace snapkv::eval

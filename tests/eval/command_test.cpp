@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: MIT
+// snapkv eval as users run it: records, table, --resume, errors.
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "run_process.h"
+
+namespace snapkv::test {
+namespace {
+
+TEST(EvalCommand, WritesRecordsAndResumes) {
+  const std::string path = make_folder() + "/out.jsonl";
+  std::vector<std::string> args = {
+      "eval",     "needle", "-m",        needle_model(), "--out",     path, "--lengths",   "400",
+      "--depths", "2",      "--budgets", "64,128",       "--kernels", "15", "--kv-window", "16"};
+  const Result first = run(args);
+  ASSERT_EQ(first.code, 0) << first.err;
+  const std::string records = read_file(path);
+  std::istringstream lines(records);
+  int n = 0;
+  for (std::string line; std::getline(lines, line); ++n) {
+    const auto record = nlohmann::json::parse(line);
+    const std::string fact = record.at("facts").at(0).at("text");
+    EXPECT_NE(record.at("prompt").get<std::string>().find(fact), std::string::npos);
+    for (const char* field : {"key", "seed", "version", "answer", "score", "configuration"}) {
+      EXPECT_TRUE(record.contains(field)) << field;
+    }
+  }
+  EXPECT_EQ(n, 6);  // 2 prompts, full once and two budgets
+  EXPECT_NE(first.out.find("| full | 100.0% ["), std::string::npos) << first.out;
+  EXPECT_EQ(run(args).code, 2) << "the file is there";
+  args.push_back("--resume");
+  const Result again = run(args);
+  EXPECT_EQ(again.out, first.out);
+  EXPECT_EQ(read_file(path), records);
+}
+
+TEST(EvalCommand, RefusesWhatCantWork) {
+  const std::string path = make_folder() + "/out.jsonl";
+  EXPECT_EQ(run({"eval", "nothing", "--out", path}).code, 2);
+  EXPECT_EQ(run({"eval", "needle", "-m", needle_model(), "--out", path, "--lengths", "9000"}).code,
+            5);
+  EXPECT_EQ(run({"eval", "needle", "-m", needle_model(), "--out", path, "--budgets", "8"}).code, 2);
+}
+
+}  // namespace
+}  // namespace snapkv::test

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: MIT
+// Metrics of eval/ against values computed by hand.
+#include "eval/metrics.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "eval/porter_stemmer.h"
+
+namespace snapkv::eval {
+namespace {
+
+constexpr double kTiny = 1e-9;
+
+TEST(Metrics, StemsOfPortersPaper) {
+  // each the example of a rule in the paper, run through all steps
+  const std::pair<const char*, const char*> examples[] = {{"caresses", "caress"},
+                                                          {"ponies", "poni"},
+                                                          {"cats", "cat"},
+                                                          {"feed", "feed"},
+                                                          {"agreed", "agre"},
+                                                          {"plastered", "plaster"},
+                                                          {"motoring", "motor"},
+                                                          {"sing", "sing"},
+                                                          {"hopping", "hop"},
+                                                          {"falling", "fall"},
+                                                          {"filing", "file"},
+                                                          {"happy", "happi"},
+                                                          {"sky", "sky"},
+                                                          {"relational", "relat"},
+                                                          {"hopeful", "hope"},
+                                                          {"adoption", "adopt"},
+                                                          {"replacement", "replac"},
+                                                          {"probate", "probat"},
+                                                          {"rate", "rate"},
+                                                          {"controll", "control"},
+                                                          {"oscillators", "oscil"},
+                                                          {"sandwiches", "sandwich"}};
+  for (const auto& [word, stem] : examples) EXPECT_EQ(porter_stem(word), stem) << word;
+}
+
+TEST(Metrics, Rouge1) {
+  // answer: eat, sandwich (stem of sandwiches), in, the, park: 5; reference: eat, a, sandwich, in,
+  // dolor, park: 6; common: eat, sandwich, in, park: 4. P = 4/5, R = 4/6, F = 2 P R / (P + R) =
+  // 8/11
+  EXPECT_NEAR(rouge_1("Eat sandwiches in the park!", "eat a sandwich in Dolores Park"), 8.0 / 11,
+              kTiny);
+  // "the" counts once: P = 1/3, R = 1/2, F = 2/5
+  EXPECT_NEAR(rouge_1("the the the", "the cat"), 0.4, kTiny);
+  EXPECT_EQ(rouge_1("", "cat"), 0);
+}
+
+TEST(Metrics, RougeL) {
+  // Lin 2004: reference "police killed the gunman". "police kill the gunman": LCS 3 of 4 and 4:
+  // 3/4; "the gunman kill police": LCS "the gunman": 2/4
+  EXPECT_NEAR(rouge_l("police kill the gunman", "police killed the gunman"), 0.75, kTiny);
+  EXPECT_NEAR(rouge_l("the gunman kill police", "police killed the gunman"), 0.5, kTiny);
+}
+
+TEST(Metrics, QaF1) {
+  EXPECT_EQ(qa_f1("The Eiffel Tower.", "eiffel tower"), 1);
+  // answer: in, paris, france (3), reference: paris (1): P = 1/3, R = 1, F = 1/2
+  EXPECT_NEAR(qa_f1("in Paris, France", "Paris"), 0.5, kTiny);
+}
+
+TEST(Metrics, Classification) {
+  const std::vector<std::string> classes = {"Date", "Number", "Other number"};
+  EXPECT_EQ(classification("It is a Date", "Date", classes), 1);
+  EXPECT_EQ(classification("Date or Number", "Date", classes), 0.5);  // two found, one right
+  EXPECT_EQ(classification("Number", "Date", classes), 0);
+}
+
+TEST(Metrics, NumberShare) {
+  EXPECT_NEAR(number_share("Paragraph 3, not 13 or 4", "3"), 1.0 / 3, kTiny);
+  EXPECT_EQ(number_share("none", "3"), 0);
+}
+
+TEST(Metrics, CodeSimilarity) {
+  // the comment and the fence are passed over; "x = 1" and "x = 2": common "x = ": 2 * 4 / 10
+  EXPECT_NEAR(code_similarity("\n# set x\n```\nx = 1\ny = 2", "x = 2"), 0.8, kTiny);
+  EXPECT_EQ(code_similarity("// only a comment", "x = 2"), 0);
+}
+
+TEST(Metrics, FoundShare) {
+  EXPECT_EQ(found_share("ALPHA and beta", std::vector<std::string>{"alpha", "gamma"}), 0.5);
+}
+
+TEST(Metrics, Wilson) {
+  // 8 of 10: centre (0.8 + z2/20) / (1 + z2/10) = 0.992073 / 1.384146 = 0.716740,
+  // half 1.959964 sqrt(0.016 + 0.0096036) / 1.384146 = 0.226577
+  const Interval interval = wilson(0.8, 10);
+  EXPECT_NEAR(interval.low, 0.490162, 1e-5);
+  EXPECT_NEAR(interval.high, 0.943318, 1e-5);
+  // none of 10 still leaves z2 / (10 + z2) = 0.277533
+  EXPECT_NEAR(wilson(0, 10).high, 0.277533, 1e-5);
+  EXPECT_EQ(wilson(0, 10).low, 0);
+  EXPECT_EQ(wilson(0, 0).high, 1);
+}
+
+TEST(Metrics, KlDivergence) {
+  // p = (1/2, 1/2), q = (1/4, 3/4): ln 2 / 2 + ln(2/3) / 2 = 0.143841
+  const std::vector<float> p = {0, 0}, q = {0, std::log(3.0f)};
+  EXPECT_NEAR(kl_divergence(log_softmax(p), log_softmax(q)), 0.143841, 1e-6);
+  EXPECT_EQ(kl_divergence(log_softmax(q), log_softmax(q)), 0);
+}
+
+}  // namespace
+}  // namespace snapkv::eval

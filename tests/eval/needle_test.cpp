@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: MIT
+// The needle task: facts stand where they should, scores by hand, and the trained model finds the
+// fact with one prefill for many configurations.
+#include "eval/needle.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <numeric>
+
+#include "tests/support/expect_error.h"
+#include "tests/support/test_models.h"
+
+namespace snapkv::eval {
+namespace {
+
+std::shared_ptr<const Model> needle_model() { return test::load_model("needle"); }
+
+SessionOptions configuration(const std::string& policy, int64_t budget) {
+  SessionOptions options;
+  options.kv.name = policy;
+  options.kv.budget = budget;
+  options.kv.window_size = 16;
+  options.kv.kernel_size = 15;
+  return options;
+}
+
+TEST(NeedlePrompt, StandsAtItsDepthAndIsDeterministic) {
+  const auto model = needle_model();
+  for (const double depth : {0.0, 0.3, 1.0}) {
+    const Prompt prompt = make_needle(*model, {}, 1000, depth, 0);
+    EXPECT_EQ(prompt.text, make_needle(*model, {}, 1000, depth, 0).text);
+    EXPECT_NE(prompt.text, make_needle(*model, {}, 1000, depth, 1).text);
+    EXPECT_LE(std::ssize(prompt.tokens), 1000);
+    EXPECT_GT(std::ssize(prompt.tokens), 950);
+    const std::string fact = prompt.details["facts"][0]["text"];
+    const size_t at = prompt.text.find("\n" + fact + "\n"), end = prompt.text.find("\nQuestion");
+    ASSERT_NE(at, std::string::npos);
+    EXPECT_EQ(prompt.text.find(fact, at + 2), std::string::npos) << "twice";
+    // the filler ends before fact and question; a line of filler is up to 0.15 of this text
+    const double found = static_cast<double>(at) / static_cast<double>(end - fact.size() - 2);
+    EXPECT_LE(found, depth + 0.02);
+    EXPECT_GE(found, depth - 0.15);
+  }
+}
+
+TEST(NeedlePrompt, KindsAskForWhatTheyHide) {
+  const auto model = needle_model();
+  const std::pair<NeedleKind, size_t> kinds[] = {
+      {NeedleKind::multi_key, 1}, {NeedleKind::multi_value, 4}, {NeedleKind::multi_query, 4}};
+  for (const auto& [kind, n_references] : kinds) {
+    SCOPED_TRACE(name(kind));
+    NeedleOptions options;
+    options.kind = kind;
+    const Prompt prompt = make_needle(*model, options, 800, 0.5, 3);
+    EXPECT_EQ(prompt.references.size(), n_references);
+    EXPECT_EQ(prompt.details["facts"].size(), 4u);
+    for (const std::string& reference : prompt.references) {
+      EXPECT_NE(prompt.text.find(" is " + reference + ".\n"), std::string::npos);
+    }
+    EXPECT_EQ(needle_kind(name(kind)), kind);
+  }
+  test::expect_error(ErrorCode::kUsage, {"no room", "20"},
+                     [&] { make_needle(*model, {}, 20, 0.5, 0); });
+}
+
+TEST(NeedlePrompt, UsesTheUsersTextAtSentenceEnds) {
+  NeedleOptions options;
+  options.kind = NeedleKind::text;
+  options.haystack = "First sentence here. Second one! Is this the third? And a fourth.\n";
+  const Prompt prompt = make_needle(*needle_model(), options, 600, 0.5, 0);
+  const size_t at = prompt.text.find("\nThe best thing to do");
+  ASSERT_NE(at, std::string::npos);
+  EXPECT_NE(std::string("!?.\n ").find(prompt.text[at - 2]), std::string::npos);
+  EXPECT_EQ(needle_score(NeedleKind::text, prompt,
+                         " eat a sandwich and sit in Dolores Park on a sunny day."),
+            1);
+}
+
+TEST(NeedlePrompt, Scores) {
+  Prompt prompt;
+  prompt.references = {"12345", "54321"};
+  EXPECT_EQ(needle_score(NeedleKind::single, prompt, " 12345."), 1);
+  EXPECT_EQ(needle_score(NeedleKind::single, prompt, " 123456."), 0);
+  EXPECT_EQ(needle_score(NeedleKind::single, prompt, " 54321 or 12345"), 0);  // the first counts
+  EXPECT_EQ(needle_score(NeedleKind::multi_value, prompt, "54321, 11111"), 0.5);
+}
+
+TEST(NeedleRun, OnePrefillForManyAndBudgetsHold) {
+  RunOptions run;
+  run.model = needle_model();
+  run.n_predict = 8;
+  const Prompt prompt = make_needle(*run.model, {}, 1000, 0.5, 0);
+  const std::vector<SessionOptions> configurations = {
+      configuration("full", 0), configuration("snapkv", 64), configuration("snapkv", 128)};
+  int64_t n_starts = 0;  // prefills: progress begins at the first layer again
+  int last_layer = 1 << 20;
+  run.prefill_progress = [&](const Progress& p) {
+    n_starts += p.phase == Phase::prefill && p.il < last_layer ? 1 : 0;
+    last_layer = p.il;
+    return true;
+  };
+  const std::vector<Answer> answers = answer_prompt(run, configurations, prompt.tokens);
+  EXPECT_EQ(n_starts, 1);
+  ASSERT_EQ(answers.size(), 3u);
+  // the shared work is one measurement that all sessions report
+  EXPECT_EQ(answers[0].after_prefill.linear_seconds, answers[2].after_prefill.linear_seconds);
+  EXPECT_EQ(needle_score(NeedleKind::single, prompt, answers[0].text), 1) << answers[0].text;
+  EXPECT_EQ(needle_score(NeedleKind::single, prompt, answers[2].text), 1) << answers[2].text;
+  const int64_t kept[] = {std::ssize(prompt.tokens), 64, 128};
+  for (size_t i = 0; i < 3; ++i) {
+    EXPECT_EQ(answers[i].after_prefill.n_prompt, std::ssize(prompt.tokens));
+    for (const auto& layer : answers[i].after_prefill.layers) {
+      for (const int64_t n : layer.n_kept) EXPECT_EQ(n, kept[i]);
+    }
+  }
+}
+
+TEST(NeedleRun, ResumesAndTabulates) {
+  const std::string path = testing::TempDir() + "needle_run.jsonl";
+  std::filesystem::remove(path);
+  RunOptions run;
+  run.model = needle_model();
+  run.n_predict = 8;
+  run.configurations = {configuration("full", 0)};
+  NeedleOptions options;
+  options.lengths = {300, 400};
+  options.n_depths = 2;
+  const std::vector<Item> items = needle_items(run.model, options);
+  ASSERT_EQ(items.size(), 4u);
+  {
+    RecordFile file(path, false);
+    run_items(run, {items[0]}, file);
+    EXPECT_EQ(file.size(), 1u);
+  }
+  int64_t n_prompts = 0;
+  run.progress = [&](int64_t, int64_t total) { n_prompts = total; };
+  RecordFile file(path, true);
+  run_items(run, items, file);
+  EXPECT_EQ(n_prompts, 3) << "the first record was there";
+  EXPECT_EQ(file.size(), 4u);
+  run.configurations.push_back(configuration("snapkv", 128));
+  run_items(run, items, file);
+  EXPECT_EQ(file.size(), 8u);
+  const std::string table = summary_table(run, items, file);
+  // Wilson: 2 of 2 is at least 2 / (2 + z2) = 34.2%, 4 of 4 at least 51.0%
+  EXPECT_NE(table.find("| full | 100.0% [34.2, 100.0] of 2 | 100.0% [34.2, 100.0] of 2 | 100.0% "
+                       "[51.0, 100.0] of 4 |"),
+            std::string::npos)
+      << table;
+  std::filesystem::remove(path);
+}
+
+}  // namespace
+}  // namespace snapkv::eval
