@@ -60,8 +60,8 @@ int run(int argc, char** argv) {
   add_common_options(root, common);
   const std::vector<Command> commands = {
       add_generate_command(root, common), add_info_command(root, common),
-      add_demo_command(root, common), add_needle_command(root, common),
-      add_bench_command(root, common), add_eval_command(root, common)};
+      add_demo_command(root, common),     add_needle_command(root, common),
+      add_bench_command(root, common),    add_eval_command(root, common)};
   root.footer(kFooter);
   for (const Command& command : commands) {
     command.app->fallthrough();  // common options may follow the command's name

@@ -18,12 +18,18 @@ constexpr int64_t block_size(DType t) { return t == DType::q8_0 || t == DType::q
 /// Bytes of one block.
 constexpr int64_t block_bytes(DType t) {
   switch (t) {
-    case DType::f32: return 4;
-    case DType::i32: return 4;
-    case DType::f16: return 2;
-    case DType::bf16: return 2;
-    case DType::q8_0: return 34;
-    case DType::q4_0: return 18;
+    case DType::f32:
+      return 4;
+    case DType::i32:
+      return 4;
+    case DType::f16:
+      return 2;
+    case DType::bf16:
+      return 2;
+    case DType::q8_0:
+      return 34;
+    case DType::q4_0:
+      return 18;
   }
   return 0;
 }
@@ -34,12 +40,18 @@ constexpr int64_t row_bytes(DType t, int64_t n) { return n / block_size(t) * blo
 /// "f32", "bf16", "q8_0", ...
 constexpr std::string_view name(DType t) {
   switch (t) {
-    case DType::f32: return "f32";
-    case DType::i32: return "i32";
-    case DType::f16: return "f16";
-    case DType::bf16: return "bf16";
-    case DType::q8_0: return "q8_0";
-    case DType::q4_0: return "q4_0";
+    case DType::f32:
+      return "f32";
+    case DType::i32:
+      return "i32";
+    case DType::f16:
+      return "f16";
+    case DType::bf16:
+      return "bf16";
+    case DType::q8_0:
+      return "q8_0";
+    case DType::q4_0:
+      return "q4_0";
   }
   return "?";
 }

@@ -13,9 +13,9 @@
 //     session.decode(id);
 //   }
 //
-// Every function throws snapkv::Error (error.h) on failure; an object whose method threw stays valid
-// as documented there. A Model is immutable and may be shared by threads; a Session belongs to one
-// thread at a time. Sizes are in bytes, times in seconds, positions count tokens from 0.
+// Every function throws snapkv::Error (error.h) on failure; an object whose method threw stays
+// valid as documented there. A Model is immutable and may be shared by threads; a Session belongs
+// to one thread at a time. Sizes are in bytes, times in seconds, positions count tokens from 0.
 #pragma once
 
 #include <cstddef>
@@ -46,15 +46,15 @@ enum class Phase { load, prefill, compress };
 
 struct Progress {
   Phase phase = Phase::load;
-  double fraction = 0.0;   ///< of the phase, 0 to 1
-  int il = 0;              ///< prefill: the layer being computed, of n_layer
+  double fraction = 0.0;  ///< of the phase, 0 to 1
+  int il = 0;             ///< prefill: the layer being computed, of n_layer
   int n_layer = 0;
-  int64_t n_tokens = 0;    ///< prefill: tokens of this prompt
-  double seconds = 0.0;    ///< since the phase began
+  int64_t n_tokens = 0;  ///< prefill: tokens of this prompt
+  double seconds = 0.0;  ///< since the phase began
 };
 
-/// Called several times a second from the calling thread; return false to stop. The call then throws
-/// Error{kCancelled} and leaves the session as it was before.
+/// Called several times a second from the calling thread; return false to stop. The call then
+/// throws Error{kCancelled} and leaves the session as it was before.
 using ProgressFn = std::function<bool(const Progress&)>;
 
 // ---------------------------------------------------------------- model files
@@ -62,25 +62,25 @@ using ProgressFn = std::function<bool(const Progress&)>;
 /// What a model is, from its metadata (GGUF's words).
 struct ModelInfo {
   std::string path;
-  std::string architecture;   ///< general.architecture
-  std::string name;           ///< general.name
-  std::string file_type;      ///< most frequent type of the weight matrices: "q8_0"
-  std::string tokenizer;      ///< tokenizer.ggml.model
+  std::string architecture;  ///< general.architecture
+  std::string name;          ///< general.name
+  std::string file_type;     ///< most frequent type of the weight matrices: "q8_0"
+  std::string tokenizer;     ///< tokenizer.ggml.model
   int64_t n_layer = 0, n_embd = 0, n_ff = 0, n_vocab = 0, n_ctx_train = 0;
   int64_t n_head = 0, n_head_kv = 0, head_dim = 0;
-  int64_t n_params = 0;       ///< weights, counted
-  size_t weight_bytes = 0;    ///< of the tensors, as in the file
+  int64_t n_params = 0;     ///< weights, counted
+  size_t weight_bytes = 0;  ///< of the tensors, as in the file
 };
 
 struct MetadataEntry {
   std::string key;
-  std::string type;    ///< "u32", "string", "array<string>[32000]"
-  std::string value;   ///< for people; long arrays and strings are cut and end in "..."
+  std::string type;   ///< "u32", "string", "array<string>[32000]"
+  std::string value;  ///< for people; long arrays and strings are cut and end in "..."
 };
 struct TensorEntry {
   std::string name;
   DType dtype = DType::f32;
-  std::vector<int64_t> shape;   ///< outermost first
+  std::vector<int64_t> shape;  ///< outermost first
   size_t bytes = 0;
 };
 
@@ -97,13 +97,13 @@ ModelDescription describe_model(const std::string& path);
 
 /// Bytes that a prompt of n_tokens needs, beside the weights.
 struct MemoryPlan {
-  size_t weights = 0;           ///< mapped from the file
-  size_t packed_weights = 0;    ///< the largest layer in the compute type, during prefill
-  size_t hidden_states = 0;     ///< [n_tokens, n_embd] f32, during prefill
-  size_t activations = 0;       ///< of one chunk, during prefill
-  size_t kv_scratch = 0;        ///< one full layer, during prefill
-  size_t kv_kept = 0;           ///< all layers after compression, decode reserve included
-  size_t kv_full = 0;           ///< what a full cache of all layers would take
+  size_t weights = 0;         ///< mapped from the file
+  size_t packed_weights = 0;  ///< the largest layer in the compute type, during prefill
+  size_t hidden_states = 0;   ///< [n_tokens, n_embd] f32, during prefill
+  size_t activations = 0;     ///< of one chunk, during prefill
+  size_t kv_scratch = 0;      ///< one full layer, during prefill
+  size_t kv_kept = 0;         ///< all layers after compression, decode reserve included
+  size_t kv_full = 0;         ///< what a full cache of all layers would take
   size_t kv_peak() const { return kv_scratch + kv_kept; }
   size_t total() const {
     return weights + packed_weights + hidden_states + activations + kv_scratch + kv_kept;
@@ -119,8 +119,8 @@ struct ModelOptions {
   std::string path = {};
   Device device = Device::automatic;
   Compute compute = Compute::automatic;
-  int n_threads = 0;           ///< 0: as many as the process may run on
-  ProgressFn progress = {};    ///< Phase::load
+  int n_threads = 0;         ///< 0: as many as the process may run on
+  ProgressFn progress = {};  ///< Phase::load
 };
 
 class Model {
@@ -155,29 +155,29 @@ class Model {
 // ---------------------------------------------------------------- session
 
 struct SessionOptions {
-  int64_t n_ctx = 0;               ///< most tokens, prompt and answer; 0: the model's n_ctx_train
-  PolicyConfig kv = {};            ///< what is kept of a prompt
+  int64_t n_ctx = 0;     ///< most tokens, prompt and answer; 0: the model's n_ctx_train
+  PolicyConfig kv = {};  ///< what is kept of a prompt
   /// f32, f16, bf16 or q8_0: of the cache and, but for q8_0 (then f16), of prefill's scratch layer.
   /// q8_0 needs a head_dim that is a multiple of 32.
   DType kv_type = DType::f16;
-  int64_t chunk = 512;             ///< prompt tokens computed at a time; bounds activations
-  int64_t decode_reserve = 256;    ///< rows allocated at once for generated tokens
-  size_t memory_limit = 0;         ///< prefill refuses to exceed it; 0: what the system has left
+  int64_t chunk = 512;           ///< prompt tokens computed at a time; bounds activations
+  int64_t decode_reserve = 256;  ///< rows allocated at once for generated tokens
+  size_t memory_limit = 0;       ///< prefill refuses to exceed it; 0: what the system has left
 };
 
 /// Counts and times since the session began.
 struct SessionStats {
-  int64_t n_prompt = 0;            ///< tokens prefilled, all turns
-  int64_t n_decoded = 0;           ///< decode steps
-  double prefill_seconds = 0;      ///< includes score, select and gather
+  int64_t n_prompt = 0;        ///< tokens prefilled, all turns
+  int64_t n_decoded = 0;       ///< decode steps
+  double prefill_seconds = 0;  ///< includes score, select and gather
   double decode_seconds = 0;
   // parts of prefill_seconds
   double pack_seconds = 0, linear_seconds = 0, attention_seconds = 0, score_seconds = 0,
          gather_seconds = 0;
-  size_t kv_bytes_full = 0;        ///< a full cache of the tokens seen so far would take this
-  size_t kv_bytes_peak = 0;        ///< most ever allocated: scratch layer + kept rows
-  size_t kv_bytes = 0;             ///< allocated now
-  size_t kv_bytes_used = 0;        ///< of rows in use now
+  size_t kv_bytes_full = 0;  ///< a full cache of the tokens seen so far would take this
+  size_t kv_bytes_peak = 0;  ///< most ever allocated: scratch layer + kept rows
+  size_t kv_bytes = 0;       ///< allocated now
+  size_t kv_bytes_used = 0;  ///< of rows in use now
   /// [n_layer]: rows seen, and kept per KV head at the end of the last prefill
   struct Layer {
     int64_t n_total = 0;
@@ -191,7 +191,7 @@ struct SessionStats {
 };
 
 struct PrefillOptions {
-  ProgressFn progress = {};        ///< Phase::prefill
+  ProgressFn progress = {};  ///< Phase::prefill
   /// Logits wanted for the last n tokens of the prompt (1: only the last, what generation needs).
   int64_t n_logits = 1;
 };
@@ -245,7 +245,8 @@ void prefill_many(std::span<Session* const> sessions, std::span<const int32_t> t
                   const PrefillOptions& options = {});
 
 /// One decode step of several sessions of one model: session i appends tokens[i]. Weights are read
-/// once for all; caches may have any lengths. Throws as Session::decode, before any session changes.
+/// once for all; caches may have any lengths. Throws as Session::decode, before any session
+/// changes.
 void decode_batch(std::span<Session* const> sessions, std::span<const int32_t> tokens);
 
 }  // namespace snapkv

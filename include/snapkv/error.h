@@ -10,12 +10,12 @@ namespace snapkv {
 
 /// What went wrong; the value is also the exit code of the `snapkv` command.
 enum class ErrorCode : int {
-  kRuntime = 1,           ///< I/O failed, a library failed, an internal limit was met
-  kUsage = 2,             ///< an argument or option is invalid
-  kBadModel = 3,          ///< the model file is damaged, incomplete or of an unsupported kind
-  kDoesNotFit = 4,        ///< not enough memory; the message says how much would be needed
-  kContextExceeded = 5,   ///< more tokens than the session's context
-  kCancelled = 130,       ///< a callback or signal asked to stop
+  kRuntime = 1,          ///< I/O failed, a library failed, an internal limit was met
+  kUsage = 2,            ///< an argument or option is invalid
+  kBadModel = 3,         ///< the model file is damaged, incomplete or of an unsupported kind
+  kDoesNotFit = 4,       ///< not enough memory; the message says how much would be needed
+  kContextExceeded = 5,  ///< more tokens than the session's context
+  kCancelled = 130,      ///< a callback or signal asked to stop
 };
 
 class Error : public std::runtime_error {

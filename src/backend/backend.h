@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Backend: memory of a device and the kernels that run on it. The model, the caches and the policies
-// see only this and ops.h.
+// Backend: memory of a device and the kernels that run on it. The model, the caches and the
+// policies see only this and ops.h.
 #pragma once
 
 #include <cstddef>

@@ -3,8 +3,9 @@
 // error: SNAPKV_CHECK) and calls the backend's kernel of the same name. ref/ is the specification.
 //
 // Conventions: [n, ...] row-major, outermost first; f32 unless said; "compute dtype" is
-// Backend::compute_dtype() (f32 or bf16); KV dtype is f32, f16 or bf16; cache dtype is a KV dtype or
-// q8_0 (head_dim then a multiple of 32). Accumulation is f32 (ref: f64 where it costs nothing). Every op accepts n == 0 and then does nothing.
+// Backend::compute_dtype() (f32 or bf16); KV dtype is f32, f16 or bf16; cache dtype is a KV dtype
+// or q8_0 (head_dim then a multiple of 32). Accumulation is f32 (ref: f64 where it costs nothing).
+// Every op accepts n == 0 and then does nothing.
 #pragma once
 
 #include <cstdint>
@@ -49,23 +50,23 @@ struct RopeFrequencies {
 };
 
 /// Causal attention of a chunk of queries over the rows of one layer (all of them uncompressed
-/// during prefill). Query t sees rows [0, n_past[h] + t] of head h: the chunk's own keys are already
-/// stored at rows n_past[h] ... n_past[h] + n - 1.
+/// during prefill). Query t sees rows [0, n_past[h] + t] of head h: the chunk's own keys are
+/// already stored at rows n_past[h] ... n_past[h] + n - 1.
 ///   out[t, h, :] = sum_j softmax_j(scale * q[t, h] . k[h / n_group, j]) * v[h / n_group, j]
 struct PrefillAttention {
-  Tensor q;                          // [n, n_head, head_dim] f32
-  Tensor k;                          // [n_head_kv, capacity, head_dim] KV dtype
-  Tensor v;                          // as k
-  std::span<const int32_t> n_past;   // [n_head_kv]
+  Tensor q;                         // [n, n_head, head_dim] f32
+  Tensor k;                         // [n_head_kv, capacity, head_dim] KV dtype
+  Tensor v;                         // as k
+  std::span<const int32_t> n_past;  // [n_head_kv]
   float scale = 1.0f;
-  Tensor out;                        // [n, n_head, head_dim] f32 or compute dtype
+  Tensor out;  // [n, n_head, head_dim] f32 or compute dtype
 };
 
 /// The rows of one KV head of one sequence.
 struct HeadRows {
   const void* k = nullptr;  // [n_kv, head_dim] cache dtype, contiguous
   const void* v = nullptr;
-  int32_t n_kv = 0;         // >= 1
+  int32_t n_kv = 0;  // >= 1
 };
 
 /// Attention of one query per sequence over that sequence's own rows; lengths differ from sequence
@@ -75,7 +76,7 @@ struct DecodeAttention {
   std::span<const HeadRows> heads;  // [n_seq * n_head_kv]
   DType kv_dtype = DType::f16;
   float scale = 1.0f;
-  Tensor out;                       // [n_seq, n_head, head_dim] f32
+  Tensor out;  // [n_seq, n_head, head_dim] f32
 };
 
 /// SnapKV's vote (arXiv 2404.14469, section 4.1; DESIGN.md section 1, steps 2 to 5). The W queries
@@ -89,19 +90,20 @@ struct WindowVotes {
   std::span<const int32_t> n_rows;  // [n_head_kv], each > W; whole: >= W
   float scale = 1.0f;
   GroupReduce group = GroupReduce::mean;
-  Tensor votes;                     // [n_head_kv, >= max(n_rows) - W] f32; whole: >= max(n_rows)
+  Tensor votes;  // [n_head_kv, >= max(n_rows) - W] f32; whole: >= max(n_rows)
   bool whole = false;
 };
 
-/// dst[h][i, :] = src[h][rows[h, i], :] for i < n[h], in another cache dtype (as store_rows rounds).
+/// dst[h][i, :] = src[h][rows[h, i], :] for i < n[h], in another cache dtype (as store_rows
+/// rounds).
 struct RowConversion {
   std::span<const void* const> src;  // [n_head_kv], each [.., head_dim] src_dtype, contiguous
   DType src_dtype = DType::f16;
   int64_t head_dim = 0;
-  Tensor rows;                       // [n_head_kv, >= max(n)] i32, or empty: rows 0 ... n[h] - 1
-  std::span<const int32_t> n;        // [n_head_kv]
+  Tensor rows;                 // [n_head_kv, >= max(n)] i32, or empty: rows 0 ... n[h] - 1
+  std::span<const int32_t> n;  // [n_head_kv]
   DType dst_dtype = DType::f16;
-  std::span<void* const> dst;        // [n_head_kv], each [n[h], head_dim] dst_dtype, contiguous
+  std::span<void* const> dst;  // [n_head_kv], each [n[h], head_dim] dst_dtype, contiguous
 };
 
 namespace ops {
@@ -133,9 +135,9 @@ void rope(Backend& backend, const Tensor& x, std::span<const int32_t> pos,
 /// out = silu(gate) * up, all [n, n_ff], f32 or compute dtype (gate and up alike).
 void swiglu(Backend& backend, const Tensor& gate, const Tensor& up, const Tensor& out);
 
-/// Converts src [n, n_head_kv, head_dim] f32 to `dtype`, a cache dtype; head h's n rows go to dst[h],
-/// contiguous. q8_0, per 32 values x: d = max |x| / 127, stored as f16; qs = x * (1 / d) to nearest
-/// even; all 0 where d rounds to 0, d = NaN where a value is not finite.
+/// Converts src [n, n_head_kv, head_dim] f32 to `dtype`, a cache dtype; head h's n rows go to
+/// dst[h], contiguous. q8_0, per 32 values x: d = max |x| / 127, stored as f16; qs = x * (1 / d) to
+/// nearest even; all 0 where d rounds to 0, d = NaN where a value is not finite.
 void store_rows(Backend& backend, const Tensor& src, DType dtype, std::span<void* const> dst);
 
 void attention_prefill(Backend& backend, const PrefillAttention& a);
@@ -153,7 +155,8 @@ void pool(Backend& backend, const Tensor& scores, std::span<const int32_t> n, in
 void top_k(Backend& backend, const Tensor& scores, std::span<const int32_t> n,
            std::span<const int32_t> k, int n_tail, const Tensor& rows);
 
-/// dst[h][i, :] = src[h, rows[h, i], :] for i < n[h]. src [n_head_kv, capacity, d] of any plain type.
+/// dst[h][i, :] = src[h, rows[h, i], :] for i < n[h]. src [n_head_kv, capacity, d] of any plain
+/// type.
 void gather_rows(Backend& backend, const Tensor& src, const Tensor& rows,
                  std::span<const int32_t> n, std::span<void* const> dst);
 

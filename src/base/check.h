@@ -6,12 +6,12 @@
 #include <cstdio>
 #include <cstdlib>
 
-#define SNAPKV_CHECK(cond)                                                               \
-  do {                                                                                   \
-    if (!(cond)) [[unlikely]] {                                                          \
-      std::fprintf(stderr, "%s:%d: check failed: %s\n", __FILE__, __LINE__, #cond);      \
-      std::abort();                                                                      \
-    }                                                                                    \
+#define SNAPKV_CHECK(cond)                                                          \
+  do {                                                                              \
+    if (!(cond)) [[unlikely]] {                                                     \
+      std::fprintf(stderr, "%s:%d: check failed: %s\n", __FILE__, __LINE__, #cond); \
+      std::abort();                                                                 \
+    }                                                                               \
   } while (false)
 
 #ifdef NDEBUG

@@ -42,7 +42,7 @@ inline f16_t to_f16(float v) {
   const uint32_t u = std::bit_cast<uint32_t>(v);
   const uint16_t sign = static_cast<uint16_t>((u >> 16) & 0x8000u);
   const uint32_t magnitude = u & 0x7fffffffu;
-  if (magnitude > 0x7f800000u) return {static_cast<uint16_t>(sign | 0x7e00u)};  // NaN
+  if (magnitude > 0x7f800000u) return {static_cast<uint16_t>(sign | 0x7e00u)};   // NaN
   if (magnitude >= 0x477ff000u) return {static_cast<uint16_t>(sign | 0x7c00u)};  // rounds to inf
   if (magnitude < 0x38800000u) {  // below 2^-14: subnormal; adding 0.5 puts the rounding in place
     const float rounded = std::bit_cast<float>(magnitude) + 0.5f;
@@ -55,10 +55,16 @@ inline f16_t to_f16(float v) {
 template <typename T>
 T from_f32(float v);
 template <>
-inline float from_f32<float>(float v) { return v; }
+inline float from_f32<float>(float v) {
+  return v;
+}
 template <>
-inline f16_t from_f32<f16_t>(float v) { return to_f16(v); }
+inline f16_t from_f32<f16_t>(float v) {
+  return to_f16(v);
+}
 template <>
-inline bf16_t from_f32<bf16_t>(float v) { return to_bf16(v); }
+inline bf16_t from_f32<bf16_t>(float v) {
+  return to_bf16(v);
+}
 
 }  // namespace snapkv

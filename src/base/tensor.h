@@ -54,7 +54,9 @@ struct Tensor {
 
   /// Address of element (i), (i, j), ... of a plain type, or of a row of a block type.
   template <typename T>
-  T* at(int64_t i) const { return reinterpret_cast<T*>(bytes() + i * stride[0]); }
+  T* at(int64_t i) const {
+    return reinterpret_cast<T*>(bytes() + i * stride[0]);
+  }
   template <typename T>
   T* at(int64_t i, int64_t j) const {
     return reinterpret_cast<T*>(bytes() + i * stride[0] + j * stride[1]);

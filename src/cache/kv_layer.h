@@ -64,8 +64,8 @@ class KvLayer {
   /// Copies all rows of `other`, converted to this layer's type, behind the rows there are. There
   /// must be room.
   void append(Backend& backend, const KvLayer& other);
-  /// A new layer of the selected rows in type `dtype`, with room for `reserve` more in each head, on
-  /// `meter`. Not from a layer of q8_0.
+  /// A new layer of the selected rows in type `dtype`, with room for `reserve` more in each head,
+  /// on `meter`. Not from a layer of q8_0.
   KvLayer gather(Backend& backend, KvMeter& meter, const Selection& selection, int32_t reserve,
                  DType dtype) const;
   /// Makes room for n more rows in every head; grows by at least `step` rows when it must.

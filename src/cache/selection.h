@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Selection: which rows of one layer a policy keeps. Made by src/policy, used by src/cache to gather.
+// Selection: which rows of one layer a policy keeps. Made by src/policy, used by src/cache to
+// gather.
 #pragma once
 
 #include <cstdint>

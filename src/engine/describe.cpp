@@ -57,7 +57,8 @@ MetadataEntry describe(const std::string& key, const GgufValue& value) {
   std::visit(
       [&](const auto& v) {
         entry.value = shown(v);
-        if constexpr (requires { v.begin(); } && !std::is_same_v<std::decay_t<decltype(v)>, std::string>) {
+        if constexpr (requires { v.begin(); } &&
+                      !std::is_same_v<std::decay_t<decltype(v)>, std::string>) {
           entry.type = fmt::format("array<{}>[{}]", type_name(value.element), v.size());
         }
       },
@@ -91,8 +92,9 @@ ModelInfo make_info(const GgufFile& file, const ModelConfig& config) {
     info.weight_bytes += tensor_bytes(t.tensor);
     if (t.tensor.rank == 2) params_of_type[t.tensor.dtype] += t.tensor.numel();
   }
-  const auto most = std::max_element(params_of_type.begin(), params_of_type.end(),
-                                     [](const auto& a, const auto& b) { return a.second < b.second; });
+  const auto most =
+      std::max_element(params_of_type.begin(), params_of_type.end(),
+                       [](const auto& a, const auto& b) { return a.second < b.second; });
   if (most != params_of_type.end()) info.file_type = snapkv::name(most->first);
   return info;
 }

@@ -56,8 +56,9 @@ void validate_kv_type(DType kv_type, int64_t head_dim) {
     fail(ErrorCode::kUsage, "kv_type must be f32, f16, bf16 or q8_0, it is {}", name(kv_type));
   }
   if (head_dim % block_size(kv_type) != 0) {
-    fail(ErrorCode::kUsage, "kv_type {} needs a head_dim that is a multiple of {}, the model's is {}",
-         name(kv_type), block_size(kv_type), head_dim);
+    fail(ErrorCode::kUsage,
+         "kv_type {} needs a head_dim that is a multiple of {}, the model's is {}", name(kv_type),
+         block_size(kv_type), head_dim);
   }
 }
 

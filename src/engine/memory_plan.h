@@ -13,8 +13,8 @@ namespace snapkv {
 /// read the weights directly. Packing costs about as much as reading the weights twice.
 inline constexpr int64_t kPackedMinTokens = 32;
 
-/// Type of prefill's scratch layer. With q8_0 it stays f16, so that the prompt is read and the rows are
-/// chosen as with f16; what is kept is quantized.
+/// Type of prefill's scratch layer. With q8_0 it stays f16, so that the prompt is read and the rows
+/// are chosen as with f16; what is kept is quantized.
 constexpr DType scratch_dtype(DType kv_type) {
   return kv_type == DType::q8_0 ? DType::f16 : kv_type;
 }

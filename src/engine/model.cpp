@@ -24,7 +24,8 @@ std::shared_ptr<const Model> Model::load(const ModelOptions& options) {
     p.phase = Phase::load;
     p.fraction = fraction;
     p.seconds = timer.seconds();
-    if (!options.progress(p)) fail(ErrorCode::kCancelled, "{}: loading was cancelled", options.path);
+    if (!options.progress(p))
+      fail(ErrorCode::kCancelled, "{}: loading was cancelled", options.path);
   };
   if (options.n_threads < 0) {
     fail(ErrorCode::kUsage, "n_threads must be 0 or more, it is {}", options.n_threads);
@@ -42,8 +43,9 @@ std::shared_ptr<const Model> Model::load(const ModelOptions& options) {
   impl->tokenizer = Tokenizer::from_gguf(impl->file);
   impl->info = make_info(impl->file, impl->architecture->config());
   if (impl->tokenizer->n_vocab() != impl->info.n_vocab) {
-    fail(ErrorCode::kBadModel, "{}: tokenizer.ggml.tokens has {} entries, token_embd.weight {} rows",
-         options.path, impl->tokenizer->n_vocab(), impl->info.n_vocab);
+    fail(ErrorCode::kBadModel,
+         "{}: tokenizer.ggml.tokens has {} entries, token_embd.weight {} rows", options.path,
+         impl->tokenizer->n_vocab(), impl->info.n_vocab);
   }
   report(1.0);
   return std::shared_ptr<const Model>(new Model(std::move(impl)));

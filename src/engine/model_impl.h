@@ -16,7 +16,7 @@ namespace snapkv {
 ModelInfo make_info(const GgufFile& file, const ModelConfig& config);
 
 struct Model::Impl {
-  GgufFile file;                              // maps the weights: outlives everything below
+  GgufFile file;  // maps the weights: outlives everything below
   ModelInfo info;
   std::unique_ptr<Backend> backend;
   std::unique_ptr<Tokenizer> tokenizer;

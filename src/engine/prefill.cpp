@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Layer-major prefill (DESIGN.md section 2): every layer runs over the whole prompt in chunks, with
-// one scratch layer for the keys and values of all tokens; then the policies select and the kept rows
-// move to the sessions' caches. Nothing of a session changes for good before the last layer is done.
+// one scratch layer for the keys and values of all tokens; then the policies select and the kept
+// rows move to the sessions' caches. Nothing of a session changes for good before the last layer is
+// done.
 #include <algorithm>
 #include <numeric>
 
@@ -18,8 +19,8 @@ using Targets = std::vector<std::unique_ptr<PrefillTarget>>;
 /// Rows of logits computed at once after the last layer.
 constexpr int64_t kOutputRows = 16;
 
-/// Asks the system to read the weights of layer il from the disk while the layer before is computed:
-/// a model larger than the memory streams through it once per prompt.
+/// Asks the system to read the weights of layer il from the disk while the layer before is
+/// computed: a model larger than the memory streams through it once per prompt.
 void prefetch_layer(const GgufFile& file, int64_t il) {
   const std::string prefix = fmt::format("blk.{}.", il);
   for (const GgufTensor& t : file.tensors()) {
@@ -27,15 +28,15 @@ void prefetch_layer(const GgufFile& file, int64_t il) {
   }
 }
 
-/// Stores a chunk's keys and values in the scratch layer and attends to all rows up to it. Keeps the
-/// queries of the prompt's last tokens, and shows every query to the policies that observe.
+/// Stores a chunk's keys and values in the scratch layer and attends to all rows up to it. Keeps
+/// the queries of the prompt's last tokens, and shows every query to the policies that observe.
 class PrefillAttentionStep final : public AttentionStep {
  public:
   PrefillAttentionStep(Backend& backend, Architecture& architecture, Targets& targets)
       : backend_(backend), architecture_(architecture), targets_(targets) {}
 
-  /// The chunk that comes next: scratch layer, positions of its tokens, and the row of q_window that
-  /// its first token would have (queries of negative rows are not kept).
+  /// The chunk that comes next: scratch layer, positions of its tokens, and the row of q_window
+  /// that its first token would have (queries of negative rows are not kept).
   void begin(KvLayer& scratch, std::span<const int32_t> pos, const Tensor& q_window,
              int64_t window_row) {
     scratch_ = &scratch;
@@ -94,8 +95,8 @@ class PrefillAttentionStep final : public AttentionStep {
   double seconds_ = 0;
 };
 
-/// One prompt: memory, loop over layers and chunks. All targets share the model, the KV type and, if
-/// there are several, an empty past.
+/// One prompt: memory, loop over layers and chunks. All targets share the model, the KV type and,
+/// if there are several, an empty past.
 class PrefillRun {
  public:
   PrefillRun(Targets& targets, std::span<const int32_t> tokens, const PrefillOptions& options)
@@ -125,8 +126,8 @@ class PrefillRun {
       layers_seconds_ += timer.lap();
       const bool may_take = targets_.size() == 1;
       for (const auto& target : targets_) {
-        const Tensor window = q_window_ ? q_window_.slice(n_window_ - target->n_window(), n_window_)
-                                        : Tensor();
+        const Tensor window =
+            q_window_ ? q_window_.slice(n_window_ - target->n_window(), n_window_) : Tensor();
         target->compress(il, scratch_, window, may_take);
       }
     }
@@ -198,7 +199,8 @@ class PrefillRun {
       const int64_t end = std::min(n_, begin + chunk_);
       LayerPass pass;
       pass.x = hidden_.slice(begin, end);
-      pass.pos = std::span(pos_).subspan(static_cast<size_t>(begin), static_cast<size_t>(end - begin));
+      pass.pos =
+          std::span(pos_).subspan(static_cast<size_t>(begin), static_cast<size_t>(end - begin));
       pass.n_q = std::clamp<int64_t>(end - first_q, 0, end - begin);
       pass.n_out = std::clamp<int64_t>(end - first_out, 0, end - begin);
       pass.attention = &attention_;
@@ -245,21 +247,21 @@ class PrefillRun {
   Architecture& architecture_;
   const ModelConfig& config_;
   const int64_t n_, chunk_, n_logits_;
-  int64_t n_window_ = 0;            // most of all targets
+  int64_t n_window_ = 0;  // most of all targets
 
   Timer timer_;
-  SessionStats shared_;             // times of what the targets share
+  SessionStats shared_;  // times of what the targets share
   double layers_seconds_ = 0;
   LinearRunner linear_;
   PrefillAttentionStep attention_;
   ActivationBuffer buffers_;
   Buffer hidden_buffer_, window_buffer_;
-  Tensor hidden_;                   // [n, n_embd] f32
-  Tensor q_window_;                 // [n_window, n_head, head_dim] f32
-  std::vector<int32_t> pos_;        // [n]
+  Tensor hidden_;             // [n, n_embd] f32
+  Tensor q_window_;           // [n_window, n_head, head_dim] f32
+  std::vector<int32_t> pos_;  // [n]
   KvLayer scratch_;
   size_t scratch_bytes_ = 0;
-  std::vector<float> logits_;       // [n_logits, n_vocab]
+  std::vector<float> logits_;  // [n_logits, n_vocab]
 };
 
 void check_tokens(std::span<const int32_t> tokens, int64_t n_vocab) {

@@ -80,8 +80,8 @@ void PrefillTarget::compress(int il, KvLayer& scratch, const Tensor& q_window, b
   for (int h = 0; h < fresh.n_head_kv(); ++h) layer.n_kept.push_back(fresh.n_kv(h));
 }
 
-/// The scratch layer becomes the cache. Its first rows are the old cache's, so the old one is freed at
-/// once: the destructor can cut the new one back.
+/// The scratch layer becomes the cache. Its first rows are the old cache's, so the old one is freed
+/// at once: the destructor can cut the new one back.
 void PrefillTarget::take_scratch(int il, KvLayer& scratch) {
   const size_t i = static_cast<size_t>(il);
   fresh_[i] = std::move(scratch);

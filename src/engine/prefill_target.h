@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// PrefillTarget: one session that a prompt is read for: what its policy wants to see, and the layers
-// that will become its cache. Used by prefill.cpp, which may have several for one prompt.
+// PrefillTarget: one session that a prompt is read for: what its policy wants to see, and the
+// layers that will become its cache. Used by prefill.cpp, which may have several for one prompt.
 #pragma once
 
 #include <memory>
@@ -29,9 +29,9 @@ class PrefillTarget {
   void begin_layer(int il) { observer_ = session_.policy->make_observer(il); }
   bool observes() const { return observer_ != nullptr; }
   void observe(const QueryChunk& chunk);
-  /// Selects rows of the scratch layer, which holds the whole prompt, and keeps them. `q_window`: the
-  /// last n_window() queries. `may_take`: the scratch layer may become the cache when all is kept
-  /// (and it is of the cache's type).
+  /// Selects rows of the scratch layer, which holds the whole prompt, and keeps them. `q_window`:
+  /// the last n_window() queries. `may_take`: the scratch layer may become the cache when all is
+  /// kept (and it is of the cache's type).
   void compress(int il, KvLayer& scratch, const Tensor& q_window, bool may_take);
 
   /// The session takes the result over. `shared` holds the times of what all targets share.

@@ -17,19 +17,19 @@ struct Session::Impl {
   SessionOptions options;
   std::unique_ptr<Policy> policy;
   int64_t n_ctx = 0;
-  int64_t n_past = 0;              // tokens seen = true position of the next one
+  int64_t n_past = 0;  // tokens seen = true position of the next one
 
-  KvMeter meter;                   // before the layers: they report to it until they are destroyed
-  std::vector<KvLayer> layers;     // [n_layer]; empty before the first prefill
+  KvMeter meter;                // before the layers: they report to it until they are destroyed
+  std::vector<KvLayer> layers;  // [n_layer]; empty before the first prefill
 
-  std::vector<float> logits;       // [n_logits, n_vocab]; the last row is the last token's
+  std::vector<float> logits;  // [n_logits, n_vocab]; the last row is the last token's
   SessionStats stats;
 
   // decode's memory, kept from step to step
   ActivationBuffer decode_buffers;
-  Buffer decode_x;                 // [n_seq, n_embd] f32
-  Buffer decode_logits;            // [n_seq, n_vocab] f32
-  int64_t decode_rows = 0;         // sequences that the two have room for
+  Buffer decode_x;          // [n_seq, n_embd] f32
+  Buffer decode_logits;     // [n_seq, n_vocab] f32
+  int64_t decode_rows = 0;  // sequences that the two have room for
   std::vector<HeadRows> decode_heads;
 
   const ModelInfo& info() const { return model->info(); }

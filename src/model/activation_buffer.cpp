@@ -33,7 +33,8 @@ size_t aligned(size_t bytes) {
 
 size_t ActivationBuffer::bytes(const ModelConfig& config, int64_t n_rows, DType dtype) {
   size_t total = 0;
-  for (const Part& p : parts(config, dtype)) total += aligned(row_bytes(p.dtype, n_rows * p.n_cols));
+  for (const Part& p : parts(config, dtype))
+    total += aligned(row_bytes(p.dtype, n_rows * p.n_cols));
   return total;
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Architecture: one family of decoders. The engine drives it layer by layer (prefill: one layer over
-// the whole prompt, chunk by chunk; decode: all layers over one token per sequence); how keys and
-// values are stored and attended is behind AttentionStep.
+// Architecture: one family of decoders. The engine drives it layer by layer (prefill: one layer
+// over the whole prompt, chunk by chunk; decode: all layers over one token per sequence); how keys
+// and values are stored and attended is behind AttentionStep.
 #pragma once
 
 #include <cstdint>
@@ -39,10 +39,10 @@ class ActivationBuffer {
   Tensor q(int64_t n) const { return q_.slice(0, n); }            // [n, n_head, head_dim] f32
   Tensor k(int64_t n) const { return k_.slice(0, n); }            // [n, n_head_kv, head_dim] f32
   Tensor v(int64_t n) const { return v_.slice(0, n); }
-  Tensor attn(int64_t n) const { return attn_.slice(0, n); }      // [n, n_head, head_dim] dtype
-  Tensor gate(int64_t n) const { return gate_.slice(0, n); }      // [n, n_ff] f32
+  Tensor attn(int64_t n) const { return attn_.slice(0, n); }  // [n, n_head, head_dim] dtype
+  Tensor gate(int64_t n) const { return gate_.slice(0, n); }  // [n, n_ff] f32
   Tensor up(int64_t n) const { return up_.slice(0, n); }
-  Tensor act(int64_t n) const { return act_.slice(0, n); }        // [n, n_ff] dtype
+  Tensor act(int64_t n) const { return act_.slice(0, n); }  // [n, n_ff] dtype
 
  private:
   Buffer storage_;
@@ -54,10 +54,10 @@ class ActivationBuffer {
 /// What one layer works on: n tokens of one prompt, or one token of each of n sequences. The last
 /// layer of a prompt needs queries and outputs of its last tokens only.
 struct LayerPass {
-  Tensor x;                       // [n, n_embd] f32, residual stream; the last n_out rows are updated
-  std::span<const int32_t> pos;   // [n] true positions
-  int64_t n_q = 0;                // rows that need a query; n_out <= n_q <= n
-  int64_t n_out = 0;              // rows that need the layer's output
+  Tensor x;  // [n, n_embd] f32, residual stream; the last n_out rows are updated
+  std::span<const int32_t> pos;  // [n] true positions
+  int64_t n_q = 0;               // rows that need a query; n_out <= n_q <= n
+  int64_t n_out = 0;             // rows that need the layer's output
   AttentionStep* attention = nullptr;
   LinearRunner* linear = nullptr;
   ActivationBuffer* buffers = nullptr;

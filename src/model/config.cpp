@@ -77,8 +77,8 @@ ModelConfig read_config(const GgufFile& file) {
   }
   if (!file.has(reader.key("attention.key_length")) && c.n_embd % c.n_head != 0) {
     fail(ErrorCode::kBadModel, "{}: {} = {} is not a multiple of {} = {}, and {} is missing",
-         file.path(), reader.key("embedding_length"), c.n_embd,
-         reader.key("attention.head_count"), c.n_head, reader.key("attention.key_length"));
+         file.path(), reader.key("embedding_length"), c.n_embd, reader.key("attention.head_count"),
+         c.n_head, reader.key("attention.key_length"));
   }
   c.head_dim = reader.size("attention.key_length", std::max<int64_t>(1, c.n_embd / c.n_head), 4096);
   if (c.head_dim % 8 != 0) {  // the kernels' vectors

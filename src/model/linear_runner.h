@@ -23,7 +23,8 @@ class LinearRunner {
  public:
   explicit LinearRunner(Backend& backend) : backend_(backend) {}
 
-  /// From here on `weights` are packed (memory of earlier ones is reused); others are read directly.
+  /// From here on `weights` are packed (memory of earlier ones is reused); others are read
+  /// directly.
   void pack(std::span<const Weight* const> weights);
   /// From here on every weight is read directly.
   void unpack() { n_packed_ = 0; }

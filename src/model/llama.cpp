@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Llama (arXiv 2302.13971): pre-norm decoder with RMSNorm, rotary embedding, grouped-query attention
-// and SwiGLU. GGUF stores Q and K rows permuted for rotation of neighbouring pairs (RopeLayout::norm).
+// Llama (arXiv 2302.13971): pre-norm decoder with RMSNorm, rotary embedding, grouped-query
+// attention and SwiGLU. GGUF stores Q and K rows permuted for rotation of neighbouring pairs
+// (RopeLayout::norm).
 #include "model/llama.h"
 
 #include <fmt/core.h>
@@ -14,13 +15,13 @@ namespace snapkv {
 namespace {
 
 struct LlamaLayer {
-  Tensor attn_norm;      // [n_embd]
-  Weight wq;             // [n_head * head_dim, n_embd]
-  Weight wk, wv;         // [n_head_kv * head_dim, n_embd]
-  Weight wo;             // [n_embd, n_head * head_dim]
-  Tensor ffn_norm;       // [n_embd]
-  Weight gate, up;       // [n_ff, n_embd]
-  Weight down;           // [n_embd, n_ff]
+  Tensor attn_norm;  // [n_embd]
+  Weight wq;         // [n_head * head_dim, n_embd]
+  Weight wk, wv;     // [n_head_kv * head_dim, n_embd]
+  Weight wo;         // [n_embd, n_head * head_dim]
+  Tensor ffn_norm;   // [n_embd]
+  Weight gate, up;   // [n_ff, n_embd]
+  Weight down;       // [n_embd, n_ff]
 };
 
 /// inv_freq[i] = base^(-2i / n_rot) / (linear scaling factor * rope_freqs[i]).
@@ -38,8 +39,9 @@ class Llama final : public Architecture {
  public:
   Llama(const GgufFile& file, Backend& backend) : backend_(backend), config_(read_config(file)) {
     if (file.has("llama.expert_count") && file.get_uint("llama.expert_count") > 0) {
-      fail(ErrorCode::kBadModel, "{}: llama.expert_count = {}: mixtures of experts are not supported",
-           file.path(), file.get_uint("llama.expert_count"));
+      fail(ErrorCode::kBadModel,
+           "{}: llama.expert_count = {}: mixtures of experts are not supported", file.path(),
+           file.get_uint("llama.expert_count"));
     }
     WeightLoader loader(file, owned_);
     load_weights(file, loader);
@@ -123,9 +125,7 @@ class Llama final : public Architecture {
   }
 
   /// [n, n_head, head_dim] as [n, n_head * head_dim].
-  static Tensor rows(const Tensor& t) {
-    return t.reshaped({t.shape[0], t.shape[1] * t.shape[2]});
-  }
+  static Tensor rows(const Tensor& t) { return t.reshaped({t.shape[0], t.shape[1] * t.shape[2]}); }
 
   void load_weights(const GgufFile& file, WeightLoader& loader) {
     ModelConfig& c = config_;
@@ -137,12 +137,13 @@ class Llama final : public Architecture {
     token_embd_ = loader.matrix("token_embd", c.n_vocab, c.n_embd);
     output_norm_ = loader.vector("output_norm.weight", c.n_embd);
     // without a matrix of its own the output shares the embedding's
-    output_ = loader.has("output.weight") ? loader.matrix("output", c.n_vocab, c.n_embd)
-                                          : token_embd_;
+    output_ =
+        loader.has("output.weight") ? loader.matrix("output", c.n_vocab, c.n_embd) : token_embd_;
     inv_freq_ = inverse_frequencies(c, loader.optional_vector("rope_freqs.weight", c.n_rot / 2));
     for (double f : inv_freq_) {
       if (!std::isfinite(f)) {
-        fail(ErrorCode::kBadModel, "{}: rope_freqs.weight holds a zero or a non-number", file.path());
+        fail(ErrorCode::kBadModel, "{}: rope_freqs.weight holds a zero or a non-number",
+             file.path());
       }
     }
     layers_.resize(static_cast<size_t>(c.n_layer));
@@ -163,17 +164,17 @@ class Llama final : public Architecture {
     layer.gate = loader.matrix(prefix + "ffn_gate", c.n_ff, c.n_embd);
     layer.up = loader.matrix(prefix + "ffn_up", c.n_ff, c.n_embd);
     layer.down = loader.matrix(prefix + "ffn_down", c.n_embd, c.n_ff);
-    loader.ignore(prefix + "attn_rot_embd");              // files of 2023; the table is recomputed
+    loader.ignore(prefix + "attn_rot_embd");  // files of 2023; the table is recomputed
     loader.ignore(prefix + "attention.rotary_emb.inv_freq");
   }
 
   Backend& backend_;
   ModelConfig config_;
   std::vector<Buffer> owned_;
-  Weight token_embd_;            // [n_vocab, n_embd]
-  Tensor output_norm_;           // [n_embd]
-  Weight output_;                // [n_vocab, n_embd]
-  std::vector<double> inv_freq_; // [n_rot / 2]
+  Weight token_embd_;             // [n_vocab, n_embd]
+  Tensor output_norm_;            // [n_embd]
+  Weight output_;                 // [n_vocab, n_embd]
+  std::vector<double> inv_freq_;  // [n_rot / 2]
   std::vector<LlamaLayer> layers_;
 };
 

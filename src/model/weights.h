@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// WeightLoader: hands the tensors of a GGUF file to an architecture, by name, with shape checks, and
-// tells at the end which tensors nobody asked for.
+// WeightLoader: hands the tensors of a GGUF file to an architecture, by name, with shape checks,
+// and tells at the end which tensors nobody asked for.
 #pragma once
 
 #include <cstdint>
@@ -25,10 +25,12 @@ struct Weight {
 
 class WeightLoader {
  public:
-  /// `owned` receives memory for vectors that had to be converted to f32; it must outlive the views.
+  /// `owned` receives memory for vectors that had to be converted to f32; it must outlive the
+  /// views.
   WeightLoader(const GgufFile& file, std::vector<Buffer>& owned) : file_(file), owned_(owned) {}
 
-  /// [n_out, n_in] in the file's type; `name` without ".weight". Reads "name.bias" too if it is there.
+  /// [n_out, n_in] in the file's type; `name` without ".weight". Reads "name.bias" too if it is
+  /// there.
   Weight matrix(const std::string& name, int64_t n_out, int64_t n_in);
   bool has(const std::string& tensor_name) const;
   /// [n] f32; converted when the file has f16 or bf16. `name` is the tensor's full name.
@@ -36,8 +38,8 @@ class WeightLoader {
   Tensor optional_vector(const std::string& name, int64_t n);
   /// Marks a tensor as known though unused.
   void ignore(const std::string& name) { used_.insert(name); }
-  /// Throws Error{kBadModel} naming the first tensor that nobody asked for: running without it would
-  /// compute another function.
+  /// Throws Error{kBadModel} naming the first tensor that nobody asked for: running without it
+  /// would compute another function.
   void check_all_used(std::string_view architecture) const;
 
  private:

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Policy: decides, layer by layer at the end of prefill, which rows of the KV cache are kept.
-// The engine and compress.h call it. A policy computes scores and indices with ops; it moves no data.
+// The engine and compress.h call it. A policy computes scores and indices with ops; it moves no
+// data.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +23,7 @@ struct QueryChunk {
   Tensor k;                         // [n_head_kv, capacity, head_dim] KV dtype, after RoPE
   std::span<const int32_t> n_rows;  // [n_head_kv], the chunk's own n rows are the last ones
   float scale = 1.0f;
-  RopeFrequencies rope;             // that q and k were rotated with
+  RopeFrequencies rope;  // that q and k were rotated with
 };
 
 /// Gathers what a policy wants to know of a layer's queries; made per layer, chunks in order.
@@ -43,8 +44,8 @@ struct PolicyInput {
   std::span<const int32_t> n_rows;  // [n_head_kv]
   float scale = 1.0f;               // of the attention scores
   RopeFrequencies rope;             // that q and k were rotated with
-  Tensor wo;                        // [n_embd, n_head * head_dim] the layer's output projection, any
-                                    // weight type; empty outside of a model
+  Tensor wo;  // [n_embd, n_head * head_dim] the layer's output projection, any
+              // weight type; empty outside of a model
   QueryObserver* observer = nullptr;  // what make_observer() gave for this layer, if anything
 };
 
@@ -69,7 +70,8 @@ class Policy {
     static_cast<void>(il);
     return nullptr;
   }
-  /// `budget`: of layer_budget(); rows to keep per head; a head with n_rows <= budget keeps all of them.
+  /// `budget`: of layer_budget(); rows to keep per head; a head with n_rows <= budget keeps all of
+  /// them.
   virtual Selection select(Backend& backend, const PolicyInput& input, int64_t budget) const = 0;
 };
 

@@ -146,7 +146,8 @@ VoteInputs make_inputs(const Votes& s, uint64_t seed) {
 }
 
 WindowVotes arguments(const Votes& s, const VoteInputs& in, const Tensor& votes) {
-  return {in.q, in.k, s.n_rows, 1.0f / std::sqrt(static_cast<float>(s.head_dim)), s.group, votes, s.whole};
+  return {in.q,    in.k,  s.n_rows, 1.0f / std::sqrt(static_cast<float>(s.head_dim)),
+          s.group, votes, s.whole};
 }
 
 /// Columns that no op may touch keep their -1.
@@ -228,7 +229,8 @@ TEST(WindowVotes, MatchesReferenceOnEveryInstructionSet) {
     SCOPED_TRACE(hwy::TargetName(target));
     hwy::SetSupportedTargetsForTest(target);
     expect_matches_reference({7, 2, 3, 72, {600, 40}}, 9);
-    expect_matches_reference({7, 2, 3, 72, {515, 40}, DType::f16, GroupReduce::mean, 1.0f, true}, 9);
+    expect_matches_reference({7, 2, 3, 72, {515, 40}, DType::f16, GroupReduce::mean, 1.0f, true},
+                             9);
     hwy::SetSupportedTargetsForTest(0);
   }
 }

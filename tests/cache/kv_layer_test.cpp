@@ -143,8 +143,8 @@ class KvLayerQ8Test : public testing::Test {
     layer.append(*backend_, tensor(k), tensor(v), pos);
   }
 
-  /// Row `slot` of `actual` holds row `from` of `expected` but for the rounding of 8 bits: half of a
-  /// level, which is 1/127 of the block's largest value (below 6 here), and f16's of the level.
+  /// Row `slot` of `actual` holds row `from` of `expected` but for the rounding of 8 bits: half of
+  /// a level, which is 1/127 of the block's largest value (below 6 here), and f16's of the level.
   void expect_row(const KvLayer& actual, const KvLayer& expected, int head, int32_t slot,
                   int32_t from) {
     EXPECT_EQ(*actual.pos(head, slot), *expected.pos(head, from));

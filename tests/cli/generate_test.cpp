@@ -96,9 +96,9 @@ TEST(Generate, JsonIsOneObjectWithTheSameAnswer) {
 
 TEST(Generate, AQuantizedCacheAnswersTheSameInHalfTheMemory) {
   for (const char* policy : {"snapkv", "full"}) {
-    const Result r = run(generate({"-p", rome_prompt(20), "-n", "8", "--json", "--kv-budget", "96",
-                                   "--kv-window", "16", "--kv-kernel", "15", "--kv-type", "q8_0",
-                                   "--kv-policy", policy}));
+    const Result r = run(
+        generate({"-p", rome_prompt(20), "-n", "8", "--json", "--kv-budget", "96", "--kv-window",
+                  "16", "--kv-kernel", "15", "--kv-type", "q8_0", "--kv-policy", policy}));
     ASSERT_EQ(r.code, 0) << r.err;
     const Json json = Json::parse(r.out);
     EXPECT_EQ(json.at("text"), " 48213.\n") << policy;
@@ -107,7 +107,8 @@ TEST(Generate, AQuantizedCacheAnswersTheSameInHalfTheMemory) {
     const int64_t row = 4 * 3 * (2 * 34 + 4);
     const Json& kv = json.at("kv");
     EXPECT_EQ(kv.at("bytes_full"), json.at("prompt_tokens").get<int64_t>() * row);
-    const int64_t kept = policy == std::string("full") ? json.at("prompt_tokens").get<int64_t>() : 96;
+    const int64_t kept =
+        policy == std::string("full") ? json.at("prompt_tokens").get<int64_t>() : 96;
     EXPECT_EQ(kv.at("bytes_after_compression"), kept * row);
   }
 }

@@ -16,16 +16,16 @@ namespace snapkv::test {
 namespace {
 
 struct OracleCase {
-  std::string model;   // a name for load_model()
-  double tolerance;    // of a log-probability
+  std::string model;        // a name for load_model()
+  double tolerance;         // of a log-probability
   std::string folder = {};  // of MODEL.gguf and MODEL.json, if they are not the repository's
 };
 
-// f32: llama.cpp with an f32 cache differs by rounding only. f16, bf16: it rounds activations to the
-// weights' type. q8_0, q4_0: it rounds activations to 8 bits in blocks of 32.
+// f32: llama.cpp with an f32 cache differs by rounding only. f16, bf16: it rounds activations to
+// the weights' type. q8_0, q4_0: it rounds activations to 8 bits in blocks of 32.
 const std::vector<OracleCase> kCases = {
-    {"needle", 1e-2},     {"tiny-f32", 1e-3},  {"tiny-f16", 1e-2},     {"tiny-bf16", 5e-2},
-    {"tiny-q8_0", 5e-2},  {"tiny-q4_0", 5e-2}, {"tiny-options", 1e-3},
+    {"needle", 1e-2},    {"tiny-f32", 1e-3},  {"tiny-f16", 1e-2},     {"tiny-bf16", 5e-2},
+    {"tiny-q8_0", 5e-2}, {"tiny-q4_0", 5e-2}, {"tiny-options", 1e-3},
 };
 
 /// The cases above, and one for each pair MODEL.gguf, MODEL.json in the folder that
@@ -38,7 +38,8 @@ std::vector<OracleCase> all_cases() {
     const std::filesystem::path path = entry.path();
     if (path.extension() != ".json") continue;
     const std::string stem = path.stem().string();
-    const std::string type = describe_model(std::string(folder) + "/" + stem + ".gguf").info.file_type;
+    const std::string type =
+        describe_model(std::string(folder) + "/" + stem + ".gguf").info.file_type;
     cases.push_back({stem, type == "f32" ? 1e-3 : type == "f16" ? 1e-2 : 5e-2, folder});
   }
   return cases;
@@ -55,9 +56,10 @@ class LlamaOracleTest : public testing::TestWithParam<OracleCase> {
     std::ifstream in(folder + "/" + c.model + ".json");
     ASSERT_TRUE(in) << folder << " " << c.model;
     golden_ = nlohmann::json::parse(in);
-    model_ = c.folder.empty()
-                 ? load_model(c.model, Compute::f32)
-                 : Model::load({.path = c.folder + "/" + c.model + ".gguf", .compute = Compute::f32});
+    model_ =
+        c.folder.empty()
+            ? load_model(c.model, Compute::f32)
+            : Model::load({.path = c.folder + "/" + c.model + ".gguf", .compute = Compute::f32});
     options_.kv.name = "full";
     options_.kv_type = DType::f32;
   }
@@ -90,8 +92,8 @@ TEST_P(LlamaOracleTest, PrefillLogProbabilities) {
   session.prefill(std::span(ids).first(ids.size() - 1), prefill);
   for (size_t i = 0; i < n; ++i) {
     SCOPED_TRACE(i);
-    expect_position(teacher, i, ids[ids.size() - n + i], session.prefill_logits(static_cast<int64_t>(i)),
-                    GetParam().tolerance);
+    expect_position(teacher, i, ids[ids.size() - n + i],
+                    session.prefill_logits(static_cast<int64_t>(i)), GetParam().tolerance);
   }
 }
 
@@ -137,7 +139,8 @@ TEST_P(LlamaOracleTest, GreedyContinuations) {
 INSTANTIATE_TEST_SUITE_P(Models, LlamaOracleTest, testing::ValuesIn(all_cases()),
                          [](const auto& test) {
                            std::string name = test.param.model;
-                           for (char& c : name) c = std::isalnum(static_cast<unsigned char>(c)) ? c : '_';
+                           for (char& c : name)
+                             c = std::isalnum(static_cast<unsigned char>(c)) ? c : '_';
                            return name;
                          });
 

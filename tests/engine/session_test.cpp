@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Sessions: layer-major prefill, compression, further turns, decode in batches, cancellation, limits.
+// Sessions: layer-major prefill, compression, further turns, decode in batches, cancellation,
+// limits.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -89,7 +90,8 @@ TEST(SessionTest, Bf16StaysCloseToF32) {
     Session rounded(load_model(name, Compute::bf16), full_options());
     exact.prefill(ids);
     rounded.prefill(ids);
-    // activations keep 8 bits: 2^-9 relative per product, over 4 layers of a model with large weights
+    // activations keep 8 bits: 2^-9 relative per product, over 4 layers of a model with large
+    // weights
     EXPECT_LT(max_difference(exact.logits(), rounded.logits()), 0.25);
     exact.decode(5);
     rounded.decode(5);
@@ -106,7 +108,8 @@ TEST(SessionTest, LogitsOfManyTokensEqualThoseOfEachPrefix) {
   for (size_t n : {1u, 20u, 59u, 60u}) {
     Session prefix(load_model("tiny-f32"), full_options());
     prefix.prefill(std::span(ids).first(n));
-    EXPECT_LT(max_difference(all.prefill_logits(static_cast<int64_t>(n) - 1), prefix.logits()), 2e-4);
+    EXPECT_LT(max_difference(all.prefill_logits(static_cast<int64_t>(n) - 1), prefix.logits()),
+              2e-4);
   }
   EXPECT_EQ(error_of([&] { all.prefill_logits(60); }), ErrorCode::kUsage);
   EXPECT_EQ(max_difference(all.logits(), all.prefill_logits(59)), 0);
@@ -178,8 +181,9 @@ TEST(SessionTest, GeneratedTokensTakeTheirTruePositions) {
   EXPECT_EQ(session.stats().n_decoded, 7);
 }
 
-/// What is evicted must not matter when nothing attends to it: with all but one row's worth of budget
-/// the answer stays close; with a tiny one it moves. Guards against a selection that is not applied.
+/// What is evicted must not matter when nothing attends to it: with all but one row's worth of
+/// budget the answer stays close; with a tiny one it moves. Guards against a selection that is not
+/// applied.
 TEST(SessionTest, EvictionHasAnEffectThatShrinksWithTheBudget) {
   const auto ids = generated_ids(300, kVocab, 9);
   Session full(load_model("tiny-f32"), full_options());
@@ -315,8 +319,8 @@ TEST(SessionTest, CancellationLeavesTheSessionAsItWas) {
 
 TEST(SessionTest, OnePrefillForManyPoliciesEqualsSeparateOnes) {
   const auto ids = generated_ids(260, kVocab, 18);
-  const std::vector<SessionOptions> options = {full_options(), snapkv_options(64), snapkv_options(40, 8),
-                                               snapkv_options(300)};
+  const std::vector<SessionOptions> options = {full_options(), snapkv_options(64),
+                                               snapkv_options(40, 8), snapkv_options(300)};
   std::vector<Session> alone, together;
   for (const SessionOptions& o : options) {
     alone.emplace_back(load_model("tiny-f32"), o);
@@ -340,8 +344,8 @@ TEST(SessionTest, OnePrefillForManyPoliciesEqualsSeparateOnes) {
 
 // ---------------------------------------------------------------- kv_type q8_0
 
-// Keys and values are off by up to half of 1/127 of their block's largest value, in every layer; the
-// logits are about 2 wide. The largest difference found is 0.14.
+// Keys and values are off by up to half of 1/127 of their block's largest value, in every layer;
+// the logits are about 2 wide. The largest difference found is 0.14.
 constexpr double kQ8Tolerance = 0.3;
 
 TEST(QuantizedCacheTest, ReadsAndSelectsAsF16AndDecodesCloseToIt) {
@@ -483,11 +487,13 @@ TEST(SessionTest, LimitsAndBadArguments) {
   options = full_options();
   options.memory_limit = 1 << 16;
   Session small(model, options);
-  EXPECT_EQ(error_of([&] { small.prefill(generated_ids(400, kVocab, 1)); }), ErrorCode::kDoesNotFit);
+  EXPECT_EQ(error_of([&] { small.prefill(generated_ids(400, kVocab, 1)); }),
+            ErrorCode::kDoesNotFit);
 
   for (const auto& change : std::vector<std::function<void(SessionOptions&)>>{
-           [](SessionOptions& o) { o.kv_type = DType::q4_0; }, [](SessionOptions& o) { o.chunk = 0; },
-           [](SessionOptions& o) { o.n_ctx = -1; }, [](SessionOptions& o) { o.kv.kernel_size = 4; },
+           [](SessionOptions& o) { o.kv_type = DType::q4_0; },
+           [](SessionOptions& o) { o.chunk = 0; }, [](SessionOptions& o) { o.n_ctx = -1; },
+           [](SessionOptions& o) { o.kv.kernel_size = 4; },
            [](SessionOptions& o) { o.kv.budget = o.kv.window_size; },
            [](SessionOptions& o) { o.kv.name = "nothing"; }}) {
     SessionOptions bad = snapkv_options(64);

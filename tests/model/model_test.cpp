@@ -48,11 +48,11 @@ struct TinyFile {
     set("tokenizer.ggml.bos_token_id", uint32_t{1});
     set("tokenizer.ggml.eos_token_id", uint32_t{2});
     set("tokenizer.ggml.unknown_token_id", uint32_t{0});
-    tensors = {{"token_embd.weight", {259, 32}},      {"output_norm.weight", {32}},
-               {"blk.0.attn_norm.weight", {32}},      {"blk.0.attn_q.weight", {32, 32}},
-               {"blk.0.attn_k.weight", {16, 32}},     {"blk.0.attn_v.weight", {16, 32}},
+    tensors = {{"token_embd.weight", {259, 32}},       {"output_norm.weight", {32}},
+               {"blk.0.attn_norm.weight", {32}},       {"blk.0.attn_q.weight", {32, 32}},
+               {"blk.0.attn_k.weight", {16, 32}},      {"blk.0.attn_v.weight", {16, 32}},
                {"blk.0.attn_output.weight", {32, 32}}, {"blk.0.ffn_norm.weight", {32}},
-               {"blk.0.ffn_gate.weight", {48, 32}},   {"blk.0.ffn_up.weight", {48, 32}},
+               {"blk.0.ffn_gate.weight", {48, 32}},    {"blk.0.ffn_up.weight", {48, 32}},
                {"blk.0.ffn_down.weight", {32, 48}}};
   }
 
@@ -128,9 +128,10 @@ TEST(ModelTest, AnUnknownTensorIsAnError) {
 }
 
 TEST(ModelTest, MissingAndWrongMetadataIsNamed) {
-  for (const char* key : {"general.architecture", "llama.block_count", "llama.embedding_length",
-                          "llama.feed_forward_length", "llama.attention.head_count",
-                          "llama.context_length", "tokenizer.ggml.tokens", "tokenizer.ggml.model"}) {
+  for (const char* key :
+       {"general.architecture", "llama.block_count", "llama.embedding_length",
+        "llama.feed_forward_length", "llama.attention.head_count", "llama.context_length",
+        "tokenizer.ggml.tokens", "tokenizer.ggml.model"}) {
     TinyFile file;
     file.metadata.erase(key);
     expect_mentions(load_error(file), {key});

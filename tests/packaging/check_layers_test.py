@@ -20,7 +20,7 @@ class Layers(unittest.TestCase):
             "include/snapkv/engine.h", "src/base/error.h", "src/format/gguf.h",
             "src/format/block_types.h", "src/backend/ops.h", "src/backend/ref/ref_kernels.h",
             "src/backend/cpu/cpu_kernels.h", "src/cache/selection.h", "src/cache/kv_cache.h",
-            "src/policy/policy.h", "src/model/config.h", "src/engine/session.h")}
+            "src/policy/policy.h", "src/model/config.h", "src/engine/session.h", "eval/task.h")}
         tree.update(files)
         with tempfile.TemporaryDirectory() as folder:
             for path, text in tree.items():
@@ -53,7 +53,7 @@ class Layers(unittest.TestCase):
                 ("src/model/x.cpp", '"engine/session.h"'),
                 ("src/model/x.cpp", '"policy/policy.h"'),
                 ("app/cli/x.cpp", '"engine/session.h"'), ("eval/x.cpp", '"backend/ops.h"'),
-                ("bench/x.cpp", '"engine/session.h"'),
+                ("bench/x.cpp", '"engine/session.h"'), ("bench/x.cpp", '"eval/task.h"'),
                 ("include/snapkv/x.cpp", '"base/error.h"')]:
             self.assert_bad(path, name, "may include itself and include/snapkv")
 
@@ -65,7 +65,8 @@ class Layers(unittest.TestCase):
                 ("src/policy/x.cpp", '"cache/selection.h"'),
                 ("src/model/x.cpp", '"cache/kv_cache.h"'),
                 ("src/engine/x.cpp", '"policy/policy.h"'), ("app/cli/x.cpp", '"base/error.h"'),
-                ("app/cli/x.cpp", "<snapkv/engine.h>"), ("bench/x.cpp", '"backend/ops.h"')]:
+                ("app/cli/x.cpp", "<snapkv/engine.h>"),
+                ("app/cli/x.cpp", '"eval/task.h"'), ("bench/x.cpp", '"backend/ops.h"')]:
             self.assert_good(path, name)
 
     def test_backends_do_not_know_each_other(self):

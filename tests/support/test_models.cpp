@@ -16,8 +16,8 @@ TestModel tiny(DType dtype) {
   TestModel m{"tiny-" + std::string(name(dtype)), random_model_shape("tiny-gqa"), {}};
   m.options.dtype = dtype;
   m.options.seed = 1;
-  // large enough that attention and rotation matter (with 0.02 all scores are near zero); smaller for
-  // block types, so that llama.cpp's rounding of activations stays below the tests' 5e-2
+  // large enough that attention and rotation matter (with 0.02 all scores are near zero); smaller
+  // for block types, so that llama.cpp's rounding of activations stays below the tests' 5e-2
   m.options.weight_stddev = block_size(dtype) > 1 ? 0.06f : 0.12f;
   m.options.norm_stddev = 0.2f;
   return m;
@@ -61,7 +61,8 @@ std::string model_path(const std::string& model) {
 
 std::shared_ptr<const Model> load_model(const std::string& model, Compute compute, int n_threads,
                                         Device device) {
-  static std::map<std::tuple<std::string, Compute, int, Device>, std::shared_ptr<const Model>> cache;
+  static std::map<std::tuple<std::string, Compute, int, Device>, std::shared_ptr<const Model>>
+      cache;
   auto& loaded = cache[{model, compute, n_threads, device}];
   if (!loaded) {
     ModelOptions options;

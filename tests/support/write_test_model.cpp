@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// snapkv-test-model NAME OUT.gguf: writes a random model of tests/support/test_models.h to a file, so
-// that tools/llama_oracle.py can show it to llama.cpp.
+// snapkv-test-model NAME OUT.gguf: writes a random model of tests/support/test_models.h to a file,
+// so that tools/llama_oracle.py can show it to llama.cpp.
 #include <fmt/core.h>
 
 #include "snapkv/error.h"
