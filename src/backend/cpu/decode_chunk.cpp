@@ -129,8 +129,8 @@ HWY_INLINE void load_values(D d, const BlockQ8_0* HWY_RESTRICT row, int i, hn::V
 
 /// Vectors of a row that score_rows() loads at a time: of blocks as many as share a scale.
 template <class D, typename T>
-constexpr int kScoreVectors =
-    std::clamp(kValues<T> / static_cast<int>(hn::MaxLanes(D())), 1, kVectors);
+constexpr int kScoreVectors = std::clamp(kValues<T> / static_cast<int>(hn::MaxLanes(D())), 1,
+                                         kVectors);
 
 /// scores[h, r] = q[h] . k[r] for H query heads and the 4 rows at k, k + row_step, ...
 template <int H, class D, typename T>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Conversion of a weight matrix into the blocked layout that oneDNN's products read. Called by
-// matmul.cpp, which asks the library for its layout and hands others than this one to the library.
+// matmul.cpp where the library prefers that layout:
 //
 //   [panels of 64 output rows][blocks of k][16][64 output rows] 32-bit words
 // where a word is one f32, or two bf16 of neighbouring k: 16 or 32 values of k to a block. The last
