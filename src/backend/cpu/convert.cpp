@@ -13,6 +13,7 @@
 HWY_BEFORE_NAMESPACE();
 namespace snapkv::cpu {
 namespace HWY_NAMESPACE {
+namespace {  // other files have functions of the same names
 
 template <DType T, typename Out>
 void convert(const void* src, int64_t n, Out* HWY_RESTRICT dst) {
@@ -50,6 +51,7 @@ void convert_to_bf16(const void* src, DType type, int64_t n, bf16_t* dst) {
   convert_any(src, type, n, dst);
 }
 
+}  // namespace
 }  // namespace HWY_NAMESPACE
 }  // namespace snapkv::cpu
 HWY_AFTER_NAMESPACE();

@@ -14,6 +14,7 @@
 HWY_BEFORE_NAMESPACE();
 namespace snapkv::cpu {
 namespace HWY_NAMESPACE {
+namespace {  // other files have functions of the same names
 
 // R weight rows times N activation rows: R * N accumulators, each adding its row's values in order.
 template <DType T, int R, int N>
@@ -93,6 +94,7 @@ GemvFn find_multiply(DType weight) {
   return nullptr;
 }
 
+}  // namespace
 }  // namespace HWY_NAMESPACE
 }  // namespace snapkv::cpu
 HWY_AFTER_NAMESPACE();

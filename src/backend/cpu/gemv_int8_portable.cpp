@@ -18,6 +18,7 @@
 HWY_BEFORE_NAMESPACE();
 namespace snapkv::cpu {
 namespace HWY_NAMESPACE {
+namespace {  // other files have functions of the same names
 
 void prepare_unit(const float* HWY_RESTRICT x, int64_t n, void* unit_) {
   const hn::CappedTag<float, 8> d;
@@ -119,6 +120,7 @@ void multiply(const GemvCall& c) {
 void multiply_q8_0(const GemvCall& c) { multiply<DType::q8_0>(c); }
 void multiply_q4_0(const GemvCall& c) { multiply<DType::q4_0>(c); }
 
+}  // namespace
 }  // namespace HWY_NAMESPACE
 }  // namespace snapkv::cpu
 HWY_AFTER_NAMESPACE();

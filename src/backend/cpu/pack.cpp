@@ -21,6 +21,7 @@ HWY_BEFORE_NAMESPACE();
 namespace snapkv::cpu {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
+namespace {  // other files have functions of the same names
 
 /// dst[k * 64 + r] = src[r * src_stride + k] for 4 rows r and 4 words k.
 HWY_INLINE void transpose_4x4(const uint32_t* HWY_RESTRICT src, int64_t src_stride,
@@ -57,6 +58,7 @@ void transpose_panel(const uint32_t* src, int64_t src_stride, int64_t n_blocks, 
   }
 }
 
+}  // namespace
 }  // namespace HWY_NAMESPACE
 }  // namespace snapkv::cpu
 HWY_AFTER_NAMESPACE();

@@ -24,6 +24,7 @@
 HWY_BEFORE_NAMESPACE();
 namespace snapkv::cpu {
 namespace HWY_NAMESPACE {
+namespace {  // other files have functions of the same names
 
 // One row: out = x / sqrt(mean(x^2) + eps) * w. Four partial sums of squares in f32.
 template <typename Out>
@@ -138,6 +139,7 @@ void swiglu_bf16_bf16(const void* gate, const void* up, int64_t n, void* out) {
   swiglu_values<bf16_t, bf16_t>(gate, up, n, out);
 }
 
+}  // namespace
 }  // namespace HWY_NAMESPACE
 }  // namespace snapkv::cpu
 HWY_AFTER_NAMESPACE();
