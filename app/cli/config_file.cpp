@@ -16,7 +16,7 @@
 namespace snapkv::cli {
 namespace {
 
-// One `key = value` of the file. `section` is empty or a command's name.
+// One `key = value` of the file. `section` is empty, a command's name, or command.task.
 struct ConfigEntry {
   std::string section;
   std::string key;
@@ -51,18 +51,43 @@ std::optional<std::string> settable_name(const CLI::Option& option) {
   return name;
 }
 
+std::vector<const CLI::App*> commands_of(const CLI::App& app) {
+  return app.get_subcommands([](const CLI::App*) { return true; });
+}
+
+// Whether the command or one of its tasks has the option.
 bool has_option(const CLI::App& app, const std::string& name) {
   for (const CLI::Option* option : app.get_options()) {
     if (settable_name(*option) == name) return true;
   }
-  return false;
+  const std::vector<const CLI::App*> tasks = commands_of(app);
+  return std::any_of(tasks.begin(), tasks.end(),
+                     [&](const CLI::App* task) { return has_option(*task, name); });
 }
 
-const CLI::App* find_command(const CLI::App& root, const std::string& name) {
-  for (const CLI::App* command : root.get_subcommands([](const CLI::App*) { return true; })) {
-    if (command->get_name() == name) return command;
+// The command of a section; nullptr if there is none.
+const CLI::App* find_command(const CLI::App& app, const std::string& section) {
+  for (const CLI::App* command : commands_of(app)) {
+    const std::string& name = command->get_name();
+    if (section == name) return command;
+    if (section.rfind(name + ".", 0) == 0) {
+      return find_command(*command, section.substr(name.size() + 1));
+    }
   }
   return nullptr;
+}
+
+// The section of a command: "eval.needle"; empty for the root.
+std::string section_of(const CLI::App& app) {
+  if (app.get_parent() == nullptr) return "";
+  const std::string parent = section_of(*app.get_parent());
+  return parent.empty() ? app.get_name() : parent + "." + app.get_name();
+}
+
+// Whether the settings of `section` are also those of `command`: its own, an outer one's,
+// everyone's.
+bool covers(const std::string& section, const std::string& command) {
+  return section.empty() || section == command || command.rfind(section + ".", 0) == 0;
 }
 
 std::string default_config_path() {
@@ -87,9 +112,6 @@ void check_entry(const CLI::App& root, const ConfigEntry& entry, const std::stri
   bool known = false;
   if (entry.section.empty()) {
     known = has_option(root, entry.key);
-    for (const CLI::App* command : root.get_subcommands([](const CLI::App*) { return true; })) {
-      known |= has_option(*command, entry.key);
-    }
   } else {
     const CLI::App* command = find_command(root, entry.section);
     if (command == nullptr) {
@@ -138,8 +160,8 @@ void set_option(CLI::Option& option, const std::vector<std::string>& values,
   }
 }
 
-void apply(CLI::App& app, const std::string& section, const std::vector<ConfigEntry>& entries,
-           const std::string& path) {
+void apply(CLI::App& app, const std::vector<ConfigEntry>& entries, const std::string& path) {
+  const std::string section = section_of(app);
   for (CLI::Option* option : app.get_options()) {
     const std::optional<std::string> name = settable_name(*option);
     if (!name || option->count() > 0) continue;
@@ -147,12 +169,10 @@ void apply(CLI::App& app, const std::string& section, const std::vector<ConfigEn
       set_option(*option, {*value}, "environment variable " + variable_name(*name));
       continue;
     }
-    const ConfigEntry* chosen = nullptr;  // the command's own section wins
+    const ConfigEntry* chosen = nullptr;  // the innermost section wins
     for (const ConfigEntry& entry : entries) {
-      if (entry.key != *name || entry.values.empty()) continue;
-      if (entry.section == section || (entry.section.empty() && chosen == nullptr)) {
-        chosen = &entry;
-      }
+      if (entry.key != *name || entry.values.empty() || !covers(entry.section, section)) continue;
+      if (chosen == nullptr || entry.section.size() >= chosen->section.size()) chosen = &entry;
     }
     if (chosen != nullptr) set_option(*option, chosen->values, path);
   }
@@ -167,8 +187,8 @@ void apply_environment_and_config(CLI::App& root, CLI::App& command,
   if (path.empty()) path = default_config_path();
   std::vector<ConfigEntry> entries;
   if (!path.empty()) entries = read_config(root, path);
-  apply(command, command.get_name(), entries, path);
-  apply(root, "", entries, path);
+  apply(command, entries, path);
+  apply(root, entries, path);
 }
 
 }  // namespace snapkv::cli

@@ -3,10 +3,12 @@
 // and exit codes (include/snapkv/error.h). The only place that catches everything.
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <exception>
 #include <new>
 #include <sstream>
 
+#include "base/check.h"
 #include "base/error.h"
 #include "cli/commands.h"
 #include "cli/signals.h"
@@ -17,8 +19,9 @@ namespace {
 
 constexpr const char* kFooter =
     "Every option can also be set by an environment variable (--kv-budget: SNAPKV_KV_BUDGET)\n"
-    "or in the configuration file (kv-budget = 512; a [generate] section is for that command\n"
-    "only). The command line wins over the environment, the environment over the file.\n"
+    "or in the configuration file (kv-budget = 512; a [generate] section is for that command,\n"
+    "[eval.needle] for that task). The command line wins over the environment, the environment\n"
+    "over the file.\n"
     "Exit codes: 0 ok, 1 run-time error, 2 usage, 3 bad model file, 4 does not fit into memory,\n"
     "5 context exceeded, 130 stopped by Ctrl-C.";
 
@@ -41,10 +44,28 @@ int answer_parse_result(CLI::App& root, const CLI::ParseError& e) {
     close_stdout();
     return 0;
   }
-  const auto commands = root.get_subcommands();
-  const std::string name = commands.empty() ? "" : " " + commands.front()->get_name();
-  return report(ErrorCode::kUsage,
-                fmt::format("{}\nsnapkv{} --help lists the options", e.what(), name));
+  std::string name = "snapkv";
+  for (auto typed = root.get_subcommands(); !typed.empty();
+       typed = typed.front()->get_subcommands()) {
+    name += " " + typed.front()->get_name();
+  }
+  return report(ErrorCode::kUsage, fmt::format("{}\n{} --help lists the options", e.what(), name));
+}
+
+void finish_help(const std::vector<Command>& commands) {
+  for (const Command& command : commands) {
+    command.app->fallthrough();  // common options may follow the command's name
+    command.app->footer(kCommandFooter);
+    finish_help(command.tasks);
+  }
+}
+
+// The command that was typed; a parsed command line has one.
+const Command& typed_command(const std::vector<Command>& commands) {
+  const auto typed = std::find_if(commands.begin(), commands.end(),
+                                  [](const Command& c) { return c.app->parsed(); });
+  SNAPKV_CHECK(typed != commands.end());
+  return typed->tasks.empty() ? *typed : typed_command(typed->tasks);
 }
 
 int run(int argc, char** argv) {
@@ -63,23 +84,17 @@ int run(int argc, char** argv) {
       add_demo_command(root, common),     add_needle_command(root, common),
       add_bench_command(root, common),    add_eval_command(root, common)};
   root.footer(kFooter);
-  for (const Command& command : commands) {
-    command.app->fallthrough();  // common options may follow the command's name
-    command.app->footer(kCommandFooter);
-  }
+  finish_help(commands);
   try {
     root.parse(argc, argv);
   } catch (const CLI::ParseError& e) {
     return answer_parse_result(root, e);
   }
-  for (const Command& command : commands) {
-    if (!command.app->parsed()) continue;
-    apply_environment_and_config(root, *command.app, common);
-    const int code = command.run();
-    close_stdout();
-    return code;
-  }
-  return static_cast<int>(ErrorCode::kUsage);
+  const Command& command = typed_command(commands);
+  apply_environment_and_config(root, *command.app, common);
+  const int code = command.run();
+  close_stdout();
+  return code;
 }
 
 int run_and_report(int argc, char** argv) {

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "snapkv/engine.h"
 
@@ -35,10 +36,11 @@ struct CacheSettings {
   uint64_t memory_limit = 0;
 };
 
-/// A subcommand: its options and what runs it (returns the exit code).
+/// A subcommand: its options and what runs it (returns the exit code), or subcommands of its own.
 struct Command {
   CLI::App* app = nullptr;
-  std::function<int()> run;
+  std::function<int()> run = {};
+  std::vector<Command> tasks = {};
 };
 
 /// Accepts low to high; unlike CLI::Range it does not fill the help text with its bounds.
@@ -61,7 +63,8 @@ void require_model(const ModelSettings& settings);
 std::shared_ptr<const Model> load_model(const ModelSettings& settings, ProgressFn progress);
 
 /// Gives the options of `command` that the command line left alone their values from the
-/// environment, else from the configuration file: config_file.cpp. `settings.config` empty: the
+/// environment, else from the configuration file (a section is a command, [eval.needle] a command's
+/// task): config_file.cpp. `settings.config` empty: the
 /// default file, if there is one. Throws kUsage for unknown names and bad values, kRuntime when a
 /// named file can't be read.
 void apply_environment_and_config(CLI::App& root, CLI::App& command,

@@ -47,6 +47,28 @@ TEST(Settings, DefaultsAreThePapers) {
   EXPECT_EQ(s["kv"]["pooling"], "max");
 }
 
+TEST(Settings, ATaskOfACommandHasItsOwnSection) {
+  // eval needle: the innermost section wins, and one for another task says nothing here
+  const auto n_rows = [](const std::string& text) {
+    const std::string out = make_folder() + "/rows.jsonl";
+    Command r;
+    r.args = {"eval", "needle",   "-m", needle_model(), "--out",  out,           "--lengths",
+              "300",  "--depths", "1",  "--policies",   "snapkv", "--n-predict", "1"};
+    use_default_config(r, text);
+    const Result result = run(r);
+    EXPECT_EQ(result.code, 0) << result.err;
+    return result.out;
+  };
+  EXPECT_NE(n_rows("kv-budget = 100\n").find("snapkv 100"), std::string::npos);
+  EXPECT_NE(n_rows("kv-budget = 100\n[eval]\nkv-budget = 101\n").find("snapkv 101"),
+            std::string::npos);
+  EXPECT_NE(n_rows("[eval]\nkv-budget = 101\n[eval.needle]\nkv-budget = 102\n").find("snapkv 102"),
+            std::string::npos);
+  Command r = base();
+  use_default_config(r, "[eval.needles]\nkv-budget = 1\n");
+  expect_usage_error(r, "section [eval.needles] is not a command");
+}
+
 TEST(Settings, FlagOverEnvironmentOverFile) {
   Command r = base();
   use_default_config(r, "# mine\nkv-budget = 100\ntemp = 0.25\nkv-pooling = \"avg\"\n");

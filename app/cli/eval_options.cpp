@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: MIT
+#include "cli/eval_options.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "cli/signals.h"
+#include "cli/terminal.h"
+
+namespace snapkv::cli {
+
+void add_eval_options(CLI::App& app, EvalSettings& settings) {
+  app.add_option("-o,--out", settings.out, "File of records, one JSON object a line")
+      ->required()
+      ->type_name("FILE");
+  app.add_flag("--resume", settings.resume, "Continue the file: skip what it has");
+  app.add_option("--policies", settings.policies, "Policies to compare")
+      ->check(CLI::IsMember(policy_names()))
+      ->delimiter(',')
+      ->type_name("NAME,...")
+      ->default_str("full,snapkv");
+  app.add_option("--budgets", settings.budgets, "Rows kept (instead of --kv-budget)")
+      ->delimiter(',')
+      ->type_name("N,N,...");
+  app.add_option("--kernels", settings.kernels, "Pooling widths (instead of --kv-kernel)")
+      ->delimiter(',')
+      ->type_name("N,N,...");
+  app.add_option("--seed", settings.seed, "Another seed, other prompts")
+      ->type_name("N")
+      ->capture_default_str();
+  add_model_options(app, settings.model);
+  add_thread_option(app, settings.model);
+  add_cache_options(app, settings.cache);
+}
+
+void add_answer_option(CLI::App& app, EvalSettings& settings) {
+  app.add_option("--n-predict", settings.n_predict,
+                 "Tokens of an answer, at most; it ends with its first line")
+      ->check(whole_number(1, 1 << 20))
+      ->type_name("N")
+      ->capture_default_str();
+}
+
+std::vector<SessionOptions> make_configurations(const EvalSettings& settings) {
+  const SessionOptions base = session_options(settings.cache, 0);
+  std::vector<int64_t> budgets = settings.budgets;
+  std::vector<int> kernels = settings.kernels;
+  if (budgets.empty()) budgets = {base.kv.budget};
+  if (kernels.empty()) kernels = {base.kv.kernel_size};
+  if (!settings.budgets.empty() && base.kv.ratio > 0) {
+    fail(ErrorCode::kUsage, "--budgets and --kv-ratio exclude each other");
+  }
+  std::vector<SessionOptions> all;
+  const auto add = [&](const SessionOptions& options) {
+    validate(options.kv);
+    const auto same = [&](const SessionOptions& other) {
+      return eval::configuration_json(other) == eval::configuration_json(options);
+    };
+    if (std::none_of(all.begin(), all.end(), same)) all.push_back(options);
+  };
+  for (const std::string& policy : settings.policies) {
+    for (const int64_t budget : budgets) {
+      for (const int kernel : kernels) {
+        SessionOptions options = base;
+        options.kv.name = policy;
+        options.kv.budget = budget;
+        options.kv.kernel_size = kernel;
+        add(options);
+      }
+    }
+  }
+  return all;
+}
+
+EvalRun::EvalRun(const EvalSettings& settings, const CommonSettings& common)
+    : display_(!common.no_progress, common.verbose) {
+  options_.configurations = make_configurations(settings);
+  options_.n_predict = settings.n_predict;
+  options_.seed = settings.seed;
+  options_.model = load_model(settings.model, display_.callback());
+  options_.prefill_progress = display_.callback();
+  options_.cancelled = interrupted;
+  options_.progress = [this](int64_t done, int64_t total) {
+    display_.set_title(fmt::format("prompt {} of {}", done + 1, total));
+    display_.show_fraction(static_cast<double>(done) / static_cast<double>(total),
+                           timer_.seconds());
+  };
+  file_ = std::make_unique<eval::RecordFile>(settings.out, settings.resume);
+  if (file_->repaired()) {
+    write_stderr(fmt::format("snapkv: {}: its last line was torn and is cut off\n", settings.out));
+  }
+}
+
+void EvalRun::check_length(int64_t n_tokens) const {
+  const int64_t n_ctx = model()->info().n_ctx_train;
+  if (n_tokens + options_.n_predict <= n_ctx) return;
+  fail(ErrorCode::kContextExceeded,
+       "a length of {} and an answer of {} tokens exceed the model's context of {}", n_tokens,
+       options_.n_predict, n_ctx);
+}
+
+void EvalRun::ask(const std::vector<eval::Item>& items) {
+  eval::run_items(options_, items, *file_);
+  finish(eval::summary_table(options_, items, *file_));
+}
+
+void EvalRun::finish(const std::string& table) {
+  display_.clear();
+  write_stdout(table);
+}
+
+}  // namespace snapkv::cli

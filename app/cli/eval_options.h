@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: MIT
+// What the tasks of `snapkv eval` share: options, configurations to compare, and a run with its
+// model, record file and progress. One file per task, eval_<task>.cpp, builds on it.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/timer.h"
+#include "cli/progress.h"
+#include "cli/settings.h"
+#include "eval/runner.h"
+
+namespace snapkv::cli {
+
+struct EvalSettings {
+  ModelSettings model;
+  CacheSettings cache;
+  std::vector<std::string> policies = {"full", "snapkv"};
+  std::vector<int64_t> budgets;
+  std::vector<int> kernels;
+  std::string out;
+  bool resume = false;
+  uint64_t seed = 1;
+  int64_t n_predict = 30;
+};
+
+/// The options of every task. A task adds its own first, in a group of its name.
+void add_eval_options(CLI::App& app, EvalSettings& settings);
+/// --n-predict, for tasks that let the model answer.
+void add_answer_option(CLI::App& app, EvalSettings& settings);
+
+/// Every policy with every budget and kernel, each configuration once. Throws kUsage.
+std::vector<SessionOptions> make_configurations(const EvalSettings& settings);
+
+/// A run of a task: loads the model, opens the record file, shows progress.
+class EvalRun {
+ public:
+  EvalRun(const EvalSettings& settings, const CommonSettings& common);
+
+  eval::RunOptions& options() { return options_; }
+  const std::shared_ptr<const Model>& model() const { return options_.model; }
+  eval::RecordFile& file() { return *file_; }
+  /// Throws kContextExceeded unless the model can read `n_tokens` and answer.
+  void check_length(int64_t n_tokens) const;
+  /// Asks what the file lacks and prints the summary.
+  void ask(const std::vector<eval::Item>& items);
+  /// Ends the progress display and prints the table.
+  void finish(const std::string& table);
+
+ private:
+  eval::RunOptions options_;
+  ProgressDisplay display_;
+  std::unique_ptr<eval::RecordFile> file_;
+  Timer timer_;
+};
+
+/// The tasks: each adds its subcommand to `eval`.
+Command add_eval_needle(CLI::App& eval, const CommonSettings& common);
+
+}  // namespace snapkv::cli
