@@ -16,9 +16,9 @@ namespace {
 
 constexpr int64_t kReferenceMaxParams = 200'000'000;  // about a second per token there
 constexpr int64_t kLongReferenceMaxParams = 30'000'000;
-constexpr int64_t kCheckTokens = 33;   // enough for packed weights (engine/memory_plan.h: 32)
+constexpr int64_t kMinTokens = 33;     // of the prompt; more where packed weights begin later
 constexpr int64_t kShortTokens = 8;    // what the reference device reads of larger models
-constexpr int64_t kDecodedTokens = 4;  // of kCheckTokens; the rest is too short for packed weights
+constexpr int64_t kDecodedTokens = 4;  // of the prompt; the rest is too short for packed weights
 // f32: only the cache's 16-bit rounding and the order of sums differ. bf16: activations have 8
 // bits, and decode rounds them to 8 bits per 32 values. Wrong kernels differ by several units.
 constexpr double kToleranceF32 = 0.05;
@@ -55,8 +55,19 @@ SessionOptions check_options(DType kv_type) {
   SessionOptions options;
   options.kv.name = "full";
   options.kv_type = kv_type;
-  options.n_ctx = 2 * kCheckTokens;
+  options.n_ctx = 4096;
   return options;
+}
+
+// One more than the least prompt that is computed with packed weights.
+int64_t check_length(const Model& model, DType kv_type) {
+  const auto packs = [&](int64_t n) {
+    return plan_memory(model.info(), check_options(kv_type), n, model.compute_dtype())
+               .packed_weights > 0;
+  };
+  int64_t n = kMinTokens;
+  while (!packs(n - 1)) ++n;
+  return n;
 }
 
 // Logits of every token of the prompt, on both devices.
@@ -110,7 +121,9 @@ BenchCheck check_model(const std::shared_ptr<const Model>& model, DType kv_type,
   const ModelInfo& info = model->info();
   BenchCheck check;
   check.tolerance = model->compute_dtype() == DType::bf16 ? kToleranceBf16 : kToleranceF32;
-  const std::vector<int32_t> tokens = random_tokens(kCheckTokens, info.n_vocab, seed);
+  const std::vector<int32_t> tokens =
+      random_tokens(check_length(*model, kv_type), info.n_vocab, seed);
+  const int64_t n_tokens = std::ssize(tokens);
   const auto require = [&](const std::string& what, double found) {
     check.max_difference = std::max(check.max_difference, found);
     if (found <= check.tolerance) return;
@@ -122,14 +135,14 @@ BenchCheck check_model(const std::shared_ptr<const Model>& model, DType kv_type,
 
   check.what.clear();
   if (info.n_params <= kReferenceMaxParams) {
-    const int64_t n = info.n_params <= kLongReferenceMaxParams ? kCheckTokens : kShortTokens;
+    const int64_t n = info.n_params <= kLongReferenceMaxParams ? n_tokens : kShortTokens;
     const std::string what = fmt::format("reference, {} tokens", n);
     require(what,
             against_reference(model, kv_type, {tokens.begin(), tokens.begin() + n}, progress));
     check.what = what + "; ";
   }
   const int64_t batch = std::min<int64_t>(n_seq, 4);
-  std::string what = fmt::format("prefill against decode, {} tokens", kCheckTokens);
+  std::string what = fmt::format("prefill against decode, {} tokens", n_tokens);
   if (batch > 1) what += fmt::format(", batch of {}", batch);
   require(what, prefill_against_decode(model, kv_type, batch, tokens, progress));
   check.what += what;

@@ -48,7 +48,24 @@ ModelConfig sizes_of(const ModelInfo& info) {
   return c;
 }
 
+struct PackedMinTokens {
+  DType weights;
+  int64_t bf16, f32;  // by compute type
+};
+constexpr PackedMinTokens kPackedMinTokens[] = {{DType::q4_0, 192, 64},
+                                                {DType::q8_0, 80, 80},
+                                                {DType::bf16, 80, 256},
+                                                {DType::f16, 40, 192},
+                                                {DType::f32, 32, 96}};
+
 }  // namespace
+
+int64_t packed_min_tokens(const ModelInfo& info, DType compute) {
+  for (const PackedMinTokens& row : kPackedMinTokens) {  // the model's most frequent type
+    if (info.file_type == name(row.weights)) return compute == DType::bf16 ? row.bf16 : row.f32;
+  }
+  return 80;
+}
 
 void validate_kv_type(DType kv_type, int64_t head_dim) {
   if (kv_type != DType::f32 && kv_type != DType::f16 && kv_type != DType::bf16 &&
@@ -71,7 +88,7 @@ MemoryPlan plan_memory(const ModelInfo& info, const SessionOptions& options, int
   const auto n_head_kv = static_cast<size_t>(c.n_head_kv);
   const auto policy = Policy::make(options.kv);
   const int64_t n_q = c.n_head * c.head_dim, n_kv = c.n_head_kv * c.head_dim;
-  const bool packed = n_tokens >= kPackedMinTokens;
+  const bool packed = n_tokens >= packed_min_tokens(info, compute);
   const DType dtype = packed ? compute : DType::f32;
   int64_t kept = 0;  // rows per KV head, all layers
   bool keeps_all = true;

@@ -110,6 +110,7 @@ class PrefillRun {
         n_(static_cast<int64_t>(tokens.size())),
         chunk_(std::min(n_, first_.options.chunk)),
         n_logits_(std::min(n_, options.n_logits)),
+        packed_(n_ >= packed_min_tokens(first_.info(), backend_.compute_dtype())),
         linear_(backend_),
         attention_(backend_, architecture_, targets) {}
 
@@ -118,7 +119,7 @@ class PrefillRun {
     architecture_.embed(tokens_, hidden_);
     for (int il = 0; il < config_.n_layer; ++il) {
       Timer timer;
-      if (n_ >= kPackedMinTokens) linear_.pack(architecture_.layer_weights(il));
+      if (packed_) linear_.pack(architecture_.layer_weights(il));
       shared_.pack_seconds += timer.lap();
       prefetch_layer(first_.file(), il + 1);
       for (const auto& target : targets_) target->begin_layer(il);
@@ -247,6 +248,7 @@ class PrefillRun {
   Architecture& architecture_;
   const ModelConfig& config_;
   const int64_t n_, chunk_, n_logits_;
+  const bool packed_;     // weights, once per layer
   int64_t n_window_ = 0;  // most of all targets
 
   Timer timer_;
