@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: MIT
-// Micro-benchmarks of attention and selection (Google Benchmark): GFLOP/s beside the GEMM rate of
-// the same backend, GB/s beside the read bandwidth, both measured first in the same run. Every
-// shape is checked against ref/ on a small case before anything is timed.
+// Google Benchmark of attention and selection, each with its floor (op_floor.h). Every shape is
+// checked against the reference on a small case before anything is timed.
 //
 //   op_attention_bench --benchmark_filter=prefill
 #include <benchmark/benchmark.h>
-#include <omp.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
@@ -16,8 +15,8 @@
 #include "backend/backend.h"
 #include "backend/ops.h"
 #include "base/buffer.h"
-#include "base/half.h"
-#include "base/timer.h"
+#include "bench/op_floor.h"
+#include "format/block_types.h"
 
 namespace snapkv {
 namespace {
@@ -28,74 +27,32 @@ Backend& backend(Compute compute) {
   return compute == Compute::f32 ? *f32 : *bf16;
 }
 
-/// A contiguous tensor of uniform values in [-1, 1], f32, f16 or bf16.
+/// A contiguous tensor of uniform values in [-1, 1] in a cache dtype.
 struct Data {
   Data(DType dtype, std::initializer_list<int64_t> shape) {
-    int64_t n = 1;
-    for (int64_t d : shape) n *= d;
-    storage = Buffer::host(static_cast<size_t>(n * block_bytes(dtype)), "benchmark data");
+    const int64_t n_cols = shape.end()[-1];
+    int64_t n_rows = 1;
+    for (int64_t d : shape) n_rows *= d;
+    n_rows /= n_cols;
+    storage = Buffer::host(static_cast<size_t>(n_rows * row_bytes(dtype, n_cols)), "data");
     view = storage.view(dtype, shape);
     uint32_t state = 12345;
-    for (int64_t i = 0; i < n; ++i) {
-      state = state * 1664525u + 1013904223u;
-      const float x = static_cast<float>(state >> 8) * 0x1p-23f - 1.0f;
-      if (dtype == DType::f32) static_cast<float*>(view.data)[i] = x;
-      if (dtype == DType::f16) static_cast<f16_t*>(view.data)[i] = to_f16(x);
-      if (dtype == DType::bf16) static_cast<bf16_t*>(view.data)[i] = to_bf16(x);
+    constexpr int64_t kRows = 4096;  // at a time
+    std::vector<float> values(static_cast<size_t>(std::min(n_rows, kRows) * n_cols));
+    for (int64_t row = 0; row < n_rows; row += kRows) {
+      for (float& x : values) {
+        state = state * 1664525u + 1013904223u;
+        x = static_cast<float>(state >> 8) * 0x1p-23f - 1.0f;
+      }
+      const std::array<void*, 1> to = {static_cast<char*>(view.data) +
+                                       row * row_bytes(dtype, n_cols)};
+      const Tensor rows(values.data(), DType::f32, {std::min(n_rows - row, kRows), 1, n_cols});
+      ops::store_rows(backend(Compute::f32), rows, dtype, to);
     }
   }
   Buffer storage;
   Tensor view;
 };
-
-double best_seconds(int repetitions, const auto& run) {
-  double best = 1e30;
-  for (int i = 0; i < repetitions; ++i) {
-    const Timer timer;
-    run();
-    best = std::min(best, timer.seconds());
-  }
-  return best;
-}
-
-/// GFLOP/s of the backend's large products.
-double gemm_rate(Compute compute) {
-  static double rates[2] = {};
-  double& rate = rates[compute == Compute::f32 ? 0 : 1];
-  if (rate == 0) {
-    constexpr int64_t kRows = 1024, kIn = 2048, kOut = 2048;
-    Backend& b = backend(compute);
-    const Data x(b.compute_dtype(), {kRows, kIn}), w(b.compute_dtype(), {kOut, kIn});
-    const Data out(DType::f32, {kRows, kOut});
-    PackedWeight packed;
-    ops::pack(b, w.view, packed);
-    const double seconds =
-        best_seconds(5, [&] { ops::project_packed(b, x.view, packed, Tensor(), out.view, false); });
-    rate = 2.0 * kRows * kIn * kOut / seconds * 1e-9;
-  }
-  return rate;
-}
-
-/// GB/s of reading memory that no cache holds, with the backend's threads.
-double read_rate() {
-  static const double rate = [] {
-    constexpr int64_t kWords = 64 << 20;  // 512 MiB
-    const Buffer buffer = Buffer::host(kWords * sizeof(uint64_t), "bandwidth probe");
-    auto* words = static_cast<uint64_t*>(buffer.data());
-    std::fill(words, words + kWords, 1);
-    uint64_t sum = 0;
-    const double seconds = best_seconds(4, [&] {
-#pragma omp parallel for reduction(+ : sum)
-      for (int64_t i = 0; i < kWords; i += 8) {
-        sum += words[i] + words[i + 1] + words[i + 2] + words[i + 3] + words[i + 4] + words[i + 5] +
-               words[i + 6] + words[i + 7];
-      }
-    });
-    benchmark::DoNotOptimize(sum);
-    return kWords * sizeof(uint64_t) / seconds * 1e-9;
-  }();
-  return rate;
-}
 
 struct Shape {
   int64_t n_head, n_head_kv, head_dim;
@@ -148,15 +105,11 @@ void prefill(benchmark::State& state, Compute compute, DType kv) {
   const int64_t n = state.range(0), past = state.range(1);
   const Shape s{state.range(2), state.range(3), state.range(4)};
   check_prefill(s, compute, kv);
-  const double peak = gemm_rate(compute);
   const Prefill p(s, n, past, kv);
   for (auto _ : state) ops::attention_prefill(backend(compute), p.arguments());
   const auto rows = static_cast<double>(n * past + n * (n + 1) / 2);
-  const double flops = 4.0 * static_cast<double>(s.head_dim * s.n_head) * rows;
-  using benchmark::Counter;
-  state.counters["GFLOP/s"] = Counter(flops * 1e-9, Counter::kIsIterationInvariantRate);
-  state.counters["GEMM_GFLOP/s"] = peak;
-  state.counters["of_GEMM"] = Counter(flops * 1e-9 / peak, Counter::kIsIterationInvariantRate);
+  report_work(state, backend(compute),
+              {.flop = 4.0 * static_cast<double>(s.head_dim * s.n_head) * rows});
 }
 
 // ---------------------------------------------------------------- decode
@@ -165,8 +118,7 @@ void prefill(benchmark::State& state, Compute compute, DType kv) {
 void decode(benchmark::State& state, DType kv) {
   const int64_t n_seq = state.range(0), n_kv = state.range(1);
   const Shape s{state.range(2), state.range(3), state.range(4)};
-  const double peak = read_rate();
-  const int64_t head_bytes = n_kv * s.head_dim * block_bytes(kv);
+  const int64_t head_bytes = n_kv * row_bytes(kv, s.head_dim);
   const int64_t heads = n_seq * s.n_head_kv;
   const int64_t layers = std::max<int64_t>((256 << 20) / (heads * head_bytes), 1);
   const Data k(kv, {layers * heads, n_kv, s.head_dim}), v(kv, {layers * heads, n_kv, s.head_dim});
@@ -191,11 +143,8 @@ void decode(benchmark::State& state, DType kv) {
     ops::attention_decode(backend(Compute::f32), arguments(layer, out.view));
     layer = (layer + 1) % layers;
   }
-  const double gigabytes = 2e-9 * static_cast<double>(heads * head_bytes);
-  using benchmark::Counter;
-  state.counters["GB/s"] = Counter(gigabytes, Counter::kIsIterationInvariantRate);
-  state.counters["read_GB/s"] = peak;
-  state.counters["of_read"] = Counter(gigabytes / peak, Counter::kIsIterationInvariantRate);
+  report_work(state, backend(Compute::f32),
+              {.bytes = 2.0 * static_cast<double>(heads * head_bytes)});
 }
 
 // ---------------------------------------------------------------- selection
@@ -242,13 +191,10 @@ void selection(benchmark::State& state) {
   small.run(backend(Compute::f32));
   expected.run(*Backend::make({.kind = BackendKind::ref}));
   require_close(small.votes.view, expected.votes.view, 1e-4, "window_votes");
-  const double peak = gemm_rate(Compute::f32);
   const Selection layer(s, n);
   for (auto _ : state) layer.run(backend(Compute::f32));
-  const double flops = 2.0 * Selection::kWindow * static_cast<double>(s.n_head * s.head_dim * n);
-  using benchmark::Counter;
-  state.counters["GFLOP/s"] = Counter(flops * 1e-9, Counter::kIsIterationInvariantRate);
-  state.counters["GEMM_GFLOP/s"] = peak;
+  report_work(state, backend(Compute::f32),
+              {.flop = 2.0 * Selection::kWindow * static_cast<double>(s.n_head * s.head_dim * n)});
 }
 
 void prefill_shapes(benchmark::internal::Benchmark* b) {
@@ -269,6 +215,7 @@ BENCHMARK_CAPTURE(prefill, f32_kv_f16, Compute::f32, DType::f16)->Apply(prefill_
 BENCHMARK_CAPTURE(decode, kv_f16, DType::f16)->Apply(decode_shapes);
 BENCHMARK_CAPTURE(decode, kv_bf16, DType::bf16)->Apply(decode_shapes);
 BENCHMARK_CAPTURE(decode, kv_f32, DType::f32)->Apply(decode_shapes);
+BENCHMARK_CAPTURE(decode, kv_q8_0, DType::q8_0)->Apply(decode_shapes);
 BENCHMARK(selection)
     ->Args({1024, 32, 8, 64})
     ->Args({16384, 32, 8, 64})

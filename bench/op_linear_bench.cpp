@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: MIT
-// Google Benchmark of matrix products: project() (decode) in GB/s of weights read beside a plain
-// read loop, pack() and project_packed() (prefill) in GB/s and GFLOP/s. Results are checked against
-// the reference first. Matrices of one shape exceed every cache together, in pages of 4 KB as in a
-// file.
+// Google Benchmark of matrix products: project() (decode), pack() and project_packed() (prefill),
+// each with its floor (op_floor.h). Results are checked against the reference first. Matrices of
+// one shape exceed every cache together, in pages of 4 KB as in a file.
 //
 //   op_linear_bench --benchmark_filter='project/q8_0'
 #include <benchmark/benchmark.h>
-#include <omp.h>
 #include <sys/mman.h>
 
 #include <algorithm>
@@ -21,6 +19,7 @@
 
 #include "backend/ops.h"
 #include "base/half.h"
+#include "bench/op_floor.h"
 #include "format/block_types.h"
 
 namespace snapkv {
@@ -128,28 +127,6 @@ std::vector<float> first_columns(const std::vector<float>& out, int64_t n, int64
   return part;
 }
 
-void set_rates(benchmark::State& state, double bytes, double flop) {
-  using benchmark::Counter;
-  const double n = static_cast<double>(state.iterations());
-  if (bytes > 0) state.counters["GB/s"] = Counter(bytes * n / 1e9, Counter::kIsRate);
-  if (flop > 0) state.counters["GFLOP/s"] = Counter(flop * n / 1e9, Counter::kIsRate);
-}
-
-/// The floor of decoding: every thread sums its part of the pool.
-void read_memory(benchmark::State& state) {
-  const auto* words = reinterpret_cast<const uint64_t*>(pool());
-  constexpr int64_t kWords = kPoolBytes / sizeof(uint64_t);
-  for (auto _ : state) {
-    uint64_t sum = 0;
-#pragma omp parallel for reduction(+ : sum) schedule(static)
-    for (int64_t i = 0; i < kWords; i += 8) {
-      for (int64_t k = 0; k < 8; ++k) sum += words[i + k];
-    }
-    benchmark::DoNotOptimize(sum);
-  }
-  set_rates(state, kPoolBytes, 0);
-}
-
 void project(benchmark::State& state, Compute compute, DType type, int64_t n_out, int64_t n_in,
              int64_t n) {
   const std::vector<Tensor> weights = make_weights(type, n_out, n_in);
@@ -165,8 +142,9 @@ void project(benchmark::State& state, Compute compute, DType type, int64_t n_out
   check(first_columns(out, n, n_check), reference(weights[0], n_check, x, n), 0.01);
   size_t i = 0;
   for (auto _ : state) run(weights[i++ % weights.size()]);
-  const double bytes = static_cast<double>(n_out * row_bytes(type, n_in));
-  set_rates(state, bytes, 2.0 * static_cast<double>(n * n_out * n_in));
+  report_work(state, cpu(compute),
+              {.flop = 2.0 * static_cast<double>(n * n_out * n_in),
+               .bytes = static_cast<double>(n_out * row_bytes(type, n_in))});
 }
 
 void pack(benchmark::State& state, Compute compute, DType type, int64_t n_out, int64_t n_in) {
@@ -176,9 +154,9 @@ void pack(benchmark::State& state, Compute compute, DType type, int64_t n_out, i
   size_t i = 0;
   for (auto _ : state) ops::pack(cpu(compute), weights[i++ % weights.size()], packed);
   // read in the file's type, written in the compute type
-  const double bytes = static_cast<double>(
-      n_out * (row_bytes(type, n_in) + row_bytes(cpu(compute).compute_dtype(), n_in)));
-  set_rates(state, bytes, 0);
+  const int64_t bytes =
+      n_out * (row_bytes(type, n_in) + row_bytes(cpu(compute).compute_dtype(), n_in));
+  report_work(state, cpu(compute), {.bytes = static_cast<double>(bytes)});
 }
 
 void project_packed(benchmark::State& state, Compute compute, int64_t n_out, int64_t n_in,
@@ -203,7 +181,7 @@ void project_packed(benchmark::State& state, Compute compute, int64_t n_out, int
   check(first_columns(std::vector<float>(out.begin(), out.begin() + 2 * n_out), 2, n_check),
         reference(weight, n_check, few_rows, 2), 0.01);
   for (auto _ : state) ops::project_packed(backend, x_view, packed, {}, out_view, false);
-  set_rates(state, 0, 2.0 * static_cast<double>(n * n_out * n_in));
+  report_work(state, backend, {.flop = 2.0 * static_cast<double>(n * n_out * n_in)});
 }
 
 void register_all() {
@@ -212,7 +190,6 @@ void register_all() {
         ->UseRealTime()
         ->Unit(benchmark::kMicrosecond);
   };
-  add("read_memory", read_memory);
   for (const DType type : kTypes) {
     for (const auto& [n_out, n_in] : {std::pair<int64_t, int64_t>{8192, 2048}, {2048, 8192}}) {
       const std::string shape =
