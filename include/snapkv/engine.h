@@ -194,6 +194,10 @@ struct PrefillOptions {
   ProgressFn progress = {};  ///< Phase::prefill
   /// Logits wanted for the last n tokens of the prompt (1: only the last, what generation needs).
   int64_t n_logits = 1;
+  /// false: every row of these tokens is kept, beside the rows that are there: a question after a
+  /// text that is compressed already. true: the policy selects among old and new rows, and the last
+  /// of these tokens are its window.
+  bool compress = true;
 };
 
 class Session {

@@ -301,12 +301,16 @@ std::string mib(size_t bytes) {
 }
 
 /// Weights are mapped from the file and may be dropped by the system: they are not counted.
-void check_memory(std::span<Session::Impl* const> sessions, int64_t n) {
+void check_memory(std::span<Session::Impl* const> sessions, int64_t n, bool compress) {
   const Session::Impl& first = *sessions[0];
-  const DType compute = first.backend().compute_dtype();
-  MemoryPlan plan = plan_memory(first.info(), first.options, n, compute);
+  const auto plan_of = [&](const Session::Impl& s) {
+    SessionOptions options = s.options;
+    if (!compress) options.kv.name = "full";
+    return plan_memory(s.info(), options, n, s.backend().compute_dtype());
+  };
+  MemoryPlan plan = plan_of(first);
   for (const Session::Impl* s : sessions.subspan(1)) {
-    const MemoryPlan other = plan_memory(s->info(), s->options, n, compute);
+    const MemoryPlan other = plan_of(*s);
     plan.kv_kept += other.kv_kept;
     plan.kv_scratch = std::max(plan.kv_scratch, other.kv_scratch);
   }
@@ -334,9 +338,11 @@ void prefill_many(std::span<Session* const> batch, std::span<const int32_t> toke
   if (options.n_logits < 1) {
     fail(ErrorCode::kUsage, "n_logits must be 1 or more, it is {}", options.n_logits);
   }
-  check_memory(sessions, n);
+  check_memory(sessions, n, options.compress);
   Targets targets;
-  for (Session::Impl* s : sessions) targets.push_back(std::make_unique<PrefillTarget>(*s, n));
+  for (Session::Impl* s : sessions) {
+    targets.push_back(std::make_unique<PrefillTarget>(*s, n, options.compress));
+  }
   PrefillRun run(targets, tokens, options);
   run.run();
   run.commit();

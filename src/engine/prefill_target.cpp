@@ -2,15 +2,17 @@
 #include "engine/prefill_target.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "base/timer.h"
 
 namespace snapkv {
 
-PrefillTarget::PrefillTarget(Session::Impl& session, int64_t n_tokens)
+PrefillTarget::PrefillTarget(Session::Impl& session, int64_t n_tokens, bool compress)
     : session_(session),
       n_tokens_(n_tokens),
-      n_window_(std::min<int64_t>(n_tokens, session.policy->window_size())) {
+      compress_(compress),
+      n_window_(compress ? std::min<int64_t>(n_tokens, session.policy->window_size()) : 0) {
   const size_t n_layer = static_cast<size_t>(session.info().n_layer);
   fresh_.resize(n_layer);
   old_n_kv_.resize(n_layer);
@@ -31,8 +33,13 @@ const KvLayer* PrefillTarget::old_layer(int il) const {
 }
 
 int64_t PrefillTarget::budget(int il) const {
+  if (!compress_) return std::numeric_limits<int64_t>::max();
   return session_.policy->layer_budget(session_.n_past + n_tokens_, il,
                                        static_cast<int>(session_.info().n_layer));
+}
+
+void PrefillTarget::begin_layer(int il) {
+  observer_ = compress_ ? session_.policy->make_observer(il) : nullptr;
 }
 
 void PrefillTarget::observe(const QueryChunk& chunk) {

@@ -12,7 +12,8 @@ namespace snapkv {
 
 class PrefillTarget {
  public:
-  PrefillTarget(Session::Impl& session, int64_t n_tokens);
+  /// `compress`: PrefillOptions::compress
+  PrefillTarget(Session::Impl& session, int64_t n_tokens, bool compress);
   /// Without commit(): the session gets back what was taken from it.
   ~PrefillTarget();
   PrefillTarget(const PrefillTarget&) = delete;
@@ -26,7 +27,7 @@ class PrefillTarget {
   /// Most rows that any head of layer il may have without being compressed.
   int64_t budget(int il) const;
 
-  void begin_layer(int il) { observer_ = session_.policy->make_observer(il); }
+  void begin_layer(int il);
   bool observes() const { return observer_ != nullptr; }
   void observe(const QueryChunk& chunk);
   /// Selects rows of the scratch layer, which holds the whole prompt, and keeps them. `q_window`:
@@ -43,6 +44,7 @@ class PrefillTarget {
 
   Session::Impl& session_;
   const int64_t n_tokens_;
+  const bool compress_;
   const int64_t n_window_;
   std::unique_ptr<QueryObserver> observer_;       // of the current layer
   std::vector<KvLayer> fresh_;                    // [n_layer]

@@ -262,6 +262,30 @@ TEST(SessionTest, AFurtherTurnIsCompressedToo) {
   }
 }
 
+TEST(SessionTest, AFurtherTurnCanBeKeptWhole) {
+  const auto ids = generated_ids(360, kVocab, 13);
+  // ada-snapkv: heads of different lengths; h2o: a policy that observes all queries
+  for (const char* policy : {"snapkv", "ada-snapkv", "h2o", "full"}) {
+    for (const DType type : {DType::f32, DType::q8_0}) {
+      SCOPED_TRACE(policy);
+      SCOPED_TRACE(name(type));
+      SessionOptions options = of_type(snapkv_options(48), type);
+      options.kv.name = policy;
+      Session turns(load_model("tiny-f32"), options), steps(load_model("tiny-f32"), options);
+      turns.prefill(std::span(ids).first(300));
+      steps.prefill(std::span(ids).first(300));
+      const auto before = turns.cached_positions(2, 1);
+      turns.prefill(std::span(ids).subspan(300), {.compress = false});
+      auto expected = before;  // what was kept of the text, then all of the question
+      for (int32_t pos = 300; pos < 360; ++pos) expected.push_back(pos);
+      EXPECT_EQ(turns.cached_positions(2, 1), expected);
+      for (size_t i = 300; i < 360; ++i) steps.decode(ids[i]);
+      // q8_0: the turn reads its own rows as f16, decode steps read them quantized
+      EXPECT_LT(max_difference(turns.logits(), steps.logits()), type == DType::f32 ? 2e-4 : 0.25);
+    }
+  }
+}
+
 TEST(SessionTest, ABatchDecodesAsEachAlone) {
   const auto model = load_model("tiny-q8_0");
   std::vector<Session> alone, batched;
