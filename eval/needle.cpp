@@ -237,16 +237,18 @@ Prompt make_needle(const Model& model, const NeedleOptions& options, int64_t len
   std::vector<Piece> pieces = options.haystack.empty()
                                   ? generated_filler(model, random, length)
                                   : text_filler(model, options.haystack, random, length);
-  Prompt prompt;
+  std::string text;
   for (;; pieces.pop_back()) {
-    prompt.text = assemble(pieces, riddle);
-    prompt.tokens = model.tokenize(prompt.text, true, false);
-    if (std::ssize(prompt.tokens) <= length) break;
+    text = assemble(pieces, riddle);
+    const std::vector<int32_t> tokens = model.tokenize(text, true, false);
+    if (std::ssize(tokens) <= length) break;
     if (pieces.empty()) {
       fail(ErrorCode::kUsage, "a length of {} tokens has no room for facts and question: {}",
-           length, prompt.tokens.size());
+           length, tokens.size());
     }
   }
+  const size_t context_bytes = text.size() - riddle.question.size();
+  Prompt prompt = split_prompt(model, std::move(text), context_bytes);
   prompt.references = riddle.references;
   Json facts = Json::array();
   for (const Fact& fact : riddle.facts)
@@ -286,6 +288,7 @@ std::vector<Item> needle_items(std::shared_ptr<const Model> model, const NeedleO
                               name(options.kind), multi ? options.n_facts : 1, length, depth,
                               sample, options.seed, source);
         item.column = fmt::format("{} tokens", length);
+        item.limit.n_predict = options.n_predict;
         item.make = [=] { return make_needle(*model, *shared, length, depth, sample); };
         item.score = [kind = options.kind](const Prompt& prompt, const std::string& answer) {
           return needle_score(kind, prompt, answer);

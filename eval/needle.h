@@ -27,7 +27,8 @@ struct NeedleOptions {
   int n_samples = 1;  ///< prompts of each length and depth, each with a seed of its own
   int n_facts = 4;    ///< of the multi kinds
   uint64_t seed = 1;
-  std::string haystack;  ///< text of the user's files; empty: generated sentences
+  std::string haystack;    ///< text of the user's files; empty: generated sentences
+  int64_t n_predict = 30;  ///< tokens of an answer, at most; it also ends with its first line
 };
 
 /// Every .txt file of a folder, in the order of their names. Throws kUsage when there is none.

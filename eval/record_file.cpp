@@ -20,6 +20,7 @@ namespace {
 void drop_text(Json& record) {
   record.erase("prompt");
   record.erase("question_prompt");
+  record.erase("input");
 }
 
 }  // namespace

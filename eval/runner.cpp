@@ -5,7 +5,9 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <map>
 
+#include "base/check.h"
 #include "base/error.h"
 #include "eval/metrics.h"
 
@@ -26,7 +28,7 @@ int32_t likeliest(std::span<const float> logits) {  // ties to the lower id
 }
 
 // Chooses a writer's next token, or ends its answer.
-void choose(const Model& model, int64_t n_predict, Writer& writer) {
+void choose(const Model& model, const AnswerLimit& limit, Writer& writer) {
   writer.next = likeliest(writer.session->logits());
   if (model.is_end_of_generation(writer.next)) {
     writer.done = true;
@@ -34,17 +36,48 @@ void choose(const Model& model, int64_t n_predict, Writer& writer) {
   }
   std::string& text = writer.answer.text;
   text += model.piece(writer.next);
+  writer.done = ++writer.n_tokens >= limit.n_predict;
+  if (!limit.ends_at_line) return;
   const size_t begin = std::min(text.find_first_not_of(" \n"), text.size());
   const size_t line_end = text.find('\n', begin);
-  if (line_end != std::string::npos) text.resize(line_end);
-  writer.done = line_end != std::string::npos || ++writer.n_tokens >= n_predict;
+  if (line_end == std::string::npos) return;
+  text.resize(line_end);
+  writer.done = true;
+}
+
+const char* question_mode(const RunOptions& run) {
+  return run.question_agnostic ? "agnostic" : "aware";
+}
+
+// A session for each configuration that has read the prompt.
+std::vector<Writer> read_prompt(const RunOptions& run,
+                                const std::vector<SessionOptions>& configurations,
+                                const Prompt& prompt) {
+  std::vector<Writer> writers(configurations.size());
+  std::vector<Session*> sessions;
+  for (size_t i = 0; i < writers.size(); ++i) {
+    writers[i].session = std::make_unique<Session>(run.model, configurations[i]);
+    sessions.push_back(writers[i].session.get());
+  }
+  const std::span tokens(prompt.tokens);
+  if (!run.question_agnostic) {
+    prefill_many(sessions, tokens, {.progress = run.prefill_progress});
+    return writers;
+  }
+  SNAPKV_CHECK(prompt.n_context > 0 && prompt.n_context < std::ssize(prompt.tokens));
+  const auto n_context = static_cast<size_t>(prompt.n_context);
+  prefill_many(sessions, tokens.first(n_context), {.progress = run.prefill_progress});
+  for (Session* session : sessions) {
+    session->prefill(tokens.subspan(n_context), {.compress = false});
+  }
+  return writers;
 }
 
 std::vector<SessionOptions> missing_configurations(const RunOptions& run, const Item& item,
                                                    const RecordFile& file) {
   std::vector<SessionOptions> missing;
   for (const SessionOptions& options : run.configurations) {
-    if (!file.contains(record_key(run, item.id, options))) missing.push_back(options);
+    if (!file.contains(record_key(run, item, options))) missing.push_back(options);
   }
   return missing;
 }
@@ -52,16 +85,17 @@ std::vector<SessionOptions> missing_configurations(const RunOptions& run, const 
 void append_records(const RunOptions& run, const Item& item, RecordFile& file,
                     const std::vector<SessionOptions>& missing) {
   const Prompt prompt = item.make();
-  const std::vector<Answer> answers = answer_prompt(run, missing, prompt.tokens);
+  const std::vector<Answer> answers = answer_prompt(run, missing, prompt, item.limit);
   for (size_t i = 0; i < missing.size(); ++i) {
     const SessionStats& stats = answers[i].after_prefill;
-    Json record = {{"key", record_key(run, item.id, missing[i])},
+    Json record = {{"key", record_key(run, item, missing[i])},
                    {"id", item.id},
                    {"model", run.model->info().path},
                    {"backend", run.model->backend_description()},
                    {"version", version()},
                    {"seed", run.seed},
                    {"configuration", configuration_json(missing[i])},
+                   {"question", question_mode(run)},
                    {"n_prompt", prompt.tokens.size()},
                    {"kv_bytes", stats.kv_bytes_used},
                    {"kv_bytes_full", stats.kv_bytes_full},
@@ -69,7 +103,7 @@ void append_records(const RunOptions& run, const Item& item, RecordFile& file,
                    {"answer", answers[i].text},
                    {"score", item.score(prompt, answers[i].text)}};
     record.update(prompt.details);
-    record["prompt"] = prompt.text;
+    if (!record.contains("input")) record["prompt"] = prompt.text;
     file.append(std::move(record));
   }
 }
@@ -109,28 +143,36 @@ std::string configuration_label(const SessionOptions& options) {
       kv.window_size, kv.kernel_size);
 }
 
-std::string record_key(const RunOptions& run, const std::string& id,
+Prompt split_prompt(const Model& model, std::string text, size_t context_bytes) {
+  Prompt prompt;
+  prompt.tokens = model.tokenize(text, true, false);
+  const std::vector<int32_t> context =
+      model.tokenize(std::string_view(text).substr(0, context_bytes), true, false);
+  const auto last = std::min(context.end(), context.begin() + std::ssize(prompt.tokens));
+  prompt.n_context =
+      std::mismatch(context.begin(), last, prompt.tokens.begin()).first - context.begin();
+  prompt.text = std::move(text);
+  return prompt;
+}
+
+std::string record_key(const RunOptions& run, const Item& item,
                        const SessionOptions& configuration) {
   const ModelInfo& info = run.model->info();
-  return fmt::format("{} | {} {} {} | {} | {} tokens | {}", id,
+  return fmt::format("{} | {} {} {} | {} | {} tokens{} | {} | question-{}", item.id,
                      std::filesystem::path(info.path).filename().string(), info.weight_bytes,
-                     name(run.model->compute_dtype()), version(), run.n_predict,
-                     to_line(configuration_json(configuration)));
+                     name(run.model->compute_dtype()), version(), item.limit.n_predict,
+                     item.limit.ends_at_line ? ", a line" : "",
+                     to_line(configuration_json(configuration)), question_mode(run));
 }
 
 std::vector<Answer> answer_prompt(const RunOptions& run,
                                   const std::vector<SessionOptions>& configurations,
-                                  const std::vector<int32_t>& tokens) {
-  std::vector<Writer> writers(configurations.size());
+                                  const Prompt& prompt, const AnswerLimit& limit) {
+  std::vector<Writer> writers = read_prompt(run, configurations, prompt);
   std::vector<Session*> sessions;
-  for (size_t i = 0; i < writers.size(); ++i) {
-    writers[i].session = std::make_unique<Session>(run.model, configurations[i]);
-    sessions.push_back(writers[i].session.get());
-  }
-  prefill_many(sessions, tokens, {.progress = run.prefill_progress});
   for (Writer& writer : writers) {
     writer.answer.after_prefill = writer.session->stats();
-    choose(*run.model, run.n_predict, writer);
+    choose(*run.model, limit, writer);
   }
   for (;;) {
     if (run.cancelled()) fail(ErrorCode::kCancelled, "cancelled");
@@ -144,7 +186,7 @@ std::vector<Answer> answer_prompt(const RunOptions& run,
     if (sessions.empty()) break;
     decode_batch(sessions, next);
     for (Writer& writer : writers) {
-      if (!writer.done) choose(*run.model, run.n_predict, writer);
+      if (!writer.done) choose(*run.model, limit, writer);
     }
   }
   std::vector<Answer> answers;
@@ -174,24 +216,29 @@ std::string summary_table(const RunOptions& run, const std::vector<Item>& items,
       columns.push_back(item.column);
     }
   }
-  columns.emplace_back("all");
-  std::string table = "| cache |", rule = "|---|";
+  if (columns.size() > 1) columns.emplace_back("all");
+  std::string table = "| cache | question | kept MiB |", rule = "|---|---|---|";
   for (const std::string& column : columns) {
     table += " " + column + " |";
     rule += "---|";
   }
   table += "\n" + rule + "\n";
   for (const SessionOptions& configuration : run.configurations) {
-    table += "| " + configuration_label(configuration) + " |";
-    for (const std::string& column : columns) {
-      double sum = 0;
-      int64_t n = 0;
-      for (const Item& item : items) {
-        if (column != "all" && item.column != column) continue;
-        sum += file.at(record_key(run, item.id, configuration)).at("score").get<double>();
-        ++n;
+    double bytes = 0;
+    std::map<std::string, std::pair<double, int64_t>> sums;  // by column: of scores, of items
+    for (const Item& item : items) {
+      const Json& record = file.at(record_key(run, item, configuration));
+      bytes += record.at("kv_bytes").get<double>();
+      for (const std::string& column : {item.column, std::string("all")}) {
+        sums[column].first += record.at("score").get<double>();
+        ++sums[column].second;
       }
-      const Interval interval = wilson(n > 0 ? sum / static_cast<double>(n) : 0, n);
+    }
+    table += fmt::format("| {} | {} | {:.3g} |", configuration_label(configuration),
+                         question_mode(run), bytes / (1 << 20) / static_cast<double>(items.size()));
+    for (const std::string& column : columns) {
+      const auto& [sum, n] = sums[column];
+      const Interval interval = wilson(sum / static_cast<double>(n), n);
       table += fmt::format(" {:.1f}% [{:.1f}, {:.1f}] of {} |", 100 * interval.mean,
                            100 * interval.low, 100 * interval.high, n);
     }

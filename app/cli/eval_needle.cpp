@@ -16,9 +16,12 @@ struct NeedleSettings {
 int run_needle(NeedleSettings s, const CommonSettings& common) {
   s.needle.kind = eval::needle_kind(s.kind);
   s.needle.seed = s.eval.seed;
+  s.needle.n_predict = s.eval.n_predict;
   if (!s.haystack.empty()) s.needle.haystack = eval::read_haystack(s.haystack);
   EvalRun run(s.eval, common);
-  for (const int64_t length : s.needle.lengths) run.check_length(length);
+  for (const int64_t length : s.needle.lengths) {
+    run.check_length(length, s.needle.n_predict);
+  }
   run.ask(eval::needle_items(run.model(), s.needle));
   return 0;
 }
@@ -58,6 +61,7 @@ Command add_eval_needle(CLI::App& eval, const CommonSettings& common) {
   CLI::App* app = eval.add_subcommand("needle", "Facts hidden in long texts");
   add_needle_options(*app, *s);
   add_answer_option(*app, s->eval);
+  add_question_option(*app, s->eval);
   add_eval_options(*app, s->eval);
   return {app, [s, &common] { return run_needle(*s, common); }};
 }

@@ -43,6 +43,11 @@ void add_answer_option(CLI::App& app, EvalSettings& settings) {
       ->capture_default_str();
 }
 
+void add_question_option(CLI::App& app, EvalSettings& settings) {
+  app.add_flag("--question-agnostic", settings.question_agnostic,
+               "Compress the text before the question is seen, and keep the question whole");
+}
+
 std::vector<SessionOptions> make_configurations(const EvalSettings& settings) {
   const SessionOptions base = session_options(settings.cache, 0);
   std::vector<int64_t> budgets = settings.budgets;
@@ -77,7 +82,7 @@ std::vector<SessionOptions> make_configurations(const EvalSettings& settings) {
 EvalRun::EvalRun(const EvalSettings& settings, const CommonSettings& common)
     : display_(!common.no_progress, common.verbose) {
   options_.configurations = make_configurations(settings);
-  options_.n_predict = settings.n_predict;
+  options_.question_agnostic = settings.question_agnostic;
   options_.seed = settings.seed;
   options_.model = load_model(settings.model, display_.callback());
   options_.prefill_progress = display_.callback();
@@ -93,12 +98,12 @@ EvalRun::EvalRun(const EvalSettings& settings, const CommonSettings& common)
   }
 }
 
-void EvalRun::check_length(int64_t n_tokens) const {
+void EvalRun::check_length(int64_t n_tokens, int64_t n_predict) const {
   const int64_t n_ctx = model()->info().n_ctx_train;
-  if (n_tokens + options_.n_predict <= n_ctx) return;
+  if (n_tokens + n_predict <= n_ctx) return;
   fail(ErrorCode::kContextExceeded,
        "a length of {} and an answer of {} tokens exceed the model's context of {}", n_tokens,
-       options_.n_predict, n_ctx);
+       n_predict, n_ctx);
 }
 
 void EvalRun::ask(const std::vector<eval::Item>& items) {

@@ -25,12 +25,15 @@ struct EvalSettings {
   bool resume = false;
   uint64_t seed = 1;
   int64_t n_predict = 30;
+  bool question_agnostic = false;
 };
 
 /// The options of every task. A task adds its own first, in a group of its name.
 void add_eval_options(CLI::App& app, EvalSettings& settings);
 /// --n-predict, for tasks that let the model answer.
 void add_answer_option(CLI::App& app, EvalSettings& settings);
+/// --question-agnostic, for tasks whose prompts end with a question.
+void add_question_option(CLI::App& app, EvalSettings& settings);
 
 /// Every policy with every budget and kernel, each configuration once. Throws kUsage.
 std::vector<SessionOptions> make_configurations(const EvalSettings& settings);
@@ -43,8 +46,8 @@ class EvalRun {
   eval::RunOptions& options() { return options_; }
   const std::shared_ptr<const Model>& model() const { return options_.model; }
   eval::RecordFile& file() { return *file_; }
-  /// Throws kContextExceeded unless the model can read `n_tokens` and answer.
-  void check_length(int64_t n_tokens) const;
+  /// Throws kContextExceeded unless the model can read `n_tokens` and answer with `n_predict`.
+  void check_length(int64_t n_tokens, int64_t n_predict) const;
   /// Asks what the file lacks and prints the summary.
   void ask(const std::vector<eval::Item>& items);
   /// Ends the progress display and prints the table.

@@ -89,7 +89,6 @@ TEST(NeedlePrompt, Scores) {
 TEST(NeedleRun, OnePrefillForManyAndBudgetsHold) {
   RunOptions run;
   run.model = needle_model();
-  run.n_predict = 8;
   const Prompt prompt = make_needle(*run.model, {}, 1000, 0.5, 0);
   const std::vector<SessionOptions> configurations = {
       configuration("full", 0), configuration("snapkv", 64), configuration("snapkv", 128)};
@@ -100,7 +99,7 @@ TEST(NeedleRun, OnePrefillForManyAndBudgetsHold) {
     last_layer = p.il;
     return true;
   };
-  const std::vector<Answer> answers = answer_prompt(run, configurations, prompt.tokens);
+  const std::vector<Answer> answers = answer_prompt(run, configurations, prompt, {});
   EXPECT_EQ(n_starts, 1);
   ASSERT_EQ(answers.size(), 3u);
   // the shared work is one measurement that all sessions report
@@ -116,12 +115,44 @@ TEST(NeedleRun, OnePrefillForManyAndBudgetsHold) {
   }
 }
 
+TEST(NeedleRun, QuestionAgnosticCompressesBeforeTheQuestion) {
+  RunOptions run;
+  run.model = needle_model();
+  run.question_agnostic = true;
+  const Prompt prompt = make_needle(*run.model, {}, 1000, 0.5, 0);
+  const int64_t n_prompt = std::ssize(prompt.tokens), n_question = n_prompt - prompt.n_context;
+  const auto question = std::span(prompt.tokens).last(static_cast<size_t>(n_question));
+  EXPECT_EQ(run.model->detokenize(question).find("\nQuestion: What is"), 0u)
+      << run.model->detokenize(question);
+  const std::vector<Answer> answers = answer_prompt(
+      run, {configuration("full", 0), configuration("streaming-llm", 128)}, prompt, {});
+  EXPECT_EQ(needle_score(NeedleKind::single, prompt, answers[0].text), 1) << answers[0].text;
+  EXPECT_EQ(needle_score(NeedleKind::single, prompt, answers[1].text), 0) << answers[1].text;
+  EXPECT_EQ(answers[1].after_prefill.n_prompt, n_prompt);
+  for (const auto& layer : answers[1].after_prefill.layers) {
+    for (const int64_t n : layer.n_kept) EXPECT_EQ(n, 128 + n_question);
+  }
+}
+
+TEST(NeedleRun, AnswersEndAsTheyShould) {
+  RunOptions run;
+  run.model = needle_model();
+  const Prompt prompt = make_needle(*run.model, {}, 300, 0.5, 0);
+  const auto answer = [&](const AnswerLimit& limit) {
+    return answer_prompt(run, {configuration("full", 0)}, prompt, limit)[0].text;
+  };
+  const std::string line = answer({.n_predict = 20, .ends_at_line = true});
+  const std::string more = answer({.n_predict = 20, .ends_at_line = false});
+  EXPECT_EQ(line.find('\n'), std::string::npos);
+  EXPECT_EQ(more.find(line + "\n"), 0u) << more;
+  EXPECT_EQ(answer({.n_predict = 2, .ends_at_line = false}), line.substr(0, 2));
+}
+
 TEST(NeedleRun, ResumesAndTabulates) {
   const std::string path = testing::TempDir() + "needle_run.jsonl";
   std::filesystem::remove(path);
   RunOptions run;
   run.model = needle_model();
-  run.n_predict = 8;
   run.configurations = {configuration("full", 0)};
   NeedleOptions options;
   options.lengths = {300, 400};
@@ -144,7 +175,7 @@ TEST(NeedleRun, ResumesAndTabulates) {
   EXPECT_EQ(file.size(), 8u);
   const std::string table = summary_table(run, items, file);
   // Wilson: 2 of 2 is at least 2 / (2 + z2) = 34.2%, 4 of 4 at least 51.0%
-  EXPECT_NE(table.find("| full | 100.0% [34.2, 100.0] of 2 | 100.0% [34.2, 100.0] of 2 | 100.0% "
+  EXPECT_NE(table.find("| 100.0% [34.2, 100.0] of 2 | 100.0% [34.2, 100.0] of 2 | 100.0% "
                        "[51.0, 100.0] of 4 |"),
             std::string::npos)
       << table;
