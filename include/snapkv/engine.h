@@ -190,6 +190,39 @@ struct SessionStats {
   }
 };
 
+/// What groups of a prompt's queries attend to, layer by layer, as prefill computes it: the softmax
+/// attention of SnapKV's vote (arXiv 2404.14469, section 4.1), but per query head and for any
+/// queries.
+///   sums[h, j] = sum_{i in range} softmax_j'(scale * q[i, h] . k[h / n_group, j'])[j]
+/// Query i sees the keys up to its own (causal); the softmax is over all of them, in f32, so the
+/// sums of one head over all j are the number of the range's queries.
+struct AttentionProbe {
+  /// Tokens [begin, end) of the prompt that is read, counted from its first (0). Ranges may
+  /// overlap and lie in any order.
+  struct Range {
+    int64_t begin = 0;
+    int64_t end = 0;
+  };
+  struct Report {
+    int il = 0;
+    size_t range = 0;    ///< index in `ranges`
+    int64_t n_head = 0;  ///< query heads; head h reads KV head h / (n_head / n_head_kv)
+    int64_t n_keys = 0;
+    /// [n_head, n_keys], valid during the call. Column j is row j of the head's keys: in a session
+    /// that had seen nothing the position j, and n_keys = end. After earlier turns the rows that
+    /// were kept come first, in cached_positions()' order, then this prompt's: a head that had n
+    /// rows holds token t at column n + t. Heads may have had different numbers of rows: n_keys is
+    /// the most, columns that a head does not have are 0. The range's own columns, [begin, end) of
+    /// the prompt, are there too: each is summed over the queries that see it.
+    std::span<const float> sums;
+  };
+  std::vector<Range> ranges;
+  /// Called from the thread that called prefill, once per layer and range: layers in order, within
+  /// a layer ranges as their last tokens are read. What it throws ends the prefill; the session is
+  /// as it was.
+  std::function<void(const Report&)> report;
+};
+
 struct PrefillOptions {
   ProgressFn progress = {};  ///< Phase::prefill
   /// Logits wanted for the last n tokens of the prompt (1: only the last, what generation needs).
@@ -198,6 +231,12 @@ struct PrefillOptions {
   /// text that is compressed already. true: the policy selects among old and new rows, and the last
   /// of these tokens are its window.
   bool compress = true;
+  /// If set: reports attention while the prompt is read. Logits and cache are what they are without
+  /// it, but for the rounding of the last layer, which then computes queries that it otherwise
+  /// leaves out. Every score of the ranges is computed again, twice. Its memory (some MB, and about
+  /// 12 bytes per query head and key of each range that is being read) is not counted in
+  /// memory_limit, nor its time in SessionStats.
+  const AttentionProbe* probe = nullptr;
 };
 
 class Session {
@@ -243,8 +282,8 @@ class Session {
 };
 
 /// Reads one prompt into several sessions of one model that have seen nothing yet: computed once,
-/// compressed as each session's SessionOptions::kv says. kv_type and chunk must be the same. On an
-/// Error all sessions are as they were.
+/// compressed as each session's SessionOptions::kv says. kv_type and chunk must be the same. A
+/// probe reports once, not per session. On an Error all sessions are as they were.
 void prefill_many(std::span<Session* const> sessions, std::span<const int32_t> tokens,
                   const PrefillOptions& options = {});
 

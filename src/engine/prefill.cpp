@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/timer.h"
+#include "engine/attention_probe.h"
 #include "engine/memory_plan.h"
 #include "engine/prefill_target.h"
 
@@ -29,11 +30,13 @@ void prefetch_layer(const GgufFile& file, int64_t il) {
 }
 
 /// Stores a chunk's keys and values in the scratch layer and attends to all rows up to it. Keeps
-/// the queries of the prompt's last tokens, and shows every query to the policies that observe.
+/// the queries of the prompt's last tokens, and shows every query to the policies that observe and
+/// to the probe.
 class PrefillAttentionStep final : public AttentionStep {
  public:
-  PrefillAttentionStep(Backend& backend, Architecture& architecture, Targets& targets)
-      : backend_(backend), architecture_(architecture), targets_(targets) {}
+  PrefillAttentionStep(Backend& backend, Architecture& architecture, Targets& targets,
+                       QueryObserver* probe)
+      : backend_(backend), architecture_(architecture), targets_(targets), probe_(probe) {}
 
   /// The chunk that comes next: scratch layer, positions of its tokens, and the row of q_window
   /// that its first token would have (queries of negative rows are not kept).
@@ -63,16 +66,24 @@ class PrefillAttentionStep final : public AttentionStep {
       a.out = out;
       ops::attention_prefill(backend_, a);
     }
-    seconds_ += timer.seconds();
+    seconds_ += timer.lap();
     const std::vector<int32_t> n_rows = scratch_->n_kv();
+    const QueryChunk chunk{q,
+                           pos_.last(static_cast<size_t>(q.shape[0])),
+                           scratch_->k_view(),
+                           n_rows,
+                           scale,
+                           architecture_.rope()};
     for (const auto& target : targets_) {
-      if (target->observes()) {
-        target->observe({q, pos_, scratch_->k_view(), n_rows, scale, architecture_.rope()});
-      }
+      if (target->observes()) target->observe(chunk);
     }
+    if (probe_ != nullptr) probe_->observe(backend_, chunk);
+    observe_seconds_ += timer.seconds();
   }
 
   double seconds() const { return seconds_; }
+  /// Of policies, which count it as theirs, and of the probe.
+  double observe_seconds() const { return observe_seconds_; }
 
  private:
   void keep_window(const Tensor& q, int64_t n) {
@@ -88,11 +99,12 @@ class PrefillAttentionStep final : public AttentionStep {
   Backend& backend_;
   Architecture& architecture_;
   Targets& targets_;
+  QueryObserver* probe_;  // may be nullptr
   KvLayer* scratch_ = nullptr;
   std::span<const int32_t> pos_;
   Tensor q_window_;
   int64_t window_row_ = 0;
-  double seconds_ = 0;
+  double seconds_ = 0, observe_seconds_ = 0;
 };
 
 /// One prompt: memory, loop over layers and chunks. All targets share the model, the KV type and,
@@ -112,7 +124,8 @@ class PrefillRun {
         n_logits_(std::min(n_, options.n_logits)),
         packed_(n_ >= packed_min_tokens(first_.info(), backend_.compute_dtype())),
         linear_(backend_),
-        attention_(backend_, architecture_, targets) {}
+        probe_(make_probe()),
+        attention_(backend_, architecture_, targets, probe_.get()) {}
 
   void run() {
     allocate();
@@ -123,6 +136,7 @@ class PrefillRun {
       shared_.pack_seconds += timer.lap();
       prefetch_layer(first_.file(), il + 1);
       for (const auto& target : targets_) target->begin_layer(il);
+      if (probe_) probe_->begin_layer(il);
       run_layer(il);
       layers_seconds_ += timer.lap();
       const bool may_take = targets_.size() == 1;
@@ -134,7 +148,7 @@ class PrefillRun {
     }
     Timer timer;
     compute_logits();
-    layers_seconds_ += timer.seconds();
+    layers_seconds_ += timer.seconds() - attention_.observe_seconds();
     shared_.attention_seconds = attention_.seconds();
     shared_.linear_seconds = layers_seconds_ - attention_.seconds();
   }
@@ -148,6 +162,11 @@ class PrefillRun {
   }
 
  private:
+  std::unique_ptr<ProbeObserver> make_probe() const {
+    if (options_.probe == nullptr) return nullptr;
+    return std::make_unique<ProbeObserver>(*options_.probe, n_, first_.n_past);
+  }
+
   void allocate() {
     hidden_buffer_ = backend_.allocate(
         static_cast<size_t>(n_) * static_cast<size_t>(config_.n_embd) * sizeof(float),
@@ -194,7 +213,8 @@ class PrefillRun {
     const bool observed = std::any_of(targets_.begin(), targets_.end(),
                                       [](const auto& target) { return target->observes(); });
     // the last layer's queries and outputs are needed only where something reads them
-    const int64_t first_q = last && !observed ? n_ - std::max(n_window_, n_logits_) : 0;
+    int64_t first_q = last && !observed ? n_ - std::max(n_window_, n_logits_) : 0;
+    if (probe_) first_q = std::min(first_q, probe_->first_token());
     const int64_t first_out = last ? n_ - n_logits_ : 0;
     for (int64_t begin = 0; begin < n_; begin += chunk_) {
       const int64_t end = std::min(n_, begin + chunk_);
@@ -255,6 +275,7 @@ class PrefillRun {
   SessionStats shared_;  // times of what the targets share
   double layers_seconds_ = 0;
   LinearRunner linear_;
+  std::unique_ptr<ProbeObserver> probe_;  // if one is set
   PrefillAttentionStep attention_;
   ActivationBuffer buffers_;
   Buffer hidden_buffer_, window_buffer_;
