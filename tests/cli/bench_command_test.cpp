@@ -137,8 +137,10 @@ TEST(BenchCommandTest, DecodeReportsBandwidth) {
         3 * r.at("model_size").get<double>() + rows * 4 * 3 * 128 * static_cast<double>(n_seq);
     EXPECT_NEAR(r.at("gbps").get<double>(), bytes / seconds / 1e9, 1e-5 * bytes / seconds / 1e9)
         << label(r);
-    EXPECT_NEAR(r.at("avg_ts").get<double>(), 3.0 * static_cast<double>(n_seq) / seconds,
-                0.5 * r.at("avg_ts").get<double>());
+    // the mean of rates is at least the rate of the mean time, and equals it with equal times
+    EXPECT_GE(r.at("avg_ts").get<double>(),
+              (1 - 1e-5) * 3.0 * static_cast<double>(n_seq) / seconds);
+    EXPECT_GE(r.at("best_ts").get<double>(), r.at("avg_ts").get<double>());
     EXPECT_GT(r.at("gflops").get<double>(), 0);
     EXPECT_TRUE(r.at("prefill_s").is_null());
   }
