@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <filesystem>
 #include <memory>
 #include <numeric>
 
@@ -49,7 +50,7 @@ Json make_record(const RunOptions& run, const FidelityPlan& plan, const Passage&
   const double agreement = mean(std::vector<double>(c.agreement.begin(), c.agreement.end()));
   std::string continuation;
   for (const int32_t id : plan.continuation(passage)) continuation += run.model->piece(id);
-  return {{"key", record_key(run, plan.id(passage), configuration)},
+  return {{"key", fidelity_key(run, plan, passage, configuration)},
           {"id", plan.id(passage)},
           {"model", run.model->info().path},
           {"backend", run.model->backend_description()},
@@ -80,13 +81,12 @@ Json make_record(const RunOptions& run, const FidelityPlan& plan, const Passage&
 }
 
 // The configurations that the file lacks, after the reference; empty when it lacks none.
-std::vector<SessionOptions> to_compare(const RunOptions& run,
-                                       const std::vector<SessionOptions>& configurations,
-                                       const std::string& id, const RecordFile& file) {
+std::vector<SessionOptions> to_compare(const RunOptions& run, const FidelityPlan& plan,
+                                       const Passage& passage, const RecordFile& file) {
   std::vector<SessionOptions> missing;
   bool any = false;
-  for (const SessionOptions& options : configurations) {
-    const bool there = file.contains(record_key(run, id, options));
+  for (const SessionOptions& options : with_reference(run.configurations)) {
+    const bool there = file.contains(fidelity_key(run, plan, passage, options));
     any |= !there;
     if (!there || missing.empty()) missing.push_back(options);
   }
@@ -107,7 +107,7 @@ Row collect(const RunOptions& run, const FidelityPlan& plan, const RecordFile& f
   int64_t n_passages = 0;
   for (const Passage& passage : plan.passages) {
     if (passage.length != length) continue;
-    const Json& record = file.at(record_key(run, plan.id(passage), configuration));
+    const Json& record = file.at(fidelity_key(run, plan, passage, configuration));
     const auto append = [&](const char* field, std::vector<double>& all) {
       for (const Json& value : record.at(field)) all.push_back(value.get<double>());
     };
@@ -178,6 +178,15 @@ std::vector<Comparison> compare(const RunOptions& run,
   return all;
 }
 
+std::string fidelity_key(const RunOptions& run, const FidelityPlan& plan, const Passage& passage,
+                         const SessionOptions& configuration) {
+  const ModelInfo& info = run.model->info();
+  return fmt::format("{} | {} {} {} | {} | {} positions | {}", plan.id(passage),
+                     std::filesystem::path(info.path).filename().string(), info.weight_bytes,
+                     name(run.model->compute_dtype()), version(), plan.n_continue,
+                     to_line(configuration_json(configuration)));
+}
+
 std::vector<SessionOptions> with_reference(const std::vector<SessionOptions>& configurations) {
   SNAPKV_CHECK(!configurations.empty());
   std::vector<SessionOptions> all = {configurations[0]};
@@ -190,14 +199,13 @@ std::vector<SessionOptions> with_reference(const std::vector<SessionOptions>& co
 
 void run_fidelity(const RunOptions& run, const FidelityPlan& plan, RecordFile& file,
                   const std::function<void(const std::string& title, double)>& on_progress) {
-  const std::vector<SessionOptions> configurations = with_reference(run.configurations);
   std::vector<std::pair<const Passage*, std::vector<SessionOptions>>> todo;
   // In units of a prompt token's time. A decode step reads all weights for one token of each
   // configuration, which takes about as long as a handful of a prompt's.
   constexpr double kStep = 8;
   double total = 0, done = 0;
   for (const Passage& passage : plan.passages) {
-    auto missing = to_compare(run, configurations, plan.id(passage), file);
+    auto missing = to_compare(run, plan, passage, file);
     if (missing.empty()) continue;
     todo.emplace_back(&passage, std::move(missing));
     total += static_cast<double>(passage.length) + kStep * static_cast<double>(plan.n_continue);
@@ -219,7 +227,7 @@ void run_fidelity(const RunOptions& run, const FidelityPlan& plan, RecordFile& f
         compare(inner, missing, plan.prompt(*passage), plan.continuation(*passage),
                 [&](int64_t step) { report(length + kStep * static_cast<double>(step)); });
     for (size_t c = 0; c < missing.size(); ++c) {
-      const std::string key = record_key(run, plan.id(*passage), missing[c]);
+      const std::string key = fidelity_key(run, plan, *passage, missing[c]);
       if (file.contains(key)) continue;  // the reference, which ran again
       file.append(make_record(run, plan, *passage, missing[c], all[c]));
     }

@@ -35,6 +35,10 @@ std::vector<Comparison> compare(const RunOptions& run,
 /// run.configurations with the full cache (same kv_type, chunk) as the first.
 std::vector<SessionOptions> with_reference(const std::vector<SessionOptions>& configurations);
 
+/// What makes a record's key: passage, model, version, number of positions, configuration.
+std::string fidelity_key(const RunOptions& run, const FidelityPlan& plan, const Passage& passage,
+                         const SessionOptions& configuration);
+
 /// Compares what the file lacks and appends a record for each passage and configuration; the full
 /// cache runs whenever something is compared. `on_progress`: share of the work that is done.
 void run_fidelity(const RunOptions& run, const FidelityPlan& plan, RecordFile& file,

@@ -27,12 +27,15 @@ void add_eval_options(CLI::App& app, EvalSettings& settings) {
   app.add_option("--kernels", settings.kernels, "Pooling widths (instead of --kv-kernel)")
       ->delimiter(',')
       ->type_name("N,N,...");
-  app.add_option("--seed", settings.seed, "Another seed, other prompts")
-      ->type_name("N")
-      ->capture_default_str();
   add_model_options(app, settings.model);
   add_thread_option(app, settings.model);
   add_cache_options(app, settings.cache);
+}
+
+void add_seed_option(CLI::App& app, EvalSettings& settings) {
+  app.add_option("--seed", settings.seed, "Another seed, other prompts")
+      ->type_name("N")
+      ->capture_default_str();
 }
 
 void add_answer_option(CLI::App& app, EvalSettings& settings) {
@@ -88,9 +91,8 @@ EvalRun::EvalRun(const EvalSettings& settings, const CommonSettings& common)
   options_.prefill_progress = display_.callback();
   options_.cancelled = interrupted;
   options_.progress = [this](int64_t done, int64_t total) {
-    display_.set_title(fmt::format("prompt {} of {}", done + 1, total));
-    display_.show_fraction(static_cast<double>(done) / static_cast<double>(total),
-                           timer_.seconds());
+    show_progress(fmt::format("prompt {} of {}", done + 1, total),
+                  static_cast<double>(done) / static_cast<double>(total));
   };
   file_ = std::make_unique<eval::RecordFile>(settings.out, settings.resume);
   if (file_->repaired()) {
@@ -109,6 +111,11 @@ void EvalRun::check_length(int64_t n_tokens, int64_t n_predict) const {
 void EvalRun::ask(const std::vector<eval::Item>& items) {
   eval::run_items(options_, items, *file_);
   finish(eval::summary_table(options_, items, *file_));
+}
+
+void EvalRun::show_progress(const std::string& title, double fraction) {
+  display_.set_title(title);
+  display_.show_fraction(fraction, timer_.seconds());
 }
 
 void EvalRun::finish(const std::string& table) {

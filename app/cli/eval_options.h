@@ -30,6 +30,8 @@ struct EvalSettings {
 
 /// The options of every task. A task adds its own first, in a group of its name.
 void add_eval_options(CLI::App& app, EvalSettings& settings);
+/// --seed, for tasks that draw their prompts.
+void add_seed_option(CLI::App& app, EvalSettings& settings);
 /// --n-predict, for tasks that let the model answer.
 void add_answer_option(CLI::App& app, EvalSettings& settings);
 /// --question-agnostic, for tasks whose prompts end with a question.
@@ -50,6 +52,8 @@ class EvalRun {
   void check_length(int64_t n_tokens, int64_t n_predict) const;
   /// Asks what the file lacks and prints the summary.
   void ask(const std::vector<eval::Item>& items);
+  /// Shows how much of the run is done, for tasks that measure more finely than by prompts.
+  void show_progress(const std::string& title, double fraction);
   /// Ends the progress display and prints the table.
   void finish(const std::string& table);
 
@@ -62,5 +66,6 @@ class EvalRun {
 
 /// The tasks: each adds its subcommand to `eval`.
 Command add_eval_needle(CLI::App& eval, const CommonSettings& common);
+Command add_eval_fidelity(CLI::App& eval, const CommonSettings& common);
 
 }  // namespace snapkv::cli

@@ -153,7 +153,6 @@ class FidelityRun : public testing::Test {
     std::filesystem::remove(path_);
     run_.model = needle_model();
     run_.configurations = {configuration("snapkv", 32)};
-    run_.n_predict = 8;
     plan_ = plan_fidelity(*run_.model, {{"a.txt", filler(60, 1)}},
                           {.lengths = {200, 300}, .n_continue = 8, .n_samples = 2});
   }
@@ -175,7 +174,7 @@ TEST_F(FidelityRun, RecordsTheReferenceToo) {
   EXPECT_EQ(last, 1);
   EXPECT_EQ(file.size(), 8u);  // 4 passages, full and snapkv
   const Json& record =
-      file.at(record_key(run_, plan_.id(plan_.passages[1]), run_.configurations[0]));
+      file.at(fidelity_key(run_, plan_, plan_.passages[1], run_.configurations[0]));
   EXPECT_EQ(record.at("nll").size(), 8u);
   EXPECT_EQ(record.at("first_token"), plan_.passages[1].first);
   EXPECT_EQ(record.at("rows_kept").at(0), 32);
