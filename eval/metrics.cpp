@@ -5,6 +5,7 @@
 #include <cctype>
 #include <cmath>
 #include <map>
+#include <set>
 #include <utility>
 
 #include "base/check.h"
@@ -93,6 +94,57 @@ size_t common_subsequence(const Sequence& a, const Sequence& b) {
   return row.back();
 }
 
+// UTF-8 characters; a byte that doesn't continue one begins one.
+std::vector<std::string_view> characters(std::string_view text) {
+  std::vector<std::string_view> out;
+  for (size_t at = 0; at < text.size();) {
+    size_t end = at + 1;
+    while (end < text.size() && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) ++end;
+    out.push_back(text.substr(at, end - at));
+    at = end;
+  }
+  return out;
+}
+
+// Where the package would join and split again, white space alone is one empty word.
+std::vector<std::vector<std::string>> sentences(std::string_view text) {
+  std::vector<std::vector<std::string>> out;
+  for (size_t at = 0; at <= text.size();) {
+    const size_t end = std::min(text.find('.', at), text.size());
+    if (end > at) out.push_back(split(text.substr(at, end - at)));
+    if (end > at && out.back().empty()) out.back().emplace_back();
+    at = end + 1;
+  }
+  return out;
+}
+
+// Adds the words of the longest common subsequence; of equally long ones, that which skips words of
+// `answer` from its end.
+void add_common_words(const std::vector<std::string>& reference,
+                      const std::vector<std::string>& answer, std::set<std::string>& words) {
+  const size_t width = answer.size() + 1;
+  std::vector<uint32_t> length((reference.size() + 1) * width, 0);
+  for (size_t i = 1; i <= reference.size(); ++i) {
+    for (size_t j = 1; j < width; ++j) {
+      length[i * width + j] =
+          reference[i - 1] == answer[j - 1]
+              ? length[(i - 1) * width + j - 1] + 1
+              : std::max(length[(i - 1) * width + j], length[i * width + j - 1]);
+    }
+  }
+  for (size_t i = reference.size(), j = answer.size(); i > 0 && j > 0;) {
+    if (reference[i - 1] == answer[j - 1]) {
+      words.insert(reference[i - 1]);
+      --i;
+      --j;
+    } else if (length[(i - 1) * width + j] > length[i * width + j - 1]) {
+      --i;
+    } else {
+      --j;
+    }
+  }
+}
+
 }  // namespace
 
 double rouge_1(std::string_view answer, std::string_view reference) {
@@ -102,6 +154,17 @@ double rouge_1(std::string_view answer, std::string_view reference) {
 double rouge_l(std::string_view answer, std::string_view reference) {
   const auto a = rouge_words(answer, false), b = rouge_words(reference, false);
   return f1(static_cast<double>(common_subsequence(a, b)), a.size(), b.size());
+}
+
+double rouge_l_summary(std::string_view answer, std::string_view reference) {
+  const auto a = sentences(answer), b = sentences(reference);
+  std::set<std::string> answer_words, reference_words, common;
+  for (const auto& sentence : a) answer_words.insert(sentence.begin(), sentence.end());
+  for (const auto& sentence : b) reference_words.insert(sentence.begin(), sentence.end());
+  for (const auto& sentence : b) {
+    for (const auto& other : a) add_common_words(sentence, other, common);
+  }
+  return f1(static_cast<double>(common.size()), answer_words.size(), reference_words.size());
 }
 
 double qa_f1(std::string_view answer, std::string_view reference) {
@@ -148,10 +211,10 @@ double code_similarity(std::string_view answer, std::string_view reference) {
     }
     at = end + 1;
   }
-  const size_t total = line.size() + reference.size();
-  if (line.empty() || reference.empty()) return total == 0 ? 1 : 0;
-  return 2.0 * static_cast<double>(common_subsequence(line, reference)) /
-         static_cast<double>(total);
+  const auto a = characters(line), b = characters(reference);
+  const size_t total = a.size() + b.size();
+  if (total == 0) return 1;
+  return 2.0 * static_cast<double>(common_subsequence(a, b)) / static_cast<double>(total);
 }
 
 double found_share(std::string_view answer, std::span<const std::string> references) {

@@ -16,6 +16,11 @@ namespace snapkv::eval {
 double rouge_1(std::string_view answer, std::string_view reference);
 /// F1 of the longest common subsequence of words (lower case, letters and digits only).
 double rouge_l(std::string_view answer, std::string_view reference);
+/// The same at summary level, as LongBench computes it (version 1.0.1 of the Python package rouge):
+/// sentences end at ".", words at white space, letter case counts. The hits are the different words
+/// of the longest common subsequences of each sentence of the reference with each of the answer; F1
+/// by the numbers of different words. 0 where either has no sentence.
+double rouge_l_summary(std::string_view answer, std::string_view reference);
 /// F1 of word overlap after SQuAD's normalization: lower case, no punctuation, no articles.
 double qa_f1(std::string_view answer, std::string_view reference);
 /// 1 / n where the reference is one of n class names found in the answer; names that are part of
@@ -25,7 +30,7 @@ double classification(std::string_view answer, std::string_view reference,
 /// Share of the answer's numbers that equal the reference.
 double number_share(std::string_view answer, std::string_view reference);
 /// Similarity of the answer's first line without a backtick, `#` or `//` and the reference: twice
-/// the common subsequence of bytes by both lengths.
+/// the common subsequence of characters (UTF-8) by both lengths.
 double code_similarity(std::string_view answer, std::string_view reference);
 /// Share of the references that occur in the answer, letter case ignored (RULER).
 double found_share(std::string_view answer, std::span<const std::string> references);

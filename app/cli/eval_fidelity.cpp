@@ -60,7 +60,7 @@ Command add_eval_fidelity(CLI::App& eval, const CommonSettings& common) {
   CLI::App* app = eval.add_subcommand(
       "fidelity", "Predictions on your own texts: perplexity, divergence from the full cache");
   add_fidelity_options(*app, *s);
-  add_eval_options(*app, s->eval);
+  add_eval_options(*app, s->eval, false);
   return {app, [s, &common] { return run_fidelity(*s, common); }};
 }
 

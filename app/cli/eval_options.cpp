@@ -11,7 +11,7 @@
 
 namespace snapkv::cli {
 
-void add_eval_options(CLI::App& app, EvalSettings& settings) {
+void add_eval_options(CLI::App& app, EvalSettings& settings, bool draws) {
   app.add_option("-o,--out", settings.out, "File of records, one JSON object a line")
       ->required()
       ->type_name("FILE");
@@ -27,15 +27,14 @@ void add_eval_options(CLI::App& app, EvalSettings& settings) {
   app.add_option("--kernels", settings.kernels, "Pooling widths (instead of --kv-kernel)")
       ->delimiter(',')
       ->type_name("N,N,...");
+  if (draws) {
+    app.add_option("--seed", settings.seed, "Another seed, other prompts")
+        ->type_name("N")
+        ->capture_default_str();
+  }
   add_model_options(app, settings.model);
   add_thread_option(app, settings.model);
   add_cache_options(app, settings.cache);
-}
-
-void add_seed_option(CLI::App& app, EvalSettings& settings) {
-  app.add_option("--seed", settings.seed, "Another seed, other prompts")
-      ->type_name("N")
-      ->capture_default_str();
 }
 
 void add_answer_option(CLI::App& app, EvalSettings& settings) {

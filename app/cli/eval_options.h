@@ -28,10 +28,9 @@ struct EvalSettings {
   bool question_agnostic = false;
 };
 
-/// The options of every task. A task adds its own first, in a group of its name.
-void add_eval_options(CLI::App& app, EvalSettings& settings);
-/// --seed, for tasks that draw their prompts.
-void add_seed_option(CLI::App& app, EvalSettings& settings);
+/// The options of every task. A task adds its own first, in a group of its name. `draws`: its
+/// prompts depend on --seed.
+void add_eval_options(CLI::App& app, EvalSettings& settings, bool draws = true);
 /// --n-predict, for tasks that let the model answer.
 void add_answer_option(CLI::App& app, EvalSettings& settings);
 /// --question-agnostic, for tasks whose prompts end with a question.
@@ -67,5 +66,6 @@ class EvalRun {
 /// The tasks: each adds its subcommand to `eval`.
 Command add_eval_needle(CLI::App& eval, const CommonSettings& common);
 Command add_eval_fidelity(CLI::App& eval, const CommonSettings& common);
+Command add_eval_longbench(CLI::App& eval, const CommonSettings& common);
 
 }  // namespace snapkv::cli

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <tuple>
 
 #include "eval/porter_stemmer.h"
 
@@ -58,6 +59,27 @@ TEST(Metrics, RougeL) {
   EXPECT_NEAR(rouge_l("the gunman kill police", "police killed the gunman"), 0.5, kTiny);
 }
 
+TEST(Metrics, RougeLOfSummaries) {
+  // numbers of rouge 1.0.1: Rouge().get_scores([answer], [reference])[0]["rouge-l"]["f"], which
+  // adds 1e-8 to its denominator
+  const std::tuple<const char*, const char*, double> examples[] = {
+      {"police kill the gunman", "police killed the gunman", 0.749999995},
+      {"the gunman kill police", "police killed the gunman", 0.499999995},
+      {"The cat sat. A dog ran away. The cat slept.", "A dog slept. The cat ran.", 0.857142852},
+      {"w1 w2 w6 w7 w8. w1 w3 w8 w9 w5.", "w1 w2 w3 w4 w5", 0.615384611},
+      {"the the the the", "the cat", 0.666666662},
+      {"One two three. ", "one two three.", 0.571428567},
+      {"a b c a b", "b a c", 0.666666662},
+      {"", "x", 0},
+      {"...", "x", 0},
+      {"x. ", "x. ", 0.999999995},
+      {"\u00dcn\u00efcode caf\u00e9 est. la", "caf\u00e9 est la \u00dcn\u00efcode.", 0.749999995},
+      {"a b. c d. a c", "c a. d b. c", 0.999999995}};
+  for (const auto& [answer, reference, score] : examples) {
+    EXPECT_NEAR(rouge_l_summary(answer, reference), score, 1e-7) << answer;
+  }
+}
+
 TEST(Metrics, QaF1) {
   EXPECT_EQ(qa_f1("The Eiffel Tower.", "eiffel tower"), 1);
   // answer: in, paris, france (3), reference: paris (1): P = 1/3, R = 1, F = 1/2
@@ -80,6 +102,9 @@ TEST(Metrics, CodeSimilarity) {
   // the comment and the fence are passed over; "x = 1" and "x = 2": common "x = ": 2 * 4 / 10
   EXPECT_NEAR(code_similarity("\n# set x\n```\nx = 1\ny = 2", "x = 2"), 0.8, kTiny);
   EXPECT_EQ(code_similarity("// only a comment", "x = 2"), 0);
+  EXPECT_EQ(code_similarity("", ""), 1);
+  // characters, not bytes: 1 of 2 and 2
+  EXPECT_NEAR(code_similarity("\u00e9x", "\u00e8x"), 0.5, kTiny);
 }
 
 TEST(Metrics, FoundShare) {

@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: MIT
+// LongBench: made-up files in the published form; prompts, truncation, scores by hand, and what is
+// wrong with a file is said with its name and line.
+#include "eval/longbench.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "tests/support/expect_error.h"
+#include "tests/support/test_models.h"
+
+namespace snapkv::eval {
+namespace {
+
+std::shared_ptr<const Model> needle_model() { return test::load_model("needle"); }
+
+Json row(const std::string& dataset, const std::string& id, const std::string& context,
+         const std::string& input, const std::vector<std::string>& answers) {
+  return {{"input", input},     {"context", context}, {"answers", answers},    {"length", 9},
+          {"dataset", dataset}, {"language", "en"},   {"all_classes", Json()}, {"_id", id}};
+}
+
+class Longbench : public testing::Test {
+ protected:
+  void SetUp() override {
+    folder_ = testing::TempDir() + testing::UnitTest::GetInstance()->current_test_info()->name();
+    std::filesystem::remove_all(folder_);
+    std::filesystem::create_directories(folder_ + "/config");
+    write("config/dataset2prompt.json",
+          Json{{"hotpotqa",
+                "Read {{this}}:\n{context}\nQuestion: {input}\nAnswer: The secret "
+                "number of Rome is"},
+               {"trec", "{context}\n{input}"},
+               {"lsht", "{context}\n{input}"},
+               {"gov_report", "{context}\nSummary:"},
+               {"passage_retrieval_en", "{context}\n{input}"}}
+              .dump());
+    write("config/dataset2maxlen.json",
+          R"({"hotpotqa": 8, "trec": 4, "gov_report": 4, "passage_retrieval_en": 4})");
+    write("hotpotqa.jsonl", hotpot_.dump() + "\n");
+  }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
+
+  void write(const std::string& name, const std::string& content) {
+    std::ofstream(folder_ + "/" + name, std::ios::binary) << content;
+  }
+  std::vector<LongbenchSet> open(const std::vector<std::string>& tasks = {}, int64_t n = 0) {
+    left_out_.clear();
+    return open_longbench(folder_, "", tasks, n, left_out_);
+  }
+  void expect_bad(const std::string& content, std::initializer_list<std::string_view> words) {
+    write("hotpotqa.jsonl", content);
+    test::expect_error(ErrorCode::kUsage, words, [&] { open({"hotpotqa"}); });
+  }
+
+  std::string folder_;
+  std::vector<std::string> left_out_;
+  const Json hotpot_ =
+      row("hotpotqa", "q1", "Caf\u00e9 talk.\nThe secret number of Rome is 48213.\n",
+          "What is the secret number of Rome?", {"48213"});
+};
+
+TEST_F(Longbench, FillsInThePrompt) {
+  const LongbenchSet set = open()[0];
+  EXPECT_EQ(set.n_predict, 8);
+  const Prompt prompt = make_longbench(*needle_model(), set, set.lines[0], {.max_length = 1000});
+  EXPECT_EQ(prompt.text,
+            "Read {this}:\nCaf\u00e9 talk.\nThe secret number of Rome is 48213.\n\nQuestion: What "
+            "is the secret number of Rome?\nAnswer: The secret number of Rome is");
+  EXPECT_EQ(prompt.tokens, needle_model()->tokenize(prompt.text, true, false));
+  EXPECT_EQ(prompt.references, std::vector<std::string>{"48213"});
+  EXPECT_EQ(prompt.details.at("truncated"), false);
+  EXPECT_EQ(prompt.details.at("n_left_out"), 0);
+  // the question is what follows the context
+  const std::span tokens(prompt.tokens);
+  const std::string after = needle_model()->detokenize(tokens.subspan(prompt.n_context));
+  EXPECT_TRUE(after.starts_with("\nQuestion") || after.starts_with("Question")) << after;
+}
+
+TEST_F(Longbench, CutsTheMiddle) {
+  const auto model = needle_model();
+  std::string context;
+  for (int i = 0; i < 300; ++i) context += "word" + std::to_string(i) + " \u00e9t\u00e9. ";
+  write("hotpotqa.jsonl", row("hotpotqa", "long", context, "Why?", {"x"}).dump());
+  const LongbenchSet set = open()[0];
+  for (const int64_t most : {100, 101, 177}) {
+    const Prompt prompt = make_longbench(*model, set, set.lines[0], {.max_length = most});
+    const Prompt whole = make_longbench(*model, set, set.lines[0], {.max_length = 100'000});
+    EXPECT_LE(std::ssize(prompt.tokens), most);
+    EXPECT_GT(std::ssize(prompt.tokens), most - 12);
+    EXPECT_TRUE(prompt.text.starts_with("Read {this}:\nword0 "));
+    EXPECT_TRUE(prompt.text.ends_with("Question: Why?\nAnswer: The secret number of Rome is"));
+    EXPECT_EQ(prompt.details.at("truncated"), true);
+    const int64_t n_whole = prompt.details.at("n_prompt_whole");
+    EXPECT_EQ(n_whole, std::ssize(whole.tokens));
+    const int64_t half = (n_whole - prompt.details.at("n_left_out").get<int64_t>()) / 2;
+    EXPECT_LE(half, most / 2);
+    const std::span all(whole.tokens);
+    EXPECT_EQ(prompt.text,
+              to_utf8(model->detokenize(all.first(half)) + model->detokenize(all.last(half))));
+  }
+  test::expect_error(ErrorCode::kUsage, {"hotpotqa.jsonl:1", "question", "20"}, [&] {
+    make_longbench(*model, set, set.lines[0], {.max_length = 20, .question_agnostic = true});
+  });
+}
+
+TEST_F(Longbench, ChoosesTasks) {
+  write("trec.jsonl", [&] {
+    Json line = row("trec", "t", "", "", {"Date"});
+    line["all_classes"] = {"Date", "Number"};
+    return "\n" + line.dump() + "\n" + line.dump() + "\n\n" + line.dump();
+  }());
+  write("dureader.jsonl", "anything");
+  const auto sets = open({}, 2);
+  ASSERT_EQ(sets.size(), 2u);
+  EXPECT_EQ(sets[1].task.name, "trec");
+  EXPECT_EQ(sets[1].n_lines, 3);
+  ASSERT_EQ(sets[1].lines.size(), 2u);
+  EXPECT_EQ(sets[1].lines[1].number, 3);
+  EXPECT_EQ(read_longbench_row(sets[1], sets[1].lines[1]).classes.size(), 2u);
+  EXPECT_EQ(left_out_, std::vector<std::string>{"dureader"});
+  test::expect_error(ErrorCode::kUsage, {"dureader", "word segmentation"},
+                     [&] { open({"dureader"}); });
+  test::expect_error(ErrorCode::kUsage, {"no task hotpot;", "hotpotqa"}, [&] { open({"hotpot"}); });
+  test::expect_error(ErrorCode::kRuntime, {"gov_report.jsonl"}, [&] { open({"gov_report"}); });
+  std::filesystem::remove(folder_ + "/config/dataset2prompt.json");
+  test::expect_error(ErrorCode::kUsage, {"dataset2prompt.json", "--prompts", "THUDM/LongBench"},
+                     [&] { open(); });
+}
+
+TEST_F(Longbench, SaysWhatIsWrongWithAFile) {
+  const std::string good = hotpot_.dump() + "\n";
+  expect_bad(good + "{\"input\": \n", {"hotpotqa.jsonl:2: no valid JSON"});
+  expect_bad(good + "\n[1]\n", {"hotpotqa.jsonl:3: must be an object"});
+  expect_bad("\n", {"hotpotqa.jsonl: no lines"});
+  Json bad = hotpot_;
+  bad["answers"] = Json::array();
+  expect_bad(good + bad.dump(), {":2: field 'answers'", "at least one"});
+  bad["answers"] = "48213";
+  expect_bad(bad.dump(), {":1: field 'answers'", "string"});
+  bad = hotpot_;
+  bad.erase("context");
+  expect_bad(bad.dump(), {":1: field 'context' is missing"});
+  bad = hotpot_;
+  bad["dataset"] = "musique";
+  expect_bad(bad.dump(), {"'dataset' must be hotpotqa, it is musique"});
+  bad = hotpot_;
+  bad["length"] = "9";
+  expect_bad(bad.dump(), {"'length' must be a number"});
+  write("trec.jsonl", row("trec", "t", "", "", {"Date"}).dump());
+  test::expect_error(ErrorCode::kUsage, {"trec.jsonl:1: field 'all_classes'"},
+                     [&] { open({"trec"}); });
+  write("passage_retrieval_en.jsonl", row("passage_retrieval_en", "p", "", "", {"none"}).dump());
+  test::expect_error(ErrorCode::kUsage, {"passage_retrieval_en.jsonl:1", "paragraph's number"},
+                     [&] { open({"passage_retrieval_en"}); });
+}
+
+TEST_F(Longbench, SaysWhatIsWrongWithPromptsAndLengths) {
+  test::expect_error(ErrorCode::kUsage, {"dataset2maxlen.json", "'lsht' is missing"},
+                     [&] { open({"lsht"}); });
+  test::expect_error(ErrorCode::kUsage, {"dataset2prompt.json", "'lcc' is missing"},
+                     [&] { open({"lcc"}); });
+  write("config/dataset2prompt.json", R"({"hotpotqa": "{context} {inputs}"})");
+  test::expect_error(ErrorCode::kUsage, {"hotpotqa", "{inputs}"}, [&] { open({"hotpotqa"}); });
+  write("config/dataset2prompt.json", "{");
+  test::expect_error(ErrorCode::kUsage, {"dataset2prompt.json: no JSON"}, [&] { open(); });
+}
+
+TEST(LongbenchScores, ByHand) {
+  const auto score = [](const std::string& task, const std::vector<std::string>& references,
+                        const std::string& answer, const std::vector<std::string>& classes = {}) {
+    for (const LongbenchTask& t : longbench_tasks()) {
+      if (t.name == task) return longbench_score(t, references, classes, answer);
+    }
+    ADD_FAILURE() << task;
+    return -1.0;
+  };
+  // the best answer counts: 1 of 2 words and 1 of 1: F1 2/3; against "Rome Italy": 1
+  EXPECT_NEAR(score("hotpotqa", {"Rome"}, "Rome, Italy."), 2.0 / 3, 1e-9);
+  EXPECT_EQ(score("hotpotqa", {"Rome", "the Rome Italy"}, "Rome, Italy."), 1);
+  EXPECT_EQ(score("hotpotqa", {"Rome"}, ""), 0);
+  EXPECT_EQ(score("hotpotqa", {"\u7f57\u9a6c"}, "\u7f57\u9a6c"), 1);
+  // only the first line, newlines before it dropped
+  EXPECT_EQ(score("triviaqa", {"Rome"}, "\n\nRome\nItaly"), 1);
+  EXPECT_NEAR(score("hotpotqa", {"Rome"}, "\n\nRome\nItaly"), 2.0 / 3, 1e-9);
+  EXPECT_EQ(score("trec", {"Date"}, "Date\nNumber", {"Date", "Number"}), 1);
+  EXPECT_EQ(score("trec", {"Date"}, "Date or Number", {"Date", "Number"}), 0.5);
+  EXPECT_EQ(score("gov_report", {"a b c d"}, "a b c d"), 1);
+  EXPECT_EQ(score("passage_retrieval_en", {"Paragraph 12"}, "Paragraph 12 or 13"), 0.5);
+  EXPECT_EQ(score("passage_retrieval_zh", {"\u6bb5\u843d12"}, "\u6bb5\u843d12"), 1);
+  EXPECT_EQ(score("passage_count", {"7"}, "7"), 1);
+  EXPECT_NEAR(score("lcc", {"x = 2"}, "# comment\nx = 1\n"), 0.8, 1e-9);
+  EXPECT_EQ(longbench_tasks().size(), 21u);
+}
+
+TEST_F(Longbench, RunsResumesAndTabulates) {
+  Json trec = row("trec", "t", "Type: Date", "Type:", {"Date"});
+  trec["all_classes"] = {"Date", "Number"};
+  write("trec.jsonl", trec.dump() + "\n");
+  write(
+      "hotpotqa.jsonl", hotpot_.dump() + "\n" + [&] {
+        Json second = hotpot_;
+        second["_id"] = "q2";
+        second["answers"] = {"other", "99999"};
+        return second.dump();
+      }());
+  RunOptions run;
+  run.model = needle_model();
+  SessionOptions small;
+  small.kv.budget = 40;
+  small.kv.window_size = 16;
+  small.kv.kernel_size = 15;
+  SessionOptions full;
+  full.kv.name = "full";
+  run.configurations = {full, small};
+  const auto sets = open();
+  const std::vector<Item> items = longbench_items(run.model, sets, {});
+  ASSERT_EQ(items.size(), 3u);
+  EXPECT_TRUE(items[2].limit.ends_at_line);
+  EXPECT_FALSE(items[0].limit.ends_at_line);
+  {
+    RecordFile file(folder_ + "/out.jsonl", false);
+    run_items(run, {items[0]}, file);
+  }
+  RecordFile file(folder_ + "/out.jsonl", true);
+  EXPECT_EQ(file.size(), 2u);
+  run_items(run, items, file);
+  EXPECT_EQ(file.size(), 6u);
+  const Json& record = file.at(record_key(run, items[0], full));
+  EXPECT_EQ(record.at("_id"), "q1");
+  EXPECT_EQ(record.at("score"), 1) << record;
+  EXPECT_EQ(file.at(record_key(run, items[1], full)).at("score"), 0);
+  const std::string table = longbench_table(run, sets, items, file);
+  // 1 of 2; Wilson: centre 0.5, half 1.96 sqrt(0.125 + 3.8415 / 16) / (1 + 3.8415 / 2) = 0.4055
+  EXPECT_NE(table.find("| hotpotqa | F1 | 2 of 2 | 0 | 50.00 [9.5, 90.5] |"), std::string::npos)
+      << table;
+  EXPECT_NE(table.find("| mean of 2 of the 16 English tasks |"), std::string::npos) << table;
+  EXPECT_NE(table.find("0 of 3 prompts lost the middle"), std::string::npos) << table;
+  test::expect_error(ErrorCode::kContextExceeded, {"100000"},
+                     [&] { longbench_items(run.model, sets, {.max_length = 100'000}); });
+  write("hotpotqa.jsonl", "changed, and shorter");
+  test::expect_error(ErrorCode::kRuntime, {"hotpotqa.jsonl:1", "changed"}, items[0].make);
+}
+
+}  // namespace
+}  // namespace snapkv::eval
