@@ -96,7 +96,7 @@ void ProgressDisplay::draw(const std::string& phase, double fraction, const std:
   last_phase_ = phase;
   if (!due || (new_phase && !terminal_)) return;
   since_drawn_ = Timer();
-  std::string line = fmt::format("{:<9}", phase);
+  std::string line = fmt::format("{:<8} ", phase);
   if (fraction >= 0 && terminal_) {
     const int filled = std::clamp(static_cast<int>(fraction * kBarWidth + 0.5), 0, kBarWidth);
     line += fmt::format("[{}{}] ", std::string(static_cast<size_t>(filled), '='),
