@@ -15,6 +15,8 @@ Command add_info_command(CLI::App& root, const CommonSettings& common);
 Command add_demo_command(CLI::App& root, const CommonSettings& common);
 /// The same many times, as a table of accuracies: needle_command.cpp
 Command add_needle_command(CLI::App& root, const CommonSettings& common);
+/// How SnapKV chooses what is kept, step by step: explain_command.cpp
+Command add_explain_command(CLI::App& root, const CommonSettings& common);
 /// Tokens per second and memory, as llama-bench measures them: bench_command.cpp
 Command add_bench_command(CLI::App& root, const CommonSettings& common);
 /// Quality of many cache configurations on the same prompts: eval_command.cpp

@@ -8,6 +8,7 @@
 #include "cli/commands.h"
 #include "cli/generation.h"
 #include "cli/progress.h"
+#include "cli/prompt_settings.h"
 #include "cli/report.h"
 #include "cli/signals.h"
 #include "cli/terminal.h"
@@ -20,10 +21,7 @@ struct GenerateSettings {
   CacheSettings cache;
   SamplerConfig sampler;
   int64_t seed = 0;
-  std::string prompt;
-  std::string file;
-  CLI::Option* prompt_option = nullptr;
-  CLI::Option* file_option = nullptr;
+  PromptSettings prompt;
   GenerationLimits limits;
   int64_t n_ctx = 0;
   bool no_bos = false;
@@ -33,11 +31,7 @@ struct GenerateSettings {
 };
 
 void add_options(CLI::App& app, GenerateSettings& s) {
-  s.prompt_option = app.add_option("-p,--prompt", s.prompt, "The prompt")->type_name("TEXT");
-  s.file_option = app.add_option("-f,--file", s.file,
-                                 "Read the prompt from a file, - for stdin; one newline at its "
-                                 "end is dropped")
-                      ->type_name("FILE");
+  s.prompt.add_options(app);
   app.add_option("-n,--n-predict", s.limits.n_predict,
                  "Most tokens of the answer; -1: until it ends or the context is full")
       ->check(whole_number(-1))
@@ -59,18 +53,6 @@ void add_options(CLI::App& app, GenerateSettings& s) {
   add_thread_option(app, s.model);
   add_cache_options(app, s.cache);
   add_sampler_options(app, s.sampler, s.seed);
-}
-
-std::string read_prompt(const GenerateSettings& s) {
-  const bool from_text = s.prompt_option->count() > 0, from_file = s.file_option->count() > 0;
-  if (from_text == from_file) {
-    fail(ErrorCode::kUsage, "{}: give the prompt either as -p TEXT or as -f FILE (- for stdin)",
-         from_text ? "two prompts" : "no prompt");
-  }
-  if (from_text) return s.prompt;
-  std::string text = read_text(s.file);
-  if (!text.empty() && text.back() == '\n') text.pop_back();
-  return text;
 }
 
 uint64_t seed_of(int64_t seed) {
@@ -122,7 +104,7 @@ int run_generate(const GenerateSettings& s, const CommonSettings& common) {
   report.limits = s.limits;
   Sampler sampler(report.sampler);
   require_model(s.model);
-  const std::string prompt = read_prompt(s);
+  const std::string prompt = s.prompt.read();
 
   ProgressDisplay progress(!common.no_progress, common.verbose);
   const Timer since_start;

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: MIT
+// snapkv explain: its text for the needle model, its choice of a head, what it refuses.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <regex>
+
+#include "run_process.h"
+
+namespace snapkv::test {
+namespace {
+
+bool has(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+std::string after(const std::string& text, const std::string& part) {
+  const size_t at = text.find(part);
+  return at == std::string::npos ? "" : text.substr(at);
+}
+
+Result explain(std::vector<std::string> more, const std::string& locale = "C") {
+  Command command;
+  command.args = {"explain", "-m", needle_model(), "-p", rome_prompt(12)};
+  command.args.insert(command.args.end(), more.begin(), more.end());
+  command.env["LC_ALL"] = locale;
+  return run(command);
+}
+
+TEST(Explain, ShowsTheFiveStepsAndChecksItself) {
+  const Result r = explain({"--kv-budget", "64"});
+  ASSERT_EQ(r.code, 0) << r.err;
+  for (const char* part : {"1 observe", "2 vote", "3 rank", "4 keep", "5 drop", "W = 16", "B = 64",
+                           "checked: the engine kept the same rows, in all 4 layers x 3 KV heads",
+                           "the B - W = 48 highest", "Q [n_head, W, head_dim] = [6, 16, 32]"}) {
+    EXPECT_TRUE(has(r.out, part)) << part << " is not in\n" << r.out;
+  }
+  // the head that looks far back looks at the fact, and keeps it whole
+  EXPECT_TRUE(has(after(r.out, "still sees"), "48213")) << r.out;
+  EXPECT_TRUE(std::all_of(r.out.begin(), r.out.end(), [](char c) {
+    return c == '\n' || (c >= ' ' && c <= '~');
+  })) << r.out;
+}
+
+TEST(Explain, CountsEveryTokenOfThePrompt) {
+  const Result r = explain({"--kv-budget", "64", "--rows", "10"});
+  std::smatch match;
+  ASSERT_TRUE(std::regex_search(r.out, match, std::regex("L = (\\d+) tokens")));
+  const int n_tokens = std::stoi(match[1]);
+  const std::string table = after(r.out.substr(0, r.out.find("4 keep")), "position");
+  int n_rows = 0, n_kept = 0;
+  const std::regex row("\n +\\d+  \".* (keep|drop)"),
+      gap("(\\d+) tokens? not shown, (\\d+) of them kept");
+  for (std::sregex_iterator it(table.begin(), table.end(), row), end; it != end; ++it) {
+    ++n_rows;
+    n_kept += (*it)[1] == "keep";
+  }
+  EXPECT_GE(n_rows, 10);
+  for (std::sregex_iterator it(table.begin(), table.end(), gap), end; it != end; ++it) {
+    n_rows += std::stoi((*it)[1]);
+    n_kept += std::stoi((*it)[2]);
+  }
+  EXPECT_EQ(n_rows, n_tokens - 16) << table;
+  EXPECT_EQ(n_kept, 48) << table;
+}
+
+TEST(Explain, DrawsBlocksWhereTheLocaleHasThem) {
+  EXPECT_TRUE(has(explain({}, "C.UTF-8").out, "█"));
+  EXPECT_FALSE(has(explain({"--ascii"}, "C.UTF-8").out, "█"));
+}
+
+TEST(Explain, TheUserChoosesLayerHeadAndOptions) {
+  const Result r = explain({"--layer", "0", "--head", "2", "--kv-ratio", "0.5", "--kv-pooling",
+                            "avg", "--kv-kernel", "5", "--kv-group", "max", "--kv-sinks", "3"});
+  ASSERT_EQ(r.code, 0) << r.err;
+  EXPECT_TRUE(has(r.out, "shown: layer 0, KV head 2")) << r.out;
+  EXPECT_TRUE(has(r.out, "50% of the prompt")) << r.out;
+  EXPECT_TRUE(has(r.out, "positions 0-2, ") || has(r.out, "positions 0-")) << r.out;
+}
+
+TEST(Explain, SaysWhyAShortPromptLosesNothing) {
+  const Result r = explain({"--kv-budget", "4000"});
+  EXPECT_EQ(r.code, 0);
+  EXPECT_TRUE(has(r.out, "keeps everything when L <= B")) << r.out;
+}
+
+TEST(Explain, RefusesWhatItCantShow) {
+  const auto refused = [](std::vector<std::string> more, const char* word) {
+    const Result r = explain(std::move(more));
+    EXPECT_EQ(r.code, 2) << word;
+    EXPECT_TRUE(has(r.err, word)) << r.err;
+    EXPECT_EQ(r.out, "");
+  };
+  refused({"--kv-policy", "h2o"}, "h2o");
+  refused({"--kv-critical"}, "kv-critical");
+  refused({"--layer", "4"}, "0 to 3");
+  refused({"--head", "3"}, "0 to 2");
+  refused({"--kv-kernel", "4"}, "odd");
+  refused({"-f", "x"}, "two prompts");
+}
+
+}  // namespace
+}  // namespace snapkv::test
