@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Filler text of any length from a small grammar (haystack_grammar.json, embedded at build time).
-// The same seed gives the same text on every machine.
+// Filler text: of any length from a small grammar (haystack_grammar.json, embedded at build time;
+// the same seed gives the same text on every machine), or the user's files. Used by the tasks.
 #pragma once
 
 #include <cstdint>
@@ -33,5 +33,10 @@ class Haystack {
   std::vector<std::string> templates_;
   std::unordered_map<std::string, std::vector<std::string>> words_;  // by slot
 };
+
+/// Every .txt file of a folder, in the order of their names. Throws kUsage when there is none.
+std::string read_haystack(const std::string& folder);
+/// Names a text of the user's for records: a hash; "generated" when there is none.
+std::string haystack_id(const std::string& text);
 
 }  // namespace snapkv::eval

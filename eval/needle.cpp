@@ -5,9 +5,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <filesystem>
-#include <fstream>
-#include <sstream>
 
 #include "base/error.h"
 #include "eval/haystack.h"
@@ -172,12 +169,6 @@ std::string assemble(const std::vector<Piece>& pieces, const Riddle& riddle) {
   return text + riddle.question;
 }
 
-uint64_t fingerprint(const std::string& text) {  // FNV-1a
-  uint64_t hash = 14695981039346656037u;
-  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211u;
-  return hash;
-}
-
 }  // namespace
 
 const char* name(NeedleKind kind) {
@@ -203,29 +194,6 @@ NeedleKind needle_kind(const std::string& wanted) {
   }
   fail(ErrorCode::kUsage,
        "needle kind must be single, multi-key, multi-value, multi-query or text, it is {}", wanted);
-}
-
-std::string read_haystack(const std::string& folder) {
-  std::error_code error;
-  std::vector<std::filesystem::path> files;
-  for (const auto& entry : std::filesystem::directory_iterator(folder, error)) {
-    if (entry.path().extension() == ".txt") files.push_back(entry.path());
-  }
-  if (error) fail(ErrorCode::kRuntime, "{}: can't be read: {}", folder, error.message());
-  std::sort(files.begin(), files.end());
-  std::string text;
-  for (const auto& file : files) {
-    std::ifstream in(file, std::ios::binary);
-    std::ostringstream content;
-    content << in.rdbuf();
-    if (!in) fail(ErrorCode::kRuntime, "{}: can't be read", file.string());
-    text += content.str();
-    if (!text.empty() && text.back() != '\n') text += "\n";
-  }
-  if (text.find_first_not_of(" \n") == std::string::npos) {
-    fail(ErrorCode::kUsage, "{}: no text in .txt files here", folder);
-  }
-  return to_utf8(text);
 }
 
 Prompt make_needle(const Model& model, const NeedleOptions& options, int64_t length, double depth,
@@ -274,9 +242,7 @@ double needle_score(NeedleKind kind, const Prompt& prompt, const std::string& an
 std::vector<Item> needle_items(std::shared_ptr<const Model> model, const NeedleOptions& options) {
   const auto shared = std::make_shared<const NeedleOptions>(options);
   const bool multi = options.kind != NeedleKind::single && options.kind != NeedleKind::text;
-  const std::string source = options.haystack.empty()
-                                 ? "generated"
-                                 : fmt::format("{:016x}", fingerprint(options.haystack));
+  const std::string source = haystack_id(options.haystack);
   std::vector<Item> items;
   for (const int64_t length : options.lengths) {
     for (int d = 0; d < options.n_depths; ++d) {

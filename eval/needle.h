@@ -31,9 +31,6 @@ struct NeedleOptions {
   int64_t n_predict = 30;  ///< tokens of an answer, at most; it also ends with its first line
 };
 
-/// Every .txt file of a folder, in the order of their names. Throws kUsage when there is none.
-std::string read_haystack(const std::string& folder);
-
 /// The prompt of one cell of the grid; `sample` chooses names, numbers and filler. Throws kUsage
 /// when the length has no room for facts and question.
 Prompt make_needle(const Model& model, const NeedleOptions& options, int64_t length, double depth,

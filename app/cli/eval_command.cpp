@@ -12,8 +12,8 @@ Command add_eval_command(CLI::App& root, const CommonSettings& common) {
   app->require_subcommand(1);
   Command command;
   command.app = app;
-  command.tasks = {add_eval_needle(*app, common), add_eval_fidelity(*app, common),
-                   add_eval_longbench(*app, common)};
+  command.tasks = {add_eval_needle(*app, common), add_eval_ruler(*app, common),
+                   add_eval_fidelity(*app, common), add_eval_longbench(*app, common)};
   return command;
 }
 

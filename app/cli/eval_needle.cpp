@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // snapkv eval needle: facts hidden in long texts (eval/needle.h).
 #include "cli/eval_options.h"
+#include "eval/haystack.h"
 #include "eval/needle.h"
 
 namespace snapkv::cli {

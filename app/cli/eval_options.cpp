@@ -102,6 +102,10 @@ EvalRun::EvalRun(const EvalSettings& settings, const CommonSettings& common)
 void EvalRun::check_length(int64_t n_tokens, int64_t n_predict) const {
   const int64_t n_ctx = model()->info().n_ctx_train;
   if (n_tokens + n_predict <= n_ctx) return;
+  if (n_predict == 0) {
+    fail(ErrorCode::kContextExceeded, "a length of {} tokens exceeds the model's context of {}",
+         n_tokens, n_ctx);
+  }
   fail(ErrorCode::kContextExceeded,
        "a length of {} and an answer of {} tokens exceed the model's context of {}", n_tokens,
        n_predict, n_ctx);

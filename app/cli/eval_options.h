@@ -45,11 +45,14 @@ class EvalRun {
   EvalRun(const EvalSettings& settings, const CommonSettings& common);
 
   eval::RunOptions& options() { return options_; }
+  const eval::RunOptions& options() const { return options_; }
   const std::shared_ptr<const Model>& model() const { return options_.model; }
   eval::RecordFile& file() { return *file_; }
-  /// Throws kContextExceeded unless the model can read `n_tokens` and answer with `n_predict`.
+  const eval::RecordFile& file() const { return *file_; }
+  /// Throws kContextExceeded unless the model can read `n_tokens` and answer with `n_predict` (0:
+  /// the answer is among the tokens).
   void check_length(int64_t n_tokens, int64_t n_predict) const;
-  /// Asks what the file lacks and prints the summary.
+  /// Asks what the file lacks and prints the summary: run_items, then finish(summary_table).
   void ask(const std::vector<eval::Item>& items);
   /// Shows how much of the run is done, for tasks that measure more finely than by prompts.
   void show_progress(const std::string& title, double fraction);
@@ -65,6 +68,7 @@ class EvalRun {
 
 /// The tasks: each adds its subcommand to `eval`.
 Command add_eval_needle(CLI::App& eval, const CommonSettings& common);
+Command add_eval_ruler(CLI::App& eval, const CommonSettings& common);
 Command add_eval_fidelity(CLI::App& eval, const CommonSettings& common);
 Command add_eval_longbench(CLI::App& eval, const CommonSettings& common);
 

@@ -37,8 +37,29 @@ TEST(EvalCommand, WritesRecordsAndResumes) {
   EXPECT_EQ(read_file(path), records);
 }
 
+TEST(EvalCommand, RulerPrintsATableForEachLength) {
+  const std::string path = make_folder() + "/out.jsonl";
+  const Result result =
+      run({"eval", "ruler", "-m", needle_model(), "--out", path, "--tasks", "niah_single_1,fwe",
+           "--lengths", "700,800", "--samples", "1", "--kv-budget", "64", "--question-agnostic"});
+  ASSERT_EQ(result.code, 0) << result.err;
+  const std::string head = "| cache | question | kept MiB | ";
+  const size_t first = result.out.find("700 tokens:\n\n" + head + "niah_single_1 | fwe | all |");
+  const size_t second = result.out.find("800 tokens:\n\n" + head + "niah_single_1 | fwe | all |");
+  const size_t both = result.out.find("All tasks, by length:\n\n" + head + "700 | 800 | all |");
+  EXPECT_EQ(first, 0u) << result.out;
+  EXPECT_LT(first, second);
+  EXPECT_LT(second, both);
+  EXPECT_NE(result.out.find("| full | agnostic | ", both), std::string::npos);
+}
+
 TEST(EvalCommand, RefusesWhatCantWork) {
   const std::string path = make_folder() + "/out.jsonl";
+  EXPECT_EQ(run({"eval", "ruler", "--out", path, "--tasks", "qa_1"}).code, 2);
+  EXPECT_EQ(run({"eval", "ruler", "-m", needle_model(), "--out", path, "--lengths", "9000"}).code,
+            5);
+  EXPECT_EQ(run({"eval", "ruler", "-m", needle_model(), "--out", path, "--lengths", "100"}).code,
+            2);
   EXPECT_EQ(run({"eval", "nothing", "--out", path}).code, 2);
   EXPECT_EQ(run({"eval", "needle", "-m", needle_model(), "--out", path, "--lengths", "9000"}).code,
             5);
