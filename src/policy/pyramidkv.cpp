@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: MIT
 // Policy "pyramidkv" (Cai et al., arXiv 2406.02069): SnapKV's scores, and budgets that fall
-// linearly from the first layer to the last. The counts are those of the authors' code. With C =
-// budget, B = C - W, L tokens:
+// linearly from the first layer to the last. With C = budget, B = C - W, L tokens:
 //   min = floor(B / beta), max = 2B - min; if max >= L - W: max = L - W, min = 2B - max
-//   layer il keeps max - il * floor((max - min) / (n_layer - 1)) + W
-// and every layer C when L < 2B. The mean is C, or a little more where the division leaves a rest.
-// Made by the registry.
+//   layer il keeps max - il * (max - min) / (n_layer - 1) + W
+// and every layer C when L < 2B. The authors' code rounds the step down before it multiplies, and
+// so keeps more than C on average where the division leaves a rest; here il * (max - min) is
+// divided, rounded down in the first half of the layers and up in the second, and the mean is
+// exactly C. Made by the registry.
+#include <algorithm>
 #include <memory>
 
 #include "policy/policy_registry.h"
@@ -29,7 +31,10 @@ class PyramidKvPolicy final : public ScorePolicy {
       most = n_tokens - n_window;
       least = 2 * n_prefix - most;
     }
-    return most - il * ((most - least) / (n_layer - 1)) + n_window;
+    // layers il and n_layer - 1 - il keep most + least together; most - least is even
+    const int64_t from_end = std::min<int64_t>(il, n_layer - 1 - il);
+    const int64_t step = from_end * (most - least) / (n_layer - 1);
+    return (il == from_end ? most - step : least + step) + n_window;
   }
 
  private:

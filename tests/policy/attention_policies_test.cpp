@@ -67,11 +67,14 @@ TEST(PyramidKv, BudgetsPerLayer) {
   EXPECT_EQ(layer_budgets(config, 10000, 5), (std::vector<int64_t>{282, 221, 160, 99, 38}));
   // L - W = 238 <= 250: max = 238, min = 18, step 55; the first layer keeps everything
   EXPECT_EQ(layer_budgets(config, 270, 5), (std::vector<int64_t>{270, 215, 160, 105, 50}));
-  // step = 244 / 31 = 7, not 7.87: the last layer keeps 65 and not 38
+  // step = 244 / 31 = 7.87, rounded after it is multiplied
   const std::vector<int64_t> budgets = layer_budgets(config, 10000, 32);
   EXPECT_EQ(budgets.front(), 282);
-  EXPECT_EQ(budgets[1], 275);
-  EXPECT_EQ(budgets.back(), 250 - 31 * 7 + 32);
+  EXPECT_EQ(budgets[1], 282 - 7);
+  EXPECT_EQ(budgets[2], 282 - 15);
+  EXPECT_EQ(budgets[15], 282 - 118);
+  EXPECT_EQ(budgets[16], 38 + 118);
+  EXPECT_EQ(budgets.back(), 38);
   // L < 2B: as snapkv; one layer too; and nothing to drop
   EXPECT_EQ(layer_budgets(config, 255, 3), (std::vector<int64_t>{160, 160, 160}));
   EXPECT_EQ(layer_budgets(config, 256, 3), (std::vector<int64_t>{256, 160, 64}));
@@ -80,6 +83,26 @@ TEST(PyramidKv, BudgetsPerLayer) {
   PolicyConfig flat = config;
   flat.pyramid_beta = 1;  // min = B = max
   EXPECT_EQ(layer_budgets(flat, 10000, 3), (std::vector<int64_t>{160, 160, 160}));
+}
+
+TEST(PyramidKv, LayersTogetherKeepTheBudgetExactly) {
+  for (int n_layer : {1, 2, 3, 4, 5, 7, 16, 32, 33, 80}) {
+    for (int64_t budget : {33, 34, 40, 77, 160, 1024}) {
+      for (int64_t n_tokens : {50, 120, 161, 250, 400, 2047, 10000}) {
+        for (int beta : {1, 2, 20, 1000}) {
+          const PolicyConfig config{
+              .name = "pyramidkv", .budget = budget, .window_size = 32, .pyramid_beta = beta};
+          const std::vector<int64_t> budgets = layer_budgets(config, n_tokens, n_layer);
+          EXPECT_EQ(std::accumulate(budgets.begin(), budgets.end(), int64_t{0}),
+                    std::min(budget, n_tokens) * n_layer)
+              << budget << " " << n_layer << " " << n_tokens << " " << beta;
+          EXPECT_TRUE(std::is_sorted(budgets.rbegin(), budgets.rend()));
+          EXPECT_GE(budgets.back(), 32);
+          EXPECT_LE(budgets.front(), n_tokens);
+        }
+      }
+    }
+  }
 }
 
 TEST_P(AttentionPolicies, PyramidKvIsSnapKvWithTheLayersBudget) {
