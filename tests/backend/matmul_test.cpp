@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // pack(), project_packed(): every weight type against ref, any number of threads.
 #include <gtest/gtest.h>
+#include <omp.h>
 
 #include <array>
 #include <cstring>
@@ -157,6 +158,21 @@ TEST(Packed, ReusesItsMemory) {
   ops::pack(*cpu, random_tensor({64, 256}, 2), packed);
   EXPECT_EQ(packed.storage.data(), memory);
   EXPECT_EQ(packed.n_out, 64);
+}
+
+// The setting of the calling thread belongs to the program, whose own regions would change with it.
+TEST(OpenMpSetting, StaysTheCallers) {
+  const int before = omp_get_max_threads();
+  omp_set_num_threads(3);
+  const auto cpu = make_cpu(2);
+  EXPECT_EQ(omp_get_max_threads(), 3);
+  PackedWeight packed;
+  ops::pack(*cpu, random_tensor({130, 544}, 2), packed);
+  EXPECT_EQ(omp_get_max_threads(), 3);
+  TestTensor out = random_tensor({100, 130}, 3);
+  ops::project_packed(*cpu, random_tensor({100, 544}, 1), packed, {}, out, false);
+  EXPECT_EQ(omp_get_max_threads(), 3);
+  omp_set_num_threads(before);
 }
 
 }  // namespace

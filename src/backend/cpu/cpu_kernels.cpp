@@ -50,7 +50,7 @@ CpuContext make_context(int n_threads, Compute compute) {
 
 class CpuKernels final : public Kernels {
  public:
-  explicit CpuKernels(const CpuContext& ctx) : ctx_(ctx) { omp_set_num_threads(ctx.n_threads); }
+  explicit CpuKernels(const CpuContext& ctx) : ctx_(ctx) {}
 
   std::string description() const override {
     int64_t best = hwy::SupportedTargets();

@@ -14,6 +14,7 @@
 
 #include "backend/cpu/convert.h"
 #include "backend/cpu/linear.h"
+#include "backend/cpu/omp_threads.h"
 #include "backend/cpu/pack.h"
 #include "backend/cpu/scratch.h"
 #include "base/error.h"
@@ -244,6 +245,7 @@ bool multiplies_bf16() {
 void pack(const CpuContext& ctx, const Tensor& weight, PackedWeight& packed) {
   const int64_t n_out = weight.shape[0], n_in = weight.shape[1];
   checked("packing weights", [&] {
+    const OmpThreads threads(ctx.n_threads);
     const bool panels = prefers_panels(ctx.compute, n_out, n_in);
     const size_t bytes = panels ? packed_bytes(ctx.compute, n_out, n_in)
                                 : static_cast<size_t>(n_out * row_bytes(ctx.compute, n_in));
@@ -278,7 +280,7 @@ void project_packed(const CpuContext& ctx, const Tensor& x, const PackedWeight& 
                     .bias = static_cast<char*>(bias.data),
                     .out = static_cast<char*>(out.data)};
   checked("matrix product", [&] {
-    if (omp_get_max_threads() != ctx.n_threads) omp_set_num_threads(ctx.n_threads);
+    const OmpThreads threads(ctx.n_threads);
     if (!key.panels) return TiledMatmul(key, at).run(ctx.n_threads);
     const std::shared_ptr<const Matmul> matmul = cached_matmul(key);
     execute(*matmul, key.bias, at, scratch(matmul->scratch.get_size() + 64));
