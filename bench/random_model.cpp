@@ -10,6 +10,7 @@
 #include "base/half.h"
 #include "bench/gguf_stream.h"
 #include "format/block_types.h"
+#include "format/ggml_types.h"
 
 namespace snapkv {
 namespace {
@@ -94,24 +95,6 @@ std::vector<TensorPlan> plan_tensors(const RandomModelShape& s, const RandomMode
   return plan;
 }
 
-uint32_t ggml_type(DType dtype) {
-  switch (dtype) {
-    case DType::f32:
-      return 0;
-    case DType::f16:
-      return 1;
-    case DType::q4_0:
-      return 2;
-    case DType::q8_0:
-      return 8;
-    case DType::bf16:
-      return 30;
-    case DType::i32:
-      break;
-  }
-  fail(ErrorCode::kUsage, "weights can't have type {}", name(dtype));
-}
-
 /// llama.cpp's general.file_type.
 uint32_t file_type(DType dtype) {
   switch (dtype) {
@@ -183,7 +166,7 @@ std::string make_header(const RandomModelShape& s, const RandomModelOptions& o,
     tensors.number(uint32_t{t.is_vector ? 1u : 2u});
     tensors.number(static_cast<uint64_t>(t.n_cols));  // the file's order: fastest first
     if (!t.is_vector) tensors.number(static_cast<uint64_t>(t.n_rows));
-    tensors.number(ggml_type(t.dtype));
+    tensors.number(ggml_type_of(t.dtype));
     tensors.number(static_cast<uint64_t>(offset));
     offset += padded(t.bytes());
   }
@@ -209,7 +192,7 @@ void convert(const float* x, int64_t n, DType dtype, char* out) {
       quantize_q4_0(x, n, out);
       break;
     case DType::i32:
-      break;  // refused by ggml_type()
+      break;  // refused by check_shape()
   }
 }
 
@@ -264,6 +247,9 @@ constexpr NamedShape kShapes[] = {
 };
 
 void check_shape(const RandomModelShape& s, const RandomModelOptions& o) {
+  if (o.dtype == DType::i32) {
+    fail(ErrorCode::kUsage, "weights can't have type {}", name(o.dtype));
+  }
   if (s.n_embd < 1 || s.n_layer < 1 || s.n_head_kv < 1 || s.n_ff < 1 || s.head_dim < 2) {
     fail(ErrorCode::kUsage, "random model: every size must be positive");
   }

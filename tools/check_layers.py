@@ -28,7 +28,7 @@ MAY_INCLUDE = {
                    "src/model"],
     "app": ["src/base", "eval"],
     "eval": ["src/base"],
-    "bench": ["src/base", "src/backend", "src/format/block_types.h"],
+    "bench": ["src/base", "src/backend", "src/format/block_types.h", "src/format/ggml_types.h"],
 }
 # The one file that knows all backends: it makes them.
 EXCEPTIONS = {

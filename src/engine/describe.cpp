@@ -78,14 +78,7 @@ ModelInfo make_info(const GgufFile& file, const ModelConfig& config) {
   info.architecture = config.architecture;
   info.name = file.get_string("general.name", "");
   info.tokenizer = file.get_string("tokenizer.ggml.model", "");
-  info.n_layer = config.n_layer;
-  info.n_embd = config.n_embd;
-  info.n_ff = config.n_ff;
-  info.n_vocab = config.n_vocab;
-  info.n_ctx_train = config.n_ctx_train;
-  info.n_head = config.n_head;
-  info.n_head_kv = config.n_head_kv;
-  info.head_dim = config.head_dim;
+  copy_sizes(config, info);
   std::map<DType, int64_t> params_of_type;
   for (const GgufTensor& t : file.tensors()) {
     info.n_params += t.tensor.numel();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // ggml's tensor types as numbered in GGUF files: which of them the project reads, and the names of
-// all for messages. Used by the parser of GGUF files.
+// all for messages. Used by the parser of GGUF files
+// and by what writes them.
 #pragma once
 
 #include <fmt/core.h>
@@ -40,6 +41,25 @@ inline std::optional<DType> dtype_of(uint32_t ggml_type) {
     default:
       return std::nullopt;
   }
+}
+
+/// The number of a type in the file; of i32 too, which dtype_of() does not read.
+constexpr uint32_t ggml_type_of(DType dtype) {
+  switch (dtype) {
+    case DType::f32:
+      return 0;
+    case DType::f16:
+      return 1;
+    case DType::q4_0:
+      return 2;
+    case DType::q8_0:
+      return 8;
+    case DType::i32:
+      return 26;
+    case DType::bf16:
+      return 30;
+  }
+  return 0;
 }
 
 /// "Q4_K (12)"

@@ -8,27 +8,10 @@
 #include <fstream>
 
 #include "base/check.h"
+#include "format/ggml_types.h"
 
 namespace snapkv::test {
 namespace {
-
-uint32_t ggml_type_of(DType dtype) {
-  switch (dtype) {
-    case DType::f32:
-      return 0;
-    case DType::f16:
-      return 1;
-    case DType::q4_0:
-      return 2;
-    case DType::q8_0:
-      return 8;
-    case DType::i32:
-      return 26;
-    case DType::bf16:
-      return 30;
-  }
-  return 0;
-}
 
 size_t aligned(size_t n, size_t alignment) { return (n + alignment - 1) / alignment * alignment; }
 

@@ -64,19 +64,10 @@ HWY_INLINE void transpose_4x4(const T* const rows[4], float* HWY_RESTRICT dst) {
   }
 #else
   const hn::Full128<float> d;
-  const hn::RepartitionToWide<decltype(d)> dw;
-  const auto r0 = maybe_round<RoundBf16>(d, load_f32(d, rows[0]));
-  const auto r1 = maybe_round<RoundBf16>(d, load_f32(d, rows[1]));
-  const auto r2 = maybe_round<RoundBf16>(d, load_f32(d, rows[2]));
-  const auto r3 = maybe_round<RoundBf16>(d, load_f32(d, rows[3]));
-  const auto a = hn::BitCast(dw, hn::InterleaveLower(d, r0, r1));  // 00 10 | 01 11
-  const auto b = hn::BitCast(dw, hn::InterleaveLower(d, r2, r3));
-  const auto c = hn::BitCast(dw, hn::InterleaveUpper(d, r0, r1));
-  const auto e = hn::BitCast(dw, hn::InterleaveUpper(d, r2, r3));
-  hn::StoreU(hn::BitCast(d, hn::InterleaveLower(dw, a, b)), d, dst);
-  hn::StoreU(hn::BitCast(d, hn::InterleaveUpper(dw, a, b)), d, dst + kPanel);
-  hn::StoreU(hn::BitCast(d, hn::InterleaveLower(dw, c, e)), d, dst + 2 * kPanel);
-  hn::StoreU(hn::BitCast(d, hn::InterleaveUpper(dw, c, e)), d, dst + 3 * kPanel);
+  store_transposed_4x4(d, maybe_round<RoundBf16>(d, load_f32(d, rows[0])),
+                       maybe_round<RoundBf16>(d, load_f32(d, rows[1])),
+                       maybe_round<RoundBf16>(d, load_f32(d, rows[2])),
+                       maybe_round<RoundBf16>(d, load_f32(d, rows[3])), dst, kPanel);
 #endif
 }
 

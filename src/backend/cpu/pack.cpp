@@ -17,6 +17,8 @@
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
+#include "backend/cpu/simd_math-inl.h"
+
 HWY_BEFORE_NAMESPACE();
 namespace snapkv::cpu {
 namespace HWY_NAMESPACE {
@@ -32,17 +34,9 @@ HWY_INLINE void transpose_4x4(const uint32_t* HWY_RESTRICT src, int64_t src_stri
   }
 #else
   const hn::CappedTag<uint32_t, 4> d;
-  const hn::RepartitionToWide<decltype(d)> d64;
-  const auto r0 = hn::LoadU(d, src), r1 = hn::LoadU(d, src + src_stride);
-  const auto r2 = hn::LoadU(d, src + 2 * src_stride), r3 = hn::LoadU(d, src + 3 * src_stride);
-  const auto r01_low = hn::BitCast(d64, hn::InterleaveLower(d, r0, r1));
-  const auto r01_high = hn::BitCast(d64, hn::InterleaveUpper(d, r0, r1));
-  const auto r23_low = hn::BitCast(d64, hn::InterleaveLower(d, r2, r3));
-  const auto r23_high = hn::BitCast(d64, hn::InterleaveUpper(d, r2, r3));
-  hn::StoreU(hn::BitCast(d, hn::InterleaveLower(d64, r01_low, r23_low)), d, dst);
-  hn::StoreU(hn::BitCast(d, hn::InterleaveUpper(d64, r01_low, r23_low)), d, dst + kPanelRows);
-  hn::StoreU(hn::BitCast(d, hn::InterleaveLower(d64, r01_high, r23_high)), d, dst + 2 * kPanelRows);
-  hn::StoreU(hn::BitCast(d, hn::InterleaveUpper(d64, r01_high, r23_high)), d, dst + 3 * kPanelRows);
+  store_transposed_4x4(d, hn::LoadU(d, src), hn::LoadU(d, src + src_stride),
+                       hn::LoadU(d, src + 2 * src_stride), hn::LoadU(d, src + 3 * src_stride), dst,
+                       kPanelRows);
 #endif
 }
 

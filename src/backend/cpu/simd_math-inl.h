@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Highway helpers of the attention and selection kernels, compiled once per target: loads that
-// widen to f32, bf16 rounding, 2^x. Included inside the foreach_target mechanism only.
+// widen to f32, bf16 rounding, 4x4 transposes, 2^x. Included inside the foreach_target mechanism
+// only.
 #include <hwy/highway.h>
 
 #include <cstdint>
@@ -48,6 +49,23 @@ HWY_INLINE hn::Vec<D> round_bf16(D d, hn::Vec<D> x) {
   const auto quiet = hn::Or(hn::And(u, hn::Set(du, 0xffff0000u)), hn::Set(du, 0x00400000u));
   return hn::IfThenElse(hn::IsNaN(x), hn::BitCast(d, quiet), hn::BitCast(d, rounded));
 }
+
+#if HWY_TARGET != HWY_SCALAR
+/// dst[i * stride + r] = lane i of the r-th row, for 4 rows of 4 lanes of 32 bits.
+template <class D, class V = hn::Vec<D>>
+HWY_INLINE void store_transposed_4x4(D d, V r0, V r1, V r2, V r3, hn::TFromD<D>* HWY_RESTRICT dst,
+                                     int64_t stride) {
+  const hn::RepartitionToWide<D> dw;
+  const auto r01_low = hn::BitCast(dw, hn::InterleaveLower(d, r0, r1));  // 00 10 | 01 11
+  const auto r01_high = hn::BitCast(dw, hn::InterleaveUpper(d, r0, r1));
+  const auto r23_low = hn::BitCast(dw, hn::InterleaveLower(d, r2, r3));
+  const auto r23_high = hn::BitCast(dw, hn::InterleaveUpper(d, r2, r3));
+  hn::StoreU(hn::BitCast(d, hn::InterleaveLower(dw, r01_low, r23_low)), d, dst);
+  hn::StoreU(hn::BitCast(d, hn::InterleaveUpper(dw, r01_low, r23_low)), d, dst + stride);
+  hn::StoreU(hn::BitCast(d, hn::InterleaveLower(dw, r01_high, r23_high)), d, dst + 2 * stride);
+  hn::StoreU(hn::BitCast(d, hn::InterleaveUpper(dw, r01_high, r23_high)), d, dst + 3 * stride);
+}
+#endif
 
 /// 2^x for x <= 0, relative error below 1.5e-7; 0 for x < -127 and for -inf.
 /// 2^x = 2^n * 2^f, n = round(x), f in [-1/2, 1/2]; the polynomial is the minimax one of degree 6
