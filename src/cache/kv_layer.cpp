@@ -48,8 +48,15 @@ std::vector<int32_t> KvLayer::n_kv() const {
 
 int32_t* KvLayer::pos(int head, int32_t slot) const { return pos_ + heads_[head].first + slot; }
 
+bool KvLayer::has_equal_heads() const {
+  return std::all_of(heads_.begin(), heads_.end(),
+                     [&](const Head& h) { return h.capacity == heads_[0].capacity; });
+}
+
+bool KvLayer::has_views() const { return block_size(dtype_) == 1 && has_equal_heads(); }
+
 Tensor KvLayer::view(char* base) const {
-  for (const Head& head : heads_) SNAPKV_CHECK(head.capacity == heads_[0].capacity);
+  SNAPKV_CHECK(has_views());
   return Tensor(base, dtype_, {n_head_kv(), heads_[0].capacity, head_dim_});
 }
 
@@ -104,7 +111,6 @@ void KvLayer::append_converted(Backend& backend, const KvLayer& other) {
 
 KvLayer KvLayer::gather(Backend& backend, KvMeter& meter, const Selection& selection,
                         int32_t reserve, DType dtype) const {
-  SNAPKV_CHECK(block_size(dtype_) == 1);
   std::vector<int32_t> capacity = selection.keep_all ? n_kv() : selection.n_kept;
   for (int32_t& rows : capacity) rows += reserve;
   KvLayer out(backend, meter, head_dim_, dtype, capacity);
@@ -125,15 +131,29 @@ KvLayer KvLayer::gather(Backend& backend, KvMeter& meter, const Selection& selec
   const Tensor& rows = selection.rows;
   const std::vector<int32_t>& n = selection.n_kept;
   if (dtype == dtype_) {
-    ops::gather_rows(backend, k_view(), rows, n, k_dst);
-    ops::gather_rows(backend, v_view(), rows, n, v_dst);
+    copy_rows(backend, k_, row_bytes_, rows, n, k_dst);
+    copy_rows(backend, v_, row_bytes_, rows, n, v_dst);
   } else {
     ops::convert_rows(backend, {k_src, dtype_, head_dim_, rows, n, dtype, k_dst});
     ops::convert_rows(backend, {v_src, dtype_, head_dim_, rows, n, dtype, v_dst});
   }
-  const Tensor positions(pos_, DType::i32, {n_head_kv(), heads_[0].capacity, 1});
-  ops::gather_rows(backend, positions, rows, n, pos_dst);
+  copy_rows(backend, reinterpret_cast<char*>(pos_), sizeof(int32_t), rows, n, pos_dst);
   return out;
+}
+
+void KvLayer::copy_rows(Backend& backend, char* base, int64_t bytes, const Tensor& rows,
+                        std::span<const int32_t> n, std::span<void* const> dst) const {
+  const int64_t words = bytes / 2;  // rows of every type are whole 16-bit words
+  if (has_equal_heads()) {
+    const Tensor src(base, DType::f16, {n_head_kv(), heads_[0].capacity, words});
+    return ops::gather_rows(backend, src, rows, n, dst);
+  }
+  for (int64_t h = 0; h < n_head_kv(); ++h) {
+    const Head& head = heads_[static_cast<size_t>(h)];
+    const Tensor src(base + head.first * bytes, DType::f16, {1, head.capacity, words});
+    ops::gather_rows(backend, src, rows.slice(h, h + 1), n.subspan(static_cast<size_t>(h), 1),
+                     dst.subspan(static_cast<size_t>(h), 1));
+  }
 }
 
 void KvLayer::reserve(Backend& backend, int32_t n, int32_t step) {

@@ -54,6 +54,8 @@ class KvLayer {
   int32_t* pos(int head, int32_t slot = 0) const;
   HeadRows rows(int head) const { return {k(head), v(head), heads_[head].n_kv}; }
 
+  /// Whether policies can read it: of a plain type, every head of the same capacity.
+  bool has_views() const;
   /// [n_head_kv, capacity, head_dim] views; every head must have the same capacity.
   Tensor k_view() const { return view(k_); }
   Tensor v_view() const { return view(v_); }
@@ -65,7 +67,7 @@ class KvLayer {
   /// must be room.
   void append(Backend& backend, const KvLayer& other);
   /// A new layer of the selected rows in type `dtype`, with room for `reserve` more in each head,
-  /// on `meter`. Not from a layer of q8_0.
+  /// on `meter`.
   KvLayer gather(Backend& backend, KvMeter& meter, const Selection& selection, int32_t reserve,
                  DType dtype) const;
   /// Makes room for n more rows in every head; grows by at least `step` rows when it must.
@@ -87,6 +89,10 @@ class KvLayer {
     int32_t n_kv = 0;
     int32_t capacity = 0;
   };
+  bool has_equal_heads() const;
+  /// dst[h] = the rows of head h that `rows` names, of n[h] each and `bytes` long, as they are.
+  void copy_rows(Backend& backend, char* base, int64_t bytes, const Tensor& rows,
+                 std::span<const int32_t> n, std::span<void* const> dst) const;
   void append_converted(Backend& backend, const KvLayer& other);
   void* row(char* base, int head, int32_t slot) const {
     return base + (heads_[head].first + slot) * row_bytes_;

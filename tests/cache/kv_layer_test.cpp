@@ -213,5 +213,28 @@ TEST_F(KvLayerQ8Test, KeepsAllAndReturnsToAScratchLayer) {
   }
 }
 
+TEST_F(KvLayerQ8Test, GathersBlocksAsTheyAre) {
+  KvLayer from = make(DType::q8_0, {9, 6});  // heads of their own
+  append(from, 0, 6);
+  Selection selection;
+  selection.n_kept = {2, 3};
+  std::vector<int32_t> rows = {1, 5, 0, /* head 1 */ 0, 2, 3};
+  selection.rows = Tensor(rows.data(), DType::i32, {2, 3});
+  const KvLayer kept = from.gather(*backend_, meter_, selection, 4, DType::q8_0);
+  const size_t bytes = 2 * sizeof(BlockQ8_0);
+  for (int h = 0; h < 2; ++h) {
+    ASSERT_EQ(kept.n_kv(h), selection.n_kept[static_cast<size_t>(h)]);
+    for (int32_t i = 0; i < kept.n_kv(h); ++i) {
+      const int32_t row = rows[static_cast<size_t>(3 * h + i)];
+      EXPECT_EQ(*kept.pos(h, i), row);
+      EXPECT_EQ(0, std::memcmp(kept.k(h, i), from.k(h, row), bytes));
+      EXPECT_EQ(0, std::memcmp(kept.v(h, i), from.v(h, row), bytes));
+    }
+  }
+  EXPECT_FALSE(from.has_views());
+  EXPECT_TRUE(make(DType::f16, {3, 3}).has_views());
+  EXPECT_FALSE(make(DType::f16, {3, 4}).has_views());
+}
+
 }  // namespace
 }  // namespace snapkv::test
