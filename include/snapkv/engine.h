@@ -103,13 +103,16 @@ struct MemoryPlan {
   size_t activations = 0;     ///< of one chunk, during prefill
   size_t kv_scratch = 0;      ///< one full layer, during prefill
   size_t kv_kept = 0;         ///< all layers after compression, decode reserve included
+  size_t queries = 0;         ///< of the last window_size tokens, with kv_decode_limit
   size_t kv_full = 0;         ///< what a full cache of all layers would take
+  int64_t budget = 0;         ///< rows kept per layer and KV head, on average; n_tokens if all are
   size_t kv_peak() const { return kv_scratch + kv_kept; }
   size_t total() const {
-    return weights + packed_weights + hidden_states + activations + kv_scratch + kv_kept;
+    return weights + packed_weights + hidden_states + activations + kv_scratch + kv_kept + queries;
   }
 };
 struct SessionOptions;
+/// Throws as resolve_options().
 MemoryPlan plan_memory(const ModelInfo& info, const SessionOptions& options, int64_t n_tokens,
                        DType compute = DType::bf16);
 
@@ -157,6 +160,18 @@ class Model {
 struct SessionOptions {
   int64_t n_ctx = 0;     ///< most tokens, prompt and answer; 0: the model's n_ctx_train
   PolicyConfig kv = {};  ///< what is kept of a prompt
+  /// If > 0: kv.budget is the largest whose kept cache takes no more bytes than this: of all layers
+  /// and heads of this model in kv_type, decode_reserve included (MemoryPlan::kv_kept). Tokens
+  /// decoded beyond the reserve take more. Not with kv.ratio; policy "full" has no budget.
+  size_t kv_memory = 0;
+  /// If > 0: decoding compresses to the budget again before a layer would hold more than this many
+  /// rows per head, so that long answers stay bounded. The queries of the last window_size tokens
+  /// (n_layer * window_size * n_head * head_dim floats) are kept for it; the window is then the
+  /// last tokens, decoded or of the prompt. Where layers or heads have budgets of their own, each
+  /// may grow by as many rows beyond its own as the limit is beyond the budget. Must be greater
+  /// than kv.budget; not with kv.ratio nor with policies that observe all queries (h2o,
+  /// expected-attention); policy "full" ignores it.
+  int64_t kv_decode_limit = 0;
   /// f32, f16, bf16 or q8_0: of the cache and, but for q8_0 (then f16), of prefill's scratch layer.
   /// q8_0 needs a head_dim that is a multiple of 32.
   DType kv_type = DType::f16;
@@ -165,12 +180,18 @@ struct SessionOptions {
   size_t memory_limit = 0;       ///< prefill refuses to exceed it; 0: what the system has left
 };
 
+/// The options as a session of this model uses them: kv.budget is what kv_memory makes it. Throws
+/// kUsage naming the field that can't work, for kv_memory with the least that would.
+SessionOptions resolve_options(const SessionOptions& options, const ModelInfo& info);
+
 /// Counts and times since the session began.
 struct SessionStats {
   int64_t n_prompt = 0;        ///< tokens prefilled, all turns
   int64_t n_decoded = 0;       ///< decode steps
   double prefill_seconds = 0;  ///< includes score, select and gather
-  double decode_seconds = 0;
+  double decode_seconds = 0;   ///< includes recompress_seconds
+  int64_t n_recompressed = 0;  ///< decode steps before which kv_decode_limit compressed again
+  double recompress_seconds = 0;
   // parts of prefill_seconds
   double pack_seconds = 0, linear_seconds = 0, attention_seconds = 0, score_seconds = 0,
          gather_seconds = 0;
@@ -178,6 +199,7 @@ struct SessionStats {
   size_t kv_bytes_peak = 0;  ///< most ever allocated: scratch layer + kept rows
   size_t kv_bytes = 0;       ///< allocated now
   size_t kv_bytes_used = 0;  ///< of rows in use now
+  size_t query_bytes = 0;    ///< of the queries kept for kv_decode_limit; not part of the others
   /// [n_layer]: rows seen, and kept per KV head at the end of the last prefill
   struct Layer {
     int64_t n_total = 0;
@@ -266,6 +288,7 @@ class Session {
   /// True positions in the cache of layer il, KV head `head`, ascending.
   std::vector<int32_t> cached_positions(int il, int head) const;
   const SessionStats& stats() const;
+  /// As resolve_options() made them.
   const SessionOptions& options() const;
   const Model& model() const;
 
@@ -289,7 +312,7 @@ void prefill_many(std::span<Session* const> sessions, std::span<const int32_t> t
 
 /// One decode step of several sessions of one model: session i appends tokens[i]. Weights are read
 /// once for all; caches may have any lengths. Throws as Session::decode, before any session
-/// changes.
+/// changes (but for layers that kv_decode_limit had to compress).
 void decode_batch(std::span<Session* const> sessions, std::span<const int32_t> tokens);
 
 }  // namespace snapkv

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/timer.h"
+#include "engine/recompress.h"
 #include "engine/session_impl.h"
 
 namespace snapkv {
@@ -28,6 +29,8 @@ class DecodeAttentionStep final : public AttentionStep {
       KvLayer& layer = sessions_[s]->layers[il_];
       layer.append(backend_, k.slice(row, row + 1), v.slice(row, row + 1), pos_.subspan(s, 1));
       for (int h = 0; h < layer.n_head_kv(); ++h) heads_.push_back(layer.rows(h));
+      QueryRing& queries = sessions_[s]->queries;
+      if (queries) queries.push(backend_, static_cast<int>(il_), q.at<const void>(row));
     }
     DecodeAttention a;
     a.q = q;
@@ -82,6 +85,14 @@ void ensure_memory(Session::Impl& first, int64_t n_seq, const ModelConfig& confi
   first.decode_rows = n_seq;
 }
 
+/// Room for a new row in every layer; with a limit no more than it will take.
+void reserve_rows(Session::Impl& s) {
+  for (int il = 0; il < static_cast<int>(s.layers.size()); ++il) {
+    const int64_t step = std::min(s.options.decode_reserve, steps_to_limit(s, il));
+    s.layers[static_cast<size_t>(il)].reserve(s.backend(), 1, static_cast<int32_t>(step));
+  }
+}
+
 }  // namespace
 
 void decode_batch(std::span<Session* const> batch, std::span<const int32_t> tokens) {
@@ -100,8 +111,8 @@ void decode_batch(std::span<Session* const> batch, std::span<const int32_t> toke
   std::vector<int32_t> pos;
   for (Session::Impl* s : sessions) {
     pos.push_back(static_cast<int32_t>(s->n_past));
-    const int32_t step = static_cast<int32_t>(s->options.decode_reserve);
-    for (KvLayer& layer : s->layers) layer.reserve(backend, 1, step);
+    compress_at_limit(*s);
+    reserve_rows(*s);
     s->logits.resize(static_cast<size_t>(config.n_vocab));
   }
 
@@ -128,6 +139,7 @@ void decode_batch(std::span<Session* const> batch, std::span<const int32_t> toke
     Session::Impl& s = *sessions[static_cast<size_t>(i)];
     backend.download(s.logits.data(), logits.at<float>(i), s.logits.size() * sizeof(float));
     s.n_past += 1;
+    if (s.queries) s.queries.advance();
     s.stats.n_decoded += 1;
     s.stats.decode_seconds += seconds;
     s.update_memory_stats();

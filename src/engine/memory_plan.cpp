@@ -8,6 +8,8 @@
 
 #include "base/error.h"
 #include "cache/kv_layer.h"
+#include "engine/model_impl.h"
+#include "engine/query_ring.h"
 #include "model/architecture.h"
 #include "policy/policy.h"
 
@@ -34,18 +36,6 @@ size_t cgroup_available() {
   size_t limit = 0, used = 0;
   if (!(limit_file >> limit) || !(used_file >> used)) return std::numeric_limits<size_t>::max();
   return limit > used ? limit - used : 0;
-}
-
-ModelConfig sizes_of(const ModelInfo& info) {
-  ModelConfig c;
-  c.n_layer = info.n_layer;
-  c.n_embd = info.n_embd;
-  c.n_ff = info.n_ff;
-  c.n_vocab = info.n_vocab;
-  c.n_head = info.n_head;
-  c.n_head_kv = info.n_head_kv;
-  c.head_dim = info.head_dim;
-  return c;
 }
 
 struct PackedMinTokens {
@@ -81,10 +71,11 @@ void validate_kv_type(DType kv_type, int64_t head_dim) {
 
 size_t available_memory() { return std::min(system_available(), cgroup_available()); }
 
-MemoryPlan plan_memory(const ModelInfo& info, const SessionOptions& options, int64_t n_tokens,
+MemoryPlan plan_memory(const ModelInfo& info, const SessionOptions& given, int64_t n_tokens,
                        DType compute) {
-  validate_kv_type(options.kv_type, info.head_dim);
-  const ModelConfig c = sizes_of(info);
+  const SessionOptions options = resolve_options(given, info);
+  ModelConfig c;
+  copy_sizes(info, c);
   const auto n_head_kv = static_cast<size_t>(c.n_head_kv);
   const auto policy = Policy::make(options.kv);
   const int64_t n_q = c.n_head * c.head_dim, n_kv = c.n_head_kv * c.head_dim;
@@ -110,6 +101,8 @@ MemoryPlan plan_memory(const ModelInfo& info, const SessionOptions& options, int
   }
   plan.hidden_states = size(n_tokens) * size(c.n_embd) * sizeof(float);
   plan.activations = ActivationBuffer::bytes(c, std::min(n_tokens, options.chunk), dtype);
+  if (options.kv_decode_limit > 0) plan.queries = QueryRing::bytes(c, policy->window_size());
+  plan.budget = policy->budget_for(n_tokens);
   plan.kv_full = row * size(n_tokens) * size(c.n_layer);
   plan.kv_kept = row * size(kept);
   // when everything is kept a scratch layer of its type becomes the cache: no layer beside it

@@ -333,6 +333,7 @@ void check_memory(std::span<Session::Impl* const> sessions, int64_t n, bool comp
   for (const Session::Impl* s : sessions.subspan(1)) {
     const MemoryPlan other = plan_of(*s);
     plan.kv_kept += other.kv_kept;
+    plan.queries += other.queries;
     plan.kv_scratch = std::max(plan.kv_scratch, other.kv_scratch);
   }
   const size_t needed = plan.total() - plan.weights;

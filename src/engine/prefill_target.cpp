@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "base/timer.h"
+#include "engine/select_rows.h"
 
 namespace snapkv {
 
@@ -12,11 +13,17 @@ PrefillTarget::PrefillTarget(Session::Impl& session, int64_t n_tokens, bool comp
     : session_(session),
       n_tokens_(n_tokens),
       compress_(compress),
-      n_window_(compress ? std::min<int64_t>(n_tokens, session.policy->window_size()) : 0) {
+      n_window_(compress || session.has_decode_limit()
+                    ? std::min<int64_t>(n_tokens, session.policy->window_size())
+                    : 0) {
   const size_t n_layer = static_cast<size_t>(session.info().n_layer);
   fresh_.resize(n_layer);
   old_n_kv_.resize(n_layer);
   layer_stats_.resize(n_layer);
+  if (session.has_decode_limit()) {
+    queries_ = QueryRing(session.backend(), session.architecture().config(),
+                         session.policy->window_size());
+  }
 }
 
 PrefillTarget::~PrefillTarget() {
@@ -52,30 +59,17 @@ void PrefillTarget::observe(const QueryChunk& chunk) {
 void PrefillTarget::compress(int il, KvLayer& scratch, const Tensor& q_window, bool may_take) {
   Timer timer;
   Backend& backend = session_.backend();
-  const ModelConfig& config = session_.architecture().config();
-  const int64_t budget_rows = budget(il);
-  const std::vector<int32_t> n_rows = scratch.n_kv();
-  Selection selection;
-  selection.keep_all =
-      std::all_of(n_rows.begin(), n_rows.end(), [&](int32_t n) { return n <= budget_rows; });
-  if (!selection.keep_all) {
-    PolicyInput input;
-    input.il = il;
-    input.n_layer = static_cast<int>(config.n_layer);
-    input.q_window = q_window;
-    input.k = scratch.k_view();
-    input.v = scratch.v_view();
-    input.n_rows = n_rows;
-    input.scale = config.attention_scale;
-    input.rope = session_.architecture().rope();
-    input.wo = session_.architecture().attention_output(il).w;
-    input.observer = observer_.get();
-    selection = session_.policy->select(backend, input, budget_rows);
-  }
+  const Selection selection =
+      select_rows(session_, il, scratch, q_window, observer_.get(), budget(il));
+  if (queries_) queries_.fill(backend, il, q_window);
   score_seconds_ += timer.lap();
   KvLayer& fresh = fresh_[static_cast<size_t>(il)];
   const DType kv_type = session_.options.kv_type;
-  if (selection.keep_all && may_take && scratch.dtype() == kv_type) {
+  // not where an earlier layer needed more room: what is kept must fit its plan
+  const std::vector<int32_t> n_rows = scratch.n_kv();
+  const int64_t room =
+      *std::max_element(n_rows.begin(), n_rows.end()) + session_.options.decode_reserve;
+  if (selection.keep_all && may_take && scratch.dtype() == kv_type && scratch.capacity(0) <= room) {
     take_scratch(il, scratch);
   } else {
     fresh = scratch.gather(backend, session_.meter, selection,
@@ -102,6 +96,7 @@ void PrefillTarget::take_scratch(int il, KvLayer& scratch) {
 void PrefillTarget::commit(std::vector<float> logits, const SessionStats& shared,
                            double shared_seconds, size_t scratch_bytes) {
   session_.layers = std::move(fresh_);
+  session_.queries = std::move(queries_);
   session_.logits = std::move(logits);
   session_.n_past += n_tokens_;
   SessionStats& stats = session_.stats;

@@ -50,6 +50,7 @@ class PrefillTarget {
   std::vector<KvLayer> fresh_;                    // [n_layer]
   std::vector<std::vector<int32_t>> old_n_kv_;    // [n_layer], of layers that take_scratch() freed
   std::vector<SessionStats::Layer> layer_stats_;  // [n_layer]
+  QueryRing queries_;                             // with kv_decode_limit
   double score_seconds_ = 0, gather_seconds_ = 0;
   bool committed_ = false;
 };

@@ -1,32 +1,14 @@
 // SPDX-License-Identifier: MIT
 // Session: options, state, and the public face of prefill.cpp and decode.cpp.
 #include "base/error.h"
-#include "engine/memory_plan.h"
 #include "engine/session_impl.h"
 
 namespace snapkv {
-namespace {
-
-void validate_options(const SessionOptions& options) {
-  const auto at_least = [](const char* field, int64_t value, int64_t least) {
-    if (value < least) {
-      fail(ErrorCode::kUsage, "{} must be {} or more, it is {}", field, least, value);
-    }
-  };
-  at_least("n_ctx", options.n_ctx, 0);
-  at_least("chunk", options.chunk, 1);
-  at_least("decode_reserve", options.decode_reserve, 1);
-}
-
-}  // namespace
-
 Session::Session(std::shared_ptr<const Model> model, const SessionOptions& options)
     : impl_(std::make_unique<Impl>()) {
   SNAPKV_CHECK(model != nullptr);
-  validate_options(options);
-  validate_kv_type(options.kv_type, model->info().head_dim);
-  impl_->policy = Policy::make(options.kv);
-  impl_->options = options;
+  impl_->options = resolve_options(options, model->info());
+  impl_->policy = Policy::make(impl_->options.kv);
   impl_->n_ctx = options.n_ctx > 0 ? options.n_ctx : model->info().n_ctx_train;
   impl_->model = std::move(model);
 }
@@ -79,6 +61,7 @@ std::vector<int32_t> Session::cached_positions(int il, int head) const {
 
 void Session::reset() {
   impl_->layers.clear();
+  impl_->queries = {};
   impl_->logits.clear();
   impl_->n_past = 0;
   impl_->stats = {};
@@ -95,6 +78,7 @@ void Session::Impl::update_memory_stats() {
                         static_cast<size_t>(info().n_head_kv) * static_cast<size_t>(n_past) * row;
   stats.kv_bytes_peak = meter.peak;
   stats.kv_bytes = meter.now;
+  stats.query_bytes = queries.bytes();
   stats.kv_bytes_used = 0;
   for (const KvLayer& layer : layers) stats.kv_bytes_used += layer.bytes_used();
 }

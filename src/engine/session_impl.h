@@ -7,6 +7,7 @@
 
 #include "cache/kv_layer.h"
 #include "engine/model_impl.h"
+#include "engine/query_ring.h"
 #include "policy/policy.h"
 #include "snapkv/engine.h"
 
@@ -22,6 +23,8 @@ struct Session::Impl {
   KvMeter meter;                // before the layers: they report to it until they are destroyed
   std::vector<KvLayer> layers;  // [n_layer]; empty before the first prefill
 
+  QueryRing queries;  // of the last tokens, with kv_decode_limit
+
   std::vector<float> logits;  // [n_logits, n_vocab]; the last row is the last token's
   SessionStats stats;
 
@@ -36,6 +39,8 @@ struct Session::Impl {
   Backend& backend() const;
   Architecture& architecture() const;
   const GgufFile& file() const;
+  /// Whether decoding will compress again.
+  bool has_decode_limit() const { return options.kv_decode_limit > 0 && policy->has_budget(); }
   /// Brings stats' byte counts up to date.
   void update_memory_stats();
 };

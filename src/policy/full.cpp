@@ -13,6 +13,8 @@ class FullPolicy final : public Policy {
 
   const PolicyConfig& config() const override { return config_; }
   int64_t budget_for(int64_t n_tokens) const override { return n_tokens; }
+  bool has_budget() const override { return false; }
+  int64_t least_budget() const override { return 0; }
   int window_size() const override { return 0; }
   Selection select(Backend&, const PolicyInput&, int64_t) const override {
     Selection selection;

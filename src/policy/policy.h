@@ -63,6 +63,10 @@ class Policy {
     static_cast<void>(il), static_cast<void>(n_layer);
     return budget_for(n_tokens);
   }
+  /// False where every row is kept, whatever the budget.
+  virtual bool has_budget() const { return true; }
+  /// The smallest budget that can work.
+  virtual int64_t least_budget() const = 0;
   /// Queries of the prompt's end that select() wants in q_window; 0 if none.
   virtual int window_size() const = 0;
   /// An observer of layer `il`'s queries, if the policy needs more of them than the window's.

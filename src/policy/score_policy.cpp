@@ -63,8 +63,7 @@ int64_t ScorePolicy::budget_for(int64_t n_tokens) const {
   if (config_.ratio > 0.0) {
     // A ratio written in decimal may fall just below a whole count: 0.29 * 100 is 28.999...96.
     const double share = config_.ratio * static_cast<double>(n_tokens) * (1.0 + 1e-12);
-    const int64_t least = static_cast<int64_t>(config_.window_size) + n_sink() + 1;
-    budget = std::max(least, static_cast<int64_t>(std::floor(share)));
+    budget = std::max(least_budget(), static_cast<int64_t>(std::floor(share)));
   }
   return std::min(budget, n_tokens);
 }

@@ -24,6 +24,10 @@ class ScorePolicy : public Policy {
   /// config.budget, or max(W + sinks + 1, floor(ratio * n_tokens)) if a ratio is set; at most
   /// n_tokens.
   int64_t budget_for(int64_t n_tokens) const override;
+  /// W + sinks + 1
+  int64_t least_budget() const override {
+    return static_cast<int64_t>(config_.window_size) + n_sink() + 1;
+  }
   int window_size() const override { return config_.window_size; }
   Selection select(Backend& backend, const PolicyInput& input, int64_t budget) const override;
 

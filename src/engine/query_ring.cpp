@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: MIT
+#include "engine/query_ring.h"
+
+#include <algorithm>
+
+namespace snapkv {
+
+QueryRing::QueryRing(Backend& backend, const ModelConfig& config, int window)
+    : storage_(backend.allocate(bytes(config, window), "queries of the last tokens")),
+      window_(window),
+      token_floats_(config.n_head * config.head_dim) {}
+
+size_t QueryRing::bytes(const ModelConfig& config, int64_t window) {
+  return static_cast<size_t>(config.n_layer * window * config.n_head * config.head_dim) *
+         sizeof(float);
+}
+
+void QueryRing::fill(Backend& backend, int il, const Tensor& q) {
+  const int64_t n = q.shape[0];
+  SNAPKV_CHECK(1 <= n && n <= window_);
+  backend.copy(slot(il, 0), q.data, static_cast<size_t>(n * token_floats_) * sizeof(float));
+  size_ = n;
+  next_ = n % window_;
+}
+
+void QueryRing::push(Backend& backend, int il, const void* q) {
+  backend.copy(slot(il, next_), q, static_cast<size_t>(token_floats_) * sizeof(float));
+}
+
+void QueryRing::advance() {
+  size_ = std::min(size_ + 1, window_);
+  next_ = (next_ + 1) % window_;
+}
+
+Buffer QueryRing::last(Backend& backend, int il, int64_t n) const {
+  SNAPKV_CHECK(1 <= n && n <= size_);
+  const size_t token = static_cast<size_t>(token_floats_) * sizeof(float);
+  Buffer out = backend.allocate(static_cast<size_t>(n) * token, "queries of the window");
+  const int64_t first = (next_ + window_ - n) % window_;
+  const int64_t until_wrap = std::min(n, window_ - first);
+  char* to = static_cast<char*>(out.data());
+  backend.copy(to, slot(il, first), static_cast<size_t>(until_wrap) * token);
+  backend.copy(to + static_cast<size_t>(until_wrap) * token, slot(il, 0),
+               static_cast<size_t>(n - until_wrap) * token);
+  return out;
+}
+
+}  // namespace snapkv

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: MIT
+// QueryRing: the queries of a sequence's last tokens, of every layer, so that a policy can choose
+// rows during decoding too. Filled by prefill and by every decode step, read by recompress.cpp.
+#pragma once
+
+#include <vector>
+
+#include "backend/backend.h"
+#include "base/buffer.h"
+#include "base/tensor.h"
+#include "model/config.h"
+
+namespace snapkv {
+
+class QueryRing {
+ public:
+  QueryRing() = default;  // holds nothing
+  QueryRing(Backend& backend, const ModelConfig& config, int window);
+  static size_t bytes(const ModelConfig& config, int64_t window);
+
+  explicit operator bool() const { return window_ > 0; }
+  size_t bytes() const { return storage_.bytes(); }
+  /// Tokens whose queries it holds, of every layer alike: at most the window.
+  int64_t size() const { return size_; }
+
+  /// Layer il begins with q [n, n_head, head_dim] f32, n at most the window and the same for all
+  /// layers; what it held of this layer is gone.
+  void fill(Backend& backend, int il, const Tensor& q);
+  /// The next token's query q [n_head, head_dim] f32 of layer il; advance() when all layers have
+  /// theirs.
+  void push(Backend& backend, int il, const void* q);
+  void advance();
+
+  /// Those of the last n tokens, oldest first: [n, n_head, head_dim] f32.
+  Buffer last(Backend& backend, int il, int64_t n) const;
+
+ private:
+  float* slot(int il, int64_t i) const {
+    return static_cast<float*>(storage_.data()) + (il * window_ + i) * token_floats_;
+  }
+
+  Buffer storage_;  // [n_layer, window, n_head, head_dim] f32
+  int64_t window_ = 0;
+  int64_t token_floats_ = 0;  // n_head * head_dim
+  int64_t size_ = 0;
+  int64_t next_ = 0;  // slot of the next token
+};
+
+}  // namespace snapkv

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: MIT
+// One layer at a time: the policy sees the layer's rows and the queries of its last tokens, the
+// rows it keeps move to a smaller layer, and the larger one is freed.
+#include "engine/recompress.h"
+
+#include <algorithm>
+#include <limits>
+#include <numeric>
+
+#include "base/timer.h"
+#include "engine/memory_plan.h"
+#include "engine/select_rows.h"
+
+namespace snapkv {
+namespace {
+
+int64_t layer_budget(const Session::Impl& s, int il) {
+  return s.policy->layer_budget(s.n_past, il, static_cast<int>(s.info().n_layer));
+}
+
+/// The rows of `layer` where a policy can read them: every head with the same room, in f16 if the
+/// cache is of blocks.
+KvLayer readable_copy(Session::Impl& s, const KvLayer& layer) {
+  const std::vector<int32_t> n = layer.n_kv();
+  const std::vector<int32_t> capacity(n.size(), *std::max_element(n.begin(), n.end()));
+  KvLayer copy(s.backend(), s.meter, s.info().head_dim, scratch_dtype(layer.dtype()), capacity);
+  copy.append(s.backend(), layer);
+  return copy;
+}
+
+Selection select_again(Session::Impl& s, int il, const KvLayer& layer) {
+  // the window's rows are the last ones of every head, and something must stand before them
+  const std::vector<int32_t> n = layer.n_kv();
+  const int64_t fewest = *std::min_element(n.begin(), n.end());
+  const int64_t n_window = std::min(s.queries.size(), fewest - 1);
+  const ModelConfig& config = s.architecture().config();
+  const Buffer q = s.queries.last(s.backend(), il, n_window);
+  const Tensor q_window = q.view(DType::f32, {n_window, config.n_head, config.head_dim});
+  if (layer.has_views()) {
+    return select_rows(s, il, layer, q_window, nullptr, layer_budget(s, il));
+  }
+  const KvLayer copy = readable_copy(s, layer);
+  return select_rows(s, il, copy, q_window, nullptr, layer_budget(s, il));
+}
+
+}  // namespace
+
+int64_t steps_to_limit(const Session::Impl& s, int il) {
+  if (!s.queries) return std::numeric_limits<int64_t>::max();
+  const KvLayer& layer = s.layers[static_cast<size_t>(il)];
+  const std::vector<int32_t> n = layer.n_kv();
+  // layers and heads may have budgets of their own; what decoding adds is the same for all
+  const int64_t tail = s.options.kv_decode_limit - s.policy->budget_for(s.n_past);
+  const int64_t most = (layer_budget(s, il) + tail) * std::ssize(n);
+  const int64_t rows = std::accumulate(n.begin(), n.end(), int64_t{0});
+  return std::max<int64_t>(0, (most - rows) / std::ssize(n));
+}
+
+void compress_at_limit(Session::Impl& s) {
+  if (!s.queries) return;
+  const Timer timer;
+  bool any = false;
+  for (int il = 0; il < static_cast<int>(s.layers.size()); ++il) {
+    if (steps_to_limit(s, il) > 0) continue;
+    any = true;
+    KvLayer& layer = s.layers[static_cast<size_t>(il)];
+    const Selection selection = select_again(s, il, layer);
+    const int64_t tail = s.options.kv_decode_limit - s.policy->budget_for(s.n_past);
+    const int64_t reserve = std::min(s.options.decode_reserve, tail);
+    layer =
+        layer.gather(s.backend(), s.meter, selection, static_cast<int32_t>(reserve), layer.dtype());
+  }
+  if (!any) return;
+  s.stats.n_recompressed += 1;
+  s.stats.recompress_seconds += timer.seconds();
+}
+
+}  // namespace snapkv

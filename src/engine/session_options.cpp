@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: MIT
+// Checks the options of a session and turns kv_memory into a budget. Used by sessions, memory plans
+// and programs that show what they will do.
+#include <algorithm>
+#include <limits>
+
+#include "base/error.h"
+#include "cache/kv_layer.h"
+#include "engine/memory_plan.h"
+#include "policy/policy.h"
+
+namespace snapkv {
+namespace {
+
+constexpr int64_t kMostRows = std::numeric_limits<int32_t>::max();
+
+void check_ranges(const SessionOptions& options) {
+  const auto at_least = [](const char* field, int64_t value, int64_t least) {
+    if (value < least) {
+      fail(ErrorCode::kUsage, "{} must be {} or more, it is {}", field, least, value);
+    }
+  };
+  at_least("n_ctx", options.n_ctx, 0);
+  at_least("chunk", options.chunk, 1);
+  at_least("decode_reserve", options.decode_reserve, 1);
+  at_least("kv_decode_limit", options.kv_decode_limit, 0);
+}
+
+/// The largest budget that kv_memory holds.
+int64_t budget_in_memory(const SessionOptions& options, const ModelInfo& info) {
+  if (options.kv.ratio > 0.0) {
+    fail(ErrorCode::kUsage, "kv_memory and ratio exclude each other; they are {} and {}",
+         options.kv_memory, options.kv.ratio);
+  }
+  PolicyConfig config = options.kv;
+  config.budget = kMostRows;  // what it was does not matter
+  const auto policy = Policy::make(config);
+  if (!policy->has_budget()) return options.kv.budget;
+  const size_t n_heads = static_cast<size_t>(info.n_layer) * static_cast<size_t>(info.n_head_kv);
+  const size_t row = n_heads * KvLayer::row_bytes(options.kv_type, info.head_dim);
+  const int64_t budget = static_cast<int64_t>(options.kv_memory / row) - options.decode_reserve;
+  const int64_t least = policy->least_budget();
+  if (budget < least) {
+    fail(ErrorCode::kUsage,
+         "kv_memory is {} bytes; the least that works is {}: {} rows (window, sinks and 1) and a "
+         "decode_reserve of {}, in {} layers of {} KV heads",
+         options.kv_memory, static_cast<size_t>(least + options.decode_reserve) * row, least,
+         options.decode_reserve, info.n_layer, info.n_head_kv);
+  }
+  return std::min(budget, kMostRows);
+}
+
+void check_decode_limit(const SessionOptions& options) {
+  const auto policy = Policy::make(options.kv);
+  const int64_t limit = options.kv_decode_limit;
+  if (limit == 0 || !policy->has_budget()) return;
+  if (policy->make_observer(0) != nullptr) {
+    fail(ErrorCode::kUsage,
+         "kv_decode_limit: policy \"{}\" chooses by all queries of the text, and decoding keeps "
+         "only "
+         "those of the last window_size tokens",
+         options.kv.name);
+  }
+  if (options.kv.ratio > 0.0) {
+    fail(ErrorCode::kUsage,
+         "kv_decode_limit needs a budget of rows; with ratio, which is {}, it would grow with the "
+         "text",
+         options.kv.ratio);
+  }
+  if (limit <= options.kv.budget) {
+    fail(ErrorCode::kUsage, "kv_decode_limit is {}; it must be greater than budget, which is {}",
+         limit, options.kv.budget);
+  }
+}
+
+}  // namespace
+
+SessionOptions resolve_options(const SessionOptions& options, const ModelInfo& info) {
+  SessionOptions resolved = options;
+  check_ranges(options);
+  validate_kv_type(options.kv_type, info.head_dim);
+  if (options.kv_memory > 0) resolved.kv.budget = budget_in_memory(options, info);
+  resolved.kv_decode_limit = std::min(options.kv_decode_limit, kMostRows);
+  check_decode_limit(resolved);
+  return resolved;
+}
+
+}  // namespace snapkv
