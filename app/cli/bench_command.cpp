@@ -59,8 +59,10 @@ BenchCheck check_before_timing(const std::shared_ptr<const Model>& model, int n_
 
 int run_bench(const BenchSettings& s, const CommonSettings& common) {
   require_model(s.model);
-  const std::vector<BenchTest> plan = make_bench_plan(s);
-  const ModelCost cost(describe_model(s.model.path));
+  std::vector<BenchTest> plan = make_bench_plan(s);
+  const ModelDescription description = describe_model(s.model.path);
+  for (BenchTest& test : plan) test.session = resolve_options(test.session, description.info);
+  const ModelCost cost(description);
   const std::unique_ptr<BenchPrinter> printer = BenchPrinter::make(s.output);
   ProgressDisplay progress(!common.no_progress, common.verbose);
 
@@ -69,7 +71,7 @@ int run_bench(const BenchSettings& s, const CommonSettings& common) {
   int n_threads = 0;
   for (const BenchTest& test : plan) {
     if (test.n_threads != n_threads) {
-      runner.reset();  // with its model: the threads are the process's
+      runner.reset();  // with its model: one at a time in memory
       n_threads = test.n_threads;
       ModelSettings model_settings = s.model;
       model_settings.n_threads = n_threads;
@@ -94,14 +96,15 @@ void add_cache_lists(CLI::App& app, BenchSettings& s) {
     app.remove_option(app.get_option(name));
   }
   const auto add = [&](const char* name, auto& value, const char* help, const char* initial) {
-    app.add_option(name, value, help)
+    return app.add_option(name, value, help)
         ->delimiter(',')
         ->type_name("LIST")
         ->default_str(initial)
         ->group("KV cache");
   };
   add("--kv-policy", s.policies, "What is kept of a prompt: full, snapkv, ...", "snapkv");
-  add("--kv-budget", s.budgets, "Rows kept per layer and KV head, the window included", "1024");
+  add("--kv-budget", s.budgets, "Rows kept per layer and KV head, the window included", "1024")
+      ->excludes(app.get_option("--kv-memory"));
   add("--kv-type", s.kv_types, "Type of the cache: f16, bf16, f32, q8_0", "f16");
 }
 

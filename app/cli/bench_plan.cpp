@@ -84,9 +84,13 @@ std::vector<SessionOptions> session_variants(const BenchSettings& s) {
         cache.policy.name = policy;
         cache.policy.budget = budget;
         cache.policy.ratio = 0;
+        if (policy == "full") {  // has no budget
+          cache.memory = 0;
+          cache.decode_limit = 0;
+        }
         variants.push_back(session_options(cache, kMaxTokens));
         variants.back().kv_type = kv_type;
-        if (policy == "full") break;
+        if (policy == "full" || cache.memory > 0) break;
       }
     }
   }

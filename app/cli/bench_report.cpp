@@ -112,6 +112,8 @@ void add_own_fields(Json& json, const BenchContext& c, const BenchResult& r) {
   json["n_seq"] = t.n_seq;
   json["kv_policy"] = t.session.kv.name;
   json["kv_budget"] = budget_of(t);
+  json["kv_memory"] = t.session.kv_memory;
+  json["kv_decode_limit"] = t.session.kv_decode_limit;
   json["best_ts"] = *std::max_element(rates.begin(), rates.end());
   json["prefill_s"] = part(&PrefillParts::total);
   json["pack_s"] = part(&PrefillParts::pack);

@@ -7,7 +7,9 @@
 #include <cstring>
 #include <filesystem>
 #include <optional>
+#include <set>
 #include <sstream>
+#include <utility>
 
 #include "base/error.h"
 #include "cli/settings.h"
@@ -160,22 +162,44 @@ void set_option(CLI::Option& option, const std::vector<std::string>& values,
   }
 }
 
-void apply(CLI::App& app, const std::vector<ConfigEntry>& entries, const std::string& path) {
-  const std::string section = section_of(app);
+// Sets what stronger sources left alone; an option stays alone too where they set one that excludes
+// it. Throws kUsage where the same source sets both.
+template <typename FindValues>
+void apply_source(CLI::App& app, const FindValues& find_values) {
+  std::vector<CLI::Option*> open;
   for (CLI::Option* option : app.get_options()) {
-    const std::optional<std::string> name = settable_name(*option);
-    if (!name || option->count() > 0) continue;
-    if (const std::optional<std::string> value = variable(*name)) {
-      set_option(*option, {*value}, "environment variable " + variable_name(*name));
-      continue;
+    const std::set<CLI::Option*> rivals = option->get_excludes();
+    const bool taken = std::any_of(rivals.begin(), rivals.end(),
+                                   [](const CLI::Option* rival) { return rival->count() > 0; });
+    if (settable_name(*option) && option->count() == 0 && !taken) open.push_back(option);
+  }
+  for (CLI::Option* option : open) {
+    const auto [values, origin] = find_values(*settable_name(*option));
+    if (values.empty()) continue;
+    for (const CLI::Option* rival : option->get_excludes()) {
+      if (rival->count() == 0) continue;
+      fail(ErrorCode::kUsage, "{}: {} and {} exclude each other", origin, rival->get_name(),
+           option->get_name());
     }
+    set_option(*option, values, origin);
+  }
+}
+
+void apply(CLI::App& app, const std::vector<ConfigEntry>& entries, const std::string& path) {
+  using Found = std::pair<std::vector<std::string>, std::string>;  // values, where they were found
+  apply_source(app, [](const std::string& name) {
+    const std::optional<std::string> value = variable(name);
+    return value ? Found{{*value}, "environment variable " + variable_name(name)} : Found{};
+  });
+  const std::string section = section_of(app);
+  apply_source(app, [&](const std::string& name) {
     const ConfigEntry* chosen = nullptr;  // the innermost section wins
     for (const ConfigEntry& entry : entries) {
-      if (entry.key != *name || entry.values.empty() || !covers(entry.section, section)) continue;
+      if (entry.key != name || entry.values.empty() || !covers(entry.section, section)) continue;
       if (chosen == nullptr || entry.section.size() >= chosen->section.size()) chosen = &entry;
     }
-    if (chosen != nullptr) set_option(*option, chosen->values, path);
-  }
+    return chosen != nullptr ? Found{chosen->values, path} : Found{};
+  });
 }
 
 }  // namespace

@@ -20,12 +20,10 @@ constexpr int64_t kDecodeTokens = 64;  // enough to time; the answer is the firs
 constexpr size_t kShownColumns = 76;
 
 struct DemoSettings {
-  ModelSettings model;
-  CacheSettings cache = needle_cache_defaults();
+  NeedleTaskSettings task;
   int64_t length = 4000;
   double depth = 50;  // percent
   std::string name;
-  uint64_t seed = 1;
 };
 
 // One row of the table, a cell for each cache. Cells are padded before they are painted.
@@ -130,17 +128,16 @@ void warm_up(const std::shared_ptr<const Model>& model, const SessionOptions& op
 }
 
 int run_demo(const DemoSettings& s, const CommonSettings& common) {
-  const SessionOptions kept_options = session_options(s.cache, 0);
+  SessionOptions kept_options = session_options(s.task.cache, 0);
+  ProgressDisplay progress(!common.no_progress, common.verbose);
+  const std::shared_ptr<const Model> model = load_needle_model(s.task.model, progress.callback());
+  const ModelInfo& info = model->info();
+  kept_options = resolve_options(kept_options, info);
   SessionOptions full_options = kept_options;
   full_options.kv.name = "full";
-  ModelSettings model_settings = s.model;
-  model_settings.path = find_needle_model(s.model);
-  ProgressDisplay progress(!common.no_progress, common.verbose);
-  const std::shared_ptr<const Model> model = load_model(model_settings, progress.callback());
-  const ModelInfo& info = model->info();
   const NeedlePrompt prompt = make_needle_prompt(
       *model, eval::Haystack(),
-      {.length = s.length, .depth = s.depth / 100, .name = s.name, .seed = s.seed});
+      {.length = s.length, .depth = s.depth / 100, .name = s.name, .seed = s.task.seed});
   progress.clear();
   const bool colour = colour_stdout();
   write_stdout(fmt::format("{}: {}, {} query heads, {} KV heads of {}, {}\n",
@@ -179,12 +176,7 @@ Command add_demo_command(CLI::App& root, const CommonSettings& common) {
   app->add_option("--name", s->name, "The city asked about [default: chosen by the seed]")
       ->check(CLI::IsMember(needle_names()))
       ->type_name("CITY");
-  app->add_option("--seed", s->seed, "Another seed, another text, city and number")
-      ->type_name("N")
-      ->capture_default_str();
-  add_model_options(*app, s->model);
-  add_thread_option(*app, s->model);
-  add_cache_options(*app, s->cache);
+  add_needle_task_options(*app, s->task, "Another seed, another text, city and number");
   return {app, [s, &common] { return run_demo(*s, common); }};
 }
 

@@ -117,6 +117,7 @@ int run_generate(const GenerateSettings& s, const CommonSettings& common) {
   report.n_prompt = static_cast<int64_t>(tokens.size());
 
   Session session(model, report.session);
+  report.session = session.options();
   report.n_ctx = session.n_ctx();
   const Timer since_prefill;
   if (read_into(session, tokens, progress)) {

@@ -28,9 +28,8 @@ struct InfoSettings {
 // The plans for one prompt that fills the context: everything kept, and the chosen policy.
 struct Plans {
   int64_t n_tokens = 0;
-  PolicyConfig policy;
+  SessionOptions options;  // of the policy, its budget as --kv-memory makes it
   DType compute = DType::bf16;
-  DType kv_type = DType::f16;
   MemoryPlan full, kept;
 };
 
@@ -48,22 +47,23 @@ std::vector<PlanRow> plan_rows(const Plans& p) {
           {"activations", "activations of a chunk", f.activations, k.activations},
           {"kv_scratch", "KV of one layer, uncompressed", f.kv_scratch, k.kv_scratch},
           {"kv_kept", "KV kept, all layers", f.kv_kept, k.kv_kept},
+          {"queries", "queries for --kv-decode-limit", f.queries, k.queries},
           {"total", "total", f.total(), k.total()},
           {"kv_peak", "of it KV, at most", f.kv_peak(), k.kv_peak()}};
 }
 
 Plans make_plans(const InfoSettings& s, const ModelInfo& info) {
   Plans plans;
-  SessionOptions options = session_options(s.cache, s.n_ctx);
+  SessionOptions options = resolve_options(session_options(s.cache, s.n_ctx), info);
   plans.n_tokens = s.n_ctx > 0 ? s.n_ctx : info.n_ctx_train;
   if (plans.n_tokens <= 0) {
     fail(ErrorCode::kUsage, "{} names no context length: give one with --ctx-size", info.path);
   }
-  plans.policy = options.kv;
-  plans.kv_type = options.kv_type;
+  plans.options = options;
   plans.compute = compute_of(s.model) == Compute::f32 ? DType::f32 : DType::bf16;
   plans.kept = plan_memory(info, options, plans.n_tokens, plans.compute);
   options.kv.name = "full";
+  options.kv_decode_limit = 0;
   plans.full = plan_memory(info, options, plans.n_tokens, plans.compute);
   return plans;
 }
@@ -85,11 +85,22 @@ std::string facts(const ModelInfo& m) {
   return text;
 }
 
+std::string decode_limit_line(const Plans& p) {
+  const size_t row = p.kept.kv_full / static_cast<size_t>(p.n_tokens);  // of all layers
+  const int64_t limit = p.options.kv_decode_limit;
+  return fmt::format(
+      "--kv-decode-limit {}: generated tokens make it at most {}, and one layer while that is "
+      "compressed\n",
+      limit, format_bytes(row * static_cast<size_t>(limit)));
+}
+
 std::string plan_table(const Plans& p) {
-  std::string text = fmt::format("\nMemory for a prompt of {} (KV {}, compute {}):\n",
-                                 plural(p.n_tokens, "token"), name(p.kv_type), name(p.compute));
-  text += fmt::format("{:<32}{:>12}{:>12}\n", "", "full cache", p.policy.name);
+  std::string text =
+      fmt::format("\nMemory for a prompt of {} (KV {}, compute {}):\n", plural(p.n_tokens, "token"),
+                  name(p.options.kv_type), name(p.compute));
+  text += fmt::format("{:<32}{:>12}{:>12}\n", "", "full cache", p.options.kv.name);
   for (const PlanRow& row : plan_rows(p)) {
+    if (row.key == std::string_view("queries") && row.kept == 0) continue;
     text += fmt::format("{:<32}{:>12}{:>12}\n", row.label, format_bytes(row.full),
                         format_bytes(row.kept));
   }
@@ -97,7 +108,10 @@ std::string plan_table(const Plans& p) {
     text += fmt::format("{:<32}{:>12}{:>11.1f}x\n", "KV kept, compression", "1.0x",
                         static_cast<double>(p.kept.kv_full) / static_cast<double>(p.kept.kv_kept));
   }
-  return text + fmt::format("{}: {}\n", p.policy.name, describe_policy(p.policy));
+  text += fmt::format("{}: {}\n", p.options.kv.name, describe_policy(p.options.kv));
+  if (p.options.kv_memory > 0) text += describe_memory_budget(p.options) + "\n";
+  if (p.options.kv_decode_limit > 0) text += decode_limit_line(p);
+  return text;
 }
 
 std::string metadata_list(const std::vector<MetadataEntry>& entries) {
@@ -143,11 +157,15 @@ Json to_json(const ModelDescription& d, const Plans& p, const InfoSettings& s) {
                {"head_dim", m.head_dim},
                {"memory",
                 {{"n_tokens", p.n_tokens},
-                 {"kv_type", name(p.kv_type)},
+                 {"kv_type", name(p.options.kv_type)},
                  {"compute", name(p.compute)},
                  {"full", full},
                  {"policy", kept},
-                 {"policy_description", describe_policy(p.policy)}}}};
+                 {"policy_description", describe_policy(p.options.kv)},
+                 {"budget", p.kept.budget},
+                 {"kv_memory", p.options.kv_memory},
+                 {"kv_decode_limit", p.options.kv_decode_limit},
+                 {"decode_reserve", p.options.decode_reserve}}}};
   if (s.metadata) {
     for (const MetadataEntry& e : d.metadata) {
       json["metadata"][e.key] = {{"type", e.type}, {"value", e.value}};

@@ -23,13 +23,11 @@ namespace {
 constexpr int64_t kAnswerTokens = 7;  // a space, five digits, the full stop
 
 struct NeedleSettings {
-  ModelSettings model;
-  CacheSettings cache = needle_cache_defaults();
+  NeedleTaskSettings task;
   int64_t trials = 100;
   std::vector<int64_t> lengths = {1000, 2000, 4000};
   std::vector<int64_t> budgets = {64, 128, 256};
   std::vector<int> kernels = {1, 7, 15};
-  uint64_t seed = 1;
   bool json = false;
 };
 
@@ -40,7 +38,7 @@ struct Variant {
 };
 
 std::vector<Variant> make_variants(const NeedleSettings& s) {
-  SessionOptions options = session_options(s.cache, 0);
+  SessionOptions options = session_options(s.task.cache, 0);
   std::vector<Variant> variants;
   const std::string policy = options.kv.name;
   options.kv.name = "full";
@@ -48,11 +46,12 @@ std::vector<Variant> make_variants(const NeedleSettings& s) {
   if (policy == "full") return variants;
   options.kv.name = policy;
   options.kv.ratio = 0;
-  for (const int64_t budget : s.budgets) {
+  const bool by_memory = options.kv_memory > 0;  // then the model decides what the budget is
+  for (const int64_t budget : by_memory ? std::vector{options.kv.budget} : s.budgets) {
     for (const int kernel : s.kernels) {
       options.kv.budget = budget;
       options.kv.kernel_size = kernel;
-      validate(options.kv);
+      if (!by_memory) validate(options.kv);
       variants.push_back({options, {}});
     }
   }
@@ -67,7 +66,7 @@ NeedleSpec trial_spec(const NeedleSettings& s, int64_t i) {
   return {.length = s.lengths[static_cast<size_t>(turn)],
           .depth = depth,
           .name = "",
-          .seed = s.seed * 1'000'003 + static_cast<uint64_t>(i)};
+          .seed = s.task.seed * 1'000'003 + static_cast<uint64_t>(i)};
 }
 
 std::string json_line(const NeedleSpec& spec, const NeedlePrompt& prompt, const Variant& variant,
@@ -79,6 +78,10 @@ std::string json_line(const NeedleSpec& spec, const NeedlePrompt& prompt, const 
                                  {"policy", kv.name}};
   if (kv.name != "full") {
     json["budget"] = kv.budget;
+    if (variant.options.kv_memory > 0) json["kv_memory"] = variant.options.kv_memory;
+    if (variant.options.kv_decode_limit > 0) {
+      json["kv_decode_limit"] = variant.options.kv_decode_limit;
+    }
     json["window"] = kv.window_size;
     json["kernel"] = kv.kernel_size;
   }
@@ -160,10 +163,9 @@ void run_trials(const std::shared_ptr<const Model>& model, const NeedleSettings&
 
 int run_needle_command(const NeedleSettings& s, const CommonSettings& common) {
   std::vector<Variant> variants = make_variants(s);
-  ModelSettings model_settings = s.model;
-  model_settings.path = find_needle_model(s.model);
   ProgressDisplay progress(!common.no_progress, common.verbose);
-  const std::shared_ptr<const Model> model = load_model(model_settings, progress.callback());
+  const std::shared_ptr<const Model> model = load_needle_model(s.task.model, progress.callback());
+  for (Variant& v : variants) v.options = resolve_options(v.options, model->info());
   const int64_t n_ctx = model->info().n_ctx_train;
   for (const int64_t length : s.lengths) {
     if (length + kAnswerTokens <= n_ctx) continue;
@@ -193,21 +195,16 @@ Command add_needle_command(CLI::App& root, const CommonSettings& common) {
       ->delimiter(',')
       ->type_name("N,N,...")
       ->default_str("1000,2000,4000");
-  app->add_option("--budgets", s->budgets, "Rows kept (instead of --kv-budget)")
-      ->delimiter(',')
-      ->type_name("N,N,...")
-      ->default_str("64,128,256");
+  CLI::Option* budgets =
+      app->add_option("--budgets", s->budgets, "Rows kept (instead of --kv-budget)");
+  budgets->delimiter(',')->type_name("N,N,...")->default_str("64,128,256");
   app->add_option("--kernels", s->kernels, "Pooling widths (instead of --kv-kernel)")
       ->delimiter(',')
       ->type_name("N,N,...")
       ->default_str("1,7,15");
-  app->add_option("--seed", s->seed, "Another seed, other texts")
-      ->type_name("N")
-      ->capture_default_str();
   app->add_flag("--json", s->json, "Print one JSON object per text and cache instead of the table");
-  add_model_options(*app, s->model);
-  add_thread_option(*app, s->model);
-  add_cache_options(*app, s->cache);
+  add_needle_task_options(*app, s->task, "Another seed, other texts");
+  budgets->excludes(app->get_option("--kv-memory"));
   return {app, [s, &common] { return run_needle_command(*s, common); }};
 }
 

@@ -74,16 +74,6 @@ void assemble(const std::vector<Sentence>& sentences, double depth, NeedlePrompt
   prompt.text += prompt.question;
 }
 
-}  // namespace
-
-CacheSettings needle_cache_defaults() {
-  CacheSettings cache;
-  cache.policy.budget = 128;
-  cache.policy.window_size = 16;
-  cache.policy.kernel_size = 15;
-  return cache;
-}
-
 std::string find_needle_model(const ModelSettings& settings) {
   if (!settings.path.empty()) return settings.path;
   std::vector<std::filesystem::path> places = {"models/needle.gguf"};
@@ -99,6 +89,29 @@ std::string find_needle_model(const ModelSettings& settings) {
   }
   fail(ErrorCode::kUsage, "found no needle model ({}): name it with -m FILE or SNAPKV_MODEL",
        tried);
+}
+
+}  // namespace
+
+CacheSettings needle_cache_defaults() {
+  CacheSettings cache;
+  cache.policy.budget = 128;
+  cache.policy.window_size = 16;
+  cache.policy.kernel_size = 15;
+  return cache;
+}
+
+void add_needle_task_options(CLI::App& app, NeedleTaskSettings& settings, const char* seed_help) {
+  app.add_option("--seed", settings.seed, seed_help)->type_name("N")->capture_default_str();
+  add_model_options(app, settings.model);
+  add_thread_option(app, settings.model);
+  add_cache_options(app, settings.cache);
+}
+
+std::shared_ptr<const Model> load_needle_model(const ModelSettings& settings, ProgressFn progress) {
+  ModelSettings found = settings;
+  found.path = find_needle_model(settings);
+  return load_model(found, std::move(progress));
 }
 
 const std::vector<std::string>& needle_names() {

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -17,9 +18,18 @@ namespace snapkv::cli {
 
 /// What the trained model needs: a kernel that spans the fact's digits, and few rows.
 CacheSettings needle_cache_defaults();
-/// The model to use: as named by the settings, else models/needle.gguf below the current directory,
-/// else the installed one beside the binary. Throws kUsage naming the places when there is none.
-std::string find_needle_model(const ModelSettings& settings);
+
+/// The options that the commands share.
+struct NeedleTaskSettings {
+  ModelSettings model;
+  CacheSettings cache = needle_cache_defaults();
+  uint64_t seed = 1;
+};
+/// `seed_help`: of --seed.
+void add_needle_task_options(CLI::App& app, NeedleTaskSettings& settings, const char* seed_help);
+/// Loads the model of the settings, else models/needle.gguf below the current directory, else the
+/// installed one beside the binary. Throws kUsage naming the places when there is none.
+std::shared_ptr<const Model> load_needle_model(const ModelSettings& settings, ProgressFn progress);
 
 struct NeedleSpec {
   int64_t length = 4000;  ///< tokens of the whole prompt, at most

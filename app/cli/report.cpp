@@ -80,6 +80,17 @@ std::string part_line(const SessionStats& s, bool colour) {
       colour);
 }
 
+std::string recompress_line(const RunReport& r, bool colour) {
+  const SessionStats& s = r.at_end;
+  const double share = s.decode_seconds > 0 ? 100 * s.recompress_seconds / s.decode_seconds : 0.0;
+  return line("again",
+              fmt::format("compressed {} while decoding (--kv-decode-limit {}), {:.1f}% of its "
+                          "time; {} of queries kept for it",
+                          plural(s.n_recompressed, "time"), r.session.kv_decode_limit, share,
+                          format_bytes(s.query_bytes)),
+              colour);
+}
+
 Json settings_json(const RunReport& r) {
   const PolicyConfig& kv = r.session.kv;
   return {
@@ -90,6 +101,8 @@ Json settings_json(const RunReport& r) {
        {{"policy", kv.name},
         {"budget", kv.budget},
         {"ratio", kv.ratio},
+        {"memory", r.session.kv_memory},
+        {"decode_limit", r.session.kv_decode_limit},
         {"window", kv.window_size},
         {"kernel", kv.kernel_size},
         {"pooling", kv.pooling == Pooling::max ? "max" : "avg"},
@@ -125,6 +138,7 @@ Json timings_json(const RunReport& r) {
       {"decode_steps", s.n_decoded},
       {"decode_seconds", s.decode_seconds},
       {"decode_tokens_per_second", rate(s.n_decoded, s.decode_seconds)},
+      {"recompress_seconds", s.recompress_seconds},
       {"prefill_parts_seconds",
        {{"pack", s.pack_seconds},
         {"linear", s.linear_seconds},
@@ -152,6 +166,8 @@ Json kv_json(const RunReport& r) {
       {"bytes_full_at_end", r.at_end.kv_bytes_full},
       {"bytes_at_end", r.at_end.kv_bytes_used},
       {"bytes_allocated_at_end", r.at_end.kv_bytes},
+      {"recompressed", r.at_end.n_recompressed},
+      {"query_bytes", r.at_end.query_bytes},
       {"layers", layers},
   };
 }
@@ -194,6 +210,9 @@ std::string summary(const RunReport& r, bool parts, bool colour) {
       text += line("first token", row("", *r.first_token_seconds, "from the start of the prompt"),
                    colour);
     }
+    if (r.session.kv_memory > 0) {
+      text += line("budget", describe_memory_budget(r.session), colour);
+    }
     text += kept_lines(r, colour);
     const SessionStats& kv = *r.after_prefill;
     text += line("KV cache",
@@ -201,6 +220,7 @@ std::string summary(const RunReport& r, bool parts, bool colour) {
                              format_bytes(kv.kv_bytes_full), format_bytes(kv.kv_bytes_peak),
                              format_bytes(kv.kv_bytes_used), kv.compression()),
                  colour);
+    if (end.query_bytes > 0) text += recompress_line(r, colour);
   }
   text += line("memory",
                fmt::format("{} peak RSS, loaded in {}", format_bytes(peak_rss()),

@@ -14,8 +14,8 @@ namespace snapkv::cli {
 struct RunReport {
   ModelInfo model;
   std::string backend;
-  SessionOptions session;
-  int64_t n_ctx = 0;  ///< in force
+  SessionOptions session;  ///< of the session once there is one: its budget is resolved
+  int64_t n_ctx = 0;       ///< in force
   SamplerConfig sampler;
   GenerationLimits limits;
   int64_t n_prompt = 0;  ///< tokens

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "cli/settings.h"
 
+#include <limits>
+
 #include "base/error.h"
 
 namespace snapkv::cli {
@@ -59,9 +61,24 @@ void add_cache_options(CLI::App& command, CacheSettings& settings) {
   };
   add("--kv-policy", policy.name, "What is kept of a prompt", "NAME")
       ->check(CLI::IsMember(policy_names()));
-  add("--kv-budget", policy.budget, "Rows kept per layer and KV head, the window included", "N");
-  add("--kv-ratio", policy.ratio,
-      "Keep this share of the prompt instead of a budget, up to 1; 0: off", "R");
+  CLI::Option* budget = add("--kv-budget", policy.budget,
+                            "Rows kept per layer and KV head, the window included", "N");
+  CLI::Option* ratio =
+      add("--kv-ratio", policy.ratio,
+          "Keep this share of the prompt instead of a budget, up to 1; 0: off", "R");
+  add("--kv-memory", settings.memory,
+      "The largest budget whose cache takes no more than this, as in 256MiB, room for the first "
+      "generated tokens included; 0: off",
+      "SIZE")
+      ->transform(CLI::AsSizeValue(false).description(""))
+      ->type_name("SIZE")
+      ->excludes(budget)
+      ->excludes(ratio);
+  add("--kv-decode-limit", settings.decode_limit,
+      "Compress to the budget again when generated tokens have filled the cache to this many rows "
+      "per layer and KV head; 0: never",
+      "N")
+      ->check(whole_number(0));
   add("--kv-window", policy.window_size,
       "Last tokens of the prompt, which choose what is kept and are always kept", "N");
   add("--kv-kernel", policy.kernel_size, "Pooling width, odd: a fact must fit into it", "N");
@@ -129,7 +146,17 @@ SessionOptions session_options(const CacheSettings& settings, int64_t n_ctx) {
                                               : DType::f16;
   options.chunk = settings.chunk;
   options.memory_limit = static_cast<size_t>(settings.memory_limit);
-  validate(options.kv);
+  options.kv_memory = static_cast<size_t>(settings.memory);
+  if (options.kv_memory > 0 && options.kv.name == "full") {
+    fail(ErrorCode::kUsage, "--kv-memory makes a budget, and --kv-policy full keeps every row");
+  }
+  options.kv_decode_limit = settings.decode_limit;
+  if (options.kv_decode_limit > 0 && options.kv.name == "full") {
+    fail(ErrorCode::kUsage, "--kv-decode-limit compresses, and --kv-policy full keeps every row");
+  }
+  PolicyConfig checked = options.kv;
+  if (options.kv_memory > 0) checked.budget = std::numeric_limits<int32_t>::max();  // not yet known
+  validate(checked);
   return options;
 }
 

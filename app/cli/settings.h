@@ -32,6 +32,8 @@ struct CacheSettings {
   std::string pooling = "max";
   std::string group = "mean";
   std::string type = "f16";
+  uint64_t memory = 0;       // bytes to make the budget of; 0: the policy's
+  int64_t decode_limit = 0;  // rows at which decoding compresses again; 0: never
   int64_t chunk = SessionOptions{}.chunk;
   uint64_t memory_limit = 0;
 };

@@ -67,6 +67,13 @@ std::string describe_policy(const PolicyConfig& policy) {
   return text;
 }
 
+std::string describe_memory_budget(const SessionOptions& options) {
+  return fmt::format(
+      "--kv-memory {}: a budget of {} per layer and KV head, and {} for generated tokens",
+      format_bytes(options.kv_memory), plural(options.kv.budget, "row"),
+      plural(options.decode_reserve, "row"));
+}
+
 std::string format_range(const std::vector<int64_t>& values) {
   if (values.empty()) return "0";
   const auto [low, high] = std::minmax_element(values.begin(), values.end());

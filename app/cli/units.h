@@ -25,6 +25,9 @@ std::string plural(int64_t n, std::string_view noun);
 std::string format_shape(const std::vector<int64_t>& shape);
 /// "128 rows kept, window 16, kernel 15, max pooling", or "everything kept"
 std::string describe_policy(const PolicyConfig& policy);
+/// "--kv-memory 256.0 MiB: a budget of 1792 rows per layer and KV head, and 256 rows for generated
+/// tokens"; of options that resolve_options() made
+std::string describe_memory_budget(const SessionOptions& options);
 /// "128", or "100-128" where heads keep different counts
 std::string format_range(const std::vector<int64_t>& values);
 
