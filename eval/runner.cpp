@@ -119,6 +119,8 @@ Json configuration_json(const SessionOptions& options) {
     } else {
       json["budget"] = kv.budget;
     }
+    if (options.kv_memory > 0) json["kv_memory"] = options.kv_memory;
+    if (options.kv_decode_limit > 0) json["kv_decode_limit"] = options.kv_decode_limit;
     json["window"] = kv.window_size;
     json["kernel"] = kv.kernel_size;
     json["pooling"] = kv.pooling == Pooling::max ? "max" : "avg";
@@ -137,10 +139,13 @@ Json configuration_json(const SessionOptions& options) {
 std::string configuration_label(const SessionOptions& options) {
   const PolicyConfig& kv = options.kv;
   if (kv.name == "full") return kv.name;
-  return fmt::format(
-      "{} {}, window {}, kernel {}", kv.name,
-      kv.ratio > 0 ? fmt::format("{:.3g}%", kv.ratio * 100) : fmt::format("{}", kv.budget),
-      kv.window_size, kv.kernel_size);
+  std::string rows =
+      kv.ratio > 0 ? fmt::format("{:.3g}%", kv.ratio * 100) : fmt::format("{}", kv.budget);
+  if (options.kv_memory > 0) rows += fmt::format(" ({} bytes)", options.kv_memory);
+  std::string label =
+      fmt::format("{} {}, window {}, kernel {}", kv.name, rows, kv.window_size, kv.kernel_size);
+  if (options.kv_decode_limit > 0) label += fmt::format(", limit {}", options.kv_decode_limit);
+  return label;
 }
 
 Prompt split_prompt(const Model& model, std::string text, size_t context_bytes) {

@@ -21,9 +21,9 @@ void add_eval_options(CLI::App& app, EvalSettings& settings, bool draws) {
       ->delimiter(',')
       ->type_name("NAME,...")
       ->default_str("full,snapkv");
-  app.add_option("--budgets", settings.budgets, "Rows kept (instead of --kv-budget)")
-      ->delimiter(',')
-      ->type_name("N,N,...");
+  CLI::Option* budgets =
+      app.add_option("--budgets", settings.budgets, "Rows kept (instead of --kv-budget)");
+  budgets->delimiter(',')->type_name("N,N,...");
   app.add_option("--kernels", settings.kernels, "Pooling widths (instead of --kv-kernel)")
       ->delimiter(',')
       ->type_name("N,N,...");
@@ -35,6 +35,7 @@ void add_eval_options(CLI::App& app, EvalSettings& settings, bool draws) {
   add_model_options(app, settings.model);
   add_thread_option(app, settings.model);
   add_cache_options(app, settings.cache);
+  budgets->excludes(app.get_option("--kv-memory"));
 }
 
 void add_answer_option(CLI::App& app, EvalSettings& settings) {
@@ -61,7 +62,7 @@ std::vector<SessionOptions> make_configurations(const EvalSettings& settings) {
   }
   std::vector<SessionOptions> all;
   const auto add = [&](const SessionOptions& options) {
-    validate(options.kv);
+    if (options.kv_memory == 0) validate(options.kv);  // else when the model is known
     const auto same = [&](const SessionOptions& other) {
       return eval::configuration_json(other) == eval::configuration_json(options);
     };
@@ -74,6 +75,7 @@ std::vector<SessionOptions> make_configurations(const EvalSettings& settings) {
         options.kv.name = policy;
         options.kv.budget = budget;
         options.kv.kernel_size = kernel;
+        if (policy == "full") options.kv_memory = 0, options.kv_decode_limit = 0;  // no budget
         add(options);
       }
     }
@@ -87,6 +89,7 @@ EvalRun::EvalRun(const EvalSettings& settings, const CommonSettings& common)
   options_.question_agnostic = settings.question_agnostic;
   options_.seed = settings.seed;
   options_.model = load_model(settings.model, display_.callback());
+  for (SessionOptions& o : options_.configurations) o = resolve_options(o, model()->info());
   options_.prefill_progress = display_.callback();
   options_.cancelled = interrupted;
   options_.progress = [this](int64_t done, int64_t total) {

@@ -138,6 +138,19 @@ TEST(Limits, OfTheOtherCommands) {
   ASSERT_EQ(needle.code, 0) << needle.err;
   const std::string last = needle.out.substr(needle.out.find('\n') + 1);
   EXPECT_EQ(Json::parse(last).at("budget"), 600 * 1024 / kRow - kReserve);
+  const std::string records = make_folder() + "/out.jsonl";
+  const Result eval = run({"eval", "needle", "-m", model, "--out", records, "--lengths", "300",
+                           "--depths", "1", "--kernels", "15", "--kv-window", "16", "--kv-memory",
+                           "600KiB", "--kv-decode-limit", "1000"});
+  ASSERT_EQ(eval.code, 0) << eval.err;
+  const std::string lines = read_file(records);  // full, then snapkv
+  const Json full = Json::parse(lines.substr(0, lines.find('\n'))).at("configuration");
+  const Json kept = Json::parse(lines.substr(lines.find('\n') + 1)).at("configuration");
+  EXPECT_FALSE(full.contains("kv_memory"));
+  EXPECT_EQ(kept.at("kv_memory"), 600 * 1024);
+  EXPECT_EQ(kept.at("kv_decode_limit"), 1000);
+  EXPECT_EQ(kept.at("budget"), 600 * 1024 / kRow - kReserve);
+  EXPECT_NE(eval.out.find("(614400 bytes), window 16"), std::string::npos) << eval.out;
   const Result demo = run({"demo", "-m", model, "--length", "400", "--kv-memory", "600KiB"});
   EXPECT_EQ(demo.code, 0) << demo.err;
   EXPECT_NE(demo.out.find("rows kept, window 16"), std::string::npos) << demo.out;
