@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <limits>
-#include <numeric>
 
 #include "base/timer.h"
 #include "engine/memory_plan.h"
@@ -48,12 +47,12 @@ Selection select_again(Session::Impl& s, int il, const KvLayer& layer) {
 int64_t steps_to_limit(const Session::Impl& s, int il) {
   if (!s.queries) return std::numeric_limits<int64_t>::max();
   const KvLayer& layer = s.layers[static_cast<size_t>(il)];
-  const std::vector<int32_t> n = layer.n_kv();
   // layers and heads may have budgets of their own; what decoding adds is the same for all
   const int64_t tail = s.options.kv_decode_limit - s.policy->budget_for(s.n_past);
-  const int64_t most = (layer_budget(s, il) + tail) * std::ssize(n);
-  const int64_t rows = std::accumulate(n.begin(), n.end(), int64_t{0});
-  return std::max<int64_t>(0, (most - rows) / std::ssize(n));
+  const int64_t most = (layer_budget(s, il) + tail) * layer.n_head_kv();
+  int64_t rows = 0;
+  for (int h = 0; h < layer.n_head_kv(); ++h) rows += layer.n_kv(h);
+  return std::max<int64_t>(0, (most - rows) / layer.n_head_kv());
 }
 
 void compress_at_limit(Session::Impl& s) {
