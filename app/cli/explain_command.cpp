@@ -139,11 +139,10 @@ int run_explain(const ExplainSettings& s, const CommonSettings& common) {
   check_settings(s);
   Explanation e;
   e.session = session_options(s.cache, 0);
-  ModelSettings model_settings = s.model;
-  model_settings.path = find_needle_model(s.model);
   ProgressDisplay progress(!common.no_progress, common.verbose);
-  const std::shared_ptr<const Model> model = load_model(model_settings, progress.callback());
+  const std::shared_ptr<const Model> model = load_needle_model(s.model, progress.callback());
   e.model = model->info();
+  e.session = resolve_options(e.session, e.model);
   check_place(s, e.model);
   const std::vector<int32_t> tokens = prompt_tokens(s, *model);
   if (tokens.empty()) fail(ErrorCode::kUsage, "the prompt is empty");

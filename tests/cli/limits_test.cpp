@@ -131,8 +131,9 @@ TEST(Limits, OfTheOtherCommands) {
   EXPECT_EQ(results[0].at("kv_budget"), 0);
   EXPECT_EQ(results[1].at("kv_budget"), 300 * 1024 / kRow - kReserve);
   EXPECT_EQ(results[1].at("kv_memory"), 300 * 1024);
-  expect_usage_error({.args = {"bench", "-m", model, "--kv-memory", "1M", "--kv-budget", "64"}},
-                     {"--kv-memory", "--kv-budget"});
+  Command both;
+  both.args = {"bench", "-m", model, "--kv-memory", "1M", "--kv-budget", "64"};
+  expect_usage_error(both, {"--kv-memory", "--kv-budget"});
   const Result needle = run({"needle", "-m", model, "--trials", "1", "--lengths", "300",
                              "--kernels", "15", "--kv-memory", "600KiB", "--json"});
   ASSERT_EQ(needle.code, 0) << needle.err;
