@@ -15,6 +15,7 @@
 #include "cli/progress.h"
 #include "cli/prompt_settings.h"
 #include "cli/terminal.h"
+#include "cli/units.h"
 
 namespace snapkv::cli {
 namespace {
@@ -117,7 +118,9 @@ void check_place(const ExplainSettings& s, const ModelInfo& info) {
 void settle_budget(const ExplainSettings& s, int64_t n_tokens, Explanation& e) {
   PolicyConfig& kv = e.session.kv;
   const int64_t least = kv.window_size + std::max(0, kv.sinks) + 1;
-  if (kv.ratio > 0) {
+  if (e.session.kv_memory > 0) {
+    e.budget_reason = "what --kv-memory " + format_bytes(e.session.kv_memory) + " holds";
+  } else if (kv.ratio > 0) {
     e.budget_reason = fmt::format("{:g}% of the prompt", 100 * kv.ratio);
     const double share = kv.ratio * static_cast<double>(n_tokens) * (1 + 1e-12);  // as the policy
     kv.budget = std::max(least, static_cast<int64_t>(share));
