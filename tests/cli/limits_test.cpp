@@ -124,13 +124,13 @@ TEST(Limits, OfTheOtherCommands) {
   const std::string model = needle_model();
   const Result bench =
       run({"bench", "-m", model, "-p", "60", "-n", "0", "-r", "1", "--no-warmup", "--no-check",
-           "--kv-policy", "full,snapkv", "--kv-memory", "300KiB", "-o", "json"});
+           "--kv-policy", "full,snapkv", "--kv-memory", "600KiB", "-o", "json"});
   ASSERT_EQ(bench.code, 0) << bench.err;
   const Json results = Json::parse(bench.out);
   ASSERT_EQ(results.size(), 2u);
   EXPECT_EQ(results[0].at("kv_budget"), 0);
-  EXPECT_EQ(results[1].at("kv_budget"), 300 * 1024 / kRow - kReserve);
-  EXPECT_EQ(results[1].at("kv_memory"), 300 * 1024);
+  EXPECT_EQ(results[1].at("kv_budget"), 600 * 1024 / kRow - kReserve);
+  EXPECT_EQ(results[1].at("kv_memory"), 600 * 1024);
   Command both;
   both.args = {"bench", "-m", model, "--kv-memory", "1M", "--kv-budget", "64"};
   expect_usage_error(both, {"--kv-memory", "--kv-budget"});
