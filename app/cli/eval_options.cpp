@@ -11,11 +11,21 @@
 
 namespace snapkv::cli {
 
-void add_eval_options(CLI::App& app, EvalSettings& settings, bool draws) {
+void add_record_options(CLI::App& app, EvalSettings& settings, bool draws) {
   app.add_option("-o,--out", settings.out, "File of records, one JSON object a line")
       ->required()
       ->type_name("FILE");
   app.add_flag("--resume", settings.resume, "Continue the file: skip what it has");
+  if (draws) {
+    app.add_option("--seed", settings.seed, "Another seed, other prompts")
+        ->type_name("N")
+        ->capture_default_str();
+  }
+  add_model_options(app, settings.model);
+  add_thread_option(app, settings.model);
+}
+
+void add_eval_options(CLI::App& app, EvalSettings& settings, bool draws) {
   app.add_option("--policies", settings.policies, "Policies to compare")
       ->check(CLI::IsMember(policy_names()))
       ->delimiter(',')
@@ -27,13 +37,7 @@ void add_eval_options(CLI::App& app, EvalSettings& settings, bool draws) {
   app.add_option("--kernels", settings.kernels, "Pooling widths (instead of --kv-kernel)")
       ->delimiter(',')
       ->type_name("N,N,...");
-  if (draws) {
-    app.add_option("--seed", settings.seed, "Another seed, other prompts")
-        ->type_name("N")
-        ->capture_default_str();
-  }
-  add_model_options(app, settings.model);
-  add_thread_option(app, settings.model);
+  add_record_options(app, settings, draws);
   add_cache_options(app, settings.cache);
   budgets->excludes(app.get_option("--kv-memory"));
 }

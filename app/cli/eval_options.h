@@ -28,8 +28,9 @@ struct EvalSettings {
   bool question_agnostic = false;
 };
 
-/// The options of every task. A task adds its own first, in a group of its name. `draws`: its
-/// prompts depend on --seed.
+/// Of every task: the record file, the model. `draws`: the task's prompts depend on --seed.
+void add_record_options(CLI::App& app, EvalSettings& settings, bool draws = true);
+/// Those and the configurations to compare. A task adds its own first, in a group of its name.
 void add_eval_options(CLI::App& app, EvalSettings& settings, bool draws = true);
 /// --n-predict, for tasks that let the model answer.
 void add_answer_option(CLI::App& app, EvalSettings& settings);
@@ -71,5 +72,6 @@ Command add_eval_needle(CLI::App& eval, const CommonSettings& common);
 Command add_eval_ruler(CLI::App& eval, const CommonSettings& common);
 Command add_eval_fidelity(CLI::App& eval, const CommonSettings& common);
 Command add_eval_longbench(CLI::App& eval, const CommonSettings& common);
+Command add_eval_overlap(CLI::App& eval, const CommonSettings& common);
 
 }  // namespace snapkv::cli

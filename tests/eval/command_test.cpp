@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // snapkv eval as users run it: records, table, --resume, errors.
+#include <fmt/core.h>
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
@@ -53,6 +54,74 @@ TEST(EvalCommand, RulerPrintsATableForEachLength) {
   EXPECT_NE(result.out.find("| full | agnostic | ", both), std::string::npos);
 }
 
+TEST(EvalCommand, OverlapWritesRecordsAndResumes) {
+  const std::string path = make_folder() + "/out.jsonl";
+  std::vector<std::string> args = {"eval",
+                                   "overlap",
+                                   "-m",
+                                   needle_model(),
+                                   "--out",
+                                   path,
+                                   "--length",
+                                   "400",
+                                   "--samples",
+                                   "2",
+                                   "--windows",
+                                   "6",
+                                   "--window-length",
+                                   "32",
+                                   "--gen-windows",
+                                   "2",
+                                   "--answer-length",
+                                   "8"};
+  const Result first = run(args);
+  ASSERT_EQ(first.code, 0) << first.err;
+  const std::string records = read_file(path);
+  std::istringstream lines(records);
+  int n_windows = 0, n_questions = 0, n_right = 0;
+  for (std::string line; std::getline(lines, line);) {
+    const auto record = nlohmann::json::parse(line);
+    ASSERT_EQ(record.at("layers").size(), 4u);
+    const auto& layer = record.at("layers").at(0);
+    if (record.at("part") == "windows") {
+      ++n_windows;
+      EXPECT_EQ(layer.at("windows").size(), 6u);
+      EXPECT_EQ(layer.at("generation").size(), 2u);
+      EXPECT_FALSE(record.at("continuation").get<std::string>().empty());
+    } else {
+      ++n_questions;
+      for (size_t i = 0; i < 2; ++i) {
+        const std::string number = record.at("references").at(i);
+        EXPECT_EQ(number.size(), 5u);
+        n_right += record.at("answers").at(i).get<std::string>().find(number) == 0 ? 1 : 0;
+      }
+      for (const char* field : {"other_question", "question_last", "question_first"}) {
+        const double overlap = layer.at(field).at("overlap");
+        EXPECT_TRUE(overlap >= 0 && overlap <= 1) << field;
+      }
+    }
+    for (const char* field : {"key", "seed", "version", "p", "theta", "prompt", "model"}) {
+      EXPECT_TRUE(record.contains(field)) << field;
+    }
+  }
+  EXPECT_EQ(n_windows, 2);
+  EXPECT_EQ(n_questions, 2);
+  EXPECT_NE(first.out.find("| layer | 6 before the end |"), std::string::npos) << first.out;
+  EXPECT_NE(first.out.find(fmt::format("Right answers: {} of 4 with the question last", n_right)),
+            std::string::npos)
+      << n_right << "\n"
+      << first.out;
+  EXPECT_GT(n_right, 0);
+  EXPECT_EQ(run(args).code, 2) << "the file is there";
+  args.push_back("--resume");
+  EXPECT_EQ(run(args).out, first.out);
+  EXPECT_EQ(read_file(path), records);
+  args.push_back("--random-tokens");
+  const Result random = run(args);
+  EXPECT_EQ(random.code, 0) << random.err;
+  EXPECT_EQ(random.out.find("question"), std::string::npos);
+}
+
 TEST(EvalCommand, RefusesWhatCantWork) {
   const std::string path = make_folder() + "/out.jsonl";
   EXPECT_EQ(run({"eval", "ruler", "--out", path, "--tasks", "qa_1"}).code, 2);
@@ -64,6 +133,10 @@ TEST(EvalCommand, RefusesWhatCantWork) {
   EXPECT_EQ(run({"eval", "needle", "-m", needle_model(), "--out", path, "--lengths", "9000"}).code,
             5);
   EXPECT_EQ(run({"eval", "needle", "-m", needle_model(), "--out", path, "--budgets", "8"}).code, 2);
+  const Result overlap =
+      run({"eval", "overlap", "-m", needle_model(), "--out", path, "--length", "2000"});
+  EXPECT_EQ(overlap.code, 2);
+  EXPECT_NE(overlap.err.find("--length is 2000"), std::string::npos) << overlap.err;
 }
 
 }  // namespace
