@@ -161,7 +161,8 @@ int run_explain(const ExplainSettings& s, const CommonSettings& common) {
   Session session(model, e.session);
   session.prefill(tokens, {.progress = progress.callback(), .probe = &rankings.probe()});
   rankings.check(session);
-  e.head_was_chosen = s.layer < 0 || s.head < 0;
+  if (s.head < 0) e.chosen_of = s.layer < 0 ? "all heads" : "this layer's heads";
+  if (s.head >= 0 && s.layer < 0) e.chosen_of = "this head in all layers";
   e.shown = rankings.take_shown();
   e.stats = session.stats();
   progress.clear();

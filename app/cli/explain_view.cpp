@@ -67,10 +67,11 @@ class View {
         kv_.pooling == Pooling::max ? "max" : "avg");
     text += fmt::format("shown: layer {}, KV head {}, which serves query heads {} to {}\n", r_.il,
                         r_.head, r_.head * n_group_, (r_.head + 1) * n_group_ - 1);
-    if (e_.head_was_chosen) {
-      text +=
-          "       chosen: of all heads its window looks most clearly at one token far back\n"
-          "       (--layer and --head show others)\n";
+    if (!e_.chosen_of.empty()) {
+      text += fmt::format(
+          "       chosen: of {} its window looks most clearly at one token far back\n"
+          "       (--layer and --head show others)\n",
+          e_.chosen_of);
     }
     return text;
   }

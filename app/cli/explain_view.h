@@ -17,7 +17,7 @@ struct Explanation {
   ModelInfo model;
   SessionOptions session;           ///< kv.budget is the one in force
   std::string budget_reason;        ///< "a quarter of the prompt; --kv-budget chooses"; or empty
-  bool head_was_chosen = false;     ///< by peak_vote(), not by the user
+  std::string chosen_of;            ///< "all heads": by peak_position(); empty: by the user
   std::vector<std::string> pieces;  ///< [L] the tokens' bytes
   HeadRanking shown;
   SessionStats stats;  ///< after prefill
