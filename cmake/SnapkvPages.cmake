@@ -1,0 +1,57 @@
+# The template of the pages that `snapkv inspect` and `--html` write: web/ is copied into the build
+# folder, its npm packages are installed there and Vite makes one HTML file of it, which
+# eval/CMakeLists.txt embeds. SNAPKV_PAGES: AUTO (where npm is there), ON (an error without), OFF.
+set(SNAPKV_PAGES AUTO CACHE STRING "HTML pages of snapkv inspect and --html: AUTO, ON or OFF")
+set_property(CACHE SNAPKV_PAGES PROPERTY STRINGS AUTO ON OFF)
+
+set(SNAPKV_PAGE_TEMPLATE "")  # the file to embed, or nothing
+if(NOT SNAPKV_BUILD_APP OR NOT SNAPKV_PAGES)
+  return()
+endif()
+
+# What keeps the pages from being built, or nothing.
+function(snapkv_find_npm problem)
+  set(${problem} "" PARENT_SCOPE)
+  find_program(NODE_EXECUTABLE NAMES node nodejs DOC "Node.js, for the pages")
+  find_program(NPM_EXECUTABLE NAMES npm DOC "npm, for the pages")
+  if(NOT NODE_EXECUTABLE OR NOT NPM_EXECUTABLE)
+    set(${problem} "Node.js or npm was not found" PARENT_SCOPE)
+    return()
+  endif()
+  execute_process(COMMAND ${NODE_EXECUTABLE} --version OUTPUT_VARIABLE version
+    OUTPUT_STRIP_TRAILING_WHITESPACE)
+  string(REGEX REPLACE "^v" "" version "${version}")
+  if(version VERSION_LESS 18)
+    set(${problem} "${NODE_EXECUTABLE} is version ${version}, 18 is needed" PARENT_SCOPE)
+  endif()
+endfunction()
+
+snapkv_find_npm(problem)
+if(problem)
+  if(NOT SNAPKV_PAGES STREQUAL "AUTO")
+    message(FATAL_ERROR "SNAPKV_PAGES=${SNAPKV_PAGES}: ${problem}")
+  endif()
+  message(STATUS "Pages (snapkv inspect, --html): not built: ${problem}")
+  return()
+endif()
+message(STATUS "Pages (snapkv inspect, --html): built with ${NPM_EXECUTABLE}")
+
+set(web ${PROJECT_SOURCE_DIR}/web)
+set(SNAPKV_WEB_BUILD ${PROJECT_BINARY_DIR}/web)
+set(SNAPKV_PAGE_TEMPLATE ${SNAPKV_WEB_BUILD}/dist/index.html)
+set(package_files ${web}/package.json ${web}/package-lock.json ${web}/.npmrc)
+set(config_files ${web}/index.html ${web}/tsconfig.json ${web}/vite.config.ts)
+file(GLOB_RECURSE page_sources CONFIGURE_DEPENDS ${web}/src/*)
+file(GLOB_RECURSE page_tests CONFIGURE_DEPENDS ${web}/test/*)
+set(script ${PROJECT_SOURCE_DIR}/cmake/build_pages.cmake)
+set(arguments -DWEB=${web} -DBUILD=${SNAPKV_WEB_BUILD} -DNPM=${NPM_EXECUTABLE} -P ${script})
+
+add_custom_command(OUTPUT ${SNAPKV_WEB_BUILD}/installed
+  COMMAND ${CMAKE_COMMAND} -DSTEP=install ${arguments}
+  DEPENDS ${package_files} ${script}
+  COMMENT "Installing the npm packages of the pages" VERBATIM)
+add_custom_command(OUTPUT ${SNAPKV_PAGE_TEMPLATE}
+  COMMAND ${CMAKE_COMMAND} -DSTEP=build ${arguments}
+  DEPENDS ${SNAPKV_WEB_BUILD}/installed ${config_files} ${page_sources} ${page_tests}
+  COMMENT "Building the pages" VERBATIM)
+add_custom_target(snapkv_pages DEPENDS ${SNAPKV_PAGE_TEMPLATE})

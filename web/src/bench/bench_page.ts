@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: MIT
+// The page of `snapkv bench`: memory and latency against the length of the context.
+import type { BenchData, BenchRecord } from "../data";
+import { bytes, count, number, seconds, tokens } from "../format";
+import { linesPicture } from "../lines";
+import { addChartCard, addChoice, addCard, addFooter, addHeader, addTiles, table } from "../page";
+import { distinct } from "../stats";
+import { comparison, latencySpec, memorySpec, promptSpec, seriesName } from "./bench_lines";
+import { prefillParts } from "./prefill_parts";
+
+type Spec = typeof memorySpec;
+
+function addLines(records: BenchRecord[], make: Spec): void {
+  if (make(records, false).lines.every((line) => line.points.length === 0)) return;
+  let log = false;
+  const { card, redraw } = addChartCard(linesPicture(() => make(records, log)));
+  const positive = make(records, false).lines.every((line) => line.points.every((p) => p.x > 0));
+  if (!positive) return;
+  addChoice(card, { label: "Context axis", options: ["linear", "logarithmic"], chosen: 0, choose: (i) => {
+    log = i === 1;
+    redraw();
+  } });
+}
+
+function addTable(records: BenchRecord[]): void {
+  const card = addCard("bench-table", "All results", null);
+  card.body.append(table([
+    ["cache", "test", "tokens/s", "time", "KV peak", "KV after", "full cache", "process"],
+    ...records.map((r) => [
+      seriesName(r, records),
+      `${r.n_prompt > 0 ? `prompt of ${tokens(r.n_prompt)}` : `${count(r.n_gen)} tokens`}` +
+        `${r.n_depth > 0 ? ` after ${tokens(r.n_depth)}` : ""}${r.n_seq > 1 ? ` × ${r.n_seq}` : ""}`,
+      `${number(r.avg_ts)} ± ${number(r.stddev_ts)}`,
+      seconds(r.avg_ns / 1e9),
+      ...[r.kv_mib_peak, r.kv_mib, r.kv_mib_full, r.peak_rss_mib].map((m) => `${number(m)} MiB`),
+    ]),
+  ]));
+  card.setCaption("One row per test: the mean of its repetitions and their standard deviation.");
+}
+
+function addComparison(records: BenchRecord[]): void {
+  const tile = (make: Spec, text: (y: number) => string, what: string, better: string) => {
+    const c = comparison(make(records, false));
+    if (!c) return [];
+    return [{ value: `${text(c.full)} → ${text(c.compressed)}`,
+      label: `${what} at ${tokens(c.x)} tokens, full → ${c.name}: ${number(c.full / c.compressed)}x ${better}` }];
+  };
+  addTiles([...tile(memorySpec, bytes, "KV cache", "smaller"),
+    ...tile(latencySpec, seconds, "time per token", "faster")]);
+}
+
+export function benchPage(data: BenchData): void {
+  const { records } = data;
+  if (records.length === 0) throw new Error("the run has no results");
+  const [first] = records;
+  addHeader("Memory and time against the length of the context",
+    `${distinct(records.map((r) => r.model_type)).join(", ")} on ${first.cpu_info || "this machine"}: ` +
+      `${distinct(records.map((r) => r.backends)).join("; ")}.`);
+  addComparison(records);
+  addLines(records, memorySpec);
+  addLines(records, latencySpec);
+  addLines(records, promptSpec);
+  if (records.some((r) => r.prefill_s !== null)) addChartCard(prefillParts(records));
+  addTable(records);
+  addFooter(`snapkv ${data.version} · ${distinct(records.map((r) => r.model_filename)).join(", ")}`);
+}

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: MIT
+// The data block of a page, as eval/page.cpp (envelope) and the commands write it. A block of
+// another kind or version is an error on the page, not an empty page.
+
+export type Configuration = {
+  policy: string;
+  budget?: number;
+  ratio?: number;
+  window?: number;
+  kernel?: number;
+  pooling?: string;
+  kv_type: string;
+  [field: string]: unknown;
+};
+
+/** Tokens [begin, begin + pieces.length) of the prompt. */
+export interface TextPart {
+  begin: number;
+  pieces: string[];
+  /** Of each token: pairs of layer and KV head that kept it. */
+  kept_by: number[];
+}
+
+/** What one group of queries attends to, mean over its tokens, query heads and (layer -1) layers. */
+export interface Spotlight {
+  group: "window" | "layer" | "token" | "stretch" | "chosen";
+  layer: number;
+  begin: number;
+  end: number;
+  /** [columns]: attention of each column's tokens together, in millionths of all. */
+  columns: number[];
+  /** The tokens with the highest attention, ascending, and theirs, in millionths. */
+  positions: number[];
+  values: number[];
+}
+
+export interface InspectData {
+  kind: "inspect";
+  version: string;
+  model: {
+    name: string;
+    file: string;
+    architecture: string;
+    file_type: string;
+    n_layer: number;
+    n_head: number;
+    n_head_kv: number;
+    head_dim: number;
+  };
+  backend: string;
+  configuration: Configuration;
+  label: string;
+  n_tokens: number;
+  window: number;
+  text: TextPart[];
+  text_limit: number;
+  cache: {
+    type: string;
+    bytes_full: number;
+    bytes_kept: number;
+    bytes_peak: number;
+    n_kept: number[][];
+  };
+  seconds: { prefill: number; score: number; gather: number };
+  /** Column c of n holds tokens [floor(c * n_tokens / n), floor((c + 1) * n_tokens / n)). */
+  n_columns: number;
+  rows: { layer_begin: number; layer_end: number; head_begin: number; head_end: number }[];
+  /** [rows][n_columns]: share of the cell's entries that were kept, in thousandths. */
+  kept: number[][];
+  /** [rows][n_columns]: highest attention of one of the cell's tokens, in millionths. */
+  score: number[][];
+  spotlights: Spotlight[];
+}
+
+export interface EvalRecord {
+  id: string;
+  model: string;
+  version: string;
+  configuration: Configuration;
+  task?: string;
+  n_prompt: number;
+  score?: number;
+  [field: string]: unknown;
+}
+
+export interface EvalData {
+  kind: "eval";
+  version: string;
+  records: EvalRecord[];
+}
+
+export interface BenchRecord {
+  backends: string;
+  cpu_info: string;
+  model_filename: string;
+  model_type: string;
+  n_threads: number;
+  type_k: string;
+  n_prompt: number;
+  n_gen: number;
+  n_depth: number;
+  n_seq: number;
+  kv_policy: string;
+  kv_budget: number;
+  avg_ns: number;
+  avg_ts: number;
+  stddev_ts: number;
+  samples_ns: number[];
+  prefill_s: number | null;
+  pack_s: number | null;
+  linear_s: number | null;
+  attention_s: number | null;
+  score_s: number | null;
+  gather_s: number | null;
+  kv_mib_full: number;
+  kv_mib_peak: number;
+  kv_mib: number;
+  peak_rss_mib: number;
+}
+
+export interface BenchData {
+  kind: "bench";
+  version: string;
+  records: BenchRecord[];
+}
+
+export type PageData = InspectData | EvalData | BenchData;
+
+export function parseData(text: string): PageData {
+  const data = JSON.parse(text) as PageData;
+  if (!["inspect", "eval", "bench"].includes(data.kind)) {
+    throw new Error(`the data block is of kind ${JSON.stringify((data as { kind: unknown }).kind)}, ` +
+      "expected inspect, eval or bench");
+  }
+  return data;
+}
+
+/** First token of column c; c = n gives n_tokens. */
+export function columnBegin(c: number, nColumns: number, nTokens: number): number {
+  return Math.floor((c * nTokens) / nColumns);
+}
+
+/** The column that holds a token. */
+export function columnOf(token: number, nColumns: number, nTokens: number): number {
+  let c = Math.min(nColumns - 1, Math.floor((token * nColumns) / nTokens));
+  while (c + 1 < nColumns && columnBegin(c + 1, nColumns, nTokens) <= token) ++c;
+  while (c > 0 && columnBegin(c, nColumns, nTokens) > token) --c;
+  return c;
+}

@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: MIT
+// Pictures of lines with points and intervals: the quality, memory, latency, overlap and fidelity
+// charts are all of this form.
+import { seriesColours } from "./colour";
+import { distinct } from "./stats";
+import { baseOption, legend, xAxis, yAxis, type Frame, type Picture } from "./picture";
+
+export interface Point {
+  x: number;
+  y: number;
+  low?: number;
+  high?: number;
+  /** After the value in the tooltip: "of 40 prompts". */
+  note?: string;
+}
+
+export interface Line {
+  name: string;
+  points: Point[];
+  /** Lines of one family have one colour; the dash tells them apart. */
+  family?: string;
+  dash?: "solid" | "dashed" | "dotted";
+  /** A mark at every point; the default. */
+  symbols?: boolean;
+  /** Instead of one of the palette's; "ink": the text's. */
+  colour?: string;
+  width?: number;
+}
+
+export interface LinesSpec {
+  name: string;
+  title: string;
+  caption: string;
+  xName: string;
+  yName: string;
+  /** Logarithmic, base 2: for budgets and lengths that double. */
+  xLog?: boolean;
+  yLog?: boolean;
+  yMin?: number;
+  yMax?: number;
+  xText(x: number): string;
+  yText(y: number): string;
+  /** Where it differs from yText: labels of the axis. */
+  yTick?(y: number): string;
+  /** Distance of the ticks, of axes that are not logarithmic. */
+  xStep?: number;
+  yStep?: number;
+  lines: Line[];
+}
+
+interface TipParam {
+  seriesType: string;
+  seriesName: string;
+  dataIndex: number;
+  color: string;
+  /** Of tooltips that list all lines at a place. */
+  axisValue?: number;
+  value?: number[];
+}
+
+const kTogether = 12; // lines; of more a tooltip shows the one that is pointed at
+
+/** A power of two as the distance of at most n ticks up to `max`: bytes and tokens are counted so. */
+export function binaryStep(max: number, n: number): number {
+  return 2 ** Math.max(0, Math.ceil(Math.log2(Math.max(1, max) / n)));
+}
+
+const escape = (text: string) => text.replace(/&/g, "&amp;").replace(/</g, "&lt;");
+
+/** All series at one x. */
+export function lineTooltip(spec: LinesSpec, params: TipParam[], colours: Map<string, string>): string {
+  const rows = params.filter((p) => p.seriesType === "line").map((p) => {
+    const line = spec.lines.find((l) => l.name === p.seriesName)!;
+    const { y, low, high, note } = line.points[p.dataIndex];
+    const interval = low !== undefined && high !== undefined
+      ? ` [${spec.yText(low)}, ${spec.yText(high)}]` : "";
+    const dot = `<span style="color:${line.colour === "ink" ? "inherit" : line.colour ?? colours.get(line.family ?? line.name)}">●</span>`;
+    return `${dot} ${escape(line.name)}: <b>${spec.yText(y)}</b>${interval}${note ? ` ${escape(note)}` : ""}`;
+  });
+  if (rows.length === 0) return "";
+  return `${spec.xText(params[0].axisValue ?? params[0].value![0])} · ${escape(spec.xName)}<br>${rows.join("<br>")}`;
+}
+
+// Vertical bars with caps; a custom series, as ECharts has none of its own.
+function intervals(line: Line, colour: string) {
+  const data = line.points.filter((p) => p.low !== undefined).map((p) => [p.x, p.low, p.high]);
+  return {
+    type: "custom", name: line.name, silent: true, clip: true, data, z: 3,
+    itemStyle: { color: colour },
+    encode: { x: 0, y: [1, 2] },
+    tooltip: { show: false },
+    renderItem: (_: unknown, api: { value(i: number): number; coord(v: number[]): number[] }) => {
+      const [x, low] = api.coord([api.value(0), api.value(1)]);
+      const high = api.coord([api.value(0), api.value(2)])[1];
+      const part = (x1: number, y1: number, x2: number, y2: number) => ({
+        type: "line", shape: { x1, y1, x2, y2 }, style: { stroke: colour, lineWidth: 1.5, opacity: 0.55 } });
+      return { type: "group",
+        children: [part(x, low, x, high), part(x - 4, low, x + 4, low), part(x - 4, high, x + 4, high)] };
+    },
+  };
+}
+
+const kSymbols = ["circle", "rect", "triangle", "diamond", "roundRect"];
+
+export function linesOption(spec: LinesSpec, frame: Frame) {
+  const families = distinct(spec.lines.filter((l) => !l.colour).map((l) => l.family ?? l.name));
+  const colours = seriesColours(families, frame.look);
+  const top = frame.top + 50;
+  const colourOf = (line: Line) =>
+    (line.colour === "ink" ? frame.look.ink : line.colour) ?? colours.get(line.family ?? line.name)!;
+  const many = spec.lines.length > kTogether;
+  const xs = distinct(spec.lines.flatMap((l) => l.points.map((p) => p.x))).sort((a, b) => a - b);
+  const places = ticksOf(spec, xs);
+  return {
+    ...baseOption(frame),
+    tooltip: {
+      ...(baseOption(frame).tooltip as object),
+      trigger: many ? "item" : "axis",
+      axisPointer: { type: "line", lineStyle: { color: frame.look.soft, type: "dashed" } },
+      formatter: (params: TipParam | TipParam[]) => lineTooltip(spec, [params].flat(), colours),
+    },
+    legend: legend(frame, spec.lines.map((l) => l.name)),
+    grid: { left: 78, right: 30, top, bottom: 56 },
+    xAxis: xAxis(frame, spec.xName, {
+      type: spec.xLog ? "log" : "value", logBase: 2, min: padded(xs, spec.xLog, -1),
+      max: padded(xs, spec.xLog, 1), splitLine: { show: false },
+      axisTick: { lineStyle: { color: frame.look.line }, ...places },
+      axisLabel: { formatter: (x: number) => spec.xText(x), ...places,
+        ...(spec.xLog || spec.xStep ? {} : { showMinLabel: xs[0] === 0, showMaxLabel: false }) },
+    }),
+    yAxis: yAxis(frame, spec.yName, 58, {
+      type: spec.yLog ? "log" : "value", min: spec.yMin, max: spec.yMax,
+      interval: spec.yLog ? undefined : spec.yStep,
+      axisLabel: { formatter: (y: number) => (spec.yTick ?? spec.yText)(y) },
+    }),
+    series: spec.lines.flatMap((line) => {
+      const colour = colourOf(line);
+      const style = { width: line.width ?? 2.2, type: line.dash ?? "solid", color: colour };
+      const symbol = kSymbols[Math.max(0, families.indexOf(line.family ?? line.name)) % kSymbols.length];
+      return [
+        { type: "line", name: line.name, data: line.points.map((p) => [p.x, p.y]), lineStyle: style,
+          itemStyle: { color: colour }, symbol, symbolSize: 8, showSymbol: line.symbols ?? true, z: 4,
+          emphasis: { focus: "series" } },
+        ...(line.points.some((p) => p.low !== undefined) ? [intervals(line, colour)] : []),
+      ];
+    }),
+  };
+}
+
+// Where ticks are wanted: at each of a few places of a logarithmic axis, at multiples of the step of
+// others (the axis itself would count from its padded end); else as ECharts finds them.
+function ticksOf(spec: LinesSpec, xs: number[]): { customValues?: number[] } {
+  if (spec.xLog) return xs.length <= 14 ? { customValues: xs } : {};
+  if (!spec.xStep) return {};
+  const first = Math.ceil(xs[0] / spec.xStep), last = Math.floor(xs[xs.length - 1] / spec.xStep);
+  return { customValues: Array.from({ length: last - first + 1 }, (_, i) => (first + i) * spec.xStep!) };
+}
+
+// Room beside the first and last point.
+function padded(xs: number[], log: boolean | undefined, side: -1 | 1): number | undefined {
+  const low = xs[0], high = xs[xs.length - 1];
+  if (log) return side < 0 ? low / 1.3 : high * 1.3;
+  const room = high > low ? (high - low) * 0.03 : 1;
+  return side < 0 ? (low >= 0 ? Math.max(0, low - room) : low - room) : high + room;
+}
+
+/** `spec` is asked again at every drawing, so that it may depend on choices. */
+export function linesPicture(spec: () => LinesSpec, height = 400): Picture {
+  const { name, title } = spec();
+  return {
+    name,
+    title,
+    caption: () => spec().caption,
+    height: () => height,
+    option: (frame) => linesOption(spec(), frame),
+  };
+}

@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: MIT
+// What the charts of eval and bench pages show of their records.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { comparison, contextOf, latencySpec, memorySpec, promptSpec, seriesName } from "../src/bench/bench_lines";
+import { partsOf, prefillParts } from "../src/bench/prefill_parts";
+import { lookOf, seriesColours } from "../src/colour";
+import { echarts } from "../src/echarts";
+import { lengthOf, Namer, taskName } from "../src/eval/configurations";
+import { cellTooltip, gridChoices, makeGrid, needleGrid } from "../src/eval/needle_grid";
+import { curve, fidelityChoices, fidelityRecords, fidelitySpec } from "../src/eval/fidelity";
+import { generationSpec, overlapGroups, questionsSpec, windowsSpec } from "../src/eval/overlap";
+import { qualitySpec, qualityTable, selections } from "../src/eval/quality";
+import { bytes, number, percent, seconds, tokens, visible, wrap } from "../src/format";
+import { linesOption, lineTooltip } from "../src/lines";
+import { wilson } from "../src/stats";
+import { bench, frame, scored } from "./sample";
+
+function svg(option: Record<string, unknown>): string {
+  const chart = echarts.init(null, null, { renderer: "svg", ssr: true, width: 900, height: 400 });
+  chart.setOption(option);
+  const text = chart.renderToSVGString();
+  chart.dispose();
+  return text;
+}
+
+test("numbers read well", () => {
+  assert.equal(number(0.012345), "0.0123");
+  assert.equal(number(12345), "12,345");
+  assert.equal(percent(0.5), "50%");
+  assert.equal(bytes(3.75 * 1024 * 1024), "3.75 MiB");
+  assert.equal(seconds(0.00031), "0.31 ms");
+  assert.equal(seconds(125), "2 min 5 s");
+  assert.deepEqual([512, 4096, 131072, 1000, 2500, 1 << 20].map(tokens), ["512", "4k", "128k", "1k", "2.5k", "1M"]);
+  assert.equal(visible(" a\n"), "␣a⏎");
+  assert.deepEqual(wrap("one two three", 8), ["one two", "three"]);
+});
+
+test("intervals are the printed table's", () => {
+  // eval/metrics.cpp, tests/eval/metrics_test.cpp: 8 of 10
+  const { low, high } = wilson(0.8, 10);
+  assert.ok(Math.abs(low - 0.4902) < 1e-4 && Math.abs(high - 0.9433) < 1e-4);
+});
+
+test("names hold what differs, and only that", () => {
+  const records = [scored("full", 0, 1), scored("snapkv", 64, 1), scored("snapkv", 64, 1)];
+  assert.equal(new Namer(records).full(records[1].configuration), "snapkv 64");
+  records[2].configuration.kernel = 15;
+  assert.equal(new Namer(records).full(records[2].configuration), "snapkv 64, kernel 15");
+  assert.equal(new Namer(records).full(records[0].configuration), "full");
+});
+
+test("tasks and lengths of records are told apart", () => {
+  const ruler = scored("full", 0, 1, { task: "ruler", kind: undefined, ruler_task: "vt", length_wanted: 4096, length: 4001 });
+  assert.equal(taskName(ruler), "ruler, vt");
+  assert.equal(lengthOf(ruler), 4096);
+  assert.equal(taskName(scored("full", 0, 1, { question: "agnostic" })), "needle, single, asked after compression");
+  assert.equal(lengthOf(scored("full", 0, 1, { task: "longbench", length: 1234 })), undefined, "counted in words");
+  const records = [ruler, { ...ruler, ruler_task: "cwe", length_wanted: 8192 }];
+  assert.deepEqual(selections(records, taskName).map((s) => s.label),
+    ["all prompts", "ruler, vt", "ruler, cwe", "prompts of 4,096 tokens", "prompts of 8,192 tokens"]);
+});
+
+test("quality: a line per policy, the full cache across all budgets", () => {
+  const records = [64, 128].flatMap((budget) => [1, 0].map((score) => scored("snapkv", budget, score)));
+  records.push(scored("full", 0, 1));
+  const spec = qualitySpec(selections(records, () => "needle")[0]);
+  assert.deepEqual(spec.lines.map((l) => l.name), ["snapkv", "full"]);
+  assert.deepEqual(spec.lines[0].points.map((p) => [p.x, p.y]), [[64, 0.5], [128, 0.5]]);
+  assert.deepEqual(spec.lines[1].points.map((p) => [p.x, p.y]), [[64, 1], [128, 1]]);
+  assert.ok(spec.lines[0].points[0].low! < 0.5 && spec.lines[0].points[0].high! > 0.5);
+  const picture = svg(linesOption(spec, frame));
+  for (const words of ["budget (entries kept per layer and KV head)", "mean score", "snapkv", "full", "100%", "64"]) {
+    assert.ok(picture.includes(words), words);
+  }
+});
+
+test("a tooltip lists every line at its place", () => {
+  const records = [scored("snapkv", 64, 1), scored("full", 0, 1)];
+  const spec = qualitySpec(selections(records, () => "needle")[0]);
+  const tip = lineTooltip(spec, [
+    { seriesType: "line", seriesName: "snapkv", dataIndex: 0, color: "", axisValue: 64 },
+    { seriesType: "custom", seriesName: "snapkv", dataIndex: 0, color: "", axisValue: 64 },
+  ], seriesColours(["snapkv", "full"], lookOf(false)));
+  assert.match(tip, /^64 · budget/);
+  assert.match(tip, /snapkv: <b>100%<\/b> \[20\.7%, 100%\] of 1 prompt/);
+});
+
+test("the table has a row per configuration and a column per length", () => {
+  const records = [400, 800].map((length) => scored("snapkv", 64, 1, { length, kv_bytes: 1, kv_bytes_full: 10 }));
+  const rows = qualityTable(records, (r) => String(r.length));
+  assert.deepEqual(rows[0], ["cache", "400 (1 prompt)", "800 (1 prompt)", "all (2 prompts)", "size"]);
+  assert.deepEqual(rows[1], ["snapkv 64", "100.0% [20.7, 100.0]", "100.0% [20.7, 100.0]",
+    "100.0% [34.2, 100.0]", "10%"]);
+  const uneven = qualityTable([...records, scored("full", 0, 1, { length: 400 })], (r) => String(r.length));
+  assert.deepEqual(uneven[0].slice(0, 3), ["cache", "400 (1 prompt)", "800"]);
+  assert.deepEqual(uneven[2], ["full", "100.0% [20.7, 100.0]", "-", "100.0% [20.7, 100.0] of 1", "-"]);
+});
+
+test("the needle grid: panels, cells, colours, answers", () => {
+  const records = [400, 800].flatMap((length) => [0, 1].flatMap((depth) =>
+    ["full", "snapkv"].map((policy) => scored(policy, 64, policy === "full" || depth === 1 ? 1 : 0, { length, depth }))));
+  const grid = makeGrid(records);
+  assert.deepEqual(grid.lengths, [400, 800]);
+  assert.deepEqual(grid.depths, [0, 1]);
+  assert.deepEqual(grid.panels.map((p) => [p.name, p.mean]), [["full", 1], ["snapkv 64", 0.5]]);
+  const cell = grid.panels[1].cells.find((c) => c.x === 0 && c.y === 0)!;
+  assert.equal(cell.mean, 0);
+  assert.match(cellTooltip(grid, grid.panels[1], cell), /0%.*400 tokens, fact at 0%.*“12345” \(right: 12345\)/s);
+  const picture = svg(needleGrid(() => grid).option(frame));
+  assert.ok(/#f0496e|rgb\(240,73,110\)/i.test(picture), "lost is red");
+  assert.ok(/#0cd79f|rgb\(12,215,159\)/i.test(picture), "found is green");
+  assert.ok(picture.includes("depth of the fact") && picture.includes("snapkv 64: 50%"));
+});
+
+test("many panels are shown policy by policy", () => {
+  const few = ["full", "snapkv"].map((policy) => scored(policy, 64, 1));
+  assert.deepEqual(gridChoices(few).choices.map((c) => c.label), ["all caches"]);
+  const many = ["full", "h2o", "snapkv"].flatMap((policy) => [1, 2, 3, 4].map((budget) => scored(policy, budget, 1)));
+  const { choices, chosen } = gridChoices(many);
+  assert.deepEqual(choices.map((c) => c.label), ["all caches", "full and h2o", "full and snapkv"]);
+  assert.equal(chosen, 2);
+  assert.equal(choices[2].records.length, 8);
+});
+
+test("an answer can't break a tooltip", () => {
+  const grid = makeGrid([scored("full", 0, 0, { length: 1, depth: 0, answer: "<img src=x>" })]);
+  assert.ok(!cellTooltip(grid, grid.panels[0], grid.panels[0].cells[0]).includes("<img"));
+});
+
+test("overlap: a line per layer and their mean, over samples", () => {
+  const layer = (a: number) => ({ windows: [{ overlap: a, hit: a / 2 }, { overlap: 1, hit: null }],
+    generation: [{ overlap: a, hit: null }] });
+  const records = [0.2, 0.4].map((a, sample) => ({ ...scored("full", 0, 0), id: `overlap sample ${sample}`, task: "overlap",
+    part: "windows", p: 0.1, theta: 0.001, n_windows: 2, window_length: 16, layers: [layer(a), layer(a + 0.2)] }));
+  assert.equal(overlapGroups(records).length, 1);
+  const spec = windowsSpec(records, "overlap");
+  const points = spec.lines.map((l) => l.points.map((p) => [p.x, Number(p.y.toFixed(6))]));
+  assert.deepEqual(points, [[[-2, 0.3], [-1, 1]], [[-2, 0.5], [-1, 1]], [[-2, 0.4], [-1, 1]]]);
+  assert.deepEqual(windowsSpec(records, "hit").lines[0].points.map((p) => p.x), [-2], "null is no point");
+  assert.deepEqual(generationSpec(records, "hit").lines[0].points, []);
+  assert.ok(svg(linesOption(spec, frame)).includes("mean of layers"));
+});
+
+test("overlap: questions by layer", () => {
+  const layer = { other_question: { overlap: 0.1, hit: 0.2 }, question_last: { overlap: 0.9, hit: 0.8 },
+    question_first: { overlap: 0.5, hit: null } };
+  const records = [{ ...scored("full", 0, 0), task: "overlap", part: "questions", p: 0.1, theta: 0.001, layers: [layer, layer] }];
+  const spec = questionsSpec(records, "overlap");
+  assert.deepEqual(spec.lines.map((l) => [l.name, l.points.map((p) => p.y)]),
+    [["question last", [0.9, 0.9]], ["question first", [0.5, 0.5]], ["another question", [0.1, 0.1]]]);
+});
+
+test("fidelity: means over passages, in at most 64 stretches", () => {
+  const record = (policy: string, kl: number[]) => ({ ...scored(policy, 64, 0), task: "fidelity", length: 100, kl,
+    agreement: kl.map(() => 1), nll: kl.map(() => 2) });
+  const records = [record("full", [0, 0]), record("snapkv", [0.1, 0.3]), record("snapkv", [0.3, 0.5])];
+  const [choice] = fidelityChoices(fidelityRecords(records));
+  assert.deepEqual(fidelitySpec(choice, 0).lines.map((l) => [l.name, l.points.map((p) => [p.x, p.y])]),
+    [["snapkv 64", [[1, 0.2], [2, 0.4]]]]);
+  assert.deepEqual(fidelitySpec(choice, 2).lines.map((l) => l.name), ["full", "snapkv 64"]);
+  const long = curve([record("snapkv", Array.from({ length: 1000 }, (_, i) => (i < 500 ? 0 : 1)))], "kl");
+  assert.equal(long.length, 64);
+  assert.equal(long[0].y + 2 * long[63].y, 2);
+});
+
+const results = [
+  bench("full", { n_gen: 100, n_depth: 0, kv_mib: 1, kv_mib_peak: 1 }),
+  bench("full", { n_gen: 100, n_depth: 4096, kv_mib: 8, kv_mib_peak: 8 }),
+  bench("snapkv", { n_gen: 100, n_depth: 4096 }),
+  bench("snapkv", { n_prompt: 4096, prefill_s: 2, linear_s: 1, attention_s: 0.5, pack_s: 0.1, score_s: 0.02, gather_s: 0.01 }),
+];
+
+test("bench: memory and latency by context, full beside snapkv", () => {
+  assert.equal(seriesName(results[2], results), "snapkv 128");
+  assert.equal(contextOf(results[2]), 4196);
+  const memory = memorySpec(results, false);
+  assert.deepEqual(memory.lines.map((l) => l.name), ["full", "snapkv 128: kept", "snapkv 128: peak while reading"]);
+  assert.deepEqual(memory.lines[0].points.map((p) => [p.x, p.y]), [[100, 1 << 20], [4196, 8 << 20]]);
+  assert.deepEqual(comparison(memory), { name: "snapkv 128", x: 4196, full: 8 << 20, compressed: 2 << 20 });
+  assert.equal(comparison(promptSpec(results, false)), null, "no full cache to compare with");
+  const latency = latencySpec(results, false);
+  assert.deepEqual(latency.lines[0].points.map((p) => [p.x, p.y]), [[0, 0.02], [4096, 0.02]]);
+  assert.deepEqual([latency.lines[0].points[0].low, latency.lines[0].points[0].high!.toFixed(6)], [0.01, "0.030000"]);
+  assert.deepEqual(promptSpec(results, false).lines.map((l) => l.name), ["snapkv 128"]);
+  const picture = svg(linesOption(latency, frame));
+  for (const words of ["tokens in the context before", "time per token", "snapkv 128"]) {
+    assert.ok(picture.includes(words), words);
+  }
+});
+
+test("bench: prompts after others stand apart", () => {
+  const turn = bench("snapkv", { n_prompt: 256, n_depth: 4096, kv_mib: 7 });
+  const names = promptSpec([...results, turn], false).lines.map((l) => l.name);
+  assert.deepEqual(names, ["snapkv 128", "snapkv 128, after 4k"]);
+  const kept = memorySpec([...results, turn], false).lines.flatMap((l) => l.points.map((p) => p.y));
+  assert.ok(!kept.includes(7 << 20));
+  assert.equal(memorySpec([turn], false).lines[0].points.length, 1, "where there is nothing else they are shown");
+});
+
+test("the parts of a prompt's time add up", () => {
+  const parts = partsOf(results[3]);
+  assert.ok(Math.abs(parts.reduce((sum, [, s]) => sum + s, 0) - 2) < 1e-12);
+  assert.ok(svg(prefillParts(results).option(frame)).includes("everything else"));
+});
