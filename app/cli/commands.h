@@ -19,6 +19,8 @@ Command add_needle_command(CLI::App& root, const CommonSettings& common);
 Command add_explain_command(CLI::App& root, const CommonSettings& common);
 /// Tokens per second and memory, as llama-bench measures them: bench_command.cpp
 Command add_bench_command(CLI::App& root, const CommonSettings& common);
+/// A prompt's cache and attention as a page of charts: inspect_command.cpp
+Command add_inspect_command(CLI::App& root, const CommonSettings& common);
 /// Quality of many cache configurations on the same prompts: eval_command.cpp
 Command add_eval_command(CLI::App& root, const CommonSettings& common);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The prompt of a command: -p TEXT or -f FILE. Used by generate and explain.
+// The prompt of a command: -p TEXT or -f FILE. Used by generate, explain and inspect.
 #pragma once
 
 #include <CLI/CLI.hpp>
