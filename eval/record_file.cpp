@@ -63,9 +63,7 @@ void RecordFile::read() {
       fail(ErrorCode::kUsage, "{}:{}: no record of snapkv eval (an object with a \"key\")", path_,
            number);
     }
-    const std::string key = record["key"];
-    drop_text(record);
-    records_[key] = std::move(record);
+    keep(std::move(record));
     good += line.size() + 1;
   }
   if (!repaired_) return;
@@ -88,9 +86,20 @@ void RecordFile::append(Json record) {
   const bool ok = std::fwrite(line.data(), 1, line.size(), file_.get()) == line.size() &&
                   std::fflush(file_.get()) == 0;
   if (!ok) fail_io(path_, "can't be written");
+  keep(std::move(record));
+}
+
+void RecordFile::keep(Json record) {
   const std::string key = record.at("key");
   drop_text(record);
+  if (!records_.contains(key)) keys_.push_back(key);
   records_[key] = std::move(record);
+}
+
+Json RecordFile::records() const {
+  Json all = Json::array();
+  for (const std::string& key : keys_) all.push_back(records_.at(key));
+  return all;
 }
 
 }  // namespace snapkv::eval

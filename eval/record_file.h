@@ -9,6 +9,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <vector>
 
 namespace snapkv::eval {
 
@@ -34,6 +35,8 @@ class RecordFile {
   /// Whether a torn line was cut off, for a message.
   bool repaired() const { return repaired_; }
   size_t size() const { return records_.size(); }
+  /// All of the file, in its order, without the prompts' texts (they may be megabytes).
+  Json records() const;
 
  private:
   void read();
@@ -42,7 +45,9 @@ class RecordFile {
     void operator()(std::FILE* file) const { std::fclose(file); }
   };
   std::string path_;
+  void keep(Json record);
   std::map<std::string, Json> records_;  // by key, without the prompt's text
+  std::vector<std::string> keys_;        // in the file's order
   std::unique_ptr<std::FILE, Close> file_;
   bool repaired_ = false;
 };

@@ -15,6 +15,7 @@
 #include "cli/commands.h"
 #include "cli/progress.h"
 #include "cli/terminal.h"
+#include "eval/page.h"
 
 namespace snapkv::cli {
 namespace {
@@ -58,6 +59,7 @@ BenchCheck check_before_timing(const std::shared_ptr<const Model>& model, int n_
 }
 
 int run_bench(const BenchSettings& s, const CommonSettings& common) {
+  if (!s.html.empty()) eval::check_page(s.html);
   require_model(s.model);
   std::vector<BenchTest> plan = make_bench_plan(s);
   const ModelDescription description = describe_model(s.model.path);
@@ -66,6 +68,7 @@ int run_bench(const BenchSettings& s, const CommonSettings& common) {
   const std::unique_ptr<BenchPrinter> printer = BenchPrinter::make(s.output);
   ProgressDisplay progress(!common.no_progress, common.verbose);
 
+  eval::Json records = eval::Json::array();
   BenchContext context;
   std::unique_ptr<BenchRunner> runner;
   int n_threads = 0;
@@ -84,8 +87,13 @@ int run_bench(const BenchSettings& s, const CommonSettings& common) {
     const BenchResult result = runner->run(test);
     progress.clear();
     printer->add(context, result);
+    records.push_back(to_json(context, result));
   }
   printer->finish();
+  if (!s.html.empty()) {
+    eval::write_page(s.html, eval::records_page("bench", std::move(records)));
+    write_stderr(fmt::format("snapkv: wrote {}\n", s.html));
+  }
   return 0;
 }
 
@@ -126,6 +134,7 @@ void add_options(CLI::App& app, BenchSettings& s) {
       ->check(CLI::IsMember({"md", "csv", "json", "jsonl"}))
       ->type_name("FORMAT")
       ->capture_default_str();
+  app.add_option("--html", s.html, "Also draw the results as an HTML page")->type_name("FILE");
   app.add_option("--seed", s.seed, "Another seed, other tokens")
       ->type_name("N")
       ->capture_default_str();

@@ -28,6 +28,7 @@ struct BenchSettings {
   bool no_warmup = false;
   bool no_check = false;
   std::string output = "md";
+  std::string html;
 };
 
 /// One line of the result: a prompt of n_prompt tokens, or n_gen tokens of n_seq sequences, after

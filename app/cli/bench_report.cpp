@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <cmath>
 #include <fstream>
-#include <nlohmann/json.hpp>
 #include <numeric>
 #include <vector>
 
@@ -135,13 +134,6 @@ void add_own_fields(Json& json, const BenchContext& c, const BenchResult& r) {
   json["check_max_diff"] = c.check.tolerance > 0 ? Json(c.check.max_difference) : Json();
 }
 
-Json to_json(const BenchContext& context, const BenchResult& result) {
-  Json json;
-  add_llama_fields(json, context, result);
-  add_own_fields(json, context, result);
-  return json;
-}
-
 std::string dump(const Json& json, int indent) {
   return json.dump(indent, ' ', false, Json::error_handler_t::replace);
 }
@@ -265,6 +257,13 @@ class MarkdownPrinter final : public BenchPrinter {
 };
 
 }  // namespace
+
+nlohmann::ordered_json to_json(const BenchContext& context, const BenchResult& result) {
+  Json json;
+  add_llama_fields(json, context, result);
+  add_own_fields(json, context, result);
+  return json;
+}
 
 std::unique_ptr<BenchPrinter> BenchPrinter::make(const std::string& format) {
   if (format == "json") return std::make_unique<JsonPrinter>();

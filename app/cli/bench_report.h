@@ -4,6 +4,7 @@
 #pragma once
 
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <string>
 
 #include "cli/bench_check.h"
@@ -18,6 +19,9 @@ struct BenchContext {
   std::string backend;  // of the threads at hand
   BenchCheck check;
 };
+
+/// The fields of a result, as json and jsonl have them.
+nlohmann::ordered_json to_json(const BenchContext& context, const BenchResult& result);
 
 /// Writes to stdout.
 class BenchPrinter {

@@ -8,12 +8,15 @@
 #include "base/error.h"
 #include "cli/signals.h"
 #include "cli/terminal.h"
+#include "eval/page.h"
 
 namespace snapkv::cli {
 
 void add_record_options(CLI::App& app, EvalSettings& settings, bool draws) {
   app.add_option("-o,--out", settings.out, "File of records, one JSON object a line")
       ->required()
+      ->type_name("FILE");
+  app.add_option("--html", settings.html, "Also draw all records of the file as an HTML page")
       ->type_name("FILE");
   app.add_flag("--resume", settings.resume, "Continue the file: skip what it has");
   if (draws) {
@@ -88,7 +91,8 @@ std::vector<SessionOptions> make_configurations(const EvalSettings& settings) {
 }
 
 EvalRun::EvalRun(const EvalSettings& settings, const CommonSettings& common)
-    : display_(!common.no_progress, common.verbose) {
+    : html_(settings.html), display_(!common.no_progress, common.verbose) {
+  if (!html_.empty()) eval::check_page(html_);
   options_.configurations = make_configurations(settings);
   options_.question_agnostic = settings.question_agnostic;
   options_.seed = settings.seed;
@@ -130,6 +134,10 @@ void EvalRun::show_progress(const std::string& title, double fraction) {
 
 void EvalRun::finish(const std::string& table) {
   display_.clear();
+  if (!html_.empty()) {
+    eval::write_page(html_, eval::records_page("eval", file_->records()));
+    write_stderr(fmt::format("snapkv: wrote {}\n", html_));
+  }
   write_stdout(table);
 }
 

@@ -22,6 +22,7 @@ struct EvalSettings {
   std::vector<int64_t> budgets;
   std::vector<int> kernels;
   std::string out;
+  std::string html;
   bool resume = false;
   uint64_t seed = 1;
   int64_t n_predict = 30;
@@ -57,10 +58,12 @@ class EvalRun {
   void ask(const std::vector<eval::Item>& items);
   /// Shows how much of the run is done, for tasks that measure more finely than by prompts.
   void show_progress(const std::string& title, double fraction);
-  /// Ends the progress display and prints the table.
+  /// Ends the progress display, writes the page of the whole record file, if asked for, and prints
+  /// the table.
   void finish(const std::string& table);
 
  private:
+  std::string html_;
   eval::RunOptions options_;
   ProgressDisplay display_;
   std::unique_ptr<eval::RecordFile> file_;
