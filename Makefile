@@ -4,6 +4,9 @@
 SNAPKV_PRESET ?= release
 PREFIX ?= /usr/local
 JOBS ?= $(shell nproc 2>/dev/null || echo 2)
+# HTML pages (snapkv inspect, --html): AUTO where npm is there, ON, OFF. The demo needs none: where
+# nothing is configured yet it builds without.
+PAGES ?= AUTO
 
 BUILD := build/$(SNAPKV_PRESET)
 SNAPKV := $(BUILD)/bin/snapkv
@@ -18,15 +21,17 @@ help:                ## This text
 	@echo "  SNAPKV_PRESET=$(SNAPKV_PRESET) (release, dev, ci)  PREFIX=$(PREFIX)  JOBS=$(JOBS)"
 
 packages:            ## Install the missing libraries and tools (Debian, Ubuntu)
-	@tools/install_packages.sh
+	@tools/install_packages.sh tests
 
 configure: packages  ## Configure $(SNAPKV_PRESET) into build/
-	cmake --preset $(SNAPKV_PRESET)
+	cmake --preset $(SNAPKV_PRESET) -DSNAPKV_PAGES=$(PAGES)
 
 build: configure     ## Build everything; the program is build/release/bin/snapkv
 	cmake --build $(BUILD) --parallel $(JOBS)
 
-demo: configure      ## Find a fact in a long text, full cache beside SnapKV
+demo:                ## Find a fact in a long text, full cache beside SnapKV
+	@tools/install_packages.sh
+	cmake --preset $(SNAPKV_PRESET) $(if $(wildcard $(BUILD)/CMakeCache.txt),,-DSNAPKV_PAGES=OFF)
 	cmake --build $(BUILD) --parallel $(JOBS) --target bin/snapkv
 	$(SNAPKV) demo -m models/needle.gguf
 

@@ -1,7 +1,13 @@
 #!/bin/sh
-# Installs the packages that the build needs, those that are missing only, on Debian and Ubuntu.
-# On other systems it names the libraries and leaves the rest to CMake. Called by the Makefile.
+# tools/install_packages.sh [tests]: installs the packages that the build needs, those that are
+# missing only, on Debian and Ubuntu; with `tests` also Node.js with npm, for the HTML pages, and
+# Chromium, in which their tests open them. On other systems it names the libraries and leaves the
+# rest to CMake. Called by the Makefile.
 set -eu
+case "${1:-}" in
+  "" | tests) ;;
+  *) echo "usage: $0 [tests]" >&2; exit 2 ;;
+esac
 
 # libdnnl-dev asks for OpenCL when CMake looks for it, without depending on a package that has it
 packages="g++ cmake ninja-build
@@ -15,8 +21,25 @@ This is not Debian or Ubuntu: please install these yourself if the configure ste
   oneDNN 2.6 (OpenMP build; with OpenCL where its CMake files ask for it), Highway 1.0, fmt 9,
   spdlog 1.9, CLI11 2.1, nlohmann-json 3.9, SentencePiece 0.1.97,
   GoogleTest 1.12, Google Benchmark 1.7
+  for the HTML pages and their tests: Node.js 18 with npm, Chromium
 END
   exit 0
+fi
+
+if [ "${1:-}" = tests ]; then
+  # npm from elsewhere (nodejs.org, nodesource) serves as well
+  command -v npm >/dev/null || packages="$packages nodejs npm ca-certificates"
+  browser=""
+  for name in chromium chromium-browser google-chrome google-chrome-stable; do
+    if command -v "$name" >/dev/null; then browser=$name; fi
+  done
+  if [ -n "$browser" ]; then
+    :
+  elif grep -qs '^ID=ubuntu' "${OS_RELEASE:-/etc/os-release}"; then
+    echo "Ubuntu has no package chromium: the tests that open pages in a browser are skipped" >&2
+  else
+    packages="$packages chromium"
+  fi
 fi
 
 missing=""

@@ -8,7 +8,7 @@ import unittest
 from pathlib import Path
 
 SCRIPT = Path(__file__).resolve().parents[2] / "tools" / "install_packages.sh"
-TOOLS = ["cat", "env", "mktemp", "rm"]  # of the system, what the script itself calls
+TOOLS = ["cat", "env", "grep", "mktemp", "rm"]  # of the system, what the script itself calls
 
 DPKG_QUERY = """case " $MISSING " in *" $4 "*) exit 1 ;; esac; printf installed"""
 # apt-get install fails while the lists are missing and works after an update
@@ -18,7 +18,8 @@ APT_GET = """echo "apt-get $*" >> "$CALLS"
 
 
 class InstallPackages(unittest.TestCase):
-    def run_script(self, missing="", lists=True, update_status=0, debian=True, root=True):
+    def run_script(self, missing="", lists=True, update_status=0, debian=True, root=True,
+                   args=(), programs_there=(), system="debian"):
         """Runs the script; returns (exit status, stderr, calls of apt-get)."""
         with tempfile.TemporaryDirectory() as folder:
             bin_dir = Path(folder) / "bin"
@@ -29,6 +30,7 @@ class InstallPackages(unittest.TestCase):
             programs = {"id": f"echo {0 if root else 1000}"}
             if debian:
                 programs.update({"dpkg-query": DPKG_QUERY, "apt-get": APT_GET})
+            programs.update({name: "true" for name in programs_there})
             for name, text in programs.items():
                 program = bin_dir / name
                 program.write_text("#!/bin/sh\n" + text + "\n")
@@ -36,9 +38,12 @@ class InstallPackages(unittest.TestCase):
             calls = Path(folder) / "calls"
             if lists:
                 Path(f"{calls}.lists").touch()
+            release = Path(folder) / "os-release"
+            release.write_text(f'NAME="A system"\nID={system}\n')
             env = {"PATH": str(bin_dir), "MISSING": missing, "CALLS": str(calls),
-                   "UPDATE_STATUS": str(update_status), "TMPDIR": folder}
-            done = subprocess.run(["/bin/sh", str(SCRIPT)], env=env, capture_output=True, text=True,
+                   "UPDATE_STATUS": str(update_status), "TMPDIR": folder,
+                   "OS_RELEASE": str(release)}
+            done = subprocess.run(["/bin/sh", str(SCRIPT), *args], env=env, capture_output=True, text=True,
                                   check=False)
             return (done.returncode, done.stderr,
                     calls.read_text().splitlines() if calls.exists() else [])
@@ -68,10 +73,30 @@ class InstallPackages(unittest.TestCase):
         self.assertEqual((status, calls), (1, []))
         self.assertIn("please install libfmt-dev", err)
 
+    def test_pages_need_npm_and_a_browser_only_for_tests(self):
+        lacking = "nodejs npm chromium"
+        self.assertEqual(self.run_script(lacking), (0, "", []))
+        status, err, calls = self.run_script(lacking, args=["tests"])
+        self.assertEqual(status, 0, err)
+        self.assertTrue(calls[0].endswith(" nodejs npm chromium"), calls)
+        there = self.run_script(lacking, args=["tests"], programs_there=["npm", "google-chrome"])
+        self.assertEqual(there, (0, "", []))
+
+    def test_ubuntu_has_no_chromium_package(self):
+        status, err, calls = self.run_script("npm chromium", args=["tests"], system="ubuntu")
+        self.assertEqual(status, 0, err)
+        self.assertTrue(calls[0].endswith(" npm"), calls)
+        self.assertIn("skipped", err)
+
+    def test_unknown_arguments_are_refused(self):
+        status, err, calls = self.run_script(args=["everything"])
+        self.assertEqual((status, calls), (2, []))
+        self.assertIn("usage", err)
+
     def test_other_systems_get_the_names(self):
         status, err, _ = self.run_script(debian=False)
         self.assertEqual(status, 0)
-        for name in ("oneDNN", "Highway", "SentencePiece", "GoogleTest"):
+        for name in ("oneDNN", "Highway", "SentencePiece", "GoogleTest", "Node.js", "Chromium"):
             self.assertIn(name, err)
 
 
