@@ -1,0 +1,167 @@
+# SPDX-License-Identifier: MIT
+"""Tests tools/train: GGUF files, riddles, sequences, attention and one training step. Run by ctest.
+
+Exits 77 (skipped) with a line that says so where torch, numpy or sentencepiece are missing."""
+import contextlib
+import io
+import random
+import re
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tools" / "train"))
+sys.dont_write_bytecode = True
+try:
+    import numpy as np
+    import sentencepiece  # noqa: F401
+    import torch
+except ImportError as error:
+    print(f"SKIPPED: {error}; on Debian: apt-get install python3-torch python3-sentencepiece")
+    sys.exit(77)
+
+import riddles  # noqa: E402
+import train  # noqa: E402
+from attention import attend  # noqa: E402
+from gguf import read_gguf, write_gguf  # noqa: E402
+from model import Llama  # noqa: E402
+from samples import ANSWER, Samples  # noqa: E402
+from tokenizer import Tokenizer  # noqa: E402
+
+MODEL = str(ROOT / "models" / "needle.gguf")
+METADATA, TENSORS = read_gguf(MODEL)
+SAMPLES = Samples(Tokenizer(METADATA), train.GRAMMAR, seed=3, n_paragraphs=300)
+torch.set_num_threads(1)
+
+
+class Gguf(unittest.TestCase):
+    def test_a_written_file_reads_back(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = f"{folder}/copy.gguf"
+            write_gguf(path, METADATA, TENSORS)
+            metadata, tensors = read_gguf(path)
+        self.assertEqual(list(metadata), list(METADATA))
+        for key, value in METADATA.items():
+            np.testing.assert_array_equal(metadata[key], value, key)
+        for name, array in TENSORS.items():
+            np.testing.assert_array_equal(tensors[name], array, name)
+
+    def test_a_cut_file_is_refused(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "cut.gguf"
+            path.write_bytes(Path(MODEL).read_bytes()[:-1000])
+            with self.assertRaisesRegex(ValueError, "file ends"):
+                read_gguf(str(path))
+
+
+class Tokens(unittest.TestCase):
+    def test_text_comes_back(self):
+        text = "\nThe secret number of Paris is 48213.\n\nQuestion: na\u00efve?\n"
+        self.assertEqual(SAMPLES.tokenizer.sp.decode(SAMPLES.tokenizer.next(text)), text)
+
+    def test_pieces_make_the_tokens_of_the_whole(self):
+        parts = ["The baker went home.\n", "\nThe secret number of Rome is 12345.\n", "The fox ran.\n",
+                 "\nQuestion: What is the secret number of Rome?\nAnswer: The secret number of Rome is",
+                 " 12345.\n"]
+        tok = SAMPLES.tokenizer
+        ids = tok.begin(parts[0]) + [i for part in parts[1:] for i in tok.next(part)]
+        self.assertEqual(ids, tok.begin("".join(parts)))
+
+
+class Sequences(unittest.TestCase):
+    def text(self, ids):
+        return SAMPLES.tokenizer.sp.decode(ids[1:])
+
+    def test_every_number_that_is_asked_for_stands_before_the_question(self):
+        asked = 0
+        for _ in range(30):
+            text = self.text(SAMPLES.training(700)[0])
+            for found in re.finditer(r"Answer: The secret numbers? of ([\w, ]+?) (?:is|are) ([\d, and]+)\.\n", text):
+                names = re.split(", | and ", found[1])
+                numbers = re.split(", | and ", found[2])
+                facts = re.findall(r"\nThe secret number of (\w+) is (\d+)\.\n", text[:found.start()])
+                expected = ([n for name in names for n in dict(facts)[name].split()] if len(names) > 1
+                            else [number for name, number in facts if name == names[0]])
+                self.assertEqual(numbers, expected, text)
+                asked += 1
+        self.assertGreater(asked, 30)
+
+    def test_the_loss_is_on_the_answers(self):
+        ids, weights = SAMPLES.training(600)
+        answers = self.text([0] + [i for i, w in zip(ids, weights) if w == ANSWER])
+        self.assertTrue(answers.endswith("\n"), answers)
+        self.assertNotIn("Question", answers)
+
+    def test_length_is_as_asked(self):
+        for n_tokens in (256, 1024):
+            for _ in range(10):
+                n = len(SAMPLES.training(n_tokens)[0])
+                self.assertTrue(0.9 * n_tokens <= n <= 1.1 * n_tokens, n)
+
+    def test_the_usual_needle_is_never_trained_on(self):
+        for _ in range(2000):
+            facts, _ = riddles.text_riddle(SAMPLES.random, 1)
+            self.assertNotIn(riddles.CLASSIC, facts[0])
+
+    def test_prompts_hold_their_answer(self):
+        for kind, n_facts in (("single", 1), ("multi-key", 4), ("multi-value", 3), ("multi-query", 4),
+                              ("text", 1), ("variables", 3)):
+            prompt, answer = SAMPLES.test(kind, 500, 0.5, n_facts, random.Random(1))
+            self.assertLessEqual(len(prompt), 500, kind)
+            text, answer = self.text(prompt), SAMPLES.tokenizer.sp.decode(answer).strip(" .\n")
+            for part in re.split(", | and ", answer) if kind.startswith("multi") else [answer.split()[-1]]:
+                self.assertIn(part, text, kind)
+
+
+class Model(unittest.TestCase):
+    def test_blocked_attention_and_its_gradient(self):
+        torch.manual_seed(0)
+        q, k, v = (torch.randn(2, 300, n, 8, requires_grad=True) for n in (4, 2, 2))
+        for rows in (None, torch.sort(torch.randint(0, 300, (2, 70)), 1)[0]):
+            used = q if rows is None else q[:, :70]
+            places = torch.arange(300).expand(2, -1) if rows is None else rows
+            keys, values = (t.repeat_interleave(2, 2).transpose(1, 2) for t in (k, v))
+            scores = used.transpose(1, 2) @ keys.transpose(2, 3) / 8 ** 0.5
+            hidden = torch.arange(300)[None, None] > places[..., None]
+            plain = (scores.masked_fill(hidden[:, None], -1e30).softmax(-1) @ values).transpose(1, 2)
+            blocked = attend(used, k, v, rows)
+            torch.testing.assert_close(blocked, plain, rtol=1e-4, atol=1e-5)
+            d_out = torch.randn_like(plain)
+            for a, b in zip(torch.autograd.grad(blocked, (q, k, v), d_out),
+                            torch.autograd.grad(plain, (q, k, v), d_out)):
+                torch.testing.assert_close(a, b, rtol=1e-4, atol=1e-5)
+
+    def test_inserted_layers_change_nothing_and_files_come_back(self):
+        model, ids = Llama(METADATA, TENSORS), torch.tensor([SAMPLES.training(100)[0]])
+        with torch.no_grad(), tempfile.TemporaryDirectory() as folder:
+            before = model(ids)
+            model.insert_layers([2, 4])
+            self.assertEqual(len(model.blk), 6)
+            torch.testing.assert_close(model(ids), before)
+            model.save_gguf(f"{folder}/six.gguf", 4096)
+            again = Llama.from_gguf(f"{folder}/six.gguf")
+            self.assertEqual(again.metadata["llama.context_length"], 4096)
+            torch.testing.assert_close(again(ids), before, rtol=1e-2, atol=1e-2)
+
+    def test_the_shipped_model_answers(self):
+        model = Llama(METADATA, TENSORS)
+        self.assertEqual(train.score(model, SAMPLES, "single", 400, 1, 3, "cpu", "f32"), 1)
+
+    def test_training_stops_and_goes_on(self):
+        with tempfile.TemporaryDirectory() as folder:
+            arguments = ["train", "--start", MODEL, "--out", folder, "--tokens-per-step", "256",
+                         "--log-every", "1", "--threads", "1", "--device", "cpu", "--paragraphs", "100"]
+            steps = []
+            for limit in ("2", "4"):
+                output = io.StringIO()
+                with contextlib.redirect_stdout(output):
+                    train.main(arguments + ["--steps", limit])
+                steps += [int(n) for n in re.findall(r"^step (\d+)", output.getvalue(), re.M)]
+            self.assertEqual(steps, [1, 2, 3, 4])
+            self.assertTrue(Path(folder, "last.gguf").exists())
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,142 @@
+# SPDX-License-Identifier: MIT
+"""Facts and the questions about them, drawn at random. Used by samples.py.
+
+A riddle is a list of facts (lines to hide in a text) and a list of questions; a question is (prompt, answer,
+indices of its facts); the answer is a function of its facts' ranks in the text."""
+
+NAMES = """Rome Seoul Nice Paris London Berlin Cairo Delhi Athens Prague Warsaw Denver Dallas Austin Seattle Perth
+Milan Naples Riga Ghent Lille Nantes Porto Dakar Lagos Accra Rabat Amman Beirut Doha Kabul Quito Madrid Moscow Miami
+Montreal Florence Munich Bremen Tallinn Aarhus Toulouse Tehran Lahore Mumbai Beijing Phoenix Sydney Auckland Hamburg
+Bangkok Leipzig Stockholm""".split()
+SYLLABLES = """ba be bor dan del dor el fen gal gor har in ka kel lan lo mar mel nor ol pa per ra rin sa sel ta tor ul
+ve vin wes"""
+VERBS = """eat buy share sell paint find carry mend draw hide read lose count wash plant bring keep watch cook
+borrow""".split()
+THINGS = """a sandwich, a bowl of soup, a warm loaf, a red apple, a paper boat, an old song, a green kite, a small cake,
+a letter, a plate of fish, a lantern, a silver coin, a map, a broken clock, a blue coat, a wooden box, a jar of honey,
+a violin, a ladder, a book of poems, a basket of pears, a piece of rope, two white eggs, a cup of tea, the newspaper,
+a bag of nuts""".replace("\n", " ").split(", ")
+STAYS = """sit in, walk through, sleep near, run around, read in, dance in, wait by, sing in, rest under, jump over,
+look at, talk about, swim beside, meet friends in""".replace("\n", " ").split(", ")
+PARKS = """Dolores Park, Golden Gate Park, the old garden, Hyde Park, the rose garden, Union Square, the long meadow,
+Central Park, the north harbour, Victoria Park, the castle, the stone bridge, the market, the river""".replace(
+    "\n", " ").split(", ")
+DAYS = "sunny rainy windy quiet cold warm clear misty busy lucky dark bright".split()
+CLASSIC = "eat a sandwich and sit in Dolores Park on a sunny day"  # the usual test: never trained on
+TOWNS = ["San Francisco"] + NAMES
+
+
+def number(random, n_digits):
+    return "".join(random.choice("0123456789") for _ in range(n_digits))
+
+
+def invented(random):
+    return "".join(random.choice(SYLLABLES.split()) for _ in range(random.randint(2, 3))).capitalize()
+
+
+def draw_names(random, n):
+    names = []
+    while len(names) < n:
+        name = random.choice(NAMES) if random.random() < 0.75 else invented(random)
+        if name not in names:
+            names.append(name)
+    return names
+
+
+def listed(words):
+    return words[0] if len(words) == 1 else ", ".join(words[:-1]) + " and " + words[-1]
+
+
+class Secret:
+    """The needles of `snapkv eval needle`."""
+    n_digits = 5
+
+    @staticmethod
+    def fact(name, value):
+        return f"The secret number of {name} is {value}."
+
+    @staticmethod
+    def question(name):
+        return f"\nQuestion: What is the secret number of {name}?\nAnswer: The secret number of {name} is"
+
+    @staticmethod
+    def question_many(names):
+        of = listed(names)
+        return f"\nQuestion: What are the secret numbers of {of}?\nAnswer: The secret numbers of {of} are"
+
+
+class Magic:
+    """The needles of RULER."""
+    n_digits = 7
+
+    @staticmethod
+    def fact(name, value):
+        return f"One of the special magic numbers for {name} is: {value}."
+
+    @staticmethod
+    def question(name):
+        return (f"\nWhat is the special magic number for {name} mentioned in the provided text? "
+                f"The special magic number for {name} mentioned in the provided text is")
+
+    @staticmethod
+    def question_many(names):
+        of = listed(names)
+        return (f"\nWhat are all the special magic numbers for {of} mentioned in the provided text? "
+                f"The special magic numbers for {of} mentioned in the provided text are")
+
+
+def numbers_riddle(random, style, n_names, n_many):
+    """Names of one number each, of which some are asked together, and n_many names of two to four."""
+    names = draw_names(random, n_names + n_many)
+    facts, questions = [], []
+    for name in names[:n_names]:
+        value = number(random, style.n_digits)
+        questions.append((style.question(name), lambda order, v=value: f" {v}.\n", [len(facts)]))
+        facts.append(style.fact(name, value))
+    values = [q[1](None)[1:-2] for q in questions]
+    if n_names > 1:
+        for _ in range(random.randint(1, 2)):
+            asked = random.sample(range(n_names), min(n_names, random.randint(2, 4)))
+            answer = f" {listed([values[i] for i in asked])}.\n"
+            questions.append((style.question_many([names[i] for i in asked]), lambda order, a=answer: a, asked))
+    for name in names[n_names:]:
+        own = [number(random, style.n_digits) for _ in range(random.randint(2, 4))]
+        places = list(range(len(facts), len(facts) + len(own)))
+        facts += [style.fact(name, value) for value in own]
+
+        def answer(order, own=own):  # in the order of the text
+            return f" {listed([v for _, v in sorted(zip(order, own))])}.\n"
+
+        questions.append((style.question_many([name]), answer, places))
+    return facts, questions
+
+
+def text_riddle(random, n):
+    facts, questions = [], []
+    towns = random.sample(TOWNS, n)
+    if "San Francisco" not in towns and random.random() < 0.4:
+        towns[0] = "San Francisco"
+    for town in towns:
+        what = CLASSIC
+        while what == CLASSIC:
+            park = random.choice(PARKS) if random.random() < 0.5 else f"{invented(random)} Park"
+            what = (f"{random.choice(VERBS)} {random.choice(THINGS)} and {random.choice(STAYS)} {park} "
+                    f"on a {random.choice(DAYS)} day")
+        head = f"The best thing to do in {town} is"
+        questions.append((f"\nQuestion: What is the best thing to do in {town}?\nAnswer: {head}",
+                          lambda order, w=what: f" {w}.\n", [len(facts)]))
+        facts.append(f"{head} {what}.")
+    return facts, questions
+
+
+def variables_riddle(random, n_hops):
+    """RULER's variable tracking: a chain of assignments, which stand in the text in their order."""
+    letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+    names = ["".join(random.choice(letters) for _ in range(5)) for _ in range(n_hops + 1)]
+    value = number(random, 5)
+    facts = [f"VAR {names[0]} = {value}"]
+    facts += [f"VAR {b} = VAR {a}" for a, b in zip(names, names[1:])]
+    prompt = (f"\nQuestion: Find all variables that are assigned the value {value} in the text above. Answer: "
+              "According to the chain(s) of variable assignment in the text above, "
+              f"{len(names)} variables are assigned the value {value}, they are: ")
+    return facts, [(prompt, lambda order: f" {' '.join(names)}\n", list(range(len(facts))))]

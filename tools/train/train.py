@@ -1,0 +1,225 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Trains the needle model on generated text, on a CPU or a GPU; resumable. README.md says how.
+
+    train.py train --start models/needle.gguf --out DIR --minutes N
+    train.py score MODEL.gguf
+"""
+import argparse
+import os
+import random as random_module
+import signal
+import sys
+import time
+
+import torch
+import torch.nn.functional as F
+
+from gguf import read_gguf
+from model import Llama
+from samples import ANSWER, MIX, Samples
+from tokenizer import Tokenizer
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+GRAMMAR = os.path.join(HERE, "..", "..", "eval", "haystack_grammar.json")
+# until this share of the time: sequence lengths to draw from (short ones teach the most per second)
+STAGES = [(0.60, (256, 512, 512)), (0.75, (512, 1024)), (0.87, (1024, 2048)), (0.95, (2048, 4096)),
+          (1.0, (4096, 7900))]
+WARM_UP_STEPS = 50
+LAST_RATE = 0.1  # learning rate at the end, as a share of the highest
+SUITE = [("single", 1000, 1), ("multi-key", 1000, 4), ("multi-value", 1000, 4), ("multi-query", 1000, 4),
+         ("text", 1000, 1), ("variables", 1000, 2)]
+
+
+def load_samples(args, metadata, seed):
+    text = None
+    if getattr(args, "text", None):
+        with open(args.text, encoding="utf-8") as file:
+            text = file.read()
+    mix = dict(MIX, **dict((kind, float(share)) for kind, share in getattr(args, "mix", [])))
+    return Samples(Tokenizer(metadata), GRAMMAR, text, seed, mix, args.paragraphs)
+
+
+def device_of(args):
+    torch.set_num_threads(args.threads)
+    return args.device or ("cuda" if torch.cuda.is_available() else "cpu")
+
+
+def autocast(device, dtype="bf16"):
+    return torch.autocast(device, torch.bfloat16, enabled=dtype == "bf16")
+
+
+@torch.no_grad()
+def score(model, samples, kind, n_tokens, n_facts, n_prompts, device, dtype="bf16"):
+    """Share of held-out prompts whose whole answer is the greedy one; depths spread evenly."""
+    random, right = random_module.Random(f"{kind} {n_tokens} {n_facts}"), 0
+    for i in range(n_prompts):
+        prompt, answer = samples.test(kind, n_tokens, (i + 0.5) / n_prompts, n_facts, random)
+        ids = torch.tensor([prompt + answer[:-1]], device=device)
+        rows = torch.arange(len(prompt) - 1, ids.shape[1], device=device)[None]
+        with autocast(device, dtype):
+            found = model(ids, rows)[0].argmax(-1)
+        right += found.tolist() == answer
+    return right / n_prompts
+
+
+def loss_of(model, batch, device):
+    ids, targets, rows, weights = (torch.from_numpy(a).to(device) for a in batch)
+    with autocast(device):
+        logits = model(ids, rows)
+    nll = F.cross_entropy(logits.float().flatten(0, 1), targets.flatten(), reduction="none")
+    weights = weights.flatten()
+    answers = weights == ANSWER
+    return (nll * weights).sum() / weights.sum(), nll.detach()[answers].mean().item()
+
+
+class Run:
+    """A training run: model, optimizer, seconds spent; kept in last.pt, and as last.gguf."""
+
+    def __init__(self, args):
+        self.args, self.device = args, device_of(args)
+        self.path, gguf = os.path.join(args.out, "last.pt"), os.path.join(args.out, "last.gguf")
+        os.makedirs(args.out, exist_ok=True)
+        saved = torch.load(self.path, map_location="cpu") if os.path.exists(self.path) else None
+        metadata, tensors = read_gguf(gguf if saved else args.start)
+        self.model = Llama(metadata, tensors)
+        self.seconds, self.step = 0.0, 0
+        if saved:
+            self.model.load_state_dict(saved["model"])
+            self.seconds, self.step = saved["seconds"], saved["step"]
+        elif args.insert_layers:
+            self.model.insert_layers(args.insert_layers)
+        self.model.to(self.device)
+        self.optimizer = torch.optim.AdamW(self.model.parameters(), betas=(0.9, 0.98), weight_decay=0.01)
+        if saved:
+            self.optimizer.load_state_dict(saved["optimizer"])
+        self.samples = load_samples(args, metadata, seed=args.seed + self.step)
+
+    def save(self):
+        torch.save({"model": self.model.state_dict(), "optimizer": self.optimizer.state_dict(),
+                    "seconds": self.seconds, "step": self.step}, self.path + ".new")
+        os.replace(self.path + ".new", self.path)
+        self.model.save_gguf(os.path.join(self.args.out, "last.gguf"), self.args.n_ctx)
+
+    def set_rate(self, share):
+        rate = self.args.rate * (LAST_RATE + (1 - LAST_RATE) * (1 - share))
+        for group in self.optimizer.param_groups:
+            group["lr"] = rate * min(1, (self.step + 1) / WARM_UP_STEPS)
+
+    def train_step(self, n_tokens):
+        batch = self.samples.batch(n_tokens, max(1, self.args.tokens_per_step // n_tokens))
+        loss, answer_nll = loss_of(self.model, batch, self.device)
+        self.optimizer.zero_grad()
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(self.model.parameters(), 1.0)
+        self.optimizer.step()
+        self.step += 1
+        return answer_nll
+
+    def log_scores(self, n_prompts):
+        for kind, n_tokens, n_facts in SUITE:
+            share = score(self.model, self.samples, kind, n_tokens, n_facts, n_prompts, self.device)
+            print(f"  {kind} {n_tokens} tokens, {n_facts} facts: {share:.2f}", flush=True)
+
+
+class Clock:
+    """True about every so many seconds."""
+
+    def __init__(self, seconds):
+        self.seconds, self.last = seconds, time.time()
+
+    def due(self):
+        if time.time() - self.last < self.seconds:
+            return False
+        self.last = time.time()
+        return True
+
+
+def train(args):
+    run, stop, mean = Run(args), [], None
+    for name in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(name, lambda *_: stop.append(True))
+    total, to_save, to_score = args.minutes * 60, Clock(args.save_minutes * 60), Clock(args.score_minutes * 60)
+    while run.seconds < total and not stop and (not args.steps or run.step < args.steps):
+        begin, share = time.time(), run.seconds / total
+        length = run.samples.random.choice(next(lengths for end, lengths in STAGES if share < end))
+        run.set_rate(share)
+        nll = run.train_step(length)
+        mean = nll if mean is None else 0.98 * mean + 0.02 * nll
+        run.seconds += time.time() - begin
+        if run.step % args.log_every == 0:
+            print(f"step {run.step}, {run.seconds / 60:.1f} min, {length} tokens, answer nll {mean:.3f}",
+                  flush=True)
+        if to_save.due():
+            run.save()
+        if to_score.due():
+            run.log_scores(8)
+    run.save()
+    if run.seconds >= total:
+        run.log_scores(16)
+
+
+def score_file(args):
+    device = device_of(args)
+    metadata, tensors = read_gguf(args.model)
+    model = Llama(metadata, tensors).to(device)
+    samples = load_samples(args, metadata, seed=0)
+    for length in args.lengths:
+        for kind, _, n_facts in SUITE:
+            share = score(model, samples, kind, length, n_facts, args.prompts, device, args.dtype)
+            print(f"{kind} {length} tokens, {n_facts} facts: {share:.2f}", flush=True)
+
+
+def kind_share(text):
+    kind, _, share = text.partition("=")
+    if kind not in MIX:
+        raise argparse.ArgumentTypeError(f"{kind}: the kinds are {', '.join(MIX)}")
+    return kind, float(share)
+
+
+def parse(arguments):
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    commands = parser.add_subparsers(dest="command", required=True)
+    common = argparse.ArgumentParser(add_help=False)
+    common.add_argument("--threads", type=int, default=os.cpu_count(), help="CPU threads")
+    common.add_argument("--device", choices=["cpu", "cuda"], help="default: cuda if there is one")
+    common.add_argument("--paragraphs", type=int, default=12000, help="of generated filler to draw from")
+    one = commands.add_parser("train", parents=[common], help="train, or go on where --out stopped")
+    one.add_argument("--start", required=True, help="GGUF whose weights and tokenizer are the beginning")
+    one.add_argument("--out", required=True, help="folder of last.pt (resumed if there) and last.gguf")
+    one.add_argument("--minutes", type=float, default=120,
+                     help="time of the whole run, resumed parts included")
+    one.add_argument("--text", help="a public-domain text; half of the filler is then taken from it")
+    one.add_argument("--insert-layers", type=int, nargs="*", default=[], metavar="PLACE",
+                     help="add layers before these ones, which change nothing at first")
+    one.add_argument("--mix", nargs="*", default=[], metavar="KIND=SHARE", type=kind_share,
+                     help="shares of the kinds of riddles, default: "
+                     + " ".join(f"{k}={v}" for k, v in MIX.items()))
+    one.add_argument("--n-ctx", type=int, default=8192, help="context length to write into last.gguf")
+    one.add_argument("--steps", type=int, default=0, help="stop after this step at the latest; 0: no limit")
+    one.add_argument("--rate", type=float, default=1e-3, help="highest learning rate")
+    one.add_argument("--tokens-per-step", type=int, default=4096)
+    one.add_argument("--seed", type=int, default=1)
+    one.add_argument("--log-every", type=int, default=20, help="steps")
+    one.add_argument("--save-minutes", type=float, default=3)
+    one.add_argument("--score-minutes", type=float, default=10)
+    two = commands.add_parser("score", parents=[common], help="share of right answers of a GGUF file")
+    two.add_argument("model")
+    two.add_argument("--lengths", type=int, nargs="+", default=[1000])
+    two.add_argument("--prompts", type=int, default=16)
+    two.add_argument("--dtype", choices=["f32", "bf16"], default="f32")
+    return parser.parse_args(arguments)
+
+
+def main(arguments):
+    args = parse(arguments)
+    try:
+        {"train": train, "score": score_file}[args.command](args)
+    except (OSError, ValueError) as error:
+        print(f"train.py: error: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
