@@ -34,12 +34,7 @@ void add_needle_options(CLI::App& app, NeedleSettings& s) {
       ->type_name("NAME")
       ->capture_default_str()
       ->group(kGroup);
-  app.add_option("--lengths", s.needle.lengths, "Tokens of the prompts")
-      ->check(whole_number(1))
-      ->delimiter(',')
-      ->type_name("N,N,...")
-      ->default_str("1000,2000,4000")
-      ->group(kGroup);
+  add_lengths_option(app, s.needle.lengths, "Tokens of the prompts", kGroup);
   const auto add = [&](const char* name, auto& value, const char* help, int64_t high) {
     app.add_option(name, value, help)
         ->check(whole_number(1, high))

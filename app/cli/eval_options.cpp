@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "cli/eval_options.h"
 
-#include <fmt/core.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 
@@ -43,6 +43,16 @@ void add_eval_options(CLI::App& app, EvalSettings& settings, bool draws) {
   add_record_options(app, settings, draws);
   add_cache_options(app, settings.cache);
   budgets->excludes(app.get_option("--kv-memory"));
+}
+
+void add_lengths_option(CLI::App& app, std::vector<int64_t>& lengths, const std::string& help,
+                        const std::string& group) {
+  app.add_option("--lengths", lengths, help)
+      ->check(whole_number(1))
+      ->delimiter(',')
+      ->type_name("N,N,...")
+      ->default_str(fmt::format("{}", fmt::join(lengths, ",")))
+      ->group(group);
 }
 
 void add_answer_option(CLI::App& app, EvalSettings& settings) {

@@ -33,6 +33,9 @@ struct EvalSettings {
 void add_record_options(CLI::App& app, EvalSettings& settings, bool draws = true);
 /// Those and the configurations to compare. A task adds its own first, in a group of its name.
 void add_eval_options(CLI::App& app, EvalSettings& settings, bool draws = true);
+/// --lengths, in a task's group.
+void add_lengths_option(CLI::App& app, std::vector<int64_t>& lengths, const std::string& help,
+                        const std::string& group);
 /// --n-predict, for tasks that let the model answer.
 void add_answer_option(CLI::App& app, EvalSettings& settings);
 /// --question-agnostic, for tasks whose prompts end with a question.

@@ -51,12 +51,7 @@ void add_ruler_options(CLI::App& app, RulerSettings& s) {
       ->type_name("NAME,...")
       ->default_str("all")
       ->group(kGroup);
-  app.add_option("--lengths", s.ruler.lengths, "Tokens of prompt and answer together")
-      ->check(whole_number(1))
-      ->delimiter(',')
-      ->type_name("N,N,...")
-      ->default_str("4096")
-      ->group(kGroup);
+  add_lengths_option(app, s.ruler.lengths, "Tokens of prompt and answer together", kGroup);
   app.add_option("--samples", s.ruler.n_samples, "Prompts of each task and length")
       ->check(whole_number(1, 100'000))
       ->type_name("N")
