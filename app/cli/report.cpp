@@ -117,6 +117,7 @@ Json settings_json(const RunReport& r) {
         {"type", snapkv::name(r.session.kv_type)}}},
       {"chunk", r.session.chunk},
       {"memory_limit", r.session.memory_limit},
+      {"spill_dir", r.session.spill_dir},
       {"sampler",
        {{"temperature", r.sampler.temperature},
         {"top_k", r.sampler.top_k},

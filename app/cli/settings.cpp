@@ -107,6 +107,9 @@ void add_cache_options(CLI::App& command, CacheSettings& settings) {
       "Refuse prompts that would need more, as in 8G; 0: what the system has left", "SIZE")
       ->transform(CLI::AsSizeValue(false).description(""))
       ->type_name("SIZE");
+  add("--spill-dir", settings.spill_dir,
+      "Keep a long prompt's hidden states in a temporary file in this folder, not in memory",
+      "DIR");
 }
 
 void add_sampler_options(CLI::App& command, SamplerConfig& config, int64_t& seed) {
@@ -146,6 +149,7 @@ SessionOptions session_options(const CacheSettings& settings, int64_t n_ctx) {
                                               : DType::f16;
   options.chunk = settings.chunk;
   options.memory_limit = static_cast<size_t>(settings.memory_limit);
+  options.spill_dir = settings.spill_dir;
   options.kv_memory = static_cast<size_t>(settings.memory);
   if (options.kv_memory > 0 && options.kv.name == "full") {
     fail(ErrorCode::kUsage, "--kv-memory makes a budget, and --kv-policy full keeps every row");

@@ -36,6 +36,7 @@ struct CacheSettings {
   int64_t decode_limit = 0;  // rows at which decoding compresses again; 0: never
   int64_t chunk = SessionOptions{}.chunk;
   uint64_t memory_limit = 0;
+  std::string spill_dir;  // empty: hidden states are in memory
 };
 
 /// A subcommand: its options and what runs it (returns the exit code), or subcommands of its own.

@@ -99,7 +99,7 @@ ModelDescription describe_model(const std::string& path);
 struct MemoryPlan {
   size_t weights = 0;         ///< mapped from the file
   size_t packed_weights = 0;  ///< the largest layer in the compute type, during prefill
-  size_t hidden_states = 0;   ///< [n_tokens, n_embd] f32, during prefill
+  size_t hidden_states = 0;   ///< [n_tokens, n_embd] f32, during prefill; two chunks if spilled
   size_t activations = 0;     ///< of one chunk, during prefill
   size_t kv_scratch = 0;      ///< one full layer, during prefill
   size_t kv_kept = 0;         ///< all layers after compression, decode reserve included
@@ -178,6 +178,11 @@ struct SessionOptions {
   int64_t chunk = 512;           ///< prompt tokens computed at a time; bounds activations
   int64_t decode_reserve = 256;  ///< rows allocated at once for generated tokens
   size_t memory_limit = 0;       ///< prefill refuses to exceed it; 0: what the system has left
+  /// If not empty: a folder. A prompt's hidden states, n_tokens * n_embd floats, are then in a file
+  /// without a name there while it is read, of which about two chunks are in memory; the file goes
+  /// when the prompt has been read. Prefill throws kRuntime when no file can be made there,
+  /// kDoesNotFit when the disk is too full.
+  std::string spill_dir = {};
 };
 
 /// The options as a session of this model uses them: kv.budget is what kv_memory makes it. Throws

@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "cache/kv_layer.h"
+#include "engine/hidden_states.h"
 #include "engine/model_impl.h"
 #include "engine/query_ring.h"
 #include "model/architecture.h"
@@ -99,7 +100,8 @@ MemoryPlan plan_memory(const ModelInfo& info, const SessionOptions& given, int64
     const int64_t layer = 2 * c.n_embd * n_q + 2 * c.n_embd * n_kv + 3 * c.n_embd * c.n_ff;
     plan.packed_weights = static_cast<size_t>(row_bytes(compute, layer));
   }
-  plan.hidden_states = size(n_tokens) * size(c.n_embd) * sizeof(float);
+  plan.hidden_states =
+      HiddenStates::bytes(n_tokens, c.n_embd, options.chunk, !options.spill_dir.empty());
   plan.activations = ActivationBuffer::bytes(c, std::min(n_tokens, options.chunk), dtype);
   if (options.kv_decode_limit > 0) plan.queries = QueryRing::bytes(c, policy->window_size());
   plan.budget = policy->budget_for(n_tokens);

@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/timer.h"
 #include "engine/attention_probe.h"
+#include "engine/hidden_states.h"
 #include "engine/memory_plan.h"
 #include "engine/prefill_target.h"
 
@@ -20,13 +21,28 @@ using Targets = std::vector<std::unique_ptr<PrefillTarget>>;
 /// Rows of logits computed at once after the last layer.
 constexpr int64_t kOutputRows = 16;
 
+/// Prompts of at least this many tokens let go of a layer's weights when they are packed. Mapping
+/// them again takes the next reader about 30 ms per GB, too much beside a short prompt.
+constexpr int64_t kReleaseMinTokens = 4096;
+
+template <typename Hint>
+void for_layer(const GgufFile& file, int64_t il, Hint hint) {
+  const std::string prefix = fmt::format("blk.{}.", il);
+  for (const GgufTensor& t : file.tensors()) {
+    if (t.name.starts_with(prefix)) hint(t);
+  }
+}
+
 /// Asks the system to read the weights of layer il from the disk while the layer before is
 /// computed: a model larger than the memory streams through it once per prompt.
 void prefetch_layer(const GgufFile& file, int64_t il) {
-  const std::string prefix = fmt::format("blk.{}.", il);
-  for (const GgufTensor& t : file.tensors()) {
-    if (t.name.starts_with(prefix)) file.will_need(t);
-  }
+  for_layer(file, il, [&](const GgufTensor& t) { file.will_need(t); });
+}
+
+/// Takes the weights of layer il out of this process's resident memory; the system still caches the
+/// file as long as it has room.
+void release_layer(const GgufFile& file, int64_t il) {
+  for_layer(file, il, [&](const GgufTensor& t) { file.dont_need(t); });
 }
 
 /// Stores a chunk's keys and values in the scratch layer and attends to all rows up to it. Keeps
@@ -129,10 +145,10 @@ class PrefillRun {
 
   void run() {
     allocate();
-    architecture_.embed(tokens_, hidden_);
     for (int il = 0; il < config_.n_layer; ++il) {
       Timer timer;
       if (packed_) linear_.pack(architecture_.layer_weights(il));
+      if (packed_ && n_ >= kReleaseMinTokens) release_layer(first_.file(), il);
       shared_.pack_seconds += timer.lap();
       prefetch_layer(first_.file(), il + 1);
       for (const auto& target : targets_) target->begin_layer(il);
@@ -168,10 +184,7 @@ class PrefillRun {
   }
 
   void allocate() {
-    hidden_buffer_ = backend_.allocate(
-        static_cast<size_t>(n_) * static_cast<size_t>(config_.n_embd) * sizeof(float),
-        "hidden states of the prompt");
-    hidden_ = hidden_buffer_.view(DType::f32, {n_, config_.n_embd});
+    hidden_ = HiddenStates(backend_, n_, config_.n_embd, first_.options.spill_dir);
     for (const auto& target : targets_) n_window_ = std::max(n_window_, target->n_window());
     if (n_window_ > 0) {
       window_buffer_ = backend_.allocate(
@@ -218,10 +231,12 @@ class PrefillRun {
     const int64_t first_out = last ? n_ - n_logits_ : 0;
     for (int64_t begin = 0; begin < n_; begin += chunk_) {
       const int64_t end = std::min(n_, begin + chunk_);
+      hidden_.visit(begin, end);
       LayerPass pass;
-      pass.x = hidden_.slice(begin, end);
-      pass.pos =
-          std::span(pos_).subspan(static_cast<size_t>(begin), static_cast<size_t>(end - begin));
+      pass.x = hidden_.rows(begin, end);
+      const auto at = static_cast<size_t>(begin), n = static_cast<size_t>(end - begin);
+      if (il == 0) architecture_.embed(tokens_.subspan(at, n), pass.x);
+      pass.pos = std::span(pos_).subspan(at, n);
       pass.n_q = std::clamp<int64_t>(end - first_q, 0, end - begin);
       pass.n_out = std::clamp<int64_t>(end - first_out, 0, end - begin);
       pass.attention = &attention_;
@@ -229,6 +244,7 @@ class PrefillRun {
       pass.buffers = &buffers_;
       attention_.begin(scratch_, pass.pos, q_window_, begin - (n_ - n_window_));
       architecture_.layer(il, pass);
+      hidden_.leave(begin, end);
       report(il, end);
     }
   }
@@ -239,7 +255,7 @@ class PrefillRun {
     linear_.unpack();
     for (int64_t begin = 0; begin < n_logits_; begin += kOutputRows) {
       const int64_t rows = std::min(kOutputRows, n_logits_ - begin);
-      const Tensor x = hidden_.slice(n_ - n_logits_ + begin, n_ - n_logits_ + begin + rows);
+      const Tensor x = hidden_.rows(n_ - n_logits_ + begin, n_ - n_logits_ + begin + rows);
       const Tensor logits(logits_.data() + begin * n_vocab, DType::f32, {rows, n_vocab});
       architecture_.output(x, first_.decode_buffers, logits);
     }
@@ -278,8 +294,8 @@ class PrefillRun {
   std::unique_ptr<ProbeObserver> probe_;  // if one is set
   PrefillAttentionStep attention_;
   ActivationBuffer buffers_;
-  Buffer hidden_buffer_, window_buffer_;
-  Tensor hidden_;             // [n, n_embd] f32
+  HiddenStates hidden_;
+  Buffer window_buffer_;
   Tensor q_window_;           // [n_window, n_head, head_dim] f32
   std::vector<int32_t> pos_;  // [n]
   KvLayer scratch_;
@@ -311,7 +327,7 @@ void check_sessions(std::span<Session::Impl* const> sessions, int64_t n) {
       fail(ErrorCode::kUsage, "prefill_many: session {} is not empty or is there twice", i);
     }
     if (s.model != first.model || s.options.kv_type != first.options.kv_type ||
-        s.options.chunk != first.options.chunk) {
+        s.options.chunk != first.options.chunk || s.options.spill_dir != first.options.spill_dir) {
       fail(ErrorCode::kUsage, "prefill_many: session {} differs from session 0 in more than kv", i);
     }
   }
@@ -342,10 +358,11 @@ void check_memory(std::span<Session::Impl* const> sessions, int64_t n, bool comp
   if (needed <= limit) return;
   fail(ErrorCode::kDoesNotFit,
        "a prompt of {} tokens needs {} beside the weights (hidden states {}, one layer of KV {}, "
-       "kept KV {}, activations {}, packed weights {}); {} are {}",
+       "kept KV {}, activations {}, packed weights {}); {} are {}{}",
        n, mib(needed), mib(plan.hidden_states), mib(plan.kv_scratch), mib(plan.kv_kept),
        mib(plan.activations), mib(plan.packed_weights), mib(limit),
-       allowed > 0 ? "allowed by memory_limit" : "available");
+       allowed > 0 ? "allowed by memory_limit" : "available",
+       first.options.spill_dir.empty() ? "; spill_dir would put hidden states into a file" : "");
 }
 
 }  // namespace

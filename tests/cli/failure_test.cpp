@@ -55,6 +55,7 @@ TEST(Failure, UnreadableFilesExitWith1) {
   expect_error(run({"generate", "-m", folder, "-p", "x"}), 1, folder);
   expect_error(run(generate({"-f", "/nowhere.txt"})), 1, "/nowhere.txt");
   expect_error(run(generate({"-f", folder})), 1, folder);
+  expect_error(run(generate({"-p", "x", "--spill-dir", folder + "/none"})), 1, folder + "/none");
 }
 
 TEST(Failure, BadModelsExitWith3) {
@@ -76,7 +77,7 @@ TEST(Failure, BadModelsExitWith3) {
 }
 
 TEST(Failure, PromptsThatDoNotFitExitWith4) {
-  expect_error(run(generate({"-p", rome_prompt(40), "--memory-limit", "1M"})), 4, "");
+  expect_error(run(generate({"-p", rome_prompt(40), "--memory-limit", "1M"})), 4, "spill_dir");
 }
 
 TEST(Failure, PromptsOverTheContextExitWith5) {

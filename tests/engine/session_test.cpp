@@ -490,6 +490,43 @@ TEST(SessionTest, ResetStartsAnew) {
   EXPECT_EQ(copy(session.logits()), copy(other.logits()));
 }
 
+TEST(SessionTest, HiddenStatesInAFileComputeTheSame) {
+  const auto model = load_model("tiny-f32");
+  const auto ids = generated_ids(130, kVocab, 21);
+  for (const SessionOptions& in_memory : {full_options(), snapkv_options(40)}) {
+    SessionOptions in_file = in_memory;
+    in_file.chunk = 16;  // the last chunk is a part of one
+    in_file.spill_dir = ::testing::TempDir();
+    Session expected(model, in_memory), session(model, in_file);
+    for (const auto& part : {std::span(ids).first(90), std::span(ids).subspan(90)}) {
+      expected.prefill(part);
+      session.prefill(part);
+      EXPECT_LT(max_difference(session.logits(), expected.logits()), 1e-4);
+    }
+    expected.decode(7);
+    session.decode(7);
+    EXPECT_LT(max_difference(session.logits(), expected.logits()), 1e-4);
+  }
+}
+
+TEST(SessionTest, SpillingNeedsMemoryForTwoChunks) {
+  const auto model = load_model("tiny-f32");
+  SessionOptions options = snapkv_options(40);
+  options.chunk = 16;
+  const MemoryPlan in_memory = plan_memory(model->info(), options, 1000, DType::f32);
+  options.spill_dir = "/nowhere";
+  const MemoryPlan in_file = plan_memory(model->info(), options, 1000, DType::f32);
+  const size_t row = static_cast<size_t>(model->info().n_embd) * sizeof(float);
+  EXPECT_EQ(in_memory.hidden_states, 1000 * row);
+  EXPECT_EQ(in_file.hidden_states, 32 * row);
+  EXPECT_EQ(in_memory.total() - in_file.total(), 968 * row);
+
+  Session session(model, options);
+  const auto ids = generated_ids(100, kVocab, 22);
+  expect_error(ErrorCode::kRuntime, {"'/nowhere'"}, [&] { session.prefill(ids); });
+  EXPECT_EQ(session.n_past(), 0);
+}
+
 TEST(SessionTest, LimitsAndBadArguments) {
   const auto model = load_model("tiny-f32");
   SessionOptions options = full_options();
