@@ -14,7 +14,6 @@
 #include "backend/cpu/attention_tile.h"
 #include "backend/cpu/scratch.h"
 #include "base/check.h"
-#include "base/half.h"
 
 namespace snapkv::cpu {
 namespace {
@@ -86,39 +85,52 @@ Plan make_plan(const CpuContext& ctx, const PrefillAttention& a) {
   return plan;
 }
 
-/// Rows [begin, end) x group of the chunk, padded with copies of the last one.
+/// f(r, token, q_head) for rows [begin, end) x group of the chunk.
+template <typename F>
+void for_rows(const Plan& plan, int64_t head, int64_t begin, int64_t end, F f) {
+  int64_t r = 0;
+  for (int64_t token = begin; token < end; ++token) {
+    for (int64_t q_head = head * plan.n_group; q_head < (head + 1) * plan.n_group; ++q_head) {
+      f(r++, token, q_head);
+    }
+  }
+}
+
+/// The rows' queries, padded with copies of the last one.
 void load_queries(const Plan& plan, const PrefillAttention& a, int64_t head, int64_t begin,
-                  int64_t n_rows, int64_t n_padded, const Workspace& w) {
+                  int64_t end, int64_t n_padded, const Workspace& w) {
   const size_t row = static_cast<size_t>(plan.head_dim) * plan.tile->element_bytes;
-  for (int64_t r = 0; r < n_padded; ++r) {
-    const int64_t real = std::min(r, n_rows - 1);
-    const int64_t token = begin + real / plan.n_group;
-    const int64_t q_head = head * plan.n_group + real % plan.n_group;
+  for_rows(plan, head, begin, end, [&](int64_t r, int64_t token, int64_t q_head) {
     plan.tile->pack_q(a.q.at<float>(token, q_head), plan.head_dim, a.scale * kLog2E,
                       w.q + static_cast<size_t>(r) * row);
+  });
+  for (int64_t r = (end - begin) * plan.n_group; r < n_padded; ++r) {
+    char* q = w.q + static_cast<size_t>(r) * row;
+    std::copy(q - row, q, q);
   }
   std::fill(w.max, w.max + n_padded, -std::numeric_limits<float>::infinity());
   std::fill(w.sum, w.sum + n_padded, 0.0f);
-  std::fill(w.acc, w.acc + n_padded * padded_dim(plan.head_dim), 0.0f);
+}
+
+/// How many of the columns [first, first + n_cols) each row sees.
+void count_visible(const Plan& plan, int64_t n_past, int64_t begin, int64_t end, int64_t n_padded,
+                   int64_t first, int64_t n_cols, const Workspace& w) {
+  int32_t visible = 0;
+  for_rows(plan, 0, begin, end, [&](int64_t r, int64_t token, int64_t) {
+    visible = static_cast<int32_t>(std::clamp<int64_t>(n_past + token + 1 - first, 0, n_cols));
+    w.n_visible[r] = visible;
+  });
+  std::fill(w.n_visible + (end - begin) * plan.n_group, w.n_visible + n_padded, visible);
 }
 
 /// out = acc / sum. Row r sees row 0 of its head at least, so its sum is at least 1.
 void store_output(const Plan& plan, const PrefillAttention& a, int64_t head, int64_t begin,
-                  int64_t n_rows, const Workspace& w) {
+                  int64_t end, const Workspace& w) {
   const int width = padded_dim(plan.head_dim);
-  for (int64_t r = 0; r < n_rows; ++r) {
-    const int64_t token = begin + r / plan.n_group;
-    const int64_t q_head = head * plan.n_group + r % plan.n_group;
-    const float* acc = w.acc + r * width;
-    const float factor = 1.0f / w.sum[r];
-    if (a.out.dtype == DType::f32) {
-      float* out = a.out.at<float>(token, q_head);
-      for (int i = 0; i < plan.head_dim; ++i) out[i] = acc[i] * factor;
-    } else {
-      bf16_t* out = a.out.at<bf16_t>(token, q_head);
-      for (int i = 0; i < plan.head_dim; ++i) out[i] = to_bf16(acc[i] * factor);
-    }
-  }
+  for_rows(plan, head, begin, end, [&](int64_t r, int64_t token, int64_t q_head) {
+    plan.tile->store(w.acc + r * width, plan.head_dim, 1.0f / w.sum[r], a.out.dtype,
+                     a.out.at<char>(token, q_head));
+  });
 }
 
 KvRows block_of(const Tensor& x, int64_t head, int64_t first, int n_rows, int head_dim) {
@@ -131,22 +143,20 @@ void attend_range(const Plan& plan, const PrefillAttention& a, int64_t head, int
   const int64_t end = std::min(begin + plan.task_tokens, plan.n_tokens);
   const int64_t n_rows = (end - begin) * plan.n_group;
   const int64_t n_padded = (n_rows + kRowGroup - 1) / kRowGroup * kRowGroup;
-  load_queries(plan, a, head, begin, n_rows, n_padded, w);
-  QueryRows rows{w.q, w.n_visible, static_cast<int>(n_padded), plan.head_dim, w.max, w.sum, w.acc};
+  load_queries(plan, a, head, begin, end, n_padded, w);
+  QueryRows rows{w.q,   w.n_visible, static_cast<int>(n_padded), plan.head_dim, true, w.max,
+                 w.sum, w.acc};
   const int64_t n_past = a.n_past[static_cast<size_t>(head)];
   const int64_t n_kv = n_past + end;  // rows that the last token sees
   for (int64_t first = 0; first < n_kv; first += plan.block_rows) {
     const int n_cols = static_cast<int>(std::min<int64_t>(plan.block_rows, n_kv - first));
     plan.tile->pack_k(block_of(a.k, head, first, n_cols, plan.head_dim), w.k);
     plan.tile->pack_v(block_of(a.v, head, first, n_cols, plan.head_dim), w.v);
-    for (int64_t r = 0; r < n_padded; ++r) {
-      const int64_t token = begin + std::min(r, n_rows - 1) / plan.n_group;
-      w.n_visible[r] =
-          static_cast<int32_t>(std::clamp<int64_t>(n_past + token + 1 - first, 0, n_cols));
-    }
+    count_visible(plan, n_past, begin, end, n_padded, first, n_cols, w);
+    rows.first = first == 0;
     plan.tile->attend(rows, w.k, w.v, n_cols, w.scratch);
   }
-  store_output(plan, a, head, begin, n_rows, w);
+  store_output(plan, a, head, begin, end, w);
 }
 
 }  // namespace

@@ -29,9 +29,10 @@ struct QueryRows {
   const int32_t* n_visible = nullptr;  // [n_rows]: the first n columns of this block are seen
   int n_rows = 0;                      // a multiple of kRowGroup
   int head_dim = 0;
+  bool first = false;    // block of these rows; each of them sees some of it
   float* max = nullptr;  // [n_rows], -inf at first
   float* sum = nullptr;  // [n_rows], 0 at first
-  float* acc = nullptr;  // [n_rows, padded_dim(head_dim)], 0 at first
+  float* acc = nullptr;  // [n_rows, padded_dim(head_dim)], written by the first block
 };
 
 /// Query rows that share the loads of one K or V value; row counts are padded to it.
@@ -65,6 +66,8 @@ struct TileKernels {
   /// Adds a block of n_cols columns to the running softmax of every row that sees some of it.
   void (*attend)(const QueryRows& rows, const void* k, const void* v, int n_cols,
                  void* scratch) = nullptr;
+  /// dst[i] = acc[i] * factor, i < head_dim; f32 or bf16.
+  void (*store)(const float* acc, int head_dim, float factor, DType dtype, void* dst) = nullptr;
   /// scores[r, j] = q[r] . k[j] for j < n_cols, row stride `ld` floats, ld >= n_cols rounded up to
   /// 64 (the padding is written too). Null for bf16.
   void (*scores)(const void* q, int n_rows, int head_dim, const void* k, int n_cols, float* scores,

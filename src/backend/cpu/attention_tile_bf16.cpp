@@ -240,7 +240,7 @@ SNAPKV_BF16_INLINE float softmax_row(float* s, int n_visible, int n_cols, uint32
     sum1 = _mm512_add_ps(sum1, p1);
     _mm512_storeu_si512(p + j / 2, as_pairs(_mm512_cvtne2ps_pbh(p1, p0)));
   }
-  const float factor = max == new_max ? 1.0f : std::exp2(max - new_max);
+  const float factor = max == new_max ? 1.0f : max == -infinity ? 0.0f : std::exp2(max - new_max);
   sum = sum * factor + _mm512_reduce_add_ps(_mm512_add_ps(sum0, sum1));
   max = new_max;
   return factor;
@@ -272,7 +272,22 @@ SNAPKV_BF16 void attend(const QueryRows& rows, const void* k, const void* v, int
     for (int i = 0; i < width; i += kPanel) {
       const int panel_width = std::min(width - i, kPanel);
       multiply_panel(p, ld / 2, static_cast<const uint32_t*>(v) + i * block_pairs, panel_width,
-                     (visible + 1) / 2, factor, acc + i, width, panel_width / 16);
+                     (visible + 1) / 2, rows.first ? nullptr : factor, acc + i, width,
+                     panel_width / 16);
+    }
+  }
+}
+
+SNAPKV_BF16 void store(const float* acc, int head_dim, float factor, DType dtype, void* dst) {
+  const __m512 f = _mm512_set1_ps(factor);
+  for (int i = 0; i < head_dim; i += 16) {
+    const __mmask16 mask = lane_mask(head_dim - i);
+    const __m512 x = _mm512_mul_ps(_mm512_maskz_loadu_ps(mask, acc + i), f);
+    if (dtype == DType::f32) {
+      _mm512_mask_storeu_ps(static_cast<float*>(dst) + i, mask, x);
+    } else {
+      const __m512i both = as_pairs(_mm512_cvtne2ps_pbh(x, x));
+      _mm256_mask_storeu_epi16(static_cast<uint16_t*>(dst) + i, mask, _mm512_castsi512_si256(both));
     }
   }
 }
@@ -280,8 +295,8 @@ SNAPKV_BF16 void attend(const QueryRows& rows, const void* k, const void* v, int
 }  // namespace
 
 const TileKernels& bf16_tile_kernels() {
-  static constexpr TileKernels kKernels = {sizeof(uint16_t), pack_q, pack_k,
-                                           pack_v,           attend, nullptr};
+  static constexpr TileKernels kKernels = {sizeof(uint16_t), pack_q, pack_k, pack_v,
+                                           attend,           store,  nullptr};
   return kKernels;
 }
 

@@ -18,6 +18,7 @@
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
+#include "backend/cpu/decode-inl.h"
 #include "backend/cpu/simd_math-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -180,13 +181,13 @@ HWY_INLINE float softmax_row(float* HWY_RESTRICT s, int n_visible, int n_cols, f
     vsum = vsum + p;
     hn::StoreU(maybe_round<RoundBf16>(d, p), d, s + j);
   }
-  const float factor = max == new_max ? 1.0f : std::exp2(max - new_max);
+  const float factor = max == new_max ? 1.0f : max == -infinity ? 0.0f : std::exp2(max - new_max);
   sum = sum * factor + hn::GetLane(hn::SumOfLanes(d, vsum));
   max = new_max;
   return factor;
 }
 
-/// acc = factor * acc + p V for one group of rows.
+/// acc = factor * acc + p V for one group of rows; without `factor`, acc = p V.
 HWY_INLINE void group_values(const float* p, int64_t ld, const float* v, int n_cols, int width,
                              const float* factor, float* acc) {
   constexpr int kLanes = static_cast<int>(hn::MaxLanes(F32()));
@@ -214,16 +215,28 @@ void attend(const QueryRows& rows, const void* k, const void* v, int n_cols, voi
       factor[i] = softmax_row<RoundBf16>(s + i * ld, n_visible[i], visible, rows.max[r + i],
                                          rows.sum[r + i]);
     }
-    group_values(s, ld, static_cast<const float*>(v), visible, width, factor,
+    group_values(s, ld, static_cast<const float*>(v), visible, width, rows.first ? nullptr : factor,
                  rows.acc + static_cast<int64_t>(r) * width);
   }
 }
 
+void store(const float* HWY_RESTRICT acc, int head_dim, float factor, DType dtype, void* dst) {
+  const hn::CappedTag<float, 8> d;  // head_dim is a multiple of 8
+  for (int i = 0; i < head_dim; i += static_cast<int>(hn::Lanes(d))) {
+    const auto x = hn::LoadU(d, acc + i) * hn::Set(d, factor);
+    if (dtype == DType::f32) {
+      store_as(d, x, static_cast<float*>(dst) + i);
+    } else {
+      store_as(d, x, static_cast<bf16_t*>(dst) + i);
+    }
+  }
+}
+
 const TileKernels& table(bool round) {
-  static constexpr TileKernels kExact = {sizeof(float), pack_q<false>, pack_k<false>,
-                                         pack_v<false>, attend<false>, scores};
-  static constexpr TileKernels kRounded = {sizeof(float), pack_q<true>, pack_k<true>,
-                                           pack_v<true>,  attend<true>, scores};
+  static constexpr TileKernels kExact = {sizeof(float), pack_q<false>, pack_k<false>, pack_v<false>,
+                                         attend<false>, store,         scores};
+  static constexpr TileKernels kRounded = {sizeof(float), pack_q<true>, pack_k<true>, pack_v<true>,
+                                           attend<true>,  store,        scores};
   return round ? kRounded : kExact;
 }
 
