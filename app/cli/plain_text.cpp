@@ -72,8 +72,8 @@ std::string printable(std::string_view bytes, bool keep_lines) {
 }
 
 size_t n_columns(std::string_view utf8) {
-  return utf8.size() -
-         static_cast<size_t>(std::count_if(utf8.begin(), utf8.end(), is_continuation));
+  // {fmt} pads by its estimate of columns (wide scripts take two), never more than bytes
+  return 2 * utf8.size() - fmt::format("{:<{}}", utf8, utf8.size()).size();
 }
 
 std::string fit(std::string_view utf8, size_t width, std::string_view ellipsis) {
@@ -81,10 +81,13 @@ std::string fit(std::string_view utf8, size_t width, std::string_view ellipsis) 
   if (columns <= width) return std::string(utf8) + std::string(width - columns, ' ');
   const size_t room = width - std::min(width, n_columns(ellipsis));
   size_t end = 0;
-  for (size_t n = 0; end < utf8.size(); ++end) {
-    if (!is_continuation(utf8[end]) && n++ == room) break;
+  for (size_t next = 0; next <= utf8.size(); ++next) {
+    if (next < utf8.size() && is_continuation(utf8[next])) continue;
+    if (n_columns(utf8.substr(0, next)) > room) break;
+    end = next;
   }
-  return std::string(utf8.substr(0, end)) + std::string(ellipsis);
+  const size_t rest = room - n_columns(utf8.substr(0, end));  // half of a wide character
+  return std::string(utf8.substr(0, end)) + std::string(ellipsis) + std::string(rest, ' ');
 }
 
 std::string Drawing::bar(double fraction, int width) const {

@@ -15,7 +15,7 @@ bool locale_is_utf8();
 /// Bytes as a terminal may show them: control characters and what is not UTF-8 as \n, \t or \x1b.
 /// `keep_lines`: newlines stay.
 std::string printable(std::string_view bytes, bool keep_lines = false);
-/// Characters, each taken for one column.
+/// Columns of a terminal, about: two for a character of a wide script.
 size_t n_columns(std::string_view utf8);
 /// Padded with blanks to `width` columns; longer text is cut to end in `ellipsis`.
 std::string fit(std::string_view utf8, size_t width, std::string_view ellipsis);

@@ -57,6 +57,11 @@ TEST(PlainText, IsSafeForATerminal) {
             "\\xc2\\x9b1m\\xed\\xa0\\x80");
   EXPECT_EQ(fit("\xc3\xa4\xc3\xb6\xc3\xbc", 4, "."), "\xc3\xa4\xc3\xb6\xc3\xbc ");
   EXPECT_EQ(fit("\xc3\xa4\xc3\xb6\xc3\xbc", 2, "."), "\xc3\xa4.");
+  const std::string wide = "\xe6\xbc\xa2\xe5\xad\x97";  // two characters of two columns
+  EXPECT_EQ(n_columns(wide), 4u);
+  EXPECT_EQ(fit(wide, 5, "."), wide + " ");
+  EXPECT_EQ(fit(wide, 3, "."), wide.substr(0, 3) + ".");
+  EXPECT_EQ(fit(wide + wide, 6, "."), wide + ". ");
 }
 
 TEST(PlainText, BarsHaveTheirWidth) {
