@@ -3,15 +3,11 @@
 
 #include <fmt/core.h>
 
-#include <algorithm>
 #include <cctype>
-#include <filesystem>
-#include <fstream>
+#include <iostream>
 #include <nlohmann/json.hpp>
-#include <sstream>
 
-#include "base/error.h"
-#include "eval/record_file.h"
+#include "eval/text_files.h"
 
 namespace snapkv::eval {
 
@@ -39,34 +35,17 @@ std::string Haystack::sentence(Random& random) const {
   return text;
 }
 
-std::string read_haystack(const std::string& folder) {
-  std::error_code error;
-  std::vector<std::filesystem::path> files;
-  for (const auto& entry : std::filesystem::directory_iterator(folder, error)) {
-    if (entry.path().extension() == ".txt") files.push_back(entry.path());
-  }
-  if (error) fail(ErrorCode::kRuntime, "{}: can't be read: {}", folder, error.message());
-  std::sort(files.begin(), files.end());
+std::string read_haystack(const std::string& path) {
   std::string text;
-  for (const auto& file : files) {
-    std::ifstream in(file, std::ios::binary);
-    std::ostringstream content;
-    content << in.rdbuf();
-    if (!in) fail(ErrorCode::kRuntime, "{}: can't be read", file.string());
-    text += content.str();
-    if (!text.empty() && text.back() != '\n') text += "\n";
+  for (const TextFile& file : read_texts({path}, std::cin)) {
+    text += file.content;
+    if (text.back() != '\n') text += "\n";
   }
-  if (text.find_first_not_of(" \n") == std::string::npos) {
-    fail(ErrorCode::kUsage, "{}: no text in .txt files here", folder);
-  }
-  return to_utf8(text);
+  return text;
 }
 
 std::string haystack_id(const std::string& text) {
-  if (text.empty()) return "generated";
-  uint64_t hash = 14695981039346656037u;  // FNV-1a
-  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211u;
-  return fmt::format("{:016x}", hash);
+  return text.empty() ? "generated" : fmt::format("{:016x}", fingerprint(text));
 }
 
 }  // namespace snapkv::eval

@@ -34,8 +34,8 @@ class Haystack {
   std::unordered_map<std::string, std::vector<std::string>> words_;  // by slot
 };
 
-/// Every .txt file of a folder, in the order of their names. Throws kUsage when there is none.
-std::string read_haystack(const std::string& folder);
+/// A text file, or every .txt file of a folder in the order of their names (read_texts()).
+std::string read_haystack(const std::string& path);
 /// Names a text of the user's for records: a hash; "generated" when there is none.
 std::string haystack_id(const std::string& text);
 
