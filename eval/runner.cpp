@@ -126,6 +126,7 @@ Json configuration_json(const SessionOptions& options) {
     json["pooling"] = kv.pooling == Pooling::max ? "max" : "avg";
     json["group"] = kv.group == GroupReduce::mean ? "mean" : "max";
     json["sinks"] = kv.sinks;
+    json["critical"] = kv.critical;
     json["seed"] = kv.seed;
     json["chunk_length"] = kv.chunk_length;
     json["n_future"] = kv.n_future;
@@ -144,6 +145,7 @@ std::string configuration_label(const SessionOptions& options) {
   if (options.kv_memory > 0) rows += fmt::format(" ({} bytes)", options.kv_memory);
   std::string label =
       fmt::format("{} {}, window {}, kernel {}", kv.name, rows, kv.window_size, kv.kernel_size);
+  if (kv.critical) label += ", critical";
   if (options.kv_decode_limit > 0) label += fmt::format(", limit {}", options.kv_decode_limit);
   return label;
 }
