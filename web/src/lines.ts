@@ -45,6 +45,8 @@ export interface LinesSpec {
   /** Distance of the ticks, of axes that are not logarithmic. */
   xStep?: number;
   yStep?: number;
+  /** Points of different lines stand a little beside each other, so that equal ones are seen. */
+  dodge?: boolean;
   lines: Line[];
 }
 
@@ -53,9 +55,6 @@ interface TipParam {
   seriesName: string;
   dataIndex: number;
   color: string;
-  /** Of tooltips that list all lines at a place. */
-  axisValue?: number;
-  value?: number[];
 }
 
 const kTogether = 12; // lines; of more a tooltip shows the one that is pointed at
@@ -66,6 +65,16 @@ export function binaryStep(max: number, n: number): number {
 }
 
 const escape = (text: string) => text.replace(/&/g, "&amp;").replace(/</g, "&lt;");
+
+/** Where the points of the nth line of a dodging picture stand. */
+export function dodged(spec: LinesSpec, line: Line, x: number): number {
+  if (!spec.dodge || spec.lines.length < 2) return x;
+  // together a tenth of a doubling or, of other axes, a hundredth of what is shown
+  const place = spec.lines.indexOf(line) / (spec.lines.length - 1) - 0.5;
+  if (spec.xLog) return x * 2 ** (0.1 * place);
+  const xs = spec.lines.flatMap((l) => l.points.map((p) => p.x));
+  return x + 0.01 * place * (Math.max(...xs) - Math.min(...xs));
+}
 
 /** All series at one x. */
 export function lineTooltip(spec: LinesSpec, params: TipParam[], colours: Map<string, string>): string {
@@ -78,12 +87,14 @@ export function lineTooltip(spec: LinesSpec, params: TipParam[], colours: Map<st
     return `${dot} ${escape(line.name)}: <b>${spec.yText(y)}</b>${interval}${note ? ` ${escape(note)}` : ""}`;
   });
   if (rows.length === 0) return "";
-  return `${spec.xText(params[0].axisValue ?? params[0].value![0])} · ${escape(spec.xName)}<br>${rows.join("<br>")}`;
+  const first = params.find((p) => p.seriesType === "line")!;
+  const { x } = spec.lines.find((l) => l.name === first.seriesName)!.points[first.dataIndex];
+  return `${spec.xText(x)} · ${escape(spec.xName)}<br>${rows.join("<br>")}`;
 }
 
 // Vertical bars with caps; a custom series, as ECharts has none of its own.
-function intervals(line: Line, colour: string) {
-  const data = line.points.filter((p) => p.low !== undefined).map((p) => [p.x, p.low, p.high]);
+function intervals(spec: LinesSpec, line: Line, colour: string) {
+  const data = line.points.filter((p) => p.low !== undefined).map((p) => [dodged(spec, line, p.x), p.low, p.high]);
   return {
     type: "custom", name: line.name, silent: true, clip: true, data, z: 3,
     itemStyle: { color: colour },
@@ -138,10 +149,10 @@ export function linesOption(spec: LinesSpec, frame: Frame) {
       const style = { width: line.width ?? 2.2, type: line.dash ?? "solid", color: colour };
       const symbol = kSymbols[Math.max(0, families.indexOf(line.family ?? line.name)) % kSymbols.length];
       return [
-        { type: "line", name: line.name, data: line.points.map((p) => [p.x, p.y]), lineStyle: style,
+        { type: "line", name: line.name, data: line.points.map((p) => [dodged(spec, line, p.x), p.y]), lineStyle: style,
           itemStyle: { color: colour }, symbol, symbolSize: 8, showSymbol: line.symbols ?? true, z: 4,
           emphasis: { focus: "series" } },
-        ...(line.points.some((p) => p.low !== undefined) ? [intervals(line, colour)] : []),
+        ...(line.points.some((p) => p.low !== undefined) ? [intervals(spec, line, colour)] : []),
       ];
     }),
   };

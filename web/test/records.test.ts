@@ -12,7 +12,7 @@ import { curve, fidelityChoices, fidelityRecords, fidelitySpec } from "../src/ev
 import { generationSpec, overlapGroups, questionsSpec, windowsSpec } from "../src/eval/overlap";
 import { qualitySpec, qualityTable, selections } from "../src/eval/quality";
 import { bytes, number, percent, seconds, tokens, visible, wrap } from "../src/format";
-import { linesOption, lineTooltip } from "../src/lines";
+import { dodged, linesOption, lineTooltip } from "../src/lines";
 import { wilson } from "../src/stats";
 import { bench, frame, scored } from "./sample";
 
@@ -50,6 +50,23 @@ test("names hold what differs, and only that", () => {
   assert.equal(new Namer(records).full(records[0].configuration), "full");
 });
 
+test("budgets made of bytes are points of one line", () => {
+  const records = [64, 128].map((budget) => scored("snapkv", budget, 1));
+  records.forEach((r, i) => (r.configuration.kv_memory = (i + 1) << 20));
+  const spec = qualitySpec(selections(records, () => "needle")[0]);
+  assert.deepEqual(spec.lines.map((l) => [l.name, l.points.map((p) => p.x)]), [["snapkv", [64, 128]]]);
+  assert.equal(new Namer(records).full(records[1].configuration), "snapkv 128, 2 MiB at most");
+});
+
+test("equal points of different lines stand beside each other", () => {
+  const records = ["snapkv", "tova", "knorm"].map((policy) => scored(policy, 64, 1));
+  const spec = qualitySpec(selections(records, () => "needle")[0]);
+  const xs = spec.lines.map((l) => dodged(spec, l, 64));
+  assert.equal(xs[1], 64);
+  assert.ok(xs[0] < 64 && xs[2] > 64 && xs[2] / xs[0] < 1.1);
+  assert.equal(dodged({ ...spec, dodge: false }, spec.lines[0], 64), 64);
+});
+
 test("tasks and lengths of records are told apart", () => {
   const ruler = scored("full", 0, 1, { task: "ruler", kind: undefined, ruler_task: "vt", length_wanted: 4096, length: 4001 });
   assert.equal(taskName(ruler), "ruler, vt");
@@ -79,8 +96,8 @@ test("a tooltip lists every line at its place", () => {
   const records = [scored("snapkv", 64, 1), scored("full", 0, 1)];
   const spec = qualitySpec(selections(records, () => "needle")[0]);
   const tip = lineTooltip(spec, [
-    { seriesType: "line", seriesName: "snapkv", dataIndex: 0, color: "", axisValue: 64 },
-    { seriesType: "custom", seriesName: "snapkv", dataIndex: 0, color: "", axisValue: 64 },
+    { seriesType: "line", seriesName: "snapkv", dataIndex: 0, color: "" },
+    { seriesType: "custom", seriesName: "snapkv", dataIndex: 0, color: "" },
   ], seriesColours(["snapkv", "full"], lookOf(false)));
   assert.match(tip, /^64 · budget/);
   assert.match(tip, /snapkv: <b>100%<\/b> \[20\.7%, 100%\] of 1 prompt/);

@@ -28,21 +28,22 @@ export class Namer {
     this.fields = differing(records);
   }
 
-  /** Without its budget: "snapkv, kernel 15" */
+  /** Without its budget, in rows or bytes: "snapkv, kernel 15" */
   series(c: Configuration): string {
-    const parts = [c.policy];
-    for (const [name, read] of kFields) {
-      if (c.policy !== "full" && this.fields.has(name) && c[name] !== undefined) parts.push(read(c[name]));
-    }
-    if (this.fields.has("kv_type")) parts.push(c.kv_type);
-    return parts.join(", ");
+    return [c.policy, ...this.parts(c, ["kv_memory"])].join(", ");
   }
 
   /** With it: "snapkv 128, kernel 15" */
   full(c: Configuration): string {
-    const [policy, ...rest] = this.series(c).split(", ");
     const budget = c.ratio !== undefined ? ` ${percent(c.ratio)}` : c.budget !== undefined ? ` ${count(c.budget)}` : "";
-    return [policy + budget, ...rest].join(", ");
+    return [c.policy + budget, ...this.parts(c, [])].join(", ");
+  }
+
+  private parts(c: Configuration, without: string[]): string[] {
+    const parts = kFields
+      .filter(([name]) => c.policy !== "full" && this.fields.has(name) && !without.includes(name) && c[name] !== undefined)
+      .map(([name, read]) => read(c[name]));
+    return this.fields.has("kv_type") ? [...parts, c.kv_type] : parts;
   }
 }
 

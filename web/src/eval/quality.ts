@@ -55,7 +55,7 @@ export function qualitySpec(chosen: Selection): LinesSpec {
     caption: `Mean score of ${chosen.label} by what each KV head keeps; bars are 95% Wilson intervals. ` +
       "The dashed line is the full cache, which has no budget.",
     xName: shares ? "share of the prompt that is kept" : "budget (entries kept per layer and KV head)",
-    yName: "mean score", xLog: true, yMin: 0, yMax: 1,
+    yName: "mean score", xLog: true, yMin: 0, yMax: 1, dodge: true,
     xText: shares ? percent : count, yText: percent, lines,
   };
 }
