@@ -39,6 +39,15 @@ void add_model_options(CLI::App& command, ModelSettings& settings) {
       ->type_name("TYPE")
       ->capture_default_str()
       ->group(kModelGroup);
+  command
+      .add_option(
+          "--weights", settings.weights,
+          "Decode from the mapped file (mapped) or, faster, from a copy in huge pages made at "
+          "the start (huge); auto: the copy is made while decoding, if there is memory")
+      ->check(CLI::IsMember({"auto", "mapped", "huge"}))
+      ->type_name("WHERE")
+      ->capture_default_str()
+      ->group(kModelGroup);
 }
 
 void add_thread_option(CLI::App& command, ModelSettings& settings) {
@@ -137,6 +146,12 @@ Compute compute_of(const ModelSettings& settings) {
   return Compute::automatic;
 }
 
+WeightMemory weights_of(const ModelSettings& settings) {
+  if (settings.weights == "mapped") return WeightMemory::mapped;
+  if (settings.weights == "huge") return WeightMemory::huge_pages;
+  return WeightMemory::automatic;
+}
+
 SessionOptions session_options(const CacheSettings& settings, int64_t n_ctx) {
   SessionOptions options;
   options.n_ctx = n_ctx;
@@ -174,6 +189,7 @@ std::shared_ptr<const Model> load_model(const ModelSettings& settings, ProgressF
   require_model(settings);
   return Model::load({.path = settings.path,
                       .compute = compute_of(settings),
+                      .weights = weights_of(settings),
                       .n_threads = settings.n_threads,
                       .progress = std::move(progress)});
 }

@@ -24,6 +24,7 @@ struct ModelSettings {
   std::string path;
   int n_threads = 0;
   std::string compute = "auto";
+  std::string weights = "auto";
 };
 
 /// What a session keeps; `policy`'s enums and the type are strings here, as typed.
@@ -58,6 +59,7 @@ void add_cache_options(CLI::App& command, CacheSettings& settings);
 void add_sampler_options(CLI::App& command, SamplerConfig& config, int64_t& seed);
 
 Compute compute_of(const ModelSettings& settings);
+WeightMemory weights_of(const ModelSettings& settings);
 /// Throws kUsage when the policy can't work.
 SessionOptions session_options(const CacheSettings& settings, int64_t n_ctx);
 /// Throws kUsage when the settings name no model.

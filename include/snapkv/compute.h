@@ -12,4 +12,12 @@ enum class Compute { automatic, f32, bf16 };
 /// `reference` runs the plain loops that every test compares with: exact and very slow.
 enum class Device { automatic, cpu, reference };
 
+/// Where weights are read from while decoding, which reads all of them at every step. `mapped`:
+/// from the file's pages, which the system may drop when memory is short and read again.
+/// `huge_pages`: from a copy in huge pages of this process, which is read up to twice as fast; it
+/// is made when the model is loaded, and stays. `automatic`: the copy where the system has huge
+/// pages and at least twice the memory that it takes, made bit by bit after decode steps (which
+/// takes them an eighth longer until it is complete); else, and for models under 64 MiB, the file.
+enum class WeightMemory { automatic, mapped, huge_pages };
+
 }  // namespace snapkv

@@ -122,13 +122,15 @@ struct ModelOptions {
   std::string path = {};
   Device device = Device::automatic;
   Compute compute = Compute::automatic;
+  WeightMemory weights = WeightMemory::automatic;
   int n_threads = 0;         ///< 0: as many as the process may run on
   ProgressFn progress = {};  ///< Phase::load
 };
 
 class Model {
  public:
-  /// Throws kRuntime (can't be read), kBadModel (names file, field, expected, actual), kUsage.
+  /// Throws kRuntime (can't be read; huge pages that the system has not), kDoesNotFit (huge pages),
+  /// kBadModel (names file, field, expected, actual), kUsage.
   static std::shared_ptr<const Model> load(const ModelOptions& options);
   ~Model();
   Model(const Model&) = delete;

@@ -134,6 +134,7 @@ void decode_batch(std::span<Session* const> batch, std::span<const int32_t> toke
   }
   architecture.output(x, first.decode_buffers, logits);
 
+  first.weight_pages().after_step(timer.seconds());
   const double seconds = timer.seconds();
   for (int64_t i = 0; i < n_seq; ++i) {
     Session::Impl& s = *sessions[static_cast<size_t>(i)];

@@ -31,7 +31,7 @@ std::shared_ptr<const Model> Model::load(const ModelOptions& options) {
     fail(ErrorCode::kUsage, "n_threads must be 0 or more, it is {}", options.n_threads);
   }
   report(0.0);
-  auto impl = std::make_unique<Impl>(GgufFile::open(options.path));
+  auto impl = std::make_unique<Impl>(GgufFile::open(options.path), options.weights);
   report(0.3);
   BackendOptions backend;
   backend.kind = options.device == Device::reference ? BackendKind::ref : BackendKind::cpu;

@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "backend/backend.h"
+#include "engine/weight_pages.h"
 #include "format/gguf.h"
 #include "model/architecture.h"
 #include "snapkv/engine.h"
@@ -30,12 +31,14 @@ ModelInfo make_info(const GgufFile& file, const ModelConfig& config);
 
 struct Model::Impl {
   GgufFile file;  // maps the weights: outlives everything below
+  WeightPages weight_pages;
   ModelInfo info;
   std::unique_ptr<Backend> backend;
   std::unique_ptr<Tokenizer> tokenizer;
   std::unique_ptr<Architecture> architecture;
 
-  explicit Impl(GgufFile opened) : file(std::move(opened)) {}
+  Impl(GgufFile opened, WeightMemory weights)
+      : file(std::move(opened)), weight_pages(file, weights) {}
 };
 
 }  // namespace snapkv

@@ -39,6 +39,7 @@ struct Session::Impl {
   Backend& backend() const;
   Architecture& architecture() const;
   const GgufFile& file() const;
+  WeightPages& weight_pages() const;
   /// Whether decoding will compress again.
   bool has_decode_limit() const { return options.kv_decode_limit > 0 && policy->has_budget(); }
   /// Brings stats' byte counts up to date.

@@ -174,6 +174,11 @@ void GgufFile::dont_need(const GgufTensor& t) const {
   parts_[static_cast<size_t>(t.part)]->dont_need(t.file_offset, t.bytes());
 }
 
+std::optional<size_t> GgufFile::move_to_huge_pages(int part, size_t offset, size_t length) {
+  if (parts_.empty()) return 0;
+  return parts_[static_cast<size_t>(part)]->move_to_huge_pages(offset, length);
+}
+
 // Typed access ------------------------------------------------------------------------------------
 
 const GgufValue& GgufFile::value(std::string_view key) const {

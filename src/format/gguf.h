@@ -93,6 +93,9 @@ class GgufFile {
   /// next access). Nothing for a file parsed from memory.
   void will_need(const GgufTensor& t) const;
   void dont_need(const GgufTensor& t) const;
+  /// MmapFile::move_to_huge_pages() of bytes [offset, offset + length) of a part; 0 for a file
+  /// parsed from memory.
+  std::optional<size_t> move_to_huge_pages(int part, size_t offset, size_t length);
   bool has(std::string_view key) const { return metadata_.find(key) != metadata_.end(); }
 
   // Typed access. `get_*` throw Error{kBadModel} when the key is absent or of another type;

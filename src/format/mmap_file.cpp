@@ -8,10 +8,12 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdint>
 #include <cstring>
 #include <utility>
 
 #include "base/error.h"
+#include "base/huge_pages.h"
 
 namespace snapkv {
 namespace {
@@ -58,12 +60,15 @@ MmapFile::MmapFile(const std::string& path) {
 }
 
 MmapFile::MmapFile(MmapFile&& other) noexcept
-    : data_(std::exchange(other.data_, nullptr)), size_(std::exchange(other.size_, 0)) {}
+    : data_(std::exchange(other.data_, nullptr)),
+      size_(std::exchange(other.size_, 0)),
+      state_(std::move(other.state_)) {}
 
 MmapFile& MmapFile::operator=(MmapFile&& other) noexcept {
   MmapFile moved(std::move(other));
   std::swap(data_, moved.data_);
   std::swap(size_, moved.size_);
+  std::swap(state_, moved.state_);
   return *this;
 }
 
@@ -76,11 +81,43 @@ void MmapFile::will_need(size_t offset, size_t length) const {
 }
 
 void MmapFile::dont_need(size_t offset, size_t length) const {
-  advise(offset, length, MADV_DONTNEED, Rounding::kInward);
+  const std::lock_guard lock(state_->mutex);
+  if (!state_->moved) advise(offset, length, MADV_DONTNEED, Rounding::kInward);
 }
 
 void MmapFile::sequential(size_t offset, size_t length) const {
   advise(offset, length, MADV_SEQUENTIAL, Rounding::kOutward);
+}
+
+std::optional<size_t> MmapFile::move_to_huge_pages(size_t offset, size_t length) {
+  const size_t page = huge_page_size();
+  if (page == 0 || offset >= size_) return 0;
+  const auto data = reinterpret_cast<uintptr_t>(data_);
+  const auto round_up = [page](uintptr_t a) { return (a + page - 1) / page * page; };
+  const uintptr_t begin = round_up(data + offset);
+  const uintptr_t end = std::min(round_up(data + offset + std::min(length, size_ - offset)),
+                                 (data + size_) / page * page);
+  if (begin >= end) return 0;
+  const size_t bytes = end - begin;
+  void* const raw =
+      ::mmap(nullptr, bytes + page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (raw == MAP_FAILED) return std::nullopt;
+  const uintptr_t first = reinterpret_cast<uintptr_t>(raw), fresh = round_up(first);
+  if (fresh > first) ::munmap(raw, fresh - first);
+  ::munmap(reinterpret_cast<void*>(fresh + bytes), first + page - fresh);
+  void* const copy = reinterpret_cast<void*>(fresh);
+  void* const old = reinterpret_cast<void*>(begin);
+  prefer_huge_pages(copy, bytes);
+  std::memcpy(copy, old, bytes);
+  ::mprotect(copy, bytes, PROT_READ);
+  const std::lock_guard lock(state_->mutex);
+  // takes the place of the file's pages in one step
+  if (::mremap(copy, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, old) == MAP_FAILED) {
+    ::munmap(copy, bytes);
+    return std::nullopt;
+  }
+  state_->moved = true;
+  return bytes;
 }
 
 void MmapFile::advise(size_t offset, size_t length, int advice, Rounding rounding) const {

@@ -4,6 +4,9 @@
 #pragma once
 
 #include <cstddef>
+#include <memory>
+#include <mutex>
+#include <optional>
 #include <span>
 #include <string>
 
@@ -25,10 +28,17 @@ class MmapFile {
   // Hints to the kernel about [offset, offset + length), clipped to the file; never an error.
   /// Read it ahead.
   void will_need(size_t offset, size_t length) const;
-  /// Drop whole pages of it from memory; they are read again on the next access.
+  /// Drop whole pages of it from memory; they are read again on the next access. Not after
+  /// move_to_huge_pages(): what was moved is in memory only.
   void dont_need(size_t offset, size_t length) const;
   /// It will be read once, front to back.
   void sequential(size_t offset, size_t length) const;
+
+  /// Copies the huge pages that begin in [offset, offset + length) and lie inside the file into
+  /// memory of this process, in place of the file's pages: bytes() shows the same at the same
+  /// addresses, and other threads may read it meanwhile. Returns how much was moved; nothing when
+  /// there is no memory for it.
+  std::optional<size_t> move_to_huge_pages(size_t offset, size_t length);
 
  private:
   enum class Rounding { kOutward, kInward };
@@ -36,6 +46,11 @@ class MmapFile {
 
   std::byte* data_ = nullptr;
   size_t size_ = 0;
+  struct State {
+    std::mutex mutex;
+    bool moved = false;  // some of it
+  };
+  std::unique_ptr<State> state_ = std::make_unique<State>();
 };
 
 }  // namespace snapkv

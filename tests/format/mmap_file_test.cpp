@@ -6,8 +6,11 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
+#include <thread>
 #include <vector>
 
+#include "base/huge_pages.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/gguf_writer.h"
 
@@ -65,6 +68,36 @@ TEST(MmapFileTest, HintsKeepTheContents) {
       ASSERT_TRUE(equal(file.bytes(), bytes)) << offset << " " << length;
     }
   }
+}
+
+TEST(MmapFileTest, HugePagesKeepContentsAndAddresses) {
+  const size_t page = huge_page_size();
+  if (page == 0) GTEST_SKIP() << "SKIPPED: this system has no transparent huge pages";
+  const TempDir dir;
+  const auto bytes = pattern(5 * page + 12345);
+  write_bytes(dir / "file", bytes);
+  MmapFile file(dir / "file");
+  const auto* address = file.bytes().data();
+  std::atomic<bool> stop{false};
+  std::atomic<int> n_wrong{0};
+  std::thread reader([&] {  // reads while pages are exchanged
+    while (!stop) n_wrong += equal(file.bytes(), bytes) ? 0 : 1;
+  });
+  size_t moved = 0;
+  for (size_t begin = 0; begin < bytes.size(); begin += page + 4096) {
+    const auto n = file.move_to_huge_pages(begin, page + 4096);
+    ASSERT_TRUE(n);
+    moved += *n;
+    file.dont_need(0, bytes.size());  // must not lose what is in memory only
+  }
+  stop = true;
+  reader.join();
+  EXPECT_EQ(n_wrong, 0);
+  EXPECT_EQ(moved % page, 0u);
+  EXPECT_GE(moved, 4 * page);  // all but the ends
+  EXPECT_EQ(file.bytes().data(), address);
+  EXPECT_TRUE(equal(file.bytes(), bytes));
+  EXPECT_EQ(file.move_to_huge_pages(bytes.size(), page), std::optional<size_t>(0));
 }
 
 TEST(MmapFileTest, Missing) {

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: MIT
+// Weights in huge pages: what is moved when, and that decoding computes the same.
+#include "engine/weight_pages.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/huge_pages.h"
+#include "tests/support/gguf_writer.h"
+#include "tests/support/test_models.h"
+
+namespace snapkv::test {
+namespace {
+
+constexpr size_t kMib = size_t{1} << 20;
+
+/// A file with three tensors of so many MiB each, whose words count up.
+void write_weights(const std::string& path, size_t mib) {
+  std::vector<uint32_t> words(mib * kMib / sizeof(uint32_t));
+  for (size_t i = 0; i < words.size(); ++i) words[i] = static_cast<uint32_t>(i);
+  GgufWriter writer;
+  for (const char* name : {"a.weight", "b.weight", "c.weight"}) {
+    writer.add_tensor(name, DType::f32, {static_cast<int64_t>(words.size())},
+                      std::as_bytes(std::span(words)));
+  }
+  writer.write(path);
+}
+
+bool all_right(const GgufFile& file) {
+  return std::all_of(file.tensors().begin(), file.tensors().end(), [](const GgufTensor& t) {
+    for (int64_t i = 0; i < t.tensor.numel(); ++i) {
+      uint32_t word = 0;
+      std::memcpy(&word, static_cast<const char*>(t.tensor.data) + 4 * i, sizeof(word));
+      if (word != static_cast<uint32_t>(i)) return false;
+    }
+    return true;
+  });
+}
+
+class WeightPagesTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (huge_page_size() == 0) GTEST_SKIP() << "SKIPPED: no transparent huge pages here";
+  }
+  const TempDir dir_;
+};
+
+TEST_F(WeightPagesTest, AllAtOnceWhenAskedFor) {
+  write_weights(dir_ / "file", 6);
+  GgufFile file = GgufFile::open(dir_ / "file");
+  const WeightPages pages(file, WeightMemory::huge_pages);
+  EXPECT_GE(pages.moved_bytes(), 18 * kMib - 2 * huge_page_size());
+  EXPECT_TRUE(all_right(file));
+}
+
+TEST_F(WeightPagesTest, ByAndByAfterSteps) {
+  write_weights(dir_ / "file", 30);
+  GgufFile file = GgufFile::open(dir_ / "file");
+  WeightPages pages(file, WeightMemory::automatic);
+  EXPECT_EQ(pages.moved_bytes(), 0u);
+  pages.after_step(1e-6);  // an eighth of it is less than a piece takes: one piece, on credit
+  const size_t first = pages.moved_bytes();
+  EXPECT_GT(first, 0u);
+  EXPECT_LE(first, 16 * kMib);
+  pages.after_step(1e-6);
+  EXPECT_EQ(pages.moved_bytes(), first);
+  EXPECT_TRUE(all_right(file));
+  pages.after_step(1e3);
+  EXPECT_GE(pages.moved_bytes(), 90 * kMib - 2 * huge_page_size());
+  EXPECT_TRUE(all_right(file));
+}
+
+TEST_F(WeightPagesTest, NothingOfSmallModelsOrWhenMapped) {
+  write_weights(dir_ / "small", 6);
+  GgufFile small = GgufFile::open(dir_ / "small");
+  WeightPages automatic(small, WeightMemory::automatic);
+  automatic.after_step(1e3);
+  EXPECT_EQ(automatic.moved_bytes(), 0u);
+  write_weights(dir_ / "file", 30);
+  GgufFile file = GgufFile::open(dir_ / "file");
+  WeightPages mapped(file, WeightMemory::mapped);
+  mapped.after_step(1e3);
+  EXPECT_EQ(mapped.moved_bytes(), 0u);
+}
+
+TEST_F(WeightPagesTest, DecodingComputesTheSame) {
+  std::vector<std::vector<float>> logits;
+  for (const WeightMemory weights : {WeightMemory::mapped, WeightMemory::huge_pages}) {
+    const auto model = Model::load({.path = model_path("needle"), .weights = weights});
+    Session session(model, {});
+    session.prefill(generated_ids(50, model->info().n_vocab, 3));
+    session.decode(77);
+    logits.emplace_back(session.logits().begin(), session.logits().end());
+  }
+  EXPECT_EQ(logits[0], logits[1]);
+}
+
+}  // namespace
+}  // namespace snapkv::test
