@@ -14,6 +14,7 @@ LLAMA_BENCH=path bench/compare_llama.sh MODEL.gguf [options]
   -r N             rounds; a round runs each program once                 [3]
   --budget LIST    rows that snapkv keeps                                 [1024]
   --kv-type TYPE   cache type of both, f16 or bf16                        [f16]
+  --weights WHERE  what snapkv decodes from: auto, mapped or huge         [auto]
   --llama-p LIST   prompt lengths that llama-bench runs too               [as -p]
   --llama-d LIST   depths that llama-bench runs too                       [as -d]
   --llama-r N      rounds of llama-bench                                  [as -r]
@@ -29,13 +30,13 @@ die() { echo "compare_llama.sh: $1" >&2; exit 2; }
 [[ ${1:-} == -h || ${1:-} == --help ]] && { usage; exit 0; }
 [[ $# -ge 1 && ${1:-} != -* ]] || { usage >&2; exit 2; }
 model=$1; shift
-n_prompt=512 n_gen=32 n_depth=0 threads=$(nproc) rounds=3 budgets=1024 kv_type=f16
+n_prompt=512 n_gen=32 n_depth=0 threads=$(nproc) rounds=3 budgets=1024 kv_type=f16 weights=auto
 llama_p='' llama_d='' llama_r='' keep=''
 while [[ $# -gt 0 ]]; do
   [[ $# -ge 2 ]] || die "$1: a value is missing"
   case $1 in
     -p) n_prompt=$2 ;; -n) n_gen=$2 ;; -d) n_depth=$2 ;; -t) threads=$2 ;; -r) rounds=$2 ;;
-    --budget) budgets=$2 ;; --kv-type) kv_type=$2 ;;
+    --budget) budgets=$2 ;; --kv-type) kv_type=$2 ;; --weights) weights=$2 ;;
     --llama-p) llama_p=$2 ;; --llama-d) llama_d=$2 ;; --llama-r) llama_r=$2 ;;
     --keep) keep=$2 ;;
     *) die "unknown option $1" ;;
@@ -75,7 +76,8 @@ ours() {  # ROUND POLICY [OPTION...]
   run "snapkv-$policy-prefill-$round" "$snapkv" bench "${common[@]}" -p "$n_prompt" -n 0
   [[ $checked == yes ]] || common+=(--no-check)
   checked=yes
-  run "snapkv-$policy-decode-$round" "$snapkv" bench "${common[@]}" -p 0 -n "$n_gen" -d "$n_depth"
+  run "snapkv-$policy-decode-$round" "$snapkv" bench "${common[@]}" -p 0 -n "$n_gen" -d "$n_depth" \
+    --weights "$weights"
 }
 theirs() {  # ROUND
   local common=(-m "${LLAMA_MODEL:-$model}" -t "$threads" -r 1)
