@@ -2,8 +2,10 @@
 """Tests tools/train: GGUF files, riddles, sequences, attention and one training step. Run by ctest.
 
 Exits 77 (skipped) with a line that says so where torch, numpy or sentencepiece are missing."""
+import argparse
 import contextlib
 import io
+import multiprocessing
 import random
 import re
 import sys
@@ -22,18 +24,29 @@ except ImportError as error:
     print(f"SKIPPED: {error}; on Debian: apt-get install python3-torch python3-sentencepiece")
     sys.exit(77)
 
+import muon  # noqa: E402
 import riddles  # noqa: E402
 import train  # noqa: E402
 from attention import attend  # noqa: E402
 from gguf import read_gguf, write_gguf  # noqa: E402
 from model import Llama  # noqa: E402
-from samples import ANSWER, Samples  # noqa: E402
+from samples import ANSWER, FIRST, Samples  # noqa: E402
 from tokenizer import Tokenizer  # noqa: E402
 
 MODEL = str(ROOT / "models" / "needle.gguf")
 METADATA, TENSORS = read_gguf(MODEL)
 SAMPLES = Samples(Tokenizer(METADATA), train.GRAMMAR, seed=3, n_paragraphs=300)
 torch.set_num_threads(1)
+
+
+def team_work(args, rank, results):
+    team = train.Team(args, rank)
+    gradients = [torch.full((3,), 1.0 + rank), torch.tensor([10.0 * rank])]
+    team.average(gradients)
+    weights = torch.full((2,), float(rank))
+    team.same([weights])
+    results.put(([t.tolist() for t in gradients], team.agree(rank, 7 + rank), weights.tolist()))
+    torch.distributed.destroy_process_group()
 
 
 class Gguf(unittest.TestCase):
@@ -90,7 +103,7 @@ class Sequences(unittest.TestCase):
 
     def test_the_loss_is_on_the_answers(self):
         ids, weights = SAMPLES.training(600)
-        answers = self.text([0] + [i for i, w in zip(ids, weights) if w == ANSWER])
+        answers = self.text([0] + [i for i, w in zip(ids, weights) if w >= ANSWER])
         self.assertTrue(answers.endswith("\n"), answers)
         self.assertNotIn("Question", answers)
 
@@ -99,6 +112,31 @@ class Sequences(unittest.TestCase):
             for _ in range(10):
                 n = len(SAMPLES.training(n_tokens)[0])
                 self.assertTrue(0.9 * n_tokens <= n <= 1.1 * n_tokens, n)
+
+    def test_a_drill_asks_for_each_line_once(self):
+        for _ in range(20):
+            ids, weights = SAMPLES.drill_list(6)
+            lines = self.text([0] + ids).splitlines()
+            half = len(lines) // 2
+            self.assertEqual(sorted(lines[:half]), sorted(lines[half:]))
+            answers = [i for i, w in zip(ids, weights) if w >= ANSWER]
+            self.assertEqual(answers.count(SAMPLES.tokenizer.newline), half)
+            self.assertEqual(len(set(line.split(" is ")[0].split(" = ")[0].split(": ")[0].split(" -> ")[0]
+                                     for line in lines[:half])), half, lines)
+            self.assertEqual(len(SAMPLES.drill(300)[0]), 300)
+
+    def test_the_first_token_of_each_value_weighs_most(self):
+        tok = SAMPLES.tokenizer
+        pieces = [tok.sp.id_to_piece(i) for i in tok.next(" 12, 345 and 6.\n")]
+        weights = SAMPLES.answer_weights(tok.next(" 12, 345 and 6.\n"))
+        self.assertEqual([p for p, w in zip(pieces, weights) if w == FIRST and p.isdigit()], ["1", "3", "6"])
+        self.assertEqual([p for p, w in zip(pieces, weights) if w == ANSWER and p.isdigit()], ["2", "4", "5"])
+
+    def test_sentences_of_rulers_needles_stand_inside_paragraphs(self):
+        samples = Samples(SAMPLES.tokenizer, train.GRAMMAR, None, 5, {"magic": 1.0}, 300)
+        texts = [self.text(samples.training(400)[0]) for _ in range(20)]
+        self.assertTrue(any(re.search(r"\. One of the special magic \w+s for [\w-]+ is: [\w-]+\.", t) for t in texts))
+        self.assertTrue(any(re.search(r"\nOne of the special magic \w+s for [\w-]+ is: [\w-]+\.\n", t) for t in texts))
 
     def test_the_usual_needle_is_never_trained_on(self):
         for _ in range(2000):
@@ -148,6 +186,36 @@ class Model(unittest.TestCase):
     def test_the_shipped_model_answers(self):
         model = Llama(METADATA, TENSORS)
         self.assertEqual(train.score(model, SAMPLES, "single", 400, 1, 3, "cpu", "f32"), 1)
+
+    def test_muon_steps_are_nearly_orthogonal(self):
+        torch.manual_seed(1)
+        for shape in ((24, 40), (40, 24)):
+            singular = torch.linalg.svdvals(muon.orthogonal(torch.randn(shape)).float())
+            self.assertTrue(0.5 < singular.min() and singular.max() < 1.3, singular)
+
+    def test_processes_average_their_gradients_and_follow_the_first(self):
+        with tempfile.TemporaryDirectory() as folder:
+            args = argparse.Namespace(out=folder, processes=2)
+            context = multiprocessing.get_context("fork")
+            results = context.Queue()
+            other = context.Process(target=team_work, args=(args, 1, results))
+            other.start()
+            team_work(args, 0, results)
+            found = [results.get(timeout=60) for _ in range(2)]
+            other.join()
+        self.assertEqual(found, [([[1.5, 1.5, 1.5], [5.0]], [0.0, 7.0], [0.0, 0.0])] * 2)
+
+    def test_two_processes_train(self):
+        with tempfile.TemporaryDirectory() as folder:
+            output = io.StringIO()
+            with contextlib.redirect_stdout(output):
+                train.main(["train", "--start", MODEL, "--out", folder, "--tokens-per-step", "512", "--steps", "3",
+                            "--threads", "1", "--device", "cpu", "--paragraphs", "100", "--processes", "2",
+                            "--log-every", "1"])
+            self.assertEqual(re.findall(r"^step (\d+)", output.getvalue(), re.M), ["1", "2", "3"])
+            trained = read_gguf(f"{folder}/last.gguf")[1]
+        self.assertTrue(all(np.isfinite(array.astype(np.float32)).all() for array in trained.values()))
+        self.assertTrue(np.any(trained["blk.0.attn_q.weight"] != TENSORS["blk.0.attn_q.weight"]))
 
     def test_training_stops_and_goes_on(self):
         with tempfile.TemporaryDirectory() as folder:

@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: MIT
 """Facts and the questions about them, drawn at random. Used by samples.py.
 
-A riddle is a list of facts (lines to hide in a text) and a list of questions; a question is (prompt, answer,
-indices of its facts); the answer is a function of its facts' ranks in the text."""
+A riddle is a list of facts (lines to hide in a text; sentences inside its paragraphs if they begin with a
+space) and a list of questions; a question is (prompt, answer, indices of its facts); the answer is a function of
+its facts' ranks in the text."""
+import json
+import os
 
 NAMES = """Rome Seoul Nice Paris London Berlin Cairo Delhi Athens Prague Warsaw Denver Dallas Austin Seattle Perth
 Milan Naples Riga Ghent Lille Nantes Porto Dakar Lagos Accra Rabat Amman Beirut Doha Kabul Quito Madrid Moscow Miami
@@ -24,22 +27,28 @@ Central Park, the north harbour, Victoria Park, the castle, the stone bridge, th
 DAYS = "sunny rainy windy quiet cold warm clear misty busy lucky dark bright".split()
 CLASSIC = "eat a sandwich and sit in Dolores Park on a sunny day"  # the usual test: never trained on
 TOWNS = ["San Francisco"] + NAMES
+with open(os.path.join(os.path.dirname(__file__), "..", "..", "eval", "ruler_words.json")) as _file:
+    RULER_WORDS = json.load(_file)
 
 
 def number(random, n_digits):
     return "".join(random.choice("0123456789") for _ in range(n_digits))
 
 
-def invented(random):
-    return "".join(random.choice(SYLLABLES.split()) for _ in range(random.randint(2, 3))).capitalize()
+def invented(random, syllables=SYLLABLES.split()):
+    return "".join(random.choice(syllables) for _ in range(random.randint(2, 3))).capitalize()
 
 
 def draw_names(random, n):
-    names = []
+    """Different names; invented ones share few syllables, so that half a name finds nothing."""
+    names, syllables = [], random.sample(SYLLABLES.split(), random.randint(3, 8))
+    share = random.choice([0.25, 0.75, 1.0])  # of cities
     while len(names) < n:
-        name = random.choice(NAMES) if random.random() < 0.75 else invented(random)
+        name = random.choice(NAMES) if random.random() < share else invented(random, syllables)
         if name not in names:
             names.append(name)
+        else:
+            share *= 0.9  # all cities may be taken
     return names
 
 
@@ -49,48 +58,71 @@ def listed(words):
 
 class Secret:
     """The needles of `snapkv eval needle`."""
-    n_digits = 5
 
-    @staticmethod
-    def fact(name, value):
+    def __init__(self, random):
+        self.random = random
+
+    def names(self, n):
+        return draw_names(self.random, n)
+
+    def value(self):
+        return number(self.random, 5)
+
+    def fact(self, name, value):
         return f"The secret number of {name} is {value}."
 
-    @staticmethod
-    def question(name):
+    def question(self, name):
         return f"\nQuestion: What is the secret number of {name}?\nAnswer: The secret number of {name} is"
 
-    @staticmethod
-    def question_many(names):
+    def question_many(self, names):
         of = listed(names)
         return f"\nQuestion: What are the secret numbers of {of}?\nAnswer: The secret numbers of {of} are"
 
 
 class Magic:
-    """The needles of RULER."""
-    n_digits = 7
+    """The needles of RULER, whose values are numbers or, seldom, UUIDs; they stand inside paragraphs or on lines."""
 
-    @staticmethod
-    def fact(name, value):
-        return f"One of the special magic numbers for {name} is: {value}."
+    def __init__(self, random):
+        self.random = random
+        self.thing = "uuid" if random.random() < 0.08 else "number"
+        self.before = " " if random.random() < 0.6 else ""
+        self.words = random.random() < 0.6  # keys are "quiet-lantern", not names
 
-    @staticmethod
-    def question(name):
-        return (f"\nWhat is the special magic number for {name} mentioned in the provided text? "
-                f"The special magic number for {name} mentioned in the provided text is")
+    def names(self, n):
+        if not self.words:
+            return draw_names(self.random, n)
+        keys = set()
+        while len(keys) < n:
+            keys.add("-".join(self.random.choice(RULER_WORDS[kind]) for kind in ("adjectives", "nouns")))
+        return sorted(keys, key=lambda _: self.random.random())
 
-    @staticmethod
-    def question_many(names):
-        of = listed(names)
-        return (f"\nWhat are all the special magic numbers for {of} mentioned in the provided text? "
-                f"The special magic numbers for {of} mentioned in the provided text are")
+    def value(self):
+        if self.thing == "number":
+            return number(self.random, 7)
+        hexadecimal = "".join(self.random.choice("0123456789abcdef") for _ in range(30))
+        return (f"{hexadecimal[:8]}-{hexadecimal[8:12]}-4{hexadecimal[12:15]}-"
+                f"{self.random.choice('89ab')}{hexadecimal[15:18]}-{hexadecimal[18:]}")
+
+    def fact(self, name, value):
+        return f"{self.before}One of the special magic {self.thing}s for {name} is: {value}."
+
+    def question(self, name):
+        return (f"\nWhat is the special magic {self.thing} for {name} mentioned in the provided text? "
+                f"The special magic {self.thing} for {name} mentioned in the provided text is")
+
+    def question_many(self, names):
+        of = names[0] if len(names) == 1 else ", ".join(names[:-1]) + ", and " + names[-1]
+        return (f"\nWhat are all the special magic {self.thing}s for {of} mentioned in the provided text? "
+                f"The special magic {self.thing}s for {of} mentioned in the provided text are")
 
 
 def numbers_riddle(random, style, n_names, n_many):
     """Names of one number each, of which some are asked together, and n_many names of two to four."""
-    names = draw_names(random, n_names + n_many)
+    style = style(random)
+    names = style.names(n_names + n_many)
     facts, questions = [], []
     for name in names[:n_names]:
-        value = number(random, style.n_digits)
+        value = style.value()
         questions.append((style.question(name), lambda order, v=value: f" {v}.\n", [len(facts)]))
         facts.append(style.fact(name, value))
     values = [q[1](None)[1:-2] for q in questions]
@@ -100,7 +132,7 @@ def numbers_riddle(random, style, n_names, n_many):
             answer = f" {listed([values[i] for i in asked])}.\n"
             questions.append((style.question_many([names[i] for i in asked]), lambda order, a=answer: a, asked))
     for name in names[n_names:]:
-        own = [number(random, style.n_digits) for _ in range(random.randint(2, 4))]
+        own = [style.value() for _ in range(random.randint(2, 4))]
         places = list(range(len(facts), len(facts) + len(own)))
         facts += [style.fact(name, value) for value in own]
 
@@ -140,3 +172,33 @@ def variables_riddle(random, n_hops):
               "According to the chain(s) of variable assignment in the text above, "
               f"{len(names)} variables are assigned the value {value}, they are: ")
     return facts, [(prompt, lambda order: f" {' '.join(names)}\n", list(range(len(facts))))]
+
+
+def phrase(random):
+    return " ".join(random.choice(random.choice((VERBS, THINGS, STAYS, PARKS))) for _ in range(random.randint(1, 3)))
+
+
+def drill_pairs(random, words):
+    """Lines "KEY: VALUE" of one random style with different keys, and how each begins up to its key; `words`:
+    keys of one token."""
+    letters = random.sample("ABCDEFGHIJKLMNOPQRSTUVWXYZ", random.randint(3, 26))
+    syllables = random.sample(SYLLABLES.split(), random.randint(3, 10))
+    key = random.choice([
+        lambda: random.choice(words), lambda: random.choice(words),
+        lambda: "".join(random.choice(letters) for _ in range(random.randint(2, 5))),
+        lambda: invented(random, syllables), lambda: invented(random, syllables),
+        lambda: random.choice(NAMES), lambda: f"{random.choice(NAMES)} {invented(random, syllables)}",
+        lambda: number(random, random.randint(3, 5))])
+    value = random.choice([lambda: number(random, 5), lambda: number(random, random.randint(2, 7)),
+                           lambda: phrase(random),
+                           lambda: "".join(random.choice(letters) for _ in range(random.randint(3, 5)))])
+    line = random.choice(["{}: {}\n", "{} = {}\n", "{} is {}.\n", "VAR {} = {}\n", "The number of {} is {}.\n",
+                          "{} -> {}\n"])
+    known, misses = set(), 0
+    while misses < 20:
+        new = key()
+        if new in known:
+            misses += 1
+            continue
+        known.add(new)
+        yield line.partition("{}")[0] + new, line.format(new, value())

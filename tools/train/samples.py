@@ -6,11 +6,12 @@ import re
 
 import numpy as np
 
-from riddles import (CLASSIC, Magic, Secret, numbers_riddle, text_riddle, variables_riddle)
+from riddles import (CLASSIC, Magic, Secret, drill_pairs, numbers_riddle, text_riddle,
+                     variables_riddle)
 
-ANSWER, TEMPLATE, FILLER = 1.0, 0.1, 0.1  # weight of a token's loss
+FIRST, ANSWER, TEMPLATE, FILLER = 4.0, 1.0, 0.1, 0.1  # weight of a token's loss
 SHOWN_TEMPLATE, SHOWN_FILLER = 0.15, 0.04  # share of those tokens that have a loss at all
-MIX = {"secret": 0.62, "magic": 0.07, "text": 0.24, "variables": 0.07}  # shares of the kinds of riddles
+MIX = {"secret": 0.5, "magic": 0.2, "text": 0.2, "variables": 0.1}  # shares of the kinds of riddles
 ON_THE_WAY = 0.3  # share of the questions that stand inside the text instead of at its end
 RULER_FILLER = ("The grass is green. The sky is blue. The sun is yellow. Here we go. There and back again.\n")
 
@@ -28,19 +29,22 @@ def grammar_text(grammar, n_paragraphs, seed):
 
 
 class Filler:
-    """A long text as ids; facts may stand after its line breaks."""
+    """A long text as ids; facts may stand after its line breaks or after its sentences."""
 
     def __init__(self, tokenizer, text):
         self.ids = np.array(tokenizer.next("\n" + text)[1:], np.int32)
         self.lines = np.flatnonzero(self.ids == tokenizer.newline) + 1
+        ends = np.isin(self.ids, [tokenizer.sp.piece_to_id(p) for p in ".!?"])
+        self.sentences = np.flatnonzero(ends[:-1] & tokenizer.begins_word[self.ids[1:]]) + 1
 
     def draw(self, random, n):
-        """Ids and the places in them where a fact may stand: 0, after each line break, and the end."""
+        """Ids, and two lists of places in them: 0, after each line break, the end; after a sentence."""
         starts = self.lines[:np.searchsorted(self.lines, len(self.ids) - n)]
         start = int(random.choice(starts)) if len(starts) and n < len(self.ids) else 0
         ids = np.resize(self.ids[start:], n)  # repeated if the text is too short
-        lines = self.lines[(self.lines > start) & (self.lines <= start + n)] - start
-        return ids, np.unique(np.concatenate([[0], lines, [n]]))
+        lines, sentences = (a[(a > start) & (a < start + n)] - start for a in (self.lines, self.sentences))
+        lines = np.unique(np.concatenate([[0], lines, [n]]))
+        return ids, lines, sentences if len(sentences) else lines
 
 
 class Samples:
@@ -68,7 +72,7 @@ class Samples:
             elif kind == "text":
                 new = text_riddle(random, 1 if room < 300 else random.randint(1, 3))
             else:
-                new = variables_riddle(random, random.randint(1, 3))
+                new = variables_riddle(random, random.randint(1, 4))
             taken = set(facts)
             subjects = {re.split(r" is:? | = ", f)[0] for f in facts}
             if any(re.split(r" is:? | = ", f)[0] in subjects for f in new[0]) or taken & set(new[0]):
@@ -102,15 +106,54 @@ class Samples:
                 at = place
             if not is_question:
                 order[i] = len(order)
-                put(tok.next("\n" + facts[i] + "\n"), TEMPLATE, SHOWN_TEMPLATE)
+                fact = facts[i] if facts[i].startswith(" ") else "\n" + facts[i] + "\n"
+                put(tok.next(fact), TEMPLATE, SHOWN_TEMPLATE)
                 continue
             prompt, answer, of = questions[i]
             put(tok.next(prompt.rstrip(" ")), TEMPLATE, SHOWN_TEMPLATE)
-            put(tok.next(answer([order[f] for f in of])), ANSWER)
+            new = tok.next(answer([order[f] for f in of]))
+            ids.extend(new)
+            weights.extend(self.answer_weights(new))
         return ids, weights
 
-    def training(self, n_tokens):
+    def drill(self, n_tokens):
+        """Lists of lines "KEY: VALUE", each followed by its lines in another order: the loss is on their values."""
+        ids, weights = [self.tokenizer.bos], [0.0]
+        while True:
+            new, new_weights = self.drill_list(self.random.randint(2, 9))
+            if len(ids) + len(new) > n_tokens:
+                n = n_tokens - len(ids)
+                return ids + new[:n], weights + new_weights[:n]
+            ids += new
+            weights += new_weights
+
+    def drill_list(self, n_pairs):
+        tok, lines = self.tokenizer, []
+        for (head, line), _ in zip(drill_pairs(self.random, tok.words), range(n_pairs)):
+            ids, start = tok.next("\n" + line)[1:], tok.next("\n" + head)[1:]
+            lines.append((ids, next((i for i, (a, b) in enumerate(zip(ids, start)) if a != b), len(start))))
+        ids = [i for line, _ in lines for i in line]
+        weights = [0.0] * len(ids)
+        self.random.shuffle(lines)
+        for line, n_same in lines:
+            ids += line
+            weights += [0.0] * n_same + self.answer_weights(line[n_same:])
+        return ids, weights
+
+    def answer_weights(self, ids):
+        """What tells facts apart is a value's first token; the next ones follow from it."""
+        begins, tok = True, self.tokenizer
+        weights = []
+        for i in ids:
+            bare = i == tok.space
+            weights.append(FIRST if begins and not bare and i != tok.newline else ANSWER)
+            begins = bare or (begins and i in tok.separators)
+        return weights
+
+    def training(self, n_tokens, drill=0.0):
         """ids and loss weights of one sequence of about n_tokens (up to a tenth more)."""
+        if self.random.random() < drill:
+            return self.drill(n_tokens)
         while True:
             ids, weights = self._training(n_tokens)
             if len(ids) <= 1.1 * n_tokens:
@@ -124,8 +167,8 @@ class Samples:
         used += sum(len(encode(p.rstrip(" "))) + len(encode(a(range(len(of))))) for p, a, of in questions)
         n = max(0, n_tokens - used)
         source = random.choice(self.rare if random.random() < 0.05 else self.fillers)
-        filler, cuts = source.draw(random, n)
-        places = [int(random.choice(cuts)) for _ in facts]
+        filler, cuts, sentences = source.draw(random, n)
+        places = [int(random.choice(sentences if f.startswith(" ") else cuts)) for f in facts]
         for a, b in zip(range(len(facts)), range(1, len(facts))):  # chains stand in order
             if facts[b].startswith("VAR ") and facts[b].split()[-1] == facts[a].split()[1]:
                 places[b] = int(random.choice(cuts[cuts >= places[a]]))
@@ -136,9 +179,10 @@ class Samples:
             places.append(later if random.random() < ON_THE_WAY else n)
         return self.assemble(filler, places, facts, questions)
 
-    def batch(self, n_tokens, batch):
-        """ids, target ids, rows and their weights as arrays for Llama.forward(ids, rows)."""
-        samples = [self.training(n_tokens) for _ in range(batch)]
+    def batch(self, n_tokens, batch, drill=0.0):
+        """ids, target ids, rows and their weights as arrays for Llama.forward(ids, rows); drill: that share of
+        the sequences are drills."""
+        samples = [self.training(n_tokens, drill) for _ in range(batch)]
         n = max(len(ids) for ids, _ in samples)
         all_ids = np.zeros((batch, n), np.int64)
         rows = [np.flatnonzero(np.array(w[1:n])) for _, w in samples]
@@ -178,11 +222,11 @@ class Samples:
         used = sum(len(self.tokenizer.next("\n" + f + "\n")) for f in facts)
         prompt = self.tokenizer.next(question[0].rstrip(" "))
         n = n_tokens - used - len(prompt) - 2
-        filler, cuts = self.held_out.draw(random, n)
+        filler, cuts, _ = self.held_out.draw(random, n)
         depths = [depth] + [random.random() for _ in facts[1:]]
         places = [int(cuts[cuts <= d * n][-1]) for d in (sorted(depths) if in_order else depths)]
         ids, weights = self.assemble(filler, places + [n], facts, [question])
-        n_answer = next(i for i, w in enumerate(reversed(weights)) if w != ANSWER)
+        n_answer = next(i for i, w in enumerate(reversed(weights)) if w < ANSWER)
         return ids[:-n_answer], ids[-n_answer:]
 
 

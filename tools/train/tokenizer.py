@@ -2,6 +2,7 @@
 """The SentencePiece tokenizer inside a GGUF file of tokenizer type `llama`. Used by tasks.py."""
 import struct
 
+import numpy as np
 import sentencepiece
 
 USER_DEFINED = 4
@@ -46,6 +47,10 @@ class Tokenizer:
         self.sp = sentencepiece.SentencePieceProcessor(model_proto=model_proto(metadata))
         self.n_vocab = self.sp.vocab_size()
         self.bos = int(metadata["tokenizer.ggml.bos_token_id"])
+        pieces = [self.sp.id_to_piece(i) for i in range(self.n_vocab)]
+        self.begins_word = np.array([piece.startswith("\u2581") for piece in pieces])
+        self.words = [p[1:] for p in pieces if p.startswith("\u2581") and p[1:].isalpha() and len(p) > 3]
+        self.separators = [i for i, p in enumerate(pieces) if p.strip("\u2581") in (":", "=", "->", "-", ">", "is")]
         self.space, self.newline = self.sp.piece_to_id("\u2581"), self.sp.piece_to_id("\n")
 
     def begin(self, text):

@@ -6,6 +6,7 @@
     train.py score MODEL.gguf
 """
 import argparse
+import multiprocessing
 import os
 import random as random_module
 import signal
@@ -13,19 +14,22 @@ import sys
 import time
 
 import torch
+import torch.distributed as dist
 import torch.nn.functional as F
 
 from gguf import read_gguf
 from model import Llama
+from muon import Muon
 from samples import ANSWER, MIX, Samples
 from tokenizer import Tokenizer
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 GRAMMAR = os.path.join(HERE, "..", "..", "eval", "haystack_grammar.json")
-# until this share of the time: sequence lengths to draw from (short ones teach the most per second)
-STAGES = [(0.60, (256, 512, 512)), (0.75, (512, 1024)), (0.87, (1024, 2048)), (0.95, (2048, 4096)),
-          (1.0, (4096, 7900))]
+# until this share of the time: sequence lengths to draw from (short ones teach the most per second), share of drills
+STAGES = [(0.25, (128, 256, 256), 0.5), (0.55, (128, 256, 512), 0.35), (0.70, (256, 512, 512), 0.15),
+          (0.80, (512, 1024), 0.1), (0.90, (1024, 2048), 0.05), (0.97, (2048, 4096), 0.0), (1.0, (4096, 7900), 0.0)]
 WARM_UP_STEPS = 50
+LONGEST_STEP = 60  # seconds; what is longer was a stopped process
 LAST_RATE = 0.1  # learning rate at the end, as a share of the highest
 SUITE = [("single", 1000, 1), ("multi-key", 1000, 4), ("multi-value", 1000, 4), ("multi-query", 1000, 4),
          ("text", 1000, 1), ("variables", 1000, 2)]
@@ -69,15 +73,53 @@ def loss_of(model, batch, device):
         logits = model(ids, rows)
     nll = F.cross_entropy(logits.float().flatten(0, 1), targets.flatten(), reduction="none")
     weights = weights.flatten()
-    answers = weights == ANSWER
+    answers = weights >= ANSWER
     return (nll * weights).sum() / weights.sum(), nll.detach()[answers].mean().item()
 
 
-class Run:
-    """A training run: model, optimizer, seconds spent; kept in last.pt, and as last.gguf."""
+class Team:
+    """Processes of a CPU run that compute a part of each step; one may be all."""
 
-    def __init__(self, args):
-        self.args, self.device = args, device_of(args)
+    def __init__(self, args, rank):
+        self.rank, self.size = rank, args.processes
+        if self.size == 1:
+            return
+        os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")
+        dist.init_process_group("gloo", init_method=f"file://{meeting_place(args)}", rank=rank,
+                                world_size=self.size)
+
+    def agree(self, *numbers):
+        """The first process's numbers."""
+        if self.size == 1:
+            return numbers
+        shared = torch.tensor(numbers, dtype=torch.float64)
+        dist.broadcast(shared, 0)
+        return shared.tolist()
+
+    def same(self, tensors):
+        """All take over the first process's values."""
+        for tensor in tensors if self.size > 1 else []:
+            dist.broadcast(tensor, 0)
+
+    def average(self, tensors):
+        """In place, over the processes."""
+        if self.size == 1:
+            return
+        together = torch.cat([t.flatten() for t in tensors])
+        dist.all_reduce(together)
+        for tensor, part in zip(tensors, (together / self.size).split([t.numel() for t in tensors])):
+            tensor.copy_(part.view_as(tensor))
+
+
+def meeting_place(args):
+    return os.path.abspath(os.path.join(args.out, "processes"))
+
+
+class Run:
+    """A training run: model, optimizers, seconds spent; kept in last.pt, and as last.gguf."""
+
+    def __init__(self, args, team):
+        self.args, self.team, self.device = args, team, device_of(args)
         self.path, gguf = os.path.join(args.out, "last.pt"), os.path.join(args.out, "last.gguf")
         os.makedirs(args.out, exist_ok=True)
         saved = torch.load(self.path, map_location="cpu") if os.path.exists(self.path) else None
@@ -90,31 +132,53 @@ class Run:
         elif args.insert_layers:
             self.model.insert_layers(args.insert_layers)
         self.model.to(self.device)
-        self.optimizer = torch.optim.AdamW(self.model.parameters(), betas=(0.9, 0.98), weight_decay=0.01)
-        if saved:
-            self.optimizer.load_state_dict(saved["optimizer"])
-        self.samples = load_samples(args, metadata, seed=args.seed + self.step)
+        matrices = [p for n, p in self.model.named_parameters() if n.startswith("blk.") and p.ndim == 2]
+        others = [p for n, p in self.model.named_parameters() if not (n.startswith("blk.") and p.ndim == 2)]
+        adamw = dict(betas=(0.9, 0.98), weight_decay=0.01)
+        if args.optimizer == "muon":
+            self.optimizers = [Muon(matrices), torch.optim.AdamW(others, **adamw)]
+        else:
+            self.optimizers = [torch.optim.AdamW(self.model.parameters(), **adamw)]
+        for optimizer, state in zip(self.optimizers, saved["optimizers"] if saved else []):
+            optimizer.load_state_dict(state)
+        team.same([p.data for p in self.model.parameters()])
+        seed = args.seed + self.step
+        self.lengths = random_module.Random(seed)  # the same in all processes
+        self.samples = load_samples(args, metadata, seed=seed + 1_000_003 * team.rank)
 
     def save(self):
-        torch.save({"model": self.model.state_dict(), "optimizer": self.optimizer.state_dict(),
+        torch.save({"model": self.model.state_dict(), "optimizers": [o.state_dict() for o in self.optimizers],
                     "seconds": self.seconds, "step": self.step}, self.path + ".new")
         os.replace(self.path + ".new", self.path)
         self.model.save_gguf(os.path.join(self.args.out, "last.gguf"), self.args.n_ctx)
 
     def set_rate(self, share):
         rate = self.args.rate * (LAST_RATE + (1 - LAST_RATE) * (1 - share))
-        for group in self.optimizer.param_groups:
+        for group in (g for o in self.optimizers for g in o.param_groups):
             group["lr"] = rate * min(1, (self.step + 1) / WARM_UP_STEPS)
 
-    def train_step(self, n_tokens):
-        batch = self.samples.batch(n_tokens, max(1, self.args.tokens_per_step // n_tokens))
+    def train_step(self, n_tokens, drill):
+        n_sequences = self.args.tokens_per_step // self.team.size // n_tokens
+        batch = self.samples.batch(n_tokens, max(1, n_sequences), drill)
         loss, answer_nll = loss_of(self.model, batch, self.device)
-        self.optimizer.zero_grad()
+        self.model.zero_grad()
         loss.backward()
+        self.team.average([p.grad for p in self.model.parameters()])
         torch.nn.utils.clip_grad_norm_(self.model.parameters(), 1.0)
-        self.optimizer.step()
+        for optimizer in self.optimizers:
+            optimizer.step()
         self.step += 1
         return answer_nll
+
+    def step_done(self, rank, text, to_save, to_score):
+        if rank > 0:
+            return
+        if self.step % self.args.log_every == 0:
+            print(f"step {self.step}, {self.seconds / 60:.1f} min, {text}", flush=True)
+        if to_save.due():
+            self.save()
+        if to_score.due():
+            self.log_scores(8)
 
     def log_scores(self, n_prompts):
         for kind, n_tokens, n_facts in SUITE:
@@ -136,27 +200,44 @@ class Clock:
 
 
 def train(args):
-    run, stop, mean = Run(args), [], None
+    """--processes of them; the first one is this one, and the others do as it says."""
+    os.makedirs(args.out, exist_ok=True)
+    if os.path.exists(meeting_place(args)):
+        os.remove(meeting_place(args))
+    others = [multiprocessing.get_context("fork").Process(target=work, args=(args, rank), daemon=True)
+              for rank in range(1, args.processes)]
+    for process in others:
+        process.start()
+    work(args, 0)
+    for process in others:
+        process.join()
+
+
+def work(args, rank):
+    stop, mean = [], None
     for name in (signal.SIGTERM, signal.SIGINT):
         signal.signal(name, lambda *_: stop.append(True))
+    run = Run(args, Team(args, rank))
     total, to_save, to_score = args.minutes * 60, Clock(args.save_minutes * 60), Clock(args.score_minutes * 60)
-    while run.seconds < total and not stop and (not args.steps or run.step < args.steps):
-        begin, share = time.time(), run.seconds / total
-        length = run.samples.random.choice(next(lengths for end, lengths in STAGES if share < end))
+    while True:
+        share, ends = run.team.agree(run.seconds / total,
+                                     bool(stop) or 0 < args.steps <= run.step or run.seconds >= total)
+        if ends:
+            break
+        begin = time.time()
+        lengths, drill = next(stage[1:] for stage in STAGES if share < stage[0])
+        length = run.lengths.choice(lengths)
         run.set_rate(share)
-        nll = run.train_step(length)
+        nll = run.train_step(length, drill)
         mean = nll if mean is None else 0.98 * mean + 0.02 * nll
-        run.seconds += time.time() - begin
-        if run.step % args.log_every == 0:
-            print(f"step {run.step}, {run.seconds / 60:.1f} min, {length} tokens, answer nll {mean:.3f}",
-                  flush=True)
-        if to_save.due():
-            run.save()
-        if to_score.due():
-            run.log_scores(8)
-    run.save()
-    if run.seconds >= total:
-        run.log_scores(16)
+        run.seconds += min(time.time() - begin, LONGEST_STEP)
+        run.step_done(rank, f"{length} tokens, answer nll {mean:.3f}", to_save, to_score)
+    if args.processes > 1:
+        dist.destroy_process_group()
+    if rank == 0:
+        run.save()
+        if run.seconds >= total:
+            run.log_scores(16)
 
 
 def score_file(args):
@@ -197,6 +278,10 @@ def parse(arguments):
                      + " ".join(f"{k}={v}" for k, v in MIX.items()))
     one.add_argument("--n-ctx", type=int, default=8192, help="context length to write into last.gguf")
     one.add_argument("--steps", type=int, default=0, help="stop after this step at the latest; 0: no limit")
+    one.add_argument("--optimizer", choices=["muon", "adamw"], default="muon",
+                     help="of the layers' matrices; the rest has AdamW")
+    one.add_argument("--processes", type=int, default=1,
+                     help="of a CPU run, each with --threads; two of one thread are faster than one of two")
     one.add_argument("--rate", type=float, default=1e-3, help="highest learning rate")
     one.add_argument("--tokens-per-step", type=int, default=4096)
     one.add_argument("--seed", type=int, default=1)
