@@ -337,7 +337,8 @@ std::string mib(size_t bytes) {
   return fmt::format("{:.1f} MiB", static_cast<double>(bytes) / (1 << 20));
 }
 
-/// Weights are mapped from the file and may be dropped by the system: they are not counted.
+/// Weights are not counted: the system may drop the mapped file's pages, and what WeightPages moved
+/// is no longer among the memory that is available.
 void check_memory(std::span<Session::Impl* const> sessions, int64_t n, bool compress) {
   const Session::Impl& first = *sessions[0];
   const auto plan_of = [&](const Session::Impl& s) {
