@@ -49,22 +49,35 @@ RulerText word_list(Random& random, const ListShape& shape) {
   text.question = "Question: What are the 10 most common words in the above list?";
   text.answer_prefix = " Answer: The top 10 words that appear most often in the list are:";
   text.outputs.assign(words.begin(), words.begin() + kCommon);
-  text.details = {{"words", are_pairs ? "pairs" : "list"}, {"n_words", shape.n_words}};
+  text.details = {{"words", are_pairs ? "pairs" : "list"},
+                  {"n_words", shape.n_words},
+                  {"common_repeats", shape.n_common_repeats},
+                  {"other_repeats", shape.n_other_repeats}};
+  return text;
+}
+
+constexpr int64_t kCwePredict = 120;
+constexpr int64_t kLeastWords = 2 * static_cast<int64_t>(kCommon);
+constexpr int64_t kLongList = 4096;  // tokens from which on RULER repeats the words more often
+
+RulerText common_words(uint64_t seed, bool is_long, int64_t n_words) {
+  Random random(seed);
+  const RulerText example = word_list(random, is_long ? ListShape{40, 10, 3} : ListShape{20, 3, 1});
+  const auto n = static_cast<size_t>(n_words);
+  RulerText text = word_list(random, is_long ? ListShape{n, 30, 3} : ListShape{n, 6, 1});
+  text.context = fmt::format("{}{}{} {}\n{}", example.context, example.question,
+                             example.answer_prefix, numbered(example.outputs), text.context);
   return text;
 }
 
 RulerMaker prepare_common(const RulerSample& sample) {
-  const bool small = sample.length < 4096;
-  return [small, seed = sample.seed](int64_t size) {
-    Random random(seed);
-    const RulerText example = word_list(random, small ? ListShape{20, 3, 1} : ListShape{40, 10, 3});
-    const auto n_words = static_cast<size_t>(size);
-    RulerText text =
-        word_list(random, small ? ListShape{n_words, 6, 1} : ListShape{n_words, 30, 3});
-    text.context = fmt::format("{}{}{} {}\n{}", example.context, example.question,
-                               example.answer_prefix, numbered(example.outputs), text.context);
-    return text;
-  };
+  bool is_long = sample.length >= kLongList;
+  if (is_long) {  // a vocabulary that splits words may leave no room for the shortest such list
+    const RulerText least = common_words(sample.seed, true, kLeastWords);
+    const int64_t n = sample.count_tokens(least.context + least.question + least.answer_prefix);
+    is_long = n + kCwePredict <= sample.length;
+  }
+  return [is_long, seed = sample.seed](int64_t size) { return common_words(seed, is_long, size); };
 }
 
 // ---------------------------------------------------------------- fwe
@@ -123,7 +136,7 @@ RulerMaker prepare_frequent(const RulerSample& sample) {
 }  // namespace
 
 std::vector<RulerTask> ruler_count_tasks() {
-  return {{"cwe", 120, 2 * static_cast<int64_t>(kCommon), prepare_common},
+  return {{"cwe", kCwePredict, kLeastWords, prepare_common},
           {"fwe", kFwePredict, kLeastCoded, prepare_frequent}};
 }
 
