@@ -80,7 +80,10 @@ int run_bench(const BenchSettings& s, const CommonSettings& common) {
       model_settings.n_threads = n_threads;
       const auto model = load_model(model_settings, progress.callback());
       check_options(model, plan);
-      context = {.model = model->info(), .backend = model->backend_description(), .check = {}};
+      context = {.model = model->info(),
+                 .backend = model->backend_description(),
+                 .weights = s.model.weights,
+                 .check = {}};
       if (!s.no_check) context.check = check_before_timing(model, n_threads, plan, s, progress);
       runner = std::make_unique<BenchRunner>(model, cost, s, progress);
     }
@@ -141,6 +144,7 @@ void add_options(CLI::App& app, BenchSettings& s) {
   app.add_flag("--no-warmup", s.no_warmup, "Time the first run too");
   app.add_flag("--no-check", s.no_check, "Time without checking results first");
   add_model_options(app, s.model);
+  add_weights_option(app, s.model);
   add_cache_lists(app, s);
   app.footer(kBenchFooter);
 }

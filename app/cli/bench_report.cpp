@@ -108,6 +108,7 @@ void add_own_fields(Json& json, const BenchContext& c, const BenchResult& r) {
   const auto rate = [&](double amount, double seconds) {
     return amount > 0 && seconds > 0 ? Json(amount / seconds / 1e9) : Json();
   };
+  json["weights"] = c.weights;
   json["n_seq"] = t.n_seq;
   json["kv_policy"] = t.session.kv.name;
   json["kv_budget"] = budget_of(t);

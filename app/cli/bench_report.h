@@ -17,6 +17,7 @@ namespace snapkv::cli {
 struct BenchContext {
   ModelInfo model;
   std::string backend;  // of the threads at hand
+  std::string weights;  // value of --weights
   BenchCheck check;
 };
 

@@ -25,7 +25,7 @@ void add_record_options(CLI::App& app, EvalSettings& settings, bool draws) {
         ->capture_default_str();
   }
   add_model_options(app, settings.model);
-  add_thread_option(app, settings.model);
+  add_running_options(app, settings.model);
 }
 
 void add_eval_options(CLI::App& app, EvalSettings& settings, bool draws) {

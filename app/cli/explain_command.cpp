@@ -199,7 +199,7 @@ Command add_explain_command(CLI::App& root, const CommonSettings& common) {
       ->capture_default_str();
   app->add_flag("--ascii", s->ascii, "Draw in ASCII [default: where the locale is not UTF-8]");
   add_model_options(*app, s->model);
-  add_thread_option(*app, s->model);
+  add_running_options(*app, s->model);
   add_cache_options(*app, s->cache);
   s->budget_option = app->get_option("--kv-budget");
   s->budget_option->default_str("a quarter of the prompt");

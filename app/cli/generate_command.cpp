@@ -50,7 +50,7 @@ void add_options(CLI::App& app, GenerateSettings& s) {
   app.add_flag("--show-timings", s.show_timings,
                "Add the parts of the prompt's time to the summary");
   add_model_options(app, s.model);
-  add_thread_option(app, s.model);
+  add_running_options(app, s.model);
   add_cache_options(app, s.cache);
   add_sampler_options(app, s.sampler, s.seed);
 }

@@ -106,7 +106,7 @@ Command add_inspect_command(CLI::App& root, const CommonSettings& common) {
   app->add_flag("--no-special", s->plain_text,
                 "Take control tokens that are written out in the prompt as plain text");
   add_model_options(*app, s->model);
-  add_thread_option(*app, s->model);
+  add_running_options(*app, s->model);
   add_cache_options(*app, s->cache);
   return {.app = app, .run = [s, &common] { return run_inspect(*s, common); }};
 }

@@ -104,7 +104,7 @@ CacheSettings needle_cache_defaults() {
 void add_needle_task_options(CLI::App& app, NeedleTaskSettings& settings, const char* seed_help) {
   app.add_option("--seed", settings.seed, seed_help)->type_name("N")->capture_default_str();
   add_model_options(app, settings.model);
-  add_thread_option(app, settings.model);
+  add_running_options(app, settings.model);
   add_cache_options(app, settings.cache);
 }
 

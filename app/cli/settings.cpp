@@ -39,6 +39,9 @@ void add_model_options(CLI::App& command, ModelSettings& settings) {
       ->type_name("TYPE")
       ->capture_default_str()
       ->group(kModelGroup);
+}
+
+void add_weights_option(CLI::App& command, ModelSettings& settings) {
   command
       .add_option(
           "--weights", settings.weights,
@@ -50,7 +53,8 @@ void add_model_options(CLI::App& command, ModelSettings& settings) {
       ->group(kModelGroup);
 }
 
-void add_thread_option(CLI::App& command, ModelSettings& settings) {
+void add_running_options(CLI::App& command, ModelSettings& settings) {
+  add_weights_option(command, settings);
   command
       .add_option("-t,--threads", settings.n_threads,
                   "Threads; 0: as many as the process may run on")

@@ -51,9 +51,11 @@ struct Command {
 CLI::Validator whole_number(int64_t low, int64_t high = int64_t{1} << 40);
 
 void add_common_options(CLI::App& app, CommonSettings& settings);
-/// The file and the precision; add_thread_option for commands that compute.
+/// The file and the precision; add_running_options for commands that compute.
 void add_model_options(CLI::App& command, ModelSettings& settings);
-void add_thread_option(CLI::App& command, ModelSettings& settings);
+void add_weights_option(CLI::App& command, ModelSettings& settings);
+/// Where the weights are, and how many threads.
+void add_running_options(CLI::App& command, ModelSettings& settings);
 /// Which rows are kept, in what type.
 void add_cache_options(CLI::App& command, CacheSettings& settings);
 void add_sampler_options(CLI::App& command, SamplerConfig& config, int64_t& seed);

@@ -168,6 +168,12 @@ TEST(BenchCommandTest, CsvAndJsonLinesHoldTheSameFields) {
   }
 }
 
+TEST(BenchCommandTest, RecordsSayWhereTheWeightsWere) {
+  const std::string options = "-p 4 -n 0 -r 1 -t 1 --no-warmup";
+  EXPECT_EQ(bench_json(options).at(0).at("weights"), "auto");
+  EXPECT_EQ(bench_json(options + " --weights mapped").at(0).at("weights"), "mapped");
+}
+
 TEST(BenchCommandTest, MarkdownIsTheDefault) {
   const Result r = bench("-p 4 -n 2 -d 0,3 -r 1 -t 1 --no-warmup");
   EXPECT_EQ(r.code, 0) << r.err;
