@@ -1,13 +1,30 @@
 // SPDX-License-Identifier: MIT
 #include "backend/backend.h"
 
-#include <cstring>
-
 #include "backend/cpu/cpu_kernels.h"
+#ifdef SNAPKV_HAS_CUDA
+#include "backend/cuda/cuda_kernels.h"
+#endif
 #include "backend/kernels.h"
 #include "backend/ref/ref_kernels.h"
+#include "base/error.h"
 
 namespace snapkv {
+namespace {
+
+MakeCudaKernels& cuda_factory() {
+#ifdef SNAPKV_HAS_CUDA
+  static MakeCudaKernels factory = &cuda::make_kernels;
+#else
+  static MakeCudaKernels factory = nullptr;
+#endif
+  return factory;
+}
+
+}  // namespace
+
+void register_cuda(MakeCudaKernels make) { cuda_factory() = make; }
+bool has_cuda() { return cuda_factory() != nullptr; }
 
 std::unique_ptr<Backend> Backend::make(const BackendOptions& options) {
   switch (options.kind) {
@@ -16,6 +33,12 @@ std::unique_ptr<Backend> Backend::make(const BackendOptions& options) {
     case BackendKind::cpu:
       return std::make_unique<Backend>(options.kind,
                                        cpu::make_kernels(options.n_threads, options.compute));
+    case BackendKind::cuda:
+      if (!has_cuda()) {
+        fail(ErrorCode::kUsage,
+             "this snapkv was built without CUDA; configure it with -DSNAPKV_CUDA=ON");
+      }
+      return std::make_unique<Backend>(options.kind, cuda_factory()(options.compute));
   }
   SNAPKV_CHECK(false);
 }
@@ -28,15 +51,19 @@ std::string Backend::description() const { return kernels_->description(); }
 DType Backend::compute_dtype() const { return kernels_->compute_dtype(); }
 int Backend::n_threads() const { return kernels_->n_threads(); }
 
-// Both backends work on host memory.
-Buffer Backend::allocate(size_t bytes, const char* what) { return Buffer::host(bytes, what); }
+Buffer Backend::allocate(size_t bytes, const char* what) { return kernels_->allocate(bytes, what); }
 void Backend::upload(void* device, const void* host, size_t bytes) {
-  if (bytes > 0) std::memcpy(device, host, bytes);
+  if (bytes > 0) kernels_->upload(device, host, bytes);
 }
 void Backend::download(void* host, const void* device, size_t bytes) {
-  if (bytes > 0) std::memcpy(host, device, bytes);
+  if (bytes > 0) kernels_->download(host, device, bytes);
 }
-void Backend::copy(void* dst, const void* src, size_t bytes) { upload(dst, src, bytes); }
-void Backend::synchronize() {}
+void Backend::copy(void* dst, const void* src, size_t bytes) {
+  if (bytes > 0) kernels_->copy(dst, src, bytes);
+}
+void Backend::synchronize() { kernels_->synchronize(); }
+void Backend::place_weights(std::span<const Tensor> weights) { kernels_->place_weights(weights); }
+void Backend::begin_step(uint64_t shape) { kernels_->begin_step(shape); }
+void Backend::end_step() { kernels_->end_step(); }
 
 }  // namespace snapkv

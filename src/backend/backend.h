@@ -4,7 +4,9 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 
 #include "base/buffer.h"
@@ -15,13 +17,22 @@ namespace snapkv {
 
 class Kernels;
 
-enum class BackendKind { ref, cpu };
+/// Granularity of n_kv in the shape of a decode step.
+constexpr int32_t kStepRows = 256;
+
+enum class BackendKind { ref, cpu, cuda };
 
 struct BackendOptions {
   BackendKind kind = BackendKind::cpu;
   int n_threads = 0;  // 0: as many as the process may run on
   Compute compute = Compute::automatic;
 };
+
+/// Whether this build has backend/cuda (not whether there is a device).
+bool has_cuda();
+/// Gives builds without CUDA a backend of that kind: tests run its kernels on the host.
+using MakeCudaKernels = std::unique_ptr<Kernels> (*)(Compute compute);
+void register_cuda(MakeCudaKernels make);
 
 class Backend {
  public:
@@ -46,6 +57,20 @@ class Backend {
   /// Device to device.
   void copy(void* dst, const void* src, size_t bytes);
   void synchronize();
+  /// Whether memory is not the host's: tensors may then be touched by ops and copies only.
+  bool is_device() const { return kind_ == BackendKind::cuda; }
+
+  /// Tells a device which tensors of host memory are weights, in the order of their use: ops take
+  /// them where they are, and the device keeps copies, as many as it has room for; the others are
+  /// sent whenever they are used. They must not change or move afterwards. Nothing to do elsewhere.
+  void place_weights(std::span<const Tensor> weights);
+
+  /// Around the ops of a decode step. Steps of the same `shape` make the same calls with tensors at
+  /// the same addresses; what differs is host data (ids, positions, HeadRows) whose counts are the
+  /// same, but n_kv, which may differ within a multiple of kStepRows. A device may then replay what
+  /// it recorded. Only ops may stand between them, no copies.
+  void begin_step(uint64_t shape);
+  void end_step();
 
   Kernels& kernels() { return *kernels_; }
 

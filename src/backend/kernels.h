@@ -3,6 +3,7 @@
 // meaning. Arguments were validated by ops.cpp; kernels trust them. Only ops.cpp calls this.
 #pragma once
 
+#include <cstring>
 #include <string>
 
 #include "backend/ops.h"
@@ -17,6 +18,20 @@ class Kernels {
   virtual DType compute_dtype() const = 0;
   virtual int n_threads() const = 0;
 
+  // Memory and order, as Backend has them: those of a backend that works on host memory.
+  virtual Buffer allocate(size_t bytes, const char* what) { return Buffer::host(bytes, what); }
+  virtual void upload(void* device, const void* host, size_t bytes) {
+    std::memcpy(device, host, bytes);
+  }
+  virtual void download(void* host, const void* device, size_t bytes) {
+    std::memcpy(host, device, bytes);
+  }
+  virtual void copy(void* dst, const void* src, size_t bytes) { std::memcpy(dst, src, bytes); }
+  virtual void synchronize() {}
+  virtual void place_weights(std::span<const Tensor> /*weights*/) {}
+  virtual void begin_step(uint64_t /*shape*/) {}
+  virtual void end_step() {}
+
   virtual void embed(const Tensor& weight, std::span<const int32_t> ids, const Tensor& out) = 0;
   virtual void rms_norm(const Tensor& x, const Tensor& weight, float eps, const Tensor& out) = 0;
   virtual void project(const Tensor& x, std::span<const Projection> projections) = 0;
@@ -26,6 +41,9 @@ class Kernels {
   virtual void rope(const Tensor& x, std::span<const int32_t> pos, const RopeFrequencies& rope) = 0;
   virtual void swiglu(const Tensor& gate, const Tensor& up, const Tensor& out) = 0;
   virtual void store_rows(const Tensor& src, DType dtype, std::span<void* const> dst) = 0;
+  virtual void store_positions(std::span<const int32_t> pos, std::span<int32_t* const> dst) {
+    for (int32_t* head : dst) std::memcpy(head, pos.data(), pos.size_bytes());
+  }
   virtual void attention_prefill(const PrefillAttention& a) = 0;
   virtual void attention_decode(const DecodeAttention& a) = 0;
   virtual void window_votes(const WindowVotes& w) = 0;

@@ -140,6 +140,13 @@ void store_rows(Backend& backend, const Tensor& src, DType dtype, std::span<void
   backend.kernels().store_rows(src, dtype, dst);
 }
 
+void store_positions(Backend& backend, std::span<const int32_t> pos,
+                     std::span<int32_t* const> dst) {
+  if (pos.empty() || dst.empty()) return;
+  for (int32_t* head : dst) SNAPKV_CHECK(head != nullptr);
+  backend.kernels().store_positions(pos, dst);
+}
+
 void attention_prefill(Backend& backend, const PrefillAttention& a) {
   SNAPKV_CHECK(is_f32(a.q, {kAny, kAny, kAny}));
   SNAPKV_CHECK(is_kv_dtype(a.k.dtype) && is_kv(a.k));

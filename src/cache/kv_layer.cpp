@@ -65,14 +65,16 @@ void KvLayer::append(Backend& backend, const Tensor& k, const Tensor& v,
   const int32_t n = static_cast<int32_t>(pos.size());
   SNAPKV_CHECK(k.shape[0] == n && v.shape[0] == n);
   std::vector<void*> k_dst(heads_.size()), v_dst(heads_.size());
+  std::vector<int32_t*> pos_dst(heads_.size());
   for (int h = 0; h < n_head_kv(); ++h) {
     Head& head = heads_[h];
     SNAPKV_CHECK(head.n_kv + n <= head.capacity);
     k_dst[h] = this->k(h, head.n_kv);
     v_dst[h] = this->v(h, head.n_kv);
-    backend.upload(this->pos(h, head.n_kv), pos.data(), n * sizeof(int32_t));
+    pos_dst[h] = this->pos(h, head.n_kv);
     head.n_kv += n;
   }
+  ops::store_positions(backend, pos, pos_dst);
   ops::store_rows(backend, k, dtype_, k_dst);
   ops::store_rows(backend, v, dtype_, v_dst);
 }

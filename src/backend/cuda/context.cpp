@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: MIT
+#include "backend/cuda/context.h"
+
+#include <algorithm>
+
+#include "base/check.h"
+#include "base/error.h"
+
+namespace snapkv::cuda {
+namespace {
+
+constexpr size_t kRingBytes = size_t{4} << 20;
+constexpr size_t kAlignment = 256;  // of cudaMalloc, and of what put() returns at the least 16
+
+size_t aligned(size_t bytes, size_t to) { return (bytes + to - 1) / to * to; }
+
+void free_device(void* p, size_t, void*) { cudaFree(p); }
+void free_host(void* p, size_t, void*) { cudaFreeHost(p); }
+
+}  // namespace
+
+void check(cudaError_t status, const char* call) {
+  if (status == cudaSuccess) return;
+  fail(ErrorCode::kRuntime, "CUDA: {}: {} ({})", call, cudaGetErrorString(status),
+       static_cast<int>(status));
+}
+
+Context::Context(DType compute) : compute_(compute) {
+  int n_devices = 0;
+  const cudaError_t found = cudaGetDeviceCount(&n_devices);
+  if (found != cudaSuccess || n_devices == 0) {
+    fail(ErrorCode::kRuntime, "no CUDA device: {} ({}); is the NVIDIA driver installed?",
+         cudaGetErrorString(found), static_cast<int>(found));
+  }
+  check(cudaSetDevice(0), "cudaSetDevice");
+  check(cudaGetDeviceProperties(&properties_, 0), "cudaGetDeviceProperties");
+  if (properties_.major < 8) {
+    fail(ErrorCode::kRuntime,
+         "CUDA device {} has compute capability {}.{}, 8.0 or later is needed (bf16 products)",
+         properties_.name, properties_.major, properties_.minor);
+  }
+  check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "cudaStreamCreate");
+  ring_device_ = allocate(kRingBytes, "kernel arguments");
+  ring_host_ = allocate_pinned(kRingBytes, "kernel arguments");
+}
+
+Context::~Context() {
+  if (stream_ != nullptr) {
+    cudaStreamSynchronize(stream_);
+    cudaStreamDestroy(stream_);
+  }
+}
+
+Buffer Context::allocate(size_t bytes, const char* what) {
+  void* p = nullptr;
+  const cudaError_t status = cudaMalloc(&p, std::max<size_t>(bytes, 1));
+  if (status == cudaErrorMemoryAllocation) {
+    cudaGetLastError();  // not sticky: later calls must not see it
+    size_t free = 0, total = 0;
+    check(cudaMemGetInfo(&free, &total), "cudaMemGetInfo");
+    fail(ErrorCode::kDoesNotFit, "{}: no {:.1f} MiB on {}: {:.1f} of {:.1f} MiB are free", what,
+         static_cast<double>(bytes) / (1 << 20), properties_.name,
+         static_cast<double>(free) / (1 << 20), static_cast<double>(total) / (1 << 20));
+  }
+  check(status, "cudaMalloc");
+  return Buffer(p, bytes, free_device);
+}
+
+Buffer Context::allocate_pinned(size_t bytes, const char* what) {
+  void* p = nullptr;
+  const cudaError_t status = cudaHostAlloc(&p, std::max<size_t>(bytes, 1), cudaHostAllocDefault);
+  if (status != cudaSuccess) {
+    cudaGetLastError();
+    fail(ErrorCode::kDoesNotFit, "{}: no {:.1f} MiB of page-locked memory: {}", what,
+         static_cast<double>(bytes) / (1 << 20), cudaGetErrorString(status));
+  }
+  return Buffer(p, bytes, free_host);
+}
+
+void Context::synchronize() { check(cudaStreamSynchronize(stream_), "cudaStreamSynchronize"); }
+
+void* Context::scratch(size_t bytes) {
+  if (scratch_.bytes() < bytes) {
+    SNAPKV_CHECK(step_host_ == nullptr);  // a step's first run has grown it
+    synchronize();
+    ++memory_generation_;
+    scratch_ = Buffer();  // the old one goes first
+    scratch_ = allocate(aligned(bytes, size_t{1} << 20), "scratch memory of a kernel");
+  }
+  return scratch_.data();
+}
+
+const void* Context::put_bytes(const void* values, size_t bytes) {
+  const size_t n = aligned(std::max<size_t>(bytes, 1), 16);
+  if (step_host_ != nullptr) {
+    SNAPKV_CHECK(step_at_ + n <= step_bytes_);
+    std::memcpy(step_host_ + step_at_, values, bytes);
+    const void* at = step_device_ + step_at_;
+    step_at_ += n;
+    return at;
+  }
+  SNAPKV_CHECK(n <= kRingBytes);
+  if (ring_at_ + n > kRingBytes) {  // what is there may still be on its way
+    synchronize();
+    ring_at_ = 0;
+  }
+  char* host = static_cast<char*>(ring_host_.data()) + ring_at_;
+  char* device = static_cast<char*>(ring_device_.data()) + ring_at_;
+  ring_at_ += n;
+  std::memcpy(host, values, bytes);
+  check(cudaMemcpyAsync(device, host, bytes, cudaMemcpyHostToDevice, stream_), "cudaMemcpyAsync");
+  return device;
+}
+
+void Context::begin_arguments(const Buffer& device, const Buffer& host) {
+  SNAPKV_CHECK(step_host_ == nullptr && device.bytes() == host.bytes());
+  step_host_ = static_cast<char*>(host.data());
+  step_device_ = static_cast<char*>(device.data());
+  step_bytes_ = host.bytes();
+  step_at_ = 0;
+}
+
+size_t Context::end_arguments() {
+  step_host_ = step_device_ = nullptr;
+  return step_at_;
+}
+
+}  // namespace snapkv::cuda

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: MIT
+// The CUDA backend: cuBLASLt for large products, own kernels for the rest. Hides CUDA's headers.
+#pragma once
+
+#include <memory>
+
+#include "backend/kernels.h"
+#include "snapkv/compute.h"
+
+namespace snapkv::cuda {
+
+/// Throws Error{kRuntime} when there is no device that can run it.
+std::unique_ptr<Kernels> make_kernels(Compute compute);
+
+}  // namespace snapkv::cuda

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: MIT
+// Launching kernels, and what their code shares: reductions, conversions of single values, dynamic
+// shared memory.
+#pragma once
+
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+#include <cuda_runtime.h>
+
+#include <cstdint>
+#include <type_traits>
+
+#include "backend/cuda/context.h"
+
+namespace snapkv::cuda {
+
+constexpr int kWarpSize = 32;
+constexpr unsigned kAllLanes = 0xffffffffu;
+
+/// How many blocks of `b` cover `a`.
+__host__ __device__ constexpr int64_t div_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+struct Grid {
+  dim3 blocks;
+  dim3 threads;  // of a block
+  size_t shared_bytes = 0;
+};
+
+/// Launches `kernel` on the context's stream. In a decode step that repeats, grid and arguments must
+/// depend on nothing but the step's shape (Backend::begin_step).
+template <typename... P>
+void launch(const Context& context, const Grid& grid, void (*kernel)(P...),
+            std::type_identity_t<P>... arguments) {
+  if (context.skips_launches()) return;
+#ifdef SNAPKV_CUDA_ON_HOST
+  check(cuda_on_host::launch(grid.blocks, grid.threads, grid.shared_bytes, kernel, arguments...),
+        "kernel launch");
+#else
+  if (grid.shared_bytes > 48 * 1024) {
+    check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                               static_cast<int>(grid.shared_bytes)),
+          "cudaFuncSetAttribute");
+  }
+  kernel<<<grid.blocks, grid.threads, grid.shared_bytes, context.stream()>>>(arguments...);
+  check(cudaGetLastError(), "kernel launch");
+#endif
+}
+
+/// The block's dynamic shared memory, 128-byte aligned.
+__device__ __forceinline__ char* dynamic_shared() {
+#ifdef SNAPKV_CUDA_ON_HOST
+  return static_cast<char*>(cuda_on_host::dynamic_shared());
+#else
+  extern __shared__ __align__(128) char snapkv_dynamic_shared[];
+  return snapkv_dynamic_shared;
+#endif
+}
+
+__device__ __forceinline__ float warp_sum(float v) {
+  for (int bits = kWarpSize / 2; bits > 0; bits /= 2) v += __shfl_xor_sync(kAllLanes, v, bits);
+  return v;
+}
+__device__ __forceinline__ float warp_max(float v) {
+  for (int bits = kWarpSize / 2; bits > 0; bits /= 2) {
+    v = fmaxf(v, __shfl_xor_sync(kAllLanes, v, bits));
+  }
+  return v;
+}
+
+/// One value of a plain type as f32, and back (rounded to nearest even).
+__device__ __forceinline__ float to_float(float v) { return v; }
+__device__ __forceinline__ float to_float(__half v) { return __half2float(v); }
+__device__ __forceinline__ float to_float(__nv_bfloat16 v) { return __bfloat162float(v); }
+
+template <typename T>
+__device__ __forceinline__ T from_float(float v);
+template <>
+__device__ __forceinline__ float from_float<float>(float v) {
+  return v;
+}
+template <>
+__device__ __forceinline__ __half from_float<__half>(float v) {
+  return __float2half_rn(v);
+}
+template <>
+__device__ __forceinline__ __nv_bfloat16 from_float<__nv_bfloat16>(float v) {
+  return __float2bfloat16_rn(v);
+}
+
+}  // namespace snapkv::cuda

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: MIT
+#include "backend/cuda/step_graph.h"
+
+#include "base/check.h"
+
+namespace snapkv::cuda {
+namespace {
+
+constexpr size_t kArgumentBytes = size_t{1} << 20;
+constexpr size_t kMaxSteps = 64;  // shapes that are remembered
+
+}  // namespace
+
+void StepGraphs::clear() {
+  if (steps_.empty()) return;
+  context_.synchronize();
+  for (auto& [shape, step] : steps_) {
+    if (step.graph != nullptr) cudaGraphExecDestroy(step.graph);
+    if (step.sent != nullptr) cudaEventDestroy(step.sent);
+  }
+  steps_.clear();
+}
+
+void StepGraphs::begin_arguments(Step& step) {
+  if (!step.device) {
+    step.device = context_.allocate(kArgumentBytes, "arguments of a decode step");
+    step.host = Context::allocate_pinned(kArgumentBytes, "arguments of a decode step");
+    check(cudaEventCreateWithFlags(&step.sent, cudaEventDisableTiming), "cudaEventCreate");
+  } else {
+    check(cudaEventSynchronize(step.sent), "cudaEventSynchronize");
+  }
+  context_.begin_arguments(step.device, step.host);
+}
+
+void StepGraphs::begin(uint64_t shape) {
+  SNAPKV_CHECK(mode_ == Mode::none);
+  if (memory_ != context_.memory_generation() || steps_.size() > kMaxSteps) clear();
+  memory_ = context_.memory_generation();
+  current_ = &steps_[shape];
+  const int n_seen = current_->n_seen++;
+  mode_ = n_seen == 0 ? Mode::plain : current_->graph == nullptr ? Mode::record : Mode::replay;
+  if (mode_ == Mode::plain) return;
+  begin_arguments(*current_);
+  if (mode_ == Mode::record) {
+    check(cudaStreamBeginCapture(context_.stream(), cudaStreamCaptureModeThreadLocal),
+          "cudaStreamBeginCapture");
+  } else {
+    context_.skip_launches(true);
+  }
+}
+
+void StepGraphs::end() {
+  SNAPKV_CHECK(mode_ != Mode::none);
+  const Mode mode = mode_;
+  mode_ = Mode::none;
+  if (mode == Mode::plain) return;
+  Step& step = *current_;
+  const size_t n_bytes = context_.end_arguments();
+  if (mode == Mode::record) {
+    cudaGraph_t graph = nullptr;
+    check(cudaStreamEndCapture(context_.stream(), &graph), "cudaStreamEndCapture");
+    const cudaError_t made = cudaGraphInstantiate(&step.graph, graph, 0);
+    cudaGraphDestroy(graph);
+    check(made, "cudaGraphInstantiate");
+  } else {
+    context_.skip_launches(false);
+  }
+  check(cudaMemcpyAsync(step.device.data(), step.host.data(), n_bytes, cudaMemcpyHostToDevice,
+                        context_.stream()),
+        "cudaMemcpyAsync");
+  check(cudaEventRecord(step.sent, context_.stream()), "cudaEventRecord");
+  check(cudaGraphLaunch(step.graph, context_.stream()), "cudaGraphLaunch");
+}
+
+}  // namespace snapkv::cuda

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: MIT
+#include "backend/cuda/weight_store.h"
+
+namespace snapkv::cuda {
+namespace {
+
+size_t bytes_of(const Tensor& t) {
+  return static_cast<size_t>(t.numel() / block_size(t.dtype) * block_bytes(t.dtype));
+}
+
+void send(const Context& context, const Buffer& to, const Tensor& weight) {
+  check(cudaMemcpyAsync(to.data(), weight.data, bytes_of(weight), cudaMemcpyHostToDevice,
+                        context.stream()),
+        "cudaMemcpyAsync");
+}
+
+}  // namespace
+
+void WeightStore::place(std::span<const Tensor> weights, size_t reserve) {
+  for (const Tensor& weight : weights) {
+    if (!weight || placed_.contains(weight.data)) continue;  // a shared matrix is there once
+    const size_t bytes = bytes_of(weight);
+    size_t free = 0, total = 0;
+    check(cudaMemGetInfo(&free, &total), "cudaMemGetInfo");
+    Buffer& copy = placed_[weight.data];
+    if (free < bytes + reserve) {
+      streamed_bytes_ += bytes;
+      continue;
+    }
+    copy = context_.allocate(bytes, "weights");
+    send(context_, copy, weight);
+  }
+  context_.synchronize();
+}
+
+bool WeightStore::is_resident(const Tensor& weight) const {
+  const auto found = placed_.find(weight.data);
+  return found == placed_.end() || found->second;
+}
+
+Tensor WeightStore::on_device(const Tensor& weight) {
+  if (!weight) return weight;
+  const auto found = placed_.find(weight.data);
+  if (found == placed_.end()) return weight;
+  if (!found->second) return stage(weight);
+  Tensor t = weight;
+  t.data = found->second.data();
+  return t;
+}
+
+Tensor WeightStore::stage(const Tensor& weight) {
+  Buffer& buffer = staged_[next_staged_++ % kStaged];
+  const size_t bytes = bytes_of(weight);
+  if (buffer.bytes() < bytes) {
+    context_.synchronize();
+    buffer = Buffer();
+    buffer = context_.allocate(bytes, "weights that are sent when they are used");
+  }
+  send(context_, buffer, weight);
+  Tensor t = weight;
+  t.data = buffer.data();
+  return t;
+}
+
+}  // namespace snapkv::cuda

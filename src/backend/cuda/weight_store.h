@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: MIT
+// WeightStore: device copies of a model's weights, found by the address of the weight in host
+// memory. What the device has no room for is sent when it is used. Used by cuda_kernels.cpp.
+#pragma once
+
+#include <span>
+#include <unordered_map>
+
+#include "backend/cuda/context.h"
+#include "base/buffer.h"
+#include "base/tensor.h"
+
+namespace snapkv::cuda {
+
+class WeightStore {
+ public:
+  explicit WeightStore(Context& context) : context_(context) {}
+
+  /// Copies them to the device in this order, until less than `reserve` bytes would be left free;
+  /// the others become `streamed`.
+  void place(std::span<const Tensor> weights, size_t reserve);
+
+  /// The tensor in device memory: its copy, or one that is made now and lasts until n_staged()
+  /// further ones are made. Tensors that were never placed are in device memory already.
+  Tensor on_device(const Tensor& weight);
+  /// Whether on_device() sends nothing.
+  bool is_resident(const Tensor& weight) const;
+  size_t streamed_bytes() const { return streamed_bytes_; }
+
+ private:
+  Tensor stage(const Tensor& weight);
+
+  // A layer's products that read one input together are at most three.
+  static constexpr size_t kStaged = 4;
+
+  Context& context_;
+  std::unordered_map<const void*, Buffer> placed_;  // without memory: streamed
+  Buffer staged_[kStaged];
+  size_t next_staged_ = 0;
+  size_t streamed_bytes_ = 0;
+};
+
+}  // namespace snapkv::cuda

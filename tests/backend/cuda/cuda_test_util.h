@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: MIT
+// Shared by the tests of src/backend/cuda. They run on the device of a build with CUDA, and else on
+// the host (tests/support/cuda_on_host). ref/ says what is right.
+//
+//   TEST_F(CudaTest, RmsNorm) {
+//     const TestTensor x = random_tensor({5, 64}, 1);
+//     DeviceTensor on_device = device(x), out = device(TestTensor({5, 64}));
+//     both_orders([&] { ops::rms_norm(cuda(), on_device, device(weight), eps, out); });
+//     EXPECT_TRUE(all_close(out.host(), expected, ...));
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <memory>
+
+#include "backend/ops.h"
+#include "base/error.h"
+#include "tests/backend/op_test_util.h"
+#ifdef SNAPKV_CUDA_ON_HOST_TESTS
+#include "backend/cuda/cuda_kernels.h"
+#include "tests/support/cuda_on_host/host_device.h"
+#endif
+
+namespace snapkv::test {
+
+/// A tensor in the memory of a backend, copied from a host tensor.
+class DeviceTensor {
+ public:
+  DeviceTensor(Backend& backend, const TestTensor& t)
+      : backend_(&backend),
+        shape_(t),
+        buffer_(backend.allocate(static_cast<size_t>(t.bytes()), "test tensor")),
+        view_(t.view()) {
+    backend.upload(buffer_.data(), t.data(), static_cast<size_t>(t.bytes()));
+    view_.data = buffer_.data();
+  }
+  operator const Tensor&() const { return view_; }  // NOLINT: ops take views
+  const Tensor& view() const { return view_; }
+  void* data() const { return view_.data; }
+  /// What it holds now.
+  TestTensor host() const {
+    TestTensor t = shape_;
+    backend_->download(t.data(), view_.data, static_cast<size_t>(t.bytes()));
+    return t;
+  }
+
+ private:
+  Backend* backend_;
+  TestTensor shape_;
+  Buffer buffer_;
+  Tensor view_;
+};
+
+class CudaTest : public testing::Test {
+ protected:
+  void SetUp() override {
+#ifdef SNAPKV_CUDA_ON_HOST_TESTS
+    register_cuda(&cuda::make_kernels);
+#endif
+    try {
+      backend_ = make(Compute::automatic);
+    } catch (const Error& e) {
+      GTEST_SKIP() << "NOT TESTED: " << e.what();
+    }
+  }
+  static std::unique_ptr<Backend> make(Compute compute) {
+    BackendOptions options;
+    options.kind = BackendKind::cuda;
+    options.compute = compute;
+    return Backend::make(options);
+  }
+  /// bf16 products
+  Backend& cuda() { return *backend_; }
+  Backend& reference() { return *reference_; }
+  DeviceTensor device(const TestTensor& t) { return DeviceTensor(cuda(), t); }
+
+  /// Runs `check` twice on the host, with the threads of a block in both orders.
+  static void both_orders(const std::function<void()>& check) {
+    check();
+#ifdef SNAPKV_CUDA_ON_HOST_TESTS
+    cuda_on_host::reverse_threads(true);
+    check();
+    cuda_on_host::reverse_threads(false);
+#endif
+  }
+
+ private:
+  std::unique_ptr<Backend> backend_;
+  std::unique_ptr<Backend> reference_ = [] {
+    BackendOptions options;
+    options.kind = BackendKind::ref;
+    return Backend::make(options);
+  }();
+};
+
+}  // namespace snapkv::test

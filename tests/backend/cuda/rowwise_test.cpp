@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: MIT
+// Norm, rotation and activation on a CUDA device against ref/.
+#include <cmath>
+#include <numeric>
+
+#include "tests/backend/cuda/cuda_test_util.h"
+
+namespace snapkv::test {
+namespace {
+
+constexpr Tolerance kF32{1e-6, 2e-6};   // order of f32 sums
+constexpr Tolerance kBf16{1e-6, 8e-3};  // one rounding to 8 bits
+
+class CudaRowwise : public CudaTest {};
+
+TEST_F(CudaRowwise, RmsNorm) {
+  for (const int64_t d : {1, 64, 100, 4096}) {
+    for (const DType dtype : {DType::f32, DType::bf16}) {
+      const TestTensor x = random_tensor({5, d}, 1), weight = random_tensor({d}, 2);
+      TestTensor expected({5, d}, dtype);
+      ops::rms_norm(reference(), x, weight, 1e-5f, expected);
+      both_orders([&] {
+        const DeviceTensor out = device(TestTensor({5, d}, dtype));
+        ops::rms_norm(cuda(), device(x), device(weight), 1e-5f, out);
+        EXPECT_TRUE(all_close(out.host(), expected, dtype == DType::f32 ? kF32 : kBf16)) << d;
+      });
+    }
+  }
+}
+
+TEST_F(CudaRowwise, Rope) {
+  const std::vector<int32_t> pos = {0, 3, 1000, 999'999};
+  for (const RopeLayout layout : {RopeLayout::norm, RopeLayout::neox}) {
+    for (const int64_t n_pairs : {4, 32}) {
+      std::vector<double> inv_freq;
+      for (int64_t i = 0; i < n_pairs; ++i) {
+        inv_freq.push_back(std::pow(10000.0, -static_cast<double>(i) / 32));
+      }
+      TestTensor x = random_tensor({4, 3, 64}, 3);
+      const DeviceTensor on_device = device(x);
+      ops::rope(cuda(), on_device, pos, {inv_freq, layout});
+      ops::rope(reference(), x, pos, {inv_freq, layout});
+      EXPECT_TRUE(all_close(on_device.host(), x, {1e-6, 1e-6}));
+    }
+  }
+}
+
+TEST_F(CudaRowwise, SwiGlu) {
+  for (const DType in : {DType::f32, DType::bf16}) {
+    for (const DType out_type : {DType::f32, DType::bf16}) {
+      const TestTensor gate = random_tensor({7, 333}, 4, in, 4.0f);
+      const TestTensor up = random_tensor({7, 333}, 5, in);
+      TestTensor expected({7, 333}, out_type);
+      ops::swiglu(reference(), gate.to(DType::f32), up.to(DType::f32),
+                  expected = TestTensor({7, 333}));
+      const DeviceTensor out = device(TestTensor({7, 333}, out_type));
+      ops::swiglu(cuda(), device(gate), device(up), out);
+      EXPECT_TRUE(all_close(out.host(), expected, out_type == DType::f32 ? kF32 : kBf16));
+    }
+  }
+}
+
+}  // namespace
+}  // namespace snapkv::test
