@@ -3,12 +3,13 @@ add_library(snapkv_options INTERFACE)
 target_compile_features(snapkv_options INTERFACE cxx_std_20)
 target_include_directories(snapkv_options INTERFACE
   ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/src)
-target_compile_options(snapkv_options INTERFACE -Wall -Wextra -Wpedantic -Wshadow
-  $<$<BOOL:${SNAPKV_WERROR}>:-Werror>)
+target_compile_options(snapkv_options INTERFACE
+  $<$<COMPILE_LANGUAGE:CXX>:-Wall;-Wextra;-Wpedantic;-Wshadow>
+  $<$<AND:$<COMPILE_LANGUAGE:CXX>,$<BOOL:${SNAPKV_WERROR}>>:-Werror>)
 # hidden by GCC 12's std::string and <regex> false positives at -O2 and above (GCC bug 105329)
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-  target_compile_options(snapkv_options INTERFACE -Wno-restrict -Wno-stringop-overflow
-    -Wno-array-bounds)
+  target_compile_options(snapkv_options INTERFACE
+    $<$<COMPILE_LANGUAGE:CXX>:-Wno-restrict;-Wno-stringop-overflow;-Wno-array-bounds>)
 endif()
 if(SNAPKV_SANITIZE)
   target_compile_options(snapkv_options INTERFACE -fsanitize=address,undefined
@@ -40,6 +41,9 @@ function(snapkv_aggregate)
   # snapkvConfig.cmake.in finds the same ones for those who link an installed static library
   target_link_libraries(snapkv PRIVATE OpenMP::OpenMP_CXX DNNL::dnnl hwy::hwy fmt::fmt
     Threads::Threads)
+  if(SNAPKV_CUDA)
+    target_link_libraries(snapkv PRIVATE CUDA::cudart CUDA::cublasLt)
+  endif()
   set_target_properties(snapkv PROPERTIES VERSION ${PROJECT_VERSION}
     SOVERSION ${PROJECT_VERSION_MAJOR})
 endfunction()

@@ -144,7 +144,7 @@ void add_options(CLI::App& app, BenchSettings& s) {
   app.add_flag("--no-warmup", s.no_warmup, "Time the first run too");
   app.add_flag("--no-check", s.no_check, "Time without checking results first");
   add_model_options(app, s.model);
-  add_weights_option(app, s.model);
+  add_device_options(app, s.model);
   add_cache_lists(app, s);
   app.footer(kBenchFooter);
 }

@@ -41,7 +41,15 @@ void add_model_options(CLI::App& command, ModelSettings& settings) {
       ->group(kModelGroup);
 }
 
-void add_weights_option(CLI::App& command, ModelSettings& settings) {
+void add_device_options(CLI::App& command, ModelSettings& settings) {
+  command
+      .add_option(
+          "--device", settings.device,
+          "Where the model runs; auto: on the GPU where this build and the machine have one")
+      ->check(CLI::IsMember({"auto", "cpu", "cuda"}))
+      ->type_name("NAME")
+      ->capture_default_str()
+      ->group(kModelGroup);
   command
       .add_option(
           "--weights", settings.weights,
@@ -54,7 +62,7 @@ void add_weights_option(CLI::App& command, ModelSettings& settings) {
 }
 
 void add_running_options(CLI::App& command, ModelSettings& settings) {
-  add_weights_option(command, settings);
+  add_device_options(command, settings);
   command
       .add_option("-t,--threads", settings.n_threads,
                   "Threads; 0: as many as the process may run on")
@@ -192,6 +200,9 @@ void require_model(const ModelSettings& settings) {
 std::shared_ptr<const Model> load_model(const ModelSettings& settings, ProgressFn progress) {
   require_model(settings);
   return Model::load({.path = settings.path,
+                      .device = settings.device == "cuda"  ? Device::cuda
+                                : settings.device == "cpu" ? Device::cpu
+                                                           : Device::automatic,
                       .compute = compute_of(settings),
                       .weights = weights_of(settings),
                       .n_threads = settings.n_threads,

@@ -25,6 +25,7 @@ struct ModelSettings {
   int n_threads = 0;
   std::string compute = "auto";
   std::string weights = "auto";
+  std::string device = "auto";
 };
 
 /// What a session keeps; `policy`'s enums and the type are strings here, as typed.
@@ -53,8 +54,9 @@ CLI::Validator whole_number(int64_t low, int64_t high = int64_t{1} << 40);
 void add_common_options(CLI::App& app, CommonSettings& settings);
 /// The file and the precision; add_running_options for commands that compute.
 void add_model_options(CLI::App& command, ModelSettings& settings);
-void add_weights_option(CLI::App& command, ModelSettings& settings);
-/// Where the weights are, and how many threads.
+/// Where it runs and where the weights are.
+void add_device_options(CLI::App& command, ModelSettings& settings);
+/// The same, and how many threads.
 void add_running_options(CLI::App& command, ModelSettings& settings);
 /// Which rows are kept, in what type.
 void add_cache_options(CLI::App& command, CacheSettings& settings);

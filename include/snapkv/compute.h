@@ -9,8 +9,10 @@ namespace snapkv {
 /// nothing is rounded below f32 but what the file and the KV cache type round.
 enum class Compute { automatic, f32, bf16 };
 
-/// `reference` runs the plain loops that every test compares with: exact and very slow.
-enum class Device { automatic, cpu, reference };
+/// `cuda`: an NVIDIA GPU, in builds with SNAPKV_CUDA. `automatic`: the GPU where the build and the
+/// machine have one, else the CPU. `reference` runs the plain loops that every test compares with:
+/// exact and very slow.
+enum class Device { automatic, cpu, cuda, reference };
 
 /// Where weights are read from while decoding, which reads all of them at every step. `mapped`:
 /// from the file's pages, which the system may drop when memory is short and read again.

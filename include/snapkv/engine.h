@@ -114,7 +114,7 @@ struct MemoryPlan {
 struct SessionOptions;
 /// Throws as resolve_options().
 MemoryPlan plan_memory(const ModelInfo& info, const SessionOptions& options, int64_t n_tokens,
-                       DType compute = DType::bf16);
+                       DType compute = DType::bf16, Device device = Device::cpu);
 
 // ---------------------------------------------------------------- model
 

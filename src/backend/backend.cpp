@@ -52,6 +52,13 @@ DType Backend::compute_dtype() const { return kernels_->compute_dtype(); }
 int Backend::n_threads() const { return kernels_->n_threads(); }
 
 Buffer Backend::allocate(size_t bytes, const char* what) { return kernels_->allocate(bytes, what); }
+Buffer Backend::allocate_pinned(size_t bytes, const char* what) {
+  return kernels_->allocate_pinned(bytes, what);
+}
+size_t Backend::free_memory() const {
+  SNAPKV_CHECK(is_device());
+  return kernels_->free_memory();
+}
 void Backend::upload(void* device, const void* host, size_t bytes) {
   if (bytes > 0) kernels_->upload(device, host, bytes);
 }
@@ -62,8 +69,12 @@ void Backend::copy(void* dst, const void* src, size_t bytes) {
   if (bytes > 0) kernels_->copy(dst, src, bytes);
 }
 void Backend::synchronize() { kernels_->synchronize(); }
+Backend::Mark Backend::mark() { return kernels_->mark(); }
+double Backend::seconds_between(Mark begin, Mark end) const {
+  return kernels_->seconds_between(begin, end);
+}
 void Backend::place_weights(std::span<const Tensor> weights) { kernels_->place_weights(weights); }
 void Backend::begin_step(uint64_t shape) { kernels_->begin_step(shape); }
-void Backend::end_step() { kernels_->end_step(); }
+void Backend::end_step(bool completed) { kernels_->end_step(completed); }
 
 }  // namespace snapkv

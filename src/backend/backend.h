@@ -52,11 +52,20 @@ class Backend {
 
   /// Device memory, uninitialized; Error{kDoesNotFit} naming `what` when there is none.
   Buffer allocate(size_t bytes, const char* what);
+  /// Host memory from which a device copies at full speed.
+  Buffer allocate_pinned(size_t bytes, const char* what);
+  /// Bytes of a device that can be allocated; not for others.
+  size_t free_memory() const;
   void upload(void* device, const void* host, size_t bytes);
   void download(void* host, const void* device, size_t bytes);
   /// Device to device.
   void copy(void* dst, const void* src, size_t bytes);
   void synchronize();
+  /// A point in the order of what the backend does, and the time between two; on a device both must
+  /// have been reached (synchronize()).
+  using Mark = int64_t;
+  Mark mark();
+  double seconds_between(Mark begin, Mark end) const;
   /// Whether memory is not the host's: tensors may then be touched by ops and copies only.
   bool is_device() const { return kind_ == BackendKind::cuda; }
 
@@ -68,9 +77,9 @@ class Backend {
   /// Around the ops of a decode step. Steps of the same `shape` make the same calls with tensors at
   /// the same addresses; what differs is host data (ids, positions, HeadRows) whose counts are the
   /// same, but n_kv, which may differ within a multiple of kStepRows. A device may then replay what
-  /// it recorded. Only ops may stand between them, no copies.
+  /// it recorded. Only ops may stand between them, no copies. `completed`: false after an error.
   void begin_step(uint64_t shape);
-  void end_step();
+  void end_step(bool completed);
 
   Kernels& kernels() { return *kernels_; }
 

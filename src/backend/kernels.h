@@ -3,6 +3,7 @@
 // meaning. Arguments were validated by ops.cpp; kernels trust them. Only ops.cpp calls this.
 #pragma once
 
+#include <chrono>
 #include <cstring>
 #include <string>
 
@@ -20,6 +21,10 @@ class Kernels {
 
   // Memory and order, as Backend has them: those of a backend that works on host memory.
   virtual Buffer allocate(size_t bytes, const char* what) { return Buffer::host(bytes, what); }
+  virtual Buffer allocate_pinned(size_t bytes, const char* what) {
+    return Buffer::host(bytes, what);
+  }
+  virtual size_t free_memory() const { return 0; }
   virtual void upload(void* device, const void* host, size_t bytes) {
     std::memcpy(device, host, bytes);
   }
@@ -28,9 +33,16 @@ class Kernels {
   }
   virtual void copy(void* dst, const void* src, size_t bytes) { std::memcpy(dst, src, bytes); }
   virtual void synchronize() {}
+  virtual int64_t mark() {
+    const auto now = std::chrono::steady_clock::now().time_since_epoch();
+    return std::chrono::duration_cast<std::chrono::nanoseconds>(now).count();
+  }
+  virtual double seconds_between(int64_t begin, int64_t end) const {
+    return static_cast<double>(end - begin) * 1e-9;
+  }
   virtual void place_weights(std::span<const Tensor> /*weights*/) {}
   virtual void begin_step(uint64_t /*shape*/) {}
-  virtual void end_step() {}
+  virtual void end_step(bool /*completed*/) {}
 
   virtual void embed(const Tensor& weight, std::span<const int32_t> ids, const Tensor& out) = 0;
   virtual void rms_norm(const Tensor& x, const Tensor& weight, float eps, const Tensor& out) = 0;

@@ -141,8 +141,7 @@ void swiglu(Backend& backend, const Tensor& gate, const Tensor& up, const Tensor
 void store_rows(Backend& backend, const Tensor& src, DType dtype, std::span<void* const> dst);
 
 /// dst[h][i] = pos[i]: true positions of the rows that store_rows stores.
-void store_positions(Backend& backend, std::span<const int32_t> pos,
-                     std::span<int32_t* const> dst);
+void store_positions(Backend& backend, std::span<const int32_t> pos, std::span<int32_t* const> dst);
 
 void attention_prefill(Backend& backend, const PrefillAttention& a);
 void attention_decode(Backend& backend, const DecodeAttention& a);

@@ -3,6 +3,7 @@
 // sequence's own rows.
 #include <algorithm>
 #include <cstring>
+#include <optional>
 
 #include "base/error.h"
 #include "base/timer.h"
@@ -85,6 +86,46 @@ void ensure_memory(Session::Impl& first, int64_t n_seq, const ModelConfig& confi
   first.decode_rows = n_seq;
 }
 
+/// Between begin and the end of the ops of a step; tells the backend when they are not all done.
+class BackendStep {
+ public:
+  BackendStep(Backend& backend, uint64_t shape) : backend_(backend) { backend.begin_step(shape); }
+  ~BackendStep() {
+    if (!completed_) backend_.end_step(false);
+  }
+  BackendStep(const BackendStep&) = delete;
+  BackendStep& operator=(const BackendStep&) = delete;
+  void complete() {
+    completed_ = true;
+    backend_.end_step(true);
+  }
+
+ private:
+  Backend& backend_;
+  bool completed_ = false;
+};
+
+/// What Backend::begin_step calls the shape: addresses and numbers that its ops will be given,
+/// FNV-1a.
+uint64_t step_shape(std::span<Session::Impl* const> sessions, const Tensor& x,
+                    const Tensor& logits) {
+  uint64_t hash = 14695981039346656037u;
+  const auto add = [&](uint64_t value) { hash = (hash ^ value) * 1099511628211u; };
+  add(reinterpret_cast<uintptr_t>(x.data));
+  add(reinterpret_cast<uintptr_t>(logits.data));
+  add(reinterpret_cast<uintptr_t>(sessions[0]->decode_buffers.data()));
+  add(sessions.size());
+  add(static_cast<uint64_t>(sessions[0]->options.kv_type));
+  for (size_t il = 0; il < sessions[0]->layers.size(); ++il) {
+    int32_t most = 0;  // rows that the step's attention sees
+    for (const Session::Impl* s : sessions) {
+      for (const int32_t n : s->layers[il].n_kv()) most = std::max(most, n + 1);
+    }
+    add(static_cast<uint64_t>((most + kStepRows - 1) / kStepRows));
+  }
+  return hash;
+}
+
 /// Room for a new row in every layer; with a limit no more than it will take.
 void reserve_rows(Session::Impl& s) {
   for (int il = 0; il < static_cast<int>(s.layers.size()); ++il) {
@@ -120,6 +161,11 @@ void decode_batch(std::span<Session* const> batch, std::span<const int32_t> toke
   const Tensor logits = first.decode_logits.view(DType::f32, {n_seq, config.n_vocab});
   LinearRunner linear(backend);
   DecodeAttentionStep attention(backend, config, sessions, pos, first.decode_heads);
+  // queries are kept by copies, which a step can't hold
+  const bool keeps_queries = std::any_of(sessions.begin(), sessions.end(),
+                                         [](const Session::Impl* s) { return bool{s->queries}; });
+  std::optional<BackendStep> step;
+  if (!keeps_queries) step.emplace(backend, step_shape(sessions, x, logits));
   architecture.embed(tokens, x);
   LayerPass pass;
   pass.x = x;
@@ -133,6 +179,8 @@ void decode_batch(std::span<Session* const> batch, std::span<const int32_t> toke
     architecture.layer(il, pass);
   }
   architecture.output(x, first.decode_buffers, logits);
+  if (step) step->complete();
+  backend.synchronize();  // the times are of steps that are done
 
   first.weight_pages().after_step(timer.seconds());
   const double seconds = timer.seconds();

@@ -10,36 +10,61 @@ namespace {
 
 constexpr const char* kWhat = "hidden states of the prompt";
 
-size_t row_bytes_of(const Tensor& t) { return static_cast<size_t>(t.stride[0]); }
+size_t bytes_of(const Tensor& t) {
+  return static_cast<size_t>(t.stride[0]) * static_cast<size_t>(t.shape[0]);
+}
 
 }  // namespace
 
-HiddenStates::HiddenStates(Backend& backend, int64_t n_tokens, int64_t n_embd,
-                           const std::string& spill_dir)
-    : spilled_(!spill_dir.empty()) {
-  const size_t bytes = static_cast<size_t>(n_tokens) * static_cast<size_t>(n_embd) * sizeof(float);
-  buffer_ = spilled_ ? make_file_buffer(spill_dir, bytes, kWhat) : backend.allocate(bytes, kWhat);
+HiddenStates::HiddenStates(Backend& backend, Place place, int64_t n_tokens, int64_t n_embd,
+                           int64_t n_chunk, const std::string& spill_dir)
+    : backend_(&backend), place_(place) {
+  const auto size = [n_embd](int64_t n) {
+    return static_cast<size_t>(n) * static_cast<size_t>(n_embd) * sizeof(float);
+  };
+  switch (place) {
+    case Place::memory:
+      buffer_ = backend.allocate(size(n_tokens), kWhat);
+      break;
+    case Place::file:
+      buffer_ = make_file_buffer(spill_dir, size(n_tokens), kWhat);
+      break;
+    case Place::host:
+      buffer_ = backend.allocate_pinned(size(n_tokens), kWhat);
+      chunk_ = backend.allocate(size(n_chunk), kWhat);
+      break;
+  }
   all_ = buffer_.view(DType::f32, {n_tokens, n_embd});
 }
 
-size_t HiddenStates::bytes(int64_t n_tokens, int64_t n_embd, int64_t n_chunk, bool spilled) {
-  // the chunk that is computed and the one read ahead
-  const int64_t n = spilled ? std::min(n_tokens, 2 * n_chunk) : n_tokens;
+size_t HiddenStates::bytes(int64_t n_tokens, int64_t n_embd, int64_t n_chunk, Place place) {
+  // at Place::file the chunk that is computed and the one read ahead
+  const int64_t n = place == Place::memory ? n_tokens
+                    : place == Place::file ? std::min(n_tokens, 2 * n_chunk)
+                                           : std::min(n_tokens, n_chunk);
   return static_cast<size_t>(n) * static_cast<size_t>(n_embd) * sizeof(float);
 }
 
-void HiddenStates::visit(int64_t begin, int64_t end) const {
-  if (!spilled_) return;
-  const int64_t n = all_.shape[0];
-  const int64_t next = end < n ? end : 0, next_end = std::min(n, next + end - begin);
-  const Tensor t = all_.slice(next, next_end);
-  prefetch_pages(t.data, row_bytes_of(t) * static_cast<size_t>(next_end - next));
+Tensor HiddenStates::enter(int64_t begin, int64_t end) {
+  const Tensor rows = all_.slice(begin, end);
+  if (place_ == Place::host) {
+    const Tensor chunk = chunk_.view(DType::f32, {end - begin, all_.shape[1]});
+    backend_->upload(chunk.data, rows.data, bytes_of(rows));
+    return chunk;
+  }
+  if (place_ == Place::file) {
+    const int64_t n = all_.shape[0];
+    const int64_t next = end < n ? end : 0;
+    const Tensor ahead = all_.slice(next, std::min(n, next + end - begin));
+    prefetch_pages(ahead.data, bytes_of(ahead));
+  }
+  return rows;
 }
 
-void HiddenStates::leave(int64_t begin, int64_t end) const {
-  if (!spilled_) return;
-  const Tensor t = all_.slice(begin, end);
-  release_pages(t.data, row_bytes_of(t) * static_cast<size_t>(end - begin));
+void HiddenStates::leave(int64_t begin, int64_t end) {
+  const Tensor rows = all_.slice(begin, end);
+  if (place_ == Place::host) backend_->download(rows.data, chunk_.data(), bytes_of(rows));
+  if (place_ == Place::file) release_pages(rows.data, bytes_of(rows));
 }
 
 }  // namespace snapkv

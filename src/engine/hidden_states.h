@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// HiddenStates: [n_tokens, n_embd] f32 of a whole prompt between two layers, in memory or in a file
-// of which a few chunks are in memory. Used by prefill.cpp.
+// HiddenStates: [n_tokens, n_embd] f32 of a whole prompt between two layers: in the backend's
+// memory, in a file of which a few chunks are in memory, or, for a device that has no room, in host
+// memory. Used by prefill.cpp.
 #pragma once
 
 #include <string>
@@ -11,24 +12,28 @@ namespace snapkv {
 
 class HiddenStates {
  public:
+  enum class Place { memory, file, host };
+
   HiddenStates() = default;
-  /// `spill_dir`: the folder of the file; empty: in memory. Throws as Backend::allocate and
-  /// make_file_buffer.
-  HiddenStates(Backend& backend, int64_t n_tokens, int64_t n_embd, const std::string& spill_dir);
+  /// `n_chunk`: most rows that enter() is asked for. `spill_dir`: the folder of Place::file. Throws
+  /// as Backend::allocate and make_file_buffer.
+  HiddenStates(Backend& backend, Place place, int64_t n_tokens, int64_t n_embd, int64_t n_chunk,
+               const std::string& spill_dir);
 
-  /// What they take in memory when chunks of n_chunk tokens are visited in turn.
-  static size_t bytes(int64_t n_tokens, int64_t n_embd, int64_t n_chunk, bool spilled);
+  /// What they take of the backend's memory when chunks of n_chunk tokens are visited in turn.
+  static size_t bytes(int64_t n_tokens, int64_t n_embd, int64_t n_chunk, Place place);
 
-  Tensor rows(int64_t begin, int64_t end) const { return all_.slice(begin, end); }
-  /// Before rows [begin, end) are computed: the rows after them come next, at the end the first.
-  void visit(int64_t begin, int64_t end) const;
-  /// After: they may leave the memory.
-  void leave(int64_t begin, int64_t end) const;
+  /// Rows [begin, end), for ops to read and write until leave(). At Place::file the rows after them
+  /// are read ahead, at the end the first.
+  Tensor enter(int64_t begin, int64_t end);
+  /// Keeps what was written; they may leave the memory.
+  void leave(int64_t begin, int64_t end);
 
  private:
-  Buffer buffer_;
+  Backend* backend_ = nullptr;
+  Place place_ = Place::memory;
+  Buffer buffer_, chunk_;  // chunk_: in device memory, at Place::host
   Tensor all_;
-  bool spilled_ = false;
 };
 
 }  // namespace snapkv

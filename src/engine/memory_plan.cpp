@@ -49,9 +49,13 @@ constexpr PackedMinTokens kPackedMinTokens[] = {{DType::q4_0, 192, 64},
                                                 {DType::f16, 40, 192},
                                                 {DType::f32, 32, 96}};
 
+/// Not measured: project.cu multiplies 16 rows at a time, and reads all weights for each.
+constexpr int64_t kPackedMinTokensCuda = 33;
+
 }  // namespace
 
-int64_t packed_min_tokens(const ModelInfo& info, DType compute) {
+int64_t packed_min_tokens(const ModelInfo& info, DType compute, Device device) {
+  if (device == Device::cuda) return kPackedMinTokensCuda;
   for (const PackedMinTokens& row : kPackedMinTokens) {  // the model's most frequent type
     if (info.file_type == name(row.weights)) return compute == DType::bf16 ? row.bf16 : row.f32;
   }
@@ -73,14 +77,14 @@ void validate_kv_type(DType kv_type, int64_t head_dim) {
 size_t available_memory() { return std::min(system_available(), cgroup_available()); }
 
 MemoryPlan plan_memory(const ModelInfo& info, const SessionOptions& given, int64_t n_tokens,
-                       DType compute) {
+                       DType compute, Device device) {
   const SessionOptions options = resolve_options(given, info);
   ModelConfig c;
   copy_sizes(info, c);
   const auto n_head_kv = static_cast<size_t>(c.n_head_kv);
   const auto policy = Policy::make(options.kv);
   const int64_t n_q = c.n_head * c.head_dim, n_kv = c.n_head_kv * c.head_dim;
-  const bool packed = n_tokens >= packed_min_tokens(info, compute);
+  const bool packed = n_tokens >= packed_min_tokens(info, compute, device);
   const DType dtype = packed ? compute : DType::f32;
   int64_t kept = 0;  // rows per KV head, all layers
   bool keeps_all = true;
@@ -100,8 +104,9 @@ MemoryPlan plan_memory(const ModelInfo& info, const SessionOptions& given, int64
     const int64_t layer = 2 * c.n_embd * n_q + 2 * c.n_embd * n_kv + 3 * c.n_embd * c.n_ff;
     plan.packed_weights = static_cast<size_t>(row_bytes(compute, layer));
   }
-  plan.hidden_states =
-      HiddenStates::bytes(n_tokens, c.n_embd, options.chunk, !options.spill_dir.empty());
+  plan.hidden_states = HiddenStates::bytes(
+      n_tokens, c.n_embd, options.chunk,
+      options.spill_dir.empty() ? HiddenStates::Place::memory : HiddenStates::Place::file);
   plan.activations = ActivationBuffer::bytes(c, std::min(n_tokens, options.chunk), dtype);
   if (options.kv_decode_limit > 0) plan.queries = QueryRing::bytes(c, policy->window_size());
   plan.budget = policy->budget_for(n_tokens);

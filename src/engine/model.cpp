@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include "base/error.h"
+#include "base/log.h"
 #include "base/timer.h"
 #include "engine/model_impl.h"
 
@@ -12,6 +13,25 @@
 namespace snapkv {
 
 const char* version() { return SNAPKV_STRING(SNAPKV_VERSION); }
+
+namespace {
+
+std::unique_ptr<Backend> make_backend(Device device, BackendOptions options) {
+  if (device == Device::automatic && has_cuda()) {
+    try {
+      options.kind = BackendKind::cuda;
+      return Backend::make(options);
+    } catch (const Error& e) {
+      log_info("no GPU is used: {}", e.what());
+    }
+  }
+  options.kind = device == Device::reference ? BackendKind::ref
+                 : device == Device::cuda    ? BackendKind::cuda
+                                             : BackendKind::cpu;
+  return Backend::make(options);
+}
+
+}  // namespace
 
 Model::Model(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Model::~Model() = default;
@@ -31,14 +51,16 @@ std::shared_ptr<const Model> Model::load(const ModelOptions& options) {
     fail(ErrorCode::kUsage, "n_threads must be 0 or more, it is {}", options.n_threads);
   }
   report(0.0);
-  auto impl = std::make_unique<Impl>(GgufFile::open(options.path), options.weights);
+  auto impl = std::make_unique<Impl>(GgufFile::open(options.path));
   report(0.3);
   BackendOptions backend;
-  backend.kind = options.device == Device::reference ? BackendKind::ref : BackendKind::cpu;
   backend.n_threads = options.n_threads;
   backend.compute = options.compute;
-  impl->backend = Backend::make(backend);
+  impl->backend = make_backend(options.device, backend);
   impl->architecture = Architecture::make(impl->file, *impl->backend);
+  impl->weight_pages.emplace(impl->file,
+                             impl->backend->is_device() ? WeightMemory::mapped : options.weights);
+  impl->backend->place_weights(impl->architecture->weights());
   report(0.6);
   impl->tokenizer = Tokenizer::from_gguf(impl->file);
   impl->info = make_info(impl->file, impl->architecture->config());

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 
 #include "backend/backend.h"
 #include "engine/weight_pages.h"
@@ -30,15 +31,14 @@ void copy_sizes(const From& from, To& to) {
 ModelInfo make_info(const GgufFile& file, const ModelConfig& config);
 
 struct Model::Impl {
-  GgufFile file;  // maps the weights: outlives everything below
-  WeightPages weight_pages;
+  GgufFile file;                            // maps the weights: outlives everything below
+  std::optional<WeightPages> weight_pages;  // atomics can't be moved into place
   ModelInfo info;
   std::unique_ptr<Backend> backend;
   std::unique_ptr<Tokenizer> tokenizer;
   std::unique_ptr<Architecture> architecture;
 
-  Impl(GgufFile opened, WeightMemory weights)
-      : file(std::move(opened)), weight_pages(file, weights) {}
+  explicit Impl(GgufFile opened) : file(std::move(opened)) {}
 };
 
 }  // namespace snapkv

@@ -65,7 +65,7 @@ class PrefillAttentionStep final : public AttentionStep {
   }
 
   void attend(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& out) override {
-    Timer timer;
+    const Backend::Mark begin = backend_.mark();
     std::vector<int32_t> n_past = scratch_->n_kv();
     scratch_->append(backend_, k, v, pos_);
     keep_window(q, k.shape[0]);
@@ -82,7 +82,8 @@ class PrefillAttentionStep final : public AttentionStep {
       a.out = out;
       ops::attention_prefill(backend_, a);
     }
-    seconds_ += timer.lap();
+    intervals_.emplace_back(begin, backend_.mark());
+    const Timer timer;
     const std::vector<int32_t> n_rows = scratch_->n_kv();
     const QueryChunk chunk{q,
                            pos_.last(static_cast<size_t>(q.shape[0])),
@@ -97,7 +98,13 @@ class PrefillAttentionStep final : public AttentionStep {
     observe_seconds_ += timer.seconds();
   }
 
+  /// Of layers that are done.
   double seconds() const { return seconds_; }
+  /// When the backend has done the layer.
+  void end_layer() {
+    for (const auto& [begin, end] : intervals_) seconds_ += backend_.seconds_between(begin, end);
+    intervals_.clear();
+  }
   /// Of policies, which count it as theirs, and of the probe.
   double observe_seconds() const { return observe_seconds_; }
 
@@ -120,6 +127,7 @@ class PrefillAttentionStep final : public AttentionStep {
   std::span<const int32_t> pos_;
   Tensor q_window_;
   int64_t window_row_ = 0;
+  std::vector<std::pair<Backend::Mark, Backend::Mark>> intervals_;  // of the layer
   double seconds_ = 0, observe_seconds_ = 0;
 };
 
@@ -127,8 +135,10 @@ class PrefillAttentionStep final : public AttentionStep {
 /// if there are several, an empty past.
 class PrefillRun {
  public:
-  PrefillRun(Targets& targets, std::span<const int32_t> tokens, const PrefillOptions& options)
+  PrefillRun(Targets& targets, std::span<const int32_t> tokens, const PrefillOptions& options,
+             HiddenStates::Place hidden_place)
       : targets_(targets),
+        hidden_place_(hidden_place),
         first_(targets[0]->session()),
         tokens_(tokens),
         options_(options),
@@ -138,7 +148,8 @@ class PrefillRun {
         n_(static_cast<int64_t>(tokens.size())),
         chunk_(std::min(n_, first_.options.chunk)),
         n_logits_(std::min(n_, options.n_logits)),
-        packed_(n_ >= packed_min_tokens(first_.info(), backend_.compute_dtype())),
+        packed_(n_ >= packed_min_tokens(first_.info(), backend_.compute_dtype(),
+                                        backend_.is_device() ? Device::cuda : Device::cpu)),
         linear_(backend_),
         probe_(make_probe()),
         attention_(backend_, architecture_, targets, probe_.get()) {}
@@ -154,6 +165,8 @@ class PrefillRun {
       for (const auto& target : targets_) target->begin_layer(il);
       if (probe_) probe_->begin_layer(il);
       run_layer(il);
+      backend_.synchronize();  // before its time is taken
+      attention_.end_layer();
       layers_seconds_ += timer.lap();
       const bool may_take = targets_.size() == 1;
       for (const auto& target : targets_) {
@@ -184,7 +197,8 @@ class PrefillRun {
   }
 
   void allocate() {
-    hidden_ = HiddenStates(backend_, n_, config_.n_embd, first_.options.spill_dir);
+    hidden_ =
+        HiddenStates(backend_, hidden_place_, n_, config_.n_embd, chunk_, first_.options.spill_dir);
     for (const auto& target : targets_) n_window_ = std::max(n_window_, target->n_window());
     if (n_window_ > 0) {
       window_buffer_ = backend_.allocate(
@@ -231,9 +245,8 @@ class PrefillRun {
     const int64_t first_out = last ? n_ - n_logits_ : 0;
     for (int64_t begin = 0; begin < n_; begin += chunk_) {
       const int64_t end = std::min(n_, begin + chunk_);
-      hidden_.visit(begin, end);
       LayerPass pass;
-      pass.x = hidden_.rows(begin, end);
+      pass.x = hidden_.enter(begin, end);
       const auto at = static_cast<size_t>(begin), n = static_cast<size_t>(end - begin);
       if (il == 0) architecture_.embed(tokens_.subspan(at, n), pass.x);
       pass.pos = std::span(pos_).subspan(at, n);
@@ -253,11 +266,17 @@ class PrefillRun {
     const int64_t n_vocab = config_.n_vocab;
     logits_.resize(static_cast<size_t>(n_logits_ * n_vocab));
     linear_.unpack();
+    const int64_t most = std::min(kOutputRows, n_logits_);
+    const Buffer storage =
+        backend_.allocate(static_cast<size_t>(most * n_vocab) * sizeof(float), "logits");
     for (int64_t begin = 0; begin < n_logits_; begin += kOutputRows) {
       const int64_t rows = std::min(kOutputRows, n_logits_ - begin);
-      const Tensor x = hidden_.rows(n_ - n_logits_ + begin, n_ - n_logits_ + begin + rows);
-      const Tensor logits(logits_.data() + begin * n_vocab, DType::f32, {rows, n_vocab});
+      const int64_t first = n_ - n_logits_ + begin;
+      const Tensor x = hidden_.enter(first, first + rows);
+      const Tensor logits = storage.view(DType::f32, {rows, n_vocab});
       architecture_.output(x, first_.decode_buffers, logits);
+      backend_.download(logits_.data() + begin * n_vocab, logits.data,
+                        static_cast<size_t>(rows * n_vocab) * sizeof(float));
     }
   }
 
@@ -277,6 +296,7 @@ class PrefillRun {
   }
 
   Targets& targets_;
+  const HiddenStates::Place hidden_place_;
   Session::Impl& first_;
   std::span<const int32_t> tokens_;
   const PrefillOptions& options_;
@@ -337,14 +357,18 @@ std::string mib(size_t bytes) {
   return fmt::format("{:.1f} MiB", static_cast<double>(bytes) / (1 << 20));
 }
 
-/// Weights are not counted: the system may drop the mapped file's pages, and what WeightPages moved
-/// is no longer among the memory that is available.
-void check_memory(std::span<Session::Impl* const> sessions, int64_t n, bool compress) {
+/// Where the prompt's hidden states are, so that it fits; fails if it doesn't. Weights are not
+/// counted: the system may drop the mapped file's pages, what WeightPages moved is no longer among
+/// the memory that is available, and a device has them already.
+HiddenStates::Place check_memory(std::span<Session::Impl* const> sessions, int64_t n,
+                                 bool compress) {
   const Session::Impl& first = *sessions[0];
+  Backend& backend = first.backend();
+  const Device device = backend.is_device() ? Device::cuda : Device::cpu;
   const auto plan_of = [&](const Session::Impl& s) {
     SessionOptions options = s.options;
     if (!compress) options.kv.name = "full";
-    return plan_memory(s.info(), options, n, s.backend().compute_dtype());
+    return plan_memory(s.info(), options, n, backend.compute_dtype(), device);
   };
   MemoryPlan plan = plan_of(first);
   for (const Session::Impl* s : sessions.subspan(1)) {
@@ -353,17 +377,25 @@ void check_memory(std::span<Session::Impl* const> sessions, int64_t n, bool comp
     plan.queries += other.queries;
     plan.kv_scratch = std::max(plan.kv_scratch, other.kv_scratch);
   }
-  const size_t needed = plan.total() - plan.weights;
+  const bool spilled = !first.options.spill_dir.empty();
   const size_t allowed = first.options.memory_limit;
-  const size_t limit = allowed > 0 ? allowed : available_memory();
-  if (needed <= limit) return;
+  const size_t limit = allowed > 0           ? allowed
+                       : backend.is_device() ? backend.free_memory()
+                                             : available_memory();
+  const auto needed = [&] { return plan.total() - plan.weights; };
+  if (needed() <= limit) return spilled ? HiddenStates::Place::file : HiddenStates::Place::memory;
+  if (backend.is_device()) {
+    plan.hidden_states =
+        HiddenStates::bytes(n, first.info().n_embd, first.options.chunk, HiddenStates::Place::host);
+    if (needed() <= limit) return HiddenStates::Place::host;
+  }
   fail(ErrorCode::kDoesNotFit,
        "a prompt of {} tokens needs {} beside the weights (hidden states {}, one layer of KV {}, "
        "kept KV {}, activations {}, packed weights {}); {} are {}{}",
-       n, mib(needed), mib(plan.hidden_states), mib(plan.kv_scratch), mib(plan.kv_kept),
+       n, mib(needed()), mib(plan.hidden_states), mib(plan.kv_scratch), mib(plan.kv_kept),
        mib(plan.activations), mib(plan.packed_weights), mib(limit),
        allowed > 0 ? "allowed by memory_limit" : "available",
-       first.options.spill_dir.empty() ? "; spill_dir would put hidden states into a file" : "");
+       spilled || backend.is_device() ? "" : "; spill_dir would put hidden states into a file");
 }
 
 }  // namespace
@@ -378,12 +410,16 @@ void prefill_many(std::span<Session* const> batch, std::span<const int32_t> toke
   if (options.n_logits < 1) {
     fail(ErrorCode::kUsage, "n_logits must be 1 or more, it is {}", options.n_logits);
   }
-  check_memory(sessions, n, options.compress);
+  if (sessions[0]->backend().is_device() && !sessions[0]->options.spill_dir.empty()) {
+    fail(ErrorCode::kUsage,
+         "spill_dir is for the CPU; a GPU's hidden states go to host memory when they don't fit");
+  }
+  const HiddenStates::Place place = check_memory(sessions, n, options.compress);
   Targets targets;
   for (Session::Impl* s : sessions) {
     targets.push_back(std::make_unique<PrefillTarget>(*s, n, options.compress));
   }
-  PrefillRun run(targets, tokens, options);
+  PrefillRun run(targets, tokens, options, place);
   run.run();
   run.commit();
 }

@@ -62,6 +62,7 @@ void PrefillTarget::compress(int il, KvLayer& scratch, const Tensor& q_window, b
   const Selection selection =
       select_rows(session_, il, scratch, q_window, observer_.get(), budget(il));
   if (queries_) queries_.fill(backend, il, q_window);
+  backend.synchronize();  // before its time is taken
   score_seconds_ += timer.lap();
   KvLayer& fresh = fresh_[static_cast<size_t>(il)];
   const DType kv_type = session_.options.kv_type;
@@ -75,6 +76,7 @@ void PrefillTarget::compress(int il, KvLayer& scratch, const Tensor& q_window, b
     fresh = scratch.gather(backend, session_.meter, selection,
                            static_cast<int32_t>(session_.options.decode_reserve), kv_type);
   }
+  backend.synchronize();
   gather_seconds_ += timer.lap();
   SessionStats::Layer& layer = layer_stats_[static_cast<size_t>(il)];
   layer.n_total = session_.n_past + n_tokens_;

@@ -70,7 +70,7 @@ void Session::reset() {
 
 Backend& Session::Impl::backend() const { return *model->impl_->backend; }
 Architecture& Session::Impl::architecture() const { return *model->impl_->architecture; }
-WeightPages& Session::Impl::weight_pages() const { return model->impl_->weight_pages; }
+WeightPages& Session::Impl::weight_pages() const { return *model->impl_->weight_pages; }
 const GgufFile& Session::Impl::file() const { return model->impl_->file; }
 
 void Session::Impl::update_memory_stats() {

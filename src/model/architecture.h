@@ -35,6 +35,9 @@ class ActivationBuffer {
   void ensure(Backend& backend, const ModelConfig& config, int64_t n_rows, DType dtype);
   static size_t bytes(const ModelConfig& config, int64_t n_rows, DType dtype);
 
+  /// Where they are: the same as long as nothing has grown.
+  const void* data() const { return storage_.data(); }
+
   Tensor normed(int64_t n) const { return normed_.slice(0, n); }  // [n, n_embd] dtype
   Tensor q(int64_t n) const { return q_.slice(0, n); }            // [n, n_head, head_dim] f32
   Tensor k(int64_t n) const { return k_.slice(0, n); }            // [n, n_head_kv, head_dim] f32
@@ -81,6 +84,8 @@ class Architecture {
   virtual const Weight& attention_output(int il) const = 0;
   /// Matrices of layer il, for LinearRunner::pack.
   virtual std::vector<const Weight*> layer_weights(int il) const = 0;
+  /// Everything that ops are given as a weight, norms and biases too, in the order of their use.
+  virtual std::vector<Tensor> weights() const = 0;
 };
 
 }  // namespace snapkv

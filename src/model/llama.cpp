@@ -79,6 +79,23 @@ class Llama final : public Architecture {
     return {&w.wq, &w.wk, &w.wv, &w.wo, &w.gate, &w.up, &w.down};
   }
 
+  std::vector<Tensor> weights() const override {
+    std::vector<Tensor> all;
+    const auto add = [&](const Weight& weight) {
+      all.push_back(weight.w);
+      if (weight.bias) all.push_back(weight.bias);
+    };
+    all.push_back(output_norm_);
+    add(output_);
+    for (int il = 0; il < static_cast<int>(layers_.size()); ++il) {
+      all.push_back(layers_[static_cast<size_t>(il)].attn_norm);
+      all.push_back(layers_[static_cast<size_t>(il)].ffn_norm);
+      for (const Weight* weight : layer_weights(il)) add(*weight);
+    }
+    add(token_embd_);
+    return all;
+  }
+
  private:
   // x += Wo attention(RMSNorm(x))
   void attention_block(const LlamaLayer& w, const LayerPass& pass) {

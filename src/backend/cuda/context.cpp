@@ -92,6 +92,7 @@ void* Context::scratch(size_t bytes) {
 
 const void* Context::put_bytes(const void* values, size_t bytes) {
   const size_t n = aligned(std::max<size_t>(bytes, 1), 16);
+  bytes_put_ += n;
   if (step_host_ != nullptr) {
     SNAPKV_CHECK(step_at_ + n <= step_bytes_);
     std::memcpy(step_host_ + step_at_, values, bytes);

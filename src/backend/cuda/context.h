@@ -59,6 +59,9 @@ class Context {
   /// How many bytes were put.
   size_t end_arguments();
 
+  /// Bytes that put() took, ever.
+  size_t bytes_put() const { return bytes_put_; }
+
   /// Whether launch() does nothing: what it would launch was recorded.
   bool skips_launches() const { return skips_launches_; }
   void skip_launches(bool skip) { skips_launches_ = skip; }
@@ -72,7 +75,7 @@ class Context {
   cudaDeviceProp properties_{};
   cudaStream_t stream_ = nullptr;
   Buffer ring_host_, ring_device_;  // of put()
-  size_t ring_at_ = 0;
+  size_t ring_at_ = 0, bytes_put_ = 0;
   char* step_host_ = nullptr;  // of a step's arguments, instead of the ring
   char* step_device_ = nullptr;
   size_t step_at_ = 0, step_bytes_ = 0;

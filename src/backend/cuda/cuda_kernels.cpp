@@ -19,6 +19,36 @@ namespace {
 /// Left free when weights are placed: a share of the device's memory, for caches and activations.
 constexpr double kReservedShare = 0.15;
 
+/// The last marks, each an event.
+class Events {
+ public:
+  ~Events() {
+    for (cudaEvent_t e : events_) cudaEventDestroy(e);
+  }
+  int64_t record(cudaStream_t stream) {
+    const size_t i = static_cast<size_t>(n_++) % kMost;
+    if (i == events_.size()) {
+      events_.push_back(nullptr);
+      check(cudaEventCreateWithFlags(&events_[i], cudaEventDefault), "cudaEventCreate");
+    }
+    check(cudaEventRecord(events_[i], stream), "cudaEventRecord");
+    return n_ - 1;
+  }
+  double seconds_between(int64_t begin, int64_t end) const {
+    SNAPKV_CHECK(begin <= end && end < n_ && begin >= n_ - static_cast<int64_t>(kMost));
+    float ms = 0;
+    check(cudaEventElapsedTime(&ms, events_[static_cast<size_t>(begin) % kMost],
+                               events_[static_cast<size_t>(end) % kMost]),
+          "cudaEventElapsedTime");
+    return ms * 1e-3;
+  }
+
+ private:
+  static constexpr size_t kMost = 1 << 16;
+  std::vector<cudaEvent_t> events_;
+  int64_t n_ = 0;
+};
+
 class CudaKernels final : public Kernels {
  public:
   explicit CudaKernels(DType compute)
@@ -33,6 +63,14 @@ class CudaKernels final : public Kernels {
   Buffer allocate(size_t bytes, const char* what) override {
     return context_.allocate(bytes, what);
   }
+  Buffer allocate_pinned(size_t bytes, const char* what) override {
+    return Context::allocate_pinned(bytes, what);
+  }
+  size_t free_memory() const override {
+    size_t free = 0, total = 0;
+    check(cudaMemGetInfo(&free, &total), "cudaMemGetInfo");
+    return free;
+  }
   void upload(void* device, const void* host, size_t bytes) override {
     transfer(device, host, bytes, cudaMemcpyHostToDevice);
     context_.synchronize();  // the host memory may go
@@ -45,15 +83,20 @@ class CudaKernels final : public Kernels {
     transfer(dst, src, bytes, cudaMemcpyDeviceToDevice);
   }
   void synchronize() override { context_.synchronize(); }
+  int64_t mark() override { return events_.record(context_.stream()); }
+  double seconds_between(int64_t begin, int64_t end) const override {
+    return events_.seconds_between(begin, end);
+  }
 
   void place_weights(std::span<const Tensor> weights) override {
     size_t free = 0, total = 0;
     check(cudaMemGetInfo(&free, &total), "cudaMemGetInfo");
     weights_.place(weights, static_cast<size_t>(kReservedShare * static_cast<double>(total)));
     if (weights_.streamed_bytes() > 0) {
-      log_warn("{:.1f} MiB of the weights don't fit into the memory of {}: they are sent whenever "
-               "they are used",
-               static_cast<double>(weights_.streamed_bytes()) / (1 << 20), context_.device_name());
+      log_warn(
+          "{:.1f} MiB of the weights don't fit into the memory of {}: they are sent whenever "
+          "they are used",
+          static_cast<double>(weights_.streamed_bytes()) / (1 << 20), context_.device_name());
     }
   }
   void begin_step(uint64_t shape) override {
@@ -61,9 +104,10 @@ class CudaKernels final : public Kernels {
     in_step_ = true;
     steps_.begin(shape);
   }
-  void end_step() override {
-    if (in_step_) steps_.end();
+  void end_step(bool completed) override {
+    if (!in_step_) return;
     in_step_ = false;
+    completed ? steps_.end() : steps_.cancel();
   }
 
   void embed(const Tensor& weight, std::span<const int32_t> ids, const Tensor& out) override {
@@ -96,8 +140,7 @@ class CudaKernels final : public Kernels {
       packed.storage = context_.allocate(bytes, "packed weights");
       packed.state = std::make_shared<int>(0);  // says that the memory is its own
     }
-    expand(context_, w,
-           packed.storage.view(context_.compute(), {packed.n_out, packed.n_in}));
+    expand(context_, w, packed.storage.view(context_.compute(), {packed.n_out, packed.n_in}));
   }
   void project_packed(const Tensor& x, const PackedWeight& weight, const Tensor& bias,
                       const Tensor& out, bool accumulate) override {
@@ -147,6 +190,7 @@ class CudaKernels final : public Kernels {
   WeightStore weights_;
   Gemm gemm_;
   StepGraphs steps_;
+  Events events_;
   bool in_step_ = false;
 };
 

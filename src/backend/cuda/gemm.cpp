@@ -111,8 +111,8 @@ void Gemm::run(const Tensor& x, const Tensor& w, const Tensor& out, bool accumul
   }
   const float alpha = 1.0f, beta = accumulate ? 1.0f : 0.0f;
   check_blas(cublasLtMatmul(impl_->handle, p.operation, &alpha, w.data, p.w, x.data, p.x, &beta,
-                            out.data, p.out, out.data, p.out, &p.algorithm,
-                            impl_->workspace.data(), kWorkspaceBytes, impl_->context.stream()),
+                            out.data, p.out, out.data, p.out, &p.algorithm, impl_->workspace.data(),
+                            kWorkspaceBytes, impl_->context.stream()),
              "cublasLtMatmul");
 }
 

@@ -26,8 +26,8 @@ struct Grid {
   size_t shared_bytes = 0;
 };
 
-/// Launches `kernel` on the context's stream. In a decode step that repeats, grid and arguments must
-/// depend on nothing but the step's shape (Backend::begin_step).
+/// Launches `kernel` on the context's stream. In a decode step that repeats, grid and arguments
+/// must depend on nothing but the step's shape (Backend::begin_step).
 template <typename... P>
 void launch(const Context& context, const Grid& grid, void (*kernel)(P...),
             std::type_identity_t<P>... arguments) {
@@ -41,7 +41,7 @@ void launch(const Context& context, const Grid& grid, void (*kernel)(P...),
                                static_cast<int>(grid.shared_bytes)),
           "cudaFuncSetAttribute");
   }
-  kernel<<<grid.blocks, grid.threads, grid.shared_bytes, context.stream()>>>(arguments...);
+  kernel<<<grid.blocks, grid.threads, grid.shared_bytes, context.stream()> > >(arguments...);
   check(cudaGetLastError(), "kernel launch");
 #endif
 }

@@ -6,7 +6,6 @@
 namespace snapkv::cuda {
 namespace {
 
-constexpr size_t kArgumentBytes = size_t{1} << 20;
 constexpr size_t kMaxSteps = 64;  // shapes that are remembered
 
 }  // namespace
@@ -23,8 +22,8 @@ void StepGraphs::clear() {
 
 void StepGraphs::begin_arguments(Step& step) {
   if (!step.device) {
-    step.device = context_.allocate(kArgumentBytes, "arguments of a decode step");
-    step.host = Context::allocate_pinned(kArgumentBytes, "arguments of a decode step");
+    step.device = context_.allocate(step.argument_bytes, "arguments of a decode step");
+    step.host = Context::allocate_pinned(step.argument_bytes, "arguments of a decode step");
     check(cudaEventCreateWithFlags(&step.sent, cudaEventDisableTiming), "cudaEventCreate");
   } else {
     check(cudaEventSynchronize(step.sent), "cudaEventSynchronize");
@@ -37,9 +36,13 @@ void StepGraphs::begin(uint64_t shape) {
   if (memory_ != context_.memory_generation() || steps_.size() > kMaxSteps) clear();
   memory_ = context_.memory_generation();
   current_ = &steps_[shape];
-  const int n_seen = current_->n_seen++;
-  mode_ = n_seen == 0 ? Mode::plain : current_->graph == nullptr ? Mode::record : Mode::replay;
-  if (mode_ == Mode::plain) return;
+  mode_ = current_->argument_bytes == 0 ? Mode::plain
+          : current_->graph == nullptr  ? Mode::record
+                                        : Mode::replay;
+  if (mode_ == Mode::plain) {
+    put_before_ = context_.bytes_put();
+    return;
+  }
   begin_arguments(*current_);
   if (mode_ == Mode::record) {
     check(cudaStreamBeginCapture(context_.stream(), cudaStreamCaptureModeThreadLocal),
@@ -53,8 +56,11 @@ void StepGraphs::end() {
   SNAPKV_CHECK(mode_ != Mode::none);
   const Mode mode = mode_;
   mode_ = Mode::none;
-  if (mode == Mode::plain) return;
   Step& step = *current_;
+  if (mode == Mode::plain) {
+    step.argument_bytes = context_.bytes_put() - put_before_;
+    return;
+  }
   const size_t n_bytes = context_.end_arguments();
   if (mode == Mode::record) {
     cudaGraph_t graph = nullptr;
@@ -70,6 +76,18 @@ void StepGraphs::end() {
         "cudaMemcpyAsync");
   check(cudaEventRecord(step.sent, context_.stream()), "cudaEventRecord");
   check(cudaGraphLaunch(step.graph, context_.stream()), "cudaGraphLaunch");
+}
+
+void StepGraphs::cancel() {
+  const Mode mode = mode_;
+  mode_ = Mode::none;
+  if (mode == Mode::none || mode == Mode::plain) return;
+  context_.end_arguments();
+  context_.skip_launches(false);
+  if (mode == Mode::record) {
+    cudaGraph_t graph = nullptr;
+    if (cudaStreamEndCapture(context_.stream(), &graph) == cudaSuccess) cudaGraphDestroy(graph);
+  }
 }
 
 }  // namespace snapkv::cuda

@@ -20,14 +20,16 @@ class StepGraphs {
 
   void begin(uint64_t shape);
   void end();
+  /// Instead of end(), after an error.
+  void cancel();
   /// Forgets all: memory that was recorded has moved.
   void clear();
 
  private:
   struct Step {
-    int n_seen = 0;
+    size_t argument_bytes = 0;  // of the first run; 0 before it
     cudaGraphExec_t graph = nullptr;
-    Buffer device, host;  // of arguments
+    Buffer device, host;         // of arguments
     cudaEvent_t sent = nullptr;  // until then `host` is being read
   };
   enum class Mode { none, plain, record, replay };
@@ -38,6 +40,7 @@ class StepGraphs {
   std::map<uint64_t, Step> steps_;
   Step* current_ = nullptr;
   Mode mode_ = Mode::none;
+  size_t put_before_ = 0;
   uint64_t memory_ = 0;  // Context::memory_generation() of the recorded ones
 };
 

@@ -30,18 +30,18 @@
 
 // ---------------------------------------------------------------- vector types
 
-#define SNAPKV_VECTOR_TYPES(T, name)                                                \
-  struct alignas(2 * sizeof(T)) name##2 {                                           \
-    T x, y;                                                                         \
-  };                                                                                \
-  struct name##3 {                                                                  \
-    T x, y, z;                                                                      \
-  };                                                                                \
-  struct alignas(4 * sizeof(T)) name##4 {                                           \
-    T x, y, z, w;                                                                   \
-  };                                                                                \
-  inline name##2 make_##name##2(T x, T y) { return {x, y}; }                        \
-  inline name##3 make_##name##3(T x, T y, T z) { return {x, y, z}; }                \
+#define SNAPKV_VECTOR_TYPES(T, name)                                 \
+  struct alignas(2 * sizeof(T)) name##2 {                            \
+    T x, y;                                                          \
+  };                                                                 \
+  struct name##3 {                                                   \
+    T x, y, z;                                                       \
+  };                                                                 \
+  struct alignas(4 * sizeof(T)) name##4 {                            \
+    T x, y, z, w;                                                    \
+  };                                                                 \
+  inline name##2 make_##name##2(T x, T y) { return {x, y}; }         \
+  inline name##3 make_##name##3(T x, T y, T z) { return {x, y, z}; } \
   inline name##4 make_##name##4(T x, T y, T z, T w) { return {x, y, z, w}; }
 SNAPKV_VECTOR_TYPES(float, float)
 SNAPKV_VECTOR_TYPES(int, int)
@@ -190,7 +190,8 @@ enum cudaMemcpyKind {
 };
 enum cudaStreamCaptureMode { cudaStreamCaptureModeGlobal, cudaStreamCaptureModeThreadLocal };
 enum cudaFuncAttribute { cudaFuncAttributeMaxDynamicSharedMemorySize };
-constexpr unsigned cudaStreamNonBlocking = 1, cudaEventDisableTiming = 2, cudaHostAllocDefault = 0;
+constexpr unsigned cudaStreamNonBlocking = 1, cudaEventDefault = 0, cudaEventDisableTiming = 2;
+constexpr unsigned cudaHostAllocDefault = 0;
 using cudaStream_t = struct cuda_on_host_stream*;
 using cudaEvent_t = struct cuda_on_host_event*;
 using cudaGraph_t = struct cuda_on_host_graph*;
@@ -230,6 +231,7 @@ cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned flags);
 cudaError_t cudaEventDestroy(cudaEvent_t event);
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream);
 cudaError_t cudaEventSynchronize(cudaEvent_t event);
+cudaError_t cudaEventElapsedTime(float* ms, cudaEvent_t begin, cudaEvent_t end);
 cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode mode);
 cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph);
 cudaError_t cudaGraphInstantiate(cudaGraphExec_t* exec, cudaGraph_t graph,
@@ -255,9 +257,7 @@ namespace cuda_on_host {
 template <typename... P>
 cudaError_t launch(dim3 grid, dim3 block, size_t shared_bytes, void (*kernel)(P...),
                    std::type_identity_t<P>... arguments) {
-  submit_work([=] {
-    run_grid(grid, block, shared_bytes, [&] { kernel(arguments...); });
-  });
+  submit_work([=] { run_grid(grid, block, shared_bytes, [&] { kernel(arguments...); }); });
   return cudaSuccess;
 }
 }  // namespace cuda_on_host

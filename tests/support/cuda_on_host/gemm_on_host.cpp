@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Gemm as plain loops: cuBLASLt's place where there is no device.
-#include "backend/cuda/gemm.h"
-
 #include <cstdint>
 
+#include "backend/cuda/gemm.h"
 #include "base/half.h"
 
 namespace snapkv::cuda {

@@ -87,7 +87,8 @@ void arrive(Barrier& barrier, int n) {
 
 void run_fiber() {
   (*body_of_grid)();
-  if (!running->open.empty() || !running->groups.empty()) die("a thread ends with copies under way");
+  if (!running->open.empty() || !running->groups.empty())
+    die("a thread ends with copies under way");
   running->done = true;
   ++block.n_done;
   ++block.n_steps;
@@ -287,8 +288,8 @@ cudaError_t cudaMalloc(void** p, size_t bytes) {
   *p = nullptr;
   if (bytes == 0) return cudaSuccess;
   if (arena.base == nullptr) {
-    void* base = mmap(nullptr, kArenaBytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
-                      -1, 0);
+    void* base =
+        mmap(nullptr, kArenaBytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (base == MAP_FAILED) die("no addresses");
     arena.base = static_cast<char*>(base);
   }
@@ -363,6 +364,10 @@ cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned) {
 cudaError_t cudaEventDestroy(cudaEvent_t) { return cudaSuccess; }
 cudaError_t cudaEventRecord(cudaEvent_t, cudaStream_t) { return cudaSuccess; }
 cudaError_t cudaEventSynchronize(cudaEvent_t) { return cudaSuccess; }
+cudaError_t cudaEventElapsedTime(float* ms, cudaEvent_t, cudaEvent_t) {
+  *ms = 0;
+  return cudaSuccess;
+}
 
 cudaError_t cudaStreamBeginCapture(cudaStream_t, cudaStreamCaptureMode) {
   capturing = std::make_unique<cuda_on_host_graph>();

@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: MIT
+// Whole sessions on a CUDA device, or with its kernels on the host (tests/support/cuda_on_host):
+// the same logits, rows and tokens as the CPU.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "backend/backend.h"
+#include "tests/support/expect_error.h"
+#include "tests/support/test_models.h"
+#ifdef SNAPKV_CUDA_ON_HOST_TESTS
+#include "backend/cuda/cuda_kernels.h"
+#include "tests/support/cuda_on_host/host_device.h"
+#endif
+
+namespace snapkv::test {
+namespace {
+
+constexpr int64_t kVocab = 512;  // of the tiny models
+
+class CudaSession : public testing::Test {
+ protected:
+  void SetUp() override {
+#ifdef SNAPKV_CUDA_ON_HOST_TESTS
+    register_cuda(&cuda::make_kernels);
+#endif
+    try {
+      load_model("tiny-f32", Compute::f32, 1, Device::cuda);
+    } catch (const Error& e) {
+      GTEST_SKIP() << "NOT TESTED: " << e.what();
+    }
+  }
+};
+
+SessionOptions options_of(const std::string& policy, DType kv_type, int64_t budget = 64) {
+  SessionOptions options;
+  options.kv.name = policy;
+  options.kv.budget = budget;
+  options.kv.window_size = 16;
+  options.kv_type = kv_type;
+  options.chunk = 100;  // not a multiple of any tile
+  return options;
+}
+
+double max_difference(std::span<const float> a, std::span<const float> b) {
+  EXPECT_EQ(a.size(), b.size());
+  double max = 0;
+  for (size_t i = 0; i < a.size(); ++i) max = std::max<double>(max, std::abs(a[i] - b[i]));
+  return max;
+}
+
+// f32 products everywhere, so that only the order of sums differs.
+TEST_F(CudaSession, ComputesWhatTheCpuComputes) {
+  for (const char* model : {"tiny-f32", "tiny-q8_0", "tiny-q4_0", "tiny-options"}) {
+    for (const int64_t n : {20, 150}) {  // products by kernels that read the type, and by packed
+      SCOPED_TRACE(model);
+      const auto ids = generated_ids(n, kVocab, 1);
+      const SessionOptions options = options_of("full", DType::f32);
+      Session cpu(load_model(model), options);
+      Session gpu(load_model(model, Compute::f32, 1, Device::cuda), options);
+      cpu.prefill(ids);
+      gpu.prefill(ids);
+      EXPECT_LT(max_difference(cpu.logits(), gpu.logits()), 2e-4);
+      for (const int32_t id : generated_ids(4, kVocab, 2)) {  // a step as it is, recorded, replayed
+        cpu.decode(id);
+        gpu.decode(id);
+        EXPECT_LT(max_difference(cpu.logits(), gpu.logits()), 2e-4);
+      }
+    }
+  }
+}
+
+TEST_F(CudaSession, KeepsTheRowsThatTheCpuKeeps) {
+  const auto ids = generated_ids(200, kVocab, 3);
+  for (const char* policy : {"snapkv", "pyramidkv", "ada-snapkv", "streaming-llm", "h2o", "tova",
+                             "knorm", "keydiff", "expected-attention", "chunkkv", "random"}) {
+    SCOPED_TRACE(policy);
+    const SessionOptions options = options_of(policy, DType::f32);
+    Session cpu(load_model("tiny-f32"), options);
+    Session gpu(load_model("tiny-f32", Compute::f32, 1, Device::cuda), options);
+    cpu.prefill(ids);
+    gpu.prefill(ids);
+    int64_t n_rows = 0, n_other = 0;
+    for (int il = 0; il < cpu.model().info().n_layer; ++il) {
+      for (int h = 0; h < cpu.model().info().n_head_kv; ++h) {
+        const auto a = cpu.cached_positions(il, h), b = gpu.cached_positions(il, h);
+        ASSERT_EQ(a.size(), b.size());
+        std::vector<int32_t> other;
+        std::set_difference(a.begin(), a.end(), b.begin(), b.end(), std::back_inserter(other));
+        n_rows += std::ssize(a);
+        n_other += std::ssize(other);
+      }
+    }
+    // scores that are equal but for the last bits may change places
+    EXPECT_LE(n_other * 200, n_rows);
+  }
+}
+
+TEST_F(CudaSession, TheNeedleModelGivesTheSameAnswer) {
+  const auto cpu_model = load_model("needle", Compute::f32);
+  const auto gpu_model = load_model("needle", Compute::automatic, 1, Device::cuda);
+  std::string text = "The secret number of Rome is 48213. ";
+  for (int i = 0; i < 12; ++i) text += "The old garden was quiet in the evening. ";
+  text += "What is the secret number of Rome? Answer:";
+  const auto ids = cpu_model->tokenize(text, true, false);
+  for (const DType kv_type : {DType::f16, DType::q8_0}) {
+    for (const int64_t budget : {64, 4096}) {
+      const SessionOptions options = options_of("snapkv", kv_type, budget);
+      Session cpu(cpu_model, options), gpu(gpu_model, options);
+      cpu.prefill(ids);
+      gpu.prefill(ids);
+      std::string answers[2];
+      for (Session* s : {&cpu, &gpu}) {
+        for (int i = 0; i < 8; ++i) {
+          const auto logits = s->logits();
+          const auto best = static_cast<int32_t>(
+              std::max_element(logits.begin(), logits.end()) - logits.begin());
+          answers[s == &gpu] += cpu_model->piece(best);
+          s->decode(best);
+        }
+      }
+      EXPECT_EQ(answers[0], answers[1]);
+    }
+  }
+}
+
+TEST_F(CudaSession, BatchesAndTurnsAndLimits) {
+  SessionOptions options = options_of("snapkv", DType::f16, 48);
+  options.kv_decode_limit = 60;
+  const auto cpu_model = load_model("tiny-f32"),
+             gpu_model = load_model("tiny-f32", Compute::f32, 1, Device::cuda);
+  for (const auto& ids : {generated_ids(90, kVocab, 4)}) {
+    Session cpu_a(cpu_model, options), cpu_b(cpu_model, options);
+    Session gpu_a(gpu_model, options), gpu_b(gpu_model, options);
+    for (Session* s : {&cpu_a, &gpu_a}) s->prefill(ids);
+    for (Session* s : {&cpu_b, &gpu_b}) s->prefill(std::span(ids).first(30));
+    for (Session* s : {&cpu_b, &gpu_b}) s->prefill(std::span(ids).last(50));  // a second turn
+    Session* cpu[] = {&cpu_a, &cpu_b};
+    Session* gpu[] = {&gpu_a, &gpu_b};
+    for (const int32_t id : generated_ids(16, kVocab, 5)) {
+      const int32_t next[] = {id, id + 1};
+      decode_batch(cpu, next);
+      decode_batch(gpu, next);
+    }
+    EXPECT_GT(gpu_a.stats().n_recompressed, 0);
+    for (int i = 0; i < 2; ++i) {  // f16 rows: rounded from sums of another order
+      EXPECT_LT(max_difference(cpu[i]->logits(), gpu[i]->logits()), 2e-2);
+    }
+  }
+}
+
+#ifdef SNAPKV_CUDA_ON_HOST_TESTS
+TEST_F(CudaSession, TooLittleDeviceMemory) {
+  const auto model = load_model("tiny-f32", Compute::f32, 1, Device::cuda);
+  const SessionOptions options = options_of("snapkv", DType::f16);
+  const auto ids = generated_ids(300, kVocab, 6);
+  Session plenty(model, options);
+  plenty.prefill(ids);
+
+  // hidden states of the prompt no longer fit: they go to host memory, a chunk at a time
+  const MemoryPlan plan = plan_memory(model->info(), options, 300, DType::f32, Device::cuda);
+  Session short_of_it(model, options);
+  const size_t needed = plan.total() - plan.weights;
+  cuda_on_host::limit_memory(cuda_on_host::allocated_memory() + needed - 1);
+  short_of_it.prefill(ids);
+  EXPECT_EQ(max_difference(plenty.logits(), short_of_it.logits()), 0);
+
+  cuda_on_host::limit_memory(cuda_on_host::allocated_memory() + needed / 4);
+  Session none(model, options);
+  expect_error(ErrorCode::kDoesNotFit, {"300 tokens", "available"}, [&] { none.prefill(ids); });
+  cuda_on_host::limit_memory(SIZE_MAX);
+  none.prefill(ids);
+  EXPECT_EQ(max_difference(plenty.logits(), none.logits()), 0);
+}
+#endif
+
+}  // namespace
+}  // namespace snapkv::test
