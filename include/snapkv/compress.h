@@ -28,6 +28,7 @@
 #include <memory>
 #include <vector>
 
+#include "snapkv/compute.h"
 #include "snapkv/dtype.h"
 #include "snapkv/error.h"
 #include "snapkv/policy.h"
@@ -74,6 +75,11 @@ using KvSelection = std::vector<std::vector<int32_t>>;
 struct CompressorOptions {
   int n_threads = 0;  ///< 0: as many as the process may run on; the result doesn't depend on it
   bool reference = false;  ///< plain loops in f64, one thread: slow, to check against
+  /// Device::cuda: the views are of device memory (of the current device). `stream`: the
+  /// cudaStream_t in whose order the kernels run, which need not have written the views yet;
+  /// nullptr: one of its own, and the views must be written.
+  Device device = Device::cpu;
+  void* stream = nullptr;
 };
 
 /// A policy and the kernels it runs on; make one and use it for every layer. Belongs to one thread
@@ -93,6 +99,11 @@ class Compressor {
   /// kDoesNotFit.
   KvSelection select(const LayerView& layer);
 
+  /// gather_kv() below, on the compressor's device: returns before the copies are done, in the
+  /// order of its stream. Rows of `dst` must lie one after the other (row_stride == head_dim).
+  void gather(const LayerView& layer, const KvView& src, const KvSelection& kept,
+              const MutableKvView& dst);
+
   const PolicyConfig& config() const;
 
  private:
@@ -102,7 +113,7 @@ class Compressor {
 
 /// Copies row kept[h][i] of head h of `src` (layer.k or layer.v, or anything of their shape) to row
 /// i of head h of `dst`; types must be equal, memory must not overlap, and `dst` must have room for
-/// the longest kept[h]. Throws Error{kUsage}, before anything is written.
+/// the longest kept[h]. Host memory. Throws Error{kUsage}, before anything is written.
 void gather_kv(const LayerView& layer, const KvView& src, const KvSelection& kept,
                const MutableKvView& dst);
 

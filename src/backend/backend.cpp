@@ -38,7 +38,7 @@ std::unique_ptr<Backend> Backend::make(const BackendOptions& options) {
         fail(ErrorCode::kUsage,
              "this snapkv was built without CUDA; configure it with -DSNAPKV_CUDA=ON");
       }
-      return std::make_unique<Backend>(options.kind, cuda_factory()(options.compute));
+      return std::make_unique<Backend>(options.kind, cuda_factory()(options.compute, options.stream));
   }
   SNAPKV_CHECK(false);
 }

@@ -26,12 +26,13 @@ struct BackendOptions {
   BackendKind kind = BackendKind::cpu;
   int n_threads = 0;  // 0: as many as the process may run on
   Compute compute = Compute::automatic;
+  void* stream = nullptr;  // cuda: the caller's cudaStream_t; nullptr: one of its own
 };
 
 /// Whether this build has backend/cuda (not whether there is a device).
 bool has_cuda();
 /// Gives builds without CUDA a backend of that kind: tests run its kernels on the host.
-using MakeCudaKernels = std::unique_ptr<Kernels> (*)(Compute compute);
+using MakeCudaKernels = std::unique_ptr<Kernels> (*)(Compute compute, void* stream);
 void register_cuda(MakeCudaKernels make);
 
 class Backend {

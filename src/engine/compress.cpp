@@ -8,8 +8,8 @@
 #include <limits>
 
 #include "backend/backend.h"
+#include "backend/ops.h"
 #include "base/error.h"
-#include "base/half.h"
 #include "base/tensor.h"
 #include "policy/policy.h"
 
@@ -72,27 +72,22 @@ Tensor kv_tensor(const LayerView& layer, const KvView& view) {
   return t;
 }
 
-// q as f32, [n_window, n_head, head_dim], contiguous.
-std::vector<float> window_queries(const LayerView& layer) {
-  std::vector<float> q;
-  q.reserve(static_cast<size_t>(layer.n_window * layer.n_head * layer.head_dim));
+// q as f32, [n_window, n_head, head_dim], contiguous: every vector is converted as a head of one
+// row.
+Buffer window_queries(Backend& backend, const LayerView& layer) {
+  const auto n = static_cast<size_t>(layer.n_window * layer.n_head);
+  const auto row = static_cast<size_t>(layer.head_dim) * sizeof(float);
+  Buffer q = backend.allocate(n * row, "queries of the window");
+  std::vector<const void*> src;
+  std::vector<void*> dst;
   for (int64_t i = 0; i < layer.n_window; ++i) {
     for (int64_t h = 0; h < layer.n_head; ++h) {
-      const void* row = row_of(layer.q, h, i);
-      for (int64_t d = 0; d < layer.head_dim; ++d) {
-        switch (layer.q.dtype) {
-          case DType::f16:
-            q.push_back(to_f32(static_cast<const f16_t*>(row)[d]));
-            break;
-          case DType::bf16:
-            q.push_back(to_f32(static_cast<const bf16_t*>(row)[d]));
-            break;
-          default:
-            q.push_back(static_cast<const float*>(row)[d]);
-        }
-      }
+      dst.push_back(static_cast<char*>(q.data()) + src.size() * row);
+      src.push_back(row_of(layer.q, h, i));
     }
   }
+  const std::vector<int32_t> ones(n, 1);
+  ops::convert_rows(backend, {src, layer.q.dtype, layer.head_dim, Tensor(), ones, DType::f32, dst});
   return q;
 }
 
@@ -147,6 +142,7 @@ void check_kept(const LayerView& layer, const KvView& src, const KvSelection& ke
 struct Compressor::Impl {
   std::unique_ptr<Policy> policy;
   std::unique_ptr<Backend> backend;
+  Buffer rows;  // of the last gather(), which may still read them
 };
 
 Compressor::Compressor(const PolicyConfig& config, const CompressorOptions& options)
@@ -156,9 +152,16 @@ Compressor::Compressor(const PolicyConfig& config, const CompressorOptions& opti
          options.n_threads);
   }
   impl_->policy = Policy::make(config);
-  impl_->backend = Backend::make({.kind = options.reference ? BackendKind::ref : BackendKind::cpu,
+  if (options.device == Device::automatic) {
+    fail(ErrorCode::kUsage, "device must be cpu, cuda or reference: it says where the views are");
+  }
+  const bool reference = options.reference || options.device == Device::reference;
+  impl_->backend = Backend::make({.kind = options.device == Device::cuda ? BackendKind::cuda
+                                          : reference                    ? BackendKind::ref
+                                                                         : BackendKind::cpu,
                                   .n_threads = options.n_threads,
-                                  .compute = Compute::f32});
+                                  .compute = Compute::f32,
+                                  .stream = options.stream});
 }
 
 Compressor::~Compressor() = default;
@@ -175,10 +178,10 @@ KvSelection Compressor::select(const LayerView& layer) {
   PolicyInput input;
   input.il = layer.il;
   input.n_layer = layer.n_layer;
-  std::vector<float> q;
+  Buffer q;
   if (policy.window_size() > 0) {
-    q = window_queries(layer);
-    input.q_window = Tensor(q.data(), DType::f32, {layer.n_window, layer.n_head, layer.head_dim});
+    q = window_queries(*impl_->backend, layer);
+    input.q_window = q.view(DType::f32, {layer.n_window, layer.n_head, layer.head_dim});
   }
   input.k = kv_tensor(layer, layer.k);
   if (layer.v.data != nullptr) input.v = kv_tensor(layer, layer.v);
@@ -202,8 +205,11 @@ KvSelection Compressor::select(const LayerView& layer) {
   return kept;
 }
 
-void gather_kv(const LayerView& layer, const KvView& src, const KvSelection& kept,
-               const MutableKvView& dst) {
+namespace {
+
+// Throws unless the kept rows can be copied; the longest list.
+int64_t check_gather(const LayerView& layer, const KvView& src, const KvSelection& kept,
+                     const MutableKvView& dst) {
   check_kept(layer, src, kept);
   size_t most = 0;
   for (const std::vector<int32_t>& rows : kept) most = std::max(most, rows.size());
@@ -212,6 +218,36 @@ void gather_kv(const LayerView& layer, const KvView& src, const KvSelection& kep
     fail(ErrorCode::kUsage, "dst.dtype is {}; it must be that of src, {}", name(dst.dtype),
          name(src.dtype));
   }
+  return static_cast<int64_t>(most);
+}
+
+}  // namespace
+
+void Compressor::gather(const LayerView& layer, const KvView& src, const KvSelection& kept,
+                        const MutableKvView& dst) {
+  const int64_t most = check_gather(layer, src, kept, dst);
+  if (most == 0) return;
+  if (most > 1 && dst.row_stride != layer.head_dim) {
+    fail(ErrorCode::kUsage, "dst.row_stride is {} elements; it must be head_dim, {}",
+         dst.row_stride, layer.head_dim);
+  }
+  Backend& backend = *impl_->backend;
+  std::vector<int32_t> rows(kept.size() * static_cast<size_t>(most), 0), n;
+  std::vector<void*> to;
+  for (size_t h = 0; h < kept.size(); ++h) {
+    std::copy(kept[h].begin(), kept[h].end(), rows.begin() + static_cast<int64_t>(h) * most);
+    n.push_back(static_cast<int32_t>(kept[h].size()));
+    to.push_back(row_of(dst, static_cast<int64_t>(h), 0));
+  }
+  impl_->rows = backend.allocate(rows.size() * sizeof(int32_t), "kept rows");
+  backend.upload(impl_->rows.data(), rows.data(), rows.size() * sizeof(int32_t));
+  ops::gather_rows(backend, kv_tensor(layer, src),
+                   impl_->rows.view(DType::i32, {layer.n_head_kv, most}), n, to);
+}
+
+void gather_kv(const LayerView& layer, const KvView& src, const KvSelection& kept,
+               const MutableKvView& dst) {
+  check_gather(layer, src, kept, dst);
   const size_t bytes = static_cast<size_t>(row_bytes(src.dtype, layer.head_dim));
   for (int64_t h = 0; h < layer.n_head_kv; ++h) {
     const std::vector<int32_t>& rows = kept[static_cast<size_t>(h)];

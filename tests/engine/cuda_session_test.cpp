@@ -7,6 +7,8 @@
 #include <cmath>
 
 #include "backend/backend.h"
+#include "base/half.h"
+#include "snapkv/compress.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/test_models.h"
 #ifdef SNAPKV_CUDA_ON_HOST_TESTS
@@ -114,8 +116,8 @@ TEST_F(CudaSession, TheNeedleModelGivesTheSameAnswer) {
       for (Session* s : {&cpu, &gpu}) {
         for (int i = 0; i < 8; ++i) {
           const auto logits = s->logits();
-          const auto best = static_cast<int32_t>(
-              std::max_element(logits.begin(), logits.end()) - logits.begin());
+          const auto best =
+              static_cast<int32_t>(std::max_element(logits.begin(), logits.end()) - logits.begin());
           answers[s == &gpu] += cpu_model->piece(best);
           s->decode(best);
         }
@@ -147,6 +149,49 @@ TEST_F(CudaSession, BatchesAndTurnsAndLimits) {
     for (int i = 0; i < 2; ++i) {  // f16 rows: rounded from sums of another order
       EXPECT_LT(max_difference(cpu[i]->logits(), gpu[i]->logits()), 2e-2);
     }
+  }
+}
+
+// compress.h with device memory, as an engine with tensors of its own uses it.
+TEST_F(CudaSession, CompressesTheMemoryOfOthers) {
+  constexpr int64_t kTokens = 150, kHeads = 4, kHeadsKv = 2, kDim = 64, kWindow = 16;
+  std::vector<f16_t> q, k;  // [n, heads, dim]
+  uint32_t state = 1;
+  const auto draw = [&] {
+    state = state * 1664525 + 1013904223;
+    return to_f16(static_cast<float>(state >> 8) / (1 << 23) - 1.0f);
+  };
+  for (int64_t i = 0; i < kWindow * kHeads * kDim; ++i) q.push_back(draw());
+  for (int64_t i = 0; i < kTokens * kHeadsKv * kDim; ++i) k.push_back(draw());
+  const auto backend = Backend::make({.kind = BackendKind::cuda});
+  const Buffer q_device = backend->allocate(q.size() * 2, "q"),
+               k_device = backend->allocate(k.size() * 2, "k");
+  backend->upload(q_device.data(), q.data(), q.size() * 2);
+  backend->upload(k_device.data(), k.data(), k.size() * 2);
+
+  LayerView layer;
+  layer.n_tokens = kTokens, layer.n_window = kWindow;
+  layer.n_head = kHeads, layer.n_head_kv = kHeadsKv, layer.head_dim = kDim;
+  layer.q = {q.data(), DType::f16, kDim, kHeads * kDim};
+  layer.k = {k.data(), DType::f16, kDim, kHeadsKv * kDim};
+  const PolicyConfig config = {.budget = 40, .window_size = kWindow};
+  const KvSelection expected = Compressor(config).select(layer);
+  const auto expected_rows = gather_kv(layer, layer.k, expected);
+
+  Compressor compressor(config, {.device = Device::cuda});
+  LayerView on_device = layer;
+  on_device.q.data = q_device.data();
+  on_device.k.data = k_device.data();
+  EXPECT_EQ(compressor.select(on_device), expected);
+  const Buffer kept = backend->allocate(kHeadsKv * 40 * kDim * 2, "kept");
+  compressor.gather(on_device, on_device.k, expected, {kept.data(), DType::f16, 40 * kDim, kDim});
+  backend->synchronize();
+  compressor.select(on_device);  // waits for the copies, which are in its stream
+  for (size_t h = 0; h < kHeadsKv; ++h) {
+    std::vector<std::byte> rows(40 * kDim * 2);
+    backend->download(rows.data(), static_cast<const char*>(kept.data()) + h * rows.size(),
+                      rows.size());
+    EXPECT_EQ(rows, expected_rows[h]);
   }
 }
 

@@ -25,21 +25,29 @@ void check(cudaError_t status, const char* call) {
        static_cast<int>(status));
 }
 
-Context::Context(DType compute) : compute_(compute) {
+Context::Context(DType compute, cudaStream_t stream) : compute_(compute), stream_(stream) {
   int n_devices = 0;
   const cudaError_t found = cudaGetDeviceCount(&n_devices);
   if (found != cudaSuccess || n_devices == 0) {
     fail(ErrorCode::kRuntime, "no CUDA device: {} ({}); is the NVIDIA driver installed?",
          cudaGetErrorString(found), static_cast<int>(found));
   }
-  check(cudaSetDevice(0), "cudaSetDevice");
-  check(cudaGetDeviceProperties(&properties_, 0), "cudaGetDeviceProperties");
+  int device = 0;
+  if (stream == nullptr) {
+    check(cudaSetDevice(0), "cudaSetDevice");
+  } else {
+    check(cudaGetDevice(&device), "cudaGetDevice");
+  }
+  check(cudaGetDeviceProperties(&properties_, device), "cudaGetDeviceProperties");
   if (properties_.major < 8) {
     fail(ErrorCode::kRuntime,
          "CUDA device {} has compute capability {}.{}, 8.0 or later is needed (bf16 products)",
          properties_.name, properties_.major, properties_.minor);
   }
-  check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "cudaStreamCreate");
+  if (stream == nullptr) {
+    check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "cudaStreamCreate");
+    owns_stream_ = true;
+  }
   ring_device_ = allocate(kRingBytes, "kernel arguments");
   ring_host_ = allocate_pinned(kRingBytes, "kernel arguments");
 }
@@ -47,7 +55,7 @@ Context::Context(DType compute) : compute_(compute) {
 Context::~Context() {
   if (stream_ != nullptr) {
     cudaStreamSynchronize(stream_);
-    cudaStreamDestroy(stream_);
+    if (owns_stream_) cudaStreamDestroy(stream_);
   }
 }
 

@@ -21,9 +21,10 @@ void check(cudaError_t status, const char* call);
 
 class Context {
  public:
-  /// `compute`: of matrix products, bf16 or f32. Throws Error{kRuntime} when there is no device or
-  /// no driver for it.
-  explicit Context(DType compute);
+  /// `compute`: of matrix products, bf16 or f32. `stream`: of the caller, on the current device;
+  /// nullptr: one of its own, on the first device. Throws Error{kRuntime} when there is no device
+  /// or no driver for it.
+  Context(DType compute, cudaStream_t stream);
   ~Context();
   Context(const Context&) = delete;
   Context& operator=(const Context&) = delete;
@@ -74,6 +75,7 @@ class Context {
   DType compute_;
   cudaDeviceProp properties_{};
   cudaStream_t stream_ = nullptr;
+  bool owns_stream_ = false;
   Buffer ring_host_, ring_device_;  // of put()
   size_t ring_at_ = 0, bytes_put_ = 0;
   char* step_host_ = nullptr;  // of a step's arguments, instead of the ring

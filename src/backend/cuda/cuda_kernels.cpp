@@ -51,8 +51,8 @@ class Events {
 
 class CudaKernels final : public Kernels {
  public:
-  explicit CudaKernels(DType compute)
-      : context_(compute), weights_(context_), gemm_(context_), steps_(context_) {}
+  CudaKernels(DType compute, cudaStream_t stream)
+      : context_(compute, stream), weights_(context_), gemm_(context_), steps_(context_) {}
 
   std::string description() const override {
     return fmt::format("cuda ({}, {})", context_.device_name(), name(context_.compute()));
@@ -196,8 +196,9 @@ class CudaKernels final : public Kernels {
 
 }  // namespace
 
-std::unique_ptr<Kernels> make_kernels(Compute compute) {
-  return std::make_unique<CudaKernels>(compute == Compute::f32 ? DType::f32 : DType::bf16);
+std::unique_ptr<Kernels> make_kernels(Compute compute, void* stream) {
+  return std::make_unique<CudaKernels>(compute == Compute::f32 ? DType::f32 : DType::bf16,
+                                       static_cast<cudaStream_t>(stream));
 }
 
 }  // namespace snapkv::cuda

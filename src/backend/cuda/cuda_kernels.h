@@ -9,7 +9,8 @@
 
 namespace snapkv::cuda {
 
-/// Throws Error{kRuntime} when there is no device that can run it.
-std::unique_ptr<Kernels> make_kernels(Compute compute);
+/// `stream`: a cudaStream_t to run in, or nullptr. Throws Error{kRuntime} when there is no device
+/// that can run it.
+std::unique_ptr<Kernels> make_kernels(Compute compute, void* stream);
 
 }  // namespace snapkv::cuda

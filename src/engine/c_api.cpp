@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: MIT
+// snapkv.h: compress.h in C.
+#include <algorithm>
+#include <cstring>
+#include <limits>
+#include <string>
+
+#include "base/error.h"
+#include "policy/policy.h"
+#include "snapkv/compress.h"
+#include "snapkv/snapkv.h"
+
+struct snapkv_compressor {
+  snapkv::Compressor compressor;
+  std::unique_ptr<snapkv::Policy> policy;  // of the same configuration, for its budgets
+};
+
+namespace snapkv {
+namespace {
+
+void set_error(char* error, size_t size, const std::string& message) {
+  if (error == nullptr || size == 0) return;
+  const size_t n = std::min(size - 1, message.size());
+  std::memcpy(error, message.data(), n);
+  error[n] = '\0';
+}
+
+int code_of(ErrorCode code) {
+  if (code == ErrorCode::kUsage) return SNAPKV_ERROR_USAGE;
+  return code == ErrorCode::kDoesNotFit ? SNAPKV_ERROR_MEMORY : SNAPKV_ERROR_RUNTIME;
+}
+
+// Runs `f`; no exception leaves it.
+template <typename F>
+int guarded(char* error, size_t size, F&& f) noexcept {
+  try {
+    f();
+    return SNAPKV_OK;
+  } catch (const Error& e) {
+    set_error(error, size, e.what());
+    return code_of(e.code());
+  } catch (const std::bad_alloc&) {
+    set_error(error, size, "out of memory");
+    return SNAPKV_ERROR_MEMORY;
+  } catch (const std::exception& e) {
+    set_error(error, size, e.what());
+    return SNAPKV_ERROR_RUNTIME;
+  }
+}
+
+template <typename T>
+const T& given(const T* pointer, const char* what) {
+  if (pointer == nullptr) fail(ErrorCode::kUsage, "{} is NULL", what);
+  return *pointer;
+}
+
+DType dtype_of(int type) {
+  switch (type) {
+    case SNAPKV_F32:
+      return DType::f32;
+    case SNAPKV_F16:
+      return DType::f16;
+    case SNAPKV_BF16:
+      return DType::bf16;
+    default:
+      fail(ErrorCode::kUsage, "dtype is {}; it must be SNAPKV_F32, SNAPKV_F16 or SNAPKV_BF16",
+           type);
+  }
+}
+
+KvView view_of(const snapkv_view& v) {
+  return {v.data, dtype_of(v.dtype), v.head_stride, v.row_stride};
+}
+
+LayerView layer_of(const snapkv_layer& l) {
+  LayerView layer;
+  layer.n_tokens = l.n_tokens;
+  layer.n_window = l.n_window;
+  layer.n_head = l.n_head;
+  layer.n_head_kv = l.n_head_kv;
+  layer.head_dim = l.head_dim;
+  if (l.q.data != nullptr) layer.q = view_of(l.q);
+  layer.k = view_of(l.k);
+  if (l.v.data != nullptr) layer.v = view_of(l.v);
+  layer.scale = l.scale;
+  layer.il = l.il;
+  layer.n_layer = l.n_layer;
+  return layer;
+}
+
+PolicyConfig config_of(const snapkv_policy& p) {
+  PolicyConfig config;
+  given(p.name, "policy.name");
+  config.name = p.name;
+  config.budget = p.budget;
+  config.ratio = p.ratio;
+  config.window_size = p.window_size;
+  config.kernel_size = p.kernel_size;
+  config.pooling = p.avg_pooling != 0 ? Pooling::avg : Pooling::max;
+  config.group = p.max_group != 0 ? GroupReduce::max : GroupReduce::mean;
+  config.sinks = p.sinks;
+  return config;
+}
+
+}  // namespace
+}  // namespace snapkv
+
+using namespace snapkv;
+
+snapkv_policy snapkv_default_policy(void) {
+  const PolicyConfig c;
+  return {"snapkv",
+          c.budget,
+          c.ratio,
+          c.window_size,
+          c.kernel_size,
+          c.pooling == Pooling::avg,
+          c.group == GroupReduce::max,
+          c.sinks};
+}
+
+snapkv_compressor* snapkv_compressor_new(const snapkv_policy* policy, int device, void* stream,
+                                         char* error, size_t error_size) {
+  snapkv_compressor* made = nullptr;
+  guarded(error, error_size, [&] {
+    const PolicyConfig config = config_of(given(policy, "policy"));
+    if (device != SNAPKV_CPU && device != SNAPKV_CUDA) {
+      fail(ErrorCode::kUsage, "device is {}; it must be SNAPKV_CPU or SNAPKV_CUDA", device);
+    }
+    CompressorOptions options;
+    if (device == SNAPKV_CUDA) {
+      options.device = Device::cuda;
+      options.stream = stream;
+    }
+    made = new snapkv_compressor{Compressor(config, options), Policy::make(config)};
+  });
+  return made;
+}
+
+void snapkv_compressor_free(snapkv_compressor* compressor) { delete compressor; }
+
+int64_t snapkv_max_kept(const snapkv_compressor* c, const snapkv_layer* layer) {
+  if (c == nullptr || layer == nullptr || layer->n_tokens < 1) return 0;
+  // heads of a layer may take from each other, up to everything the layer has
+  const int64_t budget = c->policy->layer_budget(layer->n_tokens, layer->il, layer->n_layer);
+  const bool ragged = c->compressor.config().name == "ada-snapkv";
+  return std::min(layer->n_tokens,
+                  ragged ? budget * std::max<int64_t>(1, layer->n_head_kv) : budget);
+}
+
+int snapkv_select(snapkv_compressor* c, const snapkv_layer* layer, int64_t capacity, int32_t* rows,
+                  int32_t* n, char* error, size_t error_size) {
+  return guarded(error, error_size, [&] {
+    given(c, "compressor");
+    given(rows, "rows");
+    given(n, "n");
+    const KvSelection kept = c->compressor.select(layer_of(given(layer, "layer")));
+    for (size_t h = 0; h < kept.size(); ++h) {
+      if (std::ssize(kept[h]) > capacity) {
+        fail(ErrorCode::kUsage, "capacity is {}; head {} keeps {} rows", capacity, h,
+             kept[h].size());
+      }
+    }
+    for (size_t h = 0; h < kept.size(); ++h) {
+      std::copy(kept[h].begin(), kept[h].end(), rows + static_cast<int64_t>(h) * capacity);
+      n[h] = static_cast<int32_t>(kept[h].size());
+    }
+  });
+}
+
+int snapkv_gather(snapkv_compressor* c, const snapkv_layer* layer, const snapkv_view* src,
+                  int64_t capacity, const int32_t* rows, const int32_t* n, const snapkv_view* dst,
+                  char* error, size_t error_size) {
+  return guarded(error, error_size, [&] {
+    given(c, "compressor");
+    given(rows, "rows");
+    given(n, "n");
+    const LayerView view = layer_of(given(layer, "layer"));
+    KvSelection kept(static_cast<size_t>(std::max<int64_t>(0, view.n_head_kv)));
+    for (size_t h = 0; h < kept.size(); ++h) {
+      if (n[h] < 0 || n[h] > capacity) {
+        fail(ErrorCode::kUsage, "n[{}] is {}; it must be within 0 and capacity, which is {}", h,
+             n[h], capacity);
+      }
+      const int32_t* first = rows + static_cast<int64_t>(h) * capacity;
+      kept[h].assign(first, first + n[h]);
+    }
+    const KvView to = view_of(given(dst, "dst"));
+    c->compressor.gather(view, view_of(given(src, "src")), kept,
+                         {dst->data, to.dtype, to.head_stride, to.row_stride});
+  });
+}
