@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT
-// snapkv-make-model SHAPE OUT.gguf [TYPE]: a Llama model of a real shape with random weights, for
-// speed and memory runs. Called by people and by benchmarks.
+// snapkv-make-model SHAPE OUT.gguf [TYPE [N_LAYER]]: a Llama model of a real shape with random
+// weights, for speed and memory runs. Called by people and by benchmarks.
 #include <fmt/core.h>
 
 #include <array>
+#include <charconv>
 #include <cstdio>
 #include <string_view>
 
@@ -23,19 +24,31 @@ snapkv::DType parse_type(std::string_view text) {
                text);
 }
 
+int64_t parse_layers(std::string_view text) {
+  int64_t n = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), n);
+  if (error == std::errc() && end == text.data() + text.size() && n > 0 && n <= 1000) return n;
+  snapkv::fail(snapkv::ErrorCode::kUsage, "N_LAYER is \"{}\", it must be a number from 1 to 1000",
+               text);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc < 3 || argc > 4) {
-    fmt::print(stderr, "usage: snapkv-make-model SHAPE OUT.gguf [f32|f16|bf16|q8_0|q4_0]\nSHAPE:");
+  if (argc < 3 || argc > 5) {
+    fmt::print(stderr,
+               "usage: snapkv-make-model SHAPE OUT.gguf [f32|f16|bf16|q8_0|q4_0 [N_LAYER]]\n"
+               "N_LAYER: instead of the shape's\nSHAPE:");
     for (const auto& name : snapkv::random_model_names()) fmt::print(stderr, " {}", name);
     fmt::print(stderr, "\n");
     return 2;
   }
   try {
     snapkv::RandomModelOptions options;
-    if (argc == 4) options.dtype = parse_type(argv[3]);
-    snapkv::write_random_model(argv[2], snapkv::random_model_shape(argv[1]), options);
+    if (argc >= 4) options.dtype = parse_type(argv[3]);
+    snapkv::RandomModelShape shape = snapkv::random_model_shape(argv[1]);
+    if (argc == 5) shape.n_layer = parse_layers(argv[4]);
+    snapkv::write_random_model(argv[2], shape, options);
   } catch (const snapkv::Error& e) {
     fmt::print(stderr, "snapkv-make-model: {}\n", e.what());
     return static_cast<int>(e.code());

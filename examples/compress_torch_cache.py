@@ -61,7 +61,8 @@ class Compressor:
         settings = lib.snapkv_default_policy()
         for name, value in policy.items():
             setattr(settings, name, value)
-        stream = torch.cuda.current_stream().cuda_stream if device == "cuda" else None
+        # the default stream is 0 there, which would mean "none"; 1 is its other name
+        stream = (torch.cuda.current_stream().cuda_stream or 1) if device == "cuda" else None
         self.handle = lib.snapkv_compressor_new(ctypes.byref(settings),
                                                 CUDA if device == "cuda" else CPU, stream,
                                                 self.error, len(self.error))

@@ -131,6 +131,7 @@ void add_own_fields(Json& json, const BenchContext& c, const BenchResult& r) {
   json["kv_mib"] = mib(r.kv_bytes);
   json["compression"] = compression(r);
   json["peak_rss_mib"] = mib(r.peak_rss);
+  json["peak_device_mib"] = r.peak_device > 0 ? Json(mib(r.peak_device)) : Json();
   json["check"] = c.check.what;
   json["check_max_diff"] = c.check.tolerance > 0 ? Json(c.check.max_difference) : Json();
 }

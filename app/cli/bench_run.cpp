@@ -88,6 +88,7 @@ BenchResult BenchRunner::run(const BenchTest& test) {
     held_for_.reset();
   }
   reset_peak_rss();
+  model_->reset_device_peak();
   if (!settings_.no_warmup) warm_up(test);
   if (test.n_prompt > 0) {
     measure_prefill(result);
@@ -95,6 +96,7 @@ BenchResult BenchRunner::run(const BenchTest& test) {
     measure_decode(result);
   }
   result.peak_rss = peak_rss_since_reset();
+  result.peak_device = model_->device_bytes_peak();
   return result;
 }
 

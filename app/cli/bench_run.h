@@ -31,7 +31,8 @@ struct BenchResult {
   double linear_flops = 0, attention_flops = 0;  // of prefill tests
   double bytes_read = 0;  // of one repetition, decode tests: weights and cache
   size_t kv_bytes_full = 0, kv_bytes_peak = 0, kv_bytes = 0, kv_bytes_used = 0;  // at the end
-  size_t peak_rss = 0;  // since the test began
+  size_t peak_rss = 0;     // since the test began
+  size_t peak_device = 0;  // the same of a device's memory; 0: none
   int64_t n_tokens() const { return test.n_prompt > 0 ? test.n_prompt : test.n_gen * test.n_seq; }
 };
 

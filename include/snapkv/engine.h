@@ -139,6 +139,10 @@ class Model {
   const ModelInfo& info() const;
   /// "cpu (AVX3_DL, 2 threads, bf16)"
   std::string backend_description() const;
+  /// Most bytes of the device's memory that were allocated since the model was loaded or
+  /// reset_device_peak() was called, weights included; 0 where it runs in host memory.
+  size_t device_bytes_peak() const;
+  void reset_device_peak() const;
   DType compute_dtype() const;
 
   /// `add_special`: BOS/EOS as the model asks. `parse_special`: control tokens written out in the

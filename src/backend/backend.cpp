@@ -38,7 +38,8 @@ std::unique_ptr<Backend> Backend::make(const BackendOptions& options) {
         fail(ErrorCode::kUsage,
              "this snapkv was built without CUDA; configure it with -DSNAPKV_CUDA=ON");
       }
-      return std::make_unique<Backend>(options.kind, cuda_factory()(options.compute, options.stream));
+      return std::make_unique<Backend>(options.kind,
+                                       cuda_factory()(options.compute, options.stream));
   }
   SNAPKV_CHECK(false);
 }
@@ -59,6 +60,8 @@ size_t Backend::free_memory() const {
   SNAPKV_CHECK(is_device());
   return kernels_->free_memory();
 }
+size_t Backend::peak_memory() const { return kernels_->peak_memory(); }
+void Backend::reset_peak_memory() { kernels_->reset_peak_memory(); }
 void Backend::upload(void* device, const void* host, size_t bytes) {
   if (bytes > 0) kernels_->upload(device, host, bytes);
 }

@@ -57,6 +57,9 @@ class Backend {
   Buffer allocate_pinned(size_t bytes, const char* what);
   /// Bytes of a device that can be allocated; not for others.
   size_t free_memory() const;
+  /// Most bytes of a device that were allocated at a time; 0 for others.
+  size_t peak_memory() const;
+  void reset_peak_memory();
   void upload(void* device, const void* host, size_t bytes);
   void download(void* host, const void* device, size_t bytes);
   /// Device to device.

@@ -25,6 +25,8 @@ class Kernels {
     return Buffer::host(bytes, what);
   }
   virtual size_t free_memory() const { return 0; }
+  virtual size_t peak_memory() const { return 0; }
+  virtual void reset_peak_memory() {}
   virtual void upload(void* device, const void* host, size_t bytes) {
     std::memcpy(device, host, bytes);
   }

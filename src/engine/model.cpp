@@ -75,6 +75,8 @@ std::shared_ptr<const Model> Model::load(const ModelOptions& options) {
 
 const ModelInfo& Model::info() const { return impl_->info; }
 std::string Model::backend_description() const { return impl_->backend->description(); }
+size_t Model::device_bytes_peak() const { return impl_->backend->peak_memory(); }
+void Model::reset_device_peak() const { impl_->backend->reset_peak_memory(); }
 DType Model::compute_dtype() const { return impl_->backend->compute_dtype(); }
 
 std::vector<int32_t> Model::tokenize(std::string_view text, bool add_special,

@@ -14,7 +14,10 @@ constexpr size_t kAlignment = 256;  // of cudaMalloc, and of what put() returns 
 
 size_t aligned(size_t bytes, size_t to) { return (bytes + to - 1) / to * to; }
 
-void free_device(void* p, size_t, void*) { cudaFree(p); }
+void free_device(void* p, size_t bytes, void* memory) {
+  cudaFree(p);
+  static_cast<Context::Memory*>(memory)->now -= bytes;
+}
 void free_host(void* p, size_t, void*) { cudaFreeHost(p); }
 
 }  // namespace
@@ -71,7 +74,9 @@ Buffer Context::allocate(size_t bytes, const char* what) {
          static_cast<double>(free) / (1 << 20), static_cast<double>(total) / (1 << 20));
   }
   check(status, "cudaMalloc");
-  return Buffer(p, bytes, free_device);
+  memory_.now += bytes;
+  memory_.peak = std::max(memory_.peak, memory_.now);
+  return Buffer(p, bytes, free_device, &memory_);
 }
 
 Buffer Context::allocate_pinned(size_t bytes, const char* what) {

@@ -48,6 +48,11 @@ class Context {
   /// Device memory, uninitialized. Throws Error{kDoesNotFit} naming `what`, what was asked and what
   /// is free.
   Buffer allocate(size_t bytes, const char* what);
+  struct Memory {
+    size_t now = 0, peak = 0;  // bytes that allocate() gave
+  };
+  const Memory& memory() const { return memory_; }
+  void reset_peak_memory() { memory_.peak = memory_.now; }
   /// Waits until the device has done all that was launched.
   void synchronize();
 
@@ -74,6 +79,7 @@ class Context {
 
   DType compute_;
   cudaDeviceProp properties_{};
+  Memory memory_;  // before the buffers, which report to it when they go
   cudaStream_t stream_ = nullptr;
   bool owns_stream_ = false;
   Buffer ring_host_, ring_device_;  // of put()

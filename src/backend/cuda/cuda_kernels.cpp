@@ -71,6 +71,8 @@ class CudaKernels final : public Kernels {
     check(cudaMemGetInfo(&free, &total), "cudaMemGetInfo");
     return free;
   }
+  size_t peak_memory() const override { return context_.memory().peak; }
+  void reset_peak_memory() override { context_.reset_peak_memory(); }
   void upload(void* device, const void* host, size_t bytes) override {
     transfer(device, host, bytes, cudaMemcpyHostToDevice);
     context_.synchronize();  // the host memory may go
