@@ -14,10 +14,6 @@ constexpr size_t kAlignment = 256;  // of cudaMalloc, and of what put() returns 
 
 size_t aligned(size_t bytes, size_t to) { return (bytes + to - 1) / to * to; }
 
-void free_device(void* p, size_t bytes, void* memory) {
-  cudaFree(p);
-  static_cast<Context::Memory*>(memory)->now -= bytes;
-}
 void free_host(void* p, size_t, void*) { cudaFreeHost(p); }
 
 }  // namespace
@@ -51,32 +47,66 @@ Context::Context(DType compute, cudaStream_t stream) : compute_(compute), stream
     check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "cudaStreamCreate");
     owns_stream_ = true;
   }
+  cudaMemPoolProps properties{};
+  properties.allocType = cudaMemAllocationTypePinned;
+  properties.location.type = cudaMemLocationTypeDevice;
+  properties.location.id = device;
+  check(cudaMemPoolCreate(&pool_, &properties), "cudaMemPoolCreate");
+  uint64_t keep_all = UINT64_MAX;
+  check(cudaMemPoolSetAttribute(pool_, cudaMemPoolAttrReleaseThreshold, &keep_all),
+        "cudaMemPoolSetAttribute");
   ring_device_ = allocate(kRingBytes, "kernel arguments");
   ring_host_ = allocate_pinned(kRingBytes, "kernel arguments");
 }
 
 Context::~Context() {
-  if (stream_ != nullptr) {
-    cudaStreamSynchronize(stream_);
-    if (owns_stream_) cudaStreamDestroy(stream_);
-  }
+  ring_host_ = Buffer();
+  ring_device_ = Buffer();
+  scratch_ = Buffer();
+  if (stream_ == nullptr) return;
+  cudaStreamSynchronize(stream_);
+  if (pool_ != nullptr) cudaMemPoolDestroy(pool_);
+  if (owns_stream_) cudaStreamDestroy(stream_);
+}
+
+void Context::release(void* data, size_t bytes, void* context) {
+  auto* self = static_cast<Context*>(context);
+  cudaFreeAsync(data, self->stream_);
+  self->memory_ -= bytes;
+}
+
+size_t Context::free_memory() const {
+  size_t free = 0, total = 0;
+  check(cudaMemGetInfo(&free, &total), "cudaMemGetInfo");
+  uint64_t reserved = 0, used = 0;
+  check(cudaMemPoolGetAttribute(pool_, cudaMemPoolAttrReservedMemCurrent, &reserved),
+        "cudaMemPoolGetAttribute");
+  check(cudaMemPoolGetAttribute(pool_, cudaMemPoolAttrUsedMemCurrent, &used),
+        "cudaMemPoolGetAttribute");
+  return free + static_cast<size_t>(reserved - used);
 }
 
 Buffer Context::allocate(size_t bytes, const char* what) {
+  const size_t n = std::max<size_t>(bytes, 1);
   void* p = nullptr;
-  const cudaError_t status = cudaMalloc(&p, std::max<size_t>(bytes, 1));
+  cudaError_t status = cudaMallocFromPoolAsync(&p, n, pool_, stream_);
+  if (status == cudaErrorMemoryAllocation) {  // what the pool holds in other pieces may be enough
+    cudaGetLastError();                       // not sticky: later calls must not see it
+    synchronize();
+    check(cudaMemPoolTrimTo(pool_, 0), "cudaMemPoolTrimTo");
+    status = cudaMallocFromPoolAsync(&p, n, pool_, stream_);
+  }
   if (status == cudaErrorMemoryAllocation) {
-    cudaGetLastError();  // not sticky: later calls must not see it
-    size_t free = 0, total = 0;
-    check(cudaMemGetInfo(&free, &total), "cudaMemGetInfo");
+    cudaGetLastError();
     fail(ErrorCode::kDoesNotFit, "{}: no {:.1f} MiB on {}: {:.1f} of {:.1f} MiB are free", what,
          static_cast<double>(bytes) / (1 << 20), properties_.name,
-         static_cast<double>(free) / (1 << 20), static_cast<double>(total) / (1 << 20));
+         static_cast<double>(free_memory()) / (1 << 20),
+         static_cast<double>(properties_.totalGlobalMem) / (1 << 20));
   }
-  check(status, "cudaMalloc");
-  memory_.now += bytes;
-  memory_.peak = std::max(memory_.peak, memory_.now);
-  return Buffer(p, bytes, free_device, &memory_);
+  check(status, "cudaMallocFromPoolAsync");
+  memory_ += bytes;
+  peak_memory_ = std::max(peak_memory_, memory_);
+  return Buffer(p, bytes, release, this);
 }
 
 Buffer Context::allocate_pinned(size_t bytes, const char* what) {

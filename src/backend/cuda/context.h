@@ -33,6 +33,7 @@ class Context {
   DType compute() const { return compute_; }
   const char* device_name() const { return properties_.name; }
   int n_multiprocessors() const { return properties_.multiProcessorCount; }
+  size_t total_memory() const { return properties_.totalGlobalMem; }
   /// Shared memory that one block may ask for.
   size_t max_shared_bytes() const { return properties_.sharedMemPerBlockOptin; }
 
@@ -48,11 +49,11 @@ class Context {
   /// Device memory, uninitialized. Throws Error{kDoesNotFit} naming `what`, what was asked and what
   /// is free.
   Buffer allocate(size_t bytes, const char* what);
-  struct Memory {
-    size_t now = 0, peak = 0;  // bytes that allocate() gave
-  };
-  const Memory& memory() const { return memory_; }
-  void reset_peak_memory() { memory_.peak = memory_.now; }
+  /// Bytes that allocate() may still give.
+  size_t free_memory() const;
+  /// Most bytes that allocate() gave at a time.
+  size_t peak_memory() const { return peak_memory_; }
+  void reset_peak_memory() { peak_memory_ = memory_; }
   /// Waits until the device has done all that was launched.
   void synchronize();
 
@@ -79,7 +80,10 @@ class Context {
 
   DType compute_;
   cudaDeviceProp properties_{};
-  Memory memory_;  // before the buffers, which report to it when they go
+  static void release(void* data, size_t bytes, void* context);
+
+  size_t memory_ = 0, peak_memory_ = 0;  // before the buffers, which are counted out when they go
+  cudaMemPool_t pool_ = nullptr;         // keeps what was freed: cudaMalloc would stop the device
   cudaStream_t stream_ = nullptr;
   bool owns_stream_ = false;
   Buffer ring_host_, ring_device_;  // of put()

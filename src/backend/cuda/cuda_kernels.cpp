@@ -66,12 +66,8 @@ class CudaKernels final : public Kernels {
   Buffer allocate_pinned(size_t bytes, const char* what) override {
     return Context::allocate_pinned(bytes, what);
   }
-  size_t free_memory() const override {
-    size_t free = 0, total = 0;
-    check(cudaMemGetInfo(&free, &total), "cudaMemGetInfo");
-    return free;
-  }
-  size_t peak_memory() const override { return context_.memory().peak; }
+  size_t free_memory() const override { return context_.free_memory(); }
+  size_t peak_memory() const override { return context_.peak_memory(); }
   void reset_peak_memory() override { context_.reset_peak_memory(); }
   void upload(void* device, const void* host, size_t bytes) override {
     transfer(device, host, bytes, cudaMemcpyHostToDevice);
@@ -91,9 +87,8 @@ class CudaKernels final : public Kernels {
   }
 
   void place_weights(std::span<const Tensor> weights) override {
-    size_t free = 0, total = 0;
-    check(cudaMemGetInfo(&free, &total), "cudaMemGetInfo");
-    weights_.place(weights, static_cast<size_t>(kReservedShare * static_cast<double>(total)));
+    const auto total = static_cast<double>(context_.total_memory());
+    weights_.place(weights, static_cast<size_t>(kReservedShare * total));
     if (weights_.streamed_bytes() > 0) {
       log_warn(
           "{:.1f} MiB of the weights don't fit into the memory of {}: they are sent whenever "

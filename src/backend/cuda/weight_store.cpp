@@ -20,10 +20,8 @@ void WeightStore::place(std::span<const Tensor> weights, size_t reserve) {
   for (const Tensor& weight : weights) {
     if (!weight || placed_.contains(weight.data)) continue;  // a shared matrix is there once
     const size_t bytes = bytes_of(weight);
-    size_t free = 0, total = 0;
-    check(cudaMemGetInfo(&free, &total), "cudaMemGetInfo");
     Buffer& copy = placed_[weight.data];
-    if (free < bytes + reserve) {
+    if (context_.free_memory() < bytes + reserve) {
       streamed_bytes_ += bytes;
       continue;
     }

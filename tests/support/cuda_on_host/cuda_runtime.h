@@ -196,6 +196,21 @@ using cudaStream_t = struct cuda_on_host_stream*;
 using cudaEvent_t = struct cuda_on_host_event*;
 using cudaGraph_t = struct cuda_on_host_graph*;
 using cudaGraphExec_t = struct cuda_on_host_graph*;
+using cudaMemPool_t = struct cuda_on_host_pool*;
+enum cudaMemAllocationType { cudaMemAllocationTypePinned };
+enum cudaMemLocationType { cudaMemLocationTypeDevice };
+struct cudaMemPoolProps {
+  cudaMemAllocationType allocType;
+  struct {
+    cudaMemLocationType type;
+    int id;
+  } location;
+};
+enum cudaMemPoolAttr {
+  cudaMemPoolAttrReleaseThreshold,
+  cudaMemPoolAttrReservedMemCurrent,
+  cudaMemPoolAttrUsedMemCurrent,
+};
 struct cudaDeviceProp {
   char name[256];
   size_t totalGlobalMem;
@@ -217,8 +232,14 @@ cudaError_t cudaSetDevice(int device);
 cudaError_t cudaGetDevice(int* device);
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp* p, int device);
 cudaError_t cudaMemGetInfo(size_t* free, size_t* total);
-cudaError_t cudaMalloc(void** p, size_t bytes);
-cudaError_t cudaFree(void* p);
+cudaError_t cudaMemPoolCreate(cudaMemPool_t* pool, const cudaMemPoolProps* properties);
+cudaError_t cudaMemPoolDestroy(cudaMemPool_t pool);
+cudaError_t cudaMemPoolSetAttribute(cudaMemPool_t pool, cudaMemPoolAttr attribute, void* value);
+cudaError_t cudaMemPoolGetAttribute(cudaMemPool_t pool, cudaMemPoolAttr attribute, void* value);
+cudaError_t cudaMemPoolTrimTo(cudaMemPool_t pool, size_t bytes);
+cudaError_t cudaMallocFromPoolAsync(void** p, size_t bytes, cudaMemPool_t pool,
+                                    cudaStream_t stream);
+cudaError_t cudaFreeAsync(void* p, cudaStream_t stream);
 cudaError_t cudaHostAlloc(void** p, size_t bytes, unsigned flags);
 cudaError_t cudaFreeHost(void* p);
 cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpyKind kind,

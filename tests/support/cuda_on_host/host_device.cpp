@@ -287,7 +287,20 @@ cudaError_t cudaMemGetInfo(size_t* free, size_t* total) {
   return cudaSuccess;
 }
 
-cudaError_t cudaMalloc(void** p, size_t bytes) {
+// A pool that keeps nothing.
+cudaError_t cudaMemPoolCreate(cudaMemPool_t* pool, const cudaMemPoolProps*) {
+  *pool = nullptr;
+  return cudaSuccess;
+}
+cudaError_t cudaMemPoolDestroy(cudaMemPool_t) { return cudaSuccess; }
+cudaError_t cudaMemPoolSetAttribute(cudaMemPool_t, cudaMemPoolAttr, void*) { return cudaSuccess; }
+cudaError_t cudaMemPoolGetAttribute(cudaMemPool_t, cudaMemPoolAttr, void* value) {
+  *static_cast<uint64_t*>(value) = arena.allocated;
+  return cudaSuccess;
+}
+cudaError_t cudaMemPoolTrimTo(cudaMemPool_t, size_t) { return cudaSuccess; }
+
+cudaError_t cudaMallocFromPoolAsync(void** p, size_t bytes, cudaMemPool_t, cudaStream_t) {
   if (capturing) return cudaErrorStreamCaptureUnsupported;
   *p = nullptr;
   if (bytes == 0) return cudaSuccess;
@@ -318,10 +331,10 @@ cudaError_t cudaMalloc(void** p, size_t bytes) {
   return cudaSuccess;
 }
 
-cudaError_t cudaFree(void* p) {
+cudaError_t cudaFreeAsync(void* p, cudaStream_t) {
   if (p == nullptr) return cudaSuccess;
   const auto found = arena.used.find(static_cast<size_t>(static_cast<char*>(p) - arena.base));
-  if (found == arena.used.end()) die("cudaFree of what was not allocated");
+  if (found == arena.used.end()) die("cudaFreeAsync of what was not allocated");
   const Access access;
   std::memset(p, 0xff, found->second);
   arena.allocated -= found->second;
