@@ -1,24 +1,23 @@
-/* SPDX-License-Identifier: MIT
- * C API: SnapKV and the other policies for engines that have a model and a cache of their own, as
- * compress.h has them for C++ (which says more about shapes and positions).
- *
- *   snapkv_policy policy = snapkv_default_policy();
- *   policy.budget = 1024;
- *   char error[256];
- *   snapkv_compressor *c =
- *       snapkv_compressor_new(&policy, SNAPKV_CUDA, stream, error, sizeof(error));
- *   // for every layer, after the whole prompt:
- *   snapkv_layer layer = {...};
- *   int64_t capacity = snapkv_max_kept(c, &layer);
- *   int32_t *rows = malloc(n_head_kv * capacity * sizeof(int32_t)), *n = malloc(...);
- *   if (snapkv_select(c, &layer, capacity, rows, n, error, sizeof(error)) != 0) ...
- *   snapkv_gather(c, &layer, &layer.k, capacity, rows, n, &k_kept, error, sizeof(error));
- *   snapkv_compressor_free(c);
- *
- * Functions that can fail return 0 (or an object) and else an error code (or NULL), with a message
- * that names what is wrong in `error`, cut to error_size bytes; `error` may be NULL. */
-#ifndef SNAPKV_SNAPKV_H
-#define SNAPKV_SNAPKV_H
+// SPDX-License-Identifier: MIT
+// C API: SnapKV and the other policies for engines that have a model and a cache of their own, as
+// compress.h has them for C++ (which says more about shapes and positions).
+//
+//   snapkv_policy policy = snapkv_default_policy();
+//   policy.budget = 1024;
+//   char error[256];
+//   snapkv_compressor *c =
+//       snapkv_compressor_new(&policy, SNAPKV_CUDA, stream, error, sizeof(error));
+//   // for every layer, after the whole prompt:
+//   snapkv_layer layer = {...};
+//   int64_t capacity = snapkv_max_kept(c, &layer);
+//   int32_t *rows = malloc(n_head_kv * capacity * sizeof(int32_t)), *n = malloc(...);
+//   if (snapkv_select(c, &layer, capacity, rows, n, error, sizeof(error)) != 0) ...
+//   snapkv_gather(c, &layer, &layer.k, capacity, rows, n, &k_kept, error, sizeof(error));
+//   snapkv_compressor_free(c);
+//
+// Functions that can fail return 0 (or an object) and else an error code (or NULL), with a message
+// that names what is wrong in `error`, cut to error_size bytes; `error` may be NULL.
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -27,69 +26,67 @@
 extern "C" {
 #endif
 
-/* Error codes. */
+// Error codes.
 enum { SNAPKV_OK = 0, SNAPKV_ERROR_USAGE = 1, SNAPKV_ERROR_RUNTIME = 2, SNAPKV_ERROR_MEMORY = 3 };
-/* Where the views are. */
+// Where the views are.
 enum { SNAPKV_CPU = 0, SNAPKV_CUDA = 1 };
-/* Types of values. */
+// Types of values.
 enum { SNAPKV_F32 = 0, SNAPKV_F16 = 1, SNAPKV_BF16 = 2 };
 
-/* PolicyConfig of policy.h; strings must live while the compressor is made. */
+// PolicyConfig of policy.h; strings must live while the compressor is made.
 typedef struct {
-  const char *name; /* "snapkv", "pyramidkv", ...: docs/policies.md */
-  int64_t budget;   /* rows kept per layer and KV head, the window included */
-  double ratio;     /* if > 0: this share of the prompt instead */
+  const char* name;  // "snapkv", "pyramidkv", ...: docs/policies.md
+  int64_t budget;    // rows kept per layer and KV head, the window included
+  double ratio;      // if > 0: this share of the prompt instead
   int window_size;
   int kernel_size;
-  int avg_pooling; /* 0: max */
-  int max_group;   /* 0: mean over the query heads of a KV head */
-  int sinks;       /* first rows always kept; -1: the policy's own */
+  int avg_pooling;  // 0: max
+  int max_group;    // 0: mean over the query heads of a KV head
+  int sinks;        // first rows always kept; -1: the policy's own
 } snapkv_policy;
 snapkv_policy snapkv_default_policy(void);
 
-/* The vector of head h and row r starts at element h * head_stride + r * row_stride. */
+// The vector of head h and row r starts at element h * head_stride + r * row_stride.
 typedef struct {
-  void *data; /* read only, but for destinations */
+  void* data;  // read only, but for destinations
   int dtype;
   int64_t head_stride, row_stride;
 } snapkv_view;
 
-/* One layer of one sequence, after RoPE. */
+// One layer of one sequence, after RoPE.
 typedef struct {
-  int64_t n_tokens; /* rows of k and v: the whole prompt */
-  int64_t n_window; /* rows of q, the prompt's last tokens */
+  int64_t n_tokens;  // rows of k and v: the whole prompt
+  int64_t n_window;  // rows of q, the prompt's last tokens
   int64_t n_head, n_head_kv, head_dim;
-  snapkv_view q; /* [n_window, n_head, head_dim] */
-  snapkv_view k; /* [n_head_kv, n_tokens, head_dim] */
-  snapkv_view v; /* as k; data may be NULL where the policy reads no values ("snapkv") */
-  float scale;   /* 0: 1 / sqrt(head_dim) */
+  snapkv_view q;  // [n_window, n_head, head_dim]
+  snapkv_view k;  // [n_head_kv, n_tokens, head_dim]
+  snapkv_view v;  // as k; data may be NULL where the policy reads no values ("snapkv")
+  float scale;    // 0: 1 / sqrt(head_dim)
   int il, n_layer;
 } snapkv_layer;
 
 typedef struct snapkv_compressor snapkv_compressor;
 
-/* `stream`: a cudaStream_t for SNAPKV_CUDA, or NULL; ignored for SNAPKV_CPU. */
-snapkv_compressor *snapkv_compressor_new(const snapkv_policy *policy, int device, void *stream,
-                                         char *error, size_t error_size);
-void snapkv_compressor_free(snapkv_compressor *compressor);
+// `stream`: a cudaStream_t for SNAPKV_CUDA, or NULL; ignored for SNAPKV_CPU.
+snapkv_compressor* snapkv_compressor_new(const snapkv_policy* policy, int device, void* stream,
+                                         char* error, size_t error_size);
+void snapkv_compressor_free(snapkv_compressor* compressor);
 
-/* Most rows that a head of this layer may keep. */
-int64_t snapkv_max_kept(const snapkv_compressor *compressor, const snapkv_layer *layer);
+// Most rows that a head of this layer may keep.
+int64_t snapkv_max_kept(const snapkv_compressor* compressor, const snapkv_layer* layer);
 
-/* Chooses rows: rows[h * capacity + i], i < n[h], ascending; host memory. SNAPKV_ERROR_USAGE when
- * a head keeps more than `capacity`. */
-int snapkv_select(snapkv_compressor *compressor, const snapkv_layer *layer, int64_t capacity,
-                  int32_t *rows, int32_t *n, char *error, size_t error_size);
+// Chooses rows: rows[h * capacity + i], i < n[h], ascending; host memory. SNAPKV_ERROR_USAGE when
+// a head keeps more than `capacity`.
+int snapkv_select(snapkv_compressor* compressor, const snapkv_layer* layer, int64_t capacity,
+                  int32_t* rows, int32_t* n, char* error, size_t error_size);
 
-/* Copies the rows that snapkv_select() chose from `src` (layer->k, layer->v) to `dst`, whose rows
- * lie one after the other (row_stride == head_dim). On a device it returns before that is done, in
- * the order of the stream. */
-int snapkv_gather(snapkv_compressor *compressor, const snapkv_layer *layer, const snapkv_view *src,
-                  int64_t capacity, const int32_t *rows, const int32_t *n, const snapkv_view *dst,
-                  char *error, size_t error_size);
+// Copies the rows that snapkv_select() chose from `src` (layer->k, layer->v) to `dst`, whose rows
+// lie one after the other (row_stride == head_dim). On a device it returns before that is done, in
+// the order of the stream.
+int snapkv_gather(snapkv_compressor* compressor, const snapkv_layer* layer, const snapkv_view* src,
+                  int64_t capacity, const int32_t* rows, const int32_t* n, const snapkv_view* dst,
+                  char* error, size_t error_size);
 
 #ifdef __cplusplus
 }
-#endif
-
 #endif
