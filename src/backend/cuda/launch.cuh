@@ -41,7 +41,9 @@ void launch(const Context& context, const Grid& grid, void (*kernel)(P...),
                                static_cast<int>(grid.shared_bytes)),
           "cudaFuncSetAttribute");
   }
-  kernel<<<grid.blocks, grid.threads, grid.shared_bytes, context.stream()> > >(arguments...);
+  // clang-format off
+  kernel<<<grid.blocks, grid.threads, grid.shared_bytes, context.stream()>>>(arguments...);
+  // clang-format on
   check(cudaGetLastError(), "kernel launch");
 #endif
 }
