@@ -32,24 +32,22 @@ __device__ __forceinline__ int64_t row_elements(int head_dim) {
   return std::is_same_v<Kv, BlockQ8_0> ? head_dim / kBlockSize : head_dim;
 }
 
-/// Sums v[i] over the lanes, all n of them at once: lane l gets that of i = l / (32 / n).
-template <int n>
-__device__ __forceinline__ float sum_values(float (&v)[n], int lane) {
+/// Sums v[i] over the lanes, all n of them at once: v[0] of lane l becomes that of i = l / (32 /
+/// n). Lanes whose numbers differ by kBits each give away half of the kLeft * 2 sums that they
+/// keep.
+template <int n, int kBits = kWarpSize / 2, int kLeft = n / 2>
+__device__ __forceinline__ void sum_values(float (&v)[n], int lane) {
+  if constexpr (kLeft == 0) {
+    v[0] += __shfl_xor_sync(kAllLanes, v[0], kBits);
+  } else {
+    const bool upper = (lane & kBits) != 0;
 #pragma unroll
-  for (int step = 0; step < 5; ++step) {
-    const int bits = 16 >> step, left = n >> (step + 1);
-    if (left == 0) {
-      v[0] += __shfl_xor_sync(kAllLanes, v[0], bits);
-      continue;
-    }
-    const bool upper = (lane & bits) != 0;
-#pragma unroll
-    for (int i = 0; i < left; ++i) {
-      const float other = __shfl_xor_sync(kAllLanes, upper ? v[i] : v[i + left], bits);
-      v[i] = (upper ? v[i + left] : v[i]) + other;
+    for (int i = 0; i < kLeft; ++i) {
+      const float low = v[i], high = v[i + kLeft];
+      v[i] = (upper ? high : low) + __shfl_xor_sync(kAllLanes, upper ? low : high, kBits);
     }
   }
-  return v[0];
+  if constexpr (kBits > 1) sum_values<n, kBits / 2, kLeft / 2>(v, lane);
 }
 
 /// Shared memory of a block, in floats: q [kGroup][head_dim], p [kGroup][kSplitStep], acc
@@ -111,9 +109,9 @@ __global__ void __launch_bounds__(kPlainThreads) plain_kernel(const DecodeArgume
         }
       }
       constexpr int kShare = kWarpSize / (kRows * kGroup);  // lanes that know the same sum
-      const float s = sum_values(dot, lane);
+      sum_values(dot, lane);
       const int i = lane / kShare / kGroup, j = lane / kShare % kGroup;
-      if (lane % kShare == 0) p[j * kSplitStep + r + i] = r + i < n ? s : -INFINITY;
+      if (lane % kShare == 0) p[j * kSplitStep + r + i] = r + i < n ? dot[0] : -INFINITY;
     }
     __syncthreads();
     for (int j = warp; j < kGroup; j += kWarps) {
