@@ -72,7 +72,7 @@ __device__ __forceinline__ void load_matrices_transposed(uint32_t (&r)[4], const
 }
 
 /// Copies 16 bytes from global to shared memory, both 16-byte aligned; of the global memory the
-/// first n_read (0 or 16) are read, the rest becomes 0.
+/// first n_read (0 to 16) are read, the rest becomes 0.
 __device__ __forceinline__ void copy_async_16(void* shared, const void* global, int n_read = 16) {
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(shared_address(shared)),
                "l"(global), "r"(n_read)

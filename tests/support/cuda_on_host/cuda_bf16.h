@@ -21,5 +21,9 @@ inline __nv_bfloat162 __float22bfloat162_rn(float2 v) { return __floats2bfloat16
 inline float2 __bfloat1622float2(__nv_bfloat162 v) {
   return {__bfloat162float(v.x), __bfloat162float(v.y)};
 }
+inline __nv_bfloat162 __hsub2(__nv_bfloat162 a, __nv_bfloat162 b) {
+  const float2 x = __bfloat1622float2(a), y = __bfloat1622float2(b);
+  return __floats2bfloat162_rn(x.x - y.x, x.y - y.y);
+}
 inline __nv_bfloat16 __ushort_as_bfloat16(unsigned short v) { return {snapkv::bf16_t{v}}; }
 inline unsigned short __bfloat16_as_ushort(__nv_bfloat16 v) { return v.value.bits; }

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: MIT
+// What a block of decode's attention works on and where its result goes. Used by the kernels of
+// attention_decode.cu.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+
+#include "backend/cuda/launch.cuh"
+#include "backend/ops.h"
+
+namespace snapkv::cuda {
+
+constexpr int kSplitStep = 64;  // rows of a split are a multiple: a tile for each of 4 warps
+
+struct DecodeArguments {
+  const float* q;         // [n_seq, n_head, head_dim]
+  const HeadRows* heads;  // [n_seq, n_head_kv]
+  float* out;             // [n_seq, n_head, head_dim]
+  float* sums;            // [n_seq * n_head, n_splits, head_dim], of exp2(score - max) v
+  float2* ranges;         // [n_seq * n_head, n_splits]: max, sum of exp2(score - max)
+  int n_head_kv, n_group, head_dim, n_passes, split_rows, n_splits;
+  float scale;  // to scores in units of log 2
+};
+
+/// What a block works on: some query heads of a group, some rows of its KV head.
+struct Work {
+  HeadRows rows;
+  int64_t head;  // the first query head, of n_seq * n_head
+  int n_queries;
+  int begin, end;  // rows; end <= begin: nothing to do
+};
+
+template <int kGroup>
+__device__ __forceinline__ Work block_work(const DecodeArguments& a) {
+  const int head_kv = blockIdx.y / a.n_passes, first = blockIdx.y % a.n_passes * kGroup;
+  const int64_t pair = static_cast<int64_t>(blockIdx.z) * a.n_head_kv + head_kv;
+  Work w;
+  w.rows = a.heads[pair];
+  w.head = pair * a.n_group + first;
+  w.n_queries = min(kGroup, a.n_group - first);
+  const int64_t begin = static_cast<int64_t>(blockIdx.x) * a.split_rows;
+  w.begin = static_cast<int>(min(begin, static_cast<int64_t>(w.rows.n_kv)));
+  w.end = static_cast<int>(min(begin + a.split_rows, static_cast<int64_t>(w.rows.n_kv)));
+  return w;
+}
+
+/// What scores are subtracted from: their maximum, unless all are -inf, which must give 0 and not
+/// NaN here (0 / 0 in the end).
+__device__ __forceinline__ float reference(float max) { return max == -INFINITY ? 0.0f : max; }
+
+__device__ __forceinline__ void store_result(const DecodeArguments& a, int64_t head, int d,
+                                             float value, float max, float sum) {
+  if (a.n_splits == 1) {
+    a.out[head * a.head_dim + d] = value / sum;
+    return;
+  }
+  const int64_t at = head * a.n_splits + blockIdx.x;
+  a.sums[at * a.head_dim + d] = value;
+  if (d == 0) a.ranges[at] = make_float2(max, sum);
+}
+
+}  // namespace snapkv::cuda

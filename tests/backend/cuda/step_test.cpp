@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: MIT
+// Decode steps on a CUDA device: what begin_step and end_step record and replay gives the bits that
+// the same ops give outside a step.
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "tests/backend/cuda/cuda_test_util.h"
+
+namespace snapkv::test {
+namespace {
+
+constexpr int64_t kHeadDim = 32, kGroup = 2;
+
+/// The ops of one layer of a decode step, without weights' products: norm, rotation, attention over
+/// a cache, activation. Its tensors stay where they are.
+class Layer {
+ public:
+  Layer(Backend& backend, int64_t n_seq, int64_t n_head_kv, int64_t capacity)
+      : backend_(backend),
+        n_seq_(n_seq),
+        n_head_kv_(n_head_kv),
+        n_head_(n_head_kv * kGroup),
+        x_(make({n_seq, n_head_ * kHeadDim}, 1)),
+        weight_(make({n_head_ * kHeadDim}, 2)),
+        q_(make({n_seq, n_head_, kHeadDim}, 3)),
+        attended_(make({n_seq, n_head_, kHeadDim}, 4)),
+        out_(make({n_seq, n_head_ * kHeadDim}, 5)),
+        k_(make({n_seq * n_head_kv, capacity, kHeadDim}, 6, DType::f16)),
+        v_(make({n_seq * n_head_kv, capacity, kHeadDim}, 7, DType::f16)) {
+    for (int64_t i = 0; i < kHeadDim / 2; ++i) {
+      inv_freq_.push_back(std::pow(10000.0, -2.0 * static_cast<double>(i) / kHeadDim));
+    }
+  }
+
+  /// Position `pos` of every sequence, the heads' rows from n_kv down.
+  void run(int32_t pos, int32_t n_kv) const {
+    const std::vector<int32_t> positions(static_cast<size_t>(n_seq_), pos);
+    std::vector<HeadRows> heads;
+    for (int64_t h = 0; h < n_seq_ * n_head_kv_; ++h) {
+      heads.push_back({k_.view().at<void>(h), v_.view().at<void>(h),
+                       std::max(1, n_kv - static_cast<int32_t>(h) * 40)});
+    }
+    ops::rms_norm(backend_, x_, weight_, 1e-5f, q_.view().reshaped({n_seq_, n_head_ * kHeadDim}));
+    ops::rope(backend_, q_, positions, {inv_freq_, RopeLayout::neox});
+    ops::attention_decode(backend_, {q_, heads, DType::f16, 0.125f, attended_});
+    const Tensor flat = attended_.view().reshaped({n_seq_, n_head_ * kHeadDim});
+    ops::swiglu(backend_, flat, x_, out_);
+  }
+  std::vector<float> result() const { return out_.host().values(); }
+
+ private:
+  DeviceTensor make(const std::vector<int64_t>& shape, uint64_t seed, DType dtype = DType::f32) {
+    return DeviceTensor(backend_, random_tensor(shape, seed, dtype));
+  }
+
+  Backend& backend_;
+  int64_t n_seq_, n_head_kv_, n_head_;
+  DeviceTensor x_, weight_, q_, attended_, out_, k_, v_;
+  std::vector<double> inv_freq_;
+};
+
+class CudaStep : public CudaTest {
+ protected:
+  std::vector<float> step(const Layer& layer, uint64_t shape, int32_t pos, int32_t n_kv) {
+    cuda().begin_step(shape);
+    layer.run(pos, n_kv);
+    cuda().end_step(true);
+    return layer.result();
+  }
+  static std::vector<float> plain(const Layer& layer, int32_t pos, int32_t n_kv) {
+    layer.run(pos, n_kv);
+    return layer.result();
+  }
+};
+
+TEST_F(CudaStep, RepeatsWithOtherPositionsAndRows) {
+  const Layer layer(cuda(), 2, 2, 512), other(cuda(), 2, 2, 512);
+  for (int32_t i = 0; i < 6; ++i) {                        // plain, recorded, then replayed
+    const int32_t pos = 300 + 7 * i, n_kv = 257 + 51 * i;  // up to 512
+    EXPECT_EQ(step(layer, 1, pos, n_kv), plain(other, pos, n_kv)) << i;
+  }
+}
+
+TEST_F(CudaStep, ShapesTakeTurns) {
+  const Layer one(cuda(), 1, 2, 256), two(cuda(), 3, 1, 512), other_one(cuda(), 1, 2, 256),
+      other_two(cuda(), 3, 1, 512);
+  for (int32_t i = 0; i < 4; ++i) {
+    EXPECT_EQ(step(one, 1, i, 100 + i), plain(other_one, i, 100 + i)) << i;
+    EXPECT_EQ(step(two, 2, i, 300 + i), plain(other_two, i, 300 + i)) << i;
+  }
+  // the first again with more rows: another shape at the same addresses
+  const Layer grown(cuda(), 1, 2, 512), other_grown(cuda(), 1, 2, 512);
+  for (int32_t i = 0; i < 4; ++i) {
+    EXPECT_EQ(step(grown, 3, i, 254 + i / 3), plain(other_grown, i, 254 + i / 3)) << i;
+    EXPECT_EQ(step(grown, 4, i, 400 + i), plain(other_grown, i, 400 + i)) << i;
+  }
+}
+
+TEST_F(CudaStep, ForgetsWhatUsedScratchMemoryThatMoved) {
+  const Layer layer(cuda(), 2, 2, 512), other(cuda(), 2, 2, 512);
+  for (int32_t i = 0; i < 3; ++i) step(layer, 1, i, 300 + i);
+  // an op between two steps that needs more scratch memory than any before: k of long rows
+  const DeviceTensor scores = device(TestTensor({48, 33'000}));
+  const DeviceTensor rows = device(TestTensor({48, 1}, DType::i32));
+  std::vector<int32_t> n(48, 1);
+  n[0] = 33'000;
+  ops::top_k(cuda(), scores, n, std::vector<int32_t>(48, 1), 0, rows);
+  // takes the place of the memory that was given back, where steps must not write any more
+  const TestTensor ones({1 << 18}, std::vector<float>(1 << 18, 1.0f));
+  const DeviceTensor successor = device(ones);
+  for (int32_t i = 3; i < 7; ++i) {
+    EXPECT_EQ(step(layer, 1, i, 300 + i), plain(other, i, 300 + i)) << i;
+  }
+  EXPECT_EQ(successor.host().values(), ones.values());
+}
+
+}  // namespace
+}  // namespace snapkv::test
