@@ -18,15 +18,6 @@
 #include "backend/cuda/launch.cuh"
 
 namespace snapkv::cuda {
-<<<<<<< HEAD
-void pool(Context&, const Tensor&, std::span<const int32_t>, int, Pooling, const Tensor&) {
-  SNAPKV_CHECK(false);
-}
-void top_k(Context&, const Tensor&, std::span<const int32_t>, std::span<const int32_t>, int,
-           const Tensor&) {
-  SNAPKV_CHECK(false);
-}
-=======
 namespace {
 
 // ---------------------------------------------------------------- pool
@@ -399,5 +390,4 @@ void top_k(Context& ctx, const Tensor& scores, std::span<const int32_t> n,
          r);
 }
 
->>>>>>> cuda-dec
 }  // namespace snapkv::cuda
