@@ -239,7 +239,7 @@ __global__ void __launch_bounds__(kThreads)
   T* to = reinterpret_cast<T*>(dst[h]);
   for (int64_t begin = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; begin < n_items;
        begin += kLoads * step) {
-    T values[kLoads];
+    T values[kLoads] = {};
 #pragma unroll
     for (int u = 0; u < kLoads; ++u) {
       const int64_t item = begin + u * step;

@@ -126,6 +126,16 @@ TEST_P(CudaProjectType, ManyRows) {
         describe(type, 1, 131, 512));
 }
 
+// Rows of more steps than are under way at once, the last one not whole.
+TEST_P(CudaProjectType, LongRows) {
+  const DType type = GetParam();
+  for (const int64_t n : {1, 2, 6}) {
+    const TestTensor x = random_tensor({n, 11008}, 10);
+    check(cuda(), x, {make_case(type, n, 5, 11008, false, false)}, is_plain(type) ? 0 : 0.012,
+          describe(type, n, 5, 11008));
+  }
+}
+
 // What the 8-bit kernels multiply, exactly: activations that rounding leaves as they are.
 TEST_P(CudaProjectType, MultipliesWholeActivationsExactly) {
   const DType type = GetParam();
