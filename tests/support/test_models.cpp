@@ -13,7 +13,8 @@ namespace snapkv::test {
 namespace {
 
 TestModel tiny(DType dtype) {
-  TestModel m{"tiny-" + std::string(name(dtype)), random_model_shape("tiny-gqa"), {}};
+  const char* shape = block_size(dtype) > 32 ? "tiny-wide" : "tiny-gqa";
+  TestModel m{"tiny-" + std::string(name(dtype)), random_model_shape(shape), {}};
   m.options.dtype = dtype;
   m.options.seed = 1;
   // large enough that attention and rotation matter (with 0.02 all scores are near zero); smaller
@@ -37,9 +38,9 @@ TestModel tiny_options() {
 }  // namespace
 
 const std::vector<TestModel>& test_models() {
-  static const std::vector<TestModel> models = {tiny(DType::f32),  tiny(DType::f16),
-                                                tiny(DType::bf16), tiny(DType::q8_0),
-                                                tiny(DType::q4_0), tiny_options()};
+  static const std::vector<TestModel> models = {
+      tiny(DType::f32),  tiny(DType::f16),  tiny(DType::bf16), tiny(DType::q8_0), tiny(DType::q4_0),
+      tiny(DType::q4_k), tiny(DType::q5_k), tiny(DType::q6_k), tiny_options()};
   return models;
 }
 

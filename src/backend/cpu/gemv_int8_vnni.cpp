@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// 8-bit activations times q8_0 and q4_0 weights with AVX-512 VNNI.
+// 8-bit activations times q8_0 and q4_0 weights with AVX-512 VNNI (superblocks:
+// gemv_int8_vnni_k.cpp).
 //
 // vpdpbusd adds 4 products of bytes into each 32-bit lane. A block's scale belongs to its lanes, so
 // the work per 8 blocks is 4 vpdpbusd, one conversion and one f32 multiply-add, when the vectors
@@ -9,31 +10,20 @@
 // Activations are stored in the same order by prepare(). Weights are made unsigned (q8_0: + 128;
 // q4_0: as stored, + 8), and the surplus 128 or 8 times the sum of the activations is subtracted in
 // the accumulator's initial value: the integer sums are exact.
-#include "backend/cpu/gemv.h"
+#include "backend/cpu/gemv_int8_vnni.h"
 
 #if defined(__x86_64__)
 
 #include <algorithm>
 #include <cstring>
 
-#include "backend/cpu/gemv_avx512.h"
 #include "format/block_types.h"
-
-// The functions of this file run only where has_avx512_vnni().
-#define SNAPKV_VNNI \
-  __attribute__((target("avx512f,avx512bw,avx512vl,avx512dq,avx512vnni,fma,f16c")))
-#define SNAPKV_VNNI_INLINE SNAPKV_VNNI __attribute__((always_inline)) inline
 
 namespace snapkv::cpu {
 namespace {
 
+using Unit = VnniUnit;
 constexpr int kUnitBlocks = kGemvUnit / kBlockSize;  // 8
-
-struct alignas(64) Unit {
-  int8_t q[4][64];
-  int32_t negative_sum[16];  // of the activations that each lane multiplies
-  float d[16];               // of each lane's block
-};
 
 /// First of the two neighbouring lanes of a block.
 constexpr int lane_of(int block) { return block < 4 ? 4 * block : 4 * (block - 4) + 2; }
@@ -66,7 +56,14 @@ SNAPKV_VNNI void prepare(const float* x, int64_t n, void* unit_) {
   const __m512i ones = _mm512_set1_epi8(1);
   __m512i sum = _mm512_setzero_si512();
   for (const auto& q : unit.q) sum = _mm512_dpbusd_epi32(sum, ones, _mm512_load_si512(q));
-  _mm512_store_si512(unit.negative_sum, _mm512_sub_epi32(_mm512_setzero_si512(), sum));
+  const __m512i zero = _mm512_setzero_si512();
+  _mm512_store_si512(unit.negative_sum, _mm512_sub_epi32(zero, sum));
+  __m512i first = _mm512_dpbusd_epi32(zero, ones, _mm512_load_si512(unit.q[0]));
+  first = _mm512_dpbusd_epi32(first, ones, _mm512_load_si512(unit.q[1]));
+  const __m512i second = _mm512_sub_epi32(sum, first);
+  const __m512i halves = _mm512_mask_blend_epi16(kOddWords, first, _mm512_slli_epi32(second, 16));
+  _mm512_store_si512(unit.negative_halves,
+                     _mm512_slli_epi16(_mm512_sub_epi16(zero, halves), kHalvesBits));
 }
 
 /// Four pieces of 16 bytes, `stride` apart.
@@ -215,7 +212,7 @@ const GemvKernel& gemv_int8_vnni() {
                                      return avx512::multiply<Kernel<DType::q8_0>>;
                                    if (weight == DType::q4_0)
                                      return avx512::multiply<Kernel<DType::q4_0>>;
-                                   return nullptr;
+                                   return vnni_superblock_function(weight);
                                  }};
   return kernel;
 }

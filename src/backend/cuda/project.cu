@@ -1,7 +1,236 @@
 // SPDX-License-Identifier: MIT
-#include "backend/cuda/cuda_ops.h"
+// Products of few rows: decode reads every weight once, so bytes are what they cost.
+//
+//   Floor: bytes of the weights / bandwidth of the memory. What is in the way of it:
+//   - loads under way: a multiprocessor of an H200 needs about 33 KiB of them for each microsecond
+//     of latency. A warp has 4 KiB (plain types, in registers) or 8 KiB (block types, in shared
+//     memory) under way, and matrices of few rows get fewer rows a warp, to have more warps.
+//   - activations from the first-level cache, 4 bytes a value and column in f32, 1.25 in 8 bits:
+//     several columns share a load of weights, several rows a load of activations.
+//   - from 8 columns on instructions of f32 products: bf16 weights use the tensor cores.
+//   - short kernels: projections of one input are one launch.
+//
+// Block types: 8-bit products of activations that are rounded once a call, 32 to a scale; with
+// compute type f32 products in f32. Results don't depend on the number of columns, but those of
+// bf16 weights, where more than kFmaCols columns go to the tensor cores in another order.
+#include <algorithm>
+#include <vector>
+
+#include "backend/cuda/project_blocks.cuh"
+#include "backend/cuda/project_plain.cuh"
 #include "base/check.h"
 
 namespace snapkv::cuda {
-void project(Context&, const Tensor&, std::span<const Projection>) { SNAPKV_CHECK(false); }
+namespace {
+
+constexpr int kFmaCols = 4;
+
+bool aligned_16(const void* p) { return reinterpret_cast<uintptr_t>(p) % 16 == 0; }
+
+/// Products of one weight type and what they multiply.
+struct Call {
+  Context& ctx;
+  const Tensor& x;  // [n, n_in]
+  std::span<const Projection> projections;
+  const char* prepared = nullptr;  // by prepare_kernel
+  const uint4* planes = nullptr;   // by split_kernel
+  int n() const { return static_cast<int>(x.shape[0]); }
+  int n_in() const { return static_cast<int>(x.shape[1]); }
+  int n_rows() const {  // of all matrices
+    int64_t rows = 0;
+    for (const Projection& p : projections) rows += p.w.shape[0];
+    return static_cast<int>(rows);
+  }
+  /// Whether a warp may have two rows: there are warps enough without.
+  bool has_many_rows() const { return n_rows() >= 24 * ctx.n_multiprocessors(); }
+  bool is_aligned() const {
+    const int64_t bytes = row_bytes(projections[0].w.dtype, x.shape[1]);
+    return bytes % 16 == 0 && n_in() % 4 == 0 && aligned_16(x.data) &&
+           std::all_of(projections.begin(), projections.end(),
+                       [](const Projection& p) { return aligned_16(p.w.data); });
+  }
+};
+
+/// Launches `kernel`, whose blocks have n_rows rows and n_cols columns, for all products.
+template <typename... P>
+void launch_products(const Call& call, int n_rows, int n_cols, int n_threads, size_t shared_bytes,
+                     void (*kernel)(const Products, P...), std::type_identity_t<P>... arguments) {
+  Products products{};
+  int64_t n_blocks = 0;
+  for (const Projection& p : call.projections) {
+    const int64_t n_out = p.w.shape[0];
+    if (n_out == 0) continue;
+    products.items[products.n++] = {
+        .w = static_cast<const char*>(p.w.data),
+        .bias = p.bias ? static_cast<const float*>(p.bias.data) : nullptr,
+        .out = static_cast<float*>(p.out.data),
+        .n_out = static_cast<int>(n_out),
+        .first_block = static_cast<int>(n_blocks),
+        .accumulate = p.accumulate};
+    n_blocks += div_up(n_out, n_rows);
+  }
+  if (n_blocks == 0) return;
+  const Grid grid{
+      dim3(static_cast<unsigned>(n_blocks), static_cast<unsigned>(div_up(call.n(), n_cols))),
+      dim3(static_cast<unsigned>(n_threads)), shared_bytes};
+  launch(call.ctx, grid, kernel, products, arguments...);
+}
+
+// ---------------------------------------------------------------- plain types
+
+template <typename T, int n_rows, int n_cols, int n_loads>
+void run_plain(const Call& call) {
+  launch_products(call, kProjectWarps * n_rows, n_cols, kProjectThreads, 0,
+                  project_plain_kernel<T, n_rows, n_cols, n_loads>,
+                  static_cast<const float*>(call.x.data), call.n(), call.n_in());
+}
+
+template <int n_tiles>
+void run_bf16(const Call& call) {
+  launch_products(call, kBf16Rows, n_tiles * kPlaneCols, kBf16Threads, 0,
+                  project_bf16_kernel<n_tiles>, call.planes, call.n(), call.n_in(),
+                  static_cast<int>(div_up(call.n_in(), kPlaneChunk)));
+}
+
+template <typename T>
+void project_plain(const Call& call) {
+  const int n = call.n();
+  if (!call.is_aligned()) {
+    launch_products(call, kProjectWarps, kScalarCols, kProjectThreads, 0, project_scalar_kernel<T>,
+                    static_cast<const float*>(call.x.data), n, call.n_in());
+  } else if (call.planes != nullptr) {
+    n <= 8 ? run_bf16<1>(call) : n <= 16 ? run_bf16<2>(call) : run_bf16<4>(call);
+  } else if (n == 1) {
+    call.has_many_rows() ? run_plain<T, 2, 1, 4>(call) : run_plain<T, 1, 1, 8>(call);
+  } else if (n == 2) {
+    run_plain<T, 2, 2, 4>(call);
+  } else if (n <= 4) {
+    run_plain<T, 4, 4, 2>(call);
+  } else {
+    run_plain<T, 4, 8, 1>(call);
+  }
+}
+
+bool uses_planes(const Context& ctx, const Call& call) {
+  return call.projections[0].w.dtype == DType::bf16 && ctx.compute() == DType::bf16 &&
+         call.n() > kFmaCols && call.is_aligned();
+}
+
+const uint4* split(Context& ctx, const Tensor& x, void* memory) {
+  const auto n = static_cast<int>(x.shape[0]), n_in = static_cast<int>(x.shape[1]);
+  const auto n_chunks = static_cast<int>(div_up(n_in, kPlaneChunk));
+  const Grid grid{dim3(static_cast<unsigned>(div_up(n_chunks, kSplitThreads / kWarpSize)),
+                       static_cast<unsigned>(div_up(n, kPlaneCols))),
+                  dim3(kSplitThreads)};
+  auto* planes = static_cast<uint4*>(memory);
+  launch(ctx, grid, split_kernel, static_cast<const float*>(x.data), n, n_in, n_chunks, planes);
+  return planes;
+}
+
+// ---------------------------------------------------------------- block types
+
+template <bool exact, typename F, int n_rows, int n_cols>
+void run_blocks(const Call& call) {
+  launch_products(call, kProjectWarps * n_rows, n_cols, kProjectThreads,
+                  WeightRing<F, n_rows>::kSharedBytes,
+                  project_blocks_kernel<exact, F, n_rows, n_cols>, call.prepared, call.n(),
+                  call.n_in(), static_cast<int>(div_up(call.n_in(), kStepValues)));
+}
+
+template <typename F>
+void project_blocks(const Call& call) {
+  const int n = call.n();
+  if (call.ctx.compute() == DType::f32) {
+    n == 1 ? run_blocks<true, F, 1, 1>(call) : run_blocks<true, F, 2, 4>(call);
+  } else if (n == 1) {
+    call.has_many_rows() ? run_blocks<false, F, 2, 1>(call) : run_blocks<false, F, 1, 1>(call);
+  } else if (n == 2) {
+    run_blocks<false, F, 2, 2>(call);
+  } else if (n <= 4) {
+    run_blocks<false, F, 4, 4>(call);
+  } else if (n <= 8) {
+    run_blocks<false, F, 4, 8>(call);
+  } else {
+    run_blocks<false, F, 4, 16>(call);
+  }
+}
+
+constexpr int kMaxCols = 16;  // of a kernel
+
+int64_t prepared_bytes(const Context& ctx, int64_t n, int64_t n_in) {
+  return div_up(n, kMaxCols) * kMaxCols * div_up(n_in, kStepValues) *
+         (ctx.compute() == DType::f32 ? kPreparedBytes<true> : kPreparedBytes<false>);
+}
+
+const char* prepare(Context& ctx, const Tensor& x, void* memory) {
+  const auto n_in = static_cast<int>(x.shape[1]);
+  const Grid grid{
+      dim3(static_cast<unsigned>(div_up(n_in, kStepValues)), static_cast<unsigned>(x.shape[0])),
+      dim3(kPrepareThreads)};
+  auto* prepared = static_cast<char*>(memory);
+  launch(ctx, grid, ctx.compute() == DType::f32 ? prepare_kernel<true> : prepare_kernel<false>,
+         static_cast<const float*>(x.data), n_in, prepared);
+  return prepared;
+}
+
+void project_type(const Call& call) {
+  switch (call.projections[0].w.dtype) {
+    case DType::f32:
+      return project_plain<float>(call);
+    case DType::f16:
+      return project_plain<__half>(call);
+    case DType::bf16:
+      return project_plain<__nv_bfloat16>(call);
+    case DType::q8_0:
+      return project_blocks<Q8_0>(call);
+    case DType::q4_0:
+      return project_blocks<Q4_0>(call);
+    case DType::q4_k:
+      return project_blocks<Q4_K>(call);
+    case DType::q5_k:
+      return project_blocks<Q5_K>(call);
+    case DType::q6_k:
+      return project_blocks<Q6_K>(call);
+    case DType::i32:
+      break;
+  }
+  SNAPKV_CHECK(false);
+}
+
+}  // namespace
+
+void project(Context& ctx, const Tensor& x, std::span<const Projection> projections) {
+  // Those of one type together, in the order in which types come.
+  std::vector<Projection> sorted(projections.begin(), projections.end());
+  std::stable_sort(sorted.begin(), sorted.end(),
+                   [](const Projection& a, const Projection& b) { return a.w.dtype < b.w.dtype; });
+  std::vector<Call> calls;
+  bool blocks = false, planes = false;
+  for (size_t begin = 0, end = 0; begin < sorted.size(); begin = end) {
+    while (end < sorted.size() && end - begin < kMaxProducts &&
+           sorted[end].w.dtype == sorted[begin].w.dtype) {
+      ++end;
+    }
+    calls.push_back(
+        {.ctx = ctx, .x = x, .projections = std::span(sorted).subspan(begin, end - begin)});
+    blocks |= block_size(sorted[begin].w.dtype) > 1;
+    planes |= uses_planes(ctx, calls.back());
+  }
+
+  const int64_t n = x.shape[0], n_in = x.shape[1];
+  const int64_t n_prepared = blocks ? prepared_bytes(ctx, n, n_in) : 0;
+  const int64_t n_planes = planes ? plane_bytes(n, n_in) : 0;
+  char* memory = nullptr;
+  if (n_prepared + n_planes > 0) {
+    memory = static_cast<char*>(ctx.scratch(static_cast<size_t>(n_prepared + n_planes)));
+  }
+  const char* prepared = n_prepared > 0 ? prepare(ctx, x, memory) : nullptr;
+  const uint4* split_x = n_planes > 0 ? split(ctx, x, memory + n_prepared) : nullptr;
+  for (Call& call : calls) {
+    call.prepared = prepared;
+    if (uses_planes(ctx, call)) call.planes = split_x;
+    project_type(call);
+  }
+}
+
 }  // namespace snapkv::cuda

@@ -20,8 +20,8 @@ class WeightStore {
   /// the others become `streamed`.
   void place(std::span<const Tensor> weights, size_t reserve);
 
-  /// The tensor in device memory: its copy, or one that is made now and lasts until n_staged()
-  /// further ones are made. Tensors that were never placed are in device memory already.
+  /// The tensor in device memory: its copy, or one that is made now and lasts for the op that
+  /// it is made for. Tensors that were never placed are in device memory already.
   Tensor on_device(const Tensor& weight);
   /// Whether on_device() sends nothing.
   bool is_resident(const Tensor& weight) const;
@@ -30,8 +30,8 @@ class WeightStore {
  private:
   Tensor stage(const Tensor& weight);
 
-  // A layer's products that read one input together are at most three.
-  static constexpr size_t kStaged = 4;
+  // An op takes no more at a time: four products with their biases.
+  static constexpr size_t kStaged = 8;
 
   Context& context_;
   std::unordered_map<const void*, Buffer> placed_;  // without memory: streamed

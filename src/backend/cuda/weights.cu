@@ -1,10 +1,144 @@
 // SPDX-License-Identifier: MIT
+// Weights as f32 or bf16: rows for embed(), whole matrices for prefill. A thread writes 8 values,
+// so that a warp writes 512 bytes (bf16) that follow each other; what it reads overlaps what its
+// neighbours read, in the first-level cache. Floor: bytes read + bytes written, of which the
+// written are most; the limit is the memory.
+#include <algorithm>
+#include <type_traits>
+
 #include "backend/cuda/cuda_ops.h"
+#include "backend/cuda/dequantize.cuh"
+#include "backend/cuda/launch.cuh"
 #include "base/check.h"
 
 namespace snapkv::cuda {
-void embed(Context&, const Tensor&, std::span<const int32_t>, const Tensor&) {
+namespace {
+
+constexpr int kThreads = 256;
+constexpr int kValues = 8;  // of a thread
+
+template <typename S>
+constexpr bool is_plain =
+    std::is_same_v<S, float> || std::is_same_v<S, __half> || std::is_same_v<S, __nv_bfloat16>;
+
+/// Up to 8 values from value i on, a multiple of 8, of n that follow each other. `vectors`: all 8
+/// are there, and plain types are 16-byte aligned.
+template <typename S>
+__device__ __forceinline__ void load_values(const char* from, int64_t i, int64_t n, bool vectors,
+                                            float (&v)[kValues]) {
+  if constexpr (is_plain<S>) {
+    const S* at = reinterpret_cast<const S*>(from) + i;
+    if (vectors) {
+      alignas(16) S values[kValues];
+#pragma unroll
+      for (size_t k = 0; k < sizeof(values) / 16; ++k) {
+        reinterpret_cast<uint4*>(values)[k] = reinterpret_cast<const uint4*>(at)[k];
+      }
+#pragma unroll
+      for (int k = 0; k < kValues; ++k) v[k] = to_float(values[k]);
+    } else {
+#pragma unroll
+      for (int k = 0; k < kValues; ++k) v[k] = i + k < n ? to_float(at[k]) : 0.0f;
+    }
+  } else {
+    const char* block = from + i / S::kBlockValues * S::kBlockBytes;
+    const int first = static_cast<int>(i % S::kBlockValues);
+    uint32_t levels[kValues / 4];
+    S::template levels<PairReader>(block, first, levels);
+    const float2 s = S::scale_min(block, first);
+#pragma unroll
+    for (int k = 0; k < kValues; ++k) {
+      v[k] = s.x * level_at(levels[k / 4], k % 4);
+      if constexpr (S::kHasMin) v[k] -= s.y;
+    }
+  }
+}
+
+template <typename Out>
+__device__ __forceinline__ void store_values(Out* to, int64_t i, int64_t n, bool vectors,
+                                             const float (&v)[kValues]) {
+  if (vectors) {
+    alignas(16) Out values[kValues];
+#pragma unroll
+    for (int k = 0; k < kValues; ++k) values[k] = from_float<Out>(v[k]);
+#pragma unroll
+    for (size_t k = 0; k < sizeof(values) / 16; ++k) {
+      reinterpret_cast<uint4*>(to + i)[k] = reinterpret_cast<const uint4*>(values)[k];
+    }
+  } else {
+#pragma unroll
+    for (int k = 0; k < kValues; ++k) {
+      if (i + k < n) to[i + k] = from_float<Out>(v[k]);
+    }
+  }
+}
+
+// Row blockIdx.y of out is row ids[blockIdx.y] of `from`, or row blockIdx.y without ids; n values.
+template <typename S, typename Out>
+__global__ void __launch_bounds__(kThreads)
+    expand_kernel(const char* from, int64_t row_bytes, const int32_t* ids, int64_t n, Out* out) {
+  const int64_t i = (static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x) * kValues;
+  if (i >= n) return;
+  const char* row = from + (ids != nullptr ? ids[blockIdx.y] : blockIdx.y) * row_bytes;
+  Out* to = out + blockIdx.y * n;
+  const bool whole = i + kValues <= n;
+  float v[kValues];
+  load_values<S>(row, i, n, whole && reinterpret_cast<uintptr_t>(row) % 16 == 0, v);
+  store_values(to, i, n, whole && reinterpret_cast<uintptr_t>(to) % 16 == 0, v);
+}
+
+template <typename Out>
+void run(Context& ctx, const Tensor& weight, int64_t row_bytes, const int32_t* ids, int64_t n_rows,
+         int64_t n, Out* out) {
+  const auto run_type = [&](void (*kernel)(const char*, int64_t, const int32_t*, int64_t, Out*)) {
+    const Grid grid{dim3(static_cast<unsigned>(div_up(n, int64_t{kThreads} * kValues)),
+                         static_cast<unsigned>(n_rows)),
+                    dim3(kThreads)};
+    launch(ctx, grid, kernel, static_cast<const char*>(weight.data), row_bytes, ids, n, out);
+  };
+  switch (weight.dtype) {
+    case DType::f32:
+      return run_type(expand_kernel<float, Out>);
+    case DType::f16:
+      return run_type(expand_kernel<__half, Out>);
+    case DType::bf16:
+      return run_type(expand_kernel<__nv_bfloat16, Out>);
+    case DType::q8_0:
+      return run_type(expand_kernel<Q8_0, Out>);
+    case DType::q4_0:
+      return run_type(expand_kernel<Q4_0, Out>);
+    case DType::q4_k:
+      return run_type(expand_kernel<Q4_K, Out>);
+    case DType::q5_k:
+      return run_type(expand_kernel<Q5_K, Out>);
+    case DType::q6_k:
+      return run_type(expand_kernel<Q6_K, Out>);
+    case DType::i32:
+      break;
+  }
   SNAPKV_CHECK(false);
 }
-void expand(Context&, const Tensor&, const Tensor&) { SNAPKV_CHECK(false); }
+
+}  // namespace
+
+void embed(Context& ctx, const Tensor& weight, std::span<const int32_t> ids, const Tensor& out) {
+  constexpr size_t kMaxRows = 65535;  // of a grid
+  const int64_t n = out.shape[1];
+  for (size_t begin = 0; begin < ids.size(); begin += kMaxRows) {
+    const auto part = ids.subspan(begin, std::min(kMaxRows, ids.size() - begin));
+    run(ctx, weight, row_bytes(weight.dtype, n), ctx.put(part), static_cast<int64_t>(part.size()),
+        n, out.at<float>(static_cast<int64_t>(begin)));
+  }
+}
+
+void expand(Context& ctx, const Tensor& weight, const Tensor& out) {
+  const int64_t n = weight.numel();  // a matrix is one long row: rows are whole blocks
+  if (n == 0) return;
+  if (out.dtype == DType::bf16) {
+    run(ctx, weight, 0, nullptr, 1, n, static_cast<__nv_bfloat16*>(out.data));
+  } else {
+    run(ctx, weight, 0, nullptr, 1, n, static_cast<float*>(out.data));
+  }
+}
+
 }  // namespace snapkv::cuda

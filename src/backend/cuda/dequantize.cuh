@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: MIT
+// The block types of format/block_types.h in device code: value = scale * level - min, levels as
+// signed bytes, four to a word. Used by project.cu (blocks in shared memory), weights.cu and
+// rows.cu (blocks where they are).
+//
+// A format is a struct of
+//   kBlockBytes, kBlockValues    of one block
+//   kScaleValues                 how many values share a scale and a minimum, at most 32
+//   kHasMin                      whether minima are ever other than 0
+//   kVectors                     whether block sizes keep 16-byte alignment
+//   levels<Reader>(block, i, w)  the 4 n levels from value i on, n the size of w
+//   scale_min(block, i)          of value i
+// and a Reader gives words at an address that is even.
+#pragma once
+
+#include <cuda_fp16.h>
+#include <cuda_runtime.h>
+
+#include <cstdint>
+
+#include "format/block_types.h"
+
+namespace snapkv::cuda {
+
+/// Reads nothing but the words asked for, two bytes at a time.
+struct PairReader {
+  template <int n>
+  static __device__ __forceinline__ void words(const char* p, uint32_t (&w)[n]) {
+    const auto* pairs = reinterpret_cast<const uint16_t*>(p);
+#pragma unroll
+    for (int i = 0; i < n; ++i) {
+      w[i] = pairs[2 * i] | static_cast<uint32_t>(pairs[2 * i + 1]) << 16;
+    }
+  }
+};
+
+/// Reads aligned words, one more than asked for, and shifts.
+struct ShiftReader {
+  template <int n>
+  static __device__ __forceinline__ void words(const char* p, uint32_t (&w)[n]) {
+    const uintptr_t odd = reinterpret_cast<uintptr_t>(p) & 2;
+    const auto* aligned = reinterpret_cast<const uint32_t*>(p - odd);
+    const auto shift = static_cast<uint32_t>(odd) * 8;
+    uint32_t low = aligned[0];
+#pragma unroll
+    for (int i = 0; i < n; ++i) {
+      const uint32_t high = aligned[i + 1];
+      w[i] = __funnelshift_r(low, high, shift);
+      low = high;
+    }
+  }
+};
+
+/// Reads 16 bytes at a time from an address that is a multiple of 16.
+struct VectorReader {
+  template <int n>
+  static __device__ __forceinline__ void words(const char* p, uint32_t (&w)[n]) {
+    static_assert(n % 4 == 0);
+#pragma unroll
+    for (int i = 0; i < n; i += 4) {
+      const uint4 v = reinterpret_cast<const uint4*>(p)[i / 4];
+      w[i] = v.x;
+      w[i + 1] = v.y;
+      w[i + 2] = v.z;
+      w[i + 3] = v.w;
+    }
+  }
+};
+
+__device__ __forceinline__ float half_at(const char* p) {
+  return __half2float(__ushort_as_half(*reinterpret_cast<const unsigned short*>(p)));
+}
+__device__ __forceinline__ int byte_at(const char* p) {
+  return *reinterpret_cast<const uint8_t*>(p);
+}
+
+struct Q8_0 {
+  static constexpr int kBlockBytes = sizeof(BlockQ8_0), kBlockValues = kBlockSize;
+  static constexpr int kScaleValues = 32;
+  static constexpr bool kHasMin = false, kVectors = false;
+
+  template <typename Reader, int n>
+  static __device__ __forceinline__ void levels(const char* block, int i, uint32_t (&w)[n]) {
+    Reader::words(block + 2 + i, w);
+  }
+  static __device__ __forceinline__ float2 scale_min(const char* block, int) {
+    return make_float2(half_at(block), 0.0f);
+  }
+};
+
+struct Q4_0 {
+  static constexpr int kBlockBytes = sizeof(BlockQ4_0), kBlockValues = kBlockSize;
+  static constexpr int kScaleValues = 32;
+  static constexpr bool kHasMin = true, kVectors = false;
+
+  template <typename Reader, int n>
+  static __device__ __forceinline__ void levels(const char* block, int i, uint32_t (&w)[n]) {
+    if constexpr (n == 8) {  // all of them: both halves of every byte
+      uint32_t pairs[4];
+      Reader::words(block + 2, pairs);
+#pragma unroll
+      for (int k = 0; k < 4; ++k) {
+        w[k] = pairs[k] & 0x0f0f0f0fu;
+        w[4 + k] = (pairs[k] >> 4) & 0x0f0f0f0fu;
+      }
+    } else {
+      static_assert(n <= 4);
+      Reader::words(block + 2 + i % 16, w);
+#pragma unroll
+      for (uint32_t& v : w) v = (v >> (i / 16 * 4)) & 0x0f0f0f0fu;
+    }
+  }
+  static __device__ __forceinline__ float2 scale_min(const char* block, int) {
+    const float d = half_at(block);
+    return make_float2(d, 8.0f * d);
+  }
+};
+
+/// Scale and minimum of value i of a block that begins with PartScales.
+__device__ __forceinline__ float2 part_scale_min(const char* block, int i) {
+  const int part = i / 32;
+  const char* bytes = block + 4 + part % 4;
+  const int first = byte_at(bytes), second = byte_at(bytes + 4), third = byte_at(bytes + 8);
+  const bool low = part < 4;
+  const int scale = low ? first & 63 : (third & 15) | (first >> 6 << 4);
+  const int min = low ? second & 63 : (third >> 4) | (second >> 6 << 4);
+  return make_float2(half_at(block) * static_cast<float>(scale),
+                     half_at(block + 2) * static_cast<float>(min));
+}
+
+struct Q4_K {
+  static constexpr int kBlockBytes = sizeof(BlockQ4_K), kBlockValues = kSuperblockSize;
+  static constexpr int kScaleValues = 32;
+  static constexpr bool kHasMin = true, kVectors = true;
+
+  template <typename Reader, int n>
+  static __device__ __forceinline__ void levels(const char* block, int i, uint32_t (&w)[n]) {
+    Reader::words(block + 16 + i / 64 * 32 + i % 32, w);
+#pragma unroll
+    for (uint32_t& v : w) v = (v >> (i / 32 % 2 * 4)) & 0x0f0f0f0fu;
+  }
+  static __device__ __forceinline__ float2 scale_min(const char* block, int i) {
+    return part_scale_min(block, i);
+  }
+};
+
+struct Q5_K {
+  static constexpr int kBlockBytes = sizeof(BlockQ5_K), kBlockValues = kSuperblockSize;
+  static constexpr int kScaleValues = 32;
+  static constexpr bool kHasMin = true, kVectors = true;
+
+  template <typename Reader, int n>
+  static __device__ __forceinline__ void levels(const char* block, int i, uint32_t (&w)[n]) {
+    uint32_t high[n];
+    Reader::words(block + 16 + i % 32, high);
+    Reader::words(block + 48 + i / 64 * 32 + i % 32, w);
+#pragma unroll
+    for (int k = 0; k < n; ++k) {
+      w[k] = ((w[k] >> (i / 32 % 2 * 4)) & 0x0f0f0f0fu) | ((high[k] >> (i / 32)) & 0x01010101u)
+                                                              << 4;
+    }
+  }
+  static __device__ __forceinline__ float2 scale_min(const char* block, int i) {
+    return part_scale_min(block, i);
+  }
+};
+
+struct Q6_K {
+  static constexpr int kBlockBytes = sizeof(BlockQ6_K), kBlockValues = kSuperblockSize;
+  static constexpr int kScaleValues = 16;
+  static constexpr bool kHasMin = false, kVectors = false;
+
+  template <typename Reader, int n>
+  static __device__ __forceinline__ void levels(const char* block, int i, uint32_t (&w)[n]) {
+    const int half = i / 128, k = i / 32 % 4;
+    uint32_t high[n];
+    Reader::words(block + 64 * half + 32 * (k % 2) + i % 32, w);
+    Reader::words(block + 128 + 32 * half + i % 32, high);
+#pragma unroll
+    for (int j = 0; j < n; ++j) {
+      const uint32_t v =
+          ((w[j] >> (k / 2 * 4)) & 0x0f0f0f0fu) | ((high[j] >> (2 * k)) & 0x03030303u) << 4;
+      // v - 32 in every byte: bit 7 keeps borrows inside the bytes, and then becomes the sign.
+      w[j] = ((v | 0x80808080u) - 0x20202020u) ^ 0x80808080u;
+    }
+  }
+  static __device__ __forceinline__ float2 scale_min(const char* block, int i) {
+    const int scale = static_cast<signed char>(byte_at(block + 192 + i / 16));
+    return make_float2(half_at(block + 208) * static_cast<float>(scale), 0.0f);
+  }
+};
+
+/// Byte k of a word of levels.
+__device__ __forceinline__ float level_at(uint32_t word, int k) {
+  return static_cast<float>(static_cast<signed char>(word >> (8 * k)));
+}
+
+}  // namespace snapkv::cuda

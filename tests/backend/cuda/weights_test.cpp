@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: MIT
+// Weights of every type as f32 and bf16 on a CUDA device against ref/.
+#include "tests/backend/cuda/cuda_test_util.h"
+
+namespace snapkv::test {
+namespace {
+
+constexpr std::array kWeightTypes = {DType::f32,  DType::f16,  DType::bf16, DType::q8_0,
+                                     DType::q4_0, DType::q4_k, DType::q5_k, DType::q6_k};
+
+// d * scale * level - dmin * min is exact but for f32's rounding of both products.
+constexpr Tolerance kF32{2e-6, 1e-6};
+
+class CudaWeights : public CudaTest {};
+
+TEST_F(CudaWeights, Embed) {
+  const std::vector<int32_t> ids = {3, 0, 8, 8, 1};
+  for (const DType type : kWeightTypes) {
+    for (const int64_t d : {256, 768, 100, 5}) {
+      if (d % block_size(type) != 0) continue;
+      const TestTensor weight = random_tensor({9, d}, 1, type);
+      TestTensor expected({5, d});
+      ops::embed(reference(), weight, ids, expected);
+      const DeviceTensor out = device(TestTensor({5, d}));
+      ops::embed(cuda(), device(weight), ids, out);
+      EXPECT_TRUE(all_close(out.host(), expected, kF32)) << name(type) << " d " << d;
+    }
+  }
+}
+
+// pack() leaves a matrix of the compute type where it is and expands the others.
+TEST_F(CudaWeights, Pack) {
+  for (const Compute compute : {Compute::f32, Compute::bf16}) {
+    const auto backend = make(compute);
+    for (const DType type : kWeightTypes) {
+      for (const auto& [n_out, n_in] : {std::pair{1, 256}, {7, 512}, {33, 768}, {3, 35}}) {
+        if (n_in % block_size(type) != 0) continue;
+        const TestTensor weight = random_tensor({n_out, n_in}, 2, type);
+        const DeviceTensor on_device(*backend, weight);
+        PackedWeight packed;
+        ops::pack(*backend, on_device, packed);
+        TestTensor out({n_out, n_in}, backend->compute_dtype());
+        backend->download(out.data(), packed.storage.data(), static_cast<size_t>(out.bytes()));
+        const bool exact = compute == Compute::f32;
+        EXPECT_TRUE(all_close(out.values(), weight.values(),
+                              exact ? kF32 : Tolerance{1e-6, 4e-3}))  // 8 bits: 2^-8
+            << name(type) << " [" << n_out << ", " << n_in << "]";
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace snapkv::test
