@@ -87,6 +87,13 @@ __device__ __forceinline__ void wait_copies() {
   asm volatile("cp.async.wait_group %0;" ::"n"(n_left) : "memory");
 }
 
+/// 2^v within 2 units in the last place; results below 2^-126 are 0.
+__device__ __forceinline__ float exp2_approx(float v) {
+  float out;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(out) : "f"(v));
+  return out;
+}
+
 #endif
 
 }  // namespace snapkv::cuda::ptx

@@ -2,6 +2,7 @@
 // The functions of src/backend/cuda/ptx.cuh on the host: see host_device.h.
 #pragma once
 
+#include <cmath>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -86,6 +87,11 @@ inline void commit_copies() { cuda_on_host::commit_copies(); }
 template <int n_left>
 void wait_copies() {
   cuda_on_host::wait_copies(n_left);
+}
+
+inline float exp2_approx(float v) {
+  const float out = std::exp2(v);
+  return out < 0x1p-126f ? 0.0f : out;  // NaN stays
 }
 
 }  // namespace cuda_on_host::ptx
