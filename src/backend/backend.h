@@ -83,7 +83,7 @@ class Backend {
   /// same, but n_kv, which may differ within a multiple of kStepRows. A device may then replay what
   /// it recorded. Only ops may stand between them, no copies. `completed`: false after an error.
   void begin_step(uint64_t shape);
-  void end_step(bool completed);
+  void end_step(bool completed = true);
 
   Kernels& kernels() { return *kernels_; }
 

@@ -25,6 +25,8 @@
 namespace snapkv::cuda {
 namespace {
 
+using namespace decode;
+
 constexpr int kMostRows = 512;   // of a split, unless there would be more than kMaxSplits
 constexpr int kMaxSplits = 256;  // combine_kernel has a thread for each
 constexpr int kMaxGroup = 16;    // query heads of a block

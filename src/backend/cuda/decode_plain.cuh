@@ -10,7 +10,7 @@
 #include "backend/cuda/launch.cuh"
 #include "format/block_types.h"
 
-namespace snapkv::cuda {
+namespace snapkv::cuda::decode {
 
 constexpr int kPlainThreads = 128;
 
@@ -156,4 +156,4 @@ __global__ void __launch_bounds__(kPlainThreads) plain_kernel(const DecodeArgume
   }
 }
 
-}  // namespace snapkv::cuda
+}  // namespace snapkv::cuda::decode

@@ -9,7 +9,7 @@
 #include "backend/cuda/launch.cuh"
 #include "backend/ops.h"
 
-namespace snapkv::cuda {
+namespace snapkv::cuda::decode {
 
 constexpr int kSplitStep = 64;  // rows of a split are a multiple: a tile for each of 4 warps
 
@@ -60,4 +60,4 @@ __device__ __forceinline__ void store_result(const DecodeArguments& a, int64_t h
   if (d == 0) a.ranges[at] = make_float2(max, sum);
 }
 
-}  // namespace snapkv::cuda
+}  // namespace snapkv::cuda::decode

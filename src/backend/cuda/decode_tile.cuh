@@ -10,7 +10,7 @@
 #include "backend/cuda/ptx.cuh"
 #include "format/block_types.h"
 
-namespace snapkv::cuda {
+namespace snapkv::cuda::decode {
 
 constexpr int kTileRows = 16;
 /// Probabilities are at most 2^8, so that f16's smallest numbers don't matter; cancels.
@@ -294,4 +294,4 @@ struct Tile<BlockQ8_0, kDim> {
   }
 };
 
-}  // namespace snapkv::cuda
+}  // namespace snapkv::cuda::decode

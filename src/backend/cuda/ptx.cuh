@@ -10,7 +10,7 @@
 #include <cstdint>
 
 #ifdef SNAPKV_CUDA_ON_HOST
-#include "tests/support/cuda_on_host/ptx_on_host.h"
+#include <cuda_ptx.h>
 #endif
 
 namespace snapkv::cuda::ptx {

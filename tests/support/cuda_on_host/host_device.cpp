@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "tests/support/cuda_on_host/host_device.h"
 
+#include <setjmp.h>
 #include <sys/mman.h>
 #include <ucontext.h>
 
@@ -46,7 +47,9 @@ struct Warp {
 };
 
 struct Fiber {
-  ucontext_t context;
+  ucontext_t context;  // where it begins
+  jmp_buf at;          // where it goes on: swapcontext() would ask the system at every switch
+  bool begun = false;
   uint3 index;
   int linear = 0;
   bool done = false;
@@ -64,7 +67,7 @@ struct Block {
 };
 
 // One block at a time, so one set of everything.
-ucontext_t scheduler;
+jmp_buf scheduler;
 Block block;
 Fiber* running = nullptr;
 std::vector<char> stacks;
@@ -72,7 +75,18 @@ std::vector<char> shared;
 const std::function<void()>* body_of_grid = nullptr;
 bool reversed_order = false;
 
-void yield() { swapcontext(&running->context, &scheduler); }
+void yield() {
+  if (_setjmp(running->at) == 0) _longjmp(scheduler, 1);
+}
+
+void go_on(Fiber& fiber) {
+  running = &fiber;
+  thread_index = fiber.index;
+  if (_setjmp(scheduler) != 0) return;
+  if (fiber.begun) _longjmp(fiber.at, 1);
+  fiber.begun = true;
+  setcontext(&fiber.context);
+}
 
 void arrive(Barrier& barrier, int n) {
   const uint64_t generation = barrier.generation;
@@ -103,7 +117,7 @@ void run_block() {
   std::fill(shared.begin(), shared.end(), static_cast<char>(0xff));
   for (int i = 0; i < n; ++i) {
     Fiber& fiber = block.fibers[static_cast<size_t>(i)];
-    fiber.done = false;
+    fiber.done = fiber.begun = false;
     fiber.n_exchanges = 0;
     fiber.groups.clear();
     fiber.open.clear();
@@ -113,17 +127,14 @@ void run_block() {
     getcontext(&fiber.context);
     fiber.context.uc_stack.ss_sp = stacks.data() + static_cast<size_t>(i) * kStackBytes;
     fiber.context.uc_stack.ss_size = kStackBytes;
-    fiber.context.uc_link = &scheduler;
+    fiber.context.uc_link = nullptr;  // run_fiber() does not return
     makecontext(&fiber.context, run_fiber, 0);
   }
   while (block.n_done < n) {
     const uint64_t steps = block.n_steps;
     for (int i = 0; i < n; ++i) {
       Fiber& fiber = block.fibers[static_cast<size_t>(reversed_order ? n - 1 - i : i)];
-      if (fiber.done) continue;
-      running = &fiber;
-      thread_index = fiber.index;
-      swapcontext(&scheduler, &fiber.context);
+      if (!fiber.done) go_on(fiber);
     }
     if (block.n_steps == steps) die("the threads of a block wait for each other for ever");
   }
@@ -138,7 +149,7 @@ struct Arena {
   char* base = nullptr;
   size_t end = 0;  // of what was ever used
   size_t allocated = 0, limit = SIZE_MAX;
-  bool open = false;
+  bool open = false, guarded = true;
   std::map<size_t, size_t> used;                // offset: bytes
   std::multimap<size_t, size_t> free_by_bytes;  // bytes: offset
 };
@@ -147,7 +158,7 @@ Arena arena;
 // Device memory is readable only while a kernel or a copy runs.
 class Access {
  public:
-  Access() : opened_(!arena.open) { set(true); }
+  Access() : opened_(arena.guarded && !arena.open) { set(true); }
   ~Access() { set(false); }
 
  private:
@@ -231,6 +242,13 @@ void run_grid(dim3 grid, dim3 threads, size_t shared_bytes, const std::function<
   }
 }
 
+void guard_memory(bool guarded) {
+  if (arena.base != nullptr && arena.end > 0 &&
+      mprotect(arena.base, arena.end, guarded ? PROT_NONE : PROT_READ | PROT_WRITE) != 0) {
+    die("mprotect failed");
+  }
+  arena.guarded = guarded;
+}
 void reverse_threads(bool reversed) { reversed_order = reversed; }
 void limit_memory(size_t bytes) { arena.limit = bytes; }
 size_t allocated_memory() { return arena.allocated; }
@@ -322,6 +340,9 @@ cudaError_t cudaMallocFromPoolAsync(void** p, size_t bytes, cudaMemPool_t, cudaS
   } else {
     arena.end += rounded + kPage;  // a page between two, to find what runs over an end
     if (arena.end > kArenaBytes) die("out of addresses");
+    if (!arena.guarded && mprotect(arena.base, arena.end, PROT_READ | PROT_WRITE) != 0) {
+      die("mprotect failed");
+    }
   }
   arena.used[offset] = rounded;
   arena.allocated += rounded;

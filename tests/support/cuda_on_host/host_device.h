@@ -60,6 +60,10 @@ void run_grid(dim3 grid, dim3 block, size_t shared_bytes, const std::function<vo
 /// From the next grid on, threads of a block run from the last to the first.
 void reverse_threads(bool reversed);
 
+/// Whether the host can't touch device memory (at first it can't; each kernel then takes a little
+/// longer).
+void guard_memory(bool guarded);
+
 /// Device memory: at most this much can be had (for tests of what happens when it is short).
 void limit_memory(size_t bytes);
 /// Bytes that are allocated.
