@@ -10,7 +10,6 @@ namespace snapkv::cuda {
 namespace {
 
 constexpr size_t kRingBytes = size_t{4} << 20;
-constexpr size_t kAlignment = 256;  // of cudaMalloc, and of what put() returns at the least 16
 
 size_t aligned(size_t bytes, size_t to) { return (bytes + to - 1) / to * to; }
 
