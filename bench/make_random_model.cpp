@@ -12,22 +12,25 @@
 
 namespace {
 
-constexpr std::array kTypes = {snapkv::DType::f32, snapkv::DType::f16, snapkv::DType::bf16,
-                               snapkv::DType::q8_0, snapkv::DType::q4_0};
+constexpr std::array kTypes = {snapkv::DType::f32,  snapkv::DType::f16,  snapkv::DType::bf16,
+                               snapkv::DType::q8_0, snapkv::DType::q4_0, snapkv::DType::q4_k,
+                               snapkv::DType::q5_k, snapkv::DType::q6_k};
 
 snapkv::DType parse_type(std::string_view text) {
   for (const snapkv::DType t : kTypes) {
     if (text == snapkv::name(t)) return t;
   }
-  snapkv::fail(snapkv::ErrorCode::kUsage, "unknown type \"{}\"; known: f32, f16, bf16, q8_0, q4_0",
-               text);
+  snapkv::fail(snapkv::ErrorCode::kUsage,
+               "unknown type \"{}\"; known: f32, f16, bf16, q8_0, q4_0, q4_k, q5_k, q6_k", text);
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
   if (argc < 3 || argc > 4) {
-    fmt::print(stderr, "usage: snapkv-make-model SHAPE OUT.gguf [f32|f16|bf16|q8_0|q4_0]\nSHAPE:");
+    fmt::print(
+        stderr,
+        "usage: snapkv-make-model SHAPE OUT.gguf [f32|f16|bf16|q8_0|q4_0|q4_k|q5_k|q6_k]\nSHAPE:");
     for (const auto& name : snapkv::random_model_names()) fmt::print(stderr, " {}", name);
     fmt::print(stderr, "\n");
     return 2;

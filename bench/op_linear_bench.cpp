@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstddef>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -26,7 +27,8 @@ namespace snapkv {
 namespace {
 
 constexpr size_t kPoolBytes = size_t{512} << 20;  // beyond any cache
-constexpr std::array kTypes = {DType::q8_0, DType::q4_0, DType::bf16, DType::f16, DType::f32};
+constexpr std::array kTypes = {DType::q8_0, DType::q4_0, DType::q4_k, DType::q5_k,
+                               DType::q6_k, DType::bf16, DType::f16,  DType::f32};
 
 /// Memory that weights of all shapes and types are made in.
 char* pool() {
@@ -42,15 +44,39 @@ char* pool() {
 
 float uniform(std::mt19937& rng) { return static_cast<float>(rng() % 2001) / 1000.0f - 1.0f; }
 
+/// Sets the f16 scales of a block of random bytes.
+void set_scales(char* block, DType type) {
+  const auto set = [&](size_t at, float d) {
+    const f16_t half = to_f16(d);
+    std::memcpy(block + at, &half, sizeof(half));
+  };
+  switch (type) {
+    case DType::q8_0:
+      return set(0, 0.0004f);
+    case DType::q4_0:
+      return set(0, 0.006f);
+    case DType::q4_k:  // levels 0 ... 15 times 0 ... 63, less 0 ... 63: around zero
+      set(0, 0.0001f);
+      return set(2, 0.0008f);
+    case DType::q5_k:
+      set(0, 0.00005f);
+      return set(2, 0.0008f);
+    case DType::q6_k:
+      return set(offsetof(BlockQ6_K, d), 0.00001f);
+    default:
+      return;
+  }
+}
+
 /// Random weights of magnitude 0.05 or less.
 void fill(char* p, DType type, size_t bytes) {
   std::mt19937 rng(1);
   for (size_t i = 0; i < bytes; i += static_cast<size_t>(block_bytes(type))) {
-    if (type == DType::q8_0 || type == DType::q4_0) {
-      for (int64_t k = 2; k < block_bytes(type); ++k)
+    if (block_size(type) > 1) {
+      for (int64_t k = 0; k < block_bytes(type); ++k) {
         p[i + static_cast<size_t>(k)] = static_cast<char>(rng());
-      const f16_t d = to_f16(type == DType::q8_0 ? 0.0004f : 0.006f);
-      std::memcpy(p + i, &d, sizeof(d));
+      }
+      set_scales(p + i, type);
       continue;
     }
     const float v = 0.05f * uniform(rng);

@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/half.h"
 #include "bench/gguf_stream.h"
+#include "bench/k_quants.h"
 #include "format/block_types.h"
 #include "format/ggml_types.h"
 
@@ -106,9 +107,17 @@ uint32_t file_type(DType dtype) {
       return 2;
     case DType::q8_0:
       return 7;
-    default:
-      return 32;  // bf16
+    case DType::q4_k:
+      return 14;  // "small": all matrices alike
+    case DType::q5_k:
+      return 16;
+    case DType::q6_k:
+      return 18;
+    case DType::bf16:
+    case DType::i32:  // refused by check_shape()
+      break;
   }
+  return 32;
 }
 
 /// A SentencePiece vocabulary: <unk>, <s>, </s>, the bytes, then words that carry their number.
@@ -191,6 +200,15 @@ void convert(const float* x, int64_t n, DType dtype, char* out) {
     case DType::q4_0:
       quantize_q4_0(x, n, out);
       break;
+    case DType::q4_k:
+      quantize_q4_k(x, n, out);
+      break;
+    case DType::q5_k:
+      quantize_q5_k(x, n, out);
+      break;
+    case DType::q6_k:
+      quantize_q6_k(x, n, out);
+      break;
     case DType::i32:
       break;  // refused by check_shape()
   }
@@ -238,6 +256,7 @@ struct NamedShape {
 // n_embd n_layer n_head n_head_kv head_dim n_ff n_vocab rope_base
 constexpr NamedShape kShapes[] = {
     {"tiny-gqa", {128, 4, 4, 2, 32, 352, 512, 1e4}},         // for oracles in tests
+    {"tiny-wide", {256, 2, 4, 2, 64, 512, 512, 1e4}},        // for those of superblocks
     {"135m-gqa", {576, 30, 9, 3, 64, 1536, 32000, 1e5}},     // SmolLM-135M
     {"1b-gqa", {2048, 16, 32, 8, 64, 8192, 32000, 5e5}},     // Llama-3.2-1B
     {"1b-mha", {2048, 22, 32, 32, 64, 5632, 32000, 1e6}},    // TinyLlama's sizes, all heads kept

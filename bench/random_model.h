@@ -39,7 +39,7 @@ struct RandomModelOptions {
   double rope_linear_factor = 0;  // > 0: rope.scaling.type "linear" with this factor
 };
 
-/// "tiny-gqa", "135m-gqa", "1b-gqa", "1b-mha", "3b-gqa", "7b-mha", "8b-gqa"
+/// "tiny-gqa", "tiny-wide", "135m-gqa", "1b-gqa", "1b-mha", "3b-gqa", "7b-mha", "8b-gqa"
 std::vector<std::string> random_model_names();
 /// Throws Error{kUsage} listing the names.
 RandomModelShape random_model_shape(std::string_view name);

@@ -8,12 +8,28 @@
 
 namespace snapkv {
 
-/// f32, f16 (IEEE half) and bf16 are plain; q8_0 and q4_0 are GGUF block types of 32 values
-/// (layouts in src/format/block_types.h).
-enum class DType : uint8_t { f32, f16, bf16, i32, q8_0, q4_0 };
+/// f32, f16 (IEEE half) and bf16 are plain; q8_0 and q4_0 are GGUF block types of 32 values, q4_k,
+/// q5_k and q6_k of 256 (layouts in src/format/block_types.h).
+enum class DType : uint8_t { f32, f16, bf16, i32, q8_0, q4_0, q4_k, q5_k, q6_k };
 
-/// Values in one block: 1 for plain types, 32 for q8_0 and q4_0.
-constexpr int64_t block_size(DType t) { return t == DType::q8_0 || t == DType::q4_0 ? 32 : 1; }
+/// Values in one block: 1 for plain types.
+constexpr int64_t block_size(DType t) {
+  switch (t) {
+    case DType::q8_0:
+    case DType::q4_0:
+      return 32;
+    case DType::q4_k:
+    case DType::q5_k:
+    case DType::q6_k:
+      return 256;
+    case DType::f32:
+    case DType::i32:
+    case DType::f16:
+    case DType::bf16:
+      break;
+  }
+  return 1;
+}
 
 /// Bytes of one block.
 constexpr int64_t block_bytes(DType t) {
@@ -30,6 +46,12 @@ constexpr int64_t block_bytes(DType t) {
       return 34;
     case DType::q4_0:
       return 18;
+    case DType::q4_k:
+      return 144;
+    case DType::q5_k:
+      return 176;
+    case DType::q6_k:
+      return 210;
   }
   return 0;
 }
@@ -52,6 +74,12 @@ constexpr std::string_view name(DType t) {
       return "q8_0";
     case DType::q4_0:
       return "q4_0";
+    case DType::q4_k:
+      return "q4_k";
+    case DType::q5_k:
+      return "q5_k";
+    case DType::q6_k:
+      return "q6_k";
   }
   return "?";
 }

@@ -21,7 +21,7 @@ namespace snapkv {
 
 /// One product of project(): out = x w^T (+ bias), or out += ... .
 struct Projection {
-  Tensor w;                 // [n_out, n_in] f32 | f16 | bf16 | q8_0 | q4_0
+  Tensor w;                 // [n_out, n_in] of any type but i32
   Tensor bias;              // [n_out] f32, or empty
   Tensor out;               // [n, n_out] f32
   bool accumulate = false;  // add to what `out` holds (the residual stream)
@@ -117,7 +117,7 @@ void rms_norm(Backend& backend, const Tensor& x, const Tensor& weight, float eps
 
 /// Products of a few rows (decode, short prompts): reads every weight once, in its file's type.
 /// x [n, n_in] f32. With compute f32 activations are not rounded; with bf16 they may be rounded to
-/// the type the weight's kernel multiplies (8 bits per 32 values for q8_0 and q4_0).
+/// the type the weight's kernel multiplies (8 bits per 32 values for block types).
 void project(Backend& backend, const Tensor& x, std::span<const Projection> projections);
 
 /// Lays `weight` ([n_out, n_in], any weight type) out for project_packed.

@@ -36,6 +36,12 @@ inline std::optional<DType> dtype_of(uint32_t ggml_type) {
       return DType::q4_0;
     case 8:
       return DType::q8_0;
+    case 12:
+      return DType::q4_k;
+    case 13:
+      return DType::q5_k;
+    case 14:
+      return DType::q6_k;
     case 30:
       return DType::bf16;
     default:
@@ -54,6 +60,12 @@ constexpr uint32_t ggml_type_of(DType dtype) {
       return 2;
     case DType::q8_0:
       return 8;
+    case DType::q4_k:
+      return 12;
+    case DType::q5_k:
+      return 13;
+    case DType::q6_k:
+      return 14;
     case DType::i32:
       return 26;
     case DType::bf16:
@@ -62,7 +74,7 @@ constexpr uint32_t ggml_type_of(DType dtype) {
   return 0;
 }
 
-/// "Q4_K (12)"
+/// "Q3_K (11)"
 inline std::string ggml_type_name(uint32_t ggml_type) {
   if (ggml_type < kGgmlTypeNames.size()) {
     return fmt::format("{} ({})", kGgmlTypeNames[ggml_type], ggml_type);

@@ -273,7 +273,7 @@ class PartParser {
     const auto dtype = dtype_of(ggml_type);
     if (!dtype) {
       bad("tensor '{}' has type {}, which is not supported; supported are F32, F16, BF16, Q8_0, "
-          "Q4_0",
+          "Q4_0, Q4_K, Q5_K, Q6_K",
           printable(t.name), ggml_type_name(ggml_type));
     }
     t.tensor.dtype = *dtype;

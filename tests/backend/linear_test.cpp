@@ -16,7 +16,15 @@
 namespace snapkv::test {
 namespace {
 
-constexpr std::array kWeightTypes = {DType::f32, DType::f16, DType::bf16, DType::q8_0, DType::q4_0};
+constexpr std::array kWeightTypes = {DType::f32,  DType::f16,  DType::bf16, DType::q8_0,
+                                     DType::q4_0, DType::q4_k, DType::q5_k, DType::q6_k};
+constexpr std::array kBlockTypes = {DType::q8_0, DType::q4_0, DType::q4_k, DType::q5_k,
+                                    DType::q6_k};
+
+/// A number of columns as given, or in whole superblocks.
+int64_t columns(DType type, int64_t n_in) {
+  return (n_in + block_size(type) - 1) / block_size(type) * block_size(type);
+}
 
 // Sums of n_in products of normal(0, 1) values have a magnitude of sqrt(n_in); f32 sums in another
 // order than the reference's f64 differ by about that times a few 1e-7.
@@ -29,7 +37,7 @@ Tolerance f32_tolerance(int64_t n_in) {
 /// bits, 2^-8 / sqrt(3) / 1.4 = 0.17%, the weights being bf16 already. Few outputs scatter around
 /// that.
 double rounding_tolerance(DType weight) {
-  if (weight == DType::q8_0 || weight == DType::q4_0) return 0.01;
+  if (block_size(weight) > 1) return 0.01;
   return weight == DType::bf16 ? 0.006 : 1e-5;
 }
 
@@ -51,8 +59,9 @@ TEST_P(ProjectTest, EqualsReferenceInF32) {
   const DType type = GetParam();
   const auto ref = make_ref(), cpu = make_cpu(2, Compute::f32);
   for (const int64_t n : {0, 1, 2, 3, 7, 8, 33}) {
-    for (const auto& [n_out, n_in] :
+    for (const auto& [n_out, n_values] :
          {std::pair{1, 32}, {7, 64}, {67, 288}, {130, 544}, {5, 1024}}) {
+      const int64_t n_in = columns(type, n_values);
       const TestTensor x = random_tensor({n, n_in}, 1), w = random_tensor({n_out, n_in}, 2, type);
       const TestTensor bias = random_tensor({n_out}, 3), start = random_tensor({n, n_out}, 4);
       for (const bool with_bias : {false, true}) {
@@ -74,7 +83,8 @@ TEST_P(ProjectTest, RoundsActivationsOnlyAsStatedInBf16) {
   const DType type = GetParam();
   const auto ref = make_ref(), cpu = make_cpu(2, Compute::bf16);
   for (const int64_t n : {1, 3, 8, 33}) {
-    for (const auto& [n_out, n_in] : {std::pair{67, 288}, {130, 512}, {9, 4096}}) {
+    for (const auto& [n_out, n_values] : {std::pair{67, 288}, {130, 512}, {9, 4096}}) {
+      const int64_t n_in = columns(type, n_values);
       const TestTensor x = random_tensor({n, n_in}, 1), w = random_tensor({n_out, n_in}, 2, type);
       const TestTensor bias = random_tensor({n_out}, 3), start = random_tensor({n, n_out}, 4);
       EXPECT_LT(relative_error(project_with(*cpu, x, w, bias, start, true),
@@ -90,7 +100,7 @@ TEST_P(ProjectTest, RowsDoNotDependOnThreadsOrBatch) {
   for (const Compute compute : {Compute::f32, Compute::bf16}) {
     if (!runs(compute)) continue;
     const auto one = make_cpu(1, compute), two = make_cpu(2, compute), five = make_cpu(5, compute);
-    const int64_t n = 13, n_out = 201, n_in = 2080;
+    const int64_t n = 13, n_out = 201, n_in = columns(GetParam(), 2080);
     const TestTensor x = random_tensor({n, n_in}, 1);
     const TestTensor w = random_tensor({n_out, n_in}, 2, GetParam());
     const TestTensor start({n, n_out});
@@ -131,7 +141,7 @@ TEST(Project, TakesOddColumnsOfPlainTypes) {
 // One call with several matrices of different types equals one call for each.
 TEST(Project, SeveralProjectionsShareACall) {
   const auto cpu = make_cpu(2, runs(Compute::bf16) ? Compute::bf16 : Compute::f32);
-  const int64_t n = 4, n_in = 320;
+  const int64_t n = 4, n_in = 512;
   const TestTensor x = random_tensor({n, n_in}, 1);
   std::vector<TestTensor> weights, out;
   std::vector<Projection> projections;
@@ -151,7 +161,7 @@ TEST(Project, SeveralProjectionsShareACall) {
 
 // The kernels themselves take rows at any distance.
 TEST(Project, TakesStridedRows) {
-  const int64_t n = 5, n_in = 96, n_out = 10;
+  const int64_t n = 5, n_in = 256, n_out = 10;
   const TestTensor wide = random_tensor({n, 2 * n_in}, 1), w = random_tensor({n_out, n_in}, 2);
   Tensor x = wide.view();
   x.shape[1] = n_in;
@@ -247,8 +257,9 @@ std::vector<float> int8_reference(const TestTensor& x, const TestTensor& w) {
 
 TEST(Int8Kernels, MultiplyRoundedActivationsExactly) {
   for (const cpu::GemvKernel* kernel : int8_kernels()) {
-    for (const DType type : {DType::q8_0, DType::q4_0}) {
-      for (const int64_t n_in : {32, 64, 224, 256, 288, 1024, 1152}) {
+    for (const DType type : kBlockTypes) {
+      for (const int64_t n_values : {32, 64, 224, 256, 288, 1024, 1152}) {
+        const int64_t n_in = columns(type, n_values);
         for (int64_t n = 1; n <= cpu::kGemvMaxRows; ++n) {
           const TestTensor x = random_tensor({n, n_in}, 1);
           const TestTensor w = random_tensor({5, n_in}, 2, type);
@@ -257,6 +268,40 @@ TEST(Int8Kernels, MultiplyRoundedActivationsExactly) {
               << kernel->name << " " << name(type) << " n_in " << n_in << " n " << n;
         }
       }
+    }
+  }
+}
+
+// All bits set and all clear: the largest levels, scales and minima; activations at +-127.
+TEST(Int8Kernels, TakeExtremeSuperblocks) {
+  const int64_t n_in = 512;
+  TestTensor x({2, n_in});
+  for (int64_t i = 0; i < n_in; ++i) {
+    x.as()[i] = 127.0f;
+    x.as()[n_in + i] = i / 16 % 2 == 0 ? -127.0f : 127.0f;
+  }
+  for (const DType type : {DType::q4_k, DType::q5_k, DType::q6_k}) {
+    const TestTensor w({4, n_in}, type);
+    for (int64_t r = 0; r < 4; ++r) {
+      char* row = w.view().at<char>(r);
+      std::memset(row, r % 2 == 0 ? 0xff : 0, static_cast<size_t>(w.view().stride[0]));
+      for (int64_t b = 0; b < n_in / kSuperblockSize; ++b) {
+        char* block = row + b * block_bytes(type);
+        if (type == DType::q6_k) {  // scales of -1 with 0xff; then the largest, of either sign
+          auto* q6 = reinterpret_cast<BlockQ6_K*>(block);
+          q6->d = to_f16(1.0f);
+          if (r > 1) std::memset(q6->scales, r == 2 ? 0x80 : 0x7f, sizeof(q6->scales));
+        } else {
+          auto* scales = reinterpret_cast<PartScales*>(block);
+          scales->d = to_f16(1.0f);
+          scales->dmin = to_f16(r < 2 ? 0.5f : -0.5f);
+          if (r == 3) std::memset(scales->bytes, 0xff, sizeof(scales->bytes));
+        }
+      }
+    }
+    for (const cpu::GemvKernel* kernel : int8_kernels()) {
+      EXPECT_TRUE(all_close(run_kernel(*kernel, x, w), int8_reference(x, w), {.rel = 1e-6}))
+          << kernel->name << " " << name(type);
     }
   }
 }
@@ -293,12 +338,12 @@ TEST(Int8Kernels, TakeExtremeValues) {
 }
 
 TEST(Int8Kernels, ZerosStayZeroAndNanShows) {
-  const int64_t n_in = 320;
+  const int64_t n_in = 512;
   TestTensor x({3, n_in});
   x.as()[n_in + 300] = std::numeric_limits<float>::quiet_NaN();
   x.as()[2 * n_in + 300] = std::numeric_limits<float>::infinity();
   for (const cpu::GemvKernel* kernel : int8_kernels()) {
-    for (const DType type : {DType::q8_0, DType::q4_0}) {
+    for (const DType type : kBlockTypes) {
       const std::vector<float> sums = run_kernel(*kernel, x, random_tensor({1, n_in}, 2, type));
       EXPECT_EQ(sums[0], 0.0f) << kernel->name;
       EXPECT_TRUE(std::isnan(sums[1])) << kernel->name << " gave " << sums[1];
@@ -331,13 +376,13 @@ TEST(Project, EveryTargetEqualsReference) {
     const int64_t target = rest & -rest;
     hwy::SetSupportedTargetsForTest(target);
     for (const DType type : kWeightTypes) {
-      const int64_t n_in = 288;
+      const int64_t n_in = columns(type, 288);
       const TestTensor x = random_tensor({3, n_in}, 1), w = random_tensor({9, n_in}, 2, type);
       const TestTensor start({3, 9});
       EXPECT_TRUE(all_close(project_with(*cpu, x, w, {}, start, false),
                             project_with(*ref, x, w, {}, start, false), f32_tolerance(n_in)))
           << hwy::TargetName(target) << " " << name(type);
-      if (type == DType::q8_0 || type == DType::q4_0) {
+      if (block_size(type) > 1) {
         EXPECT_TRUE(all_close(run_kernel(cpu::gemv_int8_portable(), x, w), int8_reference(x, w),
                               f32_tolerance(n_in)))
             << hwy::TargetName(target) << " " << name(type);

@@ -17,7 +17,8 @@
 namespace snapkv::test {
 namespace {
 
-constexpr std::array kWeightTypes = {DType::f32, DType::f16, DType::bf16, DType::q8_0, DType::q4_0};
+constexpr std::array kWeightTypes = {DType::f32,  DType::f16,  DType::bf16, DType::q8_0,
+                                     DType::q4_0, DType::q4_k, DType::q5_k, DType::q6_k};
 
 // The library adds all products of a sum one after the other: each of n_in partial sums of
 // magnitude sqrt(i) is rounded by up to 2^-24, a random walk of 0.25e-7 * n_in; five times that.
@@ -49,8 +50,9 @@ TEST_P(PackedTest, EqualsReference) {
   const DType compute_type = compute == Compute::bf16 ? DType::bf16 : DType::f32;
   const auto ref = make_ref(), cpu = make_cpu(2, compute);
   PackedWeight packed, packed_ref;  // reused: shrinking and growing
-  for (const auto& [n_out, n_in] :
+  for (const auto& [n_out, n_values] :
        {std::pair{130, 544}, {7, 64}, {1, 32}, {64, 256}, {193, 1056}, {48, 96}}) {
+    const int64_t n_in = (n_values + block_size(type) - 1) / block_size(type) * block_size(type);
     const TestTensor w = random_tensor({n_out, n_in}, 2, type);
     ops::pack(*cpu, w, packed);
     ops::pack(*ref, w.to(compute_type), packed_ref);
@@ -103,7 +105,9 @@ TEST(Packed, VariantsAgree) {
   if (!cpu::has_avx512_bf16()) GTEST_SKIP() << "this processor runs one variant only";
   for (const DType compute : {DType::f32, DType::bf16}) {
     for (const DType type : kWeightTypes) {
-      for (const auto& [n_out, n_in] : {std::pair{1, 32}, {64, 64}, {93, 288}, {130, 96}}) {
+      for (const auto& [n_out, n_in] :
+           {std::pair{1, 32}, {64, 64}, {93, 288}, {130, 96}, {75, 768}}) {
+        if (n_in % block_size(type) != 0) continue;
         const cpu::CpuContext ctx{.n_threads = 2, .compute = compute};
         const TestTensor w = random_tensor({n_out, n_in}, 1, type);
         const size_t bytes = cpu::packed_bytes(compute, n_out, n_in);

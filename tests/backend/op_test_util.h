@@ -23,11 +23,20 @@
 #include "backend/backend.h"
 #include "base/half.h"
 #include "base/tensor.h"
+#include "bench/k_quants.h"
 #include "format/block_types.h"
 
 namespace snapkv::test {
 
 // ---------------------------------------------------------------- conversion
+
+/// Value i of a row of q4_k or q5_k blocks, in the block that holds it.
+template <class Block>
+float value_with_min(const Block& b, int64_t i) {
+  const int j = static_cast<int>(i % kSuperblockSize), part = j / kBlockSize;
+  return to_f32(b.scales.d) * static_cast<float>(b.scales.scale(part) * b.level(j)) -
+         to_f32(b.scales.dmin) * static_cast<float>(b.scales.min(part));
+}
 
 /// n values of any type to f32.
 inline std::vector<float> to_f32_values(const void* data, DType dtype, int64_t n) {
@@ -56,6 +65,18 @@ inline std::vector<float> to_f32_values(const void* data, DType dtype, int64_t n
         const BlockQ4_0& b = static_cast<const BlockQ4_0*>(data)[i / kBlockSize];
         const int64_t j = i % kBlockSize;
         o = to_f32(b.d) * ((j < 16 ? b.qs[j] & 15 : b.qs[j - 16] >> 4) - 8);
+        break;
+      }
+      case DType::q4_k:
+        o = value_with_min(static_cast<const BlockQ4_K*>(data)[i / kSuperblockSize], i);
+        break;
+      case DType::q5_k:
+        o = value_with_min(static_cast<const BlockQ5_K*>(data)[i / kSuperblockSize], i);
+        break;
+      case DType::q6_k: {
+        const BlockQ6_K& b = static_cast<const BlockQ6_K*>(data)[i / kSuperblockSize];
+        const int j = static_cast<int>(i % kSuperblockSize);
+        o = to_f32(b.d) * static_cast<float>(b.scales[j / 16] * b.level(j));
         break;
       }
     }
@@ -112,6 +133,15 @@ inline void convert_values(const float* src, int64_t n, DType dtype, void* dst) 
         break;
       case DType::q4_0:
         static_cast<BlockQ4_0*>(dst)[i / kBlockSize] = quantize_q4_0(src + i);
+        break;
+      case DType::q4_k:
+        quantize_q4_k(src + i, kSuperblockSize, static_cast<BlockQ4_K*>(dst) + i / kSuperblockSize);
+        break;
+      case DType::q5_k:
+        quantize_q5_k(src + i, kSuperblockSize, static_cast<BlockQ5_K*>(dst) + i / kSuperblockSize);
+        break;
+      case DType::q6_k:
+        quantize_q6_k(src + i, kSuperblockSize, static_cast<BlockQ6_K*>(dst) + i / kSuperblockSize);
         break;
     }
   }

@@ -14,8 +14,12 @@ TEST(DTypeTest, BlocksAndRows) {
   EXPECT_EQ(row_bytes(DType::f16, 0), 0);
   EXPECT_EQ(row_bytes(DType::q8_0, 64), 68);
   EXPECT_EQ(row_bytes(DType::q4_0, 64), 36);
+  EXPECT_EQ(row_bytes(DType::q4_k, 512), 288);
+  EXPECT_EQ(row_bytes(DType::q5_k, 256), 176);
+  EXPECT_EQ(row_bytes(DType::q6_k, 512), 420);
   EXPECT_EQ(name(DType::q8_0), "q8_0");
   EXPECT_EQ(name(DType::bf16), "bf16");
+  EXPECT_EQ(name(DType::q4_k), "q4_k");
 }
 
 TEST(TensorTest, EmptyStandsForNotGiven) {

@@ -22,10 +22,12 @@ struct OracleCase {
 };
 
 // f32: llama.cpp with an f32 cache differs by rounding only. f16, bf16: it rounds activations to
-// the weights' type. q8_0, q4_0: it rounds activations to 8 bits in blocks of 32.
+// the weights' type. q8_0, q4_0: it rounds activations to 8 bits in blocks of 32; superblocks: of
+// 256.
 const std::vector<OracleCase> kCases = {
-    {"needle", 1e-2},    {"tiny-f32", 1e-3},  {"tiny-f16", 1e-2},     {"tiny-bf16", 5e-2},
-    {"tiny-q8_0", 5e-2}, {"tiny-q4_0", 5e-2}, {"tiny-options", 1e-3},
+    {"needle", 1e-2},    {"tiny-f32", 1e-3},     {"tiny-f16", 1e-2},  {"tiny-bf16", 5e-2},
+    {"tiny-q8_0", 5e-2}, {"tiny-q4_0", 5e-2},    {"tiny-q4_k", 5e-2}, {"tiny-q5_k", 5e-2},
+    {"tiny-q6_k", 5e-2}, {"tiny-options", 1e-3},
 };
 
 /// The cases above, and one for each pair MODEL.gguf, MODEL.json in the folder that

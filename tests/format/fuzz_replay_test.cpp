@@ -27,6 +27,8 @@ std::vector<Bytes> seeds() {
   test::GgufWriter tensors(2);
   tensors.add_f32("v", {4}, {1, 2, 3, 4});
   tensors.add_tensor("m", DType::q8_0, {2, 32}, Bytes(68));
+  tensors.add_tensor("k", DType::q4_k, {1, 256}, Bytes(144));
+  tensors.add_tensor("l", DType::q6_k, {1, 256}, Bytes(210));
   tensors.add_tensor("n", DType::bf16, {1, 2, 3, 4}, Bytes(48));
   test::SpmVocab small(/*with_bytes=*/false);
   small.add("\xe2\x96\x81", -1);

@@ -18,6 +18,9 @@ std::vector<std::byte> small_model() {
   test::GgufWriter w;
   vocab.write_to(w).add("tokenizer.ggml.eos_token_id", uint32_t{2}).add("flag", true);
   w.add_f32("a", {2}, {1, 2});
+  w.add_tensor("c", DType::q4_k, {1, 256}, std::vector<std::byte>(144));
+  w.add_tensor("d", DType::q5_k, {1, 256}, std::vector<std::byte>(176));
+  w.add_tensor("e", DType::q6_k, {1, 256}, std::vector<std::byte>(210));
   w.add_tensor("b", DType::q4_0, {1, 32}, std::vector<std::byte>(18));
   return w.bytes();
 }

@@ -125,15 +125,18 @@ TEST(GgufErrorTest, TensorShapes) {
   expect_bad(one_tensor(0, {1 << 30, 1 << 30, 1 << 30, 1 << 30}, 40), {"'w'", "overflows"});
   expect_bad(one_tensor(8, {2, 33}, 80), {"'w'", "33", "block size 32", "q8_0"});
   expect_bad(one_tensor(2, {64, 16}, 80), {"'w'", "16", "block size 32", "q4_0"});
+  expect_bad(one_tensor(12, {2, 288}, 288), {"'w'", "288", "block size 256", "q4_k"});
+  expect_bad(one_tensor(13, {128}, 176), {"'w'", "128", "block size 256", "q5_k"});
+  expect_bad(one_tensor(14, {1, 257}, 420), {"'w'", "257", "block size 256", "q6_k"});
 }
 
 TEST(GgufErrorTest, TensorTypesByName) {
   const std::pair<uint32_t, std::string_view> unsupported[] = {
-      {3, "Q4_1 (3)"},    {6, "Q5_0 (6)"},    {7, "Q5_1 (7)"},      {9, "Q8_1 (9)"},
-      {10, "Q2_K (10)"},  {11, "Q3_K (11)"},  {12, "Q4_K (12)"},    {13, "Q5_K (13)"},
-      {14, "Q6_K (14)"},  {15, "Q8_K (15)"},  {16, "IQ2_XXS (16)"}, {20, "IQ4_NL (20)"},
-      {24, "I8 (24)"},    {26, "I32 (26)"},   {28, "F64 (28)"},     {29, "IQ1_M (29)"},
-      {34, "TQ1_0 (34)"}, {39, "MXFP4 (39)"}, {40, "40 (unknown)"}, {~0u, "(unknown)"}};
+      {3, "Q4_1 (3)"},     {6, "Q5_0 (6)"},    {7, "Q5_1 (7)"},    {9, "Q8_1 (9)"},
+      {10, "Q2_K (10)"},   {11, "Q3_K (11)"},  {15, "Q8_K (15)"},  {16, "IQ2_XXS (16)"},
+      {20, "IQ4_NL (20)"}, {24, "I8 (24)"},    {26, "I32 (26)"},   {28, "F64 (28)"},
+      {29, "IQ1_M (29)"},  {34, "TQ1_0 (34)"}, {39, "MXFP4 (39)"}, {40, "40 (unknown)"},
+      {~0u, "(unknown)"}};
   for (const auto& [type, name] : unsupported) {
     expect_bad(one_tensor(type, {256}, 1024), {"tensor 'w'", name, "not supported"});
   }

@@ -40,6 +40,9 @@ GgufWriter example(uint32_t version, uint32_t alignment = 32) {
   w.add_tensor("matrix", DType::f16, {2, 3}, counted(12));
   w.add_tensor("blocks8", DType::q8_0, {2, 64}, counted(136));
   w.add_tensor("blocks4", DType::q4_0, {3, 32}, counted(54));
+  w.add_tensor("blocks4k", DType::q4_k, {3, 256}, counted(432));
+  w.add_tensor("blocks5k", DType::q5_k, {1, 512}, counted(352));
+  w.add_tensor("blocks6k", DType::q6_k, {2, 256}, counted(420));
   w.add_tensor("four", DType::bf16, {2, 1, 3, 5}, counted(60));
   return w;
 }
@@ -87,13 +90,16 @@ void check_tensor(const GgufFile& file, std::string_view name, DType dtype,
 }
 
 void check_tensors(const GgufFile& file, uint64_t alignment) {
-  ASSERT_EQ(file.tensors().size(), 5u);
+  ASSERT_EQ(file.tensors().size(), 8u);
   EXPECT_EQ(file.tensors()[0].name, "vector");
-  EXPECT_EQ(file.tensors()[4].name, "four");
+  EXPECT_EQ(file.tensors()[7].name, "four");
   check_tensor(file, "vector", DType::f32, {3}, 12, alignment);
   check_tensor(file, "matrix", DType::f16, {2, 3}, 12, alignment);
   check_tensor(file, "blocks8", DType::q8_0, {2, 64}, 136, alignment);
   check_tensor(file, "blocks4", DType::q4_0, {3, 32}, 54, alignment);
+  check_tensor(file, "blocks4k", DType::q4_k, {3, 256}, 432, alignment);
+  check_tensor(file, "blocks5k", DType::q5_k, {1, 512}, 352, alignment);
+  check_tensor(file, "blocks6k", DType::q6_k, {2, 256}, 420, alignment);
   check_tensor(file, "four", DType::bf16, {2, 1, 3, 5}, 60, alignment);
   EXPECT_EQ(*file.find_tensor("vector")->tensor.at<float>(2), 3.0f);
   const auto expected = counted(136);

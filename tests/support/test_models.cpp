@@ -13,12 +13,13 @@ namespace snapkv::test {
 namespace {
 
 TestModel tiny(DType dtype) {
-  TestModel m{"tiny-" + std::string(name(dtype)), random_model_shape("tiny-gqa"), {}};
+  const char* shape = block_size(dtype) > 32 ? "tiny-wide" : "tiny-gqa";
+  TestModel m{"tiny-" + std::string(name(dtype)), random_model_shape(shape), {}};
   m.options.dtype = dtype;
   m.options.seed = 1;
   // large enough that attention and rotation matter (with 0.02 all scores are near zero); smaller
   // for block types, so that llama.cpp's rounding of activations stays below the tests' 5e-2
-  m.options.weight_stddev = block_size(dtype) > 1 ? 0.06f : 0.12f;
+  m.options.weight_stddev = block_size(dtype) > 32 ? 0.035f : block_size(dtype) > 1 ? 0.06f : 0.12f;
   m.options.norm_stddev = 0.2f;
   return m;
 }
@@ -37,9 +38,9 @@ TestModel tiny_options() {
 }  // namespace
 
 const std::vector<TestModel>& test_models() {
-  static const std::vector<TestModel> models = {tiny(DType::f32),  tiny(DType::f16),
-                                                tiny(DType::bf16), tiny(DType::q8_0),
-                                                tiny(DType::q4_0), tiny_options()};
+  static const std::vector<TestModel> models = {
+      tiny(DType::f32),  tiny(DType::f16),  tiny(DType::bf16), tiny(DType::q8_0), tiny(DType::q4_0),
+      tiny(DType::q4_k), tiny(DType::q5_k), tiny(DType::q6_k), tiny_options()};
   return models;
 }
 

@@ -20,8 +20,8 @@ struct TestModel {
 };
 
 /// tiny-f32, tiny-f16, tiny-bf16, tiny-q8_0, tiny-q4_0: the same weights in different types
-/// (rounded from the same f32 values). tiny-options: separate output, biases, rope_freqs, linear
-/// scaling, MHA.
+/// (rounded from the same f32 values); tiny-q4_k, tiny-q5_k, tiny-q6_k: others, in rows of 256.
+/// tiny-options: separate output, biases, rope_freqs, linear scaling, MHA.
 const std::vector<TestModel>& test_models();
 
 /// Path of a model: "needle", or a name from test_models() (written on first use).

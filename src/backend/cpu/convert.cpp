@@ -40,6 +40,12 @@ void convert_any(const void* src, DType type, int64_t n, Out* dst) {
       return convert<DType::q8_0>(src, n, dst);
     case DType::q4_0:
       return convert<DType::q4_0>(src, n, dst);
+    case DType::q4_k:
+      return convert<DType::q4_k>(src, n, dst);
+    case DType::q5_k:
+      return convert<DType::q5_k>(src, n, dst);
+    case DType::q6_k:
+      return convert<DType::q6_k>(src, n, dst);
     case DType::i32:
       break;
   }

@@ -3,10 +3,13 @@
 // by convert.cpp, gemv_f32.cpp and rowwise.cpp inside the foreach_target mechanism only.
 #include <hwy/highway.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <type_traits>
 
 #include "backend/cpu/simd_math-inl.h"
+#include "backend/cpu/superblock.h"
 #include "base/half.h"
 #include "format/block_types.h"
 #include "snapkv/dtype.h"
@@ -56,6 +59,62 @@ HWY_INLINE hn::Vec<D> load_scale(D d, const void* p) {
   return hn::PromoteTo(d, hn::BitCast(dh, hn::Set(du, bits)));
 }
 
+/// Calls f(k, q) for the vectors q of a superblock part's 32 levels as integers of D's type, k the
+/// offset of q's first. T is q4_k, q5_k or q6_k (levels then -32 ... 31), p the superblock.
+template <DType T, class D, class F>
+HWY_INLINE void decode_levels(D d, const char* p, int part, F&& f) {
+  const int n_lanes = static_cast<int>(hn::Lanes(d));
+  const hn::Rebind<uint8_t, D> d8;
+  using V = hn::TFromD<D>;
+  const auto load = [=](size_t at) HWY_ATTR {
+    return hn::PromoteTo(d, hn::LoadU(d8, reinterpret_cast<const uint8_t*>(p) + at));
+  };
+  const size_t group = static_cast<size_t>(part / 4), half = static_cast<size_t>(part % 2);
+  for (int k = 0; k < kBlockSize; k += n_lanes) {
+    const auto i = static_cast<size_t>(k);
+    if constexpr (T == DType::q6_k) {
+      const auto low = hn::ShiftRightSame(load(64 * group + 32 * half + i), part % 4 / 2 * 4);
+      const auto high =
+          hn::ShiftRightSame(load(offsetof(BlockQ6_K, qh) + 32 * group + i), part % 4 * 2);
+      const auto q = hn::Or(hn::And(low, hn::Set(d, V{15})),
+                            hn::ShiftLeft<4>(hn::And(high, hn::Set(d, V{3}))));
+      f(k, hn::Sub(q, hn::Set(d, V{32})));
+    } else {
+      using Block = std::conditional_t<T == DType::q4_k, BlockQ4_K, BlockQ5_K>;
+      const size_t pair = static_cast<size_t>(part / 2);
+      const auto nibbles = load(offsetof(Block, qs) + 32 * pair + i);
+      auto q = hn::And(hn::ShiftRightSame(nibbles, part % 2 * 4), hn::Set(d, V{15}));
+      if constexpr (T == DType::q5_k) {
+        const auto bit = hn::ShiftRightSame(load(offsetof(BlockQ5_K, qh) + i), part);
+        q = hn::Or(q, hn::ShiftLeft<4>(hn::And(bit, hn::Set(d, V{1}))));
+      }
+      f(k, q);
+    }
+  }
+}
+
+/// decode_32() of the superblock types.
+template <DType T, class D, class F>
+HWY_INLINE void decode_part(D d, const char* p, int part, F&& f) {
+  const hn::Rebind<int32_t, D> di;
+  if constexpr (T == DType::q6_k) {
+    const auto scale = load_scale(d, p + offsetof(BlockQ6_K, d));
+    const auto* scales =
+        reinterpret_cast<const int8_t*>(p + offsetof(BlockQ6_K, scales)) + 2 * part;
+    decode_levels<T>(di, p, part, [&](int k, hn::Vec<decltype(di)> q) HWY_ATTR {
+      f(k, hn::Mul(hn::ConvertTo(d, q), hn::Mul(scale, hn::Set(d, scales[k / 16]))));
+    });
+  } else {
+    const PartBytes parts = unpack_scales(p);
+    const auto scale = hn::Mul(load_scale(d, p), hn::Set(d, static_cast<float>(parts.scale(part))));
+    const auto min = hn::Mul(load_scale(d, p + offsetof(PartScales, dmin)),
+                             hn::Set(d, static_cast<float>(parts.min(part))));
+    decode_levels<T>(di, p, part, [&](int k, hn::Vec<decltype(di)> q) HWY_ATTR {
+      f(k, hn::MulSub(hn::ConvertTo(d, q), scale, min));
+    });
+  }
+}
+
 /// Calls f(k, v) for the vectors v of values [i, i + 32) of a row, k the offset of v's first value
 /// from i; i is a multiple of 32. Always inlined: f accumulates in registers.
 template <DType T, class D, class F>
@@ -84,6 +143,9 @@ HWY_INLINE void decode_32(D d, const void* row, int64_t i, F&& f) {
       f(k, hn::Mul(hn::ConvertTo(d, low), scale));
       f(k + kBlockSize / 2, hn::Mul(hn::ConvertTo(d, high), scale));
     }
+  } else if constexpr (block_size(T) == kSuperblockSize) {
+    decode_part<T>(d, static_cast<const char*>(row) + row_bytes(T, i),
+                   static_cast<int>(i % kSuperblockSize / kBlockSize), f);
   } else {
     const auto* p = static_cast<const typename ElementOf<T>::Vector*>(row) + i;
     for (int k = 0; k < kBlockSize; k += n_lanes) f(k, load_f32(d, p + k));

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: MIT
 // f32 activations times weights of any type, decoded in registers.
+#include <algorithm>
+
 #include "backend/cpu/gemv.h"
 
 // Scalable vectors can't be array elements: NEON serves those processors.
@@ -31,12 +33,15 @@ void multiply_tile(const GemvCall& c, int64_t row, int first) {
   }
   // of R neighbouring rows, the lines at this distance are R rows below in turn
   const int64_t prefetch = kPrefetchBytes + (R - 1) * c.w_stride;
+  constexpr int64_t kFetchValues = std::max<int64_t>(kBlockSize, block_size(T));  // whole blocks
   int64_t i = 0;
   for (; i + kBlockSize <= c.n_in; i += kBlockSize) {
     for (int r = 0; r < R; ++r) {
-      const char* ahead = w + r * c.w_stride + row_bytes(T, i) + prefetch;
-      for (int64_t k = 0; k < row_bytes(T, kBlockSize); k += 64)
-        __builtin_prefetch(ahead + k, 0, 2);
+      if (i % kFetchValues == 0) {
+        const char* ahead = w + r * c.w_stride + row_bytes(T, i) + prefetch;
+        for (int64_t k = 0; k < row_bytes(T, kFetchValues); k += 64)
+          __builtin_prefetch(ahead + k, 0, 2);
+      }
       decode_32<T>(d, w + r * c.w_stride, i, [&](int k, VF v) HWY_ATTR {
         for (int t = 0; t < N; ++t) {
           acc[r][t] = hn::MulAdd(v, hn::LoadU(d, x[t] + i + k), acc[r][t]);
@@ -88,6 +93,12 @@ GemvFn find_multiply(DType weight) {
       return multiply<DType::q8_0>;
     case DType::q4_0:
       return multiply<DType::q4_0>;
+    case DType::q4_k:
+      return multiply<DType::q4_k>;
+    case DType::q5_k:
+      return multiply<DType::q5_k>;
+    case DType::q6_k:
+      return multiply<DType::q6_k>;
     case DType::i32:
       break;
   }

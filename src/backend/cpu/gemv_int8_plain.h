@@ -15,9 +15,11 @@ inline constexpr int64_t kPlainUnitBlocks = kGemvUnit / kBlockSize;
 struct alignas(64) PlainUnit {
   int8_t q[kPlainUnitBlocks][kBlockSize];
   float d[kPlainUnitBlocks];
+  float sum[kPlainUnitBlocks];
 };
 
-/// value[i] = d * q[i], d = max|x| / 127 of each block, q to nearest even.
+/// value[i] = d * q[i], d = max|x| / 127 of each block, q to nearest even; sum = d * (sum of q),
+/// which a superblock's minima multiply.
 void prepare_plain_unit(const float* x, int64_t n, void* unit);
 
 /// The unit of block b of activation row t.

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
-// 8-bit activations times q8_0 and q4_0 weights on any processor (Highway, 128-bit vectors), and
+// 8-bit activations times weights of block types on any processor (Highway, 128-bit vectors), and
 // the rounding of activations to 8 bits.
+#include <algorithm>
+#include <cstddef>
 #include <cstring>
 
 #include "backend/cpu/gemv.h"
@@ -44,7 +46,10 @@ void prepare_unit(const float* HWY_RESTRICT x, int64_t n, void* unit_) {
       const auto q = hn::NearestInt(hn::Mul(hn::Load(d, values + i), inverse));
       hn::StoreU(hn::DemoteTo(d8, q), d8, unit.q[b] + i);
     }
+    int sum = 0;
+    for (const int8_t q : unit.q[b]) sum += q;
     unit.d[b] = max / 127.0f;
+    unit.sum[b] = unit.d[b] * static_cast<float>(sum);
   }
 }
 
@@ -72,36 +77,79 @@ HWY_INLINE void decode_block(const char* p, F&& f) {
   }
 }
 
+/// The same for a superblock's part, each level times its integer scale: at most 32 * 128, which
+/// times 127, 32 times, is far from 2^31.
+template <DType T, class F>
+HWY_INLINE void decode_scaled_part(const char* p, int part, const PartBytes& parts, F&& f) {
+  const I16 d;
+  if constexpr (T == DType::q6_k) {
+    const auto* scales = reinterpret_cast<const int8_t*>(p + offsetof(BlockQ6_K, scales));
+    decode_levels<T>(d, p, part, [&](int k, hn::Vec<I16> q) HWY_ATTR {
+      f(k, hn::Mul(q, hn::Set(d, int16_t{scales[2 * part + k / 16]})));
+    });
+  } else {
+    const auto scale = hn::Set(d, static_cast<int16_t>(parts.scale(part)));
+    decode_levels<T>(d, p, part, [&](int k, hn::Vec<I16> q) HWY_ATTR { f(k, hn::Mul(q, scale)); });
+  }
+}
+
 template <DType T, int N>
 void multiply_n(const GemvCall& c) {
+  constexpr bool kSuperblocks = block_size(T) == kSuperblockSize;
+  constexpr bool kMins = T == DType::q4_k || T == DType::q5_k;
+  constexpr int64_t kUnitBytes = row_bytes(T, kGemvUnit);
   const I16 d;
   const I32 di;
   const F32x4 df;
   const hn::Rebind<int8_t, I16> d8;
   const int64_t n_blocks = c.n_in / kBlockSize;
   for (int64_t row = 0; row < c.n_rows; ++row) {
-    const char* p = c.w + row * c.w_stride;
+    const char* unit_weights = c.w + row * c.w_stride;
     hn::Vec<F32x4> acc[N];
     for (auto& v : acc) v = hn::Zero(df);
-    for (int64_t b = 0; b < n_blocks; ++b, p += block_bytes(T)) {
-      hn::Vec<I32> even[N], odd[N];
-      for (int t = 0; t < N; ++t) even[t] = odd[t] = hn::Zero(di);
-      decode_block<T>(p, [&](int k, hn::Vec<I16> w) HWY_ATTR {
-        for (int t = 0; t < N; ++t) {
-          const int8_t* q = plain_unit(c, t, b).q[b % kPlainUnitBlocks] + k;
-          const auto x = hn::PromoteTo(d, hn::LoadU(d8, q));
-          even[t] = hn::ReorderWidenMulAccumulate(di, w, x, even[t], odd[t]);
+    float min_sums[N] = {};
+    for (int64_t first = 0; first < n_blocks; first += kPlainUnitBlocks) {
+      const PlainUnit* units[N];
+      for (int t = 0; t < N; ++t) units[t] = &plain_unit(c, t, first);
+      PartBytes parts{};
+      float part_mins[N] = {};
+      if constexpr (kMins) parts = unpack_scales(unit_weights);
+      const int n_parts = static_cast<int>(std::min(n_blocks - first, kPlainUnitBlocks));
+      for (int b = 0; b < n_parts; ++b) {
+        hn::Vec<I32> even[N], odd[N];
+        for (int t = 0; t < N; ++t) even[t] = odd[t] = hn::Zero(di);
+        const auto add = [&](int k, hn::Vec<I16> w) HWY_ATTR {
+          for (int t = 0; t < N; ++t) {
+            const auto x = hn::PromoteTo(d, hn::LoadU(d8, units[t]->q[b] + k));
+            even[t] = hn::ReorderWidenMulAccumulate(di, w, x, even[t], odd[t]);
+          }
+        };
+        const char* d_weights = unit_weights;  // the block's or the superblock's
+        if constexpr (kSuperblocks) {
+          decode_scaled_part<T>(unit_weights, b, parts, add);
+          if constexpr (T == DType::q6_k) d_weights += offsetof(BlockQ6_K, d);
+        } else {
+          d_weights += b * block_bytes(T);
+          decode_block<T>(d_weights, add);
         }
-      });
-      const auto scale = load_scale(df, p);
-      for (int t = 0; t < N; ++t) {
-        const auto x_scale = hn::Set(df, plain_unit(c, t, b).d[b % kPlainUnitBlocks]);
-        const auto sum = hn::ConvertTo(df, hn::Add(even[t], odd[t]));
-        acc[t] = hn::MulAdd(sum, hn::Mul(scale, x_scale), acc[t]);
+        const auto scale = load_scale(df, d_weights);
+        for (int t = 0; t < N; ++t) {
+          const auto sum = hn::ConvertTo(df, hn::Add(even[t], odd[t]));
+          acc[t] = hn::MulAdd(sum, hn::Mul(scale, hn::Set(df, units[t]->d[b])), acc[t]);
+        }
+        if constexpr (kMins) {
+          const auto min = static_cast<float>(parts.min(b));
+          for (int t = 0; t < N; ++t) part_mins[t] += min * units[t]->sum[b];
+        }
       }
+      if constexpr (kMins) {
+        const float dmin = hn::GetLane(load_scale(df, unit_weights + offsetof(PartScales, dmin)));
+        for (int t = 0; t < N; ++t) min_sums[t] += dmin * part_mins[t];
+      }
+      unit_weights += kUnitBytes;
     }
     for (int t = 0; t < N; ++t) {
-      c.sums[t * c.sums_stride + row] = hn::GetLane(hn::SumOfLanes(df, acc[t]));
+      c.sums[t * c.sums_stride + row] = hn::GetLane(hn::SumOfLanes(df, acc[t])) - min_sums[t];
     }
   }
 }
@@ -119,6 +167,9 @@ void multiply(const GemvCall& c) {
 }
 void multiply_q8_0(const GemvCall& c) { multiply<DType::q8_0>(c); }
 void multiply_q4_0(const GemvCall& c) { multiply<DType::q4_0>(c); }
+void multiply_q4_k(const GemvCall& c) { multiply<DType::q4_k>(c); }
+void multiply_q5_k(const GemvCall& c) { multiply<DType::q5_k>(c); }
+void multiply_q6_k(const GemvCall& c) { multiply<DType::q6_k>(c); }
 
 }  // namespace
 }  // namespace HWY_NAMESPACE
@@ -131,22 +182,44 @@ namespace snapkv::cpu {
 HWY_EXPORT(prepare_unit);
 HWY_EXPORT(multiply_q8_0);
 HWY_EXPORT(multiply_q4_0);
+HWY_EXPORT(multiply_q4_k);
+HWY_EXPORT(multiply_q5_k);
+HWY_EXPORT(multiply_q6_k);
 
 void prepare_plain_unit(const float* x, int64_t n, void* unit) {
   HWY_DYNAMIC_DISPATCH(prepare_unit)(x, n, unit);
 }
 
+namespace {
+
+GemvFn portable_multiply(DType weight) {
+  switch (weight) {
+    case DType::q8_0:
+      return HWY_DYNAMIC_DISPATCH(multiply_q8_0);
+    case DType::q4_0:
+      return HWY_DYNAMIC_DISPATCH(multiply_q4_0);
+    case DType::q4_k:
+      return HWY_DYNAMIC_DISPATCH(multiply_q4_k);
+    case DType::q5_k:
+      return HWY_DYNAMIC_DISPATCH(multiply_q5_k);
+    case DType::q6_k:
+      return HWY_DYNAMIC_DISPATCH(multiply_q6_k);
+    case DType::f32:
+    case DType::f16:
+    case DType::bf16:
+    case DType::i32:
+      break;
+  }
+  return nullptr;
+}
+
+}  // namespace
+
 const GemvKernel& gemv_int8_portable() {
   static const GemvKernel kernel{.name = "int8 portable",
                                  .unit_bytes = sizeof(PlainUnit),
                                  .prepare = prepare_plain_unit,
-                                 .function = [](DType weight) -> GemvFn {
-                                   if (weight == DType::q8_0)
-                                     return HWY_DYNAMIC_DISPATCH(multiply_q8_0);
-                                   if (weight == DType::q4_0)
-                                     return HWY_DYNAMIC_DISPATCH(multiply_q4_0);
-                                   return nullptr;
-                                 }};
+                                 .function = portable_multiply};
   return kernel;
 }
 

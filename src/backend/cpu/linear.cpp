@@ -32,7 +32,7 @@ struct Prepared {
 
 const GemvKernel& kernel_for(const CpuContext& ctx, DType weight) {
   if (ctx.compute == DType::bf16) {
-    if (weight == DType::q8_0 || weight == DType::q4_0) return gemv_int8();
+    if (block_size(weight) > 1) return gemv_int8();
     if (weight == DType::bf16 && gemv_bf16() != nullptr) return *gemv_bf16();
   }
   return gemv_f32();

@@ -15,6 +15,15 @@
 
 namespace snapkv::ref {
 
+/// Value i of a q4_k or q5_k row.
+template <class Block>
+double get_with_min(const void* row, int64_t i) {
+  const Block& b = static_cast<const Block*>(row)[i / kSuperblockSize];
+  const int j = static_cast<int>(i % kSuperblockSize), part = j / kBlockSize;
+  return static_cast<double>(to_f32(b.scales.d)) * b.scales.scale(part) * b.level(j) -
+         static_cast<double>(to_f32(b.scales.dmin)) * b.scales.min(part);
+}
+
 /// Value i of a row of any type.
 inline double get(const void* row, DType dtype, int64_t i) {
   switch (dtype) {
@@ -35,6 +44,15 @@ inline double get(const void* row, DType dtype, int64_t i) {
       const int64_t j = i % kBlockSize;
       const int level = j < kBlockSize / 2 ? b.qs[j] & 15 : b.qs[j - kBlockSize / 2] >> 4;
       return static_cast<double>(to_f32(b.d)) * (level - 8);
+    }
+    case DType::q4_k:
+      return get_with_min<BlockQ4_K>(row, i);
+    case DType::q5_k:
+      return get_with_min<BlockQ5_K>(row, i);
+    case DType::q6_k: {
+      const BlockQ6_K& b = static_cast<const BlockQ6_K*>(row)[i / kSuperblockSize];
+      const int j = static_cast<int>(i % kSuperblockSize);
+      return static_cast<double>(to_f32(b.d)) * b.scales[j / 16] * b.level(j);
     }
   }
   SNAPKV_CHECK(false);
@@ -75,7 +93,7 @@ inline void put_q8_0(BlockQ8_0& block, const double* x) {
   }
 }
 
-/// A whole row of any type but q4_0 and i32.
+/// A whole row of a type that caches have.
 inline void put_row(void* row, DType dtype, const std::vector<double>& values) {
   const int64_t n = static_cast<int64_t>(values.size());
   for (int64_t i = 0; i < n; i += block_size(dtype)) {

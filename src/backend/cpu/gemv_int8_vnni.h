@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: MIT
+// Activations as the AVX-512 VNNI kernels read them: gemv_int8_vnni.cpp, which prepares them and
+// explains the order, and gemv_int8_vnni_k.cpp.
+#pragma once
+
+#include "backend/cpu/gemv.h"
+
+#if defined(__x86_64__)
+
+#include <cstdint>
+
+#include "backend/cpu/gemv_avx512.h"
+
+// Functions with this run only where has_avx512_vnni().
+#define SNAPKV_VNNI \
+  __attribute__((target("avx512f,avx512bw,avx512vl,avx512dq,avx512vnni,fma,f16c")))
+#define SNAPKV_VNNI_INLINE SNAPKV_VNNI __attribute__((always_inline)) inline
+
+namespace snapkv::cpu {
+
+/// 8 blocks of 32 values, two 32-bit lanes each. (Not 512 bytes: the rows of a batch, a power of
+/// two apart, would share their places in the L1 cache.)
+struct alignas(64) VnniUnit {
+  int8_t q[4][64];
+  float d[16];  // of each lane's block
+  /// Sums of the activations that each lane multiplies, times -1: of its block's first 16 values
+  /// (vectors 0 and 1) and of its last in turn.
+  int16_t negative_sums[32];
+  float sum[16];  // d * sum of each block, in order; then zeros
+};
+static_assert(sizeof(VnniUnit) == 448);
+
+/// The kernel of a superblock type; null for others.
+GemvFn vnni_superblock_function(DType weight);
+
+}  // namespace snapkv::cpu
+
+#endif  // x86-64
