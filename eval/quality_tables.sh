@@ -6,12 +6,12 @@
 set -eu
 
 if [ $# -lt 3 ]; then
-  echo "usage: $0 SNAPKV MODEL FOLDER [budgets|policies|agnostic|facts|pooling|ada|once|ruler|predictions ...]" >&2
+  echo "usage: $0 SNAPKV MODEL FOLDER [budgets|policies|agnostic|facts|pooling|ada|once|ruler|predictions|overlap ...]" >&2
   exit 2
 fi
 snapkv=$1 model=$2 out=$3
 shift 3
-[ $# -gt 0 ] || set -- budgets policies agnostic facts pooling ada once ruler predictions
+[ $# -gt 0 ] || set -- budgets policies agnostic facts pooling ada once ruler predictions overlap
 mkdir -p "$out"
 
 # Runs `snapkv ...` and adds command and table to the table's file.
@@ -39,9 +39,9 @@ seconds() { date +%s.%N; }
 budgets() { add needle -m "$model"; }
 
 policies() {
-  needles needle-policies --lengths 1000,2000,4000 --depths 11 --samples 3 \
+  needles needle-policies --lengths 1000,2000,4000,8000 --depths 11 --samples 3 \
     --policies full,snapkv,pyramidkv,ada-snapkv,chunkkv,tova,h2o,expected-attention,streaming-llm,knorm,keydiff,random \
-    --budgets 128,256 --kernels 15 --kv-window 16
+    --budgets 128,256,512 --kernels 15 --kv-window 16
 }
 
 agnostic() {
@@ -108,9 +108,14 @@ for line in open(sys.argv[1]): print(json.loads(line)["prompt"])' \
     --kv-window 16 --out "$out/fidelity.jsonl"
 }
 
+overlap() {
+  rm -f "$out/overlap.jsonl"
+  add eval overlap -m "$model" --samples 16 --out "$out/overlap.jsonl"
+}
+
 for table in "$@"; do
   case $table in
-    budgets | policies | agnostic | facts | pooling | ada | once | ruler | predictions) ;;
+    budgets | policies | agnostic | facts | pooling | ada | once | ruler | predictions | overlap) ;;
     *) echo "$0: no table $table" >&2; exit 2 ;;
   esac
   rm -f "$out/$table.md"

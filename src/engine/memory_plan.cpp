@@ -43,11 +43,9 @@ struct PackedMinTokens {
   DType weights;
   int64_t bf16, f32;  // by compute type
 };
-constexpr PackedMinTokens kPackedMinTokens[] = {{DType::q4_0, 192, 64},
-                                                {DType::q8_0, 80, 80},
-                                                {DType::bf16, 80, 256},
-                                                {DType::f16, 40, 192},
-                                                {DType::f32, 32, 96}};
+constexpr PackedMinTokens kPackedMinTokens[] = {
+    {DType::q4_0, 192, 64}, {DType::q4_k, 96, 24},  {DType::q5_k, 72, 24}, {DType::q6_k, 112, 24},
+    {DType::q8_0, 80, 80},  {DType::bf16, 80, 256}, {DType::f16, 40, 192}, {DType::f32, 32, 96}};
 
 /// Not measured: project.cu multiplies 16 rows at a time, and reads all weights for each.
 constexpr int64_t kPackedMinTokensCuda = 33;

@@ -39,12 +39,15 @@ uint64_t fnv1a(const std::string& bytes) {
 // Recorded from builds by g++ 12 (-O2, and -O3 -march=native) and clang++ 14, which agreed; the
 // q8_0 and q4_0 writers equalled llama-quantize --pure (llama.cpp 0.7.0) byte for byte on tiny-gqa.
 TEST(RandomModel, SameBytesOnEveryMachine) {
-  const std::array<std::pair<DType, uint64_t>, 5> cases = {{
+  const std::array<std::pair<DType, uint64_t>, 8> cases = {{
       {DType::f32, 0x72f0f6971f2ff735u},
       {DType::f16, 0x0be82ae4f0496a38u},
       {DType::bf16, 0x00487bfa4b58c4c5u},
       {DType::q8_0, 0xa519f7add6253bcau},
       {DType::q4_0, 0x31df1d92883a4256u},
+      {DType::q4_k, 0x8a159fdf6664e758u},
+      {DType::q5_k, 0x3b847bdd5c81bbcfu},
+      {DType::q6_k, 0xd6b7221e5171d15fu},
   }};
   for (const auto& [dtype, expected] : cases) {
     RandomModelOptions options;
@@ -53,7 +56,9 @@ TEST(RandomModel, SameBytesOnEveryMachine) {
     options.qkv_bias = options.rope_freqs = true;
     options.tied_output = false;
     options.rope_linear_factor = 2;
-    EXPECT_EQ(fnv1a(write_and_read(kSmall, options)), expected) << name(dtype);
+    RandomModelShape shape = kSmall;
+    if (block_size(dtype) > 32) shape.n_embd = shape.n_ff = shape.head_dim = 256;
+    EXPECT_EQ(fnv1a(write_and_read(shape, options)), expected) << name(dtype);
   }
 }
 

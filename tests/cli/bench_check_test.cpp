@@ -18,11 +18,12 @@ TEST(BenchCheckTest, EveryTypePasses) {
   struct Case {
     const char* name;
     Compute compute;
-    int n_tokens;  // one more than the least that packs
+    int n_tokens;  // one more than the least that packs, at least 33
   };
   const Case cases[] = {{"needle", Compute::bf16, 41},    {"tiny-f32", Compute::f32, 97},
                         {"tiny-bf16", Compute::bf16, 81}, {"tiny-q8_0", Compute::f32, 81},
-                        {"tiny-q8_0", Compute::bf16, 81}, {"tiny-q4_0", Compute::bf16, 193}};
+                        {"tiny-q8_0", Compute::bf16, 81}, {"tiny-q4_0", Compute::bf16, 193},
+                        {"tiny-q4_k", Compute::bf16, 97}, {"tiny-q6_k", Compute::f32, 33}};
   for (const auto& [name, compute, n_tokens] : cases) {
     const auto model = test::load_model(name, compute, 1);
     const BenchCheck check = check_model(model, DType::f16, 2, 1, {});

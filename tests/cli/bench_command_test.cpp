@@ -100,7 +100,7 @@ TEST(BenchCommandTest, PrefillHasLlamaBenchsFieldsAndOurs) {
     EXPECT_GT(r.at(key).get<double>(), 0) << key;
   }
   EXPECT_EQ(r.at("type_k"), "f16");
-  EXPECT_EQ(r.at("model_n_params"), 1820352);
+  EXPECT_EQ(r.at("model_n_params"), 2632128);
   ASSERT_EQ(r.at("samples_ns").size(), 3u);
   ASSERT_EQ(r.at("samples_ts").size(), 3u);
   double sum = 0, best = 0;
@@ -129,12 +129,12 @@ TEST(BenchCommandTest, DecodeReportsBandwidth) {
   for (const Json& r : results) {
     const double seconds = r.at("avg_ns").get<double>() / 1e9;
     const int64_t n_seq = r.at("n_seq"), depth = r.at("n_depth");
-    // Each step reads all weights and every sequence's rows: per row 4 layers, 3 heads, 128 bytes
+    // Each step reads all weights and every sequence's rows: per row 6 layers, 3 heads, 128 bytes
     // of key and value. Depth 0: 2 + 3 + 4 rows, from a first token. Depth 50: 51 + 52 + 53, and in
     // the second repetition 54 + 55 + 56.
     const double rows = depth == 0 ? 9 : (156 + 165) / 2.0;
     const double bytes =
-        3 * r.at("model_size").get<double>() + rows * 4 * 3 * 128 * static_cast<double>(n_seq);
+        3 * r.at("model_size").get<double>() + rows * 6 * 3 * 128 * static_cast<double>(n_seq);
     EXPECT_NEAR(r.at("gbps").get<double>(), bytes / seconds / 1e9, 1e-5 * bytes / seconds / 1e9)
         << label(r);
     // the mean of rates is at least the rate of the mean time, and equals it with equal times

@@ -31,7 +31,7 @@ TEST(Explain, ShowsTheFiveStepsAndChecksItself) {
   const Result r = explain({"--kv-budget", "64"});
   ASSERT_EQ(r.code, 0) << r.err;
   for (const char* part : {"1 observe", "2 vote", "3 rank", "4 keep", "5 drop", "W = 16", "B = 64",
-                           "checked: the engine kept the same rows, in all 4 layers x 3 KV heads",
+                           "checked: the engine kept the same rows, in all 6 layers x 3 KV heads",
                            "the B - W = 48 highest", "Q [n_head, W, head_dim] = [6, 16, 32]"}) {
     EXPECT_TRUE(has(r.out, part)) << part << " is not in\n" << r.out;
   }
@@ -93,7 +93,7 @@ TEST(Explain, RefusesWhatItCantShow) {
   };
   refused({"--kv-policy", "h2o"}, "h2o");
   refused({"--kv-critical"}, "kv-critical");
-  refused({"--layer", "4"}, "0 to 3");
+  refused({"--layer", "6"}, "0 to 5");
   refused({"--head", "3"}, "0 to 2");
   refused({"--kv-kernel", "4"}, "odd");
   refused({"-f", "x"}, "two prompts");

@@ -33,7 +33,7 @@ TEST(Generate, SummaryGoesToStderrWithoutEscapeCodes) {
   EXPECT_EQ(r.code, 0) << r.err;
   EXPECT_EQ(r.out, " 48213.");
   for (const char* part :
-       {"prompt", "answer", "7 tokens", "tok/s", "first token", "128 of ", "4 layers x 3 KV heads",
+       {"prompt", "answer", "7 tokens", "tok/s", "first token", "128 of ", "6 layers x 3 KV heads",
         "KV cache", "peak during prefill", "peak RSS", "attention", "gather"}) {
     EXPECT_TRUE(contains(r.err, part)) << part << " is missing in\n" << r.err;
   }
@@ -76,13 +76,13 @@ TEST(Generate, JsonIsOneObjectWithTheSameAnswer) {
   EXPECT_EQ(json.at("tokens").size(), 8u);
   EXPECT_EQ(json.at("stop_reason"), "length");
   const Json& kv = json.at("kv");
-  ASSERT_EQ(kv.at("layers").size(), 4u);
+  ASSERT_EQ(kv.at("layers").size(), 6u);
   for (const Json& layer : kv.at("layers")) {
     EXPECT_EQ(layer.at("total"), json.at("prompt_tokens"));
     EXPECT_EQ(layer.at("kept"), Json({96, 96, 96}));
   }
-  // 4 layers, 3 heads: K and V of 32 f32 values, and a position of 4 bytes
-  const int64_t row = 4 * 3 * (2 * 32 * 4 + 4);
+  // 6 layers, 3 heads: K and V of 32 f32 values, and a position of 4 bytes
+  const int64_t row = 6 * 3 * (2 * 32 * 4 + 4);
   EXPECT_EQ(kv.at("bytes_after_compression"), 96 * row);
   EXPECT_EQ(kv.at("bytes_full"), json.at("prompt_tokens").get<int64_t>() * row);
   EXPECT_GE(kv.at("bytes_peak"), kv.at("bytes_after_compression"));
@@ -103,8 +103,8 @@ TEST(Generate, AQuantizedCacheAnswersTheSameInHalfTheMemory) {
     const Json json = Json::parse(r.out);
     EXPECT_EQ(json.at("text"), " 48213.\n") << policy;
     EXPECT_EQ(json.at("settings").at("kv").at("type"), "q8_0");
-    // 4 layers, 3 heads: K and V of one block of 32 values, and a position of 4 bytes
-    const int64_t row = 4 * 3 * (2 * 34 + 4);
+    // 6 layers, 3 heads: K and V of one block of 32 values, and a position of 4 bytes
+    const int64_t row = 6 * 3 * (2 * 34 + 4);
     const Json& kv = json.at("kv");
     EXPECT_EQ(kv.at("bytes_full"), json.at("prompt_tokens").get<int64_t>() * row);
     const int64_t kept =

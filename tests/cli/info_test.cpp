@@ -40,10 +40,10 @@ TEST(Info, PlanCountsBytes) {
                         "--metadata", "--tensors"});
   ASSERT_EQ(r.code, 0) << r.err;
   const Json json = Json::parse(r.out);
-  EXPECT_EQ(json.at("n_layer"), 4);
+  EXPECT_EQ(json.at("n_layer"), 6);
   EXPECT_EQ(json.at("n_head_kv"), 3);
   EXPECT_EQ(json.at("metadata").at("general.architecture").at("value"), "llama");
-  EXPECT_EQ(json.at("tensors").size(), 4u * 9 + 2);
+  EXPECT_EQ(json.at("tensors").size(), 6u * 9 + 2);
   const Json& memory = json.at("memory");
   EXPECT_EQ(memory.at("n_tokens"), 4000);
   const int64_t layer_row = 3 * (2 * 32 * 2 + 4);  // 3 heads: K and V of 32 f16 values, a position

@@ -22,7 +22,7 @@ TEST(InspectCommand, WritesData) {
   EXPECT_EQ(data.at("kind"), "inspect");
   EXPECT_EQ(data.at("configuration").at("budget"), 64);
   EXPECT_EQ(data.at("window"), 16);
-  EXPECT_EQ(data.at("kept").size(), 12u);
+  EXPECT_EQ(data.at("kept").size(), 18u);
   EXPECT_EQ(data.at("kept")[0].size(), data.at("n_columns").get<size_t>());
   int n_chosen = 0;
   for (const Json& s : data.at("spotlights")) n_chosen += s.at("group") == "chosen" ? 1 : 0;

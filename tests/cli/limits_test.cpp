@@ -12,8 +12,8 @@ namespace {
 
 using Json = nlohmann::json;
 
-// Of a row in all 4 layers and 3 heads of the needle model: K and V of 32 f16 values, a position.
-constexpr int64_t kRow = 4 * 3 * (2 * 32 * 2 + 4);
+// Of a row in all 6 layers and 3 heads of the needle model: K and V of 32 f16 values, a position.
+constexpr int64_t kRow = 6 * 3 * (2 * 32 * 2 + 4);
 constexpr int64_t kReserve = 256;  // decode_reserve
 
 Command generate(std::vector<std::string> more) {
@@ -106,7 +106,7 @@ TEST(DecodeLimit, BoundsTheAnswerAndSaysSo) {
   EXPECT_EQ(json.at("settings").at("kv").at("decode_limit"), 80);
   EXPECT_EQ(json.at("kv").at("recompressed"), (59 - 1) / 16);
   EXPECT_LE(json.at("kv").at("bytes_at_end"), 80 * kRow);
-  EXPECT_EQ(json.at("kv").at("query_bytes"), 4 * 16 * 6 * 32 * 4);
+  EXPECT_EQ(json.at("kv").at("query_bytes"), 6 * 16 * 6 * 32 * 4);
   EXPECT_GT(json.at("timings").at("recompress_seconds"), 0);
   const Result text = run(r);
   EXPECT_NE(text.err.find("compressed 3 times while decoding"), std::string::npos) << text.err;
@@ -124,35 +124,35 @@ TEST(Limits, OfTheOtherCommands) {
   const std::string model = needle_model();
   const Result bench =
       run({"bench", "-m", model, "-p", "60", "-n", "0", "-r", "1", "--no-warmup", "--no-check",
-           "--kv-policy", "full,snapkv", "--kv-memory", "600KiB", "-o", "json"});
+           "--kv-policy", "full,snapkv", "--kv-memory", "900KiB", "-o", "json"});
   ASSERT_EQ(bench.code, 0) << bench.err;
   const Json results = Json::parse(bench.out);
   ASSERT_EQ(results.size(), 2u);
   EXPECT_EQ(results[0].at("kv_budget"), 0);
-  EXPECT_EQ(results[1].at("kv_budget"), 600 * 1024 / kRow - kReserve);
-  EXPECT_EQ(results[1].at("kv_memory"), 600 * 1024);
+  EXPECT_EQ(results[1].at("kv_budget"), 900 * 1024 / kRow - kReserve);
+  EXPECT_EQ(results[1].at("kv_memory"), 900 * 1024);
   Command both;
   both.args = {"bench", "-m", model, "--kv-memory", "1M", "--kv-budget", "64"};
   expect_usage_error(both, {"--kv-memory", "--kv-budget"});
   const Result needle = run({"needle", "-m", model, "--trials", "1", "--lengths", "300",
-                             "--kernels", "15", "--kv-memory", "600KiB", "--json"});
+                             "--kernels", "15", "--kv-memory", "900KiB", "--json"});
   ASSERT_EQ(needle.code, 0) << needle.err;
   const std::string last = needle.out.substr(needle.out.find('\n') + 1);
-  EXPECT_EQ(Json::parse(last).at("budget"), 600 * 1024 / kRow - kReserve);
+  EXPECT_EQ(Json::parse(last).at("budget"), 900 * 1024 / kRow - kReserve);
   const std::string records = make_folder() + "/out.jsonl";
   const Result eval = run({"eval", "needle", "-m", model, "--out", records, "--lengths", "300",
                            "--depths", "1", "--kernels", "15", "--kv-window", "16", "--kv-memory",
-                           "600KiB", "--kv-decode-limit", "1000"});
+                           "900KiB", "--kv-decode-limit", "1000"});
   ASSERT_EQ(eval.code, 0) << eval.err;
   const std::string lines = read_file(records);  // full, then snapkv
   const Json full = Json::parse(lines.substr(0, lines.find('\n'))).at("configuration");
   const Json kept = Json::parse(lines.substr(lines.find('\n') + 1)).at("configuration");
   EXPECT_FALSE(full.contains("kv_memory"));
-  EXPECT_EQ(kept.at("kv_memory"), 600 * 1024);
+  EXPECT_EQ(kept.at("kv_memory"), 900 * 1024);
   EXPECT_EQ(kept.at("kv_decode_limit"), 1000);
-  EXPECT_EQ(kept.at("budget"), 600 * 1024 / kRow - kReserve);
-  EXPECT_NE(eval.out.find("(614400 bytes), window 16"), std::string::npos) << eval.out;
-  const Result demo = run({"demo", "-m", model, "--length", "400", "--kv-memory", "600KiB"});
+  EXPECT_EQ(kept.at("budget"), 900 * 1024 / kRow - kReserve);
+  EXPECT_NE(eval.out.find("(921600 bytes), window 16"), std::string::npos) << eval.out;
+  const Result demo = run({"demo", "-m", model, "--length", "400", "--kv-memory", "900KiB"});
   EXPECT_EQ(demo.code, 0) << demo.err;
   EXPECT_NE(demo.out.find("rows kept, window 16"), std::string::npos) << demo.out;
 }

@@ -81,7 +81,7 @@ TEST(EvalCommand, OverlapWritesRecordsAndResumes) {
   int n_windows = 0, n_questions = 0, n_right = 0;
   for (std::string line; std::getline(lines, line);) {
     const auto record = nlohmann::json::parse(line);
-    ASSERT_EQ(record.at("layers").size(), 4u);
+    ASSERT_EQ(record.at("layers").size(), 6u);
     const auto& layer = record.at("layers").at(0);
     if (record.at("part") == "windows") {
       ++n_windows;

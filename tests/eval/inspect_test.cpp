@@ -126,7 +126,7 @@ TEST(Inspect, HoldsWhatTheSessionKept) {
   Session session(options.model, options.session);
   session.prefill(options.tokens);
   std::vector<int32_t> by_token(300, 0);
-  for (int il = 0; il < 4; ++il) {
+  for (int il = 0; il < 6; ++il) {
     for (int head = 0; head < 3; ++head) {
       const auto positions = session.cached_positions(il, head);
       const Json& row = data["kept"][static_cast<size_t>(il * 3 + head)];
@@ -158,7 +158,7 @@ TEST(Inspect, SpotlightsAreTheProbesMeans) {
         const double x = r.sums[static_cast<size_t>(h * r.n_keys + j)];
         const auto at = static_cast<size_t>(j);
         if (r.range == 0 && r.il == 1) layer[at] += x / 16 / 6;
-        if (r.range == 1) chosen[at] += x / 4 / 6 / 4;
+        if (r.range == 1) chosen[at] += x / 6 / 6 / 4;
         if (r.range == 0 && r.il == 1 && h / 2 == 2) head_4[at] += x / 16 / 2;  // KV head 2
       }
     }

@@ -178,10 +178,10 @@ TEST(ModelTest, VocabularyAndEmbeddingMustAgree) {
 TEST(ModelTest, DescribesAFileWithoutLoadingIt) {
   const ModelDescription d = describe_model(model_path("needle"));
   EXPECT_EQ(d.info.name, "needle");
-  EXPECT_EQ(d.info.n_layer, 4);
+  EXPECT_EQ(d.info.n_layer, 6);
   EXPECT_EQ(d.info.n_head_kv, 3);
   EXPECT_EQ(d.info.file_type, "f16");
-  EXPECT_EQ(d.tensors.size(), 38u);
+  EXPECT_EQ(d.tensors.size(), 6u * 9 + 2);
   size_t bytes = 0;
   for (const TensorEntry& t : d.tensors) bytes += t.bytes;
   EXPECT_EQ(bytes, d.info.weight_bytes);

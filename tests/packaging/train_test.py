@@ -174,18 +174,33 @@ class Model(unittest.TestCase):
     def test_inserted_layers_change_nothing_and_files_come_back(self):
         model, ids = Llama(METADATA, TENSORS), torch.tensor([SAMPLES.training(100)[0]])
         with torch.no_grad(), tempfile.TemporaryDirectory() as folder:
-            before = model(ids)
+            before, n_layer = model(ids), len(model.blk)
             model.insert_layers([2, 4])
-            self.assertEqual(len(model.blk), 6)
+            self.assertEqual(len(model.blk), n_layer + 2)
             torch.testing.assert_close(model(ids), before)
-            model.save_gguf(f"{folder}/six.gguf", 4096)
-            again = Llama.from_gguf(f"{folder}/six.gguf")
+            model.save_gguf(f"{folder}/more.gguf", 4096)
+            again = Llama.from_gguf(f"{folder}/more.gguf")
             self.assertEqual(again.metadata["llama.context_length"], 4096)
             torch.testing.assert_close(again(ids), before, rtol=1e-2, atol=1e-2)
 
     def test_the_shipped_model_answers(self):
         model = Llama(METADATA, TENSORS)
         self.assertEqual(train.score(model, SAMPLES, "single", 400, 1, 3, "cpu", "f32"), 1)
+
+    def test_the_average_of_models(self):
+        with tempfile.TemporaryDirectory() as folder:
+            paths = [f"{folder}/{i}.gguf" for i in range(3)]
+            for i, path in enumerate(paths):
+                write_gguf(path, METADATA, {n: (t.astype(np.float32) + i).astype(np.float32)
+                                            for n, t in TENSORS.items()})
+            train.main(["average", f"{folder}/mean.gguf", *paths])
+            _, mean = read_gguf(f"{folder}/mean.gguf")
+            for name, t in TENSORS.items():
+                np.testing.assert_allclose(mean[name], t.astype(np.float32) + 1, rtol=1e-5, atol=1e-5)
+            write_gguf(paths[2], METADATA, {"token_embd.weight": TENSORS["token_embd.weight"]})
+            with contextlib.redirect_stderr(io.StringIO()) as said:
+                self.assertEqual(train.main(["average", f"{folder}/mean.gguf", *paths]), 1)
+            self.assertIn("2.gguf", said.getvalue())
 
     def test_muon_steps_are_nearly_orthogonal(self):
         torch.manual_seed(1)

@@ -4,6 +4,7 @@
 
     train.py train --start models/needle.gguf --out DIR --minutes N
     train.py score MODEL.gguf
+    train.py average OUT.gguf MODEL.gguf...
 """
 import argparse
 import multiprocessing
@@ -13,11 +14,12 @@ import signal
 import sys
 import time
 
+import numpy as np
 import torch
 import torch.distributed as dist
 import torch.nn.functional as F
 
-from gguf import read_gguf
+from gguf import read_gguf, write_gguf
 from model import Llama
 from muon import Muon
 from samples import ANSWER, MIX, Samples
@@ -26,8 +28,9 @@ from tokenizer import Tokenizer
 HERE = os.path.dirname(os.path.abspath(__file__))
 GRAMMAR = os.path.join(HERE, "..", "..", "eval", "haystack_grammar.json")
 # until this share of the time: sequence lengths to draw from (short ones teach the most per second), share of drills
-STAGES = [(0.25, (128, 256, 256), 0.5), (0.55, (128, 256, 512), 0.35), (0.70, (256, 512, 512), 0.15),
-          (0.80, (512, 1024), 0.1), (0.90, (1024, 2048), 0.05), (0.97, (2048, 4096), 0.0), (1.0, (4096, 7900), 0.0)]
+STAGES = [(0.15, (128, 256, 256), 0.5), (0.30, (128, 256, 512), 0.35), (0.35, (256, 512, 512), 0.15),
+          (0.40, (512, 1024), 0.1), (0.45, (1024, 2048), 0.05), (0.50, (2048, 4096), 0.0),
+          (1.0, (2048, 4096, 4096, 7900), 0.0)]
 WARM_UP_STEPS = 50
 LONGEST_STEP = 60  # seconds; what is longer was a stopped process
 LAST_RATE = 0.1  # learning rate at the end, as a share of the highest
@@ -251,6 +254,20 @@ def score_file(args):
             print(f"{kind} {length} tokens, {n_facts} facts: {share:.2f}", flush=True)
 
 
+def average(args):
+    """The mean of checkpoints is steadier than any of them (arXiv 1803.05407)."""
+    metadata, first = read_gguf(args.models[0])
+    sums = {name: t.astype(np.float32) for name, t in first.items()}
+    for path in args.models[1:]:
+        _, tensors = read_gguf(path)
+        if {n: t.shape for n, t in tensors.items()} != {n: t.shape for n, t in first.items()}:
+            raise ValueError(f"{path}: other tensors than {args.models[0]}")
+        for name, t in tensors.items():
+            sums[name] += t.astype(np.float32)
+    n = len(args.models)
+    write_gguf(args.out, metadata, {name: (s / n).astype(first[name].dtype) for name, s in sums.items()})
+
+
 def kind_share(text):
     kind, _, share = text.partition("=")
     if kind not in MIX:
@@ -293,13 +310,16 @@ def parse(arguments):
     two.add_argument("--lengths", type=int, nargs="+", default=[1000])
     two.add_argument("--prompts", type=int, default=16)
     two.add_argument("--dtype", choices=["f32", "bf16"], default="f32")
+    three = commands.add_parser("average", help="the mean of the weights of GGUF files of one run")
+    three.add_argument("out")
+    three.add_argument("models", nargs="+")
     return parser.parse_args(arguments)
 
 
 def main(arguments):
     args = parse(arguments)
     try:
-        {"train": train, "score": score_file}[args.command](args)
+        {"train": train, "score": score_file, "average": average}[args.command](args)
     except (OSError, ValueError) as error:
         print(f"train.py: error: {error}", file=sys.stderr)
         return 1

@@ -9,6 +9,7 @@
 #include <type_traits>
 
 #include "backend/cpu/simd_math-inl.h"
+#include "backend/cpu/superblock.h"
 #include "base/half.h"
 #include "format/block_types.h"
 #include "snapkv/dtype.h"
@@ -104,12 +105,10 @@ HWY_INLINE void decode_part(D d, const char* p, int part, F&& f) {
       f(k, hn::Mul(hn::ConvertTo(d, q), hn::Mul(scale, hn::Set(d, scales[k / 16]))));
     });
   } else {
-    PartScales scales;
-    std::memcpy(&scales, p, sizeof(scales));
-    const auto scale =
-        hn::Mul(load_scale(d, p), hn::Set(d, static_cast<float>(scales.scale(part))));
+    const PartBytes parts = unpack_scales(p);
+    const auto scale = hn::Mul(load_scale(d, p), hn::Set(d, static_cast<float>(parts.scale(part))));
     const auto min = hn::Mul(load_scale(d, p + offsetof(PartScales, dmin)),
-                             hn::Set(d, static_cast<float>(scales.min(part))));
+                             hn::Set(d, static_cast<float>(parts.min(part))));
     decode_levels<T>(di, p, part, [&](int k, hn::Vec<decltype(di)> q) HWY_ATTR {
       f(k, hn::MulSub(hn::ConvertTo(d, q), scale, min));
     });

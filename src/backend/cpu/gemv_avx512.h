@@ -54,7 +54,7 @@ SNAPKV_AVX512 __attribute__((always_inline)) inline __m512 sum_lanes(
 /// weight row); Kernel::kUnitBytes: of weights.
 template <class Kernel, int N>
 SNAPKV_AVX512 void multiply_rows(const GemvCall& c) {
-  // at most 12 KB of prepared activations (about 384 bytes a unit)
+  // at most 14 KB of prepared activations (448 bytes a unit, or 512)
   constexpr int64_t kPartUnits = N == 1 ? 1 << 20 : 32 / N;
   const int64_t n_units = (c.n_in + kGemvUnit - 1) / kGemvUnit;
   __m512 acc[kBlockRows][N];

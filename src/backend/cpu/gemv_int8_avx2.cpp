@@ -6,12 +6,12 @@
 
 #if defined(__x86_64__)
 
-#include <immintrin.h>
-
 #include <cstddef>
 #include <cstring>
 
+#include "backend/cpu/avx512_util.h"
 #include "backend/cpu/gemv_int8_plain.h"
+#include "backend/cpu/superblock.h"
 #include "format/block_types.h"
 
 // The functions of this file run only where has_avx2().
@@ -81,13 +81,13 @@ SNAPKV_AVX2_INLINE __m256i load_nibbles(const char* p, bool high) {
 
 /// What the levels of a part are multiplied with, 16 bits each, for the pairs of values in order.
 template <DType T>
-SNAPKV_AVX2_INLINE __m256i part_scale(const char* p, const PartScales& scales, int part) {
+SNAPKV_AVX2_INLINE __m256i part_scale(const char* p, const PartBytes& parts, int part) {
   if constexpr (T == DType::q6_k) {
     const char* q = p + offsetof(BlockQ6_K, scales) + 2 * part;
     return _mm256_setr_m128i(_mm_set1_epi16(static_cast<int8_t>(q[0])),
                              _mm_set1_epi16(static_cast<int8_t>(q[1])));
   } else {
-    return _mm256_set1_epi16(static_cast<int16_t>(scales.scale(part)));
+    return _mm256_set1_epi16(static_cast<int16_t>(parts.scale(part)));
   }
 }
 
@@ -113,41 +113,46 @@ SNAPKV_AVX2_INLINE __m256i load_part(const char* p, int part) {
   }
 }
 
+/// acc[t] += the products of part `part`.
+template <DType T, int N>
+SNAPKV_AVX2_INLINE void multiply_part(const char* p, const PartBytes& parts, float d, int part,
+                                      const PlainUnit* const (&x)[N], __m256 (&acc)[N]) {
+  const __m256i w = load_part<T>(p, part);
+  const __m256i scale = part_scale<T>(p, parts, part);
+  const __m256i magnitude = T == DType::q6_k ? _mm256_abs_epi8(w) : w;
+  SNAPKV_UNROLL for (int t = 0; t < N; ++t) {
+    __m256i q = _mm256_load_si256(reinterpret_cast<const __m256i*>(x[t]->q[part]));
+    if constexpr (T == DType::q6_k) q = _mm256_sign_epi8(q, w);
+    const __m256i pairs = _mm256_maddubs_epi16(magnitude, q);
+    const __m256 sums = _mm256_cvtepi32_ps(_mm256_madd_epi16(pairs, scale));
+    acc[t] = _mm256_fmadd_ps(sums, _mm256_set1_ps(d * x[t]->d[part]), acc[t]);
+  }
+}
+
 template <DType T, int N>
 SNAPKV_AVX2 void multiply_superblocks(const GemvCall& c) {
-  const int64_t n_blocks = c.n_in / kSuperblockSize;
+  const int64_t n_superblocks = c.n_in / kSuperblockSize;
   for (int64_t row = 0; row < c.n_rows; ++row) {
     const char* p = c.w + row * c.w_stride;
     __m256 acc[N];
-    for (__m256& v : acc) v = _mm256_setzero_ps();
-    for (int64_t b = 0; b < n_blocks; ++b, p += block_bytes(T)) {
+    SNAPKV_UNROLL for (__m256& v : acc) v = _mm256_setzero_ps();
+    for (int64_t b = 0; b < n_superblocks; ++b, p += block_bytes(T)) {
       for (int64_t i = 0; i < block_bytes(T); i += 64) {
         __builtin_prefetch(p + kPrefetchBytes + i, 0, 2);
       }
-      PartScales scales;  // unused with q6_k
-      std::memcpy(&scales, p, sizeof(scales));
+      const PlainUnit* x[N];
+      SNAPKV_UNROLL for (int t = 0; t < N; ++t) x[t] = &plain_unit(c, t, kSuperblockParts * b);
+      const PartBytes parts = unpack_scales(p);  // (unused with q6_k)
       const float d = load_scale(p + (T == DType::q6_k ? offsetof(BlockQ6_K, d) : 0));
-      alignas(32) float min[kSuperblockParts];
-      for (int part = 0; part < kSuperblockParts; ++part) {
-        const __m256i w = load_part<T>(p, part);
-        const __m256i scale = part_scale<T>(p, scales, part);
-        const __m256i magnitude = T == DType::q6_k ? _mm256_abs_epi8(w) : w;
-        if constexpr (T != DType::q6_k) min[part] = static_cast<float>(scales.min(part));
-        for (int t = 0; t < N; ++t) {
-          const PlainUnit& unit = plain_unit(c, t, kSuperblockParts * b);
-          __m256i x = _mm256_load_si256(reinterpret_cast<const __m256i*>(unit.q[part]));
-          if constexpr (T == DType::q6_k) x = _mm256_sign_epi8(x, w);
-          const __m256i pairs = _mm256_maddubs_epi16(magnitude, x);
-          const __m256 sums = _mm256_cvtepi32_ps(_mm256_madd_epi16(pairs, scale));
-          acc[t] = _mm256_fmadd_ps(sums, _mm256_set1_ps(d * unit.d[part]), acc[t]);
-        }
+      SNAPKV_UNROLL for (int part = 0; part < kSuperblockParts; ++part) {
+        multiply_part<T, N>(p, parts, d, part, x, acc);
       }
       if constexpr (T != DType::q6_k) {
+        const __m256i min = _mm256_cvtepu8_epi32(_mm_set1_epi64x(static_cast<int64_t>(parts.mins)));
         const __m256 mins = _mm256_mul_ps(
-            _mm256_load_ps(min), _mm256_set1_ps(load_scale(p + offsetof(PartScales, dmin))));
-        for (int t = 0; t < N; ++t) {
-          const PlainUnit& unit = plain_unit(c, t, kSuperblockParts * b);
-          acc[t] = _mm256_fnmadd_ps(mins, _mm256_load_ps(unit.sum), acc[t]);
+            _mm256_cvtepi32_ps(min), _mm256_set1_ps(load_scale(p + offsetof(PartScales, dmin))));
+        SNAPKV_UNROLL for (int t = 0; t < N; ++t) {
+          acc[t] = _mm256_fnmadd_ps(mins, _mm256_load_ps(x[t]->sum), acc[t]);
         }
       }
     }

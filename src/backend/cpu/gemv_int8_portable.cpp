@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 // 8-bit activations times weights of block types on any processor (Highway, 128-bit vectors), and
 // the rounding of activations to 8 bits.
+#include <algorithm>
+#include <cstddef>
 #include <cstring>
 
 #include "backend/cpu/gemv.h"
@@ -78,7 +80,7 @@ HWY_INLINE void decode_block(const char* p, F&& f) {
 /// The same for a superblock's part, each level times its integer scale: at most 32 * 128, which
 /// times 127, 32 times, is far from 2^31.
 template <DType T, class F>
-HWY_INLINE void decode_scaled_part(const char* p, int part, F&& f) {
+HWY_INLINE void decode_scaled_part(const char* p, int part, const PartBytes& parts, F&& f) {
   const I16 d;
   if constexpr (T == DType::q6_k) {
     const auto* scales = reinterpret_cast<const int8_t*>(p + offsetof(BlockQ6_K, scales));
@@ -86,56 +88,65 @@ HWY_INLINE void decode_scaled_part(const char* p, int part, F&& f) {
       f(k, hn::Mul(q, hn::Set(d, int16_t{scales[2 * part + k / 16]})));
     });
   } else {
-    PartScales scales;
-    std::memcpy(&scales, p, sizeof(scales));
-    const auto scale = hn::Set(d, static_cast<int16_t>(scales.scale(part)));
+    const auto scale = hn::Set(d, static_cast<int16_t>(parts.scale(part)));
     decode_levels<T>(d, p, part, [&](int k, hn::Vec<I16> q) HWY_ATTR { f(k, hn::Mul(q, scale)); });
   }
 }
 
 template <DType T, int N>
 void multiply_n(const GemvCall& c) {
+  constexpr bool kSuperblocks = block_size(T) == kSuperblockSize;
+  constexpr bool kMins = T == DType::q4_k || T == DType::q5_k;
+  constexpr int64_t kUnitBytes = row_bytes(T, kGemvUnit);
   const I16 d;
   const I32 di;
   const F32x4 df;
   const hn::Rebind<int8_t, I16> d8;
   const int64_t n_blocks = c.n_in / kBlockSize;
   for (int64_t row = 0; row < c.n_rows; ++row) {
-    const char* weights = c.w + row * c.w_stride;
+    const char* unit_weights = c.w + row * c.w_stride;
     hn::Vec<F32x4> acc[N];
     for (auto& v : acc) v = hn::Zero(df);
     float min_sums[N] = {};
-    for (int64_t b = 0; b < n_blocks; ++b) {
-      hn::Vec<I32> even[N], odd[N];
-      for (int t = 0; t < N; ++t) even[t] = odd[t] = hn::Zero(di);
-      const auto add = [&](int k, hn::Vec<I16> w) HWY_ATTR {
-        for (int t = 0; t < N; ++t) {
-          const int8_t* q = plain_unit(c, t, b).q[b % kPlainUnitBlocks] + k;
-          const auto x = hn::PromoteTo(d, hn::LoadU(d8, q));
-          even[t] = hn::ReorderWidenMulAccumulate(di, w, x, even[t], odd[t]);
+    for (int64_t first = 0; first < n_blocks; first += kPlainUnitBlocks) {
+      const PlainUnit* units[N];
+      for (int t = 0; t < N; ++t) units[t] = &plain_unit(c, t, first);
+      PartBytes parts{};
+      float part_mins[N] = {};
+      if constexpr (kMins) parts = unpack_scales(unit_weights);
+      const int n_parts = static_cast<int>(std::min(n_blocks - first, kPlainUnitBlocks));
+      for (int b = 0; b < n_parts; ++b) {
+        hn::Vec<I32> even[N], odd[N];
+        for (int t = 0; t < N; ++t) even[t] = odd[t] = hn::Zero(di);
+        const auto add = [&](int k, hn::Vec<I16> w) HWY_ATTR {
+          for (int t = 0; t < N; ++t) {
+            const auto x = hn::PromoteTo(d, hn::LoadU(d8, units[t]->q[b] + k));
+            even[t] = hn::ReorderWidenMulAccumulate(di, w, x, even[t], odd[t]);
+          }
+        };
+        const char* d_weights = unit_weights;  // the block's or the superblock's
+        if constexpr (kSuperblocks) {
+          decode_scaled_part<T>(unit_weights, b, parts, add);
+          if constexpr (T == DType::q6_k) d_weights += offsetof(BlockQ6_K, d);
+        } else {
+          d_weights += b * block_bytes(T);
+          decode_block<T>(d_weights, add);
         }
-      };
-      const char* p = weights + row_bytes(T, b * kBlockSize);
-      const int part = static_cast<int>(b % kSuperblockParts);
-      auto scale = hn::Zero(df);
-      if constexpr (block_size(T) == kSuperblockSize) {
-        decode_scaled_part<T>(p, part, add);
-        scale = load_scale(df, p + (T == DType::q6_k ? offsetof(BlockQ6_K, d) : 0));
-      } else {
-        decode_block<T>(p, add);
-        scale = load_scale(df, p);
+        const auto scale = load_scale(df, d_weights);
+        for (int t = 0; t < N; ++t) {
+          const auto sum = hn::ConvertTo(df, hn::Add(even[t], odd[t]));
+          acc[t] = hn::MulAdd(sum, hn::Mul(scale, hn::Set(df, units[t]->d[b])), acc[t]);
+        }
+        if constexpr (kMins) {
+          const auto min = static_cast<float>(parts.min(b));
+          for (int t = 0; t < N; ++t) part_mins[t] += min * units[t]->sum[b];
+        }
       }
-      for (int t = 0; t < N; ++t) {
-        const auto x_scale = hn::Set(df, plain_unit(c, t, b).d[b % kPlainUnitBlocks]);
-        const auto sum = hn::ConvertTo(df, hn::Add(even[t], odd[t]));
-        acc[t] = hn::MulAdd(sum, hn::Mul(scale, x_scale), acc[t]);
+      if constexpr (kMins) {
+        const float dmin = hn::GetLane(load_scale(df, unit_weights + offsetof(PartScales, dmin)));
+        for (int t = 0; t < N; ++t) min_sums[t] += dmin * part_mins[t];
       }
-      if constexpr (T == DType::q4_k || T == DType::q5_k) {
-        PartScales scales;
-        std::memcpy(&scales, p, sizeof(scales));
-        const float min = to_f32(scales.dmin) * static_cast<float>(scales.min(part));
-        for (int t = 0; t < N; ++t) min_sums[t] += min * plain_unit(c, t, b).sum[part];
-      }
+      unit_weights += kUnitBytes;
     }
     for (int t = 0; t < N; ++t) {
       c.sums[t * c.sums_stride + row] = hn::GetLane(hn::SumOfLanes(df, acc[t])) - min_sums[t];

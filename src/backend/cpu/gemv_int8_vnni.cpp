@@ -31,6 +31,7 @@ constexpr int lane_of(int block) { return block < 4 ? 4 * block : 4 * (block - 4
 SNAPKV_VNNI void prepare(const float* x, int64_t n, void* unit_) {
   Unit& unit = *static_cast<Unit*>(unit_);
   const __m512i absolute = _mm512_set1_epi32(0x7fffffff);
+  const __m512i floor = _mm512_set1_epi32(-128);  // of a NaN, as bytes hold it
   for (int b = 0; b < kUnitBlocks; ++b) {
     const int64_t left = std::clamp<int64_t>(n - b * kBlockSize, 0, kBlockSize);
     const uint32_t mask = static_cast<uint32_t>((uint64_t{1} << left) - 1);
@@ -52,18 +53,20 @@ SNAPKV_VNNI void prepare(const float* x, int64_t n, void* unit_) {
     const int lane = lane_of(b);
     SNAPKV_UNROLL for (int v = 0; v < 4; ++v) std::memcpy(&unit.q[v][4 * lane], q + 8 * v, 8);
     unit.d[lane] = unit.d[lane + 1] = max / 127.0f;
+    unit.sum[b] = max / 127.0f *
+                  static_cast<float>(_mm512_reduce_add_epi32(
+                      _mm512_add_epi32(_mm512_max_epi32(q0, floor), _mm512_max_epi32(q1, floor))));
+    unit.sum[kUnitBlocks + b] = 0.0f;
   }
-  const __m512i ones = _mm512_set1_epi8(1);
-  __m512i sum = _mm512_setzero_si512();
-  for (const auto& q : unit.q) sum = _mm512_dpbusd_epi32(sum, ones, _mm512_load_si512(q));
-  const __m512i zero = _mm512_setzero_si512();
-  _mm512_store_si512(unit.negative_sum, _mm512_sub_epi32(zero, sum));
-  __m512i first = _mm512_dpbusd_epi32(zero, ones, _mm512_load_si512(unit.q[0]));
-  first = _mm512_dpbusd_epi32(first, ones, _mm512_load_si512(unit.q[1]));
-  const __m512i second = _mm512_sub_epi32(sum, first);
-  const __m512i halves = _mm512_mask_blend_epi16(kOddWords, first, _mm512_slli_epi32(second, 16));
-  _mm512_store_si512(unit.negative_halves,
-                     _mm512_slli_epi16(_mm512_sub_epi16(zero, halves), kHalvesBits));
+  const __m512i zero = _mm512_setzero_si512(), ones = _mm512_set1_epi8(1);
+  const __m512i first =
+      _mm512_dpbusd_epi32(_mm512_dpbusd_epi32(zero, ones, _mm512_load_si512(unit.q[0])), ones,
+                          _mm512_load_si512(unit.q[1]));
+  const __m512i last =
+      _mm512_dpbusd_epi32(_mm512_dpbusd_epi32(zero, ones, _mm512_load_si512(unit.q[2])), ones,
+                          _mm512_load_si512(unit.q[3]));
+  const __m512i sums = _mm512_mask_blend_epi16(0xaaaaaaaa, first, _mm512_slli_epi32(last, 16));
+  _mm512_store_si512(unit.negative_sums, _mm512_sub_epi16(zero, sums));
 }
 
 /// Four pieces of 16 bytes, `stride` apart.
@@ -137,10 +140,11 @@ SNAPKV_VNNI_INLINE Weights load_weights(const char* p) {
 template <DType T, int R, int N>
 SNAPKV_VNNI_INLINE void multiply_unit(const Weights (&w)[R], const Unit* const (&x)[N], int64_t u,
                                       __m512 (&acc)[R][N]) {
-  constexpr int kSurplusBits = T == DType::q8_0 ? 7 : 3;
+  const __m512i surplus_of_weight = _mm512_set1_epi16(T == DType::q8_0 ? 128 : 8);
   SNAPKV_UNROLL for (int t = 0; t < N; ++t) {
     const Unit& unit = x[t][u];
-    const __m512i surplus = _mm512_slli_epi32(_mm512_load_si512(unit.negative_sum), kSurplusBits);
+    const __m512i surplus =
+        _mm512_madd_epi16(_mm512_load_si512(unit.negative_sums), surplus_of_weight);
     const __m512 d = _mm512_load_ps(unit.d);
     __m512i sum[R];
     SNAPKV_UNROLL for (int r = 0; r < R; ++r) sum[r] = surplus;

@@ -18,18 +18,17 @@
 
 namespace snapkv::cpu {
 
-/// 8 blocks of 32 values, two 32-bit lanes each.
+/// 8 blocks of 32 values, two 32-bit lanes each. (Not 512 bytes: the rows of a batch, a power of
+/// two apart, would share their places in the L1 cache.)
 struct alignas(64) VnniUnit {
   int8_t q[4][64];
-  int32_t negative_sum[16];  // of the activations that each lane multiplies
-  float d[16];               // of each lane's block
-  /// The same sums times 2^kHalvesBits, for the block's first 16 values (vectors 0 and 1) and its
-  /// last in turn: 16 bits hold 8 * 127 * 32.
-  int16_t negative_halves[32];
+  float d[16];  // of each lane's block
+  /// Sums of the activations that each lane multiplies, times -1: of its block's first 16 values
+  /// (vectors 0 and 1) and of its last in turn.
+  int16_t negative_sums[32];
+  float sum[16];  // d * sum of each block, in order; then zeros
 };
-
-inline constexpr int kHalvesBits = 5;
-inline constexpr uint32_t kOddWords = 0xaaaaaaaa;  // of 16 bits: the upper half of each lane
+static_assert(sizeof(VnniUnit) == 448);
 
 /// The kernel of a superblock type; null for others.
 GemvFn vnni_superblock_function(DType weight);

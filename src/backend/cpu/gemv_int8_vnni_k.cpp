@@ -12,6 +12,7 @@
 #include <cstddef>
 #include <cstring>
 
+#include "backend/cpu/superblock.h"
 #include "format/block_types.h"
 
 namespace snapkv::cpu {
@@ -40,6 +41,9 @@ SNAPKV_VNNI_INLINE __m512i load(const Words& words) { return _mm512_load_si512(w
 // bits 2k, 2k + 1 of bytes [32h, 32h + 32).
 constexpr Words kNibbleWords = each_word([](int part) { return part / 2 * 4; });
 constexpr Words kNibbleShifts = each_word([](int part) { return part % 2 * 4; });
+constexpr Words kNibbleMasks = each_word([](int part) {
+  return static_cast<int64_t>(part % 2 == 0 ? 0x0f0f0f0f0f0f0f0fu : 0xf0f0f0f0f0f0f0f0u);
+});
 constexpr Words kFifthBits =
     each_word([](int part) { return int64_t{0x0101010101010101} << part; });
 constexpr Words kLowWords = each_word([](int part) { return part / 4 * 8 + part % 2 * 4; });
@@ -48,7 +52,18 @@ constexpr Words kHighWords = each_word([](int part) { return part / 4 * 4; });
 constexpr Words kHighRotations =  // left: to bits 4, 5
     each_word([](int part) { return (64 + 4 - part % 4 * 2) % 64; });
 
-/// q[v] = levels, 0 or more, of values 8v ... 8v + 7 of each part.
+struct Lanes {
+  alignas(64) float at[16];
+};
+/// What a level of q4_k counts for.
+constexpr Lanes kLevelUnits = [] {
+  Lanes lanes{};
+  for (int i = 0; i < 16; ++i) lanes.at[i] = kPartOfWord[i / 2] % 2 == 0 ? 1.0f : 0.0625f;
+  return lanes;
+}();
+
+/// q[v] = levels, 0 or more, of values 8v ... 8v + 7 of each part. With q4_k odd parts are left
+/// where they are, 16 times their levels: bytes still hold them, and no shift is needed.
 template <DType T>
 SNAPKV_VNNI_INLINE void load_levels(const char* p, __m512i (&q)[4]) {
   const __m512i low_bits = _mm512_set1_epi8(15);
@@ -73,8 +88,10 @@ SNAPKV_VNNI_INLINE void load_levels(const char* p, __m512i (&q)[4]) {
     SNAPKV_UNROLL for (int v = 0; v < 4; ++v) {
       const __m512i index = _mm512_add_epi64(load(kNibbleWords), _mm512_set1_epi64(v));
       const __m512i words = _mm512_permutex2var_epi64(pairs0, index, pairs1);
-      q[v] = _mm512_and_si512(_mm512_srlv_epi64(words, load(kNibbleShifts)), low_bits);
-      if constexpr (T == DType::q5_k) {
+      if constexpr (T == DType::q4_k) {
+        q[v] = _mm512_and_si512(words, load(kNibbleMasks));
+      } else {
+        q[v] = _mm512_and_si512(_mm512_srlv_epi64(words, load(kNibbleShifts)), low_bits);
         int64_t bits;
         std::memcpy(&bits, p + offsetof(BlockQ5_K, qh) + 8 * v, sizeof(bits));
         const __mmask64 is_set = _mm512_test_epi8_mask(_mm512_set1_epi64(bits), load(kFifthBits));
@@ -89,48 +106,36 @@ SNAPKV_VNNI_INLINE void load_levels(const char* p, __m512i (&q)[4]) {
 template <DType T>
 struct Weights {
   __m512i q[4];
-  __m512 scale;  // d * scale of each lane's part
-  __m512 min;    // dmin * minimum
+  __m512i scale;  // of each lane's part
+  __m512 d;
+  __m512 min;  // dmin * minimum of parts 0 ... 7; then zeros
 };
-
-/// Bytes 0 ... 7: the scales of the parts; 8 ... 15: the minima.
-SNAPKV_VNNI_INLINE __m128i unpack_scales(__m128i header) {
-  // words of the header: d and dmin, then three of PartScales::bytes: a, b, c
-  const __m128i low = _mm_srlv_epi32(_mm_shuffle_epi32(header, _MM_SHUFFLE(3, 2, 3, 1)),
-                                     _mm_setr_epi32(0, 0, 0, 4));  // a, c, b, c >> 4
-  const __m128i high =
-      _mm_srli_epi32(_mm_shuffle_epi32(header, _MM_SHUFFLE(2, 0, 1, 0)), 2);  // -, a, -, b
-  return _mm_or_si128(
-      _mm_and_si128(low, _mm_setr_epi32(0x3f3f3f3f, 0x0f0f0f0f, 0x3f3f3f3f, 0x0f0f0f0f)),
-      _mm_and_si128(high, _mm_setr_epi32(0, 0x30303030, 0, 0x30303030)));
-}
-
-/// The byte of each lane's part, of 8 that begin at byte `first` of `bytes`, as f32.
-SNAPKV_VNNI_INLINE __m512 part_bytes(__m512i bytes, int first) {
-  const __m512i lanes = _mm512_add_epi32(
-      _mm512_setr_epi32(0, 0, 4, 4, 1, 1, 5, 5, 2, 2, 6, 6, 3, 3, 7, 7), _mm512_set1_epi32(first));
-  const __m512i order = _mm512_or_si512(lanes, _mm512_set1_epi32(~0xff));  // upper bytes 0
-  return _mm512_cvtepi32_ps(_mm512_shuffle_epi8(bytes, order));
-}
 
 template <DType T>
 SNAPKV_VNNI_INLINE void load_weights(const char* p, Weights<T>& w) {
   load_levels<T>(p, w.q);
-  const __m128i header = _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
-  const __m512i bytes = _mm512_broadcast_i32x4(unpack_scales(header));
-  const __m128 d = _mm_cvtph_ps(header);  // d, dmin
-  w.scale = _mm512_mul_ps(part_bytes(bytes, 0), _mm512_broadcastss_ps(d));
-  w.min = _mm512_mul_ps(part_bytes(bytes, 8), _mm512_broadcastss_ps(_mm_movehdup_ps(d)));
+  const PartBytes parts = unpack_scales(p);
+  // a lane takes its part's byte and, with indices from 128, zeros
+  const __m512i order = _mm512_or_si512(
+      _mm512_setr_epi32(0, 0, 4, 4, 1, 1, 5, 5, 2, 2, 6, 6, 3, 3, 7, 7), _mm512_set1_epi32(~0xff));
+  w.scale = _mm512_shuffle_epi8(_mm512_set1_epi64(static_cast<int64_t>(parts.scales)), order);
+  uint32_t bits;
+  std::memcpy(&bits, p, sizeof(bits));
+  const __m128 d = _mm_cvtph_ps(_mm_cvtsi32_si128(static_cast<int>(bits)));  // d, dmin
+  w.d = _mm512_broadcastss_ps(d);
+  if constexpr (T == DType::q4_k) w.d = _mm512_mul_ps(w.d, _mm512_load_ps(kLevelUnits.at));
+  const __m256 min =
+      _mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(_mm_cvtsi64_si128(static_cast<int64_t>(parts.mins))));
+  w.min = _mm512_zextps256_ps512(_mm256_mul_ps(min, _mm256_broadcastss_ps(_mm_movehdup_ps(d))));
 }
 
-/// acc[r][t] += d_x * (scale * sum of q x - min * sum of x)
+/// acc[r][t] += d * d_x * scale * (sum of q x) - min * (sum of x)
 template <DType T, int R, int N>
 SNAPKV_VNNI_INLINE void multiply_unit(const Weights<T> (&w)[R], const VnniUnit* const (&x)[N],
                                       int64_t u, __m512 (&acc)[R][N]) {
   SNAPKV_UNROLL for (int t = 0; t < N; ++t) {
     const VnniUnit& unit = x[t][u];
-    const __m512 negative = _mm512_cvtepi32_ps(_mm512_load_si512(unit.negative_sum));
-    const __m512 d = _mm512_load_ps(unit.d);
+    const __m512 d = _mm512_load_ps(unit.d), sum_x = _mm512_load_ps(unit.sum);
     __m512i sum[R];
     SNAPKV_UNROLL for (int r = 0; r < R; ++r) sum[r] = _mm512_setzero_si512();
     SNAPKV_UNROLL for (int v = 0; v < 4; ++v) {
@@ -138,8 +143,9 @@ SNAPKV_VNNI_INLINE void multiply_unit(const Weights<T> (&w)[R], const VnniUnit* 
       SNAPKV_UNROLL for (int r = 0; r < R; ++r) sum[r] = _mm512_dpbusd_epi32(sum[r], w[r].q[v], q);
     }
     SNAPKV_UNROLL for (int r = 0; r < R; ++r) {
-      const __m512 product = _mm512_mul_ps(_mm512_cvtepi32_ps(sum[r]), w[r].scale);
-      acc[r][t] = _mm512_fmadd_ps(_mm512_fmadd_ps(negative, w[r].min, product), d, acc[r][t]);
+      const __m512 product = _mm512_cvtepi32_ps(_mm512_mullo_epi32(sum[r], w[r].scale));
+      acc[r][t] = _mm512_fnmadd_ps(w[r].min, sum_x, acc[r][t]);
+      acc[r][t] = _mm512_fmadd_ps(product, _mm512_mul_ps(w[r].d, d), acc[r][t]);
     }
   }
 }
@@ -170,10 +176,10 @@ template <int R, int N>
 SNAPKV_VNNI_INLINE void multiply_unit(const Weights<DType::q6_k> (&w)[R],
                                       const VnniUnit* const (&x)[N], int64_t u,
                                       __m512 (&acc)[R][N]) {
-  static_assert(1 << kHalvesBits == 32);
   SNAPKV_UNROLL for (int t = 0; t < N; ++t) {
     const VnniUnit& unit = x[t][u];
-    const __m512i surplus = _mm512_load_si512(unit.negative_halves);
+    const __m512i surplus =
+        _mm512_slli_epi16(_mm512_load_si512(unit.negative_sums), 5);  // 32 times
     const __m512 d = _mm512_load_ps(unit.d);
     __m512i first[R], last[R];
     SNAPKV_UNROLL for (int r = 0; r < R; ++r) first[r] = last[r] = _mm512_setzero_si512();
@@ -186,7 +192,7 @@ SNAPKV_VNNI_INLINE void multiply_unit(const Weights<DType::q6_k> (&w)[R],
     }
     SNAPKV_UNROLL for (int r = 0; r < R; ++r) {
       const __m512i sums =
-          _mm512_mask_blend_epi16(kOddWords, first[r], _mm512_slli_epi32(last[r], 16));
+          _mm512_mask_blend_epi16(0xaaaaaaaa, first[r], _mm512_slli_epi32(last[r], 16));
       const __m512i product = _mm512_madd_epi16(_mm512_add_epi16(sums, surplus), w[r].scales);
       acc[r][t] = _mm512_fmadd_ps(_mm512_cvtepi32_ps(product), _mm512_mul_ps(w[r].d, d), acc[r][t]);
     }

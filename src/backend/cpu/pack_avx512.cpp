@@ -12,6 +12,7 @@
 #include <type_traits>
 
 #include "backend/cpu/avx512_util.h"
+#include "backend/cpu/superblock.h"
 #include "base/half.h"
 #include "format/block_types.h"
 
@@ -43,10 +44,9 @@ SNAPKV_AVX512_INLINE __m512 scale_levels(__m512i q, float scale, float min) {
 template <DType T>
 SNAPKV_AVX512_INLINE void decode_with_min(const char* p, int part, __m512& low, __m512& high) {
   using Block = std::conditional_t<T == DType::q4_k, BlockQ4_K, BlockQ5_K>;
-  PartScales scales;
-  std::memcpy(&scales, p, sizeof(scales));
-  const float scale = _cvtsh_ss(scales.d.bits) * static_cast<float>(scales.scale(part));
-  const float min = _cvtsh_ss(scales.dmin.bits) * static_cast<float>(scales.min(part));
+  const PartBytes parts = unpack_scales(p);
+  const float scale = load_f16(p) * static_cast<float>(parts.scale(part));
+  const float min = load_f16(p + offsetof(PartScales, dmin)) * static_cast<float>(parts.min(part));
   const char* qs = p + offsetof(Block, qs) + part / 2 * kBlockSize;
   __m512i q[2];
   SNAPKV_UNROLL for (int k = 0; k < 2; ++k) {
