@@ -3,6 +3,7 @@
 
 #include <cublasLt.h>
 
+#include <algorithm>
 #include <map>
 #include <tuple>
 
@@ -20,6 +21,12 @@ void check_blas(cublasStatus_t status, const char* call) {
 }
 
 cudaDataType_t data_type(DType dtype) { return dtype == DType::bf16 ? CUDA_R_16BF : CUDA_R_32F; }
+
+/// Of an address: the largest power of 2 up to 256, what the library takes for granted otherwise.
+uint32_t alignment_of(const void* p) {
+  const auto address = reinterpret_cast<uintptr_t>(p) | 256;
+  return static_cast<uint32_t>(address & ~(address - 1));
+}
 
 // One shape: descriptors, and the algorithm that the library thinks best.
 struct Product {
@@ -41,7 +48,8 @@ struct Product {
 }  // namespace
 
 struct Gemm::Impl {
-  using Key = std::tuple<int64_t, int64_t, int64_t, DType>;  // n, n_out, n_in, type of out
+  // n, n_out, n_in, type of out, alignment of all
+  using Key = std::tuple<int64_t, int64_t, int64_t, DType, uint32_t>;
 
   explicit Impl(Context& c) : context(c) {
     check_blas(cublasLtCreate(&handle), "cublasLtCreate");
@@ -52,7 +60,7 @@ struct Gemm::Impl {
   // cuBLAS counts columns first: a row-major [n, n_in] is its n_in x n. So out^T = w x^T, with w
   // transposed from what it sees.
   void prepare(const Key& key, Product& p) {
-    const auto [n, n_out, n_in, out_type] = key;
+    const auto [n, n_out, n_in, out_type, alignment] = key;
     check_blas(cublasLtMatmulDescCreate(&p.operation, CUBLAS_COMPUTE_32F, CUDA_R_32F),
                "cublasLtMatmulDescCreate");
     const cublasOperation_t transposed = CUBLAS_OP_T;
@@ -73,6 +81,13 @@ struct Gemm::Impl {
     const size_t bytes = kWorkspaceBytes;
     cublasStatus_t status = cublasLtMatmulPreferenceSetAttribute(
         preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &bytes, sizeof(bytes));
+    for (const auto which :
+         {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
+          CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES}) {
+      if (status != CUBLAS_STATUS_SUCCESS) break;
+      status =
+          cublasLtMatmulPreferenceSetAttribute(preference, which, &alignment, sizeof(alignment));
+    }
     cublasLtMatmulHeuristicResult_t found{};
     int n_found = 0;
     if (status == CUBLAS_STATUS_SUCCESS) {
@@ -98,7 +113,9 @@ Gemm::Gemm(Context& context) : impl_(std::make_unique<Impl>(context)) {}
 Gemm::~Gemm() = default;
 
 void Gemm::run(const Tensor& x, const Tensor& w, const Tensor& out, bool accumulate) {
-  const Impl::Key key = {x.shape[0], w.shape[0], w.shape[1], out.dtype};
+  const Impl::Key key = {
+      x.shape[0], w.shape[0], w.shape[1], out.dtype,
+      std::min({alignment_of(x.data), alignment_of(w.data), alignment_of(out.data)})};
   const auto [at, is_new] = impl_->products.try_emplace(key);
   Product& p = at->second;
   if (is_new) {
