@@ -163,6 +163,15 @@ TEST(Generate, StopsWhenTheContextIsFull) {
   EXPECT_TRUE(contains(r.err, "the context is full")) << r.err;
 }
 
+TEST(Generate, AMissingGpuIsAnErrorOnlyWhenItWasAskedFor) {
+  const Result r = run(generate({"-p", rome_prompt(8), "-n", "2", "--device", "cuda"}));
+  if (r.code == 0) GTEST_SKIP() << "there is a GPU";
+  EXPECT_TRUE(contains(r.err, "SNAPKV_CUDA") || contains(r.err, "no CUDA device")) << r.err;
+  const Result automatic = run(generate({"-p", rome_prompt(8), "-n", "2", "--device", "auto"}));
+  EXPECT_EQ(automatic.code, 0) << automatic.err;
+  EXPECT_EQ(run(generate({"-p", "x", "--device", "tpu"})).code, 2);
+}
+
 TEST(Generate, ThreadsDoNotChangeTheAnswer) {
   const auto tokens = [](const char* n) {
     const Result r = run({"generate", "-m", needle_model(), "-p", rome_prompt(12), "-n", "30",
