@@ -22,9 +22,9 @@ for name in hwy fmt oneapi dnnl.h dnnl.hpp dnnl_config.h dnnl_types.h dnnl_versi
 done
 
 failed=0
-for file in $(find src -name '*.cpp' | sort); do
+for file in $(find src -name '*.cpp' -not -path 'src/backend/cuda/*' | sort); do
   "$compiler" -std=c++20 -O2 -fopenmp -fsyntax-only -Wall -Wextra -Wno-psabi -Wno-restrict \
     -Iinclude -Isrc -isystem "$headers" "$file" || { echo "FAILED $file" >&2; failed=1; }
 done
-[ "$failed" -eq 0 ] && echo "ARM64: every file under src/ compiles"
+[ "$failed" -eq 0 ] && echo "ARM64: every file under src/ compiles (but src/backend/cuda, which needs the CUDA toolkit)"
 exit "$failed"
