@@ -72,7 +72,7 @@ snapkv_compressor* snapkv_compressor_new(const snapkv_policy* policy, int device
                                          char* error, size_t error_size);
 void snapkv_compressor_free(snapkv_compressor* compressor);
 
-// Most rows that a head of this layer may keep.
+// Most rows that a head of this layer may keep; 0 for a layer that snapkv_select() refuses.
 int64_t snapkv_max_kept(const snapkv_compressor* compressor, const snapkv_layer* layer);
 
 // Chooses rows: rows[h * capacity + i], i < n[h], ascending; host memory. SNAPKV_ERROR_USAGE when

@@ -141,6 +141,7 @@ void snapkv_compressor_free(snapkv_compressor* compressor) { delete compressor; 
 
 int64_t snapkv_max_kept(const snapkv_compressor* c, const snapkv_layer* layer) {
   if (c == nullptr || layer == nullptr || layer->n_tokens < 1) return 0;
+  if (layer->il < 0 || layer->il >= layer->n_layer) return 0;  // snapkv_select() says so
   // heads of a layer may take from each other, up to everything the layer has
   const int64_t budget = c->policy->layer_budget(layer->n_tokens, layer->il, layer->n_layer);
   const bool ragged = c->compressor.config().name == "ada-snapkv";

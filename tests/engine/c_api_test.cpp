@@ -43,6 +43,9 @@ TEST(CApi, SelectsAndGathersWhatCompressorDoes) {
   ASSERT_NE(c, nullptr) << error;
   const int64_t capacity = snapkv_max_kept(c, &e.layer);
   EXPECT_EQ(capacity, 30);
+  snapkv_layer wrong = e.layer;
+  wrong.n_layer = 0;
+  EXPECT_EQ(snapkv_max_kept(c, &wrong), 0);
   std::vector<int32_t> rows(kHeadsKv * 30), n(kHeadsKv);
   ASSERT_EQ(snapkv_select(c, &e.layer, capacity, rows.data(), n.data(), error, sizeof error), 0)
       << error;

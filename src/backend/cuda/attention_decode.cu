@@ -30,7 +30,6 @@ using namespace decode;
 constexpr int kMostRows = 512;   // of a split, unless there would be more than kMaxSplits
 constexpr int kMaxSplits = 256;  // combine_kernel has a thread for each
 constexpr int kMaxGroup = 16;    // query heads of a block
-constexpr float kLog2e = 1.4426950408889634f;
 
 // ---------------------------------------------------------------- the tensor cores' kernel
 
@@ -361,7 +360,7 @@ void attention_decode(Context& ctx, const DecodeAttention& in) {
   a.n_head_kv = static_cast<int>(n_heads / n_seq);
   a.n_group = static_cast<int>(n_head / a.n_head_kv);
   a.head_dim = static_cast<int>(head_dim);
-  a.scale = in.scale * kLog2e;
+  a.scale = in.scale * kLog2E;
   a.split_rows = split_rows(ctx, n_rows, n_heads);
   a.n_splits = static_cast<int>(div_up(n_rows, a.split_rows));
   if (a.n_splits > 1) {

@@ -19,22 +19,6 @@ constexpr float kProbabilityBits = 8.0f;
 constexpr int kQueryBits = 10;
 
 template <typename T>
-__device__ __forceinline__ uint32_t pack(float x, float y);
-template <>
-__device__ __forceinline__ uint32_t pack<__half>(float x, float y) {
-  const __half2 pair = __floats2half2_rn(x, y);
-  uint32_t bits;
-  memcpy(&bits, &pair, sizeof(bits));
-  return bits;
-}
-template <>
-__device__ __forceinline__ uint32_t pack<__nv_bfloat16>(float x, float y) {
-  const __nv_bfloat162 pair = __floats2bfloat162_rn(x, y);
-  uint32_t bits;
-  memcpy(&bits, &pair, sizeof(bits));
-  return bits;
-}
-template <typename T>
 __device__ __forceinline__ float2 unpack(uint32_t bits);
 template <>
 __device__ __forceinline__ float2 unpack<__half>(uint32_t bits) {

@@ -11,26 +11,6 @@
 
 namespace snapkv::cuda {
 
-constexpr float kLog2E = 1.44269504088896340736f;
-
-/// Two values in one register, `low` first in memory, rounded to nearest even.
-template <typename T>
-__device__ __forceinline__ uint32_t pack(float low, float high);
-template <>
-__device__ __forceinline__ uint32_t pack<__half>(float low, float high) {
-  const __half2 pair = __floats2half2_rn(low, high);
-  uint32_t bits;
-  memcpy(&bits, &pair, sizeof(bits));
-  return bits;
-}
-template <>
-__device__ __forceinline__ uint32_t pack<__nv_bfloat16>(float low, float high) {
-  const __nv_bfloat162 pair = __floats2bfloat162_rn(low, high);
-  uint32_t bits;
-  memcpy(&bits, &pair, sizeof(bits));
-  return bits;
-}
-
 /// Over the 4 lanes that hold a row of a 16 x 8 product.
 __device__ __forceinline__ float quad_max(float v) {
   v = fmaxf(v, __shfl_xor_sync(kAllLanes, v, 1));
