@@ -142,11 +142,9 @@ void snapkv_compressor_free(snapkv_compressor* compressor) { delete compressor; 
 int64_t snapkv_max_kept(const snapkv_compressor* c, const snapkv_layer* layer) {
   if (c == nullptr || layer == nullptr || layer->n_tokens < 1) return 0;
   if (layer->il < 0 || layer->il >= layer->n_layer) return 0;  // snapkv_select() says so
-  // heads of a layer may take from each other, up to everything the layer has
   const int64_t budget = c->policy->layer_budget(layer->n_tokens, layer->il, layer->n_layer);
-  const bool ragged = c->compressor.config().name == "ada-snapkv";
-  return std::min(layer->n_tokens,
-                  ragged ? budget * std::max<int64_t>(1, layer->n_head_kv) : budget);
+  const int64_t n_sharing = c->policy->shares_budget() ? std::max<int64_t>(1, layer->n_head_kv) : 1;
+  return std::min(layer->n_tokens, budget * n_sharing);
 }
 
 int snapkv_select(snapkv_compressor* c, const snapkv_layer* layer, int64_t capacity, int32_t* rows,

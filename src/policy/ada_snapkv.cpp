@@ -47,6 +47,8 @@ class AdaSnapKvPolicy final : public ScorePolicy {
   explicit AdaSnapKvPolicy(const PolicyConfig& config)
       : ScorePolicy(config, {.is_attention = true}) {}
 
+  bool shares_budget() const override { return true; }
+
  private:
   void score(Backend& backend, const PolicyInput& input, std::span<const int32_t> n_prefix,
              const Tensor& scores) const override {

@@ -63,6 +63,8 @@ class Policy {
     static_cast<void>(il), static_cast<void>(n_layer);
     return budget_for(n_tokens);
   }
+  /// True where heads of a layer take rows from each other: one may then keep more than the budget.
+  virtual bool shares_budget() const { return false; }
   /// False where every row is kept, whatever the budget.
   virtual bool has_budget() const { return true; }
   /// The smallest budget that can work.

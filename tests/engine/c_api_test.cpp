@@ -74,6 +74,22 @@ TEST(CApi, SelectsAndGathersWhatCompressorDoes) {
   }
 }
 
+TEST(CApi, HeadsThatShareABudgetNeedRoomForMore) {
+  Example e;
+  e.policy.name = "ada-snapkv";
+  char error[200] = "";
+  snapkv_compressor* c = snapkv_compressor_new(&e.policy, SNAPKV_CPU, nullptr, error, sizeof error);
+  ASSERT_NE(c, nullptr) << error;
+  const int64_t capacity = snapkv_max_kept(c, &e.layer);
+  EXPECT_EQ(capacity, 30 * kHeadsKv);
+  std::vector<int32_t> rows(static_cast<size_t>(capacity) * kHeadsKv), n(kHeadsKv);
+  ASSERT_EQ(snapkv_select(c, &e.layer, capacity, rows.data(), n.data(), error, sizeof error), 0)
+      << error;
+  EXPECT_EQ(n[0] + n[1], 30 * kHeadsKv);
+  EXPECT_NE(n[0], n[1]);
+  snapkv_compressor_free(c);
+}
+
 TEST(CApi, ErrorsAreCodesAndMessages) {
   Example e;
   char error[200] = "";

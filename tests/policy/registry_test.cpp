@@ -50,6 +50,9 @@ TEST_P(EveryPolicy, KeepsTheBudgetAndTheWindow) {
         ASSERT_GE(head.size(), 16u);
         EXPECT_EQ(head.back(), n_tokens - 1);
         EXPECT_EQ(head[head.size() - 16], n_tokens - 16) << "the window is kept";
+        if (!policy->shares_budget()) {
+          EXPECT_LE(head.size(), static_cast<size_t>(budget));
+        }
       }
       EXPECT_LE(total, static_cast<size_t>(2 * budget));
       if (GetParam() == "full" || n_tokens <= 64) {
