@@ -117,16 +117,39 @@ std::vector<Piece> generated_filler(const Model& model, Random& random, int64_t 
   return pieces;
 }
 
+bool is_space(char c) { return std::string_view(" \t\r\n").find(c) != std::string_view::npos; }
+
+// Whether a sentence ends with this; the marks of Chinese and Japanese need no space after them.
+bool ends_sentence(std::string_view text, bool space_follows) {
+  for (const char* mark : {"\u3002", "\uff01", "\uff1f"}) {
+    if (text.ends_with(mark)) return true;
+  }
+  return space_follows && std::string_view(".!?").find(text.back()) != std::string_view::npos;
+}
+
+// Where the sentence from `begin` on ends, the white space after it included. What goes on for
+// kMostBytes without an end (code, lists) is cut, at white space if there is any.
+size_t sentence_end(std::string_view text, size_t begin) {
+  constexpr size_t kMostBytes = 400;
+  size_t end = begin + 1, after_space = begin, between_characters = begin;
+  for (; end < text.size(); ++end) {
+    if (ends_sentence(text.substr(begin, end - begin), is_space(text[end]))) break;
+    if (is_space(text[end - 1])) after_space = end;
+    if ((static_cast<unsigned char>(text[end]) & 0xC0) != 0x80) between_characters = end;
+    if (end - begin < kMostBytes) continue;
+    end = after_space > begin ? after_space : between_characters;
+    break;
+  }
+  while (end < text.size() && is_space(text[end])) ++end;
+  return end;
+}
+
 // Sentences of the user's text from a drawn beginning on, again from the top when it is too short.
 std::vector<Piece> text_filler(const Model& model, const std::string& text, Random& random,
                                int64_t room) {
   std::vector<std::string> sentences;
   for (size_t at = 0; at < text.size();) {
-    size_t end = at;
-    const auto space = [&](size_t i) { return text[i] == ' ' || text[i] == '\n'; };
-    const auto ends = [&](size_t i) { return text[i] == '.' || text[i] == '!' || text[i] == '?'; };
-    while (end < text.size() && !(space(end) && end > at && ends(end - 1))) ++end;
-    while (end < text.size() && space(end)) ++end;
+    const size_t end = sentence_end(text, at);
     sentences.push_back(text.substr(at, end - at));
     at = end;
   }

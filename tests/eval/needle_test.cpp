@@ -77,6 +77,24 @@ TEST(NeedlePrompt, UsesTheUsersTextAtSentenceEnds) {
             1);
 }
 
+TEST(NeedlePrompt, FillsTheLengthFromTextsWithoutSentences) {
+  std::string code, chinese;
+  for (int i = 0; i < 3000; ++i) code += "x" + std::to_string(i) + " = f(y);\n";
+  for (int i = 0; i < 300; ++i) chinese += "\u6211\u4eec\u5728\u8fd9\u91cc\u3002";
+  std::string windows;
+  for (int i = 0; i < 300; ++i) windows += "A line that ends twice.\r\n";
+  const std::string one_word(5000, 'w');
+  for (const std::string& text : {code, chinese, windows, one_word, "\u4e00" + one_word}) {
+    NeedleOptions options;
+    options.haystack = text;
+    const Prompt prompt = make_needle(*needle_model(), options, 3000, 0.5, 0);
+    EXPECT_LE(prompt.tokens.size(), 3000u);
+    EXPECT_GT(prompt.tokens.size(), 2400u) << text.substr(0, 20);
+    const auto at = static_cast<double>(prompt.text.find("The secret number"));
+    EXPECT_NEAR(at / static_cast<double>(prompt.text.size()), 0.5, 0.1) << text.substr(0, 20);
+  }
+}
+
 TEST(NeedlePrompt, Scores) {
   Prompt prompt;
   prompt.references = {"12345", "54321"};
