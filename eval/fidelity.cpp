@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
-#include <filesystem>
 #include <memory>
 #include <numeric>
 
@@ -180,11 +179,8 @@ std::vector<Comparison> compare(const RunOptions& run,
 
 std::string fidelity_key(const RunOptions& run, const FidelityPlan& plan, const Passage& passage,
                          const SessionOptions& configuration) {
-  const ModelInfo& info = run.model->info();
-  return fmt::format("{} | {} {} {} | {} | {} positions | {}", plan.id(passage),
-                     std::filesystem::path(info.path).filename().string(), info.weight_bytes,
-                     name(run.model->compute_dtype()), version(), plan.n_continue,
-                     to_line(configuration_json(configuration)));
+  return fmt::format("{} | {} | {} | {} positions | {}", plan.id(passage), model_key(*run.model),
+                     version(), plan.n_continue, to_line(configuration_json(configuration)));
 }
 
 std::vector<SessionOptions> with_reference(const std::vector<SessionOptions>& configurations) {

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/hash.h"
 
 namespace snapkv::eval {
 namespace {
@@ -42,7 +43,7 @@ void check_context(const Model& model, const FidelityOptions& options) {
 // Each text once, however many files it is in.
 void add_texts(const Model& model, const std::vector<TextFile>& texts, FidelityPlan& plan) {
   for (const TextFile& text : texts) {
-    const std::string print = fmt::format("{:016x}", fingerprint(text.content));
+    const std::string print = fmt::format("{:016x}", fnv1a(text.content));
     const auto same = std::find_if(plan.texts.begin(), plan.texts.end(),
                                    [&](const TokenizedText& t) { return t.fingerprint == print; });
     if (same != plan.texts.end()) {

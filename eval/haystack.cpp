@@ -7,6 +7,7 @@
 #include <iostream>
 #include <nlohmann/json.hpp>
 
+#include "base/hash.h"
 #include "eval/text_files.h"
 
 namespace snapkv::eval {
@@ -45,7 +46,7 @@ std::string read_haystack(const std::string& path) {
 }
 
 std::string haystack_id(const std::string& text) {
-  return text.empty() ? "generated" : fmt::format("{:016x}", fingerprint(text));
+  return text.empty() ? "generated" : fmt::format("{:016x}", fnv1a(text));
 }
 
 }  // namespace snapkv::eval

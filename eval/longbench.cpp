@@ -6,8 +6,8 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/hash.h"
 #include "eval/metrics.h"
-#include "eval/text_files.h"
 
 namespace snapkv::eval {
 namespace {
@@ -151,7 +151,7 @@ std::vector<Item> longbench_items(std::shared_ptr<const Model> model,
     for (const LongbenchLine& line : set.lines) {
       Item item;
       item.id = fmt::format("longbench {} {} {:016x} {:016x} at most {} tokens", set.task.name,
-                            line.id, line.fingerprint, fingerprint(set.prompt), max_length);
+                            line.id, line.fingerprint, fnv1a(set.prompt), max_length);
       item.column = set.task.name;
       item.limit = {.n_predict = set.n_predict, .ends_at_line = set.task.first_line};
       item.make = [=] { return make_longbench(*model, *shared, line, chosen); };

@@ -8,9 +8,9 @@
 #include <fstream>
 
 #include "base/error.h"
+#include "base/hash.h"
 #include "eval/metrics.h"
 #include "eval/record_file.h"
-#include "eval/text_files.h"
 
 namespace snapkv::eval {
 namespace {
@@ -140,7 +140,7 @@ void read_lines(LongbenchSet& set, int64_t limit) {
       if (limit == 0 || set.n_lines <= limit) {
         const LongbenchRow row =
             parse_longbench_row(line, set.task, fmt::format("{}:{}", set.path, number));
-        set.lines.push_back({number, offset, n_bytes, row.id, fingerprint(line)});
+        set.lines.push_back({number, offset, n_bytes, row.id, fnv1a(line)});
       }
     }
     offset += n_bytes + 1;
@@ -257,7 +257,7 @@ LongbenchRow read_longbench_row(const LongbenchSet& set, const LongbenchLine& li
   std::string text(static_cast<size_t>(line.n_bytes), '\0');
   in.seekg(line.offset);
   in.read(text.data(), line.n_bytes);
-  if (!in || fingerprint(text) != line.fingerprint) {
+  if (!in || fnv1a(text) != line.fingerprint) {
     fail(ErrorCode::kRuntime, "{}:{}: has changed since the run began", set.path, line.number);
   }
   return parse_longbench_row(text, set.task, fmt::format("{}:{}", set.path, line.number));

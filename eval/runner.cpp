@@ -162,12 +162,15 @@ Prompt split_prompt(const Model& model, std::string text, size_t context_bytes) 
   return prompt;
 }
 
+std::string model_key(const Model& model) {
+  return fmt::format("{} {:016x} {}", std::filesystem::path(model.info().path).filename().string(),
+                     model.fingerprint(), name(model.compute_dtype()));
+}
+
 std::string record_key(const RunOptions& run, const Item& item,
                        const SessionOptions& configuration) {
-  const ModelInfo& info = run.model->info();
-  return fmt::format("{} | {} {} {} | {} | {} tokens{} | {} | question-{}", item.id,
-                     std::filesystem::path(info.path).filename().string(), info.weight_bytes,
-                     name(run.model->compute_dtype()), version(), item.limit.n_predict,
+  return fmt::format("{} | {} | {} | {} tokens{} | {} | question-{}", item.id,
+                     model_key(*run.model), version(), item.limit.n_predict,
                      item.limit.ends_at_line ? ", a line" : "",
                      to_line(configuration_json(configuration)), question_mode(run));
 }

@@ -58,6 +58,8 @@ struct RunOptions {
   std::function<bool()> cancelled = [] { return false; };
 };
 
+/// Names what predicts: file, contents and precision.
+std::string model_key(const Model& model);
 /// What makes a record's key: the item, the model, the version, how an answer ends, the
 /// configuration, and whether it saw the question.
 std::string record_key(const RunOptions& run, const Item& item,

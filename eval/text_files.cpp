@@ -63,10 +63,4 @@ std::vector<TextFile> read_texts(const std::vector<std::string>& paths, std::ist
   return texts;
 }
 
-uint64_t fingerprint(const std::string& text) {
-  uint64_t hash = 14695981039346656037u;
-  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211u;
-  return hash;
-}
-
 }  // namespace snapkv::eval

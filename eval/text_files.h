@@ -20,7 +20,4 @@ struct TextFile {
 /// has no .txt files or "-" comes twice.
 std::vector<TextFile> read_texts(const std::vector<std::string>& paths, std::istream& input);
 
-/// FNV-1a, to tell texts apart.
-uint64_t fingerprint(const std::string& text);
-
 }  // namespace snapkv::eval

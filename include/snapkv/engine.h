@@ -137,6 +137,9 @@ class Model {
   Model& operator=(const Model&) = delete;
 
   const ModelInfo& info() const;
+  /// Tells models apart, those of one name and size too: a hash of the file's header and of samples
+  /// of every tensor.
+  uint64_t fingerprint() const;
   /// "cpu (AVX3_DL, 2 threads, bf16)"
   std::string backend_description() const;
   /// Most bytes of the device's memory that were allocated since the model was loaded or

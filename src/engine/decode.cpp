@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "base/error.h"
+#include "base/hash.h"
 #include "base/timer.h"
 #include "engine/recompress.h"
 #include "engine/session_impl.h"
@@ -105,25 +106,24 @@ class BackendStep {
   bool completed_ = false;
 };
 
-/// What Backend::begin_step calls the shape: addresses and numbers that its ops will be given,
-/// FNV-1a.
+/// What Backend::begin_step calls the shape: a hash of addresses and numbers that its ops will be
+/// given.
 uint64_t step_shape(std::span<Session::Impl* const> sessions, const Tensor& x,
                     const Tensor& logits) {
-  uint64_t hash = 14695981039346656037u;
-  const auto add = [&](uint64_t value) { hash = (hash ^ value) * 1099511628211u; };
-  add(reinterpret_cast<uintptr_t>(x.data));
-  add(reinterpret_cast<uintptr_t>(logits.data));
-  add(reinterpret_cast<uintptr_t>(sessions[0]->decode_buffers.data()));
-  add(sessions.size());
-  add(static_cast<uint64_t>(sessions[0]->options.kv_type));
+  Fnv1a hash;
+  hash.add(reinterpret_cast<uintptr_t>(x.data));
+  hash.add(reinterpret_cast<uintptr_t>(logits.data));
+  hash.add(reinterpret_cast<uintptr_t>(sessions[0]->decode_buffers.data()));
+  hash.add(sessions.size());
+  hash.add(static_cast<uint64_t>(sessions[0]->options.kv_type));
   for (size_t il = 0; il < sessions[0]->layers.size(); ++il) {
     int32_t most = 0;  // rows that the step's attention sees
     for (const Session::Impl* s : sessions) {
       for (const int32_t n : s->layers[il].n_kv()) most = std::max(most, n + 1);
     }
-    add(static_cast<uint64_t>((most + kStepRows - 1) / kStepRows));
+    hash.add(static_cast<uint64_t>((most + kStepRows - 1) / kStepRows));
   }
-  return hash;
+  return hash.value();
 }
 
 /// Room for a new row in every layer; with a limit no more than it will take.

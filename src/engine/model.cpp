@@ -74,6 +74,10 @@ std::shared_ptr<const Model> Model::load(const ModelOptions& options) {
 }
 
 const ModelInfo& Model::info() const { return impl_->info; }
+uint64_t Model::fingerprint() const {
+  std::call_once(impl_->fingerprinted, [this] { impl_->fingerprint = impl_->file.fingerprint(); });
+  return impl_->fingerprint;
+}
 std::string Model::backend_description() const { return impl_->backend->description(); }
 size_t Model::device_bytes_peak() const { return impl_->backend->peak_memory(); }
 void Model::reset_device_peak() const { impl_->backend->reset_peak_memory(); }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <mutex>
 #include <optional>
 
 #include "backend/backend.h"
@@ -37,6 +38,8 @@ struct Model::Impl {
   std::unique_ptr<Backend> backend;
   std::unique_ptr<Tokenizer> tokenizer;
   std::unique_ptr<Architecture> architecture;
+  std::once_flag fingerprinted;
+  uint64_t fingerprint = 0;
 
   explicit Impl(GgufFile opened) : file(std::move(opened)) {}
 };

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/hash.h"
 #include "format/byte_reader.h"
 #include "format/gguf_part.h"
 #include "format/mmap_file.h"
@@ -157,6 +158,26 @@ GgufFile GgufFile::open(const std::string& path) {
          path, *n_tensors, split->count, file.tensors_.size());
   }
   return file;
+}
+
+uint64_t GgufFile::fingerprint() const {
+  Fnv1a hash;
+  for (size_t p = 0; p < parts_.size(); ++p) {
+    const std::span<const std::byte> bytes = parts_[p]->bytes();
+    uint64_t header = bytes.size();
+    for (const GgufTensor& t : tensors_) {
+      if (static_cast<size_t>(t.part) == p) header = std::min(header, t.file_offset);
+    }
+    hash.add(bytes.first(header));
+  }
+  for (const GgufTensor& t : tensors_) {
+    const std::span data(static_cast<const std::byte*>(t.tensor.data), t.bytes());
+    const size_t n = std::min<size_t>(64, data.size());
+    hash.add(data.first(n));
+    hash.add(data.subspan((data.size() - n) / 2, n));
+    hash.add(data.last(n));
+  }
+  return hash.value();
 }
 
 const GgufTensor* GgufFile::find_tensor(std::string_view name) const {

@@ -87,6 +87,9 @@ class GgufFile {
   /// In file order.
   const std::vector<GgufTensor>& tensors() const { return tensors_; }
 
+  /// A hash of the headers and of 192 bytes of each tensor's data: equal for copies of a file,
+  /// different after training, as far as samples can tell.
+  uint64_t fingerprint() const;
   /// nullptr when absent.
   const GgufTensor* find_tensor(std::string_view name) const;
   /// Hints to the kernel: read a tensor's pages ahead, or drop them from memory (read again on the

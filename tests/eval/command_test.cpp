@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 #include <gtest/gtest.h>
 
+#include <fstream>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
@@ -36,6 +37,14 @@ TEST(EvalCommand, WritesRecordsAndResumes) {
   const Result again = run(args);
   EXPECT_EQ(again.out, first.out);
   EXPECT_EQ(read_file(path), records);
+  // a model of the same name and size is another one
+  const std::string model = make_folder() + "/needle.gguf";
+  std::string bytes = read_file(needle_model());
+  bytes[bytes.size() - 4] ^= 1;  // a weight's last bit
+  std::ofstream(model, std::ios::binary) << bytes;
+  args[3] = model;
+  ASSERT_EQ(run(args).code, 0);
+  EXPECT_GT(read_file(path).size(), records.size() * 3 / 2);
 }
 
 TEST(EvalCommand, RulerPrintsATableForEachLength) {

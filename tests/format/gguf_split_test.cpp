@@ -57,6 +57,34 @@ TEST(GgufSplitTest, PartsReadAsOne) {
   }
 }
 
+TEST(GgufSplitTest, FingerprintsDifferByAnyTensorAndKey) {
+  const TempDir dir;
+  const auto fingerprint = [&](const GgufWriter& w) {
+    w.write(dir / "model.gguf");
+    return GgufFile::open(dir / "model.gguf").fingerprint();
+  };
+  const uint64_t one = fingerprint(seven_tensors());
+  EXPECT_EQ(fingerprint(seven_tensors()), one);
+  GgufWriter longer = seven_tensors(), other_key = seven_tensors(), last = seven_tensors();
+  EXPECT_NE(fingerprint(longer.add_f32("t7", {1}, {0})), one);
+  EXPECT_NE(fingerprint(other_key.add("llama.rope.freq_base", 5.0f)), one);
+  // values in the middle of a large tensor, at unchanged size
+  std::vector<float> values(1000, 1.0f);
+  const uint64_t before = fingerprint(GgufWriter(last).add_f32("t7", {1000}, values));
+  values[500] = 2.0f;
+  EXPECT_NE(fingerprint(GgufWriter(last).add_f32("t7", {1000}, values)), before);
+  // the last part of a split counts too
+  const auto paths = last.write_split(dir / "m", 3);
+  const uint64_t split = GgufFile::open(paths[0]).fingerprint();
+  GgufWriter changed;
+  changed.add("general.architecture", "llama");
+  for (int i = 0; i < 7; ++i) {
+    changed.add_f32("t" + std::to_string(i), {2},
+                    {static_cast<float>(i), i == 6 ? 0.0f : static_cast<float>(i) + 0.5f});
+  }
+  EXPECT_NE(GgufFile::open(changed.write_split(dir / "n", 3)[0]).fingerprint(), split);
+}
+
 TEST(GgufSplitTest, OnePartStandsAloneUnderAnyName) {
   const TempDir dir;
   part(0, 1, 1, "a").write(dir / "model.gguf");
