@@ -138,6 +138,23 @@ class Sequences(unittest.TestCase):
         self.assertTrue(any(re.search(r"\. One of the special magic \w+s for [\w-]+ is: [\w-]+\.", t) for t in texts))
         self.assertTrue(any(re.search(r"\nOne of the special magic \w+s for [\w-]+ is: [\w-]+\.\n", t) for t in texts))
 
+    def test_second_next_tokens_count_in_answers(self):
+        ids, rows, targets, weights, ahead_targets, ahead_weights = SAMPLES.batch(300, 3)
+        n = ids.shape[1]
+        for b in range(3):
+            for i in range(rows.shape[1]):
+                row = rows[b, i]
+                if row + 1 < n:
+                    self.assertEqual(targets[b, i], ids[b, row + 1])
+                if ahead_weights[b, i] == 0:
+                    continue
+                self.assertGreaterEqual(ahead_weights[b, i], ANSWER)
+                if row + 2 < n:
+                    self.assertEqual(ahead_targets[b, i], ids[b, row + 2])
+            digits = [SAMPLES.tokenizer.sp.id_to_piece(int(t)) for t, w in zip(ahead_targets[b], ahead_weights[b])
+                      if w == FIRST]
+            self.assertTrue(digits)
+
     def test_the_usual_needle_is_never_trained_on(self):
         for _ in range(2000):
             facts, _ = riddles.text_riddle(SAMPLES.random, 1)
@@ -179,6 +196,7 @@ class Model(unittest.TestCase):
             self.assertEqual(len(model.blk), n_layer + 2)
             torch.testing.assert_close(model(ids), before)
             model.save_gguf(f"{folder}/more.gguf", 4096)
+            self.assertNotIn("ahead.weight", read_gguf(f"{folder}/more.gguf")[1])
             again = Llama.from_gguf(f"{folder}/more.gguf")
             self.assertEqual(again.metadata["llama.context_length"], 4096)
             torch.testing.assert_close(again(ids), before, rtol=1e-2, atol=1e-2)
@@ -201,6 +219,24 @@ class Model(unittest.TestCase):
             with contextlib.redirect_stderr(io.StringIO()) as said:
                 self.assertEqual(train.main(["average", f"{folder}/mean.gguf", *paths]), 1)
             self.assertIn("2.gguf", said.getvalue())
+
+    def test_looking_ahead_teaches_the_model_or_only_its_matrix(self):
+        model, batch = Llama(METADATA, TENSORS), SAMPLES.batch(200, 2)
+        plain, nll = train.loss_of(model, batch, "cpu")
+        with_ahead, same = train.loss_of(model, batch, "cpu", 0.3)
+        self.assertGreater(with_ahead.item(), plain.item() + 0.1)  # nothing has been learned of it
+        self.assertEqual(nll, same)
+        gradients = []
+        for ahead, alone in ((0.0, False), (0.3, True), (0.3, False)):
+            model.zero_grad()
+            train.loss_of(model, batch, "cpu", ahead, alone)[0].backward()
+            gradients.append({n: p.grad.clone() for n, p in model.named_parameters() if p.grad is not None})
+        none, matrix, all_of_it = gradients
+        self.assertNotIn("ahead", none)
+        self.assertGreater(matrix["ahead"].abs().max().item(), 0)
+        for name in ("token_embd", "blk.2.attn_q"):
+            torch.testing.assert_close(matrix[name], none[name])
+            self.assertGreater((all_of_it[name] - none[name]).abs().max().item(), 0)
 
     def test_muon_steps_are_nearly_orthogonal(self):
         torch.manual_seed(1)

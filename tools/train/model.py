@@ -66,6 +66,7 @@ class Llama(nn.Module):
             return nn.Parameter(torch.from_numpy(tensors[name].astype(np.float32)))
         self.token_embd, self.output_norm = own("token_embd.weight"), own("output_norm.weight")
         self.output = own("output.weight") if "output.weight" in tensors else None
+        self.ahead = nn.Parameter(torch.eye(self.token_embd.shape[1]))  # for training: no part of the file
         self.blk = nn.ModuleList()
         for il in range(n_layer):
             found = {n: tensors[f"blk.{il}.{n}.weight"].astype(np.float32) for n in NORMS + MATRICES}
@@ -93,6 +94,10 @@ class Llama(nn.Module):
     def forward(self, ids, rows=None):
         """Logits [batch, n_tokens, n_vocab] of ids [batch, n_tokens]; with rows [batch, n_rows], ascending,
         only those of these positions: the last layer and the output are computed there alone."""
+        return self.logits(self.hidden(ids, rows))
+
+    def hidden(self, ids, rows=None):
+        """[batch, n_tokens or n_rows, n_embd] after the output norm."""
         x = F.embedding(ids, self.token_embd)
         dim = self.token_embd.shape[1] // self.n_head
         frequency = self.rope_base ** (-torch.arange(0, dim, 2, device=ids.device) / dim)
@@ -100,13 +105,25 @@ class Llama(nn.Module):
         cos, sin = angle.cos(), angle.sin()
         for il, layer in enumerate(self.blk):
             x = layer(x, cos, sin, self, rows if il + 1 == len(self.blk) else None)
-        x = rms_norm(x, self.output_norm, self.eps)
-        return F.linear(x, self.token_embd if self.output is None else self.output)
+        return rms_norm(x, self.output_norm, self.eps)
+
+    def logits(self, hidden):
+        return F.linear(hidden, self.token_embd if self.output is None else self.output)
+
+    def logits_ahead(self, hidden, alone=False):
+        """Of the token after the next one: multi-token prediction (arXiv 2404.19737) with one matrix. `alone`:
+        their gradient reaches that matrix and nothing else."""
+        if not alone:
+            return self.logits(F.linear(hidden, self.ahead))
+        output = self.token_embd if self.output is None else self.output
+        return F.linear(F.linear(hidden.detach(), self.ahead), output.detach())
 
     def save_gguf(self, path, n_ctx):
         metadata = dict(self.metadata, **{"llama.context_length": n_ctx, "general.file_type": 1})
         tensors = {}
         for name, value in self.state_dict().items():
+            if name == "ahead":
+                continue
             array = value.detach().cpu().float().numpy()
             tensors[name + ".weight"] = array.astype("<f2") if array.ndim == 2 else array.astype("<f4")
         write_gguf(path, metadata, tensors)

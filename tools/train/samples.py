@@ -180,21 +180,25 @@ class Samples:
         return self.assemble(filler, places, facts, questions)
 
     def batch(self, n_tokens, batch, drill=0.0):
-        """ids, target ids, rows and their weights as arrays for Llama.forward(ids, rows); drill: that share of
-        the sequences are drills."""
+        """ids, rows, and twice target ids with their weights, as arrays for Llama.hidden(ids, rows): of the next
+        tokens, and of the ones after them, which count in answers only. drill: that share of the sequences are
+        drills."""
         samples = [self.training(n_tokens, drill) for _ in range(batch)]
         n = max(len(ids) for ids, _ in samples)
         all_ids = np.zeros((batch, n), np.int64)
         rows = [np.flatnonzero(np.array(w[1:n])) for _, w in samples]
         n_rows = max(map(len, rows))
-        all_rows, weights = np.zeros((batch, n_rows), np.int64), np.zeros((batch, n_rows), np.float32)
+        all_rows, weights = np.zeros((batch, n_rows), np.int64), np.zeros((2, batch, n_rows), np.float32)
         for b, ((ids, w), row) in enumerate(zip(samples, rows)):
             all_ids[b, :min(n, len(ids))] = ids[:n]
             all_rows[b] = row[-1] if len(row) else 0
             all_rows[b, :len(row)] = row
-            weights[b, :len(row)] = np.array(w)[row + 1]
-        targets = np.take_along_axis(all_ids[:, 1:], all_rows, 1)
-        return all_ids[:, :-1], targets, all_rows, weights
+            w = np.array(w[:n] + [0.0], np.float32)
+            weights[0, b, :len(row)] = w[row + 1]
+            weights[1, b, :len(row)] = np.where(w[row + 2] < ANSWER, 0, w[row + 2])
+        padded = np.pad(all_ids, ((0, 0), (0, 1)))
+        targets = [np.take_along_axis(padded[:, k:], all_rows, 1) for k in (1, 2)]
+        return all_ids[:, :-1], all_rows, targets[0], weights[0], targets[1], weights[1]
 
     def test(self, kind, n_tokens, depth, n_facts, random):
         """A prompt as `snapkv eval needle` asks it, with the answer's ids: (prompt, answer)."""

@@ -70,14 +70,28 @@ def score(model, samples, kind, n_tokens, n_facts, n_prompts, device, dtype="bf1
     return right / n_prompts
 
 
-def loss_of(model, batch, device):
-    ids, targets, rows, weights = (torch.from_numpy(a).to(device) for a in batch)
+def nll_of(logits, targets):
+    return F.cross_entropy(logits.float().flatten(0, 1), targets.flatten(), reduction="none").view_as(targets)
+
+
+def weighted_mean(values, weights):
+    return (values * weights).sum() / weights.sum().clamp(min=1)
+
+
+def loss_of(model, batch, device, ahead=0.0, alone=False):
+    """The loss of the next tokens, plus `ahead` times that of the ones after them (`alone`: without teaching the
+    model anything); and the mean loss of the answers' tokens."""
+    ids, rows, *both = (torch.from_numpy(a).to(device) for a in batch)
+    (targets, weights), (ahead_targets, ahead_weights) = both[:2], both[2:]
     with autocast(device):
-        logits = model(ids, rows)
-    nll = F.cross_entropy(logits.float().flatten(0, 1), targets.flatten(), reduction="none")
-    weights = weights.flatten()
-    answers = weights >= ANSWER
-    return (nll * weights).sum() / weights.sum(), nll.detach()[answers].mean().item()
+        hidden = model.hidden(ids, rows)
+        logits = model.logits(hidden)
+        ahead_logits = model.logits_ahead(hidden, alone) if ahead > 0 else None
+    nll = nll_of(logits, targets)
+    loss = weighted_mean(nll, weights)
+    if ahead > 0:
+        loss = loss + ahead * weighted_mean(nll_of(ahead_logits, ahead_targets), ahead_weights)
+    return loss, nll.detach()[weights >= ANSWER].mean().item()
 
 
 class Team:
@@ -163,10 +177,11 @@ class Run:
     def train_step(self, n_tokens, drill):
         n_sequences = self.args.tokens_per_step // self.team.size // n_tokens
         batch = self.samples.batch(n_tokens, max(1, n_sequences), drill)
-        loss, answer_nll = loss_of(self.model, batch, self.device)
+        loss, answer_nll = loss_of(self.model, batch, self.device, self.args.look_ahead,
+                                   alone=self.step < 2 * WARM_UP_STEPS)
         self.model.zero_grad()
         loss.backward()
-        self.team.average([p.grad for p in self.model.parameters()])
+        self.team.average([p.grad for p in self.model.parameters() if p.grad is not None])
         torch.nn.utils.clip_grad_norm_(self.model.parameters(), 1.0)
         for optimizer in self.optimizers:
             optimizer.step()
@@ -300,6 +315,8 @@ def parse(arguments):
     one.add_argument("--processes", type=int, default=1,
                      help="of a CPU run, each with --threads; two of one thread are faster than one of two")
     one.add_argument("--rate", type=float, default=1e-3, help="highest learning rate")
+    one.add_argument("--look-ahead", type=float, default=0.3, metavar="WEIGHT",
+                     help="of the loss on the answers' second-next tokens, default: 0.3")
     one.add_argument("--tokens-per-step", type=int, default=4096)
     one.add_argument("--seed", type=int, default=1)
     one.add_argument("--log-every", type=int, default=20, help="steps")
