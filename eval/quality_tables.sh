@@ -42,8 +42,6 @@ policies() {
   needles needle-policies --lengths 1000,2000,4000,8000 --depths 11 --samples 3 \
     --policies full,snapkv,pyramidkv,ada-snapkv,chunkkv,tova,h2o,expected-attention,streaming-llm,knorm,keydiff,random \
     --budgets 128,256,512 --kernels 15 --kv-window 16
-  needles needle-critical --lengths 1000,2000,4000,8000 --depths 11 --samples 3 \
-    --policies snapkv,ada-snapkv --kv-critical --budgets 128,256,512 --kernels 15 --kv-window 16
 }
 
 agnostic() {
