@@ -278,6 +278,12 @@ class Model(unittest.TestCase):
                 steps += [int(n) for n in re.findall(r"^step (\d+)", output.getvalue(), re.M)]
             self.assertEqual(steps, [1, 2, 3, 4])
             self.assertTrue(Path(folder, "last.gguf").exists())
+            saved = torch.load(f"{folder}/last.pt")
+            del saved["model"]["ahead"]
+            torch.save(saved, f"{folder}/last.pt")
+            with contextlib.redirect_stderr(io.StringIO()) as said:
+                self.assertEqual(train.main(arguments), 1)
+            self.assertIn("older", said.getvalue())
 
 
 if __name__ == "__main__":

@@ -140,6 +140,8 @@ class Run:
         self.path, gguf = os.path.join(args.out, "last.pt"), os.path.join(args.out, "last.gguf")
         os.makedirs(args.out, exist_ok=True)
         saved = torch.load(self.path, map_location="cpu") if os.path.exists(self.path) else None
+        if saved and "ahead" not in saved["model"]:
+            raise ValueError(f"{self.path} is of an older train.py: begin another --out with --start {gguf}")
         metadata, tensors = read_gguf(gguf if saved else args.start)
         self.model = Llama(metadata, tensors)
         self.seconds, self.step = 0.0, 0
