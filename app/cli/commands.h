@@ -3,25 +3,25 @@
 // runs it; main.cpp calls them.
 #pragma once
 
-#include "cli/settings.h"
+#include "cli/common/settings.h"
 
 namespace snapkv::cli {
 
-/// Reads a prompt, compresses its cache and writes the answer: generate_command.cpp
+/// Reads a prompt, compresses its cache and writes the answer: generate/command.cpp
 Command add_generate_command(CLI::App& root, const CommonSettings& common);
-/// What a model is and how much memory a prompt needs: info_command.cpp
+/// What a model is and how much memory a prompt needs: info/command.cpp
 Command add_info_command(CLI::App& root, const CommonSettings& common);
-/// A fact in a long text, full cache beside SnapKV: demo_command.cpp
+/// A fact in a long text, full cache beside SnapKV: demo/command.cpp
 Command add_demo_command(CLI::App& root, const CommonSettings& common);
-/// The same many times, as a table of accuracies: needle_command.cpp
+/// The same many times, as a table of accuracies: demo/needle_command.cpp
 Command add_needle_command(CLI::App& root, const CommonSettings& common);
-/// How SnapKV chooses what is kept, step by step: explain_command.cpp
+/// How SnapKV chooses what is kept, step by step: explain/command.cpp
 Command add_explain_command(CLI::App& root, const CommonSettings& common);
-/// Tokens per second and memory, as llama-bench measures them: bench_command.cpp
+/// Tokens per second and memory, as llama-bench measures them: bench/command.cpp
 Command add_bench_command(CLI::App& root, const CommonSettings& common);
-/// A prompt's cache and attention as a page of charts: inspect_command.cpp
+/// A prompt's cache and attention as a page of charts: inspect/command.cpp
 Command add_inspect_command(CLI::App& root, const CommonSettings& common);
-/// Quality of many cache configurations on the same prompts: eval_command.cpp
+/// Quality of many cache configurations on the same prompts: eval/command.cpp
 Command add_eval_command(CLI::App& root, const CommonSettings& common);
 
 }  // namespace snapkv::cli

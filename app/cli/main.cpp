@@ -11,8 +11,8 @@
 #include "base/check.h"
 #include "base/error.h"
 #include "cli/commands.h"
-#include "cli/signals.h"
-#include "cli/terminal.h"
+#include "cli/common/signals.h"
+#include "cli/common/terminal.h"
 
 namespace snapkv::cli {
 namespace {

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: MIT
 // What `snapkv bench` checks before timing: right kernels pass in every type, wrong results don't.
-#include "cli/bench_check.h"
-
 #include <fmt/core.h>
 #include <gtest/gtest.h>
 
 #include <filesystem>
 
-#include "cli/bench_tokens.h"
+#include "cli/bench/check.h"
+#include "cli/bench/tokens.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/test_models.h"
 

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: MIT
 // What `explain` computes and draws with, by hand.
-#include "cli/explain_ranking.h"
-
 #include <gtest/gtest.h>
 
 #include <limits>
 
-#include "cli/plain_text.h"
+#include "cli/common/plain_text.h"
+#include "cli/explain/ranking.h"
 
 namespace snapkv::cli {
 namespace {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Fidelity: passages are where they should be, comparisons equal a plain computation one session at
 // a time, records resume, the table adds up.
-#include "eval/fidelity.h"
+#include "eval/fidelity/fidelity.h"
 
 #include <gtest/gtest.h>
 
@@ -11,8 +11,8 @@
 #include <fstream>
 #include <sstream>
 
-#include "eval/haystack.h"
-#include "eval/metrics.h"
+#include "eval/common/haystack.h"
+#include "eval/common/metrics.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/test_models.h"
 

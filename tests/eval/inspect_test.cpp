@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
 // The data of inspect pages: bins of the maps, text of tokens, and the whole block beside what a
 // session and a probe say themselves.
-#include "eval/inspect.h"
+#include "eval/inspect/inspect.h"
 
 #include <gtest/gtest.h>
 
-#include "eval/inspect_maps.h"
-#include "eval/page.h"
+#include "eval/common/page.h"
+#include "eval/inspect/maps.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/test_models.h"
 

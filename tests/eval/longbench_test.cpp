@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // LongBench: made-up files in the published form; prompts, truncation, scores by hand, and what is
 // wrong with a file is said with its name and line.
-#include "eval/longbench.h"
+#include "eval/longbench/longbench.h"
 
 #include <gtest/gtest.h>
 

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
 // Metrics of eval/ against values computed by hand.
-#include "eval/metrics.h"
+#include "eval/common/metrics.h"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <tuple>
 
-#include "eval/porter_stemmer.h"
+#include "eval/common/porter_stemmer.h"
 
 namespace snapkv::eval {
 namespace {

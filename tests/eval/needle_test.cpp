@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The needle task: facts stand where they should, scores by hand, and the trained model finds the
 // fact with one prefill for many configurations.
-#include "eval/needle.h"
+#include "eval/needle/needle.h"
 
 #include <gtest/gtest.h>
 

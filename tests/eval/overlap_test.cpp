@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
 // The overlap task: its measures by hand, its limits.
-#include "eval/overlap.h"
+#include "eval/overlap/overlap.h"
 
 #include <gtest/gtest.h>
 
-#include "eval/overlap_prompt.h"
+#include "eval/overlap/prompt.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/test_models.h"
 

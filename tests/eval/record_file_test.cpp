@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // RecordFile: what was written is found again, torn ends are repaired, foreign files refused.
-#include "eval/record_file.h"
+#include "eval/common/record_file.h"
 
 #include <gtest/gtest.h>
 

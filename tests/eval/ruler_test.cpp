@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The RULER tasks: prompts are read again here by other means (patterns, counting, following
 // assignments) and must have the answers that the generator gives.
-#include "eval/ruler.h"
+#include "eval/ruler/ruler.h"
 
 #include <gtest/gtest.h>
 
@@ -12,7 +12,7 @@
 #include <set>
 #include <sstream>
 
-#include "eval/ruler_tasks.h"
+#include "eval/ruler/tasks.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/test_models.h"
 

@@ -26,7 +26,7 @@ from samples import ANSWER, MIX, Samples
 from tokenizer import Tokenizer
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-GRAMMAR = os.path.join(HERE, "..", "..", "eval", "haystack_grammar.json")
+GRAMMAR = os.path.join(HERE, "..", "..", "eval", "common", "haystack_grammar.json")
 # until this share of the time: sequence lengths to draw from (short ones teach the most per second), share of drills
 STAGES = [(0.15, (128, 256, 256), 0.5), (0.30, (128, 256, 512), 0.35), (0.35, (256, 512, 512), 0.15),
           (0.40, (512, 1024), 0.1), (0.45, (1024, 2048), 0.05), (0.50, (2048, 4096), 0.0),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The data block of a page, as eval/page.cpp (envelope) and the commands write it. A block of
+// The data block of a page, as eval/common/page.cpp (envelope) and the commands write it. A block of
 // another kind or version is an error on the page, not an empty page.
 
 export type Configuration = {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Means and their intervals, as eval/metrics.cpp computes them for the printed table.
+// Means and their intervals, as eval/common/metrics.cpp computes them for the printed table.
 
 export interface Interval {
   mean: number;

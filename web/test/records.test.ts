@@ -37,7 +37,7 @@ test("numbers read well", () => {
 });
 
 test("intervals are the printed table's", () => {
-  // eval/metrics.cpp, tests/eval/metrics_test.cpp: 8 of 10
+  // eval/common/metrics.cpp, tests/eval/metrics_test.cpp: 8 of 10
   const { low, high } = wilson(0.8, 10);
   assert.ok(Math.abs(low - 0.4902) < 1e-4 && Math.abs(high - 0.9433) < 1e-4);
 });

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A small inspect block as eval/inspect.cpp writes it: 2 layers x 2 KV heads, 40 tokens, 8 kept.
+// A small inspect block as eval/inspect/inspect.cpp writes it: 2 layers x 2 KV heads, 40 tokens, 8 kept.
 import type { BenchRecord, InspectData } from "../src/data";
 import { lookOf } from "../src/colour";
 import type { Frame } from "../src/picture";

@@ -12,7 +12,7 @@ interface Coverage {
   hit: number | null;
 }
 
-/** The two measures of a record: eval/overlap.h. */
+/** The two measures of a record: eval/overlap/overlap.h. */
 export type Measure = "overlap" | "hit";
 export const kMeasures: { measure: Measure; label: string }[] = [
   { measure: "overlap", label: "overlap of the highest tokens" },

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: MIT
+#include "cli/bench/check.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <cmath>
+#include <span>
+#include <vector>
+
+#include "base/error.h"
+#include "cli/bench/tokens.h"
+
+namespace snapkv::cli {
+namespace {
+
+constexpr int64_t kReferenceMaxParams = 200'000'000;  // about a second per token there
+constexpr int64_t kLongReferenceMaxParams = 30'000'000;
+constexpr int64_t kMinTokens = 33;     // of the prompt; more where packed weights begin later
+constexpr int64_t kShortTokens = 8;    // what the reference device reads of larger models
+constexpr int64_t kDecodedTokens = 4;  // of the prompt; the rest is too short for packed weights
+// f32: only the cache's 16-bit rounding and the order of sums differ. bf16: activations have 8
+// bits, and decode rounds them to 8 bits per 32 values. Wrong kernels differ by several units.
+constexpr double kToleranceF32 = 0.05;
+constexpr double kToleranceBf16 = 0.5;
+// Tokens less likely than this share of the likeliest are left out: nobody samples them, and their
+// logits are sums in which rounding counts most.
+constexpr double kLikely = 1e-3;
+
+// Largest difference of log softmax over the tokens that either side finds likely.
+double difference(std::span<const float> a, std::span<const float> b) {
+  const auto log_sum = [](std::span<const float> logits) {
+    const double max = *std::max_element(logits.begin(), logits.end());
+    double sum = 0;
+    for (const float x : logits) sum += std::exp(x - max);
+    return std::pair{max, max + std::log(sum)};
+  };
+  for (const float x : a) {
+    if (!std::isfinite(x)) return INFINITY;
+  }
+  for (const float x : b) {
+    if (!std::isfinite(x)) return INFINITY;
+  }
+  const auto [max_a, sum_a] = log_sum(a);
+  const auto [max_b, sum_b] = log_sum(b);
+  double largest = 0;
+  for (size_t i = 0; i < a.size(); ++i) {
+    if (a[i] < max_a + std::log(kLikely) && b[i] < max_b + std::log(kLikely)) continue;
+    largest = std::max(largest, std::abs((a[i] - sum_a) - (b[i] - sum_b)));
+  }
+  return largest;
+}
+
+SessionOptions check_options(DType kv_type) {
+  SessionOptions options;
+  options.kv.name = "full";
+  options.kv_type = kv_type;
+  options.n_ctx = 4096;
+  return options;
+}
+
+// One more than the least prompt that is computed with packed weights.
+int64_t check_length(const Model& model, DType kv_type) {
+  const auto packs = [&](int64_t n) {
+    return plan_memory(model.info(), check_options(kv_type), n, model.compute_dtype())
+               .packed_weights > 0;
+  };
+  int64_t n = kMinTokens;
+  while (!packs(n - 1)) ++n;
+  return n;
+}
+
+// Logits of every token of the prompt, on both devices.
+double against_reference(const std::shared_ptr<const Model>& model, DType kv_type,
+                         const std::vector<int32_t>& tokens, const ProgressFn& progress) {
+  const std::shared_ptr<const Model> reference =
+      Model::load({.path = model->info().path, .device = Device::reference, .progress = progress});
+  const int64_t n = std::ssize(tokens);
+  const PrefillOptions all = {.progress = progress, .n_logits = n};
+  Session ours(model, check_options(kv_type)), theirs(reference, check_options(kv_type));
+  ours.prefill(tokens, all);
+  theirs.prefill(tokens, all);
+  double largest = 0;
+  for (int64_t i = 0; i < n; ++i) {
+    largest = std::max(largest, difference(ours.prefill_logits(i), theirs.prefill_logits(i)));
+  }
+  return largest;
+}
+
+// Last logits of one prefill with those of a shorter one and decode steps.
+double prefill_against_decode(const std::shared_ptr<const Model>& model, DType kv_type,
+                              int64_t n_seq, const std::vector<int32_t>& tokens,
+                              const ProgressFn& progress) {
+  const PrefillOptions all = {.progress = progress, .n_logits = kDecodedTokens + 1};
+  Session whole(model, check_options(kv_type));
+  whole.prefill(tokens, all);
+  const std::span<const int32_t> beginning(tokens.data(), tokens.size() - kDecodedTokens);
+  std::vector<Session> sessions;
+  std::vector<Session*> batch;
+  for (int64_t i = 0; i < n_seq; ++i) {
+    sessions.emplace_back(model, check_options(kv_type));
+    sessions.back().prefill(beginning, {.progress = progress});
+  }
+  for (Session& session : sessions) batch.push_back(&session);
+  double largest = difference(whole.prefill_logits(0), sessions[0].logits());
+  for (int64_t i = 0; i < kDecodedTokens; ++i) {
+    const std::vector<int32_t> next(static_cast<size_t>(n_seq),
+                                    tokens[beginning.size() + static_cast<size_t>(i)]);
+    decode_batch(batch, next);
+    for (const Session& session : sessions) {
+      largest = std::max(largest, difference(whole.prefill_logits(i + 1), session.logits()));
+    }
+  }
+  return largest;
+}
+
+}  // namespace
+
+BenchCheck check_model(const std::shared_ptr<const Model>& model, DType kv_type, int64_t n_seq,
+                       uint64_t seed, const ProgressFn& progress) {
+  const ModelInfo& info = model->info();
+  BenchCheck check;
+  check.tolerance = model->compute_dtype() == DType::bf16 ? kToleranceBf16 : kToleranceF32;
+  const std::vector<int32_t> tokens =
+      random_tokens(check_length(*model, kv_type), info.n_vocab, seed);
+  const int64_t n_tokens = std::ssize(tokens);
+  const auto require = [&](const std::string& what, double found) {
+    check.max_difference = std::max(check.max_difference, found);
+    if (found <= check.tolerance) return;
+    fail(ErrorCode::kRuntime,
+         "{}: log-probabilities on {} differ by {:.3g} ({}; tolerance {}): not timed. "
+         "--no-check times anyway",
+         info.path, model->backend_description(), found, what, check.tolerance);
+  };
+
+  check.what.clear();
+  if (info.n_params <= kReferenceMaxParams) {
+    const int64_t n = info.n_params <= kLongReferenceMaxParams ? n_tokens : kShortTokens;
+    const std::string what = fmt::format("reference, {} tokens", n);
+    require(what,
+            against_reference(model, kv_type, {tokens.begin(), tokens.begin() + n}, progress));
+    check.what = what + "; ";
+  }
+  const int64_t batch = std::min<int64_t>(n_seq, 4);
+  std::string what = fmt::format("prefill against decode, {} tokens", n_tokens);
+  if (batch > 1) what += fmt::format(", batch of {}", batch);
+  require(what, prefill_against_decode(model, kv_type, batch, tokens, progress));
+  check.what += what;
+  return check;
+}
+
+}  // namespace snapkv::cli

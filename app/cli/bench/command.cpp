@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: MIT
+// snapkv bench: tokens per second of prompts and of decoding, with llama-bench's options and field
+// names, and where the time and the memory went.
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <memory>
+#include <vector>
+
+#include "base/error.h"
+#include "cli/bench/check.h"
+#include "cli/bench/plan.h"
+#include "cli/bench/report.h"
+#include "cli/bench/run.h"
+#include "cli/commands.h"
+#include "cli/common/progress.h"
+#include "cli/common/terminal.h"
+#include "eval/common/page.h"
+
+namespace snapkv::cli {
+namespace {
+
+constexpr const char* kBenchFooter =
+    "Lists: values separated by commas, an option given several times, and ranges (first-last,\n"
+    "first-last+step, first-last*factor). Every combination of values is one test.\n"
+    "GFLOP/s counts 2 operations per weight and token and 4 * head_dim per head and visible row;\n"
+    "GB/s counts weights once per step and the rows of the cache. docs/performance.md has the\n"
+    "formulas and all fields. Decode tests after a depth continue where the last repetition\n"
+    "stopped; all other repetitions begin with a new cache.";
+
+// Kernel and cache types of a plan are checked before any time is spent on it.
+void check_options(const std::shared_ptr<const Model>& model, const std::vector<BenchTest>& plan) {
+  for (const BenchTest& test : plan) Session(model, test.session);
+}
+
+// Every cache type that tests with this many threads use, with their largest batch.
+BenchCheck check_before_timing(const std::shared_ptr<const Model>& model, int n_threads,
+                               const std::vector<BenchTest>& plan, const BenchSettings& s,
+                               ProgressDisplay& progress) {
+  std::vector<DType> kv_types;
+  int64_t n_seq = 1;
+  for (const BenchTest& test : plan) {
+    if (test.n_threads != n_threads) continue;
+    n_seq = std::max(n_seq, test.n_seq);
+    const DType type = test.session.kv_type;
+    if (std::find(kv_types.begin(), kv_types.end(), type) == kv_types.end()) {
+      kv_types.push_back(type);
+    }
+  }
+  BenchCheck worst;
+  for (const DType type : kv_types) {
+    const BenchCheck check = check_model(model, type, n_seq, s.seed, progress.callback());
+    if (worst.tolerance == 0 || check.max_difference > worst.max_difference) worst = check;
+  }
+  progress.clear();
+  write_stderr(fmt::format("snapkv: checked on {}: {}: log-probabilities within {:.2g}\n",
+                           model->backend_description(), worst.what, worst.max_difference));
+  return worst;
+}
+
+int run_bench(const BenchSettings& s, const CommonSettings& common) {
+  if (!s.html.empty()) eval::check_page(s.html);
+  require_model(s.model);
+  std::vector<BenchTest> plan = make_bench_plan(s);
+  const ModelDescription description = describe_model(s.model.path);
+  for (BenchTest& test : plan) test.session = resolve_options(test.session, description.info);
+  const ModelCost cost(description);
+  const std::unique_ptr<BenchPrinter> printer = BenchPrinter::make(s.output);
+  ProgressDisplay progress(!common.no_progress, common.verbose);
+
+  eval::Json records = eval::Json::array();
+  BenchContext context;
+  std::unique_ptr<BenchRunner> runner;
+  int n_threads = 0;
+  for (const BenchTest& test : plan) {
+    if (test.n_threads != n_threads) {
+      runner.reset();  // with its model: one at a time in memory
+      n_threads = test.n_threads;
+      ModelSettings model_settings = s.model;
+      model_settings.n_threads = n_threads;
+      const auto model = load_model(model_settings, progress.callback());
+      check_options(model, plan);
+      context = {.model = model->info(),
+                 .backend = model->backend_description(),
+                 .weights = s.model.weights,
+                 .check = {}};
+      if (!s.no_check) context.check = check_before_timing(model, n_threads, plan, s, progress);
+      runner = std::make_unique<BenchRunner>(model, cost, s, progress);
+    }
+    const BenchResult result = runner->run(test);
+    progress.clear();
+    printer->add(context, result);
+    records.push_back(to_json(context, result));
+  }
+  printer->finish();
+  if (!s.html.empty()) {
+    eval::write_page(s.html, eval::records_page("bench", std::move(records)));
+    write_stderr(fmt::format("snapkv: wrote {}\n", s.html));
+  }
+  return 0;
+}
+
+// The cache options of all commands, but lists of policies, budgets and types.
+void add_cache_lists(CLI::App& app, BenchSettings& s) {
+  add_cache_options(app, s.cache);
+  for (const char* name : {"--kv-policy", "--kv-budget", "--kv-ratio", "--kv-type"}) {
+    app.remove_option(app.get_option(name));
+  }
+  const auto add = [&](const char* name, auto& value, const char* help, const char* initial) {
+    return app.add_option(name, value, help)
+        ->delimiter(',')
+        ->type_name("LIST")
+        ->default_str(initial)
+        ->group("KV cache");
+  };
+  add("--kv-policy", s.policies, "What is kept of a prompt: full, snapkv, ...", "snapkv");
+  add("--kv-budget", s.budgets, "Rows kept per layer and KV head, the window included", "1024")
+      ->excludes(app.get_option("--kv-memory"));
+  add("--kv-type", s.kv_types, "Type of the cache: f16, bf16, f32, q8_0", "f16");
+}
+
+void add_options(CLI::App& app, BenchSettings& s) {
+  const auto add_list = [&](const char* name, auto& value, const char* help, const char* initial) {
+    app.add_option(name, value, help)->delimiter(',')->type_name("LIST")->default_str(initial);
+  };
+  add_list("-p,--n-prompt", s.n_prompt, "Tokens of a prompt; 0: none", "512");
+  add_list("-n,--n-gen", s.n_gen, "Tokens to generate; 0: none", "128");
+  add_list("-d,--n-depth", s.n_depth, "Tokens in the context before the timed ones", "0");
+  add_list("-b,--batch", s.n_seq, "Sequences decoded together (llama-bench's -b is --chunk here)",
+           "1");
+  add_list("-t,--threads", s.threads, "Threads; 0: as many as the process may run on", "0");
+  app.add_option("-r,--repetitions", s.repetitions, "Timed repetitions of each test")
+      ->check(CLI::Range(int64_t{1}, int64_t{1000000}))
+      ->type_name("N")
+      ->capture_default_str();
+  app.add_option("-o,--output", s.output, "Format of the results")
+      ->check(CLI::IsMember({"md", "csv", "json", "jsonl"}))
+      ->type_name("FORMAT")
+      ->capture_default_str();
+  app.add_option("--html", s.html, "Also draw the results as an HTML page")->type_name("FILE");
+  app.add_option("--seed", s.seed, "Another seed, other tokens")
+      ->type_name("N")
+      ->capture_default_str();
+  app.add_flag("--no-warmup", s.no_warmup, "Time the first run too");
+  app.add_flag("--no-check", s.no_check, "Time without checking results first");
+  add_model_options(app, s.model);
+  add_device_options(app, s.model);
+  add_cache_lists(app, s);
+  app.footer(kBenchFooter);
+}
+
+}  // namespace
+
+Command add_bench_command(CLI::App& root, const CommonSettings& common) {
+  auto settings = std::make_shared<BenchSettings>();
+  CLI::App* app = root.add_subcommand(
+      "bench", "Measure tokens per second and memory; options and fields of llama-bench");
+  add_options(*app, *settings);
+  return {app, [settings, &common] { return run_bench(*settings, common); }};
+}
+
+}  // namespace snapkv::cli

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: MIT
+#include "cli/bench/cost.h"
+
+#include <algorithm>
+
+namespace snapkv::cli {
+namespace {
+
+// Bytes of a row of one head: keys and values, and its position (cache/kv_layer.h).
+double kv_row_bytes(DType kv_type, int64_t head_dim) {
+  return 2.0 * static_cast<double>(row_bytes(kv_type, head_dim));
+}
+double stored_row_bytes(DType kv_type, int64_t head_dim) {
+  return kv_row_bytes(kv_type, head_dim) + sizeof(int32_t);
+}
+
+}  // namespace
+
+ModelCost::ModelCost(const ModelDescription& model) {
+  const ModelInfo& m = model.info;
+  const auto n_embd = static_cast<double>(m.n_embd);
+  n_q_ = static_cast<double>(m.n_head * m.head_dim);
+  wq_ = n_embd * n_q_;
+  wkv_ = 2 * n_embd * static_cast<double>(m.n_head_kv * m.head_dim);
+  wo_ = n_q_ * n_embd;
+  ffn_ = 3 * n_embd * static_cast<double>(m.n_ff);
+  head_ = n_embd * static_cast<double>(m.n_vocab);
+  n_layer_ = static_cast<double>(m.n_layer);
+  n_head_kv_ = static_cast<double>(m.n_head_kv);
+  head_dim_ = m.head_dim;
+  size_t embedding = 0;
+  bool separate_output = false;
+  for (const TensorEntry& t : model.tensors) {
+    if (t.name == "token_embd.weight") embedding = t.bytes;
+    if (t.name == "output.weight") separate_output = true;
+  }
+  decode_weight_bytes_ = m.weight_bytes - (separate_output ? embedding : 0);
+}
+
+double ModelCost::prefill_linear_flops(int64_t n_tokens, int64_t n_window) const {
+  const auto n = static_cast<double>(n_tokens);
+  const auto n_voters = static_cast<double>(std::min(n_tokens, std::max<int64_t>(n_window, 1)));
+  const double inner = (n_layer_ - 1) * n * (wq_ + wkv_ + wo_ + ffn_);
+  const double last = n * wkv_ + n_voters * wq_ + wo_ + ffn_;
+  return 2 * (inner + last + head_);
+}
+
+double ModelCost::prefill_attention_flops(int64_t n_tokens, double n_rows) const {
+  const auto n = static_cast<double>(n_tokens);
+  const double pairs = n * n_rows + n * (n + 1) / 2;
+  return 4 * n_q_ * ((n_layer_ - 1) * pairs + n_rows + n);  // 2 for q . k, 2 for p * v
+}
+
+double ModelCost::decode_flops(int64_t n_seq, double n_rows) const {
+  const double weights = n_layer_ * (wq_ + wkv_ + wo_ + ffn_) + head_;
+  return static_cast<double>(n_seq) * 2 * weights + 4 * n_q_ * n_layer_ * n_rows;
+}
+
+double ModelCost::rows(size_t kv_bytes_used, DType kv_type) const {
+  return static_cast<double>(kv_bytes_used) / stored_row_bytes(kv_type, head_dim_) /
+         (n_layer_ * n_head_kv_);
+}
+
+double ModelCost::kv_bytes_read(size_t kv_bytes_used, DType kv_type) const {
+  return static_cast<double>(kv_bytes_used) * kv_row_bytes(kv_type, head_dim_) /
+         stored_row_bytes(kv_type, head_dim_);
+}
+
+}  // namespace snapkv::cli

@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: MIT
+#include "cli/bench/plan.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <charconv>
+#include <limits>
+#include <optional>
+#include <string_view>
+#include <thread>
+
+#include "base/error.h"
+
+namespace snapkv::cli {
+namespace {
+
+constexpr int64_t kMaxTokens = int64_t{1} << 30;  // positions are 32-bit
+constexpr int64_t kMaxItems = 10000;              // of one list
+
+// The number at the beginning of `text`, which is cut off.
+std::optional<int64_t> take_number(std::string_view& text) {
+  int64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || text.empty() || text.front() == '-') return std::nullopt;
+  text.remove_prefix(static_cast<size_t>(end - text.data()));
+  return value;
+}
+
+bool take(std::string_view& text, char c) {
+  if (text.empty() || text.front() != c) return false;
+  text.remove_prefix(1);
+  return true;
+}
+
+struct CountRange {
+  int64_t first = 0, last = 0;
+  int64_t step = 1, factor = 1;  // one of them is 1 and unused
+  int64_t next(int64_t value) const { return factor > 1 ? value * factor : value + step; }
+};
+
+std::optional<CountRange> parse_range(std::string_view text) {
+  CountRange range;
+  const std::optional<int64_t> first = take_number(text);
+  if (!first) return std::nullopt;
+  range.first = range.last = *first;
+  if (text.empty()) return range;
+  if (!take(text, '-')) return std::nullopt;
+  const std::optional<int64_t> last = take_number(text);
+  if (!last || *last < *first) return std::nullopt;
+  range.last = *last;
+  if (take(text, '+')) {
+    const std::optional<int64_t> step = take_number(text);
+    if (!step || *step < 1 || *step > kMaxTokens) return std::nullopt;
+    range.step = *step;
+  } else if (take(text, '*')) {
+    const std::optional<int64_t> factor = take_number(text);
+    if (!factor || *factor < 2 || *factor > kMaxTokens || *first < 1) return std::nullopt;
+    range.factor = *factor;
+  }
+  return text.empty() ? std::optional(range) : std::nullopt;
+}
+
+DType parse_kv_type(const std::string& text) {
+  for (const DType t : {DType::f32, DType::f16, DType::bf16, DType::q8_0}) {
+    if (text == name(t)) return t;
+  }
+  fail(ErrorCode::kUsage, "--kv-type: '{}' is not a type; known: f32, f16, bf16, q8_0", text);
+}
+
+// Every policy, with every budget where that means something, in every type.
+std::vector<SessionOptions> session_variants(const BenchSettings& s) {
+  const auto budgets = parse_counts("--kv-budget", s.budgets, 1, kMaxTokens);
+  const std::vector<std::string> known = policy_names();
+  std::vector<SessionOptions> variants;
+  for (const std::string& type : s.kv_types) {
+    const DType kv_type = parse_kv_type(type);
+    for (const std::string& policy : s.policies) {
+      if (std::find(known.begin(), known.end(), policy) == known.end()) {
+        fail(ErrorCode::kUsage, "--kv-policy: '{}' is not a policy", policy);
+      }
+      for (const int64_t budget : budgets) {
+        CacheSettings cache = s.cache;
+        cache.policy.name = policy;
+        cache.policy.budget = budget;
+        cache.policy.ratio = 0;
+        if (policy == "full") {  // has no budget
+          cache.memory = 0;
+          cache.decode_limit = 0;
+        }
+        variants.push_back(session_options(cache, kMaxTokens));
+        variants.back().kv_type = kv_type;
+        if (policy == "full" || cache.memory > 0) break;
+      }
+    }
+  }
+  return variants;
+}
+
+}  // namespace
+
+std::string BenchTest::label() const {
+  std::string text = n_prompt > 0 ? fmt::format("pp{}", n_prompt) : fmt::format("tg{}", n_gen);
+  if (n_seq > 1) text += fmt::format(" x{}", n_seq);
+  if (n_depth > 0) text += fmt::format(" @ d{}", n_depth);
+  return text;
+}
+
+std::vector<int64_t> parse_counts(const std::string& flag, const std::vector<std::string>& items,
+                                  int64_t min, int64_t max) {
+  std::vector<int64_t> values;
+  for (const std::string& item : items) {
+    const std::optional<CountRange> range = parse_range(item);
+    if (!range) {
+      fail(ErrorCode::kUsage,
+           "{}: '{}' is neither a number nor a range (first-last, first-last+step, "
+           "first-last*factor)",
+           flag, item);
+    }
+    if (range->first < min || range->last > max) {
+      fail(ErrorCode::kUsage, "{}: {} is outside {} to {}", flag, item, min, max);
+    }
+    for (int64_t value = range->first; value <= range->last; value = range->next(value)) {
+      values.push_back(value);
+      if (std::ssize(values) > kMaxItems) {
+        fail(ErrorCode::kUsage, "{}: more than {} values", flag, kMaxItems);
+      }
+    }
+  }
+  return values;
+}
+
+std::vector<BenchTest> make_bench_plan(const BenchSettings& s) {
+  const auto n_prompt = parse_counts("--n-prompt", s.n_prompt, 0, kMaxTokens / 4);
+  const auto n_gen = parse_counts("--n-gen", s.n_gen, 0, kMaxTokens / 4);
+  const auto n_depth = parse_counts("--n-depth", s.n_depth, 0, kMaxTokens / 4);
+  const auto n_seq = parse_counts("--batch", s.n_seq, 1, 4096);
+  const auto threads = parse_counts("--threads", s.threads, 0, 4096);
+  const std::vector<SessionOptions> variants = session_variants(s);
+
+  std::vector<BenchTest> plan;
+  BenchTest test;
+  const auto add_decode = [&] {
+    for (const int64_t batch : n_seq) {
+      for (const int64_t n : n_gen) {
+        test.n_prompt = 0;
+        test.n_gen = n;
+        test.n_seq = batch;
+        if (n > 0) plan.push_back(test);
+      }
+    }
+  };
+  const auto add_prefill = [&] {
+    for (const int64_t n : n_prompt) {
+      test.n_prompt = n;
+      test.n_gen = 0;
+      test.n_seq = 1;
+      if (n > 0) plan.push_back(test);
+    }
+  };
+  for (const int64_t n_threads : threads) {
+    // resolved here, so that the result says how many there were
+    test.n_threads = n_threads > 0
+                         ? static_cast<int>(n_threads)
+                         : std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+    for (const SessionOptions& variant : variants) {
+      test.session = variant;
+      for (const int64_t depth : n_depth) {
+        test.n_depth = depth;
+        add_prefill();
+        add_decode();
+      }
+    }
+  }
+  if (plan.empty()) {
+    fail(ErrorCode::kUsage, "nothing to measure: --n-prompt and --n-gen are both 0");
+  }
+  return plan;
+}
+
+}  // namespace snapkv::cli

@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: MIT
+// Timing. A repetition of a prompt test reads the prompt into a new cache. A repetition of a decode
+// test at depth 0 begins with a new cache of one token; at other depths it continues where the last
+// one stopped, because reading the depth again would take longer than everything else: repetition r
+// begins at depth + r * n_gen.
+#include "cli/bench/run.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <ctime>
+#include <fstream>
+
+#include "base/error.h"
+#include "base/timer.h"
+#include "cli/bench/tokens.h"
+#include "cli/common/signals.h"
+#include "cli/generate/report.h"
+
+namespace snapkv::cli {
+namespace {
+
+constexpr int64_t kWarmupTokens = 512;  // enough to touch every weight and wake every thread
+
+std::string utc_now() {
+  const std::time_t now = std::time(nullptr);
+  std::tm parts = {};
+  gmtime_r(&now, &parts);
+  char text[32];
+  std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &parts);
+  return text;
+}
+
+// Linux forgets the process's peak when asked; elsewhere the peak is that of all tests so far.
+void reset_peak_rss() { std::ofstream("/proc/self/clear_refs") << "5"; }
+
+// VmHWM obeys that request, getrusage does not.
+size_t peak_rss_since_reset() {
+  std::ifstream in("/proc/self/status");
+  std::string word;
+  while (in >> word) {
+    if (word != "VmHWM:") continue;
+    size_t kib = 0;
+    if (in >> kib) return kib * 1024;
+  }
+  return peak_rss();
+}
+
+bool alike(const BenchTest& a, const BenchTest& b) {
+  const PolicyConfig &p = a.session.kv, &q = b.session.kv;  // the other options are the command's
+  return a.n_threads == b.n_threads && a.n_depth == b.n_depth && a.n_seq == b.n_seq &&
+         a.session.kv_type == b.session.kv_type && p.name == q.name && p.budget == q.budget &&
+         a.session.kv_memory == b.session.kv_memory;
+}
+
+PrefillParts parts_of(const SessionStats& s) {
+  return {.total = s.prefill_seconds,
+          .pack = s.pack_seconds,
+          .linear = s.linear_seconds,
+          .attention = s.attention_seconds,
+          .score = s.score_seconds,
+          .gather = s.gather_seconds};
+}
+
+// sum += (after - before) * weight
+void add_difference(PrefillParts& sum, const PrefillParts& before, const PrefillParts& after,
+                    double weight) {
+  sum.total += (after.total - before.total) * weight;
+  sum.pack += (after.pack - before.pack) * weight;
+  sum.linear += (after.linear - before.linear) * weight;
+  sum.attention += (after.attention - before.attention) * weight;
+  sum.score += (after.score - before.score) * weight;
+  sum.gather += (after.gather - before.gather) * weight;
+}
+
+}  // namespace
+
+BenchRunner::BenchRunner(std::shared_ptr<const Model> model, const ModelCost& cost,
+                         const BenchSettings& settings, ProgressDisplay& progress)
+    : model_(std::move(model)), cost_(cost), settings_(settings), progress_(progress) {}
+
+BenchResult BenchRunner::run(const BenchTest& test) {
+  BenchResult result;
+  result.test = test;
+  result.time = utc_now();
+  if (held_for_ && !alike(*held_for_, test)) {  // before the peak of memory is forgotten
+    sessions_.clear();
+    held_for_.reset();
+  }
+  reset_peak_rss();
+  model_->reset_device_peak();
+  if (!settings_.no_warmup) warm_up(test);
+  if (test.n_prompt > 0) {
+    measure_prefill(result);
+  } else {
+    measure_decode(result);
+  }
+  result.peak_rss = peak_rss_since_reset();
+  result.peak_device = model_->device_bytes_peak();
+  return result;
+}
+
+void BenchRunner::read(Session& session, int64_t n_tokens, uint64_t stream) {
+  if (n_tokens == 0) return;
+  const uint64_t seed = settings_.seed * 1'000'003 + stream;
+  session.prefill(random_tokens(n_tokens, model_->info().n_vocab, seed),
+                  {.progress = progress_.callback()});
+}
+
+void BenchRunner::warm_up(const BenchTest& test) {
+  Session session(model_, test.session);
+  read(session, std::clamp<int64_t>(test.n_prompt, 1, kWarmupTokens), 0);
+  if (test.n_gen > 0) session.decode(0);
+}
+
+void BenchRunner::measure_prefill(BenchResult& result) {
+  const BenchTest& test = result.test;
+  Session session(model_, test.session);
+  PrefillParts parts;
+  double n_rows = 0;
+  for (int64_t r = 0; r < settings_.repetitions; ++r) {
+    session.reset();
+    read(session, test.n_depth, 0);
+    const PrefillParts before = parts_of(session.stats());
+    n_rows = cost_.rows(session.stats().kv_bytes_used, test.session.kv_type);
+    const Timer timer;
+    read(session, test.n_prompt, 1);
+    result.seconds.push_back(timer.seconds());
+    add_difference(parts, before, parts_of(session.stats()),
+                   1.0 / static_cast<double>(settings_.repetitions));
+  }
+  result.parts = parts;
+  const bool full = test.session.kv.name == "full";  // which has no window
+  result.linear_flops =
+      cost_.prefill_linear_flops(test.n_prompt, full ? 0 : test.session.kv.window_size);
+  result.attention_flops = cost_.prefill_attention_flops(test.n_prompt, n_rows);
+  result.flops = result.linear_flops + result.attention_flops;
+  finish(result, {&session, 1});
+}
+
+std::span<Session> BenchRunner::sessions_for(const BenchTest& test) {
+  if (!held_for_) {
+    for (int64_t i = 0; i < test.n_seq; ++i) {
+      sessions_.emplace_back(model_, test.session);
+      read(sessions_.back(), test.n_depth, static_cast<uint64_t>(i));
+    }
+    held_for_ = test;
+  }
+  return sessions_;
+}
+
+void BenchRunner::measure_decode(BenchResult& result) {
+  const BenchTest& test = result.test;
+  const DType kv_type = test.session.kv_type;
+  const std::span<Session> sessions = sessions_for(test);
+  std::vector<Session*> batch;
+  for (Session& session : sessions) batch.push_back(&session);
+  const std::vector<int32_t> tokens = random_tokens(test.n_gen * test.n_seq, model_->info().n_vocab,
+                                                    settings_.seed * 1'000'003 + 2);
+  const auto n_seq = static_cast<size_t>(test.n_seq);
+  const double weight = 1.0 / static_cast<double>(settings_.repetitions);
+
+  for (int64_t r = 0; r < settings_.repetitions; ++r) {
+    if (test.n_depth == 0) {
+      for (Session& session : sessions) {
+        session.reset();
+        read(session, 1, 0);
+      }
+    }
+    double bytes = 0, flops = 0;
+    const Timer timer;
+    for (int64_t i = 0; i < test.n_gen; ++i) {
+      if (interrupted()) fail(ErrorCode::kCancelled, "stopped by Ctrl-C");
+      decode_batch(batch, std::span(tokens).subspan(static_cast<size_t>(i) * n_seq, n_seq));
+      size_t used = 0;
+      for (const Session& session : sessions) used += session.stats().kv_bytes_used;
+      bytes +=
+          static_cast<double>(cost_.decode_weight_bytes()) + cost_.kv_bytes_read(used, kv_type);
+      flops += cost_.decode_flops(test.n_seq, cost_.rows(used, kv_type));
+      progress_.show_decode(i + 1, test.n_gen, timer.seconds());  // draws a few times a second
+    }
+    result.seconds.push_back(timer.seconds());
+    result.bytes_read += bytes * weight;
+    result.flops += flops * weight;
+  }
+  finish(result, sessions);
+}
+
+void BenchRunner::finish(BenchResult& result, std::span<const Session> sessions) const {
+  for (const Session& session : sessions) {
+    const SessionStats& s = session.stats();
+    result.kv_bytes_full += s.kv_bytes_full;
+    result.kv_bytes_peak += s.kv_bytes_peak;
+    result.kv_bytes += s.kv_bytes;
+    result.kv_bytes_used += s.kv_bytes_used;
+  }
+}
+
+}  // namespace snapkv::cli

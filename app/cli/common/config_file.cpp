@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: MIT
+// The values below the command line: environment and configuration file. CLI11 parses the file but
+// would put it above the environment, and would not accept options outside a [command] section.
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <optional>
+#include <set>
+#include <sstream>
+#include <utility>
+
+#include "base/error.h"
+#include "cli/common/settings.h"
+#include "cli/common/terminal.h"
+
+namespace snapkv::cli {
+namespace {
+
+// One `key = value` of the file. `section` is empty, a command's name, or command.task.
+struct ConfigEntry {
+  std::string section;
+  std::string key;
+  std::vector<std::string> values;
+};
+
+// "SNAPKV_KV_BUDGET" of "kv-budget".
+std::string variable_name(const std::string& option) {
+  std::string name = "SNAPKV_";
+  for (const char c : option) {
+    name += c == '-' ? '_' : static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+  }
+  return name;
+}
+
+std::optional<std::string> variable(const std::string& option) {
+  const char* value = std::getenv(variable_name(option).c_str());
+  if (value == nullptr || *value == '\0') return std::nullopt;
+  return value;
+}
+
+// The long name of an option that may come from the environment or a file, else nothing. A prompt
+// belongs to one run: a forgotten variable must not become one.
+std::optional<std::string> settable_name(const CLI::Option& option) {
+  if (option.get_lnames().empty()) return std::nullopt;
+  const std::string& name = option.get_lnames().front();
+  static const std::vector<std::string> kFlagsOnly = {"help", "version", "config", "prompt",
+                                                      "file"};
+  if (std::find(kFlagsOnly.begin(), kFlagsOnly.end(), name) != kFlagsOnly.end()) {
+    return std::nullopt;
+  }
+  return name;
+}
+
+std::vector<const CLI::App*> commands_of(const CLI::App& app) {
+  return app.get_subcommands([](const CLI::App*) { return true; });
+}
+
+// Whether the command or one of its tasks has the option.
+bool has_option(const CLI::App& app, const std::string& name) {
+  for (const CLI::Option* option : app.get_options()) {
+    if (settable_name(*option) == name) return true;
+  }
+  const std::vector<const CLI::App*> tasks = commands_of(app);
+  return std::any_of(tasks.begin(), tasks.end(),
+                     [&](const CLI::App* task) { return has_option(*task, name); });
+}
+
+// The command of a section; nullptr if there is none.
+const CLI::App* find_command(const CLI::App& app, const std::string& section) {
+  for (const CLI::App* command : commands_of(app)) {
+    const std::string& name = command->get_name();
+    if (section == name) return command;
+    if (section.rfind(name + ".", 0) == 0) {
+      return find_command(*command, section.substr(name.size() + 1));
+    }
+  }
+  return nullptr;
+}
+
+// The section of a command: "eval.needle"; empty for the root.
+std::string section_of(const CLI::App& app) {
+  if (app.get_parent() == nullptr) return "";
+  const std::string parent = section_of(*app.get_parent());
+  return parent.empty() ? app.get_name() : parent + "." + app.get_name();
+}
+
+// Whether the settings of `section` are also those of `command`: its own, an outer one's,
+// everyone's.
+bool covers(const std::string& section, const std::string& command) {
+  return section.empty() || section == command || command.rfind(section + ".", 0) == 0;
+}
+
+std::string default_config_path() {
+  const char* xdg = std::getenv("XDG_CONFIG_HOME");
+  const char* home = std::getenv("HOME");
+  std::filesystem::path folder;
+  if (xdg != nullptr && *xdg != '\0') {
+    folder = xdg;
+  } else if (home != nullptr && *home != '\0') {
+    folder = std::filesystem::path(home) / ".config";
+  } else {
+    return "";
+  }
+  std::error_code error;
+  const std::filesystem::path file = folder / "snapkv" / "config.toml";
+  return std::filesystem::exists(file, error) ? file.string() : "";
+}
+
+// Every entry must be an option of the command that its section names, or, outside sections, of
+// some command: a misspelt setting is an error, not a surprise.
+void check_entry(const CLI::App& root, const ConfigEntry& entry, const std::string& path) {
+  bool known = false;
+  if (entry.section.empty()) {
+    known = has_option(root, entry.key);
+  } else {
+    const CLI::App* command = find_command(root, entry.section);
+    if (command == nullptr) {
+      fail(ErrorCode::kUsage, "{}: section [{}] is not a command", path, entry.section);
+    }
+    known = has_option(*command, entry.key);
+  }
+  if (known) return;
+  fail(ErrorCode::kUsage, "{}: unknown setting '{}'{}", path, entry.key,
+       entry.section.empty() ? "" : " in section [" + entry.section + "]");
+}
+
+std::vector<ConfigEntry> read_config(const CLI::App& root, const std::string& path) {
+  std::istringstream text(read_text(path));
+  std::vector<ConfigEntry> entries;
+  std::vector<CLI::ConfigItem> items;
+  try {
+    items = CLI::ConfigTOML().from_config(text);
+  } catch (const CLI::Error& e) {
+    fail(ErrorCode::kUsage, "{}: {}", path, e.what());
+  }
+  for (const CLI::ConfigItem& item : items) {
+    if (item.name == "++" || item.name == "--") continue;  // CLI11's marks of a section's ends
+    ConfigEntry entry{.section = "", .key = item.name, .values = item.inputs};
+    for (const std::string& parent : item.parents) {
+      entry.section += (entry.section.empty() ? "" : ".") + parent;
+    }
+    check_entry(root, entry, path);
+    entries.push_back(std::move(entry));
+  }
+  return entries;
+}
+
+// Sets an option as if it had been typed; `origin` names where the value was found.
+void set_option(CLI::Option& option, const std::vector<std::string>& values,
+                const std::string& origin) {
+  try {
+    if (option.get_expected_min() == 0) {  // a flag
+      option.add_result(option.get_flag_value(option.get_lnames().front(), values.front()));
+    } else {
+      option.add_result(values);
+    }
+    option.run_callback();
+  } catch (const CLI::Error& e) {
+    fail(ErrorCode::kUsage, "{}: {}", origin, e.what());
+  }
+}
+
+// Sets what stronger sources left alone; an option stays alone too where they set one that excludes
+// it. Throws kUsage where the same source sets both.
+template <typename FindValues>
+void apply_source(CLI::App& app, const FindValues& find_values) {
+  std::vector<CLI::Option*> open;
+  for (CLI::Option* option : app.get_options()) {
+    const std::set<CLI::Option*> rivals = option->get_excludes();
+    const bool taken = std::any_of(rivals.begin(), rivals.end(),
+                                   [](const CLI::Option* rival) { return rival->count() > 0; });
+    if (settable_name(*option) && option->count() == 0 && !taken) open.push_back(option);
+  }
+  for (CLI::Option* option : open) {
+    const auto [values, origin] = find_values(*settable_name(*option));
+    if (values.empty()) continue;
+    for (const CLI::Option* rival : option->get_excludes()) {
+      if (rival->count() == 0) continue;
+      fail(ErrorCode::kUsage, "{}: {} and {} exclude each other", origin, rival->get_name(),
+           option->get_name());
+    }
+    set_option(*option, values, origin);
+  }
+}
+
+void apply(CLI::App& app, const std::vector<ConfigEntry>& entries, const std::string& path) {
+  using Found = std::pair<std::vector<std::string>, std::string>;  // values, where they were found
+  apply_source(app, [](const std::string& name) {
+    const std::optional<std::string> value = variable(name);
+    return value ? Found{{*value}, "environment variable " + variable_name(name)} : Found{};
+  });
+  const std::string section = section_of(app);
+  apply_source(app, [&](const std::string& name) {
+    const ConfigEntry* chosen = nullptr;  // the innermost section wins
+    for (const ConfigEntry& entry : entries) {
+      if (entry.key != name || entry.values.empty() || !covers(entry.section, section)) continue;
+      if (chosen == nullptr || entry.section.size() >= chosen->section.size()) chosen = &entry;
+    }
+    return chosen != nullptr ? Found{chosen->values, path} : Found{};
+  });
+}
+
+}  // namespace
+
+void apply_environment_and_config(CLI::App& root, CLI::App& command,
+                                  const CommonSettings& settings) {
+  std::string path = settings.config;
+  if (path.empty()) path = variable("config").value_or("");
+  if (path.empty()) path = default_config_path();
+  std::vector<ConfigEntry> entries;
+  if (!path.empty()) entries = read_config(root, path);
+  apply(command, entries, path);
+  apply(root, entries, path);
+}
+
+}  // namespace snapkv::cli

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: MIT
+#include "cli/common/plain_text.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <cmath>
+#include <cstdlib>
+
+namespace snapkv::cli {
+namespace {
+
+bool is_continuation(char c) { return (static_cast<unsigned char>(c) & 0xc0) == 0x80; }
+
+/// Length of the whole UTF-8 character at the beginning; 0 if there is none.
+size_t character_length(std::string_view text) {
+  const auto first = static_cast<unsigned char>(text.front());
+  if (first < 0x80) return 1;
+  const size_t n = first >= 0xf0 && first < 0xf5   ? 4
+                   : first >= 0xe0 && first < 0xf0 ? 3
+                   : first >= 0xc2 && first < 0xe0 ? 2
+                                                   : 0;
+  if (n == 0 || text.size() < n) return 0;
+  for (size_t i = 1; i < n; ++i) {
+    if (!is_continuation(text[i])) return 0;
+  }
+  const auto second = static_cast<unsigned char>(text[1]);  // overlong, surrogate, beyond U+10FFFF
+  if ((first == 0xe0 && second < 0xa0) || (first == 0xed && second >= 0xa0) ||
+      (first == 0xf0 && second < 0x90) || (first == 0xf4 && second >= 0x90)) {
+    return 0;
+  }
+  const bool is_c1_control = first == 0xc2 && second < 0xa0;
+  return is_c1_control ? 0 : n;
+}
+
+std::string escaped(char c) {
+  if (c == '\n') return "\\n";
+  if (c == '\t') return "\\t";
+  return fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
+}
+
+}  // namespace
+
+bool locale_is_utf8() {
+  for (const char* name : {"LC_ALL", "LC_CTYPE", "LANG"}) {
+    const char* value = std::getenv(name);
+    if (value == nullptr || *value == '\0') continue;  // the next one counts
+    std::string lower(value);
+    for (char& c : lower) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+    return lower.find("utf-8") != std::string::npos || lower.find("utf8") != std::string::npos;
+  }
+  return false;
+}
+
+std::string printable(std::string_view bytes, bool keep_lines) {
+  std::string text;
+  while (!bytes.empty()) {
+    const char c = bytes.front();
+    const size_t n = character_length(bytes);
+    const bool is_control = static_cast<unsigned char>(c) < 0x20 || c == 0x7f;
+    if (n == 0 || (is_control && !(keep_lines && c == '\n'))) {
+      text += escaped(c);
+      bytes.remove_prefix(1);
+    } else {
+      text += bytes.substr(0, n);
+      bytes.remove_prefix(n);
+    }
+  }
+  return text;
+}
+
+size_t n_columns(std::string_view utf8) {
+  // {fmt} pads by its estimate of columns (wide scripts take two), never more than bytes
+  return 2 * utf8.size() - fmt::format("{:<{}}", utf8, utf8.size()).size();
+}
+
+std::string fit(std::string_view utf8, size_t width, std::string_view ellipsis) {
+  const size_t columns = n_columns(utf8);
+  if (columns <= width) return std::string(utf8) + std::string(width - columns, ' ');
+  const size_t room = width - std::min(width, n_columns(ellipsis));
+  size_t end = 0;
+  for (size_t next = 0; next <= utf8.size(); ++next) {
+    if (next < utf8.size() && is_continuation(utf8[next])) continue;
+    if (n_columns(utf8.substr(0, next)) > room) break;
+    end = next;
+  }
+  const size_t rest = room - n_columns(utf8.substr(0, end));  // half of a wide character
+  return std::string(utf8.substr(0, end)) + std::string(ellipsis) + std::string(rest, ' ');
+}
+
+std::string Drawing::bar(double fraction, int width) const {
+  static constexpr std::array<const char*, 7> kEighths = {"▏", "▎", "▍", "▌", "▋", "▊", "▉"};
+  const double filled = std::clamp(fraction, 0.0, 1.0) * width;
+  std::string bar;
+  int columns = 0;
+  if (utf8_) {
+    const int eighths = static_cast<int>(std::lround(filled * 8));
+    for (; columns < eighths / 8; ++columns) bar += "█";
+    if (eighths % 8 > 0) {
+      bar += kEighths[static_cast<size_t>(eighths % 8 - 1)];
+      ++columns;
+    }
+  } else {
+    for (; columns < static_cast<int>(std::lround(filled)); ++columns) bar += '#';
+  }
+  return bar + std::string(static_cast<size_t>(width - columns), ' ');
+}
+
+std::string Drawing::profile(std::span<const float> values, double max) const {
+  static constexpr std::array<const char*, 9> kBlocks = {" ", "▁", "▂", "▃", "▄",
+                                                         "▅", "▆", "▇", "█"};
+  static constexpr std::array<const char*, 9> kAscii = {" ", ".", ":", "-", "=",
+                                                        "+", "*", "%", "@"};
+  std::string text;
+  for (const float value : values) {
+    const double fraction = max > 0 ? std::clamp(value / max, 0.0, 1.0) : 0.0;
+    const auto level = static_cast<size_t>(std::ceil(fraction * 8 - 0.5));
+    text += (utf8_ ? kBlocks : kAscii)[std::min<size_t>(level, 8)];
+  }
+  return text;
+}
+
+}  // namespace snapkv::cli

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: MIT
+#include "cli/common/terminal.h"
+
+#include <fcntl.h>
+#include <fmt/core.h>
+#include <poll.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <utility>
+
+#include "base/error.h"
+#include "cli/common/signals.h"
+
+namespace snapkv::cli {
+namespace {
+
+[[noreturn]] void fail_stdout(int error) {
+  fail(ErrorCode::kRuntime, "can't write to standard output: {}", std::strerror(error));
+}
+
+// Writes all of it; returns errno, 0 on success.
+int write_all(int fd, std::string_view text) {
+  while (!text.empty()) {
+    const ssize_t n = write(fd, text.data(), text.size());
+    if (n >= 0) {
+      text.remove_prefix(static_cast<size_t>(n));
+    } else if (errno == EAGAIN ||
+               errno == EWOULDBLOCK) {  // a pipe that its owner made non-blocking
+      pollfd wait = {.fd = fd, .events = POLLOUT, .revents = 0};
+      poll(&wait, 1, -1);
+    } else if (errno != EINTR) {
+      return errno;
+    }
+  }
+  return 0;
+}
+
+bool colour(bool terminal) {
+  const char* no_colour = std::getenv("NO_COLOR");
+  const char* term = std::getenv("TERM");
+  return terminal && (no_colour == nullptr || *no_colour == '\0') &&
+         !(term != nullptr && std::strcmp(term, "dumb") == 0);
+}
+
+// Bytes of the UTF-8 character that begins with this byte; 1 for bytes that begin none.
+size_t utf8_length(unsigned char first) {
+  if (first >= 0xf0 && first < 0xf8) return 4;
+  if (first >= 0xe0 && first < 0xf0) return 3;
+  if (first >= 0xc2 && first < 0xe0) return 2;
+  return 1;
+}
+
+}  // namespace
+
+bool stdout_is_terminal() { return isatty(STDOUT_FILENO) != 0; }
+bool stderr_is_terminal() { return isatty(STDERR_FILENO) != 0; }
+bool colour_stdout() { return colour(stdout_is_terminal()); }
+bool colour_stderr() { return colour(stderr_is_terminal()); }
+
+int terminal_width() {
+  winsize size = {};
+  if (ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) return size.ws_col;
+  return 80;
+}
+
+void write_stdout(std::string_view text) {
+  if (const int error = write_all(STDOUT_FILENO, text)) fail_stdout(error);
+}
+
+void close_stdout() {
+  if (close(STDOUT_FILENO) != 0 && errno != EBADF && errno != EINTR) fail_stdout(errno);
+}
+
+void write_stderr(std::string_view text) {
+  write_all(STDERR_FILENO, text);  // nowhere to report a failure to
+}
+
+std::string read_text(const std::string& path) {
+  const bool from_stdin = path == "-";
+  const std::string what = from_stdin ? "standard input" : path;
+  const int fd = from_stdin ? STDIN_FILENO : open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) fail(ErrorCode::kRuntime, "can't read {}: {}", what, std::strerror(errno));
+  std::string text;
+  char block[65536];
+  int error = 0;
+  while (error == 0 && !interrupted()) {
+    const ssize_t n = read(fd, block, sizeof block);
+    if (n == 0) break;
+    if (n > 0) {
+      text.append(block, static_cast<size_t>(n));
+    } else if (errno != EINTR) {
+      error = errno;
+    }
+  }
+  if (!from_stdin) close(fd);
+  if (error != 0) fail(ErrorCode::kRuntime, "can't read {}: {}", what, std::strerror(error));
+  if (interrupted()) fail(ErrorCode::kCancelled, "cancelled while reading {}", what);
+  return text;
+}
+
+std::string paint(Style style, std::string_view text, bool enabled) {
+  if (!enabled) return std::string(text);
+  int code = 1;
+  switch (style) {
+    case Style::bold:
+      code = 1;
+      break;
+    case Style::dim:
+      code = 2;
+      break;
+    case Style::red:
+      code = 31;
+      break;
+    case Style::green:
+      code = 32;
+      break;
+  }
+  return fmt::format("\x1b[{}m{}\x1b[0m", code, text);
+}
+
+std::string Utf8Stream::push(std::string_view bytes) {
+  held_ += bytes;
+  size_t begin = held_.size();  // of the last character: at most three continuation bytes back
+  while (begin > 0 && held_.size() - begin < 4) {
+    const auto byte = static_cast<unsigned char>(held_[--begin]);
+    if ((byte & 0xc0) != 0x80) {
+      if (begin + utf8_length(byte) <= held_.size()) break;
+      std::string complete = held_.substr(0, begin);
+      held_.erase(0, begin);
+      return complete;
+    }
+  }
+  return std::exchange(held_, {});
+}
+
+std::string Utf8Stream::finish() { return std::exchange(held_, {}); }
+
+}  // namespace snapkv::cli

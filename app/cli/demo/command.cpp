@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: MIT
+// snapkv demo: builds a long text with one fact in it, asks for the fact, and prints what a full
+// cache and SnapKV answer, keep and cost, side by side.
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <memory>
+
+#include "base/error.h"
+#include "cli/commands.h"
+#include "cli/common/progress.h"
+#include "cli/common/terminal.h"
+#include "cli/common/units.h"
+#include "cli/demo/needle_task.h"
+
+namespace snapkv::cli {
+namespace {
+
+constexpr int64_t kDecodeTokens = 64;  // enough to time; the answer is the first seven
+constexpr size_t kShownColumns = 76;
+
+struct DemoSettings {
+  NeedleTaskSettings task;
+  int64_t length = 4000;
+  double depth = 50;  // percent
+  std::string name;
+};
+
+// One row of the table, a cell for each cache. Cells are padded before they are painted.
+struct Row {
+  std::string label, full, kept;
+  Style full_style = Style::bold, kept_style = Style::bold;
+  bool styled = false;
+};
+
+std::string shortened(const std::string& line) {
+  if (line.size() <= kShownColumns) return line;
+  return line.substr(0, kShownColumns - 3) + "...";
+}
+
+std::string show_text(const NeedlePrompt& p, bool colour) {
+  const auto tokens = static_cast<int64_t>(p.tokens.size());
+  std::string text = fmt::format(
+      "A text of {}; the fact stands at token {}, {:.0f}% into it:\n\n", plural(tokens, "token"),
+      p.fact_token, 100.0 * static_cast<double>(p.fact_token) / static_cast<double>(tokens));
+  const auto skipped = [](size_t n) {
+    return n > 0 ? fmt::format("    [{} more]\n", plural(static_cast<int64_t>(n), "paragraph"))
+                 : "";
+  };
+  const size_t before = p.fact_line, after = p.lines.size() - p.fact_line;
+  if (before > 0) text += "  " + shortened(p.lines.front()) + "\n" + skipped(before - 1);
+  text += "  " + paint(Style::bold, p.fact, colour) + "\n";
+  if (after > 0) text += skipped(after - 1) + "  " + shortened(p.lines.back()) + "\n";
+  std::string question = p.question;
+  for (size_t at = 0; (at = question.find('\n', at)) != std::string::npos; at += 3) {
+    question.replace(at, 1, "\n  ");
+  }
+  return text + question + " ...\n\n";
+}
+
+std::vector<Row> table_rows(const NeedleRun& full, const NeedleRun& kept) {
+  const SessionStats &f = full.after_prefill, &k = kept.after_prefill;
+  const auto verdict = [](const NeedleRun& run) { return run.right ? "right" : "wrong"; };
+  const auto verdict_style = [](const NeedleRun& run) {
+    return run.right ? Style::green : Style::red;
+  };
+  const auto rows = [](const SessionStats& s) {
+    std::vector<int64_t> counts;
+    for (const auto& layer : s.layers) {
+      counts.insert(counts.end(), layer.n_kept.begin(), layer.n_kept.end());
+    }
+    return format_range(counts);
+  };
+  const auto ratio = [](const SessionStats& s) { return fmt::format("{:.1f}x", s.compression()); };
+  const auto prefill = [](const NeedleRun& run) {
+    return format_rate(run.at_end.n_prompt, run.at_end.prefill_seconds);
+  };
+  const auto decode = [](const NeedleRun& run) {
+    return format_rate(run.at_end.n_decoded, run.at_end.decode_seconds);
+  };
+  return {
+      {"answer", full.answer, kept.answer, Style::bold, Style::bold, true},
+      {"", verdict(full), verdict(kept), verdict_style(full), verdict_style(kept), true},
+      {"rows kept, each head", rows(f), rows(k)},
+      {"KV cache after the text", format_bytes(f.kv_bytes_used), format_bytes(k.kv_bytes_used)},
+      {"compression", ratio(f), ratio(k)},
+      {"KV cache at most", format_bytes(f.kv_bytes_peak), format_bytes(k.kv_bytes_peak)},
+      {"prefill", prefill(full), prefill(kept)},
+      {"decode", decode(full), decode(kept)},
+  };
+}
+
+std::string show_table(const std::vector<Row>& rows, const PolicyConfig& policy, bool colour) {
+  std::string text = fmt::format("{:<24}  {:<14}  {}\n", "", "full cache",
+                                 policy.name == "snapkv" ? "SnapKV" : policy.name);
+  for (const Row& row : rows) {
+    const bool painted = colour && row.styled;
+    text += fmt::format("{:<24}  {}  {}\n", row.label,
+                        paint(row.full_style, fmt::format("{:<14}", row.full), painted),
+                        paint(row.kept_style, row.kept, painted));
+  }
+  return text + fmt::format("{}: {}\n", policy.name, describe_policy(policy));
+}
+
+// K and V have one shape; layers may differ, so the first is shown when all are alike.
+std::string show_shapes(const ModelInfo& m, const SessionStats& before, const SessionStats& after) {
+  std::vector<int64_t> counts;
+  for (const auto& layer : after.layers) {
+    counts.insert(counts.end(), layer.n_kept.begin(), layer.n_kept.end());
+  }
+  const int64_t total = before.layers.empty() ? 0 : before.layers.front().n_total;
+  const std::string kept = format_range(counts);
+  std::string text = fmt::format("\nEach of {}:\n", plural(m.n_layer, "layer"));
+  for (const char* tensor : {"K", "V"}) {
+    text += fmt::format("  {} [1, {}, {}, {}] -> [1, {}, {}, {}]\n", tensor, m.n_head_kv, total,
+                        m.head_dim, m.n_head_kv, kept, m.head_dim);
+  }
+  return text;
+}
+
+// The first matrix products of a shape prepare their kernels: not the full cache's fault.
+void warm_up(const std::shared_ptr<const Model>& model, const SessionOptions& options,
+             const NeedlePrompt& prompt) {
+  NeedlePrompt part;
+  const auto n = std::min<int64_t>(options.chunk, std::ssize(prompt.tokens));
+  part.tokens.assign(prompt.tokens.begin(), prompt.tokens.begin() + n);
+  run_needle(model, options, part, 2, {});
+}
+
+int run_demo(const DemoSettings& s, const CommonSettings& common) {
+  SessionOptions kept_options = session_options(s.task.cache, 0);
+  ProgressDisplay progress(!common.no_progress, common.verbose);
+  const std::shared_ptr<const Model> model = load_needle_model(s.task.model, progress.callback());
+  const ModelInfo& info = model->info();
+  kept_options = resolve_options(kept_options, info);
+  SessionOptions full_options = kept_options;
+  full_options.kv.name = "full";
+  const NeedlePrompt prompt = make_needle_prompt(
+      *model, eval::Haystack(),
+      {.length = s.length, .depth = s.depth / 100, .name = s.name, .seed = s.task.seed});
+  progress.clear();
+  const bool colour = colour_stdout();
+  write_stdout(fmt::format("{}: {}, {} query heads, {} KV heads of {}, {}\n",
+                           info.name.empty() ? info.path : info.name, plural(info.n_layer, "layer"),
+                           info.n_head, info.n_head_kv, info.head_dim,
+                           format_bytes(info.weight_bytes)));
+  write_stdout(show_text(prompt, colour));
+
+  warm_up(model, full_options, prompt);
+  const auto run = [&](const SessionOptions& options) {
+    return run_needle(model, options, prompt, kDecodeTokens, progress.callback());
+  };
+  const NeedleRun full = run(full_options);
+  const NeedleRun kept = run(kept_options);
+  progress.clear();
+  write_stdout(show_table(table_rows(full, kept), kept_options.kv, colour));
+  write_stdout(show_shapes(info, full.after_prefill, kept.after_prefill));
+  return 0;
+}
+
+}  // namespace
+
+Command add_demo_command(CLI::App& root, const CommonSettings& common) {
+  auto s = std::make_shared<DemoSettings>();
+  CLI::App* app = root.add_subcommand(
+      "demo", "Hide a fact in a long text, ask for it: full cache beside SnapKV");
+  app->add_option("--length", s->length, "Tokens of the text and the question")
+      ->check(whole_number(1))
+      ->type_name("N")
+      ->capture_default_str();
+  app->add_option("--depth", s->depth,
+                  "Where the fact stands, in percent of the text; it gets the nearest line end")
+      ->check(CLI::Range(0.0, 100.0).description(""))
+      ->type_name("P")
+      ->capture_default_str();
+  app->add_option("--name", s->name, "The city asked about [default: chosen by the seed]")
+      ->check(CLI::IsMember(needle_names()))
+      ->type_name("CITY");
+  add_needle_task_options(*app, s->task, "Another seed, another text, city and number");
+  return {app, [s, &common] { return run_demo(*s, common); }};
+}
+
+}  // namespace snapkv::cli

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: MIT
+// snapkv eval TASK: quality of many cache configurations on prompts that are each read once; a
+// JSONL file of records and a Markdown table (docs/evaluation.md). The tasks are eval_<task>.cpp.
+#include "cli/commands.h"
+#include "cli/eval/options.h"
+
+namespace snapkv::cli {
+
+Command add_eval_command(CLI::App& root, const CommonSettings& common) {
+  CLI::App* app = root.add_subcommand(
+      "eval", "Quality of many cache configurations: a file of records and a table");
+  app->require_subcommand(1);
+  Command command;
+  command.app = app;
+  command.tasks = {add_eval_needle(*app, common), add_eval_ruler(*app, common),
+                   add_eval_fidelity(*app, common), add_eval_longbench(*app, common),
+                   add_eval_overlap(*app, common)};
+  return command;
+}
+
+}  // namespace snapkv::cli

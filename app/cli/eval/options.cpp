@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: MIT
+#include "cli/eval/options.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "cli/common/signals.h"
+#include "cli/common/terminal.h"
+#include "eval/common/page.h"
+
+namespace snapkv::cli {
+
+void add_record_options(CLI::App& app, EvalSettings& settings, bool draws) {
+  app.add_option("-o,--out", settings.out, "File of records, one JSON object a line")
+      ->required()
+      ->type_name("FILE");
+  app.add_option("--html", settings.html, "Also draw all records of the file as an HTML page")
+      ->type_name("FILE");
+  app.add_flag("--resume", settings.resume, "Continue the file: skip what it has");
+  if (draws) {
+    app.add_option("--seed", settings.seed, "Another seed, other prompts")
+        ->type_name("N")
+        ->capture_default_str();
+  }
+  add_model_options(app, settings.model);
+  add_running_options(app, settings.model);
+}
+
+void add_eval_options(CLI::App& app, EvalSettings& settings, bool draws) {
+  app.add_option("--policies", settings.policies, "Policies to compare")
+      ->check(CLI::IsMember(policy_names()))
+      ->delimiter(',')
+      ->type_name("NAME,...")
+      ->default_str("full,snapkv");
+  CLI::Option* budgets =
+      app.add_option("--budgets", settings.budgets, "Rows kept (instead of --kv-budget)");
+  budgets->delimiter(',')->type_name("N,N,...");
+  app.add_option("--kernels", settings.kernels, "Pooling widths (instead of --kv-kernel)")
+      ->delimiter(',')
+      ->type_name("N,N,...");
+  add_record_options(app, settings, draws);
+  add_cache_options(app, settings.cache);
+  budgets->excludes(app.get_option("--kv-memory"));
+}
+
+void add_lengths_option(CLI::App& app, std::vector<int64_t>& lengths, const std::string& help,
+                        const std::string& group) {
+  app.add_option("--lengths", lengths, help)
+      ->check(whole_number(1))
+      ->delimiter(',')
+      ->type_name("N,N,...")
+      ->default_str(fmt::format("{}", fmt::join(lengths, ",")))
+      ->group(group);
+}
+
+void add_answer_option(CLI::App& app, EvalSettings& settings) {
+  app.add_option("--n-predict", settings.n_predict,
+                 "Tokens of an answer, at most; it ends with its first line")
+      ->check(whole_number(1, 1 << 20))
+      ->type_name("N")
+      ->capture_default_str();
+}
+
+void add_question_option(CLI::App& app, EvalSettings& settings) {
+  app.add_flag("--question-agnostic", settings.question_agnostic,
+               "Compress the text before the question is seen, and keep the question whole");
+}
+
+std::vector<SessionOptions> make_configurations(const EvalSettings& settings) {
+  const SessionOptions base = session_options(settings.cache, 0);
+  std::vector<int64_t> budgets = settings.budgets;
+  std::vector<int> kernels = settings.kernels;
+  if (budgets.empty()) budgets = {base.kv.budget};
+  if (kernels.empty()) kernels = {base.kv.kernel_size};
+  if (!settings.budgets.empty() && base.kv.ratio > 0) {
+    fail(ErrorCode::kUsage, "--budgets and --kv-ratio exclude each other");
+  }
+  std::vector<SessionOptions> all;
+  const auto add = [&](const SessionOptions& options) {
+    if (options.kv_memory == 0) validate(options.kv);  // else when the model is known
+    const auto same = [&](const SessionOptions& other) {
+      return eval::configuration_json(other) == eval::configuration_json(options);
+    };
+    if (std::none_of(all.begin(), all.end(), same)) all.push_back(options);
+  };
+  for (const std::string& policy : settings.policies) {
+    for (const int64_t budget : budgets) {
+      for (const int kernel : kernels) {
+        SessionOptions options = base;
+        options.kv.name = policy;
+        options.kv.budget = budget;
+        options.kv.kernel_size = kernel;
+        if (policy == "full") options.kv_memory = 0, options.kv_decode_limit = 0;  // no budget
+        add(options);
+      }
+    }
+  }
+  return all;
+}
+
+EvalRun::EvalRun(const EvalSettings& settings, const CommonSettings& common)
+    : html_(settings.html), display_(!common.no_progress, common.verbose) {
+  if (!html_.empty()) eval::check_page(html_);
+  options_.configurations = make_configurations(settings);
+  options_.question_agnostic = settings.question_agnostic;
+  options_.seed = settings.seed;
+  options_.model = load_model(settings.model, display_.callback());
+  for (SessionOptions& o : options_.configurations) o = resolve_options(o, model()->info());
+  options_.prefill_progress = display_.callback();
+  options_.cancelled = interrupted;
+  options_.progress = [this](int64_t done, int64_t total) {
+    show_progress(fmt::format("prompt {} of {}", done + 1, total),
+                  static_cast<double>(done) / static_cast<double>(total));
+  };
+  file_ = std::make_unique<eval::RecordFile>(settings.out, settings.resume);
+  if (file_->repaired()) {
+    write_stderr(fmt::format("snapkv: {}: its last line was torn and is cut off\n", settings.out));
+  }
+}
+
+void EvalRun::check_length(int64_t n_tokens, int64_t n_predict) const {
+  const int64_t n_ctx = model()->info().n_ctx_train;
+  if (n_tokens + n_predict <= n_ctx) return;
+  if (n_predict == 0) {
+    fail(ErrorCode::kContextExceeded, "a length of {} tokens exceeds the model's context of {}",
+         n_tokens, n_ctx);
+  }
+  fail(ErrorCode::kContextExceeded,
+       "a length of {} and an answer of {} tokens exceed the model's context of {}", n_tokens,
+       n_predict, n_ctx);
+}
+
+void EvalRun::ask(const std::vector<eval::Item>& items) {
+  eval::run_items(options_, items, *file_);
+  finish(eval::summary_table(options_, items, *file_));
+}
+
+void EvalRun::show_progress(const std::string& title, double fraction) {
+  display_.set_title(title);
+  display_.show_fraction(fraction, timer_.seconds());
+}
+
+void EvalRun::finish(const std::string& table) {
+  display_.clear();
+  if (!html_.empty()) {
+    eval::write_page(html_, eval::records_page("eval", file_->records()));
+    write_stderr(fmt::format("snapkv: wrote {}\n", html_));
+  }
+  write_stdout(table);
+}
+
+}  // namespace snapkv::cli

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: MIT
+// What the tasks of `snapkv eval` share: options, configurations to compare, and a run with its
+// model, record file and progress. One file per task, eval_<task>.cpp, builds on it.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/timer.h"
+#include "cli/common/progress.h"
+#include "cli/common/settings.h"
+#include "eval/common/runner.h"
+
+namespace snapkv::cli {
+
+struct EvalSettings {
+  ModelSettings model;
+  CacheSettings cache;
+  std::vector<std::string> policies = {"full", "snapkv"};
+  std::vector<int64_t> budgets;
+  std::vector<int> kernels;
+  std::string out;
+  std::string html;
+  bool resume = false;
+  uint64_t seed = 1;
+  int64_t n_predict = 30;
+  bool question_agnostic = false;
+};
+
+/// Of every task: the record file, the model. `draws`: the task's prompts depend on --seed.
+void add_record_options(CLI::App& app, EvalSettings& settings, bool draws = true);
+/// Those and the configurations to compare. A task adds its own first, in a group of its name.
+void add_eval_options(CLI::App& app, EvalSettings& settings, bool draws = true);
+/// --lengths, in a task's group.
+void add_lengths_option(CLI::App& app, std::vector<int64_t>& lengths, const std::string& help,
+                        const std::string& group);
+/// --n-predict, for tasks that let the model answer.
+void add_answer_option(CLI::App& app, EvalSettings& settings);
+/// --question-agnostic, for tasks whose prompts end with a question.
+void add_question_option(CLI::App& app, EvalSettings& settings);
+
+/// Every policy with every budget and kernel, each configuration once. Throws kUsage.
+std::vector<SessionOptions> make_configurations(const EvalSettings& settings);
+
+/// A run of a task: loads the model, opens the record file, shows progress.
+class EvalRun {
+ public:
+  EvalRun(const EvalSettings& settings, const CommonSettings& common);
+
+  eval::RunOptions& options() { return options_; }
+  const eval::RunOptions& options() const { return options_; }
+  const std::shared_ptr<const Model>& model() const { return options_.model; }
+  eval::RecordFile& file() { return *file_; }
+  const eval::RecordFile& file() const { return *file_; }
+  /// Throws kContextExceeded unless the model can read `n_tokens` and answer with `n_predict` (0:
+  /// the answer is among the tokens).
+  void check_length(int64_t n_tokens, int64_t n_predict) const;
+  /// Asks what the file lacks and prints the summary: run_items, then finish(summary_table).
+  void ask(const std::vector<eval::Item>& items);
+  /// Shows how much of the run is done, for tasks that measure more finely than by prompts.
+  void show_progress(const std::string& title, double fraction);
+  /// Ends the progress display, writes the page of the whole record file, if asked for, and prints
+  /// the table.
+  void finish(const std::string& table);
+
+ private:
+  std::string html_;
+  eval::RunOptions options_;
+  ProgressDisplay display_;
+  std::unique_ptr<eval::RecordFile> file_;
+  Timer timer_;
+};
+
+/// The tasks: each adds its subcommand to `eval`.
+Command add_eval_needle(CLI::App& eval, const CommonSettings& common);
+Command add_eval_ruler(CLI::App& eval, const CommonSettings& common);
+Command add_eval_fidelity(CLI::App& eval, const CommonSettings& common);
+Command add_eval_longbench(CLI::App& eval, const CommonSettings& common);
+Command add_eval_overlap(CLI::App& eval, const CommonSettings& common);
+
+}  // namespace snapkv::cli

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: MIT
+// SnapKV's vote, group, pooling and ranking of one KV head as plain loops over what a probe of the
+// window reported, in the engine's own order and precision (f32), so that the kept positions must
+// come out equal. Used by explain/command.cpp, which checks that they do.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "snapkv/policy.h"
+
+namespace snapkv::cli {
+
+/// One KV head of one layer. "Prefix": the L - W tokens before the window.
+struct HeadRanking {
+  int il = 0;
+  int head = 0;                                 ///< KV head
+  std::vector<std::vector<float>> query_votes;  ///< [n_group][L - W], step 2
+  std::vector<float> votes;                     ///< [L - W], the group's
+  std::vector<float> pooled;                    ///< [L - W], step 3
+  std::vector<int32_t> kept;                    ///< of the prefix, ascending, step 4
+  double prefix_share = 0;                      ///< of the window's attention, 0 to 1
+};
+
+/// `sums` [n_group, L]: the group's rows of AttentionProbe::Report::sums for the window. Keeps
+/// config.budget - W of the prefix; the budget must be below L.
+HeadRanking rank_head(const PolicyConfig& config, std::span<const float> sums, int64_t n_group,
+                      int64_t n_tokens);
+
+/// Positions of the k highest scores, ties to the lower position, ascending.
+std::vector<int32_t> top_positions(std::span<const float> scores, int64_t k);
+
+/// Where the highest group vote is in the prompt's first three quarters, but for the first
+/// positions (which many heads attend to whatever the text): what a head looks at far back.
+size_t peak_position(const HeadRanking& ranking);
+/// How clearly it does.
+inline float peak_vote(const HeadRanking& ranking) { return ranking.votes[peak_position(ranking)]; }
+
+/// Prefix positions worth a line: around peak_position() and the highest votes. Ascending,
+/// n or a few more: single tokens between two of them are there too.
+std::vector<int32_t> interesting_positions(const HeadRanking& ranking, int kernel_size, int64_t n);
+/// "0-3, 17, 45-59"; after `most` ranges the rest is counted.
+std::string format_positions(const std::vector<int32_t>& positions, size_t most);
+
+}  // namespace snapkv::cli

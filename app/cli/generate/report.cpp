@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: MIT
+#include "cli/generate/report.h"
+
+#include <fmt/core.h>
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "cli/common/terminal.h"
+#include "cli/common/units.h"
+
+namespace snapkv::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+double rate(int64_t n, double seconds) {
+  return seconds > 0 ? static_cast<double>(n) / seconds : 0.0;
+}
+
+const char* stop_note(StopReason reason) {
+  switch (reason) {
+    case StopReason::eos:
+      return "the model ended the answer";
+    case StopReason::length:
+      return "stopped at --n-predict";
+    case StopReason::context:
+      return "stopped: the context is full (--ctx-size)";
+    case StopReason::cancelled:
+      return "stopped by Ctrl-C";
+  }
+  return "";
+}
+
+std::string line(const char* label, const std::string& text, bool colour) {
+  return paint(Style::dim, fmt::format("{:<12}", label), colour) + " " + text + "\n";
+}
+
+// "128 of 4000 rows", heads as a range where they differ.
+std::string kept_text(const SessionStats::Layer& layer) {
+  return fmt::format("{} of {}", format_range(layer.n_kept), plural(layer.n_total, "row"));
+}
+
+bool equal(const SessionStats::Layer& a, const SessionStats::Layer& b) {
+  return a.n_total == b.n_total && a.n_kept == b.n_kept;
+}
+
+// One line when all layers are alike, else a line for each.
+std::string kept_lines(const RunReport& report, bool colour) {
+  const std::vector<SessionStats::Layer>& layers = report.after_prefill->layers;
+  if (layers.empty()) return "";
+  const bool alike = std::all_of(layers.begin(), layers.end(),
+                                 [&](const auto& layer) { return equal(layer, layers.front()); });
+  if (alike) {
+    return line("kept",
+                fmt::format("{} in each of {} x {}", kept_text(layers.front()),
+                            plural(static_cast<int64_t>(layers.size()), "layer"),
+                            plural(report.model.n_head_kv, "KV head")),
+                colour);
+  }
+  std::string text;
+  for (size_t il = 0; il < layers.size(); ++il) {
+    text += line(il == 0 ? "kept" : "", fmt::format("layer {:<3} {}", il, kept_text(layers[il])),
+                 colour);
+  }
+  return text;
+}
+
+std::string part_line(const SessionStats& s, bool colour) {
+  const auto share = [&](double seconds) {
+    return s.prefill_seconds > 0 ? 100 * seconds / s.prefill_seconds : 0.0;
+  };
+  return line(
+      "prefill is",
+      fmt::format("{:.1f}% pack, {:.1f}% linear, {:.1f}% attention, {:.2f}% score, "
+                  "{:.2f}% gather",
+                  share(s.pack_seconds), share(s.linear_seconds), share(s.attention_seconds),
+                  share(s.score_seconds), share(s.gather_seconds)),
+      colour);
+}
+
+std::string recompress_line(const RunReport& r, bool colour) {
+  const SessionStats& s = r.at_end;
+  const double share = s.decode_seconds > 0 ? 100 * s.recompress_seconds / s.decode_seconds : 0.0;
+  return line("again",
+              fmt::format("compressed {} while decoding (--kv-decode-limit {}), {:.1f}% of its "
+                          "time; {} of queries kept for it",
+                          plural(s.n_recompressed, "time"), r.session.kv_decode_limit, share,
+                          format_bytes(s.query_bytes)),
+              colour);
+}
+
+Json settings_json(const RunReport& r) {
+  const PolicyConfig& kv = r.session.kv;
+  return {
+      {"n_ctx", r.n_ctx},
+      {"n_predict", r.limits.n_predict},
+      {"ignore_eos", r.limits.ignore_eos},
+      {"kv",
+       {{"policy", kv.name},
+        {"budget", kv.budget},
+        {"ratio", kv.ratio},
+        {"memory", r.session.kv_memory},
+        {"decode_limit", r.session.kv_decode_limit},
+        {"window", kv.window_size},
+        {"kernel", kv.kernel_size},
+        {"pooling", kv.pooling == Pooling::max ? "max" : "avg"},
+        {"group", kv.group == GroupReduce::mean ? "mean" : "max"},
+        {"sinks", kv.sinks},
+        {"critical", kv.critical},
+        {"chunk_length", kv.chunk_length},
+        {"n_future", kv.n_future},
+        {"head_floor", kv.head_floor},
+        {"pyramid_beta", kv.pyramid_beta},
+        {"seed", kv.seed},
+        {"type", snapkv::name(r.session.kv_type)}}},
+      {"chunk", r.session.chunk},
+      {"memory_limit", r.session.memory_limit},
+      {"spill_dir", r.session.spill_dir},
+      {"sampler",
+       {{"temperature", r.sampler.temperature},
+        {"top_k", r.sampler.top_k},
+        {"top_p", r.sampler.top_p},
+        {"min_p", r.sampler.min_p},
+        {"repeat_penalty", r.sampler.repeat_penalty},
+        {"repeat_last_n", r.sampler.repeat_last_n},
+        {"seed", r.sampler.seed}}},
+  };
+}
+
+Json timings_json(const RunReport& r) {
+  const SessionStats& s = r.at_end;
+  Json json = {
+      {"load_seconds", r.load_seconds},
+      {"prefill_seconds", s.prefill_seconds},
+      {"prefill_tokens_per_second", rate(s.n_prompt, s.prefill_seconds)},
+      {"first_token_seconds", nullptr},
+      {"decode_steps", s.n_decoded},
+      {"decode_seconds", s.decode_seconds},
+      {"decode_tokens_per_second", rate(s.n_decoded, s.decode_seconds)},
+      {"recompress_seconds", s.recompress_seconds},
+      {"prefill_parts_seconds",
+       {{"pack", s.pack_seconds},
+        {"linear", s.linear_seconds},
+        {"attention", s.attention_seconds},
+        {"score", s.score_seconds},
+        {"gather", s.gather_seconds}}},
+  };
+  if (r.first_token_seconds) json["first_token_seconds"] = *r.first_token_seconds;
+  return json;
+}
+
+// null when prefill did not finish.
+Json kv_json(const RunReport& r) {
+  if (!r.after_prefill) return nullptr;
+  const SessionStats& s = *r.after_prefill;
+  Json layers = Json::array();
+  for (const SessionStats::Layer& layer : s.layers) {
+    layers.push_back({{"total", layer.n_total}, {"kept", layer.n_kept}});
+  }
+  return {
+      {"bytes_full", s.kv_bytes_full},
+      {"bytes_peak", s.kv_bytes_peak},
+      {"bytes_after_compression", s.kv_bytes_used},
+      {"compression", s.compression()},
+      {"bytes_full_at_end", r.at_end.kv_bytes_full},
+      {"bytes_at_end", r.at_end.kv_bytes_used},
+      {"bytes_allocated_at_end", r.at_end.kv_bytes},
+      {"recompressed", r.at_end.n_recompressed},
+      {"query_bytes", r.at_end.query_bytes},
+      {"layers", layers},
+  };
+}
+
+}  // namespace
+
+size_t peak_rss() {
+  rusage usage = {};
+  getrusage(RUSAGE_SELF, &usage);
+#if defined(__APPLE__)
+  return static_cast<size_t>(usage.ru_maxrss);
+#else
+  return static_cast<size_t>(usage.ru_maxrss) * 1024;
+#endif
+}
+
+std::string summary(const RunReport& r, bool parts, bool colour) {
+  const SessionStats& end = r.at_end;
+  const auto row = [](const std::string& what, double seconds, const std::string& speed) {
+    return fmt::format("{:<16}{:>10}   {}", what, format_seconds(seconds), speed);
+  };
+  std::string text;
+  if (!r.after_prefill) {
+    text += line("prompt",
+                 row(plural(r.n_prompt, "token"), r.cancelled_after_seconds, "stopped by Ctrl-C"),
+                 colour);
+  } else {
+    text += line("prompt",
+                 row(plural(r.n_prompt, "token"), end.prefill_seconds,
+                     format_rate(end.n_prompt, end.prefill_seconds)),
+                 colour);
+    if (parts) text += part_line(end, colour);
+    text +=
+        line("answer",
+             row(plural(static_cast<int64_t>(r.generation.ids.size()), "token"), end.decode_seconds,
+                 fmt::format("{}   {}", format_rate(end.n_decoded, end.decode_seconds),
+                             stop_note(r.generation.stop_reason))),
+             colour);
+    if (r.first_token_seconds) {
+      text += line("first token", row("", *r.first_token_seconds, "from the start of the prompt"),
+                   colour);
+    }
+    if (r.session.kv_memory > 0) {
+      text += line("budget", describe_memory_budget(r.session), colour);
+    }
+    text += kept_lines(r, colour);
+    const SessionStats& kv = *r.after_prefill;
+    text += line("KV cache",
+                 fmt::format("{} full, {} peak during prefill, {} after compression ({:.1f}x)",
+                             format_bytes(kv.kv_bytes_full), format_bytes(kv.kv_bytes_peak),
+                             format_bytes(kv.kv_bytes_used), kv.compression()),
+                 colour);
+    if (end.query_bytes > 0) text += recompress_line(r, colour);
+  }
+  text += line("memory",
+               fmt::format("{} peak RSS, loaded in {}", format_bytes(peak_rss()),
+                           format_seconds(r.load_seconds)),
+               colour);
+  return text;
+}
+
+std::string to_json(const RunReport& r) {
+  const Json json = {
+      {"model",
+       {{"path", r.model.path},
+        {"name", r.model.name},
+        {"architecture", r.model.architecture},
+        {"file_type", r.model.file_type},
+        {"n_params", r.model.n_params},
+        {"backend", r.backend}}},
+      {"prompt_tokens", r.n_prompt},
+      {"text", r.generation.text},
+      {"tokens", r.generation.ids},
+      {"stop_reason", name(r.generation.stop_reason)},
+      {"settings", settings_json(r)},
+      {"timings", timings_json(r)},
+      {"kv", kv_json(r)},
+      {"peak_rss_bytes", peak_rss()},
+  };
+  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace snapkv::cli

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: MIT
+// What a `generate` run reports: the summary on stderr and the JSON object on stdout.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "cli/generate/generation.h"
+#include "snapkv/engine.h"
+
+namespace snapkv::cli {
+
+/// Everything about one run.
+struct RunReport {
+  ModelInfo model;
+  std::string backend;
+  SessionOptions session;  ///< of the session once there is one: its budget is resolved
+  int64_t n_ctx = 0;       ///< in force
+  SamplerConfig sampler;
+  GenerationLimits limits;
+  int64_t n_prompt = 0;  ///< tokens
+  Generation generation;
+  double load_seconds = 0;
+  double cancelled_after_seconds = 0;         ///< of prefill, when that was cancelled
+  std::optional<double> first_token_seconds;  ///< from the start of prefill
+  std::optional<SessionStats> after_prefill;  ///< nothing when prefill was cancelled
+  SessionStats at_end;
+};
+
+/// Most memory the process ever had, from getrusage.
+size_t peak_rss();
+
+/// Lines for people. `parts`: also the shares of prefill's time.
+std::string summary(const RunReport& report, bool parts, bool colour);
+/// One JSON object, UTF-8 whatever the model wrote, ending in a newline.
+std::string to_json(const RunReport& report);
+
+}  // namespace snapkv::cli

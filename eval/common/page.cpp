@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: MIT
+#include "eval/common/page.h"
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <memory>
+#include <string_view>
+
+#include "base/check.h"
+#include "base/error.h"
+#include "snapkv/engine.h"
+
+namespace snapkv::eval {
+
+extern const char* const kPageTemplate;  // generated: cmake/SnapkvPages.cmake; "" without pages
+
+namespace {
+
+constexpr std::string_view kMarker = "SNAPKV_PAGE_DATA";
+
+// JSON inside a script element: the text `</script` in a prompt must not end it, nor `<!--` begin a
+// comment. A < stands only in strings, where \u003c is the same character.
+std::string escape_for_script(const std::string& json) {
+  std::string out;
+  out.reserve(json.size());
+  for (const char c : json) {
+    if (c == '<') {
+      out += "\\u003c";
+    } else {
+      out += c;
+    }
+  }
+  return out;
+}
+
+}  // namespace
+
+bool has_pages() { return kPageTemplate[0] != '\0'; }
+
+void check_page(const std::string& path) {
+  if (!has_pages()) {
+    fail(ErrorCode::kUsage,
+         "{}: this snapkv was built without pages: install Node.js 18 or later with npm and build "
+         "again with -DSNAPKV_PAGES=ON (docs/pictures.md)",
+         path);
+  }
+  const std::filesystem::path file(path);
+  std::error_code error;
+  if (std::filesystem::is_directory(file, error)) {
+    fail(ErrorCode::kUsage, "{}: a folder, expected the name of the page to write", path);
+  }
+  const std::filesystem::path folder = file.parent_path().empty() ? "." : file.parent_path();
+  if (!std::filesystem::is_directory(folder, error)) {
+    fail(ErrorCode::kUsage, "{}: there is no folder {}", path, folder.string());
+  }
+}
+
+std::string make_page(const Json& data) {
+  const std::string_view page = kPageTemplate;
+  const size_t at = page.find(kMarker);
+  SNAPKV_CHECK(at != std::string_view::npos);
+  std::string out(page.substr(0, at));
+  out += escape_for_script(to_line(data));
+  out += page.substr(at + kMarker.size());
+  return out;
+}
+
+void write_text(const std::string& path, const std::string& text) {
+  struct Close {
+    void operator()(std::FILE* file) const { std::fclose(file); }
+  };
+  std::unique_ptr<std::FILE, Close> file(std::fopen(path.c_str(), "wb"));
+  const bool ok = file && std::fwrite(text.data(), 1, text.size(), file.get()) == text.size() &&
+                  std::fclose(file.release()) == 0;
+  if (!ok) fail(ErrorCode::kRuntime, "{}: can't be written: {}", path, std::strerror(errno));
+}
+
+void write_page(const std::string& path, const Json& data) { write_text(path, make_page(data)); }
+
+Json records_page(const std::string& kind, Json records) {
+  return {{"kind", kind}, {"version", version()}, {"records", std::move(records)}};
+}
+
+}  // namespace snapkv::eval

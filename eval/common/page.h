@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: MIT
+// Pages: one HTML file with the data of a run, which draws its charts without any other file. The
+// template is built from web/ (docs/pictures.md). Called by `snapkv inspect`, `eval` and `bench`.
+#pragma once
+
+#include <string>
+
+#include "eval/common/record_file.h"
+
+namespace snapkv::eval {
+
+/// Whether this program was built with the template.
+bool has_pages();
+/// To be called before long work: throws kUsage when the program was built without pages, or when
+/// the folder of `path` is missing or `path` is a folder.
+void check_page(const std::string& path);
+/// The whole page: `data` in its block `<script type="application/json" id="data">`.
+std::string make_page(const Json& data);
+/// Writes it, over what was there. Throws kRuntime.
+void write_page(const std::string& path, const Json& data);
+/// Writes any text as a file. Throws kRuntime.
+void write_text(const std::string& path, const std::string& text);
+
+/// The data of a page about records: {"kind": kind, "version": ..., "records": [...]}.
+Json records_page(const std::string& kind, Json records);
+
+}  // namespace snapkv::eval

@@ -1,0 +1,260 @@
+// SPDX-License-Identifier: MIT
+#include "eval/common/runner.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <map>
+
+#include "base/check.h"
+#include "base/error.h"
+#include "eval/common/metrics.h"
+
+namespace snapkv::eval {
+namespace {
+
+// One configuration's session while the answers are decoded.
+struct Writer {
+  std::unique_ptr<Session> session;
+  Answer answer;
+  int64_t n_tokens = 0;
+  bool done = false;
+  int32_t next = -1;  // chosen, not yet decoded
+};
+
+int32_t likeliest(std::span<const float> logits) {  // ties to the lower id
+  return static_cast<int32_t>(std::max_element(logits.begin(), logits.end()) - logits.begin());
+}
+
+// Chooses a writer's next token, or ends its answer.
+void choose(const Model& model, const AnswerLimit& limit, Writer& writer) {
+  writer.next = likeliest(writer.session->logits());
+  if (model.is_end_of_generation(writer.next)) {
+    writer.done = true;
+    return;
+  }
+  std::string& text = writer.answer.text;
+  text += model.piece(writer.next);
+  writer.done = ++writer.n_tokens >= limit.n_predict;
+  if (!limit.ends_at_line) return;
+  const size_t begin = std::min(text.find_first_not_of(" \n"), text.size());
+  const size_t line_end = text.find('\n', begin);
+  if (line_end == std::string::npos) return;
+  text.resize(line_end);
+  writer.done = true;
+}
+
+const char* question_mode(const RunOptions& run) {
+  return run.question_agnostic ? "agnostic" : "aware";
+}
+
+// A session for each configuration that has read the prompt.
+std::vector<Writer> read_prompt(const RunOptions& run,
+                                const std::vector<SessionOptions>& configurations,
+                                const Prompt& prompt) {
+  std::vector<Writer> writers(configurations.size());
+  std::vector<Session*> sessions;
+  for (size_t i = 0; i < writers.size(); ++i) {
+    writers[i].session = std::make_unique<Session>(run.model, configurations[i]);
+    sessions.push_back(writers[i].session.get());
+  }
+  const std::span tokens(prompt.tokens);
+  if (!run.question_agnostic) {
+    prefill_many(sessions, tokens, {.progress = run.prefill_progress});
+    return writers;
+  }
+  SNAPKV_CHECK(prompt.n_context > 0 && prompt.n_context < std::ssize(prompt.tokens));
+  const auto n_context = static_cast<size_t>(prompt.n_context);
+  prefill_many(sessions, tokens.first(n_context), {.progress = run.prefill_progress});
+  for (Session* session : sessions) {
+    session->prefill(tokens.subspan(n_context), {.compress = false});
+  }
+  return writers;
+}
+
+std::vector<SessionOptions> missing_configurations(const RunOptions& run, const Item& item,
+                                                   const RecordFile& file) {
+  std::vector<SessionOptions> missing;
+  for (const SessionOptions& options : run.configurations) {
+    if (!file.contains(record_key(run, item, options))) missing.push_back(options);
+  }
+  return missing;
+}
+
+void append_records(const RunOptions& run, const Item& item, RecordFile& file,
+                    const std::vector<SessionOptions>& missing) {
+  const Prompt prompt = item.make();
+  const std::vector<Answer> answers = answer_prompt(run, missing, prompt, item.limit);
+  for (size_t i = 0; i < missing.size(); ++i) {
+    const SessionStats& stats = answers[i].after_prefill;
+    Json record = {{"key", record_key(run, item, missing[i])},
+                   {"id", item.id},
+                   {"model", run.model->info().path},
+                   {"backend", run.model->backend_description()},
+                   {"version", version()},
+                   {"seed", run.seed},
+                   {"configuration", configuration_json(missing[i])},
+                   {"question", question_mode(run)},
+                   {"n_prompt", prompt.tokens.size()},
+                   {"kv_bytes", stats.kv_bytes_used},
+                   {"kv_bytes_full", stats.kv_bytes_full},
+                   {"references", prompt.references},
+                   {"answer", answers[i].text},
+                   {"score", item.score(prompt, answers[i].text)}};
+    record.update(prompt.details);
+    if (!record.contains("input")) record["prompt"] = prompt.text;
+    file.append(std::move(record));
+  }
+}
+
+}  // namespace
+
+Json configuration_json(const SessionOptions& options) {
+  const PolicyConfig& kv = options.kv;
+  Json json = {{"policy", kv.name}};
+  if (kv.name != "full") {
+    if (kv.ratio > 0) {
+      json["ratio"] = kv.ratio;
+    } else {
+      json["budget"] = kv.budget;
+    }
+    if (options.kv_memory > 0) json["kv_memory"] = options.kv_memory;
+    if (options.kv_decode_limit > 0) json["kv_decode_limit"] = options.kv_decode_limit;
+    json["window"] = kv.window_size;
+    json["kernel"] = kv.kernel_size;
+    json["pooling"] = kv.pooling == Pooling::max ? "max" : "avg";
+    json["group"] = kv.group == GroupReduce::mean ? "mean" : "max";
+    json["sinks"] = kv.sinks;
+    json["critical"] = kv.critical;
+    json["seed"] = kv.seed;
+    json["chunk_length"] = kv.chunk_length;
+    json["n_future"] = kv.n_future;
+    json["head_floor"] = kv.head_floor;
+    json["pyramid_beta"] = kv.pyramid_beta;
+  }
+  json["kv_type"] = name(options.kv_type);
+  return json;
+}
+
+std::string configuration_label(const SessionOptions& options) {
+  const PolicyConfig& kv = options.kv;
+  if (kv.name == "full") return kv.name;
+  std::string rows =
+      kv.ratio > 0 ? fmt::format("{:.3g}%", kv.ratio * 100) : fmt::format("{}", kv.budget);
+  if (options.kv_memory > 0) rows += fmt::format(" ({} bytes)", options.kv_memory);
+  std::string label =
+      fmt::format("{} {}, window {}, kernel {}", kv.name, rows, kv.window_size, kv.kernel_size);
+  if (kv.critical) label += ", critical";
+  if (options.kv_decode_limit > 0) label += fmt::format(", limit {}", options.kv_decode_limit);
+  return label;
+}
+
+Prompt split_prompt(const Model& model, std::string text, size_t context_bytes) {
+  Prompt prompt;
+  prompt.tokens = model.tokenize(text, true, false);
+  const std::vector<int32_t> context =
+      model.tokenize(std::string_view(text).substr(0, context_bytes), true, false);
+  const auto last = std::min(context.end(), context.begin() + std::ssize(prompt.tokens));
+  prompt.n_context =
+      std::mismatch(context.begin(), last, prompt.tokens.begin()).first - context.begin();
+  prompt.text = std::move(text);
+  return prompt;
+}
+
+std::string model_key(const Model& model) {
+  return fmt::format("{} {:016x} {}", std::filesystem::path(model.info().path).filename().string(),
+                     model.fingerprint(), name(model.compute_dtype()));
+}
+
+std::string record_key(const RunOptions& run, const Item& item,
+                       const SessionOptions& configuration) {
+  return fmt::format("{} | {} | {} | {} tokens{} | {} | question-{}", item.id,
+                     model_key(*run.model), version(), item.limit.n_predict,
+                     item.limit.ends_at_line ? ", a line" : "",
+                     to_line(configuration_json(configuration)), question_mode(run));
+}
+
+std::vector<Answer> answer_prompt(const RunOptions& run,
+                                  const std::vector<SessionOptions>& configurations,
+                                  const Prompt& prompt, const AnswerLimit& limit) {
+  std::vector<Writer> writers = read_prompt(run, configurations, prompt);
+  std::vector<Session*> sessions;
+  for (Writer& writer : writers) {
+    writer.answer.after_prefill = writer.session->stats();
+    choose(*run.model, limit, writer);
+  }
+  for (;;) {
+    if (run.cancelled()) fail(ErrorCode::kCancelled, "cancelled");
+    sessions.clear();
+    std::vector<int32_t> next;
+    for (const Writer& writer : writers) {
+      if (writer.done) continue;
+      sessions.push_back(writer.session.get());
+      next.push_back(writer.next);
+    }
+    if (sessions.empty()) break;
+    decode_batch(sessions, next);
+    for (Writer& writer : writers) {
+      if (!writer.done) choose(*run.model, limit, writer);
+    }
+  }
+  std::vector<Answer> answers;
+  for (Writer& writer : writers) answers.push_back(std::move(writer.answer));
+  return answers;
+}
+
+void run_items(const RunOptions& run, const std::vector<Item>& items, RecordFile& file) {
+  std::vector<std::pair<const Item*, std::vector<SessionOptions>>> todo;
+  for (const Item& item : items) {
+    std::vector<SessionOptions> missing = missing_configurations(run, item, file);
+    if (!missing.empty()) todo.emplace_back(&item, std::move(missing));
+  }
+  int64_t n_done = 0;
+  for (const auto& [item, missing] : todo) {
+    if (run.progress) run.progress(n_done, std::ssize(todo));
+    append_records(run, *item, file, missing);
+    ++n_done;
+  }
+}
+
+std::string summary_table(const RunOptions& run, const std::vector<Item>& items,
+                          const RecordFile& file) {
+  std::vector<std::string> columns;
+  for (const Item& item : items) {
+    if (std::find(columns.begin(), columns.end(), item.column) == columns.end()) {
+      columns.push_back(item.column);
+    }
+  }
+  if (columns.size() > 1) columns.emplace_back("all");
+  std::string table = "| cache | question | kept MiB |", rule = "|---|---|---|";
+  for (const std::string& column : columns) {
+    table += " " + column + " |";
+    rule += "---|";
+  }
+  table += "\n" + rule + "\n";
+  for (const SessionOptions& configuration : run.configurations) {
+    double bytes = 0;
+    std::map<std::string, std::pair<double, int64_t>> sums;  // by column: of scores, of items
+    for (const Item& item : items) {
+      const Json& record = file.at(record_key(run, item, configuration));
+      bytes += record.at("kv_bytes").get<double>();
+      for (const std::string& column : {item.column, std::string("all")}) {
+        sums[column].first += record.at("score").get<double>();
+        ++sums[column].second;
+      }
+    }
+    table += fmt::format("| {} | {} | {:.3g} |", configuration_label(configuration),
+                         question_mode(run), bytes / (1 << 20) / static_cast<double>(items.size()));
+    for (const std::string& column : columns) {
+      const auto& [sum, n] = sums[column];
+      const Interval interval = wilson(sum / static_cast<double>(n), n);
+      table += fmt::format(" {:.1f}% [{:.1f}, {:.1f}] of {} |", 100 * interval.mean,
+                           100 * interval.low, 100 * interval.high, n);
+    }
+    table += "\n";
+  }
+  return table;
+}
+
+}  // namespace snapkv::eval

@@ -1,0 +1,292 @@
+// SPDX-License-Identifier: MIT
+#include "eval/longbench/data.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+
+#include "base/error.h"
+#include "base/hash.h"
+#include "eval/common/metrics.h"
+#include "eval/common/record_file.h"
+
+namespace snapkv::eval {
+namespace {
+
+constexpr const char* kPromptFile = "dataset2prompt.json";
+constexpr const char* kLengthFile = "dataset2maxlen.json";
+
+const Json& field(const Json& row, const char* name, const std::string& where) {
+  const auto found = row.find(name);
+  if (found == row.end()) fail(ErrorCode::kUsage, "{}: field '{}' is missing", where, name);
+  return *found;
+}
+
+std::string string_field(const Json& row, const char* name, const std::string& where) {
+  const Json& value = field(row, name, where);
+  if (value.is_string()) return value.get<std::string>();
+  fail(ErrorCode::kUsage, "{}: field '{}' must be a string, it is of type {}", where, name,
+       value.type_name());
+}
+
+std::vector<std::string> strings_field(const Json& row, const char* name,
+                                       const std::string& where) {
+  const Json& value = field(row, name, where);
+  const bool ok =
+      value.is_array() && !value.empty() &&
+      std::all_of(value.begin(), value.end(), [](const Json& x) { return x.is_string(); });
+  if (ok) return value.get<std::vector<std::string>>();
+  fail(ErrorCode::kUsage, "{}: field '{}' must be an array of strings, at least one, it is {}",
+       where, name, value.is_array() ? to_line(value).substr(0, 60) : value.type_name());
+}
+
+const LongbenchTask& find_task(const std::string& wanted) {
+  std::string names;
+  for (const LongbenchTask& task : longbench_tasks()) {
+    if (task.name == wanted) return task;
+    if (task.supported) names += (names.empty() ? "" : ", ") + task.name;
+  }
+  fail(ErrorCode::kUsage, "LongBench has no task {}; supported are {}", wanted, names);
+}
+
+std::string file_of(const std::string& folder, const LongbenchTask& task) {
+  return (std::filesystem::path(folder) / (task.name + ".jsonl")).string();
+}
+
+std::vector<LongbenchTask> choose_tasks(const std::string& folder,
+                                        const std::vector<std::string>& wanted,
+                                        std::vector<std::string>& left_out) {
+  std::vector<LongbenchTask> tasks;
+  for (const std::string& name : wanted) {
+    const LongbenchTask& task = find_task(name);
+    if (!task.supported) {
+      fail(ErrorCode::kUsage, "LongBench's {} is not supported: word segmentation of Chinese",
+           name);
+    }
+    tasks.push_back(task);
+  }
+  if (!wanted.empty()) return tasks;
+  for (const LongbenchTask& task : longbench_tasks()) {
+    std::error_code error;
+    if (!std::filesystem::exists(file_of(folder, task), error)) continue;
+    if (task.supported) {
+      tasks.push_back(task);
+    } else {
+      left_out.push_back(task.name);
+    }
+  }
+  if (tasks.empty()) {
+    fail(ErrorCode::kUsage,
+         "{}: no file of a supported LongBench task here, such as hotpotqa.jsonl", folder);
+  }
+  return tasks;
+}
+
+std::string config_folder(const std::string& folder, const std::string& prompts) {
+  std::error_code error;
+  std::vector<std::filesystem::path> places = {prompts};
+  if (prompts.empty()) places = {folder, std::filesystem::path(folder) / "config"};
+  for (const std::filesystem::path& place : places) {
+    if (std::filesystem::exists(place / kPromptFile, error)) return place.string();
+  }
+  fail(ErrorCode::kUsage,
+       "no {} in {}: LongBench's prompts are not part of this program; copy {} and {} there from "
+       "the folder config of its repository (github.com/THUDM/LongBench), or name their folder "
+       "with --prompts",
+       kPromptFile, prompts.empty() ? folder + " or its subfolder config" : prompts, kPromptFile,
+       kLengthFile);
+}
+
+Json read_json(const std::string& folder, const char* name) {
+  const std::string path = (std::filesystem::path(folder) / name).string();
+  std::ifstream in(path, std::ios::binary);
+  if (!in) fail(ErrorCode::kRuntime, "{}: can't be read", path);
+  try {
+    Json json = Json::parse(in);
+    if (json.is_object()) return json;
+  } catch (const Json::parse_error& e) {
+    fail(ErrorCode::kUsage, "{}: no JSON: {}", path, e.what());
+  }
+  fail(ErrorCode::kUsage, "{}: must be an object of one entry per task", path);
+}
+
+void read_config(const std::string& folder, std::vector<LongbenchSet>& sets) {
+  const Json prompts = read_json(folder, kPromptFile), lengths = read_json(folder, kLengthFile);
+  for (LongbenchSet& set : sets) {
+    set.prompt = string_field(prompts, set.task.name.c_str(), folder + "/" + kPromptFile);
+    const std::string where = folder + "/" + kLengthFile;
+    const Json& length = field(lengths, set.task.name.c_str(), where);
+    if (!length.is_number_integer() || length.get<int64_t>() < 1) {
+      fail(ErrorCode::kUsage, "{}: field '{}' must be a number of tokens, it is {}", where,
+           set.task.name, to_line(length));
+    }
+    set.n_predict = length.get<int64_t>();
+    longbench_prompt(set, {});  // an unknown field in it fails here, not later
+  }
+}
+
+void read_lines(LongbenchSet& set, int64_t limit) {
+  std::ifstream in(set.path, std::ios::binary);
+  if (!in) fail(ErrorCode::kRuntime, "{}: can't be read", set.path);
+  std::string line;
+  int64_t offset = 0, number = 0;
+  while (std::getline(in, line)) {
+    const int64_t n_bytes = std::ssize(line);
+    ++number;
+    if (line.find_first_not_of(" \t\r") != std::string::npos) {
+      ++set.n_lines;
+      if (limit == 0 || set.n_lines <= limit) {
+        const LongbenchRow row =
+            parse_longbench_row(line, set.task, fmt::format("{}:{}", set.path, number));
+        set.lines.push_back({number, offset, n_bytes, row.id, fnv1a(line)});
+      }
+    }
+    offset += n_bytes + 1;
+  }
+  if (in.bad()) fail(ErrorCode::kRuntime, "{}: can't be read", set.path);
+  if (set.n_lines == 0) fail(ErrorCode::kUsage, "{}: no lines in it", set.path);
+}
+
+}  // namespace
+
+const char* name(LongbenchMetric metric) {
+  switch (metric) {
+    case LongbenchMetric::qa_f1:
+      return "F1";
+    case LongbenchMetric::rouge_l:
+      return "ROUGE-L";
+    case LongbenchMetric::classification:
+      return "classification";
+    case LongbenchMetric::retrieval:
+      return "retrieval";
+    case LongbenchMetric::count:
+      return "count";
+    case LongbenchMetric::code:
+      return "similarity";
+  }
+  return "";
+}
+
+const std::vector<LongbenchTask>& longbench_tasks() {
+  using enum LongbenchMetric;
+  static const std::vector<LongbenchTask> tasks = {
+      {"narrativeqa", qa_f1},
+      {"qasper", qa_f1},
+      {"multifieldqa_en", qa_f1},
+      {"multifieldqa_zh", qa_f1, false, true, false},
+      {"hotpotqa", qa_f1},
+      {"2wikimqa", qa_f1},
+      {"musique", qa_f1},
+      {"dureader", rouge_l, false, true, false},
+      {"gov_report", rouge_l},
+      {"qmsum", rouge_l},
+      {"multi_news", rouge_l},
+      {"vcsum", rouge_l, false, true, false},
+      {"trec", classification, true},
+      {"triviaqa", qa_f1, true},
+      {"samsum", rouge_l, true},
+      {"lsht", classification, true, true},
+      {"passage_count", count},
+      {"passage_retrieval_en", retrieval},
+      {"passage_retrieval_zh", retrieval, false, true},
+      {"lcc", code},
+      {"repobench-p", code},
+  };
+  return tasks;
+}
+
+LongbenchRow parse_longbench_row(const std::string& line, const LongbenchTask& task,
+                                 const std::string& where) {
+  const Json json = Json::parse(line, nullptr, false);
+  if (json.is_discarded()) fail(ErrorCode::kUsage, "{}: no valid JSON", where);
+  if (!json.is_object()) {
+    fail(ErrorCode::kUsage, "{}: must be an object, it is of type {}", where, json.type_name());
+  }
+  LongbenchRow row;
+  row.id = string_field(json, "_id", where);
+  row.input = string_field(json, "input", where);
+  row.context = string_field(json, "context", where);
+  row.language = string_field(json, "language", where);
+  row.answers = strings_field(json, "answers", where);
+  const std::string dataset = string_field(json, "dataset", where);
+  if (dataset != task.name) {
+    fail(ErrorCode::kUsage, "{}: field 'dataset' must be {}, it is {}", where, task.name, dataset);
+  }
+  const Json& length = field(json, "length", where);
+  if (!length.is_number_integer()) {
+    fail(ErrorCode::kUsage, "{}: field 'length' must be a number, it is of type {}", where,
+         length.type_name());
+  }
+  row.length = length.get<int64_t>();
+  if (task.metric == LongbenchMetric::classification) {
+    row.classes = strings_field(json, "all_classes", where);
+  }
+  if (task.metric == LongbenchMetric::retrieval) {
+    for (const std::string& answer : row.answers) {
+      if (!numbers_in(answer).empty()) continue;
+      fail(ErrorCode::kUsage, "{}: field 'answers' must name a paragraph's number, it is {}", where,
+           answer);
+    }
+  }
+  return row;
+}
+
+std::vector<LongbenchSet> open_longbench(const std::string& folder, const std::string& prompts,
+                                         const std::vector<std::string>& tasks, int64_t n_lines,
+                                         std::vector<std::string>& left_out) {
+  std::error_code error;
+  if (!std::filesystem::is_directory(folder, error)) {
+    fail(ErrorCode::kRuntime, "{}: no folder there", folder);
+  }
+  std::vector<LongbenchSet> sets;
+  for (const LongbenchTask& task : choose_tasks(folder, tasks, left_out)) {
+    LongbenchSet set;
+    set.task = task;
+    set.path = file_of(folder, task);
+    sets.push_back(std::move(set));
+  }
+  read_config(config_folder(folder, prompts), sets);
+  for (LongbenchSet& set : sets) read_lines(set, n_lines);
+  return sets;
+}
+
+LongbenchRow read_longbench_row(const LongbenchSet& set, const LongbenchLine& line) {
+  std::ifstream in(set.path, std::ios::binary);
+  std::string text(static_cast<size_t>(line.n_bytes), '\0');
+  in.seekg(line.offset);
+  in.read(text.data(), line.n_bytes);
+  if (!in || fnv1a(text) != line.fingerprint) {
+    fail(ErrorCode::kRuntime, "{}:{}: has changed since the run began", set.path, line.number);
+  }
+  return parse_longbench_row(text, set.task, fmt::format("{}:{}", set.path, line.number));
+}
+
+std::string longbench_prompt(const LongbenchSet& set, const LongbenchRow& row) {
+  const std::string& pattern = set.prompt;
+  std::string text;
+  for (size_t at = 0; at < pattern.size();) {
+    const char c = pattern[at];
+    if (c != '{' && c != '}') {
+      text += c;
+      ++at;
+    } else if (at + 1 < pattern.size() && pattern[at + 1] == c) {
+      text += c;
+      at += 2;
+    } else {
+      const size_t close = pattern.find('}', at);
+      const std::string name =
+          c == '{' && close != std::string::npos ? pattern.substr(at + 1, close - at - 1) : "";
+      if (name != "context" && name != "input") {
+        fail(ErrorCode::kUsage, "{}: the prompt of {} may have {{context}} and {{input}}, not {}",
+             kPromptFile, set.task.name, pattern.substr(at, 20));
+      }
+      text += name == "context" ? row.context : row.input;
+      at = close + 1;
+    }
+  }
+  return text;
+}
+
+}  // namespace snapkv::eval
