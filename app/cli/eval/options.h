@@ -79,5 +79,6 @@ Command add_eval_ruler(CLI::App& eval, const CommonSettings& common);
 Command add_eval_fidelity(CLI::App& eval, const CommonSettings& common);
 Command add_eval_longbench(CLI::App& eval, const CommonSettings& common);
 Command add_eval_overlap(CLI::App& eval, const CommonSettings& common);
+Command add_eval_turns(CLI::App& eval, const CommonSettings& common);
 
 }  // namespace snapkv::cli
