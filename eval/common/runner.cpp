@@ -120,6 +120,7 @@ void add_turns(const Item& item, const Prompt& prompt, const Answer& answer, Jso
   record["scores"] = std::move(scores);
   record["turn_seconds"] = std::move(seconds);
   record["kv_bytes_at_end"] = answer.at_end.kv_bytes_used;
+  record["history_bytes"] = answer.at_end.history_bytes;
 }
 
 std::vector<SessionOptions> missing_configurations(const RunOptions& run, const Item& item,
@@ -171,6 +172,7 @@ Json configuration_json(const SessionOptions& options) {
     }
     if (options.kv_memory > 0) json["kv_memory"] = options.kv_memory;
     if (options.kv_decode_limit > 0) json["kv_decode_limit"] = options.kv_decode_limit;
+    if (options.kv_refresh) json["kv_refresh"] = true;
     json["window"] = kv.window_size;
     json["kernel"] = kv.kernel_size;
     json["pooling"] = kv.pooling == Pooling::max ? "max" : "avg";
@@ -196,6 +198,7 @@ std::string configuration_label(const SessionOptions& options) {
   std::string label =
       fmt::format("{} {}, window {}, kernel {}", kv.name, rows, kv.window_size, kv.kernel_size);
   if (kv.critical) label += ", critical";
+  if (options.kv_refresh) label += ", refresh";
   if (options.kv_decode_limit > 0) label += fmt::format(", limit {}", options.kv_decode_limit);
   return label;
 }

@@ -84,12 +84,13 @@ std::string turns_tables(const RunOptions& run, const TurnsOptions& options,
     head += fmt::format(" question {} |", q);
     rule += "---|";
   }
-  std::string text =
-      head + " kept MiB at the end | ms to read a later question |\n" + rule + "---|---|\n";
+  std::string text = head +
+                     " kept MiB at the end | MiB for refresh | ms to read a later question |\n" +
+                     rule + "---|---|---|\n";
   const auto n = std::ssize(items);
   for (const SessionOptions& configuration : run.configurations) {
     std::vector<double> right(options.n_questions, 0.0);
-    double bytes = 0, seconds = 0;
+    double bytes = 0, history = 0, seconds = 0;
     int64_t n_later = 0;
     for (const Item& item : items) {
       const Json& record = file.at(record_key(run, item, configuration));
@@ -97,6 +98,7 @@ std::string turns_tables(const RunOptions& run, const TurnsOptions& options,
         right[q] += record.at("scores").at(q).get<double>();
       }
       bytes += record.at("kv_bytes_at_end").get<double>();
+      history += record.at("history_bytes").get<double>();
       for (const Json& s : record.at("turn_seconds")) seconds += s.get<double>(), ++n_later;
     }
     text += fmt::format("| {} |", configuration_label(configuration));
@@ -105,7 +107,8 @@ std::string turns_tables(const RunOptions& run, const TurnsOptions& options,
       text += fmt::format(" {:.1f}% [{:.1f}, {:.1f}] |", 100 * interval.mean, 100 * interval.low,
                           100 * interval.high);
     }
-    text += fmt::format(" {:.3g} | {:.3g} |\n", bytes / (1 << 20) / static_cast<double>(n),
+    const double per_mib = 1.0 / (1 << 20) / static_cast<double>(n);
+    text += fmt::format(" {:.3g} | {:.3g} | {:.3g} |\n", bytes * per_mib, history * per_mib,
                         1000 * seconds / static_cast<double>(n_later));
   }
   return text;

@@ -4,20 +4,25 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/file_buffer.h"
+
 namespace snapkv {
 
 KvLayer::KvLayer(Backend& backend, KvMeter& meter, int64_t head_dim, DType dtype,
-                 std::span<const int32_t> capacity)
+                 std::span<const int32_t> capacity, std::string spill_dir)
     : meter_(&meter),
       dtype_(dtype),
       head_dim_(head_dim),
-      row_bytes_(snapkv::row_bytes(dtype, head_dim)) {
+      row_bytes_(snapkv::row_bytes(dtype, head_dim)),
+      spill_dir_(std::move(spill_dir)) {
   int64_t n_rows = 0;
   for (int32_t rows : capacity) {
     heads_.push_back({n_rows, 0, rows});
     n_rows += rows;
   }
-  storage_ = backend.allocate(n_rows * row_bytes(dtype, head_dim), "KV cache");
+  const size_t size = n_rows * row_bytes(dtype, head_dim);
+  storage_ = spill_dir_.empty() ? backend.allocate(size, "KV cache")
+                                : make_file_buffer(spill_dir_, size, "KV cache");
   k_ = static_cast<char*>(storage_.data());
   v_ = k_ + n_rows * row_bytes_;
   pos_ = reinterpret_cast<int32_t*>(v_ + n_rows * row_bytes_);
@@ -38,6 +43,7 @@ void KvLayer::swap(KvLayer& other) noexcept {
   std::swap(head_dim_, other.head_dim_);
   std::swap(row_bytes_, other.row_bytes_);
   std::swap(heads_, other.heads_);
+  std::swap(spill_dir_, other.spill_dir_);
 }
 
 std::vector<int32_t> KvLayer::n_kv() const {
@@ -80,31 +86,38 @@ void KvLayer::append(Backend& backend, const Tensor& k, const Tensor& v,
 }
 
 void KvLayer::append(Backend& backend, const KvLayer& other) {
+  const std::vector<int32_t> all(other.heads_.size(), 0);
+  append(backend, other, all);
+}
+
+void KvLayer::append(Backend& backend, const KvLayer& other, std::span<const int32_t> first) {
   SNAPKV_CHECK(other.head_dim_ == head_dim_ && other.n_head_kv() == n_head_kv());
-  if (other.dtype_ != dtype_) return append_converted(backend, other);
+  if (other.dtype_ != dtype_) return append_converted(backend, other, first);
   for (int h = 0; h < n_head_kv(); ++h) {
-    const int32_t n = other.n_kv(h);
+    const int32_t n = other.n_kv(h) - first[h];
     Head& head = heads_[h];
-    SNAPKV_CHECK(head.n_kv + n <= head.capacity);
-    backend.copy(k(h, head.n_kv), other.k(h), n * row_bytes_);
-    backend.copy(v(h, head.n_kv), other.v(h), n * row_bytes_);
-    backend.copy(pos(h, head.n_kv), other.pos(h), n * sizeof(int32_t));
+    SNAPKV_CHECK(n >= 0 && head.n_kv + n <= head.capacity);
+    backend.copy(k(h, head.n_kv), other.k(h, first[h]), n * row_bytes_);
+    backend.copy(v(h, head.n_kv), other.v(h, first[h]), n * row_bytes_);
+    backend.copy(pos(h, head.n_kv), other.pos(h, first[h]), n * sizeof(int32_t));
     head.n_kv += n;
   }
 }
 
-void KvLayer::append_converted(Backend& backend, const KvLayer& other) {
+void KvLayer::append_converted(Backend& backend, const KvLayer& other,
+                               std::span<const int32_t> first) {
   std::vector<const void*> k_src, v_src;
   std::vector<void*> k_dst, v_dst;
-  const std::vector<int32_t> n = other.n_kv();
+  std::vector<int32_t> n = other.n_kv();
   for (int h = 0; h < n_head_kv(); ++h) {
+    n[h] -= first[h];
     Head& head = heads_[h];
-    SNAPKV_CHECK(head.n_kv + n[h] <= head.capacity);
-    k_src.push_back(other.k(h));
-    v_src.push_back(other.v(h));
+    SNAPKV_CHECK(n[h] >= 0 && head.n_kv + n[h] <= head.capacity);
+    k_src.push_back(other.k(h, first[h]));
+    v_src.push_back(other.v(h, first[h]));
     k_dst.push_back(k(h, head.n_kv));
     v_dst.push_back(v(h, head.n_kv));
-    backend.copy(pos(h, head.n_kv), other.pos(h), n[h] * sizeof(int32_t));
+    backend.copy(pos(h, head.n_kv), other.pos(h, first[h]), n[h] * sizeof(int32_t));
     head.n_kv += n[h];
   }
   ops::convert_rows(backend, {k_src, other.dtype_, head_dim_, Tensor(), n, dtype_, k_dst});
@@ -163,7 +176,7 @@ void KvLayer::reserve(Backend& backend, int32_t n, int32_t step) {
   if (fits) return;
   std::vector<int32_t> capacity;
   for (const Head& head : heads_) capacity.push_back(head.n_kv + std::max(n, step));
-  KvLayer grown(backend, *meter_, head_dim_, dtype_, capacity);
+  KvLayer grown(backend, *meter_, head_dim_, dtype_, capacity, spill_dir_);
   grown.append(backend, *this);
   *this = std::move(grown);
 }

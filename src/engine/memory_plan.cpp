@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "cache/kv_layer.h"
 #include "engine/hidden_states.h"
+#include "engine/kv_history.h"
 #include "engine/layer_budget.h"
 #include "engine/query_ring.h"
 #include "model/architecture.h"
@@ -86,6 +87,10 @@ MemoryPlan plan_memory(const ModelInfo& info, const SessionOptions& given, int64
       options.spill_dir.empty() ? HiddenStates::Place::memory : HiddenStates::Place::file);
   plan.activations = ActivationBuffer::bytes(spec, std::min(n_tokens, options.chunk),
                                              packed ? compute : DType::f32);
+  if (options.kv_refresh && policy->has_budget()) {
+    plan.kv_history =
+        KvHistory::resident_bytes(spec, options.kv_type, n_tokens, !options.spill_dir.empty());
+  }
   if (options.kv_decode_limit > 0) plan.queries = QueryRing::bytes(c, policy->window_size());
   plan.budget = policy->budget_for(n_tokens);
   plan.kv_full = row * full;

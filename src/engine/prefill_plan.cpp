@@ -58,6 +58,9 @@ void check_options(const Session::Impl& first, const PrefillOptions& options) {
     fail(ErrorCode::kUsage,
          "spill_dir is for the CPU; a GPU's hidden states go to host memory when they don't fit");
   }
+  if (first.backend().is_device() && first.options.kv_refresh) {
+    fail(ErrorCode::kUsage, "kv_refresh is for the CPU; on a GPU a later turn sees what was kept");
+  }
 }
 
 std::string mib(size_t bytes) {
@@ -69,13 +72,24 @@ MemoryPlan plan_all(std::span<Session::Impl* const> sessions, int64_t n, bool co
   const auto plan_of = [&](const Session::Impl& s) {
     SessionOptions options = s.options;
     if (!compress) options.kv.name = "full";
-    return plan_memory(s.info(), options, n, s.backend().compute_dtype(), device_of(s.backend()));
+    const auto plan_for = [&](int64_t n_tokens) {
+      return plan_memory(s.info(), options, n_tokens, s.backend().compute_dtype(),
+                         device_of(s.backend()));
+    };
+    MemoryPlan plan = plan_for(n);
+    if (s.history_meter.now == 0) return plan;
+    // a later turn over the whole history: the rows that are there already are not needed again
+    const MemoryPlan whole = plan_for(s.n_past + n);
+    plan.kv_scratch = whole.kv_scratch;
+    plan.kv_history = whole.kv_history - std::min(whole.kv_history, s.history_meter.now);
+    return plan;
   };
   MemoryPlan plan = plan_of(*sessions[0]);
   for (const Session::Impl* s : sessions.subspan(1)) {
     const MemoryPlan other = plan_of(*s);
     plan.kv_kept += other.kv_kept;
     plan.queries += other.queries;
+    plan.kv_history += other.kv_history;
     plan.kv_scratch = std::max(plan.kv_scratch, other.kv_scratch);
   }
   return plan;
@@ -100,10 +114,11 @@ HiddenStates::Place find_place(const Session::Impl& first, int64_t n, MemoryPlan
   }
   fail(ErrorCode::kDoesNotFit,
        "a prompt of {} tokens needs {} beside the weights (hidden states {}, one layer of KV {}, "
-       "kept KV {}, activations {}, packed weights {}); {} are {}{}",
+       "kept KV {}, activations {}, packed weights {}{}); {} are {}{}",
        n, mib(needed()), mib(plan.hidden_states), mib(plan.kv_scratch), mib(plan.kv_kept),
-       mib(plan.activations), mib(plan.packed_weights), mib(limit),
-       allowed > 0 ? "allowed by memory_limit" : "available",
+       mib(plan.activations), mib(plan.packed_weights),
+       plan.kv_history > 0 ? fmt::format(", KV kept for later turns {}", mib(plan.kv_history)) : "",
+       mib(limit), allowed > 0 ? "allowed by memory_limit" : "available",
        spilled || backend.is_device() ? "" : "; spill_dir would put hidden states into a file");
 }
 

@@ -25,10 +25,27 @@ PrefillTarget::PrefillTarget(Session::Impl& session, int64_t n_tokens, bool sele
     queries_ = QueryRing(session.backend(), session.architecture().config(),
                          session.policy->window_size());
   }
+  if (!session.options.kv_refresh || !session.policy->has_budget()) return;
+  const ModelSpec& spec = session.architecture().spec();
+  if (session.layers.empty()) {
+    session.history = KvHistory(session.backend(), session.history_meter, spec,
+                                session.options.kv_type, session.options.spill_dir);
+    session.in_history.resize(n_layer);
+  }
+  old_history_.resize(n_layer);
+  for (int il = 0; il < std::ssize(spec.layers); ++il) {
+    if (!session.history.has_layer(il)) continue;
+    session.remember(il);
+    const KvLayer& rows = session.history.layer(il);
+    old_history_[il] = rows ? rows.n_kv() : std::vector<int32_t>(spec.config.n_head_kv, 0);
+  }
 }
 
 PrefillTarget::~PrefillTarget() {
   if (committed_) return;
+  for (int il = 0; il < std::ssize(old_history_); ++il) {
+    if (session_.history.has_layer(il)) session_.history.truncate(il, old_history_[il]);
+  }
   for (size_t il = 0; il < old_n_kv_.size(); ++il) {
     if (old_n_kv_[il].empty()) continue;
     fresh_[il].truncate(old_n_kv_[il]);
@@ -37,7 +54,10 @@ PrefillTarget::~PrefillTarget() {
 }
 
 const KvLayer* PrefillTarget::old_layer(int il) const {
-  return session_.layers.empty() ? nullptr : &session_.layers[il];
+  if (session_.layers.empty()) return nullptr;
+  if (!session_.history.has_layer(il)) return &session_.layers[il];
+  session_.history.prefetch(il + 1);
+  return &session_.history.layer(il);
 }
 
 int64_t PrefillTarget::budget(int il) const {
@@ -63,18 +83,24 @@ void PrefillTarget::observe(const QueryChunk& chunk) {
 void PrefillTarget::keep_rows(int il, KvLayer& scratch, const Tensor& q_window, bool may_take) {
   Timer timer;
   Backend& backend = session_.backend();
-  const Selection selection =
-      select_rows(session_, il, scratch, q_window, observer_.get(), budget(il));
+  const Selection selection = choose(il, scratch, q_window);
   if (queries_) queries_.fill(backend, il, q_window);
   backend.synchronize();  // before its time is taken
   score_seconds_ += timer.lap();
+  if (session_.history.has_layer(il)) {
+    session_.history.append(il, scratch, old_history_[il]);
+    session_.history.leave(il);
+  }
   KvLayer& fresh = fresh_[il];
   const DType kv_type = session_.options.kv_type;
   // not where an earlier layer needed more room: what is kept must fit its plan
   const std::vector<int32_t> n_rows = scratch.n_kv();
   const int64_t room =
       *std::max_element(n_rows.begin(), n_rows.end()) + session_.options.decode_reserve;
-  if (selection.keep_all && may_take && scratch.dtype() == kv_type && scratch.capacity(0) <= room) {
+  // nor where its first rows may not be the old cache's, which the destructor counts on
+  const bool is_whole = session_.n_past == 0 || !session_.history.has_layer(il);
+  if (selection.keep_all && may_take && is_whole && scratch.dtype() == kv_type &&
+      scratch.capacity(0) <= room) {
     take_scratch(il, scratch);
   } else {
     fresh = scratch.gather(backend, session_.meter, selection,
@@ -85,6 +111,25 @@ void PrefillTarget::keep_rows(int il, KvLayer& scratch, const Tensor& q_window, 
   SessionStats::Layer& layer = layer_stats_[il];
   layer.n_total = session_.n_past + n_tokens_;
   for (int h = 0; h < fresh.n_head_kv(); ++h) layer.n_kept.push_back(fresh.n_kv(h));
+}
+
+Selection PrefillTarget::choose(int il, const KvLayer& scratch, const Tensor& q_window) const {
+  const int64_t most = budget(il);
+  // a later turn is appended as it is as long as decoding would not compress it either
+  const bool appends = selects_ && session_.n_past > 0 && session_.has_decode_limit() &&
+                       !session_.history.has_layer(il) &&
+                       session_.architecture().layer_spec(il).compressed;
+  if (appends) {
+    const int64_t n_past = session_.n_past + n_tokens_;
+    const int64_t tail = session_.options.kv_decode_limit - session_.policy->budget_for(n_past);
+    const std::vector<int32_t> n_rows = scratch.n_kv();
+    if (*std::max_element(n_rows.begin(), n_rows.end()) <= most + tail) {
+      Selection all;
+      all.keep_all = true;
+      return all;
+    }
+  }
+  return select_rows(session_, il, scratch, q_window, observer_.get(), most);
 }
 
 /// The scratch layer becomes the cache. Its first rows are the old cache's, so the old one is freed
@@ -102,6 +147,9 @@ void PrefillTarget::take_scratch(int il, KvLayer& scratch) {
 void PrefillTarget::commit(std::vector<float> logits, const PrefillTimes& times,
                            size_t scratch_bytes) {
   session_.layers = std::move(fresh_);
+  for (int il = 0; il < std::ssize(old_history_); ++il) {
+    session_.in_history[il] = session_.layers[il].n_kv();
+  }
   session_.queries = std::move(queries_);
   session_.logits = std::move(logits);
   session_.n_past += n_tokens_;

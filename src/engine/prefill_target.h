@@ -24,7 +24,8 @@ class PrefillTarget {
   Session::Impl& session() { return session_; }
   /// Queries of the prompt's end that the policy wants.
   int64_t n_window() const { return n_window_; }
-  /// Rows that layer il had before this prompt; nullptr if none.
+  /// Rows that this prompt's tokens see of the ones before, in layer il: what was kept or, with
+  /// kv_refresh, all of them; nullptr if none.
   const KvLayer* old_layer(int il) const;
   /// Most rows that any head of layer il may have when all of them are kept.
   int64_t budget(int il) const;
@@ -42,16 +43,18 @@ class PrefillTarget {
 
  private:
   void take_scratch(int il, KvLayer& scratch);
+  Selection choose(int il, const KvLayer& scratch, const Tensor& q_window) const;
 
   Session::Impl& session_;
   const int64_t n_tokens_;
   const bool selects_;
   const int64_t n_window_;
-  std::unique_ptr<QueryObserver> observer_;       // of the current layer
-  std::vector<KvLayer> fresh_;                    // [n_layer]
-  std::vector<std::vector<int32_t>> old_n_kv_;    // [n_layer], of layers that take_scratch() freed
-  std::vector<SessionStats::Layer> layer_stats_;  // [n_layer]
-  QueryRing queries_;                             // with kv_decode_limit
+  std::unique_ptr<QueryObserver> observer_;        // of the current layer
+  std::vector<KvLayer> fresh_;                     // [n_layer]
+  std::vector<std::vector<int32_t>> old_n_kv_;     // [n_layer], of layers that take_scratch() freed
+  std::vector<std::vector<int32_t>> old_history_;  // [n_layer], rows before this prompt
+  std::vector<SessionStats::Layer> layer_stats_;   // [n_layer]
+  QueryRing queries_;                              // with kv_decode_limit
   double score_seconds_ = 0, gather_seconds_ = 0;
   bool committed_ = false;
 };

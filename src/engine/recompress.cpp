@@ -65,12 +65,14 @@ void recompress_at_limit(Session::Impl& s) {
   for (int il = 0; il < std::ssize(s.layers); ++il) {
     if (steps_to_limit(s, il) > 0) continue;
     any = true;
+    s.remember(il);
     KvLayer& layer = s.layers[il];
     const Selection selection = select_again(s, il, layer);
     const int64_t tail = s.options.kv_decode_limit - s.policy->budget_for(s.n_past);
     const int64_t reserve = std::min(s.options.decode_reserve, tail);
     layer =
         layer.gather(s.backend(), s.meter, selection, static_cast<int32_t>(reserve), layer.dtype());
+    if (s.history.has_layer(il)) s.in_history[il] = layer.n_kv();
   }
   if (!any) return;
   s.stats.n_recompressed += 1;

@@ -61,6 +61,8 @@ std::vector<int32_t> Session::cached_positions(int il, int head) const {
 
 void Session::reset() {
   impl_->layers.clear();
+  impl_->history = {};
+  impl_->in_history.clear();
   impl_->queries = {};
   impl_->logits.clear();
   impl_->n_past = 0;
@@ -73,6 +75,12 @@ Architecture& Session::Impl::architecture() const { return *model->impl_->archit
 WeightPages& Session::Impl::weight_pages() const { return *model->impl_->weight_pages; }
 const GgufFile& Session::Impl::file() const { return model->impl_->file; }
 
+void Session::Impl::remember(int il) {
+  if (!history.has_layer(il) || layers.empty()) return;
+  history.append(il, layers[il], in_history[il]);
+  in_history[il] = layers[il].n_kv();
+}
+
 void Session::Impl::update_memory_stats() {
   const size_t row = KvLayer::row_bytes(options.kv_type, info().head_dim);
   int64_t n_rows = 0;  // per KV head, all layers
@@ -81,6 +89,7 @@ void Session::Impl::update_memory_stats() {
   stats.kv_bytes_peak = meter.peak;
   stats.kv_bytes = meter.now;
   stats.query_bytes = queries.bytes();
+  stats.history_bytes = history_meter.now;
   stats.kv_bytes_used = 0;
   for (const KvLayer& layer : layers) stats.kv_bytes_used += layer.bytes_used();
 }

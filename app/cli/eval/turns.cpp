@@ -11,12 +11,15 @@ namespace {
 struct TurnsSettings {
   EvalSettings eval;
   std::string haystack;
+  std::vector<std::string> modes = {"append", "refresh"};
   eval::TurnsOptions turns;
 };
 
 int run_turns(TurnsSettings s, const CommonSettings& common) {
   s.turns.seed = s.eval.seed;
   if (!s.haystack.empty()) s.turns.haystack = eval::read_haystack(s.haystack);
+  s.eval.refresh_modes.clear();
+  for (const std::string& mode : s.modes) s.eval.refresh_modes.push_back(mode == "refresh");
   EvalRun run(s.eval, common);
   for (const int64_t length : s.turns.lengths) {
     run.check_length(length, eval::later_tokens(*run.model(), s.turns));
@@ -43,6 +46,13 @@ void add_turns_options(CLI::App& app, TurnsSettings& s) {
   add("--samples", s.turns.n_samples, "Documents of each length", 1, 100'000);
   add("--n-predict", s.turns.n_predict, "Tokens of an answer, at most; it ends with its first line",
       1, 1 << 20);
+  app.add_option("--modes", s.modes,
+                 "What later turns see: append (what was kept) or refresh (all, as --kv-refresh)")
+      ->check(CLI::IsMember({"append", "refresh"}))
+      ->delimiter(',')
+      ->type_name("NAME,...")
+      ->default_str("append,refresh")
+      ->group(kGroup);
   app.add_option("--haystack", s.haystack, "Folder of .txt files [default: generated sentences]")
       ->type_name("DIR")
       ->group(kGroup);
