@@ -2,6 +2,7 @@
 #include "cache/kv_layer.h"
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 namespace snapkv {
@@ -49,8 +50,11 @@ std::vector<int32_t> KvLayer::n_kv() const {
 int32_t* KvLayer::pos(int head, int32_t slot) const { return pos_ + heads_[head].first + slot; }
 
 bool KvLayer::has_equal_heads() const {
-  return std::all_of(heads_.begin(), heads_.end(),
-                     [&](const Head& h) { return h.capacity == heads_[0].capacity; });
+  for (int64_t h = 0; h < std::ssize(heads_); ++h) {
+    const Head& head = heads_[h];
+    if (head.capacity != heads_[0].capacity || head.first != h * head.capacity) return false;
+  }
+  return true;
 }
 
 bool KvLayer::has_views() const { return block_size(dtype_) == 1 && has_equal_heads(); }
@@ -80,35 +84,35 @@ void KvLayer::append(Backend& backend, const Tensor& k, const Tensor& v,
 }
 
 void KvLayer::append(Backend& backend, const KvLayer& other) {
-  SNAPKV_CHECK(other.head_dim_ == head_dim_ && other.n_head_kv() == n_head_kv());
-  if (other.dtype_ != dtype_) return append_converted(backend, other);
-  for (int h = 0; h < n_head_kv(); ++h) {
-    const int32_t n = other.n_kv(h);
-    Head& head = heads_[h];
-    SNAPKV_CHECK(head.n_kv + n <= head.capacity);
-    backend.copy(k(h, head.n_kv), other.k(h), n * row_bytes_);
-    backend.copy(v(h, head.n_kv), other.v(h), n * row_bytes_);
-    backend.copy(pos(h, head.n_kv), other.pos(h), n * sizeof(int32_t));
-    head.n_kv += n;
-  }
+  append_last(backend, other, std::numeric_limits<int32_t>::max());
 }
 
-void KvLayer::append_converted(Backend& backend, const KvLayer& other) {
+void KvLayer::append_last(Backend& backend, const KvLayer& other, int32_t most) {
+  SNAPKV_CHECK(other.head_dim_ == head_dim_ && other.n_head_kv() == n_head_kv());
   std::vector<const void*> k_src, v_src;
   std::vector<void*> k_dst, v_dst;
-  const std::vector<int32_t> n = other.n_kv();
+  std::vector<int32_t> n_rows;
   for (int h = 0; h < n_head_kv(); ++h) {
+    const int32_t n = std::min(most, other.n_kv(h)), first = other.n_kv(h) - n;
     Head& head = heads_[h];
-    SNAPKV_CHECK(head.n_kv + n[h] <= head.capacity);
-    k_src.push_back(other.k(h));
-    v_src.push_back(other.v(h));
+    SNAPKV_CHECK(head.n_kv + n <= head.capacity);
+    k_src.push_back(other.k(h, first));
+    v_src.push_back(other.v(h, first));
     k_dst.push_back(k(h, head.n_kv));
     v_dst.push_back(v(h, head.n_kv));
-    backend.copy(pos(h, head.n_kv), other.pos(h), n[h] * sizeof(int32_t));
-    head.n_kv += n[h];
+    n_rows.push_back(n);
+    backend.copy(pos(h, head.n_kv), other.pos(h, first), n * sizeof(int32_t));
+    head.n_kv += n;
   }
-  ops::convert_rows(backend, {k_src, other.dtype_, head_dim_, Tensor(), n, dtype_, k_dst});
-  ops::convert_rows(backend, {v_src, other.dtype_, head_dim_, Tensor(), n, dtype_, v_dst});
+  if (other.dtype_ == dtype_) {
+    for (int h = 0; h < n_head_kv(); ++h) {
+      backend.copy(k_dst[h], k_src[h], n_rows[h] * row_bytes_);
+      backend.copy(v_dst[h], v_src[h], n_rows[h] * row_bytes_);
+    }
+    return;
+  }
+  ops::convert_rows(backend, {k_src, other.dtype_, head_dim_, Tensor(), n_rows, dtype_, k_dst});
+  ops::convert_rows(backend, {v_src, other.dtype_, head_dim_, Tensor(), n_rows, dtype_, v_dst});
 }
 
 KvLayer KvLayer::gather(Backend& backend, KvMeter& meter, const Selection& selection,
@@ -143,6 +147,15 @@ KvLayer KvLayer::gather(Backend& backend, KvMeter& meter, const Selection& selec
   return out;
 }
 
+KvLayer KvLayer::gather_last(Backend& backend, KvMeter& meter, int32_t n, int32_t reserve,
+                             DType dtype) const {
+  std::vector<int32_t> capacity;
+  for (const Head& head : heads_) capacity.push_back(std::min(n, head.n_kv) + reserve);
+  KvLayer out(backend, meter, head_dim_, dtype, capacity);
+  out.append_last(backend, *this, n);
+  return out;
+}
+
 void KvLayer::copy_rows(Backend& backend, char* base, int64_t bytes, const Tensor& rows,
                         std::span<const int32_t> n, std::span<void* const> dst) const {
   const int64_t words = bytes / 2;  // rows of every type are whole 16-bit words
@@ -172,6 +185,15 @@ void KvLayer::truncate(std::span<const int32_t> n_kv) {
   for (int h = 0; h < n_head_kv(); ++h) {
     SNAPKV_CHECK(n_kv[h] <= heads_[h].n_kv);
     heads_[h].n_kv = n_kv[h];
+  }
+}
+
+void KvLayer::keep_last(int32_t n) {
+  for (Head& head : heads_) {
+    const int32_t dropped = std::max(0, head.n_kv - n);
+    head.first += dropped;
+    head.n_kv -= dropped;
+    head.capacity -= dropped;
   }
 }
 

@@ -63,22 +63,30 @@ void PrefillTarget::observe(const QueryChunk& chunk) {
 void PrefillTarget::keep_rows(int il, KvLayer& scratch, const Tensor& q_window, bool may_take) {
   Timer timer;
   Backend& backend = session_.backend();
-  const Selection selection =
-      select_rows(session_, il, scratch, q_window, observer_.get(), budget(il));
+  const LayerSpec& spec = session_.architecture().layer_spec(il);
+  const std::vector<int32_t> n_rows = scratch.n_kv();
+  const int32_t most_rows = *std::max_element(n_rows.begin(), n_rows.end());
+  Selection selection;
+  if (spec.compressed) {
+    selection = select_rows(session_, il, scratch, q_window, observer_.get(), budget(il));
+  } else {
+    selection.keep_all = most_rows <= budget(il);
+  }
   if (queries_) queries_.fill(backend, il, q_window);
   backend.synchronize();  // before its time is taken
   score_seconds_ += timer.lap();
   KvLayer& fresh = fresh_[il];
   const DType kv_type = session_.options.kv_type;
+  const int32_t reserve = static_cast<int32_t>(session_.options.decode_reserve);
   // not where an earlier layer needed more room: what is kept must fit its plan
-  const std::vector<int32_t> n_rows = scratch.n_kv();
-  const int64_t room =
-      *std::max_element(n_rows.begin(), n_rows.end()) + session_.options.decode_reserve;
+  const int32_t room = most_rows + reserve;
   if (selection.keep_all && may_take && scratch.dtype() == kv_type && scratch.capacity(0) <= room) {
     take_scratch(il, scratch);
+  } else if (!spec.compressed) {
+    const int32_t n = static_cast<int32_t>(budget(il));
+    fresh = scratch.gather_last(backend, session_.meter, n, reserve, kv_type);
   } else {
-    fresh = scratch.gather(backend, session_.meter, selection,
-                           static_cast<int32_t>(session_.options.decode_reserve), kv_type);
+    fresh = scratch.gather(backend, session_.meter, selection, reserve, kv_type);
   }
   backend.synchronize();
   gather_seconds_ += timer.lap();
