@@ -2,6 +2,7 @@
 #include "cache/kv_layer.h"
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 #include "base/file_buffer.h"
@@ -55,8 +56,11 @@ std::vector<int32_t> KvLayer::n_kv() const {
 int32_t* KvLayer::pos(int head, int32_t slot) const { return pos_ + heads_[head].first + slot; }
 
 bool KvLayer::has_equal_heads() const {
-  return std::all_of(heads_.begin(), heads_.end(),
-                     [&](const Head& h) { return h.capacity == heads_[0].capacity; });
+  for (int64_t h = 0; h < std::ssize(heads_); ++h) {
+    const Head& head = heads_[h];
+    if (head.capacity != heads_[0].capacity || head.first != h * head.capacity) return false;
+  }
+  return true;
 }
 
 bool KvLayer::has_views() const { return block_size(dtype_) == 1 && has_equal_heads(); }
@@ -86,42 +90,41 @@ void KvLayer::append(Backend& backend, const Tensor& k, const Tensor& v,
 }
 
 void KvLayer::append(Backend& backend, const KvLayer& other) {
-  const std::vector<int32_t> all(other.heads_.size(), 0);
-  append(backend, other, all);
+  append_last(backend, other, std::numeric_limits<int32_t>::max());
+}
+
+void KvLayer::append_last(Backend& backend, const KvLayer& other, int32_t most) {
+  std::vector<int32_t> first = other.n_kv();
+  for (int32_t& n : first) n -= std::min(most, n);
+  append(backend, other, first);
 }
 
 void KvLayer::append(Backend& backend, const KvLayer& other, std::span<const int32_t> first) {
   SNAPKV_CHECK(other.head_dim_ == head_dim_ && other.n_head_kv() == n_head_kv());
-  if (other.dtype_ != dtype_) return append_converted(backend, other, first);
+  std::vector<const void*> k_src, v_src;
+  std::vector<void*> k_dst, v_dst;
+  std::vector<int32_t> n_rows;
   for (int h = 0; h < n_head_kv(); ++h) {
     const int32_t n = other.n_kv(h) - first[h];
     Head& head = heads_[h];
     SNAPKV_CHECK(n >= 0 && head.n_kv + n <= head.capacity);
-    backend.copy(k(h, head.n_kv), other.k(h, first[h]), n * row_bytes_);
-    backend.copy(v(h, head.n_kv), other.v(h, first[h]), n * row_bytes_);
-    backend.copy(pos(h, head.n_kv), other.pos(h, first[h]), n * sizeof(int32_t));
-    head.n_kv += n;
-  }
-}
-
-void KvLayer::append_converted(Backend& backend, const KvLayer& other,
-                               std::span<const int32_t> first) {
-  std::vector<const void*> k_src, v_src;
-  std::vector<void*> k_dst, v_dst;
-  std::vector<int32_t> n = other.n_kv();
-  for (int h = 0; h < n_head_kv(); ++h) {
-    n[h] -= first[h];
-    Head& head = heads_[h];
-    SNAPKV_CHECK(n[h] >= 0 && head.n_kv + n[h] <= head.capacity);
     k_src.push_back(other.k(h, first[h]));
     v_src.push_back(other.v(h, first[h]));
     k_dst.push_back(k(h, head.n_kv));
     v_dst.push_back(v(h, head.n_kv));
-    backend.copy(pos(h, head.n_kv), other.pos(h, first[h]), n[h] * sizeof(int32_t));
-    head.n_kv += n[h];
+    n_rows.push_back(n);
+    backend.copy(pos(h, head.n_kv), other.pos(h, first[h]), n * sizeof(int32_t));
+    head.n_kv += n;
   }
-  ops::convert_rows(backend, {k_src, other.dtype_, head_dim_, Tensor(), n, dtype_, k_dst});
-  ops::convert_rows(backend, {v_src, other.dtype_, head_dim_, Tensor(), n, dtype_, v_dst});
+  if (other.dtype_ == dtype_) {
+    for (int h = 0; h < n_head_kv(); ++h) {
+      backend.copy(k_dst[h], k_src[h], n_rows[h] * row_bytes_);
+      backend.copy(v_dst[h], v_src[h], n_rows[h] * row_bytes_);
+    }
+    return;
+  }
+  ops::convert_rows(backend, {k_src, other.dtype_, head_dim_, Tensor(), n_rows, dtype_, k_dst});
+  ops::convert_rows(backend, {v_src, other.dtype_, head_dim_, Tensor(), n_rows, dtype_, v_dst});
 }
 
 KvLayer KvLayer::gather(Backend& backend, KvMeter& meter, const Selection& selection,
@@ -156,6 +159,15 @@ KvLayer KvLayer::gather(Backend& backend, KvMeter& meter, const Selection& selec
   return out;
 }
 
+KvLayer KvLayer::gather_last(Backend& backend, KvMeter& meter, int32_t n, int32_t reserve,
+                             DType dtype) const {
+  std::vector<int32_t> capacity;
+  for (const Head& head : heads_) capacity.push_back(std::min(n, head.n_kv) + reserve);
+  KvLayer out(backend, meter, head_dim_, dtype, capacity);
+  out.append_last(backend, *this, n);
+  return out;
+}
+
 void KvLayer::copy_rows(Backend& backend, char* base, int64_t bytes, const Tensor& rows,
                         std::span<const int32_t> n, std::span<void* const> dst) const {
   const int64_t words = bytes / 2;  // rows of every type are whole 16-bit words
@@ -185,6 +197,15 @@ void KvLayer::truncate(std::span<const int32_t> n_kv) {
   for (int h = 0; h < n_head_kv(); ++h) {
     SNAPKV_CHECK(n_kv[h] <= heads_[h].n_kv);
     heads_[h].n_kv = n_kv[h];
+  }
+}
+
+void KvLayer::keep_last(int32_t n) {
+  for (Head& head : heads_) {
+    const int32_t dropped = std::max(0, head.n_kv - n);
+    head.first += dropped;
+    head.n_kv -= dropped;
+    head.capacity -= dropped;
   }
 }
 

@@ -75,10 +75,16 @@ class KvLayer {
   /// on `meter`.
   KvLayer gather(Backend& backend, KvMeter& meter, const Selection& selection, int32_t reserve,
                  DType dtype) const;
+  /// The same of the last n rows of each head, or of all where there are fewer.
+  KvLayer gather_last(Backend& backend, KvMeter& meter, int32_t n, int32_t reserve,
+                      DType dtype) const;
   /// Makes room for n more rows in every head; grows by at least `step` rows when it must.
   void reserve(Backend& backend, int32_t n, int32_t step);
   /// Drops the rows behind the first n_kv[h] of each head.
   void truncate(std::span<const int32_t> n_kv);
+  /// Drops the rows before the last n of each head. Nothing is moved: their memory is used again
+  /// when reserve() makes room. For layers whose attention has a sliding window.
+  void keep_last(int32_t n);
   void clear();
 
   const void* data() const { return storage_.data(); }
@@ -93,13 +99,14 @@ class KvLayer {
   struct Head {
     int64_t first = 0;  // row of slot 0 in k_, v_ and pos_
     int32_t n_kv = 0;
-    int32_t capacity = 0;
+    int32_t capacity = 0;  // from slot 0 on
   };
+  /// Whether slot s of head h is row h * capacity + s.
   bool has_equal_heads() const;
   /// dst[h] = the rows of head h that `rows` names, of n[h] each and `bytes` long, as they are.
   void copy_rows(Backend& backend, char* base, int64_t bytes, const Tensor& rows,
                  std::span<const int32_t> n, std::span<void* const> dst) const;
-  void append_converted(Backend& backend, const KvLayer& other, std::span<const int32_t> first);
+  void append_last(Backend& backend, const KvLayer& other, int32_t most);
   void* row(char* base, int head, int32_t slot) const {
     return base + (heads_[head].first + slot) * row_bytes_;
   }

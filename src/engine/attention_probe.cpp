@@ -27,6 +27,12 @@ Tensor repeated_keys(const Tensor& k, int64_t g, int64_t n_group) {
   return keys;
 }
 
+/// The variant of KV head g's query heads alone.
+AttentionVariant variant_of(AttentionVariant variant, int64_t g, int64_t n_group) {
+  if (variant.sinks) variant.sinks = variant.sinks.slice(g * n_group, (g + 1) * n_group);
+  return variant;
+}
+
 }  // namespace
 
 ProbeObserver::ProbeObserver(const AttentionProbe& probe, int64_t n_tokens, int64_t first_pos)
@@ -117,7 +123,8 @@ void ProbeObserver::add_piece(Backend& backend, const QueryChunk& chunk, size_t 
                                 .n_rows = n_rows_each,
                                 .scale = chunk.scale,
                                 .votes = votes,
-                                .whole = true});
+                                .whole = true,
+                                .variant = variant_of(chunk.variant, g, n_group)});
     row.resize(n_rows);
     for (int64_t i = 0; i < n_group; ++i) {
       backend.download(row.data(), votes.at<const void>(i), row.size() * sizeof(float));

@@ -29,10 +29,14 @@ class DecodeAttentionStep final : public AttentionStep {
   void begin(int il) { il_ = il; }
 
   void attend(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& out) override {
+    const LayerSpec& spec = architecture_.layer_spec(il_);
     heads_.clear();
     for (int64_t s = 0; s < std::ssize(sessions_); ++s) {
       KvLayer& layer = sessions_[s]->layers[il_];
       layer.append(backend_, k.slice(s, s + 1), v.slice(s, s + 1), pos_.subspan(s, 1));
+      if (spec.attention == AttentionKind::sliding_window) {
+        layer.keep_last(static_cast<int32_t>(spec.window));
+      }
       for (int h = 0; h < layer.n_head_kv(); ++h) heads_.push_back(layer.rows(h));
       QueryRing& queries = sessions_[s]->queries;
       if (queries) queries.push(backend_, il_, q.at<const void>(s));
@@ -41,8 +45,10 @@ class DecodeAttentionStep final : public AttentionStep {
     a.q = q;
     a.heads = heads_;
     a.kv_dtype = sessions_[0]->options.kv_type;
-    a.scale = architecture_.layer_spec(il_).scale;
+    a.scale = spec.scale;
     a.out = out;
+    a.variant = spec.variant();
+    a.variant.window = 0;  // it is where the rows begin
     ops::attention_decode(backend_, a);
   }
 

@@ -43,13 +43,15 @@ void PrefillAttentionStep::attend(const Tensor& q, const Tensor& k, const Tensor
 }
 
 void PrefillAttentionStep::show(const Tensor& q) {
+  const LayerSpec& layer = architecture_.layer_spec(il_);
   const std::vector<int32_t> n_rows = scratch_->n_kv();
   const QueryChunk chunk{.q = q,
                          .pos = pos_.last(q.shape[0]),
                          .k = scratch_->k_view(),
                          .n_rows = n_rows,
-                         .scale = architecture_.layer_spec(il_).scale,
-                         .rope = architecture_.rotation(il_)};
+                         .scale = layer.scale,
+                         .rope = architecture_.rotation(il_),
+                         .variant = layer.variant()};
   for (const auto& target : targets_) {
     if (target->observes()) target->observe(chunk);
   }

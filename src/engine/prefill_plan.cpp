@@ -16,10 +16,6 @@ namespace {
 /// them again takes the next reader about 30 ms per GB, too much beside a short prompt.
 constexpr int64_t kReleaseMinTokens = 4096;
 
-Device device_of(const Backend& backend) {
-  return backend.is_device() ? Device::cuda : Device::cpu;
-}
-
 void check_tokens(std::span<const int32_t> tokens, int64_t n_vocab) {
   if (tokens.empty()) fail(ErrorCode::kUsage, "the prompt has no tokens");
   for (size_t i = 0; i < tokens.size(); ++i) {
@@ -74,7 +70,7 @@ MemoryPlan plan_all(std::span<Session::Impl* const> sessions, int64_t n, bool co
     if (!compress) options.kv.name = "full";
     const auto plan_for = [&](int64_t n_tokens) {
       return plan_memory(s.info(), options, n_tokens, s.backend().compute_dtype(),
-                         device_of(s.backend()));
+                         s.backend().device());
     };
     MemoryPlan plan = plan_for(n);
     if (s.history_meter.now == 0) return plan;
@@ -139,7 +135,7 @@ PrefillPlan plan_prefill(std::span<Session::Impl* const> sessions, std::span<con
   plan.chunk = std::min(n, first.options.chunk);
   plan.n_logits = std::min(n, options.n_logits);
   plan.packed =
-      n >= packed_min_tokens(first.info().file_type, backend.compute_dtype(), device_of(backend));
+      n >= packed_min_tokens(first.info().file_type, backend.compute_dtype(), backend.device());
   plan.releases_weights = plan.packed && n >= kReleaseMinTokens;
   plan.hidden_place = find_place(first, n, plan_all(sessions, n, options.compress));
   return plan;

@@ -83,7 +83,15 @@ void PrefillTarget::observe(const QueryChunk& chunk) {
 void PrefillTarget::keep_rows(int il, KvLayer& scratch, const Tensor& q_window, bool may_take) {
   Timer timer;
   Backend& backend = session_.backend();
-  const Selection selection = choose(il, scratch, q_window);
+  const LayerSpec& spec = session_.architecture().layer_spec(il);
+  const std::vector<int32_t> n_rows = scratch.n_kv();
+  const int32_t most_rows = *std::max_element(n_rows.begin(), n_rows.end());
+  Selection selection;
+  if (spec.compressed) {
+    selection = choose(il, scratch, q_window, most_rows);
+  } else {
+    selection.keep_all = most_rows <= budget(il);
+  }
   if (queries_) queries_.fill(backend, il, q_window);
   backend.synchronize();  // before its time is taken
   score_seconds_ += timer.lap();
@@ -93,18 +101,19 @@ void PrefillTarget::keep_rows(int il, KvLayer& scratch, const Tensor& q_window, 
   }
   KvLayer& fresh = fresh_[il];
   const DType kv_type = session_.options.kv_type;
+  const int32_t reserve = static_cast<int32_t>(session_.options.decode_reserve);
   // not where an earlier layer needed more room: what is kept must fit its plan
-  const std::vector<int32_t> n_rows = scratch.n_kv();
-  const int64_t room =
-      *std::max_element(n_rows.begin(), n_rows.end()) + session_.options.decode_reserve;
+  const int32_t room = most_rows + reserve;
   // nor where its first rows may not be the old cache's, which the destructor counts on
   const bool is_whole = session_.n_past == 0 || !session_.history.has_layer(il);
   if (selection.keep_all && may_take && is_whole && scratch.dtype() == kv_type &&
       scratch.capacity(0) <= room) {
     take_scratch(il, scratch);
+  } else if (!spec.compressed) {
+    const int32_t n = static_cast<int32_t>(budget(il));
+    fresh = scratch.gather_last(backend, session_.meter, n, reserve, kv_type);
   } else {
-    fresh = scratch.gather(backend, session_.meter, selection,
-                           static_cast<int32_t>(session_.options.decode_reserve), kv_type);
+    fresh = scratch.gather(backend, session_.meter, selection, reserve, kv_type);
   }
   backend.synchronize();
   gather_seconds_ += timer.lap();
@@ -113,23 +122,21 @@ void PrefillTarget::keep_rows(int il, KvLayer& scratch, const Tensor& q_window, 
   for (int h = 0; h < fresh.n_head_kv(); ++h) layer.n_kept.push_back(fresh.n_kv(h));
 }
 
-Selection PrefillTarget::choose(int il, const KvLayer& scratch, const Tensor& q_window) const {
-  const int64_t most = budget(il);
+Selection PrefillTarget::choose(int il, const KvLayer& scratch, const Tensor& q_window,
+                                int32_t most_rows) const {
   // a later turn is appended as it is as long as decoding would not compress it either
   const bool appends = selects_ && session_.n_past > 0 && session_.has_decode_limit() &&
-                       !session_.history.has_layer(il) &&
-                       session_.architecture().layer_spec(il).compressed;
+                       !session_.history.has_layer(il);
   if (appends) {
     const int64_t n_past = session_.n_past + n_tokens_;
     const int64_t tail = session_.options.kv_decode_limit - session_.policy->budget_for(n_past);
-    const std::vector<int32_t> n_rows = scratch.n_kv();
-    if (*std::max_element(n_rows.begin(), n_rows.end()) <= most + tail) {
+    if (most_rows <= budget(il) + tail) {
       Selection all;
       all.keep_all = true;
       return all;
     }
   }
-  return select_rows(session_, il, scratch, q_window, observer_.get(), most);
+  return select_rows(session_, il, scratch, q_window, observer_.get(), budget(il));
 }
 
 /// The scratch layer becomes the cache. Its first rows are the old cache's, so the old one is freed

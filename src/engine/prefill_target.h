@@ -43,7 +43,7 @@ class PrefillTarget {
 
  private:
   void take_scratch(int il, KvLayer& scratch);
-  Selection choose(int il, const KvLayer& scratch, const Tensor& q_window) const;
+  Selection choose(int il, const KvLayer& scratch, const Tensor& q_window, int32_t most_rows) const;
 
   Session::Impl& session_;
   const int64_t n_tokens_;

@@ -26,6 +26,7 @@ Selection select_rows(Session::Impl& session, int il, const KvLayer& rows, const
   input.v = rows.v_view();
   input.n_rows = n_rows;
   input.scale = layer.scale;
+  input.variant = layer.variant();
   input.rope = architecture.rotation(il);
   input.wo = architecture.attention_output(il).w;
   input.observer = observer;

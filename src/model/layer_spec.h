@@ -16,6 +16,7 @@ struct LayerSpec {
   AttentionKind attention = AttentionKind::full;
   int64_t window = 0;      // of a sliding window: tokens that a query sees, its own included
   float scale = 1.0f;      // of the scores
+  float softcap = 0.0f;    // of the scores; 0: none
   RotationSpec rotation;   // of queries and keys
   bool compressed = true;  // whether a policy chooses among the rows of its cache
 
@@ -23,8 +24,9 @@ struct LayerSpec {
   int64_t visible_rows(int64_t n_tokens) const {
     return attention == AttentionKind::sliding_window ? std::min(n_tokens, window) : n_tokens;
   }
+  /// None of the families has sinks, which are weights.
   AttentionVariant variant() const {
-    return {.window = attention == AttentionKind::sliding_window ? window : 0};
+    return {.window = attention == AttentionKind::sliding_window ? window : 0, .softcap = softcap};
   }
 };
 
