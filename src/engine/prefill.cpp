@@ -51,7 +51,7 @@ void release_layer(const GgufFile& file, int64_t il) {
 class PrefillAttentionStep final : public AttentionStep {
  public:
   PrefillAttentionStep(Backend& backend, Architecture& architecture, Targets& targets,
-                       QueryObserver* probe)
+                       ProbeObserver* probe)
       : backend_(backend), architecture_(architecture), targets_(targets), probe_(probe) {}
 
   /// The chunk that comes next: scratch layer, positions of its tokens, and the row of q_window
@@ -122,7 +122,7 @@ class PrefillAttentionStep final : public AttentionStep {
   Backend& backend_;
   Architecture& architecture_;
   Targets& targets_;
-  QueryObserver* probe_;  // may be nullptr
+  ProbeObserver* probe_;  // may be nullptr
   KvLayer* scratch_ = nullptr;
   std::span<const int32_t> pos_;
   Tensor q_window_;
@@ -162,7 +162,7 @@ class PrefillRun {
       if (packed_ && n_ >= kReleaseMinTokens) release_layer(first_.file(), il);
       shared_.pack_seconds += timer.lap();
       prefetch_layer(first_.file(), il + 1);
-      for (const auto& target : targets_) target->begin_layer(il);
+      for (const auto& target : targets_) target->begin_layer();
       if (probe_) probe_->begin_layer(il);
       run_layer(il);
       backend_.synchronize();  // before its time is taken

@@ -45,22 +45,20 @@ int64_t PrefillTarget::budget(int il) const {
                                        static_cast<int>(session_.info().n_layer));
 }
 
-void PrefillTarget::begin_layer(int il) {
-  observer_ = compress_ ? session_.policy->make_observer(il) : nullptr;
+void PrefillTarget::begin_layer() {
+  selector_ = session_.policy->make_selector(session_.backend());
 }
 
 void PrefillTarget::observe(const QueryChunk& chunk) {
-  if (!observer_) return;
   const Timer timer;
-  observer_->observe(session_.backend(), chunk);
+  selector_->observe(chunk);
   score_seconds_ += timer.seconds();
 }
 
 void PrefillTarget::compress(int il, KvLayer& scratch, const Tensor& q_window, bool may_take) {
   Timer timer;
   Backend& backend = session_.backend();
-  const Selection selection =
-      select_rows(session_, il, scratch, q_window, observer_.get(), budget(il));
+  const Selection selection = select_rows(session_, il, scratch, q_window, *selector_, budget(il));
   if (queries_) queries_.fill(backend, il, q_window);
   backend.synchronize();  // before its time is taken
   score_seconds_ += timer.lap();

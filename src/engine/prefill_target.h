@@ -27,8 +27,9 @@ class PrefillTarget {
   /// Most rows that any head of layer il may have without being compressed.
   int64_t budget(int il) const;
 
-  void begin_layer(int il);
-  bool observes() const { return observer_ != nullptr; }
+  void begin_layer();
+  /// Whether observe() must be called with every query of the prompt.
+  bool observes() const { return compress_ && session_.policy->info().observes; }
   void observe(const QueryChunk& chunk);
   /// Selects rows of the scratch layer, which holds the whole prompt, and keeps them. `q_window`:
   /// the last n_window() queries. `may_take`: the scratch layer may become the cache when all is
@@ -46,7 +47,7 @@ class PrefillTarget {
   const int64_t n_tokens_;
   const bool compress_;
   const int64_t n_window_;
-  std::unique_ptr<QueryObserver> observer_;       // of the current layer
+  std::unique_ptr<LayerSelector> selector_;       // of the current layer
   std::vector<KvLayer> fresh_;                    // [n_layer]
   std::vector<std::vector<int32_t>> old_n_kv_;    // [n_layer], of layers that take_scratch() freed
   std::vector<SessionStats::Layer> layer_stats_;  // [n_layer]

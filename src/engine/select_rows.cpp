@@ -6,7 +6,7 @@
 namespace snapkv {
 
 Selection select_rows(Session::Impl& session, int il, const KvLayer& rows, const Tensor& q_window,
-                      QueryObserver* observer, int64_t budget) {
+                      LayerSelector& selector, int64_t budget) {
   const ModelConfig& config = session.architecture().config();
   const std::vector<int32_t> n_rows = rows.n_kv();
   if (std::all_of(n_rows.begin(), n_rows.end(), [&](int32_t n) { return n <= budget; })) {
@@ -24,8 +24,7 @@ Selection select_rows(Session::Impl& session, int il, const KvLayer& rows, const
   input.scale = config.attention_scale;
   input.rope = session.architecture().rope();
   input.wo = session.architecture().attention_output(il).w;
-  input.observer = observer;
-  return session.policy->select(session.backend(), input, budget);
+  return selector.select(input, budget);
 }
 
 }  // namespace snapkv

@@ -41,7 +41,7 @@ struct Session::Impl {
   const GgufFile& file() const;
   WeightPages& weight_pages() const;
   /// Whether decoding will compress again.
-  bool has_decode_limit() const { return options.kv_decode_limit > 0 && policy->has_budget(); }
+  bool has_decode_limit() const { return options.kv_decode_limit > 0 && policy->info().has_budget; }
   /// Brings stats' byte counts up to date.
   void update_memory_stats();
 };

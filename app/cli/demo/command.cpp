@@ -134,7 +134,7 @@ int run_demo(const DemoSettings& s, const CommonSettings& common) {
   const ModelInfo& info = model->info();
   kept_options = resolve_options(kept_options, info);
   SessionOptions full_options = kept_options;
-  full_options.kv.name = "full";
+  full_options.kv = {.name = "full"};
   const NeedlePrompt prompt = make_needle_prompt(
       *model, eval::Haystack(),
       {.length = s.length, .depth = s.depth / 100, .name = s.name, .seed = s.task.seed});

@@ -16,6 +16,7 @@
 #include "cli/common/terminal.h"
 #include "cli/common/units.h"
 #include "cli/demo/needle_task.h"
+#include "eval/common/runner.h"
 
 namespace snapkv::cli {
 namespace {
@@ -38,21 +39,21 @@ struct Variant {
 };
 
 std::vector<Variant> make_variants(const NeedleSettings& s) {
-  SessionOptions options = session_options(s.task.cache, 0);
+  const CacheSettings& given = s.task.cache;
   std::vector<Variant> variants;
-  const std::string policy = options.kv.name;
-  options.kv.name = "full";
-  variants.push_back({options, {}});
-  if (policy == "full") return variants;
-  options.kv.name = policy;
-  options.kv.ratio = 0;
-  const bool by_memory = options.kv_memory > 0;  // then the model decides what the budget is
-  for (const int64_t budget : by_memory ? std::vector{options.kv.budget} : s.budgets) {
-    for (const int kernel : s.kernels) {
-      options.kv.budget = budget;
-      options.kv.kernel_size = kernel;
-      if (!by_memory) validate(options.kv);
-      variants.push_back({options, {}});
+  variants.push_back({session_options(given, 0, {"full"}).front(), {}});
+  const PolicyInfo& info = policy_info(given.policy);
+  if (!info.has_budget) return variants;
+  // with --kv-memory the model decides what the budget is; a policy may have no kernel
+  const bool by_memory = given.memory > 0;
+  const bool has_kernel = info.find("kernel_size") != nullptr;
+  for (const int64_t budget : by_memory ? std::vector<int64_t>{0} : s.budgets) {
+    for (const int kernel : has_kernel ? s.kernels : std::vector<int>{0}) {
+      CacheSettings cache = given;
+      if (!by_memory) cache.params["budget"] = budget;
+      if (has_kernel) cache.params["kernel_size"] = kernel;
+      cache.params["ratio"] = 0.0;
+      variants.push_back({session_options(cache, 0), {}});
     }
   }
   return variants;
@@ -82,8 +83,9 @@ std::string json_line(const NeedleSpec& spec, const NeedlePrompt& prompt, const 
     if (variant.options.kv_decode_limit > 0) {
       json["kv_decode_limit"] = variant.options.kv_decode_limit;
     }
-    json["window"] = kv.window_size;
-    json["kernel"] = kv.kernel_size;
+    eval::Json params = eval::policy_json(kv);
+    params.erase("ratio");
+    json.update(params);
   }
   json["answer"] = run.answer;
   json["right"] = run.right;
@@ -104,9 +106,10 @@ std::string markdown_table(const NeedleSettings& s, const std::vector<Variant>& 
   rows[0].push_back("all");
   for (const Variant& v : variants) {
     const PolicyConfig& kv = v.options.kv;
-    const bool full = kv.name == "full";
-    rows.push_back({full ? "full" : kv.name, full ? "all" : fmt::format("{}", kv.budget),
-                    full ? "-" : fmt::format("{}", kv.kernel_size)});
+    const PolicyInfo& info = policy_info(kv.name);
+    const bool has_kernel = info.find("kernel_size") != nullptr;
+    rows.push_back({kv.name, info.has_budget ? fmt::format("{}", kv.budget) : "all",
+                    has_kernel ? value_text(policy_value(kv, "kernel_size")) : "-"});
     int64_t right = 0, n = 0;
     for (const int64_t length : lengths) {
       const auto found = v.right_of.find(length);
