@@ -19,6 +19,8 @@ Command add_explain_command(CLI::App& root, const CommonSettings& common);
 Command add_bench_command(CLI::App& root, const CommonSettings& common);
 /// A prompt's cache and attention as a page of charts: inspect/command.cpp
 Command add_inspect_command(CLI::App& root, const CommonSettings& common);
+/// The policies with their parameters: policies/command.cpp
+Command add_policies_command(CLI::App& root, const CommonSettings& common);
 /// Quality of many cache configurations on the same prompts: eval/command.cpp
 Command add_eval_command(CLI::App& root, const CommonSettings& common);
 

@@ -83,7 +83,7 @@ int run(int argc, char** argv) {
       add_generate_command(root, common), add_info_command(root, common),
       add_demo_command(root, common),     add_explain_command(root, common),
       add_inspect_command(root, common),  add_bench_command(root, common),
-      add_eval_command(root, common)};
+      add_eval_command(root, common),     add_policies_command(root, common)};
   root.footer(kFooter);
   finish_help(commands);
   try {
@@ -102,7 +102,7 @@ int run_and_report(int argc, char** argv) {
   try {
     return run(argc, argv);
   } catch (const Error& e) {
-    return report(e.code(), e.what());
+    return report(e.code(), name_flags(e.what()));
   } catch (const std::bad_alloc&) {
     return report(ErrorCode::kDoesNotFit, "out of memory");
   } catch (const std::exception& e) {

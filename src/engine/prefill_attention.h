@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "engine/attention_probe.h"
 #include "engine/prefill_target.h"
 #include "engine/prefill_times.h"
 
@@ -20,7 +21,7 @@ class PrefillAttentionStep final : public AttentionStep {
  public:
   /// `probe` may be nullptr.
   PrefillAttentionStep(Backend& backend, Architecture& architecture, PrefillTargets& targets,
-                       QueryObserver* probe, PrefillTimes& times)
+                       ProbeObserver* probe, PrefillTimes& times)
       : backend_(backend),
         architecture_(architecture),
         targets_(targets),
@@ -42,7 +43,7 @@ class PrefillAttentionStep final : public AttentionStep {
   Backend& backend_;
   Architecture& architecture_;
   PrefillTargets& targets_;
-  QueryObserver* probe_;
+  ProbeObserver* probe_;
   PrefillTimes& times_;
   int il_ = 0;
   KvLayer* scratch_ = nullptr;

@@ -67,7 +67,7 @@ std::string mib(size_t bytes) {
 MemoryPlan plan_all(std::span<Session::Impl* const> sessions, int64_t n, bool compress) {
   const auto plan_of = [&](const Session::Impl& s) {
     SessionOptions options = s.options;
-    if (!compress) options.kv.name = "full";
+    if (!compress) options.kv = {.name = "full"};
     const auto plan_for = [&](int64_t n_tokens) {
       return plan_memory(s.info(), options, n_tokens, s.backend().compute_dtype(),
                          s.backend().device());

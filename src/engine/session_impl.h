@@ -48,7 +48,7 @@ struct Session::Impl {
   const GgufFile& file() const;
   WeightPages& weight_pages() const;
   /// Whether decoding will compress again.
-  bool has_decode_limit() const { return options.kv_decode_limit > 0 && policy->has_budget(); }
+  bool has_decode_limit() const { return options.kv_decode_limit > 0 && policy->info().has_budget; }
   /// Adds the rows of layer il that decoding appended to the history, if there is one.
   void remember(int il);
   /// Brings stats' byte counts up to date.

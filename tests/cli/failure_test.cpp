@@ -77,7 +77,7 @@ TEST(Failure, BadModelsExitWith3) {
 }
 
 TEST(Failure, PromptsThatDoNotFitExitWith4) {
-  expect_error(run(generate({"-p", rome_prompt(40), "--memory-limit", "1M"})), 4, "spill_dir");
+  expect_error(run(generate({"-p", rome_prompt(40), "--memory-limit", "1M"})), 4, "--spill-dir");
 }
 
 TEST(Failure, PromptsOverTheContextExitWith5) {

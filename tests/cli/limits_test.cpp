@@ -69,7 +69,7 @@ TEST(KvMemory, ExcludesBudgetAndRatioWhereTheUserGivesThem) {
   expect_usage_error(generate({"--kv-memory", "2x"}), {"--kv-memory"});
   // 16 of window, no sinks, 1, and the reserve
   expect_usage_error(generate({"--kv-memory", "1000b"}),
-                     {"kv_memory is 1000", std::to_string((17 + kReserve) * kRow)});
+                     {"--kv-memory is 1000", std::to_string((17 + kReserve) * kRow)});
 }
 
 TEST(KvMemory, TheStrongerSourceWins) {
@@ -112,7 +112,7 @@ TEST(DecodeLimit, BoundsTheAnswerAndSaysSo) {
   EXPECT_NE(text.err.find("compressed 3 times while decoding"), std::string::npos) << text.err;
   EXPECT_EQ(run(generate({"--kv-budget", "64"})).err.find("while decoding"), std::string::npos);
   expect_usage_error(generate({"--kv-budget", "64", "--kv-decode-limit", "64"}),
-                     {"kv_decode_limit is 64", "budget"});
+                     {"--kv-decode-limit is 64", "budget"});
   expect_usage_error(generate({"--kv-policy", "full", "--kv-decode-limit", "64"}),
                      {"--kv-decode-limit", "full"});
   const Result info = run(

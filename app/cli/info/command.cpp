@@ -62,7 +62,7 @@ Plans make_plans(const InfoSettings& s, const ModelInfo& info) {
   plans.options = options;
   plans.compute = compute_of(s.model) == Compute::f32 ? DType::f32 : DType::bf16;
   plans.kept = plan_memory(info, options, plans.n_tokens, plans.compute);
-  options.kv.name = "full";
+  options.kv = {.name = "full"};
   options.kv_decode_limit = 0;
   plans.full = plan_memory(info, options, plans.n_tokens, plans.compute);
   return plans;
