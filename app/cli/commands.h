@@ -11,6 +11,9 @@ namespace snapkv::cli {
 Command add_generate_command(CLI::App& root, const CommonSettings& common);
 /// What a model is and how much memory a prompt needs: info/command.cpp
 Command add_info_command(CLI::App& root, const CommonSettings& common);
+/// The tokens of a text, and the text of tokens: tokenize/
+Command add_tokenize_command(CLI::App& root, const CommonSettings& common);
+Command add_detokenize_command(CLI::App& root, const CommonSettings& common);
 /// A fact in a long text, full cache beside SnapKV: demo/command.cpp
 Command add_demo_command(CLI::App& root, const CommonSettings& common);
 /// How SnapKV chooses what is kept, step by step: explain/command.cpp

@@ -55,7 +55,8 @@ int answer_parse_result(CLI::App& root, const CLI::ParseError& e) {
 void finish_help(const std::vector<Command>& commands) {
   for (const Command& command : commands) {
     command.app->fallthrough();  // common options may follow the command's name
-    command.app->footer(kCommandFooter);
+    const std::string own = command.app->get_footer();
+    command.app->footer(own.empty() ? kCommandFooter : own + "\n\n" + kCommandFooter);
     finish_help(command.tasks);
   }
 }
@@ -83,7 +84,9 @@ int run(int argc, char** argv) {
       add_generate_command(root, common), add_info_command(root, common),
       add_demo_command(root, common),     add_explain_command(root, common),
       add_inspect_command(root, common),  add_bench_command(root, common),
-      add_eval_command(root, common),     add_policies_command(root, common)};
+      add_eval_command(root, common),     add_policies_command(root, common),
+      add_tokenize_command(root, common), add_detokenize_command(root, common),
+  };
   root.footer(kFooter);
   finish_help(commands);
   try {

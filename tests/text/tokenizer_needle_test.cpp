@@ -4,7 +4,7 @@
 
 #include "format/gguf.h"
 #include "tests/text/sentencepiece_oracle.h"
-#include "text/tokenizer.h"
+#include "snapkv/tokenizer.h"
 
 namespace snapkv {
 namespace {
