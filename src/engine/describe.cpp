@@ -6,6 +6,7 @@
 #include <map>
 
 #include "engine/model_impl.h"
+#include "engine/open_model.h"
 
 namespace snapkv {
 namespace {
@@ -93,7 +94,7 @@ ModelInfo make_info(const GgufFile& file, const ModelConfig& config) {
 }
 
 ModelDescription describe_model(const std::string& path) {
-  const GgufFile file = GgufFile::open(path);
+  const GgufFile file = open_model(path);
   ModelDescription d;
   ModelConfig config = read_config(file);
   if (const GgufTensor* embd = file.find_tensor("token_embd.weight")) {

@@ -7,6 +7,7 @@
 #include "base/timer.h"
 #include "engine/memory_plan.h"
 #include "engine/model_impl.h"
+#include "engine/open_model.h"
 #include "format/check_tensors.h"
 
 #define SNAPKV_STRING_(x) #x
@@ -58,7 +59,7 @@ std::shared_ptr<const Model> Model::load(const ModelOptions& options) {
     read.access = FileAccess::copied;
     read.most_copied = available_memory();
   }
-  auto impl = std::make_unique<Impl>(GgufFile::open(options.path, read));
+  auto impl = std::make_unique<Impl>(open_model(options.path, read));
   report(0.3);
   BackendOptions backend;
   backend.n_threads = options.n_threads;

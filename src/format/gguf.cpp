@@ -3,9 +3,7 @@
 #include "format/gguf.h"
 
 #include <algorithm>
-#include <filesystem>
 #include <limits>
-#include <system_error>
 #include <utility>
 
 #include "base/error.h"
@@ -100,18 +98,6 @@ void check_part(const GgufPart& part, uint64_t index, uint64_t count, const std:
   };
   expect("split.no", index);
   expect("split.count", count);
-}
-
-/// Size of a file that is to be copied; fails if that is more than is left.
-uint64_t bytes_to_copy(const std::string& path, uint64_t left) {
-  std::error_code error;  // what can't be read, MmapFile says
-  const uint64_t bytes = std::filesystem::file_size(path, error);
-  if (error) return 0;
-  if (bytes > left) {
-    fail(ErrorCode::kDoesNotFit, "a copy of '{}' takes {} MiB of memory, {} MiB are available",
-         path, bytes >> 20, left >> 20);
-  }
-  return bytes;
 }
 
 }  // namespace

@@ -10,6 +10,8 @@
 #include <cerrno>
 #include <cstdint>
 #include <cstring>
+#include <filesystem>
+#include <system_error>
 #include <utility>
 
 #include "base/error.h"
@@ -50,6 +52,17 @@ int64_t modified_ns(const struct stat& info) {
 }
 
 }  // namespace
+
+uint64_t bytes_to_copy(const std::string& path, uint64_t most) {
+  std::error_code error;  // of a file that can't be read: MmapFile says why
+  const uint64_t bytes = std::filesystem::file_size(path, error);
+  if (error) return 0;
+  if (bytes > most) {
+    fail(ErrorCode::kDoesNotFit, "a copy of '{}' takes {} MiB of memory, {} MiB are available",
+         path, bytes >> 20, most >> 20);
+  }
+  return bytes;
+}
 
 MmapFile::State::~State() {
   if (fd >= 0) ::close(fd);

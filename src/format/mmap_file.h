@@ -20,6 +20,10 @@ namespace snapkv {
 /// afterwards doesn't matter.
 enum class FileAccess { mapped, copied };
 
+/// Size of a file that is to be copied; 0 when it can't be known. Throws Error{kDoesNotFit} when it
+/// is more than `most`.
+uint64_t bytes_to_copy(const std::string& path, uint64_t most);
+
 class MmapFile {
  public:
   /// Throws Error{kRuntime} naming path and cause when the file is missing, no regular file or
