@@ -32,6 +32,7 @@
 #include "snapkv/dtype.h"
 #include "snapkv/error.h"
 #include "snapkv/log.h"
+#include "snapkv/model_info.h"
 #include "snapkv/policy.h"
 #include "snapkv/sampler.h"
 
@@ -42,7 +43,7 @@ const char* version();
 
 // ---------------------------------------------------------------- progress
 
-enum class Phase { load, prefill, compress };
+enum class Phase { load, prefill };
 
 struct Progress {
   Phase phase = Phase::load;
@@ -56,42 +57,6 @@ struct Progress {
 /// Called several times a second from the calling thread; return false to stop. The call then
 /// throws Error{kCancelled} and leaves the session as it was before.
 using ProgressFn = std::function<bool(const Progress&)>;
-
-// ---------------------------------------------------------------- model files
-
-/// What a model is, from its metadata (GGUF's words).
-struct ModelInfo {
-  std::string path;
-  std::string architecture;  ///< general.architecture
-  std::string name;          ///< general.name
-  std::string file_type;     ///< most frequent type of the weight matrices: "q8_0"
-  std::string tokenizer;     ///< tokenizer.ggml.model
-  int64_t n_layer = 0, n_embd = 0, n_ff = 0, n_vocab = 0, n_ctx_train = 0;
-  int64_t n_head = 0, n_head_kv = 0, head_dim = 0;
-  int64_t n_params = 0;     ///< weights, counted
-  size_t weight_bytes = 0;  ///< of the tensors, as in the file
-};
-
-struct MetadataEntry {
-  std::string key;
-  std::string type;   ///< "u32", "string", "array<string>[32000]"
-  std::string value;  ///< for people; long arrays and strings are cut and end in "..."
-};
-struct TensorEntry {
-  std::string name;
-  DType dtype = DType::f32;
-  std::vector<int64_t> shape;  ///< outermost first
-  size_t bytes = 0;
-};
-
-/// Everything a model file says of itself, without loading its weights.
-struct ModelDescription {
-  ModelInfo info;
-  std::vector<MetadataEntry> metadata;
-  std::vector<TensorEntry> tensors;
-};
-/// Reads the header of a GGUF file (or split). Throws kRuntime, kBadModel.
-ModelDescription describe_model(const std::string& path);
 
 // ---------------------------------------------------------------- memory plan
 

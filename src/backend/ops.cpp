@@ -59,6 +59,9 @@ bool is_kv(const Tensor& t) {
 
 bool is_bias(const Tensor& t, int64_t n_out) { return !t || is_f32(t, {n_out}); }
 
+// "Not yet".
+bool is_plain(const AttentionVariant& v) { return v.window == 0 && v.softcap == 0.0f && !v.sinks; }
+
 int64_t size_of(std::span<const int32_t> s) { return static_cast<int64_t>(s.size()); }
 
 bool all_within(std::span<const int32_t> values, int64_t low, int64_t high) {
@@ -148,6 +151,7 @@ void store_positions(Backend& backend, std::span<const int32_t> pos,
 }
 
 void attention_prefill(Backend& backend, const PrefillAttention& a) {
+  SNAPKV_CHECK(is_plain(a.variant));
   SNAPKV_CHECK(is_f32(a.q, {kAny, kAny, kAny}));
   SNAPKV_CHECK(is_kv_dtype(a.k.dtype) && is_kv(a.k));
   SNAPKV_CHECK(is_kv(a.v) && a.v.dtype == a.k.dtype && a.v.shape == a.k.shape);
@@ -161,6 +165,7 @@ void attention_prefill(Backend& backend, const PrefillAttention& a) {
 }
 
 void attention_decode(Backend& backend, const DecodeAttention& a) {
+  SNAPKV_CHECK(is_plain(a.variant));
   SNAPKV_CHECK(is_f32(a.q, {kAny, kAny, kAny}));
   SNAPKV_CHECK(is_f32(a.out, {a.q.shape[0], a.q.shape[1], a.q.shape[2]}));
   SNAPKV_CHECK(is_cache_dtype(a.kv_dtype, a.q.shape[2]));
@@ -174,6 +179,7 @@ void attention_decode(Backend& backend, const DecodeAttention& a) {
 }
 
 void window_votes(Backend& backend, const WindowVotes& w) {
+  SNAPKV_CHECK(is_plain(w.variant));
   SNAPKV_CHECK(is_f32(w.q, {kAny, kAny, kAny}));
   SNAPKV_CHECK(is_kv_dtype(w.k.dtype) && is_kv(w.k));
   const int64_t n_window = w.q.shape[0], n_head_kv = w.k.shape[0];

@@ -49,6 +49,14 @@ struct RopeFrequencies {
   RopeLayout layout = RopeLayout::norm;
 };
 
+/// In what the attention of a layer differs from a plain softmax over all visible rows. Not yet:
+/// ops refuse every value but the defaults.
+struct AttentionVariant {
+  int64_t window = 0;    // > 0: a query sees the last `window` rows up to its own only
+  float softcap = 0.0f;  // > 0: scores s become softcap * tanh(s / softcap)
+  Tensor sinks = {};  // [n_head] f32: a score more in each head's softmax, with no value; or empty
+};
+
 /// Causal attention of a chunk of queries over the rows of one layer (all of them uncompressed
 /// during prefill). Query t sees rows [0, n_past[h] + t] of head h: the chunk's own keys are
 /// already stored at rows n_past[h] ... n_past[h] + n - 1.
@@ -60,6 +68,7 @@ struct PrefillAttention {
   std::span<const int32_t> n_past;  // [n_head_kv]
   float scale = 1.0f;
   Tensor out;  // [n, n_head, head_dim] f32 or compute dtype
+  AttentionVariant variant = {};
 };
 
 /// The rows of one KV head of one sequence.
@@ -77,9 +86,10 @@ struct DecodeAttention {
   DType kv_dtype = DType::f16;
   float scale = 1.0f;
   Tensor out;  // [n_seq, n_head, head_dim] f32
+  AttentionVariant variant = {};
 };
 
-/// SnapKV's vote (arXiv 2404.14469, section 4.1; DESIGN.md section 1, steps 2 to 5). The W queries
+/// SnapKV's vote (arXiv 2404.14469, section 4.1; docs/architecture.md, steps 2 to 5). The W queries
 /// are those of the last W rows of every head; query i sees rows [0, n_rows[h] - W + i].
 ///   votes[g, j] = reduce_{h in group g} sum_i softmax_j'(scale * q[i, h] . k[g, j'])[j]
 /// for j < n_rows[g] - W, the softmax over all visible rows, in f32. With `whole` for every
@@ -92,6 +102,7 @@ struct WindowVotes {
   GroupReduce group = GroupReduce::mean;
   Tensor votes;  // [n_head_kv, >= max(n_rows) - W] f32; whole: >= max(n_rows)
   bool whole = false;
+  AttentionVariant variant = {};
 };
 
 /// dst[h][i, :] = src[h][rows[h, i], :] for i < n[h], in another cache dtype (as store_rows

@@ -17,7 +17,7 @@ KvLayer::KvLayer(Backend& backend, KvMeter& meter, int64_t head_dim, DType dtype
     heads_.push_back({n_rows, 0, rows});
     n_rows += rows;
   }
-  storage_ = backend.allocate(static_cast<size_t>(n_rows) * row_bytes(dtype, head_dim), "KV cache");
+  storage_ = backend.allocate(n_rows * row_bytes(dtype, head_dim), "KV cache");
   k_ = static_cast<char*>(storage_.data());
   v_ = k_ + n_rows * row_bytes_;
   pos_ = reinterpret_cast<int32_t*>(v_ + n_rows * row_bytes_);
@@ -151,10 +151,9 @@ void KvLayer::copy_rows(Backend& backend, char* base, int64_t bytes, const Tenso
     return ops::gather_rows(backend, src, rows, n, dst);
   }
   for (int64_t h = 0; h < n_head_kv(); ++h) {
-    const Head& head = heads_[static_cast<size_t>(h)];
+    const Head& head = heads_[h];
     const Tensor src(base + head.first * bytes, DType::f16, {1, head.capacity, words});
-    ops::gather_rows(backend, src, rows.slice(h, h + 1), n.subspan(static_cast<size_t>(h), 1),
-                     dst.subspan(static_cast<size_t>(h), 1));
+    ops::gather_rows(backend, src, rows.slice(h, h + 1), n.subspan(h, 1), dst.subspan(h, 1));
   }
 }
 
@@ -182,7 +181,7 @@ void KvLayer::clear() {
 
 size_t KvLayer::bytes_used() const {
   size_t n_rows = 0;
-  for (const Head& head : heads_) n_rows += static_cast<size_t>(head.n_kv);
+  for (const Head& head : heads_) n_rows += head.n_kv;
   return n_rows * row_bytes(dtype_, head_dim_);
 }
 

@@ -75,11 +75,10 @@ std::shared_ptr<const Model> Model::load(const ModelOptions& options) {
   impl->backend->place_weights(impl->architecture->weights());
   report(0.6);
   impl->tokenizer = Tokenizer::from_gguf(impl->file);
-  impl->info = make_info(impl->file, impl->architecture->config());
+  impl->info = make_info(impl->file, impl->architecture->spec());
   if (impl->tokenizer->n_vocab() != impl->info.n_vocab) {
-    fail(ErrorCode::kBadModel,
-         "{}: tokenizer.ggml.tokens has {} entries, token_embd.weight {} rows", options.path,
-         impl->tokenizer->n_vocab(), impl->info.n_vocab);
+    fail(ErrorCode::kBadModel, "{}: tokenizer.ggml.tokens has {} entries, the embedding {} rows",
+         options.path, impl->tokenizer->n_vocab(), impl->info.n_vocab);
   }
   impl->file.check_unchanged();
   report(1.0);

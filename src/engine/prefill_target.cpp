@@ -5,18 +5,19 @@
 #include <limits>
 
 #include "base/timer.h"
+#include "engine/layer_budget.h"
 #include "engine/select_rows.h"
 
 namespace snapkv {
 
-PrefillTarget::PrefillTarget(Session::Impl& session, int64_t n_tokens, bool compress)
+PrefillTarget::PrefillTarget(Session::Impl& session, int64_t n_tokens, bool selects)
     : session_(session),
       n_tokens_(n_tokens),
-      compress_(compress),
-      n_window_(compress || session.has_decode_limit()
+      selects_(selects),
+      n_window_(selects || session.has_decode_limit()
                     ? std::min<int64_t>(n_tokens, session.policy->window_size())
                     : 0) {
-  const size_t n_layer = static_cast<size_t>(session.info().n_layer);
+  const size_t n_layer = session.info().n_layer;
   fresh_.resize(n_layer);
   old_n_kv_.resize(n_layer);
   layer_stats_.resize(n_layer);
@@ -36,17 +37,20 @@ PrefillTarget::~PrefillTarget() {
 }
 
 const KvLayer* PrefillTarget::old_layer(int il) const {
-  return session_.layers.empty() ? nullptr : &session_.layers[static_cast<size_t>(il)];
+  return session_.layers.empty() ? nullptr : &session_.layers[il];
 }
 
 int64_t PrefillTarget::budget(int il) const {
-  if (!compress_) return std::numeric_limits<int64_t>::max();
-  return session_.policy->layer_budget(session_.n_past + n_tokens_, il,
-                                       static_cast<int>(session_.info().n_layer));
+  const ModelSpec& spec = session_.architecture().spec();
+  if (!selects_ && spec.layers[il].compressed) return std::numeric_limits<int64_t>::max();
+  return layer_budget(spec, *session_.policy, session_.n_past + n_tokens_, il);
 }
 
 void PrefillTarget::begin_layer(int il) {
-  observer_ = compress_ ? session_.policy->make_observer(il) : nullptr;
+  const ModelSpec& spec = session_.architecture().spec();
+  observer_ = selects_ && spec.layers[il].compressed
+                  ? session_.policy->make_observer(policy_layer(spec, il).il)
+                  : nullptr;
 }
 
 void PrefillTarget::observe(const QueryChunk& chunk) {
@@ -56,7 +60,7 @@ void PrefillTarget::observe(const QueryChunk& chunk) {
   score_seconds_ += timer.seconds();
 }
 
-void PrefillTarget::compress(int il, KvLayer& scratch, const Tensor& q_window, bool may_take) {
+void PrefillTarget::keep_rows(int il, KvLayer& scratch, const Tensor& q_window, bool may_take) {
   Timer timer;
   Backend& backend = session_.backend();
   const Selection selection =
@@ -64,7 +68,7 @@ void PrefillTarget::compress(int il, KvLayer& scratch, const Tensor& q_window, b
   if (queries_) queries_.fill(backend, il, q_window);
   backend.synchronize();  // before its time is taken
   score_seconds_ += timer.lap();
-  KvLayer& fresh = fresh_[static_cast<size_t>(il)];
+  KvLayer& fresh = fresh_[il];
   const DType kv_type = session_.options.kv_type;
   // not where an earlier layer needed more room: what is kept must fit its plan
   const std::vector<int32_t> n_rows = scratch.n_kv();
@@ -78,7 +82,7 @@ void PrefillTarget::compress(int il, KvLayer& scratch, const Tensor& q_window, b
   }
   backend.synchronize();
   gather_seconds_ += timer.lap();
-  SessionStats::Layer& layer = layer_stats_[static_cast<size_t>(il)];
+  SessionStats::Layer& layer = layer_stats_[il];
   layer.n_total = session_.n_past + n_tokens_;
   for (int h = 0; h < fresh.n_head_kv(); ++h) layer.n_kept.push_back(fresh.n_kv(h));
 }
@@ -86,7 +90,7 @@ void PrefillTarget::compress(int il, KvLayer& scratch, const Tensor& q_window, b
 /// The scratch layer becomes the cache. Its first rows are the old cache's, so the old one is freed
 /// at once: the destructor can cut the new one back.
 void PrefillTarget::take_scratch(int il, KvLayer& scratch) {
-  const size_t i = static_cast<size_t>(il);
+  const size_t i = il;
   fresh_[i] = std::move(scratch);
   scratch = KvLayer();
   if (!session_.layers.empty()) {
@@ -95,8 +99,8 @@ void PrefillTarget::take_scratch(int il, KvLayer& scratch) {
   }
 }
 
-void PrefillTarget::commit(std::vector<float> logits, const SessionStats& shared,
-                           double shared_seconds, size_t scratch_bytes) {
+void PrefillTarget::commit(std::vector<float> logits, const PrefillTimes& times,
+                           size_t scratch_bytes) {
   session_.layers = std::move(fresh_);
   session_.queries = std::move(queries_);
   session_.logits = std::move(logits);
@@ -104,12 +108,10 @@ void PrefillTarget::commit(std::vector<float> logits, const SessionStats& shared
   SessionStats& stats = session_.stats;
   stats.n_prompt += n_tokens_;
   stats.layers = std::move(layer_stats_);
-  stats.pack_seconds += shared.pack_seconds;
-  stats.linear_seconds += shared.linear_seconds;
-  stats.attention_seconds += shared.attention_seconds;
+  times.add_to(stats);
   stats.score_seconds += score_seconds_;
   stats.gather_seconds += gather_seconds_;
-  stats.prefill_seconds += shared_seconds + score_seconds_ + gather_seconds_;
+  stats.prefill_seconds += times.total() + score_seconds_ + gather_seconds_;
   // with several targets the scratch layer is on the first one's meter; each would have needed it
   session_.meter.peak = std::max(session_.meter.peak, session_.meter.now + scratch_bytes);
   session_.update_memory_stats();

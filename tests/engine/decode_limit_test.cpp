@@ -144,7 +144,7 @@ class Trace final : public AttentionStep {
         backend_->allocate(static_cast<size_t>(n * c.n_embd) * sizeof(float), "hidden states");
     LinearRunner linear(*backend_);
     ActivationBuffer buffers;
-    buffers.ensure(*backend_, c, n, DType::f32);
+    buffers.ensure(*backend_, architecture->spec(), n, DType::f32);
     LayerPass pass;
     pass.x = storage.view(DType::f32, {n, c.n_embd});
     pass.pos = pos_;
@@ -153,7 +153,7 @@ class Trace final : public AttentionStep {
     pass.linear = &linear;
     pass.buffers = &buffers;
     architecture->embed(ids, pass.x);
-    scale_ = c.attention_scale;
+    scale_ = architecture->layer_spec(0).scale;
     for (int il = 0; il < c.n_layer; ++il) architecture->layer(il, pass);
   }
 
