@@ -11,6 +11,8 @@ namespace snapkv::cli {
 Command add_generate_command(CLI::App& root, const CommonSettings& common);
 /// What a model is and how much memory a prompt needs: info/command.cpp
 Command add_info_command(CLI::App& root, const CommonSettings& common);
+/// A model as one GGUF file: convert/command.cpp
+Command add_convert_command(CLI::App& root, const CommonSettings& common);
 /// A fact in a long text, full cache beside SnapKV: demo/command.cpp
 Command add_demo_command(CLI::App& root, const CommonSettings& common);
 /// The same many times, as a table of accuracies: demo/needle_command.cpp

@@ -138,6 +138,7 @@ void check_tensors(const GgufFile& file, int n_threads, const std::function<void
   const auto work = [&] {
     for (size_t p = next++; p < first_bad; p = next++) look(p);
   };
+  report(0.0);  // the helpers may do all the rest
   std::vector<std::jthread> helpers;
   for (int i = 1; i < n_threads; ++i) helpers.emplace_back(work);
   try {

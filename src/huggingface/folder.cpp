@@ -46,13 +46,13 @@ class Presenter {
   explicit Presenter(Folder folder) : folder_(std::move(folder)) {}
 
   GgufFile run() {
+    parts_.metadata = std::move(folder_.metadata);
     for (const MappedTensor& m : folder_.tensors) parts_.tensors.push_back(present(m));
     Fnv1a hash;
     hash.add(folder_.shards.fingerprint());
     hash.add(config_text());
     parts_.fingerprint = hash.value();
     parts_.path = std::move(folder_.path);
-    parts_.metadata = std::move(folder_.metadata);
     parts_.files = std::move(folder_.shards.files);
     return GgufFile::assemble(std::move(parts_));
   }
@@ -63,8 +63,12 @@ class Presenter {
     t.name = m.name;
     t.tensor = m.tensor;
     t.part = GgufTensor::kNoFile;
-    if (m.source == nullptr || m.edit != Edit::none || !is_aligned(m.tensor.data, m.tensor.dtype)) {
-      t.tensor = edited(m);
+    if (m.edit == Edit::permute_q || m.edit == Edit::permute_k) {
+      parts_.metadata["snapkv.rope.layout"] = {GgufType::string, GgufType::u32, "neox"};
+    }
+    if (m.source == nullptr || m.edit == Edit::add_one ||
+        !is_aligned(m.tensor.data, m.tensor.dtype)) {
+      t.tensor = copied(m);
     } else {
       t.part = m.source->file;
       t.file_offset = m.source->entry.begin;
@@ -74,7 +78,7 @@ class Presenter {
     return t;
   }
 
-  Tensor edited(const MappedTensor& m) {
+  Tensor copied(const MappedTensor& m) {
     const Tensor& from = m.tensor;
     const DType dtype = m.edit == Edit::add_one ? DType::f32 : from.dtype;
     const size_t bytes = from.numel() * block_bytes(dtype);
@@ -88,18 +92,14 @@ class Presenter {
       for (int64_t i = 0; i < from.numel(); ++i) out[i] = value_at(from, i) + 1.0f;
       return to;
     }
-    const int64_t row = from.stride[0];
-    const auto* source = static_cast<const std::byte*>(from.data);
-    for (int64_t i = 0; i < from.shape[0]; ++i) {
-      std::memcpy(static_cast<std::byte*>(to.data) + i * row, source + m.source_row(i) * row, row);
-    }
+    std::memcpy(to.data, from.data, bytes);
     return to;
   }
 
   /// The numbers of the configuration, for the fingerprint.
   std::string config_text() const {
     std::string text;
-    for (const auto& [key, value] : folder_.metadata) {
+    for (const auto& [key, value] : parts_.metadata) {
       text += key + '=';
       if (const auto* u = std::get_if<uint64_t>(&value.value)) text += std::to_string(*u);
       if (const auto* d = std::get_if<double>(&value.value)) text += fmt::format("{:.9g}", *d);

@@ -27,8 +27,8 @@ struct Folder {
 Folder open_folder(const std::string& path, const ReadOptions& options = {});
 
 /// The folder as the engine reads it. Tensors stay where they are in the shards, but for the small
-/// ones that GGUF has other values of, and for Q and K of llama, whose rows GGUF has in another
-/// order: copies of these are made.
+/// ones that GGUF has other values of, of which copies are made. Rows of Q and K that GGUF has in
+/// another order stay in theirs: the key snapkv.rope.layout says so.
 GgufFile to_model(Folder folder);
 
 /// Whether `path` is a folder.

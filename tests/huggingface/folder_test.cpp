@@ -98,25 +98,29 @@ TEST_F(FolderTest, HasTheKeysOfGguf) {
   EXPECT_TRUE(file.get_bool("tokenizer.ggml.add_space_prefix", false));
 }
 
-TEST_F(FolderTest, TensorsStayInTheFileButForThePermutedOnes) {
+TEST_F(FolderTest, TensorsStayInTheFile) {
   const GgufFile file = open();
   EXPECT_EQ(file.tensors().size(), 3u + 4 * 9);
-  int in_memory = 0;
-  for (const GgufTensor& t : file.tensors()) {
-    if (t.part == GgufTensor::kNoFile) ++in_memory;
-  }
-  EXPECT_EQ(in_memory, 8);  // Q and K
+  for (const GgufTensor& t : file.tensors()) EXPECT_EQ(t.part, 0) << t.name;
+  EXPECT_EQ(file.get_string("snapkv.rope.layout"), "neox");
   const auto expected =
       oracle_values("model.layers.1.self_attn.k_proj.weight", 32 * 64, /*gemma=*/false);
-  const Tensor k = file.find_tensor("blk.1.attn_k.weight")->tensor;
+  EXPECT_EQ(*file.find_tensor("blk.1.attn_k.weight")->tensor.at<float>(13, 5),
+            expected[13 * 64 + 5]);
+}
+
+TEST_F(FolderTest, KnowsGgufsOrderOfRows) {
+  const huggingface::Folder folder = huggingface::open_folder(path_);
+  const auto k = std::find_if(folder.tensors.begin(), folder.tensors.end(),
+                              [](const auto& t) { return t.name == "blk.1.attn_k.weight"; });
+  ASSERT_NE(k, folder.tensors.end());
   for (int64_t head = 0; head < 2; ++head) {
     for (int64_t j = 0; j < 8; ++j) {
-      for (int64_t t = 0; t < 2; ++t) {
-        EXPECT_EQ(*k.at<float>(16 * head + 2 * j + t, 5),
-                  expected[(16 * head + 8 * t + j) * 64 + 5]);
-      }
+      EXPECT_EQ(k->source_row(16 * head + 2 * j), 16 * head + j);
+      EXPECT_EQ(k->source_row(16 * head + 2 * j + 1), 16 * head + 8 + j);
     }
   }
+  EXPECT_EQ(folder.tensors[0].source_row(17), 17);
 }
 
 TEST_F(FolderTest, GemmasNormsAreOnePlus) {
