@@ -14,6 +14,8 @@ Command add_info_command(CLI::App& root, const CommonSettings& common);
 /// The tokens of a text, and the text of tokens: tokenize/
 Command add_tokenize_command(CLI::App& root, const CommonSettings& common);
 Command add_detokenize_command(CLI::App& root, const CommonSettings& common);
+/// A model as one GGUF file: convert/command.cpp
+Command add_convert_command(CLI::App& root, const CommonSettings& common);
 /// A fact in a long text, full cache beside SnapKV: demo/command.cpp
 Command add_demo_command(CLI::App& root, const CommonSettings& common);
 /// How SnapKV chooses what is kept, step by step: explain/command.cpp

@@ -81,11 +81,12 @@ int run(int argc, char** argv) {
   root.get_formatter()->column_width(40);
   add_common_options(root, common);
   const std::vector<Command> commands = {
-      add_generate_command(root, common), add_info_command(root, common),
-      add_demo_command(root, common),     add_explain_command(root, common),
-      add_inspect_command(root, common),  add_bench_command(root, common),
-      add_eval_command(root, common),     add_policies_command(root, common),
-      add_tokenize_command(root, common), add_detokenize_command(root, common),
+      add_generate_command(root, common),   add_info_command(root, common),
+      add_convert_command(root, common),    add_demo_command(root, common),
+      add_explain_command(root, common),    add_inspect_command(root, common),
+      add_bench_command(root, common),      add_eval_command(root, common),
+      add_policies_command(root, common),   add_tokenize_command(root, common),
+      add_detokenize_command(root, common),
   };
   root.footer(kFooter);
   finish_help(commands);

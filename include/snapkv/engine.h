@@ -92,12 +92,19 @@ struct ModelOptions {
   WeightMemory weights = WeightMemory::automatic;
   int n_threads = 0;         ///< 0: as many as the process may run on
   ProgressFn progress = {};  ///< Phase::load
+  /// Reads all weights at once and refuses models with an infinity or a NaN among them.
+  bool check_tensors = false;
 };
 
 class Model {
  public:
-  /// Throws kRuntime (can't be read; huge pages that the system has not), kDoesNotFit (huge pages),
-  /// kBadModel (names file, field, expected, actual), kUsage.
+  /// Throws kRuntime (can't be read; huge pages that the system has not), kDoesNotFit (huge pages,
+  /// a copy), kBadModel (names file, field, expected, actual), kUsage.
+  ///
+  /// But for WeightMemory::copy the weights stay in the mapped files. A file whose size or time of
+  /// modification has changed by the end of loading or of a prompt ends that call with kBadModel. A
+  /// file that became shorter raises SIGBUS when the missing part is read: mapped_file.h says whose
+  /// file it was.
   static std::shared_ptr<const Model> load(const ModelOptions& options);
   ~Model();
   Model(const Model&) = delete;

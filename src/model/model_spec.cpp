@@ -29,6 +29,16 @@ void check_foreign_keys(const MetadataReader& reader) {
   }
 }
 
+/// The family's, unless the file has the rows of Q and K in another order than GGUF files of the
+/// family: Hugging Face folders, which are read where they lie.
+RopeLayout rope_layout(const GgufFile& file, const Family& family) {
+  const std::string layout = file.get_string("snapkv.rope.layout", "");
+  if (layout.empty()) return family.rope;
+  if (layout == "neox") return RopeLayout::neox;
+  fail(ErrorCode::kBadModel, "{}: snapkv.rope.layout is \"{}\", supported is \"neox\"", file.path(),
+       layout);
+}
+
 }  // namespace
 
 int64_t ModelSpec::layer_matrix_values() const {
@@ -44,7 +54,7 @@ ModelSpec read_model_spec(const GgufFile& file) {
   spec.config = read_config(reader, *spec.family);
   LayerSpec layer;
   layer.scale = 1.0f / std::sqrt(static_cast<float>(spec.config.head_dim));
-  layer.rotation = read_rotation(reader, spec.family->rope, spec.config.head_dim);
+  layer.rotation = read_rotation(reader, rope_layout(file, *spec.family), spec.config.head_dim);
   spec.layers.assign(spec.config.n_layer, layer);
   return spec;
 }

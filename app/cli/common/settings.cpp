@@ -78,8 +78,9 @@ void add_device_options(CLI::App& command, ModelSettings& settings) {
       .add_option(
           "--weights", settings.weights,
           "Decode from the mapped file (mapped) or, faster, from a copy in huge pages made at "
-          "the start (huge); auto: the copy is made while decoding, if there is memory")
-      ->check(CLI::IsMember({"auto", "mapped", "huge"}))
+          "the start (huge); auto: the copy is made while decoding, if there is memory; copy: read "
+          "the whole model at the start and close its files, which may then change")
+      ->check(CLI::IsMember({"auto", "mapped", "huge", "copy"}))
       ->type_name("WHERE")
       ->capture_default_str()
       ->group(kModelGroup);
@@ -87,6 +88,18 @@ void add_device_options(CLI::App& command, ModelSettings& settings) {
 
 void add_running_options(CLI::App& command, ModelSettings& settings) {
   add_device_options(command, settings);
+  if (settings.check_tensors) {
+    command
+        .add_flag_callback(
+            "--no-check-tensors", [&settings] { settings.check_tensors = false; },
+            "Take models with infinities or NaNs among the weights too")
+        ->group(kModelGroup);
+  } else {
+    command
+        .add_flag("--check-tensors", settings.check_tensors,
+                  "Read all weights first, and refuse models with infinities or NaNs among them")
+        ->group(kModelGroup);
+  }
   command
       .add_option("-t,--threads", settings.n_threads,
                   "Threads; 0: as many as the process may run on")
@@ -165,6 +178,7 @@ Compute compute_of(const ModelSettings& settings) {
 WeightMemory weights_of(const ModelSettings& settings) {
   if (settings.weights == "mapped") return WeightMemory::mapped;
   if (settings.weights == "huge") return WeightMemory::huge_pages;
+  if (settings.weights == "copy") return WeightMemory::copy;
   return WeightMemory::automatic;
 }
 
@@ -218,7 +232,8 @@ std::shared_ptr<const Model> load_model(const ModelSettings& settings, ProgressF
                       .compute = compute_of(settings),
                       .weights = weights_of(settings),
                       .n_threads = settings.n_threads,
-                      .progress = std::move(progress)});
+                      .progress = std::move(progress),
+                      .check_tensors = settings.check_tensors});
 }
 
 }  // namespace snapkv::cli

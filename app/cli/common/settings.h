@@ -26,6 +26,7 @@ struct ModelSettings {
   std::string compute = "auto";
   std::string weights = "auto";
   std::string device = "auto";
+  bool check_tensors = false;
 };
 
 /// What a session keeps.
@@ -57,7 +58,8 @@ void add_common_options(CLI::App& app, CommonSettings& settings);
 void add_model_options(CLI::App& command, ModelSettings& settings);
 /// Where it runs and where the weights are.
 void add_device_options(CLI::App& command, ModelSettings& settings);
-/// The same, and how many threads.
+/// The same, how many threads, and whether weights are checked: a command that sets
+/// `settings.check_tensors` before gets the option to leave that out.
 void add_running_options(CLI::App& command, ModelSettings& settings);
 /// Which rows are kept, in what type.
 void add_cache_options(CLI::App& command, CacheSettings& settings);
