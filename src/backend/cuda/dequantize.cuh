@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
-// The block types of format/block_types.h in device code: value = scale * level - min, levels as
-// signed bytes, four to a word. Used by project.cu (blocks in shared memory), weights.cu and
-// rows.cu (blocks where they are).
+// The types of format/block_types.h in device code. Block types are value = scale * level - min,
+// levels as signed bytes, four to a word. Used by project.cu (blocks in shared memory), weights.cu
+// and rows.cu (blocks where they are).
 //
-// A format is a struct of
+// The Format of a block type has
 //   kBlockBytes, kBlockValues    of one block
 //   kScaleValues                 how many values share a scale and a minimum, at most 32
 //   kHasMin                      whether minima are ever other than 0
@@ -13,6 +13,7 @@
 // and a Reader gives words at an address that is even.
 #pragma once
 
+#include <cuda_bf16.h>
 #include <cuda_fp16.h>
 #include <cuda_runtime.h>
 
@@ -74,8 +75,31 @@ __device__ __forceinline__ int byte_at(const char* p) {
   return *reinterpret_cast<const uint8_t*>(p);
 }
 
-struct Q8_0 {
-  static constexpr int kBlockBytes = sizeof(BlockQ8_0), kBlockValues = kBlockSize;
+/// Source: what kernels are templates of, an element of a plain type or the Format itself.
+template <DType T>
+struct Format;
+
+template <>
+struct Format<DType::f32> {
+  using Source = float;
+};
+template <>
+struct Format<DType::f16> {
+  using Source = __half;
+};
+template <>
+struct Format<DType::bf16> {
+  using Source = __nv_bfloat16;
+};
+
+template <DType T>
+struct BlockFormat {
+  using Source = Format<T>;
+  static constexpr int kBlockBytes = block_bytes(T), kBlockValues = block_size(T);
+};
+
+template <>
+struct Format<DType::q8_0> : BlockFormat<DType::q8_0> {
   static constexpr int kScaleValues = 32;
   static constexpr bool kHasMin = false, kVectors = false;
 
@@ -88,8 +112,8 @@ struct Q8_0 {
   }
 };
 
-struct Q4_0 {
-  static constexpr int kBlockBytes = sizeof(BlockQ4_0), kBlockValues = kBlockSize;
+template <>
+struct Format<DType::q4_0> : BlockFormat<DType::q4_0> {
   static constexpr int kScaleValues = 32;
   static constexpr bool kHasMin = true, kVectors = false;
 
@@ -128,8 +152,8 @@ __device__ __forceinline__ float2 part_scale_min(const char* block, int i) {
                      half_at(block + 2) * static_cast<float>(min));
 }
 
-struct Q4_K {
-  static constexpr int kBlockBytes = sizeof(BlockQ4_K), kBlockValues = kSuperblockSize;
+template <>
+struct Format<DType::q4_k> : BlockFormat<DType::q4_k> {
   static constexpr int kScaleValues = 32;
   static constexpr bool kHasMin = true, kVectors = true;
 
@@ -144,8 +168,8 @@ struct Q4_K {
   }
 };
 
-struct Q5_K {
-  static constexpr int kBlockBytes = sizeof(BlockQ5_K), kBlockValues = kSuperblockSize;
+template <>
+struct Format<DType::q5_k> : BlockFormat<DType::q5_k> {
   static constexpr int kScaleValues = 32;
   static constexpr bool kHasMin = true, kVectors = true;
 
@@ -165,8 +189,8 @@ struct Q5_K {
   }
 };
 
-struct Q6_K {
-  static constexpr int kBlockBytes = sizeof(BlockQ6_K), kBlockValues = kSuperblockSize;
+template <>
+struct Format<DType::q6_k> : BlockFormat<DType::q6_k> {
   static constexpr int kScaleValues = 16;
   static constexpr bool kHasMin = false, kVectors = false;
 
