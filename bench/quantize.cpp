@@ -65,6 +65,15 @@ void round_block(const float* x, BlockQ4_0& block) {
   put_nibbles(levels_from_extreme(x, 8, block.d), block.qs);
 }
 
+void round_block(const float* x, BlockQ5_0& block) {
+  const std::array<int, kBlockSize> levels = levels_from_extreme(x, 16, block.d);
+  put_nibbles(levels, block.qs);
+  std::fill(std::begin(block.qh), std::end(block.qh), uint8_t{0});
+  for (int i = 0; i < kBlockSize; ++i) {
+    block.qh[i / 8] = static_cast<uint8_t>(block.qh[i / 8] | (levels[i] >> 4) << (i % 8));
+  }
+}
+
 // ---------------------------------------------------------------- superblocks
 
 /// x / step to the nearest integer within [low, high]; 0 where step is 0.

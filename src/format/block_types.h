@@ -60,6 +60,20 @@ struct Block<DType::q4_0> {
 };
 using BlockQ4_0 = Block<DType::q4_0>;
 
+/// As q4_0; bit i of qh, counted from the lowest of byte 0, is bit 4 of value i's level.
+template <>
+struct Block<DType::q5_0> {
+  f16_t d;
+  uint8_t qh[kBlockSize / 8];
+  uint8_t qs[kBlockSize / 2];
+  constexpr int level(int i) const {
+    const int low = (qs[i % 16] >> (i / 16 * 4)) & 15;
+    return (low | ((qh[i / 8] >> (i % 8)) & 1) << 4) - 16;
+  }
+  float value(int i) const { return to_f32(d) * static_cast<float>(level(i)); }
+};
+using BlockQ5_0 = Block<DType::q5_0>;
+
 // ---------------------------------------------------------------- superblocks
 
 /// What a q4_k or q5_k superblock begins with: scales and minima of its 8 parts, 6 bits each:

@@ -168,6 +168,45 @@ struct X86Block<DType::q4_0> : X86ScaledBlock<DType::q4_0> {
   }
 };
 
+template <>
+struct X86Block<DType::q5_0> : X86ScaledBlock<DType::q5_0> {
+  static SNAPKV_AVX2_INLINE __m256i levels(const char* p, int) {
+    int32_t high_bits;
+    std::memcpy(&high_bits, p + offsetof(BlockQ5_0, qh), sizeof(high_bits));
+    const __m256i byte_of =
+        _mm256_setr_epi64x(0, 0x0101010101010101, 0x0202020202020202, 0x0303030303030303);
+    const __m256i bit_of = _mm256_set1_epi64x(static_cast<int64_t>(0x8040201008040201u));
+    const __m256i bytes = _mm256_shuffle_epi8(_mm256_set1_epi32(high_bits), byte_of);
+    const __m256i is_clear =
+        _mm256_cmpeq_epi8(_mm256_and_si256(bytes, bit_of), _mm256_setzero_si256());
+    const __m256i minus_16 = _mm256_set1_epi8(static_cast<char>(0xf0));  // below 16: less 16
+    return _mm256_or_si256(low_then_high(p + offsetof(BlockQ5_0, qs)),
+                           _mm256_and_si256(is_clear, minus_16));
+  }
+
+  static constexpr int kSurplus = 16;
+  static SNAPKV_VNNI_INLINE void load_8(const char* p, VnniLevels& q) {
+    constexpr int kStride = sizeof(BlockQ5_0);
+    load_nibbles<kStride>(p + offsetof(BlockQ5_0, qs), q);
+    // the high bits of blocks i and i + 4 in each quarter; then byte v of both, v = 0 ... 3; then
+    // byte v of all 8 in the order of words, which is vector v's mask
+    const char* qh = p + offsetof(BlockQ5_0, qh);
+    const __m512i pairs =
+        _mm512_unpacklo_epi32(load_pieces<kStride>(qh), load_pieces<kStride>(qh + 4 * kStride));
+    const __m512i bytes =
+        _mm512_shuffle_epi8(pairs, _mm512_broadcast_i32x4(_mm_setr_epi8(
+                                       0, 4, 1, 5, 2, 6, 3, 7, -1, -1, -1, -1, -1, -1, -1, -1)));
+    const __m512i order = _mm512_castsi256_si512(
+        _mm256_setr_epi16(0, 8, 16, 24, 1, 9, 17, 25, 2, 10, 18, 26, 3, 11, 19, 27));
+    alignas(32) uint64_t masks[4];
+    _mm256_store_si256(reinterpret_cast<__m256i*>(masks),
+                       _mm512_castsi512_si256(_mm512_permutexvar_epi16(order, bytes)));
+    SNAPKV_UNROLL for (int v = 0; v < 4; ++v) {
+      q[v] = _mm512_mask_add_epi8(q[v], _cvtu64_mask64(masks[v]), q[v], _mm512_set1_epi8(16));
+    }
+  }
+};
+
 // ---------------------------------------------------------------- superblocks
 
 /// Superblocks that begin with PartScales.

@@ -59,6 +59,17 @@ HWY_INLINE hn::Vec<D> load_scale(D d, const void* p) {
   return hn::PromoteTo(d, hn::BitCast(dh, hn::Set(du, bits)));
 }
 
+/// 1 << i for lane i, as far as V reaches. (Highway 1.0.3's Shl doesn't compile for SSSE3.)
+template <typename V>
+struct BitOfLane {
+  alignas(64) V at[16];
+  constexpr BitOfLane() : at() {
+    for (int i = 0; i < 16; ++i) at[i] = static_cast<V>(1u << i);
+  }
+};
+template <typename V>
+constexpr BitOfLane<V> kBitOfLane{};
+
 /// Calls f(k, q) for the vectors q of 32 levels as integers of D's type, k the offset of q's first:
 /// of the block at p, or of part `part` of the superblock at p. Levels are what the block's scale
 /// multiplies, which begins with 0 where there is a minimum to subtract.
@@ -81,6 +92,21 @@ HWY_INLINE void decode_levels(D d, const char* p, int part, F&& f) {
       const auto nibbles = load(2 + static_cast<size_t>(k));
       f(k, hn::Sub(hn::And(nibbles, low_bits), hn::Set(d, V{8})));
       f(k + kBlockSize / 2, hn::Sub(hn::ShiftRight<4>(nibbles), hn::Set(d, V{8})));
+    }
+  } else if constexpr (T == DType::q5_0) {
+    uint32_t high_bits;
+    std::memcpy(&high_bits, p + offsetof(BlockQ5_0, qh), sizeof(high_bits));
+    const auto bit_of_lane = hn::Load(d, kBitOfLane<V>.at);
+    const uint32_t lanes = static_cast<uint32_t>((uint64_t{1} << n_lanes) - 1);
+    const auto level = [=](auto low, uint32_t bits) HWY_ATTR {
+      const auto is_set =
+          hn::Ne(hn::And(hn::Set(d, static_cast<V>(bits & lanes)), bit_of_lane), hn::Zero(d));
+      return hn::Sub(low, hn::IfThenZeroElse(is_set, hn::Set(d, V{16})));
+    };
+    for (int k = 0; k < kBlockSize / 2; k += n_lanes) {
+      const auto nibbles = load(offsetof(BlockQ5_0, qs) + static_cast<size_t>(k));
+      f(k, level(hn::And(nibbles, low_bits), high_bits >> k));
+      f(k + kBlockSize / 2, level(hn::ShiftRight<4>(nibbles), high_bits >> (k + kBlockSize / 2)));
     }
   } else if constexpr (T == DType::q4_k || T == DType::q5_k) {
     for (int k = 0; k < kBlockSize; k += n_lanes) {

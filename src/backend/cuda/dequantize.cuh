@@ -140,6 +140,41 @@ struct Format<DType::q4_0> : BlockFormat<DType::q4_0> {
   }
 };
 
+template <>
+struct Format<DType::q5_0> : BlockFormat<DType::q5_0> {
+  static constexpr int kScaleValues = 32;
+  static constexpr bool kHasMin = true, kVectors = false;
+
+  template <typename Reader, int n>
+  static __device__ __forceinline__ void levels(const char* block, int i, uint32_t (&w)[n]) {
+    if constexpr (n == 8) {
+      uint32_t pairs[4];
+      Reader::words(block + 6, pairs);
+#pragma unroll
+      for (int k = 0; k < 4; ++k) {
+        w[k] = pairs[k] & 0x0f0f0f0fu;
+        w[4 + k] = (pairs[k] >> 4) & 0x0f0f0f0fu;
+      }
+    } else {
+      static_assert(n <= 4);
+      Reader::words(block + 6 + i % 16, w);
+#pragma unroll
+      for (uint32_t& v : w) v = (v >> (i / 16 * 4)) & 0x0f0f0f0fu;
+    }
+    uint32_t high[1];
+    Reader::words(block + 2, high);
+#pragma unroll
+    for (int k = 0; k < n; ++k) {  // bit j of four to bit 4 of byte j
+      const uint32_t bits = (high[0] >> (i + 4 * k)) & 15u;
+      w[k] |= ((bits * 0x00204081u) & 0x01010101u) << 4;
+    }
+  }
+  static __device__ __forceinline__ float2 scale_min(const char* block, int) {
+    const float d = half_at(block);
+    return make_float2(d, 16.0f * d);
+  }
+};
+
 /// Scale and minimum of value i of a block that begins with PartScales.
 __device__ __forceinline__ float2 part_scale_min(const char* block, int i) {
   const int part = i / 32;
