@@ -70,6 +70,18 @@ struct BitOfLane {
 template <typename V>
 constexpr BitOfLane<V> kBitOfLane{};
 
+/// Calls f(k, q) for the nibbles of 16 bytes: the low ones are values 0 ... 15, the high ones 16
+/// ...
+template <class D, class F>
+HWY_INLINE void decode_nibbles(D d, const char* p, F&& f) {
+  const hn::Rebind<uint8_t, D> d8;
+  for (int k = 0; k < kBlockSize / 2; k += static_cast<int>(hn::Lanes(d))) {
+    const auto bytes = hn::PromoteTo(d, hn::LoadU(d8, reinterpret_cast<const uint8_t*>(p) + k));
+    f(k, hn::And(bytes, hn::Set(d, hn::TFromD<D>{15})));
+    f(k + kBlockSize / 2, hn::ShiftRight<4>(bytes));
+  }
+}
+
 /// Calls f(k, q) for the vectors q of 32 levels as integers of D's type, k the offset of q's first:
 /// of the block at p, or of part `part` of the superblock at p. Levels are what the block's scale
 /// multiplies, which begins with 0 where there is a minimum to subtract.
@@ -88,26 +100,18 @@ HWY_INLINE void decode_levels(D d, const char* p, int part, F&& f) {
       f(k, hn::PromoteTo(d, hn::LoadU(d8, reinterpret_cast<const int8_t*>(p) + 2 + k)));
     }
   } else if constexpr (T == DType::q4_0) {
-    for (int k = 0; k < kBlockSize / 2; k += n_lanes) {
-      const auto nibbles = load(2 + static_cast<size_t>(k));
-      f(k, hn::Sub(hn::And(nibbles, low_bits), hn::Set(d, V{8})));
-      f(k + kBlockSize / 2, hn::Sub(hn::ShiftRight<4>(nibbles), hn::Set(d, V{8})));
-    }
+    decode_nibbles(d, p + offsetof(BlockQ4_0, qs),
+                   [&](int k, hn::Vec<D> q) HWY_ATTR { f(k, hn::Sub(q, hn::Set(d, V{8}))); });
   } else if constexpr (T == DType::q5_0) {
     uint32_t high_bits;
     std::memcpy(&high_bits, p + offsetof(BlockQ5_0, qh), sizeof(high_bits));
     const auto bit_of_lane = hn::Load(d, kBitOfLane<V>.at);
     const uint32_t lanes = static_cast<uint32_t>((uint64_t{1} << n_lanes) - 1);
-    const auto level = [=](auto low, uint32_t bits) HWY_ATTR {
-      const auto is_set =
-          hn::Ne(hn::And(hn::Set(d, static_cast<V>(bits & lanes)), bit_of_lane), hn::Zero(d));
-      return hn::Sub(low, hn::IfThenZeroElse(is_set, hn::Set(d, V{16})));
-    };
-    for (int k = 0; k < kBlockSize / 2; k += n_lanes) {
-      const auto nibbles = load(offsetof(BlockQ5_0, qs) + static_cast<size_t>(k));
-      f(k, level(hn::And(nibbles, low_bits), high_bits >> k));
-      f(k + kBlockSize / 2, level(hn::ShiftRight<4>(nibbles), high_bits >> (k + kBlockSize / 2)));
-    }
+    decode_nibbles(d, p + offsetof(BlockQ5_0, qs), [&](int k, hn::Vec<D> q) HWY_ATTR {
+      const auto bits = hn::Set(d, static_cast<V>(high_bits >> k & lanes));
+      const auto is_set = hn::Ne(hn::And(bits, bit_of_lane), hn::Zero(d));
+      f(k, hn::Sub(q, hn::IfThenZeroElse(is_set, hn::Set(d, V{16}))));  // below 16: less 16
+    });
   } else if constexpr (T == DType::q4_k || T == DType::q5_k) {
     for (int k = 0; k < kBlockSize; k += n_lanes) {
       const size_t at = offsetof(Block<T>, qs) + static_cast<size_t>(part / 2 * 32 + k);

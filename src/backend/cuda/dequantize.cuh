@@ -112,6 +112,26 @@ struct Format<DType::q8_0> : BlockFormat<DType::q8_0> {
   }
 };
 
+/// Levels from value i on, of a block of 32 whose nibbles begin at qs: values 0 ... 15 are low
+/// ones.
+template <typename Reader, int n>
+__device__ __forceinline__ void nibble_levels(const char* qs, int i, uint32_t (&w)[n]) {
+  if constexpr (n == 8) {  // all of them: both halves of every byte
+    uint32_t pairs[4];
+    Reader::words(qs, pairs);
+#pragma unroll
+    for (int k = 0; k < 4; ++k) {
+      w[k] = pairs[k] & 0x0f0f0f0fu;
+      w[4 + k] = (pairs[k] >> 4) & 0x0f0f0f0fu;
+    }
+  } else {
+    static_assert(n <= 4);
+    Reader::words(qs + i % 16, w);
+#pragma unroll
+    for (uint32_t& v : w) v = (v >> (i / 16 * 4)) & 0x0f0f0f0fu;
+  }
+}
+
 template <>
 struct Format<DType::q4_0> : BlockFormat<DType::q4_0> {
   static constexpr int kScaleValues = 32;
@@ -119,20 +139,7 @@ struct Format<DType::q4_0> : BlockFormat<DType::q4_0> {
 
   template <typename Reader, int n>
   static __device__ __forceinline__ void levels(const char* block, int i, uint32_t (&w)[n]) {
-    if constexpr (n == 8) {  // all of them: both halves of every byte
-      uint32_t pairs[4];
-      Reader::words(block + 2, pairs);
-#pragma unroll
-      for (int k = 0; k < 4; ++k) {
-        w[k] = pairs[k] & 0x0f0f0f0fu;
-        w[4 + k] = (pairs[k] >> 4) & 0x0f0f0f0fu;
-      }
-    } else {
-      static_assert(n <= 4);
-      Reader::words(block + 2 + i % 16, w);
-#pragma unroll
-      for (uint32_t& v : w) v = (v >> (i / 16 * 4)) & 0x0f0f0f0fu;
-    }
+    nibble_levels<Reader>(block + 2, i, w);
   }
   static __device__ __forceinline__ float2 scale_min(const char* block, int) {
     const float d = half_at(block);
@@ -147,20 +154,7 @@ struct Format<DType::q5_0> : BlockFormat<DType::q5_0> {
 
   template <typename Reader, int n>
   static __device__ __forceinline__ void levels(const char* block, int i, uint32_t (&w)[n]) {
-    if constexpr (n == 8) {
-      uint32_t pairs[4];
-      Reader::words(block + 6, pairs);
-#pragma unroll
-      for (int k = 0; k < 4; ++k) {
-        w[k] = pairs[k] & 0x0f0f0f0fu;
-        w[4 + k] = (pairs[k] >> 4) & 0x0f0f0f0fu;
-      }
-    } else {
-      static_assert(n <= 4);
-      Reader::words(block + 6 + i % 16, w);
-#pragma unroll
-      for (uint32_t& v : w) v = (v >> (i / 16 * 4)) & 0x0f0f0f0fu;
-    }
+    nibble_levels<Reader>(block + 6, i, w);
     uint32_t high[1];
     Reader::words(block + 2, high);
 #pragma unroll
