@@ -74,6 +74,21 @@ void round_block(const float* x, BlockQ5_0& block) {
   }
 }
 
+void round_block(const float* x, BlockIQ4_NL& block) {
+  constexpr const auto& kLevels = BlockIQ4_NL::kLevels;
+  const float d = extreme(x, kBlockSize) / static_cast<float>(kLevels[0]);
+  const float inverse = d != 0.0f ? 1.0f / d : 0.0f;
+  block.d = to_f16(d);
+  std::array<int, kBlockSize> places;
+  for (int i = 0; i < kBlockSize; ++i) {
+    const auto nearer = [level = x[i] * inverse](int8_t a, int8_t b) {
+      return std::fabs(level - a) < std::fabs(level - b);
+    };
+    places[i] = static_cast<int>(std::min_element(kLevels, kLevels + 16, nearer) - kLevels);
+  }
+  put_nibbles(places, block.qs);
+}
+
 // ---------------------------------------------------------------- superblocks
 
 /// x / step to the nearest integer within [low, high]; 0 where step is 0.

@@ -74,6 +74,18 @@ struct Block<DType::q5_0> {
 };
 using BlockQ5_0 = Block<DType::q5_0>;
 
+/// As q4_0, but nibbles are places in a table of levels that lie closer to each other near 0.
+template <>
+struct Block<DType::iq4_nl> {
+  f16_t d;
+  uint8_t qs[kBlockSize / 2];
+  alignas(16) static constexpr int8_t kLevels[16] = {-127, -104, -83, -65, -49, -35, -22, -10,
+                                                     1,    13,   25,  38,  53,  69,  89,  113};
+  constexpr int level(int i) const { return kLevels[(qs[i % 16] >> (i / 16 * 4)) & 15]; }
+  float value(int i) const { return to_f32(d) * static_cast<float>(level(i)); }
+};
+using BlockIQ4_NL = Block<DType::iq4_nl>;
+
 // ---------------------------------------------------------------- superblocks
 
 /// What a q4_k or q5_k superblock begins with: scales and minima of its 8 parts, 6 bits each:

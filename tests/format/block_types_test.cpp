@@ -51,6 +51,7 @@ const std::vector<TypeCase> kCases = {
     {DType::q8_0, {0}, 0xdc8ed87f03c94aedu, 0.006, 0xa519f7add6253bcau},
     {DType::q4_0, {0}, 0x43199607dc0266e1u, 0.1, 0x31df1d92883a4256u},
     {DType::q5_0, {0}, 0x9deca0bdab79b97cu, 0.05, 0xcf17fc82d605b324u},
+    {DType::iq4_nl, {0}, 0x1de95972b10ba8c9u, 0.1, 0x796bbfa118325b73u},
     {DType::q4_k, {0, 2}, 0x7cd05e41ca466b3au, 0.09, 0x8a159fdf6664e758u},
     {DType::q5_k, {0, 2}, 0xd45b7938ec5c411du, 0.045, 0x3b847bdd5c81bbcfu},
     {DType::q6_k, {208}, 0xbb442df942c48acbu, 0.025, 0xd6b7221e5171d15fu},

@@ -207,6 +207,24 @@ struct X86Block<DType::q5_0> : X86ScaledBlock<DType::q5_0> {
   }
 };
 
+template <>
+struct X86Block<DType::iq4_nl> : X86ScaledBlock<DType::iq4_nl> {
+  static SNAPKV_AVX2_INLINE __m256i levels(const char* p, int) {
+    const auto* table = reinterpret_cast<const char*>(BlockIQ4_NL::kLevels);
+    return _mm256_shuffle_epi8(_mm256_broadcastsi128_si256(load_16(table)),
+                               low_then_high(p + offsetof(BlockIQ4_NL, qs)));
+  }
+
+  static constexpr int kSurplus = 128;
+  static SNAPKV_VNNI_INLINE void load_8(const char* p, VnniLevels& q) {
+    load_nibbles<sizeof(BlockIQ4_NL)>(p + offsetof(BlockIQ4_NL, qs), q);
+    const auto* table = reinterpret_cast<const char*>(BlockIQ4_NL::kLevels);
+    const __m512i levels = _mm512_xor_si512(_mm512_broadcast_i32x4(load_16(table)),
+                                            _mm512_set1_epi8(static_cast<char>(0x80)));
+    SNAPKV_UNROLL for (int v = 0; v < 4; ++v) q[v] = _mm512_shuffle_epi8(levels, q[v]);
+  }
+};
+
 // ---------------------------------------------------------------- superblocks
 
 /// Superblocks that begin with PartScales.

@@ -82,6 +82,19 @@ HWY_INLINE void decode_nibbles(D d, const char* p, F&& f) {
   }
 }
 
+/// The entries of a table of 16 bytes, aligned, that each lane names.
+template <class D>
+HWY_INLINE hn::Vec<D> look_up(D d, const int8_t* table, hn::Vec<D> index) {
+#if HWY_TARGET == HWY_SCALAR
+  return hn::Set(d, static_cast<hn::TFromD<D>>(table[hn::GetLane(index)]));
+#else
+  const hn::Rebind<uint8_t, D> d8;
+  const hn::RebindToSigned<decltype(d8)> di8;
+  const auto entries = hn::Load(hn::FixedTag<int8_t, 16>(), table);
+  return hn::PromoteTo(d, hn::BitCast(di8, hn::TableLookupBytes(entries, hn::DemoteTo(d8, index))));
+#endif
+}
+
 /// Calls f(k, q) for the vectors q of 32 levels as integers of D's type, k the offset of q's first:
 /// of the block at p, or of part `part` of the superblock at p. Levels are what the block's scale
 /// multiplies, which begins with 0 where there is a minimum to subtract.
@@ -111,6 +124,10 @@ HWY_INLINE void decode_levels(D d, const char* p, int part, F&& f) {
       const auto bits = hn::Set(d, static_cast<V>(high_bits >> k & lanes));
       const auto is_set = hn::Ne(hn::And(bits, bit_of_lane), hn::Zero(d));
       f(k, hn::Sub(q, hn::IfThenZeroElse(is_set, hn::Set(d, V{16}))));  // below 16: less 16
+    });
+  } else if constexpr (T == DType::iq4_nl) {
+    decode_nibbles(d, p + offsetof(BlockIQ4_NL, qs), [&](int k, hn::Vec<D> q) HWY_ATTR {
+      f(k, look_up(d, BlockIQ4_NL::kLevels, q));
     });
   } else if constexpr (T == DType::q4_k || T == DType::q5_k) {
     for (int k = 0; k < kBlockSize; k += n_lanes) {

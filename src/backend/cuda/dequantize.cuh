@@ -169,6 +169,39 @@ struct Format<DType::q5_0> : BlockFormat<DType::q5_0> {
   }
 };
 
+/// Entries of a table of 16 bytes, of which each byte of v names one.
+__device__ __forceinline__ uint32_t look_up(const uint32_t (&table)[4], uint32_t v) {
+  const uint32_t index = __byte_perm(v | v >> 4, 0, 0x4420);  // four nibbles side by side
+  const uint32_t low = index & 0x7777u, high = index & 0x8888u;
+  return __byte_perm(__byte_perm(table[0], table[1], low), __byte_perm(table[2], table[3], low),
+                     0x3210u | high >> 1);
+}
+
+template <>
+struct Format<DType::iq4_nl> : BlockFormat<DType::iq4_nl> {
+  static constexpr int kScaleValues = 32;
+  static constexpr bool kHasMin = false, kVectors = false;
+
+  /// Four of the table's levels.
+  static __host__ __device__ constexpr uint32_t levels_at(int i) {
+    uint32_t word = 0;
+    for (int k = 0; k < 4; ++k) {
+      word |= static_cast<uint32_t>(BlockIQ4_NL::kLevels[i + k] & 0xff) << (8 * k);
+    }
+    return word;
+  }
+  template <typename Reader, int n>
+  static __device__ __forceinline__ void levels(const char* block, int i, uint32_t (&w)[n]) {
+    constexpr uint32_t kTable[4] = {levels_at(0), levels_at(4), levels_at(8), levels_at(12)};
+    nibble_levels<Reader>(block + 2, i, w);
+#pragma unroll
+    for (uint32_t& v : w) v = look_up(kTable, v);
+  }
+  static __device__ __forceinline__ float2 scale_min(const char* block, int) {
+    return make_float2(half_at(block), 0.0f);
+  }
+};
+
 /// Scale and minimum of value i of a block that begins with PartScales.
 __device__ __forceinline__ float2 part_scale_min(const char* block, int i) {
   const int part = i / 32;
