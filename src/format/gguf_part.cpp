@@ -273,9 +273,8 @@ class PartParser {
     const auto dtype = dtype_of(t.ggml_type);
     t.supported = dtype.has_value();
     if (!t.supported && !any_type_) {
-      bad("tensor '{}' has type {}, which is not supported; supported are F32, F16, BF16, Q8_0, "
-          "Q4_0, Q4_K, Q5_K, Q6_K",
-          printable(t.name), ggml_type_name(t.ggml_type));
+      bad("tensor '{}' has type {}, which is not supported; supported are {}", printable(t.name),
+          ggml_type_name(t.ggml_type), supported_ggml_types());
     }
     t.file_offset = reader_.read<uint64_t>(t.name);
     if (dtype) {

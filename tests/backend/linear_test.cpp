@@ -15,11 +15,6 @@
 namespace snapkv::test {
 namespace {
 
-constexpr std::array kWeightTypes = {DType::f32,  DType::f16,  DType::bf16, DType::q8_0,
-                                     DType::q4_0, DType::q4_k, DType::q5_k, DType::q6_k};
-constexpr std::array kBlockTypes = {DType::q8_0, DType::q4_0, DType::q4_k, DType::q5_k,
-                                    DType::q6_k};
-
 /// A number of columns as given, or in whole superblocks.
 int64_t columns(DType type, int64_t n_in) {
   return (n_in + block_size(type) - 1) / block_size(type) * block_size(type);
@@ -256,7 +251,7 @@ std::vector<float> int8_reference(const TestTensor& x, const TestTensor& w) {
 
 TEST(Int8Kernels, MultiplyRoundedActivationsExactly) {
   for (const cpu::GemvKernel* kernel : int8_kernels()) {
-    for (const DType type : kBlockTypes) {
+    for (const DType type : block_types()) {
       for (const int64_t n_values : {32, 64, 224, 256, 288, 1024, 1152}) {
         const int64_t n_in = columns(type, n_values);
         for (int64_t n = 1; n <= cpu::kGemvMaxRows; ++n) {
@@ -342,7 +337,7 @@ TEST(Int8Kernels, ZerosStayZeroAndNanShows) {
   x.as()[n_in + 300] = std::numeric_limits<float>::quiet_NaN();
   x.as()[2 * n_in + 300] = std::numeric_limits<float>::infinity();
   for (const cpu::GemvKernel* kernel : int8_kernels()) {
-    for (const DType type : kBlockTypes) {
+    for (const DType type : block_types()) {
       const std::vector<float> sums = run_kernel(*kernel, x, random_tensor({1, n_in}, 2, type));
       EXPECT_EQ(sums[0], 0.0f) << kernel->name;
       EXPECT_TRUE(std::isnan(sums[1])) << kernel->name << " gave " << sums[1];
