@@ -101,7 +101,7 @@ void append_records(const RunOptions& run, const Item& item, RecordFile& file,
                    {"kv_bytes_full", stats.kv_bytes_full},
                    {"references", prompt.references},
                    {"answer", answers[i].text},
-                   {"score", item.score(prompt, answers[i].text)}};
+                   {"score", checked_score(item.score(prompt, answers[i].text), item.id)}};
     record.update(prompt.details);
     if (!record.contains("input")) record["prompt"] = prompt.text;
     file.append(std::move(record));

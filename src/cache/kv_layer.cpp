@@ -176,6 +176,10 @@ void KvLayer::truncate(std::span<const int32_t> n_kv) {
   }
 }
 
+void KvLayer::drop_last() {
+  for (Head& head : heads_) --head.n_kv;
+}
+
 void KvLayer::clear() {
   for (Head& head : heads_) head.n_kv = 0;
 }

@@ -74,6 +74,8 @@ class KvLayer {
   void reserve(Backend& backend, int32_t n, int32_t step);
   /// Drops the rows behind the first n_kv[h] of each head.
   void truncate(std::span<const int32_t> n_kv);
+  /// Drops the last row of every head, which must have one. Never fails.
+  void drop_last();
   void clear();
 
   size_t bytes() const { return storage_.bytes(); }

@@ -8,8 +8,10 @@
 #include "base/error.h"
 #include "base/hash.h"
 #include "base/timer.h"
+#include "engine/finite_check.h"
 #include "engine/recompress.h"
 #include "engine/session_impl.h"
+#include "engine/step_rollback.h"
 
 namespace snapkv {
 namespace {
@@ -19,8 +21,13 @@ class DecodeAttentionStep final : public AttentionStep {
  public:
   DecodeAttentionStep(Backend& backend, const ModelConfig& config,
                       std::span<Session::Impl* const> sessions, std::span<const int32_t> pos,
-                      std::vector<HeadRows>& heads)
-      : backend_(backend), config_(config), sessions_(sessions), pos_(pos), heads_(heads) {}
+                      std::vector<HeadRows>& heads, StepRollback& rollback)
+      : backend_(backend),
+        config_(config),
+        sessions_(sessions),
+        pos_(pos),
+        heads_(heads),
+        rollback_(rollback) {}
 
   void begin(int il) { il_ = static_cast<size_t>(il); }
 
@@ -30,6 +37,7 @@ class DecodeAttentionStep final : public AttentionStep {
       const int64_t row = static_cast<int64_t>(s);
       KvLayer& layer = sessions_[s]->layers[il_];
       layer.append(backend_, k.slice(row, row + 1), v.slice(row, row + 1), pos_.subspan(s, 1));
+      rollback_.appended();
       for (int h = 0; h < layer.n_head_kv(); ++h) heads_.push_back(layer.rows(h));
       QueryRing& queries = sessions_[s]->queries;
       if (queries) queries.push(backend_, static_cast<int>(il_), q.at<const void>(row));
@@ -49,6 +57,7 @@ class DecodeAttentionStep final : public AttentionStep {
   std::span<Session::Impl* const> sessions_;
   std::span<const int32_t> pos_;
   std::vector<HeadRows>& heads_;
+  StepRollback& rollback_;
   size_t il_ = 0;
 };
 
@@ -154,13 +163,15 @@ void decode_batch(std::span<Session* const> batch, std::span<const int32_t> toke
     pos.push_back(static_cast<int32_t>(s->n_past));
     compress_at_limit(*s);
     reserve_rows(*s);
-    s->logits.resize(static_cast<size_t>(config.n_vocab));
+    s->logits.reserve(config.n_vocab);
   }
+  first.step_logits.resize(n_seq * config.n_vocab);
 
   const Tensor x = first.decode_x.view(DType::f32, {n_seq, config.n_embd});
   const Tensor logits = first.decode_logits.view(DType::f32, {n_seq, config.n_vocab});
   LinearRunner linear(backend);
-  DecodeAttentionStep attention(backend, config, sessions, pos, first.decode_heads);
+  StepRollback rollback(sessions);
+  DecodeAttentionStep attention(backend, config, sessions, pos, first.decode_heads, rollback);
   // queries are kept by copies, which a step can't hold
   const bool keeps_queries = std::any_of(sessions.begin(), sessions.end(),
                                          [](const Session::Impl* s) { return bool{s->queries}; });
@@ -184,14 +195,19 @@ void decode_batch(std::span<Session* const> batch, std::span<const int32_t> toke
 
   first.weight_pages().after_step(timer.seconds());
   const double seconds = timer.seconds();
+  const std::span<const float> rows = first.step_logits;
+  backend.download(first.step_logits.data(), logits.data, rows.size_bytes());
+  require_finite_logits(rows, config.n_vocab, "a decode step");
+  rollback.commit();
   for (int64_t i = 0; i < n_seq; ++i) {
-    Session::Impl& s = *sessions[static_cast<size_t>(i)];
-    backend.download(s.logits.data(), logits.at<float>(i), s.logits.size() * sizeof(float));
-    s.n_past += 1;
-    if (s.queries) s.queries.advance();
-    s.stats.n_decoded += 1;
-    s.stats.decode_seconds += seconds;
-    s.update_memory_stats();
+    Session::Impl* s = sessions[i];
+    const auto row = rows.subspan(i * config.n_vocab, config.n_vocab);
+    s->logits.assign(row.begin(), row.end());
+    s->n_past += 1;
+    if (s->queries) s->queries.advance();
+    s->stats.n_decoded += 1;
+    s->stats.decode_seconds += seconds;
+    s->update_memory_stats();
   }
 }
 

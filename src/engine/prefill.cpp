@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/timer.h"
 #include "engine/attention_probe.h"
+#include "engine/finite_check.h"
 #include "engine/hidden_states.h"
 #include "engine/memory_plan.h"
 #include "engine/prefill_target.h"
@@ -278,6 +279,7 @@ class PrefillRun {
       backend_.download(logits_.data() + begin * n_vocab, logits.data,
                         static_cast<size_t>(rows * n_vocab) * sizeof(float));
     }
+    require_finite_logits(logits_, n_vocab, "a prompt");
   }
 
   void report(int il, int64_t n_done) {

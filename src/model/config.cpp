@@ -22,11 +22,13 @@ class ConfigReader {
   int64_t size(std::string_view name, int64_t otherwise, int64_t max) const {
     return checked(name, file_.get_uint(key(name), static_cast<uint64_t>(otherwise)), max);
   }
+  /// Positive, and neither 0 nor infinite in f32, which the kernels compute with.
   double number(std::string_view name, double otherwise) const {
     const double v = file_.get_float(key(name), otherwise);
-    if (!std::isfinite(v) || v <= 0) {
-      fail(ErrorCode::kBadModel, "{}: {} must be a positive number, it is {}", file_.path(),
-           key(name), v);
+    const auto as_f32 = static_cast<float>(v);
+    if (!std::isfinite(as_f32) || as_f32 <= 0) {
+      fail(ErrorCode::kBadModel, "{}: {} must be a positive number that f32 can hold, it is {}",
+           file_.path(), key(name), v);
     }
     return v;
   }

@@ -157,11 +157,12 @@ class Llama final : public Architecture {
     output_ =
         loader.has("output.weight") ? loader.matrix("output", c.n_vocab, c.n_embd) : token_embd_;
     inv_freq_ = inverse_frequencies(c, loader.optional_vector("rope_freqs.weight", c.n_rot / 2));
-    for (double f : inv_freq_) {
-      if (!std::isfinite(f)) {
-        fail(ErrorCode::kBadModel, "{}: rope_freqs.weight holds a zero or a non-number",
-             file.path());
-      }
+    for (size_t i = 0; i < inv_freq_.size(); ++i) {
+      if (std::isfinite(inv_freq_[i]) && inv_freq_[i] > 0) continue;
+      fail(ErrorCode::kBadModel,
+           "{}: rope_freqs.weight[{}] makes a frequency of {}; its values must be finite and "
+           "above 0",
+           file.path(), i, inv_freq_[i]);
     }
     layers_.resize(static_cast<size_t>(c.n_layer));
     for (int64_t il = 0; il < c.n_layer; ++il) {

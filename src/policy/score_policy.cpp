@@ -9,6 +9,7 @@
 #include "base/check.h"
 #include "base/error.h"
 #include "policy/critical.h"
+#include "policy/finite_scores.h"
 
 namespace snapkv {
 
@@ -94,6 +95,7 @@ Selection ScorePolicy::select(Backend& backend, const PolicyInput& input, int64_
       backend.allocate(static_cast<size_t>(n_head_kv * n_cols) * sizeof(float), "scores");
   const Tensor scores = scores_storage.view(DType::f32, {n_head_kv, n_cols});
   score(backend, windowed, n_prefix, scores);
+  require_finite_scores(backend, input.il, n_prefix, scores);
   protect_sinks(backend, n_prefix, scores);
 
   std::vector<int32_t> k = prefix_budgets(backend, windowed, n_prefix, scores, budget);

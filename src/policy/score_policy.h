@@ -38,7 +38,8 @@ class ScorePolicy : public Policy {
   /// First rows of every head that are always kept, whatever their scores.
   int n_sink() const { return config_.sinks >= 0 ? config_.sinks : traits_.own_sinks; }
 
-  /// Writes a score for rows [0, n_prefix[h]) of every head; NaN ranks lowest. The window of
+  /// Writes a score for rows [0, n_prefix[h]) of every head; the base refuses NaN and infinities
+  /// (finite_scores.h). The window of
   /// `input` has W rows, and n_prefix[h] = input.n_rows[h] - W > 0.
   virtual void score(Backend& backend, const PolicyInput& input, std::span<const int32_t> n_prefix,
                      const Tensor& scores  // [n_head_kv, max(n_prefix)] f32
