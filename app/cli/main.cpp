@@ -11,6 +11,7 @@
 #include "base/check.h"
 #include "base/error.h"
 #include "cli/commands.h"
+#include "cli/common/descriptors.h"
 #include "cli/common/signals.h"
 #include "cli/common/terminal.h"
 
@@ -114,6 +115,7 @@ int run_and_report(int argc, char** argv) {
 }  // namespace snapkv::cli
 
 int main(int argc, char** argv) {
+  snapkv::cli::open_closed_standard_descriptors();  // before anything opens a file
   snapkv::cli::install_signal_handlers();
   return snapkv::cli::run_and_report(argc, argv);
 }

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <limits>
+#include <nlohmann/json.hpp>
 #include <regex>
 #include <set>
 #include <sstream>
@@ -93,6 +94,49 @@ TEST(EveryCommand, RefusesAModelWithOneLogitOfNan) {
                         .first = 200 * 192,
                         .count = 1});
   expect_no_scores(path);
+}
+
+bool holds(const std::vector<int>& list, int value) {
+  return std::find(list.begin(), list.end(), value) != list.end();
+}
+
+// A program that starts without a standard descriptor must not give its number to a file of its
+// own: what is printed would go into it.
+TEST(EveryCommand, KeepsClosedDescriptorsOutOfItsFiles) {
+  const std::vector<std::vector<int>> kClosed = {{0}, {1}, {2}, {0, 1}, {1, 2}, {0, 1, 2}};
+  for (const std::vector<int>& closed : kClosed) {
+    for (const EveryCommand& every : every_command(needle_model())) {
+      SCOPED_TRACE(every.name + ", " + std::to_string(closed.size()) + " closed from " +
+                   std::to_string(closed.front()));
+      Command command;
+      command.args = every.args;
+      command.closed = closed;
+      const Result result = run(command);
+      const bool prints = every.name != "inspect";
+      EXPECT_EQ(result.code, prints && holds(closed, 1) ? 1 : 0) << result.err;
+      if (prints && holds(closed, 1) && !holds(closed, 2)) {
+        EXPECT_NE(result.err.find("standard output: Bad file descriptor"), std::string::npos)
+            << result.err;
+      }
+      if (every.records.empty()) continue;
+      std::istringstream lines(read_file(every.records));
+      int n = 0;
+      for (std::string line; std::getline(lines, line); ++n) {
+        EXPECT_TRUE(nlohmann::json::accept(line)) << line;
+      }
+      EXPECT_GT(n, 0);
+    }
+  }
+}
+
+TEST(EveryCommand, SaysThatAClosedStandardInputCannotBeRead) {
+  Command command;
+  command.args = {"generate", "-m", needle_model(), "-f", "-", "-n", "2"};
+  command.closed = {0};
+  const Result result = run(command);
+  EXPECT_EQ(result.code, 1);
+  EXPECT_NE(result.err.find("can't read standard input: Bad file descriptor"), std::string::npos)
+      << result.err;
 }
 
 }  // namespace

@@ -90,6 +90,7 @@ pid_t spawn(const Command& run, int in, int out, int err) {
     posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, run.stdout_path.c_str(), O_WRONLY, 0);
   }
   posix_spawn_file_actions_adddup2(&actions, err, STDERR_FILENO);
+  for (const int fd : run.closed) posix_spawn_file_actions_addclose(&actions, fd);
   posix_spawn_file_actions_addchdir_np(&actions, (run.cwd.empty() ? home : run.cwd).c_str());
   posix_spawnattr_t attributes;
   posix_spawnattr_init(&attributes);
