@@ -36,7 +36,9 @@ needles() {
 
 seconds() { date +%s.%N; }
 
-budgets() { add needle -m "$model"; }
+budgets() {
+  needles budgets --depths 11 --samples 3 --budgets 64,128,256 --kernels 1,7,15 --kv-window 16
+}
 
 policies() {
   needles needle-policies --lengths 1000,2000,4000,8000 --depths 11 --samples 3 \

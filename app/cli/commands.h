@@ -13,8 +13,6 @@ Command add_generate_command(CLI::App& root, const CommonSettings& common);
 Command add_info_command(CLI::App& root, const CommonSettings& common);
 /// A fact in a long text, full cache beside SnapKV: demo/command.cpp
 Command add_demo_command(CLI::App& root, const CommonSettings& common);
-/// The same many times, as a table of accuracies: demo/needle_command.cpp
-Command add_needle_command(CLI::App& root, const CommonSettings& common);
 /// How SnapKV chooses what is kept, step by step: explain/command.cpp
 Command add_explain_command(CLI::App& root, const CommonSettings& common);
 /// Tokens per second and memory, as llama-bench measures them: bench/command.cpp

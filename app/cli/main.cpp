@@ -82,9 +82,9 @@ int run(int argc, char** argv) {
   add_common_options(root, common);
   const std::vector<Command> commands = {
       add_generate_command(root, common), add_info_command(root, common),
-      add_demo_command(root, common),     add_needle_command(root, common),
-      add_explain_command(root, common),  add_inspect_command(root, common),
-      add_bench_command(root, common),    add_eval_command(root, common)};
+      add_demo_command(root, common),     add_explain_command(root, common),
+      add_inspect_command(root, common),  add_bench_command(root, common),
+      add_eval_command(root, common)};
   root.footer(kFooter);
   finish_help(commands);
   try {

@@ -34,6 +34,7 @@ std::string to_utf8(const std::string& text) {
 }
 
 RecordFile::RecordFile(std::string path, bool resume) : path_(std::move(path)) {
+  if (path_.empty()) return;
   std::error_code error;
   const bool there = std::filesystem::exists(path_, error);
   if (there && resume) {
@@ -82,6 +83,10 @@ const Json& RecordFile::at(const std::string& key) const {
 }
 
 void RecordFile::append(Json record) {
+  if (file_ == nullptr) {
+    keep(std::move(record));
+    return;
+  }
   const std::string line = to_line(record) + "\n";
   const bool ok = std::fwrite(line.data(), 1, line.size(), file_.get()) == line.size() &&
                   std::fflush(file_.get()) == 0;

@@ -22,6 +22,7 @@ std::string to_utf8(const std::string& text);
 
 class RecordFile {
  public:
+  /// An empty `path`: records are kept in memory only.
   /// `resume`: reads the records that are there, and cuts off a last line that a killed run left
   /// unfinished. Otherwise the file must be empty or missing. Throws kUsage when it isn't, or when
   /// a line is no record (naming it); kRuntime when it can't be read or written.

@@ -48,7 +48,6 @@ std::vector<EveryCommand> every_command(const std::string& model) {
   add("generate", {"-p", prompt, "-n", "4", "--temp", "0", "--kv-budget", "64"});
   add("info", {"--metadata", "--tensors"}, false);
   add("demo", {"--length", "300"});
-  add("needle", {"--trials", "1", "--lengths", "300", "--budgets", "64", "--kernels", "15"});
   add("explain", {"-p", prompt, "--kv-budget", "64", "--kv-window", "16"});
   add("inspect", {"-p", prompt, "--kv-budget", "64", "--json", folder + "/inspect.json"});
   add("bench", {"-p", "64", "-n", "4", "-r", "1", "--no-warmup", "--no-check"});

@@ -13,12 +13,13 @@
 namespace snapkv::cli {
 
 void add_record_options(CLI::App& app, EvalSettings& settings, bool draws) {
-  app.add_option("-o,--out", settings.out, "File of records, one JSON object a line")
-      ->required()
+  app.add_option("-o,--out", settings.out,
+                 "Write the records here, one JSON object a line [default: nowhere]")
       ->type_name("FILE");
-  app.add_option("--html", settings.html, "Also draw all records of the file as an HTML page")
+  app.add_option("--html", settings.html, "Also draw all records as an HTML page")
       ->type_name("FILE");
-  app.add_flag("--resume", settings.resume, "Continue the file: skip what it has");
+  app.add_flag("--resume", settings.resume, "Continue the file: skip what it has")
+      ->needs(app.get_option("--out"));
   if (draws) {
     app.add_option("--seed", settings.seed, "Another seed, other prompts")
         ->type_name("N")
