@@ -237,10 +237,10 @@ std::string summary_table(const RunOptions& run, const std::vector<Item>& items,
     double bytes = 0;
     std::map<std::string, std::pair<double, int64_t>> sums;  // by column: of scores, of items
     for (const Item& item : items) {
-      const Json& record = file.at(record_key(run, item, configuration));
-      bytes += record.at("kv_bytes").get<double>();
+      const JsonField record = file.at(record_key(run, item, configuration));
+      bytes += record.at("kv_bytes").number();
       for (const std::string& column : {item.column, std::string("all")}) {
-        sums[column].first += record.at("score").get<double>();
+        sums[column].first += record.at("score").number(0, 1);
         ++sums[column].second;
       }
     }
