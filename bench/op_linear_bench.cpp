@@ -134,7 +134,7 @@ void check(const std::vector<float>& actual, const std::vector<float>& expected,
 }
 
 std::vector<float> reference(Tensor w, int64_t n_check, const std::vector<float>& x, int64_t n) {
-  static const auto ref = Backend::make({.kind = BackendKind::ref});
+  static const auto ref = Backend::make({.device = Device::reference});
   w = w.slice(0, n_check);
   std::vector<float> out(static_cast<size_t>(n * n_check));
   const Tensor x_view(const_cast<float*>(x.data()), DType::f32, {n, w.shape[1]});

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "cache/kv_layer.h"
+#include "engine/kv_history.h"
 #include "engine/model_impl.h"
 #include "engine/query_ring.h"
 #include "policy/policy.h"
@@ -23,6 +24,12 @@ struct Session::Impl {
   KvMeter meter;                // before the layers: they report to it until they are destroyed
   std::vector<KvLayer> layers;  // [n_layer]; empty before the first prefill
 
+  // With kv_refresh: every row of the conversation, and how many rows of each head of `layers` are
+  // among them; what decoding appended since is not yet.
+  KvMeter history_meter;
+  KvHistory history;
+  std::vector<std::vector<int32_t>> in_history;  // [n_layer][n_head_kv]
+
   QueryRing queries;  // of the last tokens, with kv_decode_limit
 
   std::vector<float> logits;  // [n_logits, n_vocab]; the last row is the last token's
@@ -35,6 +42,7 @@ struct Session::Impl {
   std::vector<float> step_logits;  // the same on the host, until they are known to be finite
   int64_t decode_rows = 0;         // sequences that the two have room for
   std::vector<HeadRows> decode_heads;
+  std::vector<KvLayer::Head> step_heads;  // what a step that fails restores
 
   const ModelInfo& info() const { return model->info(); }
   Backend& backend() const;
@@ -43,6 +51,8 @@ struct Session::Impl {
   WeightPages& weight_pages() const;
   /// Whether decoding will compress again.
   bool has_decode_limit() const { return options.kv_decode_limit > 0 && policy->has_budget(); }
+  /// Adds the rows of layer il that decoding appended to the history, if there is one.
+  void remember(int il);
   /// Brings stats' byte counts up to date.
   void update_memory_stats();
 };

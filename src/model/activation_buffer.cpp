@@ -12,14 +12,13 @@ struct Part {
   DType dtype;
 };
 
-std::array<Part, 8> parts(const ModelConfig& c, DType dtype) {
-  const int64_t n_q = c.n_head * c.head_dim;
-  const int64_t n_kv = c.n_head_kv * c.head_dim;
+std::array<Part, 8> parts(const ModelSpec& spec, DType dtype) {
+  const ModelConfig& c = spec.config;
   return {{{c.n_embd, dtype},
-           {n_q, DType::f32},
-           {n_kv, DType::f32},
-           {n_kv, DType::f32},
-           {n_q, dtype},
+           {c.n_q(), DType::f32},
+           {c.n_kv(), DType::f32},
+           {c.n_kv(), DType::f32},
+           {c.n_q(), dtype},
            {c.n_ff, DType::f32},
            {c.n_ff, DType::f32},
            {c.n_ff, dtype}}};
@@ -31,23 +30,24 @@ size_t aligned(size_t bytes) {
 
 }  // namespace
 
-size_t ActivationBuffer::bytes(const ModelConfig& config, int64_t n_rows, DType dtype) {
+size_t ActivationBuffer::bytes(const ModelSpec& spec, int64_t n_rows, DType dtype) {
   size_t total = 0;
-  for (const Part& p : parts(config, dtype))
-    total += aligned(row_bytes(p.dtype, n_rows * p.n_cols));
+  for (const Part& p : parts(spec, dtype)) total += aligned(row_bytes(p.dtype, n_rows * p.n_cols));
   return total;
 }
 
-void ActivationBuffer::ensure(Backend& backend, const ModelConfig& c, int64_t n_rows, DType dtype) {
+void ActivationBuffer::ensure(Backend& backend, const ModelSpec& spec, int64_t n_rows,
+                              DType dtype) {
   if (n_rows <= n_rows_ && dtype == dtype_) return;
   *this = ActivationBuffer();
-  storage_ = backend.allocate(bytes(c, n_rows, dtype), "activations");
+  storage_ = backend.allocate(bytes(spec, n_rows, dtype), "activations");
+  const ModelConfig& c = spec.config;
   n_rows_ = n_rows;
   dtype_ = dtype;
   size_t offset = 0;
   std::array<Tensor, 8> views;
   size_t i = 0;
-  for (const Part& p : parts(c, dtype)) {
+  for (const Part& p : parts(spec, dtype)) {
     views[i++] = storage_.view(p.dtype, {n_rows, p.n_cols}, offset);
     offset += aligned(row_bytes(p.dtype, n_rows * p.n_cols));
   }

@@ -11,13 +11,13 @@
 
 #include "backend/backend.h"
 #include "base/tensor.h"
-#include "model/config.h"
 #include "model/linear_runner.h"
+#include "model/model_spec.h"
 #include "model/weights.h"
 
 namespace snapkv {
 
-class GgufFile;
+struct GgufTensor;
 
 /// Stores the new keys and values of a layer and attends to all that are visible.
 class AttentionStep {
@@ -32,8 +32,8 @@ class AttentionStep {
 class ActivationBuffer {
  public:
   /// Grows when needed. `dtype`: LinearRunner::input_dtype().
-  void ensure(Backend& backend, const ModelConfig& config, int64_t n_rows, DType dtype);
-  static size_t bytes(const ModelConfig& config, int64_t n_rows, DType dtype);
+  void ensure(Backend& backend, const ModelSpec& spec, int64_t n_rows, DType dtype);
+  static size_t bytes(const ModelSpec& spec, int64_t n_rows, DType dtype);
 
   /// Where they are: the same as long as nothing has grown.
   const void* data() const { return storage_.data(); }
@@ -72,18 +72,24 @@ class Architecture {
   static std::unique_ptr<Architecture> make(const GgufFile& file, Backend& backend);
   virtual ~Architecture() = default;
 
-  virtual const ModelConfig& config() const = 0;
+  /// Sizes, and what each layer is like.
+  virtual const ModelSpec& spec() const = 0;
+  const ModelConfig& config() const { return spec().config; }
+  const LayerSpec& layer_spec(int il) const { return spec().layers[il]; }
+
   /// x [n, n_embd] f32 = embeddings of the tokens.
   virtual void embed(std::span<const int32_t> tokens, const Tensor& x) = 0;
   virtual void layer(int il, const LayerPass& pass) = 0;
   /// logits [n, n_vocab] f32 of x [n, n_embd] f32, the last layer's output.
   virtual void output(const Tensor& x, ActivationBuffer& buffers, const Tensor& logits) = 0;
-  /// The rotation of queries and keys.
-  virtual RopeFrequencies rope() const = 0;
+  /// The rotation of layer il's queries and keys; no frequencies where it has none.
+  virtual RopeFrequencies rotation(int il) const = 0;
   /// Output projection of layer il's attention, [n_embd, n_head * head_dim].
   virtual const Weight& attention_output(int il) const = 0;
   /// Matrices of layer il, for LinearRunner::pack.
   virtual std::vector<const Weight*> layer_weights(int il) const = 0;
+  /// What layer il is made of, as it lies in the file.
+  virtual std::span<const GgufTensor* const> layer_tensors(int il) const = 0;
   /// Everything that ops are given as a weight, norms and biases too, in the order of their use.
   virtual std::vector<Tensor> weights() const = 0;
 };

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "model/weights.h"
 
+#include <utility>
+
 #include "base/error.h"
 #include "base/half.h"
 #include "format/gguf.h"
@@ -32,6 +34,7 @@ Weight WeightLoader::matrix(const std::string& name, int64_t n_out, int64_t n_in
     fail_shape(file_, full, shape_of({n_out, n_in}), t->tensor);
   }
   used_.insert(full);
+  loaded_.push_back(t);
   return {t->tensor, optional_vector(name + ".bias", n_out)};
 }
 
@@ -42,13 +45,14 @@ Tensor WeightLoader::vector(const std::string& name, int64_t n) {
     fail_shape(file_, name, shape_of({n}), t->tensor);
   }
   used_.insert(name);
+  loaded_.push_back(t);
   const DType type = t->tensor.dtype;
   if (type == DType::f32) return Tensor(t->tensor.data, DType::f32, {n});
   if (type != DType::f16 && type != DType::bf16) {
     fail(ErrorCode::kBadModel, "{}: tensor {} has type {}, expected f32, f16 or bf16", file_.path(),
          name, snapkv::name(type));
   }
-  owned_.push_back(Buffer::host(static_cast<size_t>(n) * sizeof(float), "weights"));
+  owned_.push_back(Buffer::host(n * sizeof(float), "weights"));
   const Tensor out = owned_.back().view(DType::f32, {n});
   for (int64_t i = 0; i < n; ++i) {
     *out.at<float>(i) = type == DType::f16 ? to_f32(static_cast<const f16_t*>(t->tensor.data)[i])
@@ -60,6 +64,8 @@ Tensor WeightLoader::vector(const std::string& name, int64_t n) {
 Tensor WeightLoader::optional_vector(const std::string& name, int64_t n) {
   return has(name) ? vector(name, n) : Tensor();
 }
+
+std::vector<const GgufTensor*> WeightLoader::take_loaded() { return std::exchange(loaded_, {}); }
 
 void WeightLoader::check_all_used(std::string_view architecture) const {
   for (const GgufTensor& t : file_.tensors()) {

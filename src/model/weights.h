@@ -16,6 +16,7 @@
 namespace snapkv {
 
 class GgufFile;
+struct GgufTensor;
 
 /// A weight matrix and its optional bias: y = W x (+ b).
 struct Weight {
@@ -38,6 +39,8 @@ class WeightLoader {
   Tensor optional_vector(const std::string& name, int64_t n);
   /// Marks a tensor as known though unused.
   void ignore(const std::string& name) { used_.insert(name); }
+  /// The tensors that were handed out since the last call, in order.
+  std::vector<const GgufTensor*> take_loaded();
   /// Throws Error{kBadModel} naming the first tensor that nobody asked for: running without it
   /// would compute another function.
   void check_all_used(std::string_view architecture) const;
@@ -46,6 +49,7 @@ class WeightLoader {
   const GgufFile& file_;
   std::vector<Buffer>& owned_;
   std::set<std::string, std::less<>> used_;
+  std::vector<const GgufTensor*> loaded_;
 };
 
 }  // namespace snapkv

@@ -30,7 +30,8 @@ class ChunkKvPolicy final : public ScorePolicy {
                                 .n_rows = input.n_rows,
                                 .scale = input.scale,
                                 .group = config().group,
-                                .votes = scores});
+                                .votes = scores,
+                                .variant = input.variant});
     const size_t length = static_cast<size_t>(config().chunk_length);
     for (size_t h = 0; h < n_prefix.size(); ++h) {
       std::vector<float> row = read_scores(backend, scores, static_cast<int64_t>(h), n_prefix[h]);

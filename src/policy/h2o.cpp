@@ -62,7 +62,8 @@ class AttentionSums final : public QueryObserver {
                                 .scale = chunk.scale,
                                 .group = group_,
                                 .votes = votes,
-                                .whole = true});
+                                .whole = true,
+                                .variant = chunk.variant});
     sums_.resize(n_rows.size());
     for (size_t h = 0; h < n_rows.size(); ++h) {
       const std::vector<float> row =

@@ -23,7 +23,8 @@ struct QueryChunk {
   Tensor k;                         // [n_head_kv, capacity, head_dim] KV dtype, after RoPE
   std::span<const int32_t> n_rows;  // [n_head_kv], the chunk's own n rows are the last ones
   float scale = 1.0f;
-  RopeFrequencies rope;  // that q and k were rotated with
+  RopeFrequencies rope;           // that q and k were rotated with
+  AttentionVariant variant = {};  // of the layer's attention
 };
 
 /// Gathers what a policy wants to know of a layer's queries; made per layer, chunks in order.
@@ -44,6 +45,7 @@ struct PolicyInput {
   std::span<const int32_t> n_rows;  // [n_head_kv]
   float scale = 1.0f;               // of the attention scores
   RopeFrequencies rope;             // that q and k were rotated with
+  AttentionVariant variant = {};    // of the layer's attention: scores vote after its cap
   Tensor wo;  // [n_embd, n_head * head_dim] the layer's output projection, any
               // weight type; empty outside of a model
   QueryObserver* observer = nullptr;  // what make_observer() gave for this layer, if anything

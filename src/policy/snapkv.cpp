@@ -34,7 +34,8 @@ void snapkv_score(Backend& backend, const PolicyConfig& config, const PolicyInpu
                               .n_rows = input.n_rows,
                               .scale = input.scale,
                               .group = config.group,
-                              .votes = votes});
+                              .votes = votes,
+                              .variant = input.variant});
   ops::pool(backend, votes, n_prefix, config.kernel_size, config.pooling, scores);
 }
 

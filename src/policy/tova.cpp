@@ -34,7 +34,8 @@ class TovaPolicy final : public ScorePolicy {
                                 .n_rows = input.n_rows,
                                 .scale = input.scale,
                                 .group = GroupReduce::mean,
-                                .votes = votes});
+                                .votes = votes,
+                                .variant = input.variant});
     // Heads of different lengths (kept by another policy) hold different positions: no average.
     const bool average = *fewest == *most;
     std::vector<double> sum;

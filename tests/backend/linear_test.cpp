@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: MIT
 // project(): every weight type and kernel variant against ref.
-#include "backend/cpu/linear.h"
-
 #include <gtest/gtest.h>
 #include <hwy/targets.h>
 
@@ -9,6 +7,7 @@
 #include <limits>
 
 #include "backend/cpu/cpu_context.h"
+#include "backend/cpu/cpu_ops.h"
 #include "backend/cpu/gemv.h"
 #include "backend/ops.h"
 #include "tests/backend/op_test_util.h"

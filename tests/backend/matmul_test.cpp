@@ -8,8 +8,8 @@
 #include <tuple>
 
 #include "backend/cpu/cpu_context.h"
+#include "backend/cpu/cpu_ops.h"
 #include "backend/cpu/gemv.h"
-#include "backend/cpu/linear.h"
 #include "backend/cpu/pack.h"
 #include "backend/ops.h"
 #include "tests/backend/op_test_util.h"

@@ -245,8 +245,19 @@ TEST_F(RefOps, SwiGlu) {
   const TestTensor up({1, 3}, Values{5, 2, 4});
   const TestTensor out({1, 3});
   // silu(ln 3) = 3/4 ln 3, silu(-ln 3) = -1/4 ln 3
-  ops::swiglu(*backend_, gate, up, out);
+  ops::activate(*backend_, Activation::silu, gate, up, out);
   EXPECT_TRUE(all_close(out.values(), {0, 1.5f * kLn3, -kLn3}, kRounded));
+  ops::activate(*backend_, Activation::silu, gate, {}, out);
+  EXPECT_TRUE(all_close(out.values(), {0, 0.75f * kLn3, -0.25f * kLn3}, kRounded));
+}
+
+// torch.nn.functional.gelu(x, approximate="tanh")
+TEST_F(RefOps, GeluTanh) {
+  const TestTensor x({1, 4}, Values{-3, -0.5f, 1, 2.5f});
+  const TestTensor out({1, 4});
+  ops::activate(*backend_, Activation::gelu_tanh, x, {}, out);
+  EXPECT_TRUE(all_close(out.values(), {-0.00363739208f, -0.15428599f, 0.841191991f, 2.48491573f},
+                        {.abs = 1e-8, .rel = 1e-6}));
 }
 
 TEST_F(RefOps, StoreRowsSplitsHeadsAndRounds) {
@@ -365,7 +376,7 @@ TEST_F(RefOps, NothingToDo) {
   ops::project(*backend_, none, {});
   ops::project_packed(*backend_, none, packed, {}, none3, false);
   ops::rope(*backend_, heads, {}, {});
-  ops::swiglu(*backend_, none, none, none);
+  ops::activate(*backend_, Activation::silu, none, none, none);
   ops::store_rows(*backend_, heads, DType::f16, std::array<void*, 1>{nullptr});
   const std::vector<int32_t> zero = {0};
   ops::attention_prefill(*backend_, {.q = heads, .k = kv, .v = kv, .n_past = zero, .out = heads});

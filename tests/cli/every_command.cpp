@@ -53,6 +53,7 @@ std::vector<EveryCommand> every_command(const std::string& model) {
   add("bench", {"-p", "64", "-n", "4", "-r", "1", "--no-warmup", "--no-check"});
   add("eval needle", {"--lengths", "300", "--depths", "1", "--budgets", "64"});
   add("eval ruler", {"--tasks", "niah_single_1", "--lengths", "700", "--samples", "1"});
+  add("eval turns", {"--lengths", "300", "--questions", "2", "--samples", "1", "--budgets", "64"});
   add("eval fidelity", {"--text", text, "--lengths", "200", "--n-continue", "4"});
   add("eval longbench", {"--data", longbench_folder(), "--max-length", "200"});
   add("eval overlap", {"--length", "200", "--samples", "1", "--windows", "2", "--window-length",

@@ -100,6 +100,11 @@ void add_cache_options(CLI::App& command, CacheSettings& settings) {
       "per layer and KV head; 0: never",
       "N")
       ->check(whole_number(0));
+  command
+      .add_flag("--kv-refresh", settings.refresh,
+                "Keep the uncompressed rows as well, in memory or in --spill-dir, so that every "
+                "further turn reads and chooses from all of them")
+      ->group(kCacheGroup);
   add("--kv-window", policy.window_size,
       "Last tokens of the prompt, which choose what is kept and are always kept", "N");
   add("--kv-kernel", policy.kernel_size, "Pooling width, odd: a fact must fit into it", "N");
@@ -181,6 +186,7 @@ SessionOptions session_options(const CacheSettings& settings, int64_t n_ctx) {
   if (options.kv_memory > 0 && options.kv.name == "full") {
     fail(ErrorCode::kUsage, "--kv-memory makes a budget, and --kv-policy full keeps every row");
   }
+  options.kv_refresh = settings.refresh;
   options.kv_decode_limit = settings.decode_limit;
   if (options.kv_decode_limit > 0 && options.kv.name == "full") {
     fail(ErrorCode::kUsage, "--kv-decode-limit compresses, and --kv-policy full keeps every row");

@@ -36,6 +36,7 @@ struct CacheSettings {
   std::string type = "f16";
   uint64_t memory = 0;       // bytes to make the budget of; 0: the policy's
   int64_t decode_limit = 0;  // rows at which decoding compresses again; 0: never
+  bool refresh = false;      // later turns choose from all rows again
   int64_t chunk = SessionOptions{}.chunk;
   uint64_t memory_limit = 0;
   std::string spill_dir;  // empty: hidden states are in memory

@@ -75,6 +75,8 @@ std::vector<SessionOptions> make_configurations(const EvalSettings& settings) {
   std::vector<int> kernels = settings.kernels;
   if (budgets.empty()) budgets = {base.kv.budget};
   if (kernels.empty()) kernels = {base.kv.kernel_size};
+  std::vector<bool> refresh_modes = settings.refresh_modes;
+  if (refresh_modes.empty()) refresh_modes = {base.kv_refresh};
   if (!settings.budgets.empty() && base.kv.ratio > 0) {
     fail(ErrorCode::kUsage, "--budgets and --kv-ratio exclude each other");
   }
@@ -94,7 +96,10 @@ std::vector<SessionOptions> make_configurations(const EvalSettings& settings) {
         options.kv.budget = budget;
         options.kv.kernel_size = kernel;
         if (policy == "full") options.kv_memory = 0, options.kv_decode_limit = 0;  // no budget
-        add(options);
+        for (const bool refresh : refresh_modes) {
+          options.kv_refresh = refresh && policy != "full";
+          add(options);
+        }
       }
     }
   }

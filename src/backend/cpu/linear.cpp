@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: MIT
 // project(): a few rows of activations times weights in their file's type. Splits the output rows
 // of all projections over the threads; the kernels are in gemv_*.cpp. (Many rows: matmul.cpp.)
-#include "backend/cpu/linear.h"
-
 #include <algorithm>
 #include <array>
 #include <atomic>
 
+#include "backend/cpu/cpu_ops.h"
 #include "backend/cpu/gemv.h"
 #include "backend/cpu/scratch.h"
 

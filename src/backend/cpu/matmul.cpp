@@ -13,7 +13,7 @@
 #include <unordered_map>
 
 #include "backend/cpu/convert.h"
-#include "backend/cpu/linear.h"
+#include "backend/cpu/cpu_ops.h"
 #include "backend/cpu/omp_threads.h"
 #include "backend/cpu/pack.h"
 #include "backend/cpu/scratch.h"
@@ -59,8 +59,7 @@ memory::desc panels_desc(DType compute, int64_t n_out, int64_t n_in) {
   return {{n_in, n_out}, to_dnnl(compute), tag};
 }
 
-/// PackedWeight::state.
-struct WeightLayout {
+struct CpuPackedLayout : PackedLayout {
   bool panels = false;
 };
 
@@ -257,7 +256,9 @@ void pack(const CpuContext& ctx, const Tensor& weight, PackedWeight& packed) {
            : pack_rows(ctx, weight, packed.storage.data());
     packed.n_out = n_out;
     packed.n_in = n_in;
-    packed.state = std::make_shared<WeightLayout>(WeightLayout{panels});
+    auto layout = std::make_unique<CpuPackedLayout>();
+    layout->panels = panels;
+    packed.layout = std::move(layout);
   });
 }
 
@@ -271,7 +272,7 @@ void project_packed(const CpuContext& ctx, const Tensor& x, const PackedWeight& 
                       .out_stride = out.stride[0] / block_bytes(out.dtype),
                       .compute = ctx.compute,
                       .out = out.dtype,
-                      .panels = static_cast<const WeightLayout*>(weight.state.get())->panels,
+                      .panels = static_cast<const CpuPackedLayout&>(*weight.layout).panels,
                       .bias = static_cast<bool>(bias),
                       .accumulate = accumulate,
                       .n_threads = ctx.n_threads};

@@ -6,6 +6,8 @@
 
 #include <cstdint>
 
+#include "backend/cpu/attention_tile.h"
+
 #if defined(SNAPKV_SIMD_MATH_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef SNAPKV_SIMD_MATH_INL_H_
 #undef SNAPKV_SIMD_MATH_INL_H_
@@ -86,6 +88,14 @@ HWY_INLINE hn::Vec<D> exp2_nonpositive(D d, hn::Vec<D> x) {
   // n = -127 gives exponent field 0: at most a denormal, which counts as 0 here
   const auto n = hn::ShiftLeft<23>(hn::BitCast(di, shifted));
   return hn::BitCast(d, hn::BitCast(di, p) + n);
+}
+
+/// Caps scores in log2 units: SoftcapFactors of attention_tile.h.
+template <class D>
+HWY_INLINE hn::Vec<D> cap_score(D d, hn::Vec<D> s, SoftcapFactors f) {
+  const auto e = exp2_nonpositive(d, hn::Abs(s) * hn::Set(d, f.exponent));
+  const auto one = hn::Set(d, 1.0f);
+  return hn::CopySign(hn::Set(d, f.amplitude) * ((one - e) / (one + e)), s);
 }
 
 }  // namespace HWY_NAMESPACE

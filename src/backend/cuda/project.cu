@@ -18,6 +18,7 @@
 
 #include "backend/cuda/project_blocks.cuh"
 #include "backend/cuda/project_plain.cuh"
+#include "backend/cuda/weight_store.h"
 #include "base/check.h"
 
 namespace snapkv::cuda {
@@ -202,6 +203,10 @@ void project_type(const Call& call) {
 void project(Context& ctx, const Tensor& x, std::span<const Projection> projections) {
   // Those of one type together, in the order in which types come.
   std::vector<Projection> sorted(projections.begin(), projections.end());
+  for (Projection& p : sorted) {
+    p.w = ctx.weights().on_device(p.w);
+    p.bias = ctx.weights().on_device(p.bias);
+  }
   std::stable_sort(sorted.begin(), sorted.end(),
                    [](const Projection& a, const Projection& b) { return a.w.dtype < b.w.dtype; });
   std::vector<Call> calls;

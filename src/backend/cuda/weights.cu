@@ -9,6 +9,7 @@
 #include "backend/cuda/cuda_ops.h"
 #include "backend/cuda/dequantize.cuh"
 #include "backend/cuda/launch.cuh"
+#include "backend/cuda/weight_store.h"
 #include "base/check.h"
 
 namespace snapkv::cuda {
@@ -122,12 +123,13 @@ void run(Context& ctx, const Tensor& weight, int64_t row_bytes, const int32_t* i
 }  // namespace
 
 void embed(Context& ctx, const Tensor& weight, std::span<const int32_t> ids, const Tensor& out) {
+  const Tensor rows = ctx.weights().on_device(weight);
   constexpr size_t kMaxRows = 65535;  // of a grid
   const int64_t n = out.shape[1];
   for (size_t begin = 0; begin < ids.size(); begin += kMaxRows) {
     const auto part = ids.subspan(begin, std::min(kMaxRows, ids.size() - begin));
-    run(ctx, weight, row_bytes(weight.dtype, n), ctx.put(part), static_cast<int64_t>(part.size()),
-        n, out.at<float>(static_cast<int64_t>(begin)));
+    run(ctx, rows, row_bytes(rows.dtype, n), ctx.put(part), static_cast<int64_t>(part.size()), n,
+        out.at<float>(static_cast<int64_t>(begin)));
   }
 }
 
