@@ -107,7 +107,7 @@ void add_turns(const Item& item, const Prompt& prompt, const Answer& answer, Jso
   for (size_t i = 0; i < prompt.turns.size(); ++i) {
     Prompt turn;
     turn.references = {prompt.turns[i].reference};
-    const double score = item.score(turn, answer.later[i].text);
+    const double score = checked_score(item.score(turn, answer.later[i].text), item.id);
     sum += score;
     answers.push_back(answer.later[i].text);
     references.push_back(prompt.turns[i].reference);
@@ -151,7 +151,7 @@ void append_records(const RunOptions& run, const Item& item, RecordFile& file,
                    {"kv_bytes_full", stats.kv_bytes_full},
                    {"references", prompt.references},
                    {"answer", answers[i].text},
-                   {"score", item.score(prompt, answers[i].text)}};
+                   {"score", checked_score(item.score(prompt, answers[i].text), item.id)}};
     if (!prompt.turns.empty()) add_turns(item, prompt, answers[i], record);
     record.update(prompt.details);
     if (!record.contains("input")) record["prompt"] = prompt.text;
@@ -275,10 +275,10 @@ std::string summary_table(const RunOptions& run, const std::vector<Item>& items,
     double bytes = 0;
     std::map<std::string, std::pair<double, int64_t>> sums;  // by column: of scores, of items
     for (const Item& item : items) {
-      const Json& record = file.at(record_key(run, item, configuration));
-      bytes += record.at("kv_bytes").get<double>();
+      const JsonField record = file.at(record_key(run, item, configuration));
+      bytes += record.at("kv_bytes").number();
       for (const std::string& column : {item.column, std::string("all")}) {
-        sums[column].first += record.at("score").get<double>();
+        sums[column].first += record.at("score").number(0, 1);
         ++sums[column].second;
       }
     }

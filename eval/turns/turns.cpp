@@ -93,13 +93,15 @@ std::string turns_tables(const RunOptions& run, const TurnsOptions& options,
     double bytes = 0, history = 0, seconds = 0;
     int64_t n_later = 0;
     for (const Item& item : items) {
-      const Json& record = file.at(record_key(run, item, configuration));
+      const JsonField record = file.at(record_key(run, item, configuration));
       for (int q = 0; q < options.n_questions; ++q) {
-        right[q] += record.at("scores").at(q).get<double>();
+        right[q] += record.at("scores").at(q).number(0, 1);
       }
-      bytes += record.at("kv_bytes_at_end").get<double>();
-      history += record.at("history_bytes").get<double>();
-      for (const Json& s : record.at("turn_seconds")) seconds += s.get<double>(), ++n_later;
+      bytes += record.at("kv_bytes_at_end").number();
+      history += record.at("history_bytes").number();
+      const JsonField later = record.at("turn_seconds");
+      for (int64_t i = 0; i < later.size(); ++i) seconds += later.at(i).number();
+      n_later += later.size();
     }
     text += fmt::format("| {} |", configuration_label(configuration));
     for (const double sum : right) {

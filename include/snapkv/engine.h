@@ -267,10 +267,12 @@ class Session {
   Session& operator=(Session&&) noexcept;
 
   /// Reads a prompt, or a further turn, and compresses the cache. On an Error (kContextExceeded,
-  /// kDoesNotFit, kCancelled, ...) the session is as it was before the call.
+  /// kDoesNotFit, kCancelled, ...) the session is as it was before the call. Scores, attention or
+  /// logits that are NaN or infinite are an Error too (kRuntime), never ranked or handed out.
   void prefill(std::span<const int32_t> tokens, const PrefillOptions& options = {});
 
-  /// Appends one token: its logits are ready afterwards. Throws kContextExceeded.
+  /// Appends one token: its logits are ready afterwards. Throws kContextExceeded, and kRuntime when
+  /// a logit is NaN or infinite; the session is then as it was before the call.
   void decode(int32_t token);
 
   /// [n_vocab] of the last token; empty before the first prefill.

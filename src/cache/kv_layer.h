@@ -86,6 +86,17 @@ class KvLayer {
   /// when reserve() makes room. For layers whose attention has a sliding window.
   void keep_last(int32_t n);
   void clear();
+  /// Which rows every head has, to be restored when what append() and keep_last() did must not
+  /// count: they move no row. restore_heads() never fails.
+  struct Head {
+    int64_t first = 0;  // row of slot 0 in the layer's memory
+    int32_t n_kv = 0;
+    int32_t capacity = 0;  // from slot 0 on
+  };
+  std::span<const Head> heads() const { return heads_; }
+  void restore_heads(std::span<const Head> heads) {
+    std::copy(heads.begin(), heads.end(), heads_.begin());
+  }
 
   const void* data() const { return storage_.data(); }
   size_t bytes() const { return storage_.bytes(); }
@@ -96,11 +107,6 @@ class KvLayer {
   size_t bytes_used() const;
 
  private:
-  struct Head {
-    int64_t first = 0;  // row of slot 0 in k_, v_ and pos_
-    int32_t n_kv = 0;
-    int32_t capacity = 0;  // from slot 0 on
-  };
   /// Whether slot s of head h is row h * capacity + s.
   bool has_equal_heads() const;
   /// dst[h] = the rows of head h that `rows` names, of n[h] each and `bytes` long, as they are.

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "engine/finite_check.h"
 
 namespace snapkv {
 namespace {
@@ -141,6 +142,7 @@ void ProbeObserver::report(size_t range) {
   const Gathered done = std::move(gathered_[range]);
   gathered_[range] = Gathered();
   const std::vector<float> sums(done.sums.begin(), done.sums.end());
+  require_finite_attention(sums, il_, done.n_keys);
   AttentionProbe::Report report;
   report.il = il_;
   report.range = range;

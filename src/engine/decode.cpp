@@ -8,8 +8,10 @@
 #include "base/error.h"
 #include "base/hash.h"
 #include "base/timer.h"
+#include "engine/finite_check.h"
 #include "engine/recompress.h"
 #include "engine/session_impl.h"
+#include "engine/step_rollback.h"
 
 namespace snapkv {
 namespace {
@@ -19,12 +21,13 @@ class DecodeAttentionStep final : public AttentionStep {
  public:
   DecodeAttentionStep(Backend& backend, const Architecture& architecture,
                       std::span<Session::Impl* const> sessions, std::span<const int32_t> pos,
-                      std::vector<HeadRows>& heads)
+                      std::vector<HeadRows>& heads, StepRollback& rollback)
       : backend_(backend),
         architecture_(architecture),
         sessions_(sessions),
         pos_(pos),
-        heads_(heads) {}
+        heads_(heads),
+        rollback_(rollback) {}
 
   void begin(int il) { il_ = il; }
 
@@ -33,6 +36,7 @@ class DecodeAttentionStep final : public AttentionStep {
     heads_.clear();
     for (int64_t s = 0; s < std::ssize(sessions_); ++s) {
       KvLayer& layer = sessions_[s]->layers[il_];
+      rollback_.before(s, il_);
       layer.append(backend_, k.slice(s, s + 1), v.slice(s, s + 1), pos_.subspan(s, 1));
       if (spec.attention == AttentionKind::sliding_window) {
         layer.keep_last(static_cast<int32_t>(spec.window));
@@ -58,6 +62,7 @@ class DecodeAttentionStep final : public AttentionStep {
   std::span<Session::Impl* const> sessions_;
   std::span<const int32_t> pos_;
   std::vector<HeadRows>& heads_;
+  StepRollback& rollback_;
   int il_ = 0;
 };
 
@@ -164,13 +169,15 @@ void decode_batch(std::span<Session* const> batch, std::span<const int32_t> toke
     pos.push_back(static_cast<int32_t>(s->n_past));
     recompress_at_limit(*s);
     reserve_rows(*s);
-    s->logits.resize(config.n_vocab);
+    s->logits.reserve(config.n_vocab);
   }
+  first.step_logits.resize(n_seq * config.n_vocab);
 
   const Tensor x = first.decode_x.view(DType::f32, {n_seq, config.n_embd});
   const Tensor logits = first.decode_logits.view(DType::f32, {n_seq, config.n_vocab});
   LinearRunner linear(backend);
-  DecodeAttentionStep attention(backend, architecture, sessions, pos, first.decode_heads);
+  StepRollback rollback(sessions, first.step_heads);
+  DecodeAttentionStep attention(backend, architecture, sessions, pos, first.decode_heads, rollback);
   // queries are kept by copies, which a step can't hold
   const bool keeps_queries = std::any_of(sessions.begin(), sessions.end(),
                                          [](const Session::Impl* s) { return bool{s->queries}; });
@@ -194,9 +201,14 @@ void decode_batch(std::span<Session* const> batch, std::span<const int32_t> toke
 
   first.weight_pages().after_step(timer.seconds());
   const double seconds = timer.seconds();
+  const std::span<const float> rows = first.step_logits;
+  backend.download(first.step_logits.data(), logits.data, rows.size_bytes());
+  require_finite_logits(rows, config.n_vocab, "a decode step");
+  rollback.commit();
   for (int64_t i = 0; i < n_seq; ++i) {
     Session::Impl& s = *sessions[i];
-    backend.download(s.logits.data(), logits.at<float>(i), s.logits.size() * sizeof(float));
+    const auto row = rows.subspan(i * config.n_vocab, config.n_vocab);
+    s.logits.assign(row.begin(), row.end());
     s.n_past += 1;
     if (s.queries) s.queries.advance();
     s.stats.n_decoded += 1;

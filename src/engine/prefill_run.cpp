@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "base/error.h"
+#include "engine/finite_check.h"
 #include "engine/memory_plan.h"
 
 namespace snapkv {
@@ -174,6 +175,7 @@ void PrefillRun::compute_logits() {
     backend_.download(logits_.data() + begin * n_vocab, logits.data,
                       rows * n_vocab * sizeof(float));
   }
+  require_finite_logits(logits_, n_vocab, "a prompt");
 }
 
 void PrefillRun::report(int il, int64_t n_done) {

@@ -37,10 +37,12 @@ struct Session::Impl {
 
   // decode's memory, kept from step to step
   ActivationBuffer decode_buffers;
-  Buffer decode_x;          // [n_seq, n_embd] f32
-  Buffer decode_logits;     // [n_seq, n_vocab] f32
-  int64_t decode_rows = 0;  // sequences that the two have room for
+  Buffer decode_x;                 // [n_seq, n_embd] f32
+  Buffer decode_logits;            // [n_seq, n_vocab] f32
+  std::vector<float> step_logits;  // the same on the host, until they are known to be finite
+  int64_t decode_rows = 0;         // sequences that the two have room for
   std::vector<HeadRows> decode_heads;
+  std::vector<KvLayer::Head> step_heads;  // what a step that fails restores
 
   const ModelInfo& info() const { return model->info(); }
   Backend& backend() const;

@@ -166,11 +166,13 @@ class Decoder final : public Architecture {
       std::span<const float> values;
       if (factors) values = std::span(factors.at<const float>(0), rotation.n_rot / 2);
       frequencies_.push_back({rotation, inverse_frequencies(rotation, values)});
-      for (double f : frequencies_.back().inv_freq) {
-        if (!std::isfinite(f)) {
-          fail(ErrorCode::kBadModel, "{}: rope_freqs.weight holds a zero or a non-number",
-               file.path());
-        }
+      const std::vector<double>& inv_freq = frequencies_.back().inv_freq;
+      for (size_t i = 0; i < inv_freq.size(); ++i) {
+        if (std::isfinite(inv_freq[i]) && inv_freq[i] > 0) continue;
+        fail(ErrorCode::kBadModel,
+             "{}: rope_freqs.weight[{}] makes a frequency of {}; its values must be finite and "
+             "above 0",
+             file.path(), i, inv_freq[i]);
       }
     }
   }

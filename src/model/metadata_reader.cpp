@@ -23,9 +23,10 @@ int64_t MetadataReader::size(std::string_view name, int64_t otherwise, int64_t m
 
 double MetadataReader::positive(std::string_view name, double otherwise) const {
   const double v = file_.get_float(key(name), otherwise);
-  if (!std::isfinite(v) || v <= 0) {
-    fail(ErrorCode::kBadModel, "{}: {} must be a positive number, it is {}", file_.path(),
-         key(name), v);
+  const auto as_f32 = static_cast<float>(v);
+  if (!std::isfinite(as_f32) || as_f32 <= 0) {
+    fail(ErrorCode::kBadModel, "{}: {} must be a positive number that f32 can hold, it is {}",
+         file_.path(), key(name), v);
   }
   return v;
 }

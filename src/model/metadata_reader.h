@@ -26,7 +26,7 @@ class MetadataReader {
   /// Within 1 and max.
   int64_t size(std::string_view name, int64_t max) const;
   int64_t size(std::string_view name, int64_t otherwise, int64_t max) const;
-  /// Finite and greater than 0.
+  /// Greater than 0 and finite, also when it is rounded to f32, which the kernels compute with.
   double positive(std::string_view name, double otherwise) const;
   std::string text(std::string_view name, std::string_view otherwise) const;
 

@@ -9,6 +9,7 @@
 #include "base/check.h"
 #include "base/error.h"
 #include "base/half.h"
+#include "policy/finite_scores.h"
 #include "policy/host_rows.h"
 
 namespace snapkv {
@@ -79,6 +80,7 @@ void add_norms(Backend& backend, const PolicyInput& input, int64_t h, int64_t g,
       norms[static_cast<size_t>(begin + r)] += sum;
     }
   }
+  require_finite_norms(input.il, h, norms);
 }
 
 /// The half of k[h] rows that attention alone keeps, per head.

@@ -7,6 +7,7 @@
 
 #include "base/check.h"
 #include "base/error.h"
+#include "policy/finite_scores.h"
 
 namespace snapkv {
 
@@ -95,6 +96,7 @@ Selection ScoreSelector::select(const PolicyInput& input, int64_t budget) {
   const Buffer scores_storage = backend_.allocate(n_head_kv * n_cols * sizeof(float), "scores");
   const Tensor scores = scores_storage.view(DType::f32, {n_head_kv, n_cols});
   score(windowed, scores);
+  require_finite_scores(backend_, input.il, n_prefix, scores);
   protect_sinks(n_prefix, scores);
 
   std::vector<int32_t> k = prefix_budgets(windowed, scores, budget);

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <functional>
+#include <limits>
 #include <map>
 
 #include "snapkv/engine.h"
@@ -103,6 +104,18 @@ TEST(ModelTest, AValidFileLoads) {
   Session session(model, {.n_ctx = 40});
   session.prefill(model->tokenize("a short text"));
   EXPECT_EQ(session.logits().size(), 259u);
+}
+
+TEST(ModelTest, NumbersThatF32CannotHoldAreNamed) {
+  for (const char* key : {"llama.attention.layer_norm_rms_epsilon", "llama.rope.freq_base",
+                          "llama.rope.scale_linear"}) {
+    for (const double value : {1e300, 1e-60, -1.0, 0.0, std::numeric_limits<double>::infinity(),
+                               std::numeric_limits<double>::quiet_NaN()}) {
+      TinyFile file;
+      file.set(key, value);
+      expect_mentions(load_error(file), {key, "f32"});
+    }
+  }
 }
 
 TEST(ModelTest, EveryMissingTensorIsNamed) {

@@ -13,9 +13,14 @@
 namespace snapkv::cli {
 namespace {
 
-volatile sig_atomic_t g_interrupted = 0;
+constexpr int kSignals[] = {SIGINT, SIGTERM, SIGHUP};
 
-void on_interrupt(int) { g_interrupted = 1; }
+volatile sig_atomic_t g_signal = 0;
+
+void on_interrupt(int number) {
+  g_signal = number;
+  for (const int each : kSignals) signal(each, SIG_DFL);  // the next one has its default effect
+}
 
 void write_text(const char* text) {
   if (write(STDERR_FILENO, text, strlen(text)) < 0) return;  // nowhere to report it to
@@ -43,14 +48,14 @@ void on_bus_error(int, siginfo_t* info, void*) {
 }  // namespace
 
 void install_signal_handlers() {
-  struct sigaction previous = {};
-  sigaction(SIGINT, nullptr, &previous);
-  if (previous.sa_handler != SIG_IGN) {
+  for (const int each : kSignals) {
+    struct sigaction previous = {};
+    sigaction(each, nullptr, &previous);
+    if (previous.sa_handler == SIG_IGN) continue;
     struct sigaction action = {};
-    action.sa_handler = on_interrupt;
+    action.sa_handler = on_interrupt;  // without SA_RESTART: a read that waits for input ends
     sigemptyset(&action.sa_mask);
-    action.sa_flags = static_cast<int>(SA_RESETHAND);  // the second Ctrl-C has its default effect
-    sigaction(SIGINT, &action, nullptr);
+    sigaction(each, &action, nullptr);
   }
   signal(SIGPIPE, SIG_IGN);
   struct sigaction bus = {};
@@ -58,8 +63,22 @@ void install_signal_handlers() {
   sigemptyset(&bus.sa_mask);
   bus.sa_flags = SA_SIGINFO;
   sigaction(SIGBUS, &bus, nullptr);
+  signal(SIGXFSZ, SIG_IGN);
 }
 
-bool interrupted() { return g_interrupted != 0; }
+bool interrupted() { return g_signal != 0; }
+
+const char* interruption() {
+  switch (g_signal) {
+    case SIGTERM:
+      return "SIGTERM";
+    case SIGHUP:
+      return "SIGHUP";
+    default:
+      return "Ctrl-C";
+  }
+}
+
+int interrupted_exit_code() { return 128 + (interrupted() ? g_signal : SIGINT); }
 
 }  // namespace snapkv::cli

@@ -19,6 +19,7 @@ namespace snapkv::cli {
 namespace {
 
 [[noreturn]] void fail_stdout(int error) {
+  if (error == EPIPE) throw StdoutClosed{};
   fail(ErrorCode::kRuntime, "can't write to standard output: {}", std::strerror(error));
 }
 

@@ -46,7 +46,7 @@ std::string answer_of(const std::string& text) {
   return text.substr(begin, text.find_first_of(".\n", begin) - begin);
 }
 
-// Throws kCancelled after Ctrl-C.
+// Throws kCancelled after Ctrl-C and its like.
 Run run_needle(const std::shared_ptr<const Model>& model, const SessionOptions& options,
                const NeedlePrompt& prompt, int64_t n_predict, const ProgressFn& progress) {
   Run run;

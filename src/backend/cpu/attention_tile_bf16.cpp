@@ -199,7 +199,7 @@ SNAPKV_BF16 void multiply_panel(const uint32_t* a, int64_t lda, const uint32_t* 
 /// to bf16 (relative error 2e-3) or summed.
 SNAPKV_BF16_INLINE __m512 exp2_nonpositive(__m512 x) {
   const __m512 magic = _mm512_set1_ps(12582912.0f);  // 1.5 * 2^23
-  x = _mm512_max_ps(x, _mm512_set1_ps(-127.0f));
+  x = _mm512_max_ps(_mm512_set1_ps(-127.0f), x);     // in this order, in which a NaN stays one
   const __m512 shifted = _mm512_add_ps(x, magic);
   const __m512 f = _mm512_sub_ps(x, _mm512_sub_ps(shifted, magic));
   __m512 p = _mm512_set1_ps(1.112550735e-3f);

@@ -69,13 +69,13 @@ HWY_INLINE void store_transposed_4x4(D d, V r0, V r1, V r2, V r3, hn::TFromD<D>*
 }
 #endif
 
-/// 2^x for x <= 0, relative error below 1.5e-7; 0 for x < -127 and for -inf.
+/// 2^x for x <= 0, relative error below 1.5e-7; 0 for x < -127 and for -inf; NaN for NaN.
 /// 2^x = 2^n * 2^f, n = round(x), f in [-1/2, 1/2]; the polynomial is the minimax one of degree 6
 /// with value 1 at 0. Adding 1.5 * 2^23 leaves round(x) in the low bits of the sum.
 template <class D>
 HWY_INLINE hn::Vec<D> exp2_nonpositive(D d, hn::Vec<D> x) {
   const hn::Rebind<int32_t, D> di;
-  x = hn::Max(x, hn::Set(d, -127.0f));
+  x = hn::Max(hn::Set(d, -127.0f), x);  // in this order, in which x86 keeps a NaN
   const auto shifted = x + hn::Set(d, 12582912.0f);
   const auto f = x - (shifted - hn::Set(d, 12582912.0f));
   auto p = hn::Set(d, 1.559467547e-4f);

@@ -192,7 +192,9 @@ void merge_head(const Shape& s, const Workspace& w, int64_t head, int64_t n_bloc
 /// Adds the votes of one query head to the group's (or takes the larger ones).
 void reduce_votes(GroupReduce group, bool is_first, const float* one, float* all) {
   for (int j = 0; j < kBlock; ++j) {
-    const float combined = group == GroupReduce::max ? std::fmax(all[j], one[j]) : all[j] + one[j];
+    // a comparison that a NaN fails, on either side, keeps the NaN
+    const float larger = all[j] >= one[j] ? all[j] : std::isnan(all[j]) ? all[j] : one[j];
+    const float combined = group == GroupReduce::max ? larger : all[j] + one[j];
     all[j] = is_first ? one[j] : combined;
   }
 }

@@ -49,7 +49,9 @@ void window_votes(const WindowVotes& w) {
     for (int64_t h = g * n_group + 1; h < (g + 1) * n_group; ++h) {
       const std::vector<double> votes = head_votes(w, h, g, n);
       for (size_t j = 0; j < group.size(); ++j) {
-        group[j] = w.group == GroupReduce::max ? std::max(group[j], votes[j]) : group[j] + votes[j];
+        const bool other = group[j] < votes[j] || std::isnan(votes[j]);  // a NaN stays
+        const double larger = other ? votes[j] : group[j];
+        group[j] = w.group == GroupReduce::max ? larger : group[j] + votes[j];
       }
     }
     const double divisor = w.group == GroupReduce::mean ? static_cast<double>(n_group) : 1.0;
