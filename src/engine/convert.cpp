@@ -21,7 +21,7 @@
 #include "format/quantize.h"
 #include "huggingface/folder.h"
 #include "model/architecture.h"
-#include "text/tokenizer.h"
+#include "snapkv/tokenizer.h"
 
 namespace snapkv {
 namespace {
@@ -50,7 +50,7 @@ struct Source {
 /// Refuses what can't run: it would be converted without anyone having looked at its parts.
 void check_runs(const std::string& path) {
   const GgufFile file = open_model(path);
-  const auto backend = Backend::make({.kind = BackendKind::ref});
+  const auto backend = Backend::make({.device = Device::reference});
   const auto architecture = Architecture::make(file, *backend);
   const auto tokenizer = Tokenizer::from_gguf(file);
 }
@@ -114,26 +114,7 @@ uint32_t file_type_of(const std::vector<GgufPlan>& plans) {
   }
   const auto most = std::max_element(
       bytes.begin(), bytes.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
-  switch (most == bytes.end() ? DType::f32 : most->first) {
-    case DType::f32:
-    case DType::i32:
-      return 0;
-    case DType::f16:
-      return 1;
-    case DType::q4_0:
-      return 2;
-    case DType::q8_0:
-      return 7;
-    case DType::q4_k:
-      return 15;
-    case DType::q5_k:
-      return 17;
-    case DType::q6_k:
-      return 18;
-    case DType::bf16:
-      return 32;
-  }
-  return 0;
+  return dtype_info(most == bytes.end() ? DType::f32 : most->first).file_type;
 }
 
 class Converter {

@@ -55,31 +55,33 @@ int64_t find_block(const std::byte* data, int64_t n) {
   return n;
 }
 
+/// The same for a block type: what a value is multiplied with, or has added to it, is f16.
+template <DType type>
+int64_t find_block_of(const std::byte* data, int64_t n) {
+  using B = Block<type>;
+  if constexpr (requires(B b) { b.scales.dmin; }) {
+    constexpr size_t kAt = offsetof(B, scales);
+    return find_block<sizeof(B), kAt + offsetof(PartScales, d), kAt + offsetof(PartScales, dmin)>(
+        data, n);
+  } else {
+    return find_block<sizeof(B), offsetof(B, d)>(data, n);
+  }
+}
+
 /// Index of the first of n blocks (values, of a plain type) that is not finite, or n.
 int64_t find_bad(DType dtype, const std::byte* data, int64_t n) {
-  switch (dtype) {
-    case DType::f32:
+  if (dtype == DType::i32) return n;
+  return visit_weight_type(dtype, [=](auto type) {
+    if constexpr (type.dtype == DType::f32) {
       return find_plain<uint32_t>(data, n, kExponentF32);
-    case DType::f16:
+    } else if constexpr (type.dtype == DType::f16) {
       return find_plain<uint16_t>(data, n, kExponentF16);
-    case DType::bf16:
+    } else if constexpr (type.dtype == DType::bf16) {
       return find_plain<uint16_t>(data, n, kExponentBf16);
-    case DType::i32:
-      return n;
-    case DType::q8_0:
-      return find_block<sizeof(BlockQ8_0), offsetof(BlockQ8_0, d)>(data, n);
-    case DType::q4_0:
-      return find_block<sizeof(BlockQ4_0), offsetof(BlockQ4_0, d)>(data, n);
-    case DType::q4_k:
-      return find_block<sizeof(BlockQ4_K), offsetof(PartScales, d), offsetof(PartScales, dmin)>(
-          data, n);
-    case DType::q5_k:
-      return find_block<sizeof(BlockQ5_K), offsetof(PartScales, d), offsetof(PartScales, dmin)>(
-          data, n);
-    case DType::q6_k:
-      return find_block<sizeof(BlockQ6_K), offsetof(BlockQ6_K, d)>(data, n);
-  }
-  return n;
+    } else {
+      return find_block_of<type.dtype>(data, n);
+    }
+  });
 }
 
 /// Blocks [begin, end) of tensor `index`.

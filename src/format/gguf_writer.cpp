@@ -137,7 +137,7 @@ GgufFileWriter::GgufFileWriter(AtomicFile& file,
     for (size_t i = t.shape.size(); i > 0; --i) {  // the file has the fastest one first
       header.number(static_cast<uint64_t>(t.shape[i - 1]));
     }
-    header.number(ggml_type_of(t.dtype));
+    header.number(dtype_info(t.dtype).ggml_type);
     header.number(offset);
     offset += aligned(t.bytes());
   }

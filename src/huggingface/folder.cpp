@@ -73,7 +73,7 @@ class Presenter {
       t.part = m.source->file;
       t.file_offset = m.source->entry.begin;
     }
-    t.ggml_type = ggml_type_of(t.tensor.dtype);
+    t.ggml_type = dtype_info(t.tensor.dtype).ggml_type;
     t.n_bytes = t.tensor.numel() * block_bytes(t.tensor.dtype);
     return t;
   }
