@@ -3,7 +3,9 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
+#include "base/error.h"
 #include "base/log.h"
 #include "text/byte_alphabet.h"
 #include "text/utf8.h"
@@ -79,6 +81,16 @@ void BpeModel::add_merges(const Merges& merges) {
     const uint32_t rank = n_merges_++;
     joined.assign(left).append(right);
     const int32_t id = vocab_.find(joined);
+    if (options_.strict_merges) {
+      const std::string_view missing = id < 0                   ? std::string_view(joined)
+                                       : vocab_.find(left) < 0  ? left
+                                       : vocab_.find(right) < 0 ? right
+                                                                : std::string_view();
+      if (!missing.empty()) {
+        fail(ErrorCode::kBadModel, "{}: merge {}: '{}' is no token of the vocabulary", origin_,
+             rank, missing);
+      }
+    }
     if (id >= 0 && !text_may_be_[id]) continue;
     const int32_t a = intern(left);
     const int32_t b = intern(right);
@@ -158,11 +170,11 @@ void BpeModel::Encoder::add(std::string_view word) {
 void BpeModel::Encoder::add_cached(std::string_view text, bool whole) {
   if (cache_.append(text, whole)) return;
   const size_t begin = out_.size();
+  const bool met_before = std::exchange(met_unknown_, false);
   add_new(text, whole);
-  const bool depends_on_neighbours =
-      model_.options_.fuse_unknown && std::find(out_.begin() + static_cast<std::ptrdiff_t>(begin),
-                                                out_.end(), model_.options_.unknown) != out_.end();
-  if (!depends_on_neighbours) cache_.note(text, whole, begin);
+  // Whether an unknown token is fused depends on what comes before it.
+  if (!(model_.options_.fuse_unknown && met_unknown_)) cache_.note(text, whole, begin);
+  met_unknown_ = met_unknown_ || met_before;
 }
 
 void BpeModel::Encoder::add_new(std::string_view text, bool whole) {
@@ -230,6 +242,7 @@ void BpeModel::Encoder::add_without_token(std::string_view bytes) {
         model_.origin_, byte_alphabet::hex_spelling(static_cast<uint8_t>(bytes[0])));
     return;
   }
+  met_unknown_ = true;
   const bool again = out_.size() > word_begin_ && out_.back() == unknown;
   if (!(model_.options_.fuse_unknown && again)) out_.push_back(unknown);
 }

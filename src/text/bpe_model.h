@@ -34,6 +34,7 @@ class BpeModel {
     bool ignore_merges = false;    // a word that is a token is that token
     bool whole_newlines = false;   // so is a word of newlines
     bool last_merge_wins = false;  // of those of one pair; else the first
+    bool strict_merges = false;    // of texts that are no tokens are an error
     bool byte_tokens = true;       // of "<0x0A>"'s spelling are used
     bool fuse_unknown = false;     // several unknown tokens in a row in a word become one
     int32_t unknown = -1;
@@ -100,6 +101,7 @@ class BpeModel::Encoder {
   const BpeModel& model_;
   std::vector<int32_t>& out_;
   size_t word_begin_ = 0;  // in out_
+  bool met_unknown_ = false;
   SymbolMerger merger_;
   WordCache cache_;
 };

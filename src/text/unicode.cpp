@@ -140,6 +140,34 @@ bool is_white_space(uint32_t c) {
          c == 0x3000;
 }
 
+bool is_word_character(uint32_t c) {
+  if (c == 0x200c || c == 0x200d) return true;
+  // Letters in circles and squares are symbols with the property Alphabetic.
+  if ((c >= 0x24b6 && c <= 0x24e9) || (c >= 0x1f130 && c <= 0x1f149) ||
+      (c >= 0x1f150 && c <= 0x1f169) || (c >= 0x1f170 && c <= 0x1f189)) {
+    return true;
+  }
+  switch (category(c)) {
+    case Category::letter:
+    case Category::mark:
+      return true;
+    case Category::number:
+      return utf8proc_category(static_cast<utf8proc_int32_t>(c)) != UTF8PROC_CATEGORY_NO;
+    case Category::punctuation:
+      return utf8proc_category(static_cast<utf8proc_int32_t>(c)) == UTF8PROC_CATEGORY_PC;
+    default:
+      return false;
+  }
+}
+
+bool is_punctuation(uint32_t c) {
+  if (c < 0x80) {
+    return (c >= '!' && c <= '/') || (c >= ':' && c <= '@') || (c >= '[' && c <= '`') ||
+           (c >= '{' && c <= '~');
+  }
+  return category(c) == Category::punctuation;
+}
+
 std::string normalized(std::string_view text, Form form) {
   std::string out;
   out.reserve(text.size());

@@ -24,6 +24,12 @@ Category category(uint32_t code_point);
 /// The property White_Space.
 bool is_white_space(uint32_t code_point);
 
+/// What \w of Rust's regular expressions matches: Alphabetic, marks, decimal numbers, connectors,
+/// joiners.
+bool is_word_character(uint32_t code_point);
+/// ASCII's punctuation and symbols, and the category P.
+bool is_punctuation(uint32_t code_point);
+
 enum class Form { nfc, nfd, nfkc, nfkd };
 /// `text`, which must be valid UTF-8, in a normalization form. Takes linear time, but for sorting
 /// runs of combining marks.

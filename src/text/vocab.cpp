@@ -156,7 +156,7 @@ void read_strips(const GgufFile& file, Vocab& vocab) {
 /// Makes `id` a control token, whatever type the file gave it.
 void make_control(Vocab& vocab, int32_t id) {
   if (vocab.types[id] == TokenType::kControl) return;
-  log_warn(
+  log_info(
       "token {} '{}' has the text of a control token, but is none in the file; it is taken "
       "as one",
       id, vocab.tokens[id]);

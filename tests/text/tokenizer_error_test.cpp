@@ -5,10 +5,10 @@
 #include <cmath>
 
 #include "format/gguf.h"
+#include "snapkv/tokenizer.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/gguf_writer.h"
 #include "tests/support/spm_vocab.h"
-#include "snapkv/tokenizer.h"
 
 namespace snapkv {
 namespace {

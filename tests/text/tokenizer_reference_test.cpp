@@ -9,8 +9,8 @@
 #include <sstream>
 
 #include "format/gguf.h"
-#include "tests/text/sentencepiece_oracle.h"
 #include "snapkv/tokenizer.h"
+#include "tests/text/sentencepiece_oracle.h"
 
 namespace snapkv {
 namespace {

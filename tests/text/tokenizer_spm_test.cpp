@@ -8,9 +8,9 @@
 
 #include "base/timer.h"
 #include "format/gguf.h"
+#include "snapkv/tokenizer.h"
 #include "tests/support/gguf_writer.h"
 #include "tests/support/spm_vocab.h"
-#include "snapkv/tokenizer.h"
 
 namespace snapkv {
 namespace {
