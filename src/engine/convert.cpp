@@ -117,6 +117,11 @@ uint32_t file_type_of(const std::vector<GgufPlan>& plans) {
   return dtype_info(most == bytes.end() ? DType::f32 : most->first).file_type;
 }
 
+/// Values of a row: of a vector one, of block types a whole vector, which is not edited.
+int64_t row_values(const Tensor& t) {
+  return t.rank == 1 && block_size(t.dtype) == 1 ? 1 : t.n_cols();
+}
+
 class Converter {
  public:
   Converter(const Source& source, const std::vector<GgufPlan>& plans, const ConvertOptions& options)
@@ -139,6 +144,7 @@ class Converter {
  private:
   Metadata metadata() const {
     Metadata metadata = source_.metadata;
+    metadata.try_emplace("general.type", GgufValue{GgufType::string, GgufType::u32, "model"});
     metadata["general.file_type"] = {GgufType::u32, GgufType::u32, uint64_t{file_type_of(plans_)}};
     metadata["general.quantization_version"] = {GgufType::u32, GgufType::u32,
                                                 uint64_t{kQuantizationVersion}};
@@ -146,7 +152,7 @@ class Converter {
   }
 
   void write_tensor(GgufFileWriter& writer, const MappedTensor& t, DType to) {
-    const int64_t n_cols = t.tensor.n_cols();
+    const int64_t n_cols = row_values(t.tensor);
     const int64_t n_rows = t.tensor.numel() / n_cols;
     const int64_t step = std::clamp<int64_t>(kChunkValues / n_cols, 1, n_rows);
     for (int64_t begin = 0; begin < n_rows; begin += step) {
@@ -163,7 +169,7 @@ class Converter {
   /// Rows [begin, end) of GGUF's order in type `to`, in out_.
   void convert_rows(const MappedTensor& t, int64_t begin, int64_t end, DType to) {
     const DType from = t.tensor.dtype;
-    const int64_t n_cols = t.tensor.n_cols();
+    const int64_t n_cols = row_values(t.tensor);
     const auto* source = static_cast<const std::byte*>(t.tensor.data);
     const int64_t from_bytes = row_bytes(from, n_cols), to_bytes = row_bytes(to, n_cols);
     values_.resize(n_cols);
@@ -183,7 +189,7 @@ class Converter {
   }
 
   void check_values(const MappedTensor& t, int64_t begin, int64_t end, DType to) {
-    const int64_t n_cols = t.tensor.n_cols();
+    const int64_t n_cols = row_values(t.tensor);
     const auto bad = first_non_finite(Tensor(out_.data(), to, {end - begin, n_cols}));
     if (!bad) return;
     const int64_t row = begin + *bad / n_cols;

@@ -15,9 +15,9 @@ namespace snapkv::huggingface {
 /// One tensor as GGUF would have it: that of a shard, edited, or values that follow from the
 /// configuration.
 ///
-/// Edit::permute_q and permute_k: GGUF's llama has the rows of a head in another order, in which
-/// values that are rotated together are neighbours: row 2 j + t of a head is row t head_dim / 2 + j
-/// of the folder's (t = 0, 1).
+/// Edit::permute_q and permute_k: GGUF's llama has the rows of a head (of a bias: the values) in
+/// another order, in which values that are rotated together are neighbours: row 2 j + t of a head
+/// is row t head_dim / 2 + j of the folder's (t = 0, 1).
 struct MappedTensor {
   std::string name;                     // GGUF's
   const ShardTensor* source = nullptr;  // in Shards::tensors; nullptr: `values`

@@ -111,9 +111,12 @@ Json spm_tokenizer() {
   Json tokenizer = Json::parse(R"({
     "version": "1.0",
     "added_tokens": [
-      {"id": 0, "content": "<unk>", "special": true, "normalized": false},
-      {"id": 1, "content": "<s>", "special": true, "normalized": false},
-      {"id": 2, "content": "</s>", "special": true, "normalized": false}],
+      {"id": 0, "content": "<unk>", "single_word": false, "lstrip": false,
+       "rstrip": false, "normalized": false, "special": true},
+      {"id": 1, "content": "<s>", "single_word": false, "lstrip": false,
+       "rstrip": false, "normalized": false, "special": true},
+      {"id": 2, "content": "</s>", "single_word": false, "lstrip": false,
+       "rstrip": false, "normalized": false, "special": true}],
     "normalizer": {"type": "Sequence", "normalizers": [
       {"type": "Prepend", "prepend": "\u2581"},
       {"type": "Replace", "pattern": {"String": " "}, "content": "\u2581"}]},

@@ -2,6 +2,7 @@
 // snapkv convert: a Hugging Face folder, or a GGUF file, as one GGUF file.
 #include <fmt/core.h>
 
+#include <filesystem>
 #include <memory>
 
 #include "base/error.h"
@@ -31,6 +32,9 @@ std::optional<DType> type_of(const std::string& type) {
 }
 
 int run_convert(const ConvertSettings& s, const CommonSettings& common) {
+  if (!s.force && std::filesystem::exists(s.to)) {
+    fail(ErrorCode::kUsage, "'{}' exists already; --force replaces it", s.to);
+  }
   const Timer timer;
   ConvertResult result;
   {
