@@ -62,9 +62,17 @@ TEST(NotANumber, StaysOneInAttention) {
           const TestTensor q = random_tensor({n, kHeadsKv * kGroup, kDim}, 5);
           const std::vector<int32_t> n_past = {600, 600};
           TestTensor out({n, kHeadsKv * kGroup, kDim});
-          ops::attention_prefill(*backend, {q, k, v, n_past, 0.125f, out});
-          EXPECT_TRUE(all_finite(out, 0));
-          EXPECT_FALSE(all_finite(out, kBadHead));
+          for (const float softcap : {0.0f, 20.0f}) {
+            ops::attention_prefill(*backend, {.q = q,
+                                              .k = k,
+                                              .v = v,
+                                              .n_past = n_past,
+                                              .scale = 0.125f,
+                                              .out = out,
+                                              .variant = {.softcap = softcap}});
+            EXPECT_TRUE(all_finite(out, 0));
+            EXPECT_FALSE(all_finite(out, kBadHead));
+          }
 
           std::vector<HeadRows> heads;
           for (int64_t g = 0; g < kHeadsKv; ++g) {
@@ -72,9 +80,16 @@ TEST(NotANumber, StaysOneInAttention) {
           }
           const TestTensor one = random_tensor({1, kHeadsKv * kGroup, kDim}, 6);
           TestTensor step({1, kHeadsKv * kGroup, kDim});
-          ops::attention_decode(*backend, {one, heads, dtype, 0.125f, step});
-          EXPECT_TRUE(all_finite(step, 0));
-          EXPECT_FALSE(all_finite(step, kBadHead));
+          for (const float softcap : {0.0f, 20.0f}) {
+            ops::attention_decode(*backend, {.q = one,
+                                             .heads = heads,
+                                             .kv_dtype = dtype,
+                                             .scale = 0.125f,
+                                             .out = step,
+                                             .variant = {.softcap = softcap}});
+            EXPECT_TRUE(all_finite(step, 0));
+            EXPECT_FALSE(all_finite(step, kBadHead));
+          }
         }
       }
     }
