@@ -46,7 +46,7 @@ LIBRARIES = {
     "OpenMP": (r"omp\.h", ["src/backend/cpu", "bench"]),
     "SentencePiece": (r"sentencepiece", []),
     "PCRE2": (r"pcre2", ["src/text"]),
-    "utf8proc": (r"utf8proc", ["src/text"]),
+    "utf8proc": (r"utf8proc", ["src/text", "src/text/jinja"]),
     "fmt": (r"fmt/", [f for f in MAY_INCLUDE if f != PUBLIC]),
     "spdlog": (r"spdlog/", ["app", "eval", "bench"]),
     "CLI11": (r"CLI/", ["app", "eval", "bench"]),

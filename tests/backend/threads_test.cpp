@@ -63,9 +63,10 @@ void add_row_cases(std::vector<OpCase>& cases) {
          return bytes_of(out);
        }});
   cases.push_back(
-      {"swiglu", Compute::f32, [](Backend& b) {
+      {"activate", Compute::f32, [](Backend& b) {
          TestTensor out({301, 768});
-         ops::swiglu(b, random_tensor({301, 768}, 1), random_tensor({301, 768}, 2), out);
+         ops::activate(b, Activation::silu, random_tensor({301, 768}, 1),
+                       random_tensor({301, 768}, 2), out);
          return bytes_of(out);
        }});
   for (const RopeLayout layout : {RopeLayout::norm, RopeLayout::neox}) {
