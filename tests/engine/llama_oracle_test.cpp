@@ -10,6 +10,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "tests/support/family_models.h"
 #include "tests/support/test_models.h"
 
 namespace snapkv::test {
@@ -30,10 +31,11 @@ const std::vector<OracleCase> kCases = {
     {"tiny-q6_k", 5e-2}, {"tiny-options", 1e-3},
 };
 
-/// The cases above, and one for each pair MODEL.gguf, MODEL.json in the folder that
+/// The cases above, the models of family_models.h, and one for each pair MODEL.gguf, MODEL.json in the folder that
 /// SNAPKV_ORACLE_MODELS names, if it is set: other models beside a real llama.cpp.
 std::vector<OracleCase> all_cases() {
   std::vector<OracleCase> cases = kCases;
+  for (const FamilyModel& m : family_models()) cases.push_back({m.name, 1e-3});
   const char* folder = std::getenv("SNAPKV_ORACLE_MODELS");
   if (folder == nullptr) return cases;
   for (const auto& entry : std::filesystem::directory_iterator(folder)) {
