@@ -43,6 +43,7 @@ void check_sessions(std::span<Session::Impl* const> sessions, int64_t n) {
         s.options.chunk != first.options.chunk || s.options.spill_dir != first.options.spill_dir) {
       fail(ErrorCode::kUsage, "prefill_many: session {} differs from session 0 in more than kv", i);
     }
+    check_rotation(s, first, i);
   }
 }
 

@@ -27,7 +27,7 @@ Selection select_rows(Session::Impl& session, int il, const KvLayer& rows, const
   input.n_rows = n_rows;
   input.scale = layer.scale;
   input.variant = layer.variant();
-  input.rope = architecture.rotation(il);
+  input.rope = architecture.rotation(il, session.n_ctx);
   input.wo = architecture.attention_output(il).w;
   return selector.select(input, budget);
 }

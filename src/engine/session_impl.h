@@ -57,4 +57,7 @@ struct Session::Impl {
   void update_memory_stats();
 };
 
+/// Fails with kUsage unless session `i` of a batch, `s`, rotates as the first one does.
+void check_rotation(const Session::Impl& s, const Session::Impl& first, size_t i);
+
 }  // namespace snapkv

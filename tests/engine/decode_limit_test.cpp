@@ -152,7 +152,7 @@ class Trace final : public AttentionStep {
     pass.attention = this;
     pass.linear = &linear;
     pass.buffers = &buffers;
-    architecture->embed(ids, pass.x);
+    architecture->embed(ids, pass);
     scale_ = architecture->layer_spec(0).scale;
     for (int il = 0; il < c.n_layer; ++il) architecture->layer(il, pass);
   }
