@@ -45,7 +45,7 @@ class Backend {
   ~Backend();
 
   BackendKind kind() const { return kind_; }
-  /// For people: "cpu (AVX3_ZEN4, 2 threads, bf16)".
+  /// For people: "cpu (avx512-bf16, 2 threads, bf16)".
   std::string description() const;
   /// bf16 or f32: the type of activations that project_packed() takes.
   DType compute_dtype() const;

@@ -26,6 +26,7 @@ struct ModelSettings {
   std::string compute = "auto";
   std::string weights = "auto";
   std::string device = "auto";
+  std::string cpu_target = "auto";
 };
 
 /// What a session keeps; `policy`'s enums and the type are strings here, as typed.

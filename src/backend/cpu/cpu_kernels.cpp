@@ -3,12 +3,12 @@
 #include "backend/cpu/cpu_kernels.h"
 
 #include <fmt/core.h>
-#include <hwy/targets.h>
 #include <omp.h>
 #include <sched.h>
 
 #include "backend/cpu/attention.h"
 #include "backend/cpu/cpu_context.h"
+#include "backend/cpu/cpu_target.h"
 #include "backend/cpu/linear.h"
 #include "backend/cpu/rowwise.h"
 #include "backend/cpu/select.h"
@@ -17,14 +17,6 @@
 
 namespace snapkv::cpu {
 namespace {
-
-bool has_native_bf16() {
-#if defined(__x86_64__)
-  return __builtin_cpu_supports("avx512bf16") && __builtin_cpu_supports("avx512vl");
-#else
-  return false;
-#endif
-}
 
 int available_threads() {
   cpu_set_t set;
@@ -35,15 +27,17 @@ int available_threads() {
 CpuContext make_context(int n_threads, Compute compute) {
   CpuContext ctx;
   ctx.n_threads = n_threads > 0 ? n_threads : available_threads();
-  ctx.native_bf16 = has_native_bf16();
+  ctx.native_bf16 = has(CpuTarget::avx512_bf16);
   const bool bf16 = compute == Compute::bf16 ||
-                    (compute == Compute::automatic && ctx.native_bf16 && multiplies_bf16());
+                    (compute == Compute::automatic && cpu_compute_dtype() == DType::bf16);
   ctx.compute = bf16 ? DType::bf16 : DType::f32;
   if (bf16 && !multiplies_bf16()) {
-    fail(ErrorCode::kUsage, "bf16 products need AVX-512, which this processor lacks; use f32");
+    fail(ErrorCode::kUsage, "bf16 products need AVX-512, and there is {} only; use f32",
+         cpu_target_description());
   }
   if (bf16 && !ctx.native_bf16) {
-    log_warn("bf16 products were asked for, but this processor has none: they are emulated");
+    log_warn("bf16 products were asked for; {} has none, so they are emulated",
+             cpu_target_description());
   }
   return ctx;
 }
@@ -53,9 +47,7 @@ class CpuKernels final : public Kernels {
   explicit CpuKernels(const CpuContext& ctx) : ctx_(ctx) {}
 
   std::string description() const override {
-    int64_t best = hwy::SupportedTargets();
-    best &= -best;  // Highway numbers better targets lower
-    return fmt::format("cpu ({}, {} thread{}, {})", hwy::TargetName(best), ctx_.n_threads,
+    return fmt::format("cpu ({}, {} thread{}, {})", cpu_target_description(), ctx_.n_threads,
                        ctx_.n_threads == 1 ? "" : "s", name(ctx_.compute));
   }
   DType compute_dtype() const override { return ctx_.compute; }
@@ -115,3 +107,12 @@ std::unique_ptr<Kernels> make_kernels(int n_threads, Compute compute) {
 }
 
 }  // namespace snapkv::cpu
+
+namespace snapkv {
+
+DType cpu_compute_dtype() {
+  const bool bf16 = cpu::has(cpu::CpuTarget::avx512_bf16) && cpu::multiplies_bf16();
+  return bf16 ? DType::bf16 : DType::f32;
+}
+
+}  // namespace snapkv

@@ -14,7 +14,7 @@
 #include "backend/cpu/superblock.h"
 #include "format/block_types.h"
 
-// The functions of this file run only where has_avx2().
+// The functions of this file run only where has(CpuTarget::avx2).
 #define SNAPKV_AVX2 __attribute__((target("avx2,fma,f16c")))
 #define SNAPKV_AVX2_INLINE SNAPKV_AVX2 __attribute__((always_inline)) inline
 
@@ -184,11 +184,6 @@ void multiply(const GemvCall& c) {
 }
 
 }  // namespace
-
-bool has_avx2() {
-  // (every processor with AVX2 has F16C, which Clang's builtin does not know)
-  return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
-}
 
 const GemvKernel& gemv_int8_avx2() {
   static const GemvKernel kernel{.name = "int8 AVX2",

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstring>
 
+#include "backend/cpu/cpu_target.h"
 #include "backend/cpu/gemv.h"
 #include "backend/cpu/gemv_int8_plain.h"
 
@@ -225,8 +226,8 @@ const GemvKernel& gemv_int8_portable() {
 
 const GemvKernel& gemv_int8() {
 #if defined(__x86_64__)
-  if (has_avx512_vnni()) return gemv_int8_vnni();
-  if (has_avx2()) return gemv_int8_avx2();
+  if (has(CpuTarget::avx512_vnni)) return gemv_int8_vnni();
+  if (has(CpuTarget::avx2)) return gemv_int8_avx2();
 #endif
   return gemv_int8_portable();
 }

@@ -16,7 +16,7 @@
 #include "base/half.h"
 #include "format/block_types.h"
 
-// The functions of this file run only where has_avx512_bf16().
+// The functions of this file run only where has(CpuTarget::avx512_bf16).
 #define SNAPKV_AVX512 __attribute__((target("avx512f,avx512bw,avx512vl,avx512dq,avx512bf16,f16c")))
 #define SNAPKV_AVX512_INLINE SNAPKV_AVX512 __attribute__((always_inline)) inline
 
