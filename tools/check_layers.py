@@ -56,6 +56,11 @@ LIBRARIES = {
     "Google Benchmark": (r"benchmark/", ["bench"]),
     "GoogleTest": (r"g(test|mock)/", []),
 }
+# What only one file may use, and why.
+RESERVED = {
+    re.compile(r"__builtin_cpu_supports|<cpuid\.h>"):
+        ("src/backend/cpu/cpu_target.cpp", "asks the processor: --cpu-target would not be obeyed"),
+}
 SYSTEM = re.compile(r"(sys|net|netinet|arpa|linux|mach)/\w+\.h|\w+(\.h)?")  # <vector>, <sys/mman.h>
 INCLUDE = re.compile(r'\s*#\s*include\s*([<"])([^>"]+)[>"]')
 ENDINGS = {".h", ".cpp", ".cu", ".cuh"}
@@ -127,6 +132,9 @@ def check_file(root, path):
         match = INCLUDE.match(line)
         if match and (what := check_include(root, path, *match.groups())):
             yield number, what
+        for pattern, (file, what) in RESERVED.items():
+            if path != file and pattern.search(line):
+                yield number, f"{what} (only {file} may)"
 
 
 def check_tree(root):

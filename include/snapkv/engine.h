@@ -114,7 +114,7 @@ class Model {
   /// Tells models apart, those of one name and size too: a hash of the file's header and of samples
   /// of every tensor.
   uint64_t fingerprint() const;
-  /// "cpu (AVX3_DL, 2 threads, bf16)"
+  /// "cpu (avx512-bf16, 2 threads, bf16)", "cpu (avx2 of avx512-bf16, 2 threads, f32)"
   std::string backend_description() const;
   /// Most bytes of the device's memory that were allocated since the model was loaded or
   /// reset_device_peak() was called, weights included; 0 where it runs in host memory.

@@ -8,9 +8,11 @@
 
 #include "backend/cpu/cpu_context.h"
 #include "backend/cpu/cpu_ops.h"
+#include "backend/cpu/cpu_target.h"
 #include "backend/cpu/gemv.h"
 #include "backend/ops.h"
 #include "tests/backend/op_test_util.h"
+#include "tests/support/processor.h"
 
 namespace snapkv::test {
 namespace {
@@ -34,8 +36,6 @@ double rounding_tolerance(DType weight) {
   if (block_size(weight) > 1) return 0.01;
   return weight == DType::bf16 ? 0.006 : 1e-5;
 }
-
-bool runs(Compute compute) { return compute != Compute::bf16 || cpu::multiplies_bf16(); }
 
 TestTensor project_with(Backend& backend, const TestTensor& x, const TestTensor& w,
                         const TestTensor& bias, const TestTensor& start, bool accumulate) {
@@ -184,8 +184,8 @@ TEST(Project, TakesStridedRows) {
 std::vector<const cpu::GemvKernel*> int8_kernels() {
   std::vector<const cpu::GemvKernel*> kernels = {&cpu::gemv_int8_portable()};
 #if defined(__x86_64__)
-  if (cpu::has_avx2()) kernels.push_back(&cpu::gemv_int8_avx2());
-  if (cpu::has_avx512_vnni()) kernels.push_back(&cpu::gemv_int8_vnni());
+  if (cpu::has(cpu::CpuTarget::avx2)) kernels.push_back(&cpu::gemv_int8_avx2());
+  if (cpu::has(cpu::CpuTarget::avx512_vnni)) kernels.push_back(&cpu::gemv_int8_vnni());
 #endif
   return kernels;
 }

@@ -12,12 +12,14 @@
 
 #include "backend/cpu/cpu_context.h"
 #include "backend/cpu/cpu_ops.h"
+#include "backend/cpu/cpu_target.h"
 #include "backend/cpu/gemv.h"
 #include "backend/cpu/pack.h"
 #include "backend/cpu/product_tiling.h"
 #include "backend/ops.h"
 #include "snapkv/log.h"
 #include "tests/backend/op_test_util.h"
+#include "tests/support/processor.h"
 
 namespace snapkv::test {
 namespace {
@@ -31,8 +33,6 @@ Tolerance library_tolerance(int64_t n_in) {
 struct Shape {
   int64_t n, n_out, n_in;
 };
-
-bool runs(Compute compute) { return compute != Compute::bf16 || cpu::multiplies_bf16(); }
 
 TestTensor packed_product(Backend& backend, const TestTensor& x, const PackedWeight& packed,
                           const TestTensor& bias, const TestTensor& start, bool accumulate) {
@@ -104,7 +104,7 @@ TEST(Packed, TakesOddColumnsOfPlainTypes) {
 // Both variants write the same bytes (up to the rounding of subnormals), padding included.
 TEST(Packed, VariantsAgree) {
 #if defined(__x86_64__)
-  if (!cpu::has_avx512_bf16()) GTEST_SKIP() << "one variant only runs here";
+  if (!cpu::has(cpu::CpuTarget::avx512_bf16)) GTEST_SKIP() << "one variant only runs here";
   for (const DType compute : {DType::f32, DType::bf16}) {
     for (const DType type : kWeightTypes) {
       for (const auto& [n_out, n_in] :

@@ -75,6 +75,14 @@ void add_device_options(CLI::App& command, ModelSettings& settings) {
       ->capture_default_str()
       ->group(kModelGroup);
   command
+      .add_option("--cpu-target", settings.cpu_target,
+                  "Use no instructions beyond these, to test or time what lesser processors do; "
+                  "auto: all that this one has")
+      ->check(CLI::IsMember(cpu_targets()))
+      ->type_name("NAME")
+      ->capture_default_str()
+      ->group(kModelGroup);
+  command
       .add_option(
           "--weights", settings.weights,
           "Decode from the mapped file (mapped) or, faster, from a copy in huge pages made at "
@@ -225,6 +233,7 @@ void require_model(const ModelSettings& settings) {
 
 std::shared_ptr<const Model> load_model(const ModelSettings& settings, ProgressFn progress) {
   require_model(settings);
+  set_cpu_target(settings.cpu_target);
   return Model::load({.path = settings.path,
                       .device = settings.device == "cuda"  ? Device::cuda
                                 : settings.device == "cpu" ? Device::cpu

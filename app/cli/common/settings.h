@@ -27,6 +27,7 @@ struct ModelSettings {
   std::string weights = "auto";
   std::string device = "auto";
   bool check_tensors = false;
+  std::string cpu_target = "auto";
 };
 
 /// What a session keeps.

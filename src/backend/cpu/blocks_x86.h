@@ -29,7 +29,7 @@
 #include "format/block_types.h"
 
 #define SNAPKV_AVX2_INLINE __attribute__((target("avx2,f16c"), always_inline)) inline
-// Functions with this run only where has_avx512_vnni().
+// Functions with this run only where has(CpuTarget::avx512_vnni).
 #define SNAPKV_VNNI \
   __attribute__((target("avx512f,avx512bw,avx512vl,avx512dq,avx512vnni,fma,f16c")))
 #define SNAPKV_VNNI_INLINE SNAPKV_VNNI __attribute__((always_inline)) inline

@@ -55,11 +55,8 @@ const GemvKernel& gemv_f32();
 const GemvKernel* gemv_int8(DType weight);  // the best that this processor runs; null where none is
 const GemvKernel& gemv_int8_portable();
 #if defined(__x86_64__)
-const GemvKernel& gemv_int8_avx2();
-const GemvKernel& gemv_int8_vnni();  // AVX-512 with VNNI
-bool has_avx2();
-bool has_avx512_vnni();
-bool has_avx512_bf16();
+const GemvKernel& gemv_int8_avx2();  // only where has(CpuTarget::avx2)
+const GemvKernel& gemv_int8_vnni();  // only where has(CpuTarget::avx512_vnni)
 #endif
 
 /// Activations rounded to bf16, bf16 weights, f32 sums; null where the processor has no such

@@ -9,7 +9,7 @@
 #include "backend/cpu/blocks_x86.h"
 #include "backend/cpu/gemv_int8_plain.h"
 
-// The functions of this file run only where has_avx2().
+// The functions of this file run only where has(CpuTarget::avx2).
 #define SNAPKV_AVX2 __attribute__((target("avx2,fma,f16c")))
 
 namespace snapkv::cpu {
@@ -127,11 +127,6 @@ GemvFn find_multiply(DType weight) {
 }
 
 }  // namespace
-
-bool has_avx2() {
-  // (every processor with AVX2 has F16C, which Clang's builtin does not know)
-  return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
-}
 
 const GemvKernel& gemv_int8_avx2() {
   static const GemvKernel kernel{.name = "int8 AVX2",

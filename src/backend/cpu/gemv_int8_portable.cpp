@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstring>
 
+#include "backend/cpu/cpu_target.h"
 #include "backend/cpu/gemv.h"
 #include "backend/cpu/gemv_int8_plain.h"
 
@@ -180,8 +181,8 @@ const GemvKernel& gemv_int8_portable() {
 const GemvKernel* gemv_int8(DType weight) {
   const GemvKernel* const kernels[] = {
 #if defined(__x86_64__)
-    has_avx512_vnni() ? &gemv_int8_vnni() : nullptr,
-    has_avx2() ? &gemv_int8_avx2() : nullptr,
+    has(CpuTarget::avx512_vnni) ? &gemv_int8_vnni() : nullptr,
+    has(CpuTarget::avx2) ? &gemv_int8_avx2() : nullptr,
 #endif
     &gemv_int8_portable()
   };

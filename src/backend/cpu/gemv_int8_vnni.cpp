@@ -157,11 +157,6 @@ GemvFn find_multiply(DType weight) {
 
 }  // namespace
 
-bool has_avx512_vnni() {
-  return __builtin_cpu_supports("avx512vnni") && __builtin_cpu_supports("avx512bw") &&
-         __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq");
-}
-
 const GemvKernel& gemv_int8_vnni() {
   static const GemvKernel kernel{.name = "int8 AVX-512 VNNI",
                                  .unit_bytes = sizeof(Unit),

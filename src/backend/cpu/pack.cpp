@@ -7,7 +7,7 @@
 #include <cstring>
 
 #include "backend/cpu/convert.h"
-#include "backend/cpu/gemv.h"
+#include "backend/cpu/cpu_target.h"
 #include "backend/cpu/scratch.h"
 
 // Scalable vectors can't be array elements: NEON serves those processors.

@@ -2,6 +2,7 @@
 // pack_panels() with AVX-512: 16 rows are decoded, transposed in registers as 16 x 16 words, and
 // written as whole cache lines past the caches (a packed matrix is larger than them). Bound by
 // memory.
+#include "backend/cpu/cpu_target.h"
 #include "backend/cpu/pack.h"
 
 #if defined(__x86_64__)
@@ -11,7 +12,7 @@
 #include "backend/cpu/blocks_x86.h"
 #include "backend/cpu/gemv.h"
 
-// The functions of this file run only where has_avx512_bf16().
+// The functions of this file run only where has(CpuTarget::avx512_bf16).
 #define SNAPKV_AVX512 __attribute__((target("avx512f,avx512bw,avx512vl,avx512dq,avx512bf16,f16c")))
 #define SNAPKV_AVX512_INLINE SNAPKV_AVX512 __attribute__((always_inline)) inline
 
@@ -146,7 +147,7 @@ void pack_panel_of(const Tensor& weight, int64_t panel, uint32_t* dst) {
 }  // namespace
 
 bool packs_avx512(DType weight) {
-  return has_avx512_bf16() &&
+  return has(CpuTarget::avx512_bf16) &&
          visit_weight_type(weight, [](auto type) { return kPacks<type.dtype>; });
 }
 

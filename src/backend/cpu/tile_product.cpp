@@ -8,6 +8,7 @@
 #include <string_view>
 #include <tuple>
 
+#include "backend/cpu/cpu_target.h"
 #include "backend/cpu/pack.h"
 #include "backend/cpu/product_tiling.h"
 #include "base/check.h"
@@ -19,7 +20,10 @@ namespace {
 using dnnl::memory;
 
 const dnnl::engine& engine() {
-  static const dnnl::engine e(dnnl::engine::kind::cpu, 0);
+  static const dnnl::engine e = [] {
+    cpu_target();  // the library can't be restricted after its first use
+    return dnnl::engine(dnnl::engine::kind::cpu, 0);
+  }();
   return e;
 }
 
