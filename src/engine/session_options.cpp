@@ -36,16 +36,17 @@ int64_t budget_in_memory(const SessionOptions& options, const ModelInfo& info) {
   config.budget = kMostRows;  // what it was does not matter
   const auto policy = Policy::make(config);
   if (!policy->info().has_budget) return options.kv.budget;
-  const size_t n_heads = static_cast<size_t>(info.n_layer) * static_cast<size_t>(info.n_head_kv);
-  const size_t row = n_heads * KvLayer::row_bytes(options.kv_type, info.head_dim);
-  const int64_t budget = static_cast<int64_t>(options.kv_memory / row) - options.decode_reserve;
+  const size_t row =
+      info.n_layer * info.n_head_kv * KvLayer::row_bytes(options.kv_type, info.head_dim);
+  const auto n_rows = static_cast<int64_t>(options.kv_memory / row);  // of any size
+  const int64_t budget = n_rows - options.decode_reserve;
   const int64_t least = policy->least_budget();
   if (budget < least) {
     fail(ErrorCode::kUsage,
          "kv_memory is {} bytes; the least that works is {}: {} rows (window, sinks and 1) and a "
          "decode_reserve of {}, in {} layers of {} KV heads",
-         options.kv_memory, static_cast<size_t>(least + options.decode_reserve) * row, least,
-         options.decode_reserve, info.n_layer, info.n_head_kv);
+         options.kv_memory, (least + options.decode_reserve) * row, least, options.decode_reserve,
+         info.n_layer, info.n_head_kv);
   }
   return std::min(budget, kMostRows);
 }
