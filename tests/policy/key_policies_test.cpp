@@ -26,7 +26,7 @@ INSTANTIATE_TEST_SUITE_P(, KeyPolicies, testing::Values(Target::ref, Target::cpu
                          [](const auto& p) { return target_name(p.param); });
 
 std::vector<int32_t> first_and_last(int32_t n_first, int32_t n_last, int32_t n_tokens) {
-  std::vector<int32_t> rows(static_cast<size_t>(n_first + n_last));
+  std::vector<int32_t> rows(n_first + n_last);
   std::iota(rows.begin(), rows.begin() + n_first, 0);
   std::iota(rows.begin() + n_first, rows.end(), n_tokens - n_last);
   return rows;
@@ -60,7 +60,7 @@ TEST_P(KeyPolicies, KnormKeepsTheShortestKeys) {
           const float* k = l.k.data() + (g * 700 + j) * 40;
           scores.push_back(-std::sqrt(oracle_dot(k, k, 40)));
         }
-        EXPECT_TRUE(is_selection(kept[static_cast<size_t>(g)], scores, 16, 134, kTolerance));
+        EXPECT_TRUE(is_selection(kept[g], scores, 16, 134, kTolerance));
       }
     }
   }
@@ -98,7 +98,7 @@ TEST_P(KeyPolicies, KeydiffKeepsTheKeysUnlikeTheOthers) {
     const Kept kept = run_policy(*backend_, config, l, dtype);
     for (int64_t g = 0; g < 2; ++g) {
       // the anchor above is rounded to f32, cosines lie around 0.6
-      EXPECT_TRUE(is_selection(kept[static_cast<size_t>(g)], keydiff_scores(l, g), 16, 100, 1e-5));
+      EXPECT_TRUE(is_selection(kept[g], keydiff_scores(l, g), 16, 100, 1e-5));
     }
   }
 }

@@ -23,10 +23,10 @@ SessionOptions options_of(const CacheSettings& settings, int64_t n_ctx, const st
                     : settings.type == "q8_0" ? DType::q8_0
                                               : DType::f16;
   options.chunk = settings.chunk;
-  options.memory_limit = static_cast<size_t>(settings.memory_limit);
+  options.memory_limit = settings.memory_limit;
   options.spill_dir = settings.spill_dir;
   if (policy_info(policy).has_budget) {
-    options.kv_memory = static_cast<size_t>(settings.memory);
+    options.kv_memory = settings.memory;
     options.kv_decode_limit = settings.decode_limit;
     options.kv_refresh = settings.refresh;
   }
