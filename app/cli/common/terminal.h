@@ -11,6 +11,8 @@ bool stdout_is_terminal();
 bool stderr_is_terminal();
 /// Columns of the terminal behind stderr; 80 when unknown.
 int terminal_width();
+/// Columns of the terminal behind stdout, else what COLUMNS says, else 80.
+int stdout_width();
 
 /// Writes all of it to stdout at once, unbuffered. Throws Error{kRuntime} when the disk is full or
 /// the reader has gone.
