@@ -12,7 +12,7 @@
 #include "format/ggml_types.h"
 #include "huggingface/folder.h"
 #include "model/architecture.h"
-#include "text/tokenizer.h"
+#include "snapkv/tokenizer.h"
 
 namespace snapkv {
 namespace {
@@ -117,7 +117,7 @@ class Describer {
     finish_types(d_);
     check_types();
     if (d_.problems.empty()) {
-      try_part([&] { Architecture::make(file_, *Backend::make({.kind = BackendKind::ref})); });
+      try_part([&] { Architecture::make(file_, *Backend::make({.device = Device::reference})); });
     }
     try_part([&] { check_tokenizer(); });
     try_part([&] { d_.chat_template = file_.get_string("tokenizer.chat_template", ""); });
