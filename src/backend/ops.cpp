@@ -7,6 +7,7 @@
 #include "backend/ops.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "backend/backend.h"
 #include "backend/kernels.h"
@@ -64,6 +65,10 @@ bool is_kv(const Tensor& t) {
 
 bool is_bias(const Tensor& t, int64_t n_out) { return !t || is_f32(t, {n_out}); }
 
+bool is_variant(const AttentionVariant& v, int64_t n_head) {
+  return v.window >= 0 && std::isfinite(v.softcap) && v.softcap >= 0.0f && is_bias(v.sinks, n_head);
+}
+
 bool all_within(std::span<const int32_t> values, int64_t low, int64_t high) {
   return std::all_of(values.begin(), values.end(),
                      [=](int32_t v) { return low <= v && v <= high; });
@@ -85,10 +90,42 @@ bool rms_norm(const Backend&, const Tensor& x, const Tensor& weight, float eps, 
   return x.numel() > 0;
 }
 
+bool layer_norm(const Backend&, const Tensor& x, const Tensor& weight, const Tensor& bias,
+                float eps, const Tensor& out) {
+  SNAPKV_CHECK(is_f32(x, {kAny, kAny}));
+  SNAPKV_CHECK(is_f32(weight, {x.shape[1]}) || is_f32(weight, {kAny, x.shape[1]}));
+  if (weight.rank == 2) {
+    SNAPKV_CHECK(weight.shape[0] > 0 && x.shape[0] % weight.shape[0] == 0);
+  }
+  SNAPKV_CHECK(is_bias(bias, x.shape[1]));
+  SNAPKV_CHECK(out.dtype == DType::f32 || out.dtype == DType::bf16);
+  SNAPKV_CHECK(is_dense(out, {x.shape[0], x.shape[1]}));
+  SNAPKV_CHECK(eps >= 0.0f);
+  return x.numel() > 0;
+}
+
+bool add(const Backend&, const Tensor& x, const Tensor& y, float) {
+  SNAPKV_CHECK(is_f32(x, {kAny, kAny}) && is_f32(y, {x.shape[0], x.shape[1]}));
+  return x.numel() > 0;
+}
+
+bool scale(const Backend&, const Tensor& x, std::span<const float> factors) {
+  SNAPKV_CHECK(x.rank > 0 && x.dtype == DType::f32 && x.is_contiguous());
+  SNAPKV_CHECK(factors.size() == 1 || std::ssize(factors) == x.shape[0]);
+  return x.numel() > 0;
+}
+
+bool softcap(const Backend&, const Tensor& x, float cap) {
+  SNAPKV_CHECK(is_f32(x, {kAny, kAny}));
+  SNAPKV_CHECK(std::isfinite(cap) && cap > 0.0f);
+  return x.numel() > 0;
+}
+
 bool rope(const Backend&, const Tensor& x, std::span<const int32_t> pos,
           const RopeFrequencies& frequencies) {
   SNAPKV_CHECK(is_f32(x, {std::ssize(pos), kAny, kAny}));
   SNAPKV_CHECK(2 * std::ssize(frequencies.inv_freq) <= x.shape[2]);
+  SNAPKV_CHECK(std::isfinite(frequencies.magnitude));
   return x.numel() > 0 && !frequencies.inv_freq.empty();
 }
 
@@ -173,6 +210,7 @@ bool attention_prefill(const Backend& backend, const PrefillAttention& a) {
   SNAPKV_CHECK(n_head_kv > 0 && n_head % n_head_kv == 0);
   SNAPKV_CHECK(std::ssize(a.n_past) == n_head_kv && all_within(a.n_past, 0, a.k.shape[1] - n));
   SNAPKV_CHECK(is_activation(backend, a.out, {n, n_head, a.q.shape[2]}));
+  SNAPKV_CHECK(is_variant(a.variant, n_head));
   return a.q.numel() > 0;
 }
 
@@ -180,6 +218,7 @@ bool attention_decode(const Backend&, const DecodeAttention& a) {
   SNAPKV_CHECK(is_f32(a.q, {kAny, kAny, kAny}));
   SNAPKV_CHECK(is_f32(a.out, {a.q.shape[0], a.q.shape[1], a.q.shape[2]}));
   SNAPKV_CHECK(is_cache_dtype(a.kv_dtype, a.q.shape[2]));
+  SNAPKV_CHECK(is_variant(a.variant, a.q.shape[1]) && a.variant.window == 0);
   if (a.q.numel() == 0) return false;
   const int64_t n_seq = a.q.shape[0], n_heads = std::ssize(a.heads);
   SNAPKV_CHECK(n_heads > 0 && n_heads % n_seq == 0 && a.q.shape[1] % (n_heads / n_seq) == 0);
@@ -196,6 +235,7 @@ bool window_votes(const Backend&, const WindowVotes& w) {
   SNAPKV_CHECK(w.q.shape[2] == w.k.shape[2]);
   SNAPKV_CHECK(n_head_kv > 0 && w.q.shape[1] % n_head_kv == 0);
   SNAPKV_CHECK(is_f32(w.votes, {n_head_kv, kAny}));
+  SNAPKV_CHECK(is_variant(w.variant, w.q.shape[1]));
   if (w.q.numel() == 0) return false;
   SNAPKV_CHECK(std::ssize(w.n_rows) == n_head_kv);
   const int64_t n_own = w.whole ? 0 : n_window;  // last rows that get no votes

@@ -7,6 +7,7 @@
 
 #include "base/check.h"
 #include "base/error.h"
+#include "policy/finite_scores.h"
 
 namespace snapkv {
 namespace {
@@ -101,6 +102,7 @@ Floats output_norms(Backend& backend, const ScoreInput& input, std::span<const i
                 begin > 0 || h % n_group > 0);
     }
   }
+  require_finite_norms(backend, input.il, input.n_prefix, k, norms);
   return norms;
 }
 

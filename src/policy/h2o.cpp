@@ -60,7 +60,8 @@ class H2oSelector final : public AttentionSelector<H2oParams> {
                                   .scale = chunk.scale,
                                   .group = params().group,
                                   .votes = votes,
-                                  .whole = true});
+                                  .whole = true,
+                                  .variant = chunk.variant});
     ops::add_scores(backend(), votes, n_rows_, sums_);
   }
 

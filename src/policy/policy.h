@@ -24,7 +24,8 @@ struct QueryChunk {
   Tensor k;                         // [n_head_kv, capacity, head_dim] KV dtype, after RoPE
   std::span<const int32_t> n_rows;  // [n_head_kv], the chunk's own n rows are the last ones
   float scale = 1.0f;
-  RopeFrequencies rope;  // that q and k were rotated with
+  RopeFrequencies rope;           // that q and k were rotated with
+  AttentionVariant variant = {};  // of the layer's attention
 };
 
 /// What a policy sees of one layer when its prompt has been read. The rows of a head are those of
@@ -38,6 +39,7 @@ struct PolicyInput {
   std::span<const int32_t> n_rows;  // [n_head_kv]
   float scale = 1.0f;               // of the attention scores
   RopeFrequencies rope;             // that q and k were rotated with
+  AttentionVariant variant = {};    // of the layer's attention: scores vote after its cap
   Tensor wo;  // [n_embd, n_head * head_dim] the layer's output projection, any
               // weight type; empty outside of a model
 };

@@ -7,6 +7,7 @@
 
 #include "base/check.h"
 #include "base/error.h"
+#include "policy/finite_scores.h"
 
 namespace snapkv {
 
@@ -106,6 +107,7 @@ Selection ScoreSelector::select(const PolicyInput& input, int64_t budget) {
   const int64_t n_cols = most_rows - n_window;
   const Floats scores(backend_, {n_head_kv, n_cols}, "scores");
   score(windowed, scores);
+  require_finite_scores(backend_, input.il, n_prefix, scores);
   protect_sinks(n_prefix, scores);
 
   std::vector<int32_t> k = prefix_budgets(windowed, scores, budget);

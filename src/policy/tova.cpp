@@ -37,7 +37,8 @@ class TovaSelector final : public AttentionSelector<TovaParams> {
                                   .n_rows = input.n_rows,
                                   .scale = input.scale,
                                   .group = GroupReduce::mean,
-                                  .votes = votes});
+                                  .votes = votes,
+                                  .variant = input.variant});
     const Floats sums(backend(), {2, 1, scores.shape[1]}, "votes of all heads");
     sums.set_zero(backend());
     for (int64_t h = 0; h < n_head_kv && is_even(input); ++h) {

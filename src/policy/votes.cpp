@@ -30,7 +30,8 @@ void window_votes(Backend& backend, const ScoreInput& input, GroupReduce group,
                               .n_rows = input.n_rows,
                               .scale = input.scale,
                               .group = group,
-                              .votes = votes});
+                              .votes = votes,
+                              .variant = input.variant});
 }
 
 void snapkv_score(Backend& backend, const SnapKvParams& params, const ScoreInput& input,

@@ -63,6 +63,14 @@ TEST(PlainText, IsSafeForATerminal) {
   EXPECT_EQ(fit(wide + wide, 6, "."), wide + ". ");
 }
 
+TEST(PlainText, LinesAreBrokenAtBlanks) {
+  EXPECT_EQ(wrapped("one two three four\nfive", 10), "one two\n    three\n    four\nfive");
+  EXPECT_EQ(wrapped("  kept  words", 20), "  kept  words");
+  EXPECT_EQ(wrapped("a wordthatistoolong b", 6), "a\n    wordthatistoolong\n    b");
+  EXPECT_EQ(wrapped("\x1b[1mone\x1b[0m two", 7), "\x1b[1mone\x1b[0m two");
+  EXPECT_EQ(wrapped("\xc3\xa4\xc3\xb6 \xc3\xbc", 4), "\xc3\xa4\xc3\xb6 \xc3\xbc");
+}
+
 TEST(PlainText, BarsHaveTheirWidth) {
   EXPECT_EQ(Drawing(false).bar(0.5, 4), "##  ");
   EXPECT_EQ(Drawing(false).bar(7, 4), "####");

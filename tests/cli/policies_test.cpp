@@ -136,8 +136,8 @@ TEST(Policies, HelpSaysWhoseParametersTheyAre) {
                            "--kv-sinks N=0; expected-attention: 4", "odd and at least 1"}) {
     EXPECT_NE(r.out.find(part), std::string::npos) << part << " is missing in\n" << r.out;
   }
-  const Result needle = run({"needle", "--help"});  // has defaults of its own
-  EXPECT_NE(needle.out.find("--kv-kernel N=15"), std::string::npos) << needle.out;
+  const Result demo = run({"demo", "--help"});  // has defaults of its own
+  EXPECT_NE(demo.out.find("--kv-kernel N=15"), std::string::npos) << demo.out;
 }
 
 // If this fails: put what `snapkv policies --markdown` prints between the two marks.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// SnapKV's rule as plain loops in f64, written for the tests from the definition (DESIGN.md section
-// 1) and sharing no code with src/: scores, softmax, vote, group, pool, rank. Beside it, the rules
-// of the paper's code and of kvpress, which order the same steps otherwise.
+// SnapKV's rule as plain loops in f64, written for the tests from the definition in
+// docs/architecture.md and sharing no code with src/: scores, softmax, vote, group, pool, rank.
+// Beside it, the rules of the paper's code and of kvpress, which order the same steps otherwise.
 #pragma once
 
 #include <gtest/gtest.h>

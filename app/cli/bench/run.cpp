@@ -170,7 +170,7 @@ void BenchRunner::measure_decode(BenchResult& result) {
     double bytes = 0, flops = 0;
     const Timer timer;
     for (int64_t i = 0; i < test.n_gen; ++i) {
-      if (interrupted()) fail(ErrorCode::kCancelled, "stopped by Ctrl-C");
+      if (interrupted()) fail(ErrorCode::kCancelled, "stopped by {}", interruption());
       decode_batch(batch, std::span(tokens).subspan(static_cast<size_t>(i) * n_seq, n_seq));
       size_t used = 0;
       for (const Session& session : sessions) used += session.stats().kv_bytes_used;

@@ -28,6 +28,7 @@ SessionOptions options_of(const CacheSettings& settings, int64_t n_ctx, const st
   if (policy_info(policy).has_budget) {
     options.kv_memory = settings.memory;
     options.kv_decode_limit = settings.decode_limit;
+    options.kv_refresh = settings.refresh;
   }
   PolicyConfig checked = options.kv;
   if (options.kv_memory > 0) checked.budget = std::numeric_limits<int32_t>::max();  // not yet known
@@ -51,7 +52,7 @@ void add_common_options(CLI::App& app, CommonSettings& settings) {
 }
 
 void add_model_options(CLI::App& command, ModelSettings& settings) {
-  command.add_option("-m,--model", settings.path, "GGUF file (of a split one: the first part)")
+  command.add_option("-m,--model", settings.path, "GGUF file (of a split one: the first part), or folder of a Hugging Face model")
       ->type_name("FILE")
       ->group(kModelGroup);
   command
@@ -74,11 +75,20 @@ void add_device_options(CLI::App& command, ModelSettings& settings) {
       ->capture_default_str()
       ->group(kModelGroup);
   command
+      .add_option("--cpu-target", settings.cpu_target,
+                  "Use no instructions beyond these, to test or time what lesser processors do; "
+                  "auto: all that this one has")
+      ->check(CLI::IsMember(cpu_targets()))
+      ->type_name("NAME")
+      ->capture_default_str()
+      ->group(kModelGroup);
+  command
       .add_option(
           "--weights", settings.weights,
           "Decode from the mapped file (mapped) or, faster, from a copy in huge pages made at "
-          "the start (huge); auto: the copy is made while decoding, if there is memory")
-      ->check(CLI::IsMember({"auto", "mapped", "huge"}))
+          "the start (huge); auto: the copy is made while decoding, if there is memory; copy: read "
+          "the whole model at the start and close its files, which may then change")
+      ->check(CLI::IsMember({"auto", "mapped", "huge", "copy"}))
       ->type_name("WHERE")
       ->capture_default_str()
       ->group(kModelGroup);
@@ -86,6 +96,18 @@ void add_device_options(CLI::App& command, ModelSettings& settings) {
 
 void add_running_options(CLI::App& command, ModelSettings& settings) {
   add_device_options(command, settings);
+  if (settings.check_tensors) {
+    command
+        .add_flag_callback(
+            "--no-check-tensors", [&settings] { settings.check_tensors = false; },
+            "Take models with infinities or NaNs among the weights too")
+        ->group(kModelGroup);
+  } else {
+    command
+        .add_flag("--check-tensors", settings.check_tensors,
+                  "Read all weights first, and refuse models with infinities or NaNs among them")
+        ->group(kModelGroup);
+  }
   command
       .add_option("-t,--threads", settings.n_threads,
                   "Threads; 0: as many as the process may run on")
@@ -118,6 +140,11 @@ void add_cache_options(CLI::App& command, CacheSettings& settings) {
       "per layer and KV head; 0: never",
       "N")
       ->check(whole_number(0));
+  command
+      .add_flag("--kv-refresh", settings.refresh,
+                "Keep the uncompressed rows as well, in memory or in --spill-dir, so that every "
+                "further turn reads and chooses from all of them")
+      ->group(kCacheGroup);
   add("--kv-type", settings.type, "Type of the cache; q8_0 takes half of f16's memory", "TYPE")
       ->check(CLI::IsMember({"f32", "f16", "bf16", "q8_0"}));
   add("--chunk", settings.chunk, "Prompt tokens computed at a time; bounds activations", "N")
@@ -159,6 +186,7 @@ Compute compute_of(const ModelSettings& settings) {
 WeightMemory weights_of(const ModelSettings& settings) {
   if (settings.weights == "mapped") return WeightMemory::mapped;
   if (settings.weights == "huge") return WeightMemory::huge_pages;
+  if (settings.weights == "copy") return WeightMemory::copy;
   return WeightMemory::automatic;
 }
 
@@ -205,6 +233,7 @@ void require_model(const ModelSettings& settings) {
 
 std::shared_ptr<const Model> load_model(const ModelSettings& settings, ProgressFn progress) {
   require_model(settings);
+  set_cpu_target(settings.cpu_target);
   return Model::load({.path = settings.path,
                       .device = settings.device == "cuda"  ? Device::cuda
                                 : settings.device == "cpu" ? Device::cpu
@@ -212,7 +241,8 @@ std::shared_ptr<const Model> load_model(const ModelSettings& settings, ProgressF
                       .compute = compute_of(settings),
                       .weights = weights_of(settings),
                       .n_threads = settings.n_threads,
-                      .progress = std::move(progress)});
+                      .progress = std::move(progress),
+                      .check_tensors = settings.check_tensors});
 }
 
 }  // namespace snapkv::cli

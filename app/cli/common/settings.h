@@ -26,6 +26,8 @@ struct ModelSettings {
   std::string compute = "auto";
   std::string weights = "auto";
   std::string device = "auto";
+  bool check_tensors = false;
+  std::string cpu_target = "auto";
 };
 
 /// What a session keeps.
@@ -36,6 +38,7 @@ struct CacheSettings {
   std::string type = "f16";
   uint64_t memory = 0;       // bytes to make the budget of; 0: the policy's
   int64_t decode_limit = 0;  // rows at which decoding compresses again; 0: never
+  bool refresh = false;      // later turns choose from all rows again
   int64_t chunk = SessionOptions{}.chunk;
   uint64_t memory_limit = 0;
   std::string spill_dir;  // empty: hidden states are in memory
@@ -56,7 +59,8 @@ void add_common_options(CLI::App& app, CommonSettings& settings);
 void add_model_options(CLI::App& command, ModelSettings& settings);
 /// Where it runs and where the weights are.
 void add_device_options(CLI::App& command, ModelSettings& settings);
-/// The same, and how many threads.
+/// The same, how many threads, and whether weights are checked: a command that sets
+/// `settings.check_tensors` before gets the option to leave that out.
 void add_running_options(CLI::App& command, ModelSettings& settings);
 /// Which rows are kept, in what type.
 void add_cache_options(CLI::App& command, CacheSettings& settings);

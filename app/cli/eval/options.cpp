@@ -14,12 +14,13 @@
 namespace snapkv::cli {
 
 void add_record_options(CLI::App& app, EvalSettings& settings, bool draws) {
-  app.add_option("-o,--out", settings.out, "File of records, one JSON object a line")
-      ->required()
+  app.add_option("-o,--out", settings.out,
+                 "Write the records here, one JSON object a line [default: nowhere]")
       ->type_name("FILE");
-  app.add_option("--html", settings.html, "Also draw all records of the file as an HTML page")
+  app.add_option("--html", settings.html, "Also draw all records as an HTML page")
       ->type_name("FILE");
-  app.add_flag("--resume", settings.resume, "Continue the file: skip what it has");
+  app.add_flag("--resume", settings.resume, "Continue the file: skip what it has")
+      ->needs(app.get_option("--out"));
   if (draws) {
     app.add_option("--seed", settings.seed, "Another seed, other prompts")
         ->type_name("N")
@@ -89,14 +90,19 @@ std::vector<SessionOptions> make_configurations(const EvalSettings& settings) {
       combinations.push_back(session_options(cache, 0, settings.policies));
     }
   }
+  std::vector<bool> refresh_modes = settings.refresh_modes;
+  if (refresh_modes.empty()) refresh_modes = {settings.cache.refresh};
   std::vector<SessionOptions> all;
   for (size_t policy = 0; policy < settings.policies.size(); ++policy) {
     for (const std::vector<SessionOptions>& combination : combinations) {
-      const SessionOptions& options = combination[policy];
+      SessionOptions options = combination[policy];
       const auto same = [&](const SessionOptions& other) {
         return eval::configuration_json(other) == eval::configuration_json(options);
       };
-      if (std::none_of(all.begin(), all.end(), same)) all.push_back(options);
+      for (const bool refresh : refresh_modes) {
+        options.kv_refresh = refresh && policy_info(options.kv.name).has_budget;
+        if (std::none_of(all.begin(), all.end(), same)) all.push_back(options);
+      }
     }
   }
   return all;

@@ -14,7 +14,7 @@
 #include "cli/common/prompt_settings.h"
 #include "cli/common/terminal.h"
 #include "cli/common/units.h"
-#include "cli/demo/needle_task.h"
+#include "cli/demo/needle_model.h"
 #include "cli/explain/view.h"
 
 namespace snapkv::cli {
@@ -132,9 +132,7 @@ void settle_budget(const ExplainSettings& s, int64_t n_tokens, Explanation& e) {
 
 std::vector<int32_t> prompt_tokens(const ExplainSettings& s, const Model& model) {
   if (s.prompt.is_given()) return model.tokenize(s.prompt.read());
-  return make_needle_prompt(model, eval::Haystack(),
-                            {.length = s.length, .name = {}, .seed = s.seed})
-      .tokens;
+  return make_needle_prompt(model, {.length = s.length, .name = {}, .seed = s.seed}).tokens;
 }
 
 int run_explain(const ExplainSettings& s, const CommonSettings& common) {

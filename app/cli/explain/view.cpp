@@ -14,6 +14,7 @@ namespace snapkv::cli {
 namespace {
 
 constexpr size_t kTokenColumns = 16;
+constexpr int kRowColumns = 51;    // of a row of the table, without its two bars
 constexpr int64_t kLongRun = 12;   // dropped tokens that are dots one by one, at most
 constexpr int64_t kLongDim = 200;  // dropped tokens that are written out dim, at most
 constexpr size_t kShownRanges = 24;
@@ -45,7 +46,8 @@ class View {
   }
 
   std::string text() const {
-    return header() + observe() + vote() + rank() + keep() + drop() + prompt();
+    const std::string steps = header() + observe() + vote() + rank() + keep() + drop();
+    return wrapped(steps, static_cast<size_t>(options_.width)) + prompt();
   }
 
  private:
@@ -162,7 +164,7 @@ class View {
 
   std::string table() const {
     const std::vector<int32_t> rows = interesting_positions(r_, kv_.kernel_size, options_.n_rows);
-    const int width = std::max(8, (options_.width - 44) / 2);
+    const int width = std::max(6, (options_.width - kRowColumns) / 2);
     std::string text = "\n" + paint(Style::dim,
                                     fmt::format("  {:>8}  {} {:<{}} {:<{}} {}\n", "position",
                                                 fit("token", kTokenColumns, ""), "vote", width + 8,
@@ -210,10 +212,9 @@ class View {
                         n_keep);
     text += fmt::format("  cut: the lowest kept score is {:.6f}, the highest dropped {:.6f}{}\n",
                         cut_, highest_dropped_, cut_ == highest_dropped_ ? ": a tie" : "");
-    text += fmt::format(
-        "  kernel {}: {} of the {} would be kept by their own votes, {} are kept "
-        "for a neighbour's\n",
-        kv_.kernel_size, both.size(), n_keep, n_keep - static_cast<int64_t>(both.size()));
+    text += fmt::format("  kernel {}: {} of the {} stay by their own votes, {} by a neighbour's\n",
+                        kv_.kernel_size, both.size(), n_keep,
+                        n_keep - static_cast<int64_t>(both.size()));
     text += "  kept    " + kept_map() + "\n" + scale_line();
     text += fmt::format("  positions {}; window {}-{}\n", format_positions(r_.kept, kShownRanges),
                         n_prefix_, n_tokens_ - 1);

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "cli/common/signals.h"
 #include "cli/common/terminal.h"
 #include "cli/common/units.h"
 #include "eval/common/runner.h"
@@ -20,7 +21,7 @@ double rate(int64_t n, double seconds) {
   return seconds > 0 ? static_cast<double>(n) / seconds : 0.0;
 }
 
-const char* stop_note(StopReason reason) {
+std::string stop_note(StopReason reason) {
   switch (reason) {
     case StopReason::eos:
       return "the model ended the answer";
@@ -29,7 +30,7 @@ const char* stop_note(StopReason reason) {
     case StopReason::context:
       return "stopped: the context is full (--ctx-size)";
     case StopReason::cancelled:
-      return "stopped by Ctrl-C";
+      return fmt::format("stopped by {}", interruption());
   }
   return "";
 }
@@ -180,7 +181,8 @@ std::string summary(const RunReport& r, bool parts, bool colour) {
   std::string text;
   if (!r.after_prefill) {
     text += line("prompt",
-                 row(plural(r.n_prompt, "token"), r.cancelled_after_seconds, "stopped by Ctrl-C"),
+                 row(plural(r.n_prompt, "token"), r.cancelled_after_seconds,
+                     stop_note(StopReason::cancelled)),
                  colour);
   } else {
     text += line("prompt",

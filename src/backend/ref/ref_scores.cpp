@@ -109,7 +109,7 @@ std::vector<double> chunk_values(ChunkScore kind, const std::vector<double>& s) 
       break;
     }
     case ChunkScore::softmax:
-      softmax(values);
+      softmax(values, {}, 0);
       break;
     case ChunkScore::rank:
       for (size_t j = 0; j < s.size(); ++j) values[j] = rank_of(s, j);
