@@ -3,9 +3,9 @@ find_package(OpenMP REQUIRED COMPONENTS CXX)
 find_package(dnnl 2.6 REQUIRED CONFIG)
 find_package(hwy 1.0 REQUIRED CONFIG)
 find_package(fmt 9 REQUIRED CONFIG)
+find_package(nlohmann_json 3.9 REQUIRED CONFIG)
 find_package(Threads REQUIRED)
-find_package(nlohmann_json 3.9 REQUIRED CONFIG)  # headers only
-find_package(Pcre2 10.40 REQUIRED MODULE)        # these two by the files beside this one
+find_package(Pcre2 10.40 REQUIRED MODULE)  # these two by the files beside this one
 find_package(Utf8proc 2.6 REQUIRED MODULE)
 
 if(SNAPKV_CUDA)
