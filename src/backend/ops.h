@@ -1,11 +1,7 @@
 // SPDX-License-Identifier: MIT
-// The whole op list. Each function validates shapes and types once (a mismatch is a programmer's
-// error: SNAPKV_CHECK) and calls the backend's kernel of the same name. ref/ is the specification.
-//
-// Conventions: [n, ...] row-major, outermost first; f32 unless said; "compute dtype" is
-// Backend::compute_dtype() (f32 or bf16); KV dtype is f32, f16 or bf16; cache dtype is a KV dtype
-// or q8_0 (head_dim then a multiple of 32). Accumulation is f32 (ref: f64 where it costs nothing).
-// Every op accepts n == 0 and then does nothing.
+// The ops: ops::rms_norm(backend, x, weight, eps, out) and so on, one function for each entry of
+// ops.def, where they are documented; here are the structs that they take. Each validates shapes
+// and types once and calls the backend's kernel of the same name. ref/ is the specification.
 #pragma once
 
 #include <cstdint>
@@ -27,13 +23,24 @@ struct Projection {
   bool accumulate = false;  // add to what `out` holds (the residual stream)
 };
 
+/// What a backend notes about a layout of PackedWeight that it chose; each derives its own.
+struct PackedLayout {
+  virtual ~PackedLayout() = default;
+};
+
 /// A weight matrix laid out for many rows at once, in the compute dtype. Made by pack(), which may
 /// be called again for another matrix and then reuses the memory.
 struct PackedWeight {
   int64_t n_out = 0;
   int64_t n_in = 0;
-  Buffer storage;               // in the backend's own layout
-  std::shared_ptr<void> state;  // of the backend (a layout descriptor, say)
+  Buffer storage;                        // in the backend's own layout
+  std::unique_ptr<PackedLayout> layout;  // of the backend that packed it, where it has several
+};
+
+/// The functions between the two matrices of a feed-forward network.
+enum class Activation {
+  silu,       // x sigmoid(x)
+  gelu_tanh,  // x / 2 (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))): GELU's usual approximation
 };
 
 enum class RopeLayout {
@@ -79,7 +86,7 @@ struct DecodeAttention {
   Tensor out;  // [n_seq, n_head, head_dim] f32
 };
 
-/// SnapKV's vote (arXiv 2404.14469, section 4.1; DESIGN.md section 1, steps 2 to 5). The W queries
+/// SnapKV's vote (arXiv 2404.14469, section 4.1; docs/architecture.md, steps 2 to 5). The W queries
 /// are those of the last W rows of every head; query i sees rows [0, n_rows[h] - W + i].
 ///   votes[g, j] = reduce_{h in group g} sum_i softmax_j'(scale * q[i, h] . k[g, j'])[j]
 /// for j < n_rows[g] - W, the softmax over all visible rows, in f32. With `whole` for every
@@ -108,63 +115,9 @@ struct RowConversion {
 
 namespace ops {
 
-/// out[t, :] = weight[ids[t], :]. weight [n_vocab, n_embd] of any type; ids in range (checked).
-void embed(Backend& backend, const Tensor& weight, std::span<const int32_t> ids, const Tensor& out);
-
-/// out = x / sqrt(mean(x^2) + eps) * weight. x [n, d] f32, weight [d] f32, out f32 or bf16.
-void rms_norm(Backend& backend, const Tensor& x, const Tensor& weight, float eps,
-              const Tensor& out);
-
-/// Products of a few rows (decode, short prompts): reads every weight once, in its file's type.
-/// x [n, n_in] f32. With compute f32 activations are not rounded; with bf16 they may be rounded to
-/// the type the weight's kernel multiplies (8 bits per 32 values for block types).
-void project(Backend& backend, const Tensor& x, std::span<const Projection> projections);
-
-/// Lays `weight` ([n_out, n_in], any weight type) out for project_packed.
-void pack(Backend& backend, const Tensor& weight, PackedWeight& packed);
-
-/// out (+)= x w^T (+ bias) for many rows. x [n, n_in] compute dtype, out [n, n_out] f32 or compute
-/// dtype (f32 if accumulate), bias [n_out] f32 or empty.
-void project_packed(Backend& backend, const Tensor& x, const PackedWeight& weight,
-                    const Tensor& bias, const Tensor& out, bool accumulate);
-
-/// Rotates x [n, n_head, head_dim] f32 in place; the first 2 * inv_freq.size() values of each head.
-void rope(Backend& backend, const Tensor& x, std::span<const int32_t> pos,
-          const RopeFrequencies& rope);
-
-/// out = silu(gate) * up, all [n, n_ff], f32 or compute dtype (gate and up alike).
-void swiglu(Backend& backend, const Tensor& gate, const Tensor& up, const Tensor& out);
-
-/// Converts src [n, n_head_kv, head_dim] f32 to `dtype`, a cache dtype; head h's n rows go to
-/// dst[h], contiguous. q8_0, per 32 values x: d = max |x| / 127, stored as f16; qs = x * (1 / d) to
-/// nearest even; all 0 where d rounds to 0, d = NaN where a value is not finite.
-void store_rows(Backend& backend, const Tensor& src, DType dtype, std::span<void* const> dst);
-
-/// dst[h][i] = pos[i]: true positions of the rows that store_rows stores.
-void store_positions(Backend& backend, std::span<const int32_t> pos, std::span<int32_t* const> dst);
-
-void attention_prefill(Backend& backend, const PrefillAttention& a);
-void attention_decode(Backend& backend, const DecodeAttention& a);
-void window_votes(Backend& backend, const WindowVotes& w);
-
-/// Pools each scores row [0, n[h]) with stride 1: max (edges ignored) or avg (zero edges, always
-/// divided by kernel_size). scores and out [n_head_kv, columns] f32, not the same memory.
-void pool(Backend& backend, const Tensor& scores, std::span<const int32_t> n, int kernel_size,
-          Pooling pooling, const Tensor& out);
-
-/// rows[h] = the k[h] indices of the highest of scores[h, 0 .. n[h]), ties to the lower index, in
-/// ascending order; then n[h] ... n[h] + n_tail - 1 (the window). NaN ranks lowest.
-/// rows [n_head_kv, >= max(k) + n_tail] i32.
-void top_k(Backend& backend, const Tensor& scores, std::span<const int32_t> n,
-           std::span<const int32_t> k, int n_tail, const Tensor& rows);
-
-/// dst[h][i, :] = src[h, rows[h, i], :] for i < n[h]. src [n_head_kv, capacity, d] of any plain
-/// type.
-void gather_rows(Backend& backend, const Tensor& src, const Tensor& rows,
-                 std::span<const int32_t> n, std::span<void* const> dst);
-
-/// The same between two cache dtypes, by way of f32.
-void convert_rows(Backend& backend, const RowConversion& c);
+#define SNAPKV_UNPACK(...) __VA_ARGS__  // (a, b) -> a, b
+#define SNAPKV_OP(name, parameters, names) void name(Backend& backend, SNAPKV_UNPACK parameters);
+#include "backend/ops.def"
 
 }  // namespace ops
 }  // namespace snapkv

@@ -155,13 +155,12 @@ Compressor::Compressor(const PolicyConfig& config, const CompressorOptions& opti
   if (options.device == Device::automatic) {
     fail(ErrorCode::kUsage, "device must be cpu, cuda or reference: it says where the views are");
   }
-  const bool reference = options.reference || options.device == Device::reference;
-  impl_->backend = Backend::make({.kind = options.device == Device::cuda ? BackendKind::cuda
-                                          : reference                    ? BackendKind::ref
-                                                                         : BackendKind::cpu,
-                                  .n_threads = options.n_threads,
-                                  .compute = Compute::f32,
-                                  .stream = options.stream});
+  const bool on_host = options.device != Device::cuda;
+  impl_->backend =
+      Backend::make({.device = options.reference && on_host ? Device::reference : options.device,
+                     .n_threads = options.n_threads,
+                     .compute = Compute::f32,
+                     .stream = options.stream});
 }
 
 Compressor::~Compressor() = default;

@@ -14,25 +14,6 @@ namespace snapkv {
 
 const char* version() { return SNAPKV_STRING(SNAPKV_VERSION); }
 
-namespace {
-
-std::unique_ptr<Backend> make_backend(Device device, BackendOptions options) {
-  if (device == Device::automatic && has_cuda()) {
-    try {
-      options.kind = BackendKind::cuda;
-      return Backend::make(options);
-    } catch (const Error& e) {
-      log_info("no GPU is used: {}", e.what());
-    }
-  }
-  options.kind = device == Device::reference ? BackendKind::ref
-                 : device == Device::cuda    ? BackendKind::cuda
-                                             : BackendKind::cpu;
-  return Backend::make(options);
-}
-
-}  // namespace
-
 Model::Model(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Model::~Model() = default;
 
@@ -53,10 +34,8 @@ std::shared_ptr<const Model> Model::load(const ModelOptions& options) {
   report(0.0);
   auto impl = std::make_unique<Impl>(GgufFile::open(options.path));
   report(0.3);
-  BackendOptions backend;
-  backend.n_threads = options.n_threads;
-  backend.compute = options.compute;
-  impl->backend = make_backend(options.device, backend);
+  impl->backend = Backend::make(
+      {.device = options.device, .n_threads = options.n_threads, .compute = options.compute});
   impl->architecture = Architecture::make(impl->file, *impl->backend);
   impl->weight_pages.emplace(impl->file,
                              impl->backend->is_device() ? WeightMemory::mapped : options.weights);

@@ -149,7 +149,7 @@ class PrefillRun {
         chunk_(std::min(n_, first_.options.chunk)),
         n_logits_(std::min(n_, options.n_logits)),
         packed_(n_ >= packed_min_tokens(first_.info(), backend_.compute_dtype(),
-                                        backend_.is_device() ? Device::cuda : Device::cpu)),
+                                        backend_.device())),
         linear_(backend_),
         probe_(make_probe()),
         attention_(backend_, architecture_, targets, probe_.get()) {}
@@ -364,7 +364,7 @@ HiddenStates::Place check_memory(std::span<Session::Impl* const> sessions, int64
                                  bool compress) {
   const Session::Impl& first = *sessions[0];
   Backend& backend = first.backend();
-  const Device device = backend.is_device() ? Device::cuda : Device::cpu;
+  const Device device = backend.device();
   const auto plan_of = [&](const Session::Impl& s) {
     SessionOptions options = s.options;
     if (!compress) options.kv.name = "full";

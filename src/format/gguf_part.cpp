@@ -272,9 +272,8 @@ class PartParser {
     const auto ggml_type = reader_.read<uint32_t>(t.name);
     const auto dtype = dtype_of(ggml_type);
     if (!dtype) {
-      bad("tensor '{}' has type {}, which is not supported; supported are F32, F16, BF16, Q8_0, "
-          "Q4_0, Q4_K, Q5_K, Q6_K",
-          printable(t.name), ggml_type_name(ggml_type));
+      bad("tensor '{}' has type {}, which is not supported; supported are {}", printable(t.name),
+          ggml_type_name(ggml_type), supported_ggml_types());
     }
     t.tensor.dtype = *dtype;
     t.file_offset = reader_.read<uint64_t>(t.name);

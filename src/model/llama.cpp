@@ -136,7 +136,7 @@ class Llama final : public Architecture {
     ops::rms_norm(backend_, x, w.ffn_norm, config_.rms_eps, normed);
     const LinearCall gate_up[] = {{&w.gate, gate}, {&w.up, up}};
     pass.linear->apply(normed, gate_up);
-    ops::swiglu(backend_, gate, up, act);
+    ops::activate(backend_, Activation::silu, gate, up, act);
     const LinearCall down[] = {{&w.down, x, true}};
     pass.linear->apply(act, down);
   }

@@ -2,8 +2,6 @@
 // Attention of prefill and decode on the CPU against ref/: types, shapes, ragged heads, strides,
 // extreme scores, threads, chunks. The kernels are called below the dispatcher, so that the
 // emulated bf16 path is tested on processors with native bf16 too.
-#include "backend/cpu/attention.h"
-
 #include <gtest/gtest.h>
 #include <hwy/targets.h>
 
@@ -14,6 +12,7 @@
 #include <vector>
 
 #include "backend/cpu/cpu_context.h"
+#include "backend/cpu/cpu_ops.h"
 #include "backend/cpu/cpu_target.h"
 #include "backend/ops.h"
 #include "tests/backend/op_test_util.h"

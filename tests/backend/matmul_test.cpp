@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "backend/cpu/cpu_context.h"
+#include "backend/cpu/cpu_ops.h"
 #include "backend/cpu/cpu_target.h"
-#include "backend/cpu/linear.h"
 #include "backend/cpu/pack.h"
 #include "backend/cpu/product_tiling.h"
 #include "backend/ops.h"
@@ -22,9 +22,6 @@
 
 namespace snapkv::test {
 namespace {
-
-constexpr std::array kWeightTypes = {DType::f32,  DType::f16,  DType::bf16, DType::q8_0,
-                                     DType::q4_0, DType::q4_k, DType::q5_k, DType::q6_k};
 
 // The library adds all products of a sum one after the other: each of n_in partial sums of
 // magnitude sqrt(i) is rounded by up to 2^-24, a random walk of 0.25e-7 * n_in; five times that.

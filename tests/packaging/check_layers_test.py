@@ -18,8 +18,8 @@ class Layers(unittest.TestCase):
         """Findings in a tree of files (path -> text), beside headers that others include."""
         tree = {f: HEADER for f in (
             "include/snapkv/engine.h", "src/base/error.h", "src/format/gguf.h",
-            "src/format/block_types.h", "src/backend/ops.h", "src/backend/ref/ref_kernels.h",
-            "src/backend/cpu/cpu_kernels.h", "src/cache/selection.h", "src/cache/kv_cache.h",
+            "src/format/block_types.h", "src/backend/ops.h", "src/backend/ref/ref_backend.h",
+            "src/backend/cpu/cpu_backend.h", "src/cache/selection.h", "src/cache/kv_cache.h",
             "src/policy/policy.h", "src/model/config.h", "src/engine/session.h", "eval/task.h")}
         tree.update(files)
         with tempfile.TemporaryDirectory() as folder:
@@ -77,13 +77,13 @@ class Layers(unittest.TestCase):
             self.assert_good(path, name)
 
     def test_backends_do_not_know_each_other(self):
-        self.assert_bad("src/backend/ref/x.cpp", '"backend/cpu/cpu_kernels.h"')
-        self.assert_bad("src/backend/cpu/x.cpp", '"backend/ref/ref_kernels.h"')
-        self.assert_bad("src/backend/cuda/x.cu", '"backend/cpu/cpu_kernels.h"')
-        self.assert_bad("src/model/x.cpp", '"backend/cpu/cpu_kernels.h"')
-        self.assert_bad("src/backend/ops.cpp", '"backend/cpu/cpu_kernels.h"')
-        self.assert_good("src/backend/backend.cpp", '"backend/cpu/cpu_kernels.h"')
-        self.assert_good("src/backend/backend.cpp", '"backend/ref/ref_kernels.h"')
+        self.assert_bad("src/backend/ref/x.cpp", '"backend/cpu/cpu_backend.h"')
+        self.assert_bad("src/backend/cpu/x.cpp", '"backend/ref/ref_backend.h"')
+        self.assert_bad("src/backend/cuda/x.cu", '"backend/cpu/cpu_backend.h"')
+        self.assert_bad("src/model/x.cpp", '"backend/cpu/cpu_backend.h"')
+        self.assert_bad("src/backend/ops.cpp", '"backend/cpu/cpu_backend.h"')
+        self.assert_good("src/backend/backend.cpp", '"backend/cpu/cpu_backend.h"')
+        self.assert_good("src/backend/backend.cpp", '"backend/ref/ref_backend.h"')
 
     def test_angle_brackets_hide_nothing(self):
         self.assert_bad("src/base/x.cpp", "<format/gguf.h>")

@@ -38,9 +38,11 @@ TestModel tiny_options() {
 }  // namespace
 
 const std::vector<TestModel>& test_models() {
-  static const std::vector<TestModel> models = {
-      tiny(DType::f32),  tiny(DType::f16),  tiny(DType::bf16), tiny(DType::q8_0), tiny(DType::q4_0),
-      tiny(DType::q4_k), tiny(DType::q5_k), tiny(DType::q6_k), tiny_options()};
+  static const std::vector<TestModel> models = [] {
+    std::vector<TestModel> all = {tiny_options()};
+    for (const DType type : kWeightTypes) all.push_back(tiny(type));
+    return all;
+  }();
   return models;
 }
 

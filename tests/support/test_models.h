@@ -19,8 +19,8 @@ struct TestModel {
   RandomModelOptions options;
 };
 
-/// tiny-f32, tiny-f16, tiny-bf16, tiny-q8_0, tiny-q4_0: the same weights in different types
-/// (rounded from the same f32 values); tiny-q4_k, tiny-q5_k, tiny-q6_k: others, in rows of 256.
+/// tiny-f32, tiny-q8_0, ... of every type that weights may have: the same weights (rounded from the
+/// same f32 values) in all plain types and in all of blocks of 32; those of superblocks are others.
 /// tiny-options: separate output, biases, rope_freqs, linear scaling, MHA.
 const std::vector<TestModel>& test_models();
 

@@ -7,7 +7,7 @@
 
 #include <algorithm>
 
-#include "backend/cpu/attention.h"
+#include "backend/cpu/cpu_ops.h"
 #include "backend/cpu/decode_chunk.h"
 #include "backend/cpu/online_softmax.h"
 #include "backend/cpu/scratch.h"

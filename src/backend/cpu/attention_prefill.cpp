@@ -10,8 +10,8 @@
 #include <algorithm>
 #include <limits>
 
-#include "backend/cpu/attention.h"
 #include "backend/cpu/attention_tile.h"
+#include "backend/cpu/cpu_ops.h"
 #include "backend/cpu/scratch.h"
 #include "base/check.h"
 

@@ -14,7 +14,7 @@
 #include <optional>
 
 #include "backend/cpu/convert.h"
-#include "backend/cpu/linear.h"
+#include "backend/cpu/cpu_ops.h"
 #include "backend/cpu/omp_threads.h"
 #include "backend/cpu/pack.h"
 #include "backend/cpu/product_tiling.h"
@@ -36,8 +36,7 @@ auto checked(const char* what, F&& f) {
   }
 }
 
-/// PackedWeight::state.
-struct WeightLayout {
+struct CpuPackedLayout : PackedLayout {
   bool panels = false;
 };
 
@@ -192,7 +191,9 @@ void pack(const CpuContext& ctx, const Tensor& weight, PackedWeight& packed) {
            : pack_rows(ctx, weight, packed.storage.data());
     packed.n_out = n_out;
     packed.n_in = n_in;
-    packed.state = std::make_shared<WeightLayout>(WeightLayout{panels});
+    auto layout = std::make_unique<CpuPackedLayout>();
+    layout->panels = panels;
+    packed.layout = std::move(layout);
   });
 }
 
@@ -205,7 +206,7 @@ void project_packed(const CpuContext& ctx, const Tensor& x, const PackedWeight& 
                         .out_stride = weight.n_out,
                         .compute = ctx.compute,
                         .out = out.dtype,
-                        .panels = static_cast<const WeightLayout*>(weight.state.get())->panels,
+                        .panels = static_cast<const CpuPackedLayout&>(*weight.layout).panels,
                         .bias = static_cast<bool>(bias),
                         .accumulate = accumulate};
   const TileOperands at{.x = static_cast<char*>(x.data),

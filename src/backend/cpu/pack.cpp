@@ -82,7 +82,7 @@ void convert_part(const Tensor& weight, int64_t row, int64_t begin, int64_t n, D
 
 void pack_panels(const CpuContext& ctx, const Tensor& weight, void* dst) {
 #if defined(__x86_64__)
-  if (has(CpuTarget::avx512_bf16) && weight.shape[1] % 32 == 0) {
+  if (packs_avx512(weight.dtype) && weight.shape[1] % 32 == 0) {
     return pack_panels_avx512(ctx, weight, dst);
   }
 #endif

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
 // SnapKV's vote, in f32 whatever the compute type: which rows are kept should not hang on rounding.
-// Called through select.h by cpu_kernels.cpp.
 //
 // Two passes over fixed blocks of columns, a task being one block of one KV head. The first leaves
 // each window row's (max, sum) of each block, which are merged in block order; the second computes
@@ -12,9 +11,9 @@
 #include <limits>
 
 #include "backend/cpu/attention_tile.h"
+#include "backend/cpu/cpu_ops.h"
 #include "backend/cpu/online_softmax.h"
 #include "backend/cpu/scratch.h"
-#include "backend/cpu/select.h"
 #include "base/check.h"
 
 #define HWY_DISABLED_TARGETS (HWY_SVE | HWY_SVE2 | HWY_SVE_256 | HWY_SVE2_128 | HWY_RVV)

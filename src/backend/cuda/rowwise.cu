@@ -2,6 +2,7 @@
 // Norm, rotation, activation and bias, row by row.
 #include "backend/cuda/cuda_ops.h"
 #include "backend/cuda/launch.cuh"
+#include "backend/cuda/weight_store.h"
 
 namespace snapkv::cuda {
 namespace {
@@ -65,12 +66,23 @@ Grid element_grid(int64_t n) {
   return {dim3(static_cast<unsigned>(std::min<int64_t>(blocks, 65536))), dim3(kElementThreads)};
 }
 
-template <typename In, typename Out>
-__global__ void swiglu_kernel(const In* gate, const In* up, int64_t n, Out* out) {
+// Every activation here is x sigmoid(s), see cpu/rowwise.cpp.
+template <Activation activation>
+__device__ __forceinline__ float activated(float x) {
+  float s = x;
+  if constexpr (activation == Activation::gelu_tanh) {
+    s = 1.5957691216f * x * (1.0f + 0.044715f * x * x);
+  }
+  return x / (1.0f + expf(-s));
+}
+
+template <Activation activation, typename In, typename Out>
+__global__ void activate_kernel(const In* x, const In* factor, int64_t n, Out* out) {
   for (int64_t i = blockIdx.x * static_cast<int64_t>(kElementThreads) + threadIdx.x; i < n;
        i += gridDim.x * static_cast<int64_t>(kElementThreads)) {
-    const float g = to_float(gate[i]);
-    out[i] = from_float<Out>(g / (1.0f + expf(-g)) * to_float(up[i]));
+    float v = activated<activation>(to_float(x[i]));
+    if (factor != nullptr) v *= to_float(factor[i]);
+    out[i] = from_float<Out>(v);
   }
 }
 
@@ -82,11 +94,23 @@ __global__ void add_bias_kernel(T* x, const float* bias, int64_t n, int64_t n_co
   }
 }
 
-template <typename In, typename Out>
-void run_swiglu(Context& ctx, const Tensor& gate, const Tensor& up, const Tensor& out) {
-  const int64_t n = gate.numel();
-  launch(ctx, element_grid(n), swiglu_kernel<In, Out>, static_cast<const In*>(gate.data),
-         static_cast<const In*>(up.data), n, static_cast<Out*>(out.data));
+template <Activation activation, typename In, typename Out>
+void run_activate(Context& ctx, const Tensor& x, const Tensor& factor, const Tensor& out) {
+  const int64_t n = x.numel();
+  launch(ctx, element_grid(n), activate_kernel<activation, In, Out>, static_cast<const In*>(x.data),
+         static_cast<const In*>(factor.data), n, static_cast<Out*>(out.data));
+}
+
+template <Activation activation>
+void activate_types(Context& ctx, const Tensor& x, const Tensor& factor, const Tensor& out) {
+  using bf16 = __nv_bfloat16;
+  if (x.dtype == DType::f32) {
+    out.dtype == DType::f32 ? run_activate<activation, float, float>(ctx, x, factor, out)
+                            : run_activate<activation, float, bf16>(ctx, x, factor, out);
+  } else {
+    out.dtype == DType::f32 ? run_activate<activation, bf16, float>(ctx, x, factor, out)
+                            : run_activate<activation, bf16, bf16>(ctx, x, factor, out);
+  }
 }
 
 }  // namespace
@@ -94,7 +118,7 @@ void run_swiglu(Context& ctx, const Tensor& gate, const Tensor& up, const Tensor
 void rms_norm(Context& ctx, const Tensor& x, const Tensor& weight, float eps, const Tensor& out) {
   const Grid grid{dim3(static_cast<unsigned>(x.shape[0])), dim3(kNormThreads)};
   const auto* in = static_cast<const float*>(x.data);
-  const auto* w = static_cast<const float*>(weight.data);
+  const auto* w = static_cast<const float*>(ctx.weights().on_device(weight).data);
   if (out.dtype == DType::bf16) {
     launch(ctx, grid, rms_norm_kernel<__nv_bfloat16>, in, w, eps, x.shape[1],
            static_cast<__nv_bfloat16*>(out.data));
@@ -114,14 +138,13 @@ void rope(Context& ctx, const Tensor& x, std::span<const int32_t> pos,
          static_cast<int>(x.shape[2]), frequencies.layout == RopeLayout::neox);
 }
 
-void swiglu(Context& ctx, const Tensor& gate, const Tensor& up, const Tensor& out) {
-  using bf16 = __nv_bfloat16;
-  if (gate.dtype == DType::f32) {
-    out.dtype == DType::f32 ? run_swiglu<float, float>(ctx, gate, up, out)
-                            : run_swiglu<float, bf16>(ctx, gate, up, out);
-  } else {
-    out.dtype == DType::f32 ? run_swiglu<bf16, float>(ctx, gate, up, out)
-                            : run_swiglu<bf16, bf16>(ctx, gate, up, out);
+void activate(Context& ctx, Activation activation, const Tensor& x, const Tensor& factor,
+              const Tensor& out) {
+  switch (activation) {
+    case Activation::silu:
+      return activate_types<Activation::silu>(ctx, x, factor, out);
+    case Activation::gelu_tanh:
+      return activate_types<Activation::gelu_tanh>(ctx, x, factor, out);
   }
 }
 

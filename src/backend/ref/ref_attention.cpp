@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Attention of prefill and of decode as plain loops. Called by ref_kernels.cpp; meanings in ops.h.
+// Attention of prefill and of decode as plain loops. Called by ref_backend.cpp; meanings in
+// ops.def.
 #include <algorithm>
 #include <cmath>
 

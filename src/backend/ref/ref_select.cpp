@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // SnapKV's selection as plain loops: voting, pooling, ranking, gathering; arXiv 2404.14469,
-// sections 4.1 and 4.2. Called by ref_kernels.cpp; meanings in ops.h.
+// sections 4.1 and 4.2. Called by ref_backend.cpp; meanings in ops.def.
 #include <algorithm>
 #include <cmath>
 #include <cstring>

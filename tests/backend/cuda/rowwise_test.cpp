@@ -45,17 +45,22 @@ TEST_F(CudaRowwise, Rope) {
   }
 }
 
-TEST_F(CudaRowwise, SwiGlu) {
-  for (const DType in : {DType::f32, DType::bf16}) {
-    for (const DType out_type : {DType::f32, DType::bf16}) {
-      const TestTensor gate = random_tensor({7, 333}, 4, in, 4.0f);
-      const TestTensor up = random_tensor({7, 333}, 5, in);
-      TestTensor expected({7, 333}, out_type);
-      ops::swiglu(reference(), gate.to(DType::f32), up.to(DType::f32),
-                  expected = TestTensor({7, 333}));
-      const DeviceTensor out = device(TestTensor({7, 333}, out_type));
-      ops::swiglu(cuda(), device(gate), device(up), out);
-      EXPECT_TRUE(all_close(out.host(), expected, out_type == DType::f32 ? kF32 : kBf16));
+TEST_F(CudaRowwise, Activate) {
+  for (const Activation f : {Activation::silu, Activation::gelu_tanh}) {
+    for (const DType in : {DType::f32, DType::bf16}) {
+      for (const DType out_type : {DType::f32, DType::bf16}) {
+        const TestTensor gate = random_tensor({7, 333}, 4, in, 4.0f);
+        const TestTensor up = random_tensor({7, 333}, 5, in);
+        const Tolerance tolerance = out_type == DType::f32 ? kF32 : kBf16;
+        const TestTensor expected({7, 333});
+        ops::activate(reference(), f, gate.to(DType::f32), up.to(DType::f32), expected);
+        const DeviceTensor out = device(TestTensor({7, 333}, out_type));
+        ops::activate(cuda(), f, device(gate), device(up), out);
+        EXPECT_TRUE(all_close(out.host(), expected, tolerance));
+        ops::activate(reference(), f, gate.to(DType::f32), {}, expected);
+        ops::activate(cuda(), f, device(gate), {}, out);
+        EXPECT_TRUE(all_close(out.host(), expected, tolerance));
+      }
     }
   }
 }

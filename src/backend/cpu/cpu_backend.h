@@ -5,12 +5,12 @@
 
 #include <memory>
 
-#include "backend/kernels.h"
+#include "backend/backend.h"
 #include "snapkv/compute.h"
 
 namespace snapkv::cpu {
 
 /// n_threads 0: as many as the process may run on.
-std::unique_ptr<Kernels> make_kernels(int n_threads, Compute compute);
+std::unique_ptr<Backend> make_backend(int n_threads, Compute compute);
 
 }  // namespace snapkv::cpu

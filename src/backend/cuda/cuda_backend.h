@@ -4,13 +4,13 @@
 
 #include <memory>
 
-#include "backend/kernels.h"
+#include "backend/backend.h"
 #include "snapkv/compute.h"
 
 namespace snapkv::cuda {
 
 /// `stream`: a cudaStream_t to run in, or nullptr. Throws Error{kRuntime} when there is no device
 /// that can run it.
-std::unique_ptr<Kernels> make_kernels(Compute compute, void* stream);
+std::unique_ptr<Backend> make_backend(Compute compute, void* stream);
 
 }  // namespace snapkv::cuda
