@@ -26,7 +26,10 @@ enum class Device { automatic, cpu, cuda, reference };
 /// is made when the model is loaded, and stays. `automatic`: the copy where the system has huge
 /// pages and at least twice the memory that it takes, made bit by bit after decode steps (which
 /// takes them an eighth longer until it is complete); else, and for models under 64 MiB, the file.
-enum class WeightMemory { automatic, mapped, huge_pages };
+/// `copy`: the whole model is read into memory when it is loaded, and its files are closed: what
+/// happens to them afterwards doesn't matter. The other three read from the files as long as the
+/// model is loaded.
+enum class WeightMemory { automatic, mapped, huge_pages, copy };
 
 /// Restricts this process to an instruction set below the processor's best: "avx2", "avx512" and so
 /// on, as cpu_targets() lists them; "auto": all that the processor has. Kernels, oneDNN and Highway

@@ -7,6 +7,7 @@
 #include "backend/ops.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "backend/backend.h"
 #include "backend/kernels.h"
@@ -64,6 +65,10 @@ bool is_kv(const Tensor& t) {
 
 bool is_bias(const Tensor& t, int64_t n_out) { return !t || is_f32(t, {n_out}); }
 
+bool is_variant(const AttentionVariant& v, int64_t n_head) {
+  return v.window >= 0 && std::isfinite(v.softcap) && v.softcap >= 0.0f && is_bias(v.sinks, n_head);
+}
+
 bool all_within(std::span<const int32_t> values, int64_t low, int64_t high) {
   return std::all_of(values.begin(), values.end(),
                      [=](int32_t v) { return low <= v && v <= high; });
@@ -85,10 +90,42 @@ bool rms_norm(const Backend&, const Tensor& x, const Tensor& weight, float eps, 
   return x.numel() > 0;
 }
 
+bool layer_norm(const Backend&, const Tensor& x, const Tensor& weight, const Tensor& bias,
+                float eps, const Tensor& out) {
+  SNAPKV_CHECK(is_f32(x, {kAny, kAny}));
+  SNAPKV_CHECK(is_f32(weight, {x.shape[1]}) || is_f32(weight, {kAny, x.shape[1]}));
+  if (weight.rank == 2) {
+    SNAPKV_CHECK(weight.shape[0] > 0 && x.shape[0] % weight.shape[0] == 0);
+  }
+  SNAPKV_CHECK(is_bias(bias, x.shape[1]));
+  SNAPKV_CHECK(out.dtype == DType::f32 || out.dtype == DType::bf16);
+  SNAPKV_CHECK(is_dense(out, {x.shape[0], x.shape[1]}));
+  SNAPKV_CHECK(eps >= 0.0f);
+  return x.numel() > 0;
+}
+
+bool add(const Backend&, const Tensor& x, const Tensor& y, float) {
+  SNAPKV_CHECK(is_f32(x, {kAny, kAny}) && is_f32(y, {x.shape[0], x.shape[1]}));
+  return x.numel() > 0;
+}
+
+bool scale(const Backend&, const Tensor& x, std::span<const float> factors) {
+  SNAPKV_CHECK(x.rank > 0 && x.dtype == DType::f32 && x.is_contiguous());
+  SNAPKV_CHECK(factors.size() == 1 || std::ssize(factors) == x.shape[0]);
+  return x.numel() > 0;
+}
+
+bool softcap(const Backend&, const Tensor& x, float cap) {
+  SNAPKV_CHECK(is_f32(x, {kAny, kAny}));
+  SNAPKV_CHECK(std::isfinite(cap) && cap > 0.0f);
+  return x.numel() > 0;
+}
+
 bool rope(const Backend&, const Tensor& x, std::span<const int32_t> pos,
           const RopeFrequencies& frequencies) {
   SNAPKV_CHECK(is_f32(x, {std::ssize(pos), kAny, kAny}));
   SNAPKV_CHECK(2 * std::ssize(frequencies.inv_freq) <= x.shape[2]);
+  SNAPKV_CHECK(std::isfinite(frequencies.magnitude));
   return x.numel() > 0 && !frequencies.inv_freq.empty();
 }
 
@@ -173,6 +210,7 @@ bool attention_prefill(const Backend& backend, const PrefillAttention& a) {
   SNAPKV_CHECK(n_head_kv > 0 && n_head % n_head_kv == 0);
   SNAPKV_CHECK(std::ssize(a.n_past) == n_head_kv && all_within(a.n_past, 0, a.k.shape[1] - n));
   SNAPKV_CHECK(is_activation(backend, a.out, {n, n_head, a.q.shape[2]}));
+  SNAPKV_CHECK(is_variant(a.variant, n_head));
   return a.q.numel() > 0;
 }
 
@@ -180,6 +218,7 @@ bool attention_decode(const Backend&, const DecodeAttention& a) {
   SNAPKV_CHECK(is_f32(a.q, {kAny, kAny, kAny}));
   SNAPKV_CHECK(is_f32(a.out, {a.q.shape[0], a.q.shape[1], a.q.shape[2]}));
   SNAPKV_CHECK(is_cache_dtype(a.kv_dtype, a.q.shape[2]));
+  SNAPKV_CHECK(is_variant(a.variant, a.q.shape[1]) && a.variant.window == 0);
   if (a.q.numel() == 0) return false;
   const int64_t n_seq = a.q.shape[0], n_heads = std::ssize(a.heads);
   SNAPKV_CHECK(n_heads > 0 && n_heads % n_seq == 0 && a.q.shape[1] % (n_heads / n_seq) == 0);
@@ -196,6 +235,7 @@ bool window_votes(const Backend&, const WindowVotes& w) {
   SNAPKV_CHECK(w.q.shape[2] == w.k.shape[2]);
   SNAPKV_CHECK(n_head_kv > 0 && w.q.shape[1] % n_head_kv == 0);
   SNAPKV_CHECK(is_f32(w.votes, {n_head_kv, kAny}));
+  SNAPKV_CHECK(is_variant(w.variant, w.q.shape[1]));
   if (w.q.numel() == 0) return false;
   SNAPKV_CHECK(std::ssize(w.n_rows) == n_head_kv);
   const int64_t n_own = w.whole ? 0 : n_window;  // last rows that get no votes
@@ -225,6 +265,82 @@ bool top_k(const Backend&, const Tensor& scores, std::span<const int32_t> n,
     SNAPKV_CHECK(0 <= k[h] && k[h] <= n[h] && k[h] + n_tail <= rows.shape[1]);
   }
   return rows.numel() > 0;
+}
+
+// Scores of n[h] rows of each head.
+bool is_scores(const Tensor& t, std::span<const int32_t> n) {
+  return is_f32(t, {std::ssize(n), kAny}) && all_within(n, 0, t.shape[1]);
+}
+
+// Rows of KV heads in a type that isn't quantized, n[h] of each head.
+bool is_kv_rows(const Tensor& t, std::span<const int32_t> n) {
+  return is_kv_dtype(t.dtype) && is_kv(t) && t.shape[0] == std::ssize(n) &&
+         all_within(n, 0, t.shape[1]);
+}
+
+bool any(std::span<const int32_t> n) {
+  return std::any_of(n.begin(), n.end(), [](int32_t v) { return v > 0; });
+}
+
+bool row_norms(const Backend&, const RowNorms& r) {
+  SNAPKV_CHECK(is_kv_rows(r.x, r.n) && is_scores(r.out, r.n));
+  return any(r.n);
+}
+
+bool row_dots(const Backend&, const Tensor& x, const Tensor& y, std::span<const int32_t> n,
+              const Tensor& out) {
+  SNAPKV_CHECK(is_kv_rows(x, n) && is_kv_rows(y, n) && is_scores(out, n));
+  SNAPKV_CHECK(y.dtype == DType::f32 && y.shape[2] == x.shape[2]);
+  return any(n);
+}
+
+bool sum_rows(const Backend&, const Tensor& x, const Tensor& weights, std::span<const int32_t> n,
+              const Tensor& out) {
+  SNAPKV_CHECK(is_kv_rows(x, n) && is_scores(weights, n));
+  SNAPKV_CHECK(is_f32(out, {std::ssize(n), x.shape[2]}));
+  return out.numel() > 0;
+}
+
+bool weigh_scores(const Backend&, const Tensor& scores, std::span<const int32_t> n, float, float,
+                  const Tensor& weights) {
+  SNAPKV_CHECK(is_scores(scores, n) && is_scores(weights, n));
+  return any(n);
+}
+
+bool add_scores(const Backend&, const Tensor& x, std::span<const int32_t> n, const Tensor& sums) {
+  SNAPKV_CHECK(is_scores(x, n));
+  SNAPKV_CHECK(is_f32(sums, {2, std::ssize(n), kAny}) && all_within(n, 0, sums.shape[2]));
+  return any(n);
+}
+
+bool set_scores(const Backend&, const Tensor& scores, const Tensor& rows,
+                std::span<const int32_t> n, float) {
+  SNAPKV_CHECK(is_f32(scores, {std::ssize(n), kAny}));
+  SNAPKV_CHECK(rows.dtype == DType::i32 && is_dense(rows, {std::ssize(n), kAny}));
+  SNAPKV_CHECK(all_within(n, 0, rows.shape[1]));
+  return any(n);
+}
+
+bool chunk_scores(const Backend&, const ChunkScores& c) {
+  SNAPKV_CHECK(is_scores(c.scores, c.n) && is_scores(c.out, c.n));
+  SNAPKV_CHECK(c.begin >= 0 && c.length >= 1);
+  if (!any(c.n)) return false;
+  SNAPKV_CHECK(c.out.data != c.scores.data || (c.kind == ChunkScore::mean && !c.accumulate));
+  return true;
+}
+
+bool lag_deviations(const Backend&, const Tensor& x, std::span<const int32_t> n, int64_t begin,
+                    int64_t lag, const Tensor& out) {
+  SNAPKV_CHECK(is_kv_rows(x, n) && is_scores(out, n));
+  SNAPKV_CHECK(begin >= 0 && lag >= 1);
+  return any(n);
+}
+
+bool moments(const Backend&, const Tensor& x, const Tensor& shift, const Tensor& out) {
+  SNAPKV_CHECK(is_f32(x, {kAny, kAny, kAny}));
+  const int64_t n_head = x.shape[1], d = x.shape[2];
+  SNAPKV_CHECK(is_f32(shift, {n_head, d}) && is_f32(out, {n_head, d + 1, d}));
+  return out.numel() > 0;
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "tests/support/family_models.h"
 #include "tests/support/test_models.h"
 
 namespace snapkv::test {
@@ -28,13 +29,15 @@ double tolerance_of(std::string_view type) {
   return type == "f32" ? 1e-3 : type == "f16" ? 1e-2 : 5e-2;
 }
 
-/// The repository's models, and one for each pair MODEL.gguf, MODEL.json in the folder that
-/// SNAPKV_ORACLE_MODELS names, if it is set: other models beside a real llama.cpp.
+/// The repository's models, those of family_models.h, and one for each pair MODEL.gguf, MODEL.json
+/// in the folder that SNAPKV_ORACLE_MODELS names, if it is set: other models beside a real
+/// llama.cpp.
 std::vector<OracleCase> all_cases() {
   std::vector<OracleCase> cases = {{"needle", 1e-2}, {"tiny-options", 1e-3}};
   for (const DType type : kWeightTypes) {
     cases.push_back({"tiny-" + std::string(name(type)), tolerance_of(name(type))});
   }
+  for (const FamilyModel& m : family_models()) cases.push_back({m.name, 1e-3});
   const char* folder = std::getenv("SNAPKV_ORACLE_MODELS");
   if (folder == nullptr) return cases;
   for (const auto& entry : std::filesystem::directory_iterator(folder)) {

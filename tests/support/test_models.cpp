@@ -7,6 +7,7 @@
 #include <tuple>
 
 #include "base/check.h"
+#include "tests/support/family_models.h"
 #include "tests/support/gguf_writer.h"
 
 namespace snapkv::test {
@@ -56,6 +57,11 @@ std::string model_path(const std::string& model) {
       if (m.name != model) continue;
       path = folder / (model + ".gguf");
       write_random_model(path, m.shape, m.options);
+    }
+    for (const FamilyModel& m : family_models()) {
+      if (m.name != model) continue;
+      path = folder / (model + ".gguf");
+      write_family_model(model, path);
     }
     SNAPKV_CHECK(!path.empty());
   }

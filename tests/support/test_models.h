@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The small models that engine tests run: the trained needle model and random ones that cover what
-// architecture `llama` may have. Random files are written once per test process.
+// The small models that engine tests run: the trained needle model, random ones of Llama's form in
+// every type, and those of family_models.h. Random files are written once per test process.
 #pragma once
 
 #include <memory>
@@ -24,7 +24,8 @@ struct TestModel {
 /// tiny-options: separate output, biases, rope_freqs, linear scaling, MHA.
 const std::vector<TestModel>& test_models();
 
-/// Path of a model: "needle", or a name from test_models() (written on first use).
+/// Path of a model: "needle", or a name from test_models() or family_models() (written on first
+/// use).
 std::string model_path(const std::string& name);
 
 /// Loaded model; the same object for the same arguments.

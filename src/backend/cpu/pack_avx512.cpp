@@ -2,6 +2,7 @@
 // pack_panels() with AVX-512: 16 rows are decoded, transposed in registers as 16 x 16 words, and
 // written as whole cache lines past the caches (a packed matrix is larger than them). Bound by
 // memory.
+#include "backend/cpu/cpu_target.h"
 #include "backend/cpu/pack.h"
 
 #if defined(__x86_64__)

@@ -28,8 +28,7 @@ namespace {  // other files have functions of the same names
 
 // One row: out = x / sqrt(mean(x^2) + eps) * w. Four partial sums of squares in f32.
 template <typename Out>
-void rms_norm_row(const float* HWY_RESTRICT x, const float* HWY_RESTRICT w, float eps, int64_t n,
-                  Out* HWY_RESTRICT out) {
+void rms_norm_row(const float* x, const float* w, float eps, int64_t n, Out* out) {
   const F32 d;
   const int64_t n_lanes = static_cast<int64_t>(hn::Lanes(d));
   VF s0 = hn::Zero(d), s1 = s0, s2 = s0, s3 = s0;
@@ -56,6 +55,89 @@ void rms_norm_row_f32(const float* x, const float* w, float eps, int64_t n, void
 }
 void rms_norm_row_bf16(const float* x, const float* w, float eps, int64_t n, void* out) {
   rms_norm_row(x, w, eps, n, static_cast<bf16_t*>(out));
+}
+
+/// The sum over i of (x[i] - shift) * (x[i] - shift or 1), in four partial sums in f32.
+template <bool square>
+HWY_INLINE float sum_row(const float* HWY_RESTRICT x, float shift, int64_t n) {
+  const F32 d;
+  const int64_t n_lanes = static_cast<int64_t>(hn::Lanes(d));
+  const VF shifts = hn::Set(d, shift);
+  const auto term = [&](int64_t i) HWY_ATTR {
+    const VF v = hn::Sub(hn::LoadU(d, x + i), shifts);
+    return square ? hn::Mul(v, v) : v;
+  };
+  VF s0 = hn::Zero(d), s1 = s0, s2 = s0, s3 = s0;
+  int64_t i = 0;
+  for (; i + 4 * n_lanes <= n; i += 4 * n_lanes) {
+    s0 = hn::Add(s0, term(i));
+    s1 = hn::Add(s1, term(i + n_lanes));
+    s2 = hn::Add(s2, term(i + 2 * n_lanes));
+    s3 = hn::Add(s3, term(i + 3 * n_lanes));
+  }
+  float sum = hn::GetLane(hn::SumOfLanes(d, hn::Add(hn::Add(s0, s1), hn::Add(s2, s3))));
+  for (; i < n; ++i) sum += square ? (x[i] - shift) * (x[i] - shift) : x[i] - shift;
+  return sum;
+}
+
+// One row: out = (x - mean) / sqrt(variance + eps) * w + b. The variance is of the differences, in
+// a second pass: no cancellation where the mean is large.
+template <typename Out>
+void layer_norm_row(const float* x, const float* w, const float* b, float eps, int64_t n,
+                    Out* out) {
+  const F32 d;
+  const int64_t n_lanes = static_cast<int64_t>(hn::Lanes(d));
+  const float mean = sum_row<false>(x, 0.0f, n) / static_cast<float>(n);
+  const float scale = 1.0f / std::sqrt(sum_row<true>(x, mean, n) / static_cast<float>(n) + eps);
+  const VF means = hn::Set(d, mean), scales = hn::Set(d, scale);
+  int64_t i = 0;
+  for (; i + n_lanes <= n; i += n_lanes) {
+    const VF v = hn::Mul(hn::Sub(hn::LoadU(d, x + i), means), scales);
+    const VF bias = b != nullptr ? hn::LoadU(d, b + i) : hn::Zero(d);
+    store_as(d, hn::MulAdd(v, hn::LoadU(d, w + i), bias), out + i);
+  }
+  for (; i < n; ++i) {
+    out[i] = from_f32<Out>((x[i] - mean) * scale * w[i] + (b != nullptr ? b[i] : 0.0f));
+  }
+}
+void layer_norm_row_to(const float* x, const float* w, const float* b, float eps, int64_t n,
+                       void* out, DType to) {
+  to == DType::bf16 ? layer_norm_row(x, w, b, eps, n, static_cast<bf16_t*>(out))
+                    : layer_norm_row(x, w, b, eps, n, static_cast<float*>(out));
+}
+
+void add_row(float* HWY_RESTRICT x, const float* HWY_RESTRICT y, float factor, int64_t n) {
+  const F32 d;
+  const int64_t n_lanes = static_cast<int64_t>(hn::Lanes(d));
+  const VF factors = hn::Set(d, factor);
+  int64_t i = 0;
+  for (; i + n_lanes <= n; i += n_lanes) {
+    hn::StoreU(hn::MulAdd(factors, hn::LoadU(d, y + i), hn::LoadU(d, x + i)), d, x + i);
+  }
+  for (; i < n; ++i) x[i] += factor * y[i];
+}
+
+void scale_row(float* x, float factor, int64_t n) {
+  const F32 d;
+  const int64_t n_lanes = static_cast<int64_t>(hn::Lanes(d));
+  const VF factors = hn::Set(d, factor);
+  int64_t i = 0;
+  for (; i + n_lanes <= n; i += n_lanes) {
+    hn::StoreU(hn::Mul(factors, hn::LoadU(d, x + i)), d, x + i);
+  }
+  for (; i < n; ++i) x[i] *= factor;
+}
+
+// Highway's Tanh is within 4 ulp.
+void softcap_row(float* x, float cap, int64_t n) {
+  const F32 d;
+  const int64_t n_lanes = static_cast<int64_t>(hn::Lanes(d));
+  const VF caps = hn::Set(d, cap), inverse = hn::Set(d, 1.0f / cap);
+  int64_t i = 0;
+  for (; i + n_lanes <= n; i += n_lanes) {
+    hn::StoreU(hn::Mul(caps, hn::Tanh(d, hn::Mul(hn::LoadU(d, x + i), inverse))), d, x + i);
+  }
+  for (; i < n; ++i) x[i] = cap * std::tanh(x[i] / cap);
 }
 
 // One head: pairs (a, b) turn to (a cos - b sin, a sin + b cos).
@@ -163,6 +245,10 @@ namespace snapkv::cpu {
 
 HWY_EXPORT(rms_norm_row_f32);
 HWY_EXPORT(rms_norm_row_bf16);
+HWY_EXPORT(layer_norm_row_to);
+HWY_EXPORT(add_row);
+HWY_EXPORT(scale_row);
+HWY_EXPORT(softcap_row);
 HWY_EXPORT(rope_norm_head);
 HWY_EXPORT(rope_neox_head);
 HWY_EXPORT(silu_row);
@@ -196,6 +282,44 @@ void rms_norm(const CpuContext& ctx, const Tensor& x, const Tensor& weight, floa
   for (int64_t t = 0; t < n; ++t) row(x.at<const float>(t), w, eps, d, out.at<void>(t));
 }
 
+void layer_norm(const CpuContext& ctx, const Tensor& x, const Tensor& weight, const Tensor& bias,
+                float eps, const Tensor& out) {
+  const int64_t n = x.shape[0], d = x.shape[1], n_weights = weight.numel() / d;
+  const auto row = HWY_DYNAMIC_DISPATCH(layer_norm_row_to);
+  const float* w = static_cast<const float*>(weight.data);
+  const float* b = static_cast<const float*>(bias.data);
+#pragma omp parallel for num_threads(ctx.n_threads) if (n > 1 && n * d >= kParallelValues)
+  for (int64_t t = 0; t < n; ++t) {
+    row(x.at<const float>(t), w + t % n_weights * d, b, eps, d, out.at<void>(t), out.dtype);
+  }
+}
+
+void add(const CpuContext& ctx, const Tensor& x, const Tensor& y, float factor) {
+  const int64_t n = x.shape[0], d = x.shape[1];
+  const auto row = HWY_DYNAMIC_DISPATCH(add_row);
+#pragma omp parallel for num_threads(ctx.n_threads) if (n > 1 && n * d >= kParallelValues)
+  for (int64_t t = 0; t < n; ++t) row(x.at<float>(t), y.at<const float>(t), factor, d);
+}
+
+void scale(const CpuContext& ctx, const Tensor& x, std::span<const float> factors) {
+  const int64_t n = x.shape[0], d = x.numel() / n;
+  const auto row = HWY_DYNAMIC_DISPATCH(scale_row);
+#pragma omp parallel for num_threads(ctx.n_threads) if (n > 1 && n * d >= kParallelValues)
+  for (int64_t t = 0; t < n; ++t) {
+    row(x.at<float>(t), factors.size() == 1 ? factors[0] : factors[t], d);
+  }
+}
+
+// In pieces: the logits of one token are one long row.
+void softcap(const CpuContext& ctx, const Tensor& x, float cap) {
+  constexpr int64_t kPiece = 4096;
+  const int64_t n = x.numel();
+  const auto row = HWY_DYNAMIC_DISPATCH(softcap_row);
+  float* values = static_cast<float*>(x.data);
+#pragma omp parallel for num_threads(ctx.n_threads) if (n >= kParallelValues)
+  for (int64_t i = 0; i < n; i += kPiece) row(values + i, cap, std::min(kPiece, n - i));
+}
+
 void rope(const CpuContext& ctx, const Tensor& x, std::span<const int32_t> pos,
           const RopeFrequencies& frequencies) {
   const int64_t n = x.shape[0], n_head = x.shape[1];
@@ -213,8 +337,8 @@ void rope(const CpuContext& ctx, const Tensor& x, std::span<const int32_t> pos,
     const double p = pos[static_cast<size_t>(t)];
     for (int64_t i = 0; i < n_pairs; ++i) {
       const double angle = p * frequencies.inv_freq[static_cast<size_t>(i)];
-      cos_table[i] = static_cast<float>(std::cos(angle));
-      sin_table[i] = static_cast<float>(std::sin(angle));
+      cos_table[i] = frequencies.magnitude * static_cast<float>(std::cos(angle));
+      sin_table[i] = frequencies.magnitude * static_cast<float>(std::sin(angle));
     }
     for (int64_t h = 0; h < n_head; ++h) head(x.at<float>(t, h), cos_table, sin_table, n_pairs);
   }

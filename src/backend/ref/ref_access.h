@@ -8,6 +8,7 @@
 #include <limits>
 #include <vector>
 
+#include "backend/ops.h"
 #include "base/check.h"
 #include "base/half.h"
 #include "format/block_types.h"
@@ -82,7 +83,13 @@ inline double dot(const std::vector<double>& a, const std::vector<double>& b) {
   return sum;
 }
 
-/// exp(s_j - max) / sum, in place.
-void softmax(std::vector<double>& s);
+/// The scores s of one row of query head h to probabilities, in place: capped, then
+/// exp(s_j - max) / sum, the head's sink counting in max and sum.
+void softmax(std::vector<double>& s, const AttentionVariant& variant, int64_t h);
+
+/// The first row that a query sees whose own row is `own`.
+inline int64_t first_visible(const AttentionVariant& variant, int64_t own) {
+  return variant.window > 0 ? std::max<int64_t>(0, own + 1 - variant.window) : 0;
+}
 
 }  // namespace snapkv::ref
