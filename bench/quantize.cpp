@@ -65,28 +65,35 @@ void round_block(const float* x, BlockQ4_0& block) {
   put_nibbles(levels_from_extreme(x, 8, block.d), block.qs);
 }
 
-void round_block(const float* x, BlockQ5_0& block) {
-  const std::array<int, kBlockSize> levels = levels_from_extreme(x, 16, block.d);
-  put_nibbles(levels, block.qs);
-  std::fill(std::begin(block.qh), std::end(block.qh), uint8_t{0});
+void put_fifth_bits(const std::array<int, kBlockSize>& levels, uint8_t* qh) {
+  std::fill(qh, qh + kBlockSize / 8, uint8_t{0});
   for (int i = 0; i < kBlockSize; ++i) {
-    block.qh[i / 8] = static_cast<uint8_t>(block.qh[i / 8] | (levels[i] >> 4) << (i % 8));
+    qh[i / 8] = static_cast<uint8_t>(qh[i / 8] | (levels[i] >> 4) << (i % 8));
   }
 }
 
-void round_block(const float* x, BlockIQ4_NL& block) {
-  constexpr const auto& kLevels = BlockIQ4_NL::kLevels;
-  const float d = extreme(x, kBlockSize) / static_cast<float>(kLevels[0]);
-  const float inverse = d != 0.0f ? 1.0f / d : 0.0f;
-  block.d = to_f16(d);
+void round_block(const float* x, BlockQ5_0& block) {
+  const std::array<int, kBlockSize> levels = levels_from_extreme(x, 16, block.d);
+  put_nibbles(levels, block.qs);
+  put_fifth_bits(levels, block.qh);
+}
+
+/// The places of the levels in a table of 16 that are nearest to 32 values times `inverse`.
+std::array<int, kBlockSize> nearest_places(const float* x, float inverse, const int8_t* table) {
   std::array<int, kBlockSize> places;
   for (int i = 0; i < kBlockSize; ++i) {
     const auto nearer = [level = x[i] * inverse](int8_t a, int8_t b) {
       return std::fabs(level - a) < std::fabs(level - b);
     };
-    places[i] = static_cast<int>(std::min_element(kLevels, kLevels + 16, nearer) - kLevels);
+    places[i] = static_cast<int>(std::min_element(table, table + 16, nearer) - table);
   }
-  put_nibbles(places, block.qs);
+  return places;
+}
+
+void round_block(const float* x, BlockIQ4_NL& block) {
+  const float d = extreme(x, kBlockSize) / static_cast<float>(BlockIQ4_NL::kLevels[0]);
+  block.d = to_f16(d);
+  put_nibbles(nearest_places(x, d != 0.0f ? 1.0f / d : 0.0f, BlockIQ4_NL::kLevels), block.qs);
 }
 
 // ---------------------------------------------------------------- superblocks

@@ -9,7 +9,9 @@
 // rounding.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <type_traits>
 #include <utility>
 
@@ -88,6 +90,39 @@ using BlockIQ4_NL = Block<DType::iq4_nl>;
 
 // ---------------------------------------------------------------- superblocks
 
+/// The integer scales and minima of a superblock's 8 parts, as kernels want them: all at once. Byte
+/// j, counted from the lowest, belongs to part j.
+struct PartBytes {
+  uint64_t scales;
+  uint64_t mins;  // 0 where there are none
+  constexpr int scale(int part) const { return static_cast<int8_t>(scales >> (8 * part)); }
+  constexpr int min(int part) const { return static_cast<int8_t>(mins >> (8 * part)); }
+  /// The same for both halves of a part.
+  constexpr int scale(int part, int) const { return scale(part); }
+  constexpr int min(int part, int) const { return min(part); }
+};
+
+/// The same of types whose scales belong to 16 values each: byte 2 j + h belongs to half h of part
+/// j.
+struct HalfPartBytes {
+  uint64_t scales[2];
+  uint64_t mins[2];  // 0 where there are none
+  constexpr int scale(int part, int half) const { return byte(scales, part, half); }
+  constexpr int min(int part, int half) const { return byte(mins, part, half); }
+
+ private:
+  static constexpr int byte(const uint64_t (&bytes)[2], int part, int half) {
+    return static_cast<int8_t>(bytes[part / 4] >> (part % 4 * 16 + half * 8));
+  }
+};
+
+template <typename Word>
+[[gnu::always_inline]] inline Word load_word(const void* p) {
+  Word word;
+  std::memcpy(&word, p, sizeof word);
+  return word;
+}
+
 /// What a q4_k or q5_k superblock begins with: scales and minima of its 8 parts, 6 bits each:
 ///   part j < 4: scale in bits 0 ... 5 of byte j, minimum in bits 0 ... 5 of byte 4 + j
 ///   part 4 + j: the low 4 bits of the scale in bits 0 ... 3 of byte 8 + j, of the minimum in its
@@ -108,6 +143,15 @@ struct PartScales {
     return to_f32(d) * static_cast<float>(scale(part)) * static_cast<float>(level) -
            to_f32(dmin) * static_cast<float>(min(part));
   }
+  [[gnu::always_inline]] PartBytes unpack() const {
+    const auto a = load_word<uint32_t>(bytes);
+    const auto b = load_word<uint32_t>(bytes + 4);
+    const auto c = load_word<uint32_t>(bytes + 8);
+    const uint32_t scales_high = (c & 0x0f0f0f0fu) | (a >> 2 & 0x30303030u);
+    const uint32_t mins_high = (c >> 4 & 0x0f0f0f0fu) | (b >> 2 & 0x30303030u);
+    return {.scales = (a & 0x3f3f3f3fu) | uint64_t{scales_high} << 32,
+            .mins = (b & 0x3f3f3f3fu) | uint64_t{mins_high} << 32};
+  }
 };
 static_assert(sizeof(PartScales) == 16);
 
@@ -118,6 +162,7 @@ struct Block<DType::q4_k> {
   uint8_t qs[kSuperblockSize / 2];
   constexpr int level(int i) const { return (qs[i / 64 * 32 + i % 32] >> (i / 32 % 2 * 4)) & 15; }
   float value(int i) const { return scales.value(i, level(i)); }
+  [[gnu::always_inline]] PartBytes unpack_scales() const { return scales.unpack(); }
 };
 using BlockQ4_K = Block<DType::q4_k>;
 
@@ -132,6 +177,7 @@ struct Block<DType::q5_k> {
     return low | ((qh[i % 32] >> (i / 32)) & 1) << 4;
   }
   float value(int i) const { return scales.value(i, level(i)); }
+  [[gnu::always_inline]] PartBytes unpack_scales() const { return scales.unpack(); }
 };
 using BlockQ5_K = Block<DType::q5_k>;
 
@@ -151,8 +197,53 @@ struct Block<DType::q6_k> {
     return (low | high << 4) - 32;
   }
   float value(int i) const { return to_f32(d) * scales[i / 16] * static_cast<float>(level(i)); }
+  [[gnu::always_inline]] HalfPartBytes unpack_scales() const {
+    return {.scales = {load_word<uint64_t>(scales), load_word<uint64_t>(scales + 8)}, .mins = {}};
+  }
 };
 using BlockQ6_K = Block<DType::q6_k>;
+
+// ---------------------------------------------------------------- fields
+
+/// Whether values are scale * level - minimum (of blocks of 32 values: + m), levels from 0 on, else
+/// scale * level.
+template <DType T, typename B = Block<T>>
+inline constexpr bool kHasMin = requires(B b) {
+  b.m;
+}
+|| requires(B b) { b.dmin; }
+|| requires(B b) { b.scales.dmin; };
+
+/// Whether a block has an f16 scale.
+template <DType T, typename B = Block<T>>
+inline constexpr bool kHasF16Scale = requires(B b) {
+  b.d;
+}
+|| requires(B b) { b.scales.d; };
+
+/// Where a block has that scale.
+template <DType T>
+inline constexpr size_t kScaleAt = [] {
+  using B = Block<T>;
+  if constexpr (requires(B b) { b.scales.d; }) {
+    return offsetof(B, scales) + offsetof(PartScales, d);
+  } else {
+    return offsetof(B, d);
+  }
+}();
+
+/// Where a block with kHasMin has m, or dmin, which the parts' minima multiply.
+template <DType T>
+inline constexpr size_t kMinAt = [] {
+  using B = Block<T>;
+  if constexpr (requires(B b) { b.scales.dmin; }) {
+    return offsetof(B, scales) + offsetof(PartScales, dmin);
+  } else if constexpr (requires(B b) { b.dmin; }) {
+    return offsetof(B, dmin);
+  } else {
+    return offsetof(B, m);
+  }
+}();
 
 // ---------------------------------------------------------------- choosing by type
 

@@ -10,26 +10,19 @@
 #include <random>
 
 #include "base/half.h"
+#include "tests/format/block_type_cases.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/gguf_writer.h"
 
 namespace snapkv::test {
 namespace {
 
-constexpr DType kTypes[] = {DType::f32,  DType::f16,  DType::bf16, DType::q8_0,
-                            DType::q4_0, DType::q4_k, DType::q5_k, DType::q6_k};
-
 /// Where a block of `type` has its 16-bit scales; the number itself for plain types.
 std::vector<size_t> scale_offsets(DType type) {
-  switch (type) {
-    case DType::q4_k:
-    case DType::q5_k:
-      return {0, 2};
-    case DType::q6_k:
-      return {208};
-    default:
-      return {0};
-  }
+  if (block_size(type) == 1) return {0};
+  return std::find_if(kTypeCases.begin(), kTypeCases.end(),
+                      [=](const TypeCase& c) { return c.dtype == type; })
+      ->f16_at;
 }
 
 /// `n_blocks` blocks of any bytes, but for the scales (the numbers, of a plain type), which are 1.
@@ -39,6 +32,7 @@ std::vector<std::byte> finite_blocks(DType type, int64_t n_blocks) {
   for (std::byte& b : data) b = static_cast<std::byte>(random());
   for (int64_t b = 0; b < n_blocks; ++b) {
     std::byte* block = data.data() + b * block_bytes(type);
+    if (scale_offsets(type).empty()) std::fill_n(block, block_bytes(type), std::byte{0});
     const float one = 1.0f;
     const f16_t one_f16 = to_f16(one);
     const bf16_t one_bf16 = to_bf16(one);
@@ -75,7 +69,7 @@ void put_bits(std::vector<std::byte>& data, DType type, int64_t block, size_t of
 }
 
 TEST(CheckTensorsTest, FindsBadScalesEverywhere) {
-  for (const DType type : kTypes) {
+  for (const DType type : kWeightTypes) {
     const int64_t n_blocks = 4999;
     const std::vector<std::byte> finite = finite_blocks(type, n_blocks);
     for (const int64_t bad : {int64_t{0}, int64_t{1}, int64_t{2047}, int64_t{2048}, n_blocks - 1}) {
@@ -93,7 +87,7 @@ TEST(CheckTensorsTest, FindsBadScalesEverywhere) {
 }
 
 TEST(CheckTensorsTest, TakesEverythingFinite) {
-  for (const DType type : kTypes) {
+  for (const DType type : kWeightTypes) {
     std::vector<std::byte> data = finite_blocks(type, 100);
     int64_t block = 0;
     for (const size_t offset : scale_offsets(type)) {

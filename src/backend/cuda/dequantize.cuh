@@ -147,6 +147,18 @@ struct Format<DType::q4_0> : BlockFormat<DType::q4_0> {
   }
 };
 
+/// Bit i + j of the 32 at qh to bit 4 of level j.
+template <typename Reader, int n>
+__device__ __forceinline__ void add_fifth_bits(const char* qh, int i, uint32_t (&w)[n]) {
+  uint32_t high[1];
+  Reader::words(qh, high);
+#pragma unroll
+  for (int k = 0; k < n; ++k) {  // bit j of four to bit 4 of byte j
+    const uint32_t bits = (high[0] >> (i + 4 * k)) & 15u;
+    w[k] |= ((bits * 0x00204081u) & 0x01010101u) << 4;
+  }
+}
+
 template <>
 struct Format<DType::q5_0> : BlockFormat<DType::q5_0> {
   static constexpr int kScaleValues = 32;
@@ -155,13 +167,7 @@ struct Format<DType::q5_0> : BlockFormat<DType::q5_0> {
   template <typename Reader, int n>
   static __device__ __forceinline__ void levels(const char* block, int i, uint32_t (&w)[n]) {
     nibble_levels<Reader>(block + 6, i, w);
-    uint32_t high[1];
-    Reader::words(block + 2, high);
-#pragma unroll
-    for (int k = 0; k < n; ++k) {  // bit j of four to bit 4 of byte j
-      const uint32_t bits = (high[0] >> (i + 4 * k)) & 15u;
-      w[k] |= ((bits * 0x00204081u) & 0x01010101u) << 4;
-    }
+    add_fifth_bits<Reader>(block + 2, i, w);
   }
   static __device__ __forceinline__ float2 scale_min(const char* block, int) {
     const float d = half_at(block);
@@ -177,25 +183,34 @@ __device__ __forceinline__ uint32_t look_up(const uint32_t (&table)[4], uint32_t
                      0x3210u | high >> 1);
 }
 
+/// Levels i ... i + 3 of T's table.
+template <DType T>
+__host__ __device__ constexpr uint32_t levels_at(int i) {
+  uint32_t word = 0;
+  for (int k = 0; k < 4; ++k) {
+    word |= static_cast<uint32_t>(Block<T>::kLevels[i + k] & 0xff) << (8 * k);
+  }
+  return word;
+}
+
+/// The levels of T's table that the bytes of w name.
+template <DType T, int n>
+__device__ __forceinline__ void look_up_levels(uint32_t (&w)[n]) {
+  constexpr uint32_t kTable[4] = {levels_at<T>(0), levels_at<T>(4), levels_at<T>(8),
+                                  levels_at<T>(12)};
+#pragma unroll
+  for (uint32_t& v : w) v = look_up(kTable, v);
+}
+
 template <>
 struct Format<DType::iq4_nl> : BlockFormat<DType::iq4_nl> {
   static constexpr int kScaleValues = 32;
   static constexpr bool kHasMin = false, kVectors = false;
 
-  /// Four of the table's levels.
-  static __host__ __device__ constexpr uint32_t levels_at(int i) {
-    uint32_t word = 0;
-    for (int k = 0; k < 4; ++k) {
-      word |= static_cast<uint32_t>(BlockIQ4_NL::kLevels[i + k] & 0xff) << (8 * k);
-    }
-    return word;
-  }
   template <typename Reader, int n>
   static __device__ __forceinline__ void levels(const char* block, int i, uint32_t (&w)[n]) {
-    constexpr uint32_t kTable[4] = {levels_at(0), levels_at(4), levels_at(8), levels_at(12)};
     nibble_levels<Reader>(block + 2, i, w);
-#pragma unroll
-    for (uint32_t& v : w) v = look_up(kTable, v);
+    look_up_levels<DType::iq4_nl>(w);
   }
   static __device__ __forceinline__ float2 scale_min(const char* block, int) {
     return make_float2(half_at(block), 0.0f);
