@@ -65,11 +65,30 @@ void round_block(const float* x, BlockQ4_0& block) {
   put_nibbles(levels_from_extreme(x, 8, block.d), block.qs);
 }
 
+/// Levels of a block from its lowest value, at level 0, to its highest, at max_level.
+std::array<int, kBlockSize> levels_from_lowest(const float* x, int max_level, f16_t& scale,
+                                               f16_t& lowest) {
+  const auto [low, high] = std::minmax_element(x, x + kBlockSize);
+  const float d = (*high - *low) / static_cast<float>(max_level);
+  const float inverse = d != 0.0f ? 1.0f / d : 0.0f;
+  scale = to_f16(d);
+  lowest = to_f16(*low);
+  std::array<int, kBlockSize> levels;
+  for (int i = 0; i < kBlockSize; ++i) {
+    levels[i] = std::min(max_level, static_cast<int>((x[i] - *low) * inverse + 0.5f));
+  }
+  return levels;
+}
+
 void put_fifth_bits(const std::array<int, kBlockSize>& levels, uint8_t* qh) {
   std::fill(qh, qh + kBlockSize / 8, uint8_t{0});
   for (int i = 0; i < kBlockSize; ++i) {
     qh[i / 8] = static_cast<uint8_t>(qh[i / 8] | (levels[i] >> 4) << (i % 8));
   }
+}
+
+void round_block(const float* x, BlockQ4_1& block) {
+  put_nibbles(levels_from_lowest(x, 15, block.d, block.m), block.qs);
 }
 
 void round_block(const float* x, BlockQ5_0& block) {

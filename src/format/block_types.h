@@ -62,6 +62,17 @@ struct Block<DType::q4_0> {
 };
 using BlockQ4_0 = Block<DType::q4_0>;
 
+/// As q4_0, but levels begin with 0: value = d * level + m.
+template <>
+struct Block<DType::q4_1> {
+  f16_t d;
+  f16_t m;
+  uint8_t qs[kBlockSize / 2];
+  constexpr int level(int i) const { return (qs[i % 16] >> (i / 16 * 4)) & 15; }
+  float value(int i) const { return to_f32(d) * static_cast<float>(level(i)) + to_f32(m); }
+};
+using BlockQ4_1 = Block<DType::q4_1>;
+
 /// As q4_0; bit i of qh, counted from the lowest of byte 0, is bit 4 of value i's level.
 template <>
 struct Block<DType::q5_0> {

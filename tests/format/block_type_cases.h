@@ -35,6 +35,7 @@ inline const std::vector<TypeCase> kTypeCases = {
     {DType::bf16, {}, 0x6efb6ea1a1627f2fu, 3e-3, 0x00487bfa4b58c4c5u},
     {DType::q8_0, {0}, 0xdc8ed87f03c94aedu, 0.006, 0xa519f7add6253bcau},
     {DType::q4_0, {0}, 0x43199607dc0266e1u, 0.1, 0x31df1d92883a4256u},
+    {DType::q4_1, {0, 2}, 0x702111c221e2640eu, 0.09, 0x90e45b7ef981e0dfu},
     {DType::q5_0, {0}, 0x9deca0bdab79b97cu, 0.05, 0xcf17fc82d605b324u},
     {DType::iq4_nl, {0}, 0x1de95972b10ba8c9u, 0.1, 0x796bbfa118325b73u},
     {DType::q4_k, {0, 2}, 0x7cd05e41ca466b3au, 0.09, 0x8a159fdf6664e758u},

@@ -240,6 +240,16 @@ struct X86Block<DType::q4_0> : X86ScaledBlock<DType::q4_0> {
 };
 
 template <>
+struct X86Block<DType::q4_1> : X86MinBlock<DType::q4_1> {
+  static SNAPKV_AVX2_INLINE __m256i levels(const char* p, int) {
+    return low_then_high(p + offsetof(BlockQ4_1, qs));
+  }
+  static SNAPKV_VNNI_INLINE void load_8(const char* p, VnniLevels& q) {
+    load_nibbles<sizeof(BlockQ4_1)>(p + offsetof(BlockQ4_1, qs), q);
+  }
+};
+
+template <>
 struct X86Block<DType::q5_0> : X86ScaledBlock<DType::q5_0> {
   static SNAPKV_AVX2_INLINE __m256i levels(const char* p, int) {
     const __m256i minus_16 = _mm256_set1_epi8(static_cast<char>(0xf0));  // below 16: less 16

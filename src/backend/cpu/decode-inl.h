@@ -120,6 +120,8 @@ HWY_INLINE void decode_levels(D d, const char* p, int part, F&& f) {
   } else if constexpr (T == DType::q4_0) {
     decode_nibbles(d, p + offsetof(BlockQ4_0, qs),
                    [&](int k, hn::Vec<D> q) HWY_ATTR { f(k, hn::Sub(q, hn::Set(d, V{8}))); });
+  } else if constexpr (T == DType::q4_1) {
+    decode_nibbles(d, p + offsetof(BlockQ4_1, qs), f);
   } else if constexpr (T == DType::q5_0) {
     uint32_t high_bits;
     std::memcpy(&high_bits, p + offsetof(Block<T>, qh), sizeof(high_bits));

@@ -147,6 +147,20 @@ struct Format<DType::q4_0> : BlockFormat<DType::q4_0> {
   }
 };
 
+template <>
+struct Format<DType::q4_1> : BlockFormat<DType::q4_1> {
+  static constexpr int kScaleValues = 32;
+  static constexpr bool kHasMin = true, kVectors = false;
+
+  template <typename Reader, int n>
+  static __device__ __forceinline__ void levels(const char* block, int i, uint32_t (&w)[n]) {
+    nibble_levels<Reader>(block + 4, i, w);
+  }
+  static __device__ __forceinline__ float2 scale_min(const char* block, int) {
+    return make_float2(half_at(block), -half_at(block + 2));
+  }
+};
+
 /// Bit i + j of the 32 at qh to bit 4 of level j.
 template <typename Reader, int n>
 __device__ __forceinline__ void add_fifth_bits(const char* qh, int i, uint32_t (&w)[n]) {
