@@ -97,6 +97,12 @@ void round_block(const float* x, BlockQ5_0& block) {
   put_fifth_bits(levels, block.qh);
 }
 
+void round_block(const float* x, BlockQ5_1& block) {
+  const std::array<int, kBlockSize> levels = levels_from_lowest(x, 31, block.d, block.m);
+  put_nibbles(levels, block.qs);
+  put_fifth_bits(levels, block.qh);
+}
+
 /// The places of the levels in a table of 16 that are nearest to 32 values times `inverse`.
 std::array<int, kBlockSize> nearest_places(const float* x, float inverse, const int8_t* table) {
   std::array<int, kBlockSize> places;

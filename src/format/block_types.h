@@ -87,6 +87,21 @@ struct Block<DType::q5_0> {
 };
 using BlockQ5_0 = Block<DType::q5_0>;
 
+/// As q4_1; bit i of qh is bit 4 of value i's level, as in q5_0.
+template <>
+struct Block<DType::q5_1> {
+  f16_t d;
+  f16_t m;
+  uint8_t qh[kBlockSize / 8];
+  uint8_t qs[kBlockSize / 2];
+  constexpr int level(int i) const {
+    const int low = (qs[i % 16] >> (i / 16 * 4)) & 15;
+    return low | ((qh[i / 8] >> (i % 8)) & 1) << 4;
+  }
+  float value(int i) const { return to_f32(d) * static_cast<float>(level(i)) + to_f32(m); }
+};
+using BlockQ5_1 = Block<DType::q5_1>;
+
 /// As q4_0, but nibbles are places in a table of levels that lie closer to each other near 0.
 template <>
 struct Block<DType::iq4_nl> {

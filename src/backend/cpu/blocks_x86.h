@@ -265,6 +265,19 @@ struct X86Block<DType::q5_0> : X86ScaledBlock<DType::q5_0> {
 };
 
 template <>
+struct X86Block<DType::q5_1> : X86MinBlock<DType::q5_1> {
+  static SNAPKV_AVX2_INLINE __m256i levels(const char* p, int) {
+    return _mm256_or_si256(
+        low_then_high(p + offsetof(BlockQ5_1, qs)),
+        _mm256_and_si256(spread_bits(p + offsetof(BlockQ5_1, qh)), _mm256_set1_epi8(16)));
+  }
+  static SNAPKV_VNNI_INLINE void load_8(const char* p, VnniLevels& q) {
+    load_nibbles<sizeof(BlockQ5_1)>(p + offsetof(BlockQ5_1, qs), q);
+    add_fifth_bits<sizeof(BlockQ5_1)>(p + offsetof(BlockQ5_1, qh), q);
+  }
+};
+
+template <>
 struct X86Block<DType::iq4_nl> : X86ScaledBlock<DType::iq4_nl> {
   static SNAPKV_AVX2_INLINE __m256i levels(const char* p, int) {
     return look_up(BlockIQ4_NL::kLevels, low_then_high(p + offsetof(BlockIQ4_NL, qs)));

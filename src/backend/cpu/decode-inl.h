@@ -122,7 +122,7 @@ HWY_INLINE void decode_levels(D d, const char* p, int part, F&& f) {
                    [&](int k, hn::Vec<D> q) HWY_ATTR { f(k, hn::Sub(q, hn::Set(d, V{8}))); });
   } else if constexpr (T == DType::q4_1) {
     decode_nibbles(d, p + offsetof(BlockQ4_1, qs), f);
-  } else if constexpr (T == DType::q5_0) {
+  } else if constexpr (T == DType::q5_0 || T == DType::q5_1) {
     uint32_t high_bits;
     std::memcpy(&high_bits, p + offsetof(Block<T>, qh), sizeof(high_bits));
     const auto bit_of_lane = hn::Load(d, kBitOfLane<V>.at);
@@ -130,7 +130,12 @@ HWY_INLINE void decode_levels(D d, const char* p, int part, F&& f) {
     decode_nibbles(d, p + offsetof(Block<T>, qs), [&](int k, hn::Vec<D> q) HWY_ATTR {
       const auto bits = hn::Set(d, static_cast<V>(high_bits >> k & lanes));
       const auto is_set = hn::Ne(hn::And(bits, bit_of_lane), hn::Zero(d));
-      f(k, hn::Sub(q, hn::IfThenZeroElse(is_set, hn::Set(d, V{16}))));  // below 16: less 16
+      const auto high = hn::Set(d, V{16});
+      if constexpr (T == DType::q5_0) {
+        f(k, hn::Sub(q, hn::IfThenZeroElse(is_set, high)));  // below 16: less 16
+      } else {
+        f(k, hn::Or(q, hn::IfThenElseZero(is_set, high)));
+      }
     });
   } else if constexpr (T == DType::iq4_nl) {
     decode_nibbles(d, p + offsetof(Block<T>, qs),

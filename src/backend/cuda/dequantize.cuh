@@ -189,6 +189,21 @@ struct Format<DType::q5_0> : BlockFormat<DType::q5_0> {
   }
 };
 
+template <>
+struct Format<DType::q5_1> : BlockFormat<DType::q5_1> {
+  static constexpr int kScaleValues = 32;
+  static constexpr bool kHasMin = true, kVectors = false;
+
+  template <typename Reader, int n>
+  static __device__ __forceinline__ void levels(const char* block, int i, uint32_t (&w)[n]) {
+    nibble_levels<Reader>(block + 8, i, w);
+    add_fifth_bits<Reader>(block + 4, i, w);
+  }
+  static __device__ __forceinline__ float2 scale_min(const char* block, int) {
+    return make_float2(half_at(block), -half_at(block + 2));
+  }
+};
+
 /// Entries of a table of 16 bytes, of which each byte of v names one.
 __device__ __forceinline__ uint32_t look_up(const uint32_t (&table)[4], uint32_t v) {
   const uint32_t index = __byte_perm(v | v >> 4, 0, 0x4420);  // four nibbles side by side
