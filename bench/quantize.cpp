@@ -129,6 +129,38 @@ int level_of(float x, float step, int low, int high) {
   return std::clamp(static_cast<int>(std::round(x / step)), low, high);
 }
 
+/// 2 bits of level 128 h + 32 j + i to bits 2 j and 2 j + 1 of qs[32 h + i].
+void put_pairs(const std::array<int, kSuperblockSize>& levels, uint8_t* qs) {
+  std::fill(qs, qs + kSuperblockSize / 4, uint8_t{0});
+  for (int i = 0; i < kSuperblockSize; ++i) {
+    uint8_t& four = qs[i / 128 * 32 + i % 32];
+    four = static_cast<uint8_t>(four | (levels[i] & 3) << (i / 32 % 4 * 2));
+  }
+}
+
+void round_block(const float* x, BlockQ2_K& block) {
+  std::array<float, 16> step, min;  // of 16 values each: step * level - min, min >= 0
+  for (size_t s = 0; s < step.size(); ++s) {
+    const auto [low, high] = std::minmax_element(x + 16 * s, x + 16 * (s + 1));
+    min[s] = std::max(0.0f, -*low);
+    step[s] = std::max(0.0f, (*high + min[s]) / 3.0f);
+  }
+  block.d = to_f16(*std::max_element(step.begin(), step.end()) / 15.0f);
+  block.dmin = to_f16(*std::max_element(min.begin(), min.end()) / 15.0f);
+  std::array<int, kSuperblockSize> levels;
+  for (size_t s = 0; s < step.size(); ++s) {
+    const int scale = level_of(step[s], to_f32(block.d), 0, 15);
+    const int low = level_of(min[s], to_f32(block.dmin), 0, 15);
+    block.scales[s] = static_cast<uint8_t>(scale | low << 4);
+    const float exact_step = to_f32(block.d) * static_cast<float>(scale);
+    const float exact_min = to_f32(block.dmin) * static_cast<float>(low);
+    for (size_t i = 16 * s; i < 16 * (s + 1); ++i) {
+      levels[i] = level_of(x[i] + exact_min, exact_step, 0, 3);
+    }
+  }
+  put_pairs(levels, block.qs);
+}
+
 /// Inverse of PartScales::scale() and min().
 void put_scale(PartScales& scales, int part, int scale, int min) {
   uint8_t* const b = scales.bytes;

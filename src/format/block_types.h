@@ -149,6 +149,30 @@ template <typename Word>
   return word;
 }
 
+inline constexpr uint64_t kLowNibbles = 0x0f0f0f0f0f0f0f0fu;
+
+/// value[i] = d * (scales[i / 16] & 15) * level - dmin * (scales[i / 16] >> 4). Levels 128 h + 32 j
+/// + i (h < 2, j < 4, i < 32) are bits 2 j and 2 j + 1 of qs[32 h + i].
+template <>
+struct Block<DType::q2_k> {
+  uint8_t scales[kSuperblockSize / 16];
+  uint8_t qs[kSuperblockSize / 4];
+  f16_t d;
+  f16_t dmin;
+  constexpr int level(int i) const { return (qs[i / 128 * 32 + i % 32] >> (i / 32 % 4 * 2)) & 3; }
+  float value(int i) const {
+    const int scale = scales[i / 16] & 15, min = scales[i / 16] >> 4;
+    return to_f32(d) * static_cast<float>(scale) * static_cast<float>(level(i)) -
+           to_f32(dmin) * static_cast<float>(min);
+  }
+  [[gnu::always_inline]] HalfPartBytes unpack_scales() const {
+    const auto first = load_word<uint64_t>(scales), last = load_word<uint64_t>(scales + 8);
+    return {.scales = {first & kLowNibbles, last & kLowNibbles},
+            .mins = {first >> 4 & kLowNibbles, last >> 4 & kLowNibbles}};
+  }
+};
+using BlockQ2_K = Block<DType::q2_k>;
+
 /// What a q4_k or q5_k superblock begins with: scales and minima of its 8 parts, 6 bits each:
 ///   part j < 4: scale in bits 0 ... 5 of byte j, minimum in bits 0 ... 5 of byte 4 + j
 ///   part 4 + j: the low 4 bits of the scale in bits 0 ... 3 of byte 8 + j, of the minimum in its

@@ -62,6 +62,35 @@ SNAPKV_AVX2_INLINE __m256i part_bits(const char* p, int part) {
   return _mm256_cmpeq_epi8(_mm256_and_si256(load_32(p), bit), bit);
 }
 
+// ---------------------------------------------------------------- q2_k, q3_k
+
+// Part 4h + k has bits 2k, 2k + 1 of bytes [32h, 32h + 32).
+inline constexpr PartWords kPairWords = each_word([](int part) { return part / 4 * 4; });
+inline constexpr PartWords kPairShifts = each_word([](int part) { return part % 4 * 2; });
+
+SNAPKV_AVX2_INLINE __m256i bit_pairs(const char* qs, int part) {
+  const __m256i fours = load_32(qs + part / 4 * 32);
+  return _mm256_and_si256(_mm256_srli_epi16(fours, part % 4 * 2), _mm256_set1_epi8(3));
+}
+SNAPKV_VNNI_INLINE void load_pairs(const char* qs, VnniLevels& q) {
+  const __m512i fours = _mm512_loadu_si512(qs);
+  SNAPKV_UNROLL for (int v = 0; v < 4; ++v) {
+    const __m512i index = _mm512_add_epi64(load(kPairWords), _mm512_set1_epi64(v));
+    const __m512i words = _mm512_permutexvar_epi64(index, fours);
+    q[v] = _mm512_and_si512(_mm512_srlv_epi64(words, load(kPairShifts)), _mm512_set1_epi8(3));
+  }
+}
+
+template <>
+struct X86Block<DType::q2_k> : X86Superblock<DType::q2_k> {
+  static SNAPKV_AVX2_INLINE __m256i levels(const char* p, int part) {
+    return bit_pairs(p + offsetof(BlockQ2_K, qs), part);
+  }
+  static SNAPKV_VNNI_INLINE void load_parts(const char* p, VnniLevels& q) {
+    load_pairs(p + offsetof(BlockQ2_K, qs), q);
+  }
+};
+
 // ---------------------------------------------------------------- q4_k, q5_k
 
 // Parts 2p and 2p + 1 are the nibbles of bytes [32p, 32p + 32).

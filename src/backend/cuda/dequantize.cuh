@@ -246,6 +246,30 @@ struct Format<DType::iq4_nl> : BlockFormat<DType::iq4_nl> {
   }
 };
 
+/// Two bits of each of four bytes from value i on, as q2_k and q3_k have them.
+template <typename Reader, int n>
+__device__ __forceinline__ void pair_levels(const char* qs, int i, uint32_t (&w)[n]) {
+  Reader::words(qs + i / 128 * 32 + i % 32, w);
+#pragma unroll
+  for (uint32_t& v : w) v = (v >> (i / 32 % 4 * 2)) & 0x03030303u;
+}
+
+template <>
+struct Format<DType::q2_k> : BlockFormat<DType::q2_k> {
+  static constexpr int kScaleValues = 16;
+  static constexpr bool kHasMin = true, kVectors = false;
+
+  template <typename Reader, int n>
+  static __device__ __forceinline__ void levels(const char* block, int i, uint32_t (&w)[n]) {
+    pair_levels<Reader>(block + 16, i, w);
+  }
+  static __device__ __forceinline__ float2 scale_min(const char* block, int i) {
+    const int both = byte_at(block + i / 16);
+    return make_float2(half_at(block + 80) * static_cast<float>(both & 15),
+                       half_at(block + 82) * static_cast<float>(both >> 4));
+  }
+};
+
 /// Scale and minimum of value i of a block that begins with PartScales.
 __device__ __forceinline__ float2 part_scale_min(const char* block, int i) {
   const int part = i / 32;
