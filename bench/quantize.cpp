@@ -161,6 +161,41 @@ void round_block(const float* x, BlockQ2_K& block) {
   put_pairs(levels, block.qs);
 }
 
+/// Inverse of Block<q3_k>::scale(), of 16 scales.
+void put_scales(const std::array<int, 16>& scales, uint8_t* bytes) {
+  std::fill(bytes, bytes + 12, uint8_t{0});
+  for (int k = 0; k < 16; ++k) {
+    const int scale = scales[k] + 32;
+    bytes[k % 8] = static_cast<uint8_t>(bytes[k % 8] | (scale & 15) << (k / 8 * 4));
+    uint8_t& high = bytes[8 + k % 4];
+    high = static_cast<uint8_t>(high | (scale >> 4) << (k / 4 * 2));
+  }
+}
+
+void round_block(const float* x, BlockQ3_K& block) {
+  std::array<float, 16> step;  // of 16 values each: the extreme becomes -4
+  float greatest = 0.0f;
+  for (size_t s = 0; s < step.size(); ++s) {
+    step[s] = extreme(x + 16 * s, 16) / -4.0f;
+    greatest = std::max(greatest, std::fabs(step[s]));
+  }
+  block = {};
+  block.d = to_f16(greatest / 31.0f);
+  std::array<int, 16> scales;
+  std::array<int, kSuperblockSize> levels;  // from 0
+  for (size_t s = 0; s < step.size(); ++s) {
+    scales[s] = level_of(step[s], to_f32(block.d), -32, 31);
+    const float exact_step = to_f32(block.d) * static_cast<float>(scales[s]);
+    for (size_t i = 16 * s; i < 16 * (s + 1); ++i) {
+      levels[i] = level_of(x[i], exact_step, -4, 3) + 4;
+      uint8_t& mask = block.hmask[i % 32];
+      mask = static_cast<uint8_t>(mask | (levels[i] >> 2) << (i / 32));
+    }
+  }
+  put_pairs(levels, block.qs);
+  put_scales(scales, block.scales);
+}
+
 /// Inverse of PartScales::scale() and min().
 void put_scale(PartScales& scales, int part, int scale, int min) {
   uint8_t* const b = scales.bytes;

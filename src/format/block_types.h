@@ -142,6 +142,12 @@ struct HalfPartBytes {
   }
 };
 
+/// Each byte less `by`, where all are below 128: no borrow crosses a byte.
+constexpr uint64_t subtract_from_bytes(uint64_t bytes, uint8_t by) {
+  constexpr uint64_t kOnes = 0x0101010101010101u, kSigns = 0x8080808080808080u;
+  return ((bytes | kSigns) - kOnes * by) ^ kSigns;
+}
+
 template <typename Word>
 [[gnu::always_inline]] inline Word load_word(const void* p) {
   Word word;
@@ -172,6 +178,38 @@ struct Block<DType::q2_k> {
   }
 };
 using BlockQ2_K = Block<DType::q2_k>;
+
+/// value[i] = d * scale(i / 16) * level. The low 2 bits of level + 4 are as in q2_k, bit 2 of level
+/// 32 j + i is bit j of hmask[i]. Scale k: its low 4 bits are the low (k < 8) or high nibble of
+/// byte k % 8, its high 2 are bits 2 (k / 4) and 2 (k / 4) + 1 of byte 8 + k % 4; less 32.
+template <>
+struct Block<DType::q3_k> {
+  uint8_t hmask[kBlockSize];
+  uint8_t qs[kSuperblockSize / 4];
+  uint8_t scales[12];
+  f16_t d;
+  constexpr int scale(int k) const {
+    const int low = (scales[k % 8] >> (k / 8 * 4)) & 15;
+    return (low | ((scales[8 + k % 4] >> (k / 4 * 2)) & 3) << 4) - 32;
+  }
+  constexpr int level(int i) const {
+    const int low = (qs[i / 128 * 32 + i % 32] >> (i / 32 % 4 * 2)) & 3;
+    return (low | ((hmask[i % 32] >> (i / 32)) & 1) << 2) - 4;
+  }
+  float value(int i) const {
+    return to_f32(d) * static_cast<float>(scale(i / 16)) * static_cast<float>(level(i));
+  }
+  [[gnu::always_inline]] HalfPartBytes unpack_scales() const {
+    const auto low = load_word<uint64_t>(scales);
+    const auto high = load_word<uint32_t>(scales + 8);
+    const auto pairs = [](uint32_t x) { return (x & 0x03030303u) << 4; };
+    const uint64_t first = (low & kLowNibbles) | pairs(high) | uint64_t{pairs(high >> 2)} << 32;
+    const uint64_t last =
+        (low >> 4 & kLowNibbles) | pairs(high >> 4) | uint64_t{pairs(high >> 6)} << 32;
+    return {.scales = {subtract_from_bytes(first, 32), subtract_from_bytes(last, 32)}, .mins = {}};
+  }
+};
+using BlockQ3_K = Block<DType::q3_k>;
 
 /// What a q4_k or q5_k superblock begins with: scales and minima of its 8 parts, 6 bits each:
 ///   part j < 4: scale in bits 0 ... 5 of byte j, minimum in bits 0 ... 5 of byte 4 + j

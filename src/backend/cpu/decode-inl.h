@@ -140,10 +140,15 @@ HWY_INLINE void decode_levels(D d, const char* p, int part, F&& f) {
   } else if constexpr (T == DType::iq4_nl) {
     decode_nibbles(d, p + offsetof(Block<T>, qs),
                    [&](int k, hn::Vec<D> q) HWY_ATTR { f(k, look_up(d, Block<T>::kLevels, q)); });
-  } else if constexpr (T == DType::q2_k) {
+  } else if constexpr (T == DType::q2_k || T == DType::q3_k) {
     for (int k = 0; k < kBlockSize; k += n_lanes) {
       const auto fours = load(offsetof(Block<T>, qs) + static_cast<size_t>(part / 4 * 32 + k));
-      const auto q = hn::And(hn::ShiftRightSame(fours, part % 4 * 2), hn::Set(d, V{3}));
+      auto q = hn::And(hn::ShiftRightSame(fours, part % 4 * 2), hn::Set(d, V{3}));
+      if constexpr (T == DType::q3_k) {
+        const auto bits = load(offsetof(BlockQ3_K, hmask) + static_cast<size_t>(k));
+        const auto bit = hn::And(hn::ShiftRightSame(bits, part), hn::Set(d, V{1}));
+        q = hn::Sub(hn::Or(q, hn::ShiftLeft<2>(bit)), hn::Set(d, V{4}));
+      }
       f(k, q);
     }
   } else if constexpr (T == DType::q4_k || T == DType::q5_k) {

@@ -91,6 +91,21 @@ struct X86Block<DType::q2_k> : X86Superblock<DType::q2_k> {
   }
 };
 
+template <>
+struct X86Block<DType::q3_k> : X86Superblock<DType::q3_k> {
+  static SNAPKV_AVX2_INLINE __m256i levels(const char* p, int part) {
+    const __m256i is_set = part_bits(p + offsetof(BlockQ3_K, hmask), part);
+    return _mm256_sub_epi8(bit_pairs(p + offsetof(BlockQ3_K, qs), part),
+                           _mm256_andnot_si256(is_set, _mm256_set1_epi8(4)));
+  }
+
+  static constexpr int kPartSurplusBits = 2;
+  static SNAPKV_VNNI_INLINE void load_parts(const char* p, VnniLevels& q) {
+    load_pairs(p + offsetof(BlockQ3_K, qs), q);
+    add_part_bits(p + offsetof(BlockQ3_K, hmask), 4, q);
+  }
+};
+
 // ---------------------------------------------------------------- q4_k, q5_k
 
 // Parts 2p and 2p + 1 are the nibbles of bytes [32p, 32p + 32).

@@ -270,6 +270,32 @@ struct Format<DType::q2_k> : BlockFormat<DType::q2_k> {
   }
 };
 
+template <>
+struct Format<DType::q3_k> : BlockFormat<DType::q3_k> {
+  static constexpr int kScaleValues = 16;
+  static constexpr bool kHasMin = false, kVectors = false;
+
+  template <typename Reader, int n>
+  static __device__ __forceinline__ void levels(const char* block, int i, uint32_t (&w)[n]) {
+    uint32_t high[n];
+    Reader::words(block + i % 32, high);
+    pair_levels<Reader>(block + 32, i, w);
+#pragma unroll
+    for (int k = 0; k < n; ++k) {
+      const uint32_t v = w[k] | ((high[k] >> (i / 32)) & 0x01010101u) << 2;
+      // v - 4 in every byte: bit 7 keeps borrows inside the bytes, and then becomes the sign.
+      w[k] = ((v | 0x80808080u) - 0x04040404u) ^ 0x80808080u;
+    }
+  }
+  static __device__ __forceinline__ float2 scale_min(const char* block, int i) {
+    const int k = i / 16;
+    const int low = (byte_at(block + 96 + k % 8) >> (k / 8 * 4)) & 15;
+    const int high = (byte_at(block + 104 + k % 4) >> (k / 4 * 2)) & 3;
+    const int scale = (low | high << 4) - 32;
+    return make_float2(half_at(block + 108) * static_cast<float>(scale), 0.0f);
+  }
+};
+
 /// Scale and minimum of value i of a block that begins with PartScales.
 __device__ __forceinline__ float2 part_scale_min(const char* block, int i) {
   const int part = i / 32;
