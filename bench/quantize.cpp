@@ -280,6 +280,27 @@ void round_block(const float* x, BlockQ6_K& block) {
   }
 }
 
+void round_block(const float* x, BlockIQ4_XS& block) {
+  std::array<float, kSuperblockParts> step;  // the extreme becomes the table's lowest level
+  float greatest = 0.0f;
+  for (size_t j = 0; j < step.size(); ++j) {
+    step[j] = extreme(x + j * kBlockSize, kBlockSize) / static_cast<float>(BlockIQ4_NL::kLevels[0]);
+    greatest = std::max(greatest, std::fabs(step[j]));
+  }
+  block = {};
+  block.d = to_f16(greatest / 31.0f);
+  for (size_t j = 0; j < step.size(); ++j) {
+    const int scale = level_of(step[j], to_f32(block.d), -32, 31);
+    const float exact_step = to_f32(block.d) * static_cast<float>(scale);
+    const float inverse = exact_step != 0.0f ? 1.0f / exact_step : 0.0f;
+    put_nibbles(nearest_places(x + j * kBlockSize, inverse, BlockIQ4_NL::kLevels),
+                block.qs + j * kBlockSize / 2);
+    uint8_t& low = block.scales_l[j / 2];
+    low = static_cast<uint8_t>(low | ((scale + 32) & 15) << (j % 2 * 4));
+    block.scales_h = static_cast<uint16_t>(block.scales_h | (scale + 32) >> 4 << (2 * j));
+  }
+}
+
 }  // namespace
 
 void quantize(DType dtype, const float* x, int64_t n, void* out) {

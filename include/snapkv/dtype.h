@@ -27,7 +27,8 @@ enum class DType : uint8_t {
   q3_k,
   q4_k,
   q5_k,
-  q6_k
+  q6_k,
+  iq4_xs
 };
 
 struct DTypeInfo {
@@ -47,7 +48,7 @@ inline constexpr DTypeInfo kDTypes[] = {
     {DType::q5_1, "q5_1", 32, 24, 7, 9},     {DType::iq4_nl, "iq4_nl", 32, 18, 20, 25},
     {DType::q2_k, "q2_k", 256, 84, 10, 10},  {DType::q3_k, "q3_k", 256, 110, 11, 11},
     {DType::q4_k, "q4_k", 256, 144, 12, 14}, {DType::q5_k, "q5_k", 256, 176, 13, 16},
-    {DType::q6_k, "q6_k", 256, 210, 14, 18},
+    {DType::q6_k, "q6_k", 256, 210, 14, 18}, {DType::iq4_xs, "iq4_xs", 256, 136, 23, 30},
 };
 
 constexpr const DTypeInfo& dtype_info(DType t) { return kDTypes[static_cast<size_t>(t)]; }

@@ -291,6 +291,41 @@ struct Block<DType::q6_k> {
 };
 using BlockQ6_K = Block<DType::q6_k>;
 
+/// Eight iq4_nl blocks with integer scales: value[i] = d * scale(i / 32) * level. The low 4 bits of
+/// scale(j) + 32 are the low (j even) or high nibble of scales_l[j / 2], the high 2 are bits 2 j
+/// and 2 j + 1 of scales_h.
+template <>
+struct Block<DType::iq4_xs> {
+  f16_t d;
+  uint16_t scales_h;
+  uint8_t scales_l[kSuperblockParts / 2];
+  uint8_t qs[kSuperblockSize / 2];
+  constexpr int scale(int part) const {
+    const int low = (scales_l[part / 2] >> (part % 2 * 4)) & 15;
+    return (low | ((scales_h >> (2 * part)) & 3) << 4) - 32;
+  }
+  constexpr int level(int i) const {
+    return BlockIQ4_NL::kLevels[(qs[i / 32 * 16 + i % 16] >> (i % 32 / 16 * 4)) & 15];
+  }
+  float value(int i) const {
+    return to_f32(d) * static_cast<float>(scale(i / 32)) * static_cast<float>(level(i));
+  }
+  [[gnu::always_inline]] PartBytes unpack_scales() const {
+    const auto nibbles = load_word<uint32_t>(scales_l);
+    const auto apart = [](uint64_t x) {  // byte k to byte 2 k
+      x = (x | x << 16) & 0x0000ffff0000ffffu;
+      return (x | x << 8) & 0x00ff00ff00ff00ffu;
+    };
+    const uint64_t low = apart(nibbles & 0x0f0f0f0fu) | apart(nibbles >> 4 & 0x0f0f0f0fu) << 8;
+    uint64_t high = scales_h;  // pair j to byte j
+    high = (high | high << 24) & 0x000000ff000000ffu;
+    high = (high | high << 12) & 0x000f000f000f000fu;
+    high = (high | high << 6) & 0x0303030303030303u;
+    return {.scales = subtract_from_bytes(low | high << 4, 32), .mins = 0};
+  }
+};
+using BlockIQ4_XS = Block<DType::iq4_xs>;
+
 // ---------------------------------------------------------------- fields
 
 /// Whether values are scale * level - minimum (of blocks of 32 values: + m), levels from 0 on, else

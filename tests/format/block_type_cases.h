@@ -44,6 +44,7 @@ inline const std::vector<TypeCase> kTypeCases = {
     {DType::q4_k, {0, 2}, 0x7cd05e41ca466b3au, 0.09, 0x8a159fdf6664e758u},
     {DType::q5_k, {0, 2}, 0xd45b7938ec5c411du, 0.045, 0x3b847bdd5c81bbcfu},
     {DType::q6_k, {208}, 0xbb442df942c48acbu, 0.025, 0xd6b7221e5171d15fu},
+    {DType::iq4_xs, {0}, 0xd14cd6ad9b5d4baeu, 0.1, 0x907482ffce47f9bdu},
 };
 
 }  // namespace snapkv::test

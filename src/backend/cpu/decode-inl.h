@@ -140,6 +140,10 @@ HWY_INLINE void decode_levels(D d, const char* p, int part, F&& f) {
   } else if constexpr (T == DType::iq4_nl) {
     decode_nibbles(d, p + offsetof(Block<T>, qs),
                    [&](int k, hn::Vec<D> q) HWY_ATTR { f(k, look_up(d, Block<T>::kLevels, q)); });
+  } else if constexpr (T == DType::iq4_xs) {
+    decode_nibbles(d, p + offsetof(BlockIQ4_XS, qs) + part * 16, [&](int k, hn::Vec<D> q) HWY_ATTR {
+      f(k, look_up(d, BlockIQ4_NL::kLevels, q));
+    });
   } else if constexpr (T == DType::q2_k || T == DType::q3_k) {
     for (int k = 0; k < kBlockSize; k += n_lanes) {
       const auto fours = load(offsetof(Block<T>, qs) + static_cast<size_t>(part / 4 * 32 + k));

@@ -204,6 +204,29 @@ struct X86Block<DType::q6_k> : X86Superblock<DType::q6_k> {
   }
 };
 
+// ---------------------------------------------------------------- iq4_xs
+
+template <>
+struct X86Block<DType::iq4_xs> : X86Superblock<DType::iq4_xs> {
+  static SNAPKV_AVX2_INLINE __m256i levels(const char* p, int part) {
+    return look_up(BlockIQ4_NL::kLevels, low_then_high(p + offsetof(BlockIQ4_XS, qs) + part * 16));
+  }
+
+  static constexpr int kSurplus = 128;
+  static SNAPKV_VNNI_INLINE void load_8(const char* p, VnniLevels& q) {
+    load_nibbles<16>(p + offsetof(BlockIQ4_XS, qs), q);
+    look_up(BlockIQ4_NL::kLevels, kSurplus, q);
+  }
+  static SNAPKV_VNNI_INLINE __m512 d_8(const char* p) {
+    // each lane takes its part's byte as its highest, which then brings its sign down
+    const __m512i order =
+        _mm512_slli_epi32(_mm512_setr_epi32(0, 0, 4, 4, 1, 1, 5, 5, 2, 2, 6, 6, 3, 3, 7, 7), 24);
+    const __m512i bytes =
+        _mm512_shuffle_epi8(_mm512_set1_epi64(static_cast<int64_t>(scales(p).scales)), order);
+    return _mm512_mul_ps(_mm512_cvtepi32_ps(_mm512_srai_epi32(bytes, 24)), _mm512_set1_ps(d(p)));
+  }
+};
+
 // ---------------------------------------------------------------- which types there are
 
 /// Whether 8-bit products of the type exist.

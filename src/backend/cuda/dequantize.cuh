@@ -370,6 +370,25 @@ struct Format<DType::q6_k> : BlockFormat<DType::q6_k> {
   }
 };
 
+template <>
+struct Format<DType::iq4_xs> : BlockFormat<DType::iq4_xs> {
+  static constexpr int kScaleValues = 32;
+  static constexpr bool kHasMin = false, kVectors = false;
+
+  template <typename Reader, int n>
+  static __device__ __forceinline__ void levels(const char* block, int i, uint32_t (&w)[n]) {
+    nibble_levels<Reader>(block + 8 + i / 32 * 16, i % 32, w);
+    look_up_levels<DType::iq4_nl>(w);
+  }
+  static __device__ __forceinline__ float2 scale_min(const char* block, int i) {
+    const int part = i / 32;
+    const int low = (byte_at(block + 4 + part / 2) >> (part % 2 * 4)) & 15;
+    const int high = (byte_at(block + 2 + part / 4) >> (part % 4 * 2)) & 3;
+    const int scale = (low | high << 4) - 32;
+    return make_float2(half_at(block) * static_cast<float>(scale), 0.0f);
+  }
+};
+
 /// Byte k of a word of levels.
 __device__ __forceinline__ float level_at(uint32_t word, int k) {
   return static_cast<float>(static_cast<signed char>(word >> (8 * k)));
