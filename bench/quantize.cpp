@@ -121,6 +121,14 @@ void round_block(const float* x, BlockIQ4_NL& block) {
   put_nibbles(nearest_places(x, d != 0.0f ? 1.0f / d : 0.0f, BlockIQ4_NL::kLevels), block.qs);
 }
 
+/// The greatest number of FP4 is 6 = 1.5 * 2^2: the scale's exponent is 2 below the extreme's.
+void round_block(const float* x, BlockMXFP4& block) {
+  const float greatest = std::fabs(extreme(x, kBlockSize));
+  block.e = static_cast<uint8_t>(
+      greatest > 0.0f ? std::clamp(std::ilogb(greatest) - 2 + 127, 0, 254) : 0);
+  put_nibbles(nearest_places(x, 1.0f / BlockMXFP4::scale(block.e), BlockMXFP4::kLevels), block.qs);
+}
+
 // ---------------------------------------------------------------- superblocks
 
 /// x / step to the nearest integer within [low, high]; 0 where step is 0.

@@ -9,6 +9,8 @@
 // rounding.
 #pragma once
 
+#include <bit>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -113,6 +115,31 @@ struct Block<DType::iq4_nl> {
   float value(int i) const { return to_f32(d) * static_cast<float>(level(i)); }
 };
 using BlockIQ4_NL = Block<DType::iq4_nl>;
+
+/// MXFP4 of the Open Compute Project's microscaling formats: nibbles are numbers in FP4 (E2M1), the
+/// scale is a power of two. The table holds twice the numbers, so that it holds integers, and the
+/// scale is half of what the format says: 2^(e - 128), for e < 2 a subnormal number.
+template <>
+struct Block<DType::mxfp4> {
+  uint8_t e;
+  uint8_t qs[kBlockSize / 2];
+  alignas(16) static constexpr int8_t kLevels[16] = {0, 1,  2,  3,  4,  6,  8,  12,
+                                                     0, -1, -2, -3, -4, -6, -8, -12};
+  static constexpr float scale(uint32_t e) {
+    return std::bit_cast<float>(e < 2 ? 0x00200000u << e : (e - 1) << 23);
+  }
+  constexpr int level(int i) const { return kLevels[(qs[i % 16] >> (i / 16 * 4)) & 15]; }
+  float value(int i) const { return scale(e) * static_cast<float>(level(i)); }
+  /// The exponent 255 stands for NaN, which ggml refuses too; 253 and 254 overflow with some
+  /// levels.
+  bool is_finite() const {
+    if (e < 253) return true;
+    bool finite = e != 255;
+    for (int i = 0; i < kBlockSize; ++i) finite = finite && std::isfinite(value(i));
+    return finite;
+  }
+};
+using BlockMXFP4 = Block<DType::mxfp4>;
 
 // ---------------------------------------------------------------- superblocks
 
@@ -337,7 +364,7 @@ inline constexpr bool kHasMin = requires(B b) {
 || requires(B b) { b.dmin; }
 || requires(B b) { b.scales.dmin; };
 
-/// Whether a block has an f16 scale.
+/// Whether a block has an f16 scale, as all block types have but mxfp4.
 template <DType T, typename B = Block<T>>
 inline constexpr bool kHasF16Scale = requires(B b) {
   b.d;

@@ -98,6 +98,25 @@ TEST(CheckTensorsTest, TakesEverythingFinite) {
   }
 }
 
+/// The exponent 255 is NaN. Of numbers up to 6, times 2^(exponent - 127), the greatest overflow.
+TEST(CheckTensorsTest, FindsExponentsOfMxfp4ThatOverflow) {
+  constexpr std::byte kZeros{0x00}, kThree{0x50}, kFour{0x60}, kMinusSix{0xf0};
+  const auto is_bad = [](int exponent, std::byte last) {
+    std::vector<std::byte> data(3 * block_bytes(DType::mxfp4));
+    std::byte* block = data.data() + 2 * block_bytes(DType::mxfp4);
+    block[0] = static_cast<std::byte>(exponent);
+    block[16] = last;
+    return first_non_finite(Tensor(data.data(), DType::mxfp4, {96})) == 64;
+  };
+  EXPECT_TRUE(is_bad(255, kZeros));
+  EXPECT_TRUE(is_bad(254, kThree));
+  EXPECT_TRUE(is_bad(253, kFour));
+  EXPECT_TRUE(is_bad(253, kMinusSix));
+  EXPECT_FALSE(is_bad(254, kZeros));
+  EXPECT_FALSE(is_bad(253, kThree));
+  EXPECT_FALSE(is_bad(252, kMinusSix));
+}
+
 class CheckFileTest : public testing::TestWithParam<int> {};
 
 TEST_P(CheckFileTest, NamesTheFirstBadTensorAndThePlace) {

@@ -290,6 +290,38 @@ struct X86Block<DType::iq4_nl> : X86ScaledBlock<DType::iq4_nl> {
   }
 };
 
+template <>
+struct X86Block<DType::mxfp4> {
+  static SNAPKV_AVX2_INLINE float d(const char* p) {
+    return BlockMXFP4::scale(static_cast<uint8_t>(*p));
+  }
+  static SNAPKV_AVX2_INLINE __m256i levels(const char* p, int) {
+    return look_up(BlockMXFP4::kLevels, low_then_high(p + offsetof(BlockMXFP4, qs)));
+  }
+
+  static constexpr int kSurplus = 12;
+  static SNAPKV_VNNI_INLINE void load_8(const char* p, VnniLevels& q) {
+    load_nibbles<sizeof(BlockMXFP4)>(p + offsetof(BlockMXFP4, qs), q);
+    look_up(BlockMXFP4::kLevels, kSurplus, q);
+  }
+  /// The exponent of block i < 4 is byte i of quarter i of the first 64 bytes, that of block 4 + i
+  /// byte 4 + i of quarter i of the next.
+  static SNAPKV_VNNI_INLINE __m512 d_8(const char* p) {
+    static_assert(sizeof(BlockMXFP4) == 17);
+    constexpr uint64_t kSecond =
+        uint64_t{0x10} | uint64_t{0x20} << 16 | uint64_t{0x40} << 32 | uint64_t{0x80} << 48;
+    const __m512i bytes = _mm512_mask_loadu_epi8(_mm512_loadu_si512(p), kSecond, p + 64);
+    const __m512i zeros = _mm512_set1_epi32(~0xff);  // indices from 128
+    const __m512i order =
+        _mm512_or_si512(_mm512_setr_epi32(0, 0, 4, 4, 1, 1, 5, 5, 2, 2, 6, 6, 3, 3, 7, 7), zeros);
+    const __m512i e = _mm512_shuffle_epi8(bytes, order);
+    const __m512i normal = _mm512_slli_epi32(_mm512_sub_epi32(e, _mm512_set1_epi32(1)), 23);
+    const __m512i subnormal = _mm512_sllv_epi32(_mm512_set1_epi32(0x00200000), e);
+    const __mmask16 is_subnormal = _mm512_cmplt_epi32_mask(e, _mm512_set1_epi32(2));
+    return _mm512_castsi512_ps(_mm512_mask_mov_epi32(normal, is_subnormal, subnormal));
+  }
+};
+
 }  // namespace snapkv::cpu
 
 #endif  // x86-64

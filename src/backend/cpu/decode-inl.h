@@ -61,7 +61,11 @@ HWY_INLINE hn::Vec<D> load_scale(D d, const void* p) {
 /// The scale of the block of 32 values at p.
 template <DType T, class D>
 HWY_INLINE hn::Vec<D> load_block_scale(D d, const char* p) {
-  return load_scale(d, p + kScaleAt<T>);
+  if constexpr (T == DType::mxfp4) {
+    return hn::Set(d, BlockMXFP4::scale(static_cast<uint8_t>(*p)));
+  } else {
+    return load_scale(d, p + kScaleAt<T>);
+  }
 }
 
 /// 1 << i for lane i, as far as V reaches. (Highway 1.0.3's Shl doesn't compile for SSSE3.)
@@ -137,7 +141,7 @@ HWY_INLINE void decode_levels(D d, const char* p, int part, F&& f) {
         f(k, hn::Or(q, hn::IfThenElseZero(is_set, high)));
       }
     });
-  } else if constexpr (T == DType::iq4_nl) {
+  } else if constexpr (T == DType::iq4_nl || T == DType::mxfp4) {
     decode_nibbles(d, p + offsetof(Block<T>, qs),
                    [&](int k, hn::Vec<D> q) HWY_ATTR { f(k, look_up(d, Block<T>::kLevels, q)); });
   } else if constexpr (T == DType::iq4_xs) {

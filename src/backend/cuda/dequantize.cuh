@@ -10,7 +10,7 @@
 //   kVectors                     whether block sizes keep 16-byte alignment
 //   levels<Reader>(block, i, w)  the 4 n levels from value i on, n the size of w
 //   scale_min(block, i)          of value i
-// and a Reader gives words at an address that is even.
+// and a Reader gives words at an address that is even, which those of mxfp4 are not.
 #pragma once
 
 #include <cuda_bf16.h>
@@ -243,6 +243,36 @@ struct Format<DType::iq4_nl> : BlockFormat<DType::iq4_nl> {
   }
   static __device__ __forceinline__ float2 scale_min(const char* block, int) {
     return make_float2(half_at(block), 0.0f);
+  }
+};
+
+/// Reads bytes, at any address.
+struct ByteReader {
+  template <int n>
+  static __device__ __forceinline__ void words(const char* p, uint32_t (&w)[n]) {
+    const auto* bytes = reinterpret_cast<const uint8_t*>(p);
+#pragma unroll
+    for (int i = 0; i < n; ++i) {
+      w[i] = bytes[4 * i] | bytes[4 * i + 1] << 8 | bytes[4 * i + 2] << 16 |
+             static_cast<uint32_t>(bytes[4 * i + 3]) << 24;
+    }
+  }
+};
+
+/// Blocks of 17 bytes, so half of them are at odd addresses.
+template <>
+struct Format<DType::mxfp4> : BlockFormat<DType::mxfp4> {
+  static constexpr int kScaleValues = 32;
+  static constexpr bool kHasMin = false, kVectors = false;
+
+  template <typename Reader, int n>
+  static __device__ __forceinline__ void levels(const char* block, int i, uint32_t (&w)[n]) {
+    nibble_levels<ByteReader>(block + 1, i, w);
+    look_up_levels<DType::mxfp4>(w);
+  }
+  static __device__ __forceinline__ float2 scale_min(const char* block, int) {
+    const auto e = static_cast<uint32_t>(byte_at(block));
+    return make_float2(__uint_as_float(e < 2 ? 0x00200000u << e : (e - 1) << 23), 0.0f);
   }
 };
 
