@@ -13,7 +13,6 @@
 #include "backend/cpu/cpu_context.h"
 #include "backend/cpu/cpu_ops.h"
 #include "backend/cpu/cpu_target.h"
-#include "backend/cpu/gemv.h"
 #include "backend/cpu/pack.h"
 #include "backend/cpu/product_tiling.h"
 #include "backend/ops.h"

@@ -10,7 +10,6 @@
 #include <string>
 #include <vector>
 
-#include "backend/cpu/cpu_ops.h"
 #include "backend/ops.h"
 #include "tests/backend/op_test_util.h"
 #include "tests/support/processor.h"
@@ -18,8 +17,6 @@
 namespace snapkv::test {
 namespace {
 
-constexpr std::array kWeightTypes = {DType::f32,  DType::f16,  DType::bf16, DType::q8_0,
-                                     DType::q4_0, DType::q4_k, DType::q5_k, DType::q6_k};
 constexpr std::array kKvTypes = {DType::f32, DType::f16, DType::bf16};
 constexpr std::array kCacheTypes = {DType::f32, DType::f16, DType::bf16, DType::q8_0};
 
@@ -63,13 +60,15 @@ void add_row_cases(std::vector<OpCase>& cases) {
          ops::rms_norm(b, random_tensor({301, 768}, 1), random_tensor({768}, 2), 1e-5f, out);
          return bytes_of(out);
        }});
-  cases.push_back(
-      {"activate", Compute::f32, [](Backend& b) {
-         TestTensor out({301, 768});
-         ops::activate(b, Activation::silu, random_tensor({301, 768}, 1),
-                       random_tensor({301, 768}, 2), out);
-         return bytes_of(out);
-       }});
+  for (const auto& [activation, label] :
+       {std::pair{Activation::silu, "activate_silu"}, {Activation::gelu_tanh, "activate_gelu"}}) {
+    cases.push_back(
+        {label, Compute::f32, [f = activation](Backend& b) {
+           TestTensor out({301, 768});
+           ops::activate(b, f, random_tensor({301, 768}, 1), random_tensor({301, 768}, 2), out);
+           return bytes_of(out);
+         }});
+  }
   for (const RopeLayout layout : {RopeLayout::norm, RopeLayout::neox}) {
     cases.push_back({layout == RopeLayout::norm ? "rope_norm" : "rope_neox", Compute::f32,
                      [layout](Backend& b) {
