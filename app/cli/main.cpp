@@ -83,7 +83,8 @@ int run(int argc, char** argv) {
       add_generate_command(root, common), add_info_command(root, common),
       add_demo_command(root, common),     add_needle_command(root, common),
       add_explain_command(root, common),  add_inspect_command(root, common),
-      add_bench_command(root, common),    add_eval_command(root, common)};
+      add_bench_command(root, common),    add_eval_command(root, common),
+      add_apply_template_command(root)};
   root.footer(kFooter);
   finish_help(commands);
   try {
