@@ -10,7 +10,7 @@ PAGES ?= AUTO
 
 BUILD := build/$(SNAPKV_PRESET)
 SNAPKV := $(BUILD)/bin/snapkv
-SOURCES = $(shell find src include app bench eval tests -name '*.cpp' -o -name '*.h' -o -name '*.cu*')
+SOURCES = $(shell find src include app bench eval tests -name '*.cpp' -o -name '*.h' -o -name '*.cu*' -o -name '*.def')
 UNITS = $(filter %.cpp,$(filter-out tests/fuzz/% tests/packaging/%,$(SOURCES)))
 
 .DEFAULT_GOAL := help

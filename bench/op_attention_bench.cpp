@@ -22,8 +22,8 @@ namespace snapkv {
 namespace {
 
 Backend& backend(Compute compute) {
-  static const auto f32 = Backend::make({.kind = BackendKind::cpu, .compute = Compute::f32});
-  static const auto bf16 = Backend::make({.kind = BackendKind::cpu, .compute = Compute::bf16});
+  static const auto f32 = Backend::make({.device = Device::cpu, .compute = Compute::f32});
+  static const auto bf16 = Backend::make({.device = Device::cpu, .compute = Compute::bf16});
   return compute == Compute::f32 ? *f32 : *bf16;
 }
 
@@ -96,7 +96,7 @@ void check_prefill(const Shape& s, Compute compute, DType kv) {
   ops::attention_prefill(backend(compute), p.arguments());
   PrefillAttention a = p.arguments();
   a.out = expected.view;
-  ops::attention_prefill(*Backend::make({.kind = BackendKind::ref}), a);
+  ops::attention_prefill(*Backend::make({.device = Device::reference}), a);
   require_close(p.out.view, expected.view, compute == Compute::f32 ? 1e-4 : 1e-2, "prefill");
 }
 
@@ -136,7 +136,7 @@ void decode(benchmark::State& state, DType kv) {
     return DecodeAttention{q.view, rows, kv, scale, to};
   };
   ops::attention_decode(backend(Compute::f32), arguments(0, out.view));
-  ops::attention_decode(*Backend::make({.kind = BackendKind::ref}), arguments(0, expected.view));
+  ops::attention_decode(*Backend::make({.device = Device::reference}), arguments(0, expected.view));
   require_close(out.view, expected.view, 1e-4, "decode");
   int64_t layer = 0;
   for (auto _ : state) {
@@ -189,7 +189,7 @@ void selection(benchmark::State& state) {
   const Selection small({s.n_head / s.n_head_kv, 1, s.head_dim}, 600);
   const Selection expected({s.n_head / s.n_head_kv, 1, s.head_dim}, 600);
   small.run(backend(Compute::f32));
-  expected.run(*Backend::make({.kind = BackendKind::ref}));
+  expected.run(*Backend::make({.device = Device::reference}));
   require_close(small.votes.view, expected.votes.view, 1e-4, "window_votes");
   const Selection layer(s, n);
   for (auto _ : state) layer.run(backend(Compute::f32));

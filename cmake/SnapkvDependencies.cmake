@@ -5,11 +5,8 @@ find_package(hwy 1.0 REQUIRED CONFIG)
 find_package(fmt 9 REQUIRED CONFIG)
 find_package(nlohmann_json 3.9 REQUIRED CONFIG)
 find_package(Threads REQUIRED)
-find_path(UTF8PROC_INCLUDE_DIR utf8proc.h REQUIRED)
-find_library(UTF8PROC_LIBRARY utf8proc REQUIRED)
-add_library(utf8proc::utf8proc UNKNOWN IMPORTED)
-set_target_properties(utf8proc::utf8proc PROPERTIES IMPORTED_LOCATION "${UTF8PROC_LIBRARY}"
-  INTERFACE_INCLUDE_DIRECTORIES "${UTF8PROC_INCLUDE_DIR}")
+find_package(Pcre2 10.40 REQUIRED MODULE)  # these two by the files beside this one
+find_package(Utf8proc 2.6 REQUIRED MODULE)
 
 if(SNAPKV_CUDA)
   if(NOT DEFINED CMAKE_CUDA_ARCHITECTURES)

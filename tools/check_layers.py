@@ -16,6 +16,7 @@ MAY_INCLUDE = {
     PUBLIC: [],
     "src/base": [],
     "src/format": ["src/base"],
+    "src/huggingface": ["src/base", "src/format"],
     "src/text/jinja": ["src/base"],
     "src/text": ["src/base", "src/format", "src/text/jinja"],
     "src/backend": ["src/base", "src/format/block_types.h"],
@@ -25,7 +26,7 @@ MAY_INCLUDE = {
     "src/cache": ["src/base", "src/backend"],
     "src/policy": ["src/base", "src/backend", "src/cache/selection.h"],
     "src/model": ["src/base", "src/format", "src/backend", "src/cache"],
-    "src/engine": ["src/base", "src/format", "src/text", "src/backend", "src/cache", "src/policy",
+    "src/engine": ["src/base", "src/format", "src/huggingface", "src/text", "src/backend", "src/cache", "src/policy",
                    "src/model"],
     "app": ["src/base", "eval"],
     "eval": ["src/base"],
@@ -33,8 +34,8 @@ MAY_INCLUDE = {
 }
 # The one file that knows all backends: it makes them.
 EXCEPTIONS = {
-    "src/backend/backend.cpp": ["src/backend/ref/ref_kernels.h", "src/backend/cpu/cpu_kernels.h",
-                                "src/backend/cuda/cuda_kernels.h"],
+    "src/backend/backend.cpp": ["src/backend/ref/ref_backend.h", "src/backend/cpu/cpu_backend.h",
+                                "src/backend/cuda/cuda_backend.h"],
 }
 # library -> (pattern of its headers, folders that may include them)
 LIBRARIES = {
@@ -45,15 +46,20 @@ LIBRARIES = {
     "OpenMP": (r"omp\.h", ["src/backend/cpu", "bench"]),
     "SentencePiece": (r"sentencepiece", []),
     "PCRE2": (r"pcre2", ["src/text"]),
+    "utf8proc": (r"utf8proc", ["src/text", "src/text/jinja"]),
     "fmt": (r"fmt/", [f for f in MAY_INCLUDE if f != PUBLIC]),
     "spdlog": (r"spdlog/", ["app", "eval", "bench"]),
     "CLI11": (r"CLI/", ["app", "eval", "bench"]),
-    "utf8proc": (r"utf8proc\.h", ["src/text/jinja"]),
-    "JSON": (r"nlohmann/", ["src/text/jinja", "app", "eval"]),
+    "JSON": (r"nlohmann/", ["src/text", "src/text/jinja", "src/huggingface", "app", "eval"]),
     "HTTP": (r"httplib\.h", ["app", "eval"]),
     "Prometheus": (r"prometheus/", ["app"]),
     "Google Benchmark": (r"benchmark/", ["bench"]),
     "GoogleTest": (r"g(test|mock)/", []),
+}
+# What only one file may use, and why.
+RESERVED = {
+    re.compile(r"__builtin_cpu_supports|<cpuid\.h>"):
+        ("src/backend/cpu/cpu_target.cpp", "asks the processor: --cpu-target would not be obeyed"),
 }
 SYSTEM = re.compile(r"(sys|net|netinet|arpa|linux|mach)/\w+\.h|\w+(\.h)?")  # <vector>, <sys/mman.h>
 INCLUDE = re.compile(r'\s*#\s*include\s*([<"])([^>"]+)[>"]')
@@ -126,6 +132,9 @@ def check_file(root, path):
         match = INCLUDE.match(line)
         if match and (what := check_include(root, path, *match.groups())):
             yield number, what
+        for pattern, (file, what) in RESERVED.items():
+            if path != file and pattern.search(line):
+                yield number, f"{what} (only {file} may)"
 
 
 def check_tree(root):

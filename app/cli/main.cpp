@@ -11,6 +11,7 @@
 #include "base/check.h"
 #include "base/error.h"
 #include "cli/commands.h"
+#include "cli/common/descriptors.h"
 #include "cli/common/signals.h"
 #include "cli/common/terminal.h"
 
@@ -23,7 +24,8 @@ constexpr const char* kFooter =
     "[eval.needle] for that task). The command line wins over the environment, the environment\n"
     "over the file.\n"
     "Exit codes: 0 ok, 1 run-time error, 2 usage, 3 bad model file, 4 does not fit into memory,\n"
-    "5 context exceeded, 130 stopped by Ctrl-C.";
+    "5 context exceeded; stopped by a signal: 130 Ctrl-C, 143 SIGTERM, 129 SIGHUP; 141 the reader\n"
+    "of stdout has gone.";
 
 constexpr const char* kCommandFooter =
     "Also: --config FILE, --verbose, --no-progress; snapkv --help tells about them, about "
@@ -55,7 +57,8 @@ int answer_parse_result(CLI::App& root, const CLI::ParseError& e) {
 void finish_help(const std::vector<Command>& commands) {
   for (const Command& command : commands) {
     command.app->fallthrough();  // common options may follow the command's name
-    command.app->footer(kCommandFooter);
+    const std::string own = command.app->get_footer();
+    command.app->footer(own.empty() ? kCommandFooter : own + "\n\n" + kCommandFooter);
     finish_help(command.tasks);
   }
 }
@@ -80,11 +83,13 @@ int run(int argc, char** argv) {
   root.get_formatter()->column_width(40);
   add_common_options(root, common);
   const std::vector<Command> commands = {
-      add_generate_command(root, common), add_info_command(root, common),
-      add_demo_command(root, common),     add_needle_command(root, common),
-      add_explain_command(root, common),  add_inspect_command(root, common),
-      add_bench_command(root, common),    add_eval_command(root, common),
-      add_apply_template_command(root)};
+      add_generate_command(root, common),   add_info_command(root, common),
+      add_convert_command(root, common),    add_demo_command(root, common),
+      add_explain_command(root, common),    add_inspect_command(root, common),
+      add_bench_command(root, common),      add_eval_command(root, common),
+      add_policies_command(root, common),   add_tokenize_command(root, common),
+      add_detokenize_command(root, common), add_apply_template_command(root),
+  };
   root.footer(kFooter);
   finish_help(commands);
   try {
@@ -102,8 +107,10 @@ int run(int argc, char** argv) {
 int run_and_report(int argc, char** argv) {
   try {
     return run(argc, argv);
+  } catch (const StdoutClosed&) {
+    return StdoutClosed::kExitCode;
   } catch (const Error& e) {
-    return report(e.code(), e.what());
+    return report(e.code(), name_flags(e.what()));
   } catch (const std::bad_alloc&) {
     return report(ErrorCode::kDoesNotFit, "out of memory");
   } catch (const std::exception& e) {
@@ -115,6 +122,9 @@ int run_and_report(int argc, char** argv) {
 }  // namespace snapkv::cli
 
 int main(int argc, char** argv) {
+  snapkv::cli::open_closed_standard_descriptors();  // before anything opens a file
   snapkv::cli::install_signal_handlers();
-  return snapkv::cli::run_and_report(argc, argv);
+  const int code = snapkv::cli::run_and_report(argc, argv);
+  const bool cancelled = code == static_cast<int>(snapkv::ErrorCode::kCancelled);
+  return cancelled ? snapkv::cli::interrupted_exit_code() : code;
 }

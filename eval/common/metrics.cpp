@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "eval/common/metrics.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <cctype>
 #include <cmath>
@@ -9,6 +11,8 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/error.h"
+#include "base/finite.h"
 #include "eval/common/porter_stemmer.h"
 
 namespace snapkv::eval {
@@ -227,8 +231,15 @@ double found_share(std::string_view answer, std::span<const std::string> referen
   return static_cast<double>(n_found) / static_cast<double>(references.size());
 }
 
+double checked_score(double score, const std::string& what) {
+  if (score >= 0 && score <= 1) return score;  // false for NaN
+  fail(ErrorCode::kRuntime, "{}: the score is {}, which is not within 0 and 1", what,
+       non_finite_name(score));
+}
+
 Interval wilson(double mean, int64_t n) {
   if (n == 0) return {};
+  checked_score(mean, fmt::format("a mean of {} scores", n));
   constexpr double kZ = 1.959964;  // 97.5% point of the normal distribution
   const double count = static_cast<double>(n), z2 = kZ * kZ;
   const double centre = (mean + z2 / (2 * count)) / (1 + z2 / count);
@@ -239,6 +250,11 @@ Interval wilson(double mean, int64_t n) {
 
 std::vector<double> log_softmax(std::span<const float> logits) {
   SNAPKV_CHECK(!logits.empty());
+  if (const NonFinite bad = find_non_finite(logits)) {
+    fail(ErrorCode::kRuntime,
+         "{} of {} logits are not finite, the first, of token {}, is {}: they are no prediction",
+         bad.count, logits.size(), bad.first, non_finite_name(bad.value));
+  }
   const double max = *std::max_element(logits.begin(), logits.end());
   double sum = 0;
   for (const float x : logits) sum += std::exp(x - max);
@@ -253,7 +269,11 @@ double kl_divergence(std::span<const double> log_p, std::span<const double> log_
   double sum = 0;
   for (size_t i = 0; i < log_p.size(); ++i) {
     const double p = std::exp(log_p[i]);
-    if (p > 0) sum += p * (log_p[i] - log_q[i]);
+    if (p != 0) sum += p * (log_p[i] - log_q[i]);  // a NaN counts
+  }
+  if (!std::isfinite(sum)) {  // max() below would make 0, the best there is, of a NaN
+    fail(ErrorCode::kRuntime, "the KL divergence of {} log-probabilities is {}", log_p.size(),
+         non_finite_name(sum));
   }
   return std::max(0.0, sum);  // rounding may leave it just below
 }

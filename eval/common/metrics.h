@@ -38,15 +38,19 @@ double found_share(std::string_view answer, std::span<const std::string> referen
 /// Runs of digits: "48213 or 7." -> "48213", "7"
 std::vector<std::string> numbers_in(std::string_view text);
 
-/// A mean of scores in [0, 1] and its 95% Wilson interval.
+/// `score`, if it is within [0, 1]; throws Error{kRuntime} naming `what` for a NaN and all else.
+double checked_score(double score, const std::string& what);
+
+/// A mean of scores in [0, 1] and its 95% Wilson interval. Throws as checked_score().
 struct Interval {
   double mean = 0, low = 0, high = 1;
 };
 Interval wilson(double mean, int64_t n);
 
-/// log softmax(logits) in f64. // [n_vocab]
+/// log softmax(logits) in f64. Throws Error{kRuntime} when a logit is not finite. // [n_vocab]
 std::vector<double> log_softmax(std::span<const float> logits);
-/// sum p (log p - log q), natural logarithm. // [n_vocab] each
+/// sum p (log p - log q), natural logarithm. Throws Error{kRuntime} when it is not finite.
+/// // [n_vocab] each
 double kl_divergence(std::span<const double> log_p, std::span<const double> log_q);
 
 }  // namespace snapkv::eval

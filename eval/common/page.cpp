@@ -1,15 +1,12 @@
 // SPDX-License-Identifier: MIT
 #include "eval/common/page.h"
 
-#include <cerrno>
-#include <cstdio>
-#include <cstring>
 #include <filesystem>
-#include <memory>
 #include <string_view>
 
 #include "base/check.h"
 #include "base/error.h"
+#include "base/write_file.h"
 #include "snapkv/engine.h"
 
 namespace snapkv::eval {
@@ -67,17 +64,7 @@ std::string make_page(const Json& data) {
   return out;
 }
 
-void write_text(const std::string& path, const std::string& text) {
-  struct Close {
-    void operator()(std::FILE* file) const { std::fclose(file); }
-  };
-  std::unique_ptr<std::FILE, Close> file(std::fopen(path.c_str(), "wb"));
-  const bool ok = file && std::fwrite(text.data(), 1, text.size(), file.get()) == text.size() &&
-                  std::fclose(file.release()) == 0;
-  if (!ok) fail(ErrorCode::kRuntime, "{}: can't be written: {}", path, std::strerror(errno));
-}
-
-void write_page(const std::string& path, const Json& data) { write_text(path, make_page(data)); }
+void write_page(const std::string& path, const Json& data) { write_file(path, make_page(data)); }
 
 Json records_page(const std::string& kind, Json records) {
   return {{"kind", kind}, {"version", version()}, {"records", std::move(records)}};

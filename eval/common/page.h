@@ -16,10 +16,8 @@ bool has_pages();
 void check_page(const std::string& path);
 /// The whole page: `data` in its block `<script type="application/json" id="data">`.
 std::string make_page(const Json& data);
-/// Writes it, over what was there. Throws kRuntime.
+/// Writes it, over what was there, whole or not at all. Throws kRuntime.
 void write_page(const std::string& path, const Json& data);
-/// Writes any text as a file. Throws kRuntime.
-void write_text(const std::string& path, const std::string& text);
 
 /// The data of a page about records: {"kind": kind, "version": ..., "records": [...]}.
 Json records_page(const std::string& kind, Json records);

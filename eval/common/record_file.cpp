@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
 #include "eval/common/record_file.h"
 
+#include <fmt/core.h>
+
 #include <cerrno>
 #include <cstring>
-#include <filesystem>
 #include <fstream>
-#include <sstream>
 
 #include "base/error.h"
 
@@ -34,58 +34,48 @@ std::string to_utf8(const std::string& text) {
 }
 
 RecordFile::RecordFile(std::string path, bool resume) : path_(std::move(path)) {
-  std::error_code error;
-  const bool there = std::filesystem::exists(path_, error);
-  if (there && resume) {
+  if (path_.empty()) return;
+  file_.emplace(path_);
+  if (resume && file_->size() > 0) {
     read();
-  } else if (there && std::filesystem::is_regular_file(path_, error) &&
-             std::filesystem::file_size(path_, error) > 0) {
+  } else if (file_->size() > 0) {
     fail(ErrorCode::kUsage, "{} has records already: continue it with --resume, or name another",
          path_);
   }
-  file_.reset(std::fopen(path_.c_str(), "ab"));
-  if (!file_) fail_io(path_, "can't be written");
 }
 
 void RecordFile::read() {
   std::ifstream in(path_, std::ios::binary);
   if (!in) fail_io(path_, "can't be read");
   std::string line;
-  uintmax_t good = 0;  // bytes of whole records
-  for (size_t number = 1; std::getline(in, line); ++number) {
+  uint64_t good = 0;  // bytes of whole records
+  while (std::getline(in, line)) {
     if (in.eof()) {  // no newline: the run that wrote it was killed
       repaired_ = true;
       break;
     }
-    Json record = Json::parse(line, nullptr, false);
+    Json record = parse_json(line);
     const bool ok = record.is_object() && record.contains("key") && record["key"].is_string();
     if (!ok) {
       fail(ErrorCode::kUsage, "{}:{}: no record of snapkv eval (an object with a \"key\")", path_,
-           number);
+           n_lines_ + 1);
     }
     keep(std::move(record));
     good += line.size() + 1;
   }
-  if (!repaired_) return;
-  in.close();
-  std::error_code error;
-  std::filesystem::resize_file(path_, good, error);
-  if (error) {
-    fail(ErrorCode::kRuntime, "{}: can't cut off its torn last line: {}", path_, error.message());
-  }
+  if (in.bad()) fail_io(path_, "can't be read");
+  if (repaired_) file_->truncate(good);
 }
 
-const Json& RecordFile::at(const std::string& key) const {
+JsonField RecordFile::at(const std::string& key) const {
   const auto found = records_.find(key);
   if (found == records_.end()) fail(ErrorCode::kUsage, "{} has no record {}", path_, key);
-  return found->second;
+  const Kept& kept = found->second;
+  return {kept.record, path_.empty() ? "a record" : fmt::format("{}:{}", path_, kept.line)};
 }
 
 void RecordFile::append(Json record) {
-  const std::string line = to_line(record) + "\n";
-  const bool ok = std::fwrite(line.data(), 1, line.size(), file_.get()) == line.size() &&
-                  std::fflush(file_.get()) == 0;
-  if (!ok) fail_io(path_, "can't be written");
+  if (file_) file_->append(to_line(record) + "\n");
   keep(std::move(record));
 }
 
@@ -93,12 +83,12 @@ void RecordFile::keep(Json record) {
   const std::string key = record.at("key");
   drop_text(record);
   if (!records_.contains(key)) keys_.push_back(key);
-  records_[key] = std::move(record);
+  records_[key] = {std::move(record), ++n_lines_};
 }
 
 Json RecordFile::records() const {
   Json all = Json::array();
-  for (const std::string& key : keys_) all.push_back(records_.at(key));
+  for (const std::string& key : keys_) all.push_back(records_.at(key).record);
   return all;
 }
 

@@ -4,12 +4,14 @@
 // eval/command.cpp.
 #pragma once
 
-#include <cstdio>
 #include <map>
-#include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <vector>
+
+#include "eval/common/append_file.h"
+#include "eval/common/json_field.h"
 
 namespace snapkv::eval {
 
@@ -22,15 +24,19 @@ std::string to_utf8(const std::string& text);
 
 class RecordFile {
  public:
+  /// An empty `path`: records are kept in memory only.
   /// `resume`: reads the records that are there, and cuts off a last line that a killed run left
   /// unfinished. Otherwise the file must be empty or missing. Throws kUsage when it isn't, or when
-  /// a line is no record (naming it); kRuntime when it can't be read or written.
+  /// a line is no record (naming it), or when another process writes the file; kRuntime when it
+  /// can't be read or written. The file is there from now on, and goes again if nothing is
+  /// appended.
   RecordFile(std::string path, bool resume);
 
   bool contains(const std::string& key) const { return records_.contains(key); }
-  /// Throws kUsage when there is none.
-  const Json& at(const std::string& key) const;
-  /// Writes a line at once; the record needs a "key". Throws kRuntime.
+  /// Throws kUsage when there is none, and when a field that is asked for is not what it should be.
+  JsonField at(const std::string& key) const;
+  /// Writes a line, which is on the disk when this returns; the record needs a "key". Throws
+  /// kRuntime; the file then holds what it held before.
   void append(Json record);
   /// Whether a torn line was cut off, for a message.
   bool repaired() const { return repaired_; }
@@ -39,16 +45,18 @@ class RecordFile {
   Json records() const;
 
  private:
-  void read();
-
-  struct Close {
-    void operator()(std::FILE* file) const { std::fclose(file); }
+  struct Kept {
+    Json record;      // without the prompt's text
+    size_t line = 0;  // in the file, from 1
   };
-  std::string path_;
+  void read();
   void keep(Json record);
-  std::map<std::string, Json> records_;  // by key, without the prompt's text
+
+  std::string path_;
+  std::map<std::string, Kept> records_;  // by key
   std::vector<std::string> keys_;        // in the file's order
-  std::unique_ptr<std::FILE, Close> file_;
+  size_t n_lines_ = 0;
+  std::optional<AppendFile> file_;  // nothing without a path
   bool repaired_ = false;
 };
 

@@ -9,6 +9,7 @@
 
 #include "base/check.h"
 #include "base/error.h"
+#include "base/timer.h"
 #include "eval/common/metrics.h"
 
 namespace snapkv::eval {
@@ -18,6 +19,7 @@ namespace {
 struct Writer {
   std::unique_ptr<Session> session;
   Answer answer;
+  std::string text;  // of the answer that is being written
   int64_t n_tokens = 0;
   bool done = false;
   int32_t next = -1;  // chosen, not yet decoded
@@ -34,7 +36,7 @@ void choose(const Model& model, const AnswerLimit& limit, Writer& writer) {
     writer.done = true;
     return;
   }
-  std::string& text = writer.answer.text;
+  std::string& text = writer.text;
   text += model.piece(writer.next);
   writer.done = ++writer.n_tokens >= limit.n_predict;
   if (!limit.ends_at_line) return;
@@ -65,12 +67,59 @@ std::vector<Writer> read_prompt(const RunOptions& run,
     return writers;
   }
   SNAPKV_CHECK(prompt.n_context > 0 && prompt.n_context < std::ssize(prompt.tokens));
-  const auto n_context = static_cast<size_t>(prompt.n_context);
-  prefill_many(sessions, tokens.first(n_context), {.progress = run.prefill_progress});
+  prefill_many(sessions, tokens.first(prompt.n_context), {.progress = run.prefill_progress});
   for (Session* session : sessions) {
-    session->prefill(tokens.subspan(n_context), {.compress = false});
+    session->prefill(tokens.subspan(prompt.n_context), {.compress = false});
   }
   return writers;
+}
+
+// Continues all sessions together until each answer is complete.
+void write_answers(const RunOptions& run, const AnswerLimit& limit, std::vector<Writer>& writers) {
+  for (Writer& writer : writers) {
+    writer.n_tokens = 0;
+    writer.done = false;
+    choose(*run.model, limit, writer);
+  }
+  for (;;) {
+    if (run.cancelled()) fail(ErrorCode::kCancelled, "cancelled");
+    std::vector<Session*> sessions;
+    std::vector<int32_t> next;
+    for (const Writer& writer : writers) {
+      if (writer.done) continue;
+      sessions.push_back(writer.session.get());
+      next.push_back(writer.next);
+    }
+    if (sessions.empty()) return;
+    decode_batch(sessions, next);
+    for (Writer& writer : writers) {
+      if (!writer.done) choose(*run.model, limit, writer);
+    }
+  }
+}
+
+// The scores of all answers of a conversation, and what was asked and answered.
+void add_turns(const Item& item, const Prompt& prompt, const Answer& answer, Json& record) {
+  Json answers = {answer.text}, scores = {record.at("score")}, seconds = Json::array();
+  Json references = {prompt.references.at(0)};
+  double sum = record.at("score").get<double>();
+  for (size_t i = 0; i < prompt.turns.size(); ++i) {
+    Prompt turn;
+    turn.references = {prompt.turns[i].reference};
+    const double score = checked_score(item.score(turn, answer.later[i].text), item.id);
+    sum += score;
+    answers.push_back(answer.later[i].text);
+    references.push_back(prompt.turns[i].reference);
+    scores.push_back(score);
+    seconds.push_back(answer.later[i].prefill_seconds);
+  }
+  record["score"] = sum / static_cast<double>(scores.size());
+  record["answers"] = std::move(answers);
+  record["references"] = std::move(references);
+  record["scores"] = std::move(scores);
+  record["turn_seconds"] = std::move(seconds);
+  record["kv_bytes_at_end"] = answer.at_end.kv_bytes_used;
+  record["history_bytes"] = answer.at_end.history_bytes;
 }
 
 std::vector<SessionOptions> missing_configurations(const RunOptions& run, const Item& item,
@@ -101,7 +150,8 @@ void append_records(const RunOptions& run, const Item& item, RecordFile& file,
                    {"kv_bytes_full", stats.kv_bytes_full},
                    {"references", prompt.references},
                    {"answer", answers[i].text},
-                   {"score", item.score(prompt, answers[i].text)}};
+                   {"score", checked_score(item.score(prompt, answers[i].text), item.id)}};
+    if (!prompt.turns.empty()) add_turns(item, prompt, answers[i], record);
     record.update(prompt.details);
     if (!record.contains("input")) record["prompt"] = prompt.text;
     file.append(std::move(record));
@@ -110,28 +160,21 @@ void append_records(const RunOptions& run, const Item& item, RecordFile& file,
 
 }  // namespace
 
+Json policy_json(const PolicyConfig& config) {
+  Json json = {{"policy", config.name}};
+  for (const PolicySetting& setting : policy_settings(config)) {
+    std::visit([&](const auto& v) { json[setting.param->record] = v; }, setting.value);
+  }
+  return json;
+}
+
 Json configuration_json(const SessionOptions& options) {
-  const PolicyConfig& kv = options.kv;
-  Json json = {{"policy", kv.name}};
-  if (kv.name != "full") {
-    if (kv.ratio > 0) {
-      json["ratio"] = kv.ratio;
-    } else {
-      json["budget"] = kv.budget;
-    }
+  Json json = policy_json(options.kv);
+  if (policy_info(options.kv.name).has_budget) {
+    json.erase(options.kv.ratio > 0 ? "budget" : "ratio");  // the one that the other overrides
     if (options.kv_memory > 0) json["kv_memory"] = options.kv_memory;
     if (options.kv_decode_limit > 0) json["kv_decode_limit"] = options.kv_decode_limit;
-    json["window"] = kv.window_size;
-    json["kernel"] = kv.kernel_size;
-    json["pooling"] = kv.pooling == Pooling::max ? "max" : "avg";
-    json["group"] = kv.group == GroupReduce::mean ? "mean" : "max";
-    json["sinks"] = kv.sinks;
-    json["critical"] = kv.critical;
-    json["seed"] = kv.seed;
-    json["chunk_length"] = kv.chunk_length;
-    json["n_future"] = kv.n_future;
-    json["head_floor"] = kv.head_floor;
-    json["pyramid_beta"] = kv.pyramid_beta;
+    if (options.kv_refresh) json["kv_refresh"] = true;
   }
   json["kv_type"] = name(options.kv_type);
   return json;
@@ -139,13 +182,12 @@ Json configuration_json(const SessionOptions& options) {
 
 std::string configuration_label(const SessionOptions& options) {
   const PolicyConfig& kv = options.kv;
-  if (kv.name == "full") return kv.name;
+  if (!policy_info(kv.name).has_budget) return kv.name;
   std::string rows =
       kv.ratio > 0 ? fmt::format("{:.3g}%", kv.ratio * 100) : fmt::format("{}", kv.budget);
   if (options.kv_memory > 0) rows += fmt::format(" ({} bytes)", options.kv_memory);
-  std::string label =
-      fmt::format("{} {}, window {}, kernel {}", kv.name, rows, kv.window_size, kv.kernel_size);
-  if (kv.critical) label += ", critical";
+  std::string label = fmt::format("{} {}, {}", kv.name, rows, describe_params(kv));
+  if (options.kv_refresh) label += ", refresh";
   if (options.kv_decode_limit > 0) label += fmt::format(", limit {}", options.kv_decode_limit);
   return label;
 }
@@ -179,28 +221,23 @@ std::vector<Answer> answer_prompt(const RunOptions& run,
                                   const std::vector<SessionOptions>& configurations,
                                   const Prompt& prompt, const AnswerLimit& limit) {
   std::vector<Writer> writers = read_prompt(run, configurations, prompt);
-  std::vector<Session*> sessions;
-  for (Writer& writer : writers) {
-    writer.answer.after_prefill = writer.session->stats();
-    choose(*run.model, limit, writer);
-  }
-  for (;;) {
-    if (run.cancelled()) fail(ErrorCode::kCancelled, "cancelled");
-    sessions.clear();
-    std::vector<int32_t> next;
-    for (const Writer& writer : writers) {
-      if (writer.done) continue;
-      sessions.push_back(writer.session.get());
-      next.push_back(writer.next);
-    }
-    if (sessions.empty()) break;
-    decode_batch(sessions, next);
+  for (Writer& writer : writers) writer.answer.after_prefill = writer.session->stats();
+  write_answers(run, limit, writers);
+  for (Writer& writer : writers) writer.answer.text = std::exchange(writer.text, {});
+  for (const Turn& turn : prompt.turns) {
     for (Writer& writer : writers) {
-      if (!writer.done) choose(*run.model, limit, writer);
+      const Timer timer;
+      writer.session->prefill(turn.tokens, {.compress = !run.question_agnostic});
+      writer.answer.later.push_back({{}, timer.seconds()});
     }
+    write_answers(run, limit, writers);
+    for (Writer& writer : writers) writer.answer.later.back().text = std::exchange(writer.text, {});
   }
   std::vector<Answer> answers;
-  for (Writer& writer : writers) answers.push_back(std::move(writer.answer));
+  for (Writer& writer : writers) {
+    writer.answer.at_end = writer.session->stats();
+    answers.push_back(std::move(writer.answer));
+  }
   return answers;
 }
 
@@ -237,10 +274,10 @@ std::string summary_table(const RunOptions& run, const std::vector<Item>& items,
     double bytes = 0;
     std::map<std::string, std::pair<double, int64_t>> sums;  // by column: of scores, of items
     for (const Item& item : items) {
-      const Json& record = file.at(record_key(run, item, configuration));
-      bytes += record.at("kv_bytes").get<double>();
+      const JsonField record = file.at(record_key(run, item, configuration));
+      bytes += record.at("kv_bytes").number();
       for (const std::string& column : {item.column, std::string("all")}) {
-        sums[column].first += record.at("score").get<double>();
+        sums[column].first += record.at("score").number(0, 1);
         ++sums[column].second;
       }
     }

@@ -14,10 +14,19 @@
 
 namespace snapkv::eval {
 
+/// A policy with every parameter that it has, by the names that records call them.
+Json policy_json(const PolicyConfig& config);
 /// The options of a session as a record holds them; equal options give equal objects.
 Json configuration_json(const SessionOptions& options);
 /// "snapkv 128, window 16, kernel 15"; "full"
 std::string configuration_label(const SessionOptions& options);
+
+/// A further question of a conversation, asked when the answer before it is complete.
+struct Turn {
+  std::string text;
+  std::vector<int32_t> tokens;
+  std::string reference;  ///< the right answer
+};
 
 struct Prompt {
   std::string text;
@@ -26,6 +35,7 @@ struct Prompt {
   int64_t n_context = 0;
   std::vector<std::string> references;  ///< the right answers
   Json details = Json::object();        ///< what the generator drew
+  std::vector<Turn> turns;              ///< what is asked after the first answer
 };
 
 /// Tokenizes `text`, whose first `context_bytes` bytes are the context. The tokens are those of the
@@ -43,7 +53,9 @@ struct Item {
   std::string id;
   std::string column;  ///< of the summary: "4000 tokens"
   std::function<Prompt()> make;
-  std::function<double(const Prompt& prompt, const std::string& answer)> score;  ///< in [0, 1]
+  /// In [0, 1]. With further turns it is called for each with a prompt whose only reference is that
+  /// turn's, and the record's score is the mean of all.
+  std::function<double(const Prompt& prompt, const std::string& answer)> score;
   AnswerLimit limit = {};
 };
 
@@ -68,9 +80,15 @@ std::string record_key(const RunOptions& run, const Item& item,
 struct Answer {
   std::string text;
   SessionStats after_prefill;  ///< of the whole prompt, the question included
+  struct Later {
+    std::string text;
+    double prefill_seconds = 0;  ///< from the question's first token to its last one's logits
+  };
+  std::vector<Later> later;  ///< of Prompt::turns
+  SessionStats at_end;
 };
 /// Reads the prompt once for all configurations (question-agnostic: its context; then each reads
-/// the question). Throws kCancelled, and what sessions throw.
+/// the question), and the further turns for each. Throws kCancelled, and what sessions throw.
 std::vector<Answer> answer_prompt(const RunOptions& run,
                                   const std::vector<SessionOptions>& configurations,
                                   const Prompt& prompt, const AnswerLimit& limit);

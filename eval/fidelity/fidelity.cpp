@@ -106,16 +106,15 @@ Row collect(const RunOptions& run, const FidelityPlan& plan, const RecordFile& f
   int64_t n_passages = 0;
   for (const Passage& passage : plan.passages) {
     if (passage.length != length) continue;
-    const Json& record = file.at(fidelity_key(run, plan, passage, configuration));
-    const auto append = [&](const char* field, std::vector<double>& all) {
-      for (const Json& value : record.at(field)) all.push_back(value.get<double>());
-    };
-    append("nll", row.nll);
-    append("kl", row.kl);
-    for (const Json& agrees : record.at("agreement")) row.n_agree += agrees.get<int64_t>();
-    row.fewest = std::min(row.fewest, record.at("rows_kept").at(0).get<int64_t>());
-    row.most = std::max(row.most, record.at("rows_kept").at(1).get<int64_t>());
-    row.kv_bytes += record.at("kv_bytes").get<double>();
+    const JsonField record = file.at(fidelity_key(run, plan, passage, configuration));
+    for (int64_t i = 0; i < plan.n_continue; ++i) {
+      row.nll.push_back(record.at("nll").at(i).number());
+      row.kl.push_back(record.at("kl").at(i).number());
+      row.n_agree += record.at("agreement").at(i).integer(0, 1);
+    }
+    row.fewest = std::min(row.fewest, record.at("rows_kept").at(0).integer(0));
+    row.most = std::max(row.most, record.at("rows_kept").at(1).integer(0));
+    row.kv_bytes += record.at("kv_bytes").number();
     ++n_passages;
   }
   row.n = std::ssize(row.nll);
@@ -186,7 +185,7 @@ std::string fidelity_key(const RunOptions& run, const FidelityPlan& plan, const 
 std::vector<SessionOptions> with_reference(const std::vector<SessionOptions>& configurations) {
   SNAPKV_CHECK(!configurations.empty());
   std::vector<SessionOptions> all = {configurations[0]};
-  all[0].kv.name = "full";
+  all[0].kv = {.name = "full"};
   for (const SessionOptions& options : configurations) {
     if (options.kv.name != "full") all.push_back(options);
   }

@@ -199,7 +199,7 @@ const std::vector<LongbenchTask>& longbench_tasks() {
 
 LongbenchRow parse_longbench_row(const std::string& line, const LongbenchTask& task,
                                  const std::string& where) {
-  const Json json = Json::parse(line, nullptr, false);
+  const Json json = parse_json(line);
   if (json.is_discarded()) fail(ErrorCode::kUsage, "{}: no valid JSON", where);
   if (!json.is_object()) {
     fail(ErrorCode::kUsage, "{}: must be an object, it is of type {}", where, json.type_name());

@@ -59,10 +59,10 @@ Sum collect(const RunOptions& run, const std::vector<Item>& items, const RecordF
   Sum sum;
   for (const Item& item : items) {
     if (item.column != task) continue;
-    const Json& record = file.at(record_key(run, item, configuration));
-    sum.score += record.at("score").get<double>();
-    sum.kv_bytes += record.at("kv_bytes").get<double>();
-    sum.n_truncated += record.at("truncated").get<bool>() ? 1 : 0;
+    const JsonField record = file.at(record_key(run, item, configuration));
+    sum.score += record.at("score").number(0, 1);
+    sum.kv_bytes += record.at("kv_bytes").number();
+    sum.n_truncated += record.at("truncated").boolean() ? 1 : 0;
     ++sum.n;
   }
   return sum;

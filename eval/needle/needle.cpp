@@ -44,17 +44,18 @@ int64_t count_tokens(const Model& model, const std::string& text) {
   return std::ssize(model.tokenize(text, false, false));
 }
 
-std::vector<std::string> draw_names(Random& random, size_t n) {
-  std::vector<std::string> names = {
-      "Rome",   "Seoul",  "Nice",    "Paris",  "London", "Berlin", "Cairo", "Delhi",  "Athens",
-      "Prague", "Warsaw", "Denver",  "Dallas", "Austin", "Perth",  "Milan", "Naples", "Riga",
-      "Ghent",  "Lille",  "Nantes",  "Porto",  "Dakar",  "Lagos",  "Accra", "Rabat",  "Amman",
-      "Beirut", "Doha",   "Kabul",   "Quito",  "Madrid", "Moscow", "Miami", "Munich", "Bremen",
-      "Aarhus", "Tehran", "Seattle", "Lahore", "Mumbai", "Sydney"};
+// `first`, unless it is empty, takes the place of the first name that was drawn.
+std::vector<std::string> draw_names(Random& random, size_t n, const std::string& first) {
+  std::vector<std::string> names = needle_names();
   if (n > names.size()) {
     fail(ErrorCode::kUsage, "{} facts: at most {} names are known", n, names.size());
   }
   for (size_t i = 0; i < n; ++i) std::swap(names[i], names[i + random.below(names.size() - i)]);
+  if (!first.empty()) {
+    const auto found = std::find(names.begin(), names.end(), first);
+    if (found == names.end()) fail(ErrorCode::kUsage, "{} is no name that facts are about", first);
+    std::iter_swap(names.begin(), found);
+  }
   names.resize(n);
   return names;
 }
@@ -85,7 +86,7 @@ Riddle make_riddle(const NeedleOptions& options, double depth, Random& random) {
   const bool one_fact = options.kind == NeedleKind::single;
   const bool one_name = one_fact || options.kind == NeedleKind::multi_value;
   const size_t n = one_fact ? 1 : static_cast<size_t>(options.n_facts);
-  const std::vector<std::string> names = draw_names(random, one_name ? 1 : n);
+  const std::vector<std::string> names = draw_names(random, one_name ? 1 : n, options.name);
   const std::vector<std::string> numbers = draw_numbers(random, n);
   Riddle riddle;
   for (size_t i = 0; i < n; ++i) {
@@ -217,6 +218,16 @@ NeedleKind needle_kind(const std::string& wanted) {
   }
   fail(ErrorCode::kUsage,
        "needle kind must be single, multi-key, multi-value, multi-query or text, it is {}", wanted);
+}
+
+const std::vector<std::string>& needle_names() {
+  static const std::vector<std::string> kNames = {
+      "Rome",   "Seoul",  "Nice",    "Paris",  "London", "Berlin", "Cairo", "Delhi",  "Athens",
+      "Prague", "Warsaw", "Denver",  "Dallas", "Austin", "Perth",  "Milan", "Naples", "Riga",
+      "Ghent",  "Lille",  "Nantes",  "Porto",  "Dakar",  "Lagos",  "Accra", "Rabat",  "Amman",
+      "Beirut", "Doha",   "Kabul",   "Quito",  "Madrid", "Moscow", "Miami", "Munich", "Bremen",
+      "Aarhus", "Tehran", "Seattle", "Lahore", "Mumbai", "Sydney"};
+  return kNames;
 }
 
 Prompt make_needle(const Model& model, const NeedleOptions& options, int64_t length, double depth,

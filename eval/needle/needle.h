@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Needle in a haystack: prompts of every length x depth x seed that hide facts in filler text and
-// ask for them. Called by eval/command.cpp.
+// ask for them. Used by `snapkv eval
+// needle`, and by the demo and explain for a prompt of their own.
 #pragma once
 
 #include <memory>
@@ -26,10 +27,14 @@ struct NeedleOptions {
   int n_depths = 10;  ///< spread evenly from 0 to 100%; one: the middle
   int n_samples = 1;  ///< prompts of each length and depth, each with a seed of its own
   int n_facts = 4;    ///< of the multi kinds
+  std::string name;   ///< the city asked about, one of needle_names(); empty: drawn
   uint64_t seed = 1;
   std::string haystack;    ///< text of the user's files; empty: generated sentences
   int64_t n_predict = 30;  ///< tokens of an answer, at most; it also ends with its first line
 };
+
+/// The cities that facts are about. Each is a name that models/needle.gguf was trained with.
+const std::vector<std::string>& needle_names();
 
 /// The prompt of one cell of the grid; `sample` chooses names, numbers and filler. Throws kUsage
 /// when the length has no room for facts and question.

@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: MIT
 #include "eval/overlap/prompt.h"
 
-#include <fmt/core.h>
-
 #include <algorithm>
 #include <limits>
 
 #include "base/error.h"
 #include "eval/common/haystack.h"
-#include "eval/needle/needle.h"
+#include "eval/needle/document.h"
 
 namespace snapkv::eval {
 namespace {
@@ -34,27 +32,18 @@ std::vector<size_t> ending_ids(const Model& model) {
 OverlapDocument make_document(const Model& model, const OverlapOptions& options, int64_t length,
                               int sample) {
   NeedleOptions needle;
-  needle.kind = NeedleKind::multi_key;
   needle.n_facts = 2;
   needle.seed = options.seed;
   needle.haystack = options.haystack;
-  // the needle's own question is replaced, and the other name may take some tokens more
-  constexpr int64_t kSpare = 24;
   constexpr double kDepth = 0.25;  // of the first fact, away from beginning and end
-  const Prompt prompt = make_needle(model, needle, length - kSpare, kDepth, sample);
+  NeedleDocument made = make_needle_document(model, needle, length, kDepth, sample);
   OverlapDocument d;
-  d.text = prompt.text.substr(0, prompt.text.rfind("\nQuestion:"));
+  d.text = std::move(made.text);
   d.document = model.tokenize(d.text, true, false);
   for (size_t i = 0; i < 2; ++i) {
-    // "The secret number of Rome is 48213."
-    const std::string fact = prompt.details.at("facts").at(i).at("text");
-    const std::string statement = fact.substr(0, fact.rfind(' '));
-    const std::string subject = statement.substr(4, statement.size() - 4 - 3);
-    const std::string question = fmt::format("\nQuestion: What is the {}?\n", subject);
-    const std::string lead = "Answer: " + statement;
-    const std::string number = fact.substr(fact.rfind(' ') + 1);
-    d.questions[i] = {question + lead, model.tokenize(question, false, false),
-                      model.tokenize(lead, false, false), number.substr(0, number.size() - 1)};
+    const NeedleDocument::Question& q = made.questions[i];
+    d.questions[i] = {q.question + q.lead, model.tokenize(q.question, false, false),
+                      model.tokenize(q.lead, false, false), q.answer};
     const int64_t total = std::ssize(d.document) + std::ssize(d.questions[i].question) +
                           std::ssize(d.questions[i].lead);
     if (total > length) {

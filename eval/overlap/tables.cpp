@@ -13,11 +13,11 @@ namespace {
 /// Mean of one Coverage over the samples: "61% / 88%"; "-" for a hit rate that no sample has.
 class Mean {
  public:
-  void add(const Json& coverage) {
-    overlap_ += coverage.at("overlap").get<double>();
+  void add(const JsonField& coverage) {
+    overlap_ += coverage.at("overlap").number(0, 1);
     ++n_;
     if (coverage.at("hit").is_null()) return;
-    hit_ += coverage.at("hit").get<double>();
+    hit_ += coverage.at("hit").number(0, 1);
     ++n_hit_;
   }
   std::string text() const {
@@ -32,21 +32,21 @@ class Mean {
 
 struct Column {
   std::string title;
-  std::function<const Json&(const Json& layer)> coverage;
+  std::function<JsonField(const JsonField& layer)> coverage;
 };
 
-std::string table(const std::vector<const Json*>& records, const std::vector<Column>& columns) {
+std::string table(const std::vector<JsonField>& records, const std::vector<Column>& columns) {
   std::string head = "| layer |", rule = "|---|", text;
   for (const Column& column : columns) {
     head += " " + column.title + " |";
     rule += "---|";
   }
-  const size_t n_layer = records.front()->at("layers").size();
-  for (size_t il = 0; il < n_layer; ++il) {
+  const int64_t n_layer = records.front().at("layers").size();
+  for (int64_t il = 0; il < n_layer; ++il) {
     text += fmt::format("| {} |", il);
     for (const Column& column : columns) {
       Mean mean;
-      for (const Json* record : records) mean.add(column.coverage(record->at("layers").at(il)));
+      for (const JsonField& record : records) mean.add(column.coverage(record.at("layers").at(il)));
       text += " " + mean.text() + " |";
     }
     text += "\n";
@@ -63,26 +63,26 @@ std::vector<int64_t> shown_windows(int64_t n) {
   return shown;
 }
 
-std::vector<const Json*> records_of(const RunOptions& run, const OverlapOptions& o,
-                                    const char* part, const RecordFile& file) {
-  std::vector<const Json*> records;
+std::vector<JsonField> records_of(const RunOptions& run, const OverlapOptions& o, const char* part,
+                                  const RecordFile& file) {
+  std::vector<JsonField> records;
   for (int sample = 0; sample < o.n_samples; ++sample) {
-    records.push_back(&file.at(overlap_key(run, o, part, sample)));
+    records.push_back(file.at(overlap_key(run, o, part, sample)));
   }
   return records;
 }
 
 /// Whether the full cache answers at all.
-std::string right_answers(const std::vector<const Json*>& records) {
+std::string right_answers(const std::vector<JsonField>& records) {
   int n_last = 0, n_first = 0;
-  const auto right = [](const std::string& answer, const Json& reference) {
-    const std::vector<std::string> numbers = numbers_in(answer);
-    return !numbers.empty() && numbers[0] == reference ? 1 : 0;
+  const auto right = [](const JsonField& answer, const JsonField& reference) {
+    const std::vector<std::string> numbers = numbers_in(answer.text());
+    return !numbers.empty() && numbers[0] == reference.text() ? 1 : 0;
   };
-  for (const Json* record : records) {
-    const Json& references = record->at("references");
-    for (size_t i = 0; i < 2; ++i) n_last += right(record->at("answers").at(i), references.at(i));
-    n_first += right(record->at("answer_question_first"), references.at(0));
+  for (const JsonField& record : records) {
+    const JsonField references = record.at("references");
+    for (int64_t i = 0; i < 2; ++i) n_last += right(record.at("answers").at(i), references.at(i));
+    n_first += right(record.at("answer_question_first"), references.at(0));
   }
   return fmt::format("\nRight answers: {} of {} with the question last, {} of {} with it first.\n",
                      n_last, 2 * records.size(), n_first, records.size());
@@ -104,9 +104,9 @@ std::string overlap_tables(const RunOptions& run, const OverlapOptions& o, const
   const auto windows = records_of(run, o, "windows", file);
   std::vector<Column> columns;
   for (const int64_t i : shown_windows(o.n_windows)) {
-    const auto at = static_cast<size_t>(o.n_windows - i);
+    const int64_t at = o.n_windows - i;
     columns.push_back({i == 1 ? "last window" : fmt::format("{} before the end", i),
-                       [at](const Json& l) -> const Json& { return l.at("windows").at(at); }});
+                       [at](const JsonField& layer) { return layer.at("windows").at(at); }});
   }
   text += table(windows, columns);
   text +=
@@ -114,10 +114,9 @@ std::string overlap_tables(const RunOptions& run, const OverlapOptions& o, const
       "it:\n\n";
   columns.clear();
   for (int64_t i = 0; i < o.n_gen_windows; ++i) {
-    const auto at = static_cast<size_t>(i);
     columns.push_back(
         {fmt::format("tokens {}-{}", i * o.window_length + 1, (i + 1) * o.window_length),
-         [at](const Json& l) -> const Json& { return l.at("generation").at(at); }});
+         [i](const JsonField& layer) { return layer.at("generation").at(i); }});
   }
   text += table(windows, columns);
   if (o.random_tokens) return text;
@@ -130,7 +129,7 @@ std::string overlap_tables(const RunOptions& run, const OverlapOptions& o, const
   for (const auto& [title, key] :
        {std::pair("other question", "other_question"), std::pair("question last", "question_last"),
         std::pair("question first", "question_first")}) {
-    columns.push_back({title, [key = key](const Json& l) -> const Json& { return l.at(key); }});
+    columns.push_back({title, [key = key](const JsonField& layer) { return layer.at(key); }});
   }
   const auto questions = records_of(run, o, "questions", file);
   return text + table(questions, columns) + right_answers(questions);

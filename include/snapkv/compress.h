@@ -96,7 +96,7 @@ class Compressor {
   /// head, the last min(n_window, window_size) of them the window itself. Hand over window_size
   /// queries (or n_tokens, if there are fewer): with less, fewer vote. Scores are computed in f32
   /// whatever the types. Throws Error{kUsage} naming the field of `layer` that is wrong,
-  /// kDoesNotFit.
+  /// kDoesNotFit, and kRuntime naming head and row when a score is NaN or infinite.
   KvSelection select(const LayerView& layer);
 
   /// gather_kv() below, on the compressor's device: returns before the copies are done, in the

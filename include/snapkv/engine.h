@@ -32,6 +32,7 @@
 #include "snapkv/dtype.h"
 #include "snapkv/error.h"
 #include "snapkv/log.h"
+#include "snapkv/model_info.h"
 #include "snapkv/policy.h"
 #include "snapkv/sampler.h"
 
@@ -42,7 +43,7 @@ const char* version();
 
 // ---------------------------------------------------------------- progress
 
-enum class Phase { load, prefill, compress };
+enum class Phase { load, prefill };
 
 struct Progress {
   Phase phase = Phase::load;
@@ -57,42 +58,6 @@ struct Progress {
 /// throws Error{kCancelled} and leaves the session as it was before.
 using ProgressFn = std::function<bool(const Progress&)>;
 
-// ---------------------------------------------------------------- model files
-
-/// What a model is, from its metadata (GGUF's words).
-struct ModelInfo {
-  std::string path;
-  std::string architecture;  ///< general.architecture
-  std::string name;          ///< general.name
-  std::string file_type;     ///< most frequent type of the weight matrices: "q8_0"
-  std::string tokenizer;     ///< tokenizer.ggml.model
-  int64_t n_layer = 0, n_embd = 0, n_ff = 0, n_vocab = 0, n_ctx_train = 0;
-  int64_t n_head = 0, n_head_kv = 0, head_dim = 0;
-  int64_t n_params = 0;     ///< weights, counted
-  size_t weight_bytes = 0;  ///< of the tensors, as in the file
-};
-
-struct MetadataEntry {
-  std::string key;
-  std::string type;   ///< "u32", "string", "array<string>[32000]"
-  std::string value;  ///< for people; long arrays and strings are cut and end in "..."
-};
-struct TensorEntry {
-  std::string name;
-  DType dtype = DType::f32;
-  std::vector<int64_t> shape;  ///< outermost first
-  size_t bytes = 0;
-};
-
-/// Everything a model file says of itself, without loading its weights.
-struct ModelDescription {
-  ModelInfo info;
-  std::vector<MetadataEntry> metadata;
-  std::vector<TensorEntry> tensors;
-};
-/// Reads the header of a GGUF file (or split). Throws kRuntime, kBadModel.
-ModelDescription describe_model(const std::string& path);
-
 // ---------------------------------------------------------------- memory plan
 
 /// Bytes that a prompt of n_tokens needs, beside the weights.
@@ -104,17 +69,29 @@ struct MemoryPlan {
   size_t kv_scratch = 0;      ///< one full layer, during prefill
   size_t kv_kept = 0;         ///< all layers after compression, decode reserve included
   size_t queries = 0;         ///< of the last window_size tokens, with kv_decode_limit
-  size_t kv_full = 0;         ///< what a full cache of all layers would take
-  int64_t budget = 0;         ///< rows kept per layer and KV head, on average; n_tokens if all are
+  size_t kv_history = 0;  ///< uncompressed rows for later turns, with kv_refresh; what is resident
+  size_t kv_full = 0;     ///< what a full cache of all layers would take
+  int64_t budget = 0;     ///< rows kept per layer and KV head, on average; n_tokens if all are
   size_t kv_peak() const { return kv_scratch + kv_kept; }
   size_t total() const {
-    return weights + packed_weights + hidden_states + activations + kv_scratch + kv_kept + queries;
+    return weights + packed_weights + hidden_states + activations + kv_scratch + kv_kept + queries +
+           kv_history;
   }
 };
 struct SessionOptions;
 /// Throws as resolve_options().
 MemoryPlan plan_memory(const ModelInfo& info, const SessionOptions& options, int64_t n_tokens,
                        DType compute = DType::bf16, Device device = Device::cpu);
+/// Tokens of the longest prompt for which a session of these options takes no more than `bytes`
+/// beside the weights; 0 when not even one token fits. The context is another limit. Throws as
+/// resolve_options().
+int64_t longest_prompt(const ModelInfo& info, const SessionOptions& options, size_t bytes,
+                       DType compute = DType::bf16, Device device = Device::cpu);
+/// Bytes of host memory that this process may still take: what the system calls available, or what
+/// the control group leaves if that is less.
+size_t free_memory();
+/// Bytes that one token takes in the cache of one layer.
+size_t kv_row_bytes(const ModelInfo& info, DType kv_type);
 
 // ---------------------------------------------------------------- model
 
@@ -125,12 +102,19 @@ struct ModelOptions {
   WeightMemory weights = WeightMemory::automatic;
   int n_threads = 0;         ///< 0: as many as the process may run on
   ProgressFn progress = {};  ///< Phase::load
+  /// Reads all weights at once and refuses models with an infinity or a NaN among them.
+  bool check_tensors = false;
 };
 
 class Model {
  public:
-  /// Throws kRuntime (can't be read; huge pages that the system has not), kDoesNotFit (huge pages),
-  /// kBadModel (names file, field, expected, actual), kUsage.
+  /// Throws kRuntime (can't be read; huge pages that the system has not), kDoesNotFit (huge pages,
+  /// a copy), kBadModel (names file, field, expected, actual), kUsage.
+  ///
+  /// But for WeightMemory::copy the weights stay in the mapped files. A file whose size or time of
+  /// modification has changed by the end of loading or of a prompt ends that call with kBadModel. A
+  /// file that became shorter raises SIGBUS when the missing part is read: mapped_file.h says whose
+  /// file it was.
   static std::shared_ptr<const Model> load(const ModelOptions& options);
   ~Model();
   Model(const Model&) = delete;
@@ -140,7 +124,7 @@ class Model {
   /// Tells models apart, those of one name and size too: a hash of the file's header and of samples
   /// of every tensor.
   uint64_t fingerprint() const;
-  /// "cpu (AVX3_DL, 2 threads, bf16)"
+  /// "cpu (avx512-bf16, 2 threads, bf16)", "cpu (avx2 of avx512-bf16, 2 threads, f32)"
   std::string backend_description() const;
   /// Most bytes of the device's memory that were allocated since the model was loaded or
   /// reset_device_peak() was called, weights included; 0 where it runs in host memory.
@@ -174,13 +158,20 @@ struct SessionOptions {
   /// decoded beyond the reserve take more. Not with kv.ratio; policy "full" has no budget.
   size_t kv_memory = 0;
   /// If > 0: decoding compresses to the budget again before a layer would hold more than this many
-  /// rows per head, so that long answers stay bounded. The queries of the last window_size tokens
-  /// (n_layer * window_size * n_head * head_dim floats) are kept for it; the window is then the
-  /// last tokens, decoded or of the prompt. Where layers or heads have budgets of their own, each
-  /// may grow by as many rows beyond its own as the limit is beyond the budget. Must be greater
-  /// than kv.budget; not with kv.ratio nor with policies that observe all queries (h2o,
-  /// expected-attention); policy "full" ignores it.
+  /// rows per head, so that long answers stay bounded. A further turn is appended to the kept rows
+  /// as long as they stay within it, and compressed with them otherwise. The queries of the last
+  /// window_size tokens (n_layer * window_size * n_head * head_dim floats) are kept for it; the
+  /// window is then the last tokens, decoded or of the prompt. Where layers or heads have budgets
+  /// of their own, each may grow by as many rows beyond its own as the limit is beyond the budget.
+  /// Must be greater than kv.budget; not with kv.ratio nor with policies that observe all queries
+  /// (h2o, expected-attention); policy "full" ignores it.
   int64_t kv_decode_limit = 0;
+  /// Keeps the uncompressed keys and values of the whole conversation beside the compressed cache,
+  /// in kv_type, in memory or in files in spill_dir. Every further turn then reads its tokens over
+  /// all rows and selects from all of them with a window of its own, so that a second question is
+  /// answered as well as the first. Decoding reads only the rows that were kept. Without it a turn
+  /// sees what earlier turns kept. For the CPU.
+  bool kv_refresh = false;
   /// f32, f16, bf16 or q8_0: of the cache and, but for q8_0 (then f16), of prefill's scratch layer.
   /// q8_0 needs a head_dim that is a multiple of 32.
   DType kv_type = DType::f16;
@@ -189,7 +180,8 @@ struct SessionOptions {
   size_t memory_limit = 0;       ///< prefill refuses to exceed it; 0: what the system has left
   /// If not empty: a folder. A prompt's hidden states, n_tokens * n_embd floats, are then in a file
   /// without a name there while it is read, of which about two chunks are in memory; the file goes
-  /// when the prompt has been read. Prefill throws kRuntime when no file can be made there,
+  /// when the prompt has been read. What kv_refresh keeps is in such files too, as long as the
+  /// session lives. Prefill throws kRuntime when no file can be made there,
   /// kDoesNotFit when the disk is too full.
   std::string spill_dir = {};
 };
@@ -214,6 +206,7 @@ struct SessionStats {
   size_t kv_bytes = 0;       ///< allocated now
   size_t kv_bytes_used = 0;  ///< of rows in use now
   size_t query_bytes = 0;    ///< of the queries kept for kv_decode_limit; not part of the others
+  size_t history_bytes = 0;  ///< of the rows kept for kv_refresh; not part of the others
   /// [n_layer]: rows seen, and kept per KV head at the end of the last prefill
   struct Layer {
     int64_t n_total = 0;
@@ -284,10 +277,12 @@ class Session {
   Session& operator=(Session&&) noexcept;
 
   /// Reads a prompt, or a further turn, and compresses the cache. On an Error (kContextExceeded,
-  /// kDoesNotFit, kCancelled, ...) the session is as it was before the call.
+  /// kDoesNotFit, kCancelled, ...) the session is as it was before the call. Scores, attention or
+  /// logits that are NaN or infinite are an Error too (kRuntime), never ranked or handed out.
   void prefill(std::span<const int32_t> tokens, const PrefillOptions& options = {});
 
-  /// Appends one token: its logits are ready afterwards. Throws kContextExceeded.
+  /// Appends one token: its logits are ready afterwards. Throws kContextExceeded, and kRuntime when
+  /// a logit is NaN or infinite; the session is then as it was before the call.
   void decode(int32_t token);
 
   /// [n_vocab] of the last token; empty before the first prefill.

@@ -1,14 +1,20 @@
 // SPDX-License-Identifier: MIT
 // Validation and dispatch of every op: the one place where shapes and types are checked, so that
 // kernels may trust them. A failed check is a programmer's error.
+//
+// An op's validation is the function of its name in `op_checks`. It returns whether there is
+// anything to do: kernels are not called with nothing.
 #include "backend/ops.h"
 
 #include <algorithm>
+#include <cmath>
 
+#include "backend/backend.h"
 #include "backend/kernels.h"
 #include "base/check.h"
 
-namespace snapkv::ops {
+namespace snapkv {
+namespace op_checks {
 namespace {
 
 constexpr int64_t kAny = -1;
@@ -32,7 +38,7 @@ bool is_f32(const Tensor& t, std::initializer_list<int64_t> shape) {
   return t.dtype == DType::f32 && is_dense(t, shape);
 }
 
-bool is_activation(Backend& backend, const Tensor& t, std::initializer_list<int64_t> shape) {
+bool is_activation(const Backend& backend, const Tensor& t, std::initializer_list<int64_t> shape) {
   return (t.dtype == DType::f32 || t.dtype == backend.compute_dtype()) && is_dense(t, shape);
 }
 
@@ -59,181 +65,294 @@ bool is_kv(const Tensor& t) {
 
 bool is_bias(const Tensor& t, int64_t n_out) { return !t || is_f32(t, {n_out}); }
 
-int64_t size_of(std::span<const int32_t> s) { return static_cast<int64_t>(s.size()); }
+bool is_variant(const AttentionVariant& v, int64_t n_head) {
+  return v.window >= 0 && std::isfinite(v.softcap) && v.softcap >= 0.0f && is_bias(v.sinks, n_head);
+}
 
 bool all_within(std::span<const int32_t> values, int64_t low, int64_t high) {
   return std::all_of(values.begin(), values.end(),
                      [=](int32_t v) { return low <= v && v <= high; });
 }
 
-}  // namespace
-
-void embed(Backend& backend, const Tensor& weight, std::span<const int32_t> ids,
-           const Tensor& out) {
+bool embed(const Backend&, const Tensor& weight, std::span<const int32_t> ids, const Tensor& out) {
   SNAPKV_CHECK(is_weight(weight));
-  SNAPKV_CHECK(is_f32(out, {size_of(ids), weight.shape[1]}));
+  SNAPKV_CHECK(is_f32(out, {std::ssize(ids), weight.shape[1]}));
   SNAPKV_CHECK(all_within(ids, 0, weight.shape[0] - 1));
-  if (out.numel() == 0) return;
-  backend.kernels().embed(weight, ids, out);
+  return out.numel() > 0;
 }
 
-void rms_norm(Backend& backend, const Tensor& x, const Tensor& weight, float eps,
-              const Tensor& out) {
+bool rms_norm(const Backend&, const Tensor& x, const Tensor& weight, float eps, const Tensor& out) {
   SNAPKV_CHECK(is_f32(x, {kAny, kAny}));
   SNAPKV_CHECK(is_f32(weight, {x.shape[1]}));
   SNAPKV_CHECK(out.dtype == DType::f32 || out.dtype == DType::bf16);
   SNAPKV_CHECK(is_dense(out, {x.shape[0], x.shape[1]}));
   SNAPKV_CHECK(eps >= 0.0f);
-  if (x.numel() == 0) return;
-  backend.kernels().rms_norm(x, weight, eps, out);
+  return x.numel() > 0;
 }
 
-void project(Backend& backend, const Tensor& x, std::span<const Projection> projections) {
+bool layer_norm(const Backend&, const Tensor& x, const Tensor& weight, const Tensor& bias,
+                float eps, const Tensor& out) {
+  SNAPKV_CHECK(is_f32(x, {kAny, kAny}));
+  SNAPKV_CHECK(is_f32(weight, {x.shape[1]}) || is_f32(weight, {kAny, x.shape[1]}));
+  if (weight.rank == 2) {
+    SNAPKV_CHECK(weight.shape[0] > 0 && x.shape[0] % weight.shape[0] == 0);
+  }
+  SNAPKV_CHECK(is_bias(bias, x.shape[1]));
+  SNAPKV_CHECK(out.dtype == DType::f32 || out.dtype == DType::bf16);
+  SNAPKV_CHECK(is_dense(out, {x.shape[0], x.shape[1]}));
+  SNAPKV_CHECK(eps >= 0.0f);
+  return x.numel() > 0;
+}
+
+bool add(const Backend&, const Tensor& x, const Tensor& y, float) {
+  SNAPKV_CHECK(is_f32(x, {kAny, kAny}) && is_f32(y, {x.shape[0], x.shape[1]}));
+  return x.numel() > 0;
+}
+
+bool scale(const Backend&, const Tensor& x, std::span<const float> factors) {
+  SNAPKV_CHECK(x.rank > 0 && x.dtype == DType::f32 && x.is_contiguous());
+  SNAPKV_CHECK(factors.size() == 1 || std::ssize(factors) == x.shape[0]);
+  return x.numel() > 0;
+}
+
+bool softcap(const Backend&, const Tensor& x, float cap) {
+  SNAPKV_CHECK(is_f32(x, {kAny, kAny}));
+  SNAPKV_CHECK(std::isfinite(cap) && cap > 0.0f);
+  return x.numel() > 0;
+}
+
+bool rope(const Backend&, const Tensor& x, std::span<const int32_t> pos,
+          const RopeFrequencies& frequencies) {
+  SNAPKV_CHECK(is_f32(x, {std::ssize(pos), kAny, kAny}));
+  SNAPKV_CHECK(2 * std::ssize(frequencies.inv_freq) <= x.shape[2]);
+  SNAPKV_CHECK(std::isfinite(frequencies.magnitude));
+  return x.numel() > 0 && !frequencies.inv_freq.empty();
+}
+
+bool activate(const Backend& backend, Activation, const Tensor& x, const Tensor& factor,
+              const Tensor& out) {
+  SNAPKV_CHECK(is_activation(backend, x, {kAny, kAny}));
+  if (factor) {
+    SNAPKV_CHECK(factor.dtype == x.dtype && is_dense(factor, {x.shape[0], x.shape[1]}));
+  }
+  SNAPKV_CHECK(is_activation(backend, out, {x.shape[0], x.shape[1]}));
+  return x.numel() > 0;
+}
+
+bool project(const Backend&, const Tensor& x, std::span<const Projection> projections) {
   SNAPKV_CHECK(is_f32(x, {kAny, kAny}));
   for (const Projection& p : projections) {
     SNAPKV_CHECK(is_weight(p.w) && p.w.shape[1] == x.shape[1]);
     SNAPKV_CHECK(is_bias(p.bias, p.w.shape[0]));
     SNAPKV_CHECK(is_f32(p.out, {x.shape[0], p.w.shape[0]}));
   }
-  if (x.shape[0] == 0 || projections.empty()) return;
-  backend.kernels().project(x, projections);
+  return x.shape[0] > 0 && !projections.empty();
 }
 
-void pack(Backend& backend, const Tensor& weight, PackedWeight& packed) {
+bool pack(const Backend&, const Tensor& weight, const PackedWeight&) {
   SNAPKV_CHECK(is_weight(weight) && weight.numel() > 0);
-  backend.kernels().pack(weight, packed);
-  SNAPKV_CHECK(packed.n_out == weight.shape[0] && packed.n_in == weight.shape[1]);
+  return true;
 }
 
-void project_packed(Backend& backend, const Tensor& x, const PackedWeight& weight,
+bool project_packed(const Backend& backend, const Tensor& x, const PackedWeight& weight,
                     const Tensor& bias, const Tensor& out, bool accumulate) {
   SNAPKV_CHECK(weight.storage && weight.n_out > 0 && weight.n_in > 0);
   SNAPKV_CHECK(x.dtype == backend.compute_dtype() && is_dense(x, {kAny, weight.n_in}));
   SNAPKV_CHECK(is_bias(bias, weight.n_out));
   SNAPKV_CHECK(is_activation(backend, out, {x.shape[0], weight.n_out}));
   SNAPKV_CHECK(!accumulate || out.dtype == DType::f32);
-  if (x.shape[0] == 0) return;
-  backend.kernels().project_packed(x, weight, bias, out, accumulate);
+  return x.shape[0] > 0;
 }
 
-void rope(Backend& backend, const Tensor& x, std::span<const int32_t> pos,
-          const RopeFrequencies& rope) {
-  SNAPKV_CHECK(is_f32(x, {size_of(pos), kAny, kAny}));
-  SNAPKV_CHECK(2 * static_cast<int64_t>(rope.inv_freq.size()) <= x.shape[2]);
-  if (x.numel() == 0 || rope.inv_freq.empty()) return;
-  backend.kernels().rope(x, pos, rope);
-}
-
-void swiglu(Backend& backend, const Tensor& gate, const Tensor& up, const Tensor& out) {
-  SNAPKV_CHECK(is_activation(backend, gate, {kAny, kAny}));
-  SNAPKV_CHECK(up.dtype == gate.dtype && is_dense(up, {gate.shape[0], gate.shape[1]}));
-  SNAPKV_CHECK(is_activation(backend, out, {gate.shape[0], gate.shape[1]}));
-  if (gate.numel() == 0) return;
-  backend.kernels().swiglu(gate, up, out);
-}
-
-void store_rows(Backend& backend, const Tensor& src, DType dtype, std::span<void* const> dst) {
-  SNAPKV_CHECK(is_f32(src, {kAny, static_cast<int64_t>(dst.size()), kAny}));
+bool store_rows(const Backend&, const Tensor& src, DType dtype, std::span<void* const> dst) {
+  SNAPKV_CHECK(is_f32(src, {kAny, std::ssize(dst), kAny}));
   SNAPKV_CHECK(is_cache_dtype(dtype, src.shape[2]));
-  if (src.numel() == 0) return;
+  if (src.numel() == 0) return false;
   for (void* head : dst) SNAPKV_CHECK(head != nullptr);
-  backend.kernels().store_rows(src, dtype, dst);
+  return true;
 }
 
-void store_positions(Backend& backend, std::span<const int32_t> pos,
-                     std::span<int32_t* const> dst) {
-  if (pos.empty() || dst.empty()) return;
+bool store_positions(const Backend&, std::span<const int32_t> pos, std::span<int32_t* const> dst) {
+  if (pos.empty() || dst.empty()) return false;
   for (int32_t* head : dst) SNAPKV_CHECK(head != nullptr);
-  backend.kernels().store_positions(pos, dst);
+  return true;
 }
 
-void attention_prefill(Backend& backend, const PrefillAttention& a) {
+bool gather_rows(const Backend&, const Tensor& src, const Tensor& rows, std::span<const int32_t> n,
+                 std::span<void* const> dst) {
+  SNAPKV_CHECK(is_kv(src) && std::ssize(n) == src.shape[0] && dst.size() == n.size());
+  SNAPKV_CHECK(rows.dtype == DType::i32 && is_dense(rows, {src.shape[0], kAny}));
+  SNAPKV_CHECK(all_within(n, 0, rows.shape[1]));
+  if (rows.numel() == 0 || src.numel() == 0) return false;
+  for (size_t h = 0; h < n.size(); ++h) SNAPKV_CHECK(n[h] == 0 || dst[h] != nullptr);
+  return true;
+}
+
+bool convert_rows(const Backend&, const RowConversion& c) {
+  SNAPKV_CHECK(c.src.size() == c.n.size() && c.dst.size() == c.n.size() && c.head_dim >= 0);
+  SNAPKV_CHECK(is_cache_dtype(c.src_dtype, c.head_dim) && is_cache_dtype(c.dst_dtype, c.head_dim));
+  if (c.rows) {
+    SNAPKV_CHECK(c.rows.dtype == DType::i32 && is_dense(c.rows, {std::ssize(c.n), kAny}));
+    SNAPKV_CHECK(all_within(c.n, 0, c.rows.shape[1]));
+  }
+  for (size_t h = 0; h < c.n.size(); ++h) {
+    SNAPKV_CHECK(c.n[h] == 0 || (c.n[h] > 0 && c.src[h] != nullptr && c.dst[h] != nullptr));
+  }
+  return !c.n.empty() && c.head_dim > 0;
+}
+
+bool attention_prefill(const Backend& backend, const PrefillAttention& a) {
   SNAPKV_CHECK(is_f32(a.q, {kAny, kAny, kAny}));
   SNAPKV_CHECK(is_kv_dtype(a.k.dtype) && is_kv(a.k));
   SNAPKV_CHECK(is_kv(a.v) && a.v.dtype == a.k.dtype && a.v.shape == a.k.shape);
   const int64_t n = a.q.shape[0], n_head = a.q.shape[1], n_head_kv = a.k.shape[0];
   SNAPKV_CHECK(a.q.shape[2] == a.k.shape[2]);
   SNAPKV_CHECK(n_head_kv > 0 && n_head % n_head_kv == 0);
-  SNAPKV_CHECK(size_of(a.n_past) == n_head_kv && all_within(a.n_past, 0, a.k.shape[1] - n));
+  SNAPKV_CHECK(std::ssize(a.n_past) == n_head_kv && all_within(a.n_past, 0, a.k.shape[1] - n));
   SNAPKV_CHECK(is_activation(backend, a.out, {n, n_head, a.q.shape[2]}));
-  if (a.q.numel() == 0) return;
-  backend.kernels().attention_prefill(a);
+  SNAPKV_CHECK(is_variant(a.variant, n_head));
+  return a.q.numel() > 0;
 }
 
-void attention_decode(Backend& backend, const DecodeAttention& a) {
+bool attention_decode(const Backend&, const DecodeAttention& a) {
   SNAPKV_CHECK(is_f32(a.q, {kAny, kAny, kAny}));
   SNAPKV_CHECK(is_f32(a.out, {a.q.shape[0], a.q.shape[1], a.q.shape[2]}));
   SNAPKV_CHECK(is_cache_dtype(a.kv_dtype, a.q.shape[2]));
-  if (a.q.numel() == 0) return;
-  const int64_t n_seq = a.q.shape[0], n_heads = static_cast<int64_t>(a.heads.size());
+  SNAPKV_CHECK(is_variant(a.variant, a.q.shape[1]) && a.variant.window == 0);
+  if (a.q.numel() == 0) return false;
+  const int64_t n_seq = a.q.shape[0], n_heads = std::ssize(a.heads);
   SNAPKV_CHECK(n_heads > 0 && n_heads % n_seq == 0 && a.q.shape[1] % (n_heads / n_seq) == 0);
   for (const HeadRows& head : a.heads) {
     SNAPKV_CHECK(head.n_kv >= 1 && head.k != nullptr && head.v != nullptr);
   }
-  backend.kernels().attention_decode(a);
+  return true;
 }
 
-void window_votes(Backend& backend, const WindowVotes& w) {
+bool window_votes(const Backend&, const WindowVotes& w) {
   SNAPKV_CHECK(is_f32(w.q, {kAny, kAny, kAny}));
   SNAPKV_CHECK(is_kv_dtype(w.k.dtype) && is_kv(w.k));
   const int64_t n_window = w.q.shape[0], n_head_kv = w.k.shape[0];
   SNAPKV_CHECK(w.q.shape[2] == w.k.shape[2]);
   SNAPKV_CHECK(n_head_kv > 0 && w.q.shape[1] % n_head_kv == 0);
   SNAPKV_CHECK(is_f32(w.votes, {n_head_kv, kAny}));
-  if (w.q.numel() == 0) return;
-  SNAPKV_CHECK(size_of(w.n_rows) == n_head_kv);
+  SNAPKV_CHECK(is_variant(w.variant, w.q.shape[1]));
+  if (w.q.numel() == 0) return false;
+  SNAPKV_CHECK(std::ssize(w.n_rows) == n_head_kv);
   const int64_t n_own = w.whole ? 0 : n_window;  // last rows that get no votes
   SNAPKV_CHECK(all_within(w.n_rows, std::max(n_window, n_own + 1),
                           std::min(w.k.shape[1], n_own + w.votes.shape[1])));
-  backend.kernels().window_votes(w);
+  return true;
 }
 
-void pool(Backend& backend, const Tensor& scores, std::span<const int32_t> n, int kernel_size,
-          Pooling pooling, const Tensor& out) {
+bool pool(const Backend&, const Tensor& scores, std::span<const int32_t> n, int kernel_size,
+          Pooling, const Tensor& out) {
   SNAPKV_CHECK(kernel_size >= 1 && kernel_size % 2 == 1);
-  SNAPKV_CHECK(is_f32(scores, {size_of(n), kAny}));
-  SNAPKV_CHECK(is_f32(out, {size_of(n), kAny}));
+  SNAPKV_CHECK(is_f32(scores, {std::ssize(n), kAny}));
+  SNAPKV_CHECK(is_f32(out, {std::ssize(n), kAny}));
   SNAPKV_CHECK(all_within(n, 0, std::min(scores.shape[1], out.shape[1])));
-  if (scores.numel() == 0) return;
+  if (scores.numel() == 0) return false;
   SNAPKV_CHECK(out.data != scores.data);
-  backend.kernels().pool(scores, n, kernel_size, pooling, out);
+  return true;
 }
 
-void top_k(Backend& backend, const Tensor& scores, std::span<const int32_t> n,
+bool top_k(const Backend&, const Tensor& scores, std::span<const int32_t> n,
            std::span<const int32_t> k, int n_tail, const Tensor& rows) {
-  SNAPKV_CHECK(is_f32(scores, {size_of(n), kAny}));
-  SNAPKV_CHECK(rows.dtype == DType::i32 && is_dense(rows, {size_of(n), kAny}));
+  SNAPKV_CHECK(is_f32(scores, {std::ssize(n), kAny}));
+  SNAPKV_CHECK(rows.dtype == DType::i32 && is_dense(rows, {std::ssize(n), kAny}));
   SNAPKV_CHECK(n_tail >= 0 && k.size() == n.size());
   SNAPKV_CHECK(all_within(n, 0, scores.shape[1]));
   for (size_t h = 0; h < n.size(); ++h) {
     SNAPKV_CHECK(0 <= k[h] && k[h] <= n[h] && k[h] + n_tail <= rows.shape[1]);
   }
-  if (rows.numel() == 0) return;
-  backend.kernels().top_k(scores, n, k, n_tail, rows);
+  return rows.numel() > 0;
 }
 
-void gather_rows(Backend& backend, const Tensor& src, const Tensor& rows,
-                 std::span<const int32_t> n, std::span<void* const> dst) {
-  SNAPKV_CHECK(is_kv(src) && size_of(n) == src.shape[0] && dst.size() == n.size());
-  SNAPKV_CHECK(rows.dtype == DType::i32 && is_dense(rows, {src.shape[0], kAny}));
+// Scores of n[h] rows of each head.
+bool is_scores(const Tensor& t, std::span<const int32_t> n) {
+  return is_f32(t, {std::ssize(n), kAny}) && all_within(n, 0, t.shape[1]);
+}
+
+// Rows of KV heads in a type that isn't quantized, n[h] of each head.
+bool is_kv_rows(const Tensor& t, std::span<const int32_t> n) {
+  return is_kv_dtype(t.dtype) && is_kv(t) && t.shape[0] == std::ssize(n) &&
+         all_within(n, 0, t.shape[1]);
+}
+
+bool any(std::span<const int32_t> n) {
+  return std::any_of(n.begin(), n.end(), [](int32_t v) { return v > 0; });
+}
+
+bool row_norms(const Backend&, const RowNorms& r) {
+  SNAPKV_CHECK(is_kv_rows(r.x, r.n) && is_scores(r.out, r.n));
+  return any(r.n);
+}
+
+bool row_dots(const Backend&, const Tensor& x, const Tensor& y, std::span<const int32_t> n,
+              const Tensor& out) {
+  SNAPKV_CHECK(is_kv_rows(x, n) && is_kv_rows(y, n) && is_scores(out, n));
+  SNAPKV_CHECK(y.dtype == DType::f32 && y.shape[2] == x.shape[2]);
+  return any(n);
+}
+
+bool sum_rows(const Backend&, const Tensor& x, const Tensor& weights, std::span<const int32_t> n,
+              const Tensor& out) {
+  SNAPKV_CHECK(is_kv_rows(x, n) && is_scores(weights, n));
+  SNAPKV_CHECK(is_f32(out, {std::ssize(n), x.shape[2]}));
+  return out.numel() > 0;
+}
+
+bool weigh_scores(const Backend&, const Tensor& scores, std::span<const int32_t> n, float, float,
+                  const Tensor& weights) {
+  SNAPKV_CHECK(is_scores(scores, n) && is_scores(weights, n));
+  return any(n);
+}
+
+bool add_scores(const Backend&, const Tensor& x, std::span<const int32_t> n, const Tensor& sums) {
+  SNAPKV_CHECK(is_scores(x, n));
+  SNAPKV_CHECK(is_f32(sums, {2, std::ssize(n), kAny}) && all_within(n, 0, sums.shape[2]));
+  return any(n);
+}
+
+bool set_scores(const Backend&, const Tensor& scores, const Tensor& rows,
+                std::span<const int32_t> n, float) {
+  SNAPKV_CHECK(is_f32(scores, {std::ssize(n), kAny}));
+  SNAPKV_CHECK(rows.dtype == DType::i32 && is_dense(rows, {std::ssize(n), kAny}));
   SNAPKV_CHECK(all_within(n, 0, rows.shape[1]));
-  if (rows.numel() == 0 || src.numel() == 0) return;
-  for (size_t h = 0; h < n.size(); ++h) SNAPKV_CHECK(n[h] == 0 || dst[h] != nullptr);
-  backend.kernels().gather_rows(src, rows, n, dst);
+  return any(n);
 }
 
-void convert_rows(Backend& backend, const RowConversion& c) {
-  SNAPKV_CHECK(c.src.size() == c.n.size() && c.dst.size() == c.n.size() && c.head_dim >= 0);
-  SNAPKV_CHECK(is_cache_dtype(c.src_dtype, c.head_dim) && is_cache_dtype(c.dst_dtype, c.head_dim));
-  if (c.rows) {
-    SNAPKV_CHECK(c.rows.dtype == DType::i32 && is_dense(c.rows, {size_of(c.n), kAny}));
-    SNAPKV_CHECK(all_within(c.n, 0, c.rows.shape[1]));
-  }
-  for (size_t h = 0; h < c.n.size(); ++h) {
-    SNAPKV_CHECK(c.n[h] == 0 || (c.n[h] > 0 && c.src[h] != nullptr && c.dst[h] != nullptr));
-  }
-  if (c.n.empty() || c.head_dim == 0) return;
-  backend.kernels().convert_rows(c);
+bool chunk_scores(const Backend&, const ChunkScores& c) {
+  SNAPKV_CHECK(is_scores(c.scores, c.n) && is_scores(c.out, c.n));
+  SNAPKV_CHECK(c.begin >= 0 && c.length >= 1);
+  if (!any(c.n)) return false;
+  SNAPKV_CHECK(c.out.data != c.scores.data || (c.kind == ChunkScore::mean && !c.accumulate));
+  return true;
 }
 
-}  // namespace snapkv::ops
+bool lag_deviations(const Backend&, const Tensor& x, std::span<const int32_t> n, int64_t begin,
+                    int64_t lag, const Tensor& out) {
+  SNAPKV_CHECK(is_kv_rows(x, n) && is_scores(out, n));
+  SNAPKV_CHECK(begin >= 0 && lag >= 1);
+  return any(n);
+}
+
+bool moments(const Backend&, const Tensor& x, const Tensor& shift, const Tensor& out) {
+  SNAPKV_CHECK(is_f32(x, {kAny, kAny, kAny}));
+  const int64_t n_head = x.shape[1], d = x.shape[2];
+  SNAPKV_CHECK(is_f32(shift, {n_head, d}) && is_f32(out, {n_head, d + 1, d}));
+  return out.numel() > 0;
+}
+
+}  // namespace
+}  // namespace op_checks
+
+namespace ops {
+
+#define SNAPKV_OP(name, parameters, names)                                           \
+  void name(Backend& backend, SNAPKV_UNPACK parameters) {                            \
+    if (op_checks::name(backend, SNAPKV_UNPACK names)) backend.kernels().name names; \
+  }
+#include "backend/ops.def"
+
+}  // namespace ops
+}  // namespace snapkv

@@ -39,6 +39,8 @@ class Buffer {
   void* data() const { return data_; }
   size_t bytes() const { return bytes_; }
   explicit operator bool() const { return data_ != nullptr; }
+  /// Whether it releases its memory: not where it was given somebody else's.
+  bool owns() const { return release_ != nullptr; }
 
   /// A contiguous view of the buffer's beginning; checked against its size.
   Tensor view(DType dtype, std::initializer_list<int64_t> shape, size_t offset = 0) const {

@@ -2,22 +2,28 @@
 #include "cache/kv_layer.h"
 
 #include <algorithm>
+#include <limits>
 #include <utility>
+
+#include "base/file_buffer.h"
 
 namespace snapkv {
 
 KvLayer::KvLayer(Backend& backend, KvMeter& meter, int64_t head_dim, DType dtype,
-                 std::span<const int32_t> capacity)
+                 std::span<const int32_t> capacity, std::string spill_dir)
     : meter_(&meter),
       dtype_(dtype),
       head_dim_(head_dim),
-      row_bytes_(snapkv::row_bytes(dtype, head_dim)) {
+      row_bytes_(snapkv::row_bytes(dtype, head_dim)),
+      spill_dir_(std::move(spill_dir)) {
   int64_t n_rows = 0;
   for (int32_t rows : capacity) {
     heads_.push_back({n_rows, 0, rows});
     n_rows += rows;
   }
-  storage_ = backend.allocate(static_cast<size_t>(n_rows) * row_bytes(dtype, head_dim), "KV cache");
+  const size_t size = n_rows * row_bytes(dtype, head_dim);
+  storage_ = spill_dir_.empty() ? backend.allocate(size, "KV cache")
+                                : make_file_buffer(spill_dir_, size, "KV cache");
   k_ = static_cast<char*>(storage_.data());
   v_ = k_ + n_rows * row_bytes_;
   pos_ = reinterpret_cast<int32_t*>(v_ + n_rows * row_bytes_);
@@ -38,6 +44,7 @@ void KvLayer::swap(KvLayer& other) noexcept {
   std::swap(head_dim_, other.head_dim_);
   std::swap(row_bytes_, other.row_bytes_);
   std::swap(heads_, other.heads_);
+  std::swap(spill_dir_, other.spill_dir_);
 }
 
 std::vector<int32_t> KvLayer::n_kv() const {
@@ -49,8 +56,11 @@ std::vector<int32_t> KvLayer::n_kv() const {
 int32_t* KvLayer::pos(int head, int32_t slot) const { return pos_ + heads_[head].first + slot; }
 
 bool KvLayer::has_equal_heads() const {
-  return std::all_of(heads_.begin(), heads_.end(),
-                     [&](const Head& h) { return h.capacity == heads_[0].capacity; });
+  for (int64_t h = 0; h < std::ssize(heads_); ++h) {
+    const Head& head = heads_[h];
+    if (head.capacity != heads_[0].capacity || head.first != h * head.capacity) return false;
+  }
+  return true;
 }
 
 bool KvLayer::has_views() const { return block_size(dtype_) == 1 && has_equal_heads(); }
@@ -80,35 +90,41 @@ void KvLayer::append(Backend& backend, const Tensor& k, const Tensor& v,
 }
 
 void KvLayer::append(Backend& backend, const KvLayer& other) {
-  SNAPKV_CHECK(other.head_dim_ == head_dim_ && other.n_head_kv() == n_head_kv());
-  if (other.dtype_ != dtype_) return append_converted(backend, other);
-  for (int h = 0; h < n_head_kv(); ++h) {
-    const int32_t n = other.n_kv(h);
-    Head& head = heads_[h];
-    SNAPKV_CHECK(head.n_kv + n <= head.capacity);
-    backend.copy(k(h, head.n_kv), other.k(h), n * row_bytes_);
-    backend.copy(v(h, head.n_kv), other.v(h), n * row_bytes_);
-    backend.copy(pos(h, head.n_kv), other.pos(h), n * sizeof(int32_t));
-    head.n_kv += n;
-  }
+  append_last(backend, other, std::numeric_limits<int32_t>::max());
 }
 
-void KvLayer::append_converted(Backend& backend, const KvLayer& other) {
+void KvLayer::append_last(Backend& backend, const KvLayer& other, int32_t most) {
+  std::vector<int32_t> first = other.n_kv();
+  for (int32_t& n : first) n -= std::min(most, n);
+  append(backend, other, first);
+}
+
+void KvLayer::append(Backend& backend, const KvLayer& other, std::span<const int32_t> first) {
+  SNAPKV_CHECK(other.head_dim_ == head_dim_ && other.n_head_kv() == n_head_kv());
   std::vector<const void*> k_src, v_src;
   std::vector<void*> k_dst, v_dst;
-  const std::vector<int32_t> n = other.n_kv();
+  std::vector<int32_t> n_rows;
   for (int h = 0; h < n_head_kv(); ++h) {
+    const int32_t n = other.n_kv(h) - first[h];
     Head& head = heads_[h];
-    SNAPKV_CHECK(head.n_kv + n[h] <= head.capacity);
-    k_src.push_back(other.k(h));
-    v_src.push_back(other.v(h));
+    SNAPKV_CHECK(n >= 0 && head.n_kv + n <= head.capacity);
+    k_src.push_back(other.k(h, first[h]));
+    v_src.push_back(other.v(h, first[h]));
     k_dst.push_back(k(h, head.n_kv));
     v_dst.push_back(v(h, head.n_kv));
-    backend.copy(pos(h, head.n_kv), other.pos(h), n[h] * sizeof(int32_t));
-    head.n_kv += n[h];
+    n_rows.push_back(n);
+    backend.copy(pos(h, head.n_kv), other.pos(h, first[h]), n * sizeof(int32_t));
+    head.n_kv += n;
   }
-  ops::convert_rows(backend, {k_src, other.dtype_, head_dim_, Tensor(), n, dtype_, k_dst});
-  ops::convert_rows(backend, {v_src, other.dtype_, head_dim_, Tensor(), n, dtype_, v_dst});
+  if (other.dtype_ == dtype_) {
+    for (int h = 0; h < n_head_kv(); ++h) {
+      backend.copy(k_dst[h], k_src[h], n_rows[h] * row_bytes_);
+      backend.copy(v_dst[h], v_src[h], n_rows[h] * row_bytes_);
+    }
+    return;
+  }
+  ops::convert_rows(backend, {k_src, other.dtype_, head_dim_, Tensor(), n_rows, dtype_, k_dst});
+  ops::convert_rows(backend, {v_src, other.dtype_, head_dim_, Tensor(), n_rows, dtype_, v_dst});
 }
 
 KvLayer KvLayer::gather(Backend& backend, KvMeter& meter, const Selection& selection,
@@ -143,6 +159,15 @@ KvLayer KvLayer::gather(Backend& backend, KvMeter& meter, const Selection& selec
   return out;
 }
 
+KvLayer KvLayer::gather_last(Backend& backend, KvMeter& meter, int32_t n, int32_t reserve,
+                             DType dtype) const {
+  std::vector<int32_t> capacity;
+  for (const Head& head : heads_) capacity.push_back(std::min(n, head.n_kv) + reserve);
+  KvLayer out(backend, meter, head_dim_, dtype, capacity);
+  out.append_last(backend, *this, n);
+  return out;
+}
+
 void KvLayer::copy_rows(Backend& backend, char* base, int64_t bytes, const Tensor& rows,
                         std::span<const int32_t> n, std::span<void* const> dst) const {
   const int64_t words = bytes / 2;  // rows of every type are whole 16-bit words
@@ -151,10 +176,9 @@ void KvLayer::copy_rows(Backend& backend, char* base, int64_t bytes, const Tenso
     return ops::gather_rows(backend, src, rows, n, dst);
   }
   for (int64_t h = 0; h < n_head_kv(); ++h) {
-    const Head& head = heads_[static_cast<size_t>(h)];
+    const Head& head = heads_[h];
     const Tensor src(base + head.first * bytes, DType::f16, {1, head.capacity, words});
-    ops::gather_rows(backend, src, rows.slice(h, h + 1), n.subspan(static_cast<size_t>(h), 1),
-                     dst.subspan(static_cast<size_t>(h), 1));
+    ops::gather_rows(backend, src, rows.slice(h, h + 1), n.subspan(h, 1), dst.subspan(h, 1));
   }
 }
 
@@ -164,7 +188,7 @@ void KvLayer::reserve(Backend& backend, int32_t n, int32_t step) {
   if (fits) return;
   std::vector<int32_t> capacity;
   for (const Head& head : heads_) capacity.push_back(head.n_kv + std::max(n, step));
-  KvLayer grown(backend, *meter_, head_dim_, dtype_, capacity);
+  KvLayer grown(backend, *meter_, head_dim_, dtype_, capacity, spill_dir_);
   grown.append(backend, *this);
   *this = std::move(grown);
 }
@@ -176,13 +200,22 @@ void KvLayer::truncate(std::span<const int32_t> n_kv) {
   }
 }
 
+void KvLayer::keep_last(int32_t n) {
+  for (Head& head : heads_) {
+    const int32_t dropped = std::max(0, head.n_kv - n);
+    head.first += dropped;
+    head.n_kv -= dropped;
+    head.capacity -= dropped;
+  }
+}
+
 void KvLayer::clear() {
   for (Head& head : heads_) head.n_kv = 0;
 }
 
 size_t KvLayer::bytes_used() const {
   size_t n_rows = 0;
-  for (const Head& head : heads_) n_rows += static_cast<size_t>(head.n_kv);
+  for (const Head& head : heads_) n_rows += head.n_kv;
   return n_rows * row_bytes(dtype_, head_dim_);
 }
 

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "backend/backend.h"
@@ -30,9 +31,11 @@ struct KvMeter {
 class KvLayer {
  public:
   KvLayer() = default;
-  /// Room for capacity[h] rows in head h; all empty. `meter` must outlive the layer.
+  /// Room for capacity[h] rows in head h; all empty. `meter` must outlive the layer. `spill_dir`:
+  /// if not empty, the rows lie in a file without a name in that folder (make_file_buffer), which
+  /// is for backends that work on host memory.
   KvLayer(Backend& backend, KvMeter& meter, int64_t head_dim, DType dtype,
-          std::span<const int32_t> capacity);
+          std::span<const int32_t> capacity, std::string spill_dir = {});
   KvLayer(KvLayer&& other) noexcept { swap(other); }
   KvLayer& operator=(KvLayer&& other) noexcept {
     KvLayer moved(std::move(other));
@@ -66,16 +69,36 @@ class KvLayer {
   /// Copies all rows of `other`, converted to this layer's type, behind the rows there are. There
   /// must be room.
   void append(Backend& backend, const KvLayer& other);
+  /// The same for the rows of `other` from slot first[h] of each head on.
+  void append(Backend& backend, const KvLayer& other, std::span<const int32_t> first);
   /// A new layer of the selected rows in type `dtype`, with room for `reserve` more in each head,
   /// on `meter`.
   KvLayer gather(Backend& backend, KvMeter& meter, const Selection& selection, int32_t reserve,
                  DType dtype) const;
+  /// The same of the last n rows of each head, or of all where there are fewer.
+  KvLayer gather_last(Backend& backend, KvMeter& meter, int32_t n, int32_t reserve,
+                      DType dtype) const;
   /// Makes room for n more rows in every head; grows by at least `step` rows when it must.
   void reserve(Backend& backend, int32_t n, int32_t step);
   /// Drops the rows behind the first n_kv[h] of each head.
   void truncate(std::span<const int32_t> n_kv);
+  /// Drops the rows before the last n of each head. Nothing is moved: their memory is used again
+  /// when reserve() makes room. For layers whose attention has a sliding window.
+  void keep_last(int32_t n);
   void clear();
+  /// Which rows every head has, to be restored when what append() and keep_last() did must not
+  /// count: they move no row. restore_heads() never fails.
+  struct Head {
+    int64_t first = 0;  // row of slot 0 in the layer's memory
+    int32_t n_kv = 0;
+    int32_t capacity = 0;  // from slot 0 on
+  };
+  std::span<const Head> heads() const { return heads_; }
+  void restore_heads(std::span<const Head> heads) {
+    std::copy(heads.begin(), heads.end(), heads_.begin());
+  }
 
+  const void* data() const { return storage_.data(); }
   size_t bytes() const { return storage_.bytes(); }
   /// Bytes of one row of one head: key, value and position.
   static size_t row_bytes(DType dtype, int64_t head_dim) {
@@ -84,16 +107,12 @@ class KvLayer {
   size_t bytes_used() const;
 
  private:
-  struct Head {
-    int64_t first = 0;  // row of slot 0 in k_, v_ and pos_
-    int32_t n_kv = 0;
-    int32_t capacity = 0;
-  };
+  /// Whether slot s of head h is row h * capacity + s.
   bool has_equal_heads() const;
   /// dst[h] = the rows of head h that `rows` names, of n[h] each and `bytes` long, as they are.
   void copy_rows(Backend& backend, char* base, int64_t bytes, const Tensor& rows,
                  std::span<const int32_t> n, std::span<void* const> dst) const;
-  void append_converted(Backend& backend, const KvLayer& other);
+  void append_last(Backend& backend, const KvLayer& other, int32_t most);
   void* row(char* base, int head, int32_t slot) const {
     return base + (heads_[head].first + slot) * row_bytes_;
   }
@@ -109,6 +128,7 @@ class KvLayer {
   int64_t head_dim_ = 0;
   int64_t row_bytes_ = 0;  // of a key or a value
   std::vector<Head> heads_;
+  std::string spill_dir_;  // empty: in the backend's memory
 };
 
 }  // namespace snapkv

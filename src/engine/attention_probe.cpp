@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "engine/finite_check.h"
 
 namespace snapkv {
 namespace {
@@ -16,7 +17,7 @@ constexpr int64_t kPiece = 512;
 Tensor queries_of(const Buffer& storage, const QueryChunk& chunk, int64_t piece, int64_t g) {
   const int64_t head_dim = chunk.q.shape[2], n_group = chunk.q.shape[1] / chunk.k.shape[0];
   const int64_t bytes = piece * n_group * head_dim * static_cast<int64_t>(sizeof(float));
-  return storage.view(DType::f32, {piece, n_group, head_dim}, static_cast<size_t>(g * bytes));
+  return storage.view(DType::f32, {piece, n_group, head_dim}, g * bytes);
 }
 
 /// The keys of KV head g, once for each query head of its group.
@@ -25,6 +26,12 @@ Tensor repeated_keys(const Tensor& k, int64_t g, int64_t n_group) {
   keys.shape[0] = n_group;
   keys.stride[0] = 0;
   return keys;
+}
+
+/// The variant of KV head g's query heads alone.
+AttentionVariant variant_of(AttentionVariant variant, int64_t g, int64_t n_group) {
+  if (variant.sinks) variant.sinks = variant.sinks.slice(g * n_group, (g + 1) * n_group);
+  return variant;
 }
 
 }  // namespace
@@ -79,15 +86,15 @@ void ProbeObserver::keep_queries(Backend& backend, const QueryChunk& chunk, int6
   const int64_t n_head = chunk.q.shape[1], head_dim = chunk.q.shape[2];
   const int64_t n_head_kv = chunk.k.shape[0], n_group = n_head / n_head_kv;
   if (!gathered.queries) {
-    gathered.queries = backend.allocate(
-        static_cast<size_t>(piece * n_head * head_dim) * sizeof(float), "queries of a probe");
+    gathered.queries =
+        backend.allocate(piece * n_head * head_dim * sizeof(float), "queries of a probe");
   }
   for (int64_t g = 0; g < n_head_kv; ++g) {
     const Tensor queries = queries_of(gathered.queries, chunk, piece, g);
     for (int64_t i = 0; i < n; ++i) {
       backend.copy(queries.at<void>(gathered.n_pending + i),
                    chunk.q.at<const void>(first + i, g * n_group),
-                   static_cast<size_t>(n_group * head_dim) * sizeof(float));
+                   n_group * head_dim * sizeof(float));
     }
   }
   gathered.n_pending += n;
@@ -103,23 +110,23 @@ void ProbeObserver::add_piece(Backend& backend, const QueryChunk& chunk, size_t 
   const int32_t most_rows = *std::max_element(chunk.n_rows.begin(), chunk.n_rows.end());
   const int64_t n_keys = gathered.n_keys = most_rows - chunk_end + r.end;
   const int64_t n_cols = most_rows - chunk_end + n_seen;  // that this piece sees
-  gathered.sums.resize(static_cast<size_t>(n_head * n_keys), 0.0);
+  gathered.sums.resize(n_head * n_keys, 0.0);
 
-  const Buffer storage =
-      backend.allocate(static_cast<size_t>(n_group * n_cols) * sizeof(float), "sums of a probe");
+  const Buffer storage = backend.allocate(n_group * n_cols * sizeof(float), "sums of a probe");
   const Tensor votes = storage.view(DType::f32, {n_group, n_cols});
   std::vector<float> row;
   for (int64_t g = 0; g < n_head_kv; ++g) {
     // rows up to the piece's last query, and the same for each query head of the group
-    const int32_t n_rows = chunk.n_rows[static_cast<size_t>(g)] - chunk_end + n_seen;
-    const std::vector<int32_t> n_rows_each(static_cast<size_t>(n_group), n_rows);
+    const int32_t n_rows = chunk.n_rows[g] - chunk_end + n_seen;
+    const std::vector<int32_t> n_rows_each(n_group, n_rows);
     ops::window_votes(backend, {.q = queries_of(gathered.queries, chunk, piece, g),
                                 .k = repeated_keys(chunk.k, g, n_group),
                                 .n_rows = n_rows_each,
                                 .scale = chunk.scale,
                                 .votes = votes,
-                                .whole = true});
-    row.resize(static_cast<size_t>(n_rows));
+                                .whole = true,
+                                .variant = variant_of(chunk.variant, g, n_group)});
+    row.resize(n_rows);
     for (int64_t i = 0; i < n_group; ++i) {
       backend.download(row.data(), votes.at<const void>(i), row.size() * sizeof(float));
       double* sums = gathered.sums.data() + (g * n_group + i) * n_keys;
@@ -135,6 +142,7 @@ void ProbeObserver::report(size_t range) {
   const Gathered done = std::move(gathered_[range]);
   gathered_[range] = Gathered();
   const std::vector<float> sums(done.sums.begin(), done.sums.end());
+  require_finite_attention(sums, il_, done.n_keys);
   AttentionProbe::Report report;
   report.il = il_;
   report.range = range;

@@ -8,8 +8,10 @@
 #include "base/error.h"
 #include "base/hash.h"
 #include "base/timer.h"
+#include "engine/finite_check.h"
 #include "engine/recompress.h"
 #include "engine/session_impl.h"
+#include "engine/step_rollback.h"
 
 namespace snapkv {
 namespace {
@@ -17,39 +19,51 @@ namespace {
 /// Appends each sequence's new row to its own cache and attends to that cache alone.
 class DecodeAttentionStep final : public AttentionStep {
  public:
-  DecodeAttentionStep(Backend& backend, const ModelConfig& config,
+  DecodeAttentionStep(Backend& backend, const Architecture& architecture,
                       std::span<Session::Impl* const> sessions, std::span<const int32_t> pos,
-                      std::vector<HeadRows>& heads)
-      : backend_(backend), config_(config), sessions_(sessions), pos_(pos), heads_(heads) {}
+                      std::vector<HeadRows>& heads, StepRollback& rollback)
+      : backend_(backend),
+        architecture_(architecture),
+        sessions_(sessions),
+        pos_(pos),
+        heads_(heads),
+        rollback_(rollback) {}
 
-  void begin(int il) { il_ = static_cast<size_t>(il); }
+  void begin(int il) { il_ = il; }
 
   void attend(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& out) override {
+    const LayerSpec& spec = architecture_.layer_spec(il_);
     heads_.clear();
-    for (size_t s = 0; s < sessions_.size(); ++s) {
-      const int64_t row = static_cast<int64_t>(s);
+    for (int64_t s = 0; s < std::ssize(sessions_); ++s) {
       KvLayer& layer = sessions_[s]->layers[il_];
-      layer.append(backend_, k.slice(row, row + 1), v.slice(row, row + 1), pos_.subspan(s, 1));
+      rollback_.before(s, il_);
+      layer.append(backend_, k.slice(s, s + 1), v.slice(s, s + 1), pos_.subspan(s, 1));
+      if (spec.attention == AttentionKind::sliding_window) {
+        layer.keep_last(static_cast<int32_t>(spec.window));
+      }
       for (int h = 0; h < layer.n_head_kv(); ++h) heads_.push_back(layer.rows(h));
       QueryRing& queries = sessions_[s]->queries;
-      if (queries) queries.push(backend_, static_cast<int>(il_), q.at<const void>(row));
+      if (queries) queries.push(backend_, il_, q.at<const void>(s));
     }
     DecodeAttention a;
     a.q = q;
     a.heads = heads_;
     a.kv_dtype = sessions_[0]->options.kv_type;
-    a.scale = config_.attention_scale;
+    a.scale = spec.scale;
     a.out = out;
+    a.variant = spec.variant();
+    a.variant.window = 0;  // it is where the rows begin
     ops::attention_decode(backend_, a);
   }
 
  private:
   Backend& backend_;
-  const ModelConfig& config_;
+  const Architecture& architecture_;
   std::span<Session::Impl* const> sessions_;
   std::span<const int32_t> pos_;
   std::vector<HeadRows>& heads_;
-  size_t il_ = 0;
+  StepRollback& rollback_;
+  int il_ = 0;
 };
 
 void check_step(std::span<Session::Impl* const> sessions, std::span<const int32_t> tokens) {
@@ -62,6 +76,7 @@ void check_step(std::span<Session::Impl* const> sessions, std::span<const int32_
     if (s.model != sessions[0]->model || s.options.kv_type != sessions[0]->options.kv_type) {
       fail(ErrorCode::kUsage, "decode: session {} has another model or KV type than session 0", i);
     }
+    check_rotation(s, *sessions[0], i);
     if (std::count(sessions.begin(), sessions.end(), &s) != 1) {
       fail(ErrorCode::kUsage, "decode: session {} is in the batch twice", i);
     }
@@ -76,14 +91,15 @@ void check_step(std::span<Session::Impl* const> sessions, std::span<const int32_
 }
 
 /// Memory of the step, owned by the first session; grows, never shrinks.
-void ensure_memory(Session::Impl& first, int64_t n_seq, const ModelConfig& config) {
-  first.decode_buffers.ensure(first.backend(), config, n_seq, DType::f32);
+void ensure_memory(Session::Impl& first, int64_t n_seq) {
+  const ModelSpec& spec = first.architecture().spec();
+  first.decode_buffers.ensure(first.backend(), spec, n_seq, DType::f32);
   if (n_seq <= first.decode_rows) return;
   const auto allocate = [&](int64_t n_cols) {
-    return first.backend().allocate(static_cast<size_t>(n_seq * n_cols) * sizeof(float), "decode");
+    return first.backend().allocate(n_seq * n_cols * sizeof(float), "decode");
   };
-  first.decode_x = allocate(config.n_embd);
-  first.decode_logits = allocate(config.n_vocab);
+  first.decode_x = allocate(spec.config.n_embd);
+  first.decode_logits = allocate(spec.config.n_vocab);
   first.decode_rows = n_seq;
 }
 
@@ -116,21 +132,21 @@ uint64_t step_shape(std::span<Session::Impl* const> sessions, const Tensor& x,
   hash.add(reinterpret_cast<uintptr_t>(sessions[0]->decode_buffers.data()));
   hash.add(sessions.size());
   hash.add(static_cast<uint64_t>(sessions[0]->options.kv_type));
-  for (size_t il = 0; il < sessions[0]->layers.size(); ++il) {
+  for (int64_t il = 0; il < std::ssize(sessions[0]->layers); ++il) {
     int32_t most = 0;  // rows that the step's attention sees
     for (const Session::Impl* s : sessions) {
       for (const int32_t n : s->layers[il].n_kv()) most = std::max(most, n + 1);
     }
-    hash.add(static_cast<uint64_t>((most + kStepRows - 1) / kStepRows));
+    hash.add((most + kStepRows - 1) / kStepRows);
   }
   return hash.value();
 }
 
 /// Room for a new row in every layer; with a limit no more than it will take.
 void reserve_rows(Session::Impl& s) {
-  for (int il = 0; il < static_cast<int>(s.layers.size()); ++il) {
+  for (int il = 0; il < std::ssize(s.layers); ++il) {
     const int64_t step = std::min(s.options.decode_reserve, steps_to_limit(s, il));
-    s.layers[static_cast<size_t>(il)].reserve(s.backend(), 1, static_cast<int32_t>(step));
+    s.layers[il].reserve(s.backend(), 1, static_cast<int32_t>(step));
   }
 }
 
@@ -145,35 +161,38 @@ void decode_batch(std::span<Session* const> batch, std::span<const int32_t> toke
   Backend& backend = first.backend();
   Architecture& architecture = first.architecture();
   const ModelConfig& config = architecture.config();
-  const int64_t n_seq = static_cast<int64_t>(sessions.size());
+  const int64_t n_seq = std::ssize(sessions);
 
   // all that can fail for want of memory comes before the first change
-  ensure_memory(first, n_seq, config);
+  ensure_memory(first, n_seq);
   std::vector<int32_t> pos;
   for (Session::Impl* s : sessions) {
     pos.push_back(static_cast<int32_t>(s->n_past));
-    compress_at_limit(*s);
+    recompress_at_limit(*s);
     reserve_rows(*s);
-    s->logits.resize(static_cast<size_t>(config.n_vocab));
+    s->logits.reserve(config.n_vocab);
   }
+  first.step_logits.resize(n_seq * config.n_vocab);
 
   const Tensor x = first.decode_x.view(DType::f32, {n_seq, config.n_embd});
   const Tensor logits = first.decode_logits.view(DType::f32, {n_seq, config.n_vocab});
   LinearRunner linear(backend);
-  DecodeAttentionStep attention(backend, config, sessions, pos, first.decode_heads);
+  StepRollback rollback(sessions, first.step_heads);
+  DecodeAttentionStep attention(backend, architecture, sessions, pos, first.decode_heads, rollback);
   // queries are kept by copies, which a step can't hold
   const bool keeps_queries = std::any_of(sessions.begin(), sessions.end(),
                                          [](const Session::Impl* s) { return bool{s->queries}; });
   std::optional<BackendStep> step;
   if (!keeps_queries) step.emplace(backend, step_shape(sessions, x, logits));
-  architecture.embed(tokens, x);
   LayerPass pass;
   pass.x = x;
   pass.pos = pos;
+  pass.n_ctx = first.n_ctx;
   pass.n_q = pass.n_out = n_seq;
   pass.attention = &attention;
   pass.linear = &linear;
   pass.buffers = &first.decode_buffers;
+  architecture.embed(tokens, pass);
   for (int il = 0; il < config.n_layer; ++il) {
     attention.begin(il);
     architecture.layer(il, pass);
@@ -184,9 +203,14 @@ void decode_batch(std::span<Session* const> batch, std::span<const int32_t> toke
 
   first.weight_pages().after_step(timer.seconds());
   const double seconds = timer.seconds();
+  const std::span<const float> rows = first.step_logits;
+  backend.download(first.step_logits.data(), logits.data, rows.size_bytes());
+  require_finite_logits(rows, config.n_vocab, "a decode step");
+  rollback.commit();
   for (int64_t i = 0; i < n_seq; ++i) {
-    Session::Impl& s = *sessions[static_cast<size_t>(i)];
-    backend.download(s.logits.data(), logits.at<float>(i), s.logits.size() * sizeof(float));
+    Session::Impl& s = *sessions[i];
+    const auto row = rows.subspan(i * config.n_vocab, config.n_vocab);
+    s.logits.assign(row.begin(), row.end());
     s.n_past += 1;
     if (s.queries) s.queries.advance();
     s.stats.n_decoded += 1;

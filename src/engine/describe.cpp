@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: MIT
-// What a model file says of itself, for `snapkv info` and ModelInfo.
+// ModelInfo, and metadata in words.
+#include "engine/describe.h"
+
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -16,7 +18,7 @@ constexpr size_t kMaxText = 120;  // characters of a string shown
 std::string_view type_name(GgufType t) {
   constexpr std::string_view kNames[] = {"u8",   "i8",     "u16",   "i16", "u32", "i32", "f32",
                                          "bool", "string", "array", "u64", "i64", "f64"};
-  return kNames[static_cast<size_t>(t)];
+  return kNames[static_cast<int>(t)];
 }
 
 /// Cut after kMaxText bytes, at a character's boundary; control characters escaped.
@@ -50,7 +52,9 @@ std::string shown(const std::vector<T>& items) {
   return out + (items.size() > kMaxItems ? ", ...]" : "]");
 }
 
-MetadataEntry describe(const std::string& key, const GgufValue& value) {
+}  // namespace
+
+MetadataEntry describe_entry(const std::string& key, const GgufValue& value) {
   MetadataEntry entry;
   entry.key = key;
   entry.type = type_name(value.type);
@@ -66,23 +70,53 @@ MetadataEntry describe(const std::string& key, const GgufValue& value) {
   return entry;
 }
 
-size_t tensor_bytes(const Tensor& t) {
-  return static_cast<size_t>(t.numel() / block_size(t.dtype) * block_bytes(t.dtype));
+const char* name(AttentionKind kind) {
+  switch (kind) {
+    case AttentionKind::full:
+      return "full";
+    case AttentionKind::sliding_window:
+      return "sliding window";
+    case AttentionKind::none:
+      return "none";
+  }
+  SNAPKV_CHECK(false);
 }
 
-}  // namespace
+int64_t ModelInfo::full_rows(int64_t il, int64_t n_tokens) const {
+  return spec->layers[il].visible_rows(n_tokens);
+}
 
-ModelInfo make_info(const GgufFile& file, const ModelConfig& config) {
+int64_t ModelInfo::n_compressed() const {
+  return std::count_if(layers.begin(), layers.end(),
+                       [](const LayerInfo& layer) { return layer.compressed; });
+}
+
+ModelInfo make_info(const GgufFile& file, const ModelSpec& spec) {
+  const ModelConfig& c = spec.config;
   ModelInfo info;
   info.path = file.path();
-  info.architecture = config.architecture;
+  info.architecture = c.architecture;
   info.name = file.get_string("general.name", "");
   info.tokenizer = file.get_string("tokenizer.ggml.model", "");
-  copy_sizes(config, info);
+  info.n_layer = c.n_layer;
+  info.n_embd = c.n_embd;
+  info.n_ff = c.n_ff;
+  info.n_vocab = c.n_vocab;
+  info.n_ctx_train = c.n_ctx_train;
+  info.n_head = c.n_head;
+  info.n_head_kv = c.n_head_kv;
+  info.head_dim = c.head_dim;
+  for (const LayerSpec& layer : spec.layers) {
+    info.layers.push_back(
+        {layer.attention, layer.window, layer.compressed, layer.rotation.n_rot > 0});
+  }
+  info.spec = std::make_shared<const ModelSpec>(spec);
   std::map<DType, int64_t> params_of_type;
   for (const GgufTensor& t : file.tensors()) {
-    info.n_params += t.tensor.numel();
-    info.weight_bytes += tensor_bytes(t.tensor);
+    if (__builtin_add_overflow(info.n_params, t.tensor.numel(), &info.n_params)) {
+      info.n_params = INT64_MAX;  // hostile shapes of types that can't run
+    }
+    info.weight_bytes += t.bytes();
     if (t.tensor.rank == 2) params_of_type[t.tensor.dtype] += t.tensor.numel();
   }
   const auto most =
@@ -90,26 +124,6 @@ ModelInfo make_info(const GgufFile& file, const ModelConfig& config) {
                        [](const auto& a, const auto& b) { return a.second < b.second; });
   if (most != params_of_type.end()) info.file_type = snapkv::name(most->first);
   return info;
-}
-
-ModelDescription describe_model(const std::string& path) {
-  const GgufFile file = GgufFile::open(path);
-  ModelDescription d;
-  ModelConfig config = read_config(file);
-  if (const GgufTensor* embd = file.find_tensor("token_embd.weight")) {
-    config.n_vocab = embd->tensor.shape[0];
-  }
-  d.info = make_info(file, config);
-  for (const auto& [key, value] : file.metadata()) d.metadata.push_back(describe(key, value));
-  for (const GgufTensor& t : file.tensors()) {
-    TensorEntry entry;
-    entry.name = t.name;
-    entry.dtype = t.tensor.dtype;
-    entry.shape.assign(t.tensor.shape.begin(), t.tensor.shape.begin() + t.tensor.rank);
-    entry.bytes = tensor_bytes(t.tensor);
-    d.tensors.push_back(std::move(entry));
-  }
-  return d;
 }
 
 }  // namespace snapkv

@@ -10,18 +10,14 @@ namespace {
 
 constexpr const char* kWhat = "hidden states of the prompt";
 
-size_t bytes_of(const Tensor& t) {
-  return static_cast<size_t>(t.stride[0]) * static_cast<size_t>(t.shape[0]);
-}
+size_t bytes_of(const Tensor& t) { return t.stride[0] * t.shape[0]; }
 
 }  // namespace
 
 HiddenStates::HiddenStates(Backend& backend, Place place, int64_t n_tokens, int64_t n_embd,
                            int64_t n_chunk, const std::string& spill_dir)
     : backend_(&backend), place_(place) {
-  const auto size = [n_embd](int64_t n) {
-    return static_cast<size_t>(n) * static_cast<size_t>(n_embd) * sizeof(float);
-  };
+  const auto size = [n_embd](int64_t n) { return n * n_embd * sizeof(float); };
   switch (place) {
     case Place::memory:
       buffer_ = backend.allocate(size(n_tokens), kWhat);
@@ -42,7 +38,7 @@ size_t HiddenStates::bytes(int64_t n_tokens, int64_t n_embd, int64_t n_chunk, Pl
   const int64_t n = place == Place::memory ? n_tokens
                     : place == Place::file ? std::min(n_tokens, 2 * n_chunk)
                                            : std::min(n_tokens, n_chunk);
-  return static_cast<size_t>(n) * static_cast<size_t>(n_embd) * sizeof(float);
+  return n * n_embd * sizeof(float);
 }
 
 Tensor HiddenStates::enter(int64_t begin, int64_t end) {

@@ -9,9 +9,11 @@
 #include "base/error.h"
 #include "cache/kv_layer.h"
 #include "engine/hidden_states.h"
-#include "engine/model_impl.h"
+#include "engine/kv_history.h"
+#include "engine/layer_budget.h"
 #include "engine/query_ring.h"
 #include "model/architecture.h"
+#include "model/packing.h"
 #include "policy/policy.h"
 
 namespace snapkv {
@@ -39,26 +41,7 @@ size_t cgroup_available() {
   return limit > used ? limit - used : 0;
 }
 
-struct PackedMinTokens {
-  DType weights;
-  int64_t bf16, f32;  // by compute type
-};
-constexpr PackedMinTokens kPackedMinTokens[] = {
-    {DType::q4_0, 192, 64}, {DType::q4_k, 96, 24},  {DType::q5_k, 72, 24}, {DType::q6_k, 112, 24},
-    {DType::q8_0, 80, 80},  {DType::bf16, 80, 256}, {DType::f16, 40, 192}, {DType::f32, 32, 96}};
-
-/// Not measured: project.cu multiplies 16 rows at a time, and reads all weights for each.
-constexpr int64_t kPackedMinTokensCuda = 33;
-
 }  // namespace
-
-int64_t packed_min_tokens(const ModelInfo& info, DType compute, Device device) {
-  if (device == Device::cuda) return kPackedMinTokensCuda;
-  for (const PackedMinTokens& row : kPackedMinTokens) {  // the model's most frequent type
-    if (info.file_type == name(row.weights)) return compute == DType::bf16 ? row.bf16 : row.f32;
-  }
-  return 80;
-}
 
 void validate_kv_type(DType kv_type, int64_t head_dim) {
   if (kv_type != DType::f32 && kv_type != DType::f16 && kv_type != DType::bf16 &&
@@ -76,44 +59,72 @@ size_t available_memory() { return std::min(system_available(), cgroup_available
 
 MemoryPlan plan_memory(const ModelInfo& info, const SessionOptions& given, int64_t n_tokens,
                        DType compute, Device device) {
+  if (info.spec == nullptr) {
+    fail(ErrorCode::kUsage, "plan_memory: info must come from Model::info() or describe_model()");
+  }
   const SessionOptions options = resolve_options(given, info);
-  ModelConfig c;
-  copy_sizes(info, c);
-  const auto n_head_kv = static_cast<size_t>(c.n_head_kv);
+  const ModelSpec& spec = *info.spec;
+  const ModelConfig& c = spec.config;
   const auto policy = Policy::make(options.kv);
-  const int64_t n_q = c.n_head * c.head_dim, n_kv = c.n_head_kv * c.head_dim;
-  const bool packed = n_tokens >= packed_min_tokens(info, compute, device);
-  const DType dtype = packed ? compute : DType::f32;
-  int64_t kept = 0;  // rows per KV head, all layers
+  const bool packed = n_tokens >= packed_min_tokens(info.file_type, compute, device);
+  int64_t full = 0, kept = 0;  // rows per KV head, all layers
   bool keeps_all = true;
   for (int il = 0; il < c.n_layer; ++il) {
-    const int64_t budget = policy->layer_budget(n_tokens, il, static_cast<int>(c.n_layer));
-    kept += std::min(n_tokens, budget) + options.decode_reserve;
-    keeps_all = keeps_all && budget >= n_tokens;
+    const int64_t rows = std::min(n_tokens, layer_budget(spec, *policy, n_tokens, il));
+    full += spec.layers[il].visible_rows(n_tokens);
+    kept += rows + options.decode_reserve;
+    keeps_all = keeps_all && rows == n_tokens;
   }
   const DType scratch = scratch_dtype(options.kv_type);
-  const size_t row = KvLayer::row_bytes(options.kv_type, c.head_dim) * n_head_kv;
-  const size_t scratch_row = KvLayer::row_bytes(scratch, c.head_dim) * n_head_kv;
-  const auto size = [](int64_t n) { return static_cast<size_t>(n); };
+  const size_t row = KvLayer::row_bytes(options.kv_type, c.head_dim) * c.n_head_kv;
+  const size_t scratch_row = KvLayer::row_bytes(scratch, c.head_dim) * c.n_head_kv;
 
   MemoryPlan plan;
   plan.weights = info.weight_bytes;
-  if (packed) {
-    const int64_t layer = 2 * c.n_embd * n_q + 2 * c.n_embd * n_kv + 3 * c.n_embd * c.n_ff;
-    plan.packed_weights = static_cast<size_t>(row_bytes(compute, layer));
-  }
+  if (packed) plan.packed_weights = row_bytes(compute, spec.layer_matrix_values());
   plan.hidden_states = HiddenStates::bytes(
       n_tokens, c.n_embd, options.chunk,
       options.spill_dir.empty() ? HiddenStates::Place::memory : HiddenStates::Place::file);
-  plan.activations = ActivationBuffer::bytes(c, std::min(n_tokens, options.chunk), dtype);
+  plan.activations = ActivationBuffer::bytes(spec, std::min(n_tokens, options.chunk),
+                                             packed ? compute : DType::f32);
+  if (options.kv_refresh && policy->info().has_budget) {
+    plan.kv_history =
+        KvHistory::resident_bytes(spec, options.kv_type, n_tokens, !options.spill_dir.empty());
+  }
   if (options.kv_decode_limit > 0) plan.queries = QueryRing::bytes(c, policy->window_size());
   plan.budget = policy->budget_for(n_tokens);
-  plan.kv_full = row * size(n_tokens) * size(c.n_layer);
-  plan.kv_kept = row * size(kept);
+  plan.kv_full = row * full;
+  plan.kv_kept = row * kept;
   // when everything is kept a scratch layer of its type becomes the cache: no layer beside it
   const bool taken = keeps_all && scratch == options.kv_type;
-  plan.kv_scratch = taken ? 0 : scratch_row * size(n_tokens);
+  plan.kv_scratch = taken ? 0 : scratch_row * n_tokens;
   return plan;
+}
+
+int64_t longest_prompt(const ModelInfo& info, const SessionOptions& options, size_t bytes,
+                       DType compute, Device device) {
+  const auto fits = [&](int64_t n) {
+    const MemoryPlan plan = plan_memory(info, options, n, compute, device);
+    return plan.total() - plan.weights <= bytes;
+  };
+  constexpr int64_t kMost = int64_t{1} << 30;  // positions are 32 bits wide
+  if (!fits(1)) return 0;
+  int64_t low = 1, high = 2;  // low fits
+  while (high < kMost && fits(high)) {
+    low = high;
+    high *= 2;
+  }
+  while (high - low > 1) {
+    const int64_t middle = low + (high - low) / 2;
+    (fits(middle) ? low : high) = middle;
+  }
+  return low;
+}
+
+size_t free_memory() { return available_memory(); }
+
+size_t kv_row_bytes(const ModelInfo& info, DType kv_type) {
+  return KvLayer::row_bytes(kv_type, info.head_dim) * info.n_head_kv;
 }
 
 }  // namespace snapkv

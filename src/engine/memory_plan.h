@@ -4,16 +4,9 @@
 
 #include <cstddef>
 
-#include "model/config.h"
 #include "snapkv/engine.h"
 
 namespace snapkv {
-
-/// Prompts (and turns) of at least this many tokens are computed with packed weights; shorter ones
-/// read the weights directly. Packing costs about as much as reading the weights twice, and pays
-/// where the product library is faster than the kernels that read the file's type: measured,
-/// docs/performance.md.
-int64_t packed_min_tokens(const ModelInfo& info, DType compute, Device device);
 
 /// Type of prefill's scratch layer. With q8_0 it stays f16, so that the prompt is read and the rows
 /// are chosen as with f16; what is kept is quantized.

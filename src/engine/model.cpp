@@ -5,7 +5,10 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/timer.h"
+#include "engine/memory_plan.h"
 #include "engine/model_impl.h"
+#include "engine/open_model.h"
+#include "format/check_tensors.h"
 
 #define SNAPKV_STRING_(x) #x
 #define SNAPKV_STRING(x) SNAPKV_STRING_(x)
@@ -13,25 +16,6 @@
 namespace snapkv {
 
 const char* version() { return SNAPKV_STRING(SNAPKV_VERSION); }
-
-namespace {
-
-std::unique_ptr<Backend> make_backend(Device device, BackendOptions options) {
-  if (device == Device::automatic && has_cuda()) {
-    try {
-      options.kind = BackendKind::cuda;
-      return Backend::make(options);
-    } catch (const Error& e) {
-      log_info("no GPU is used: {}", e.what());
-    }
-  }
-  options.kind = device == Device::reference ? BackendKind::ref
-                 : device == Device::cuda    ? BackendKind::cuda
-                                             : BackendKind::cpu;
-  return Backend::make(options);
-}
-
-}  // namespace
 
 Model::Model(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Model::~Model() = default;
@@ -51,24 +35,31 @@ std::shared_ptr<const Model> Model::load(const ModelOptions& options) {
     fail(ErrorCode::kUsage, "n_threads must be 0 or more, it is {}", options.n_threads);
   }
   report(0.0);
-  auto impl = std::make_unique<Impl>(GgufFile::open(options.path));
+  ReadOptions read;
+  if (options.weights == WeightMemory::copy) {
+    read.access = FileAccess::copied;
+    read.most_copied = available_memory();
+  }
+  auto impl = std::make_unique<Impl>(open_model(options.path, read));
   report(0.3);
-  BackendOptions backend;
-  backend.n_threads = options.n_threads;
-  backend.compute = options.compute;
-  impl->backend = make_backend(options.device, backend);
+  impl->backend = Backend::make(
+      {.device = options.device, .n_threads = options.n_threads, .compute = options.compute});
+  if (options.check_tensors) {
+    check_tensors(impl->file, impl->backend->n_threads(),
+                  [&](double fraction) { report(0.3 + 0.3 * fraction); });
+  }
   impl->architecture = Architecture::make(impl->file, *impl->backend);
   impl->weight_pages.emplace(impl->file,
                              impl->backend->is_device() ? WeightMemory::mapped : options.weights);
   impl->backend->place_weights(impl->architecture->weights());
   report(0.6);
   impl->tokenizer = Tokenizer::from_gguf(impl->file);
-  impl->info = make_info(impl->file, impl->architecture->config());
+  impl->info = make_info(impl->file, impl->architecture->spec());
   if (impl->tokenizer->n_vocab() != impl->info.n_vocab) {
-    fail(ErrorCode::kBadModel,
-         "{}: tokenizer.ggml.tokens has {} entries, token_embd.weight {} rows", options.path,
-         impl->tokenizer->n_vocab(), impl->info.n_vocab);
+    fail(ErrorCode::kBadModel, "{}: tokenizer.ggml.tokens has {} entries, the embedding {} rows",
+         options.path, impl->tokenizer->n_vocab(), impl->info.n_vocab);
   }
+  impl->file.check_unchanged();
   report(1.0);
   return std::shared_ptr<const Model>(new Model(std::move(impl)));
 }

@@ -5,18 +5,19 @@
 #include <limits>
 
 #include "base/timer.h"
+#include "engine/layer_budget.h"
 #include "engine/select_rows.h"
 
 namespace snapkv {
 
-PrefillTarget::PrefillTarget(Session::Impl& session, int64_t n_tokens, bool compress)
+PrefillTarget::PrefillTarget(Session::Impl& session, int64_t n_tokens, bool selects)
     : session_(session),
       n_tokens_(n_tokens),
-      compress_(compress),
-      n_window_(compress || session.has_decode_limit()
+      selects_(selects),
+      n_window_(selects || session.has_decode_limit()
                     ? std::min<int64_t>(n_tokens, session.policy->window_size())
                     : 0) {
-  const size_t n_layer = static_cast<size_t>(session.info().n_layer);
+  const size_t n_layer = session.info().n_layer;
   fresh_.resize(n_layer);
   old_n_kv_.resize(n_layer);
   layer_stats_.resize(n_layer);
@@ -24,10 +25,27 @@ PrefillTarget::PrefillTarget(Session::Impl& session, int64_t n_tokens, bool comp
     queries_ = QueryRing(session.backend(), session.architecture().config(),
                          session.policy->window_size());
   }
+  if (!session.options.kv_refresh || !session.policy->info().has_budget) return;
+  const ModelSpec& spec = session.architecture().spec();
+  if (session.layers.empty()) {
+    session.history = KvHistory(session.backend(), session.history_meter, spec,
+                                session.options.kv_type, session.options.spill_dir);
+    session.in_history.resize(n_layer);
+  }
+  old_history_.resize(n_layer);
+  for (int il = 0; il < std::ssize(spec.layers); ++il) {
+    if (!session.history.has_layer(il)) continue;
+    session.remember(il);
+    const KvLayer& rows = session.history.layer(il);
+    old_history_[il] = rows ? rows.n_kv() : std::vector<int32_t>(spec.config.n_head_kv, 0);
+  }
 }
 
 PrefillTarget::~PrefillTarget() {
   if (committed_) return;
+  for (int il = 0; il < std::ssize(old_history_); ++il) {
+    if (session_.history.has_layer(il)) session_.history.truncate(il, old_history_[il]);
+  }
   for (size_t il = 0; il < old_n_kv_.size(); ++il) {
     if (old_n_kv_[il].empty()) continue;
     fresh_[il].truncate(old_n_kv_[il]);
@@ -36,57 +54,97 @@ PrefillTarget::~PrefillTarget() {
 }
 
 const KvLayer* PrefillTarget::old_layer(int il) const {
-  return session_.layers.empty() ? nullptr : &session_.layers[static_cast<size_t>(il)];
+  if (session_.layers.empty()) return nullptr;
+  if (!session_.history.has_layer(il)) return &session_.layers[il];
+  session_.history.prefetch(il + 1);
+  return &session_.history.layer(il);
 }
 
 int64_t PrefillTarget::budget(int il) const {
-  if (!compress_) return std::numeric_limits<int64_t>::max();
-  return session_.policy->layer_budget(session_.n_past + n_tokens_, il,
-                                       static_cast<int>(session_.info().n_layer));
+  const ModelSpec& spec = session_.architecture().spec();
+  if (!selects_ && spec.layers[il].compressed) return std::numeric_limits<int64_t>::max();
+  return layer_budget(spec, *session_.policy, session_.n_past + n_tokens_, il);
 }
 
 void PrefillTarget::begin_layer(int il) {
-  observer_ = compress_ ? session_.policy->make_observer(il) : nullptr;
+  il_ = il;
+  selector_ = session_.policy->make_selector(session_.backend());
+}
+
+bool PrefillTarget::observes() const {
+  return selects_ && session_.policy->info().observes &&
+         session_.architecture().layer_spec(il_).compressed;
 }
 
 void PrefillTarget::observe(const QueryChunk& chunk) {
-  if (!observer_) return;
   const Timer timer;
-  observer_->observe(session_.backend(), chunk);
+  selector_->observe(chunk);
   score_seconds_ += timer.seconds();
 }
 
-void PrefillTarget::compress(int il, KvLayer& scratch, const Tensor& q_window, bool may_take) {
+void PrefillTarget::keep_rows(int il, KvLayer& scratch, const Tensor& q_window, bool may_take) {
   Timer timer;
   Backend& backend = session_.backend();
-  const Selection selection =
-      select_rows(session_, il, scratch, q_window, observer_.get(), budget(il));
+  const LayerSpec& spec = session_.architecture().layer_spec(il);
+  const std::vector<int32_t> n_rows = scratch.n_kv();
+  const int32_t most_rows = *std::max_element(n_rows.begin(), n_rows.end());
+  Selection selection;
+  if (spec.compressed) {
+    selection = choose(il, scratch, q_window, most_rows);
+  } else {
+    selection.keep_all = most_rows <= budget(il);
+  }
   if (queries_) queries_.fill(backend, il, q_window);
   backend.synchronize();  // before its time is taken
   score_seconds_ += timer.lap();
-  KvLayer& fresh = fresh_[static_cast<size_t>(il)];
+  if (session_.history.has_layer(il)) {
+    session_.history.append(il, scratch, old_history_[il]);
+    session_.history.leave(il);
+  }
+  KvLayer& fresh = fresh_[il];
   const DType kv_type = session_.options.kv_type;
+  const int32_t reserve = static_cast<int32_t>(session_.options.decode_reserve);
   // not where an earlier layer needed more room: what is kept must fit its plan
-  const std::vector<int32_t> n_rows = scratch.n_kv();
-  const int64_t room =
-      *std::max_element(n_rows.begin(), n_rows.end()) + session_.options.decode_reserve;
-  if (selection.keep_all && may_take && scratch.dtype() == kv_type && scratch.capacity(0) <= room) {
+  const int32_t room = most_rows + reserve;
+  // nor where its first rows may not be the old cache's, which the destructor counts on
+  const bool is_whole = session_.n_past == 0 || !session_.history.has_layer(il);
+  if (selection.keep_all && may_take && is_whole && scratch.dtype() == kv_type &&
+      scratch.capacity(0) <= room) {
     take_scratch(il, scratch);
+  } else if (!spec.compressed) {
+    const int32_t n = static_cast<int32_t>(budget(il));
+    fresh = scratch.gather_last(backend, session_.meter, n, reserve, kv_type);
   } else {
-    fresh = scratch.gather(backend, session_.meter, selection,
-                           static_cast<int32_t>(session_.options.decode_reserve), kv_type);
+    fresh = scratch.gather(backend, session_.meter, selection, reserve, kv_type);
   }
   backend.synchronize();
   gather_seconds_ += timer.lap();
-  SessionStats::Layer& layer = layer_stats_[static_cast<size_t>(il)];
+  SessionStats::Layer& layer = layer_stats_[il];
   layer.n_total = session_.n_past + n_tokens_;
   for (int h = 0; h < fresh.n_head_kv(); ++h) layer.n_kept.push_back(fresh.n_kv(h));
+}
+
+Selection PrefillTarget::choose(int il, const KvLayer& scratch, const Tensor& q_window,
+                                int32_t most_rows) const {
+  // a later turn is appended as it is as long as decoding would not compress it either
+  const bool appends = selects_ && session_.n_past > 0 && session_.has_decode_limit() &&
+                       !session_.history.has_layer(il);
+  if (appends) {
+    const int64_t n_past = session_.n_past + n_tokens_;
+    const int64_t tail = session_.options.kv_decode_limit - session_.policy->budget_for(n_past);
+    if (most_rows <= budget(il) + tail) {
+      Selection all;
+      all.keep_all = true;
+      return all;
+    }
+  }
+  return select_rows(session_, il, scratch, q_window, *selector_, budget(il));
 }
 
 /// The scratch layer becomes the cache. Its first rows are the old cache's, so the old one is freed
 /// at once: the destructor can cut the new one back.
 void PrefillTarget::take_scratch(int il, KvLayer& scratch) {
-  const size_t i = static_cast<size_t>(il);
+  const size_t i = il;
   fresh_[i] = std::move(scratch);
   scratch = KvLayer();
   if (!session_.layers.empty()) {
@@ -95,21 +153,22 @@ void PrefillTarget::take_scratch(int il, KvLayer& scratch) {
   }
 }
 
-void PrefillTarget::commit(std::vector<float> logits, const SessionStats& shared,
-                           double shared_seconds, size_t scratch_bytes) {
+void PrefillTarget::commit(std::vector<float> logits, const PrefillTimes& times,
+                           size_t scratch_bytes) {
   session_.layers = std::move(fresh_);
+  for (int il = 0; il < std::ssize(old_history_); ++il) {
+    session_.in_history[il] = session_.layers[il].n_kv();
+  }
   session_.queries = std::move(queries_);
   session_.logits = std::move(logits);
   session_.n_past += n_tokens_;
   SessionStats& stats = session_.stats;
   stats.n_prompt += n_tokens_;
   stats.layers = std::move(layer_stats_);
-  stats.pack_seconds += shared.pack_seconds;
-  stats.linear_seconds += shared.linear_seconds;
-  stats.attention_seconds += shared.attention_seconds;
+  times.add_to(stats);
   stats.score_seconds += score_seconds_;
   stats.gather_seconds += gather_seconds_;
-  stats.prefill_seconds += shared_seconds + score_seconds_ + gather_seconds_;
+  stats.prefill_seconds += times.total() + score_seconds_ + gather_seconds_;
   // with several targets the scratch layer is on the first one's meter; each would have needed it
   session_.meter.peak = std::max(session_.meter.peak, session_.meter.now + scratch_bytes);
   session_.update_memory_stats();

@@ -11,20 +11,19 @@ QueryRing::QueryRing(Backend& backend, const ModelConfig& config, int window)
       token_floats_(config.n_head * config.head_dim) {}
 
 size_t QueryRing::bytes(const ModelConfig& config, int64_t window) {
-  return static_cast<size_t>(config.n_layer * window * config.n_head * config.head_dim) *
-         sizeof(float);
+  return config.n_layer * window * config.n_head * config.head_dim * sizeof(float);
 }
 
 void QueryRing::fill(Backend& backend, int il, const Tensor& q) {
   const int64_t n = q.shape[0];
   SNAPKV_CHECK(1 <= n && n <= window_);
-  backend.copy(slot(il, 0), q.data, static_cast<size_t>(n * token_floats_) * sizeof(float));
+  backend.copy(slot(il, 0), q.data, n * token_floats_ * sizeof(float));
   size_ = n;
   next_ = n % window_;
 }
 
 void QueryRing::push(Backend& backend, int il, const void* q) {
-  backend.copy(slot(il, next_), q, static_cast<size_t>(token_floats_) * sizeof(float));
+  backend.copy(slot(il, next_), q, token_floats_ * sizeof(float));
 }
 
 void QueryRing::advance() {
@@ -34,14 +33,13 @@ void QueryRing::advance() {
 
 Buffer QueryRing::last(Backend& backend, int il, int64_t n) const {
   SNAPKV_CHECK(1 <= n && n <= size_);
-  const size_t token = static_cast<size_t>(token_floats_) * sizeof(float);
-  Buffer out = backend.allocate(static_cast<size_t>(n) * token, "queries of the window");
+  const size_t token = token_floats_ * sizeof(float);
+  Buffer out = backend.allocate(n * token, "queries of the window");
   const int64_t first = (next_ + window_ - n) % window_;
   const int64_t until_wrap = std::min(n, window_ - first);
   char* to = static_cast<char*>(out.data());
-  backend.copy(to, slot(il, first), static_cast<size_t>(until_wrap) * token);
-  backend.copy(to + static_cast<size_t>(until_wrap) * token, slot(il, 0),
-               static_cast<size_t>(n - until_wrap) * token);
+  backend.copy(to, slot(il, first), until_wrap * token);
+  backend.copy(to + until_wrap * token, slot(il, 0), (n - until_wrap) * token);
   return out;
 }
 

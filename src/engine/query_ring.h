@@ -30,6 +30,11 @@ class QueryRing {
   /// theirs.
   void push(Backend& backend, int il, const void* q);
   void advance();
+  /// A push() that no advance() will follow: the oldest token's query, which it may have replaced,
+  /// is no longer counted. With a window of one token that is all there is, and it stays.
+  void drop_pushed() {
+    if (size_ == window_ && size_ > 1) --size_;
+  }
 
   /// Those of the last n tokens, oldest first: [n, n_head, head_dim] f32.
   Buffer last(Backend& backend, int il, int64_t n) const;

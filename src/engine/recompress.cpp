@@ -7,14 +7,15 @@
 #include <limits>
 
 #include "base/timer.h"
+#include "engine/layer_budget.h"
 #include "engine/memory_plan.h"
 #include "engine/select_rows.h"
 
 namespace snapkv {
 namespace {
 
-int64_t layer_budget(const Session::Impl& s, int il) {
-  return s.policy->layer_budget(s.n_past, il, static_cast<int>(s.info().n_layer));
+int64_t budget_of(const Session::Impl& s, int il) {
+  return layer_budget(s.architecture().spec(), *s.policy, s.n_past, il);
 }
 
 /// The rows of `layer` where a policy can read them: every head with the same room, in f16 if the
@@ -35,39 +36,44 @@ Selection select_again(Session::Impl& s, int il, const KvLayer& layer) {
   const ModelConfig& config = s.architecture().config();
   const Buffer q = s.queries.last(s.backend(), il, n_window);
   const Tensor q_window = q.view(DType::f32, {n_window, config.n_head, config.head_dim});
+  const auto selector = s.policy->make_selector(s.backend());
   if (layer.has_views()) {
-    return select_rows(s, il, layer, q_window, nullptr, layer_budget(s, il));
+    return select_rows(s, il, layer, q_window, *selector, budget_of(s, il));
   }
   const KvLayer copy = readable_copy(s, layer);
-  return select_rows(s, il, copy, q_window, nullptr, layer_budget(s, il));
+  return select_rows(s, il, copy, q_window, *selector, budget_of(s, il));
 }
 
 }  // namespace
 
 int64_t steps_to_limit(const Session::Impl& s, int il) {
-  if (!s.queries) return std::numeric_limits<int64_t>::max();
-  const KvLayer& layer = s.layers[static_cast<size_t>(il)];
+  if (!s.queries || !s.architecture().layer_spec(il).compressed) {
+    return std::numeric_limits<int64_t>::max();
+  }
+  const KvLayer& layer = s.layers[il];
   // layers and heads may have budgets of their own; what decoding adds is the same for all
   const int64_t tail = s.options.kv_decode_limit - s.policy->budget_for(s.n_past);
-  const int64_t most = (layer_budget(s, il) + tail) * layer.n_head_kv();
+  const int64_t most = (budget_of(s, il) + tail) * layer.n_head_kv();
   int64_t rows = 0;
   for (int h = 0; h < layer.n_head_kv(); ++h) rows += layer.n_kv(h);
   return std::max<int64_t>(0, (most - rows) / layer.n_head_kv());
 }
 
-void compress_at_limit(Session::Impl& s) {
+void recompress_at_limit(Session::Impl& s) {
   if (!s.queries) return;
   const Timer timer;
   bool any = false;
-  for (int il = 0; il < static_cast<int>(s.layers.size()); ++il) {
+  for (int il = 0; il < std::ssize(s.layers); ++il) {
     if (steps_to_limit(s, il) > 0) continue;
     any = true;
-    KvLayer& layer = s.layers[static_cast<size_t>(il)];
+    s.remember(il);
+    KvLayer& layer = s.layers[il];
     const Selection selection = select_again(s, il, layer);
     const int64_t tail = s.options.kv_decode_limit - s.policy->budget_for(s.n_past);
     const int64_t reserve = std::min(s.options.decode_reserve, tail);
     layer =
         layer.gather(s.backend(), s.meter, selection, static_cast<int32_t>(reserve), layer.dtype());
+    if (s.history.has_layer(il)) s.in_history[il] = layer.n_kv();
   }
   if (!any) return;
   s.stats.n_recompressed += 1;

@@ -13,6 +13,6 @@ int64_t steps_to_limit(const Session::Impl& session, int il);
 
 /// Compresses the layers that are at the limit, one after the other. On an Error (kDoesNotFit) the
 /// layers done so far stay compressed and the session is valid.
-void compress_at_limit(Session::Impl& session);
+void recompress_at_limit(Session::Impl& session);
 
 }  // namespace snapkv

@@ -96,7 +96,7 @@ class History {
     ++counts_[id];
     if (limit_ < 0) return;
     last_.push_back(id);
-    if (last_.size() <= static_cast<size_t>(limit_)) return;
+    if (std::ssize(last_) <= limit_) return;
     const auto oldest = counts_.find(last_.front());
     if (--oldest->second == 0) counts_.erase(oldest);
     last_.pop_front();
@@ -112,7 +112,7 @@ class History {
 // Keeps the k best, sorted.
 void apply_top_k(std::vector<Candidate>& candidates, size_t k) {
   k = std::min(k, candidates.size());
-  const auto end = candidates.begin() + static_cast<std::ptrdiff_t>(k);
+  const auto end = candidates.begin() + k;
   std::partial_sort(candidates.begin(), end, candidates.end(), before);
   candidates.resize(k);
 }
@@ -127,7 +127,7 @@ void apply_top_p(std::vector<Candidate>& candidates, double top_p, float best, b
   for (size_t i = 0; i < candidates.size(); ++i) {
     if (i == n_sorted) {
       n_sorted = std::min(candidates.size(), std::max<size_t>(64, n_sorted * 4));
-      const auto at = [&](size_t n) { return candidates.begin() + static_cast<std::ptrdiff_t>(n); };
+      const auto at = [&](size_t n) { return candidates.begin() + n; };
       std::partial_sort(at(i), at(n_sorted), candidates.end(), before);
     }
     reached += portable_exp(double{candidates[i].logit} - best);
@@ -164,8 +164,8 @@ struct Sampler::Impl {
     if (config.repeat_penalty == 1.0 || history.counts().empty()) return logits;
     adjusted.assign(logits.begin(), logits.end());
     for (const auto& [id, count] : history.counts()) {
-      if (id < 0 || static_cast<size_t>(id) >= adjusted.size()) continue;
-      float& logit = adjusted[static_cast<size_t>(id)];
+      if (id < 0 || id >= std::ssize(adjusted)) continue;
+      float& logit = adjusted[id];
       const double changed = logit > 0 ? logit / config.repeat_penalty  //
                                        : logit * config.repeat_penalty;
       logit = static_cast<float>(changed);
@@ -189,7 +189,7 @@ struct Sampler::Impl {
     for (size_t id = 0; id < logits.size(); ++id) {
       if (std::isfinite(logits[id])) candidates.push_back({logits[id], static_cast<int32_t>(id)});
     }
-    if (config.top_k > 0) apply_top_k(candidates, static_cast<size_t>(config.top_k));
+    if (config.top_k > 0) apply_top_k(candidates, config.top_k);
     if (config.top_p < 1.0) apply_top_p(candidates, config.top_p, best, config.top_k > 0);
     if (config.min_p > 0.0) {  // the best candidate's weight is 1, and it always stays
       std::erase_if(candidates, [&](const Candidate& c) {

@@ -3,11 +3,15 @@
 
 #include <algorithm>
 
+#include "engine/layer_budget.h"
+
 namespace snapkv {
 
 Selection select_rows(Session::Impl& session, int il, const KvLayer& rows, const Tensor& q_window,
-                      QueryObserver* observer, int64_t budget) {
-  const ModelConfig& config = session.architecture().config();
+                      LayerSelector& selector, int64_t budget) {
+  const Architecture& architecture = session.architecture();
+  const LayerSpec& layer = architecture.layer_spec(il);
+  const PolicyLayer place = policy_layer(architecture.spec(), il);
   const std::vector<int32_t> n_rows = rows.n_kv();
   if (std::all_of(n_rows.begin(), n_rows.end(), [&](int32_t n) { return n <= budget; })) {
     Selection all;
@@ -15,17 +19,17 @@ Selection select_rows(Session::Impl& session, int il, const KvLayer& rows, const
     return all;
   }
   PolicyInput input;
-  input.il = il;
-  input.n_layer = static_cast<int>(config.n_layer);
+  input.il = place.il;
+  input.n_layer = place.n_layer;
   input.q_window = q_window;
   input.k = rows.k_view();
   input.v = rows.v_view();
   input.n_rows = n_rows;
-  input.scale = config.attention_scale;
-  input.rope = session.architecture().rope();
-  input.wo = session.architecture().attention_output(il).w;
-  input.observer = observer;
-  return session.policy->select(session.backend(), input, budget);
+  input.scale = layer.scale;
+  input.variant = layer.variant();
+  input.rope = architecture.rotation(il, session.n_ctx);
+  input.wo = architecture.attention_output(il).w;
+  return selector.select(input, budget);
 }
 
 }  // namespace snapkv

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Session: options, state, and the public face of prefill.cpp and decode.cpp.
+#include <algorithm>
+
 #include "base/error.h"
 #include "engine/session_impl.h"
 
@@ -11,6 +13,13 @@ Session::Session(std::shared_ptr<const Model> model, const SessionOptions& optio
   impl_->policy = Policy::make(impl_->options.kv);
   impl_->n_ctx = options.n_ctx > 0 ? options.n_ctx : model->info().n_ctx_train;
   impl_->model = std::move(model);
+  const int64_t n_positions = impl_->architecture().config().n_positions;
+  if (n_positions > 0 && options.n_ctx == 0) impl_->n_ctx = std::min(impl_->n_ctx, n_positions);
+  if (n_positions > 0 && impl_->n_ctx > n_positions) {
+    fail(ErrorCode::kUsage,
+         "n_ctx is {}; {} has learned the positions of {} tokens, and there are no others",
+         impl_->n_ctx, impl_->info().path, n_positions);
+  }
 }
 Session::~Session() = default;
 Session::Session(Session&&) noexcept = default;
@@ -27,18 +36,18 @@ void Session::decode(int32_t token) {
 }
 
 std::span<const float> Session::logits() const {
-  const size_t n_vocab = static_cast<size_t>(impl_->info().n_vocab);
+  const size_t n_vocab = impl_->info().n_vocab;
   if (impl_->logits.empty()) return {};
   return std::span(impl_->logits).last(n_vocab);
 }
 
 std::span<const float> Session::prefill_logits(int64_t i) const {
-  const size_t n_vocab = static_cast<size_t>(impl_->info().n_vocab);
-  const int64_t n = static_cast<int64_t>(impl_->logits.size() / n_vocab);
+  const size_t n_vocab = impl_->info().n_vocab;
+  const int64_t n = std::ssize(impl_->logits) / impl_->info().n_vocab;
   if (i < 0 || i >= n) {
     fail(ErrorCode::kUsage, "prefill_logits({}): the last prefill made logits of {} tokens", i, n);
   }
-  return std::span(impl_->logits).subspan(static_cast<size_t>(i) * n_vocab, n_vocab);
+  return std::span(impl_->logits).subspan(i * n_vocab, n_vocab);
 }
 
 int64_t Session::n_past() const { return impl_->n_past; }
@@ -49,18 +58,20 @@ const Model& Session::model() const { return *impl_->model; }
 
 std::vector<int32_t> Session::cached_positions(int il, int head) const {
   if (impl_->layers.empty()) return {};
-  if (il < 0 || il >= static_cast<int>(impl_->layers.size()) || head < 0 ||
-      head >= impl_->layers[static_cast<size_t>(il)].n_head_kv()) {
+  if (il < 0 || il >= std::ssize(impl_->layers) || head < 0 ||
+      head >= impl_->layers[il].n_head_kv()) {
     fail(ErrorCode::kUsage, "cached_positions: no layer {} with a KV head {}", il, head);
   }
-  const KvLayer& layer = impl_->layers[static_cast<size_t>(il)];
-  std::vector<int32_t> pos(static_cast<size_t>(layer.n_kv(head)));
+  const KvLayer& layer = impl_->layers[il];
+  std::vector<int32_t> pos(layer.n_kv(head));
   impl_->backend().download(pos.data(), layer.pos(head), pos.size() * sizeof(int32_t));
   return pos;
 }
 
 void Session::reset() {
   impl_->layers.clear();
+  impl_->history = {};
+  impl_->in_history.clear();
   impl_->queries = {};
   impl_->logits.clear();
   impl_->n_past = 0;
@@ -73,13 +84,29 @@ Architecture& Session::Impl::architecture() const { return *model->impl_->archit
 WeightPages& Session::Impl::weight_pages() const { return *model->impl_->weight_pages; }
 const GgufFile& Session::Impl::file() const { return model->impl_->file; }
 
+void Session::Impl::remember(int il) {
+  if (!history.has_layer(il) || layers.empty()) return;
+  history.append(il, layers[il], in_history[il]);
+  in_history[il] = layers[il].n_kv();
+}
+
+void check_rotation(const Session::Impl& s, const Session::Impl& first, size_t i) {
+  if (s.architecture().spec().rotate_alike(s.n_ctx, first.n_ctx)) return;
+  fail(ErrorCode::kUsage,
+       "session {} has n_ctx {} and session 0 {}: the model rotates keys of long contexts "
+       "otherwise, so the two cannot be computed together",
+       i, s.n_ctx, first.n_ctx);
+}
+
 void Session::Impl::update_memory_stats() {
   const size_t row = KvLayer::row_bytes(options.kv_type, info().head_dim);
-  stats.kv_bytes_full = static_cast<size_t>(info().n_layer) *
-                        static_cast<size_t>(info().n_head_kv) * static_cast<size_t>(n_past) * row;
+  int64_t n_rows = 0;  // per KV head, all layers
+  for (int64_t il = 0; il < info().n_layer; ++il) n_rows += info().full_rows(il, n_past);
+  stats.kv_bytes_full = n_rows * info().n_head_kv * row;
   stats.kv_bytes_peak = meter.peak;
   stats.kv_bytes = meter.now;
   stats.query_bytes = queries.bytes();
+  stats.history_bytes = history_meter.now;
   stats.kv_bytes_used = 0;
   for (const KvLayer& layer : layers) stats.kv_bytes_used += layer.bytes_used();
 }

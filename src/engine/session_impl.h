@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "cache/kv_layer.h"
+#include "engine/kv_history.h"
 #include "engine/model_impl.h"
 #include "engine/query_ring.h"
 #include "policy/policy.h"
@@ -23,6 +24,12 @@ struct Session::Impl {
   KvMeter meter;                // before the layers: they report to it until they are destroyed
   std::vector<KvLayer> layers;  // [n_layer]; empty before the first prefill
 
+  // With kv_refresh: every row of the conversation, and how many rows of each head of `layers` are
+  // among them; what decoding appended since is not yet.
+  KvMeter history_meter;
+  KvHistory history;
+  std::vector<std::vector<int32_t>> in_history;  // [n_layer][n_head_kv]
+
   QueryRing queries;  // of the last tokens, with kv_decode_limit
 
   std::vector<float> logits;  // [n_logits, n_vocab]; the last row is the last token's
@@ -30,10 +37,12 @@ struct Session::Impl {
 
   // decode's memory, kept from step to step
   ActivationBuffer decode_buffers;
-  Buffer decode_x;          // [n_seq, n_embd] f32
-  Buffer decode_logits;     // [n_seq, n_vocab] f32
-  int64_t decode_rows = 0;  // sequences that the two have room for
+  Buffer decode_x;                 // [n_seq, n_embd] f32
+  Buffer decode_logits;            // [n_seq, n_vocab] f32
+  std::vector<float> step_logits;  // the same on the host, until they are known to be finite
+  int64_t decode_rows = 0;         // sequences that the two have room for
   std::vector<HeadRows> decode_heads;
+  std::vector<KvLayer::Head> step_heads;  // what a step that fails restores
 
   const ModelInfo& info() const { return model->info(); }
   Backend& backend() const;
@@ -41,9 +50,14 @@ struct Session::Impl {
   const GgufFile& file() const;
   WeightPages& weight_pages() const;
   /// Whether decoding will compress again.
-  bool has_decode_limit() const { return options.kv_decode_limit > 0 && policy->has_budget(); }
+  bool has_decode_limit() const { return options.kv_decode_limit > 0 && policy->info().has_budget; }
+  /// Adds the rows of layer il that decoding appended to the history, if there is one.
+  void remember(int il);
   /// Brings stats' byte counts up to date.
   void update_memory_stats();
 };
+
+/// Fails with kUsage unless session `i` of a batch, `s`, rotates as the first one does.
+void check_rotation(const Session::Impl& s, const Session::Impl& first, size_t i);
 
 }  // namespace snapkv

@@ -26,6 +26,16 @@ void check_ranges(const SessionOptions& options) {
   at_least("kv_decode_limit", options.kv_decode_limit, 0);
 }
 
+/// Rows per KV head of all layers that no policy chooses from, decode_reserve included.
+int64_t window_rows(const SessionOptions& options, const ModelInfo& info) {
+  const int64_t n_ctx = options.n_ctx > 0 ? options.n_ctx : info.n_ctx_train;
+  int64_t rows = 0;
+  for (const LayerInfo& layer : info.layers) {
+    if (!layer.compressed) rows += std::min(layer.window, n_ctx) + options.decode_reserve;
+  }
+  return rows;
+}
+
 /// The largest budget that kv_memory holds.
 int64_t budget_in_memory(const SessionOptions& options, const ModelInfo& info) {
   if (options.kv.ratio > 0.0) {
@@ -35,17 +45,22 @@ int64_t budget_in_memory(const SessionOptions& options, const ModelInfo& info) {
   PolicyConfig config = options.kv;
   config.budget = kMostRows;  // what it was does not matter
   const auto policy = Policy::make(config);
-  if (!policy->has_budget()) return options.kv.budget;
-  const size_t n_heads = static_cast<size_t>(info.n_layer) * static_cast<size_t>(info.n_head_kv);
-  const size_t row = n_heads * KvLayer::row_bytes(options.kv_type, info.head_dim);
-  const int64_t budget = static_cast<int64_t>(options.kv_memory / row) - options.decode_reserve;
+  if (!policy->info().has_budget) return options.kv.budget;
+  const int64_t n_layer = info.n_compressed();
+  if (n_layer == 0) return options.kv.budget;  // nothing is chosen by a budget
+  const size_t layer_row = info.n_head_kv * KvLayer::row_bytes(options.kv_type, info.head_dim);
+  const size_t row = n_layer * layer_row;
+  const size_t windows = window_rows(options, info) * layer_row;
+  const size_t left = options.kv_memory - std::min(options.kv_memory, windows);
+  const int64_t budget = static_cast<int64_t>(left / row) - options.decode_reserve;
   const int64_t least = policy->least_budget();
   if (budget < least) {
     fail(ErrorCode::kUsage,
          "kv_memory is {} bytes; the least that works is {}: {} rows (window, sinks and 1) and a "
-         "decode_reserve of {}, in {} layers of {} KV heads",
-         options.kv_memory, static_cast<size_t>(least + options.decode_reserve) * row, least,
-         options.decode_reserve, info.n_layer, info.n_head_kv);
+         "decode_reserve of {}, in {} layers of {} KV heads{}",
+         options.kv_memory, windows + (least + options.decode_reserve) * row, least,
+         options.decode_reserve, n_layer, info.n_head_kv,
+         windows > 0 ? fmt::format(", and {} bytes in layers with sliding windows", windows) : "");
   }
   return std::min(budget, kMostRows);
 }
@@ -53,12 +68,11 @@ int64_t budget_in_memory(const SessionOptions& options, const ModelInfo& info) {
 void check_decode_limit(const SessionOptions& options) {
   const auto policy = Policy::make(options.kv);
   const int64_t limit = options.kv_decode_limit;
-  if (limit == 0 || !policy->has_budget()) return;
-  if (policy->make_observer(0) != nullptr) {
+  if (limit == 0 || !policy->info().has_budget) return;
+  if (policy->info().observes) {
     fail(ErrorCode::kUsage,
          "kv_decode_limit: policy \"{}\" chooses by all queries of the text, and decoding keeps "
-         "only "
-         "those of the last window_size tokens",
+         "only those of the last window_size tokens",
          options.kv.name);
   }
   if (options.kv.ratio > 0.0) {

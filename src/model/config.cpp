@@ -1,105 +1,105 @@
 // SPDX-License-Identifier: MIT
 #include "model/config.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "base/error.h"
 #include "format/gguf.h"
+#include "model/family.h"
+#include "model/metadata_reader.h"
 
 namespace snapkv {
 namespace {
 
-class ConfigReader {
- public:
-  explicit ConfigReader(const GgufFile& file)
-      : file_(file), prefix_(file.get_string("general.architecture") + ".") {}
-
-  std::string key(std::string_view name) const { return prefix_ + std::string(name); }
-
-  int64_t size(std::string_view name, int64_t max) const {
-    return checked(name, file_.get_uint(key(name)), max);
-  }
-  int64_t size(std::string_view name, int64_t otherwise, int64_t max) const {
-    return checked(name, file_.get_uint(key(name), static_cast<uint64_t>(otherwise)), max);
-  }
-  double number(std::string_view name, double otherwise) const {
-    const double v = file_.get_float(key(name), otherwise);
-    if (!std::isfinite(v) || v <= 0) {
-      fail(ErrorCode::kBadModel, "{}: {} must be a positive number, it is {}", file_.path(),
-           key(name), v);
-    }
-    return v;
-  }
-
- private:
-  int64_t checked(std::string_view name, uint64_t v, int64_t max) const {
-    if (v < 1 || v > static_cast<uint64_t>(max)) {
-      fail(ErrorCode::kBadModel, "{}: {} must be between 1 and {}, it is {}", file_.path(),
-           key(name), max, v);
-    }
-    return static_cast<int64_t>(v);
-  }
-
-  const GgufFile& file_;
-  std::string prefix_;
-};
-
-void read_rope_scaling(const GgufFile& file, const ConfigReader& reader, ModelConfig& config) {
-  const std::string type = file.get_string(reader.key("rope.scaling.type"), "");
-  const bool legacy = file.has(reader.key("rope.scale_linear"));
-  if (type.empty() && legacy) {  // files of 2023 have only this key
-    config.rope_scaling_factor = reader.number("rope.scale_linear", 1.0);
-  } else if (type == "linear") {
-    config.rope_scaling_factor = reader.number("rope.scaling.factor", 1.0);
-  } else if (!type.empty() && type != "none") {
-    fail(ErrorCode::kBadModel, "{}: {} is \"{}\"; supported are \"none\" and \"linear\"",
-         file.path(), reader.key("rope.scaling.type"), type);
-  }
-  if (config.rope_scaling_factor != 1.0) config.rope_scaling = RopeScaling::linear;
-}
-
-}  // namespace
-
-ModelConfig read_config(const GgufFile& file) {
-  const ConfigReader reader(file);
-  ModelConfig c;
-  c.architecture = file.get_string("general.architecture");
-  c.n_layer = reader.size("block_count", 4096);
-  c.n_embd = reader.size("embedding_length", 1 << 20);
-  c.n_ff = reader.size("feed_forward_length", 1 << 22);
-  c.n_ctx_train = reader.size("context_length", INT32_MAX);
+void read_heads(const MetadataReader& reader, ModelConfig& c) {
+  const std::string& path = reader.file().path();
   c.n_head = reader.size("attention.head_count", 1 << 14);
   c.n_head_kv = reader.size("attention.head_count_kv", c.n_head, 1 << 14);
   if (c.n_head % c.n_head_kv != 0) {
-    fail(ErrorCode::kBadModel, "{}: {} = {} is not a multiple of {} = {}", file.path(),
+    fail(ErrorCode::kBadModel, "{}: {} = {} is not a multiple of {} = {}", path,
          reader.key("attention.head_count"), c.n_head, reader.key("attention.head_count_kv"),
          c.n_head_kv);
   }
-  if (!file.has(reader.key("attention.key_length")) && c.n_embd % c.n_head != 0) {
-    fail(ErrorCode::kBadModel, "{}: {} = {} is not a multiple of {} = {}, and {} is missing",
-         file.path(), reader.key("embedding_length"), c.n_embd, reader.key("attention.head_count"),
-         c.n_head, reader.key("attention.key_length"));
+  if (!reader.has("attention.key_length") && c.n_embd % c.n_head != 0) {
+    fail(ErrorCode::kBadModel, "{}: {} = {} is not a multiple of {} = {}, and {} is missing", path,
+         reader.key("embedding_length"), c.n_embd, reader.key("attention.head_count"), c.n_head,
+         reader.key("attention.key_length"));
   }
   c.head_dim = reader.size("attention.key_length", std::max<int64_t>(1, c.n_embd / c.n_head), 4096);
   if (c.head_dim % 8 != 0) {  // the kernels' vectors
-    fail(ErrorCode::kBadModel, "{}: the head size is {}, supported are multiples of 8", file.path(),
+    fail(ErrorCode::kBadModel, "{}: the head size is {}, supported are multiples of 8", path,
          c.head_dim);
   }
   const int64_t value_length = reader.size("attention.value_length", c.head_dim, 4096);
   if (value_length != c.head_dim) {
-    fail(ErrorCode::kBadModel, "{}: {} = {} differs from {} = {}, which is not supported",
-         file.path(), reader.key("attention.value_length"), value_length,
-         reader.key("attention.key_length"), c.head_dim);
+    fail(ErrorCode::kBadModel, "{}: {} = {} differs from {} = {}, which is not supported", path,
+         reader.key("attention.value_length"), value_length, reader.key("attention.key_length"),
+         c.head_dim);
   }
-  c.n_rot = reader.size("rope.dimension_count", c.head_dim, c.head_dim);
-  if (c.n_rot % 2 != 0) {
-    fail(ErrorCode::kBadModel, "{}: {} = {} must be even", file.path(),
-         reader.key("rope.dimension_count"), c.n_rot);
+}
+
+void read_scales(const MetadataReader& reader, const Family& family, ModelConfig& c) {
+  c.embedding_scale = static_cast<float>(
+      reader.positive("embedding_scale",
+                      family.scales_embeddings ? std::sqrt(static_cast<double>(c.n_embd)) : 1.0));
+  c.residual_scale = static_cast<float>(reader.positive("residual_scale", 1.0));
+  if (family.logit_scale != LogitScale::none) {
+    const double scale = reader.positive("logit_scale");
+    c.logit_scale =
+        static_cast<float>(family.logit_scale == LogitScale::divides ? 1.0 / scale : scale);
+  } else if (reader.has("logit_scale")) {
+    fail(ErrorCode::kBadModel, "{}: {} is there, which architecture \"{}\" does not have",
+         reader.file().path(), reader.key("logit_scale"), c.architecture);
   }
-  c.rms_eps = static_cast<float>(reader.number("attention.layer_norm_rms_epsilon", 1e-5));
-  c.rope_freq_base = reader.number("rope.freq_base", 10000.0);
-  read_rope_scaling(file, reader, c);
-  c.attention_scale = 1.0f / std::sqrt(static_cast<float>(c.head_dim));
+  c.final_softcap =
+      static_cast<float>(reader.not_negative("final_logit_softcapping", family.final_softcap));
+  c.temperature.scale = reader.not_negative("attention.temperature_scale", 0.0);
+  if (c.temperature.scale > 0.0) {
+    const char* length = "attention.temperature_length";
+    c.temperature.length = reader.size(
+        reader.has(length) ? length : "rope.scaling.original_context_length", INT32_MAX);
+  }
+}
+
+/// position_embd.weight holds a vector for each position that the model knows.
+int64_t read_n_positions(const MetadataReader& reader) {
+  const GgufFile& file = reader.file();
+  const GgufTensor* t = file.find_tensor("position_embd.weight");
+  if (t == nullptr) {
+    fail(ErrorCode::kBadModel, "{}: tensor position_embd.weight is missing", file.path());
+  }
+  return t->tensor.shape[0];
+}
+
+}  // namespace
+
+float QueryTemperature::factor(int32_t pos) const {
+  if (scale == 0.0) return 1.0f;
+  const double n = std::floor(static_cast<double>(pos) / static_cast<double>(length));
+  return static_cast<float>(1.0 + scale * std::log(1.0 + n));
+}
+
+ModelConfig read_config(const MetadataReader& reader, const Family& family) {
+  const GgufFile& file = reader.file();
+  ModelConfig c;
+  c.architecture = reader.architecture();
+  c.n_layer = reader.size("block_count", 4096);
+  c.n_embd = reader.size("embedding_length", 1 << 20);
+  c.n_ff = reader.size("feed_forward_length", 1 << 22);
+  c.n_ctx_train = reader.size("context_length", INT32_MAX);
+  read_heads(reader, c);
+  c.norm_eps = static_cast<float>(reader.positive(family.norm == NormKind::rms
+                                                      ? "attention.layer_norm_rms_epsilon"
+                                                      : "attention.layer_norm_epsilon",
+                                                  1e-5));
+  read_scales(reader, family, c);
+  const GgufTensor* embd = file.find_tensor("token_embd.weight");
+  if (embd == nullptr) {
+    fail(ErrorCode::kBadModel, "{}: tensor token_embd.weight is missing", file.path());
+  }
+  c.n_vocab = embd->tensor.shape[0];
+  if (family.rotated == RotatedLayers::none) c.n_positions = read_n_positions(reader);
   return c;
 }
 

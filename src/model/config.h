@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// ModelConfig: the sizes and constants of a decoder, read from GGUF metadata.
+// ModelConfig: the sizes and constants that a decoder has once, read from GGUF metadata. What
+// differs from layer to layer is in layer_spec.h.
 #pragma once
 
 #include <cstdint>
@@ -7,32 +8,44 @@
 
 namespace snapkv {
 
-class GgufFile;
+class MetadataReader;
+struct Family;
 
-enum class RopeScaling { none, linear };
+/// Queries become sharper with their position, beyond what training has seen (Llama 4's attention
+/// temperature): they are multiplied by 1 + scale * ln(1 + floor(pos / length)).
+struct QueryTemperature {
+  double scale = 0.0;  // .attention.temperature_scale; 0: no such thing
+  int64_t length =
+      0;  // .attention.temperature_length, default .rope.scaling.original_context_length
+
+  float factor(int32_t pos) const;
+};
 
 struct ModelConfig {
-  std::string architecture;                      // general.architecture, prefix of the keys below
-  int64_t n_layer = 0;                           // .block_count
-  int64_t n_embd = 0;                            // .embedding_length
-  int64_t n_ff = 0;                              // .feed_forward_length
-  int64_t n_vocab = 0;                           // rows of token_embd.weight
-  int64_t n_ctx_train = 0;                       // .context_length
-  int64_t n_head = 0;                            // .attention.head_count
-  int64_t n_head_kv = 0;                         // .attention.head_count_kv, default n_head
-  int64_t head_dim = 0;                          // .attention.key_length, default n_embd / n_head
-  int64_t n_rot = 0;                             // .rope.dimension_count, default head_dim
-  float rms_eps = 1e-5f;                         // .attention.layer_norm_rms_epsilon
-  double rope_freq_base = 1e4;                   // .rope.freq_base
-  RopeScaling rope_scaling = RopeScaling::none;  // .rope.scaling.type
-  double rope_scaling_factor = 1.0;              // .rope.scaling.factor
-  float attention_scale = 0;                     // of the scores: 1 / sqrt(head_dim)
+  std::string architecture;  // general.architecture, prefix of the keys below
+  int64_t n_layer = 0;       // .block_count
+  int64_t n_embd = 0;        // .embedding_length
+  int64_t n_ff = 0;          // .feed_forward_length
+  int64_t n_vocab = 0;       // rows of token_embd.weight
+  int64_t n_ctx_train = 0;   // .context_length
+  int64_t n_head = 0;        // .attention.head_count
+  int64_t n_head_kv = 0;     // .attention.head_count_kv, default n_head
+  int64_t head_dim = 0;      // .attention.key_length, default n_embd / n_head
+  int64_t n_positions = 0;   // positions that have learned vectors, 0: positions are not learned
+  float norm_eps = 1e-5f;    // .attention.layer_norm_rms_epsilon, .attention.layer_norm_epsilon
+  float embedding_scale = 1.0f;  // .embedding_scale
+  float residual_scale = 1.0f;   // .residual_scale, of what a block adds to the residual stream
+  float logit_scale = 1.0f;      // .logit_scale, or its inverse
+  float final_softcap = 0.0f;    // .final_logit_softcapping; 0: none
+  QueryTemperature temperature;
 
   int64_t n_group() const { return n_head / n_head_kv; }
+  int64_t n_q() const { return n_head * head_dim; }      // width of all queries of a token
+  int64_t n_kv() const { return n_head_kv * head_dim; }  // width of all keys of a token
 };
 
 /// Reads and checks what decoders have in common. Throws Error{kBadModel} naming key, expected and
 /// actual.
-ModelConfig read_config(const GgufFile& file);
+ModelConfig read_config(const MetadataReader& reader, const Family& family);
 
 }  // namespace snapkv

@@ -8,12 +8,12 @@ namespace snapkv {
 void LinearRunner::pack(std::span<const Weight* const> weights) {
   if (packed_.size() < weights.size()) packed_.resize(weights.size());
   keys_.assign(weights.begin(), weights.end());
-  n_packed_ = weights.size();
-  for (size_t i = 0; i < weights.size(); ++i) ops::pack(backend_, weights[i]->w, packed_[i]);
+  n_packed_ = std::ssize(weights);
+  for (int64_t i = 0; i < n_packed_; ++i) ops::pack(backend_, weights[i]->w, packed_[i]);
 }
 
 const PackedWeight* LinearRunner::find(const Weight* weight) const {
-  for (size_t i = 0; i < n_packed_; ++i) {
+  for (int64_t i = 0; i < n_packed_; ++i) {
     if (keys_[i] == weight) return &packed_[i];
   }
   return nullptr;

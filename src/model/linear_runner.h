@@ -39,7 +39,7 @@ class LinearRunner {
   const PackedWeight* find(const Weight* weight) const;
 
   Backend& backend_;
-  size_t n_packed_ = 0;
+  int64_t n_packed_ = 0;
   std::vector<const Weight*> keys_;
   std::vector<PackedWeight> packed_;
 };

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: MIT
 // Storing, voting, pooling, ranking and gathering of KV rows on the CPU against ref/.
-#include "backend/cpu/select.h"
-
 #include <gtest/gtest.h>
 #include <hwy/targets.h>
 
@@ -10,6 +8,7 @@
 #include <vector>
 
 #include "backend/cpu/cpu_context.h"
+#include "backend/cpu/cpu_ops.h"
 #include "backend/ops.h"
 #include "tests/backend/op_test_util.h"
 

@@ -21,7 +21,7 @@ float value(int32_t pos, int head, int64_t d, bool is_value) {
 
 class KvLayerTest : public testing::Test {
  protected:
-  std::unique_ptr<Backend> backend_ = Backend::make({.kind = BackendKind::ref});
+  std::unique_ptr<Backend> backend_ = Backend::make({.device = Device::reference});
   KvMeter meter_;
 
   /// Appends tokens with positions first ... first + n - 1.
@@ -66,6 +66,38 @@ TEST_F(KvLayerTest, AppendsToEveryHead) {
   expect_rows(layer, 0, {0, 1, 2, 3, 4});
   expect_rows(layer, 1, {0, 1, 2, 3, 4});
   EXPECT_EQ(layer.rows(1).n_kv, 5);
+}
+
+TEST_F(KvLayerTest, SlidesOverALongText) {
+  KvLayer layer = make({5, 5});
+  for (int32_t t = 0; t < 40; ++t) {
+    layer.reserve(*backend_, 1, 3);
+    append(layer, t, 1);
+    layer.keep_last(4);
+    std::vector<int32_t> last;
+    for (int32_t i = std::max(0, t - 3); i <= t; ++i) last.push_back(i);
+    expect_rows(layer, 0, last);
+    expect_rows(layer, 1, last);
+    EXPECT_EQ(layer.bytes_used(), 2 * last.size() * KvLayer::row_bytes(DType::f32, kHeadDim));
+  }
+  EXPECT_LE(layer.bytes(), 2 * (4 + 3) * KvLayer::row_bytes(DType::f32, kHeadDim));
+  KvLayer copy = make({9, 9});  // a further turn
+  copy.append(*backend_, layer);
+  append(copy, 40, 2);
+  expect_rows(copy, 1, {36, 37, 38, 39, 40, 41});
+}
+
+TEST_F(KvLayerTest, GathersTheLastRows) {
+  KvLayer scratch = make({8, 8});
+  append(scratch, 0, 6);
+  KvLayer kept = scratch.gather_last(*backend_, meter_, 4, 2, DType::f32);
+  expect_rows(kept, 0, {2, 3, 4, 5});
+  expect_rows(kept, 1, {2, 3, 4, 5});
+  EXPECT_EQ(kept.capacity(0), 6);
+  expect_rows(scratch.gather_last(*backend_, meter_, 9, 0, DType::f32), 1, {0, 1, 2, 3, 4, 5});
+  const KvLayer rounded = scratch.gather_last(*backend_, meter_, 1, 0, DType::f16);
+  EXPECT_EQ(*rounded.pos(1, 0), 5);
+  EXPECT_EQ(to_f32(static_cast<const f16_t*>(rounded.v(1))[3]), value(5, 1, 3, true));
 }
 
 TEST_F(KvLayerTest, GathersDifferentCountsPerHeadAndGrows) {
@@ -123,7 +155,7 @@ TEST_F(KvLayerTest, CountsBytesExactlyOnce) {
 
 class KvLayerQ8Test : public testing::Test {
  protected:
-  std::unique_ptr<Backend> backend_ = Backend::make({.kind = BackendKind::cpu, .n_threads = 2});
+  std::unique_ptr<Backend> backend_ = Backend::make({.device = Device::cpu, .n_threads = 2});
   KvMeter meter_;
 
   KvLayer make(DType dtype, std::vector<int32_t> capacity) {

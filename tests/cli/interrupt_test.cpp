@@ -2,7 +2,9 @@
 // Ctrl-C during prefill and decode: stops cleanly, prints the summary, exits with 130.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
+#include <sstream>
 
 #include "run_process.h"
 
@@ -23,12 +25,72 @@ Command long_prefill() {
   return r;
 }
 
+// An answer that ends only with the context.
+Command long_decode() {
+  Command r;
+  r.args = {"generate", "-m", needle_model(), "-p", rome_prompt(4), "--ignore-eos",
+            "-t",       "1",  "-n",           "-1", "--temp",       "0"};
+  r.interrupt_when = [](const std::string& out, const std::string&) { return out.size() > 8; };
+  return r;
+}
+
 TEST(Interrupt, PrefillStopsWithASummary) {
   const Result r = run(long_prefill());
   EXPECT_EQ(r.code, 130) << r.err;
   EXPECT_EQ(r.out, "");
   EXPECT_NE(r.err.find("stopped by Ctrl-C"), std::string::npos) << r.err;
   EXPECT_NE(r.err.find("peak RSS"), std::string::npos) << r.err;
+}
+
+TEST(Interrupt, OtherSignalsStopAsCtrlCDoes) {
+  const std::pair<int, std::string> kSignals[] = {{SIGTERM, "SIGTERM"}, {SIGHUP, "SIGHUP"}};
+  for (const auto& [number, name] : kSignals) {
+    Command prefill = long_prefill(), decode = long_decode();
+    prefill.signal = decode.signal = number;
+    for (const Command& command : {prefill, decode}) {
+      const Result r = run(command);
+      EXPECT_EQ(r.code, 128 + number) << r.err;
+      EXPECT_NE(r.err.find("stopped by " + name), std::string::npos) << r.err;
+      EXPECT_NE(r.err.find("peak RSS"), std::string::npos) << r.err;
+    }
+  }
+}
+
+// A parent that ignores them, as nohup ignores SIGHUP, wants the command to go on.
+TEST(Interrupt, IgnoredSignalsStayIgnored) {
+  for (const char* ignored : {"HUP", "TERM", "INT"}) {
+    Command decode = long_decode();
+    decode.shell = std::string("trap '' ") + ignored;
+    decode.signal = ignored == std::string("HUP")    ? SIGHUP
+                    : ignored == std::string("TERM") ? SIGTERM
+                                                     : SIGINT;
+    decode.args[9] = "100";
+    const Result r = run(decode);
+    EXPECT_EQ(r.code, 0) << r.err;
+    EXPECT_NE(r.err.find("stopped at --n-predict"), std::string::npos) << r.err;
+  }
+}
+
+// What is in the file are whole records, and the next run goes on from them.
+TEST(Interrupt, EvaluationsKeepTheirRecords) {
+  for (const int number : {SIGINT, SIGTERM, SIGHUP}) {
+    const std::string out = make_folder() + "/out.jsonl";
+    Command eval;
+    eval.args = {"eval",      "needle", "-m",        needle_model(), "--lengths", "400",
+                 "--samples", "500",    "--budgets", "64",           "--out",     out};
+    eval.signal = number;
+    eval.interrupt_when = [&](const std::string&, const std::string&) {
+      const std::string records = read_file(out);
+      return std::count(records.begin(), records.end(), '\n') > 2;
+    };
+    const Result r = run(eval);
+    EXPECT_EQ(r.code, 128 + number) << r.err;
+    EXPECT_EQ(r.out, "");
+    std::istringstream lines(read_file(out));
+    int n = 0;
+    for (std::string line; std::getline(lines, line); ++n) EXPECT_TRUE(Json::accept(line)) << line;
+    EXPECT_GT(n, 2);
+  }
 }
 
 TEST(Interrupt, PrefillWithJsonSaysCancelled) {
@@ -43,27 +105,21 @@ TEST(Interrupt, PrefillWithJsonSaysCancelled) {
 }
 
 TEST(Interrupt, DecodeStopsBetweenTokensWithASummary) {
-  Command decode;
-  decode.args = {"generate", "-m", needle_model(), "-p", rome_prompt(4), "-n", "-1",
-                 "-t",       "1",  "--temp",       "0",  "--ignore-eos"};
-  decode.interrupt_when = [](const std::string& out, const std::string&) { return out.size() > 8; };
-  const Result r = run(decode);
+  const Result r = run(long_decode());
   EXPECT_EQ(r.code, 130) << r.err;
   EXPECT_EQ(r.out.substr(0, 7), " 48213.");
   EXPECT_NE(r.err.find("stopped by Ctrl-C"), std::string::npos) << r.err;
   EXPECT_NE(r.err.find("KV cache"), std::string::npos) << r.err;
 }
 
-TEST(Interrupt, NeedleAndDemoStopToo) {
-  for (const char* command : {"demo", "needle"}) {
-    Command r;
-    r.args = {command, "-m", needle_model(), "-t", "1", "--chunk", "16"};
-    r.terminal = true;
-    r.interrupt_when = [](const std::string&, const std::string& err) {
-      return err.find("prefill") != std::string::npos || err.find("trial") != std::string::npos;
-    };
-    EXPECT_EQ(run(r).code, 130) << command;
-  }
+TEST(Interrupt, TheDemoStopsToo) {
+  Command r;
+  r.args = {"demo", "-m", needle_model(), "-t", "1", "--chunk", "16"};
+  r.terminal = true;
+  r.interrupt_when = [](const std::string&, const std::string& err) {
+    return err.find("prefill") != std::string::npos;
+  };
+  EXPECT_EQ(run(r).code, 130);
 }
 
 }  // namespace

@@ -78,7 +78,9 @@ std::vector<char*> pointers(std::vector<std::string>& strings) {
 
 pid_t spawn(const Command& run, int in, int out, int err) {
   const std::string home = make_folder();
-  std::vector<std::string> args = {SNAPKV_BINARY};
+  std::vector<std::string> args;
+  if (!run.shell.empty()) args = {"/bin/sh", "-c", run.shell + "; exec \"$0\" \"$@\""};
+  args.emplace_back(SNAPKV_BINARY);
   args.insert(args.end(), run.args.begin(), run.args.end());
   std::vector<std::string> env = environment(run, home);
   posix_spawn_file_actions_t actions;
@@ -90,17 +92,17 @@ pid_t spawn(const Command& run, int in, int out, int err) {
     posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, run.stdout_path.c_str(), O_WRONLY, 0);
   }
   posix_spawn_file_actions_adddup2(&actions, err, STDERR_FILENO);
+  for (const int fd : run.closed) posix_spawn_file_actions_addclose(&actions, fd);
   posix_spawn_file_actions_addchdir_np(&actions, (run.cwd.empty() ? home : run.cwd).c_str());
   posix_spawnattr_t attributes;
   posix_spawnattr_init(&attributes);
   sigset_t defaults;  // a test runner in the background may ignore SIGINT
   sigemptyset(&defaults);
-  sigaddset(&defaults, SIGINT);
-  sigaddset(&defaults, SIGPIPE);
+  for (const int each : {SIGINT, SIGTERM, SIGHUP, SIGPIPE, SIGXFSZ}) sigaddset(&defaults, each);
   posix_spawnattr_setsigdefault(&attributes, &defaults);
   posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGDEF);
   pid_t pid = -1;
-  EXPECT_EQ(posix_spawn(&pid, SNAPKV_BINARY, &actions, &attributes, pointers(args).data(),
+  EXPECT_EQ(posix_spawn(&pid, args.front().c_str(), &actions, &attributes, pointers(args).data(),
                         pointers(env).data()),
             0);
   posix_spawnattr_destroy(&attributes);
@@ -142,7 +144,7 @@ void exchange(const Command& run, pid_t pid, Fd& in, Fd& out, Fd& err, Result& r
       if (n < 0 || fed == run.input.size()) in.reset();
     }
     if (!interrupted && run.interrupt_when && run.interrupt_when(result.out, result.err)) {
-      kill(pid, SIGINT);
+      kill(pid, run.signal);
       interrupted = true;
     }
   }

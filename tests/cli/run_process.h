@@ -2,6 +2,8 @@
 // Runs the built `snapkv` and captures what it writes. Used by every test of this folder.
 #pragma once
 
+#include <signal.h>
+
 #include <functional>
 #include <map>
 #include <string>
@@ -16,9 +18,12 @@ struct Command {
   std::string cwd;                         ///< empty: a folder of its own without a model
   std::string stdout_path;                 ///< write stdout there instead of capturing it
   bool close_stdout_early = false;         ///< the reader of stdout goes away at the first byte
+  std::vector<int> closed;                 ///< standard descriptors (0 to 2) that it starts without
   bool terminal = false;                   ///< stderr is a terminal
-  /// Sends SIGINT once this is true of what came so far.
+  /// Sends `signal` once this is true of what came so far.
   std::function<bool(const std::string& out, const std::string& err)> interrupt_when;
+  int signal = SIGINT;
+  std::string shell;  ///< run in this shell's environment: "ulimit -v 1000000"
 };
 
 struct Result {

@@ -115,10 +115,10 @@ void expect_loop_sums(const ProbedLayer& l, const Recorder& recorder) {
   }
 }
 
-class ProbeSums : public testing::TestWithParam<BackendKind> {
+class ProbeSums : public testing::TestWithParam<Device> {
  protected:
   const std::unique_ptr<Backend> backend_ =
-      Backend::make({.kind = GetParam(), .n_threads = 2, .compute = Compute::f32});
+      Backend::make({.device = GetParam(), .n_threads = 2, .compute = Compute::f32});
 };
 
 TEST_P(ProbeSums, EqualALoopInAnyChunks) {
@@ -149,9 +149,9 @@ TEST_P(ProbeSums, RangesLongerThanAPiece) {
   expect_loop_sums(l, recorder);
 }
 
-INSTANTIATE_TEST_SUITE_P(Backends, ProbeSums, testing::Values(BackendKind::ref, BackendKind::cpu),
+INSTANTIATE_TEST_SUITE_P(Backends, ProbeSums, testing::Values(Device::reference, Device::cpu),
                          [](const auto& test) {
-                           return test.param == BackendKind::ref ? "ref" : "cpu";
+                           return test.param == Device::reference ? "ref" : "cpu";
                          });
 
 // ---------------------------------------------------------------- in a session

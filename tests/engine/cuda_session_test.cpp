@@ -12,7 +12,7 @@
 #include "tests/support/expect_error.h"
 #include "tests/support/test_models.h"
 #ifdef SNAPKV_CUDA_ON_HOST_TESTS
-#include "backend/cuda/cuda_kernels.h"
+#include "backend/cuda/cuda_backend.h"
 #include "tests/support/cuda_on_host/host_device.h"
 #endif
 
@@ -25,7 +25,7 @@ class CudaSession : public testing::Test {
  protected:
   void SetUp() override {
 #ifdef SNAPKV_CUDA_ON_HOST_TESTS
-    register_cuda(&cuda::make_kernels);
+    register_cuda(&cuda::make_backend);
     cuda_on_host::guard_memory(false);
 #else
     try {
@@ -169,7 +169,7 @@ TEST_F(CudaSession, CompressesTheMemoryOfOthers) {
   };
   for (int64_t i = 0; i < kWindow * kHeads * kDim; ++i) q.push_back(draw());
   for (int64_t i = 0; i < kTokens * kHeadsKv * kDim; ++i) k.push_back(draw());
-  const auto backend = Backend::make({.kind = BackendKind::cuda});
+  const auto backend = Backend::make({.device = Device::cuda});
   const Buffer q_device = backend->allocate(q.size() * 2, "q"),
                k_device = backend->allocate(k.size() * 2, "k");
   backend->upload(q_device.data(), q.data(), q.size() * 2);

@@ -134,7 +134,7 @@ class Trace final : public AttentionStep {
 
   explicit Trace(const std::vector<int32_t>& ids)
       : file_(GgufFile::open(model_path("tiny-f32"))),
-        backend_(Backend::make({.kind = BackendKind::ref})) {
+        backend_(Backend::make({.device = Device::reference})) {
     const auto architecture = Architecture::make(file_, *backend_);
     const ModelConfig& c = architecture->config();
     const int64_t n = std::ssize(ids);
@@ -144,7 +144,7 @@ class Trace final : public AttentionStep {
         backend_->allocate(static_cast<size_t>(n * c.n_embd) * sizeof(float), "hidden states");
     LinearRunner linear(*backend_);
     ActivationBuffer buffers;
-    buffers.ensure(*backend_, c, n, DType::f32);
+    buffers.ensure(*backend_, architecture->spec(), n, DType::f32);
     LayerPass pass;
     pass.x = storage.view(DType::f32, {n, c.n_embd});
     pass.pos = pos_;
@@ -152,8 +152,8 @@ class Trace final : public AttentionStep {
     pass.attention = this;
     pass.linear = &linear;
     pass.buffers = &buffers;
-    architecture->embed(ids, pass.x);
-    scale_ = c.attention_scale;
+    architecture->embed(ids, pass);
+    scale_ = architecture->layer_spec(0).scale;
     for (int il = 0; il < c.n_layer; ++il) architecture->layer(il, pass);
   }
 
@@ -222,7 +222,19 @@ TEST(DecodeLimitTest, AShortTurnsWindowBeginsWithTheTurn) {
   for (int32_t id : generated_ids(9, kVocab, 8)) session.decode(id);
   EXPECT_EQ(session.stats().n_recompressed, 1);
   expect_good_positions(session, 12);
-  for (int il = 0; il < kLayers; ++il) EXPECT_EQ(mean_rows(session, il), 41);
+  // 40 + 3 + 5 rows are the limit; compressed to 40, then 4 more
+  for (int il = 0; il < kLayers; ++il) EXPECT_EQ(mean_rows(session, il), 44);
+}
+
+TEST(DecodeLimitTest, ATurnThatFitsBelowTheLimitIsAppended) {
+  Session session(load_model("tiny-f32"), limited(40, 16, 64));
+  session.prefill(generated_ids(90, kVocab, 6));
+  session.prefill(generated_ids(20, kVocab, 7));
+  for (int il = 0; il < kLayers; ++il) EXPECT_EQ(mean_rows(session, il), 60);
+  expect_good_positions(session, 20);
+  session.prefill(generated_ids(5, kVocab, 8));  // 65 rows: one too many
+  for (int il = 0; il < kLayers; ++il) EXPECT_EQ(mean_rows(session, il), 40);
+  expect_good_positions(session, 5);
 }
 
 TEST(DecodeLimitTest, ATurnThatWasKeptWholeIsCompressedWithTheNextToken) {
@@ -247,8 +259,9 @@ TEST(DecodeLimitTest, EveryPolicyStaysBounded) {
       SCOPED_TRACE(policy + " " + std::string(name(type)));
       SessionOptions options = limited(40, 8, 56);
       options.kv.name = policy;
-      options.kv.critical = policy == "ada-snapkv" && type == DType::f16;
-      options.kv.head_floor = 0;
+      if (policy == "ada-snapkv") {
+        options.kv.params = {{"critical", type == DType::f16}, {"head_floor", 0}};
+      }
       options.kv_type = type;
       Session session(load_model("tiny-f32"), options);
       session.prefill(generated_ids(100, kVocab, 9));
@@ -345,7 +358,7 @@ TEST(DecodeLimitTest, TheTrainedModelAnswersAfterIt) {
   const std::vector<int32_t> ids = model->tokenize(text);
   const int64_t n = std::ssize(ids);
   SessionOptions options = limited(64, 16, n);
-  options.kv.kernel_size = 15;
+  options.kv.params["kernel_size"] = 15;
   options.kv_type = DType::f16;
   ASSERT_GT(n, 150);
   Session session(model, options);

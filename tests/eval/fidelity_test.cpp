@@ -174,7 +174,7 @@ TEST_F(FidelityRun, RecordsTheReferenceToo) {
   EXPECT_EQ(last, 1);
   EXPECT_EQ(file.size(), 8u);  // 4 passages, full and snapkv
   const Json& record =
-      file.at(fidelity_key(run_, plan_, plan_.passages[1], run_.configurations[0]));
+      file.at(fidelity_key(run_, plan_, plan_.passages[1], run_.configurations[0])).json();
   EXPECT_EQ(record.at("nll").size(), 8u);
   EXPECT_EQ(record.at("first_token"), plan_.passages[1].first);
   EXPECT_EQ(record.at("rows_kept").at(0), 32);

@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include "base/write_file.h"
 #include "eval/common/page.h"
 #include "eval/inspect/maps.h"
 #include "tests/support/expect_error.h"
@@ -226,8 +227,7 @@ TEST(Page, ChecksItsPathBeforeWork) {
   expect_error(ErrorCode::kUsage, {"no folder", "missing"},
                [] { eval::check_page("missing/x.html"); });
   expect_error(ErrorCode::kUsage, {"a folder"}, [] { eval::check_page("/"); });
-  expect_error(ErrorCode::kRuntime, {"can't be written"},
-               [] { eval::write_text("missing/x.html", ""); });
+  expect_error(ErrorCode::kRuntime, {"can't be written"}, [] { write_file("missing/x.html", ""); });
 }
 
 }  // namespace

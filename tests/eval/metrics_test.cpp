@@ -5,9 +5,11 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <limits>
 #include <tuple>
 
 #include "eval/common/porter_stemmer.h"
+#include "tests/support/expect_error.h"
 
 namespace snapkv::eval {
 namespace {
@@ -128,6 +130,26 @@ TEST(Metrics, KlDivergence) {
   const std::vector<float> p = {0, 0}, q = {0, std::log(3.0f)};
   EXPECT_NEAR(kl_divergence(log_softmax(p), log_softmax(q)), 0.143841, 1e-6);
   EXPECT_EQ(kl_divergence(log_softmax(q), log_softmax(q)), 0);
+}
+
+TEST(Metrics, NeverScoreWhatIsNotANumber) {
+  constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+  constexpr float kInf = std::numeric_limits<float>::infinity();
+  for (const float bad : {kNan, kInf, -kInf}) {
+    const std::vector<float> logits = {1.0f, bad, 2.0f};
+    test::expect_error(ErrorCode::kRuntime, {"1 of 3 logits", "token 1"},
+                       [&] { log_softmax(logits); });
+    const std::vector<double> one = {-1.0, bad}, other = {-1.0, -1.0};
+    if (bad != -kInf) {  // a probability of 0 on the left adds nothing
+      test::expect_error(ErrorCode::kRuntime, {"divergence"}, [&] { kl_divergence(one, other); });
+    }
+    test::expect_error(ErrorCode::kRuntime, {"divergence"}, [&] { kl_divergence(other, one); });
+    test::expect_error(ErrorCode::kRuntime, {"5 scores"}, [&] { wilson(bad, 5); });
+  }
+  for (const double bad : {-1e-9, 1.0 + 1e-9, double{kNan}}) {
+    test::expect_error(ErrorCode::kRuntime, {"item 7"}, [&] { checked_score(bad, "item 7"); });
+  }
+  EXPECT_EQ(checked_score(1, "x"), 1);
 }
 
 }  // namespace

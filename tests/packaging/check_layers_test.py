@@ -18,8 +18,8 @@ class Layers(unittest.TestCase):
         """Findings in a tree of files (path -> text), beside headers that others include."""
         tree = {f: HEADER for f in (
             "include/snapkv/engine.h", "src/base/error.h", "src/format/gguf.h",
-            "src/format/block_types.h", "src/backend/ops.h", "src/backend/ref/ref_kernels.h",
-            "src/backend/cpu/cpu_kernels.h", "src/cache/selection.h", "src/cache/kv_cache.h",
+            "src/format/block_types.h", "src/backend/ops.h", "src/backend/ref/ref_backend.h",
+            "src/backend/cpu/cpu_backend.h", "src/cache/selection.h", "src/cache/kv_cache.h",
             "src/policy/policy.h", "src/model/config.h", "src/engine/session.h", "eval/task.h")}
         tree.update(files)
         with tempfile.TemporaryDirectory() as folder:
@@ -57,6 +57,13 @@ class Layers(unittest.TestCase):
                 ("include/snapkv/x.cpp", '"base/error.h"')]:
             self.assert_bad(path, name, "may include itself and include/snapkv")
 
+    def test_one_file_asks_the_processor(self):
+        line = SPDX + 'bool x() { return __builtin_cpu_supports("avx2"); }\n'
+        found = self.findings({"src/backend/cpu/x.cpp": line})
+        self.assertEqual(len(found), 1, found)
+        self.assertIn("asks the processor", found[0])
+        self.assertEqual(self.findings({"src/backend/cpu/cpu_target.cpp": line}), [])
+
     def test_the_table_allows(self):
         for path, name in [
                 ("src/base/x.cpp", '"snapkv/engine.h"'), ("src/text/x.cpp", '"format/gguf.h"'),
@@ -70,13 +77,13 @@ class Layers(unittest.TestCase):
             self.assert_good(path, name)
 
     def test_backends_do_not_know_each_other(self):
-        self.assert_bad("src/backend/ref/x.cpp", '"backend/cpu/cpu_kernels.h"')
-        self.assert_bad("src/backend/cpu/x.cpp", '"backend/ref/ref_kernels.h"')
-        self.assert_bad("src/backend/cuda/x.cu", '"backend/cpu/cpu_kernels.h"')
-        self.assert_bad("src/model/x.cpp", '"backend/cpu/cpu_kernels.h"')
-        self.assert_bad("src/backend/ops.cpp", '"backend/cpu/cpu_kernels.h"')
-        self.assert_good("src/backend/backend.cpp", '"backend/cpu/cpu_kernels.h"')
-        self.assert_good("src/backend/backend.cpp", '"backend/ref/ref_kernels.h"')
+        self.assert_bad("src/backend/ref/x.cpp", '"backend/cpu/cpu_backend.h"')
+        self.assert_bad("src/backend/cpu/x.cpp", '"backend/ref/ref_backend.h"')
+        self.assert_bad("src/backend/cuda/x.cu", '"backend/cpu/cpu_backend.h"')
+        self.assert_bad("src/model/x.cpp", '"backend/cpu/cpu_backend.h"')
+        self.assert_bad("src/backend/ops.cpp", '"backend/cpu/cpu_backend.h"')
+        self.assert_good("src/backend/backend.cpp", '"backend/cpu/cpu_backend.h"')
+        self.assert_good("src/backend/backend.cpp", '"backend/ref/ref_backend.h"')
 
     def test_angle_brackets_hide_nothing(self):
         self.assert_bad("src/base/x.cpp", "<format/gguf.h>")

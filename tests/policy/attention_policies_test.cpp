@@ -33,7 +33,8 @@ Kept run_ragged(Backend& backend, const PolicyConfig& config, const Layer& l,
   input.k = input.v = k;
   input.n_rows = n_rows;
   input.scale = l.scale;
-  return kept_rows(backend, Policy::make(config)->select(backend, input, config.budget), n_rows);
+  return kept_rows(
+      backend, Policy::make(config)->make_selector(backend)->select(input, config.budget), n_rows);
 }
 
 // Head g of a layer alone, its first n rows.
@@ -81,7 +82,7 @@ TEST(PyramidKv, BudgetsPerLayer) {
   EXPECT_EQ(layer_budgets(config, 10000, 1), (std::vector<int64_t>{160}));
   EXPECT_EQ(layer_budgets(config, 100, 3), (std::vector<int64_t>{100, 100, 100}));
   PolicyConfig flat = config;
-  flat.pyramid_beta = 1;  // min = B = max
+  flat.params["pyramid_beta"] = 1;  // min = B = max
   EXPECT_EQ(layer_budgets(flat, 10000, 3), (std::vector<int64_t>{160, 160, 160}));
 }
 
@@ -90,8 +91,10 @@ TEST(PyramidKv, LayersTogetherKeepTheBudgetExactly) {
     for (int64_t budget : {33, 34, 40, 77, 160, 1024}) {
       for (int64_t n_tokens : {50, 120, 161, 250, 400, 2047, 10000}) {
         for (int beta : {1, 2, 20, 1000}) {
-          const PolicyConfig config{
-              .name = "pyramidkv", .budget = budget, .window_size = 32, .pyramid_beta = beta};
+          const PolicyConfig config{.name = "pyramidkv",
+                                    .budget = budget,
+                                    .window_size = 32,
+                                    .params = {{"pyramid_beta", beta}}};
           const std::vector<int64_t> budgets = layer_budgets(config, n_tokens, n_layer);
           EXPECT_EQ(std::accumulate(budgets.begin(), budgets.end(), int64_t{0}),
                     std::min(budget, n_tokens) * n_layer)
@@ -111,8 +114,8 @@ TEST_P(AttentionPolicies, PyramidKvIsSnapKvWithTheLayersBudget) {
   for (int il : {0, 2, 4}) {  // B = 80: min 4, max 156, step 38
     const Kept kept = run_policy(*backend_, *Policy::make(config), l, DType::f32, il, 5);
     for (int64_t g = 0; g < 2; ++g) {
-      EXPECT_TRUE(is_selection(kept[static_cast<size_t>(g)], oracle_scores(l, config, g), 16,
-                               156 - 38 * il, kTolerance));
+      EXPECT_TRUE(
+          is_selection(kept[g], oracle_scores(l, config, g), 16, 156 - 38 * il, kTolerance));
     }
   }
   config.budget = 24;  // B = 8: the last of 5 layers keeps its window only
@@ -132,7 +135,7 @@ std::vector<double> ada_counts(const std::vector<Scores>& scores, int64_t base, 
   }
   std::sort(all.begin(), all.end());
   std::vector<double> counts(scores.size(), std::floor(static_cast<double>(base) * floor));
-  for (size_t i = 0; i < static_cast<size_t>(base) * scores.size(); ++i) {
+  for (size_t i = 0; i < base * scores.size(); ++i) {
     counts[all[i].second] += 1.0 - floor;
   }
   return counts;
@@ -141,8 +144,10 @@ std::vector<double> ada_counts(const std::vector<Scores>& scores, int64_t base, 
 TEST_P(AttentionPolicies, AdaSnapKvSharesALayersRowsBetweenItsHeads) {
   for (int64_t n_group : {1, 4}) {
     for (double floor : {0.0, 0.2, 1.0}) {
-      const PolicyConfig config{
-          .name = "ada-snapkv", .budget = 116, .window_size = 16, .head_floor = floor};
+      const PolicyConfig config{.name = "ada-snapkv",
+                                .budget = 116,
+                                .window_size = 16,
+                                .params = {{"head_floor", floor}}};
       Layer l = random_layer(900, 16, 3 * n_group, 3, 32, DType::f16, 62);
       for (size_t i = 0; i < l.k.size() / 3; ++i) l.k[i] *= 0.25f;  // head 0 looks everywhere
       const Kept kept = run_policy(*backend_, config, l, DType::f16);
@@ -152,7 +157,7 @@ TEST_P(AttentionPolicies, AdaSnapKvSharesALayersRowsBetweenItsHeads) {
       size_t total = 0;
       for (size_t g = 0; g < 3; ++g) {
         total += kept[g].size();
-        const int64_t k = static_cast<int64_t>(kept[g].size()) - 16;
+        const int64_t k = std::ssize(kept[g]) - 16;
         EXPECT_NEAR(static_cast<double>(k), counts[g], 1.0 + 1e-6) << g;
         EXPECT_TRUE(is_selection(kept[g], scores[g], 16, k, kTolerance)) << g;
       }
@@ -168,7 +173,8 @@ TEST_P(AttentionPolicies, AdaSnapKvByHand) {
   std::vector<float> many(208, 0.0f), few(208, 0.0f);
   for (size_t i = 0; i < 20; ++i) many[30 + i * 5] = 6.0f;
   for (size_t i = 0; i < 4; ++i) few[100 + i * 10] = 6.0f;
-  const PolicyConfig config{.name = "ada-snapkv", .budget = 20, .window_size = 8, .kernel_size = 1};
+  const PolicyConfig config{
+      .name = "ada-snapkv", .budget = 20, .window_size = 8, .params = {{"kernel_size", 1}}};
   Kept expected(2);
   for (int32_t i = 0; i < 18; ++i) expected[0].push_back(30 + i * 5);
   expected[1] = {0, 1, 100, 110, 120, 130};
@@ -185,9 +191,9 @@ TEST_P(AttentionPolicies, AdaSnapKvGivesWhatShortHeadsDoNotNeedToTheOthers) {
   EXPECT_EQ(kept[1].size(), 50u);
   EXPECT_EQ(kept[0].size() + kept[2].size(), 3u * 64u - 50u);
   for (size_t g : {0u, 2u}) {
-    const Layer head = one_head(l, static_cast<int64_t>(g), g == 0 ? 400 : 217);
-    EXPECT_TRUE(is_selection(kept[g], oracle_scores(head, config, 0), 16,
-                             static_cast<int64_t>(kept[g].size()) - 16, kTolerance));
+    const Layer head = one_head(l, g, g == 0 ? 400 : 217);
+    EXPECT_TRUE(is_selection(kept[g], oracle_scores(head, config, 0), 16, std::ssize(kept[g]) - 16,
+                             kTolerance));
   }
   // more room than rows: the long head keeps all of them
   EXPECT_EQ(run_ragged(*backend_, config, l, {70, 20, 20})[0].size(), 70u);
@@ -200,7 +206,8 @@ TEST_P(AttentionPolicies, ChunkKvKeepsWholeChunks) {
   logits[42] = 5.0f;               // chunk 40..49
   logits[93] = logits[95] = 4.5f;  // the last chunk before the window, 90..99
   logits[7] = 2.0f;                // chunk 0..9
-  PolicyConfig config{.name = "chunkkv", .budget = 28, .window_size = 8, .chunk_length = 10};
+  PolicyConfig config{
+      .name = "chunkkv", .budget = 28, .window_size = 8, .params = {{"chunk_length", 10}}};
   const Layer l = layer_of_logits({logits}, 8);
   const auto rows = [](std::initializer_list<std::pair<int32_t, int32_t>> ranges) {
     std::vector<int32_t> out;
@@ -212,7 +219,7 @@ TEST_P(AttentionPolicies, ChunkKvKeepsWholeChunks) {
   EXPECT_EQ(run_policy(*backend_, config, l), rows({{40, 50}, {90, 108}}));
   config.budget = 31;  // three rows of the third chunk
   EXPECT_EQ(run_policy(*backend_, config, l), rows({{0, 3}, {40, 50}, {90, 108}}));
-  config.chunk_length = 1000;  // one chunk: the first rows
+  config.params["chunk_length"] = 1000;  // one chunk: the first rows
   EXPECT_EQ(run_policy(*backend_, config, l), rows({{0, 23}, {100, 108}}));
 }
 
@@ -222,19 +229,18 @@ TEST_P(AttentionPolicies, ChunkKvEqualsTheDefinition) {
       const PolicyConfig config{.name = "chunkkv",
                                 .budget = 216,
                                 .window_size = 16,
-                                .kernel_size = 1,
-                                .chunk_length = length};
+                                .params = {{"chunk_length", length}}};
       const Layer l = random_layer(1003, 16, 2 * n_group, 2, 32, DType::bf16, 64);
       const Kept kept = run_policy(*backend_, config, l, DType::bf16);
       for (int64_t g = 0; g < 2; ++g) {
-        Scores scores = oracle_scores(l, config, g);  // unpooled votes
-        for (size_t begin = 0; begin < scores.size(); begin += static_cast<size_t>(length)) {
-          const size_t end = std::min(scores.size(), begin + static_cast<size_t>(length));
+        Scores scores = oracle_scores(l, {.params = {{"kernel_size", 1}}}, g);  // unpooled
+        for (size_t begin = 0; begin < scores.size(); begin += length) {
+          const size_t end = std::min(scores.size(), begin + length);
           double sum = 0.0;
           for (size_t j = begin; j < end; ++j) sum += scores[j];
           for (size_t j = begin; j < end; ++j) scores[j] = sum / static_cast<double>(end - begin);
         }
-        EXPECT_TRUE(is_selection(kept[static_cast<size_t>(g)], scores, 16, 200, kTolerance));
+        EXPECT_TRUE(is_selection(kept[g], scores, 16, 200, kTolerance));
       }
     }
   }
@@ -254,7 +260,7 @@ TEST_P(AttentionPolicies, TovaAveragesTheLastQuerysHeads) {
   for (int64_t n_group : {1, 4}) {
     const PolicyConfig config{.name = "tova", .budget = 150, .window_size = 16};
     const Layer l = random_layer(800, 16, 2 * n_group, 2, 64, DType::f16, 65);
-    Scores mean(static_cast<size_t>(l.n_prefix()), 0.0);
+    Scores mean(l.n_prefix(), 0.0);
     for (int64_t h = 0; h < l.n_head; ++h) {
       const Scores votes = last_votes(l, h);
       for (size_t j = 0; j < mean.size(); ++j) {
@@ -273,11 +279,11 @@ TEST_P(AttentionPolicies, TovaOnHeadsOfDifferentLengths) {
   const Kept kept = run_ragged(*backend_, config, l, {400, 50, 217});
   EXPECT_EQ(kept[1].size(), 50u);
   for (size_t g : {0u, 2u}) {
-    const Layer head = one_head(l, static_cast<int64_t>(g), g == 0 ? 400 : 217);
+    const Layer head = one_head(l, g, g == 0 ? 400 : 217);
     Scores mean = last_votes(head, 0);
     const Scores other = last_votes(head, 1);
     for (size_t j = 0; j < mean.size(); ++j) mean[j] = (mean[j] + other[j]) / 2;
-    mean.resize(static_cast<size_t>(head.n_prefix()));
+    mean.resize(head.n_prefix());
     EXPECT_TRUE(is_selection(kept[g], mean, 16, 48, kTolerance));
   }
 }

@@ -17,25 +17,25 @@ using Kept = std::vector<std::vector<int32_t>>;  // [n_head_kv][n_kept]
 inline Kept kept_rows(Backend& backend, const Selection& selection,
                       std::span<const int32_t> n_rows) {
   Kept kept(n_rows.size());
-  for (size_t h = 0; h < kept.size(); ++h) {
+  for (int64_t h = 0; h < std::ssize(kept); ++h) {
     if (selection.keep_all) {
       for (int32_t j = 0; j < n_rows[h]; ++j) kept[h].push_back(j);
     } else {
-      kept[h].resize(static_cast<size_t>(selection.n_kept[h]));
-      backend.download(kept[h].data(), selection.rows.at<const void>(static_cast<int64_t>(h)),
+      kept[h].resize(selection.n_kept[h]);
+      backend.download(kept[h].data(), selection.rows.at<const void>(h),
                        kept[h].size() * sizeof(int32_t));
     }
   }
   return kept;
 }
 
-/// Shows the observed queries to the policy's observer, if it has one, as prefill does: in chunks.
-inline std::unique_ptr<QueryObserver> observe_layer(Backend& backend, const Policy& policy,
+/// The policy's selector, shown the observed queries if it wants them, as prefill does: in chunks.
+inline std::unique_ptr<LayerSelector> make_selector(Backend& backend, const Policy& policy,
                                                     const Layer& l, const Tensor& k,
-                                                    const std::vector<int32_t>& n_rows, int il,
+                                                    const std::vector<int32_t>& n_rows,
                                                     const RopeFrequencies& rope) {
-  std::unique_ptr<QueryObserver> observer = policy.make_observer(il);
-  if (!observer) return nullptr;
+  std::unique_ptr<LayerSelector> selector = policy.make_selector(backend);
+  if (!policy.info().observes) return selector;
   const int64_t n = l.n_observed(), chunk = std::max<int64_t>(1, n / 2 - 1);
   const TestTensor q({n, l.n_head, l.head_dim}, l.q_observed.empty() ? l.q : l.q_observed);
   for (int64_t begin = 0; begin < n; begin += chunk) {
@@ -43,9 +43,9 @@ inline std::unique_ptr<QueryObserver> observe_layer(Backend& backend, const Poli
     std::vector<int32_t> pos, rows;
     for (int64_t t = begin; t < end; ++t) pos.push_back(static_cast<int32_t>(l.n_tokens - n + t));
     for (int32_t r : n_rows) rows.push_back(r - static_cast<int32_t>(n - end));
-    observer->observe(backend, {q.view().slice(begin, end), pos, k, rows, l.scale, rope});
+    selector->observe({q.view().slice(begin, end), pos, k, rows, l.scale, rope});
   }
-  return observer;
+  return selector;
 }
 
 /// Runs `policy` on the layer, keys stored as `dtype` (the layer's values should be of that type).
@@ -58,9 +58,8 @@ inline Kept run_policy(Backend& backend, const Policy& policy, const Layer& l,
   const TestTensor k({l.n_head_kv, l.n_tokens, l.head_dim}, l.k, dtype);
   const TestTensor v({l.n_head_kv, l.n_tokens, l.head_dim}, l.v.empty() ? l.k : l.v, dtype);
   if (n_rows.empty()) {
-    n_rows.assign(static_cast<size_t>(l.n_head_kv), static_cast<int32_t>(l.n_tokens));
+    n_rows.assign(l.n_head_kv, static_cast<int32_t>(l.n_tokens));
   }
-  const auto observer = observe_layer(backend, policy, l, k, n_rows, il, rope);
   PolicyInput input;
   input.il = il;
   input.n_layer = n_layer;
@@ -71,9 +70,9 @@ inline Kept run_policy(Backend& backend, const Policy& policy, const Layer& l,
   input.scale = l.scale;
   input.rope = rope;
   input.wo = wo;
-  input.observer = observer.get();
-  return kept_rows(
-      backend, policy.select(backend, input, policy.layer_budget(l.n_tokens, il, n_layer)), n_rows);
+  const auto selector = make_selector(backend, policy, l, k, n_rows, rope);
+  return kept_rows(backend, selector->select(input, policy.layer_budget(l.n_tokens, il, n_layer)),
+                   n_rows);
 }
 
 inline Kept run_policy(Backend& backend, const PolicyConfig& config, const Layer& l,
@@ -98,12 +97,12 @@ inline Layer random_layer(int64_t n_tokens, int64_t n_window, int64_t n_head, in
 inline Layer layer_of_logits(const std::vector<std::vector<float>>& logits, int64_t n_window,
                              int64_t n_group = 1) {
   Layer l;
-  l.n_head_kv = static_cast<int64_t>(logits.size());
+  l.n_head_kv = std::ssize(logits);
   l.n_head = l.n_head_kv * n_group;
   l.head_dim = 8;
-  l.n_tokens = static_cast<int64_t>(logits[0].size());
+  l.n_tokens = std::ssize(logits[0]);
   l.n_window = n_window;
-  l.q.assign(static_cast<size_t>(n_window * l.n_head * l.head_dim), 0.0f);
+  l.q.assign(n_window * l.n_head * l.head_dim, 0.0f);
   for (size_t i = 0; i < l.q.size(); i += 8) l.q[i] = 1.0f;
   for (const std::vector<float>& head : logits) {
     for (float logit : head) {

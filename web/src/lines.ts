@@ -25,6 +25,8 @@ export interface Line {
   /** Instead of one of the palette's; "ink": the text's. */
   colour?: string;
   width?: number;
+  /** One value for the whole width: a dashed line at the only point's y, a band from its low to its high. */
+  band?: boolean;
 }
 
 export interface LinesSpec {
@@ -68,25 +70,28 @@ const escape = (text: string) => text.replace(/&/g, "&amp;").replace(/</g, "&lt;
 
 /** Where the points of the nth line of a dodging picture stand. */
 export function dodged(spec: LinesSpec, line: Line, x: number): number {
-  if (!spec.dodge || spec.lines.length < 2) return x;
+  const placed = spec.lines.filter((l) => !l.band);
+  if (!spec.dodge || placed.length < 2) return x;
   // together a tenth of a doubling or, of other axes, a hundredth of what is shown
-  const place = spec.lines.indexOf(line) / (spec.lines.length - 1) - 0.5;
+  const place = placed.indexOf(line) / (placed.length - 1) - 0.5;
   if (spec.xLog) return x * 2 ** (0.1 * place);
-  const xs = spec.lines.flatMap((l) => l.points.map((p) => p.x));
+  const xs = placed.flatMap((l) => l.points.map((p) => p.x));
   return x + 0.01 * place * (Math.max(...xs) - Math.min(...xs));
 }
 
-/** All series at one x. */
+function tipRow(spec: LinesSpec, line: Line, index: number, colours: Map<string, string>): string {
+  const { y, low, high, note } = line.points[index];
+  const interval = low !== undefined && high !== undefined ? ` [${spec.yText(low)}, ${spec.yText(high)}]` : "";
+  const dot = `<span style="color:${line.colour === "ink" ? "inherit" : line.colour ?? colours.get(line.family ?? line.name)}">●</span>`;
+  return `${dot} ${escape(line.name)}: <b>${spec.yText(y)}</b>${interval}${note ? ` ${escape(note)}` : ""}`;
+}
+
+/** All series at one x, and what holds at every x. */
 export function lineTooltip(spec: LinesSpec, params: TipParam[], colours: Map<string, string>): string {
-  const rows = params.filter((p) => p.seriesType === "line").map((p) => {
-    const line = spec.lines.find((l) => l.name === p.seriesName)!;
-    const { y, low, high, note } = line.points[p.dataIndex];
-    const interval = low !== undefined && high !== undefined
-      ? ` [${spec.yText(low)}, ${spec.yText(high)}]` : "";
-    const dot = `<span style="color:${line.colour === "ink" ? "inherit" : line.colour ?? colours.get(line.family ?? line.name)}">●</span>`;
-    return `${dot} ${escape(line.name)}: <b>${spec.yText(y)}</b>${interval}${note ? ` ${escape(note)}` : ""}`;
-  });
+  const rows = params.filter((p) => p.seriesType === "line").map((p) =>
+    tipRow(spec, spec.lines.find((l) => l.name === p.seriesName)!, p.dataIndex, colours));
   if (rows.length === 0) return "";
+  rows.push(...spec.lines.filter((line) => line.band).map((line) => tipRow(spec, line, 0, colours)));
   const first = params.find((p) => p.seriesType === "line")!;
   const { x } = spec.lines.find((l) => l.name === first.seriesName)!.points[first.dataIndex];
   return `${spec.xText(x)} · ${escape(spec.xName)}<br>${rows.join("<br>")}`;
@@ -111,6 +116,25 @@ function intervals(spec: LinesSpec, line: Line, colour: string) {
   };
 }
 
+// A line across the whole width and, where its value is uncertain, a band around it.
+function acrossAll(line: Line, colour: string) {
+  const [{ y, low, high }] = line.points;
+  return {
+    type: "custom", name: line.name, silent: true, clip: true, data: [[0, y]], z: 2, itemStyle: { color: colour },
+    tooltip: { show: false }, encode: { x: -1, y: -1 },
+    renderItem: (params: { coordSys: { x: number; width: number; y: number; height: number } },
+      api: { coord(v: number[]): number[]; value(i: number): number }) => {
+      const { x, width } = params.coordSys;
+      const at = (value: number) => api.coord([0, value])[1];
+      const band = low === undefined || high === undefined ? [] : [{ type: "rect",
+        shape: { x, y: at(high), width, height: Math.max(1, at(low) - at(high)) },
+        style: { fill: colour, opacity: 0.13 } }];
+      return { type: "group", children: [...band, { type: "line", shape: { x1: x, x2: x + width, y1: at(y), y2: at(y) },
+        style: { stroke: colour, lineWidth: line.width ?? 2.2, lineDash: line.dash === "dotted" ? [2, 4] : [7, 5] } }] };
+    },
+  };
+}
+
 const kSymbols = ["circle", "rect", "triangle", "diamond", "roundRect"];
 
 export function linesOption(spec: LinesSpec, frame: Frame) {
@@ -120,7 +144,8 @@ export function linesOption(spec: LinesSpec, frame: Frame) {
   const colourOf = (line: Line) =>
     (line.colour === "ink" ? frame.look.ink : line.colour) ?? colours.get(line.family ?? line.name)!;
   const many = spec.lines.length > kTogether;
-  const xs = distinct(spec.lines.flatMap((l) => l.points.map((p) => p.x))).sort((a, b) => a - b);
+  const placed = spec.lines.filter((l) => !l.band);
+  const xs = distinct(placed.flatMap((l) => l.points.map((p) => p.x))).sort((a, b) => a - b);
   const places = ticksOf(spec, xs);
   return {
     ...baseOption(frame),
@@ -144,8 +169,9 @@ export function linesOption(spec: LinesSpec, frame: Frame) {
       interval: spec.yLog ? undefined : spec.yStep,
       axisLabel: { formatter: (y: number) => (spec.yTick ?? spec.yText)(y) },
     }),
-    series: spec.lines.flatMap((line) => {
+    series: spec.lines.flatMap((line): object[] => {
       const colour = colourOf(line);
+      if (line.band) return [acrossAll(line, colour)];
       const style = { width: line.width ?? 2.2, type: line.dash ?? "solid", color: colour };
       const symbol = kSymbols[Math.max(0, families.indexOf(line.family ?? line.name)) % kSymbols.length];
       return [

@@ -18,6 +18,19 @@ export function wilson(mean: number, n: number): Interval {
   return { mean, low: Math.max(0, centre - half), high: Math.min(1, centre + half), n };
 }
 
+// 97.5% points of Student's t distribution for 1 to 30 degrees of freedom.
+const kStudent = [12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.16, 2.145,
+  2.131, 2.12, 2.11, 2.101, 2.093, 2.086, 2.08, 2.074, 2.069, 2.064, 2.06, 2.056, 2.052, 2.048, 2.045, 2.042];
+
+/** A mean and its 95% interval by Student's t; a single value has no interval. */
+export function meanInterval(values: number[]): { mean: number; low?: number; high?: number } {
+  const mean = meanOf(values), n = values.length;
+  if (n < 2) return { mean };
+  const variance = values.reduce((sum, v) => sum + (v - mean) ** 2, 0) / (n - 1);
+  const half = (kStudent[n - 2] ?? 1.96) * Math.sqrt(variance / n);
+  return { mean, low: mean - half, high: mean + half };
+}
+
 export function meanOf(values: number[]): number {
   return values.reduce((a, b) => a + b, 0) / values.length;
 }

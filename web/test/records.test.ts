@@ -8,9 +8,10 @@ import { lookOf, seriesColours } from "../src/colour";
 import { echarts } from "../src/echarts";
 import { lengthOf, Namer, taskName } from "../src/eval/configurations";
 import { cellTooltip, gridChoices, makeGrid, needleGrid } from "../src/eval/needle_grid";
-import { curve, fidelityChoices, fidelityRecords, fidelitySpec } from "../src/eval/fidelity";
+import { curve, fidelityBudgetSpec, fidelityChoices, fidelityRecords, fidelitySpec, hasBudgets } from "../src/eval/fidelity";
 import { generationSpec, overlapGroups, questionsSpec, windowsSpec } from "../src/eval/overlap";
 import { qualitySpec, qualityTable, selections } from "../src/eval/quality";
+import { hasTaskMap, makeTaskMap, taskMap } from "../src/eval/task_map";
 import { bytes, number, percent, seconds, tokens, visible, wrap } from "../src/format";
 import { dodged, linesOption, lineTooltip } from "../src/lines";
 import { wilson } from "../src/stats";
@@ -50,6 +51,18 @@ test("names hold what differs, and only that", () => {
   assert.equal(new Namer(records).full(records[0].configuration), "full");
 });
 
+test("names take a policy's own parameters as the record has them", () => {
+  const records = ["snapkv", "snapkv", "other", "other"].map((policy) => scored(policy, 64, 1));
+  Object.assign(records[0].configuration, { critical: true, pooling: "avg", sinks: 0 });
+  Object.assign(records[1].configuration, { critical: false, pooling: "max", sinks: 0 });
+  Object.assign(records[2].configuration, { lag_size: 128, sinks: 4 });
+  Object.assign(records[3].configuration, { lag_size: 64, sinks: 4 });
+  const namer = new Namer(records);
+  assert.deepEqual(records.map((r) => namer.full(r.configuration)), [
+    "snapkv 64, critical, avg pooling", "snapkv 64, max pooling",
+    "other 64, lag size 128", "other 64, lag size 64"]);
+});
+
 test("budgets made of bytes are points of one line", () => {
   const records = [64, 128].map((budget) => scored("snapkv", budget, 1));
   records.forEach((r, i) => (r.configuration.kv_memory = (i + 1) << 20));
@@ -78,13 +91,15 @@ test("tasks and lengths of records are told apart", () => {
     ["all prompts", "ruler, vt", "ruler, cwe", "prompts of 4,096 tokens", "prompts of 8,192 tokens"]);
 });
 
-test("quality: a line per policy, the full cache across all budgets", () => {
+test("quality: a line per policy, the full cache as a band", () => {
   const records = [64, 128].flatMap((budget) => [1, 0].map((score) => scored("snapkv", budget, score)));
   records.push(scored("full", 0, 1));
   const spec = qualitySpec(selections(records, () => "needle")[0]);
   assert.deepEqual(spec.lines.map((l) => l.name), ["snapkv", "full"]);
   assert.deepEqual(spec.lines[0].points.map((p) => [p.x, p.y]), [[64, 0.5], [128, 0.5]]);
-  assert.deepEqual(spec.lines[1].points.map((p) => [p.x, p.y]), [[64, 1], [128, 1]]);
+  assert.equal(spec.lines[1].band, true);
+  assert.deepEqual(spec.lines[1].points.map((p) => p.y), [1]);
+  assert.ok(spec.lines[1].points[0].low! < 1);
   assert.ok(spec.lines[0].points[0].low! < 0.5 && spec.lines[0].points[0].high! > 0.5);
   const picture = svg(linesOption(spec, frame));
   for (const words of ["budget (entries kept per layer and KV head)", "mean score", "snapkv", "full", "100%", "64"]) {
@@ -101,6 +116,7 @@ test("a tooltip lists every line at its place", () => {
   ], seriesColours(["snapkv", "full"], lookOf(false)));
   assert.match(tip, /^64 · budget/);
   assert.match(tip, /snapkv: <b>100%<\/b> \[20\.7%, 100%\] of 1 prompt/);
+  assert.match(tip, /full: <b>100%<\/b> \[20\.7%, 100%\] of 1 prompt$/, "what holds at every budget is there too");
 });
 
 test("the table has a row per configuration and a column per length", () => {
@@ -153,7 +169,8 @@ test("overlap: a line per layer and their mean, over samples", () => {
   assert.equal(overlapGroups(records).length, 1);
   const spec = windowsSpec(records, "overlap");
   const points = spec.lines.map((l) => l.points.map((p) => [p.x, Number(p.y.toFixed(6))]));
-  assert.deepEqual(points, [[[-2, 0.3], [-1, 1]], [[-2, 0.5], [-1, 1]], [[-2, 0.4], [-1, 1]]]);
+  assert.deepEqual(points, [[[-2, 0.3], [-1, 1]], [[-2, 0.5], [-1, 1]], [[-2, 0.4], [-1, 1]], [[0, 0.1]]]);
+  assert.deepEqual([spec.lines[3].name, spec.lines[3].band], ["by chance", true]);
   assert.deepEqual(windowsSpec(records, "hit").lines[0].points.map((p) => p.x), [-2], "null is no point");
   assert.deepEqual(generationSpec(records, "hit").lines[0].points, []);
   assert.ok(svg(linesOption(spec, frame)).includes("mean of layers"));
@@ -165,7 +182,7 @@ test("overlap: questions by layer", () => {
   const records = [{ ...scored("full", 0, 0), task: "overlap", part: "questions", p: 0.1, theta: 0.001, layers: [layer, layer] }];
   const spec = questionsSpec(records, "overlap");
   assert.deepEqual(spec.lines.map((l) => [l.name, l.points.map((p) => p.y)]),
-    [["question last", [0.9, 0.9]], ["question first", [0.5, 0.5]], ["another question", [0.1, 0.1]]]);
+    [["question last", [0.9, 0.9]], ["question first", [0.5, 0.5]], ["another question", [0.1, 0.1]], ["by chance", [0.1]]]);
 });
 
 test("fidelity: means over passages, in at most 64 stretches", () => {
@@ -181,6 +198,37 @@ test("fidelity: means over passages, in at most 64 stretches", () => {
   assert.equal(long[0].y + 2 * long[63].y, 2);
 });
 
+test("fidelity against budget: passages are the sample", () => {
+  const record = (policy: string, budget: number, kl: number[]) => ({ ...scored(policy, budget, 0), task: "fidelity",
+    length: 100, kl, agreement: kl.map(() => 1), nll: kl.map(() => 2) });
+  const records = [record("full", 0, [0, 0]), record("snapkv", 64, [0.1, 0.3]), record("snapkv", 64, [0.3, 0.5]),
+    record("snapkv", 128, [0.1, 0.1])];
+  assert.ok(hasBudgets(records) && !hasBudgets(records.slice(0, 1)));
+  const [choice] = fidelityChoices(fidelityRecords(records));
+  const spec = fidelityBudgetSpec(choice, 0);
+  assert.deepEqual(spec.lines.map((l) => l.name), ["snapkv"], "the full cache does not differ from itself");
+  const [first, second] = spec.lines[0].points;
+  assert.deepEqual([first.x, second.x], [64, 128]);
+  assert.ok(Math.abs(first.y - 0.3) < 1e-12 && first.low === 0, "a divergence is not negative");
+  assert.ok(Math.abs(first.high! - (0.3 + 12.706 * 0.1)) < 1e-3);
+  assert.equal(second.low, undefined, "one passage has no interval");
+  assert.deepEqual(fidelityBudgetSpec(choice, 2).lines.map((l) => [l.name, l.band ?? false]), [["full", true], ["snapkv", false]]);
+});
+
+test("a map of tasks and caches where there are many tasks", () => {
+  const records = ["vt", "cwe", "fwe"].flatMap((ruler_task, i) => ["full", "snapkv"].map((policy) =>
+    scored(policy, 64, policy === "full" || i === 0 ? 1 : 0, { task: "ruler", kind: undefined, ruler_task })));
+  assert.ok(hasTaskMap(records) && !hasTaskMap(records.slice(0, 4)));
+  const map = makeTaskMap(records);
+  assert.deepEqual(map.tasks, ["vt", "cwe", "fwe", "all"]);
+  assert.deepEqual(map.caches, ["full", "snapkv 64"]);
+  const at = (x: number, y: number) => map.cells.find((c) => c.x === x && c.y === y)!;
+  assert.deepEqual([at(1, 0).mean, at(1, 1).mean, at(3, 1).n], [1, 0, 3]);
+  assert.ok(Math.abs(at(3, 1).mean - 1 / 3) < 1e-12);
+  const picture = svg(taskMap(() => map).option(frame));
+  for (const words of ["cwe", "snapkv 64", "33"]) assert.ok(picture.includes(words), words);
+});
+
 const results = [
   bench("full", { n_gen: 100, n_depth: 0, kv_mib: 1, kv_mib_peak: 1 }),
   bench("full", { n_gen: 100, n_depth: 4096, kv_mib: 8, kv_mib_peak: 8 }),
@@ -194,7 +242,10 @@ test("bench: memory and latency by context, full beside snapkv", () => {
   const memory = memorySpec(results, false);
   assert.deepEqual(memory.lines.map((l) => l.name), ["full", "snapkv 128: kept", "snapkv 128: peak while reading"]);
   assert.deepEqual(memory.lines[0].points.map((p) => [p.x, p.y]), [[100, 1 << 20], [4196, 8 << 20]]);
-  assert.deepEqual(comparison(memory), { name: "snapkv 128", x: 4196, full: 8 << 20, compressed: 2 << 20 });
+  assert.deepEqual(comparison(memory), { name: "snapkv 128", x: 4196, full: 8 << 20, compressed: 2 << 20,
+    ratio: 4, low: 4, high: 4 });
+  const times = comparison(latencySpec(results, false))!;
+  assert.deepEqual([times.ratio, times.low.toFixed(4), times.high.toFixed(4)], [1, "0.3333", "3.0000"]);
   assert.equal(comparison(promptSpec(results, false)), null, "no full cache to compare with");
   const latency = latencySpec(results, false);
   assert.deepEqual(latency.lines[0].points.map((p) => [p.x, p.y]), [[0, 0.02], [4096, 0.02]]);

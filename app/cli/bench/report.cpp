@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <fstream>
+#include <limits>
 #include <numeric>
 #include <vector>
 
@@ -190,11 +191,20 @@ class CsvPrinter final : public BenchPrinter {
   bool first_ = true;
 };
 
+// The whole table where it is read by a program or fits; on a terminal that is too narrow, the
+// columns that matter most, so that no line breaks.
 class MarkdownPrinter final : public BenchPrinter {
  public:
+  explicit MarkdownPrinter(int most_columns) : most_columns_(most_columns) {}
+
   void add(const BenchContext& context, const BenchResult& result) override {
-    const std::vector<Cell> cells = cells_of(context, result);
+    std::vector<Cell> cells = cells_of(context, result);
+    drop_columns(cells);
     if (first_) {
+      if (n_dropped_ > 0) {
+        write_stdout(fmt::format("{}, {}\n\n", model_type(context.model),
+                                 format_bytes(context.model.weight_bytes)));
+      }
       std::string header = "|", rule = "|";
       for (const Cell& c : cells) {
         header += fmt::format(" {:>{}} |", c.title, c.width);
@@ -210,6 +220,9 @@ class MarkdownPrinter final : public BenchPrinter {
   }
   void finish() override {
     write_stdout(fmt::format("\nbuild: snapkv {}, {}; {}\n", version(), last_.backend, cpu_name()));
+    if (n_dropped_ == 0) return;
+    write_stdout(fmt::format("{} did not fit; -o csv, json or a pipe has all\n",
+                             plural(n_dropped_, "more column")));
   }
 
  private:
@@ -217,7 +230,24 @@ class MarkdownPrinter final : public BenchPrinter {
     const char* title;
     int width;
     std::string text;
+    int rank;  // the higher, the sooner it is left out
   };
+
+  // Leaves out the columns of the highest rank until the others fit.
+  void drop_columns(std::vector<Cell>& cells) {
+    const auto width = [&] {
+      int sum = 1;
+      for (const Cell& c : cells) sum += c.width + 3;
+      return sum;
+    };
+    const size_t n_all = cells.size();
+    while (width() > most_columns_ && cells.size() > 2) {
+      const auto last = std::max_element(
+          cells.begin(), cells.end(), [](const Cell& a, const Cell& b) { return a.rank < b.rank; });
+      cells.erase(last);
+    }
+    n_dropped_ = static_cast<int64_t>(n_all - cells.size());
+  }
 
   static std::vector<Cell> cells_of(const BenchContext& c, const BenchResult& r) {
     const BenchTest& t = r.test;
@@ -233,28 +263,30 @@ class MarkdownPrinter final : public BenchPrinter {
                                ? t.session.kv.name
                                : fmt::format("{} {}", t.session.kv.name, t.session.kv.budget);
     return {
-        {"model", 22, model_type(c.model)},
-        {"size", 10, format_bytes(c.model.weight_bytes)},
-        {"threads", 7, fmt::format("{}", t.n_threads)},
-        {"kv", 12, kv},
-        {"type", 4, std::string(name(t.session.kv_type))},
-        {"test", 18, t.label()},
-        {"t/s", 17, fmt::format("{:.2f} ± {:.2f}", mean(rates), stddev(rates))},
-        {"GFLOP/s", 7, number(gflops(r), 1)},
-        {"GB/s", 6, number(r.bytes_read > 0 ? r.bytes_read / mean(r.seconds) / 1e9 : NAN, 1)},
-        {"pack %", 6, share(parts.pack)},
-        {"linear %", 8, share(parts.linear)},
-        {"attn %", 6, share(parts.attention)},
-        {"score %", 7, share(parts.score)},
-        {"gather %", 8, share(parts.gather)},
-        {"KV full", 10, format_bytes(r.kv_bytes_full)},
-        {"KV peak", 10, format_bytes(r.kv_bytes_peak)},
-        {"KV now", 10, format_bytes(r.kv_bytes)},
-        {"peak RSS", 10, format_bytes(r.peak_rss)},
+        {"model", 22, model_type(c.model), 18},
+        {"size", 10, format_bytes(c.model.weight_bytes), 17},
+        {"threads", 7, fmt::format("{}", t.n_threads), 10},
+        {"kv", 12, kv, 2},
+        {"type", 4, std::string(name(t.session.kv_type)), 11},
+        {"test", 18, t.label(), 0},
+        {"t/s", 17, fmt::format("{:.2f} ± {:.2f}", mean(rates), stddev(rates)), 1},
+        {"GFLOP/s", 7, number(gflops(r), 1), 5},
+        {"GB/s", 6, number(r.bytes_read > 0 ? r.bytes_read / mean(r.seconds) / 1e9 : NAN, 1), 4},
+        {"pack %", 6, share(parts.pack), 14},
+        {"linear %", 8, share(parts.linear), 9},
+        {"attn %", 6, share(parts.attention), 8},
+        {"score %", 7, share(parts.score), 12},
+        {"gather %", 8, share(parts.gather), 13},
+        {"KV full", 10, format_bytes(r.kv_bytes_full), 15},
+        {"KV peak", 10, format_bytes(r.kv_bytes_peak), 7},
+        {"KV now", 10, format_bytes(r.kv_bytes), 3},
+        {"peak RSS", 10, format_bytes(r.peak_rss), 6},
     };
   }
 
+  const int most_columns_;
   bool first_ = true;
+  int64_t n_dropped_ = 0;
   BenchContext last_;
 };
 
@@ -271,7 +303,9 @@ std::unique_ptr<BenchPrinter> BenchPrinter::make(const std::string& format) {
   if (format == "json") return std::make_unique<JsonPrinter>();
   if (format == "jsonl") return std::make_unique<JsonLinesPrinter>();
   if (format == "csv") return std::make_unique<CsvPrinter>();
-  return std::make_unique<MarkdownPrinter>();
+  const bool watched = stdout_is_terminal();
+  return std::make_unique<MarkdownPrinter>(watched ? terminal_width()
+                                                   : std::numeric_limits<int>::max());
 }
 
 }  // namespace snapkv::cli

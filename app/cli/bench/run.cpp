@@ -47,9 +47,9 @@ size_t peak_rss_since_reset() {
 }
 
 bool alike(const BenchTest& a, const BenchTest& b) {
-  const PolicyConfig &p = a.session.kv, &q = b.session.kv;  // the other options are the command's
+  // the other options are the command's
   return a.n_threads == b.n_threads && a.n_depth == b.n_depth && a.n_seq == b.n_seq &&
-         a.session.kv_type == b.session.kv_type && p.name == q.name && p.budget == q.budget &&
+         a.session.kv_type == b.session.kv_type && a.session.kv == b.session.kv &&
          a.session.kv_memory == b.session.kv_memory;
 }
 
@@ -170,7 +170,7 @@ void BenchRunner::measure_decode(BenchResult& result) {
     double bytes = 0, flops = 0;
     const Timer timer;
     for (int64_t i = 0; i < test.n_gen; ++i) {
-      if (interrupted()) fail(ErrorCode::kCancelled, "stopped by Ctrl-C");
+      if (interrupted()) fail(ErrorCode::kCancelled, "stopped by {}", interruption());
       decode_batch(batch, std::span(tokens).subspan(static_cast<size_t>(i) * n_seq, n_seq));
       size_t used = 0;
       for (const Session& session : sessions) used += session.stats().kv_bytes_used;

@@ -41,7 +41,7 @@ class BenchRunner {
   BenchRunner(std::shared_ptr<const Model> model, const ModelCost& cost,
               const BenchSettings& settings, ProgressDisplay& progress);
 
-  /// Throws Error{kCancelled} after Ctrl-C.
+  /// Throws Error{kCancelled} after Ctrl-C and its like.
   BenchResult run(const BenchTest& test);
 
  private:

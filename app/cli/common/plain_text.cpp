@@ -76,6 +76,41 @@ size_t n_columns(std::string_view utf8) {
   return 2 * utf8.size() - fmt::format("{:<{}}", utf8, utf8.size()).size();
 }
 
+std::string wrapped(std::string_view text, size_t width) {
+  constexpr std::string_view kIndent = "    ";
+  std::string out;
+  size_t column = 0;
+  while (!text.empty()) {
+    // a word with the blanks before it, or a newline
+    if (text.front() == '\n') {
+      out += '\n';
+      column = 0;
+      text.remove_prefix(1);
+      continue;
+    }
+    const size_t begin = std::min(text.find_first_not_of(' '), text.size());
+    const size_t end = std::min(text.find_first_of(" \n", begin), text.size());
+    const std::string_view word = text.substr(begin, end - begin);
+    size_t n = n_columns(word);
+    for (size_t at = 0; (at = word.find('\x1b', at)) != std::string_view::npos; ++at) {
+      const size_t last = std::min(word.find('m', at), word.size() - 1);  // of "\x1b[1m"
+      n -= std::min(n, last - at + 1);
+    }
+    if (column > 0 && column + begin + n > width && !word.empty()) {
+      out += '\n';
+      out += kIndent;
+      column = kIndent.size();
+    } else {
+      out.append(begin, ' ');
+      column += begin;
+    }
+    out += word;
+    column += n;
+    text.remove_prefix(end);
+  }
+  return out;
+}
+
 std::string fit(std::string_view utf8, size_t width, std::string_view ellipsis) {
   const size_t columns = n_columns(utf8);
   if (columns <= width) return std::string(utf8) + std::string(width - columns, ' ');

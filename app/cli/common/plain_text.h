@@ -19,6 +19,9 @@ std::string printable(std::string_view bytes, bool keep_lines = false);
 size_t n_columns(std::string_view utf8);
 /// Padded with blanks to `width` columns; longer text is cut to end in `ellipsis`.
 std::string fit(std::string_view utf8, size_t width, std::string_view ellipsis);
+/// `text` with its lines broken at blanks so that none is wider than `width` columns, as far as its
+/// words allow; what continues a line is indented by four blanks. Colours take no columns.
+std::string wrapped(std::string_view text, size_t width);
 
 class Drawing {
  public:

@@ -24,8 +24,6 @@ const char* phase_name(Phase phase) {
       return "load";
     case Phase::prefill:
       return "prefill";
-    case Phase::compress:
-      return "compress";
   }
   return "";
 }

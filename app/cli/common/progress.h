@@ -20,7 +20,7 @@ class ProgressDisplay {
   ProgressDisplay(const ProgressDisplay&) = delete;
   ProgressDisplay& operator=(const ProgressDisplay&) = delete;
 
-  /// For the library's callbacks: shows the state; false (stop) after Ctrl-C.
+  /// For the library's callbacks: shows the state; false (stop) after Ctrl-C and its like.
   ProgressFn callback();
   /// Replaces the engine's phase in front of the bar: "trial 12 of 100". Empty: back to phases.
   void set_title(std::string title) { title_ = std::move(title); }

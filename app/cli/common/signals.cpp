@@ -2,29 +2,83 @@
 #include "cli/common/signals.h"
 
 #include <signal.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <atomic>
+
+#include "snapkv/error.h"
+#include "snapkv/mapped_file.h"
 
 namespace snapkv::cli {
 namespace {
 
-volatile sig_atomic_t g_interrupted = 0;
+constexpr int kSignals[] = {SIGINT, SIGTERM, SIGHUP};
 
-void on_interrupt(int) { g_interrupted = 1; }
+volatile sig_atomic_t g_signal = 0;
+
+void on_interrupt(int number) {
+  g_signal = number;
+  for (const int each : kSignals) signal(each, SIG_DFL);  // the next one has its default effect
+}
+
+void write_text(const char* text) {
+  if (write(STDERR_FILENO, text, strlen(text)) < 0) return;  // nowhere to report it to
+}
+
+// Only what is allowed in a handler: no allocation, no locks, no exit handlers.
+void on_bus_error(int, siginfo_t* info, void*) {
+  const char* path = mapped_file_at(info->si_addr);
+  static std::atomic_flag reported = ATOMIC_FLAG_INIT;
+  if (path != nullptr && reported.test_and_set()) {
+    for (;;) pause();  // another thread is writing the message, and ends the process
+  }
+  if (path == nullptr) {
+    signal(SIGBUS, SIG_DFL);  // the read that failed is repeated, and kills as ever
+    return;
+  }
+  write_text("\nsnapkv: error: '");
+  write_text(path);
+  write_text(
+      "' became shorter, or could not be read any more, while it was in use (--weights copy reads "
+      "a model into memory at the start)\n");
+  _exit(static_cast<int>(ErrorCode::kBadModel));
+}
 
 }  // namespace
 
 void install_signal_handlers() {
-  struct sigaction previous = {};
-  sigaction(SIGINT, nullptr, &previous);
-  if (previous.sa_handler != SIG_IGN) {
+  for (const int each : kSignals) {
+    struct sigaction previous = {};
+    sigaction(each, nullptr, &previous);
+    if (previous.sa_handler == SIG_IGN) continue;
     struct sigaction action = {};
-    action.sa_handler = on_interrupt;
+    action.sa_handler = on_interrupt;  // without SA_RESTART: a read that waits for input ends
     sigemptyset(&action.sa_mask);
-    action.sa_flags = static_cast<int>(SA_RESETHAND);  // the second Ctrl-C has its default effect
-    sigaction(SIGINT, &action, nullptr);
+    sigaction(each, &action, nullptr);
   }
   signal(SIGPIPE, SIG_IGN);
+  struct sigaction bus = {};
+  bus.sa_sigaction = on_bus_error;
+  sigemptyset(&bus.sa_mask);
+  bus.sa_flags = SA_SIGINFO;
+  sigaction(SIGBUS, &bus, nullptr);
+  signal(SIGXFSZ, SIG_IGN);
 }
 
-bool interrupted() { return g_interrupted != 0; }
+bool interrupted() { return g_signal != 0; }
+
+const char* interruption() {
+  switch (g_signal) {
+    case SIGTERM:
+      return "SIGTERM";
+    case SIGHUP:
+      return "SIGHUP";
+    default:
+      return "Ctrl-C";
+  }
+}
+
+int interrupted_exit_code() { return 128 + (interrupted() ? g_signal : SIGINT); }
 
 }  // namespace snapkv::cli

@@ -1,14 +1,21 @@
 // SPDX-License-Identifier: MIT
-// Ctrl-C: the first one asks the running command to stop cleanly, the second one kills it.
+// Ctrl-C, SIGTERM and SIGHUP: the first one asks the running command to stop cleanly, with its
+// summary and whole files; the second one kills it. A model file that shrinks while it is mapped: a
+// message and exit code 3.
 #pragma once
 
 namespace snapkv::cli {
 
-/// Catches SIGINT (unless the parent had it ignored) and ignores SIGPIPE, so that writing to a
-/// closed pipe is an error that gets reported. Called once by main.
+/// Catches SIGINT, SIGTERM and SIGHUP (unless the parent had them ignored, as nohup does) and
+/// SIGBUS, and ignores SIGPIPE and SIGXFSZ, so that writing to a closed pipe or beyond a limit is an
+/// error that gets reported. Called once by main.
 void install_signal_handlers();
 
-/// Whether Ctrl-C was pressed.
+/// Whether one of them has come.
 bool interrupted();
+/// Which one, as people know it: "Ctrl-C", "SIGTERM", "SIGHUP".
+const char* interruption();
+/// The exit code of a run that it stopped, as shells count: 128 + its number (130, 143, 129).
+int interrupted_exit_code();
 
 }  // namespace snapkv::cli

@@ -19,6 +19,7 @@ namespace snapkv::cli {
 namespace {
 
 [[noreturn]] void fail_stdout(int error) {
+  if (error == EPIPE) throw StdoutClosed{};
   fail(ErrorCode::kRuntime, "can't write to standard output: {}", std::strerror(error));
 }
 
@@ -65,6 +66,14 @@ int terminal_width() {
   winsize size = {};
   if (ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) return size.ws_col;
   return 80;
+}
+
+int stdout_width() {
+  winsize size = {};
+  if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) return size.ws_col;
+  const char* columns = std::getenv("COLUMNS");
+  const int n = columns == nullptr ? 0 : std::atoi(columns);
+  return n > 0 && n < 10000 ? n : 80;
 }
 
 void write_stdout(std::string_view text) {

@@ -11,9 +11,17 @@ bool stdout_is_terminal();
 bool stderr_is_terminal();
 /// Columns of the terminal behind stderr; 80 when unknown.
 int terminal_width();
+/// Columns of the terminal behind stdout, else what COLUMNS says, else 80.
+int stdout_width();
 
-/// Writes all of it to stdout at once, unbuffered. Throws Error{kRuntime} when the disk is full or
-/// the reader has gone.
+/// The reader of stdout has gone ("| head"): the command ends without a word, with the exit code of
+/// a program that SIGPIPE ended. No error: that reader had seen enough.
+struct StdoutClosed {
+  static constexpr int kExitCode = 141;
+};
+
+/// Writes all of it to stdout at once, unbuffered. Throws Error{kRuntime} when that fails (a full
+/// disk), StdoutClosed when its reader has gone.
 void write_stdout(std::string_view text);
 /// Closes stdout, which is where some file systems report a failed write. Throws like the above.
 void close_stdout();

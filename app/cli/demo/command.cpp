@@ -5,13 +5,17 @@
 
 #include <algorithm>
 #include <memory>
+#include <sstream>
 
 #include "base/error.h"
 #include "cli/commands.h"
 #include "cli/common/progress.h"
+#include "cli/common/settings.h"
 #include "cli/common/terminal.h"
 #include "cli/common/units.h"
-#include "cli/demo/needle_task.h"
+#include "cli/demo/needle_model.h"
+#include "cli/generate/generation.h"
+#include "eval/needle/needle.h"
 
 namespace snapkv::cli {
 namespace {
@@ -20,11 +24,44 @@ constexpr int64_t kDecodeTokens = 64;  // enough to time; the answer is the firs
 constexpr size_t kShownColumns = 76;
 
 struct DemoSettings {
-  NeedleTaskSettings task;
+  ModelSettings model;
+  CacheSettings cache = needle_cache_defaults();
+  uint64_t seed = 1;
   int64_t length = 4000;
   double depth = 50;  // percent
   std::string name;
 };
+
+// One prompt read into a new session and continued greedily.
+struct Run {
+  SessionStats after_prefill;
+  SessionStats at_end;
+  std::string answer;
+  bool right = false;
+};
+
+// " 48213.\n..." -> "48213"
+std::string answer_of(const std::string& text) {
+  const size_t begin = std::min(text.find_first_not_of(' '), text.size());
+  return text.substr(begin, text.find_first_of(".\n", begin) - begin);
+}
+
+// Throws kCancelled after Ctrl-C and its like.
+Run run_needle(const std::shared_ptr<const Model>& model, const SessionOptions& options,
+               const NeedlePrompt& prompt, int64_t n_predict, const ProgressFn& progress) {
+  Run run;
+  Session session(model, options);
+  session.prefill(prompt.tokens, {.progress = progress});
+  run.after_prefill = session.stats();
+  Sampler sampler({.temperature = 0});
+  Generation generation;
+  generate(session, sampler, {.n_predict = n_predict}, {}, generation);
+  if (generation.stop_reason == StopReason::cancelled) fail(ErrorCode::kCancelled, "cancelled");
+  run.at_end = session.stats();
+  run.answer = answer_of(generation.text);
+  run.right = run.answer == prompt.digits;
+  return run;
+}
 
 // One row of the table, a cell for each cache. Cells are padded before they are painted.
 struct Row {
@@ -38,6 +75,16 @@ std::string shortened(const std::string& line) {
   return line.substr(0, kShownColumns - 3) + "...";
 }
 
+// The lines of a text that are not empty.
+std::vector<std::string> lines_of(const std::string& text) {
+  std::vector<std::string> lines;
+  std::istringstream in(text);
+  for (std::string line; std::getline(in, line);) {
+    if (!line.empty()) lines.push_back(std::move(line));
+  }
+  return lines;
+}
+
 std::string show_text(const NeedlePrompt& p, bool colour) {
   const auto tokens = static_cast<int64_t>(p.tokens.size());
   std::string text = fmt::format(
@@ -47,10 +94,10 @@ std::string show_text(const NeedlePrompt& p, bool colour) {
     return n > 0 ? fmt::format("    [{} more]\n", plural(static_cast<int64_t>(n), "paragraph"))
                  : "";
   };
-  const size_t before = p.fact_line, after = p.lines.size() - p.fact_line;
-  if (before > 0) text += "  " + shortened(p.lines.front()) + "\n" + skipped(before - 1);
+  const std::vector<std::string> before = lines_of(p.before), after = lines_of(p.after);
+  if (!before.empty()) text += "  " + shortened(before.front()) + "\n" + skipped(before.size() - 1);
   text += "  " + paint(Style::bold, p.fact, colour) + "\n";
-  if (after > 0) text += skipped(after - 1) + "  " + shortened(p.lines.back()) + "\n";
+  if (!after.empty()) text += skipped(after.size() - 1) + "  " + shortened(after.back()) + "\n";
   std::string question = p.question;
   for (size_t at = 0; (at = question.find('\n', at)) != std::string::npos; at += 3) {
     question.replace(at, 1, "\n  ");
@@ -58,12 +105,10 @@ std::string show_text(const NeedlePrompt& p, bool colour) {
   return text + question + " ...\n\n";
 }
 
-std::vector<Row> table_rows(const NeedleRun& full, const NeedleRun& kept) {
+std::vector<Row> table_rows(const Run& full, const Run& kept) {
   const SessionStats &f = full.after_prefill, &k = kept.after_prefill;
-  const auto verdict = [](const NeedleRun& run) { return run.right ? "right" : "wrong"; };
-  const auto verdict_style = [](const NeedleRun& run) {
-    return run.right ? Style::green : Style::red;
-  };
+  const auto verdict = [](const Run& run) { return run.right ? "right" : "wrong"; };
+  const auto verdict_style = [](const Run& run) { return run.right ? Style::green : Style::red; };
   const auto rows = [](const SessionStats& s) {
     std::vector<int64_t> counts;
     for (const auto& layer : s.layers) {
@@ -72,10 +117,10 @@ std::vector<Row> table_rows(const NeedleRun& full, const NeedleRun& kept) {
     return format_range(counts);
   };
   const auto ratio = [](const SessionStats& s) { return fmt::format("{:.1f}x", s.compression()); };
-  const auto prefill = [](const NeedleRun& run) {
+  const auto prefill = [](const Run& run) {
     return format_rate(run.at_end.n_prompt, run.at_end.prefill_seconds);
   };
-  const auto decode = [](const NeedleRun& run) {
+  const auto decode = [](const Run& run) {
     return format_rate(run.at_end.n_decoded, run.at_end.decode_seconds);
   };
   return {
@@ -128,16 +173,15 @@ void warm_up(const std::shared_ptr<const Model>& model, const SessionOptions& op
 }
 
 int run_demo(const DemoSettings& s, const CommonSettings& common) {
-  SessionOptions kept_options = session_options(s.task.cache, 0);
+  SessionOptions kept_options = session_options(s.cache, 0);
   ProgressDisplay progress(!common.no_progress, common.verbose);
-  const std::shared_ptr<const Model> model = load_needle_model(s.task.model, progress.callback());
+  const std::shared_ptr<const Model> model = load_needle_model(s.model, progress.callback());
   const ModelInfo& info = model->info();
   kept_options = resolve_options(kept_options, info);
   SessionOptions full_options = kept_options;
-  full_options.kv.name = "full";
+  full_options.kv = {.name = "full"};
   const NeedlePrompt prompt = make_needle_prompt(
-      *model, eval::Haystack(),
-      {.length = s.length, .depth = s.depth / 100, .name = s.name, .seed = s.task.seed});
+      *model, {.length = s.length, .depth = s.depth / 100, .name = s.name, .seed = s.seed});
   progress.clear();
   const bool colour = colour_stdout();
   write_stdout(fmt::format("{}: {}, {} query heads, {} KV heads of {}, {}\n",
@@ -150,8 +194,8 @@ int run_demo(const DemoSettings& s, const CommonSettings& common) {
   const auto run = [&](const SessionOptions& options) {
     return run_needle(model, options, prompt, kDecodeTokens, progress.callback());
   };
-  const NeedleRun full = run(full_options);
-  const NeedleRun kept = run(kept_options);
+  const Run full = run(full_options);
+  const Run kept = run(kept_options);
   progress.clear();
   write_stdout(show_table(table_rows(full, kept), kept_options.kv, colour));
   write_stdout(show_shapes(info, full.after_prefill, kept.after_prefill));
@@ -174,9 +218,14 @@ Command add_demo_command(CLI::App& root, const CommonSettings& common) {
       ->type_name("P")
       ->capture_default_str();
   app->add_option("--name", s->name, "The city asked about [default: chosen by the seed]")
-      ->check(CLI::IsMember(needle_names()))
+      ->check(CLI::IsMember(eval::needle_names()))
       ->type_name("CITY");
-  add_needle_task_options(*app, s->task, "Another seed, another text, city and number");
+  app->add_option("--seed", s->seed, "Another seed, another text, city and number")
+      ->type_name("N")
+      ->capture_default_str();
+  add_model_options(*app, s->model);
+  add_running_options(*app, s->model);
+  add_cache_options(*app, s->cache);
   return {app, [s, &common] { return run_demo(*s, common); }};
 }
 

@@ -12,9 +12,9 @@ Command add_eval_command(CLI::App& root, const CommonSettings& common) {
   app->require_subcommand(1);
   Command command;
   command.app = app;
-  command.tasks = {add_eval_needle(*app, common), add_eval_ruler(*app, common),
+  command.tasks = {add_eval_needle(*app, common),   add_eval_ruler(*app, common),
                    add_eval_fidelity(*app, common), add_eval_longbench(*app, common),
-                   add_eval_overlap(*app, common)};
+                   add_eval_overlap(*app, common),  add_eval_turns(*app, common)};
   return command;
 }
 

@@ -16,11 +16,14 @@
 namespace snapkv::cli {
 
 struct EvalSettings {
+  EvalSettings() { model.check_tensors = true; }  // what a broken model answers is no result
+
   ModelSettings model;
   CacheSettings cache;
   std::vector<std::string> policies = {"full", "snapkv"};
   std::vector<int64_t> budgets;
   std::vector<int> kernels;
+  std::vector<bool> refresh_modes;  // of SessionOptions::kv_refresh; empty: the cache option's
   std::string out;
   std::string html;
   bool resume = false;
@@ -79,5 +82,6 @@ Command add_eval_ruler(CLI::App& eval, const CommonSettings& common);
 Command add_eval_fidelity(CLI::App& eval, const CommonSettings& common);
 Command add_eval_longbench(CLI::App& eval, const CommonSettings& common);
 Command add_eval_overlap(CLI::App& eval, const CommonSettings& common);
+Command add_eval_turns(CLI::App& eval, const CommonSettings& common);
 
 }  // namespace snapkv::cli

@@ -14,6 +14,7 @@ namespace snapkv::cli {
 namespace {
 
 constexpr size_t kTokenColumns = 16;
+constexpr int kRowColumns = 51;    // of a row of the table, without its two bars
 constexpr int64_t kLongRun = 12;   // dropped tokens that are dots one by one, at most
 constexpr int64_t kLongDim = 200;  // dropped tokens that are written out dim, at most
 constexpr size_t kShownRanges = 24;
@@ -45,7 +46,8 @@ class View {
   }
 
   std::string text() const {
-    return header() + observe() + vote() + rank() + keep() + drop() + prompt();
+    const std::string steps = header() + observe() + vote() + rank() + keep() + drop();
+    return wrapped(steps, static_cast<size_t>(options_.width)) + prompt();
   }
 
  private:
@@ -64,7 +66,7 @@ class View {
         "pooling\n",
         n_tokens_, kv_.window_size, kv_.budget,
         e_.budget_reason.empty() ? "" : " (" + e_.budget_reason + ")", kv_.kernel_size,
-        kv_.pooling == Pooling::max ? "max" : "avg");
+        kv_.max_pooling ? "max" : "avg");
     text += fmt::format("shown: layer {}, KV head {}, which serves query heads {} to {}\n", r_.il,
                         r_.head, r_.head * n_group_, (r_.head + 1) * n_group_ - 1);
     if (!e_.chosen_of.empty()) {
@@ -105,8 +107,7 @@ class View {
                           r_.head * n_group_ + static_cast<int64_t>(h),
                           best_tokens(r_.query_votes[h], 3));
     }
-    text += fmt::format("  group {}: [n_head_kv, L - W] = {}\n",
-                        kv_.group == GroupReduce::mean ? "mean" : "max",
+    text += fmt::format("  group {}: [n_head_kv, L - W] = {}\n", kv_.mean_group ? "mean" : "max",
                         format_shape({e_.model.n_head_kv, n_prefix_}));
     return text + "  votes   " + profile(r_.votes) + "\n" + scale_line();
   }
@@ -150,7 +151,7 @@ class View {
   }
 
   std::string rank() const {
-    const bool is_max = kv_.pooling == Pooling::max;
+    const bool is_max = kv_.max_pooling;
     std::string text = title(3, "rank", "Neighbours share votes, so that facts stay whole.");
     text += fmt::format(
         "  pooled: the {} of the {} votes around each token: [n_head_kv, L - W] = "
@@ -163,7 +164,7 @@ class View {
 
   std::string table() const {
     const std::vector<int32_t> rows = interesting_positions(r_, kv_.kernel_size, options_.n_rows);
-    const int width = std::max(8, (options_.width - 44) / 2);
+    const int width = std::max(6, (options_.width - kRowColumns) / 2);
     std::string text = "\n" + paint(Style::dim,
                                     fmt::format("  {:>8}  {} {:<{}} {:<{}} {}\n", "position",
                                                 fit("token", kTokenColumns, ""), "vote", width + 8,
@@ -211,10 +212,9 @@ class View {
                         n_keep);
     text += fmt::format("  cut: the lowest kept score is {:.6f}, the highest dropped {:.6f}{}\n",
                         cut_, highest_dropped_, cut_ == highest_dropped_ ? ": a tie" : "");
-    text += fmt::format(
-        "  kernel {}: {} of the {} would be kept by their own votes, {} are kept "
-        "for a neighbour's\n",
-        kv_.kernel_size, both.size(), n_keep, n_keep - static_cast<int64_t>(both.size()));
+    text += fmt::format("  kernel {}: {} of the {} stay by their own votes, {} by a neighbour's\n",
+                        kv_.kernel_size, both.size(), n_keep,
+                        n_keep - static_cast<int64_t>(both.size()));
     text += "  kept    " + kept_map() + "\n" + scale_line();
     text += fmt::format("  positions {}; window {}-{}\n", format_positions(r_.kept, kShownRanges),
                         n_prefix_, n_tokens_ - 1);
@@ -301,7 +301,7 @@ class View {
 
   const Explanation& e_;
   const HeadRanking& r_;
-  const PolicyConfig& kv_;
+  const SnapKvRule kv_;
   const ViewOptions& options_;
   const Drawing draw_;
   const int64_t n_tokens_, n_prefix_, n_group_;

@@ -61,7 +61,7 @@ uint64_t seed_of(int64_t seed) {
   return std::random_device{}() & 0x7fffffffu;  // printed with --json, to be given again
 }
 
-// Prefill; false when Ctrl-C stopped it.
+// Prefill; false when Ctrl-C or another signal stopped it.
 bool read_into(Session& session, const std::vector<int32_t>& tokens, ProgressDisplay& progress) {
   try {
     session.prefill(tokens, {.progress = progress.callback()});

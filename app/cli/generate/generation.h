@@ -30,8 +30,8 @@ struct Generation {
 /// Called after every token with its bytes and the number of tokens so far.
 using TokenFn = std::function<void(std::string_view piece, int64_t n)>;
 
-/// Samples and decodes until a limit, the end of the answer or Ctrl-C. Appends to `generation`, so
-/// that it holds what there was when an Error ends it.
+/// Samples and decodes until a limit, the end of the answer or Ctrl-C (signals.h). Appends to
+/// `generation`, so that it holds what there was when an Error ends it.
 void generate(Session& session, Sampler& sampler, const GenerationLimits& limits,
               const TokenFn& on_token, Generation& generation);
 

@@ -7,8 +7,10 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "cli/common/signals.h"
 #include "cli/common/terminal.h"
 #include "cli/common/units.h"
+#include "eval/common/runner.h"
 
 namespace snapkv::cli {
 namespace {
@@ -19,7 +21,7 @@ double rate(int64_t n, double seconds) {
   return seconds > 0 ? static_cast<double>(n) / seconds : 0.0;
 }
 
-const char* stop_note(StopReason reason) {
+std::string stop_note(StopReason reason) {
   switch (reason) {
     case StopReason::eos:
       return "the model ended the answer";
@@ -28,7 +30,7 @@ const char* stop_note(StopReason reason) {
     case StopReason::context:
       return "stopped: the context is full (--ctx-size)";
     case StopReason::cancelled:
-      return "stopped by Ctrl-C";
+      return fmt::format("stopped by {}", interruption());
   }
   return "";
 }
@@ -53,11 +55,11 @@ std::string kept_lines(const RunReport& report, bool colour) {
   const bool alike = std::all_of(layers.begin(), layers.end(),
                                  [&](const auto& layer) { return equal(layer, layers.front()); });
   if (alike) {
-    return line("kept",
-                fmt::format("{} in each of {} x {}", kept_text(layers.front()),
-                            plural(static_cast<int64_t>(layers.size()), "layer"),
-                            plural(report.model.n_head_kv, "KV head")),
-                colour);
+    return line(
+        "kept",
+        fmt::format("{} in each of {} x {}", kept_text(layers.front()),
+                    plural(std::ssize(layers), "layer"), plural(report.model.n_head_kv, "KV head")),
+        colour);
   }
   std::string text;
   for (size_t il = 0; il < layers.size(); ++il) {
@@ -92,29 +94,15 @@ std::string recompress_line(const RunReport& r, bool colour) {
 }
 
 Json settings_json(const RunReport& r) {
-  const PolicyConfig& kv = r.session.kv;
+  Json kv = eval::policy_json(r.session.kv);
+  kv["memory"] = r.session.kv_memory;
+  kv["decode_limit"] = r.session.kv_decode_limit;
+  kv["type"] = snapkv::name(r.session.kv_type);
   return {
       {"n_ctx", r.n_ctx},
       {"n_predict", r.limits.n_predict},
       {"ignore_eos", r.limits.ignore_eos},
-      {"kv",
-       {{"policy", kv.name},
-        {"budget", kv.budget},
-        {"ratio", kv.ratio},
-        {"memory", r.session.kv_memory},
-        {"decode_limit", r.session.kv_decode_limit},
-        {"window", kv.window_size},
-        {"kernel", kv.kernel_size},
-        {"pooling", kv.pooling == Pooling::max ? "max" : "avg"},
-        {"group", kv.group == GroupReduce::mean ? "mean" : "max"},
-        {"sinks", kv.sinks},
-        {"critical", kv.critical},
-        {"chunk_length", kv.chunk_length},
-        {"n_future", kv.n_future},
-        {"head_floor", kv.head_floor},
-        {"pyramid_beta", kv.pyramid_beta},
-        {"seed", kv.seed},
-        {"type", snapkv::name(r.session.kv_type)}}},
+      {"kv", kv},
       {"chunk", r.session.chunk},
       {"memory_limit", r.session.memory_limit},
       {"spill_dir", r.session.spill_dir},
@@ -193,7 +181,8 @@ std::string summary(const RunReport& r, bool parts, bool colour) {
   std::string text;
   if (!r.after_prefill) {
     text += line("prompt",
-                 row(plural(r.n_prompt, "token"), r.cancelled_after_seconds, "stopped by Ctrl-C"),
+                 row(plural(r.n_prompt, "token"), r.cancelled_after_seconds,
+                     stop_note(StopReason::cancelled)),
                  colour);
   } else {
     text += line("prompt",
@@ -201,12 +190,11 @@ std::string summary(const RunReport& r, bool parts, bool colour) {
                      format_rate(end.n_prompt, end.prefill_seconds)),
                  colour);
     if (parts) text += part_line(end, colour);
-    text +=
-        line("answer",
-             row(plural(static_cast<int64_t>(r.generation.ids.size()), "token"), end.decode_seconds,
-                 fmt::format("{}   {}", format_rate(end.n_decoded, end.decode_seconds),
-                             stop_note(r.generation.stop_reason))),
-             colour);
+    text += line("answer",
+                 row(plural(std::ssize(r.generation.ids), "token"), end.decode_seconds,
+                     fmt::format("{}   {}", format_rate(end.n_decoded, end.decode_seconds),
+                                 stop_note(r.generation.stop_reason))),
+                 colour);
     if (r.first_token_seconds) {
       text += line("first token", row("", *r.first_token_seconds, "from the start of the prompt"),
                    colour);

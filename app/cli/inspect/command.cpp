@@ -8,6 +8,7 @@
 #include <memory>
 
 #include "base/error.h"
+#include "base/write_file.h"
 #include "cli/commands.h"
 #include "cli/common/progress.h"
 #include "cli/common/prompt_settings.h"
@@ -73,7 +74,7 @@ int run_inspect(const InspectSettings& s, const CommonSettings& common) {
   const eval::Json data = eval::inspect(options);
   progress.clear();
   if (!s.json.empty()) {
-    eval::write_text(s.json, eval::to_line(data) + "\n");
+    write_file(s.json, eval::to_line(data) + "\n");
     write_stderr(fmt::format("snapkv: wrote {}\n", written(s.json)));
   }
   if (!s.out.empty()) {

@@ -7,7 +7,7 @@
 
 #include <algorithm>
 
-#include "backend/cpu/attention.h"
+#include "backend/cpu/cpu_ops.h"
 #include "backend/cpu/decode_chunk.h"
 #include "backend/cpu/online_softmax.h"
 #include "backend/cpu/scratch.h"
@@ -72,8 +72,9 @@ void run_chunk(const DecodeAttention& a, const Shape& s, const Workspace& w, int
   decode_chunk({static_cast<const char*>(rows.k) + offset,
                 static_cast<const char*>(rows.v) + offset, a.kv_dtype,
                 static_cast<int>(std::min(size, rows.n_kv - first)), static_cast<int>(s.head_dim),
-                static_cast<int>(s.n_group), q, w.scores + thread * s.n_group * kScoreStride,
-                w.state + c * s.n_group, w.acc + c * s.n_group * s.head_dim});
+                static_cast<int>(s.n_group), a.variant.softcap, q,
+                w.scores + thread * s.n_group * kScoreStride, w.state + c * s.n_group,
+                w.acc + c * s.n_group * s.head_dim});
 }
 
 /// out of one (sequence, KV head): its chunks merged in order.
@@ -87,8 +88,13 @@ void merge_head(const DecodeAttention& a, const Shape& s, const Workspace& w, in
       const float* other = w.acc + (c * s.n_group + g) * s.head_dim;
       for (int64_t i = 0; i < s.head_dim; ++i) acc[i] = acc[i] * f.self + other[i] * f.other;
     }
-    float* out = a.out.at<float>(head / s.n_head_kv, head % s.n_head_kv * s.n_group + g);
-    const float factor = total.normalize();
+    const int64_t q_head = head % s.n_head_kv * s.n_group + g;
+    float before_sink = 1.0f;
+    if (a.variant.sinks) {
+      before_sink = total.merge({*a.variant.sinks.at<const float>(q_head) * kLog2E, 1.0f}).self;
+    }
+    float* out = a.out.at<float>(head / s.n_head_kv, q_head);
+    const float factor = before_sink * total.normalize();
     for (int64_t i = 0; i < s.head_dim; ++i) out[i] = acc[i] * factor;
   }
 }

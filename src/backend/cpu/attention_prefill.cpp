@@ -2,16 +2,16 @@
 // Attention of a chunk of queries: blocked, with an online softmax (FlashAttention-2, arXiv
 // 2307.08691). A task is one KV head and a range of query tokens. The group's query heads are
 // stacked as rows, token by token, so that K and V are converted and packed once per block for all
-// of them; blocks beyond the causal diagonal are never touched and only those on it are masked.
-// A row's arithmetic depends on its own block boundaries alone, so neither the split into tasks nor
-// the number of threads changes a bit.
+// of them; blocks beyond the causal diagonal or before a sliding window are never touched and only
+// those at the edges are masked. A row's arithmetic depends on its own block boundaries alone, so
+// neither the split into tasks nor the number of threads changes a bit.
 #include <omp.h>
 
 #include <algorithm>
 #include <limits>
 
-#include "backend/cpu/attention.h"
 #include "backend/cpu/attention_tile.h"
+#include "backend/cpu/cpu_ops.h"
 #include "backend/cpu/scratch.h"
 #include "base/check.h"
 
@@ -36,6 +36,7 @@ struct Plan {
 /// The memory of one task at a time.
 struct Workspace {
   char* q;             // [max_rows, head_dim] packed
+  int32_t* n_hidden;   // [max_rows]
   int32_t* n_visible;  // [max_rows]
   float* max;          // [max_rows]
   float* sum;          // [max_rows]
@@ -50,6 +51,7 @@ Workspace cut(const Plan& plan, ScratchCutter cutter, size_t* used = nullptr) {
   const size_t block = packed_block_bytes(plan.block_rows, plan.head_dim, plan.tile->element_bytes);
   Workspace w{};
   w.q = cutter.take<char>(rows * static_cast<size_t>(plan.head_dim) * plan.tile->element_bytes);
+  w.n_hidden = cutter.take<int32_t>(rows);
   w.n_visible = cutter.take<int32_t>(rows);
   w.max = cutter.take<float>(rows);
   w.sum = cutter.take<float>(rows);
@@ -108,22 +110,42 @@ void load_queries(const Plan& plan, const PrefillAttention& a, int64_t head, int
     char* q = w.q + static_cast<size_t>(r) * row;
     std::copy(q - row, q, q);
   }
+}
+
+/// Running softmaxes that have seen nothing yet, or a sink.
+void init_softmax(const Plan& plan, const PrefillAttention& a, int64_t head, int64_t begin,
+                  int64_t end, int64_t n_padded, const Workspace& w) {
   std::fill(w.max, w.max + n_padded, -std::numeric_limits<float>::infinity());
   std::fill(w.sum, w.sum + n_padded, 0.0f);
+  if (a.variant.sinks) {
+    for_rows(plan, head, begin, end, [&](int64_t r, int64_t, int64_t q_head) {
+      w.max[r] = *a.variant.sinks.at<const float>(q_head) * kLog2E;
+      w.sum[r] = 1.0f;
+    });
+  }
+  // a window may begin after the first block: no block is the first of all rows then
+  if (a.variant.window > 0) std::fill(w.acc, w.acc + n_padded * padded_dim(plan.head_dim), 0.0f);
 }
 
-/// How many of the columns [first, first + n_cols) each row sees.
-void count_visible(const Plan& plan, int64_t n_past, int64_t begin, int64_t end, int64_t n_padded,
-                   int64_t first, int64_t n_cols, const Workspace& w) {
-  int32_t visible = 0;
+/// Which of the columns [first, first + n_cols) each row sees. `window`: AttentionVariant::window.
+void count_visible(const Plan& plan, int64_t n_past, int64_t window, int64_t begin, int64_t end,
+                   int64_t n_padded, int64_t first, int64_t n_cols, const Workspace& w) {
+  int32_t hidden = 0, visible = 0;
+  const auto clamped = [n_cols](int64_t n) {
+    return static_cast<int32_t>(std::clamp<int64_t>(n, 0, n_cols));
+  };
   for_rows(plan, 0, begin, end, [&](int64_t r, int64_t token, int64_t) {
-    visible = static_cast<int32_t>(std::clamp<int64_t>(n_past + token + 1 - first, 0, n_cols));
+    visible = clamped(n_past + token + 1 - first);
+    hidden = window > 0 ? clamped(n_past + token + 1 - window - first) : 0;
     w.n_visible[r] = visible;
+    w.n_hidden[r] = hidden;
   });
-  std::fill(w.n_visible + (end - begin) * plan.n_group, w.n_visible + n_padded, visible);
+  const int64_t n_rows = (end - begin) * plan.n_group;
+  std::fill(w.n_visible + n_rows, w.n_visible + n_padded, visible);
+  std::fill(w.n_hidden + n_rows, w.n_hidden + n_padded, hidden);
 }
 
-/// out = acc / sum. Row r sees row 0 of its head at least, so its sum is at least 1.
+/// out = acc / sum. Row r sees its own key at least, so its sum is at least 1.
 void store_output(const Plan& plan, const PrefillAttention& a, int64_t head, int64_t begin,
                   int64_t end, const Workspace& w) {
   const int width = padded_dim(plan.head_dim);
@@ -144,16 +166,27 @@ void attend_range(const Plan& plan, const PrefillAttention& a, int64_t head, int
   const int64_t n_rows = (end - begin) * plan.n_group;
   const int64_t n_padded = (n_rows + kRowGroup - 1) / kRowGroup * kRowGroup;
   load_queries(plan, a, head, begin, end, n_padded, w);
-  QueryRows rows{w.q,   w.n_visible, static_cast<int>(n_padded), plan.head_dim, true, w.max,
-                 w.sum, w.acc};
-  const int64_t n_past = a.n_past[static_cast<size_t>(head)];
-  const int64_t n_kv = n_past + end;  // rows that the last token sees
-  for (int64_t first = 0; first < n_kv; first += plan.block_rows) {
+  init_softmax(plan, a, head, begin, end, n_padded, w);
+  QueryRows rows{.q = w.q,
+                 .n_hidden = w.n_hidden,
+                 .n_visible = w.n_visible,
+                 .n_rows = static_cast<int>(n_padded),
+                 .head_dim = plan.head_dim,
+                 .softcap = a.variant.softcap,
+                 .max = w.max,
+                 .sum = w.sum,
+                 .acc = w.acc};
+  const int64_t n_past = a.n_past[head], window = a.variant.window;
+  const int64_t n_kv = n_past + end;  // up to the row of the last token
+  // blocks before the first token's window are not touched
+  const int64_t first_row = window > 0 ? std::max<int64_t>(0, n_past + begin + 1 - window) : 0;
+  for (int64_t first = first_row / plan.block_rows * plan.block_rows; first < n_kv;
+       first += plan.block_rows) {
     const int n_cols = static_cast<int>(std::min<int64_t>(plan.block_rows, n_kv - first));
     plan.tile->pack_k(block_of(a.k, head, first, n_cols, plan.head_dim), w.k);
     plan.tile->pack_v(block_of(a.v, head, first, n_cols, plan.head_dim), w.v);
-    count_visible(plan, n_past, begin, end, n_padded, first, n_cols, w);
-    rows.first = first == 0;
+    count_visible(plan, n_past, window, begin, end, n_padded, first, n_cols, w);
+    rows.first = first == 0 && window == 0;
     plan.tile->attend(rows, w.k, w.v, n_cols, w.scratch);
   }
   store_output(plan, a, head, begin, end, w);

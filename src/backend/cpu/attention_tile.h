@@ -5,6 +5,7 @@
 // AVX512_BF16). Called by attention_prefill.cpp; window_votes.cpp uses the scores alone.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 
@@ -26,13 +27,25 @@ struct KvRows {
 /// acc = sum(2^(s - max) * v) of all blocks so far.
 struct QueryRows {
   const void* q = nullptr;             // [n_rows, head_dim], from pack_q
-  const int32_t* n_visible = nullptr;  // [n_rows]: the first n columns of this block are seen
+  const int32_t* n_hidden = nullptr;   // [n_rows]: columns [n_hidden, n_visible) of this block are
+  const int32_t* n_visible = nullptr;  // seen, which may be none of them
   int n_rows = 0;                      // a multiple of kRowGroup
   int head_dim = 0;
+  float softcap = 0.0f;  // AttentionVariant::softcap
   bool first = false;    // block of these rows; each of them sees some of it
-  float* max = nullptr;  // [n_rows], -inf at first
-  float* sum = nullptr;  // [n_rows], 0 at first
-  float* acc = nullptr;  // [n_rows, padded_dim(head_dim)], written by the first block
+  float* max = nullptr;  // [n_rows], -inf at first (or a sink's score)
+  float* sum = nullptr;  // [n_rows], 0 at first (or a sink's 1)
+  float* acc = nullptr;  // [n_rows, padded_dim(head_dim)], written by the first block; 0 at first
+                         // where no block is `first`
+};
+
+/// What softcap means for scores in log2 units: s becomes c * tanh(s / c) with c = cap * log2(e).
+/// With e = 2^(-2 |s| / cap), which is exp(-2 |s| / c), that is c * (1 - e) / (1 + e), with the
+/// sign of s: neither overflows.
+struct SoftcapFactors {
+  explicit constexpr SoftcapFactors(float cap)
+      : exponent(-2.0f / cap), amplitude(cap * 1.44269504f) {}
+  float exponent, amplitude;
 };
 
 /// Query rows that share the loads of one K or V value; row counts are padded to it.
@@ -57,6 +70,15 @@ constexpr size_t attend_scratch_bytes(int n_cols) {
          (sizeof(float) + sizeof(float));
 }
 
+/// The columns of a block that any row of the group at `row` sees, in whole panels at the start.
+struct GroupColumns {
+  GroupColumns(const QueryRows& rows, int row, int panel) {
+    begin = *std::min_element(rows.n_hidden + row, rows.n_hidden + row + kRowGroup) / panel * panel;
+    end = *std::max_element(rows.n_visible + row, rows.n_visible + row + kRowGroup);
+  }
+  int begin, end;
+};
+
 struct TileKernels {
   size_t element_bytes = 0;  // of packed q, k and v
   /// dst[i] = q[i] * scale, rounded to the element type; i < head_dim.
@@ -72,6 +94,8 @@ struct TileKernels {
   /// 64 (the padding is written too). Null for bf16.
   void (*scores)(const void* q, int n_rows, int head_dim, const void* k, int n_cols, float* scores,
                  int64_t ld) = nullptr;
+  /// Caps n scores (SoftcapFactors) and up to 15 more behind them. Null for bf16.
+  void (*cap_scores)(float* scores, int n, float softcap) = nullptr;
 };
 
 /// f32 products. With round_bf16, q, K, V and probabilities are first rounded to bf16: the same

@@ -199,7 +199,7 @@ SNAPKV_BF16 void multiply_panel(const uint32_t* a, int64_t lda, const uint32_t* 
 /// to bf16 (relative error 2e-3) or summed.
 SNAPKV_BF16_INLINE __m512 exp2_nonpositive(__m512 x) {
   const __m512 magic = _mm512_set1_ps(12582912.0f);  // 1.5 * 2^23
-  x = _mm512_max_ps(x, _mm512_set1_ps(-127.0f));
+  x = _mm512_max_ps(_mm512_set1_ps(-127.0f), x);     // in this order, in which a NaN stays one
   const __m512 shifted = _mm512_add_ps(x, magic);
   const __m512 f = _mm512_sub_ps(x, _mm512_sub_ps(shifted, magic));
   __m512 p = _mm512_set1_ps(1.112550735e-3f);
@@ -212,12 +212,32 @@ SNAPKV_BF16_INLINE __m512 exp2_nonpositive(__m512 x) {
   return _mm512_castsi512_ps(_mm512_add_epi32(_mm512_castps_si512(p), n));
 }
 
-/// Scores of one row to bf16 probabilities relative to the new maximum; columns from n_visible up
-/// to n_cols become 0 (and up to 31 more are written). Returns the factor of what was accumulated.
-SNAPKV_BF16_INLINE float softmax_row(float* s, int n_visible, int n_cols, uint32_t* p, float& max,
-                                     float& sum) {
+/// Caps n scores, and up to 15 more.
+SNAPKV_BF16 void cap_scores(float* s, int n, float softcap) {
+  const SoftcapFactors factors(softcap);
+  const __m512 exponent = _mm512_set1_ps(factors.exponent);
+  const __m512 amplitude = _mm512_set1_ps(factors.amplitude), one = _mm512_set1_ps(1.0f);
+  for (int j = 0; j < n; j += 16) {
+    const __m512 x = _mm512_loadu_ps(s + j);
+    const __m512 e = exp2_nonpositive(_mm512_mul_ps(_mm512_abs_ps(x), exponent));
+    const __m512 tanh = _mm512_div_ps(_mm512_sub_ps(one, e), _mm512_add_ps(one, e));
+    const __m512 sign = _mm512_and_ps(x, _mm512_set1_ps(-0.0f));
+    _mm512_storeu_ps(s + j, _mm512_or_ps(_mm512_mul_ps(tanh, amplitude), sign));
+  }
+}
+
+/// Scores of one row to bf16 probabilities relative to the new maximum; columns before n_hidden and
+/// from n_visible up to n_cols become 0 (and up to 31 more are written). Returns the factor of what
+/// was accumulated.
+SNAPKV_BF16_INLINE float softmax_row(float* s, int n_hidden, int n_visible, int n_cols, uint32_t* p,
+                                     float& max, float& sum) {
   const float infinity = std::numeric_limits<float>::infinity();
   const int end = (n_cols + 31) / 32 * 32;
+  if (n_hidden >= n_visible) {  // the row sees nothing here: its state stays
+    std::fill(p, p + end / 2, 0u);
+    return 1.0f;
+  }
+  std::fill(s, s + n_hidden, -infinity);
   for (int j = n_visible / 16 * 16; j < end; j += 16) {
     const __m512 x = _mm512_loadu_ps(s + j);
     _mm512_storeu_ps(s + j,
@@ -255,25 +275,27 @@ SNAPKV_BF16 void attend(const QueryRows& rows, const void* k, const void* v, int
   const int n_pairs = rows.head_dim / 2;
   const int64_t block_pairs = (n_cols + 1) / 2;
   for (int r = 0; r < rows.n_rows; r += kRowGroup) {
-    const int32_t* n_visible = rows.n_visible + r;
-    const int visible = *std::max_element(n_visible, n_visible + kRowGroup);
-    if (visible == 0) continue;
+    const GroupColumns columns(rows, r, kPanel);
+    const int first = columns.begin, n = columns.end - first;
+    if (n <= 0) continue;
     const uint32_t* q = static_cast<const uint32_t*>(rows.q) + static_cast<int64_t>(r) * n_pairs;
-    for (int j = 0; j < visible; j += kPanel) {
-      multiply_panel(q, n_pairs, static_cast<const uint32_t*>(k) + j * n_pairs, kPanel, n_pairs,
-                     nullptr, s + j, ld, (std::min(visible - j, kPanel) + 15) / 16);
+    for (int j = 0; j < n; j += kPanel) {
+      multiply_panel(q, n_pairs, static_cast<const uint32_t*>(k) + (first + j) * n_pairs, kPanel,
+                     n_pairs, nullptr, s + j, ld, (std::min(n - j, kPanel) + 15) / 16);
     }
     float factor[kRowGroup];
     for (int i = 0; i < kRowGroup; ++i) {
-      factor[i] = softmax_row(s + i * ld, n_visible[i], visible, p + i * ld / 2, rows.max[r + i],
+      if (rows.softcap > 0.0f) cap_scores(s + i * ld, n, rows.softcap);
+      factor[i] = softmax_row(s + i * ld, std::max(0, rows.n_hidden[r + i] - first),
+                              rows.n_visible[r + i] - first, n, p + i * ld / 2, rows.max[r + i],
                               rows.sum[r + i]);
     }
     float* acc = rows.acc + static_cast<int64_t>(r) * width;
     for (int i = 0; i < width; i += kPanel) {
       const int panel_width = std::min(width - i, kPanel);
-      multiply_panel(p, ld / 2, static_cast<const uint32_t*>(v) + i * block_pairs, panel_width,
-                     (visible + 1) / 2, rows.first ? nullptr : factor, acc + i, width,
-                     panel_width / 16);
+      const uint32_t* values = static_cast<const uint32_t*>(v) + i * block_pairs;
+      multiply_panel(p, ld / 2, values + first / 2 * panel_width, panel_width, (n + 1) / 2,
+                     rows.first ? nullptr : factor, acc + i, width, panel_width / 16);
     }
   }
 }
@@ -295,8 +317,8 @@ SNAPKV_BF16 void store(const float* acc, int head_dim, float factor, DType dtype
 }  // namespace
 
 const TileKernels& bf16_tile_kernels() {
-  static constexpr TileKernels kKernels = {sizeof(uint16_t), pack_q, pack_k, pack_v,
-                                           attend,           store,  nullptr};
+  static constexpr TileKernels kKernels = {sizeof(uint16_t), pack_q, pack_k,  pack_v,
+                                           attend,           store,  nullptr, nullptr};
   return kKernels;
 }
 

@@ -163,14 +163,28 @@ void scores(const void* q, int n_rows, int head_dim, const void* k, int n_cols, 
   }
 }
 
-/// Turns one row of scores into probabilities relative to the new maximum, in place; columns from
-/// n_visible up to n_cols become 0. Returns the factor of what was accumulated before.
+void cap_scores(float* s, int n, float softcap) {
+  const F32 d;
+  const SoftcapFactors factors(softcap);
+  for (int j = 0; j < n; j += static_cast<int>(hn::Lanes(d))) {
+    hn::StoreU(cap_score(d, hn::LoadU(d, s + j), factors), d, s + j);
+  }
+}
+
+/// Turns one row of scores into probabilities relative to the new maximum, in place; columns before
+/// n_hidden and from n_visible up to n_cols become 0. Returns the factor of what was accumulated
+/// before.
 template <bool RoundBf16>
-HWY_INLINE float softmax_row(float* HWY_RESTRICT s, int n_visible, int n_cols, float& max,
-                             float& sum) {
+HWY_INLINE float softmax_row(float* HWY_RESTRICT s, int n_hidden, int n_visible, int n_cols,
+                             float& max, float& sum) {
   const F32 d;
   const int lanes = static_cast<int>(hn::Lanes(d));
   const float infinity = std::numeric_limits<float>::infinity();
+  if (n_hidden >= n_visible) {  // the row sees nothing here: its state stays
+    std::fill(s, s + n_cols, 0.0f);
+    return 1.0f;
+  }
+  std::fill(s, s + n_hidden, -infinity);
   std::fill(s + n_visible, s + (n_cols + lanes - 1) / lanes * lanes, -infinity);
   VF vmax = hn::Set(d, max);
   for (int j = 0; j < n_cols; j += lanes) vmax = hn::Max(vmax, hn::LoadU(d, s + j));
@@ -204,19 +218,20 @@ void attend(const QueryRows& rows, const void* k, const void* v, int n_cols, voi
   const int64_t ld = (n_cols + 63) / 64 * 64 + 16;
   const int width = padded_dim(rows.head_dim);
   for (int r = 0; r < rows.n_rows; r += kRowGroup) {
-    const int32_t* n_visible = rows.n_visible + r;
-    const int visible = *std::max_element(n_visible, n_visible + kRowGroup);
-    if (visible == 0) continue;
+    const GroupColumns columns(rows, r, kPanel);
+    const int first = columns.begin, n = columns.end - first;
+    if (n <= 0) continue;
     group_scores(static_cast<const float*>(rows.q) + static_cast<int64_t>(r) * rows.head_dim,
-                 rows.head_dim, static_cast<const float*>(k), visible, s, ld);
+                 rows.head_dim, static_cast<const float*>(k) + first * rows.head_dim, n, s, ld);
     float factor[kRowGroup];
     for (int i = 0; i < kRowGroup; ++i) {
-      // a row that sees nothing here keeps its state: its maximum stays, its probabilities are 0
-      factor[i] = softmax_row<RoundBf16>(s + i * ld, n_visible[i], visible, rows.max[r + i],
+      if (rows.softcap > 0.0f) cap_scores(s + i * ld, n, rows.softcap);
+      factor[i] = softmax_row<RoundBf16>(s + i * ld, std::max(0, rows.n_hidden[r + i] - first),
+                                         rows.n_visible[r + i] - first, n, rows.max[r + i],
                                          rows.sum[r + i]);
     }
-    group_values(s, ld, static_cast<const float*>(v), visible, width, rows.first ? nullptr : factor,
-                 rows.acc + static_cast<int64_t>(r) * width);
+    group_values(s, ld, static_cast<const float*>(v) + first * width, n, width,
+                 rows.first ? nullptr : factor, rows.acc + static_cast<int64_t>(r) * width);
   }
 }
 
@@ -234,9 +249,9 @@ void store(const float* HWY_RESTRICT acc, int head_dim, float factor, DType dtyp
 
 const TileKernels& table(bool round) {
   static constexpr TileKernels kExact = {sizeof(float), pack_q<false>, pack_k<false>, pack_v<false>,
-                                         attend<false>, store,         scores};
+                                         attend<false>, store,         scores,        cap_scores};
   static constexpr TileKernels kRounded = {sizeof(float), pack_q<true>, pack_k<true>, pack_v<true>,
-                                           attend<true>,  store,        scores};
+                                           attend<true>,  store,        scores,       cap_scores};
   return round ? kRounded : kExact;
 }
 

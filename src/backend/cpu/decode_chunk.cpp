@@ -232,6 +232,12 @@ HWY_INLINE void softmax_block(D d, const DecodeChunk& c, int head, int n) {
   const int lanes = static_cast<int>(hn::Lanes(d));
   float* HWY_RESTRICT s = c.scores + head * kScoreStride;
   const int end = (n + lanes - 1) / lanes * lanes;
+  if (c.softcap > 0.0f) {
+    const SoftcapFactors factors(c.softcap);
+    for (int j = 0; j < end; j += lanes) {
+      hn::StoreU(cap_score(d, hn::LoadU(d, s + j), factors), d, s + j);
+    }
+  }
   std::fill(s + n, s + end, -std::numeric_limits<float>::infinity());
   auto max = hn::LoadU(d, s);
   for (int j = lanes; j < end; j += lanes) max = hn::Max(max, hn::LoadU(d, s + j));

@@ -21,6 +21,7 @@ struct DecodeChunk {
   int n_rows;
   int head_dim;
   int n_group;
+  float softcap;         // AttentionVariant::softcap
   const float* q;        // [n_group, head_dim], scaled to log2 units
   float* scores;         // [n_group, kScoreStride] scratch
   OnlineSoftmax* state;  // [n_group] result

@@ -33,8 +33,9 @@ struct OnlineSoftmax {
   }
 
   /// What acc is multiplied with at the end. The sum of a softmax over at least one finite score is
-  /// at least 1, so 0 means that nothing was seen: the result is then 0, not NaN.
-  float normalize() const { return sum > 0.0f ? 1.0f / sum : 0.0f; }
+  /// at least 1, so 0 means that nothing was seen: the result is then 0, not NaN. A sum that is NaN
+  /// stays NaN: damaged scores must not look like none.
+  float normalize() const { return sum != 0.0f ? 1.0f / sum : 0.0f; }
 };
 
 }  // namespace snapkv::cpu

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
-#include "backend/cpu/rowwise.h"
-
+// Ops that work row by row: embedding, norm, rotation, activation. Meanings in backend/ops.def.
 #include <algorithm>
 #include <cmath>
 #include <type_traits>
 
 #include "backend/cpu/convert.h"
+#include "backend/cpu/cpu_ops.h"
 #include "backend/cpu/scratch.h"
 
 // Scalable vectors can't be array elements: NEON serves those processors.
@@ -28,8 +28,7 @@ namespace {  // other files have functions of the same names
 
 // One row: out = x / sqrt(mean(x^2) + eps) * w. Four partial sums of squares in f32.
 template <typename Out>
-void rms_norm_row(const float* HWY_RESTRICT x, const float* HWY_RESTRICT w, float eps, int64_t n,
-                  Out* HWY_RESTRICT out) {
+void rms_norm_row(const float* x, const float* w, float eps, int64_t n, Out* out) {
   const F32 d;
   const int64_t n_lanes = static_cast<int64_t>(hn::Lanes(d));
   VF s0 = hn::Zero(d), s1 = s0, s2 = s0, s3 = s0;
@@ -56,6 +55,89 @@ void rms_norm_row_f32(const float* x, const float* w, float eps, int64_t n, void
 }
 void rms_norm_row_bf16(const float* x, const float* w, float eps, int64_t n, void* out) {
   rms_norm_row(x, w, eps, n, static_cast<bf16_t*>(out));
+}
+
+/// The sum over i of (x[i] - shift) * (x[i] - shift or 1), in four partial sums in f32.
+template <bool square>
+HWY_INLINE float sum_row(const float* HWY_RESTRICT x, float shift, int64_t n) {
+  const F32 d;
+  const int64_t n_lanes = static_cast<int64_t>(hn::Lanes(d));
+  const VF shifts = hn::Set(d, shift);
+  const auto term = [&](int64_t i) HWY_ATTR {
+    const VF v = hn::Sub(hn::LoadU(d, x + i), shifts);
+    return square ? hn::Mul(v, v) : v;
+  };
+  VF s0 = hn::Zero(d), s1 = s0, s2 = s0, s3 = s0;
+  int64_t i = 0;
+  for (; i + 4 * n_lanes <= n; i += 4 * n_lanes) {
+    s0 = hn::Add(s0, term(i));
+    s1 = hn::Add(s1, term(i + n_lanes));
+    s2 = hn::Add(s2, term(i + 2 * n_lanes));
+    s3 = hn::Add(s3, term(i + 3 * n_lanes));
+  }
+  float sum = hn::GetLane(hn::SumOfLanes(d, hn::Add(hn::Add(s0, s1), hn::Add(s2, s3))));
+  for (; i < n; ++i) sum += square ? (x[i] - shift) * (x[i] - shift) : x[i] - shift;
+  return sum;
+}
+
+// One row: out = (x - mean) / sqrt(variance + eps) * w + b. The variance is of the differences, in
+// a second pass: no cancellation where the mean is large.
+template <typename Out>
+void layer_norm_row(const float* x, const float* w, const float* b, float eps, int64_t n,
+                    Out* out) {
+  const F32 d;
+  const int64_t n_lanes = static_cast<int64_t>(hn::Lanes(d));
+  const float mean = sum_row<false>(x, 0.0f, n) / static_cast<float>(n);
+  const float scale = 1.0f / std::sqrt(sum_row<true>(x, mean, n) / static_cast<float>(n) + eps);
+  const VF means = hn::Set(d, mean), scales = hn::Set(d, scale);
+  int64_t i = 0;
+  for (; i + n_lanes <= n; i += n_lanes) {
+    const VF v = hn::Mul(hn::Sub(hn::LoadU(d, x + i), means), scales);
+    const VF bias = b != nullptr ? hn::LoadU(d, b + i) : hn::Zero(d);
+    store_as(d, hn::MulAdd(v, hn::LoadU(d, w + i), bias), out + i);
+  }
+  for (; i < n; ++i) {
+    out[i] = from_f32<Out>((x[i] - mean) * scale * w[i] + (b != nullptr ? b[i] : 0.0f));
+  }
+}
+void layer_norm_row_to(const float* x, const float* w, const float* b, float eps, int64_t n,
+                       void* out, DType to) {
+  to == DType::bf16 ? layer_norm_row(x, w, b, eps, n, static_cast<bf16_t*>(out))
+                    : layer_norm_row(x, w, b, eps, n, static_cast<float*>(out));
+}
+
+void add_row(float* HWY_RESTRICT x, const float* HWY_RESTRICT y, float factor, int64_t n) {
+  const F32 d;
+  const int64_t n_lanes = static_cast<int64_t>(hn::Lanes(d));
+  const VF factors = hn::Set(d, factor);
+  int64_t i = 0;
+  for (; i + n_lanes <= n; i += n_lanes) {
+    hn::StoreU(hn::MulAdd(factors, hn::LoadU(d, y + i), hn::LoadU(d, x + i)), d, x + i);
+  }
+  for (; i < n; ++i) x[i] += factor * y[i];
+}
+
+void scale_row(float* x, float factor, int64_t n) {
+  const F32 d;
+  const int64_t n_lanes = static_cast<int64_t>(hn::Lanes(d));
+  const VF factors = hn::Set(d, factor);
+  int64_t i = 0;
+  for (; i + n_lanes <= n; i += n_lanes) {
+    hn::StoreU(hn::Mul(factors, hn::LoadU(d, x + i)), d, x + i);
+  }
+  for (; i < n; ++i) x[i] *= factor;
+}
+
+// Highway's Tanh is within 4 ulp.
+void softcap_row(float* x, float cap, int64_t n) {
+  const F32 d;
+  const int64_t n_lanes = static_cast<int64_t>(hn::Lanes(d));
+  const VF caps = hn::Set(d, cap), inverse = hn::Set(d, 1.0f / cap);
+  int64_t i = 0;
+  for (; i + n_lanes <= n; i += n_lanes) {
+    hn::StoreU(hn::Mul(caps, hn::Tanh(d, hn::Mul(hn::LoadU(d, x + i), inverse))), d, x + i);
+  }
+  for (; i < n; ++i) x[i] = cap * std::tanh(x[i] / cap);
 }
 
 // One head: pairs (a, b) turn to (a cos - b sin, a sin + b cos).
@@ -95,48 +177,62 @@ void rope_neox_head(float* HWY_RESTRICT x, const float* HWY_RESTRICT cos_table,
   }
 }
 
-// silu(g) * u = g * sigmoid(g) * u. With e = exp(-|g|) in (0, 1] nothing overflows:
-// sigmoid(g) = 1 / (1 + e) for g >= 0, e / (1 + e) below. Highway's Exp is within 1 ulp.
-HWY_INLINE VF swiglu_vector(F32 d, VF g, VF u) {
+// Every activation here is x sigmoid(s): s = x for silu, and for gelu_tanh
+// s = 2 sqrt(2 / pi) (x + 0.044715 x^3), since (1 + tanh(y)) / 2 = sigmoid(2 y). With
+// e = exp(-|s|) in (0, 1] nothing overflows: sigmoid(s) = 1 / (1 + e) for s >= 0, e / (1 + e)
+// below. Highway's Exp is within 1 ulp.
+template <Activation activation>
+HWY_INLINE VF activated(F32 d, VF x) {
   const VF one = hn::Set(d, 1.0f);
-  const VF e = hn::Exp(d, hn::Neg(hn::Abs(g)));
-  const VF numerator = hn::IfThenElse(hn::Lt(g, hn::Zero(d)), e, one);
-  return hn::Mul(hn::Mul(g, hn::Div(numerator, hn::Add(one, e))), u);
+  VF s = x;
+  if constexpr (activation == Activation::gelu_tanh) {
+    const VF cubic = hn::MulAdd(hn::Mul(x, x), hn::Set(d, 0.044715f), one);
+    s = hn::Mul(hn::Mul(x, hn::Set(d, 1.5957691216f)), cubic);
+  }
+  const VF e = hn::Exp(d, hn::Neg(hn::Abs(s)));
+  const VF numerator = hn::IfThenElse(hn::Lt(s, hn::Zero(d)), e, one);
+  return hn::Mul(x, hn::Div(numerator, hn::Add(one, e)));
 }
-template <typename In, typename Out>
-void swiglu_values(const void* gate_, const void* up_, int64_t n, void* out_) {
+template <Activation activation, typename In, typename Out>
+void activate_values(const In* x, const In* factor, int64_t n, Out* out) {
   using Lane = std::conditional_t<sizeof(In) == 4, float, hwy::bfloat16_t>;
   const F32 d;
   const int64_t n_lanes = static_cast<int64_t>(hn::Lanes(d));
-  const In* gate = static_cast<const In*>(gate_);
-  const In* up = static_cast<const In*>(up_);
-  Out* out = static_cast<Out*>(out_);
   int64_t i = 0;
   for (; i + n_lanes <= n; i += n_lanes) {
-    const VF g = load_f32(d, reinterpret_cast<const Lane*>(gate + i));
-    const VF u = load_f32(d, reinterpret_cast<const Lane*>(up + i));
-    store_as(d, swiglu_vector(d, g, u), out + i);
+    VF v = activated<activation>(d, load_f32(d, reinterpret_cast<const Lane*>(x + i)));
+    if (factor != nullptr) {
+      v = hn::Mul(v, load_f32(d, reinterpret_cast<const Lane*>(factor + i)));
+    }
+    store_as(d, v, out + i);
   }
   if (i == n) return;
-  HWY_ALIGN float g[hn::MaxLanes(F32())] = {}, u[hn::MaxLanes(F32())] = {};
+  HWY_ALIGN float last[hn::MaxLanes(F32())] = {};
+  for (int64_t k = 0; k < n - i; ++k) last[k] = to_f32(x[i + k]);
+  hn::Store(activated<activation>(d, hn::Load(d, last)), d, last);
   for (int64_t k = 0; k < n - i; ++k) {
-    g[k] = to_f32(gate[i + k]);
-    u[k] = to_f32(up[i + k]);
+    const float f = factor != nullptr ? to_f32(factor[i + k]) : 1.0f;
+    out[i + k] = from_f32<Out>(last[k] * f);
   }
-  hn::Store(swiglu_vector(d, hn::Load(d, g), hn::Load(d, u)), d, g);
-  for (int64_t k = 0; k < n - i; ++k) out[i + k] = from_f32<Out>(g[k]);
 }
-void swiglu_f32_f32(const void* gate, const void* up, int64_t n, void* out) {
-  swiglu_values<float, float>(gate, up, n, out);
+
+template <Activation activation, typename In>
+void activate_from(const void* x, const void* factor, int64_t n, void* out, DType to) {
+  const In* in = static_cast<const In*>(x);
+  const In* factors = static_cast<const In*>(factor);
+  to == DType::bf16 ? activate_values<activation>(in, factors, n, static_cast<bf16_t*>(out))
+                    : activate_values<activation>(in, factors, n, static_cast<float*>(out));
 }
-void swiglu_f32_bf16(const void* gate, const void* up, int64_t n, void* out) {
-  swiglu_values<float, bf16_t>(gate, up, n, out);
+template <Activation activation>
+void activate_row(const void* x, const void* factor, DType from, int64_t n, void* out, DType to) {
+  from == DType::bf16 ? activate_from<activation, bf16_t>(x, factor, n, out, to)
+                      : activate_from<activation, float>(x, factor, n, out, to);
 }
-void swiglu_bf16_f32(const void* gate, const void* up, int64_t n, void* out) {
-  swiglu_values<bf16_t, float>(gate, up, n, out);
+void silu_row(const void* x, const void* factor, DType from, int64_t n, void* out, DType to) {
+  activate_row<Activation::silu>(x, factor, from, n, out, to);
 }
-void swiglu_bf16_bf16(const void* gate, const void* up, int64_t n, void* out) {
-  swiglu_values<bf16_t, bf16_t>(gate, up, n, out);
+void gelu_tanh_row(const void* x, const void* factor, DType from, int64_t n, void* out, DType to) {
+  activate_row<Activation::gelu_tanh>(x, factor, from, n, out, to);
 }
 
 }  // namespace
@@ -149,12 +245,14 @@ namespace snapkv::cpu {
 
 HWY_EXPORT(rms_norm_row_f32);
 HWY_EXPORT(rms_norm_row_bf16);
+HWY_EXPORT(layer_norm_row_to);
+HWY_EXPORT(add_row);
+HWY_EXPORT(scale_row);
+HWY_EXPORT(softcap_row);
 HWY_EXPORT(rope_norm_head);
 HWY_EXPORT(rope_neox_head);
-HWY_EXPORT(swiglu_f32_f32);
-HWY_EXPORT(swiglu_f32_bf16);
-HWY_EXPORT(swiglu_bf16_f32);
-HWY_EXPORT(swiglu_bf16_bf16);
+HWY_EXPORT(silu_row);
+HWY_EXPORT(gelu_tanh_row);
 
 namespace {
 
@@ -184,12 +282,50 @@ void rms_norm(const CpuContext& ctx, const Tensor& x, const Tensor& weight, floa
   for (int64_t t = 0; t < n; ++t) row(x.at<const float>(t), w, eps, d, out.at<void>(t));
 }
 
+void layer_norm(const CpuContext& ctx, const Tensor& x, const Tensor& weight, const Tensor& bias,
+                float eps, const Tensor& out) {
+  const int64_t n = x.shape[0], d = x.shape[1], n_weights = weight.numel() / d;
+  const auto row = HWY_DYNAMIC_DISPATCH(layer_norm_row_to);
+  const float* w = static_cast<const float*>(weight.data);
+  const float* b = static_cast<const float*>(bias.data);
+#pragma omp parallel for num_threads(ctx.n_threads) if (n > 1 && n * d >= kParallelValues)
+  for (int64_t t = 0; t < n; ++t) {
+    row(x.at<const float>(t), w + t % n_weights * d, b, eps, d, out.at<void>(t), out.dtype);
+  }
+}
+
+void add(const CpuContext& ctx, const Tensor& x, const Tensor& y, float factor) {
+  const int64_t n = x.shape[0], d = x.shape[1];
+  const auto row = HWY_DYNAMIC_DISPATCH(add_row);
+#pragma omp parallel for num_threads(ctx.n_threads) if (n > 1 && n * d >= kParallelValues)
+  for (int64_t t = 0; t < n; ++t) row(x.at<float>(t), y.at<const float>(t), factor, d);
+}
+
+void scale(const CpuContext& ctx, const Tensor& x, std::span<const float> factors) {
+  const int64_t n = x.shape[0], d = x.numel() / n;
+  const auto row = HWY_DYNAMIC_DISPATCH(scale_row);
+#pragma omp parallel for num_threads(ctx.n_threads) if (n > 1 && n * d >= kParallelValues)
+  for (int64_t t = 0; t < n; ++t) {
+    row(x.at<float>(t), factors.size() == 1 ? factors[0] : factors[t], d);
+  }
+}
+
+// In pieces: the logits of one token are one long row.
+void softcap(const CpuContext& ctx, const Tensor& x, float cap) {
+  constexpr int64_t kPiece = 4096;
+  const int64_t n = x.numel();
+  const auto row = HWY_DYNAMIC_DISPATCH(softcap_row);
+  float* values = static_cast<float*>(x.data);
+#pragma omp parallel for num_threads(ctx.n_threads) if (n >= kParallelValues)
+  for (int64_t i = 0; i < n; i += kPiece) row(values + i, cap, std::min(kPiece, n - i));
+}
+
 void rope(const CpuContext& ctx, const Tensor& x, std::span<const int32_t> pos,
-          const RopeFrequencies& rope) {
+          const RopeFrequencies& frequencies) {
   const int64_t n = x.shape[0], n_head = x.shape[1];
-  const int64_t n_pairs = static_cast<int64_t>(rope.inv_freq.size());
-  const auto head = rope.layout == RopeLayout::norm ? HWY_DYNAMIC_DISPATCH(rope_norm_head)
-                                                    : HWY_DYNAMIC_DISPATCH(rope_neox_head);
+  const int64_t n_pairs = static_cast<int64_t>(frequencies.inv_freq.size());
+  const auto head = frequencies.layout == RopeLayout::norm ? HWY_DYNAMIC_DISPATCH(rope_norm_head)
+                                                           : HWY_DYNAMIC_DISPATCH(rope_neox_head);
   // cos and sin of a position, shared by its heads
   float* tables =
       reinterpret_cast<float*>(scratch(static_cast<size_t>(n * 2 * n_pairs) * sizeof(float)));
@@ -200,24 +336,23 @@ void rope(const CpuContext& ctx, const Tensor& x, std::span<const int32_t> pos,
     float* sin_table = cos_table + n_pairs;
     const double p = pos[static_cast<size_t>(t)];
     for (int64_t i = 0; i < n_pairs; ++i) {
-      const double angle = p * rope.inv_freq[static_cast<size_t>(i)];
-      cos_table[i] = static_cast<float>(std::cos(angle));
-      sin_table[i] = static_cast<float>(std::sin(angle));
+      const double angle = p * frequencies.inv_freq[static_cast<size_t>(i)];
+      cos_table[i] = frequencies.magnitude * static_cast<float>(std::cos(angle));
+      sin_table[i] = frequencies.magnitude * static_cast<float>(std::sin(angle));
     }
     for (int64_t h = 0; h < n_head; ++h) head(x.at<float>(t, h), cos_table, sin_table, n_pairs);
   }
 }
 
-void swiglu(const CpuContext& ctx, const Tensor& gate, const Tensor& up, const Tensor& out) {
-  const int64_t n = gate.shape[0], n_ff = gate.shape[1];
-  const bool from_bf16 = gate.dtype == DType::bf16, to_bf16 = out.dtype == DType::bf16;
-  const auto values = from_bf16 ? (to_bf16 ? HWY_DYNAMIC_DISPATCH(swiglu_bf16_bf16)
-                                           : HWY_DYNAMIC_DISPATCH(swiglu_bf16_f32))
-                                : (to_bf16 ? HWY_DYNAMIC_DISPATCH(swiglu_f32_bf16)
-                                           : HWY_DYNAMIC_DISPATCH(swiglu_f32_f32));
-#pragma omp parallel for num_threads(ctx.n_threads) if (n > 1 && n * n_ff >= kParallelValues)
+void activate(const CpuContext& ctx, Activation activation, const Tensor& x, const Tensor& factor,
+              const Tensor& out) {
+  const int64_t n = x.shape[0], d = x.shape[1];
+  const auto row = activation == Activation::silu ? HWY_DYNAMIC_DISPATCH(silu_row)
+                                                  : HWY_DYNAMIC_DISPATCH(gelu_tanh_row);
+#pragma omp parallel for num_threads(ctx.n_threads) if (n > 1 && n * d >= kParallelValues)
   for (int64_t t = 0; t < n; ++t) {
-    values(gate.at<const void>(t), up.at<const void>(t), n_ff, out.at<void>(t));
+    row(x.at<const void>(t), factor ? factor.at<const void>(t) : nullptr, x.dtype, d,
+        out.at<void>(t), out.dtype);
   }
 }
 

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: MIT
 // Storing, pooling, ranking, gathering and converting of KV rows; voting is in window_votes.cpp.
-#include "backend/cpu/select.h"
-
 #include <omp.h>
 
 #include <algorithm>
@@ -12,6 +10,7 @@
 #include <limits>
 
 #include "backend/cpu/convert.h"
+#include "backend/cpu/cpu_ops.h"
 #include "backend/cpu/scratch.h"
 #include "base/half.h"
 #include "format/block_types.h"
@@ -206,6 +205,11 @@ void top_k(const CpuContext& ctx, const Tensor& scores, std::span<const int32_t>
               keys + static_cast<size_t>(omp_get_thread_num()) * longest, to);
     for (int32_t t = 0; t < n_tail; ++t) to[k[i] + t] = n[i] + t;
   }
+}
+
+void store_positions(const CpuContext&, std::span<const int32_t> pos,
+                     std::span<int32_t* const> dst) {
+  for (int32_t* head : dst) std::copy(pos.begin(), pos.end(), head);
 }
 
 void gather_rows(const CpuContext& ctx, const Tensor& src, const Tensor& rows,

@@ -6,6 +6,8 @@
 
 #include <cstdint>
 
+#include "backend/cpu/attention_tile.h"
+
 #if defined(SNAPKV_SIMD_MATH_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef SNAPKV_SIMD_MATH_INL_H_
 #undef SNAPKV_SIMD_MATH_INL_H_
@@ -67,13 +69,13 @@ HWY_INLINE void store_transposed_4x4(D d, V r0, V r1, V r2, V r3, hn::TFromD<D>*
 }
 #endif
 
-/// 2^x for x <= 0, relative error below 1.5e-7; 0 for x < -127 and for -inf.
+/// 2^x for x <= 0, relative error below 1.5e-7; 0 for x < -127 and for -inf; NaN for NaN.
 /// 2^x = 2^n * 2^f, n = round(x), f in [-1/2, 1/2]; the polynomial is the minimax one of degree 6
 /// with value 1 at 0. Adding 1.5 * 2^23 leaves round(x) in the low bits of the sum.
 template <class D>
 HWY_INLINE hn::Vec<D> exp2_nonpositive(D d, hn::Vec<D> x) {
   const hn::Rebind<int32_t, D> di;
-  x = hn::Max(x, hn::Set(d, -127.0f));
+  x = hn::Max(hn::Set(d, -127.0f), x);  // in this order, in which x86 keeps a NaN
   const auto shifted = x + hn::Set(d, 12582912.0f);
   const auto f = x - (shifted - hn::Set(d, 12582912.0f));
   auto p = hn::Set(d, 1.559467547e-4f);
@@ -86,6 +88,14 @@ HWY_INLINE hn::Vec<D> exp2_nonpositive(D d, hn::Vec<D> x) {
   // n = -127 gives exponent field 0: at most a denormal, which counts as 0 here
   const auto n = hn::ShiftLeft<23>(hn::BitCast(di, shifted));
   return hn::BitCast(d, hn::BitCast(di, p) + n);
+}
+
+/// Caps scores in log2 units: SoftcapFactors of attention_tile.h.
+template <class D>
+HWY_INLINE hn::Vec<D> cap_score(D d, hn::Vec<D> s, SoftcapFactors f) {
+  const auto e = exp2_nonpositive(d, hn::Abs(s) * hn::Set(d, f.exponent));
+  const auto one = hn::Set(d, 1.0f);
+  return hn::CopySign(hn::Set(d, f.amplitude) * ((one - e) / (one + e)), s);
 }
 
 }  // namespace HWY_NAMESPACE

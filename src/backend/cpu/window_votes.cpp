@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
 // SnapKV's vote, in f32 whatever the compute type: which rows are kept should not hang on rounding.
-// Called through select.h by cpu_kernels.cpp.
 //
 // Two passes over fixed blocks of columns, a task being one block of one KV head. The first leaves
 // each window row's (max, sum) of each block, which are merged in block order; the second computes
@@ -12,9 +11,9 @@
 #include <limits>
 
 #include "backend/cpu/attention_tile.h"
+#include "backend/cpu/cpu_ops.h"
 #include "backend/cpu/online_softmax.h"
 #include "backend/cpu/scratch.h"
-#include "backend/cpu/select.h"
 #include "base/check.h"
 
 #define HWY_DISABLED_TARGETS (HWY_SVE | HWY_SVE2 | HWY_SVE_256 | HWY_SVE2_128 | HWY_RVV)
@@ -82,6 +81,7 @@ struct Shape {
   int64_t n_head_kv;
   int64_t n_blocks;  // of the longest head
   int head_dim;
+  AttentionVariant variant;
 };
 
 struct Workspace {
@@ -125,9 +125,14 @@ struct Task {
   int64_t n_kv;  // rows of the head
   int64_t first() const { return block * kBlock; }
   int n_cols() const { return static_cast<int>(std::min<int64_t>(kBlock, n_kv - first())); }
-  /// Columns of the block that window row i sees.
+  /// Columns [n_hidden, n_visible) of the block are what window row i sees.
   int n_visible(const Shape& s, int64_t i) const {
     return static_cast<int>(std::clamp<int64_t>(n_kv - s.window + i + 1 - first(), 0, n_cols()));
+  }
+  int n_hidden(const Shape& s, int64_t i) const {
+    if (s.variant.window == 0) return 0;
+    const int64_t first_seen = n_kv - s.window + i + 1 - s.variant.window;
+    return static_cast<int>(std::clamp<int64_t>(first_seen - first(), 0, n_cols()));
   }
 };
 
@@ -137,40 +142,59 @@ void pack_block(const Shape& s, const WindowVotes& v, const Task& task, float* k
       k);
 }
 
-/// Scores of the rows [row, row + kRowTile) of a head, or as many as there are.
+/// Scores of the rows [row, row + kRowTile) of a head, or as many as there are, capped if the layer
+/// caps them.
 void tile_scores(const Shape& s, const Workspace& w, const Task& task, int64_t row,
                  const ThreadSpace& t) {
   const int n = static_cast<int>(std::min<int64_t>(kRowTile, s.n_padded - row));
   f32_tile_kernels(false).scores(w.q + (task.head * s.n_padded + row) * s.head_dim, n, s.head_dim,
                                  t.k, task.n_cols(), t.scores, kScoreStride);
+  if (s.variant.softcap == 0.0f) return;
+  for (int i = 0; i < n; ++i) {
+    f32_tile_kernels(false).cap_scores(t.scores + i * kScoreStride, task.n_cols(),
+                                       s.variant.softcap);
+  }
 }
 
 void summarize_block(const Shape& s, const WindowVotes& v, const Workspace& w, const Task& task,
                      const ThreadSpace& t) {
-  pack_block(s, v, task, t.k);
   OnlineSoftmax* state = w.state + (task.head * s.n_blocks + task.block) * s.n_padded;
+  if (task.n_hidden(s, 0) == task.n_cols()) {  // before every row's window
+    std::fill(state, state + s.n_rows, OnlineSoftmax());
+    return;
+  }
+  pack_block(s, v, task, t.k);
   for (int64_t row = 0; row < s.n_rows; row += kRowTile) {
     tile_scores(s, w, task, row, t);
     const int64_t end = std::min(row + kRowTile, s.n_rows);
     for (int64_t r = row; r < end; ++r) {
+      const int first = task.n_hidden(s, r % s.window);
       HWY_DYNAMIC_DISPATCH(summarize)
-      (t.scores + (r - row) * kScoreStride, task.n_visible(s, r % s.window), state[r]);
+      (t.scores + (r - row) * kScoreStride + first, task.n_visible(s, r % s.window) - first,
+       state[r]);
     }
   }
 }
 
-/// Merges the blocks of one head's rows, in order, into block 0.
+/// Merges the blocks of one head's rows, in order, into block 0, and the sinks after them.
 void merge_head(const Shape& s, const Workspace& w, int64_t head, int64_t n_blocks) {
   OnlineSoftmax* total = w.state + head * s.n_blocks * s.n_padded;
   for (int64_t b = 1; b < n_blocks; ++b) {
     for (int64_t r = 0; r < s.n_rows; ++r) total[r].merge(total[b * s.n_padded + r]);
+  }
+  if (!s.variant.sinks) return;
+  for (int64_t r = 0; r < s.n_rows; ++r) {
+    const int64_t q_head = head * s.n_group + r / s.window;
+    total[r].merge({*s.variant.sinks.at<const float>(q_head) * kLog2E, 1.0f});
   }
 }
 
 /// Adds the votes of one query head to the group's (or takes the larger ones).
 void reduce_votes(GroupReduce group, bool is_first, const float* one, float* all) {
   for (int j = 0; j < kBlock; ++j) {
-    const float combined = group == GroupReduce::max ? std::fmax(all[j], one[j]) : all[j] + one[j];
+    // a comparison that a NaN fails, on either side, keeps the NaN
+    const float larger = all[j] >= one[j] ? all[j] : std::isnan(all[j]) ? all[j] : one[j];
+    const float combined = group == GroupReduce::max ? larger : all[j] + one[j];
     all[j] = is_first ? one[j] : combined;
   }
 }
@@ -180,6 +204,11 @@ void vote_block(const Shape& s, const WindowVotes& v, const Workspace& w, const 
   const int64_t n_voted = task.n_kv - (v.whole ? 0 : s.window);
   const int n = static_cast<int>(std::clamp<int64_t>(n_voted - task.first(), 0, kBlock));
   if (n == 0) return;
+  float* out = v.votes.at<float>(task.head) + task.first();
+  if (task.n_hidden(s, 0) >= n) {
+    std::fill(out, out + n, 0.0f);
+    return;
+  }
   pack_block(s, v, task, t.k);
   const OnlineSoftmax* total = w.state + task.head * s.n_blocks * s.n_padded;
   float* one = t.votes;
@@ -192,14 +221,15 @@ void vote_block(const Shape& s, const WindowVotes& v, const Workspace& w, const 
       float* scores = t.scores + (r - row) * kScoreStride;
       // every prefix column is visible to every window row, the window's own are not
       const int n_visible = std::min(n, task.n_visible(s, r % s.window));
+      const int n_hidden = std::min(n, task.n_hidden(s, r % s.window));
       std::fill(scores + n_visible, scores + n, -std::numeric_limits<float>::infinity());
+      std::fill(scores, scores + n_hidden, -std::numeric_limits<float>::infinity());
       HWY_DYNAMIC_DISPATCH(add_probabilities)
       (scores, n, total[r].max, total[r].normalize(), one);
       if (r % s.window == s.window - 1) reduce_votes(v.group, r < s.window, one, all);
     }
   }
   const float factor = v.group == GroupReduce::mean ? 1.0f / static_cast<float>(s.n_group) : 1.0f;
-  float* out = v.votes.at<float>(task.head) + task.first();
   for (int j = 0; j < n; ++j) out[j] = all[j] * factor;
 }
 
@@ -226,6 +256,7 @@ void window_votes(const CpuContext& ctx, const WindowVotes& v) {
   s.n_rows = s.window * s.n_group;
   s.n_padded = (s.n_rows + kRowGroup - 1) / kRowGroup * kRowGroup;
   s.head_dim = static_cast<int>(v.q.shape[2]);
+  s.variant = v.variant;
   const int64_t longest = *std::max_element(v.n_rows.begin(), v.n_rows.end());
   s.n_blocks = (longest + kBlock - 1) / kBlock;
   const int64_t n_tasks = s.n_head_kv * s.n_blocks;

@@ -229,7 +229,9 @@ __global__ void __launch_bounds__(kMostWarps* kWarpSize, 2) tensor_kernel(const 
     for (int r = 0; r < 4; ++r) {
       const bool seen = row_of(i) + r / 2 * 8 + 2 * t + r % 2 < w.end;
 #pragma unroll
-      for (int x = 0; x < kQ; ++x) s[x][r] = seen ? s[x][r] * scale[x] : -INFINITY;
+      for (int x = 0; x < kQ; ++x) {
+        s[x][r] = seen ? a.variant.capped(s[x][r] * scale[x]) : -INFINITY;
+      }
     }
     p.update(s);
     T::add_values(stage + T::kBytes, v, s, a.head_dim, lane, p.acc);
@@ -254,11 +256,14 @@ __global__ void __launch_bounds__(kMaxSplits) combine_kernel(const DecodeArgumen
   if (lane == 0) of_warps[0][warp] = max;
   __syncthreads();
   max = warp_max(lane < kWarps ? of_warps[0][lane] : -INFINITY);
+  const float sink = a.sink(head);
+  max = fmaxf(max, sink);
   weights[i] = exp2f(range.x - reference(max));
   float sum = warp_sum(weights[i] * range.y);
   if (lane == 0) of_warps[1][warp] = sum;
   __syncthreads();
   sum = warp_sum(lane < kWarps ? of_warps[1][lane] : 0.0f);
+  if (sink != -INFINITY) sum += a.unit * exp2f(sink - max);
 
   const int n_columns = min(a.head_dim, kMaxSplits), n_slices = kMaxSplits / n_columns;
   const int column = i % n_columns, slice = i / n_columns;
@@ -339,7 +344,7 @@ bool is_aligned(const DecodeAttention& a) {
 
 template <typename Kv>
 void run(const Context& ctx, const DecodeArguments& a, int64_t n_seq, bool tensor) {
-  if (!tensor || a.head_dim > 256) return run_plain<Kv, 1, kMaxGroup>(ctx, a, n_seq);
+  if (!tensor) return run_plain<Kv, 1, kMaxGroup>(ctx, a, n_seq);
   if (a.head_dim > 128) return run_tensor<Kv, 256>(ctx, a, n_seq);
   if (a.head_dim > 64) return run_tensor<Kv, 128>(ctx, a, n_seq);
   run_tensor<Kv, 64>(ctx, a, n_seq);
@@ -361,6 +366,7 @@ void attention_decode(Context& ctx, const DecodeAttention& in) {
   a.n_group = static_cast<int>(n_head / a.n_head_kv);
   a.head_dim = static_cast<int>(head_dim);
   a.scale = in.scale * kLog2E;
+  a.variant = make_variant(ctx, in.variant);
   a.split_rows = split_rows(ctx, n_rows, n_heads);
   a.n_splits = static_cast<int>(div_up(n_rows, a.split_rows));
   if (a.n_splits > 1) {
@@ -372,15 +378,18 @@ void attention_decode(Context& ctx, const DecodeAttention& in) {
   a.heads = ctx.put(in.heads);
 
   const bool aligned = is_aligned(in);
+  const bool tensor =
+      head_dim <= 256 && in.kv_dtype != DType::f32 && (aligned || in.kv_dtype == DType::q8_0);
+  a.unit = tensor ? std::exp2(kProbabilityBits) : 1.0f;
   switch (in.kv_dtype) {
     case DType::f16:
-      run<__half>(ctx, a, n_seq, aligned);
+      run<__half>(ctx, a, n_seq, tensor);
       break;
     case DType::bf16:
-      run<__nv_bfloat16>(ctx, a, n_seq, aligned);
+      run<__nv_bfloat16>(ctx, a, n_seq, tensor);
       break;
     case DType::q8_0:
-      run<BlockQ8_0>(ctx, a, n_seq, true);
+      run<BlockQ8_0>(ctx, a, n_seq, tensor);
       break;
     default:
       aligned ? run_plain<float, 4, kMaxGroup>(ctx, a, n_seq)

@@ -45,9 +45,11 @@ __global__ void __launch_bounds__(S::kThreads, S::kBlocks)
 
   const int block_row = work.tile * S::kRows;
   const int block_last = min(block_row + S::kRows, a.n_rows()) - 1;
-  const int64_t n_key_tiles = (n_past + block_last / a.n_group) / S::kKeys + 1;
-  const auto begin = static_cast<int>(n_key_tiles * work.split / a.n_split);
-  const auto end = static_cast<int>(n_key_tiles * (work.split + 1) / a.n_split);
+  // tiles before the window of the block's first row are not touched
+  const int first_tile = a.variant.first_seen(n_past + block_row / a.n_group) / S::kKeys;
+  const int64_t n_key_tiles = (n_past + block_last / a.n_group) / S::kKeys + 1 - first_tile;
+  const auto begin = first_tile + static_cast<int>(n_key_tiles * work.split / a.n_split);
+  const auto end = first_tile + static_cast<int>(n_key_tiles * (work.split + 1) / a.n_split);
   if (begin < end) {
     Keys::template load<S::kThreads>(stage_of(begin), keys, begin * S::kKeys);
     Keys::template load<S::kThreads>(stage_of(begin) + Keys::kBytes, values, begin * S::kKeys);
@@ -57,10 +59,13 @@ __global__ void __launch_bounds__(S::kThreads, S::kBlocks)
 
   const int lane = threadIdx.x % kWarpSize;
   const int warp_row = threadIdx.x / kWarpSize * S::kWarpRows, first_row = block_row + warp_row;
-  // keys that all of the warp's rows see; that any of them sees
+  // keys from first_seen_by_all to n_seen_by_all are seen by all of the warp's rows; from
+  // first_seen to n_seen by any of them
   const int n_seen_by_all = n_past + first_row / a.n_group + 1;
   const int last_row = min(first_row + S::kWarpRows, a.n_rows()) - 1;
   const int n_seen = last_row < first_row ? 0 : n_past + last_row / a.n_group + 1;
+  const int first_seen = a.variant.first_seen(n_past + first_row / a.n_group);
+  const int first_seen_by_all = a.variant.first_seen(n_past + last_row / a.n_group);
   const LaneAddress rows_first = address_rows_first<Keys>(lane);
   const LaneAddress chunks_first = address_chunks_first<Keys>(lane);
   const char* const q = q_tile + warp_row * Keys::kRowBytes + rows_first.offset;
@@ -86,10 +91,13 @@ __global__ void __launch_bounds__(S::kThreads, S::kBlocks)
       ptx::commit_copies();
     }
     const int first_key = tile * S::kKeys;
-    if (first_key >= n_seen) continue;
+    if (first_key >= n_seen || first_key + S::kKeys <= first_seen) continue;
     typename S::Scores s;
     multiply_keys<S>(q, rows_first.twist, stage + chunks_first.offset, chunks_first.twist, s);
-    if (first_key + S::kKeys > n_seen_by_all) mask<S>(a, n_past, first_row, first_key, s);
+    if (a.variant.cap > 0.0f) cap<S>(a.variant, s);
+    if (first_key + S::kKeys > n_seen_by_all || first_key < first_seen_by_all) {
+      mask<S>(a, n_past, first_row, first_key, s);
+    }
     to_probabilities<S>(s, state, o);
     multiply_values<S>(s, stage + Keys::kBytes + rows_first.offset, rows_first.twist, o);
   }
@@ -104,8 +112,11 @@ __global__ void __launch_bounds__(kMergeWarps* kWarpSize) merge_kernel(const Pre
   const int64_t n_vectors = static_cast<int64_t>(a.n_rows()) * a.n_head_kv;
   const int64_t vector = static_cast<int64_t>(blockIdx.x) * kMergeWarps + threadIdx.x / kWarpSize;
   if (vector >= n_vectors) return;
-  float max = -INFINITY, sum = 0.0f;
+  const int n_head = a.n_head_kv * a.n_group;
+  const float sink = a.variant.sink(static_cast<int>(vector % n_head));
+  float max = sink;
   for (int i = 0; i < a.n_split; ++i) max = fmaxf(max, a.partial_state[i * n_vectors + vector].x);
+  float sum = sink == -INFINITY ? 0.0f : ptx::exp2_approx(sink - max);
   for (int i = 0; i < a.n_split; ++i) {
     const float2 state = a.partial_state[i * n_vectors + vector];
     sum += state.y * ptx::exp2_approx(state.x - max);
@@ -140,6 +151,7 @@ template <typename S>
 void run_mma(Context& ctx, PrefillArguments a, int longest) {
   a.n_tiles = static_cast<int>(div_up(static_cast<int64_t>(a.n) * a.n_group, S::kRows));
   const int64_t n_blocks = static_cast<int64_t>(a.n_tiles) * a.n_head_kv;
+  if (a.variant.window > 0) longest = std::min(longest, a.variant.window + S::kRows);
   a.n_split = choose_split(n_blocks, int64_t{S::kBlocks} * ctx.n_multiprocessors(),
                            div_up(longest, S::kKeys));
   const int64_t n_vectors = static_cast<int64_t>(a.n) * a.n_group * a.n_head_kv;
@@ -221,6 +233,7 @@ void attention_prefill(Context& ctx, const PrefillAttention& t) {
   // After many rows all tiles are equally long, and those of a KV head share what they read through
   // L2; before, their lengths differ and the longest of all heads must come first.
   a.tiles_first = n_past >= 4 * a.n;
+  a.variant = make_variant(ctx, t.variant);
   const int longest = n_past + a.n;
   if (t.k.dtype == DType::f16) {
     run<__half>(ctx, a, longest);

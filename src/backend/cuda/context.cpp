@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "backend/cuda/gemm.h"
+#include "backend/cuda/weight_store.h"
 #include "base/check.h"
 #include "base/error.h"
 
@@ -56,9 +58,13 @@ Context::Context(DType compute, cudaStream_t stream) : compute_(compute), stream
         "cudaMemPoolSetAttribute");
   ring_device_ = allocate(kRingBytes, "kernel arguments");
   ring_host_ = allocate_pinned(kRingBytes, "kernel arguments");
+  weights_ = std::make_unique<WeightStore>(*this);
+  gemm_ = std::make_unique<Gemm>(*this);
 }
 
 Context::~Context() {
+  gemm_.reset();
+  weights_.reset();
   ring_host_ = Buffer();
   ring_device_ = Buffer();
   scratch_ = Buffer();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Context: what every kernel launch of the CUDA backend needs: the stream, the device's sizes,
-// small arguments and scratch memory. One device, one stream: what is launched later sees what was
-// launched before.
+// Context: what every op of the CUDA backend needs: the stream, the device's sizes, small
+// arguments, scratch memory, the copies of weights and the library of products. One device, one
+// stream: what is launched later sees what was launched before.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -9,12 +9,16 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <memory>
 #include <span>
 
 #include "base/buffer.h"
 #include "snapkv/dtype.h"
 
 namespace snapkv::cuda {
+
+class Gemm;
+class WeightStore;
 
 /// Throws Error{kRuntime} naming the call, unless `status` is cudaSuccess.
 void check(cudaError_t status, const char* call);
@@ -57,6 +61,9 @@ class Context {
   /// Waits until the device has done all that was launched.
   void synchronize();
 
+  WeightStore& weights() { return *weights_; }
+  Gemm& gemm() { return *gemm_; }
+
   /// Page-locked host memory, which copies to the device and back at full speed.
   static Buffer allocate_pinned(size_t bytes, const char* what);
 
@@ -94,6 +101,8 @@ class Context {
   bool skips_launches_ = false;
   Buffer scratch_;
   uint64_t memory_generation_ = 0;
+  std::unique_ptr<WeightStore> weights_;  // these two are made last and go first
+  std::unique_ptr<Gemm> gemm_;
 };
 
 }  // namespace snapkv::cuda

@@ -111,7 +111,9 @@ __global__ void __launch_bounds__(kPlainThreads) plain_kernel(const DecodeArgume
       constexpr int kShare = kWarpSize / (kRows * kGroup);  // lanes that know the same sum
       sum_values(dot, lane);
       const int i = lane / kShare / kGroup, j = lane / kShare % kGroup;
-      if (lane % kShare == 0) p[j * kSplitStep + r + i] = r + i < n ? dot[0] : -INFINITY;
+      if (lane % kShare == 0) {
+        p[j * kSplitStep + r + i] = r + i < n ? a.variant.capped(dot[0]) : -INFINITY;
+      }
     }
     __syncthreads();
     for (int j = warp; j < kGroup; j += kWarps) {

@@ -7,6 +7,7 @@
 #include <cstdint>
 
 #include "backend/cuda/launch.cuh"
+#include "backend/cuda/variant.cuh"
 #include "backend/ops.h"
 
 namespace snapkv::cuda::decode {
@@ -21,6 +22,13 @@ struct DecodeArguments {
   float2* ranges;         // [n_seq * n_head, n_splits]: max, sum of exp2(score - max)
   int n_head_kv, n_group, head_dim, n_passes, split_rows, n_splits;
   float scale;  // to scores in units of log 2
+  float unit;   // what a probability of 1 counts in sums
+  Variant variant;
+
+  /// The sink of query head `head` of n_seq * n_head.
+  __device__ __forceinline__ float sink(int64_t head) const {
+    return variant.sink(static_cast<int>(head % (n_head_kv * n_group)));
+  }
 };
 
 /// What a block works on: some query heads of a group, some rows of its KV head.
@@ -52,7 +60,8 @@ __device__ __forceinline__ float reference(float max) { return max == -INFINITY 
 __device__ __forceinline__ void store_result(const DecodeArguments& a, int64_t head, int d,
                                              float value, float max, float sum) {
   if (a.n_splits == 1) {
-    a.out[head * a.head_dim + d] = value / sum;
+    const float factor = with_sink(a.sink(head), max, sum, a.unit);
+    a.out[head * a.head_dim + d] = value * factor / sum;
     return;
   }
   const int64_t at = head * a.n_splits + blockIdx.x;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Gemm: products of many rows by the device's library, cuBLASLt. Used by cuda_kernels.cpp.
+// Gemm: products of many rows by the device's library, cuBLASLt. Context has one.
 #pragma once
 
 #include <memory>

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "backend/cuda/tile.cuh"
+#include "backend/cuda/variant.cuh"
 
 namespace snapkv::cuda {
 
@@ -21,6 +22,7 @@ struct PrefillArguments {
   float scale_log2;  // scores are in units of log2
   int n_tiles, n_split;
   bool out_bf16, k_aligned, v_aligned;
+  Variant variant;
   bool tiles_first;  // consecutive blocks: tiles of one KV head (else: KV heads of one tile)
 
   __device__ int n_rows() const { return n * n_group; }
@@ -28,6 +30,8 @@ struct PrefillArguments {
   __device__ int64_t vector_of(int g, int r) const {
     return static_cast<int64_t>(r / n_group) * (n_head_kv * n_group) + g * n_group + r % n_group;
   }
+  /// The query head of row r.
+  __device__ int head_of(int g, int r) const { return g * n_group + r % n_group; }
   template <typename T>
   __device__ HeadView<T> keys(int g) const {
     return {static_cast<const T*>(k) + g * k_head, k_row, n_past[g] + n, head_dim, k_aligned};

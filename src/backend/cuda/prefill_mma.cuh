@@ -107,7 +107,21 @@ __device__ __forceinline__ void multiply_values(const typename S::Scores& p, con
   }
 }
 
-/// Hides what row r of the warp doesn't see: all after key n_past + (first_row + r) / n_group.
+/// Caps the scores.
+template <typename S>
+__device__ __forceinline__ void cap(const Variant& variant, typename S::Scores& s) {
+#pragma unroll
+  for (int r = 0; r < S::kRowTiles; ++r) {
+#pragma unroll
+    for (int n = 0; n < S::kKeyTiles; ++n) {
+#pragma unroll
+      for (int e = 0; e < 4; ++e) s[r][n][e] = variant.capped(s[r][n][e]);
+    }
+  }
+}
+
+/// Hides what row r of the warp doesn't see: all after key n_past + (first_row + r) / n_group, and
+/// what is before its window.
 template <typename S>
 __device__ __forceinline__ void mask(const PrefillArguments& a, int n_past, int first_row,
                                      int first_key, typename S::Scores& s) {
@@ -117,11 +131,12 @@ __device__ __forceinline__ void mask(const PrefillArguments& a, int n_past, int 
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
       const int row = first_row + 16 * r + 8 * half + lane / 4;
-      const int last = n_past + row / a.n_group - first_key - lane % 4 * 2;
+      const int own = n_past + row / a.n_group, offset = first_key + lane % 4 * 2;
+      const int last = own - offset, first = a.variant.first_seen(own) - offset;
 #pragma unroll
       for (int n = 0; n < S::kKeyTiles; ++n) {
-        if (8 * n > last) s[r][n][2 * half] = -INFINITY;
-        if (8 * n + 1 > last) s[r][n][2 * half + 1] = -INFINITY;
+        if (8 * n > last || 8 * n < first) s[r][n][2 * half] = -INFINITY;
+        if (8 * n + 1 > last || 8 * n + 1 < first) s[r][n][2 * half + 1] = -INFINITY;
       }
     }
   }
@@ -197,15 +212,16 @@ __device__ __forceinline__ void write(const PrefillArguments& a, const PrefillWo
   for (int r = 0; r < S::kRowTiles; ++r) {
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
-      const float sum = quad_sum(state.sum[r][half]);
+      float max = state.max[r][half], sum = quad_sum(state.sum[r][half]);
       const int row = first_row + 16 * r + 8 * half + lane / 4;
       if (row >= a.n_rows()) continue;
       int64_t vector = a.vector_of(work.g, row);
-      float factor = 1.0f / sum;
-      if (a.n_split > 1) {
+      float factor = 1.0f;
+      if (a.n_split == 1) {
+        factor = with_sink(a.variant.sink(a.head_of(work.g, row)), max, sum) / sum;
+      } else {
         vector += static_cast<int64_t>(work.split) * a.n_rows() * a.n_head_kv;
-        factor = 1.0f;
-        if (lane % 4 == 0) a.partial_state[vector] = make_float2(state.max[r][half], sum);
+        if (lane % 4 == 0) a.partial_state[vector] = make_float2(max, sum);
       }
 #pragma unroll
       for (int d = 0; d < S::kDimTiles; ++d) {

@@ -49,9 +49,11 @@ __global__ void __launch_bounds__(kPlainThreads) prefill_plain_kernel(const Pref
   }
   const int row = threadIdx.x / kRowThreads, part = threadIdx.x % kRowThreads;
   const int last_seen = n_past + (first_row + row) / a.n_group;
+  const int first_key = a.variant.first_seen(last_seen);
+  const int begin = a.variant.first_seen(n_past + first_row / a.n_group) / kPlainKeys * kPlainKeys;
   const int n_seen = n_past + (min(first_row + kPlainRows, a.n_rows()) - 1) / a.n_group + 1;
   float max = -INFINITY, sum = 0.0f;  // of the row, the same in all its threads
-  for (int first = 0; first < n_seen; first += kPlainKeys) {
+  for (int first = begin; first < n_seen; first += kPlainKeys) {
     __syncthreads();
     load_plain(kv, keys, first);
     __syncthreads();
@@ -68,17 +70,20 @@ __global__ void __launch_bounds__(kPlainThreads) prefill_plain_kernel(const Pref
     float m = max;
 #pragma unroll
     for (int i = 0; i < kThreadKeys; ++i) {
-      s[i] = first + part + i * kRowThreads <= last_seen ? s[i] * a.scale_log2 : -INFINITY;
+      const int key = first + part + i * kRowThreads;
+      const bool seen = first_key <= key && key <= last_seen;
+      s[i] = seen ? a.variant.capped(s[i] * a.scale_log2) : -INFINITY;
       m = fmaxf(m, s[i]);
     }
     for (int bits = kRowThreads / 2; bits > 0; bits /= 2) {
       m = fmaxf(m, __shfl_xor_sync(kAllLanes, m, bits));
     }
-    const float factor = exp2f(max - m);  // key 0 is seen by all: m is finite
+    const float base = m == -INFINITY ? 0.0f : m;  // a row that has seen nothing yet
+    const float factor = exp2f(max - base);
     float added = 0.0f;
 #pragma unroll
     for (int i = 0; i < kThreadKeys; ++i) {
-      const float probability = exp2f(s[i] - m);
+      const float probability = exp2f(s[i] - base);
       p[(part + i * kRowThreads) * kPlainRows + row] = probability;
       added += probability;
     }
@@ -105,12 +110,18 @@ __global__ void __launch_bounds__(kPlainThreads) prefill_plain_kernel(const Pref
       for (int r = 0; r < kPlainRows; ++r) o[r * pitch + d] = acc[r];
     }
   }
-  if (part == 0) sums[row] = sum;
+  const float to_sink = with_sink(a.variant.sink(a.head_of(work.g, first_row + row)), max, sum);
+  __syncthreads();  // the last tile's factors have been read
+  if (part == 0) {
+    sums[row] = sum;
+    factors[row] = to_sink;
+  }
   __syncthreads();
   for (int at = threadIdx.x; at < kPlainRows * a.head_dim; at += kPlainThreads) {
     const int r = at / a.head_dim, d = at % a.head_dim;
     if (first_row + r >= a.n_rows()) continue;
-    a.put(a.vector_of(work.g, first_row + r) * a.head_dim + d, o[r * pitch + d] / sums[r]);
+    a.put(a.vector_of(work.g, first_row + r) * a.head_dim + d,
+          o[r * pitch + d] * factors[r] / sums[r]);
   }
 }
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
-// Norm, rotation, activation and bias, row by row.
+// Norms, rotation, activation, bias and other sums and products, row by row.
 #include "backend/cuda/cuda_ops.h"
 #include "backend/cuda/launch.cuh"
+#include "backend/cuda/weight_store.h"
 
 namespace snapkv::cuda {
 namespace {
@@ -29,19 +30,52 @@ __global__ void rms_norm_kernel(const float* x, const float* weight, float eps, 
   }
 }
 
+// ---------------------------------------------------------------- layer_norm
+
+/// Over the threads of a block of kNormThreads; every thread gets it.
+__device__ __forceinline__ float block_sum(float v, float* sums) {
+  v = warp_sum(v);
+  const int warp = threadIdx.x / kWarpSize, lane = threadIdx.x % kWarpSize;
+  __syncthreads();  // the sums before have been read
+  if (lane == 0) sums[warp] = v;
+  __syncthreads();
+  return warp_sum(lane < kNormThreads / kWarpSize ? sums[lane] : 0.0f);
+}
+
+// One block per row; the variance is of the differences from the mean.
+template <typename Out>
+__global__ void layer_norm_kernel(const float* x, const float* weight, int64_t n_weights,
+                                  const float* bias, float eps, int64_t d, Out* out) {
+  __shared__ float sums[kNormThreads / kWarpSize];
+  const float* row = x + blockIdx.x * d;
+  const float* w = weight + blockIdx.x % n_weights * d;
+  float sum = 0.0f;
+  for (int64_t i = threadIdx.x; i < d; i += kNormThreads) sum += row[i];
+  const float mean = block_sum(sum, sums) / static_cast<float>(d);
+  float squares = 0.0f;
+  for (int64_t i = threadIdx.x; i < d; i += kNormThreads) {
+    squares += (row[i] - mean) * (row[i] - mean);
+  }
+  const float factor = 1.0f / sqrtf(block_sum(squares, sums) / static_cast<float>(d) + eps);
+  for (int64_t i = threadIdx.x; i < d; i += kNormThreads) {
+    const float b = bias != nullptr ? bias[i] : 0.0f;
+    out[blockIdx.x * d + i] = from_float<Out>((row[i] - mean) * factor * w[i] + b);
+  }
+}
+
 // ---------------------------------------------------------------- rope
 
 constexpr int kRopeThreads = 128;
 
 // One block per token: its angles once, in f64, then all heads.
 __global__ void rope_kernel(float* x, const int32_t* pos, const double* inv_freq, int n_pairs,
-                            int n_head, int head_dim, bool neox) {
+                            int n_head, int head_dim, bool neox, float magnitude) {
   float* sines = reinterpret_cast<float*>(dynamic_shared());
   float* cosines = sines + n_pairs;
   for (int i = threadIdx.x; i < n_pairs; i += kRopeThreads) {
     const double angle = static_cast<double>(pos[blockIdx.x]) * inv_freq[i];
-    sines[i] = static_cast<float>(sin(angle));
-    cosines[i] = static_cast<float>(cos(angle));
+    sines[i] = magnitude * static_cast<float>(sin(angle));
+    cosines[i] = magnitude * static_cast<float>(cos(angle));
   }
   __syncthreads();
   float* token = x + static_cast<int64_t>(blockIdx.x) * n_head * head_dim;
@@ -65,12 +99,46 @@ Grid element_grid(int64_t n) {
   return {dim3(static_cast<unsigned>(std::min<int64_t>(blocks, 65536))), dim3(kElementThreads)};
 }
 
-template <typename In, typename Out>
-__global__ void swiglu_kernel(const In* gate, const In* up, int64_t n, Out* out) {
+// Every activation here is x sigmoid(s), see cpu/rowwise.cpp.
+template <Activation activation>
+__device__ __forceinline__ float activated(float x) {
+  float s = x;
+  if constexpr (activation == Activation::gelu_tanh) {
+    s = 1.5957691216f * x * (1.0f + 0.044715f * x * x);
+  }
+  return x / (1.0f + expf(-s));
+}
+
+template <Activation activation, typename In, typename Out>
+__global__ void activate_kernel(const In* x, const In* factor, int64_t n, Out* out) {
   for (int64_t i = blockIdx.x * static_cast<int64_t>(kElementThreads) + threadIdx.x; i < n;
        i += gridDim.x * static_cast<int64_t>(kElementThreads)) {
-    const float g = to_float(gate[i]);
-    out[i] = from_float<Out>(g / (1.0f + expf(-g)) * to_float(up[i]));
+    float v = activated<activation>(to_float(x[i]));
+    if (factor != nullptr) v *= to_float(factor[i]);
+    out[i] = from_float<Out>(v);
+  }
+}
+
+__global__ void add_kernel(float* x, const float* y, float factor, int64_t n) {
+  for (int64_t i = blockIdx.x * static_cast<int64_t>(kElementThreads) + threadIdx.x; i < n;
+       i += gridDim.x * static_cast<int64_t>(kElementThreads)) {
+    x[i] += factor * y[i];
+  }
+}
+
+// Rows of n_cols values have a factor each, or all have factors[0].
+__global__ void scale_kernel(float* x, const float* factors, bool one_factor, int64_t n,
+                             int64_t n_cols) {
+  for (int64_t i = blockIdx.x * static_cast<int64_t>(kElementThreads) + threadIdx.x; i < n;
+       i += gridDim.x * static_cast<int64_t>(kElementThreads)) {
+    x[i] *= factors[one_factor ? 0 : i / n_cols];
+  }
+}
+
+__global__ void softcap_kernel(float* x, float cap, int64_t n) {
+  for (int64_t i = blockIdx.x * static_cast<int64_t>(kElementThreads) + threadIdx.x; i < n;
+       i += gridDim.x * static_cast<int64_t>(kElementThreads)) {
+    x[i] = cap * tanhf(x[i] / cap);
   }
 }
 
@@ -82,11 +150,23 @@ __global__ void add_bias_kernel(T* x, const float* bias, int64_t n, int64_t n_co
   }
 }
 
-template <typename In, typename Out>
-void run_swiglu(Context& ctx, const Tensor& gate, const Tensor& up, const Tensor& out) {
-  const int64_t n = gate.numel();
-  launch(ctx, element_grid(n), swiglu_kernel<In, Out>, static_cast<const In*>(gate.data),
-         static_cast<const In*>(up.data), n, static_cast<Out*>(out.data));
+template <Activation activation, typename In, typename Out>
+void run_activate(Context& ctx, const Tensor& x, const Tensor& factor, const Tensor& out) {
+  const int64_t n = x.numel();
+  launch(ctx, element_grid(n), activate_kernel<activation, In, Out>, static_cast<const In*>(x.data),
+         static_cast<const In*>(factor.data), n, static_cast<Out*>(out.data));
+}
+
+template <Activation activation>
+void activate_types(Context& ctx, const Tensor& x, const Tensor& factor, const Tensor& out) {
+  using bf16 = __nv_bfloat16;
+  if (x.dtype == DType::f32) {
+    out.dtype == DType::f32 ? run_activate<activation, float, float>(ctx, x, factor, out)
+                            : run_activate<activation, float, bf16>(ctx, x, factor, out);
+  } else {
+    out.dtype == DType::f32 ? run_activate<activation, bf16, float>(ctx, x, factor, out)
+                            : run_activate<activation, bf16, bf16>(ctx, x, factor, out);
+  }
 }
 
 }  // namespace
@@ -94,7 +174,7 @@ void run_swiglu(Context& ctx, const Tensor& gate, const Tensor& up, const Tensor
 void rms_norm(Context& ctx, const Tensor& x, const Tensor& weight, float eps, const Tensor& out) {
   const Grid grid{dim3(static_cast<unsigned>(x.shape[0])), dim3(kNormThreads)};
   const auto* in = static_cast<const float*>(x.data);
-  const auto* w = static_cast<const float*>(weight.data);
+  const auto* w = static_cast<const float*>(ctx.weights().on_device(weight).data);
   if (out.dtype == DType::bf16) {
     launch(ctx, grid, rms_norm_kernel<__nv_bfloat16>, in, w, eps, x.shape[1],
            static_cast<__nv_bfloat16*>(out.data));
@@ -104,6 +184,36 @@ void rms_norm(Context& ctx, const Tensor& x, const Tensor& weight, float eps, co
   }
 }
 
+void layer_norm(Context& ctx, const Tensor& x, const Tensor& weight, const Tensor& bias, float eps,
+                const Tensor& out) {
+  const Grid grid{dim3(static_cast<unsigned>(x.shape[0])), dim3(kNormThreads)};
+  const int64_t d = x.shape[1], n_weights = weight.numel() / d;
+  const auto* in = static_cast<const float*>(x.data);
+  const auto* w = static_cast<const float*>(ctx.weights().on_device(weight).data);
+  const float* b = bias ? static_cast<const float*>(ctx.weights().on_device(bias).data) : nullptr;
+  if (out.dtype == DType::bf16) {
+    launch(ctx, grid, layer_norm_kernel<__nv_bfloat16>, in, w, n_weights, b, eps, d,
+           static_cast<__nv_bfloat16*>(out.data));
+  } else {
+    launch(ctx, grid, layer_norm_kernel<float>, in, w, n_weights, b, eps, d,
+           static_cast<float*>(out.data));
+  }
+}
+
+void add(Context& ctx, const Tensor& x, const Tensor& y, float factor) {
+  launch(ctx, element_grid(x.numel()), add_kernel, static_cast<float*>(x.data),
+         static_cast<const float*>(y.data), factor, x.numel());
+}
+
+void scale(Context& ctx, const Tensor& x, std::span<const float> factors) {
+  launch(ctx, element_grid(x.numel()), scale_kernel, static_cast<float*>(x.data), ctx.put(factors),
+         factors.size() == 1, x.numel(), x.numel() / x.shape[0]);
+}
+
+void softcap(Context& ctx, const Tensor& x, float cap) {
+  launch(ctx, element_grid(x.numel()), softcap_kernel, static_cast<float*>(x.data), cap, x.numel());
+}
+
 void rope(Context& ctx, const Tensor& x, std::span<const int32_t> pos,
           const RopeFrequencies& frequencies) {
   const auto n_pairs = static_cast<int>(frequencies.inv_freq.size());
@@ -111,17 +221,17 @@ void rope(Context& ctx, const Tensor& x, std::span<const int32_t> pos,
                   2 * frequencies.inv_freq.size() * sizeof(float)};
   launch(ctx, grid, rope_kernel, static_cast<float*>(x.data), ctx.put(pos),
          ctx.put(frequencies.inv_freq), n_pairs, static_cast<int>(x.shape[1]),
-         static_cast<int>(x.shape[2]), frequencies.layout == RopeLayout::neox);
+         static_cast<int>(x.shape[2]), frequencies.layout == RopeLayout::neox,
+         frequencies.magnitude);
 }
 
-void swiglu(Context& ctx, const Tensor& gate, const Tensor& up, const Tensor& out) {
-  using bf16 = __nv_bfloat16;
-  if (gate.dtype == DType::f32) {
-    out.dtype == DType::f32 ? run_swiglu<float, float>(ctx, gate, up, out)
-                            : run_swiglu<float, bf16>(ctx, gate, up, out);
-  } else {
-    out.dtype == DType::f32 ? run_swiglu<bf16, float>(ctx, gate, up, out)
-                            : run_swiglu<bf16, bf16>(ctx, gate, up, out);
+void activate(Context& ctx, Activation activation, const Tensor& x, const Tensor& factor,
+              const Tensor& out) {
+  switch (activation) {
+    case Activation::silu:
+      return activate_types<Activation::silu>(ctx, x, factor, out);
+    case Activation::gelu_tanh:
+      return activate_types<Activation::gelu_tanh>(ctx, x, factor, out);
   }
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // StepGraphs: decode steps as CUDA graphs. The first step of a shape runs as it is, which gives
 // scratch memory its size; the second is recorded; later ones only write their arguments, which go
-// to the device in one copy, and launch what was recorded. Used by cuda_kernels.cpp.
+// to the device in one copy, and launch what was recorded. Used by cuda_backend.cpp.
 #pragma once
 
 #include <cstdint>

@@ -131,18 +131,21 @@ __device__ __forceinline__ void scores(const VoteArguments& a, int g, int row_ti
     }
   }
   const int first = unit * kUnitKeys + lane % 4 * 2;
-  const bool all_seen = (unit + 1) * kUnitKeys <= n_rows - a.n_window + 1;
+  const bool all_seen = (unit + 1) * kUnitKeys <= n_rows - a.n_window + 1 &&
+                        unit * kUnitKeys >= a.variant.first_seen(n_rows - 1);
 #pragma unroll
   for (int half = 0; half < 2; ++half) {
     const int row = 16 * row_tile + 8 * half + lane / 4;
     const float factor = row_scale[g * a.n_padded_rows() + row];
     const int last_seen = a.last_seen(n_rows, row) - first;
+    const int first_seen = a.first_seen(n_rows, row) - first;
 #pragma unroll
     for (int n = 0; n < kUnitTiles; ++n) {
 #pragma unroll
       for (int e = 0; e < 2; ++e) {
         float& score = s[n][2 * half + e];
-        score = all_seen || 8 * n + e <= last_seen ? score * factor : -INFINITY;
+        const bool seen = all_seen || (first_seen <= 8 * n + e && 8 * n + e <= last_seen);
+        score = seen ? a.variant.capped(score * factor) : -INFINITY;
       }
     }
   }
@@ -171,6 +174,7 @@ __global__ void __launch_bounds__(kVoteWarps* kWarpSize)
   const HeadView<T> head = a.keys<T>(g);
   const Units units = a.units_of_range(range, head.n_rows);
   for (int unit = units.begin; unit < units.end; ++unit) {
+    if (a.hidden(unit, head.n_rows)) continue;
     Keys<kDim> keys;
     load_keys<kDim>(head, unit, keys);
     for (int i = 0; i < n_tiles; ++i) {
@@ -214,13 +218,16 @@ __global__ void merge_vote_states_kernel(const VoteArguments a) {
       (static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x) / kWarpSize;  // of all heads
   if (row >= static_cast<int64_t>(a.n_head_kv) * a.n_padded_rows()) return;
   const float2* states = a.states + row * a.n_ranges;
-  float max = -INFINITY, sum = 0.0f;
+  const auto g = static_cast<int>(row / a.n_padded_rows());
+  const float sink = a.sink(g, static_cast<int>(row % a.n_padded_rows()));
+  float max = sink, sum = 0.0f;
   for (int i = lane; i < a.n_ranges; i += kWarpSize) max = fmaxf(max, states[i].x);
   max = warp_max(max);
   for (int i = lane; i < a.n_ranges; i += kWarpSize) {
     sum += states[i].y * exp2f(states[i].x - max);
   }
   sum = warp_sum(sum);
+  if (sink != -INFINITY) sum += exp2f(sink - max);
   const bool exists = row % a.padded_window < a.n_window;
   // every query sees at least one key, so its sum is 1 or more
   if (lane == 0) a.norms[row] = exists ? make_float2(max, 1.0f / sum) : make_float2(INFINITY, 0.0f);
@@ -370,6 +377,7 @@ void window_votes(Context& ctx, const WindowVotes& w) {
   a.group_max = w.group == GroupReduce::max;
   a.whole = w.whole;
   a.aligned = rows_aligned(w.k);
+  a.variant = make_variant(ctx, w.variant);
   // enough warps to fill a device at any length; how many does not depend on the device, so that
   // results don't either. Fewer where many rows would make their states large.
   const int64_t most = std::clamp<int64_t>(65536 / a.n_padded_rows(), 16, 512);

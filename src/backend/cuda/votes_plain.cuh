@@ -3,6 +3,7 @@
 #pragma once
 
 #include "backend/cuda/tile.cuh"
+#include "backend/cuda/variant.cuh"
 
 namespace snapkv::cuda {
 
@@ -26,6 +27,7 @@ struct VoteArguments {
   int n_window, padded_window, n_head_kv, n_group, head_dim, n_ranges;
   float scale_log2;  // scores are in units of log2
   bool group_max, whole, aligned;
+  Variant variant;
 
   __host__ __device__ int n_padded_rows() const { return n_group * padded_window; }
   __host__ __device__ int n_row_tiles() const { return n_padded_rows() / 16; }
@@ -33,6 +35,16 @@ struct VoteArguments {
   __host__ __device__ int n_cols(int n_rows) const { return whole ? n_rows : n_rows - n_window; }
   __device__ int last_seen(int n_rows, int row) const {
     return n_rows - n_window + row % padded_window;
+  }
+  __device__ int first_seen(int n_rows, int row) const {
+    return variant.first_seen(last_seen(n_rows, row));
+  }
+  /// Whether no query sees any key of the unit: all come before the first query's window.
+  __device__ bool hidden(int unit, int n_rows) const {
+    return (unit + 1) * kUnitKeys <= first_seen(n_rows, 0);
+  }
+  __device__ float sink(int g, int row) const {
+    return variant.sink(g * n_group + row / padded_window);
   }
   __device__ const float* query(int g, int row) const {
     const int i = row % padded_window, h = g * n_group + row / padded_window;
@@ -104,8 +116,9 @@ __device__ __forceinline__ void plain_scores(const VoteArguments& a, int g, int 
   const int col = unit * kUnitKeys + static_cast<int>(threadIdx.x);
 #pragma unroll
   for (int r = 0; r < kPlainAtOnce; ++r) {
-    const bool seen = col <= a.last_seen(n_rows, first_row + r) && col < n_rows;
-    s[r] = seen ? s[r] * a.scale_log2 : -INFINITY;
+    const bool seen = a.first_seen(n_rows, first_row + r) <= col &&
+                      col <= a.last_seen(n_rows, first_row + r) && col < n_rows;
+    s[r] = seen ? a.variant.capped(s[r] * a.scale_log2) : -INFINITY;
   }
 }
 
@@ -121,6 +134,7 @@ __global__ void __launch_bounds__(kWarpSize) plain_vote_states_kernel(const Vote
   const HeadView<T> head = a.keys<T>(g);
   const Units units = a.units_of_range(range, head.n_rows);
   for (int unit = units.begin; unit < units.end; ++unit) {
+    if (a.hidden(unit, head.n_rows)) continue;
     load_plain_keys(head, unit, keys);
     for (int i = 0; i < n_block_rows; i += kPlainAtOnce) {
       float s[kPlainAtOnce];

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // WeightStore: device copies of a model's weights, found by the address of the weight in host
-// memory. What the device has no room for is sent when it is used. Used by cuda_kernels.cpp.
+// memory. What the device has no room for is sent when it is used. Context has one.
 #pragma once
 
 #include <span>

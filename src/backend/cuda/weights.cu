@@ -9,6 +9,7 @@
 #include "backend/cuda/cuda_ops.h"
 #include "backend/cuda/dequantize.cuh"
 #include "backend/cuda/launch.cuh"
+#include "backend/cuda/weight_store.h"
 #include "base/check.h"
 
 namespace snapkv::cuda {
@@ -96,38 +97,21 @@ void run(Context& ctx, const Tensor& weight, int64_t row_bytes, const int32_t* i
                     dim3(kThreads)};
     launch(ctx, grid, kernel, static_cast<const char*>(weight.data), row_bytes, ids, n, out);
   };
-  switch (weight.dtype) {
-    case DType::f32:
-      return run_type(expand_kernel<float, Out>);
-    case DType::f16:
-      return run_type(expand_kernel<__half, Out>);
-    case DType::bf16:
-      return run_type(expand_kernel<__nv_bfloat16, Out>);
-    case DType::q8_0:
-      return run_type(expand_kernel<Q8_0, Out>);
-    case DType::q4_0:
-      return run_type(expand_kernel<Q4_0, Out>);
-    case DType::q4_k:
-      return run_type(expand_kernel<Q4_K, Out>);
-    case DType::q5_k:
-      return run_type(expand_kernel<Q5_K, Out>);
-    case DType::q6_k:
-      return run_type(expand_kernel<Q6_K, Out>);
-    case DType::i32:
-      break;
-  }
-  SNAPKV_CHECK(false);
+  visit_weight_type(weight.dtype, [&](auto type) {
+    run_type(expand_kernel<typename Format<type.dtype>::Source, Out>);
+  });
 }
 
 }  // namespace
 
 void embed(Context& ctx, const Tensor& weight, std::span<const int32_t> ids, const Tensor& out) {
+  const Tensor rows = ctx.weights().on_device(weight);
   constexpr size_t kMaxRows = 65535;  // of a grid
   const int64_t n = out.shape[1];
   for (size_t begin = 0; begin < ids.size(); begin += kMaxRows) {
     const auto part = ids.subspan(begin, std::min(kMaxRows, ids.size() - begin));
-    run(ctx, weight, row_bytes(weight.dtype, n), ctx.put(part), static_cast<int64_t>(part.size()),
-        n, out.at<float>(static_cast<int64_t>(begin)));
+    run(ctx, rows, row_bytes(rows.dtype, n), ctx.put(part), static_cast<int64_t>(part.size()), n,
+        out.at<float>(static_cast<int64_t>(begin)));
   }
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Attention of prefill and of decode as plain loops. Called by ref_kernels.cpp; meanings in ops.h.
+// Attention of prefill and of decode as plain loops. Called by ref_backend.cpp; meanings in
+// ops.def.
 #include <algorithm>
 #include <cmath>
 
@@ -8,9 +9,17 @@
 
 namespace snapkv::ref {
 
-void softmax(std::vector<double>& s) {
-  const double max = *std::max_element(s.begin(), s.end());
-  double sum = 0.0;
+void softmax(std::vector<double>& s, const AttentionVariant& variant, int64_t h) {
+  if (variant.softcap > 0.0f) {
+    const double cap = variant.softcap;
+    for (double& v : s) v = cap * std::tanh(v / cap);
+  }
+  double max = *std::max_element(s.begin(), s.end()), sum = 0.0;
+  if (variant.sinks) {
+    const double sink = *variant.sinks.at<const float>(h);
+    max = std::max(max, sink);
+    sum = std::exp(sink - max);
+  }
   for (double& v : s) {
     v = std::exp(v - max);
     sum += v;
@@ -20,21 +29,30 @@ void softmax(std::vector<double>& s) {
 
 namespace {
 
-// out[i] = sum_j softmax_j(scale * q . k[j]) * v[j, i] over the first n rows of one KV head.
-void attend(const std::vector<double>& q, const Tensor& k, const Tensor& v, int64_t n, float scale,
-            void* out, DType out_dtype) {
-  const int64_t head_dim = k.shape[1];
-  std::vector<double> p;  // [n]
-  for (int64_t j = 0; j < n; ++j) {
-    p.push_back(scale * dot(q, get_row(k.at<const void>(j), k.dtype, head_dim)));
+// One query head's attention over rows [first, end) of one KV head.
+struct Attention {
+  std::vector<double> q;
+  int64_t head;  // query head
+  Tensor k, v;   // [rows, head_dim]
+  int64_t first, end;
+  float scale;
+  AttentionVariant variant;
+};
+
+// out[i] = sum_j softmax_j(scale * q . k[j]) * v[j, i]
+void attend(const Attention& a, void* out, DType out_dtype) {
+  const int64_t head_dim = a.k.shape[1];
+  std::vector<double> p;
+  for (int64_t j = a.first; j < a.end; ++j) {
+    p.push_back(a.scale * dot(a.q, get_row(a.k.at<const void>(j), a.k.dtype, head_dim)));
   }
-  softmax(p);
-  std::vector<double> sum(static_cast<size_t>(head_dim), 0.0);
-  for (int64_t j = 0; j < n; ++j) {
-    const std::vector<double> row = get_row(v.at<const void>(j), v.dtype, head_dim);
-    for (size_t i = 0; i < row.size(); ++i) sum[i] += p[static_cast<size_t>(j)] * row[i];
+  softmax(p, a.variant, a.head);
+  std::vector<double> sum(head_dim, 0.0);
+  for (int64_t j = a.first; j < a.end; ++j) {
+    const std::vector<double> row = get_row(a.v.at<const void>(j), a.v.dtype, head_dim);
+    for (int64_t i = 0; i < head_dim; ++i) sum[i] += p[j - a.first] * row[i];
   }
-  for (int64_t i = 0; i < head_dim; ++i) put(out, out_dtype, i, sum[static_cast<size_t>(i)]);
+  for (int64_t i = 0; i < head_dim; ++i) put(out, out_dtype, i, sum[i]);
 }
 
 // The rows of KV head h: [capacity, head_dim].
@@ -52,23 +70,35 @@ void attention_prefill(const PrefillAttention& a) {
   for (int64_t t = 0; t < n; ++t) {
     for (int64_t h = 0; h < n_head; ++h) {
       const int64_t g = h / n_group;
-      const int64_t n_visible = a.n_past[static_cast<size_t>(g)] + t + 1;  // causal
-      attend(get_row(a.q.at<const void>(t, h), a.q.dtype, head_dim), head_rows(a.k, g),
-             head_rows(a.v, g), n_visible, a.scale, a.out.at<void>(t, h), a.out.dtype);
+      const int64_t own = a.n_past[g] + t;  // causal: the last row that is seen
+      attend({.q = get_row(a.q.at<const void>(t, h), a.q.dtype, head_dim),
+              .head = h,
+              .k = head_rows(a.k, g),
+              .v = head_rows(a.v, g),
+              .first = first_visible(a.variant, own),
+              .end = own + 1,
+              .scale = a.scale,
+              .variant = a.variant},
+             a.out.at<void>(t, h), a.out.dtype);
     }
   }
 }
 
 void attention_decode(const DecodeAttention& a) {
   const int64_t n_seq = a.q.shape[0], n_head = a.q.shape[1], head_dim = a.q.shape[2];
-  const int64_t n_head_kv = static_cast<int64_t>(a.heads.size()) / n_seq;
+  const int64_t n_head_kv = std::ssize(a.heads) / n_seq;
   const int64_t n_group = n_head / n_head_kv;
   for (int64_t s = 0; s < n_seq; ++s) {
     for (int64_t h = 0; h < n_head; ++h) {
-      const HeadRows& head = a.heads[static_cast<size_t>(s * n_head_kv + h / n_group)];
-      const Tensor k(const_cast<void*>(head.k), a.kv_dtype, {head.n_kv, head_dim});
-      const Tensor v(const_cast<void*>(head.v), a.kv_dtype, {head.n_kv, head_dim});
-      attend(get_row(a.q.at<const void>(s, h), a.q.dtype, head_dim), k, v, head.n_kv, a.scale,
+      const HeadRows& head = a.heads[s * n_head_kv + h / n_group];
+      attend({.q = get_row(a.q.at<const void>(s, h), a.q.dtype, head_dim),
+              .head = h,
+              .k = Tensor(const_cast<void*>(head.k), a.kv_dtype, {head.n_kv, head_dim}),
+              .v = Tensor(const_cast<void*>(head.v), a.kv_dtype, {head.n_kv, head_dim}),
+              .first = 0,
+              .end = head.n_kv,
+              .scale = a.scale,
+              .variant = a.variant},
              a.out.at<void>(s, h), a.out.dtype);
     }
   }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Embedding and matrix products as plain loops. Called by ref_kernels.cpp; meanings in ops.h.
+// Embedding and matrix products as plain loops. Called by ref_backend.cpp; meanings in ops.def.
 #include "backend/ref/ref_access.h"
 #include "backend/ref/ref_ops.h"
 
@@ -7,28 +7,36 @@ namespace snapkv::ref {
 
 // out[t, i] = weight[ids[t], i]
 void embed(const Tensor& weight, std::span<const int32_t> ids, const Tensor& out) {
-  for (size_t t = 0; t < ids.size(); ++t) {
+  for (int64_t t = 0; t < std::ssize(ids); ++t) {
     const void* row = weight.at<const void>(ids[t]);
     for (int64_t i = 0; i < out.n_cols(); ++i) {
-      put(out.at<void>(static_cast<int64_t>(t)), out.dtype, i, get(row, weight.dtype, i));
+      put(out.at<void>(t), out.dtype, i, get(row, weight.dtype, i));
     }
   }
 }
 
+namespace {
+
 // out[t, o] = (out[t, o] if accumulate) + sum_i x[t, i] * w[o, i] + bias[o]
-void project(const Tensor& x, const Projection& p) {
+void multiply(const Tensor& x, const Projection& p) {
   const int64_t n = x.shape[0], n_in = x.shape[1], n_out = p.w.shape[0];
   std::vector<std::vector<double>> rows;  // x
   for (int64_t t = 0; t < n; ++t) rows.push_back(get_row(x.at<const void>(t), x.dtype, n_in));
   for (int64_t o = 0; o < n_out; ++o) {
     const std::vector<double> w = get_row(p.w.at<const void>(o), p.w.dtype, n_in);
     for (int64_t t = 0; t < n; ++t) {
-      double sum = dot(rows[static_cast<size_t>(t)], w);
+      double sum = dot(rows[t], w);
       if (p.bias) sum += get(p.bias.data, p.bias.dtype, o);
       if (p.accumulate) sum += get(p.out.at<const void>(t), p.out.dtype, o);
       put(p.out.at<void>(t), p.out.dtype, o, sum);
     }
   }
+}
+
+}  // namespace
+
+void project(const Tensor& x, std::span<const Projection> projections) {
+  for (const Projection& p : projections) multiply(x, p);
 }
 
 // The layout of this backend: [n_out, n_in] f32.
@@ -49,7 +57,7 @@ void pack(const Tensor& weight, PackedWeight& packed) {
 void project_packed(const Tensor& x, const PackedWeight& weight, const Tensor& bias,
                     const Tensor& out, bool accumulate) {
   const Tensor w = weight.storage.view(DType::f32, {weight.n_out, weight.n_in});
-  project(x, {.w = w, .bias = bias, .out = out, .accumulate = accumulate});
+  multiply(x, {.w = w, .bias = bias, .out = out, .accumulate = accumulate});
 }
 
 }  // namespace snapkv::ref

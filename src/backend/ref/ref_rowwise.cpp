@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
-// Norm, rotation, activation and storing as plain loops. Called by ref_kernels.cpp; meanings in
-// ops.h.
+// Norm, rotation, activation and storing as plain loops. Called by ref_backend.cpp; meanings in
+// ops.def.
 #include <cmath>
+#include <numbers>
 
 #include "backend/ref/ref_access.h"
 #include "backend/ref/ref_ops.h"
@@ -21,32 +22,92 @@ void rms_norm(const Tensor& x, const Tensor& weight, float eps, const Tensor& ou
   }
 }
 
-// The pair (a, b) of position p turns by angle p * inv_freq[i]:
-//   a' = a cos - b sin,  b' = a sin + b cos
-void rope(const Tensor& x, std::span<const int32_t> pos, const RopeFrequencies& rope) {
-  const int64_t n_pairs = static_cast<int64_t>(rope.inv_freq.size());
+// out[t, i] = (x[t, i] - mean) / sqrt(mean_i((x[t, i] - mean)^2) + eps) * weight[i] + bias[i]
+void layer_norm(const Tensor& x, const Tensor& weight, const Tensor& bias, float eps,
+                const Tensor& out) {
+  const int64_t n = x.shape[0], d = x.shape[1], n_weights = weight.numel() / d;
+  for (int64_t t = 0; t < n; ++t) {
+    std::vector<double> row = get_row(x.at<const void>(t), x.dtype, d);
+    double mean = 0.0;
+    for (double v : row) mean += v / static_cast<double>(d);
+    for (double& v : row) v -= mean;
+    const double scale = 1.0 / std::sqrt(dot(row, row) / static_cast<double>(d) + eps);
+    for (int64_t i = 0; i < d; ++i) {
+      const double w = get(weight.data, weight.dtype, t % n_weights * d + i);
+      const double b = bias ? get(bias.data, bias.dtype, i) : 0.0;
+      put(out.at<void>(t), out.dtype, i, row[i] * scale * w + b);
+    }
+  }
+}
+
+// x[t, i] += factor * y[t, i]
+void add(const Tensor& x, const Tensor& y, float factor) {
+  for (int64_t i = 0; i < x.numel(); ++i) {
+    put(x.data, x.dtype, i,
+        get(x.data, x.dtype, i) + static_cast<double>(factor) * get(y.data, y.dtype, i));
+  }
+}
+
+// x[t, i] *= factors[t]
+void scale(const Tensor& x, std::span<const float> factors) {
+  const int64_t d = x.numel() / x.shape[0];
+  for (int64_t i = 0; i < x.numel(); ++i) {
+    const float factor = factors.size() == 1 ? factors[0] : factors[i / d];
+    put(x.data, x.dtype, i, get(x.data, x.dtype, i) * factor);
+  }
+}
+
+// x[t, i] = cap * tanh(x[t, i] / cap)
+void softcap(const Tensor& x, float cap) {
+  for (int64_t i = 0; i < x.numel(); ++i) {
+    put(x.data, x.dtype, i, cap * std::tanh(get(x.data, x.dtype, i) / cap));
+  }
+}
+
+// The pair (a, b) of position p turns by angle p * inv_freq[i], m being the magnitude:
+//   a' = m (a cos - b sin),  b' = m (a sin + b cos)
+void rope(const Tensor& x, std::span<const int32_t> pos, const RopeFrequencies& frequencies) {
+  const int64_t n_pairs = static_cast<int64_t>(frequencies.inv_freq.size());
+  const double m = frequencies.magnitude;
   for (int64_t t = 0; t < x.shape[0]; ++t) {
     for (int64_t h = 0; h < x.shape[1]; ++h) {
       float* row = x.at<float>(t, h);
       for (int64_t i = 0; i < n_pairs; ++i) {
-        float& first = row[rope.layout == RopeLayout::norm ? 2 * i : i];
-        float& second = row[rope.layout == RopeLayout::norm ? 2 * i + 1 : i + n_pairs];
-        const double angle = pos[static_cast<size_t>(t)] * rope.inv_freq[static_cast<size_t>(i)];
+        float& first = row[frequencies.layout == RopeLayout::norm ? 2 * i : i];
+        float& second = row[frequencies.layout == RopeLayout::norm ? 2 * i + 1 : i + n_pairs];
+        const double angle =
+            pos[static_cast<size_t>(t)] * frequencies.inv_freq[static_cast<size_t>(i)];
         const double a = first, b = second;
-        first = static_cast<float>(a * std::cos(angle) - b * std::sin(angle));
-        second = static_cast<float>(a * std::sin(angle) + b * std::cos(angle));
+        first = static_cast<float>(m * (a * std::cos(angle) - b * std::sin(angle)));
+        second = static_cast<float>(m * (a * std::sin(angle) + b * std::cos(angle)));
       }
     }
   }
 }
 
-// out = gate / (1 + exp(-gate)) * up
-void swiglu(const Tensor& gate, const Tensor& up, const Tensor& out) {
-  for (int64_t t = 0; t < gate.shape[0]; ++t) {
-    for (int64_t i = 0; i < gate.shape[1]; ++i) {
-      const double g = get(gate.at<const void>(t), gate.dtype, i);
-      const double u = get(up.at<const void>(t), up.dtype, i);
-      put(out.at<void>(t), out.dtype, i, g / (1.0 + std::exp(-g)) * u);
+namespace {
+
+double activated(Activation activation, double x) {
+  switch (activation) {
+    case Activation::silu:
+      return x / (1.0 + std::exp(-x));
+    case Activation::gelu_tanh: {
+      const double inner = std::sqrt(2.0 / std::numbers::pi) * (x + 0.044715 * x * x * x);
+      return 0.5 * x * (1.0 + std::tanh(inner));
+    }
+  }
+  SNAPKV_CHECK(false);
+}
+
+}  // namespace
+
+// out = f(x) * factor
+void activate(Activation activation, const Tensor& x, const Tensor& factor, const Tensor& out) {
+  for (int64_t t = 0; t < x.shape[0]; ++t) {
+    for (int64_t i = 0; i < x.shape[1]; ++i) {
+      double value = activated(activation, get(x.at<const void>(t), x.dtype, i));
+      if (factor) value *= get(factor.at<const void>(t), factor.dtype, i);
+      put(out.at<void>(t), out.dtype, i, value);
     }
   }
 }
@@ -60,6 +121,11 @@ void store_rows(const Tensor& src, DType dtype, std::span<void* const> dst) {
       put_row(out, dtype, get_row(src.at<const void>(t, h), src.dtype, d));
     }
   }
+}
+
+// dst[h][t] = pos[t]
+void store_positions(std::span<const int32_t> pos, std::span<int32_t* const> dst) {
+  for (int32_t* head : dst) std::copy(pos.begin(), pos.end(), head);
 }
 
 }  // namespace snapkv::ref

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // SnapKV's selection as plain loops: voting, pooling, ranking, gathering; arXiv 2404.14469,
-// sections 4.1 and 4.2. Called by ref_kernels.cpp; meanings in ops.h.
+// sections 4.1 and 4.2. Called by ref_backend.cpp; meanings in ops.def.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -14,27 +14,26 @@ namespace snapkv::ref {
 namespace {
 
 // The votes of one query head for the rows before the window, or for all rows:
-//   S[i, j] = q[i] . k[j] * scale for j <= n - W + i (causal inside the window)
+//   S[i, j] = q[i] . k[j] * scale for the rows j that query i sees: up to n - W + i (causal inside
+//             the window), or the last of them where attention has a window of its own
 //   P[i]    = softmax_j(S[i]) over every visible row, the window's included
 //   v[j]    = sum_i P[i, j] for j < n - W; for j < n over the i that see j
 std::vector<double> head_votes(const WindowVotes& w, int64_t h, int64_t g, int64_t n) {
   const int64_t n_window = w.q.shape[0], head_dim = w.q.shape[2], n_prefix = n - n_window;
-  std::vector<std::vector<double>> s(static_cast<size_t>(n_window));  // [W, visible rows]
-  std::vector<std::vector<double>> q;                                 // [W, head_dim]
-  for (int64_t i = 0; i < n_window; ++i) {
-    q.push_back(get_row(w.q.at<const void>(i, h), w.q.dtype, head_dim));
-  }
+  std::vector<std::vector<double>> k;  // [n, head_dim]
   for (int64_t j = 0; j < n; ++j) {
-    const std::vector<double> k = get_row(w.k.at<const void>(g, j), w.k.dtype, head_dim);
-    for (int64_t i = std::max<int64_t>(0, j - n_prefix); i < n_window; ++i) {
-      const size_t row = static_cast<size_t>(i);
-      s[row].push_back(w.scale * dot(q[row], k));
-    }
+    k.push_back(get_row(w.k.at<const void>(g, j), w.k.dtype, head_dim));
   }
-  std::vector<double> votes(static_cast<size_t>(w.whole ? n : n_prefix), 0.0);
-  for (std::vector<double>& row : s) {
-    softmax(row);
-    for (size_t j = 0; j < std::min(votes.size(), row.size()); ++j) votes[j] += row[j];
+  std::vector<double> votes(w.whole ? n : n_prefix, 0.0);
+  for (int64_t i = 0; i < n_window; ++i) {
+    const std::vector<double> q = get_row(w.q.at<const void>(i, h), w.q.dtype, head_dim);
+    const int64_t own = n_prefix + i, first = first_visible(w.variant, own);
+    std::vector<double> row;  // [own + 1 - first]
+    for (int64_t j = first; j <= own; ++j) row.push_back(w.scale * dot(q, k[j]));
+    softmax(row, w.variant, h);
+    for (int64_t j = first; j < std::min(std::ssize(votes), own + 1); ++j) {
+      votes[j] += row[j - first];
+    }
   }
   return votes;
 }
@@ -50,7 +49,9 @@ void window_votes(const WindowVotes& w) {
     for (int64_t h = g * n_group + 1; h < (g + 1) * n_group; ++h) {
       const std::vector<double> votes = head_votes(w, h, g, n);
       for (size_t j = 0; j < group.size(); ++j) {
-        group[j] = w.group == GroupReduce::max ? std::max(group[j], votes[j]) : group[j] + votes[j];
+        const bool other = group[j] < votes[j] || std::isnan(votes[j]);  // a NaN stays
+        const double larger = other ? votes[j] : group[j];
+        group[j] = w.group == GroupReduce::max ? larger : group[j] + votes[j];
       }
     }
     const double divisor = w.group == GroupReduce::mean ? static_cast<double>(n_group) : 1.0;

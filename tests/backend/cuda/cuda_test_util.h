@@ -18,7 +18,7 @@
 #include "base/error.h"
 #include "tests/backend/op_test_util.h"
 #ifdef SNAPKV_CUDA_ON_HOST_TESTS
-#include "backend/cuda/cuda_kernels.h"
+#include "backend/cuda/cuda_backend.h"
 #include "tests/support/cuda_on_host/host_device.h"
 #endif
 
@@ -56,7 +56,7 @@ class CudaTest : public testing::Test {
  protected:
   void SetUp() override {
 #ifdef SNAPKV_CUDA_ON_HOST_TESTS
-    register_cuda(&cuda::make_kernels);
+    register_cuda(&cuda::make_backend);
     backend_ = make(Compute::automatic);
 #else
     try {
@@ -68,7 +68,7 @@ class CudaTest : public testing::Test {
   }
   static std::unique_ptr<Backend> make(Compute compute) {
     BackendOptions options;
-    options.kind = BackendKind::cuda;
+    options.device = Device::cuda;
     options.compute = compute;
     return Backend::make(options);
   }
@@ -91,7 +91,7 @@ class CudaTest : public testing::Test {
   std::unique_ptr<Backend> backend_;
   std::unique_ptr<Backend> reference_ = [] {
     BackendOptions options;
-    options.kind = BackendKind::ref;
+    options.device = Device::reference;
     return Backend::make(options);
   }();
 };

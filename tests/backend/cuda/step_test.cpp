@@ -45,7 +45,7 @@ class Layer {
     ops::rope(backend_, q_, positions, {inv_freq_, RopeLayout::neox});
     ops::attention_decode(backend_, {q_, heads, DType::f16, 0.125f, attended_});
     const Tensor flat = attended_.view().reshaped({n_seq_, n_head_ * kHeadDim});
-    ops::swiglu(backend_, flat, x_, out_);
+    ops::activate(backend_, Activation::silu, flat, x_, out_);
   }
   std::vector<float> result() const { return out_.host().values(); }
 

@@ -120,14 +120,26 @@ export function promptSpec(records: BenchRecord[], log: boolean): LinesSpec {
   };
 }
 
+export interface Comparison {
+  name: string;
+  x: number;
+  full: number;
+  compressed: number;
+  /** full / compressed, and what it can be where repetitions differ. */
+  ratio: number;
+  low: number;
+  high: number;
+}
+
 /** Full beside the first compressed cache at the longest context that both have. */
-export function comparison(spec: LinesSpec): { name: string; x: number; full: number; compressed: number } | null {
+export function comparison(spec: LinesSpec): Comparison | null {
   const full = spec.lines.find((l) => /^full\b/.test(l.name));
   const other = spec.lines.find((l) => !/^full\b/.test(l.name));
   if (!full || !other) return null;
   const common = full.points.filter((p) => other.points.some((q) => q.x === p.x));
   if (common.length === 0) return null;
   const last = common[common.length - 1];
-  return { name: other.family ?? other.name, x: last.x, full: last.y,
-    compressed: other.points.find((q) => q.x === last.x)!.y };
+  const point = other.points.find((q) => q.x === last.x)!;
+  return { name: other.family ?? other.name, x: last.x, full: last.y, compressed: point.y, ratio: last.y / point.y,
+    low: (last.low ?? last.y) / (point.high ?? point.y), high: (last.high ?? last.y) / (point.low ?? point.y) };
 }

@@ -42,8 +42,9 @@ function addComparison(records: BenchRecord[]): void {
   const tile = (make: Spec, text: (y: number) => string, what: string, better: string) => {
     const c = comparison(make(records, false));
     if (!c) return [];
+    const range = c.high > c.low ? ` (${number(c.low)}x to ${number(c.high)}x between repetitions)` : "";
     return [{ value: `${text(c.full)} → ${text(c.compressed)}`,
-      label: `${what} at ${tokens(c.x)} tokens, full → ${c.name}: ${number(c.full / c.compressed)}x ${better}` }];
+      label: `${what} at ${tokens(c.x)} tokens, full → ${c.name}: ${number(c.ratio)}x ${better}${range}` }];
   };
   addTiles([...tile(memorySpec, bytes, "KV cache", "smaller"),
     ...tile(latencySpec, seconds, "time per token", "faster")]);
@@ -62,5 +63,5 @@ export function benchPage(data: BenchData): void {
   addLines(records, promptSpec);
   if (records.some((r) => r.prefill_s !== null)) addChartCard(prefillParts(records));
   addTable(records);
-  addFooter(`snapkv ${data.version} · ${distinct(records.map((r) => r.model_filename)).join(", ")}`);
+  addFooter(`snapkv ${data.version} · ${distinct(records.map((r) => r.model_filename.replace(/^.*\//, ""))).join(", ")}`);
 }

@@ -6,10 +6,11 @@ import { linesPicture, type LinesSpec } from "../lines";
 import { addCard, addChartCard, addChoice, addFooter, addHeader, addTiles, table } from "../page";
 import { distinct, groupBy } from "../stats";
 import { lengthOf, taskName } from "./configurations";
-import { fidelityChoices, fidelityRecords, fidelitySpec, kFidelityMeasures } from "./fidelity";
+import { fidelityBudgetSpec, fidelityChoices, fidelityRecords, fidelitySpec, hasBudgets, kFidelityMeasures } from "./fidelity";
 import { gridChoices, hasGrid, makeGrid, needleGrid } from "./needle_grid";
 import { generationSpec, kMeasures, overlapGroups, overlapRecords, questionsSpec, windowsSpec,
   type Measure } from "./overlap";
+import { hasTaskMap, makeTaskMap, taskMap } from "./task_map";
 import { qualitySpec, qualityTable, selections, type Scored } from "./quality";
 
 function addQuality(records: Scored[]): void {
@@ -41,6 +42,18 @@ function addGrids(records: Scored[]): void {
       redraw();
     } });
   }
+}
+
+function addTaskMap(records: Scored[]): void {
+  const lengths = distinct(records.map(lengthOf).filter((n) => n !== undefined)).sort((a, b) => a! - b!);
+  let map = makeTaskMap(records);
+  const { card, redraw } = addChartCard(taskMap(() => map));
+  if (lengths.length < 2) return;
+  const options = ["all lengths", ...lengths.map((n) => `prompts of ${plural(n!, "token")}`)];
+  addChoice(card, { label: "Of", options, chosen: 0, choose: (i) => {
+    map = makeTaskMap(i === 0 ? records : records.filter((r) => lengthOf(r) === lengths[i - 1]));
+    redraw();
+  } });
 }
 
 function addTable(records: Scored[]): void {
@@ -75,17 +88,21 @@ function addFidelity(all: EvalRecord[]): void {
   const records = fidelityRecords(all);
   if (records.length === 0) return;
   const choices = fidelityChoices(records);
-  let chosen = choices[0], measure = 0;
-  const { card, redraw } = addChartCard(linesPicture(() => fidelitySpec(chosen, measure)));
-  addChoice(card, { label: "Measure", options: kFidelityMeasures.map((m) => m.label), chosen: 0, choose: (i) => {
-    measure = i;
-    redraw();
-  } });
-  if (choices.length < 2) return;
-  addChoice(card, { label: "Of", options: choices.map((c) => c.label), chosen: 0, choose: (i) => {
-    chosen = choices[i];
-    redraw();
-  } });
+  const add = (make: typeof fidelitySpec) => {
+    let chosen = choices[0], measure = 0;
+    const { card, redraw } = addChartCard(linesPicture(() => make(chosen, measure)));
+    addChoice(card, { label: "Measure", options: kFidelityMeasures.map((m) => m.label), chosen: 0, choose: (i) => {
+      measure = i;
+      redraw();
+    } });
+    if (choices.length < 2) return;
+    addChoice(card, { label: "Of", options: choices.map((c) => c.label), chosen: 0, choose: (i) => {
+      chosen = choices[i];
+      redraw();
+    } });
+  };
+  if (hasBudgets(records)) add(fidelityBudgetSpec);
+  add(fidelitySpec);
 }
 
 // Overlap is about attention with the full cache: nothing is compressed there.
@@ -109,6 +126,7 @@ export function evalPage(data: EvalData): void {
   ]);
   if (scored.length > 0) {
     if (scored.some((r) => r.configuration.policy !== "full")) addQuality(scored);
+    if (hasTaskMap(scored)) addTaskMap(scored);
     addGrids(scored);
     addTable(scored);
   }

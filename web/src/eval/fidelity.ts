@@ -4,8 +4,9 @@
 import type { EvalRecord } from "../data";
 import { count, number, percent, plural } from "../format";
 import type { Line, LinesSpec, Point } from "../lines";
-import { groupBy, meanOf } from "../stats";
+import { groupBy, meanInterval, meanOf } from "../stats";
 import { Namer } from "./configurations";
+import { placeOf } from "./quality";
 
 type Field = "kl" | "agreement" | "nll";
 
@@ -66,5 +67,38 @@ export function fidelitySpec(choice: FidelityChoice, measure: number): LinesSpec
       `${n > kBins ? ` and of ${kBins} stretches of positions` : ""}.`,
     xName: "position after the prompt", yName: axis, yMin: field === "nll" ? undefined : 0,
     yMax: share ? 1 : undefined, xText: (x) => count(x), yText: share ? percent : number, lines,
+  };
+}
+
+/** Whether there are budgets to draw the measures against. */
+export function hasBudgets(records: EvalRecord[]): boolean {
+  return records.some((r) => placeOf(r) !== undefined);
+}
+
+/** The measures against what is kept: the mean of the passages' means, and its interval. */
+export function fidelityBudgetSpec(choice: FidelityChoice, measure: number): LinesSpec {
+  const { field, axis, explain, share } = kFidelityMeasures[measure];
+  const namer = new Namer(choice.records);
+  const shares = choice.records.some((r) => r.configuration.ratio !== undefined);
+  const within = (y: number | undefined) =>
+    y === undefined ? y : Math.max(field === "nll" ? -Infinity : 0, share ? Math.min(1, y) : y);
+  const at = (group: EvalRecord[], x: number): Point => {
+    const { mean, low, high } = meanInterval(group.map((r) => meanOf(r[field] as number[])));
+    return { x, y: mean, low: within(low), high: within(high), note: `of ${plural(group.length, "passage")}` };
+  };
+  const lines = [...groupBy(choice.records, (r) => namer.series(r.configuration))].flatMap(([name, group]): Line[] => {
+    if (group[0].configuration.policy === "full") {
+      return field === "nll" ? [{ name, band: true, colour: "ink", points: [at(group, 0)] }] : [];
+    }
+    const points = [...groupBy(group, (r) => String(placeOf(r)))].map(([x, same]) => at(same, Number(x)));
+    return [{ name, points: points.sort((a, b) => a.x - b.x) }];
+  });
+  return {
+    name: "fidelity-budget", title: "Predictions against budget",
+    caption: `For ${choice.label}, by what each KV head keeps: ${explain}. Bars are 95% intervals of the mean over ` +
+      `passages${field === "nll" ? "; the dashed line and its band are the full cache" : ""}.`,
+    xName: shares ? "share of the prompt that is kept" : "budget (entries kept per layer and KV head)", yName: axis,
+    xLog: true, yMin: field === "nll" ? undefined : 0, yMax: share ? 1 : undefined, dodge: true,
+    xText: shares ? percent : count, yText: share ? percent : number, lines,
   };
 }

@@ -58,10 +58,17 @@ export function layerLines(records: EvalRecord[], field: "windows" | "generation
   ];
 }
 
+// Tokens drawn at random would reach the selected share in both measures.
+function chance(records: EvalRecord[]): Line {
+  return { name: "by chance", band: true, dash: "dotted", colour: "ink", width: 1.5,
+    points: [{ x: 0, y: records[0].p as number }] };
+}
+
 function parameters(records: EvalRecord[]): string {
   const [r] = records;
   return `${plural(records.length, "prompt")}; a window selects its highest ${percent(r.p as number)}` +
-    ` of the tokens, used means more than ${number(r.theta as number)} of the attention.`;
+    ` of the tokens, used means more than ${number(r.theta as number)} of the attention. The dotted line is what tokens drawn at random ` +
+    "would reach.";
 }
 
 export function windowsSpec(records: EvalRecord[], measure: Measure): LinesSpec {
@@ -72,7 +79,7 @@ export function windowsSpec(records: EvalRecord[], measure: Measure): LinesSpec 
       `generated tokens attend to it already attends to. ${parameters(records)} High at the right end is what SnapKV needs.`,
     xName: "window, counted back from the end of the prompt", yName: kWhat[measure], yMin: 0, yMax: 1,
     xStep: Math.max(1, Math.ceil(n / 10)), xText: (x) => `${x}`, yText: percent,
-    lines: layerLines(records, "windows", (i) => i - n, measure),
+    lines: [...layerLines(records, "windows", (i) => i - n, measure), chance(records)],
   };
 }
 
@@ -84,7 +91,7 @@ export function generationSpec(records: EvalRecord[], measure: Measure): LinesSp
       `the prompt’s last window. ${parameters(records)}`,
     xName: "window after the prompt", yName: kWhat[measure], yMin: 0, yMax: 1,
     xStep: 1, xText: (x) => `${x}`, yText: percent,
-    lines: layerLines(records, "generation", (i) => i + 1, measure),
+    lines: [...layerLines(records, "generation", (i) => i + 1, measure), chance(records)],
   };
 }
 
@@ -104,7 +111,7 @@ export function questionsSpec(records: EvalRecord[], measure: Measure): LinesSpe
     xName: "layer", yName: kWhat[measure], yMin: 0, yMax: 1,
     xStep: Math.max(1, Math.ceil(layersOf(records) / 16)), xText: (x) => `${x}`, yText: percent,
     lines: [line("question_last", "question last"), line("question_first", "question first"),
-      line("other_question", "another question")],
+      line("other_question", "another question"), chance(records)],
   };
 }
 

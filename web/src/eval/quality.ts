@@ -9,7 +9,7 @@ import { lengthOf, Namer } from "./configurations";
 export type Scored = EvalRecord & { score: number };
 
 /** Budget or share of a configuration; undefined for the full cache. */
-function placeOf(r: Scored): number | undefined {
+export function placeOf(r: EvalRecord): number | undefined {
   return r.configuration.ratio ?? r.configuration.budget;
 }
 
@@ -35,17 +35,13 @@ export function qualitySpec(chosen: Selection): LinesSpec {
   const { records } = chosen;
   const namer = new Namer(records);
   const shares = records.some((r) => r.configuration.ratio !== undefined);
-  const places = distinct(records.map(placeOf).filter((p): p is number => p !== undefined))
-    .sort((a, b) => a - b);
   const lines = [...groupBy(records, (r) => namer.series(r.configuration))].map(([name, group]): Line => {
     const at = (same: Scored[], x: number) => {
       const interval = wilson(meanOf(same.map((r) => r.score)), same.length);
       return { x, y: interval.mean, low: interval.low, high: interval.high,
         note: `of ${plural(same.length, "prompt")}` };
     };
-    if (group[0].configuration.policy === "full") {
-      return { name, dash: "dashed", points: (places.length > 0 ? places : [1]).map((x) => at(group, x)) };
-    }
+    if (group[0].configuration.policy === "full") return { name, band: true, colour: "ink", points: [at(group, 0)] };
     const points = [...groupBy(group, (r) => String(placeOf(r)))].map(([x, same]) => at(same, Number(x)));
     return { name, points: points.sort((a, b) => a.x - b.x) };
   });
@@ -53,7 +49,7 @@ export function qualitySpec(chosen: Selection): LinesSpec {
     name: "quality",
     title: "Quality against budget",
     caption: `Mean score of ${chosen.label} by what each KV head keeps; bars are 95% Wilson intervals. ` +
-      "The dashed line is the full cache, which has no budget.",
+      "The dashed line and its band are the full cache and its interval; it has no budget.",
     xName: shares ? "share of the prompt that is kept" : "budget (entries kept per layer and KV head)",
     yName: "mean score", xLog: true, yMin: 0, yMax: 1, dodge: true,
     xText: shares ? percent : count, yText: percent, lines,

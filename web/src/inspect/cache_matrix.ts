@@ -14,7 +14,7 @@ export function keptRange(data: InspectData): [number, number] {
   return [all.reduce((a, b) => Math.min(a, b)), all.reduce((a, b) => Math.max(a, b))];
 }
 
-/** "[4, 2, 2000, 64]": layers, KV heads, entries, width of a head */
+/** "[4, 2, 2000, 64]": layers, KV heads, entries, width of a head. Commas separate dimensions only. */
 export function shape(data: InspectData, entries: string): string {
   const { n_layer, n_head_kv, head_dim } = data.model;
   return `[${n_layer}, ${n_head_kv}, ${entries}, ${head_dim}]`;
@@ -98,12 +98,12 @@ export function cacheMatrix(data: InspectData): Picture {
               const funnel = [[left, bar.y + bar.height], [left + bar.width, bar.y + bar.height],
                 [left + width, below], [left, below]];
               return { type: "group", children: [
-                label(`K and V, each ${shape(data, count(data.n_tokens))} ${data.cache.type}`, top - 22),
+                label(`K and V, each ${shape(data, String(data.n_tokens))} ${data.cache.type}`, top - 22),
                 { type: "polygon", silent: true, shape: { points: funnel },
                   style: { fill: look.soft, opacity: 0.13 } },
                 imageShape(bar, (w, h) => paintRows(1, w, h, () => false,
                   () => (px) => origin((px + 0.5) / w))),
-                label(`K and V, each ${shape(data, range)} ${data.cache.type}`, below - 22),
+                label(`K and V, each ${shape(data, range.replace(/,/g, ""))} ${data.cache.type}`, below - 22),
               ] };
             },
           },

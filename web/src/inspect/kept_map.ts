@@ -17,7 +17,7 @@ export function keptMap(data: InspectData): Picture {
       "Every row is one KV head of one layer, every column a place in the prompt; coloured where its " +
       "keys and values are still in the cache. " +
       (cell ? "A cell stands for several of them: the darker, the more of it was kept. " : "") +
-      "Columns in which all heads agree are the passages that the window asks about.",
+      "Columns in which all heads agree are passages that every head keeps.",
     height: () => rowsHeight(data) + 98,
     option(frame: Frame) {
       const { look } = frame;

@@ -186,6 +186,23 @@ test("eval: the records of the file as charts", async () => {
   await checkLooks(file);
 });
 
+test("eval: tasks as a map, predictions against budget", async () => {
+  const [ruler, text, fidelity] = ["ruler.html", "text.txt", "fidelity.html"].map((name) => join(folder, name));
+  snapkv("eval", "ruler", "-m", model, "-t", "1", "--tasks", "niah_single_1,niah_single_2,niah_multikey_1", "--lengths", "700",
+    "--samples", "1", "--budgets", "64", "--html", ruler, ...kCache);
+  let { page, close } = await open(ruler);
+  await checkCharts(page, ["quality", "task-map"]);
+  await checkSaves(page);
+  await close();
+  writeFileSync(text, "The cold wind blew from the sea, and the baker sold his bread. ".repeat(120));
+  snapkv("eval", "fidelity", "-m", model, "-t", "1", "--text", text, "--lengths", "300", "--samples", "2",
+    "--budgets", "64,128", "--html", fidelity, ...kCache);
+  ({ page, close } = await open(fidelity));
+  await checkCharts(page, ["fidelity-budget", "fidelity"]);
+  await checkChoices(page);
+  await close();
+});
+
 test("inspect: what a prompt's cache keeps", async () => {
   const [json, file, prompt] = ["inspect.json", "inspect.html", "prompt.txt"].map((name) => join(folder, name));
   // markup that would end the data block or become an element, were it not escaped

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: MIT
+// The one reader of numbers on the command line, in the environment and in configuration files:
+// every numeric option of every command has one of these validators, which state its range. What
+// they refuse is a usage error that names option, text and range.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <cstdint>
+
+#include "base/parse_number.h"
+
+namespace snapkv::cli {
+
+/// Accepts whole numbers from low to high.
+CLI::Validator whole_number(int64_t low, int64_t high);
+/// Accepts finite numbers from low to high; `low_excluded`: greater than low.
+CLI::Validator real_number(double low, double high, bool low_excluded = false);
+/// Accepts sizes ("8G", "256MiB") from low to high bytes, and hands on the number of bytes.
+CLI::Validator byte_size(int64_t low, int64_t high = kMostBytes);
+
+/// Most tokens of any kind that an option takes; positions have 32 bits.
+inline constexpr int64_t kMostTokens = int64_t{1} << 30;
+/// Most prompts, samples, repetitions and the like.
+inline constexpr int64_t kMostSamples = 1'000'000;
+/// Seeds, which records hold as whole numbers.
+CLI::Validator seed_number();
+
+}  // namespace snapkv::cli

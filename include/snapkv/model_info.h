@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: MIT
+// What a model is, as its file says: returned by Model::info() and, without loading any weights, by
+// describe_model(). Sizes are in bytes.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "snapkv/dtype.h"
+
+namespace snapkv {
+
+/// Which of the tokens before it a query of a layer sees.
+enum class AttentionKind {
+  full,            ///< all of them
+  sliding_window,  ///< the last LayerInfo::window, its own included
+  none,            ///< the layer has no attention
+};
+
+/// "full", "sliding window", "none"
+const char* name(AttentionKind kind);
+
+struct LayerInfo {
+  AttentionKind attention = AttentionKind::full;
+  int64_t window = 0;  ///< of a sliding window: tokens that a query sees, its own included
+  /// Whether a policy chooses which rows of its cache are kept. A sliding window keeps its last
+  /// `window` rows instead, whatever the policy: no later query can see the others.
+  bool compressed = true;
+  bool rotated = true;  ///< queries and keys carry a rotation of their position (RoPE)
+};
+
+struct ModelSpec;  // the engine's own
+
+/// What a model is, from its metadata (GGUF's words).
+struct ModelInfo {
+  std::string path;
+  std::string architecture;  ///< general.architecture
+  std::string name;          ///< general.name
+  std::string file_type;     ///< most frequent type of the weight matrices: "q8_0"
+  std::string tokenizer;     ///< tokenizer.ggml.model
+  int64_t n_layer = 0, n_embd = 0, n_ff = 0, n_vocab = 0, n_ctx_train = 0;
+  int64_t n_head = 0, n_head_kv = 0, head_dim = 0;
+  int64_t n_params = 0;                   ///< weights, counted
+  size_t weight_bytes = 0;                ///< of the tensors, as in the file
+  std::vector<LayerInfo> layers;          ///< [n_layer]
+  std::shared_ptr<const ModelSpec> spec;  ///< what memory plans are computed from
+
+  /// Rows per KV head that layer il keeps of n_tokens when no policy chooses among them.
+  int64_t full_rows(int64_t il, int64_t n_tokens) const;
+  /// Layers that policies choose rows of.
+  int64_t n_compressed() const;
+};
+
+struct MetadataEntry {
+  std::string key;
+  std::string type;   ///< "u32", "string", "array<string>[32000]"
+  std::string value;  ///< for people; long arrays and strings are cut and end in "..."
+};
+struct TensorEntry {
+  std::string name;
+  std::string type;            ///< "q8_0", "iq2_xxs"
+  std::vector<int64_t> shape;  ///< outermost first
+  size_t bytes = 0;            ///< 0 for a type of unknown size
+};
+struct TypeShare {
+  std::string type;
+  int64_t n_tensors = 0;
+  int64_t n_params = 0;
+  size_t bytes = 0;
+};
+
+/// Everything a model file says of itself, without loading its weights.
+struct ModelDescription {
+  /// Of a model that can't run, what could be found out: `spec` and `layers` may be missing, and
+  /// sizes 0.
+  ModelInfo info;
+  std::string family;            ///< whom people know it by: "Llama 1 to 3, Mistral, ..."
+  std::vector<TypeShare> types;  ///< of the tensors, most bytes first
+  std::string chat_template;     ///< its text (Jinja); empty: none
+  std::vector<MetadataEntry> metadata;
+  std::vector<TensorEntry> tensors;
+  /// Why the model can't run, in words that name what is not supported; empty: it can.
+  std::vector<std::string> problems;
+};
+/// Reads the header of a GGUF file (or split) or the files of a Hugging Face folder beside its
+/// weights. Throws kRuntime when they can't be read, kBadModel when they are damaged; that a model
+/// can't run is no error.
+ModelDescription describe_model(const std::string& path);
+
+}  // namespace snapkv

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: MIT
+// The CPU backend: oneDNN for large products, SIMD kernels with runtime dispatch for the rest,
+// OpenMP threads. Hides all of their headers.
+#pragma once
+
+#include <memory>
+
+#include "backend/backend.h"
+#include "snapkv/compute.h"
+
+namespace snapkv::cpu {
+
+/// n_threads 0: as many as the process may run on.
+std::unique_ptr<Backend> make_backend(int n_threads, Compute compute);
+
+}  // namespace snapkv::cpu

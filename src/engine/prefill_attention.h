@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: MIT
+// PrefillAttentionStep: stores a chunk's keys and values in the scratch layer and attends to all
+// rows up to it. Keeps the queries of the prompt's last tokens, and shows every query to the
+// policies that observe and to the probe. Used by prefill_run.cpp.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "engine/attention_probe.h"
+#include "engine/prefill_target.h"
+#include "engine/prefill_times.h"
+
+namespace snapkv {
+
+using PrefillTargets = std::vector<std::unique_ptr<PrefillTarget>>;
+
+class PrefillAttentionStep final : public AttentionStep {
+ public:
+  /// `probe` may be nullptr. `n_ctx`: the sessions' context.
+  PrefillAttentionStep(Backend& backend, Architecture& architecture, PrefillTargets& targets,
+                       ProbeObserver* probe, int64_t n_ctx, PrefillTimes& times)
+      : backend_(backend),
+        architecture_(architecture),
+        targets_(targets),
+        probe_(probe),
+        n_ctx_(n_ctx),
+        times_(times) {}
+
+  /// The chunk of layer il that comes next: scratch layer, positions of its tokens, and the row of
+  /// q_window that its first token would have (queries of negative rows are not kept).
+  void begin(int il, KvLayer& scratch, std::span<const int32_t> pos, const Tensor& q_window,
+             int64_t window_row);
+  void attend(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& out) override;
+  /// When the backend has done the layer: its time is counted.
+  void end_layer();
+
+ private:
+  void keep_window(const Tensor& q, int64_t n);
+  void show(const Tensor& q);
+
+  Backend& backend_;
+  Architecture& architecture_;
+  PrefillTargets& targets_;
+  ProbeObserver* probe_;
+  const int64_t n_ctx_;
+  PrefillTimes& times_;
+  int il_ = 0;
+  KvLayer* scratch_ = nullptr;
+  std::span<const int32_t> pos_;
+  Tensor q_window_;
+  int64_t window_row_ = 0;
+  std::vector<std::pair<Backend::Mark, Backend::Mark>> intervals_;  // of the layer
+};
+
+}  // namespace snapkv

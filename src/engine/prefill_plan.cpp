@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: MIT
+#include "engine/prefill_plan.h"
+
+#include <fmt/core.h>
+
+#include <string>
+
+#include "base/error.h"
+#include "engine/memory_plan.h"
+#include "model/packing.h"
+
+namespace snapkv {
+namespace {
+
+/// Prompts of at least this many tokens let go of a layer's weights when they are packed. Mapping
+/// them again takes the next reader about 30 ms per GB, too much beside a short prompt.
+constexpr int64_t kReleaseMinTokens = 4096;
+
+void check_tokens(std::span<const int32_t> tokens, int64_t n_vocab) {
+  if (tokens.empty()) fail(ErrorCode::kUsage, "the prompt has no tokens");
+  for (size_t i = 0; i < tokens.size(); ++i) {
+    if (tokens[i] < 0 || tokens[i] >= n_vocab) {
+      fail(ErrorCode::kUsage, "token {} of the prompt is {}, the vocabulary has {} tokens", i,
+           tokens[i], n_vocab);
+    }
+  }
+}
+
+void check_sessions(std::span<Session::Impl* const> sessions, int64_t n) {
+  if (sessions.empty()) fail(ErrorCode::kUsage, "prefill: no sessions");
+  const Session::Impl& first = *sessions[0];
+  for (size_t i = 0; i < sessions.size(); ++i) {
+    const Session::Impl& s = *sessions[i];
+    if (s.n_past + n > s.n_ctx) {
+      fail(ErrorCode::kContextExceeded,
+           "the prompt has {} tokens after {} already seen, the context {}", n, s.n_past, s.n_ctx);
+    }
+    if (sessions.size() == 1) return;
+    if (s.n_past > 0 || std::count(sessions.begin(), sessions.end(), &s) != 1) {
+      fail(ErrorCode::kUsage, "prefill_many: session {} is not empty or is there twice", i);
+    }
+    if (s.model != first.model || s.options.kv_type != first.options.kv_type ||
+        s.options.chunk != first.options.chunk || s.options.spill_dir != first.options.spill_dir) {
+      fail(ErrorCode::kUsage, "prefill_many: session {} differs from session 0 in more than kv", i);
+    }
+    check_rotation(s, first, i);
+  }
+}
+
+void check_options(const Session::Impl& first, const PrefillOptions& options) {
+  if (options.n_logits < 1) {
+    fail(ErrorCode::kUsage, "n_logits must be 1 or more, it is {}", options.n_logits);
+  }
+  if (first.backend().is_device() && !first.options.spill_dir.empty()) {
+    fail(ErrorCode::kUsage,
+         "spill_dir is for the CPU; a GPU's hidden states go to host memory when they don't fit");
+  }
+  if (first.backend().is_device() && first.options.kv_refresh) {
+    fail(ErrorCode::kUsage, "kv_refresh is for the CPU; on a GPU a later turn sees what was kept");
+  }
+}
+
+std::string mib(size_t bytes) {
+  return fmt::format("{:.1f} MiB", static_cast<double>(bytes) / (1 << 20));
+}
+
+/// What all sessions need together. `compress`: PrefillOptions::compress.
+MemoryPlan plan_all(std::span<Session::Impl* const> sessions, int64_t n, bool compress) {
+  const auto plan_of = [&](const Session::Impl& s) {
+    SessionOptions options = s.options;
+    if (!compress) options.kv = {.name = "full"};
+    const auto plan_for = [&](int64_t n_tokens) {
+      return plan_memory(s.info(), options, n_tokens, s.backend().compute_dtype(),
+                         s.backend().device());
+    };
+    MemoryPlan plan = plan_for(n);
+    if (s.history_meter.now == 0) return plan;
+    // a later turn over the whole history: the rows that are there already are not needed again
+    const MemoryPlan whole = plan_for(s.n_past + n);
+    plan.kv_scratch = whole.kv_scratch;
+    plan.kv_history = whole.kv_history - std::min(whole.kv_history, s.history_meter.now);
+    return plan;
+  };
+  MemoryPlan plan = plan_of(*sessions[0]);
+  for (const Session::Impl* s : sessions.subspan(1)) {
+    const MemoryPlan other = plan_of(*s);
+    plan.kv_kept += other.kv_kept;
+    plan.queries += other.queries;
+    plan.kv_history += other.kv_history;
+    plan.kv_scratch = std::max(plan.kv_scratch, other.kv_scratch);
+  }
+  return plan;
+}
+
+/// Where the prompt's hidden states are, so that it fits; fails if it doesn't. Weights are not
+/// counted: the system may drop the mapped file's pages, what WeightPages moved is no longer among
+/// the memory that is available, and a device has them already.
+HiddenStates::Place find_place(const Session::Impl& first, int64_t n, MemoryPlan plan) {
+  const Backend& backend = first.backend();
+  const bool spilled = !first.options.spill_dir.empty();
+  const size_t allowed = first.options.memory_limit;
+  const size_t limit = allowed > 0           ? allowed
+                       : backend.is_device() ? backend.free_memory()
+                                             : available_memory();
+  const auto needed = [&] { return plan.total() - plan.weights; };
+  if (needed() <= limit) return spilled ? HiddenStates::Place::file : HiddenStates::Place::memory;
+  if (backend.is_device()) {
+    plan.hidden_states =
+        HiddenStates::bytes(n, first.info().n_embd, first.options.chunk, HiddenStates::Place::host);
+    if (needed() <= limit) return HiddenStates::Place::host;
+  }
+  fail(ErrorCode::kDoesNotFit,
+       "a prompt of {} tokens needs {} beside the weights (hidden states {}, one layer of KV {}, "
+       "kept KV {}, activations {}, packed weights {}{}); {} are {}{}",
+       n, mib(needed()), mib(plan.hidden_states), mib(plan.kv_scratch), mib(plan.kv_kept),
+       mib(plan.activations), mib(plan.packed_weights),
+       plan.kv_history > 0 ? fmt::format(", KV kept for later turns {}", mib(plan.kv_history)) : "",
+       mib(limit), allowed > 0 ? "allowed by memory_limit" : "available",
+       spilled || backend.is_device() ? "" : "; spill_dir would put hidden states into a file");
+}
+
+}  // namespace
+
+PrefillPlan plan_prefill(std::span<Session::Impl* const> sessions, std::span<const int32_t> tokens,
+                         const PrefillOptions& options) {
+  const int64_t n = std::ssize(tokens);
+  check_sessions(sessions, n);
+  const Session::Impl& first = *sessions[0];
+  check_tokens(tokens, first.info().n_vocab);
+  check_options(first, options);
+  const Backend& backend = first.backend();
+  PrefillPlan plan;
+  plan.tokens = tokens;
+  plan.n_tokens = n;
+  plan.n_past = first.n_past;
+  plan.chunk = std::min(n, first.options.chunk);
+  plan.n_logits = std::min(n, options.n_logits);
+  plan.packed =
+      n >= packed_min_tokens(first.info().file_type, backend.compute_dtype(), backend.device());
+  plan.releases_weights = plan.packed && n >= kReleaseMinTokens;
+  plan.hidden_place = find_place(first, n, plan_all(sessions, n, options.compress));
+  return plan;
+}
+
+}  // namespace snapkv

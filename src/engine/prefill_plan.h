@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: MIT
+// PrefillPlan: what prefill_many() was asked for, checked, and how it will be computed: chunks,
+// packed or direct weights, where hidden states lie, what the last layer needs. Made by prefill.cpp
+// before anything is allocated, read by prefill_run.cpp.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <span>
+
+#include "engine/hidden_states.h"
+#include "engine/session_impl.h"
+
+namespace snapkv {
+
+struct PrefillPlan {
+  std::span<const int32_t> tokens;
+  int64_t n_tokens = 0;
+  int64_t n_past = 0;             // tokens that the sessions have seen before
+  int64_t chunk = 0;              // tokens computed at a time
+  int64_t n_logits = 0;           // logits wanted, of the last tokens
+  bool packed = false;            // weights are packed, once per layer
+  bool releases_weights = false;  // a layer's mapped weights leave the memory once packed
+  HiddenStates::Place hidden_place = HiddenStates::Place::memory;
+};
+
+/// Throws kUsage, kContextExceeded, kDoesNotFit; nothing has changed then.
+PrefillPlan plan_prefill(std::span<Session::Impl* const> sessions, std::span<const int32_t> tokens,
+                         const PrefillOptions& options);
+
+}  // namespace snapkv

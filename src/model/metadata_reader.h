@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: MIT
+// MetadataReader: the keys of one architecture ("llama.block_count") with their ranges checked.
+// Used by the files that read a model's description: config.cpp, rotation.cpp, model_spec.cpp.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace snapkv {
+
+class GgufFile;
+
+/// Every method takes a key without the architecture's name ("block_count") and throws
+/// Error{kBadModel} naming file, key, expected and actual.
+class MetadataReader {
+ public:
+  explicit MetadataReader(const GgufFile& file);
+
+  const GgufFile& file() const { return file_; }
+  const std::string& architecture() const { return architecture_; }
+  /// "llama.block_count"
+  std::string key(std::string_view name) const { return architecture_ + "." + std::string(name); }
+  bool has(std::string_view name) const;
+
+  /// Within 1 and max.
+  int64_t size(std::string_view name, int64_t max) const;
+  int64_t size(std::string_view name, int64_t otherwise, int64_t max) const;
+  /// Greater than 0 and finite, also when it is rounded to f32, which the kernels compute with.
+  double positive(std::string_view name) const;
+  double positive(std::string_view name, double otherwise) const;
+  /// Finite, 0 or greater.
+  double not_negative(std::string_view name, double otherwise) const;
+  bool flag(std::string_view name, bool otherwise) const;
+  std::string text(std::string_view name, std::string_view otherwise) const;
+
+ private:
+  int64_t checked(std::string_view name, uint64_t v, int64_t max) const;
+
+  const GgufFile& file_;
+  std::string architecture_;
+};
+
+}  // namespace snapkv

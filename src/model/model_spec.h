@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: MIT
+// ModelSpec: everything about a model that can be known without its weights: which family it is of,
+// its sizes, and what each layer is like. Read from a file's header by Architecture::make() and by
+// describe_model(); memory plans are computed from it.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "model/config.h"
+#include "model/family.h"
+#include "model/layer_spec.h"
+
+namespace snapkv {
+
+class GgufFile;
+
+struct ModelSpec {
+  const Family* family = nullptr;
+  ModelConfig config;
+  std::vector<LayerSpec> layers;  // [n_layer]
+
+  /// Whether a part of a layer is computed beside the residual stream before it is added to it.
+  bool has_branches() const;
+  /// Whether sessions with these two contexts rotate alike (RotationSpec::n_ctx_short).
+  bool rotate_alike(int64_t n_ctx_a, int64_t n_ctx_b) const;
+  /// Weights in the matrices of one layer: what LinearRunner::pack lays out at a time.
+  int64_t layer_matrix_values() const;
+};
+
+/// Throws Error{kBadModel} naming file, key, expected and actual.
+ModelSpec read_model_spec(const GgufFile& file);
+
+}  // namespace snapkv

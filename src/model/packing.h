@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: MIT
+// When a prompt is computed with packed weights (linear_runner.h). Asked by prefill and by memory
+// plans.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include "snapkv/compute.h"
+#include "snapkv/dtype.h"
+
+namespace snapkv {
+
+/// Prompts (and turns) of at least this many tokens are computed with packed weights; shorter ones
+/// read the weights directly. Packing costs about as much as reading the weights twice, and pays
+/// where the product library is faster than the kernels that read the file's type: measured,
+/// docs/performance.md. `file_type`: name of the model's most frequent weight type.
+int64_t packed_min_tokens(std::string_view file_type, DType compute, Device device);
+
+}  // namespace snapkv

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: MIT
+// The one place that refuses scores and norms which are NaN or infinite, before rows are ranked by
+// them. Called by score_policy.cpp and critical.cpp.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "backend/backend.h"
+
+namespace snapkv {
+
+/// Throws Error{kRuntime} naming layer, KV head and row of the first score that is not finite among
+/// scores[h, 0 .. n_prefix[h]) of [n_head_kv, most rows] f32.
+void require_finite_scores(Backend& backend, int il, std::span<const int32_t> n_prefix,
+                           const Tensor& scores);
+
+/// The same for the norms of projected values, of the heads that do not keep all rows (k[h] of
+/// n_prefix[h]).
+void require_finite_norms(Backend& backend, int il, std::span<const int32_t> n_prefix,
+                          std::span<const int32_t> k, const Tensor& norms);
+
+}  // namespace snapkv

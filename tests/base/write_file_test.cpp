@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: MIT
+// write_file: all of a file or nothing of it, whatever goes wrong.
+#include "base/write_file.h"
+
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+
+#include "tests/support/expect_error.h"
+
+namespace snapkv::test {
+namespace {
+
+class WriteFile : public testing::Test {
+ protected:
+  void SetUp() override {
+    folder_ = testing::TempDir() + "write_file_test";
+    std::filesystem::remove_all(folder_);
+    std::filesystem::create_directory(folder_);
+    path_ = folder_ + "/page.html";
+  }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
+  static std::string content(const std::string& path) {
+    std::ifstream in(path, std::ios::binary);
+    return {std::istreambuf_iterator<char>(in), {}};
+  }
+  int64_t n_files() const {
+    return std::distance(std::filesystem::directory_iterator(folder_), {});
+  }
+  std::string folder_, path_;
+};
+
+TEST_F(WriteFile, MakesAndReplacesFiles) {
+  umask(027);
+  write_file(path_, "one");
+  struct stat info = {};
+  ASSERT_EQ(stat(path_.c_str(), &info), 0);
+  EXPECT_EQ(info.st_mode & 0777, 0640u);
+  chmod(path_.c_str(), 0604);
+  write_file(path_, std::string(100000, 'x') + '\0');
+  EXPECT_EQ(content(path_).size(), 100001u);
+  ASSERT_EQ(stat(path_.c_str(), &info), 0);
+  EXPECT_EQ(info.st_mode & 0777, 0604u) << "the file's own mode stays";
+  EXPECT_EQ(n_files(), 1);
+}
+
+TEST_F(WriteFile, FollowsLinksAndWritesToDevices) {
+  write_file(path_, "one");
+  const std::string link = folder_ + "/link";
+  std::filesystem::create_symlink("page.html", link);
+  write_file(link, "two");
+  EXPECT_TRUE(std::filesystem::is_symlink(link));
+  EXPECT_EQ(content(path_), "two");
+  write_file("/dev/null", "three");
+  EXPECT_TRUE(std::filesystem::is_character_file("/dev/null"));
+  expect_error(ErrorCode::kRuntime, {"/dev/full: can't be written: No space"},
+               [] { write_file("/dev/full", "x"); });
+}
+
+TEST_F(WriteFile, LeavesTheOldFileWhenItFails) {
+  write_file(path_, "old");
+  const auto write_beyond_limit = [&] {
+    signal(SIGXFSZ, SIG_IGN);
+    const rlimit limit = {3000, 3000};
+    setrlimit(RLIMIT_FSIZE, &limit);
+    try {
+      write_file(path_, std::string(5000, 'x'));
+    } catch (const Error& e) {
+      _exit(e.code() == ErrorCode::kRuntime ? 7 : 8);
+    }
+    _exit(9);
+  };
+  EXPECT_EXIT(write_beyond_limit(), testing::ExitedWithCode(7), "");
+  EXPECT_EQ(content(path_), "old");
+  EXPECT_EQ(n_files(), 1);
+  expect_error(ErrorCode::kRuntime, {"/none/page.html", "No such file"},
+               [&] { write_file(folder_ + "/none/page.html", "x"); });
+}
+
+}  // namespace
+}  // namespace snapkv::test

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: MIT
+// The record files of `snapkv eval`: one run at a time writes one, damaged ones are named, and runs
+// that end early leave whole records or no file.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <sstream>
+
+#include "every_command.h"
+#include "run_process.h"
+
+namespace snapkv::test {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+std::vector<Json> records_of(const std::string& path) {
+  std::istringstream lines(read_file(path));
+  std::vector<Json> records;
+  for (std::string line; std::getline(lines, line);) records.push_back(Json::parse(line));
+  return records;
+}
+
+void write_records(const std::string& path, const std::vector<Json>& records) {
+  std::ofstream out(path);
+  for (const Json& record : records) out << record.dump() << "\n";
+}
+
+std::vector<std::string> many_prompts(const std::string& out) {
+  return {"eval",      "needle", "-m",        needle_model(), "--lengths", "400",
+          "--samples", "500",    "--budgets", "64",           "--out",     out};
+}
+
+TEST(Records, TwoRunsDoNotWriteOneFile) {
+  const std::string out = make_folder() + "/out.jsonl";
+  Command first;
+  first.args = many_prompts(out);
+  Result second, third;
+  first.interrupt_when = [&](const std::string&, const std::string&) {
+    if (!std::filesystem::exists(out) || std::filesystem::file_size(out) == 0) return false;
+    std::vector<std::string> args = many_prompts(out);
+    second = run(args);
+    args.push_back("--resume");
+    third = run(args);
+    return true;
+  };
+  const Result result = run(first);
+  EXPECT_EQ(result.code, 130) << result.err;
+  for (const Result& r : {second, third}) {
+    EXPECT_EQ(r.code, 2) << r.err;
+    EXPECT_NE(r.err.find(out + ": process "), std::string::npos) << r.err;
+    EXPECT_NE(r.err.find(" is writing it"), std::string::npos) << r.err;
+  }
+  std::set<std::string> keys;
+  for (const Json& record : records_of(out)) {
+    EXPECT_TRUE(keys.insert(record.at("key")).second) << "twice: " << record.at("key");
+  }
+  EXPECT_FALSE(keys.empty());
+}
+
+TEST(Records, AFailureLeavesNoEmptyFile) {
+  const std::string out = make_folder() + "/out.jsonl";
+  EXPECT_EQ(run({"eval", "needle", "-m", needle_model(), "--lengths", "20", "--out", out}).code, 2);
+  EXPECT_FALSE(std::filesystem::exists(out));
+  EXPECT_EQ(run({"eval", "needle", "-m", "/none.gguf", "--out", out}).code, 1);
+  EXPECT_FALSE(std::filesystem::exists(out));
+  const std::string model = make_file("model.gguf", read_file(needle_model()).substr(0, 10000));
+  EXPECT_EQ(run({"eval", "overlap", "-m", model, "--out", out}).code, 3);
+  EXPECT_FALSE(std::filesystem::exists(out));
+}
+
+TEST(Records, AFileThatVanishesEndsTheRun) {
+  const std::string folder = make_folder(), out = folder + "/out.jsonl";
+  Command command;
+  command.args = many_prompts(out);
+  bool removed = false;
+  command.interrupt_when = [&](const std::string&, const std::string&) {
+    if (!removed && std::filesystem::exists(out) && std::filesystem::file_size(out) > 0) {
+      removed = std::filesystem::remove_all(folder) > 0;
+    }
+    return false;  // it ends by itself
+  };
+  const Result result = run(command);
+  EXPECT_TRUE(removed);
+  EXPECT_EQ(result.code, 1) << result.err;
+  EXPECT_NE(result.err.find(out + ": it was removed"), std::string::npos) << result.err;
+}
+
+// Every field of a record in turn is something else, or missing: a run that reads the field names
+// file, line and field; no other run notices.
+TEST(Records, DamagedFieldsAreNamed) {
+  for (const EveryCommand& command : every_command(needle_model())) {
+    if (command.records.empty()) continue;
+    ASSERT_EQ(run(command.args).code, 0) << command.name;
+    std::vector<std::string> args = command.args;
+    args.push_back("--resume");
+    const std::vector<Json> whole = records_of(command.records);
+    int n_named = 0;
+    for (const auto& [field, value] : whole.back().items()) {
+      if (field == "key") continue;
+      SCOPED_TRACE(command.name + " " + field);
+      std::vector<Json> damaged = whole;
+      if (n_named % 2 == 0) {
+        damaged.back()[field] = Json::object();
+      } else {
+        damaged.back().erase(field);
+      }
+      write_records(command.records, damaged);
+      const Result result = run(args);
+      if (result.code == 0) continue;
+      ++n_named;
+      EXPECT_EQ(result.code, 2);
+      const std::string place = command.records + ":" + std::to_string(whole.size());
+      EXPECT_NE(result.err.find(place + ": field " + field), std::string::npos) << result.err;
+      EXPECT_EQ(result.out, "");
+    }
+    EXPECT_GE(n_named, 2) << command.name;
+  }
+}
+
+}  // namespace
+}  // namespace snapkv::test
