@@ -78,6 +78,9 @@ std::vector<int32_t> Model::tokenize(std::string_view text, bool add_special,
                                      bool parse_special) const {
   return impl_->tokenizer->encode(text, add_special, parse_special);
 }
+std::vector<int32_t> Model::tokenize(const RenderedChat& chat, bool add_bos) const {
+  return impl_->tokenizer->encode_chat(chat, add_bos);
+}
 std::string Model::piece(int32_t id) const { return impl_->tokenizer->piece(id); }
 std::string Model::detokenize(std::span<const int32_t> ids) const {
   return impl_->tokenizer->decode(ids);
