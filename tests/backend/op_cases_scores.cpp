@@ -269,12 +269,10 @@ OpCases lag_deviations_cases() {
           ops::lag_deviations(backend, without_rest(x), rows.n, b, l, out);
           return out.host();
         };
-        // channels are measured in f32: a subtraction and a division of 2^-24 each, large where the
-        // next rows span little
         add_case(
             cases, rows,
             rows_name("lag_deviations", rows, dtype) + fmt::format(", from {} by {}", begin, lag),
-            run, Tolerance{1e-6, 1e-6});
+            run, kOneUlp);
       }
     }
   }
