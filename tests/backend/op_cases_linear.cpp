@@ -196,7 +196,8 @@ OpCases project_cases() {
       std::vector<Projection> projections;
       for (size_t i = 0; i < 6 + kWeightTypes.size(); ++i) {
         const DType type = i < 6 ? DType::q8_0 : kWeightTypes[i - 6];
-        const Product p{type, n, 3 + 5 * static_cast<int64_t>(i % 4), 512, i % 2 == 0, i % 3 == 0};
+        const int64_t n_out = 16 + 5 * static_cast<int64_t>(i % 4);
+        const Product p{type, n, n_out, 512, i % 2 == 0, i % 3 == 0};
         operands.emplace_back(at, p, 10 * i);
         projections.push_back(operands.back().projection);
       }
