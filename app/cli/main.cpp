@@ -88,7 +88,7 @@ int run(int argc, char** argv) {
       add_explain_command(root, common),    add_inspect_command(root, common),
       add_bench_command(root, common),      add_eval_command(root, common),
       add_policies_command(root, common),   add_tokenize_command(root, common),
-      add_detokenize_command(root, common),
+      add_detokenize_command(root, common), add_apply_template_command(root),
   };
   root.footer(kFooter);
   finish_help(commands);

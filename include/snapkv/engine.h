@@ -28,6 +28,7 @@
 #include <utility>
 #include <vector>
 
+#include "snapkv/chat.h"
 #include "snapkv/compute.h"
 #include "snapkv/dtype.h"
 #include "snapkv/error.h"
@@ -139,6 +140,8 @@ class Model {
   /// written out in the text become their ids. Text is never cut.
   std::vector<int32_t> tokenize(std::string_view text, bool add_special = true,
                                 bool parse_special = true) const;
+  /// Tokenizer::encode_chat(): of what a chat template made.
+  std::vector<int32_t> tokenize(const RenderedChat& chat, bool add_bos = true) const;
   /// Bytes that a token adds to the output; may be part of a UTF-8 character. `special`: those of
   /// control tokens too.
   std::string piece(int32_t id, bool special = false) const;

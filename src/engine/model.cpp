@@ -79,6 +79,9 @@ std::vector<int32_t> Model::tokenize(std::string_view text, bool add_special,
                                      bool parse_special) const {
   return impl_->tokenizer->encode(text, add_special, parse_special);
 }
+std::vector<int32_t> Model::tokenize(const RenderedChat& chat, bool add_bos) const {
+  return impl_->tokenizer->encode_chat(chat, add_bos);
+}
 std::string Model::piece(int32_t id, bool special) const {
   return impl_->tokenizer->piece(id, special);
 }
