@@ -14,10 +14,6 @@ constexpr const char* kSamplingGroup = "Sampling";
 
 }  // namespace
 
-CLI::Validator whole_number(int64_t low, int64_t high) {
-  return CLI::Range(low, high).description("");
-}
-
 void add_common_options(CLI::App& app, CommonSettings& settings) {
   app.add_option("--config", settings.config,
                  "Configuration file [default: $XDG_CONFIG_HOME/snapkv/config.toml or "
@@ -83,44 +79,53 @@ void add_cache_options(CLI::App& command, CacheSettings& settings) {
   add("--kv-policy", policy.name, "What is kept of a prompt", "NAME")
       ->check(CLI::IsMember(policy_names()));
   CLI::Option* budget = add("--kv-budget", policy.budget,
-                            "Rows kept per layer and KV head, the window included", "N");
+                            "Rows kept per layer and KV head, the window included", "N")
+      ->check(whole_number(1, kMostTokens));
   CLI::Option* ratio =
       add("--kv-ratio", policy.ratio,
-          "Keep this share of the prompt instead of a budget, up to 1; 0: off", "R");
+          "Keep this share of the prompt instead of a budget, up to 1; 0: off", "R")
+      ->check(real_number(0, 1));
   add("--kv-memory", settings.memory,
       "The largest budget whose cache takes no more than this, as in 256MiB, room for the first "
       "generated tokens included; 0: off",
       "SIZE")
-      ->transform(CLI::AsSizeValue(false).description(""))
-      ->type_name("SIZE")
+      ->transform(byte_size(0))
       ->excludes(budget)
       ->excludes(ratio);
   add("--kv-decode-limit", settings.decode_limit,
       "Compress to the budget again when generated tokens have filled the cache to this many rows "
       "per layer and KV head; 0: never",
       "N")
-      ->check(whole_number(0));
+      ->check(whole_number(0, kMostTokens));
   command
       .add_flag("--kv-refresh", settings.refresh,
                 "Keep the uncompressed rows as well, in memory or in --spill-dir, so that every "
                 "further turn reads and chooses from all of them")
       ->group(kCacheGroup);
   add("--kv-window", policy.window_size,
-      "Last tokens of the prompt, which choose what is kept and are always kept", "N");
-  add("--kv-kernel", policy.kernel_size, "Pooling width, odd: a fact must fit into it", "N");
+      "Last tokens of the prompt, which choose what is kept and are always kept", "N")
+      ->check(whole_number(1, kMostTokens));
+  add("--kv-kernel", policy.kernel_size, "Pooling width, odd: a fact must fit into it", "N")
+      ->check(whole_number(1, kMostKernel));
   add("--kv-pooling", settings.pooling, "How votes of neighbours combine", "NAME")
       ->check(CLI::IsMember({"max", "avg"}));
   add("--kv-group", settings.group, "How query heads of one KV head combine their votes", "NAME")
       ->check(CLI::IsMember({"mean", "max"}));
   add("--kv-sinks", policy.sinks,
-      "First positions that are always kept; -1: the policy's own (4 for streaming-llm)", "N");
-  add("--kv-chunk-length", policy.chunk_length, "chunkkv: rows kept or dropped together", "N");
-  add("--kv-future", policy.n_future, "expected-attention: coming positions that count", "N");
+      "First positions that are always kept; -1: the policy's own (4 for streaming-llm)", "N")
+      ->check(whole_number(-1, kMostTokens));
+  add("--kv-chunk-length", policy.chunk_length, "chunkkv: rows kept or dropped together", "N")
+      ->check(whole_number(1, kMostTokens));
+  add("--kv-future", policy.n_future, "expected-attention: coming positions that count", "N")
+      ->check(whole_number(1, 1 << 16));
   add("--kv-head-floor", policy.head_floor,
-      "ada-snapkv: share of a head's budget that other heads can't take", "X");
+      "ada-snapkv: share of a head's budget that other heads can't take", "X")
+      ->check(real_number(0, 1));
   add("--kv-pyramid-beta", policy.pyramid_beta,
-      "pyramidkv: the last layer keeps about budget / beta", "N");
-  add("--kv-seed", policy.seed, "random: another seed, other rows", "N");
+      "pyramidkv: the last layer keeps about budget / beta", "N")
+      ->check(whole_number(1, kMostTokens));
+  add("--kv-seed", policy.seed, "random: another seed, other rows", "N")
+      ->check(seed_number());
   command
       .add_flag("--kv-critical", policy.critical,
                 "Choose half of the rows by attention times the size of what they add (CriticalKV)")
@@ -131,8 +136,7 @@ void add_cache_options(CLI::App& command, CacheSettings& settings) {
       ->check(whole_number(1, 1 << 20));
   add("--memory-limit", settings.memory_limit,
       "Refuse prompts that would need more, as in 8G; 0: what the system has left", "SIZE")
-      ->transform(CLI::AsSizeValue(false).description(""))
-      ->type_name("SIZE");
+      ->transform(byte_size(0));
   add("--spill-dir", settings.spill_dir,
       "Keep a long prompt's hidden states in a temporary file in this folder, not in memory",
       "DIR");
@@ -140,21 +144,28 @@ void add_cache_options(CLI::App& command, CacheSettings& settings) {
 
 void add_sampler_options(CLI::App& command, SamplerConfig& config, int64_t& seed) {
   const auto add = [&](const char* name, auto& value, const char* help, const char* type) {
-    command.add_option(name, value, help)
+    return command.add_option(name, value, help)
         ->type_name(type)
         ->capture_default_str()
         ->group(kSamplingGroup);
   };
-  add("--temp", config.temperature, "Temperature; 0: always the likeliest token", "T");
-  add("--top-k", config.top_k, "Only the k likeliest tokens; 0: off", "N");
+  add("--temp", config.temperature, "Temperature; 0: always the likeliest token", "T")
+      ->check(real_number(0, SamplerConfig::kMostTemperature));
+  add("--top-k", config.top_k, "Only the k likeliest tokens; 0: off", "N")
+      ->check(whole_number(0, kMostTokens));
   add("--top-p", config.top_p, "Only the likeliest tokens that make up this probability; 1: off",
-      "P");
+      "P")
+      ->check(real_number(0, 1));
   add("--min-p", config.min_p, "Only tokens with this share of the best one's probability; 0: off",
-      "P");
-  add("--repeat-penalty", config.repeat_penalty, "Makes recent tokens less likely; 1: off", "X");
+      "P")
+      ->check(real_number(0, 1));
+  add("--repeat-penalty", config.repeat_penalty, "Makes recent tokens less likely; 1: off", "X")
+      ->check(real_number(SamplerConfig::kLeastPenalty, SamplerConfig::kMostPenalty));
   add("--repeat-last-n", config.repeat_last_n, "Recent tokens for the penalty; 0: off, -1: all",
-      "N");
-  add("--seed", seed, "The same seed gives the same answer; -1: another one each time", "N");
+      "N")
+      ->check(whole_number(-1, kMostTokens));
+  add("--seed", seed, "The same seed gives the same answer; -1: another one each time", "N")
+      ->check(whole_number(-1, std::numeric_limits<int64_t>::max()));
 }
 
 Compute compute_of(const ModelSettings& settings) {
