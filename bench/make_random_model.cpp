@@ -3,9 +3,9 @@
 // weights, for speed and memory runs. Called by people and by benchmarks.
 #include <fmt/core.h>
 
-#include <array>
 #include <charconv>
 #include <cstdio>
+#include <string>
 #include <string_view>
 
 #include "base/error.h"
@@ -13,16 +13,20 @@
 
 namespace {
 
-constexpr std::array kTypes = {snapkv::DType::f32,  snapkv::DType::f16,  snapkv::DType::bf16,
-                               snapkv::DType::q8_0, snapkv::DType::q4_0, snapkv::DType::q4_k,
-                               snapkv::DType::q5_k, snapkv::DType::q6_k};
+std::string type_names(const char* separator) {
+  std::string names;
+  for (const snapkv::DType t : snapkv::kWeightTypes) {
+    names += names.empty() ? "" : separator;
+    names += snapkv::name(t);
+  }
+  return names;
+}
 
 snapkv::DType parse_type(std::string_view text) {
-  for (const snapkv::DType t : kTypes) {
+  for (const snapkv::DType t : snapkv::kWeightTypes) {
     if (text == snapkv::name(t)) return t;
   }
-  snapkv::fail(snapkv::ErrorCode::kUsage,
-               "unknown type \"{}\"; known: f32, f16, bf16, q8_0, q4_0, q4_k, q5_k, q6_k", text);
+  snapkv::fail(snapkv::ErrorCode::kUsage, "unknown type \"{}\"; known: {}", text, type_names(", "));
 }
 
 int64_t parse_layers(std::string_view text) {
@@ -38,9 +42,9 @@ int64_t parse_layers(std::string_view text) {
 int main(int argc, char** argv) {
   if (argc < 3 || argc > 5) {
     fmt::print(stderr,
-               "usage: snapkv-make-model SHAPE OUT.gguf "
-               "[f32|f16|bf16|q8_0|q4_0|q4_k|q5_k|q6_k [N_LAYER]]\n"
-               "N_LAYER: instead of the shape's\nSHAPE:");
+               "usage: snapkv-make-model SHAPE OUT.gguf [{} [N_LAYER]]\n"
+               "N_LAYER: instead of the shape's\nSHAPE:",
+               type_names("|"));
     for (const auto& name : snapkv::random_model_names()) fmt::print(stderr, " {}", name);
     fmt::print(stderr, "\n");
     return 2;

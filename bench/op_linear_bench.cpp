@@ -10,7 +10,6 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <cstddef>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -21,14 +20,12 @@
 #include "backend/ops.h"
 #include "base/half.h"
 #include "bench/op_floor.h"
-#include "format/block_types.h"
+#include "bench/quantize.h"
 
 namespace snapkv {
 namespace {
 
 constexpr size_t kPoolBytes = size_t{512} << 20;  // beyond any cache
-constexpr std::array kTypes = {DType::q8_0, DType::q4_0, DType::q4_k, DType::q5_k,
-                               DType::q6_k, DType::bf16, DType::f16,  DType::f32};
 
 /// Memory that weights of all shapes and types are made in.
 char* pool() {
@@ -44,48 +41,12 @@ char* pool() {
 
 float uniform(std::mt19937& rng) { return static_cast<float>(rng() % 2001) / 1000.0f - 1.0f; }
 
-/// Sets the f16 scales of a block of random bytes.
-void set_scales(char* block, DType type) {
-  const auto set = [&](size_t at, float d) {
-    const f16_t half = to_f16(d);
-    std::memcpy(block + at, &half, sizeof(half));
-  };
-  switch (type) {
-    case DType::q8_0:
-      return set(0, 0.0004f);
-    case DType::q4_0:
-      return set(0, 0.006f);
-    case DType::q4_k:  // levels 0 ... 15 times 0 ... 63, less 0 ... 63: around zero
-      set(0, 0.0001f);
-      return set(2, 0.0008f);
-    case DType::q5_k:
-      set(0, 0.00005f);
-      return set(2, 0.0008f);
-    case DType::q6_k:
-      return set(offsetof(BlockQ6_K, d), 0.00001f);
-    default:
-      return;
-  }
-}
-
 /// Random weights of magnitude 0.05 or less.
-void fill(char* p, DType type, size_t bytes) {
+void fill(char* p, DType type, int64_t n) {
   std::mt19937 rng(1);
-  for (size_t i = 0; i < bytes; i += static_cast<size_t>(block_bytes(type))) {
-    if (block_size(type) > 1) {
-      for (int64_t k = 0; k < block_bytes(type); ++k) {
-        p[i + static_cast<size_t>(k)] = static_cast<char>(rng());
-      }
-      set_scales(p + i, type);
-      continue;
-    }
-    const float v = 0.05f * uniform(rng);
-    const f16_t half = to_f16(v);
-    const bf16_t brain = to_bf16(v);
-    if (type == DType::f32) std::memcpy(p + i, &v, sizeof(v));
-    if (type == DType::f16) std::memcpy(p + i, &half, sizeof(half));
-    if (type == DType::bf16) std::memcpy(p + i, &brain, sizeof(brain));
-  }
+  std::vector<float> values(n);
+  for (float& v : values) v = 0.05f * uniform(rng);
+  quantize(type, values.data(), n, p);
 }
 
 /// As many matrices of one shape as the pool holds; made anew when shape or type change.
@@ -93,10 +54,9 @@ std::vector<Tensor> make_weights(DType type, int64_t n_out, int64_t n_in) {
   const size_t bytes = static_cast<size_t>(n_out * row_bytes(type, n_in));
   static DType filled = DType::i32;
   if (filled != type) {
-    constexpr size_t kPattern = size_t{1} << 20;  // whole blocks of every type, repeated
-    const size_t pattern =
-        kPattern / static_cast<size_t>(block_bytes(type)) * static_cast<size_t>(block_bytes(type));
-    fill(pool(), type, pattern);
+    constexpr int64_t kValues = int64_t{1} << 18;  // whole blocks of every type, repeated
+    const size_t pattern = row_bytes(type, kValues);
+    fill(pool(), type, kValues);
     for (size_t i = pattern; i < kPoolBytes; i += pattern) {
       std::memcpy(pool() + i, pool(), std::min(pattern, kPoolBytes - i));
     }
@@ -216,7 +176,7 @@ void register_all() {
         ->UseRealTime()
         ->Unit(benchmark::kMicrosecond);
   };
-  for (const DType type : kTypes) {
+  for (const DType type : kWeightTypes) {
     for (const auto& [n_out, n_in] : {std::pair<int64_t, int64_t>{8192, 2048}, {2048, 8192}}) {
       const std::string shape =
           std::string(name(type)) + "/" + std::to_string(n_out) + "x" + std::to_string(n_in);

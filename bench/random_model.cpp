@@ -7,11 +7,8 @@
 #include <utility>
 
 #include "base/error.h"
-#include "base/half.h"
 #include "bench/gguf_stream.h"
-#include "bench/k_quants.h"
-#include "format/block_types.h"
-#include "format/ggml_types.h"
+#include "bench/quantize.h"
 
 namespace snapkv {
 namespace {
@@ -96,30 +93,6 @@ std::vector<TensorPlan> plan_tensors(const RandomModelShape& s, const RandomMode
   return plan;
 }
 
-/// llama.cpp's general.file_type.
-uint32_t file_type(DType dtype) {
-  switch (dtype) {
-    case DType::f32:
-      return 0;
-    case DType::f16:
-      return 1;
-    case DType::q4_0:
-      return 2;
-    case DType::q8_0:
-      return 7;
-    case DType::q4_k:
-      return 14;  // "small": all matrices alike
-    case DType::q5_k:
-      return 16;
-    case DType::q6_k:
-      return 18;
-    case DType::bf16:
-    case DType::i32:  // refused by check_shape()
-      break;
-  }
-  return 32;
-}
-
 /// A SentencePiece vocabulary: <unk>, <s>, </s>, the bytes, then words that carry their number.
 void add_tokenizer(GgufHeader& meta, int64_t n_vocab) {
   std::vector<std::string> tokens = {"<unk>", "<s>", "</s>"};
@@ -148,7 +121,7 @@ std::string make_header(const RandomModelShape& s, const RandomModelOptions& o,
   GgufHeader meta;
   meta.text("general.architecture", "llama");
   meta.text("general.name", fmt::format("random-{}x{}", s.n_layer, s.n_embd));
-  meta.u32("general.file_type", file_type(o.dtype));
+  meta.u32("general.file_type", dtype_info(o.dtype).file_type);
   if (block_size(o.dtype) > 1) meta.u32("general.quantization_version", 2);
   meta.u32("llama.context_length", o.n_ctx);
   meta.u32("llama.embedding_length", s.n_embd);
@@ -175,43 +148,11 @@ std::string make_header(const RandomModelShape& s, const RandomModelOptions& o,
     tensors.number(uint32_t{t.is_vector ? 1u : 2u});
     tensors.number(static_cast<uint64_t>(t.n_cols));  // the file's order: fastest first
     if (!t.is_vector) tensors.number(static_cast<uint64_t>(t.n_rows));
-    tensors.number(ggml_type_of(t.dtype));
+    tensors.number(dtype_info(t.dtype).ggml_type);
     tensors.number(static_cast<uint64_t>(offset));
     offset += padded(t.bytes());
   }
   return meta.finish(plan.size(), tensors);
-}
-
-/// Converts n values (a multiple of the block size) to `dtype`.
-void convert(const float* x, int64_t n, DType dtype, char* out) {
-  switch (dtype) {
-    case DType::f32:
-      std::memcpy(out, x, static_cast<size_t>(n) * sizeof(float));
-      break;
-    case DType::f16:
-      for (int64_t i = 0; i < n; ++i) reinterpret_cast<f16_t*>(out)[i] = to_f16(x[i]);
-      break;
-    case DType::bf16:
-      for (int64_t i = 0; i < n; ++i) reinterpret_cast<bf16_t*>(out)[i] = to_bf16(x[i]);
-      break;
-    case DType::q8_0:
-      quantize_q8_0(x, n, out);
-      break;
-    case DType::q4_0:
-      quantize_q4_0(x, n, out);
-      break;
-    case DType::q4_k:
-      quantize_q4_k(x, n, out);
-      break;
-    case DType::q5_k:
-      quantize_q5_k(x, n, out);
-      break;
-    case DType::q6_k:
-      quantize_q6_k(x, n, out);
-      break;
-    case DType::i32:
-      break;  // refused by check_shape()
-  }
 }
 
 float value_at(const TensorPlan& t, const RandomModelOptions& o, uint64_t key, int64_t i) {
@@ -242,7 +183,7 @@ void write_tensor(OutputFile& file, const TensorPlan& t, const RandomModelOption
       float x[kPiece];
       const int64_t n_piece = std::min(kPiece, n - at);
       for (int64_t i = 0; i < n_piece; ++i) x[i] = value_at(t, o, key, begin + at + i);
-      convert(x, n_piece, t.dtype, out + row_bytes(t.dtype, at));
+      quantize(t.dtype, x, n_piece, out + row_bytes(t.dtype, at));
     }
     file.write(out, bytes);
   }
@@ -289,38 +230,6 @@ void check_shape(const RandomModelShape& s, const RandomModelOptions& o) {
 }
 
 }  // namespace
-
-void quantize_q8_0(const float* x, int64_t n, void* out) {
-  auto* block = static_cast<BlockQ8_0*>(out);
-  for (int64_t b = 0; b < n / kBlockSize; ++b, x += kBlockSize, ++block) {
-    float amax = 0.0f;
-    for (int i = 0; i < kBlockSize; ++i) amax = std::max(amax, std::fabs(x[i]));
-    const float d = amax / 127.0f;
-    const float id = d != 0.0f ? 1.0f / d : 0.0f;
-    block->d = to_f16(d);
-    for (int i = 0; i < kBlockSize; ++i) block->qs[i] = static_cast<int8_t>(std::round(x[i] * id));
-  }
-}
-
-void quantize_q4_0(const float* x, int64_t n, void* out) {
-  auto* block = static_cast<BlockQ4_0*>(out);
-  constexpr int kHalf = kBlockSize / 2;
-  const auto nibble = [](float v) {
-    return static_cast<uint8_t>(std::min<int>(15, static_cast<int8_t>(v + 8.5f)));
-  };
-  for (int64_t b = 0; b < n / kBlockSize; ++b, x += kBlockSize, ++block) {
-    float extreme = 0.0f;  // the value of largest magnitude, with its sign
-    for (int i = 0; i < kBlockSize; ++i) {
-      if (std::fabs(x[i]) > std::fabs(extreme)) extreme = x[i];
-    }
-    const float d = extreme / -8.0f;
-    const float id = d != 0.0f ? 1.0f / d : 0.0f;
-    block->d = to_f16(d);
-    for (int i = 0; i < kHalf; ++i) {
-      block->qs[i] = static_cast<uint8_t>(nibble(x[i] * id) | (nibble(x[kHalf + i] * id) << 4));
-    }
-  }
-}
 
 std::vector<std::string> random_model_names() {
   std::vector<std::string> names;

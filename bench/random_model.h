@@ -49,8 +49,4 @@ RandomModelShape random_model_shape(std::string_view name);
 void write_random_model(const std::string& path, const RandomModelShape& shape,
                         const RandomModelOptions& options);
 
-/// Rows of 32 values in GGUF's block types, rounded exactly as ggml's reference does.
-void quantize_q8_0(const float* x, int64_t n, void* out);  // out: BlockQ8_0[n / 32]
-void quantize_q4_0(const float* x, int64_t n, void* out);  // out: BlockQ4_0[n / 32]
-
 }  // namespace snapkv

@@ -26,4 +26,6 @@ configure_package_config_file(${PROJECT_SOURCE_DIR}/cmake/snapkvConfig.cmake.in
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/package/snapkvConfigVersion.cmake
   VERSION ${PROJECT_VERSION} COMPATIBILITY SameMinorVersion)
 install(FILES ${PROJECT_BINARY_DIR}/package/snapkvConfig.cmake
-  ${PROJECT_BINARY_DIR}/package/snapkvConfigVersion.cmake DESTINATION ${package_dir})
+  ${PROJECT_BINARY_DIR}/package/snapkvConfigVersion.cmake
+  ${PROJECT_SOURCE_DIR}/cmake/FindPcre2.cmake ${PROJECT_SOURCE_DIR}/cmake/FindUtf8proc.cmake
+  DESTINATION ${package_dir})

@@ -19,7 +19,7 @@ i64, i32, pointer = ctypes.c_int64, ctypes.c_int, ctypes.c_void_p
 class Policy(ctypes.Structure):
     _fields_ = [("name", ctypes.c_char_p), ("budget", i64), ("ratio", ctypes.c_double),
                 ("window_size", i32), ("kernel_size", i32), ("avg_pooling", i32),
-                ("max_group", i32), ("sinks", i32)]
+                ("max_group", i32), ("sinks", i32), ("params", ctypes.c_char * 256)]
 
 
 class View(ctypes.Structure):
@@ -41,6 +41,8 @@ def view(t):
 def load(path):
     lib = ctypes.CDLL(path)
     lib.snapkv_default_policy.restype = Policy
+    lib.snapkv_policy_set.argtypes = [ctypes.POINTER(Policy), ctypes.c_char_p, ctypes.c_char_p,
+                                      ctypes.c_char_p, ctypes.c_size_t]
     lib.snapkv_compressor_new.restype = pointer
     lib.snapkv_compressor_new.argtypes = [ctypes.POINTER(Policy), i32, pointer, ctypes.c_char_p,
                                           ctypes.c_size_t]
@@ -60,7 +62,11 @@ class Compressor:
         self.lib, self.error = lib, ctypes.create_string_buffer(512)
         settings = lib.snapkv_default_policy()
         for name, value in policy.items():
-            setattr(settings, name, value)
+            if name == "name":
+                settings.name = value.encode()
+                continue
+            self.check(lib.snapkv_policy_set(ctypes.byref(settings), name.encode(),
+                                             str(value).lower().encode(), self.error, len(self.error)))
         # the default stream is 0 there, which would mean "none"; 1 is its other name
         stream = (torch.cuda.current_stream().cuda_stream or 1) if device == "cuda" else None
         self.handle = lib.snapkv_compressor_new(ctypes.byref(settings),

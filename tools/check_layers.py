@@ -16,7 +16,9 @@ MAY_INCLUDE = {
     PUBLIC: [],
     "src/base": [],
     "src/format": ["src/base"],
-    "src/text": ["src/base", "src/format"],
+    "src/huggingface": ["src/base", "src/format"],
+    "src/text/jinja": ["src/base"],
+    "src/text": ["src/base", "src/format", "src/text/jinja"],
     "src/backend": ["src/base", "src/format/block_types.h"],
     "src/backend/ref": ["src/base", "src/backend", "src/format/block_types.h"],
     "src/backend/cpu": ["src/base", "src/backend", "src/format/block_types.h"],
@@ -24,7 +26,7 @@ MAY_INCLUDE = {
     "src/cache": ["src/base", "src/backend"],
     "src/policy": ["src/base", "src/backend", "src/cache/selection.h"],
     "src/model": ["src/base", "src/format", "src/backend", "src/cache"],
-    "src/engine": ["src/base", "src/format", "src/text", "src/backend", "src/cache", "src/policy",
+    "src/engine": ["src/base", "src/format", "src/huggingface", "src/text", "src/backend", "src/cache", "src/policy",
                    "src/model"],
     "app": ["src/base", "eval"],
     "eval": ["src/base"],
@@ -44,14 +46,20 @@ LIBRARIES = {
     "OpenMP": (r"omp\.h", ["src/backend/cpu", "bench"]),
     "SentencePiece": (r"sentencepiece", []),
     "PCRE2": (r"pcre2", ["src/text"]),
+    "utf8proc": (r"utf8proc", ["src/text", "src/text/jinja"]),
     "fmt": (r"fmt/", [f for f in MAY_INCLUDE if f != PUBLIC]),
     "spdlog": (r"spdlog/", ["app", "eval", "bench"]),
     "CLI11": (r"CLI/", ["app", "eval", "bench"]),
-    "JSON": (r"nlohmann/", ["app", "eval"]),
+    "JSON": (r"nlohmann/", ["src/text", "src/text/jinja", "src/huggingface", "app", "eval"]),
     "HTTP": (r"httplib\.h", ["app", "eval"]),
     "Prometheus": (r"prometheus/", ["app"]),
     "Google Benchmark": (r"benchmark/", ["bench"]),
     "GoogleTest": (r"g(test|mock)/", []),
+}
+# What only one file may use, and why.
+RESERVED = {
+    re.compile(r"__builtin_cpu_supports|<cpuid\.h>"):
+        ("src/backend/cpu/cpu_target.cpp", "asks the processor: --cpu-target would not be obeyed"),
 }
 SYSTEM = re.compile(r"(sys|net|netinet|arpa|linux|mach)/\w+\.h|\w+(\.h)?")  # <vector>, <sys/mman.h>
 INCLUDE = re.compile(r'\s*#\s*include\s*([<"])([^>"]+)[>"]')
@@ -124,6 +132,9 @@ def check_file(root, path):
         match = INCLUDE.match(line)
         if match and (what := check_include(root, path, *match.groups())):
             yield number, what
+        for pattern, (file, what) in RESERVED.items():
+            if path != file and pattern.search(line):
+                yield number, f"{what} (only {file} may)"
 
 
 def check_tree(root):

@@ -2,9 +2,12 @@
 # SPDX-License-Identifier: MIT
 """Record what llama.cpp computes for a GGUF model, as goldens for tests/engine/llama_oracle_test.cpp.
 
-    llama_oracle.py --model FILE --made-by COMMAND --n-vocab N --out GOLDEN.json [--kv f32] [--text-prompts]
+    llama_oracle.py add NAME...                      models of snapkv-test-model: tests/engine/golden/NAME.json
+    llama_oracle.py record --model FILE --out GOLDEN.json [--kv f32] [--text-prompts]     any other file
 
-Starts $LLAMA_SERVER (default "llama-server": a real llama.cpp, or a wrapper that takes its flags), asks it over HTTP, writes JSON:
+A new case of the tests is `add NAME`, once snapkv-test-model writes NAME (tests/support) and a build is in build/release.
+$LLAMA_SERVER starts a real llama.cpp's server; "{dir}" in it stands for the folder of the model, which is also its working
+directory, for wrappers that must know it. It is asked over HTTP:
   teacher   64 teacher-forced positions: log-probability of the next token and the two best tokens
   greedy    5 prompts, 64 greedy tokens each with the margin between the two best
 Prompts are fixed: token ids from a small generator, or texts for the trained model. Standard library only.
@@ -14,11 +17,15 @@ import json
 import math
 import os
 import shlex
+import socket
 import subprocess
 import sys
+import tempfile
 import time
 import urllib.request
+from pathlib import Path
 
+ROOT = Path(__file__).resolve().parent.parent
 N_TEACHER, N_GREEDY, N_PROMPTS = 64, 64, 5
 TEXTS = [
     "The secret number of Rome is 48213.\nThe baker walked to the river.\n\nQuestion: What is the secret number of Rome?\nAnswer: The secret number of Rome is",
@@ -44,19 +51,30 @@ def generated_ids(n, n_vocab, seed):
 
 
 class Server:
-    def __init__(self, command, model, kv, port):
+    def __init__(self, model, kv):
+        with socket.socket() as s:  # a port that is free now
+            s.bind(("127.0.0.1", 0))
+            port = s.getsockname()[1]
+        folder, name = os.path.split(os.path.abspath(model))
+        command = os.environ.get("LLAMA_SERVER", "llama-server").replace("{dir}", folder)
         self.url = f"http://127.0.0.1:{port}"
         self.process = subprocess.Popen(
-            shlex.split(command) + ["-m", model, "--host", "127.0.0.1", "--port", str(port), "-c", "4096", "-np", "1", "-t", "2",
+            shlex.split(command) + ["-m", name, "--host", "127.0.0.1", "--port", str(port), "-c", "4096", "-np", "1", "-t", "1",
                                     "-ctk", kv, "-ctv", kv, "-fa", "off", "--no-warmup"],
-            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        for _ in range(120):
+            cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        for _ in range(240):
             try:
                 if self.get("/health").get("status") == "ok":
+                    served = self.get("/v1/models")["data"][0]
+                    assert name in served["id"], (name, served)  # not some other server
+                    self.n_vocab = served["meta"]["n_vocab"]
                     return
             except OSError:
+                if self.process.poll() is not None:
+                    break
                 time.sleep(0.25)
-        raise SystemExit("the server did not start")
+        self.stop()
+        raise SystemExit(f"{command}: the server did not start with {model}")
 
     def get(self, path):
         return json.load(urllib.request.urlopen(self.url + path))
@@ -67,7 +85,11 @@ class Server:
 
     def stop(self):
         self.process.terminate()
-        self.process.wait()
+        try:
+            self.process.wait(10)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
 
 
 def next_distribution(server, ids, n):
@@ -110,38 +132,62 @@ def greedy(server, ids, n_vocab, first_id):
     return {"prompt": ids, "tokens": r["tokens"], "margin": margins, "first_id": first_id}
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--model", required=True, help="the GGUF file, as the server sees it")
-    parser.add_argument("--made-by", required=True, help="the command that made the model, for the record")
-    parser.add_argument("--out", required=True)
-    parser.add_argument("--n-vocab", type=int, required=True)
-    parser.add_argument("--kv", default="f32", help="llama.cpp's cache type")
-    parser.add_argument("--text-prompts", action="store_true", help="texts for the trained model instead of generated ids")
-    parser.add_argument("--full", help="also write all log-probabilities, for a comparison outside of the tests")
-    parser.add_argument("--port", type=int, default=18080)
-    args = parser.parse_args()
-    server = Server(os.environ.get("LLAMA_SERVER", "llama-server"), args.model, args.kv, args.port)
+def record(model, out, made_by, kv="f32", text_prompts=False, full=None):
+    server = Server(model, kv)
+    n_vocab = server.n_vocab
     try:
-        if args.text_prompts:
+        if text_prompts:
             tokenize = lambda t: server.post("/tokenize", {"content": t, "add_special": True})["tokens"]
             forced, prompts, first_id = tokenize(TEACHER_TEXT), [tokenize(t) for t in TEXTS], 0
         else:
-            forced = [1] + generated_ids(N_TEACHER + 16, args.n_vocab, 7)
+            forced = [1] + generated_ids(N_TEACHER + 16, n_vocab, 7)
             first_id = 259  # random models: whole words only, so that the server shows every token
-            prompts = [[1] + generated_ids(20 + 13 * i, args.n_vocab, 100 + i) for i in range(N_PROMPTS)]
+            prompts = [[1] + generated_ids(20 + 13 * i, n_vocab, 100 + i) for i in range(N_PROMPTS)]
         golden = {
             "command": " ".join(["tools/llama_oracle.py"] + [shlex.quote(a) for a in sys.argv[1:]]),
-            "made_by": args.made_by,
-            "kv": args.kv,
-            "teacher": teacher(server, forced, args.n_vocab, args.full),
-            "greedy": [greedy(server, p, args.n_vocab, first_id) for p in prompts],
+            "made_by": made_by,
+            "kv": kv,
+            "teacher": teacher(server, forced, n_vocab, full),
+            "greedy": [greedy(server, p, n_vocab, first_id) for p in prompts],
         }
     finally:
         server.stop()
-    with open(args.out, "w") as f:
+    with open(out, "w") as f:
         json.dump(golden, f, separators=(",", ":"))
         f.write("\n")
+
+
+def add(names, test_model):
+    """Goldens of models that the tests write themselves."""
+    sys.argv[1:] = ["add"]  # each golden's command names its own model
+    for name in names:
+        sys.argv[2:] = [name]
+        with tempfile.TemporaryDirectory() as folder:
+            os.chmod(folder, 0o755)
+            model = os.path.join(folder, name + ".gguf")
+            subprocess.run([test_model, name, model], check=True)
+            record(model, ROOT / "tests/engine/golden" / (name + ".json"), f"snapkv-test-model {name} {name}.gguf")
+        print(name)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    commands = parser.add_subparsers(dest="command", required=True)
+    adding = commands.add_parser("add", help="goldens of the tests' own models")
+    adding.add_argument("names", nargs="+")
+    adding.add_argument("--test-model", default=str(ROOT / "build/release/bin/snapkv-test-model"))
+    recording = commands.add_parser("record", help="a golden of any model")
+    recording.add_argument("--model", required=True)
+    recording.add_argument("--out", required=True)
+    recording.add_argument("--made-by", default="", help="the command that made the model, for the record")
+    recording.add_argument("--kv", default="f32", help="llama.cpp's cache type")
+    recording.add_argument("--text-prompts", action="store_true", help="texts for the trained model instead of generated ids")
+    recording.add_argument("--full", help="also write all log-probabilities, for a comparison outside of the tests")
+    args = parser.parse_args()
+    if args.command == "add":
+        add(args.names, args.test_model)
+    else:
+        record(args.model, args.out, args.made_by or args.model, args.kv, args.text_prompts, args.full)
 
 
 if __name__ == "__main__":

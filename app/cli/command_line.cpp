@@ -35,7 +35,8 @@ constexpr const char* kCommandFooter =
 void finish_help(const std::vector<Command>& commands) {
   for (const Command& command : commands) {
     command.app->fallthrough();  // common options may follow the command's name
-    command.app->footer(kCommandFooter);
+    const std::string own = command.app->get_footer();
+    command.app->footer(own.empty() ? kCommandFooter : own + "\n\n" + kCommandFooter);
     finish_help(command.tasks);
   }
 }
@@ -57,9 +58,11 @@ CommandLine::CommandLine() : root_(kAbout, "snapkv") {
   root_.get_formatter()->column_width(40);
   add_common_options(root_, common_);
   commands_ = {add_generate_command(root_, common_), add_info_command(root_, common_),
-               add_demo_command(root_, common_),     add_explain_command(root_, common_),
-               add_inspect_command(root_, common_),  add_bench_command(root_, common_),
-               add_eval_command(root_, common_)};
+               add_convert_command(root_, common_),  add_demo_command(root_, common_),
+               add_explain_command(root_, common_),  add_inspect_command(root_, common_),
+               add_bench_command(root_, common_),    add_eval_command(root_, common_),
+               add_policies_command(root_, common_), add_tokenize_command(root_, common_),
+               add_detokenize_command(root_, common_)};
   root_.footer(kFooter);
   finish_help(commands_);
 }

@@ -11,6 +11,11 @@ namespace snapkv::cli {
 Command add_generate_command(CLI::App& root, const CommonSettings& common);
 /// What a model is and how much memory a prompt needs: info/command.cpp
 Command add_info_command(CLI::App& root, const CommonSettings& common);
+/// The tokens of a text, and the text of tokens: tokenize/
+Command add_tokenize_command(CLI::App& root, const CommonSettings& common);
+Command add_detokenize_command(CLI::App& root, const CommonSettings& common);
+/// A model as one GGUF file: convert/command.cpp
+Command add_convert_command(CLI::App& root, const CommonSettings& common);
 /// A fact in a long text, full cache beside SnapKV: demo/command.cpp
 Command add_demo_command(CLI::App& root, const CommonSettings& common);
 /// How SnapKV chooses what is kept, step by step: explain/command.cpp
@@ -19,6 +24,8 @@ Command add_explain_command(CLI::App& root, const CommonSettings& common);
 Command add_bench_command(CLI::App& root, const CommonSettings& common);
 /// A prompt's cache and attention as a page of charts: inspect/command.cpp
 Command add_inspect_command(CLI::App& root, const CommonSettings& common);
+/// The policies with their parameters: policies/command.cpp
+Command add_policies_command(CLI::App& root, const CommonSettings& common);
 /// Quality of many cache configurations on the same prompts: eval/command.cpp
 Command add_eval_command(CLI::App& root, const CommonSettings& common);
 

@@ -161,29 +161,21 @@ void append_records(const RunOptions& run, const Item& item, RecordFile& file,
 
 }  // namespace
 
+Json policy_json(const PolicyConfig& config) {
+  Json json = {{"policy", config.name}};
+  for (const PolicySetting& setting : policy_settings(config)) {
+    std::visit([&](const auto& v) { json[setting.param->record] = v; }, setting.value);
+  }
+  return json;
+}
+
 Json configuration_json(const SessionOptions& options) {
-  const PolicyConfig& kv = options.kv;
-  Json json = {{"policy", kv.name}};
-  if (kv.name != "full") {
-    if (kv.ratio > 0) {
-      json["ratio"] = kv.ratio;
-    } else {
-      json["budget"] = kv.budget;
-    }
+  Json json = policy_json(options.kv);
+  if (policy_info(options.kv.name).has_budget) {
+    json.erase(options.kv.ratio > 0 ? "budget" : "ratio");  // the one that the other overrides
     if (options.kv_memory > 0) json["kv_memory"] = options.kv_memory;
     if (options.kv_decode_limit > 0) json["kv_decode_limit"] = options.kv_decode_limit;
     if (options.kv_refresh) json["kv_refresh"] = true;
-    json["window"] = kv.window_size;
-    json["kernel"] = kv.kernel_size;
-    json["pooling"] = kv.pooling == Pooling::max ? "max" : "avg";
-    json["group"] = kv.group == GroupReduce::mean ? "mean" : "max";
-    json["sinks"] = kv.sinks;
-    json["critical"] = kv.critical;
-    json["seed"] = kv.seed;
-    json["chunk_length"] = kv.chunk_length;
-    json["n_future"] = kv.n_future;
-    json["head_floor"] = kv.head_floor;
-    json["pyramid_beta"] = kv.pyramid_beta;
   }
   json["kv_type"] = name(options.kv_type);
   return json;
@@ -191,13 +183,11 @@ Json configuration_json(const SessionOptions& options) {
 
 std::string configuration_label(const SessionOptions& options) {
   const PolicyConfig& kv = options.kv;
-  if (kv.name == "full") return kv.name;
+  if (!policy_info(kv.name).has_budget) return kv.name;
   std::string rows =
       kv.ratio > 0 ? fmt::format("{:.3g}%", kv.ratio * 100) : fmt::format("{}", kv.budget);
   if (options.kv_memory > 0) rows += fmt::format(" ({} bytes)", options.kv_memory);
-  std::string label =
-      fmt::format("{} {}, window {}, kernel {}", kv.name, rows, kv.window_size, kv.kernel_size);
-  if (kv.critical) label += ", critical";
+  std::string label = fmt::format("{} {}, {}", kv.name, rows, describe_params(kv));
   if (options.kv_refresh) label += ", refresh";
   if (options.kv_decode_limit > 0) label += fmt::format(", limit {}", options.kv_decode_limit);
   return label;

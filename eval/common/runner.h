@@ -14,6 +14,8 @@
 
 namespace snapkv::eval {
 
+/// A policy with every parameter that it has, by the names that records call them.
+Json policy_json(const PolicyConfig& config);
 /// The options of a session as a record holds them; equal options give equal objects.
 Json configuration_json(const SessionOptions& options);
 /// "snapkv 128, window 16, kernel 15"; "full"

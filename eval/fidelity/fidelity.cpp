@@ -185,7 +185,7 @@ std::string fidelity_key(const RunOptions& run, const FidelityPlan& plan, const 
 std::vector<SessionOptions> with_reference(const std::vector<SessionOptions>& configurations) {
   SNAPKV_CHECK(!configurations.empty());
   std::vector<SessionOptions> all = {configurations[0]};
-  all[0].kv.name = "full";
+  all[0].kv = {.name = "full"};
   for (const SessionOptions& options : configurations) {
     if (options.kv.name != "full") all.push_back(options);
   }

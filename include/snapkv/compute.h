@@ -2,6 +2,12 @@
 // Where and in which precision a model runs.
 #pragma once
 
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "snapkv/dtype.h"
+
 namespace snapkv {
 
 /// Precision of prefill's matrix products. bf16 rounds activations (and wider weights) to bf16 and
@@ -20,6 +26,23 @@ enum class Device { automatic, cpu, cuda, reference };
 /// is made when the model is loaded, and stays. `automatic`: the copy where the system has huge
 /// pages and at least twice the memory that it takes, made bit by bit after decode steps (which
 /// takes them an eighth longer until it is complete); else, and for models under 64 MiB, the file.
-enum class WeightMemory { automatic, mapped, huge_pages };
+/// `copy`: the whole model is read into memory when it is loaded, and its files are closed: what
+/// happens to them afterwards doesn't matter. The other three read from the files as long as the
+/// model is loaded.
+enum class WeightMemory { automatic, mapped, huge_pages, copy };
+
+/// Restricts this process to an instruction set below the processor's best: "avx2", "avx512" and so
+/// on, as cpu_targets() lists them; "auto": all that the processor has. Kernels, oneDNN and Highway
+/// obey it, and Compute::automatic no longer sees what lies above. To be called before the first
+/// model is loaded; without a call the environment variable SNAPKV_CPU_TARGET says it, else "auto".
+/// Throws kUsage for a name that is not in the list, and where another one is in use already.
+void set_cpu_target(std::string_view name);
+
+/// The names that set_cpu_target() takes on this processor: "auto" and its instruction sets, the
+/// best one last. Elsewhere than on x86-64 "auto" alone.
+std::vector<std::string> cpu_targets();
+
+/// What Compute::automatic is on this machine's CPU: bf16 or f32.
+DType cpu_compute_dtype();
 
 }  // namespace snapkv

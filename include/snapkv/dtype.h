@@ -1,87 +1,63 @@
 // SPDX-License-Identifier: MIT
-// Element types of weights, activations and caches.
+// Element types of weights, activations and caches: the one list of them.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <string_view>
 
 namespace snapkv {
 
-/// f32, f16 (IEEE half) and bf16 are plain; q8_0 and q4_0 are GGUF block types of 32 values, q4_k,
-/// q5_k and q6_k of 256 (layouts in src/format/block_types.h).
-enum class DType : uint8_t { f32, f16, bf16, i32, q8_0, q4_0, q4_k, q5_k, q6_k };
+/// f32, f16 (IEEE half) and bf16 are plain. The others are GGUF's block types (layouts in
+/// src/format/block_types.h), but i32, which weights never have.
+enum class DType : uint8_t { f32, f16, bf16, i32, q8_0, q4_0, q5_0, iq4_nl, q4_k, q5_k, q6_k };
 
-/// Values in one block: 1 for plain types.
-constexpr int64_t block_size(DType t) {
-  switch (t) {
-    case DType::q8_0:
-    case DType::q4_0:
-      return 32;
-    case DType::q4_k:
-    case DType::q5_k:
-    case DType::q6_k:
-      return 256;
-    case DType::f32:
-    case DType::i32:
-    case DType::f16:
-    case DType::bf16:
-      break;
-  }
-  return 1;
-}
+struct DTypeInfo {
+  DType dtype;
+  std::string_view name;
+  int64_t block_size;   // values in one block: 1 for plain types
+  int64_t block_bytes;  // bytes of one block
+  uint32_t ggml_type;   // its number in GGUF files
+  uint32_t file_type;   // general.file_type of a GGUF file whose matrices have this type
+};
 
-/// Bytes of one block.
-constexpr int64_t block_bytes(DType t) {
-  switch (t) {
-    case DType::f32:
-      return 4;
-    case DType::i32:
-      return 4;
-    case DType::f16:
-      return 2;
-    case DType::bf16:
-      return 2;
-    case DType::q8_0:
-      return 34;
-    case DType::q4_0:
-      return 18;
-    case DType::q4_k:
-      return 144;
-    case DType::q5_k:
-      return 176;
-    case DType::q6_k:
-      return 210;
-  }
-  return 0;
-}
+inline constexpr DTypeInfo kDTypes[] = {
+    {DType::f32, "f32", 1, 4, 0, 0},         {DType::f16, "f16", 1, 2, 1, 1},
+    {DType::bf16, "bf16", 1, 2, 30, 32},     {DType::i32, "i32", 1, 4, 26, 0},
+    {DType::q8_0, "q8_0", 32, 34, 8, 7},     {DType::q4_0, "q4_0", 32, 18, 2, 2},
+    {DType::q5_0, "q5_0", 32, 22, 6, 8},     {DType::iq4_nl, "iq4_nl", 32, 18, 20, 25},
+    {DType::q4_k, "q4_k", 256, 144, 12, 14}, {DType::q5_k, "q5_k", 256, 176, 13, 16},
+    {DType::q6_k, "q6_k", 256, 210, 14, 18},
+};
+
+constexpr const DTypeInfo& dtype_info(DType t) { return kDTypes[static_cast<size_t>(t)]; }
+constexpr int64_t block_size(DType t) { return dtype_info(t).block_size; }
+constexpr int64_t block_bytes(DType t) { return dtype_info(t).block_bytes; }
+/// "f32", "bf16", "q8_0", ...
+constexpr std::string_view name(DType t) { return dtype_info(t).name; }
 
 /// Bytes of a contiguous row of `n` values; `n` must be a multiple of block_size(t).
 constexpr int64_t row_bytes(DType t, int64_t n) { return n / block_size(t) * block_bytes(t); }
 
-/// "f32", "bf16", "q8_0", ...
-constexpr std::string_view name(DType t) {
-  switch (t) {
-    case DType::f32:
-      return "f32";
-    case DType::i32:
-      return "i32";
-    case DType::f16:
-      return "f16";
-    case DType::bf16:
-      return "bf16";
-    case DType::q8_0:
-      return "q8_0";
-    case DType::q4_0:
-      return "q4_0";
-    case DType::q4_k:
-      return "q4_k";
-    case DType::q5_k:
-      return "q5_k";
-    case DType::q6_k:
-      return "q6_k";
+/// Every type that weights may have: all but i32.
+inline constexpr auto kWeightTypes = [] {
+  std::array<DType, std::size(kDTypes) - 1> types{};
+  size_t n = 0;
+  for (size_t i = 0; i < std::size(kDTypes); ++i) {
+    if (kDTypes[i].dtype != DType::i32) types[n++] = kDTypes[i].dtype;
   }
-  return "?";
-}
+  return types;
+}();
+
+static_assert(
+    [] {
+      for (size_t i = 0; i < std::size(kDTypes); ++i) {
+        if (kDTypes[i].dtype != static_cast<DType>(i)) return false;
+      }
+      return true;
+    }(),
+    "kDTypes has the order of DType");
 
 }  // namespace snapkv

@@ -92,12 +92,19 @@ struct ModelOptions {
   WeightMemory weights = WeightMemory::automatic;
   int n_threads = 0;         ///< 0: as many as the process may run on
   ProgressFn progress = {};  ///< Phase::load
+  /// Reads all weights at once and refuses models with an infinity or a NaN among them.
+  bool check_tensors = false;
 };
 
 class Model {
  public:
-  /// Throws kRuntime (can't be read; huge pages that the system has not), kDoesNotFit (huge pages),
-  /// kBadModel (names file, field, expected, actual), kUsage.
+  /// Throws kRuntime (can't be read; huge pages that the system has not), kDoesNotFit (huge pages,
+  /// a copy), kBadModel (names file, field, expected, actual), kUsage.
+  ///
+  /// But for WeightMemory::copy the weights stay in the mapped files. A file whose size or time of
+  /// modification has changed by the end of loading or of a prompt ends that call with kBadModel. A
+  /// file that became shorter raises SIGBUS when the missing part is read: mapped_file.h says whose
+  /// file it was.
   static std::shared_ptr<const Model> load(const ModelOptions& options);
   ~Model();
   Model(const Model&) = delete;
@@ -107,7 +114,7 @@ class Model {
   /// Tells models apart, those of one name and size too: a hash of the file's header and of samples
   /// of every tensor.
   uint64_t fingerprint() const;
-  /// "cpu (AVX3_DL, 2 threads, bf16)"
+  /// "cpu (avx512-bf16, 2 threads, bf16)", "cpu (avx2 of avx512-bf16, 2 threads, f32)"
   std::string backend_description() const;
   /// Most bytes of the device's memory that were allocated since the model was loaded or
   /// reset_device_peak() was called, weights included; 0 where it runs in host memory.

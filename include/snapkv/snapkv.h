@@ -5,6 +5,7 @@
 //   snapkv_policy policy = snapkv_default_policy();
 //   policy.budget = 1024;
 //   char error[256];
+//   snapkv_policy_set(&policy, "kernel_size", "15", error, sizeof(error));
 //   snapkv_compressor *c =
 //       snapkv_compressor_new(&policy, SNAPKV_CUDA, stream, error, sizeof(error));
 //   // for every layer, after the whole prompt:
@@ -26,14 +27,26 @@
 extern "C" {
 #endif
 
-// Error codes.
-enum { SNAPKV_OK = 0, SNAPKV_ERROR_USAGE = 1, SNAPKV_ERROR_RUNTIME = 2, SNAPKV_ERROR_MEMORY = 3 };
+// Error codes: those of ErrorCode (error.h), which are also the command's exit codes.
+enum {
+  SNAPKV_OK = 0,
+  SNAPKV_ERROR_RUNTIME = 1,
+  SNAPKV_ERROR_USAGE = 2,
+  SNAPKV_ERROR_BAD_MODEL = 3,
+  SNAPKV_ERROR_MEMORY = 4,
+  SNAPKV_ERROR_CONTEXT = 5,
+  SNAPKV_ERROR_CANCELLED = 130
+};
 // Where the views are.
 enum { SNAPKV_CPU = 0, SNAPKV_CUDA = 1 };
 // Types of values.
 enum { SNAPKV_F32 = 0, SNAPKV_F16 = 1, SNAPKV_BF16 = 2 };
 
-// PolicyConfig of policy.h; strings must live while the compressor is made.
+enum { SNAPKV_PARAMS_SIZE = 256 };
+
+// PolicyConfig of policy.h, to be begun with snapkv_default_policy(); `name` must live while the
+// compressor is made. kernel_size, avg_pooling and max_group are "snapkv"'s: a policy that lacks
+// one of them refuses any other value than the default.
 typedef struct {
   const char* name;  // "snapkv", "pyramidkv", ...: docs/policies.md
   int64_t budget;    // rows kept per layer and KV head, the window included
@@ -43,8 +56,15 @@ typedef struct {
   int avg_pooling;  // 0: max
   int max_group;    // 0: mean over the query heads of a KV head
   int sinks;        // first rows always kept; -1: the policy's own
+  // All other parameters, as snapkv_policy_set() writes them: "n_future=64 critical=true".
+  char params[SNAPKV_PARAMS_SIZE];
 } snapkv_policy;
 snapkv_policy snapkv_default_policy(void);
+
+// Sets a parameter of the policy that policy->name names (set that first): any that
+// docs/policies.md lists for it, written as text: "15", "0.2", "avg", "true".
+int snapkv_policy_set(snapkv_policy* policy, const char* param, const char* value, char* error,
+                      size_t error_size);
 
 // The vector of head h and row r starts at element h * head_stride + r * row_stride.
 typedef struct {

@@ -33,7 +33,7 @@ class Backend : public DeviceMemory {
   /// Never `automatic`.
   virtual Device device() const = 0;
   bool is_device() const final { return device() == Device::cuda; }
-  /// For people: "cpu (AVX3_ZEN4, 2 threads, bf16)".
+  /// For people: "cpu (avx512-bf16, 2 threads, bf16)".
   virtual std::string description() const = 0;
   /// bf16 or f32: the type of activations that project_packed() takes.
   virtual DType compute_dtype() const = 0;

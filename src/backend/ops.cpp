@@ -267,6 +267,82 @@ bool top_k(const Backend&, const Tensor& scores, std::span<const int32_t> n,
   return rows.numel() > 0;
 }
 
+// Scores of n[h] rows of each head.
+bool is_scores(const Tensor& t, std::span<const int32_t> n) {
+  return is_f32(t, {std::ssize(n), kAny}) && all_within(n, 0, t.shape[1]);
+}
+
+// Rows of KV heads in a type that isn't quantized, n[h] of each head.
+bool is_kv_rows(const Tensor& t, std::span<const int32_t> n) {
+  return is_kv_dtype(t.dtype) && is_kv(t) && t.shape[0] == std::ssize(n) &&
+         all_within(n, 0, t.shape[1]);
+}
+
+bool any(std::span<const int32_t> n) {
+  return std::any_of(n.begin(), n.end(), [](int32_t v) { return v > 0; });
+}
+
+bool row_norms(const Backend&, const RowNorms& r) {
+  SNAPKV_CHECK(is_kv_rows(r.x, r.n) && is_scores(r.out, r.n));
+  return any(r.n);
+}
+
+bool row_dots(const Backend&, const Tensor& x, const Tensor& y, std::span<const int32_t> n,
+              const Tensor& out) {
+  SNAPKV_CHECK(is_kv_rows(x, n) && is_kv_rows(y, n) && is_scores(out, n));
+  SNAPKV_CHECK(y.dtype == DType::f32 && y.shape[2] == x.shape[2]);
+  return any(n);
+}
+
+bool sum_rows(const Backend&, const Tensor& x, const Tensor& weights, std::span<const int32_t> n,
+              const Tensor& out) {
+  SNAPKV_CHECK(is_kv_rows(x, n) && is_scores(weights, n));
+  SNAPKV_CHECK(is_f32(out, {std::ssize(n), x.shape[2]}));
+  return out.numel() > 0;
+}
+
+bool weigh_scores(const Backend&, const Tensor& scores, std::span<const int32_t> n, float, float,
+                  const Tensor& weights) {
+  SNAPKV_CHECK(is_scores(scores, n) && is_scores(weights, n));
+  return any(n);
+}
+
+bool add_scores(const Backend&, const Tensor& x, std::span<const int32_t> n, const Tensor& sums) {
+  SNAPKV_CHECK(is_scores(x, n));
+  SNAPKV_CHECK(is_f32(sums, {2, std::ssize(n), kAny}) && all_within(n, 0, sums.shape[2]));
+  return any(n);
+}
+
+bool set_scores(const Backend&, const Tensor& scores, const Tensor& rows,
+                std::span<const int32_t> n, float) {
+  SNAPKV_CHECK(is_f32(scores, {std::ssize(n), kAny}));
+  SNAPKV_CHECK(rows.dtype == DType::i32 && is_dense(rows, {std::ssize(n), kAny}));
+  SNAPKV_CHECK(all_within(n, 0, rows.shape[1]));
+  return any(n);
+}
+
+bool chunk_scores(const Backend&, const ChunkScores& c) {
+  SNAPKV_CHECK(is_scores(c.scores, c.n) && is_scores(c.out, c.n));
+  SNAPKV_CHECK(c.begin >= 0 && c.length >= 1);
+  if (!any(c.n)) return false;
+  SNAPKV_CHECK(c.out.data != c.scores.data || (c.kind == ChunkScore::mean && !c.accumulate));
+  return true;
+}
+
+bool lag_deviations(const Backend&, const Tensor& x, std::span<const int32_t> n, int64_t begin,
+                    int64_t lag, const Tensor& out) {
+  SNAPKV_CHECK(is_kv_rows(x, n) && is_scores(out, n));
+  SNAPKV_CHECK(begin >= 0 && lag >= 1);
+  return any(n);
+}
+
+bool moments(const Backend&, const Tensor& x, const Tensor& shift, const Tensor& out) {
+  SNAPKV_CHECK(is_f32(x, {kAny, kAny, kAny}));
+  const int64_t n_head = x.shape[1], d = x.shape[2];
+  SNAPKV_CHECK(is_f32(shift, {n_head, d}) && is_f32(out, {n_head, d + 1, d}));
+  return out.numel() > 0;
+}
+
 }  // namespace
 }  // namespace op_checks
 

@@ -133,6 +133,35 @@ struct RowConversion {
   std::span<void* const> dst;  // [n_head_kv], each [n[h], head_dim] dst_dtype, contiguous
 };
 
+/// out[h, j] (+)= factor * ||x[h, j, :]|| for j < n[h], summed in f64; with `inverse`
+/// factor / max(||x[h, j, :]||, 1e-12).
+struct RowNorms {
+  Tensor x;                    // [n_head_kv, capacity, d] KV dtype, any strides
+  std::span<const int32_t> n;  // [n_head_kv]
+  Tensor out;                  // [n_head_kv, >= max(n)] f32
+  float factor = 1.0f;
+  bool l1 = false;  // the sum of absolute values, else the L2 norm
+  bool inverse = false;
+  bool accumulate = false;  // add to what `out` holds
+};
+
+/// What becomes of a score among those of its chunk. `rank`: how many of the chunk are lower, of
+/// equal ones those of higher index; NaN is the lowest.
+enum class ChunkScore { mean, softmax, rank };
+
+/// out[h, j] (+)= factor * kind(scores[h, chunk of j])[j] for begin <= j < n[h]; chunks have
+/// `length` rows from `begin` on, the last one what is left. Below `begin` out is 0 (+= 0).
+struct ChunkScores {
+  ChunkScore kind = ChunkScore::mean;
+  Tensor scores;               // [n_head_kv, >= max(n)] f32
+  std::span<const int32_t> n;  // [n_head_kv]
+  int64_t begin = 0;
+  int64_t length = 1;  // >= 1
+  Tensor out;          // as scores; the same memory only for means that don't accumulate
+  float factor = 1.0f;
+  bool accumulate = false;  // add to what `out` holds
+};
+
 namespace ops {
 
 #define SNAPKV_UNPACK(...) __VA_ARGS__  // (a, b) -> a, b

@@ -11,7 +11,7 @@
 
 namespace snapkv {
 
-class ProbeObserver final : public QueryObserver {
+class ProbeObserver {
  public:
   /// For a prompt of n_tokens whose first token is at `first_pos`. Throws kUsage naming the range
   /// that lies not within it.
@@ -21,7 +21,7 @@ class ProbeObserver final : public QueryObserver {
   int64_t first_token() const;
   void begin_layer(int il);
   /// Reports every range that ends in this chunk.
-  void observe(Backend& backend, const QueryChunk& chunk) override;
+  void observe(Backend& backend, const QueryChunk& chunk);
 
  private:
   /// One range of the current layer. Its queries are summed in pieces that begin where the range

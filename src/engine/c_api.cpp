@@ -2,7 +2,7 @@
 // snapkv.h: compress.h in C.
 #include <algorithm>
 #include <cstring>
-#include <limits>
+#include <sstream>
 #include <string>
 
 #include "base/error.h"
@@ -25,10 +25,12 @@ void set_error(char* error, size_t size, const std::string& message) {
   error[n] = '\0';
 }
 
-int code_of(ErrorCode code) {
-  if (code == ErrorCode::kUsage) return SNAPKV_ERROR_USAGE;
-  return code == ErrorCode::kDoesNotFit ? SNAPKV_ERROR_MEMORY : SNAPKV_ERROR_RUNTIME;
-}
+static_assert(SNAPKV_ERROR_RUNTIME == static_cast<int>(ErrorCode::kRuntime));
+static_assert(SNAPKV_ERROR_USAGE == static_cast<int>(ErrorCode::kUsage));
+static_assert(SNAPKV_ERROR_BAD_MODEL == static_cast<int>(ErrorCode::kBadModel));
+static_assert(SNAPKV_ERROR_MEMORY == static_cast<int>(ErrorCode::kDoesNotFit));
+static_assert(SNAPKV_ERROR_CONTEXT == static_cast<int>(ErrorCode::kContextExceeded));
+static_assert(SNAPKV_ERROR_CANCELLED == static_cast<int>(ErrorCode::kCancelled));
 
 // Runs `f`; no exception leaves it.
 template <typename F>
@@ -38,7 +40,7 @@ int guarded(char* error, size_t size, F&& f) noexcept {
     return SNAPKV_OK;
   } catch (const Error& e) {
     set_error(error, size, e.what());
-    return code_of(e.code());
+    return static_cast<int>(e.code());
   } catch (const std::bad_alloc&) {
     set_error(error, size, "out of memory");
     return SNAPKV_ERROR_MEMORY;
@@ -88,18 +90,60 @@ LayerView layer_of(const snapkv_layer& l) {
   return layer;
 }
 
+/// The parameters of "snapkv" that have a field of their own, as values.
+std::vector<std::pair<std::string, PolicyValue>> snapkv_values(const snapkv_policy& p) {
+  return {{"kernel_size", int64_t{p.kernel_size}},
+          {"pooling", p.avg_pooling != 0 ? "avg" : "max"},
+          {"group", p.max_group != 0 ? "max" : "mean"}};
+}
+
 PolicyConfig config_of(const snapkv_policy& p) {
-  PolicyConfig config;
   given(p.name, "policy.name");
-  config.name = p.name;
-  config.budget = p.budget;
-  config.ratio = p.ratio;
-  config.window_size = p.window_size;
-  config.kernel_size = p.kernel_size;
-  config.pooling = p.avg_pooling != 0 ? Pooling::avg : Pooling::max;
-  config.group = p.max_group != 0 ? GroupReduce::max : GroupReduce::mean;
-  config.sinks = p.sinks;
+  PolicyConfig config{.name = p.name,
+                      .budget = p.budget,
+                      .ratio = p.ratio,
+                      .window_size = p.window_size,
+                      .sinks = p.sinks};
+  const PolicyInfo& info = policy_info(config.name);
+  for (const auto& [name, value] : snapkv_values(p)) {
+    const bool is_default = value == policy_info("snapkv").find(name)->default_value;
+    if (!is_default || info.find(name) != nullptr) set_param(config, name, value);
+  }
+  if (std::memchr(p.params, '\0', sizeof p.params) == nullptr) {
+    fail(ErrorCode::kUsage, "policy.params does not end; begin with snapkv_default_policy()");
+  }
+  std::istringstream text(p.params);
+  std::string item;
+  while (text >> item) {
+    const size_t equals = std::min(item.find('='), item.size() - 1);
+    set_param_text(config, item.substr(0, equals), item.substr(equals + 1));
+  }
   return config;
+}
+
+/// The configuration written back; `policy.name` stays.
+void store_config(const PolicyConfig& config, snapkv_policy& policy) {
+  policy.budget = config.budget;
+  policy.ratio = config.ratio;
+  policy.window_size = config.window_size;
+  policy.sinks = config.sinks;
+  std::string others;
+  for (const auto& [name, value] : config.params) {
+    if (name == "kernel_size") {
+      policy.kernel_size = static_cast<int>(std::get<int64_t>(value));
+    } else if (name == "pooling") {
+      policy.avg_pooling = std::get<std::string>(value) == "avg";
+    } else if (name == "group") {
+      policy.max_group = std::get<std::string>(value) == "max";
+    } else {
+      others += (others.empty() ? "" : " ") + name + "=" + value_text(value);
+    }
+  }
+  if (others.size() >= sizeof policy.params) {
+    fail(ErrorCode::kUsage, "the parameters take {} bytes; there is room for {}", others.size(),
+         sizeof policy.params - 1);
+  }
+  std::memcpy(policy.params, others.c_str(), others.size() + 1);
 }
 
 }  // namespace
@@ -108,15 +152,23 @@ PolicyConfig config_of(const snapkv_policy& p) {
 using namespace snapkv;
 
 snapkv_policy snapkv_default_policy(void) {
-  const PolicyConfig c;
-  return {"snapkv",
-          c.budget,
-          c.ratio,
-          c.window_size,
-          c.kernel_size,
-          c.pooling == Pooling::avg,
-          c.group == GroupReduce::max,
-          c.sinks};
+  snapkv_policy policy = {};
+  PolicyConfig config;
+  for (const char* name : {"kernel_size", "pooling", "group"}) {
+    config.params[name] = policy_info("snapkv").find(name)->default_value;
+  }
+  store_config(config, policy);
+  policy.name = "snapkv";
+  return policy;
+}
+
+int snapkv_policy_set(snapkv_policy* policy, const char* param, const char* value, char* error,
+                      size_t error_size) {
+  return guarded(error, error_size, [&] {
+    PolicyConfig config = config_of(given(policy, "policy"));
+    set_param_text(config, &given(param, "param"), &given(value, "value"));
+    store_config(config, *policy);
+  });
 }
 
 snapkv_compressor* snapkv_compressor_new(const snapkv_policy* policy, int device, void* stream,
@@ -143,7 +195,8 @@ int64_t snapkv_max_kept(const snapkv_compressor* c, const snapkv_layer* layer) {
   if (c == nullptr || layer == nullptr || layer->n_tokens < 1) return 0;
   if (layer->il < 0 || layer->il >= layer->n_layer) return 0;  // snapkv_select() says so
   const int64_t budget = c->policy->layer_budget(layer->n_tokens, layer->il, layer->n_layer);
-  const int64_t n_sharing = c->policy->shares_budget() ? std::max<int64_t>(1, layer->n_head_kv) : 1;
+  const int64_t n_sharing =
+      c->policy->info().shares_budget ? std::max<int64_t>(1, layer->n_head_kv) : 1;
   return std::min(layer->n_tokens, budget * n_sharing);
 }
 

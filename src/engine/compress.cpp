@@ -189,7 +189,7 @@ KvSelection Compressor::select(const LayerView& layer) {
       layer.scale > 0.0f ? layer.scale : 1.0f / std::sqrt(static_cast<float>(layer.head_dim));
 
   const int64_t budget = policy.layer_budget(layer.n_tokens, layer.il, layer.n_layer);
-  const Selection selection = policy.select(*impl_->backend, input, budget);
+  const Selection selection = policy.make_selector(*impl_->backend)->select(input, budget);
   KvSelection kept(static_cast<size_t>(layer.n_head_kv));
   for (size_t h = 0; h < kept.size(); ++h) {
     if (selection.keep_all) {

@@ -76,6 +76,7 @@ void check_step(std::span<Session::Impl* const> sessions, std::span<const int32_
     if (s.model != sessions[0]->model || s.options.kv_type != sessions[0]->options.kv_type) {
       fail(ErrorCode::kUsage, "decode: session {} has another model or KV type than session 0", i);
     }
+    check_rotation(s, *sessions[0], i);
     if (std::count(sessions.begin(), sessions.end(), &s) != 1) {
       fail(ErrorCode::kUsage, "decode: session {} is in the batch twice", i);
     }
@@ -183,14 +184,15 @@ void decode_batch(std::span<Session* const> batch, std::span<const int32_t> toke
                                          [](const Session::Impl* s) { return bool{s->queries}; });
   std::optional<BackendStep> step;
   if (!keeps_queries) step.emplace(backend, step_shape(sessions, x, logits));
-  architecture.embed(tokens, x);
   LayerPass pass;
   pass.x = x;
   pass.pos = pos;
+  pass.n_ctx = first.n_ctx;
   pass.n_q = pass.n_out = n_seq;
   pass.attention = &attention;
   pass.linear = &linear;
   pass.buffers = &first.decode_buffers;
+  architecture.embed(tokens, pass);
   for (int il = 0; il < config.n_layer; ++il) {
     attention.begin(il);
     architecture.layer(il, pass);

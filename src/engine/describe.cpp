@@ -6,6 +6,7 @@
 #include <map>
 
 #include "engine/model_impl.h"
+#include "engine/open_model.h"
 
 namespace snapkv {
 namespace {
@@ -123,7 +124,7 @@ ModelInfo make_info(const GgufFile& file, const ModelSpec& spec) {
 }
 
 ModelDescription describe_model(const std::string& path) {
-  const GgufFile file = GgufFile::open(path);
+  const GgufFile file = open_model(path);
   ModelDescription d;
   d.info = make_info(file, read_model_spec(file));
   for (const auto& [key, value] : file.metadata()) d.metadata.push_back(describe(key, value));

@@ -87,7 +87,7 @@ MemoryPlan plan_memory(const ModelInfo& info, const SessionOptions& given, int64
       options.spill_dir.empty() ? HiddenStates::Place::memory : HiddenStates::Place::file);
   plan.activations = ActivationBuffer::bytes(spec, std::min(n_tokens, options.chunk),
                                              packed ? compute : DType::f32);
-  if (options.kv_refresh && policy->has_budget()) {
+  if (options.kv_refresh && policy->info().has_budget) {
     plan.kv_history =
         KvHistory::resident_bytes(spec, options.kv_type, n_tokens, !options.spill_dir.empty());
   }

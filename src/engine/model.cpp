@@ -5,7 +5,10 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/timer.h"
+#include "engine/memory_plan.h"
 #include "engine/model_impl.h"
+#include "engine/open_model.h"
+#include "format/check_tensors.h"
 
 #define SNAPKV_STRING_(x) #x
 #define SNAPKV_STRING(x) SNAPKV_STRING_(x)
@@ -32,10 +35,19 @@ std::shared_ptr<const Model> Model::load(const ModelOptions& options) {
     fail(ErrorCode::kUsage, "n_threads must be 0 or more, it is {}", options.n_threads);
   }
   report(0.0);
-  auto impl = std::make_unique<Impl>(GgufFile::open(options.path));
+  ReadOptions read;
+  if (options.weights == WeightMemory::copy) {
+    read.access = FileAccess::copied;
+    read.most_copied = available_memory();
+  }
+  auto impl = std::make_unique<Impl>(open_model(options.path, read));
   report(0.3);
   impl->backend = Backend::make(
       {.device = options.device, .n_threads = options.n_threads, .compute = options.compute});
+  if (options.check_tensors) {
+    check_tensors(impl->file, impl->backend->n_threads(),
+                  [&](double fraction) { report(0.3 + 0.3 * fraction); });
+  }
   impl->architecture = Architecture::make(impl->file, *impl->backend);
   impl->weight_pages.emplace(impl->file,
                              impl->backend->is_device() ? WeightMemory::mapped : options.weights);
@@ -47,6 +59,7 @@ std::shared_ptr<const Model> Model::load(const ModelOptions& options) {
     fail(ErrorCode::kBadModel, "{}: tokenizer.ggml.tokens has {} entries, the embedding {} rows",
          options.path, impl->tokenizer->n_vocab(), impl->info.n_vocab);
   }
+  impl->file.check_unchanged();
   report(1.0);
   return std::shared_ptr<const Model>(new Model(std::move(impl)));
 }

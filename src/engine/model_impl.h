@@ -11,7 +11,7 @@
 #include "format/gguf.h"
 #include "model/architecture.h"
 #include "snapkv/engine.h"
-#include "text/tokenizer.h"
+#include "snapkv/tokenizer.h"
 
 namespace snapkv {
 

@@ -18,6 +18,7 @@ void prefill_many(std::span<Session* const> batch, std::span<const int32_t> toke
   }
   PrefillRun run(targets, plan, options);
   run.run();
+  sessions[0]->file().check_unchanged();  // else what was computed may be wrong
   run.commit();
 }
 

@@ -50,7 +50,7 @@ void PrefillAttentionStep::show(const Tensor& q) {
                          .k = scratch_->k_view(),
                          .n_rows = n_rows,
                          .scale = layer.scale,
-                         .rope = architecture_.rotation(il_),
+                         .rope = architecture_.rotation(il_, n_ctx_),
                          .variant = layer.variant()};
   for (const auto& target : targets_) {
     if (target->observes()) target->observe(chunk);

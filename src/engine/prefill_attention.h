@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "engine/attention_probe.h"
 #include "engine/prefill_target.h"
 #include "engine/prefill_times.h"
 
@@ -18,13 +19,14 @@ using PrefillTargets = std::vector<std::unique_ptr<PrefillTarget>>;
 
 class PrefillAttentionStep final : public AttentionStep {
  public:
-  /// `probe` may be nullptr.
+  /// `probe` may be nullptr. `n_ctx`: the sessions' context.
   PrefillAttentionStep(Backend& backend, Architecture& architecture, PrefillTargets& targets,
-                       QueryObserver* probe, PrefillTimes& times)
+                       ProbeObserver* probe, int64_t n_ctx, PrefillTimes& times)
       : backend_(backend),
         architecture_(architecture),
         targets_(targets),
         probe_(probe),
+        n_ctx_(n_ctx),
         times_(times) {}
 
   /// The chunk of layer il that comes next: scratch layer, positions of its tokens, and the row of
@@ -42,7 +44,8 @@ class PrefillAttentionStep final : public AttentionStep {
   Backend& backend_;
   Architecture& architecture_;
   PrefillTargets& targets_;
-  QueryObserver* probe_;
+  ProbeObserver* probe_;
+  const int64_t n_ctx_;
   PrefillTimes& times_;
   int il_ = 0;
   KvLayer* scratch_ = nullptr;

@@ -43,6 +43,7 @@ void check_sessions(std::span<Session::Impl* const> sessions, int64_t n) {
         s.options.chunk != first.options.chunk || s.options.spill_dir != first.options.spill_dir) {
       fail(ErrorCode::kUsage, "prefill_many: session {} differs from session 0 in more than kv", i);
     }
+    check_rotation(s, first, i);
   }
 }
 
@@ -67,7 +68,7 @@ std::string mib(size_t bytes) {
 MemoryPlan plan_all(std::span<Session::Impl* const> sessions, int64_t n, bool compress) {
   const auto plan_of = [&](const Session::Impl& s) {
     SessionOptions options = s.options;
-    if (!compress) options.kv.name = "full";
+    if (!compress) options.kv = {.name = "full"};
     const auto plan_for = [&](int64_t n_tokens) {
       return plan_memory(s.info(), options, n_tokens, s.backend().compute_dtype(),
                          s.backend().device());

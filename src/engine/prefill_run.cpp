@@ -44,7 +44,7 @@ PrefillRun::PrefillRun(PrefillTargets& targets, const PrefillPlan& plan,
       architecture_(first_.architecture()),
       linear_(backend_),
       probe_(make_probe(plan, options)),
-      attention_(backend_, architecture_, targets, probe_.get(), times_) {}
+      attention_(backend_, architecture_, targets, probe_.get(), first_.n_ctx, times_) {}
 
 void PrefillRun::run() {
   allocate();
@@ -134,13 +134,14 @@ void PrefillRun::run_chunk(int il, int64_t begin, int64_t end, int64_t first_q, 
   const int64_t n_window = q_window_ ? q_window_.shape[0] : 0;
   LayerPass pass;
   pass.x = hidden_.enter(begin, end);
-  if (il == 0) architecture_.embed(plan_.tokens.subspan(begin, end - begin), pass.x);
   pass.pos = std::span(pos_).subspan(begin, end - begin);
+  pass.n_ctx = first_.n_ctx;
   pass.n_q = std::clamp<int64_t>(end - first_q, 0, end - begin);
   pass.n_out = std::clamp<int64_t>(end - first_out, 0, end - begin);
   pass.attention = &attention_;
   pass.linear = &linear_;
   pass.buffers = &buffers_;
+  if (il == 0) architecture_.embed(plan_.tokens.subspan(begin, end - begin), pass);
   attention_.begin(il, scratch_, pass.pos, q_window_, begin - (plan_.n_tokens - n_window));
   architecture_.layer(il, pass);
   hidden_.leave(begin, end);

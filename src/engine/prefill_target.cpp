@@ -25,7 +25,7 @@ PrefillTarget::PrefillTarget(Session::Impl& session, int64_t n_tokens, bool sele
     queries_ = QueryRing(session.backend(), session.architecture().config(),
                          session.policy->window_size());
   }
-  if (!session.options.kv_refresh || !session.policy->has_budget()) return;
+  if (!session.options.kv_refresh || !session.policy->info().has_budget) return;
   const ModelSpec& spec = session.architecture().spec();
   if (session.layers.empty()) {
     session.history = KvHistory(session.backend(), session.history_meter, spec,
@@ -67,16 +67,18 @@ int64_t PrefillTarget::budget(int il) const {
 }
 
 void PrefillTarget::begin_layer(int il) {
-  const ModelSpec& spec = session_.architecture().spec();
-  observer_ = selects_ && spec.layers[il].compressed
-                  ? session_.policy->make_observer(policy_layer(spec, il).il)
-                  : nullptr;
+  il_ = il;
+  selector_ = session_.policy->make_selector(session_.backend());
+}
+
+bool PrefillTarget::observes() const {
+  return selects_ && session_.policy->info().observes &&
+         session_.architecture().layer_spec(il_).compressed;
 }
 
 void PrefillTarget::observe(const QueryChunk& chunk) {
-  if (!observer_) return;
   const Timer timer;
-  observer_->observe(session_.backend(), chunk);
+  selector_->observe(chunk);
   score_seconds_ += timer.seconds();
 }
 
@@ -136,7 +138,7 @@ Selection PrefillTarget::choose(int il, const KvLayer& scratch, const Tensor& q_
       return all;
     }
   }
-  return select_rows(session_, il, scratch, q_window, observer_.get(), budget(il));
+  return select_rows(session_, il, scratch, q_window, *selector_, budget(il));
 }
 
 /// The scratch layer becomes the cache. Its first rows are the old cache's, so the old one is freed

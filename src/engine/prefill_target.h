@@ -31,7 +31,8 @@ class PrefillTarget {
   int64_t budget(int il) const;
 
   void begin_layer(int il);
-  bool observes() const { return observer_ != nullptr; }
+  /// Whether observe() must be called with every query of the current layer.
+  bool observes() const;
   void observe(const QueryChunk& chunk);
   /// Chooses rows of the scratch layer, which holds the whole prompt, and keeps them. `q_window`:
   /// the last n_window() queries. `may_take`: the scratch layer may become the cache when all is
@@ -48,8 +49,9 @@ class PrefillTarget {
   Session::Impl& session_;
   const int64_t n_tokens_;
   const bool selects_;
+  int il_ = 0;  // the current layer
   const int64_t n_window_;
-  std::unique_ptr<QueryObserver> observer_;        // of the current layer
+  std::unique_ptr<LayerSelector> selector_;        // of the current layer
   std::vector<KvLayer> fresh_;                     // [n_layer]
   std::vector<std::vector<int32_t>> old_n_kv_;     // [n_layer], of layers that take_scratch() freed
   std::vector<std::vector<int32_t>> old_history_;  // [n_layer], rows before this prompt

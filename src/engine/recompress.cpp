@@ -36,11 +36,12 @@ Selection select_again(Session::Impl& s, int il, const KvLayer& layer) {
   const ModelConfig& config = s.architecture().config();
   const Buffer q = s.queries.last(s.backend(), il, n_window);
   const Tensor q_window = q.view(DType::f32, {n_window, config.n_head, config.head_dim});
+  const auto selector = s.policy->make_selector(s.backend());
   if (layer.has_views()) {
-    return select_rows(s, il, layer, q_window, nullptr, budget_of(s, il));
+    return select_rows(s, il, layer, q_window, *selector, budget_of(s, il));
   }
   const KvLayer copy = readable_copy(s, layer);
-  return select_rows(s, il, copy, q_window, nullptr, budget_of(s, il));
+  return select_rows(s, il, copy, q_window, *selector, budget_of(s, il));
 }
 
 }  // namespace

@@ -8,7 +8,7 @@
 namespace snapkv {
 
 Selection select_rows(Session::Impl& session, int il, const KvLayer& rows, const Tensor& q_window,
-                      QueryObserver* observer, int64_t budget) {
+                      LayerSelector& selector, int64_t budget) {
   const Architecture& architecture = session.architecture();
   const LayerSpec& layer = architecture.layer_spec(il);
   const PolicyLayer place = policy_layer(architecture.spec(), il);
@@ -27,10 +27,9 @@ Selection select_rows(Session::Impl& session, int il, const KvLayer& rows, const
   input.n_rows = n_rows;
   input.scale = layer.scale;
   input.variant = layer.variant();
-  input.rope = architecture.rotation(il);
+  input.rope = architecture.rotation(il, session.n_ctx);
   input.wo = architecture.attention_output(il).w;
-  input.observer = observer;
-  return session.policy->select(session.backend(), input, budget);
+  return selector.select(input, budget);
 }
 
 }  // namespace snapkv

@@ -8,9 +8,10 @@
 namespace snapkv {
 
 /// `rows`: all rows of layer il so far, every head with the same room, of a plain type. `q_window`:
-/// queries of its last rows, [n_window, n_head, head_dim] f32. `budget`: of the policy's
-/// layer_budget(). `observer`: what the policy made for this layer, may be nullptr.
+/// queries of its last rows, [n_window, n_head, head_dim] f32. `selector`: the policy's, of this
+/// layer, which has seen the layer's queries if the policy observes. `budget`: of the policy's
+/// layer_budget().
 Selection select_rows(Session::Impl& session, int il, const KvLayer& rows, const Tensor& q_window,
-                      QueryObserver* observer, int64_t budget);
+                      LayerSelector& selector, int64_t budget);
 
 }  // namespace snapkv

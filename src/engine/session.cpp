@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Session: options, state, and the public face of prefill.cpp and decode.cpp.
+#include <algorithm>
+
 #include "base/error.h"
 #include "engine/session_impl.h"
 
@@ -11,6 +13,13 @@ Session::Session(std::shared_ptr<const Model> model, const SessionOptions& optio
   impl_->policy = Policy::make(impl_->options.kv);
   impl_->n_ctx = options.n_ctx > 0 ? options.n_ctx : model->info().n_ctx_train;
   impl_->model = std::move(model);
+  const int64_t n_positions = impl_->architecture().config().n_positions;
+  if (n_positions > 0 && options.n_ctx == 0) impl_->n_ctx = std::min(impl_->n_ctx, n_positions);
+  if (n_positions > 0 && impl_->n_ctx > n_positions) {
+    fail(ErrorCode::kUsage,
+         "n_ctx is {}; {} has learned the positions of {} tokens, and there are no others",
+         impl_->n_ctx, impl_->info().path, n_positions);
+  }
 }
 Session::~Session() = default;
 Session::Session(Session&&) noexcept = default;
@@ -79,6 +88,14 @@ void Session::Impl::remember(int il) {
   if (!history.has_layer(il) || layers.empty()) return;
   history.append(il, layers[il], in_history[il]);
   in_history[il] = layers[il].n_kv();
+}
+
+void check_rotation(const Session::Impl& s, const Session::Impl& first, size_t i) {
+  if (s.architecture().spec().rotate_alike(s.n_ctx, first.n_ctx)) return;
+  fail(ErrorCode::kUsage,
+       "session {} has n_ctx {} and session 0 {}: the model rotates keys of long contexts "
+       "otherwise, so the two cannot be computed together",
+       i, s.n_ctx, first.n_ctx);
 }
 
 void Session::Impl::update_memory_stats() {

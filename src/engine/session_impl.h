@@ -50,11 +50,14 @@ struct Session::Impl {
   const GgufFile& file() const;
   WeightPages& weight_pages() const;
   /// Whether decoding will compress again.
-  bool has_decode_limit() const { return options.kv_decode_limit > 0 && policy->has_budget(); }
+  bool has_decode_limit() const { return options.kv_decode_limit > 0 && policy->info().has_budget; }
   /// Adds the rows of layer il that decoding appended to the history, if there is one.
   void remember(int il);
   /// Brings stats' byte counts up to date.
   void update_memory_stats();
 };
+
+/// Fails with kUsage unless session `i` of a batch, `s`, rotates as the first one does.
+void check_rotation(const Session::Impl& s, const Session::Impl& first, size_t i);
 
 }  // namespace snapkv

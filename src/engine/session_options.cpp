@@ -45,7 +45,7 @@ int64_t budget_in_memory(const SessionOptions& options, const ModelInfo& info) {
   PolicyConfig config = options.kv;
   config.budget = kMostRows;  // what it was does not matter
   const auto policy = Policy::make(config);
-  if (!policy->has_budget()) return options.kv.budget;
+  if (!policy->info().has_budget) return options.kv.budget;
   const int64_t n_layer = info.n_compressed();
   if (n_layer == 0) return options.kv.budget;  // nothing is chosen by a budget
   const size_t layer_row = info.n_head_kv * KvLayer::row_bytes(options.kv_type, info.head_dim);
@@ -68,12 +68,11 @@ int64_t budget_in_memory(const SessionOptions& options, const ModelInfo& info) {
 void check_decode_limit(const SessionOptions& options) {
   const auto policy = Policy::make(options.kv);
   const int64_t limit = options.kv_decode_limit;
-  if (limit == 0 || !policy->has_budget()) return;
-  if (policy->make_observer(0) != nullptr) {
+  if (limit == 0 || !policy->info().has_budget) return;
+  if (policy->info().observes) {
     fail(ErrorCode::kUsage,
          "kv_decode_limit: policy \"{}\" chooses by all queries of the text, and decoding keeps "
-         "only "
-         "those of the last window_size tokens",
+         "only those of the last window_size tokens",
          options.kv.name);
   }
   if (options.kv.ratio > 0.0) {

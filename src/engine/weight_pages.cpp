@@ -22,7 +22,9 @@ constexpr size_t kGap = 4096;  // alignment between tensors
 }  // namespace
 
 WeightPages::WeightPages(GgufFile& file, WeightMemory wanted)
-    : file_(file), done_(wanted == WeightMemory::mapped || huge_page_size() == 0) {
+    : file_(file),
+      done_(wanted == WeightMemory::mapped || wanted == WeightMemory::copy ||
+            huge_page_size() == 0) {
   if (wanted != WeightMemory::huge_pages) return;
   if (huge_page_size() == 0) {
     fail(ErrorCode::kRuntime,
@@ -42,6 +44,7 @@ WeightPages::WeightPages(GgufFile& file, WeightMemory wanted)
 std::vector<WeightPages::Run> WeightPages::runs() const {
   std::vector<Run> all;
   for (const GgufTensor& t : file_.tensors()) {
+    if (t.part == GgufTensor::kNoFile) continue;
     all.push_back({t.part, t.file_offset, t.file_offset + t.bytes()});
   }
   std::sort(all.begin(), all.end(), [](const Run& a, const Run& b) {

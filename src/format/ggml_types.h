@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // ggml's tensor types as numbered in GGUF files: which of them the project reads, and the names of
-// all for messages. Used by the parser of GGUF files
-// and by what writes them.
+// all for messages. Used by the parser of GGUF files and by what writes them.
 #pragma once
 
 #include <fmt/core.h>
@@ -25,53 +24,22 @@ inline constexpr std::array<std::string_view, 40> kGgmlTypeNames = {
     "F64",   "IQ1_M",      "BF16",       "Q4_0_4_4",   "Q4_0_4_8", "Q4_0_8_8", "TQ1_0",
     "TQ2_0", "IQ4_NL_4_4", "IQ4_NL_4_8", "IQ4_NL_8_8", "MXFP4"};
 
-/// nullopt for a type that is not supported.
+/// nullopt for a type that weights can't have here.
 inline std::optional<DType> dtype_of(uint32_t ggml_type) {
-  switch (ggml_type) {
-    case 0:
-      return DType::f32;
-    case 1:
-      return DType::f16;
-    case 2:
-      return DType::q4_0;
-    case 8:
-      return DType::q8_0;
-    case 12:
-      return DType::q4_k;
-    case 13:
-      return DType::q5_k;
-    case 14:
-      return DType::q6_k;
-    case 30:
-      return DType::bf16;
-    default:
-      return std::nullopt;
+  for (const DType t : kWeightTypes) {
+    if (dtype_info(t).ggml_type == ggml_type) return t;
   }
+  return std::nullopt;
 }
 
-/// The number of a type in the file; of i32 too, which dtype_of() does not read.
-constexpr uint32_t ggml_type_of(DType dtype) {
-  switch (dtype) {
-    case DType::f32:
-      return 0;
-    case DType::f16:
-      return 1;
-    case DType::q4_0:
-      return 2;
-    case DType::q8_0:
-      return 8;
-    case DType::q4_k:
-      return 12;
-    case DType::q5_k:
-      return 13;
-    case DType::q6_k:
-      return 14;
-    case DType::i32:
-      return 26;
-    case DType::bf16:
-      return 30;
+/// "F32, F16, ...": what dtype_of() knows.
+inline std::string supported_ggml_types() {
+  std::string names;
+  for (const DType t : kWeightTypes) {
+    names += names.empty() ? "" : ", ";
+    names += kGgmlTypeNames[dtype_info(t).ggml_type];
   }
-  return 0;
+  return names;
 }
 
 /// "Q3_K (11)"

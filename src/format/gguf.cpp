@@ -10,7 +10,6 @@
 #include "base/hash.h"
 #include "format/byte_reader.h"
 #include "format/gguf_part.h"
-#include "format/mmap_file.h"
 
 namespace snapkv {
 namespace {
@@ -26,7 +25,7 @@ std::optional<uint64_t> five_digits(std::string_view s) {
   uint64_t n = 0;
   for (const char c : s) {
     if (c < '0' || c > '9') return std::nullopt;
-    n = n * 10 + static_cast<uint64_t>(c - '0');
+    n = n * 10 + (c - '0');
   }
   return n;
 }
@@ -55,7 +54,7 @@ std::optional<uint64_t> split_value(const GgufPart& part, std::string_view key,
   if (at == part.metadata.end()) return std::nullopt;
   if (const auto* u = std::get_if<uint64_t>(&at->second.value)) return *u;
   if (const auto* i = std::get_if<int64_t>(&at->second.value); i != nullptr && *i >= 0) {
-    return static_cast<uint64_t>(*i);
+    return *i;
   }
   fail(ErrorCode::kBadModel, "'{}': key '{}' is no non-negative integer", path, key);
 }
@@ -119,7 +118,7 @@ void GgufFile::add_tensors(std::vector<GgufTensor> tensors, const std::string& l
 }
 
 GgufFile GgufFile::parse(std::span<const std::byte> bytes, const std::string& label) {
-  GgufPart part = parse_gguf_part(bytes, label, 0);
+  GgufPart part = parse_gguf_part(bytes, label, 0, /*any_type=*/false);
   GgufFile file;
   file.path_ = label;
   file.version_ = part.version;
@@ -129,27 +128,43 @@ GgufFile GgufFile::parse(std::span<const std::byte> bytes, const std::string& la
   return file;
 }
 
-GgufFile GgufFile::open(const std::string& path) {
-  auto mapping = std::make_unique<MmapFile>(path);
-  GgufPart first = parse_gguf_part(mapping->bytes(), path, 0);
-  const auto split = split_of(first, path);
-  const auto n_tensors = split_value(first, "split.tensors.count", path);
+GgufFile GgufFile::assemble(ModelParts parts) {
+  GgufFile file;
+  file.path_ = std::move(parts.path);
+  for (const MmapFile& f : parts.files) file.file_bytes_ += f.bytes().size();
+  file.metadata_ = std::move(parts.metadata);
+  file.parts_ = std::move(parts.files);
+  file.buffers_ = std::move(parts.buffers);
+  file.text_fingerprint_ = parts.fingerprint;
+  file.add_tensors(std::move(parts.tensors), file.path_);
+  return file;
+}
+
+GgufFile GgufFile::open(const std::string& path, const ReadOptions& options) {
+  uint64_t left = options.most_copied;
+  const auto open_part = [&](const std::string& part_path) {
+    if (options.access == FileAccess::copied) left -= bytes_to_copy(part_path, left);
+    return MmapFile(part_path, options.access);
+  };
   GgufFile file;
   file.path_ = path;
+  file.parts_.push_back(open_part(path));
+  GgufPart first = parse_gguf_part(file.parts_[0].bytes(), path, 0, options.any_type);
+  const auto split = split_of(first, path);
+  const auto n_tensors = split_value(first, "split.tensors.count", path);
   file.version_ = first.version;
-  file.file_bytes_ = mapping->bytes().size();
-  file.parts_.push_back(std::move(mapping));
+  file.file_bytes_ = file.parts_[0].bytes().size();
   file.metadata_ = std::move(first.metadata);
   file.add_tensors(std::move(first.tensors), path);
   if (!split) return file;
 
-  for (uint64_t i = 1; i < split->count; ++i) {
+  for (int i = 1; i < static_cast<int64_t>(split->count); ++i) {  // at most 99999, as its name says
     const std::string part_path = split_path(*split, i + 1);
-    mapping = std::make_unique<MmapFile>(part_path);
-    GgufPart part = parse_gguf_part(mapping->bytes(), part_path, static_cast<int>(i));
+    file.parts_.push_back(open_part(part_path));
+    const std::span<const std::byte> bytes = file.parts_.back().bytes();
+    GgufPart part = parse_gguf_part(bytes, part_path, i, options.any_type);
     check_part(part, i, split->count, part_path);
-    file.file_bytes_ += mapping->bytes().size();
-    file.parts_.push_back(std::move(mapping));
+    file.file_bytes_ += bytes.size();
     file.add_tensors(std::move(part.tensors), part_path);
   }
   if (!n_tensors) fail(ErrorCode::kBadModel, "'{}': key 'split.tensors.count' is missing", path);
@@ -162,15 +177,20 @@ GgufFile GgufFile::open(const std::string& path) {
 
 uint64_t GgufFile::fingerprint() const {
   Fnv1a hash;
-  for (size_t p = 0; p < parts_.size(); ++p) {
-    const std::span<const std::byte> bytes = parts_[p]->bytes();
-    uint64_t header = bytes.size();
-    for (const GgufTensor& t : tensors_) {
-      if (static_cast<size_t>(t.part) == p) header = std::min(header, t.file_offset);
+  if (text_fingerprint_) {
+    hash.add(*text_fingerprint_);
+  } else {
+    for (int p = 0; p < std::ssize(parts_); ++p) {
+      const std::span<const std::byte> bytes = parts_[p].bytes();
+      uint64_t header = bytes.size();
+      for (const GgufTensor& t : tensors_) {
+        if (t.part == p) header = std::min(header, t.file_offset);
+      }
+      hash.add(bytes.first(header));
     }
-    hash.add(bytes.first(header));
   }
   for (const GgufTensor& t : tensors_) {
+    if (t.tensor.data == nullptr) continue;
     const std::span data(static_cast<const std::byte*>(t.tensor.data), t.bytes());
     const size_t n = std::min<size_t>(64, data.size());
     hash.add(data.first(n));
@@ -180,24 +200,28 @@ uint64_t GgufFile::fingerprint() const {
   return hash.value();
 }
 
+void GgufFile::check_unchanged() const {
+  for (const MmapFile& part : parts_) part.check_unchanged();
+}
+
 const GgufTensor* GgufFile::find_tensor(std::string_view name) const {
   const auto at = tensor_index_.find(name);
   return at == tensor_index_.end() ? nullptr : &tensors_[at->second];
 }
 
 void GgufFile::will_need(const GgufTensor& t) const {
-  if (parts_.empty()) return;
-  parts_[static_cast<size_t>(t.part)]->will_need(t.file_offset, t.bytes());
+  if (t.part < std::ssize(parts_) && t.part >= 0)
+    parts_[t.part].will_need(t.file_offset, t.bytes());
 }
 
 void GgufFile::dont_need(const GgufTensor& t) const {
-  if (parts_.empty()) return;
-  parts_[static_cast<size_t>(t.part)]->dont_need(t.file_offset, t.bytes());
+  if (t.part < std::ssize(parts_) && t.part >= 0)
+    parts_[t.part].dont_need(t.file_offset, t.bytes());
 }
 
 std::optional<size_t> GgufFile::move_to_huge_pages(int part, size_t offset, size_t length) {
-  if (parts_.empty()) return 0;
-  return parts_[static_cast<size_t>(part)]->move_to_huge_pages(offset, length);
+  if (part < 0 || part >= std::ssize(parts_)) return 0;
+  return parts_[part].move_to_huge_pages(offset, length);
 }
 
 // Typed access ------------------------------------------------------------------------------------
@@ -227,7 +251,7 @@ uint64_t GgufFile::get_uint(std::string_view key) const {
     fail(ErrorCode::kBadModel, "'{}': metadata key '{}' is {}, expected no negative number", path_,
          key, *i);
   }
-  return static_cast<uint64_t>(*i);
+  return *i;
 }
 
 double GgufFile::get_float(std::string_view key) const {
@@ -260,7 +284,7 @@ std::vector<int64_t> GgufFile::get_ints(std::string_view key) const {
   const auto* u = std::get_if<std::vector<uint64_t>>(&v.value);
   if (u == nullptr) fail_type(key, "array of integers");
   for (const uint64_t n : *u) {
-    if (n > static_cast<uint64_t>(std::numeric_limits<int64_t>::max())) {
+    if (!std::in_range<int64_t>(n)) {
       fail(ErrorCode::kBadModel, "'{}': metadata key '{}' holds {}, which does not fit i64", path_,
            key, n);
     }

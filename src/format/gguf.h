@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT
-// GgufFile: a model in GGUF v2 or v3, mapped into memory; one file or the parts of a split.
+// GgufFile: what the engine reads of a model: GGUF's metadata keys and named tensors. open() reads
+// them from a GGUF file (v2 or v3; one file or the parts of a split), assemble() takes them from
+// the reader of another format, which presents it with the keys and names that GGUF would have.
 //
-// Layout (little endian):
+// Layout of a GGUF file (little endian):
 //   "GGUF"  u32 version  u64 n_tensors  u64 n_kv
 //   n_kv x    { string key, u32 type, value }            string = u64 length + bytes
 //   n_tensors x { string name, u32 n_dims, u64 dims[n_dims], u32 type, u64 offset }
@@ -20,7 +22,9 @@
 #include <variant>
 #include <vector>
 
+#include "base/buffer.h"
 #include "base/tensor.h"
+#include "format/mmap_file.h"
 
 namespace snapkv {
 
@@ -52,29 +56,51 @@ struct GgufValue {
       value;
 };
 
-/// What the header says of one tensor; `tensor.data` points into the mapping.
+/// One tensor of a model.
 struct GgufTensor {
-  std::string name;
-  Tensor tensor;             // outermost dimension first
-  uint64_t file_offset = 0;  // of the data, from the start of its part
-  int part = 0;              // which file of a split
+  static constexpr int kNoFile = -1;
 
-  uint64_t bytes() const {
-    return static_cast<uint64_t>(tensor.numel() / block_size(tensor.dtype) *
-                                 block_bytes(tensor.dtype));
-  }
+  std::string name;
+  Tensor tensor;             // outermost dimension first; no data where `supported` is false
+  uint64_t file_offset = 0;  // of the data, from the start of its part
+  int part = 0;              // which of the model's files; kNoFile: its data are in memory
+  uint32_t ggml_type = 0;    // number of the type, as in a GGUF file
+  uint64_t n_bytes = 0;      // of the data; 0 for a type of unknown size
+  bool supported = true;     // false: of a type without a DType (ReadOptions::any_type)
+
+  uint64_t bytes() const { return n_bytes; }
 };
 
-class MmapFile;
+struct ReadOptions {
+  FileAccess access = FileAccess::mapped;
+  /// Take tensors of types that the project does not compute with too: their `data` are nullptr.
+  /// For programs that describe files.
+  bool any_type = false;
+  /// FileAccess::copied: throw Error{kDoesNotFit} rather than copy more bytes than this.
+  uint64_t most_copied = UINT64_MAX;
+};
+
+/// A model as the reader of another format than GGUF found it. The names of keys and tensors are
+/// GGUF's; tensor data are in `files` or `buffers`.
+struct ModelParts {
+  std::string path;  // for messages
+  std::map<std::string, GgufValue, std::less<>> metadata;
+  std::vector<GgufTensor> tensors;  // names unique
+  std::vector<MmapFile> files;      // GgufTensor::part
+  std::vector<Buffer> buffers;
+  uint64_t fingerprint = 0;  // of all that was read beside the tensors
+};
 
 class GgufFile {
  public:
-  /// Maps `path`; when it is part 1 of a split ("...-00001-of-0000N.gguf"), all N parts. Throws
+  /// Reads `path`; when it is part 1 of a split ("...-00001-of-0000N.gguf"), all N parts. Throws
   /// Error{kRuntime} when it can't be read, Error{kBadModel} naming file, field, expected and
   /// actual when it is no valid GGUF.
-  static GgufFile open(const std::string& path);
+  static GgufFile open(const std::string& path, const ReadOptions& options = {});
   /// Parses one part from memory, which must outlive the result (tests, fuzzing).
   static GgufFile parse(std::span<const std::byte> bytes, const std::string& label);
+  /// A model that was read from files of another format; version() is then 0.
+  static GgufFile assemble(ModelParts parts);
 
   GgufFile(GgufFile&&) noexcept;
   GgufFile& operator=(GgufFile&&) noexcept;
@@ -90,10 +116,13 @@ class GgufFile {
   /// A hash of the headers and of 192 bytes of each tensor's data: equal for copies of a file,
   /// different after training, as far as samples can tell.
   uint64_t fingerprint() const;
+  /// Throws Error{kBadModel} naming a mapped file that has another size or time of modification
+  /// than when it was opened: what was read from it may be wrong.
+  void check_unchanged() const;
   /// nullptr when absent.
   const GgufTensor* find_tensor(std::string_view name) const;
   /// Hints to the kernel: read a tensor's pages ahead, or drop them from memory (read again on the
-  /// next access). Nothing for a file parsed from memory.
+  /// next access). Nothing for a tensor that is in no file.
   void will_need(const GgufTensor& t) const;
   void dont_need(const GgufTensor& t) const;
   /// MmapFile::move_to_huge_pages() of bytes [offset, offset + length) of a part; 0 for a file
@@ -126,7 +155,9 @@ class GgufFile {
   std::map<std::string, GgufValue, std::less<>> metadata_;
   std::vector<GgufTensor> tensors_;
   std::map<std::string, size_t, std::less<>> tensor_index_;
-  std::vector<std::unique_ptr<MmapFile>> parts_;
+  std::vector<MmapFile> parts_;
+  std::vector<Buffer> buffers_;               // of tensors in no file
+  std::optional<uint64_t> text_fingerprint_;  // instead of that of the parts' headers
 };
 
 }  // namespace snapkv

@@ -5,13 +5,13 @@
 #include <algorithm>
 #include <array>
 #include <bit>
-#include <limits>
 #include <optional>
 #include <set>
 #include <utility>
 
 #include "base/error.h"
 #include "format/byte_reader.h"
+#include "format/ggml_type_sizes.h"
 #include "format/ggml_types.h"
 
 namespace snapkv {
@@ -53,8 +53,8 @@ uint64_t min_value_bytes(GgufType type) {
 
 class PartParser {
  public:
-  PartParser(std::span<const std::byte> bytes, const std::string& label, int part)
-      : bytes_(bytes), label_(label), part_(part), reader_(bytes, label) {}
+  PartParser(std::span<const std::byte> bytes, const std::string& label, int part, bool any_type)
+      : bytes_(bytes), label_(label), part_(part), any_type_(any_type), reader_(bytes, label) {}
 
   GgufPart run() {
     read_header();
@@ -175,7 +175,7 @@ class PartParser {
   template <typename FileType, typename T>
   std::vector<T> read_numbers(const std::string& key, uint64_t count) {
     std::vector<T> values(count);
-    for (T& value : values) value = static_cast<T>(reader_.read<FileType>(key));
+    for (T& value : values) value = reader_.read<FileType>(key);
     return values;
   }
 
@@ -260,41 +260,49 @@ class PartParser {
     if (n_dims < 1 || n_dims > 4) {
       bad("tensor '{}' has {} dimensions, expected 1 to 4", printable(t.name), n_dims);
     }
-    t.tensor.rank = static_cast<int>(n_dims);
+    t.tensor.rank = n_dims;
     for (int i = t.tensor.rank - 1; i >= 0; --i) {  // the file has the fastest one first
       const auto n = reader_.read<uint64_t>(t.name);
-      if (n == 0 || n > static_cast<uint64_t>(std::numeric_limits<int64_t>::max())) {
+      if (n == 0 || !std::in_range<int64_t>(n)) {
         bad("tensor '{}': dimension {} is {}, expected 1 to 2^63 - 1", printable(t.name),
             t.tensor.rank - 1 - i, n);
       }
-      t.tensor.shape[i] = static_cast<int64_t>(n);
+      t.tensor.shape[i] = n;
     }
-    const auto ggml_type = reader_.read<uint32_t>(t.name);
-    const auto dtype = dtype_of(ggml_type);
-    if (!dtype) {
-      bad("tensor '{}' has type {}, which is not supported; supported are F32, F16, BF16, Q8_0, "
-          "Q4_0, Q4_K, Q5_K, Q6_K",
-          printable(t.name), ggml_type_name(ggml_type));
+    t.ggml_type = reader_.read<uint32_t>(t.name);
+    const auto dtype = dtype_of(t.ggml_type);
+    t.supported = dtype.has_value();
+    if (!t.supported && !any_type_) {
+      bad("tensor '{}' has type {}, which is not supported; supported are {}", printable(t.name),
+          ggml_type_name(t.ggml_type), supported_ggml_types());
     }
-    t.tensor.dtype = *dtype;
     t.file_offset = reader_.read<uint64_t>(t.name);
-    set_strides(t);
+    if (dtype) {
+      t.tensor.dtype = *dtype;
+      set_size(t, block_size(*dtype), block_bytes(*dtype), name(*dtype));
+    } else {
+      const GgmlTypeSize size = ggml_type_size(t.ggml_type);
+      const bool known = size.values > 0;
+      set_size(t, known ? size.values : 1, known ? size.bytes : 1, ggml_type_name(t.ggml_type));
+      if (!known) t.n_bytes = 0;
+    }
     return t;
   }
 
-  /// Byte strides of a contiguous tensor; the size in bytes must fit 63 bits.
-  void set_strides(GgufTensor& t) const {
+  /// Byte strides and size of a contiguous tensor; the size in bytes must fit 63 bits.
+  void set_size(GgufTensor& t, int64_t values_per_block, int64_t bytes_per_block,
+                std::string_view type) const {
     Tensor& v = t.tensor;
     const int last = v.rank - 1;
-    if (v.shape[last] % block_size(v.dtype) != 0) {
+    if (v.shape[last] % values_per_block != 0) {
       bad("tensor '{}': rows of {} values, expected a multiple of the block size {} of {}",
-          printable(t.name), v.shape[last], block_size(v.dtype), name(v.dtype));
+          printable(t.name), v.shape[last], values_per_block, type);
     }
-    v.stride[last] = block_bytes(v.dtype);
-    const int64_t n_blocks = v.shape[last] / block_size(v.dtype);
+    v.stride[last] = bytes_per_block;
     int64_t step = 0;
     int64_t numel = v.shape[last];
-    bool overflow = __builtin_mul_overflow(n_blocks, block_bytes(v.dtype), &step);
+    bool overflow =
+        __builtin_mul_overflow(v.shape[last] / values_per_block, bytes_per_block, &step);
     for (int i = last - 1; i >= 0; --i) {
       v.stride[i] = step;
       overflow |= __builtin_mul_overflow(step, v.shape[i], &step);
@@ -303,6 +311,7 @@ class PartParser {
     if (overflow) {
       bad("tensor '{}': the size of {} overflows", printable(t.name), v.shape_string());
     }
+    t.n_bytes = step;
   }
 
   /// Turns offsets into addresses; checks range, alignment and that no two tensors overlap.
@@ -325,7 +334,7 @@ class PartParser {
             printable(t.name), size, t.file_offset, data_bytes);
       }
       t.file_offset += data_start;
-      t.tensor.data = const_cast<std::byte*>(bytes_.data()) + t.file_offset;
+      if (t.supported) t.tensor.data = const_cast<std::byte*>(bytes_.data()) + t.file_offset;
       by_offset.emplace_back(t.file_offset, &t);
     }
     std::sort(by_offset.begin(), by_offset.end());
@@ -341,6 +350,7 @@ class PartParser {
   std::span<const std::byte> bytes_;
   const std::string& label_;
   int part_;
+  bool any_type_;
   ByteReader reader_;
   uint64_t n_tensors_ = 0;
   uint64_t n_kv_ = 0;
@@ -350,15 +360,16 @@ class PartParser {
 
 }  // namespace
 
-GgufPart parse_gguf_part(std::span<const std::byte> bytes, const std::string& label, int part) {
-  return PartParser(bytes, label, part).run();
+GgufPart parse_gguf_part(std::span<const std::byte> bytes, const std::string& label, int part,
+                         bool any_type) {
+  return PartParser(bytes, label, part, any_type).run();
 }
 
 std::string_view gguf_type_name(GgufType type) {
   constexpr std::array<std::string_view, kMaxTypeValue + 1> kNames = {
       "u8",   "i8",     "u16",   "i16", "u32", "i32", "f32",
       "bool", "string", "array", "u64", "i64", "f64"};
-  return kNames[static_cast<size_t>(type)];
+  return kNames[static_cast<uint32_t>(type)];
 }
 
 }  // namespace snapkv

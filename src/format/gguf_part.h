@@ -23,8 +23,9 @@ struct GgufPart {
 };
 
 /// Parses and checks everything before the tensor data. Throws Error{kBadModel} that begins with
-/// `label`. `part` is noted in the tensors.
-GgufPart parse_gguf_part(std::span<const std::byte> bytes, const std::string& label, int part);
+/// `label`. `part` is noted in the tensors. `any_type`: ReadOptions::any_type.
+GgufPart parse_gguf_part(std::span<const std::byte> bytes, const std::string& label, int part,
+                         bool any_type);
 
 /// "u32", "array", ...
 std::string_view gguf_type_name(GgufType type);

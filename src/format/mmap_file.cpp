@@ -10,6 +10,8 @@
 #include <cerrno>
 #include <cstdint>
 #include <cstring>
+#include <filesystem>
+#include <system_error>
 #include <utility>
 
 #include "base/error.h"
@@ -27,21 +29,48 @@ class FileDescriptor {
   }
   FileDescriptor(const FileDescriptor&) = delete;
   FileDescriptor& operator=(const FileDescriptor&) = delete;
-  ~FileDescriptor() { ::close(fd_); }
+  ~FileDescriptor() {
+    if (fd_ >= 0) ::close(fd_);
+  }
   int get() const { return fd_; }
+  int release() { return std::exchange(fd_, -1); }
 
  private:
   int fd_;
 };
 
-}  // namespace
-
-MmapFile::MmapFile(const std::string& path) {
-  const FileDescriptor fd(path);
+struct stat status_of(int fd, const std::string& path) {
   struct stat info {};
-  if (::fstat(fd.get(), &info) != 0) {
+  if (::fstat(fd, &info) != 0) {
     fail(ErrorCode::kRuntime, "cannot read '{}': {}", path, std::strerror(errno));
   }
+  return info;
+}
+
+int64_t modified_ns(const struct stat& info) {
+  return int64_t{info.st_mtim.tv_sec} * 1'000'000'000 + info.st_mtim.tv_nsec;
+}
+
+}  // namespace
+
+uint64_t bytes_to_copy(const std::string& path, uint64_t most) {
+  std::error_code error;  // of a file that can't be read: MmapFile says why
+  const uint64_t bytes = std::filesystem::file_size(path, error);
+  if (error) return 0;
+  if (bytes > most) {
+    fail(ErrorCode::kDoesNotFit, "a copy of '{}' takes {} MiB of memory, {} MiB are available",
+         path, bytes >> 20, most >> 20);
+  }
+  return bytes;
+}
+
+MmapFile::State::~State() {
+  if (fd >= 0) ::close(fd);
+}
+
+MmapFile::MmapFile(const std::string& path, FileAccess access) : state_(std::make_unique<State>()) {
+  FileDescriptor fd(path);
+  const struct stat info = status_of(fd.get(), path);
   if (S_ISDIR(info.st_mode)) {
     fail(ErrorCode::kRuntime, "cannot read '{}': it is a directory, a file is expected", path);
   }
@@ -49,14 +78,63 @@ MmapFile::MmapFile(const std::string& path) {
     fail(ErrorCode::kRuntime, "cannot read '{}': it is not a regular file", path);
   }
   if (info.st_size == 0) fail(ErrorCode::kBadModel, "'{}': the file is empty", path);
-  const auto size = static_cast<size_t>(info.st_size);
-  void* address = ::mmap(nullptr, size, PROT_READ, MAP_SHARED, fd.get(), 0);
+  size_ = info.st_size;
+  state_->path = path;
+  state_->modified_ns = modified_ns(info);
+  if (access == FileAccess::copied) {
+    copy(fd.get(), path);
+  } else {
+    map(fd.get(), path);
+    state_->fd = fd.release();
+  }
+}
+
+void MmapFile::map(int fd, const std::string& path) {
+  void* address = ::mmap(nullptr, size_, PROT_READ, MAP_SHARED, fd, 0);
   if (address == MAP_FAILED) {
-    fail(ErrorCode::kRuntime, "cannot map '{}' ({} bytes) into memory: {}", path, size,
+    fail(ErrorCode::kRuntime, "cannot map '{}' ({} bytes) into memory: {}", path, size_,
          std::strerror(errno));
   }
   data_ = static_cast<std::byte*>(address);
-  size_ = size;
+  state_->range = MappedRange(data_, size_, state_->path.c_str());
+}
+
+void MmapFile::copy(int fd, const std::string& path) {
+  void* address =
+      ::mmap(nullptr, size_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (address == MAP_FAILED) {
+    fail(ErrorCode::kDoesNotFit, "no memory for a copy of '{}' ({} bytes): {}", path, size_,
+         std::strerror(errno));
+  }
+  prefer_huge_pages(address, size_);
+  state_->in_memory = true;
+  auto* const data = static_cast<std::byte*>(address);
+  size_t done = 0;
+  int error = 0;
+  while (done < size_ && error == 0) {
+    constexpr size_t kMost = size_t{1} << 30;  // less than what one call of read() may return
+    const ssize_t n = ::pread(fd, data + done, std::min(kMost, size_ - done), done);
+    if (n > 0) {
+      done += n;
+    } else if (n == 0) {
+      break;  // the file has become shorter
+    } else if (errno != EINTR) {
+      error = errno;
+    }
+  }
+  struct stat after {};
+  if (error == 0 && ::fstat(fd, &after) != 0) error = errno;
+  const bool changed = done < size_ || after.st_size != static_cast<off_t>(size_) ||
+                       modified_ns(after) != state_->modified_ns;
+  if (error != 0 || changed) {
+    ::munmap(address, size_);
+    if (error != 0) {
+      fail(ErrorCode::kRuntime, "cannot read '{}': {}", path, std::strerror(error));
+    }
+    fail(ErrorCode::kBadModel, "'{}' changed while it was read", path);
+  }
+  ::mprotect(address, size_, PROT_READ);
+  data_ = data;
 }
 
 MmapFile::MmapFile(MmapFile&& other) noexcept
@@ -73,7 +151,24 @@ MmapFile& MmapFile::operator=(MmapFile&& other) noexcept {
 }
 
 MmapFile::~MmapFile() {
+  if (state_ != nullptr) state_->range = {};  // before the addresses belong to someone else
   if (data_ != nullptr) ::munmap(data_, size_);
+}
+
+void MmapFile::check_unchanged() const {
+  if (state_->fd < 0) return;
+  const struct stat now = status_of(state_->fd, state_->path);
+  constexpr const char* kAdvice =
+      "what was read from it may be wrong; load it again when it is complete, or read it into "
+      "memory at the start (--weights copy)";
+  if (now.st_size != static_cast<off_t>(size_)) {
+    fail(ErrorCode::kBadModel, "'{}' has {} bytes now, {} when it was opened: {}", state_->path,
+         now.st_size, size_, kAdvice);
+  }
+  if (modified_ns(now) != state_->modified_ns) {
+    fail(ErrorCode::kBadModel, "'{}' was written to after it was opened: {}", state_->path,
+         kAdvice);
+  }
 }
 
 void MmapFile::will_need(size_t offset, size_t length) const {
@@ -82,7 +177,7 @@ void MmapFile::will_need(size_t offset, size_t length) const {
 
 void MmapFile::dont_need(size_t offset, size_t length) const {
   const std::lock_guard lock(state_->mutex);
-  if (!state_->moved) advise(offset, length, MADV_DONTNEED, Rounding::kInward);
+  if (!state_->in_memory) advise(offset, length, MADV_DONTNEED, Rounding::kInward);
 }
 
 void MmapFile::sequential(size_t offset, size_t length) const {
@@ -116,13 +211,13 @@ std::optional<size_t> MmapFile::move_to_huge_pages(size_t offset, size_t length)
     ::munmap(copy, bytes);
     return std::nullopt;
   }
-  state_->moved = true;
+  state_->in_memory = true;
   return bytes;
 }
 
 void MmapFile::advise(size_t offset, size_t length, int advice, Rounding rounding) const {
   if (offset >= size_) return;
-  const auto page = static_cast<size_t>(::sysconf(_SC_PAGESIZE));
+  const size_t page = ::sysconf(_SC_PAGESIZE);
   size_t begin = offset;
   size_t end = offset + std::min(length, size_ - offset);
   if (rounding == Rounding::kOutward || begin == 0) {

@@ -6,20 +6,22 @@
 namespace snapkv {
 namespace {
 
-/// Columns and type of each buffer, in the order of the members below.
+/// Columns and type of each buffer, in the order of the members below; no columns where the model
+/// has no use for it.
 struct Part {
   int64_t n_cols;
   DType dtype;
 };
 
-std::array<Part, 8> parts(const ModelSpec& spec, DType dtype) {
+std::array<Part, 9> parts(const ModelSpec& spec, DType dtype) {
   const ModelConfig& c = spec.config;
   return {{{c.n_embd, dtype},
+           {spec.has_branches() ? c.n_embd : 0, DType::f32},
            {c.n_q(), DType::f32},
            {c.n_kv(), DType::f32},
            {c.n_kv(), DType::f32},
            {c.n_q(), dtype},
-           {c.n_ff, DType::f32},
+           {spec.family->gated ? c.n_ff : 0, DType::f32},
            {c.n_ff, DType::f32},
            {c.n_ff, dtype}}};
 }
@@ -45,20 +47,21 @@ void ActivationBuffer::ensure(Backend& backend, const ModelSpec& spec, int64_t n
   n_rows_ = n_rows;
   dtype_ = dtype;
   size_t offset = 0;
-  std::array<Tensor, 8> views;
+  std::array<Tensor, 9> views;
   size_t i = 0;
   for (const Part& p : parts(spec, dtype)) {
     views[i++] = storage_.view(p.dtype, {n_rows, p.n_cols}, offset);
     offset += aligned(row_bytes(p.dtype, n_rows * p.n_cols));
   }
   normed_ = views[0];
-  q_ = views[1].reshaped({n_rows, c.n_head, c.head_dim});
-  k_ = views[2].reshaped({n_rows, c.n_head_kv, c.head_dim});
-  v_ = views[3].reshaped({n_rows, c.n_head_kv, c.head_dim});
-  attn_ = views[4].reshaped({n_rows, c.n_head, c.head_dim});
-  gate_ = views[5];
-  up_ = views[6];
-  act_ = views[7];
+  branch_ = views[1];
+  q_ = views[2].reshaped({n_rows, c.n_head, c.head_dim});
+  k_ = views[3].reshaped({n_rows, c.n_head_kv, c.head_dim});
+  v_ = views[4].reshaped({n_rows, c.n_head_kv, c.head_dim});
+  attn_ = views[5].reshaped({n_rows, c.n_head, c.head_dim});
+  gate_ = views[6];
+  up_ = views[7];
+  act_ = views[8];
 }
 
 }  // namespace snapkv

@@ -39,11 +39,14 @@ class ActivationBuffer {
   const void* data() const { return storage_.data(); }
 
   Tensor normed(int64_t n) const { return normed_.slice(0, n); }  // [n, n_embd] dtype
-  Tensor q(int64_t n) const { return q_.slice(0, n); }            // [n, n_head, head_dim] f32
-  Tensor k(int64_t n) const { return k_.slice(0, n); }            // [n, n_head_kv, head_dim] f32
+  /// What is added to the residual stream, [n, n_embd] f32; where ModelSpec::has_branches().
+  Tensor branch(int64_t n) const { return branch_.slice(0, n); }
+  Tensor q(int64_t n) const { return q_.slice(0, n); }  // [n, n_head, head_dim] f32
+  Tensor k(int64_t n) const { return k_.slice(0, n); }  // [n, n_head_kv, head_dim] f32
   Tensor v(int64_t n) const { return v_.slice(0, n); }
   Tensor attn(int64_t n) const { return attn_.slice(0, n); }  // [n, n_head, head_dim] dtype
-  Tensor gate(int64_t n) const { return gate_.slice(0, n); }  // [n, n_ff] f32
+  /// [n, n_ff] f32, where the feed-forward network has a gate.
+  Tensor gate(int64_t n) const { return gate_.slice(0, n); }
   Tensor up(int64_t n) const { return up_.slice(0, n); }
   Tensor act(int64_t n) const { return act_.slice(0, n); }  // [n, n_ff] dtype
 
@@ -51,7 +54,7 @@ class ActivationBuffer {
   Buffer storage_;
   int64_t n_rows_ = 0;
   DType dtype_ = DType::f32;
-  Tensor normed_, q_, k_, v_, attn_, gate_, up_, act_;
+  Tensor normed_, branch_, q_, k_, v_, attn_, gate_, up_, act_;
 };
 
 /// What one layer works on: n tokens of one prompt, or one token of each of n sequences. The last
@@ -59,6 +62,7 @@ class ActivationBuffer {
 struct LayerPass {
   Tensor x;  // [n, n_embd] f32, residual stream; the last n_out rows are updated
   std::span<const int32_t> pos;  // [n] true positions
+  int64_t n_ctx = 0;             // context of the sessions: some models rotate by it
   int64_t n_q = 0;               // rows that need a query; n_out <= n_q <= n
   int64_t n_out = 0;             // rows that need the layer's output
   AttentionStep* attention = nullptr;
@@ -77,13 +81,14 @@ class Architecture {
   const ModelConfig& config() const { return spec().config; }
   const LayerSpec& layer_spec(int il) const { return spec().layers[il]; }
 
-  /// x [n, n_embd] f32 = embeddings of the tokens.
-  virtual void embed(std::span<const int32_t> tokens, const Tensor& x) = 0;
+  /// pass.x = embeddings of the tokens, which are at pass.pos.
+  virtual void embed(std::span<const int32_t> tokens, const LayerPass& pass) = 0;
   virtual void layer(int il, const LayerPass& pass) = 0;
   /// logits [n, n_vocab] f32 of x [n, n_embd] f32, the last layer's output.
   virtual void output(const Tensor& x, ActivationBuffer& buffers, const Tensor& logits) = 0;
-  /// The rotation of layer il's queries and keys; no frequencies where it has none.
-  virtual RopeFrequencies rotation(int il) const = 0;
+  /// The rotation of layer il's queries and keys in sessions with a context of n_ctx tokens; no
+  /// frequencies where it has none.
+  virtual RopeFrequencies rotation(int il, int64_t n_ctx) const = 0;
   /// Output projection of layer il's attention, [n_embd, n_head * head_dim].
   virtual const Weight& attention_output(int il) const = 0;
   /// Matrices of layer il, for LinearRunner::pack.

@@ -2,6 +2,7 @@
 #include "model/config.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "base/error.h"
 #include "format/gguf.h"
@@ -38,9 +39,48 @@ void read_heads(const MetadataReader& reader, ModelConfig& c) {
   }
 }
 
+void read_scales(const MetadataReader& reader, const Family& family, ModelConfig& c) {
+  c.embedding_scale = static_cast<float>(
+      reader.positive("embedding_scale",
+                      family.scales_embeddings ? std::sqrt(static_cast<double>(c.n_embd)) : 1.0));
+  c.residual_scale = static_cast<float>(reader.positive("residual_scale", 1.0));
+  if (family.logit_scale != LogitScale::none) {
+    const double scale = reader.positive("logit_scale");
+    c.logit_scale =
+        static_cast<float>(family.logit_scale == LogitScale::divides ? 1.0 / scale : scale);
+  } else if (reader.has("logit_scale")) {
+    fail(ErrorCode::kBadModel, "{}: {} is there, which architecture \"{}\" does not have",
+         reader.file().path(), reader.key("logit_scale"), c.architecture);
+  }
+  c.final_softcap =
+      static_cast<float>(reader.not_negative("final_logit_softcapping", family.final_softcap));
+  c.temperature.scale = reader.not_negative("attention.temperature_scale", 0.0);
+  if (c.temperature.scale > 0.0) {
+    const char* length = "attention.temperature_length";
+    c.temperature.length = reader.size(
+        reader.has(length) ? length : "rope.scaling.original_context_length", INT32_MAX);
+  }
+}
+
+/// position_embd.weight holds a vector for each position that the model knows.
+int64_t read_n_positions(const MetadataReader& reader) {
+  const GgufFile& file = reader.file();
+  const GgufTensor* t = file.find_tensor("position_embd.weight");
+  if (t == nullptr) {
+    fail(ErrorCode::kBadModel, "{}: tensor position_embd.weight is missing", file.path());
+  }
+  return t->tensor.shape[0];
+}
+
 }  // namespace
 
-ModelConfig read_config(const MetadataReader& reader, const Family&) {
+float QueryTemperature::factor(int32_t pos) const {
+  if (scale == 0.0) return 1.0f;
+  const double n = std::floor(static_cast<double>(pos) / static_cast<double>(length));
+  return static_cast<float>(1.0 + scale * std::log(1.0 + n));
+}
+
+ModelConfig read_config(const MetadataReader& reader, const Family& family) {
   const GgufFile& file = reader.file();
   ModelConfig c;
   c.architecture = reader.architecture();
@@ -49,12 +89,17 @@ ModelConfig read_config(const MetadataReader& reader, const Family&) {
   c.n_ff = reader.size("feed_forward_length", 1 << 22);
   c.n_ctx_train = reader.size("context_length", INT32_MAX);
   read_heads(reader, c);
-  c.norm_eps = static_cast<float>(reader.positive("attention.layer_norm_rms_epsilon", 1e-5));
+  c.norm_eps = static_cast<float>(reader.positive(family.norm == NormKind::rms
+                                                      ? "attention.layer_norm_rms_epsilon"
+                                                      : "attention.layer_norm_epsilon",
+                                                  1e-5));
+  read_scales(reader, family, c);
   const GgufTensor* embd = file.find_tensor("token_embd.weight");
   if (embd == nullptr) {
     fail(ErrorCode::kBadModel, "{}: tensor token_embd.weight is missing", file.path());
   }
   c.n_vocab = embd->tensor.shape[0];
+  if (family.rotated == RotatedLayers::none) c.n_positions = read_n_positions(reader);
   return c;
 }
 

@@ -8,9 +8,18 @@
 
 namespace snapkv {
 
-class GgufFile;
 class MetadataReader;
 struct Family;
+
+/// Queries become sharper with their position, beyond what training has seen (Llama 4's attention
+/// temperature): they are multiplied by 1 + scale * ln(1 + floor(pos / length)).
+struct QueryTemperature {
+  double scale = 0.0;  // .attention.temperature_scale; 0: no such thing
+  int64_t length =
+      0;  // .attention.temperature_length, default .rope.scaling.original_context_length
+
+  float factor(int32_t pos) const;
+};
 
 struct ModelConfig {
   std::string architecture;  // general.architecture, prefix of the keys below
@@ -22,7 +31,13 @@ struct ModelConfig {
   int64_t n_head = 0;        // .attention.head_count
   int64_t n_head_kv = 0;     // .attention.head_count_kv, default n_head
   int64_t head_dim = 0;      // .attention.key_length, default n_embd / n_head
-  float norm_eps = 1e-5f;    // .attention.layer_norm_rms_epsilon
+  int64_t n_positions = 0;   // positions that have learned vectors, 0: positions are not learned
+  float norm_eps = 1e-5f;    // .attention.layer_norm_rms_epsilon, .attention.layer_norm_epsilon
+  float embedding_scale = 1.0f;  // .embedding_scale
+  float residual_scale = 1.0f;   // .residual_scale, of what a block adds to the residual stream
+  float logit_scale = 1.0f;      // .logit_scale, or its inverse
+  float final_softcap = 0.0f;    // .final_logit_softcapping; 0: none
+  QueryTemperature temperature;
 
   int64_t n_group() const { return n_head / n_head_kv; }
   int64_t n_q() const { return n_head * head_dim; }      // width of all queries of a token

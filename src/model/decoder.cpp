@@ -3,103 +3,93 @@
 // family's row (family.h) says in place of Llama's own (arXiv 2302.13971).
 #include "model/decoder.h"
 
-#include <fmt/core.h>
-
 #include <algorithm>
-#include <cmath>
+#include <utility>
 
 #include "base/error.h"
 #include "format/gguf.h"
+#include "model/decoder_weights.h"
 
 namespace snapkv {
 namespace {
 
-struct DecoderLayer {
-  Tensor attn_norm;                        // [n_embd]
-  Weight wq;                               // [n_head * head_dim, n_embd]
-  Weight wk, wv;                           // [n_head_kv * head_dim, n_embd]
-  Weight wo;                               // [n_embd, n_head * head_dim]
-  Tensor ffn_norm;                         // [n_embd]
-  Weight gate, up;                         // [n_ff, n_embd]
-  Weight down;                             // [n_embd, n_ff]
-  std::vector<const GgufTensor*> tensors;  // all of it, in the file
-};
+/// [n, n_head, head_dim] as [n, n_head * head_dim].
+Tensor rows(const Tensor& t) { return t.reshaped({t.shape[0], t.shape[1] * t.shape[2]}); }
 
 class Decoder final : public Architecture {
  public:
   Decoder(const GgufFile& file, ModelSpec spec, Backend& backend)
-      : backend_(backend), spec_(std::move(spec)) {
-    WeightLoader loader(file, owned_);
-    load_weights(file, loader);
-    loader.check_all_used(config().architecture);
+      : backend_(backend),
+        spec_(std::move(spec)),
+        family_(*spec_.family),
+        weights_(load_decoder_weights(file, spec_, owned_)) {
+    for (const LayerSpec& layer : spec_.layers) add_frequencies(file, layer.rotation);
   }
 
   const ModelSpec& spec() const override { return spec_; }
 
-  void embed(std::span<const int32_t> tokens, const Tensor& x) override {
-    ops::embed(backend_, token_embd_.w, tokens, x);
+  // x = embedding[token] * scale (+ position[pos])
+  void embed(std::span<const int32_t> tokens, const LayerPass& pass) override {
+    ops::embed(backend_, weights_.token_embd.w, tokens, pass.x);
+    scale(pass.x, config().embedding_scale);
+    if (weights_.position_embd) {
+      const Tensor positions = pass.buffers->branch(pass.x.shape[0]);
+      ops::embed(backend_, weights_.position_embd.w, pass.pos, positions);
+      ops::add(backend_, pass.x, positions, 1.0f);
+    }
   }
 
   void layer(int il, const LayerPass& pass) override {
-    const DecoderLayer& w = layers_[il];
-    attention_block(w, rotation(il), pass);
-    if (pass.n_out > 0) ffn_block(w, pass);
+    const DecoderLayer& w = weights_.layers[il];
+    const int64_t n = pass.x.shape[0], n_out = pass.n_out;
+    const Tensor normed = normalized(w.attn_norm, pass.x, pass);
+    attention_block(il, normed, pass);
+    if (n_out == 0) return;
+    const Tensor x = pass.x.slice(n - n_out, n);
+    const bool parallel =
+        family_.parallel || (!w.ffn_norm && family_.ffn_norm == Presence::optional);
+    ffn_block(w, parallel ? normed.slice(n - n_out, n) : normalized(w.ffn_norm, x, pass), x, pass);
   }
 
   void output(const Tensor& x, ActivationBuffer& buffers, const Tensor& logits) override {
     const int64_t n = x.shape[0];
     buffers.ensure(backend_, spec_, n, DType::f32);
     const Tensor normed = buffers.normed(n);
-    ops::rms_norm(backend_, x, output_norm_, config().norm_eps, normed);
-    const Projection head{output_.w, output_.bias, logits};
+    normalize(weights_.output_norm, x, normed);
+    const Projection head{weights_.output.w, weights_.output.bias, logits};
     ops::project(backend_, normed, {&head, 1});
+    scale(logits, config().logit_scale);
+    if (config().final_softcap > 0.0f) ops::softcap(backend_, logits, config().final_softcap);
   }
 
-  RopeFrequencies rotation(int il) const override {
+  RopeFrequencies rotation(int il, int64_t n_ctx) const override {
     const RotationSpec& rotation = spec_.layers[il].rotation;
+    const bool is_long = rotation.n_ctx_short > 0 && n_ctx > rotation.n_ctx_short;
     for (const Frequencies& f : frequencies_) {
-      if (f.spec == rotation) return {f.inv_freq, rotation.layout};
+      if (f.spec == rotation && f.is_long == is_long) {
+        return {f.inv_freq, rotation.layout, rotation.magnitude};
+      }
     }
     SNAPKV_CHECK(false);
   }
-  const Weight& attention_output(int il) const override { return layers_[il].wo; }
 
+  const Weight& attention_output(int il) const override { return weights_.layers[il].wo; }
   std::vector<const Weight*> layer_weights(int il) const override {
-    const DecoderLayer& w = layers_[il];
-    return {&w.wq, &w.wk, &w.wv, &w.wo, &w.gate, &w.up, &w.down};
+    return weights_.layers[il].matrices();
   }
-
   std::span<const GgufTensor* const> layer_tensors(int il) const override {
-    return layers_[il].tensors;
+    return weights_.layers[il].file_tensors;
   }
-
-  std::vector<Tensor> weights() const override {
-    std::vector<Tensor> all;
-    const auto add = [&](const Weight& weight) {
-      all.push_back(weight.w);
-      if (weight.bias) all.push_back(weight.bias);
-    };
-    all.push_back(output_norm_);
-    add(output_);
-    for (int il = 0; il < std::ssize(layers_); ++il) {
-      all.push_back(layers_[il].attn_norm);
-      all.push_back(layers_[il].ffn_norm);
-      for (const Weight* weight : layer_weights(il)) add(*weight);
-    }
-    add(token_embd_);
-    return all;
-  }
+  std::vector<Tensor> weights() const override { return weights_.all(); }
 
  private:
-  // x += Wo attention(RMSNorm(x))
-  void attention_block(const DecoderLayer& w, const RopeFrequencies& rotation,
-                       const LayerPass& pass) {
+  // x += Wo attention(normed)
+  void attention_block(int il, const Tensor& normed, const LayerPass& pass) {
+    const DecoderLayer& w = weights_.layers[il];
     const int64_t n = pass.x.shape[0], n_q = pass.n_q, n_out = pass.n_out;
-    const Tensor normed = pass.buffers->normed(n);
     const Tensor q = pass.buffers->q(n_q), k = pass.buffers->k(n), v = pass.buffers->v(n);
     const Tensor attn = pass.buffers->attn(n_out);
 
-    ops::rms_norm(backend_, pass.x, w.attn_norm, config().norm_eps, normed);
     if (n_q == n) {
       const LinearCall qkv[] = {{&w.wq, rows(q)}, {&w.wk, rows(k)}, {&w.wv, rows(v)}};
       pass.linear->apply(normed, qkv);
@@ -109,102 +99,131 @@ class Decoder final : public Architecture {
       const LinearCall only_q[] = {{&w.wq, rows(q)}};
       if (n_q > 0) pass.linear->apply(normed.slice(n - n_q, n), only_q);
     }
-    ops::rope(backend_, q, pass.pos.last(n_q), rotation);
-    ops::rope(backend_, k, pass.pos, rotation);
+    normalize_heads(w.q_norm, q);
+    normalize_heads(w.k_norm, k);
+    const std::span<const int32_t> q_pos = pass.pos.last(n_q);
+    const RopeFrequencies frequencies = rotation(il, pass.n_ctx);
+    ops::rope(backend_, q, q_pos, frequencies);
+    ops::rope(backend_, k, pass.pos, frequencies);
+    sharpen(q, q_pos);
 
     pass.attention->attend(q, k, v, attn);
 
     if (n_out == 0) return;
-    const LinearCall out[] = {{&w.wo, pass.x.slice(n - n_out, n), true}};
-    pass.linear->apply(rows(attn), out);
+    add_to_residual(w.wo, rows(attn), w.attn_post_norm, pass.x.slice(n - n_out, n), pass);
   }
 
-  // x += Wdown (silu(Wgate RMSNorm(x)) * Wup RMSNorm(x))
-  void ffn_block(const DecoderLayer& w, const LayerPass& pass) {
-    const int64_t n = pass.x.shape[0], n_out = pass.n_out;
-    const Tensor x = pass.x.slice(n - n_out, n);
-    const Tensor normed = pass.buffers->normed(n_out);
-    const Tensor gate = pass.buffers->gate(n_out), up = pass.buffers->up(n_out);
-    const Tensor act = pass.buffers->act(n_out);
-
-    ops::rms_norm(backend_, x, w.ffn_norm, config().norm_eps, normed);
-    const LinearCall gate_up[] = {{&w.gate, gate}, {&w.up, up}};
-    pass.linear->apply(normed, gate_up);
-    ops::activate(backend_, Activation::silu, gate, up, act);
-    const LinearCall down[] = {{&w.down, x, true}};
-    pass.linear->apply(act, down);
+  // x += Wdown (f(Wgate normed) * Wup normed), or x += Wdown f(Wup normed)
+  void ffn_block(const DecoderLayer& w, const Tensor& normed, const Tensor& x,
+                 const LayerPass& pass) {
+    const int64_t n = x.shape[0];
+    const Tensor up = pass.buffers->up(n), act = pass.buffers->act(n);
+    if (family_.gated) {
+      const Tensor gate = pass.buffers->gate(n);
+      const LinearCall gate_up[] = {{&w.gate, gate}, {&w.up, up}};
+      pass.linear->apply(normed, gate_up);
+      ops::activate(backend_, family_.activation, gate, up, act);
+    } else {
+      const LinearCall only_up[] = {{&w.up, up}};
+      pass.linear->apply(normed, only_up);
+      ops::activate(backend_, family_.activation, up, {}, act);
+    }
+    add_to_residual(w.down, act, w.ffn_post_norm, x, pass);
   }
 
-  /// [n, n_head, head_dim] as [n, n_head * head_dim].
-  static Tensor rows(const Tensor& t) { return t.reshaped({t.shape[0], t.shape[1] * t.shape[2]}); }
+  /// x += residual_scale * norm(W input), the norm where there is one.
+  void add_to_residual(const Weight& w, const Tensor& input, const Norm& post_norm, const Tensor& x,
+                       const LayerPass& pass) {
+    if (!post_norm && config().residual_scale == 1.0f) {
+      const LinearCall call[] = {{&w, x, true}};
+      pass.linear->apply(input, call);
+      return;
+    }
+    const Tensor branch = pass.buffers->branch(x.shape[0]);
+    const LinearCall call[] = {{&w, branch}};
+    pass.linear->apply(input, call);
+    if (post_norm) normalize(post_norm, branch, branch);
+    ops::add(backend_, x, branch, config().residual_scale);
+  }
 
-  void load_weights(const GgufFile& file, WeightLoader& loader) {
-    const ModelConfig& c = config();
-    token_embd_ = loader.matrix("token_embd", c.n_vocab, c.n_embd);
-    output_norm_ = loader.vector("output_norm.weight", c.n_embd);
-    // without a matrix of its own the output shares the embedding's
-    output_ =
-        loader.has("output.weight") ? loader.matrix("output", c.n_vocab, c.n_embd) : token_embd_;
-    load_frequencies(file, loader);
-    loader.take_loaded();
-    layers_.resize(c.n_layer);
-    for (int64_t il = 0; il < c.n_layer; ++il) {
-      load_layer(loader, fmt::format("blk.{}.", il), layers_[il]);
-      layers_[il].tensors = loader.take_loaded();
+  /// norm(x), or x, in the type that the block's products want.
+  Tensor normalized(const Norm& norm, const Tensor& x, const LayerPass& pass) {
+    const Tensor normed = pass.buffers->normed(x.shape[0]);
+    if (norm) {
+      normalize(norm, x, normed);
+      return normed;
+    }
+    if (normed.dtype == x.dtype) return x;
+    const void* const from = x.data;
+    void* const to = normed.data;
+    const auto n = static_cast<int32_t>(x.shape[0]);
+    ops::convert_rows(backend_,
+                      {{&from, 1}, x.dtype, x.shape[1], Tensor(), {&n, 1}, normed.dtype, {&to, 1}});
+    return normed;
+  }
+
+  void normalize(const Norm& norm, const Tensor& x, const Tensor& out) {
+    if (family_.norm == NormKind::rms) {
+      ops::rms_norm(backend_, x, norm.weight, config().norm_eps, out);
+    } else {
+      ops::layer_norm(backend_, x, norm.weight, norm.bias, config().norm_eps, out);
     }
   }
 
-  /// One set of frequencies for each rotation that layers have.
-  void load_frequencies(const GgufFile& file, WeightLoader& loader) {
-    for (const LayerSpec& layer : spec_.layers) {
-      const RotationSpec& rotation = layer.rotation;
-      if (std::any_of(frequencies_.begin(), frequencies_.end(),
-                      [&](const Frequencies& f) { return f.spec == rotation; })) {
-        continue;
-      }
-      const Tensor factors = loader.optional_vector("rope_freqs.weight", rotation.n_rot / 2);
-      std::span<const float> values;
-      if (factors) values = std::span(factors.at<const float>(0), rotation.n_rot / 2);
-      frequencies_.push_back({rotation, inverse_frequencies(rotation, values)});
-      const std::vector<double>& inv_freq = frequencies_.back().inv_freq;
-      for (size_t i = 0; i < inv_freq.size(); ++i) {
-        if (std::isfinite(inv_freq[i]) && inv_freq[i] > 0) continue;
-        fail(ErrorCode::kBadModel,
-             "{}: rope_freqs.weight[{}] makes a frequency of {}; its values must be finite and "
-             "above 0",
-             file.path(), i, inv_freq[i]);
-      }
-    }
+  /// x [n, heads, head_dim], in place.
+  void normalize_heads(const Norm& norm, const Tensor& x) {
+    if (!norm) return;
+    const Tensor vectors = family_.qk_norm == QkNorm::all_together
+                               ? rows(x)
+                               : x.reshaped({x.shape[0] * x.shape[1], x.shape[2]});
+    normalize(norm, vectors, vectors);
   }
 
-  void load_layer(WeightLoader& loader, const std::string& prefix, DecoderLayer& layer) {
-    const ModelConfig& c = config();
-    layer.attn_norm = loader.vector(prefix + "attn_norm.weight", c.n_embd);
-    layer.wq = loader.matrix(prefix + "attn_q", c.n_q(), c.n_embd);
-    layer.wk = loader.matrix(prefix + "attn_k", c.n_kv(), c.n_embd);
-    layer.wv = loader.matrix(prefix + "attn_v", c.n_kv(), c.n_embd);
-    layer.wo = loader.matrix(prefix + "attn_output", c.n_embd, c.n_q());
-    layer.ffn_norm = loader.vector(prefix + "ffn_norm.weight", c.n_embd);
-    layer.gate = loader.matrix(prefix + "ffn_gate", c.n_ff, c.n_embd);
-    layer.up = loader.matrix(prefix + "ffn_up", c.n_ff, c.n_embd);
-    layer.down = loader.matrix(prefix + "ffn_down", c.n_embd, c.n_ff);
-    loader.ignore(prefix + "attn_rot_embd");  // files of 2023; the table is recomputed
-    loader.ignore(prefix + "attention.rotary_emb.inv_freq");
+  /// QueryTemperature; q [n_q, n_head, head_dim].
+  void sharpen(const Tensor& q, std::span<const int32_t> pos) {
+    if (config().temperature.scale == 0.0) return;
+    std::vector<float> factors;
+    for (int32_t p : pos) factors.push_back(config().temperature.factor(p));
+    if (!factors.empty()) ops::scale(backend_, q, factors);
+  }
+
+  void scale(const Tensor& x, float factor) {
+    if (factor != 1.0f) ops::scale(backend_, x, {&factor, 1});
+  }
+
+  /// One set of frequencies for each rotation that layers have, two where there are long ones.
+  void add_frequencies(const GgufFile& file, const RotationSpec& rotation) {
+    const auto is_it = [&](const Frequencies& f) { return f.spec == rotation; };
+    if (std::any_of(frequencies_.begin(), frequencies_.end(), is_it)) return;
+    const auto values = [&](const Tensor& factors) -> std::span<const float> {
+      if (!factors || rotation.n_rot == 0) return {};
+      if (factors.numel() != rotation.n_rot / 2) {
+        fail(ErrorCode::kBadModel, "{}: {} rotation factors, expected {}, half of {}.{}",
+             file.path(), factors.numel(), rotation.n_rot / 2, config().architecture,
+             "rope.dimension_count");
+      }
+      return {factors.at<const float>(0), static_cast<size_t>(factors.numel())};
+    };
+    frequencies_.push_back(
+        {rotation, false, inverse_frequencies(rotation, values(weights_.rope_factors))});
+    if (rotation.n_ctx_short > 0) {
+      frequencies_.push_back(
+          {rotation, true, inverse_frequencies(rotation, values(weights_.rope_factors_long))});
+    }
   }
 
   struct Frequencies {
     RotationSpec spec;
+    bool is_long;                  // of contexts longer than spec.n_ctx_short
     std::vector<double> inv_freq;  // [n_rot / 2]
   };
 
   Backend& backend_;
-  ModelSpec spec_;
-  std::vector<Buffer> owned_;
-  Weight token_embd_;   // [n_vocab, n_embd]
-  Tensor output_norm_;  // [n_embd]
-  Weight output_;       // [n_vocab, n_embd]
+  const ModelSpec spec_;
+  const Family& family_;
+  std::vector<Buffer> owned_;  // before the weights, which may lie in it
+  const DecoderWeights weights_;
   std::vector<Frequencies> frequencies_;
-  std::vector<DecoderLayer> layers_;
 };
 
 }  // namespace

@@ -11,7 +11,120 @@ namespace snapkv {
 namespace {
 
 constexpr std::array kFamilies = {
-    Family{.name = "llama", .models = "Llama 1 to 3, Mistral, TinyLlama, SmolLM"},
+    Family{.name = "llama", .models = "Llama 1 to 3, Mistral, TinyLlama, SmolLM 1 and 2"},
+
+    Family{.name = "mistral3", .models = "Ministral 3, Mistral Small 3"},
+
+    Family{.name = "qwen2",
+           .models = "Qwen 1.5, 2 and 2.5",
+           .qkv_bias = Presence::required,
+           .rope = RopeLayout::neox},
+
+    Family{.name = "qwen3",
+           .models = "Qwen 3, dense",
+           .qk_norm = QkNorm::each_head,
+           .rope = RopeLayout::neox},
+
+    Family{.name = "phi3",
+           .models = "Phi 3, Phi 3.5, Phi 4",
+           .fused_gate = true,
+           .rope = RopeLayout::neox},
+
+    Family{.name = "gemma",
+           .models = "Gemma 1",
+           .activation = Activation::gelu_tanh,
+           .rope = RopeLayout::neox,
+           .scales_embeddings = true,
+           .shared_output = SharedOutput::always},
+
+    Family{.name = "gemma2",
+           .models = "Gemma 2",
+           .norm_places = NormPlaces::both,
+           .activation = Activation::gelu_tanh,
+           .rope = RopeLayout::neox,
+           .windows = {.length = 4096, .full_every = 2},
+           .scales_embeddings = true,
+           .attention_softcap = 50.0f,
+           .final_softcap = 30.0f,
+           .wide_scale_n_layer = 46,
+           .shared_output = SharedOutput::always},
+
+    Family{.name = "gemma3",
+           .models = "Gemma 3, text",
+           .norm_places = NormPlaces::both,
+           .qk_norm = QkNorm::each_head,
+           .activation = Activation::gelu_tanh,
+           .rope = RopeLayout::neox,
+           .windows = {.full_every = 6, .freq_base = 1e4, .scaled = false},
+           .scales_embeddings = true,
+           .wide_scale_n_layer = 62},
+
+    Family{.name = "smollm3", .models = "SmolLM 3", .rotated = RotatedLayers::three_of_four},
+
+    Family{.name = "granite",
+           .models = "Granite 3, dense",
+           .rotated = RotatedLayers::if_finetuned,
+           .logit_scale = LogitScale::divides},
+
+    Family{.name = "olmo2",
+           .models = "OLMo 2 and 3",
+           .norm_places = NormPlaces::after,
+           .qk_norm = QkNorm::all_together,
+           .rope = RopeLayout::neox,
+           .windows = {.full_every = 4, .scaled = false},
+           .shared_output = SharedOutput::never},
+
+    Family{.name = "starcoder2",
+           .models = "StarCoder 2",
+           .norm = NormKind::layer,
+           .norm_bias = Presence::required,
+           .output_bias = Presence::required,
+           .ffn_bias = Presence::required,
+           .activation = Activation::gelu_tanh,
+           .gated = false,
+           .rope = RopeLayout::neox},
+
+    Family{.name = "stablelm",
+           .models = "StableLM 3B, Stable LM 2",
+           .norm = NormKind::layer,
+           .norm_bias = Presence::required,
+           .qk_norm = QkNorm::own_weights,
+           .qk_norm_weights = Presence::optional,
+           .ffn_norm = Presence::optional,
+           .rope = RopeLayout::neox,
+           .shared_output = SharedOutput::never},
+
+    Family{.name = "command-r",
+           .models = "Command R, Command R+, Aya",
+           .norm = NormKind::layer,
+           .qk_norm = QkNorm::own_weights,
+           .qk_norm_weights = Presence::optional,
+           .parallel = true,
+           .logit_scale = LogitScale::multiplies,
+           .shared_output = SharedOutput::always},
+
+    Family{.name = "cohere2",
+           .models = "Command R7B, Command A",
+           .norm = NormKind::layer,
+           .parallel = true,
+           .rotated = RotatedLayers::windows,
+           .windows = {.full_every = 4},
+           .logit_scale = LogitScale::multiplies,
+           .shared_output = SharedOutput::always},
+
+    Family{.name = "gpt2",
+           .models = "GPT-2",
+           .norm = NormKind::layer,
+           .norm_bias = Presence::required,
+           .qkv_bias = Presence::required,
+           .output_bias = Presence::required,
+           .ffn_bias = Presence::required,
+           .activation = Activation::gelu_tanh,
+           .gated = false,
+           .rotated = RotatedLayers::none},
+
+    Family{
+        .name = "internlm2", .models = "InternLM 2 and 2.5", .shared_output = SharedOutput::never},
 };
 
 }  // namespace

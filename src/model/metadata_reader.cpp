@@ -21,14 +21,31 @@ int64_t MetadataReader::size(std::string_view name, int64_t otherwise, int64_t m
   return has(name) ? size(name, max) : otherwise;
 }
 
-double MetadataReader::positive(std::string_view name, double otherwise) const {
-  const double v = file_.get_float(key(name), otherwise);
+double MetadataReader::positive(std::string_view name) const {
+  const double v = file_.get_float(key(name));
   const auto as_f32 = static_cast<float>(v);
   if (!std::isfinite(as_f32) || as_f32 <= 0) {
     fail(ErrorCode::kBadModel, "{}: {} must be a positive number that f32 can hold, it is {}",
          file_.path(), key(name), v);
   }
   return v;
+}
+
+double MetadataReader::positive(std::string_view name, double otherwise) const {
+  return has(name) ? positive(name) : otherwise;
+}
+
+double MetadataReader::not_negative(std::string_view name, double otherwise) const {
+  const double v = file_.get_float(key(name), otherwise);
+  if (!std::isfinite(v) || v < 0) {
+    fail(ErrorCode::kBadModel, "{}: {} must be a number and not negative, it is {}", file_.path(),
+         key(name), v);
+  }
+  return v;
+}
+
+bool MetadataReader::flag(std::string_view name, bool otherwise) const {
+  return file_.get_bool(key(name), otherwise);
 }
 
 std::string MetadataReader::text(std::string_view name, std::string_view otherwise) const {

@@ -27,7 +27,11 @@ class MetadataReader {
   int64_t size(std::string_view name, int64_t max) const;
   int64_t size(std::string_view name, int64_t otherwise, int64_t max) const;
   /// Greater than 0 and finite, also when it is rounded to f32, which the kernels compute with.
+  double positive(std::string_view name) const;
   double positive(std::string_view name, double otherwise) const;
+  /// Finite, 0 or greater.
+  double not_negative(std::string_view name, double otherwise) const;
+  bool flag(std::string_view name, bool otherwise) const;
   std::string text(std::string_view name, std::string_view otherwise) const;
 
  private:

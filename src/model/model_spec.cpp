@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "model/model_spec.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "base/error.h"
@@ -10,42 +11,180 @@
 namespace snapkv {
 namespace {
 
-/// Keys that say that a model computes something else than the decoders of decoder.cpp do. Each is
-/// an error unless it is absent or 0.
+/// Keys that say that a model computes something else than decoder.cpp does. Each is an error
+/// unless it is absent or 0.
 struct ForeignKey {
   const char* name;
   const char* meaning;
 };
 constexpr ForeignKey kForeignKeys[] = {
     {"expert_count", "mixtures of experts"},
+    {"attention.kv_lora_rank", "multi-head latent attention"},
+    {"attention.q_lora_rank", "multi-head latent attention"},
+    {"attention.key_length_mla", "multi-head latent attention"},
+    {"ssm.state_size", "recurrent layers"},
+    {"ssm.conv_kernel", "recurrent layers"},
+    {"wkv.head_size", "recurrent layers"},
+    {"shortconv.l_cache", "recurrent layers"},
+    {"nextn_predict_layers", "layers that predict further tokens"},
+    {"attention.shared_kv_layers", "layers that share keys and values"},
+    {"attention.key_length_swa", "heads of another size in layers with a sliding window"},
+    {"attention.max_alibi_bias", "linear position biases (ALiBi)"},
+    {"attention.clamp_kqv", "clamped queries, keys and values"},
 };
 
+/// A number as it is written in an error, or "" where the value is 0.
+std::string nonzero(const GgufValue& value) {
+  if (const auto* n = std::get_if<uint64_t>(&value.value)) {
+    return *n != 0 ? fmt::format("{}", *n) : "";
+  }
+  if (const auto* n = std::get_if<int64_t>(&value.value)) {
+    return *n != 0 ? fmt::format("{}", *n) : "";
+  }
+  if (const auto* n = std::get_if<double>(&value.value)) {
+    return *n != 0 ? fmt::format("{}", *n) : "";
+  }
+  return "(an array)";
+}
+
 void check_foreign_keys(const MetadataReader& reader) {
+  const GgufFile& file = reader.file();
   for (const ForeignKey& foreign : kForeignKeys) {
-    const uint64_t value = reader.file().get_uint(reader.key(foreign.name), 0);
-    if (value == 0) continue;
-    fail(ErrorCode::kBadModel, "{}: {} = {}: {} are not supported", reader.file().path(),
-         reader.key(foreign.name), value, foreign.meaning);
+    const auto it = file.metadata().find(reader.key(foreign.name));
+    if (it == file.metadata().end()) continue;
+    const std::string value = nonzero(it->second);
+    if (value.empty()) continue;
+    fail(ErrorCode::kBadModel, "{}: {} = {}: {} are not supported", file.path(), it->first, value,
+         foreign.meaning);
+  }
+  if (!reader.flag("attention.causal", true)) {
+    fail(ErrorCode::kBadModel, "{}: {} is false: attention to later tokens is not supported",
+         file.path(), reader.key("attention.causal"));
+  }
+}
+
+/// Which layers have a sliding window; none where they would hide nothing.
+struct WindowLayers {
+  int64_t length = 0;
+  std::vector<bool> in_pattern;  // [n_layer], also where the window hides nothing
+};
+
+WindowLayers read_windows(const MetadataReader& reader, const Windows& family, int64_t n_layer) {
+  constexpr const char* kLength = "attention.sliding_window";
+  constexpr const char* kPattern = "attention.sliding_window_pattern";
+  const GgufFile& file = reader.file();
+  WindowLayers windows;
+  windows.length = static_cast<int64_t>(
+      std::min<uint64_t>(INT32_MAX, file.get_uint(reader.key(kLength), family.length)));
+  const auto it = file.metadata().find(reader.key(kPattern));
+  if (it != file.metadata().end() && it->second.type == GgufType::array) {
+    const auto* flags = std::get_if<std::vector<bool>>(&it->second.value);
+    if (flags == nullptr || std::ssize(*flags) < n_layer) {
+      fail(ErrorCode::kBadModel, "{}: {} must be a number or an array of {} bools", file.path(),
+           it->first, n_layer);
+    }
+    windows.in_pattern.assign(flags->begin(), flags->begin() + n_layer);
+    return windows;
+  }
+  const uint64_t full_every = file.get_uint(reader.key(kPattern), family.full_every);
+  for (int64_t il = 0; il < n_layer; ++il) {
+    windows.in_pattern.push_back(full_every == 0 || il % full_every < full_every - 1);
+  }
+  return windows;
+}
+
+bool is_rotated(const MetadataReader& reader, RotatedLayers rotated, int64_t il, bool in_pattern) {
+  switch (rotated) {
+    case RotatedLayers::all:
+      return true;
+    case RotatedLayers::if_finetuned:
+      return reader.flag("rope.scaling.finetuned", true);
+    case RotatedLayers::three_of_four:
+      return (il + 1) % 4 != 0;
+    case RotatedLayers::windows:
+      return in_pattern;
+    case RotatedLayers::none:
+      return false;
+  }
+  SNAPKV_CHECK(false);
+}
+
+float read_attention_scale(const MetadataReader& reader, const ModelSpec& spec) {
+  const ModelConfig& c = spec.config;
+  const int64_t width =
+      c.n_layer == spec.family->wide_scale_n_layer ? c.n_embd / c.n_head : c.head_dim;
+  const double scale = reader.not_negative("attention.scale", 0.0);
+  return scale > 0.0 ? static_cast<float>(scale) : 1.0f / std::sqrt(static_cast<float>(width));
+}
+
+/// The family's, unless the file has the rows of Q and K in another order than GGUF files of the
+/// family: Hugging Face folders, which are read where they lie.
+RopeLayout rope_layout(const GgufFile& file, const Family& family) {
+  const std::string layout = file.get_string("snapkv.rope.layout", "");
+  if (layout.empty()) return family.rope;
+  if (layout == "neox") return RopeLayout::neox;
+  fail(ErrorCode::kBadModel, "{}: snapkv.rope.layout is \"{}\", supported is \"neox\"", file.path(),
+       layout);
+}
+
+void read_layers(const MetadataReader& reader, ModelSpec& spec) {
+  const ModelConfig& c = spec.config;
+  const Family& family = *spec.family;
+  const WindowLayers windows = read_windows(reader, family.windows, c.n_layer);
+  if (family.rotated == RotatedLayers::windows) {
+    reader.size("attention.sliding_window", INT32_MAX);  // must be there: no other layer is rotated
+  }
+  const RotationSpec full = read_rotation(reader, rope_layout(reader.file(), family), c.head_dim);
+  const RotationSpec in_window =
+      window_rotation(reader, full, family.windows.freq_base, family.windows.scaled);
+  const float scale = read_attention_scale(reader, spec);
+  const auto softcap =
+      static_cast<float>(reader.not_negative("attn_logit_softcapping", family.attention_softcap));
+  for (int64_t il = 0; il < c.n_layer; ++il) {
+    const bool in_pattern = windows.length > 0 && windows.in_pattern[il];
+    LayerSpec layer;
+    layer.scale = scale;
+    layer.softcap = softcap;
+    if (is_rotated(reader, family.rotated, il, in_pattern)) {
+      layer.rotation = in_pattern ? in_window : full;
+    }
+    // a window as long as the context hides nothing
+    if (in_pattern && windows.length < c.n_ctx_train) {
+      layer.attention = AttentionKind::sliding_window;
+      layer.window = windows.length;
+      layer.compressed = false;
+    }
+    spec.layers.push_back(layer);
   }
 }
 
 }  // namespace
 
+bool ModelSpec::has_branches() const {
+  return family->norm_places != NormPlaces::before || config.residual_scale != 1.0f ||
+         config.n_positions > 0;
+}
+
+bool ModelSpec::rotate_alike(int64_t n_ctx_a, int64_t n_ctx_b) const {
+  return std::all_of(layers.begin(), layers.end(), [&](const LayerSpec& layer) {
+    const int64_t n = layer.rotation.n_ctx_short;
+    return n == 0 || (n_ctx_a > n) == (n_ctx_b > n);
+  });
+}
+
 int64_t ModelSpec::layer_matrix_values() const {
   const ModelConfig& c = config;
-  return 2 * c.n_embd * c.n_q() + 2 * c.n_embd * c.n_kv() + 3 * c.n_embd * c.n_ff;
+  const int64_t n_ffn = family->gated ? 3 : 2;
+  return 2 * c.n_embd * c.n_q() + 2 * c.n_embd * c.n_kv() + n_ffn * c.n_embd * c.n_ff;
 }
 
 ModelSpec read_model_spec(const GgufFile& file) {
+  const MetadataReader reader(file);
+  check_foreign_keys(reader);  // first: a better reason than an unknown architecture
   ModelSpec spec;
   spec.family = &find_family(file);
-  const MetadataReader reader(file);
-  check_foreign_keys(reader);
   spec.config = read_config(reader, *spec.family);
-  LayerSpec layer;
-  layer.scale = 1.0f / std::sqrt(static_cast<float>(spec.config.head_dim));
-  layer.rotation = read_rotation(reader, spec.family->rope, spec.config.head_dim);
-  spec.layers.assign(spec.config.n_layer, layer);
+  read_layers(reader, spec);
   return spec;
 }
 

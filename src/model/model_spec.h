@@ -20,6 +20,10 @@ struct ModelSpec {
   ModelConfig config;
   std::vector<LayerSpec> layers;  // [n_layer]
 
+  /// Whether a part of a layer is computed beside the residual stream before it is added to it.
+  bool has_branches() const;
+  /// Whether sessions with these two contexts rotate alike (RotationSpec::n_ctx_short).
+  bool rotate_alike(int64_t n_ctx_a, int64_t n_ctx_b) const;
   /// Weights in the matrices of one layer: what LinearRunner::pack lays out at a time.
   int64_t layer_matrix_values() const;
 };

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT
 #include "model/rotation.h"
 
+#include <algorithm>
 #include <cmath>
+#include <numbers>
 
 #include "base/error.h"
 #include "format/gguf.h"
@@ -10,15 +12,53 @@
 namespace snapkv {
 namespace {
 
-double read_linear_factor(const MetadataReader& reader) {
+/// 1 + 0.1 m ln(factor): YaRN's equation 15, with the multiplier m that DeepSeek has given it.
+double yarn_magnitude(double factor, double multiplier) {
+  return factor <= 1.0 ? 1.0 : 1.0 + 0.1 * multiplier * std::log(factor);
+}
+
+void read_yarn(const MetadataReader& reader, RotationSpec& spec) {
+  spec.yarn.beta_fast = reader.positive("rope.scaling.yarn_beta_fast", spec.yarn.beta_fast);
+  spec.yarn.beta_slow = reader.positive("rope.scaling.yarn_beta_slow", spec.yarn.beta_slow);
+  spec.yarn.n_ctx_original = reader.has("rope.scaling.original_context_length")
+                                 ? reader.size("rope.scaling.original_context_length", INT32_MAX)
+                                 : reader.size("context_length", INT32_MAX);
+  for (const char* key : {"rope.scaling.yarn_ext_factor", "rope.scaling.yarn_attn_factor"}) {
+    const double value = reader.positive(key, 1.0);
+    if (value != 1.0) {
+      fail(ErrorCode::kBadModel, "{}: {} = {}; only 1 is supported", reader.file().path(),
+           reader.key(key), value);
+    }
+  }
+  const double multiplier = reader.not_negative("rope.scaling.yarn_log_multiplier", 0.0);
+  spec.magnitude *= static_cast<float>(yarn_magnitude(spec.linear_factor, 1.0) /
+                                       yarn_magnitude(spec.linear_factor, multiplier));
+}
+
+void read_scaling(const MetadataReader& reader, RotationSpec& spec) {
   const std::string type = reader.text("rope.scaling.type", "");
-  if (type.empty()) return reader.positive("rope.scale_linear", 1.0);  // files of 2023
-  if (type == "linear") return reader.positive("rope.scaling.factor", 1.0);
-  if (type != "none") {
-    fail(ErrorCode::kBadModel, "{}: {} is \"{}\"; supported are \"none\" and \"linear\"",
+  spec.magnitude = static_cast<float>(reader.positive("rope.scaling.attn_factor", 1.0));
+  const bool has_factor = reader.has("rope.scaling.factor");
+  if (type.empty()) {
+    spec.linear_factor =
+        reader.positive(has_factor ? "rope.scaling.factor" : "rope.scale_linear", 1.0);
+  } else if (type == "linear" || type == "yarn" || type == "longrope") {
+    spec.linear_factor = reader.positive("rope.scaling.factor", 1.0);
+  } else if (type != "none") {
+    fail(ErrorCode::kBadModel,
+         "{}: {} is \"{}\"; supported are \"none\", \"linear\", \"yarn\" and \"longrope\"",
          reader.file().path(), reader.key("rope.scaling.type"), type);
   }
-  return 1.0;
+  if (type == "yarn") read_yarn(reader, spec);
+  const bool has_long = reader.file().find_tensor("rope_factors_long.weight") != nullptr;
+  if (type == "longrope" && !has_long) {
+    fail(ErrorCode::kBadModel,
+         "{}: {} is \"longrope\", and tensor rope_factors_long.weight is missing",
+         reader.file().path(), reader.key("rope.scaling.type"));
+  }
+  if (has_long) {
+    spec.n_ctx_short = reader.size("rope.scaling.original_context_length", INT32_MAX);
+  }
 }
 
 }  // namespace
@@ -32,17 +72,53 @@ RotationSpec read_rotation(const MetadataReader& reader, RopeLayout layout, int6
          reader.key("rope.dimension_count"), spec.n_rot);
   }
   spec.freq_base = reader.positive("rope.freq_base", 10000.0);
-  spec.linear_factor = read_linear_factor(reader);
+  read_scaling(reader, spec);
+  return spec;
+}
+
+RotationSpec window_rotation(const MetadataReader& reader, const RotationSpec& full,
+                             double freq_base, bool scaled) {
+  RotationSpec spec;
+  if (scaled) {
+    spec = full;
+  } else {
+    spec.n_rot = full.n_rot;
+    spec.layout = full.layout;
+  }
+  spec.freq_base =
+      reader.positive("rope.freq_base_swa", freq_base > 0 ? freq_base : full.freq_base);
+  const int64_t n_rot = reader.size("rope.dimension_count_swa", spec.n_rot, 1 << 16);
+  if (n_rot != spec.n_rot) {
+    fail(ErrorCode::kBadModel, "{}: {} = {} differs from {} = {}, which is not supported",
+         reader.file().path(), reader.key("rope.dimension_count_swa"), n_rot,
+         reader.key("rope.dimension_count"), spec.n_rot);
+  }
   return spec;
 }
 
 std::vector<double> inverse_frequencies(const RotationSpec& spec, std::span<const float> factors) {
+  const auto n_rot = static_cast<double>(spec.n_rot);
+  // the pair that turns `turns` times over the original context (YaRN, equation 17)
+  const auto pair_of = [&](double turns) {
+    const auto n_ctx = static_cast<double>(spec.yarn.n_ctx_original);
+    return n_rot * std::log(n_ctx / (turns * 2.0 * std::numbers::pi)) /
+           (2.0 * std::log(spec.freq_base));
+  };
+  double low = 0.0, high = 0.0;  // pairs below `low` are not slowed down, above `high` fully
+  if (spec.yarn.n_ctx_original > 0) {
+    low = std::max(0.0, std::floor(pair_of(spec.yarn.beta_fast)));
+    high = std::min(n_rot - 1.0, std::ceil(pair_of(spec.yarn.beta_slow)));
+  }
   std::vector<double> inv_freq(spec.n_rot / 2);
   for (int64_t i = 0; i < std::ssize(inv_freq); ++i) {
+    const auto pair = static_cast<double>(i);
     const double factor = factors.empty() ? 1.0 : factors[i];
-    inv_freq[i] =
-        std::pow(spec.freq_base, -2.0 * static_cast<double>(i) / static_cast<double>(spec.n_rot)) /
-        (spec.linear_factor * factor);
+    const double original = std::pow(spec.freq_base, -2.0 * pair / n_rot) / factor;
+    double slowed = 1.0;  // share of the slowed down frequency
+    if (spec.yarn.n_ctx_original > 0) {
+      slowed = std::clamp((pair - low) / std::max(0.001, high - low), 0.0, 1.0);
+    }
+    inv_freq[i] = original * (1.0 - slowed) + original / spec.linear_factor * slowed;
   }
   return inv_freq;
 }

@@ -12,11 +12,27 @@ namespace snapkv {
 
 class MetadataReader;
 
+/// YaRN (arXiv 2309.00071, section 3): pairs that turn more than beta_fast times over the original
+/// context keep their frequency, those that turn less than beta_slow times are slowed down by the
+/// linear factor, and in between the two are mixed.
+struct YarnSpec {
+  double beta_fast = 32.0;     // .rope.scaling.yarn_beta_fast
+  double beta_slow = 1.0;      // .rope.scaling.yarn_beta_slow
+  int64_t n_ctx_original = 0;  // .rope.scaling.original_context_length; 0: no YaRN
+
+  bool operator==(const YarnSpec&) const = default;
+};
+
 struct RotationSpec {
   int64_t n_rot = 0;  // values of a head that are rotated; 0: no rotation
   RopeLayout layout = RopeLayout::norm;
   double freq_base = 1e4;
-  double linear_factor = 1.0;  // positions are divided by it
+  double linear_factor = 1.0;  // positions are divided by it (in YaRN only where it says so)
+  YarnSpec yarn;
+  float magnitude = 1.0f;  // RopeFrequencies::magnitude
+  /// LongRoPE (arXiv 2402.13753): sessions with a context longer than this one take the file's long
+  /// factors, others its short ones. 0: there is one set of factors, or none.
+  int64_t n_ctx_short = 0;
 
   bool operator==(const RotationSpec&) const = default;
 };
@@ -24,8 +40,13 @@ struct RotationSpec {
 /// Throws Error{kBadModel} naming the key whose value is not supported.
 RotationSpec read_rotation(const MetadataReader& reader, RopeLayout layout, int64_t head_dim);
 
-/// [n_rot / 2]: freq_base^(-2i / n_rot) / (linear_factor * factors[i]). `factors` [n_rot / 2] come
-/// from the file, or are empty.
+/// The rotation of layers that have a sliding window: `full` with another frequency base, and
+/// without scaling unless `scaled`.
+RotationSpec window_rotation(const MetadataReader& reader, const RotationSpec& full,
+                             double freq_base, bool scaled);
+
+/// [n_rot / 2]: freq_base^(-2i / n_rot) / factors[i], scaled as the specification says. `factors`
+/// [n_rot / 2] come from the file, or are empty.
 std::vector<double> inverse_frequencies(const RotationSpec& spec, std::span<const float> factors);
 
 }  // namespace snapkv

@@ -26,43 +26,65 @@ bool WeightLoader::has(const std::string& tensor_name) const {
   return file_.find_tensor(tensor_name) != nullptr;
 }
 
-Weight WeightLoader::matrix(const std::string& name, int64_t n_out, int64_t n_in) {
-  const std::string full = name + ".weight";
-  const GgufTensor* t = file_.find_tensor(full);
-  if (t == nullptr) fail(ErrorCode::kBadModel, "{}: tensor {} is missing", file_.path(), full);
-  if (t->tensor.rank != 2 || t->tensor.shape[0] != n_out || t->tensor.shape[1] != n_in) {
-    fail_shape(file_, full, shape_of({n_out, n_in}), t->tensor);
+const GgufTensor* WeightLoader::find(const std::string& name, Presence presence) {
+  const GgufTensor* t = file_.find_tensor(name);
+  if (t == nullptr && presence == Presence::required) {
+    fail(ErrorCode::kBadModel, "{}: tensor {} is missing", file_.path(), name);
   }
-  used_.insert(full);
-  loaded_.push_back(t);
-  return {t->tensor, optional_vector(name + ".bias", n_out)};
+  if (t != nullptr) {
+    used_.insert(name);
+    loaded_.push_back(t);
+  }
+  return t;
+}
+
+Weight WeightLoader::matrix(const std::string& name, int64_t n_out, int64_t n_in, Presence bias) {
+  const std::string full = name + ".weight";
+  const Tensor& w = find(full, Presence::required)->tensor;
+  if (w.rank != 2 || w.shape[0] != n_out || w.shape[1] != n_in) {
+    fail_shape(file_, full, shape_of({n_out, n_in}), w);
+  }
+  return {w, vector(name + ".bias", n_out, bias)};
 }
 
 Tensor WeightLoader::vector(const std::string& name, int64_t n) {
-  const GgufTensor* t = file_.find_tensor(name);
-  if (t == nullptr) fail(ErrorCode::kBadModel, "{}: tensor {} is missing", file_.path(), name);
-  if (t->tensor.numel() != n || t->tensor.shape[t->tensor.rank - 1] != n) {
+  return vector(name, n, Presence::required);
+}
+
+Tensor WeightLoader::vector(const std::string& name, int64_t n, Presence presence) {
+  const GgufTensor* t = find(name, presence);
+  if (t == nullptr) return {};
+  if (t->tensor.numel() != n || t->tensor.n_cols() != n) {
     fail_shape(file_, name, shape_of({n}), t->tensor);
   }
-  used_.insert(name);
-  loaded_.push_back(t);
-  const DType type = t->tensor.dtype;
-  if (type == DType::f32) return Tensor(t->tensor.data, DType::f32, {n});
+  return as_f32(*t).reshaped({n});
+}
+
+Tensor WeightLoader::vectors(const std::string& name, int64_t n_rows, int64_t n,
+                             Presence presence) {
+  const GgufTensor* t = find(name, presence);
+  if (t == nullptr) return {};
+  if (t->tensor.rank != 2 || t->tensor.shape[0] != n_rows || t->tensor.shape[1] != n) {
+    fail_shape(file_, name, shape_of({n_rows, n}), t->tensor);
+  }
+  return as_f32(*t).reshaped({n_rows, n});
+}
+
+Tensor WeightLoader::as_f32(const GgufTensor& t) {
+  const DType type = t.tensor.dtype;
+  if (type == DType::f32) return t.tensor;
   if (type != DType::f16 && type != DType::bf16) {
     fail(ErrorCode::kBadModel, "{}: tensor {} has type {}, expected f32, f16 or bf16", file_.path(),
-         name, snapkv::name(type));
+         t.name, snapkv::name(type));
   }
+  const int64_t n = t.tensor.numel();
   owned_.push_back(Buffer::host(n * sizeof(float), "weights"));
   const Tensor out = owned_.back().view(DType::f32, {n});
   for (int64_t i = 0; i < n; ++i) {
-    *out.at<float>(i) = type == DType::f16 ? to_f32(static_cast<const f16_t*>(t->tensor.data)[i])
-                                           : to_f32(static_cast<const bf16_t*>(t->tensor.data)[i]);
+    *out.at<float>(i) = type == DType::f16 ? to_f32(static_cast<const f16_t*>(t.tensor.data)[i])
+                                           : to_f32(static_cast<const bf16_t*>(t.tensor.data)[i]);
   }
   return out;
-}
-
-Tensor WeightLoader::optional_vector(const std::string& name, int64_t n) {
-  return has(name) ? vector(name, n) : Tensor();
 }
 
 std::vector<const GgufTensor*> WeightLoader::take_loaded() { return std::exchange(loaded_, {}); }

@@ -12,6 +12,7 @@
 #include "backend/backend.h"
 #include "base/buffer.h"
 #include "base/tensor.h"
+#include "model/family.h"
 
 namespace snapkv {
 
@@ -22,6 +23,12 @@ struct GgufTensor;
 struct Weight {
   Tensor w;     // [n_out, n_in], type of the file
   Tensor bias;  // [n_out] f32, or empty
+
+  explicit operator bool() const { return bool{w}; }
+  /// The part that makes outputs [begin, end).
+  Weight rows(int64_t begin, int64_t end) const {
+    return {w.slice(begin, end), bias ? bias.slice(begin, end) : Tensor()};
+  }
 };
 
 class WeightLoader {
@@ -31,12 +38,16 @@ class WeightLoader {
   WeightLoader(const GgufFile& file, std::vector<Buffer>& owned) : file_(file), owned_(owned) {}
 
   /// [n_out, n_in] in the file's type; `name` without ".weight". Reads "name.bias" too if it is
-  /// there.
-  Weight matrix(const std::string& name, int64_t n_out, int64_t n_in);
+  /// there, or fails if it must be.
+  Weight matrix(const std::string& name, int64_t n_out, int64_t n_in,
+                Presence bias = Presence::optional);
   bool has(const std::string& tensor_name) const;
   /// [n] f32; converted when the file has f16 or bf16. `name` is the tensor's full name.
   Tensor vector(const std::string& name, int64_t n);
-  Tensor optional_vector(const std::string& name, int64_t n);
+  /// Empty where it is not in the file and may be missing.
+  Tensor vector(const std::string& name, int64_t n, Presence presence);
+  /// The same with n_rows rows: [n_rows, n] f32.
+  Tensor vectors(const std::string& name, int64_t n_rows, int64_t n, Presence presence);
   /// Marks a tensor as known though unused.
   void ignore(const std::string& name) { used_.insert(name); }
   /// The tensors that were handed out since the last call, in order.
@@ -46,6 +57,9 @@ class WeightLoader {
   void check_all_used(std::string_view architecture) const;
 
  private:
+  const GgufTensor* find(const std::string& name, Presence presence);
+  Tensor as_f32(const GgufTensor& t);
+
   const GgufFile& file_;
   std::vector<Buffer>& owned_;
   std::set<std::string, std::less<>> used_;

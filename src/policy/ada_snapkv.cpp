@@ -4,20 +4,21 @@
 // spikes. With B = budget - W and count[h] = rows of head h among the n_head_kv * B highest pooled
 // scores of the layer, head h keeps round(count[h] * (1 - floor) + floor(B * floor)) rows, then its
 // window. What rounding leaves goes to (or comes from) the heads it wronged most: the layer's total
-// is exact. Made by the registry.
+// is exact.
 #include <algorithm>
 #include <cmath>
-#include <memory>
 #include <numeric>
 
-#include "backend/ops.h"
 #include "base/check.h"
 #include "policy/policy_registry.h"
-#include "policy/score_policy.h"
-#include "policy/snapkv_score.h"
+#include "policy/votes.h"
 
 namespace snapkv {
 namespace {
+
+struct AdaSnapKvParams : SnapKvParams {
+  double head_floor = 0.2;
+};
 
 /// Integers of the given sum next to `wanted`, within [0, most].
 std::vector<int32_t> round_to_sum(const std::vector<double>& wanted,
@@ -42,40 +43,31 @@ std::vector<int32_t> round_to_sum(const std::vector<double>& wanted,
   return out;
 }
 
-class AdaSnapKvPolicy final : public ScorePolicy {
+class AdaSnapKvSelector final : public SnapKvSelector<AdaSnapKvParams> {
  public:
-  explicit AdaSnapKvPolicy(const PolicyConfig& config)
-      : ScorePolicy(config, {.is_attention = true}) {}
-
-  bool shares_budget() const override { return true; }
+  using SnapKvSelector::SnapKvSelector;
 
  private:
-  void score(Backend& backend, const PolicyInput& input, std::span<const int32_t> n_prefix,
-             const Tensor& scores) const override {
-    snapkv_score(backend, config(), input, n_prefix, scores);
-  }
-
   // Heads within the budget keep all their rows; what they don't need the others share.
-  std::vector<int32_t> prefix_budgets(Backend& backend, const PolicyInput& input,
-                                      std::span<const int32_t> n_prefix, const Tensor& scores,
-                                      int64_t budget) const override {
+  std::vector<int32_t> prefix_budgets(const ScoreInput& input, const Tensor& scores,
+                                      int64_t budget) override {
     const int64_t base = budget - input.q_window.shape[0];
-    std::vector<int32_t> k(n_prefix.begin(), n_prefix.end());
-    std::vector<size_t> heads;  // that compete
-    std::vector<int32_t> rows;  // n_prefix of those
-    int64_t total = base * static_cast<int64_t>(k.size());
-    for (size_t h = 0; h < k.size(); ++h) {
-      if (n_prefix[h] > base) {
+    std::vector<int32_t> k(input.n_prefix.begin(), input.n_prefix.end());
+    std::vector<int64_t> heads;  // that compete
+    std::vector<int32_t> rows;   // n_prefix of those
+    int64_t total = base * std::ssize(k);
+    for (int64_t h = 0; h < std::ssize(k); ++h) {
+      if (k[h] > base) {
         heads.push_back(h);
-        rows.push_back(n_prefix[h]);
+        rows.push_back(k[h]);
       } else {
-        total -= n_prefix[h];
+        total -= k[h];
       }
     }
     const int64_t all_rows = std::accumulate(rows.begin(), rows.end(), int64_t{0});
     total = std::min(total, all_rows);
-    const std::vector<int32_t> counts = count_highest(backend, scores, heads, rows, total);
-    const double floor = config().head_floor;
+    const std::vector<int32_t> counts = count_highest(scores, heads, rows, total);
+    const double floor = params().head_floor;
     std::vector<double> wanted;
     for (int32_t count : counts) {
       wanted.push_back(count * (1.0 - floor) + std::floor(static_cast<double>(base) * floor));
@@ -86,26 +78,22 @@ class AdaSnapKvPolicy final : public ScorePolicy {
   }
 
   /// How many of the `total` highest scores of all `heads` together each of them has.
-  static std::vector<int32_t> count_highest(Backend& backend, const Tensor& scores,
-                                            const std::vector<size_t>& heads,
-                                            const std::vector<int32_t>& rows, int64_t total) {
+  std::vector<int32_t> count_highest(const Tensor& scores, const std::vector<int64_t>& heads,
+                                     const std::vector<int32_t>& rows, int64_t total) const {
     const int32_t n = std::accumulate(rows.begin(), rows.end(), 0);
     const int32_t k = static_cast<int32_t>(total);
-    const Buffer flat_storage =
-        backend.allocate(static_cast<size_t>(n) * sizeof(float), "scores of all heads");
+    const Buffer flat_storage = backend().allocate(n * sizeof(float), "scores of all heads");
     const Tensor flat = flat_storage.view(DType::f32, {1, n});  // heads one after the other
     int64_t begin = 0;
     for (size_t i = 0; i < heads.size(); ++i) {
-      backend.copy(flat.at<float>(0, begin), scores.at<void>(static_cast<int64_t>(heads[i])),
-                   static_cast<size_t>(rows[i]) * sizeof(float));
+      backend().copy(flat.at<float>(0, begin), scores.at<void>(heads[i]), rows[i] * sizeof(float));
       begin += rows[i];
     }
-    const Buffer top_storage =
-        backend.allocate(static_cast<size_t>(total) * sizeof(int32_t), "rows of all heads");
+    const Buffer top_storage = backend().allocate(total * sizeof(int32_t), "rows of all heads");
     const Tensor top_rows = top_storage.view(DType::i32, {1, total});
-    ops::top_k(backend, flat, {&n, 1}, {&k, 1}, 0, top_rows);
-    std::vector<int32_t> top(static_cast<size_t>(total));
-    backend.download(top.data(), top_rows.data, top.size() * sizeof(int32_t));
+    ops::top_k(backend(), flat, {&n, 1}, {&k, 1}, 0, top_rows);
+    std::vector<int32_t> top(total);
+    backend().download(top.data(), top_rows.data, top.size() * sizeof(int32_t));
     std::vector<int32_t> counts;
     auto from = top.begin();
     int32_t end = 0;
@@ -121,8 +109,20 @@ class AdaSnapKvPolicy final : public ScorePolicy {
 
 }  // namespace
 
-std::unique_ptr<Policy> make_ada_snapkv(const PolicyConfig& config) {
-  return std::make_unique<AdaSnapKvPolicy>(config);
+PolicyDefinition ada_snapkv_policy() {
+  return define_policy<ScorePolicy<AdaSnapKvSelector>>(
+      {.name = "ada-snapkv",
+       .score = "as snapkv; the heads of a layer share its rows",
+       .paper = "2407.11550",
+       .reads = "window, keys",
+       .shares_budget = true},
+      join<AdaSnapKvParams>(snapkv_fields(),
+                            Fields<AdaSnapKvParams>{field(
+                                &AdaSnapKvParams::head_floor,
+                                {.name = "head_floor",
+                                 .help = "Share of a head's budget that other heads can't take",
+                                 .least = 0,
+                                 .most = 1})}));
 }
 
 }  // namespace snapkv

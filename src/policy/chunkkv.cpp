@@ -3,53 +3,63 @@
 // together, so that phrases stay whole. A chunk's score is the mean of SnapKV's votes (not pooled:
 // the chunk does that) over its rows; the last chunk before the window may be shorter. The budget
 // is met exactly: of the last chunk that is chosen, only the first rows may fit. Per KV head; the
-// paper's reuse of indices from layer to layer saves time only and is left out. Made by the
-// registry.
+// paper's reuse of indices from layer to layer saves time only and is left out.
 #include <algorithm>
-#include <memory>
 #include <numeric>
 
-#include "backend/ops.h"
 #include "policy/host_rows.h"
 #include "policy/policy_registry.h"
-#include "policy/score_policy.h"
+#include "policy/votes.h"
 
 namespace snapkv {
 namespace {
 
-class ChunkKvPolicy final : public ScorePolicy {
+struct ChunkKvParams : RowParams, GroupParams {
+  int chunk_length = 20;
+};
+
+class ChunkKvSelector final : public Selector<ChunkKvParams> {
  public:
-  explicit ChunkKvPolicy(const PolicyConfig& config) : ScorePolicy(config) {}
+  using Selector::Selector;
 
  private:
   // Every row gets its chunk's score; equal scores go to the lower row, so chunks stay together.
-  void score(Backend& backend, const PolicyInput& input, std::span<const int32_t> n_prefix,
-             const Tensor& scores) const override {
-    ops::window_votes(backend, {.q = input.q_window,
-                                .k = input.k,
-                                .n_rows = input.n_rows,
-                                .scale = input.scale,
-                                .group = config().group,
-                                .votes = scores,
-                                .variant = input.variant});
-    const size_t length = static_cast<size_t>(config().chunk_length);
-    for (size_t h = 0; h < n_prefix.size(); ++h) {
-      std::vector<float> row = read_scores(backend, scores, static_cast<int64_t>(h), n_prefix[h]);
-      for (size_t begin = 0; begin < row.size(); begin += length) {
-        const auto first = row.begin() + static_cast<std::ptrdiff_t>(begin);
-        const auto last = first + static_cast<std::ptrdiff_t>(std::min(length, row.size() - begin));
+  void score(const ScoreInput& input, const Tensor& scores) override {
+    ops::window_votes(backend(), {.q = input.q_window,
+                                  .k = input.k,
+                                  .n_rows = input.n_rows,
+                                  .scale = input.scale,
+                                  .group = params().group,
+                                  .votes = scores,
+                                  .variant = input.variant});
+    const int64_t length = params().chunk_length;
+    for (int64_t h = 0; h < std::ssize(input.n_prefix); ++h) {
+      std::vector<float> row = read_scores(backend(), scores, h, input.n_prefix[h]);
+      for (int64_t begin = 0; begin < std::ssize(row); begin += length) {
+        const auto first = row.begin() + begin;
+        const auto last = first + std::min(length, std::ssize(row) - begin);
         const double sum = std::accumulate(first, last, 0.0);
         std::fill(first, last, static_cast<float>(sum / static_cast<double>(last - first)));
       }
-      write_scores(backend, scores, static_cast<int64_t>(h), row);
+      write_scores(backend(), scores, h, row);
     }
   }
 };
 
 }  // namespace
 
-std::unique_ptr<Policy> make_chunkkv(const PolicyConfig& config) {
-  return std::make_unique<ChunkKvPolicy>(config);
+PolicyDefinition chunkkv_policy() {
+  return define_policy<ScorePolicy<ChunkKvSelector>>(
+      {.name = "chunkkv",
+       .score = "mean of the unpooled votes over runs of rows",
+       .paper = "2502.00299",
+       .reads = "window, keys"},
+      join<ChunkKvParams>(
+          row_fields(),
+          Fields<ChunkKvParams>{
+              field(&ChunkKvParams::chunk_length,
+                    {.name = "chunk_length", .help = "Rows kept or dropped together", .least = 1})},
+          group_fields()));
 }
 
 }  // namespace snapkv

@@ -6,7 +6,6 @@
 #include <limits>
 #include <numeric>
 
-#include "backend/ops.h"
 #include "base/check.h"
 #include "base/error.h"
 #include "base/half.h"
@@ -106,8 +105,16 @@ std::vector<std::vector<int32_t>> first_stage(Backend& backend, std::span<const 
 
 }  // namespace
 
-void weigh_by_output(Backend& backend, const PolicyInput& input, std::span<const int32_t> n_prefix,
-                     std::span<const int32_t> k, double n_queries, const Tensor& scores) {
+Fields<CriticalParams> critical_fields() {
+  return {field(&CriticalParams::critical,
+                {.name = "critical",
+                 .help = "Choose half of the rows by attention times the size of what they add",
+                 .paper = "2502.03805"})};
+}
+
+void weigh_by_output(Backend& backend, const ScoreInput& input, std::span<const int32_t> k,
+                     double n_queries, const Tensor& scores) {
+  const std::span<const int32_t> n_prefix = input.n_prefix;
   if (!input.wo || !input.v) {
     fail(ErrorCode::kUsage, "critical needs the layer's {}, which is not known here",
          !input.wo ? "output projection" : "values");

@@ -1,23 +1,46 @@
 // SPDX-License-Identifier: MIT
-// PolicyConfig::critical (CriticalKV; Feng et al., arXiv 2502.03805): what dropping a row changes
-// is its attention times what its value adds to the layer's output. Half of the rows are kept by
-// attention alone; the rest compete by (attention + 1e-4) * ||W_o v||_1, the norm being averaged
-// over the group's query heads. Called by the base of score policies.
+// Parameter "critical" (CriticalKV; Feng et al., arXiv 2502.03805) of the policies whose scores are
+// attention: what dropping a row changes is its attention times what its value adds to the layer's
+// output. Half of the rows are kept by attention alone; the rest compete by
+// (attention + 1e-4) * ||W_o v||_1, the norm being averaged over the group's query heads.
 #pragma once
 
 #include <cstdint>
 #include <span>
-#include <vector>
 
-#include "policy/policy.h"
+#include "policy/score_policy.h"
 
 namespace snapkv {
 
+struct CriticalParams {
+  bool critical = false;
+};
+Fields<CriticalParams> critical_fields();
+
 /// Replaces `scores`, so that their k[h] highest are those rows. `n_queries`: how many queries'
 /// attention a score sums up. Error{kUsage} without values or output projection.
-void weigh_by_output(Backend& backend, const PolicyInput& input, std::span<const int32_t> n_prefix,
-                     std::span<const int32_t> k, double n_queries,
+void weigh_by_output(Backend& backend, const ScoreInput& input, std::span<const int32_t> k,
+                     double n_queries,
                      const Tensor& scores  // [n_head_kv, max(n_prefix)] f32
 );
+
+/// A selector whose scores are attention; its parameters derive from CriticalParams too.
+template <typename Params>
+class AttentionSelector : public Selector<Params> {
+ public:
+  using Selector<Params>::Selector;
+
+ protected:
+  /// How many queries' attention a score sums up: the window's here.
+  virtual double n_queries(const ScoreInput& input) const {
+    return static_cast<double>(input.q_window.shape[0]);
+  }
+
+ private:
+  void reweigh(const ScoreInput& input, std::span<const int32_t> k, const Tensor& scores) final {
+    if (!this->params().critical) return;
+    weigh_by_output(this->backend(), input, k, n_queries(input), scores);
+  }
+};
 
 }  // namespace snapkv

@@ -6,17 +6,15 @@
 // / sqrt(head_dim):
 //   z[j] = scale * k[j] . mu + scale^2 / 2 * k[j]^T cov k[j]       (log E exp of a normal variable)
 //   score[j] = mean over the group's query heads of softmax_j(z) * ||v[j]||
-// as kvpress computes it. The sinks (4 rows) are always kept. Made by the registry.
+// as kvpress computes it. The sinks (4 rows) are always kept.
 #include <algorithm>
 #include <cmath>
-#include <memory>
 
-#include "backend/ops.h"
 #include "base/check.h"
 #include "base/error.h"
+#include "policy/critical.h"
 #include "policy/host_rows.h"
 #include "policy/policy_registry.h"
-#include "policy/score_policy.h"
 
 namespace snapkv {
 namespace {
@@ -62,11 +60,17 @@ class MeanRotation {
   std::vector<double> cos_, sin_;  // [n_rot / 2]
 };
 
-class QueryStatistics final : public QueryObserver {
+struct ExpectedAttentionParams : RowParams, CriticalParams {
+  ExpectedAttentionParams() { sinks = 4; }
+  int n_future = 512;
+};
+
+/// Mean and covariance of a layer's queries, gathered chunk by chunk.
+class QueryStatistics {
  public:
   explicit QueryStatistics(int n_sink) : n_sink_(n_sink) {}
 
-  void observe(Backend& backend, const QueryChunk& chunk) override {
+  void observe(Backend& backend, const QueryChunk& chunk) {
     const auto first = std::lower_bound(chunk.pos.begin(), chunk.pos.end(), n_sink_);
     const int64_t begin = first - chunk.pos.begin(), n = chunk.q.shape[0] - begin;
     next_pos_ = chunk.pos.back() + 1;
@@ -162,38 +166,30 @@ class QueryStatistics final : public QueryObserver {
   std::vector<Head> heads_;  // [n_head]
 };
 
-class ExpectedAttentionPolicy final : public ScorePolicy {
+class ExpectedAttentionSelector final : public AttentionSelector<ExpectedAttentionParams> {
  public:
-  explicit ExpectedAttentionPolicy(const PolicyConfig& config)
-      : ScorePolicy(config, {.own_sinks = 4, .is_attention = true}) {}
-
-  std::unique_ptr<QueryObserver> make_observer(int) const override {
-    return std::make_unique<QueryStatistics>(n_sink());
-  }
+  ExpectedAttentionSelector(Backend& backend, const PolicyInfo& info, const Params& params)
+      : AttentionSelector(backend, info, params), statistics_(params.sinks) {}
 
  private:
-  double n_queries(const PolicyInput&) const override { return 1; }  // a softmax
+  double n_queries(const ScoreInput&) const override { return 1; }  // a softmax
 
-  void score(Backend& backend, const PolicyInput& input, std::span<const int32_t> n_prefix,
-             const Tensor& scores) const override {
-    const auto* statistics = dynamic_cast<const QueryStatistics*>(input.observer);
-    if (statistics == nullptr) {
-      fail(ErrorCode::kUsage,
-           "policy \"expected-attention\" needs every query of the prompt, and here only the "
-           "window's are known");
-    }
-    if (!input.v) fail(ErrorCode::kUsage, "policy \"expected-attention\" needs the values, v");
-    const MeanRotation rotation(input.rope, statistics->next_pos(), config().n_future);
-    const size_t n_group = static_cast<size_t>(input.q_window.shape[1]) / n_prefix.size();
+  void gather(const QueryChunk& chunk) override { statistics_.observe(backend(), chunk); }
+
+  void score(const ScoreInput& input, const Tensor& scores) override {
+    if (!input.v) fail(ErrorCode::kUsage, "policy \"{}\" needs the values, v", info().name);
+    const MeanRotation rotation(input.rope, statistics_.next_pos(), params().n_future);
+    const std::span<const int32_t> n_prefix = input.n_prefix;
+    const size_t n_group = input.q_window.shape[1] / n_prefix.size();
     for (size_t g = 0; g < n_prefix.size(); ++g) {
       std::vector<QueryNormal> queries;
       for (size_t h = g * n_group; h < (g + 1) * n_group; ++h) {
-        queries.push_back(statistics->normal(h));
+        queries.push_back(statistics_.normal(h));
         rotation.apply(queries.back());
       }
-      const std::vector<double> expected = expect(backend, input, g, queries);
-      write_scores(backend, scores, static_cast<int64_t>(g),
-                   times_value_norms(backend, input, g, expected, n_prefix[g]));
+      const std::vector<double> expected = expect(backend(), input, g, queries);
+      write_scores(backend(), scores, static_cast<int64_t>(g),
+                   times_value_norms(backend(), input, g, expected, n_prefix[g]));
     }
   }
 
@@ -201,7 +197,7 @@ class ExpectedAttentionPolicy final : public ScorePolicy {
   std::vector<double> expect(Backend& backend, const PolicyInput& input, size_t g,
                              const std::vector<QueryNormal>& queries) const {
     const size_t n = static_cast<size_t>(input.n_rows[g]);
-    const size_t begin = std::min(n, static_cast<size_t>(n_sink()));
+    const size_t begin = std::min(n, static_cast<size_t>(params().sinks));
     std::vector<double> mean(n, 0.0);
     for (const QueryNormal& q : queries) {
       std::vector<double> z = logits(backend, input, static_cast<int64_t>(g), q);
@@ -266,12 +262,28 @@ class ExpectedAttentionPolicy final : public ScorePolicy {
     }
     return out;
   }
+
+  QueryStatistics statistics_;
 };
 
 }  // namespace
 
-std::unique_ptr<Policy> make_expected_attention(const PolicyConfig& config) {
-  return std::make_unique<ExpectedAttentionPolicy>(config);
+PolicyDefinition expected_attention_policy() {
+  return define_policy<ScorePolicy<ExpectedAttentionSelector>>(
+      {.name = "expected-attention",
+       .score = "attention expected of the next queries, times the value's norm",
+       .paper = "2510.00636",
+       .reads = "all queries, keys, values",
+       .observes = true},
+      join<ExpectedAttentionParams>(
+          row_fields(),
+          Fields<ExpectedAttentionParams>{
+              field(&ExpectedAttentionParams::n_future, {.name = "n_future",
+                                                         .help = "Coming positions that count",
+                                                         .least = 1,
+                                                         .most = 65'536,
+                                                         .flag = "--kv-future"})},
+          critical_fields()));
 }
 
 }  // namespace snapkv

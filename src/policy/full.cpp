@@ -1,35 +1,41 @@
 // SPDX-License-Identifier: MIT
-// Policy "full": keeps every row. Uses no other field of its configuration. Made by the registry.
-#include <memory>
-
+// Policy "full": keeps every row and has no parameters.
 #include "policy/policy_registry.h"
 
 namespace snapkv {
 namespace {
 
-class FullPolicy final : public Policy {
- public:
-  explicit FullPolicy(const PolicyConfig& config) : config_(config) {}
+struct NoParams {};
+void check(const NoParams&, const ParamNamer&) {}
 
-  const PolicyConfig& config() const override { return config_; }
-  int64_t budget_for(int64_t n_tokens) const override { return n_tokens; }
-  bool has_budget() const override { return false; }
-  int64_t least_budget() const override { return 0; }
-  int window_size() const override { return 0; }
-  Selection select(Backend&, const PolicyInput&, int64_t) const override {
+class FullSelector final : public LayerSelector {
+ public:
+  Selection select(const PolicyInput&, int64_t) override {
     Selection selection;
     selection.keep_all = true;
     return selection;
   }
+};
 
- private:
-  PolicyConfig config_;
+class FullPolicy final : public Policy {
+ public:
+  using Params = NoParams;
+  FullPolicy(const PolicyInfo& info, const PolicyConfig& config, const Params&)
+      : Policy(info, config) {}
+
+  int64_t budget_for(int64_t n_tokens) const override { return n_tokens; }
+  int64_t least_budget() const override { return 0; }
+  int window_size() const override { return 0; }
+  std::unique_ptr<LayerSelector> make_selector(Backend&) const override {
+    return std::make_unique<FullSelector>();
+  }
 };
 
 }  // namespace
 
-std::unique_ptr<Policy> make_full(const PolicyConfig& config) {
-  return std::make_unique<FullPolicy>(config);
+PolicyDefinition full_policy() {
+  return define_policy<FullPolicy>(
+      {.name = "full", .score = "nothing is dropped", .has_budget = false}, {});
 }
 
 }  // namespace snapkv

@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Policy "keydiff" (Park et al., arXiv 2504.15364): keys unlike the others are kept. With the
-// anchor a = mean over all rows of k / ||k||, the score is -cos(k, a). Reads only keys. Made by the
-// registry.
+// anchor a = mean over all rows of k / ||k||, the score is -cos(k, a). Reads only keys.
 #include <algorithm>
 #include <cmath>
-#include <memory>
 
 #include "policy/host_rows.h"
 #include "policy/policy_registry.h"
@@ -32,38 +30,41 @@ double dot(const A* a, const B* b, size_t n) {
   return sum;
 }
 
-class KeydiffPolicy final : public ScorePolicy {
+class KeydiffSelector final : public Selector<RowParams> {
  public:
-  explicit KeydiffPolicy(const PolicyConfig& config) : ScorePolicy(config) {}
+  using Selector::Selector;
 
  private:
-  void score(Backend& backend, const PolicyInput& input, std::span<const int32_t> n_prefix,
-             const Tensor& scores) const override {
-    const size_t head_dim = static_cast<size_t>(input.k.shape[2]);
-    for (size_t i = 0; i < n_prefix.size(); ++i) {
-      const int64_t h = static_cast<int64_t>(i);
+  void score(const ScoreInput& input, const Tensor& scores) override {
+    const size_t head_dim = input.k.shape[2];
+    for (int64_t h = 0; h < std::ssize(input.n_prefix); ++h) {
       std::vector<double> anchor(head_dim, 0.0);  // its length doesn't matter
-      for_each_key(backend, input.k, h, input.n_rows[i], [&](const float* k) {
+      for_each_key(backend(), input.k, h, input.n_rows[h], [&](const float* k) {
         const double norm = std::max(std::sqrt(dot(k, k, head_dim)), kLeastNorm);
         for (size_t d = 0; d < head_dim; ++d) anchor[d] += static_cast<double>(k[d]) / norm;
       });
       const double anchor_norm =
           std::max(std::sqrt(dot(anchor.data(), anchor.data(), head_dim)), kLeastNorm);
       std::vector<float> row;
-      for_each_key(backend, input.k, h, n_prefix[i], [&](const float* k) {
+      for_each_key(backend(), input.k, h, input.n_prefix[h], [&](const float* k) {
         const double norm = std::max(std::sqrt(dot(k, k, head_dim)), kLeastNorm);
         const double cosine = dot(k, anchor.data(), head_dim) / (norm * anchor_norm);
         row.push_back(static_cast<float>(-cosine));
       });
-      write_scores(backend, scores, h, row);
+      write_scores(backend(), scores, h, row);
     }
   }
 };
 
 }  // namespace
 
-std::unique_ptr<Policy> make_keydiff(const PolicyConfig& config) {
-  return std::make_unique<KeydiffPolicy>(config);
+PolicyDefinition keydiff_policy() {
+  return define_policy<ScorePolicy<KeydiffSelector>>(
+      {.name = "keydiff",
+       .score = "minus the cosine between the key and the mean of normalized keys",
+       .paper = "2504.15364",
+       .reads = "keys"},
+      row_fields());
 }
 
 }  // namespace snapkv

@@ -11,6 +11,7 @@
 
 #include "backend/backend.h"
 #include "backend/ops.h"
+#include "base/check.h"
 #include "cache/selection.h"
 #include "snapkv/policy.h"
 
@@ -27,13 +28,6 @@ struct QueryChunk {
   AttentionVariant variant = {};  // of the layer's attention
 };
 
-/// Gathers what a policy wants to know of a layer's queries; made per layer, chunks in order.
-class QueryObserver {
- public:
-  virtual ~QueryObserver() = default;
-  virtual void observe(Backend& backend, const QueryChunk& chunk) = 0;
-};
-
 /// What a policy sees of one layer when its prompt has been read. The rows of a head are those of
 /// the cache so far, oldest first; the last q_window.shape[0] rows are the window's own.
 struct PolicyInput {
@@ -48,39 +42,48 @@ struct PolicyInput {
   AttentionVariant variant = {};    // of the layer's attention: scores vote after its cap
   Tensor wo;  // [n_embd, n_head * head_dim] the layer's output projection, any
               // weight type; empty outside of a model
-  QueryObserver* observer = nullptr;  // what make_observer() gave for this layer, if anything
+};
+
+/// Chooses the rows of one layer. It may not outlive its policy.
+class LayerSelector {
+ public:
+  virtual ~LayerSelector() = default;
+  /// The layer's queries, chunk by chunk in their order. Asked for by policies that observe.
+  virtual void observe(const QueryChunk& /*chunk*/) { SNAPKV_CHECK(false); }
+  /// Once, when the prompt has been read. `budget`: of Policy::layer_budget(), rows to keep per
+  /// head; a head with n_rows <= budget keeps all of them.
+  virtual Selection select(const PolicyInput& input, int64_t budget) = 0;
 };
 
 class Policy {
  public:
-  /// Throws as validate(config).
-  static std::unique_ptr<Policy> make(const PolicyConfig& config);
+  /// Throws as validate().
+  static std::unique_ptr<Policy> make(const PolicyConfig& config,
+                                      ParamNames names = ParamNames::fields);
   virtual ~Policy() = default;
 
-  virtual const PolicyConfig& config() const = 0;
+  /// What the policy is, and whether it has a budget, observes and shares its budget.
+  const PolicyInfo& info() const { return info_; }
+  const PolicyConfig& config() const { return config_; }
   /// Rows kept of a prompt of n_tokens per layer and head, on average (n_tokens if fewer).
   virtual int64_t budget_for(int64_t n_tokens) const = 0;
   /// The same for layer il, where a policy treats layers differently: on average over its heads.
-  virtual int64_t layer_budget(int64_t n_tokens, int il, int n_layer) const {
-    static_cast<void>(il), static_cast<void>(n_layer);
+  virtual int64_t layer_budget(int64_t n_tokens, int /*il*/, int /*n_layer*/) const {
     return budget_for(n_tokens);
   }
-  /// True where heads of a layer take rows from each other: one may then keep more than the budget.
-  virtual bool shares_budget() const { return false; }
-  /// False where every row is kept, whatever the budget.
-  virtual bool has_budget() const { return true; }
   /// The smallest budget that can work.
   virtual int64_t least_budget() const = 0;
   /// Queries of the prompt's end that select() wants in q_window; 0 if none.
   virtual int window_size() const = 0;
-  /// An observer of layer `il`'s queries, if the policy needs more of them than the window's.
-  virtual std::unique_ptr<QueryObserver> make_observer(int il) const {
-    static_cast<void>(il);
-    return nullptr;
-  }
-  /// `budget`: of layer_budget(); rows to keep per head; a head with n_rows <= budget keeps all of
-  /// them.
-  virtual Selection select(Backend& backend, const PolicyInput& input, int64_t budget) const = 0;
+  virtual std::unique_ptr<LayerSelector> make_selector(Backend& backend) const = 0;
+
+ protected:
+  /// `info` must outlive the policy.
+  Policy(const PolicyInfo& info, const PolicyConfig& config) : info_(info), config_(config) {}
+
+ private:
+  const PolicyInfo& info_;
+  PolicyConfig config_;
 };
 
 }  // namespace snapkv

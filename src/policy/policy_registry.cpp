@@ -2,42 +2,63 @@
 // Policies by name. Called by the engine, by compress.h and by programs that check their options.
 #include "policy/policy_registry.h"
 
-#include <string>
-#include <vector>
+#include <fmt/format.h>
 
 #include "base/error.h"
 
 namespace snapkv {
 namespace {
 
-struct PolicyEntry {
-  const char* name;
-  std::unique_ptr<Policy> (*make)(const PolicyConfig& config);
-};
-
-#define SNAPKV_ENTRY(id, name) {name, make_##id},
-constexpr PolicyEntry kPolicies[] = {SNAPKV_POLICIES(SNAPKV_ENTRY)};
+const std::vector<PolicyDefinition>& definitions() {
+#define SNAPKV_ENTRY(id) id##_policy(),
+  static const std::vector<PolicyDefinition> all = {SNAPKV_POLICIES(SNAPKV_ENTRY)};
 #undef SNAPKV_ENTRY
+  return all;
+}
+
+/// Its place in definitions() and all_policies(). Throws Error{kUsage}.
+size_t index_of(std::string_view name) {
+  const std::vector<PolicyInfo>& infos = all_policies();
+  for (size_t i = 0; i < infos.size(); ++i) {
+    if (infos[i].name == name) return i;
+  }
+  fail(ErrorCode::kUsage, "policy \"{}\" is not known; known are: {}", name,
+       fmt::join(policy_names(), ", "));
+}
 
 }  // namespace
 
+const std::vector<PolicyInfo>& all_policies() {
+  static const std::vector<PolicyInfo> infos = [] {
+    std::vector<PolicyInfo> all;
+    for (const PolicyDefinition& definition : definitions()) all.push_back(definition.info);
+    return all;
+  }();
+  return infos;
+}
+
+const PolicyInfo& policy_info(std::string_view name) { return all_policies()[index_of(name)]; }
+
 std::vector<std::string> policy_names() {
   std::vector<std::string> names;
-  for (const PolicyEntry& entry : kPolicies) names.emplace_back(entry.name);
+  for (const PolicyInfo& info : all_policies()) names.push_back(info.name);
   return names;
 }
 
-std::unique_ptr<Policy> Policy::make(const PolicyConfig& config) {
-  for (const PolicyEntry& entry : kPolicies) {
-    if (config.name == entry.name) return entry.make(config);
-  }
-  std::string known;
-  for (const PolicyEntry& entry : kPolicies) {
-    known += (known.empty() ? "" : ", ") + std::string(entry.name);
-  }
-  fail(ErrorCode::kUsage, "policy \"{}\" is not known; known are: {}", config.name, known);
+std::vector<PolicySetting> policy_settings(const PolicyConfig& config) {
+  const size_t i = index_of(config.name);
+  const PolicyInfo& info = all_policies()[i];
+  const std::vector<PolicyValue> values = definitions()[i].values(info, config);
+  std::vector<PolicySetting> settings;
+  for (size_t p = 0; p < values.size(); ++p) settings.push_back({&info.params[p], values[p]});
+  return settings;
 }
 
-void validate(const PolicyConfig& config) { Policy::make(config); }
+std::unique_ptr<Policy> Policy::make(const PolicyConfig& config, ParamNames names) {
+  const size_t i = index_of(config.name);
+  return definitions()[i].make(all_policies()[i], config, names);
+}
+
+void validate(const PolicyConfig& config, ParamNames names) { Policy::make(config, names); }
 
 }  // namespace snapkv

@@ -6,27 +6,28 @@
 // and every layer C when L < 2B. The authors' code rounds the step down before it multiplies, and
 // so keeps more than C on average where the division leaves a rest; here il * (max - min) is
 // divided, rounded down in the first half of the layers and up in the second, and the mean is
-// exactly C. Made by the registry.
+// exactly C.
 #include <algorithm>
-#include <memory>
 
 #include "policy/policy_registry.h"
-#include "policy/score_policy.h"
-#include "policy/snapkv_score.h"
+#include "policy/votes.h"
 
 namespace snapkv {
 namespace {
 
-class PyramidKvPolicy final : public ScorePolicy {
+struct PyramidKvParams : SnapKvParams {
+  int pyramid_beta = 20;
+};
+
+class PyramidKvPolicy final : public ScorePolicy<SnapKvSelector<PyramidKvParams>> {
  public:
-  explicit PyramidKvPolicy(const PolicyConfig& config)
-      : ScorePolicy(config, {.is_attention = true}) {}
+  using ScorePolicy::ScorePolicy;
 
   int64_t layer_budget(int64_t n_tokens, int il, int n_layer) const override {
-    const int64_t budget = budget_for(n_tokens), n_window = config().window_size;
+    const int64_t budget = budget_for(n_tokens), n_window = params().window_size;
     const int64_t n_prefix = budget - n_window;
     if (budget == n_tokens || n_layer < 2 || n_tokens < 2 * n_prefix) return budget;
-    int64_t least = n_prefix / config().pyramid_beta, most = 2 * n_prefix - least;
+    int64_t least = n_prefix / params().pyramid_beta, most = 2 * n_prefix - least;
     if (most >= n_tokens - n_window) {
       most = n_tokens - n_window;
       least = 2 * n_prefix - most;
@@ -36,18 +37,22 @@ class PyramidKvPolicy final : public ScorePolicy {
     const int64_t step = from_end * (most - least) / (n_layer - 1);
     return (il == from_end ? most - step : least + step) + n_window;
   }
-
- private:
-  void score(Backend& backend, const PolicyInput& input, std::span<const int32_t> n_prefix,
-             const Tensor& scores) const override {
-    snapkv_score(backend, config(), input, n_prefix, scores);
-  }
 };
 
 }  // namespace
 
-std::unique_ptr<Policy> make_pyramidkv(const PolicyConfig& config) {
-  return std::make_unique<PyramidKvPolicy>(config);
+PolicyDefinition pyramidkv_policy() {
+  return define_policy<PyramidKvPolicy>(
+      {.name = "pyramidkv",
+       .score = "as snapkv; budgets fall from layer to layer",
+       .paper = "2406.02069",
+       .reads = "window, keys"},
+      join<PyramidKvParams>(
+          snapkv_fields(),
+          Fields<PyramidKvParams>{field(&PyramidKvParams::pyramid_beta,
+                                        {.name = "pyramid_beta",
+                                         .help = "The last layer keeps about budget / beta",
+                                         .least = 1})}));
 }
 
 }  // namespace snapkv

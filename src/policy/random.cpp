@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: MIT
 // Policy "random": the control of an experiment. Every row's score is a hash of (seed, layer, head,
-// row), so that the same seed keeps the same rows on every machine. Made by the registry.
-#include <cstdint>
-#include <memory>
-
+// row), so that the same seed keeps the same rows on every machine.
 #include "policy/host_rows.h"
 #include "policy/policy_registry.h"
 #include "policy/score_policy.h"
 
 namespace snapkv {
 namespace {
+
+struct RandomParams : RowParams {
+  int64_t seed = 0;
+};
 
 /// The finalizer of SplitMix64 (Steele, Lea, Flood, OOPSLA 2014).
 uint64_t mix(uint64_t x) {
@@ -19,31 +20,35 @@ uint64_t mix(uint64_t x) {
   return x ^ (x >> 31);
 }
 
-class RandomPolicy final : public ScorePolicy {
+class RandomSelector final : public Selector<RandomParams> {
  public:
-  explicit RandomPolicy(const PolicyConfig& config) : ScorePolicy(config) {}
+  using Selector::Selector;
 
  private:
-  void score(Backend& backend, const PolicyInput& input, std::span<const int32_t> n_prefix,
-             const Tensor& scores) const override {
-    const uint64_t layer_seed = mix(mix(config().seed) + static_cast<uint64_t>(input.il));
-    for (size_t h = 0; h < n_prefix.size(); ++h) {
+  void score(const ScoreInput& input, const Tensor& scores) override {
+    const uint64_t layer_seed = mix(mix(params().seed) + input.il);
+    for (int64_t h = 0; h < std::ssize(input.n_prefix); ++h) {
       const uint64_t head_seed = mix(layer_seed + h);
       std::vector<float> row;
-      for (int32_t j = 0; j < n_prefix[h]; ++j) {
+      for (int32_t j = 0; j < input.n_prefix[h]; ++j) {
         // 24 bits: every value is an exact f32 in [0, 1)
-        const uint64_t bits = mix(head_seed + static_cast<uint64_t>(j)) >> 40;
+        const uint64_t bits = mix(head_seed + j) >> 40;
         row.push_back(static_cast<float>(bits) * 0x1p-24f);
       }
-      write_scores(backend, scores, static_cast<int64_t>(h), row);
+      write_scores(backend(), scores, h, row);
     }
   }
 };
 
 }  // namespace
 
-std::unique_ptr<Policy> make_random(const PolicyConfig& config) {
-  return std::make_unique<RandomPolicy>(config);
+PolicyDefinition random_policy() {
+  return define_policy<ScorePolicy<RandomSelector>>(
+      {.name = "random", .score = "a hash of seed, layer, head and row", .reads = "nothing"},
+      join<RandomParams>(row_fields(),
+                         Fields<RandomParams>{field(
+                             &RandomParams::seed,
+                             {.name = "seed", .help = "Another seed, other rows", .least = 0})}));
 }
 
 }  // namespace snapkv

@@ -1,67 +1,124 @@
 // SPDX-License-Identifier: MIT
-// ScorePolicy: what most policies share. A policy is a score for every row before the window; this
-// base turns scores into a selection: short heads kept whole, else the sinks, the highest scores
-// and then the window. Derived by the policies of this folder.
+// What most policies share. A policy is a score for every row before the window; this base turns
+// scores into a selection: short heads kept whole, else the sinks, the highest scores and then the
+// window. A policy of this folder is a selector that derives from Selector<its parameters>, and
+// ScorePolicy<that selector>.
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <vector>
 
+#include "policy/definition.h"
 #include "policy/policy.h"
 
 namespace snapkv {
 
-/// What the base must know of a policy that derives from it.
-struct ScoreTraits {
-  int own_sinks = 0;          // PolicyConfig::sinks where the user left it open
-  bool is_attention = false;  // scores are attention: PolicyConfig::critical may weigh them
+/// Parameters of every policy that drops rows: how many stay whatever the policy thinks of them.
+struct RowParams {
+  int64_t budget = PolicyConfig{}.budget;
+  double ratio = PolicyConfig{}.ratio;
+  int window_size = PolicyConfig{}.window_size;
+  int sinks = 0;
+};
+Fields<RowParams> row_fields();
+/// Throws Error{kUsage} where the budget leaves no row beside window and sinks.
+void check(const RowParams& params, const ParamNamer& name);
+
+/// What a score is computed from: a PolicyInput whose window has W rows.
+struct ScoreInput : PolicyInput {
+  std::span<const int32_t> n_prefix;  // [n_head_kv], n_rows - W > 0: rows that get a score
 };
 
-class ScorePolicy : public Policy {
+class ScoreSelector : public LayerSelector {
  public:
-  const PolicyConfig& config() const override { return config_; }
-  /// config.budget, or max(W + sinks + 1, floor(ratio * n_tokens)) if a ratio is set; at most
-  /// n_tokens.
-  int64_t budget_for(int64_t n_tokens) const override;
-  /// W + sinks + 1
-  int64_t least_budget() const override {
-    return static_cast<int64_t>(config_.window_size) + n_sink() + 1;
-  }
-  int window_size() const override { return config_.window_size; }
-  Selection select(Backend& backend, const PolicyInput& input, int64_t budget) const override;
+  void observe(const QueryChunk& chunk) final;
+  /// Throws Error{kUsage} where a policy that observes was not shown the layer's queries.
+  Selection select(const PolicyInput& input, int64_t budget) final;
 
  protected:
-  /// Throws Error{kUsage} naming the field that can't work.
-  explicit ScorePolicy(const PolicyConfig& config, const ScoreTraits& traits = {});
+  ScoreSelector(Backend& backend, const PolicyInfo& info, const RowParams& rows)
+      : backend_(backend), info_(info), rows_(rows) {}
 
-  /// First rows of every head that are always kept, whatever their scores.
-  int n_sink() const { return config_.sinks >= 0 ? config_.sinks : traits_.own_sinks; }
+  Backend& backend() const { return backend_; }
+  const PolicyInfo& info() const { return info_; }
 
-  /// Writes a score for rows [0, n_prefix[h]) of every head; the base refuses NaN and infinities
-  /// (finite_scores.h). The window of
-  /// `input` has W rows, and n_prefix[h] = input.n_rows[h] - W > 0.
-  virtual void score(Backend& backend, const PolicyInput& input, std::span<const int32_t> n_prefix,
+  /// Writes a score for rows [0, n_prefix[h]) of every head; NaN ranks lowest.
+  virtual void score(const ScoreInput& input,
                      const Tensor& scores  // [n_head_kv, max(n_prefix)] f32
-  ) const = 0;
+                     ) = 0;
 
-  /// How many queries' attention a score sums up, for PolicyConfig::critical: the window's here.
-  virtual double n_queries(const PolicyInput& input) const {
-    return static_cast<double>(input.q_window.shape[0]);
-  }
+  /// The next queries, where the policy's PolicyInfo::observes is set.
+  virtual void gather(const QueryChunk& chunk);
 
   /// Rows kept before the window, per head, at most n_prefix[h]: the same count for all here; a
-  /// policy with budgets that differ by layer (input.il) or by head (from scores) overrides it.
-  virtual std::vector<int32_t> prefix_budgets(Backend& backend, const PolicyInput& input,
-                                              std::span<const int32_t> n_prefix,
-                                              const Tensor& scores, int64_t budget) const;
+  /// policy with budgets that differ by head overrides it.
+  virtual std::vector<int32_t> prefix_budgets(const ScoreInput& input, const Tensor& scores,
+                                              int64_t budget);
+
+  /// May change the scores once it is known that k[h] rows stay.
+  virtual void reweigh(const ScoreInput& /*input*/, std::span<const int32_t> /*k*/,
+                       const Tensor& /*scores*/) {}
+
+  /// Gives the sinks the highest score of all.
+  void protect_sinks(std::span<const int32_t> n_prefix, const Tensor& scores) const;
 
  private:
-  void protect_sinks(Backend& backend, std::span<const int32_t> n_prefix,
-                     const Tensor& scores) const;
+  Backend& backend_;
+  const PolicyInfo& info_;
+  const RowParams& rows_;
+  bool has_observed_ = false;
+};
 
-  PolicyConfig config_;
-  ScoreTraits traits_;
+/// A selector with its policy's parameters, which derive from RowParams.
+template <typename ParamsT>
+class Selector : public ScoreSelector {
+ public:
+  using Params = ParamsT;
+  Selector(Backend& backend, const PolicyInfo& info, const Params& params)
+      : ScoreSelector(backend, info, params), params_(params) {}
+
+ protected:
+  const Params& params() const { return params_; }
+
+ private:
+  const Params& params_;
+};
+
+/// A policy with a budget.
+class RowPolicy : public Policy {
+ public:
+  /// budget, or max(W + sinks + 1, floor(ratio * n_tokens)) if a ratio is set; at most n_tokens.
+  int64_t budget_for(int64_t n_tokens) const final;
+  /// W + sinks + 1
+  int64_t least_budget() const final;
+  int window_size() const final { return rows_.window_size; }
+
+ protected:
+  RowPolicy(const PolicyInfo& info, const PolicyConfig& config, const RowParams& rows)
+      : Policy(info, config), rows_(rows) {}
+
+ private:
+  const RowParams rows_;
+};
+
+template <typename SelectorT>
+class ScorePolicy : public RowPolicy {
+ public:
+  using Params = typename SelectorT::Params;
+  ScorePolicy(const PolicyInfo& info, const PolicyConfig& config, const Params& params)
+      : RowPolicy(info, config, params), params_(params) {}
+
+  std::unique_ptr<LayerSelector> make_selector(Backend& backend) const final {
+    return std::make_unique<SelectorT>(backend, info(), params_);
+  }
+
+ protected:
+  const Params& params() const { return params_; }
+
+ private:
+  const Params params_;
 };
 
 }  // namespace snapkv

@@ -2,8 +2,7 @@
 // Policy "streaming-llm" (Xiao et al., arXiv 2309.17453): the first rows, which models park
 // attention on ("sinks", 4 of them), and the most recent ones. Reads no query, key or value. Kept
 // keys keep the rotation of their true position, as with every policy here; the paper counts
-// positions inside its cache, for streams longer than the model's context. Made by the registry.
-#include <memory>
+// positions inside its cache, for streams longer than the model's context.
 #include <numeric>
 
 #include "policy/host_rows.h"
@@ -13,26 +12,34 @@
 namespace snapkv {
 namespace {
 
-class StreamingLlmPolicy final : public ScorePolicy {
+struct StreamingLlmParams : RowParams {
+  StreamingLlmParams() { sinks = 4; }
+};
+
+class StreamingLlmSelector final : public Selector<StreamingLlmParams> {
  public:
-  explicit StreamingLlmPolicy(const PolicyConfig& config) : ScorePolicy(config, {.own_sinks = 4}) {}
+  using Selector::Selector;
 
  private:
   // the row's age; the base keeps the sinks
-  void score(Backend& backend, const PolicyInput&, std::span<const int32_t> n_prefix,
-             const Tensor& scores) const override {
-    for (size_t h = 0; h < n_prefix.size(); ++h) {
-      std::vector<float> row(static_cast<size_t>(n_prefix[h]));
+  void score(const ScoreInput& input, const Tensor& scores) override {
+    for (int64_t h = 0; h < std::ssize(input.n_prefix); ++h) {
+      std::vector<float> row(input.n_prefix[h]);
       std::iota(row.begin(), row.end(), 0.0f);
-      write_scores(backend, scores, static_cast<int64_t>(h), row);
+      write_scores(backend(), scores, h, row);
     }
   }
 };
 
 }  // namespace
 
-std::unique_ptr<Policy> make_streaming_llm(const PolicyConfig& config) {
-  return std::make_unique<StreamingLlmPolicy>(config);
+PolicyDefinition streaming_llm_policy() {
+  return define_policy<ScorePolicy<StreamingLlmSelector>>(
+      {.name = "streaming-llm",
+       .score = "its position: the sinks, then the most recent rows",
+       .paper = "2309.17453",
+       .reads = "nothing"},
+      join<StreamingLlmParams>(row_fields()));
 }
 
 }  // namespace snapkv

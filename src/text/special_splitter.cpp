@@ -2,72 +2,92 @@
 #include "text/special_splitter.h"
 
 #include <algorithm>
+#include <map>
+#include <queue>
+#include <tuple>
 
 namespace snapkv {
 namespace {
 
 bool is_space(char c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
 
+/// A token that may be cut out. The most urgent one is the greatest.
+struct Candidate {
+  TokenMatcher::Found token;
+  TokenMatcher::Place place;
+  bool operator<(const Candidate& other) const {
+    return std::make_tuple(token.length, other.token.id, other.place.begin) <
+           std::make_tuple(other.token.length, token.id, place.begin);
+  }
+};
+
 }  // namespace
 
-SpecialSplitter::SpecialSplitter(const Vocab& vocab) {
+/// Bytes [begin, end) of the text: a token, and white space around it that goes with it.
+struct SpecialSplitter::Cut {
+  size_t begin;
+  size_t end;
+  int32_t token;
+};
+
+SpecialSplitter::SpecialSplitter(const Vocab& vocab) : vocab_(vocab) {
+  std::vector<TokenMatcher::Entry> all;
+  std::vector<TokenMatcher::Entry> user_defined;
   for (int32_t id = 0; id < vocab.size(); ++id) {
-    const std::string_view text = vocab.tokens[static_cast<size_t>(id)];
-    const TokenType type = vocab.types[static_cast<size_t>(id)];
-    const bool always = type == TokenType::kUserDefined;
-    if (text.empty() || !(always || type == TokenType::kControl || type == TokenType::kUnknown)) {
-      continue;
+    const std::string_view text = vocab.tokens[id];
+    const TokenType type = vocab.types[id];
+    if (text.empty()) continue;
+    const bool is_user_defined = type == TokenType::kUserDefined;
+    if (is_user_defined) user_defined.push_back({text, id});
+    if (is_user_defined || type == TokenType::kControl || type == TokenType::kUnknown) {
+      all.push_back({text, id});
     }
-    // Phi-3: all special tokens but these swallow the white space after them.
-    const bool keeps = text == "<unk>" || text == "<s>" || text == "<|endoftext|>";
-    specials_.push_back({id, text, always, vocab.strip_after_special && !keeps});
   }
-  std::stable_sort(specials_.begin(), specials_.end(), [](const Special& a, const Special& b) {
-    return a.text.size() > b.text.size();
-  });
-  for (size_t i = 0; i < specials_.size(); ++i) {
-    const std::string_view text = specials_[i].text;
-    index_.emplace(text, i);
-    auto& lengths = lengths_[static_cast<unsigned char>(text[0])];
-    if (lengths.empty() || lengths.back() != text.size()) lengths.push_back(text.size());
-  }
+  all_ = TokenMatcher(std::move(all));
+  user_defined_ = TokenMatcher(std::move(user_defined));
 }
 
-std::vector<const SpecialSplitter::Special*> SpecialSplitter::present(std::string_view text,
-                                                                      bool parse_special) const {
-  std::vector<bool> seen(specials_.size());
-  for (size_t i = 0; i < text.size(); ++i) {
-    for (const size_t length : lengths_[static_cast<unsigned char>(text[i])]) {
-      const auto at = index_.find(text.substr(i, length));
-      if (at != index_.end()) seen[at->second] = true;
+std::vector<SpecialSplitter::Cut> SpecialSplitter::find_cuts(std::string_view text,
+                                                             const TokenMatcher& matcher) const {
+  std::vector<Candidate> found;
+  for (const auto& place : matcher.find(text)) {
+    found.push_back({matcher.longest(place.node, text.size() - place.begin), place});
+  }
+  std::priority_queue<Candidate> candidates({}, std::move(found));
+  std::map<size_t, Cut> cuts;  // by begin; they do not overlap
+  while (!candidates.empty()) {
+    const auto [token, place] = candidates.top();
+    candidates.pop();
+    const auto after = cuts.upper_bound(place.begin);
+    const size_t left = after == cuts.begin() ? 0 : std::prev(after)->second.end;
+    const size_t right = after == cuts.end() ? text.size() : after->first;
+    if (left > place.begin) continue;  // inside a cut
+    if (place.begin + token.length > right) {
+      const auto shorter = matcher.longest(place.node, right - place.begin);
+      if (shorter.length > 0) candidates.push({shorter, place});
+      continue;
     }
+    Cut cut = {place.begin, place.begin + token.length, token.id};
+    const TokenStrip strip = vocab_.strip_of(token.id);
+    while (strip.left && cut.begin > left && is_space(text[cut.begin - 1])) --cut.begin;
+    while (strip.right && cut.end < right && is_space(text[cut.end])) ++cut.end;
+    cuts.emplace(cut.begin, cut);
   }
-  std::vector<const Special*> found;
-  for (size_t i = 0; i < specials_.size(); ++i) {
-    if (seen[i] && (parse_special || specials_[i].always)) found.push_back(&specials_[i]);
-  }
-  return found;
+  std::vector<Cut> result;
+  for (const auto& [begin, cut] : cuts) result.push_back(cut);
+  return result;
 }
 
 std::vector<SpecialSplitter::Fragment> SpecialSplitter::split(std::string_view text,
                                                               bool parse_special) const {
   std::vector<Fragment> fragments;
-  if (!text.empty()) fragments.push_back({-1, text});
-  for (const Special* special : present(text, parse_special)) {
-    std::vector<Fragment> next;
-    for (const Fragment& fragment : fragments) {
-      std::string_view rest = fragment.text;
-      size_t at = std::string_view::npos;
-      while (fragment.token < 0 && (at = rest.find(special->text)) != std::string_view::npos) {
-        if (at > 0) next.push_back({-1, rest.substr(0, at)});
-        next.push_back({special->id, {}});
-        rest.remove_prefix(at + special->text.size());
-        while (special->strip && !rest.empty() && is_space(rest[0])) rest.remove_prefix(1);
-      }
-      if (fragment.token >= 0 || !rest.empty()) next.push_back({fragment.token, rest});
-    }
-    fragments = std::move(next);
+  size_t done = 0;
+  for (const Cut& cut : find_cuts(text, parse_special ? all_ : user_defined_)) {
+    if (cut.begin > done) fragments.push_back({-1, text.substr(done, cut.begin - done)});
+    fragments.push_back({cut.token, {}});
+    done = cut.end;
   }
+  if (done < text.size()) fragments.push_back({-1, text.substr(done)});
   return fragments;
 }
 

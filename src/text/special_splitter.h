@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: MIT
 // SpecialSplitter: cuts a text at the special tokens spelled out in it, before a tokenizer reads
-// what is left between them. The same order as llama.cpp: longest token first, each over all of the
-// text that longer ones left.
+// what is left between them. Used by the tokenizers of GGUF files, with llama.cpp's order: the
+// longest token first, each wherever it occurs in what longer ones left, from left to right.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <string_view>
-#include <unordered_map>
 #include <vector>
 
+#include "text/token_matcher.h"
 #include "text/vocab.h"
 
 namespace snapkv {
@@ -22,6 +21,7 @@ class SpecialSplitter {
     std::string_view text;
   };
 
+  /// Keeps a reference to the vocabulary.
   explicit SpecialSplitter(const Vocab& vocab);
 
   /// Fragments of `text` in order; texts are views of it and not empty. `parse_special` false: only
@@ -29,18 +29,12 @@ class SpecialSplitter {
   std::vector<Fragment> split(std::string_view text, bool parse_special) const;
 
  private:
-  struct Special {
-    int32_t id;
-    std::string_view text;  // of the vocabulary
-    bool always;            // cut out without parse_special too
-    bool strip;             // white space after it is dropped
-  };
-  /// Which of `specials_` occur in `text`, in their order.
-  std::vector<const Special*> present(std::string_view text, bool parse_special) const;
+  struct Cut;
+  std::vector<Cut> find_cuts(std::string_view text, const TokenMatcher& matcher) const;
 
-  std::vector<Special> specials_;                       // longest first
-  std::unordered_map<std::string_view, size_t> index_;  // text -> specials_
-  std::array<std::vector<size_t>, 256> lengths_;        // by first byte, longest first
+  const Vocab& vocab_;
+  TokenMatcher all_;
+  TokenMatcher user_defined_;
 };
 
 }  // namespace snapkv

@@ -1,20 +1,73 @@
 // SPDX-License-Identifier: MIT
-// Chooses the tokenizer by the file's metadata; one file per kind.
-#include "text/tokenizer.h"
+// Chooses the tokenizer by the file; one file per kind.
+#include "snapkv/tokenizer.h"
+
+#include <filesystem>
 
 #include "base/error.h"
 #include "format/gguf.h"
+#include "format/mmap_file.h"
+#include "text/tokenizer_bpe.h"
+#include "text/tokenizer_json.h"
 #include "text/tokenizer_spm.h"
+#include "text/tokenizer_unigram.h"
 
 namespace snapkv {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string_view text_of(const MmapFile& file) {
+  const auto bytes = file.bytes();
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+/// A small JSON file beside a tokenizer.json; null where there is none.
+nlohmann::json read_beside(const fs::path& path) {
+  if (!fs::exists(path)) return nullptr;
+  return parse_tokenizer_file(text_of(MmapFile(path.string())), path.string()).json;
+}
+
+std::shared_ptr<const Tokenizer> load_json(const fs::path& path, std::string_view text) {
+  const fs::path folder = path.parent_path();
+  JsonTokenizer::Config config;
+  config.tokenizer_path = (folder / "tokenizer_config.json").string();
+  config.generation_path = (folder / "generation_config.json").string();
+  config.tokenizer = read_beside(config.tokenizer_path);
+  config.generation = read_beside(config.generation_path);
+  return JsonTokenizer::make(parse_tokenizer_file(text, path.string()), config);
+}
+
+}  // namespace
+
+std::shared_ptr<const Tokenizer> Tokenizer::load(const std::string& path) {
+  fs::path file = path;
+  if (fs::is_directory(file)) {
+    file /= "tokenizer.json";
+    if (!fs::exists(file)) {
+      fail(ErrorCode::kBadModel, "'{}': the folder has no tokenizer.json", path);
+    }
+  }
+  {
+    const MmapFile mapped(file.string());
+    const std::string_view text = text_of(mapped);
+    if (text.find_first_not_of(" \t\r\n") != text.npos &&
+        text[text.find_first_not_of(" \t\r\n")] == '{') {
+      return load_json(file, text);
+    }
+  }
+  return from_gguf(GgufFile::open(file.string()));
+}
 
 std::unique_ptr<Tokenizer> Tokenizer::from_gguf(const GgufFile& file) {
   constexpr std::string_view kKey = "tokenizer.ggml.model";
   const std::string& kind = file.get_string(kKey);
   if (kind == "llama") return std::make_unique<SpmTokenizer>(file);
+  if (kind == "gpt2" || kind == "gemma4") return std::make_unique<BpeTokenizer>(file);
+  if (kind == "t5") return std::make_unique<UnigramTokenizer>(file);
   fail(ErrorCode::kBadModel,
-       "'{}': metadata key '{}' is '{}', which is not supported; supported: "
-       "'llama'",
+       "'{}': metadata key '{}' is '{}', which is not supported; supported: 'llama', 'gpt2', "
+       "'gemma4', 't5'",
        file.path(), kKey, kind);
 }
 

@@ -2,17 +2,17 @@
 #include "text/tokenizer_spm.h"
 
 #include <algorithm>
-#include <limits>
-#include <optional>
-#include <queue>
+#include <numeric>
 
 #include "base/error.h"
 #include "format/gguf.h"
+#include "text/byte_alphabet.h"
+#include "text/sentencepiece_space.h"
+#include "text/utf8.h"
+#include "text/word_cache.h"
 
 namespace snapkv {
 namespace {
-
-constexpr std::string_view kSpace = "\xe2\x96\x81";  // U+2581
 
 constexpr VocabDefaults kDefaults = {.bos = 1,
                                      .eos = 2,
@@ -20,15 +20,15 @@ constexpr VocabDefaults kDefaults = {.bos = 1,
                                      .add_bos = true,
                                      .add_eos = false,
                                      .add_space_prefix = true,
-                                     .needs_scores = true};
+                                     .needs_scores = true,
+                                     .needs_types = true};
 
 /// The first symbol of a text that is not empty: one UTF-8 character, or what there is of it. In
 /// invalid UTF-8 a symbol ends before a byte that cannot continue it. (llama.cpp takes as many
 /// bytes as the first one announces, and so spells the space in "\xe9 " wrongly; valid text is the
 /// same.)
 std::string_view first_symbol(std::string_view text) {
-  constexpr uint8_t kLengths[16] = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 2, 2, 3, 4};
-  const size_t announced = kLengths[static_cast<unsigned char>(text[0]) >> 4];
+  const auto announced = static_cast<size_t>(utf8::length_by_lead(text[0]));
   size_t n = 1;
   while (n < announced && n < text.size() && (text[n] & 0xc0) == 0x80) ++n;
   return text.substr(0, n);
@@ -44,139 +44,76 @@ uint64_t packed(std::string_view a, std::string_view b) {
   return first << 32 | second;
 }
 
-/// The byte of "<0x0A>"; nullopt for another text.
-std::optional<uint8_t> byte_of(std::string_view text) {
-  constexpr std::string_view kDigits = "0123456789ABCDEF";
-  if (text.size() != 6 || !text.starts_with("<0x") || text[5] != '>') return std::nullopt;
-  const size_t high = kDigits.find(text[3]);
-  const size_t low = kDigits.find(text[4]);
-  if (high == std::string_view::npos || low == std::string_view::npos) return std::nullopt;
-  return static_cast<uint8_t>(high * 16 + low);
-}
-
-std::string replace_all(std::string_view text, std::string_view from, std::string_view to) {
-  std::string out;
-  out.reserve(text.size());
-  for (size_t at = text.find(from); at != std::string_view::npos; at = text.find(from)) {
-    out.append(text.substr(0, at)).append(to);
-    text.remove_prefix(at + from.size());
-  }
-  return out.append(text);
-}
-
 }  // namespace
 
 /// Merges the symbols of one stretch of text at a time; short stretches (words) are remembered.
 /// Lives for one encode(); the texts given to it must outlive it.
 class SpmTokenizer::Merger {
  public:
-  Merger(const SpmTokenizer& tokenizer, std::vector<int32_t>& out)
-      : tokenizer_(tokenizer), out_(out) {}
+  Merger(const SpmTokenizer& tokenizer, size_t text_bytes, std::vector<int32_t>& out)
+      : tokenizer_(tokenizer), out_(out), cache_(text_bytes, out) {}
 
   void append(std::string_view text) {
-    if (text.size() > kMaxRememberedBytes) return merge(text);
-    if (const auto at = remembered_.find(text); at != remembered_.end()) {
-      const auto [begin, count] = at->second;
-      for (size_t i = 0; i < count; ++i) out_.push_back(out_[begin + i]);
-      return;
-    }
+    if (cache_.append(text, 0)) return;
     const size_t begin = out_.size();
     merge(text);
-    if (remembered_.size() < kMaxRemembered) {
-      remembered_.emplace(text, std::pair{begin, out_.size() - begin});
-    }
+    cache_.note(text, 0, begin);
   }
 
  private:
-  static constexpr size_t kMaxRememberedBytes = 48;  // a word, its space included
-  static constexpr size_t kMaxRemembered = 1 << 17;  // about 10 MB
-
-  struct Symbol {
-    std::string_view text;  // empty: merged into its left neighbour
-    int32_t id = -1;
-    int32_t prev = -1;
-    int32_t next = -1;
-  };
-  struct Candidate {
-    float score;
-    int32_t left;
-    int32_t right;
-    int32_t id;
-    size_t bytes;  // of both together when it was found
-    /// Less urgent: lower score, or the same further right.
-    bool operator<(const Candidate& other) const {
-      return score < other.score || (score == other.score && left > other.left);
-    }
-  };
-
   void merge(std::string_view text) {
     symbols_.clear();
-    while (!text.empty()) {
-      const auto index = static_cast<int32_t>(symbols_.size());
-      const std::string_view symbol = first_symbol(text);
-      text.remove_prefix(symbol.size());
-      symbols_.push_back({symbol, tokenizer_.find_piece(symbol), index - 1, index + 1});
+    for (size_t at = 0; at < text.size();) {
+      const std::string_view symbol = first_symbol(text.substr(at));
+      symbols_.append(tokenizer_.find_piece(symbol), at);
+      at += symbol.size();
     }
-    symbols_.back().next = -1;
-    for (size_t i = 1; i < symbols_.size(); ++i) add_candidate(static_cast<int32_t>(i - 1));
-    while (!candidates_.empty()) {
-      const Candidate best = candidates_.top();
-      candidates_.pop();
-      Symbol& left = symbols_[static_cast<size_t>(best.left)];
-      Symbol& right = symbols_[static_cast<size_t>(best.right)];
-      const bool stale = left.text.empty() || right.text.empty() ||
-                         left.text.size() + right.text.size() != best.bytes;
-      if (stale) continue;
-      left.text = {left.text.data(), best.bytes};
-      left.id = best.id;
-      left.next = right.next;
-      right.text = {};
-      if (left.next >= 0) symbols_[static_cast<size_t>(left.next)].prev = best.left;
-      if (left.prev >= 0) add_candidate(left.prev);
-      add_candidate(best.left);
-    }
-    for (int32_t i = 0; i >= 0; i = symbols_[static_cast<size_t>(i)].next) {
-      emit(symbols_[static_cast<size_t>(i)]);
-    }
-  }
-
-  /// Notes the pair of symbol `left` and the one after it, if they form a piece.
-  void add_candidate(int32_t left) {
-    const Symbol& a = symbols_[static_cast<size_t>(left)];
-    if (a.next < 0) return;
-    const Symbol& b = symbols_[static_cast<size_t>(a.next)];
-    const size_t bytes = a.text.size() + b.text.size();
-    const int32_t id = tokenizer_.find_piece({a.text.data(), bytes});
-    if (id < 0) return;
-    candidates_.push({tokenizer_.vocab_.scores[static_cast<size_t>(id)], left, a.next, id, bytes});
-  }
-
-  void emit(const Symbol& symbol) {
-    if (symbol.id >= 0) {
-      out_.push_back(symbol.id);
-      return;
-    }
-    for (const char c : symbol.text) {
-      out_.push_back(tokenizer_.byte_ids_[static_cast<unsigned char>(c)]);
-    }
+    symbols_.run(
+        text.size(), tokenizer_.n_ranks_,
+        [&](const SymbolMerger::Symbol& a, const SymbolMerger::Symbol&, size_t end) {
+          const int32_t id = tokenizer_.find_piece(text.substr(a.begin, end - a.begin));
+          return id < 0 ? SymbolMerger::Joined() : SymbolMerger::Joined{tokenizer_.ranks_[id], id};
+        });
+    symbols_.for_each(text.size(), [&](int32_t id, size_t begin, size_t end) {
+      if (id >= 0) {
+        out_.push_back(id);
+        return;
+      }
+      for (const char c : text.substr(begin, end - begin)) {
+        out_.push_back(tokenizer_.byte_ids_[static_cast<unsigned char>(c)]);
+      }
+    });
   }
 
   const SpmTokenizer& tokenizer_;
   std::vector<int32_t>& out_;
-  std::vector<Symbol> symbols_;
-  std::priority_queue<Candidate> candidates_;
-  std::unordered_map<std::string_view, std::pair<size_t, size_t>> remembered_;  // range of out_
+  SymbolMerger symbols_;
+  WordCache cache_;
 };
 
 SpmTokenizer::SpmTokenizer(const GgufFile& file)
-    : vocab_(Vocab::from_gguf(file, kDefaults)), splitter_(vocab_) {
+    : VocabTokenizer(Vocab::from_gguf(file, kDefaults)), splitter_(vocab_) {
+  index_ranks();
   index_pieces();
   index_bytes(file);
 }
 
+void SpmTokenizer::index_ranks() {
+  std::vector<int32_t> by_score(vocab_.tokens.size());
+  std::iota(by_score.begin(), by_score.end(), 0);
+  std::sort(by_score.begin(), by_score.end(),
+            [&](int32_t a, int32_t b) { return vocab_.scores[a] > vocab_.scores[b]; });
+  ranks_.resize(by_score.size());
+  for (size_t i = 0; i < by_score.size(); ++i) {
+    const bool next = i == 0 || vocab_.scores[by_score[i]] != vocab_.scores[by_score[i - 1]];
+    if (next) ++n_ranks_;
+    ranks_[by_score[i]] = n_ranks_ - 1;
+  }
+}
+
 void SpmTokenizer::index_pieces() {
   for (const auto& [text, id] : vocab_.ids) {
-    const TokenType type = vocab_.types[static_cast<size_t>(id)];
+    const TokenType type = vocab_.types[id];
     // A control token is a meaning, a byte token a byte: text never merges into their spelling.
     if (type == TokenType::kControl || type == TokenType::kUnknown || type == TokenType::kByte) {
       continue;
@@ -203,11 +140,11 @@ void SpmTokenizer::index_bytes(const GgufFile& file) {
   for (int byte = 0; byte < 256; ++byte) {
     const char c = static_cast<char>(byte);
     const int32_t plain = find_piece({&c, 1});
-    if (plain >= 0) byte_ids_[static_cast<size_t>(byte)] = plain;
+    if (plain >= 0) byte_ids_[byte] = plain;
   }
   for (size_t i = 0; i < vocab_.tokens.size(); ++i) {
     if (vocab_.types[i] != TokenType::kByte) continue;
-    const auto byte = byte_of(vocab_.tokens[i]);
+    const auto byte = byte_alphabet::hex_byte(vocab_.tokens[i]);
     if (!byte) {
       fail(ErrorCode::kBadModel,
            "'{}': token {} is of type byte, but its text is not '<0x00>' to "
@@ -217,7 +154,7 @@ void SpmTokenizer::index_bytes(const GgufFile& file) {
     byte_ids_[*byte] = static_cast<int32_t>(i);
   }
   for (int byte = 0; byte < 256; ++byte) {
-    if (byte_ids_[static_cast<size_t>(byte)] >= 0) continue;
+    if (byte_ids_[byte] >= 0) continue;
     fail(ErrorCode::kBadModel,
          "'{}': the vocabulary has no token '<0x{:02X}>' and no unknown token "
          "for what it cannot spell",
@@ -241,12 +178,9 @@ bool SpmTokenizer::adjacent(std::string_view a, std::string_view b) const {
 
 void SpmTokenizer::encode_text(std::string_view text, bool space_prefix,
                                std::vector<int32_t>& out) const {
-  if (text.size() > static_cast<size_t>(std::numeric_limits<int32_t>::max()) / 4) {
-    fail(ErrorCode::kRuntime, "a text of {} bytes is too long to tokenize", text.size());
-  }
-  const std::string escaped =
-      (space_prefix ? std::string(kSpace) : std::string()) + replace_all(text, " ", kSpace);
-  Merger merger(*this, out);
+  std::string escaped(space_prefix ? kSentencePieceSpace : std::string_view());
+  escaped += with_sentencepiece_spaces(text);
+  Merger merger(*this, escaped.size(), out);
   const std::string_view all = escaped;
   size_t begin = 0;
   size_t at = 0;
@@ -264,6 +198,7 @@ void SpmTokenizer::encode_text(std::string_view text, bool space_prefix,
 
 std::vector<int32_t> SpmTokenizer::encode(std::string_view text, bool add_special,
                                           bool parse_special) const {
+  check_text_length(text);
   std::vector<int32_t> out;
   if (add_special && vocab_.special.add_bos) out.push_back(vocab_.special.bos);
   bool after_special = true;  // as is the beginning
@@ -280,40 +215,14 @@ std::vector<int32_t> SpmTokenizer::encode(std::string_view text, bool add_specia
 }
 
 std::string SpmTokenizer::piece(int32_t id, bool special) const {
-  if (!vocab_.contains(id)) {
-    fail(ErrorCode::kUsage, "token id {} is not in the vocabulary of {}", id, vocab_.size());
+  vocab_.check(id);
+  if (is_hidden(id, special)) return {};
+  const std::string& text = vocab_.tokens[id];
+  if (vocab_.is_special(id)) return text;
+  if (vocab_.types[id] == TokenType::kByte) {
+    return std::string(1, static_cast<char>(byte_alphabet::hex_byte(text).value()));
   }
-  const std::string& text = vocab_.tokens[static_cast<size_t>(id)];
-  switch (vocab_.types[static_cast<size_t>(id)]) {
-    case TokenType::kControl:
-    case TokenType::kUnknown:
-      return special ? text : std::string();
-    case TokenType::kByte:
-      return std::string(1, static_cast<char>(byte_of(text).value()));
-    case TokenType::kUndefined:
-    case TokenType::kNormal:
-    case TokenType::kUserDefined:
-    case TokenType::kUnused:
-      return replace_all(text, kSpace, " ");
-  }
-  return {};
-}
-
-std::string SpmTokenizer::decode(std::span<const int32_t> ids, bool special) const {
-  std::string out;
-  bool strip = vocab_.add_space_prefix;
-  for (const int32_t id : ids) {
-    const std::string text = piece(id, special);
-    const TokenType type = vocab_.types[static_cast<size_t>(id)];
-    if (type == TokenType::kControl || type == TokenType::kUnknown) {
-      out += text;
-      strip = vocab_.add_space_prefix;
-      continue;
-    }
-    out.append(text, strip && text.starts_with(' ') ? 1 : 0);
-    strip = false;
-  }
-  return out;
+  return without_sentencepiece_spaces(text);
 }
 
 }  // namespace snapkv

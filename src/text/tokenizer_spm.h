@@ -17,27 +17,23 @@
 #include <vector>
 
 #include "text/special_splitter.h"
-#include "text/tokenizer.h"
-#include "text/vocab.h"
+#include "text/symbol_merger.h"
+#include "text/vocab_tokenizer.h"
 
 namespace snapkv {
 
-class SpmTokenizer final : public Tokenizer {
+class SpmTokenizer final : public VocabTokenizer {
  public:
   explicit SpmTokenizer(const GgufFile& file);
 
   std::vector<int32_t> encode(std::string_view text, bool add_special,
                               bool parse_special) const override;
   std::string piece(int32_t id, bool special) const override;
-  std::string decode(std::span<const int32_t> ids, bool special) const override;
-  int64_t n_vocab() const override { return vocab_.size(); }
-  const SpecialTokens& special() const override { return vocab_.special; }
-  bool is_end_of_generation(int32_t id) const override {
-    return vocab_.contains(id) && vocab_.ends[static_cast<size_t>(id)];
-  }
+  std::string description() const override { return "SentencePiece BPE"; }
 
  private:
   class Merger;
+  void index_ranks();
   void index_pieces();
   void index_bytes(const GgufFile& file);
   /// Whether some piece has symbol `b` right after symbol `a`. Where none has, no merge can cross.
@@ -46,8 +42,9 @@ class SpmTokenizer final : public Tokenizer {
   int32_t find_piece(std::string_view text) const;
   void encode_text(std::string_view text, bool space_prefix, std::vector<int32_t>& out) const;
 
-  Vocab vocab_;
   SpecialSplitter splitter_;
+  std::vector<uint32_t> ranks_;  // [n_vocab]: 0 for the best score, equal for equal ones
+  uint32_t n_ranks_ = 0;
   std::unordered_map<std::string_view, int32_t> pieces_;  // views of vocab_.tokens
   size_t max_piece_bytes_ = 0;
   std::bitset<65536> adjacent_bytes_;              // symbols of one byte each: a * 256 + b

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <span>
 
 #include "base/error.h"
 #include "base/log.h"
@@ -12,19 +13,39 @@
 namespace snapkv {
 namespace {
 
-// Tokens that end a turn or a file but that files do not name in their metadata; the first one
-// present serves as end-of-turn where the metadata gives none. From llama.cpp's list.
+constexpr std::string_view kTokens = "tokenizer.ggml.tokens";
+constexpr std::string_view kScores = "tokenizer.ggml.scores";
+constexpr std::string_view kTypes = "tokenizer.ggml.token_type";
+
+// What follows is llama.cpp's lists of texts: files name few of these tokens in their metadata.
+
+// The first one present serves as end-of-turn where the metadata gives none.
 constexpr std::string_view kEndOfTurnTexts[] = {
     "<|eot_id|>",        "<|im_end|>", "<|end|>", "<end_of_turn>", "<|endoftext|>",
     "<|end_of_text|>",   "<EOT>",      "_<EOT>",  "[EOT]",         "<｜end▁of▁sentence｜>",
     "<end_of_utterance>"};
 // These end a generation too, but are no turn's end.
-constexpr std::string_view kEndTexts[] = {"<|eom_id|>",  "<|return|>",    "<|call|>",
-                                          "<|fim_pad|>", "<|repo_name|>", "<|file_sep|>"};
-
-constexpr std::string_view kTokens = "tokenizer.ggml.tokens";
-constexpr std::string_view kScores = "tokenizer.ggml.scores";
-constexpr std::string_view kTypes = "tokenizer.ggml.token_type";
+constexpr std::string_view kEndTexts[] = {
+    "<|eom_id|>", "<|return|>", "<|call|>", "<|flush|>",        "<|calls|>", "</s>",
+    "[EOS]",      "<eos>",      "<turn|>",  "<|tool_response>", "[e~["};
+constexpr std::string_view kEndOfMessageTexts[] = {"<|eom_id|>"};
+constexpr std::string_view kFimPrefixTexts[] = {"<|fim_prefix|>",  "<fim-prefix>", "<fim_prefix>",
+                                                "<｜fim▁begin｜>", "<PRE>",        "▁<PRE>",
+                                                "<|code_prefix|>", "<|prefix|>"};
+constexpr std::string_view kFimSuffixTexts[] = {"<|fim_suffix|>",  "<fim-suffix>", "<fim_suffix>",
+                                                "<｜fim▁hole｜>",  "<SUF>",        "▁<SUF>",
+                                                "<|code_suffix|>", "<|suffix|>"};
+constexpr std::string_view kFimMiddleTexts[] = {"<|fim_middle|>",  "<fim-middle>", "<fim_middle>",
+                                                "<｜fim▁end｜>",   "<MID>",        "▁<MID>",
+                                                "<|code_middle|>", "<|middle|>"};
+constexpr std::string_view kFimPadTexts[] = {"<|fim_pad|>", "<fim-pad>", "<fim_pad>", "<PAD>",
+                                             "[PAD]"};
+constexpr std::string_view kFimRepoTexts[] = {"<|fim_repo|>", "<|repo_name|>", "<fim-repo>",
+                                              "<REPO>", "<reponame>"};
+constexpr std::string_view kFimFileTexts[] = {"<|file_sep|>"};
+// Parts of gpt-oss' answers: who speaks, and where the text begins.
+constexpr std::string_view kVisibleTexts[] = {"<|channel|>", "<|message|>", "<|start|>",
+                                              "<|constrain|>"};
 
 void check_length(const GgufFile& file, std::string_view key, size_t length, size_t n_vocab) {
   if (length == n_vocab) return;
@@ -38,18 +59,14 @@ void read_tokens(const GgufFile& file, Vocab& vocab) {
     fail(ErrorCode::kBadModel, "'{}': metadata key '{}' has {} elements, expected 1 to 2^31 - 1",
          file.path(), kTokens, vocab.tokens.size());
   }
-  vocab.ids.reserve(vocab.tokens.size());
-  for (size_t i = 0; i < vocab.tokens.size(); ++i) {
-    if (vocab.tokens[i].empty()) continue;  // a filler, never matched
-    const auto [at, inserted] = vocab.ids.emplace(vocab.tokens[i], static_cast<int32_t>(i));
-    if (!inserted) {
-      fail(ErrorCode::kBadModel, "'{}': metadata key '{}': tokens {} and {} have the same text",
-           file.path(), kTokens, at->second, i);
-    }
-  }
+  vocab.index(fmt::format("'{}': metadata key '{}'", file.path(), kTokens));
 }
 
-void read_types(const GgufFile& file, Vocab& vocab) {
+void read_types(const GgufFile& file, bool needed, Vocab& vocab) {
+  if (!needed && !file.has(kTypes)) {
+    vocab.types.assign(vocab.tokens.size(), TokenType::kNormal);
+    return;
+  }
   const auto types = file.get_ints(kTypes);
   check_length(file, kTypes, types.size(), vocab.tokens.size());
   vocab.types.reserve(types.size());
@@ -78,7 +95,7 @@ void read_scores(const GgufFile& file, Vocab& vocab) {
 /// An id from the metadata, or `otherwise` where that is a token.
 int32_t read_id(const GgufFile& file, std::string_view name, int32_t otherwise,
                 const Vocab& vocab) {
-  const std::string key = fmt::format("tokenizer.ggml.{}", name);
+  const std::string key = fmt::format("tokenizer.ggml.{}_token_id", name);
   if (!file.has(key)) return vocab.contains(otherwise) ? otherwise : -1;
   const uint64_t id = file.get_uint(key);
   if (id == std::numeric_limits<uint32_t>::max()) return -1;  // converters write -1 for "none"
@@ -89,27 +106,12 @@ int32_t read_id(const GgufFile& file, std::string_view name, int32_t otherwise,
   return static_cast<int32_t>(id);
 }
 
-/// Marks `id` as an end; its text is hidden from output, whatever type the file gave it.
-void mark_end(Vocab& vocab, int32_t id) {
-  if (id < 0) return;
-  const auto i = static_cast<size_t>(id);
-  vocab.ends[i] = true;
-  if (vocab.types[i] != TokenType::kControl) {
-    log_warn(
-        "token {} '{}' ends a generation, but is no control token in the file; it is taken "
-        "as one",
-        id, vocab.tokens[i]);
-    vocab.types[i] = TokenType::kControl;
-  }
-}
-
 void read_special(const GgufFile& file, const VocabDefaults& defaults, Vocab& vocab) {
   SpecialTokens& s = vocab.special;
-  s.bos = read_id(file, "bos_token_id", defaults.bos, vocab);
-  s.eos = read_id(file, "eos_token_id", defaults.eos, vocab);
-  s.unk = read_id(file, "unknown_token_id", defaults.unk, vocab);
-  s.pad = read_id(file, "padding_token_id", -1, vocab);
-  s.eot = read_id(file, "eot_token_id", -1, vocab);
+  s.bos = read_id(file, "bos", defaults.bos, vocab);
+  s.eos = read_id(file, "eos", defaults.eos, vocab);
+  s.unk = read_id(file, "unknown", defaults.unk, vocab);
+  s.pad = read_id(file, "padding", defaults.pad, vocab);
   s.add_bos = file.get_bool("tokenizer.ggml.add_bos_token", defaults.add_bos);
   s.add_eos = file.get_bool("tokenizer.ggml.add_eos_token", defaults.add_eos);
   if (s.add_bos && s.bos < 0) {
@@ -124,36 +126,120 @@ void read_special(const GgufFile& file, const VocabDefaults& defaults, Vocab& vo
          "names none",
          file.path());
   }
-  vocab.ends.assign(vocab.tokens.size(), false);
-  for (const std::string_view text : kEndOfTurnTexts) {
-    const int32_t id = vocab.find(text);
-    if (s.eot < 0) s.eot = id;
-    mark_end(vocab, id);
-  }
-  for (const std::string_view text : kEndTexts) mark_end(vocab, vocab.find(text));
-  for (const int32_t id : {s.eos, s.eot, read_id(file, "eom_token_id", -1, vocab)}) {
-    mark_end(vocab, id);
-  }
+  const auto named = [&](std::string_view name) { return read_id(file, name, -1, vocab); };
+  vocab.find_ends({.eot = named("eot"),
+                   .eom = named("eom"),
+                   .fim_pre = named("fim_pre"),
+                   .fim_suf = named("fim_suf"),
+                   .fim_mid = named("fim_mid"),
+                   .fim_pad = named("fim_pad"),
+                   .fim_rep = named("fim_rep"),
+                   .fim_sep = named("fim_sep")});
 }
 
-bool is_phi3(const GgufFile& file) {
+/// Phi-3's tokenizer.json lets special tokens take the white space after them; the GGUF files do
+/// not say so, and are known by their name.
+void read_strips(const GgufFile& file, Vocab& vocab) {
   std::string model = file.get_string("general.name", "");
   std::transform(model.begin(), model.end(), model.begin(),
                  [](unsigned char c) { return c >= 'A' && c <= 'Z' ? char(c + 32) : char(c); });
-  return model.find("phi-3") != std::string::npos || model.find("phi3") != std::string::npos;
+  if (model.find("phi-3") == std::string::npos && model.find("phi3") == std::string::npos) return;
+  for (int32_t id = 0; id < vocab.size(); ++id) {
+    const std::string& text = vocab.tokens[id];
+    const bool keeps = text == "<unk>" || text == "<s>" || text == "<|endoftext|>";
+    if (!keeps && (vocab.is_special(id) || vocab.types[id] == TokenType::kUserDefined)) {
+      vocab.strips[id].right = true;
+    }
+  }
+}
+
+/// Makes `id` a control token, whatever type the file gave it.
+void make_control(Vocab& vocab, int32_t id) {
+  if (vocab.types[id] == TokenType::kControl) return;
+  log_info(
+      "token {} '{}' has the text of a control token, but is none in the file; it is taken "
+      "as one",
+      id, vocab.tokens[id]);
+  vocab.types[id] = TokenType::kControl;
+}
+
+/// `id`, or the token with the first of these texts that is one, which becomes a control token.
+int32_t or_by_text(Vocab& vocab, int32_t id, std::span<const std::string_view> texts) {
+  for (size_t i = 0; id < 0 && i < texts.size(); ++i) {
+    id = vocab.find(texts[i]);
+    if (id >= 0) make_control(vocab, id);
+  }
+  return id;
+}
+
+void mark_end(Vocab& vocab, int32_t id) {
+  if (id < 0) return;
+  vocab.ends[id] = true;
+  make_control(vocab, id);
 }
 
 }  // namespace
 
+void Vocab::index(const std::string& origin) {
+  ids.reserve(tokens.size());
+  for (size_t i = 0; i < tokens.size(); ++i) {
+    if (tokens[i].empty()) continue;  // a filler, never matched
+    const auto [at, inserted] = ids.emplace(tokens[i], static_cast<int32_t>(i));
+    if (!inserted) {
+      fail(ErrorCode::kBadModel, "{}: tokens {} and {} have the same text", origin, at->second, i);
+    }
+  }
+}
+
+void Vocab::find_ends(NamedTokens named) {
+  ends.assign(tokens.size(), false);
+  visible.assign(tokens.size(), false);
+  special.eot = or_by_text(*this, named.eot, kEndOfTurnTexts);
+  or_by_text(*this, named.fim_pre, kFimPrefixTexts);
+  or_by_text(*this, named.fim_suf, kFimSuffixTexts);
+  or_by_text(*this, named.fim_mid, kFimMiddleTexts);
+  for (const std::string_view text : kEndOfTurnTexts) mark_end(*this, find(text));
+  for (const std::string_view text : kEndTexts) mark_end(*this, find(text));
+  for (const int32_t id :
+       {special.eos, special.eot, or_by_text(*this, named.eom, kEndOfMessageTexts),
+        or_by_text(*this, named.fim_pad, kFimPadTexts),
+        or_by_text(*this, named.fim_rep, kFimRepoTexts),
+        or_by_text(*this, named.fim_sep, kFimFileTexts)}) {
+    mark_end(*this, id);
+  }
+  for (const std::string_view text : kVisibleTexts) {
+    if (const int32_t id = find(text); id >= 0) visible[id] = true;
+  }
+  // gpt-oss and Solar Open: <|end|> ends a message, after which the answer goes on.
+  const int32_t end = find("<|end|>");
+  const bool calls = find("<|call|>") >= 0 || find("<|calls|>") >= 0;
+  if (end >= 0 && calls && (find("<|return|>") >= 0 || find("<|flush|>") >= 0)) {
+    ends[end] = false;
+    visible[end] = true;
+  }
+  // Gemma 4: </s> is HTML.
+  const int32_t strike = find("</s>");
+  if (strike >= 0 && find("<|tool_response>") >= 0) {
+    ends[strike] = false;
+    types[strike] = TokenType::kNormal;
+  }
+}
+
+void Vocab::check(int32_t id) const {
+  if (!contains(id)) {
+    fail(ErrorCode::kUsage, "token id {} is not in the vocabulary of {}", id, size());
+  }
+}
+
 Vocab Vocab::from_gguf(const GgufFile& file, const VocabDefaults& defaults) {
   Vocab vocab;
   read_tokens(file, vocab);
-  read_types(file, vocab);
+  read_types(file, defaults.needs_types, vocab);
   if (defaults.needs_scores) read_scores(file, vocab);
   read_special(file, defaults, vocab);
   vocab.add_space_prefix =
       file.get_bool("tokenizer.ggml.add_space_prefix", defaults.add_space_prefix);
-  vocab.strip_after_special = is_phi3(file);
+  read_strips(file, vocab);
   return vocab;
 }
 

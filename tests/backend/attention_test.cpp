@@ -13,6 +13,7 @@
 
 #include "backend/cpu/cpu_context.h"
 #include "backend/cpu/cpu_ops.h"
+#include "backend/cpu/cpu_target.h"
 #include "backend/ops.h"
 #include "tests/backend/op_test_util.h"
 
@@ -26,13 +27,7 @@ using test::relative_error;
 using test::TestTensor;
 using test::Tolerance;
 
-bool has_native_bf16() {
-#if defined(__x86_64__)
-  return __builtin_cpu_supports("avx512bf16") && __builtin_cpu_supports("avx512vl");
-#else
-  return false;
-#endif
-}
+bool has_native_bf16() { return cpu::has(cpu::CpuTarget::avx512_bf16); }
 
 enum class Path { f32, bf16_emulated, bf16_native };
 

@@ -8,17 +8,14 @@
 
 #include "backend/cpu/cpu_context.h"
 #include "backend/cpu/cpu_ops.h"
+#include "backend/cpu/cpu_target.h"
 #include "backend/cpu/gemv.h"
 #include "backend/ops.h"
 #include "tests/backend/op_test_util.h"
+#include "tests/support/processor.h"
 
 namespace snapkv::test {
 namespace {
-
-constexpr std::array kWeightTypes = {DType::f32,  DType::f16,  DType::bf16, DType::q8_0,
-                                     DType::q4_0, DType::q4_k, DType::q5_k, DType::q6_k};
-constexpr std::array kBlockTypes = {DType::q8_0, DType::q4_0, DType::q4_k, DType::q5_k,
-                                    DType::q6_k};
 
 /// A number of columns as given, or in whole superblocks.
 int64_t columns(DType type, int64_t n_in) {
@@ -39,8 +36,6 @@ double rounding_tolerance(DType weight) {
   if (block_size(weight) > 1) return 0.01;
   return weight == DType::bf16 ? 0.006 : 1e-5;
 }
-
-bool runs(Compute compute) { return compute != Compute::bf16 || cpu::multiplies_bf16(); }
 
 TestTensor project_with(Backend& backend, const TestTensor& x, const TestTensor& w,
                         const TestTensor& bias, const TestTensor& start, bool accumulate) {
@@ -189,8 +184,8 @@ TEST(Project, TakesStridedRows) {
 std::vector<const cpu::GemvKernel*> int8_kernels() {
   std::vector<const cpu::GemvKernel*> kernels = {&cpu::gemv_int8_portable()};
 #if defined(__x86_64__)
-  if (cpu::has_avx2()) kernels.push_back(&cpu::gemv_int8_avx2());
-  if (cpu::has_avx512_vnni()) kernels.push_back(&cpu::gemv_int8_vnni());
+  if (cpu::has(cpu::CpuTarget::avx2)) kernels.push_back(&cpu::gemv_int8_avx2());
+  if (cpu::has(cpu::CpuTarget::avx512_vnni)) kernels.push_back(&cpu::gemv_int8_vnni());
 #endif
   return kernels;
 }
@@ -256,7 +251,7 @@ std::vector<float> int8_reference(const TestTensor& x, const TestTensor& w) {
 
 TEST(Int8Kernels, MultiplyRoundedActivationsExactly) {
   for (const cpu::GemvKernel* kernel : int8_kernels()) {
-    for (const DType type : kBlockTypes) {
+    for (const DType type : block_types()) {
       for (const int64_t n_values : {32, 64, 224, 256, 288, 1024, 1152}) {
         const int64_t n_in = columns(type, n_values);
         for (int64_t n = 1; n <= cpu::kGemvMaxRows; ++n) {
@@ -342,7 +337,7 @@ TEST(Int8Kernels, ZerosStayZeroAndNanShows) {
   x.as()[n_in + 300] = std::numeric_limits<float>::quiet_NaN();
   x.as()[2 * n_in + 300] = std::numeric_limits<float>::infinity();
   for (const cpu::GemvKernel* kernel : int8_kernels()) {
-    for (const DType type : kBlockTypes) {
+    for (const DType type : block_types()) {
       const std::vector<float> sums = run_kernel(*kernel, x, random_tensor({1, n_in}, 2, type));
       EXPECT_EQ(sums[0], 0.0f) << kernel->name;
       EXPECT_TRUE(std::isnan(sums[1])) << kernel->name << " gave " << sums[1];

@@ -1,24 +1,28 @@
 // SPDX-License-Identifier: MIT
-// pack(), project_packed(): every weight type against ref, any number of threads.
+// pack(), project_packed(): every weight type against ref, the same bits with any number of
+// threads. (All other ops: threads_test.cpp.)
 #include <gtest/gtest.h>
 #include <omp.h>
 
 #include <array>
 #include <cstring>
+#include <string>
 #include <tuple>
+#include <vector>
 
 #include "backend/cpu/cpu_context.h"
 #include "backend/cpu/cpu_ops.h"
+#include "backend/cpu/cpu_target.h"
 #include "backend/cpu/gemv.h"
 #include "backend/cpu/pack.h"
+#include "backend/cpu/product_tiling.h"
 #include "backend/ops.h"
+#include "snapkv/log.h"
 #include "tests/backend/op_test_util.h"
+#include "tests/support/processor.h"
 
 namespace snapkv::test {
 namespace {
-
-constexpr std::array kWeightTypes = {DType::f32,  DType::f16,  DType::bf16, DType::q8_0,
-                                     DType::q4_0, DType::q4_k, DType::q5_k, DType::q6_k};
 
 // The library adds all products of a sum one after the other: each of n_in partial sums of
 // magnitude sqrt(i) is rounded by up to 2^-24, a random walk of 0.25e-7 * n_in; five times that.
@@ -29,8 +33,6 @@ Tolerance library_tolerance(int64_t n_in) {
 struct Shape {
   int64_t n, n_out, n_in;
 };
-
-bool runs(Compute compute) { return compute != Compute::bf16 || cpu::multiplies_bf16(); }
 
 TestTensor packed_product(Backend& backend, const TestTensor& x, const PackedWeight& packed,
                           const TestTensor& bias, const TestTensor& start, bool accumulate) {
@@ -102,7 +104,7 @@ TEST(Packed, TakesOddColumnsOfPlainTypes) {
 // Both variants write the same bytes (up to the rounding of subnormals), padding included.
 TEST(Packed, VariantsAgree) {
 #if defined(__x86_64__)
-  if (!cpu::has_avx512_bf16()) GTEST_SKIP() << "this processor runs one variant only";
+  if (!cpu::has(cpu::CpuTarget::avx512_bf16)) GTEST_SKIP() << "one variant only runs here";
   for (const DType compute : {DType::f32, DType::bf16}) {
     for (const DType type : kWeightTypes) {
       for (const auto& [n_out, n_in] :
@@ -126,27 +128,120 @@ TEST(Packed, VariantsAgree) {
 #endif
 }
 
-// Neither the packed bytes nor the products may depend on the number of threads: small products
-// with long sums are those that a library might split along the sum.
-TEST(Packed, DoesNotDependOnThreads) {
+/// Uniform in [-1, 1): for matrices so large that random_tensor() would take longer than the test.
+TestTensor quick_tensor(const std::vector<int64_t>& shape, uint32_t seed, DType dtype) {
+  std::vector<float> values(shape[0] * shape[1]);
+  for (float& v : values) {
+    seed = seed * 1664525u + 1013904223u;  // Numerical Recipes' generator
+    v = static_cast<float>(static_cast<int32_t>(seed)) * 0x1p-31f;
+  }
+  return TestTensor(shape, values, dtype);
+}
+
+struct ProductCase {
+  Shape shape;
+  Compute compute;
+};
+
+class SharedProductTest : public testing::TestWithParam<ProductCase> {};
+
+// A library that shares a product out to threads may split its sums: above all where the output is
+// small and the sums are long, but any shape will do on some processor.
+TEST_P(SharedProductTest, DoesNotDependOnThreads) {
+  const auto& [shape, compute] = GetParam();
+  if (!runs(compute)) GTEST_SKIP() << "this processor multiplies no bf16";
+  const DType type = compute == Compute::f32 ? DType::f32 : DType::bf16;
+  const TestTensor w = quick_tensor({shape.n_out, shape.n_in}, 2, DType::bf16);
+  const TestTensor x = quick_tensor({shape.n, shape.n_in}, 1, type);
+  const TestTensor bias = random_tensor({shape.n_out}, 3), zero({shape.n, shape.n_out});
+  const TestTensor start = quick_tensor({shape.n, shape.n_out}, 4, DType::f32);
+  PackedWeight packed;
+  ops::pack(*make_cpu(2, compute), w, packed);
+  std::vector<float> plain, with_bias, added;
+  for (const int n_threads : {1, 2, 3, 4, 7}) {
+    const auto cpu = make_cpu(n_threads, compute);
+    const auto p = packed_product(*cpu, x, packed, {}, zero, false).values();
+    const auto b = packed_product(*cpu, x, packed, bias, zero, false).values();
+    const auto a = packed_product(*cpu, x, packed, {}, start, true).values();
+    if (n_threads == 1) {
+      plain = p, with_bias = b, added = a;
+      EXPECT_NE(plain, zero.values());
+    }
+    EXPECT_TRUE(p == plain && b == with_bias && a == added) << n_threads << " threads";
+  }
+}
+
+std::vector<ProductCase> product_cases() {
+  std::vector<ProductCase> cases;
+  for (const Compute compute : {Compute::f32, Compute::bf16}) {
+    for (const Shape& shape :
+         {Shape{1, 64, 8192}, Shape{4, 64, 8192}, Shape{64, 64, 8192}, Shape{16, 16, 16384},
+          Shape{33, 512, 2048}, Shape{100, 200, 544}, Shape{1, 2048, 8192}, Shape{512, 2048, 2048},
+          Shape{300, 1000, 1537}, Shape{512, 576, 576}, Shape{257, 1536, 576}}) {
+      cases.push_back({shape, compute});
+    }
+  }
+  return cases;
+}
+
+INSTANTIATE_TEST_SUITE_P(Shapes, SharedProductTest, testing::ValuesIn(product_cases()),
+                         [](const auto& p) {
+                           const Shape& s = p.param.shape;
+                           return std::to_string(s.n) + "x" + std::to_string(s.n_out) + "x" +
+                                  std::to_string(s.n_in) +
+                                  (p.param.compute == Compute::f32 ? "_f32" : "_bf16");
+                         });
+
+// Only shapes that oneDNN has fast products for are asked of it. (It says nothing when it falls
+// back to plain loops, a thousand times slower; TileProduct warns.)
+TEST(Packed, NeverTakesTheLibrarysReferenceProduct) {
+  std::vector<std::string> warnings;
+  set_log_sink([&](LogLevel level, std::string_view message) {
+    if (level == LogLevel::kWarn) warnings.emplace_back(message);
+  });
   for (const Compute compute : {Compute::f32, Compute::bf16}) {
     if (!runs(compute)) continue;
+    const DType type = compute == Compute::f32 ? DType::f32 : DType::bf16;
+    const auto cpu = make_cpu(2, compute);
+    warnings.clear();  // that bf16 is emulated
     for (const auto& [n, n_out, n_in] :
-         {Shape{1, 64, 8192}, Shape{4, 64, 8192}, Shape{64, 64, 8192}, Shape{33, 512, 2048},
-          Shape{100, 200, 544}}) {
-      const TestTensor w = random_tensor({n_out, n_in}, 2, DType::q8_0);
-      const TestTensor x =
-          random_tensor({n, n_in}, 1, compute == Compute::f32 ? DType::f32 : DType::bf16);
-      std::vector<float> expected;
-      for (const int n_threads : {1, 2, 3, 8}) {
-        const auto cpu = make_cpu(n_threads, compute);
-        PackedWeight packed;
-        ops::pack(*cpu, w, packed);
-        const auto out =
-            packed_product(*cpu, x, packed, {}, TestTensor({n, n_out}), false).values();
-        if (expected.empty()) expected = out;
-        EXPECT_EQ(out, expected) << n << " x " << n_out << " x " << n_in << " threads "
-                                 << n_threads;
+         {Shape{1, 1, 1}, Shape{1, 7, 15}, Shape{513, 65, 33}, Shape{70, 1000, 2049},
+          Shape{70, 1000, 1600}, Shape{16, 64, 8192}}) {
+      PackedWeight packed;
+      ops::pack(*cpu, quick_tensor({n_out, n_in}, 2, type), packed);
+      for (const bool accumulate : {false, true}) {
+        packed_product(*cpu, quick_tensor({n, n_in}, 1, type), packed, {}, TestTensor({n, n_out}),
+                       accumulate);
+      }
+      packed_product(*cpu, quick_tensor({n, n_in}, 1, type), packed, random_tensor({n_out}, 3),
+                     TestTensor({n, n_out}, type), false);
+    }
+    EXPECT_EQ(warnings, std::vector<std::string>());
+  }
+  set_log_sink({});
+}
+
+// Every column and row is in one tile, whole panels are, and all but tiny outputs make work for
+// many threads.
+TEST(Tiling, CoversTheOutput) {
+  for (const bool panels : {false, true}) {
+    for (const int64_t n : {1, 2, 31, 32, 33, 64, 100, 257, 512, 513, 2048}) {
+      for (const int64_t n_out : {1, 7, 64, 65, 200, 576, 1000, 2048, 11008}) {
+        for (const int64_t n_in : {32, 576, 1536, 2048, 8192}) {
+          SCOPED_TRACE(testing::Message() << n << " x " << n_out << " x " << n_in);
+          const cpu::Tiling t = cpu::choose_tiling(n, n_out, n_in, panels);
+          EXPECT_TRUE(t.cols % cpu::kPanelRows == 0 || t.n_cols == 1);
+          EXPECT_LT((t.n_rows - 1) * t.rows, n);
+          EXPECT_GE(t.n_rows * t.rows, n);
+          EXPECT_LT((t.n_cols - 1) * t.cols, n_out);
+          EXPECT_GE(t.n_cols * t.cols, n_out);
+          if (n_out >= cpu::kWantedTiles * cpu::kPanelRows) {
+            EXPECT_GE(t.n_rows * t.n_cols, cpu::kWantedTiles / 2);
+          }
+          if (n >= 2 * cpu::kMinTileRows) {
+            EXPECT_GE(t.n_rows * t.n_cols, 2);
+          }
+        }
       }
     }
   }

@@ -23,128 +23,39 @@
 #include "backend/backend.h"
 #include "base/half.h"
 #include "base/tensor.h"
-#include "bench/k_quants.h"
+#include "bench/quantize.h"
 #include "format/block_types.h"
 
 namespace snapkv::test {
 
-// ---------------------------------------------------------------- conversion
+// ---------------------------------------------------------------- types
 
-/// Value i of a row of q4_k or q5_k blocks, in the block that holds it.
-template <class Block>
-float value_with_min(const Block& b, int64_t i) {
-  const int j = static_cast<int>(i % kSuperblockSize), part = j / kBlockSize;
-  return to_f32(b.scales.d) * static_cast<float>(b.scales.scale(part) * b.level(j)) -
-         to_f32(b.scales.dmin) * static_cast<float>(b.scales.min(part));
+/// The weight types that are not plain.
+inline std::vector<DType> block_types() {
+  std::vector<DType> types;
+  for (const DType t : kWeightTypes) {
+    if (block_size(t) > 1) types.push_back(t);
+  }
+  return types;
 }
 
 /// n values of any type to f32.
 inline std::vector<float> to_f32_values(const void* data, DType dtype, int64_t n) {
-  std::vector<float> out(static_cast<size_t>(n));
-  for (int64_t i = 0; i < n; ++i) {
-    float& o = out[static_cast<size_t>(i)];
-    switch (dtype) {
-      case DType::f32:
-        o = static_cast<const float*>(data)[i];
-        break;
-      case DType::f16:
-        o = to_f32(static_cast<const f16_t*>(data)[i]);
-        break;
-      case DType::bf16:
-        o = to_f32(static_cast<const bf16_t*>(data)[i]);
-        break;
-      case DType::i32:
-        o = static_cast<float>(static_cast<const int32_t*>(data)[i]);
-        break;
-      case DType::q8_0: {
-        const BlockQ8_0& b = static_cast<const BlockQ8_0*>(data)[i / kBlockSize];
-        o = to_f32(b.d) * b.qs[i % kBlockSize];
-        break;
-      }
-      case DType::q4_0: {
-        const BlockQ4_0& b = static_cast<const BlockQ4_0*>(data)[i / kBlockSize];
-        const int64_t j = i % kBlockSize;
-        o = to_f32(b.d) * ((j < 16 ? b.qs[j] & 15 : b.qs[j - 16] >> 4) - 8);
-        break;
-      }
-      case DType::q4_k:
-        o = value_with_min(static_cast<const BlockQ4_K*>(data)[i / kSuperblockSize], i);
-        break;
-      case DType::q5_k:
-        o = value_with_min(static_cast<const BlockQ5_K*>(data)[i / kSuperblockSize], i);
-        break;
-      case DType::q6_k: {
-        const BlockQ6_K& b = static_cast<const BlockQ6_K*>(data)[i / kSuperblockSize];
-        const int j = static_cast<int>(i % kSuperblockSize);
-        o = to_f32(b.d) * static_cast<float>(b.scales[j / 16] * b.level(j));
-        break;
-      }
-    }
+  std::vector<float> out;
+  if (dtype == DType::i32) {
+    out.assign(static_cast<const int32_t*>(data), static_cast<const int32_t*>(data) + n);
+    return out;
   }
+  visit_weight_type(dtype, [&](auto type) {
+    for (int64_t i = 0; i < n; ++i) out.push_back(value_at<type.dtype>(data, i));
+  });
   return out;
-}
-
-inline BlockQ8_0 quantize_q8_0(const float* x) {
-  float max = 0;
-  for (int i = 0; i < kBlockSize; ++i) max = std::max(max, std::abs(x[i]));
-  BlockQ8_0 b;
-  b.d = to_f16(max / 127.0f);
-  for (int i = 0; i < kBlockSize; ++i) {
-    b.qs[i] = static_cast<int8_t>(max > 0 ? std::lround(x[i] * 127.0f / max) : 0);
-  }
-  return b;
-}
-
-inline BlockQ4_0 quantize_q4_0(const float* x) {
-  float max = 0;  // the value of largest magnitude, with its sign, becomes -8
-  for (int i = 0; i < kBlockSize; ++i) {
-    if (std::abs(x[i]) > std::abs(max)) max = x[i];
-  }
-  const float d = max / -8.0f;
-  BlockQ4_0 b;
-  b.d = to_f16(d);
-  for (int i = 0; i < kBlockSize / 2; ++i) {
-    const auto level = [d](float v) {
-      return d != 0 ? std::clamp(static_cast<int>(std::lround(v / d)) + 8, 0, 15) : 8;
-    };
-    b.qs[i] = static_cast<uint8_t>(level(x[i]) | level(x[i + 16]) << 4);
-  }
-  return b;
 }
 
 /// Writes n f32 values as `dtype`; n a multiple of block_size(dtype).
 inline void convert_values(const float* src, int64_t n, DType dtype, void* dst) {
-  for (int64_t i = 0; i < n; i += block_size(dtype)) {
-    switch (dtype) {
-      case DType::f32:
-        static_cast<float*>(dst)[i] = src[i];
-        break;
-      case DType::f16:
-        static_cast<f16_t*>(dst)[i] = to_f16(src[i]);
-        break;
-      case DType::bf16:
-        static_cast<bf16_t*>(dst)[i] = to_bf16(src[i]);
-        break;
-      case DType::i32:
-        static_cast<int32_t*>(dst)[i] = static_cast<int32_t>(src[i]);
-        break;
-      case DType::q8_0:
-        static_cast<BlockQ8_0*>(dst)[i / kBlockSize] = quantize_q8_0(src + i);
-        break;
-      case DType::q4_0:
-        static_cast<BlockQ4_0*>(dst)[i / kBlockSize] = quantize_q4_0(src + i);
-        break;
-      case DType::q4_k:
-        quantize_q4_k(src + i, kSuperblockSize, static_cast<BlockQ4_K*>(dst) + i / kSuperblockSize);
-        break;
-      case DType::q5_k:
-        quantize_q5_k(src + i, kSuperblockSize, static_cast<BlockQ5_K*>(dst) + i / kSuperblockSize);
-        break;
-      case DType::q6_k:
-        quantize_q6_k(src + i, kSuperblockSize, static_cast<BlockQ6_K*>(dst) + i / kSuperblockSize);
-        break;
-    }
-  }
+  if (dtype != DType::i32) return quantize(dtype, src, n, dst);
+  for (int64_t i = 0; i < n; ++i) static_cast<int32_t*>(dst)[i] = static_cast<int32_t>(src[i]);
 }
 
 // ---------------------------------------------------------------- tensors

@@ -35,86 +35,6 @@ TestTensor q8_0_row() {
   return t;
 }
 
-// d = 2, low nibbles 0 ... 15 and high nibbles 15 ... 0:
-// value[i] = 2 * (i - 8), value[16 + i] = 2 * (7 - i).
-TestTensor q4_0_row() {
-  TestTensor t({1, 32}, DType::q4_0);
-  BlockQ4_0& b = *t.as<BlockQ4_0>();
-  b.d = to_f16(2.0f);
-  for (int i = 0; i < 16; ++i) b.qs[i] = static_cast<uint8_t>(i | (15 - i) << 4);
-  return t;
-}
-
-// d = 0.5, dmin = 0.25; unpacked by hand: scales 1, 2, 3, 4, then 9 + 16, 10 + 32, 11 + 48, 12;
-// minima 5, 6, 7, 8, then 1 + 16, 2 + 32, 3 + 48, 4.
-constexpr std::array<int, 8> kPartScales = {1, 2, 3, 4, 25, 42, 59, 12};
-constexpr std::array<int, 8> kPartMins = {5, 6, 7, 8, 17, 34, 51, 4};
-const PartScales kScales = {
-    .d = to_f16(0.5f),
-    .dmin = to_f16(0.25f),
-    .bytes = {0x41, 0x82, 0xc3, 0x04, 0x45, 0x86, 0xc7, 0x08, 0x19, 0x2a, 0x3b, 0x4c}};
-
-// Low nibbles rise from 0 to 15 twice in a part, high nibbles fall.
-int nibble(int i) { return i / 32 % 2 == 0 ? i % 16 : 15 - i % 16; }
-void fill_nibbles(uint8_t (&qs)[128]) {
-  for (int i = 0; i < 128; ++i) qs[i] = static_cast<uint8_t>(i % 16 | (15 - i % 16) << 4);
-}
-
-TestTensor q4_k_row() {
-  TestTensor t({1, 256}, DType::q4_k);
-  BlockQ4_K& b = *t.as<BlockQ4_K>();
-  b.scales = kScales;
-  fill_nibbles(b.qs);
-  return t;
-}
-Values q4_k_values() {
-  Values values;
-  for (int i = 0; i < 256; ++i) {
-    const size_t part = static_cast<size_t>(i / 32);
-    values.push_back(0.5f * static_cast<float>(kPartScales[part] * nibble(i)) -
-                     0.25f * static_cast<float>(kPartMins[part]));
-  }
-  return values;
-}
-
-// As q4_k_row(), 16 more in even places of parts 0 to 3 and in odd places of parts 4 to 7.
-TestTensor q5_k_row() {
-  TestTensor t({1, 256}, DType::q5_k);
-  BlockQ5_K& b = *t.as<BlockQ5_K>();
-  b.scales = kScales;
-  fill_nibbles(b.qs);
-  for (int i = 0; i < 32; ++i) b.qh[i] = i % 2 == 0 ? 0x0f : 0xf0;
-  return t;
-}
-Values q5_k_values() {
-  Values values = q4_k_values();
-  for (int i = 0; i < 256; ++i) {
-    const int scale = kPartScales[static_cast<size_t>(i / 32)];
-    if (i % 2 == i / 128) values[static_cast<size_t>(i)] += 0.5f * static_cast<float>(16 * scale);
-  }
-  return values;
-}
-
-// d = 0.25, scales -8 ... 7; of the four parts of each half the k-th has k in its high bits, and
-// rising nibbles (k < 2) or falling ones: q = 16 k + nibble, less 32.
-TestTensor q6_k_row() {
-  TestTensor t({1, 256}, DType::q6_k);
-  BlockQ6_K& b = *t.as<BlockQ6_K>();
-  b.d = to_f16(0.25f);
-  fill_nibbles(b.ql);
-  for (uint8_t& bits : b.qh) bits = 0xe4;  // 3, 2, 1, 0
-  for (int i = 0; i < 16; ++i) b.scales[i] = static_cast<int8_t>(i - 8);
-  return t;
-}
-Values q6_k_values() {
-  Values values;
-  for (int i = 0; i < 256; ++i) {
-    const int k = i / 32 % 4, q = 16 * k + (k < 2 ? i % 16 : 15 - i % 16) - 32;
-    values.push_back(0.25f * static_cast<float>((i / 16 - 8) * q));
-  }
-  return values;
-}
-
 TEST_F(RefOps, EmbedPlainTypes) {
   const std::vector<int32_t> ids = {2, 0};
   for (DType dtype : {DType::f32, DType::f16, DType::bf16}) {
@@ -125,36 +45,17 @@ TEST_F(RefOps, EmbedPlainTypes) {
   }
 }
 
+// (What blocks hold: tests/format/block_types_test.cpp.)
 TEST_F(RefOps, EmbedBlockTypes) {
-  const std::vector<int32_t> ids = {0};
-  const TestTensor out({1, 32});
-  Values q8_0, q4_0;
-  for (int i = 0; i < 32; ++i) q8_0.push_back(0.5f * static_cast<float>(i - 16));
-  for (int i = 0; i < 32; ++i) q4_0.push_back(2.0f * static_cast<float>(i < 16 ? i - 8 : 23 - i));
-  ops::embed(*backend_, q8_0_row(), ids, out);
-  EXPECT_TRUE(all_close(out.values(), q8_0, kExact));
-  ops::embed(*backend_, q4_0_row(), ids, out);
-  EXPECT_TRUE(all_close(out.values(), q4_0, kExact));
-}
-
-// Each kernel that decodes blocks against the values worked out by hand: ref, embed, project.
-TEST_F(RefOps, SuperblockTypes) {
-  const auto cpu = make_cpu(1, Compute::f32);
-  const std::vector<int32_t> ids = {0};
-  const TestTensor identity({256, 256});
-  for (int64_t i = 0; i < 256; ++i) identity.as()[257 * i] = 1.0f;
-  const std::array<std::pair<TestTensor, Values>, 3> cases = {
-      {{q4_k_row(), q4_k_values()}, {q5_k_row(), q5_k_values()}, {q6_k_row(), q6_k_values()}}};
-  for (const auto& [row, expected] : cases) {
-    EXPECT_TRUE(all_close(row.values(), expected, kExact)) << name(row.view().dtype);
-    for (Backend* backend : {backend_.get(), cpu.get()}) {
-      const TestTensor out({1, 256}), products({256, 1});
-      ops::embed(*backend, row, ids, out);
-      EXPECT_TRUE(all_close(out.values(), expected, kExact)) << name(row.view().dtype);
-      ops::project(*backend, identity,
-                   std::array{Projection{.w = row, .bias = {}, .out = products}});
-      EXPECT_TRUE(all_close(products.values(), expected, kExact)) << name(row.view().dtype);
-    }
+  const std::vector<int32_t> ids = {2, 0};
+  for (const DType type : block_types()) {
+    const int64_t d = 2 * block_size(type);
+    const TestTensor weight = random_tensor({3, d}, 1, type), out({2, d});
+    ops::embed(*backend_, weight, ids, out);
+    Values expected = to_f32_values(weight.view().at<void>(2), type, d);
+    const Values row0 = to_f32_values(weight.view().at<void>(0), type, d);
+    expected.insert(expected.end(), row0.begin(), row0.end());
+    EXPECT_EQ(out.values(), expected) << name(type);
   }
 }
 
@@ -186,12 +87,9 @@ TEST_F(RefOps, ProjectAddsBiasAndAccumulates) {
 TEST_F(RefOps, ProjectBlockTypes) {
   const TestTensor x({1, 32}, Values(32, 1.0f));
   const TestTensor out({1, 1});
-  const std::array<TestTensor, 2> weights = {q8_0_row(), q4_0_row()};
-  // sums of the rows: 0.5 * (496 - 512) = -8; 2 * (120 - 128) + 2 * (112 - 120) = -32
-  for (size_t i = 0; i < 2; ++i) {
-    ops::project(*backend_, x, std::array{Projection{.w = weights[i], .bias = {}, .out = out}});
-    EXPECT_EQ(out.as<>()[0], i == 0 ? -8.0f : -32.0f);
-  }
+  // the sum of the row: 0.5 * (496 - 512)
+  ops::project(*backend_, x, std::array{Projection{.w = q8_0_row(), .bias = {}, .out = out}});
+  EXPECT_EQ(out.as<>()[0], -8.0f);
 }
 
 TEST_F(RefOps, PackedProductEqualsPlain) {
@@ -212,9 +110,9 @@ TEST_F(RefOps, PackedProductEqualsPlain) {
 
   const TestTensor ones({1, 32}, Values(32, 1.0f));
   const TestTensor one({1, 1});
-  ops::pack(*backend_, q4_0_row(), packed);
+  ops::pack(*backend_, q8_0_row(), packed);
   ops::project_packed(*backend_, ones, packed, {}, one, false);
-  EXPECT_EQ(one.as<>()[0], -32.0f);
+  EXPECT_EQ(one.as<>()[0], -8.0f);
 }
 
 TEST_F(RefOps, RopeRotatesPairs) {

@@ -29,8 +29,8 @@ std::vector<EveryCommand> every_command(const std::string& model) {
   const std::string folder = make_folder(), prompt = rome_prompt(12);
   const std::string text = make_file("text.txt", rome_prompt(30));
   std::vector<EveryCommand> all;
-  const auto add = [&](const std::string& name, std::vector<std::string> more,
-                       bool computes = true) {
+  const auto add = [&](const std::string& name, std::vector<std::string> more, bool computes = true,
+                       bool has_model = true) {
     EveryCommand command;
     command.name = name;
     command.computes = computes;
@@ -41,12 +41,16 @@ std::vector<EveryCommand> every_command(const std::string& model) {
     } else {
       command.args = {name};
     }
-    command.args.insert(command.args.end(), {"-m", model});
+    if (has_model) command.args.insert(command.args.end(), {"-m", model});
     command.args.insert(command.args.end(), more.begin(), more.end());
     all.push_back(command);
   };
   add("generate", {"-p", prompt, "-n", "4", "--temp", "0", "--kv-budget", "64"});
   add("info", {"--metadata", "--tensors"}, false);
+  add("convert", {model, "-o", folder + "/converted.gguf"}, false, false);
+  add("policies", {}, false, false);
+  add("tokenize", {"-p", prompt}, false);
+  add("detokenize", {"-i", "266, 276"}, false);
   add("demo", {"--length", "300"});
   add("explain", {"-p", prompt, "--kv-budget", "64", "--kv-window", "16"});
   add("inspect", {"-p", prompt, "--kv-budget", "64", "--json", folder + "/inspect.json"});

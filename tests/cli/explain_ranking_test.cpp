@@ -14,23 +14,23 @@ TEST(ExplainRanking, GroupsPoolsAndRanks) {
   // 8 tokens, 2 of them the window; two query heads
   const std::vector<float> sums = {0.2f, 0, 0, 0.8f, 0, 0,    0.7f, 0.3f,  //
                                    0,    0, 0, 0.4f, 0, 0.4f, 0.2f, 1.0f};
-  PolicyConfig config;
-  config.window_size = 2;
-  config.kernel_size = 3;
-  config.budget = 5;
-  HeadRanking r = rank_head(config, sums, 2, 8);
+  SnapKvRule rule;
+  rule.window_size = 2;
+  rule.kernel_size = 3;
+  rule.budget = 5;
+  HeadRanking r = rank_head(rule, sums, 2, 8);
   EXPECT_EQ(r.votes, (std::vector<float>{0.1f, 0, 0, 0.6f, 0, 0.2f}));
   EXPECT_EQ(r.pooled, (std::vector<float>{0.1f, 0.1f, 0.6f, 0.6f, 0.6f, 0.2f}));
   EXPECT_EQ(r.kept, (std::vector<int32_t>{2, 3, 4}));
   EXPECT_NEAR(r.prefix_share, 1.8 / 4, 1e-6);
-  config.budget = 4;  // a tie of three for two places: the lower positions
-  EXPECT_EQ(rank_head(config, sums, 2, 8).kept, (std::vector<int32_t>{2, 3}));
-  config.group = GroupReduce::max;
-  EXPECT_EQ(rank_head(config, sums, 2, 8).votes, (std::vector<float>{0.2f, 0, 0, 0.8f, 0, 0.4f}));
-  config.pooling = Pooling::avg;  // edges count as zeros
-  EXPECT_FLOAT_EQ(rank_head(config, sums, 2, 8).pooled[0], 0.2f / 3);
-  config.sinks = 1;
-  EXPECT_EQ(rank_head(config, sums, 2, 8).kept.front(), 0);
+  rule.budget = 4;  // a tie of three for two places: the lower positions
+  EXPECT_EQ(rank_head(rule, sums, 2, 8).kept, (std::vector<int32_t>{2, 3}));
+  rule.mean_group = false;
+  EXPECT_EQ(rank_head(rule, sums, 2, 8).votes, (std::vector<float>{0.2f, 0, 0, 0.8f, 0, 0.4f}));
+  rule.max_pooling = false;  // edges count as zeros
+  EXPECT_FLOAT_EQ(rank_head(rule, sums, 2, 8).pooled[0], 0.2f / 3);
+  rule.sinks = 1;
+  EXPECT_EQ(rank_head(rule, sums, 2, 8).kept.front(), 0);
 }
 
 TEST(ExplainRanking, PositionsAndRows) {

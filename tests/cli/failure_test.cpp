@@ -48,11 +48,11 @@ TEST(Failure, ImpossiblePoliciesExitWith2) {
   expect_error(run({"demo", "-m", needle_model(), "--kv-kernel", "4"}), 2, "kernel");
 }
 
-TEST(Failure, UnreadableFilesExitWith1) {
+TEST(Failure, FilesThatCannotBeReadAreNamed) {
   const std::string folder = make_folder();
   expect_error(run({"generate", "-m", "/nowhere.gguf", "-p", "x"}), 1, "/nowhere.gguf");
   expect_error(run({"info", "-m", "/nowhere.gguf"}), 1, "/nowhere.gguf");
-  expect_error(run({"generate", "-m", folder, "-p", "x"}), 1, folder);
+  expect_error(run({"generate", "-m", folder, "-p", "x"}), 3, "config.json");
   expect_error(run(generate({"-f", "/nowhere.txt"})), 1, "/nowhere.txt");
   expect_error(run(generate({"-f", folder})), 1, folder);
   expect_error(run(generate({"-p", "x", "--spill-dir", folder + "/none"})), 1, folder + "/none");
@@ -77,7 +77,7 @@ TEST(Failure, BadModelsExitWith3) {
 }
 
 TEST(Failure, PromptsThatDoNotFitExitWith4) {
-  expect_error(run(generate({"-p", rome_prompt(40), "--memory-limit", "1M"})), 4, "spill_dir");
+  expect_error(run(generate({"-p", rome_prompt(40), "--memory-limit", "1M"})), 4, "--spill-dir");
 }
 
 TEST(Failure, PromptsOverTheContextExitWith5) {

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "run_process.h"
+#include "snapkv/compute.h"
 
 namespace snapkv::test {
 namespace {
@@ -142,6 +143,32 @@ TEST(Settings, MisspeltNamesInTheFileAreErrors) {
   expect_usage_error(r, "temp");
   use_default_config(r, "prompt = \"hidden\"\n");
   expect_usage_error(r, "prompt");
+}
+
+TEST(Settings, CpuTargetRestrictsTheInstructions) {
+  const auto backend_of = [](const Command& r) {
+    const Result result = run(r);
+    EXPECT_EQ(result.code, 0) << result.err;
+    return result.code == 0 ? Json::parse(result.out).at("model").at("backend").get<std::string>()
+                            : "";
+  };
+  const std::string all = backend_of(base());
+  for (const std::string& name : cpu_targets()) {
+    const std::string expected = name == "auto" ? all : "cpu (" + name;
+    Command r = base();
+    r.env["SNAPKV_CPU_TARGET"] = name;
+    EXPECT_EQ(backend_of(r).find(expected), 0u) << name;
+    r.env["SNAPKV_CPU_TARGET"] = "auto";
+    r.args.insert(r.args.end(), {"--cpu-target", name});
+    EXPECT_EQ(backend_of(r).find(expected), 0u) << name;
+  }
+  Command r = base();
+  r.args.insert(r.args.end(), {"--cpu-target", "avx1024"});
+  expect_usage_error(r, "avx1024");
+  expect_usage_error(r, "auto");  // one of those that can be chosen
+  r = base();
+  r.env["SNAPKV_CPU_TARGET"] = "avx1024";
+  expect_usage_error(r, "SNAPKV_CPU_TARGET");
 }
 
 TEST(Settings, MissingNamedFileIsAnError) {

@@ -90,6 +90,100 @@ TEST(CApi, HeadsThatShareABudgetNeedRoomForMore) {
   snapkv_compressor_free(c);
 }
 
+std::string set_error(snapkv_policy& policy, const char* param, const char* value) {
+  char error[300] = "";
+  const int code = snapkv_policy_set(&policy, param, value, error, sizeof error);
+  EXPECT_EQ(code == 0, *error == '\0') << error;
+  EXPECT_TRUE(code == SNAPKV_OK || code == SNAPKV_ERROR_USAGE) << code;
+  return error;
+}
+
+// A value of the parameter that isn't its default.
+PolicyValue other_value(const PolicyParam& param) {
+  switch (param.type) {
+    case PolicyParam::Type::boolean:
+      return !std::get<bool>(param.default_value);
+    case PolicyParam::Type::integer:
+      return std::get<int64_t>(param.default_value) + 2;
+    case PolicyParam::Type::real:
+      return 0.5;
+    case PolicyParam::Type::word:
+      break;
+  }
+  return param.words[param.default_value == PolicyValue(param.words[0]) ? 1 : 0];
+}
+
+// All parameters of all policies, as the compressor's selections and errors show them.
+TEST(CApi, SetsEveryParameterOfEveryPolicy) {
+  for (const PolicyInfo& info : all_policies()) {
+    snapkv_policy policy = snapkv_default_policy();
+    policy.name = info.name.c_str();
+    for (const PolicyParam& param : info.params) {
+      const std::string value = value_text(other_value(param));
+      EXPECT_EQ(set_error(policy, param.name.c_str(), value.c_str()), "") << info.name;
+    }
+    char error[300] = "";
+    snapkv_compressor* c = snapkv_compressor_new(&policy, SNAPKV_CPU, nullptr, error, sizeof error);
+    EXPECT_NE(c, nullptr) << error;
+    snapkv_compressor_free(c);
+    EXPECT_NE(set_error(policy, "nothing", "1").find("\"" + info.name + "\" has no parameter"),
+              std::string::npos);
+  }
+}
+
+TEST(CApi, SetWritesTheFieldsThatThereAre) {
+  snapkv_policy policy = snapkv_default_policy();
+  EXPECT_EQ(policy.kernel_size, 7);
+  EXPECT_EQ(set_error(policy, "budget", "30"), "");
+  EXPECT_EQ(set_error(policy, "ratio", "0.25"), "");
+  EXPECT_EQ(set_error(policy, "window_size", "8"), "");
+  EXPECT_EQ(set_error(policy, "sinks", "3"), "");
+  EXPECT_EQ(set_error(policy, "kernel_size", "15"), "");
+  EXPECT_EQ(set_error(policy, "pooling", "avg"), "");
+  EXPECT_EQ(set_error(policy, "group", "max"), "");
+  EXPECT_EQ(set_error(policy, "critical", "true"), "");
+  EXPECT_EQ(policy.budget, 30);
+  EXPECT_EQ(policy.ratio, 0.25);
+  EXPECT_EQ(policy.window_size, 8);
+  EXPECT_EQ(policy.sinks, 3);
+  EXPECT_EQ(policy.kernel_size, 15);
+  EXPECT_NE(policy.avg_pooling, 0);
+  EXPECT_NE(policy.max_group, 0);
+  EXPECT_EQ(std::string(policy.params), "critical=true");
+  EXPECT_EQ(set_error(policy, "kernel_size", "4"),
+            "kernel_size is 4; it must be a whole number, odd and at least 1");
+  EXPECT_EQ(policy.kernel_size, 15) << "as before";
+}
+
+TEST(CApi, ParametersChangeTheSelection) {
+  Example e;
+  e.policy.name = "random";
+  const auto select = [&] {
+    char error[200] = "";
+    snapkv_compressor* c =
+        snapkv_compressor_new(&e.policy, SNAPKV_CPU, nullptr, error, sizeof error);
+    EXPECT_NE(c, nullptr) << error;
+    std::vector<int32_t> rows(kHeadsKv * 30), n(kHeadsKv);
+    EXPECT_EQ(snapkv_select(c, &e.layer, 30, rows.data(), n.data(), error, sizeof error), 0);
+    snapkv_compressor_free(c);
+    return rows;
+  };
+  const std::vector<int32_t> first = select();
+  EXPECT_EQ(set_error(e.policy, "seed", "7"), "");
+  EXPECT_NE(select(), first);
+  EXPECT_EQ(set_error(e.policy, "seed", "0"), "");
+  EXPECT_EQ(select(), first);
+  // fields that the policy does not have may only hold their defaults
+  e.policy.kernel_size = 15;
+  char error[200] = "";
+  EXPECT_EQ(snapkv_compressor_new(&e.policy, SNAPKV_CPU, nullptr, error, sizeof error), nullptr);
+  EXPECT_NE(std::string(error).find("kernel_size"), std::string::npos) << error;
+  e.policy.kernel_size = 7;
+  std::string("n_future=3").copy(e.policy.params, sizeof e.policy.params);
+  EXPECT_EQ(snapkv_compressor_new(&e.policy, SNAPKV_CPU, nullptr, error, sizeof error), nullptr);
+  EXPECT_NE(std::string(error).find("n_future"), std::string::npos) << error;
+}
+
 TEST(CApi, ErrorsAreCodesAndMessages) {
   Example e;
   char error[200] = "";

@@ -136,7 +136,7 @@ TEST(Compress, HeadMajorMemoryGivesTheSameSelection) {
 
 TEST(Compress, ScaleIsOneOverTheRootOfHeadDimUnlessGiven) {
   const Prompt prompt(DType::f32);
-  Compressor compressor({.budget = 100, .kernel_size = 1});
+  Compressor compressor({.budget = 100, .params = {{"kernel_size", 1}}});
   LayerView layer = prompt.layer();
   const KvSelection expected = compressor.select(layer);
   layer.scale = 1.0f / std::sqrt(static_cast<float>(kHeadDim));
@@ -193,7 +193,9 @@ TEST(Compress, MayBeMoved) {
 TEST(CompressErrors, Configuration) {
   const auto make = [](const PolicyConfig& config) { Compressor compressor(config); };
   expect_error(ErrorCode::kUsage, {"budget is 32"}, [&] { make({.budget = 32}); });
-  expect_error(ErrorCode::kUsage, {"kernel_size is 2"}, [&] { make({.kernel_size = 2}); });
+  expect_error(ErrorCode::kUsage, {"kernel_size is 2"}, [&] {
+    make({.params = {{"kernel_size", 2}}});
+  });
   expect_error(ErrorCode::kUsage, {"nope"}, [&] { make({.name = "nope"}); });
   expect_error(ErrorCode::kUsage, {"n_threads is -1"},
                [] { Compressor compressor({}, {.n_threads = -1}); });

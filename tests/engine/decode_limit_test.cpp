@@ -152,7 +152,7 @@ class Trace final : public AttentionStep {
     pass.attention = this;
     pass.linear = &linear;
     pass.buffers = &buffers;
-    architecture->embed(ids, pass.x);
+    architecture->embed(ids, pass);
     scale_ = architecture->layer_spec(0).scale;
     for (int il = 0; il < c.n_layer; ++il) architecture->layer(il, pass);
   }
@@ -259,8 +259,9 @@ TEST(DecodeLimitTest, EveryPolicyStaysBounded) {
       SCOPED_TRACE(policy + " " + std::string(name(type)));
       SessionOptions options = limited(40, 8, 56);
       options.kv.name = policy;
-      options.kv.critical = policy == "ada-snapkv" && type == DType::f16;
-      options.kv.head_floor = 0;
+      if (policy == "ada-snapkv") {
+        options.kv.params = {{"critical", type == DType::f16}, {"head_floor", 0}};
+      }
       options.kv_type = type;
       Session session(load_model("tiny-f32"), options);
       session.prefill(generated_ids(100, kVocab, 9));
@@ -357,7 +358,7 @@ TEST(DecodeLimitTest, TheTrainedModelAnswersAfterIt) {
   const std::vector<int32_t> ids = model->tokenize(text);
   const int64_t n = std::ssize(ids);
   SessionOptions options = limited(64, 16, n);
-  options.kv.kernel_size = 15;
+  options.kv.params["kernel_size"] = 15;
   options.kv_type = DType::f16;
   ASSERT_GT(n, 150);
   Session session(model, options);

@@ -82,7 +82,7 @@ TEST(KvMemoryTest, NamesTheLeastThatWorks) {
   both.kv.ratio = 0.5;
   expect_error(ErrorCode::kUsage, {"kv_memory", "ratio"}, [&] { resolve_options(both, info); });
   SessionOptions bad = with_memory(1 << 20);
-  bad.kv.kernel_size = 4;
+  bad.kv.params["kernel_size"] = 4;
   expect_error(ErrorCode::kUsage, {"kernel_size"}, [&] { resolve_options(bad, info); });
 }
 

@@ -21,7 +21,7 @@ SessionOptions refreshed(int64_t budget, bool refresh = true) {
   SessionOptions options;
   options.kv.budget = budget;
   options.kv.window_size = 8;
-  options.kv.kernel_size = 3;
+  options.kv.params["kernel_size"] = 3;
   options.kv_refresh = refresh;
   options.kv_type = DType::f32;
   options.chunk = 32;
@@ -107,7 +107,7 @@ TEST(KvRefresh, SelectsFromRowsThatAnEarlierTurnDropped) {
   };
   SessionOptions options = refreshed(64);
   options.kv.window_size = 16;
-  options.kv.kernel_size = 15;
+  options.kv.params["kernel_size"] = 15;
   options.kv_type = DType::f16;
   Session session(model, options);
   const auto answer = [&] {
@@ -182,7 +182,7 @@ TEST(KvRefresh, EveryPolicyAndManyConfigurationsAtOnce) {
   for (const std::string& policy : policy_names()) {
     SCOPED_TRACE(policy);
     SessionOptions options = refreshed(40);
-    options.kv.name = policy;
+    options.kv = {.name = policy, .budget = 40, .window_size = 8};
     Session one(model, options), other(model, refreshed(24));
     Session* both[] = {&one, &other};
     prefill_many(both, tokens(90, 1));

@@ -10,6 +10,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "tests/support/family_models.h"
 #include "tests/support/test_models.h"
 
 namespace snapkv::test {
@@ -21,19 +22,22 @@ struct OracleCase {
   std::string folder = {};  // of MODEL.gguf and MODEL.json, if they are not the repository's
 };
 
-// f32: llama.cpp with an f32 cache differs by rounding only. f16, bf16: it rounds activations to
-// the weights' type. q8_0, q4_0: it rounds activations to 8 bits in blocks of 32; superblocks: of
-// 256.
-const std::vector<OracleCase> kCases = {
-    {"needle", 1e-2},    {"tiny-f32", 1e-3},     {"tiny-f16", 1e-2},  {"tiny-bf16", 5e-2},
-    {"tiny-q8_0", 5e-2}, {"tiny-q4_0", 5e-2},    {"tiny-q4_k", 5e-2}, {"tiny-q5_k", 5e-2},
-    {"tiny-q6_k", 5e-2}, {"tiny-options", 1e-3},
-};
+/// f32: llama.cpp with an f32 cache differs by rounding only. f16, bf16: it rounds activations to
+/// the weights' type. Block types: it rounds them to 8 bits in blocks of 32, for superblocks of
+/// 256.
+double tolerance_of(std::string_view type) {
+  return type == "f32" ? 1e-3 : type == "f16" ? 1e-2 : 5e-2;
+}
 
-/// The cases above, and one for each pair MODEL.gguf, MODEL.json in the folder that
-/// SNAPKV_ORACLE_MODELS names, if it is set: other models beside a real llama.cpp.
+/// The repository's models, those of family_models.h, and one for each pair MODEL.gguf, MODEL.json
+/// in the folder that SNAPKV_ORACLE_MODELS names, if it is set: other models beside a real
+/// llama.cpp.
 std::vector<OracleCase> all_cases() {
-  std::vector<OracleCase> cases = kCases;
+  std::vector<OracleCase> cases = {{"needle", 1e-2}, {"tiny-options", 1e-3}};
+  for (const DType type : kWeightTypes) {
+    cases.push_back({"tiny-" + std::string(name(type)), tolerance_of(name(type))});
+  }
+  for (const FamilyModel& m : family_models()) cases.push_back({m.name, 1e-3});
   const char* folder = std::getenv("SNAPKV_ORACLE_MODELS");
   if (folder == nullptr) return cases;
   for (const auto& entry : std::filesystem::directory_iterator(folder)) {
@@ -42,7 +46,7 @@ std::vector<OracleCase> all_cases() {
     const std::string stem = path.stem().string();
     const std::string type =
         describe_model(std::string(folder) + "/" + stem + ".gguf").info.file_type;
-    cases.push_back({stem, type == "f32" ? 1e-3 : type == "f16" ? 1e-2 : 5e-2, folder});
+    cases.push_back({stem, tolerance_of(type), folder});
   }
   return cases;
 }

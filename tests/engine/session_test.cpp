@@ -8,6 +8,7 @@
 #include <cstdio>
 
 #include "tests/support/expect_error.h"
+#include "tests/support/processor.h"
 #include "tests/support/test_models.h"
 
 namespace snapkv::test {
@@ -43,6 +44,11 @@ double max_difference(std::span<const float> a, std::span<const float> b) {
   for (size_t i = 0; i < a.size(); ++i) max = std::max<double>(max, std::abs(a[i] - b[i]));
   return max;
 }
+
+/// How far two logits may be apart when the last layer was computed for other rows beside the last
+/// one, as policies need: with AVX2 oneDNN adds up the products of a row in an order that depends
+/// on how many rows there are (seen: 1e-6).
+constexpr double kOtherRows = 1e-5;
 
 template <typename F>
 ErrorCode error_of(F&& f) {
@@ -83,6 +89,7 @@ TEST(SessionTest, ShortAndLongPromptsTakeDifferentKernelsToTheSameResult) {
 }
 
 TEST(SessionTest, Bf16StaysCloseToF32) {
+  if (!runs(Compute::bf16)) GTEST_SKIP() << "this processor multiplies no bf16";
   const auto ids = generated_ids(200, kVocab, 3);
   for (const char* name :
        {"tiny-f16", "tiny-bf16", "tiny-q8_0", "tiny-q4_0", "tiny-q4_k", "tiny-q5_k", "tiny-q6_k"}) {
@@ -119,6 +126,7 @@ TEST(SessionTest, LogitsOfManyTokensEqualThoseOfEachPrefix) {
 TEST(SessionTest, ThreadsDoNotChangeTheResult) {
   const auto ids = generated_ids(300, kVocab, 5);
   for (Compute compute : {Compute::f32, Compute::bf16}) {
+    if (!runs(compute)) continue;
     for (const char* name :
          {"tiny-f16", "tiny-q8_0", "tiny-q4_0", "tiny-q4_k", "tiny-q5_k", "tiny-q6_k"}) {
       SCOPED_TRACE(name);
@@ -197,7 +205,7 @@ TEST(SessionTest, EvictionHasAnEffectThatShrinksWithTheBudget) {
     Session session(load_model("tiny-f32"), snapkv_options(budget));
     session.prefill(ids);
     // the prompt itself was read with the whole layer
-    EXPECT_EQ(max_difference(session.logits(), after_prefill), 0) << budget;
+    EXPECT_LT(max_difference(session.logits(), after_prefill), kOtherRows) << budget;
     session.decode(20);
     const double difference = max_difference(session.logits(), full.logits());
     EXPECT_GT(difference, 0) << budget;
@@ -358,11 +366,11 @@ TEST(SessionTest, OnePrefillForManyPoliciesEqualsSeparateOnes) {
   for (size_t i = 0; i < options.size(); ++i) {
     SCOPED_TRACE(i);
     alone[i].prefill(ids);
-    EXPECT_EQ(copy(alone[i].logits()), copy(together[i].logits()));
+    EXPECT_LT(max_difference(alone[i].logits(), together[i].logits()), kOtherRows);
     EXPECT_EQ(alone[i].cached_positions(2, 1), together[i].cached_positions(2, 1));
     alone[i].decode(33);
     together[i].decode(33);
-    EXPECT_EQ(copy(alone[i].logits()), copy(together[i].logits()));
+    EXPECT_LT(max_difference(alone[i].logits(), together[i].logits()), kOtherRows);
     EXPECT_EQ(alone[i].stats().kv_bytes_used, together[i].stats().kv_bytes_used);
   }
   EXPECT_EQ(error_of([&] { prefill_many(all, ids); }), ErrorCode::kUsage);  // not empty any more
@@ -556,7 +564,7 @@ TEST(SessionTest, LimitsAndBadArguments) {
   for (const auto& change : std::vector<std::function<void(SessionOptions&)>>{
            [](SessionOptions& o) { o.kv_type = DType::q4_0; },
            [](SessionOptions& o) { o.chunk = 0; }, [](SessionOptions& o) { o.n_ctx = -1; },
-           [](SessionOptions& o) { o.kv.kernel_size = 4; },
+           [](SessionOptions& o) { o.kv.params["kernel_size"] = 4; },
            [](SessionOptions& o) { o.kv.budget = o.kv.window_size; },
            [](SessionOptions& o) { o.kv.name = "nothing"; }}) {
     SessionOptions bad = snapkv_options(64);

@@ -211,7 +211,7 @@ TEST_F(Longbench, RunsResumesAndTabulates) {
   SessionOptions small;
   small.kv.budget = 40;
   small.kv.window_size = 16;
-  small.kv.kernel_size = 15;
+  small.kv.params["kernel_size"] = 15;
   SessionOptions full;
   full.kv.name = "full";
   run.configurations = {full, small};

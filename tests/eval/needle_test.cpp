@@ -21,7 +21,7 @@ SessionOptions configuration(const std::string& policy, int64_t budget) {
   options.kv.name = policy;
   options.kv.budget = budget;
   options.kv.window_size = 16;
-  options.kv.kernel_size = 15;
+  if (policy == "snapkv") options.kv.params["kernel_size"] = 15;
   return options;
 }
 

@@ -47,7 +47,7 @@ TEST(Turns, TheFullCacheAnswersEveryQuestion) {
   RecordFile file("", false);
   run_items(run, items, file);
   for (const Item& item : items) {
-    const Json& record = file.at(record_key(run, item, full));
+    const Json& record = file.at(record_key(run, item, full)).json();
     EXPECT_EQ(record.at("score"), 1.0) << record.dump();
     EXPECT_EQ(record.at("scores").size(), 3u);
     EXPECT_EQ(record.at("answers").size(), 3u);

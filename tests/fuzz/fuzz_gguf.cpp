@@ -11,7 +11,7 @@
 #include "base/check.h"
 #include "format/gguf.h"
 #include "snapkv/error.h"
-#include "text/tokenizer.h"
+#include "snapkv/tokenizer.h"
 
 namespace snapkv::test {
 namespace {

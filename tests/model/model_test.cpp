@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: MIT
-// Loading of architecture `llama`: what is missing, wrong or not supported is named.
+// Loading of models: what is missing, wrong or not supported is named.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <functional>
 #include <limits>
 #include <map>
 
+#include "model/family.h"
 #include "snapkv/engine.h"
+#include "tests/support/expect_error.h"
+#include "tests/support/family_models.h"
 #include "tests/support/gguf_writer.h"
 #include "tests/support/test_models.h"
 
@@ -167,12 +171,12 @@ TEST(ModelTest, WhatIsNotSupportedIsNamed) {
   TinyFile architecture;
   architecture.set("general.architecture", std::string("gemma9"));
   expect_mentions(load_error(architecture), {"gemma9", "llama"});
-  TinyFile experts;
-  experts.set("llama.expert_count", uint32_t{8});
-  expect_mentions(load_error(experts), {"llama.expert_count", "8"});
-  TinyFile yarn;
-  yarn.set("llama.rope.scaling.type", std::string("yarn"));
-  expect_mentions(load_error(yarn), {"llama.rope.scaling.type", "yarn"});
+  TinyFile scaling;
+  scaling.set("llama.rope.scaling.type", std::string("dynamic"));
+  expect_mentions(load_error(scaling), {"llama.rope.scaling.type", "dynamic", "yarn"});
+  TinyFile longrope;
+  longrope.set("llama.rope.scaling.type", std::string("longrope"));
+  expect_mentions(load_error(longrope), {"longrope", "rope_factors_long.weight"});
   TinyFile head;
   head.set("llama.attention.key_length", uint32_t{12});
   head.set("llama.attention.value_length", uint32_t{12});
@@ -180,6 +184,115 @@ TEST(ModelTest, WhatIsNotSupportedIsNamed) {
   TinyFile value;
   value.set("llama.attention.value_length", uint32_t{16});
   expect_mentions(load_error(value), {"llama.attention.value_length", "16", "8"});
+}
+
+// Keys of other kinds of models are better reasons than the name of an architecture.
+TEST(ModelTest, KeysThatMeanAnotherComputationAreNamed) {
+  const struct {
+    const char* architecture;
+    const char* key;
+    uint32_t value;
+    const char* meaning;
+  } cases[] = {{"llama", "expert_count", 8, "mixtures of experts"},
+               {"deepseek2", "attention.kv_lora_rank", 512, "multi-head latent attention"},
+               {"mamba", "ssm.state_size", 16, "recurrent"},
+               {"rwkv7", "wkv.head_size", 64, "recurrent"},
+               {"gemma4", "attention.key_length_swa", 128, "sliding window"}};
+  for (const auto& c : cases) {
+    TinyFile file;
+    file.set("general.architecture", std::string(c.architecture));
+    const std::string key = std::string(c.architecture) + "." + c.key;
+    file.set(key, c.value);
+    expect_mentions(load_error(file), {key.c_str(), std::to_string(c.value).c_str(), c.meaning});
+    file.set(key, uint32_t{0});  // as good as absent
+    if (c.architecture == std::string("llama")) {
+      const TempDir folder;
+      Model::load({.path = file.write(folder)});
+    }
+  }
+  TinyFile causal;
+  causal.set("llama.attention.causal", false);
+  expect_mentions(load_error(causal), {"llama.attention.causal", "false"});
+}
+
+TEST(ModelTest, ScalesAndCapsMustBeNumbers) {
+  for (const char* key : {"llama.embedding_scale", "llama.residual_scale", "llama.attention.scale",
+                          "llama.attn_logit_softcapping", "llama.final_logit_softcapping",
+                          "llama.rope.freq_base", "llama.rope.scaling.attn_factor"}) {
+    for (const float value : {-1.0f, std::numeric_limits<float>::quiet_NaN()}) {
+      TinyFile file;
+      file.set(key, value);
+      expect_mentions(load_error(file), {key});
+    }
+  }
+  TinyFile logits;  // which of two meanings it has depends on the family
+  logits.set("llama.logit_scale", 2.0f);
+  expect_mentions(load_error(logits), {"llama.logit_scale"});
+}
+
+/// Whether a family's file may be without a tensor.
+bool may_be_missing(const Family& f, const std::string& name) {
+  const auto has = [&](const char* part) { return name.find(part) != std::string::npos; };
+  if (has("rope_freqs")) return true;
+  if (name == "output.weight") return f.shared_output != SharedOutput::never;
+  if (has("ffn_norm.weight")) return false;  // models without it are in the list themselves
+  if (has("attn_q_norm") || has("attn_k_norm")) return f.qk_norm_weights == Presence::optional;
+  if (!name.ends_with(".bias")) return false;
+  if (has("norm")) return f.norm_bias == Presence::optional;
+  if (has("attn_output")) return f.output_bias == Presence::optional;
+  if (has("attn_")) return f.qkv_bias == Presence::optional;
+  return f.ffn_bias == Presence::optional;
+}
+
+TEST(ModelTest, EveryMissingTensorOfEveryFamilyIsNamed) {
+  const TempDir folder;
+  for (const FamilyModel& m : family_models()) {
+    const auto family = std::find_if(families().begin(), families().end(),
+                                     [&](const Family& f) { return f.name == m.architecture; });
+    ASSERT_NE(family, families().end());
+    for (const TensorEntry& t : describe_model(model_path(m.name)).tensors) {
+      if (t.name.find("blk.1.") == 0 || t.name.find("blk.2.") == 0) continue;  // as blk.0
+      SCOPED_TRACE(m.name + " " + t.name);
+      const std::string path = folder / "model.gguf";
+      write_family_model(m.name, path, t.name);
+      if (may_be_missing(*family, t.name)) {
+        EXPECT_NO_THROW(Model::load({.path = path}));
+      } else {
+        // queries, keys and values may be one tensor or three, long factors are missed by the short
+        const std::string missed = t.name.find("attn_qkv.weight") != std::string::npos ? "attn_q."
+                                   : t.name == "rope_factors_long.weight" ? "rope_factors"
+                                   : t.name == "blk.0.ffn_norm.weight"    ? "ffn_norm"
+                                                                          : t.name;
+        expect_error(ErrorCode::kBadModel, {missed, path}, [&] { Model::load({.path = path}); });
+      }
+    }
+  }
+}
+
+TEST(ModelTest, EveryFamilyHasAModel) {
+  for (const Family& f : families()) {
+    EXPECT_TRUE(std::any_of(family_models().begin(), family_models().end(),
+                            [&](const FamilyModel& m) { return m.architecture == f.name; }))
+        << f.name;
+  }
+}
+
+TEST(ModelTest, LayersAreDescribedFromTheHeader) {
+  const ModelInfo gemma = describe_model(model_path("gemma3")).info;
+  ASSERT_EQ(gemma.layers.size(), 7u);
+  for (int il = 0; il < 7; ++il) {
+    const bool full = il == 5;  // the last of every six
+    EXPECT_EQ(gemma.layers[il].attention,
+              full ? AttentionKind::full : AttentionKind::sliding_window);
+    EXPECT_EQ(gemma.layers[il].window, full ? 0 : 16);
+    EXPECT_EQ(gemma.layers[il].compressed, full);
+  }
+  EXPECT_EQ(gemma.n_compressed(), 1);
+  EXPECT_EQ(gemma.full_rows(0, 100), 16);
+  EXPECT_EQ(gemma.full_rows(5, 100), 100);
+  const ModelInfo smollm = describe_model(model_path("smollm3")).info;
+  EXPECT_TRUE(smollm.layers[2].rotated);
+  EXPECT_FALSE(smollm.layers[3].rotated);
 }
 
 TEST(ModelTest, VocabularyAndEmbeddingMustAgree) {

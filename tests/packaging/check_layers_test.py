@@ -57,6 +57,13 @@ class Layers(unittest.TestCase):
                 ("include/snapkv/x.cpp", '"base/error.h"')]:
             self.assert_bad(path, name, "may include itself and include/snapkv")
 
+    def test_one_file_asks_the_processor(self):
+        line = SPDX + 'bool x() { return __builtin_cpu_supports("avx2"); }\n'
+        found = self.findings({"src/backend/cpu/x.cpp": line})
+        self.assertEqual(len(found), 1, found)
+        self.assertIn("asks the processor", found[0])
+        self.assertEqual(self.findings({"src/backend/cpu/cpu_target.cpp": line}), [])
+
     def test_the_table_allows(self):
         for path, name in [
                 ("src/base/x.cpp", '"snapkv/engine.h"'), ("src/text/x.cpp", '"format/gguf.h"'),

@@ -33,7 +33,8 @@ Kept run_ragged(Backend& backend, const PolicyConfig& config, const Layer& l,
   input.k = input.v = k;
   input.n_rows = n_rows;
   input.scale = l.scale;
-  return kept_rows(backend, Policy::make(config)->select(backend, input, config.budget), n_rows);
+  return kept_rows(
+      backend, Policy::make(config)->make_selector(backend)->select(input, config.budget), n_rows);
 }
 
 // Head g of a layer alone, its first n rows.
@@ -81,7 +82,7 @@ TEST(PyramidKv, BudgetsPerLayer) {
   EXPECT_EQ(layer_budgets(config, 10000, 1), (std::vector<int64_t>{160}));
   EXPECT_EQ(layer_budgets(config, 100, 3), (std::vector<int64_t>{100, 100, 100}));
   PolicyConfig flat = config;
-  flat.pyramid_beta = 1;  // min = B = max
+  flat.params["pyramid_beta"] = 1;  // min = B = max
   EXPECT_EQ(layer_budgets(flat, 10000, 3), (std::vector<int64_t>{160, 160, 160}));
 }
 
@@ -90,8 +91,10 @@ TEST(PyramidKv, LayersTogetherKeepTheBudgetExactly) {
     for (int64_t budget : {33, 34, 40, 77, 160, 1024}) {
       for (int64_t n_tokens : {50, 120, 161, 250, 400, 2047, 10000}) {
         for (int beta : {1, 2, 20, 1000}) {
-          const PolicyConfig config{
-              .name = "pyramidkv", .budget = budget, .window_size = 32, .pyramid_beta = beta};
+          const PolicyConfig config{.name = "pyramidkv",
+                                    .budget = budget,
+                                    .window_size = 32,
+                                    .params = {{"pyramid_beta", beta}}};
           const std::vector<int64_t> budgets = layer_budgets(config, n_tokens, n_layer);
           EXPECT_EQ(std::accumulate(budgets.begin(), budgets.end(), int64_t{0}),
                     std::min(budget, n_tokens) * n_layer)
@@ -141,8 +144,10 @@ std::vector<double> ada_counts(const std::vector<Scores>& scores, int64_t base, 
 TEST_P(AttentionPolicies, AdaSnapKvSharesALayersRowsBetweenItsHeads) {
   for (int64_t n_group : {1, 4}) {
     for (double floor : {0.0, 0.2, 1.0}) {
-      const PolicyConfig config{
-          .name = "ada-snapkv", .budget = 116, .window_size = 16, .head_floor = floor};
+      const PolicyConfig config{.name = "ada-snapkv",
+                                .budget = 116,
+                                .window_size = 16,
+                                .params = {{"head_floor", floor}}};
       Layer l = random_layer(900, 16, 3 * n_group, 3, 32, DType::f16, 62);
       for (size_t i = 0; i < l.k.size() / 3; ++i) l.k[i] *= 0.25f;  // head 0 looks everywhere
       const Kept kept = run_policy(*backend_, config, l, DType::f16);
@@ -168,7 +173,8 @@ TEST_P(AttentionPolicies, AdaSnapKvByHand) {
   std::vector<float> many(208, 0.0f), few(208, 0.0f);
   for (size_t i = 0; i < 20; ++i) many[30 + i * 5] = 6.0f;
   for (size_t i = 0; i < 4; ++i) few[100 + i * 10] = 6.0f;
-  const PolicyConfig config{.name = "ada-snapkv", .budget = 20, .window_size = 8, .kernel_size = 1};
+  const PolicyConfig config{
+      .name = "ada-snapkv", .budget = 20, .window_size = 8, .params = {{"kernel_size", 1}}};
   Kept expected(2);
   for (int32_t i = 0; i < 18; ++i) expected[0].push_back(30 + i * 5);
   expected[1] = {0, 1, 100, 110, 120, 130};
@@ -200,7 +206,8 @@ TEST_P(AttentionPolicies, ChunkKvKeepsWholeChunks) {
   logits[42] = 5.0f;               // chunk 40..49
   logits[93] = logits[95] = 4.5f;  // the last chunk before the window, 90..99
   logits[7] = 2.0f;                // chunk 0..9
-  PolicyConfig config{.name = "chunkkv", .budget = 28, .window_size = 8, .chunk_length = 10};
+  PolicyConfig config{
+      .name = "chunkkv", .budget = 28, .window_size = 8, .params = {{"chunk_length", 10}}};
   const Layer l = layer_of_logits({logits}, 8);
   const auto rows = [](std::initializer_list<std::pair<int32_t, int32_t>> ranges) {
     std::vector<int32_t> out;
@@ -212,7 +219,7 @@ TEST_P(AttentionPolicies, ChunkKvKeepsWholeChunks) {
   EXPECT_EQ(run_policy(*backend_, config, l), rows({{40, 50}, {90, 108}}));
   config.budget = 31;  // three rows of the third chunk
   EXPECT_EQ(run_policy(*backend_, config, l), rows({{0, 3}, {40, 50}, {90, 108}}));
-  config.chunk_length = 1000;  // one chunk: the first rows
+  config.params["chunk_length"] = 1000;  // one chunk: the first rows
   EXPECT_EQ(run_policy(*backend_, config, l), rows({{0, 23}, {100, 108}}));
 }
 
@@ -222,12 +229,11 @@ TEST_P(AttentionPolicies, ChunkKvEqualsTheDefinition) {
       const PolicyConfig config{.name = "chunkkv",
                                 .budget = 216,
                                 .window_size = 16,
-                                .kernel_size = 1,
-                                .chunk_length = length};
+                                .params = {{"chunk_length", length}}};
       const Layer l = random_layer(1003, 16, 2 * n_group, 2, 32, DType::bf16, 64);
       const Kept kept = run_policy(*backend_, config, l, DType::bf16);
       for (int64_t g = 0; g < 2; ++g) {
-        Scores scores = oracle_scores(l, config, g);  // unpooled votes
+        Scores scores = oracle_scores(l, {.params = {{"kernel_size", 1}}}, g);  // unpooled
         for (size_t begin = 0; begin < scores.size(); begin += static_cast<size_t>(length)) {
           const size_t end = std::min(scores.size(), begin + static_cast<size_t>(length));
           double sum = 0.0;

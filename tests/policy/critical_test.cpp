@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// PolicyConfig::critical against its definition in f64: half of the rows by attention, the rest by
+// Parameter "critical" against its definition in f64: half of the rows by attention, the rest by
 // attention times the norm of what the row's value adds to the output.
 #include <gtest/gtest.h>
 
@@ -50,7 +50,7 @@ TEST_P(Critical, WeighsHalfOfTheRowsByTheirOutput) {
       for (size_t i = 0; i < l.v.size(); ++i) l.v[i] *= i / 32 % 3 == 0 ? 8.0f : 1.0f;
       const TestTensor wo = random_tensor({kEmbd, 2 * n_group * 32}, 83, type);
       const PolicyConfig config{
-          .name = "snapkv", .budget = 116, .window_size = 16, .critical = true};
+          .name = "snapkv", .budget = 116, .window_size = 16, .params = {{"critical", true}}};
       const Kept kept =
           run_policy(*backend_, *Policy::make(config), l, DType::f16, 0, 1, {}, {}, wo);
       // products may be rounded to bf16 on the way: 8 bits, averaged over 48 outputs
@@ -60,7 +60,7 @@ TEST_P(Critical, WeighsHalfOfTheRowsByTheirOutput) {
                                  16, 100, bf16 ? 5e-3 : 1e-5));
       }
       PolicyConfig plain = config;
-      plain.critical = false;
+      plain.params.clear();
       EXPECT_NE(run_policy(*backend_, *Policy::make(plain), l, DType::f16), kept);
     }
   }
@@ -72,7 +72,7 @@ TEST_P(Critical, EveryPolicyOfAttentionTakesIt) {
   for (const char* name :
        {"snapkv", "pyramidkv", "ada-snapkv", "tova", "h2o", "expected-attention"}) {
     const PolicyConfig config{
-        .name = name, .budget = 64, .window_size = 16, .sinks = 5, .critical = true};
+        .name = name, .budget = 64, .window_size = 16, .sinks = 5, .params = {{"critical", true}}};
     const Kept kept =
         run_policy(*backend_, *Policy::make(config), l, DType::f16, 0, 1, {300, 50}, {}, wo);
     EXPECT_EQ(kept[1].size(), 50u) << name;
@@ -83,12 +83,13 @@ TEST_P(Critical, EveryPolicyOfAttentionTakesIt) {
 
 TEST_P(Critical, NeedsTheOutputProjectionAndAttention) {
   const Layer l = random_layer(100, 16, 2, 2, 32, DType::f32, 86);
-  const PolicyConfig config{.budget = 64, .window_size = 16, .critical = true};
+  const PolicyConfig config{.budget = 64, .window_size = 16, .params = {{"critical", true}}};
   expect_error(ErrorCode::kUsage, {"critical", "output projection"},
                [&] { run_policy(*backend_, *Policy::make(config), l); });
   for (const char* name : {"knorm", "keydiff", "random", "streaming-llm", "chunkkv"}) {
-    expect_error(ErrorCode::kUsage, {"critical", name},
-                 [&] { validate({.name = name, .critical = true}); });
+    expect_error(ErrorCode::kUsage, {"critical", name}, [&] {
+      validate({.name = name, .params = {{"critical", true}}});
+    });
   }
 }
 

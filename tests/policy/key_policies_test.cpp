@@ -123,7 +123,7 @@ TEST_P(KeyPolicies, RandomIsSeededAndUniform) {
   EXPECT_EQ(keep(0), kept);
   EXPECT_NE(kept[0], kept[1]) << "heads differ";
   EXPECT_NE(keep(1), kept) << "layers differ";
-  config.seed = 1;
+  config.params["seed"] = 1;
   EXPECT_NE(keep(0), kept) << "seeds differ";
   // 1000 of 4000: each quarter holds 250 +- 5 standard deviations (13.7 / 2 for no replacement)
   for (const std::vector<int32_t>& head : kept) {
@@ -137,7 +137,8 @@ TEST_P(KeyPolicies, RandomIsSeededAndUniform) {
 
 TEST(RandomPolicy, KeepsTheSameRowsEverywhere) {
   const Layer l = random_layer(2000, 16, 2, 2, 8, DType::f32, 56);
-  const PolicyConfig config{.name = "random", .budget = 300, .window_size = 16, .seed = 7};
+  const PolicyConfig config{
+      .name = "random", .budget = 300, .window_size = 16, .params = {{"seed", 7}}};
   EXPECT_EQ(run_policy(*make_backend(Target::ref), config, l),
             run_policy(*make_backend(Target::cpu), config, l));
 }
@@ -171,12 +172,13 @@ TEST(PolicyOptions, ValidateNamesFieldAndValues) {
   validate({.budget = 1, .ratio = 0.5, .sinks = 32});
   expect_usage({.name = "streaming-llm", .budget = 36, .window_size = 32}, {"budget is 36", "4"});
   validate({.name = "streaming-llm", .budget = 37, .window_size = 32});
-  expect_usage({.chunk_length = 0}, {"chunk_length is 0"});
-  expect_usage({.n_future = 0}, {"n_future is 0"});
-  expect_usage({.head_floor = -0.1}, {"head_floor is -0.1"});
-  expect_usage({.head_floor = 1.1}, {"head_floor is 1.1"});
-  expect_usage({.head_floor = std::nan("")}, {"head_floor is nan"});
-  expect_usage({.pyramid_beta = 0}, {"pyramid_beta is 0"});
+  expect_usage({.name = "chunkkv", .params = {{"chunk_length", 0}}}, {"chunk_length is 0"});
+  expect_usage({.name = "expected-attention", .params = {{"n_future", 0}}}, {"n_future is 0"});
+  for (double floor : {-0.1, 1.1, std::nan("")}) {
+    expect_usage({.name = "ada-snapkv", .params = {{"head_floor", floor}}},
+                 {"head_floor is", value_text(floor), "from 0 to 1"});
+  }
+  expect_usage({.name = "pyramidkv", .params = {{"pyramid_beta", 0}}}, {"pyramid_beta is 0"});
   EXPECT_EQ(Policy::make({.ratio = 0.1, .window_size = 8, .sinks = 5})->budget_for(100), 14);
 }
 

@@ -44,7 +44,7 @@ TEST_P(ObservingPolicies, NeedTheirObserver) {
   for (const char* name : {"h2o", "expected-attention"}) {
     const auto policy = Policy::make({.name = name, .budget = 64, .window_size = 16});
     expect_error(ErrorCode::kUsage, {name, "every query"},
-                 [&] { policy->select(*backend_, input, 64); });
+                 [&] { policy->make_selector(*backend_)->select(input, 64); });
   }
 }
 
@@ -168,8 +168,10 @@ TEST_P(ObservingPolicies, ExpectedAttentionEqualsTheDefinition) {
     for (int64_t n_group : {1, 3}) {
       for (int64_t n_observed : {kTokens, int64_t{60}}) {
         const RopeFrequencies rope{frequencies, layout};
-        const PolicyConfig config{
-            .name = "expected-attention", .budget = 84, .window_size = 16, .n_future = 40};
+        const PolicyConfig config{.name = "expected-attention",
+                                  .budget = 84,
+                                  .window_size = 16,
+                                  .params = {{"n_future", 40}}};
         Layer l = observed_layer(kTokens, n_observed, 16, 2 * n_group, 2, kDim, DType::f16, 72);
         for (size_t i = 3; i < l.q_observed.size(); i += kDim) l.q_observed[i] += 3.0f;  // a mean
         l.q.assign(l.q_observed.end() - static_cast<std::ptrdiff_t>(l.q.size()),
@@ -199,14 +201,13 @@ TEST_P(ObservingPolicies, ExpectedAttentionNeedsValues) {
   const auto policy = Policy::make({.name = "expected-attention", .budget = 64, .window_size = 16});
   const TestTensor q({16, 2, 8}, l.q), k({2, 100, 8}, l.k);
   const std::vector<int32_t> n_rows = {100, 100};
-  const auto observer = observe_layer(*backend_, *policy, l, k, n_rows, 0, {});
+  const auto selector = make_selector(*backend_, *policy, l, k, n_rows, {});
   PolicyInput input;
   input.q_window = q;
   input.k = k;
   input.n_rows = n_rows;
-  input.observer = observer.get();
   expect_error(ErrorCode::kUsage, {"expected-attention", "values"},
-               [&] { policy->select(*backend_, input, 64); });
+               [&] { selector->select(input, 64); });
 }
 
 }  // namespace

@@ -29,13 +29,13 @@ inline Kept kept_rows(Backend& backend, const Selection& selection,
   return kept;
 }
 
-/// Shows the observed queries to the policy's observer, if it has one, as prefill does: in chunks.
-inline std::unique_ptr<QueryObserver> observe_layer(Backend& backend, const Policy& policy,
+/// The policy's selector, shown the observed queries if it wants them, as prefill does: in chunks.
+inline std::unique_ptr<LayerSelector> make_selector(Backend& backend, const Policy& policy,
                                                     const Layer& l, const Tensor& k,
-                                                    const std::vector<int32_t>& n_rows, int il,
+                                                    const std::vector<int32_t>& n_rows,
                                                     const RopeFrequencies& rope) {
-  std::unique_ptr<QueryObserver> observer = policy.make_observer(il);
-  if (!observer) return nullptr;
+  std::unique_ptr<LayerSelector> selector = policy.make_selector(backend);
+  if (!policy.info().observes) return selector;
   const int64_t n = l.n_observed(), chunk = std::max<int64_t>(1, n / 2 - 1);
   const TestTensor q({n, l.n_head, l.head_dim}, l.q_observed.empty() ? l.q : l.q_observed);
   for (int64_t begin = 0; begin < n; begin += chunk) {
@@ -43,9 +43,9 @@ inline std::unique_ptr<QueryObserver> observe_layer(Backend& backend, const Poli
     std::vector<int32_t> pos, rows;
     for (int64_t t = begin; t < end; ++t) pos.push_back(static_cast<int32_t>(l.n_tokens - n + t));
     for (int32_t r : n_rows) rows.push_back(r - static_cast<int32_t>(n - end));
-    observer->observe(backend, {q.view().slice(begin, end), pos, k, rows, l.scale, rope});
+    selector->observe({q.view().slice(begin, end), pos, k, rows, l.scale, rope});
   }
-  return observer;
+  return selector;
 }
 
 /// Runs `policy` on the layer, keys stored as `dtype` (the layer's values should be of that type).
@@ -60,7 +60,6 @@ inline Kept run_policy(Backend& backend, const Policy& policy, const Layer& l,
   if (n_rows.empty()) {
     n_rows.assign(static_cast<size_t>(l.n_head_kv), static_cast<int32_t>(l.n_tokens));
   }
-  const auto observer = observe_layer(backend, policy, l, k, n_rows, il, rope);
   PolicyInput input;
   input.il = il;
   input.n_layer = n_layer;
@@ -71,9 +70,9 @@ inline Kept run_policy(Backend& backend, const Policy& policy, const Layer& l,
   input.scale = l.scale;
   input.rope = rope;
   input.wo = wo;
-  input.observer = observer.get();
-  return kept_rows(
-      backend, policy.select(backend, input, policy.layer_budget(l.n_tokens, il, n_layer)), n_rows);
+  const auto selector = make_selector(backend, policy, l, k, n_rows, rope);
+  return kept_rows(backend, selector->select(input, policy.layer_budget(l.n_tokens, il, n_layer)),
+                   n_rows);
 }
 
 inline Kept run_policy(Backend& backend, const PolicyConfig& config, const Layer& l,

@@ -50,7 +50,7 @@ TEST_P(EveryPolicy, KeepsTheBudgetAndTheWindow) {
         ASSERT_GE(head.size(), 16u);
         EXPECT_EQ(head.back(), n_tokens - 1);
         EXPECT_EQ(head[head.size() - 16], n_tokens - 16) << "the window is kept";
-        if (!policy->shares_budget()) {
+        if (!policy->info().shares_budget) {
           EXPECT_LE(head.size(), static_cast<size_t>(budget));
         }
       }
@@ -123,12 +123,64 @@ TEST(Validate, NamesFieldAndValues) {
   validate({.budget = 1, .ratio = 0.1});  // a ratio overrides the budget
   expect_usage({.window_size = 0}, {"window_size is 0"});
   expect_usage({.window_size = -1}, {"window_size is -1"});
-  expect_usage({.kernel_size = 4}, {"kernel_size is 4", "odd"});
-  expect_usage({.kernel_size = 0}, {"kernel_size is 0"});
-  expect_usage({.kernel_size = -3}, {"kernel_size is -3"});
-  validate({.kernel_size = 1});
-  // "full" uses no other field
-  validate({.name = "full", .budget = 0, .window_size = 0, .kernel_size = 2});
+  expect_usage({.params = {{"kernel_size", 4}}}, {"kernel_size is 4", "odd"});
+  expect_usage({.params = {{"kernel_size", 0}}}, {"kernel_size is 0"});
+  expect_usage({.params = {{"kernel_size", -3}}}, {"kernel_size is -3"});
+  validate({.params = {{"kernel_size", 1}}});
+  // "full" ignores the members
+  validate({.name = "full", .budget = 0, .ratio = 7, .window_size = 0, .sinks = -9});
+}
+
+TEST(Validate, RefusesParametersThatThePolicyDoesNotHave) {
+  expect_usage({.name = "knorm", .params = {{"kernel_size", 7}}},
+               {"\"knorm\" has no parameter \"kernel_size\"", "budget, ratio, window_size, sinks"});
+  expect_usage({.name = "full", .params = {{"kernel_size", 7}}}, {"full", "it has: none"});
+  expect_usage({.params = {{"kernel_sise", 7}}}, {"kernel_sise", "kernel_size, pooling"});
+  expect_usage({.params = {{"budget", 64}}}, {"budget", "member"});
+}
+
+TEST(Validate, RefusesValuesOfAnotherType) {
+  expect_usage({.params = {{"kernel_size", 7.0}}}, {"kernel_size is 7", "a whole number"});
+  expect_usage({.params = {{"kernel_size", "7"}}}, {"kernel_size", "a whole number"});
+  expect_usage({.params = {{"kernel_size", int64_t{1} << 40}}}, {"kernel_size", "2147483647"});
+  expect_usage({.params = {{"pooling", "median"}}}, {"pooling is median", "max or avg"});
+  expect_usage({.params = {{"critical", 1}}}, {"critical is 1", "true or false"});
+  validate({.name = "ada-snapkv", .params = {{"head_floor", 1}}});  // 1 is a number too
+}
+
+TEST(Validate, MayNameOptions) {
+  const auto expect_flags = [](const PolicyConfig& config,
+                               std::initializer_list<std::string_view> words) {
+    expect_error(ErrorCode::kUsage, words, [&] { validate(config, ParamNames::flags); });
+  };
+  expect_flags({.window_size = 0}, {"--kv-window is 0"});
+  expect_flags({.params = {{"kernel_size", 4}}}, {"--kv-kernel is 4"});
+  expect_flags({.budget = 9, .window_size = 9}, {"--kv-budget is 9", "--kv-window + --kv-sinks"});
+  expect_flags({.name = "expected-attention", .params = {{"kernel_size", 4}}}, {"--kv-future"});
+}
+
+// Every row of every table: read from text, set, in force, and its default when it is left out.
+TEST(Tables, ValuesGoThroughTextAndConfiguration) {
+  for (const PolicyInfo& info : all_policies()) {
+    for (const auto& [param, value] : policy_settings({.name = info.name})) {
+      EXPECT_EQ(value, param->default_value) << info.name << " " << param->name;
+      EXPECT_EQ(parse_value(*param, value_text(value)), value) << info.name << " " << param->name;
+      PolicyConfig config{.name = info.name};
+      set_param_text(config, param->name, value_text(value));
+      EXPECT_EQ(policy_value(config, param->name), value);
+      EXPECT_NO_THROW(validate(config));
+      expect_error(ErrorCode::kUsage, {param->name, range_text(*param)},
+                   [&, p = param] { parse_value(*p, "certainly not"); });
+    }
+    EXPECT_EQ(info.find("no such parameter"), nullptr);
+  }
+  const PolicyConfig config{.sinks = 3, .params = {{"kernel_size", 15}, {"pooling", "avg"}}};
+  EXPECT_EQ(policy_value(config, "sinks"), PolicyValue(int64_t{3}));
+  EXPECT_EQ(policy_value({.name = "streaming-llm"}, "sinks"), PolicyValue(int64_t{4}));
+  EXPECT_EQ(describe_params(config), "window 32, sinks 3, kernel 15, avg pooling");
+  EXPECT_EQ(describe_params({}), "window 32, kernel 7");
+  EXPECT_EQ(describe_params({.name = "tova", .params = {{"critical", true}}}),
+            "window 32, critical");
 }
 
 TEST(Budget, CountsTheWindowAndIsNeverMoreThanThePrompt) {
@@ -154,33 +206,40 @@ TEST(Budget, RatioRoundsDownButKeepsMoreThanTheWindow) {
 // ---------------------------------------------------------------- the base of other policies
 
 // The smallest policy: a score that is one expression, with budgets that differ by layer and head.
-class OldestFirst final : public ScorePolicy {
+class OldestFirstSelector final : public Selector<RowParams> {
  public:
-  explicit OldestFirst(const PolicyConfig& config) : ScorePolicy(config) {}
+  using Selector::Selector;
 
  private:
-  void score(Backend& backend, const PolicyInput&, std::span<const int32_t> n_prefix,
-             const Tensor& scores) const override {
-    for (size_t h = 0; h < n_prefix.size(); ++h) {
+  void score(const ScoreInput& input, const Tensor& scores) override {
+    for (int64_t h = 0; h < std::ssize(input.n_prefix); ++h) {
       std::vector<float> row;
-      for (int32_t j = 0; j < n_prefix[h]; ++j) row.push_back(static_cast<float>(-j));
-      backend.upload(scores.at<void>(static_cast<int64_t>(h)), row.data(), row.size() * 4);
+      for (int32_t j = 0; j < input.n_prefix[h]; ++j) row.push_back(static_cast<float>(-j));
+      backend().upload(scores.at<void>(h), row.data(), row.size() * sizeof(float));
     }
   }
-  std::vector<int32_t> prefix_budgets(Backend&, const PolicyInput& input, std::span<const int32_t>,
-                                      const Tensor&, int64_t) const override {
+  std::vector<int32_t> prefix_budgets(const ScoreInput& input, const Tensor&, int64_t) override {
     return {5 - input.il, 2};
   }
 };
 
+const PolicyDefinition kOldestFirst =
+    define_policy<ScorePolicy<OldestFirstSelector>>({.name = "oldest-first"}, row_fields());
+
+std::unique_ptr<Policy> oldest_first() {
+  return kOldestFirst.make(kOldestFirst.info,
+                           {.name = "oldest-first", .budget = 8, .window_size = 2},
+                           ParamNames::fields);
+}
+
 TEST(ScorePolicy, BudgetsMayDifferByLayerAndHead) {
   for (Target target : {Target::ref, Target::cpu}) {
     const auto backend = make_backend(target);
-    const OldestFirst policy({.budget = 8, .window_size = 2});
+    const auto policy = oldest_first();
     const Layer l = random_layer(20, 2, 2, 2, 8, DType::f32, 41);
-    EXPECT_EQ(run_policy(*backend, policy, l, DType::f32, 0, 2),
+    EXPECT_EQ(run_policy(*backend, *policy, l, DType::f32, 0, 2),
               (Kept{{0, 1, 2, 3, 4, 18, 19}, {0, 1, 18, 19}}));
-    EXPECT_EQ(run_policy(*backend, policy, l, DType::f32, 1, 2),
+    EXPECT_EQ(run_policy(*backend, *policy, l, DType::f32, 1, 2),
               (Kept{{0, 1, 2, 3, 18, 19}, {0, 1, 18, 19}}));
   }
 }
@@ -195,8 +254,8 @@ TEST(ScorePolicy, AHeadWithinTheBudgetKeepsAllWhateverThePolicySays) {
     input.q_window = q;
     input.k = input.v = k;
     input.n_rows = n_rows;
-    const OldestFirst policy({.budget = 8, .window_size = 2});
-    EXPECT_EQ(kept_rows(*backend, policy.select(*backend, input, 8), n_rows),
+    const auto policy = oldest_first();
+    EXPECT_EQ(kept_rows(*backend, policy->make_selector(*backend)->select(input, 8), n_rows),
               (Kept{{0, 1, 2, 3, 4, 18, 19}, {0, 1, 2, 3, 4, 5, 6, 7}}));
   }
 }

@@ -34,7 +34,9 @@ TEST_P(PublishedRules, OfficialCodeWithOneQueryHeadPerKvHead) {
   for (Pooling pooling : {Pooling::max, Pooling::avg}) {
     for (int kernel_size : {5, 7, 13}) {
       const PolicyConfig config{
-          .budget = 200, .window_size = 16, .kernel_size = kernel_size, .pooling = pooling};
+          .budget = 200,
+          .window_size = 16,
+          .params = params_of({.kernel_size = kernel_size, .pooling = pooling})};
       const Layer l = random_layer(1500, 16, 3, 3, 64, DType::f32, 21);
       const Kept kept = run_policy(*backend_, config, l);
       for (int64_t h = 0; h < 3; ++h) {
@@ -49,7 +51,7 @@ TEST_P(PublishedRules, OfficialCodeExactlyOnStructuredLayers) {
   // Kept: at most the rows that a fact's pooling reaches, so that equal backgrounds don't compete.
   for (Pooling pooling : {Pooling::max, Pooling::avg}) {
     const PolicyConfig config{
-        .budget = 24 + 16, .window_size = 16, .kernel_size = 7, .pooling = pooling};
+        .budget = 24 + 16, .window_size = 16, .params = params_of({.pooling = pooling})};
     const Layer l = layer_of_logits({facts(300, 16, 0), facts(300, 16, 7)}, 16);
     const Kept kept = run_policy(*backend_, config, l);
     for (int64_t h = 0; h < 2; ++h) {
@@ -65,8 +67,7 @@ TEST_P(PublishedRules, KvpressWithGroupsAndAveragePooling) {
       PolicyConfig config;
       config.ratio = kept_share;  // kvpress' compression_ratio is 1 - ratio
       config.window_size = 32;
-      config.kernel_size = 5;
-      config.pooling = Pooling::avg;
+      config.params = {{"kernel_size", 5}, {"pooling", "avg"}};
       const Layer l = random_layer(1200, 32, 2 * n_group, 2, 64, DType::f16, 23);
       const int64_t n_kept = static_cast<int64_t>(1200 * kept_share);  // int(L * (1 - ratio))
       const Kept kept = run_policy(*backend_, config, l, DType::f16);
@@ -88,7 +89,7 @@ TEST_P(PublishedRules, WithMaxPoolingTheOrderOfGroupAndPoolMatters) {
   for (size_t i = 0; i < 4; ++i) l.q[(i * 2) * 8] = 1.0f, l.q[(i * 2 + 1) * 8 + 1] = 1.0f;
   l.k[10 * 8] = 5.0f;
   l.k[13 * 8 + 1] = 5.0f;
-  const PolicyConfig config{.budget = 4 + 4, .window_size = 4, .kernel_size = 7};
+  const PolicyConfig config{.budget = 4 + 4, .window_size = 4};
   EXPECT_EQ(run_policy(*backend_, config, l), (Kept{{7, 8, 9, 10, 56, 57, 58, 59}}));
   Scores other(56, 0.0);  // pooled per query head, then the mean
   for (int64_t h = 0; h < 2; ++h) {

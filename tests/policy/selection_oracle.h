@@ -84,8 +84,33 @@ inline Scores oracle_pool(const Scores& v, int kernel_size, Pooling pooling) {
   return out;
 }
 
+/// The parameters of steps 5 and 6, with the paper's defaults.
+struct VoteRule {
+  int kernel_size = 7;
+  Pooling pooling = Pooling::max;
+  GroupReduce group = GroupReduce::mean;
+};
+
+/// As parameters of "snapkv" and of the policies that vote as it does.
+inline PolicyParams params_of(const VoteRule& rule) {
+  return {{"kernel_size", rule.kernel_size},
+          {"pooling", rule.pooling == Pooling::avg ? "avg" : "max"},
+          {"group", rule.group == GroupReduce::max ? "max" : "mean"}};
+}
+
+inline VoteRule rule_of(const PolicyConfig& config) {
+  VoteRule rule;
+  for (const auto& [name, value] : config.params) {
+    if (name == "kernel_size") rule.kernel_size = static_cast<int>(std::get<int64_t>(value));
+    if (name == "pooling" && value == PolicyValue("avg")) rule.pooling = Pooling::avg;
+    if (name == "group" && value == PolicyValue("max")) rule.group = GroupReduce::max;
+  }
+  return rule;
+}
+
 /// Steps 2 to 6 for KV head g: group, then pool.
-inline Scores oracle_scores(const Layer& l, const PolicyConfig& c, int64_t g) {
+inline Scores oracle_scores(const Layer& l, const PolicyConfig& config, int64_t g) {
+  const VoteRule c = rule_of(config);
   Scores group(static_cast<size_t>(l.n_prefix()),
                c.group == GroupReduce::max ? -std::numeric_limits<double>::infinity() : 0.0);
   for (int64_t h = g * l.n_group(); h < (g + 1) * l.n_group(); ++h) {
@@ -102,7 +127,8 @@ inline Scores oracle_scores(const Layer& l, const PolicyConfig& c, int64_t g) {
 }
 
 /// The paper's code for one query head: sum over W, pool, topk(C - W).
-inline Scores official_scores(const Layer& l, const PolicyConfig& c, int64_t h) {
+inline Scores official_scores(const Layer& l, const PolicyConfig& config, int64_t h) {
+  const VoteRule c = rule_of(config);
   return oracle_pool(oracle_votes(l, h), c.kernel_size, c.pooling);
 }
 

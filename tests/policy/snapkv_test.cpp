@@ -52,7 +52,7 @@ TEST_P(SnapKv, LengthsAroundTheBudget) {
   std::vector<int32_t> expected = range(0, 65);
   expected.erase(expected.begin() + 20);
   PolicyConfig unpooled = config;
-  unpooled.kernel_size = 1;
+  unpooled.params = {{"kernel_size", 1}};
   EXPECT_EQ(run_policy(*backend_, unpooled, layer_of_logits({logits}, 16)), Kept{expected});
 }
 
@@ -64,11 +64,11 @@ TEST_P(SnapKv, SpikesAtTheEdgesOfThePrefix) {
   for (DType dtype : {DType::f32, DType::f16, DType::bf16}) {
     const Layer l = layer_of_logits({first, last}, kWindow);
     const auto keep = [&](int32_t n, Pooling pooling) {
-      return run_policy(
-          *backend_,
-          PolicyConfig{
-              .budget = n + kWindow, .window_size = kWindow, .kernel_size = 7, .pooling = pooling},
-          l, dtype);
+      return run_policy(*backend_,
+                        PolicyConfig{.budget = n + kWindow,
+                                     .window_size = kWindow,
+                                     .params = params_of({.pooling = pooling})},
+                        l, dtype);
     };
     // A spike reaches three rows to its inner side; with 4 rows both poolings keep exactly those.
     for (Pooling pooling : {Pooling::max, Pooling::avg}) {
@@ -94,7 +94,7 @@ TEST_P(SnapKv, TheWindowsOwnRowsNeitherVoteNorPool) {
   logits[kPrefix] = 9.0f;  // would reach the prefix's last rows if it were pooled
   for (Pooling pooling : {Pooling::max, Pooling::avg}) {
     const PolicyConfig config{
-        .budget = 7 + kWindow, .window_size = kWindow, .kernel_size = 7, .pooling = pooling};
+        .budget = 7 + kWindow, .window_size = kWindow, .params = params_of({.pooling = pooling})};
     EXPECT_EQ(run_policy(*backend_, config, layer_of_logits({logits}, kWindow)),
               Kept{with_window(range(47, 54), kTokens, kWindow)});
   }
@@ -105,15 +105,16 @@ TEST_P(SnapKv, TiesGoToTheLowerPosition) {
   for (int32_t n_tokens : {100, 1000, 4099}) {
     const Layer l =
         layer_of_logits({std::vector<float>(static_cast<size_t>(n_tokens), 1.0f)}, kWindow);
-    PolicyConfig config{.budget = 20 + kWindow, .window_size = kWindow, .kernel_size = 7};
+    PolicyConfig config{.budget = 20 + kWindow, .window_size = kWindow};
     EXPECT_EQ(run_policy(*backend_, config, l), Kept{with_window(range(0, 20), n_tokens, kWindow)});
-    config.pooling = Pooling::avg;  // the three rows at each edge average in zeros
+    config.params["pooling"] = "avg";  // the three rows at each edge average in zeros
     EXPECT_EQ(run_policy(*backend_, config, l), Kept{with_window(range(3, 23), n_tokens, kWindow)});
   }
   // two levels: the higher ones, then the lowest positions of the rest
   std::vector<float> logits(300, 0.0f);
   logits[150] = logits[250] = 2.0f;
-  const PolicyConfig config{.budget = 5 + kWindow, .window_size = kWindow, .kernel_size = 1};
+  const PolicyConfig config{
+      .budget = 5 + kWindow, .window_size = kWindow, .params = {{"kernel_size", 1}}};
   EXPECT_EQ(run_policy(*backend_, config, layer_of_logits({logits}, kWindow)),
             Kept{with_window({0, 1, 2, 150, 250}, 300, kWindow)});
 }
@@ -129,7 +130,7 @@ TEST_P(SnapKv, WindowIsCausal) {
   for (size_t i = 0; i < 4; ++i) l.q[i * 8 + i] = 1.0f, l.q[i * 8 + 7] = 1.0f;
   for (size_t j = 0; j < 4; ++j) l.k[(20 + j) * 8 + j] = 6.0f;  // wanted by query j
   l.k[39 * 8 + 7] = 60.0f;
-  const PolicyConfig config{.budget = 3 + 4, .window_size = 4, .kernel_size = 1};
+  const PolicyConfig config{.budget = 3 + 4, .window_size = 4, .params = {{"kernel_size", 1}}};
   EXPECT_EQ(run_policy(*backend_, config, l), Kept{with_window({20, 21, 22}, 40, 4)});
 }
 
@@ -138,7 +139,7 @@ TEST_P(SnapKv, OnlyTheLastWindowSizeQueriesVote) {
   Layer last = l;  // the last 8 queries
   last.n_window = 8;
   last.q.assign(l.q.end() - 8 * 4 * 32, l.q.end());
-  const PolicyConfig config{.budget = 64, .window_size = 8, .kernel_size = 5};
+  const PolicyConfig config{.budget = 64, .window_size = 8, .params = {{"kernel_size", 5}}};
   const Kept kept = run_policy(*backend_, config, l);
   EXPECT_EQ(kept, run_policy(*backend_, config, last));
   EXPECT_TRUE(is_selection(kept[0], oracle_scores(last, config, 0), 8, 56, kTolerance));
@@ -160,8 +161,8 @@ TEST_P(SnapKv, HeadsOfDifferentLengths) {
   input.k = input.v = k;
   input.n_rows = n_rows;
   input.scale = l.scale;
-  const Kept kept =
-      kept_rows(*backend_, Policy::make(config)->select(*backend_, input, 64), n_rows);
+  const Kept kept = kept_rows(
+      *backend_, Policy::make(config)->make_selector(*backend_)->select(input, 64), n_rows);
   EXPECT_EQ(kept[1], range(0, 50)) << "a head within the budget keeps every row";
   for (int64_t g : {0, 2}) {
     Layer head = random_layer(1, 1, 2, 1, 32, DType::f32, 0);
@@ -201,8 +202,8 @@ TEST_P(SnapKv, KeysMayLieAtAnyStride) {
   input.n_rows = n_rows;
   input.scale = l.scale;
   const PolicyConfig config{.budget = 100, .window_size = 32};
-  const Kept kept =
-      kept_rows(*backend_, Policy::make(config)->select(*backend_, input, 100), n_rows);
+  const Kept kept = kept_rows(
+      *backend_, Policy::make(config)->make_selector(*backend_)->select(input, 100), n_rows);
   EXPECT_EQ(kept, run_policy(*backend_, config, l, DType::bf16));
 }
 
@@ -235,9 +236,7 @@ TEST_P(SnapKvRandom, EqualsTheOracle) {
                         Size{1027, 128, 32, 7, 256}, Size{2050, 64, 33, 63, 1024}}) {
     const PolicyConfig config{.budget = s.budget,
                               .window_size = s.window_size,
-                              .kernel_size = s.kernel_size,
-                              .pooling = pooling,
-                              .group = group};
+                              .params = params_of({s.kernel_size, pooling, group})};
     const Layer l = random_layer(s.n_tokens, s.window_size, 2 * n_group, 2, s.head_dim, dtype, 11);
     const Kept kept = run_policy(*backend, config, l, dtype);
     for (int64_t g = 0; g < 2; ++g) {
@@ -264,7 +263,8 @@ TEST_P(SnapKv, LongPrompts) {
     for (int32_t row : range(centre - 3, centre + 4)) expected.push_back(row);
   }
   for (Pooling pooling : {Pooling::max, Pooling::avg}) {
-    const PolicyConfig config{.budget = 700 + 32, .window_size = 32, .pooling = pooling};
+    const PolicyConfig config{
+        .budget = 700 + 32, .window_size = 32, .params = params_of({.pooling = pooling})};
     EXPECT_EQ(run_policy(*backend_, config, layer_of_logits({logits}, 32, 4), DType::bf16),
               Kept{with_window(expected, 20000, 32)});
   }

@@ -67,7 +67,7 @@ GgufWriter& GgufWriter::add(std::string_view key, const std::vector<std::string>
 
 GgufWriter& GgufWriter::add_tensor(std::string_view name, DType dtype, std::vector<int64_t> shape,
                                    std::span<const std::byte> data) {
-  return add_raw_tensor(name, ggml_type_of(dtype), std::move(shape), data);
+  return add_raw_tensor(name, dtype_info(dtype).ggml_type, std::move(shape), data);
 }
 
 GgufWriter& GgufWriter::add_f32(std::string_view name, std::vector<int64_t> shape,

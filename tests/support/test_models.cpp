@@ -7,6 +7,7 @@
 #include <tuple>
 
 #include "base/check.h"
+#include "tests/support/family_models.h"
 #include "tests/support/gguf_writer.h"
 
 namespace snapkv::test {
@@ -38,9 +39,11 @@ TestModel tiny_options() {
 }  // namespace
 
 const std::vector<TestModel>& test_models() {
-  static const std::vector<TestModel> models = {
-      tiny(DType::f32),  tiny(DType::f16),  tiny(DType::bf16), tiny(DType::q8_0), tiny(DType::q4_0),
-      tiny(DType::q4_k), tiny(DType::q5_k), tiny(DType::q6_k), tiny_options()};
+  static const std::vector<TestModel> models = [] {
+    std::vector<TestModel> all = {tiny_options()};
+    for (const DType type : kWeightTypes) all.push_back(tiny(type));
+    return all;
+  }();
   return models;
 }
 
@@ -54,6 +57,11 @@ std::string model_path(const std::string& model) {
       if (m.name != model) continue;
       path = folder / (model + ".gguf");
       write_random_model(path, m.shape, m.options);
+    }
+    for (const FamilyModel& m : family_models()) {
+      if (m.name != model) continue;
+      path = folder / (model + ".gguf");
+      write_family_model(model, path);
     }
     SNAPKV_CHECK(!path.empty());
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The small models that engine tests run: the trained needle model and random ones that cover what
-// architecture `llama` may have. Random files are written once per test process.
+// The small models that engine tests run: the trained needle model, random ones of Llama's form in
+// every type, and those of family_models.h. Random files are written once per test process.
 #pragma once
 
 #include <memory>
@@ -19,12 +19,13 @@ struct TestModel {
   RandomModelOptions options;
 };
 
-/// tiny-f32, tiny-f16, tiny-bf16, tiny-q8_0, tiny-q4_0: the same weights in different types
-/// (rounded from the same f32 values); tiny-q4_k, tiny-q5_k, tiny-q6_k: others, in rows of 256.
+/// tiny-f32, tiny-q8_0, ... of every type that weights may have: the same weights (rounded from the
+/// same f32 values) in all plain types and in all of blocks of 32; those of superblocks are others.
 /// tiny-options: separate output, biases, rope_freqs, linear scaling, MHA.
 const std::vector<TestModel>& test_models();
 
-/// Path of a model: "needle", or a name from test_models() (written on first use).
+/// Path of a model: "needle", or a name from test_models() or family_models() (written on first
+/// use).
 std::string model_path(const std::string& name);
 
 /// Loaded model; the same object for the same arguments.

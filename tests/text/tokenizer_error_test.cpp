@@ -5,10 +5,10 @@
 #include <cmath>
 
 #include "format/gguf.h"
+#include "snapkv/tokenizer.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/gguf_writer.h"
 #include "tests/support/spm_vocab.h"
-#include "text/tokenizer.h"
 
 namespace snapkv {
 namespace {
@@ -30,8 +30,10 @@ GgufWriter written(const SpmVocab& vocab, GgufWriter writer = GgufWriter()) {
 TEST(TokenizerErrorTest, Kind) {
   expect_bad(GgufWriter(), {"the-file", "tokenizer.ggml.model", "missing"});
   expect_bad(GgufWriter().add("tokenizer.ggml.model", 3), {"tokenizer.ggml.model", "string"});
-  expect_bad(GgufWriter().add("tokenizer.ggml.model", "gpt2"),
-             {"the-file", "tokenizer.ggml.model", "'gpt2'", "not supported"});
+  for (const char* kind : {"bert", "rwkv", "plamo2", "no_vocab", ""}) {
+    expect_bad(GgufWriter().add("tokenizer.ggml.model", kind),
+               {"the-file", "tokenizer.ggml.model", kind, "not supported", "'gpt2'"});
+  }
 }
 
 TEST(TokenizerErrorTest, MissingOrWrongArrays) {

@@ -3,8 +3,8 @@
 #include <gtest/gtest.h>
 
 #include "format/gguf.h"
+#include "snapkv/tokenizer.h"
 #include "tests/text/sentencepiece_oracle.h"
-#include "text/tokenizer.h"
 
 namespace snapkv {
 namespace {

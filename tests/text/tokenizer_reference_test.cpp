@@ -9,8 +9,8 @@
 #include <sstream>
 
 #include "format/gguf.h"
+#include "snapkv/tokenizer.h"
 #include "tests/text/sentencepiece_oracle.h"
-#include "text/tokenizer.h"
 
 namespace snapkv {
 namespace {
@@ -66,7 +66,9 @@ TEST_P(TokenizerReferenceTest, EveryLineIsEqual) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Spm, TokenizerReferenceTest, testing::Values("llama-spm", "phi-3"));
+INSTANTIATE_TEST_SUITE_P(All, TokenizerReferenceTest,
+                         testing::Values("llama-spm", "phi-3", "deepseek-coder", "deepseek-llm",
+                                         "falcon", "gpt-2", "mpt", "refact", "starcoder"));
 
 // Not Phi-3: SentencePiece refuses its vocabulary.
 class SentencePieceTest : public TokenizerReferenceTest {};

@@ -2,13 +2,11 @@
 // The data block of a page, as eval/common/page.cpp (envelope) and the commands write it. A block of
 // another kind or version is an error on the page, not an empty page.
 
+/** With the parameters that the policy has (`snapkv policies --json`: their "record" names). */
 export type Configuration = {
   policy: string;
   budget?: number;
   ratio?: number;
-  window?: number;
-  kernel?: number;
-  pooling?: string;
   kv_type: string;
   [field: string]: unknown;
 };

@@ -51,6 +51,18 @@ test("names hold what differs, and only that", () => {
   assert.equal(new Namer(records).full(records[0].configuration), "full");
 });
 
+test("names take a policy's own parameters as the record has them", () => {
+  const records = ["snapkv", "snapkv", "other", "other"].map((policy) => scored(policy, 64, 1));
+  Object.assign(records[0].configuration, { critical: true, pooling: "avg", sinks: 0 });
+  Object.assign(records[1].configuration, { critical: false, pooling: "max", sinks: 0 });
+  Object.assign(records[2].configuration, { lag_size: 128, sinks: 4 });
+  Object.assign(records[3].configuration, { lag_size: 64, sinks: 4 });
+  const namer = new Namer(records);
+  assert.deepEqual(records.map((r) => namer.full(r.configuration)), [
+    "snapkv 64, critical, avg pooling", "snapkv 64, max pooling",
+    "other 64, lag size 128", "other 64, lag size 64"]);
+});
+
 test("budgets made of bytes are points of one line", () => {
   const records = [64, 128].map((budget) => scored("snapkv", budget, 1));
   records.forEach((r, i) => (r.configuration.kv_memory = (i + 1) << 20));

@@ -71,25 +71,24 @@ DType parse_kv_type(const std::string& text) {
 std::vector<SessionOptions> session_variants(const BenchSettings& s) {
   const auto budgets = parse_counts("--kv-budget", s.budgets, kBudgetRange);
   const std::vector<std::string> known = policy_names();
+  for (const std::string& policy : s.policies) {
+    if (std::find(known.begin(), known.end(), policy) == known.end()) {
+      fail(ErrorCode::kUsage, "--kv-policy: '{}' is not a policy", policy);
+    }
+  }
+  std::vector<std::vector<SessionOptions>> by_budget;  // [budgets][policies]
+  for (const int64_t budget : budgets) {
+    CacheSettings cache = s.cache;
+    cache.params["budget"] = budget;
+    by_budget.push_back(session_options(cache, kMostTokens, s.policies));
+  }
   std::vector<SessionOptions> variants;
   for (const std::string& type : s.kv_types) {
-    const DType kv_type = parse_kv_type(type);
-    for (const std::string& policy : s.policies) {
-      if (std::find(known.begin(), known.end(), policy) == known.end()) {
-        fail(ErrorCode::kUsage, "--kv-policy: '{}' is not a policy", policy);
-      }
-      for (const int64_t budget : budgets) {
-        CacheSettings cache = s.cache;
-        cache.policy.name = policy;
-        cache.policy.budget = budget;
-        cache.policy.ratio = 0;
-        if (policy == "full") {  // has no budget
-          cache.memory = 0;
-          cache.decode_limit = 0;
-        }
-        variants.push_back(session_options(cache, kMostTokens));
-        variants.back().kv_type = kv_type;
-        if (policy == "full" || cache.memory > 0) break;
+    for (size_t p = 0; p < s.policies.size(); ++p) {
+      const bool has_budgets = policy_info(s.policies[p]).has_budget && s.cache.memory == 0;
+      for (size_t b = 0; b < (has_budgets ? budgets.size() : 1); ++b) {
+        variants.push_back(by_budget[b][p]);
+        variants.back().kv_type = parse_kv_type(type);
       }
     }
   }

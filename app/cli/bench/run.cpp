@@ -47,9 +47,9 @@ size_t peak_rss_since_reset() {
 }
 
 bool alike(const BenchTest& a, const BenchTest& b) {
-  const PolicyConfig &p = a.session.kv, &q = b.session.kv;  // the other options are the command's
+  // the other options are the command's
   return a.n_threads == b.n_threads && a.n_depth == b.n_depth && a.n_seq == b.n_seq &&
-         a.session.kv_type == b.session.kv_type && p.name == q.name && p.budget == q.budget &&
+         a.session.kv_type == b.session.kv_type && a.session.kv == b.session.kv &&
          a.session.kv_memory == b.session.kv_memory;
 }
 

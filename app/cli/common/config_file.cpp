@@ -159,6 +159,8 @@ void set_option(CLI::Option& option, const std::vector<std::string>& values,
     option.run_callback();
   } catch (const CLI::Error& e) {
     fail(ErrorCode::kUsage, "{}: {}", origin, e.what());
+  } catch (const Error& e) {
+    fail(e.code(), "{}: {}", origin, e.what());
   }
 }
 

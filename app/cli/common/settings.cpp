@@ -1,16 +1,40 @@
 // SPDX-License-Identifier: MIT
 #include "cli/common/settings.h"
 
+#include <algorithm>
 #include <limits>
+#include <regex>
 
 #include "base/error.h"
+#include "cli/common/policy_options.h"
 
 namespace snapkv::cli {
 namespace {
 
 constexpr const char* kModelGroup = "Model";
-constexpr const char* kCacheGroup = "KV cache";
 constexpr const char* kSamplingGroup = "Sampling";
+
+SessionOptions options_of(const CacheSettings& settings, int64_t n_ctx, const std::string& policy) {
+  SessionOptions options;
+  options.n_ctx = n_ctx;
+  options.kv = policy_config(settings, policy);
+  options.kv_type = settings.type == "f32"    ? DType::f32
+                    : settings.type == "bf16" ? DType::bf16
+                    : settings.type == "q8_0" ? DType::q8_0
+                                              : DType::f16;
+  options.chunk = settings.chunk;
+  options.memory_limit = static_cast<size_t>(settings.memory_limit);
+  options.spill_dir = settings.spill_dir;
+  if (policy_info(policy).has_budget) {
+    options.kv_memory = static_cast<size_t>(settings.memory);
+    options.kv_decode_limit = settings.decode_limit;
+    options.kv_refresh = settings.refresh;
+  }
+  PolicyConfig checked = options.kv;
+  if (options.kv_memory > 0) checked.budget = std::numeric_limits<int32_t>::max();  // not yet known
+  validate(checked, ParamNames::flags);
+  return options;
+}
 
 }  // namespace
 
@@ -47,11 +71,20 @@ void add_device_options(CLI::App& command, ModelSettings& settings) {
       ->capture_default_str()
       ->group(kModelGroup);
   command
+      .add_option("--cpu-target", settings.cpu_target,
+                  "Use no instructions beyond these, to test or time what lesser processors do; "
+                  "auto: all that this one has")
+      ->check(CLI::IsMember(cpu_targets()))
+      ->type_name("NAME")
+      ->capture_default_str()
+      ->group(kModelGroup);
+  command
       .add_option(
           "--weights", settings.weights,
           "Decode from the mapped file (mapped) or, faster, from a copy in huge pages made at "
-          "the start (huge); auto: the copy is made while decoding, if there is memory")
-      ->check(CLI::IsMember({"auto", "mapped", "huge"}))
+          "the start (huge); auto: the copy is made while decoding, if there is memory; copy: read "
+          "the whole model at the start and close its files, which may then change")
+      ->check(CLI::IsMember({"auto", "mapped", "huge", "copy"}))
       ->type_name("WHERE")
       ->capture_default_str()
       ->group(kModelGroup);
@@ -59,6 +92,18 @@ void add_device_options(CLI::App& command, ModelSettings& settings) {
 
 void add_running_options(CLI::App& command, ModelSettings& settings) {
   add_device_options(command, settings);
+  if (settings.check_tensors) {
+    command
+        .add_flag_callback(
+            "--no-check-tensors", [&settings] { settings.check_tensors = false; },
+            "Take models with infinities or NaNs among the weights too")
+        ->group(kModelGroup);
+  } else {
+    command
+        .add_flag("--check-tensors", settings.check_tensors,
+                  "Read all weights first, and refuse models with infinities or NaNs among them")
+        ->group(kModelGroup);
+  }
   command
       .add_option("-t,--threads", settings.n_threads,
                   "Threads; 0: as many as the process may run on")
@@ -69,29 +114,22 @@ void add_running_options(CLI::App& command, ModelSettings& settings) {
 }
 
 void add_cache_options(CLI::App& command, CacheSettings& settings) {
-  PolicyConfig& policy = settings.policy;
   const auto add = [&](const char* name, auto& value, const char* help, const char* type) {
     return command.add_option(name, value, help)
         ->type_name(type)
         ->capture_default_str()
         ->group(kCacheGroup);
   };
-  add("--kv-policy", policy.name, "What is kept of a prompt", "NAME")
+  add("--kv-policy", settings.policy, "What is kept of a prompt (snapkv policies)", "NAME")
       ->check(CLI::IsMember(policy_names()));
-  CLI::Option* budget = add("--kv-budget", policy.budget,
-                            "Rows kept per layer and KV head, the window included", "N")
-      ->check(whole_number(1, kMostTokens));
-  CLI::Option* ratio =
-      add("--kv-ratio", policy.ratio,
-          "Keep this share of the prompt instead of a budget, up to 1; 0: off", "R")
-      ->check(real_number(0, 1));
+  add_policy_options(command, settings);
   add("--kv-memory", settings.memory,
       "The largest budget whose cache takes no more than this, as in 256MiB, room for the first "
       "generated tokens included; 0: off",
       "SIZE")
       ->transform(byte_size(0))
-      ->excludes(budget)
-      ->excludes(ratio);
+      ->excludes(command.get_option("--kv-budget"))
+      ->excludes(command.get_option("--kv-ratio"));
   add("--kv-decode-limit", settings.decode_limit,
       "Compress to the budget again when generated tokens have filled the cache to this many rows "
       "per layer and KV head; 0: never",
@@ -101,34 +139,6 @@ void add_cache_options(CLI::App& command, CacheSettings& settings) {
       .add_flag("--kv-refresh", settings.refresh,
                 "Keep the uncompressed rows as well, in memory or in --spill-dir, so that every "
                 "further turn reads and chooses from all of them")
-      ->group(kCacheGroup);
-  add("--kv-window", policy.window_size,
-      "Last tokens of the prompt, which choose what is kept and are always kept", "N")
-      ->check(whole_number(1, kMostTokens));
-  add("--kv-kernel", policy.kernel_size, "Pooling width, odd: a fact must fit into it", "N")
-      ->check(whole_number(1, kMostKernel));
-  add("--kv-pooling", settings.pooling, "How votes of neighbours combine", "NAME")
-      ->check(CLI::IsMember({"max", "avg"}));
-  add("--kv-group", settings.group, "How query heads of one KV head combine their votes", "NAME")
-      ->check(CLI::IsMember({"mean", "max"}));
-  add("--kv-sinks", policy.sinks,
-      "First positions that are always kept; -1: the policy's own (4 for streaming-llm)", "N")
-      ->check(whole_number(-1, kMostTokens));
-  add("--kv-chunk-length", policy.chunk_length, "chunkkv: rows kept or dropped together", "N")
-      ->check(whole_number(1, kMostTokens));
-  add("--kv-future", policy.n_future, "expected-attention: coming positions that count", "N")
-      ->check(whole_number(1, 1 << 16));
-  add("--kv-head-floor", policy.head_floor,
-      "ada-snapkv: share of a head's budget that other heads can't take", "X")
-      ->check(real_number(0, 1));
-  add("--kv-pyramid-beta", policy.pyramid_beta,
-      "pyramidkv: the last layer keeps about budget / beta", "N")
-      ->check(whole_number(1, kMostTokens));
-  add("--kv-seed", policy.seed, "random: another seed, other rows", "N")
-      ->check(seed_number());
-  command
-      .add_flag("--kv-critical", policy.critical,
-                "Choose half of the rows by attention times the size of what they add (CriticalKV)")
       ->group(kCacheGroup);
   add("--kv-type", settings.type, "Type of the cache; q8_0 takes half of f16's memory", "TYPE")
       ->check(CLI::IsMember({"f32", "f16", "bf16", "q8_0"}));
@@ -177,35 +187,43 @@ Compute compute_of(const ModelSettings& settings) {
 WeightMemory weights_of(const ModelSettings& settings) {
   if (settings.weights == "mapped") return WeightMemory::mapped;
   if (settings.weights == "huge") return WeightMemory::huge_pages;
+  if (settings.weights == "copy") return WeightMemory::copy;
   return WeightMemory::automatic;
 }
 
+std::vector<SessionOptions> session_options(const CacheSettings& settings, int64_t n_ctx,
+                                            const std::vector<std::string>& policies) {
+  check_policy_options(settings, policies);
+  std::vector<SessionOptions> all;
+  for (const std::string& policy : policies) all.push_back(options_of(settings, n_ctx, policy));
+  return all;
+}
+
 SessionOptions session_options(const CacheSettings& settings, int64_t n_ctx) {
-  SessionOptions options;
-  options.n_ctx = n_ctx;
-  options.kv = settings.policy;
-  options.kv.pooling = settings.pooling == "avg" ? Pooling::avg : Pooling::max;
-  options.kv.group = settings.group == "max" ? GroupReduce::max : GroupReduce::mean;
-  options.kv_type = settings.type == "f32"    ? DType::f32
-                    : settings.type == "bf16" ? DType::bf16
-                    : settings.type == "q8_0" ? DType::q8_0
-                                              : DType::f16;
-  options.chunk = settings.chunk;
-  options.memory_limit = static_cast<size_t>(settings.memory_limit);
-  options.spill_dir = settings.spill_dir;
-  options.kv_memory = static_cast<size_t>(settings.memory);
-  if (options.kv_memory > 0 && options.kv.name == "full") {
-    fail(ErrorCode::kUsage, "--kv-memory makes a budget, and --kv-policy full keeps every row");
+  if (!policy_info(settings.policy).has_budget) {
+    if (settings.memory > 0) {
+      fail(ErrorCode::kUsage, "--kv-memory makes a budget, and --kv-policy {} keeps every row",
+           settings.policy);
+    }
+    if (settings.decode_limit > 0) {
+      fail(ErrorCode::kUsage, "--kv-decode-limit compresses, and --kv-policy {} keeps every row",
+           settings.policy);
+    }
   }
-  options.kv_refresh = settings.refresh;
-  options.kv_decode_limit = settings.decode_limit;
-  if (options.kv_decode_limit > 0 && options.kv.name == "full") {
-    fail(ErrorCode::kUsage, "--kv-decode-limit compresses, and --kv-policy full keeps every row");
+  return session_options(settings, n_ctx, {settings.policy}).front();
+}
+
+std::string name_flags(const std::string& message) {
+  static const std::regex kName("\\b(kv_memory|kv_decode_limit|kv_type|memory_limit|spill_dir)\\b");
+  std::string text;
+  auto rest = message.begin();
+  for (std::sregex_iterator i(message.begin(), message.end(), kName), end; i != end; ++i) {
+    std::string flag = "--" + i->str();
+    std::replace(flag.begin(), flag.end(), '_', '-');
+    text.append(rest, message.begin() + i->position()).append(flag);
+    rest = message.begin() + i->position() + i->length();
   }
-  PolicyConfig checked = options.kv;
-  if (options.kv_memory > 0) checked.budget = std::numeric_limits<int32_t>::max();  // not yet known
-  validate(checked);
-  return options;
+  return text.append(rest, message.end());
 }
 
 void require_model(const ModelSettings& settings) {
@@ -216,6 +234,7 @@ void require_model(const ModelSettings& settings) {
 
 std::shared_ptr<const Model> load_model(const ModelSettings& settings, ProgressFn progress) {
   require_model(settings);
+  set_cpu_target(settings.cpu_target);
   return Model::load({.path = settings.path,
                       .device = settings.device == "cuda"  ? Device::cuda
                                 : settings.device == "cpu" ? Device::cpu
@@ -223,7 +242,8 @@ std::shared_ptr<const Model> load_model(const ModelSettings& settings, ProgressF
                       .compute = compute_of(settings),
                       .weights = weights_of(settings),
                       .n_threads = settings.n_threads,
-                      .progress = std::move(progress)});
+                      .progress = std::move(progress),
+                      .check_tensors = settings.check_tensors});
 }
 
 }  // namespace snapkv::cli

@@ -27,13 +27,15 @@ struct ModelSettings {
   std::string compute = "auto";
   std::string weights = "auto";
   std::string device = "auto";
+  bool check_tensors = false;
+  std::string cpu_target = "auto";
 };
 
-/// What a session keeps; `policy`'s enums and the type are strings here, as typed.
+/// What a session keeps.
 struct CacheSettings {
-  PolicyConfig policy;
-  std::string pooling = "max";
-  std::string group = "mean";
+  std::string policy = PolicyConfig{}.name;
+  PolicyParams params;  // of all policies together: what was set, or is the command's own default
+  std::vector<std::string> typed_params;  // those of the command line
   std::string type = "f16";
   uint64_t memory = 0;       // bytes to make the budget of; 0: the policy's
   int64_t decode_limit = 0;  // rows at which decoding compresses again; 0: never
@@ -55,7 +57,8 @@ void add_common_options(CLI::App& app, CommonSettings& settings);
 void add_model_options(CLI::App& command, ModelSettings& settings);
 /// Where it runs and where the weights are.
 void add_device_options(CLI::App& command, ModelSettings& settings);
-/// The same, and how many threads.
+/// The same, how many threads, and whether weights are checked: a command that sets
+/// `settings.check_tensors` before gets the option to leave that out.
 void add_running_options(CLI::App& command, ModelSettings& settings);
 /// Which rows are kept, in what type.
 void add_cache_options(CLI::App& command, CacheSettings& settings);
@@ -63,8 +66,14 @@ void add_sampler_options(CLI::App& command, SamplerConfig& config, int64_t& seed
 
 Compute compute_of(const ModelSettings& settings);
 WeightMemory weights_of(const ModelSettings& settings);
-/// Throws kUsage when the policy can't work.
+/// Throws kUsage when the policy can't work or does not have an option that was typed.
 SessionOptions session_options(const CacheSettings& settings, int64_t n_ctx);
+/// The same with other policies, in their order: an option is of use if any of them has it, and
+/// those that have no budget take none.
+std::vector<SessionOptions> session_options(const CacheSettings& settings, int64_t n_ctx,
+                                            const std::vector<std::string>& policies);
+/// The options' names in place of the library's, where a message has those of SessionOptions.
+std::string name_flags(const std::string& message);
 /// Throws kUsage when the settings name no model.
 void require_model(const ModelSettings& settings);
 /// Loads the model that the settings name.

@@ -2,6 +2,13 @@
 #include "cli/common/signals.h"
 
 #include <signal.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <atomic>
+
+#include "snapkv/error.h"
+#include "snapkv/mapped_file.h"
 
 namespace snapkv::cli {
 namespace {
@@ -13,6 +20,29 @@ volatile sig_atomic_t g_signal = 0;
 void on_interrupt(int number) {
   g_signal = number;
   for (const int each : kSignals) signal(each, SIG_DFL);  // the next one has its default effect
+}
+
+void write_text(const char* text) {
+  if (write(STDERR_FILENO, text, strlen(text)) < 0) return;  // nowhere to report it to
+}
+
+// Only what is allowed in a handler: no allocation, no locks, no exit handlers.
+void on_bus_error(int, siginfo_t* info, void*) {
+  const char* path = mapped_file_at(info->si_addr);
+  static std::atomic_flag reported = ATOMIC_FLAG_INIT;
+  if (path != nullptr && reported.test_and_set()) {
+    for (;;) pause();  // another thread is writing the message, and ends the process
+  }
+  if (path == nullptr) {
+    signal(SIGBUS, SIG_DFL);  // the read that failed is repeated, and kills as ever
+    return;
+  }
+  write_text("\nsnapkv: error: '");
+  write_text(path);
+  write_text(
+      "' became shorter, or could not be read any more, while it was in use (--weights copy reads "
+      "a model into memory at the start)\n");
+  _exit(static_cast<int>(ErrorCode::kBadModel));
 }
 
 }  // namespace
@@ -28,6 +58,11 @@ void install_signal_handlers() {
     sigaction(each, &action, nullptr);
   }
   signal(SIGPIPE, SIG_IGN);
+  struct sigaction bus = {};
+  bus.sa_sigaction = on_bus_error;
+  sigemptyset(&bus.sa_mask);
+  bus.sa_flags = SA_SIGINFO;
+  sigaction(SIGBUS, &bus, nullptr);
   signal(SIGXFSZ, SIG_IGN);
 }
 

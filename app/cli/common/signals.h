@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: MIT
 // Ctrl-C, SIGTERM and SIGHUP: the first one asks the running command to stop cleanly, with its
-// summary and whole files; the second one kills it.
+// summary and whole files; the second one kills it. A model file that shrinks while it is mapped: a
+// message and exit code 3.
 #pragma once
 
 namespace snapkv::cli {
 
-/// Catches SIGINT, SIGTERM and SIGHUP (unless the parent had them ignored, as nohup does), and
-/// ignores SIGPIPE and SIGXFSZ, so that writing to a closed pipe or beyond a limit is an error that
-/// gets reported. Called once by main.
+/// Catches SIGINT, SIGTERM and SIGHUP (unless the parent had them ignored, as nohup does) and
+/// SIGBUS, and ignores SIGPIPE and SIGXFSZ, so that writing to a closed pipe or beyond a limit is an
+/// error that gets reported. Called once by main.
 void install_signal_handlers();
 
 /// Whether one of them has come.

@@ -56,15 +56,10 @@ std::string format_shape(const std::vector<int64_t>& shape) {
 }
 
 std::string describe_policy(const PolicyConfig& policy) {
-  if (policy.name == "full") return "everything kept";
+  if (!policy_info(policy.name).has_budget) return "everything kept";
   const std::string rows = policy.ratio > 0 ? fmt::format("{:g}% of the rows", policy.ratio * 100)
                                             : plural(policy.budget, "row");
-  std::string text =
-      fmt::format("{} kept, window {}, kernel {}, {} pooling", rows, policy.window_size,
-                  policy.kernel_size, policy.pooling == Pooling::max ? "max" : "avg");
-  if (policy.sinks >= 0) text += fmt::format(", {}", plural(policy.sinks, "sink"));
-  if (policy.critical) text += ", critical";
-  return text;
+  return fmt::format("{} kept, {}", rows, describe_params(policy));
 }
 
 std::string describe_memory_budget(const SessionOptions& options) {

@@ -179,7 +179,7 @@ int run_demo(const DemoSettings& s, const CommonSettings& common) {
   const ModelInfo& info = model->info();
   kept_options = resolve_options(kept_options, info);
   SessionOptions full_options = kept_options;
-  full_options.kv.name = "full";
+  full_options.kv = {.name = "full"};
   const NeedlePrompt prompt = make_needle_prompt(
       *model, {.length = s.length, .depth = s.depth / 100, .name = s.name, .seed = s.seed});
   progress.clear();

@@ -30,9 +30,7 @@ std::string find_needle_model(const ModelSettings& settings) {
 
 CacheSettings needle_cache_defaults() {
   CacheSettings cache;
-  cache.policy.budget = 128;
-  cache.policy.window_size = 16;
-  cache.policy.kernel_size = 15;
+  cache.params = {{"budget", 128}, {"window_size", 16}, {"kernel_size", 15}};
   return cache;
 }
 

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 
 #include "base/error.h"
 #include "cli/common/signals.h"
@@ -72,36 +73,37 @@ void add_question_option(CLI::App& app, EvalSettings& settings) {
 }
 
 std::vector<SessionOptions> make_configurations(const EvalSettings& settings) {
-  const SessionOptions base = session_options(settings.cache, 0);
-  std::vector<int64_t> budgets = settings.budgets;
-  std::vector<int> kernels = settings.kernels;
-  if (budgets.empty()) budgets = {base.kv.budget};
-  if (kernels.empty()) kernels = {base.kv.kernel_size};
-  std::vector<bool> refresh_modes = settings.refresh_modes;
-  if (refresh_modes.empty()) refresh_modes = {base.kv_refresh};
-  if (!settings.budgets.empty() && base.kv.ratio > 0) {
+  const PolicyParams& params = settings.cache.params;
+  const auto ratio = params.find("ratio");
+  if (!settings.budgets.empty() && ratio != params.end() && std::get<double>(ratio->second) > 0) {
     fail(ErrorCode::kUsage, "--budgets and --kv-ratio exclude each other");
   }
-  std::vector<SessionOptions> all;
-  const auto add = [&](const SessionOptions& options) {
-    if (options.kv_memory == 0) validate(options.kv);  // else when the model is known
-    const auto same = [&](const SessionOptions& other) {
-      return eval::configuration_json(other) == eval::configuration_json(options);
-    };
-    if (std::none_of(all.begin(), all.end(), same)) all.push_back(options);
+  // a list that was not given leaves the parameter as it is
+  const auto values = [](const auto& list) {
+    std::vector<std::optional<int64_t>> all(list.begin(), list.end());
+    return all.empty() ? std::vector<std::optional<int64_t>>(1) : all;
   };
-  for (const std::string& policy : settings.policies) {
-    for (const int64_t budget : budgets) {
-      for (const int kernel : kernels) {
-        SessionOptions options = base;
-        options.kv.name = policy;
-        options.kv.budget = budget;
-        options.kv.kernel_size = kernel;
-        if (policy == "full") options.kv_memory = 0, options.kv_decode_limit = 0;  // no budget
-        for (const bool refresh : refresh_modes) {
-          options.kv_refresh = refresh && policy != "full";
-          add(options);
-        }
+  std::vector<std::vector<SessionOptions>> combinations;  // [budgets * kernels][policies]
+  for (const auto& budget : values(settings.budgets)) {
+    for (const auto& kernel : values(settings.kernels)) {
+      CacheSettings cache = settings.cache;
+      if (budget) cache.params["budget"] = *budget;
+      if (kernel) cache.params["kernel_size"] = *kernel;
+      combinations.push_back(session_options(cache, 0, settings.policies));
+    }
+  }
+  std::vector<bool> refresh_modes = settings.refresh_modes;
+  if (refresh_modes.empty()) refresh_modes = {settings.cache.refresh};
+  std::vector<SessionOptions> all;
+  for (size_t policy = 0; policy < settings.policies.size(); ++policy) {
+    for (const std::vector<SessionOptions>& combination : combinations) {
+      SessionOptions options = combination[policy];
+      const auto same = [&](const SessionOptions& other) {
+        return eval::configuration_json(other) == eval::configuration_json(options);
+      };
+      for (const bool refresh : refresh_modes) {
+        options.kv_refresh = refresh && policy_info(options.kv.name).has_budget;
+        if (std::none_of(all.begin(), all.end(), same)) all.push_back(options);
       }
     }
   }

@@ -16,6 +16,8 @@
 namespace snapkv::cli {
 
 struct EvalSettings {
+  EvalSettings() { model.check_tensors = true; }  // what a broken model answers is no result
+
   ModelSettings model;
   CacheSettings cache;
   std::vector<std::string> policies = {"full", "snapkv"};

@@ -37,8 +37,7 @@ struct ExplainSettings {
 /// of them, and everything of the one to show.
 class Rankings {
  public:
-  Rankings(const ExplainSettings& s, const ModelInfo& info, const PolicyConfig& kv,
-           int64_t n_tokens)
+  Rankings(const ExplainSettings& s, const ModelInfo& info, const SnapKvRule& kv, int64_t n_tokens)
       : layer_(s.layer), head_(s.head), n_head_kv_(info.n_head_kv), kv_(kv), n_tokens_(n_tokens) {
     probe_.ranges = {{n_tokens - kv.window_size, n_tokens}};
     probe_.report = [this](const AttentionProbe::Report& r) { add(r); };
@@ -87,7 +86,7 @@ class Rankings {
 
   const int layer_, head_;  // to show; negative: the one with the highest peak
   const int64_t n_head_kv_;
-  const PolicyConfig kv_;
+  const SnapKvRule kv_;
   const int64_t n_tokens_;
   AttentionProbe probe_;
   HeadRanking shown_;
@@ -95,11 +94,11 @@ class Rankings {
 };
 
 void check_settings(const ExplainSettings& s) {
-  const PolicyConfig& kv = s.cache.policy;
-  if (kv.name != "snapkv") {
-    fail(ErrorCode::kUsage, "explain shows the steps of snapkv; --kv-policy is {}", kv.name);
+  if (s.cache.policy != "snapkv") {
+    fail(ErrorCode::kUsage, "explain shows the steps of snapkv; --kv-policy is {}", s.cache.policy);
   }
-  if (kv.critical) {
+  const auto critical = s.cache.params.find("critical");
+  if (critical != s.cache.params.end() && std::get<bool>(critical->second)) {
     fail(ErrorCode::kUsage, "explain shows the steps of snapkv alone, without --kv-critical");
   }
 }
@@ -117,7 +116,7 @@ void check_place(const ExplainSettings& s, const ModelInfo& info) {
 /// Turns a ratio, or no budget at all, into a number of rows.
 void settle_budget(const ExplainSettings& s, int64_t n_tokens, Explanation& e) {
   PolicyConfig& kv = e.session.kv;
-  const int64_t least = kv.window_size + std::max(0, kv.sinks) + 1;
+  const int64_t least = kv.window_size + std::get<int64_t>(policy_value(kv, "sinks")) + 1;
   if (e.session.kv_memory > 0) {
     e.budget_reason = "what --kv-memory " + format_bytes(e.session.kv_memory) + " holds";
   } else if (kv.ratio > 0) {
@@ -155,7 +154,7 @@ int run_explain(const ExplainSettings& s, const CommonSettings& common) {
     return 0;
   }
   for (const int32_t id : tokens) e.pieces.push_back(model->piece(id));
-  Rankings rankings(s, e.model, e.session.kv, n_tokens);
+  Rankings rankings(s, e.model, SnapKvRule(e.session.kv), n_tokens);
   Session session(model, e.session);
   session.prefill(tokens, {.progress = progress.callback(), .probe = &rankings.probe()});
   rankings.check(session);

@@ -15,21 +15,20 @@ namespace {
 /// First positions that peak_vote() leaves out: "attention sinks" (arXiv 2309.17453).
 constexpr size_t kSinks = 4;
 
-std::vector<float> reduce_group(const std::vector<std::vector<float>>& heads, GroupReduce group) {
+std::vector<float> reduce_group(const std::vector<std::vector<float>>& heads, bool is_mean) {
   std::vector<float> votes = heads.front();
   for (size_t h = 1; h < heads.size(); ++h) {
     for (size_t j = 0; j < votes.size(); ++j) {
-      votes[j] =
-          group == GroupReduce::max ? std::max(votes[j], heads[h][j]) : votes[j] + heads[h][j];
+      votes[j] = is_mean ? votes[j] + heads[h][j] : std::max(votes[j], heads[h][j]);
     }
   }
-  if (group == GroupReduce::max) return votes;
+  if (!is_mean) return votes;
   const float factor = 1.0f / static_cast<float>(heads.size());
   for (float& v : votes) v *= factor;
   return votes;
 }
 
-std::vector<float> pool_votes(const std::vector<float>& votes, int kernel_size, Pooling pooling) {
+std::vector<float> pool_votes(const std::vector<float>& votes, int kernel_size, bool is_max) {
   const int64_t n = std::ssize(votes), half = kernel_size / 2;
   std::vector<float> pooled;
   for (int64_t j = 0; j < n; ++j) {
@@ -38,7 +37,7 @@ std::vector<float> pool_votes(const std::vector<float>& votes, int kernel_size, 
       max = std::max(max, votes[static_cast<size_t>(i)]);
       sum += votes[static_cast<size_t>(i)];
     }
-    pooled.push_back(pooling == Pooling::max ? max : sum / static_cast<float>(kernel_size));
+    pooled.push_back(is_max ? max : sum / static_cast<float>(kernel_size));
   }
   return pooled;
 }
@@ -56,10 +55,18 @@ std::vector<int32_t> top_positions(std::span<const float> scores, int64_t k) {
   return order;
 }
 
-HeadRanking rank_head(const PolicyConfig& config, std::span<const float> sums, int64_t n_group,
+SnapKvRule::SnapKvRule(const PolicyConfig& config)
+    : budget(config.budget),
+      window_size(config.window_size),
+      sinks(std::get<int64_t>(policy_value(config, "sinks"))),
+      kernel_size(static_cast<int>(std::get<int64_t>(policy_value(config, "kernel_size")))),
+      max_pooling(std::get<std::string>(policy_value(config, "pooling")) == "max"),
+      mean_group(std::get<std::string>(policy_value(config, "group")) == "mean") {}
+
+HeadRanking rank_head(const SnapKvRule& rule, std::span<const float> sums, int64_t n_group,
                       int64_t n_tokens) {
   HeadRanking r;
-  const auto n_prefix = static_cast<size_t>(n_tokens - config.window_size);
+  const auto n_prefix = static_cast<size_t>(n_tokens - rule.window_size);
   double prefix = 0, all = 0;
   for (int64_t h = 0; h < n_group; ++h) {
     const auto row = sums.subspan(static_cast<size_t>(h * n_tokens), static_cast<size_t>(n_tokens));
@@ -68,13 +75,12 @@ HeadRanking rank_head(const PolicyConfig& config, std::span<const float> sums, i
     all = std::accumulate(row.begin(), row.end(), all);
   }
   r.prefix_share = prefix / all;
-  r.votes = reduce_group(r.query_votes, config.group);
-  r.pooled = pool_votes(r.votes, config.kernel_size, config.pooling);
-  const size_t n_sink = static_cast<size_t>(std::max(0, config.sinks));
-  for (size_t j = 0; j < std::min(n_sink, n_prefix); ++j) {
+  r.votes = reduce_group(r.query_votes, rule.mean_group);
+  r.pooled = pool_votes(r.votes, rule.kernel_size, rule.max_pooling);
+  for (size_t j = 0; j < std::min<size_t>(rule.sinks, n_prefix); ++j) {
     r.pooled[j] = std::numeric_limits<float>::infinity();
   }
-  r.kept = top_positions(r.pooled, config.budget - config.window_size);
+  r.kept = top_positions(r.pooled, rule.budget - rule.window_size);
   return r;
 }
 

@@ -13,6 +13,19 @@
 
 namespace snapkv::cli {
 
+/// The configuration of policy "snapkv" with its defaults filled in; `budget` is in rows.
+struct SnapKvRule {
+  explicit SnapKvRule(const PolicyConfig& config);
+  SnapKvRule() = default;
+
+  int64_t budget = 0;
+  int64_t window_size = 0;
+  int64_t sinks = 0;
+  int kernel_size = 1;
+  bool max_pooling = true;  ///< else avg
+  bool mean_group = true;   ///< else max
+};
+
 /// One KV head of one layer. "Prefix": the L - W tokens before the window.
 struct HeadRanking {
   int il = 0;
@@ -25,8 +38,8 @@ struct HeadRanking {
 };
 
 /// `sums` [n_group, L]: the group's rows of AttentionProbe::Report::sums for the window. Keeps
-/// config.budget - W of the prefix; the budget must be below L.
-HeadRanking rank_head(const PolicyConfig& config, std::span<const float> sums, int64_t n_group,
+/// rule.budget - W of the prefix; the budget must be below L.
+HeadRanking rank_head(const SnapKvRule& rule, std::span<const float> sums, int64_t n_group,
                       int64_t n_tokens);
 
 /// Positions of the k highest scores, ties to the lower position, ascending.

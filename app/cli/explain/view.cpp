@@ -66,7 +66,7 @@ class View {
         "pooling\n",
         n_tokens_, kv_.window_size, kv_.budget,
         e_.budget_reason.empty() ? "" : " (" + e_.budget_reason + ")", kv_.kernel_size,
-        kv_.pooling == Pooling::max ? "max" : "avg");
+        kv_.max_pooling ? "max" : "avg");
     text += fmt::format("shown: layer {}, KV head {}, which serves query heads {} to {}\n", r_.il,
                         r_.head, r_.head * n_group_, (r_.head + 1) * n_group_ - 1);
     if (!e_.chosen_of.empty()) {
@@ -107,8 +107,7 @@ class View {
                           r_.head * n_group_ + static_cast<int64_t>(h),
                           best_tokens(r_.query_votes[h], 3));
     }
-    text += fmt::format("  group {}: [n_head_kv, L - W] = {}\n",
-                        kv_.group == GroupReduce::mean ? "mean" : "max",
+    text += fmt::format("  group {}: [n_head_kv, L - W] = {}\n", kv_.mean_group ? "mean" : "max",
                         format_shape({e_.model.n_head_kv, n_prefix_}));
     return text + "  votes   " + profile(r_.votes) + "\n" + scale_line();
   }
@@ -152,7 +151,7 @@ class View {
   }
 
   std::string rank() const {
-    const bool is_max = kv_.pooling == Pooling::max;
+    const bool is_max = kv_.max_pooling;
     std::string text = title(3, "rank", "Neighbours share votes, so that facts stay whole.");
     text += fmt::format(
         "  pooled: the {} of the {} votes around each token: [n_head_kv, L - W] = "
@@ -302,7 +301,7 @@ class View {
 
   const Explanation& e_;
   const HeadRanking& r_;
-  const PolicyConfig& kv_;
+  const SnapKvRule kv_;
   const ViewOptions& options_;
   const Drawing draw_;
   const int64_t n_tokens_, n_prefix_, n_group_;

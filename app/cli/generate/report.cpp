@@ -10,6 +10,7 @@
 #include "cli/common/signals.h"
 #include "cli/common/terminal.h"
 #include "cli/common/units.h"
+#include "eval/common/runner.h"
 
 namespace snapkv::cli {
 namespace {
@@ -93,29 +94,15 @@ std::string recompress_line(const RunReport& r, bool colour) {
 }
 
 Json settings_json(const RunReport& r) {
-  const PolicyConfig& kv = r.session.kv;
+  Json kv = eval::policy_json(r.session.kv);
+  kv["memory"] = r.session.kv_memory;
+  kv["decode_limit"] = r.session.kv_decode_limit;
+  kv["type"] = snapkv::name(r.session.kv_type);
   return {
       {"n_ctx", r.n_ctx},
       {"n_predict", r.limits.n_predict},
       {"ignore_eos", r.limits.ignore_eos},
-      {"kv",
-       {{"policy", kv.name},
-        {"budget", kv.budget},
-        {"ratio", kv.ratio},
-        {"memory", r.session.kv_memory},
-        {"decode_limit", r.session.kv_decode_limit},
-        {"window", kv.window_size},
-        {"kernel", kv.kernel_size},
-        {"pooling", kv.pooling == Pooling::max ? "max" : "avg"},
-        {"group", kv.group == GroupReduce::mean ? "mean" : "max"},
-        {"sinks", kv.sinks},
-        {"critical", kv.critical},
-        {"chunk_length", kv.chunk_length},
-        {"n_future", kv.n_future},
-        {"head_floor", kv.head_floor},
-        {"pyramid_beta", kv.pyramid_beta},
-        {"seed", kv.seed},
-        {"type", snapkv::name(r.session.kv_type)}}},
+      {"kv", kv},
       {"chunk", r.session.chunk},
       {"memory_limit", r.session.memory_limit},
       {"spill_dir", r.session.spill_dir},

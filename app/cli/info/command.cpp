@@ -60,9 +60,12 @@ Plans make_plans(const InfoSettings& s, const ModelInfo& info) {
     fail(ErrorCode::kUsage, "{} names no context length: give one with --ctx-size", info.path);
   }
   plans.options = options;
-  plans.compute = compute_of(s.model) == Compute::f32 ? DType::f32 : DType::bf16;
+  const Compute compute = compute_of(s.model);
+  plans.compute = compute == Compute::f32    ? DType::f32
+                  : compute == Compute::bf16 ? DType::bf16
+                                             : cpu_compute_dtype();
   plans.kept = plan_memory(info, options, plans.n_tokens, plans.compute);
-  options.kv.name = "full";
+  options.kv = {.name = "full"};
   options.kv_decode_limit = 0;
   plans.full = plan_memory(info, options, plans.n_tokens, plans.compute);
   return plans;

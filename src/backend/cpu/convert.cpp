@@ -29,26 +29,7 @@ void convert(const void* src, int64_t n, Out* HWY_RESTRICT dst) {
 
 template <typename Out>
 void convert_any(const void* src, DType type, int64_t n, Out* dst) {
-  switch (type) {
-    case DType::f32:
-      return convert<DType::f32>(src, n, dst);
-    case DType::f16:
-      return convert<DType::f16>(src, n, dst);
-    case DType::bf16:
-      return convert<DType::bf16>(src, n, dst);
-    case DType::q8_0:
-      return convert<DType::q8_0>(src, n, dst);
-    case DType::q4_0:
-      return convert<DType::q4_0>(src, n, dst);
-    case DType::q4_k:
-      return convert<DType::q4_k>(src, n, dst);
-    case DType::q5_k:
-      return convert<DType::q5_k>(src, n, dst);
-    case DType::q6_k:
-      return convert<DType::q6_k>(src, n, dst);
-    case DType::i32:
-      break;
-  }
+  visit_weight_type(type, [=](auto t) { convert<t.dtype>(src, n, dst); });
 }
 void convert_to_f32(const void* src, DType type, int64_t n, float* dst) {
   convert_any(src, type, n, dst);

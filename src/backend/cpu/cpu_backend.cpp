@@ -4,11 +4,11 @@
 #include "backend/cpu/cpu_backend.h"
 
 #include <fmt/core.h>
-#include <hwy/targets.h>
 #include <omp.h>
 #include <sched.h>
 
 #include "backend/cpu/cpu_ops.h"
+#include "backend/cpu/cpu_target.h"
 #include "backend/host_backend.h"
 #include "backend/kernels.h"
 #include "base/error.h"
@@ -16,14 +16,6 @@
 
 namespace snapkv::cpu {
 namespace {
-
-bool has_native_bf16() {
-#if defined(__x86_64__)
-  return __builtin_cpu_supports("avx512bf16") && __builtin_cpu_supports("avx512vl");
-#else
-  return false;
-#endif
-}
 
 int available_threads() {
   cpu_set_t set;
@@ -34,15 +26,17 @@ int available_threads() {
 CpuContext make_context(int n_threads, Compute compute) {
   CpuContext ctx;
   ctx.n_threads = n_threads > 0 ? n_threads : available_threads();
-  ctx.native_bf16 = has_native_bf16();
+  ctx.native_bf16 = has(CpuTarget::avx512_bf16);
   const bool bf16 = compute == Compute::bf16 ||
-                    (compute == Compute::automatic && ctx.native_bf16 && multiplies_bf16());
+                    (compute == Compute::automatic && cpu_compute_dtype() == DType::bf16);
   ctx.compute = bf16 ? DType::bf16 : DType::f32;
   if (bf16 && !multiplies_bf16()) {
-    fail(ErrorCode::kUsage, "bf16 products need AVX-512, which this processor lacks; use f32");
+    fail(ErrorCode::kUsage, "bf16 products need AVX-512, and there is {} only; use f32",
+         cpu_target_description());
   }
   if (bf16 && !ctx.native_bf16) {
-    log_warn("bf16 products were asked for, but this processor has none: they are emulated");
+    log_warn("bf16 products were asked for; {} has none, so they are emulated",
+             cpu_target_description());
   }
   return ctx;
 }
@@ -65,9 +59,7 @@ class CpuBackend final : public HostBackend {
 
   Device device() const override { return Device::cpu; }
   std::string description() const override {
-    int64_t best = hwy::SupportedTargets();
-    best &= -best;  // Highway numbers better targets lower
-    return fmt::format("cpu ({}, {} thread{}, {})", hwy::TargetName(best), ctx_.n_threads,
+    return fmt::format("cpu ({}, {} thread{}, {})", cpu_target_description(), ctx_.n_threads,
                        ctx_.n_threads == 1 ? "" : "s", name(ctx_.compute));
   }
   DType compute_dtype() const override { return ctx_.compute; }
@@ -86,3 +78,12 @@ std::unique_ptr<Backend> make_backend(int n_threads, Compute compute) {
 }
 
 }  // namespace snapkv::cpu
+
+namespace snapkv {
+
+DType cpu_compute_dtype() {
+  const bool bf16 = cpu::has(cpu::CpuTarget::avx512_bf16) && cpu::multiplies_bf16();
+  return bf16 ? DType::bf16 : DType::f32;
+}
+
+}  // namespace snapkv

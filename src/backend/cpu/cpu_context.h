@@ -9,7 +9,7 @@ namespace snapkv::cpu {
 struct CpuContext {
   int n_threads = 1;           // of every parallel region
   DType compute = DType::f32;  // f32 or bf16: the type of prefill's products
-  bool native_bf16 = false;    // the processor has AVX512_BF16 (or ARM BF16)
+  bool native_bf16 = false;    // kernels may use AVX512_BF16
 };
 
 }  // namespace snapkv::cpu

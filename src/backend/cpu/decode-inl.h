@@ -59,36 +59,95 @@ HWY_INLINE hn::Vec<D> load_scale(D d, const void* p) {
   return hn::PromoteTo(d, hn::BitCast(dh, hn::Set(du, bits)));
 }
 
-/// Calls f(k, q) for the vectors q of a superblock part's 32 levels as integers of D's type, k the
-/// offset of q's first. T is q4_k, q5_k or q6_k (levels then -32 ... 31), p the superblock.
+/// 1 << i for lane i, as far as V reaches. (Highway 1.0.3's Shl doesn't compile for SSSE3.)
+template <typename V>
+struct BitOfLane {
+  alignas(64) V at[16];
+  constexpr BitOfLane() : at() {
+    for (int i = 0; i < 16; ++i) at[i] = static_cast<V>(1u << i);
+  }
+};
+template <typename V>
+constexpr BitOfLane<V> kBitOfLane{};
+
+/// Calls f(k, q) for the nibbles of 16 bytes: the low ones are values 0 ... 15, the high ones 16
+/// ...
+template <class D, class F>
+HWY_INLINE void decode_nibbles(D d, const char* p, F&& f) {
+  const hn::Rebind<uint8_t, D> d8;
+  for (int k = 0; k < kBlockSize / 2; k += static_cast<int>(hn::Lanes(d))) {
+    const auto bytes = hn::PromoteTo(d, hn::LoadU(d8, reinterpret_cast<const uint8_t*>(p) + k));
+    f(k, hn::And(bytes, hn::Set(d, hn::TFromD<D>{15})));
+    f(k + kBlockSize / 2, hn::ShiftRight<4>(bytes));
+  }
+}
+
+/// The entries of a table of 16 bytes, aligned, that each lane names.
+template <class D>
+HWY_INLINE hn::Vec<D> look_up(D d, const int8_t* table, hn::Vec<D> index) {
+#if HWY_TARGET == HWY_SCALAR
+  return hn::Set(d, static_cast<hn::TFromD<D>>(table[hn::GetLane(index)]));
+#else
+  const hn::Rebind<uint8_t, D> d8;
+  const hn::RebindToSigned<decltype(d8)> di8;
+  const auto entries = hn::Load(hn::FixedTag<int8_t, 16>(), table);
+  return hn::PromoteTo(d, hn::BitCast(di8, hn::TableLookupBytes(entries, hn::DemoteTo(d8, index))));
+#endif
+}
+
+/// Calls f(k, q) for the vectors q of 32 levels as integers of D's type, k the offset of q's first:
+/// of the block at p, or of part `part` of the superblock at p. Levels are what the block's scale
+/// multiplies, which begins with 0 where there is a minimum to subtract.
 template <DType T, class D, class F>
 HWY_INLINE void decode_levels(D d, const char* p, int part, F&& f) {
   const int n_lanes = static_cast<int>(hn::Lanes(d));
-  const hn::Rebind<uint8_t, D> d8;
   using V = hn::TFromD<D>;
   const auto load = [=](size_t at) HWY_ATTR {
+    const hn::Rebind<uint8_t, D> d8;
     return hn::PromoteTo(d, hn::LoadU(d8, reinterpret_cast<const uint8_t*>(p) + at));
   };
-  const size_t group = static_cast<size_t>(part / 4), half = static_cast<size_t>(part % 2);
-  for (int k = 0; k < kBlockSize; k += n_lanes) {
-    const auto i = static_cast<size_t>(k);
-    if constexpr (T == DType::q6_k) {
-      const auto low = hn::ShiftRightSame(load(64 * group + 32 * half + i), part % 4 / 2 * 4);
-      const auto high =
-          hn::ShiftRightSame(load(offsetof(BlockQ6_K, qh) + 32 * group + i), part % 4 * 2);
-      const auto q = hn::Or(hn::And(low, hn::Set(d, V{15})),
-                            hn::ShiftLeft<4>(hn::And(high, hn::Set(d, V{3}))));
-      f(k, hn::Sub(q, hn::Set(d, V{32})));
-    } else {
-      using Block = std::conditional_t<T == DType::q4_k, BlockQ4_K, BlockQ5_K>;
-      const size_t pair = static_cast<size_t>(part / 2);
-      const auto nibbles = load(offsetof(Block, qs) + 32 * pair + i);
-      auto q = hn::And(hn::ShiftRightSame(nibbles, part % 2 * 4), hn::Set(d, V{15}));
+  const auto low_bits = hn::Set(d, V{15});
+  if constexpr (T == DType::q8_0) {
+    const hn::Rebind<int8_t, D> d8;
+    for (int k = 0; k < kBlockSize; k += n_lanes) {
+      f(k, hn::PromoteTo(d, hn::LoadU(d8, reinterpret_cast<const int8_t*>(p) + 2 + k)));
+    }
+  } else if constexpr (T == DType::q4_0) {
+    decode_nibbles(d, p + offsetof(BlockQ4_0, qs),
+                   [&](int k, hn::Vec<D> q) HWY_ATTR { f(k, hn::Sub(q, hn::Set(d, V{8}))); });
+  } else if constexpr (T == DType::q5_0) {
+    uint32_t high_bits;
+    std::memcpy(&high_bits, p + offsetof(BlockQ5_0, qh), sizeof(high_bits));
+    const auto bit_of_lane = hn::Load(d, kBitOfLane<V>.at);
+    const uint32_t lanes = static_cast<uint32_t>((uint64_t{1} << n_lanes) - 1);
+    decode_nibbles(d, p + offsetof(BlockQ5_0, qs), [&](int k, hn::Vec<D> q) HWY_ATTR {
+      const auto bits = hn::Set(d, static_cast<V>(high_bits >> k & lanes));
+      const auto is_set = hn::Ne(hn::And(bits, bit_of_lane), hn::Zero(d));
+      f(k, hn::Sub(q, hn::IfThenZeroElse(is_set, hn::Set(d, V{16}))));  // below 16: less 16
+    });
+  } else if constexpr (T == DType::iq4_nl) {
+    decode_nibbles(d, p + offsetof(BlockIQ4_NL, qs), [&](int k, hn::Vec<D> q) HWY_ATTR {
+      f(k, look_up(d, BlockIQ4_NL::kLevels, q));
+    });
+  } else if constexpr (T == DType::q4_k || T == DType::q5_k) {
+    for (int k = 0; k < kBlockSize; k += n_lanes) {
+      const size_t at = offsetof(Block<T>, qs) + static_cast<size_t>(part / 2 * 32 + k);
+      auto q = hn::And(hn::ShiftRightSame(load(at), part % 2 * 4), low_bits);
       if constexpr (T == DType::q5_k) {
-        const auto bit = hn::ShiftRightSame(load(offsetof(BlockQ5_K, qh) + i), part);
-        q = hn::Or(q, hn::ShiftLeft<4>(hn::And(bit, hn::Set(d, V{1}))));
+        const auto bits = load(offsetof(BlockQ5_K, qh) + static_cast<size_t>(k));
+        const auto bit = hn::And(hn::ShiftRightSame(bits, part), hn::Set(d, V{1}));
+        q = hn::Or(q, hn::ShiftLeft<4>(bit));
       }
       f(k, q);
+    }
+  } else {
+    static_assert(T == DType::q6_k);
+    for (int k = 0; k < kBlockSize; k += n_lanes) {
+      const auto nibbles = load(static_cast<size_t>(part / 4 * 64 + part % 2 * 32 + k));
+      const auto low = hn::And(hn::ShiftRightSame(nibbles, part % 4 / 2 * 4), low_bits);
+      const auto bits = load(offsetof(BlockQ6_K, qh) + static_cast<size_t>(part / 4 * 32 + k));
+      const auto high = hn::And(hn::ShiftRightSame(bits, part % 4 * 2), hn::Set(d, V{3}));
+      f(k, hn::Sub(hn::Or(low, hn::ShiftLeft<4>(high)), hn::Set(d, V{32})));
     }
   }
 }
@@ -121,34 +180,18 @@ template <DType T, class D, class F>
 HWY_INLINE void decode_32(D d, const void* row, int64_t i, F&& f) {
   const int n_lanes = static_cast<int>(hn::Lanes(d));
   const hn::Rebind<int32_t, D> di;
-  if constexpr (T == DType::q8_0) {
-    const char* block = static_cast<const char*>(row) + i / kBlockSize * sizeof(BlockQ8_0);
-    const auto scale = load_scale(d, block);
-    const hn::Rebind<int8_t, D> d8;
-    for (int k = 0; k < kBlockSize; k += n_lanes) {
-      const auto q = hn::LoadU(d8, reinterpret_cast<const int8_t*>(block + 2) + k);
-      f(k, hn::Mul(hn::ConvertTo(d, hn::PromoteTo(di, q)), scale));
-    }
-  } else if constexpr (T == DType::q4_0) {
-    const char* block = static_cast<const char*>(row) + i / kBlockSize * sizeof(BlockQ4_0);
-    const auto scale = load_scale(d, block);
-    const hn::Rebind<uint8_t, D> d8;
-    const auto eight = hn::Set(di, 8);
-    const auto low_bits = hn::Set(di, 15);
-    for (int k = 0; k < kBlockSize / 2; k += n_lanes) {
-      const auto bytes = hn::LoadU(d8, reinterpret_cast<const uint8_t*>(block + 2) + k);
-      const auto q = hn::PromoteTo(di, bytes);
-      const auto low = hn::Sub(hn::And(q, low_bits), eight);
-      const auto high = hn::Sub(hn::ShiftRight<4>(q), eight);
-      f(k, hn::Mul(hn::ConvertTo(d, low), scale));
-      f(k + kBlockSize / 2, hn::Mul(hn::ConvertTo(d, high), scale));
-    }
-  } else if constexpr (block_size(T) == kSuperblockSize) {
-    decode_part<T>(d, static_cast<const char*>(row) + row_bytes(T, i),
-                   static_cast<int>(i % kSuperblockSize / kBlockSize), f);
-  } else {
+  if constexpr (block_size(T) == 1) {
     const auto* p = static_cast<const typename ElementOf<T>::Vector*>(row) + i;
     for (int k = 0; k < kBlockSize; k += n_lanes) f(k, load_f32(d, p + k));
+  } else if constexpr (block_size(T) == kBlockSize) {
+    const char* block = static_cast<const char*>(row) + row_bytes(T, i);
+    const auto scale = load_scale(d, block);
+    decode_levels<T>(di, block, 0, [&](int k, hn::Vec<decltype(di)> q) HWY_ATTR {
+      f(k, hn::Mul(hn::ConvertTo(d, q), scale));
+    });
+  } else {
+    decode_part<T>(d, static_cast<const char*>(row) + row_bytes(T, i),
+                   static_cast<int>(i % kSuperblockSize / kBlockSize), f);
   }
 }
 

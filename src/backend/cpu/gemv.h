@@ -50,16 +50,13 @@ struct GemvKernel {
 /// f32 activations, all weight types, f32 multiply-add; nothing is rounded. Highway.
 const GemvKernel& gemv_f32();
 
-/// Activations rounded to 8 bits with a scale per 32 values (d = max|x| / 127, nearest), q8_0 and
-/// q4_0 weights, exact integer sums per block, f32 between blocks.
-const GemvKernel& gemv_int8();  // the best that this processor runs
+/// Activations rounded to 8 bits with a scale per 32 values (d = max|x| / 127, nearest), weights of
+/// block types, exact integer sums per block, f32 between blocks. Not every kernel has every type.
+const GemvKernel* gemv_int8(DType weight);  // the best that this processor runs; null where none is
 const GemvKernel& gemv_int8_portable();
 #if defined(__x86_64__)
-const GemvKernel& gemv_int8_avx2();
-const GemvKernel& gemv_int8_vnni();  // AVX-512 with VNNI
-bool has_avx2();
-bool has_avx512_vnni();
-bool has_avx512_bf16();
+const GemvKernel& gemv_int8_avx2();  // only where has(CpuTarget::avx2)
+const GemvKernel& gemv_int8_vnni();  // only where has(CpuTarget::avx512_vnni)
 #endif
 
 /// Activations rounded to bf16, bf16 weights, f32 sums; null where the processor has no such

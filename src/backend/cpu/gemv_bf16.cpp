@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // bf16 activations times bf16 weights with AVX512_BF16: vdpbf16ps adds two products into each f32
 // lane.
+#include "backend/cpu/cpu_target.h"
 #include "backend/cpu/gemv.h"
 
 #if defined(__x86_64__)
@@ -8,7 +9,7 @@
 #include "backend/cpu/gemv_avx512.h"
 #include "format/block_types.h"
 
-// The functions of this file run only where has_avx512_bf16().
+// The functions of this file run only where has(CpuTarget::avx512_bf16).
 #define SNAPKV_BF16 __attribute__((target("avx512f,avx512bw,avx512vl,avx512bf16")))
 #define SNAPKV_BF16_INLINE SNAPKV_BF16 __attribute__((always_inline)) inline
 
@@ -79,11 +80,6 @@ struct Kernel {
 
 }  // namespace
 
-bool has_avx512_bf16() {
-  return __builtin_cpu_supports("avx512bf16") && __builtin_cpu_supports("avx512bw") &&
-         __builtin_cpu_supports("avx512vl");
-}
-
 const GemvKernel* gemv_bf16() {
   static const GemvKernel kernel{.name = "bf16 AVX512_BF16",
                                  .unit_bytes = kGemvUnit * sizeof(uint16_t),
@@ -92,7 +88,7 @@ const GemvKernel* gemv_bf16() {
                                    return weight == DType::bf16 ? avx512::multiply<Kernel>
                                                                 : nullptr;
                                  }};
-  return has_avx512_bf16() ? &kernel : nullptr;
+  return has(CpuTarget::avx512_bf16) ? &kernel : nullptr;
 }
 
 }  // namespace snapkv::cpu

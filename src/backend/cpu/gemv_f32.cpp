@@ -82,27 +82,7 @@ void multiply(const GemvCall& c) {
 }
 
 GemvFn find_multiply(DType weight) {
-  switch (weight) {
-    case DType::f32:
-      return multiply<DType::f32>;
-    case DType::f16:
-      return multiply<DType::f16>;
-    case DType::bf16:
-      return multiply<DType::bf16>;
-    case DType::q8_0:
-      return multiply<DType::q8_0>;
-    case DType::q4_0:
-      return multiply<DType::q4_0>;
-    case DType::q4_k:
-      return multiply<DType::q4_k>;
-    case DType::q5_k:
-      return multiply<DType::q5_k>;
-    case DType::q6_k:
-      return multiply<DType::q6_k>;
-    case DType::i32:
-      break;
-  }
-  return nullptr;
+  return visit_weight_type(weight, [](auto type) -> GemvFn { return multiply<type.dtype>; });
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstring>
 
+#include "backend/cpu/cpu_target.h"
 #include "backend/cpu/gemv.h"
 #include "backend/cpu/gemv_int8_plain.h"
 
@@ -57,28 +58,8 @@ using I16 = hn::CappedTag<int16_t, 8>;
 using I32 = hn::RepartitionToWide<I16>;
 using F32x4 = hn::RebindToFloat<I32>;
 
-/// Calls f(k, v) for the vectors v of a block's 32 integers, k the offset of v's first.
-template <DType T, class F>
-HWY_INLINE void decode_block(const char* p, F&& f) {
-  const I16 d;
-  const int n_lanes = static_cast<int>(hn::Lanes(d));
-  if constexpr (T == DType::q8_0) {
-    const hn::Rebind<int8_t, I16> d8;
-    for (int k = 0; k < kBlockSize; k += n_lanes) {
-      f(k, hn::PromoteTo(d, hn::LoadU(d8, reinterpret_cast<const int8_t*>(p + 2) + k)));
-    }
-  } else {
-    const hn::Rebind<uint8_t, I16> d8;
-    for (int k = 0; k < kBlockSize / 2; k += n_lanes) {
-      const auto q = hn::PromoteTo(d, hn::LoadU(d8, reinterpret_cast<const uint8_t*>(p + 2) + k));
-      f(k, hn::Sub(hn::And(q, hn::Set(d, int16_t{15})), hn::Set(d, int16_t{8})));
-      f(k + kBlockSize / 2, hn::Sub(hn::ShiftRight<4>(q), hn::Set(d, int16_t{8})));
-    }
-  }
-}
-
-/// The same for a superblock's part, each level times its integer scale: at most 32 * 128, which
-/// times 127, 32 times, is far from 2^31.
+/// decode_levels() of a superblock's part, each level times its integer scale: at most 32 * 128,
+/// which times 127, 32 times, is far from 2^31.
 template <DType T, class F>
 HWY_INLINE void decode_scaled_part(const char* p, int part, const PartBytes& parts, F&& f) {
   const I16 d;
@@ -130,7 +111,7 @@ void multiply_n(const GemvCall& c) {
           if constexpr (T == DType::q6_k) d_weights += offsetof(BlockQ6_K, d);
         } else {
           d_weights += b * block_bytes(T);
-          decode_block<T>(d_weights, add);
+          decode_levels<T>(d, d_weights, 0, add);
         }
         const auto scale = load_scale(df, d_weights);
         for (int t = 0; t < N; ++t) {
@@ -165,11 +146,13 @@ void multiply(const GemvCall& c) {
     part.n -= n;
   }
 }
-void multiply_q8_0(const GemvCall& c) { multiply<DType::q8_0>(c); }
-void multiply_q4_0(const GemvCall& c) { multiply<DType::q4_0>(c); }
-void multiply_q4_k(const GemvCall& c) { multiply<DType::q4_k>(c); }
-void multiply_q5_k(const GemvCall& c) { multiply<DType::q5_k>(c); }
-void multiply_q6_k(const GemvCall& c) { multiply<DType::q6_k>(c); }
+
+GemvFn find_multiply(DType weight) {
+  return visit_weight_type(weight, [](auto type) -> GemvFn {
+    if constexpr (block_size(type.dtype) > 1) return multiply<type.dtype>;
+    return nullptr;
+  });
+}
 
 }  // namespace
 }  // namespace HWY_NAMESPACE
@@ -180,55 +163,33 @@ HWY_AFTER_NAMESPACE();
 namespace snapkv::cpu {
 
 HWY_EXPORT(prepare_unit);
-HWY_EXPORT(multiply_q8_0);
-HWY_EXPORT(multiply_q4_0);
-HWY_EXPORT(multiply_q4_k);
-HWY_EXPORT(multiply_q5_k);
-HWY_EXPORT(multiply_q6_k);
+HWY_EXPORT(find_multiply);
 
 void prepare_plain_unit(const float* x, int64_t n, void* unit) {
   HWY_DYNAMIC_DISPATCH(prepare_unit)(x, n, unit);
 }
 
-namespace {
-
-GemvFn portable_multiply(DType weight) {
-  switch (weight) {
-    case DType::q8_0:
-      return HWY_DYNAMIC_DISPATCH(multiply_q8_0);
-    case DType::q4_0:
-      return HWY_DYNAMIC_DISPATCH(multiply_q4_0);
-    case DType::q4_k:
-      return HWY_DYNAMIC_DISPATCH(multiply_q4_k);
-    case DType::q5_k:
-      return HWY_DYNAMIC_DISPATCH(multiply_q5_k);
-    case DType::q6_k:
-      return HWY_DYNAMIC_DISPATCH(multiply_q6_k);
-    case DType::f32:
-    case DType::f16:
-    case DType::bf16:
-    case DType::i32:
-      break;
-  }
-  return nullptr;
-}
-
-}  // namespace
-
 const GemvKernel& gemv_int8_portable() {
-  static const GemvKernel kernel{.name = "int8 portable",
-                                 .unit_bytes = sizeof(PlainUnit),
-                                 .prepare = prepare_plain_unit,
-                                 .function = portable_multiply};
+  static const GemvKernel kernel{
+      .name = "int8 portable",
+      .unit_bytes = sizeof(PlainUnit),
+      .prepare = prepare_plain_unit,
+      .function = [](DType weight) { return HWY_DYNAMIC_DISPATCH(find_multiply)(weight); }};
   return kernel;
 }
 
-const GemvKernel& gemv_int8() {
+const GemvKernel* gemv_int8(DType weight) {
+  const GemvKernel* const kernels[] = {
 #if defined(__x86_64__)
-  if (has_avx512_vnni()) return gemv_int8_vnni();
-  if (has_avx2()) return gemv_int8_avx2();
+    has(CpuTarget::avx512_vnni) ? &gemv_int8_vnni() : nullptr,
+    has(CpuTarget::avx2) ? &gemv_int8_avx2() : nullptr,
 #endif
-  return gemv_int8_portable();
+    &gemv_int8_portable()
+  };
+  for (const GemvKernel* kernel : kernels) {
+    if (kernel != nullptr && kernel->function(weight) != nullptr) return kernel;
+  }
+  return nullptr;
 }
 
 }  // namespace snapkv::cpu

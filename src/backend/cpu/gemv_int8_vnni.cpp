@@ -69,78 +69,23 @@ SNAPKV_VNNI void prepare(const float* x, int64_t n, void* unit_) {
   _mm512_store_si512(unit.negative_sums, _mm512_sub_epi16(zero, sums));
 }
 
-/// Four pieces of 16 bytes, `stride` apart.
-template <int kStride>
-SNAPKV_VNNI_INLINE __m512i load_pieces(const char* p) {
-  const auto load = [](const char* q) __attribute__((always_inline, target("avx512f"))) {
-    return _mm_loadu_si128(reinterpret_cast<const __m128i*>(q));
-  };
-  const __m256i low =
-      _mm256_inserti128_si256(_mm256_castsi128_si256(load(p)), load(p + kStride), 1);
-  const __m256i high = _mm256_inserti128_si256(_mm256_castsi128_si256(load(p + 2 * kStride)),
-                                               load(p + 3 * kStride), 1);
-  return _mm512_inserti64x4(_mm512_castsi256_si512(low), high, 1);
-}
-
 /// 8 blocks of weights in registers.
 struct Weights {
-  __m512i q[4];
+  VnniLevels q;
   __m512 d;
 };
 
-// The 8 scales are 16-bit words at distance 17 (q8_0) or 9 (q4_0): modulo 32 all different, so
-// loads of 64 bytes merge into one vector without moving them.
-SNAPKV_VNNI_INLINE __m512 load_scales_q8_0(const char* p) {
-  __m512i words = _mm512_loadu_si512(p);                                    // words 0, 17
-  words = _mm512_mask_loadu_epi16(words, (1u << 2) | (1u << 19), p + 64);   // 34, 51
-  words = _mm512_mask_loadu_epi16(words, (1u << 4) | (1u << 21), p + 128);  // 68, 85
-  words = _mm512_mask_loadu_epi16(words, (1u << 6) | (1u << 23), p + 192);  // 102, 119
-  const __m512i order = _mm512_castsi256_si512(
-      _mm256_setr_epi16(0, 0, 4, 4, 17, 17, 21, 21, 2, 2, 6, 6, 19, 19, 23, 23));
-  return _mm512_cvtph_ps(_mm512_castsi512_si256(_mm512_permutexvar_epi16(order, words)));
-}
-SNAPKV_VNNI_INLINE __m512 load_scales_q4_0(const char* p) {
-  __m512i words = _mm512_loadu_si512(p);  // words 0, 9, 18, 27
-  words = _mm512_mask_loadu_epi16(words, (1u << 4) | (1u << 13) | (1u << 22) | (1u << 31), p + 64);
-  const __m512i order = _mm512_castsi256_si512(
-      _mm256_setr_epi16(0, 0, 4, 4, 9, 9, 13, 13, 18, 18, 22, 22, 27, 27, 31, 31));
-  return _mm512_cvtph_ps(_mm512_castsi512_si256(_mm512_permutexvar_epi16(order, words)));
-}
-
 template <DType T>
-SNAPKV_VNNI_INLINE Weights load_weights(const char* p) {
-  Weights w;
-  if constexpr (T == DType::q8_0) {
-    constexpr int kStride = sizeof(BlockQ8_0);
-    const __m512i offset = _mm512_set1_epi8(static_cast<char>(0x80));
-    SNAPKV_UNROLL for (int half = 0; half < 2; ++half) {
-      const char* q = p + 2 + 16 * half;
-      const __m512i a = _mm512_xor_si512(load_pieces<kStride>(q), offset);
-      const __m512i b = _mm512_xor_si512(load_pieces<kStride>(q + 4 * kStride), offset);
-      w.q[2 * half] = _mm512_unpacklo_epi64(a, b);
-      w.q[2 * half + 1] = _mm512_unpackhi_epi64(a, b);
-    }
-    w.d = load_scales_q8_0(p);
-  } else {
-    constexpr int kStride = sizeof(BlockQ4_0);
-    const __m512i low_bits = _mm512_set1_epi8(15);
-    const __m512i a = load_pieces<kStride>(p + 2);
-    const __m512i b = load_pieces<kStride>(p + 2 + 4 * kStride);
-    const __m512i low = _mm512_unpacklo_epi64(a, b), high = _mm512_unpackhi_epi64(a, b);
-    w.q[0] = _mm512_and_si512(low, low_bits);
-    w.q[1] = _mm512_and_si512(high, low_bits);
-    w.q[2] = _mm512_and_si512(_mm512_srli_epi16(low, 4), low_bits);
-    w.q[3] = _mm512_and_si512(_mm512_srli_epi16(high, 4), low_bits);
-    w.d = load_scales_q4_0(p);
-  }
-  return w;
+SNAPKV_VNNI_INLINE void load_weights(const char* p, Weights& w) {
+  X86Block<T>::load_8(p, w.q);
+  w.d = X86Block<T>::d_8(p);
 }
 
 /// acc[r][t] += the dot products of one unit.
 template <DType T, int R, int N>
 SNAPKV_VNNI_INLINE void multiply_unit(const Weights (&w)[R], const Unit* const (&x)[N], int64_t u,
                                       __m512 (&acc)[R][N]) {
-  const __m512i surplus_of_weight = _mm512_set1_epi16(T == DType::q8_0 ? 128 : 8);
+  const __m512i surplus_of_weight = _mm512_set1_epi16(X86Block<T>::kSurplus);
   SNAPKV_UNROLL for (int t = 0; t < N; ++t) {
     const Unit& unit = x[t][u];
     const __m512i surplus =
@@ -180,7 +125,7 @@ struct Kernel {
       SNAPKV_UNROLL for (int r = 0; r < R; ++r) {
         const char* q = p + r * c.w_stride;
         for (int64_t i = 0; i < kUnitBytes; i += 64) __builtin_prefetch(q + range.ahead + i, 0, 2);
-        w[r] = load_weights<T>(q);
+        load_weights<T>(q, w[r]);
       }
       multiply_unit<T, R, N>(w, x, u, acc);
       p += kUnitBytes;
@@ -190,7 +135,7 @@ struct Kernel {
       SNAPKV_UNROLL for (int r = 0; r < R; ++r) {
         alignas(64) char padded[kUnitBytes] = {};
         std::memcpy(padded, p + r * c.w_stride, static_cast<size_t>(n_bytes));
-        w[r] = load_weights<T>(padded);
+        load_weights<T>(padded, w[r]);
       }
       multiply_unit<T, R, N>(w, x, n_complete, acc);
     }
@@ -200,24 +145,23 @@ struct Kernel {
   }
 };
 
-}  // namespace
-
-bool has_avx512_vnni() {
-  return __builtin_cpu_supports("avx512vnni") && __builtin_cpu_supports("avx512bw") &&
-         __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq");
+GemvFn find_multiply(DType weight) {
+  return visit_weight_type(weight, [](auto type) -> GemvFn {
+    constexpr DType T = type.dtype;
+    if constexpr (block_size(T) == kBlockSize && HasX86Block<T>) {
+      return avx512::multiply<Kernel<T>>;
+    }
+    return vnni_superblock_function(T);
+  });
 }
+
+}  // namespace
 
 const GemvKernel& gemv_int8_vnni() {
   static const GemvKernel kernel{.name = "int8 AVX-512 VNNI",
                                  .unit_bytes = sizeof(Unit),
                                  .prepare = prepare,
-                                 .function = [](DType weight) -> GemvFn {
-                                   if (weight == DType::q8_0)
-                                     return avx512::multiply<Kernel<DType::q8_0>>;
-                                   if (weight == DType::q4_0)
-                                     return avx512::multiply<Kernel<DType::q4_0>>;
-                                   return vnni_superblock_function(weight);
-                                 }};
+                                 .function = find_multiply};
   return kernel;
 }
 

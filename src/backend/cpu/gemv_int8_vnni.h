@@ -9,12 +9,8 @@
 
 #include <cstdint>
 
+#include "backend/cpu/blocks_x86.h"
 #include "backend/cpu/gemv_avx512.h"
-
-// Functions with this run only where has_avx512_vnni().
-#define SNAPKV_VNNI \
-  __attribute__((target("avx512f,avx512bw,avx512vl,avx512dq,avx512vnni,fma,f16c")))
-#define SNAPKV_VNNI_INLINE SNAPKV_VNNI __attribute__((always_inline)) inline
 
 namespace snapkv::cpu {
 

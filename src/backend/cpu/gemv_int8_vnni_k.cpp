@@ -20,16 +20,13 @@ namespace {
 
 static_assert(kGemvUnit == kSuperblockSize);
 
-/// The parts, in the order of a vector's 64-bit words.
-constexpr int kPartOfWord[8] = {0, 4, 1, 5, 2, 6, 3, 7};
-
 struct Words {
   alignas(64) int64_t at[8];
 };
 template <class F>
 constexpr Words each_word(F f) {
   Words words{};
-  for (int w = 0; w < 8; ++w) words.at[w] = f(kPartOfWord[w]);
+  for (int w = 0; w < 8; ++w) words.at[w] = f(kBlockOfWord[w]);
   return words;
 }
 SNAPKV_VNNI_INLINE __m512i load(const Words& words) { return _mm512_load_si512(words.at); }
@@ -58,7 +55,7 @@ struct Lanes {
 /// What a level of q4_k counts for.
 constexpr Lanes kLevelUnits = [] {
   Lanes lanes{};
-  for (int i = 0; i < 16; ++i) lanes.at[i] = kPartOfWord[i / 2] % 2 == 0 ? 1.0f : 0.0625f;
+  for (int i = 0; i < 16; ++i) lanes.at[i] = kBlockOfWord[i / 2] % 2 == 0 ? 1.0f : 0.0625f;
   return lanes;
 }();
 

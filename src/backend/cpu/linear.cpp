@@ -31,7 +31,7 @@ struct Prepared {
 
 const GemvKernel& kernel_for(const CpuContext& ctx, DType weight) {
   if (ctx.compute == DType::bf16) {
-    if (block_size(weight) > 1) return gemv_int8();
+    if (const GemvKernel* int8 = gemv_int8(weight)) return *int8;
     if (weight == DType::bf16 && gemv_bf16() != nullptr) return *gemv_bf16();
   }
   return gemv_f32();
@@ -152,7 +152,7 @@ class ProjectJob {
   int64_t n_chunks_ = 0;
   int64_t weight_bytes_ = 0;
   int64_t chunk_bytes_ = 0;
-  std::array<Prepared, 2> prepared_;  // gemv_int8 and gemv_bf16
+  std::array<Prepared, 4> prepared_;  // those of gemv_int8, and gemv_bf16
   size_t n_prepared_ = 0;
   std::atomic<int64_t> next_chunk_ = 0;
 };

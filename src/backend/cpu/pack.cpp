@@ -7,7 +7,7 @@
 #include <cstring>
 
 #include "backend/cpu/convert.h"
-#include "backend/cpu/gemv.h"
+#include "backend/cpu/cpu_target.h"
 #include "backend/cpu/scratch.h"
 
 // Scalable vectors can't be array elements: NEON serves those processors.
@@ -82,7 +82,9 @@ void convert_part(const Tensor& weight, int64_t row, int64_t begin, int64_t n, D
 
 void pack_panels(const CpuContext& ctx, const Tensor& weight, void* dst) {
 #if defined(__x86_64__)
-  if (has_avx512_bf16() && weight.shape[1] % 32 == 0) return pack_panels_avx512(ctx, weight, dst);
+  if (packs_avx512(weight.dtype) && weight.shape[1] % 32 == 0) {
+    return pack_panels_avx512(ctx, weight, dst);
+  }
 #endif
   pack_panels_portable(ctx, weight, dst);
 }

@@ -32,7 +32,8 @@ void pack_panels(const CpuContext& ctx, const Tensor& weight, void* dst);
 /// The variants that pack_panels() chooses from (tests run both).
 void pack_panels_portable(const CpuContext& ctx, const Tensor& weight, void* dst);
 #if defined(__x86_64__)
-/// n_in a multiple of 32; only where has_avx512_bf16() (gemv.h).
+/// n_in a multiple of 32; only where packs_avx512().
+bool packs_avx512(DType weight);
 void pack_panels_avx512(const CpuContext& ctx, const Tensor& weight, void* dst);
 #endif
 

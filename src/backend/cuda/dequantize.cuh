@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
-// The block types of format/block_types.h in device code: value = scale * level - min, levels as
-// signed bytes, four to a word. Used by project.cu (blocks in shared memory), weights.cu and
-// rows.cu (blocks where they are).
+// The types of format/block_types.h in device code. Block types are value = scale * level - min,
+// levels as signed bytes, four to a word. Used by project.cu (blocks in shared memory), weights.cu
+// and rows.cu (blocks where they are).
 //
-// A format is a struct of
+// The Format of a block type has
 //   kBlockBytes, kBlockValues    of one block
 //   kScaleValues                 how many values share a scale and a minimum, at most 32
 //   kHasMin                      whether minima are ever other than 0
@@ -13,6 +13,7 @@
 // and a Reader gives words at an address that is even.
 #pragma once
 
+#include <cuda_bf16.h>
 #include <cuda_fp16.h>
 #include <cuda_runtime.h>
 
@@ -74,8 +75,31 @@ __device__ __forceinline__ int byte_at(const char* p) {
   return *reinterpret_cast<const uint8_t*>(p);
 }
 
-struct Q8_0 {
-  static constexpr int kBlockBytes = sizeof(BlockQ8_0), kBlockValues = kBlockSize;
+/// Source: what kernels are templates of, an element of a plain type or the Format itself.
+template <DType T>
+struct Format;
+
+template <>
+struct Format<DType::f32> {
+  using Source = float;
+};
+template <>
+struct Format<DType::f16> {
+  using Source = __half;
+};
+template <>
+struct Format<DType::bf16> {
+  using Source = __nv_bfloat16;
+};
+
+template <DType T>
+struct BlockFormat {
+  using Source = Format<T>;
+  static constexpr int kBlockBytes = block_bytes(T), kBlockValues = block_size(T);
+};
+
+template <>
+struct Format<DType::q8_0> : BlockFormat<DType::q8_0> {
   static constexpr int kScaleValues = 32;
   static constexpr bool kHasMin = false, kVectors = false;
 
@@ -88,31 +112,93 @@ struct Q8_0 {
   }
 };
 
-struct Q4_0 {
-  static constexpr int kBlockBytes = sizeof(BlockQ4_0), kBlockValues = kBlockSize;
+/// Levels from value i on, of a block of 32 whose nibbles begin at qs: values 0 ... 15 are low
+/// ones.
+template <typename Reader, int n>
+__device__ __forceinline__ void nibble_levels(const char* qs, int i, uint32_t (&w)[n]) {
+  if constexpr (n == 8) {  // all of them: both halves of every byte
+    uint32_t pairs[4];
+    Reader::words(qs, pairs);
+#pragma unroll
+    for (int k = 0; k < 4; ++k) {
+      w[k] = pairs[k] & 0x0f0f0f0fu;
+      w[4 + k] = (pairs[k] >> 4) & 0x0f0f0f0fu;
+    }
+  } else {
+    static_assert(n <= 4);
+    Reader::words(qs + i % 16, w);
+#pragma unroll
+    for (uint32_t& v : w) v = (v >> (i / 16 * 4)) & 0x0f0f0f0fu;
+  }
+}
+
+template <>
+struct Format<DType::q4_0> : BlockFormat<DType::q4_0> {
   static constexpr int kScaleValues = 32;
   static constexpr bool kHasMin = true, kVectors = false;
 
   template <typename Reader, int n>
   static __device__ __forceinline__ void levels(const char* block, int i, uint32_t (&w)[n]) {
-    if constexpr (n == 8) {  // all of them: both halves of every byte
-      uint32_t pairs[4];
-      Reader::words(block + 2, pairs);
-#pragma unroll
-      for (int k = 0; k < 4; ++k) {
-        w[k] = pairs[k] & 0x0f0f0f0fu;
-        w[4 + k] = (pairs[k] >> 4) & 0x0f0f0f0fu;
-      }
-    } else {
-      static_assert(n <= 4);
-      Reader::words(block + 2 + i % 16, w);
-#pragma unroll
-      for (uint32_t& v : w) v = (v >> (i / 16 * 4)) & 0x0f0f0f0fu;
-    }
+    nibble_levels<Reader>(block + 2, i, w);
   }
   static __device__ __forceinline__ float2 scale_min(const char* block, int) {
     const float d = half_at(block);
     return make_float2(d, 8.0f * d);
+  }
+};
+
+template <>
+struct Format<DType::q5_0> : BlockFormat<DType::q5_0> {
+  static constexpr int kScaleValues = 32;
+  static constexpr bool kHasMin = true, kVectors = false;
+
+  template <typename Reader, int n>
+  static __device__ __forceinline__ void levels(const char* block, int i, uint32_t (&w)[n]) {
+    nibble_levels<Reader>(block + 6, i, w);
+    uint32_t high[1];
+    Reader::words(block + 2, high);
+#pragma unroll
+    for (int k = 0; k < n; ++k) {  // bit j of four to bit 4 of byte j
+      const uint32_t bits = (high[0] >> (i + 4 * k)) & 15u;
+      w[k] |= ((bits * 0x00204081u) & 0x01010101u) << 4;
+    }
+  }
+  static __device__ __forceinline__ float2 scale_min(const char* block, int) {
+    const float d = half_at(block);
+    return make_float2(d, 16.0f * d);
+  }
+};
+
+/// Entries of a table of 16 bytes, of which each byte of v names one.
+__device__ __forceinline__ uint32_t look_up(const uint32_t (&table)[4], uint32_t v) {
+  const uint32_t index = __byte_perm(v | v >> 4, 0, 0x4420);  // four nibbles side by side
+  const uint32_t low = index & 0x7777u, high = index & 0x8888u;
+  return __byte_perm(__byte_perm(table[0], table[1], low), __byte_perm(table[2], table[3], low),
+                     0x3210u | high >> 1);
+}
+
+template <>
+struct Format<DType::iq4_nl> : BlockFormat<DType::iq4_nl> {
+  static constexpr int kScaleValues = 32;
+  static constexpr bool kHasMin = false, kVectors = false;
+
+  /// Four of the table's levels.
+  static __host__ __device__ constexpr uint32_t levels_at(int i) {
+    uint32_t word = 0;
+    for (int k = 0; k < 4; ++k) {
+      word |= static_cast<uint32_t>(BlockIQ4_NL::kLevels[i + k] & 0xff) << (8 * k);
+    }
+    return word;
+  }
+  template <typename Reader, int n>
+  static __device__ __forceinline__ void levels(const char* block, int i, uint32_t (&w)[n]) {
+    constexpr uint32_t kTable[4] = {levels_at(0), levels_at(4), levels_at(8), levels_at(12)};
+    nibble_levels<Reader>(block + 2, i, w);
+#pragma unroll
+    for (uint32_t& v : w) v = look_up(kTable, v);
+  }
+  static __device__ __forceinline__ float2 scale_min(const char* block, int) {
+    return make_float2(half_at(block), 0.0f);
   }
 };
 
@@ -128,8 +214,8 @@ __device__ __forceinline__ float2 part_scale_min(const char* block, int i) {
                      half_at(block + 2) * static_cast<float>(min));
 }
 
-struct Q4_K {
-  static constexpr int kBlockBytes = sizeof(BlockQ4_K), kBlockValues = kSuperblockSize;
+template <>
+struct Format<DType::q4_k> : BlockFormat<DType::q4_k> {
   static constexpr int kScaleValues = 32;
   static constexpr bool kHasMin = true, kVectors = true;
 
@@ -144,8 +230,8 @@ struct Q4_K {
   }
 };
 
-struct Q5_K {
-  static constexpr int kBlockBytes = sizeof(BlockQ5_K), kBlockValues = kSuperblockSize;
+template <>
+struct Format<DType::q5_k> : BlockFormat<DType::q5_k> {
   static constexpr int kScaleValues = 32;
   static constexpr bool kHasMin = true, kVectors = true;
 
@@ -165,8 +251,8 @@ struct Q5_K {
   }
 };
 
-struct Q6_K {
-  static constexpr int kBlockBytes = sizeof(BlockQ6_K), kBlockValues = kSuperblockSize;
+template <>
+struct Format<DType::q6_k> : BlockFormat<DType::q6_k> {
   static constexpr int kScaleValues = 16;
   static constexpr bool kHasMin = false, kVectors = false;
 

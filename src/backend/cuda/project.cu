@@ -175,27 +175,14 @@ const char* prepare(Context& ctx, const Tensor& x, void* memory) {
 }
 
 void project_type(const Call& call) {
-  switch (call.projections[0].w.dtype) {
-    case DType::f32:
-      return project_plain<float>(call);
-    case DType::f16:
-      return project_plain<__half>(call);
-    case DType::bf16:
-      return project_plain<__nv_bfloat16>(call);
-    case DType::q8_0:
-      return project_blocks<Q8_0>(call);
-    case DType::q4_0:
-      return project_blocks<Q4_0>(call);
-    case DType::q4_k:
-      return project_blocks<Q4_K>(call);
-    case DType::q5_k:
-      return project_blocks<Q5_K>(call);
-    case DType::q6_k:
-      return project_blocks<Q6_K>(call);
-    case DType::i32:
-      break;
-  }
-  SNAPKV_CHECK(false);
+  visit_weight_type(call.projections[0].w.dtype, [&](auto type) {
+    using Source = typename Format<type.dtype>::Source;
+    if constexpr (block_size(type.dtype) > 1) {
+      project_blocks<Source>(call);
+    } else {
+      project_plain<Source>(call);
+    }
+  });
 }
 
 }  // namespace

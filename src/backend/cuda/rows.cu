@@ -107,6 +107,7 @@ struct Rows {
   }
 };
 
+using Q8_0 = Format<DType::q8_0>;
 template <>
 struct Rows<Q8_0> {
   static constexpr uintptr_t kAlignment = 1;  // of blocks there is none
@@ -198,20 +199,17 @@ __global__ void __launch_bounds__(kThreads) convert_kernel(const Conversion c) {
   }
 }
 
+/// f(a null pointer to the Source of a cache type's Format).
+template <typename F>
+void visit_cache_type(DType dtype, F&& f) {
+  visit_dtype<DType::f32, DType::f16, DType::bf16, DType::q8_0>(
+      dtype, [&](auto type) { f(static_cast<typename Format<type.dtype>::Source*>(nullptr)); });
+}
+
 template <typename Src>
 void run_conversion(Context& ctx, const Grid& grid, DType dst_dtype, const Conversion& c) {
-  switch (dst_dtype) {
-    case DType::f32:
-      return launch(ctx, grid, convert_kernel<Src, float>, c);
-    case DType::f16:
-      return launch(ctx, grid, convert_kernel<Src, __half>, c);
-    case DType::bf16:
-      return launch(ctx, grid, convert_kernel<Src, __nv_bfloat16>, c);
-    case DType::q8_0:
-      return launch(ctx, grid, convert_kernel<Src, Q8_0>, c);
-    default:
-      SNAPKV_CHECK(false);
-  }
+  visit_cache_type(dst_dtype,
+                   [&]<typename Dst>(Dst*) { launch(ctx, grid, convert_kernel<Src, Dst>, c); });
 }
 
 char* const* put_pointers(Context& ctx, std::span<void* const> pointers) {
@@ -328,18 +326,9 @@ void convert_rows(Context& ctx, const RowConversion& c) {
                               .dst = put_pointers(ctx, c.dst),
                               .d = c.head_dim};
   const Grid grid = head_grid(n_items, c.n.size());
-  switch (c.src_dtype) {
-    case DType::f32:
-      return run_conversion<float>(ctx, grid, c.dst_dtype, conversion);
-    case DType::f16:
-      return run_conversion<__half>(ctx, grid, c.dst_dtype, conversion);
-    case DType::bf16:
-      return run_conversion<__nv_bfloat16>(ctx, grid, c.dst_dtype, conversion);
-    case DType::q8_0:
-      return run_conversion<Q8_0>(ctx, grid, c.dst_dtype, conversion);
-    default:
-      SNAPKV_CHECK(false);
-  }
+  visit_cache_type(c.src_dtype, [&]<typename Src>(Src*) {
+    run_conversion<Src>(ctx, grid, c.dst_dtype, conversion);
+  });
 }
 
 }  // namespace snapkv::cuda

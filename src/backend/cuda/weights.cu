@@ -97,27 +97,9 @@ void run(Context& ctx, const Tensor& weight, int64_t row_bytes, const int32_t* i
                     dim3(kThreads)};
     launch(ctx, grid, kernel, static_cast<const char*>(weight.data), row_bytes, ids, n, out);
   };
-  switch (weight.dtype) {
-    case DType::f32:
-      return run_type(expand_kernel<float, Out>);
-    case DType::f16:
-      return run_type(expand_kernel<__half, Out>);
-    case DType::bf16:
-      return run_type(expand_kernel<__nv_bfloat16, Out>);
-    case DType::q8_0:
-      return run_type(expand_kernel<Q8_0, Out>);
-    case DType::q4_0:
-      return run_type(expand_kernel<Q4_0, Out>);
-    case DType::q4_k:
-      return run_type(expand_kernel<Q4_K, Out>);
-    case DType::q5_k:
-      return run_type(expand_kernel<Q5_K, Out>);
-    case DType::q6_k:
-      return run_type(expand_kernel<Q6_K, Out>);
-    case DType::i32:
-      break;
-  }
-  SNAPKV_CHECK(false);
+  visit_weight_type(weight.dtype, [&](auto type) {
+    run_type(expand_kernel<typename Format<type.dtype>::Source, Out>);
+  });
 }
 
 }  // namespace

@@ -16,47 +16,10 @@
 
 namespace snapkv::ref {
 
-/// Value i of a q4_k or q5_k row.
-template <class Block>
-double get_with_min(const void* row, int64_t i) {
-  const Block& b = static_cast<const Block*>(row)[i / kSuperblockSize];
-  const int j = static_cast<int>(i % kSuperblockSize), part = j / kBlockSize;
-  return static_cast<double>(to_f32(b.scales.d)) * b.scales.scale(part) * b.level(j) -
-         static_cast<double>(to_f32(b.scales.dmin)) * b.scales.min(part);
-}
-
-/// Value i of a row of any type.
+/// Value i of a row of any type that weights have.
 inline double get(const void* row, DType dtype, int64_t i) {
-  switch (dtype) {
-    case DType::f32:
-      return static_cast<const float*>(row)[i];
-    case DType::f16:
-      return to_f32(static_cast<const f16_t*>(row)[i]);
-    case DType::bf16:
-      return to_f32(static_cast<const bf16_t*>(row)[i]);
-    case DType::i32:
-      return static_cast<const int32_t*>(row)[i];
-    case DType::q8_0: {
-      const BlockQ8_0& b = static_cast<const BlockQ8_0*>(row)[i / kBlockSize];
-      return static_cast<double>(to_f32(b.d)) * b.qs[i % kBlockSize];
-    }
-    case DType::q4_0: {
-      const BlockQ4_0& b = static_cast<const BlockQ4_0*>(row)[i / kBlockSize];
-      const int64_t j = i % kBlockSize;
-      const int level = j < kBlockSize / 2 ? b.qs[j] & 15 : b.qs[j - kBlockSize / 2] >> 4;
-      return static_cast<double>(to_f32(b.d)) * (level - 8);
-    }
-    case DType::q4_k:
-      return get_with_min<BlockQ4_K>(row, i);
-    case DType::q5_k:
-      return get_with_min<BlockQ5_K>(row, i);
-    case DType::q6_k: {
-      const BlockQ6_K& b = static_cast<const BlockQ6_K*>(row)[i / kSuperblockSize];
-      const int j = static_cast<int>(i % kSuperblockSize);
-      return static_cast<double>(to_f32(b.d)) * b.scales[j / 16] * b.level(j);
-    }
-  }
-  SNAPKV_CHECK(false);
+  return visit_weight_type(dtype,
+                           [=](auto type) -> double { return value_at<type.dtype>(row, i); });
 }
 
 /// Rounds to f32, then to f16 or bf16 if the row is of that type.
@@ -96,20 +59,21 @@ inline void put_q8_0(BlockQ8_0& block, const double* x) {
 
 /// A whole row of a type that caches have.
 inline void put_row(void* row, DType dtype, const std::vector<double>& values) {
-  const int64_t n = static_cast<int64_t>(values.size());
-  for (int64_t i = 0; i < n; i += block_size(dtype)) {
+  for (int64_t i = 0; i < std::ssize(values); i += block_size(dtype)) {
     if (dtype == DType::q8_0) {
-      put_q8_0(static_cast<BlockQ8_0*>(row)[i / kBlockSize], &values[static_cast<size_t>(i)]);
+      put_q8_0(static_cast<BlockQ8_0*>(row)[i / kBlockSize], &values[i]);
     } else {
-      put(row, dtype, i, values[static_cast<size_t>(i)]);
+      put(row, dtype, i, values[i]);
     }
   }
 }
 
 /// The first n values of a row.
 inline std::vector<double> get_row(const void* row, DType dtype, int64_t n) {
-  std::vector<double> values(static_cast<size_t>(n));
-  for (int64_t i = 0; i < n; ++i) values[static_cast<size_t>(i)] = get(row, dtype, i);
+  std::vector<double> values(n);
+  visit_weight_type(dtype, [&](auto type) {
+    for (int64_t i = 0; i < n; ++i) values[i] = value_at<type.dtype>(row, i);
+  });
   return values;
 }
 

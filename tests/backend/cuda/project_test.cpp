@@ -9,9 +9,6 @@
 namespace snapkv::test {
 namespace {
 
-constexpr std::array kWeightTypes = {DType::f32,  DType::f16,  DType::bf16, DType::q8_0,
-                                     DType::q4_0, DType::q4_k, DType::q5_k, DType::q6_k};
-
 bool is_plain(DType t) { return block_size(t) == 1; }
 
 // As tests/backend/linear_test.cpp: order of f32 sums, of values of magnitude sqrt(n_in).
@@ -152,9 +149,7 @@ TEST_P(CudaProjectType, MultipliesWholeActivationsExactly) {
 // Rows that begin where no 16-byte access can: views into a larger matrix of device memory.
 TEST_P(CudaProjectType, TakesWeightsAtAnyAddress) {
   const DType type = GetParam();
-  const int64_t n_in = is_plain(type)                               ? 257
-                       : type == DType::q8_0 || type == DType::q4_0 ? 288
-                                                                    : 768;
+  const int64_t n_in = is_plain(type) ? 257 : block_size(type) == kBlockSize ? 288 : 768;
   const int64_t offset = type == DType::f32 ? 4 : 2;  // bytes
   const TestTensor w = random_tensor({9, n_in}, 1, type);
   TestTensor memory({w.bytes() / 2 + 2}, DType::bf16);
@@ -213,7 +208,7 @@ TEST_F(CudaProject, SeveralProjectionsShareACall) {
   for (const int64_t n : {1, 3, 6}) {
     const TestTensor x = random_tensor({n, 512}, 1);
     std::vector<Case> cases;
-    for (uint64_t i = 0; i < 14; ++i) {
+    for (uint64_t i = 0; i < 6 + kWeightTypes.size(); ++i) {
       const DType type = i < 6 ? DType::q8_0 : kWeightTypes[i - 6];
       cases.push_back(make_case(type, n, 3 + 5 * static_cast<int64_t>(i % 4), 512, i % 2 == 0,
                                 i % 3 == 0, 10 * i));

@@ -5,9 +5,6 @@
 namespace snapkv::test {
 namespace {
 
-constexpr std::array kWeightTypes = {DType::f32,  DType::f16,  DType::bf16, DType::q8_0,
-                                     DType::q4_0, DType::q4_k, DType::q5_k, DType::q6_k};
-
 // d * scale * level - dmin * min is exact but for f32's rounding of both products.
 constexpr Tolerance kF32{2e-6, 1e-6};
 

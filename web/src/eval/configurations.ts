@@ -2,21 +2,32 @@
 // Names of cache configurations: what differs between the records of a page is part of the name.
 import type { Configuration, EvalRecord } from "../data";
 import { bytes, count, percent } from "../format";
-import { distinct } from "../stats";
+import { distinct, groupBy } from "../stats";
 
-// Fields that a name may need, with how they read.
-const kFields: [string, (value: unknown) => string][] = [
-  ["window", (v) => `window ${v}`], ["kernel", (v) => `kernel ${v}`], ["pooling", (v) => `${v} pooling`],
-  ["group", (v) => `group ${v}`], ["sinks", (v) => `sinks ${v}`], ["critical", (v) => (v ? "critical" : "plain")],
-  ["seed", (v) => `seed ${v}`], ["chunk_length", (v) => `chunks of ${v}`], ["n_future", (v) => `future ${v}`],
-  ["head_floor", (v) => `floor ${v}`], ["pyramid_beta", (v) => `beta ${v}`],
-  ["kv_memory", (v) => `${bytes(Number(v))} at most`], ["kv_decode_limit", (v) => `decode limit ${v}`],
-];
+// Said in another way than by their name, or in another place.
+const kSaidElsewhere = ["policy", "budget", "ratio", "kv_type"];
+const kSession: Record<string, (value: unknown) => string> = {
+  kv_memory: (v) => `${bytes(Number(v))} at most`,
+  kv_decode_limit: (v) => `decode limit ${v}`,
+};
 
+/** A field as records have it: "kernel 15", "avg pooling", "critical"; nothing for a no. */
+function fieldText(name: string, value: unknown): string {
+  if (kSession[name]) return kSession[name](value);
+  const words = name.replaceAll("_", " ");
+  if (typeof value === "boolean") return value ? words : "";
+  return typeof value === "string" ? `${value} ${words}` : `${words} ${value}`;
+}
+
+/** The fields by which records of one policy differ. Which fields there are, the policies say. */
 function differing(records: EvalRecord[]): Set<string> {
-  const compressed = records.filter((r) => r.configuration.policy !== "full").map((r) => r.configuration);
-  const names = new Set(kFields.map(([name]) => name)
-    .filter((name) => distinct(compressed.map((c) => JSON.stringify(c[name]))).length > 1));
+  const names = new Set<string>();
+  for (const group of groupBy(records.map((r) => r.configuration), (c) => c.policy).values()) {
+    const fields = new Set(group.flatMap((c) => Object.keys(c)).filter((name) => !kSaidElsewhere.includes(name)));
+    for (const name of fields) {
+      if (distinct(group.map((c) => JSON.stringify(c[name]))).length > 1) names.add(name);
+    }
+  }
   if (distinct(records.map((r) => r.configuration.kv_type)).length > 1) names.add("kv_type");
   return names;
 }
@@ -40,9 +51,9 @@ export class Namer {
   }
 
   private parts(c: Configuration, without: string[]): string[] {
-    const parts = kFields
-      .filter(([name]) => c.policy !== "full" && this.fields.has(name) && !without.includes(name) && c[name] !== undefined)
-      .map(([name, read]) => read(c[name]));
+    const parts = Object.keys(c)
+      .filter((name) => this.fields.has(name) && !kSaidElsewhere.includes(name) && !without.includes(name))
+      .map((name) => fieldText(name, c[name])).filter((text) => text !== "");
     return this.fields.has("kv_type") ? [...parts, c.kv_type] : parts;
   }
 }

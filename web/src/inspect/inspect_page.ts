@@ -133,7 +133,5 @@ export function inspectPage(data: InspectData): void {
   addChartCard(cacheMatrix(data));
   addChartCard(keptMap(data));
   addKeptText(data);
-  addFooter(`snapkv ${data.version} · ${data.model.file} · ${data.backend} · ` +
-    `${data.configuration.policy}${data.configuration.policy === "full" ? "" :
-      `, window ${data.window}, kernel ${data.configuration.kernel}, ${data.configuration.pooling} pooling`}`);
+  addFooter(`snapkv ${data.version} · ${data.model.file} · ${data.backend} · ${data.label}`);
 }

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: MIT
+#include "cli/common/policy_options.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/error.h"
+
+namespace snapkv::cli {
+namespace {
+
+std::string group_of(const SharedParam& shared) {
+  if (is_common(shared)) return kCacheGroup;
+  std::vector<std::string> names;
+  for (const PolicyInfo* info : shared.policies) names.push_back(info->name);
+  return fmt::format("{}, for {}", kCacheGroup, fmt::join(names, ", "));
+}
+
+std::string help_text(const PolicyParam& param) {
+  std::string text = param.help;
+  const bool is_number =
+      param.type == PolicyParam::Type::integer || param.type == PolicyParam::Type::real;
+  if (is_number) text += "; " + range_text(param);
+  if (!param.paper.empty()) text += fmt::format(" (arXiv {})", param.paper);
+  return text;
+}
+
+std::string type_text(const PolicyParam& param) {
+  switch (param.type) {
+    case PolicyParam::Type::integer:
+      return "N";
+    case PolicyParam::Type::real:
+      return "X";
+    case PolicyParam::Type::word:
+      return fmt::format("{}", fmt::join(param.words, "|"));
+    case PolicyParam::Type::boolean:
+      break;
+  }
+  return "";
+}
+
+void add_option(CLI::App& command, CacheSettings& settings, const SharedParam& shared) {
+  const PolicyParam& param = *shared.param;
+  CLI::Option* option = nullptr;
+  if (param.type == PolicyParam::Type::boolean) {
+    option = command.add_flag_function(
+        param.flag, [&](int64_t n) { settings.params[param.name] = n > 0; }, help_text(param));
+  } else {
+    option = command.add_option_function<std::string>(
+        param.flag,
+        [&](const std::string& text) {
+          settings.params[param.name] = parse_value(param, text, ParamNames::flags);
+        },
+        help_text(param));
+    option->type_name(type_text(param))->default_str(default_text(shared, settings.params));
+    if (param.type == PolicyParam::Type::integer) {
+      option->check(whole_number(param.least, param.most));
+    } else if (param.type == PolicyParam::Type::real) {
+      option->check(real_number(param.least, param.most));
+    }
+  }
+  option->group(group_of(shared));
+}
+
+}  // namespace
+
+std::vector<SharedParam> shared_params() {
+  std::vector<SharedParam> all;
+  for (const PolicyInfo& info : all_policies()) {
+    for (const PolicyParam& param : info.params) {
+      const auto same = [&](const SharedParam& s) { return s.param->name == param.name; };
+      auto found = std::find_if(all.begin(), all.end(), same);
+      if (found == all.end()) found = all.insert(all.end(), {&param, {}});
+      found->policies.push_back(&info);
+    }
+  }
+  return all;
+}
+
+bool is_common(const SharedParam& shared) {
+  const auto n_with_budget = std::count_if(all_policies().begin(), all_policies().end(),
+                                           [](const PolicyInfo& info) { return info.has_budget; });
+  return std::ssize(shared.policies) == n_with_budget;
+}
+
+std::string default_text(const SharedParam& shared, const PolicyParams& own) {
+  const std::string& name = shared.param->name;
+  if (const auto found = own.find(name); found != own.end()) return value_text(found->second);
+  std::string text = value_text(shared.param->default_value);
+  for (const PolicyInfo* info : shared.policies) {
+    const PolicyValue& value = info->find(name)->default_value;
+    if (value != shared.param->default_value) {
+      text += fmt::format("; {}: {}", info->name, value_text(value));
+    }
+  }
+  return text;
+}
+
+void add_policy_options(CLI::App& command, CacheSettings& settings) {
+  for (const SharedParam& shared : shared_params()) add_option(command, settings, shared);
+  // runs before environment and configuration file are read
+  command.final_callback([&command, &settings] {
+    for (const SharedParam& shared : shared_params()) {
+      const CLI::Option* option = command.get_option_no_throw(shared.param->flag);
+      if (option != nullptr && option->count() > 0) {
+        settings.typed_params.push_back(shared.param->name);
+      }
+    }
+  });
+}
+
+PolicyConfig policy_config(const CacheSettings& settings, const std::string& policy) {
+  PolicyConfig config{.name = policy};
+  for (const auto& [name, value] : settings.params) {
+    if (policy_info(policy).find(name) != nullptr) set_param(config, name, value);
+  }
+  return config;
+}
+
+void check_policy_options(const CacheSettings& settings, const std::vector<std::string>& policies) {
+  if (policies.empty() || std::count(policies.begin(), policies.end(), "full") > 0) return;
+  for (const std::string& name : settings.typed_params) {
+    const bool is_used = std::any_of(policies.begin(), policies.end(), [&](const auto& policy) {
+      return policy_info(policy).find(name) != nullptr;
+    });
+    if (is_used) continue;
+    const auto all = shared_params();
+    const auto unused = std::find_if(all.begin(), all.end(),
+                                     [&](const SharedParam& s) { return s.param->name == name; });
+    std::vector<std::string> flags;
+    for (const PolicyParam& param : policy_info(policies.front()).params) {
+      flags.push_back(param.flag);
+    }
+    fail(ErrorCode::kUsage, "{} is no option of policy {}, which has: {}", unused->param->flag,
+         fmt::join(policies, ", "), fmt::join(flags, ", "));
+  }
+}
+
+}  // namespace snapkv::cli

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: MIT
+// The vocabulary that tokenize and detokenize read.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <memory>
+#include <string>
+
+#include "snapkv/tokenizer.h"
+
+namespace snapkv::cli {
+
+struct VocabularySettings {
+  std::string path;
+};
+
+void add_vocabulary_options(CLI::App& command, VocabularySettings& settings);
+/// Throws kUsage when the settings name no file, and as Tokenizer::load().
+std::shared_ptr<const Tokenizer> load_vocabulary(const VocabularySettings& settings);
+
+}  // namespace snapkv::cli

@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: MIT
+#include "bench/quantize.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "base/check.h"
+#include "base/half.h"
+#include "format/block_types.h"
+
+namespace snapkv {
+namespace {
+
+// round_block(x, block) sets a block to the values x[0], x[1], ...
+
+template <typename Element>
+void round_block(const float* x, PlainBlock<Element>& block) {
+  block.element = from_f32<Element>(*x);
+}
+
+// ---------------------------------------------------------------- blocks of 32 values
+
+void round_block(const float* x, BlockQ8_0& block) {
+  float greatest = 0.0f;
+  for (int i = 0; i < kBlockSize; ++i) greatest = std::max(greatest, std::fabs(x[i]));
+  const float d = greatest / 127.0f;
+  const float inverse = d != 0.0f ? 1.0f / d : 0.0f;
+  block.d = to_f16(d);
+  for (int i = 0; i < kBlockSize; ++i) {
+    block.qs[i] = static_cast<int8_t>(std::round(x[i] * inverse));
+  }
+}
+
+/// The value of largest magnitude, with its sign.
+float extreme(const float* x, int n) {
+  float found = 0.0f;
+  for (int i = 0; i < n; ++i) {
+    if (std::fabs(x[i]) > std::fabs(found)) found = x[i];
+  }
+  return found;
+}
+
+/// Levels of a block whose lowest level, -n_below, is its extreme value.
+std::array<int, kBlockSize> levels_from_extreme(const float* x, int n_below, f16_t& scale) {
+  const float d = extreme(x, kBlockSize) / static_cast<float>(-n_below);
+  const float inverse = d != 0.0f ? 1.0f / d : 0.0f;
+  scale = to_f16(d);
+  std::array<int, kBlockSize> levels;
+  for (int i = 0; i < kBlockSize; ++i) {  // rounds half up, as ggml does
+    const float shifted = x[i] * inverse + static_cast<float>(n_below) + 0.5f;
+    levels[i] = std::min(2 * n_below - 1, static_cast<int>(shifted));
+  }
+  return levels;
+}
+
+/// Values 0 ... 15 in low nibbles, 16 ... 31 in high ones.
+void put_nibbles(const std::array<int, kBlockSize>& levels, uint8_t* qs) {
+  for (int i = 0; i < kBlockSize / 2; ++i) {
+    qs[i] = static_cast<uint8_t>((levels[i] & 15) | (levels[i + kBlockSize / 2] & 15) << 4);
+  }
+}
+
+void round_block(const float* x, BlockQ4_0& block) {
+  put_nibbles(levels_from_extreme(x, 8, block.d), block.qs);
+}
+
+void round_block(const float* x, BlockQ5_0& block) {
+  const std::array<int, kBlockSize> levels = levels_from_extreme(x, 16, block.d);
+  put_nibbles(levels, block.qs);
+  std::fill(std::begin(block.qh), std::end(block.qh), uint8_t{0});
+  for (int i = 0; i < kBlockSize; ++i) {
+    block.qh[i / 8] = static_cast<uint8_t>(block.qh[i / 8] | (levels[i] >> 4) << (i % 8));
+  }
+}
+
+void round_block(const float* x, BlockIQ4_NL& block) {
+  constexpr const auto& kLevels = BlockIQ4_NL::kLevels;
+  const float d = extreme(x, kBlockSize) / static_cast<float>(kLevels[0]);
+  const float inverse = d != 0.0f ? 1.0f / d : 0.0f;
+  block.d = to_f16(d);
+  std::array<int, kBlockSize> places;
+  for (int i = 0; i < kBlockSize; ++i) {
+    const auto nearer = [level = x[i] * inverse](int8_t a, int8_t b) {
+      return std::fabs(level - a) < std::fabs(level - b);
+    };
+    places[i] = static_cast<int>(std::min_element(kLevels, kLevels + 16, nearer) - kLevels);
+  }
+  put_nibbles(places, block.qs);
+}
+
+// ---------------------------------------------------------------- superblocks
+
+/// x / step to the nearest integer within [low, high]; 0 where step is 0.
+int level_of(float x, float step, int low, int high) {
+  if (step == 0.0f) return std::clamp(0, low, high);
+  return std::clamp(static_cast<int>(std::round(x / step)), low, high);
+}
+
+/// Inverse of PartScales::scale() and min().
+void put_scale(PartScales& scales, int part, int scale, int min) {
+  uint8_t* const b = scales.bytes;
+  if (part < 4) {
+    b[part] = static_cast<uint8_t>((b[part] & 0xc0) | scale);
+    b[4 + part] = static_cast<uint8_t>((b[4 + part] & 0xc0) | min);
+    return;
+  }
+  b[4 + part] = static_cast<uint8_t>((scale & 15) | (min & 15) << 4);
+  b[part - 4] = static_cast<uint8_t>((b[part - 4] & 63) | (scale >> 4) << 6);
+  b[part] = static_cast<uint8_t>((b[part] & 63) | (min >> 4) << 6);
+}
+
+/// Scales and levels of a q4_k or q5_k superblock; the greatest level is max_level.
+std::array<int, kSuperblockSize> levels_with_min(const float* x, int max_level,
+                                                 PartScales& scales) {
+  std::array<float, kSuperblockParts> step, min;  // value = step * level - min, min >= 0
+  for (size_t j = 0; j < step.size(); ++j) {
+    const auto [low, high] = std::minmax_element(x + j * kBlockSize, x + (j + 1) * kBlockSize);
+    min[j] = std::max(0.0f, -*low);
+    step[j] = std::max(0.0f, (*high + min[j]) / static_cast<float>(max_level));
+  }
+  scales = {};
+  scales.d = to_f16(*std::max_element(step.begin(), step.end()) / 63.0f);
+  scales.dmin = to_f16(*std::max_element(min.begin(), min.end()) / 63.0f);
+  std::array<int, kSuperblockSize> levels;
+  for (size_t j = 0; j < step.size(); ++j) {
+    const int scale = level_of(step[j], to_f32(scales.d), 0, 63);
+    const int part_min = level_of(min[j], to_f32(scales.dmin), 0, 63);
+    put_scale(scales, static_cast<int>(j), scale, part_min);
+    const float exact_step = to_f32(scales.d) * static_cast<float>(scale);
+    const float exact_min = to_f32(scales.dmin) * static_cast<float>(part_min);
+    for (size_t i = j * kBlockSize; i < (j + 1) * kBlockSize; ++i) {
+      levels[i] = level_of(x[i] + exact_min, exact_step, 0, max_level);
+    }
+  }
+  return levels;
+}
+
+/// Parts 2p and 2p + 1 side by side in nibbles.
+void put_nibbles(const std::array<int, kSuperblockSize>& levels, uint8_t* qs) {
+  for (size_t i = 0; i < kSuperblockSize / 2; ++i) {
+    const size_t low = i / 32 * 64 + i % 32;
+    qs[i] = static_cast<uint8_t>((levels[low] & 15) | (levels[low + 32] & 15) << 4);
+  }
+}
+
+void round_block(const float* x, BlockQ4_K& block) {
+  put_nibbles(levels_with_min(x, 15, block.scales), block.qs);
+}
+
+void round_block(const float* x, BlockQ5_K& block) {
+  const std::array<int, kSuperblockSize> levels = levels_with_min(x, 31, block.scales);
+  put_nibbles(levels, block.qs);
+  std::fill(std::begin(block.qh), std::end(block.qh), uint8_t{0});
+  for (size_t k = 0; k < levels.size(); ++k) {
+    block.qh[k % 32] = static_cast<uint8_t>(block.qh[k % 32] | (levels[k] >> 4) << (k / 32));
+  }
+}
+
+void round_block(const float* x, BlockQ6_K& block) {
+  std::array<float, 16> step;  // of 16 values each: the extreme becomes -32
+  float greatest = 0.0f;
+  for (size_t s = 0; s < step.size(); ++s) {
+    step[s] = extreme(x + 16 * s, 16) / -32.0f;
+    greatest = std::max(greatest, std::fabs(step[s]));
+  }
+  block = {};
+  block.d = to_f16(greatest / 127.0f);
+  for (size_t s = 0; s < step.size(); ++s) {
+    const int scale = level_of(step[s], to_f32(block.d), -128, 127);
+    block.scales[s] = static_cast<int8_t>(scale);
+    const float exact_step = to_f32(block.d) * static_cast<float>(scale);
+    for (size_t k = 16 * s; k < 16 * (s + 1); ++k) {
+      const int q = level_of(x[k], exact_step, -32, 31) + 32;
+      const size_t half = k / 128, part = k / 32 % 4, at = k % 32;
+      uint8_t& low = block.ql[64 * half + 32 * (part % 2) + at];
+      uint8_t& high = block.qh[32 * half + at];
+      low = static_cast<uint8_t>(low | (q & 15) << (part / 2 * 4));
+      high = static_cast<uint8_t>(high | (q >> 4) << (2 * part));
+    }
+  }
+}
+
+}  // namespace
+
+void quantize(DType dtype, const float* x, int64_t n, void* out) {
+  SNAPKV_CHECK(n % block_size(dtype) == 0);
+  visit_weight_type(dtype, [=](auto type) {
+    auto* block = static_cast<Block<type.dtype>*>(out);
+    for (int64_t i = 0; i < n; i += block_size(type.dtype)) round_block(x + i, *block++);
+  });
+}
+
+}  // namespace snapkv

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: MIT
+#include "backend/cpu/tile_product.h"
+
+#include <omp.h>
+
+#include <map>
+#include <mutex>
+#include <string_view>
+#include <tuple>
+
+#include "backend/cpu/cpu_target.h"
+#include "backend/cpu/pack.h"
+#include "backend/cpu/product_tiling.h"
+#include "base/check.h"
+#include "base/log.h"
+
+namespace snapkv::cpu {
+namespace {
+
+using dnnl::memory;
+
+const dnnl::engine& engine() {
+  static const dnnl::engine e = [] {
+    cpu_target();  // the library can't be restricted after its first use
+    return dnnl::engine(dnnl::engine::kind::cpu, 0);
+  }();
+  return e;
+}
+
+memory::data_type to_dnnl(DType t) {
+  return t == DType::bf16 ? memory::data_type::bf16 : memory::data_type::f32;
+}
+
+memory::desc panels_desc(DType compute, int64_t n_out, int64_t n_in) {
+  const auto tag = compute == DType::bf16 ? memory::format_tag::BA16a64b2a  //
+                                          : memory::format_tag::BA16a64b;
+  return {{n_in, n_out}, to_dnnl(compute), tag};
+}
+
+dnnl::primitive_attr make_attr(DType compute, bool accumulate) {
+  dnnl::primitive_attr attr;
+  // Scratch memory from the caller: the library's own belongs to the thread that made a product.
+  attr.set_scratchpad_mode(dnnl::scratchpad_mode::user);
+  if (compute == DType::f32) attr.set_fpmath_mode(dnnl::fpmath_mode::strict);
+  if (accumulate) {
+    dnnl::post_ops post_ops;
+    post_ops.append_sum(1.0f);
+    attr.set_post_ops(post_ops);
+  }
+  return attr;
+}
+
+auto as_tuple(const TileShape& s) {
+  return std::tie(s.n, s.n_in, s.n_out, s.out_stride, s.compute, s.out, s.panels, s.bias,
+                  s.accumulate);
+}
+
+struct ByShape {
+  bool operator()(const TileShape& a, const TileShape& b) const {
+    return as_tuple(a) < as_tuple(b);
+  }
+};
+
+}  // namespace
+
+bool prefers_panels(DType compute, int64_t n_out, int64_t n_in) {
+  const auto type = to_dnnl(compute);
+  const memory::desc x({kTileRows, n_in}, type, memory::format_tag::ab);
+  const memory::desc w({n_in, n_out}, type, memory::format_tag::any);
+  const memory::desc out({kTileRows, n_out}, type, memory::format_tag::ab);
+  const dnnl::matmul::primitive_desc product(dnnl::matmul::desc(x, w, out),
+                                             make_attr(compute, false), engine());
+  const memory::desc panels = panels_desc(compute, n_out, n_in);
+  return product.weights_desc() == panels &&
+         panels.get_size() == packed_bytes(compute, n_out, n_in);
+}
+
+// The check is the promise that results do not depend on the number of threads: see the header.
+TileProduct::TileProduct(const TileShape& s)
+    : bias_(s.bias),
+      x_({s.n, s.n_in}, to_dnnl(s.compute), memory::format_tag::ab),
+      w_(s.panels ? panels_desc(s.compute, s.n_out, s.n_in)
+                  : memory::desc({s.n_in, s.n_out}, to_dnnl(s.compute), {1, s.n_in})),
+      bias_desc_({1, s.n_out}, memory::data_type::f32, memory::format_tag::ab),
+      out_({s.n, s.n_out}, to_dnnl(s.out), {s.out_stride, 1}) {
+  SNAPKV_CHECK(omp_get_max_threads() == 1);
+  const dnnl::matmul::desc desc =
+      s.bias ? dnnl::matmul::desc(x_, w_, bias_desc_, out_) : dnnl::matmul::desc(x_, w_, out_);
+  const dnnl::matmul::primitive_desc product(desc, make_attr(s.compute, s.accumulate), engine());
+  if (std::string_view(product.impl_info_str()).starts_with("ref")) {
+    log_warn("oneDNN has only its slow reference product for {} x {} x {} in {}", s.n, s.n_in,
+             s.n_out, name(s.compute));
+  }
+  scratch_ = product.scratchpad_desc();
+  product_ = dnnl::matmul(product);
+}
+
+// Making a product takes 0.1 ms and more. Prompts of a thousand lengths may pass in a server's
+// life, so the cache is emptied when full.
+std::shared_ptr<const TileProduct> TileProduct::get(const TileShape& shape) {
+  constexpr size_t kCapacity = 512;
+  static std::mutex mutex;
+  static std::map<TileShape, std::shared_ptr<const TileProduct>, ByShape> cache;
+  const std::lock_guard lock(mutex);
+  if (cache.size() >= kCapacity && !cache.contains(shape)) cache.clear();
+  std::shared_ptr<const TileProduct>& product = cache[shape];
+  if (product == nullptr) product = std::make_shared<const TileProduct>(shape);
+  return product;
+}
+
+TileRun::TileRun(const TileProduct& product, char* scratch)
+    : product_(product),
+      x_(product.x_, engine(), nullptr),
+      w_(product.w_, engine(), nullptr),
+      out_(product.out_, engine(), nullptr),
+      arguments_{{DNNL_ARG_SRC, x_},
+                 {DNNL_ARG_WEIGHTS, w_},
+                 {DNNL_ARG_DST, out_},
+                 {DNNL_ARG_SCRATCHPAD, memory(product.scratch_, engine(), scratch)}},
+      stream_(engine()) {
+  if (product.bias_) {
+    bias_ = memory(product.bias_desc_, engine(), nullptr);
+    arguments_.emplace(DNNL_ARG_BIAS, bias_);
+  }
+}
+
+// Making the arguments takes 1 us, a hundredth of a small tile's time, so they are kept.
+void TileRun::operator()(const TileOperands& at) {
+  x_.set_data_handle(at.x);
+  w_.set_data_handle(at.w);
+  out_.set_data_handle(at.out);
+  if (product_.bias_) bias_.set_data_handle(at.bias);
+  product_.product_.execute(stream_, arguments_);
+  stream_.wait();
+}
+
+}  // namespace snapkv::cpu

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: MIT
+#include "base/atomic_file.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "base/error.h"
+
+namespace snapkv {
+namespace {
+
+constexpr size_t kBufferBytes = size_t{1} << 16;
+
+/// "folder" of "folder/name", "." of "name".
+std::string folder_of(const std::string& path) {
+  const size_t slash = path.rfind('/');
+  if (slash == std::string::npos) return ".";
+  return slash == 0 ? "/" : path.substr(0, slash);
+}
+
+[[noreturn]] void fail_there(const std::string& path) {
+  fail(ErrorCode::kUsage, "'{}' exists already", path);
+}
+
+}  // namespace
+
+AtomicFile::AtomicFile(std::string path, bool overwrite)
+    : path_(std::move(path)), overwrite_(overwrite) {
+  struct stat info {};
+  const bool is_there = ::stat(path_.c_str(), &info) == 0;
+  if (is_there) {
+    if (!S_ISREG(info.st_mode)) {
+      fail(ErrorCode::kUsage, "'{}' is no regular file, it can't be written", path_);
+    }
+    if (!overwrite_) fail_there(path_);
+  }
+  constexpr int kTries = 100;  // names of files that a killed process left behind are taken
+  for (int i = 0; i < kTries && fd_ < 0; ++i) {
+    temporary_ = fmt::format("{}.tmp-{}-{}", path_, ::getpid(), i);
+    fd_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    if (fd_ < 0 && errno != EEXIST) break;
+  }
+  if (fd_ < 0) fail_with_errno("make");
+  // the new file is for the eyes of those whom the old one was for
+  if (is_there && ::fchmod(fd_, info.st_mode & 0777) != 0) {
+    const int error = errno;
+    ::unlink(temporary_.c_str());
+    ::close(std::exchange(fd_, -1));
+    errno = error;
+    fail_with_errno("make");
+  }
+}
+
+AtomicFile::~AtomicFile() {
+  if (fd_ < 0) return;
+  ::close(fd_);
+  ::unlink(temporary_.c_str());
+}
+
+void AtomicFile::fail_with_errno(const char* what) const {
+  fail(ErrorCode::kRuntime, "can't {} '{}': {}", what, path_, std::strerror(errno));
+}
+
+void AtomicFile::write(std::span<const std::byte> bytes) {
+  position_ += bytes.size();
+  if (buffer_.size() + bytes.size() < kBufferBytes) {
+    buffer_.insert(buffer_.end(), bytes.begin(), bytes.end());
+    return;
+  }
+  write_now(buffer_);
+  buffer_.clear();
+  write_now(bytes);
+}
+
+void AtomicFile::write_now(std::span<const std::byte> bytes) {
+  while (!bytes.empty()) {
+    const ssize_t n = ::write(fd_, bytes.data(), bytes.size());
+    if (n >= 0) {
+      bytes = bytes.subspan(n);
+    } else if (errno != EINTR) {
+      fail_with_errno("write");
+    }
+  }
+}
+
+void AtomicFile::commit() {
+  write_now(buffer_);
+  buffer_.clear();
+  if (::fsync(fd_) != 0) fail_with_errno("write");
+  if (overwrite_) {
+    if (::rename(temporary_.c_str(), path_.c_str()) != 0) fail_with_errno("write");
+  } else {
+    // fails where the name is taken, as rename() does not
+    if (::link(temporary_.c_str(), path_.c_str()) != 0) {
+      if (errno == EEXIST) fail_there(path_);
+      // a file system without links
+      if (::access(path_.c_str(), F_OK) == 0) fail_there(path_);
+      if (::rename(temporary_.c_str(), path_.c_str()) != 0) fail_with_errno("write");
+    } else {
+      ::unlink(temporary_.c_str());
+    }
+  }
+  ::close(std::exchange(fd_, -1));
+  // the new name, too, must outlast a power cut
+  const int folder = ::open(folder_of(path_).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (folder >= 0) {
+    ::fsync(folder);
+    ::close(folder);
+  }
+}
+
+}  // namespace snapkv

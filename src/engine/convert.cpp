@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: MIT
+// convert_model(): snapkv/convert.h. Rows are read, brought into GGUF's order and type, and written
+// a few megabytes at a time, so that models may be larger than the memory.
+#include "snapkv/convert.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <memory>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include "backend/backend.h"
+#include "base/atomic_file.h"
+#include "base/error.h"
+#include "base/log.h"
+#include "engine/open_model.h"
+#include "format/byte_reader.h"
+#include "format/check_tensors.h"
+#include "format/gguf_writer.h"
+#include "format/quantize.h"
+#include "huggingface/folder.h"
+#include "model/architecture.h"
+#include "snapkv/tokenizer.h"
+
+namespace snapkv {
+namespace {
+
+using huggingface::Edit;
+using huggingface::MappedTensor;
+using Metadata = std::map<std::string, GgufValue, std::less<>>;
+
+constexpr int64_t kChunkValues = int64_t{1} << 20;
+constexpr uint32_t kQuantizationVersion = 2;  // of ggml's block types
+
+/// What is converted, with what its views need.
+struct Source {
+  std::vector<MappedTensor> tensors;
+  Metadata metadata;
+  std::optional<huggingface::Folder> folder;
+  std::optional<GgufFile> file;
+
+  void check_unchanged() const {
+    if (file) file->check_unchanged();
+    if (!folder) return;
+    for (const MmapFile& shard : folder->shards.files) shard.check_unchanged();
+  }
+};
+
+/// Refuses what can't run: it would be converted without anyone having looked at its parts.
+void check_runs(const std::string& path) {
+  const GgufFile file = open_model(path);
+  const auto backend = Backend::make({.device = Device::reference});
+  const auto architecture = Architecture::make(file, *backend);
+  const auto tokenizer = Tokenizer::from_gguf(file);
+}
+
+Source open_source(const std::string& path) {
+  Source source;
+  if (huggingface::is_folder(path)) {
+    source.folder = huggingface::open_folder(path);
+    source.tensors = std::move(source.folder->tensors);
+    source.metadata = std::move(source.folder->metadata);
+    return source;
+  }
+  source.file = GgufFile::open(path);
+  source.metadata = source.file->metadata();
+  std::erase_if(source.metadata, [](const auto& entry) {
+    return entry.first.starts_with("split.") || entry.first == "general.alignment";
+  });
+  for (const GgufTensor& t : source.file->tensors()) {
+    MappedTensor m;
+    m.name = t.name;
+    m.tensor = t.tensor;
+    source.tensors.push_back(std::move(m));
+  }
+  return source;
+}
+
+bool is_matrix(const MappedTensor& t) {
+  return t.tensor.rank > 1 && t.name.ends_with(".weight") && !t.name.ends_with("_norm.weight");
+}
+
+/// The type that a tensor is written in.
+DType type_of(const MappedTensor& t, std::optional<DType> wanted) {
+  const DType given = t.tensor.dtype;
+  if (!is_matrix(t)) return block_size(given) == 1 ? DType::f32 : given;
+  if (!wanted || *wanted == given) return given;
+  if (block_size(given) > 1) {
+    fail(ErrorCode::kUsage,
+         "tensor {} has type {}: its values are rounded already, they are not converted to {}",
+         printable(t.name), name(given), name(*wanted));
+  }
+  if (t.tensor.n_cols() % block_size(*wanted) == 0) return *wanted;
+  log_warn("tensor {} has rows of {} values, which are no whole blocks of {}: it becomes f16",
+           printable(t.name), t.tensor.n_cols(), name(*wanted));
+  return DType::f16;
+}
+
+std::vector<GgufPlan> plan_tensors(const Source& source, std::optional<DType> wanted) {
+  std::vector<GgufPlan> plans;
+  for (const MappedTensor& t : source.tensors) {
+    const auto& shape = t.tensor.shape;
+    plans.push_back({t.name, {shape.begin(), shape.begin() + t.tensor.rank}, type_of(t, wanted)});
+  }
+  return plans;
+}
+
+/// general.file_type: llama.cpp's number for files whose matrices mostly have this type.
+uint32_t file_type_of(const std::vector<GgufPlan>& plans) {
+  std::map<DType, uint64_t> bytes;
+  for (const GgufPlan& plan : plans) {
+    if (plan.shape.size() > 1) bytes[plan.dtype] += plan.bytes();
+  }
+  const auto most = std::max_element(
+      bytes.begin(), bytes.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
+  return dtype_info(most == bytes.end() ? DType::f32 : most->first).file_type;
+}
+
+/// Values of a row: of a vector one, of block types a whole vector, which is not edited.
+int64_t row_values(const Tensor& t) {
+  return t.rank == 1 && block_size(t.dtype) == 1 ? 1 : t.n_cols();
+}
+
+class Converter {
+ public:
+  Converter(const Source& source, const std::vector<GgufPlan>& plans, const ConvertOptions& options)
+      : source_(source), plans_(plans), options_(options) {
+    for (const GgufPlan& plan : plans) total_ += plan.bytes();
+  }
+
+  ConvertResult run() {
+    AtomicFile file(options_.to, options_.overwrite);
+    GgufFileWriter writer(file, metadata(), plans_);
+    for (size_t i = 0; i < plans_.size(); ++i) {
+      write_tensor(writer, source_.tensors[i], plans_[i].dtype);
+    }
+    SNAPKV_CHECK(writer.complete());
+    source_.check_unchanged();
+    file.commit();
+    return {std::ssize(plans_), file.position()};
+  }
+
+ private:
+  Metadata metadata() const {
+    Metadata metadata = source_.metadata;
+    metadata.try_emplace("general.type", GgufValue{GgufType::string, GgufType::u32, "model"});
+    metadata["general.file_type"] = {GgufType::u32, GgufType::u32, uint64_t{file_type_of(plans_)}};
+    metadata["general.quantization_version"] = {GgufType::u32, GgufType::u32,
+                                                uint64_t{kQuantizationVersion}};
+    return metadata;
+  }
+
+  void write_tensor(GgufFileWriter& writer, const MappedTensor& t, DType to) {
+    const int64_t n_cols = row_values(t.tensor);
+    const int64_t n_rows = t.tensor.numel() / n_cols;
+    const int64_t step = std::clamp<int64_t>(kChunkValues / n_cols, 1, n_rows);
+    for (int64_t begin = 0; begin < n_rows; begin += step) {
+      report();
+      const int64_t end = std::min(n_rows, begin + step);
+      out_.resize(row_bytes(to, n_cols) * (end - begin));
+      convert_rows(t, begin, end, to);
+      check_values(t, begin, end, to);
+      writer.write(out_);
+      done_ += out_.size();
+    }
+  }
+
+  /// Rows [begin, end) of GGUF's order in type `to`, in out_.
+  void convert_rows(const MappedTensor& t, int64_t begin, int64_t end, DType to) {
+    const DType from = t.tensor.dtype;
+    const int64_t n_cols = row_values(t.tensor);
+    const auto* source = static_cast<const std::byte*>(t.tensor.data);
+    const int64_t from_bytes = row_bytes(from, n_cols), to_bytes = row_bytes(to, n_cols);
+    values_.resize(n_cols);
+    for (int64_t i = begin; i < end; ++i) {
+      const std::byte* row = source + t.source_row(i) * from_bytes;
+      std::byte* out = out_.data() + (i - begin) * to_bytes;
+      if (from == to && t.edit != Edit::add_one) {
+        std::copy(row, row + from_bytes, out);
+        continue;
+      }
+      widen(row, from, n_cols, values_.data());
+      if (t.edit == Edit::add_one) {
+        for (float& value : values_) value += 1.0f;
+      }
+      narrow(values_.data(), n_cols, to, out);
+    }
+  }
+
+  void check_values(const MappedTensor& t, int64_t begin, int64_t end, DType to) {
+    const int64_t n_cols = row_values(t.tensor);
+    const auto bad = first_non_finite(Tensor(out_.data(), to, {end - begin, n_cols}));
+    if (!bad) return;
+    const int64_t row = begin + *bad / n_cols;
+    const int64_t n_blocks = n_cols / block_size(t.tensor.dtype);
+    auto* data = static_cast<std::byte*>(t.tensor.data) +
+                 t.source_row(row) * n_blocks * block_bytes(t.tensor.dtype);
+    const bool given = first_non_finite(Tensor(data, t.tensor.dtype, {n_cols})).has_value();
+    fail(ErrorCode::kBadModel, "'{}': tensor '{}' holds {} in row {}", options_.from,
+         t.source != nullptr ? printable(t.source->entry.name) : printable(t.name),
+         given ? "an infinity or a NaN"
+               : fmt::format("a value that is too large for {}; bf16 and f32 hold it", name(to)),
+         t.source_row(row));
+  }
+
+  void report() {
+    if (!options_.progress) return;
+    if (!options_.progress(static_cast<double>(done_) / static_cast<double>(total_))) {
+      fail(ErrorCode::kCancelled, "converting '{}' was cancelled", options_.from);
+    }
+  }
+
+  const Source& source_;
+  const std::vector<GgufPlan>& plans_;
+  const ConvertOptions& options_;
+  uint64_t total_ = 0, done_ = 0;  // bytes of data
+  std::vector<float> values_;      // of a row
+  std::vector<std::byte> out_;     // rows that are being written
+};
+
+void check_options(const ConvertOptions& options) {
+  if (options.to.empty()) fail(ErrorCode::kUsage, "no file to write the model to");
+  if (options.type && !can_narrow_to(*options.type)) {
+    fail(ErrorCode::kUsage, "models are converted to f32, f16, bf16 and q8_0, not to {}",
+         name(*options.type));
+  }
+  std::error_code error;
+  if (std::filesystem::equivalent(options.from, options.to, error) && !error) {
+    fail(ErrorCode::kUsage, "'{}' can't be written over itself", options.from);
+  }
+}
+
+}  // namespace
+
+ConvertResult convert_model(const ConvertOptions& options) {
+  check_options(options);
+  check_runs(options.from);
+  const Source source = open_source(options.from);
+  return Converter(source, plan_tensors(source, options.type), options).run();
+}
+
+}  // namespace snapkv

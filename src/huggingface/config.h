@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: MIT
+// Config: what config.json of a Hugging Face folder says of a model, checked, and the GGUF keys of
+// it. What would change the results and is not supported is an error that names its field.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "huggingface/family.h"
+#include "huggingface/json_file.h"
+#include "huggingface/keys.h"
+
+namespace snapkv::huggingface {
+
+/// The rotation of queries and keys: `rope_parameters`, or of older files `rope_theta` and
+/// `rope_scaling`.
+struct RopeConfig {
+  double theta = 10000;
+  std::string type = "default";  // linear, llama3, yarn, longrope
+  double factor = 1;
+  int64_t original_context = 0;                      // 0: not given
+  double low_freq_factor = 1, high_freq_factor = 4;  // llama3
+  std::vector<float> short_factors, long_factors;    // longrope: [n_rot / 2]
+};
+
+struct Config {
+  const Family* family = nullptr;
+  std::string class_name;   // "LlamaForCausalLM"
+  bool multimodal = false;  // only its text model is read
+  int64_t n_layer = 0, n_embd = 0, n_ff = 0, n_head = 0, n_head_kv = 0, head_dim = 0, n_vocab = 0;
+  int64_t n_rot = 0;
+  int64_t n_ctx = 0;          // that the model computes correctly: see sliding_window
+  bool has_head_dim = false;  // config.json names it
+  double rms_eps = 0;
+  RopeConfig rope;
+  double rope_theta_local = 0;  // of gemma3's layers with a window
+  int64_t sliding_window = 0;   // 0: none
+  double final_softcap = 0;     // 0: none
+  bool ties_embeddings = false;
+
+  int64_t size(Size which) const;
+};
+
+/// `root` is all of config.json. Throws Error{kBadModel} naming file, field, expected and actual.
+Config read_config(const JsonFields& root);
+
+/// Sets the keys of architecture, sizes and rotation.
+void add_config_keys(const Config& config, Keys& keys);
+
+/// Factors that divide the frequencies of the rotation, [n_rot / 2], of type llama3 (Llama 3.1).
+std::vector<float> llama3_factors(const Config& config);
+
+}  // namespace snapkv::huggingface

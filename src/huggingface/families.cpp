@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: MIT
+#include "huggingface/family.h"
+
+namespace snapkv::huggingface {
+namespace {
+
+constexpr TensorRow kLlamaLayer[] = {
+    {"input_layernorm", "attn_norm", Size::embd},
+    {"self_attn.q_proj", "attn_q", Size::q, Size::embd, Edit::permute_q},
+    {"self_attn.k_proj", "attn_k", Size::kv, Size::embd, Edit::permute_k},
+    {"self_attn.v_proj", "attn_v", Size::kv, Size::embd},
+    {"self_attn.o_proj", "attn_output", Size::embd, Size::q},
+    {"post_attention_layernorm", "ffn_norm", Size::embd},
+    {"mlp.gate_proj", "ffn_gate", Size::ff, Size::embd},
+    {"mlp.up_proj", "ffn_up", Size::ff, Size::embd},
+    {"mlp.down_proj", "ffn_down", Size::embd, Size::ff},
+};
+
+constexpr TensorRow kQwen2Layer[] = {
+    {"input_layernorm", "attn_norm", Size::embd},
+    {"self_attn.q_proj", "attn_q", Size::q, Size::embd},
+    {"self_attn.k_proj", "attn_k", Size::kv, Size::embd},
+    {"self_attn.v_proj", "attn_v", Size::kv, Size::embd},
+    {"self_attn.o_proj", "attn_output", Size::embd, Size::q},
+    {"post_attention_layernorm", "ffn_norm", Size::embd},
+    {"mlp.gate_proj", "ffn_gate", Size::ff, Size::embd},
+    {"mlp.up_proj", "ffn_up", Size::ff, Size::embd},
+    {"mlp.down_proj", "ffn_down", Size::embd, Size::ff},
+};
+
+constexpr TensorRow kQwen3Layer[] = {
+    {"input_layernorm", "attn_norm", Size::embd},
+    {"self_attn.q_proj", "attn_q", Size::q, Size::embd},
+    {"self_attn.k_proj", "attn_k", Size::kv, Size::embd},
+    {"self_attn.v_proj", "attn_v", Size::kv, Size::embd},
+    {"self_attn.o_proj", "attn_output", Size::embd, Size::q},
+    {"self_attn.q_norm", "attn_q_norm", Size::head_dim},
+    {"self_attn.k_norm", "attn_k_norm", Size::head_dim},
+    {"post_attention_layernorm", "ffn_norm", Size::embd},
+    {"mlp.gate_proj", "ffn_gate", Size::ff, Size::embd},
+    {"mlp.up_proj", "ffn_up", Size::ff, Size::embd},
+    {"mlp.down_proj", "ffn_down", Size::embd, Size::ff},
+};
+
+constexpr TensorRow kGemma3Layer[] = {
+    {"input_layernorm", "attn_norm", Size::embd, Size::none, Edit::add_one},
+    {"self_attn.q_proj", "attn_q", Size::q, Size::embd},
+    {"self_attn.k_proj", "attn_k", Size::kv, Size::embd},
+    {"self_attn.v_proj", "attn_v", Size::kv, Size::embd},
+    {"self_attn.o_proj", "attn_output", Size::embd, Size::q},
+    {"self_attn.q_norm", "attn_q_norm", Size::head_dim, Size::none, Edit::add_one},
+    {"self_attn.k_norm", "attn_k_norm", Size::head_dim, Size::none, Edit::add_one},
+    {"post_attention_layernorm", "post_attention_norm", Size::embd, Size::none, Edit::add_one},
+    {"pre_feedforward_layernorm", "ffn_norm", Size::embd, Size::none, Edit::add_one},
+    {"post_feedforward_layernorm", "post_ffw_norm", Size::embd, Size::none, Edit::add_one},
+    {"mlp.gate_proj", "ffn_gate", Size::ff, Size::embd},
+    {"mlp.up_proj", "ffn_up", Size::ff, Size::embd},
+    {"mlp.down_proj", "ffn_down", Size::embd, Size::ff},
+};
+
+constexpr TensorRow kPhi3Layer[] = {
+    {"input_layernorm", "attn_norm", Size::embd},
+    {"self_attn.qkv_proj", "attn_qkv", Size::qkv, Size::embd},
+    {"self_attn.o_proj", "attn_output", Size::embd, Size::q},
+    {"post_attention_layernorm", "ffn_norm", Size::embd},
+    {"mlp.gate_up_proj", "ffn_up", Size::ff_twice, Size::embd},
+    {"mlp.down_proj", "ffn_down", Size::embd, Size::ff},
+};
+
+constexpr std::string_view kLlama[] = {"LlamaForCausalLM", "MistralForCausalLM"};
+constexpr std::string_view kQwen2[] = {"Qwen2ForCausalLM"};
+constexpr std::string_view kQwen3[] = {"Qwen3ForCausalLM"};
+constexpr std::string_view kGemma3[] = {"Gemma3ForCausalLM", "Gemma3ForConditionalGeneration"};
+constexpr std::string_view kPhi3[] = {"Phi3ForCausalLM"};
+
+constexpr Family kFamilies[] = {
+    {.architecture = "llama", .classes = kLlama, .layer = kLlamaLayer},
+    {.architecture = "qwen2", .classes = kQwen2, .layer = kQwen2Layer},
+    {.architecture = "qwen3", .classes = kQwen3, .layer = kQwen3Layer},
+    {.architecture = "gemma3",
+     .classes = kGemma3,
+     .layer = kGemma3Layer,
+     .norms = Edit::add_one,
+     .ties_embeddings = true,
+     .activation = "gelu_pytorch_tanh",
+     .activation_key = "hidden_activation"},
+    {.architecture = "phi3", .classes = kPhi3, .layer = kPhi3Layer},
+};
+
+}  // namespace
+
+std::span<const Family> families() { return kFamilies; }
+
+}  // namespace snapkv::huggingface

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: MIT
+#include "huggingface/json_file.h"
+
+#include <filesystem>
+#include <limits>
+#include <system_error>
+
+#include "format/mmap_file.h"
+
+namespace snapkv::huggingface {
+
+Json parse_json(std::string_view text, const std::string& label, const JsonLimits& limits) {
+  if (text.size() > limits.bytes) {
+    fail(ErrorCode::kBadModel, "'{}' has {} bytes, expected at most {}", label, text.size(),
+         limits.bytes);
+  }
+  const auto check_depth = [&](int depth, Json::parse_event_t, Json&) {
+    if (depth < limits.depth) return true;
+    fail(ErrorCode::kBadModel, "'{}': more than {} objects and arrays in one another", label,
+         limits.depth);
+  };
+  Json value;
+  try {
+    value = Json::parse(text.begin(), text.end(), check_depth);
+  } catch (const Json::exception& e) {
+    fail(ErrorCode::kBadModel, "'{}' is no valid JSON: {}", label, printable(e.what()));
+  }
+  if (!value.is_object()) {
+    fail(ErrorCode::kBadModel, "'{}' holds {}, expected an object", label, shown(value));
+  }
+  return value;
+}
+
+Json read_json(const std::string& path, const JsonLimits& limits) {
+  std::error_code error;  // of a file that can't be read: MmapFile says why
+  const uint64_t bytes = std::filesystem::file_size(path, error);
+  if (!error && bytes > limits.bytes) {
+    fail(ErrorCode::kBadModel, "'{}' has {} bytes, expected at most {}", path, bytes, limits.bytes);
+  }
+  const MmapFile file(path, FileAccess::copied);
+  return parse_json({reinterpret_cast<const char*>(file.bytes().data()), file.bytes().size()}, path,
+                    limits);
+}
+
+std::optional<Json> read_json_if_there(const std::string& path, const JsonLimits& limits) {
+  std::error_code error;
+  if (!std::filesystem::exists(path, error) && !error) return std::nullopt;
+  return read_json(path, limits);
+}
+
+const Json* JsonFields::find(std::string_view key) const {
+  const auto at = object_.find(key);
+  return at == object_.end() || at->is_null() ? nullptr : &*at;
+}
+
+const Json& JsonFields::need(std::string_view key) const {
+  const Json* value = find(key);
+  if (value == nullptr) bad(key, "is missing");
+  return *value;
+}
+
+void JsonFields::bad_type(std::string_view key, std::string_view expected) const {
+  bad(key, "is {}, expected {}", shown(need(key)), expected);
+}
+
+int64_t JsonFields::integer(std::string_view key, int64_t low, int64_t high) const {
+  const Json& value = need(key);
+  if (!value.is_number_integer()) bad_type(key, "a whole number");
+  const bool fits = !value.is_number_unsigned() || std::in_range<int64_t>(value.get<uint64_t>());
+  if (!fits || value.get<int64_t>() < low || value.get<int64_t>() > high) {
+    bad(key, "is {}, expected {} to {}", shown(value), low, high);
+  }
+  return value.get<int64_t>();
+}
+
+int64_t JsonFields::integer(std::string_view key, int64_t low, int64_t high,
+                            int64_t otherwise) const {
+  return has(key) ? integer(key, low, high) : otherwise;
+}
+
+double JsonFields::positive(std::string_view key) const {
+  const Json& value = need(key);
+  if (!value.is_number()) bad_type(key, "a number");
+  constexpr double kLow = std::numeric_limits<float>::min();
+  constexpr double kHigh = std::numeric_limits<float>::max();
+  const double number = value.get<double>();
+  if (!(number >= kLow && number <= kHigh)) {
+    bad(key, "is {}, expected {:.3g} to {:.3g}", shown(value), kLow, kHigh);
+  }
+  return number;
+}
+
+double JsonFields::positive(std::string_view key, double otherwise) const {
+  return has(key) ? positive(key) : otherwise;
+}
+
+const std::string& JsonFields::text(std::string_view key) const {
+  const Json& value = need(key);
+  if (!value.is_string()) bad_type(key, "a text");
+  return value.get_ref<const std::string&>();
+}
+
+std::string JsonFields::text(std::string_view key, std::string_view otherwise) const {
+  return has(key) ? text(key) : std::string(otherwise);
+}
+
+bool JsonFields::flag(std::string_view key, bool otherwise) const {
+  if (!has(key)) return otherwise;
+  const Json& value = need(key);
+  if (!value.is_boolean()) bad_type(key, "true or false");
+  return value.get<bool>();
+}
+
+std::optional<JsonFields> JsonFields::object(std::string_view key) const {
+  const Json* value = find(key);
+  if (value == nullptr) return std::nullopt;
+  if (!value->is_object()) bad_type(key, "an object");
+  return JsonFields(*value, file_, prefix_ + printable(key) + ".");
+}
+
+std::string shown(const Json& value) {
+  if (value.is_object() && !value.empty()) return "an object";
+  if (value.is_array() && !value.empty()) return fmt::format("an array of {}", value.size());
+  return printable(value.dump(-1, ' ', /*ensure_ascii=*/true, Json::error_handler_t::replace));
+}
+
+}  // namespace snapkv::huggingface

@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: MIT
+#include "huggingface/tensors.h"
+
+#include <fmt/format.h>
+
+#include <string_view>
+#include <unordered_map>
+#include <unordered_set>
+#include <utility>
+
+#include "base/error.h"
+#include "base/log.h"
+#include "format/byte_reader.h"
+
+namespace snapkv::huggingface {
+namespace {
+
+std::string shape_string(const std::vector<int64_t>& shape) {
+  return fmt::format("[{}]", fmt::join(shape, ", "));
+}
+
+/// Where models of several parts have their text model: "language_model.model.layers..." and
+/// "model.language_model.layers..." are both "model.layers...".
+std::string without_wrapper(std::string name) {
+  constexpr std::string_view kWrapper = "language_model.";
+  const size_t at = name.find(kWrapper);
+  if (at != std::string::npos) name.erase(at, kWrapper.size());
+  return name;
+}
+
+/// What the text model does not read.
+bool is_of_another_part(std::string_view name) {
+  if (name.starts_with("model.")) name.remove_prefix(6);
+  return name.starts_with("vision_tower.") || name.starts_with("multi_modal_projector.");
+}
+
+class Mapper {
+ public:
+  Mapper(const Config& config, const Shards& shards, const std::string& folder)
+      : config_(config), shards_(shards), folder_(folder) {
+    for (const ShardTensor& t : shards.tensors) {
+      by_name_[config.multimodal ? without_wrapper(t.entry.name) : t.entry.name] = &t;
+    }
+  }
+
+  std::vector<MappedTensor> run() {
+    add({"model.embed_tokens", "token_embd", Size::vocab, Size::embd}, "", "");
+    add_rotation();
+    for (int64_t il = 0; il < config_.n_layer; ++il) {
+      const std::string prefix = fmt::format("model.layers.{}.", il);
+      for (const TensorRow& row : config_.family->layer) {
+        add(row, prefix, fmt::format("blk.{}.", il));
+      }
+      find(prefix + "self_attn.rotary_emb.inv_freq");  // of older files; recomputed
+    }
+    add({"model.norm", "output_norm", Size::embd, Size::none, config_.family->norms}, "", "");
+    if (config_.ties_embeddings) {
+      find("lm_head.weight");  // the embeddings again, where it is there
+    } else {
+      add({"lm_head", "output", Size::vocab, Size::embd}, "", "");
+    }
+    check_all_used();
+    return std::move(mapped_);
+  }
+
+ private:
+  template <typename... Args>
+  [[noreturn]] void bad(const ShardTensor& t, fmt::format_string<Args...> format,
+                        Args&&... args) const {
+    fail(ErrorCode::kBadModel, "'{}': tensor '{}' {}", shards_.paths[t.file],
+         printable(t.entry.name), fmt::format(format, std::forward<Args>(args)...));
+  }
+
+  const ShardTensor* find(const std::string& name) {
+    const auto at = by_name_.find(name);
+    if (at == by_name_.end()) return nullptr;
+    used_.insert(at->second);
+    return at->second;
+  }
+
+  /// The weight of a row, and its bias where there is one.
+  void add(const TensorRow& row, const std::string& prefix, const std::string& gguf_prefix) {
+    const std::string name = prefix + std::string(row.name);
+    const std::string gguf = gguf_prefix + std::string(row.gguf);
+    const ShardTensor* weight = find(name + ".weight");
+    if (weight == nullptr) {
+      if (row.optional) return;
+      fail(ErrorCode::kBadModel, "'{}': tensor '{}.weight' is missing, which {} needs", folder_,
+           name, config_.class_name);
+    }
+    std::vector<int64_t> shape = {config_.size(row.n_out)};
+    if (row.n_in != Size::none) shape.push_back(config_.size(row.n_in));
+    add_source(*weight, gguf + ".weight", shape, row.edit);
+    if (row.n_in == Size::none) return;
+    if (const ShardTensor* bias = find(name + ".bias")) {
+      add_source(*bias, gguf + ".bias", {config_.size(row.n_out)}, row.edit);
+    }
+  }
+
+  void add_source(const ShardTensor& t, std::string gguf, const std::vector<int64_t>& shape,
+                  Edit edit) {
+    if (t.entry.shape != shape) {
+      bad(t, "has shape {}, config.json says {}", shape_string(t.entry.shape), shape_string(shape));
+    }
+    if (!t.entry.type->dtype) {
+      bad(t, "has type {}, which is not supported; supported are F32, F16, BF16",
+          t.entry.type->name);
+    }
+    MappedTensor m;
+    m.name = std::move(gguf);
+    m.source = &t;
+    auto* data = const_cast<std::byte*>(t.data);  // nobody writes through a weight's view
+    m.tensor = shape.size() == 1 ? Tensor(data, *t.entry.type->dtype, {shape[0]})
+                                 : Tensor(data, *t.entry.type->dtype, {shape[0], shape[1]});
+    m.edit = edit;
+    m.head_dim = config_.head_dim;
+    mapped_.push_back(std::move(m));
+  }
+
+  void add_values(std::string gguf, std::vector<float> values) {
+    MappedTensor m;
+    m.name = std::move(gguf);
+    m.values = std::move(values);
+    m.tensor = Tensor(m.values.data(), DType::f32, {std::ssize(m.values)});
+    mapped_.push_back(std::move(m));
+  }
+
+  void add_rotation() {
+    const RopeConfig& rope = config_.rope;
+    if (rope.type == "llama3") add_values("rope_freqs.weight", llama3_factors(config_));
+    if (rope.type == "longrope") {
+      add_values("rope_factors_long.weight", rope.long_factors);
+      add_values("rope_factors_short.weight", rope.short_factors);
+    }
+  }
+
+  /// Running without a tensor would compute another function.
+  void check_all_used() const {
+    int64_t n_other = 0;
+    for (const ShardTensor& t : shards_.tensors) {
+      if (used_.contains(&t)) continue;
+      if (!config_.multimodal || !is_of_another_part(t.entry.name)) {
+        bad(t, "is not part of {} as it is supported here", config_.class_name);
+      }
+      ++n_other;
+    }
+    if (n_other > 0) {
+      log_info("{}: {} tensors of {} are not part of its text model and left out", folder_, n_other,
+               config_.class_name);
+    }
+  }
+
+  const Config& config_;
+  const Shards& shards_;
+  const std::string& folder_;
+  std::unordered_map<std::string, const ShardTensor*> by_name_;
+  std::unordered_set<const ShardTensor*> used_;
+  std::vector<MappedTensor> mapped_;
+};
+
+}  // namespace
+
+std::vector<MappedTensor> map_tensors(const Config& config, const Shards& shards,
+                                      const std::string& folder) {
+  return Mapper(config, shards, folder).run();
+}
+
+}  // namespace snapkv::huggingface

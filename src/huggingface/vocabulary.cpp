@@ -1,0 +1,459 @@
+// SPDX-License-Identifier: MIT
+#include "huggingface/vocabulary.h"
+
+#include <algorithm>
+#include <array>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "base/log.h"
+#include "huggingface/pre_tokenizer.h"
+
+namespace snapkv::huggingface {
+namespace {
+
+// The largest in use have 35 MB; lists of tokens are two levels deep, patterns some more.
+constexpr JsonLimits kLimits{.bytes = size_t{256} << 20, .depth = 32};
+constexpr std::string_view kSpace = "\xe2\x96\x81";  // U+2581, SentencePiece's space
+
+/// Kinds of tokens, numbered as in GGUF files.
+enum Type : int64_t { kNormal = 1, kUnknown, kControl, kUserDefined, kUnused, kByte };
+
+std::string replaced(std::string text, std::string_view from, std::string_view to) {
+  for (size_t at = text.find(from); at != std::string::npos; at = text.find(from, at + to.size())) {
+    text.replace(at, from.size(), to);
+  }
+  return text;
+}
+
+/// "<0x0A>"
+bool is_byte_token(std::string_view text) {
+  const auto hex = [](char c) { return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'F'); };
+  return text.size() == 6 && text.starts_with("<0x") && text[5] == '>' && hex(text[3]) &&
+         hex(text[4]);
+}
+
+/// Tokens that models use as control tokens though their files don't say so. As in llama.cpp.
+bool looks_special(std::string_view text) {
+  const auto between = [&](std::string_view first, std::string_view last) {
+    return text.starts_with(first) && text.ends_with(last);
+  };
+  return text == "<pad>" || text == "<mask>" || text == "<2mass>" || text == "[@BOS@]" ||
+         between("<|", "|>") || between("<｜", "｜>") || between("<unused", ">");
+}
+
+class VocabularyReader {
+ public:
+  VocabularyReader(const JsonFields& tokenizer, const Config& config, Keys& keys)
+      : tokenizer_(tokenizer),
+        model_(model_of(tokenizer)),
+        keys_(keys),
+        byte_level_(is_byte_level(tokenizer)),
+        n_vocab_(config.n_vocab) {}
+
+  void run() {
+    check_kind();
+    read_tokens();
+    read_added();
+    std::vector<std::string> merges = read_merges();
+    keys_.text("tokenizer.ggml.model", byte_level_ ? "gpt2" : "llama");
+    if (byte_level_) {
+      keys_.text("tokenizer.ggml.pre",
+                 pre_tokenizer_name(tokenizer_, model_.flag("ignore_merges", false)));
+      keys_.texts("tokenizer.ggml.merges", std::move(merges));
+    } else {
+      keys_.text("tokenizer.ggml.pre", "default");
+      keys_.f32s("tokenizer.ggml.scores", std::move(scores_));
+      keys_.flag("tokenizer.ggml.add_space_prefix", begins_with_space());
+    }
+    check_normalizer();
+    keys_.texts("tokenizer.ggml.tokens", std::move(tokens_));
+    keys_.i32s("tokenizer.ggml.token_type", std::move(types_));
+  }
+
+  /// Id of a token as it is written in the files; -1 if there is none.
+  int64_t find(const std::string& content) const {
+    const auto at = ids_.find(content);
+    return at == ids_.end() ? -1 : at->second;
+  }
+
+ private:
+  static JsonFields model_of(const JsonFields& tokenizer) {
+    const auto model = tokenizer.object("model");
+    if (!model) tokenizer.bad("model", "is missing");
+    return *model;
+  }
+
+  void check_kind() const {
+    const std::string type = model_.text("type", model_.has("merges") ? "BPE" : "");
+    if (type != "BPE") {
+      model_.bad("type", "is \"{}\", supported is \"BPE\"", printable(type));
+    }
+    for (const char* key : {"continuing_subword_prefix", "end_of_word_suffix"}) {
+      if (!model_.text(key, "").empty()) {
+        model_.bad(key, "is \"{}\", which is not supported", printable(model_.text(key)));
+      }
+    }
+    if (!byte_level_ && !model_.flag("byte_fallback", false)) {
+      tokenizer_.bad("pre_tokenizer",
+                     "has no ByteLevel step and model.byte_fallback is false: a "
+                     "vocabulary of neither of the supported kinds");
+    }
+  }
+
+  void read_tokens() {
+    const auto vocab = model_.object("vocab");
+    if (!vocab) model_.bad("vocab", "is missing");
+    tokens_.resize(n_vocab_);
+    types_.assign(n_vocab_, 0);
+    for (const auto& [text, id] : vocab->json().items()) {
+      const int64_t i = vocab->integer(text, 0, INT32_MAX);
+      ids_.emplace(text, i);
+      if (i >= n_vocab_) {
+        n_beyond_++;
+        continue;
+      }
+      if (types_[i] != 0) {
+        vocab->bad(text, "is {}, as is token '{}'", i, printable(tokens_[i]));
+      }
+      tokens_[i] = text;
+      types_[i] = !byte_level_ && is_byte_token(text) ? kByte : kNormal;
+    }
+    const std::string unknown = model_.text("unk_token", "");
+    if (!byte_level_ && !unknown.empty()) {
+      const int64_t id = find(unknown);
+      if (id >= 0 && id < n_vocab_) types_[id] = kUnknown;
+    }
+    for (int64_t i = 0; i < n_vocab_; ++i) {  // rows of the embeddings that no token has
+      if (types_[i] != 0) continue;
+      tokens_[i] = fmt::format("[PAD{}]", i);
+      types_[i] = kUnused;
+    }
+  }
+
+  void read_added() {
+    const Json* list = tokenizer_.find("added_tokens");
+    if (list == nullptr) return;
+    if (!list->is_array()) tokenizer_.bad("added_tokens", "is {}, expected an array", shown(*list));
+    for (const Json& item : *list) {
+      if (!item.is_object()) {
+        tokenizer_.bad("added_tokens", "holds {}, expected objects", shown(item));
+      }
+      const JsonFields added(item, tokenizer_.file(), "added_tokens[].");
+      const int64_t id = added.integer("id", 0, INT32_MAX);
+      const std::string& text = added.text("content");
+      const auto [at, inserted] = ids_.emplace(text, id);
+      if (!inserted && at->second != id) {
+        added.bad("id", "of '{}' is {}, but {} before", printable(text), id, at->second);
+      }
+      if (id >= n_vocab_) {
+        n_beyond_ += inserted ? 1 : 0;
+        continue;
+      }
+      const bool control = added.flag("special", false) || looks_special(text);
+      tokens_[id] = control ? text : replaced(text, kSpace, " ");
+      if (types_[id] != kUnknown) types_[id] = control ? kControl : kUserDefined;
+    }
+    if (n_beyond_ > 0) {
+      log_info("'{}': {} tokens have ids beyond the model's vocabulary of {}, they are left out",
+               tokenizer_.file(), n_beyond_, n_vocab_);
+    }
+  }
+
+  /// One merge: an array of two texts, or, in older files, both with a space between.
+  std::pair<std::string_view, std::string_view> merge_of(const Json& item) const {
+    if (item.is_array() && item.size() == 2 && item[0].is_string() && item[1].is_string()) {
+      return {item[0].get_ref<const std::string&>(), item[1].get_ref<const std::string&>()};
+    }
+    if (item.is_string()) {
+      const std::string_view text = item.get_ref<const std::string&>();
+      const size_t space = text.find(' ');
+      if (space != std::string::npos && text.find(' ', space + 1) == std::string::npos) {
+        return {text.substr(0, space), text.substr(space + 1)};
+      }
+    }
+    model_.bad("merges", "holds {}, expected two texts", shown(item));
+  }
+
+  /// The merges as GGUF writes them, and `scores_`: the first merge makes the piece of the highest.
+  std::vector<std::string> read_merges() {
+    const Json* list = model_.find("merges");
+    if (list == nullptr || !list->is_array()) model_.bad("merges", "is no array");
+    const int64_t n_merges = list->size();
+    if (!byte_level_) {
+      for (int64_t i = 0; i < n_vocab_; ++i) {
+        scores_.push_back(-static_cast<float>(n_merges + 1 + i));
+      }
+    }
+    std::vector<std::string> merges;
+    std::vector<bool> made(n_vocab_, false);
+    int64_t rank = 0;
+    std::string piece;
+    for (const Json& item : *list) {
+      ++rank;
+      const auto [first, second] = merge_of(item);
+      piece.assign(first).append(second);
+      const int64_t id = find(piece);
+      if (id < 0) {
+        model_.bad("merges", "makes '{}', which is no token", printable(piece));
+      }
+      if (byte_level_) {
+        // spaces separate the two in GGUF; U+0120 is how these vocabularies spell them
+        merges.push_back(fmt::format("{} {}", replaced(std::string(first), " ", "\xc4\xa0"),
+                                     replaced(std::string(second), " ", "\xc4\xa0")));
+      } else if (id < n_vocab_ && !made[id]) {
+        made[id] = true;
+        scores_[id] = -static_cast<float>(rank);
+      }
+    }
+    return merges;
+  }
+
+  /// The steps of `normalizer`, one deep.
+  std::vector<JsonFields> normalizers() const {
+    const auto top = tokenizer_.object("normalizer");
+    if (!top) return {};
+    if (top->text("type") != "Sequence") return {*top};
+    const Json* list = top->find("normalizers");
+    if (list == nullptr || !list->is_array()) top->bad("normalizers", "is no array");
+    std::vector<JsonFields> steps;
+    for (const Json& item : *list) {
+      if (!item.is_object()) top->bad("normalizers", "holds {}, expected objects", shown(item));
+      steps.emplace_back(item, tokenizer_.file(), "normalizer.normalizers[].");
+    }
+    return steps;
+  }
+
+  void check_normalizer() const {
+    for (const JsonFields& step : normalizers()) {
+      const std::string& type = step.text("type");
+      if (byte_level_ && type == "NFC") {
+        keys_.flag("tokenizer.ggml.normalizer.nfc", true);
+        continue;
+      }
+      if (!byte_level_ && type == "Prepend" && step.text("prepend", "") == kSpace) continue;
+      if (!byte_level_ && type == "Replace" && step.text("content", "") == kSpace) {
+        const auto pattern = step.object("pattern");
+        if (pattern && pattern->text("String", "") == " ") continue;
+      }
+      step.bad("type", "is \"{}\", which is not supported for this kind of vocabulary",
+               printable(type));
+    }
+  }
+
+  bool begins_with_space() const {
+    bool begins = false;
+    for (const JsonFields& step : normalizers()) begins |= step.text("type") == "Prepend";
+    const auto pre = tokenizer_.object("pre_tokenizer");
+    if (!pre) return begins;
+    const std::string& type = pre->text("type");
+    if (type == "Metaspace") {
+      const char* otherwise = pre->flag("add_prefix_space", true) ? "always" : "never";
+      return pre->text("prepend_scheme", otherwise) != "never";
+    }
+    if (type != "Split") {  // Gemma's splits at spaces, of which there are none any more
+      pre->bad("type", "is \"{}\", supported with byte_fallback are Metaspace and Split",
+               printable(type));
+    }
+    return begins;
+  }
+
+  const JsonFields& tokenizer_;
+  const JsonFields model_;
+  Keys& keys_;
+  const bool byte_level_;
+  const int64_t n_vocab_;
+  int64_t n_beyond_ = 0;                          // tokens without a row of the embeddings
+  std::vector<std::string> tokens_;               // [n_vocab]
+  std::vector<int64_t> types_;                    // [n_vocab]
+  std::vector<double> scores_;                    // [n_vocab], of SentencePiece's kind
+  std::unordered_map<std::string, int64_t> ids_;  // as the file spells them
+};
+
+/// "<s>", or { "content": "<s>", ... }; empty where there is none.
+std::string token_content(const JsonFields& fields, const std::string& key) {
+  const Json* value = fields.find(key);
+  if (value == nullptr) return "";
+  if (value->is_object()) return fields.object(key)->text("content");
+  return fields.text(key);
+}
+
+/// Which special tokens the post-processor puts before and after a text.
+struct AddedAround {
+  std::optional<std::string> before, after;
+  bool known = false;  // there is a post-processor that says so
+};
+
+void read_template(const JsonFields& processor, AddedAround& around) {
+  const Json* single = processor.find("single");
+  if (single == nullptr || !single->is_array()) processor.bad("single", "is no array");
+  around.known = true;
+  bool text_seen = false;
+  for (const Json& part : *single) {
+    if (!part.is_object()) processor.bad("single", "holds {}, expected objects", shown(part));
+    const JsonFields fields(part, processor.file(), "post_processor.single[].");
+    if (fields.has("Sequence")) {
+      text_seen = true;
+      continue;
+    }
+    const auto token = fields.object("SpecialToken");
+    std::optional<std::string>& place = text_seen ? around.after : around.before;
+    if (!token || place) {
+      processor.bad("single", "is {}, supported is a text with one token before it and one after",
+                    processor.json()["single"].dump());
+    }
+    place = token->text("id");
+  }
+}
+
+AddedAround read_post_processor(const JsonFields& tokenizer) {
+  AddedAround around;
+  const auto top = tokenizer.object("post_processor");
+  if (!top) return around;
+  const auto read = [&](const JsonFields& processor) {
+    const std::string& type = processor.text("type");
+    if (type == "TemplateProcessing") {
+      read_template(processor, around);
+    } else if (type == "ByteLevel") {
+      around.known = true;
+    } else {
+      processor.bad("type", "is \"{}\", supported are TemplateProcessing and ByteLevel",
+                    printable(type));
+    }
+  };
+  if (top->text("type") != "Sequence") {
+    read(*top);
+    return around;
+  }
+  const Json* list = top->find("processors");
+  if (list == nullptr || !list->is_array()) top->bad("processors", "is no array");
+  for (const Json& item : *list) {
+    if (!item.is_object()) top->bad("processors", "holds {}, expected objects", shown(item));
+    read(JsonFields(item, tokenizer.file(), "post_processor.processors[]."));
+  }
+  return around;
+}
+
+/// Ids of `eos_token_id`, which is a number or an array of numbers.
+std::vector<int64_t> ids_of(const JsonFields& fields, const char* key, int64_t n_vocab) {
+  const Json* value = fields.find(key);
+  if (value == nullptr) return {};
+  std::vector<int64_t> ids;
+  for (const Json& item : value->is_array() ? *value : Json::array({*value})) {
+    if (!item.is_number_integer() || item < 0 || item >= n_vocab) {
+      fields.bad(key, "holds {}, expected token ids below {}", shown(item), n_vocab);
+    }
+    ids.push_back(item.get<int64_t>());
+  }
+  return ids;
+}
+
+class SpecialReader {
+ public:
+  SpecialReader(const VocabularyFiles& files, const Config& config,
+                const VocabularyReader& vocabulary, Keys& keys)
+      : files_(files), config_(config), vocabulary_(vocabulary), keys_(keys) {}
+
+  void run() {
+    for (const char* kind : {"bos", "eos", "unk", "sep", "pad", "mask"}) {
+      const std::string content =
+          token_content(files_.tokenizer_config, kind + std::string("_token"));
+      int64_t id = content.empty() ? -1 : vocabulary_.find(content);
+      if (id < 0) {
+        const auto ids =
+            ids_of(files_.root, (kind + std::string("_token_id")).c_str(), config_.n_vocab);
+        if (!ids.empty()) id = ids[0];
+      }
+      if (id >= 0 && id < config_.n_vocab) set(kind, id);
+    }
+    const AddedAround around = read_post_processor(files_.tokenizer);
+    set_added("bos", around.known, around.before);
+    set_added("eos", around.known, around.after);
+    add_other_ends();
+  }
+
+ private:
+  void set(const std::string& kind, int64_t id) {
+    const std::string name = kind == "unk"   ? "unknown"
+                             : kind == "sep" ? "seperator"
+                             : kind == "pad" ? "padding"
+                                             : kind;  // as GGUF spells them
+    keys_.u32("tokenizer.ggml." + name + "_token_id", id);
+    ids_[kind] = id;
+  }
+
+  void set_added(const std::string& kind, bool known, const std::optional<std::string>& token) {
+    const std::string key = "add_" + kind + "_token";
+    const JsonFields& tokenizer_config = files_.tokenizer_config;
+    if (token) {
+      const int64_t id = vocabulary_.find(*token);
+      if (id < 0 || id >= config_.n_vocab) {
+        files_.tokenizer.bad("post_processor", "adds '{}', which is no token", printable(*token));
+      }
+      if (!ids_.contains(kind)) set(kind, id);
+      if (ids_[kind] != id) {
+        files_.tokenizer.bad("post_processor",
+                             "adds '{}' {} every text, but the {} token is another, which is not "
+                             "supported",
+                             printable(*token), kind == "bos" ? "before" : "after", kind);
+      }
+      keys_.flag("tokenizer.ggml." + key, true);
+    } else if (known) {
+      keys_.flag("tokenizer.ggml." + key, false);
+    } else if (tokenizer_config.has(key)) {
+      keys_.flag("tokenizer.ggml." + key, tokenizer_config.flag(key, false) && ids_.contains(kind));
+    }
+  }
+
+  /// generation_config.json may name several tokens that end an answer; GGUF has keys for three.
+  void add_other_ends() {
+    constexpr std::array kNames = {"eot", "eom"};
+    size_t n = 0;
+    for (const int64_t id : ids_of(files_.generation, "eos_token_id", config_.n_vocab)) {
+      if (!ids_.contains("eos")) {
+        set("eos", id);
+      } else if (id == ids_["eos"]) {
+        continue;
+      } else if (n < kNames.size()) {
+        set(kNames[n++], id);
+      } else {
+        log_warn(
+            "'{}': eos_token_id {} is one of more than {} that end an answer; GGUF has no key "
+            "for it",
+            files_.generation.file(), id, kNames.size() + 1);
+      }
+    }
+  }
+
+  const VocabularyFiles& files_;
+  const Config& config_;
+  const VocabularyReader& vocabulary_;
+  Keys& keys_;
+  std::unordered_map<std::string, int64_t> ids_;  // by kind
+};
+
+}  // namespace
+
+void add_vocabulary_keys(const VocabularyFiles& files, const Config& config, Keys& keys) {
+  VocabularyReader vocabulary(files.tokenizer, config, keys);
+  vocabulary.run();
+  SpecialReader(files, config, vocabulary, keys).run();
+}
+
+void add_vocabulary_keys(const std::string& folder, const JsonFields& root, const Config& config,
+                         Keys& keys) {
+  const std::string path = folder + "/tokenizer.json";
+  const auto tokenizer = read_json_if_there(path, kLimits);
+  if (!tokenizer) fail(ErrorCode::kBadModel, "'{}' has no tokenizer.json, which is needed", folder);
+  const std::string config_path = folder + "/tokenizer_config.json";
+  const Json tokenizer_config = read_json_if_there(config_path, kLimits).value_or(Json::object());
+  const std::string generation_path = folder + "/generation_config.json";
+  const Json generation = read_json_if_there(generation_path).value_or(Json::object());
+  const JsonFields tokenizer_fields(*tokenizer, path);
+  const JsonFields config_fields(tokenizer_config, config_path);
+  const JsonFields generation_fields(generation, generation_path);
+  add_vocabulary_keys({tokenizer_fields, config_fields, generation_fields, root}, config, keys);
+}
+
+}  // namespace snapkv::huggingface

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: MIT
+// The window's votes: parameters of the policies that count them, and SnapKV's score for "snapkv"
+// and for the policies that only share its budget out otherwise.
+#pragma once
+
+#include "policy/critical.h"
+
+namespace snapkv {
+
+struct GroupParams {
+  GroupReduce group = GroupReduce::mean;
+};
+Fields<GroupParams> group_fields();
+
+/// The parameters of "snapkv".
+struct SnapKvParams : RowParams, GroupParams, CriticalParams {
+  int kernel_size = 7;
+  Pooling pooling = Pooling::max;
+};
+Fields<SnapKvParams> snapkv_fields();
+
+/// Votes of the window's queries for the rows before it, reduced over each group, then pooled.
+void snapkv_score(Backend& backend, const SnapKvParams& params, const ScoreInput& input,
+                  const Tensor& scores  // [n_head_kv, max(n_prefix)] f32
+);
+
+/// Selects as "snapkv" does; `Params` derives from SnapKvParams.
+template <typename Params>
+class SnapKvSelector : public AttentionSelector<Params> {
+ public:
+  using AttentionSelector<Params>::AttentionSelector;
+
+ private:
+  void score(const ScoreInput& input, const Tensor& scores) final {
+    snapkv_score(this->backend(), this->params(), input, scores);
+  }
+};
+
+}  // namespace snapkv

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: MIT
+// ChatTemplate and what a model file says of chats (include/snapkv/chat.h).
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "base/error.h"
+#include "format/gguf.h"
+#include "snapkv/chat.h"
+#include "text/builtin_templates.h"
+#include "text/jinja/interpreter.h"
+#include "text/jinja/json.h"
+#include "text/jinja/parser.h"
+
+namespace snapkv {
+namespace {
+
+constexpr size_t kMaxTemplateBytes = 1 << 20;  // the largest known ones have some 20 KB
+
+// What a rendering may do: units of jinja::Budget, about 50 ms, and as much again for every megabyte
+// of conversation, so that a long one can be copied through a template sixteen times.
+constexpr int64_t kWork = 1'000'000;
+
+constexpr std::string_view kTemplateKey = "tokenizer.chat_template";
+
+std::string token_text(const GgufFile& file, std::string_view key) {
+  constexpr std::string_view kTokens = "tokenizer.ggml.tokens";
+  if (!file.has(key) || !file.has(kTokens)) return "";
+  const uint64_t id = file.get_uint(key);
+  const std::vector<std::string>& tokens = file.get_strings(kTokens);
+  return id < tokens.size() ? tokens[id] : "";  // converters write -1 for "none"
+}
+
+}  // namespace
+
+struct ChatTemplate::Tree {
+  jinja::Block block;
+};
+
+ChatTemplate::ChatTemplate(std::string source, std::string name, std::shared_ptr<const Tree> tree)
+    : source_(std::move(source)), name_(std::move(name)), tree_(std::move(tree)) {}
+
+ChatTemplate ChatTemplate::parse(std::string_view source, std::string name) {
+  if (source.size() > kMaxTemplateBytes) {
+    fail(ErrorCode::kUsage, "{}: a chat template of {} bytes; {} are the most that is read", name,
+         source.size(), kMaxTemplateBytes);
+  }
+  if (const size_t at = jinja::find_invalid_utf8(source); at != std::string_view::npos) {
+    fail(ErrorCode::kUsage, "{}: not UTF-8 from byte {} on", name, at);
+  }
+  try {
+    auto tree = std::make_shared<Tree>();
+    tree->block = jinja::parse(source);
+    return {std::string(source), std::move(name), std::move(tree)};
+  } catch (const Error& e) {
+    fail(e.code(), "{}: {}", name, e.what());
+  }
+}
+
+ChatTemplate ChatTemplate::built_in(std::string_view name) {
+  const std::optional<std::string_view> source = find_builtin_template(name);
+  if (!source) {
+    fail(ErrorCode::kUsage, "there is no chat template '{}'; built in are: {}", name,
+         fmt::join(built_in_names(), ", "));
+  }
+  return parse(*source, std::string(name));
+}
+
+std::vector<std::string> ChatTemplate::built_in_names() { return builtin_template_names(); }
+
+RenderedChat ChatTemplate::render(std::string_view variables,
+                                  std::optional<std::time_t> now) const {
+  const int64_t work = kWork + static_cast<int64_t>(variables.size());
+  try {
+    jinja::Budget reading(work);
+    jinja::DictPtr values = jinja::read_variables(reading, variables);
+    jinja::Interpreter interpreter(work, now.value_or(std::time(nullptr)));
+    return interpreter.run(tree_->block, std::move(values));
+  } catch (const Error& e) {
+    fail(e.code(), "{}: {}", name_, e.what());
+  }
+}
+
+ModelChat read_model_chat(const std::string& path) {
+  const GgufFile file = GgufFile::open(path);
+  ModelChat chat;
+  for (const auto& [key, value] : file.metadata()) {
+    if (!key.starts_with(kTemplateKey)) continue;
+    const std::string_view rest = std::string_view(key).substr(kTemplateKey.size());
+    if (rest.empty()) {
+      chat.templates["default"] = file.get_string(key);
+    } else if (rest[0] == '.') {
+      chat.templates[std::string(rest.substr(1))] = file.get_string(key);
+    }
+  }
+  chat.bos_token = token_text(file, "tokenizer.ggml.bos_token_id");
+  chat.eos_token = token_text(file, "tokenizer.ggml.eos_token_id");
+  return chat;
+}
+
+}  // namespace snapkv

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: MIT
+#include "text/jinja/text.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace snapkv::jinja {
+namespace {
+
+int64_t count_chars(std::string_view bytes) {
+  return std::count_if(bytes.begin(), bytes.end(), [](char c) { return (c & 0xc0) != 0x80; });
+}
+
+}  // namespace
+
+Text::Text(std::string bytes, std::vector<ByteRange> input, bool markup)
+    : bytes_(std::move(bytes)),
+      input_(std::move(input)),
+      size_(count_chars(bytes_)),
+      markup_(markup) {}
+
+bool Text::has_input(size_t begin, size_t end) const {
+  const auto first = std::partition_point(input_.begin(), input_.end(),
+                                          [&](const ByteRange& r) { return r.end <= begin; });
+  return first != input_.end() && first->begin < end;
+}
+
+size_t Text::offset(int64_t index) const {
+  if (size_ == static_cast<int64_t>(bytes_.size())) return static_cast<size_t>(index);
+  size_t at = 0;
+  for (; index > 0; --index) at += char_bytes(bytes_[at]);
+  return at;
+}
+
+TextPtr make_text(std::string bytes) { return std::make_shared<const Text>(std::move(bytes)); }
+
+void TextBuilder::mark(size_t begin, size_t end) {
+  if (begin == end) return;
+  if (!input_.empty() && input_.back().end == begin) {
+    input_.back().end = end;
+  } else {
+    input_.push_back({begin, end});
+  }
+}
+
+void TextBuilder::append(const Text& text, size_t begin, size_t end) {
+  const size_t shift = bytes_.size();
+  append_as(std::string_view(text.bytes()).substr(begin, end - begin), false);
+  const std::vector<ByteRange>& marks = text.input();
+  auto at = std::partition_point(marks.begin(), marks.end(),
+                                 [&](const ByteRange& r) { return r.end <= begin; });
+  for (; at != marks.end() && at->begin < end; ++at) {
+    budget_->charge(1);
+    mark(std::max(at->begin, begin) - begin + shift, std::min(at->end, end) - begin + shift);
+  }
+}
+
+void TextBuilder::append_as(std::string_view bytes, bool input) {
+  budget_->charge_bytes(bytes.size());
+  bytes_ += bytes;
+  if (input) mark(bytes_.size() - bytes.size(), bytes_.size());
+}
+
+void TextBuilder::append_char(int32_t codepoint, bool input) {
+  std::string bytes;
+  encode_char(codepoint, bytes);
+  append_as(bytes, input);
+}
+
+TextPtr TextBuilder::finish(bool markup) {
+  return std::make_shared<const Text>(std::exchange(bytes_, {}), std::exchange(input_, {}), markup);
+}
+
+RenderedChat TextBuilder::finish_chat() {
+  return {std::exchange(bytes_, {}), std::exchange(input_, {})};
+}
+
+TextPtr substring(Budget& budget, const Text& text, size_t begin, size_t end) {
+  TextBuilder builder(budget);
+  builder.append(text, begin, end);
+  return builder.finish(text.markup());
+}
+
+TextPtr with_markup(const TextPtr& text, bool markup) {
+  if (text->markup() == markup) return text;
+  return std::make_shared<const Text>(text->bytes(), text->input(), markup);
+}
+
+size_t find_invalid_utf8(std::string_view bytes) {
+  const auto byte = [&](size_t at) { return static_cast<unsigned char>(bytes[at]); };
+  for (size_t at = 0; at < bytes.size();) {
+    const unsigned char first = byte(at);
+    if (first < 0x80) {
+      ++at;
+      continue;
+    }
+    const size_t n = first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : 2;
+    if (first < 0xc2 || first > 0xf4 || at + n > bytes.size()) return at;
+    for (size_t i = 1; i < n; ++i) {
+      if ((byte(at + i) & 0xc0) != 0x80) return at;
+    }
+    const int32_t codepoint = decode_char(bytes, at);
+    const bool too_long = (n == 3 && codepoint < 0x800) || (n == 4 && codepoint < 0x10000);
+    const bool surrogate = codepoint >= 0xd800 && codepoint < 0xe000;
+    if (too_long || surrogate || codepoint > 0x10ffff) return at;
+    at += n;
+  }
+  return std::string_view::npos;
+}
+
+size_t char_bytes(char first) {
+  const auto byte = static_cast<unsigned char>(first);
+  return byte < 0x80 ? 1 : byte < 0xe0 ? 2 : byte < 0xf0 ? 3 : 4;
+}
+
+int32_t decode_char(std::string_view bytes, size_t at) {
+  const size_t n = char_bytes(bytes[at]);
+  const auto first = static_cast<unsigned char>(bytes[at]);
+  if (n == 1) return first;
+  int32_t codepoint = first & (0xff >> (n + 1));
+  for (size_t i = 1; i < n; ++i) codepoint = codepoint << 6 | (bytes[at + i] & 0x3f);
+  return codepoint;
+}
+
+void encode_char(int32_t codepoint, std::string& out) {
+  const auto c = static_cast<uint32_t>(codepoint);
+  const auto tail = [&](int shift) { return static_cast<char>(0x80 | (c >> shift & 0x3f)); };
+  if (c < 0x80) {
+    out += static_cast<char>(c);
+  } else if (c < 0x800) {
+    out += static_cast<char>(0xc0 | c >> 6);
+    out += tail(0);
+  } else if (c < 0x10000) {
+    out += static_cast<char>(0xe0 | c >> 12);
+    out += tail(6);
+    out += tail(0);
+  } else {
+    out += static_cast<char>(0xf0 | c >> 18);
+    out += tail(12);
+    out += tail(6);
+    out += tail(0);
+  }
+}
+
+}  // namespace snapkv::jinja

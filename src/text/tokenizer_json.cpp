@@ -1,0 +1,258 @@
+// SPDX-License-Identifier: MIT
+#include "text/tokenizer_json.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "text/json_vocab.h"
+#include "text/utf8.h"
+
+namespace snapkv {
+namespace {
+
+/// The model's type; old files do not name it.
+std::string model_type(const TokenizerFile& file, const JsonField& model) {
+  if (!model["type"].is_null()) return model["type"].string();
+  return file.has_merges ? "BPE" : !file.scored_vocab.empty() ? "Unigram" : "WordLevel";
+}
+
+void expect_off(const JsonField& field) {
+  const bool off = field.is_null() || (field.is_string() && field.string().empty());
+  if (!off) field.fail_unsupported("anything but null", "null");
+}
+
+int32_t token_named(const Vocab& vocab, const JsonField& field) {
+  if (field.is_null()) return -1;
+  const int32_t id = vocab.find(field.string());
+  if (id < 0) field.fail_expected("a token of the vocabulary");
+  return id;
+}
+
+BpeModel::Options bpe_options(const Vocab& vocab, const JsonField& model, bool byte_level) {
+  expect_off(model["continuing_subword_prefix"]);
+  expect_off(model["end_of_word_suffix"]);
+  const JsonField dropout = model["dropout"];
+  if (!dropout.is_null() && !dropout.is_zero()) {
+    dropout.fail_unsupported("dropout", "null");
+  }
+  return {.alphabet = byte_level ? BpeModel::Alphabet::bytes : BpeModel::Alphabet::characters,
+          .ignore_merges = model["ignore_merges"].boolean(false),
+          .last_merge_wins = true,
+          .strict_merges = true,
+          .byte_tokens = model["byte_fallback"].boolean(false),
+          .fuse_unknown = model["fuse_unk"].boolean(false),
+          .unknown = token_named(vocab, model["unk_token"])};
+}
+
+/// The text of a token in tokenizer_config.json: "..." or {"content": "..."}; empty for none.
+std::string token_text_of(const JsonField& field) {
+  if (field.is_null()) return {};
+  return field.is_object() ? field["content"].string("") : field.string();
+}
+
+int32_t id_of(const Vocab& vocab, const JsonField& field) {
+  const int64_t id = field.integer();
+  if (id < 0 || id >= vocab.size()) {
+    field.fail_expected(fmt::format("an id below {}", vocab.size()));
+  }
+  return static_cast<int32_t>(id);
+}
+
+}  // namespace
+
+std::unique_ptr<Tokenizer> JsonTokenizer::make(const TokenizerFile& file, const Config& config) {
+  return std::unique_ptr<Tokenizer>(new JsonTokenizer(file, config, read_json_vocab(file)));
+}
+
+JsonTokenizer::JsonTokenizer(const TokenizerFile& file, const Config& config, JsonVocab vocab)
+    : VocabTokenizer(std::move(vocab.vocab)),
+      normalizer_(Normalizer::from_json(JsonField(file.json, file.origin)["normalizer"])),
+      cutter_(JsonField(file.json, file.origin)["pre_tokenizer"]),
+      decoder_(JsonField(file.json, file.origin)["decoder"]) {
+  read_post_processor(JsonField(file.json, file.origin)["post_processor"]);
+  read_special(config);
+  read_added(std::move(vocab.added));
+  read_model(file, vocab);
+}
+
+void JsonTokenizer::read_template(const JsonField& field) {
+  std::vector<int32_t> before, after;
+  bool text_seen = false;
+  for (const JsonField& item : field["single"].elements()) {
+    if (item.has("Sequence")) {
+      const JsonField name = item["Sequence"]["id"];
+      if (text_seen || name.string() != "A") name.fail_expected("\"A\", once");
+      text_seen = true;
+      continue;
+    }
+    const std::string& name = item["SpecialToken"]["id"].string();
+    const JsonField tokens = field["special_tokens"];
+    for (const JsonField& id : tokens[name.c_str()]["ids"].elements()) {
+      (text_seen ? after : before).push_back(id_of(vocab_, id));
+    }
+  }
+  if (!text_seen) field["single"].fail_expected("a Sequence \"A\"");
+  before_.insert(before_.begin(), before.begin(), before.end());
+  after_.insert(after_.end(), after.begin(), after.end());
+}
+
+void JsonTokenizer::read_post_processor(const JsonField& field) {
+  if (field.is_null()) return;
+  const std::string& type = field["type"].string();
+  if (type == "Sequence") {
+    for (const JsonField& part : field["processors"].elements()) read_post_processor(part);
+  } else if (type == "TemplateProcessing") {
+    read_template(field);
+  } else if (type == "BertProcessing" || type == "RobertaProcessing") {
+    const auto second = [&](const char* key) {
+      const auto pair = field[key].elements();
+      if (pair.size() != 2) field[key].fail_expected("[token, id]");
+      return id_of(vocab_, pair[1]);
+    };
+    before_.insert(before_.begin(), second("cls"));
+    after_.push_back(second("sep"));
+  } else if (type != "ByteLevel") {  // which is about offsets in the text
+    field["type"].fail_unsupported(
+        "'" + type + "'",
+        "TemplateProcessing, ByteLevel, BertProcessing, RobertaProcessing, Sequence");
+  }
+}
+
+void JsonTokenizer::read_special(const Config& config) {
+  SpecialTokens& s = vocab_.special;
+  if (config.tokenizer.is_object()) {
+    const JsonField field(config.tokenizer, fmt::format("'{}'", config.tokenizer_path));
+    const auto id = [&](const char* key) { return vocab_.find(token_text_of(field[key])); };
+    s.bos = id("bos_token");
+    s.eos = id("eos_token");
+    s.unk = id("unk_token");
+    s.pad = id("pad_token");
+  } else if (!before_.empty()) {
+    s.bos = before_.front();
+  }
+  s.add_bos = s.bos >= 0 && std::find(before_.begin(), before_.end(), s.bos) != before_.end();
+  s.add_eos = s.eos >= 0 && std::find(after_.begin(), after_.end(), s.eos) != after_.end();
+  vocab_.find_ends({});
+  if (config.generation.is_object()) {
+    read_ends(JsonField(config.generation, fmt::format("'{}'", config.generation_path)));
+  }
+}
+
+void JsonTokenizer::read_ends(const JsonField& generation_config) {
+  const JsonField field = generation_config["eos_token_id"];
+  if (field.is_null()) return;
+  if (!field.is_array()) {
+    vocab_.ends[id_of(vocab_, field)] = true;
+    return;
+  }
+  for (const JsonField& id : field.elements()) vocab_.ends[id_of(vocab_, id)] = true;
+}
+
+void JsonTokenizer::read_added(std::vector<AddedToken> added) {
+  is_added_.assign(vocab_.tokens.size(), false);
+  std::vector<std::pair<std::string, AddedToken>> as_written, normalized;
+  for (AddedToken& token : added) {
+    is_added_[token.id] = true;
+    // Its text may say that it is a control token where the file does not.
+    token.special = vocab_.is_special(token.id);
+    if (token.normalized && normalizer_) {
+      normalized.emplace_back(normalizer_->apply(token.content), std::move(token));
+    } else {
+      std::string text = token.content;
+      as_written.emplace_back(std::move(text), std::move(token));
+    }
+  }
+  as_written_ = AddedTokens(std::move(as_written));
+  normalized_ = AddedTokens(std::move(normalized));
+}
+
+void JsonTokenizer::read_model(const TokenizerFile& file, const JsonVocab& vocab) {
+  const JsonField model = JsonField(file.json, file.origin)["model"];
+  const std::string type = model_type(file, model);
+  if (!file.has_vocab) model["vocab"].fail_expected("the vocabulary");
+  if (type == "BPE") {
+    if (!file.has_merges) model["merges"].fail_expected("the list of merges");
+    BpeModel::Merges merges(file.merges.begin(), file.merges.end());
+    bpe_.emplace(vocab_, merges, vocab.text_may_be,
+                 bpe_options(vocab_, model, cutter_.is_byte_level()), file.origin + ": model");
+  } else if (type == "Unigram") {
+    if (cutter_.is_byte_level()) {
+      model["type"].fail_unsupported("'Unigram' with a pre-tokenizer ByteLevel", "BPE");
+    }
+    const JsonField unk = model["unk_id"];
+    unigram_.emplace(vocab_, vocab.scores, vocab.text_may_be, vocab.lowest_score,
+                     UnigramModel::Options{.unknown = unk.is_null() ? -1 : id_of(vocab_, unk),
+                                           .byte_tokens = model["byte_fallback"].boolean(false)},
+                     file.origin + ": model");
+  } else {
+    model["type"].fail_unsupported("'" + type + "'", "BPE, Unigram");
+  }
+}
+
+void JsonTokenizer::encode_text(std::string_view text, bool first,
+                                std::vector<int32_t>& out) const {
+  const PieceCutter::Pieces pieces = cutter_.cut(text, first);
+  if (unigram_) {
+    for (const auto& piece : pieces.list) unigram_->encode(piece.text, out);
+    return;
+  }
+  BpeModel::Encoder encoder(*bpe_, text.size(), out);
+  for (const auto& piece : pieces.list) encoder.add(piece.text);
+}
+
+void JsonTokenizer::encode_section(std::string_view text, bool first, bool parse_special,
+                                   std::vector<int32_t>& out) const {
+  std::string prepared;
+  if (normalizer_) text = prepared = normalizer_->apply(text);
+  for (const auto& section : normalized_.split(text, parse_special)) {
+    if (section.token >= 0) {
+      out.push_back(section.token);
+    } else {
+      encode_text(section.text, first && section.text.data() == text.data(), out);
+    }
+  }
+}
+
+std::vector<int32_t> JsonTokenizer::encode(std::string_view text, bool add_special,
+                                           bool parse_special) const {
+  check_text_length(text);
+  std::string prepared;
+  if (!utf8::is_valid(text)) text = prepared = utf8::with_replacements(text);
+  std::vector<int32_t> out;
+  if (add_special) out = before_;
+  for (const auto& section : as_written_.split(text, parse_special)) {
+    if (section.token >= 0) {
+      out.push_back(section.token);
+    } else {
+      encode_section(section.text, section.text.data() == text.data(), parse_special, out);
+    }
+  }
+  if (add_special) out.insert(out.end(), after_.begin(), after_.end());
+  return out;
+}
+
+std::string JsonTokenizer::piece(int32_t id, bool special) const {
+  vocab_.check(id);
+  if (is_hidden(id, special)) return {};
+  const std::string& text = vocab_.tokens[id];
+  return is_added_[id] ? text : decoder_.bytes_of(text);
+}
+
+std::string JsonTokenizer::decode(std::span<const int32_t> ids, bool special) const {
+  std::string out;
+  bool begun = false;
+  for (const int32_t id : ids) {
+    const std::string text = piece(id, special);
+    if (text.empty()) continue;
+    if (begun) out += decoder_.separator();
+    out.append(text, begun ? 0 : decoder_.stripped(text));
+    begun = true;
+  }
+  return out;
+}
+
+std::string JsonTokenizer::description() const {
+  return unigram_ ? "Unigram, tokenizer.json" : "BPE, tokenizer.json";
+}
+
+}  // namespace snapkv

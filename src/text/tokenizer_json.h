@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: MIT
+// JsonTokenizer: a tokenizer.json of Hugging Face's tokenizers, whose ids it gives. Made by
+// Tokenizer::load.
+//
+// A text is cut at added tokens, normalized, cut at those added tokens that are normalized too, cut
+// into pieces, and each piece goes through the model. What of this a file does not ask for does not
+// happen; what is not supported is an error that names it.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "text/added_tokens.h"
+#include "text/bpe_model.h"
+#include "text/json_file.h"
+#include "text/json_vocab.h"
+#include "text/normalizers.h"
+#include "text/piece_cutter.h"
+#include "text/piece_decoder.h"
+#include "text/unigram_model.h"
+#include "text/vocab_tokenizer.h"
+
+namespace snapkv {
+
+class JsonTokenizer final : public VocabTokenizer {
+ public:
+  /// `config`: what lies beside the file, null where there is nothing.
+  struct Config {
+    nlohmann::json tokenizer;   // tokenizer_config.json: which tokens are BOS, EOS ...
+    nlohmann::json generation;  // generation_config.json: which tokens end a generation
+    std::string tokenizer_path;
+    std::string generation_path;
+  };
+  static std::unique_ptr<Tokenizer> make(const TokenizerFile& file, const Config& config);
+
+  std::vector<int32_t> encode(std::string_view text, bool add_special,
+                              bool parse_special) const override;
+  std::string piece(int32_t id, bool special) const override;
+  std::string decode(std::span<const int32_t> ids, bool special) const override;
+  std::string description() const override;
+
+ private:
+  JsonTokenizer(const TokenizerFile& file, const Config& config, JsonVocab vocab);
+  void read_post_processor(const JsonField& field);
+  void read_template(const JsonField& field);
+  void read_special(const Config& config);
+  void read_ends(const JsonField& generation_config);
+  void read_added(std::vector<AddedToken> added);
+  void read_model(const TokenizerFile& file, const JsonVocab& vocab);
+  /// Text between added tokens. `first`: it begins where the user's text begins.
+  void encode_section(std::string_view text, bool first, bool parse_special,
+                      std::vector<int32_t>& out) const;
+  /// Normalized text between added tokens.
+  void encode_text(std::string_view text, bool first, std::vector<int32_t>& out) const;
+
+  std::unique_ptr<Normalizer> normalizer_;
+  PieceCutter cutter_;
+  PieceDecoder decoder_;
+  std::vector<bool> is_added_;   // [n_vocab]
+  AddedTokens as_written_;       // found in the text as it is
+  AddedTokens normalized_;       // ... and in normalized text
+  std::optional<BpeModel> bpe_;  // one of these
+  std::optional<UnigramModel> unigram_;
+  std::vector<int32_t> before_, after_;  // with add_special
+};
+
+}  // namespace snapkv

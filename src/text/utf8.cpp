@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: MIT
+#include "text/utf8.h"
+
+#include <cstring>
+
+namespace snapkv::utf8 {
+namespace {
+
+unsigned char byte_at(std::string_view text, size_t i) {
+  return static_cast<unsigned char>(text[i]);
+}
+
+/// What a lead byte announces: the length, and the range of the second byte.
+struct Lead {
+  int length;
+  unsigned char low, high;
+};
+
+Lead lead_of(unsigned char c) {
+  if (c < 0x80) return {1, 0, 0};
+  if (c < 0xc2) return {0, 0, 0};
+  if (c < 0xe0) return {2, 0x80, 0xbf};
+  if (c == 0xe0) return {3, 0xa0, 0xbf};  // no overlong forms
+  if (c == 0xed) return {3, 0x80, 0x9f};  // no surrogates
+  if (c < 0xf0) return {3, 0x80, 0xbf};
+  if (c == 0xf0) return {4, 0x90, 0xbf};
+  if (c < 0xf4) return {4, 0x80, 0xbf};
+  if (c == 0xf4) return {4, 0x80, 0x8f};  // nothing above U+10FFFF
+  return {0, 0, 0};
+}
+
+/// How many bytes of `text` agree with what its first one announces, and how many it announces.
+struct Prefix {
+  int length;
+  int announced;
+};
+
+Prefix prefix_of(std::string_view text) {
+  if (text.empty()) return {0, 0};
+  const Lead lead = lead_of(byte_at(text, 0));
+  if (lead.length == 0) return {0, 0};
+  int n = 1;
+  while (n < lead.length && n < static_cast<int>(std::min<size_t>(text.size(), 4))) {
+    const unsigned char c = byte_at(text, static_cast<size_t>(n));
+    const bool continues = n == 1 ? c >= lead.low && c <= lead.high : c >= 0x80 && c <= 0xbf;
+    if (!continues) return {n, 0};
+    ++n;
+  }
+  return {n, lead.length};
+}
+
+}  // namespace
+
+int valid_length(std::string_view text) {
+  const Prefix p = prefix_of(text);
+  return p.length == p.announced ? p.length : 0;
+}
+
+int incomplete_length(std::string_view text) {
+  const Prefix p = prefix_of(text);
+  return p.length < p.announced ? p.length : 0;
+}
+
+uint32_t code_point(const char* at, int length) {
+  const auto byte = [&](int i) { return static_cast<uint32_t>(static_cast<unsigned char>(at[i])); };
+  switch (length) {
+    case 1:
+      return byte(0);
+    case 2:
+      return (byte(0) & 0x1f) << 6 | (byte(1) & 0x3f);
+    case 3:
+      return (byte(0) & 0x0f) << 12 | (byte(1) & 0x3f) << 6 | (byte(2) & 0x3f);
+    default:
+      return (byte(0) & 0x07) << 18 | (byte(1) & 0x3f) << 12 | (byte(2) & 0x3f) << 6 |
+             (byte(3) & 0x3f);
+  }
+}
+
+void append(std::string& out, uint32_t c) {
+  const auto put = [&](uint32_t byte) { out.push_back(static_cast<char>(byte)); };
+  if (c < 0x80) {
+    put(c);
+    return;
+  }
+  if (c < 0x800) {
+    put(0xc0 | c >> 6);
+  } else {
+    if (c < 0x10000) {
+      put(0xe0 | c >> 12);
+    } else {
+      put(0xf0 | c >> 18);
+      put(0x80 | (c >> 12 & 0x3f));
+    }
+    put(0x80 | (c >> 6 & 0x3f));
+  }
+  put(0x80 | (c & 0x3f));
+}
+
+size_t ascii_prefix(std::string_view text) {
+  constexpr uint64_t kHighBits = 0x8080808080808080u;
+  size_t i = 0;
+  for (; i + 8 <= text.size(); i += 8) {
+    uint64_t word;
+    std::memcpy(&word, text.data() + i, 8);
+    if ((word & kHighBits) != 0) break;
+  }
+  while (i < text.size() && byte_at(text, i) < 0x80) ++i;
+  return i;
+}
+
+bool is_valid(std::string_view text) {
+  for (;;) {
+    text.remove_prefix(ascii_prefix(text));
+    if (text.empty()) return true;
+    const int n = valid_length(text);
+    if (n == 0) return false;
+    text.remove_prefix(static_cast<size_t>(n));
+  }
+}
+
+std::string with_replacements(std::string_view text) {
+  std::string out;
+  out.reserve(text.size());
+  while (!text.empty()) {
+    const int n = valid_length(text);
+    out += n > 0 ? text.substr(0, static_cast<size_t>(n)) : kReplacement;
+    text.remove_prefix(static_cast<size_t>(n > 0 ? n : 1));
+  }
+  return out;
+}
+
+}  // namespace snapkv::utf8

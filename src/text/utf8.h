@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: MIT
+// UTF-8: reading, writing and repairing. Used by all tokenizers.
+//
+// "Valid" is Unicode's definition (table 3-7 of the standard): no overlong forms, no surrogates,
+// nothing above U+10FFFF.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace snapkv::utf8 {
+
+inline constexpr std::string_view kReplacement = "\xef\xbf\xbd";  // U+FFFD
+
+/// Bytes of the character at the beginning of `text`, 0 if no valid one begins there.
+int valid_length(std::string_view text);
+
+/// Bytes of the longest prefix of `text` that begins a valid character and is not a whole one; 0 if
+/// `text` cannot become valid by appending to it. "\xe2\x96" gives 2, "\xe2\x28" gives 0.
+int incomplete_length(std::string_view text);
+
+/// Bytes that a valid character has which begins with this byte; 1 for bytes that begin none.
+inline int length_by_lead(char lead) {
+  constexpr uint8_t kLengths[16] = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 2, 2, 3, 4};
+  return kLengths[static_cast<unsigned char>(lead) >> 4];
+}
+
+/// The code point of the valid character of `length` bytes at `at`.
+uint32_t code_point(const char* at, int length);
+
+/// Appends a code point up to U+10FFFF, surrogates excepted.
+void append(std::string& out, uint32_t code_point);
+
+/// Bytes at the beginning of `text` that are ASCII.
+size_t ascii_prefix(std::string_view text);
+bool is_valid(std::string_view text);
+
+/// `text` with every byte that is not part of a valid character replaced by U+FFFD.
+std::string with_replacements(std::string_view text);
+
+}  // namespace snapkv::utf8

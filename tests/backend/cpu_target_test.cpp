@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: MIT
+// set_cpu_target() and SNAPKV_CPU_TARGET. What they settle is settled for the process, so each case
+// is a process of its own.
+#include "backend/cpu/cpu_target.h"
+
+#include <gtest/gtest.h>
+#include <hwy/highway.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <dnnl.hpp>
+#include <functional>
+
+#include "backend/backend.h"
+#include "base/error.h"
+#include "snapkv/compute.h"
+
+namespace snapkv::test {
+namespace {
+
+using cpu::CpuTarget;
+
+bool present(std::string_view name) {
+  const auto names = cpu_targets();
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+/// The message of the usage error that f ends with.
+std::string usage_error(const std::function<void()>& f) {
+  try {
+    f();
+  } catch (const Error& e) {
+    return e.code() == ErrorCode::kUsage ? e.what() : "another code";
+  }
+  return "no error";
+}
+
+/// In a process of its own; f returns whether all was as it should be.
+void expect_true_in_child(const std::function<bool()>& f) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_EXIT(std::exit(f() ? 0 : 1), testing::ExitedWithCode(0), "");
+}
+
+class CpuTargetTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (std::getenv("SNAPKV_CPU_TARGET") != nullptr) GTEST_SKIP() << "it is settled already";
+  }
+};
+
+TEST_F(CpuTargetTest, ListsWhatTheProcessorHas) {
+  const auto names = cpu_targets();
+  ASSERT_FALSE(names.empty());
+  EXPECT_EQ(names.front(), "auto");
+  EXPECT_EQ(names.size(), 1 + static_cast<size_t>(cpu::cpu_target()));
+}
+
+TEST_F(CpuTargetTest, RefusesWhatTheProcessorHasNot) {
+  const std::string message = usage_error([] { set_cpu_target("avx1024"); });
+  EXPECT_NE(message.find("'avx1024'"), std::string::npos) << message;
+  EXPECT_NE(message.find("auto"), std::string::npos) << message;
+  if (!present("amx")) {
+    EXPECT_NE(usage_error([] { set_cpu_target("amx"); }).find("this processor has: auto"),
+              std::string::npos);
+  }
+  expect_true_in_child([] {
+    setenv("SNAPKV_CPU_TARGET", "avx1024", 1);
+    return usage_error([] { Backend::make({}); }).find("SNAPKV_CPU_TARGET is 'avx1024'") == 0;
+  });
+}
+
+TEST_F(CpuTargetTest, IsSettledOnce) {
+  if (!present("avx2")) GTEST_SKIP() << "this processor has no AVX2";
+  expect_true_in_child([] {
+    set_cpu_target("sse4");
+    set_cpu_target("sse4");
+    return usage_error([] { set_cpu_target("avx2"); }).find("it is sse4") != std::string::npos;
+  });
+  expect_true_in_child([] {  // the first backend settles it too
+    Backend::make({});
+    set_cpu_target("auto");
+    return usage_error([] { set_cpu_target("sse4"); }).find("can't become sse4") !=
+           std::string::npos;
+  });
+  expect_true_in_child([] {  // a program that has used oneDNN itself
+    dnnl::get_effective_cpu_isa();
+    return usage_error([] { set_cpu_target("sse4"); }).find("oneDNN has been used") !=
+           std::string::npos;
+  });
+}
+
+bool is_restricted_to_avx2() {
+  const auto backend = Backend::make({.n_threads = 1});
+#if defined(__x86_64__)
+  if ((hwy::SupportedTargets() & (HWY_AVX2 - 1)) != 0) return false;
+#endif
+  return cpu::cpu_target() == CpuTarget::avx2 && !cpu::has(CpuTarget::avx512) &&
+         dnnl::get_effective_cpu_isa() <= dnnl::cpu_isa::avx2 &&
+         backend->compute_dtype() == DType::f32 && backend->description().find("cpu (avx2") == 0;
+}
+
+TEST_F(CpuTargetTest, RestrictsKernelsAndLibraries) {
+  if (!present("avx2")) GTEST_SKIP() << "this processor has no AVX2";
+  expect_true_in_child([] {
+    set_cpu_target("avx2");
+    return is_restricted_to_avx2();
+  });
+  expect_true_in_child([] {
+    setenv("SNAPKV_CPU_TARGET", "avx2", 1);
+    return is_restricted_to_avx2();
+  });
+  expect_true_in_child([] {  // the call wins
+    setenv("SNAPKV_CPU_TARGET", "sse4", 1);
+    set_cpu_target("avx2");
+    return is_restricted_to_avx2();
+  });
+}
+
+TEST_F(CpuTargetTest, Avx512WithoutBf16ComputesInF32) {
+  if (!present("avx512")) GTEST_SKIP() << "this processor has no AVX-512";
+  expect_true_in_child([] {
+    set_cpu_target("avx512");
+    return Backend::make({.n_threads = 1})->compute_dtype() == DType::f32 &&
+           !cpu::has(CpuTarget::avx512_vnni) &&
+           dnnl::get_effective_cpu_isa() == dnnl::cpu_isa::avx512_core;
+  });
+}
+
+}  // namespace
+}  // namespace snapkv::test

@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: MIT
+// Every type that weights may have: its values have the bits that ggml gives them, quantize() keeps
+// what it is given, and random models have the same bytes on every machine. A new type is one row
+// of kCases.
+//
+// To compare with a real ggml again, let this test write a model of each type, convert them by
+// llama.cpp, and run it once more, which then compares every value:
+//   export SNAPKV_GGML_VALUES=folder
+//   format_test --gtest_filter='*GgmlValues*'
+//   for f in folder/*.gguf; do llama-quantize --allow-requantize $f ${f%.gguf}.values F32; done
+//   format_test --gtest_filter='*GgmlValues*'
+#include "format/block_types.h"
+
+#include <fmt/core.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <bit>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <vector>
+
+#include "bench/quantize.h"
+#include "bench/random_model.h"
+#include "format/gguf.h"
+#include "tests/backend/op_test_util.h"
+
+namespace snapkv::test {
+namespace {
+
+struct TypeCase {
+  DType dtype;
+  /// Where a block has f16 numbers: they are made finite. All other bytes are random.
+  std::vector<size_t> f16_at;
+  /// FNV-1a of the values that ggml gives 64 Ki values' blocks of random bytes (llama.cpp 0.7.0).
+  uint64_t ggml_values;
+  /// ||quantize(x) - x|| / ||x|| for normal x is less. Steps of s sigma cost s / sqrt(12): of
+  /// levels over 2 sigma on either side of a block of 32 (16) 4.2 (3.6) / number of levels, and
+  /// some for rounded scales.
+  double rounding;
+  /// FNV-1a of a random model's file. By g++ 12 (-O2, and -O3 -march=native) and clang++ 14, which
+  /// agreed; those of q8_0 and q4_0 equalled llama-quantize --pure byte for byte on tiny-gqa.
+  uint64_t random_model;
+};
+
+const std::vector<TypeCase> kCases = {
+    {DType::f32, {}, 0x489783d6cc6c6644u, 0.0, 0x72f0f6971f2ff735u},
+    {DType::f16, {0}, 0x1c5f7e77fb90105eu, 3e-4, 0x0be82ae4f0496a38u},
+    {DType::bf16, {}, 0x6efb6ea1a1627f2fu, 3e-3, 0x00487bfa4b58c4c5u},
+    {DType::q8_0, {0}, 0xdc8ed87f03c94aedu, 0.006, 0xa519f7add6253bcau},
+    {DType::q4_0, {0}, 0x43199607dc0266e1u, 0.1, 0x31df1d92883a4256u},
+    {DType::q5_0, {0}, 0x9deca0bdab79b97cu, 0.05, 0xcf17fc82d605b324u},
+    {DType::iq4_nl, {0}, 0x1de95972b10ba8c9u, 0.1, 0x796bbfa118325b73u},
+    {DType::q4_k, {0, 2}, 0x7cd05e41ca466b3au, 0.09, 0x8a159fdf6664e758u},
+    {DType::q5_k, {0, 2}, 0xd45b7938ec5c411du, 0.045, 0x3b847bdd5c81bbcfu},
+    {DType::q6_k, {208}, 0xbb442df942c48acbu, 0.025, 0xd6b7221e5171d15fu},
+};
+
+void PrintTo(const TypeCase& c, std::ostream* out) { *out << name(c.dtype); }
+
+class BlockTypes : public testing::TestWithParam<TypeCase> {};
+INSTANTIATE_TEST_SUITE_P(Types, BlockTypes, testing::ValuesIn(kCases),
+                         [](const auto& p) { return std::string(name(p.param.dtype)); });
+
+TEST(BlockTypesTable, HasEveryType) {
+  for (const DType t : kWeightTypes) {
+    EXPECT_EQ(std::count_if(kCases.begin(), kCases.end(),
+                            [=](const TypeCase& c) { return c.dtype == t; }),
+              1)
+        << name(t);
+  }
+}
+
+uint64_t fnv1a(const void* data, size_t n) {
+  uint64_t hash = 0xcbf29ce484222325u;
+  for (size_t i = 0; i < n; ++i) {
+    hash = (hash ^ static_cast<const unsigned char*>(data)[i]) * 0x100000001b3u;
+  }
+  return hash;
+}
+
+std::string hex(uint64_t hash) { return fmt::format("{:#018x}", hash); }
+
+// ---------------------------------------------------------------- values
+
+constexpr int64_t kValues = int64_t{1} << 16;
+
+std::vector<char> random_blocks(const TypeCase& c) {
+  uint64_t state = 1;
+  const auto next = [&state] {
+    state = state * 6364136223846793005u + 1442695040888963407u;
+    return static_cast<uint32_t>(state >> 33);
+  };
+  std::vector<char> bytes(row_bytes(c.dtype, kValues));
+  for (char& b : bytes) b = static_cast<char>(next());
+  if (c.dtype == DType::f32 || c.dtype == DType::bf16) {  // the exponent's upper 7 bits
+    const int64_t n = block_bytes(c.dtype);
+    for (int64_t i = n - 1; i < std::ssize(bytes); i += n) {
+      bytes[i] = static_cast<char>((bytes[i] & 0x80) | next() % 127);
+    }
+  }
+  for (int64_t i = 0; i < std::ssize(bytes); i += block_bytes(c.dtype)) {
+    for (const size_t at : c.f16_at) {  // an exponent of 0 ... 30: subnormals too
+      bytes[i + at + 1] = static_cast<char>((bytes[i + at + 1] & 0x83) | next() % 31 << 2);
+    }
+  }
+  return bytes;
+}
+
+const GgufTensor& embedding(const GgufFile& file) { return *file.find_tensor("token_embd.weight"); }
+
+/// A model whose embedding is these blocks: tiny, and llama.cpp takes it.
+void write_model(const std::string& path, DType dtype, const std::vector<char>& blocks) {
+  write_random_model(path, random_model_shape(block_size(dtype) > 32 ? "tiny-wide" : "tiny-gqa"),
+                     {.dtype = dtype});
+  const uint64_t offset = [&] {
+    const GgufFile file = GgufFile::open(path);
+    SNAPKV_CHECK(embedding(file).bytes() >= blocks.size());
+    return embedding(file).file_offset;
+  }();
+  std::fstream file(path, std::ios::binary | std::ios::in | std::ios::out);
+  file.seekp(static_cast<std::streamoff>(offset));
+  file.write(blocks.data(), std::ssize(blocks));
+  SNAPKV_CHECK(file.good());
+}
+
+TEST_P(BlockTypes, GgmlValues) {
+  const TypeCase& c = GetParam();
+  const std::vector<char> blocks = random_blocks(c);
+  const std::vector<float> values = to_f32_values(blocks.data(), c.dtype, kValues);
+  EXPECT_EQ(hex(fnv1a(values.data(), values.size() * sizeof(float))), hex(c.ggml_values));
+
+  const char* folder = std::getenv("SNAPKV_GGML_VALUES");
+  if (folder == nullptr) return;
+  const std::string path = std::string(folder) + "/" + std::string(name(c.dtype));
+  if (!std::filesystem::exists(path + ".values"))
+    return write_model(path + ".gguf", c.dtype, blocks);
+  const GgufFile ggml = GgufFile::open(path + ".values");
+  ASSERT_EQ(embedding(ggml).tensor.dtype, DType::f32);
+  int64_t n_different = 0;
+  for (int64_t i = 0; i < kValues; ++i) {
+    const float right = static_cast<const float*>(embedding(ggml).tensor.data)[i];
+    n_different += std::bit_cast<uint32_t>(values[i]) != std::bit_cast<uint32_t>(right);
+  }
+  EXPECT_EQ(n_different, 0);
+}
+
+// ---------------------------------------------------------------- quantize()
+
+TEST_P(BlockTypes, QuantizeKeepsValues) {
+  const std::vector<float> x = random_values(16 * kSuperblockSize, 1);
+  const TestTensor given({16, kSuperblockSize}, x);
+  EXPECT_LE(relative_error(given.to(GetParam().dtype).values(), x), GetParam().rounding);
+}
+
+// All above zero, all below, parts of very different size, and all alike.
+TEST_P(BlockTypes, QuantizeKeepsUnevenValues) {
+  std::vector<float> x = random_values(4 * kSuperblockSize, 2);
+  for (size_t i = 0; i < x.size(); ++i) {
+    const size_t block = i / kSuperblockSize, part = i / kBlockSize % kSuperblockParts;
+    if (block == 0) x[i] = std::abs(x[i]);
+    if (block == 1) x[i] = -std::abs(x[i]);
+    if (block == 2) x[i] *= static_cast<float>(part + 1);
+    if (block == 3) x[i] = 5.0f;
+  }
+  const TestTensor given({4, kSuperblockSize}, x);
+  EXPECT_LE(relative_error(given.to(GetParam().dtype).values(), x), GetParam().rounding);
+}
+
+TEST_P(BlockTypes, QuantizeKeepsZeros) {
+  const std::vector<float> zeros(2 * kSuperblockSize, 0.0f);
+  const TestTensor given({2, kSuperblockSize}, zeros);
+  EXPECT_EQ(given.to(GetParam().dtype).values(), zeros);
+}
+
+TEST_P(BlockTypes, RandomModelHasTheSameBytesOnEveryMachine) {
+  const std::string path =
+      testing::TempDir() + "/random-" + std::string(name(GetParam().dtype)) + ".gguf";
+  RandomModelOptions options;
+  options.dtype = GetParam().dtype;
+  options.norm_stddev = 0.1f;
+  options.qkv_bias = options.rope_freqs = true;
+  options.tied_output = false;
+  options.rope_linear_factor = 2;
+  RandomModelShape shape = {64, 2, 4, 2, 32, 96, 300, 1e4};
+  if (block_size(options.dtype) > 32) shape.n_embd = shape.n_ff = shape.head_dim = 256;
+  write_random_model(path, shape, options);
+  std::ifstream file(path, std::ios::binary);
+  const std::string bytes((std::istreambuf_iterator<char>(file)), {});
+  std::filesystem::remove(path);
+  EXPECT_EQ(hex(fnv1a(bytes.data(), bytes.size())), hex(GetParam().random_model));
+}
+
+}  // namespace
+}  // namespace snapkv::test

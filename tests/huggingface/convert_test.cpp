@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: MIT
+// convert_model(): the file computes what the folder computes, in every type, and is there whole or
+// not at all. That llama.cpp reads the file with the same result: docs/verification.md.
+#include "snapkv/convert.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cmath>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+
+#include "base/half.h"
+#include "format/block_types.h"
+#include "format/gguf.h"
+#include "snapkv/engine.h"
+#include "tests/support/expect_error.h"
+#include "tests/support/gguf_writer.h"
+#include "tests/support/hf_folder.h"
+#include "tests/support/test_models.h"
+
+namespace snapkv::test {
+namespace {
+
+Json golden(const std::string& name) {
+  std::ifstream in(std::string(SNAPKV_SOURCE_DIR) + "/tests/huggingface/golden/" + name + ".json");
+  EXPECT_TRUE(in) << name;
+  return Json::parse(in);
+}
+
+/// Logits of 20 tokens.
+std::vector<float> logits_of(const std::string& path) {
+  const auto model = Model::load({.path = path, .compute = Compute::f32});
+  SessionOptions options;
+  options.kv_type = DType::f32;
+  Session session(model, options);
+  session.prefill(generated_ids(20, model->info().n_vocab, 3));
+  return {session.logits().begin(), session.logits().end()};
+}
+
+class ConvertTest : public testing::Test {
+ protected:
+  void write(const std::string& name) {
+    std::filesystem::remove_all(folder_);
+    std::filesystem::create_directory(folder_);
+    write_oracle_folder(folder_, golden(name));
+  }
+  ConvertResult convert(std::optional<DType> type = {}, bool overwrite = true) const {
+    return convert_model({.from = folder_, .to = file_, .type = type, .overwrite = overwrite});
+  }
+  /// Files in the folder of the result.
+  int n_files() const {
+    int n = 0;
+    for (const auto& entry : std::filesystem::directory_iterator(dir_ / "out")) n += entry.exists();
+    return n;
+  }
+
+  const TempDir dir_;
+  const std::string folder_ = dir_ / "model", file_ = dir_ / "out/model.gguf";
+
+ private:
+  const bool made_ = std::filesystem::create_directory(dir_ / "out");
+};
+
+TEST_F(ConvertTest, TheFileComputesWhatTheFolderComputes) {
+  for (const char* name : {"llama", "llama-options", "llama3", "llama-linear", "mistral"}) {
+    SCOPED_TRACE(name);
+    write(name);
+    const ConvertResult result = convert();
+    EXPECT_EQ(result.bytes, std::filesystem::file_size(file_));
+    const std::vector<float> of_folder = logits_of(folder_), of_file = logits_of(file_);
+    ASSERT_EQ(of_folder.size(), of_file.size());
+    for (size_t i = 0; i < of_file.size(); ++i) {
+      ASSERT_NEAR(of_folder[i], of_file[i], 1e-4) << i;  // a head's values are summed in another
+    }                                                    // order
+  }
+}
+
+TEST_F(ConvertTest, HasTheKeysOfTheFolder) {
+  write("llama-bf16");
+  const ConvertResult result = convert();
+  const GgufFile file = GgufFile::open(file_);
+  EXPECT_EQ(result.n_tensors, std::ssize(file.tensors()));
+  EXPECT_EQ(file.version(), 3u);
+  EXPECT_EQ(file.get_string("general.architecture"), "llama");
+  EXPECT_EQ(file.get_uint("general.file_type"), 32u);
+  EXPECT_EQ(file.get_uint("llama.block_count"), 4u);
+  EXPECT_FALSE(file.has("snapkv.rope.layout"));
+  const auto model = Model::load({.path = folder_});
+  EXPECT_EQ(file.get_strings("tokenizer.ggml.tokens").size(), 320u);
+  EXPECT_EQ(file.get_floats("tokenizer.ggml.scores")[263], -1);
+  for (const GgufTensor& t : file.tensors()) {
+    EXPECT_EQ(t.tensor.dtype, t.tensor.rank == 1 ? DType::f32 : DType::bf16) << t.name;
+  }
+}
+
+TEST_F(ConvertTest, Types) {
+  write("llama");
+  const std::string name = "blk.2.ffn_down.weight";  // [64, 160], which is not permuted
+  const auto values = oracle_values("model.layers.2.mlp.down_proj.weight", 64 * 160, false);
+  for (const DType type : {DType::f32, DType::f16, DType::bf16, DType::q8_0}) {
+    SCOPED_TRACE(snapkv::name(type));
+    convert(type);
+    const GgufFile file = GgufFile::open(file_);
+    const Tensor t = file.find_tensor(name)->tensor;
+    ASSERT_EQ(t.dtype, type);
+    for (int64_t i = 0; i < t.numel(); ++i) {
+      if (type == DType::f32) {
+        ASSERT_EQ(static_cast<const float*>(t.data)[i], values[i]);
+      }
+      if (type == DType::f16) {
+        ASSERT_EQ(static_cast<const f16_t*>(t.data)[i].bits, to_f16(values[i]).bits);
+      }
+      if (type == DType::bf16) {
+        ASSERT_EQ(static_cast<const bf16_t*>(t.data)[i].bits, to_bf16(values[i]).bits);
+      }
+      if (type == DType::q8_0) {
+        const BlockQ8_0& block = static_cast<const BlockQ8_0*>(t.data)[i / 32];
+        const float d = to_f32(block.d);
+        ASSERT_NEAR(d * block.qs[i % 32], values[i], 0.57 * d);  // d itself is rounded to f16
+      }
+    }
+    EXPECT_EQ(file.find_tensor("blk.2.ffn_norm.weight")->tensor.dtype, DType::f32);
+  }
+}
+
+TEST_F(ConvertTest, GgufFilesAreRetypedAndJoined) {
+  write("llama");
+  convert(DType::q8_0);
+  std::ifstream in(file_, std::ios::binary);
+  const std::string direct((std::istreambuf_iterator<char>(in)), {});
+  convert(DType::f32);
+  const std::string again = dir_ / "again.gguf";
+  convert_model({.from = file_, .to = again, .type = DType::q8_0});
+  std::ifstream in_again(again, std::ios::binary);
+  EXPECT_EQ(std::string((std::istreambuf_iterator<char>(in_again)), {}), direct);
+  expect_error(ErrorCode::kUsage, {"q8_0", "rounded already", "f16"}, [&] {
+    convert_model({.from = again, .to = file_, .type = DType::f16, .overwrite = true});
+  });
+  expect_error(ErrorCode::kUsage, {"over itself"},
+               [&] { convert_model({.from = again, .to = again, .overwrite = true}); });
+}
+
+TEST_F(ConvertTest, RowsThatAreNoWholeBlocksBecomeF16) {
+  write("llama");
+  Json g = golden("llama");
+  g["config"]["intermediate_size"] = 168;
+  for (auto& [name, shape] : g["files"]["model.safetensors"].items()) {
+    for (auto& n : shape) {
+      if (n == 160) n = 168;
+    }
+  }
+  write_oracle_folder(folder_, g);
+  convert(DType::q8_0);
+  const GgufFile file = GgufFile::open(file_);
+  EXPECT_EQ(file.find_tensor("blk.0.ffn_down.weight")->tensor.dtype, DType::f16);
+  EXPECT_EQ(file.find_tensor("blk.0.ffn_up.weight")->tensor.dtype, DType::q8_0);
+}
+
+TEST_F(ConvertTest, RefusesWhatWouldBeWrong) {
+  write("llama");
+  expect_error(ErrorCode::kUsage, {"q4_0", "q8_0"}, [&] { convert(DType::q4_0); });
+  convert();
+  expect_error(ErrorCode::kUsage, {file_, "exists already"}, [&] { convert({}, false); });
+  expect_error(ErrorCode::kUsage, {dir_ / "out", "no regular file"},
+               [&] { convert_model({.from = folder_, .to = dir_ / "out", .overwrite = true}); });
+  expect_error(ErrorCode::kRuntime, {"nowhere/x.gguf", "No such file"},
+               [&] { convert_model({.from = folder_, .to = dir_ / "nowhere/x.gguf"}); });
+  EXPECT_EQ(n_files(), 1);
+  const auto with_value = [&](float value) {
+    const Json g = golden("llama");
+    std::vector<HfTensor> tensors;
+    for (const auto& [name, shape] : g.at("files").at("model.safetensors").items()) {
+      int64_t n = 1;
+      for (const int64_t size : shape) n *= size;
+      auto values = oracle_values(name, n, false);
+      if (name == "model.layers.1.self_attn.q_proj.weight") values[5 * 64 + 3] = value;
+      tensors.push_back(f32_tensor(name, shape, values));
+    }
+    write_bytes(folder_ + "/model.safetensors", safetensors_bytes(tensors));
+  };
+  const std::string name = "model.layers.1.self_attn.q_proj.weight";
+  with_value(1e6f);
+  expect_error(ErrorCode::kBadModel, {name, "too large for f16", "row 5"},
+               [&] { convert(DType::f16); });
+  convert(DType::bf16);
+  with_value(1e8f);
+  expect_error(ErrorCode::kBadModel, {name, "too large for q8_0", "row 5"},
+               [&] { convert(DType::q8_0); });
+  with_value(NAN);
+  expect_error(ErrorCode::kBadModel, {name, "an infinity or a NaN", "row 5"}, [&] { convert(); });
+  EXPECT_EQ(n_files(), 1);
+}
+
+TEST_F(ConvertTest, AStoppedConversionLeavesNothing) {
+  write("llama");
+  int calls = 0;
+  const auto stop_at = [&](int last) {
+    calls = 0;
+    convert_model({.from = folder_, .to = file_, .progress = [&](double fraction) {
+                     EXPECT_GE(fraction, 0);
+                     EXPECT_LE(fraction, 1);
+                     EXPECT_EQ(n_files(), 1);  // under another name
+                     EXPECT_FALSE(std::filesystem::exists(file_));
+                     return ++calls < last;
+                   }});
+  };
+  for (const int last : {1, 20}) {
+    expect_error(ErrorCode::kCancelled, {folder_}, [&] { stop_at(last); });
+    EXPECT_EQ(calls, last);
+    EXPECT_EQ(n_files(), 0);
+  }
+}
+
+TEST_F(ConvertTest, NoticesThatTheFolderChanges) {
+  write("llama");
+  const auto change = [&](double fraction) {
+    if (fraction > 0.5) std::ofstream(folder_ + "/model.safetensors", std::ios::app) << "x";
+    return true;
+  };
+  expect_error(ErrorCode::kBadModel, {folder_ + "/model.safetensors"},
+               [&] { convert_model({.from = folder_, .to = file_, .progress = change}); });
+  EXPECT_EQ(n_files(), 0);
+}
+
+}  // namespace
+}  // namespace snapkv::test

@@ -1,0 +1,512 @@
+// SPDX-License-Identifier: MIT
+// Folders of transformers: which keys and tensors they become, and that whatever is missing, wrong
+// or not supported is an error that names file, field, expected and actual.
+#include "huggingface/folder.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+
+#include "tests/support/expect_error.h"
+#include "tests/support/gguf_writer.h"
+#include "tests/support/hf_folder.h"
+
+namespace snapkv::test {
+namespace {
+
+Json golden(const std::string& name) {
+  std::ifstream in(std::string(SNAPKV_SOURCE_DIR) + "/tests/huggingface/golden/" + name + ".json");
+  EXPECT_TRUE(in) << name;
+  return Json::parse(in);
+}
+
+/// A folder that tests damage.
+class FolderTest : public testing::Test {
+ protected:
+  void SetUp() override { write("llama"); }
+  void write(const std::string& name) {
+    golden_ = golden(name);
+    write_oracle_folder(path_, golden_);
+  }
+  GgufFile open() const { return huggingface::to_model(huggingface::open_folder(path_)); }
+
+  /// config.json with these fields instead; a null takes a field away.
+  void set_config(const Json& fields) {
+    Json config = golden_.at("config");
+    config.merge_patch(fields);
+    write_text(path_ + "/config.json", config.dump());
+  }
+  void expect_bad(std::initializer_list<std::string_view> words) const {
+    expect_error(ErrorCode::kBadModel, words, [&] { open(); });
+  }
+  void expect_bad_config(const Json& fields, std::initializer_list<std::string_view> words) {
+    SCOPED_TRACE(fields.dump());
+    set_config(fields);
+    expect_bad({path_ + "/config.json"});
+    expect_bad(words);
+  }
+  /// tokenizer.json after `change`.
+  template <typename Change>
+  void set_tokenizer(Change change) {
+    Json tokenizer = spm_tokenizer();
+    change(tokenizer);
+    write_text(path_ + "/tokenizer.json", tokenizer.dump());
+  }
+
+  const TempDir dir_;
+  const std::string path_ = dir_ / "model";
+  Json golden_;
+
+ private:
+  const bool made_ = std::filesystem::create_directory(path_);
+};
+
+TEST_F(FolderTest, HasTheKeysOfGguf) {
+  const GgufFile file = open();
+  EXPECT_EQ(file.get_string("general.architecture"), "llama");
+  EXPECT_EQ(file.get_string("general.name"), "model");
+  EXPECT_EQ(file.get_uint("llama.block_count"), 4u);
+  EXPECT_EQ(file.get_uint("llama.embedding_length"), 64u);
+  EXPECT_EQ(file.get_uint("llama.feed_forward_length"), 160u);
+  EXPECT_EQ(file.get_uint("llama.attention.head_count"), 4u);
+  EXPECT_EQ(file.get_uint("llama.attention.head_count_kv"), 2u);
+  EXPECT_EQ(file.get_uint("llama.attention.key_length"), 16u);
+  EXPECT_EQ(file.get_uint("llama.context_length"), 256u);
+  EXPECT_EQ(file.get_uint("llama.vocab_size"), 320u);
+  EXPECT_EQ(file.get_float("llama.attention.layer_norm_rms_epsilon"), double{1e-6f});
+  EXPECT_EQ(file.get_float("llama.rope.freq_base"), 10000.0);
+  EXPECT_EQ(file.get_string("tokenizer.ggml.model"), "llama");
+  EXPECT_EQ(file.get_strings("tokenizer.ggml.tokens").size(), 320u);
+  EXPECT_EQ(file.get_strings("tokenizer.ggml.tokens")[319], "[PAD319]");
+  const auto types = file.get_ints("tokenizer.ggml.token_type");
+  EXPECT_EQ(types[0], 2);    // unknown
+  EXPECT_EQ(types[1], 3);    // control
+  EXPECT_EQ(types[3], 6);    // byte
+  EXPECT_EQ(types[260], 1);  // normal
+  EXPECT_EQ(types[319], 5);  // unused
+  const auto scores = file.get_floats("tokenizer.ggml.scores");
+  EXPECT_EQ(scores[263], -1);  // "ab" is the first merge
+  EXPECT_EQ(scores[264], -3);  // "abc"
+  EXPECT_EQ(scores[266], -4);  // the first of two merges that make it
+  EXPECT_LT(scores[260], -5);  // no merge makes it
+  EXPECT_EQ(file.get_uint("tokenizer.ggml.bos_token_id"), 1u);
+  EXPECT_EQ(file.get_uint("tokenizer.ggml.eos_token_id"), 2u);
+  EXPECT_TRUE(file.get_bool("tokenizer.ggml.add_bos_token", false));
+  EXPECT_FALSE(file.get_bool("tokenizer.ggml.add_eos_token", true));
+  EXPECT_TRUE(file.get_bool("tokenizer.ggml.add_space_prefix", false));
+}
+
+TEST_F(FolderTest, TensorsStayInTheFile) {
+  const GgufFile file = open();
+  EXPECT_EQ(file.tensors().size(), 3u + 4 * 9);
+  for (const GgufTensor& t : file.tensors()) EXPECT_EQ(t.part, 0) << t.name;
+  EXPECT_EQ(file.get_string("snapkv.rope.layout"), "neox");
+  const auto expected =
+      oracle_values("model.layers.1.self_attn.k_proj.weight", 32 * 64, /*gemma=*/false);
+  EXPECT_EQ(*file.find_tensor("blk.1.attn_k.weight")->tensor.at<float>(13, 5),
+            expected[13 * 64 + 5]);
+}
+
+TEST_F(FolderTest, KnowsGgufsOrderOfRows) {
+  const huggingface::Folder folder = huggingface::open_folder(path_);
+  const auto k = std::find_if(folder.tensors.begin(), folder.tensors.end(),
+                              [](const auto& t) { return t.name == "blk.1.attn_k.weight"; });
+  ASSERT_NE(k, folder.tensors.end());
+  for (int64_t head = 0; head < 2; ++head) {
+    for (int64_t j = 0; j < 8; ++j) {
+      EXPECT_EQ(k->source_row(16 * head + 2 * j), 16 * head + j);
+      EXPECT_EQ(k->source_row(16 * head + 2 * j + 1), 16 * head + 8 + j);
+    }
+  }
+  EXPECT_EQ(folder.tensors[0].source_row(17), 17);
+}
+
+TEST_F(FolderTest, GemmasNormsAreOnePlus) {
+  write("gemma3");
+  const GgufFile file = open();
+  EXPECT_EQ(file.get_string("general.architecture"), "gemma3");
+  EXPECT_EQ(file.get_uint("gemma3.attention.sliding_window"), 16u);
+  EXPECT_EQ(file.get_float("gemma3.rope.freq_base"), 1e6);
+  EXPECT_EQ(file.get_float("gemma3.rope.freq_base_swa"), 1e4);
+  const auto values = oracle_values("model.layers.3.self_attn.q_norm.weight", 32, /*gemma=*/true);
+  const Tensor norm = file.find_tensor("blk.3.attn_q_norm.weight")->tensor;
+  for (int64_t i = 0; i < 32; ++i) EXPECT_EQ(*norm.at<float>(i), values[i] + 1.0f);
+  EXPECT_NE(file.find_tensor("blk.3.post_ffw_norm.weight"), nullptr);
+  EXPECT_EQ(file.find_tensor("output.weight"), nullptr);
+}
+
+TEST_F(FolderTest, Phi3KeepsItsFusedTensors) {
+  write("phi3-longrope");
+  const GgufFile file = open();
+  EXPECT_EQ(file.find_tensor("blk.0.attn_qkv.weight")->tensor.shape[0], (4 + 2 * 2) * 16);
+  EXPECT_EQ(file.find_tensor("blk.0.ffn_up.weight")->tensor.shape[0], 2 * 160);
+  EXPECT_EQ(*file.find_tensor("rope_factors_long.weight")->tensor.at<float>(7), 4.5f);
+  EXPECT_EQ(*file.find_tensor("rope_factors_short.weight")->tensor.at<float>(1), 1.05f);
+  EXPECT_EQ(file.get_string("phi3.rope.scaling.type"), "longrope");
+  EXPECT_NEAR(file.get_float("phi3.rope.scaling.attn_factor"),
+              std::sqrt(1 + std::log(4.0) / std::log(64.0)), 1e-6);
+  EXPECT_EQ(file.get_uint("phi3.rope.scaling.original_context_length"), 64u);
+}
+
+TEST_F(FolderTest, OlderFilesNameTheRotationOtherwise) {
+  Json scaling = golden("llama3").at("config").at("rope_parameters");
+  scaling.erase("rope_theta");
+  set_config({{"rope_parameters", nullptr}, {"rope_theta", 5e5}, {"rope_scaling", scaling}});
+  const GgufFile file = open();
+  EXPECT_EQ(file.get_float("llama.rope.freq_base"), 5e5);
+  const Tensor factors = file.find_tensor("rope_freqs.weight")->tensor;
+  EXPECT_EQ(factors.shape[0], 8);
+  EXPECT_EQ(*factors.at<float>(0), 1.0f);
+  EXPECT_EQ(*factors.at<float>(7), 8.0f);
+  scaling = {{"type", "linear"}, {"factor", 4}};
+  set_config({{"rope_parameters", nullptr}, {"rope_scaling", scaling}});
+  EXPECT_EQ(open().get_string("llama.rope.scaling.type"), "linear");
+  EXPECT_EQ(open().get_float("llama.rope.scaling.factor"), 4);
+}
+
+TEST_F(FolderTest, ModelsOfSeveralPartsHaveTheirTextModelRead) {
+  write("gemma3");
+  Json config = {{"architectures", {"Gemma3ForConditionalGeneration"}},
+                 {"text_config", golden_.at("config")},
+                 {"vision_config", Json::object()}};
+  config["text_config"].erase("tie_word_embeddings");
+  write_text(path_ + "/config.json", config.dump());
+  std::vector<HfTensor> tensors;
+  for (const auto& [name, shape] : golden_.at("files").at("model.safetensors").items()) {
+    int64_t n = 1;
+    for (const int64_t size : shape) n *= size;
+    tensors.push_back(f32_tensor("language_model." + name, shape, oracle_values(name, n, true)));
+  }
+  tensors.push_back(f32_tensor("vision_tower.embedding.weight", {3}, {1, 2, 3}));
+  write_bytes(path_ + "/model.safetensors", safetensors_bytes(tensors));
+  const GgufFile file = open();
+  EXPECT_EQ(file.get_uint("gemma3.block_count"), 7u);
+  EXPECT_NE(file.find_tensor("blk.6.ffn_down.weight"), nullptr);
+  tensors.push_back(f32_tensor("audio_tower.embedding.weight", {3}, {1, 2, 3}));
+  write_bytes(path_ + "/model.safetensors", safetensors_bytes(tensors));
+  expect_bad({"audio_tower.embedding.weight", "is not part of"});
+}
+
+TEST_F(FolderTest, MisalignedTensorsAreCopied) {
+  std::vector<HfTensor> tensors;
+  for (const auto& [name, shape] : golden_.at("files").at("model.safetensors").items()) {
+    int64_t n = 1;
+    for (const int64_t size : shape) n *= size;
+    tensors.push_back(f32_tensor(name, shape, oracle_values(name, n, false)));
+  }
+  write_bytes(path_ + "/model.safetensors", safetensors_bytes(tensors));
+  std::ifstream in(path_ + "/model.safetensors", std::ios::binary);
+  std::string bytes((std::istreambuf_iterator<char>(in)), {});
+  bytes[0] += 1;  // the header is a byte longer, and so all data lie at odd offsets
+  bytes.insert(bytes.find("}}") + 2, " ");
+  write_text(path_ + "/model.safetensors", bytes);
+  const GgufFile file = open();
+  for (const GgufTensor& t : file.tensors()) {
+    EXPECT_EQ(reinterpret_cast<uintptr_t>(t.tensor.data) % 4, 0u) << t.name;
+  }
+  EXPECT_EQ(*file.find_tensor("output_norm.weight")->tensor.at<float>(3),
+            oracle_values("model.norm.weight", 64, false)[3]);
+}
+
+TEST_F(FolderTest, ACopyAndFingerprints) {
+  const uint64_t fingerprint = open().fingerprint();
+  EXPECT_EQ(
+      huggingface::to_model(huggingface::open_folder(path_, {FileAccess::copied})).fingerprint(),
+      fingerprint);
+  set_config({{"rms_norm_eps", 2e-6}});
+  EXPECT_NE(open().fingerprint(), fingerprint);
+  set_config(Json::object());
+  EXPECT_EQ(open().fingerprint(), fingerprint);
+  expect_error(ErrorCode::kDoesNotFit, {"copy"}, [&] {
+    huggingface::open_folder(path_, {FileAccess::copied, false, 1000});
+  });
+}
+
+// What is wrong
+// ------------------------------------------------------------------------------------
+
+TEST_F(FolderTest, MissingFiles) {
+  for (const char* name : {"config.json", "model.safetensors", "tokenizer.json"}) {
+    write("llama");
+    std::filesystem::remove(path_ + "/" + name);
+    expect_bad({path_, name});
+  }
+  write_text(path_ + "/tokenizer.json", spm_tokenizer().dump());
+  std::filesystem::remove(path_ + "/model.safetensors");
+  write_text(path_ + "/pytorch_model.bin", "x");
+  expect_bad({path_, "pytorch_model.bin", "not supported"});
+}
+
+TEST_F(FolderTest, BrokenConfigurations) {
+  write_text(path_ + "/config.json", "{");
+  expect_bad({path_ + "/config.json", "JSON"});
+  write_text(path_ + "/config.json", "[]");
+  expect_bad({path_ + "/config.json", "expected an object"});
+  write_text(path_ + "/config.json", std::string(100, '[') + std::string(100, ']'));
+  expect_bad({path_ + "/config.json", "more than 32"});
+  write_text(path_ + "/config.json", "{\"a\": \"" + std::string(5 << 20, 'x') + "\"}");
+  expect_bad({path_ + "/config.json", "at most 4194304"});
+  write_text(path_ + "/config.json", "");
+  expect_bad({path_ + "/config.json", "empty"});
+}
+
+TEST_F(FolderTest, AbsurdSizes) {
+  expect_bad_config({{"num_hidden_layers", 0}}, {"num_hidden_layers is 0", "1 to 4096"});
+  expect_bad_config({{"num_hidden_layers", -3}}, {"num_hidden_layers is -3"});
+  expect_bad_config({{"num_hidden_layers", 1e30}}, {"num_hidden_layers", "whole number"});
+  expect_bad_config({{"num_hidden_layers", 18446744073709551615u}}, {"18446744073709551615"});
+  expect_bad_config({{"num_hidden_layers", "4"}}, {"num_hidden_layers is \"4\"", "whole number"});
+  expect_bad_config({{"num_hidden_layers", nullptr}}, {"num_hidden_layers is missing"});
+  expect_bad_config({{"hidden_size", 1 << 30}}, {"hidden_size"});
+  expect_bad_config({{"num_attention_heads", 5}}, {"num_attention_heads is 5", "2"});
+  expect_bad_config({{"head_dim", nullptr}, {"hidden_size", 66}},
+                    {"hidden_size is 66", "head_dim"});
+  expect_bad_config({{"head_dim", 1}}, {"head_dim is 1"});
+  expect_bad_config({{"vocab_size", 0}}, {"vocab_size is 0"});
+  expect_bad_config({{"max_position_embeddings", int64_t{1} << 40}}, {"max_position_embeddings"});
+  for (const Json& bad : {Json(0), Json(-1e-6), Json(1e300), Json(1e-300), Json("1e-6")}) {
+    expect_bad_config({{"rms_norm_eps", bad}}, {"rms_norm_eps is"});
+    expect_bad_config({{"rope_parameters", {{"rope_theta", bad}}}}, {"rope_parameters.rope_theta"});
+  }
+}
+
+TEST_F(FolderTest, UnsupportedModels) {
+  expect_bad_config({{"architectures", nullptr}}, {"architectures is missing"});
+  expect_bad_config({{"architectures", {"A", "B"}}}, {"architectures", "one text"});
+  expect_bad_config({{"architectures", {"MambaForCausalLM"}}},
+                    {"MambaForCausalLM", "LlamaForCausalLM", "Phi3ForCausalLM"});
+  expect_bad_config({{"architectures", {"Gemma3ForConditionalGeneration"}}},
+                    {"text_config is missing"});
+  expect_bad_config({{"quantization_config", {{"quant_method", "gptq"}}}},
+                    {"quantization_config", "gptq", "not supported"});
+  expect_bad_config({{"num_local_experts", 8}}, {"num_local_experts is 8"});
+  expect_bad_config({{"hidden_act", "relu"}}, {"hidden_act is \"relu\"", "silu"});
+  expect_bad_config({{"partial_rotary_factor", 0.5}}, {"partial_rotary_factor is 0.5"});
+  const auto rope = [&](const Json& fields, std::initializer_list<std::string_view> words) {
+    expect_bad_config({{"rope_parameters", fields}}, words);
+  };
+  rope({{"rope_type", "dynamic"}}, {"rope_type is \"dynamic\"", "llama3"});
+  rope({{"rope_type", "longrope"}}, {"rope_type is \"longrope\""});
+  rope({{"rope_type", "linear"}}, {"factor is missing"});
+  rope({{"rope_type", "linear"}, {"factor", -2}}, {"factor is -2"});
+  rope({{"rope_type", "llama3"}, {"factor", 8}}, {"low_freq_factor is missing"});
+  rope({{"rope_type", "llama3"}, {"factor", 8}, {"low_freq_factor", 4}, {"high_freq_factor", 4}},
+       {"high_freq_factor is 4"});
+  rope({{"rope_type", "yarn"}, {"factor", 4}, {"beta_fast", 16}}, {"beta_fast is 16"});
+  expect_bad_config({{"rope_parameters", "x"}}, {"rope_parameters is \"x\"", "an object"});
+}
+
+TEST_F(FolderTest, UnsupportedKindsOfGemma3AndPhi3) {
+  write("gemma3");
+  expect_bad_config({{"query_pre_attn_scalar", 168}}, {"query_pre_attn_scalar is 168", "32"});
+  expect_bad_config({{"attn_logit_softcapping", 50.0}}, {"attn_logit_softcapping is 50"});
+  expect_bad_config({{"use_bidirectional_attention", true}}, {"use_bidirectional_attention"});
+  expect_bad_config({{"sliding_window_pattern", 2}}, {"sliding_window_pattern is 2"});
+  Json types = golden_.at("config").at("layer_types");
+  types[2] = "full_attention";
+  expect_bad_config({{"layer_types", types}}, {"layer_types", "full_attention as layer 2"});
+  types[2] = "chunked_attention";
+  expect_bad_config({{"layer_types", types}}, {"layer_types", "chunked_attention"});
+  types.erase(0);
+  expect_bad_config({{"layer_types", types}}, {"layer_types", "an array of 7"});
+  write("phi3-longrope");
+  Json rope = golden_.at("config").at("rope_parameters");
+  rope["long_factor"].erase(0);
+  expect_bad_config({{"rope_parameters", rope}}, {"long_factor", "an array of 8"});
+  rope["long_factor"].push_back(0);
+  expect_bad_config({{"rope_parameters", rope}}, {"long_factor holds 0"});
+}
+
+TEST_F(FolderTest, SlidingWindowsLimitTheContext) {
+  write("mistral");
+  set_config({{"sliding_window", 100}});
+  EXPECT_EQ(open().get_uint("llama.context_length"), 100u);
+  set_config({{"sliding_window", 1000}});
+  EXPECT_EQ(open().get_uint("llama.context_length"), 256u);
+  write("qwen3");
+  set_config({{"sliding_window", 100}});  // not used
+  EXPECT_EQ(open().get_uint("qwen3.context_length"), 256u);
+  Json types = golden_.at("config").at("layer_types");
+  types[3] = "sliding_attention";
+  set_config({{"sliding_window", 100}, {"use_sliding_window", true}, {"layer_types", types}});
+  EXPECT_EQ(open().get_uint("qwen3.context_length"), 100u);
+}
+
+TEST_F(FolderTest, WrongTensors) {
+  const std::string norm = "model.norm.weight";
+  const auto write_with = [&](const std::vector<HfTensor>& instead) {
+    std::vector<HfTensor> tensors;
+    for (const auto& [name, shape] : golden_.at("files").at("model.safetensors").items()) {
+      if (name == norm) continue;
+      int64_t n = 1;
+      for (const int64_t size : shape) n *= size;
+      tensors.push_back(f32_tensor(name, shape, oracle_values(name, n, false)));
+    }
+    tensors.insert(tensors.end(), instead.begin(), instead.end());
+    write_bytes(path_ + "/model.safetensors", safetensors_bytes(tensors));
+  };
+  write_with({});
+  expect_bad({path_, norm, "is missing", "LlamaForCausalLM"});
+  write_with({f32_tensor(norm, {63}, std::vector<float>(63))});
+  expect_bad({"model.safetensors", norm, "[63]", "[64]"});
+  write_with({f32_tensor(norm, {64, 1}, std::vector<float>(64))});
+  expect_bad({norm, "[64, 1]", "[64]"});
+  write_with({{norm, "F64", {64}, std::vector<std::byte>(512)}});
+  expect_bad({norm, "F64", "F32, F16, BF16"});
+  const HfTensor right = f32_tensor(norm, {64}, std::vector<float>(64));
+  write_with({right, f32_tensor("model.layers.9.mlp.up_proj.weight", {1}, {1})});
+  expect_bad({"model.layers.9.mlp.up_proj.weight", "is not part of LlamaForCausalLM"});
+  write_with({right, f32_tensor("model.layers.2.self_attn.rotary_emb.inv_freq", {1}, {1})});
+  EXPECT_EQ(open().tensors().size(), 39u);
+}
+
+TEST_F(FolderTest, WrongIndexes) {
+  std::filesystem::remove(path_ + "/model.safetensors");
+  write("llama-bf16");
+  const std::string index_path = path_ + "/model.safetensors.index.json";
+  std::ifstream in(index_path);
+  const Json index = Json::parse(in);
+  ASSERT_EQ(golden_.at("files").size(), 3u);
+  const auto with = [&](const char* tensor, const Json& file) {
+    Json changed = index;
+    if (file.is_null()) {
+      changed["weight_map"].erase(tensor);
+    } else {
+      changed["weight_map"][tensor] = file;
+    }
+    write_text(index_path, changed.dump());
+  };
+  for (const char* outside :
+       {"../model.safetensors", "/etc/passwd", "a/b", "..", ".", "", "a\\b", "a\nb", "a b"}) {
+    with("model.norm.weight", outside);
+    expect_bad({index_path, "weight_map.model.norm.weight", "same folder"});
+  }
+  with("model.norm.weight", "model-00004-of-00003.safetensors");
+  expect_bad({index_path, "model-00004-of-00003.safetensors", "not in"});
+  with("model.norm.weight", 7);
+  expect_bad({index_path, "weight_map.model.norm.weight is 7", "a text"});
+  with("model.norm.weight", nullptr);
+  expect_bad({index_path, "lacks tensor 'model.norm.weight'"});
+  with("model.norm.bias", "model-00001-of-00003.safetensors");
+  expect_bad({index_path, "model.norm.bias", "which lacks it"});
+  with("model.embed_tokens.weight", "model-00003-of-00003.safetensors");
+  expect_bad({index_path, "'model.embed_tokens.weight'", "it is in"});
+  write_text(index_path, R"({"weight_map": {}})");
+  expect_bad({"model.embed_tokens.weight", "is missing"});
+  write_text(index_path, "{}");
+  expect_bad({index_path, "weight_map is missing"});
+  // a tensor in two shards
+  write_text(index_path, index.dump());
+  std::filesystem::copy_file(path_ + "/model-00001-of-00003.safetensors",
+                             path_ + "/model-00002-of-00003.safetensors",
+                             std::filesystem::copy_options::overwrite_existing);
+  expect_bad({"model-00002-of-00003.safetensors", "is in", "too"});
+}
+
+TEST_F(FolderTest, WrongVocabularies) {
+  set_tokenizer([](Json& t) { t["model"]["type"] = "Unigram"; });
+  expect_bad({path_ + "/tokenizer.json", "model.type is \"Unigram\"", "BPE"});
+  set_tokenizer([](Json& t) { t["model"]["byte_fallback"] = false; });
+  expect_bad({"pre_tokenizer", "byte_fallback"});
+  set_tokenizer([](Json& t) { t["model"]["vocab"]["x"] = 262; });
+  expect_bad({"model.vocab.x is 262", "'c'"});
+  set_tokenizer([](Json& t) { t["model"]["vocab"]["x"] = -1; });
+  expect_bad({"model.vocab.x is -1"});
+  set_tokenizer([](Json& t) { t["model"]["merges"].push_back("b a"); });
+  expect_bad({"model.merges makes 'ba'", "no token"});
+  set_tokenizer([](Json& t) { t["model"]["merges"].push_back("b"); });
+  expect_bad({"model.merges holds \"b\""});
+  set_tokenizer([](Json& t) { t["model"]["merges"].push_back(Json::array({"a", 1})); });
+  expect_bad({"model.merges holds"});
+  set_tokenizer([](Json& t) { t["normalizer"] = {{"type", "Lowercase"}}; });
+  expect_bad({"normalizer.type is \"Lowercase\""});
+  set_tokenizer([](Json& t) { t["pre_tokenizer"] = {{"type", "Whitespace"}}; });
+  expect_bad({"pre_tokenizer.type is \"Whitespace\""});
+  set_tokenizer([](Json& t) { t["added_tokens"][0]["id"] = 5; });
+  expect_bad({"added_tokens[].id of '<unk>' is 5", "0"});
+  set_tokenizer([](Json& t) { t["post_processor"]["type"] = "BertProcessing"; });
+  expect_bad({"post_processor.type is \"BertProcessing\""});
+  set_tokenizer([](Json& t) {
+    Json& single = t["post_processor"]["single"];
+    single.insert(single.begin(), Json::parse(R"({"SpecialToken": {"id": "</s>"}})"));
+  });
+  expect_bad({"post_processor.single", "one token before"});
+  set_tokenizer([](Json& t) { t["post_processor"]["single"][0]["SpecialToken"]["id"] = "</s>"; });
+  expect_bad({"post_processor adds '</s>' before"});
+  set_tokenizer([](Json& t) { t["pre_tokenizer"] = {{"type", "ByteLevel"}}; });
+  expect_bad({"pre_tokenizer", "a space before"});
+}
+
+TEST_F(FolderTest, TokensBeyondTheEmbeddingsAreLeftOut) {
+  set_tokenizer([](Json& t) {
+    t["model"]["vocab"]["far"] = 320;
+    t["added_tokens"].push_back({{"id", 400}, {"content", "<far>"}, {"special", true}});
+  });
+  EXPECT_EQ(open().get_strings("tokenizer.ggml.tokens").size(), 320u);
+}
+
+TEST_F(FolderTest, ByteLevelVocabularies) {
+  const auto set_byte_level = [&](const Json& pre_tokenizer, bool ignore_merges) {
+    set_tokenizer([&](Json& t) {
+      t["normalizer"] = {{"type", "NFC"}};
+      t["pre_tokenizer"] = pre_tokenizer;
+      t["model"]["byte_fallback"] = false;
+      t["model"]["ignore_merges"] = ignore_merges;
+      t["post_processor"] = {{"type", "ByteLevel"}};
+      t["added_tokens"].push_back({{"id", 310}, {"content", "<|im_end|>"}, {"special", false}});
+      t["added_tokens"].push_back({{"id", 311}, {"content", "\u2581\u2581"}, {"special", false}});
+      t["model"]["merges"] = Json::parse(R"([["a", "b"], ["ab", "c"]])");
+    });
+  };
+  const Json bytes = {{"type", "ByteLevel"}, {"add_prefix_space", false}, {"use_regex", false}};
+  const auto split = [&](const char* regex) {
+    const Json step = {{"type", "Split"},
+                       {"pattern", {{"Regex", regex}}},
+                       {"behavior", "Isolated"},
+                       {"invert", false}};
+    return Json{{"type", "Sequence"}, {"pretokenizers", Json::array({step, bytes})}};
+  };
+  constexpr const char* kLlama3 =
+      "(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|\\p{N}{1,3}| "
+      "?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+";
+  set_byte_level(split(kLlama3), true);
+  const GgufFile file = open();
+  EXPECT_EQ(file.get_string("tokenizer.ggml.model"), "gpt2");
+  EXPECT_EQ(file.get_string("tokenizer.ggml.pre"), "llama-bpe");
+  EXPECT_EQ(file.get_strings("tokenizer.ggml.merges"), (std::vector<std::string>{"a b", "ab c"}));
+  EXPECT_TRUE(file.get_bool("tokenizer.ggml.normalizer.nfc", false));
+  EXPECT_FALSE(file.get_bool("tokenizer.ggml.add_bos_token", true));
+  EXPECT_EQ(file.get_ints("tokenizer.ggml.token_type")[310], 3);
+  EXPECT_EQ(file.get_ints("tokenizer.ggml.token_type")[311], 4);
+  EXPECT_EQ(file.get_strings("tokenizer.ggml.tokens")[311], "  ");
+  set_byte_level(split(kLlama3), false);
+  EXPECT_EQ(open().get_string("tokenizer.ggml.pre"), "dbrx");
+  set_byte_level({{"type", "ByteLevel"}, {"add_prefix_space", false}}, false);
+  EXPECT_EQ(open().get_string("tokenizer.ggml.pre"), "gpt-2");
+  set_byte_level(split("\\p{L}+"), false);
+  expect_bad({"pre_tokenizer", "no", "split \\p{L}+"});
+}
+
+TEST_F(FolderTest, EndsOfAnswersAndTemplates) {
+  write_text(path_ + "/generation_config.json", R"({"eos_token_id": [5, 2, 6]})");
+  write_text(path_ + "/tokenizer_config.json", R"({"bos_token": {"content": "<s>"},
+      "eos_token": "</s>", "chat_template": [{"name": "default", "template": "one"},
+      {"name": "tool_use", "template": "two"}]})");
+  {
+    const GgufFile file = open();
+    EXPECT_EQ(file.get_uint("tokenizer.ggml.eos_token_id"), 2u);
+    EXPECT_EQ(file.get_uint("tokenizer.ggml.eot_token_id"), 5u);
+    EXPECT_EQ(file.get_uint("tokenizer.ggml.eom_token_id"), 6u);
+    EXPECT_EQ(file.get_string("tokenizer.chat_template"), "one");
+    EXPECT_EQ(file.get_string("tokenizer.chat_template.tool_use"), "two");
+  }
+  write_text(path_ + "/chat_template.jinja", "three\n");
+  EXPECT_EQ(open().get_string("tokenizer.chat_template"), "three\n");
+  write_text(path_ + "/generation_config.json", R"({"eos_token_id": 320})");
+  expect_bad({"generation_config.json", "eos_token_id holds 320"});
+}
+
+}  // namespace
+}  // namespace snapkv::test

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: MIT
+// The same model as transformers: log-probabilities of folders as save_pretrained writes them,
+// against numbers recorded by tools/hf_oracle.py (golden/*.json; each names the command that made
+// it). The folders are made here, from the goldens' configurations and the same formula of weights.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+
+#include "snapkv/engine.h"
+#include "tests/support/gguf_writer.h"
+#include "tests/support/hf_folder.h"
+#include "tests/support/test_models.h"
+
+namespace snapkv::test {
+namespace {
+
+constexpr double kTolerance = 1e-3;
+
+Json read_golden(const std::string& path) {
+  std::ifstream in(path);
+  EXPECT_TRUE(in) << path;
+  return Json::parse(in);
+}
+
+class HfOracleTest : public testing::TestWithParam<std::string> {
+ protected:
+  /// The folder of a golden: made, or, where SNAPKV_HF_FOLDERS names a folder of those that
+  /// hf_oracle.py --folder kept, the one that transformers saved.
+  std::string folder_of(const Json& golden) const {
+    const char* saved = std::getenv("SNAPKV_HF_FOLDERS");
+    if (saved != nullptr) {
+      const std::string folder = saved + ("/" + GetParam());
+      write_spm_tokenizer(folder);  // transformers' models have none
+      return folder;
+    }
+    write_oracle_folder(dir_ / "", golden);
+    return dir_ / "";
+  }
+
+  const TempDir dir_;
+};
+
+TEST_P(HfOracleTest, LogProbabilities) {
+  const Json golden = read_golden(std::string(SNAPKV_SOURCE_DIR) + "/tests/huggingface/golden/" +
+                                  GetParam() + ".json");
+  const auto model = Model::load({.path = folder_of(golden), .compute = Compute::f32});
+  const Json& teacher = golden.at("teacher");
+  const std::vector<int32_t> ids = teacher.at("ids");
+  const std::vector<double> expected = teacher.at("next_logprob");
+  const int64_t n = std::ssize(expected);
+  ASSERT_EQ(n, 64);
+  SessionOptions options;
+  options.kv.name = "full";
+  options.kv_type = DType::f32;
+  Session prefilled(model, options), decoded(model, options);
+  PrefillOptions prefill;
+  prefill.n_logits = n;
+  const std::span all(ids);
+  prefilled.prefill(all.first(ids.size() - 1), prefill);
+  decoded.prefill(all.first(ids.size() - n));
+  for (int64_t i = 0; i < n; ++i) {
+    SCOPED_TRACE(i);
+    const int32_t next = ids[ids.size() - n + i];
+    const double best = teacher["best_logprob"][i], second = teacher["second_logprob"][i];
+    for (const std::span<const float> logits : {prefilled.prefill_logits(i), decoded.logits()}) {
+      EXPECT_NEAR(log_probability(logits, next), expected[i], kTolerance);
+      EXPECT_NEAR(log_probability(logits, teacher["best"][i]), best, kTolerance);
+      if (best - second > kTolerance) {
+        EXPECT_EQ(std::max_element(logits.begin(), logits.end()) - logits.begin(),
+                  teacher["best"][i].get<int64_t>());
+      }
+    }
+    if (i + 1 < n) decoded.decode(next);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Llama, HfOracleTest,
+                         testing::Values("llama", "llama-bf16", "llama-f16", "llama-options",
+                                         "llama3", "llama-linear", "mistral"),
+                         [](const auto& test) {
+                           std::string name = test.param;
+                           std::replace(name.begin(), name.end(), '-', '_');
+                           return name;
+                         });
+
+}  // namespace
+}  // namespace snapkv::test

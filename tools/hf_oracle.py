@@ -1,0 +1,184 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Record what Hugging Face's transformers computes for small random models, as goldens for
+tests/huggingface/hf_oracle_test.cpp.
+
+    hf_oracle.py CASE --out GOLDEN.json [--folder DIR]
+    hf_oracle.py --list
+
+Makes the model of CASE with weights that are a function of tensor name and index, saves it with
+save_pretrained, loads it again, and writes JSON: the configuration as it was saved, names, shapes
+and type of the tensors, 81 token ids, and for the last 64 of them the log-probability that the
+model gave to the token, its favourite and its and the runner-up's log-probability. The test makes
+the same folder from that. DIR keeps the folder that was saved. Needs torch and transformers.
+"""
+import argparse
+import json
+import pathlib
+import tempfile
+
+import numpy as np
+import torch
+import transformers
+from safetensors import safe_open
+
+N_TEACHER = 64
+SEED = 1
+SIZES = dict(
+    vocab_size=320, hidden_size=64, intermediate_size=160, num_hidden_layers=4, num_attention_heads=4,
+    num_key_value_heads=2, max_position_embeddings=256, bos_token_id=1, eos_token_id=2, pad_token_id=0)
+
+
+def case(config_class, dtype="float32", max_shard_size="5GB", **config):
+    return dict(config_class=config_class, dtype=dtype, max_shard_size=max_shard_size,
+                config={**SIZES, **config})
+
+
+def rope(**parameters):
+    return dict(rope_theta=10000.0, rope_parameters=dict(rope_theta=10000.0, **parameters))
+
+
+CASES = {
+    "llama": case("LlamaConfig"),
+    "llama-bf16": case("LlamaConfig", dtype="bfloat16", max_shard_size="200KB"),
+    "llama-f16": case("LlamaConfig", dtype="float16", tie_word_embeddings=True),
+    "llama-options": case("LlamaConfig", attention_bias=True, mlp_bias=True, tie_word_embeddings=True,
+                          num_key_value_heads=4, head_dim=32, max_shard_size="300KB"),
+    "llama3": case("LlamaConfig", **rope(rope_type="llama3", factor=8.0, low_freq_factor=1.0,
+                                         high_freq_factor=4.0, original_max_position_embeddings=64)),
+    "llama-linear": case("LlamaConfig", **rope(rope_type="linear", factor=4.0)),
+    "llama-yarn": case("LlamaConfig", **rope(rope_type="yarn", factor=4.0,
+                                             original_max_position_embeddings=64)),
+    "mistral": case("MistralConfig", head_dim=32, sliding_window=None, rope_theta=1000000.0),
+    "qwen2": case("Qwen2Config", tie_word_embeddings=True),
+    "qwen3": case("Qwen3Config", head_dim=32, tie_word_embeddings=True),
+    "gemma3": case("Gemma3TextConfig", num_hidden_layers=7, head_dim=32, sliding_window=16,
+                   query_pre_attn_scalar=32, num_attention_heads=4, num_key_value_heads=1),
+    "gemma3-options": case(
+        "Gemma3TextConfig", num_hidden_layers=6, head_dim=32, sliding_window=24,
+        query_pre_attn_scalar=32, final_logit_softcapping=3.0,
+        rope_parameters=dict(full_attention=dict(rope_type="linear", factor=8.0, rope_theta=1000000.0),
+                             sliding_attention=dict(rope_type="default", rope_theta=5000.0))),
+    "phi3": case("Phi3Config", sliding_window=None, original_max_position_embeddings=256),
+    "phi3-partial": case("Phi3Config", sliding_window=None, hidden_size=128,
+                         original_max_position_embeddings=256,
+                         rope_parameters=dict(rope_type="default", rope_theta=10000.0,
+                                              partial_rotary_factor=0.75)),
+    "phi3-longrope": case("Phi3Config", sliding_window=None, original_max_position_embeddings=64,
+                          rope_parameters=dict(
+                              rope_type="longrope", rope_theta=10000.0,
+                              short_factor=[1.0 + 0.05 * i for i in range(8)],
+                              long_factor=[1.0 + 0.5 * i for i in range(8)])),
+}
+
+
+def mix(z):
+    """splitmix64's output function."""
+    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return z ^ (z >> np.uint64(31))
+
+
+def normal(name, n):
+    """n nearly normal values (sums of eight 16-bit uniforms), the same as in the test."""
+    key = np.uint64(0xCBF29CE484222325)
+    for c in name.encode():
+        key = (key ^ np.uint64(c)) * np.uint64(0x100000001B3)
+    key = mix(key + np.uint64(SEED))
+    index = np.arange(n, dtype=np.uint64)
+    total = np.full(n, -4 * 65535, dtype=np.int64)
+    for word in range(2):
+        bits = mix(key + (np.uint64(2) * index + np.uint64(word)) * np.uint64(0x9E3779B97F4A7C15))
+        for _ in range(4):
+            total += (bits & np.uint64(0xFFFF)).astype(np.int64)
+            bits >>= np.uint64(16)
+    return total.astype(np.float32) * np.float32(1 / 53509.92)
+
+
+def values(name, shape, gemma):
+    """The weights of one tensor."""
+    x = normal(name, int(np.prod(shape)))
+    if name.endswith("norm.weight"):
+        x = x * np.float32(0.2) + np.float32(0 if gemma else 1)
+    else:
+        x = x * np.float32(0.12)
+    return torch.from_numpy(x.reshape(shape))
+
+
+def generated_ids(n, n_vocab, seed):
+    """The ids that the tests make too: a linear congruential generator, control tokens left out."""
+    state, ids = seed, []
+    for _ in range(n):
+        state = (state * 1664525 + 1013904223) % 2**32
+        ids.append(3 + (state >> 8) % (n_vocab - 3))
+    return ids
+
+
+def make_folder(spec, folder):
+    config = getattr(transformers, spec["config_class"])(**spec["config"])
+    model = transformers.AutoModelForCausalLM.from_config(config)
+    gemma = spec["config_class"].startswith("Gemma")
+    with torch.no_grad():
+        for name, parameter in model.named_parameters():
+            parameter.copy_(values(name, tuple(parameter.shape), gemma))
+    model.to(getattr(torch, spec["dtype"])).save_pretrained(folder, max_shard_size=spec["max_shard_size"])
+
+
+def saved_tensors(folder):
+    """File, name and shape of what lies in the folder."""
+    files = {}
+    for path in sorted(folder.glob("*.safetensors")):
+        with safe_open(path, framework="pt") as f:
+            files[path.name] = {name: list(f.get_slice(name).get_shape()) for name in f.keys()}
+    return files
+
+
+def record(folder):
+    model = transformers.AutoModelForCausalLM.from_pretrained(
+        folder, dtype=torch.float32, attn_implementation="eager").eval()
+    ids = [1] + generated_ids(N_TEACHER + 16, model.config.vocab_size, 7)
+    with torch.no_grad():
+        logits = model(torch.tensor([ids])).logits[0].double()
+    rows = torch.log_softmax(logits, -1)[-1 - N_TEACHER:-1]
+    top = rows.topk(2, dim=-1)
+    return {
+        "ids": ids,
+        "next_logprob": [round(rows[i, ids[len(ids) - N_TEACHER + i]].item(), 6) for i in range(N_TEACHER)],
+        "best": top.indices[:, 0].tolist(),
+        "best_logprob": [round(p, 6) for p in top.values[:, 0].tolist()],
+        "second_logprob": [round(p, 6) for p in top.values[:, 1].tolist()],
+    }
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("case", nargs="?", choices=CASES)
+    parser.add_argument("--list", action="store_true")
+    parser.add_argument("--out")
+    parser.add_argument("--folder", type=pathlib.Path)
+    args = parser.parse_args()
+    if args.list or not args.out:
+        print(" ".join(CASES))
+        return
+    torch.set_num_threads(1)
+    spec = CASES[args.case]
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = args.folder or pathlib.Path(temporary)
+        make_folder(spec, folder)
+        config = json.loads((folder / "config.json").read_text())
+        golden = {
+            "command": f"tools/hf_oracle.py {args.case} --out {pathlib.Path(args.out).name}",
+            "transformers": transformers.__version__,
+            "dtype": spec["dtype"],
+            "config": config,
+            "files": saved_tensors(folder),
+            "teacher": record(folder),
+        }
+    with open(args.out, "w") as f:
+        json.dump(golden, f, separators=(",", ":"))
+        f.write("\n")
+
+
+if __name__ == "__main__":
+    with np.errstate(over="ignore"):
+        main()
