@@ -11,7 +11,7 @@ if [ $# -lt 3 ]; then
 fi
 snapkv=$1 model=$2 out=$3
 shift 3
-[ $# -gt 0 ] || set -- budgets policies agnostic facts pooling ada once ruler predictions overlap
+[ $# -gt 0 ] || set -- budgets policies agnostic facts pooling ada once ruler predictions overlap turns
 mkdir -p "$out"
 
 # Runs `snapkv ...` and adds command and table to the table's file.
@@ -112,6 +112,15 @@ for line in open(sys.argv[1]): print(json.loads(line)["prompt"])' \
     --kv-window 16 --out "$out/fidelity.jsonl"
 }
 
+turns() {
+  for n in 2 4; do
+    add eval turns -m "$model" --questions $n --lengths 1000,2000,4000,7500 --budgets 128,256 \
+      --kernels 15 --kv-window 16
+  done
+  add eval turns -m "$model" --lengths 1000,2000,4000,7500 --policies snapkv --modes append \
+    --budgets 128,256 --kernels 15 --kv-window 16 --question-agnostic
+}
+
 overlap() {
   rm -f "$out/overlap.jsonl"
   add eval overlap -m "$model" --samples 16 --out "$out/overlap.jsonl"
@@ -119,7 +128,7 @@ overlap() {
 
 for table in "$@"; do
   case $table in
-    budgets | policies | agnostic | facts | pooling | ada | once | ruler | predictions | overlap) ;;
+    budgets | policies | agnostic | facts | pooling | ada | once | ruler | predictions | overlap | turns) ;;
     *) echo "$0: no table $table" >&2; exit 2 ;;
   esac
   rm -f "$out/$table.md"

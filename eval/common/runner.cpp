@@ -67,10 +67,9 @@ std::vector<Writer> read_prompt(const RunOptions& run,
     return writers;
   }
   SNAPKV_CHECK(prompt.n_context > 0 && prompt.n_context < std::ssize(prompt.tokens));
-  const auto n_context = static_cast<size_t>(prompt.n_context);
-  prefill_many(sessions, tokens.first(n_context), {.progress = run.prefill_progress});
+  prefill_many(sessions, tokens.first(prompt.n_context), {.progress = run.prefill_progress});
   for (Session* session : sessions) {
-    session->prefill(tokens.subspan(n_context), {.compress = false});
+    session->prefill(tokens.subspan(prompt.n_context), {.compress = false});
   }
   return writers;
 }

@@ -82,6 +82,16 @@ struct SessionOptions;
 /// Throws as resolve_options().
 MemoryPlan plan_memory(const ModelInfo& info, const SessionOptions& options, int64_t n_tokens,
                        DType compute = DType::bf16, Device device = Device::cpu);
+/// Tokens of the longest prompt for which a session of these options takes no more than `bytes`
+/// beside the weights; 0 when not even one token fits. The context is another limit. Throws as
+/// resolve_options().
+int64_t longest_prompt(const ModelInfo& info, const SessionOptions& options, size_t bytes,
+                       DType compute = DType::bf16, Device device = Device::cpu);
+/// Bytes of host memory that this process may still take: what the system calls available, or what
+/// the control group leaves if that is less.
+size_t free_memory();
+/// Bytes that one token takes in the cache of one layer.
+size_t kv_row_bytes(const ModelInfo& info, DType kv_type);
 
 // ---------------------------------------------------------------- model
 

@@ -29,7 +29,9 @@ struct LayerInfo {
   /// Whether a policy chooses which rows of its cache are kept. A sliding window keeps its last
   /// `window` rows instead, whatever the policy: no later query can see the others.
   bool compressed = true;
-  bool rotated = true;  ///< queries and keys carry a rotation of their position (RoPE)
+  bool rotated = true;   ///< queries and keys carry a rotation of their position (RoPE)
+  float scale = 1.0f;    ///< of the scores q . k, nearly always 1 / sqrt(head_dim)
+  float softcap = 0.0f;  ///< if > 0: scores s become softcap * tanh(s / softcap)
 };
 
 struct ModelSpec;  // the engine's own
@@ -61,18 +63,33 @@ struct MetadataEntry {
 };
 struct TensorEntry {
   std::string name;
-  DType dtype = DType::f32;
+  std::string type;            ///< "q8_0", "iq2_xxs"
   std::vector<int64_t> shape;  ///< outermost first
+  size_t bytes = 0;            ///< 0 for a type of unknown size
+};
+struct TypeShare {
+  std::string type;
+  int64_t n_tensors = 0;
+  int64_t n_params = 0;
   size_t bytes = 0;
 };
 
 /// Everything a model file says of itself, without loading its weights.
 struct ModelDescription {
+  /// Of a model that can't run, what could be found out: `spec` and `layers` may be missing, and
+  /// sizes 0.
   ModelInfo info;
+  std::string family;            ///< whom people know it by: "Llama 1 to 3, Mistral, ..."
+  std::vector<TypeShare> types;  ///< of the tensors, most bytes first
+  std::string chat_template;     ///< its text (Jinja); empty: none
   std::vector<MetadataEntry> metadata;
   std::vector<TensorEntry> tensors;
+  /// Why the model can't run, in words that name what is not supported; empty: it can.
+  std::vector<std::string> problems;
 };
-/// Reads the header of a GGUF file (or split). Throws kRuntime, kBadModel.
+/// Reads the header of a GGUF file (or split) or the files of a Hugging Face folder beside its
+/// weights. Throws kRuntime when they can't be read, kBadModel when they are damaged; that a model
+/// can't run is no error.
 ModelDescription describe_model(const std::string& path);
 
 }  // namespace snapkv

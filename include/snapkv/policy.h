@@ -14,12 +14,6 @@
 
 namespace snapkv {
 
-/// How votes are smoothed along the positions (SnapKV, arXiv 2404.14469, section 4.2).
-enum class Pooling { max, avg };
-
-/// How the query heads that share one KV head combine their votes (grouped-query attention).
-enum class GroupReduce { mean, max };
-
 /// The value of a parameter: yes or no, a whole number, a number, or a word such as "max".
 using PolicyValue = std::variant<bool, int64_t, double, std::string>;
 /// Values by the parameters' names: {{"kernel_size", 15}, {"pooling", "avg"}}.

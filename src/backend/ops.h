@@ -11,7 +11,6 @@
 #include "backend/backend.h"
 #include "base/buffer.h"
 #include "base/tensor.h"
-#include "snapkv/policy.h"
 
 namespace snapkv {
 
@@ -103,6 +102,12 @@ struct DecodeAttention {
   Tensor out;  // [n_seq, n_head, head_dim] f32
   AttentionVariant variant = {};
 };
+
+/// How votes are smoothed along the positions (SnapKV, arXiv 2404.14469, section 4.2).
+enum class Pooling { max, avg };
+
+/// How the query heads that share one KV head combine their votes (grouped-query attention).
+enum class GroupReduce { mean, max };
 
 /// SnapKV's vote (arXiv 2404.14469, section 4.1; docs/architecture.md, steps 2 to 5). The W queries
 /// are those of the last W rows of every head; query i sees rows [0, n_rows[h] - W + i].

@@ -213,8 +213,8 @@ int snapkv_select(snapkv_compressor* c, const snapkv_layer* layer, int64_t capac
              kept[h].size());
       }
     }
-    for (size_t h = 0; h < kept.size(); ++h) {
-      std::copy(kept[h].begin(), kept[h].end(), rows + static_cast<int64_t>(h) * capacity);
+    for (int64_t h = 0; h < std::ssize(kept); ++h) {
+      std::copy(kept[h].begin(), kept[h].end(), rows + h * capacity);
       n[h] = static_cast<int32_t>(kept[h].size());
     }
   });
@@ -228,13 +228,13 @@ int snapkv_gather(snapkv_compressor* c, const snapkv_layer* layer, const snapkv_
     given(rows, "rows");
     given(n, "n");
     const LayerView view = layer_of(given(layer, "layer"));
-    KvSelection kept(static_cast<size_t>(std::max<int64_t>(0, view.n_head_kv)));
-    for (size_t h = 0; h < kept.size(); ++h) {
+    KvSelection kept(std::max<int64_t>(0, view.n_head_kv));
+    for (int64_t h = 0; h < std::ssize(kept); ++h) {
       if (n[h] < 0 || n[h] > capacity) {
         fail(ErrorCode::kUsage, "n[{}] is {}; it must be within 0 and capacity, which is {}", h,
              n[h], capacity);
       }
-      const int32_t* first = rows + static_cast<int64_t>(h) * capacity;
+      const int32_t* first = rows + h * capacity;
       kept[h].assign(first, first + n[h]);
     }
     const KvView to = view_of(given(dst, "dst"));

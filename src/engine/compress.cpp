@@ -75,8 +75,7 @@ Tensor kv_tensor(const LayerView& layer, const KvView& view) {
 // q as f32, [n_window, n_head, head_dim], contiguous: every vector is converted as a head of one
 // row.
 Buffer window_queries(Backend& backend, const LayerView& layer) {
-  const auto n = static_cast<size_t>(layer.n_window * layer.n_head);
-  const auto row = static_cast<size_t>(layer.head_dim) * sizeof(float);
+  const size_t n = layer.n_window * layer.n_head, row = layer.head_dim * sizeof(float);
   Buffer q = backend.allocate(n * row, "queries of the window");
   std::vector<const void*> src;
   std::vector<void*> dst;
@@ -123,7 +122,7 @@ void check_layer(const LayerView& layer, int window_size) {
 void check_kept(const LayerView& layer, const KvView& src, const KvSelection& kept) {
   check_shape(layer);
   check_view("src", src, layer.n_head_kv, layer.n_tokens, layer.head_dim);
-  if (static_cast<int64_t>(kept.size()) != layer.n_head_kv) {
+  if (std::ssize(kept) != layer.n_head_kv) {
     fail(ErrorCode::kUsage, "kept has {} heads; it must have n_head_kv, which is {}", kept.size(),
          layer.n_head_kv);
   }
@@ -172,8 +171,7 @@ const PolicyConfig& Compressor::config() const { return impl_->policy->config();
 KvSelection Compressor::select(const LayerView& layer) {
   const Policy& policy = *impl_->policy;
   check_layer(layer, policy.window_size());
-  const std::vector<int32_t> n_rows(static_cast<size_t>(layer.n_head_kv),
-                                    static_cast<int32_t>(layer.n_tokens));
+  const std::vector<int32_t> n_rows(layer.n_head_kv, static_cast<int32_t>(layer.n_tokens));
   PolicyInput input;
   input.il = layer.il;
   input.n_layer = layer.n_layer;
@@ -190,14 +188,13 @@ KvSelection Compressor::select(const LayerView& layer) {
 
   const int64_t budget = policy.layer_budget(layer.n_tokens, layer.il, layer.n_layer);
   const Selection selection = policy.make_selector(*impl_->backend)->select(input, budget);
-  KvSelection kept(static_cast<size_t>(layer.n_head_kv));
-  for (size_t h = 0; h < kept.size(); ++h) {
+  KvSelection kept(layer.n_head_kv);
+  for (int64_t h = 0; h < layer.n_head_kv; ++h) {
     if (selection.keep_all) {
       for (int32_t row = 0; row < n_rows[h]; ++row) kept[h].push_back(row);
     } else {
-      kept[h].resize(static_cast<size_t>(selection.n_kept[h]));
-      impl_->backend->download(kept[h].data(),
-                               selection.rows.at<const void>(static_cast<int64_t>(h)),
+      kept[h].resize(selection.n_kept[h]);
+      impl_->backend->download(kept[h].data(), selection.rows.at<const void>(h),
                                kept[h].size() * sizeof(int32_t));
     }
   }
@@ -210,14 +207,14 @@ namespace {
 int64_t check_gather(const LayerView& layer, const KvView& src, const KvSelection& kept,
                      const MutableKvView& dst) {
   check_kept(layer, src, kept);
-  size_t most = 0;
-  for (const std::vector<int32_t>& rows : kept) most = std::max(most, rows.size());
-  check_view("dst", dst, layer.n_head_kv, static_cast<int64_t>(most), layer.head_dim);
+  int64_t most = 0;
+  for (const std::vector<int32_t>& rows : kept) most = std::max(most, std::ssize(rows));
+  check_view("dst", dst, layer.n_head_kv, most, layer.head_dim);
   if (dst.dtype != src.dtype) {
     fail(ErrorCode::kUsage, "dst.dtype is {}; it must be that of src, {}", name(dst.dtype),
          name(src.dtype));
   }
-  return static_cast<int64_t>(most);
+  return most;
 }
 
 }  // namespace
@@ -231,12 +228,12 @@ void Compressor::gather(const LayerView& layer, const KvView& src, const KvSelec
          dst.row_stride, layer.head_dim);
   }
   Backend& backend = *impl_->backend;
-  std::vector<int32_t> rows(kept.size() * static_cast<size_t>(most), 0), n;
+  std::vector<int32_t> rows(kept.size() * most, 0), n;
   std::vector<void*> to;
-  for (size_t h = 0; h < kept.size(); ++h) {
-    std::copy(kept[h].begin(), kept[h].end(), rows.begin() + static_cast<int64_t>(h) * most);
+  for (int64_t h = 0; h < layer.n_head_kv; ++h) {
+    std::copy(kept[h].begin(), kept[h].end(), rows.begin() + h * most);
     n.push_back(static_cast<int32_t>(kept[h].size()));
-    to.push_back(row_of(dst, static_cast<int64_t>(h), 0));
+    to.push_back(row_of(dst, h, 0));
   }
   impl_->rows = backend.allocate(rows.size() * sizeof(int32_t), "kept rows");
   backend.upload(impl_->rows.data(), rows.data(), rows.size() * sizeof(int32_t));
@@ -247,11 +244,11 @@ void Compressor::gather(const LayerView& layer, const KvView& src, const KvSelec
 void gather_kv(const LayerView& layer, const KvView& src, const KvSelection& kept,
                const MutableKvView& dst) {
   check_gather(layer, src, kept, dst);
-  const size_t bytes = static_cast<size_t>(row_bytes(src.dtype, layer.head_dim));
+  const int64_t bytes = row_bytes(src.dtype, layer.head_dim);
   for (int64_t h = 0; h < layer.n_head_kv; ++h) {
-    const std::vector<int32_t>& rows = kept[static_cast<size_t>(h)];
-    for (size_t i = 0; i < rows.size(); ++i) {
-      std::memcpy(row_of(dst, h, static_cast<int64_t>(i)), row_of(src, h, rows[i]), bytes);
+    const std::vector<int32_t>& rows = kept[h];
+    for (int64_t i = 0; i < std::ssize(rows); ++i) {
+      std::memcpy(row_of(dst, h, i), row_of(src, h, rows[i]), bytes);
     }
   }
 }
@@ -259,13 +256,12 @@ void gather_kv(const LayerView& layer, const KvView& src, const KvSelection& kep
 std::vector<std::vector<std::byte>> gather_kv(const LayerView& layer, const KvView& src,
                                               const KvSelection& kept) {
   check_kept(layer, src, kept);
-  const size_t bytes = static_cast<size_t>(row_bytes(src.dtype, layer.head_dim));
+  const int64_t bytes = row_bytes(src.dtype, layer.head_dim);
   std::vector<std::vector<std::byte>> out(kept.size());
-  for (size_t h = 0; h < kept.size(); ++h) {
+  for (int64_t h = 0; h < layer.n_head_kv; ++h) {
     out[h].resize(kept[h].size() * bytes);
-    for (size_t i = 0; i < kept[h].size(); ++i) {
-      std::memcpy(out[h].data() + i * bytes, row_of(src, static_cast<int64_t>(h), kept[h][i]),
-                  bytes);
+    for (int64_t i = 0; i < std::ssize(kept[h]); ++i) {
+      std::memcpy(out[h].data() + i * bytes, row_of(src, h, kept[h][i]), bytes);
     }
   }
   return out;

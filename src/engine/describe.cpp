@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT
-// What a model file says of itself, for `snapkv info` and ModelInfo.
+// ModelInfo, and metadata in words.
+#include "engine/describe.h"
+
 #include <fmt/core.h>
 
 #include <algorithm>
 #include <map>
 
 #include "engine/model_impl.h"
-#include "engine/open_model.h"
 
 namespace snapkv {
 namespace {
@@ -51,7 +52,9 @@ std::string shown(const std::vector<T>& items) {
   return out + (items.size() > kMaxItems ? ", ...]" : "]");
 }
 
-MetadataEntry describe(const std::string& key, const GgufValue& value) {
+}  // namespace
+
+MetadataEntry describe_entry(const std::string& key, const GgufValue& value) {
   MetadataEntry entry;
   entry.key = key;
   entry.type = type_name(value.type);
@@ -66,8 +69,6 @@ MetadataEntry describe(const std::string& key, const GgufValue& value) {
       value.value);
   return entry;
 }
-
-}  // namespace
 
 const char* name(AttentionKind kind) {
   switch (kind) {
@@ -106,13 +107,15 @@ ModelInfo make_info(const GgufFile& file, const ModelSpec& spec) {
   info.n_head_kv = c.n_head_kv;
   info.head_dim = c.head_dim;
   for (const LayerSpec& layer : spec.layers) {
-    info.layers.push_back(
-        {layer.attention, layer.window, layer.compressed, layer.rotation.n_rot > 0});
+    info.layers.push_back({layer.attention, layer.window, layer.compressed,
+                           layer.rotation.n_rot > 0, layer.scale, layer.softcap});
   }
   info.spec = std::make_shared<const ModelSpec>(spec);
   std::map<DType, int64_t> params_of_type;
   for (const GgufTensor& t : file.tensors()) {
-    info.n_params += t.tensor.numel();
+    if (__builtin_add_overflow(info.n_params, t.tensor.numel(), &info.n_params)) {
+      info.n_params = INT64_MAX;  // hostile shapes of types that can't run
+    }
     info.weight_bytes += t.bytes();
     if (t.tensor.rank == 2) params_of_type[t.tensor.dtype] += t.tensor.numel();
   }
@@ -121,22 +124,6 @@ ModelInfo make_info(const GgufFile& file, const ModelSpec& spec) {
                        [](const auto& a, const auto& b) { return a.second < b.second; });
   if (most != params_of_type.end()) info.file_type = snapkv::name(most->first);
   return info;
-}
-
-ModelDescription describe_model(const std::string& path) {
-  const GgufFile file = open_model(path);
-  ModelDescription d;
-  d.info = make_info(file, read_model_spec(file));
-  for (const auto& [key, value] : file.metadata()) d.metadata.push_back(describe(key, value));
-  for (const GgufTensor& t : file.tensors()) {
-    TensorEntry entry;
-    entry.name = t.name;
-    entry.dtype = t.tensor.dtype;
-    entry.shape.assign(t.tensor.shape.begin(), t.tensor.shape.begin() + t.tensor.rank);
-    entry.bytes = t.bytes();
-    d.tensors.push_back(std::move(entry));
-  }
-  return d;
 }
 
 }  // namespace snapkv

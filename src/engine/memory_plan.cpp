@@ -101,4 +101,30 @@ MemoryPlan plan_memory(const ModelInfo& info, const SessionOptions& given, int64
   return plan;
 }
 
+int64_t longest_prompt(const ModelInfo& info, const SessionOptions& options, size_t bytes,
+                       DType compute, Device device) {
+  const auto fits = [&](int64_t n) {
+    const MemoryPlan plan = plan_memory(info, options, n, compute, device);
+    return plan.total() - plan.weights <= bytes;
+  };
+  constexpr int64_t kMost = int64_t{1} << 30;  // positions are 32 bits wide
+  if (!fits(1)) return 0;
+  int64_t low = 1, high = 2;  // low fits
+  while (high < kMost && fits(high)) {
+    low = high;
+    high *= 2;
+  }
+  while (high - low > 1) {
+    const int64_t middle = low + (high - low) / 2;
+    (fits(middle) ? low : high) = middle;
+  }
+  return low;
+}
+
+size_t free_memory() { return available_memory(); }
+
+size_t kv_row_bytes(const ModelInfo& info, DType kv_type) {
+  return KvLayer::row_bytes(kv_type, info.head_dim) * info.n_head_kv;
+}
+
 }  // namespace snapkv

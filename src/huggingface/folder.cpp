@@ -120,6 +120,17 @@ bool is_folder(const std::string& path) {
   return std::filesystem::is_directory(path, error);
 }
 
+std::string class_name(const std::string& path) {
+  try {
+    const auto json = read_json_if_there(path + "/config.json", kConfigLimits);
+    const Json names = json ? json->value("architectures", Json()) : Json();
+    return names.is_array() && !names.empty() && names[0].is_string() ? names[0].get<std::string>()
+                                                                      : "";
+  } catch (const Error&) {
+    return "";  // what is wrong with the file, open_folder() tells
+  }
+}
+
 Folder open_folder(const std::string& path, const ReadOptions& options) {
   Folder folder;
   folder.path = path;

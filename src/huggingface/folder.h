@@ -31,6 +31,10 @@ Folder open_folder(const std::string& path, const ReadOptions& options = {});
 /// another order stay in theirs: the key snapkv.rope.layout says so.
 GgufFile to_model(Folder folder);
 
+/// What config.json of a folder calls the class of the model, "LlamaForCausalLM", supported or not;
+/// empty where it doesn't say.
+std::string class_name(const std::string& path);
+
 /// Whether `path` is a folder.
 bool is_folder(const std::string& path);
 

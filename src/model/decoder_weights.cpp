@@ -73,8 +73,8 @@ class DecoderLoader {
     for (int64_t i = 0; i < n; ++i) {
       const float factor = *factors.at<const float>(i);
       if (std::isfinite(factor) && factor > 0.0f) continue;
-      fail(ErrorCode::kBadModel, "{}: {} holds {}; factors must be positive", file_.path(), name,
-           factor);
+      fail(ErrorCode::kBadModel, "{}: {} holds {}; factors must be finite and positive",
+           file_.path(), name, factor);
     }
     return factors;
   }

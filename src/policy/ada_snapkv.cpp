@@ -82,11 +82,11 @@ class AdaSnapKvSelector final : public SnapKvSelector<AdaSnapKvParams> {
                                      const std::vector<int32_t>& rows, int64_t total) const {
     const int32_t n = std::accumulate(rows.begin(), rows.end(), 0);
     const int32_t k = static_cast<int32_t>(total);
-    const Buffer flat_storage = backend().allocate(n * sizeof(float), "scores of all heads");
-    const Tensor flat = flat_storage.view(DType::f32, {1, n});  // heads one after the other
+    const Floats flat(backend(), {1, n}, "scores of all heads");  // one head after the other
     int64_t begin = 0;
     for (size_t i = 0; i < heads.size(); ++i) {
-      backend().copy(flat.at<float>(0, begin), scores.at<void>(heads[i]), rows[i] * sizeof(float));
+      backend().copy(flat.view.at<float>(0, begin), scores.at<void>(heads[i]),
+                     rows[i] * sizeof(float));
       begin += rows[i];
     }
     const Buffer top_storage = backend().allocate(total * sizeof(int32_t), "rows of all heads");

@@ -4,10 +4,6 @@
 // the chunk does that) over its rows; the last chunk before the window may be shorter. The budget
 // is met exactly: of the last chunk that is chosen, only the first rows may fit. Per KV head; the
 // paper's reuse of indices from layer to layer saves time only and is left out.
-#include <algorithm>
-#include <numeric>
-
-#include "policy/host_rows.h"
 #include "policy/policy_registry.h"
 #include "policy/votes.h"
 
@@ -25,24 +21,12 @@ class ChunkKvSelector final : public Selector<ChunkKvParams> {
  private:
   // Every row gets its chunk's score; equal scores go to the lower row, so chunks stay together.
   void score(const ScoreInput& input, const Tensor& scores) override {
-    ops::window_votes(backend(), {.q = input.q_window,
-                                  .k = input.k,
-                                  .n_rows = input.n_rows,
-                                  .scale = input.scale,
-                                  .group = params().group,
-                                  .votes = scores,
-                                  .variant = input.variant});
-    const int64_t length = params().chunk_length;
-    for (int64_t h = 0; h < std::ssize(input.n_prefix); ++h) {
-      std::vector<float> row = read_scores(backend(), scores, h, input.n_prefix[h]);
-      for (int64_t begin = 0; begin < std::ssize(row); begin += length) {
-        const auto first = row.begin() + begin;
-        const auto last = first + std::min(length, std::ssize(row) - begin);
-        const double sum = std::accumulate(first, last, 0.0);
-        std::fill(first, last, static_cast<float>(sum / static_cast<double>(last - first)));
-      }
-      write_scores(backend(), scores, h, row);
-    }
+    window_votes(backend(), input, params().group, scores);
+    ops::chunk_scores(backend(), {.kind = ChunkScore::mean,
+                                  .scores = scores,
+                                  .n = input.n_prefix,
+                                  .length = params().chunk_length,
+                                  .out = scores});
   }
 };
 

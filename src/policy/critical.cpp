@@ -2,105 +2,126 @@
 #include "policy/critical.h"
 
 #include <algorithm>
-#include <cmath>
 #include <limits>
 #include <numeric>
 
 #include "base/check.h"
 #include "base/error.h"
-#include "base/half.h"
 #include "policy/finite_scores.h"
-#include "policy/host_rows.h"
 
 namespace snapkv {
 namespace {
 
-constexpr double kEpsilon = 1e-4;  // beside the mean attention of a query, as kvpress has it
+constexpr float kEpsilon = 1e-4f;  // beside the mean attention of a query, as kvpress has it
 
-/// W_o's columns of query head h, as f32: [n_embd, head_dim].
-std::vector<float> output_columns(Backend& backend, const Tensor& wo, int64_t h, int64_t head_dim) {
-  const int64_t n_embd = wo.shape[0], n_cols = wo.shape[1];
-  const Buffer storage = backend.allocate(static_cast<size_t>(kHostRows * n_cols) * sizeof(float),
-                                          "rows of the output projection");
-  std::vector<float> out, rows(static_cast<size_t>(kHostRows * n_cols));
-  for (int64_t begin = 0; begin < n_embd; begin += kHostRows) {
-    const int64_t n = std::min<int64_t>(kHostRows, n_embd - begin);
-    std::vector<int32_t> ids(static_cast<size_t>(n));
-    std::iota(ids.begin(), ids.end(), static_cast<int32_t>(begin));
-    ops::embed(backend, wo, ids, storage.view(DType::f32, {n, n_cols}));  // rows of any type as f32
-    backend.download(rows.data(), storage.data(), static_cast<size_t>(n * n_cols) * sizeof(float));
-    for (int64_t r = 0; r < n; ++r) {
-      const auto first = rows.begin() + r * n_cols + h * head_dim;
-      out.insert(out.end(), first, first + head_dim);
-    }
-  }
-  return out;
+// Rows of W_o that are expanded at once, and values that are multiplied with them at once: what the
+// memory of the temporary matrices depends on.
+constexpr int64_t kOutputs = 1024;
+constexpr int64_t kValues = 1024;
+
+/// Rows [begin, end) of the output projection as f32: [end - begin, n_head * head_dim].
+Floats expand_outputs(Backend& backend, const Tensor& wo, int64_t begin, int64_t end) {
+  Floats rows(backend, {end - begin, wo.shape[1]}, "rows of the output projection");
+  std::vector<int32_t> ids(end - begin);
+  std::iota(ids.begin(), ids.end(), static_cast<int32_t>(begin));
+  ops::embed(backend, wo, ids, rows);
+  return rows;
 }
 
-void upload_activations(Backend& backend, const Tensor& x, const std::vector<float>& values) {
-  if (x.dtype == DType::f32) {
-    backend.upload(x.data, values.data(), values.size() * sizeof(float));
-    return;
-  }
-  std::vector<bf16_t> rounded;
-  for (float v : values) rounded.push_back(to_bf16(v));
-  backend.upload(x.data, rounded.data(), rounded.size() * sizeof(bf16_t));
+/// The columns of query head h of such rows, laid out for products: [n_outputs, head_dim].
+void pack_head(Backend& backend, const Tensor& outputs, int64_t h, int64_t head_dim,
+               PackedWeight& packed) {
+  const int64_t n_outputs = outputs.shape[0];
+  const Floats columns(backend, {n_outputs, head_dim}, "output projection of a head");
+  std::vector<int32_t> all(n_outputs);
+  std::iota(all.begin(), all.end(), 0);
+  const Buffer rows = backend.allocate(all.size() * sizeof(int32_t), "rows");
+  backend.upload(rows.data(), all.data(), all.size() * sizeof(int32_t));
+  Tensor head(outputs.at<float>(0, h * head_dim), DType::f32, {1, n_outputs, head_dim});
+  head.stride[1] = outputs.stride[0];
+  const int32_t n = static_cast<int32_t>(n_outputs);
+  void* to = columns.view.data;
+  ops::gather_rows(backend, head, rows.view(DType::i32, {1, n_outputs}), {&n, 1}, {&to, 1});
+  ops::pack(backend, columns, packed);
 }
 
-/// norms[j] += ||W_o v[j]||_1 of query head h, for the first norms.size() rows of KV head g.
-void add_norms(Backend& backend, const PolicyInput& input, int64_t h, int64_t g,
-               std::vector<double>& norms) {
-  const int64_t head_dim = input.v.shape[2], n_embd = input.wo.shape[0];
-  const std::vector<float> columns = output_columns(backend, input.wo, h, head_dim);
-  const Buffer w_storage =
-      backend.allocate(columns.size() * sizeof(float), "output projection of a head");
-  const Tensor w = w_storage.view(DType::f32, {n_embd, head_dim});
-  backend.upload(w.data, columns.data(), columns.size() * sizeof(float));
+/// Values [begin, end) of KV head g in the type of products.
+Buffer read_values(Backend& backend, const Tensor& v, int64_t g, int64_t begin, int64_t end) {
+  const int64_t head_dim = v.shape[2];
+  SNAPKV_CHECK(v.stride[1] == row_bytes(v.dtype, head_dim));  // as the engine has them
+  Buffer x = backend.allocate((end - begin) * row_bytes(backend.compute_dtype(), head_dim),
+                              "values of a head");
+  const void* from = v.at<const void>(g, begin);
+  void* to = x.data();
+  const int32_t n = static_cast<int32_t>(end - begin);
+  ops::convert_rows(backend, {.src = {&from, 1},
+                              .src_dtype = v.dtype,
+                              .head_dim = head_dim,
+                              .rows = {},
+                              .n = {&n, 1},
+                              .dst_dtype = backend.compute_dtype(),
+                              .dst = {&to, 1}});
+  return x;
+}
+
+/// norms[0, j] += ||W v[j]||_1 for the first n values of KV head g.
+void add_norms(Backend& backend, const PolicyInput& input, const PackedWeight& packed, int64_t g,
+               int32_t n, const Tensor& norms, bool accumulate) {
+  const int64_t head_dim = input.v.shape[2];
+  for (int64_t begin = 0; begin < n; begin += kValues) {
+    const int64_t rows = std::min(kValues, n - begin);
+    const Buffer x = read_values(backend, input.v, g, begin, begin + rows);
+    const Floats projected(backend, {rows, packed.n_out}, "projected values");
+    ops::project_packed(backend, x.view(backend.compute_dtype(), {rows, head_dim}), packed, {},
+                        projected, false);
+    const int32_t count = static_cast<int32_t>(rows);
+    ops::row_norms(backend, {.x = projected.view.reshaped({1, rows, packed.n_out}),
+                             .n = {&count, 1},
+                             .out = Tensor(norms.at<float>(0, begin), DType::f32, {1, rows}),
+                             .l1 = true,
+                             .accumulate = accumulate});
+  }
+}
+
+/// [n_head_kv, max(n_prefix)]: the sum over the group's query heads of ||W_o v||_1, where not all
+/// rows are kept.
+Floats output_norms(Backend& backend, const ScoreInput& input, std::span<const int32_t> k) {
+  const int64_t n_head = input.q_window.shape[1], n_head_kv = input.v.shape[0];
+  const int64_t n_group = n_head / n_head_kv, n_embd = input.wo.shape[0];
+  const int64_t most = *std::max_element(input.n_prefix.begin(), input.n_prefix.end());
+  Floats norms(backend, {n_head_kv, most}, "norms of outputs");
   PackedWeight packed;
-  ops::pack(backend, w, packed);
-  const DType compute = backend.compute_dtype();
-  const Buffer x_storage = backend.allocate(
-      static_cast<size_t>(kHostRows * head_dim) * sizeof(float), "values of a head");
-  const Buffer out_storage =
-      backend.allocate(static_cast<size_t>(kHostRows * n_embd) * sizeof(float), "projected values");
-  std::vector<float> out(static_cast<size_t>(kHostRows * n_embd));
-  const int64_t n = static_cast<int64_t>(norms.size());
-  for (int64_t begin = 0; begin < n; begin += kHostRows) {
-    const int64_t rows = std::min<int64_t>(kHostRows, n - begin);
-    const Tensor x = x_storage.view(compute, {rows, head_dim});
-    upload_activations(backend, x, read_rows(backend, input.v, g, begin, begin + rows));
-    const Tensor projected = out_storage.view(DType::f32, {rows, n_embd});
-    ops::project_packed(backend, x, packed, {}, projected, false);
-    backend.download(out.data(), projected.data,
-                     static_cast<size_t>(rows * n_embd) * sizeof(float));
-    for (int64_t r = 0; r < rows; ++r) {
-      double sum = 0.0;
-      for (int64_t i = 0; i < n_embd; ++i)
-        sum += std::abs(out[static_cast<size_t>(r * n_embd + i)]);
-      norms[static_cast<size_t>(begin + r)] += sum;
+  for (int64_t begin = 0; begin < n_embd; begin += kOutputs) {
+    const Floats outputs =
+        expand_outputs(backend, input.wo, begin, std::min(begin + kOutputs, n_embd));
+    for (int64_t h = 0; h < n_head; ++h) {
+      const int64_t g = h / n_group;
+      if (k[g] == input.n_prefix[g]) continue;  // all are kept
+      pack_head(backend, outputs, h, input.v.shape[2], packed);
+      add_norms(backend, input, packed, g, input.n_prefix[g], norms.view.slice(g, g + 1),
+                begin > 0 || h % n_group > 0);
     }
   }
-  require_finite_norms(input.il, h, norms);
+  require_finite_norms(backend, input.il, input.n_prefix, k, norms);
+  return norms;
 }
 
-/// The half of k[h] rows that attention alone keeps, per head.
-std::vector<std::vector<int32_t>> first_stage(Backend& backend, std::span<const int32_t> n_prefix,
-                                              std::span<const int32_t> k, const Tensor& scores) {
-  std::vector<int32_t> half;
-  for (int32_t n : k) half.push_back(n / 2);
-  const int64_t n_head_kv = scores.shape[0];
-  const int64_t most = std::max<int32_t>(1, *std::max_element(half.begin(), half.end()));
-  const Buffer storage =
-      backend.allocate(static_cast<size_t>(n_head_kv * most) * sizeof(int32_t), "rows");
-  const Tensor rows = storage.view(DType::i32, {n_head_kv, most});
-  ops::top_k(backend, scores, n_prefix, half, 0, rows);
-  std::vector<std::vector<int32_t>> out;
-  for (size_t h = 0; h < half.size(); ++h) {
-    out.emplace_back(static_cast<size_t>(half[h]));
-    backend.download(out[h].data(), rows.at<const void>(static_cast<int64_t>(h)),
-                     out[h].size() * sizeof(int32_t));
-  }
-  return out;
+/// The half of k[h] rows that attention alone keeps.
+struct Kept {
+  std::vector<int32_t> n;  // [n_head_kv]
+  Buffer storage;
+  Tensor rows;  // [n_head_kv, >= max(n)] i32
+};
+
+Kept keep_half(Backend& backend, const ScoreInput& input, std::span<const int32_t> k,
+               const Tensor& scores) {
+  Kept kept;
+  for (int32_t n : k) kept.n.push_back(n / 2);
+  const int64_t most = std::max<int32_t>(1, *std::max_element(kept.n.begin(), kept.n.end()));
+  kept.storage = backend.allocate(std::ssize(k) * most * sizeof(int32_t), "rows");
+  kept.rows = kept.storage.view(DType::i32, {std::ssize(k), most});
+  ops::top_k(backend, scores, input.n_prefix, kept.n, 0, kept.rows);
+  return kept;
 }
 
 }  // namespace
@@ -114,31 +135,16 @@ Fields<CriticalParams> critical_fields() {
 
 void weigh_by_output(Backend& backend, const ScoreInput& input, std::span<const int32_t> k,
                      double n_queries, const Tensor& scores) {
-  const std::span<const int32_t> n_prefix = input.n_prefix;
   if (!input.wo || !input.v) {
     fail(ErrorCode::kUsage, "critical needs the layer's {}, which is not known here",
          !input.wo ? "output projection" : "values");
   }
-  const int64_t n_head = input.q_window.shape[1], n_head_kv = scores.shape[0];
-  const int64_t n_group = n_head / n_head_kv;
-  SNAPKV_CHECK(input.wo.shape[1] == n_head * input.v.shape[2]);
-  const std::vector<std::vector<int32_t>> kept = first_stage(backend, n_prefix, k, scores);
-  for (int64_t g = 0; g < n_head_kv; ++g) {
-    const size_t i = static_cast<size_t>(g);
-    if (k[i] == n_prefix[i]) continue;  // all are kept
-    std::vector<double> norms(static_cast<size_t>(n_prefix[i]), 0.0);
-    for (int64_t h = g * n_group; h < (g + 1) * n_group; ++h)
-      add_norms(backend, input, h, g, norms);
-    std::vector<float> row = read_scores(backend, scores, g, n_prefix[i]);
-    for (size_t j = 0; j < row.size(); ++j) {
-      if (std::isinf(row[j])) continue;  // a sink
-      row[j] = static_cast<float>((row[j] / n_queries + kEpsilon) * norms[j]);
-    }
-    for (int32_t j : kept[i]) {
-      row[static_cast<size_t>(j)] = std::numeric_limits<float>::infinity();
-    }
-    write_scores(backend, scores, g, row);
-  }
+  SNAPKV_CHECK(input.wo.shape[1] == input.q_window.shape[1] * input.v.shape[2]);
+  const Kept kept = keep_half(backend, input, k, scores);
+  const Floats norms = output_norms(backend, input, k);
+  ops::weigh_scores(backend, scores, input.n_prefix, static_cast<float>(1.0 / n_queries), kEpsilon,
+                    norms);
+  ops::set_scores(backend, scores, kept.rows, kept.n, std::numeric_limits<float>::infinity());
 }
 
 }  // namespace snapkv

@@ -13,11 +13,18 @@
 #include "base/check.h"
 #include "base/error.h"
 #include "policy/critical.h"
-#include "policy/host_rows.h"
 #include "policy/policy_registry.h"
 
 namespace snapkv {
 namespace {
+
+/// Keys that become f32 at once, so that a long prompt's are never copied whole.
+constexpr int64_t kKeys = 1024;
+
+struct ExpectedAttentionParams : RowParams, CriticalParams {
+  ExpectedAttentionParams() { sinks = 4; }
+  int n_future = 512;
+};
 
 /// Mean and covariance of one query head.
 struct QueryNormal {
@@ -60,12 +67,7 @@ class MeanRotation {
   std::vector<double> cos_, sin_;  // [n_rot / 2]
 };
 
-struct ExpectedAttentionParams : RowParams, CriticalParams {
-  ExpectedAttentionParams() { sinks = 4; }
-  int n_future = 512;
-};
-
-/// Mean and covariance of a layer's queries, gathered chunk by chunk.
+/// Mean and covariance of a layer's queries before RoPE, gathered chunk by chunk on the device.
 class QueryStatistics {
  public:
   explicit QueryStatistics(int n_sink) : n_sink_(n_sink) {}
@@ -75,95 +77,78 @@ class QueryStatistics {
     const int64_t begin = first - chunk.pos.begin(), n = chunk.q.shape[0] - begin;
     next_pos_ = chunk.pos.back() + 1;
     if (n <= 0) return;
-    const std::vector<float> q = before_rope(backend, chunk, begin);
-    const int64_t n_head = chunk.q.shape[1];
-    head_dim_ = static_cast<size_t>(chunk.q.shape[2]);
-    if (heads_.empty()) start(q, static_cast<size_t>(n_head), n);
-    for (size_t h = 0; h < heads_.size(); ++h) add(backend, q, h, n);
+    const Floats q = before_rope(backend, chunk, begin);
+    if (!shift_.view) start(backend, q.view);
+    add(backend, q, sums_);
     count_ += static_cast<double>(n);
   }
 
   int32_t next_pos() const { return next_pos_; }
-  QueryNormal normal(size_t h) const {
-    SNAPKV_CHECK(h < heads_.size());
-    const Head& head = heads_[h];
-    QueryNormal out{std::vector<double>(head_dim_), std::vector<double>(head.products)};
-    for (size_t i = 0; i < head_dim_; ++i) {
-      out.mean[i] = head.shift[i] + head.sum[i] / count_;
-      for (size_t j = 0; j < head_dim_; ++j) {
-        double& c = out.covariance[i * head_dim_ + j];
-        c = c / count_ - head.sum[i] / count_ * (head.sum[j] / count_);
+
+  /// Of every query head.
+  std::vector<QueryNormal> normals(Backend& backend) const {
+    SNAPKV_CHECK(count_ > 0);
+    const int64_t n_head = shift_.view.shape[0], d = shift_.view.shape[1];
+    std::vector<float> shift(n_head * d), sums(n_head * (d + 1) * d);
+    backend.download(shift.data(), shift_.view.data, shift.size() * sizeof(float));
+    backend.download(sums.data(), sums_.view.data, sums.size() * sizeof(float));
+    std::vector<QueryNormal> out(n_head, {std::vector<double>(d), std::vector<double>(d * d)});
+    for (int64_t h = 0; h < n_head; ++h) {
+      const float* products = sums.data() + h * (d + 1) * d;
+      const float* sum = products + d * d;
+      for (int64_t i = 0; i < d; ++i) {
+        out[h].mean[i] = shift[h * d + i] + sum[i] / count_;
+        for (int64_t j = 0; j < d; ++j) {
+          out[h].covariance[i * d + j] =
+              products[i * d + j] / count_ - sum[i] / count_ * (sum[j] / count_);
+        }
       }
     }
     return out;
   }
 
  private:
-  /// Sums of q - shift. The shift, the first chunk's mean, keeps f32 products from cancelling.
-  struct Head {
-    std::vector<float> shift;      // [head_dim]
-    std::vector<double> sum;       // [head_dim]
-    std::vector<double> products;  // [head_dim, head_dim]
-  };
-
-  static std::vector<float> before_rope(Backend& backend, const QueryChunk& chunk, int64_t begin) {
+  static Floats before_rope(Backend& backend, const QueryChunk& chunk, int64_t begin) {
     const Tensor from = chunk.q.slice(begin, chunk.q.shape[0]);
-    const size_t bytes = static_cast<size_t>(from.numel()) * sizeof(float);
-    const Buffer storage = backend.allocate(bytes, "queries before RoPE");
-    const Tensor q = storage.view(DType::f32, {from.shape[0], from.shape[1], from.shape[2]});
-    backend.copy(q.data, from.data, bytes);
+    Floats q(backend, {from.shape[0], from.shape[1], from.shape[2]}, "queries before RoPE");
+    backend.copy(q.view.data, from.data, from.numel() * sizeof(float));
     std::vector<int32_t> back;
-    for (int32_t p : chunk.pos.subspan(static_cast<size_t>(begin))) back.push_back(-p);
+    for (int32_t p : chunk.pos.subspan(begin)) back.push_back(-p);
     ops::rope(backend, q, back, chunk.rope);
-    std::vector<float> host(static_cast<size_t>(q.numel()));
-    backend.download(host.data(), q.data, bytes);
-    return host;
+    return q;
   }
 
-  void start(const std::vector<float>& q, size_t n_head, int64_t n) {
-    for (size_t h = 0; h < n_head; ++h) {
-      std::vector<double> mean(head_dim_, 0.0);
-      for (size_t t = 0; t < static_cast<size_t>(n); ++t) {
-        for (size_t d = 0; d < head_dim_; ++d) mean[d] += q[(t * n_head + h) * head_dim_ + d];
-      }
-      Head head;
-      for (double m : mean) head.shift.push_back(static_cast<float>(m / static_cast<double>(n)));
-      head.sum.assign(head_dim_, 0.0);
-      head.products.assign(head_dim_ * head_dim_, 0.0);
-      heads_.push_back(std::move(head));
+  // The shift, the first chunk's mean, keeps the f32 products from cancelling.
+  void start(Backend& backend, const Tensor& q) {
+    const int64_t n_head = q.shape[1], d = q.shape[2];
+    shift_ = Floats(backend, {n_head, d}, "mean of queries");
+    sums_ = Floats(backend, {2, n_head, (d + 1) * d}, "moments of queries");
+    shift_.set_zero(backend);
+    sums_.set_zero(backend);
+    add(backend, q, sums_);
+    std::vector<float> mean(n_head * d);
+    for (int64_t h = 0; h < n_head; ++h) {
+      backend.download(mean.data() + h * d, sums_.view.at<float>(0, h) + d * d, d * sizeof(float));
     }
+    for (float& m : mean) m /= static_cast<float>(q.shape[0]);
+    backend.upload(shift_.view.data, mean.data(), mean.size() * sizeof(float));
+    sums_.set_zero(backend);
   }
 
-  // products += X X^T with X = (q - shift)^T, [head_dim, n]
-  void add(Backend& backend, const std::vector<float>& q, size_t h, int64_t n) {
-    Head& head = heads_[h];
-    const size_t rows = static_cast<size_t>(n);
-    const int64_t d_signed = static_cast<int64_t>(head_dim_);
-    std::vector<float> x(head_dim_ * rows);
-    for (size_t t = 0; t < rows; ++t) {
-      for (size_t d = 0; d < head_dim_; ++d) {
-        const float v = q[(t * heads_.size() + h) * head_dim_ + d] - head.shift[d];
-        x[d * rows + t] = v;
-        head.sum[d] += v;
-      }
-    }
-    const Buffer x_storage = backend.allocate(x.size() * sizeof(float), "queries by column");
-    const Tensor columns = x_storage.view(DType::f32, {d_signed, n});
-    backend.upload(columns.data, x.data(), x.size() * sizeof(float));
-    std::vector<float> products(head.products.size());
-    const Buffer out_storage = backend.allocate(products.size() * sizeof(float), "products");
-    const Tensor out = out_storage.view(DType::f32, {d_signed, d_signed});
-    const Projection projection{.w = columns, .bias = {}, .out = out};
-    ops::project(backend, columns, {&projection, 1});
-    backend.download(products.data(), out.data, products.size() * sizeof(float));
-    for (size_t i = 0; i < products.size(); ++i) head.products[i] += products[i];
+  /// Adds the moments about the shift.
+  void add(Backend& backend, const Tensor& q, const Tensor& sums) const {
+    const int64_t n_head = q.shape[1], d = q.shape[2];
+    const Floats moments(backend, {n_head, d + 1, d}, "moments of queries");
+    ops::moments(backend, q, shift_, moments);
+    const std::vector<int32_t> n(n_head, static_cast<int32_t>((d + 1) * d));
+    ops::add_scores(backend, moments.view.reshaped({n_head, (d + 1) * d}), n, sums);
   }
 
   int n_sink_;
   int32_t next_pos_ = 0;
-  size_t head_dim_ = 0;
   double count_ = 0;
-  std::vector<Head> heads_;  // [n_head]
+  Floats shift_;  // [n_head, d]
+  Floats sums_;   // [2, n_head, (d + 1) * d]: ops::moments summed by ops::add_scores
 };
 
 class ExpectedAttentionSelector final : public AttentionSelector<ExpectedAttentionParams> {
@@ -179,88 +164,61 @@ class ExpectedAttentionSelector final : public AttentionSelector<ExpectedAttenti
   void score(const ScoreInput& input, const Tensor& scores) override {
     if (!input.v) fail(ErrorCode::kUsage, "policy \"{}\" needs the values, v", info().name);
     const MeanRotation rotation(input.rope, statistics_.next_pos(), params().n_future);
-    const std::span<const int32_t> n_prefix = input.n_prefix;
-    const size_t n_group = input.q_window.shape[1] / n_prefix.size();
-    for (size_t g = 0; g < n_prefix.size(); ++g) {
-      std::vector<QueryNormal> queries;
-      for (size_t h = g * n_group; h < (g + 1) * n_group; ++h) {
-        queries.push_back(statistics_.normal(h));
-        rotation.apply(queries.back());
+    std::vector<QueryNormal> queries = statistics_.normals(backend());
+    for (QueryNormal& q : queries) rotation.apply(q);
+    const int64_t n_head_kv = input.k.shape[0], n_group = std::ssize(queries) / n_head_kv;
+    const int64_t most = *std::max_element(input.n_rows.begin(), input.n_rows.end());
+    const Floats logits(backend(), {n_head_kv, most}, "logits");
+    const Floats expected(backend(), {n_head_kv, most}, "expected attention");
+    for (int64_t i = 0; i < n_group; ++i) {  // the i-th query head of every group
+      for (int64_t g = 0; g < n_head_kv; ++g) {
+        write_logits(input, g, queries[g * n_group + i], logits.view.slice(g, g + 1));
       }
-      const std::vector<double> expected = expect(backend(), input, g, queries);
-      write_scores(backend(), scores, static_cast<int64_t>(g),
-                   times_value_norms(backend(), input, g, expected, n_prefix[g]));
+      ops::chunk_scores(backend(), {.kind = ChunkScore::softmax,
+                                    .scores = logits,
+                                    .n = input.n_rows,
+                                    .begin = params().sinks,
+                                    .length = most,
+                                    .out = expected,
+                                    .factor = 1.0f / static_cast<float>(n_group),
+                                    .accumulate = i > 0});
     }
+    ops::row_norms(backend(), {.x = input.v, .n = input.n_prefix, .out = scores});
+    ops::weigh_scores(backend(), scores, input.n_prefix, 1, 0, expected);
   }
 
-  /// Mean over the group of softmax(z), for every row of KV head g; 0 for the sinks.
-  std::vector<double> expect(Backend& backend, const PolicyInput& input, size_t g,
-                             const std::vector<QueryNormal>& queries) const {
-    const size_t n = static_cast<size_t>(input.n_rows[g]);
-    const size_t begin = std::min(n, static_cast<size_t>(params().sinks));
-    std::vector<double> mean(n, 0.0);
-    for (const QueryNormal& q : queries) {
-      std::vector<double> z = logits(backend, input, static_cast<int64_t>(g), q);
-      const auto first = z.begin() + static_cast<std::ptrdiff_t>(begin);
-      const double max = first == z.end() ? 0.0 : *std::max_element(first, z.end());
-      double sum = 0.0;
-      for (size_t j = begin; j < n; ++j) sum += z[j] = std::exp(z[j] - max);
-      for (size_t j = begin; j < n; ++j) {
-        mean[j] += z[j] / sum / static_cast<double>(queries.size());
-      }
+  // z[j] = k[j] . (scale^2 / 2 * cov k[j] + scale * mu), the bracket as a product with a bias
+  void write_logits(const PolicyInput& input, int64_t g, const QueryNormal& q,
+                    const Tensor& logits) const {
+    const int64_t d = std::ssize(q.mean), n = input.n_rows[g];
+    std::vector<float> weights;
+    for (double c : q.covariance) {
+      weights.push_back(static_cast<float>(input.scale * input.scale / 2 * c));
     }
-    return mean;
-  }
-
-  static std::vector<double> logits(Backend& backend, const PolicyInput& input, int64_t g,
-                                    const QueryNormal& q) {
-    const size_t d = q.mean.size();
-    const int64_t d_signed = static_cast<int64_t>(d), n = input.n_rows[static_cast<size_t>(g)];
-    const double scale = input.scale;
-    const std::vector<float> covariance(q.covariance.begin(), q.covariance.end());
-    const Buffer storage =
-        backend.allocate((d + 2 * kHostRows) * d * sizeof(float), "expected attention");
-    const Tensor w = storage.view(DType::f32, {d_signed, d_signed});
-    backend.upload(w.data, covariance.data(), covariance.size() * sizeof(float));
-    std::vector<double> z;
-    for (int64_t begin = 0; begin < n; begin += kHostRows) {
-      const int64_t rows = std::min<int64_t>(kHostRows, n - begin);
-      const std::vector<float> k = read_rows(backend, input.k, g, begin, begin + rows);
-      const size_t k_offset = d * d * sizeof(float);
-      const Tensor x = storage.view(DType::f32, {rows, d_signed}, k_offset);
-      const Tensor out =
-          storage.view(DType::f32, {rows, d_signed}, k_offset + kHostRows * d * sizeof(float));
-      backend.upload(x.data, k.data(), k.size() * sizeof(float));
-      const Projection projection{.w = w, .bias = {}, .out = out};
-      ops::project(backend, x, {&projection, 1});
-      std::vector<float> product(k.size());
-      backend.download(product.data(), out.data, product.size() * sizeof(float));
-      for (size_t r = 0; r < k.size(); r += d) {
-        double linear = 0.0, quadratic = 0.0;
-        for (size_t i = 0; i < d; ++i) {
-          linear += k[r + i] * q.mean[i];
-          quadratic += static_cast<double>(k[r + i]) * product[r + i];
-        }
-        z.push_back(scale * linear + scale * scale / 2 * quadratic);
-      }
+    for (double m : q.mean) weights.push_back(static_cast<float>(input.scale * m));
+    const Floats storage(backend(), {d + 1, d}, "covariance");
+    backend().upload(storage.view.data, weights.data(), weights.size() * sizeof(float));
+    const Tensor mean(storage.view.at<float>(d), DType::f32, {d});
+    SNAPKV_CHECK(input.k.stride[1] == row_bytes(input.k.dtype, d));  // as the engine has them
+    const Floats keys(backend(), {1, std::min(n, kKeys), d}, "keys");
+    const Floats products(backend(), {1, std::min(n, kKeys), d}, "products");
+    for (int64_t begin = 0; begin < n; begin += kKeys) {
+      const int32_t rows = static_cast<int32_t>(std::min(kKeys, n - begin));
+      const void* from = input.k.at<const void>(g, begin);
+      void* to = keys.view.data;
+      ops::convert_rows(backend(), {.src = {&from, 1},
+                                    .src_dtype = input.k.dtype,
+                                    .head_dim = d,
+                                    .rows = {},
+                                    .n = {&rows, 1},
+                                    .dst_dtype = DType::f32,
+                                    .dst = {&to, 1}});
+      const Tensor x(to, DType::f32, {rows, d}), out(products.view.data, DType::f32, {rows, d});
+      const Projection projection{.w = storage.view.slice(0, d), .bias = mean, .out = out};
+      ops::project(backend(), x, {&projection, 1});
+      ops::row_dots(backend(), x.reshaped({1, rows, d}), out.reshaped({1, rows, d}), {&rows, 1},
+                    Tensor(logits.at<float>(0, begin), DType::f32, {1, rows}));
     }
-    return z;
-  }
-
-  static std::vector<float> times_value_norms(Backend& backend, const PolicyInput& input, size_t g,
-                                              const std::vector<double>& expected, int32_t n) {
-    const size_t d = static_cast<size_t>(input.v.shape[2]);
-    std::vector<float> out;
-    for (int64_t begin = 0; begin < n; begin += kHostRows) {
-      const std::vector<float> v = read_rows(backend, input.v, static_cast<int64_t>(g), begin,
-                                             std::min<int64_t>(begin + kHostRows, n));
-      for (size_t r = 0; r < v.size(); r += d) {
-        double squares = 0.0;
-        for (size_t i = 0; i < d; ++i) squares += static_cast<double>(v[r + i]) * v[r + i];
-        out.push_back(static_cast<float>(expected[out.size()] * std::sqrt(squares)));
-      }
-    }
-    return out;
   }
 
   QueryStatistics statistics_;

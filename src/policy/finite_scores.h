@@ -15,7 +15,9 @@ namespace snapkv {
 void require_finite_scores(Backend& backend, int il, std::span<const int32_t> n_prefix,
                            const Tensor& scores);
 
-/// The same for the norms ||W_o v|| of one query head's rows.
-void require_finite_norms(int il, int64_t head, std::span<const double> norms);
+/// The same for the norms of projected values, of the heads that do not keep all rows (k[h] of
+/// n_prefix[h]).
+void require_finite_norms(Backend& backend, int il, std::span<const int32_t> n_prefix,
+                          std::span<const int32_t> k, const Tensor& norms);
 
 }  // namespace snapkv

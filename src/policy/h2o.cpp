@@ -9,7 +9,6 @@
 #include <algorithm>
 
 #include "base/check.h"
-#include "policy/host_rows.h"
 #include "policy/policy_registry.h"
 #include "policy/votes.h"
 
@@ -37,39 +36,38 @@ class H2oSelector final : public AttentionSelector<H2oParams> {
   }
 
   void score(const ScoreInput& input, const Tensor& scores) override {
+    SNAPKV_CHECK(
+        std::equal(n_rows_.begin(), n_rows_.end(), input.n_rows.begin(), input.n_rows.end()));
     for (int64_t h = 0; h < scores.shape[0]; ++h) {
-      SNAPKV_CHECK(std::ssize(sums_[h]) == input.n_rows[h]);
-      const auto first = sums_[h].begin();
-      write_scores(backend(), scores, h, std::vector<float>(first, first + input.n_prefix[h]));
+      backend().copy(scores.at<void>(h), sums_.view.at<void>(0, h),
+                     input.n_prefix[h] * sizeof(float));
     }
   }
 
   void add(const QueryChunk& chunk, int64_t begin, int64_t end) {
-    const int32_t n_after = static_cast<int32_t>(chunk.q.shape[0] - end);
-    std::vector<int32_t> n_rows;  // up to query end - 1
-    for (int32_t rows : chunk.n_rows) n_rows.push_back(rows - n_after);
     const int64_t n_head_kv = chunk.k.shape[0];
-    const int64_t n_cols = *std::max_element(n_rows.begin(), n_rows.end());
-    const Buffer storage = backend().allocate(n_head_kv * n_cols * sizeof(float), "votes");
-    const Tensor votes = storage.view(DType::f32, {n_head_kv, n_cols});
+    if (!sums_.view) {
+      sums_ = Floats(backend(), {2, n_head_kv, chunk.k.shape[1]}, "attention of all queries");
+      sums_.set_zero(backend());
+    }
+    n_rows_.assign(chunk.n_rows.begin(), chunk.n_rows.end());  // up to query end - 1
+    for (int32_t& n : n_rows_) n -= static_cast<int32_t>(chunk.q.shape[0] - end);
+    const int64_t n_cols = *std::max_element(n_rows_.begin(), n_rows_.end());
+    const Floats votes(backend(), {n_head_kv, n_cols}, "votes");
     ops::window_votes(backend(), {.q = chunk.q.slice(begin, end),
                                   .k = chunk.k,
-                                  .n_rows = n_rows,
+                                  .n_rows = n_rows_,
                                   .scale = chunk.scale,
                                   .group = params().group,
                                   .votes = votes,
                                   .whole = true,
                                   .variant = chunk.variant});
-    sums_.resize(n_head_kv);
-    for (int64_t h = 0; h < n_head_kv; ++h) {
-      const std::vector<float> row = read_scores(backend(), votes, h, n_rows[h]);
-      sums_[h].resize(row.size(), 0.0);
-      for (size_t j = 0; j < row.size(); ++j) sums_[h][j] += row[j];
-    }
+    ops::add_scores(backend(), votes, n_rows_, sums_);
   }
 
   int64_t n_queries_ = 0;
-  std::vector<std::vector<double>> sums_;  // [n_head_kv][rows so far]
+  std::vector<int32_t> n_rows_;  // [n_head_kv] that have sums
+  Floats sums_;                  // [2, n_head_kv, capacity], see ops::add_scores
 };
 
 }  // namespace

@@ -19,6 +19,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "backend/ops.h"
 #include "snapkv/policy.h"
 
 namespace snapkv {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Policy "random": the control of an experiment. Every row's score is a hash of (seed, layer, head,
 // row), so that the same seed keeps the same rows on every machine.
-#include "policy/host_rows.h"
 #include "policy/policy_registry.h"
 #include "policy/score_policy.h"
 
@@ -35,7 +34,7 @@ class RandomSelector final : public Selector<RandomParams> {
         const uint64_t bits = mix(head_seed + j) >> 40;
         row.push_back(static_cast<float>(bits) * 0x1p-24f);
       }
-      write_scores(backend(), scores, h, row);
+      upload_scores(scores, h, row);
     }
   }
 };

@@ -59,6 +59,18 @@ int64_t RowPolicy::budget_for(int64_t n_tokens) const {
   return std::min(budget, n_tokens);
 }
 
+Floats::Floats(Backend& backend, std::initializer_list<int64_t> shape, const char* what) {
+  int64_t n = 1;
+  for (int64_t size : shape) n *= size;
+  storage = backend.allocate(n * sizeof(float), what);
+  view = storage.view(DType::f32, shape);
+}
+
+void Floats::set_zero(Backend& backend) const {
+  const std::vector<float> zeros(view.numel(), 0.0f);
+  backend.upload(view.data, zeros.data(), zeros.size() * sizeof(float));
+}
+
 void ScoreSelector::observe(const QueryChunk& chunk) {
   has_observed_ = true;
   gather(chunk);
@@ -94,8 +106,7 @@ Selection ScoreSelector::select(const PolicyInput& input, int64_t budget) {
   }
   windowed.n_prefix = n_prefix;
   const int64_t n_cols = most_rows - n_window;
-  const Buffer scores_storage = backend_.allocate(n_head_kv * n_cols * sizeof(float), "scores");
-  const Tensor scores = scores_storage.view(DType::f32, {n_head_kv, n_cols});
+  const Floats scores(backend_, {n_head_kv, n_cols}, "scores");
   score(windowed, scores);
   require_finite_scores(backend_, input.il, n_prefix, scores);
   protect_sinks(n_prefix, scores);
@@ -106,6 +117,7 @@ Selection ScoreSelector::select(const PolicyInput& input, int64_t budget) {
     if (input.n_rows[h] <= budget) k[h] = n_prefix[h];
   }
   reweigh(windowed, k, scores);
+  protect_sinks(n_prefix, scores);
   for (int32_t n : k) selection.n_kept.push_back(n + static_cast<int32_t>(n_window));
   const int64_t most_kept = *std::max_element(selection.n_kept.begin(), selection.n_kept.end());
   selection.storage = backend_.allocate(n_head_kv * most_kept * sizeof(int32_t), "selection");

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <initializer_list>
 #include <memory>
 #include <span>
 #include <vector>
@@ -29,6 +30,18 @@ void check(const RowParams& params, const ParamNamer& name);
 /// What a score is computed from: a PolicyInput whose window has W rows.
 struct ScoreInput : PolicyInput {
   std::span<const int32_t> n_prefix;  // [n_head_kv], n_rows - W > 0: rows that get a score
+};
+
+/// f32 values in a backend's memory.
+struct Floats {
+  Floats() = default;
+  /// Uninitialized.
+  Floats(Backend& backend, std::initializer_list<int64_t> shape, const char* what);
+  void set_zero(Backend& backend) const;
+  operator const Tensor&() const { return view; }  // NOLINT: ops take views
+
+  Buffer storage;
+  Tensor view;
 };
 
 class ScoreSelector : public LayerSelector {
@@ -57,14 +70,19 @@ class ScoreSelector : public LayerSelector {
   virtual std::vector<int32_t> prefix_budgets(const ScoreInput& input, const Tensor& scores,
                                               int64_t budget);
 
-  /// May change the scores once it is known that k[h] rows stay.
+  /// May change the scores once it is known that k[h] rows stay; those of sinks don't matter.
   virtual void reweigh(const ScoreInput& /*input*/, std::span<const int32_t> /*k*/,
                        const Tensor& /*scores*/) {}
 
+  /// Sends the scores of head h, where they come from nothing that the device has.
+  void upload_scores(const Tensor& scores, int64_t h, std::span<const float> values) const {
+    backend_.upload(scores.at<void>(h), values.data(), values.size_bytes());
+  }
+
+ private:
   /// Gives the sinks the highest score of all.
   void protect_sinks(std::span<const int32_t> n_prefix, const Tensor& scores) const;
 
- private:
   Backend& backend_;
   const PolicyInfo& info_;
   const RowParams& rows_;

@@ -5,7 +5,6 @@
 // positions inside its cache, for streams longer than the model's context.
 #include <numeric>
 
-#include "policy/host_rows.h"
 #include "policy/policy_registry.h"
 #include "policy/score_policy.h"
 
@@ -26,7 +25,7 @@ class StreamingLlmSelector final : public Selector<StreamingLlmParams> {
     for (int64_t h = 0; h < std::ssize(input.n_prefix); ++h) {
       std::vector<float> row(input.n_prefix[h]);
       std::iota(row.begin(), row.end(), 0.0f);
-      write_scores(backend(), scores, h, row);
+      upload_scores(scores, h, row);
     }
   }
 };

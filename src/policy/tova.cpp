@@ -5,7 +5,6 @@
 #include <algorithm>
 
 #include "policy/critical.h"
-#include "policy/host_rows.h"
 #include "policy/policy_registry.h"
 
 namespace snapkv {
@@ -18,14 +17,21 @@ class TovaSelector final : public AttentionSelector<TovaParams> {
   using AttentionSelector::AttentionSelector;
 
  private:
-  double n_queries(const ScoreInput&) const override { return 1; }
+  // one query, and the sum over the KV heads where they are averaged
+  double n_queries(const ScoreInput& input) const override {
+    return is_even(input) ? static_cast<double>(input.n_rows.size()) : 1.0;
+  }
+
+  /// Heads of different lengths (kept by another policy) hold different positions: no average.
+  static bool is_even(const ScoreInput& input) {
+    const auto [fewest, most] = std::minmax_element(input.n_rows.begin(), input.n_rows.end());
+    return *fewest == *most;
+  }
 
   void score(const ScoreInput& input, const Tensor& scores) override {
     const int64_t n_head_kv = scores.shape[0], n_query = input.q_window.shape[0];
-    const auto [fewest, most] = std::minmax_element(input.n_rows.begin(), input.n_rows.end());
-    const int64_t n_cols = *most - 1;  // rows before the last query's own
-    const Buffer storage = backend().allocate(n_head_kv * n_cols * sizeof(float), "votes");
-    const Tensor votes = storage.view(DType::f32, {n_head_kv, n_cols});
+    const int64_t most = *std::max_element(input.n_rows.begin(), input.n_rows.end());
+    const Floats votes(backend(), {n_head_kv, most - 1}, "votes");  // for rows before its own
     ops::window_votes(backend(), {.q = input.q_window.slice(n_query - 1, n_query),
                                   .k = input.k,
                                   .n_rows = input.n_rows,
@@ -33,19 +39,15 @@ class TovaSelector final : public AttentionSelector<TovaParams> {
                                   .group = GroupReduce::mean,
                                   .votes = votes,
                                   .variant = input.variant});
-    // Heads of different lengths (kept by another policy) hold different positions: no average.
-    const bool average = *fewest == *most;
-    std::vector<double> sum;
-    for (int64_t h = 0; h < n_head_kv; ++h) {
-      const std::vector<float> row = read_scores(backend(), votes, h, input.n_prefix[h]);
-      if (!average) write_scores(backend(), scores, h, row);
-      sum.resize(row.size(), 0.0);
-      for (size_t j = 0; average && j < row.size(); ++j) sum[j] += row[j];
+    const Floats sums(backend(), {2, 1, scores.shape[1]}, "votes of all heads");
+    sums.set_zero(backend());
+    for (int64_t h = 0; h < n_head_kv && is_even(input); ++h) {
+      ops::add_scores(backend(), votes.view.slice(h, h + 1), input.n_prefix.first(1), sums);
     }
-    if (!average) return;
-    std::vector<float> mean;
-    for (double v : sum) mean.push_back(static_cast<float>(v / static_cast<double>(n_head_kv)));
-    for (int64_t h = 0; h < n_head_kv; ++h) write_scores(backend(), scores, h, mean);
+    for (int64_t h = 0; h < n_head_kv; ++h) {
+      const void* from = is_even(input) ? sums.view.data : votes.view.at<void>(h);
+      backend().copy(scores.at<void>(h), from, input.n_prefix[h] * sizeof(float));
+    }
   }
 };
 

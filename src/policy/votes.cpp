@@ -31,17 +31,21 @@ Fields<SnapKvParams> snapkv_fields() {
       group_fields(), critical_fields());
 }
 
-void snapkv_score(Backend& backend, const SnapKvParams& params, const ScoreInput& input,
-                  const Tensor& scores) {
-  const Buffer storage = backend.allocate(scores.numel() * sizeof(float), "votes");
-  const Tensor votes = storage.view(DType::f32, {scores.shape[0], scores.shape[1]});
+void window_votes(Backend& backend, const ScoreInput& input, GroupReduce group,
+                  const Tensor& votes) {
   ops::window_votes(backend, {.q = input.q_window,
                               .k = input.k,
                               .n_rows = input.n_rows,
                               .scale = input.scale,
-                              .group = params.group,
+                              .group = group,
                               .votes = votes,
                               .variant = input.variant});
+}
+
+void snapkv_score(Backend& backend, const SnapKvParams& params, const ScoreInput& input,
+                  const Tensor& scores) {
+  const Floats votes(backend, {scores.shape[0], scores.shape[1]}, "votes");
+  window_votes(backend, input, params.group, votes);
   ops::pool(backend, votes, input.n_prefix, params.kernel_size, params.pooling, scores);
 }
 

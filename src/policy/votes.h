@@ -19,7 +19,12 @@ struct SnapKvParams : RowParams, GroupParams, CriticalParams {
 };
 Fields<SnapKvParams> snapkv_fields();
 
-/// Votes of the window's queries for the rows before it, reduced over each group, then pooled.
+/// Votes of the window's queries for the rows before it, reduced over each group.
+void window_votes(Backend& backend, const ScoreInput& input, GroupReduce group,
+                  const Tensor& votes  // [n_head_kv, max(n_prefix)] f32
+);
+
+/// The same, then pooled.
 void snapkv_score(Backend& backend, const SnapKvParams& params, const ScoreInput& input,
                   const Tensor& scores  // [n_head_kv, max(n_prefix)] f32
 );

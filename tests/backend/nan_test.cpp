@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 
+#include "backend/cpu/cpu_ops.h"
 #include "backend/ops.h"
 #include "tests/backend/op_test_util.h"
 
@@ -22,7 +23,7 @@ std::vector<std::unique_ptr<Backend>> backends() {
   std::vector<std::unique_ptr<Backend>> all;
   all.push_back(test::make_ref());
   all.push_back(test::make_cpu(2, Compute::f32));
-  all.push_back(test::make_cpu(2, Compute::bf16));
+  if (cpu::multiplies_bf16()) all.push_back(test::make_cpu(2, Compute::bf16));
   return all;
 }
 

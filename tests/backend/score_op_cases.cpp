@@ -241,12 +241,9 @@ void add_lags(std::vector<ScoreOpCase>& cases) {
           ops::lag_deviations(backend, without_rest(x.view), rows.n, b, l, out);
           return out.result();
         };
-        // channels are measured in f32: a subtraction and a division of 2^-24 each, large where the
-        // next rows span little
         cases.push_back(
             {rows_name("lag_deviations", rows, dtype) + fmt::format(", from {} by {}", begin, lag),
-             run,
-             {1e-6, 1e-6}});
+             run, kOneUlp});
       }
     }
   }

@@ -114,8 +114,8 @@ TEST_P(AttentionPolicies, PyramidKvIsSnapKvWithTheLayersBudget) {
   for (int il : {0, 2, 4}) {  // B = 80: min 4, max 156, step 38
     const Kept kept = run_policy(*backend_, *Policy::make(config), l, DType::f32, il, 5);
     for (int64_t g = 0; g < 2; ++g) {
-      EXPECT_TRUE(is_selection(kept[static_cast<size_t>(g)], oracle_scores(l, config, g), 16,
-                               156 - 38 * il, kTolerance));
+      EXPECT_TRUE(
+          is_selection(kept[g], oracle_scores(l, config, g), 16, 156 - 38 * il, kTolerance));
     }
   }
   config.budget = 24;  // B = 8: the last of 5 layers keeps its window only
@@ -135,7 +135,7 @@ std::vector<double> ada_counts(const std::vector<Scores>& scores, int64_t base, 
   }
   std::sort(all.begin(), all.end());
   std::vector<double> counts(scores.size(), std::floor(static_cast<double>(base) * floor));
-  for (size_t i = 0; i < static_cast<size_t>(base) * scores.size(); ++i) {
+  for (size_t i = 0; i < base * scores.size(); ++i) {
     counts[all[i].second] += 1.0 - floor;
   }
   return counts;
@@ -157,7 +157,7 @@ TEST_P(AttentionPolicies, AdaSnapKvSharesALayersRowsBetweenItsHeads) {
       size_t total = 0;
       for (size_t g = 0; g < 3; ++g) {
         total += kept[g].size();
-        const int64_t k = static_cast<int64_t>(kept[g].size()) - 16;
+        const int64_t k = std::ssize(kept[g]) - 16;
         EXPECT_NEAR(static_cast<double>(k), counts[g], 1.0 + 1e-6) << g;
         EXPECT_TRUE(is_selection(kept[g], scores[g], 16, k, kTolerance)) << g;
       }
@@ -191,9 +191,9 @@ TEST_P(AttentionPolicies, AdaSnapKvGivesWhatShortHeadsDoNotNeedToTheOthers) {
   EXPECT_EQ(kept[1].size(), 50u);
   EXPECT_EQ(kept[0].size() + kept[2].size(), 3u * 64u - 50u);
   for (size_t g : {0u, 2u}) {
-    const Layer head = one_head(l, static_cast<int64_t>(g), g == 0 ? 400 : 217);
-    EXPECT_TRUE(is_selection(kept[g], oracle_scores(head, config, 0), 16,
-                             static_cast<int64_t>(kept[g].size()) - 16, kTolerance));
+    const Layer head = one_head(l, g, g == 0 ? 400 : 217);
+    EXPECT_TRUE(is_selection(kept[g], oracle_scores(head, config, 0), 16, std::ssize(kept[g]) - 16,
+                             kTolerance));
   }
   // more room than rows: the long head keeps all of them
   EXPECT_EQ(run_ragged(*backend_, config, l, {70, 20, 20})[0].size(), 70u);
@@ -234,13 +234,13 @@ TEST_P(AttentionPolicies, ChunkKvEqualsTheDefinition) {
       const Kept kept = run_policy(*backend_, config, l, DType::bf16);
       for (int64_t g = 0; g < 2; ++g) {
         Scores scores = oracle_scores(l, {.params = {{"kernel_size", 1}}}, g);  // unpooled
-        for (size_t begin = 0; begin < scores.size(); begin += static_cast<size_t>(length)) {
-          const size_t end = std::min(scores.size(), begin + static_cast<size_t>(length));
+        for (size_t begin = 0; begin < scores.size(); begin += length) {
+          const size_t end = std::min(scores.size(), begin + length);
           double sum = 0.0;
           for (size_t j = begin; j < end; ++j) sum += scores[j];
           for (size_t j = begin; j < end; ++j) scores[j] = sum / static_cast<double>(end - begin);
         }
-        EXPECT_TRUE(is_selection(kept[static_cast<size_t>(g)], scores, 16, 200, kTolerance));
+        EXPECT_TRUE(is_selection(kept[g], scores, 16, 200, kTolerance));
       }
     }
   }
@@ -260,7 +260,7 @@ TEST_P(AttentionPolicies, TovaAveragesTheLastQuerysHeads) {
   for (int64_t n_group : {1, 4}) {
     const PolicyConfig config{.name = "tova", .budget = 150, .window_size = 16};
     const Layer l = random_layer(800, 16, 2 * n_group, 2, 64, DType::f16, 65);
-    Scores mean(static_cast<size_t>(l.n_prefix()), 0.0);
+    Scores mean(l.n_prefix(), 0.0);
     for (int64_t h = 0; h < l.n_head; ++h) {
       const Scores votes = last_votes(l, h);
       for (size_t j = 0; j < mean.size(); ++j) {
@@ -279,11 +279,11 @@ TEST_P(AttentionPolicies, TovaOnHeadsOfDifferentLengths) {
   const Kept kept = run_ragged(*backend_, config, l, {400, 50, 217});
   EXPECT_EQ(kept[1].size(), 50u);
   for (size_t g : {0u, 2u}) {
-    const Layer head = one_head(l, static_cast<int64_t>(g), g == 0 ? 400 : 217);
+    const Layer head = one_head(l, g, g == 0 ? 400 : 217);
     Scores mean = last_votes(head, 0);
     const Scores other = last_votes(head, 1);
     for (size_t j = 0; j < mean.size(); ++j) mean[j] = (mean[j] + other[j]) / 2;
-    mean.resize(static_cast<size_t>(head.n_prefix()));
+    mean.resize(head.n_prefix());
     EXPECT_TRUE(is_selection(kept[g], mean, 16, 48, kTolerance));
   }
 }

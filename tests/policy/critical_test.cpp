@@ -38,7 +38,7 @@ Scores critical_scores(const Layer& l, const PolicyConfig& c, const TestTensor& 
     }
     out.push_back((attention[j] / static_cast<double>(l.n_window) + 1e-4) * norm);
   }
-  for (int32_t j : first) out[static_cast<size_t>(j)] = 1e30;
+  for (int32_t j : first) out[j] = 1e30;
   return out;
 }
 
@@ -56,8 +56,8 @@ TEST_P(Critical, WeighsHalfOfTheRowsByTheirOutput) {
       // products may be rounded to bf16 on the way: 8 bits, averaged over 48 outputs
       const bool bf16 = backend_->compute_dtype() == DType::bf16;
       for (int64_t g = 0; g < 2; ++g) {
-        EXPECT_TRUE(is_selection(kept[static_cast<size_t>(g)], critical_scores(l, config, wo, g),
-                                 16, 100, bf16 ? 5e-3 : 1e-5));
+        EXPECT_TRUE(
+            is_selection(kept[g], critical_scores(l, config, wo, g), 16, 100, bf16 ? 5e-3 : 1e-5));
       }
       PolicyConfig plain = config;
       plain.params.clear();

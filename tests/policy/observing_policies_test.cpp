@@ -53,7 +53,7 @@ TEST_P(ObservingPolicies, NeedTheirObserver) {
 // Sum over the observed queries of the attention that query head h gives to each row.
 Scores attention_sums(const Layer& l, int64_t h) {
   const int64_t n = l.n_observed();
-  Scores sums(static_cast<size_t>(l.n_tokens), 0.0);
+  Scores sums(l.n_tokens, 0.0);
   for (int64_t i = 0; i < n; ++i) {
     Scores s;
     for (int64_t j = 0; j <= l.n_tokens - n + i; ++j) {
@@ -76,12 +76,12 @@ TEST_P(ObservingPolicies, H2oKeepsTheRowsOfMostAttention) {
       const Layer l = observed_layer(500, n_observed, 16, 2 * n_group, 2, 32, DType::f16, 71);
       const Kept kept = run_policy(*backend_, config, l, DType::f16);
       for (int64_t g = 0; g < 2; ++g) {
-        Scores scores(static_cast<size_t>(l.n_prefix()), 0.0);
+        Scores scores(l.n_prefix(), 0.0);
         for (int64_t h = g * n_group; h < (g + 1) * n_group; ++h) {
           const Scores sums = attention_sums(l, h);
           for (size_t j = 0; j < scores.size(); ++j) scores[j] += sums[j];
         }
-        EXPECT_TRUE(is_selection(kept[static_cast<size_t>(g)], scores, 16, 100, kTolerance));
+        EXPECT_TRUE(is_selection(kept[g], scores, 16, 100, kTolerance));
       }
     }
   }
@@ -121,7 +121,7 @@ Scores times(const Matrix& m, const Scores& x) {
 // turned by the mean rotation. No covariance matrix.
 Scores expected_softmax(const Layer& l, const RopeFrequencies& rope, int64_t h, int n_future,
                         int64_t n_sink) {
-  const size_t d = static_cast<size_t>(l.head_dim);
+  const size_t d = l.head_dim;
   Matrix queries;
   for (int64_t i = 0; i < l.n_observed(); ++i) {
     const int64_t pos = l.n_tokens - l.n_observed() + i;
@@ -157,7 +157,7 @@ Scores expected_softmax(const Layer& l, const RopeFrequencies& rope, int64_t h, 
   double sum = 0.0;
   for (double x : z) sum += x;
   for (double& x : z) x /= sum;
-  z.insert(z.begin(), static_cast<size_t>(n_sink), 0.0);
+  z.insert(z.begin(), n_sink, 0.0);
   return z;
 }
 
@@ -174,22 +174,21 @@ TEST_P(ObservingPolicies, ExpectedAttentionEqualsTheDefinition) {
                                   .params = {{"n_future", 40}}};
         Layer l = observed_layer(kTokens, n_observed, 16, 2 * n_group, 2, kDim, DType::f16, 72);
         for (size_t i = 3; i < l.q_observed.size(); i += kDim) l.q_observed[i] += 3.0f;  // a mean
-        l.q.assign(l.q_observed.end() - static_cast<std::ptrdiff_t>(l.q.size()),
-                   l.q_observed.end());
+        l.q.assign(l.q_observed.end() - std::ssize(l.q), l.q_observed.end());
         const Kept kept =
             run_policy(*backend_, *Policy::make(config), l, DType::f16, 0, 1, {}, rope);
         for (int64_t g = 0; g < 2; ++g) {
-          Scores scores(static_cast<size_t>(l.n_prefix()), 0.0);
+          Scores scores(l.n_prefix(), 0.0);
           for (int64_t h = g * n_group; h < (g + 1) * n_group; ++h) {
             const Scores one = expected_softmax(l, rope, h, 40, 4);
             for (size_t j = 0; j < scores.size(); ++j) scores[j] += one[j];
           }
           for (size_t j = 0; j < scores.size(); ++j) {
-            const float* v = l.v.data() + (g * kTokens + static_cast<int64_t>(j)) * kDim;
+            const float* v = l.v.data() + (g * kTokens + j) * kDim;
             scores[j] *= std::sqrt(oracle_dot(v, v, kDim));
           }
           for (size_t j = 0; j < 4; ++j) scores[j] = 1e30;  // the sinks
-          EXPECT_TRUE(is_selection(kept[static_cast<size_t>(g)], scores, 16, 68, kTolerance));
+          EXPECT_TRUE(is_selection(kept[g], scores, 16, 68, kTolerance));
         }
       }
     }

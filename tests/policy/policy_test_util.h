@@ -17,12 +17,12 @@ using Kept = std::vector<std::vector<int32_t>>;  // [n_head_kv][n_kept]
 inline Kept kept_rows(Backend& backend, const Selection& selection,
                       std::span<const int32_t> n_rows) {
   Kept kept(n_rows.size());
-  for (size_t h = 0; h < kept.size(); ++h) {
+  for (int64_t h = 0; h < std::ssize(kept); ++h) {
     if (selection.keep_all) {
       for (int32_t j = 0; j < n_rows[h]; ++j) kept[h].push_back(j);
     } else {
-      kept[h].resize(static_cast<size_t>(selection.n_kept[h]));
-      backend.download(kept[h].data(), selection.rows.at<const void>(static_cast<int64_t>(h)),
+      kept[h].resize(selection.n_kept[h]);
+      backend.download(kept[h].data(), selection.rows.at<const void>(h),
                        kept[h].size() * sizeof(int32_t));
     }
   }
@@ -58,7 +58,7 @@ inline Kept run_policy(Backend& backend, const Policy& policy, const Layer& l,
   const TestTensor k({l.n_head_kv, l.n_tokens, l.head_dim}, l.k, dtype);
   const TestTensor v({l.n_head_kv, l.n_tokens, l.head_dim}, l.v.empty() ? l.k : l.v, dtype);
   if (n_rows.empty()) {
-    n_rows.assign(static_cast<size_t>(l.n_head_kv), static_cast<int32_t>(l.n_tokens));
+    n_rows.assign(l.n_head_kv, static_cast<int32_t>(l.n_tokens));
   }
   PolicyInput input;
   input.il = il;
@@ -97,12 +97,12 @@ inline Layer random_layer(int64_t n_tokens, int64_t n_window, int64_t n_head, in
 inline Layer layer_of_logits(const std::vector<std::vector<float>>& logits, int64_t n_window,
                              int64_t n_group = 1) {
   Layer l;
-  l.n_head_kv = static_cast<int64_t>(logits.size());
+  l.n_head_kv = std::ssize(logits);
   l.n_head = l.n_head_kv * n_group;
   l.head_dim = 8;
-  l.n_tokens = static_cast<int64_t>(logits[0].size());
+  l.n_tokens = std::ssize(logits[0]);
   l.n_window = n_window;
-  l.q.assign(static_cast<size_t>(n_window * l.n_head * l.head_dim), 0.0f);
+  l.q.assign(n_window * l.n_head * l.head_dim, 0.0f);
   for (size_t i = 0; i < l.q.size(); i += 8) l.q[i] = 1.0f;
   for (const std::vector<float>& head : logits) {
     for (float logit : head) {

@@ -22,10 +22,10 @@ INSTANTIATE_TEST_SUITE_P(, PublishedRules, testing::Values(Target::ref, Target::
 
 // Facts at the edges and inside, of different strengths, one of them next to the window.
 std::vector<float> facts(int64_t n_tokens, int64_t n_window, int64_t shift) {
-  std::vector<float> logits(static_cast<size_t>(n_tokens), 0.0f);
+  std::vector<float> logits(n_tokens, 0.0f);
   const int64_t n_prefix = n_tokens - n_window;
   for (int64_t i : {int64_t{0}, 60 + shift, 120 + 2 * shift, 180 + shift, n_prefix - 1}) {
-    logits[static_cast<size_t>(i)] = 4.0f + static_cast<float>(i % 3);
+    logits[i] = 4.0f + static_cast<float>(i % 3);
   }
   return logits;
 }
@@ -40,8 +40,7 @@ TEST_P(PublishedRules, OfficialCodeWithOneQueryHeadPerKvHead) {
       const Layer l = random_layer(1500, 16, 3, 3, 64, DType::f32, 21);
       const Kept kept = run_policy(*backend_, config, l);
       for (int64_t h = 0; h < 3; ++h) {
-        EXPECT_TRUE(is_selection(kept[static_cast<size_t>(h)], official_scores(l, config, h), 16,
-                                 200 - 16, kTolerance));
+        EXPECT_TRUE(is_selection(kept[h], official_scores(l, config, h), 16, 200 - 16, kTolerance));
       }
     }
   }
@@ -55,7 +54,7 @@ TEST_P(PublishedRules, OfficialCodeExactlyOnStructuredLayers) {
     const Layer l = layer_of_logits({facts(300, 16, 0), facts(300, 16, 7)}, 16);
     const Kept kept = run_policy(*backend_, config, l);
     for (int64_t h = 0; h < 2; ++h) {
-      EXPECT_TRUE(is_selection(kept[static_cast<size_t>(h)], official_scores(l, config, h), 16, 24,
+      EXPECT_TRUE(is_selection(kept[h], official_scores(l, config, h), 16, 24,
                                pooling == Pooling::max ? 0.0 : kTolerance));
     }
   }
@@ -72,8 +71,7 @@ TEST_P(PublishedRules, KvpressWithGroupsAndAveragePooling) {
       const int64_t n_kept = static_cast<int64_t>(1200 * kept_share);  // int(L * (1 - ratio))
       const Kept kept = run_policy(*backend_, config, l, DType::f16);
       for (int64_t g = 0; g < 2; ++g) {
-        EXPECT_TRUE(is_selection(kept[static_cast<size_t>(g)], kvpress_scores(l, 5, g), 32,
-                                 n_kept - 32, kTolerance));
+        EXPECT_TRUE(is_selection(kept[g], kvpress_scores(l, 5, g), 32, n_kept - 32, kTolerance));
       }
     }
   }

@@ -13,6 +13,7 @@
 #include <set>
 #include <vector>
 
+#include "backend/ops.h"
 #include "snapkv/policy.h"
 
 namespace snapkv::test {
@@ -26,8 +27,7 @@ struct Layer {
   // (empty: q itself).
   std::vector<float> v, q_observed;
   int64_t n_observed() const {
-    return q_observed.empty() ? n_window
-                              : static_cast<int64_t>(q_observed.size()) / n_head / head_dim;
+    return q_observed.empty() ? n_window : std::ssize(q_observed) / n_head / head_dim;
   }
   int64_t n_group() const { return n_head / n_head_kv; }
   int64_t n_prefix() const { return n_tokens - n_window; }
@@ -47,16 +47,16 @@ inline double oracle_dot(const float* a, const float* b, int64_t n) {
 
 /// Steps 2 to 4: sum over the window of the attention of query head h, prefix columns.
 inline Scores oracle_votes(const Layer& l, int64_t h) {
-  Scores votes(static_cast<size_t>(l.n_prefix()), 0.0);
+  Scores votes(l.n_prefix(), 0.0);
   const float* keys = l.k.data() + h / l.n_group() * l.n_tokens * l.head_dim;
   for (int64_t i = 0; i < l.n_window; ++i) {
     const float* query = l.q.data() + (i * l.n_head + h) * l.head_dim;
     const int64_t n_visible = l.n_prefix() + i + 1;
-    Scores s(static_cast<size_t>(n_visible));
+    Scores s(n_visible);
     double max = -std::numeric_limits<double>::infinity(), sum = 0.0;
     for (int64_t j = 0; j < n_visible; ++j) {
       const double score = oracle_dot(query, keys + j * l.head_dim, l.head_dim) * l.scale;
-      s[static_cast<size_t>(j)] = score;
+      s[j] = score;
       max = std::max(max, score);
     }
     for (double& v : s) sum += v = std::exp(v - max);
@@ -68,13 +68,13 @@ inline Scores oracle_votes(const Layer& l, int64_t h) {
 /// Step 6. Edges: nothing (max) or zeros that count (avg).
 inline Scores oracle_pool(const Scores& v, int kernel_size, Pooling pooling) {
   Scores out;
-  const int64_t n = static_cast<int64_t>(v.size()), half = (kernel_size - 1) / 2;
+  const int64_t n = std::ssize(v), half = (kernel_size - 1) / 2;
   for (int64_t j = 0; j < n; ++j) {
     Scores padded;
     for (int64_t i = j - half; i <= j + half; ++i) {
       const bool inside = 0 <= i && i < n;
       const double pad = pooling == Pooling::max ? -std::numeric_limits<double>::infinity() : 0.0;
-      padded.push_back(inside ? v[static_cast<size_t>(i)] : pad);
+      padded.push_back(inside ? v[i] : pad);
     }
     double sum = 0.0;
     for (double x : padded) sum += x;
@@ -111,7 +111,7 @@ inline VoteRule rule_of(const PolicyConfig& config) {
 /// Steps 2 to 6 for KV head g: group, then pool.
 inline Scores oracle_scores(const Layer& l, const PolicyConfig& config, int64_t g) {
   const VoteRule c = rule_of(config);
-  Scores group(static_cast<size_t>(l.n_prefix()),
+  Scores group(l.n_prefix(),
                c.group == GroupReduce::max ? -std::numeric_limits<double>::infinity() : 0.0);
   for (int64_t h = g * l.n_group(); h < (g + 1) * l.n_group(); ++h) {
     const Scores votes = oracle_votes(l, h);
@@ -134,7 +134,7 @@ inline Scores official_scores(const Layer& l, const PolicyConfig& config, int64_
 
 /// kvpress' SnapKVPress for one KV head: mean over W, avg pool per query head, mean over the group.
 inline Scores kvpress_scores(const Layer& l, int kernel_size, int64_t g) {
-  Scores out(static_cast<size_t>(l.n_prefix()), 0.0);
+  Scores out(l.n_prefix(), 0.0);
   for (int64_t h = g * l.n_group(); h < (g + 1) * l.n_group(); ++h) {
     Scores votes = oracle_votes(l, h);
     for (double& v : votes) v /= static_cast<double>(l.n_window);
@@ -153,7 +153,7 @@ inline std::vector<int32_t> oracle_top(const Scores& scores, int64_t k) {
   }
   std::sort(order.begin(), order.end());
   std::vector<int32_t> top;
-  for (int64_t i = 0; i < k; ++i) top.push_back(order[static_cast<size_t>(i)].second);
+  for (int64_t i = 0; i < k; ++i) top.push_back(order[i].second);
   std::sort(top.begin(), top.end());
   return top;
 }
@@ -162,8 +162,8 @@ inline std::vector<int32_t> oracle_top(const Scores& scores, int64_t k) {
 /// lies within `tolerance` (relative) of the k-th highest.
 inline testing::AssertionResult is_selection(const std::vector<int32_t>& kept, const Scores& scores,
                                              int64_t n_window, int64_t k, double tolerance) {
-  const int64_t n_prefix = static_cast<int64_t>(scores.size());
-  if (static_cast<int64_t>(kept.size()) != k + n_window) {
+  const int64_t n_prefix = std::ssize(scores);
+  if (std::ssize(kept) != k + n_window) {
     return testing::AssertionFailure() << kept.size() << " rows kept, not " << k + n_window;
   }
   for (size_t i = 0; i < kept.size(); ++i) {
@@ -177,12 +177,12 @@ inline testing::AssertionResult is_selection(const std::vector<int32_t>& kept, c
   }
   const std::vector<int32_t> expected = oracle_top(scores, k);
   double cut = std::numeric_limits<double>::infinity();
-  for (int32_t j : expected) cut = std::min(cut, scores[static_cast<size_t>(j)]);
+  for (int32_t j : expected) cut = std::min(cut, scores[j]);
   std::vector<int32_t> differ;
   std::set_symmetric_difference(kept.begin(), kept.begin() + k, expected.begin(), expected.end(),
                                 std::back_inserter(differ));
   for (int32_t j : differ) {
-    const double score = scores[static_cast<size_t>(j)];
+    const double score = scores[j];
     if (tolerance == 0.0 || std::abs(score - cut) > tolerance * std::abs(cut)) {
       return testing::AssertionFailure() << differ.size() << " rows differ, as row " << j
                                          << " of score " << score << "; the cut is at " << cut;

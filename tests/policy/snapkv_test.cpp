@@ -19,7 +19,7 @@ namespace {
 constexpr double kTolerance = 1e-5;
 
 std::vector<int32_t> range(int32_t begin, int32_t end) {
-  std::vector<int32_t> rows(static_cast<size_t>(end - begin));
+  std::vector<int32_t> rows(end - begin);
   std::iota(rows.begin(), rows.end(), begin);
   return rows;
 }
@@ -103,8 +103,7 @@ TEST_P(SnapKv, TheWindowsOwnRowsNeitherVoteNorPool) {
 TEST_P(SnapKv, TiesGoToTheLowerPosition) {
   constexpr int32_t kWindow = 16;
   for (int32_t n_tokens : {100, 1000, 4099}) {
-    const Layer l =
-        layer_of_logits({std::vector<float>(static_cast<size_t>(n_tokens), 1.0f)}, kWindow);
+    const Layer l = layer_of_logits({std::vector<float>(n_tokens, 1.0f)}, kWindow);
     PolicyConfig config{.budget = 20 + kWindow, .window_size = kWindow};
     EXPECT_EQ(run_policy(*backend_, config, l), Kept{with_window(range(0, 20), n_tokens, kWindow)});
     config.params["pooling"] = "avg";  // the three rows at each edge average in zeros
@@ -166,7 +165,7 @@ TEST_P(SnapKv, HeadsOfDifferentLengths) {
   EXPECT_EQ(kept[1], range(0, 50)) << "a head within the budget keeps every row";
   for (int64_t g : {0, 2}) {
     Layer head = random_layer(1, 1, 2, 1, 32, DType::f32, 0);
-    head.n_tokens = n_rows[static_cast<size_t>(g)], head.n_window = 16;
+    head.n_tokens = n_rows[g], head.n_window = 16;
     head.scale = l.scale;
     head.q.clear();
     for (int64_t i = 0; i < 16; ++i) {
@@ -175,9 +174,7 @@ TEST_P(SnapKv, HeadsOfDifferentLengths) {
     }
     const auto rows = l.k.begin() + g * kCapacity * 32;
     head.k.assign(rows, rows + head.n_tokens * 32);
-    EXPECT_TRUE(is_selection(kept[static_cast<size_t>(g)], oracle_scores(head, config, 0), 16, 48,
-                             kTolerance))
-        << g;
+    EXPECT_TRUE(is_selection(kept[g], oracle_scores(head, config, 0), 16, 48, kTolerance)) << g;
   }
 }
 
@@ -240,8 +237,8 @@ TEST_P(SnapKvRandom, EqualsTheOracle) {
     const Layer l = random_layer(s.n_tokens, s.window_size, 2 * n_group, 2, s.head_dim, dtype, 11);
     const Kept kept = run_policy(*backend, config, l, dtype);
     for (int64_t g = 0; g < 2; ++g) {
-      EXPECT_TRUE(is_selection(kept[static_cast<size_t>(g)], oracle_scores(l, config, g),
-                               s.window_size, s.budget - s.window_size, kTolerance))
+      EXPECT_TRUE(is_selection(kept[g], oracle_scores(l, config, g), s.window_size,
+                               s.budget - s.window_size, kTolerance))
           << s.n_tokens << ", head " << g;
     }
   }
@@ -259,7 +256,7 @@ TEST_P(SnapKv, LongPrompts) {
   std::vector<int32_t> expected;
   for (int32_t fact = 0; fact < 100; ++fact) {
     const int32_t centre = 100 + fact * 197;
-    logits[static_cast<size_t>(centre)] = 5.0f + static_cast<float>(fact % 4);
+    logits[centre] = 5.0f + static_cast<float>(fact % 4);
     for (int32_t row : range(centre - 3, centre + 4)) expected.push_back(row);
   }
   for (Pooling pooling : {Pooling::max, Pooling::avg}) {

@@ -2,7 +2,7 @@
 // What tests may ask of the processor that they run on: none may depend on which one it is.
 #pragma once
 
-#include "backend/cpu/linear.h"
+#include "backend/cpu/cpu_ops.h"
 #include "snapkv/compute.h"
 
 namespace snapkv::test {

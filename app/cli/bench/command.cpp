@@ -63,6 +63,7 @@ int run_bench(const BenchSettings& s, const CommonSettings& common) {
   require_model(s.model);
   std::vector<BenchTest> plan = make_bench_plan(s);
   const ModelDescription description = describe_model(s.model.path);
+  if (!description.problems.empty()) fail(ErrorCode::kBadModel, "{}", description.problems[0]);
   for (BenchTest& test : plan) test.session = resolve_options(test.session, description.info);
   const ModelCost cost(description);
   const std::unique_ptr<BenchPrinter> printer = BenchPrinter::make(s.output);

@@ -23,10 +23,10 @@ SessionOptions options_of(const CacheSettings& settings, int64_t n_ctx, const st
                     : settings.type == "q8_0" ? DType::q8_0
                                               : DType::f16;
   options.chunk = settings.chunk;
-  options.memory_limit = static_cast<size_t>(settings.memory_limit);
+  options.memory_limit = settings.memory_limit;
   options.spill_dir = settings.spill_dir;
   if (policy_info(policy).has_budget) {
-    options.kv_memory = static_cast<size_t>(settings.memory);
+    options.kv_memory = settings.memory;
     options.kv_decode_limit = settings.decode_limit;
     options.kv_refresh = settings.refresh;
   }
@@ -48,7 +48,7 @@ void add_common_options(CLI::App& app, CommonSettings& settings) {
 }
 
 void add_model_options(CLI::App& command, ModelSettings& settings) {
-  command.add_option("-m,--model", settings.path, "GGUF file (of a split one: the first part)")
+  command.add_option("-m,--model", settings.path, "GGUF file (of a split one: the first part), or folder of a Hugging Face model")
       ->type_name("FILE")
       ->group(kModelGroup);
   command

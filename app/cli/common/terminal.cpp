@@ -68,6 +68,14 @@ int terminal_width() {
   return 80;
 }
 
+int stdout_width() {
+  winsize size = {};
+  if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) return size.ws_col;
+  const char* columns = std::getenv("COLUMNS");
+  const int n = columns == nullptr ? 0 : std::atoi(columns);
+  return n > 0 && n < 10000 ? n : 80;
+}
+
 void write_stdout(std::string_view text) {
   if (const int error = write_all(STDOUT_FILENO, text)) fail_stdout(error);
 }

@@ -11,6 +11,8 @@ bool stdout_is_terminal();
 bool stderr_is_terminal();
 /// Columns of the terminal behind stderr; 80 when unknown.
 int terminal_width();
+/// Columns of the terminal behind stdout, else what COLUMNS says, else 80.
+int stdout_width();
 
 /// The reader of stdout has gone ("| head"): the command ends without a word, with the exit code of
 /// a program that SIGPIPE ended. No error: that reader had seen enough.

@@ -55,11 +55,11 @@ std::string kept_lines(const RunReport& report, bool colour) {
   const bool alike = std::all_of(layers.begin(), layers.end(),
                                  [&](const auto& layer) { return equal(layer, layers.front()); });
   if (alike) {
-    return line("kept",
-                fmt::format("{} in each of {} x {}", kept_text(layers.front()),
-                            plural(static_cast<int64_t>(layers.size()), "layer"),
-                            plural(report.model.n_head_kv, "KV head")),
-                colour);
+    return line(
+        "kept",
+        fmt::format("{} in each of {} x {}", kept_text(layers.front()),
+                    plural(std::ssize(layers), "layer"), plural(report.model.n_head_kv, "KV head")),
+        colour);
   }
   std::string text;
   for (size_t il = 0; il < layers.size(); ++il) {
@@ -190,12 +190,11 @@ std::string summary(const RunReport& r, bool parts, bool colour) {
                      format_rate(end.n_prompt, end.prefill_seconds)),
                  colour);
     if (parts) text += part_line(end, colour);
-    text +=
-        line("answer",
-             row(plural(static_cast<int64_t>(r.generation.ids.size()), "token"), end.decode_seconds,
-                 fmt::format("{}   {}", format_rate(end.n_decoded, end.decode_seconds),
-                             stop_note(r.generation.stop_reason))),
-             colour);
+    text += line("answer",
+                 row(plural(std::ssize(r.generation.ids), "token"), end.decode_seconds,
+                     fmt::format("{}   {}", format_rate(end.n_decoded, end.decode_seconds),
+                                 stop_note(r.generation.stop_reason))),
+                 colour);
     if (r.first_token_seconds) {
       text += line("first token", row("", *r.first_token_seconds, "from the start of the prompt"),
                    colour);

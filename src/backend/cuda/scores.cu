@@ -270,8 +270,8 @@ __global__ void lag_kernel(const HeadView<T> x, const Scores out, int64_t begin,
   for (int64_t j = first + threadIdx.x / kWarpSize; j < next; j += kWarps) {
     const T* row = x.row(h, j);
     const auto value = [&](int64_t c) -> double {
-      const float width = high[c] - low[c];
-      return width > 0.0f ? (to_float(row[c]) - low[c]) / width : 0.0f;
+      const double width = static_cast<double>(high[c]) - low[c];
+      return width > 0.0 ? (to_float(row[c]) - static_cast<double>(low[c])) / width : 0.0;
     };
     double sum = 0.0, squares = 0.0;
     for (int64_t c = lane; c < x.d; c += kWarpSize) sum += value(c);

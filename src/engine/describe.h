@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: MIT
+// A metadata value in words. Used by describe_model.cpp.
+#pragma once
+
+#include <string>
+
+#include "format/gguf.h"
+#include "snapkv/model_info.h"
+
+namespace snapkv {
+
+MetadataEntry describe_entry(const std::string& key, const GgufValue& value);
+
+}  // namespace snapkv
