@@ -48,7 +48,9 @@ void add_common_options(CLI::App& app, CommonSettings& settings) {
 }
 
 void add_model_options(CLI::App& command, ModelSettings& settings) {
-  command.add_option("-m,--model", settings.path, "GGUF file (of a split one: the first part), or folder of a Hugging Face model")
+  command
+      .add_option("-m,--model", settings.path,
+                  "GGUF file (of a split one: the first part), or folder of a Hugging Face model")
       ->type_name("FILE")
       ->group(kModelGroup);
   command
