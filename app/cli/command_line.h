@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// CommandLine: all commands, tasks and options of `snapkv`, and the settings that they fill. Made by
-// main.cpp, and by tests that try every option.
+// CommandLine: all commands, tasks and options of `snapkv`, and the settings that they fill. Made
+// by main.cpp, and by tests that try every option.
 #pragma once
 
 #include <string>

@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "cli/command_line.h"
 #include "cli/common/descriptors.h"
+#include "cli/common/settings.h"
 #include "cli/common/signals.h"
 #include "cli/common/terminal.h"
 
@@ -27,7 +28,7 @@ int run_and_report(int argc, char** argv) {
   } catch (const StdoutClosed&) {
     return StdoutClosed::kExitCode;
   } catch (const Error& e) {
-    return report(e.code(), e.what());
+    return report(e.code(), name_flags(e.what()));
   } catch (const std::bad_alloc&) {
     return report(ErrorCode::kDoesNotFit, "out of memory");
   } catch (const std::exception& e) {
