@@ -30,7 +30,7 @@ namespace snapkv {
 
 class TextStream {
  public:
-  /// Throws kUsage for a stop string that is empty or no valid UTF-8.
+  /// Throws kUsage for a stop string that is empty or not valid UTF-8.
   explicit TextStream(std::vector<std::string> stops = {});
 
   /// The text that is certain after these bytes: valid UTF-8, without what push() returned before.

@@ -36,7 +36,7 @@ size_t broken_length(std::string_view text) {
 
 TextStream::TextStream(std::vector<std::string> stops) {
   for (std::string& stop : stops) {
-    if (stop.empty()) fail(ErrorCode::kUsage, "a stop string is empty");
+    if (stop.empty()) fail(ErrorCode::kUsage, "a stop string is empty: it would end every answer");
     if (!utf8::is_valid(stop)) fail(ErrorCode::kUsage, "a stop string is not valid UTF-8");
     std::vector<size_t> border = borders_of(stop);
     patterns_.push_back({std::move(stop), std::move(border), 0});

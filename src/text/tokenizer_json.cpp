@@ -215,15 +215,18 @@ void JsonTokenizer::read_model(const TokenizerFile& file, const JsonVocab& vocab
   if (type == "BPE") {
     if (!file.has_merges) model["merges"].fail_expected("the list of merges");
     BpeModel::Merges merges(file.merges.begin(), file.merges.end());
-    bpe_.emplace(vocab_, merges, vocab.text_may_be,
-                 bpe_options(vocab_, model, cutter_.is_byte_level()), file.origin + ": model");
+    const auto options = bpe_options(vocab_, model, cutter_.is_byte_level());
+    if (vocab_.special.unk < 0) vocab_.special.unk = options.unknown;
+    bpe_.emplace(vocab_, merges, vocab.text_may_be, options, file.origin + ": model");
   } else if (type == "Unigram") {
     if (cutter_.is_byte_level()) {
       model["type"].fail_unsupported("'Unigram' with a pre-tokenizer ByteLevel", "BPE");
     }
     const JsonField unk = model["unk_id"];
+    const int32_t unknown = unk.is_null() ? -1 : id_of(vocab_, unk);
+    if (vocab_.special.unk < 0) vocab_.special.unk = unknown;
     unigram_.emplace(vocab_, vocab.scores, vocab.text_may_be, vocab.lowest_score,
-                     UnigramModel::Options{.unknown = unk.is_null() ? -1 : id_of(vocab_, unk),
+                     UnigramModel::Options{.unknown = unknown,
                                            .byte_tokens = model["byte_fallback"].boolean(false)},
                      file.origin + ": model");
   } else {
@@ -262,7 +265,7 @@ void JsonTokenizer::encode_section(std::string_view text, bool first, bool parse
   }
 }
 
-void JsonTokenizer::encode_sections(std::string_view text, bool parse_special,
+void JsonTokenizer::encode_sections(std::string_view text, bool first, bool parse_special,
                                     std::span<const ByteRange> plain,
                                     std::vector<int32_t>& out) const {
   auto range = plain.begin();  // the first that does not end before the section
@@ -278,7 +281,7 @@ void JsonTokenizer::encode_sections(std::string_view text, bool parse_special,
     for (auto each = range; each != plain.end() && each->begin < end; ++each) {
       inside.push_back({std::max(each->begin, begin) - begin, std::min(each->end, end) - begin});
     }
-    encode_section(section.text, begin == 0, parse_special, inside, out);
+    encode_section(section.text, first && begin == 0, parse_special, inside, out);
   }
 }
 
@@ -289,7 +292,7 @@ std::vector<int32_t> JsonTokenizer::encode(std::string_view text, bool add_speci
   if (!utf8::is_valid(text)) text = prepared = utf8::with_replacements(text);
   std::vector<int32_t> out;
   if (add_special) out = before_;
-  encode_sections(text, parse_special, {}, out);
+  encode_sections(text, true, parse_special, {}, out);
   if (add_special) out.insert(out.end(), after_.begin(), after_.end());
   return out;
 }
@@ -298,7 +301,7 @@ std::vector<int32_t> JsonTokenizer::encode_chat(const RenderedChat& chat, bool a
   check_text_length(chat.text);
   if (!utf8::is_valid(chat.text)) fail(ErrorCode::kUsage, "the text of a chat is not UTF-8");
   std::vector<int32_t> out;
-  encode_sections(chat.text, true, chat.input, out);
+  encode_sections(chat.text, /*first=*/add_bos, true, chat.input, out);
   const SpecialTokens& special = vocab_.special;
   if (add_bos && special.add_bos && (out.empty() || out[0] != special.bos)) {
     out.insert(out.begin(), special.bos);
@@ -310,7 +313,7 @@ std::string JsonTokenizer::piece(int32_t id, bool special) const {
   vocab_.check(id);
   if (is_hidden(id, special)) return {};
   const std::string& text = vocab_.tokens[id];
-  return is_added_[id] ? text : decoder_.bytes_of(text);
+  return decoder_.bytes_of(text, is_added_[id]);
 }
 
 std::string JsonTokenizer::decode(std::span<const int32_t> ids, bool special) const {
