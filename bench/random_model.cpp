@@ -3,8 +3,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
+#include <optional>
 #include <utility>
+#include <variant>
 
 #include "base/error.h"
 #include "bench/gguf_stream.h"
@@ -46,52 +47,114 @@ float normal(uint64_t key, uint64_t index) {
 
 // ---------------------------------------------------------------- the file
 
-/// What a tensor's values are.
-enum class Fill { weight, norm, rope_factor };
-
 struct TensorPlan {
   std::string name;
   DType dtype;
   int64_t n_rows;  // 1 for vectors
   int64_t n_cols;
-  Fill fill;
   bool is_vector;
+  float mean, stddev;
+  float last = 0;  // > 0: not random, but from 1 to this
   int64_t bytes() const { return n_rows * row_bytes(dtype, n_cols); }
 };
 
-std::vector<TensorPlan> plan_tensors(const RandomModelShape& s, const RandomModelOptions& o) {
-  std::vector<TensorPlan> plan;
-  const auto matrix = [&](std::string name, int64_t n_out, int64_t n_in) {
-    plan.push_back({std::move(name), o.dtype, n_out, n_in, Fill::weight, false});
-  };
-  const auto vector = [&](std::string name, int64_t n, Fill fill) {
-    plan.push_back({std::move(name), DType::f32, 1, n, fill, true});
-  };
-  const int64_t n_q = s.n_head * s.head_dim;
-  const int64_t n_kv = s.n_head_kv * s.head_dim;
-  matrix("token_embd.weight", s.n_vocab, s.n_embd);
-  vector("output_norm.weight", s.n_embd, Fill::norm);
-  if (!o.tied_output) matrix("output.weight", s.n_vocab, s.n_embd);
-  if (o.rope_freqs) vector("rope_freqs.weight", s.head_dim / 2, Fill::rope_factor);
-  for (int64_t il = 0; il < s.n_layer; ++il) {
-    const std::string blk = fmt::format("blk.{}.", il);
-    vector(blk + "attn_norm.weight", s.n_embd, Fill::norm);
-    vector(blk + "ffn_norm.weight", s.n_embd, Fill::norm);
-    matrix(blk + "attn_q.weight", n_q, s.n_embd);
-    matrix(blk + "attn_k.weight", n_kv, s.n_embd);
-    matrix(blk + "attn_v.weight", n_kv, s.n_embd);
-    if (o.qkv_bias) {
-      vector(blk + "attn_q.bias", n_q, Fill::weight);
-      vector(blk + "attn_k.bias", n_kv, Fill::weight);
-      vector(blk + "attn_v.bias", n_kv, Fill::weight);
+class Planner {
+ public:
+  Planner(const RandomModelShape& s, const RandomModelOptions& o)
+      : s_(s), f_(s.family), o_(o), n_rot_(f_.n_rot > 0 ? f_.n_rot : s.head_dim) {}
+
+  std::vector<TensorPlan> plan() {
+    const RandomGains g = o_.gains.value_or(RandomGains());
+    const float root = std::sqrt(static_cast<float>(s_.n_embd));
+    matrix("token_embd", s_.n_vocab, s_.n_embd, g.embedding * root);
+    if (f_.learned_positions) {
+      matrix("position_embd", o_.n_ctx, s_.n_embd, g.positions * root, false, DType::f32);
     }
-    matrix(blk + "attn_output.weight", s.n_embd, n_q);
-    matrix(blk + "ffn_gate.weight", s.n_ff, s.n_embd);
-    matrix(blk + "ffn_up.weight", s.n_ff, s.n_embd);
-    matrix(blk + "ffn_down.weight", s.n_embd, s.n_ff);
+    norm("output_norm");
+    if (f_.own_output || !o_.tied_output) matrix("output", s_.n_vocab, s_.n_embd, g.output);
+    if (f_.rope_freqs || o_.rope_freqs) factors("rope_freqs.weight", 8.0f);
+    if (f_.long_factors) {
+      factors("rope_factors_long.weight", 6.0f);
+      factors("rope_factors_short.weight", 1.5f);
+    }
+    for (int64_t il = 0; il < s_.n_layer; ++il) add_layer(fmt::format("blk.{}.", il), g);
+    return std::move(plan_);
   }
-  return plan;
-}
+
+ private:
+  void add_layer(const std::string& blk, const RandomGains& g) {
+    const int64_t n_q = s_.n_head * s_.head_dim, n_kv = s_.n_head_kv * s_.head_dim;
+    const bool qkv_bias = f_.qkv_bias || o_.qkv_bias;
+    if (f_.norm_before) norm(blk + "attn_norm");
+    if (f_.norm_before && f_.ffn_norm) norm(blk + "ffn_norm");
+    if (f_.norm_after) {
+      norm(blk + "post_attention_norm");
+      norm(blk + "post_ffw_norm", g.ffn_post_norm);
+    }
+    if (f_.fused_qkv) {
+      matrix(blk + "attn_qkv", n_q + 2 * n_kv, s_.n_embd, g.qkv, qkv_bias);
+    } else {
+      matrix(blk + "attn_q", n_q, s_.n_embd, g.qkv);
+      matrix(blk + "attn_k", n_kv, s_.n_embd, g.qkv);
+      matrix(blk + "attn_v", n_kv, s_.n_embd, g.qkv);
+      if (qkv_bias) {
+        bias(blk + "attn_q", n_q);
+        bias(blk + "attn_k", n_kv);
+        bias(blk + "attn_v", n_kv);
+      }
+    }
+    head_norm(blk + "attn_q_norm.weight", s_.n_head, g.qk_norm);
+    head_norm(blk + "attn_k_norm.weight", s_.n_head_kv, g.qk_norm);
+    matrix(blk + "attn_output", s_.n_embd, n_q, g.attention_output, f_.output_bias);
+    if (f_.gated && !f_.fused_gate) {
+      matrix(blk + "ffn_gate", s_.n_ff, s_.n_embd, g.ffn, f_.ffn_bias);
+    }
+    matrix(blk + "ffn_up", f_.fused_gate ? 2 * s_.n_ff : s_.n_ff, s_.n_embd, g.ffn, f_.ffn_bias);
+    matrix(blk + "ffn_down", s_.n_embd, s_.n_ff, g.ffn, f_.ffn_bias);
+  }
+
+  void add(TensorPlan tensor) {
+    if (tensor.name != o_.omitted) plan_.push_back(std::move(tensor));
+  }
+  void matrix(const std::string& name, int64_t n_out, int64_t n_in, float gain,
+              bool with_bias = false, std::optional<DType> dtype = {}) {
+    const float stddev = o_.gains ? gain / std::sqrt(static_cast<float>(n_in)) : o_.weight_stddev;
+    add({name + ".weight", dtype.value_or(o_.dtype), n_out, n_in, false, 0.0f, stddev});
+    if (with_bias) bias(name, n_out);
+  }
+  void bias(const std::string& name, int64_t n) {
+    add({name + ".bias", DType::f32, 1, n, true, 0.0f,
+         o_.gains ? o_.gains->bias : o_.weight_stddev});
+  }
+  void norm(const std::string& name, float mean = 1.0f) {
+    const float stddev = o_.gains ? o_.gains->norm * mean : o_.norm_stddev;
+    add({name + ".weight", DType::f32, 1, s_.n_embd, true, mean, stddev});
+    if (f_.norm_bias) add({name + ".bias", DType::f32, 1, s_.n_embd, true, 0.0f, stddev});
+  }
+  void head_norm(const std::string& name, int64_t n_head, float mean) {
+    if (!o_.gains) mean = 1.0f;
+    const float stddev = o_.gains ? o_.gains->norm * mean : o_.norm_stddev;
+    switch (f_.qk_norm) {
+      case RandomQkNorm::none:
+        return;
+      case RandomQkNorm::each_head:
+        return add({name, DType::f32, 1, s_.head_dim, true, mean, stddev});
+      case RandomQkNorm::own_weights:
+        return add({name, DType::f32, n_head, s_.head_dim, false, mean, stddev});
+      case RandomQkNorm::all_together:
+        return add({name, DType::f32, 1, n_head * s_.head_dim, true, mean, stddev});
+    }
+  }
+  void factors(const std::string& name, float last) {
+    add({name, DType::f32, 1, n_rot_ / 2, true, 0.0f, 0.0f, last});
+  }
+
+  const RandomModelShape& s_;
+  const RandomFamily& f_;
+  const RandomModelOptions& o_;
+  const int64_t n_rot_;
+  std::vector<TensorPlan> plan_;
+};
 
 /// A SentencePiece vocabulary: <unk>, <s>, </s>, the bytes, then words that carry their number.
 void add_tokenizer(GgufHeader& meta, int64_t n_vocab) {
@@ -119,26 +182,36 @@ void add_tokenizer(GgufHeader& meta, int64_t n_vocab) {
 std::string make_header(const RandomModelShape& s, const RandomModelOptions& o,
                         const std::vector<TensorPlan>& plan) {
   GgufHeader meta;
-  meta.text("general.architecture", "llama");
+  const RandomFamily& f = s.family;
+  const auto key = [&](std::string_view name) { return f.architecture + "." + std::string(name); };
+  meta.text("general.architecture", f.architecture);
+  // llama.cpp patches the vocabularies of models with some names
   meta.text("general.name", fmt::format("random-{}x{}", s.n_layer, s.n_embd));
   meta.u32("general.file_type", dtype_info(o.dtype).file_type);
   if (block_size(o.dtype) > 1) meta.u32("general.quantization_version", 2);
-  meta.u32("llama.context_length", o.n_ctx);
-  meta.u32("llama.embedding_length", s.n_embd);
-  meta.u32("llama.block_count", s.n_layer);
-  meta.u32("llama.feed_forward_length", s.n_ff);
-  meta.u32("llama.attention.head_count", s.n_head);
-  meta.u32("llama.attention.head_count_kv", s.n_head_kv);
-  meta.u32("llama.attention.key_length", s.head_dim);
-  meta.u32("llama.attention.value_length", s.head_dim);
-  meta.f32("llama.attention.layer_norm_rms_epsilon", 1e-5);
-  meta.u32("llama.rope.dimension_count", s.head_dim);
-  meta.f32("llama.rope.freq_base", s.rope_base);
+  meta.u32(key("context_length"), o.n_ctx);
+  meta.u32(key("embedding_length"), s.n_embd);
+  meta.u32(key("block_count"), s.n_layer);
+  meta.u32(key("feed_forward_length"), s.n_ff);
+  meta.u32(key("attention.head_count"), s.n_head);
+  meta.u32(key("attention.head_count_kv"), s.n_head_kv);
+  meta.u32(key("attention.key_length"), s.head_dim);
+  meta.u32(key("attention.value_length"), s.head_dim);
+  meta.f32(key(f.layer_norm ? "attention.layer_norm_epsilon" : "attention.layer_norm_rms_epsilon"),
+           1e-5);
+  meta.u32(key("rope.dimension_count"), f.n_rot > 0 ? f.n_rot : s.head_dim);
+  meta.f32(key("rope.freq_base"), s.rope_base);
   if (o.rope_linear_factor > 0) {
-    meta.text("llama.rope.scaling.type", "linear");
-    meta.f32("llama.rope.scaling.factor", o.rope_linear_factor);
+    meta.text(key("rope.scaling.type"), "linear");
+    meta.f32(key("rope.scaling.factor"), o.rope_linear_factor);
   }
-  meta.u32("llama.vocab_size", s.n_vocab);
+  if (f.window > 0) meta.u32(key("attention.sliding_window"), f.window);
+  for (const RandomKey& k : f.keys) {
+    if (const auto* n = std::get_if<int64_t>(&k.value)) meta.u32(key(k.name), *n);
+    if (const auto* x = std::get_if<double>(&k.value)) meta.f32(key(k.name), *x);
+    if (const auto* text = std::get_if<std::string>(&k.value)) meta.text(key(k.name), *text);
+  }
+  meta.u32(key("vocab_size"), s.n_vocab);
   add_tokenizer(meta, s.n_vocab);
 
   GgufHeader tensors;
@@ -155,16 +228,11 @@ std::string make_header(const RandomModelShape& s, const RandomModelOptions& o,
   return meta.finish(plan.size(), tensors);
 }
 
-float value_at(const TensorPlan& t, const RandomModelOptions& o, uint64_t key, int64_t i) {
-  switch (t.fill) {
-    case Fill::weight:
-      return o.weight_stddev * normal(key, static_cast<uint64_t>(i));
-    case Fill::norm:
-      return 1.0f + o.norm_stddev * normal(key, static_cast<uint64_t>(i));
-    case Fill::rope_factor:
-      break;
+float value_at(const TensorPlan& t, uint64_t key, int64_t i) {
+  if (t.last > 0) {
+    return 1.0f + (t.last - 1.0f) * static_cast<float>(i) / static_cast<float>(t.n_cols);
   }
-  return 1.0f + 7.0f * static_cast<float>(i) / static_cast<float>(t.n_cols);
+  return t.mean + t.stddev * normal(key, static_cast<uint64_t>(i));
 }
 
 /// Makes and writes one tensor, kChunkValues at a time; parallel over pieces of a chunk.
@@ -182,29 +250,13 @@ void write_tensor(OutputFile& file, const TensorPlan& t, const RandomModelOption
     for (int64_t at = 0; at < n; at += kPiece) {
       float x[kPiece];
       const int64_t n_piece = std::min(kPiece, n - at);
-      for (int64_t i = 0; i < n_piece; ++i) x[i] = value_at(t, o, key, begin + at + i);
+      for (int64_t i = 0; i < n_piece; ++i) x[i] = value_at(t, key, begin + at + i);
       quantize(t.dtype, x, n_piece, out + row_bytes(t.dtype, at));
     }
     file.write(out, bytes);
   }
   file.pad(t.bytes());
 }
-
-struct NamedShape {
-  const char* name;
-  RandomModelShape shape;
-};
-// n_embd n_layer n_head n_head_kv head_dim n_ff n_vocab rope_base
-constexpr NamedShape kShapes[] = {
-    {"tiny-gqa", {128, 4, 4, 2, 32, 352, 512, 1e4}},         // for oracles in tests
-    {"tiny-wide", {256, 2, 4, 2, 64, 512, 512, 1e4}},        // for those of superblocks
-    {"135m-gqa", {576, 30, 9, 3, 64, 1536, 32000, 1e5}},     // SmolLM-135M
-    {"1b-gqa", {2048, 16, 32, 8, 64, 8192, 32000, 5e5}},     // Llama-3.2-1B
-    {"1b-mha", {2048, 22, 32, 32, 64, 5632, 32000, 1e6}},    // TinyLlama's sizes, all heads kept
-    {"3b-gqa", {3072, 28, 24, 8, 128, 8192, 32000, 5e5}},    // Llama-3.2-3B
-    {"7b-mha", {4096, 32, 32, 32, 128, 11008, 32000, 5e7}},  // LWM-Text-Chat-1M
-    {"8b-gqa", {4096, 32, 32, 8, 128, 14336, 32000, 1e6}},   // Mistral-7B-v0.2, Llama-3.1-8B
-};
 
 void check_shape(const RandomModelShape& s, const RandomModelOptions& o) {
   if (o.dtype == DType::i32) {
@@ -231,25 +283,10 @@ void check_shape(const RandomModelShape& s, const RandomModelOptions& o) {
 
 }  // namespace
 
-std::vector<std::string> random_model_names() {
-  std::vector<std::string> names;
-  for (const NamedShape& s : kShapes) names.emplace_back(s.name);
-  return names;
-}
-
-RandomModelShape random_model_shape(std::string_view name) {
-  std::string names;
-  for (const NamedShape& s : kShapes) {
-    if (name == s.name) return s.shape;
-    names += fmt::format("{}{}", names.empty() ? "" : ", ", s.name);
-  }
-  fail(ErrorCode::kUsage, "unknown model shape \"{}\"; known: {}", name, names);
-}
-
 void write_random_model(const std::string& path, const RandomModelShape& shape,
                         const RandomModelOptions& options) {
   check_shape(shape, options);
-  const std::vector<TensorPlan> plan = plan_tensors(shape, options);
+  const std::vector<TensorPlan> plan = Planner(shape, options).plan();
   const std::string header = make_header(shape, options, plan);
   OutputFile file(path);
   file.write(header.data(), static_cast<int64_t>(header.size()));

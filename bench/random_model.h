@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Writes Llama models with random weights to GGUF files: real shapes for speed and memory runs,
-// small ones for tests. Used by snapkv-make-model (make_random_model.cpp) and by tests/model.
+// Writes models with random weights to GGUF files, of every family that src/model knows: real
+// shapes for speed and memory runs (random_shapes.cpp), small ones for tests. Used by
+// snapkv-make-model (make_random_model.cpp) and by tests/support.
 //
 // The values of a file depend on its shape and options only, not on the machine, the compiler or
 // the number of threads: every weight is a function of (seed, tensor name, index) in integer
@@ -8,10 +9,12 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "bench/random_family.h"
 #include "snapkv/dtype.h"
 
 namespace snapkv {
@@ -25,21 +28,24 @@ struct RandomModelShape {
   int64_t n_ff = 0;
   int64_t n_vocab = 0;  // >= 259: three special tokens and the bytes
   double rope_base = 10000.0;
+  RandomFamily family = {};
 };
 
 struct RandomModelOptions {
   DType dtype = DType::f16;  // of the matrices; norms, biases and rope_freqs are f32
   uint64_t seed = 0;
-  int64_t n_ctx = 1048576;  // llama.context_length
+  int64_t n_ctx = 1048576;  // .context_length, and how many positions are learned
   float weight_stddev = 0.02f;
-  float norm_stddev = 0.0f;       // of the norm weights around 1
-  bool tied_output = true;        // false: a separate output.weight
-  bool qkv_bias = false;          // attn_q.bias, attn_k.bias, attn_v.bias
-  bool rope_freqs = false;        // rope_freqs.weight, factors from 1 to 8 as in Llama 3.1
-  double rope_linear_factor = 0;  // > 0: rope.scaling.type "linear" with this factor
+  float norm_stddev = 0.0f;               // of the norm weights around 1
+  std::optional<RandomGains> gains = {};  // instead of the two above
+  bool tied_output = true;                // false: a separate output.weight
+  bool qkv_bias = false;                  // attn_q.bias, attn_k.bias, attn_v.bias
+  bool rope_freqs = false;                // rope_freqs.weight, factors from 1 to 8 as in Llama 3.1
+  double rope_linear_factor = 0;          // > 0: rope.scaling.type "linear" with this factor
+  std::string omitted = {};               // a tensor that is left out, for tests of damaged files
 };
 
-/// "tiny-gqa", "tiny-wide", "135m-gqa", "1b-gqa", "1b-mha", "3b-gqa", "7b-mha", "8b-gqa"
+/// The shapes of random_shapes.cpp: "tiny-gqa", "135m-gqa", "8b-gqa", "gemma3-1b", ...
 std::vector<std::string> random_model_names();
 /// Throws Error{kUsage} listing the names.
 RandomModelShape random_model_shape(std::string_view name);

@@ -29,7 +29,9 @@ struct LayerInfo {
   /// Whether a policy chooses which rows of its cache are kept. A sliding window keeps its last
   /// `window` rows instead, whatever the policy: no later query can see the others.
   bool compressed = true;
-  bool rotated = true;  ///< queries and keys carry a rotation of their position (RoPE)
+  bool rotated = true;   ///< queries and keys carry a rotation of their position (RoPE)
+  float scale = 1.0f;    ///< of the scores q . k, nearly always 1 / sqrt(head_dim)
+  float softcap = 0.0f;  ///< if > 0: scores s become softcap * tanh(s / softcap)
 };
 
 struct ModelSpec;  // the engine's own

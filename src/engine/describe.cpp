@@ -107,8 +107,8 @@ ModelInfo make_info(const GgufFile& file, const ModelSpec& spec) {
   info.n_head_kv = c.n_head_kv;
   info.head_dim = c.head_dim;
   for (const LayerSpec& layer : spec.layers) {
-    info.layers.push_back(
-        {layer.attention, layer.window, layer.compressed, layer.rotation.n_rot > 0});
+    info.layers.push_back({layer.attention, layer.window, layer.compressed,
+                           layer.rotation.n_rot > 0, layer.scale, layer.softcap});
   }
   info.spec = std::make_shared<const ModelSpec>(spec);
   std::map<DType, int64_t> params_of_type;

@@ -5,8 +5,6 @@
 #include <cmath>
 #include <numbers>
 
-#include "base/log.h"
-
 namespace snapkv::huggingface {
 namespace {
 
@@ -146,8 +144,8 @@ void read_scaling(const JsonFields& rope, Config& config) {
   } else if (r.type == "yarn") {
     r.factor = rope.positive("factor");
     if (r.original_context == 0) r.original_context = config.n_ctx;
-    expect_default(rope, "beta_fast", 32);
-    expect_default(rope, "beta_slow", 1);
+    r.beta_fast = rope.positive("beta_fast", r.beta_fast);
+    r.beta_slow = rope.positive("beta_slow", r.beta_slow);
     expect_default(rope, "attention_factor", 0.1 * std::log(r.factor) + 1);
     if (rope.has("mscale") || rope.has("mscale_all_dim")) {
       rope.bad("mscale", "is there, which is not supported");
@@ -232,23 +230,22 @@ void read_gemma3_windows(const JsonFields& c, Config& config) {
   }
 }
 
-/// Layers with a window compute what full attention does as long as the window holds everything.
-void limit_to_window(const JsonFields& c, Config& config) {
+/// Windows of Mistral's and Qwen's layers, some or all of them.
+void read_other_windows(const JsonFields& c, Config& config) {
   const bool mistral = config.class_name == "MistralForCausalLM";
   if (config.class_name == "LlamaForCausalLM" || !c.has("sliding_window") ||
       !c.flag("use_sliding_window", mistral)) {
     return;
   }
+  config.sliding_window = c.integer("sliding_window", 1, kMaxContext);
   const std::string types = layer_types(c, config);
-  if (!types.empty() && types.find('s') == std::string::npos) return;
-  if (types.empty() && c.integer("max_window_layers", 0, 4096, 0) >= config.n_layer) return;
-  const int64_t window = c.integer("sliding_window", 1, kMaxContext);
-  if (window >= config.n_ctx) return;
-  log_warn(
-      "'{}': sliding_window is {}; longer prompts need it, which is not supported for {}: the "
-      "context is {} instead of {}",
-      c.file(), window, config.class_name, window, config.n_ctx);
-  config.n_ctx = window;
+  const int64_t n_full = mistral ? 0 : c.integer("max_window_layers", 0, 4096, 28);
+  for (int64_t il = 0; il < config.n_layer; ++il) {
+    config.has_window.push_back(types.empty() ? il >= n_full : types[il] == 's');
+  }
+  const auto begin = config.has_window.begin(), end = config.has_window.end();
+  if (std::find(begin, end, true) == end) config.sliding_window = 0;
+  if (std::find(begin, end, false) == end) config.has_window.clear();  // as without a pattern
 }
 
 void read_windows(const JsonFields& c, Config& config) {
@@ -258,7 +255,7 @@ void read_windows(const JsonFields& c, Config& config) {
   } else if (architecture == "phi3") {
     config.sliding_window = c.integer("sliding_window", 1, kMaxContext, 0);
   } else {
-    limit_to_window(c, config);
+    read_other_windows(c, config);
   }
 }
 
@@ -352,6 +349,9 @@ void add_config_keys(const Config& config, Keys& keys) {
   if (config.sliding_window > 0 || architecture == "phi3") {
     keys.u32(key("attention.sliding_window"), config.sliding_window);
   }
+  if (config.sliding_window > 0 && !config.has_window.empty()) {
+    keys.flags(key("attention.sliding_window_pattern"), config.has_window);
+  }
   if (config.final_softcap > 0) keys.f32(key("final_logit_softcapping"), config.final_softcap);
 
   const RopeConfig& rope = config.rope;
@@ -362,6 +362,10 @@ void add_config_keys(const Config& config, Keys& keys) {
   }
   if (rope.type == "linear" || rope.type == "yarn") {
     keys.f32(key("rope.scaling.factor"), rope.factor);
+  }
+  if (rope.type == "yarn") {
+    keys.f32(key("rope.scaling.yarn_beta_fast"), rope.beta_fast);
+    keys.f32(key("rope.scaling.yarn_beta_slow"), rope.beta_slow);
   }
   if (rope.type == "yarn" || architecture == "phi3") {
     keys.u32(key("rope.scaling.original_context_length"),

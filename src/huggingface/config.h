@@ -21,6 +21,7 @@ struct RopeConfig {
   double factor = 1;
   int64_t original_context = 0;                      // 0: not given
   double low_freq_factor = 1, high_freq_factor = 4;  // llama3
+  double beta_fast = 32, beta_slow = 1;              // yarn
   std::vector<float> short_factors, long_factors;    // longrope: [n_rot / 2]
 };
 
@@ -30,13 +31,15 @@ struct Config {
   bool multimodal = false;  // only its text model is read
   int64_t n_layer = 0, n_embd = 0, n_ff = 0, n_head = 0, n_head_kv = 0, head_dim = 0, n_vocab = 0;
   int64_t n_rot = 0;
-  int64_t n_ctx = 0;          // that the model computes correctly: see sliding_window
+  int64_t n_ctx = 0;
   bool has_head_dim = false;  // config.json names it
   double rms_eps = 0;
   RopeConfig rope;
   double rope_theta_local = 0;  // of gemma3's layers with a window
-  int64_t sliding_window = 0;   // 0: none
-  double final_softcap = 0;     // 0: none
+  int64_t sliding_window = 0;   // tokens that a layer with a window sees; 0: none has one
+  /// [n_layer]; empty: all layers have one, or those of the family's own pattern.
+  std::vector<bool> has_window;
+  double final_softcap = 0;  // 0: none
   bool ties_embeddings = false;
 
   int64_t size(Size which) const;

@@ -30,6 +30,9 @@ class Keys {
   void texts(std::string key, std::vector<std::string> values) {
     set(std::move(key), {GgufType::array, GgufType::string, std::move(values)});
   }
+  void flags(std::string key, std::vector<bool> values) {
+    set(std::move(key), {GgufType::array, GgufType::boolean, std::move(values)});
+  }
   void i32s(std::string key, std::vector<int64_t> values) {
     set(std::move(key), {GgufType::array, GgufType::i32, std::move(values)});
   }

@@ -17,6 +17,7 @@
   X(streaming_llm)         \
   X(knorm)                 \
   X(keydiff)               \
+  X(lagkv)                 \
   X(random)
 
 namespace snapkv {

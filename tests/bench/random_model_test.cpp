@@ -19,7 +19,7 @@
 namespace snapkv {
 namespace {
 
-constexpr RandomModelShape kSmall = {64, 2, 4, 2, 32, 96, 300, 1e4};
+const RandomModelShape kSmall = {64, 2, 4, 2, 32, 96, 300, 1e4};
 
 std::string write_and_read(const RandomModelShape& shape, const RandomModelOptions& options) {
   const std::string path = testing::TempDir() + "/random-" +

@@ -6,6 +6,7 @@
 #include <regex>
 
 #include "run_process.h"
+#include "tests/support/test_models.h"
 
 namespace snapkv::test {
 namespace {
@@ -76,6 +77,30 @@ TEST(Explain, TheUserChoosesLayerHeadAndOptions) {
   EXPECT_TRUE(has(r.out, "shown: layer 0, KV head 2")) << r.out;
   EXPECT_TRUE(has(r.out, "50% of the prompt")) << r.out;
   EXPECT_TRUE(has(r.out, "positions 0-2, ") || has(r.out, "positions 0-")) << r.out;
+}
+
+// The second to last layers of the family's models have full attention, the others windows of 16.
+TEST(Explain, ShowsOnlyLayersThatThePolicyChoosesRowsOf) {
+  const auto of_gemma = [](const std::string& model, std::vector<std::string> more) {
+    std::vector<std::string> args = {"explain",     "-m", model_path(model), "-p", rome_prompt(3),
+                                     "--kv-budget", "64", "--kv-window",     "8"};
+    args.insert(args.end(), more.begin(), more.end());
+    return run(args);
+  };
+  const Result gemma3 = of_gemma("gemma3", {});
+  ASSERT_EQ(gemma3.code, 0) << gemma3.err;
+  EXPECT_TRUE(has(gemma3.out, "shown: layer 5, ")) << gemma3.out;
+  EXPECT_TRUE(has(gemma3.out, "kept the same rows, in all 1 layer x 2 KV heads")) << gemma3.out;
+  EXPECT_TRUE(has(gemma3.out, "6 more layers with sliding windows")) << gemma3.out;
+  const Result window = of_gemma("gemma3", {"--layer", "4"});
+  EXPECT_EQ(window.code, 2);
+  EXPECT_TRUE(has(window.err, "--layer is 4") && has(window.err, "16 tokens")) << window.err;
+  const Result none = of_gemma("phi3-window", {});
+  EXPECT_EQ(none.code, 2);
+  EXPECT_TRUE(has(none.err, "every layer")) << none.err;
+  const Result gemma2 = of_gemma("gemma2", {"--layer", "1"});
+  ASSERT_EQ(gemma2.code, 0) << gemma2.err;
+  EXPECT_TRUE(has(gemma2.out, "3 tanh(")) << gemma2.out;
 }
 
 TEST(Explain, SaysWhyAShortPromptLosesNothing) {

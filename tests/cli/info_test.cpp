@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: MIT
 // snapkv info: facts, memory plan, metadata, tensors, as text and JSON.
+#include <fmt/core.h>
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
 
 #include "run_process.h"
+#include "tests/support/test_models.h"
 
 namespace snapkv::test {
 namespace {
@@ -52,6 +54,26 @@ TEST(Info, PlanCountsBytes) {
   EXPECT_LT(memory.at("policy").at("kv_kept"), 4 * 1000 * layer_row);
   EXPECT_GE(memory.at("full").at("kv_kept"), 4 * 4000 * layer_row);
   EXPECT_GT(memory.at("full").at("total"), memory.at("policy").at("total"));
+}
+
+// Layers with a window keep its rows whatever the policy, and the limit of decoding.
+TEST(Info, WindowsAreNotCompressed) {
+  const std::string model = model_path("gemma3");  // a window of 16 tokens in 6 of 7 layers
+  const Result text = run({"info", "-m", model, "-c", "1000", "--kv-decode-limit", "200",
+                           "--kv-budget", "100", "--kv-window", "8"});
+  ASSERT_EQ(text.code, 0) << text.err;
+  const int64_t row = 2 * (2 * 32 * 2 + 4);  // 2 heads: K and V of 32 f16 values, a position
+  const double kib = static_cast<double>((200 + 6 * 16) * row) / 1024;
+  EXPECT_TRUE(contains(text.out, fmt::format("at most {:.1f} KiB", kib))) << text.out;
+  const Result r =
+      run({"info", "-m", model, "-c", "1000", "--kv-budget", "100", "--kv-window", "8", "--json"});
+  ASSERT_EQ(r.code, 0) << r.err;
+  const Json json = Json::parse(r.out);
+  int64_t n_windows = 0;
+  for (const Json& layer : json.at("layers")) n_windows += layer.value("window", 0) == 16;
+  EXPECT_EQ(n_windows, 6);
+  const Json &full = json.at("memory").at("full"), &kept = json.at("memory").at("policy");
+  EXPECT_EQ(full.at("kv_kept").get<int64_t>() - kept.at("kv_kept").get<int64_t>(), 900 * row);
 }
 
 }  // namespace

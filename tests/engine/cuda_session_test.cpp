@@ -10,6 +10,7 @@
 #include "base/half.h"
 #include "snapkv/compress.h"
 #include "tests/support/expect_error.h"
+#include "tests/support/family_models.h"
 #include "tests/support/test_models.h"
 #ifdef SNAPKV_CUDA_ON_HOST_TESTS
 #include "backend/cuda/cuda_backend.h"
@@ -101,6 +102,25 @@ TEST_F(CudaSession, KeepsTheRowsThatTheCpuKeeps) {
     }
     // scores that are equal but for the last bits may change places
     EXPECT_LE(n_other * 200, n_rows);
+  }
+}
+
+// Windows, caps, norms, biases, scales, learned positions and every kind of rotation.
+TEST_F(CudaSession, ComputesEveryFamily) {
+  for (const FamilyModel& family : family_models()) {
+    SCOPED_TRACE(family.name);
+    const SessionOptions options = options_of("snapkv", DType::f32, 40);
+    Session cpu(load_model(family.name), options);
+    Session gpu(load_model(family.name, Compute::f32, 1, Device::cuda), options);
+    for (Session* s : {&cpu, &gpu}) s->prefill(generated_ids(60, kFamilyVocab, 1));
+    EXPECT_LT(max_difference(cpu.logits(), gpu.logits()), 1e-3);
+    for (Session* s : {&cpu, &gpu}) s->prefill(generated_ids(7, kFamilyVocab, 2));
+    EXPECT_LT(max_difference(cpu.logits(), gpu.logits()), 1e-3);
+    for (const int32_t id : generated_ids(3, kFamilyVocab, 3)) {
+      cpu.decode(id);
+      gpu.decode(id);
+      EXPECT_LT(max_difference(cpu.logits(), gpu.logits()), 1e-3);
+    }
   }
 }
 

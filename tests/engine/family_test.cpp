@@ -172,6 +172,30 @@ TEST_P(FamilyTest, ASecondTurnCompressesAgainOrKeepsItsQuestion) {
   }
 }
 
+// kv_refresh: a later turn reads what one prompt would have read, and keeps what it would have
+// kept.
+TEST_P(FamilyTest, ARefreshedTurnIsReadAsOnePromptWouldBe) {
+  SessionOptions options = options_of("snapkv");
+  options.kv_refresh = true;
+  Session once(model(), options), turns(model(), options);
+  const std::vector<int32_t> ids = prompt();
+  once.prefill(ids);
+  turns.prefill(std::span(ids).first(57));
+  for (int i = 57; i < 60; ++i) turns.decode(ids[i]);  // they see what was kept of the others
+  turns.prefill(std::span(ids).subspan(60));
+  EXPECT_EQ(turns.n_past(), kPrompt);
+  for (int il = 0; il < info().n_layer; ++il) EXPECT_EQ(rows(once, il), rows(turns, il));
+  expect_windows(turns);
+
+  Session refreshed(model(), options);
+  refreshed.prefill(std::span(ids).first(60));
+  refreshed.prefill(std::span(ids).subspan(60));
+  EXPECT_LT(max_difference(once.logits(), refreshed.logits()), 3e-4);
+  for (int il = 0; il < info().n_layer; ++il) {
+    EXPECT_EQ(once.cached_positions(il, 0), refreshed.cached_positions(il, 0)) << "layer " << il;
+  }
+}
+
 TEST_P(FamilyTest, DecodeLimitBoundsEveryLayer) {
   SessionOptions options = options_of("snapkv");
   options.kv_decode_limit = 60;

@@ -294,7 +294,7 @@ TEST_F(FolderTest, UnsupportedModels) {
   rope({{"rope_type", "llama3"}, {"factor", 8}}, {"low_freq_factor is missing"});
   rope({{"rope_type", "llama3"}, {"factor", 8}, {"low_freq_factor", 4}, {"high_freq_factor", 4}},
        {"high_freq_factor is 4"});
-  rope({{"rope_type", "yarn"}, {"factor", 4}, {"beta_fast", 16}}, {"beta_fast is 16"});
+  rope({{"rope_type", "yarn"}, {"factor", 4}, {"attention_factor", 2}}, {"attention_factor is 2"});
   expect_bad_config({{"rope_parameters", "x"}}, {"rope_parameters is \"x\"", "an object"});
 }
 
@@ -319,19 +319,31 @@ TEST_F(FolderTest, UnsupportedKindsOfGemma3AndPhi3) {
   expect_bad_config({{"rope_parameters", rope}}, {"long_factor holds 0"});
 }
 
-TEST_F(FolderTest, SlidingWindowsLimitTheContext) {
+TEST_F(FolderTest, SlidingWindows) {
   write("mistral");
   set_config({{"sliding_window", 100}});
-  EXPECT_EQ(open().get_uint("llama.context_length"), 100u);
-  set_config({{"sliding_window", 1000}});
+  EXPECT_EQ(open().get_uint("llama.attention.sliding_window"), 100u);
+  EXPECT_FALSE(open().has("llama.attention.sliding_window_pattern"));  // all layers
   EXPECT_EQ(open().get_uint("llama.context_length"), 256u);
+  set_config({{"sliding_window", nullptr}});
+  EXPECT_FALSE(open().has("llama.attention.sliding_window"));
   write("qwen3");
   set_config({{"sliding_window", 100}});  // not used
-  EXPECT_EQ(open().get_uint("qwen3.context_length"), 256u);
+  EXPECT_FALSE(open().has("qwen3.attention.sliding_window"));
   Json types = golden_.at("config").at("layer_types");
   types[3] = "sliding_attention";
-  set_config({{"sliding_window", 100}, {"use_sliding_window", true}, {"layer_types", types}});
-  EXPECT_EQ(open().get_uint("qwen3.context_length"), 100u);
+  const auto pattern = [&](const Json& fields) {
+    set_config(fields);
+    const GgufFile file = open();
+    EXPECT_EQ(file.get_uint("qwen3.attention.sliding_window"), 100u);
+    const GgufValue& value = file.metadata().at("qwen3.attention.sliding_window_pattern");
+    return std::get<std::vector<bool>>(value.value);
+  };
+  Json fields = {{"sliding_window", 100}, {"use_sliding_window", true}, {"layer_types", types}};
+  EXPECT_EQ(pattern(fields), (std::vector<bool>{false, false, false, true}));
+  fields["layer_types"] = nullptr;
+  fields["max_window_layers"] = 1;
+  EXPECT_EQ(pattern(fields), (std::vector<bool>{false, true, true, true}));
 }
 
 TEST_F(FolderTest, WrongTensors) {

@@ -76,9 +76,12 @@ TEST_P(HfOracleTest, LogProbabilities) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Llama, HfOracleTest,
+INSTANTIATE_TEST_SUITE_P(Families, HfOracleTest,
                          testing::Values("llama", "llama-bf16", "llama-f16", "llama-options",
-                                         "llama3", "llama-linear", "mistral"),
+                                         "llama3", "llama-linear", "llama-yarn", "mistral",
+                                         "mistral-window", "qwen2", "qwen2-window", "qwen3",
+                                         "gemma3", "gemma3-options", "phi3", "phi3-partial",
+                                         "phi3-longrope"),
                          [](const auto& test) {
                            std::string name = test.param;
                            std::replace(name.begin(), name.end(), '-', '_');

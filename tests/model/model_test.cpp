@@ -247,8 +247,9 @@ bool may_be_missing(const Family& f, const std::string& name) {
 TEST(ModelTest, EveryMissingTensorOfEveryFamilyIsNamed) {
   const TempDir folder;
   for (const FamilyModel& m : family_models()) {
-    const auto family = std::find_if(families().begin(), families().end(),
-                                     [&](const Family& f) { return f.name == m.architecture; });
+    const auto family = std::find_if(families().begin(), families().end(), [&](const Family& f) {
+      return f.name == m.shape.family.architecture;
+    });
     ASSERT_NE(family, families().end());
     for (const TensorEntry& t : describe_model(model_path(m.name)).tensors) {
       if (t.name.find("blk.1.") == 0 || t.name.find("blk.2.") == 0) continue;  // as blk.0
@@ -271,8 +272,9 @@ TEST(ModelTest, EveryMissingTensorOfEveryFamilyIsNamed) {
 
 TEST(ModelTest, EveryFamilyHasAModel) {
   for (const Family& f : families()) {
-    EXPECT_TRUE(std::any_of(family_models().begin(), family_models().end(),
-                            [&](const FamilyModel& m) { return m.architecture == f.name; }))
+    EXPECT_TRUE(
+        std::any_of(family_models().begin(), family_models().end(),
+                    [&](const FamilyModel& m) { return m.shape.family.architecture == f.name; }))
         << f.name;
   }
 }

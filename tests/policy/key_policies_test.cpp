@@ -113,6 +113,68 @@ TEST_P(KeyPolicies, KeydiffOnKeysOfOneDirectionAndZeroKeys) {
   EXPECT_EQ(run_policy(*backend_, config, l), (Kept{{20, 30, 36, 37, 38, 39}}));
 }
 
+// The definition of lagkv with plain loops: chunk by chunk the spread of each row in the next
+// chunk's range, softmax, ranks; then the recent rows from the end, the highest ranks, and the
+// lower of two equal ones.
+std::vector<double> lag_softmax(const std::vector<float>& x, const Layer& l, int64_t g,
+                                int64_t first, int64_t lag) {
+  std::vector<double> out;
+  double sum = 0.0;
+  for (int64_t j = first; j < first + lag; ++j) {
+    const auto value = [&](int64_t row, int64_t c) -> double {
+      return x[(g * l.n_tokens + row) * l.head_dim + c];
+    };
+    Scores measured;
+    double mean = 0.0, squares = 0.0;
+    for (int64_t c = 0; c < l.head_dim; ++c) {
+      double low = value(first + lag, c), high = low;
+      for (int64_t i = first + lag; i < first + 2 * lag; ++i) {
+        low = std::min(low, value(i, c));
+        high = std::max(high, value(i, c));
+      }
+      measured.push_back((value(j, c) - low) / (high - low));
+      mean += measured.back() / static_cast<double>(l.head_dim);
+    }
+    for (double m : measured) squares += (m - mean) * (m - mean);
+    out.push_back(std::exp(std::sqrt(squares / static_cast<double>(l.head_dim - 1))));
+    sum += out.back();
+  }
+  for (double& v : out) v /= sum;
+  return out;
+}
+
+Scores lag_scores(const Layer& l, int64_t g, int64_t n_sink, int64_t lag) {
+  Scores scores(l.n_tokens, 0.0);
+  int64_t first = n_sink;
+  for (; first + 2 * lag <= l.n_tokens; first += lag) {
+    Scores chunk = lag_softmax(l.k, l, g, first, lag);
+    const Scores of_values = lag_softmax(l.v, l, g, first, lag);
+    for (int64_t j = 0; j < lag; ++j) chunk[j] += of_values[j];
+    for (int64_t j = 0; j < lag; ++j) {
+      for (double other : chunk) scores[first + j] += other < chunk[j];
+    }
+  }
+  for (int64_t j = first; j < l.n_tokens; ++j) scores[j] = static_cast<double>(lag + j);
+  for (int64_t j = 0; j < n_sink; ++j) scores[j] = 1e9;
+  scores.resize(l.n_prefix());
+  return scores;
+}
+
+TEST_P(KeyPolicies, LagKvKeepsTheRowsThatTheNextOnesDoNotResemble) {
+  for (DType dtype : {DType::f32, DType::f16, DType::bf16}) {
+    Layer l = random_layer(700, 16, 4, 2, 40, dtype, 58);
+    l.v = random_tensor({2, 700, 40}, 59, dtype).values();
+    for (int lag : {20, 64, 300, 400}) {  // 400: one chunk, nothing but recent rows
+      PolicyConfig config{.name = "lagkv", .budget = 500, .window_size = 16};
+      config.params["lag_size"] = lag;
+      const Kept kept = run_policy(*backend_, config, l, dtype);
+      for (int64_t g = 0; g < 2; ++g) {
+        EXPECT_TRUE(is_selection(kept[g], lag_scores(l, g, 4, lag), 16, 484, 0.0)) << lag;
+      }
+    }
+  }
+}
+
 TEST_P(KeyPolicies, RandomIsSeededAndUniform) {
   const Layer l = random_layer(4016, 16, 2, 2, 8, DType::f32, 55);
   PolicyConfig config{.name = "random", .budget = 1016, .window_size = 16};

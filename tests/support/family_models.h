@@ -1,20 +1,22 @@
 // SPDX-License-Identifier: MIT
-// Small models with random weights, one or more for each family that src/model/families.cpp knows:
-// what they contain is written here again, in llama.cpp's names, so that a real llama.cpp checks
-// both (tools/llama_oracle.py). Every feature of a family is in its model and large enough to
-// matter: attention is far from uniform, caps bend scores, windows are shorter than the prompts.
+// Small models with random weights, one or more for each family that src/model/families.cpp knows,
+// for comparison with a real llama.cpp (tools/llama_oracle.py). Every feature of a family is in its
+// model and large enough to matter: attention is far from uniform, caps bend scores, windows are
+// shorter than the prompts.
 #pragma once
 
 #include <cstdint>
 #include <string>
 #include <vector>
 
+#include "bench/random_model.h"
+
 namespace snapkv::test {
 
 struct FamilyModel {
   std::string name;  // "gemma3"; more than one of a family: "llama-yarn"
-  std::string architecture;
-  int64_t window = 0;  // of its sliding windows; 0: it has none
+  RandomModelShape shape;
+  RandomModelOptions options;
 };
 
 /// All of them.
@@ -22,8 +24,7 @@ const std::vector<FamilyModel>& family_models();
 /// Tokens of their vocabularies: 3 special ones, the bytes, then words.
 constexpr int64_t kFamilyVocab = 512;
 
-/// Writes the model of this name, without the tensor `omitted` if one is named. The values depend
-/// on the name of each tensor alone.
+/// Writes the model of this name, without the tensor `omitted` if one is named.
 void write_family_model(const std::string& name, const std::string& path,
                         const std::string& omitted = "");
 

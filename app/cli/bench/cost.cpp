@@ -23,17 +23,22 @@ ModelCost::ModelCost(const ModelDescription& model) {
   wq_ = n_embd * n_q_;
   wkv_ = 2 * n_embd * static_cast<double>(m.n_head_kv * m.head_dim);
   wo_ = n_q_ * n_embd;
-  ffn_ = 3 * n_embd * static_cast<double>(m.n_ff);
   head_ = n_embd * static_cast<double>(m.n_vocab);
   n_layer_ = static_cast<double>(m.n_layer);
   n_head_kv_ = static_cast<double>(m.n_head_kv);
   head_dim_ = m.head_dim;
+  for (const LayerInfo& layer : m.layers) windows_.push_back(layer.window);
   size_t embedding = 0;
   bool separate_output = false;
+  double layer_weights = 0;  // of the matrices of all layers
   for (const TensorEntry& t : model.tensors) {
+    if (t.name.starts_with("blk.") && t.shape.size() == 2) {
+      layer_weights += static_cast<double>(t.shape[0]) * static_cast<double>(t.shape[1]);
+    }
     if (t.name == "token_embd.weight") embedding = t.bytes;
     if (t.name == "output.weight") separate_output = true;
   }
+  ffn_ = layer_weights / n_layer_ - wq_ - wkv_ - wo_;
   decode_weight_bytes_ = m.weight_bytes - (separate_output ? embedding : 0);
 }
 
@@ -47,8 +52,18 @@ double ModelCost::prefill_linear_flops(int64_t n_tokens, int64_t n_window) const
 
 double ModelCost::prefill_attention_flops(int64_t n_tokens, double n_rows) const {
   const auto n = static_cast<double>(n_tokens);
-  const double pairs = n * n_rows + n * (n + 1) / 2;
-  return 4 * n_q_ * ((n_layer_ - 1) * pairs + n_rows + n);  // 2 for q . k, 2 for p * v
+  double pairs = 0;  // of queries and keys; of the last layer's queries one is needed
+  for (size_t il = 0; il < windows_.size(); ++il) {
+    const double window = windows_[il] > 0 ? static_cast<double>(windows_[il]) : n_rows + n;
+    if (il + 1 == windows_.size()) {
+      pairs += std::min(window, n_rows + n);
+      continue;
+    }
+    // queries that see fewer rows than the window holds see one more each, the others all of it
+    const double n_growing = std::clamp(window - n_rows, 0.0, n);
+    pairs += n_growing * n_rows + n_growing * (n_growing + 1) / 2 + (n - n_growing) * window;
+  }
+  return 4 * n_q_ * pairs;  // 2 for q . k, 2 for p * v
 }
 
 double ModelCost::decode_flops(int64_t n_seq, double n_rows) const {

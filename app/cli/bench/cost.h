@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <vector>
 
 #include "snapkv/engine.h"
 
@@ -37,6 +38,7 @@ class ModelCost {
   double head_ = 0;  // of the output matrix
   double n_q_ = 0;   // n_head * head_dim
   double n_layer_ = 0, n_head_kv_ = 0;
+  std::vector<int64_t> windows_;  // [n_layer], 0: full attention
   int64_t head_dim_ = 0;
   size_t decode_weight_bytes_ = 0;
 };

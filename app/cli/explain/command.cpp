@@ -38,7 +38,12 @@ struct ExplainSettings {
 class Rankings {
  public:
   Rankings(const ExplainSettings& s, const ModelInfo& info, const SnapKvRule& kv, int64_t n_tokens)
-      : layer_(s.layer), head_(s.head), n_head_kv_(info.n_head_kv), kv_(kv), n_tokens_(n_tokens) {
+      : layer_(s.layer),
+        head_(s.head),
+        n_head_kv_(info.n_head_kv),
+        layers_(info.layers),
+        kv_(kv),
+        n_tokens_(n_tokens) {
     probe_.ranges = {{n_tokens - kv.window_size, n_tokens}};
     probe_.report = [this](const AttentionProbe::Report& r) { add(r); };
   }
@@ -70,6 +75,7 @@ class Rankings {
   void add(const AttentionProbe::Report& report) {
     const int64_t n_group = report.n_head / n_head_kv_;
     std::vector<std::vector<int32_t>>& kept = kept_.emplace_back();
+    if (!layers_[report.il].compressed) return;  // it keeps its window, whatever is voted for
     for (int64_t g = 0; g < n_head_kv_; ++g) {
       const auto sums = report.sums.subspan(static_cast<size_t>(g * n_group * n_tokens_),
                                             static_cast<size_t>(n_group * n_tokens_));
@@ -86,11 +92,13 @@ class Rankings {
 
   const int layer_, head_;  // to show; negative: the one with the highest peak
   const int64_t n_head_kv_;
+  const std::vector<LayerInfo> layers_;
   const SnapKvRule kv_;
   const int64_t n_tokens_;
   AttentionProbe probe_;
   HeadRanking shown_;
-  std::vector<std::vector<std::vector<int32_t>>> kept_;  // [n_layer][n_head_kv], of the prefix
+  // [n_layer][n_head_kv], of the prefix; no heads where no policy chooses
+  std::vector<std::vector<std::vector<int32_t>>> kept_;
 };
 
 void check_settings(const ExplainSettings& s) {
@@ -110,6 +118,16 @@ void check_place(const ExplainSettings& s, const ModelInfo& info) {
          n - 1);
   };
   check("--layer", s.layer, info.n_layer, "layers");
+  if (info.n_compressed() == 0) {
+    fail(ErrorCode::kUsage, "every layer of {} has a sliding window: SnapKV chooses nothing here",
+         info.path);
+  }
+  if (s.layer >= 0 && !info.layers[s.layer].compressed) {
+    fail(ErrorCode::kUsage,
+         "--layer is {}, whose attention has a sliding window of {} tokens: it keeps those, and "
+         "SnapKV chooses nothing there",
+         s.layer, info.layers[s.layer].window);
+  }
   check("--head", s.head, info.n_head_kv, "KV heads");
 }
 

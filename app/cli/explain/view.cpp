@@ -4,6 +4,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
 #include "cli/common/plain_text.h"
@@ -88,13 +89,25 @@ class View {
                         format_shape({m.n_head, kv_.window_size, m.head_dim}));
     text += fmt::format("  keys     K [n_head_kv, L, head_dim] = {}\n",
                         format_shape({m.n_head_kv, n_tokens_, m.head_dim}));
-    text += fmt::format("  scores   Q K^T / sqrt({}), causal: [n_head, W, L] = {}\n", m.head_dim,
+    text += fmt::format("  scores   {}, causal: [n_head, W, L] = {}\n", score_formula(),
                         format_shape({m.n_head, kv_.window_size, n_tokens_}));
     text += "  softmax over all L columns, so each query's attention adds up to 1\n";
     text += fmt::format(
         "  {:.1f}% of the group's attention goes to the {} tokens before the "
         "window, {:.1f}% to the window itself\n",
         100 * r_.prefix_share, n_prefix_, 100 * (1 - r_.prefix_share));
+    return text;
+  }
+
+  std::string score_formula() const {
+    const LayerInfo& layer = e_.model.layers[r_.il];
+    const auto head_dim = static_cast<float>(e_.model.head_dim);
+    std::string text = std::abs(layer.scale * std::sqrt(head_dim) - 1.0f) < 1e-5f
+                           ? fmt::format("Q K^T / sqrt({})", e_.model.head_dim)
+                           : fmt::format("{:g} Q K^T", layer.scale);
+    if (layer.softcap > 0) {
+      text = fmt::format("{0:g} tanh({1} / {0:g})", layer.softcap, text);
+    }
     return text;
   }
 
@@ -220,8 +233,11 @@ class View {
                         n_prefix_, n_tokens_ - 1);
     text += "  " + paint(Style::green, "checked:", options_.colour) +
             fmt::format(" the engine kept the same rows, in all {} {} {}\n",
-                        plural(e_.model.n_layer, "layer"), draw_.times(),
+                        plural(e_.model.n_compressed(), "layer"), draw_.times(),
                         plural(e_.model.n_head_kv, "KV head"));
+    if (const int64_t n = e_.model.n_layer - e_.model.n_compressed(); n > 0) {
+      text += fmt::format("  {} with sliding windows: kept as they are\n", plural(n, "more layer"));
+    }
     return text;
   }
 

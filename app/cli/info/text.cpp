@@ -191,16 +191,20 @@ std::string facts(const InfoReport& r, int width) {
   return facts.text();
 }
 
-std::string decode_limit_text(const InfoPlans& p) {
-  const size_t row = p.kept.kv_full / static_cast<size_t>(p.n_tokens);  // of all layers
+/// Layers with a window are not compressed: they keep its rows whatever the limit.
+std::string decode_limit_text(const ModelInfo& m, const InfoPlans& p) {
   const int64_t limit = p.options.kv_decode_limit;
+  int64_t n_rows = 0;
+  for (int64_t il = 0; il < m.n_layer; ++il) {
+    n_rows += m.layers[il].compressed ? limit : m.full_rows(il, p.n_tokens);
+  }
   return fmt::format(
       "--kv-decode-limit {}: generated tokens make it at most {}, and one layer while that is "
       "compressed",
-      limit, format_bytes(row * static_cast<size_t>(limit)));
+      limit, format_bytes(n_rows * kv_row_bytes(m, p.options.kv_type)));
 }
 
-std::string plan_table(const InfoPlans& p, int width) {
+std::string plan_table(const ModelInfo& m, const InfoPlans& p, int width) {
   std::string text =
       "\n" +
       wrapped(fmt::format("Memory for a prompt of {} (KV {}, compute {}):",
@@ -225,7 +229,7 @@ std::string plan_table(const InfoPlans& p, int width) {
   const auto note = [&](const std::string& line) { text += wrapped(line, width, 0) + "\n"; };
   note(fmt::format("{}: {}", p.options.kv.name, describe_policy(p.options.kv)));
   if (p.options.kv_memory > 0) note(describe_memory_budget(p.options));
-  if (p.options.kv_decode_limit > 0) note(decode_limit_text(p));
+  if (p.options.kv_decode_limit > 0) note(decode_limit_text(m, p));
   return text;
 }
 
@@ -283,7 +287,7 @@ std::vector<InfoPlanRow> plan_rows(const InfoPlans& p) {
 std::string info_text(const InfoReport& report, int width, bool cut) {
   width = std::max(width, kLeastWidth);
   std::string text = facts(report, width);
-  if (report.plans) text += plan_table(*report.plans, width);
+  if (report.plans) text += plan_table(report.model.info, *report.plans, width);
   if (report.metadata) text += metadata_list(report.model.metadata, width, cut);
   if (report.tensors) text += tensor_list(report.model.tensors, width, cut);
   return text;

@@ -190,7 +190,9 @@ void write_ranks(const ChunkScores& c, const float* s, int64_t n, int32_t* order
     return a > b;
   });
   for (int64_t rank = 0; rank < n; ++rank) {
-    put(out[order[rank]], static_cast<double>(c.factor) * static_cast<double>(rank), c.accumulate);
+    const int32_t j = order[rank];
+    const double value = std::isnan(s[j]) ? s[j] : static_cast<double>(rank);
+    put(out[j], static_cast<double>(c.factor) * value, c.accumulate);
   }
 }
 
@@ -244,16 +246,17 @@ void find_range(const Tensor& x, int64_t h, int64_t begin, int64_t end, float* r
   }
 }
 
-/// The standard deviation of a row's d channels, each measured in its range; leaves those in
-/// `room`.
-float deviation(const float* row, int64_t d, Range range, float* room) {
-  for (int64_t c = 0; c < d; ++c) {
-    const float width = range.high[c] - range.low[c];
-    room[c] = width > 0.0f ? (row[c] - range.low[c]) / width : 0.0f;
-  }
-  const double mean = sum_of(d, [=](int64_t c) -> double { return room[c]; }) / d;
-  const double squares = sum_of(d, [=](int64_t c) { return (room[c] - mean) * (room[c] - mean); });
-  return d < 2 ? 0.0f : static_cast<float>(std::sqrt(squares / static_cast<double>(d - 1)));
+/// The standard deviation of a row's d channels, each measured in its range.
+float deviation(const float* row, int64_t d, Range range) {
+  if (d < 2) return 0.0f;
+  const auto value = [=](int64_t c) {
+    const double low = range.low[c], width = range.high[c] - low, above = row[c] - low;
+    return width > 0.0 ? above / width : 0.0 * above;
+  };
+  const double mean = sum_of(d, value) / static_cast<double>(d);
+  const double squares =
+      sum_of(d, [=](int64_t c) { return (value(c) - mean) * (value(c) - mean); });
+  return static_cast<float>(std::sqrt(squares / static_cast<double>(d - 1)));
 }
 
 }  // namespace
@@ -264,17 +267,17 @@ void lag_deviations(const CpuContext& ctx, const Tensor& x, std::span<const int3
   const int64_t n_chunks =
       std::max<int64_t>(0, most - begin) / lag;  // that have a next one, or are it
   const int n_threads = team_size(ctx, most * std::ssize(n) * d >= kParallelValues);
-  float* rooms = thread_rows(ctx, 4, d);
+  float* rooms = thread_rows(ctx, 3, d);
   for (int64_t h = 0; h < std::ssize(n); ++h) std::fill_n(out.at<float>(h), n[h], 0.0f);
 #pragma omp parallel for num_threads(n_threads) schedule(static)
   for (int64_t i = 0; i < std::ssize(n) * n_chunks; ++i) {
     const int64_t h = i / n_chunks, first = begin + i % n_chunks * lag, next = first + lag;
     if (next + lag > n[h]) continue;
-    float* room = rooms + omp_get_thread_num() * 4 * d;
+    float* room = rooms + omp_get_thread_num() * 3 * d;
     const Range range{room + d, room + 2 * d};
     find_range(x, h, next, next + lag, room, range);
     for (int64_t j = first; j < next; ++j) {
-      out.at<float>(h)[j] = deviation(row_of(x, h, j, room), d, range, room + 3 * d);
+      out.at<float>(h)[j] = deviation(row_of(x, h, j, room), d, range);
     }
   }
 }

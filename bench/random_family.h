@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: MIT
+// RandomFamily: what a random model has in place of Llama's own: metadata and tensors in
+// llama.cpp's names, written here again and not taken from src/model, so that a real llama.cpp
+// checks both.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <variant>
+#include <vector>
+
+namespace snapkv {
+
+/// Norms of queries and keys: none, one weight for all heads, weights of each head, one norm over
+/// all heads of a token.
+enum class RandomQkNorm { none, each_head, own_weights, all_together };
+
+/// One more key; without the architecture's name.
+struct RandomKey {
+  std::string name;
+  std::variant<int64_t, double, std::string> value;
+};
+
+/// The defaults are Llama's.
+struct RandomFamily {
+  std::string architecture = "llama";
+  int64_t n_rot = 0;  // 0: head_dim
+  bool layer_norm = false, norm_bias = false;
+  bool norm_before = true, norm_after = false;
+  bool ffn_norm = true;
+  RandomQkNorm qk_norm = RandomQkNorm::none;
+  bool qkv_bias = false, output_bias = false, ffn_bias = false;
+  bool fused_qkv = false, gated = true, fused_gate = false;
+  bool own_output = false;
+  bool rope_freqs = false, long_factors = false, learned_positions = false;
+  int64_t window = 0;  // .attention.sliding_window; 0: none
+  std::vector<RandomKey> keys = {};
+};
+
+/// Deviations of weights that make every feature of a small model matter: attention is far from
+/// uniform, logits differ. Those of matrices are times 1 / sqrt(n_in).
+struct RandomGains {
+  float embedding = 0.35f;  // of the embeddings themselves
+  float positions = 1.0f;   // of learned positions
+  float output = 3.0f;
+  float qkv = 1.3f;
+  float attention_output = 1.2f;
+  float ffn = 1.2f;
+  float bias = 0.4f;           // of biases
+  float norm = 0.2f;           // of norms around 1, and of their biases
+  float qk_norm = 1.4f;        // mean of norms of queries and keys
+  float ffn_post_norm = 1.0f;  // mean of the norm after the feed-forward network
+};
+
+}  // namespace snapkv

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: MIT
+// The named shapes of random models: small ones of tests, and those of real models.
+#include <fmt/core.h>
+
+#include "base/error.h"
+#include "bench/random_model.h"
+
+namespace snapkv {
+namespace {
+
+struct NamedShape {
+  std::string name;
+  RandomModelShape shape;
+};
+
+RandomFamily qwen3() { return {.architecture = "qwen3", .qk_norm = RandomQkNorm::each_head}; }
+
+RandomFamily gemma3() {
+  return {.architecture = "gemma3",
+          .norm_after = true,
+          .qk_norm = RandomQkNorm::each_head,
+          .window = 512};
+}
+
+RandomFamily phi3() {
+  return {.architecture = "phi3", .fused_qkv = true, .fused_gate = true, .own_output = true};
+}
+
+const std::vector<NamedShape>& shapes() {
+  // n_embd n_layer n_head n_head_kv head_dim n_ff n_vocab rope_base
+  static const std::vector<NamedShape> all = {
+      {"tiny-gqa", {128, 4, 4, 2, 32, 352, 512, 1e4}},         // for oracles in tests
+      {"tiny-wide", {256, 2, 4, 2, 64, 512, 512, 1e4}},        // for those of superblocks
+      {"135m-gqa", {576, 30, 9, 3, 64, 1536, 32000, 1e5}},     // SmolLM-135M
+      {"1b-gqa", {2048, 16, 32, 8, 64, 8192, 32000, 5e5}},     // Llama-3.2-1B
+      {"1b-mha", {2048, 22, 32, 32, 64, 5632, 32000, 1e6}},    // TinyLlama's sizes, all heads kept
+      {"3b-gqa", {3072, 28, 24, 8, 128, 8192, 32000, 5e5}},    // Llama-3.2-3B
+      {"7b-mha", {4096, 32, 32, 32, 128, 11008, 32000, 5e7}},  // LWM-Text-Chat-1M
+      {"8b-gqa", {4096, 32, 32, 8, 128, 14336, 32000, 1e6}},   // Mistral-7B-v0.2, Llama-3.1-8B
+      {"llama3.2-1b", {2048, 16, 32, 8, 64, 8192, 128256, 5e5, {.rope_freqs = true}}},
+      {"smollm2-1.7b", {2048, 24, 32, 32, 64, 8192, 49152, 1.3e5}},
+      {"qwen3-0.6b", {1024, 28, 16, 8, 128, 3072, 151936, 1e6, qwen3()}},
+      {"gemma3-1b", {1152, 26, 4, 1, 256, 6912, 262144, 1e6, gemma3()}},
+      {"phi3-mini", {3072, 32, 32, 32, 96, 8192, 32064, 1e4, phi3()}},
+  };
+  return all;
+}
+
+}  // namespace
+
+std::vector<std::string> random_model_names() {
+  std::vector<std::string> names;
+  for (const NamedShape& s : shapes()) names.push_back(s.name);
+  return names;
+}
+
+RandomModelShape random_model_shape(std::string_view name) {
+  std::string names;
+  for (const NamedShape& s : shapes()) {
+    if (name == s.name) return s.shape;
+    names += (names.empty() ? "" : ", ") + s.name;
+  }
+  fail(ErrorCode::kUsage, "unknown model shape \"{}\"; known: {}", name, names);
+}
+
+}  // namespace snapkv
