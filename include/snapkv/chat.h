@@ -88,7 +88,8 @@ struct ModelChat {
   std::string bos_token;
   std::string eos_token;
 };
-/// Reads the header of a GGUF file (or split). Throws kRuntime, kBadModel.
+/// Reads the header of a GGUF file (or split), or a Hugging Face folder. Throws kRuntime,
+/// kBadModel.
 ModelChat read_model_chat(const std::string& path);
 
 }  // namespace snapkv

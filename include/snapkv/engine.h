@@ -137,6 +137,8 @@ class Model {
 
   /// Lives as long as the model.
   const Tokenizer& tokenizer() const;
+  /// The chat templates that came with it, as read_model_chat() returns them. Throws kBadModel.
+  ModelChat chat() const;
   /// Tokenizer::encode(). `add_special`: BOS/EOS as the model asks. `parse_special`: control tokens
   /// written out in the text become their ids. Text is never cut.
   std::vector<int32_t> tokenize(std::string_view text, bool add_special = true,

@@ -54,10 +54,11 @@ class Tokenizer {
   virtual std::vector<int32_t> encode(std::string_view text, bool add_special,
                                       bool parse_special) const = 0;
 
-  /// Ids of what a chat template made: as encode() with parse_special, but control tokens spelled
-  /// out in what came from the conversation, or only begun there, stay text. `add_bos`: begin with
-  /// BOS if the model asks for it and the text does not begin with it; false for text that
-  /// continues a conversation. EOS is never added. Throws as encode().
+  /// Ids of what a chat template made: those of encode() with parse_special, except that control
+  /// tokens with bytes in RenderedChat::input stay text. `add_bos`: this is the beginning of the
+  /// conversation, which begins with BOS if the model asks for it, once. If false, the text
+  /// continues a conversation, and gets neither BOS nor the space that some vocabularies put in
+  /// front of a text. EOS is never added. Throws as encode().
   virtual std::vector<int32_t> encode_chat(const RenderedChat& chat, bool add_bos) const = 0;
 
   /// The bytes a token adds to the output (may be part of a UTF-8 character); empty for control

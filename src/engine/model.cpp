@@ -87,6 +87,7 @@ void Model::reset_device_peak() const { impl_->backend->reset_peak_memory(); }
 DType Model::compute_dtype() const { return impl_->backend->compute_dtype(); }
 
 const Tokenizer& Model::tokenizer() const { return *impl_->tokenizer; }
+ModelChat Model::chat() const { return chat_of(impl_->file); }
 std::vector<int32_t> Model::tokenize(std::string_view text, bool add_special,
                                      bool parse_special) const {
   return impl_->tokenizer->encode(text, add_special, parse_special);

@@ -17,6 +17,8 @@ namespace snapkv {
 
 /// A ModelInfo from header and specification.
 ModelInfo make_info(const GgufFile& file, const ModelSpec& spec);
+/// The chat templates of a header. Throws kBadModel for keys of other types.
+ModelChat chat_of(const GgufFile& file);
 
 struct Model::Impl {
   GgufFile file;                            // maps the weights: outlives everything below

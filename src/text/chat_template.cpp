@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: MIT
-// ChatTemplate and what a model file says of chats (include/snapkv/chat.h).
+// ChatTemplate (include/snapkv/chat.h).
 #include <fmt/format.h>
 
 #include <utility>
 
 #include "base/error.h"
-#include "format/gguf.h"
 #include "snapkv/chat.h"
 #include "text/builtin_templates.h"
 #include "text/jinja/interpreter.h"
@@ -20,16 +19,6 @@ constexpr size_t kMaxTemplateBytes = 1 << 20;  // the largest known ones have so
 // What a rendering may do: units of jinja::Budget, about 50 ms, and as much again for every
 // megabyte of conversation, so that a long one can be copied through a template sixteen times.
 constexpr int64_t kWork = 1'000'000;
-
-constexpr std::string_view kTemplateKey = "tokenizer.chat_template";
-
-std::string token_text(const GgufFile& file, std::string_view key) {
-  constexpr std::string_view kTokens = "tokenizer.ggml.tokens";
-  if (!file.has(key) || !file.has(kTokens)) return "";
-  const uint64_t id = file.get_uint(key);
-  const std::vector<std::string>& tokens = file.get_strings(kTokens);
-  return id < tokens.size() ? tokens[id] : "";  // converters write -1 for "none"
-}
 
 }  // namespace
 
@@ -79,23 +68,6 @@ RenderedChat ChatTemplate::render(std::string_view variables,
   } catch (const Error& e) {
     fail(e.code(), "{}: {}", name_, e.what());
   }
-}
-
-ModelChat read_model_chat(const std::string& path) {
-  const GgufFile file = GgufFile::open(path);
-  ModelChat chat;
-  for (const auto& [key, value] : file.metadata()) {
-    if (!key.starts_with(kTemplateKey)) continue;
-    const std::string_view rest = std::string_view(key).substr(kTemplateKey.size());
-    if (rest.empty()) {
-      chat.templates["default"] = file.get_string(key);
-    } else if (rest[0] == '.') {
-      chat.templates[std::string(rest.substr(1))] = file.get_string(key);
-    }
-  }
-  chat.bos_token = token_text(file, "tokenizer.ggml.bos_token_id");
-  chat.eos_token = token_text(file, "tokenizer.ggml.eos_token_id");
-  return chat;
 }
 
 }  // namespace snapkv

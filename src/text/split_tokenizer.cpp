@@ -4,8 +4,7 @@
 namespace snapkv {
 
 void SplitTokenizer::encode_fragments(std::span<const SpecialSplitter::Fragment> fragments,
-                                      std::vector<int32_t>& out) const {
-  bool after_special = true;  // as is the beginning
+                                      bool after_special, std::vector<int32_t>& out) const {
   for (const auto& fragment : fragments) {
     if (fragment.token >= 0) {
       out.push_back(fragment.token);
@@ -21,7 +20,7 @@ std::vector<int32_t> SplitTokenizer::encode(std::string_view text, bool add_spec
   check_text_length(text);
   std::vector<int32_t> out;
   if (add_special && vocab_.special.add_bos) out.push_back(vocab_.special.bos);
-  encode_fragments(splitter_.split(text, parse_special), out);
+  encode_fragments(splitter_.split(text, parse_special), /*after_special=*/true, out);
   if (add_special && vocab_.special.add_eos) out.push_back(vocab_.special.eos);
   return out;
 }
@@ -33,7 +32,7 @@ std::vector<int32_t> SplitTokenizer::encode_chat(const RenderedChat& chat, bool 
   const SpecialTokens& special = vocab_.special;
   const bool begins_with_bos = !fragments.empty() && fragments[0].token == special.bos;
   if (add_bos && special.add_bos && !begins_with_bos) out.push_back(special.bos);
-  encode_fragments(fragments, out);
+  encode_fragments(fragments, /*after_special=*/add_bos, out);
   return out;
 }
 

@@ -22,13 +22,13 @@ class SplitTokenizer : public VocabTokenizer {
  protected:
   explicit SplitTokenizer(Vocab vocab) : VocabTokenizer(std::move(vocab)), splitter_(vocab_) {}
 
-  /// Appends the ids of text between special tokens. `after_special`: a special token is right
-  /// before it, or nothing.
+  /// Appends the ids of text between special tokens. `after_special`: it is at the
+  /// beginning of a text or right after a special token.
   virtual void encode_fragment(std::string_view text, bool after_special,
                                std::vector<int32_t>& out) const = 0;
 
  private:
-  void encode_fragments(std::span<const SpecialSplitter::Fragment> fragments,
+  void encode_fragments(std::span<const SpecialSplitter::Fragment> fragments, bool after_special,
                         std::vector<int32_t>& out) const;
 
   SpecialSplitter splitter_;

@@ -265,7 +265,7 @@ void JsonTokenizer::encode_section(std::string_view text, bool first, bool parse
   }
 }
 
-void JsonTokenizer::encode_sections(std::string_view text, bool parse_special,
+void JsonTokenizer::encode_sections(std::string_view text, bool first, bool parse_special,
                                     std::span<const ByteRange> plain,
                                     std::vector<int32_t>& out) const {
   auto range = plain.begin();  // the first that does not end before the section
@@ -281,7 +281,7 @@ void JsonTokenizer::encode_sections(std::string_view text, bool parse_special,
     for (auto each = range; each != plain.end() && each->begin < end; ++each) {
       inside.push_back({std::max(each->begin, begin) - begin, std::min(each->end, end) - begin});
     }
-    encode_section(section.text, begin == 0, parse_special, inside, out);
+    encode_section(section.text, first && begin == 0, parse_special, inside, out);
   }
 }
 
@@ -292,7 +292,7 @@ std::vector<int32_t> JsonTokenizer::encode(std::string_view text, bool add_speci
   if (!utf8::is_valid(text)) text = prepared = utf8::with_replacements(text);
   std::vector<int32_t> out;
   if (add_special) out = before_;
-  encode_sections(text, parse_special, {}, out);
+  encode_sections(text, true, parse_special, {}, out);
   if (add_special) out.insert(out.end(), after_.begin(), after_.end());
   return out;
 }
@@ -301,7 +301,7 @@ std::vector<int32_t> JsonTokenizer::encode_chat(const RenderedChat& chat, bool a
   check_text_length(chat.text);
   if (!utf8::is_valid(chat.text)) fail(ErrorCode::kUsage, "the text of a chat is not UTF-8");
   std::vector<int32_t> out;
-  encode_sections(chat.text, true, chat.input, out);
+  encode_sections(chat.text, /*first=*/add_bos, true, chat.input, out);
   const SpecialTokens& special = vocab_.special;
   if (add_bos && special.add_bos && (out.empty() || out[0] != special.bos)) {
     out.insert(out.begin(), special.bos);

@@ -52,9 +52,9 @@ class JsonTokenizer final : public VocabTokenizer {
   void read_added(std::vector<AddedToken> added);
   void read_model(const TokenizerFile& file, const JsonVocab& vocab);
   /// Appends the ids of `text`, which is valid UTF-8; special tokens that have bytes in `plain`
-  /// stay text.
-  void encode_sections(std::string_view text, bool parse_special, std::span<const ByteRange> plain,
-                       std::vector<int32_t>& out) const;
+  /// stay text. `first`: nothing is before it.
+  void encode_sections(std::string_view text, bool first, bool parse_special,
+                       std::span<const ByteRange> plain, std::vector<int32_t>& out) const;
   /// Text between added tokens. `first`: it begins where the user's text begins.
   void encode_section(std::string_view text, bool first, bool parse_special,
                       std::span<const ByteRange> plain, std::vector<int32_t>& out) const;

@@ -61,8 +61,6 @@ class EncodeChat : public testing::Test {
 TEST_F(EncodeChat, HarmlessTextHasTheIdsOfTheWholeText) {
   const RenderedChat harmless = chat("<|start|>user\n[Hi Hi]<|end|>\n<|start|>");
   EXPECT_EQ(tokenizer_->encode_chat(harmless, true), tokenizer_->encode(harmless.text, true, true));
-  EXPECT_EQ(tokenizer_->encode_chat(harmless, false),
-            tokenizer_->encode(harmless.text, false, true));
   EXPECT_EQ(count(tokenizer_->encode_chat(harmless, true), start_), 2);
 }
 
@@ -90,6 +88,13 @@ TEST_F(EncodeChat, TokensThatOnlyBeginOrEndInTheConversationStayTextToo) {
 
 TEST_F(EncodeChat, UserDefinedTokensAreTextThatIsOneToken) {
   EXPECT_EQ(count(tokenizer_->encode_chat(chat("[<think>]"), true), think_), 1);
+}
+
+TEST_F(EncodeChat, ContinuationsGetNoSpaceInFront) {
+  const Ids begun = tokenizer_->encode_chat(chat("[Hi]"), true);
+  const Ids continued = tokenizer_->encode_chat(chat("[Hi]"), false);
+  EXPECT_EQ(tokenizer_->decode(continued, false), "Hi");
+  EXPECT_EQ(begun.size(), continued.size() + 2);  // BOS and the space
 }
 
 TEST_F(EncodeChat, BosIsThereOnce) {
