@@ -131,6 +131,8 @@ class Model {
   size_t device_bytes_peak() const;
   void reset_device_peak() const;
   DType compute_dtype() const;
+  /// Whether products with a few rows round activations to 8 bits: not with Compute::f32.
+  bool rounds_activations() const;
 
   /// `add_special`: BOS/EOS as the model asks. `parse_special`: control tokens written out in the
   /// text become their ids. Text is never cut.

@@ -73,6 +73,7 @@ std::string Model::backend_description() const { return impl_->backend->descript
 size_t Model::device_bytes_peak() const { return impl_->backend->peak_memory(); }
 void Model::reset_device_peak() const { impl_->backend->reset_peak_memory(); }
 DType Model::compute_dtype() const { return impl_->backend->compute_dtype(); }
+bool Model::rounds_activations() const { return impl_->backend->rounds_activations(); }
 
 std::vector<int32_t> Model::tokenize(std::string_view text, bool add_special,
                                      bool parse_special) const {

@@ -52,13 +52,16 @@ void add_common_options(CLI::App& app, CommonSettings& settings) {
 }
 
 void add_model_options(CLI::App& command, ModelSettings& settings) {
-  command.add_option("-m,--model", settings.path, "GGUF file (of a split one: the first part), or folder of a Hugging Face model")
+  command
+      .add_option("-m,--model", settings.path,
+                  "GGUF file (of a split one: the first part), or folder of a Hugging Face model")
       ->type_name("FILE")
       ->group(kModelGroup);
   command
       .add_option(
           "--compute", settings.compute,
-          "Precision of the prompt's matrix products; auto: bf16 where the processor has it")
+          "Precision of matrix products; auto: bf16 for prompts where the processor has it, 8-bit "
+          "activations while decoding; f32: nothing is rounded")
       ->check(CLI::IsMember({"auto", "f32", "bf16"}))
       ->type_name("TYPE")
       ->capture_default_str()
