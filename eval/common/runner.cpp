@@ -205,8 +205,10 @@ Prompt split_prompt(const Model& model, std::string text, size_t context_bytes) 
 }
 
 std::string model_key(const Model& model) {
-  return fmt::format("{} {:016x} {}", std::filesystem::path(model.info().path).filename().string(),
-                     model.fingerprint(), name(model.compute_dtype()));
+  const bool f32_rounded = model.compute_dtype() == DType::f32 && model.rounds_activations();
+  return fmt::format(
+      "{} {:016x} {}{}", std::filesystem::path(model.info().path).filename().string(),
+      model.fingerprint(), name(model.compute_dtype()), f32_rounded ? " and 8 bits" : "");
 }
 
 std::string record_key(const RunOptions& run, const Item& item,

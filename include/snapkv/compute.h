@@ -10,9 +10,11 @@
 
 namespace snapkv {
 
-/// Precision of prefill's matrix products. bf16 rounds activations (and wider weights) to bf16 and
-/// accumulates in f32; `automatic` takes bf16 where the processor multiplies it natively. With f32
-/// nothing is rounded below f32 but what the file and the KV cache type round.
+/// Precision of matrix products. bf16 rounds the activations of prefill (and wider weights) to bf16
+/// and accumulates in f32. `automatic` takes bf16 where the processor multiplies it natively. Both
+/// round activations to 8 bits where few rows are multiplied with weights of a block type, as
+/// decoding does (and llama.cpp always). With f32 nothing is rounded below f32 but what the file
+/// and the KV cache type round.
 enum class Compute { automatic, f32, bf16 };
 
 /// `cuda`: an NVIDIA GPU, in builds with SNAPKV_CUDA. `automatic`: the GPU where the build and the

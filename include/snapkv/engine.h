@@ -134,6 +134,8 @@ class Model {
   size_t device_bytes_peak() const;
   void reset_device_peak() const;
   DType compute_dtype() const;
+  /// Whether products with a few rows round activations to 8 bits: not with Compute::f32.
+  bool rounds_activations() const;
 
   /// Lives as long as the model.
   const Tokenizer& tokenizer() const;

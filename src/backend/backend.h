@@ -37,6 +37,8 @@ class Backend : public DeviceMemory {
   virtual std::string description() const = 0;
   /// bf16 or f32: the type of activations that project_packed() takes.
   virtual DType compute_dtype() const = 0;
+  /// Whether project() may round activations, to 8 bits or bf16: not with Compute::f32.
+  virtual bool rounds_activations() const { return compute_dtype() != DType::f32; }
   virtual int n_threads() const = 0;
 
   /// Around the ops of a decode step. Steps of the same `shape` make the same calls with tensors at

@@ -28,8 +28,8 @@ std::string lower(std::string_view text) {
 
 std::string type_name(const GgufTensor& t) {
   if (t.supported) return std::string(name(t.tensor.dtype));
-  return t.ggml_type < kGgmlTypeNames.size() ? lower(kGgmlTypeNames[t.ggml_type])
-                                             : fmt::format("type {}", t.ggml_type);
+  const GgmlType* type = find_ggml_type(t.ggml_type);
+  return type != nullptr ? lower(type->name) : fmt::format("type {}", t.ggml_type);
 }
 
 /// The largest number where the sum is none: hostile shapes of types of unknown size.

@@ -85,6 +85,7 @@ std::string Model::backend_description() const { return impl_->backend->descript
 size_t Model::device_bytes_peak() const { return impl_->backend->peak_memory(); }
 void Model::reset_device_peak() const { impl_->backend->reset_peak_memory(); }
 DType Model::compute_dtype() const { return impl_->backend->compute_dtype(); }
+bool Model::rounds_activations() const { return impl_->backend->rounds_activations(); }
 
 const Tokenizer& Model::tokenizer() const { return *impl_->tokenizer; }
 ModelChat Model::chat() const { return chat_of(impl_->file); }

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT
-// ggml's tensor types as numbered in GGUF files: which of them the project reads, and the names of
-// all for messages. Used by the parser of GGUF files and by what writes them.
+// ggml's tensor types as numbered in GGUF files: names and sizes of all, and which of them the
+// project reads. Used by the parser of GGUF files and by what writes them.
 #pragma once
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <optional>
@@ -15,14 +16,66 @@
 
 namespace snapkv {
 
-/// Names of ggml's tensor types, indexed by their number in the file.
-inline constexpr std::array<std::string_view, 40> kGgmlTypeNames = {
-    "F32",   "F16",        "Q4_0",       "Q4_1",       "Q4_2",     "Q4_3",     "Q5_0",
-    "Q5_1",  "Q8_0",       "Q8_1",       "Q2_K",       "Q3_K",     "Q4_K",     "Q5_K",
-    "Q6_K",  "Q8_K",       "IQ2_XXS",    "IQ2_XS",     "IQ3_XXS",  "IQ1_S",    "IQ4_NL",
-    "IQ3_S", "IQ2_S",      "IQ4_XS",     "I8",         "I16",      "I32",      "I64",
-    "F64",   "IQ1_M",      "BF16",       "Q4_0_4_4",   "Q4_0_4_8", "Q4_0_8_8", "TQ1_0",
-    "TQ2_0", "IQ4_NL_4_4", "IQ4_NL_4_8", "IQ4_NL_8_8", "MXFP4"};
+struct GgmlType {
+  std::string_view name;
+  uint16_t values = 0;  // in one block; 0 where a number has no type any more
+  uint16_t bytes = 0;   // of one block
+};
+
+/// ggml's tensor types by their number in the file: those too that the project does not compute
+/// with, so that a file that has them can still be described.
+inline constexpr std::array<GgmlType, 40> kGgmlTypes = {{
+    {"F32", 1, 4},
+    {"F16", 1, 2},
+    {"Q4_0", 32, 18},
+    {"Q4_1", 32, 20},
+    {"Q4_2"},
+    {"Q4_3"},
+    {"Q5_0", 32, 22},
+    {"Q5_1", 32, 24},
+    {"Q8_0", 32, 34},
+    {"Q8_1", 32, 36},
+    {"Q2_K", 256, 84},
+    {"Q3_K", 256, 110},
+    {"Q4_K", 256, 144},
+    {"Q5_K", 256, 176},
+    {"Q6_K", 256, 210},
+    {"Q8_K", 256, 292},
+    {"IQ2_XXS", 256, 66},
+    {"IQ2_XS", 256, 74},
+    {"IQ3_XXS", 256, 98},
+    {"IQ1_S", 256, 50},
+    {"IQ4_NL", 32, 18},
+    {"IQ3_S", 256, 110},
+    {"IQ2_S", 256, 82},
+    {"IQ4_XS", 256, 136},
+    {"I8", 1, 1},
+    {"I16", 1, 2},
+    {"I32", 1, 4},
+    {"I64", 1, 8},
+    {"F64", 1, 8},
+    {"IQ1_M", 256, 56},
+    {"BF16", 1, 2},
+    {"Q4_0_4_4"},
+    {"Q4_0_4_8"},
+    {"Q4_0_8_8"},
+    {"TQ1_0", 256, 54},
+    {"TQ2_0", 256, 66},
+    {"IQ4_NL_4_4"},
+    {"IQ4_NL_4_8"},
+    {"IQ4_NL_8_8"},
+    {"MXFP4", 32, 17},
+}};
+
+static_assert(std::all_of(std::begin(kDTypes), std::end(kDTypes), [](const DTypeInfo& t) {
+  return kGgmlTypes[t.ggml_type].values == t.block_size &&
+         kGgmlTypes[t.ggml_type].bytes == t.block_bytes;
+}));
+
+/// Its entry, or null for a number beyond the table.
+constexpr const GgmlType* find_ggml_type(uint32_t ggml_type) {
+  return ggml_type < kGgmlTypes.size() ? &kGgmlTypes[ggml_type] : nullptr;
+}
 
 /// nullopt for a type that weights can't have here.
 inline std::optional<DType> dtype_of(uint32_t ggml_type) {
@@ -37,17 +90,16 @@ inline std::string supported_ggml_types() {
   std::string names;
   for (const DType t : kWeightTypes) {
     names += names.empty() ? "" : ", ";
-    names += kGgmlTypeNames[dtype_info(t).ggml_type];
+    names += kGgmlTypes[dtype_info(t).ggml_type].name;
   }
   return names;
 }
 
 /// "Q3_K (11)"
 inline std::string ggml_type_name(uint32_t ggml_type) {
-  if (ggml_type < kGgmlTypeNames.size()) {
-    return fmt::format("{} ({})", kGgmlTypeNames[ggml_type], ggml_type);
-  }
-  return fmt::format("{} (unknown)", ggml_type);
+  const GgmlType* type = find_ggml_type(ggml_type);
+  return type != nullptr ? fmt::format("{} ({})", type->name, ggml_type)
+                         : fmt::format("{} (unknown)", ggml_type);
 }
 
 }  // namespace snapkv

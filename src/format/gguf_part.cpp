@@ -11,7 +11,6 @@
 
 #include "base/error.h"
 #include "format/byte_reader.h"
-#include "format/ggml_type_sizes.h"
 #include "format/ggml_types.h"
 
 namespace snapkv {
@@ -281,9 +280,9 @@ class PartParser {
       t.tensor.dtype = *dtype;
       set_size(t, block_size(*dtype), block_bytes(*dtype), name(*dtype));
     } else {
-      const GgmlTypeSize size = ggml_type_size(t.ggml_type);
-      const bool known = size.values > 0;
-      set_size(t, known ? size.values : 1, known ? size.bytes : 1, ggml_type_name(t.ggml_type));
+      const GgmlType* type = find_ggml_type(t.ggml_type);
+      const bool known = type != nullptr && type->values > 0;
+      set_size(t, known ? type->values : 1, known ? type->bytes : 1, ggml_type_name(t.ggml_type));
       if (!known) t.n_bytes = 0;
     }
     return t;

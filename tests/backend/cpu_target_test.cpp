@@ -96,7 +96,8 @@ bool is_restricted_to_avx2() {
 #endif
   return cpu::cpu_target() == CpuTarget::avx2 && !cpu::has(CpuTarget::avx512) &&
          dnnl::get_effective_cpu_isa() <= dnnl::cpu_isa::avx2 &&
-         backend->compute_dtype() == DType::f32 && backend->description().find("cpu (avx2") == 0;
+         backend->compute_dtype() == DType::f32 && backend->rounds_activations() &&
+         backend->description().find("cpu (avx2") == 0;
 }
 
 TEST_F(CpuTargetTest, RestrictsKernelsAndLibraries) {
@@ -113,6 +114,13 @@ TEST_F(CpuTargetTest, RestrictsKernelsAndLibraries) {
     setenv("SNAPKV_CPU_TARGET", "sse4", 1);
     set_cpu_target("avx2");
     return is_restricted_to_avx2();
+  });
+}
+
+TEST_F(CpuTargetTest, F32RoundsNoActivations) {
+  expect_true_in_child([] {
+    const auto backend = Backend::make({.n_threads = 1, .compute = Compute::f32});
+    return backend->compute_dtype() == DType::f32 && !backend->rounds_activations();
   });
 }
 

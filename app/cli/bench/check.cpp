@@ -22,7 +22,7 @@ constexpr int64_t kDecodedTokens = 4;  // of the prompt; the rest is too short f
 // f32: only the cache's 16-bit rounding and the order of sums differ. bf16: activations have 8
 // bits, and decode rounds them to 8 bits per 32 values. Wrong kernels differ by several units.
 constexpr double kToleranceF32 = 0.05;
-constexpr double kToleranceBf16 = 0.5;
+constexpr double kToleranceRounded = 0.5;
 // Tokens less likely than this share of the likeliest are left out: nobody samples them, and their
 // logits are sums in which rounding counts most.
 constexpr double kLikely = 1e-3;
@@ -120,7 +120,7 @@ BenchCheck check_model(const std::shared_ptr<const Model>& model, DType kv_type,
                        uint64_t seed, const ProgressFn& progress) {
   const ModelInfo& info = model->info();
   BenchCheck check;
-  check.tolerance = model->compute_dtype() == DType::bf16 ? kToleranceBf16 : kToleranceF32;
+  check.tolerance = model->rounds_activations() ? kToleranceRounded : kToleranceF32;
   const std::vector<int32_t> tokens =
       random_tokens(check_length(*model, kv_type), info.n_vocab, seed);
   const int64_t n_tokens = std::ssize(tokens);

@@ -56,7 +56,8 @@ void add_model_options(CLI::App& command, ModelSettings& settings) {
   command
       .add_option(
           "--compute", settings.compute,
-          "Precision of the prompt's matrix products; auto: bf16 where the processor has it")
+          "Precision of matrix products; auto: bf16 for prompts where the processor has it, 8-bit "
+          "activations while decoding; f32: nothing is rounded")
       ->check(CLI::IsMember({"auto", "f32", "bf16"}))
       ->type_name("TYPE")
       ->capture_default_str()

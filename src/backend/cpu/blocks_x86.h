@@ -4,16 +4,18 @@
 // pack_avx512.cpp, which are the same for all types, read of each.
 //
 // X86Block<T> reads 32 values at a time: the block at p, or part `part` of the superblock at p.
-//   levels(p, part)     signed bytes, from 0 on with kHasMin (block_types.h)
+//   levels(p, part)     signed bytes, or, with kOffset, bytes that are more by so much, from 0 on
 //   d(p)                the block's or the superblock's scale
 //   min(p)              with kHasMin: of a block of 32 values -m, of a superblock dmin
 // of superblocks also
 //   scales(p)           the parts' integer scales and minima: PartBytes or HalfPartBytes
-//   pair_scale(s, part) 16 bits for each pair of values, in order
+// for AVX2, of 256 values
+//   scales_8(p)         f32 scales of 8 blocks or parts; with HalfPartBytes d alone
+//   min_8(p)            with kHasMin, not with HalfPartBytes: their minima
 // for VNNI, of blocks of 32 values and of superblocks that are 8 such blocks
 //   load_8, kSurplus    see VnniLevels; no surplus with kHasMin
 //   d_8(p)              their scales, each in the two lanes of its words
-//   min_8(p)            with kHasMin: -m of blocks 0 ... 7, then zeros
+//   min_16(p)           with kHasMin: -m of blocks 0 ... 7, then zeros
 // for VNNI, of other superblocks
 //   load_parts          as load_8, of the 8 parts; see superblocks_x86.h
 // A type without X86Block is multiplied and packed by the portable code.
@@ -51,10 +53,9 @@ SNAPKV_AVX2_INLINE __m256i load_32(const char* p) {
 
 /// The low nibbles of 16 bytes, then the high ones.
 SNAPKV_AVX2_INLINE __m256i low_then_high(const char* p) {
-  const __m128i bytes = load_16(p);
-  const __m256i both =
-      _mm256_inserti128_si256(_mm256_castsi128_si256(bytes), _mm_srli_epi16(bytes, 4), 1);
-  return _mm256_and_si256(both, _mm256_set1_epi8(15));
+  const __m256i twice = _mm256_broadcastsi128_si256(load_16(p));
+  const __m256i shifted = _mm256_srlv_epi64(twice, _mm256_setr_epi64x(0, 0, 4, 4));
+  return _mm256_and_si256(shifted, _mm256_set1_epi8(15));
 }
 /// The low or the high nibbles of 32 bytes.
 SNAPKV_AVX2_INLINE __m256i low_or_high(const char* p, bool high) {
@@ -167,6 +168,11 @@ SNAPKV_AVX2_INLINE __m256i spread_bits(const char* p) {
   return _mm256_cmpeq_epi8(_mm256_and_si256(bytes, bit_of), bit_of);
 }
 
+/// The levels with 16 added where the 32 bits at qh are set.
+SNAPKV_AVX2_INLINE __m256i or_fifth_bits(__m256i levels, const char* qh) {
+  return _mm256_or_si256(levels, _mm256_and_si256(spread_bits(qh), _mm256_set1_epi8(16)));
+}
+
 /// Adds 16 to the levels of 8 blocks whose bits are set: 32 bits each, at qh, qh + kStride, ...
 template <int kStride>
 SNAPKV_VNNI_INLINE void add_fifth_bits(const char* qh, VnniLevels& q) {
@@ -192,19 +198,44 @@ SNAPKV_VNNI_INLINE void add_fifth_bits(const char* qh, VnniLevels& q) {
 template <DType T>
 struct X86Block;
 
+/// N numbers at p, p + kStride, ..., the first in the lowest bits. (Not inserted into a vector: the
+/// vector units have enough to do.)
+template <typename Number, int N, int kStride>
+SNAPKV_AVX2_INLINE int64_t join(const char* p) {
+  uint64_t joined = 0;
+  SNAPKV_UNROLL for (int i = 0; i < N; ++i) {
+    joined |= uint64_t{load_word<Number>(p + i * kStride)} << (64 / N * i);
+  }
+  return static_cast<int64_t>(joined);
+}
+
+/// The f16 numbers of 8 blocks, at p, p + kStride, ...
+template <int kStride>
+SNAPKV_AVX2_INLINE __m256 load_f16_8(const char* p) {
+  return _mm256_cvtph_ps(
+      _mm_set_epi64x(join<uint16_t, 4, kStride>(p + 4 * kStride), join<uint16_t, 4, kStride>(p)));
+}
+
 /// Blocks that begin with an f16 scale.
 template <DType T>
 struct X86ScaledBlock {
   static SNAPKV_AVX2_INLINE float d(const char* p) { return load_f16(p); }
+  static SNAPKV_AVX2_INLINE __m256 scales_8(const char* p) {
+    return load_f16_8<sizeof(Block<T>)>(p);
+  }
   static SNAPKV_VNNI_INLINE __m512 d_8(const char* p) { return load_scales<sizeof(Block<T>)>(p); }
 };
 
 /// And go on with m.
 template <DType T>
 struct X86MinBlock : X86ScaledBlock<T> {
-  static constexpr int kSurplus = 0;
+  static constexpr int kOffset = 0, kSurplus = 0;
   static SNAPKV_AVX2_INLINE float min(const char* p) { return -load_f16(p + kMinAt<T>); }
-  static SNAPKV_VNNI_INLINE __m512 min_8(const char* p) {
+  static SNAPKV_AVX2_INLINE __m256 min_8(const char* p) {
+    const __m256 m = load_f16_8<sizeof(Block<T>)>(p + kMinAt<T>);
+    return _mm256_xor_ps(m, _mm256_set1_ps(-0.0f));
+  }
+  static SNAPKV_VNNI_INLINE __m512 min_16(const char* p) {
     return load_minima<sizeof(Block<T>)>(p + kMinAt<T>);
   }
 };
@@ -229,9 +260,8 @@ struct X86Block<DType::q8_0> : X86ScaledBlock<DType::q8_0> {
 
 template <>
 struct X86Block<DType::q4_0> : X86ScaledBlock<DType::q4_0> {
-  static SNAPKV_AVX2_INLINE __m256i levels(const char* p, int) {
-    return _mm256_sub_epi8(low_then_high(p + 2), _mm256_set1_epi8(8));
-  }
+  static constexpr int kOffset = 8;
+  static SNAPKV_AVX2_INLINE __m256i levels(const char* p, int) { return low_then_high(p + 2); }
 
   static constexpr int kSurplus = 8;
   static SNAPKV_VNNI_INLINE void load_8(const char* p, VnniLevels& q) {
@@ -251,10 +281,9 @@ struct X86Block<DType::q4_1> : X86MinBlock<DType::q4_1> {
 
 template <>
 struct X86Block<DType::q5_0> : X86ScaledBlock<DType::q5_0> {
+  static constexpr int kOffset = 16;
   static SNAPKV_AVX2_INLINE __m256i levels(const char* p, int) {
-    const __m256i minus_16 = _mm256_set1_epi8(static_cast<char>(0xf0));  // below 16: less 16
-    return _mm256_or_si256(low_then_high(p + offsetof(BlockQ5_0, qs)),
-                           _mm256_andnot_si256(spread_bits(p + offsetof(BlockQ5_0, qh)), minus_16));
+    return or_fifth_bits(low_then_high(p + offsetof(BlockQ5_0, qs)), p + offsetof(BlockQ5_0, qh));
   }
 
   static constexpr int kSurplus = 16;
@@ -267,9 +296,7 @@ struct X86Block<DType::q5_0> : X86ScaledBlock<DType::q5_0> {
 template <>
 struct X86Block<DType::q5_1> : X86MinBlock<DType::q5_1> {
   static SNAPKV_AVX2_INLINE __m256i levels(const char* p, int) {
-    return _mm256_or_si256(
-        low_then_high(p + offsetof(BlockQ5_1, qs)),
-        _mm256_and_si256(spread_bits(p + offsetof(BlockQ5_1, qh)), _mm256_set1_epi8(16)));
+    return or_fifth_bits(low_then_high(p + offsetof(BlockQ5_1, qs)), p + offsetof(BlockQ5_1, qh));
   }
   static SNAPKV_VNNI_INLINE void load_8(const char* p, VnniLevels& q) {
     load_nibbles<sizeof(BlockQ5_1)>(p + offsetof(BlockQ5_1, qs), q);
@@ -295,8 +322,20 @@ struct X86Block<DType::mxfp4> {
   static SNAPKV_AVX2_INLINE float d(const char* p) {
     return BlockMXFP4::scale(static_cast<uint8_t>(*p));
   }
+  static constexpr int kOffset = 12;
   static SNAPKV_AVX2_INLINE __m256i levels(const char* p, int) {
-    return look_up(BlockMXFP4::kLevels, low_then_high(p + offsetof(BlockMXFP4, qs)));
+    const __m128i table = load_16(reinterpret_cast<const char*>(BlockMXFP4::kLevels));
+    return _mm256_shuffle_epi8(
+        _mm256_broadcastsi128_si256(_mm_add_epi8(table, _mm_set1_epi8(kOffset))),
+        low_then_high(p + offsetof(BlockMXFP4, qs)));
+  }
+  static SNAPKV_AVX2_INLINE __m256 scales_8(const char* p) {
+    const __m256i e =
+        _mm256_cvtepu8_epi32(_mm_cvtsi64_si128(join<uint8_t, 8, sizeof(BlockMXFP4)>(p)));
+    const __m256i normal = _mm256_slli_epi32(_mm256_sub_epi32(e, _mm256_set1_epi32(1)), 23);
+    const __m256i subnormal = _mm256_sllv_epi32(_mm256_set1_epi32(0x00200000), e);
+    const __m256i is_subnormal = _mm256_cmpgt_epi32(_mm256_set1_epi32(2), e);
+    return _mm256_castsi256_ps(_mm256_blendv_epi8(normal, subnormal, is_subnormal));
   }
 
   static constexpr int kSurplus = 12;

@@ -30,6 +30,7 @@ CpuContext make_context(int n_threads, Compute compute) {
   const bool bf16 = compute == Compute::bf16 ||
                     (compute == Compute::automatic && cpu_compute_dtype() == DType::bf16);
   ctx.compute = bf16 ? DType::bf16 : DType::f32;
+  ctx.rounds_activations = compute != Compute::f32;
   if (bf16 && !multiplies_bf16()) {
     fail(ErrorCode::kUsage, "bf16 products need AVX-512, and there is {} only; use f32",
          cpu_target_description());
@@ -63,6 +64,7 @@ class CpuBackend final : public HostBackend {
                        ctx_.n_threads == 1 ? "" : "s", name(ctx_.compute));
   }
   DType compute_dtype() const override { return ctx_.compute; }
+  bool rounds_activations() const override { return ctx_.rounds_activations; }
   int n_threads() const override { return ctx_.n_threads; }
   Kernels& kernels() override { return kernels_; }
 

@@ -7,9 +7,10 @@
 namespace snapkv::cpu {
 
 struct CpuContext {
-  int n_threads = 1;           // of every parallel region
-  DType compute = DType::f32;  // f32 or bf16: the type of prefill's products
-  bool native_bf16 = false;    // kernels may use AVX512_BF16
+  int n_threads = 1;                // of every parallel region
+  DType compute = DType::f32;       // f32 or bf16: the type of prefill's products
+  bool native_bf16 = false;         // kernels may use AVX512_BF16
+  bool rounds_activations = false;  // project() may round them to 8 bits, or bf16
 };
 
 }  // namespace snapkv::cpu

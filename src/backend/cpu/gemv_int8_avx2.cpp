@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: MIT
-// 8-bit activations times weights of block types with AVX2: per block |w| * sign(x, w) as 16-bit
-// pairs (at most 2 * 128 * 127: no saturation), then 32-bit sums, scaled by d_w * d_x. The pairs of
-// a superblock's part are multiplied with its integer scale on the way to 32 bits.
+// 8-bit activations times weights of block types with AVX2, 256 values at a time. Levels from 0 on
+// are multiplied as they are, as 16-bit pairs, and what they are too large by is taken off with the
+// minima; others as |w| * sign(x, w). (At most 2 * 128 * 127: no saturation.) Pairs become 32-bit
+// sums, on the way to which scales of 16 values are multiplied, and then f32 sums scaled by the
+// part's scale times d_x.
 #include "backend/cpu/gemv.h"
 
 #if defined(__x86_64__)
+
+#include <cstring>
 
 #include "backend/cpu/gemv_int8_plain.h"
 #include "backend/cpu/superblocks_x86.h"
@@ -22,104 +26,138 @@ SNAPKV_AVX2 inline float sum_lanes(__m256 v) {
   return _mm_cvtss_f32(_mm_add_ss(s, _mm_movehdup_ps(s)));
 }
 
-template <DType T, int N>
-SNAPKV_AVX2 void multiply_n(const GemvCall& c) {
-  const int64_t n_blocks = c.n_in / kBlockSize;
-  const __m256i ones = _mm256_set1_epi16(1);
-  for (int64_t row = 0; row < c.n_rows; ++row) {
-    const char* p = c.w + row * c.w_stride;
-    __m256 acc[N];
-    for (__m256& v : acc) v = _mm256_setzero_ps();
-    [[maybe_unused]] float min_sums[N] = {};
-    for (int64_t b = 0; b < n_blocks; ++b, p += block_bytes(T)) {
-      __builtin_prefetch(p + kPrefetchBytes, 0, 2);
-      const __m256i w = X86Block<T>::levels(p, 0);
-      const __m256i magnitude = kHasMin<T> ? w : _mm256_abs_epi8(w);
-      const float d = X86Block<T>::d(p);
-      for (int t = 0; t < N; ++t) {
-        const PlainUnit& unit = plain_unit(c, t, b);
-        const int64_t k = b % kPlainUnitBlocks;
-        __m256i x = _mm256_load_si256(reinterpret_cast<const __m256i*>(unit.q[k]));
-        if constexpr (!kHasMin<T>) x = _mm256_sign_epi8(x, w);
-        const __m256i pairs = _mm256_maddubs_epi16(magnitude, x);
-        const __m256 sums = _mm256_cvtepi32_ps(_mm256_madd_epi16(pairs, ones));
-        acc[t] = _mm256_fmadd_ps(sums, _mm256_set1_ps(d * unit.d[k]), acc[t]);
-        if constexpr (kHasMin<T>) min_sums[t] += X86Block<T>::min(p) * unit.sum[k];
-      }
-    }
-    for (int t = 0; t < N; ++t) c.sums[t * c.sums_stride + row] = sum_lanes(acc[t]) - min_sums[t];
+/// What pairs of products are multiplied with on the way to 32 bits: 1, or the integer scales of 16
+/// values each, as 16 bits: those of the parts' first halves, then those of the last.
+template <DType T>
+SNAPKV_AVX2_INLINE_FMA __m256i pair_scales(const char* p) {
+  if constexpr (HasHalfScales<T>) {
+    const HalfPartBytes scales = X86Block<T>::scales(p);
+    const __m128i in_order = _mm_set_epi64x(static_cast<int64_t>(scales.scales[1]),
+                                            static_cast<int64_t>(scales.scales[0]));
+    const __m128i first_then_last =
+        _mm_setr_epi8(0, 2, 4, 6, 8, 10, 12, 14, 1, 3, 5, 7, 9, 11, 13, 15);
+    return _mm256_cvtepi8_epi16(_mm_shuffle_epi8(in_order, first_then_last));
+  }
+  return _mm256_set1_epi16(1);
+}
+template <DType T>
+SNAPKV_AVX2_INLINE_FMA __m256i pair_scale(__m256i scales, int part) {
+  if constexpr (HasHalfScales<T>) {
+    const auto both_bytes = static_cast<int16_t>((2 * part + 1) << 8 | 2 * part);
+    return _mm256_shuffle_epi8(scales, _mm256_set1_epi16(both_bytes));
+  }
+  return scales;
+}
+
+/// What is taken off for each 1 of the sum of a part's activations, one part in each lane; with
+/// scales of 16 values that is yet to be multiplied with theirs. `scale` are the unit's scales_8().
+template <DType T>
+SNAPKV_AVX2_INLINE_FMA __m256 min_units(const char* p, __m256 scale) {
+  using B = X86Block<T>;
+  if constexpr (!kHasMin<T>) {
+    return _mm256_mul_ps(scale, _mm256_set1_ps(B::kOffset));
+  } else if constexpr (HasHalfScales<T>) {
+    return _mm256_set1_ps(B::min(p));
+  } else {
+    return B::min_8(p);
   }
 }
 
-/// acc[t] += the products of part `part`, whose levels are signed where there is no minimum.
+/// sums[t] = what minima and kOffset add to the products of unit x, times -1.
 template <DType T, int N>
-SNAPKV_AVX2_INLINE_FMA void multiply_part(const char* p, const typename X86Block<T>::Scales& scales,
-                                          float d, int part, const PlainUnit* const (&x)[N],
+SNAPKV_AVX2_INLINE_FMA void negative_minima(const char* p, __m256 scale,
+                                            const PlainUnit* const (&x)[N], __m256 (&sums)[N]) {
+  const __m256 units = min_units<T>(p, scale);
+  if constexpr (HasHalfScales<T>) {
+    const HalfPartBytes s = X86Block<T>::scales(p);
+    const uint64_t(&bytes)[2] = kHasMin<T> ? s.mins : s.scales;
+    const __m256i numbers = _mm256_cvtepi8_epi16(
+        _mm_set_epi64x(static_cast<int64_t>(bytes[1]), static_cast<int64_t>(bytes[0])));
+    SNAPKV_UNROLL for (int t = 0; t < N; ++t) {
+      const __m256i x_sums = _mm256_load_si256(reinterpret_cast<const __m256i*>(x[t]->half_sums));
+      const __m256 d = _mm256_mul_ps(_mm256_load_ps(x[t]->d), units);
+      const __m256 products = _mm256_cvtepi32_ps(_mm256_madd_epi16(numbers, x_sums));
+      sums[t] = _mm256_fnmadd_ps(products, d, _mm256_setzero_ps());
+    }
+  } else {
+    SNAPKV_UNROLL for (int t = 0; t < N; ++t) {
+      sums[t] = _mm256_fnmadd_ps(units, _mm256_load_ps(x[t]->sum), _mm256_setzero_ps());
+    }
+  }
+}
+
+/// Sums of two products each. Level * x is |level| * sign(x, level), and sign(level, x) * |x| too
+/// where no level is -128.
+template <DType T>
+SNAPKV_AVX2_INLINE_FMA __m256i multiply_pairs(__m256i levels, const int8_t* x,
+                                              const uint8_t* x_magnitudes) {
+  const __m256i q = _mm256_load_si256(reinterpret_cast<const __m256i*>(x));
+  if constexpr (HasLevelOffset<T>) {
+    return _mm256_maddubs_epi16(levels, q);
+  } else if constexpr (T == DType::q8_0) {
+    return _mm256_maddubs_epi16(_mm256_abs_epi8(levels), _mm256_sign_epi8(q, levels));
+  } else {
+    const __m256i magnitudes = _mm256_load_si256(reinterpret_cast<const __m256i*>(x_magnitudes));
+    return _mm256_maddubs_epi16(magnitudes, _mm256_sign_epi8(levels, q));
+  }
+}
+
+/// acc[t] += the products of the 256 values at p. Summed up on its own first, in two chains, so
+/// that not all products wait for each other.
+template <DType T, int N>
+SNAPKV_AVX2_INLINE_FMA void multiply_unit(const char* p, const PlainUnit* const (&x)[N],
                                           __m256 (&acc)[N]) {
-  const __m256i w = X86Block<T>::levels(p, part);
-  const __m256i scale = X86Block<T>::pair_scale(scales, part);
-  const __m256i magnitude = kHasMin<T> ? w : _mm256_abs_epi8(w);
+  using B = X86Block<T>;
+  const __m256 scale = B::scales_8(p);
+  const __m256i pairs_scale = pair_scales<T>(p);
+  alignas(32) float d[N][kSuperblockParts];  // of each part's products
   SNAPKV_UNROLL for (int t = 0; t < N; ++t) {
-    __m256i q = _mm256_load_si256(reinterpret_cast<const __m256i*>(x[t]->q[part]));
-    if constexpr (!kHasMin<T>) q = _mm256_sign_epi8(q, w);
-    const __m256i pairs = _mm256_maddubs_epi16(magnitude, q);
-    const __m256 sums = _mm256_cvtepi32_ps(_mm256_madd_epi16(pairs, scale));
-    acc[t] = _mm256_fmadd_ps(sums, _mm256_set1_ps(d * x[t]->d[part]), acc[t]);
+    _mm256_store_ps(d[t], _mm256_mul_ps(scale, _mm256_load_ps(x[t]->d)));
   }
-}
-
-/// acc[t] -= dmin * (min * (sum of x)), one part in each lane.
-template <int N>
-SNAPKV_AVX2_INLINE_FMA void subtract_minima(const PartBytes& scales, float dmin,
-                                            const PlainUnit* const (&x)[N], __m256 (&acc)[N]) {
-  const __m256i min = _mm256_cvtepu8_epi32(_mm_set1_epi64x(static_cast<int64_t>(scales.mins)));
-  const __m256 mins = _mm256_mul_ps(_mm256_cvtepi32_ps(min), _mm256_set1_ps(dmin));
-  SNAPKV_UNROLL for (int t = 0; t < N; ++t) {
-    acc[t] = _mm256_fnmadd_ps(mins, _mm256_load_ps(x[t]->sum), acc[t]);
-  }
-}
-template <int N>
-SNAPKV_AVX2_INLINE_FMA void subtract_minima(const HalfPartBytes& scales, float dmin,
-                                            const PlainUnit* const (&x)[N], __m256 (&acc)[N]) {
-  const __m256i mins = _mm256_cvtepu8_epi16(
-      _mm_set_epi64x(static_cast<int64_t>(scales.mins[1]), static_cast<int64_t>(scales.mins[0])));
-  SNAPKV_UNROLL for (int t = 0; t < N; ++t) {
-    const __m256i sums = _mm256_load_si256(reinterpret_cast<const __m256i*>(x[t]->half_sums));
-    const __m256 d = _mm256_mul_ps(_mm256_load_ps(x[t]->d), _mm256_set1_ps(dmin));
-    acc[t] = _mm256_fnmadd_ps(_mm256_cvtepi32_ps(_mm256_madd_epi16(mins, sums)), d, acc[t]);
-  }
-}
-
-template <DType T, int N>
-SNAPKV_AVX2 void multiply_superblocks(const GemvCall& c) {
-  const int64_t n_superblocks = c.n_in / kSuperblockSize;
-  for (int64_t row = 0; row < c.n_rows; ++row) {
-    const char* p = c.w + row * c.w_stride;
-    __m256 acc[N];
-    SNAPKV_UNROLL for (__m256& v : acc) v = _mm256_setzero_ps();
-    for (int64_t b = 0; b < n_superblocks; ++b, p += block_bytes(T)) {
-      for (int64_t i = 0; i < block_bytes(T); i += 64) {
-        __builtin_prefetch(p + kPrefetchBytes + i, 0, 2);
-      }
-      const PlainUnit* x[N];
-      SNAPKV_UNROLL for (int t = 0; t < N; ++t) x[t] = &plain_unit(c, t, kSuperblockParts * b);
-      const auto scales = X86Block<T>::scales(p);
-      const float d = X86Block<T>::d(p);
-      SNAPKV_UNROLL for (int part = 0; part < kSuperblockParts; ++part) {
-        multiply_part<T, N>(p, scales, d, part, x, acc);
-      }
-      if constexpr (kHasMin<T>) subtract_minima(scales, X86Block<T>::min(p), x, acc);
+  __m256 even[N], odd[N];
+  SNAPKV_UNROLL for (int t = 0; t < N; ++t) even[t] = odd[t] = _mm256_setzero_ps();
+  if constexpr (HasLevelOffset<T>) negative_minima<T, N>(p, scale, x, even);
+  SNAPKV_UNROLL for (int part = 0; part < kSuperblockParts; ++part) {
+    const char* block = block_size(T) == kBlockSize ? p + part * block_bytes(T) : p;
+    const __m256i w = B::levels(block, part);
+    SNAPKV_UNROLL for (int t = 0; t < N; ++t) {
+      const __m256i pairs = multiply_pairs<T>(w, x[t]->q[part], x[t]->magnitudes[part]);
+      const __m256 sums =
+          _mm256_cvtepi32_ps(_mm256_madd_epi16(pairs, pair_scale<T>(pairs_scale, part)));
+      __m256& sum = part % 2 == 0 ? even[t] : odd[t];
+      sum = _mm256_fmadd_ps(sums, _mm256_broadcast_ss(&d[t][part]), sum);
     }
-    for (int t = 0; t < N; ++t) c.sums[t * c.sums_stride + row] = sum_lanes(acc[t]);
+  }
+  SNAPKV_UNROLL for (int t = 0; t < N; ++t) {
+    acc[t] = _mm256_add_ps(acc[t], _mm256_add_ps(even[t], odd[t]));
   }
 }
 
 template <DType T, int N>
 SNAPKV_AVX2 void multiply_rows(const GemvCall& c) {
-  if constexpr (block_size(T) == kSuperblockSize) {
-    multiply_superblocks<T, N>(c);
-  } else {
-    multiply_n<T, N>(c);
+  constexpr int64_t kUnitBytes = row_bytes(T, kGemvUnit);
+  const int64_t n_complete = c.n_in / kGemvUnit;
+  for (int64_t row = 0; row < c.n_rows; ++row) {
+    const char* p = c.w + row * c.w_stride;
+    const PlainUnit* x[N];
+    SNAPKV_UNROLL for (int t = 0; t < N; ++t) x[t] = &plain_unit(c, t, 0);
+    __m256 acc[N];
+    SNAPKV_UNROLL for (int t = 0; t < N; ++t) acc[t] = _mm256_setzero_ps();
+    for (int64_t u = 0; u < n_complete; ++u, p += kUnitBytes) {
+      for (int64_t i = 0; i < kUnitBytes; i += 64) {
+        __builtin_prefetch(p + kPrefetchBytes + i, 0, 2);
+      }
+      multiply_unit<T, N>(p, x, acc);
+      SNAPKV_UNROLL for (int t = 0; t < N; ++t)++ x[t];
+    }
+    if (c.n_in % kGemvUnit != 0) {  // missing blocks are zero, as activations are there
+      alignas(32) char padded[kUnitBytes] = {};
+      std::memcpy(padded, p, static_cast<size_t>(row_bytes(T, c.n_in % kGemvUnit)));
+      multiply_unit<T, N>(padded, x, acc);
+    }
+    SNAPKV_UNROLL for (int t = 0; t < N; ++t) {
+      c.sums[t * c.sums_stride + row] = sum_lanes(acc[t]);
+    }
   }
 }
 

@@ -14,6 +14,7 @@ inline constexpr int64_t kPlainUnitBlocks = kGemvUnit / kBlockSize;
 
 struct alignas(64) PlainUnit {
   int8_t q[kPlainUnitBlocks][kBlockSize];
+  uint8_t magnitudes[kPlainUnitBlocks][kBlockSize];  // |q|
   float d[kPlainUnitBlocks];
   float sum[kPlainUnitBlocks];
   int16_t half_sums[2 * kPlainUnitBlocks];

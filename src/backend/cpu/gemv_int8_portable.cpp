@@ -27,6 +27,7 @@ void prepare_unit(const float* HWY_RESTRICT x, int64_t n, void* unit_) {
   const hn::CappedTag<float, 8> d;
   const hn::RebindToSigned<decltype(d)> di;
   const hn::Rebind<int8_t, decltype(d)> d8;
+  const hn::Rebind<uint8_t, decltype(d)> du8;
   const int n_lanes = static_cast<int>(hn::Lanes(d));
   PlainUnit& unit = *static_cast<PlainUnit*>(unit_);
   for (int64_t b = 0; b < kPlainUnitBlocks; ++b) {
@@ -46,6 +47,7 @@ void prepare_unit(const float* HWY_RESTRICT x, int64_t n, void* unit_) {
     for (int i = 0; i < kBlockSize; i += n_lanes) {
       const auto q = hn::NearestInt(hn::Mul(hn::Load(d, values + i), inverse));
       hn::StoreU(hn::DemoteTo(d8, q), d8, unit.q[b] + i);
+      hn::StoreU(hn::DemoteTo(du8, hn::Abs(q)), du8, unit.magnitudes[b] + i);
     }
     int sums[2] = {};
     for (int i = 0; i < kBlockSize; ++i) sums[i / 16] += unit.q[b][i];
@@ -95,7 +97,7 @@ void multiply_n(const GemvCall& c) {
     for (int64_t first = 0; first < n_blocks; first += kPlainUnitBlocks) {
       const PlainUnit* units[N];
       for (int t = 0; t < N; ++t) units[t] = &plain_unit(c, t, first);
-      [[maybe_unused]] const auto scales = [unit_weights] {
+      [[maybe_unused]] const auto scales = [&] {
         if constexpr (kSuperblocks) {
           return reinterpret_cast<const Block<T>*>(unit_weights)->unpack_scales();
         } else {

@@ -80,7 +80,7 @@ template <DType T>
 SNAPKV_VNNI_INLINE void load_weights(const char* p, Weights& w) {
   X86Block<T>::load_8(p, w.q);
   w.d = X86Block<T>::d_8(p);
-  if constexpr (kHasMin<T>) w.min = X86Block<T>::min_8(p);
+  if constexpr (kHasMin<T>) w.min = X86Block<T>::min_16(p);
 }
 
 /// acc[r][t] += the dot products of one unit.

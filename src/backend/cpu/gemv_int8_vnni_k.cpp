@@ -15,16 +15,12 @@ namespace {
 
 static_assert(kGemvUnit == kSuperblockSize);
 
-/// Whether scales belong to 16 values each.
-template <DType T>
-constexpr bool kHalfScales = std::is_same_v<typename X86Block<T>::Scales, HalfPartBytes>;
-
 struct Weights {
   VnniLevels q;
-  __m512i scales;  // of each lane's part; with kHalfScales of its halves, 16 bits each
-  __m512i mins;    // with kHalfScales the same of minima
+  __m512i scales;  // of each lane's part; with HasHalfScales of its halves, 16 bits each
+  __m512i mins;    // with HasHalfScales the same of minima
   __m512 d;
-  __m512 min;  // dmin; without kHalfScales dmin * minimum of parts 0 ... 7, then zeros
+  __m512 min;  // dmin; without HasHalfScales dmin * minimum of parts 0 ... 7, then zeros
 };
 
 /// For each lane the numbers of the first and the last 16 values of its part, 16 bits each.
@@ -59,7 +55,7 @@ SNAPKV_VNNI_INLINE void load_weights(const char* p, Weights& w) {
   if constexpr (requires { B::kPartUnits; }) {
     w.d = _mm512_mul_ps(w.d, _mm512_load_ps(B::kPartUnits.at));
   }
-  if constexpr (kHalfScales<T>) {
+  if constexpr (HasHalfScales<T>) {
     w.scales = halves_to_lanes(scales.scales);
     if constexpr (kHasMin<T>) w.mins = halves_to_lanes(scales.mins);
   } else {
@@ -162,7 +158,7 @@ struct Kernel {
         for (int64_t i = 0; i < kUnitBytes; i += 64) __builtin_prefetch(q + range.ahead + i, 0, 2);
         load_weights<T>(q, w[r]);
       }
-      if constexpr (kHalfScales<T>) {
+      if constexpr (HasHalfScales<T>) {
         multiply_half_parts<T>(w, x, u, acc);
       } else {
         multiply_parts(w, x, u, acc);

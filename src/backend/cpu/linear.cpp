@@ -30,7 +30,7 @@ struct Prepared {
 };
 
 const GemvKernel& kernel_for(const CpuContext& ctx, DType weight) {
-  if (ctx.compute == DType::bf16) {
+  if (ctx.rounds_activations) {
     if (const GemvKernel* int8 = gemv_int8(weight)) return *int8;
     if (weight == DType::bf16 && gemv_bf16() != nullptr) return *gemv_bf16();
   }

@@ -37,7 +37,10 @@ SNAPKV_AVX512_INLINE void decode(const char* row, int64_t i, __m512& low, __m512
   } else {
     using B = X86Block<T>;
     const int part = static_cast<int>(i % block_size(T) / kBlockSize);
-    const __m256i levels = B::levels(p, part);
+    __m256i levels = B::levels(p, part);
+    if constexpr (HasLevelOffset<T>) {
+      levels = _mm256_sub_epi8(levels, _mm256_set1_epi8(B::kOffset));
+    }
     float scale[2] = {B::d(p), B::d(p)}, min[2] = {};
     if constexpr (kHasMin<T>) min[0] = min[1] = B::min(p);
     if constexpr (block_size(T) > kBlockSize) {

@@ -24,10 +24,20 @@ struct X86Superblock {
   static SNAPKV_AVX2_INLINE Scales scales(const char* p) {
     return reinterpret_cast<const Block<T>*>(p)->unpack_scales();
   }
-  static SNAPKV_AVX2_INLINE __m256i pair_scale(const Scales& s, int part) {
-    const __m128i first = _mm_set1_epi16(static_cast<int16_t>(s.scale(part, 0)));
-    if constexpr (std::is_same_v<Scales, PartBytes>) return _mm256_broadcastsi128_si256(first);
-    return _mm256_setr_m128i(first, _mm_set1_epi16(static_cast<int16_t>(s.scale(part, 1))));
+  static SNAPKV_AVX2_INLINE __m256 scales_8(const char* p) {
+    const __m256 d_8 = _mm256_set1_ps(d(p));
+    if constexpr (std::is_same_v<Scales, HalfPartBytes>) return d_8;
+    if constexpr (std::is_same_v<Scales, PartBytes>) {
+      return _mm256_mul_ps(d_8, to_f32_8(scales(p).scales));
+    }
+  }
+  static SNAPKV_AVX2_INLINE __m256 min_8(const char* p) {
+    return _mm256_mul_ps(_mm256_set1_ps(min(p)), to_f32_8(scales(p).mins));
+  }
+
+ private:
+  static SNAPKV_AVX2_INLINE __m256 to_f32_8(uint64_t bytes) {
+    return _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_cvtsi64_si128(static_cast<int64_t>(bytes))));
   }
 };
 
@@ -56,10 +66,13 @@ SNAPKV_VNNI_INLINE void add_part_bits(const char* bits, int8_t value, VnniLevels
   }
 }
 
-/// Bytes of 255 where bit `part` of the 32 bytes at p is set, else 0.
-SNAPKV_AVX2_INLINE __m256i part_bits(const char* p, int part) {
-  const __m256i bit = _mm256_set1_epi8(static_cast<char>(1 << part));
-  return _mm256_cmpeq_epi8(_mm256_and_si256(load_32(p), bit), bit);
+/// Bit `part` of each of the 32 bytes at p, moved to bit kPlace.
+template <int kPlace>
+SNAPKV_AVX2_INLINE __m256i part_bits_at(const char* p, int part) {
+  const __m256i bits = load_32(p);
+  const __m256i moved = part < kPlace ? _mm256_slli_epi16(bits, kPlace - part)
+                                      : _mm256_srli_epi16(bits, part - kPlace);
+  return _mm256_and_si256(moved, _mm256_set1_epi8(1 << kPlace));
 }
 
 // ---------------------------------------------------------------- q2_k, q3_k
@@ -83,6 +96,7 @@ SNAPKV_VNNI_INLINE void load_pairs(const char* qs, VnniLevels& q) {
 
 template <>
 struct X86Block<DType::q2_k> : X86Superblock<DType::q2_k> {
+  static constexpr int kOffset = 0;
   static SNAPKV_AVX2_INLINE __m256i levels(const char* p, int part) {
     return bit_pairs(p + offsetof(BlockQ2_K, qs), part);
   }
@@ -93,10 +107,10 @@ struct X86Block<DType::q2_k> : X86Superblock<DType::q2_k> {
 
 template <>
 struct X86Block<DType::q3_k> : X86Superblock<DType::q3_k> {
+  static constexpr int kOffset = 4;
   static SNAPKV_AVX2_INLINE __m256i levels(const char* p, int part) {
-    const __m256i is_set = part_bits(p + offsetof(BlockQ3_K, hmask), part);
-    return _mm256_sub_epi8(bit_pairs(p + offsetof(BlockQ3_K, qs), part),
-                           _mm256_andnot_si256(is_set, _mm256_set1_epi8(4)));
+    return _mm256_or_si256(bit_pairs(p + offsetof(BlockQ3_K, qs), part),
+                           part_bits_at<2>(p + offsetof(BlockQ3_K, hmask), part));
   }
 
   static constexpr int kPartSurplusBits = 2;
@@ -126,6 +140,7 @@ SNAPKV_VNNI_INLINE void load_nibble_words(const char* qs, VnniLevels& q) {
 
 template <>
 struct X86Block<DType::q4_k> : X86Superblock<DType::q4_k> {
+  static constexpr int kOffset = 0;
   static SNAPKV_AVX2_INLINE __m256i levels(const char* p, int part) {
     return low_or_high(p + offsetof(BlockQ4_K, qs) + part / 2 * 32, part % 2 == 1);
   }
@@ -148,10 +163,10 @@ struct X86Block<DType::q4_k> : X86Superblock<DType::q4_k> {
 
 template <>
 struct X86Block<DType::q5_k> : X86Superblock<DType::q5_k> {
+  static constexpr int kOffset = 0;
   static SNAPKV_AVX2_INLINE __m256i levels(const char* p, int part) {
     const __m256i low = low_or_high(p + offsetof(BlockQ5_K, qs) + part / 2 * 32, part % 2 == 1);
-    const __m256i is_set = part_bits(p + offsetof(BlockQ5_K, qh), part);
-    return _mm256_or_si256(low, _mm256_and_si256(is_set, _mm256_set1_epi8(16)));
+    return _mm256_or_si256(low, part_bits_at<4>(p + offsetof(BlockQ5_K, qh), part));
   }
   static SNAPKV_VNNI_INLINE void load_parts(const char* p, VnniLevels& q) {
     load_nibble_words(p + offsetof(BlockQ5_K, qs), q);
@@ -175,6 +190,7 @@ inline constexpr PartWords kHighRotations =  // left: to bits 4, 5
 
 template <>
 struct X86Block<DType::q6_k> : X86Superblock<DType::q6_k> {
+  static constexpr int kOffset = 32;
   static SNAPKV_AVX2_INLINE __m256i levels(const char* p, int part) {
     const __m256i low = low_or_high(p + part / 4 * 64 + part % 2 * 32, part % 4 >= 2);
     const __m256i bits = load_32(p + offsetof(BlockQ6_K, qh) + part / 4 * 32);
@@ -182,7 +198,7 @@ struct X86Block<DType::q6_k> : X86Superblock<DType::q6_k> {
     const __m256i to_place =
         k < 2 ? _mm256_slli_epi16(bits, 4 - 2 * k) : _mm256_srli_epi16(bits, 2 * k - 4);
     const __m256i high = _mm256_and_si256(to_place, _mm256_set1_epi8(0x30));
-    return _mm256_sub_epi8(_mm256_or_si256(low, high), _mm256_set1_epi8(32));
+    return _mm256_or_si256(low, high);
   }
 
   static constexpr int kPartSurplusBits = 5;
@@ -234,6 +250,16 @@ template <DType T>
 concept HasX86Block = requires {
   X86Block<T>::levels(nullptr, 0);
 };
+
+/// Whether levels() are from 0 on, too large by kOffset.
+template <DType T>
+concept HasLevelOffset = requires {
+  X86Block<T>::kOffset;
+};
+
+/// Whether scales belong to 16 values each.
+template <DType T>
+concept HasHalfScales = std::is_same_v<typename X86Block<T>::Scales, HalfPartBytes>;
 
 /// Whether VNNI takes 256 values as 8 blocks with scales of their own.
 template <DType T>
