@@ -17,12 +17,15 @@ constexpr std::string_view kMergesKey = "tokenizer.ggml.merges";
 
 std::string pre_name_of(const GgufFile& file) {
   if (file.get_string(kModelKey) == "gemma4") return "gemma4";
-  if (file.has(kPreKey)) return file.get_string(kPreKey);
+  return file.get_string(kPreKey, "default");
+}
+
+void warn_without_pre(const GgufFile& file) {
+  if (file.has(kPreKey) || file.get_string(kModelKey) == "gemma4") return;
   log_warn(
       "'{}' does not say how to cut a text into words ('{}'): 'default' is used, and the model may "
       "answer worse than it could",
       file.path(), kPreKey);
-  return "default";
 }
 
 const PreTokenizer& pre_of(const GgufFile& file, std::string_view name) {
@@ -97,6 +100,7 @@ BpeTokenizer::BpeTokenizer(const GgufFile& file)
               .whole_newlines = pre_.whole_newlines},
              fmt::format("'{}'", file.path())) {
   check_byte_tokens(file, vocab_);
+  warn_without_pre(file);
 }
 
 void BpeTokenizer::encode_text(std::string_view text, std::vector<int32_t>& out) const {

@@ -173,15 +173,18 @@ void JsonTokenizer::read_model(const TokenizerFile& file, const JsonVocab& vocab
   if (type == "BPE") {
     if (!file.has_merges) model["merges"].fail_expected("the list of merges");
     BpeModel::Merges merges(file.merges.begin(), file.merges.end());
-    bpe_.emplace(vocab_, merges, vocab.text_may_be,
-                 bpe_options(vocab_, model, cutter_.is_byte_level()), file.origin + ": model");
+    const auto options = bpe_options(vocab_, model, cutter_.is_byte_level());
+    if (vocab_.special.unk < 0) vocab_.special.unk = options.unknown;
+    bpe_.emplace(vocab_, merges, vocab.text_may_be, options, file.origin + ": model");
   } else if (type == "Unigram") {
     if (cutter_.is_byte_level()) {
       model["type"].fail_unsupported("'Unigram' with a pre-tokenizer ByteLevel", "BPE");
     }
     const JsonField unk = model["unk_id"];
+    const int32_t unknown = unk.is_null() ? -1 : id_of(vocab_, unk);
+    if (vocab_.special.unk < 0) vocab_.special.unk = unknown;
     unigram_.emplace(vocab_, vocab.scores, vocab.text_may_be, vocab.lowest_score,
-                     UnigramModel::Options{.unknown = unk.is_null() ? -1 : id_of(vocab_, unk),
+                     UnigramModel::Options{.unknown = unknown,
                                            .byte_tokens = model["byte_fallback"].boolean(false)},
                      file.origin + ": model");
   } else {
@@ -235,7 +238,7 @@ std::string JsonTokenizer::piece(int32_t id, bool special) const {
   vocab_.check(id);
   if (is_hidden(id, special)) return {};
   const std::string& text = vocab_.tokens[id];
-  return is_added_[id] ? text : decoder_.bytes_of(text);
+  return decoder_.bytes_of(text, is_added_[id]);
 }
 
 std::string JsonTokenizer::decode(std::span<const int32_t> ids, bool special) const {
