@@ -85,7 +85,7 @@ const std::vector<PolicyInfo>& all_policies();
 /// Throws Error{kUsage} naming the policies that there are.
 const PolicyInfo& policy_info(std::string_view name);
 
-/// "odd and at least 1", "from 0 to 1", "max or avg": what a value must be.
+/// "odd and from 1 to 65535", "from 0 to 1", "max or avg": what a value must be.
 std::string range_text(const PolicyParam& param);
 /// "15", "0.2", "avg", "true".
 std::string value_text(const PolicyValue& value);

@@ -12,12 +12,17 @@ namespace snapkv {
 /// The steps apply in this order, as in llama.cpp: repetition penalty, top-k, top-p, min-p,
 /// temperature, draw.
 struct SamplerConfig {
-  double temperature = 0.8;     ///< 0: greedy (the highest logit, ties to the lower id)
+  static constexpr double kMostTemperature = 1000.0;
+  static constexpr double kLeastPenalty = 0.001, kMostPenalty = 1000.0;
+
+  double temperature = 0.8;     ///< up to kMostTemperature; 0: greedy (the highest logit, ties to
+                                ///< the lower id)
   int top_k = 40;               ///< 0: off
   double top_p = 0.95;          ///< 1: off. Nucleus sampling (arXiv 1904.09751)
   double min_p = 0.05;          ///< 0: off. Keeps p >= min_p * max p (arXiv 2407.01082)
-  double repeat_penalty = 1.0;  ///< 1: off. Divides positive, multiplies negative logits of the
-                                ///< last repeat_last_n tokens (arXiv 1909.05858, section 4.1)
+  double repeat_penalty = 1.0;  ///< kLeastPenalty to kMostPenalty; 1: off. Divides positive,
+                                ///< multiplies negative logits of the last repeat_last_n tokens
+                                ///< (arXiv 1909.05858, section 4.1)
   int repeat_last_n = 64;       ///< 0: off, -1: all
   uint64_t seed = 0;
 };

@@ -32,7 +32,8 @@ std::string folder_of(const std::string& path) {
 AtomicFile::AtomicFile(std::string path, bool overwrite)
     : path_(std::move(path)), overwrite_(overwrite) {
   struct stat info {};
-  if (::stat(path_.c_str(), &info) == 0) {
+  const bool is_there = ::stat(path_.c_str(), &info) == 0;
+  if (is_there) {
     if (!S_ISREG(info.st_mode)) {
       fail(ErrorCode::kUsage, "'{}' is no regular file, it can't be written", path_);
     }
@@ -45,6 +46,14 @@ AtomicFile::AtomicFile(std::string path, bool overwrite)
     if (fd_ < 0 && errno != EEXIST) break;
   }
   if (fd_ < 0) fail_with_errno("make");
+  // the new file is for the eyes of those whom the old one was for
+  if (is_there && ::fchmod(fd_, info.st_mode & 0777) != 0) {
+    const int error = errno;
+    ::unlink(temporary_.c_str());
+    ::close(std::exchange(fd_, -1));
+    errno = error;
+    fail_with_errno("make");
+  }
 }
 
 AtomicFile::~AtomicFile() {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // AtomicFile: a file that is there whole or not at all. It is written under a temporary name in the
 // same folder and takes its name when it is complete and on the disk. Used by the writer of GGUF
-// files.
+// files and by write_file().
 #pragma once
 
 #include <cstddef>
@@ -14,7 +14,7 @@ namespace snapkv {
 
 class AtomicFile {
  public:
-  /// Makes the temporary file. Throws Error{kUsage} when `path` exists and `overwrite` is false, or
+  /// Makes the temporary file, with the permissions of the one that it will replace. Throws Error{kUsage} when `path` exists and `overwrite` is false, or
   /// is no regular file, Error{kRuntime} naming the path when no file can be made there.
   AtomicFile(std::string path, bool overwrite);
   AtomicFile(const AtomicFile&) = delete;

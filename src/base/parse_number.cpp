@@ -31,7 +31,11 @@ std::optional<T> parse_all(std::string_view text) {
 
 }  // namespace
 
-std::optional<int64_t> parse_whole(std::string_view text) { return parse_all<int64_t>(text); }
+std::optional<int64_t> parse_whole(std::string_view text) {
+  const std::string_view digits = text.substr(text.starts_with('-') || text.starts_with('+') ? 1 : 0);
+  if (digits.size() > 1 && digits.front() == '0') return std::nullopt;  // octal to some readers
+  return parse_all<int64_t>(text);
+}
 
 std::optional<double> parse_real(std::string_view text) {
   const std::optional<double> value = parse_all<double>(text);
@@ -45,7 +49,7 @@ std::optional<int64_t> parse_size(std::string_view text) {
   const size_t n_digits = std::min(rest.find_first_not_of("+-0123456789"), rest.size());
   const std::optional<int64_t> count = parse_whole(rest.substr(0, n_digits));
   rest.remove_prefix(n_digits);
-  rest.remove_prefix(std::min(rest.find_first_not_of(' '), rest.size()));
+  if (rest.starts_with(' ') && rest.size() > 1) rest.remove_prefix(1);  // "256 MiB"
   int64_t unit = 1;
   if (!rest.empty() && rest != "b") {
     const size_t power = kUnits.find(rest.front());

@@ -11,7 +11,8 @@
 
 namespace snapkv {
 
-/// "42", "-1", "+7": decimal digits with a sign, nothing around them, within int64.
+/// "42", "-1", "+7": decimal digits with a sign, no zeros before them, nothing around them, within
+/// int64.
 std::optional<int64_t> parse_whole(std::string_view text);
 
 /// "0.25", "-3", "1e-5": finite; no "nan", no "inf", no hexadecimal.

@@ -142,14 +142,15 @@ void check(const SamplerConfig& c) {
   const auto reject = [](const char* field, const char* range, double value) {
     fail(ErrorCode::kUsage, "{} must be {}, not {}", field, range, value);
   };
-  if (!std::isfinite(c.temperature) || c.temperature < 0) {
-    reject("temperature", "0 or more", c.temperature);
+  if (!(c.temperature >= 0 && c.temperature <= SamplerConfig::kMostTemperature)) {  // NaN too
+    reject("temperature", "between 0 and 1000", c.temperature);
   }
   if (c.top_k < 0) reject("top_k", "0 (off) or more", c.top_k);
   if (!(c.top_p >= 0 && c.top_p <= 1)) reject("top_p", "between 0 and 1", c.top_p);
   if (!(c.min_p >= 0 && c.min_p <= 1)) reject("min_p", "between 0 and 1", c.min_p);
-  if (!std::isfinite(c.repeat_penalty) || c.repeat_penalty <= 0) {
-    reject("repeat_penalty", "above 0", c.repeat_penalty);
+  if (!(c.repeat_penalty >= SamplerConfig::kLeastPenalty &&
+        c.repeat_penalty <= SamplerConfig::kMostPenalty)) {
+    reject("repeat_penalty", "between 0.001 and 1000", c.repeat_penalty);
   }
   if (c.repeat_last_n < -1) reject("repeat_last_n", "-1 (all) or more", c.repeat_last_n);
 }

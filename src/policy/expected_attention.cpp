@@ -239,6 +239,7 @@ PolicyDefinition expected_attention_policy() {
               field(&ExpectedAttentionParams::n_future, {.name = "n_future",
                                                          .help = "Coming positions that count",
                                                          .least = 1,
+                                                         .most = 65'536,
                                                          .flag = "--kv-future"})},
           critical_fields()));
 }

@@ -79,6 +79,11 @@ std::optional<PolicyValue> in_range(const PolicyParam& param, const PolicyValue&
   return std::nullopt;
 }
 
+/// A limit of whole numbers. What a double can't tell from the largest int64 is that.
+int64_t whole_limit(double limit) {
+  return limit >= 0x1p63 ? std::numeric_limits<int64_t>::max() : static_cast<int64_t>(limit);
+}
+
 /// What a value that isn't a number must be told.
 const char* type_prefix(const PolicyParam& param) {
   return param.type == PolicyParam::Type::integer ? "a whole number, "
@@ -118,11 +123,8 @@ std::string ParamNamer::operator()(std::string_view name) const {
 PolicyValue check_value(const PolicyParam& param, const PolicyValue& value,
                         const std::string& shown) {
   if (std::optional<PolicyValue> checked = in_range(param, value)) return *checked;
-  const auto* number = std::get_if<int64_t>(&value);
-  const bool is_too_long = number != nullptr && static_cast<double>(*number) > param.most;
-  fail(ErrorCode::kUsage, "{} is {}; it must be {}{}{}", shown, value_text(value),
-       type_prefix(param), range_text(param),
-       is_too_long ? fmt::format(" and at most {}", param.most) : "");
+  fail(ErrorCode::kUsage, "{} is {}; it must be {}{}", shown, value_text(value),
+       type_prefix(param), range_text(param));
 }
 
 std::vector<std::pair<size_t, PolicyValue>> given_values(const PolicyInfo& info,
@@ -165,10 +167,10 @@ std::string range_text(const PolicyParam& param) {
       break;
   }
   const std::string odd = param.odd ? "odd and " : "";
-  if (param.type == PolicyParam::Type::real || param.most < std::numeric_limits<int>::max()) {
-    return odd + fmt::format("from {} to {}", param.least, param.most);
+  if (param.type == PolicyParam::Type::real) {
+    return fmt::format("from {} to {}", param.least, param.most);
   }
-  return odd + fmt::format("at least {}", param.least);  // up to what its type holds
+  return odd + fmt::format("from {} to {}", whole_limit(param.least), whole_limit(param.most));
 }
 
 std::string value_text(const PolicyValue& value) {

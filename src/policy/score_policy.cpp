@@ -23,7 +23,8 @@ Fields<RowParams> row_fields() {
   return {
       field(&RowParams::budget, {.name = "budget",
                                  .help = "Rows kept per layer and KV head, the window included",
-                                 .least = 1}),
+                                 .least = 1,
+                                 .most = std::numeric_limits<int32_t>::max()}),
       field(&RowParams::ratio, {.name = "ratio",
                                 .help = "Keep this share of the prompt instead of a budget; 0: off",
                                 .least = 0,

@@ -3,6 +3,13 @@
 
 namespace snapkv {
 
+namespace {
+
+/// Wider than any fact, and narrow enough that pooling takes no time to speak of.
+constexpr double kMostKernel = 65'535;
+
+}  // namespace
+
 Fields<GroupParams> group_fields() {
   return {field(&GroupParams::group,
                 {.name = "group", .help = "How query heads of one KV head combine their votes"})};
@@ -15,6 +22,7 @@ Fields<SnapKvParams> snapkv_fields() {
           field(&SnapKvParams::kernel_size, {.name = "kernel_size",
                                              .help = "Pooling width: a fact must fit into it",
                                              .least = 1,
+                                             .most = kMostKernel,
                                              .odd = true,
                                              .always_named = true,
                                              .record = "kernel"}),

@@ -59,7 +59,7 @@ TEST_F(WriteFile, FollowsLinksAndWritesToDevices) {
   EXPECT_EQ(content(path_), "two");
   write_file("/dev/null", "three");
   EXPECT_TRUE(std::filesystem::is_character_file("/dev/null"));
-  expect_error(ErrorCode::kRuntime, {"/dev/full: can't be written: No space"},
+  expect_error(ErrorCode::kRuntime, {"can't write '/dev/full': No space"},
                [] { write_file("/dev/full", "x"); });
 }
 

@@ -116,22 +116,30 @@ void add_cache_lists(CLI::App& app, BenchSettings& s) {
   };
   add("--kv-policy", s.policies, "What is kept of a prompt: full, snapkv, ...", "snapkv");
   add("--kv-budget", s.budgets, "Rows kept per layer and KV head, the window included", "1024")
+      ->check(count_list(kBudgetRange))
       ->excludes(app.get_option("--kv-memory"));
   add("--kv-type", s.kv_types, "Type of the cache: f16, bf16, f32, q8_0", "f16");
 }
 
 void add_options(CLI::App& app, BenchSettings& s) {
-  const auto add_list = [&](const char* name, auto& value, const char* help, const char* initial) {
-    app.add_option(name, value, help)->delimiter(',')->type_name("LIST")->default_str(initial);
+  const auto add_list = [&](const char* name, auto& value, const char* help, const char* initial,
+                            ListRange range) {
+    app.add_option(name, value, help)
+        ->check(count_list(range))
+        ->delimiter(',')
+        ->type_name("LIST")
+        ->default_str(initial);
   };
-  add_list("-p,--n-prompt", s.n_prompt, "Tokens of a prompt; 0: none", "512");
-  add_list("-n,--n-gen", s.n_gen, "Tokens to generate; 0: none", "128");
-  add_list("-d,--n-depth", s.n_depth, "Tokens in the context before the timed ones", "0");
+  add_list("-p,--n-prompt", s.n_prompt, "Tokens of a prompt; 0: none", "512", kPromptRange);
+  add_list("-n,--n-gen", s.n_gen, "Tokens to generate; 0: none", "128", kPromptRange);
+  add_list("-d,--n-depth", s.n_depth, "Tokens in the context before the timed ones", "0",
+           kPromptRange);
   add_list("-b,--batch", s.n_seq, "Sequences decoded together (llama-bench's -b is --chunk here)",
-           "1");
-  add_list("-t,--threads", s.threads, "Threads; 0: as many as the process may run on", "0");
+           "1", kBatchRange);
+  add_list("-t,--threads", s.threads, "Threads; 0: as many as the process may run on", "0",
+           kThreadsRange);
   app.add_option("-r,--repetitions", s.repetitions, "Timed repetitions of each test")
-      ->check(CLI::Range(int64_t{1}, int64_t{1000000}))
+      ->check(whole_number(1, kMostSamples))
       ->type_name("N")
       ->capture_default_str();
   app.add_option("-o,--output", s.output, "Format of the results")
@@ -140,6 +148,7 @@ void add_options(CLI::App& app, BenchSettings& s) {
       ->capture_default_str();
   app.add_option("--html", s.html, "Also draw the results as an HTML page")->type_name("FILE");
   app.add_option("--seed", s.seed, "Another seed, other tokens")
+      ->check(seed_number())
       ->type_name("N")
       ->capture_default_str();
   app.add_flag("--no-warmup", s.no_warmup, "Time the first run too");

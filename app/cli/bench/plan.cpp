@@ -15,7 +15,6 @@
 namespace snapkv::cli {
 namespace {
 
-constexpr int64_t kMaxTokens = int64_t{1} << 30;  // positions are 32-bit
 constexpr int64_t kMaxItems = 10000;              // of one list
 
 // The number at the beginning of `text`, which is cut off.
@@ -51,11 +50,11 @@ std::optional<CountRange> parse_range(std::string_view text) {
   range.last = *last;
   if (take(text, '+')) {
     const std::optional<int64_t> step = take_number(text);
-    if (!step || *step < 1 || *step > kMaxTokens) return std::nullopt;
+    if (!step || *step < 1 || *step > kMostTokens) return std::nullopt;
     range.step = *step;
   } else if (take(text, '*')) {
     const std::optional<int64_t> factor = take_number(text);
-    if (!factor || *factor < 2 || *factor > kMaxTokens || *first < 1) return std::nullopt;
+    if (!factor || *factor < 2 || *factor > kMostTokens || *first < 1) return std::nullopt;
     range.factor = *factor;
   }
   return text.empty() ? std::optional(range) : std::nullopt;
@@ -70,7 +69,7 @@ DType parse_kv_type(const std::string& text) {
 
 // Every policy, with every budget where that means something, in every type.
 std::vector<SessionOptions> session_variants(const BenchSettings& s) {
-  const auto budgets = parse_counts("--kv-budget", s.budgets, 1, kMaxTokens);
+  const auto budgets = parse_counts("--kv-budget", s.budgets, kBudgetRange);
   const std::vector<std::string> known = policy_names();
   for (const std::string& policy : s.policies) {
     if (std::find(known.begin(), known.end(), policy) == known.end()) {
@@ -81,7 +80,7 @@ std::vector<SessionOptions> session_variants(const BenchSettings& s) {
   for (const int64_t budget : budgets) {
     CacheSettings cache = s.cache;
     cache.params["budget"] = budget;
-    by_budget.push_back(session_options(cache, kMaxTokens, s.policies));
+    by_budget.push_back(session_options(cache, kMostTokens, s.policies));
   }
   std::vector<SessionOptions> variants;
   for (const std::string& type : s.kv_types) {
@@ -105,21 +104,33 @@ std::string BenchTest::label() const {
   return text;
 }
 
+CLI::Validator count_list(ListRange range) {
+  CLI::Validator made;
+  made.name(fmt::format("whole {} {}", range.low, range.high)).description("");
+  return made.operation([range](std::string& item) {
+    const std::optional<CountRange> counts = parse_range(item);
+    if (!counts) {
+      return fmt::format(
+          "'{}' is neither a whole number from {} to {} nor a range (first-last, first-last+step, "
+          "first-last*factor)",
+          item, range.low, range.high);
+    }
+    if (counts->first >= range.low && counts->last <= range.high) return std::string();
+    return fmt::format("'{}' is not within whole numbers from {} to {}", item, range.low,
+                       range.high);
+  });
+}
+
 std::vector<int64_t> parse_counts(const std::string& flag, const std::vector<std::string>& items,
-                                  int64_t min, int64_t max) {
+                                  ListRange allowed) {
+  const CLI::Validator check = count_list(allowed);
   std::vector<int64_t> values;
   for (const std::string& item : items) {
-    const std::optional<CountRange> range = parse_range(item);
-    if (!range) {
-      fail(ErrorCode::kUsage,
-           "{}: '{}' is neither a number nor a range (first-last, first-last+step, "
-           "first-last*factor)",
-           flag, item);
+    if (const std::string message = check(item); !message.empty()) {
+      fail(ErrorCode::kUsage, "{}: {}", flag, message);
     }
-    if (range->first < min || range->last > max) {
-      fail(ErrorCode::kUsage, "{}: {} is outside {} to {}", flag, item, min, max);
-    }
-    for (int64_t value = range->first; value <= range->last; value = range->next(value)) {
+    const CountRange range = *parse_range(item);
+    for (int64_t value = range.first; value <= range.last; value = range.next(value)) {
       values.push_back(value);
       if (std::ssize(values) > kMaxItems) {
         fail(ErrorCode::kUsage, "{}: more than {} values", flag, kMaxItems);
@@ -130,11 +141,11 @@ std::vector<int64_t> parse_counts(const std::string& flag, const std::vector<std
 }
 
 std::vector<BenchTest> make_bench_plan(const BenchSettings& s) {
-  const auto n_prompt = parse_counts("--n-prompt", s.n_prompt, 0, kMaxTokens / 4);
-  const auto n_gen = parse_counts("--n-gen", s.n_gen, 0, kMaxTokens / 4);
-  const auto n_depth = parse_counts("--n-depth", s.n_depth, 0, kMaxTokens / 4);
-  const auto n_seq = parse_counts("--batch", s.n_seq, 1, 4096);
-  const auto threads = parse_counts("--threads", s.threads, 0, 4096);
+  const auto n_prompt = parse_counts("--n-prompt", s.n_prompt, kPromptRange);
+  const auto n_gen = parse_counts("--n-gen", s.n_gen, kPromptRange);
+  const auto n_depth = parse_counts("--n-depth", s.n_depth, kPromptRange);
+  const auto n_seq = parse_counts("--batch", s.n_seq, kBatchRange);
+  const auto threads = parse_counts("--threads", s.threads, kThreadsRange);
   const std::vector<SessionOptions> variants = session_variants(s);
 
   std::vector<BenchTest> plan;

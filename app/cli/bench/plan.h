@@ -44,10 +44,21 @@ struct BenchTest {
   std::string label() const;
 };
 
-/// Numbers of a list: "512", "0-3", "256-1024+256" or "1-16*2" each. Throws kUsage naming `flag`
-/// and the item for anything else and for values outside [min, max].
+/// What the numbers of a list may be.
+struct ListRange {
+  int64_t low, high;
+};
+inline constexpr ListRange kPromptRange = {0, kMostTokens / 4};
+inline constexpr ListRange kBudgetRange = {1, kMostTokens};
+inline constexpr ListRange kBatchRange = {1, 4096};
+inline constexpr ListRange kThreadsRange = {0, 4096};
+
+/// Accepts an item of a list: "512", "0-3", "256-1024+256" or "1-16*2".
+CLI::Validator count_list(ListRange range);
+/// The numbers of a list. Throws kUsage naming `flag` and the item for anything else than such
+/// items, for values out of range, and when they are too many.
 std::vector<int64_t> parse_counts(const std::string& flag, const std::vector<std::string>& items,
-                                  int64_t min, int64_t max);
+                                  ListRange range);
 
 /// All combinations, those that may share a session side by side. A budget says nothing to the
 /// policy "full", which gets one test, and prompts are read one at a time, whatever the batch.

@@ -20,6 +20,8 @@ CLI::Validator byte_size(int64_t low, int64_t high = kMostBytes);
 
 /// Most tokens of any kind that an option takes; positions have 32 bits.
 inline constexpr int64_t kMostTokens = int64_t{1} << 30;
+/// Widest pooling: wider than any fact, and narrow enough to be computed at once.
+inline constexpr int64_t kMostKernel = 65'535;
 /// Most prompts, samples, repetitions and the like.
 inline constexpr int64_t kMostSamples = 1'000'000;
 /// Seeds, which records hold as whole numbers.

@@ -54,6 +54,11 @@ void add_option(CLI::App& command, CacheSettings& settings, const SharedParam& s
         },
         help_text(param));
     option->type_name(type_text(param))->default_str(default_text(shared, settings.params));
+    if (param.type == PolicyParam::Type::integer) {
+      option->check(whole_number(param.least, param.most));
+    } else if (param.type == PolicyParam::Type::real) {
+      option->check(real_number(param.least, param.most));
+    }
   }
   option->group(group_of(shared));
 }

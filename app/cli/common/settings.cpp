@@ -38,10 +38,6 @@ SessionOptions options_of(const CacheSettings& settings, int64_t n_ctx, const st
 
 }  // namespace
 
-CLI::Validator whole_number(int64_t low, int64_t high) {
-  return CLI::Range(low, high).description("");
-}
-
 void add_common_options(CLI::App& app, CommonSettings& settings) {
   app.add_option("--config", settings.config,
                  "Configuration file [default: $XDG_CONFIG_HOME/snapkv/config.toml or "
@@ -131,15 +127,14 @@ void add_cache_options(CLI::App& command, CacheSettings& settings) {
       "The largest budget whose cache takes no more than this, as in 256MiB, room for the first "
       "generated tokens included; 0: off",
       "SIZE")
-      ->transform(CLI::AsSizeValue(false).description(""))
-      ->type_name("SIZE")
+      ->transform(byte_size(0))
       ->excludes(command.get_option("--kv-budget"))
       ->excludes(command.get_option("--kv-ratio"));
   add("--kv-decode-limit", settings.decode_limit,
       "Compress to the budget again when generated tokens have filled the cache to this many rows "
       "per layer and KV head; 0: never",
       "N")
-      ->check(whole_number(0));
+      ->check(whole_number(0, kMostTokens));
   command
       .add_flag("--kv-refresh", settings.refresh,
                 "Keep the uncompressed rows as well, in memory or in --spill-dir, so that every "
@@ -151,8 +146,7 @@ void add_cache_options(CLI::App& command, CacheSettings& settings) {
       ->check(whole_number(1, 1 << 20));
   add("--memory-limit", settings.memory_limit,
       "Refuse prompts that would need more, as in 8G; 0: what the system has left", "SIZE")
-      ->transform(CLI::AsSizeValue(false).description(""))
-      ->type_name("SIZE");
+      ->transform(byte_size(0));
   add("--spill-dir", settings.spill_dir,
       "Keep a long prompt's hidden states in a temporary file in this folder, not in memory",
       "DIR");
@@ -160,21 +154,28 @@ void add_cache_options(CLI::App& command, CacheSettings& settings) {
 
 void add_sampler_options(CLI::App& command, SamplerConfig& config, int64_t& seed) {
   const auto add = [&](const char* name, auto& value, const char* help, const char* type) {
-    command.add_option(name, value, help)
+    return command.add_option(name, value, help)
         ->type_name(type)
         ->capture_default_str()
         ->group(kSamplingGroup);
   };
-  add("--temp", config.temperature, "Temperature; 0: always the likeliest token", "T");
-  add("--top-k", config.top_k, "Only the k likeliest tokens; 0: off", "N");
+  add("--temp", config.temperature, "Temperature; 0: always the likeliest token", "T")
+      ->check(real_number(0, SamplerConfig::kMostTemperature));
+  add("--top-k", config.top_k, "Only the k likeliest tokens; 0: off", "N")
+      ->check(whole_number(0, kMostTokens));
   add("--top-p", config.top_p, "Only the likeliest tokens that make up this probability; 1: off",
-      "P");
+      "P")
+      ->check(real_number(0, 1));
   add("--min-p", config.min_p, "Only tokens with this share of the best one's probability; 0: off",
-      "P");
-  add("--repeat-penalty", config.repeat_penalty, "Makes recent tokens less likely; 1: off", "X");
+      "P")
+      ->check(real_number(0, 1));
+  add("--repeat-penalty", config.repeat_penalty, "Makes recent tokens less likely; 1: off", "X")
+      ->check(real_number(SamplerConfig::kLeastPenalty, SamplerConfig::kMostPenalty));
   add("--repeat-last-n", config.repeat_last_n, "Recent tokens for the penalty; 0: off, -1: all",
-      "N");
-  add("--seed", seed, "The same seed gives the same answer; -1: another one each time", "N");
+      "N")
+      ->check(whole_number(-1, kMostTokens));
+  add("--seed", seed, "The same seed gives the same answer; -1: another one each time", "N")
+      ->check(whole_number(-1, std::numeric_limits<int64_t>::max()));
 }
 
 Compute compute_of(const ModelSettings& settings) {

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/common/number_options.h"
 #include "snapkv/engine.h"
 
 namespace snapkv::cli {
@@ -50,9 +51,6 @@ struct Command {
   std::function<int()> run = {};
   std::vector<Command> tasks = {};
 };
-
-/// Accepts low to high; unlike CLI::Range it does not fill the help text with its bounds.
-CLI::Validator whole_number(int64_t low, int64_t high = int64_t{1} << 40);
 
 void add_common_options(CLI::App& app, CommonSettings& settings);
 /// The file and the precision; add_running_options for commands that compute.

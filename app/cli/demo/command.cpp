@@ -209,18 +209,19 @@ Command add_demo_command(CLI::App& root, const CommonSettings& common) {
   CLI::App* app = root.add_subcommand(
       "demo", "Hide a fact in a long text, ask for it: full cache beside SnapKV");
   app->add_option("--length", s->length, "Tokens of the text and the question")
-      ->check(whole_number(1))
+      ->check(whole_number(1, kMostTokens))
       ->type_name("N")
       ->capture_default_str();
   app->add_option("--depth", s->depth,
                   "Where the fact stands, in percent of the text; it gets the nearest line end")
-      ->check(CLI::Range(0.0, 100.0).description(""))
+      ->check(real_number(0, 100))
       ->type_name("P")
       ->capture_default_str();
   app->add_option("--name", s->name, "The city asked about [default: chosen by the seed]")
       ->check(CLI::IsMember(eval::needle_names()))
       ->type_name("CITY");
   app->add_option("--seed", s->seed, "Another seed, another text, city and number")
+      ->check(seed_number())
       ->type_name("N")
       ->capture_default_str();
   add_model_options(*app, s->model);

@@ -23,6 +23,7 @@ void add_record_options(CLI::App& app, EvalSettings& settings, bool draws) {
       ->needs(app.get_option("--out"));
   if (draws) {
     app.add_option("--seed", settings.seed, "Another seed, other prompts")
+        ->check(seed_number())
         ->type_name("N")
         ->capture_default_str();
   }
@@ -38,8 +39,9 @@ void add_eval_options(CLI::App& app, EvalSettings& settings, bool draws) {
       ->default_str("full,snapkv");
   CLI::Option* budgets =
       app.add_option("--budgets", settings.budgets, "Rows kept (instead of --kv-budget)");
-  budgets->delimiter(',')->type_name("N,N,...");
+  budgets->check(whole_number(1, kMostTokens))->delimiter(',')->type_name("N,N,...");
   app.add_option("--kernels", settings.kernels, "Pooling widths (instead of --kv-kernel)")
+      ->check(whole_number(1, kMostKernel))
       ->delimiter(',')
       ->type_name("N,N,...");
   add_record_options(app, settings, draws);
@@ -50,7 +52,7 @@ void add_eval_options(CLI::App& app, EvalSettings& settings, bool draws) {
 void add_lengths_option(CLI::App& app, std::vector<int64_t>& lengths, const std::string& help,
                         const std::string& group) {
   app.add_option("--lengths", lengths, help)
-      ->check(whole_number(1))
+      ->check(whole_number(1, kMostTokens))
       ->delimiter(',')
       ->type_name("N,N,...")
       ->default_str(fmt::format("{}", fmt::join(lengths, ",")))

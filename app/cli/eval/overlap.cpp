@@ -53,9 +53,9 @@ void add_overlap_options(CLI::App& app, OverlapSettings& s) {
         "Two questions: tokens at the prompt's end that vote");
   count("--answer-length", o.n_answer, "Two questions: tokens of the answers");
   add("--p", o.p, "Share of the tokens that a window selects", "X")
-      ->check(CLI::Range(0.0, 1.0).description(""));
+      ->check(real_number(0, 1));
   add("--theta", o.theta, "Attention, mean over a window, above which a token is used", "X")
-      ->check(CLI::Range(0.0, 1.0).description(""));
+      ->check(real_number(0, 1));
   add("--continuation", s.continuation,
       "What follows the prompt: greedy (the model's, ends ignored) or text (its own)", "NAME")
       ->check(CLI::IsMember({"greedy", "text"}));

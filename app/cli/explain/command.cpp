@@ -196,20 +196,21 @@ Command add_explain_command(CLI::App& root, const CommonSettings& common) {
       root.add_subcommand("explain", "Show how SnapKV chooses what is kept of a prompt");
   s->prompt.add_options(*app);
   app->add_option("--length", s->length, "Without a prompt: tokens of the demo's text")
-      ->check(whole_number(1))
+      ->check(whole_number(1, kMostTokens))
       ->type_name("N")
       ->capture_default_str();
   app->add_option("--seed", s->seed, "Without a prompt: another seed, another text")
+      ->check(seed_number())
       ->type_name("N")
       ->capture_default_str();
   app->add_option("--layer", s->layer, "The layer to show, from 0 [default: chosen, and said]")
-      ->check(whole_number(0))
+      ->check(whole_number(0, 1 << 20))
       ->type_name("N");
   app->add_option("--head", s->head, "The KV head to show, from 0 [default: chosen, and said]")
-      ->check(whole_number(0))
+      ->check(whole_number(0, 1 << 20))
       ->type_name("N");
   app->add_option("--rows", s->n_rows, "Tokens in the table of votes, or a few more")
-      ->check(whole_number(1))
+      ->check(whole_number(1, kMostTokens))
       ->type_name("N")
       ->capture_default_str();
   app->add_flag("--ascii", s->ascii, "Draw in ASCII [default: where the locale is not UTF-8]");

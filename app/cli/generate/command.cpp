@@ -35,11 +35,11 @@ void add_options(CLI::App& app, GenerateSettings& s) {
   s.prompt.add_options(app);
   app.add_option("-n,--n-predict", s.limits.n_predict,
                  "Most tokens of the answer; -1: until it ends or the context is full")
-      ->check(whole_number(-1))
+      ->check(whole_number(-1, kMostTokens))
       ->type_name("N")
       ->capture_default_str();
   app.add_option("-c,--ctx-size", s.n_ctx, "Most tokens of prompt and answer; 0: the model's own")
-      ->check(whole_number(0))
+      ->check(whole_number(0, kMostTokens))
       ->type_name("N")
       ->capture_default_str();
   app.add_option(

@@ -66,7 +66,7 @@ Command add_info_command(CLI::App& root, const CommonSettings&) {
   CLI::App* app = root.add_subcommand(
       "info", "Show what a model is, whether it can run, and the memory that a prompt needs");
   app->add_option("-c,--ctx-size", s->n_ctx, "Tokens to plan for; 0: the model's own context")
-      ->check(whole_number(0))
+      ->check(whole_number(0, kMostTokens))
       ->type_name("N")
       ->capture_default_str();
   app->add_flag("--metadata", s->metadata, "List the file's metadata");

@@ -99,7 +99,7 @@ Command add_inspect_command(CLI::App& root, const CommonSettings& common) {
       ->type_name("N,N-M,...");
   app->add_option("--text-limit", s->text_limit,
                   "Tokens whose text the page holds; of longer prompts the first and last ones")
-      ->check(whole_number(0))
+      ->check(whole_number(0, kMostTokens))
       ->type_name("N")
       ->capture_default_str();
   s->prompt.add_options(*app);

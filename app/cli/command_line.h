@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: MIT
+// CommandLine: all commands, tasks and options of `snapkv`, and the settings that they fill. Made by
+// main.cpp, and by tests that try every option.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "cli/common/settings.h"
+
+namespace snapkv::cli {
+
+class CommandLine {
+ public:
+  CommandLine();
+  CommandLine(const CommandLine&) = delete;
+  CommandLine& operator=(const CommandLine&) = delete;
+
+  CLI::App& root() { return root_; }
+  const std::vector<Command>& commands() const { return commands_; }
+
+  /// Runs the command that `argv` names, and returns its exit code; help and version go to stdout.
+  /// Throws Error{kUsage} for what can't be parsed, and what the commands throw.
+  int run(int argc, const char* const* argv);
+
+ private:
+  int answer_help(const CLI::ParseError& e);
+  std::string typed_name() const;
+
+  CommonSettings common_;
+  CLI::App root_;
+  std::vector<Command> commands_;
+};
+
+}  // namespace snapkv::cli
