@@ -27,7 +27,7 @@ int run_and_report(int argc, char** argv) {
   } catch (const StdoutClosed&) {
     return StdoutClosed::kExitCode;
   } catch (const Error& e) {
-    return report(e.code(), e.what());
+    return report(e.code(), name_flags(e.what()));
   } catch (const std::bad_alloc&) {
     return report(ErrorCode::kDoesNotFit, "out of memory");
   } catch (const std::exception& e) {
