@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "cli/command_line.h"
 #include "cli/common/descriptors.h"
+#include "cli/common/settings.h"
 #include "cli/common/signals.h"
 #include "cli/common/terminal.h"
 

@@ -36,7 +36,8 @@
 namespace snapkv {
 
 /// Vectors of head_dim contiguous values, one per head and row: the vector of head h and row r
-/// starts at element h * head_stride + r * row_stride. So [n_rows, n_head, head_dim] has
+/// starts at element h * head_stride + r * row_stride, and no two vectors may overlap: either heads
+/// lie one after the other, or rows do. So [n_rows, n_head, head_dim] has
 /// head_stride head_dim and row_stride n_head * head_dim; [n_head, n_rows, head_dim] has
 /// head_stride n_rows * head_dim and row_stride head_dim. Strides count elements, not bytes.
 struct KvView {
@@ -73,7 +74,8 @@ struct LayerView {
 using KvSelection = std::vector<std::vector<int32_t>>;
 
 struct CompressorOptions {
-  int n_threads = 0;  ///< 0: as many as the process may run on; the result doesn't depend on it
+  /// Up to kMostThreads; 0: as many as the process may run on. The result does not depend on it.
+  int n_threads = 0;
   bool reference = false;  ///< plain loops in f64, one thread: slow, to check against
   /// Device::cuda: the views are of device memory (of the current device). `stream`: the
   /// cudaStream_t in whose order the kernels run, which need not have written the views yet;
@@ -108,6 +110,7 @@ class Compressor {
 
  private:
   struct Impl;
+  Impl& state() const;  // throws Error{kUsage} where the compressor was moved from
   std::unique_ptr<Impl> impl_;
 };
 

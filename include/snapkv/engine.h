@@ -28,9 +28,11 @@
 #include <utility>
 #include <vector>
 
+#include "snapkv/chat.h"
 #include "snapkv/compute.h"
 #include "snapkv/dtype.h"
 #include "snapkv/error.h"
+#include "snapkv/limits.h"
 #include "snapkv/log.h"
 #include "snapkv/model_info.h"
 #include "snapkv/policy.h"
@@ -101,7 +103,7 @@ struct ModelOptions {
   Device device = Device::automatic;
   Compute compute = Compute::automatic;
   WeightMemory weights = WeightMemory::automatic;
-  int n_threads = 0;         ///< 0: as many as the process may run on
+  int n_threads = 0;         ///< up to kMostThreads; 0: as many as the process may run on
   ProgressFn progress = {};  ///< Phase::load
   /// Reads all weights at once and refuses models with an infinity or a NaN among them.
   bool check_tensors = false;
@@ -139,6 +141,8 @@ class Model {
   /// written out in the text become their ids. Text is never cut.
   std::vector<int32_t> tokenize(std::string_view text, bool add_special = true,
                                 bool parse_special = true) const;
+  /// Tokenizer::encode_chat(): of what a chat template made.
+  std::vector<int32_t> tokenize(const RenderedChat& chat, bool add_bos = true) const;
   /// Bytes that a token adds to the output; may be part of a UTF-8 character. `special`: those of
   /// control tokens too.
   std::string piece(int32_t id, bool special = false) const;
@@ -155,7 +159,8 @@ class Model {
 // ---------------------------------------------------------------- session
 
 struct SessionOptions {
-  int64_t n_ctx = 0;     ///< most tokens, prompt and answer; 0: the model's n_ctx_train
+  /// Most tokens, prompt and answer, up to kMostTokens; 0: the model's n_ctx_train.
+  int64_t n_ctx = 0;
   PolicyConfig kv = {};  ///< what is kept of a prompt
   /// If > 0: kv.budget is the largest whose kept cache takes no more bytes than this: of all layers
   /// and heads of this model in kv_type, decode_reserve included (MemoryPlan::kv_kept). Tokens
@@ -179,9 +184,12 @@ struct SessionOptions {
   /// f32, f16, bf16 or q8_0: of the cache and, but for q8_0 (then f16), of prefill's scratch layer.
   /// q8_0 needs a head_dim that is a multiple of 32.
   DType kv_type = DType::f16;
-  int64_t chunk = 512;           ///< prompt tokens computed at a time; bounds activations
-  int64_t decode_reserve = 256;  ///< rows allocated at once for generated tokens
-  size_t memory_limit = 0;       ///< prefill refuses to exceed it; 0: what the system has left
+  /// Prompt tokens computed at a time, 1 to kMostChunk; bounds activations.
+  int64_t chunk = 512;
+  /// Rows allocated at once for generated tokens, 1 to kMostReserve.
+  int64_t decode_reserve = 256;
+  /// Bytes that prefill refuses to exceed, up to kMostBytes; 0: what the system has left.
+  size_t memory_limit = 0;
   /// If not empty: a folder. A prompt's hidden states, n_tokens * n_embd floats, are then in a file
   /// without a name there while it is read, of which about two chunks are in memory; the file goes
   /// when the prompt has been read. What kv_refresh keeps is in such files too, as long as the
@@ -272,9 +280,11 @@ struct PrefillOptions {
   const AttentionProbe* probe = nullptr;
 };
 
+/// Every method throws kUsage where the session was moved from. While prefill() or decode() runs
+/// the session takes no other call that changes it: their callbacks get kUsage.
 class Session {
  public:
-  /// Throws kUsage when the options can't work.
+  /// Throws kUsage when the options can't work, and when there is no model.
   Session(std::shared_ptr<const Model> model, const SessionOptions& options);
   ~Session();
   Session(Session&&) noexcept;
@@ -328,6 +338,8 @@ class Session {
   friend void prefill_many(std::span<Session* const>, std::span<const int32_t>,
                            const PrefillOptions&);
   friend void decode_batch(std::span<Session* const>, std::span<const int32_t>);
+  Impl& state() const;
+  static std::vector<Impl*> states(std::span<Session* const> batch, const char* call);
   std::unique_ptr<Impl> impl_;
 };
 

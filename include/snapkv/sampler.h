@@ -43,6 +43,7 @@ class Sampler {
 
  private:
   struct Impl;
+  Impl& state() const;  // throws Error{kUsage} where the sampler was moved from
   std::unique_ptr<Impl> impl_;
 };
 

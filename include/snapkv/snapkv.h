@@ -17,7 +17,9 @@
 //   snapkv_compressor_free(c);
 //
 // Functions that can fail return 0 (or an object) and else an error code (or NULL), with a message
-// that names what is wrong in `error`, cut to error_size bytes; `error` may be NULL.
+// that names what is wrong in `error`, cut to error_size bytes; `error` may be NULL. NULL for
+// anything else that must be there, numbers out of their ranges (snapkv/limits.h) and vectors that
+// overlap are SNAPKV_ERROR_USAGE.
 #pragma once
 
 #include <stddef.h>

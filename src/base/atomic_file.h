@@ -14,8 +14,9 @@ namespace snapkv {
 
 class AtomicFile {
  public:
-  /// Makes the temporary file, with the permissions of the one that it will replace. Throws Error{kUsage} when `path` exists and `overwrite` is false, or
-  /// is no regular file, Error{kRuntime} naming the path when no file can be made there.
+  /// Makes the temporary file, with the permissions of the one that it will replace. Throws
+  /// Error{kUsage} when `path` exists and `overwrite` is false, or is no regular file,
+  /// Error{kRuntime} naming the path when no file can be made there.
   AtomicFile(std::string path, bool overwrite);
   AtomicFile(const AtomicFile&) = delete;
   AtomicFile& operator=(const AtomicFile&) = delete;

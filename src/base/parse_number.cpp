@@ -32,7 +32,8 @@ std::optional<T> parse_all(std::string_view text) {
 }  // namespace
 
 std::optional<int64_t> parse_whole(std::string_view text) {
-  const std::string_view digits = text.substr(text.starts_with('-') || text.starts_with('+') ? 1 : 0);
+  const std::string_view digits =
+      text.substr(text.starts_with('-') || text.starts_with('+') ? 1 : 0);
   if (digits.size() > 1 && digits.front() == '0') return std::nullopt;  // octal to some readers
   return parse_all<int64_t>(text);
 }

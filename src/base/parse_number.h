@@ -18,13 +18,9 @@ std::optional<int64_t> parse_whole(std::string_view text);
 /// "0.25", "-3", "1e-5": finite; no "nan", no "inf", no hexadecimal.
 std::optional<double> parse_real(std::string_view text);
 
-/// Bytes: a whole number and a unit: b, or K, M, G, T, P, E (1024 and its powers) with or without B or
-/// iB, in any letter case: "8G", "256MiB", "1000b". No unit: bytes. Within int64.
+/// Bytes: a whole number and a unit: b, or K, M, G, T, P, E (1024 and its powers) with or without B
+/// or iB, in any letter case: "8G", "256MiB", "1000b". No unit: bytes. Within int64.
 std::optional<int64_t> parse_size(std::string_view text);
-
-/// The largest size that options take, 1 EiB: more than any machine has, and sums of a few of them
-/// still fit.
-inline constexpr int64_t kMostBytes = int64_t{1} << 60;
 
 /// "8 GiB", "1000 B": a size that parse_size() reads, in the largest unit that divides it.
 std::string size_text(int64_t bytes);

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "base/error.h"
+#include "engine/option_range.h"
 #include "policy/policy.h"
 #include "snapkv/compress.h"
 #include "snapkv/snapkv.h"
@@ -192,11 +193,14 @@ snapkv_compressor* snapkv_compressor_new(const snapkv_policy* policy, int device
 void snapkv_compressor_free(snapkv_compressor* compressor) { delete compressor; }
 
 int64_t snapkv_max_kept(const snapkv_compressor* c, const snapkv_layer* layer) {
-  if (c == nullptr || layer == nullptr || layer->n_tokens < 1) return 0;
-  if (layer->il < 0 || layer->il >= layer->n_layer) return 0;  // snapkv_select() says so
+  if (c == nullptr || layer == nullptr) return 0;
+  const auto within = [](int64_t value, int64_t most) { return value >= 1 && value <= most; };
+  if (!within(layer->n_tokens, kMostTokens) || !within(layer->n_head_kv, kMostHeads) ||
+      layer->il < 0 || layer->il >= layer->n_layer) {
+    return 0;  // snapkv_select() says what is wrong
+  }
   const int64_t budget = c->policy->layer_budget(layer->n_tokens, layer->il, layer->n_layer);
-  const int64_t n_sharing =
-      c->policy->info().shares_budget ? std::max<int64_t>(1, layer->n_head_kv) : 1;
+  const int64_t n_sharing = c->policy->info().shares_budget ? layer->n_head_kv : 1;
   return std::min(layer->n_tokens, budget * n_sharing);
 }
 
@@ -206,6 +210,7 @@ int snapkv_select(snapkv_compressor* c, const snapkv_layer* layer, int64_t capac
     given(c, "compressor");
     given(rows, "rows");
     given(n, "n");
+    require_range("capacity", capacity, 0, kMostTokens);
     const KvSelection kept = c->compressor.select(layer_of(given(layer, "layer")));
     for (size_t h = 0; h < kept.size(); ++h) {
       if (std::ssize(kept[h]) > capacity) {
@@ -228,7 +233,9 @@ int snapkv_gather(snapkv_compressor* c, const snapkv_layer* layer, const snapkv_
     given(rows, "rows");
     given(n, "n");
     const LayerView view = layer_of(given(layer, "layer"));
-    KvSelection kept(std::max<int64_t>(0, view.n_head_kv));
+    require_range("n_head_kv", view.n_head_kv, 1, kMostHeads);  // of as many lists
+    require_range("capacity", capacity, 0, kMostTokens);
+    KvSelection kept(view.n_head_kv);
     for (int64_t h = 0; h < std::ssize(kept); ++h) {
       if (n[h] < 0 || n[h] > capacity) {
         fail(ErrorCode::kUsage, "n[{}] is {}; it must be within 0 and capacity, which is {}", h,

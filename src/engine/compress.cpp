@@ -11,32 +11,41 @@
 #include "backend/ops.h"
 #include "base/error.h"
 #include "base/tensor.h"
+#include "engine/option_range.h"
 #include "policy/policy.h"
 
 namespace snapkv {
 namespace {
 
-void check_at_least_one(const char* field, int64_t value) {
-  if (value < 1 || value > std::numeric_limits<int32_t>::max()) {
-    fail(ErrorCode::kUsage, "{} is {}; it must be within 1 and 2147483647", field, value);
-  }
-}
+constexpr int64_t kMostHeadDim = 1 << 16;
 
 void check_shape(const LayerView& layer) {
-  check_at_least_one("n_tokens", layer.n_tokens);
-  check_at_least_one("n_head", layer.n_head);
-  check_at_least_one("n_head_kv", layer.n_head_kv);
-  check_at_least_one("head_dim", layer.head_dim);
+  require_range("n_tokens", layer.n_tokens, 1, kMostTokens);
+  require_range("n_head", layer.n_head, 1, kMostHeads);
+  require_range("n_head_kv", layer.n_head_kv, 1, kMostHeads);
+  require_range("head_dim", layer.head_dim, 1, kMostHeadDim);
   if (layer.n_head % layer.n_head_kv != 0) {
     fail(ErrorCode::kUsage, "n_head is {}; it must be a multiple of n_head_kv, which is {}",
          layer.n_head, layer.n_head_kv);
   }
 }
 
+// Elements from the first to the last of n vectors that are `stride` apart.
+int64_t span_of(const char* field, const char* name, int64_t stride, int64_t n, int64_t head_dim) {
+  const int64_t most = (int64_t{1} << 56) / n;  // what any memory has, however it is addressed
+  if (stride < head_dim || stride > most) {
+    fail(ErrorCode::kUsage, "{}.{} is {} elements; it must be from head_dim, which is {}, to {}",
+         field, name, stride, head_dim, most);
+  }
+  return (n - 1) * stride + head_dim;
+}
+
 // A view of n_heads x n_rows vectors. `field` is its name in messages.
 template <typename View>
 void check_view(const char* field, const View& view, int64_t n_heads, int64_t n_rows,
                 int64_t head_dim) {
+  require_range(fmt::format("{}.dtype", field).c_str(), static_cast<int>(view.dtype), 0,
+                std::ssize(kDTypes) - 1);
   if (view.dtype != DType::f32 && view.dtype != DType::f16 && view.dtype != DType::bf16) {
     fail(ErrorCode::kUsage, "{}.dtype is {}; it must be f32, f16 or bf16", field, name(view.dtype));
   }
@@ -46,15 +55,19 @@ void check_view(const char* field, const View& view, int64_t n_heads, int64_t n_
     fail(ErrorCode::kUsage, "{}.data is not aligned to {} bytes, the size of {}", field, element,
          name(view.dtype));
   }
-  // Smaller strides would make vectors overlap; a stride that is never stepped may be anything.
-  if (n_heads > 1 && view.head_stride < head_dim) {
-    fail(ErrorCode::kUsage, "{}.head_stride is {} elements; it must be at least head_dim, {}",
-         field, view.head_stride, head_dim);
-  }
-  if (n_rows > 1 && view.row_stride < head_dim) {
-    fail(ErrorCode::kUsage, "{}.row_stride is {} elements; it must be at least head_dim, {}", field,
-         view.row_stride, head_dim);
-  }
+  // A stride that is never stepped may be anything.
+  const int64_t head_length =
+      n_rows > 1 ? span_of(field, "row_stride", view.row_stride, n_rows, head_dim) : head_dim;
+  const int64_t row_length =
+      n_heads > 1 ? span_of(field, "head_stride", view.head_stride, n_heads, head_dim) : head_dim;
+  if (n_heads < 2 || n_rows < 2) return;
+  // Either heads lie one after the other, or rows do: else vectors of two heads overlap.
+  if (view.head_stride >= head_length || view.row_stride >= row_length) return;
+  fail(ErrorCode::kUsage,
+       "{}: {} heads of {} rows overlap: head_stride is {} and row_stride {} elements; it must be "
+       "at least {} and {}, or {} and {}",
+       field, n_heads, n_rows, view.head_stride, view.row_stride, head_length, head_dim, head_dim,
+       row_length);
 }
 
 template <typename View>
@@ -146,10 +159,8 @@ struct Compressor::Impl {
 
 Compressor::Compressor(const PolicyConfig& config, const CompressorOptions& options)
     : impl_(std::make_unique<Impl>()) {
-  if (options.n_threads < 0) {
-    fail(ErrorCode::kUsage, "n_threads is {}; it must be positive, or 0 for all",
-         options.n_threads);
-  }
+  require_range("n_threads", options.n_threads, 0, kMostThreads);
+  require_range("device", static_cast<int>(options.device), 0, static_cast<int>(Device::reference));
   impl_->policy = Policy::make(config);
   if (options.device == Device::automatic) {
     fail(ErrorCode::kUsage, "device must be cpu, cuda or reference: it says where the views are");
@@ -166,10 +177,15 @@ Compressor::~Compressor() = default;
 Compressor::Compressor(Compressor&&) noexcept = default;
 Compressor& Compressor::operator=(Compressor&&) noexcept = default;
 
-const PolicyConfig& Compressor::config() const { return impl_->policy->config(); }
+Compressor::Impl& Compressor::state() const {
+  if (impl_ == nullptr) fail(ErrorCode::kUsage, "the compressor was moved from");
+  return *impl_;
+}
+
+const PolicyConfig& Compressor::config() const { return state().policy->config(); }
 
 KvSelection Compressor::select(const LayerView& layer) {
-  const Policy& policy = *impl_->policy;
+  const Policy& policy = *state().policy;
   check_layer(layer, policy.window_size());
   const std::vector<int32_t> n_rows(layer.n_head_kv, static_cast<int32_t>(layer.n_tokens));
   PolicyInput input;
@@ -177,7 +193,7 @@ KvSelection Compressor::select(const LayerView& layer) {
   input.n_layer = layer.n_layer;
   Buffer q;
   if (policy.window_size() > 0) {
-    q = window_queries(*impl_->backend, layer);
+    q = window_queries(*state().backend, layer);
     input.q_window = q.view(DType::f32, {layer.n_window, layer.n_head, layer.head_dim});
   }
   input.k = kv_tensor(layer, layer.k);
@@ -187,15 +203,15 @@ KvSelection Compressor::select(const LayerView& layer) {
       layer.scale > 0.0f ? layer.scale : 1.0f / std::sqrt(static_cast<float>(layer.head_dim));
 
   const int64_t budget = policy.layer_budget(layer.n_tokens, layer.il, layer.n_layer);
-  const Selection selection = policy.make_selector(*impl_->backend)->select(input, budget);
+  const Selection selection = policy.make_selector(*state().backend)->select(input, budget);
   KvSelection kept(layer.n_head_kv);
   for (int64_t h = 0; h < layer.n_head_kv; ++h) {
     if (selection.keep_all) {
       for (int32_t row = 0; row < n_rows[h]; ++row) kept[h].push_back(row);
     } else {
       kept[h].resize(selection.n_kept[h]);
-      impl_->backend->download(kept[h].data(), selection.rows.at<const void>(h),
-                               kept[h].size() * sizeof(int32_t));
+      state().backend->download(kept[h].data(), selection.rows.at<const void>(h),
+                                kept[h].size() * sizeof(int32_t));
     }
   }
   return kept;
@@ -221,13 +237,13 @@ int64_t check_gather(const LayerView& layer, const KvView& src, const KvSelectio
 
 void Compressor::gather(const LayerView& layer, const KvView& src, const KvSelection& kept,
                         const MutableKvView& dst) {
+  Backend& backend = *state().backend;
   const int64_t most = check_gather(layer, src, kept, dst);
   if (most == 0) return;
   if (most > 1 && dst.row_stride != layer.head_dim) {
     fail(ErrorCode::kUsage, "dst.row_stride is {} elements; it must be head_dim, {}",
          dst.row_stride, layer.head_dim);
   }
-  Backend& backend = *impl_->backend;
   std::vector<int32_t> rows(kept.size() * most, 0), n;
   std::vector<void*> to;
   for (int64_t h = 0; h < layer.n_head_kv; ++h) {
@@ -235,10 +251,10 @@ void Compressor::gather(const LayerView& layer, const KvView& src, const KvSelec
     n.push_back(static_cast<int32_t>(kept[h].size()));
     to.push_back(row_of(dst, h, 0));
   }
-  impl_->rows = backend.allocate(rows.size() * sizeof(int32_t), "kept rows");
-  backend.upload(impl_->rows.data(), rows.data(), rows.size() * sizeof(int32_t));
+  state().rows = backend.allocate(rows.size() * sizeof(int32_t), "kept rows");
+  backend.upload(state().rows.data(), rows.data(), rows.size() * sizeof(int32_t));
   ops::gather_rows(backend, kv_tensor(layer, src),
-                   impl_->rows.view(DType::i32, {layer.n_head_kv, most}), n, to);
+                   state().rows.view(DType::i32, {layer.n_head_kv, most}), n, to);
 }
 
 void gather_kv(const LayerView& layer, const KvView& src, const KvSelection& kept,

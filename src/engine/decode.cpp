@@ -11,6 +11,7 @@
 #include "engine/finite_check.h"
 #include "engine/recompress.h"
 #include "engine/session_impl.h"
+#include "engine/sessions_in_use.h"
 #include "engine/step_rollback.h"
 
 namespace snapkv {
@@ -153,8 +154,8 @@ void reserve_rows(Session::Impl& s) {
 }  // namespace
 
 void decode_batch(std::span<Session* const> batch, std::span<const int32_t> tokens) {
-  std::vector<Session::Impl*> sessions;
-  for (Session* s : batch) sessions.push_back(s->impl_.get());
+  const std::vector<Session::Impl*> sessions = Session::states(batch, "decode");
+  const SessionsInUse in_use(sessions, "decode");
   check_step(sessions, tokens);
   const Timer timer;
   Session::Impl& first = *sessions[0];

@@ -11,6 +11,7 @@
 #include "engine/hidden_states.h"
 #include "engine/kv_history.h"
 #include "engine/layer_budget.h"
+#include "engine/option_range.h"
 #include "engine/query_ring.h"
 #include "model/architecture.h"
 #include "model/packing.h"
@@ -44,6 +45,7 @@ size_t cgroup_available() {
 }  // namespace
 
 void validate_kv_type(DType kv_type, int64_t head_dim) {
+  require_range("kv_type", static_cast<int>(kv_type), 0, std::ssize(kDTypes) - 1);
   if (kv_type != DType::f32 && kv_type != DType::f16 && kv_type != DType::bf16 &&
       kv_type != DType::q8_0) {
     fail(ErrorCode::kUsage, "kv_type must be f32, f16, bf16 or q8_0, it is {}", name(kv_type));
@@ -62,6 +64,7 @@ MemoryPlan plan_memory(const ModelInfo& info, const SessionOptions& given, int64
   if (info.spec == nullptr) {
     fail(ErrorCode::kUsage, "plan_memory: info must come from Model::info() or describe_model()");
   }
+  require_range("n_tokens", n_tokens, 1, std::numeric_limits<int32_t>::max());
   const SessionOptions options = resolve_options(given, info);
   const ModelSpec& spec = *info.spec;
   const ModelConfig& c = spec.config;

@@ -8,6 +8,7 @@
 #include "engine/memory_plan.h"
 #include "engine/model_impl.h"
 #include "engine/open_model.h"
+#include "engine/option_range.h"
 #include "format/check_tensors.h"
 
 #define SNAPKV_STRING_(x) #x
@@ -16,6 +17,19 @@
 namespace snapkv {
 
 const char* version() { return SNAPKV_STRING(SNAPKV_VERSION); }
+
+namespace {
+
+/// Enumerations may hold any number that another language put there.
+void check_ranges(const ModelOptions& options) {
+  require_range("n_threads", options.n_threads, 0, kMostThreads);
+  require_range("device", static_cast<int>(options.device), 0, static_cast<int>(Device::reference));
+  require_range("compute", static_cast<int>(options.compute), 0, static_cast<int>(Compute::bf16));
+  require_range("weights", static_cast<int>(options.weights), 0,
+                static_cast<int>(WeightMemory::copy));
+}
+
+}  // namespace
 
 Model::Model(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Model::~Model() = default;
@@ -31,9 +45,7 @@ std::shared_ptr<const Model> Model::load(const ModelOptions& options) {
     if (!options.progress(p))
       fail(ErrorCode::kCancelled, "{}: loading was cancelled", options.path);
   };
-  if (options.n_threads < 0) {
-    fail(ErrorCode::kUsage, "n_threads must be 0 or more, it is {}", options.n_threads);
-  }
+  check_ranges(options);
   report(0.0);
   ReadOptions read;
   if (options.weights == WeightMemory::copy) {
@@ -78,6 +90,9 @@ const Tokenizer& Model::tokenizer() const { return *impl_->tokenizer; }
 std::vector<int32_t> Model::tokenize(std::string_view text, bool add_special,
                                      bool parse_special) const {
   return impl_->tokenizer->encode(text, add_special, parse_special);
+}
+std::vector<int32_t> Model::tokenize(const RenderedChat& chat, bool add_bos) const {
+  return impl_->tokenizer->encode_chat(chat, add_bos);
 }
 std::string Model::piece(int32_t id, bool special) const {
   return impl_->tokenizer->piece(id, special);

@@ -4,13 +4,14 @@
 // kept rows move to the sessions' caches. Nothing of a session changes for good before the last
 // layer is done.
 #include "engine/prefill_run.h"
+#include "engine/sessions_in_use.h"
 
 namespace snapkv {
 
 void prefill_many(std::span<Session* const> batch, std::span<const int32_t> tokens,
                   const PrefillOptions& options) {
-  std::vector<Session::Impl*> sessions;
-  for (Session* s : batch) sessions.push_back(s->impl_.get());
+  const std::vector<Session::Impl*> sessions = Session::states(batch, "prefill");
+  const SessionsInUse in_use(sessions, "prefill");
   const PrefillPlan plan = plan_prefill(sessions, tokens, options);
   PrefillTargets targets;
   for (Session::Impl* s : sessions) {

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "engine/memory_plan.h"
+#include "engine/option_range.h"
 #include "model/packing.h"
 
 namespace snapkv {
@@ -48,9 +49,7 @@ void check_sessions(std::span<Session::Impl* const> sessions, int64_t n) {
 }
 
 void check_options(const Session::Impl& first, const PrefillOptions& options) {
-  if (options.n_logits < 1) {
-    fail(ErrorCode::kUsage, "n_logits must be 1 or more, it is {}", options.n_logits);
-  }
+  require_range("n_logits", options.n_logits, 1, kMostTokens);
   if (first.backend().is_device() && !first.options.spill_dir.empty()) {
     fail(ErrorCode::kUsage,
          "spill_dir is for the CPU; a GPU's hidden states go to host memory when they don't fit");

@@ -231,21 +231,26 @@ Sampler::~Sampler() = default;
 Sampler::Sampler(Sampler&&) noexcept = default;
 Sampler& Sampler::operator=(Sampler&&) noexcept = default;
 
+Sampler::Impl& Sampler::state() const {
+  if (impl_ == nullptr) fail(ErrorCode::kUsage, "the sampler was moved from");
+  return *impl_;
+}
+
 int32_t Sampler::sample(std::span<const float> logits) {
-  const std::span<const float> adjusted = impl_->penalized(logits);
+  const std::span<const float> adjusted = state().penalized(logits);
   const std::optional<Candidate> best = Impl::best_of(adjusted);
   if (!best) {
     fail(ErrorCode::kRuntime, "none of the {} logits is finite: the model's output is unusable",
          logits.size());
   }
-  const bool greedy = impl_->config.temperature == 0.0 || impl_->config.top_k == 1;
-  const int32_t id = greedy ? best->id : impl_->draw(adjusted, best->logit);
-  impl_->history.add(id);
+  const bool greedy = state().config.temperature == 0.0 || state().config.top_k == 1;
+  const int32_t id = greedy ? best->id : state().draw(adjusted, best->logit);
+  state().history.add(id);
   return id;
 }
 
 void Sampler::accept(std::span<const int32_t> tokens) {
-  for (const int32_t id : tokens) impl_->history.add(id);
+  for (const int32_t id : tokens) state().history.add(id);
 }
 
 }  // namespace snapkv

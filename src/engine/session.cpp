@@ -4,14 +4,16 @@
 
 #include "base/error.h"
 #include "engine/session_impl.h"
+#include "engine/sessions_in_use.h"
 
 namespace snapkv {
 Session::Session(std::shared_ptr<const Model> model, const SessionOptions& options)
     : impl_(std::make_unique<Impl>()) {
-  SNAPKV_CHECK(model != nullptr);
+  if (model == nullptr) fail(ErrorCode::kUsage, "Session: the model is null");
   impl_->options = resolve_options(options, model->info());
   impl_->policy = Policy::make(impl_->options.kv);
-  impl_->n_ctx = options.n_ctx > 0 ? options.n_ctx : model->info().n_ctx_train;
+  impl_->n_ctx =
+      options.n_ctx > 0 ? options.n_ctx : std::min(model->info().n_ctx_train, kMostTokens);
   impl_->model = std::move(model);
   const int64_t n_positions = impl_->architecture().config().n_positions;
   if (n_positions > 0 && options.n_ctx == 0) impl_->n_ctx = std::min(impl_->n_ctx, n_positions);
@@ -25,6 +27,23 @@ Session::~Session() = default;
 Session::Session(Session&&) noexcept = default;
 Session& Session::operator=(Session&&) noexcept = default;
 
+Session::Impl& Session::state() const {
+  if (impl_ == nullptr) fail(ErrorCode::kUsage, "the session was moved from");
+  return *impl_;
+}
+
+std::vector<Session::Impl*> Session::states(std::span<Session* const> batch, const char* call) {
+  std::vector<Impl*> all;
+  for (size_t i = 0; i < batch.size(); ++i) {
+    if (batch[i] == nullptr || batch[i]->impl_ == nullptr) {
+      fail(ErrorCode::kUsage, "{}: session {} is {}", call, i,
+           batch[i] == nullptr ? "null" : "one that was moved from");
+    }
+    all.push_back(batch[i]->impl_.get());
+  }
+  return all;
+}
+
 void Session::prefill(std::span<const int32_t> tokens, const PrefillOptions& options) {
   Session* self = this;
   prefill_many({&self, 1}, tokens, options);
@@ -36,47 +55,49 @@ void Session::decode(int32_t token) {
 }
 
 std::span<const float> Session::logits() const {
-  const size_t n_vocab = impl_->info().n_vocab;
-  if (impl_->logits.empty()) return {};
-  return std::span(impl_->logits).last(n_vocab);
+  const size_t n_vocab = state().info().n_vocab;
+  if (state().logits.empty()) return {};
+  return std::span(state().logits).last(n_vocab);
 }
 
 std::span<const float> Session::prefill_logits(int64_t i) const {
-  const size_t n_vocab = impl_->info().n_vocab;
-  const int64_t n = std::ssize(impl_->logits) / impl_->info().n_vocab;
+  const size_t n_vocab = state().info().n_vocab;
+  const int64_t n = std::ssize(state().logits) / state().info().n_vocab;
   if (i < 0 || i >= n) {
     fail(ErrorCode::kUsage, "prefill_logits({}): the last prefill made logits of {} tokens", i, n);
   }
-  return std::span(impl_->logits).subspan(i * n_vocab, n_vocab);
+  return std::span(state().logits).subspan(i * n_vocab, n_vocab);
 }
 
-int64_t Session::n_past() const { return impl_->n_past; }
-int64_t Session::n_ctx() const { return impl_->n_ctx; }
-const SessionStats& Session::stats() const { return impl_->stats; }
-const SessionOptions& Session::options() const { return impl_->options; }
-const Model& Session::model() const { return *impl_->model; }
+int64_t Session::n_past() const { return state().n_past; }
+int64_t Session::n_ctx() const { return state().n_ctx; }
+const SessionStats& Session::stats() const { return state().stats; }
+const SessionOptions& Session::options() const { return state().options; }
+const Model& Session::model() const { return *state().model; }
 
 std::vector<int32_t> Session::cached_positions(int il, int head) const {
-  if (impl_->layers.empty()) return {};
-  if (il < 0 || il >= std::ssize(impl_->layers) || head < 0 ||
-      head >= impl_->layers[il].n_head_kv()) {
+  if (state().layers.empty()) return {};
+  if (il < 0 || il >= std::ssize(state().layers) || head < 0 ||
+      head >= state().layers[il].n_head_kv()) {
     fail(ErrorCode::kUsage, "cached_positions: no layer {} with a KV head {}", il, head);
   }
-  const KvLayer& layer = impl_->layers[il];
+  const KvLayer& layer = state().layers[il];
   std::vector<int32_t> pos(layer.n_kv(head));
-  impl_->backend().download(pos.data(), layer.pos(head), pos.size() * sizeof(int32_t));
+  state().backend().download(pos.data(), layer.pos(head), pos.size() * sizeof(int32_t));
   return pos;
 }
 
 void Session::reset() {
-  impl_->layers.clear();
-  impl_->history = {};
-  impl_->in_history.clear();
-  impl_->queries = {};
-  impl_->logits.clear();
-  impl_->n_past = 0;
-  impl_->stats = {};
-  impl_->meter.peak = impl_->meter.now;
+  Impl* const self = &state();
+  const SessionsInUse in_use({&self, 1}, "reset");
+  state().layers.clear();
+  state().history = {};
+  state().in_history.clear();
+  state().queries = {};
+  state().logits.clear();
+  state().n_past = 0;
+  state().stats = {};
+  state().meter.peak = state().meter.now;
 }
 
 Backend& Session::Impl::backend() const { return *model->impl_->backend; }

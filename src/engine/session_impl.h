@@ -18,6 +18,7 @@ struct Session::Impl {
   std::shared_ptr<const Model> model;
   SessionOptions options;
   std::unique_ptr<Policy> policy;
+  bool in_use = false;  // SessionsInUse
   int64_t n_ctx = 0;
   int64_t n_past = 0;  // tokens seen = true position of the next one
 

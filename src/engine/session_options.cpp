@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "cache/kv_layer.h"
 #include "engine/memory_plan.h"
+#include "engine/option_range.h"
 #include "policy/policy.h"
 
 namespace snapkv {
@@ -15,15 +16,12 @@ namespace {
 constexpr int64_t kMostRows = std::numeric_limits<int32_t>::max();
 
 void check_ranges(const SessionOptions& options) {
-  const auto at_least = [](const char* field, int64_t value, int64_t least) {
-    if (value < least) {
-      fail(ErrorCode::kUsage, "{} must be {} or more, it is {}", field, least, value);
-    }
-  };
-  at_least("n_ctx", options.n_ctx, 0);
-  at_least("chunk", options.chunk, 1);
-  at_least("decode_reserve", options.decode_reserve, 1);
-  at_least("kv_decode_limit", options.kv_decode_limit, 0);
+  require_range("n_ctx", options.n_ctx, 0, kMostTokens);
+  require_range("chunk", options.chunk, 1, kMostChunk);
+  require_range("decode_reserve", options.decode_reserve, 1, kMostReserve);
+  require_range("kv_decode_limit", options.kv_decode_limit, 0, kMostTokens);
+  require_bytes("kv_memory", options.kv_memory);
+  require_bytes("memory_limit", options.memory_limit);
 }
 
 /// Rows per KV head of all layers that no policy chooses from, decode_reserve included.
@@ -94,7 +92,6 @@ SessionOptions resolve_options(const SessionOptions& options, const ModelInfo& i
   check_ranges(options);
   validate_kv_type(options.kv_type, info.head_dim);
   if (options.kv_memory > 0) resolved.kv.budget = budget_in_memory(options, info);
-  resolved.kv_decode_limit = std::min(options.kv_decode_limit, kMostRows);
   check_decode_limit(resolved);
   return resolved;
 }

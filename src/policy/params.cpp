@@ -84,6 +84,11 @@ int64_t whole_limit(double limit) {
   return limit >= 0x1p63 ? std::numeric_limits<int64_t>::max() : static_cast<int64_t>(limit);
 }
 
+/// Whether the greatest value is one of the parameter's, not just what its type holds.
+bool has_own_limit(const PolicyParam& param) {
+  return param.type == PolicyParam::Type::real || param.most < std::numeric_limits<int32_t>::max();
+}
+
 /// What a value that isn't a number must be told.
 const char* type_prefix(const PolicyParam& param) {
   return param.type == PolicyParam::Type::integer ? "a whole number, "
@@ -123,8 +128,12 @@ std::string ParamNamer::operator()(std::string_view name) const {
 PolicyValue check_value(const PolicyParam& param, const PolicyValue& value,
                         const std::string& shown) {
   if (std::optional<PolicyValue> checked = in_range(param, value)) return *checked;
-  fail(ErrorCode::kUsage, "{} is {}; it must be {}{}", shown, value_text(value),
-       type_prefix(param), range_text(param));
+  const auto* number = std::get_if<int64_t>(&value);
+  const bool is_too_long =
+      !has_own_limit(param) && number != nullptr && static_cast<double>(*number) > param.most;
+  fail(ErrorCode::kUsage, "{} is {}; it must be {}{}{}", shown, value_text(value),
+       type_prefix(param), range_text(param),
+       is_too_long ? fmt::format(" and at most {}", whole_limit(param.most)) : "");
 }
 
 std::vector<std::pair<size_t, PolicyValue>> given_values(const PolicyInfo& info,
@@ -167,10 +176,8 @@ std::string range_text(const PolicyParam& param) {
       break;
   }
   const std::string odd = param.odd ? "odd and " : "";
-  if (param.type == PolicyParam::Type::real) {
-    return fmt::format("from {} to {}", param.least, param.most);
-  }
-  return odd + fmt::format("from {} to {}", whole_limit(param.least), whole_limit(param.most));
+  if (!has_own_limit(param)) return odd + fmt::format("at least {}", param.least);
+  return odd + fmt::format("from {} to {}", param.least, param.most);
 }
 
 std::string value_text(const PolicyValue& value) {

@@ -216,7 +216,7 @@ TEST(BenchCommandTest, BadListsAreUsageErrors) {
       {"-p 99999999999", "--n-prompt"},
       {"-n 1.5", "--n-gen: '1.5'"},
       {"-d 1k", "--n-depth: '1k'"},
-      {"-b 0", "--batch: 0"},
+      {"-b 0", "--batch: '0'"},
       {"-t -2", "--threads: '-2'"},
       {"-r 0", "--repetitions"},
       {"-o xml", "--output"},

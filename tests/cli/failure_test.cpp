@@ -34,8 +34,8 @@ TEST(Failure, UsageErrorsExitWith2) {
   expect_error(run(generate({"-p", "x", "--compute", "f64"})), 2, "f64");
   expect_error(run(generate({"-p", "x", "--kv-type", "q4_0"})), 2, "q4_0");
   expect_error(run(generate({"-p", "x", "--kv-policy", "magic"})), 2, "magic");
-  expect_error(run(generate({"-p", "x", "--temp", "-1"})), 2, "temperature");
-  expect_error(run(generate({"-p", "x", "--top-p", "1.5"})), 2, "top_p");
+  expect_error(run(generate({"-p", "x", "--temp", "-1"})), 2, "--temp");
+  expect_error(run(generate({"-p", "x", "--top-p", "1.5"})), 2, "--top-p");
   expect_error(run(generate({"-p", "x", "--seed", "-3"})), 2, "seed");
 }
 

@@ -18,7 +18,8 @@ namespace {
 
 using cli::CommandLine;
 
-// What a validator of number_options.h says of itself: "whole 1 4096", "size 0 1152921504606846976".
+// What a validator of number_options.h says of itself: "whole 1 4096", "size 0
+// 1152921504606846976".
 struct Range {
   std::string kind;
   std::string low, high;

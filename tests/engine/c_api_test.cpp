@@ -151,7 +151,7 @@ TEST(CApi, SetWritesTheFieldsThatThereAre) {
   EXPECT_NE(policy.max_group, 0);
   EXPECT_EQ(std::string(policy.params), "critical=true");
   EXPECT_EQ(set_error(policy, "kernel_size", "4"),
-            "kernel_size is 4; it must be a whole number, odd and at least 1");
+            "kernel_size is 4; it must be a whole number, odd and from 1 to 65535");
   EXPECT_EQ(policy.kernel_size, 15) << "as before";
 }
 

@@ -4,13 +4,13 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <charconv>
 #include <limits>
 #include <optional>
 #include <string_view>
 #include <thread>
 
 #include "base/error.h"
+#include "base/parse_number.h"
 
 namespace snapkv::cli {
 namespace {
@@ -19,10 +19,9 @@ constexpr int64_t kMaxItems = 10000;  // of one list
 
 // The number at the beginning of `text`, which is cut off.
 std::optional<int64_t> take_number(std::string_view& text) {
-  int64_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || text.empty() || text.front() == '-') return std::nullopt;
-  text.remove_prefix(static_cast<size_t>(end - text.data()));
+  const size_t n_digits = std::min(text.find_first_not_of("0123456789"), text.size());
+  const std::optional<int64_t> value = parse_whole(text.substr(0, n_digits));
+  text.remove_prefix(n_digits);
   return value;
 }
 

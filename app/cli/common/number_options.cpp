@@ -42,9 +42,8 @@ CLI::Validator real_number(double low, double high, bool low_excluded) {
   return validator(fmt::format("{} {} {}", kind, low, high), [=](std::string& text) {
     const std::optional<double> value = parse_real(text);
     if (!value || *value < low || *value > high || (low_excluded && *value == low)) {
-      return refused(text, low_excluded
-                               ? fmt::format("a number above {} and up to {}", low, high)
-                               : fmt::format("a number from {} to {}", low, high));
+      return refused(text, low_excluded ? fmt::format("a number above {} and up to {}", low, high)
+                                        : fmt::format("a number from {} to {}", low, high));
     }
     return std::string();
   });

@@ -8,6 +8,7 @@
 #include <cstdint>
 
 #include "base/parse_number.h"
+#include "snapkv/limits.h"
 
 namespace snapkv::cli {
 
@@ -18,8 +19,6 @@ CLI::Validator real_number(double low, double high, bool low_excluded = false);
 /// Accepts sizes ("8G", "256MiB") from low to high bytes, and hands on the number of bytes.
 CLI::Validator byte_size(int64_t low, int64_t high = kMostBytes);
 
-/// Most tokens of any kind that an option takes; positions have 32 bits.
-inline constexpr int64_t kMostTokens = int64_t{1} << 30;
 /// Widest pooling: wider than any fact, and narrow enough to be computed at once.
 inline constexpr int64_t kMostKernel = 65'535;
 /// Most prompts, samples, repetitions and the like.

@@ -10,6 +10,11 @@
 namespace snapkv::cli {
 namespace {
 
+/// A limit of whole numbers. What a double can't tell from the largest int64 is that.
+int64_t whole_limit(double limit) {
+  return limit >= 0x1p63 ? std::numeric_limits<int64_t>::max() : static_cast<int64_t>(limit);
+}
+
 std::string group_of(const SharedParam& shared) {
   if (is_common(shared)) return kCacheGroup;
   std::vector<std::string> names;
@@ -62,7 +67,7 @@ void add_option(CLI::App& command, CacheSettings& settings, const SharedParam& s
         ->default_str(default_text(shared, settings.params) +
                       (is_in_models(param) ? ", or what the model's file says" : ""));
     if (param.type == PolicyParam::Type::integer) {
-      option->check(whole_number(param.least, param.most));
+      option->check(whole_number(whole_limit(param.least), whole_limit(param.most)));
     } else if (param.type == PolicyParam::Type::real) {
       option->check(real_number(param.least, param.most));
     }

@@ -53,7 +53,10 @@ void add_longbench_options(CLI::App& app, LongbenchSettings& s) {
       ->type_name("NAME,...")
       ->group(kGroup);
   const auto add = [&](const char* name, int64_t& value, int64_t low, const char* help) {
-    app.add_option(name, value, help)->check(whole_number(low, kMostTokens))->type_name("N")->group(kGroup);
+    app.add_option(name, value, help)
+        ->check(whole_number(low, kMostTokens))
+        ->type_name("N")
+        ->group(kGroup);
   };
   add("--samples", s.samples, 1, "The first N prompts of each task [default: all]");
   add("--max-length", s.longbench.max_length, 2,

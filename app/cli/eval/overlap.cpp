@@ -52,8 +52,7 @@ void add_overlap_options(CLI::App& app, OverlapSettings& s) {
   count("--question-window", o.question_window,
         "Two questions: tokens at the prompt's end that vote");
   count("--answer-length", o.n_answer, "Two questions: tokens of the answers");
-  add("--p", o.p, "Share of the tokens that a window selects", "X")
-      ->check(real_number(0, 1));
+  add("--p", o.p, "Share of the tokens that a window selects", "X")->check(real_number(0, 1));
   add("--theta", o.theta, "Attention, mean over a window, above which a token is used", "X")
       ->check(real_number(0, 1));
   add("--continuation", s.continuation,

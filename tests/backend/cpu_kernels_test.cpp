@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// project(): every weight type and kernel variant against ref.
+// Kernels of the cpu backend that op_test.cpp does not reach: those that this processor would not
+// choose, and what they take beyond what ops pass.
 #include <gtest/gtest.h>
 #include <hwy/targets.h>
 
@@ -12,7 +13,6 @@
 #include "backend/cpu/gemv.h"
 #include "backend/ops.h"
 #include "tests/backend/op_test_util.h"
-#include "tests/support/processor.h"
 
 namespace snapkv::test {
 namespace {
@@ -28,133 +28,8 @@ Tolerance f32_tolerance(int64_t n_in) {
   return {.abs = 2e-6 * std::sqrt(static_cast<double>(n_in)) + 1e-6, .rel = 2e-6};
 }
 
-/// ||actual - expected|| / ||expected|| that rounding activations may cost. 8 bits: d / sqrt(12)
-/// with d = max / 127 and a maximum of about 2.1 sigma in 32 values gives 0.5%. bf16: 8 significant
-/// bits, 2^-8 / sqrt(3) / 1.4 = 0.17%, the weights being bf16 already. Few outputs scatter around
-/// that.
-double rounding_tolerance(DType weight) {
-  if (block_size(weight) > 1) return 0.01;
-  return weight == DType::bf16 ? 0.006 : 1e-5;
-}
-
-TestTensor project_with(Backend& backend, const TestTensor& x, const TestTensor& w,
-                        const TestTensor& bias, const TestTensor& start, bool accumulate) {
-  TestTensor out = start;
-  const Tensor bias_view = bias.numel() > 0 ? bias.view() : Tensor();
-  ops::project(
-      backend, x,
-      std::array{Projection{.w = w, .bias = bias_view, .out = out, .accumulate = accumulate}});
-  return out;
-}
-
-class ProjectTest : public testing::TestWithParam<DType> {};
-
-TEST_P(ProjectTest, EqualsReferenceInF32) {
-  const DType type = GetParam();
-  const auto ref = make_ref(), cpu = make_cpu(2, Compute::f32);
-  for (const int64_t n : {0, 1, 2, 3, 7, 8, 33}) {
-    for (const auto& [n_out, n_values] :
-         {std::pair{1, 32}, {7, 64}, {67, 288}, {130, 544}, {5, 1024}}) {
-      const int64_t n_in = columns(type, n_values);
-      const TestTensor x = random_tensor({n, n_in}, 1), w = random_tensor({n_out, n_in}, 2, type);
-      const TestTensor bias = random_tensor({n_out}, 3), start = random_tensor({n, n_out}, 4);
-      for (const bool with_bias : {false, true}) {
-        for (const bool accumulate : {false, true}) {
-          const TestTensor& b = with_bias ? bias : TestTensor();
-          EXPECT_TRUE(all_close(project_with(*cpu, x, w, b, start, accumulate),
-                                project_with(*ref, x, w, b, start, accumulate),
-                                f32_tolerance(n_in)))
-              << name(type) << " n " << n << " n_out " << n_out << " n_in " << n_in << " bias "
-              << with_bias << " accumulate " << accumulate;
-        }
-      }
-    }
-  }
-}
-
-TEST_P(ProjectTest, RoundsActivationsOnlyAsStatedInBf16) {
-  if (!runs(Compute::bf16)) GTEST_SKIP() << "this processor multiplies no bf16";
-  const DType type = GetParam();
-  const auto ref = make_ref(), cpu = make_cpu(2, Compute::bf16);
-  for (const int64_t n : {1, 3, 8, 33}) {
-    for (const auto& [n_out, n_values] : {std::pair{67, 288}, {130, 512}, {9, 4096}}) {
-      const int64_t n_in = columns(type, n_values);
-      const TestTensor x = random_tensor({n, n_in}, 1), w = random_tensor({n_out, n_in}, 2, type);
-      const TestTensor bias = random_tensor({n_out}, 3), start = random_tensor({n, n_out}, 4);
-      EXPECT_LT(relative_error(project_with(*cpu, x, w, bias, start, true),
-                               project_with(*ref, x, w, bias, start, true)),
-                rounding_tolerance(type))
-          << name(type) << " n " << n << " n_out " << n_out << " n_in " << n_in;
-    }
-  }
-}
-
-// No bit may depend on how many threads or other rows there are.
-TEST_P(ProjectTest, RowsDoNotDependOnThreadsOrBatch) {
-  for (const Compute compute : {Compute::f32, Compute::bf16}) {
-    if (!runs(compute)) continue;
-    const auto one = make_cpu(1, compute), two = make_cpu(2, compute), five = make_cpu(5, compute);
-    const int64_t n = 13, n_out = 201, n_in = columns(GetParam(), 2080);
-    const TestTensor x = random_tensor({n, n_in}, 1);
-    const TestTensor w = random_tensor({n_out, n_in}, 2, GetParam());
-    const TestTensor start({n, n_out});
-    const TestTensor expected = project_with(*one, x, w, {}, start, false);
-    EXPECT_EQ(project_with(*two, x, w, {}, start, false).values(), expected.values());
-    EXPECT_EQ(project_with(*five, x, w, {}, start, false).values(), expected.values());
-    for (int64_t t = 0; t < n; ++t) {
-      TestTensor row({1, n_out});
-      ops::project(*two, x.view().slice(t, t + 1),
-                   std::array{Projection{.w = w, .bias = {}, .out = row}});
-      EXPECT_EQ(row.values(), to_f32_values(expected.as() + t * n_out, DType::f32, n_out));
-    }
-  }
-}
-
-INSTANTIATE_TEST_SUITE_P(Types, ProjectTest, testing::ValuesIn(kWeightTypes),
-                         [](const auto& p) { return std::string(name(p.param)); });
-
-// Plain types may have any number of columns.
-TEST(Project, TakesOddColumnsOfPlainTypes) {
-  const auto ref = make_ref();
-  for (const Compute compute : {Compute::f32, Compute::bf16}) {
-    if (!runs(compute)) continue;
-    const auto cpu = make_cpu(2, compute);
-    for (const DType type : {DType::f32, DType::f16, DType::bf16}) {
-      for (const int64_t n_in : {1, 15, 31, 33, 255, 300}) {
-        const TestTensor x = random_tensor({3, n_in}, 1), w = random_tensor({11, n_in}, 2, type);
-        const TestTensor start({3, 11});
-        EXPECT_LT(relative_error(project_with(*cpu, x, w, {}, start, false),
-                                 project_with(*ref, x, w, {}, start, false)),
-                  rounding_tolerance(type))
-            << name(type) << " n_in " << n_in;
-      }
-    }
-  }
-}
-
-// One call with several matrices of different types equals one call for each.
-TEST(Project, SeveralProjectionsShareACall) {
-  const auto cpu = make_cpu(2, runs(Compute::bf16) ? Compute::bf16 : Compute::f32);
-  const int64_t n = 4, n_in = 512;
-  const TestTensor x = random_tensor({n, n_in}, 1);
-  std::vector<TestTensor> weights, out;
-  std::vector<Projection> projections;
-  for (size_t i = 0; i < kWeightTypes.size(); ++i) {
-    const int64_t n_out = 40 + 33 * static_cast<int64_t>(i);
-    weights.push_back(random_tensor({n_out, n_in}, 5 + i, kWeightTypes[i]));
-    out.emplace_back(std::vector<int64_t>{n, n_out});
-    projections.push_back({.w = weights[i], .bias = {}, .out = out[i]});
-  }
-  ops::project(*cpu, x, projections);
-  for (size_t i = 0; i < weights.size(); ++i) {
-    const TestTensor alone =
-        project_with(*cpu, x, weights[i], {}, TestTensor(out[i].shape()), false);
-    EXPECT_EQ(out[i].values(), alone.values()) << name(kWeightTypes[i]);
-  }
-}
-
 // The kernels themselves take rows at any distance.
-TEST(Project, TakesStridedRows) {
+TEST(StridedRows, OfProjections) {
   const int64_t n = 5, n_in = 256, n_out = 10;
   const TestTensor wide = random_tensor({n, 2 * n_in}, 1), w = random_tensor({n_out, n_in}, 2);
   Tensor x = wide.view();
@@ -179,6 +54,25 @@ TEST(Project, TakesStridedRows) {
   }
 }
 
+// The middle third of each row, as a fused projection leaves it.
+TEST(StridedRows, OfStoredRows) {
+  const TestTensor wide = random_tensor({6, 2, 3 * 64}, 2);
+  Tensor src = wide;
+  src.data = wide.as() + 64;
+  src.shape[2] = 64;
+  TestTensor dense({6, 2, 64});
+  for (int64_t i = 0; i < 12; ++i) {
+    std::memcpy(dense.as() + i * 64, src.at<float>(i / 2, i % 2), 64 * sizeof(float));
+  }
+  const TestTensor actual({2, 6, 64}, DType::f16), expected({2, 6, 64}, DType::f16);
+  const auto heads = [](const TestTensor& t) {
+    return std::array{t.view().at<void>(0), t.view().at<void>(1)};
+  };
+  cpu::store_rows({.n_threads = 2}, src, DType::f16, heads(actual));
+  cpu::store_rows({.n_threads = 2}, dense, DType::f16, heads(expected));
+  EXPECT_EQ(actual.values(), expected.values());
+}
+
 // ---------------------------------------------------------------- kernel variants
 
 std::vector<const cpu::GemvKernel*> int8_kernels() {
@@ -189,6 +83,9 @@ std::vector<const cpu::GemvKernel*> int8_kernels() {
 #endif
   return kernels;
 }
+
+/// Not every kernel has every type.
+bool has(const cpu::GemvKernel& kernel, DType type) { return kernel.function(type) != nullptr; }
 
 std::vector<float> run_kernel(const cpu::GemvKernel& kernel, const TestTensor& x,
                               const TestTensor& w) {
@@ -240,8 +137,7 @@ std::vector<float> int8_reference(const TestTensor& x, const TestTensor& w) {
     for (int64_t o = 0; o < n_out; ++o) {
       double sum = 0;
       for (int64_t i = 0; i < n_in; ++i) {
-        sum += static_cast<double>(rounded[static_cast<size_t>(t * n_in + i)]) *
-               weights[static_cast<size_t>(o * n_in + i)];
+        sum += static_cast<double>(rounded[t * n_in + i]) * weights[o * n_in + i];
       }
       out.push_back(static_cast<float>(sum));
     }
@@ -252,6 +148,7 @@ std::vector<float> int8_reference(const TestTensor& x, const TestTensor& w) {
 TEST(Int8Kernels, MultiplyRoundedActivationsExactly) {
   for (const cpu::GemvKernel* kernel : int8_kernels()) {
     for (const DType type : block_types()) {
+      if (!has(*kernel, type)) continue;
       for (const int64_t n_values : {32, 64, 224, 256, 288, 1024, 1152}) {
         const int64_t n_in = columns(type, n_values);
         for (int64_t n = 1; n <= cpu::kGemvMaxRows; ++n) {
@@ -294,39 +191,38 @@ TEST(Int8Kernels, TakeExtremeSuperblocks) {
       }
     }
     for (const cpu::GemvKernel* kernel : int8_kernels()) {
+      if (!has(*kernel, type)) continue;
       EXPECT_TRUE(all_close(run_kernel(*kernel, x, w), int8_reference(x, w), {.rel = 1e-6}))
           << kernel->name << " " << name(type);
     }
   }
 }
 
-// -128 occurs in files of other quantizers; sums at the largest magnitudes must not saturate.
+// The largest levels of either sign (-128 occurs in files of other quantizers): sums at the largest
+// magnitudes must not saturate.
 TEST(Int8Kernels, TakeExtremeValues) {
+  constexpr uint8_t kPatterns[] = {0x00, 0xff, 0x0f, 0xf0, 0x88, 0x80, 0x7f};
   const int64_t n_in = 512;
-  TestTensor x({2, n_in}), q8({4, n_in}, DType::q8_0), q4({4, n_in}, DType::q4_0);
+  TestTensor x({2, n_in});
   for (int64_t i = 0; i < n_in; ++i) {
     x.as()[i] = 127.0f;
     x.as()[n_in + i] = i % 2 == 0 ? -127.0f : 127.0f;
   }
-  for (int64_t r = 0; r < 4; ++r) {
-    for (int64_t b = 0; b < n_in / kBlockSize; ++b) {
-      BlockQ8_0& block8 = q8.as<BlockQ8_0>()[r * n_in / kBlockSize + b];
-      BlockQ4_0& block4 = q4.as<BlockQ4_0>()[r * n_in / kBlockSize + b];
-      block8.d = block4.d = to_f16(1.0f);
-      for (int i = 0; i < kBlockSize; ++i) {
-        const std::array<int, 4> values = {-128, 127, i % 2 == 0 ? -128 : 127, 0};
-        block8.qs[i] = static_cast<int8_t>(values[static_cast<size_t>(r)]);
-      }
-      for (uint8_t& nibbles : block4.qs) {
-        const std::array<int, 4> values = {0x00, 0xff, 0x0f, 0x88};
-        nibbles = static_cast<uint8_t>(values[static_cast<size_t>(r)]);
+  for (const DType type : block_types()) {
+    if (block_size(type) != kBlockSize) continue;
+    const TestTensor w({std::ssize(kPatterns), n_in}, type);
+    for (int64_t r = 0; r < std::ssize(kPatterns); ++r) {
+      char* row = w.view().at<char>(r);
+      std::memset(row, kPatterns[r], w.view().stride[0]);
+      for (int64_t b = 0; b < n_in / kBlockSize; ++b) {  // all begin with their scale
+        const f16_t one = to_f16(1.0f);
+        std::memcpy(row + b * block_bytes(type), &one, sizeof(one));
       }
     }
-  }
-  for (const cpu::GemvKernel* kernel : int8_kernels()) {
-    for (const TestTensor* w : {&q8, &q4}) {
-      EXPECT_TRUE(all_close(run_kernel(*kernel, x, *w), int8_reference(x, *w), {.rel = 1e-6}))
-          << kernel->name;
+    for (const cpu::GemvKernel* kernel : int8_kernels()) {
+      if (!has(*kernel, type)) continue;
+      EXPECT_TRUE(all_close(run_kernel(*kernel, x, w), int8_reference(x, w), {.rel = 1e-6}))
+          << kernel->name << " " << name(type);
     }
   }
 }
@@ -338,6 +234,7 @@ TEST(Int8Kernels, ZerosStayZeroAndNanShows) {
   x.as()[2 * n_in + 300] = std::numeric_limits<float>::infinity();
   for (const cpu::GemvKernel* kernel : int8_kernels()) {
     for (const DType type : block_types()) {
+      if (!has(*kernel, type)) continue;
       const std::vector<float> sums = run_kernel(*kernel, x, random_tensor({1, n_in}, 2, type));
       EXPECT_EQ(sums[0], 0.0f) << kernel->name;
       EXPECT_TRUE(std::isnan(sums[1])) << kernel->name << " gave " << sums[1];
@@ -362,25 +259,17 @@ TEST(Bf16Kernel, MultipliesRoundedActivationsExactly) {
   }
 }
 
-// Every Highway target that this machine runs.
-TEST(Project, EveryTargetEqualsReference) {
-  const auto ref = make_ref(), cpu = make_cpu(2, Compute::f32);
-  const int64_t all = hwy::SupportedTargets();
-  for (int64_t rest = all; rest != 0; rest &= rest - 1) {
+TEST(Int8Kernels, PortableOnEveryInstructionSet) {
+  for (int64_t rest = hwy::SupportedTargets() & HWY_TARGETS; rest != 0; rest &= rest - 1) {
     const int64_t target = rest & -rest;
     hwy::SetSupportedTargetsForTest(target);
-    for (const DType type : kWeightTypes) {
+    for (const DType type : block_types()) {
+      if (!has(cpu::gemv_int8_portable(), type)) continue;
       const int64_t n_in = columns(type, 288);
       const TestTensor x = random_tensor({3, n_in}, 1), w = random_tensor({9, n_in}, 2, type);
-      const TestTensor start({3, 9});
-      EXPECT_TRUE(all_close(project_with(*cpu, x, w, {}, start, false),
-                            project_with(*ref, x, w, {}, start, false), f32_tolerance(n_in)))
+      EXPECT_TRUE(all_close(run_kernel(cpu::gemv_int8_portable(), x, w), int8_reference(x, w),
+                            f32_tolerance(n_in)))
           << hwy::TargetName(target) << " " << name(type);
-      if (block_size(type) > 1) {
-        EXPECT_TRUE(all_close(run_kernel(cpu::gemv_int8_portable(), x, w), int8_reference(x, w),
-                              f32_tolerance(n_in)))
-            << hwy::TargetName(target) << " " << name(type);
-      }
     }
   }
   hwy::SetSupportedTargetsForTest(0);

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: MIT
+// The largest values that options take. They are far above what any machine can do, and low enough
+// that sizes made of them don't overflow: what is larger is a mistake, and refused as one.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace snapkv {
+
+/// Tokens and rows of any kind; positions have 32 bits.
+inline constexpr int64_t kMostTokens = int64_t{1} << 30;
+/// SessionOptions::chunk
+inline constexpr int64_t kMostChunk = int64_t{1} << 20;
+/// SessionOptions::decode_reserve
+inline constexpr int64_t kMostReserve = int64_t{1} << 20;
+/// Heads of one layer.
+inline constexpr int64_t kMostHeads = int64_t{1} << 16;
+/// Threads of a model or a compressor.
+inline constexpr int kMostThreads = 4096;
+/// Bytes: 1 EiB.
+inline constexpr size_t kMostBytes = size_t{1} << 60;
+
+}  // namespace snapkv

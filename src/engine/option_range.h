@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: MIT
+// Ranges of numbers in option structs. Used by session_options.cpp, prefill_plan.cpp, model.cpp,
+// compress.cpp and memory_plan.cpp.
+#pragma once
+
+#include <cstdint>
+
+#include "base/error.h"
+#include "snapkv/limits.h"
+
+namespace snapkv {
+
+/// Throws Error{kUsage} naming field, value and range unless low <= value <= high.
+inline void require_range(const char* field, int64_t value, int64_t low, int64_t high) {
+  if (value >= low && value <= high) return;
+  fail(ErrorCode::kUsage, "{} is {}; it must be from {} to {}", field, value, low, high);
+}
+
+/// The same for a number of bytes.
+inline void require_bytes(const char* field, size_t value) {
+  if (value <= kMostBytes) return;
+  fail(ErrorCode::kUsage, "{} is {} bytes; it must be from 0 to {}", field, value, kMostBytes);
+}
+
+}  // namespace snapkv
