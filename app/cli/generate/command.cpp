@@ -158,7 +158,8 @@ int run_generate(const GenerateSettings& s, const CommonSettings& common) {
   report.backend = model->backend_description();
   // what continues a saved cache has no beginning of its own
   const bool add_bos = !s.no_bos && !s.saved.loads();
-  const std::vector<int32_t> tokens = model->tokenize(prompt, add_bos, !s.plain_text);
+  std::vector<int32_t> tokens;
+  if (has_prompt) tokens = model->tokenize(prompt, add_bos, !s.plain_text);
   if (tokens.empty() && has_prompt) fail(ErrorCode::kUsage, "the prompt is empty");
   report.n_prompt = static_cast<int64_t>(tokens.size());
 
