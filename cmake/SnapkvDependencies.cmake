@@ -8,6 +8,8 @@ find_package(Threads REQUIRED)
 find_package(Pcre2 10.40 REQUIRED MODULE)  # these two by the files beside this one
 find_package(Utf8proc 2.6 REQUIRED MODULE)
 
+find_path(XXHASH_INCLUDE_DIR xxhash.h REQUIRED)  # 0.8; compiled in from the header
+
 if(SNAPKV_CUDA)
   if(NOT DEFINED CMAKE_CUDA_ARCHITECTURES)
     set(CMAKE_CUDA_ARCHITECTURES 80 86 89 90 100)

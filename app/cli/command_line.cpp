@@ -9,7 +9,10 @@
 #include "base/check.h"
 #include "base/error.h"
 #include "cli/commands.h"
+#include "cli/common/llama_flags.h"
+#include "cli/common/suggest.h"
 #include "cli/common/terminal.h"
+#include "cli/help.h"
 
 namespace snapkv::cli {
 namespace {
@@ -32,13 +35,28 @@ constexpr const char* kCommandFooter =
     "settings\n"
     "from the environment and a file, and about exit codes.";
 
-void finish_help(const std::vector<Command>& commands) {
+void finish_help(const std::vector<Command>& commands, const std::string& outer = "") {
   for (const Command& command : commands) {
     command.app->fallthrough();  // common options may follow the command's name
-    const std::string own = command.app->get_footer();
-    command.app->footer(own.empty() ? kCommandFooter : own + "\n\n" + kCommandFooter);
-    finish_help(command.tasks);
+    const std::string name = outer + command.app->get_name();
+    std::string footer;
+    for (const std::string& part : {help_examples(name), command.app->get_footer()}) {
+      if (!part.empty()) footer += part + "\n\n";
+    }
+    command.app->footer(footer + kCommandFooter);
+    finish_help(command.tasks, name + " ");
   }
+}
+
+// All names of the options of a command and of those around it, as they are typed.
+std::vector<std::string> option_names(const CLI::App* app) {
+  std::vector<std::string> names;
+  for (; app != nullptr; app = app->get_parent()) {
+    for (const CLI::Option* option : app->get_options()) {
+      for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+    }
+  }
+  return names;
 }
 
 // The command that was typed; a parsed command line has one.
@@ -54,6 +72,7 @@ const Command& typed_command(const std::vector<Command>& commands) {
 CommandLine::CommandLine() : root_(kAbout, "snapkv") {
   root_.set_version_flag("--version", fmt::format("snapkv {}", version()), "Print the version");
   root_.set_help_flag("-h,--help", "Print this help");
+  root_.set_help_all_flag("--help-all", "Print this help with all options");
   root_.require_subcommand(1);
   root_.get_formatter()->column_width(40);
   add_common_options(root_, common_);
@@ -73,6 +92,12 @@ CommandLine::CommandLine() : root_(kAbout, "snapkv") {
   finish_help(commands_);
 }
 
+CLI::App& CommandLine::typed() const {
+  const CLI::App* app = &root_;
+  while (!app->get_subcommands().empty()) app = app->get_subcommands().front();
+  return const_cast<CLI::App&>(*app);
+}
+
 std::string CommandLine::typed_name() const {
   std::string name = "snapkv";
   for (auto typed = root_.get_subcommands(); !typed.empty();
@@ -82,11 +107,39 @@ std::string CommandLine::typed_name() const {
   return name;
 }
 
+// What was not expected, in the order in which it was typed.
+std::string CommandLine::unknown_options(const std::vector<std::string>& args) const {
+  std::vector<std::string> extras = root_.remaining(true);
+  const auto place = [&](const std::string& extra) {
+    return std::find(args.begin(), args.end(), extra) - args.begin();
+  };
+  std::stable_sort(extras.begin(), extras.end(),
+                   [&](const auto& a, const auto& b) { return place(a) < place(b); });
+  std::string text;
+  for (const std::string& extra : extras) {
+    const bool is_option = extra.size() > 1 && extra[0] == '-';
+    text += fmt::format("{}{} {}", text.empty() ? "" : "\n",
+                        is_option ? "unknown option" : "unexpected argument", extra);
+    const std::string near =
+        is_option ? nearest_name(extra.substr(0, extra.find('=')), option_names(&typed())) : "";
+    if (!near.empty()) text += fmt::format("; did you mean {}?", near);
+  }
+  return text;
+}
+
 // Help and version go to stdout, usage errors become an Error.
-int CommandLine::answer_help(const CLI::ParseError& e) {
+int CommandLine::answer_help(const CLI::ParseError& e, const std::vector<std::string>& args) {
+  if (e.get_name() == "CallForHelp" || e.get_name() == "CallForAllHelp") {
+    if (e.get_name() == "CallForHelp") hide_uncommon_options(typed());
+    write_stdout(root_.help());
+    close_stdout();
+    return 0;
+  }
   std::ostringstream out, err;
   if (root_.exit(e, out, err) != 0) {
-    fail(ErrorCode::kUsage, "{}\n{} --help lists the options", e.what(), typed_name());
+    const std::string message =
+        e.get_name() == "ExtrasError" ? unknown_options(args) : std::string(e.what());
+    fail(ErrorCode::kUsage, "{}\n{} --help lists the options", message, typed_name());
   }
   write_stdout(out.str());
   close_stdout();
@@ -94,10 +147,13 @@ int CommandLine::answer_help(const CLI::ParseError& e) {
 }
 
 int CommandLine::run(int argc, const char* const* argv) {
+  const std::vector<std::string> args(argv + std::min(argc, 1), argv + argc);
   try {
-    root_.parse(argc, argv);
+    std::vector<std::string> translated = translate_llama_flags(root_, args);
+    std::reverse(translated.begin(), translated.end());  // as CLI11 takes them
+    root_.parse(translated);
   } catch (const CLI::ParseError& e) {
-    return answer_help(e);
+    return answer_help(e, args);
   }
   const Command& command = typed_command(commands_);
   apply_environment_and_config(root_, *command.app, common_);

@@ -24,7 +24,9 @@ class CommandLine {
   int run(int argc, const char* const* argv);
 
  private:
-  int answer_help(const CLI::ParseError& e);
+  int answer_help(const CLI::ParseError& e, const std::vector<std::string>& args);
+  std::string unknown_options(const std::vector<std::string>& args) const;
+  CLI::App& typed() const;
   std::string typed_name() const;
 
   CommonSettings common_;

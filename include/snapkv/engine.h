@@ -322,6 +322,20 @@ class Session {
   /// Forgets everything; keeps the options.
   void reset();
 
+  /// Writes the cache, as compressed as it is, with positions and the last token's logits to a file
+  /// from which load() continues. `notes`: anything that the program wants back, the text of a
+  /// conversation for example. The file appears under its name when it is whole. docs/session-file.md
+  /// describes it. Throws kUsage when nothing was read yet or with kv_refresh, whose uncompressed
+  /// rows are no part of the file; kRuntime when it can't be written.
+  void save(const std::string& path, std::string_view notes = {}) const;
+  /// Replaces what the session has seen by a saved session, and returns its notes. Logits and later
+  /// tokens are what they would have been in the session that was saved. Throws kRuntime when the
+  /// file can't be read; kBadModel, naming the field, when it is no such file, of another version, or
+  /// damaged (a checksum covers all of it); kUsage, naming both values, when it is of another model
+  /// (Model::fingerprint()), policy, parameter, cache type or decode limit than this session's;
+  /// kContextExceeded when it holds more tokens than n_ctx. The session is then as it was.
+  std::string load(const std::string& path);
+
   struct Impl;  ///< the engine's own
 
  private:
@@ -332,6 +346,20 @@ class Session {
   static std::vector<Impl*> states(std::span<Session* const> batch, const char* call);
   std::unique_ptr<Impl> impl_;
 };
+
+/// What a file of Session::save() says of itself.
+struct SavedSession {
+  uint64_t fingerprint = 0;  ///< Model::fingerprint()
+  std::string model;         ///< ModelInfo::name, for people
+  /// A session with these can load it. Of SessionOptions only what the file is bound to is set: kv,
+  /// kv_type, kv_decode_limit.
+  SessionOptions options = {};
+  int64_t n_past = 0;  ///< tokens seen
+  std::string notes;
+};
+/// Reads and checks all of a saved session, whose model is not needed. Throws kRuntime and kBadModel
+/// as Session::load().
+SavedSession describe_session(const std::string& path);
 
 /// Reads one prompt into several sessions of one model that have seen nothing yet: computed once,
 /// compressed as each session's SessionOptions::kv says. kv_type and chunk must be the same. A

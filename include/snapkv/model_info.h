@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "snapkv/dtype.h"
+#include "snapkv/policy.h"
 
 namespace snapkv {
 
@@ -48,6 +49,9 @@ struct ModelInfo {
   int64_t n_params = 0;                   ///< weights, counted
   size_t weight_bytes = 0;                ///< of the tensors, as in the file
   std::vector<LayerInfo> layers;          ///< [n_layer]
+  /// Parameters of policies that the file recommends: window_size of the key snapkv.window_size,
+  /// kernel_size of snapkv.kernel_size. Only those that are there.
+  PolicyParams policy_defaults = {};
   std::shared_ptr<const ModelSpec> spec;  ///< what memory plans are computed from
 
   /// Rows per KV head that layer il keeps of n_tokens when no policy chooses among them.
@@ -55,6 +59,11 @@ struct ModelInfo {
   /// Layers that policies choose rows of.
   int64_t n_compressed() const;
 };
+
+/// A policy with the parameters that the model's file recommends (ModelInfo::policy_defaults); those
+/// that it does not name, or that the policy does not have, keep the papers' defaults. Throws
+/// Error{kUsage} for an unknown policy.
+PolicyConfig recommended_policy(const ModelInfo& info, const std::string& policy = "snapkv");
 
 struct MetadataEntry {
   std::string key;

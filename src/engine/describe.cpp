@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <map>
 
+#include "base/error.h"
 #include "engine/model_impl.h"
 
 namespace snapkv {
@@ -91,6 +92,36 @@ int64_t ModelInfo::n_compressed() const {
                        [](const LayerInfo& layer) { return layer.compressed; });
 }
 
+namespace {
+
+PolicyParams read_policy_defaults(const GgufFile& file) {
+  PolicyParams params;
+  for (const char* name : {"window_size", "kernel_size"}) {
+    const std::string key = fmt::format("snapkv.{}", name);
+    if (!file.has(key)) continue;
+    const PolicyParam& param = *policy_info("snapkv").find(name);
+    const uint64_t value = file.get_uint(key);
+    const bool in_range =
+        static_cast<double>(value) >= param.least && static_cast<double>(value) <= param.most;
+    if (!in_range || (param.odd && value % 2 == 0)) {
+      fail(ErrorCode::kBadModel, "{}: {} must be {}, it is {}", file.path(), key, range_text(param),
+           value);
+    }
+    params[name] = static_cast<int64_t>(value);
+  }
+  return params;
+}
+
+}  // namespace
+
+PolicyConfig recommended_policy(const ModelInfo& info, const std::string& policy) {
+  PolicyConfig config{.name = policy};
+  for (const auto& [name, value] : info.policy_defaults) {
+    if (policy_info(policy).find(name) != nullptr) set_param(config, name, value);
+  }
+  return config;
+}
+
 ModelInfo make_info(const GgufFile& file, const ModelSpec& spec) {
   const ModelConfig& c = spec.config;
   ModelInfo info;
@@ -110,6 +141,7 @@ ModelInfo make_info(const GgufFile& file, const ModelSpec& spec) {
     info.layers.push_back({layer.attention, layer.window, layer.compressed,
                            layer.rotation.n_rot > 0, layer.scale, layer.softcap});
   }
+  info.policy_defaults = read_policy_defaults(file);
   info.spec = std::make_shared<const ModelSpec>(spec);
   std::map<DType, int64_t> params_of_type;
   for (const GgufTensor& t : file.tensors()) {

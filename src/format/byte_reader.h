@@ -60,6 +60,11 @@ class ByteReader {
     return s;
   }
 
+  void skip(uint64_t n_bytes, std::string_view field) {
+    need(n_bytes, field);
+    position_ += n_bytes;
+  }
+
   /// Throws when `count` items of at least `item_bytes` each cannot be in the rest of the file.
   void check_count(uint64_t count, uint64_t item_bytes, std::string_view field) const {
     if (count > remaining() / item_bytes) {

@@ -204,7 +204,7 @@ TEST(Help, NamesEveryCommandAndGoesToStdout) {
   const Result r = run({"--help"});
   EXPECT_EQ(r.code, 0);
   EXPECT_EQ(r.err, "");
-  for (const char* command : {"generate", "info", "demo", "needle"}) {
+  for (const char* command : {"generate", "info", "demo", "explain"}) {
     EXPECT_TRUE(contains(r.out, command));
     const Result help = run({command, "--help"});
     EXPECT_EQ(help.code, 0);

@@ -132,13 +132,14 @@ TEST(Policies, ErrorsNameTheOption) {
 }
 
 TEST(Policies, HelpSaysWhoseParametersTheyAre) {
-  const Result r = run({"generate", "--help"});
+  const Result r = run({"generate", "--help-all"});
   for (const char* part : {"for chunkkv:", "Rows kept or dropped together; at least 1",
                            "--kv-sinks N=0; expected-attention: 4", "odd and from 1 to 65535"}) {
     EXPECT_NE(r.out.find(part), std::string::npos) << part << " is missing in\n" << r.out;
   }
-  const Result demo = run({"demo", "--help"});  // has defaults of its own
-  EXPECT_NE(demo.out.find("--kv-kernel N=15"), std::string::npos) << demo.out;
+  EXPECT_NE(r.out.find("--kv-kernel N=7, or what"), std::string::npos) << r.out;
+  const Result demo = run({"demo", "--help"});  // has a budget of its own
+  EXPECT_NE(demo.out.find("--kv-budget N=128"), std::string::npos) << demo.out;
 }
 
 // If this fails: put what `snapkv policies --markdown` prints between the two marks.

@@ -39,12 +39,12 @@ void expect_usage_error(const Command& r, const std::string& part) {
   EXPECT_NE(result.err.find(part), std::string::npos) << result.err;
 }
 
-TEST(Settings, DefaultsAreThePapers) {
+TEST(Settings, DefaultsAreThePapersAndTheModels) {
   const Json s = settings_of(base());
   EXPECT_EQ(s["kv"]["policy"], "snapkv");
   EXPECT_EQ(s["kv"]["budget"], 1024);
-  EXPECT_EQ(s["kv"]["window"], 32);
-  EXPECT_EQ(s["kv"]["kernel"], 7);
+  EXPECT_EQ(s["kv"]["window"], 16);  // needle.gguf says these two
+  EXPECT_EQ(s["kv"]["kernel"], 15);
   EXPECT_EQ(s["kv"]["pooling"], "max");
 }
 

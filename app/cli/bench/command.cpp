@@ -61,9 +61,10 @@ BenchCheck check_before_timing(const std::shared_ptr<const Model>& model, int n_
 int run_bench(const BenchSettings& s, const CommonSettings& common) {
   if (!s.html.empty()) eval::check_page(s.html);
   require_model(s.model);
-  std::vector<BenchTest> plan = make_bench_plan(s);
+  make_bench_plan(s);  // refuses what can't work before the file is read
   const ModelDescription description = describe_model(s.model.path);
   if (!description.problems.empty()) fail(ErrorCode::kBadModel, "{}", description.problems[0]);
+  std::vector<BenchTest> plan = make_bench_plan(s, &description.info);
   for (BenchTest& test : plan) test.session = resolve_options(test.session, description.info);
   const ModelCost cost(description);
   const std::unique_ptr<BenchPrinter> printer = BenchPrinter::make(s.output);

@@ -67,7 +67,7 @@ DType parse_kv_type(const std::string& text) {
 }
 
 // Every policy, with every budget where that means something, in every type.
-std::vector<SessionOptions> session_variants(const BenchSettings& s) {
+std::vector<SessionOptions> session_variants(const BenchSettings& s, const ModelInfo* model) {
   const auto budgets = parse_counts("--kv-budget", s.budgets, kBudgetRange);
   const std::vector<std::string> known = policy_names();
   for (const std::string& policy : s.policies) {
@@ -79,7 +79,7 @@ std::vector<SessionOptions> session_variants(const BenchSettings& s) {
   for (const int64_t budget : budgets) {
     CacheSettings cache = s.cache;
     cache.params["budget"] = budget;
-    by_budget.push_back(session_options(cache, kMostTokens, s.policies));
+    by_budget.push_back(session_options(cache, kMostTokens, s.policies, model));
   }
   std::vector<SessionOptions> variants;
   for (const std::string& type : s.kv_types) {
@@ -139,13 +139,13 @@ std::vector<int64_t> parse_counts(const std::string& flag, const std::vector<std
   return values;
 }
 
-std::vector<BenchTest> make_bench_plan(const BenchSettings& s) {
+std::vector<BenchTest> make_bench_plan(const BenchSettings& s, const ModelInfo* model) {
   const auto n_prompt = parse_counts("--n-prompt", s.n_prompt, kPromptRange);
   const auto n_gen = parse_counts("--n-gen", s.n_gen, kPromptRange);
   const auto n_depth = parse_counts("--n-depth", s.n_depth, kPromptRange);
   const auto n_seq = parse_counts("--batch", s.n_seq, kBatchRange);
   const auto threads = parse_counts("--threads", s.threads, kThreadsRange);
-  const std::vector<SessionOptions> variants = session_variants(s);
+  const std::vector<SessionOptions> variants = session_variants(s, model);
 
   std::vector<BenchTest> plan;
   BenchTest test;

@@ -62,7 +62,8 @@ std::vector<int64_t> parse_counts(const std::string& flag, const std::vector<std
 
 /// All combinations, those that may share a session side by side. A budget says nothing to the
 /// policy "full", which gets one test, and prompts are read one at a time, whatever the batch.
-/// Throws kUsage naming the flag for values that can't work.
-std::vector<BenchTest> make_bench_plan(const BenchSettings& settings);
+/// `model` as in session_options(). Throws kUsage naming the flag for values that can't work.
+std::vector<BenchTest> make_bench_plan(const BenchSettings& settings,
+                                       const ModelInfo* model = nullptr);
 
 }  // namespace snapkv::cli

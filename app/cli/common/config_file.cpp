@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: MIT
 // The values below the command line: environment and configuration file. CLI11 parses the file but
 // would put it above the environment, and would not accept options outside a [command] section.
+#include <fmt/core.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <cerrno>
 #include <cstdlib>
@@ -12,7 +15,9 @@
 #include <utility>
 
 #include "base/error.h"
+#include "cli/common/plain_text.h"
 #include "cli/common/settings.h"
+#include "cli/common/suggest.h"
 #include "cli/common/terminal.h"
 
 namespace snapkv::cli {
@@ -45,8 +50,9 @@ std::optional<std::string> variable(const std::string& option) {
 std::optional<std::string> settable_name(const CLI::Option& option) {
   if (option.get_lnames().empty()) return std::nullopt;
   const std::string& name = option.get_lnames().front();
-  static const std::vector<std::string> kFlagsOnly = {"help",   "version", "config",
-                                                      "prompt", "file",    "template"};
+  static const std::vector<std::string> kFlagsOnly = {
+      "help", "help-all", "version",    "config",     "prompt",
+      "file", "template", "save-cache", "load-cache", "compare"};
   if (std::find(kFlagsOnly.begin(), kFlagsOnly.end(), name) != kFlagsOnly.end()) {
     return std::nullopt;
   }
@@ -55,6 +61,32 @@ std::optional<std::string> settable_name(const CLI::Option& option) {
 
 std::vector<const CLI::App*> commands_of(const CLI::App& app) {
   return app.get_subcommands([](const CLI::App*) { return true; });
+}
+
+// Variables of all options of the command and its tasks.
+void add_variable_names(const CLI::App& app, std::vector<std::string>& names) {
+  for (const CLI::Option* option : app.get_options()) {
+    if (const auto name = settable_name(*option)) names.push_back(variable_name(*name));
+  }
+  for (const CLI::App* command : commands_of(app)) add_variable_names(*command, names);
+}
+
+// Variables that no option reads are misspelt settings, or somebody else's: a warning, not an
+// error.
+void warn_about_unknown_variables(const CLI::App& root) {
+  std::vector<std::string> known = {variable_name("config")};
+  add_variable_names(root, known);
+  for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
+    const std::string_view text = *entry;
+    const std::string name(text.substr(0, text.find('=')));
+    const auto begins = [&](std::string_view prefix) { return name.rfind(prefix, 0) == 0; };
+    if (!begins("SNAPKV_") || begins("SNAPKV_TEST_")) continue;  // those are the tests' own
+    if (std::find(known.begin(), known.end(), name) != known.end()) continue;
+    const std::string near = nearest_name(name, known);
+    write_stderr(fmt::format("snapkv: warning: {} in the environment is no setting{}\n",
+                             printable(name),
+                             near.empty() ? "" : fmt::format("; did you mean {}?", near)));
+  }
 }
 
 // Whether the command or one of its tasks has the option.
@@ -208,6 +240,7 @@ void apply(CLI::App& app, const std::vector<ConfigEntry>& entries, const std::st
 
 void apply_environment_and_config(CLI::App& root, CLI::App& command,
                                   const CommonSettings& settings) {
+  warn_about_unknown_variables(root);
   std::string path = settings.config;
   if (path.empty()) path = variable("config").value_or("");
   if (path.empty()) path = default_config_path();

@@ -45,6 +45,11 @@ std::string type_text(const PolicyParam& param) {
   return "";
 }
 
+/// Whether a model's file may recommend a value (ModelInfo::policy_defaults).
+bool is_in_models(const PolicyParam& param) {
+  return param.name == "window_size" || param.name == "kernel_size";
+}
+
 void add_option(CLI::App& command, CacheSettings& settings, const SharedParam& shared) {
   const PolicyParam& param = *shared.param;
   CLI::Option* option = nullptr;
@@ -58,7 +63,9 @@ void add_option(CLI::App& command, CacheSettings& settings, const SharedParam& s
           settings.params[param.name] = parse_value(param, text, ParamNames::flags);
         },
         help_text(param));
-    option->type_name(type_text(param))->default_str(default_text(shared, settings.params));
+    option->type_name(type_text(param))
+        ->default_str(default_text(shared, settings.params) +
+                      (is_in_models(param) ? ", or what the model's file says" : ""));
     if (param.type == PolicyParam::Type::integer) {
       option->check(whole_number(whole_limit(param.least), whole_limit(param.most)));
     } else if (param.type == PolicyParam::Type::real) {
@@ -115,12 +122,25 @@ void add_policy_options(CLI::App& command, CacheSettings& settings) {
   });
 }
 
-PolicyConfig policy_config(const CacheSettings& settings, const std::string& policy) {
-  PolicyConfig config{.name = policy};
+PolicyConfig policy_config(const CacheSettings& settings, const std::string& policy,
+                           const ModelInfo* model) {
+  PolicyConfig config =
+      model != nullptr ? recommended_policy(*model, policy) : PolicyConfig{.name = policy};
   for (const auto& [name, value] : settings.params) {
     if (policy_info(policy).find(name) != nullptr) set_param(config, name, value);
   }
   return config;
+}
+
+std::vector<std::string> params_of_model(const CacheSettings& settings, const std::string& policy,
+                                         const ModelInfo& model) {
+  std::vector<std::string> names;
+  for (const auto& [name, value] : model.policy_defaults) {
+    if (!settings.params.contains(name) && policy_info(policy).find(name) != nullptr) {
+      names.push_back(name);
+    }
+  }
+  return names;
 }
 
 void check_policy_options(const CacheSettings& settings, const std::vector<std::string>& policies) {

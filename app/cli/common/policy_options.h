@@ -32,8 +32,13 @@ std::string default_text(const SharedParam& shared, const PolicyParams& own = {}
 /// must outlive the command.
 void add_policy_options(CLI::App& command, CacheSettings& settings);
 
-/// What the options say of this policy: parameters of others are left out.
-PolicyConfig policy_config(const CacheSettings& settings, const std::string& policy);
+/// What the options say of this policy, over what the model's file recommends (nullptr: nothing);
+/// parameters of other policies are left out.
+PolicyConfig policy_config(const CacheSettings& settings, const std::string& policy,
+                           const ModelInfo* model);
+/// The parameters of this policy that have their values from the model's file.
+std::vector<std::string> params_of_model(const CacheSettings& settings, const std::string& policy,
+                                         const ModelInfo& model);
 
 /// Throws kUsage when an option was typed that none of these policies has. Settings that come from
 /// the environment or a file may be for other commands; "full" ignores all of them, so that its

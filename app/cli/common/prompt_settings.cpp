@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "cli/common/prompt_settings.h"
 
+#include <fmt/core.h>
+
 #include "base/error.h"
 #include "cli/common/terminal.h"
 
@@ -25,9 +27,12 @@ std::string PromptSettings::read() const {
     fail(ErrorCode::kUsage, "{}: give the prompt either as -p TEXT or as -f FILE (- for stdin)",
          from_text ? "two prompts" : "no prompt");
   }
-  if (from_text) return text_;
-  std::string text = read_text(file_);
-  if (!text.empty() && text.back() == '\n') text.pop_back();
+  std::string text = from_text ? text_ : read_text(file_);
+  if (from_file && !text.empty() && text.back() == '\n') text.pop_back();
+  if (text.empty()) {
+    fail(ErrorCode::kUsage, "the prompt is empty: {}",
+         from_text ? "--prompt has no text" : fmt::format("there is no text in {}", file_));
+  }
   return text;
 }
 

@@ -11,7 +11,8 @@ class PromptSettings {
  public:
   void add_options(CLI::App& command);
   bool is_given() const;
-  /// Throws kUsage unless it is given exactly once; kRuntime when the file can't be read.
+  /// Throws kUsage unless it is given exactly once and is not empty; kRuntime when the file can't
+  /// be read.
   std::string read() const;
 
  private:

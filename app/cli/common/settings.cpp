@@ -1,12 +1,17 @@
 // SPDX-License-Identifier: MIT
 #include "cli/common/settings.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <limits>
+#include <map>
 #include <regex>
 
 #include "base/error.h"
+#include "base/log.h"
 #include "cli/common/policy_options.h"
+#include "cli/common/terminal.h"
 
 namespace snapkv::cli {
 namespace {
@@ -14,10 +19,11 @@ namespace {
 constexpr const char* kModelGroup = "Model";
 constexpr const char* kSamplingGroup = "Sampling";
 
-SessionOptions options_of(const CacheSettings& settings, int64_t n_ctx, const std::string& policy) {
+SessionOptions options_of(const CacheSettings& settings, int64_t n_ctx, const std::string& policy,
+                          const ModelInfo* model) {
   SessionOptions options;
   options.n_ctx = n_ctx;
-  options.kv = policy_config(settings, policy);
+  options.kv = policy_config(settings, policy, model);
   options.kv_type = settings.type == "f32"    ? DType::f32
                     : settings.type == "bf16" ? DType::bf16
                     : settings.type == "q8_0" ? DType::q8_0
@@ -31,7 +37,9 @@ SessionOptions options_of(const CacheSettings& settings, int64_t n_ctx, const st
     options.kv_refresh = settings.refresh;
   }
   PolicyConfig checked = options.kv;
-  if (options.kv_memory > 0) checked.budget = std::numeric_limits<int32_t>::max();  // not yet known
+  // not yet known
+  if (options.kv_memory > 0) checked.budget = std::numeric_limits<int32_t>::max();
+  if (model == nullptr && !settings.params.contains("window_size")) checked.window_size = 1;
   validate(checked, ParamNames::flags);
   return options;
 }
@@ -65,6 +73,14 @@ void add_model_options(CLI::App& command, ModelSettings& settings) {
 }
 
 void add_device_options(CLI::App& command, ModelSettings& settings) {
+  command
+      .add_option("--gpu-layers,--n-gpu-layers", settings.n_gpu_layers,
+                  "As llama.cpp's -ngl: 0 is --device cpu, all layers or more the GPU where there "
+                  "is one; a part of them is an error; -1: as --device says")
+      ->check(whole_number(-1, kMostTokens))
+      ->type_name("N")
+      ->capture_default_str()
+      ->group(kModelGroup);
   command
       .add_option(
           "--device", settings.device,
@@ -126,6 +142,7 @@ void add_cache_options(CLI::App& command, CacheSettings& settings) {
   add("--kv-policy", settings.policy, "What is kept of a prompt (snapkv policies)", "NAME")
       ->check(CLI::IsMember(policy_names()));
   add_policy_options(command, settings);
+  command.get_option("--kv-ratio")->excludes(command.get_option("--kv-budget"));
   add("--kv-memory", settings.memory,
       "The largest budget whose cache takes no more than this, as in 256MiB, room for the first "
       "generated tokens included; 0: off",
@@ -195,14 +212,18 @@ WeightMemory weights_of(const ModelSettings& settings) {
 }
 
 std::vector<SessionOptions> session_options(const CacheSettings& settings, int64_t n_ctx,
-                                            const std::vector<std::string>& policies) {
+                                            const std::vector<std::string>& policies,
+                                            const ModelInfo* model) {
   check_policy_options(settings, policies);
   std::vector<SessionOptions> all;
-  for (const std::string& policy : policies) all.push_back(options_of(settings, n_ctx, policy));
+  for (const std::string& policy : policies) {
+    all.push_back(options_of(settings, n_ctx, policy, model));
+  }
   return all;
 }
 
-SessionOptions session_options(const CacheSettings& settings, int64_t n_ctx) {
+SessionOptions session_options(const CacheSettings& settings, int64_t n_ctx,
+                               const ModelInfo* model) {
   if (!policy_info(settings.policy).has_budget) {
     if (settings.memory > 0) {
       fail(ErrorCode::kUsage, "--kv-memory makes a budget, and --kv-policy {} keeps every row",
@@ -213,20 +234,48 @@ SessionOptions session_options(const CacheSettings& settings, int64_t n_ctx) {
            settings.policy);
     }
   }
-  return session_options(settings, n_ctx, {settings.policy}).front();
+  return session_options(settings, n_ctx, {settings.policy}, model).front();
 }
 
 std::string name_flags(const std::string& message) {
-  static const std::regex kName("\\b(kv_memory|kv_decode_limit|kv_type|memory_limit|spill_dir)\\b");
+  std::map<std::string, std::string> flags = {{"n_ctx", "--ctx-size"},
+                                              {"n_threads", "--threads"},
+                                              {"chunk", "--chunk"},
+                                              {"policy", "--kv-policy"},
+                                              {"decode_reserve", "reserve for generated tokens"}};
+  for (const char* name :
+       {"kv_memory", "kv_decode_limit", "kv_type", "kv_refresh", "memory_limit", "spill_dir"}) {
+    std::string flag = fmt::format("--{}", name);
+    std::replace(flag.begin(), flag.end(), '_', '-');
+    flags[name] = flag;
+  }
+  for (const SharedParam& shared : shared_params()) flags[shared.param->name] = shared.param->flag;
+  // words of English stay, except where a message speaks of their value
+  std::string fields;
+  for (const auto& [name, flag] : flags) {
+    const bool is_word = name.find('_') == std::string::npos;
+    fields += fmt::format("{}{}{}", fields.empty() ? "" : "|", name,
+                          is_word ? "(?=, which| = | must | is \\d| exclude)" : "");
+  }
+  const std::regex name("\\b(" + fields + ")\\b");
   std::string text;
   auto rest = message.begin();
-  for (std::sregex_iterator i(message.begin(), message.end(), kName), end; i != end; ++i) {
-    std::string flag = "--" + i->str();
-    std::replace(flag.begin(), flag.end(), '_', '-');
-    text.append(rest, message.begin() + i->position()).append(flag);
+  for (std::sregex_iterator i(message.begin(), message.end(), name), end; i != end; ++i) {
+    // a key of a file, as in snapkv.window_size, stays
+    const bool is_key = i->position() > 0 && message[i->position() - 1] == '.';
+    text.append(rest, message.begin() + i->position());
+    text.append(is_key ? i->str() : flags.at(i->str()));
     rest = message.begin() + i->position() + i->length();
   }
   return text.append(rest, message.end());
+}
+
+void warn_beyond_training(int64_t n_ctx, const ModelInfo& model) {
+  if (model.n_ctx_train <= 0 || n_ctx <= model.n_ctx_train) return;
+  write_stderr(
+      fmt::format("snapkv: warning: --ctx-size {} is more than the {} tokens that the model was "
+                  "trained for; what it makes of later ones is not reliable\n",
+                  n_ctx, model.n_ctx_train));
 }
 
 void require_model(const ModelSettings& settings) {
@@ -237,16 +286,32 @@ void require_model(const ModelSettings& settings) {
 
 std::shared_ptr<const Model> load_model(const ModelSettings& settings, ProgressFn progress) {
   require_model(settings);
+  if (settings.n_gpu_layers == 0 && settings.device == "cuda") {
+    fail(ErrorCode::kUsage, "--gpu-layers 0 is the CPU, and --device is cuda");
+  }
   set_cpu_target(settings.cpu_target);
-  return Model::load({.path = settings.path,
-                      .device = settings.device == "cuda"  ? Device::cuda
-                                : settings.device == "cpu" ? Device::cpu
-                                                           : Device::automatic,
-                      .compute = compute_of(settings),
-                      .weights = weights_of(settings),
-                      .n_threads = settings.n_threads,
-                      .progress = std::move(progress),
-                      .check_tensors = settings.check_tensors});
+  const bool on_cpu = settings.device == "cpu" || settings.n_gpu_layers == 0;
+  const auto model = Model::load({.path = settings.path,
+                                  .device = settings.device == "cuda" ? Device::cuda
+                                            : on_cpu                  ? Device::cpu
+                                                                      : Device::automatic,
+                                  .compute = compute_of(settings),
+                                  .weights = weights_of(settings),
+                                  .n_threads = settings.n_threads,
+                                  .progress = std::move(progress),
+                                  .check_tensors = settings.check_tensors});
+  if (settings.n_gpu_layers <= 0) return model;
+  if (model->backend_description().rfind("cpu", 0) == 0) {
+    log_warn("--gpu-layers {}: there is no GPU to use; the model runs on the CPU",
+             settings.n_gpu_layers);
+  } else if (settings.n_gpu_layers < model->info().n_layer) {
+    fail(
+        ErrorCode::kUsage,
+        "--gpu-layers {}: the model has {} layers and runs on one device as a whole; 0 is the CPU, "
+        "{} or more the GPU",
+        settings.n_gpu_layers, model->info().n_layer, model->info().n_layer);
+  }
+  return model;
 }
 
 }  // namespace snapkv::cli

@@ -27,6 +27,7 @@ struct ModelSettings {
   std::string compute = "auto";
   std::string weights = "auto";
   std::string device = "auto";
+  int64_t n_gpu_layers = -1;  // as llama.cpp's -ngl; -1: as `device` says
   bool check_tensors = false;
   std::string cpu_target = "auto";
 };
@@ -66,14 +67,22 @@ void add_sampler_options(CLI::App& command, SamplerConfig& config, int64_t& seed
 
 Compute compute_of(const ModelSettings& settings);
 WeightMemory weights_of(const ModelSettings& settings);
-/// Throws kUsage when the policy can't work or does not have an option that was typed.
-SessionOptions session_options(const CacheSettings& settings, int64_t n_ctx);
+/// What a session keeps: the settings, else what the model's file recommends
+/// (ModelInfo::policy_defaults), else the papers' defaults. Every command has its options from
+/// here. `model` is null before the model is known: for settings that must be refused before it is
+/// loaded; what the file may still change is then not checked. Throws kUsage when the policy can't
+/// work or does not have an option that was typed.
+SessionOptions session_options(const CacheSettings& settings, int64_t n_ctx,
+                               const ModelInfo* model = nullptr);
 /// The same with other policies, in their order: an option is of use if any of them has it, and
 /// those that have no budget take none.
 std::vector<SessionOptions> session_options(const CacheSettings& settings, int64_t n_ctx,
-                                            const std::vector<std::string>& policies);
+                                            const std::vector<std::string>& policies,
+                                            const ModelInfo* model = nullptr);
 /// The options' names in place of the library's, where a message has those of SessionOptions.
 std::string name_flags(const std::string& message);
+/// A warning on stderr when a context (0: the model's own) is longer than the model's training.
+void warn_beyond_training(int64_t n_ctx, const ModelInfo& model);
 /// Throws kUsage when the settings name no model.
 void require_model(const ModelSettings& settings);
 /// Loads the model that the settings name.

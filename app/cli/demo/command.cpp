@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "cli/commands.h"
+#include "cli/common/cache_table.h"
 #include "cli/common/progress.h"
 #include "cli/common/settings.h"
 #include "cli/common/terminal.h"
@@ -33,9 +34,7 @@ struct DemoSettings {
 };
 
 // One prompt read into a new session and continued greedily.
-struct Run {
-  SessionStats after_prefill;
-  SessionStats at_end;
+struct Run : CacheRun {
   std::string answer;
   bool right = false;
 };
@@ -106,38 +105,19 @@ std::string show_text(const NeedlePrompt& p, bool colour) {
 }
 
 std::vector<Row> table_rows(const Run& full, const Run& kept) {
-  const SessionStats &f = full.after_prefill, &k = kept.after_prefill;
   const auto verdict = [](const Run& run) { return run.right ? "right" : "wrong"; };
   const auto verdict_style = [](const Run& run) { return run.right ? Style::green : Style::red; };
-  const auto rows = [](const SessionStats& s) {
-    std::vector<int64_t> counts;
-    for (const auto& layer : s.layers) {
-      counts.insert(counts.end(), layer.n_kept.begin(), layer.n_kept.end());
-    }
-    return format_range(counts);
-  };
-  const auto ratio = [](const SessionStats& s) { return fmt::format("{:.1f}x", s.compression()); };
-  const auto prefill = [](const Run& run) {
-    return format_rate(run.at_end.n_prompt, run.at_end.prefill_seconds);
-  };
-  const auto decode = [](const Run& run) {
-    return format_rate(run.at_end.n_decoded, run.at_end.decode_seconds);
-  };
-  return {
+  std::vector<Row> rows = {
       {"answer", full.answer, kept.answer, Style::bold, Style::bold, true},
-      {"", verdict(full), verdict(kept), verdict_style(full), verdict_style(kept), true},
-      {"rows kept, each head", rows(f), rows(k)},
-      {"KV cache after the text", format_bytes(f.kv_bytes_used), format_bytes(k.kv_bytes_used)},
-      {"compression", ratio(f), ratio(k)},
-      {"KV cache at most", format_bytes(f.kv_bytes_peak), format_bytes(k.kv_bytes_peak)},
-      {"prefill", prefill(full), prefill(kept)},
-      {"decode", decode(full), decode(kept)},
-  };
+      {"", verdict(full), verdict(kept), verdict_style(full), verdict_style(kept), true}};
+  for (const CacheTableRow& row : cache_rows(full, kept)) {
+    rows.push_back({row.label, row.first, row.second});
+  }
+  return rows;
 }
 
 std::string show_table(const std::vector<Row>& rows, const PolicyConfig& policy, bool colour) {
-  std::string text = fmt::format("{:<24}  {:<14}  {}\n", "", "full cache",
-                                 policy.name == "snapkv" ? "SnapKV" : policy.name);
+  std::string text = fmt::format("{:<24}  {:<14}  {}\n", "", "full cache", cache_name(policy));
   for (const Row& row : rows) {
     const bool painted = colour && row.styled;
     text += fmt::format("{:<24}  {}  {}\n", row.label,
@@ -173,11 +153,11 @@ void warm_up(const std::shared_ptr<const Model>& model, const SessionOptions& op
 }
 
 int run_demo(const DemoSettings& s, const CommonSettings& common) {
-  SessionOptions kept_options = session_options(s.cache, 0);
+  session_options(s.cache, 0);  // refuses what can't work before a model is loaded
   ProgressDisplay progress(!common.no_progress, common.verbose);
   const std::shared_ptr<const Model> model = load_needle_model(s.model, progress.callback());
   const ModelInfo& info = model->info();
-  kept_options = resolve_options(kept_options, info);
+  const SessionOptions kept_options = resolve_options(session_options(s.cache, 0, &info), info);
   SessionOptions full_options = kept_options;
   full_options.kv = {.name = "full"};
   const NeedlePrompt prompt = make_needle_prompt(

@@ -30,7 +30,7 @@ std::string find_needle_model(const ModelSettings& settings) {
 
 CacheSettings needle_cache_defaults() {
   CacheSettings cache;
-  cache.params = {{"budget", 128}, {"window_size", 16}, {"kernel_size", 15}};
+  cache.params = {{"budget", 128}};
   return cache;
 }
 

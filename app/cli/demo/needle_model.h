@@ -11,7 +11,7 @@
 
 namespace snapkv::cli {
 
-/// What the trained model needs: a kernel that spans the fact's digits, and few rows.
+/// Few rows, so that most of a demo's text is dropped; the rest is as the model's file says.
 CacheSettings needle_cache_defaults();
 
 /// Loads the model of the settings, else models/needle.gguf below the current directory, else the

@@ -72,7 +72,8 @@ void add_question_option(CLI::App& app, EvalSettings& settings) {
                "Compress the text before the question is seen, and keep the question whole");
 }
 
-std::vector<SessionOptions> make_configurations(const EvalSettings& settings) {
+std::vector<SessionOptions> make_configurations(const EvalSettings& settings,
+                                                const ModelInfo* model) {
   const PolicyParams& params = settings.cache.params;
   const auto ratio = params.find("ratio");
   if (!settings.budgets.empty() && ratio != params.end() && std::get<double>(ratio->second) > 0) {
@@ -89,7 +90,7 @@ std::vector<SessionOptions> make_configurations(const EvalSettings& settings) {
       CacheSettings cache = settings.cache;
       if (budget) cache.params["budget"] = *budget;
       if (kernel) cache.params["kernel_size"] = *kernel;
-      combinations.push_back(session_options(cache, 0, settings.policies));
+      combinations.push_back(session_options(cache, 0, settings.policies, model));
     }
   }
   std::vector<bool> refresh_modes = settings.refresh_modes;
@@ -113,10 +114,11 @@ std::vector<SessionOptions> make_configurations(const EvalSettings& settings) {
 EvalRun::EvalRun(const EvalSettings& settings, const CommonSettings& common)
     : html_(settings.html), display_(!common.no_progress, common.verbose) {
   if (!html_.empty()) eval::check_page(html_);
-  options_.configurations = make_configurations(settings);
+  make_configurations(settings);  // refuses what can't work before a model is loaded
   options_.question_agnostic = settings.question_agnostic;
   options_.seed = settings.seed;
   options_.model = load_model(settings.model, display_.callback());
+  options_.configurations = make_configurations(settings, &model()->info());
   for (SessionOptions& o : options_.configurations) o = resolve_options(o, model()->info());
   options_.prefill_progress = display_.callback();
   options_.cancelled = interrupted;

@@ -44,8 +44,10 @@ void add_answer_option(CLI::App& app, EvalSettings& settings);
 /// --question-agnostic, for tasks whose prompts end with a question.
 void add_question_option(CLI::App& app, EvalSettings& settings);
 
-/// Every policy with every budget and kernel, each configuration once. Throws kUsage.
-std::vector<SessionOptions> make_configurations(const EvalSettings& settings);
+/// Every policy with every budget and kernel, each configuration once. `model` as in
+/// session_options(). Throws kUsage.
+std::vector<SessionOptions> make_configurations(const EvalSettings& settings,
+                                                const ModelInfo* model = nullptr);
 
 /// A run of a task: loads the model, opens the record file, shows progress.
 class EvalRun {

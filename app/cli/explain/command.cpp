@@ -155,12 +155,12 @@ std::vector<int32_t> prompt_tokens(const ExplainSettings& s, const Model& model)
 
 int run_explain(const ExplainSettings& s, const CommonSettings& common) {
   check_settings(s);
+  session_options(s.cache, 0);  // refuses what can't work before a model is loaded
   Explanation e;
-  e.session = session_options(s.cache, 0);
   ProgressDisplay progress(!common.no_progress, common.verbose);
   const std::shared_ptr<const Model> model = load_needle_model(s.model, progress.callback());
   e.model = model->info();
-  e.session = resolve_options(e.session, e.model);
+  e.session = resolve_options(session_options(s.cache, 0, &e.model), e.model);
   check_place(s, e.model);
   const std::vector<int32_t> tokens = prompt_tokens(s, *model);
   if (tokens.empty()) fail(ErrorCode::kUsage, "the prompt is empty");

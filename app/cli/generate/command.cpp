@@ -6,12 +6,15 @@
 #include "base/error.h"
 #include "base/timer.h"
 #include "cli/commands.h"
+#include "cli/common/policy_options.h"
 #include "cli/common/progress.h"
 #include "cli/common/prompt_settings.h"
 #include "cli/common/signals.h"
 #include "cli/common/terminal.h"
+#include "cli/generate/compare.h"
 #include "cli/generate/generation.h"
 #include "cli/generate/report.h"
+#include "cli/generate/saved_cache.h"
 #include "snapkv/text_stream.h"
 
 namespace snapkv::cli {
@@ -27,6 +30,8 @@ struct GenerateSettings {
   int64_t n_ctx = 0;
   bool no_bos = false;
   bool plain_text = false;
+  SavedCache saved;
+  std::string compare;  // policy of a second answer; empty: one answer
   bool json = false;
   bool show_timings = false;
 };
@@ -51,8 +56,18 @@ void add_options(CLI::App& app, GenerateSettings& s) {
   app.add_flag("--no-bos", s.no_bos, "Don't begin the prompt with the model's BOS token");
   app.add_flag("--no-special", s.plain_text,
                "Take control tokens that are written out in the prompt as plain text");
-  app.add_flag("--json", s.json,
-               "Print one JSON object (answer, tokens, settings, timings, cache) instead of text");
+  CLI::Option* const json = app.add_flag(
+      "--json", s.json,
+      "Print one JSON object (answer, tokens, settings, timings, cache) instead of text");
+  s.saved.add_options(app);
+  app.add_option("--compare", s.compare,
+                 "Answer with this policy too, full for example, and print both answers and what "
+                 "the caches cost")
+      ->check(CLI::IsMember(policy_names()))
+      ->type_name("NAME")
+      ->excludes(json)
+      ->excludes(app.get_option("--save-cache"))
+      ->excludes(app.get_option("--load-cache"));
   app.add_flag("--show-timings", s.show_timings,
                "Add the parts of the prompt's time to the summary");
   add_model_options(app, s.model);
@@ -100,32 +115,63 @@ void write_answer(Session& session, Sampler& sampler, const GenerateSettings& s,
   if (stdout_is_terminal() && (text.empty() || text.back() != '\n')) write_stdout("\n");
 }
 
+int run_comparison(const GenerateSettings& s, const CacheSettings& cache, const RunReport& report,
+                   const std::shared_ptr<const Model>& model, const std::vector<int32_t>& tokens,
+                   ProgressDisplay& progress) {
+  CacheSettings other = cache;
+  other.policy = s.compare;
+  other.typed_params.clear();  // they are for the first policy
+  if (!policy_info(other.policy).has_budget) other.memory = other.decode_limit = 0;
+  const ModelInfo& info = model->info();
+  write_stdout(
+      compare_caches({.model = model,
+                      .first = resolve_options(session_options(other, s.n_ctx, &info), info),
+                      .second = resolve_options(report.session, info),
+                      .sampler = report.sampler,
+                      .limits = s.limits},
+                     tokens, progress, colour_stdout()));
+  return 0;
+}
+
 int run_generate(const GenerateSettings& s, const CommonSettings& common) {
   RunReport report;
-  report.session = session_options(s.cache, s.n_ctx);
+  const CacheSettings cache = s.saved.settings(s.cache);
+  session_options(cache, s.n_ctx);  // refuses what can't work before a model is loaded
   report.sampler = s.sampler;
   report.sampler.seed = seed_of(s.seed);
   report.limits = s.limits;
   Sampler sampler(report.sampler);
   TextStream(s.limits.stops);  // refuses what is no text, before a long prompt is read
   require_model(s.model);
-  const std::string prompt = s.prompt.read();
+  const bool has_prompt = s.prompt.is_given() || !s.saved.loads();
+  const std::string prompt = has_prompt ? s.prompt.read() : "";
 
   ProgressDisplay progress(!common.no_progress, common.verbose);
   const Timer since_start;
   const std::shared_ptr<const Model> model = load_model(s.model, progress.callback());
   report.load_seconds = since_start.seconds();
   report.model = model->info();
+  report.session = session_options(cache, s.n_ctx, &report.model);
+  progress.clear();
+  warn_beyond_training(s.n_ctx, report.model);
+  report.params_of_model = params_of_model(cache, cache.policy, report.model);
   report.backend = model->backend_description();
-  const std::vector<int32_t> tokens = model->tokenize(prompt, !s.no_bos, !s.plain_text);
-  if (tokens.empty()) fail(ErrorCode::kUsage, "the prompt is empty");
+  // what continues a saved cache has no beginning of its own
+  const bool add_bos = !s.no_bos && !s.saved.loads();
+  std::vector<int32_t> tokens;
+  if (has_prompt) tokens = model->tokenize(prompt, add_bos, !s.plain_text);
+  if (tokens.empty() && has_prompt) fail(ErrorCode::kUsage, "the prompt is empty");
   report.n_prompt = static_cast<int64_t>(tokens.size());
 
+  if (!s.compare.empty()) return run_comparison(s, cache, report, model, tokens, progress);
   Session session(model, report.session);
+  if (s.saved.loads()) session.load(s.saved.load_path());
+  report.n_loaded = session.n_past();
   report.session = session.options();
   report.n_ctx = session.n_ctx();
   const Timer since_prefill;
-  if (read_into(session, tokens, progress)) {
+  if (tokens.empty() || read_into(session, tokens, progress)) {
+    if (s.saved.saves()) session.save(s.saved.save_path());
     report.after_prefill = session.stats();
     sampler.accept(tokens);
     write_answer(session, sampler, s, since_prefill, progress, report);

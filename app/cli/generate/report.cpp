@@ -71,6 +71,18 @@ std::string kept_lines(const RunReport& report, bool colour) {
   return text;
 }
 
+// "snapkv: 1024 rows kept, window 16, kernel 15, max pooling (--kv-window, --kv-kernel: as the
+// model's file says)"
+std::string policy_line(const RunReport& r, bool colour) {
+  std::string text = fmt::format("{}: {}", r.session.kv.name, describe_policy(r.session.kv));
+  std::string flags;
+  for (const std::string& name : r.params_of_model) {
+    flags += (flags.empty() ? "" : ", ") + policy_info(r.session.kv.name).find(name)->flag;
+  }
+  if (!flags.empty()) text += fmt::format(" ({}: as the model's file says)", flags);
+  return line("policy", text, colour);
+}
+
 std::string part_line(const SessionStats& s, bool colour) {
   const auto share = [&](double seconds) {
     return s.prefill_seconds > 0 ? 100 * seconds / s.prefill_seconds : 0.0;
@@ -97,6 +109,7 @@ std::string recompress_line(const RunReport& r, bool colour) {
 
 Json settings_json(const RunReport& r) {
   Json kv = eval::policy_json(r.session.kv);
+  kv["from_model"] = r.params_of_model;
   kv["memory"] = r.session.kv_memory;
   kv["decode_limit"] = r.session.kv_decode_limit;
   kv["type"] = snapkv::name(r.session.kv_type);
@@ -182,6 +195,10 @@ std::string summary(const RunReport& r, bool parts, bool colour) {
     return fmt::format("{:<16}{:>10}   {}", what, format_seconds(seconds), speed);
   };
   std::string text;
+  if (r.n_loaded > 0) {
+    text +=
+        line("continues", fmt::format("a saved cache of {}", plural(r.n_loaded, "token")), colour);
+  }
   if (!r.after_prefill) {
     text += line("prompt",
                  row(plural(r.n_prompt, "token"), r.cancelled_after_seconds,
@@ -202,6 +219,7 @@ std::string summary(const RunReport& r, bool parts, bool colour) {
       text += line("first token", row("", *r.first_token_seconds, "from the start of the prompt"),
                    colour);
     }
+    text += policy_line(r, colour);
     if (r.session.kv_memory > 0) {
       text += line("budget", describe_memory_budget(r.session), colour);
     }
@@ -231,6 +249,7 @@ std::string to_json(const RunReport& r) {
         {"n_params", r.model.n_params},
         {"backend", r.backend}}},
       {"prompt_tokens", r.n_prompt},
+      {"loaded_tokens", r.n_loaded},
       {"text", r.generation.text},
       {"tokens", r.generation.ids},
       {"stop_reason", name(r.generation.stop_reason)},

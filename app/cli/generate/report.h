@@ -15,10 +15,12 @@ struct RunReport {
   ModelInfo model;
   std::string backend;
   SessionOptions session;  ///< of the session once there is one: its budget is resolved
-  int64_t n_ctx = 0;       ///< in force
+  std::vector<std::string> params_of_model;  ///< the policy's that the model's file gave
+  int64_t n_ctx = 0;                         ///< in force
   SamplerConfig sampler;
   GenerationLimits limits;
   int64_t n_prompt = 0;  ///< tokens
+  int64_t n_loaded = 0;  ///< tokens seen by the saved cache that was loaded
   Generation generation;
   double load_seconds = 0;
   double cancelled_after_seconds = 0;         ///< of prefill, when that was cancelled

@@ -25,7 +25,7 @@ struct InfoSettings {
 
 InfoPlans make_plans(const InfoSettings& s, const ModelInfo& info) {
   InfoPlans plans;
-  SessionOptions options = resolve_options(session_options(s.cache, s.n_ctx), info);
+  SessionOptions options = resolve_options(session_options(s.cache, s.n_ctx, &info), info);
   plans.n_tokens = s.n_ctx > 0 ? s.n_ctx : info.n_ctx_train;
   if (plans.n_tokens <= 0) {
     fail(ErrorCode::kUsage, "{} names no context length: give one with --ctx-size", info.path);
@@ -51,6 +51,7 @@ int run_info(const InfoSettings& s) {
   InfoReport report;
   report.model = describe_model(s.model.path);
   if (report.model.info.spec != nullptr) report.plans = make_plans(s, report.model.info);
+  warn_beyond_training(s.n_ctx, report.model.info);
   report.metadata = s.metadata;
   report.tensors = s.tensors;
   write_stdout(s.json ? info_json(report) + "\n"

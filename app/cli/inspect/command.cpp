@@ -61,13 +61,14 @@ int run_inspect(const InspectSettings& s, const CommonSettings& common) {
   }
   if (!s.out.empty()) eval::check_page(s.out);
   eval::InspectOptions options;
-  options.session = session_options(s.cache, 0);
+  session_options(s.cache, 0);  // refuses what can't work before a model is loaded
   options.text_limit = s.text_limit;
   for (const std::string& text : s.spotlights) options.spotlights.push_back(parse_range(text));
   require_model(s.model);
   const std::string prompt = s.prompt.read();
   ProgressDisplay progress(!common.no_progress, common.verbose);
   options.model = load_model(s.model, progress.callback());
+  options.session = session_options(s.cache, 0, &options.model->info());
   options.tokens = options.model->tokenize(prompt, !s.no_bos, !s.plain_text);
   if (options.tokens.empty()) fail(ErrorCode::kUsage, "the prompt is empty");
   options.progress = progress.callback();

@@ -1,0 +1,358 @@
+// SPDX-License-Identifier: MIT
+#include "cli/common/llama_flags.h"
+
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <string_view>
+
+#include "base/error.h"
+#include "base/parse_number.h"
+
+namespace snapkv::cli {
+namespace {
+
+enum class Action {
+  rename,   // to the option `text`
+  accept,   // it changes nothing here
+  refuse,   // because of `text`
+  special,  // a function of its own below
+};
+
+struct LlamaFlag {
+  std::array<std::string_view, 4> names;  // empty: no more
+  Action action;
+  const char* text;
+};
+
+constexpr const char* kNoSampler =
+    "there is no such sampler here; --temp, --top-k, --top-p, --min-p and --repeat-penalty are";
+constexpr const char* kNoGrammar = "answers can't be constrained by a grammar here";
+constexpr const char* kRotation = "positions are rotated as the model's file says";
+constexpr const char* kOneDevice = "a model runs on one device as a whole (--device)";
+constexpr const char* kPinning = "start snapkv through taskset or numactl to choose its processors";
+constexpr const char* kNoDownload = "snapkv downloads nothing: name a file with -m";
+constexpr const char* kNoDraft = "there is no speculative decoding here";
+constexpr const char* kNotInteractive = "this command answers one prompt";
+constexpr const char* kNoLora = "adapters are not supported; merge them into the model's file";
+
+// Those of llama-completion, llama-cli and llama-bench that people type, and all whose short names
+// would be read as a shorter option with a value ("-fit" as "-f it").
+constexpr LlamaFlag kFlags[] = {
+    {{"--temperature"}, Action::rename, "--temp"},
+    {{"-s"}, Action::rename, "--seed"},
+    {{"--predict"}, Action::rename, "--n-predict"},
+    {{"-bf", "--binary-file"}, Action::rename, "--file"},
+    {{"-sys", "--system-prompt"}, Action::rename, "--system"},
+    {{"--no-mmap"}, Action::special, ""},
+    {{"-ngl"}, Action::special, ""},
+    {{"-fa", "--flash-attn"}, Action::special, ""},
+    {{"-ctk", "--cache-type-k"}, Action::special, ""},
+    {{"-ctv", "--cache-type-v"}, Action::special, ""},
+    {{"-b", "--batch-size"}, Action::special, ""},
+    {{"-ub", "--ubatch-size"}, Action::special, ""},
+
+    {{"--mmap"}, Action::accept, ""},
+    {{"--no-warmup"}, Action::accept, ""},
+    {{"--no-escape"}, Action::accept, ""},
+    {{"--no-display-prompt"}, Action::accept, ""},
+    {{"--no-context-shift"}, Action::accept, ""},
+    {{"-no-cnv", "--no-conversation"}, Action::accept, ""},
+    {{"--simple-io"}, Action::accept, ""},
+    {{"--log-disable"}, Action::accept, ""},
+    {{"--perf", "--no-perf"}, Action::accept, ""},
+    {{"--offline"}, Action::accept, ""},
+    {{"-kvo", "--kv-offload"}, Action::accept, ""},
+    {{"--repack"}, Action::accept, ""},
+
+    {{"--mlock"},
+     Action::refuse,
+     "weights can't be locked in memory; --weights copy or huge reads them all at the start"},
+    {{"-lm", "--load-mode"}, Action::refuse, "--weights says where the weights are"},
+    {{"-dio", "--direct-io"}, Action::refuse, "--weights says how the weights are read"},
+    {{"-tb", "--threads-batch"},
+     Action::refuse,
+     "prompt and answer have the same threads (--threads)"},
+    {{"-C", "--cpu-mask"}, Action::refuse, kPinning},
+    {{"-Cr", "--cpu-range"}, Action::refuse, kPinning},
+    {{"-Cb", "--cpu-mask-batch"}, Action::refuse, kPinning},
+    {{"-Crb", "--cpu-range-batch"}, Action::refuse, kPinning},
+    {{"--cpu-strict"}, Action::refuse, kPinning},
+    {{"--numa"}, Action::refuse, kPinning},
+    {{"--prio"}, Action::refuse, "start snapkv through nice to change its priority"},
+    {{"--poll"}, Action::refuse, "OMP_WAIT_POLICY says how threads wait"},
+    {{"--keep"}, Action::refuse, "the context is never shifted: the answer ends when it is full"},
+    {{"--context-shift"},
+     Action::refuse,
+     "the context is never shifted: the answer ends when it is full; --kv-decode-limit bounds the "
+     "cache instead"},
+    {{"--swa-full"}, Action::refuse, "layers with a sliding window keep their window"},
+    {{"-e", "--escape"},
+     Action::refuse,
+     "prompts are taken as they are; let the shell make the line breaks ($'a\\nb'), or use --file"},
+    {{"--warmup"}, Action::refuse, "nothing is run before the prompt"},
+    {{"--display-prompt", "--verbose-prompt"},
+     Action::refuse,
+     "stdout has the answer alone; snapkv tokenize shows a prompt's tokens"},
+    {{"-nkvo", "--no-kv-offload"}, Action::refuse, "the cache is where the model runs"},
+    {{"-nr", "--no-repack"}, Action::refuse, "weights are packed for a prompt's time only"},
+    {{"-sm", "--split-mode"}, Action::refuse, kOneDevice},
+    {{"-ts", "--tensor-split"}, Action::refuse, kOneDevice},
+    {{"-mg", "--main-gpu"}, Action::refuse, kOneDevice},
+    {{"-ot", "--override-tensor"}, Action::refuse, kOneDevice},
+    {{"-cmoe", "--cpu-moe"}, Action::refuse, kOneDevice},
+    {{"-ncmoe", "--n-cpu-moe"}, Action::refuse, kOneDevice},
+    {{"-ncffn", "--n-cpu-ffn"}, Action::refuse, kOneDevice},
+    {{"-dev", "--list-devices"},
+     Action::refuse,
+     "--device names where the model runs: auto, cpu or cuda"},
+    {{"--rpc"}, Action::refuse, kOneDevice},
+    {{"-fit", "--fit"},
+     Action::refuse,
+     "nothing is changed to fit; --kv-memory and --memory-limit bound the memory"},
+    {{"-fitt", "--fit-target"}, Action::refuse, "--kv-memory and --memory-limit bound the memory"},
+    {{"-fitc", "--fit-ctx"}, Action::refuse, "--kv-memory and --memory-limit bound the memory"},
+    {{"-dt", "--defrag-thold"}, Action::refuse, "the cache has no gaps"},
+    {{"-np", "--parallel"}, Action::refuse, kNotInteractive},
+    {{"-cb", "--cont-batching"}, Action::refuse, kNotInteractive},
+    {{"--override-kv"}, Action::refuse, "a model runs as its file says"},
+    {{"--lora", "--lora-scaled"}, Action::refuse, kNoLora},
+    {{"--control-vector", "--control-vector-scaled"},
+     Action::refuse,
+     "control vectors are not supported"},
+    {{"--rope-scaling", "--rope-scale", "--rope-freq-base", "--rope-freq-scale"},
+     Action::refuse,
+     kRotation},
+    {{"--yarn-orig-ctx", "--yarn-ext-factor", "--yarn-attn-factor"}, Action::refuse, kRotation},
+    {{"--yarn-beta-slow", "--yarn-beta-fast"}, Action::refuse, kRotation},
+    {{"-gan", "--grp-attn-n", "-gaw", "--grp-attn-w"},
+     Action::refuse,
+     "there is no self-extend here"},
+
+    {{"-mu", "--model-url"}, Action::refuse, kNoDownload},
+    {{"-dr", "--docker-repo"}, Action::refuse, kNoDownload},
+    {{"-hf", "-hfr", "--hf-repo"}, Action::refuse, kNoDownload},
+    {{"-hff", "--hf-file"}, Action::refuse, kNoDownload},
+    {{"-hft", "--hf-token"}, Action::refuse, kNoDownload},
+    {{"-cl", "--cache-list"}, Action::refuse, kNoDownload},
+    {{"-md", "--model-draft", "-ngld", "--draft-max"}, Action::refuse, kNoDraft},
+    {{"-ctkd", "-ctvd", "-td", "-cd"}, Action::refuse, kNoDraft},
+
+    {{"--samplers", "--sampler-seq", "--sampling-seq"},
+     Action::refuse,
+     "the order of samplers is fixed: penalty, top-k, top-p, min-p, temperature"},
+    {{"--top-nsigma", "--top-n-sigma"}, Action::refuse, kNoSampler},
+    {{"--typical", "--typical-p"}, Action::refuse, kNoSampler},
+    {{"--xtc-probability", "--xtc-threshold"}, Action::refuse, kNoSampler},
+    {{"--presence-penalty", "--frequency-penalty"}, Action::refuse, kNoSampler},
+    {{"--dry-multiplier", "--dry-base", "--dry-allowed-length", "--dry-penalty-last-n"},
+     Action::refuse,
+     kNoSampler},
+    {{"--dry-sequence-breaker"}, Action::refuse, kNoSampler},
+    {{"--adaptive-target", "--adaptive-decay"}, Action::refuse, kNoSampler},
+    {{"--dynatemp-range", "--dynatemp-exp"}, Action::refuse, kNoSampler},
+    {{"--mirostat", "--mirostat-lr", "--mirostat-ent"}, Action::refuse, kNoSampler},
+    {{"-l", "--logit-bias"},
+     Action::refuse,
+     "tokens can't be biased here; --ignore-eos keeps the answer from ending"},
+    {{"-bs", "--backend-sampling"}, Action::refuse, "tokens are sampled on the host"},
+    {{"--grammar", "--grammar-file"}, Action::refuse, kNoGrammar},
+    {{"-j", "--json-schema", "-jf", "--json-schema-file"}, Action::refuse, kNoGrammar},
+
+    {{"-r", "--reverse-prompt"}, Action::refuse, "--stop TEXT ends an answer before a text"},
+    {{"-i", "--interactive", "-if", "--interactive-first"}, Action::refuse, kNotInteractive},
+    {{"-cnv", "--conversation"}, Action::refuse, kNotInteractive},
+    {{"-st", "--single-turn"}, Action::refuse, kNotInteractive},
+    {{"-mli", "--multiline-input"}, Action::refuse, kNotInteractive},
+    {{"--in-prefix", "--in-suffix"}, Action::refuse, kNotInteractive},
+    {{"--in-prefix-bos"}, Action::refuse, kNotInteractive},
+    {{"-sysf", "--system-prompt-file"}, Action::refuse, "give the text itself with --system"},
+    {{"-co", "--color"}, Action::refuse, "colours are used in a terminal unless NO_COLOR is set"},
+    {{"-sp", "--special"}, Action::refuse, "control tokens are not printed"},
+    {{"-ptc", "--print-token-count"}, Action::refuse, "the summary has the number of tokens"},
+    {{"--prompt-cache"},
+     Action::refuse,
+     "--save-cache FILE writes a prompt's cache, --load-cache FILE continues from it"},
+    {{"--prompt-cache-all", "--prompt-cache-ro"},
+     Action::refuse,
+     "--save-cache writes and --load-cache reads a prompt's cache"},
+    {{"-lcs", "--lookup-cache-static", "-lcd", "--lookup-cache-dynamic"}, Action::refuse, kNoDraft},
+    {{"-lv", "--verbosity", "--log-verbosity"},
+     Action::refuse,
+     "--verbose prints the library's messages"},
+    {{"--log-file"}, Action::refuse, "messages go to stderr"},
+    {{"-rea", "--reasoning", "--reasoning-budget", "--reasoning-format"},
+     Action::refuse,
+     "reasoning is not told from the answer here"},
+};
+
+const LlamaFlag* find_flag(std::string_view name) {
+  for (const LlamaFlag& flag : kFlags) {
+    if (!name.empty() && std::count(flag.names.begin(), flag.names.end(), name) > 0) return &flag;
+  }
+  return nullptr;
+}
+
+// The command that the arguments name, and where its own arguments begin.
+const CLI::App* find_command(const CLI::App& root, const std::vector<std::string>& args,
+                             size_t& begin) {
+  const CLI::App* command = &root;
+  begin = 0;
+  for (size_t i = 0; i < args.size(); ++i) {
+    const auto subs =
+        command->get_subcommands([&](const CLI::App* sub) { return sub->get_name() == args[i]; });
+    if (subs.empty()) {
+      if (command != &root) break;
+      continue;
+    }
+    command = subs.front();
+    begin = i + 1;
+  }
+  return command;
+}
+
+class Translator {
+ public:
+  Translator(const CLI::App& command, const std::vector<std::string>& args, size_t begin)
+      : command_(command), args_(args), at_(begin), out_(args.begin(), args.begin() + begin) {}
+
+  std::vector<std::string> run() {
+    while (at_ < args_.size()) take_argument();
+    finish();
+    return std::move(out_);
+  }
+
+ private:
+  const CLI::Option* option(const std::string& name) const {
+    for (const CLI::App* app = &command_; app != nullptr; app = app->get_parent()) {
+      if (const CLI::Option* found = app->get_option_no_throw(name)) return found;
+    }
+    return nullptr;
+  }
+
+  void take_argument() {
+    const std::string arg = args_[at_++];
+    const size_t equals = arg.rfind("--", 0) == 0 ? arg.find('=') : std::string::npos;
+    const std::string name = arg.substr(0, equals);
+    if (name.size() < 2 || name[0] != '-') {
+      out_.push_back(arg);
+      return;
+    }
+    const bool has_dashes = name.rfind("--", 0) == 0;
+    const CLI::Option* const own = has_dashes || name.size() == 2 ? option(name) : nullptr;
+    if (own != nullptr) {
+      out_.push_back(arg);
+      const bool takes_value = own->get_expected_min() > 0 && equals == std::string::npos;
+      if (takes_value && at_ < args_.size()) out_.push_back(args_[at_++]);
+      return;
+    }
+    const LlamaFlag* const flag = find_flag(name);
+    if (flag == nullptr) {
+      out_.push_back(arg);
+      return;
+    }
+    std::optional<std::string> attached;
+    if (equals != std::string::npos) attached = arg.substr(equals + 1);
+    apply(*flag, name, attached);
+  }
+
+  void apply(const LlamaFlag& flag, const std::string& name,
+             const std::optional<std::string>& attached) {
+    if (flag.action == Action::refuse) fail(ErrorCode::kUsage, "{}: {}", name, flag.text);
+    if (flag.action == Action::accept) return;
+    if (name == "-fa" || name == "--flash-attn") return apply_flash_attention(name, attached);
+    if (name == "--no-mmap") return rename(name, "--weights", std::string("copy"));
+    std::string value;
+    if (attached) {
+      value = *attached;
+    } else if (at_ < args_.size()) {
+      value = args_[at_++];
+    } else {
+      fail(ErrorCode::kUsage, "{}: 1 value is missing", name);
+    }
+    if (flag.action == Action::rename) return rename(name, flag.text, value);
+    if (name == "-ngl") {
+      return rename(name, "--gpu-layers", value == "all" ? "999" : value == "auto" ? "-1" : value);
+    }
+    if (name == "-ctk" || name == "--cache-type-k") {
+      key_type_ = value;
+    } else if (name == "-ctv" || name == "--cache-type-v") {
+      value_type_ = value;
+    } else if (name == "-b" || name == "--batch-size") {
+      batch_ = tokens(name, value);
+    } else {
+      micro_batch_ = tokens(name, value);
+    }
+  }
+
+  void rename(const std::string& name, const std::string& to, const std::string& value) {
+    if (option(to) == nullptr) {
+      fail(ErrorCode::kUsage, "{}: snapkv {} has no {}", name, command_.get_name(), to);
+    }
+    out_.push_back(to);
+    out_.push_back(value);
+  }
+
+  // "on" is what attention always is; without a word after it the option means the same.
+  void apply_flash_attention(const std::string& name, const std::optional<std::string>& attached) {
+    static constexpr std::string_view kOn[] = {"on", "auto", "1", "true", "enabled"};
+    static constexpr std::string_view kOff[] = {"off", "0", "false", "disabled"};
+    const auto among = [](const auto& words, const std::string& word) {
+      return std::find(std::begin(words), std::end(words), word) != std::end(words);
+    };
+    std::string word = attached.value_or(at_ < args_.size() ? args_[at_] : "on");
+    if (!among(kOn, word) && !among(kOff, word)) {
+      if (attached) fail(ErrorCode::kUsage, "{}: '{}' is not on, off or auto", name, word);
+      word = "on";
+    } else if (!attached && at_ < args_.size()) {
+      ++at_;
+    }
+    if (among(kOff, word)) {
+      fail(ErrorCode::kUsage, "{} {}: attention is always computed without the matrix of scores",
+           name, word);
+    }
+  }
+
+  static int64_t tokens(const std::string& name, const std::string& text) {
+    const std::optional<int64_t> n = parse_whole(text);
+    if (!n || *n < 1) {
+      fail(ErrorCode::kUsage, "{}: '{}' is not a whole number of 1 or more", name, text);
+    }
+    return *n;
+  }
+
+  void finish() {
+    // llama.cpp computes as many tokens at a time as both allow; its defaults are these
+    if (batch_ || micro_batch_) {
+      const int64_t chunk = std::min(batch_.value_or(2048), micro_batch_.value_or(512));
+      rename(batch_ ? "-b" : "-ub", "--chunk", std::to_string(chunk));
+    }
+    if (!key_type_ && !value_type_) return;
+    if (key_type_.value_or("f16") != value_type_.value_or("f16")) {
+      fail(ErrorCode::kUsage,
+           "-ctk {} and -ctv {}: keys and values have one type here; give both the same, or "
+           "--kv-type",
+           key_type_.value_or("f16 (the default)"), value_type_.value_or("f16 (the default)"));
+    }
+    rename(key_type_ ? "-ctk" : "-ctv", "--kv-type", key_type_.value_or("f16"));
+  }
+
+  const CLI::App& command_;
+  const std::vector<std::string>& args_;
+  size_t at_;
+  std::vector<std::string> out_;
+  std::optional<std::string> key_type_, value_type_;
+  std::optional<int64_t> batch_, micro_batch_;
+};
+
+}  // namespace
+
+std::vector<std::string> translate_llama_flags(const CLI::App& root,
+                                               const std::vector<std::string>& args) {
+  size_t begin = 0;
+  const CLI::App* const command = find_command(root, args, begin);
+  if (command == &root) return args;
+  return Translator(*command, args, begin).run();
+}
+
+}  // namespace snapkv::cli

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: MIT
+#include "cli/common/suggest.h"
+
+#include <algorithm>
+#include <numeric>
+
+namespace snapkv::cli {
+namespace {
+
+size_t edit_distance(std::string_view a, std::string_view b) {
+  std::vector<size_t> row(b.size() + 1);  // of the prefix of `a` so far, to every prefix of `b`
+  std::iota(row.begin(), row.end(), size_t{0});
+  for (size_t i = 0; i < a.size(); ++i) {
+    size_t diagonal = row[0];
+    row[0] = i + 1;
+    for (size_t j = 0; j < b.size(); ++j) {
+      const size_t changed = diagonal + (a[i] == b[j] ? 0 : 1);
+      diagonal = row[j + 1];
+      row[j + 1] = std::min({changed, row[j] + 1, row[j + 1] + 1});
+    }
+  }
+  return row.back();
+}
+
+}  // namespace
+
+std::string nearest_name(std::string_view name, const std::vector<std::string>& known) {
+  constexpr size_t kLongest = 200;  // no option is longer, and the comparison is quadratic
+  if (name.size() > kLongest) return "";
+  std::string nearest;
+  size_t least = name.size();
+  for (const std::string& candidate : known) {
+    const size_t distance = edit_distance(name, candidate);
+    if (distance < least && 3 * distance <= candidate.size()) {
+      least = distance;
+      nearest = candidate;
+    }
+  }
+  return nearest;
+}
+
+}  // namespace snapkv::cli

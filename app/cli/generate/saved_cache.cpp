@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: MIT
+#include "cli/generate/saved_cache.h"
+
+namespace snapkv::cli {
+
+void SavedCache::add_options(CLI::App& command) {
+  constexpr const char* kGroup = "Saved caches";
+  command_ = &command;
+  command
+      .add_option("--save-cache", save_,
+                  "Write the prompt's compressed cache to a file, for --load-cache")
+      ->type_name("FILE")
+      ->group(kGroup);
+  command
+      .add_option("--load-cache", load_,
+                  "Continue from a saved cache: the prompt, if there is one, follows what was read "
+                  "then; the options of the cache are the file's")
+      ->type_name("FILE")
+      ->group(kGroup);
+}
+
+bool SavedCache::is_given(const char* option) const {
+  return command_->get_option(option)->count() > 0;
+}
+
+CacheSettings SavedCache::settings(const CacheSettings& given) const {
+  if (!loads()) return given;
+  const SessionOptions saved = describe_session(load_).options;
+  CacheSettings cache = given;
+  if (!is_given("--kv-policy")) cache.policy = saved.kv.name;
+  for (const PolicySetting& setting : policy_settings(saved.kv)) {
+    cache.params.try_emplace(setting.param->name, setting.value);
+  }
+  if (!is_given("--kv-type")) cache.type = name(saved.kv_type);
+  if (!is_given("--kv-decode-limit")) cache.decode_limit = saved.kv_decode_limit;
+  return cache;
+}
+
+}  // namespace snapkv::cli

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: MIT
+#include "cli/help.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <string_view>
+
+#include "cli/common/policy_options.h"
+
+namespace snapkv::cli {
+namespace {
+
+constexpr size_t kFewOptions = 15;  // a command with no more shows all
+
+struct Example {
+  std::string_view command;
+  const char* text;
+};
+
+constexpr Example kExamples[] = {
+    {"generate",
+     "Examples:\n"
+     "  snapkv generate -m models/needle.gguf -f models/sample_prompt.txt -n 8 --temp 0\n"
+     "  snapkv generate -m model.gguf -f book-and-question.txt -n 200 --kv-budget 1024\n"
+     "  snapkv generate -m model.gguf -f - -n 200 --kv-memory 256MiB < prompt.txt\n"
+     "  snapkv generate -m model.gguf -p \"...\" --kv-policy full"},
+    {"info",
+     "Examples:\n"
+     "  snapkv info -m model.gguf\n"
+     "  snapkv info -m model.gguf -c 32000 --kv-budget 1024"},
+    {"demo",
+     "Examples:\n"
+     "  snapkv demo\n"
+     "  snapkv demo --length 8000 --kv-budget 64"},
+    {"explain",
+     "Examples:\n"
+     "  snapkv explain\n"
+     "  snapkv explain -m model.gguf -p \"...\" --layer 3 --head 0"},
+    {"inspect",
+     "Examples:\n"
+     "  snapkv inspect -m models/needle.gguf -f models/sample_prompt.txt --kv-budget 128 -o "
+     "cache.html"},
+    {"bench",
+     "Examples:\n"
+     "  snapkv bench -m model.gguf\n"
+     "  snapkv bench -m model.gguf -p 512,16384 -n 32 -d 0,16384 --kv-policy full,snapkv"},
+    {"eval needle",
+     "Examples:\n"
+     "  snapkv eval needle -m models/needle.gguf --budgets 64,256 --kernels 7,15\n"
+     "  snapkv eval needle -m model.gguf --policies full,snapkv,streaming-llm --out needle.jsonl"},
+    {"eval ruler",
+     "Examples:\n"
+     "  snapkv eval ruler -m model.gguf --lengths 4096,8192 --out ruler.jsonl"},
+    {"eval fidelity",
+     "Examples:\n"
+     "  snapkv eval fidelity -m model.gguf --text book.txt --lengths 4000,16000 --budgets "
+     "512,1024"},
+    {"eval longbench",
+     "Examples:\n"
+     "  snapkv eval longbench -m model.gguf --data LongBench --tasks hotpotqa --samples 20"},
+    {"eval overlap",
+     "Examples:\n"
+     "  snapkv eval overlap -m models/needle.gguf --samples 4"},
+    {"eval turns",
+     "Examples:\n"
+     "  snapkv eval turns -m models/needle.gguf --questions 4 --budgets 128,256"},
+};
+
+// Right for nearly everyone as they are.
+constexpr std::string_view kUncommon[] = {
+    "--compute",    "--weights",        "--cpu-target",    "--check-tensors", "--no-check-tensors",
+    "--gpu-layers", "--chunk",          "--memory-limit",  "--spill-dir",     "--kv-sinks",
+    "--kv-pooling", "--kv-group",       "--kv-critical",   "--kv-refresh",    "--kv-decode-limit",
+    "--min-p",      "--repeat-penalty", "--repeat-last-n", "--ignore-eos",    "--no-bos",
+    "--no-special", "--show-timings",   "--text-limit",    "--no-warmup",     "--no-check",
+};
+
+bool is_uncommon(const CLI::Option& option) {
+  const std::string of_one_policy = fmt::format("{}, for ", kCacheGroup);
+  if (option.get_group().rfind(of_one_policy, 0) == 0) {
+    return !option.check_lname("kv-kernel");
+  }
+  return std::any_of(std::begin(kUncommon), std::end(kUncommon), [&](std::string_view name) {
+    return option.check_lname(std::string(name.substr(2)));
+  });
+}
+
+}  // namespace
+
+std::string help_examples(const std::string& command) {
+  const auto found = std::find_if(std::begin(kExamples), std::end(kExamples),
+                                  [&](const Example& e) { return e.command == command; });
+  return found == std::end(kExamples) ? "" : found->text;
+}
+
+void hide_uncommon_options(CLI::App& command) {
+  const std::vector<CLI::Option*> options = command.get_options();
+  if (options.size() <= kFewOptions) return;
+  int n_hidden = 0;
+  for (CLI::Option* option : options) {
+    if (!is_uncommon(*option)) continue;
+    option->group("");
+    ++n_hidden;
+  }
+  if (n_hidden == 0) return;
+  command.footer(
+      fmt::format("--help-all shows {} more options.\n\n{}", n_hidden, command.get_footer()));
+}
+
+}  // namespace snapkv::cli

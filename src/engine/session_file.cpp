@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: MIT
+#include "engine/session_file.h"
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "base/error.h"
+#include "cache/kv_layer.h"
+#include "format/byte_reader.h"
+
+namespace snapkv {
+namespace {
+
+constexpr int64_t kMostRows = std::numeric_limits<int32_t>::max();
+
+class Parser {
+ public:
+  Parser(std::span<const std::byte> bytes, const std::string& path)
+      : bytes_(bytes), path_(path), in_(bytes, path) {}
+
+  SessionFile run() {
+    read_head();
+    read_policy();
+    read_sizes();
+    file_.logits = take(file_.n_vocab, sizeof(float), "logits");
+    check_logits();
+    for (SessionFileLayer& layer : file_.layers) read_layer(layer);
+    if (in_.remaining() > 0) bad("there are {} bytes after the last layer", in_.remaining());
+    return std::move(file_);
+  }
+
+ private:
+  template <typename... Args>
+  [[noreturn]] void bad(fmt::format_string<Args...> format, Args&&... args) const {
+    fail(ErrorCode::kBadModel, "'{}': {}; the saved session is damaged", path_,
+         fmt::format(format, std::forward<Args>(args)...));
+  }
+
+  int64_t number(const char* field, int64_t least, int64_t most) {
+    const auto value = in_.read<int64_t>(field);
+    if (value < least || value > most) {
+      bad("{} is {}, expected {} to {}", field, value, least, most);
+    }
+    return value;
+  }
+
+  /// `count` items of `bytes` each; what is left of the file bounds the product.
+  std::span<const std::byte> take(int64_t count, size_t bytes, const char* field) {
+    in_.check_count(count, bytes, field);
+    const auto part = bytes_.subspan(in_.position(), count * bytes);
+    in_.skip(part.size(), field);
+    return part;
+  }
+
+  void read_head() {
+    in_.skip(sizeof(kSessionMagic) + sizeof(kSessionVersion), "magic and version");
+    file_.saved.fingerprint = in_.read<uint64_t>("fingerprint");
+    file_.saved.model = in_.read_string("model");
+    file_.saved.notes = in_.read_string("notes");
+  }
+
+  void read_policy() {
+    PolicyConfig& kv = file_.saved.options.kv;
+    kv.name = in_.read_string("policy");
+    const int64_t n = number("parameters", 0, 1000);
+    try {
+      policy_info(kv.name);
+      for (int64_t i = 0; i < n; ++i) {
+        const std::string name = in_.read_string("parameter");
+        set_param_text(kv, name, in_.read_string("value of parameter"));
+      }
+      validate(kv);
+    } catch (const Error& e) {
+      if (e.code() != ErrorCode::kUsage) throw;
+      bad("{}", printable(e.what()));
+    }
+  }
+
+  void read_sizes() {
+    const std::string type = in_.read_string("kv_type");
+    SessionOptions& options = file_.saved.options;
+    constexpr DType kTypes[] = {DType::f32, DType::f16, DType::bf16, DType::q8_0};
+    const auto* const found = std::find_if(std::begin(kTypes), std::end(kTypes),
+                                           [&](DType t) { return type == name(t); });
+    if (found == std::end(kTypes)) bad("kv_type is \"{}\"", printable(type));
+    options.kv_type = *found;
+    options.kv_decode_limit = number("kv_decode_limit", 0, kMostRows);
+    file_.saved.n_past = number("n_past", 1, kMostRows);
+    file_.n_ctx = number("n_ctx", 1, kMostRows);
+    const int64_t n_layer = number("n_layer", 1, 4096);
+    file_.n_head = number("n_head", 1, 1 << 14);
+    file_.n_head_kv = number("n_head_kv", 1, file_.n_head);
+    file_.head_dim = number("head_dim", 1, 4096);
+    if (file_.head_dim % block_size(options.kv_type) != 0) {
+      bad("head_dim is {}, and {} has blocks of {}", file_.head_dim, type,
+          block_size(options.kv_type));
+    }
+    file_.n_vocab = number("n_vocab", 1, kMostRows);
+    file_.n_queries = number("n_queries", 0, kMostRows);
+    // every layer has at least these bytes, so a hostile count ends here
+    in_.check_count(n_layer, sizeof(int64_t) * (1 + 2 * file_.n_head_kv), "n_layer");
+    file_.layers.resize(n_layer);
+  }
+
+  void check_logits() const {
+    for (int64_t i = 0; i < file_.n_vocab; ++i) {
+      float value;
+      std::memcpy(&value, file_.logits.data() + i * sizeof(float), sizeof(float));
+      if (!std::isfinite(value)) bad("logits[{}] is not finite", i);
+    }
+  }
+
+  void read_layer(SessionFileLayer& layer) {
+    const int64_t n_past = file_.saved.n_past;
+    layer.stats.n_total = number("rows seen", 0, n_past);
+    int64_t n_rows = 0;
+    for (int64_t h = 0; h < file_.n_head_kv; ++h) {
+      layer.stats.n_kept.push_back(number("rows kept", 0, layer.stats.n_total));
+      layer.n_kv.push_back(static_cast<int32_t>(number("rows", 1, n_past)));
+      n_rows += layer.n_kv.back();
+    }
+    const size_t row = row_bytes(file_.saved.options.kv_type, file_.head_dim);
+    layer.positions = take(n_rows, sizeof(int32_t), "positions");
+    layer.keys = take(n_rows, row, "keys");
+    layer.values = take(n_rows, row, "values");
+    layer.queries = take(file_.n_queries, file_.n_head * file_.head_dim * sizeof(float), "queries");
+    check_positions(layer);
+  }
+
+  void check_positions(const SessionFileLayer& layer) const {
+    const std::byte* at = layer.positions.data();
+    for (const int32_t n_kv : layer.n_kv) {
+      int64_t before = -1;
+      for (int32_t slot = 0; slot < n_kv; ++slot, at += sizeof(int32_t)) {
+        int32_t pos;
+        std::memcpy(&pos, at, sizeof(pos));
+        if (pos <= before) bad("position {} comes after position {}", pos, before);
+        before = pos;
+      }
+      if (before != file_.saved.n_past - 1) {
+        bad("a head's last position is {}, expected {}", before, file_.saved.n_past - 1);
+      }
+    }
+  }
+
+  std::span<const std::byte> bytes_;
+  const std::string& path_;
+  ByteReader in_;
+  SessionFile file_;
+};
+
+}  // namespace
+
+uint64_t session_checksum(std::span<const std::byte> bytes) {
+  return XXH3_64bits(bytes.data(), bytes.size());
+}
+
+SessionFile parse_session_file(std::span<const std::byte> bytes, const std::string& path) {
+  ByteReader in(bytes, path);
+  char magic[sizeof(kSessionMagic)];
+  for (char& c : magic) c = in.read<char>("magic");
+  if (!std::equal(std::begin(magic), std::end(magic), kSessionMagic)) {
+    fail(ErrorCode::kBadModel, "'{}' is no saved session: it begins with \"{}\"", path,
+         printable({magic, sizeof(magic)}));
+  }
+  const auto version = in.read<uint32_t>("version");
+  if (version != kSessionVersion) {
+    fail(ErrorCode::kBadModel, "'{}': version {} of saved sessions is not known, only {}", path,
+         version, kSessionVersion);
+  }
+  in.check_count(1, sizeof(uint64_t), "checksum");
+  const auto content = bytes.first(bytes.size() - sizeof(uint64_t));
+  uint64_t checksum;
+  std::memcpy(&checksum, bytes.data() + content.size(), sizeof(checksum));
+  if (checksum != session_checksum(content)) {
+    fail(ErrorCode::kBadModel,
+         "'{}': the checksum does not match: the saved session is cut off or damaged", path);
+  }
+  return Parser(content, path).run();
+}
+
+}  // namespace snapkv

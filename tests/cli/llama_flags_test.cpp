@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: MIT
+// llama.cpp's options on the command line: the same meaning, or an error that names the option and
+// says why; never read as another option.
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "run_process.h"
+
+namespace snapkv::test {
+namespace {
+
+using Json = nlohmann::json;
+
+Result generate(std::vector<std::string> more) {
+  std::vector<std::string> args = {"generate", "-m", needle_model(), "-p", "At noon",
+                                   "-n",       "2",  "--json"};
+  args.insert(args.end(), more.begin(), more.end());
+  return run(args);
+}
+
+Json settings_of(const std::vector<std::string>& more) {
+  const Result r = generate(more);
+  EXPECT_EQ(r.code, 0) << r.err;
+  return r.code == 0 ? Json::parse(r.out).at("settings") : Json();
+}
+
+void expect_refused(const std::vector<std::string>& more, const std::vector<std::string>& parts) {
+  const Result r = generate(more);
+  EXPECT_EQ(r.code, 2) << more[0] << ": " << r.err;
+  EXPECT_EQ(r.out, "");
+  for (const std::string& part : parts) {
+    EXPECT_NE(r.err.find(part), std::string::npos) << part << " in\n" << r.err;
+  }
+}
+
+TEST(LlamaFlags, HaveTheSameMeaning) {
+  EXPECT_EQ(settings_of({"--temperature", "0.25"})["sampler"]["temperature"], 0.25);
+  EXPECT_EQ(settings_of({"-s", "17"})["sampler"]["seed"], 17);
+  EXPECT_EQ(settings_of({"-ctk", "q8_0", "-ctv", "q8_0"})["kv"]["type"], "q8_0");
+  EXPECT_EQ(settings_of({"--cache-type-k=bf16", "--cache-type-v", "bf16"})["kv"]["type"], "bf16");
+  EXPECT_EQ(settings_of({"-ctk", "f16"})["kv"]["type"], "f16");
+  EXPECT_EQ(settings_of({"-b", "64"})["chunk"], 64);
+  EXPECT_EQ(settings_of({"-b", "4096"})["chunk"], 512);
+  EXPECT_EQ(settings_of({"-b", "4096", "-ub", "128"})["chunk"], 128);
+  const Result predict =
+      run({"generate", "-m", needle_model(), "-p", "x", "--predict", "3", "--json"});
+  EXPECT_EQ(Json::parse(predict.out).at("settings").at("n_predict"), 3) << predict.err;
+}
+
+TEST(LlamaFlags, ThatChangeNothingHereAreAccepted) {
+  settings_of({"-fa", "on", "--no-warmup", "--mmap", "-no-cnv", "--no-display-prompt"});
+  settings_of({"-fa", "-t", "1"});
+  settings_of({"--flash-attn=auto"});
+  settings_of({"--no-mmap"});
+  settings_of({"-ngl", "0"});
+  const Result on_gpu = generate({"-ngl", "99"});
+  EXPECT_EQ(on_gpu.code, 0) << on_gpu.err;
+  if (on_gpu.out.find("\"cpu (") != std::string::npos) {
+    EXPECT_NE(on_gpu.err.find("--gpu-layers 99: there is no GPU"), std::string::npos) << on_gpu.err;
+  }
+}
+
+TEST(LlamaFlags, AreRefusedByNameWithTheReason) {
+  expect_refused({"--mlock"}, {"--mlock", "--weights"});
+  expect_refused({"-fa", "off"}, {"-fa off", "without the matrix"});
+  expect_refused({"-ctk", "q8_0"}, {"-ctk q8_0", "-ctv f16 (the default)", "--kv-type"});
+  expect_refused({"-ctk", "q4_0", "-ctv", "q4_0"}, {"--kv-type", "q4_0", "q8_0"});
+  expect_refused({"-ngl"}, {"-ngl", "value"});
+  expect_refused({"-tb", "4"}, {"-tb", "--threads"});
+  expect_refused({"-hf", "a/b"}, {"-hf", "-m"});
+  expect_refused({"-sm", "row"}, {"-sm", "one device"});
+  expect_refused({"--prompt-cache", "f"}, {"--prompt-cache", "--save-cache"});
+  expect_refused({"--grammar", "x"}, {"--grammar", "grammar"});
+  expect_refused({"-r", "User:"}, {"-r", "--stop"});
+  expect_refused({"-cnv"}, {"-cnv"});
+  expect_refused({"-fit", "on"}, {"-fit", "--kv-memory"});
+  expect_refused({"-b", "many"}, {"-b", "'many'"});
+}
+
+TEST(LlamaFlags, ValuesThatLookLikeThemAreLeftAlone) {
+  const Result r = run({"generate", "-m", needle_model(), "-p", "-ngl", "-n", "1", "--json"});
+  EXPECT_EQ(r.code, 0) << r.err;
+  const Result typed = run({"generate", "-n", "gl", "-m", needle_model(), "-p", "x"});
+  EXPECT_EQ(typed.code, 2);
+  EXPECT_NE(typed.err.find("--n-predict"), std::string::npos) << typed.err;
+}
+
+TEST(LlamaFlags, OfOtherCommands) {
+  const Result info = run({"info", "-m", needle_model(), "-ctk", "q8_0", "-ctv", "q8_0"});
+  EXPECT_EQ(info.code, 0) << info.err;
+  EXPECT_NE(info.out.find("q8_0"), std::string::npos);
+  const Result bench = run({"bench", "-m", needle_model(), "-p", "16", "-n", "0", "-r", "1",
+                            "--no-check", "-fa", "1", "-ngl", "0", "-ub", "16", "-b", "1"});
+  EXPECT_EQ(bench.code, 0) << bench.err;
+  const Result convert = run({"policies", "-ngl", "99"});
+  EXPECT_EQ(convert.code, 2);
+  EXPECT_NE(convert.err.find("-ngl"), std::string::npos) << convert.err;
+}
+
+TEST(UnknownOptions, ArePrintedInTheOrderTypedWithTheNearestName) {
+  const Result r = generate({"--zeta", "--kv-buget", "5", "--alpha"});
+  EXPECT_EQ(r.code, 2);
+  const size_t zeta = r.err.find("--zeta"), buget = r.err.find("--kv-buget"),
+               alpha = r.err.find("--alpha");
+  ASSERT_NE(alpha, std::string::npos) << r.err;
+  EXPECT_LT(zeta, buget);
+  EXPECT_LT(buget, alpha);
+  EXPECT_NE(r.err.find("--kv-buget; did you mean --kv-budget?"), std::string::npos) << r.err;
+}
+
+}  // namespace
+}  // namespace snapkv::test

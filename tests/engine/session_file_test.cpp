@@ -1,0 +1,261 @@
+// SPDX-License-Identifier: MIT
+// Session::save() and load(): the session that was loaded goes on as the one that was saved, and
+// files of other models, policies and versions, and damaged ones, are refused by name.
+#include "engine/session_file.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <random>
+
+#include "snapkv/engine.h"
+#include "tests/fuzz/fuzz_session.h"
+#include "tests/support/expect_error.h"
+#include "tests/support/test_models.h"
+
+namespace snapkv {
+namespace {
+
+using test::expect_error;
+
+std::string temporary(const std::string& name) {
+  const auto folder = std::filesystem::path(::testing::TempDir()) / "session_file_test";
+  std::filesystem::create_directories(folder);
+  return (folder / name).string();
+}
+
+std::vector<std::byte> bytes_of(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  std::vector<char> chars{std::istreambuf_iterator<char>(in), {}};
+  const auto* const data = reinterpret_cast<const std::byte*>(chars.data());
+  return {data, data + chars.size()};
+}
+
+void write_bytes(const std::string& path, const std::vector<std::byte>& bytes) {
+  std::ofstream out(path, std::ios::binary);
+  out.write(reinterpret_cast<const char*>(bytes.data()), std::ssize(bytes));
+}
+
+SessionOptions small(const std::string& policy, DType kv_type, int64_t decode_limit) {
+  SessionOptions options;
+  options.kv.name = policy;
+  options.kv.budget = 48;
+  options.kv.window_size = 8;
+  options.kv_type = kv_type;
+  options.kv_decode_limit = decode_limit;
+  options.chunk = 32;
+  return options;
+}
+
+std::vector<int32_t> tokens(int n, uint32_t seed = 1) { return test::generated_ids(n, 1024, seed); }
+
+/// Logits after a further turn and 30 steps, bit for bit, and the rows that are there.
+void expect_same_future(Session& a, Session& b) {
+  const ModelInfo& info = a.model().info();
+  const auto expect_same = [&](const char* when) {
+    ASSERT_EQ(a.n_past(), b.n_past()) << when;
+    ASSERT_TRUE(
+        std::equal(a.logits().begin(), a.logits().end(), b.logits().begin(), b.logits().end()))
+        << when;
+    for (int il = 0; il < info.n_layer; ++il) {
+      for (int h = 0; h < info.n_head_kv; ++h) {
+        ASSERT_EQ(a.cached_positions(il, h), b.cached_positions(il, h)) << when << il;
+      }
+    }
+  };
+  expect_same("after loading");
+  for (const int32_t id : tokens(30, 5)) {
+    a.decode(id);
+    b.decode(id);
+  }
+  expect_same("after decoding");
+  a.prefill(tokens(40, 6));
+  b.prefill(tokens(40, 6));
+  expect_same("after a further turn");
+  EXPECT_EQ(a.stats().kv_bytes_used, b.stats().kv_bytes_used);
+  EXPECT_EQ(a.stats().kv_bytes_full, b.stats().kv_bytes_full);
+}
+
+TEST(SessionFile, ALoadedSessionGoesOnAsTheSavedOne) {
+  const auto model = test::load_model("needle");
+  for (const char* policy : {"snapkv", "full", "ada-snapkv", "pyramidkv", "streaming-llm"}) {
+    for (const DType type : {DType::f32, DType::f16, DType::q8_0}) {
+      for (const int64_t limit : {0, 60}) {
+        if (limit > 0 && policy == std::string("full")) continue;
+        SCOPED_TRACE(std::string(policy) + " " + std::string(name(type)) + " " +
+                     std::to_string(limit));
+        const SessionOptions options = small(policy, type, limit);
+        const std::string path = temporary("a.session");
+        Session saved(model, options);
+        saved.prefill(tokens(150));
+        for (const int32_t id : tokens(5, 2)) saved.decode(id);
+        saved.save(path, "notes\0and more");
+        Session loaded(model, options);
+        loaded.prefill(tokens(20, 9));  // what it had seen is replaced
+        EXPECT_EQ(loaded.load(path), std::string("notes"));
+        expect_same_future(saved, loaded);
+      }
+    }
+  }
+}
+
+TEST(SessionFile, LayersWithSlidingWindowsAreSavedToo) {
+  const auto model = test::load_model("gemma3");
+  const SessionOptions options = small("snapkv", DType::f16, 0);
+  const std::string path = temporary("window.session");
+  Session saved(model, options), loaded(model, options);
+  saved.prefill(test::generated_ids(90, model->info().n_vocab, 1));
+  for (const int32_t id : test::generated_ids(20, model->info().n_vocab, 2)) saved.decode(id);
+  saved.save(path);
+  loaded.load(path);
+  for (const int32_t id : test::generated_ids(20, model->info().n_vocab, 3)) {
+    saved.decode(id);
+    loaded.decode(id);
+    ASSERT_TRUE(std::equal(saved.logits().begin(), saved.logits().end(), loaded.logits().begin()));
+  }
+}
+
+TEST(SessionFile, SaysWhatItHolds) {
+  const auto model = test::load_model("needle");
+  SessionOptions options = small("ada-snapkv", DType::q8_0, 70);
+  options.kv.params["head_floor"] = 0.25;
+  const std::string path = temporary("described.session");
+  Session session(model, options);
+  session.prefill(tokens(100));
+  const std::string notes("a\0b\xff", 4);
+  session.save(path, notes);
+  const SavedSession saved = describe_session(path);
+  EXPECT_EQ(saved.fingerprint, model->fingerprint());
+  EXPECT_EQ(saved.model, model->info().name);
+  EXPECT_EQ(saved.n_past, 100);
+  EXPECT_EQ(saved.notes, notes);
+  EXPECT_EQ(saved.options.kv_type, DType::q8_0);
+  EXPECT_EQ(saved.options.kv_decode_limit, 70);
+  EXPECT_EQ(saved.options.kv.name, "ada-snapkv");
+  EXPECT_EQ(saved.options.kv.budget, 48);
+  EXPECT_EQ(policy_value(saved.options.kv, "head_floor"), PolicyValue(0.25));
+  Session(model, saved.options).load(path);  // what it says is enough to load it
+}
+
+TEST(SessionFile, IsRefusedWhereItDoesNotBelong) {
+  const auto model = test::load_model("needle");
+  const SessionOptions options = small("snapkv", DType::f16, 0);
+  const std::string path = temporary("refused.session");
+  Session session(model, options);
+  expect_error(ErrorCode::kUsage, {"no prompt"}, [&] { session.save(path); });
+  session.prefill(tokens(100));
+  session.save(path);
+  const auto expect_refused = [&](ErrorCode code, std::initializer_list<std::string_view> parts,
+                                  const SessionOptions& other) {
+    Session s(model, other);
+    s.prefill(tokens(30, 4));
+    const std::vector<float> before(s.logits().begin(), s.logits().end());
+    expect_error(code, parts, [&] { s.load(path); });
+    EXPECT_EQ(s.n_past(), 30);
+    EXPECT_TRUE(std::equal(before.begin(), before.end(), s.logits().begin()));
+    s.decode(7);  // it is as it was
+  };
+  expect_refused(ErrorCode::kUsage, {"policy = snapkv", "full"}, small("full", DType::f16, 0));
+  expect_refused(ErrorCode::kUsage, {"kv_type = f16", "f32"}, small("snapkv", DType::f32, 0));
+  expect_refused(ErrorCode::kUsage, {"kv_decode_limit = 0", "60"}, small("snapkv", DType::f16, 60));
+  SessionOptions other = options;
+  other.kv.budget = 49;
+  expect_refused(ErrorCode::kUsage, {"budget = 48", "49"}, other);
+  other = options;
+  other.kv.params["kernel_size"] = 15;
+  expect_refused(ErrorCode::kUsage, {"kernel_size = 7", "15"}, other);
+  other = options;
+  other.n_ctx = 99;
+  expect_refused(ErrorCode::kContextExceeded, {"100 tokens", "99"}, other);
+  other = options;
+  other.kv_refresh = true;
+  expect_refused(ErrorCode::kUsage, {"kv_refresh"}, other);
+  Session refreshing(model, other);
+  refreshing.prefill(tokens(60));
+  expect_error(ErrorCode::kUsage, {"kv_refresh"}, [&] { refreshing.save(path); });
+
+  const auto another = test::load_model("tiny-f32");
+  Session elsewhere(another, options);
+  expect_error(ErrorCode::kUsage, {"another model", std::string_view(model->info().name)},
+               [&] { elsewhere.load(path); });
+  expect_error(ErrorCode::kRuntime, {"nowhere"}, [&] { elsewhere.load("/nowhere/a.session"); });
+  expect_error(ErrorCode::kRuntime, {"no regular file"}, [&] { elsewhere.load("/dev/zero"); });
+  expect_error(ErrorCode::kRuntime, {"/nowhere"}, [&] { session.save("/nowhere/a.session"); });
+  expect_error(ErrorCode::kBadModel, {"no saved session"},
+               [&] { describe_session(test::model_path("needle")); });
+}
+
+TEST(SessionFile, DamageIsFound) {
+  const auto model = test::load_model("needle");
+  const std::string path = temporary("whole.session"), damaged = temporary("damaged.session");
+  Session session(model, small("snapkv", DType::f16, 0));
+  session.prefill(tokens(64));
+  session.save(path, "notes");
+  const std::vector<std::byte> whole = bytes_of(path);
+  const auto expect_damage = [&](const std::vector<std::byte>& bytes) {
+    write_bytes(damaged, bytes);
+    expect_error(ErrorCode::kBadModel, {"damaged.session"}, [&] { describe_session(damaged); });
+  };
+  for (size_t at = 0; at < whole.size(); at += at < 400 ? 1 : 997) {
+    std::vector<std::byte> bytes = whole;
+    bytes[at] ^= std::byte{1};
+    expect_damage(bytes);
+    bytes = whole;
+    bytes.resize(at);
+    expect_damage(bytes);
+  }
+  std::vector<std::byte> longer = whole;
+  longer.push_back({});
+  expect_damage(longer);
+  // the file that was there stays whole when another can't be written over it
+  EXPECT_EQ(bytes_of(path), whole);
+}
+
+// As a fuzzer would, from a fixed seed: changed bytes, sizes near limits, cut and repeated parts.
+TEST(SessionFile, HostileFilesEndInErrors) {
+  const auto model = test::load_model("tiny-f32");
+  std::vector<std::vector<std::byte>> seeds;
+  for (const int64_t limit : {0, 60}) {
+    Session session(model, small("snapkv", DType::f16, limit));
+    session.prefill(tokens(12));
+    const std::string path = temporary("seed.session");
+    session.save(path, "notes");
+    seeds.push_back(bytes_of(path));
+    EXPECT_TRUE(test::read_hostile_session(seeds.back()));
+  }
+  constexpr uint64_t kSizes[] = {0, 1, 0x7fffffff, 0xffffffff, ~0ull, ~0ull >> 1, 1ull << 60};
+  std::mt19937 random(20240414);
+  int n_whole = 0;
+  for (int i = 0; i < 4000; ++i) {
+    std::vector<std::byte> bytes = seeds[i % seeds.size()];
+    for (auto n = 1 + random() % 3; n > 0; --n) {
+      // mostly in the header, where the sizes are
+      const size_t at = random() % (random() % 2 == 0 ? 500 : bytes.size());
+      if (at + sizeof(uint64_t) > bytes.size()) continue;
+      const uint64_t value = kSizes[random() % std::size(kSizes)];
+      switch (random() % 4) {
+        case 0:
+          bytes[at] = static_cast<std::byte>(random());
+          break;
+        case 1:
+          std::memcpy(bytes.data() + at, &value, sizeof(value));
+          break;
+        case 2:
+          bytes.erase(bytes.begin() + at, bytes.begin() + at + 1 + random() % 8);
+          break;
+        default:
+          bytes.insert(bytes.begin() + at, static_cast<std::byte>(random()));
+      }
+    }
+    n_whole += test::read_hostile_session(std::vector<std::byte>(bytes)) ? 1 : 0;
+  }
+  EXPECT_GT(n_whole, 20) << "no changes that leave a session: notes, for example";
+  EXPECT_LT(n_whole, 3500);
+}
+
+}  // namespace
+}  // namespace snapkv

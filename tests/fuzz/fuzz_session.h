@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: MIT
+// The fuzz target of saved sessions. Shared by libFuzzer and the replay in tests/engine.
+#pragma once
+
+#include <cstddef>
+#include <span>
+
+namespace snapkv::test {
+
+/// Parses the bytes as a saved session, once as they are and once with the checksum that they
+/// should have, so that what comes behind it is reached. Whether the second was a whole session.
+/// Anything but Error ends the process.
+bool read_hostile_session(std::span<const std::byte> bytes);
+
+}  // namespace snapkv::test
