@@ -11,7 +11,7 @@
 //   scales(p)           the parts' integer scales and minima: PartBytes or HalfPartBytes
 // for AVX2, of 256 values
 //   scales_8(p)         f32 scales of 8 blocks or parts; with HalfPartBytes d alone
-//   min_8(p)            with kHasMin, not with HalfPartBytes: their minima
+//   min_8(p)            with kHasMin: their minima; with HalfPartBytes dmin alone
 // for VNNI, of blocks of 32 values and of superblocks that are 8 such blocks
 //   load_8, kSurplus    see VnniLevels; no surplus with kHasMin
 //   d_8(p)              their scales, each in the two lanes of its words

@@ -54,12 +54,10 @@ SNAPKV_AVX2_INLINE_FMA __m256i pair_scale(__m256i scales, int part) {
 template <DType T>
 SNAPKV_AVX2_INLINE_FMA __m256 min_units(const char* p, __m256 scale) {
   using B = X86Block<T>;
-  if constexpr (!kHasMin<T>) {
-    return _mm256_mul_ps(scale, _mm256_set1_ps(B::kOffset));
-  } else if constexpr (HasHalfScales<T>) {
-    return _mm256_set1_ps(B::min(p));
-  } else {
+  if constexpr (kHasMin<T>) {
     return B::min_8(p);
+  } else {
+    return _mm256_mul_ps(scale, _mm256_set1_ps(B::kOffset));
   }
 }
 

@@ -25,17 +25,30 @@ struct X86Superblock {
     return reinterpret_cast<const Block<T>*>(p)->unpack_scales();
   }
   static SNAPKV_AVX2_INLINE __m256 scales_8(const char* p) {
-    const __m256 d_8 = _mm256_set1_ps(d(p));
+    __m256 d_8;
+    if constexpr (kHasMin<T>) {
+      d_8 = _mm256_broadcastss_ps(d_and_min(p));
+    } else {
+      d_8 = _mm256_set1_ps(d(p));
+    }
     if constexpr (std::is_same_v<Scales, HalfPartBytes>) return d_8;
     if constexpr (std::is_same_v<Scales, PartBytes>) {
       return _mm256_mul_ps(d_8, to_f32_8(scales(p).scales));
     }
   }
   static SNAPKV_AVX2_INLINE __m256 min_8(const char* p) {
-    return _mm256_mul_ps(_mm256_set1_ps(min(p)), to_f32_8(scales(p).mins));
+    const __m256 dmin_8 = _mm256_broadcastss_ps(_mm_movehdup_ps(d_and_min(p)));
+    if constexpr (std::is_same_v<Scales, HalfPartBytes>) return dmin_8;
+    if constexpr (std::is_same_v<Scales, PartBytes>) {
+      return _mm256_mul_ps(dmin_8, to_f32_8(scales(p).mins));
+    }
   }
 
  private:
+  static SNAPKV_AVX2_INLINE __m128 d_and_min(const char* p) {
+    static_assert(kMinAt<T> == kScaleAt<T> + 2);
+    return _mm_cvtph_ps(_mm_cvtsi32_si128(load_word<int32_t>(p + kScaleAt<T>)));
+  }
   static SNAPKV_AVX2_INLINE __m256 to_f32_8(uint64_t bytes) {
     return _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_cvtsi64_si128(static_cast<int64_t>(bytes))));
   }
