@@ -15,6 +15,7 @@
 #include "base/error.h"
 #include "engine/session_file.h"
 #include "engine/session_impl.h"
+#include "engine/sessions_in_use.h"
 
 namespace snapkv {
 namespace {
@@ -231,7 +232,9 @@ QueryRing load_queries(Session::Impl& s, const std::string& path, const SessionF
 }  // namespace
 
 void Session::save(const std::string& path, std::string_view notes) const {
-  const Impl& s = *impl_;
+  Impl* const self = &state();
+  const SessionsInUse in_use({&self, 1}, "save");
+  const Impl& s = *self;
   if (s.layers.empty()) fail(ErrorCode::kUsage, "save: the session has read no prompt yet");
   if (s.options.kv_refresh && s.policy->info().has_budget) {
     fail(ErrorCode::kUsage,
@@ -247,7 +250,9 @@ void Session::save(const std::string& path, std::string_view notes) const {
 }
 
 std::string Session::load(const std::string& path) {
-  Impl& s = *impl_;
+  Impl* const self = &state();
+  const SessionsInUse in_use({&self, 1}, "load");
+  Impl& s = *self;
   const Buffer buffer = read_bytes(path);
   SessionFile file = parse_session_file(bytes_of(buffer), path);
   check_model(path, file, s);
@@ -262,8 +267,7 @@ std::string Session::load(const std::string& path) {
     stats.layers.push_back(std::move(layer.stats));
   }
   s.backend().synchronize();
-  // nothing can fail from here on
-  reset();
+  // nothing can fail from here on; there is no history, which only kv_refresh has
   s.layers = std::move(layers);
   s.queries = std::move(queries);
   s.logits = std::move(logits);

@@ -261,10 +261,10 @@ std::string name_flags(const std::string& message) {
   std::string text;
   auto rest = message.begin();
   for (std::sregex_iterator i(message.begin(), message.end(), name), end; i != end; ++i) {
-    // a key of a file, as in snapkv.window_size, stays
-    const bool is_key = i->position() > 0 && message[i->position() - 1] == '.';
+    // keys of files, as snapkv.window_size, and what is an option's name already stay
+    const char before = i->position() > 0 ? message[i->position() - 1] : ' ';
     text.append(rest, message.begin() + i->position());
-    text.append(is_key ? i->str() : flags.at(i->str()));
+    text.append(before == '.' || before == '-' ? i->str() : flags.at(i->str()));
     rest = message.begin() + i->position() + i->length();
   }
   return text.append(rest, message.end());
