@@ -89,6 +89,7 @@ int run(int argc, char** argv) {
       add_bench_command(root, common),      add_eval_command(root, common),
       add_policies_command(root, common),   add_tokenize_command(root, common),
       add_detokenize_command(root, common), add_apply_template_command(root),
+      add_chat_command(root, common),
   };
   root.footer(kFooter);
   finish_help(commands);

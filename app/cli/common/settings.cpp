@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <random>
 #include <regex>
 
 #include "base/error.h"
@@ -52,7 +53,9 @@ void add_common_options(CLI::App& app, CommonSettings& settings) {
 }
 
 void add_model_options(CLI::App& command, ModelSettings& settings) {
-  command.add_option("-m,--model", settings.path, "GGUF file (of a split one: the first part), or folder of a Hugging Face model")
+  command
+      .add_option("-m,--model", settings.path,
+                  "GGUF file (of a split one: the first part), or folder of a Hugging Face model")
       ->type_name("FILE")
       ->group(kModelGroup);
   command
@@ -175,6 +178,12 @@ void add_sampler_options(CLI::App& command, SamplerConfig& config, int64_t& seed
   add("--repeat-last-n", config.repeat_last_n, "Recent tokens for the penalty; 0: off, -1: all",
       "N");
   add("--seed", seed, "The same seed gives the same answer; -1: another one each time", "N");
+}
+
+uint64_t sampler_seed(int64_t seed) {
+  if (seed < -1) fail(ErrorCode::kUsage, "--seed must be 0 or more, or -1, not {}", seed);
+  if (seed >= 0) return static_cast<uint64_t>(seed);
+  return std::random_device{}() & 0x7fffffffu;  // printed with --json, to be given again
 }
 
 Compute compute_of(const ModelSettings& settings) {

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT
 // snapkv generate: reads a prompt, compresses its cache, writes the answer to stdout as it comes.
+#include <algorithm>
 #include <memory>
-#include <random>
 
 #include "base/error.h"
 #include "base/timer.h"
 #include "cli/commands.h"
+#include "cli/common/chat_settings.h"
 #include "cli/common/progress.h"
 #include "cli/common/prompt_settings.h"
 #include "cli/common/signals.h"
@@ -27,6 +28,8 @@ struct GenerateSettings {
   int64_t n_ctx = 0;
   bool no_bos = false;
   bool plain_text = false;
+  bool as_chat = false;
+  ChatSettings chat;
   bool json = false;
   bool show_timings = false;
 };
@@ -51,6 +54,11 @@ void add_options(CLI::App& app, GenerateSettings& s) {
   app.add_flag("--no-bos", s.no_bos, "Don't begin the prompt with the model's BOS token");
   app.add_flag("--no-special", s.plain_text,
                "Take control tokens that are written out in the prompt as plain text");
+  CLI::Option* chat =
+      app.add_flag("--chat", s.as_chat,
+                   "Write the prompt as a user's message, through the model's chat template")
+          ->group("Chat");
+  s.chat.add_options(app, chat);
   app.add_flag("--json", s.json,
                "Print one JSON object (answer, tokens, settings, timings, cache) instead of text");
   app.add_flag("--show-timings", s.show_timings,
@@ -61,10 +69,27 @@ void add_options(CLI::App& app, GenerateSettings& s) {
   add_sampler_options(app, s.sampler, s.seed);
 }
 
-uint64_t seed_of(int64_t seed) {
-  if (seed < -1) fail(ErrorCode::kUsage, "seed must be 0 or more, or -1, not {}", seed);
-  if (seed >= 0) return static_cast<uint64_t>(seed);
-  return std::random_device{}() & 0x7fffffffu;  // printed with --json, to be given again
+// The prompt's tokens: its text, or a chat of one message.
+std::vector<int32_t> tokens_of(const Model& model, const std::string& prompt,
+                               const GenerateSettings& s) {
+  if (!s.as_chat) return model.tokenize(prompt, !s.no_bos, !s.plain_text);
+  if (!is_utf8(prompt)) fail(ErrorCode::kUsage, "--chat: the prompt is not valid UTF-8");
+  const ModelChat model_chat = model.chat();
+  const ChatTemplate chat_template = s.chat.choose(model_chat, s.model.path, false);
+  Json variables = s.chat.variables();
+  add_token_texts(model_chat, variables);
+  variables["messages"] = s.chat.messages(prompt);
+  variables["add_generation_prompt"] = true;
+  return model.tokenize(chat_template.render(variables.dump()), !s.no_bos);
+}
+
+// Whether the model has a chat template, and the prompt is no text that one has made.
+bool misses_template(const Model& model, const std::vector<int32_t>& tokens,
+                     const GenerateSettings& s) {
+  if (s.as_chat || model.chat().templates.empty()) return false;
+  const size_t n_bos = s.no_bos ? 0 : 1;
+  return std::none_of(tokens.begin() + std::min(n_bos, tokens.size()), tokens.end(),
+                      [&](int32_t id) { return model.tokenizer().is_control(id); });
 }
 
 // Prefill; false when Ctrl-C or another signal stopped it.
@@ -104,7 +129,7 @@ int run_generate(const GenerateSettings& s, const CommonSettings& common) {
   RunReport report;
   report.session = session_options(s.cache, s.n_ctx);
   report.sampler = s.sampler;
-  report.sampler.seed = seed_of(s.seed);
+  report.sampler.seed = sampler_seed(s.seed);
   report.limits = s.limits;
   Sampler sampler(report.sampler);
   TextStream(s.limits.stops);  // refuses what is no text, before a long prompt is read
@@ -117,8 +142,9 @@ int run_generate(const GenerateSettings& s, const CommonSettings& common) {
   report.load_seconds = since_start.seconds();
   report.model = model->info();
   report.backend = model->backend_description();
-  const std::vector<int32_t> tokens = model->tokenize(prompt, !s.no_bos, !s.plain_text);
+  const std::vector<int32_t> tokens = tokens_of(*model, prompt, s);
   if (tokens.empty()) fail(ErrorCode::kUsage, "the prompt is empty");
+  report.misses_template = misses_template(*model, tokens, s);
   report.n_prompt = static_cast<int64_t>(tokens.size());
 
   Session session(model, report.session);

@@ -18,7 +18,8 @@ struct RunReport {
   int64_t n_ctx = 0;       ///< in force
   SamplerConfig sampler;
   GenerationLimits limits;
-  int64_t n_prompt = 0;  ///< tokens
+  int64_t n_prompt = 0;          ///< tokens
+  bool misses_template = false;  ///< the model has a chat template, which the prompt is not made by
   Generation generation;
   double load_seconds = 0;
   double cancelled_after_seconds = 0;         ///< of prefill, when that was cancelled
