@@ -50,6 +50,7 @@ LIBRARIES = {
     "fmt": (r"fmt/", [f for f in MAY_INCLUDE if f != PUBLIC]),
     "spdlog": (r"spdlog/", ["app", "eval", "bench"]),
     "CLI11": (r"CLI/", ["app", "eval", "bench"]),
+    "libedit": (r"histedit\.h", ["app"]),
     "xxHash": (r"xxhash\.h", ["src/engine"]),
     "JSON": (r"nlohmann/", ["src/text", "src/text/jinja", "src/huggingface", "app", "eval"]),
     "HTTP": (r"httplib\.h", ["app", "eval"]),

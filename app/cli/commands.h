@@ -28,6 +28,8 @@ Command add_inspect_command(CLI::App& root, const CommonSettings& common);
 Command add_policies_command(CLI::App& root, const CommonSettings& common);
 /// A conversation through a chat template: apply_template/command.cpp
 Command add_apply_template_command(CLI::App& root);
+/// A conversation, turn by turn: chat/command.cpp
+Command add_chat_command(CLI::App& root, const CommonSettings& common);
 /// Quality of many cache configurations on the same prompts: eval/command.cpp
 Command add_eval_command(CLI::App& root, const CommonSettings& common);
 

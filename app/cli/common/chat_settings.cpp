@@ -27,9 +27,10 @@ ChatTemplate model_template(const ModelChat& chat, const std::string& name,
 
 }  // namespace
 
-void ChatSettings::add_options(CLI::App& command) {
+void ChatSettings::add_options(CLI::App& command, CLI::Option* needed) {
   const auto add = [&](const char* name, std::string& value, const char* help, const char* type) {
-    command.add_option(name, value, help)->type_name(type)->group("Chat");
+    CLI::Option* option = command.add_option(name, value, help)->type_name(type)->group("Chat");
+    if (needed != nullptr) option->needs(needed);
   };
   add("--chat-template", template_,
       "Write the chat in this format instead of the model's own: a built-in name (chatml, llama3 "
@@ -68,6 +69,22 @@ ChatTemplate ChatSettings::choose(const ModelChat& chat, const std::string& mode
   if (std::filesystem::exists(template_, error)) return read_template(template_);
   fail(ErrorCode::kUsage, "--chat-template {}: neither a file nor one of {}", template_,
        fmt::join(names, ", "));
+}
+
+Json ChatSettings::messages(const std::string& user) const {
+  Json messages = Json::array();
+  if (!system_.empty()) messages.push_back({{"role", "system"}, {"content", system_}});
+  messages.push_back({{"role", "user"}, {"content", user}});
+  return messages;
+}
+
+bool is_utf8(const std::string& text) {
+  try {
+    (void)Json(text).dump();
+    return true;
+  } catch (const Json::exception&) {
+    return false;
+  }
 }
 
 Json ChatSettings::variables() const {

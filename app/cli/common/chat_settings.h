@@ -15,8 +15,9 @@ using Json = nlohmann::ordered_json;
 
 class ChatSettings {
  public:
-  /// --chat-template, --chat-template-kwargs, --system
-  void add_options(CLI::App& command);
+  /// --chat-template, --chat-template-kwargs, --system. `needed`: an option without which they are
+  /// of no use, and refused when typed.
+  void add_options(CLI::App& command, CLI::Option* needed = nullptr);
 
   /// Whether --chat-template names one.
   bool names_template() const { return !template_.empty(); }
@@ -28,6 +29,8 @@ class ChatSettings {
   /// none, kBadModel when the model's own can't be used.
   ChatTemplate choose(const ModelChat& chat, const std::string& model_path, bool has_tools) const;
 
+  /// --system, if it is given, and a user's message.
+  Json messages(const std::string& user) const;
   /// The variables of --chat-template-kwargs; an object. Throws kUsage.
   Json variables() const;
 
@@ -36,6 +39,9 @@ class ChatSettings {
   std::string variables_;
   std::string system_;
 };
+
+/// Whether a text can be part of JSON.
+bool is_utf8(const std::string& text);
 
 /// Reads a template from a file. Throws kRuntime, kUsage.
 ChatTemplate read_template(const std::string& path);

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <limits>
 #include <map>
+#include <random>
 #include <regex>
 
 #include "base/error.h"
@@ -196,6 +197,12 @@ void add_sampler_options(CLI::App& command, SamplerConfig& config, int64_t& seed
       ->check(whole_number(-1, kMostTokens));
   add("--seed", seed, "The same seed gives the same answer; -1: another one each time", "N")
       ->check(whole_number(-1, std::numeric_limits<int64_t>::max()));
+}
+
+uint64_t sampler_seed(int64_t seed) {
+  if (seed < -1) fail(ErrorCode::kUsage, "--seed must be 0 or more, or -1, not {}", seed);
+  if (seed >= 0) return static_cast<uint64_t>(seed);
+  return std::random_device{}() & 0x7fffffffu;  // printed with --json, to be given again
 }
 
 Compute compute_of(const ModelSettings& settings) {

@@ -65,6 +65,9 @@ void add_running_options(CLI::App& command, ModelSettings& settings);
 void add_cache_options(CLI::App& command, CacheSettings& settings);
 void add_sampler_options(CLI::App& command, SamplerConfig& config, int64_t& seed);
 
+/// The seed of --seed; -1: another one each time. Throws kUsage for others below 0.
+uint64_t sampler_seed(int64_t seed);
+
 Compute compute_of(const ModelSettings& settings);
 WeightMemory weights_of(const ModelSettings& settings);
 /// What a session keeps: the settings, else what the model's file recommends

@@ -16,10 +16,26 @@ namespace {
 constexpr int kSignals[] = {SIGINT, SIGTERM, SIGHUP};
 
 volatile sig_atomic_t g_signal = 0;
+volatile sig_atomic_t g_count = 0;
+volatile sig_atomic_t g_that_kill = 2;
 
 void on_interrupt(int number) {
-  g_signal = number;
+  if (g_signal == 0 || number != SIGINT) g_signal = number;
+  g_count = g_count + 1;
+  if (g_count + 1 < g_that_kill) return;
   for (const int each : kSignals) signal(each, SIG_DFL);  // the next one has its default effect
+}
+
+void catch_signals() {
+  for (const int each : kSignals) {
+    struct sigaction previous = {};
+    sigaction(each, nullptr, &previous);
+    if (previous.sa_handler == SIG_IGN) continue;
+    struct sigaction action = {};
+    action.sa_handler = on_interrupt;  // without SA_RESTART: a read that waits for input ends
+    sigemptyset(&action.sa_mask);
+    sigaction(each, &action, nullptr);
+  }
 }
 
 void write_text(const char* text) {
@@ -48,15 +64,7 @@ void on_bus_error(int, siginfo_t* info, void*) {
 }  // namespace
 
 void install_signal_handlers() {
-  for (const int each : kSignals) {
-    struct sigaction previous = {};
-    sigaction(each, nullptr, &previous);
-    if (previous.sa_handler == SIG_IGN) continue;
-    struct sigaction action = {};
-    action.sa_handler = on_interrupt;  // without SA_RESTART: a read that waits for input ends
-    sigemptyset(&action.sa_mask);
-    sigaction(each, &action, nullptr);
-  }
+  catch_signals();
   signal(SIGPIPE, SIG_IGN);
   struct sigaction bus = {};
   bus.sa_sigaction = on_bus_error;
@@ -67,6 +75,22 @@ void install_signal_handlers() {
 }
 
 bool interrupted() { return g_signal != 0; }
+
+bool forget_interrupt() {
+  sigset_t all, before;
+  sigfillset(&all);
+  sigprocmask(SIG_BLOCK, &all, &before);  // a signal that comes now must not get lost
+  const bool forgotten = g_signal == 0 || g_signal == SIGINT;
+  if (forgotten) {
+    g_signal = 0;
+    g_count = 0;
+    catch_signals();
+  }
+  sigprocmask(SIG_SETMASK, &before, nullptr);
+  return forgotten;
+}
+
+void set_signals_that_kill(int n) { g_that_kill = n; }
 
 const char* interruption() {
   switch (g_signal) {

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT
 // snapkv generate: reads a prompt, compresses its cache, writes the answer to stdout as it comes.
+#include <algorithm>
 #include <memory>
-#include <random>
 
 #include "base/error.h"
 #include "base/timer.h"
 #include "cli/commands.h"
+#include "cli/common/chat_settings.h"
 #include "cli/common/policy_options.h"
 #include "cli/common/progress.h"
 #include "cli/common/prompt_settings.h"
@@ -32,6 +33,8 @@ struct GenerateSettings {
   bool plain_text = false;
   SavedCache saved;
   std::string compare;  // policy of a second answer; empty: one answer
+  bool as_chat = false;
+  ChatSettings chat;
   bool json = false;
   bool show_timings = false;
 };
@@ -56,6 +59,11 @@ void add_options(CLI::App& app, GenerateSettings& s) {
   app.add_flag("--no-bos", s.no_bos, "Don't begin the prompt with the model's BOS token");
   app.add_flag("--no-special", s.plain_text,
                "Take control tokens that are written out in the prompt as plain text");
+  CLI::Option* chat =
+      app.add_flag("--chat", s.as_chat,
+                   "Write the prompt as a user's message, through the model's chat template")
+          ->group("Chat");
+  s.chat.add_options(app, chat);
   CLI::Option* const json = app.add_flag(
       "--json", s.json,
       "Print one JSON object (answer, tokens, settings, timings, cache) instead of text");
@@ -76,10 +84,28 @@ void add_options(CLI::App& app, GenerateSettings& s) {
   add_sampler_options(app, s.sampler, s.seed);
 }
 
-uint64_t seed_of(int64_t seed) {
-  if (seed < -1) fail(ErrorCode::kUsage, "seed must be 0 or more, or -1, not {}", seed);
-  if (seed >= 0) return static_cast<uint64_t>(seed);
-  return std::random_device{}() & 0x7fffffffu;  // printed with --json, to be given again
+// The prompt's tokens: its text, or a chat of one message.
+std::vector<int32_t> tokens_of(const Model& model, const std::string& prompt,
+                               const GenerateSettings& s) {
+  const bool add_bos = !s.no_bos && !s.saved.loads();  // what continues has no beginning of its own
+  if (!s.as_chat) return model.tokenize(prompt, add_bos, !s.plain_text);
+  if (!is_utf8(prompt)) fail(ErrorCode::kUsage, "--chat: the prompt is not valid UTF-8");
+  const ModelChat model_chat = model.chat();
+  const ChatTemplate chat_template = s.chat.choose(model_chat, s.model.path, false);
+  Json variables = s.chat.variables();
+  add_token_texts(model_chat, variables);
+  variables["messages"] = s.chat.messages(prompt);
+  variables["add_generation_prompt"] = true;
+  return model.tokenize(chat_template.render(variables.dump()), add_bos);
+}
+
+// Whether the model has a chat template, and the prompt is no text that one has made.
+bool misses_template(const Model& model, const std::vector<int32_t>& tokens,
+                     const GenerateSettings& s) {
+  if (s.as_chat || model.chat().templates.empty()) return false;
+  const size_t n_bos = s.no_bos ? 0 : 1;
+  return std::none_of(tokens.begin() + std::min(n_bos, tokens.size()), tokens.end(),
+                      [&](int32_t id) { return model.tokenizer().is_control(id); });
 }
 
 // Prefill; false when Ctrl-C or another signal stopped it.
@@ -138,7 +164,7 @@ int run_generate(const GenerateSettings& s, const CommonSettings& common) {
   const CacheSettings cache = s.saved.settings(s.cache);
   session_options(cache, s.n_ctx);  // refuses what can't work before a model is loaded
   report.sampler = s.sampler;
-  report.sampler.seed = seed_of(s.seed);
+  report.sampler.seed = sampler_seed(s.seed);
   report.limits = s.limits;
   Sampler sampler(report.sampler);
   TextStream(s.limits.stops);  // refuses what is no text, before a long prompt is read
@@ -156,11 +182,10 @@ int run_generate(const GenerateSettings& s, const CommonSettings& common) {
   warn_beyond_training(s.n_ctx, report.model);
   report.params_of_model = params_of_model(cache, cache.policy, report.model);
   report.backend = model->backend_description();
-  // what continues a saved cache has no beginning of its own
-  const bool add_bos = !s.no_bos && !s.saved.loads();
   std::vector<int32_t> tokens;
-  if (has_prompt) tokens = model->tokenize(prompt, add_bos, !s.plain_text);
+  if (has_prompt) tokens = tokens_of(*model, prompt, s);
   if (tokens.empty() && has_prompt) fail(ErrorCode::kUsage, "the prompt is empty");
+  report.misses_template = has_prompt && misses_template(*model, tokens, s);
   report.n_prompt = static_cast<int64_t>(tokens.size());
 
   if (!s.compare.empty()) return run_comparison(s, cache, report, model, tokens, progress);

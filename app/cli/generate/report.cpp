@@ -232,6 +232,11 @@ std::string summary(const RunReport& r, bool parts, bool colour) {
                  colour);
     if (end.query_bytes > 0) text += recompress_line(r, colour);
   }
+  if (r.misses_template) {
+    text +=
+        line("template",
+             "the model has a chat template, and the prompt was read without it: --chat", colour);
+  }
   text += line("memory",
                fmt::format("{} peak RSS, loaded in {}", format_bytes(peak_rss()),
                            format_seconds(r.load_seconds)),
@@ -250,6 +255,7 @@ std::string to_json(const RunReport& r) {
         {"backend", r.backend}}},
       {"prompt_tokens", r.n_prompt},
       {"loaded_tokens", r.n_loaded},
+      {"misses_chat_template", r.misses_template},
       {"text", r.generation.text},
       {"tokens", r.generation.ids},
       {"stop_reason", name(r.generation.stop_reason)},

@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: MIT
+#include "cli/chat/chat_session.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/error.h"
+#include "base/timer.h"
+
+namespace snapkv::cli {
+namespace {
+
+using Json = Conversation::Json;
+
+/// A text that stands for an answer, so that what the template writes after it can be found.
+std::string placeholder_for(const Json& messages) {
+  const std::string all = messages.dump();
+  std::string placeholder = "snapkv-answer";
+  while (all.find(placeholder) != std::string::npos) placeholder += "-";
+  return placeholder;
+}
+
+/// Bytes from `begin` on.
+RenderedChat tail(const RenderedChat& chat, size_t begin) {
+  RenderedChat part;
+  part.text = chat.text.substr(begin);
+  for (const ByteRange& range : chat.input) {
+    if (range.end <= begin) continue;
+    part.input.push_back({std::max(range.begin, begin) - begin, range.end - begin});
+  }
+  return part;
+}
+
+}  // namespace
+
+ChatSession::ChatSession(std::shared_ptr<const Model> model, ChatTemplate chat_template,
+                         Options options)
+    : model_(std::move(model)),
+      template_(std::move(chat_template)),
+      options_(std::move(options)),
+      session_(model_, options_.session),
+      sampler_(options_.sampler) {}
+
+RenderedChat ChatSession::render(const Json& messages) const {
+  Json variables = options_.variables;
+  variables["messages"] = messages;
+  variables["add_generation_prompt"] = true;
+  return template_.render(variables.dump());
+}
+
+ChatSession::Reading ChatSession::complete_reading() const {
+  RenderedChat chat = render(conversation_.messages());
+  return {model_->tokenize(chat), std::move(chat.text), true};
+}
+
+std::optional<ChatSession::Reading> ChatSession::new_part() const {
+  const std::string placeholder = placeholder_for(conversation_.messages());
+  const RenderedChat chat = render(conversation_.messages_with_last_answer(placeholder));
+  const size_t at = chat.text.rfind(placeholder);
+  if (at == std::string::npos) return std::nullopt;
+  RenderedChat part = tail(chat, at + placeholder.size());
+  Reading reading{pending_, {}, false};
+  const std::vector<int32_t> tokens = model_->tokenize(part, /*add_bos=*/false);
+  reading.tokens.insert(reading.tokens.end(), tokens.begin(), tokens.end());
+  reading.text = std::move(part.text);
+  return reading;
+}
+
+ChatSession::Reading ChatSession::next_reading() const {
+  if (is_current_) {
+    if (std::optional<Reading> part = new_part()) return std::move(*part);
+  }
+  return complete_reading();
+}
+
+void ChatSession::read(const Callbacks& callbacks, Answer& result) {
+  const Reading reading = next_reading();
+  if (reading.tokens.empty()) {
+    fail(ErrorCode::kUsage, "the chat template '{}' makes an empty prompt of the conversation",
+         template_.name());
+  }
+  result.n_read = std::ssize(reading.tokens);
+  result.is_complete_reading = reading.is_complete;
+  const Timer timer;
+  if (reading.is_complete) {
+    is_current_ = false;
+    session_.reset();
+  }
+  session_.prefill(reading.tokens, {.progress = callbacks.progress});
+  sampler_.accept(reading.tokens);
+  is_current_ = false;  // until the answer is there
+  pending_.clear();
+  result.read_seconds = timer.seconds();
+  if (callbacks.on_begin) callbacks.on_begin(reading.text);
+}
+
+void ChatSession::write(const Callbacks& callbacks, Answer& result) {
+  const Timer timer;
+  const int64_t n_before = session_.n_past();
+  const auto finish = [&] {
+    result.answer_seconds = timer.seconds();
+    const Generation& generation = result.generation;
+    if (generation.ids.empty() && generation.stop_reason != StopReason::eos) return;
+    conversation_.add("assistant", generation.text);
+    // the last token may have been chosen only
+    const int64_t n_unread = n_before + std::ssize(generation.ids) - session_.n_past();
+    pending_.assign(generation.ids.end() - n_unread, generation.ids.end());
+    is_current_ = true;
+  };
+  try {
+    generate(session_, sampler_, options_.limits, callbacks.on_token, result.generation);
+  } catch (const Error&) {
+    finish();
+    throw;
+  }
+  finish();
+}
+
+void ChatSession::answer(const Callbacks& callbacks) {
+  Answer result;
+  read(callbacks, result);
+  write(callbacks, result);
+  last_ = std::move(result);
+}
+
+const ChatSession::Answer& ChatSession::ask(const std::string& message,
+                                            const Callbacks& callbacks) {
+  return answer_after([&] { conversation_.add("user", message); }, callbacks);
+}
+
+const ChatSession::Answer& ChatSession::ask_instead(const std::string& message,
+                                                    const Callbacks& callbacks) {
+  if (!conversation_.last_user()) fail(ErrorCode::kUsage, "there is no message yet");
+  const auto replace = [&] {
+    conversation_.take_last_user();
+    conversation_.add("user", message);
+    is_current_ = false;
+  };
+  return answer_after(replace, callbacks);
+}
+
+const ChatSession::Answer& ChatSession::answer_after(const std::function<void()>& change,
+                                                     const Callbacks& callbacks) {
+  const Conversation before = conversation_;
+  change();
+  const size_t n_messages = conversation_.turns().size();
+  const auto restore_unanswered = [&] {
+    if (conversation_.turns().size() == n_messages) conversation_ = before;
+  };
+  try {
+    answer(callbacks);
+  } catch (const Error&) {
+    restore_unanswered();
+    throw;
+  }
+  restore_unanswered();
+  return *last_;
+}
+
+bool ChatSession::undo() {
+  if (!conversation_.take_last_user()) return false;
+  is_current_ = false;
+  return true;
+}
+
+void ChatSession::reset() {
+  conversation_.clear();
+  is_current_ = false;
+  session_.reset();
+}
+
+void ChatSession::set_system(const std::string& text) {
+  conversation_.set_system(text);
+  is_current_ = false;
+}
+
+void ChatSession::set_conversation(Conversation conversation) {
+  conversation_ = std::move(conversation);
+  is_current_ = false;
+}
+
+void ChatSession::set_session_options(const SessionOptions& options) {
+  session_ = Session(model_, options);
+  options_.session = options;
+  is_current_ = false;
+}
+
+}  // namespace snapkv::cli

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: MIT
+// snapkv chat: a conversation with a model, turn by turn, at a terminal or through a pipe.
+#include <fmt/format.h>
+
+#include <memory>
+
+#include "base/error.h"
+#include "cli/chat/shell.h"
+#include "cli/commands.h"
+#include "cli/common/chat_settings.h"
+#include "cli/common/signals.h"
+#include "cli/common/terminal.h"
+#include "cli/common/units.h"
+
+namespace snapkv::cli {
+namespace {
+
+struct ChatCommandSettings {
+  ModelSettings model;
+  CacheSettings cache;
+  SamplerConfig sampler;
+  int64_t seed = -1;  // /regenerate is there for other answers
+  GenerationLimits limits;
+  int64_t n_ctx = 0;
+  ChatSettings chat;
+  bool no_history = false;
+};
+
+void add_options(CLI::App& app, ChatCommandSettings& s) {
+  app.add_option("-n,--n-predict", s.limits.n_predict,
+                 "Most tokens of an answer; -1: until it ends or the context is full")
+      ->check(whole_number(-1))
+      ->type_name("N")
+      ->capture_default_str();
+  app.add_option("-c,--ctx-size", s.n_ctx, "Most tokens of the whole chat; 0: the model's own")
+      ->check(whole_number(0))
+      ->type_name("N")
+      ->capture_default_str();
+  app.add_flag("--ignore-eos", s.limits.ignore_eos, "Never let the model end its answer");
+  app.add_flag("--no-history", s.no_history,
+               "Keep what is typed out of the file that the arrow keys bring it back from");
+  s.chat.add_options(app);
+  add_model_options(app, s.model);
+  add_running_options(app, s.model);
+  add_cache_options(app, s.cache);
+  add_sampler_options(app, s.sampler, s.seed);
+  app.footer(
+      "In the chat, /help lists the commands. Through a pipe every line is a message or a\n"
+      "command; stdout gets the answers alone.");
+}
+
+/// What the user is talking to.
+std::string greeting(const ChatSession& chat, bool names_template) {
+  const Session& session = chat.session();
+  const std::string& name = chat.chat_template().name();
+  const bool shows_template = names_template && !name.starts_with("--");
+  const ModelInfo& info = session.model().info();
+  return fmt::format("{}{}\n{}: {}; a context of {}\n/help lists the commands, Ctrl-D leaves\n\n",
+                     info.name.empty() ? info.path : info.name,
+                     shows_template ? ", chat template " + name : "", session.options().kv.name,
+                     describe_policy(session.options().kv), plural(session.n_ctx(), "token"));
+}
+
+int run_chat(const ChatCommandSettings& s, const CommonSettings& common) {
+  ChatSession::Options options;
+  session_options(s.cache, s.n_ctx);  // refuses what can't work before a model is loaded
+  options.sampler = s.sampler;
+  options.sampler.seed = sampler_seed(s.seed);
+  options.limits = s.limits;
+  options.variables = s.chat.variables();
+  Sampler{options.sampler};
+  require_model(s.model);
+  ProgressDisplay progress(!common.no_progress, common.verbose);
+  const std::shared_ptr<const Model> model = load_model(s.model, progress.callback());
+  progress.clear();
+  warn_beyond_training(s.n_ctx, model->info());
+  options.session = session_options(s.cache, s.n_ctx, &model->info());
+  const ModelChat model_chat = model->chat();
+  add_token_texts(model_chat, options.variables);
+  ChatSession chat(model, s.chat.choose(model_chat, s.model.path, false), std::move(options));
+  chat.set_system(s.chat.system());
+  const auto reader = make_line_reader(s.no_history ? "" : default_history_path());
+  if (reader->is_terminal()) write_stderr(greeting(chat, s.chat.names_template()));
+  set_signals_that_kill(4);  // one more Ctrl-C than impatience, while a long text is read
+  ChatShell shell(chat, *reader, progress, s.cache, s.n_ctx);
+  return shell.run();
+}
+
+}  // namespace
+
+Command add_chat_command(CLI::App& root, const CommonSettings& common) {
+  auto settings = std::make_shared<ChatCommandSettings>();
+  CLI::App* app = root.add_subcommand("chat", "Talk with a model, turn by turn");
+  add_options(*app, *settings);
+  return {app, [settings, &common] { return run_chat(*settings, common); }};
+}
+
+}  // namespace snapkv::cli

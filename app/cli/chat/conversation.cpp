@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: MIT
+#include "cli/chat/conversation.h"
+
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+
+#include "base/error.h"
+#include "cli/common/terminal.h"
+
+namespace snapkv::cli {
+namespace {
+
+using Json = Conversation::Json;
+
+Json message(const std::string& role, const std::string& content) {
+  return {{"role", role}, {"content", content}};
+}
+
+bool is_message(const Json& value) {
+  return value.is_object() && value.contains("role") && value["role"].is_string() &&
+         value.contains("content") && value["content"].is_string();
+}
+
+}  // namespace
+
+void Conversation::add(const std::string& role, const std::string& content) {
+  turns_.push_back(message(role, content));
+}
+
+std::optional<std::string> Conversation::last_user() const {
+  for (auto turn = turns_.rbegin(); turn != turns_.rend(); ++turn) {
+    if ((*turn)["role"] == "user") return (*turn)["content"].get<std::string>();
+  }
+  return std::nullopt;
+}
+
+std::optional<std::string> Conversation::take_last_user() {
+  for (size_t i = turns_.size(); i > 0; --i) {
+    if (turns_[i - 1]["role"] != "user") continue;
+    std::string content = turns_[i - 1]["content"];
+    turns_.erase(turns_.begin() + static_cast<std::ptrdiff_t>(i - 1), turns_.end());
+    return content;
+  }
+  return std::nullopt;
+}
+
+Json Conversation::messages() const {
+  Json all = Json::array();
+  if (!system_.empty()) all.push_back(message("system", system_));
+  for (const Json& turn : turns_) all.push_back(turn);
+  return all;
+}
+
+Json Conversation::messages_with_last_answer(const std::string& content) const {
+  Json all = messages();
+  for (auto at = all.rbegin(); at != all.rend(); ++at) {
+    if ((*at)["role"] != "assistant") continue;
+    (*at)["content"] = content;
+    break;
+  }
+  return all;
+}
+
+void Conversation::save(const std::string& path) const {
+  errno = 0;
+  std::ofstream file(path, std::ios::binary);
+  file << Json{{"messages", messages()}}.dump(1) << "\n";
+  file.close();
+  if (!file) fail(ErrorCode::kRuntime, "can't write {}: {}", path, std::strerror(errno));
+}
+
+Conversation Conversation::load(const std::string& path) {
+  Json parsed = Json::parse(read_text(path), nullptr, false);
+  if (parsed.is_object() && parsed.contains("messages")) parsed = Json(parsed["messages"]);
+  if (!parsed.is_array()) {
+    fail(ErrorCode::kUsage, "{}: a JSON object with 'messages' is expected, or a list of messages",
+         path);
+  }
+  Conversation conversation;
+  for (size_t i = 0; i < parsed.size(); ++i) {
+    if (!is_message(parsed[i])) {
+      fail(ErrorCode::kUsage, "{}: message {} has no 'role' and 'content' that are texts", path, i);
+    }
+    if (i == 0 && parsed[i]["role"] == "system") {
+      conversation.system_ = parsed[i]["content"];
+    } else {
+      conversation.turns_.push_back(parsed[i]);
+    }
+  }
+  return conversation;
+}
+
+}  // namespace snapkv::cli

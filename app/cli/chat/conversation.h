@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: MIT
+// Conversation: the messages of a chat, as OpenAI's and transformers' JSON has them. Used by
+// ChatSession and by the commands /undo, /edit, /system, /save and /load.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+
+namespace snapkv::cli {
+
+class Conversation {
+ public:
+  using Json = nlohmann::ordered_json;
+
+  /// The system message; empty: none.
+  const std::string& system() const { return system_; }
+  void set_system(std::string text) { system_ = std::move(text); }
+
+  /// Messages after the system message: user, assistant, user ...
+  const Json& turns() const { return turns_; }
+  bool empty() const { return turns_.empty(); }
+  void add(const std::string& role, const std::string& content);
+  /// Removes the last message.
+  void pop() { turns_.erase(turns_.size() - 1); }
+  /// The content of the last user message; nothing when there is none.
+  std::optional<std::string> last_user() const;
+  /// Removes the last user message and what follows it; its content, or nothing when there is none.
+  std::optional<std::string> take_last_user();
+  void clear() { turns_ = Json::array(); }
+
+  /// All messages, the system message first.
+  Json messages() const;
+  /// The same with the content of the last assistant message replaced.
+  Json messages_with_last_answer(const std::string& content) const;
+
+  /// {"messages": [...]}: what apply-template reads. Throws kRuntime when the file can't be
+  /// written.
+  void save(const std::string& path) const;
+  /// Reads what save() wrote, or a list of messages; their contents must be texts. Throws kRuntime,
+  /// kUsage.
+  static Conversation load(const std::string& path);
+
+ private:
+  std::string system_;
+  Json turns_ = Json::array();
+};
+
+}  // namespace snapkv::cli

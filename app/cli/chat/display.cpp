@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: MIT
+#include "cli/chat/display.h"
+
+#include "cli/common/terminal.h"
+
+namespace snapkv::cli {
+
+AnswerDisplay::AnswerDisplay(ProgressDisplay& progress)
+    : progress_(progress), is_terminal_(stdout_is_terminal()), colour_(colour_stdout()) {}
+
+ChatSession::Callbacks AnswerDisplay::callbacks() {
+  return {.progress = progress_.callback(),
+          .on_begin =
+              [this](const std::string& prompt) {
+                progress_.clear();
+                last_ = '\n';
+                stream_.emplace(prompt, [this](std::string_view text, bool is_reasoning) {
+                  show(text, is_reasoning);
+                });
+              },
+          .on_token = [this](std::string_view text, int64_t) { stream_->push(text); }};
+}
+
+void AnswerDisplay::set_dimmed(bool dimmed) {
+  if (dimmed == dimmed_ || !colour_) return;
+  write_stdout(dimmed ? "\x1b[2m" : "\x1b[0m");
+  dimmed_ = dimmed;
+}
+
+void AnswerDisplay::show(std::string_view text, bool is_reasoning) {
+  set_dimmed(is_reasoning);
+  write_stdout(text);
+  last_ = text.back();
+}
+
+void AnswerDisplay::finish() {
+  progress_.clear();
+  if (!stream_) return;
+  stream_->finish();
+  set_dimmed(false);
+  stream_.reset();
+  if (last_ != '\n' || !is_terminal_) write_stdout("\n");
+  if (is_terminal_) write_stdout("\n");
+}
+
+}  // namespace snapkv::cli

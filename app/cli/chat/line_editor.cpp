@@ -1,0 +1,262 @@
+// SPDX-License-Identifier: MIT
+#include "cli/chat/line_editor.h"
+
+#include <fcntl.h>
+#include <histedit.h>
+#include <langinfo.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <clocale>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+
+#include "base/error.h"
+#include "cli/common/signals.h"
+#include "cli/common/terminal.h"
+
+namespace snapkv::cli {
+namespace {
+
+constexpr int kHistoryLines = 1000;
+// A terminal that is asked for bracketed paste puts these around pasted text, so that its newlines
+// are not taken for the end of a message.
+constexpr const char* kAskForPasteMarks = "\x1b[?2004h";
+constexpr const char* kNoPasteMarks = "\x1b[?2004l";
+constexpr std::string_view kPasteEnd = "\x1b[201~";
+// How often a signal is looked for that came just before poll(), which then does not end for it.
+constexpr int kSignalCheckMs = 500;
+// Ctrl-^, which nobody types: the key that LineEditor itself presses to insert the initial text.
+constexpr wchar_t kInsertKey = 0x1e;
+
+volatile sig_atomic_t g_resized = 0;
+volatile sig_atomic_t g_continued = 0;
+void on_window_change(int) { g_resized = 1; }
+void on_continue(int) { g_continued = 1; }
+
+void catch_signal(int number, void (*handler)(int)) {
+  struct sigaction action = {};
+  action.sa_handler = handler;  // without SA_RESTART, so that poll() returns
+  sigemptyset(&action.sa_mask);
+  sigaction(number, &action, nullptr);
+}
+
+/// libedit measures characters by the locale, and knows only ASCII without one. The program's other
+/// parts do not depend on it: numbers keep the C locale's form.
+void use_utf8_locale() {
+  const bool is_known = std::setlocale(LC_CTYPE, "") != nullptr;
+  if (is_known && std::strcmp(nl_langinfo(CODESET), "UTF-8") == 0) return;
+  std::setlocale(LC_CTYPE, "C.UTF-8");
+}
+
+class LineEditor final : public LineReader {
+ public:
+  explicit LineEditor(std::string history_path);
+  ~LineEditor() override;
+  LineEditor(const LineEditor&) = delete;
+  LineEditor& operator=(const LineEditor&) = delete;
+
+  Line read(const std::string& prompt, const std::string& initial) override;
+  void remember(const std::string& line) override;
+  bool is_terminal() const override { return true; }
+
+ private:
+  static LineEditor& of(EditLine* edit);
+  static char* show_prompt(EditLine* edit);
+  static int read_character(EditLine* edit, wchar_t* character);
+  static unsigned char insert_paste(EditLine* edit, wint_t);
+  static unsigned char insert_initial(EditLine* edit, wint_t);
+  /// The next byte of the terminal; -1 at its end or, with errno EINTR, when interrupted() says so.
+  int read_byte();
+  /// The UTF-8 character that begins with `first`. 1, or -1 as read_byte().
+  int read_rest(unsigned char first, wchar_t* character);
+  void save_history() const;
+
+  std::string history_path_;
+  std::string prompt_;
+  std::string initial_;
+  bool insert_next_ = false;  // `initial_` is to be inserted
+  FILE* screen_;              // stdout, or stderr where that is the terminal
+  EditLine* edit_ = nullptr;
+  History* history_ = nullptr;
+};
+
+LineEditor::LineEditor(std::string history_path)
+    : history_path_(std::move(history_path)), screen_(stdout_is_terminal() ? stdout : stderr) {
+  use_utf8_locale();
+  edit_ = el_init("snapkv", stdin, screen_, stderr);
+  history_ = history_init();
+  if (edit_ == nullptr || history_ == nullptr) {
+    if (edit_ != nullptr) el_end(edit_);
+    if (history_ != nullptr) history_end(history_);
+    fail(ErrorCode::kRuntime, "the terminal can't be used to type lines: {}", std::strerror(errno));
+  }
+  el_set(edit_, EL_CLIENTDATA, this);
+  el_set(edit_, EL_EDITOR, "emacs");
+  el_set(edit_, EL_SIGNAL, 0);  // signals.h handles them
+  el_set(edit_, EL_PROMPT, &LineEditor::show_prompt);
+  el_set(edit_, EL_GETCFN, &LineEditor::read_character);
+  el_wset(edit_, EL_ADDFN, L"snapkv-paste", L"Insert pasted text", &LineEditor::insert_paste);
+  el_wset(edit_, EL_ADDFN, L"snapkv-initial", L"Insert a text", &LineEditor::insert_initial);
+  el_set(edit_, EL_BIND, "\\033[200~", "snapkv-paste", NULL);
+  el_set(edit_, EL_BIND, "^^", "snapkv-initial", NULL);
+  el_set(edit_, EL_BIND, "^R", "em-inc-search-prev", NULL);
+  el_set(edit_, EL_BIND, "\\033[3~", "ed-delete-next-char", NULL);
+  el_set(edit_, EL_BIND, "\\033[1;5C", "em-next-word", NULL);
+  el_set(edit_, EL_BIND, "\\033[1;5D", "ed-prev-word", NULL);
+  HistEvent event;
+  history(history_, &event, H_SETSIZE, kHistoryLines);
+  history(history_, &event, H_SETUNIQUE, 1);
+  if (!history_path_.empty()) history(history_, &event, H_LOAD, history_path_.c_str());
+  el_set(edit_, EL_HIST, history, history_);
+  catch_signal(SIGWINCH, on_window_change);
+  catch_signal(SIGCONT, on_continue);
+}
+
+LineEditor::~LineEditor() {
+  save_history();
+  history_end(history_);
+  el_end(edit_);
+}
+
+LineEditor& LineEditor::of(EditLine* edit) {
+  void* self = nullptr;
+  el_get(edit, EL_CLIENTDATA, &self);
+  return *static_cast<LineEditor*>(self);
+}
+
+char* LineEditor::show_prompt(EditLine* edit) { return of(edit).prompt_.data(); }
+
+int LineEditor::read_byte() {
+  while (true) {
+    if (interrupted()) {
+      errno = EINTR;
+      return -1;
+    }
+    pollfd input = {.fd = STDIN_FILENO, .events = POLLIN, .revents = 0};
+    const int ready = poll(&input, 1, kSignalCheckMs);
+    if (ready < 0 && errno != EINTR) return -1;
+    if (g_continued != 0) {  // after Ctrl-Z and fg, when the shell has changed the terminal
+      g_continued = 0;
+      el_set(edit_, EL_PREP_TERM, 1);
+      el_set(edit_, EL_REFRESH);
+    }
+    if (g_resized != 0) {
+      g_resized = 0;
+      el_resize(edit_);
+      el_set(edit_, EL_REFRESH);
+    }
+    if (ready <= 0) continue;
+    unsigned char byte = 0;
+    const ssize_t n = ::read(STDIN_FILENO, &byte, 1);
+    if (n == 1) return byte;
+    if (n == 0) errno = 0;
+    if (n == 0 || errno != EINTR) return -1;
+  }
+}
+
+int LineEditor::read_rest(unsigned char first, wchar_t* character) {
+  constexpr wchar_t kReplacement = 0xfffd;
+  const int n = first < 0x80 ? 0 : first >= 0xf0 ? 3 : first >= 0xe0 ? 2 : first >= 0xc2 ? 1 : -1;
+  uint32_t code = n < 0 ? kReplacement : n == 0 ? first : first & (0x3f >> n);
+  for (int i = 0; i < n; ++i) {
+    const int byte = read_byte();
+    if (byte < 0) return -1;
+    if ((byte & 0xc0) != 0x80) {
+      *character = kReplacement;
+      return 1;
+    }
+    code = code << 6 | (static_cast<uint32_t>(byte) & 0x3f);
+  }
+  *character = static_cast<wchar_t>(code);
+  return 1;
+}
+
+int LineEditor::read_character(EditLine* edit, wchar_t* character) {
+  LineEditor& self = of(edit);
+  if (self.insert_next_) {
+    self.insert_next_ = false;
+    *character = kInsertKey;
+    return 1;
+  }
+  const int byte = self.read_byte();
+  if (byte < 0) return errno == 0 ? 0 : -1;
+  return self.read_rest(static_cast<unsigned char>(byte), character);
+}
+
+unsigned char LineEditor::insert_paste(EditLine* edit, wint_t) {
+  LineEditor& self = of(edit);
+  std::string text;
+  while (!text.ends_with(kPasteEnd)) {
+    const int byte = self.read_byte();
+    if (byte < 0) return CC_EOF;
+    text += byte == '\r' ? '\n' : static_cast<char>(byte);
+  }
+  text.resize(text.size() - kPasteEnd.size());
+  while (text.ends_with('\n')) text.pop_back();  // the user presses Enter
+  return el_insertstr(edit, text.c_str()) == 0 ? CC_REFRESH : CC_ERROR;
+}
+
+unsigned char LineEditor::insert_initial(EditLine* edit, wint_t) {
+  return el_insertstr(edit, of(edit).initial_.c_str()) == 0 ? CC_REFRESH : CC_ERROR;
+}
+
+LineReader::Line LineEditor::read(const std::string& prompt, const std::string& initial) {
+  prompt_ = prompt;
+  initial_ = initial;
+  insert_next_ = !initial.empty();
+  el_set(edit_, EL_PREP_TERM, 1);  // before the prompt, so that what follows it is not echoed twice
+  std::fputs(kAskForPasteMarks, screen_);
+  int n = 0;
+  errno = 0;
+  const char* text = el_gets(edit_, &n);
+  const int error = errno;
+  std::fputs(kNoPasteMarks, screen_);
+  std::fflush(screen_);
+  if (interrupted()) {
+    write_stderr("\n");
+    return {Line::Kind::interrupted};
+  }
+  if (text == nullptr || n <= 0) {
+    if (n < 0 && error != 0) {
+      fail(ErrorCode::kRuntime, "can't read the terminal: {}", std::strerror(error));
+    }
+    write_stderr("\n");
+    return {Line::Kind::end};
+  }
+  Line line{Line::Kind::text, std::string(text, n)};
+  if (line.text.ends_with('\n')) line.text.pop_back();
+  return line;
+}
+
+void LineEditor::remember(const std::string& line) {
+  HistEvent event;
+  history(history_, &event, H_ENTER, line.c_str());
+}
+
+void LineEditor::save_history() const {
+  if (history_path_.empty()) return;
+  std::error_code error;
+  std::filesystem::create_directories(std::filesystem::path(history_path_).parent_path(), error);
+  // what people wrote is for them alone
+  const int fd = open(history_path_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+  FILE* file = fd >= 0 ? fdopen(fd, "w") : nullptr;
+  HistEvent event;
+  const bool saved = file != nullptr && history(history_, &event, H_SAVE_FP, file) >= 0;
+  const bool closed = file == nullptr || std::fclose(file) == 0;
+  if (saved && closed) return;
+  write_stderr("snapkv: warning: can't write the chat's history to " + history_path_ + ": " +
+               std::strerror(errno) + "\n");
+}
+
+}  // namespace
+
+std::unique_ptr<LineReader> make_line_editor(const std::string& history_path) {
+  return std::make_unique<LineEditor>(history_path);
+}
+
+}  // namespace snapkv::cli

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: MIT
+#include "cli/chat/shell.h"
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "cli/common/chat_settings.h"
+#include "cli/common/signals.h"
+#include "cli/common/terminal.h"
+#include "cli/common/units.h"
+
+namespace snapkv::cli {
+namespace {
+
+constexpr const char* kPrompt = "> ";
+constexpr const char* kNextLinePrompt = ". ";
+constexpr int kCancelled = static_cast<int>(ErrorCode::kCancelled);
+
+bool is_blank(const std::string& text) {
+  return text.find_first_not_of(" \t\n\r") == std::string::npos;
+}
+
+}  // namespace
+
+ChatShell::ChatShell(ChatSession& session, LineReader& reader, ProgressDisplay& progress,
+                     CacheSettings cache, int64_t n_ctx)
+    : session_(session),
+      reader_(reader),
+      progress_(progress),
+      display_(progress),
+      cache_(std::move(cache)),
+      n_ctx_(n_ctx) {}
+
+int ChatShell::run() {
+  bool warned = false;  // the line before was Ctrl-C alone
+  while (!done_) {
+    const LineReader::Line line = read_input();
+    if (line.kind == LineReader::Line::Kind::end) break;
+    if (line.kind == LineReader::Line::Kind::interrupted) {
+      if (!reader_.is_terminal() || warned || !forget_interrupt()) return kCancelled;
+      warned = true;
+      note("Ctrl-C again, Ctrl-D or /exit leaves the chat");
+      continue;
+    }
+    warned = false;
+    try {
+      handle(line.text);
+    } catch (const Error& e) {
+      report(e);
+    }
+    if (interrupted() && !(reader_.is_terminal() && forget_interrupt())) return kCancelled;
+  }
+  return reader_.is_terminal() ? 0 : first_error_;
+}
+
+LineReader::Line ChatShell::read_input() {
+  LineReader::Line line = reader_.read(kPrompt);
+  while (line.kind == LineReader::Line::Kind::text && line.text.ends_with('\\')) {
+    line.text.back() = '\n';
+    LineReader::Line next = reader_.read(kNextLinePrompt);
+    if (next.kind == LineReader::Line::Kind::interrupted) return next;
+    line.text += next.text;
+    if (next.kind == LineReader::Line::Kind::end) break;
+  }
+  if (line.kind == LineReader::Line::Kind::text && !is_blank(line.text)) {
+    reader_.remember(line.text);
+  }
+  return line;
+}
+
+void ChatShell::handle(const std::string& line) {
+  if (is_blank(line)) return;
+  if (line.starts_with("//")) return send(line.substr(1));
+  if (line.starts_with('/')) return run_command(line);
+  send(line);
+}
+
+void ChatShell::send(const std::string& text) {
+  if (!is_utf8(text)) fail(ErrorCode::kUsage, "the message is not valid UTF-8");
+  show_answer([&](const ChatSession::Callbacks& callbacks) -> const ChatSession::Answer& {
+    return session_.ask(files_ + text, callbacks);
+  });
+  last_files_ = std::move(files_);
+  files_.clear();
+}
+
+void ChatShell::show_answer(
+    const std::function<const ChatSession::Answer&(const ChatSession::Callbacks&)>& ask) {
+  const ChatSession::Answer* answer = nullptr;
+  try {
+    answer = &ask(display_.callbacks());
+  } catch (const Error& e) {
+    display_.finish();
+    if (e.code() == ErrorCode::kContextExceeded) {
+      fail(e.code(), "{}\n/undo, /reset or a larger --ctx-size makes room", e.what());
+    }
+    throw;
+  }
+  display_.finish();
+  switch (answer->generation.stop_reason) {
+    case StopReason::eos:
+    case StopReason::stop:
+      if (answer->generation.text.empty()) note("an empty answer");
+      break;
+    case StopReason::length:
+      note(fmt::format("stopped after {}, as --n-predict says",
+                       plural(std::ssize(answer->generation.ids), "token")));
+      break;
+    case StopReason::context:
+      note(fmt::format("stopped: the context of {} is full; /undo or /reset makes room",
+                       plural(session_.session().n_ctx(), "token")));
+      break;
+    case StopReason::cancelled:
+      if (answer->generation.ids.empty()) fail(ErrorCode::kCancelled, "cancelled");
+      note(fmt::format("stopped by {}; the answer so far is part of the chat", interruption()));
+      break;
+  }
+}
+
+void ChatShell::note(const std::string& text) const {
+  write_stderr(reader_.is_terminal() ? paint(Style::dim, "[" + text + "]", colour_stderr()) + "\n\n"
+                                     : "snapkv: " + text + "\n");
+}
+
+void ChatShell::report(const Error& error) {
+  progress_.clear();
+  if (error.code() == ErrorCode::kCancelled) {
+    note(fmt::format("stopped by {} before an answer began; the message is not part of the chat",
+                     interruption()));
+    return;
+  }
+  write_stderr(fmt::format("snapkv: {} {}\n{}", paint(Style::red, "error:", colour_stderr()),
+                           name_flags(error.what()), reader_.is_terminal() ? "\n" : ""));
+  if (first_error_ == 0) first_error_ = static_cast<int>(error.code());
+}
+
+}  // namespace snapkv::cli

@@ -1,0 +1,292 @@
+// SPDX-License-Identifier: MIT
+// The commands of ChatShell, and their help.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <sstream>
+
+#include "base/error.h"
+#include "cli/chat/shell.h"
+#include "cli/common/chat_settings.h"
+#include "cli/common/terminal.h"
+#include "cli/common/units.h"
+#include "cli/generate/report.h"
+
+namespace snapkv::cli {
+
+struct ChatShell::CommandRow {
+  const char* name;
+  const char* arguments;
+  const char* help;
+  void (ChatShell::*run)(const std::string& text);
+};
+
+const std::vector<ChatShell::CommandRow>& ChatShell::commands() {
+  static const std::vector<CommandRow> kCommands = {
+      {"regenerate", "", "another answer to the last message", &ChatShell::regenerate},
+      {"edit", "[TEXT]", "another last message, with its answer", &ChatShell::edit},
+      {"undo", "", "forget the last message and its answer", &ChatShell::undo},
+      {"reset", "", "forget all messages, but for the system message", &ChatShell::reset},
+      {"system", "[TEXT|off]", "show or set the system message", &ChatShell::system},
+      {"file", "PATH|off", "begin the next message with the text of a file", &ChatShell::file},
+      {"save", "PATH", "write the messages to a JSON file", &ChatShell::save},
+      {"load", "PATH", "take the messages of a JSON file instead", &ChatShell::load},
+      {"policy", "[NAME] [PARAMETER=VALUE ...]", "show or change what is kept of the chat",
+       &ChatShell::policy},
+      {"stats", "", "tokens, times and memory", &ChatShell::stats},
+      {"help", "", "this list", &ChatShell::help},
+      {"exit", "", "leave, as Ctrl-D does", &ChatShell::exit},
+  };
+  return kCommands;
+}
+
+namespace {
+
+constexpr const char* kReadAgain = "the next answer reads the whole chat again";
+
+std::string trimmed(const std::string& text) {
+  const char* const kSpaces = " \t\r\n";
+  const size_t begin = text.find_first_not_of(kSpaces);
+  if (begin == std::string::npos) return "";
+  return text.substr(begin, text.find_last_not_of(kSpaces) - begin + 1);
+}
+
+/// A path as shells read it: ~/ is the home folder.
+std::string expanded(const std::string& path) {
+  const char* home = std::getenv("HOME");
+  if (home == nullptr || !path.starts_with("~/")) return path;
+  return home + path.substr(1);
+}
+
+std::string required_path(const std::string& text, const char* command) {
+  if (text.empty()) fail(ErrorCode::kUsage, "/{} needs a path: /{} PATH", command, command);
+  return expanded(text);
+}
+
+void refuse_arguments(const std::string& text, const char* command) {
+  if (!text.empty()) fail(ErrorCode::kUsage, "/{} takes nothing after it, not '{}'", command, text);
+}
+
+/// The parameter that a user calls `name`: kernel_size, kernel or kv-kernel. Throws kUsage.
+const PolicyParam& find_param(const PolicyInfo& info, const std::string& name) {
+  std::vector<std::string> names;
+  for (const PolicyParam& param : info.params) {
+    const std::string flag = param.flag.substr(param.flag.find_first_not_of('-'));
+    const std::string brief = flag.starts_with("kv-") ? flag.substr(3) : flag;
+    if (name == param.name || name == param.record || name == flag || name == brief ||
+        name == param.flag) {
+      return param;
+    }
+    names.push_back(brief);
+  }
+  if (names.empty()) {
+    fail(ErrorCode::kUsage, "policy {} has no parameters: it keeps every row", info.name);
+  }
+  fail(ErrorCode::kUsage, "policy {} has no parameter '{}', but: {}", info.name, name,
+       fmt::join(names, ", "));
+}
+
+std::string role_counts(const Conversation& conversation) {
+  std::string text = plural(std::ssize(conversation.turns()), "message");
+  if (!conversation.system().empty()) text += " and a system message";
+  return text;
+}
+
+}  // namespace
+
+void ChatShell::run_command(const std::string& line) {
+  const size_t end = std::min(line.find_first_of(" \t\n"), line.size());
+  const std::string name = line.substr(1, end - 1);
+  const std::string text = trimmed(line.substr(end));
+  for (const CommandRow& command : commands()) {
+    if (name == command.name) return (this->*command.run)(text);
+  }
+  if (name == "quit") return exit(text);
+  fail(ErrorCode::kUsage,
+       "there is no command '/{}'; /help lists them, and // begins a message with a slash", name);
+}
+
+void ChatShell::help(const std::string& text) {
+  refuse_arguments(text, "help");
+  std::string lines;
+  for (const CommandRow& command : commands()) {
+    const std::string left = fmt::format("/{} {}", command.name, command.arguments);
+    lines += left.size() < 20 ? fmt::format("{:<20}{}\n", left, command.help)
+                              : fmt::format("{}\n{:<20}{}\n", left, "", command.help);
+  }
+  lines += fmt::format("{:<20}{}\n", "\\ at a line's end", "the message goes on in the next line");
+  lines += fmt::format("{:<20}{}\n", "Ctrl-C", "stop the answer; the chat goes on");
+  write_stderr(lines + (reader_.is_terminal() ? "\n" : ""));
+}
+
+void ChatShell::regenerate(const std::string& text) {
+  refuse_arguments(text, "regenerate");
+  const std::optional<std::string> message = session_.conversation().last_user();
+  if (!message) fail(ErrorCode::kUsage, "there is no message yet to answer again");
+  show_answer([&](const ChatSession::Callbacks& callbacks) -> const ChatSession::Answer& {
+    return session_.ask_instead(*message, callbacks);
+  });
+}
+
+std::string ChatShell::edit_at_terminal(const std::string& text) {
+  if (!reader_.is_terminal()) {
+    fail(ErrorCode::kUsage, "/edit needs the new text where nobody types: /edit TEXT");
+  }
+  const LineReader::Line line = reader_.read("edit> ", text);
+  return line.kind == LineReader::Line::Kind::text ? line.text : "";
+}
+
+void ChatShell::edit(const std::string& text) {
+  std::optional<std::string> message = session_.conversation().last_user();
+  if (!message) fail(ErrorCode::kUsage, "there is no message yet to edit");
+  const bool has_files = !last_files_.empty() && message->starts_with(last_files_);
+  const std::string files = has_files ? last_files_ : "";
+  const std::string edited = text.empty() ? edit_at_terminal(message->substr(files.size())) : text;
+  if (trimmed(edited).empty()) return note("nothing has changed");
+  if (!is_utf8(edited)) fail(ErrorCode::kUsage, "the message is not valid UTF-8");
+  reader_.remember(edited);
+  show_answer([&](const ChatSession::Callbacks& callbacks) -> const ChatSession::Answer& {
+    return session_.ask_instead(files + edited, callbacks);
+  });
+}
+
+void ChatShell::undo(const std::string& text) {
+  refuse_arguments(text, "undo");
+  if (!session_.undo()) fail(ErrorCode::kUsage, "there is no message to undo");
+  note(fmt::format("{} left; {}", role_counts(session_.conversation()), kReadAgain));
+}
+
+void ChatShell::reset(const std::string& text) {
+  refuse_arguments(text, "reset");
+  session_.reset();
+  files_.clear();
+  note("the chat is empty");
+}
+
+void ChatShell::system(const std::string& text) {
+  if (text.empty()) {
+    const std::string& now = session_.conversation().system();
+    return note(now.empty() ? "there is no system message" : "system message: " + now);
+  }
+  if (!is_utf8(text)) fail(ErrorCode::kUsage, "the system message is not valid UTF-8");
+  const bool off = text == "off";
+  session_.set_system(off ? "" : text);
+  const std::string what = off ? "no system message" : "system message set";
+  note(session_.conversation().empty() ? what : fmt::format("{}; {}", what, kReadAgain));
+}
+
+void ChatShell::save(const std::string& text) {
+  const std::string path = required_path(text, "save");
+  std::error_code error;
+  if (std::filesystem::exists(path, error)) {
+    try {
+      Conversation::load(path);
+    } catch (const Error&) {
+      fail(ErrorCode::kUsage, "{} exists and is no saved chat: choose another name", path);
+    }
+  }
+  session_.conversation().save(path);
+  note(fmt::format("{} in {}", role_counts(session_.conversation()), path));
+}
+
+void ChatShell::load(const std::string& text) {
+  const std::string path = required_path(text, "load");
+  session_.set_conversation(Conversation::load(path));
+  const Conversation& conversation = session_.conversation();
+  const bool is_open = !conversation.empty() && conversation.turns().back()["role"] == "user";
+  note(fmt::format("{} from {}; {}", role_counts(conversation), path,
+                   is_open ? "the last one has no answer: /regenerate makes it" : kReadAgain));
+}
+
+void ChatShell::file(const std::string& text) {
+  if (text == "off") {
+    files_.clear();
+    return note("the next message begins with no file");
+  }
+  const std::string path = required_path(text, "file");
+  const std::string content = read_text(path);
+  if (content.empty()) fail(ErrorCode::kUsage, "{} is empty", path);
+  if (!is_utf8(content)) fail(ErrorCode::kUsage, "{} is not valid UTF-8", path);
+  const int64_t n_tokens = std::ssize(session_.session().model().tokenize(content, false, false));
+  files_ += content + (content.ends_with('\n') ? "\n" : "\n\n");
+  note(fmt::format("{}: {}; the next message begins with it", path, plural(n_tokens, "token")));
+}
+
+void ChatShell::stats(const std::string& text) {
+  refuse_arguments(text, "stats");
+  const Session& session = session_.session();
+  const SessionStats& stats = session.stats();
+  std::string lines;
+  const auto add = [&](const char* label, const std::string& value) {
+    lines += paint(Style::dim, fmt::format("{:<12}", label), colour_stderr()) + " " + value + "\n";
+  };
+  add("chat", fmt::format("{}; {} of {} of context read", role_counts(session_.conversation()),
+                          session.n_past(), plural(session.n_ctx(), "token")));
+  if (const auto& last = session_.last_answer()) {
+    const Generation& generation = last->generation;
+    add("last answer", fmt::format("read {} ({}) in {}, {}", plural(last->n_read, "token"),
+                                   last->is_complete_reading ? "the whole chat" : "what was new",
+                                   format_seconds(last->read_seconds),
+                                   format_rate(last->n_read, last->read_seconds)));
+    add("", fmt::format("wrote {} in {}, {}", plural(std::ssize(generation.ids), "token"),
+                        format_seconds(last->answer_seconds),
+                        format_rate(std::ssize(generation.ids), last->answer_seconds)));
+  }
+  add("policy",
+      fmt::format("{}: {}{}", session.options().kv.name, describe_policy(session.options().kv),
+                  session.options().kv_refresh ? ", every turn from all rows" : ""));
+  if (stats.kv_bytes_used > 0) {
+    add("KV cache",
+        fmt::format("{}; a full one would take {} ({:.1f}x)", format_bytes(stats.kv_bytes_used),
+                    format_bytes(stats.kv_bytes_full), stats.compression()));
+  }
+  if (stats.history_bytes > 0) {
+    add("", fmt::format("and {} of uncompressed rows, for --kv-refresh",
+                        format_bytes(stats.history_bytes)));
+  }
+  add("memory", format_bytes(peak_rss()) + " peak RSS");
+  write_stderr(lines + (reader_.is_terminal() ? "\n" : ""));
+}
+
+void ChatShell::policy(const std::string& text) {
+  if (text.empty()) {
+    const PolicyConfig& now = session_.session().options().kv;
+    std::vector<std::string> all = policy_names();
+    return note(
+        fmt::format("{}: {}; there are: {}", now.name, describe_policy(now), fmt::join(all, ", ")));
+  }
+  CacheSettings changed = cache_;
+  changed.typed_params.clear();  // options of another policy are left out, not refused
+  std::istringstream words(text);
+  bool first = true;
+  for (std::string word; words >> word; first = false) {
+    const size_t equals = word.find('=');
+    if (equals == std::string::npos && first) {
+      changed.policy = policy_info(word).name;
+    } else if (equals == std::string::npos) {
+      fail(ErrorCode::kUsage, "'{}' is no PARAMETER=VALUE, such as budget=512", word);
+    } else {
+      const PolicyParam& param = find_param(policy_info(changed.policy), word.substr(0, equals));
+      changed.params[param.name] = parse_value(param, word.substr(equals + 1), ParamNames::flags);
+      if (param.name != "budget" && param.name != "ratio") continue;
+      changed.memory = 0;  // --kv-memory and the two are three ways to say the same
+      if (param.name == "budget") changed.params.erase("ratio");
+    }
+  }
+  session_.set_session_options(
+      session_options(changed, n_ctx_, &session_.session().model().info()));
+  cache_ = std::move(changed);
+  const PolicyConfig& now = session_.session().options().kv;
+  note(fmt::format("{}: {}{}{}", now.name, describe_policy(now),
+                   session_.conversation().empty() ? "" : "; ",
+                   session_.conversation().empty() ? "" : kReadAgain));
+}
+
+void ChatShell::exit(const std::string& text) {
+  refuse_arguments(text, "exit");
+  done_ = true;
+}
+
+}  // namespace snapkv::cli
