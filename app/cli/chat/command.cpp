@@ -29,11 +29,11 @@ struct ChatCommandSettings {
 void add_options(CLI::App& app, ChatCommandSettings& s) {
   app.add_option("-n,--n-predict", s.limits.n_predict,
                  "Most tokens of an answer; -1: until it ends or the context is full")
-      ->check(whole_number(-1))
+      ->check(whole_number(-1, kMostTokens))
       ->type_name("N")
       ->capture_default_str();
   app.add_option("-c,--ctx-size", s.n_ctx, "Most tokens of the whole chat; 0: the model's own")
-      ->check(whole_number(0))
+      ->check(whole_number(0, kMostTokens))
       ->type_name("N")
       ->capture_default_str();
   app.add_flag("--ignore-eos", s.limits.ignore_eos, "Never let the model end its answer");
