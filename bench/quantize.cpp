@@ -65,28 +65,68 @@ void round_block(const float* x, BlockQ4_0& block) {
   put_nibbles(levels_from_extreme(x, 8, block.d), block.qs);
 }
 
-void round_block(const float* x, BlockQ5_0& block) {
-  const std::array<int, kBlockSize> levels = levels_from_extreme(x, 16, block.d);
-  put_nibbles(levels, block.qs);
-  std::fill(std::begin(block.qh), std::end(block.qh), uint8_t{0});
+/// Levels of a block from its lowest value, at level 0, to its highest, at max_level.
+std::array<int, kBlockSize> levels_from_lowest(const float* x, int max_level, f16_t& scale,
+                                               f16_t& lowest) {
+  const auto [low, high] = std::minmax_element(x, x + kBlockSize);
+  const float d = (*high - *low) / static_cast<float>(max_level);
+  const float inverse = d != 0.0f ? 1.0f / d : 0.0f;
+  scale = to_f16(d);
+  lowest = to_f16(*low);
+  std::array<int, kBlockSize> levels;
   for (int i = 0; i < kBlockSize; ++i) {
-    block.qh[i / 8] = static_cast<uint8_t>(block.qh[i / 8] | (levels[i] >> 4) << (i % 8));
+    levels[i] = std::min(max_level, static_cast<int>((x[i] - *low) * inverse + 0.5f));
+  }
+  return levels;
+}
+
+void put_fifth_bits(const std::array<int, kBlockSize>& levels, uint8_t* qh) {
+  std::fill(qh, qh + kBlockSize / 8, uint8_t{0});
+  for (int i = 0; i < kBlockSize; ++i) {
+    qh[i / 8] = static_cast<uint8_t>(qh[i / 8] | (levels[i] >> 4) << (i % 8));
   }
 }
 
-void round_block(const float* x, BlockIQ4_NL& block) {
-  constexpr const auto& kLevels = BlockIQ4_NL::kLevels;
-  const float d = extreme(x, kBlockSize) / static_cast<float>(kLevels[0]);
-  const float inverse = d != 0.0f ? 1.0f / d : 0.0f;
-  block.d = to_f16(d);
+void round_block(const float* x, BlockQ4_1& block) {
+  put_nibbles(levels_from_lowest(x, 15, block.d, block.m), block.qs);
+}
+
+void round_block(const float* x, BlockQ5_0& block) {
+  const std::array<int, kBlockSize> levels = levels_from_extreme(x, 16, block.d);
+  put_nibbles(levels, block.qs);
+  put_fifth_bits(levels, block.qh);
+}
+
+void round_block(const float* x, BlockQ5_1& block) {
+  const std::array<int, kBlockSize> levels = levels_from_lowest(x, 31, block.d, block.m);
+  put_nibbles(levels, block.qs);
+  put_fifth_bits(levels, block.qh);
+}
+
+/// The places of the levels in a table of 16 that are nearest to 32 values times `inverse`.
+std::array<int, kBlockSize> nearest_places(const float* x, float inverse, const int8_t* table) {
   std::array<int, kBlockSize> places;
   for (int i = 0; i < kBlockSize; ++i) {
     const auto nearer = [level = x[i] * inverse](int8_t a, int8_t b) {
       return std::fabs(level - a) < std::fabs(level - b);
     };
-    places[i] = static_cast<int>(std::min_element(kLevels, kLevels + 16, nearer) - kLevels);
+    places[i] = static_cast<int>(std::min_element(table, table + 16, nearer) - table);
   }
-  put_nibbles(places, block.qs);
+  return places;
+}
+
+void round_block(const float* x, BlockIQ4_NL& block) {
+  const float d = extreme(x, kBlockSize) / static_cast<float>(BlockIQ4_NL::kLevels[0]);
+  block.d = to_f16(d);
+  put_nibbles(nearest_places(x, d != 0.0f ? 1.0f / d : 0.0f, BlockIQ4_NL::kLevels), block.qs);
+}
+
+/// The greatest number of FP4 is 6 = 1.5 * 2^2: the scale's exponent is 2 below the extreme's.
+void round_block(const float* x, BlockMXFP4& block) {
+  const float greatest = std::fabs(extreme(x, kBlockSize));
+  block.e = static_cast<uint8_t>(
+      greatest > 0.0f ? std::clamp(std::ilogb(greatest) - 2 + 127, 0, 254) : 0);
+  put_nibbles(nearest_places(x, 1.0f / BlockMXFP4::scale(block.e), BlockMXFP4::kLevels), block.qs);
 }
 
 // ---------------------------------------------------------------- superblocks
@@ -95,6 +135,73 @@ void round_block(const float* x, BlockIQ4_NL& block) {
 int level_of(float x, float step, int low, int high) {
   if (step == 0.0f) return std::clamp(0, low, high);
   return std::clamp(static_cast<int>(std::round(x / step)), low, high);
+}
+
+/// 2 bits of level 128 h + 32 j + i to bits 2 j and 2 j + 1 of qs[32 h + i].
+void put_pairs(const std::array<int, kSuperblockSize>& levels, uint8_t* qs) {
+  std::fill(qs, qs + kSuperblockSize / 4, uint8_t{0});
+  for (int i = 0; i < kSuperblockSize; ++i) {
+    uint8_t& four = qs[i / 128 * 32 + i % 32];
+    four = static_cast<uint8_t>(four | (levels[i] & 3) << (i / 32 % 4 * 2));
+  }
+}
+
+void round_block(const float* x, BlockQ2_K& block) {
+  std::array<float, 16> step, min;  // of 16 values each: step * level - min, min >= 0
+  for (size_t s = 0; s < step.size(); ++s) {
+    const auto [low, high] = std::minmax_element(x + 16 * s, x + 16 * (s + 1));
+    min[s] = std::max(0.0f, -*low);
+    step[s] = std::max(0.0f, (*high + min[s]) / 3.0f);
+  }
+  block.d = to_f16(*std::max_element(step.begin(), step.end()) / 15.0f);
+  block.dmin = to_f16(*std::max_element(min.begin(), min.end()) / 15.0f);
+  std::array<int, kSuperblockSize> levels;
+  for (size_t s = 0; s < step.size(); ++s) {
+    const int scale = level_of(step[s], to_f32(block.d), 0, 15);
+    const int low = level_of(min[s], to_f32(block.dmin), 0, 15);
+    block.scales[s] = static_cast<uint8_t>(scale | low << 4);
+    const float exact_step = to_f32(block.d) * static_cast<float>(scale);
+    const float exact_min = to_f32(block.dmin) * static_cast<float>(low);
+    for (size_t i = 16 * s; i < 16 * (s + 1); ++i) {
+      levels[i] = level_of(x[i] + exact_min, exact_step, 0, 3);
+    }
+  }
+  put_pairs(levels, block.qs);
+}
+
+/// Inverse of Block<q3_k>::scale(), of 16 scales.
+void put_scales(const std::array<int, 16>& scales, uint8_t* bytes) {
+  std::fill(bytes, bytes + 12, uint8_t{0});
+  for (int k = 0; k < 16; ++k) {
+    const int scale = scales[k] + 32;
+    bytes[k % 8] = static_cast<uint8_t>(bytes[k % 8] | (scale & 15) << (k / 8 * 4));
+    uint8_t& high = bytes[8 + k % 4];
+    high = static_cast<uint8_t>(high | (scale >> 4) << (k / 4 * 2));
+  }
+}
+
+void round_block(const float* x, BlockQ3_K& block) {
+  std::array<float, 16> step;  // of 16 values each: the extreme becomes -4
+  float greatest = 0.0f;
+  for (size_t s = 0; s < step.size(); ++s) {
+    step[s] = extreme(x + 16 * s, 16) / -4.0f;
+    greatest = std::max(greatest, std::fabs(step[s]));
+  }
+  block = {};
+  block.d = to_f16(greatest / 31.0f);
+  std::array<int, 16> scales;
+  std::array<int, kSuperblockSize> levels;  // from 0
+  for (size_t s = 0; s < step.size(); ++s) {
+    scales[s] = level_of(step[s], to_f32(block.d), -32, 31);
+    const float exact_step = to_f32(block.d) * static_cast<float>(scales[s]);
+    for (size_t i = 16 * s; i < 16 * (s + 1); ++i) {
+      levels[i] = level_of(x[i], exact_step, -4, 3) + 4;
+      uint8_t& mask = block.hmask[i % 32];
+      mask = static_cast<uint8_t>(mask | (levels[i] >> 2) << (i / 32));
+    }
+  }
+  put_pairs(levels, block.qs);
+  put_scales(scales, block.scales);
 }
 
 /// Inverse of PartScales::scale() and min().
@@ -178,6 +285,27 @@ void round_block(const float* x, BlockQ6_K& block) {
       low = static_cast<uint8_t>(low | (q & 15) << (part / 2 * 4));
       high = static_cast<uint8_t>(high | (q >> 4) << (2 * part));
     }
+  }
+}
+
+void round_block(const float* x, BlockIQ4_XS& block) {
+  std::array<float, kSuperblockParts> step;  // the extreme becomes the table's lowest level
+  float greatest = 0.0f;
+  for (size_t j = 0; j < step.size(); ++j) {
+    step[j] = extreme(x + j * kBlockSize, kBlockSize) / static_cast<float>(BlockIQ4_NL::kLevels[0]);
+    greatest = std::max(greatest, std::fabs(step[j]));
+  }
+  block = {};
+  block.d = to_f16(greatest / 31.0f);
+  for (size_t j = 0; j < step.size(); ++j) {
+    const int scale = level_of(step[j], to_f32(block.d), -32, 31);
+    const float exact_step = to_f32(block.d) * static_cast<float>(scale);
+    const float inverse = exact_step != 0.0f ? 1.0f / exact_step : 0.0f;
+    put_nibbles(nearest_places(x + j * kBlockSize, inverse, BlockIQ4_NL::kLevels),
+                block.qs + j * kBlockSize / 2);
+    uint8_t& low = block.scales_l[j / 2];
+    low = static_cast<uint8_t>(low | ((scale + 32) & 15) << (j % 2 * 4));
+    block.scales_h = static_cast<uint16_t>(block.scales_h | (scale + 32) >> 4 << (2 * j));
   }
 }
 

@@ -26,6 +26,8 @@ Command add_bench_command(CLI::App& root, const CommonSettings& common);
 Command add_inspect_command(CLI::App& root, const CommonSettings& common);
 /// The policies with their parameters: policies/command.cpp
 Command add_policies_command(CLI::App& root, const CommonSettings& common);
+/// A conversation through a chat template: apply_template/command.cpp
+Command add_apply_template_command(CLI::App& root);
 /// Quality of many cache configurations on the same prompts: eval/command.cpp
 Command add_eval_command(CLI::App& root, const CommonSettings& common);
 

@@ -12,7 +12,25 @@ namespace snapkv {
 
 /// f32, f16 (IEEE half) and bf16 are plain. The others are GGUF's block types (layouts in
 /// src/format/block_types.h), but i32, which weights never have.
-enum class DType : uint8_t { f32, f16, bf16, i32, q8_0, q4_0, q5_0, iq4_nl, q4_k, q5_k, q6_k };
+enum class DType : uint8_t {
+  f32,
+  f16,
+  bf16,
+  i32,
+  q8_0,
+  q4_0,
+  q4_1,
+  q5_0,
+  q5_1,
+  iq4_nl,
+  mxfp4,
+  q2_k,
+  q3_k,
+  q4_k,
+  q5_k,
+  q6_k,
+  iq4_xs
+};
 
 struct DTypeInfo {
   DType dtype;
@@ -24,12 +42,23 @@ struct DTypeInfo {
 };
 
 inline constexpr DTypeInfo kDTypes[] = {
-    {DType::f32, "f32", 1, 4, 0, 0},         {DType::f16, "f16", 1, 2, 1, 1},
-    {DType::bf16, "bf16", 1, 2, 30, 32},     {DType::i32, "i32", 1, 4, 26, 0},
-    {DType::q8_0, "q8_0", 32, 34, 8, 7},     {DType::q4_0, "q4_0", 32, 18, 2, 2},
-    {DType::q5_0, "q5_0", 32, 22, 6, 8},     {DType::iq4_nl, "iq4_nl", 32, 18, 20, 25},
-    {DType::q4_k, "q4_k", 256, 144, 12, 14}, {DType::q5_k, "q5_k", 256, 176, 13, 16},
+    {DType::f32, "f32", 1, 4, 0, 0},
+    {DType::f16, "f16", 1, 2, 1, 1},
+    {DType::bf16, "bf16", 1, 2, 30, 32},
+    {DType::i32, "i32", 1, 4, 26, 0},
+    {DType::q8_0, "q8_0", 32, 34, 8, 7},
+    {DType::q4_0, "q4_0", 32, 18, 2, 2},
+    {DType::q4_1, "q4_1", 32, 20, 3, 3},
+    {DType::q5_0, "q5_0", 32, 22, 6, 8},
+    {DType::q5_1, "q5_1", 32, 24, 7, 9},
+    {DType::iq4_nl, "iq4_nl", 32, 18, 20, 25},
+    {DType::mxfp4, "mxfp4", 32, 17, 39, 38},
+    {DType::q2_k, "q2_k", 256, 84, 10, 10},
+    {DType::q3_k, "q3_k", 256, 110, 11, 11},
+    {DType::q4_k, "q4_k", 256, 144, 12, 14},
+    {DType::q5_k, "q5_k", 256, 176, 13, 16},
     {DType::q6_k, "q6_k", 256, 210, 14, 18},
+    {DType::iq4_xs, "iq4_xs", 256, 136, 23, 30},
 };
 
 constexpr const DTypeInfo& dtype_info(DType t) { return kDTypes[static_cast<size_t>(t)]; }

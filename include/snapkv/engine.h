@@ -9,7 +9,7 @@
 //   for (int i = 0; i < 100; ++i) {
 //     const int32_t id = sampler.sample(session.logits());
 //     if (model->is_end_of_generation(id)) break;
-//     std::cout << model->piece(id);
+//     std::cout << model->piece(id);  // text_stream.h makes whole characters of these bytes
 //     session.decode(id);
 //   }
 //
@@ -28,6 +28,7 @@
 #include <utility>
 #include <vector>
 
+#include "snapkv/chat.h"
 #include "snapkv/compute.h"
 #include "snapkv/dtype.h"
 #include "snapkv/error.h"
@@ -36,6 +37,7 @@
 #include "snapkv/model_info.h"
 #include "snapkv/policy.h"
 #include "snapkv/sampler.h"
+#include "snapkv/tokenizer.h"
 
 namespace snapkv {
 
@@ -133,12 +135,17 @@ class Model {
   void reset_device_peak() const;
   DType compute_dtype() const;
 
-  /// `add_special`: BOS/EOS as the model asks. `parse_special`: control tokens written out in the
-  /// text become their ids. Text is never cut.
+  /// Lives as long as the model.
+  const Tokenizer& tokenizer() const;
+  /// Tokenizer::encode(). `add_special`: BOS/EOS as the model asks. `parse_special`: control tokens
+  /// written out in the text become their ids. Text is never cut.
   std::vector<int32_t> tokenize(std::string_view text, bool add_special = true,
                                 bool parse_special = true) const;
-  /// Bytes that a token adds to the output; may be part of a UTF-8 character.
-  std::string piece(int32_t id) const;
+  /// Tokenizer::encode_chat(): of what a chat template made.
+  std::vector<int32_t> tokenize(const RenderedChat& chat, bool add_bos = true) const;
+  /// Bytes that a token adds to the output; may be part of a UTF-8 character. `special`: those of
+  /// control tokens too.
+  std::string piece(int32_t id, bool special = false) const;
   std::string detokenize(std::span<const int32_t> ids) const;
   bool is_end_of_generation(int32_t id) const;
 

@@ -16,6 +16,7 @@
 #include <string_view>
 #include <vector>
 
+#include "snapkv/chat.h"
 #include "snapkv/error.h"
 
 namespace snapkv {
@@ -52,6 +53,12 @@ class Tokenizer {
   /// when a pattern of the vocabulary takes too long for this text, or the text exceeds 1 GiB.
   virtual std::vector<int32_t> encode(std::string_view text, bool add_special,
                                       bool parse_special) const = 0;
+
+  /// Ids of what a chat template made: as encode() with parse_special, but control tokens spelled
+  /// out in what came from the conversation, or only begun there, stay text. `add_bos`: begin with
+  /// BOS if the model asks for it and the text does not begin with it; false for text that
+  /// continues a conversation. EOS is never added. Throws as encode().
+  virtual std::vector<int32_t> encode_chat(const RenderedChat& chat, bool add_bos) const = 0;
 
   /// The bytes a token adds to the output (may be part of a UTF-8 character); empty for control
   /// tokens unless `special`. Throws kUsage for an id that is no token's.

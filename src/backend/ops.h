@@ -151,7 +151,7 @@ struct RowNorms {
 };
 
 /// What becomes of a score among those of its chunk. `rank`: how many of the chunk are lower, of
-/// equal ones those of higher index; NaN is the lowest.
+/// equal ones those of higher index; NaN is lower than all and its rank is NaN.
 enum class ChunkScore { mean, softmax, rank };
 
 /// out[h, j] (+)= factor * kind(scores[h, chunk of j])[j] for begin <= j < n[h]; chunks have

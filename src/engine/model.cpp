@@ -86,11 +86,17 @@ size_t Model::device_bytes_peak() const { return impl_->backend->peak_memory(); 
 void Model::reset_device_peak() const { impl_->backend->reset_peak_memory(); }
 DType Model::compute_dtype() const { return impl_->backend->compute_dtype(); }
 
+const Tokenizer& Model::tokenizer() const { return *impl_->tokenizer; }
 std::vector<int32_t> Model::tokenize(std::string_view text, bool add_special,
                                      bool parse_special) const {
   return impl_->tokenizer->encode(text, add_special, parse_special);
 }
-std::string Model::piece(int32_t id) const { return impl_->tokenizer->piece(id); }
+std::vector<int32_t> Model::tokenize(const RenderedChat& chat, bool add_bos) const {
+  return impl_->tokenizer->encode_chat(chat, add_bos);
+}
+std::string Model::piece(int32_t id, bool special) const {
+  return impl_->tokenizer->piece(id, special);
+}
 std::string Model::detokenize(std::span<const int32_t> ids) const {
   return impl_->tokenizer->decode(ids);
 }

@@ -9,7 +9,11 @@
 // rounding.
 #pragma once
 
+#include <bit>
+#include <cmath>
+#include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <type_traits>
 #include <utility>
 
@@ -60,6 +64,17 @@ struct Block<DType::q4_0> {
 };
 using BlockQ4_0 = Block<DType::q4_0>;
 
+/// As q4_0, but levels begin with 0: value = d * level + m.
+template <>
+struct Block<DType::q4_1> {
+  f16_t d;
+  f16_t m;
+  uint8_t qs[kBlockSize / 2];
+  constexpr int level(int i) const { return (qs[i % 16] >> (i / 16 * 4)) & 15; }
+  float value(int i) const { return to_f32(d) * static_cast<float>(level(i)) + to_f32(m); }
+};
+using BlockQ4_1 = Block<DType::q4_1>;
+
 /// As q4_0; bit i of qh, counted from the lowest of byte 0, is bit 4 of value i's level.
 template <>
 struct Block<DType::q5_0> {
@@ -74,6 +89,21 @@ struct Block<DType::q5_0> {
 };
 using BlockQ5_0 = Block<DType::q5_0>;
 
+/// As q4_1; bit i of qh is bit 4 of value i's level, as in q5_0.
+template <>
+struct Block<DType::q5_1> {
+  f16_t d;
+  f16_t m;
+  uint8_t qh[kBlockSize / 8];
+  uint8_t qs[kBlockSize / 2];
+  constexpr int level(int i) const {
+    const int low = (qs[i % 16] >> (i / 16 * 4)) & 15;
+    return low | ((qh[i / 8] >> (i % 8)) & 1) << 4;
+  }
+  float value(int i) const { return to_f32(d) * static_cast<float>(level(i)) + to_f32(m); }
+};
+using BlockQ5_1 = Block<DType::q5_1>;
+
 /// As q4_0, but nibbles are places in a table of levels that lie closer to each other near 0.
 template <>
 struct Block<DType::iq4_nl> {
@@ -86,7 +116,127 @@ struct Block<DType::iq4_nl> {
 };
 using BlockIQ4_NL = Block<DType::iq4_nl>;
 
+/// MXFP4 of the Open Compute Project's microscaling formats: nibbles are numbers in FP4 (E2M1), the
+/// scale is a power of two. The table holds twice the numbers, so that it holds integers, and the
+/// scale is half of what the format says: 2^(e - 128), for e < 2 a subnormal number.
+template <>
+struct Block<DType::mxfp4> {
+  uint8_t e;
+  uint8_t qs[kBlockSize / 2];
+  alignas(16) static constexpr int8_t kLevels[16] = {0, 1,  2,  3,  4,  6,  8,  12,
+                                                     0, -1, -2, -3, -4, -6, -8, -12};
+  static constexpr float scale(uint32_t e) {
+    return std::bit_cast<float>(e < 2 ? 0x00200000u << e : (e - 1) << 23);
+  }
+  constexpr int level(int i) const { return kLevels[(qs[i % 16] >> (i / 16 * 4)) & 15]; }
+  float value(int i) const { return scale(e) * static_cast<float>(level(i)); }
+  /// The exponent 255 stands for NaN, which ggml refuses too; 253 and 254 overflow with some
+  /// levels.
+  bool is_finite() const {
+    if (e < 253) return true;
+    bool finite = e != 255;
+    for (int i = 0; i < kBlockSize; ++i) finite = finite && std::isfinite(value(i));
+    return finite;
+  }
+};
+using BlockMXFP4 = Block<DType::mxfp4>;
+
 // ---------------------------------------------------------------- superblocks
+
+/// The integer scales and minima of a superblock's 8 parts, as kernels want them: all at once. Byte
+/// j, counted from the lowest, belongs to part j.
+struct PartBytes {
+  uint64_t scales;
+  uint64_t mins;  // 0 where there are none
+  constexpr int scale(int part) const { return static_cast<int8_t>(scales >> (8 * part)); }
+  constexpr int min(int part) const { return static_cast<int8_t>(mins >> (8 * part)); }
+  /// The same for both halves of a part.
+  constexpr int scale(int part, int) const { return scale(part); }
+  constexpr int min(int part, int) const { return min(part); }
+};
+
+/// The same of types whose scales belong to 16 values each: byte 2 j + h belongs to half h of part
+/// j.
+struct HalfPartBytes {
+  uint64_t scales[2];
+  uint64_t mins[2];  // 0 where there are none
+  constexpr int scale(int part, int half) const { return byte(scales, part, half); }
+  constexpr int min(int part, int half) const { return byte(mins, part, half); }
+
+ private:
+  static constexpr int byte(const uint64_t (&bytes)[2], int part, int half) {
+    return static_cast<int8_t>(bytes[part / 4] >> (part % 4 * 16 + half * 8));
+  }
+};
+
+/// Each byte less `by`, where all are below 128: no borrow crosses a byte.
+constexpr uint64_t subtract_from_bytes(uint64_t bytes, uint8_t by) {
+  constexpr uint64_t kOnes = 0x0101010101010101u, kSigns = 0x8080808080808080u;
+  return ((bytes | kSigns) - kOnes * by) ^ kSigns;
+}
+
+template <typename Word>
+[[gnu::always_inline]] inline Word load_word(const void* p) {
+  Word word;
+  std::memcpy(&word, p, sizeof word);
+  return word;
+}
+
+inline constexpr uint64_t kLowNibbles = 0x0f0f0f0f0f0f0f0fu;
+
+/// value[i] = d * (scales[i / 16] & 15) * level - dmin * (scales[i / 16] >> 4). Levels 128 h + 32 j
+/// + i (h < 2, j < 4, i < 32) are bits 2 j and 2 j + 1 of qs[32 h + i].
+template <>
+struct Block<DType::q2_k> {
+  uint8_t scales[kSuperblockSize / 16];
+  uint8_t qs[kSuperblockSize / 4];
+  f16_t d;
+  f16_t dmin;
+  constexpr int level(int i) const { return (qs[i / 128 * 32 + i % 32] >> (i / 32 % 4 * 2)) & 3; }
+  float value(int i) const {
+    const int scale = scales[i / 16] & 15, min = scales[i / 16] >> 4;
+    return to_f32(d) * static_cast<float>(scale) * static_cast<float>(level(i)) -
+           to_f32(dmin) * static_cast<float>(min);
+  }
+  [[gnu::always_inline]] HalfPartBytes unpack_scales() const {
+    const auto first = load_word<uint64_t>(scales), last = load_word<uint64_t>(scales + 8);
+    return {.scales = {first & kLowNibbles, last & kLowNibbles},
+            .mins = {first >> 4 & kLowNibbles, last >> 4 & kLowNibbles}};
+  }
+};
+using BlockQ2_K = Block<DType::q2_k>;
+
+/// value[i] = d * scale(i / 16) * level. The low 2 bits of level + 4 are as in q2_k, bit 2 of level
+/// 32 j + i is bit j of hmask[i]. Scale k: its low 4 bits are the low (k < 8) or high nibble of
+/// byte k % 8, its high 2 are bits 2 (k / 4) and 2 (k / 4) + 1 of byte 8 + k % 4; less 32.
+template <>
+struct Block<DType::q3_k> {
+  uint8_t hmask[kBlockSize];
+  uint8_t qs[kSuperblockSize / 4];
+  uint8_t scales[12];
+  f16_t d;
+  constexpr int scale(int k) const {
+    const int low = (scales[k % 8] >> (k / 8 * 4)) & 15;
+    return (low | ((scales[8 + k % 4] >> (k / 4 * 2)) & 3) << 4) - 32;
+  }
+  constexpr int level(int i) const {
+    const int low = (qs[i / 128 * 32 + i % 32] >> (i / 32 % 4 * 2)) & 3;
+    return (low | ((hmask[i % 32] >> (i / 32)) & 1) << 2) - 4;
+  }
+  float value(int i) const {
+    return to_f32(d) * static_cast<float>(scale(i / 16)) * static_cast<float>(level(i));
+  }
+  [[gnu::always_inline]] HalfPartBytes unpack_scales() const {
+    const auto low = load_word<uint64_t>(scales);
+    const auto high = load_word<uint32_t>(scales + 8);
+    const auto pairs = [](uint32_t x) { return (x & 0x03030303u) << 4; };
+    const uint64_t first = (low & kLowNibbles) | pairs(high) | uint64_t{pairs(high >> 2)} << 32;
+    const uint64_t last =
+        (low >> 4 & kLowNibbles) | pairs(high >> 4) | uint64_t{pairs(high >> 6)} << 32;
+    return {.scales = {subtract_from_bytes(first, 32), subtract_from_bytes(last, 32)}, .mins = {}};
+  }
+};
+using BlockQ3_K = Block<DType::q3_k>;
 
 /// What a q4_k or q5_k superblock begins with: scales and minima of its 8 parts, 6 bits each:
 ///   part j < 4: scale in bits 0 ... 5 of byte j, minimum in bits 0 ... 5 of byte 4 + j
@@ -108,6 +258,15 @@ struct PartScales {
     return to_f32(d) * static_cast<float>(scale(part)) * static_cast<float>(level) -
            to_f32(dmin) * static_cast<float>(min(part));
   }
+  [[gnu::always_inline]] PartBytes unpack() const {
+    const auto a = load_word<uint32_t>(bytes);
+    const auto b = load_word<uint32_t>(bytes + 4);
+    const auto c = load_word<uint32_t>(bytes + 8);
+    const uint32_t scales_high = (c & 0x0f0f0f0fu) | (a >> 2 & 0x30303030u);
+    const uint32_t mins_high = (c >> 4 & 0x0f0f0f0fu) | (b >> 2 & 0x30303030u);
+    return {.scales = (a & 0x3f3f3f3fu) | uint64_t{scales_high} << 32,
+            .mins = (b & 0x3f3f3f3fu) | uint64_t{mins_high} << 32};
+  }
 };
 static_assert(sizeof(PartScales) == 16);
 
@@ -118,6 +277,7 @@ struct Block<DType::q4_k> {
   uint8_t qs[kSuperblockSize / 2];
   constexpr int level(int i) const { return (qs[i / 64 * 32 + i % 32] >> (i / 32 % 2 * 4)) & 15; }
   float value(int i) const { return scales.value(i, level(i)); }
+  [[gnu::always_inline]] PartBytes unpack_scales() const { return scales.unpack(); }
 };
 using BlockQ4_K = Block<DType::q4_k>;
 
@@ -132,6 +292,7 @@ struct Block<DType::q5_k> {
     return low | ((qh[i % 32] >> (i / 32)) & 1) << 4;
   }
   float value(int i) const { return scales.value(i, level(i)); }
+  [[gnu::always_inline]] PartBytes unpack_scales() const { return scales.unpack(); }
 };
 using BlockQ5_K = Block<DType::q5_k>;
 
@@ -151,8 +312,88 @@ struct Block<DType::q6_k> {
     return (low | high << 4) - 32;
   }
   float value(int i) const { return to_f32(d) * scales[i / 16] * static_cast<float>(level(i)); }
+  [[gnu::always_inline]] HalfPartBytes unpack_scales() const {
+    return {.scales = {load_word<uint64_t>(scales), load_word<uint64_t>(scales + 8)}, .mins = {}};
+  }
 };
 using BlockQ6_K = Block<DType::q6_k>;
+
+/// Eight iq4_nl blocks with integer scales: value[i] = d * scale(i / 32) * level. The low 4 bits of
+/// scale(j) + 32 are the low (j even) or high nibble of scales_l[j / 2], the high 2 are bits 2 j
+/// and 2 j + 1 of scales_h.
+template <>
+struct Block<DType::iq4_xs> {
+  f16_t d;
+  uint16_t scales_h;
+  uint8_t scales_l[kSuperblockParts / 2];
+  uint8_t qs[kSuperblockSize / 2];
+  constexpr int scale(int part) const {
+    const int low = (scales_l[part / 2] >> (part % 2 * 4)) & 15;
+    return (low | ((scales_h >> (2 * part)) & 3) << 4) - 32;
+  }
+  constexpr int level(int i) const {
+    return BlockIQ4_NL::kLevels[(qs[i / 32 * 16 + i % 16] >> (i % 32 / 16 * 4)) & 15];
+  }
+  float value(int i) const {
+    return to_f32(d) * static_cast<float>(scale(i / 32)) * static_cast<float>(level(i));
+  }
+  [[gnu::always_inline]] PartBytes unpack_scales() const {
+    const auto nibbles = load_word<uint32_t>(scales_l);
+    const auto apart = [](uint64_t x) {  // byte k to byte 2 k
+      x = (x | x << 16) & 0x0000ffff0000ffffu;
+      return (x | x << 8) & 0x00ff00ff00ff00ffu;
+    };
+    const uint64_t low = apart(nibbles & 0x0f0f0f0fu) | apart(nibbles >> 4 & 0x0f0f0f0fu) << 8;
+    uint64_t high = scales_h;  // pair j to byte j
+    high = (high | high << 24) & 0x000000ff000000ffu;
+    high = (high | high << 12) & 0x000f000f000f000fu;
+    high = (high | high << 6) & 0x0303030303030303u;
+    return {.scales = subtract_from_bytes(low | high << 4, 32), .mins = 0};
+  }
+};
+using BlockIQ4_XS = Block<DType::iq4_xs>;
+
+// ---------------------------------------------------------------- fields
+
+/// Whether values are scale * level - minimum (of blocks of 32 values: + m), levels from 0 on, else
+/// scale * level.
+template <DType T, typename B = Block<T>>
+inline constexpr bool kHasMin = requires(B b) {
+  b.m;
+}
+|| requires(B b) { b.dmin; }
+|| requires(B b) { b.scales.dmin; };
+
+/// Whether a block has an f16 scale, as all block types have but mxfp4.
+template <DType T, typename B = Block<T>>
+inline constexpr bool kHasF16Scale = requires(B b) {
+  b.d;
+}
+|| requires(B b) { b.scales.d; };
+
+/// Where a block has that scale.
+template <DType T>
+inline constexpr size_t kScaleAt = [] {
+  using B = Block<T>;
+  if constexpr (requires(B b) { b.scales.d; }) {
+    return offsetof(B, scales) + offsetof(PartScales, d);
+  } else {
+    return offsetof(B, d);
+  }
+}();
+
+/// Where a block with kHasMin has m, or dmin, which the parts' minima multiply.
+template <DType T>
+inline constexpr size_t kMinAt = [] {
+  using B = Block<T>;
+  if constexpr (requires(B b) { b.scales.dmin; }) {
+    return offsetof(B, scales) + offsetof(PartScales, dmin);
+  } else if constexpr (requires(B b) { b.dmin; }) {
+    return offsetof(B, dmin);
+  } else {
+    return offsetof(B, m);
+  }
+}();
 
 // ---------------------------------------------------------------- choosing by type
 

@@ -55,16 +55,18 @@ int64_t find_block(const std::byte* data, int64_t n) {
   return n;
 }
 
-/// The same for a block type: what a value is multiplied with, or has added to it, is f16.
-template <DType type>
+/// The same for a block type: what a value is multiplied with, or has added to it, is f16, or the
+/// block knows itself whether its values are finite.
+template <DType T>
 int64_t find_block_of(const std::byte* data, int64_t n) {
-  using B = Block<type>;
-  if constexpr (requires(B b) { b.scales.dmin; }) {
-    constexpr size_t kAt = offsetof(B, scales);
-    return find_block<sizeof(B), kAt + offsetof(PartScales, d), kAt + offsetof(PartScales, dmin)>(
-        data, n);
+  using B = Block<T>;
+  if constexpr (kHasMin<T>) {
+    return find_block<sizeof(B), kScaleAt<T>, kMinAt<T>>(data, n);
+  } else if constexpr (kHasF16Scale<T>) {
+    return find_block<sizeof(B), kScaleAt<T>>(data, n);
   } else {
-    return find_block<sizeof(B), offsetof(B, d)>(data, n);
+    const auto* blocks = reinterpret_cast<const B*>(data);
+    return std::find_if_not(blocks, blocks + n, [](const B& b) { return b.is_finite(); }) - blocks;
   }
 }
 

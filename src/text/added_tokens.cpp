@@ -28,6 +28,12 @@ bool is_word_character(int64_t c) {
 }
 bool is_space(int64_t c) { return c >= 0 && unicode::is_white_space(static_cast<uint32_t>(c)); }
 
+bool overlaps(std::span<const ByteRange> ranges, size_t begin, size_t end) {
+  const auto first = std::partition_point(ranges.begin(), ranges.end(),
+                                          [&](const ByteRange& r) { return r.end <= begin; });
+  return first != ranges.end() && first->begin < end;
+}
+
 size_t utf8_size(int64_t c) { return c < 0x80 ? 1 : c < 0x800 ? 2 : c < 0x10000 ? 3 : 4; }
 
 }  // namespace
@@ -44,16 +50,21 @@ AddedTokens::AddedTokens(std::vector<std::pair<std::string, AddedToken>> tokens)
   matcher_ = TokenMatcher(std::move(entries));
 }
 
-std::vector<AddedTokens::Section> AddedTokens::split(std::string_view text,
-                                                     bool parse_special) const {
+std::vector<AddedTokens::Section> AddedTokens::split(std::string_view text, bool parse_special,
+                                                     std::span<const ByteRange> plain) const {
   std::vector<Section> sections;
   const auto places = matcher_.find(text);
   size_t done = 0;    // bytes that are in sections
   size_t search = 0;  // where the next match may begin
   for (auto place = places.rbegin(); place != places.rend(); ++place) {
     if (place->begin < search) continue;
-    const auto found = matcher_.longest(place->node, text.size() - place->begin);
     size_t begin = place->begin;
+    auto found = matcher_.longest(place->node, text.size() - begin);
+    while (found.length > 0 && tokens_[found.id].second.special &&
+           overlaps(plain, begin, begin + found.length)) {
+      found = matcher_.longest(place->node, found.length - 1);
+    }
+    if (found.length == 0) continue;  // what is plain here must not hide a token that begins in it
     size_t end = begin + found.length;
     search = end;
     const AddedToken& token = tokens_[found.id].second;

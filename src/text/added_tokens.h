@@ -5,10 +5,12 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "snapkv/chat.h"
 #include "text/token_matcher.h"
 
 namespace snapkv {
@@ -37,9 +39,11 @@ class AddedTokens {
   explicit AddedTokens(std::vector<std::pair<std::string, AddedToken>> tokens);
 
   bool empty() const { return tokens_.empty(); }
-  /// Sections of `text`, which is valid UTF-8, in order; texts are not empty. `parse_special`
-  /// false: special tokens stay text, and what they cover is not searched for others.
-  std::vector<Section> split(std::string_view text, bool parse_special) const;
+  /// Sections of `text`, which is valid UTF-8, in order; texts are not empty. If `parse_special` is
+  /// false, special tokens stay text, and what they cover is not searched for other tokens. Special
+  /// tokens with bytes in `plain`, whose ranges are sorted and disjoint, stay text in any case.
+  std::vector<Section> split(std::string_view text, bool parse_special,
+                             std::span<const ByteRange> plain = {}) const;
 
  private:
   std::vector<std::pair<std::string, AddedToken>> tokens_;

@@ -63,7 +63,8 @@ void BpeModel::index_first_symbols() {
       byte_symbols_[byte] = intern(spelling);
       if (byte_symbols_[byte] < vocab_.size()) byte_tokens_[byte] = byte_symbols_[byte];
     } else if (options_.byte_tokens) {
-      byte_tokens_[byte] = vocab_.find(hex);
+      const int32_t id = vocab_.find(hex);
+      byte_tokens_[byte] = id >= 0 && !vocab_.is_special(id) ? id : -1;
     }
   }
   if (options_.alphabet == Alphabet::bytes) return;

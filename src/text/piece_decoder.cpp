@@ -64,7 +64,7 @@ void PieceDecoder::add(const JsonField& field) {
   }
 }
 
-std::string PieceDecoder::bytes_of(std::string_view token) const {
+std::string PieceDecoder::bytes_of(std::string_view token, bool added) const {
   if (byte_tokens_) {
     if (const auto byte = byte_alphabet::hex_byte(token)) {
       return std::string(1, static_cast<char>(*byte));
@@ -72,7 +72,7 @@ std::string PieceDecoder::bytes_of(std::string_view token) const {
   }
   std::string text(token);
   for (const auto& [from, to] : replacements_) text = replace_all(text, from, to);
-  if (!byte_level_) return text;
+  if (!byte_level_ || added) return text;
   return byte_alphabet::bytes_of(text).value_or(text);
 }
 

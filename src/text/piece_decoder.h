@@ -18,8 +18,9 @@ class PieceDecoder {
   /// Error{kBadModel} naming the field, and the types that are supported where this one is not.
   explicit PieceDecoder(const JsonField& field);
 
-  /// The bytes of a token of the model.
-  std::string bytes_of(std::string_view token) const;
+  /// The bytes of a token. An added token is spelled in plain characters, never in those that stand
+  /// for bytes (ByteLevel); the other decoders apply to it too: Gemma's runs of spaces are added.
+  std::string bytes_of(std::string_view token, bool added) const;
   /// What is between two tokens in a whole text.
   std::string_view separator() const { return separator_; }
   /// Bytes to leave out at the beginning of a text whose first piece is `piece`.

@@ -32,10 +32,10 @@ constexpr size_t kJitStackMax = 256 * 1024 * 1024;
 // The match limit holds for each place where a match may begin, so that time is bounded by a clock
 // too. A search tries a window of places at a time, whose length follows the time it takes, and
 // looks at the clock after each window without a match and after some number of matches.
-constexpr size_t kFirstWindow = 1 << 10;
+constexpr size_t kFirstWindow = 1 << 6;
 constexpr double kFastWindowSeconds = 0.002;
 constexpr double kSlowWindowSeconds = 0.05;
-constexpr int kFindsPerLook = 256;
+constexpr int kFindsPerLook = 32;
 constexpr double kSecondsAllowed = 2;
 constexpr double kSecondsAllowedPerByte = 2e-6;  // real patterns take 2e-8
 
@@ -204,10 +204,11 @@ std::optional<RegexMatch> Regex::Scanner::find(size_t from) {
     if (last == scan.text.size()) break;
     from = scan.next_place(last);
     const auto now = scan.check_time();
-    const double seconds =
-        window_began ? std::chrono::duration<double>(now - *window_began).count() : 0;
-    if (seconds < kFastWindowSeconds) window *= 2;
-    if (seconds > kSlowWindowSeconds) window = std::max<size_t>(window / 2, 1);
+    if (window_began) {
+      const double seconds = std::chrono::duration<double>(now - *window_began).count();
+      if (seconds < kFastWindowSeconds) window *= 2;
+      if (seconds > kSlowWindowSeconds) window = std::max<size_t>(window / 2, 1);
+    }
     window_began = now;
   }
   return std::nullopt;

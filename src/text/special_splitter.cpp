@@ -47,8 +47,16 @@ SpecialSplitter::SpecialSplitter(const Vocab& vocab) : vocab_(vocab) {
   user_defined_ = TokenMatcher(std::move(user_defined));
 }
 
-std::vector<SpecialSplitter::Cut> SpecialSplitter::find_cuts(std::string_view text,
-                                                             const TokenMatcher& matcher) const {
+bool SpecialSplitter::is_allowed(int32_t token, size_t begin, size_t end,
+                                 std::span<const ByteRange> plain) const {
+  if (plain.empty() || vocab_.types[token] == TokenType::kUserDefined) return true;
+  const auto first = std::partition_point(plain.begin(), plain.end(),
+                                          [&](const ByteRange& r) { return r.end <= begin; });
+  return first == plain.end() || first->begin >= end;
+}
+
+std::vector<SpecialSplitter::Cut> SpecialSplitter::find_cuts(
+    std::string_view text, const TokenMatcher& matcher, std::span<const ByteRange> plain) const {
   std::vector<Candidate> found;
   for (const auto& place : matcher.find(text)) {
     found.push_back({matcher.longest(place.node, text.size() - place.begin), place});
@@ -62,8 +70,10 @@ std::vector<SpecialSplitter::Cut> SpecialSplitter::find_cuts(std::string_view te
     const size_t left = after == cuts.begin() ? 0 : std::prev(after)->second.end;
     const size_t right = after == cuts.end() ? text.size() : after->first;
     if (left > place.begin) continue;  // inside a cut
-    if (place.begin + token.length > right) {
-      const auto shorter = matcher.longest(place.node, right - place.begin);
+    const bool fits = place.begin + token.length <= right;
+    if (!fits || !is_allowed(token.id, place.begin, place.begin + token.length, plain)) {
+      const size_t most = fits ? token.length - 1 : right - place.begin;
+      const auto shorter = matcher.longest(place.node, most);
       if (shorter.length > 0) candidates.push({shorter, place});
       continue;
     }
@@ -78,11 +88,11 @@ std::vector<SpecialSplitter::Cut> SpecialSplitter::find_cuts(std::string_view te
   return result;
 }
 
-std::vector<SpecialSplitter::Fragment> SpecialSplitter::split(std::string_view text,
-                                                              bool parse_special) const {
+std::vector<SpecialSplitter::Fragment> SpecialSplitter::split(
+    std::string_view text, bool parse_special, std::span<const ByteRange> plain) const {
   std::vector<Fragment> fragments;
   size_t done = 0;
-  for (const Cut& cut : find_cuts(text, parse_special ? all_ : user_defined_)) {
+  for (const Cut& cut : find_cuts(text, parse_special ? all_ : user_defined_, plain)) {
     if (cut.begin > done) fragments.push_back({-1, text.substr(done, cut.begin - done)});
     fragments.push_back({cut.token, {}});
     done = cut.end;

@@ -5,9 +5,11 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string_view>
 #include <vector>
 
+#include "snapkv/chat.h"
 #include "text/token_matcher.h"
 #include "text/vocab.h"
 
@@ -24,13 +26,18 @@ class SpecialSplitter {
   /// Keeps a reference to the vocabulary.
   explicit SpecialSplitter(const Vocab& vocab);
 
-  /// Fragments of `text` in order; texts are views of it and not empty. `parse_special` false: only
-  /// user-defined tokens are cut out.
-  std::vector<Fragment> split(std::string_view text, bool parse_special) const;
+  /// Fragments of `text` in order; texts are views of it and not empty. If `parse_special` is
+  /// false, only user-defined tokens are cut out. Where `plain` has bytes of a token, only a
+  /// user-defined one is cut out in any case; its ranges are sorted and disjoint.
+  std::vector<Fragment> split(std::string_view text, bool parse_special,
+                              std::span<const ByteRange> plain = {}) const;
 
  private:
   struct Cut;
-  std::vector<Cut> find_cuts(std::string_view text, const TokenMatcher& matcher) const;
+  std::vector<Cut> find_cuts(std::string_view text, const TokenMatcher& matcher,
+                             std::span<const ByteRange> plain) const;
+  /// Whether a token may be cut out at [begin, end).
+  bool is_allowed(int32_t token, size_t begin, size_t end, std::span<const ByteRange> plain) const;
 
   const Vocab& vocab_;
   TokenMatcher all_;

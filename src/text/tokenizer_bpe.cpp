@@ -17,12 +17,15 @@ constexpr std::string_view kMergesKey = "tokenizer.ggml.merges";
 
 std::string pre_name_of(const GgufFile& file) {
   if (file.get_string(kModelKey) == "gemma4") return "gemma4";
-  if (file.has(kPreKey)) return file.get_string(kPreKey);
+  return file.get_string(kPreKey, "default");
+}
+
+void warn_without_pre(const GgufFile& file) {
+  if (file.has(kPreKey) || file.get_string(kModelKey) == "gemma4") return;
   log_warn(
       "'{}' does not say how to cut a text into words ('{}'): 'default' is used, and the model may "
       "answer worse than it could",
       file.path(), kPreKey);
-  return "default";
 }
 
 const PreTokenizer& pre_of(const GgufFile& file, std::string_view name) {
@@ -85,11 +88,10 @@ void check_byte_tokens(const GgufFile& file, const Vocab& vocab) {
 }  // namespace
 
 BpeTokenizer::BpeTokenizer(const GgufFile& file)
-    : VocabTokenizer(read_vocab(file)),
+    : SplitTokenizer(read_vocab(file)),
       pre_(pre_of(file, pre_name_of(file))),
       pre_name_(pre_name_of(file)),
       rules_(pre_.rules, fmt::format("'{}': pre-tokenizer '{}'", file.path(), pre_name_)),
-      splitter_(vocab_),
       model_(vocab_, read_merges(file), not_special(vocab_),
              {.alphabet =
                   pre_.sentencepiece ? BpeModel::Alphabet::characters : BpeModel::Alphabet::bytes,
@@ -97,9 +99,10 @@ BpeTokenizer::BpeTokenizer(const GgufFile& file)
               .whole_newlines = pre_.whole_newlines},
              fmt::format("'{}'", file.path())) {
   check_byte_tokens(file, vocab_);
+  warn_without_pre(file);
 }
 
-void BpeTokenizer::encode_text(std::string_view text, std::vector<int32_t>& out) const {
+void BpeTokenizer::encode_fragment(std::string_view text, bool, std::vector<int32_t>& out) const {
   std::string prepared;
   if (!utf8::is_valid(text)) text = prepared = utf8::with_replacements(text);
   if (pre_.sentencepiece) text = prepared = with_sentencepiece_spaces(text);
@@ -108,22 +111,6 @@ void BpeTokenizer::encode_text(std::string_view text, std::vector<int32_t>& out)
     encoder.add(text.substr(0, length));
     text.remove_prefix(length);
   }
-}
-
-std::vector<int32_t> BpeTokenizer::encode(std::string_view text, bool add_special,
-                                          bool parse_special) const {
-  check_text_length(text);
-  std::vector<int32_t> out;
-  if (add_special && vocab_.special.add_bos) out.push_back(vocab_.special.bos);
-  for (const auto& fragment : splitter_.split(text, parse_special)) {
-    if (fragment.token >= 0) {
-      out.push_back(fragment.token);
-    } else {
-      encode_text(fragment.text, out);
-    }
-  }
-  if (add_special && vocab_.special.add_eos) out.push_back(vocab_.special.eos);
-  return out;
 }
 
 std::string BpeTokenizer::piece(int32_t id, bool special) const {

@@ -9,28 +9,25 @@
 
 #include "text/bpe_model.h"
 #include "text/pre_tokenizers.h"
-#include "text/special_splitter.h"
 #include "text/split_rules.h"
-#include "text/vocab_tokenizer.h"
+#include "text/split_tokenizer.h"
 
 namespace snapkv {
 
-class BpeTokenizer final : public VocabTokenizer {
+class BpeTokenizer final : public SplitTokenizer {
  public:
   explicit BpeTokenizer(const GgufFile& file);
 
-  std::vector<int32_t> encode(std::string_view text, bool add_special,
-                              bool parse_special) const override;
   std::string piece(int32_t id, bool special) const override;
   std::string description() const override;
 
  private:
-  void encode_text(std::string_view text, std::vector<int32_t>& out) const;
+  void encode_fragment(std::string_view text, bool after_special,
+                       std::vector<int32_t>& out) const override;
 
   const PreTokenizer& pre_;
   std::string pre_name_;
   SplitRules rules_;
-  SpecialSplitter splitter_;
   BpeModel model_;
 };
 

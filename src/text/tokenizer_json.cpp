@@ -58,6 +58,48 @@ int32_t id_of(const Vocab& vocab, const JsonField& field) {
   return static_cast<int32_t>(id);
 }
 
+/// Where `ranges` of `text` are in `normalized`, its normalized form: their ends are marked in the
+/// text, and the marks are found in what that is normalized to. All of `normalized` where this
+/// cannot tell, because the text around an end is normalized as a whole.
+std::vector<ByteRange> normalized_ranges(const Normalizer& normalizer, std::string_view text,
+                                         std::string_view normalized,
+                                         std::span<const ByteRange> ranges) {
+  constexpr std::string_view kMark = "\xef\xb7\x90";  // U+FDD0, which is no character
+  if (ranges.empty()) return {};
+  const std::vector<ByteRange> everything = {{0, normalized.size()}};
+  if (text.find(kMark) != std::string_view::npos) return everything;
+  std::string marked;
+  size_t done = 0;
+  const auto mark = [&](size_t at) {
+    marked += text.substr(done, at - done);
+    done = at;
+    if (at > 0 && at < text.size()) marked += kMark;
+  };
+  for (const ByteRange& range : ranges) {
+    mark(range.begin);
+    mark(range.end);
+  }
+  marked += text.substr(done);
+  marked = normalizer.apply(marked);
+  std::string unmarked;
+  size_t read = 0;
+  const auto next_place = [&](size_t at) {
+    if (at == 0) return size_t{0};
+    if (at == text.size()) return normalized.size();
+    const size_t found = std::min(marked.find(kMark, read), marked.size());
+    unmarked.append(marked, read, found - read);
+    read = std::min(found + kMark.size(), marked.size());
+    return unmarked.size();
+  };
+  std::vector<ByteRange> places;
+  for (const ByteRange& range : ranges) {
+    const size_t begin = next_place(range.begin);
+    places.push_back({begin, next_place(range.end)});
+  }
+  unmarked.append(marked, read);
+  return unmarked == normalized ? places : everything;
+}
+
 }  // namespace
 
 std::unique_ptr<Tokenizer> JsonTokenizer::make(const TokenizerFile& file, const Config& config) {
@@ -173,15 +215,18 @@ void JsonTokenizer::read_model(const TokenizerFile& file, const JsonVocab& vocab
   if (type == "BPE") {
     if (!file.has_merges) model["merges"].fail_expected("the list of merges");
     BpeModel::Merges merges(file.merges.begin(), file.merges.end());
-    bpe_.emplace(vocab_, merges, vocab.text_may_be,
-                 bpe_options(vocab_, model, cutter_.is_byte_level()), file.origin + ": model");
+    const auto options = bpe_options(vocab_, model, cutter_.is_byte_level());
+    if (vocab_.special.unk < 0) vocab_.special.unk = options.unknown;
+    bpe_.emplace(vocab_, merges, vocab.text_may_be, options, file.origin + ": model");
   } else if (type == "Unigram") {
     if (cutter_.is_byte_level()) {
       model["type"].fail_unsupported("'Unigram' with a pre-tokenizer ByteLevel", "BPE");
     }
     const JsonField unk = model["unk_id"];
+    const int32_t unknown = unk.is_null() ? -1 : id_of(vocab_, unk);
+    if (vocab_.special.unk < 0) vocab_.special.unk = unknown;
     unigram_.emplace(vocab_, vocab.scores, vocab.text_may_be, vocab.lowest_score,
-                     UnigramModel::Options{.unknown = unk.is_null() ? -1 : id_of(vocab_, unk),
+                     UnigramModel::Options{.unknown = unknown,
                                            .byte_tokens = model["byte_fallback"].boolean(false)},
                      file.origin + ": model");
   } else {
@@ -201,15 +246,42 @@ void JsonTokenizer::encode_text(std::string_view text, bool first,
 }
 
 void JsonTokenizer::encode_section(std::string_view text, bool first, bool parse_special,
+                                   std::span<const ByteRange> plain,
                                    std::vector<int32_t>& out) const {
   std::string prepared;
-  if (normalizer_) text = prepared = normalizer_->apply(text);
-  for (const auto& section : normalized_.split(text, parse_special)) {
+  std::vector<ByteRange> moved;
+  if (normalizer_) {
+    prepared = normalizer_->apply(text);
+    moved = normalized_ranges(*normalizer_, text, prepared, plain);
+    text = prepared;
+    plain = moved;
+  }
+  for (const auto& section : normalized_.split(text, parse_special, plain)) {
     if (section.token >= 0) {
       out.push_back(section.token);
     } else {
       encode_text(section.text, first && section.text.data() == text.data(), out);
     }
+  }
+}
+
+void JsonTokenizer::encode_sections(std::string_view text, bool parse_special,
+                                    std::span<const ByteRange> plain,
+                                    std::vector<int32_t>& out) const {
+  auto range = plain.begin();  // the first that does not end before the section
+  for (const auto& section : as_written_.split(text, parse_special, plain)) {
+    if (section.token >= 0) {
+      out.push_back(section.token);
+      continue;
+    }
+    const size_t begin = static_cast<size_t>(section.text.data() - text.data());
+    const size_t end = begin + section.text.size();
+    while (range != plain.end() && range->end <= begin) ++range;
+    std::vector<ByteRange> inside;
+    for (auto each = range; each != plain.end() && each->begin < end; ++each) {
+      inside.push_back({std::max(each->begin, begin) - begin, std::min(each->end, end) - begin});
+    }
+    encode_section(section.text, begin == 0, parse_special, inside, out);
   }
 }
 
@@ -220,14 +292,20 @@ std::vector<int32_t> JsonTokenizer::encode(std::string_view text, bool add_speci
   if (!utf8::is_valid(text)) text = prepared = utf8::with_replacements(text);
   std::vector<int32_t> out;
   if (add_special) out = before_;
-  for (const auto& section : as_written_.split(text, parse_special)) {
-    if (section.token >= 0) {
-      out.push_back(section.token);
-    } else {
-      encode_section(section.text, section.text.data() == text.data(), parse_special, out);
-    }
-  }
+  encode_sections(text, parse_special, {}, out);
   if (add_special) out.insert(out.end(), after_.begin(), after_.end());
+  return out;
+}
+
+std::vector<int32_t> JsonTokenizer::encode_chat(const RenderedChat& chat, bool add_bos) const {
+  check_text_length(chat.text);
+  if (!utf8::is_valid(chat.text)) fail(ErrorCode::kUsage, "the text of a chat is not UTF-8");
+  std::vector<int32_t> out;
+  encode_sections(chat.text, true, chat.input, out);
+  const SpecialTokens& special = vocab_.special;
+  if (add_bos && special.add_bos && (out.empty() || out[0] != special.bos)) {
+    out.insert(out.begin(), special.bos);
+  }
   return out;
 }
 
@@ -235,7 +313,7 @@ std::string JsonTokenizer::piece(int32_t id, bool special) const {
   vocab_.check(id);
   if (is_hidden(id, special)) return {};
   const std::string& text = vocab_.tokens[id];
-  return is_added_[id] ? text : decoder_.bytes_of(text);
+  return decoder_.bytes_of(text, is_added_[id]);
 }
 
 std::string JsonTokenizer::decode(std::span<const int32_t> ids, bool special) const {

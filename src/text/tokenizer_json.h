@@ -38,6 +38,7 @@ class JsonTokenizer final : public VocabTokenizer {
 
   std::vector<int32_t> encode(std::string_view text, bool add_special,
                               bool parse_special) const override;
+  std::vector<int32_t> encode_chat(const RenderedChat& chat, bool add_bos) const override;
   std::string piece(int32_t id, bool special) const override;
   std::string decode(std::span<const int32_t> ids, bool special) const override;
   std::string description() const override;
@@ -50,9 +51,13 @@ class JsonTokenizer final : public VocabTokenizer {
   void read_ends(const JsonField& generation_config);
   void read_added(std::vector<AddedToken> added);
   void read_model(const TokenizerFile& file, const JsonVocab& vocab);
+  /// Appends the ids of `text`, which is valid UTF-8; special tokens that have bytes in `plain`
+  /// stay text.
+  void encode_sections(std::string_view text, bool parse_special, std::span<const ByteRange> plain,
+                       std::vector<int32_t>& out) const;
   /// Text between added tokens. `first`: it begins where the user's text begins.
   void encode_section(std::string_view text, bool first, bool parse_special,
-                      std::vector<int32_t>& out) const;
+                      std::span<const ByteRange> plain, std::vector<int32_t>& out) const;
   /// Normalized text between added tokens.
   void encode_text(std::string_view text, bool first, std::vector<int32_t>& out) const;
 

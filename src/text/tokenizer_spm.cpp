@@ -92,7 +92,7 @@ class SpmTokenizer::Merger {
 };
 
 SpmTokenizer::SpmTokenizer(const GgufFile& file)
-    : VocabTokenizer(Vocab::from_gguf(file, kDefaults)), splitter_(vocab_) {
+    : SplitTokenizer(Vocab::from_gguf(file, kDefaults)) {
   index_ranks();
   index_pieces();
   index_bytes(file);
@@ -176,8 +176,9 @@ bool SpmTokenizer::adjacent(std::string_view a, std::string_view b) const {
   return adjacent_symbols_.contains(packed(a, b));
 }
 
-void SpmTokenizer::encode_text(std::string_view text, bool space_prefix,
-                               std::vector<int32_t>& out) const {
+void SpmTokenizer::encode_fragment(std::string_view text, bool after_special,
+                                   std::vector<int32_t>& out) const {
+  const bool space_prefix = vocab_.add_space_prefix && after_special;
   std::string escaped(space_prefix ? kSentencePieceSpace : std::string_view());
   escaped += with_sentencepiece_spaces(text);
   Merger merger(*this, escaped.size(), out);
@@ -194,24 +195,6 @@ void SpmTokenizer::encode_text(std::string_view text, bool space_prefix,
     }
     symbol = next;
   }
-}
-
-std::vector<int32_t> SpmTokenizer::encode(std::string_view text, bool add_special,
-                                          bool parse_special) const {
-  check_text_length(text);
-  std::vector<int32_t> out;
-  if (add_special && vocab_.special.add_bos) out.push_back(vocab_.special.bos);
-  bool after_special = true;  // as is the beginning
-  for (const auto& fragment : splitter_.split(text, parse_special)) {
-    if (fragment.token >= 0) {
-      out.push_back(fragment.token);
-    } else {
-      encode_text(fragment.text, vocab_.add_space_prefix && after_special, out);
-    }
-    after_special = fragment.token >= 0;
-  }
-  if (add_special && vocab_.special.add_eos) out.push_back(vocab_.special.eos);
-  return out;
 }
 
 std::string SpmTokenizer::piece(int32_t id, bool special) const {

@@ -16,18 +16,15 @@
 #include <unordered_set>
 #include <vector>
 
-#include "text/special_splitter.h"
+#include "text/split_tokenizer.h"
 #include "text/symbol_merger.h"
-#include "text/vocab_tokenizer.h"
 
 namespace snapkv {
 
-class SpmTokenizer final : public VocabTokenizer {
+class SpmTokenizer final : public SplitTokenizer {
  public:
   explicit SpmTokenizer(const GgufFile& file);
 
-  std::vector<int32_t> encode(std::string_view text, bool add_special,
-                              bool parse_special) const override;
   std::string piece(int32_t id, bool special) const override;
   std::string description() const override { return "SentencePiece BPE"; }
 
@@ -40,9 +37,9 @@ class SpmTokenizer final : public VocabTokenizer {
   bool adjacent(std::string_view a, std::string_view b) const;
   /// Id of a piece that merges may form, -1 if there is none.
   int32_t find_piece(std::string_view text) const;
-  void encode_text(std::string_view text, bool space_prefix, std::vector<int32_t>& out) const;
+  void encode_fragment(std::string_view text, bool after_special,
+                       std::vector<int32_t>& out) const override;
 
-  SpecialSplitter splitter_;
   std::vector<uint32_t> ranks_;  // [n_vocab]: 0 for the best score, equal for equal ones
   uint32_t n_ranks_ = 0;
   std::unordered_map<std::string_view, int32_t> pieces_;  // views of vocab_.tokens

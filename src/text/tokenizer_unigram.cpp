@@ -67,12 +67,11 @@ std::vector<bool> matched(const Vocab& vocab) {
 }  // namespace
 
 UnigramTokenizer::UnigramTokenizer(const GgufFile& file)
-    : VocabTokenizer(Vocab::from_gguf(file, kDefaults)),
+    : SplitTokenizer(Vocab::from_gguf(file, kDefaults)),
       chars_map_(
           read_chars_map(file),
           fmt::format("'{}': metadata key 'tokenizer.ggml.precompiled_charsmap'", file.path())),
       merge_spaces_(file.get_bool("tokenizer.ggml.remove_extra_whitespaces", false)),
-      splitter_(vocab_),
       model_(vocab_, scores_of(vocab_), matched(vocab_), lowest_score(vocab_),
              {.unknown = vocab_.special.unk}, fmt::format("'{}'", file.path())) {
   for (int32_t id = 0; id < vocab_.size(); ++id) {
@@ -141,23 +140,12 @@ std::string UnigramTokenizer::normalized(std::string_view text) const {
   return out;
 }
 
-std::vector<int32_t> UnigramTokenizer::encode(std::string_view text, bool add_special,
-                                              bool parse_special) const {
-  check_text_length(text);
-  std::vector<int32_t> out;
-  if (add_special && vocab_.special.add_bos) out.push_back(vocab_.special.bos);
-  for (const auto& fragment : splitter_.split(text, parse_special)) {
-    if (fragment.token >= 0) {
-      out.push_back(fragment.token);
-    } else {
-      // A table may cut characters: the model reads whole ones.
-      std::string prepared = normalized(fragment.text);
-      if (!utf8::is_valid(prepared)) prepared = utf8::with_replacements(prepared);
-      model_.encode(prepared, out);
-    }
-  }
-  if (add_special && vocab_.special.add_eos) out.push_back(vocab_.special.eos);
-  return out;
+void UnigramTokenizer::encode_fragment(std::string_view text, bool,
+                                       std::vector<int32_t>& out) const {
+  // A table may cut characters: the model reads whole ones.
+  std::string prepared = normalized(text);
+  if (!utf8::is_valid(prepared)) prepared = utf8::with_replacements(prepared);
+  model_.encode(prepared, out);
 }
 
 std::string UnigramTokenizer::piece(int32_t id, bool special) const {

@@ -8,22 +8,21 @@
 #include <vector>
 
 #include "text/chars_map.h"
-#include "text/special_splitter.h"
+#include "text/split_tokenizer.h"
 #include "text/unigram_model.h"
-#include "text/vocab_tokenizer.h"
 
 namespace snapkv {
 
-class UnigramTokenizer final : public VocabTokenizer {
+class UnigramTokenizer final : public SplitTokenizer {
  public:
   explicit UnigramTokenizer(const GgufFile& file);
 
-  std::vector<int32_t> encode(std::string_view text, bool add_special,
-                              bool parse_special) const override;
   std::string piece(int32_t id, bool special) const override;
   std::string description() const override { return "SentencePiece Unigram"; }
 
  private:
+  void encode_fragment(std::string_view text, bool after_special,
+                       std::vector<int32_t>& out) const override;
   std::string normalized(std::string_view text) const;
   /// Bytes at the beginning of `text` that some user-defined token begins with too: they stay as
   /// they are.
@@ -32,7 +31,6 @@ class UnigramTokenizer final : public VocabTokenizer {
   CharsMap chars_map_;
   bool merge_spaces_ = false;
   std::vector<std::string_view> user_defined_;  // sorted
-  SpecialSplitter splitter_;
   UnigramModel model_;
 };
 

@@ -39,7 +39,8 @@ UnigramModel::UnigramModel(const Vocab& vocab, const std::vector<double>& scores
   add_nodes(tokens, scores);
   byte_tokens_.fill(-1);
   for (size_t byte = 0; options_.byte_tokens && byte < 256; ++byte) {
-    byte_tokens_[byte] = vocab.find(byte_alphabet::hex_spelling(static_cast<uint8_t>(byte)));
+    const int32_t id = vocab.find(byte_alphabet::hex_spelling(static_cast<uint8_t>(byte)));
+    byte_tokens_[byte] = id >= 0 && !vocab.is_special(id) ? id : -1;
   }
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// pack(), project_packed(): every weight type against ref, the same bits with any number of
-// threads. (All other ops: threads_test.cpp.)
+// pack() and project_packed() on the cpu: variants, threads, tiles, memory, OpenMP. (Against ref:
+// op_cases_linear.cpp.)
 #include <gtest/gtest.h>
 #include <omp.h>
 
@@ -13,7 +13,6 @@
 #include "backend/cpu/cpu_context.h"
 #include "backend/cpu/cpu_ops.h"
 #include "backend/cpu/cpu_target.h"
-#include "backend/cpu/gemv.h"
 #include "backend/cpu/pack.h"
 #include "backend/cpu/product_tiling.h"
 #include "backend/ops.h"
@@ -23,12 +22,6 @@
 
 namespace snapkv::test {
 namespace {
-
-// The library adds all products of a sum one after the other: each of n_in partial sums of
-// magnitude sqrt(i) is rounded by up to 2^-24, a random walk of 0.25e-7 * n_in; five times that.
-Tolerance library_tolerance(int64_t n_in) {
-  return {.abs = 1.5e-7 * static_cast<double>(n_in) + 1e-6, .rel = 2e-6};
-}
 
 struct Shape {
   int64_t n, n_out, n_in;
@@ -40,65 +33,6 @@ TestTensor packed_product(Backend& backend, const TestTensor& x, const PackedWei
   ops::project_packed(backend, x, packed, bias.numel() > 0 ? bias.view() : Tensor(), out,
                       accumulate);
   return out;
-}
-
-class PackedTest : public testing::TestWithParam<std::tuple<DType, Compute>> {};
-
-// The bf16 product is compared with the reference's on operands rounded to bf16: what remains is
-// f32 summation order (and, with bf16 output, its rounding by 2^-9).
-TEST_P(PackedTest, EqualsReference) {
-  const auto [type, compute] = GetParam();
-  if (!runs(compute)) GTEST_SKIP() << "this processor multiplies no bf16";
-  const DType compute_type = compute == Compute::bf16 ? DType::bf16 : DType::f32;
-  const auto ref = make_ref(), cpu = make_cpu(2, compute);
-  PackedWeight packed, packed_ref;  // reused: shrinking and growing
-  for (const auto& [n_out, n_values] :
-       {std::pair{130, 544}, {7, 64}, {1, 32}, {64, 256}, {193, 1056}, {48, 96}}) {
-    const int64_t n_in = (n_values + block_size(type) - 1) / block_size(type) * block_size(type);
-    const TestTensor w = random_tensor({n_out, n_in}, 2, type);
-    ops::pack(*cpu, w, packed);
-    ops::pack(*ref, w.to(compute_type), packed_ref);
-    const TestTensor bias = random_tensor({n_out}, 3);
-    for (const int64_t n : {0, 1, 2, 7, 33, 100}) {
-      const TestTensor x = random_tensor({n, n_in}, 1, compute_type), x_ref = x.to(DType::f32);
-      for (const bool accumulate : {false, true}) {
-        const TestTensor start = random_tensor({n, n_out}, 4);
-        const TestTensor& b = accumulate ? TestTensor() : bias;
-        EXPECT_TRUE(all_close(packed_product(*cpu, x, packed, b, start, accumulate),
-                              packed_product(*ref, x_ref, packed_ref, b, start, accumulate),
-                              library_tolerance(n_in)))
-            << name(type) << " n " << n << " n_out " << n_out << " n_in " << n_in;
-      }
-      if (compute == Compute::bf16) {
-        const TestTensor start({n, n_out}, DType::bf16), start_ref({n, n_out});
-        EXPECT_TRUE(all_close(packed_product(*cpu, x, packed, {}, start, false).to(DType::f32),
-                              packed_product(*ref, x_ref, packed_ref, {}, start_ref, false),
-                              {.abs = library_tolerance(n_in).abs, .rel = 0x1p-8}));
-      }
-    }
-  }
-}
-
-INSTANTIATE_TEST_SUITE_P(Types, PackedTest,
-                         testing::Combine(testing::ValuesIn(kWeightTypes),
-                                          testing::Values(Compute::f32, Compute::bf16)),
-                         [](const auto& p) {
-                           return std::string(name(std::get<0>(p.param))) +
-                                  (std::get<1>(p.param) == Compute::f32 ? "_f32" : "_bf16");
-                         });
-
-TEST(Packed, TakesOddColumnsOfPlainTypes) {
-  const auto ref = make_ref(), cpu = make_cpu(2, Compute::f32);
-  for (const int64_t n_in : {1, 15, 33, 300}) {
-    const TestTensor w = random_tensor({70, n_in}, 2, DType::f16), x = random_tensor({9, n_in}, 1);
-    PackedWeight packed, packed_ref;
-    ops::pack(*cpu, w, packed);
-    ops::pack(*ref, w, packed_ref);
-    EXPECT_TRUE(all_close(packed_product(*cpu, x, packed, {}, TestTensor({9, 70}), false),
-                          packed_product(*ref, x, packed_ref, {}, TestTensor({9, 70}), false),
-                          library_tolerance(n_in)))
-        << n_in;
-  }
 }
 
 // Both variants write the same bytes (up to the rounding of subnormals), padding included.
@@ -126,6 +60,24 @@ TEST(Packed, VariantsAgree) {
 #else
   GTEST_SKIP() << "this processor runs one variant only";
 #endif
+}
+
+TEST(Packed, BytesDoNotDependOnThreads) {
+  for (const Compute compute : {Compute::f32, Compute::bf16}) {
+    if (!runs(compute)) continue;
+    for (const DType type : kWeightTypes) {
+      const auto pack = [&](int n_threads) {
+        const auto cpu = make_cpu(n_threads, compute);
+        PackedWeight packed;
+        ops::pack(*cpu, random_tensor({203, 768}, 2, type), packed);
+        // at least this much holds values in every layout
+        const char* begin = static_cast<const char*>(packed.storage.data());
+        return std::vector<char>(begin, begin + 203 * row_bytes(cpu->compute_dtype(), 768));
+      };
+      const std::vector<char> expected = pack(1);
+      for (const int n_threads : {2, 3, 7}) EXPECT_TRUE(pack(n_threads) == expected) << name(type);
+    }
+  }
 }
 
 /// Uniform in [-1, 1): for matrices so large that random_tensor() would take longer than the test.

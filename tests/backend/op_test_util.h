@@ -15,9 +15,11 @@
 #include <cmath>
 #include <cstdint>
 #include <cstring>
+#include <map>
 #include <random>
 #include <sstream>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "backend/backend.h"
@@ -69,7 +71,7 @@ class TestTensor {
       : view_(make_view(shape, dtype)) {
     const int64_t bytes = view_.numel() / block_size(dtype) * block_bytes(dtype);
     // 64 spare bytes so that an empty tensor has an address, and to align as Buffer does.
-    storage_.assign(static_cast<size_t>(bytes) + 2 * Buffer::kAlignment, 0);
+    storage_.assign(bytes + 2 * Buffer::kAlignment, 0);
     const auto address = reinterpret_cast<uintptr_t>(storage_.data());
     view_.data = storage_.data() + (Buffer::kAlignment - address % Buffer::kAlignment);
   }
@@ -80,7 +82,7 @@ class TestTensor {
     convert_values(values.data(), view_.numel(), dtype, view_.data);
   }
   TestTensor(const TestTensor& other) : TestTensor(other.shape(), other.view_.dtype) {
-    std::memcpy(view_.data, other.view_.data, static_cast<size_t>(other.bytes()));
+    std::memcpy(view_.data, other.view_.data, other.bytes());
   }
   TestTensor& operator=(const TestTensor& other) {
     TestTensor copy(other);
@@ -130,7 +132,7 @@ class TestTensor {
 /// normal(0, scale), the same for the same seed everywhere.
 inline std::vector<float> random_values(int64_t n, uint64_t seed, float scale = 1.0f) {
   std::mt19937_64 rng(seed * 0x9e3779b97f4a7c15u + 1);
-  std::vector<float> v(static_cast<size_t>(n));
+  std::vector<float> v(n);
   const auto uniform = [&rng] { return (static_cast<double>(rng() >> 11) + 0.5) * 0x1p-53; };
   for (float& x : v) {  // Box-Muller: std::normal_distribution differs between libraries
     const double radius = std::sqrt(-2.0 * std::log(uniform()));
@@ -138,12 +140,54 @@ inline std::vector<float> random_values(int64_t n, uint64_t seed, float scale = 
   }
   return v;
 }
+/// Made once and then copied: tests ask for the same tensor once per backend and instruction set.
 inline TestTensor random_tensor(const std::vector<int64_t>& shape, uint64_t seed,
                                 DType dtype = DType::f32, float scale = 1.0f) {
+  constexpr int64_t kMaxBytes = 1 << 28;
+  static std::map<std::tuple<std::vector<int64_t>, uint64_t, DType, float>, TestTensor> made;
+  static int64_t bytes = 0;
+  const std::tuple key(shape, seed, dtype, scale);
+  if (const auto at = made.find(key); at != made.end()) return at->second;
   int64_t n = 1;
   for (int64_t d : shape) n *= d;
-  return TestTensor(shape, random_values(n, seed, scale), dtype);
+  const TestTensor t = dtype == DType::f32
+                           ? TestTensor(shape, random_values(n, seed, scale))
+                           : random_tensor(shape, seed, DType::f32, scale).to(dtype);
+  bytes += t.bytes();
+  if (bytes > kMaxBytes) {
+    made.clear();
+    bytes = t.bytes();
+  }
+  return made.emplace(key, t).first->second;
 }
+
+/// A tensor in the memory of a backend, copied from a host tensor.
+class DeviceTensor {
+ public:
+  DeviceTensor(Backend& backend, const TestTensor& t)
+      : backend_(&backend),
+        shape_(t),
+        buffer_(backend.allocate(t.bytes(), "test tensor")),
+        view_(t.view()) {
+    backend.upload(buffer_.data(), t.data(), t.bytes());
+    view_.data = buffer_.data();
+  }
+  operator const Tensor&() const { return view_; }  // NOLINT: ops take views
+  const Tensor& view() const { return view_; }
+  void* data() const { return view_.data; }
+  /// What it holds now.
+  TestTensor host() const {
+    TestTensor t = shape_;
+    backend_->download(t.data(), view_.data, t.bytes());
+    return t;
+  }
+
+ private:
+  Backend* backend_;
+  TestTensor shape_;
+  Buffer buffer_;
+  Tensor view_;
+};
 
 // ---------------------------------------------------------------- comparison
 

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <cmath>
 #include <limits>
 #include <vector>
 
@@ -69,6 +70,29 @@ TEST_F(RefOps, RmsNorm) {
   const TestTensor rounded({2, 2}, DType::bf16);
   ops::rms_norm(*backend_, x, weight, 3.5f, rounded);
   EXPECT_TRUE(all_close(rounded.values(), {0.75f, 2, 0, 0}, kExact));
+}
+
+TEST_F(RefOps, LayerNorm) {
+  // mean 5, mean square of what remains 4, + 12 = 16: divided by 4
+  const TestTensor x({2, 2}, Values{3, 7, 3, 7}), bias({2}, Values{10, 20}), out({2, 2});
+  ops::layer_norm(*backend_, x, TestTensor({2}, Values{1, 2}), bias, 12.0f, out);
+  EXPECT_TRUE(all_close(out.values(), {9.5f, 21, 9.5f, 21}, kRounded));
+  // rows take the rows of weights in turn
+  ops::layer_norm(*backend_, x, TestTensor({2, 2}, Values{1, 2, 4, 8}), {}, 12.0f, out);
+  EXPECT_TRUE(all_close(out.values(), {-0.5f, 1, -2, 4}, kRounded));
+}
+
+TEST_F(RefOps, AddScaleSoftcap) {
+  const TestTensor x({2, 2}, Values{1, 2, 3, 4}), y({2, 2}, Values{1, 0, -1, 2});
+  ops::add(*backend_, x, y, 2.0f);
+  EXPECT_TRUE(all_close(x.values(), {3, 2, 1, 8}, kExact));
+  ops::scale(*backend_, x, std::array{2.0f, -1.0f});
+  EXPECT_TRUE(all_close(x.values(), {6, 4, -1, -8}, kExact));
+  ops::scale(*backend_, x, std::array{0.5f});
+  EXPECT_TRUE(all_close(x.values(), {3, 2, -0.5f, -4}, kExact));
+  const TestTensor far({1, 3}, Values{2 * kLn2, 1e6f, -1e6f});
+  ops::softcap(*backend_, far, 2.0f);  // tanh(ln 2) = (2 - 1/2) / (2 + 1/2)
+  EXPECT_TRUE(all_close(far.values(), {1.2f, 2, -2}, kRounded));
 }
 
 TEST_F(RefOps, ProjectAddsBiasAndAccumulates) {
@@ -171,6 +195,31 @@ TEST_F(RefOps, StoreRowsSplitsHeadsAndRounds) {
   EXPECT_EQ(head1, (std::array<uint16_t, 2>{0x4000, 0xc080}));
 }
 
+TEST_F(RefOps, StoreRowsKeepsNaN) {
+  for (const DType dtype : {DType::f16, DType::bf16, DType::q8_0}) {
+    const TestTensor src({1, 1, 32}, Values(32, NAN)), out({1, 32}, dtype);
+    ops::store_rows(*backend_, src, dtype, std::array{out.data()});
+    for (const float x : out.values()) EXPECT_TRUE(std::isnan(x)) << name(dtype);
+  }
+}
+
+TEST_F(RefOps, StoreRowsGivesEveryBlockItsScale) {
+  // zeros; values too small for a scale; one large value; levels and halves between them
+  const TestTensor src({1, 1, 128}), out({1, 128}, DType::q8_0);
+  float* x = src.as();
+  std::fill(x + 32, x + 64, 1e-7f);
+  x[64 + 5] = -254.0f;
+  for (int i = 0; i < 32; ++i) x[96 + i] = static_cast<float>(i) - 3.5f;
+  x[96 + 31] = 127.0f;
+  ops::store_rows(*backend_, src, DType::q8_0, std::array{out.data()});
+  const Values values = out.values();
+  for (int i = 0; i < 96; ++i) EXPECT_EQ(values[i], i == 69 ? -254.0f : 0.0f) << i;
+  EXPECT_EQ(values[96 + 0], -4.0f);  // -3.5: ties to even
+  EXPECT_EQ(values[96 + 1], -2.0f);
+  EXPECT_EQ(values[96 + 8], 4.0f);
+  EXPECT_EQ(values[96 + 31], 127.0f);
+}
+
 TEST_F(RefOps, AttentionPrefillIsCausalAndGrouped) {
   // head_dim 1, one KV head of 3 rows and room for 4, two query heads; one row is in the past.
   const TestTensor k({1, 4, 1}, Values{0, kLn2, kLn3, 100});
@@ -183,6 +232,33 @@ TEST_F(RefOps, AttentionPrefillIsCausalAndGrouped) {
   // head 0: query 0 weighs rows 0, 1 with 1, 2: 5/3; query 1 rows 0..2 with 1, 4, 9: 36/14.
   // head 1: equal weights: 3/2 and 2.
   EXPECT_TRUE(all_close(out.values(), {5.0f / 3, 1.5f, 36.0f / 14, 2}, kRounded));
+}
+
+TEST_F(RefOps, AttentionVariantsOfOneQuery) {
+  TestTensor q({1, 1, 8}), k({1, 3, 8}), v({1, 3, 8}), sinks({1}), out({1, 1, 8});
+  q.as<float>()[0] = 1.0f;
+  for (int j = 0; j < 3; ++j) {
+    k.as<float>()[8 * j] = static_cast<float>(j + 1);  // scores 1, 2, 3
+    v.as<float>()[8 * j + j] = 1.0f;                   // out[j] = probability of row j
+  }
+  sinks.as<float>()[0] = 2.5f;
+  const std::vector<int32_t> n_past = {2};
+  const auto run = [&](const AttentionVariant& variant) {
+    ops::attention_prefill(
+        *backend_,
+        {.q = q, .k = k, .v = v, .n_past = n_past, .scale = 1.0f, .out = out, .variant = variant});
+    return out.values();
+  };
+  const auto p = run({.window = 2});
+  EXPECT_EQ(p[0], 0.0f);
+  EXPECT_NEAR(p[1], std::exp(2.0) / (std::exp(2.0) + std::exp(3.0)), 1e-6);
+  const auto capped = run({.softcap = 2.0f});
+  const double s[] = {2 * std::tanh(0.5), 2 * std::tanh(1.0), 2 * std::tanh(1.5)};
+  const double sum = std::exp(s[0]) + std::exp(s[1]) + std::exp(s[2]);
+  for (int j = 0; j < 3; ++j) EXPECT_NEAR(capped[j], std::exp(s[j]) / sum, 1e-6);
+  const auto sunk = run({.sinks = sinks});
+  const double all = std::exp(1.0) + std::exp(2.0) + std::exp(3.0) + std::exp(2.5);
+  for (int j = 0; j < 3; ++j) EXPECT_NEAR(sunk[j], std::exp(j + 1.0) / all, 1e-6);
 }
 
 TEST_F(RefOps, AttentionDecodeTakesEachSequencesOwnRows) {
@@ -213,6 +289,22 @@ TEST_F(RefOps, WindowVotes) {
     const bool mean = group == GroupReduce::mean;
     EXPECT_TRUE(all_close(votes.values(), {mean ? (a0 + b) / 2 : b, mean ? (a1 + b) / 2 : a1, -1},
                           kRounded));
+  }
+}
+
+// Of all rows, the probabilities of a query's columns add up to 1; without the window's own columns
+// some is left to them.
+TEST_F(RefOps, WindowVotesAddUp) {
+  const TestTensor q = random_tensor({8, 1, 64}, 1), k = random_tensor({1, 100, 64}, 2);
+  const std::vector<int32_t> n_rows = {100};
+  for (const bool whole : {true, false}) {
+    const TestTensor votes({1, whole ? 100 : 92});
+    ops::window_votes(
+        *backend_,
+        {.q = q, .k = k, .n_rows = n_rows, .scale = 0.125f, .votes = votes, .whole = whole});
+    double sum = 0;
+    for (const float v : votes.values()) sum += v;
+    EXPECT_TRUE(whole ? std::abs(sum - 8) < 1e-5 : sum > 0.5 * 8 && sum < 8) << sum;
   }
 }
 
@@ -249,6 +341,21 @@ TEST_F(RefOps, TopKBreaksTiesDownwardsAndAppendsTheWindow) {
                         kExact));
 }
 
+TEST_F(RefOps, TopKRanksNaNLowestAndZerosAlike) {
+  const float inf = std::numeric_limits<float>::infinity();
+  const auto top = [&](const Values& scores, int32_t k) {
+    const int32_t n = static_cast<int32_t>(scores.size());
+    const TestTensor rows({1, k}, DType::i32);
+    ops::top_k(*backend_, TestTensor({1, n}, scores), std::array{n}, std::array{k}, 0, rows);
+    return rows.values();
+  };
+  const Values scores = {NAN, -inf, NAN, -3.0f, inf, -NAN};
+  EXPECT_EQ(top(scores, 2), (Values{3, 4}));
+  EXPECT_EQ(top(scores, 3), (Values{1, 3, 4}));
+  EXPECT_EQ(top(scores, 4), (Values{0, 1, 3, 4}));
+  EXPECT_EQ(top({0.0f, -0.0f, 0.0f, -0.0f, 0.0f}, 2), (Values{0, 1}));
+}
+
 TEST_F(RefOps, GatherRowsHonoursStrides) {
   // memory [capacity 3, n_head_kv 2, d 2], seen as [2, 3, 2]
   const TestTensor memory({3, 2, 2}, Values{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11}, DType::f16);
@@ -275,6 +382,10 @@ TEST_F(RefOps, NothingToDo) {
   ops::project_packed(*backend_, none, packed, {}, none3, false);
   ops::rope(*backend_, heads, {}, {});
   ops::activate(*backend_, Activation::silu, none, none, none);
+  ops::layer_norm(*backend_, none, TestTensor({2}), {}, 0.0f, none);
+  ops::add(*backend_, none, none, 1.0f);
+  ops::scale(*backend_, none, {});
+  ops::softcap(*backend_, none, 1.0f);
   ops::store_rows(*backend_, heads, DType::f16, std::array<void*, 1>{nullptr});
   const std::vector<int32_t> zero = {0};
   ops::attention_prefill(*backend_, {.q = heads, .k = kv, .v = kv, .n_past = zero, .out = heads});

@@ -1,30 +1,16 @@
 // SPDX-License-Identifier: MIT
-// The ops of scores: ref/ against values computed by hand, the CPU against ref/.
+// The ops of scores: ref/ against values computed by hand. (Other backends against ref:
+// op_cases_scores.cpp.)
 #include <gtest/gtest.h>
-#include <hwy/targets.h>
 
 #include <cmath>
 #include <limits>
 
-#include "tests/backend/score_op_cases.h"
+#include "backend/ops.h"
+#include "tests/backend/op_test_util.h"
 
 namespace snapkv::test {
 namespace {
-
-TEST(ScoreOps, CpuMatchesReference) {
-  for (int n_threads : {1, 3}) expect_score_ops(*make_cpu(n_threads));
-}
-
-// moments is the one that is compiled for every instruction set.
-TEST(ScoreOps, OnEveryTarget) {
-  for (int64_t rest = hwy::SupportedTargets(); rest != 0; rest &= rest - 1) {
-    hwy::SetSupportedTargetsForTest(rest & -rest);
-    expect_score_ops(*make_cpu(2), "moments");
-    hwy::SetSupportedTargetsForTest(0);
-  }
-}
-
-// ---------------------------------------------------------------- by hand
 
 const std::vector<int32_t> kTwo = {2};
 

@@ -67,6 +67,25 @@ TEST(Generate, ReadsThePromptFromAFileAndStdin) {
   EXPECT_EQ(from_stdin.code, 0) << from_stdin.err;
 }
 
+TEST(Generate, StopStringsEndTheAnswerAndAreNotPrinted) {
+  const std::string prompt = rome_prompt(8);
+  const Result r = run(generate({"-p", prompt, "-n", "8", "--stop", "213", "--stop", "X"}));
+  EXPECT_EQ(r.code, 0) << r.err;
+  EXPECT_EQ(r.out, " 48") << "a token is one digit: the string lies across three";
+  EXPECT_TRUE(contains(r.err, "--stop")) << r.err;
+  const Json json =
+      Json::parse(run(generate({"-p", prompt, "-n", "8", "--stop", "213", "--json"})).out);
+  EXPECT_EQ(json.at("text"), " 48");
+  EXPECT_EQ(json.at("stop_reason"), "stop");
+  EXPECT_EQ(json.at("stop"), "213");
+  EXPECT_EQ(json.at("tokens").size(), 6u);
+  EXPECT_EQ(run(generate({"-p", prompt, "-n", "8", "--stop", "213.x"})).out, " 48213.\n")
+      << "what could have been one comes in the end";
+  const Result empty = run(generate({"-p", prompt, "-n", "8", "--stop", ""}));
+  EXPECT_EQ(empty.code, 2) << empty.err;
+  EXPECT_TRUE(contains(empty.err, "stop string is empty")) << empty.err;
+}
+
 TEST(Generate, JsonIsOneObjectWithTheSameAnswer) {
   const Result r = run(generate({"-p", rome_prompt(20), "-n", "8", "--json", "--kv-budget", "96",
                                  "--kv-window", "16", "--kv-kernel", "15", "--kv-type", "f32"}));

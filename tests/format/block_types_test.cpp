@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Every type that weights may have: its values have the bits that ggml gives them, quantize() keeps
 // what it is given, and random models have the same bytes on every machine. A new type is one row
-// of kCases.
+// of block_type_cases.h.
 //
 // To compare with a real ggml again, let this test write a model of each type, convert them by
 // llama.cpp, and run it once more, which then compares every value:
@@ -23,49 +23,21 @@
 
 #include "bench/quantize.h"
 #include "bench/random_model.h"
+#include "format/check_tensors.h"
 #include "format/gguf.h"
 #include "tests/backend/op_test_util.h"
+#include "tests/format/block_type_cases.h"
 
 namespace snapkv::test {
 namespace {
 
-struct TypeCase {
-  DType dtype;
-  /// Where a block has f16 numbers: they are made finite. All other bytes are random.
-  std::vector<size_t> f16_at;
-  /// FNV-1a of the values that ggml gives 64 Ki values' blocks of random bytes (llama.cpp 0.7.0).
-  uint64_t ggml_values;
-  /// ||quantize(x) - x|| / ||x|| for normal x is less. Steps of s sigma cost s / sqrt(12): of
-  /// levels over 2 sigma on either side of a block of 32 (16) 4.2 (3.6) / number of levels, and
-  /// some for rounded scales.
-  double rounding;
-  /// FNV-1a of a random model's file. By g++ 12 (-O2, and -O3 -march=native) and clang++ 14, which
-  /// agreed; those of q8_0 and q4_0 equalled llama-quantize --pure byte for byte on tiny-gqa.
-  uint64_t random_model;
-};
-
-const std::vector<TypeCase> kCases = {
-    {DType::f32, {}, 0x489783d6cc6c6644u, 0.0, 0x72f0f6971f2ff735u},
-    {DType::f16, {0}, 0x1c5f7e77fb90105eu, 3e-4, 0x0be82ae4f0496a38u},
-    {DType::bf16, {}, 0x6efb6ea1a1627f2fu, 3e-3, 0x00487bfa4b58c4c5u},
-    {DType::q8_0, {0}, 0xdc8ed87f03c94aedu, 0.006, 0xa519f7add6253bcau},
-    {DType::q4_0, {0}, 0x43199607dc0266e1u, 0.1, 0x31df1d92883a4256u},
-    {DType::q5_0, {0}, 0x9deca0bdab79b97cu, 0.05, 0xcf17fc82d605b324u},
-    {DType::iq4_nl, {0}, 0x1de95972b10ba8c9u, 0.1, 0x796bbfa118325b73u},
-    {DType::q4_k, {0, 2}, 0x7cd05e41ca466b3au, 0.09, 0x8a159fdf6664e758u},
-    {DType::q5_k, {0, 2}, 0xd45b7938ec5c411du, 0.045, 0x3b847bdd5c81bbcfu},
-    {DType::q6_k, {208}, 0xbb442df942c48acbu, 0.025, 0xd6b7221e5171d15fu},
-};
-
-void PrintTo(const TypeCase& c, std::ostream* out) { *out << name(c.dtype); }
-
 class BlockTypes : public testing::TestWithParam<TypeCase> {};
-INSTANTIATE_TEST_SUITE_P(Types, BlockTypes, testing::ValuesIn(kCases),
+INSTANTIATE_TEST_SUITE_P(Types, BlockTypes, testing::ValuesIn(kTypeCases),
                          [](const auto& p) { return std::string(name(p.param.dtype)); });
 
 TEST(BlockTypesTable, HasEveryType) {
   for (const DType t : kWeightTypes) {
-    EXPECT_EQ(std::count_if(kCases.begin(), kCases.end(),
+    EXPECT_EQ(std::count_if(kTypeCases.begin(), kTypeCases.end(),
                             [=](const TypeCase& c) { return c.dtype == t; }),
               1)
         << name(t);
@@ -103,6 +75,10 @@ std::vector<char> random_blocks(const TypeCase& c) {
   for (int64_t i = 0; i < std::ssize(bytes); i += block_bytes(c.dtype)) {
     for (const size_t at : c.f16_at) {  // an exponent of 0 ... 30: subnormals too
       bytes[i + at + 1] = static_cast<char>((bytes[i + at + 1] & 0x83) | next() % 31 << 2);
+    }
+    const Tensor block(bytes.data() + i, c.dtype, {block_size(c.dtype)});
+    while (c.f16_at.empty() && first_non_finite(block)) {
+      bytes[i] = static_cast<char>(next());  // its exponent
     }
   }
   return bytes;

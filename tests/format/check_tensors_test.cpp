@@ -10,26 +10,19 @@
 #include <random>
 
 #include "base/half.h"
+#include "tests/format/block_type_cases.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/gguf_writer.h"
 
 namespace snapkv::test {
 namespace {
 
-constexpr DType kTypes[] = {DType::f32,  DType::f16,  DType::bf16, DType::q8_0,
-                            DType::q4_0, DType::q4_k, DType::q5_k, DType::q6_k};
-
 /// Where a block of `type` has its 16-bit scales; the number itself for plain types.
 std::vector<size_t> scale_offsets(DType type) {
-  switch (type) {
-    case DType::q4_k:
-    case DType::q5_k:
-      return {0, 2};
-    case DType::q6_k:
-      return {208};
-    default:
-      return {0};
-  }
+  if (block_size(type) == 1) return {0};
+  return std::find_if(kTypeCases.begin(), kTypeCases.end(),
+                      [=](const TypeCase& c) { return c.dtype == type; })
+      ->f16_at;
 }
 
 /// `n_blocks` blocks of any bytes, but for the scales (the numbers, of a plain type), which are 1.
@@ -39,6 +32,7 @@ std::vector<std::byte> finite_blocks(DType type, int64_t n_blocks) {
   for (std::byte& b : data) b = static_cast<std::byte>(random());
   for (int64_t b = 0; b < n_blocks; ++b) {
     std::byte* block = data.data() + b * block_bytes(type);
+    if (scale_offsets(type).empty()) std::fill_n(block, block_bytes(type), std::byte{0});
     const float one = 1.0f;
     const f16_t one_f16 = to_f16(one);
     const bf16_t one_bf16 = to_bf16(one);
@@ -75,7 +69,7 @@ void put_bits(std::vector<std::byte>& data, DType type, int64_t block, size_t of
 }
 
 TEST(CheckTensorsTest, FindsBadScalesEverywhere) {
-  for (const DType type : kTypes) {
+  for (const DType type : kWeightTypes) {
     const int64_t n_blocks = 4999;
     const std::vector<std::byte> finite = finite_blocks(type, n_blocks);
     for (const int64_t bad : {int64_t{0}, int64_t{1}, int64_t{2047}, int64_t{2048}, n_blocks - 1}) {
@@ -93,7 +87,7 @@ TEST(CheckTensorsTest, FindsBadScalesEverywhere) {
 }
 
 TEST(CheckTensorsTest, TakesEverythingFinite) {
-  for (const DType type : kTypes) {
+  for (const DType type : kWeightTypes) {
     std::vector<std::byte> data = finite_blocks(type, 100);
     int64_t block = 0;
     for (const size_t offset : scale_offsets(type)) {
@@ -102,6 +96,25 @@ TEST(CheckTensorsTest, TakesEverythingFinite) {
     const Tensor t(data.data(), type, {100 * block_size(type)});
     EXPECT_EQ(first_non_finite(t), std::nullopt) << name(type);
   }
+}
+
+/// The exponent 255 is NaN. Of numbers up to 6, times 2^(exponent - 127), the greatest overflow.
+TEST(CheckTensorsTest, FindsExponentsOfMxfp4ThatOverflow) {
+  constexpr std::byte kZeros{0x00}, kThree{0x50}, kFour{0x60}, kMinusSix{0xf0};
+  const auto is_bad = [](int exponent, std::byte last) {
+    std::vector<std::byte> data(3 * block_bytes(DType::mxfp4));
+    std::byte* block = data.data() + 2 * block_bytes(DType::mxfp4);
+    block[0] = static_cast<std::byte>(exponent);
+    block[16] = last;
+    return first_non_finite(Tensor(data.data(), DType::mxfp4, {96})) == 64;
+  };
+  EXPECT_TRUE(is_bad(255, kZeros));
+  EXPECT_TRUE(is_bad(254, kThree));
+  EXPECT_TRUE(is_bad(253, kFour));
+  EXPECT_TRUE(is_bad(253, kMinusSix));
+  EXPECT_FALSE(is_bad(254, kZeros));
+  EXPECT_FALSE(is_bad(253, kThree));
+  EXPECT_FALSE(is_bad(252, kMinusSix));
 }
 
 class CheckFileTest : public testing::TestWithParam<int> {};

@@ -45,8 +45,8 @@ std::optional<std::string> variable(const std::string& option) {
 std::optional<std::string> settable_name(const CLI::Option& option) {
   if (option.get_lnames().empty()) return std::nullopt;
   const std::string& name = option.get_lnames().front();
-  static const std::vector<std::string> kFlagsOnly = {"help", "version", "config", "prompt",
-                                                      "file"};
+  static const std::vector<std::string> kFlagsOnly = {"help",   "version", "config",
+                                                      "prompt", "file",    "template"};
   if (std::find(kFlagsOnly.begin(), kFlagsOnly.end(), name) != kFlagsOnly.end()) {
     return std::nullopt;
   }

@@ -10,7 +10,6 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
-#include <utility>
 
 #include "base/error.h"
 #include "cli/common/signals.h"
@@ -45,14 +44,6 @@ bool colour(bool terminal) {
   const char* term = std::getenv("TERM");
   return terminal && (no_colour == nullptr || *no_colour == '\0') &&
          !(term != nullptr && std::strcmp(term, "dumb") == 0);
-}
-
-// Bytes of the UTF-8 character that begins with this byte; 1 for bytes that begin none.
-size_t utf8_length(unsigned char first) {
-  if (first >= 0xf0 && first < 0xf8) return 4;
-  if (first >= 0xe0 && first < 0xf0) return 3;
-  if (first >= 0xc2 && first < 0xe0) return 2;
-  return 1;
 }
 
 }  // namespace
@@ -130,22 +121,5 @@ std::string paint(Style style, std::string_view text, bool enabled) {
   }
   return fmt::format("\x1b[{}m{}\x1b[0m", code, text);
 }
-
-std::string Utf8Stream::push(std::string_view bytes) {
-  held_ += bytes;
-  size_t begin = held_.size();  // of the last character: at most three continuation bytes back
-  while (begin > 0 && held_.size() - begin < 4) {
-    const auto byte = static_cast<unsigned char>(held_[--begin]);
-    if ((byte & 0xc0) != 0x80) {
-      if (begin + utf8_length(byte) <= held_.size()) break;
-      std::string complete = held_.substr(0, begin);
-      held_.erase(0, begin);
-      return complete;
-    }
-  }
-  return std::exchange(held_, {});
-}
-
-std::string Utf8Stream::finish() { return std::exchange(held_, {}); }
 
 }  // namespace snapkv::cli

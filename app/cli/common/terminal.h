@@ -37,17 +37,4 @@ std::string paint(Style style, std::string_view text, bool enabled);
 bool colour_stdout();
 bool colour_stderr();
 
-/// Passes bytes on in whole UTF-8 characters: a token may end in the middle of one. Bytes that
-/// can't be UTF-8 are passed on unchanged.
-class Utf8Stream {
- public:
-  /// What is complete after these bytes.
-  std::string push(std::string_view bytes);
-  /// What is left at the end.
-  std::string finish();
-
- private:
-  std::string held_;
-};
-
 }  // namespace snapkv::cli

@@ -12,6 +12,7 @@
 #include "cli/common/terminal.h"
 #include "cli/generate/generation.h"
 #include "cli/generate/report.h"
+#include "snapkv/text_stream.h"
 
 namespace snapkv::cli {
 namespace {
@@ -41,6 +42,11 @@ void add_options(CLI::App& app, GenerateSettings& s) {
       ->check(whole_number(0, kMostTokens))
       ->type_name("N")
       ->capture_default_str();
+  app.add_option(
+         "--stop", s.limits.stops,
+         "End the answer before this text, which is not printed; can be given several times")
+      ->type_name("TEXT")
+      ->allow_extra_args(false);
   app.add_flag("--ignore-eos", s.limits.ignore_eos, "Never let the model end its answer");
   app.add_flag("--no-bos", s.no_bos, "Don't begin the prompt with the model's BOS token");
   app.add_flag("--no-special", s.plain_text,
@@ -75,23 +81,21 @@ bool read_into(Session& session, const std::vector<int32_t>& tokens, ProgressDis
 // Decodes, and streams the text unless it goes into the JSON.
 void write_answer(Session& session, Sampler& sampler, const GenerateSettings& s,
                   const Timer& since_prefill, ProgressDisplay& progress, RunReport& report) {
-  Utf8Stream stream;
   const bool stream_text = !s.json;
   const bool show_progress = s.json || !stdout_is_terminal();
   Timer since_decode;
   progress.clear();
   generate(
       session, sampler, s.limits,
-      [&](std::string_view piece, int64_t n) {
+      [&](std::string_view text, int64_t n) {
         if (!report.first_token_seconds) report.first_token_seconds = since_prefill.seconds();
-        if (stream_text) write_stdout(stream.push(piece));
+        if (stream_text) write_stdout(text);
         if (show_progress) {
           progress.show_decode(n, s.limits.n_predict, since_decode.seconds());
         }
       },
       report.generation);
   if (!stream_text) return;
-  write_stdout(stream.finish());
   const std::string& text = report.generation.text;
   if (stdout_is_terminal() && (text.empty() || text.back() != '\n')) write_stdout("\n");
 }
@@ -103,6 +107,7 @@ int run_generate(const GenerateSettings& s, const CommonSettings& common) {
   report.sampler.seed = seed_of(s.seed);
   report.limits = s.limits;
   Sampler sampler(report.sampler);
+  TextStream(s.limits.stops);  // refuses what is no text, before a long prompt is read
   require_model(s.model);
   const std::string prompt = s.prompt.read();
 

@@ -5,6 +5,7 @@
 #include <span>
 
 #include "cli/common/signals.h"
+#include "snapkv/text_stream.h"
 
 namespace snapkv::cli {
 namespace {
@@ -32,12 +33,37 @@ class EosMask {
   std::vector<float> copy_;  // [n_vocab]
 };
 
+// Returns why no more tokens follow.
+StopReason decode_tokens(Session& session, Sampler& sampler, const GenerationLimits& limits,
+                         const std::function<void(std::string_view)>& on_piece,
+                         const TextStream& stream, std::vector<int32_t>& ids) {
+  const Model& model = session.model();
+  EosMask mask(model, limits.ignore_eos);
+  const auto at_limit = [&] {
+    return limits.n_predict >= 0 && std::ssize(ids) >= limits.n_predict;
+  };
+  while (!at_limit()) {
+    if (interrupted()) return StopReason::cancelled;
+    const int32_t id = sampler.sample(mask.apply(session.logits()));
+    if (model.is_end_of_generation(id)) return StopReason::eos;
+    ids.push_back(id);
+    on_piece(model.piece(id));
+    if (stream.stopped()) return StopReason::stop;
+    if (at_limit()) break;
+    if (session.n_past() >= session.n_ctx()) return StopReason::context;
+    session.decode(id);
+  }
+  return StopReason::length;
+}
+
 }  // namespace
 
 std::string_view name(StopReason reason) {
   switch (reason) {
     case StopReason::eos:
       return "eos";
+    case StopReason::stop:
+      return "stop";
     case StopReason::length:
       return "length";
     case StopReason::context:
@@ -50,33 +76,25 @@ std::string_view name(StopReason reason) {
 
 void generate(Session& session, Sampler& sampler, const GenerationLimits& limits,
               const TokenFn& on_token, Generation& generation) {
-  const Model& model = session.model();
-  EosMask mask(model, limits.ignore_eos);
-  const auto at_limit = [&] {
-    return limits.n_predict >= 0 && static_cast<int64_t>(generation.ids.size()) >= limits.n_predict;
+  TextStream stream(limits.stops);
+  const auto add = [&](const std::string& text) {
+    generation.text += text;
+    if (on_token) on_token(text, std::ssize(generation.ids));
   };
-  generation.stop_reason = StopReason::length;
-  while (!at_limit()) {
-    if (interrupted()) {
-      generation.stop_reason = StopReason::cancelled;
-      return;
-    }
-    const int32_t id = sampler.sample(mask.apply(session.logits()));
-    if (model.is_end_of_generation(id)) {
-      generation.stop_reason = StopReason::eos;
-      return;
-    }
-    const std::string piece = model.piece(id);
-    generation.ids.push_back(id);
-    generation.text += piece;
-    if (on_token) on_token(piece, static_cast<int64_t>(generation.ids.size()));
-    if (at_limit()) return;
-    if (session.n_past() >= session.n_ctx()) {
-      generation.stop_reason = StopReason::context;
-      return;
-    }
-    session.decode(id);
+  const auto add_rest = [&] {
+    if (const std::string rest = stream.finish(); !rest.empty()) add(rest);
+    generation.stop = stream.stop();
+  };
+  try {
+    generation.stop_reason = decode_tokens(
+        session, sampler, limits, [&](std::string_view piece) { add(stream.push(piece)); }, stream,
+        generation.ids);
+  } catch (const Error&) {
+    add_rest();
+    throw;
   }
+  add_rest();
+  if (stream.stopped()) generation.stop_reason = StopReason::stop;
 }
 
 }  // namespace snapkv::cli

@@ -25,6 +25,8 @@ std::string stop_note(StopReason reason) {
   switch (reason) {
     case StopReason::eos:
       return "the model ended the answer";
+    case StopReason::stop:
+      return "stopped at a text of --stop";
     case StopReason::length:
       return "stopped at --n-predict";
     case StopReason::context:
@@ -102,6 +104,7 @@ Json settings_json(const RunReport& r) {
       {"n_ctx", r.n_ctx},
       {"n_predict", r.limits.n_predict},
       {"ignore_eos", r.limits.ignore_eos},
+      {"stops", r.limits.stops},
       {"kv", kv},
       {"chunk", r.session.chunk},
       {"memory_limit", r.session.memory_limit},
@@ -231,6 +234,7 @@ std::string to_json(const RunReport& r) {
       {"text", r.generation.text},
       {"tokens", r.generation.ids},
       {"stop_reason", name(r.generation.stop_reason)},
+      {"stop", r.generation.stop},
       {"settings", settings_json(r)},
       {"timings", timings_json(r)},
       {"kv", kv_json(r)},

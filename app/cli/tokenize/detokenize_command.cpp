@@ -29,6 +29,7 @@ struct DetokenizeSettings {
   CLI::Option* file_option = nullptr;
   bool show_control = false;
   bool json = false;
+  bool json_lines = false;
 };
 
 void add_options(CLI::App& app, DetokenizeSettings& s) {
@@ -42,6 +43,10 @@ void add_options(CLI::App& app, DetokenizeSettings& s) {
   app.add_flag("--control", s.show_control, "Write control tokens too, as in </s>");
   app.add_flag("--json", s.json,
                "Print one JSON object; what is no UTF-8 in the text becomes U+FFFD");
+  app.add_flag(
+      "--json-lines", s.json_lines,
+      "Every line has the ids of a text; print each text as a JSON string on a line of its "
+      "own");
 }
 
 std::string read_input(const DetokenizeSettings& s) {
@@ -70,14 +75,30 @@ std::vector<int32_t> parse_ids(std::string_view text) {
   }
 }
 
+std::string json_text(const Json& json, int indent) {
+  return json.dump(indent, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
 int run_detokenize(const DetokenizeSettings& s) {
-  const std::vector<int32_t> ids = parse_ids(read_input(s));
+  if (s.json && s.json_lines) fail(ErrorCode::kUsage, "--json and --json-lines exclude each other");
+  const std::string input = read_input(s);
+  if (s.json_lines) {
+    const auto tokenizer = load_vocabulary(s.vocabulary);
+    for (std::string_view rest = input; !rest.empty();) {
+      const size_t end = std::min(rest.find('\n'), rest.size());
+      write_stdout(
+          json_text(tokenizer->decode(parse_ids(rest.substr(0, end)), s.show_control), -1));
+      rest.remove_prefix(std::min(end + 1, rest.size()));
+    }
+    return 0;
+  }
+  const std::vector<int32_t> ids = parse_ids(input);
   const auto tokenizer = load_vocabulary(s.vocabulary);
   const std::string text = tokenizer->decode(ids, s.show_control);
   if (s.json) {
     const Json json = {
         {"tokenizer", tokenizer->description()}, {"n_tokens", ids.size()}, {"text", text}};
-    write_stdout(json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
+    write_stdout(json_text(json, 2));
     return 0;
   }
   write_stdout(text);

@@ -1,19 +1,21 @@
 // SPDX-License-Identifier: MIT
-// The block types in x86 registers: what gemv_int8_avx2.cpp, gemv_int8_vnni.cpp and
-// pack_avx512.cpp, which are the same for all types, read of each. (Superblocks with VNNI:
-// gemv_int8_vnni_k.cpp.)
+// The block types of 32 values in x86 registers. Included by superblocks_x86.h, which has the other
+// block types: together what gemv_int8_avx2.cpp, gemv_int8_vnni.cpp, gemv_int8_vnni_k.cpp and
+// pack_avx512.cpp, which are the same for all types, read of each.
 //
 // X86Block<T> reads 32 values at a time: the block at p, or part `part` of the superblock at p.
-//   levels(p, part)     signed bytes
-//   kHasMin             whether value = d * scale * level - min, else without min
-// of blocks of 32 values also
-//   d(p)
-//   kSurplus, load_8    for VNNI: 8 blocks, see VnniLevels
-// of superblocks
-//   d(p)
-//   Scales, scales(p)   the parts' integer scales (and minima, if any)
+//   levels(p, part)     signed bytes, from 0 on with kHasMin (block_types.h)
+//   d(p)                the block's or the superblock's scale
+//   min(p)              with kHasMin: of a block of 32 values -m, of a superblock dmin
+// of superblocks also
+//   scales(p)           the parts' integer scales and minima: PartBytes or HalfPartBytes
 //   pair_scale(s, part) 16 bits for each pair of values, in order
-//   part_scale(s, part, half), half 0 or 1: of values 0 ... 15 or 16 ... 31 of the part
+// for VNNI, of blocks of 32 values and of superblocks that are 8 such blocks
+//   load_8, kSurplus    see VnniLevels; no surplus with kHasMin
+//   d_8(p)              their scales, each in the two lanes of its words
+//   min_8(p)            with kHasMin: -m of blocks 0 ... 7, then zeros
+// for VNNI, of other superblocks
+//   load_parts          as load_8, of the 8 parts; see superblocks_x86.h
 // A type without X86Block is multiplied and packed by the portable code.
 #pragma once
 
@@ -25,7 +27,6 @@
 #include <utility>
 
 #include "backend/cpu/avx512_util.h"
-#include "backend/cpu/superblock.h"
 #include "format/block_types.h"
 
 #define SNAPKV_AVX2_INLINE __attribute__((target("avx2,f16c"), always_inline)) inline
@@ -72,6 +73,7 @@ using VnniLevels = __m512i[4];
 /// Four pieces of 16 bytes, `stride` apart.
 template <int kStride>
 SNAPKV_VNNI_INLINE __m512i load_pieces(const char* p) {
+  if constexpr (kStride == 16) return _mm512_loadu_si512(p);
   const __m256i low =
       _mm256_inserti128_si256(_mm256_castsi128_si256(load_16(p)), load_16(p + kStride), 1);
   const __m256i high = _mm256_inserti128_si256(_mm256_castsi128_si256(load_16(p + 2 * kStride)),
@@ -92,14 +94,14 @@ SNAPKV_VNNI_INLINE void load_nibbles(const char* p, VnniLevels& q) {
   q[3] = _mm512_and_si512(_mm512_srli_epi16(high, 4), low_bits);
 }
 
-/// Where the f16 scales of 8 blocks lie that begin with them: 16-bit words at distance kStride / 2.
-/// Modulo 32 all places are different, so that loads of 64 bytes merge into one vector without
-/// moving them.
+/// Where f16 numbers of 8 blocks lie: 16-bit words at distance kStride / 2. Modulo 32 all places
+/// are different, so that loads of 64 bytes merge into one vector without moving them.
 template <int kStride>
 struct ScalePlaces {
   static constexpr int kLoads = 7 * kStride / 64 + 1;
-  uint32_t masks[kLoads]{};         // words of each load
-  alignas(32) int16_t order[16]{};  // of each pair of lanes
+  uint32_t masks[kLoads]{};             // words of each load
+  alignas(32) int16_t of_lanes[16]{};   // of each pair of lanes
+  alignas(32) int16_t of_blocks[16]{};  // 0 ... 7
   constexpr ScalePlaces() {
     uint32_t taken = 0;
     for (int w = 0; w < 8; ++w) {
@@ -107,22 +109,82 @@ struct ScalePlaces {
       SNAPKV_CHECK((taken >> word % 32 & 1) == 0);
       taken |= 1u << word % 32;
       masks[word / 32] |= 1u << word % 32;
-      order[2 * w] = order[2 * w + 1] = static_cast<int16_t>(word % 32);
+      of_lanes[2 * w] = of_lanes[2 * w + 1] = static_cast<int16_t>(word % 32);
+      of_blocks[kBlockOfWord[w]] = static_cast<int16_t>(word % 32);
     }
   }
 };
 
-/// The scales of 8 blocks, each in the two lanes of its words.
+/// The f16 numbers at p, p + kStride, ... in the given order.
 template <int kStride>
-SNAPKV_VNNI_INLINE __m512 load_scales(const char* p) {
+SNAPKV_VNNI_INLINE __m256i load_halves(const char* p, const int16_t (&order)[16]) {
   static constexpr ScalePlaces<kStride> kPlaces;
   __m512i words = _mm512_loadu_si512(p);
   SNAPKV_UNROLL for (int i = 1; i < kPlaces.kLoads; ++i) {
     words = _mm512_mask_loadu_epi16(words, kPlaces.masks[i], p + 64 * i);
   }
-  const __m512i order =
-      _mm512_castsi256_si512(_mm256_load_si256(reinterpret_cast<const __m256i*>(kPlaces.order)));
-  return _mm512_cvtph_ps(_mm512_castsi512_si256(_mm512_permutexvar_epi16(order, words)));
+  const __m512i index =
+      _mm512_castsi256_si512(_mm256_load_si256(reinterpret_cast<const __m256i*>(order)));
+  return _mm512_castsi512_si256(_mm512_permutexvar_epi16(index, words));
+}
+
+/// The scales of 8 blocks, each in the two lanes of its words.
+template <int kStride>
+SNAPKV_VNNI_INLINE __m512 load_scales(const char* p) {
+  static constexpr ScalePlaces<kStride> kPlaces;
+  return _mm512_cvtph_ps(load_halves<kStride>(p, kPlaces.of_lanes));
+}
+
+/// The numbers of blocks 0 ... 7 times -1, then zeros.
+template <int kStride>
+SNAPKV_VNNI_INLINE __m512 load_minima(const char* p) {
+  static constexpr ScalePlaces<kStride> kPlaces;
+  const __m128i halves = _mm256_castsi256_si128(load_halves<kStride>(p, kPlaces.of_blocks));
+  const __m256 m = _mm256_cvtph_ps(_mm_xor_si128(halves, _mm_set1_epi16(int16_t{-0x8000})));
+  return _mm512_zextps256_ps512(m);
+}
+
+/// Levels by their places in a table of 16, plus `surplus`.
+SNAPKV_VNNI_INLINE void look_up(const int8_t* table, int surplus, VnniLevels& q) {
+  const __m512i levels =
+      _mm512_add_epi8(_mm512_broadcast_i32x4(load_16(reinterpret_cast<const char*>(table))),
+                      _mm512_set1_epi8(static_cast<char>(surplus)));
+  SNAPKV_UNROLL for (int v = 0; v < 4; ++v) q[v] = _mm512_shuffle_epi8(levels, q[v]);
+}
+SNAPKV_AVX2_INLINE __m256i look_up(const int8_t* table, __m256i places) {
+  const __m128i levels = load_16(reinterpret_cast<const char*>(table));
+  return _mm256_shuffle_epi8(_mm256_broadcastsi128_si256(levels), places);
+}
+
+/// Which of the 32 bits at p are set: bytes of 255 or 0.
+SNAPKV_AVX2_INLINE __m256i spread_bits(const char* p) {
+  int32_t bits;
+  std::memcpy(&bits, p, sizeof(bits));
+  const __m256i byte_of =
+      _mm256_setr_epi64x(0, 0x0101010101010101, 0x0202020202020202, 0x0303030303030303);
+  const __m256i bit_of = _mm256_set1_epi64x(static_cast<int64_t>(0x8040201008040201u));
+  const __m256i bytes = _mm256_shuffle_epi8(_mm256_set1_epi32(bits), byte_of);
+  return _mm256_cmpeq_epi8(_mm256_and_si256(bytes, bit_of), bit_of);
+}
+
+/// Adds 16 to the levels of 8 blocks whose bits are set: 32 bits each, at qh, qh + kStride, ...
+template <int kStride>
+SNAPKV_VNNI_INLINE void add_fifth_bits(const char* qh, VnniLevels& q) {
+  // those of blocks i and i + 4 in each quarter; then byte v of both, v = 0 ... 3; then byte v of
+  // all 8 in the order of words, which is vector v's mask
+  const __m512i pairs =
+      _mm512_unpacklo_epi32(load_pieces<kStride>(qh), load_pieces<kStride>(qh + 4 * kStride));
+  const __m512i bytes =
+      _mm512_shuffle_epi8(pairs, _mm512_broadcast_i32x4(_mm_setr_epi8(0, 4, 1, 5, 2, 6, 3, 7, -1,
+                                                                      -1, -1, -1, -1, -1, -1, -1)));
+  const __m512i order = _mm512_castsi256_si512(
+      _mm256_setr_epi16(0, 8, 16, 24, 1, 9, 17, 25, 2, 10, 18, 26, 3, 11, 19, 27));
+  alignas(32) uint64_t masks[4];
+  _mm256_store_si256(reinterpret_cast<__m256i*>(masks),
+                     _mm512_castsi512_si256(_mm512_permutexvar_epi16(order, bytes)));
+  SNAPKV_UNROLL for (int v = 0; v < 4; ++v) {
+    q[v] = _mm512_mask_add_epi8(q[v], _cvtu64_mask64(masks[v]), q[v], _mm512_set1_epi8(16));
+  }
 }
 
 // ---------------------------------------------------------------- blocks of 32 values
@@ -133,9 +195,18 @@ struct X86Block;
 /// Blocks that begin with an f16 scale.
 template <DType T>
 struct X86ScaledBlock {
-  static constexpr bool kHasMin = false;
   static SNAPKV_AVX2_INLINE float d(const char* p) { return load_f16(p); }
   static SNAPKV_VNNI_INLINE __m512 d_8(const char* p) { return load_scales<sizeof(Block<T>)>(p); }
+};
+
+/// And go on with m.
+template <DType T>
+struct X86MinBlock : X86ScaledBlock<T> {
+  static constexpr int kSurplus = 0;
+  static SNAPKV_AVX2_INLINE float min(const char* p) { return -load_f16(p + kMinAt<T>); }
+  static SNAPKV_VNNI_INLINE __m512 min_8(const char* p) {
+    return load_minima<sizeof(Block<T>)>(p + kMinAt<T>);
+  }
 };
 
 template <>
@@ -169,124 +240,86 @@ struct X86Block<DType::q4_0> : X86ScaledBlock<DType::q4_0> {
 };
 
 template <>
+struct X86Block<DType::q4_1> : X86MinBlock<DType::q4_1> {
+  static SNAPKV_AVX2_INLINE __m256i levels(const char* p, int) {
+    return low_then_high(p + offsetof(BlockQ4_1, qs));
+  }
+  static SNAPKV_VNNI_INLINE void load_8(const char* p, VnniLevels& q) {
+    load_nibbles<sizeof(BlockQ4_1)>(p + offsetof(BlockQ4_1, qs), q);
+  }
+};
+
+template <>
 struct X86Block<DType::q5_0> : X86ScaledBlock<DType::q5_0> {
   static SNAPKV_AVX2_INLINE __m256i levels(const char* p, int) {
-    int32_t high_bits;
-    std::memcpy(&high_bits, p + offsetof(BlockQ5_0, qh), sizeof(high_bits));
-    const __m256i byte_of =
-        _mm256_setr_epi64x(0, 0x0101010101010101, 0x0202020202020202, 0x0303030303030303);
-    const __m256i bit_of = _mm256_set1_epi64x(static_cast<int64_t>(0x8040201008040201u));
-    const __m256i bytes = _mm256_shuffle_epi8(_mm256_set1_epi32(high_bits), byte_of);
-    const __m256i is_clear =
-        _mm256_cmpeq_epi8(_mm256_and_si256(bytes, bit_of), _mm256_setzero_si256());
     const __m256i minus_16 = _mm256_set1_epi8(static_cast<char>(0xf0));  // below 16: less 16
     return _mm256_or_si256(low_then_high(p + offsetof(BlockQ5_0, qs)),
-                           _mm256_and_si256(is_clear, minus_16));
+                           _mm256_andnot_si256(spread_bits(p + offsetof(BlockQ5_0, qh)), minus_16));
   }
 
   static constexpr int kSurplus = 16;
   static SNAPKV_VNNI_INLINE void load_8(const char* p, VnniLevels& q) {
-    constexpr int kStride = sizeof(BlockQ5_0);
-    load_nibbles<kStride>(p + offsetof(BlockQ5_0, qs), q);
-    // the high bits of blocks i and i + 4 in each quarter; then byte v of both, v = 0 ... 3; then
-    // byte v of all 8 in the order of words, which is vector v's mask
-    const char* qh = p + offsetof(BlockQ5_0, qh);
-    const __m512i pairs =
-        _mm512_unpacklo_epi32(load_pieces<kStride>(qh), load_pieces<kStride>(qh + 4 * kStride));
-    const __m512i bytes =
-        _mm512_shuffle_epi8(pairs, _mm512_broadcast_i32x4(_mm_setr_epi8(
-                                       0, 4, 1, 5, 2, 6, 3, 7, -1, -1, -1, -1, -1, -1, -1, -1)));
-    const __m512i order = _mm512_castsi256_si512(
-        _mm256_setr_epi16(0, 8, 16, 24, 1, 9, 17, 25, 2, 10, 18, 26, 3, 11, 19, 27));
-    alignas(32) uint64_t masks[4];
-    _mm256_store_si256(reinterpret_cast<__m256i*>(masks),
-                       _mm512_castsi512_si256(_mm512_permutexvar_epi16(order, bytes)));
-    SNAPKV_UNROLL for (int v = 0; v < 4; ++v) {
-      q[v] = _mm512_mask_add_epi8(q[v], _cvtu64_mask64(masks[v]), q[v], _mm512_set1_epi8(16));
-    }
+    load_nibbles<sizeof(BlockQ5_0)>(p + offsetof(BlockQ5_0, qs), q);
+    add_fifth_bits<sizeof(BlockQ5_0)>(p + offsetof(BlockQ5_0, qh), q);
+  }
+};
+
+template <>
+struct X86Block<DType::q5_1> : X86MinBlock<DType::q5_1> {
+  static SNAPKV_AVX2_INLINE __m256i levels(const char* p, int) {
+    return _mm256_or_si256(
+        low_then_high(p + offsetof(BlockQ5_1, qs)),
+        _mm256_and_si256(spread_bits(p + offsetof(BlockQ5_1, qh)), _mm256_set1_epi8(16)));
+  }
+  static SNAPKV_VNNI_INLINE void load_8(const char* p, VnniLevels& q) {
+    load_nibbles<sizeof(BlockQ5_1)>(p + offsetof(BlockQ5_1, qs), q);
+    add_fifth_bits<sizeof(BlockQ5_1)>(p + offsetof(BlockQ5_1, qh), q);
   }
 };
 
 template <>
 struct X86Block<DType::iq4_nl> : X86ScaledBlock<DType::iq4_nl> {
   static SNAPKV_AVX2_INLINE __m256i levels(const char* p, int) {
-    const auto* table = reinterpret_cast<const char*>(BlockIQ4_NL::kLevels);
-    return _mm256_shuffle_epi8(_mm256_broadcastsi128_si256(load_16(table)),
-                               low_then_high(p + offsetof(BlockIQ4_NL, qs)));
+    return look_up(BlockIQ4_NL::kLevels, low_then_high(p + offsetof(BlockIQ4_NL, qs)));
   }
 
   static constexpr int kSurplus = 128;
   static SNAPKV_VNNI_INLINE void load_8(const char* p, VnniLevels& q) {
     load_nibbles<sizeof(BlockIQ4_NL)>(p + offsetof(BlockIQ4_NL, qs), q);
-    const auto* table = reinterpret_cast<const char*>(BlockIQ4_NL::kLevels);
-    const __m512i levels = _mm512_xor_si512(_mm512_broadcast_i32x4(load_16(table)),
-                                            _mm512_set1_epi8(static_cast<char>(0x80)));
-    SNAPKV_UNROLL for (int v = 0; v < 4; ++v) q[v] = _mm512_shuffle_epi8(levels, q[v]);
-  }
-};
-
-// ---------------------------------------------------------------- superblocks
-
-/// Superblocks that begin with PartScales.
-struct X86MinSuperblock {
-  static constexpr bool kHasMin = true;
-  using Scales = PartBytes;
-  static SNAPKV_AVX2_INLINE float d(const char* p) { return load_f16(p); }
-  static SNAPKV_AVX2_INLINE Scales scales(const char* p) { return unpack_scales(p); }
-  static SNAPKV_AVX2_INLINE __m256i pair_scale(const Scales& s, int part) {
-    return _mm256_set1_epi16(static_cast<int16_t>(s.scale(part)));
-  }
-  static SNAPKV_AVX2_INLINE int part_scale(const Scales& s, int part, int) { return s.scale(part); }
-};
-
-template <>
-struct X86Block<DType::q4_k> : X86MinSuperblock {
-  static SNAPKV_AVX2_INLINE __m256i levels(const char* p, int part) {
-    return low_or_high(p + offsetof(BlockQ4_K, qs) + part / 2 * 32, part % 2 == 1);
+    look_up(BlockIQ4_NL::kLevels, kSurplus, q);
   }
 };
 
 template <>
-struct X86Block<DType::q5_k> : X86MinSuperblock {
-  static SNAPKV_AVX2_INLINE __m256i levels(const char* p, int part) {
-    const __m256i low = low_or_high(p + offsetof(BlockQ5_K, qs) + part / 2 * 32, part % 2 == 1);
-    const __m256i bit = _mm256_set1_epi8(static_cast<char>(1 << part));
-    const __m256i bits = _mm256_and_si256(load_32(p + offsetof(BlockQ5_K, qh)), bit);
-    const __m256i is_set = _mm256_cmpeq_epi8(bits, bit);
-    return _mm256_or_si256(low, _mm256_and_si256(is_set, _mm256_set1_epi8(16)));
+struct X86Block<DType::mxfp4> {
+  static SNAPKV_AVX2_INLINE float d(const char* p) {
+    return BlockMXFP4::scale(static_cast<uint8_t>(*p));
   }
-};
-
-template <>
-struct X86Block<DType::q6_k> {
-  static constexpr bool kHasMin = false;
-  static SNAPKV_AVX2_INLINE __m256i levels(const char* p, int part) {
-    const __m256i low = low_or_high(p + part / 4 * 64 + part % 2 * 32, part % 4 >= 2);
-    const __m256i bits = load_32(p + offsetof(BlockQ6_K, qh) + part / 4 * 32);
-    const int k = part % 4;
-    const __m256i to_place =
-        k < 2 ? _mm256_slli_epi16(bits, 4 - 2 * k) : _mm256_srli_epi16(bits, 2 * k - 4);
-    const __m256i high = _mm256_and_si256(to_place, _mm256_set1_epi8(0x30));
-    return _mm256_sub_epi8(_mm256_or_si256(low, high), _mm256_set1_epi8(32));
+  static SNAPKV_AVX2_INLINE __m256i levels(const char* p, int) {
+    return look_up(BlockMXFP4::kLevels, low_then_high(p + offsetof(BlockMXFP4, qs)));
   }
 
-  using Scales = const int8_t*;
-  static SNAPKV_AVX2_INLINE float d(const char* p) { return load_f16(p + offsetof(BlockQ6_K, d)); }
-  static SNAPKV_AVX2_INLINE Scales scales(const char* p) {
-    return reinterpret_cast<const int8_t*>(p + offsetof(BlockQ6_K, scales));
+  static constexpr int kSurplus = 12;
+  static SNAPKV_VNNI_INLINE void load_8(const char* p, VnniLevels& q) {
+    load_nibbles<sizeof(BlockMXFP4)>(p + offsetof(BlockMXFP4, qs), q);
+    look_up(BlockMXFP4::kLevels, kSurplus, q);
   }
-  static SNAPKV_AVX2_INLINE __m256i pair_scale(Scales s, int part) {
-    return _mm256_setr_m128i(_mm_set1_epi16(s[2 * part]), _mm_set1_epi16(s[2 * part + 1]));
+  /// The exponent of block i < 4 is byte i of quarter i of the first 64 bytes, that of block 4 + i
+  /// byte 4 + i of quarter i of the next.
+  static SNAPKV_VNNI_INLINE __m512 d_8(const char* p) {
+    static_assert(sizeof(BlockMXFP4) == 17);
+    constexpr uint64_t kSecond =
+        uint64_t{0x10} | uint64_t{0x20} << 16 | uint64_t{0x40} << 32 | uint64_t{0x80} << 48;
+    const __m512i bytes = _mm512_mask_loadu_epi8(_mm512_loadu_si512(p), kSecond, p + 64);
+    const __m512i zeros = _mm512_set1_epi32(~0xff);  // indices from 128
+    const __m512i order =
+        _mm512_or_si512(_mm512_setr_epi32(0, 0, 4, 4, 1, 1, 5, 5, 2, 2, 6, 6, 3, 3, 7, 7), zeros);
+    const __m512i e = _mm512_shuffle_epi8(bytes, order);
+    const __m512i normal = _mm512_slli_epi32(_mm512_sub_epi32(e, _mm512_set1_epi32(1)), 23);
+    const __m512i subnormal = _mm512_sllv_epi32(_mm512_set1_epi32(0x00200000), e);
+    const __mmask16 is_subnormal = _mm512_cmplt_epi32_mask(e, _mm512_set1_epi32(2));
+    return _mm512_castsi512_ps(_mm512_mask_mov_epi32(normal, is_subnormal, subnormal));
   }
-  static SNAPKV_AVX2_INLINE int part_scale(Scales s, int part, int half) {
-    return s[2 * part + half];
-  }
-};
-
-/// Whether 8-bit products of the type exist.
-template <DType T>
-concept HasX86Block = requires {
-  X86Block<T>::kHasMin;
 };
 
 }  // namespace snapkv::cpu

@@ -74,7 +74,11 @@ class CpuBackend final : public HostBackend {
 }  // namespace
 
 std::unique_ptr<Backend> make_backend(int n_threads, Compute compute) {
-  return std::make_unique<CpuBackend>(make_context(n_threads, compute));
+  return make_backend(make_context(n_threads, compute));
+}
+
+std::unique_ptr<Backend> make_backend(const CpuContext& ctx) {
+  return std::make_unique<CpuBackend>(ctx);
 }
 
 }  // namespace snapkv::cpu

@@ -6,11 +6,14 @@
 #include <memory>
 
 #include "backend/backend.h"
+#include "backend/cpu/cpu_context.h"
 #include "snapkv/compute.h"
 
 namespace snapkv::cpu {
 
 /// n_threads 0: as many as the process may run on.
 std::unique_ptr<Backend> make_backend(int n_threads, Compute compute);
+/// With kernels that the processor would not choose (tests run all of them).
+std::unique_ptr<Backend> make_backend(const CpuContext& ctx);
 
 }  // namespace snapkv::cpu

@@ -9,7 +9,6 @@
 #include <type_traits>
 
 #include "backend/cpu/simd_math-inl.h"
-#include "backend/cpu/superblock.h"
 #include "base/half.h"
 #include "format/block_types.h"
 #include "snapkv/dtype.h"
@@ -59,6 +58,16 @@ HWY_INLINE hn::Vec<D> load_scale(D d, const void* p) {
   return hn::PromoteTo(d, hn::BitCast(dh, hn::Set(du, bits)));
 }
 
+/// The scale of the block of 32 values at p.
+template <DType T, class D>
+HWY_INLINE hn::Vec<D> load_block_scale(D d, const char* p) {
+  if constexpr (T == DType::mxfp4) {
+    return hn::Set(d, BlockMXFP4::scale(static_cast<uint8_t>(*p)));
+  } else {
+    return load_scale(d, p + kScaleAt<T>);
+  }
+}
+
 /// 1 << i for lane i, as far as V reaches. (Highway 1.0.3's Shl doesn't compile for SSSE3.)
 template <typename V>
 struct BitOfLane {
@@ -97,7 +106,7 @@ HWY_INLINE hn::Vec<D> look_up(D d, const int8_t* table, hn::Vec<D> index) {
 
 /// Calls f(k, q) for the vectors q of 32 levels as integers of D's type, k the offset of q's first:
 /// of the block at p, or of part `part` of the superblock at p. Levels are what the block's scale
-/// multiplies, which begins with 0 where there is a minimum to subtract.
+/// multiplies; they begin with 0 where there is a minimum (kHasMin).
 template <DType T, class D, class F>
 HWY_INLINE void decode_levels(D d, const char* p, int part, F&& f) {
   const int n_lanes = static_cast<int>(hn::Lanes(d));
@@ -115,20 +124,41 @@ HWY_INLINE void decode_levels(D d, const char* p, int part, F&& f) {
   } else if constexpr (T == DType::q4_0) {
     decode_nibbles(d, p + offsetof(BlockQ4_0, qs),
                    [&](int k, hn::Vec<D> q) HWY_ATTR { f(k, hn::Sub(q, hn::Set(d, V{8}))); });
-  } else if constexpr (T == DType::q5_0) {
+  } else if constexpr (T == DType::q4_1) {
+    decode_nibbles(d, p + offsetof(BlockQ4_1, qs), f);
+  } else if constexpr (T == DType::q5_0 || T == DType::q5_1) {
     uint32_t high_bits;
-    std::memcpy(&high_bits, p + offsetof(BlockQ5_0, qh), sizeof(high_bits));
+    std::memcpy(&high_bits, p + offsetof(Block<T>, qh), sizeof(high_bits));
     const auto bit_of_lane = hn::Load(d, kBitOfLane<V>.at);
     const uint32_t lanes = static_cast<uint32_t>((uint64_t{1} << n_lanes) - 1);
-    decode_nibbles(d, p + offsetof(BlockQ5_0, qs), [&](int k, hn::Vec<D> q) HWY_ATTR {
+    decode_nibbles(d, p + offsetof(Block<T>, qs), [&](int k, hn::Vec<D> q) HWY_ATTR {
       const auto bits = hn::Set(d, static_cast<V>(high_bits >> k & lanes));
       const auto is_set = hn::Ne(hn::And(bits, bit_of_lane), hn::Zero(d));
-      f(k, hn::Sub(q, hn::IfThenZeroElse(is_set, hn::Set(d, V{16}))));  // below 16: less 16
+      const auto high = hn::Set(d, V{16});
+      if constexpr (T == DType::q5_0) {
+        f(k, hn::Sub(q, hn::IfThenZeroElse(is_set, high)));  // below 16: less 16
+      } else {
+        f(k, hn::Or(q, hn::IfThenElseZero(is_set, high)));
+      }
     });
-  } else if constexpr (T == DType::iq4_nl) {
-    decode_nibbles(d, p + offsetof(BlockIQ4_NL, qs), [&](int k, hn::Vec<D> q) HWY_ATTR {
+  } else if constexpr (T == DType::iq4_nl || T == DType::mxfp4) {
+    decode_nibbles(d, p + offsetof(Block<T>, qs),
+                   [&](int k, hn::Vec<D> q) HWY_ATTR { f(k, look_up(d, Block<T>::kLevels, q)); });
+  } else if constexpr (T == DType::iq4_xs) {
+    decode_nibbles(d, p + offsetof(BlockIQ4_XS, qs) + part * 16, [&](int k, hn::Vec<D> q) HWY_ATTR {
       f(k, look_up(d, BlockIQ4_NL::kLevels, q));
     });
+  } else if constexpr (T == DType::q2_k || T == DType::q3_k) {
+    for (int k = 0; k < kBlockSize; k += n_lanes) {
+      const auto fours = load(offsetof(Block<T>, qs) + static_cast<size_t>(part / 4 * 32 + k));
+      auto q = hn::And(hn::ShiftRightSame(fours, part % 4 * 2), hn::Set(d, V{3}));
+      if constexpr (T == DType::q3_k) {
+        const auto bits = load(offsetof(BlockQ3_K, hmask) + static_cast<size_t>(k));
+        const auto bit = hn::And(hn::ShiftRightSame(bits, part), hn::Set(d, V{1}));
+        q = hn::Sub(hn::Or(q, hn::ShiftLeft<2>(bit)), hn::Set(d, V{4}));
+      }
+      f(k, q);
+    }
   } else if constexpr (T == DType::q4_k || T == DType::q5_k) {
     for (int k = 0; k < kBlockSize; k += n_lanes) {
       const size_t at = offsetof(Block<T>, qs) + static_cast<size_t>(part / 2 * 32 + k);
@@ -156,20 +186,22 @@ HWY_INLINE void decode_levels(D d, const char* p, int part, F&& f) {
 template <DType T, class D, class F>
 HWY_INLINE void decode_part(D d, const char* p, int part, F&& f) {
   const hn::Rebind<int32_t, D> di;
-  if constexpr (T == DType::q6_k) {
-    const auto scale = load_scale(d, p + offsetof(BlockQ6_K, d));
-    const auto* scales =
-        reinterpret_cast<const int8_t*>(p + offsetof(BlockQ6_K, scales)) + 2 * part;
+  const auto scale = load_scale(d, p + kScaleAt<T>);
+  const auto scales = reinterpret_cast<const Block<T>*>(p)->unpack_scales();
+  const auto scaled = [=](int level_scale) HWY_ATTR {
+    return hn::Mul(scale, hn::Set(d, static_cast<float>(level_scale)));
+  };
+  const auto first = scaled(scales.scale(part, 0)), last = scaled(scales.scale(part, 1));
+  if constexpr (kHasMin<T>) {
+    const auto dmin = load_scale(d, p + kMinAt<T>);
+    const auto first_min = hn::Mul(dmin, hn::Set(d, static_cast<float>(scales.min(part, 0))));
+    const auto last_min = hn::Mul(dmin, hn::Set(d, static_cast<float>(scales.min(part, 1))));
     decode_levels<T>(di, p, part, [&](int k, hn::Vec<decltype(di)> q) HWY_ATTR {
-      f(k, hn::Mul(hn::ConvertTo(d, q), hn::Mul(scale, hn::Set(d, scales[k / 16]))));
+      f(k, hn::MulSub(hn::ConvertTo(d, q), k < 16 ? first : last, k < 16 ? first_min : last_min));
     });
   } else {
-    const PartBytes parts = unpack_scales(p);
-    const auto scale = hn::Mul(load_scale(d, p), hn::Set(d, static_cast<float>(parts.scale(part))));
-    const auto min = hn::Mul(load_scale(d, p + offsetof(PartScales, dmin)),
-                             hn::Set(d, static_cast<float>(parts.min(part))));
     decode_levels<T>(di, p, part, [&](int k, hn::Vec<decltype(di)> q) HWY_ATTR {
-      f(k, hn::MulSub(hn::ConvertTo(d, q), scale, min));
+      f(k, hn::Mul(hn::ConvertTo(d, q), k < 16 ? first : last));
     });
   }
 }
@@ -185,10 +217,17 @@ HWY_INLINE void decode_32(D d, const void* row, int64_t i, F&& f) {
     for (int k = 0; k < kBlockSize; k += n_lanes) f(k, load_f32(d, p + k));
   } else if constexpr (block_size(T) == kBlockSize) {
     const char* block = static_cast<const char*>(row) + row_bytes(T, i);
-    const auto scale = load_scale(d, block);
-    decode_levels<T>(di, block, 0, [&](int k, hn::Vec<decltype(di)> q) HWY_ATTR {
-      f(k, hn::Mul(hn::ConvertTo(d, q), scale));
-    });
+    const auto scale = load_block_scale<T>(d, block);
+    if constexpr (kHasMin<T>) {
+      const auto m = load_scale(d, block + kMinAt<T>);
+      decode_levels<T>(di, block, 0, [&](int k, hn::Vec<decltype(di)> q) HWY_ATTR {
+        f(k, hn::MulAdd(hn::ConvertTo(d, q), scale, m));
+      });
+    } else {
+      decode_levels<T>(di, block, 0, [&](int k, hn::Vec<decltype(di)> q) HWY_ATTR {
+        f(k, hn::Mul(hn::ConvertTo(d, q), scale));
+      });
+    }
   } else {
     decode_part<T>(d, static_cast<const char*>(row) + row_bytes(T, i),
                    static_cast<int>(i % kSuperblockSize / kBlockSize), f);

@@ -113,15 +113,12 @@ HWY_INLINE void load_values(D d, const BlockQ8_0* HWY_RESTRICT row, int i, hn::V
   const hn::Rebind<int8_t, D> db;
   const hn::Rebind<int32_t, D> di;
   const hn::Rebind<uint16_t, D> du;
-  const hn::Rebind<hwy::float16_t, D> dh;
   constexpr int kLanes = static_cast<int>(hn::MaxLanes(D()));
   constexpr int kVectorsOfBlock = std::min(C, kBlockSize / kLanes);  // read with one scale
   hn::Vec<D> scale = hn::Zero(d);
   for (int x = 0; x < C; ++x) {
     const BlockQ8_0& block = row[(i + x * kLanes) / kBlockSize];
-    if (x % kVectorsOfBlock == 0) {
-      scale = hn::PromoteTo(d, hn::BitCast(dh, hn::Set(du, block.d.bits)));
-    }
+    if (x % kVectorsOfBlock == 0) scale = promote_f16(d, hn::Set(du, block.d.bits));
     const auto levels = hn::LoadU(db, block.qs + (i + x * kLanes) % kBlockSize);
     out[x] = hn::ConvertTo(d, hn::PromoteTo(di, levels)) * scale;
   }

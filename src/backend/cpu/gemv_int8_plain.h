@@ -16,10 +16,11 @@ struct alignas(64) PlainUnit {
   int8_t q[kPlainUnitBlocks][kBlockSize];
   float d[kPlainUnitBlocks];
   float sum[kPlainUnitBlocks];
+  int16_t half_sums[2 * kPlainUnitBlocks];
 };
 
-/// value[i] = d * q[i], d = max|x| / 127 of each block, q to nearest even; sum = d * (sum of q),
-/// which a superblock's minima multiply.
+/// value[i] = d * q[i], d = max|x| / 127 of each block, q to nearest even. What minima multiply:
+/// sum = d * (sum of q), half_sums = sums of 16 q each.
 void prepare_plain_unit(const float* x, int64_t n, void* unit);
 
 /// The unit of block b of activation row t.

@@ -47,10 +47,11 @@ void prepare_unit(const float* HWY_RESTRICT x, int64_t n, void* unit_) {
       const auto q = hn::NearestInt(hn::Mul(hn::Load(d, values + i), inverse));
       hn::StoreU(hn::DemoteTo(d8, q), d8, unit.q[b] + i);
     }
-    int sum = 0;
-    for (const int8_t q : unit.q[b]) sum += q;
+    int sums[2] = {};
+    for (int i = 0; i < kBlockSize; ++i) sums[i / 16] += unit.q[b][i];
     unit.d[b] = max / 127.0f;
-    unit.sum[b] = unit.d[b] * static_cast<float>(sum);
+    unit.sum[b] = unit.d[b] * static_cast<float>(sums[0] + sums[1]);
+    for (int h = 0; h < 2; ++h) unit.half_sums[2 * b + h] = static_cast<int16_t>(sums[h]);
   }
 }
 
@@ -60,24 +61,26 @@ using F32x4 = hn::RebindToFloat<I32>;
 
 /// decode_levels() of a superblock's part, each level times its integer scale: at most 32 * 128,
 /// which times 127, 32 times, is far from 2^31.
-template <DType T, class F>
-HWY_INLINE void decode_scaled_part(const char* p, int part, const PartBytes& parts, F&& f) {
+template <DType T, class Scales, class F>
+HWY_INLINE void decode_scaled_part(const char* p, int part, const Scales& scales, F&& f) {
   const I16 d;
-  if constexpr (T == DType::q6_k) {
-    const auto* scales = reinterpret_cast<const int8_t*>(p + offsetof(BlockQ6_K, scales));
-    decode_levels<T>(d, p, part, [&](int k, hn::Vec<I16> q) HWY_ATTR {
-      f(k, hn::Mul(q, hn::Set(d, int16_t{scales[2 * part + k / 16]})));
-    });
-  } else {
-    const auto scale = hn::Set(d, static_cast<int16_t>(parts.scale(part)));
-    decode_levels<T>(d, p, part, [&](int k, hn::Vec<I16> q) HWY_ATTR { f(k, hn::Mul(q, scale)); });
-  }
+  const auto first = hn::Set(d, static_cast<int16_t>(scales.scale(part, 0)));
+  const auto last = hn::Set(d, static_cast<int16_t>(scales.scale(part, 1)));
+  decode_levels<T>(
+      d, p, part, [&](int k, hn::Vec<I16> q) HWY_ATTR { f(k, hn::Mul(q, k < 16 ? first : last)); });
+}
+
+/// What minima of a superblock's part multiply, times those.
+template <class Scales>
+float part_min_sum(const PlainUnit& unit, int part, const Scales& scales) {
+  const int sum = scales.min(part, 0) * unit.half_sums[2 * part] +
+                  scales.min(part, 1) * unit.half_sums[2 * part + 1];
+  return unit.d[part] * static_cast<float>(sum);
 }
 
 template <DType T, int N>
 void multiply_n(const GemvCall& c) {
   constexpr bool kSuperblocks = block_size(T) == kSuperblockSize;
-  constexpr bool kMins = T == DType::q4_k || T == DType::q5_k;
   constexpr int64_t kUnitBytes = row_bytes(T, kGemvUnit);
   const I16 d;
   const I32 di;
@@ -88,13 +91,18 @@ void multiply_n(const GemvCall& c) {
     const char* unit_weights = c.w + row * c.w_stride;
     hn::Vec<F32x4> acc[N];
     for (auto& v : acc) v = hn::Zero(df);
-    float min_sums[N] = {};
+    float min_sums[N] = {};  // added at the end
     for (int64_t first = 0; first < n_blocks; first += kPlainUnitBlocks) {
       const PlainUnit* units[N];
       for (int t = 0; t < N; ++t) units[t] = &plain_unit(c, t, first);
-      PartBytes parts{};
-      float part_mins[N] = {};
-      if constexpr (kMins) parts = unpack_scales(unit_weights);
+      [[maybe_unused]] const auto scales = [unit_weights] {
+        if constexpr (kSuperblocks) {
+          return reinterpret_cast<const Block<T>*>(unit_weights)->unpack_scales();
+        } else {
+          return 0;
+        }
+      }();
+      [[maybe_unused]] float part_mins[N] = {};
       const int n_parts = static_cast<int>(std::min(n_blocks - first, kPlainUnitBlocks));
       for (int b = 0; b < n_parts; ++b) {
         hn::Vec<I32> even[N], odd[N];
@@ -105,32 +113,34 @@ void multiply_n(const GemvCall& c) {
             even[t] = hn::ReorderWidenMulAccumulate(di, w, x, even[t], odd[t]);
           }
         };
-        const char* d_weights = unit_weights;  // the block's or the superblock's
+        const char* block = unit_weights + (kSuperblocks ? 0 : b * block_bytes(T));
+        hn::Vec<F32x4> scale;
         if constexpr (kSuperblocks) {
-          decode_scaled_part<T>(unit_weights, b, parts, add);
-          if constexpr (T == DType::q6_k) d_weights += offsetof(BlockQ6_K, d);
+          decode_scaled_part<T>(block, b, scales, add);
+          scale = load_scale(df, block + kScaleAt<T>);
         } else {
-          d_weights += b * block_bytes(T);
-          decode_levels<T>(d, d_weights, 0, add);
+          decode_levels<T>(d, block, 0, add);
+          scale = load_block_scale<T>(df, block);
         }
-        const auto scale = load_scale(df, d_weights);
         for (int t = 0; t < N; ++t) {
           const auto sum = hn::ConvertTo(df, hn::Add(even[t], odd[t]));
           acc[t] = hn::MulAdd(sum, hn::Mul(scale, hn::Set(df, units[t]->d[b])), acc[t]);
         }
-        if constexpr (kMins) {
-          const auto min = static_cast<float>(parts.min(b));
-          for (int t = 0; t < N; ++t) part_mins[t] += min * units[t]->sum[b];
+        if constexpr (kHasMin<T> && kSuperblocks) {
+          for (int t = 0; t < N; ++t) part_mins[t] -= part_min_sum(*units[t], b, scales);
+        } else if constexpr (kHasMin<T>) {
+          const float m = hn::GetLane(load_scale(df, block + kMinAt<T>));
+          for (int t = 0; t < N; ++t) min_sums[t] += m * units[t]->sum[b];
         }
       }
-      if constexpr (kMins) {
-        const float dmin = hn::GetLane(load_scale(df, unit_weights + offsetof(PartScales, dmin)));
+      if constexpr (kHasMin<T> && kSuperblocks) {
+        const float dmin = hn::GetLane(load_scale(df, unit_weights + kMinAt<T>));
         for (int t = 0; t < N; ++t) min_sums[t] += dmin * part_mins[t];
       }
       unit_weights += kUnitBytes;
     }
     for (int t = 0; t < N; ++t) {
-      c.sums[t * c.sums_stride + row] = hn::GetLane(hn::SumOfLanes(df, acc[t])) - min_sums[t];
+      c.sums[t * c.sums_stride + row] = hn::GetLane(hn::SumOfLanes(df, acc[t])) + min_sums[t];
     }
   }
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// 8-bit activations times q8_0 and q4_0 weights with AVX-512 VNNI (superblocks:
-// gemv_int8_vnni_k.cpp).
+// 8-bit activations times weights in blocks of 32 values, or in superblocks that are 8 such blocks,
+// with AVX-512 VNNI (other superblocks: gemv_int8_vnni_k.cpp).
 //
 // vpdpbusd adds 4 products of bytes into each 32-bit lane. A block's scale belongs to its lanes, so
 // the work per 8 blocks is 4 vpdpbusd, one conversion and one f32 multiply-add, when the vectors
@@ -9,7 +9,7 @@
 //   vector v holds values 8v ... 8v + 7 of each.
 // Activations are stored in the same order by prepare(). Weights are made unsigned (q8_0: + 128;
 // q4_0: as stored, + 8), and the surplus 128 or 8 times the sum of the activations is subtracted in
-// the accumulator's initial value: the integer sums are exact.
+// the accumulator's initial value: the integer sums are exact. Minima multiply the sums in f32.
 #include "backend/cpu/gemv_int8_vnni.h"
 
 #if defined(__x86_64__)
@@ -73,23 +73,27 @@ SNAPKV_VNNI void prepare(const float* x, int64_t n, void* unit_) {
 struct Weights {
   VnniLevels q;
   __m512 d;
+  __m512 min;  // -m of blocks 0 ... 7, then zeros; if the type has minima
 };
 
 template <DType T>
 SNAPKV_VNNI_INLINE void load_weights(const char* p, Weights& w) {
   X86Block<T>::load_8(p, w.q);
   w.d = X86Block<T>::d_8(p);
+  if constexpr (kHasMin<T>) w.min = X86Block<T>::min_8(p);
 }
 
 /// acc[r][t] += the dot products of one unit.
 template <DType T, int R, int N>
 SNAPKV_VNNI_INLINE void multiply_unit(const Weights (&w)[R], const Unit* const (&x)[N], int64_t u,
                                       __m512 (&acc)[R][N]) {
-  const __m512i surplus_of_weight = _mm512_set1_epi16(X86Block<T>::kSurplus);
+  [[maybe_unused]] const __m512i surplus_of_weight = _mm512_set1_epi16(X86Block<T>::kSurplus);
   SNAPKV_UNROLL for (int t = 0; t < N; ++t) {
     const Unit& unit = x[t][u];
-    const __m512i surplus =
-        _mm512_madd_epi16(_mm512_load_si512(unit.negative_sums), surplus_of_weight);
+    __m512i surplus = _mm512_setzero_si512();
+    if constexpr (X86Block<T>::kSurplus != 0) {
+      surplus = _mm512_madd_epi16(_mm512_load_si512(unit.negative_sums), surplus_of_weight);
+    }
     const __m512 d = _mm512_load_ps(unit.d);
     __m512i sum[R];
     SNAPKV_UNROLL for (int r = 0; r < R; ++r) sum[r] = surplus;
@@ -98,6 +102,9 @@ SNAPKV_VNNI_INLINE void multiply_unit(const Weights (&w)[R], const Unit* const (
       SNAPKV_UNROLL for (int r = 0; r < R; ++r) sum[r] = _mm512_dpbusd_epi32(sum[r], w[r].q[v], q);
     }
     SNAPKV_UNROLL for (int r = 0; r < R; ++r) {
+      if constexpr (kHasMin<T>) {
+        acc[r][t] = _mm512_fnmadd_ps(w[r].min, _mm512_load_ps(unit.sum), acc[r][t]);
+      }
       acc[r][t] = _mm512_fmadd_ps(_mm512_cvtepi32_ps(sum[r]), _mm512_mul_ps(w[r].d, d), acc[r][t]);
     }
   }
@@ -105,7 +112,7 @@ SNAPKV_VNNI_INLINE void multiply_unit(const Weights (&w)[R], const Unit* const (
 
 template <DType T>
 struct Kernel {
-  static constexpr int64_t kUnitBytes = kUnitBlocks * block_bytes(T);
+  static constexpr int64_t kUnitBytes = row_bytes(T, kGemvUnit);
 
   template <int R, int N>
   SNAPKV_VNNI static void tile(const GemvCall& c, const avx512::TileRange& range,
@@ -131,7 +138,7 @@ struct Kernel {
       p += kUnitBytes;
     }
     if (range.unit_end > n_complete) {  // missing blocks are zero, scale included
-      const int64_t n_bytes = c.n_in % kGemvUnit / kBlockSize * block_bytes(T);
+      const int64_t n_bytes = row_bytes(T, c.n_in % kGemvUnit);
       SNAPKV_UNROLL for (int r = 0; r < R; ++r) {
         alignas(64) char padded[kUnitBytes] = {};
         std::memcpy(padded, p + r * c.w_stride, static_cast<size_t>(n_bytes));
@@ -148,7 +155,7 @@ struct Kernel {
 GemvFn find_multiply(DType weight) {
   return visit_weight_type(weight, [](auto type) -> GemvFn {
     constexpr DType T = type.dtype;
-    if constexpr (block_size(T) == kBlockSize && HasX86Block<T>) {
+    if constexpr (HasVnniBlocks<T>) {
       return avx512::multiply<Kernel<T>>;
     }
     return vnni_superblock_function(T);

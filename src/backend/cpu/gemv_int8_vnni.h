@@ -9,8 +9,8 @@
 
 #include <cstdint>
 
-#include "backend/cpu/blocks_x86.h"
 #include "backend/cpu/gemv_avx512.h"
+#include "backend/cpu/superblocks_x86.h"
 
 namespace snapkv::cpu {
 

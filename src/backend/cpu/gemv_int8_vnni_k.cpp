@@ -1,135 +1,80 @@
 // SPDX-License-Identifier: MIT
-// 8-bit activations times weights in superblocks (q4_k, q5_k, q6_k) with AVX-512 VNNI.
+// 8-bit activations times weights in superblocks (q2_k ... q6_k) with AVX-512 VNNI.
 //
 // The superblock's 8 parts take the places of 8 blocks in the order of gemv_int8_vnni.cpp, so that
-// a vector of scales belongs to the lanes of the integer sums. Eight bytes of a part are a 64-bit
-// word: for each vector one permutation fetches its words from the packed levels, one shift by a
-// count of its own for each word brings the part's bits down.
+// a vector of scales belongs to the lanes of the integer sums, which are multiplied by the parts'
+// integer scales before they become f32. How levels are fetched: superblocks_x86.h.
 #include "backend/cpu/gemv_int8_vnni.h"
 
 #if defined(__x86_64__)
 
 #include <cstddef>
-#include <cstring>
-
-#include "backend/cpu/superblock.h"
-#include "format/block_types.h"
 
 namespace snapkv::cpu {
 namespace {
 
 static_assert(kGemvUnit == kSuperblockSize);
 
-struct Words {
-  alignas(64) int64_t at[8];
-};
-template <class F>
-constexpr Words each_word(F f) {
-  Words words{};
-  for (int w = 0; w < 8; ++w) words.at[w] = f(kBlockOfWord[w]);
-  return words;
-}
-SNAPKV_VNNI_INLINE __m512i load(const Words& words) { return _mm512_load_si512(words.at); }
-
-// ---------------------------------------------------------------- levels
-
-// q4_k, q5_k: parts 2p and 2p + 1 are the nibbles of bytes [32p, 32p + 32). q6_k: part 4h + k has
-// its low bits in the nibbles (k >= 2: high) of bytes [64h + 32 (k % 2), ...), its high bits in
-// bits 2k, 2k + 1 of bytes [32h, 32h + 32).
-constexpr Words kNibbleWords = each_word([](int part) { return part / 2 * 4; });
-constexpr Words kNibbleShifts = each_word([](int part) { return part % 2 * 4; });
-constexpr Words kNibbleMasks = each_word([](int part) {
-  return static_cast<int64_t>(part % 2 == 0 ? 0x0f0f0f0f0f0f0f0fu : 0xf0f0f0f0f0f0f0f0u);
-});
-constexpr Words kFifthBits =
-    each_word([](int part) { return int64_t{0x0101010101010101} << part; });
-constexpr Words kLowWords = each_word([](int part) { return part / 4 * 8 + part % 2 * 4; });
-constexpr Words kLowShifts = each_word([](int part) { return part % 4 / 2 * 4; });
-constexpr Words kHighWords = each_word([](int part) { return part / 4 * 4; });
-constexpr Words kHighRotations =  // left: to bits 4, 5
-    each_word([](int part) { return (64 + 4 - part % 4 * 2) % 64; });
-
-struct Lanes {
-  alignas(64) float at[16];
-};
-/// What a level of q4_k counts for.
-constexpr Lanes kLevelUnits = [] {
-  Lanes lanes{};
-  for (int i = 0; i < 16; ++i) lanes.at[i] = kBlockOfWord[i / 2] % 2 == 0 ? 1.0f : 0.0625f;
-  return lanes;
-}();
-
-/// q[v] = levels, 0 or more, of values 8v ... 8v + 7 of each part. With q4_k odd parts are left
-/// where they are, 16 times their levels: bytes still hold them, and no shift is needed.
+/// Whether scales belong to 16 values each.
 template <DType T>
-SNAPKV_VNNI_INLINE void load_levels(const char* p, __m512i (&q)[4]) {
-  const __m512i low_bits = _mm512_set1_epi8(15);
-  if constexpr (T == DType::q6_k) {
-    const __m512i low0 = _mm512_loadu_si512(p), low1 = _mm512_loadu_si512(p + 64);
-    const __m512i high = _mm512_loadu_si512(p + offsetof(BlockQ6_K, qh));
-    SNAPKV_UNROLL for (int v = 0; v < 4; ++v) {
-      const __m512i step = _mm512_set1_epi64(v);
-      const __m512i nibbles = _mm512_srlv_epi64(
-          _mm512_permutex2var_epi64(low0, _mm512_add_epi64(load(kLowWords), step), low1),
-          load(kLowShifts));
-      const __m512i bits = _mm512_rolv_epi64(
-          _mm512_permutexvar_epi64(_mm512_add_epi64(load(kHighWords), step), high),
-          load(kHighRotations));
-      // nibbles & 15 | bits & 48: bits where the mask is 0
-      const __m512i both = _mm512_ternarylogic_epi64(low_bits, nibbles, bits, 0xca);
-      q[v] = _mm512_and_si512(both, _mm512_set1_epi8(63));
-    }
+constexpr bool kHalfScales = std::is_same_v<typename X86Block<T>::Scales, HalfPartBytes>;
+
+struct Weights {
+  VnniLevels q;
+  __m512i scales;  // of each lane's part; with kHalfScales of its halves, 16 bits each
+  __m512i mins;    // with kHalfScales the same of minima
+  __m512 d;
+  __m512 min;  // dmin; without kHalfScales dmin * minimum of parts 0 ... 7, then zeros
+};
+
+/// For each lane the numbers of the first and the last 16 values of its part, 16 bits each.
+SNAPKV_VNNI_INLINE __m512i halves_to_lanes(const uint64_t (&numbers)[2]) {
+  const __m128i bytes =
+      _mm_set_epi64x(static_cast<int64_t>(numbers[1]), static_cast<int64_t>(numbers[0]));
+  const __m512i order = _mm512_setr_epi32(0, 0, 4, 4, 1, 1, 5, 5, 2, 2, 6, 6, 3, 3, 7, 7);
+  return _mm512_permutexvar_epi32(order, _mm512_castsi256_si512(_mm256_cvtepi8_epi16(bytes)));
+}
+
+/// For each lane the number of its part, 0 or more.
+SNAPKV_VNNI_INLINE __m512i parts_to_lanes(uint64_t numbers) {
+  // indices from 128 give zeros
+  const __m512i order = _mm512_or_si512(
+      _mm512_setr_epi32(0, 0, 4, 4, 1, 1, 5, 5, 2, 2, 6, 6, 3, 3, 7, 7), _mm512_set1_epi32(~0xff));
+  return _mm512_shuffle_epi8(_mm512_set1_epi64(static_cast<int64_t>(numbers)), order);
+}
+
+template <DType T>
+SNAPKV_VNNI_INLINE void load_weights(const char* p, Weights& w) {
+  using B = X86Block<T>;
+  B::load_parts(p, w.q);
+  const auto scales = B::scales(p);
+  if constexpr (kHasMin<T>) {
+    static_assert(kMinAt<T> == kScaleAt<T> + 2);
+    const __m128 both = _mm_cvtph_ps(_mm_cvtsi32_si128(load_word<int32_t>(p + kScaleAt<T>)));
+    w.d = _mm512_broadcastss_ps(both);
+    w.min = _mm512_broadcastss_ps(_mm_movehdup_ps(both));
   } else {
-    const char* qs = p + (T == DType::q4_k ? offsetof(BlockQ4_K, qs) : offsetof(BlockQ5_K, qs));
-    const __m512i pairs0 = _mm512_loadu_si512(qs), pairs1 = _mm512_loadu_si512(qs + 64);
-    SNAPKV_UNROLL for (int v = 0; v < 4; ++v) {
-      const __m512i index = _mm512_add_epi64(load(kNibbleWords), _mm512_set1_epi64(v));
-      const __m512i words = _mm512_permutex2var_epi64(pairs0, index, pairs1);
-      if constexpr (T == DType::q4_k) {
-        q[v] = _mm512_and_si512(words, load(kNibbleMasks));
-      } else {
-        q[v] = _mm512_and_si512(_mm512_srlv_epi64(words, load(kNibbleShifts)), low_bits);
-        int64_t bits;
-        std::memcpy(&bits, p + offsetof(BlockQ5_K, qh) + 8 * v, sizeof(bits));
-        const __mmask64 is_set = _mm512_test_epi8_mask(_mm512_set1_epi64(bits), load(kFifthBits));
-        q[v] = _mm512_mask_add_epi8(q[v], is_set, q[v], _mm512_set1_epi8(16));
-      }
-    }
+    w.d = _mm512_set1_ps(B::d(p));
+  }
+  if constexpr (requires { B::kPartUnits; }) {
+    w.d = _mm512_mul_ps(w.d, _mm512_load_ps(B::kPartUnits.at));
+  }
+  if constexpr (kHalfScales<T>) {
+    w.scales = halves_to_lanes(scales.scales);
+    if constexpr (kHasMin<T>) w.mins = halves_to_lanes(scales.mins);
+  } else {
+    static_assert(kHasMin<T>);
+    w.scales = parts_to_lanes(scales.scales);
+    const __m128i mins = _mm_cvtsi64_si128(static_cast<int64_t>(scales.mins));
+    const __m256 m = _mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(mins));
+    w.min = _mm512_zextps256_ps512(_mm256_mul_ps(m, _mm512_castps512_ps256(w.min)));
   }
 }
 
-// ---------------------------------------------------------------- q4_k, q5_k
-
-template <DType T>
-struct Weights {
-  __m512i q[4];
-  __m512i scale;  // of each lane's part
-  __m512 d;
-  __m512 min;  // dmin * minimum of parts 0 ... 7; then zeros
-};
-
-template <DType T>
-SNAPKV_VNNI_INLINE void load_weights(const char* p, Weights<T>& w) {
-  load_levels<T>(p, w.q);
-  const PartBytes parts = unpack_scales(p);
-  // a lane takes its part's byte and, with indices from 128, zeros
-  const __m512i order = _mm512_or_si512(
-      _mm512_setr_epi32(0, 0, 4, 4, 1, 1, 5, 5, 2, 2, 6, 6, 3, 3, 7, 7), _mm512_set1_epi32(~0xff));
-  w.scale = _mm512_shuffle_epi8(_mm512_set1_epi64(static_cast<int64_t>(parts.scales)), order);
-  uint32_t bits;
-  std::memcpy(&bits, p, sizeof(bits));
-  const __m128 d = _mm_cvtph_ps(_mm_cvtsi32_si128(static_cast<int>(bits)));  // d, dmin
-  w.d = _mm512_broadcastss_ps(d);
-  if constexpr (T == DType::q4_k) w.d = _mm512_mul_ps(w.d, _mm512_load_ps(kLevelUnits.at));
-  const __m256 min =
-      _mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(_mm_cvtsi64_si128(static_cast<int64_t>(parts.mins))));
-  w.min = _mm512_zextps256_ps512(_mm256_mul_ps(min, _mm256_broadcastss_ps(_mm_movehdup_ps(d))));
-}
-
 /// acc[r][t] += d * d_x * scale * (sum of q x) - min * (sum of x)
-template <DType T, int R, int N>
-SNAPKV_VNNI_INLINE void multiply_unit(const Weights<T> (&w)[R], const VnniUnit* const (&x)[N],
-                                      int64_t u, __m512 (&acc)[R][N]) {
+template <int R, int N>
+SNAPKV_VNNI_INLINE void multiply_parts(const Weights (&w)[R], const VnniUnit* const (&x)[N],
+                                       int64_t u, __m512 (&acc)[R][N]) {
   SNAPKV_UNROLL for (int t = 0; t < N; ++t) {
     const VnniUnit& unit = x[t][u];
     const __m512 d = _mm512_load_ps(unit.d), sum_x = _mm512_load_ps(unit.sum);
@@ -140,63 +85,59 @@ SNAPKV_VNNI_INLINE void multiply_unit(const Weights<T> (&w)[R], const VnniUnit* 
       SNAPKV_UNROLL for (int r = 0; r < R; ++r) sum[r] = _mm512_dpbusd_epi32(sum[r], w[r].q[v], q);
     }
     SNAPKV_UNROLL for (int r = 0; r < R; ++r) {
-      const __m512 product = _mm512_cvtepi32_ps(_mm512_mullo_epi32(sum[r], w[r].scale));
+      const __m512 product = _mm512_cvtepi32_ps(_mm512_mullo_epi32(sum[r], w[r].scales));
       acc[r][t] = _mm512_fnmadd_ps(w[r].min, sum_x, acc[r][t]);
       acc[r][t] = _mm512_fmadd_ps(product, _mm512_mul_ps(w[r].d, d), acc[r][t]);
     }
   }
 }
 
-// ---------------------------------------------------------------- q6_k
-
-template <>
-struct Weights<DType::q6_k> {
-  __m512i q[4];    // levels + 32
-  __m512i scales;  // 16 bits each, of the first and the last 16 values of each lane's part
-  __m512 d;
-};
-
-SNAPKV_VNNI_INLINE void load_weights(const char* p, Weights<DType::q6_k>& w) {
-  load_levels<DType::q6_k>(p, w.q);
-  const __m128i bytes =
-      _mm_loadu_si128(reinterpret_cast<const __m128i*>(p + offsetof(BlockQ6_K, scales)));
-  const __m512i order = _mm512_setr_epi32(0, 0, 4, 4, 1, 1, 5, 5, 2, 2, 6, 6, 3, 3, 7, 7);
-  w.scales = _mm512_permutexvar_epi32(order, _mm512_castsi256_si512(_mm256_cvtepi8_epi16(bytes)));
-  uint16_t d;
-  std::memcpy(&d, p + offsetof(BlockQ6_K, d), sizeof(d));
-  w.d = _mm512_set1_ps(_cvtsh_ss(d));
-}
-
-/// The sums of the two halves of a part are at most 8 * 63 * 127 with levels from 0, which is below
-/// 2^16, and within 8 * 32 * 127 with the surplus taken off: 16 bits hold them, modulo 2^16 before.
-template <int R, int N>
-SNAPKV_VNNI_INLINE void multiply_unit(const Weights<DType::q6_k> (&w)[R],
-                                      const VnniUnit* const (&x)[N], int64_t u,
-                                      __m512 (&acc)[R][N]) {
-  SNAPKV_UNROLL for (int t = 0; t < N; ++t) {
-    const VnniUnit& unit = x[t][u];
-    const __m512i surplus =
-        _mm512_slli_epi16(_mm512_load_si512(unit.negative_sums), 5);  // 32 times
-    const __m512 d = _mm512_load_ps(unit.d);
-    __m512i first[R], last[R];
-    SNAPKV_UNROLL for (int r = 0; r < R; ++r) first[r] = last[r] = _mm512_setzero_si512();
-    SNAPKV_UNROLL for (int v = 0; v < 2; ++v) {
-      const __m512i q = _mm512_load_si512(unit.q[v]), q2 = _mm512_load_si512(unit.q[2 + v]);
-      SNAPKV_UNROLL for (int r = 0; r < R; ++r) {
-        first[r] = _mm512_dpbusd_epi32(first[r], w[r].q[v], q);
-        last[r] = _mm512_dpbusd_epi32(last[r], w[r].q[2 + v], q2);
-      }
-    }
+/// The integer sums of the two halves of a part, modulo 2^16, side by side in each lane: with
+/// levels from 0 on they are at most 8 * 63 * 127.
+template <int R>
+SNAPKV_VNNI_INLINE void half_sums(const Weights (&w)[R], const VnniUnit& unit, __m512i (&sums)[R]) {
+  __m512i first[R], last[R];
+  SNAPKV_UNROLL for (int r = 0; r < R; ++r) first[r] = last[r] = _mm512_setzero_si512();
+  SNAPKV_UNROLL for (int v = 0; v < 2; ++v) {
+    const __m512i q = _mm512_load_si512(unit.q[v]), q2 = _mm512_load_si512(unit.q[2 + v]);
     SNAPKV_UNROLL for (int r = 0; r < R; ++r) {
-      const __m512i sums =
-          _mm512_mask_blend_epi16(0xaaaaaaaa, first[r], _mm512_slli_epi32(last[r], 16));
-      const __m512i product = _mm512_madd_epi16(_mm512_add_epi16(sums, surplus), w[r].scales);
-      acc[r][t] = _mm512_fmadd_ps(_mm512_cvtepi32_ps(product), _mm512_mul_ps(w[r].d, d), acc[r][t]);
+      first[r] = _mm512_dpbusd_epi32(first[r], w[r].q[v], q);
+      last[r] = _mm512_dpbusd_epi32(last[r], w[r].q[2 + v], q2);
     }
+  }
+  SNAPKV_UNROLL for (int r = 0; r < R; ++r) {
+    sums[r] = _mm512_mask_blend_epi16(0xaaaaaaaa, first[r], _mm512_slli_epi32(last[r], 16));
   }
 }
 
-// ---------------------------------------------------------------- all three
+/// acc[r][t] += d_x * (d * (scale * (sum of q x)) - dmin * (min * (sum of x)))
+/// Without minima the levels' surplus is taken off; a sum is then within 8 * 32 * 127, and 16 bits
+/// hold it.
+template <DType T, int R, int N>
+SNAPKV_VNNI_INLINE void multiply_half_parts(const Weights (&w)[R], const VnniUnit* const (&x)[N],
+                                            int64_t u, __m512 (&acc)[R][N]) {
+  SNAPKV_UNROLL for (int t = 0; t < N; ++t) {
+    const VnniUnit& unit = x[t][u];
+    const __m512i negative_sums = _mm512_load_si512(unit.negative_sums);
+    const __m512 d = _mm512_load_ps(unit.d);
+    __m512i sums[R];
+    half_sums(w, unit, sums);
+    SNAPKV_UNROLL for (int r = 0; r < R; ++r) {
+      if constexpr (kHasMin<T>) {
+        const __m512i product = _mm512_madd_epi16(sums[r], w[r].scales);
+        const __m512i min = _mm512_madd_epi16(negative_sums, w[r].mins);
+        const __m512 sum = _mm512_fmadd_ps(w[r].min, _mm512_cvtepi32_ps(min),
+                                           _mm512_mul_ps(w[r].d, _mm512_cvtepi32_ps(product)));
+        acc[r][t] = _mm512_fmadd_ps(sum, d, acc[r][t]);
+      } else {
+        const __m512i surplus = _mm512_slli_epi16(negative_sums, X86Block<T>::kPartSurplusBits);
+        const __m512i product = _mm512_madd_epi16(_mm512_add_epi16(sums[r], surplus), w[r].scales);
+        acc[r][t] =
+            _mm512_fmadd_ps(_mm512_cvtepi32_ps(product), _mm512_mul_ps(w[r].d, d), acc[r][t]);
+      }
+    }
+  }
+}
 
 template <DType T>
 struct Kernel {
@@ -214,14 +155,18 @@ struct Kernel {
       SNAPKV_UNROLL for (int t = 0; t < N; ++t) acc[r][t] = sums[r][t];
     }
     const char* p = c.w + range.row * c.w_stride + range.unit_begin * kUnitBytes;
-    Weights<T> w[R];
+    Weights w[R];
     for (int64_t u = range.unit_begin; u < range.unit_end; ++u) {  // rows are whole superblocks
       SNAPKV_UNROLL for (int r = 0; r < R; ++r) {
         const char* q = p + r * c.w_stride;
         for (int64_t i = 0; i < kUnitBytes; i += 64) __builtin_prefetch(q + range.ahead + i, 0, 2);
-        load_weights(q, w[r]);
+        load_weights<T>(q, w[r]);
       }
-      multiply_unit(w, x, u, acc);
+      if constexpr (kHalfScales<T>) {
+        multiply_half_parts<T>(w, x, u, acc);
+      } else {
+        multiply_parts(w, x, u, acc);
+      }
       p += kUnitBytes;
     }
     SNAPKV_UNROLL for (int r = 0; r < R; ++r) {
@@ -233,10 +178,10 @@ struct Kernel {
 }  // namespace
 
 GemvFn vnni_superblock_function(DType weight) {
-  if (weight == DType::q4_k) return avx512::multiply<Kernel<DType::q4_k>>;
-  if (weight == DType::q5_k) return avx512::multiply<Kernel<DType::q5_k>>;
-  if (weight == DType::q6_k) return avx512::multiply<Kernel<DType::q6_k>>;
-  return nullptr;
+  return visit_weight_type(weight, [](auto type) -> GemvFn {
+    if constexpr (HasVnniParts<type.dtype>) return avx512::multiply<Kernel<type.dtype>>;
+    return nullptr;
+  });
 }
 
 }  // namespace snapkv::cpu

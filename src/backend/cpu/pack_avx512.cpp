@@ -9,8 +9,8 @@
 
 #include <algorithm>
 
-#include "backend/cpu/blocks_x86.h"
-#include "backend/cpu/gemv.h"
+#include "backend/cpu/cpu_target.h"
+#include "backend/cpu/superblocks_x86.h"
 
 // The functions of this file run only where has(CpuTarget::avx512_bf16).
 #define SNAPKV_AVX512 __attribute__((target("avx512f,avx512bw,avx512vl,avx512dq,avx512bf16,f16c")))
@@ -38,19 +38,20 @@ SNAPKV_AVX512_INLINE void decode(const char* row, int64_t i, __m512& low, __m512
     using B = X86Block<T>;
     const int part = static_cast<int>(i % block_size(T) / kBlockSize);
     const __m256i levels = B::levels(p, part);
-    float scale[2] = {B::d(p), B::d(p)};
+    float scale[2] = {B::d(p), B::d(p)}, min[2] = {};
+    if constexpr (kHasMin<T>) min[0] = min[1] = B::min(p);
     if constexpr (block_size(T) > kBlockSize) {
       const auto scales = B::scales(p);
-      scale[0] *= static_cast<float>(B::part_scale(scales, part, 0));
-      scale[1] *= static_cast<float>(B::part_scale(scales, part, 1));
+      for (int half = 0; half < 2; ++half) {
+        scale[half] *= static_cast<float>(scales.scale(part, half));
+        min[half] *= static_cast<float>(scales.min(part, half));
+      }
     }
     low = _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm256_castsi256_si128(levels)));
     high = _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm256_extracti128_si256(levels, 1)));
-    if constexpr (B::kHasMin) {
-      const auto part_min = static_cast<float>(B::scales(p).min(part));
-      const __m512 min = _mm512_set1_ps(load_f16(p + offsetof(PartScales, dmin)) * part_min);
-      low = _mm512_fmsub_ps(low, _mm512_set1_ps(scale[0]), min);
-      high = _mm512_fmsub_ps(high, _mm512_set1_ps(scale[1]), min);
+    if constexpr (kHasMin<T>) {
+      low = _mm512_fmsub_ps(low, _mm512_set1_ps(scale[0]), _mm512_set1_ps(min[0]));
+      high = _mm512_fmsub_ps(high, _mm512_set1_ps(scale[1]), _mm512_set1_ps(min[1]));
     } else {
       low = _mm512_mul_ps(low, _mm512_set1_ps(scale[0]));
       high = _mm512_mul_ps(high, _mm512_set1_ps(scale[1]));

@@ -190,7 +190,9 @@ void write_ranks(const ChunkScores& c, const float* s, int64_t n, int32_t* order
     return a > b;
   });
   for (int64_t rank = 0; rank < n; ++rank) {
-    put(out[order[rank]], static_cast<double>(c.factor) * static_cast<double>(rank), c.accumulate);
+    const int32_t j = order[rank];
+    const double value = std::isnan(s[j]) ? s[j] : static_cast<double>(rank);
+    put(out[j], static_cast<double>(c.factor) * value, c.accumulate);
   }
 }
 
@@ -248,8 +250,8 @@ void find_range(const Tensor& x, int64_t h, int64_t begin, int64_t end, float* r
 float deviation(const float* row, int64_t d, Range range) {
   if (d < 2) return 0.0f;
   const auto value = [=](int64_t c) {
-    const double low = range.low[c], width = range.high[c] - low;
-    return width > 0.0 ? (row[c] - low) / width : 0.0;
+    const double low = range.low[c], width = range.high[c] - low, above = row[c] - low;
+    return width > 0.0 ? above / width : 0.0 * above;
   };
   const double mean = sum_of(d, value) / static_cast<double>(d);
   const double squares =

@@ -28,9 +28,27 @@ template <class D>
 HWY_INLINE hn::Vec<D> load_f32(D d, const float* p) {
   return hn::LoadU(d, p);
 }
+/// f16 values, given as their bits, as f32. Only these targets have an instruction for it; where
+/// Highway emulates one, it takes infinities and NaN for large numbers, so they are set here.
+template <class D>
+HWY_INLINE hn::Vec<D> promote_f16(D d, hn::Vec<hn::Rebind<uint16_t, D>> bits) {
+  const hn::Rebind<hwy::float16_t, D> dh;
+  const auto x = hn::PromoteTo(d, hn::BitCast(dh, bits));
+#if HWY_TARGET <= HWY_AVX2 || HWY_TARGET == HWY_NEON
+  return x;
+#else
+  const hn::Rebind<uint32_t, D> du;
+  const auto wide = hn::PromoteTo(du, bits);
+  const auto exponent = hn::Set(du, 0x7c00u), mantissa = hn::Set(du, 0x3ffu);
+  const auto is_special = hn::RebindMask(d, hn::Eq(hn::And(wide, exponent), exponent));
+  const auto special = hn::Or(hn::Set(du, 0x7f800000u), hn::ShiftLeft<13>(hn::And(wide, mantissa)));
+  return hn::IfThenElse(is_special, hn::CopySign(hn::BitCast(d, special), x), x);
+#endif
+}
 template <class D>
 HWY_INLINE hn::Vec<D> load_f32(D d, const hwy::float16_t* p) {
-  return hn::PromoteTo(d, hn::LoadU(hn::Rebind<hwy::float16_t, D>(), p));
+  const hn::Rebind<uint16_t, D> du;
+  return promote_f16(d, hn::LoadU(du, reinterpret_cast<const uint16_t*>(p)));
 }
 template <class D>
 HWY_INLINE hn::Vec<D> load_f32(D d, const hwy::bfloat16_t* p) {
@@ -75,7 +93,11 @@ HWY_INLINE void store_transposed_4x4(D d, V r0, V r1, V r2, V r3, hn::TFromD<D>*
 template <class D>
 HWY_INLINE hn::Vec<D> exp2_nonpositive(D d, hn::Vec<D> x) {
   const hn::Rebind<int32_t, D> di;
+#if HWY_TARGET == HWY_SCALAR  // whose Max drops a NaN
+  x = hn::IfThenElse(hn::Lt(x, hn::Set(d, -127.0f)), hn::Set(d, -127.0f), x);
+#else
   x = hn::Max(hn::Set(d, -127.0f), x);  // in this order, in which x86 keeps a NaN
+#endif
   const auto shifted = x + hn::Set(d, 12582912.0f);
   const auto f = x - (shifted - hn::Set(d, 12582912.0f));
   auto p = hn::Set(d, 1.559467547e-4f);

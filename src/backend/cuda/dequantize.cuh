@@ -10,7 +10,7 @@
 //   kVectors                     whether block sizes keep 16-byte alignment
 //   levels<Reader>(block, i, w)  the 4 n levels from value i on, n the size of w
 //   scale_min(block, i)          of value i
-// and a Reader gives words at an address that is even.
+// and a Reader gives words at an address that is even, which those of mxfp4 are not.
 #pragma once
 
 #include <cuda_bf16.h>
@@ -148,6 +148,32 @@ struct Format<DType::q4_0> : BlockFormat<DType::q4_0> {
 };
 
 template <>
+struct Format<DType::q4_1> : BlockFormat<DType::q4_1> {
+  static constexpr int kScaleValues = 32;
+  static constexpr bool kHasMin = true, kVectors = false;
+
+  template <typename Reader, int n>
+  static __device__ __forceinline__ void levels(const char* block, int i, uint32_t (&w)[n]) {
+    nibble_levels<Reader>(block + 4, i, w);
+  }
+  static __device__ __forceinline__ float2 scale_min(const char* block, int) {
+    return make_float2(half_at(block), -half_at(block + 2));
+  }
+};
+
+/// Bit i + j of the 32 at qh to bit 4 of level j.
+template <typename Reader, int n>
+__device__ __forceinline__ void add_fifth_bits(const char* qh, int i, uint32_t (&w)[n]) {
+  uint32_t high[1];
+  Reader::words(qh, high);
+#pragma unroll
+  for (int k = 0; k < n; ++k) {  // bit j of four to bit 4 of byte j
+    const uint32_t bits = (high[0] >> (i + 4 * k)) & 15u;
+    w[k] |= ((bits * 0x00204081u) & 0x01010101u) << 4;
+  }
+}
+
+template <>
 struct Format<DType::q5_0> : BlockFormat<DType::q5_0> {
   static constexpr int kScaleValues = 32;
   static constexpr bool kHasMin = true, kVectors = false;
@@ -155,17 +181,26 @@ struct Format<DType::q5_0> : BlockFormat<DType::q5_0> {
   template <typename Reader, int n>
   static __device__ __forceinline__ void levels(const char* block, int i, uint32_t (&w)[n]) {
     nibble_levels<Reader>(block + 6, i, w);
-    uint32_t high[1];
-    Reader::words(block + 2, high);
-#pragma unroll
-    for (int k = 0; k < n; ++k) {  // bit j of four to bit 4 of byte j
-      const uint32_t bits = (high[0] >> (i + 4 * k)) & 15u;
-      w[k] |= ((bits * 0x00204081u) & 0x01010101u) << 4;
-    }
+    add_fifth_bits<Reader>(block + 2, i, w);
   }
   static __device__ __forceinline__ float2 scale_min(const char* block, int) {
     const float d = half_at(block);
     return make_float2(d, 16.0f * d);
+  }
+};
+
+template <>
+struct Format<DType::q5_1> : BlockFormat<DType::q5_1> {
+  static constexpr int kScaleValues = 32;
+  static constexpr bool kHasMin = true, kVectors = false;
+
+  template <typename Reader, int n>
+  static __device__ __forceinline__ void levels(const char* block, int i, uint32_t (&w)[n]) {
+    nibble_levels<Reader>(block + 8, i, w);
+    add_fifth_bits<Reader>(block + 4, i, w);
+  }
+  static __device__ __forceinline__ float2 scale_min(const char* block, int) {
+    return make_float2(half_at(block), -half_at(block + 2));
   }
 };
 
@@ -177,28 +212,117 @@ __device__ __forceinline__ uint32_t look_up(const uint32_t (&table)[4], uint32_t
                      0x3210u | high >> 1);
 }
 
+/// Levels i ... i + 3 of T's table.
+template <DType T>
+__host__ __device__ constexpr uint32_t levels_at(int i) {
+  uint32_t word = 0;
+  for (int k = 0; k < 4; ++k) {
+    word |= static_cast<uint32_t>(Block<T>::kLevels[i + k] & 0xff) << (8 * k);
+  }
+  return word;
+}
+
+/// The levels of T's table that the bytes of w name.
+template <DType T, int n>
+__device__ __forceinline__ void look_up_levels(uint32_t (&w)[n]) {
+  constexpr uint32_t kTable[4] = {levels_at<T>(0), levels_at<T>(4), levels_at<T>(8),
+                                  levels_at<T>(12)};
+#pragma unroll
+  for (uint32_t& v : w) v = look_up(kTable, v);
+}
+
 template <>
 struct Format<DType::iq4_nl> : BlockFormat<DType::iq4_nl> {
   static constexpr int kScaleValues = 32;
   static constexpr bool kHasMin = false, kVectors = false;
 
-  /// Four of the table's levels.
-  static __host__ __device__ constexpr uint32_t levels_at(int i) {
-    uint32_t word = 0;
-    for (int k = 0; k < 4; ++k) {
-      word |= static_cast<uint32_t>(BlockIQ4_NL::kLevels[i + k] & 0xff) << (8 * k);
-    }
-    return word;
-  }
   template <typename Reader, int n>
   static __device__ __forceinline__ void levels(const char* block, int i, uint32_t (&w)[n]) {
-    constexpr uint32_t kTable[4] = {levels_at(0), levels_at(4), levels_at(8), levels_at(12)};
     nibble_levels<Reader>(block + 2, i, w);
-#pragma unroll
-    for (uint32_t& v : w) v = look_up(kTable, v);
+    look_up_levels<DType::iq4_nl>(w);
   }
   static __device__ __forceinline__ float2 scale_min(const char* block, int) {
     return make_float2(half_at(block), 0.0f);
+  }
+};
+
+/// Reads bytes, at any address.
+struct ByteReader {
+  template <int n>
+  static __device__ __forceinline__ void words(const char* p, uint32_t (&w)[n]) {
+    const auto* bytes = reinterpret_cast<const uint8_t*>(p);
+#pragma unroll
+    for (int i = 0; i < n; ++i) {
+      w[i] = bytes[4 * i] | bytes[4 * i + 1] << 8 | bytes[4 * i + 2] << 16 |
+             static_cast<uint32_t>(bytes[4 * i + 3]) << 24;
+    }
+  }
+};
+
+/// Blocks of 17 bytes, so half of them are at odd addresses.
+template <>
+struct Format<DType::mxfp4> : BlockFormat<DType::mxfp4> {
+  static constexpr int kScaleValues = 32;
+  static constexpr bool kHasMin = false, kVectors = false;
+
+  template <typename Reader, int n>
+  static __device__ __forceinline__ void levels(const char* block, int i, uint32_t (&w)[n]) {
+    nibble_levels<ByteReader>(block + 1, i, w);
+    look_up_levels<DType::mxfp4>(w);
+  }
+  static __device__ __forceinline__ float2 scale_min(const char* block, int) {
+    const auto e = static_cast<uint32_t>(byte_at(block));
+    return make_float2(__uint_as_float(e < 2 ? 0x00200000u << e : (e - 1) << 23), 0.0f);
+  }
+};
+
+/// Two bits of each of four bytes from value i on, as q2_k and q3_k have them.
+template <typename Reader, int n>
+__device__ __forceinline__ void pair_levels(const char* qs, int i, uint32_t (&w)[n]) {
+  Reader::words(qs + i / 128 * 32 + i % 32, w);
+#pragma unroll
+  for (uint32_t& v : w) v = (v >> (i / 32 % 4 * 2)) & 0x03030303u;
+}
+
+template <>
+struct Format<DType::q2_k> : BlockFormat<DType::q2_k> {
+  static constexpr int kScaleValues = 16;
+  static constexpr bool kHasMin = true, kVectors = false;
+
+  template <typename Reader, int n>
+  static __device__ __forceinline__ void levels(const char* block, int i, uint32_t (&w)[n]) {
+    pair_levels<Reader>(block + 16, i, w);
+  }
+  static __device__ __forceinline__ float2 scale_min(const char* block, int i) {
+    const int both = byte_at(block + i / 16);
+    return make_float2(half_at(block + 80) * static_cast<float>(both & 15),
+                       half_at(block + 82) * static_cast<float>(both >> 4));
+  }
+};
+
+template <>
+struct Format<DType::q3_k> : BlockFormat<DType::q3_k> {
+  static constexpr int kScaleValues = 16;
+  static constexpr bool kHasMin = false, kVectors = false;
+
+  template <typename Reader, int n>
+  static __device__ __forceinline__ void levels(const char* block, int i, uint32_t (&w)[n]) {
+    uint32_t high[n];
+    Reader::words(block + i % 32, high);
+    pair_levels<Reader>(block + 32, i, w);
+#pragma unroll
+    for (int k = 0; k < n; ++k) {
+      const uint32_t v = w[k] | ((high[k] >> (i / 32)) & 0x01010101u) << 2;
+      // v - 4 in every byte: bit 7 keeps borrows inside the bytes, and then becomes the sign.
+      w[k] = ((v | 0x80808080u) - 0x04040404u) ^ 0x80808080u;
+    }
+  }
+  static __device__ __forceinline__ float2 scale_min(const char* block, int i) {
+    const int k = i / 16;
+    const int low = (byte_at(block + 96 + k % 8) >> (k / 8 * 4)) & 15;
+    const int high = (byte_at(block + 104 + k % 4) >> (k / 4 * 2)) & 3;
+    const int scale = (low | high << 4) - 32;
+    return make_float2(half_at(block + 108) * static_cast<float>(scale), 0.0f);
   }
 };
 
@@ -273,6 +397,25 @@ struct Format<DType::q6_k> : BlockFormat<DType::q6_k> {
   static __device__ __forceinline__ float2 scale_min(const char* block, int i) {
     const int scale = static_cast<signed char>(byte_at(block + 192 + i / 16));
     return make_float2(half_at(block + 208) * static_cast<float>(scale), 0.0f);
+  }
+};
+
+template <>
+struct Format<DType::iq4_xs> : BlockFormat<DType::iq4_xs> {
+  static constexpr int kScaleValues = 32;
+  static constexpr bool kHasMin = false, kVectors = false;
+
+  template <typename Reader, int n>
+  static __device__ __forceinline__ void levels(const char* block, int i, uint32_t (&w)[n]) {
+    nibble_levels<Reader>(block + 8 + i / 32 * 16, i % 32, w);
+    look_up_levels<DType::iq4_nl>(w);
+  }
+  static __device__ __forceinline__ float2 scale_min(const char* block, int i) {
+    const int part = i / 32;
+    const int low = (byte_at(block + 4 + part / 2) >> (part % 2 * 4)) & 15;
+    const int high = (byte_at(block + 2 + part / 4) >> (part % 4 * 2)) & 3;
+    const int scale = (low | high << 4) - 32;
+    return make_float2(half_at(block) * static_cast<float>(scale), 0.0f);
   }
 };
 

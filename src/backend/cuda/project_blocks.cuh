@@ -85,8 +85,8 @@ __global__ void __launch_bounds__(kPrepareThreads)
 template <typename F, int n_rows>
 struct WeightRing {
   static constexpr int kStepBytes = kStepValues / F::kBlockValues * F::kBlockBytes;
-  // Copies are of aligned vectors, so up to 14 bytes before a row's are copied too.
-  static constexpr int kVectors = (kStepBytes + (F::kVectors ? 0 : 14) + 15) / 16;
+  // Copies are of aligned vectors, so up to 15 bytes before a row's are copied too.
+  static constexpr int kVectors = (kStepBytes + (F::kVectors ? 0 : 15) + 15) / 16;
   static constexpr int kSlotBytes = n_rows * kVectors * 16;
   // 8 KiB of a warp under way, with 16 warps a multiprocessor, are four times what 4.3 TB/s need in
   // 1 us.
@@ -153,7 +153,7 @@ struct WeightPart {
 
   uint32_t levels[kPartValues / 4];
   float scales[kScales];
-  float min;
+  float mins[kScales];  // if F::kHasMin
 
   __device__ __forceinline__ void read(const char* block, int first) {
     F::template levels<Reader>(block, first, levels);
@@ -161,7 +161,7 @@ struct WeightPart {
     for (int i = 0; i < kScales; ++i) {
       const float2 s = F::scale_min(block, first + i * F::kScaleValues);
       scales[i] = s.x;
-      min = s.y;
+      mins[i] = s.y;
     }
   }
 };
@@ -175,12 +175,17 @@ __device__ __forceinline__ void add_products(const WeightPart<F> (&w)[n_rows], c
   using W = WeightPart<F>;
   const float2 d_sum =
       reinterpret_cast<const float2*>(x + kWarpSize * 16 * kPartVectors<exact>)[lane];
+  // What minima multiply: d sum(x), of the whole part or of each scale's values.
+  constexpr bool kSeveralMins = F::kHasMin && W::kScales > 1;
+  float x_sums[W::kScales] = {};
+  if constexpr (F::kHasMin && !kSeveralMins) x_sums[0] = d_sum.y;
   float products[n_rows] = {};
   if constexpr (exact) {
     float of_scale[n_rows] = {};
 #pragma unroll
     for (int i = 0; i < kPartValues / 4; ++i) {
       const float4 v = reinterpret_cast<const float4*>(x)[i * kWarpSize + lane];
+      if constexpr (kSeveralMins) x_sums[i / W::kScaleWords] += (v.x + v.y) + (v.z + v.w);
 #pragma unroll
       for (int r = 0; r < n_rows; ++r) {
         float& sum = of_scale[r];
@@ -204,6 +209,17 @@ __device__ __forceinline__ void add_products(const WeightPart<F> (&w)[n_rows], c
       levels[4 * i + 2] = v.z;
       levels[4 * i + 3] = v.w;
     }
+    if constexpr (kSeveralMins) {
+#pragma unroll
+      for (int i = 0; i < W::kScales; ++i) {
+        int sum = 0;
+#pragma unroll
+        for (int k = i * W::kScaleWords; k < (i + 1) * W::kScaleWords; ++k) {
+          sum = __dp4a(levels[k], 0x01010101, sum);
+        }
+        x_sums[i] = d_sum.x * static_cast<float>(sum);
+      }
+    }
 #pragma unroll
     for (int r = 0; r < n_rows; ++r) {
 #pragma unroll
@@ -221,7 +237,10 @@ __device__ __forceinline__ void add_products(const WeightPart<F> (&w)[n_rows], c
   for (int r = 0; r < n_rows; ++r) {
     float& sum = sums[r * sums_step];
     sum = fmaf(d_sum.x, products[r], sum);
-    if constexpr (F::kHasMin) sum = fmaf(-w[r].min, d_sum.y, sum);
+    if constexpr (F::kHasMin) {
+#pragma unroll
+      for (int i = 0; i < W::kScales; ++i) sum = fmaf(-w[r].mins[i], x_sums[i], sum);
+    }
   }
 }
 

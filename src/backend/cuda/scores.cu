@@ -214,7 +214,8 @@ __global__ void chunks_kernel(const Scores scores, const Scores out, ChunkScore 
     for (int64_t j = threadIdx.x; j < size; j += kThreads) {
       int64_t rank = 0;
       for (int64_t i = 0; i < size; ++i) rank += is_lower(s[i], i, s[j], j);
-      put(to[j], static_cast<double>(c.factor) * static_cast<double>(rank), c.accumulate);
+      const double value = s[j] != s[j] ? s[j] : static_cast<double>(rank);
+      put(to[j], static_cast<double>(c.factor) * value, c.accumulate);
     }
     return;
   }
@@ -271,7 +272,8 @@ __global__ void lag_kernel(const HeadView<T> x, const Scores out, int64_t begin,
     const T* row = x.row(h, j);
     const auto value = [&](int64_t c) -> double {
       const double width = static_cast<double>(high[c]) - low[c];
-      return width > 0.0 ? (to_float(row[c]) - static_cast<double>(low[c])) / width : 0.0;
+      const double above = to_float(row[c]) - static_cast<double>(low[c]);
+      return width > 0.0 ? above / width : 0.0 * above;
     };
     double sum = 0.0, squares = 0.0;
     for (int64_t c = lane; c < x.d; c += kWarpSize) sum += value(c);

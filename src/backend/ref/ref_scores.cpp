@@ -89,12 +89,11 @@ void set_scores(const Tensor& scores, const Tensor& rows, std::span<const int32_
 namespace {
 
 double rank_of(const std::vector<double>& s, size_t j) {
+  if (std::isnan(s[j])) return s[j];
   double rank = 0;
   for (size_t i = 0; i < s.size(); ++i) {
-    const bool i_is_nan = std::isnan(s[i]), j_is_nan = std::isnan(s[j]);
-    const bool equal = (i_is_nan && j_is_nan) || s[i] == s[j];
-    const bool lower = i_is_nan ? !j_is_nan : s[i] < s[j];
-    if (lower || (equal && i > j)) ++rank;
+    const bool lower = std::isnan(s[i]) || s[i] < s[j];
+    if (lower || (s[i] == s[j] && i > j)) ++rank;
   }
   return rank;
 }
@@ -149,7 +148,8 @@ double deviation(const Tensor& x, int64_t h, int64_t j, int64_t begin, int64_t e
   }
   double mean = 0.0, squares = 0.0;
   for (size_t c = 0; c < row.size(); ++c) {
-    row[c] = high[c] > low[c] ? (row[c] - low[c]) / (high[c] - low[c]) : 0.0;
+    const double width = high[c] - low[c], above = row[c] - low[c];
+    row[c] = width > 0.0 ? above / width : 0.0 * above;
     mean += row[c] / static_cast<double>(row.size());
   }
   for (double v : row) squares += (v - mean) * (v - mean);

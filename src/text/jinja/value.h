@@ -21,7 +21,9 @@ namespace snapkv::jinja {
 
 class Dict;
 class Object;
-class Value;
+struct Items;
+struct List;
+struct Tuple;
 
 /// The value of a name or attribute that is not there. It prints as nothing; other uses fail with
 /// `why`: "'x' is undefined".
@@ -30,20 +32,6 @@ struct Undefined {
 };
 struct None {};
 
-/// The values of a list or tuple.
-struct Items {
-  explicit Items(std::vector<Value> list);
-  std::vector<Value> values;
-  int depth;  // 1 + that of the deepest value
-};
-struct List : Items {
-  using Items::Items;
-};
-struct Tuple : Items {
-  explicit Tuple(std::vector<Value> list, bool group = false)
-      : Items(std::move(list)), is_group(group) {}
-  bool is_group;  // of groupby: has the attributes `grouper` and `list`
-};
 using ListPtr = std::shared_ptr<const List>;
 using TuplePtr = std::shared_ptr<const Tuple>;
 using DictPtr = std::shared_ptr<const Dict>;
@@ -111,6 +99,20 @@ class Value {
       v_;
 };
 
+/// The values of a list or tuple.
+struct Items {
+  explicit Items(std::vector<Value> list);
+  std::vector<Value> values;
+  int depth;  // 1 + that of the deepest value
+};
+struct List : Items {
+  using Items::Items;
+};
+struct Tuple : Items {
+  explicit Tuple(std::vector<Value> list, bool group = false)
+      : Items(std::move(list)), is_group(group) {}
+  bool is_group;  // of groupby: has the attributes `grouper` and `list`
+};
 /// Keeps the order in which keys were first added. Keys are texts, numbers, none or tuples of them.
 class Dict {
  public:

@@ -24,34 +24,6 @@
 
 namespace snapkv::test {
 
-/// A tensor in the memory of a backend, copied from a host tensor.
-class DeviceTensor {
- public:
-  DeviceTensor(Backend& backend, const TestTensor& t)
-      : backend_(&backend),
-        shape_(t),
-        buffer_(backend.allocate(static_cast<size_t>(t.bytes()), "test tensor")),
-        view_(t.view()) {
-    backend.upload(buffer_.data(), t.data(), static_cast<size_t>(t.bytes()));
-    view_.data = buffer_.data();
-  }
-  operator const Tensor&() const { return view_; }  // NOLINT: ops take views
-  const Tensor& view() const { return view_; }
-  void* data() const { return view_.data; }
-  /// What it holds now.
-  TestTensor host() const {
-    TestTensor t = shape_;
-    backend_->download(t.data(), view_.data, static_cast<size_t>(t.bytes()));
-    return t;
-  }
-
- private:
-  Backend* backend_;
-  TestTensor shape_;
-  Buffer buffer_;
-  Tensor view_;
-};
-
 class CudaTest : public testing::Test {
  protected:
   void SetUp() override {

@@ -2,6 +2,7 @@
 // Decode steps on a CUDA device: what begin_step and end_step record and replay gives the bits that
 // the same ops give outside a step.
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <vector>
 
@@ -113,6 +114,52 @@ TEST_F(CudaStep, ForgetsWhatUsedScratchMemoryThatMoved) {
     EXPECT_EQ(step(layer, 1, i, 300 + i), plain(other, i, 300 + i)) << i;
   }
   EXPECT_EQ(successor.host().values(), ones.values());
+}
+
+TEST_F(CudaStep, ProductsRepeat) {
+  for (const DType type : {DType::bf16, DType::q8_0, DType::q4_k}) {
+    for (const int64_t n : {1, 6}) {
+      const TestTensor weight = random_tensor({20, 512}, 1, type), b = random_tensor({20}, 2);
+      const DeviceTensor w = device(weight), bias = device(b), out = device(TestTensor({n, 20}));
+      const DeviceTensor x = device(TestTensor({n, 512}));
+      for (uint64_t i = 0; i < 4; ++i) {
+        const TestTensor input = random_tensor({n, 512}, i), expected({n, 20});
+        ops::project(reference(), input,
+                     std::array{Projection{.w = weight, .bias = b, .out = expected}});
+        cuda().upload(x.data(), input.data(), input.bytes());
+        cuda().begin_step(n << 8 | static_cast<int64_t>(type));
+        ops::project(cuda(), x, std::array{Projection{.w = w, .bias = bias, .out = out}});
+        cuda().end_step();
+        EXPECT_LT(relative_error(out.host(), expected), 0.01)
+            << name(type) << " n " << n << " step " << i;
+      }
+    }
+  }
+}
+
+// A decode step stores a row further on than the one before.
+TEST_F(CudaStep, StoresRowAfterRow) {
+  for (const DType dtype : {DType::f32, DType::f16, DType::bf16, DType::q8_0}) {
+    const TestTensor expected({2, 4, 64}, dtype);
+    const DeviceTensor heads = device(expected), pos = device(TestTensor({4}, DType::i32));
+    const DeviceTensor src = device(TestTensor({1, 2, 64}));
+    const auto row = [&](const Tensor& t, int64_t h, int64_t i) {
+      return t.at<char>(h) + i * row_bytes(dtype, 64);
+    };
+    for (int32_t i = 0; i < 4; ++i) {
+      const TestTensor values = random_tensor({1, 2, 64}, i);
+      ops::store_rows(reference(), values, dtype,
+                      std::array<void*, 2>{row(expected, 0, i), row(expected, 1, i)});
+      cuda().upload(src.data(), values.data(), values.bytes());
+      cuda().begin_step(static_cast<uint64_t>(dtype));
+      ops::store_rows(cuda(), src, dtype, std::array<void*, 2>{row(heads, 0, i), row(heads, 1, i)});
+      ops::store_positions(cuda(), std::array{1000 + i},
+                           std::array{static_cast<int32_t*>(pos.data()) + i});
+      cuda().end_step();
+    }
+    EXPECT_EQ(heads.host().values(), expected.values()) << name(dtype);
+    EXPECT_EQ(pos.host().values(), (std::vector<float>{1000, 1001, 1002, 1003}));
+  }
 }
 
 }  // namespace

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: MIT
+// snapkv apply-template: a conversation as the text that a model reads, without running the model.
+#include <memory>
+
+#include "base/error.h"
+#include "cli/commands.h"
+#include "cli/common/chat_settings.h"
+#include "cli/common/terminal.h"
+
+namespace snapkv::cli {
+namespace {
+
+struct ApplyTemplateSettings {
+  std::string model;
+  std::string template_file;
+  std::string conversation;
+  ChatSettings chat;
+};
+
+void add_options(CLI::App& app, ApplyTemplateSettings& s) {
+  app.add_option("-f,--file", s.conversation,
+                 "JSON, - for stdin: an object with messages and, as the template knows them, "
+                 "tools, add_generation_prompt, bos_token, eos_token and any other variables; or "
+                 "the messages alone")
+      ->type_name("FILE")
+      ->required();
+  CLI::Option* model =
+      app.add_option("-m,--model", s.model,
+                     "GGUF file: its chat template (tool_use where there are tools and it has "
+                     "that), and the texts of its BOS and EOS tokens")
+          ->type_name("FILE");
+  app.add_option("--template", s.template_file, "A file with a Jinja template")
+      ->type_name("FILE")
+      ->excludes(model);
+  s.chat.add_options(app);
+}
+
+/// The conversation's variables. Throws kUsage for what is no conversation.
+Json read_conversation(const ApplyTemplateSettings& s) {
+  const std::string where = s.conversation == "-" ? "standard input" : s.conversation;
+  Json variables;
+  try {
+    variables = Json::parse(read_text(s.conversation));
+  } catch (const Json::exception& e) {
+    fail(ErrorCode::kUsage, "{}: not JSON: {}", where, e.what());
+  }
+  if (variables.is_array()) variables = Json{{"messages", std::move(variables)}};
+  if (!variables.is_object() || !variables.contains("messages")) {
+    fail(ErrorCode::kUsage, "{}: an object with 'messages' is expected, or a list of messages",
+         where);
+  }
+  const Json more = s.chat.variables();
+  for (const auto& [name, value] : more.items()) variables[name] = value;
+  if (s.chat.system().empty()) return variables;
+  Json& messages = variables["messages"];
+  const bool has_system = messages.is_array() && !messages.empty() && messages[0].is_object() &&
+                          messages[0].value("role", "") == "system";
+  if (!messages.is_array() || has_system) {
+    fail(ErrorCode::kUsage, "--system: {}",
+         has_system ? "the messages begin with a system message already"
+                    : "the messages are no list");
+  }
+  Json with_system = Json::array();
+  with_system.push_back(Json{{"role", "system"}, {"content", s.chat.system()}});
+  for (const Json& message : messages) with_system.push_back(message);
+  messages = std::move(with_system);
+  return variables;
+}
+
+ChatTemplate choose_template(const ApplyTemplateSettings& s, const ModelChat& chat,
+                             bool has_tools) {
+  if (!s.template_file.empty()) {
+    if (s.chat.names_template()) {
+      fail(ErrorCode::kUsage, "two templates: --template and --chat-template");
+    }
+    return read_template(s.template_file);
+  }
+  if (s.model.empty() && !s.chat.names_template()) {
+    fail(ErrorCode::kUsage,
+         "no template: name a model with -m FILE, a template with --template FILE, or a format "
+         "with --chat-template NAME");
+  }
+  return s.chat.choose(chat, s.model, has_tools);
+}
+
+int run_apply_template(const ApplyTemplateSettings& s) {
+  Json variables = read_conversation(s);
+  ModelChat chat;
+  if (!s.model.empty()) chat = read_model_chat(s.model);
+  const auto tools = variables.find("tools");
+  const bool has_tools = tools != variables.end() && tools->is_array() && !tools->empty();
+  const ChatTemplate tmpl = choose_template(s, chat, has_tools);
+  add_token_texts(chat, variables);
+  const std::string text = tmpl.render(variables.dump()).text;
+  write_stdout(text);
+  if (stdout_is_terminal() && (text.empty() || text.back() != '\n')) write_stdout("\n");
+  return 0;
+}
+
+}  // namespace
+
+Command add_apply_template_command(CLI::App& root) {
+  auto settings = std::make_shared<ApplyTemplateSettings>();
+  CLI::App* app =
+      root.add_subcommand("apply-template", "Print a conversation as the text that a model reads");
+  add_options(*app, *settings);
+  return {app, [settings] { return run_apply_template(*settings); }};
+}
+
+}  // namespace snapkv::cli

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: MIT
+#include "cli/common/chat_settings.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "base/error.h"
+#include "cli/common/terminal.h"
+
+namespace snapkv::cli {
+namespace {
+
+/// The model's template `name`, whose errors are the model file's.
+ChatTemplate model_template(const ModelChat& chat, const std::string& name,
+                            const std::string& model_path) {
+  const std::string label = name == "default"
+                                ? fmt::format("'{}': its chat template", model_path)
+                                : fmt::format("'{}': its chat template '{}'", model_path, name);
+  try {
+    return ChatTemplate::parse(chat.templates.at(name), label);
+  } catch (const Error& e) {
+    fail(ErrorCode::kBadModel, "{}\nanother one can be given with --chat-template", e.what());
+  }
+}
+
+}  // namespace
+
+void ChatSettings::add_options(CLI::App& command) {
+  const auto add = [&](const char* name, std::string& value, const char* help, const char* type) {
+    command.add_option(name, value, help)->type_name(type)->group("Chat");
+  };
+  add("--chat-template", template_,
+      "Write the chat in this format instead of the model's own: a built-in name (chatml, llama3 "
+      "...), a file with a Jinja template, or the template itself",
+      "NAME|FILE");
+  add("--chat-template-kwargs", variables_,
+      "Variables for the template, as in '{\"enable_thinking\": false}'", "JSON");
+  add("--system", system_, "The system message", "TEXT");
+}
+
+ChatTemplate read_template(const std::string& path) {
+  return ChatTemplate::parse(read_text(path), path);
+}
+
+ChatTemplate ChatSettings::choose(const ModelChat& chat, const std::string& model_path,
+                                  bool has_tools) const {
+  if (template_.empty()) {
+    if (has_tools && chat.templates.count("tool_use") > 0) {
+      return model_template(chat, "tool_use", model_path);
+    }
+    if (chat.templates.count("default") > 0) return model_template(chat, "default", model_path);
+    fail(ErrorCode::kUsage,
+         "'{}' has no chat template: name the format that it was trained with, --chat-template "
+         "NAME|FILE; built in are: {}",
+         model_path, fmt::join(ChatTemplate::built_in_names(), ", "));
+  }
+  if (chat.templates.count(template_) > 0) return model_template(chat, template_, model_path);
+  const std::vector<std::string> names = ChatTemplate::built_in_names();
+  if (std::find(names.begin(), names.end(), template_) != names.end()) {
+    return ChatTemplate::built_in(template_);
+  }
+  if (template_.find("{{") != std::string::npos || template_.find("{%") != std::string::npos) {
+    return ChatTemplate::parse(template_, "--chat-template");
+  }
+  std::error_code error;
+  if (std::filesystem::exists(template_, error)) return read_template(template_);
+  fail(ErrorCode::kUsage, "--chat-template {}: neither a file nor one of {}", template_,
+       fmt::join(names, ", "));
+}
+
+Json ChatSettings::variables() const {
+  if (variables_.empty()) return Json::object();
+  Json parsed = Json::parse(variables_, nullptr, false);
+  if (!parsed.is_object()) {
+    fail(ErrorCode::kUsage, "--chat-template-kwargs must be a JSON object, not: {}", variables_);
+  }
+  return parsed;
+}
+
+void add_token_texts(const ModelChat& chat, Json& variables) {
+  if (!variables.contains("bos_token") && !chat.bos_token.empty()) {
+    variables["bos_token"] = chat.bos_token;
+  }
+  if (!variables.contains("eos_token") && !chat.eos_token.empty()) {
+    variables["eos_token"] = chat.eos_token;
+  }
+}
+
+}  // namespace snapkv::cli

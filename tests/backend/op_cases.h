@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: MIT
+// The table of op tests: calls of ops that every backend makes and whose results op_test.cpp
+// compares with ref's. A new op is a function that lists its cases, and a row of kOps; op_test.cpp
+// fails where an op of ops.def has none.
+#pragma once
+
+#include <fmt/core.h>
+
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "backend/ops.h"
+#include "tests/backend/op_test_util.h"
+
+namespace snapkv::test {
+
+/// Where a case runs. Used as the Backend, too.
+struct Place {
+  Backend& backend;
+  DType compute;  // of the backend under test; ref, which has f32 only, runs for each
+
+  operator Backend&() const { return backend; }  // NOLINT
+  DeviceTensor put(const TestTensor& t) const { return {backend, t}; }
+  DeviceTensor zeros(const std::vector<int64_t>& shape, DType dtype = DType::f32) const {
+    return put(TestTensor(shape, dtype));
+  }
+  /// Activations in the compute dtype; ref gets the same values.
+  DeviceTensor put_compute(const TestTensor& t) const {
+    return put(t.to(compute).to(backend.compute_dtype()));
+  }
+  /// The type of a result that may be rounded; ref's are not.
+  DType result(DType dtype) const { return is_ref() ? DType::f32 : dtype; }
+  bool is_cuda() const { return backend.is_device(); }
+  bool is_ref() const { return backend.device() == Device::reference; }
+};
+
+/// What an op wrote.
+struct Results : std::vector<TestTensor> {
+  Results() = default;
+  Results(TestTensor t) { push_back(std::move(t)); }   // NOLINT: most ops write one
+  Results(const std::vector<DeviceTensor>& tensors) {  // NOLINT
+    for (const DeviceTensor& t : tensors) push_back(t.host());
+  }
+};
+
+/// How far a backend's results may be from ref's.
+struct Bound {
+  Tolerance each;     // of every value; nothing: the same value, a NaN where there is one
+  double norm = 0;    // > 0: of ||difference|| / ||expected||, instead
+  bool bits = false;  // the same bytes, instead
+
+  static Bound same_bits() { return {.each = {}, .bits = true}; }
+  static Bound of_norm(double norm) { return {.each = {}, .norm = norm}; }
+};
+
+struct OpCase {
+  using Run = std::function<Results(const Place&)>;
+  using BoundAt = std::function<Bound(const Place&)>;
+
+  OpCase(std::string name_, Run run_, Tolerance each)
+      : OpCase(std::move(name_), std::move(run_), Bound{.each = each}) {}
+  OpCase(std::string name_, Run run_, Bound b)
+      : OpCase(std::move(name_), std::move(run_), [b](const Place&) { return b; }) {}
+  OpCase(std::string name_, Run run_, BoundAt bound_)
+      : name(std::move(name_)), run(std::move(run_)), bound(std::move(bound_)) {}
+
+  /// Another run whose results must have the same bits on the same backend: the same call in
+  /// pieces, of memory laid out in another way, ...
+  OpCase& equals(Run other) {
+    same = std::move(other);
+    return *this;
+  }
+  /// Not for every instruction set, nor for a device that is emulated.
+  OpCase& only_fast() {
+    large = true;
+    return *this;
+  }
+  /// Of a shape that the cpu's kernels have no vectors for.
+  OpCase& not_on_cpu() {
+    on_cpu = false;
+    return *this;
+  }
+  bool runs_on(const Place& place) const { return on_cpu || place.backend.device() != Device::cpu; }
+
+  std::string name;
+  Run run;
+  BoundAt bound;
+  Run same;
+  bool large = false;
+  bool on_cpu = true;
+};
+using OpCases = std::vector<OpCase>;
+
+// op_cases_rows.cpp
+OpCases embed_cases();
+OpCases rms_norm_cases();
+OpCases layer_norm_cases();
+OpCases rope_cases();
+OpCases activate_cases();
+OpCases add_cases();
+OpCases scale_cases();
+OpCases softcap_cases();
+// op_cases_linear.cpp
+OpCases project_cases();
+OpCases project_packed_cases();
+// op_cases_cache.cpp
+OpCases store_rows_cases();
+OpCases store_positions_cases();
+OpCases gather_rows_cases();
+OpCases convert_rows_cases();
+// op_cases_prefill.cpp, op_cases_decode.cpp
+OpCases attention_prefill_cases();
+OpCases attention_decode_cases();
+// op_cases_select.cpp
+OpCases window_votes_cases();
+OpCases pool_cases();
+OpCases top_k_cases();
+// op_cases_scores.cpp
+OpCases row_norms_cases();
+OpCases row_dots_cases();
+OpCases sum_rows_cases();
+OpCases weigh_scores_cases();
+OpCases add_scores_cases();
+OpCases set_scores_cases();
+OpCases chunk_scores_cases();
+OpCases lag_deviations_cases();
+OpCases moments_cases();
+
+struct OpRow {
+  const char* op;
+  OpCases (*cases)();
+};
+inline void PrintTo(const OpRow& row, std::ostream* out) { *out << row.op; }
+inline constexpr OpRow kOps[] = {
+    {"embed", embed_cases},
+    {"rms_norm", rms_norm_cases},
+    {"layer_norm", layer_norm_cases},
+    {"rope", rope_cases},
+    {"activate", activate_cases},
+    {"add", add_cases},
+    {"scale", scale_cases},
+    {"softcap", softcap_cases},
+    {"project", project_cases},
+    {"project_packed", project_packed_cases},
+    {"store_rows", store_rows_cases},
+    {"store_positions", store_positions_cases},
+    {"gather_rows", gather_rows_cases},
+    {"convert_rows", convert_rows_cases},
+    {"attention_prefill", attention_prefill_cases},
+    {"attention_decode", attention_decode_cases},
+    {"window_votes", window_votes_cases},
+    {"pool", pool_cases},
+    {"top_k", top_k_cases},
+    {"row_norms", row_norms_cases},
+    {"row_dots", row_dots_cases},
+    {"sum_rows", sum_rows_cases},
+    {"weigh_scores", weigh_scores_cases},
+    {"add_scores", add_scores_cases},
+    {"set_scores", set_scores_cases},
+    {"chunk_scores", chunk_scores_cases},
+    {"lag_deviations", lag_deviations_cases},
+    {"moments", moments_cases},
+};
+
+}  // namespace snapkv::test

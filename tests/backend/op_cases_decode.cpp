@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: MIT
+// Attention of decode.
+#include <algorithm>
+#include <cmath>
+
+#include "tests/backend/attention_cases.h"
+
+namespace snapkv::test {
+namespace {
+
+constexpr DType kCacheTypes[] = {DType::f32, DType::f16, DType::bf16, DType::q8_0};
+
+/// No windows: decode's rows are those that its query sees.
+constexpr Variant kVariants[] = {{0, 3.0f, false}, {0, 0, true}, {0, 2.0f, true}};
+
+struct Decode {
+  int64_t n_group, head_dim;
+  std::vector<std::vector<int32_t>> n_kv;  // [n_seq][n_head_kv]
+  DType kv = DType::f16;
+  float q_scale = 1.0f;
+  int64_t shift = 0;  // bytes before each head's rows
+  Variant variant = {};
+
+  std::string name() const {
+    return fmt::format("{} rows of {} x {} {}{}{}", n_kv[0][0], n_group, head_dim, snapkv::name(kv),
+                       shift > 0 ? fmt::format(" at {}", shift) : "", variant.name());
+  }
+};
+
+/// The rows of each head in memory of their own size, which nothing follows.
+struct DecodeTensors {
+  DecodeTensors(const Place& at, const Decode& s) {
+    uint64_t seed = 2;
+    const auto rows = [&](int32_t n) {
+      const TestTensor t = random_tensor({n, s.head_dim}, ++seed, s.kv);
+      memory.push_back(at.backend.allocate(s.shift + t.bytes(), "test rows"));
+      char* data = static_cast<char*>(memory.back().data()) + s.shift;
+      at.backend.upload(data, t.data(), t.bytes());
+      return data;
+    };
+    for (const auto& sequence : s.n_kv) {
+      for (const int32_t n : sequence) heads.push_back({rows(n), rows(n), n});
+    }
+  }
+  std::vector<Buffer> memory;
+  std::vector<HeadRows> heads;
+};
+
+Results run(const Place& at, const Decode& s) {
+  const DecodeTensors t(at, s);
+  const int64_t n_head = std::ssize(s.n_kv[0]) * s.n_group;
+  const DeviceTensor q =
+      at.put(random_tensor({std::ssize(s.n_kv), n_head, s.head_dim}, 1, DType::f32, s.q_scale));
+  const DeviceTensor out = at.zeros({std::ssize(s.n_kv), n_head, s.head_dim});
+  const DeviceTensor sinks = at.put(sinks_of(n_head));
+  const float scale = 1.0f / std::sqrt(static_cast<float>(s.head_dim));
+  ops::attention_decode(at, {q, t.heads, s.kv, scale, out, s.variant.on(sinks)});
+  return out.host();
+}
+
+/// f32 on the cpu, whatever the compute type. On a GPU operands are in two parts of 11 bits (f16)
+/// or 8 bits (bf16, and q8_0's products).
+Bound decode_bound(const Place& at, DType kv) {
+  if (!at.is_cuda()) return {.each = {3e-5, 2e-4}};
+  return {.each =
+              kv == DType::f32 || kv == DType::f16 ? Tolerance{1e-5, 5e-5} : Tolerance{5e-5, 3e-4}};
+}
+
+OpCase& add(OpCases& cases, const Decode& s) {
+  return of_head_dim(s.head_dim, cases.emplace_back(
+                                     s.name(), [=](const Place& at) { return run(at, s); },
+                                     [=](const Place& at) { return decode_bound(at, s.kv); }));
+}
+
+void add_decode_shapes(OpCases& cases) {
+  for (const DType kv : kCacheTypes) {
+    add(cases, {4, 64, {{1, 2}, {255, 256}, {257, 1000}, {16, 65}}, kv});
+    add(cases, {4, 64, {{1, 2, 3}, {511, 512, 513}, {5, 1025, 40}}, kv}).only_fast();
+    add(cases, {2, 32, {{3000, 1, 700}}, kv});  // a GPU splits the longest; the others end in some
+    for (const int64_t n_group : {1, 2, 3, 7, 8, 9, 16, 21}) {
+      add(cases, {n_group, 32, {{37, 1}}, kv});
+      for (const int64_t head_dim : {8, 32, 40, 64, 80, 96, 128, 160, 256}) {
+        if (head_dim % block_size(kv) != 0 || n_group > 8) continue;
+        add(cases, {n_group, head_dim, {{1, 127, 130, 601}}, kv}).only_fast();
+      }
+    }
+    for (const int64_t head_dim :
+         {1, 7, 8, 33, 40, 72, 80, 96, 128, 130, 160, 192, 256, 264, 288}) {
+      if (head_dim % block_size(kv) != 0) continue;
+      add(cases, {3, head_dim, {{37}}, kv});
+      add(cases, {5, head_dim, {{70, 5}}, kv});
+    }
+    // heads of a cache begin where the rows of the one before end
+    for (const int64_t shift : {2, 4, 8, 14}) {
+      if (kv == DType::f32 && shift % 4 != 0) continue;
+      add(cases, {2, 64, {{37}}, kv, 1.0f, shift});
+    }
+  }
+  add(cases, {12, 256, {{37}}});
+  add(cases, {12, 256, {{37}}, DType::q8_0});
+  add(cases, {16, 2048, {{20}}, DType::f32});  // too much for one block of a GPU
+  add(cases, {2, 32, {{1, 2, 3, 4, 5, 6, 7, 8, 9, 15, 16, 17, 125, 126, 127, 128, 129, 131}}});
+  add(cases, {5, 72, {{1, 67, 601}}});
+  add(cases, {1, 8, {{33000}}}).only_fast();  // more than 64 chunks of 512 rows: chunks grow
+  add(cases, {3, 64, {{2000, 1, 513}, {64, 700, 1500}}}).only_fast();
+}
+
+/// One sequence and `n_head_kv` heads of `n` rows that f makes: their keys, and their values.
+template <typename F>
+OpCase::Run decode_of(int64_t n_head_kv, int64_t n_group, int32_t n, int64_t head_dim, DType kv,
+                      float q_scale, F make) {
+  return [=](const Place& at) -> Results {
+    std::vector<DeviceTensor> rows;
+    std::vector<HeadRows> heads;
+    for (int64_t h = 0; h < n_head_kv; ++h) {
+      for (const bool is_key : {true, false}) {
+        TestTensor values = random_tensor({n, head_dim}, 10 + 2 * h + is_key);
+        make(values, h, is_key);
+        rows.push_back(at.put(values.to(kv)));
+      }
+      heads.push_back({rows[2 * h].data(), rows[2 * h + 1].data(), n});
+    }
+    const std::vector<int64_t> shape = {1, n_head_kv * n_group, head_dim};
+    const DeviceTensor q = at.put(random_tensor(shape, 1, DType::f32, q_scale));
+    const DeviceTensor out = at.zeros(shape);
+    ops::attention_decode(at, {q, heads, kv, 0.125f, out, {}});
+    return out.host();
+  };
+}
+
+}  // namespace
+
+OpCases attention_decode_cases() {
+  OpCases cases;
+  add_decode_shapes(cases);
+  for (const DType kv : kCacheTypes) {
+    for (const Variant& variant : kVariants) {
+      const Decode s{3, 64, {{1, 700}, {64, 130}}, kv, 3.0f, 0, variant};
+      cases.emplace_back(
+          s.name(), [=](const Place& at) { return run(at, s); }, Tolerance{1e-4, 5e-4});
+      add(cases, {3, 64, {{1, 513}, {64, 2000}}, kv, 3.0f, 0, variant}).only_fast();
+    }
+    // a score of 4000 in f32 has an error of 2e-4, in two parts of 8 bits one of 3e-2
+    const Decode extreme{2, 64, {{300, 3}}, kv, 1000.0f};
+    cases.emplace_back(
+        extreme.name() + " extreme", [=](const Place& at) { return run(at, extreme); },
+        [=](const Place& at) -> Bound {
+          const bool exact = !at.is_cuda() || kv == DType::f32 || kv == DType::f16;
+          return {.each = exact ? Tolerance{2e-3, 2e-3} : Tolerance{5e-2, 5e-2}};
+        });
+    const auto equal = [](TestTensor& t, int64_t, bool is_key) {
+      if (!is_key) std::fill(t.as(), t.as() + t.numel(), 127.0f / 128);
+    };
+    cases.emplace_back(fmt::format("equal scores give the mean {}", name(kv)),
+                       decode_of(1, 1, 500, 32, kv, 0.0f, equal), Tolerance{.abs = 1e-6});
+    const auto one_nan = [](TestTensor& t, int64_t h, bool is_key) {
+      if (h == 0 && is_key) t.as()[150 * 64 + 3] = NAN;
+    };
+    cases.emplace_back(fmt::format("NaN stays in its head {}", name(kv)),
+                       decode_of(2, 2, 200, 64, kv, 1.0f, one_nan),
+                       [=](const Place& at) { return decode_bound(at, kv); });
+    if (kv == DType::q8_0) continue;  // has no tiny values
+    const auto tiny = [](TestTensor& t, int64_t, bool is_key) {
+      for (int64_t i = 0; i < t.numel() && !is_key; ++i) t.as()[i] *= 1e-3f;
+    };
+    cases.emplace_back(fmt::format("tiny queries and values keep their digits {}", name(kv)),
+                       decode_of(1, 2, 100, 64, kv, 1e-6f, tiny), Bound::of_norm(1e-4));
+  }
+  const auto none = [](const Place& at) -> Results {
+    const DeviceTensor q = at.zeros({0, 4, 64}), out = at.zeros({0, 4, 64});
+    ops::attention_decode(at, {q, {}, DType::f16, 1.0f, out, {}});
+    return out.host();
+  };
+  cases.emplace_back("no sequences", none, Bound{});
+  return cases;
+}
+
+}  // namespace snapkv::test

@@ -1,0 +1,271 @@
+// SPDX-License-Identifier: MIT
+// Matrix products of few rows and of many.
+#include <array>
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+#include "tests/backend/op_cases.h"
+
+namespace snapkv::test {
+namespace {
+
+bool is_plain(DType t) { return block_size(t) == 1; }
+
+// Sums of n_in products of normal(0, 1) values have a magnitude of sqrt(n_in); f32 sums in another
+// order than the reference's f64 differ by about that times a few 1e-7. Where a vector has one
+// lane, each of n_in partial sums of magnitude sqrt(i) is rounded by up to 2^-24: a random walk of
+// 0.25e-7
+// * n_in, of which five times is allowed.
+Bound f32_sums(const Place& at, int64_t n_in) {
+  const double n = static_cast<double>(n_in);
+  return {.each = {2e-6 * std::sqrt(n) + 1e-6 + (at.is_cuda() ? 0 : 1.2e-7 * n), 2e-6}};
+}
+
+/// What project() may round. With bf16 activations of block types: to 8 bits, d / sqrt(12) with
+/// d = max / 127 and a maximum of about 2.1 sigma in 32 values, which gives 0.5%; the cpu's of bf16
+/// weights: to 8 significant bits, 2^-8 / sqrt(3) / 1.4 = 0.17%. Few outputs scatter around that.
+OpCase::BoundAt rounding(DType weight, int64_t n_in) {
+  return [=](const Place& at) -> Bound {
+    if (at.compute == DType::f32) return f32_sums(at, n_in);
+    if (!is_plain(weight)) return Bound::of_norm(0.012);
+    return weight == DType::bf16 && !at.is_cuda() ? Bound::of_norm(0.006) : f32_sums(at, n_in);
+  };
+}
+
+struct Product {
+  DType type;
+  int64_t n, n_out, n_in;
+  bool bias = false, accumulate = false;
+
+  std::string name() const {
+    return fmt::format("{} {} x [{}, {}]{}{}", snapkv::name(type), n, n_out, n_in,
+                       bias ? " + bias" : "", accumulate ? ", added" : "");
+  }
+};
+
+/// A product's tensors on a backend.
+struct Operands {
+  Operands(const Place& at, const Product& p, uint64_t seed = 2)
+      : w(at.put(random_tensor({p.n_out, p.n_in}, seed, p.type))),
+        bias(at.put(random_tensor({p.n_out}, seed + 1))),
+        out(at.put(random_tensor({p.n, p.n_out}, seed + 2))),
+        projection{.w = w,
+                   .bias = p.bias ? bias.view() : Tensor(),
+                   .out = out,
+                   .accumulate = p.accumulate} {}
+  DeviceTensor w, bias, out;
+  Projection projection;
+};
+
+Results project(const Place& at, const Product& p, const TestTensor& x) {
+  const Operands operands(at, p);
+  const DeviceTensor in = at.put(x);
+  ops::project(at, in, std::array{operands.projection});
+  return operands.out.host();
+}
+
+/// The same row after row.
+Results project_rows(const Place& at, const Product& p, const TestTensor& x) {
+  // the tensor cores, which multiply more than 4 rows of bf16 weights, add in another order
+  if (at.is_cuda() && p.type == DType::bf16 && p.n > 4) return project(at, p, x);
+  const Operands operands(at, p);
+  const DeviceTensor in = at.put(x);
+  for (int64_t t = 0; t < p.n; ++t) {
+    Projection one = operands.projection;
+    one.out = one.out.slice(t, t + 1);
+    ops::project(at, in.view().slice(t, t + 1), std::array{one});
+  }
+  return operands.out.host();
+}
+
+OpCase& add(OpCases& cases, const Product& p) {
+  const auto x = [=] { return random_tensor({p.n, p.n_in}, 1); };
+  return cases
+      .emplace_back(
+          p.name(), [=](const Place& at) { return project(at, p, x()); }, rounding(p.type, p.n_in))
+      .equals([=](const Place& at) { return project_rows(at, p, x()); });
+}
+
+int64_t columns(DType type, int64_t n_in) {
+  return (n_in + block_size(type) - 1) / block_size(type) * block_size(type);
+}
+
+/// Activations that rounding to 8 bits leaves as they are, d a power of two: what the 8-bit kernels
+/// multiply must be exact.
+TestTensor whole_activations(int64_t n, int64_t n_in) {
+  TestTensor x({n, n_in});
+  for (int64_t i = 0; i < x.numel(); ++i) {
+    x.as()[i] = i % 32 == i / 32 % 32 ? 127.0f : static_cast<float>(i * 37 % 255 - 127);
+    x.as()[i] *= 1.0f / 64;
+  }
+  return x;
+}
+
+void add_type(OpCases& cases, DType type) {
+  // every number of rows that has a kernel of its own, and one more and one less
+  for (const int64_t n : {0, 1, 2, 3, 4, 5, 8, 9, 16, 17, 33}) {
+    add(cases, {type, n, 5, columns(type, 288), n % 2 == 1, n % 3 == 0});
+    add(cases, {type, n, 37, columns(type, 1536), n % 2 == 0, n % 3 != 0});
+  }
+  for (const bool bias : {false, true}) {
+    for (const bool accumulate : {false, true}) {
+      for (const int64_t n : {1, 2, 7, 13, 33}) {
+        for (const auto& [n_out, n_in] : {std::pair{1, 32}, {7, 64}, {67, 288}, {201, 2080}}) {
+          add(cases, {type, n, n_out, columns(type, n_in), bias, accumulate}).only_fast();
+        }
+      }
+    }
+  }
+  add(cases, {type, 1, 131, 512, true, true});  // a GPU has other kernels for many rows
+  for (const int64_t n : {1, 2, 6}) add(cases, {type, n, 5, 11008});
+  for (const int64_t n : {1, 2, 3, 7, 13}) {
+    const Product p{type, n, 6, 1024};
+    cases.emplace_back(
+        p.name() + ", whole activations",
+        [=](const Place& at) { return project(at, p, whole_activations(n, p.n_in)); },
+        [=](const Place& at) { return f32_sums(at, p.n_in); });
+  }
+  // rows that begin where no 16-byte access can: views into a larger matrix
+  const Product p{type, 3, 9, is_plain(type) ? 257 : columns(type, 288)};
+  const auto x = [=] { return random_tensor({p.n, p.n_in}, 1); };
+  cases.emplace_back(
+      p.name() + " at an odd address",
+      [=](const Place& at) -> Results {
+        const int64_t offset = type == DType::f32 ? 4 : 2;  // bytes
+        const TestTensor w = random_tensor({p.n_out, p.n_in}, 2, type);
+        TestTensor memory({w.bytes() / 2 + 2}, DType::bf16);
+        std::memcpy(memory.as<char>() + offset, w.data(), w.bytes());
+        const DeviceTensor there = at.put(memory), in = at.put(x());
+        const DeviceTensor out = at.zeros({p.n, p.n_out});
+        Tensor view = w;
+        view.data = static_cast<char*>(there.data()) + offset;
+        ops::project(at, in, std::array{Projection{.w = view, .bias = {}, .out = out}});
+        return out.host();
+      },
+      rounding(type, p.n_in));
+}
+
+/// Rows of zeros, with a NaN and with an infinity: zeros, NaN and what is not finite (-1 here).
+Results special_activations(const Place& at, DType type) {
+  const int64_t n = 6, n_in = 512;  // more rows than some kernels take
+  TestTensor x({n, n_in});
+  x.as()[n_in + 300] = std::numeric_limits<float>::quiet_NaN();
+  x.as()[2 * n_in + 300] = HUGE_VALF;
+  TestTensor out = project(at, {type, n, 4, n_in}, x)[0];
+  for (int64_t i = 8; i < 12; ++i) out.as()[i] = std::isfinite(out.as()[i]) ? 1.0f : -1.0f;
+  return out;
+}
+
+/// Activations that need all of f32's 24 bits.
+Results unrounded_activations(const Place& at) {
+  TestTensor x({8, 256});
+  for (int64_t t = 0; t < 8; ++t) {
+    x.as()[t * 256 + 31 * t] = 1.0f + static_cast<float>(t) * 0x1p-23f;
+  }
+  const DeviceTensor in = at.put(x), out = at.zeros({8, 8});
+  const DeviceTensor w = at.put(TestTensor({8, 256}, std::vector<float>(8 * 256, 1), DType::bf16));
+  ops::project(at, in, std::array{Projection{.w = w, .bias = {}, .out = out}});
+  return out.host();
+}
+
+}  // namespace
+
+OpCases project_cases() {
+  OpCases cases;
+  for (const DType type : kWeightTypes) {
+    add_type(cases, type);
+    cases.emplace_back(
+        fmt::format("{} NaN and infinity show", name(type)),
+        [=](const Place& at) { return special_activations(at, type); }, Bound{});
+  }
+  cases.emplace_back("products of bf16 round no activation", unrounded_activations,
+                     [](const Place& at) -> Bound {
+                       return {.each = {0, at.compute == DType::f32 || at.is_cuda() ? 0 : 0x1p-8}};
+                     });
+  for (const DType type : {DType::f32, DType::f16, DType::bf16}) {  // any number of columns
+    for (const int64_t n_in : {1, 15, 31, 33, 40, 100, 255, 300}) {
+      for (const int64_t n : {1, 3, 6}) add(cases, {type, n, 11, n_in, true, true});
+    }
+  }
+  // one call with several matrices, of one type and of several, equals one call for each
+  for (const int64_t n : {1, 3, 6}) {
+    const auto run = [=](const Place& at, bool together) -> Results {
+      const DeviceTensor x = at.put(random_tensor({n, 512}, 1));
+      std::vector<Operands> operands;
+      std::vector<Projection> projections;
+      for (size_t i = 0; i < 6 + kWeightTypes.size(); ++i) {
+        const DType type = i < 6 ? DType::q8_0 : kWeightTypes[i - 6];
+        const int64_t n_out = 16 + 5 * static_cast<int64_t>(i % 4);
+        const Product p{type, n, n_out, 512, i % 2 == 0, i % 3 == 0};
+        operands.emplace_back(at, p, 10 * i);
+        projections.push_back(operands.back().projection);
+      }
+      if (together) ops::project(at, x, projections);
+      for (const Projection& p : projections) {
+        if (!together) ops::project(at, x, std::array{p});
+      }
+      Results results;
+      for (const Operands& o : operands) results.push_back(o.out.host());
+      return results;
+    };
+    cases
+        .emplace_back(
+            fmt::format("several types, {} rows", n),
+            [=](const Place& at) { return run(at, true); },
+            [](const Place& at) {
+              return at.compute == DType::f32 ? f32_sums(at, 512) : Bound::of_norm(0.012);
+            })
+        .equals([=](const Place& at) { return run(at, false); });
+  }
+  return cases;
+}
+
+// Compared with ref on operands rounded to the compute type: what remains is the order of f32 sums.
+// The library adds all products of a sum one after the other: each of n_in partial sums of
+// magnitude sqrt(i) is rounded by up to 2^-24, a random walk of 0.25e-7 * n_in; five times that.
+OpCases project_packed_cases() {
+  OpCases cases;
+  const auto add_packed = [&](const Product& p, bool to_compute) -> OpCase& {
+    return cases.emplace_back(
+        p.name() + (to_compute ? " to the compute type" : ""),
+        [=](const Place& at) -> Results {
+          const TestTensor w = random_tensor({p.n_out, p.n_in}, 2, p.type);
+          const DeviceTensor weight = at.put(at.is_ref() ? w.to(at.compute) : w);
+          const DeviceTensor x = at.put_compute(random_tensor({p.n, p.n_in}, 1));
+          const DeviceTensor bias = at.put(random_tensor({p.n_out}, 3));
+          const TestTensor start = random_tensor({p.n, p.n_out}, 4);
+          const DeviceTensor out =
+              to_compute ? at.zeros({p.n, p.n_out}, at.backend.compute_dtype()) : at.put(start);
+          PackedWeight packed;
+          ops::pack(at, at.put(random_tensor({p.n_out + 3, p.n_in}, 9)), packed);  // reused
+          ops::pack(at, weight, packed);
+          ops::project_packed(at, x, packed, p.bias ? bias.view() : Tensor(), out, p.accumulate);
+          return out.host();
+        },
+        [=](const Place& at) -> Bound {
+          const bool rounds = to_compute && at.compute == DType::bf16;
+          return {.each = {1.5e-7 * static_cast<double>(p.n_in) + 1e-6, rounds ? 0x1p-8 : 2e-6}};
+        });
+  };
+  for (const DType type : kWeightTypes) {
+    for (const auto& [n_out, n_values] :
+         {std::pair{130, 544}, {7, 64}, {1, 32}, {64, 256}, {193, 1056}, {48, 96}}) {
+      const int64_t n_in = columns(type, n_values);
+      for (const int64_t n : {0, 1, 7, 33, 100}) {
+        add_packed({type, n, n_out, n_in, n % 2 == 1, false}, false).only_fast();
+        add_packed({type, n, n_out, n_in, false, true}, false).only_fast();
+        add_packed({type, n, n_out, n_in, false, false}, true).only_fast();
+      }
+    }
+    add_packed({type, 5, 19, columns(type, 288), true, false}, false);
+    add_packed({type, 3, 7, columns(type, 64), true, true}, false);
+    add_packed({type, 3, 7, columns(type, 64), false, false}, true);
+  }
+  for (const int64_t n_in : {1, 15, 33, 300}) {  // plain types: any number of columns
+    add_packed({DType::f16, 9, 70, n_in, false, false}, false);
+  }
+  return cases;
+}
+
+}  // namespace snapkv::test

@@ -1,0 +1,267 @@
+// SPDX-License-Identifier: MIT
+// Ops that work row by row: embedding, norm, rotation, activation.
+#include <array>
+#include <cmath>
+
+#include "tests/backend/op_cases.h"
+
+namespace snapkv::test {
+namespace {
+
+/// One rounding to bf16's 8 significant bits, 2^-9 of the value at most, plus a tie that an error
+/// before it tips over.
+constexpr double kBf16 = 0x1p-8 * 1.01;
+
+/// f32 results, and those that are rounded to bf16.
+OpCase::BoundAt rounded_if(bool to_bf16, Tolerance f32) {
+  return [=](const Place& at) -> Bound {
+    const bool rounds = to_bf16 && at.compute == DType::bf16;
+    return {.each = {f32.abs, rounds ? kBf16 : f32.rel}};
+  };
+}
+
+}  // namespace
+
+// A value of a block type is one rounding away from exact products on every backend.
+OpCases embed_cases() {
+  OpCases cases;
+  for (const DType type : kWeightTypes) {
+    for (const int64_t d : {256, 768, 32, 96, 4096, 1, 15, 100}) {
+      if (d % block_size(type) != 0) continue;
+      for (const std::vector<int32_t>& ids :
+           {std::vector<int32_t>{}, {7}, {3, 0, 9, 9, 4}, std::vector<int32_t>(100, 8)}) {
+        OpCase& c = cases.emplace_back(
+            fmt::format("{}: {} rows of {}", name(type), ids.size(), d),
+            [=](const Place& at) -> Results {
+              const DeviceTensor weight = at.put(random_tensor({10, d}, 1, type));
+              const DeviceTensor out = at.zeros({std::ssize(ids), d});
+              ops::embed(at, weight, ids, out);
+              return out.host();
+            },
+            Bound{});
+        if (d * ids.size() > 5000) c.only_fast();
+      }
+    }
+  }
+  // subnormal numbers, infinities and NaN too
+  const auto every_f16 = [](const Place& at) -> Results {
+    TestTensor weight({16, 4096}, DType::f16);
+    for (int64_t i = 0; i < weight.numel(); ++i) {
+      weight.as<f16_t>()[i].bits = static_cast<uint16_t>(i);
+    }
+    std::vector<int32_t> ids;
+    for (int32_t i = 0; i < 16; ++i) ids.push_back(i);
+    const DeviceTensor on_device = at.put(weight), out = at.zeros({16, 4096});
+    ops::embed(at, on_device, ids, out);
+    return out.host();
+  };
+  cases.emplace_back("every f16", every_f16, Bound{});
+  return cases;
+}
+
+// f32 sums of squares of d values against f64: d / lanes additions of at most 2^-24 each.
+OpCases rms_norm_cases() {
+  OpCases cases;
+  for (const int64_t n : {0, 1, 2, 33}) {
+    for (const int64_t d : {1, 7, 32, 100, 576, 2048, 4099}) {
+      for (const DType to : {DType::f32, DType::bf16}) {
+        OpCase& c = cases.emplace_back(
+            fmt::format("{} x {} to {}", n, d, name(to)),
+            [=](const Place& at) -> Results {
+              const DeviceTensor x = at.put(random_tensor({n, d}, 1, DType::f32, 3.0f));
+              const DeviceTensor weight = at.put(random_tensor({d}, 2)),
+                                 out = at.zeros({n, d}, at.result(to));
+              ops::rms_norm(at, x, weight, 1e-5f, out);
+              return out.host();
+            },
+            Tolerance{.rel = to == DType::f32 ? 1e-6 : kBf16});
+        if (n * d > 5000) c.only_fast();
+      }
+    }
+  }
+  const auto in_place = [](const Place& at, bool other) -> Results {
+    const DeviceTensor x = at.put(random_tensor({9, 96}, 1)),
+                       weight = at.put(random_tensor({96}, 2));
+    const DeviceTensor zeros = at.zeros({9, 96});
+    const DeviceTensor& out = other ? zeros : x;
+    ops::rms_norm(at, x, weight, 1e-6f, out);
+    return out.host();
+  };
+  cases
+      .emplace_back(
+          "in place", [=](const Place& at) { return in_place(at, false); }, Tolerance{.rel = 1e-6})
+      .equals([=](const Place& at) { return in_place(at, true); });
+  const auto zeros = [](const Place& at) -> Results {
+    const DeviceTensor x = at.zeros({2, 64}), weight = at.put(random_tensor({64}, 1));
+    const DeviceTensor out = at.put(random_tensor({2, 64}, 2));
+    ops::rms_norm(at, x, weight, 1e-5f, out);
+    return out.host();
+  };
+  cases.emplace_back("zeros stay zero", zeros, Bound{});
+  return cases;
+}
+
+// Sums in f32 as for rms_norm. x has a mean of 20, of which f32 knows 1e-6; that error stays when
+// it is subtracted, and weights and biases multiply and then nearly cancel it here and there.
+OpCases layer_norm_cases() {
+  OpCases cases;
+  const auto add = [&](int64_t n, int64_t m, int64_t d, bool has_bias, DType to) {
+    const auto run = [=](const Place& at, bool in_place) -> Results {
+      TestTensor values = random_tensor({n, d}, 1, DType::f32, 3.0f);
+      for (int64_t i = 0; i < values.numel(); ++i) values.as()[i] += 20.0f;
+      const DeviceTensor x = at.put(values), bias = at.put(random_tensor({d}, 3));
+      const DeviceTensor weight =
+          at.put(m == 1 ? random_tensor({d}, 2) : random_tensor({m, d}, 2));  // [d], or of m heads
+      const DeviceTensor zeros = at.zeros({n, d}, at.result(to));
+      const DeviceTensor& out = in_place ? x : zeros;
+      ops::layer_norm(at, x, weight, has_bias ? bias.view() : Tensor(), 1e-5f, out);
+      return out.host();
+    };
+    OpCase& c = cases.emplace_back(
+        fmt::format("{} x {} of {}{} to {}", n, d, m, has_bias ? " + bias" : "", name(to)),
+        [=](const Place& at) { return run(at, false); },
+        Tolerance{.abs = 4e-5, .rel = to == DType::f32 ? 1e-5 : kBf16});
+    if (to == DType::f32) c.equals([=](const Place& at) { return run(at, true); });
+    if (n * d > 5000) c.only_fast();
+  };
+  for (const DType to : {DType::f32, DType::bf16}) {
+    for (const bool has_bias : {false, true}) {
+      for (const int64_t d : {1, 7, 32, 64, 100, 576, 4099}) {
+        for (const int64_t n : {0, 1, 6, 33}) add(n, 1, d, has_bias, to);
+        add(6, 3, d, has_bias, to);
+      }
+    }
+  }
+  return cases;
+}
+
+// Angles in f64 everywhere; each result is a sum of two products of f32: 2 ulp of the pair's
+// magnitude (at most 6 here).
+OpCases rope_cases() {
+  OpCases cases;
+  const auto add = [&](RopeLayout layout, int64_t n, int64_t n_head, int64_t head_dim,
+                       int64_t n_pairs) {
+    cases.emplace_back(
+        fmt::format("{} x {} x {}, {} pairs, {}", n, n_head, head_dim, n_pairs,
+                    layout == RopeLayout::norm ? "norm" : "neox"),
+        [=](const Place& at) -> Results {
+          std::vector<double> inv_freq;
+          for (int64_t i = 0; i < n_pairs; ++i) {
+            inv_freq.push_back(std::pow(10000.0, -static_cast<double>(i) / n_pairs));
+          }
+          std::vector<int32_t> pos;
+          for (int32_t t = 0; t < n; ++t) pos.push_back(t == 4 ? 1000003 : 7 * t);
+          const DeviceTensor x = at.put(random_tensor({n, n_head, head_dim}, 1));
+          ops::rope(at, x, pos,
+                    {.inv_freq = inv_freq, .layout = layout, .magnitude = n == 5 ? 1.25f : 1.0f});
+          return x.host();
+        },
+        Tolerance{.abs = 1e-6});
+  };
+  for (const RopeLayout layout : {RopeLayout::norm, RopeLayout::neox}) {
+    for (const int64_t n : {0, 1, 5, 40}) {
+      for (const int64_t n_pairs : {1, 3, 16, 32, 37}) add(layout, n, 3, 80, n_pairs);
+    }
+    add(layout, 40, 32, 64, 32);  // work for several threads
+  }
+  return cases;
+}
+
+// exp within 1 ulp, then a division and two products. Inputs reach the ranges where exp(-s) under-
+// and overflows; there results are subnormal at most. gelu_tanh rounds s before exp, which makes
+// |s| of that error: nearly nothing where x e^-|s| is not.
+OpCases activate_cases() {
+  OpCases cases;
+  const auto add = [&](Activation f, int64_t n, int64_t d, bool from_bf16, bool to_bf16,
+                       bool has_factor) {
+    const auto run_into = [=](const Place& at, bool in_place) -> Results {
+      TestTensor x = random_tensor({n, d}, 1, DType::f32, 20.0f);
+      if (x.numel() > 14) {
+        const float extremes[] = {-200.0f, 200.0f, -88.0f, 0.0f};
+        for (int i = 0; i < 4; ++i) x.as()[3 * i] = extremes[i];
+      }
+      const TestTensor y = random_tensor({n, d}, 2);
+      const DeviceTensor in = from_bf16 ? at.put_compute(x) : at.put(x);
+      const DeviceTensor factor = from_bf16 ? at.put_compute(y) : at.put(y);
+      const DeviceTensor out = at.zeros({n, d}, to_bf16 ? at.backend.compute_dtype() : DType::f32);
+      const DeviceTensor& to = in_place ? in : out;
+      ops::activate(at, f, in, has_factor ? factor.view() : Tensor(), to);
+      return to.host();
+    };
+    const bool same_type = from_bf16 == to_bf16;
+    OpCase& c =
+        cases
+            .emplace_back(
+                fmt::format("{} {} x {}{}{}{}", f == Activation::silu ? "silu" : "gelu_tanh", n, d,
+                            from_bf16 ? " from bf16" : "", to_bf16 ? " to bf16" : "",
+                            has_factor ? " times" : ""),
+                [=](const Place& at) { return run_into(at, false); },
+                rounded_if(to_bf16, {.abs = f == Activation::silu ? 1e-36 : 1e-6, .rel = 1e-6}))
+            .equals(same_type ? [=](const Place& at) { return run_into(at, true); }
+                              : OpCase::Run());
+    if (n * d > 1000) c.only_fast();
+  };
+  for (const Activation f : {Activation::silu, Activation::gelu_tanh}) {
+    for (const int64_t n : {0, 1, 2, 9}) {
+      for (const int64_t d : {1, 15, 32, 333, 1536, 8195}) {
+        for (const int types : {0, 1, 2, 3}) add(f, n, d, types & 1, types & 2, true);
+        add(f, n, d, false, false, false);
+      }
+    }
+  }
+  return cases;
+}
+
+namespace {
+
+/// An op that changes n rows of d f32 values where they are, one or two roundings a value.
+template <typename F>
+OpCases in_place_cases(float size, const Tolerance& tolerance, F f) {
+  OpCases cases;
+  for (const int64_t n : {0, 1, 3, 40}) {
+    for (const int64_t d : {1, 15, 333, 1031}) {
+      OpCase& c = cases.emplace_back(
+          fmt::format("{} x {}", n, d),
+          [=](const Place& at) -> Results {
+            const DeviceTensor x = at.put(random_tensor({n, d}, 1, DType::f32, size));
+            f(at, x);
+            return x.host();
+          },
+          tolerance);
+      if (n * d > 1000) c.only_fast();
+    }
+  }
+  return cases;
+}
+
+}  // namespace
+
+OpCases add_cases() {
+  return in_place_cases(1, {2e-7, 1.2e-7}, [](const Place& at, const Tensor& x) {
+    const DeviceTensor y = at.put(random_tensor({x.shape[0], x.shape[1]}, 2));
+    for (const float factor : {1.0f, 0.22f}) ops::add(at, x, y, factor);
+  });
+}
+
+OpCases scale_cases() {
+  return in_place_cases(1, {.rel = 1.2e-7}, [](const Place& at, const Tensor& x) {
+    std::vector<float> factors;
+    for (int64_t t = 0; t < x.shape[0]; ++t) factors.push_back(0.5f - static_cast<float>(t));
+    ops::scale(at, x, factors);
+    ops::scale(at, x, std::array{1.5f});
+  });
+}
+
+// A tanh within 4 ulp, times the cap. Far outside of the cap the result is the cap.
+OpCases softcap_cases() {
+  OpCases cases;
+  for (const float cap : {30.0f, 7.0f, 0.01f}) {
+    for (OpCase& c : in_place_cases(
+             20, {1e-6, 1e-6}, [=](const Place&at, const Tensor&x) { ops::softcap(at, x, cap); })) {
+      cases.push_back(std::move(c));
+    }
+  }
+  return cases;
+}
+
+}  // namespace snapkv::test

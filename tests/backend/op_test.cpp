@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: MIT
+// Every op on every backend against ref: the cases of op_cases.h.
+//
+//   cpu       f32, on every instruction set that the kernels are compiled for and the processor
+//             runs; 1, 3 and 7 threads give the bits that 2 give
+//   cpu_bf16  bf16, emulated on every instruction set, and native where the processor has it
+//   cuda      f32 and bf16, on the device of a build with CUDA, else on the host
+//             (tests/support/cuda_on_host), there with the threads of a block in both orders
+//
+// Cases that are large run on the best instruction set only, and on a CUDA device only.
+#include <gtest/gtest.h>
+#include <hwy/targets.h>
+
+#include <bit>
+#include <cstring>
+#include <map>
+#include <set>
+#include <tuple>
+
+#include "backend/cpu/cpu_backend.h"
+#include "backend/cpu/cpu_ops.h"
+#include "backend/cpu/cpu_target.h"
+#include "base/error.h"
+#include "tests/backend/op_cases.h"
+#ifdef SNAPKV_CUDA_ON_HOST_TESTS
+#include "backend/cuda/cuda_backend.h"
+#include "tests/support/cuda_on_host/host_device.h"
+#endif
+
+namespace snapkv::test {
+namespace {
+
+#ifdef SNAPKV_CUDA_ON_HOST_TESTS
+constexpr bool kEmulated = true;
+void reverse_threads(bool reverse) { cuda_on_host::reverse_threads(reverse); }
+#else
+constexpr bool kEmulated = false;
+void reverse_threads(bool) {}
+#endif
+
+testing::AssertionResult same_bits(const Results& a, const Results& b) {
+  if (a.size() != b.size()) return testing::AssertionFailure() << a.size() << " and " << b.size();
+  for (size_t i = 0; i < a.size(); ++i) {
+    if (a[i].bytes() != b[i].bytes() || std::memcmp(a[i].data(), b[i].data(), a[i].bytes()) != 0) {
+      return testing::AssertionFailure()
+             << "result " << i
+             << ": other bits; as values: " << all_close(a[i], b[i], {}).message();
+    }
+  }
+  return testing::AssertionSuccess();
+}
+
+testing::AssertionResult within(const Results& actual, const Results& expected, const Bound& b) {
+  if (b.bits) return same_bits(actual, expected);
+  if (actual.size() != expected.size()) return testing::AssertionFailure() << "number of results";
+  for (size_t i = 0; i < actual.size(); ++i) {
+    if (b.norm > 0) {
+      const double error = relative_error(actual[i], expected[i]);
+      if (error <= b.norm) continue;
+      return testing::AssertionFailure()
+             << "result " << i << ": relative error " << error << ", allowed " << b.norm;
+    }
+    const auto close = all_close(actual[i].values(), expected[i].values(), b.each);
+    if (!close) return close;
+  }
+  return testing::AssertionSuccess();
+}
+
+enum class Kind { cpu, cpu_bf16, cuda };
+const char* name_of(Kind kind) {
+  return kind == Kind::cpu ? "cpu" : kind == Kind::cpu_bf16 ? "cpu_bf16" : "cuda";
+}
+void PrintTo(Kind kind, std::ostream* out) { *out << name_of(kind); }
+
+class OpTest : public testing::TestWithParam<std::tuple<OpRow, Kind>> {
+ protected:
+  const OpCases cases_ = std::get<0>(GetParam()).cases();
+
+  /// Results are kept: several backends are compared with them.
+  const Results& expected(const OpCase& c, DType compute) {
+    const auto [at, is_new] = expected_.try_emplace({&c, compute});
+    if (is_new) at->second = c.run({*ref_, compute});
+    return at->second;
+  }
+
+  /// The results of one backend, for comparison with another; of cases that did not run none.
+  using AllResults = std::vector<Results>;
+
+  AllResults check(Backend& backend, const std::string& what, bool large) {
+    const Place place{backend, backend.compute_dtype()};
+    AllResults all;
+    for (const OpCase& c : cases_) {
+      Results& actual = all.emplace_back();
+      if (!c.runs_on(place) || (c.large && !large)) continue;
+      SCOPED_TRACE(c.name + " on " + what);
+      actual = c.run(place);
+      EXPECT_TRUE(within(actual, expected(c, place.compute), c.bound(place)));
+      if (!c.same) continue;
+      EXPECT_TRUE(same_bits(c.same(place), actual)) << "the other run";
+    }
+    return all;
+  }
+
+  /// Whether `backend` gives these bits in all cases.
+  void expect_equal(Backend& backend, const AllResults& all, const std::string& what) {
+    const Place place{backend, backend.compute_dtype()};
+    ASSERT_EQ(all.size(), cases_.size());
+    for (size_t i = 0; i < all.size(); ++i) {
+      if (all[i].empty()) continue;
+      SCOPED_TRACE(cases_[i].name + " with " + what);
+      EXPECT_TRUE(same_bits(cases_[i].run(place), all[i]));
+    }
+  }
+
+  /// f(name, whether it is the best) with each of Highway's instruction sets, the best one last.
+  template <typename F>
+  static void on_every_target(F f) {
+    const int64_t all = hwy::SupportedTargets() & HWY_TARGETS;  // their bits: the best is lowest
+    for (int64_t rest = all; rest != 0;) {
+      const int64_t target = std::bit_floor(static_cast<uint64_t>(rest));
+      rest ^= target;
+      hwy::SetSupportedTargetsForTest(target);
+      f(hwy::TargetName(target), rest == 0);
+    }
+    hwy::SetSupportedTargetsForTest(0);
+  }
+
+  void check_cpu() {
+    const auto two = make_cpu(2);
+    AllResults best;
+    on_every_target([&](const char* target, bool is_best) { best = check(*two, target, is_best); });
+    for (const int n : {1, 3, 7}) expect_equal(*make_cpu(n), best, fmt::format("{} threads", n));
+  }
+
+  void check_cpu_bf16() {
+    if (std::get<0>(GetParam()).cases == project_packed_cases && !cpu::multiplies_bf16()) {
+      GTEST_SKIP() << "this processor multiplies no bf16";
+    }
+    const auto make = [](int n_threads, bool native) {
+      return cpu::make_backend(cpu::CpuContext{n_threads, DType::bf16, native});
+    };
+    const auto two = make(2, false);
+    AllResults emulated;
+    on_every_target(
+        [&](const char* target, bool is_best) { emulated = check(*two, target, is_best); });
+    for (const int n : {1, 3, 7}) {
+      expect_equal(*make(n, false), emulated, fmt::format("{} threads", n));
+    }
+    if (!cpu::has(cpu::CpuTarget::avx512_bf16)) return;
+    const auto two_native = make(2, true);
+    const AllResults native = check(*two_native, "native bf16", true);
+    for (const int n : {1, 3, 7}) {
+      expect_equal(*make(n, true), native, fmt::format("{} threads, native bf16", n));
+    }
+    // the same roundings; only the order of sums differs, which rounds a probability the other way
+    // now and then
+    for (size_t i = 0; i < cases_.size(); ++i) {
+      if (cases_[i].bound({*two_native, DType::bf16}).norm == 0) continue;
+      SCOPED_TRACE(cases_[i].name + " native and emulated");
+      EXPECT_TRUE(within(native[i], emulated[i], Bound::of_norm(1e-3)));
+    }
+  }
+
+  void check_cuda() {
+#ifdef SNAPKV_CUDA_ON_HOST_TESTS
+    register_cuda(&cuda::make_backend);
+#endif
+    for (const Compute compute : {Compute::f32, Compute::bf16}) {
+      std::unique_ptr<Backend> backend;
+      try {
+        backend = Backend::make({.device = Device::cuda, .compute = compute});
+      } catch (const Error& e) {
+        GTEST_SKIP() << "NOT TESTED: " << e.what();
+      }
+      const AllResults forward = check(*backend, "cuda", !kEmulated);
+      if (!kEmulated) continue;
+      reverse_threads(true);
+      expect_equal(*backend, forward, "the threads of a block in reverse");
+      reverse_threads(false);
+    }
+  }
+
+ private:
+  const std::unique_ptr<Backend> ref_ = make_ref();
+  std::map<std::pair<const OpCase*, DType>, Results> expected_;
+};
+
+TEST_P(OpTest, GivesWhatRefGives) {
+  switch (std::get<1>(GetParam())) {
+    case Kind::cpu:
+      return check_cpu();
+    case Kind::cpu_bf16:
+      return check_cpu_bf16();
+    case Kind::cuda:
+      return check_cuda();
+  }
+}
+
+TEST(OpTable, HasEveryOp) {
+#define SNAPKV_OP(op, parameters, arguments) #op,
+  const std::set<std::string> declared = {
+#include "backend/ops.def"
+  };
+  std::set<std::string> tested = {"pack"};  // by project_packed
+  for (const OpRow& row : kOps) tested.insert(row.op);
+  EXPECT_EQ(tested, declared);
+}
+
+INSTANTIATE_TEST_SUITE_P(Ops, OpTest,
+                         testing::Combine(testing::ValuesIn(kOps),
+                                          testing::Values(Kind::cpu, Kind::cpu_bf16, Kind::cuda)),
+                         [](const auto& p) {
+                           return std::string(std::get<0>(p.param).op) + "_" +
+                                  name_of(std::get<1>(p.param));
+                         });
+
+}  // namespace
+}  // namespace snapkv::test

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: MIT
+// What the fuzz targets of tokenizers do with any bytes. tests/text replays their corpora through
+// the same functions.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace snapkv::test {
+
+/// A GGUF vocabulary and a text, as bytes:
+///   u8 kind: "llama", "gpt2", "gemma4", "t5"     u8 pre-tokenizer, by its place among all names
+///   u8 flags: 1 all byte tokens, 2 add_bos_token, 4 remove_extra_whitespaces
+///   u8 n, n x { u8 type, u8 length, text }       tokens
+///   u8 n, n x { u8 length, text }                merges
+///   the text
+/// What is missing at the end is zero. Returns whether the vocabulary could be read.
+bool use_hostile_vocabulary(std::span<const std::byte> bytes);
+/// The same format, written.
+std::vector<std::byte> hostile_vocabulary(
+    uint8_t kind, uint8_t pre, uint8_t flags,
+    const std::vector<std::pair<uint8_t, std::string>>& tokens,
+    const std::vector<std::string>& merges, std::string_view text);
+
+/// A tokenizer.json, a zero byte and a text. Returns whether the file could be read.
+bool use_hostile_tokenizer_json(std::span<const std::byte> bytes);
+
+}  // namespace snapkv::test

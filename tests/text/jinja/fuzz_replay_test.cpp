@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: MIT
+// The fuzz target of chat templates without a fuzzer: every file in tests/fuzz/corpus_jinja (inputs
+// that once failed, and the fuzzer's seeds) and thousands of mutations of the templates of
+// snippets.json from a fixed seed.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <random>
+
+#include "tests/fuzz/fuzz_jinja.h"
+#include "tests/text/jinja/render.h"
+
+namespace snapkv::test {
+namespace {
+
+TEST(JinjaFuzz, Corpus) {
+  const std::filesystem::path folder = std::string(SNAPKV_SOURCE_DIR) + "/tests/fuzz/corpus_jinja";
+  int n_seeds = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+    const std::string name = entry.path().filename().string();
+    SCOPED_TRACE(name);
+    const Rendering outcome = render_hostile(read_bytes(entry.path().string()));
+    if (!name.starts_with("seed_")) continue;
+    EXPECT_NE(outcome, Rendering::kNoTemplate);
+    ++n_seeds;
+  }
+  EXPECT_GT(n_seeds, 3);
+}
+
+/// A few of libFuzzer's kinds of changes.
+void mutate(std::string& text, const std::vector<std::string>& others, std::mt19937& random) {
+  const auto below = [&](size_t n) { return n == 0 ? 0 : random() % n; };
+  const size_t at = below(text.size());
+  switch (below(5)) {
+    case 0:
+      if (!text.empty()) text[at] = static_cast<char>(below(128));
+      break;
+    case 1:
+      text.erase(at, below(9));
+      break;
+    case 2: {  // a piece of it again elsewhere
+      const std::string piece = text.substr(at, below(40));
+      text.insert(below(text.size() + 1), piece);
+      break;
+    }
+    case 3: {  // a piece of another one
+      const std::string& other = others[below(others.size())];
+      const size_t from = below(other.size());
+      text.insert(at, other.substr(from, below(40)));
+      break;
+    }
+    default: {
+      constexpr const char* kPieces[] = {"{{",       "}}",
+                                         "{%",       "%}",
+                                         "-",        "+",
+                                         "|",        "(",
+                                         ")",        "[",
+                                         "]",        "'",
+                                         " if ",     " else ",
+                                         " in ",     " is ",
+                                         "not ",     ":",
+                                         ",",        "0",
+                                         "-1",       "9223372036854775807",
+                                         "\xc3\xa9", "\xff"};
+      text.insert(at, kPieces[below(std::size(kPieces))]);
+    }
+  }
+}
+
+TEST(JinjaFuzz, Mutations) {
+  const Json golden = read_json("jinja/snippets.json");
+  const std::string variables = golden.at("variables").dump();
+  std::vector<std::string> templates;
+  for (const Json& snippet : golden.at("snippets")) templates.push_back(snippet.at("template"));
+  std::mt19937 random(20240414);
+  int outcomes[3] = {};
+  for (int i = 0; i < 10000; ++i) {
+    std::string text = templates[static_cast<size_t>(i) % templates.size()];
+    for (auto n = 1 + random() % 4; n > 0; --n) mutate(text, templates, random);
+    text.erase(std::remove(text.begin(), text.end(), '\0'), text.end());
+    ++outcomes[static_cast<int>(render_hostile(text + '\0' + variables))];
+  }
+  // The mutations reach all depths.
+  EXPECT_GT(outcomes[0], 1000);
+  EXPECT_GT(outcomes[1], 200);
+  EXPECT_GT(outcomes[2], 1000);
+}
+
+}  // namespace
+}  // namespace snapkv::test

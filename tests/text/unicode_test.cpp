@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: MIT
+// UTF-8, categories and normalization forms: values of the Unicode standard, and normalization of
+// long runs of marks in linear time.
+#include "text/unicode.h"
+
+#include <gtest/gtest.h>
+
+#include "base/timer.h"
+#include "text/utf8.h"
+
+namespace snapkv {
+namespace {
+
+using unicode::Category;
+using unicode::Form;
+
+TEST(Utf8Test, LengthsOfValidAndUnfinishedCharacters) {
+  EXPECT_EQ(utf8::valid_length("a"), 1);
+  EXPECT_EQ(utf8::valid_length("\xc3\xa9x"), 2);
+  EXPECT_EQ(utf8::valid_length("\xe6\x97\xa5"), 3);
+  EXPECT_EQ(utf8::valid_length("\xf0\x9f\x9a\x80"), 4);
+  EXPECT_EQ(utf8::valid_length("\xf4\x8f\xbf\xbf"), 4);
+  for (const char* bad : {"", "\x80", "\xc1\xbf", "\xc3", "\xe0\x9f\xbf", "\xed\xa0\x80",
+                          "\xf0\x8f\xbf\xbf", "\xf4\x90\x80\x80", "\xf5\x80\x80\x80", "\xff"}) {
+    EXPECT_EQ(utf8::valid_length(bad), 0) << testing::PrintToString(bad);
+    EXPECT_FALSE(*bad != '\0' && utf8::is_valid(bad));
+  }
+  EXPECT_EQ(utf8::incomplete_length("\xf0\x9f\x9a"), 3);
+  EXPECT_EQ(utf8::incomplete_length("\xe2\x28"), 0);
+  EXPECT_EQ(utf8::incomplete_length("\xed\xa0"), 0);
+  EXPECT_EQ(utf8::incomplete_length("a"), 0);
+}
+
+TEST(Utf8Test, EveryCodePointComesBack) {
+  for (uint32_t c = 0; c < 0x110000; ++c) {
+    if (c >= 0xd800 && c < 0xe000) continue;
+    std::string text;
+    utf8::append(text, c);
+    ASSERT_EQ(utf8::valid_length(text), std::ssize(text)) << c;
+    ASSERT_EQ(utf8::code_point(text.data(), static_cast<int>(text.size())), c);
+    ASSERT_EQ(utf8::length_by_lead(text[0]), std::ssize(text));
+  }
+}
+
+TEST(Utf8Test, EveryByteOutsideOfCharactersIsReplaced) {
+  const std::string r(utf8::kReplacement);
+  EXPECT_EQ(utf8::with_replacements("a\xe2\x96z\xc3\xa9\xff"), "a" + r + r + "z\xc3\xa9" + r);
+  EXPECT_EQ(utf8::ascii_prefix("0123456789abcde\xc3"), 15u);
+}
+
+TEST(UnicodeTest, Categories) {
+  const std::pair<uint32_t, Category> cases[] = {
+      {'a', Category::letter},    {'1', Category::number},         {'!', Category::punctuation},
+      {'$', Category::symbol},    {' ', Category::separator},      {'\n', Category::other},
+      {0x301, Category::mark},    {0xbd, Category::number},        {0x4e2d, Category::letter},
+      {0x2160, Category::number}, {0x3001, Category::punctuation}, {0x1f680, Category::symbol},
+      {0x378, Category::other},   {0x2ebf0, Category::letter},     {0x2ffc, Category::symbol},
+      {0xe000, Category::other},  {0x10ffff, Category::other},     {0x110000, Category::other},
+  };
+  for (const auto& [c, category] : cases)
+    EXPECT_EQ(unicode::category(c), category) << std::hex << c;
+  EXPECT_TRUE(unicode::is_white_space(0x85));
+  EXPECT_FALSE(unicode::is_white_space(0x200b));
+  EXPECT_TRUE(unicode::is_word_character('_'));
+  EXPECT_FALSE(unicode::is_word_character(0xb2));
+  EXPECT_TRUE(unicode::is_punctuation('$'));
+  EXPECT_FALSE(unicode::is_punctuation(0x20ac));
+}
+
+std::string utf8_of(const std::u32string& text) {
+  std::string out;
+  for (const char32_t c : text) utf8::append(out, c);
+  return out;
+}
+
+TEST(UnicodeTest, NormalizationForms) {
+  struct Case {
+    std::u32string text, nfc, nfd, nfkc, nfkd;
+  };
+  const Case cases[] = {
+      {U"abc", U"abc", U"abc", U"abc", U"abc"},
+      {U"e\u0301", U"\u00e9", U"e\u0301", U"\u00e9", U"e\u0301"},
+      {U"a\u0301\u0328", U"\u0105\u0301", U"a\u0328\u0301", U"\u0105\u0301", U"a\u0328\u0301"},
+      {U"\u212b", U"\u00c5", U"A\u030a", U"\u00c5", U"A\u030a"},
+      {U"\ufb01", U"\ufb01", U"\ufb01", U"fi", U"fi"},
+      {U"\u1100\u1161\u11a8", U"\uac01", U"\u1100\u1161\u11a8", U"\uac01", U"\u1100\u1161\u11a8"},
+      {U"\uac01", U"\uac01", U"\u1100\u1161\u11a8", U"\uac01", U"\u1100\u1161\u11a8"},
+      {U"\u0344", U"\u0308\u0301", U"\u0308\u0301", U"\u0308\u0301", U"\u0308\u0301"},
+      {U"\u0958", U"\u0915\u093c", U"\u0915\u093c", U"\u0915\u093c", U"\u0915\u093c"},
+      {U"x\u00b2 y", U"x\u00b2 y", U"x\u00b2 y", U"x2 y", U"x2 y"},
+      {U"", U"", U"", U"", U""},
+  };
+  for (const Case& c : cases) {
+    const std::string text = utf8_of(c.text);
+    EXPECT_EQ(unicode::normalized(text, Form::nfc), utf8_of(c.nfc));
+    EXPECT_EQ(unicode::normalized(text, Form::nfd), utf8_of(c.nfd));
+    EXPECT_EQ(unicode::normalized(text, Form::nfkc), utf8_of(c.nfkc));
+    EXPECT_EQ(unicode::normalized(text, Form::nfkd), utf8_of(c.nfkd));
+  }
+}
+
+TEST(UnicodeTest, ManyMarksTakeLinearTime) {
+  std::string text = "a";
+  for (int i = 0; i < 500'000; ++i) text += i % 2 == 0 ? "\xcc\x81" : "\xcc\xa3";  // above, below
+  const Timer timer;
+  EXPECT_EQ(unicode::normalized(text, Form::nfd).size(), text.size());
+  EXPECT_LT(timer.seconds(), 30);
+}
+
+}  // namespace
+}  // namespace snapkv
