@@ -226,11 +226,20 @@ class Server:
         return response.status, response.read()
 
     def tokenize(self, texts, parse_special):
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
+        connection = None
         for text in texts:
             body = json.dumps({"content": text, "add_special": True,
                                "parse_special": parse_special})
-            status, answer = self.ask("POST", "/tokenize", body, connection)
+            for attempt in range(5):  # the server closes connections that were idle
+                connection = connection or http.client.HTTPConnection("127.0.0.1", self.port,
+                                                                      timeout=600)
+                try:
+                    status, answer = self.ask("POST", "/tokenize", body, connection)
+                    break
+                except (OSError, http.client.HTTPException):
+                    connection = None
+                    if attempt == 4:
+                        raise
             yield json.loads(answer)["tokens"] if status == 200 else answer.decode()
 
     def stop(self):

@@ -57,12 +57,18 @@ CommandLine::CommandLine() : root_(kAbout, "snapkv") {
   root_.require_subcommand(1);
   root_.get_formatter()->column_width(40);
   add_common_options(root_, common_);
-  commands_ = {add_generate_command(root_, common_),   add_info_command(root_, common_),
-               add_convert_command(root_, common_),    add_demo_command(root_, common_),
-               add_explain_command(root_, common_),    add_inspect_command(root_, common_),
-               add_bench_command(root_, common_),      add_eval_command(root_, common_),
-               add_policies_command(root_, common_),   add_tokenize_command(root_, common_),
-               add_detokenize_command(root_, common_), add_apply_template_command(root_)};
+  commands_.push_back(add_generate_command(root_, common_));
+  commands_.push_back(add_info_command(root_, common_));
+  commands_.push_back(add_convert_command(root_, common_));
+  commands_.push_back(add_demo_command(root_, common_));
+  commands_.push_back(add_explain_command(root_, common_));
+  commands_.push_back(add_inspect_command(root_, common_));
+  commands_.push_back(add_bench_command(root_, common_));
+  commands_.push_back(add_eval_command(root_, common_));
+  commands_.push_back(add_policies_command(root_, common_));
+  commands_.push_back(add_tokenize_command(root_, common_));
+  commands_.push_back(add_detokenize_command(root_, common_));
+  commands_.push_back(add_apply_template_command(root_));
   root_.footer(kFooter);
   finish_help(commands_);
 }

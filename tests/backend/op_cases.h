@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The table of op tests: calls of ops that every backend makes and whose results op_test.cpp
-// compares with ref's. A new op is a function that lists its cases, and a row of kOps; op_test.cpp
-// fails where an op of ops.def has none.
+// compares with ref's. Every op of ops.def has a function here that lists its cases.
 #pragma once
 
 #include <fmt/core.h>
@@ -93,75 +92,18 @@ struct OpCase {
 };
 using OpCases = std::vector<OpCase>;
 
-// op_cases_rows.cpp
-OpCases embed_cases();
-OpCases rms_norm_cases();
-OpCases layer_norm_cases();
-OpCases rope_cases();
-OpCases activate_cases();
-OpCases add_cases();
-OpCases scale_cases();
-OpCases softcap_cases();
-// op_cases_linear.cpp
-OpCases project_cases();
-OpCases project_packed_cases();
-// op_cases_cache.cpp
-OpCases store_rows_cases();
-OpCases store_positions_cases();
-OpCases gather_rows_cases();
-OpCases convert_rows_cases();
-// op_cases_prefill.cpp, op_cases_decode.cpp
-OpCases attention_prefill_cases();
-OpCases attention_decode_cases();
-// op_cases_select.cpp
-OpCases window_votes_cases();
-OpCases pool_cases();
-OpCases top_k_cases();
-// op_cases_scores.cpp
-OpCases row_norms_cases();
-OpCases row_dots_cases();
-OpCases sum_rows_cases();
-OpCases weigh_scores_cases();
-OpCases add_scores_cases();
-OpCases set_scores_cases();
-OpCases chunk_scores_cases();
-OpCases lag_deviations_cases();
-OpCases moments_cases();
+// Each op's cases, in the op_cases_*.cpp.
+#define SNAPKV_OP(op, parameters, arguments) OpCases op##_cases();
+#include "backend/ops.def"
 
 struct OpRow {
   const char* op;
   OpCases (*cases)();
 };
 inline void PrintTo(const OpRow& row, std::ostream* out) { *out << row.op; }
+#define SNAPKV_OP(op, parameters, arguments) {#op, op##_cases},
 inline constexpr OpRow kOps[] = {
-    {"embed", embed_cases},
-    {"rms_norm", rms_norm_cases},
-    {"layer_norm", layer_norm_cases},
-    {"rope", rope_cases},
-    {"activate", activate_cases},
-    {"add", add_cases},
-    {"scale", scale_cases},
-    {"softcap", softcap_cases},
-    {"project", project_cases},
-    {"project_packed", project_packed_cases},
-    {"store_rows", store_rows_cases},
-    {"store_positions", store_positions_cases},
-    {"gather_rows", gather_rows_cases},
-    {"convert_rows", convert_rows_cases},
-    {"attention_prefill", attention_prefill_cases},
-    {"attention_decode", attention_decode_cases},
-    {"window_votes", window_votes_cases},
-    {"pool", pool_cases},
-    {"top_k", top_k_cases},
-    {"row_norms", row_norms_cases},
-    {"row_dots", row_dots_cases},
-    {"sum_rows", sum_rows_cases},
-    {"weigh_scores", weigh_scores_cases},
-    {"add_scores", add_scores_cases},
-    {"set_scores", set_scores_cases},
-    {"chunk_scores", chunk_scores_cases},
-    {"lag_deviations", lag_deviations_cases},
-    {"moments", moments_cases},
+#include "backend/ops.def"
 };
 
 }  // namespace snapkv::test

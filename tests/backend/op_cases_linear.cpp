@@ -221,6 +221,33 @@ OpCases project_cases() {
   return cases;
 }
 
+// What a packed weight looks like is a backend's own business. The product with the identity takes
+// its values out, rounded to the compute type and no further.
+OpCases pack_cases() {
+  OpCases cases;
+  for (const DType type : kWeightTypes) {
+    for (const int64_t n_out : {1, 7, 130}) {
+      const int64_t n_in = columns(type, n_out == 7 && is_plain(type) ? 37 : 64);
+      cases.emplace_back(
+          fmt::format("{} [{}, {}]", name(type), n_out, n_in),
+          [=](const Place& at) -> Results {
+            TestTensor identity({n_in, n_in});
+            for (int64_t i = 0; i < n_in; ++i) identity.as()[i * n_in + i] = 1.0f;
+            const TestTensor w = random_tensor({n_out, n_in}, 2, type);
+            const DeviceTensor weight = at.put(at.is_ref() ? w.to(at.compute) : w);
+            const DeviceTensor x = at.put_compute(identity), out = at.zeros({n_in, n_out});
+            PackedWeight packed;
+            ops::pack(at, at.put(random_tensor({n_out + 3, n_in}, 9)), packed);  // reused
+            ops::pack(at, weight, packed);
+            ops::project_packed(at, x, packed, {}, out, false);
+            return out.host();
+          },
+          Bound{});
+    }
+  }
+  return cases;
+}
+
 // Compared with ref on operands rounded to the compute type: what remains is the order of f32 sums.
 // The library adds all products of a sum one after the other: each of n_in partial sums of
 // magnitude sqrt(i) is rounded by up to 2^-24, a random walk of 0.25e-7 * n_in; five times that.

@@ -9,7 +9,7 @@
 #include <iterator>
 #include <random>
 
-#include "base/timer.h"
+#include "base/cpu_timer.h"
 #include "tests/fuzz/hostile_tokenizer.h"
 
 namespace snapkv {
@@ -108,7 +108,7 @@ void mutate(Bytes& bytes, std::mt19937& random) {
 /// The clock of split patterns stops after 2 s, and inputs are short: more means that some time is
 /// bounded by nothing. The rest is for sanitizers and busy machines.
 bool use_in_time(Use use, std::span<const std::byte> input) {
-  const Timer timer;
+  const CpuTimer timer;
   const bool read = use(input);
   EXPECT_LT(timer.seconds(), 20);
   return read;

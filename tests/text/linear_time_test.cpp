@@ -4,11 +4,11 @@
 // tokenizer_bpe_test.cpp goes through all split patterns.)
 #include <gtest/gtest.h>
 
-#include <ctime>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <random>
 
+#include "base/cpu_timer.h"
 #include "format/gguf.h"
 #include "tests/support/bpe_vocab.h"
 #include "text/tokenizer_json.h"
@@ -18,21 +18,14 @@ namespace {
 
 using Json = nlohmann::json;
 
-/// Processor time of this thread, which other programs do not add to.
-double cpu_seconds() {
-  timespec time = {};
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
-  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
-}
-
 constexpr double kClock = 1e-3;  // seconds that the clock and the system may add
 
 double seconds_to_encode(const Tokenizer& tokenizer, const std::string& text) {
   double best = 1e9;
   for (int i = 0; i < 3; ++i) {
-    const double began = cpu_seconds();
+    const CpuTimer timer;
     EXPECT_LE(tokenizer.encode(text, false, false).size(), 3 * text.size());
-    best = std::min(best, cpu_seconds() - began);
+    best = std::min(best, timer.seconds());
   }
   return best;
 }

@@ -8,7 +8,7 @@
 #include <map>
 #include <random>
 
-#include "base/timer.h"
+#include "base/cpu_timer.h"
 #include "text/merge_table.h"
 
 namespace snapkv {
@@ -112,7 +112,7 @@ TEST(SymbolMergerTest, TimeIsLinear) {
   for (int32_t i = 0; i < 20; ++i) table.insert(i, i, {rank++, i + 1}, false);
   SymbolMerger merger;
   const std::vector<int32_t> symbols(3'000'000, 0);
-  const Timer timer;
+  const CpuTimer timer;
   EXPECT_LT(merged(merger, symbols, table, rank).size(), 20u);
   EXPECT_LT(timer.seconds(), 60) << "quadratic would be 10^13 steps";
 }

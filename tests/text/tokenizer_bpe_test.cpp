@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <memory>
 
-#include "base/timer.h"
+#include "base/cpu_timer.h"
 #include "format/gguf.h"
 #include "snapkv/log.h"
 #include "snapkv/tokenizer.h"
@@ -262,7 +262,7 @@ TEST(BpeTest, EveryPreTokenizerTakesLinearTime) {
     for (const std::string& unit : units) {
       std::string text;
       while (text.size() < kBytes) text += unit;
-      const Timer timer;
+      const CpuTimer timer;
       EXPECT_FALSE(t->encode(text + "x", true, false).empty());
       EXPECT_LT(timer.seconds(), 20) << p.names[0] << " on '" << unit << "'";
     }
