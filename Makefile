@@ -14,11 +14,12 @@ SOURCES = $(shell find src include app bench eval tests -name '*.cpp' -o -name '
 UNITS = $(filter %.cpp,$(filter-out tests/fuzz/% tests/packaging/%,$(SOURCES)))
 
 .DEFAULT_GOAL := help
-.PHONY: help packages configure build demo test install format lint
+MINUTES ?= 10
+.PHONY: help packages configure build demo test asan fuzz install format lint
 
 help:                ## This text
 	@sed -n 's/^\([a-z]*\): .*## /  make \1\t/p; s/^\([a-z]*\):  *## /  make \1\t/p' Makefile | sort -u | expand -t 20
-	@echo "  SNAPKV_PRESET=$(SNAPKV_PRESET) (release, dev, ci)  PREFIX=$(PREFIX)  JOBS=$(JOBS)"
+	@echo "  SNAPKV_PRESET=$(SNAPKV_PRESET) (release, dev, ci)  PREFIX=$(PREFIX)  JOBS=$(JOBS)  MINUTES=$(MINUTES)"
 
 packages:            ## Install the missing libraries and tools (Debian, Ubuntu)
 	@tools/install_packages.sh tests
@@ -37,6 +38,15 @@ demo:                ## Find a fact in a long text, full cache beside SnapKV
 
 test: build          ## Build and run all tests
 	ctest --preset $(SNAPKV_PRESET)
+
+asan:                ## All tests under AddressSanitizer and UndefinedBehaviorSanitizer
+	$(MAKE) test SNAPKV_PRESET=dev
+
+fuzz:                ## Hostile models, files, folders and templates, MINUTES of each (needs Clang)
+	$(MAKE) build SNAPKV_PRESET=release
+	cmake --preset fuzz
+	cmake --build build/fuzz --parallel $(JOBS)
+	tools/fuzz.sh $(MINUTES)
 
 install: build       ## Install program, library, headers and CMake package under PREFIX
 	cmake --install $(BUILD) --prefix $(PREFIX)
