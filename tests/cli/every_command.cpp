@@ -46,6 +46,12 @@ std::vector<EveryCommand> every_command(const std::string& model) {
     all.push_back(command);
   };
   add("generate", {"-p", prompt, "-n", "4", "--temp", "0", "--kv-budget", "64"});
+  add("chat", {"--chat-template", "chatml", "-n", "4", "--temp", "0"});
+  all.back().input = "hello\n";
+  add("apply-template",
+      {"--chat-template", "chatml", "-f",
+       make_file("messages.json", R"([{"role": "user", "content": "hello"}])")},
+      false);
   add("info", {"--metadata", "--tensors"}, false);
   add("convert", {model, "-o", folder + "/converted.gguf"}, false, false);
   add("policies", {}, false, false);

@@ -13,6 +13,7 @@ struct EveryCommand {
   std::vector<std::string> args;  ///< of a run that takes well under a second
   std::string records;            ///< the record file it writes; empty: none
   bool computes = true;           ///< whether it runs the model
+  std::string input = {};         ///< of stdin; empty: it reads none
 };
 
 /// The runs with `model`; what they write goes into a fresh folder.

@@ -18,13 +18,21 @@
 namespace snapkv::test {
 namespace {
 
+Result run_every(const EveryCommand& every, const std::vector<int>& closed = {}) {
+  Command command;
+  command.args = every.args;
+  command.input = every.input;
+  command.closed = closed;
+  return run(command);
+}
+
 // The names under "Subcommands:" of a help text.
 std::vector<std::string> commands_in(const std::string& help) {
   std::vector<std::string> names;
   std::istringstream lines(help.substr(std::min(help.size(), help.find("Subcommands:"))));
   std::string line;
   std::getline(lines, line);
-  static const std::regex kName("^  ([a-z]+) ");
+  static const std::regex kName("^  ([a-z-]+) ");
   for (std::smatch match; std::getline(lines, line) && !line.empty();) {
     if (std::regex_search(line, match, kName)) names.push_back(match[1]);
   }
@@ -45,7 +53,7 @@ TEST(EveryCommand, IsInTheListOfTheseTests) {
 
 TEST(EveryCommand, Works) {
   for (const EveryCommand& command : every_command(needle_model())) {
-    const Result result = run(command.args);
+    const Result result = run_every(command);
     EXPECT_EQ(result.code, 0) << command.name << ": " << result.err;
     if (!command.records.empty()) {
       EXPECT_NE(read_file(command.records), "") << command.name;
@@ -58,7 +66,7 @@ void expect_no_scores(const std::string& model) {
   for (const EveryCommand& command : every_command(model)) {
     if (!command.computes) continue;
     SCOPED_TRACE(command.name);
-    const Result result = run(command.args);
+    const Result result = run_every(command);
     EXPECT_TRUE(result.code == 1 || result.code == 3) << result.code << ": " << result.err;
     // found where it is computed or, by evaluations, among the weights before anything is
     EXPECT_TRUE(result.err.find("finite") != std::string::npos ||
@@ -111,13 +119,12 @@ TEST(EveryCommand, KeepsClosedDescriptorsOutOfItsFiles) {
     for (const EveryCommand& every : every_command(needle_model())) {
       SCOPED_TRACE(every.name + ", " + std::to_string(closed.size()) + " closed from " +
                    std::to_string(closed.front()));
-      Command command;
-      command.args = every.args;
-      command.closed = closed;
-      const Result result = run(command);
+      const Result result = run_every(every, closed);
       const bool prints = every.name != "inspect" && every.name != "convert";
-      EXPECT_EQ(result.code, prints && holds(closed, 1) ? 1 : 0) << result.err;
-      if (prints && holds(closed, 1) && !holds(closed, 2)) {
+      const bool misses_input = !every.input.empty() && holds(closed, 0);
+      const bool fails = misses_input || (prints && holds(closed, 1));
+      EXPECT_EQ(result.code, fails ? 1 : 0) << result.err;
+      if (fails && !misses_input && !holds(closed, 2)) {
         EXPECT_NE(result.err.find("standard output: Bad file descriptor"), std::string::npos)
             << result.err;
       }

@@ -177,6 +177,8 @@ Result run(std::vector<std::string> args) {
   return run(plain);
 }
 
+std::string binary() { return SNAPKV_BINARY; }
+
 std::string needle_model() { return SNAPKV_MODEL_FILE; }
 
 std::string make_folder() {

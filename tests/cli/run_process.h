@@ -35,6 +35,8 @@ Result run(const Command& command);
 /// The same for plain arguments.
 Result run(std::vector<std::string> args);
 
+/// The program that is tested.
+std::string binary();
 /// models/needle.gguf
 std::string needle_model();
 /// A fresh folder below the test's temporary folder.

@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: MIT
+// snapkv chat at a terminal: editing and history, Ctrl-C, pasted text, reasoning, signals.
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/stat.h>
+
+#include <nlohmann/json.hpp>
+
+#include "chat_support.h"
+#include "terminal_session.h"
+
+namespace snapkv::test {
+namespace {
+
+constexpr const char* kCtrlC = "\x03";
+constexpr const char* kCtrlD = "\x04";
+constexpr const char* kUp = "\x1b[A";
+
+/// An answer that ends with the context only.
+std::vector<std::string> endless() { return chat_args({"-n", "-1", "--ignore-eos"}); }
+
+TEST(ChatTerminal, GreetsHelpsAndLeaves) {
+  TerminalSession chat(chat_args());
+  chat.wait_for("/help lists the commands");
+  chat.wait_for("> ");
+  chat.type("/help\r");
+  chat.wait_for("/regenerate");
+  chat.wait_for("> ");
+  chat.type(kCtrlD);
+  EXPECT_EQ(chat.wait_for_end(), 0);
+  TerminalSession other(chat_args());
+  other.wait_for("> ");
+  other.type("/exit\r");
+  EXPECT_EQ(other.wait_for_end(), 0);
+}
+
+TEST(ChatTerminal, StreamsAnswersAndTakesLinesThatGoOn) {
+  TerminalSession chat(chat_args({"--kv-policy", "full"}));
+  chat.wait_for("> ");
+  chat.type("/file " + facts_file() + "\r");
+  chat.wait_for("the next message begins with it");
+  chat.wait_for("> ");
+  chat.type("Question: What is the secret number of Rome?\\\r");
+  chat.wait_for("\n");
+  chat.wait_for(". ");
+  chat.type("Answer: The secret number of Rome is\r");
+  chat.wait_for(" 48213");
+  chat.wait_for("> ");
+  chat.type(kCtrlD);
+  EXPECT_EQ(chat.wait_for_end(), 0);
+}
+
+TEST(ChatTerminal, CtrlCStopsAnAnswerAndKeepsTheChat) {
+  const std::string saved = make_folder() + "/chat.json";
+  TerminalSession chat(endless());
+  chat.wait_for("> ");
+  for (int turn = 1; turn <= 2; ++turn) {
+    chat.type("hello\r");
+    chat.wait_for("hello");
+    chat.wait_for("\n");
+    chat.wait_for("a");  // of the answer
+    chat.type(kCtrlC);
+    chat.wait_for("stopped by Ctrl-C; the answer so far is part of the chat");
+    chat.wait_for("> ");
+  }
+  chat.type("/save " + saved + "\r");
+  chat.wait_for("4 messages in");
+  chat.wait_for("> ");
+  chat.type("/exit\r");
+  EXPECT_EQ(chat.wait_for_end(), 0);
+  const auto messages = nlohmann::json::parse(read_file(saved)).at("messages");
+  EXPECT_NE(messages.at(1).at("content"), "");
+}
+
+TEST(ChatTerminal, CtrlCWhileAMessageIsReadTakesItBack) {
+  const std::string book = make_file("book.txt", rome_prompt(300));
+  TerminalSession chat(chat_args({"--chunk", "16", "--compute", "f32"}));
+  chat.wait_for("> ");
+  chat.type("/file " + book + "\r");
+  chat.wait_for("begins with it");
+  chat.wait_for("> ");
+  chat.type("hello\r");
+  chat.wait_for("prefill");
+  chat.type(kCtrlC);
+  chat.type(kCtrlC);  // an impatient user loses nothing
+  chat.wait_for("not part of the chat");
+  chat.wait_for("> ");
+  chat.type("/stats\r");
+  chat.wait_for("0 messages");
+  chat.wait_for("> ");
+  chat.type(kCtrlD);
+  EXPECT_EQ(chat.wait_for_end(), 0);
+}
+
+TEST(ChatTerminal, CtrlCAtThePromptDropsTheLineAndTwiceLeaves) {
+  TerminalSession chat(chat_args());
+  chat.wait_for("> ");
+  chat.type("/exit now");
+  chat.wait_for("now");
+  chat.type(kCtrlC);
+  chat.wait_for("Ctrl-C again");
+  chat.wait_for("> ");
+  chat.type("/system\r");
+  chat.wait_for("there is no system message");
+  chat.wait_for("> ");
+  chat.type(kCtrlC);
+  chat.wait_for("Ctrl-C again");
+  chat.wait_for("> ");
+  chat.type(kCtrlC);
+  EXPECT_EQ(chat.wait_for_end(), 130);
+}
+
+TEST(ChatTerminal, OtherSignalsEndIt) {
+  for (const int number : {SIGTERM, SIGHUP}) {
+    TerminalSession chat(chat_args());
+    chat.wait_for("> ");
+    kill(chat.pid(), number);
+    EXPECT_EQ(chat.wait_for_end(), 128 + number);
+    TerminalSession answering(endless());
+    answering.wait_for("> ");
+    answering.type("hello\r");
+    answering.wait_for("hello");
+    answering.wait_for("a");
+    kill(answering.pid(), number);
+    EXPECT_EQ(answering.wait_for_end(), 128 + number);
+  }
+}
+
+TEST(ChatTerminal, LinesAreEditedAndHaveAnyCharacters) {
+  TerminalSession chat(chat_args());
+  chat.wait_for("> ");
+  chat.type("/systex\x7fm grx\x7f\xc3\xbc\xc3\x9f \xf0\x9f\x98\x80\r");
+  chat.wait_for("system message set");
+  chat.wait_for("> ");
+  chat.type("/system\r");
+  chat.wait_for("system message: gr\xc3\xbc\xc3\x9f \xf0\x9f\x98\x80]");
+  chat.wait_for("> ");
+  chat.type(
+      "/system b\x01\x1b[C\x1b[C\x1b[C\x1b[C\x1b[C\x1b[C\x1b[C\x1b[C"
+      "a\r");  // Ctrl-A, right
+  chat.wait_for("system message set");
+  chat.wait_for("> ");
+  chat.type("/system\r");
+  chat.wait_for("system message: ab]");
+  chat.type(kCtrlD);
+  EXPECT_EQ(chat.wait_for_end(), 0);
+}
+
+TEST(ChatTerminal, PastedTextIsOneMessage) {
+  TerminalSession chat(chat_args());
+  chat.wait_for("> ");
+  chat.type("\x1b[200~/system one\rtwo\r\x1b[201~");
+  chat.wait_for("two");
+  chat.type("\r");
+  chat.wait_for("system message set");
+  chat.wait_for("> ");
+  chat.type("/system\r");
+  chat.wait_for("system message: one\r\ntwo]");
+  chat.type(kCtrlD);
+  EXPECT_EQ(chat.wait_for_end(), 0);
+}
+
+TEST(ChatTerminal, HistoryOutlivesTheChatAndIsPrivate) {
+  const std::string home = make_folder();
+  {
+    TerminalSession chat(chat_args(), home);
+    chat.wait_for("> ");
+    chat.type("/system one\r");
+    chat.wait_for("system message set");
+    chat.wait_for("> ");
+    chat.type(kCtrlD);
+    EXPECT_EQ(chat.wait_for_end(), 0);
+  }
+  struct stat status = {};
+  ASSERT_EQ(stat((home + "/.local/state/snapkv/chat_history").c_str(), &status), 0);
+  EXPECT_EQ(status.st_mode & 0777, 0600u);
+  {
+    TerminalSession chat(chat_args(), home);
+    chat.wait_for("> ");
+    chat.type(kUp);
+    chat.wait_for("/system one");
+    chat.type(" two\r");
+    chat.wait_for("system message set");
+    chat.wait_for("> ");
+    chat.type("/system\r");
+    chat.wait_for("system message: one two]");
+    chat.type(kCtrlD);
+    EXPECT_EQ(chat.wait_for_end(), 0);
+  }
+  const std::string other = make_folder();
+  TerminalSession chat(chat_args({"--no-history"}), other);
+  chat.wait_for("> ");
+  chat.type("/system one\r");
+  chat.wait_for("system message set");
+  chat.type(kCtrlD);
+  EXPECT_EQ(chat.wait_for_end(), 0);
+  EXPECT_NE(stat((other + "/.local").c_str(), &status), 0);
+}
+
+TEST(ChatTerminal, EditBringsTheLastMessageBack) {
+  const std::string saved = make_folder() + "/chat.json", file = make_file("a.txt", "A file.");
+  TerminalSession chat(chat_args({"-n", "1"}));
+  chat.wait_for("> ");
+  chat.type("/file " + file + "\r");
+  chat.wait_for("begins with it");
+  chat.wait_for("> ");
+  chat.type("one\\\r");
+  chat.wait_for("\n");
+  chat.type("two\r");
+  chat.wait_for("stopped after 1 token");
+  chat.wait_for("> ");
+  chat.type("/edit\r");
+  chat.wait_for("edit> ");
+  chat.wait_for("two");
+  chat.type(" and three\r");
+  chat.wait_for("stopped after 1 token");
+  chat.wait_for("> ");
+  chat.type("/edit\r");
+  chat.wait_for("edit> ");
+  chat.wait_for("three");
+  chat.type(kCtrlC);  // changes nothing
+  chat.wait_for("> ");
+  chat.type("/save " + saved + "\r");
+  chat.wait_for("2 messages in");
+  chat.type(kCtrlD);
+  EXPECT_EQ(chat.wait_for_end(), 0);
+  EXPECT_EQ(nlohmann::json::parse(read_file(saved)).at("messages").at(0).at("content"),
+            "A file.\n\none\ntwo and three");
+}
+
+TEST(ChatTerminal, ReasoningIsDimmed) {
+  TerminalSession chat(chat_args({"-n", "3", "--ignore-eos"}, plain_template("<think>\n")));
+  chat.wait_for("> ");
+  chat.type("hello\r");
+  const std::string shown = chat.wait_for("stopped after 3 tokens");
+  const size_t dim = shown.find("\x1b[2m");
+  ASSERT_NE(dim, std::string::npos) << shown;
+  EXPECT_NE(shown[dim + 4], '[') << shown;  // the answer, not the note after it
+  EXPECT_NE(shown.find("\x1b[0m", dim), std::string::npos) << shown;
+  chat.type(kCtrlD);
+  EXPECT_EQ(chat.wait_for_end(), 0);
+}
+
+}  // namespace
+}  // namespace snapkv::test

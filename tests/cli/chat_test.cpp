@@ -1,0 +1,311 @@
+// SPDX-License-Identifier: MIT
+// snapkv chat through a pipe: every line is a message or a command, and stdout has the answers.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "chat_support.h"
+#include "tests/support/hf_folder.h"
+
+namespace snapkv::test {
+namespace {
+
+Result chat(const std::string& input, const std::vector<std::string>& more = {},
+            const std::string& template_text = plain_template()) {
+  Command command;
+  command.args = chat_args(more, template_text);
+  command.input = input;
+  return run(command);
+}
+
+bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+int count(const std::string& text, const std::string& part) {
+  int n = 0;
+  for (size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++n;
+  return n;
+}
+
+std::vector<std::string> full_cache() { return {"--kv-policy", "full"}; }
+
+Json messages_of(const std::string& file) { return Json::parse(read_file(file)).at("messages"); }
+
+TEST(Chat, WritesTheAnswersOfAPipeAndNothingElseToStdout) {
+  const Result r = chat("/file " + facts_file() + "\n" + question() + question(), full_cache());
+  EXPECT_EQ(r.code, 0) << r.err;
+  EXPECT_EQ(count(r.out, " 48213"), 2) << r.out;
+  EXPECT_EQ(count(r.out, "\n"), 2) << r.out;
+  EXPECT_TRUE(contains(r.err, "the next message begins with it")) << r.err;
+}
+
+TEST(Chat, ALineWithoutANewlineIsAMessageTooAndBlankOnesAreNone) {
+  const Result r = chat("\n  \r\nhi", {"-n", "1"});
+  EXPECT_EQ(r.code, 0) << r.err;
+  EXPECT_EQ(count(r.out, "\n"), 1) << r.out;
+  const Result nothing = chat("");
+  EXPECT_EQ(nothing.code, 0);
+  EXPECT_EQ(nothing.out, "");
+}
+
+// What a turn reads over the cache gives the answer that the whole conversation gives.
+TEST(Chat, LaterTurnsReadOnlyWhatIsNew) {
+  const std::string saved = make_folder() + "/chat.json";
+  const Result turns = chat("/file " + facts_file() + "\n" + question() + "/stats\n" + question() +
+                                "/stats\n/save " + saved + "\n",
+                            full_cache());
+  EXPECT_EQ(turns.code, 0) << turns.err;
+  EXPECT_EQ(count(turns.err, "(the whole chat)"), 1) << turns.err;
+  EXPECT_EQ(count(turns.err, "(what was new)"), 1) << turns.err;
+  ASSERT_EQ(messages_of(saved).size(), 4u);
+  const Result again = chat("/load " + saved + "\n/regenerate\n/stats\n", full_cache());
+  EXPECT_EQ(again.code, 0) << again.err;
+  EXPECT_EQ(count(again.err, "(the whole chat)"), 1) << again.err;
+  EXPECT_EQ(turns.out, again.out + again.out);
+}
+
+TEST(Chat, CompressesAndRefreshes) {
+  const std::vector<std::string> small = {"--kv-budget", "64",          "--kv-window",
+                                          "16",          "--kv-kernel", "15"};
+  std::vector<std::string> refreshed = small;
+  refreshed.emplace_back("--kv-refresh");
+  for (const auto& options : {small, refreshed}) {
+    const Result r =
+        chat("/file " + facts_file() + "\n" + question() + question() + "/stats\n", options);
+    EXPECT_EQ(r.code, 0) << r.err;
+    EXPECT_EQ(count(r.out, " 48213"), 2) << r.out;
+    EXPECT_TRUE(contains(r.err, "64 rows kept")) << r.err;
+    EXPECT_EQ(contains(r.err, "uncompressed rows"), options == refreshed) << r.err;
+  }
+}
+
+TEST(Chat, UndoEditResetAndRegenerateChangeTheConversation) {
+  const std::string saved = make_folder() + "/chat.json";
+  const auto contents_after = [&](const std::string& commands) {
+    const Result r = chat("one\ntwo\n" + commands + "/save " + saved + "\n", {"-n", "1"});
+    EXPECT_EQ(r.code, 0) << r.err;
+    std::vector<std::string> users;
+    for (const Json& message : messages_of(saved)) {
+      if (message.at("role") == "user") users.push_back(message.at("content"));
+    }
+    return users;
+  };
+  using Users = std::vector<std::string>;
+  EXPECT_EQ(contents_after(""), (Users{"one", "two"}));
+  EXPECT_EQ(contents_after("/undo\n"), (Users{"one"}));
+  EXPECT_EQ(contents_after("/undo\n/undo\nthree\n"), (Users{"three"}));
+  EXPECT_EQ(contents_after("/edit three\n"), (Users{"one", "three"}));
+  EXPECT_EQ(contents_after("/regenerate\n"), (Users{"one", "two"}));
+  EXPECT_EQ(contents_after("/reset\n"), Users{});
+  EXPECT_EQ(contents_after("//three\n"), (Users{"one", "two", "/three"}));
+  EXPECT_EQ(contents_after("three\\\nfour\n"), (Users{"one", "two", "three\nfour"}));
+  const Result again = chat("one\n/regenerate\n", {"-n", "3"});
+  const std::string half = again.out.substr(0, again.out.size() / 2);
+  EXPECT_EQ(again.out, half + half);  // greedily the same answer
+}
+
+TEST(Chat, FilesStayWithTheMessageThatTheyBegin) {
+  const std::string saved = make_folder() + "/chat.json", file = make_file("a.txt", "From a file.");
+  const Result r = chat(
+      "/file " + file + "\n/file off\n/file " + file + "\none\n/edit two\n/save " + saved + "\n",
+      {"-n", "1"});
+  EXPECT_EQ(r.code, 0) << r.err;
+  EXPECT_EQ(messages_of(saved).at(0).at("content"), "From a file.\n\ntwo");
+}
+
+TEST(Chat, TheSystemMessageComesFirstAndStays) {
+  const std::string saved = make_folder() + "/chat.json";
+  const Result r = chat("/system\n/system Be brief.\nhi\n/reset\n/system\n/save " + saved +
+                            "\n/system off\n/system\n",
+                        {"--system", "Be kind.", "-n", "1"});
+  EXPECT_EQ(r.code, 0) << r.err;
+  EXPECT_TRUE(contains(r.err, "system message: Be kind.")) << r.err;
+  EXPECT_TRUE(contains(r.err, "system message: Be brief.")) << r.err;
+  EXPECT_TRUE(contains(r.err, "there is no system message")) << r.err;
+  EXPECT_EQ(messages_of(saved), Json::parse(R"([{"role": "system", "content": "Be brief."}])"));
+}
+
+TEST(Chat, SavesWhatApplyTemplateReads) {
+  const std::string saved = make_folder() + "/chat.json";
+  ASSERT_EQ(chat("h\xc3\xa4llo\n/save " + saved + "\n", {"-n", "1"}).code, 0);
+  const Result r =
+      run({"apply-template", "--chat-template", "{{ messages[0].content }}", "-f", saved});
+  EXPECT_EQ(r.code, 0) << r.err;
+  EXPECT_EQ(r.out, "h\xc3\xa4llo");
+  // a list of messages is read too, and its last message answered
+  const std::string list = make_file("list.json", R"([{"role": "user", "content": "hi"}])");
+  const Result loaded = chat("/load " + list + "\n/regenerate\n/save " + list + "\n", {"-n", "1"});
+  EXPECT_EQ(loaded.code, 0) << loaded.err;
+  EXPECT_TRUE(contains(loaded.err, "/regenerate makes it")) << loaded.err;
+  EXPECT_EQ(messages_of(list).size(), 2u);
+}
+
+TEST(Chat, PolicyChangesWhatIsKept) {
+  const Result r = chat("/policy\n/policy streaming-llm budget=48 window=16 sinks=4\n/file " +
+                        facts_file() + "\nhi\n/stats\n/policy full\nhi\n/stats\n");
+  EXPECT_EQ(r.code, 0) << r.err;
+  EXPECT_TRUE(contains(r.err, "snapkv: 1024 rows kept")) << r.err;
+  EXPECT_TRUE(contains(r.err, "streaming-llm: 48 rows kept")) << r.err;
+  EXPECT_TRUE(contains(r.err, "full: everything kept; the next answer reads")) << r.err;
+}
+
+TEST(Chat, StatsAndHelpTellWhatTheySay) {
+  const Result r = chat("/stats\nhi\n/stats\n/help\n", {"-n", "2"});
+  EXPECT_EQ(r.code, 0) << r.err;
+  for (const char* word :
+       {"0 messages; 0 of 8192 tokens", "2 messages; ", "last answer", "wrote 2 tokens", "KV cache",
+        "peak RSS", "/regenerate", "/undo", "Ctrl-C"}) {
+    EXPECT_TRUE(contains(r.err, word)) << word << "\n" << r.err;
+  }
+}
+
+TEST(Chat, ExitLeavesAtOnce) {
+  for (const char* command : {"/exit", "/quit"}) {
+    const Result r = chat(std::string(command) + "\nhi\n");
+    EXPECT_EQ(r.code, 0) << r.err;
+    EXPECT_EQ(r.out, "");
+  }
+}
+
+TEST(Chat, ErrorsNameWhatIsWrongAndTheChatGoesOn) {
+  const std::string precious = make_file("notes.txt", "precious");
+  const struct {
+    std::string line;
+    int code;
+    std::vector<std::string> words;
+  } cases[] = {
+      {"/nosuch", 2, {"'/nosuch'", "/help"}},
+      {"/undo", 2, {"no message"}},
+      {"/regenerate", 2, {"no message"}},
+      {"/edit x", 2, {"no message"}},
+      {"/undo 2", 2, {"/undo takes nothing", "'2'"}},
+      {"/save", 2, {"/save PATH"}},
+      {"/save " + precious, 2, {"notes.txt", "no saved chat"}},
+      {"/save /nosuch/chat.json", 1, {"/nosuch/chat.json"}},
+      {"/load " + precious, 2, {"notes.txt", "'messages'"}},
+      {"/load nosuch.json", 1, {"nosuch.json"}},
+      {"/load " + make_file("a.json", R"([{"role": "user", "content": 1}])"), 2, {"message 0"}},
+      {"/file nosuch.txt", 1, {"nosuch.txt"}},
+      {"/file " + make_file("empty.txt", ""), 2, {"empty.txt", "empty"}},
+      {"/file " + make_file("latin1.txt", "\xe4"), 2, {"latin1.txt", "UTF-8"}},
+      {"/policy nosuch", 2, {"nosuch", "snapkv"}},
+      {"/policy snapkv size=3", 2, {"'size'", "budget", "kernel"}},
+      {"/policy snapkv budget", 2, {"'budget'", "PARAMETER=VALUE"}},
+      {"/policy snapkv budget=-3", 2, {"--kv-budget", "-3"}},
+      {"\xff\xfe", 2, {"UTF-8"}},
+  };
+  for (const auto& c : cases) {
+    const Result r = chat(c.line + "\nhi\n", {"-n", "1"});
+    EXPECT_EQ(r.code, c.code) << c.line << r.err;
+    EXPECT_EQ(count(r.out, "\n"), 1) << c.line << r.out;  // the answer to the line after it
+    for (const std::string& word : c.words) EXPECT_TRUE(contains(r.err, word)) << word << r.err;
+  }
+  EXPECT_EQ(read_file(precious), "precious");
+  const Result edit = chat("hi\n/edit\n", {"-n", "1"});
+  EXPECT_EQ(edit.code, 2);
+  EXPECT_TRUE(contains(edit.err, "/edit TEXT")) << edit.err;
+}
+
+TEST(Chat, AMessageThatDoesNotFitIsNoPartOfTheChat) {
+  const std::string book = make_file("book.txt", rome_prompt(40));
+  const Result r =
+      chat("hi\n/file " + book + "\nwhat?\n/reset\nhi\n/stats\n", {"-c", "200", "-n", "2"});
+  EXPECT_EQ(r.code, 5) << r.err;
+  EXPECT_TRUE(contains(r.err, "200")) << r.err;
+  EXPECT_TRUE(contains(r.err, "--ctx-size")) << r.err;
+  EXPECT_TRUE(contains(r.err, "2 messages; ")) << r.err;
+  EXPECT_EQ(count(r.out, "\n"), 2) << r.out;
+}
+
+TEST(Chat, ATemplateThatRefusesAMessageIsAnError) {
+  const Result r = chat("one\ntwo\n", {"-n", "1"},
+                        "{% if messages | length > 1 %}{{ raise_exception('one only') }}{% endif %}"
+                        "{{ messages[0].content }}");
+  EXPECT_EQ(r.code, 2) << r.err;
+  EXPECT_TRUE(contains(r.err, "one only")) << r.err;
+  EXPECT_EQ(count(r.out, "\n"), 1) << r.out;
+}
+
+TEST(Chat, WrongUseIsAnErrorBeforeTheFirstMessage) {
+  const struct {
+    std::vector<std::string> args;
+    int code;
+    std::vector<std::string> words;
+  } cases[] = {
+      {{"chat"}, 2, {"no model"}},
+      {{"chat", "-m", needle_model()}, 2, {"has no chat template", "chatml"}},
+      {{"chat", "-m", needle_model(), "--chat-template", "nosuch"}, 2, {"nosuch"}},
+      {{"chat", "-m", needle_model(), "--chat-template", "chatml", "--seed", "-2"}, 2, {"--seed"}},
+      {{"chat", "-m", needle_model(), "--chat-template", "chatml", "--chat-template-kwargs", "{"},
+       2,
+       {"--chat-template-kwargs"}},
+  };
+  for (const auto& c : cases) {
+    const Result r = run(c.args);
+    EXPECT_EQ(r.code, c.code) << r.err;
+    EXPECT_EQ(r.out, "");
+    for (const std::string& word : c.words) EXPECT_TRUE(contains(r.err, word)) << word << r.err;
+  }
+}
+
+/// A model with a chat template of its own.
+std::string model_with_template() {
+  std::ifstream in(std::string(SNAPKV_SOURCE_DIR) + "/tests/huggingface/golden/llama.json");
+  const std::string folder = make_folder();
+  write_oracle_folder(folder, Json::parse(in));
+  write_text(folder + "/chat_template.jinja",
+             "{{ bos_token }}{% for m in messages %}{{ m.role }}: {{ m.content }}\n{% endfor %}"
+             "{% if add_generation_prompt %}assistant:{% endif %}");
+  return folder;
+}
+
+TEST(Chat, UsesTheTemplateOfTheModel) {
+  const std::string model = model_with_template();
+  const Result text = run({"apply-template", "-m", model, "-f",
+                           make_file("m.json", R"([{"role": "user", "content": "ab"}])")});
+  EXPECT_EQ(text.code, 0) << text.err;
+  EXPECT_EQ(text.out, "<s>user: ab\n");
+  const std::vector<std::string> sampling = {"--temp", "0", "-n", "5", "--ignore-eos"};
+  const auto with = [&](std::vector<std::string> args) {
+    args.insert(args.end(), sampling.begin(), sampling.end());
+    return args;
+  };
+  Command piped;
+  piped.args = with({"chat", "-m", model});
+  piped.input = "ab\n";
+  const Result chatted = run(piped);
+  EXPECT_EQ(chatted.code, 0) << chatted.err;
+  const Result generated = run(with({"generate", "-m", model, "--chat", "-p", "ab"}));
+  EXPECT_EQ(generated.code, 0) << generated.err;
+  EXPECT_FALSE(contains(generated.err, "chat template")) << generated.err;
+  EXPECT_EQ(chatted.out, generated.out + "\n");
+  const Result by_hand =
+      run(with({"generate", "-m", model, "--no-bos", "-p", "<s>user: ab\nassistant:"}));
+  EXPECT_EQ(by_hand.out, generated.out);
+  const Result with_system =
+      run(with({"generate", "-m", model, "--chat", "--system", "x", "-p", "ab", "--json"}));
+  EXPECT_GT(Json::parse(with_system.out).at("prompt_tokens"),
+            Json::parse(run(with({"generate", "-m", model, "--chat", "-p", "ab", "--json"})).out)
+                .at("prompt_tokens"));
+}
+
+TEST(Chat, GenerateSaysThatTheTemplateWasNotUsed) {
+  const std::string model = model_with_template();
+  const std::vector<std::string> generate = {"generate", "-m", model, "-n", "2", "-p"};
+  std::vector<std::string> plain = generate, rendered = generate;
+  plain.emplace_back("ab");
+  rendered.insert(rendered.end(), {"<s>user: ab\nassistant:", "--no-bos"});
+  EXPECT_TRUE(contains(run(plain).err, "the model has a chat template")) << run(plain).err;
+  EXPECT_FALSE(contains(run(rendered).err, "chat template"));  // a prompt with control tokens
+  EXPECT_FALSE(
+      contains(run({"generate", "-m", needle_model(), "-p", "a", "-n", "1"}).err, "chat template"));
+  const Result system = run({"generate", "-m", model, "-p", "a", "--system", "x"});
+  EXPECT_EQ(system.code, 2);
+  EXPECT_TRUE(contains(system.err, "--chat")) << system.err;
+}
+
+}  // namespace
+}  // namespace snapkv::test

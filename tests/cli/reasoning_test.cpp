@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: MIT
+// ReasoningStream: reasoning told from the answer, however the text is cut into pieces.
+#include "cli/chat/reasoning.h"
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+namespace snapkv::cli {
+namespace {
+
+/// "(reasoning)answer" of a text that comes in pieces of n bytes.
+std::string shown(const std::string& prompt, const std::string& text, size_t n) {
+  std::string all;
+  bool was_reasoning = false;
+  ReasoningStream stream(prompt, [&](std::string_view part, bool is_reasoning) {
+    EXPECT_FALSE(part.empty());
+    if (is_reasoning != was_reasoning) all += is_reasoning ? "(" : ")";
+    was_reasoning = is_reasoning;
+    all += part;
+  });
+  for (size_t at = 0; at < text.size(); at += n) stream.push(text.substr(at, n));
+  stream.finish();
+  return all;
+}
+
+TEST(Reasoning, IsTheSameForAllPieces) {
+  const struct {
+    std::string prompt, text, expected;
+  } cases[] = {
+      {"", "Hello", "Hello"},
+      {"", "", ""},
+      {"", "<think>hm</think>\n\nHi", "(<think>hm</think>)\n\nHi"},
+      {"", "a<think></think>b", "a(<think></think>)b"},
+      {"", "<think>one</think>1<think>two</think>2", "(<think>one</think>)1(<think>two</think>)2"},
+      {"", "<think>without end", "(<think>without end"},
+      {"", "<thin ice> and </think>", "<thin ice> and </think>"},
+      {"", "x < y <th", "x < y <th"},
+      {"", "<thinking>a</think>b</thinking>c", "(<thinking>a</think>b</thinking>)c"},
+      {"", "[THINK]a[/THINK]b", "([THINK]a[/THINK])b"},
+      {"", "<think><think></think>a", "(<think><think></think>)a"},
+      {"<|assistant|><think>\n", "hm</think>Hi", "(hm</think>)Hi"},
+      {"<|assistant|><think>\n\n</think>\n\n", "Hi", "Hi"},
+      {"", "<<think>a</think>", "<(<think>a</think>"},
+  };
+  for (const auto& c : cases) {
+    for (size_t n = 1; n <= c.text.size() + 1; ++n) {
+      EXPECT_EQ(shown(c.prompt, c.text, n), c.expected) << c.text << " in pieces of " << n;
+    }
+  }
+}
+
+TEST(Reasoning, HoldsBackNoMoreThanATag) {
+  std::string all;
+  ReasoningStream stream("", [&](std::string_view part, bool) { all += part; });
+  stream.push("a <b> c");
+  EXPECT_EQ(all, "a <b> c");
+  stream.push("<thi");
+  EXPECT_EQ(all, "a <b> c");
+  stream.push("s>");
+  EXPECT_EQ(all, "a <b> c<this>");
+}
+
+}  // namespace
+}  // namespace snapkv::cli

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: MIT
+// TerminalSession: the built `snapkv` at a pseudo terminal, typed at as people type. Used by the
+// tests of the chat.
+#pragma once
+
+#include <sys/types.h>
+
+#include <string>
+#include <vector>
+
+namespace snapkv::test {
+
+class TerminalSession {
+ public:
+  /// Starts it with stdin, stdout and stderr at a terminal of 100 columns, which is its controlling
+  /// terminal: Ctrl-C is a signal. `home`: its HOME; empty: a fresh folder.
+  explicit TerminalSession(const std::vector<std::string>& args, const std::string& home = "");
+  ~TerminalSession();
+  TerminalSession(const TerminalSession&) = delete;
+  TerminalSession& operator=(const TerminalSession&) = delete;
+
+  void type(const std::string& text);
+  /// Reads until `text` has come since the last call; what came up to its end. Fails the test when
+  /// it does not come.
+  std::string wait_for(const std::string& text);
+  /// Reads until the program has ended; its exit code, or 128 + signal.
+  int wait_for_end();
+  pid_t pid() const { return pid_; }
+  /// All that came so far.
+  const std::string& screen() const { return screen_; }
+
+ private:
+  /// False at the end, and when nothing comes for too long.
+  bool read_some();
+
+  int fd_ = -1;
+  pid_t pid_ = -1;
+  std::string screen_;
+  size_t seen_ = 0;  // bytes of screen_ that wait_for() has returned
+};
+
+}  // namespace snapkv::test
