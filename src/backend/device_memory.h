@@ -23,9 +23,9 @@ class DeviceMemory {
   virtual Buffer allocate(size_t bytes, const char* what) = 0;
   /// Host memory from which a device copies at full speed.
   virtual Buffer allocate_pinned(size_t bytes, const char* what) = 0;
-  /// Bytes of a device that can be allocated; not for others.
+  /// How many bytes can be allocated. Only devices with memory of their own know.
   virtual size_t free_memory() const = 0;
-  /// Most bytes of a device that were allocated at a time; 0 for others.
+  /// The most bytes that were allocated at a time; 0 where the memory is the host's.
   virtual size_t peak_memory() const = 0;
   virtual void reset_peak_memory() = 0;
 
@@ -43,7 +43,7 @@ class DeviceMemory {
 
   /// Tells a device which tensors of host memory are weights, in the order of their use: ops take
   /// them where they are, and the device keeps copies, as many as it has room for; the others are
-  /// sent whenever they are used. They must not change or move afterwards. Nothing to do elsewhere.
+  /// sent whenever they are used. They must not change or move afterwards. Host memory needs none.
   virtual void place_weights(std::span<const Tensor> weights) = 0;
 };
 

@@ -31,9 +31,9 @@ struct KvMeter {
 class KvLayer {
  public:
   KvLayer() = default;
-  /// Room for capacity[h] rows in head h; all empty. `meter` must outlive the layer. `spill_dir`:
-  /// if not empty, the rows lie in a file without a name in that folder (make_file_buffer), which
-  /// is for backends that work on host memory.
+  /// An empty layer with room for capacity[h] rows in head h. `meter` must outlive it. Unless
+  /// `spill_dir` is empty, the rows lie in a file without a name in that folder (make_file_buffer);
+  /// only backends that work on host memory can have that.
   KvLayer(Backend& backend, KvMeter& meter, int64_t head_dim, DType dtype,
           std::span<const int32_t> capacity, std::string spill_dir = {});
   KvLayer(KvLayer&& other) noexcept { swap(other); }
@@ -57,7 +57,7 @@ class KvLayer {
   int32_t* pos(int head, int32_t slot = 0) const;
   HeadRows rows(int head) const { return {k(head), v(head), heads_[head].n_kv}; }
 
-  /// Whether policies can read it: of a plain type, every head of the same capacity.
+  /// Whether policies can read it: its type is plain, and all heads have the same capacity.
   bool has_views() const;
   /// [n_head_kv, capacity, head_dim] views; every head must have the same capacity.
   Tensor k_view() const { return view(k_); }
@@ -69,13 +69,13 @@ class KvLayer {
   /// Copies all rows of `other`, converted to this layer's type, behind the rows there are. There
   /// must be room.
   void append(Backend& backend, const KvLayer& other);
-  /// The same for the rows of `other` from slot first[h] of each head on.
+  /// Copies only the rows of `other` from slot first[h] of each head on.
   void append(Backend& backend, const KvLayer& other, std::span<const int32_t> first);
-  /// A new layer of the selected rows in type `dtype`, with room for `reserve` more in each head,
-  /// on `meter`.
+  /// A new layer of the selected rows in type `dtype`, with room for `reserve` more in each head;
+  /// its memory is counted by `meter`.
   KvLayer gather(Backend& backend, KvMeter& meter, const Selection& selection, int32_t reserve,
                  DType dtype) const;
-  /// The same of the last n rows of each head, or of all where there are fewer.
+  /// A new layer of the last n rows of each head, or of all of them where there are fewer.
   KvLayer gather_last(Backend& backend, KvMeter& meter, int32_t n, int32_t reserve,
                       DType dtype) const;
   /// Makes room for n more rows in every head; grows by at least `step` rows when it must.
@@ -86,8 +86,8 @@ class KvLayer {
   /// when reserve() makes room. For layers whose attention has a sliding window.
   void keep_last(int32_t n);
   void clear();
-  /// Which rows every head has, to be restored when what append() and keep_last() did must not
-  /// count: they move no row. restore_heads() never fails.
+  /// Which rows every head has. append() and keep_last() move no row, so restoring the heads undoes
+  /// what they did. restore_heads() never fails.
   struct Head {
     int64_t first = 0;  // row of slot 0 in the layer's memory
     int32_t n_kv = 0;
@@ -109,7 +109,7 @@ class KvLayer {
  private:
   /// Whether slot s of head h is row h * capacity + s.
   bool has_equal_heads() const;
-  /// dst[h] = the rows of head h that `rows` names, of n[h] each and `bytes` long, as they are.
+  /// dst[h] = the n[h] rows of head h that `rows` names, each of `bytes` bytes, as they are.
   void copy_rows(Backend& backend, char* base, int64_t bytes, const Tensor& rows,
                  std::span<const int32_t> n, std::span<void* const> dst) const;
   void append_last(Backend& backend, const KvLayer& other, int32_t most);

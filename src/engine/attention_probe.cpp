@@ -9,14 +9,14 @@
 namespace snapkv {
 namespace {
 
-/// Queries of one op: its memory grows with them. Large enough that a window is one piece, so that
-/// a probe of the window gives the very numbers that the policies rank.
+/// How many queries one op gets, since its memory grows with them. A window is one piece, so that a
+/// probe of the window gives the very numbers that the policies rank.
 constexpr int64_t kPiece = 512;
 
-/// Memory of queries: those of one KV head's group lie together, as one call of the op wants them.
+/// The queries of KV head g's group in `storage`, where they lie together as the op wants them.
 Tensor queries_of(const Buffer& storage, const QueryChunk& chunk, int64_t piece, int64_t g) {
   const int64_t head_dim = chunk.q.shape[2], n_group = chunk.q.shape[1] / chunk.k.shape[0];
-  const int64_t bytes = piece * n_group * head_dim * static_cast<int64_t>(sizeof(float));
+  const int64_t bytes = piece * n_group * head_dim * int64_t{sizeof(float)};
   return storage.view(DType::f32, {piece, n_group, head_dim}, g * bytes);
 }
 
@@ -109,7 +109,7 @@ void ProbeObserver::add_piece(Backend& backend, const QueryChunk& chunk, size_t 
   const int32_t chunk_end = static_cast<int32_t>(chunk.pos.back() + 1 - first_pos_);
   const int32_t most_rows = *std::max_element(chunk.n_rows.begin(), chunk.n_rows.end());
   const int64_t n_keys = gathered.n_keys = most_rows - chunk_end + r.end;
-  const int64_t n_cols = most_rows - chunk_end + n_seen;  // that this piece sees
+  const int64_t n_cols = most_rows - chunk_end + n_seen;  // columns that this piece sees
   gathered.sums.resize(n_head * n_keys, 0.0);
 
   const Buffer storage = backend.allocate(n_group * n_cols * sizeof(float), "sums of a probe");
@@ -147,7 +147,7 @@ void ProbeObserver::report(size_t range) {
   report.il = il_;
   report.range = range;
   report.n_keys = done.n_keys;
-  report.n_head = static_cast<int64_t>(sums.size()) / done.n_keys;
+  report.n_head = std::ssize(sums) / done.n_keys;
   report.sums = sums;
   probe_.report(report);
 }

@@ -13,11 +13,11 @@ namespace snapkv {
 
 class ProbeObserver {
  public:
-  /// For a prompt of n_tokens whose first token is at `first_pos`. Throws kUsage naming the range
-  /// that lies not within it.
+  /// For a prompt of n_tokens whose first token is at `first_pos`. Throws kUsage that names
+  /// a range which does not lie within the prompt.
   ProbeObserver(const AttentionProbe& probe, int64_t n_tokens, int64_t first_pos);
 
-  /// Of the prompt's tokens, the first whose query is wanted; n_tokens if none is.
+  /// The first token of the prompt whose query is wanted, or n_tokens if none is.
   int64_t first_token() const;
   void begin_layer(int il);
   /// Reports every range that ends in this chunk.

@@ -117,7 +117,8 @@ uint32_t file_type_of(const std::vector<GgufPlan>& plans) {
   return dtype_info(most == bytes.end() ? DType::f32 : most->first).file_type;
 }
 
-/// Values of a row: of a vector one, of block types a whole vector, which is not edited.
+/// How many values make a row here: one in a vector, unless its type has blocks; such a vector is
+/// one row, which is not edited.
 int64_t row_values(const Tensor& t) {
   return t.rank == 1 && block_size(t.dtype) == 1 ? 1 : t.n_cols();
 }

@@ -20,13 +20,13 @@ class HiddenStates {
   HiddenStates(Backend& backend, Place place, int64_t n_tokens, int64_t n_embd, int64_t n_chunk,
                const std::string& spill_dir);
 
-  /// What they take of the backend's memory when chunks of n_chunk tokens are visited in turn.
+  /// Bytes of the backend's memory that they take while chunks of n_chunk tokens are visited.
   static size_t bytes(int64_t n_tokens, int64_t n_embd, int64_t n_chunk, Place place);
 
   /// Rows [begin, end), for ops to read and write until leave(). At Place::file the rows after them
-  /// are read ahead, at the end the first.
+  /// are read ahead; after the last chunk, those of the first one are.
   Tensor enter(int64_t begin, int64_t end);
-  /// Keeps what was written; they may leave the memory.
+  /// Keeps what was written to the rows, which may then leave the memory.
   void leave(int64_t begin, int64_t end);
 
  private:

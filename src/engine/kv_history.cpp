@@ -39,7 +39,7 @@ size_t KvHistory::bytes(const ModelSpec& spec, DType dtype, int64_t n_tokens) {
 
 size_t KvHistory::resident_bytes(const ModelSpec& spec, DType dtype, int64_t n_tokens,
                                  bool spilled) {
-  // of a spilled one the layer that is in use, and the one that is read ahead
+  // a spilled history has two layers in memory: the one in use and the one that is read ahead
   return spilled ? 2 * layer_bytes(spec, dtype, n_tokens) : bytes(spec, dtype, n_tokens);
 }
 

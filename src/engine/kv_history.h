@@ -19,12 +19,12 @@ namespace snapkv {
 class KvHistory {
  public:
   KvHistory() = default;
-  /// Empty; layers that no policy compresses have no history, because their cache is complete.
+  /// An empty history. Layers that no policy compresses have none: their cache is complete.
   /// `meter` must outlive the history.
   KvHistory(Backend& backend, KvMeter& meter, const ModelSpec& spec, DType dtype,
             std::string spill_dir);
 
-  /// Bytes of n_tokens in all layers, and what of it is resident.
+  /// Bytes that n_tokens take in all layers, and how many of them are resident.
   static size_t bytes(const ModelSpec& spec, DType dtype, int64_t n_tokens);
   static size_t resident_bytes(const ModelSpec& spec, DType dtype, int64_t n_tokens, bool spilled);
 
@@ -36,8 +36,8 @@ class KvHistory {
   void append(int il, const KvLayer& source, std::span<const int32_t> first);
   /// Drops the rows behind the first n_kv[h] of each head.
   void truncate(int il, std::span<const int32_t> n_kv);
-  /// The layer will not be read for a while, or soon: a spilled one leaves the memory, or is read
-  /// ahead.
+  /// leave() says that the layer will not be read for a while, prefetch() that it soon will be: a
+  /// spilled layer then leaves the memory, or is read ahead.
   void leave(int il) const;
   void prefetch(int il) const;
 

@@ -34,7 +34,7 @@ class PrefillAttentionStep final : public AttentionStep {
   void begin(int il, KvLayer& scratch, std::span<const int32_t> pos, const Tensor& q_window,
              int64_t window_row);
   void attend(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& out) override;
-  /// When the backend has done the layer: its time is counted.
+  /// Counts the time of the layer. Call it when the backend has done the layer.
   void end_layer();
 
  private:

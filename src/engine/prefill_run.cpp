@@ -11,7 +11,7 @@
 namespace snapkv {
 namespace {
 
-/// Rows of logits computed at once after the last layer.
+/// How many rows of logits are computed at once after the last layer.
 constexpr int64_t kOutputRows = 16;
 
 std::unique_ptr<ProbeObserver> make_probe(const PrefillPlan& plan, const PrefillOptions& options) {
@@ -103,7 +103,7 @@ void PrefillRun::fill_scratch(int il) {
       targets_.size() == 1 && dtype == first_.options.kv_type && n_rows <= targets_[0]->budget(il);
   const int64_t room = n_rows + (taken ? first_.options.decode_reserve : 0);
   if (!scratch_ || scratch_.capacity(0) < room) {
-    scratch_ = KvLayer();  // the old one goes first
+    scratch_ = KvLayer();  // frees the old one before the new one is allocated
     const std::vector<int32_t> capacity(c.n_head_kv, static_cast<int32_t>(room));
     scratch_ = KvLayer(backend_, first_.meter, c.head_dim, dtype, capacity);
     scratch_bytes_ = scratch_.bytes();

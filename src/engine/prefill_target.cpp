@@ -104,9 +104,9 @@ void PrefillTarget::keep_rows(int il, KvLayer& scratch, const Tensor& q_window, 
   KvLayer& fresh = fresh_[il];
   const DType kv_type = session_.options.kv_type;
   const int32_t reserve = static_cast<int32_t>(session_.options.decode_reserve);
-  // not where an earlier layer needed more room: what is kept must fit its plan
+  // The scratch layer is not taken where an earlier layer made it larger than this one may be,
   const int32_t room = most_rows + reserve;
-  // nor where its first rows may not be the old cache's, which the destructor counts on
+  // nor where its first rows may not be those of the old cache, on which the destructor counts.
   const bool is_whole = session_.n_past == 0 || !session_.history.has_layer(il);
   if (selection.keep_all && may_take && is_whole && scratch.dtype() == kv_type &&
       scratch.capacity(0) <= room) {

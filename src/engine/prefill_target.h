@@ -16,16 +16,16 @@ class PrefillTarget {
  public:
   /// `selects`: whether policies choose among the rows (PrefillOptions::compress).
   PrefillTarget(Session::Impl& session, int64_t n_tokens, bool selects);
-  /// Without commit(): the session gets back what was taken from it.
+  /// Unless commit() was called, the session gets back what was taken from it.
   ~PrefillTarget();
   PrefillTarget(const PrefillTarget&) = delete;
   PrefillTarget& operator=(const PrefillTarget&) = delete;
 
   Session::Impl& session() { return session_; }
-  /// Queries of the prompt's end that the policy wants.
+  /// How many queries of the prompt's end the policy wants.
   int64_t n_window() const { return n_window_; }
-  /// Rows that this prompt's tokens see of the ones before, in layer il: what was kept or, with
-  /// kv_refresh, all of them; nullptr if none.
+  /// The rows of earlier turns that this prompt's tokens see in layer il: those that were kept or,
+  /// with kv_refresh, all of them. nullptr if there are none.
   const KvLayer* old_layer(int il) const;
   /// Most rows that any head of layer il may have when all of them are kept.
   int64_t budget(int il) const;
@@ -39,7 +39,7 @@ class PrefillTarget {
   /// kept (and it is of the cache's type).
   void keep_rows(int il, KvLayer& scratch, const Tensor& q_window, bool may_take);
 
-  /// The session takes the result over. `times`: of what all targets share.
+  /// Hands the result to the session. `times` holds the times of what all targets share.
   void commit(std::vector<float> logits, const PrefillTimes& times, size_t scratch_bytes);
 
  private:

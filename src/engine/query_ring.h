@@ -20,23 +20,23 @@ class QueryRing {
 
   explicit operator bool() const { return window_ > 0; }
   size_t bytes() const { return storage_.bytes(); }
-  /// Tokens whose queries it holds, of every layer alike: at most the window.
+  /// How many tokens' queries it holds, the same number for every layer, at most the window.
   int64_t size() const { return size_; }
 
-  /// Layer il begins with q [n, n_head, head_dim] f32, n at most the window and the same for all
-  /// layers; what it held of this layer is gone.
+  /// Replaces what it holds of layer il by q [n, n_head, head_dim] f32; n is at most the window and
+  /// the same for all layers.
   void fill(Backend& backend, int il, const Tensor& q);
-  /// The next token's query q [n_head, head_dim] f32 of layer il; advance() when all layers have
-  /// theirs.
+  /// Adds the next token's query q [n_head, head_dim] f32 of layer il; advance() follows when all
+  /// layers have theirs.
   void push(Backend& backend, int il, const void* q);
   void advance();
-  /// A push() that no advance() will follow: the oldest token's query, which it may have replaced,
-  /// is no longer counted. With a window of one token that is all there is, and it stays.
+  /// Undoes push() where no advance() will follow: the oldest token's query, which push() may have
+  /// replaced, is no longer counted. A window of one token has no other, so there it stays.
   void drop_pushed() {
     if (size_ == window_ && size_ > 1) --size_;
   }
 
-  /// Those of the last n tokens, oldest first: [n, n_head, head_dim] f32.
+  /// The queries of the last n tokens, oldest first: [n, n_head, head_dim] f32.
   Buffer last(Backend& backend, int il, int64_t n) const;
 
  private:

@@ -7,8 +7,8 @@
 
 namespace snapkv {
 
-/// Decode steps after which layer il must be compressed again; 0: before the next one. Far away
-/// without a limit.
+/// The number of decode steps after which layer il must be compressed again, 0 where that is before
+/// the next one. Without a limit the number is never reached.
 int64_t steps_to_limit(const Session::Impl& session, int il);
 
 /// Compresses the layers that are at the limit, one after the other. On an Error (kDoesNotFit) the

@@ -7,10 +7,10 @@
 
 namespace snapkv {
 
-/// `rows`: all rows of layer il so far, every head with the same room, of a plain type. `q_window`:
-/// queries of its last rows, [n_window, n_head, head_dim] f32. `selector`: the policy's, of this
-/// layer, which has seen the layer's queries if the policy observes. `budget`: of the policy's
-/// layer_budget().
+/// `rows` are all rows of layer il so far, of a plain type and with the same room in every head;
+/// `q_window` [n_window, n_head, head_dim] f32 are the queries of its last rows. `selector` is the
+/// policy's selector for this layer, which has seen the layer's queries if the policy observes, and
+/// `budget` comes from the policy's layer_budget().
 Selection select_rows(Session::Impl& session, int il, const KvLayer& rows, const Tensor& q_window,
                       LayerSelector& selector, int64_t budget);
 

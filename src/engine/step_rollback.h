@@ -12,7 +12,7 @@ namespace snapkv {
 
 class StepRollback {
  public:
-  /// `heads`: memory that is kept from step to step.
+  /// `heads` is memory that is kept from step to step, so that no step allocates.
   StepRollback(std::span<Session::Impl* const> sessions, std::vector<KvLayer::Head>& heads)
       : sessions_(sessions), heads_(heads) {
     heads_.clear();
@@ -21,8 +21,8 @@ class StepRollback {
   StepRollback(const StepRollback&) = delete;
   StepRollback& operator=(const StepRollback&) = delete;
 
-  /// The next change is that of session s in layer il: layers in order, within a layer the sessions
-  /// in order.
+  /// Call it before each change: it saves the heads of session s in layer il. Layers come in order,
+  /// and within a layer the sessions do.
   void before(int64_t s, int il);
   /// The step is done and its rows stay.
   void commit() { n_changed_ = 0; }

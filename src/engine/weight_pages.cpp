@@ -13,9 +13,9 @@ namespace snapkv {
 namespace {
 
 constexpr size_t kPieceBytes = size_t{16} << 20;
-/// Of a decode step's time, spent on moving after it.
+/// The share of a decode step's time that is spent on moving weights after it.
 constexpr double kShare = 1.0 / 8;
-/// Smaller models are read from the processor's cache.
+/// Models smaller than this are not moved: they are read from the processor's cache.
 constexpr size_t kLeastBytes = size_t{64} << 20;
 constexpr size_t kGap = 4096;  // alignment between tensors
 

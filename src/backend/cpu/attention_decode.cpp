@@ -2,7 +2,7 @@
 // Attention of one query per sequence over that sequence's own rows, at the speed of memory. A task
 // is one chunk of one KV head's rows; each row is loaded once for all query heads of the group. A
 // chunk's (max, sum, acc) is kept and the chunks of a head are merged in order. Chunk sizes depend
-// on n_kv alone, so results do not depend on the number of threads. All in f32.
+// on n_kv alone, so results do not depend on the number of threads. Arithmetic is in f32.
 #include <omp.h>
 
 #include <algorithm>
@@ -20,7 +20,7 @@ constexpr float kLog2E = 1.44269504f;
 constexpr int64_t kMinChunkRows = 512;  // 128 KiB of f16 K and V of head_dim 64: 4 us of memory
 constexpr int64_t kMaxChunks = 64;      // per head; bounds what is merged at the end
 
-/// Rows per chunk: a function of n_kv alone.
+/// Rows per chunk, which depend on nothing but n_kv.
 int64_t chunk_rows(int64_t n_kv) {
   const int64_t even = (n_kv + kMaxChunks - 1) / kMaxChunks;
   return std::max(kMinChunkRows, (even + kMinChunkRows - 1) / kMinChunkRows * kMinChunkRows);
@@ -39,18 +39,15 @@ struct Workspace {
 };
 
 Workspace cut(const DecodeAttention& a, int n_threads, int64_t total, ScratchCutter& cutter) {
-  const size_t heads = a.heads.size();
-  const auto chunks = static_cast<size_t>(total);
-  const auto q_rows = static_cast<size_t>(a.q.shape[0] * a.q.shape[1]);
-  const size_t group = q_rows / heads;
-  const auto head_dim = static_cast<size_t>(a.q.shape[2]);
+  const int64_t heads = std::ssize(a.heads), head_dim = a.q.shape[2];
+  const int64_t q_rows = a.q.shape[0] * a.q.shape[1], group = q_rows / heads;
   Workspace w{};
   w.first_chunk = cutter.take<int64_t>(heads + 1);
-  w.chunk_head = cutter.take<int32_t>(chunks);
+  w.chunk_head = cutter.take<int32_t>(total);
   w.q = cutter.take<float>(q_rows * head_dim);
-  w.scores = cutter.take<float>(static_cast<size_t>(n_threads) * group * kScoreStride);
-  w.state = cutter.take<OnlineSoftmax>(chunks * group);
-  w.acc = cutter.take<float>(chunks * group * head_dim);
+  w.scores = cutter.take<float>(n_threads * group * kScoreStride);
+  w.state = cutter.take<OnlineSoftmax>(total * group);
+  w.acc = cutter.take<float>(total * group * head_dim);
   return w;
 }
 
@@ -60,11 +57,11 @@ struct Shape {
   int64_t head_dim;
 };
 
-/// Chunk `c` of all: fills its state and acc.
+/// Computes the state and acc of chunk `c`.
 void run_chunk(const DecodeAttention& a, const Shape& s, const Workspace& w, int64_t c,
                int thread) {
   const int32_t head = w.chunk_head[c];
-  const HeadRows& rows = a.heads[static_cast<size_t>(head)];
+  const HeadRows& rows = a.heads[head];
   const int64_t size = chunk_rows(rows.n_kv);
   const int64_t first = (c - w.first_chunk[head]) * size;
   const int64_t offset = first * row_bytes(a.kv_dtype, s.head_dim);
@@ -77,7 +74,7 @@ void run_chunk(const DecodeAttention& a, const Shape& s, const Workspace& w, int
                 w.acc + c * s.n_group * s.head_dim});
 }
 
-/// out of one (sequence, KV head): its chunks merged in order.
+/// The outputs of one KV head of one sequence: merges its chunks in order.
 void merge_head(const DecodeAttention& a, const Shape& s, const Workspace& w, int64_t head) {
   const int64_t begin = w.first_chunk[head];
   for (int64_t g = 0; g < s.n_group; ++g) {
@@ -99,7 +96,7 @@ void merge_head(const DecodeAttention& a, const Shape& s, const Workspace& w, in
   }
 }
 
-/// Where chunks start, and the scaled queries.
+/// Fills in where chunks start, and the scaled queries.
 void prepare(const DecodeAttention& a, const Shape& s, const Workspace& w) {
   int64_t next = 0;
   for (size_t i = 0; i < a.heads.size(); ++i) {
@@ -123,7 +120,7 @@ void prepare(const DecodeAttention& a, const Shape& s, const Workspace& w) {
 void attention_decode(const CpuContext& ctx, const DecodeAttention& a) {
   if (a.heads.empty()) return;
   SNAPKV_CHECK(a.q.shape[2] % 8 == 0);  // whole vectors
-  const auto n_heads = static_cast<int64_t>(a.heads.size());
+  const int64_t n_heads = std::ssize(a.heads);
   const int64_t n_head_kv = n_heads / a.q.shape[0];
   const Shape shape{n_head_kv, a.q.shape[1] / n_head_kv, a.q.shape[2]};
   int64_t total = 0;

@@ -47,15 +47,15 @@ struct Workspace {
 };
 
 Workspace cut(const Plan& plan, ScratchCutter cutter, size_t* used = nullptr) {
-  const auto rows = static_cast<size_t>(plan.max_rows);
+  const int64_t rows = plan.max_rows;
   const size_t block = packed_block_bytes(plan.block_rows, plan.head_dim, plan.tile->element_bytes);
   Workspace w{};
-  w.q = cutter.take<char>(rows * static_cast<size_t>(plan.head_dim) * plan.tile->element_bytes);
+  w.q = cutter.take<char>(rows * plan.head_dim * plan.tile->element_bytes);
   w.n_hidden = cutter.take<int32_t>(rows);
   w.n_visible = cutter.take<int32_t>(rows);
   w.max = cutter.take<float>(rows);
   w.sum = cutter.take<float>(rows);
-  w.acc = cutter.take<float>(rows * static_cast<size_t>(padded_dim(plan.head_dim)));
+  w.acc = cutter.take<float>(rows * padded_dim(plan.head_dim));
   w.k = cutter.take<char>(block);
   w.v = cutter.take<char>(block);
   w.scratch = cutter.take<char>(attend_scratch_bytes(plan.block_rows));
@@ -73,9 +73,9 @@ Plan make_plan(const CpuContext& ctx, const PrefillAttention& a) {
   plan.n_group = static_cast<int>(a.q.shape[1] / n_head_kv);
   plan.n_tokens = a.q.shape[0];
   plan.block_rows = kv_block_rows(plan.head_dim);
-  // A task's accumulators take at most 1 MiB; and there are tasks enough to balance the threads,
-  // but none under 64 tokens, since each packs K and V for itself.
-  const int64_t row_bytes = padded_dim(plan.head_dim) * static_cast<int64_t>(sizeof(float));
+  // A task's accumulators take at most 1 MiB. There should be tasks enough to balance the threads,
+  // but none of less than 64 tokens, since each packs K and V for itself.
+  const int64_t row_bytes = padded_dim(plan.head_dim) * int64_t{sizeof(float)};
   const int64_t max_tokens = std::max<int64_t>((1 << 20) / (row_bytes * plan.n_group), 16);
   const int64_t wanted = (3 * ctx.n_threads + n_head_kv - 1) / n_head_kv;
   const int64_t balanced = std::max<int64_t>((plan.n_tokens + wanted - 1) / wanted, 64);
@@ -101,13 +101,12 @@ void for_rows(const Plan& plan, int64_t head, int64_t begin, int64_t end, F f) {
 /// The rows' queries, padded with copies of the last one.
 void load_queries(const Plan& plan, const PrefillAttention& a, int64_t head, int64_t begin,
                   int64_t end, int64_t n_padded, const Workspace& w) {
-  const size_t row = static_cast<size_t>(plan.head_dim) * plan.tile->element_bytes;
+  const int64_t row = plan.head_dim * plan.tile->element_bytes;  // bytes
   for_rows(plan, head, begin, end, [&](int64_t r, int64_t token, int64_t q_head) {
-    plan.tile->pack_q(a.q.at<float>(token, q_head), plan.head_dim, a.scale * kLog2E,
-                      w.q + static_cast<size_t>(r) * row);
+    plan.tile->pack_q(a.q.at<float>(token, q_head), plan.head_dim, a.scale * kLog2E, w.q + r * row);
   });
   for (int64_t r = (end - begin) * plan.n_group; r < n_padded; ++r) {
-    char* q = w.q + static_cast<size_t>(r) * row;
+    char* q = w.q + r * row;
     std::copy(q - row, q, q);
   }
 }
@@ -123,7 +122,7 @@ void init_softmax(const Plan& plan, const PrefillAttention& a, int64_t head, int
       w.sum[r] = 1.0f;
     });
   }
-  // a window may begin after the first block: no block is the first of all rows then
+  // Where a window may begin after the first block, no block is the first one of all rows.
   if (a.variant.window > 0) std::fill(w.acc, w.acc + n_padded * padded_dim(plan.head_dim), 0.0f);
 }
 
@@ -145,7 +144,7 @@ void count_visible(const Plan& plan, int64_t n_past, int64_t window, int64_t beg
   std::fill(w.n_hidden + n_rows, w.n_hidden + n_padded, hidden);
 }
 
-/// out = acc / sum. Row r sees its own key at least, so its sum is at least 1.
+/// out = acc / sum. Every row sees its own key, so its sum is at least 1.
 void store_output(const Plan& plan, const PrefillAttention& a, int64_t head, int64_t begin,
                   int64_t end, const Workspace& w) {
   const int width = padded_dim(plan.head_dim);
@@ -178,7 +177,7 @@ void attend_range(const Plan& plan, const PrefillAttention& a, int64_t head, int
                  .acc = w.acc};
   const int64_t n_past = a.n_past[head], window = a.variant.window;
   const int64_t n_kv = n_past + end;  // up to the row of the last token
-  // blocks before the first token's window are not touched
+  // Blocks before the first token's window are skipped.
   const int64_t first_row = window > 0 ? std::max<int64_t>(0, n_past + begin + 1 - window) : 0;
   for (int64_t first = first_row / plan.block_rows * plan.block_rows; first < n_kv;
        first += plan.block_rows) {
@@ -201,12 +200,11 @@ void attention_prefill(const CpuContext& ctx, const PrefillAttention& a) {
   const Plan plan = make_plan(ctx, a);
   const int64_t n_tasks = n_head_kv * plan.n_ranges;
   const int n_threads = team_size(ctx, n_tasks > 1);
-  char* memory = scratch(plan.thread_bytes * static_cast<size_t>(n_threads));
+  char* memory = scratch(plan.thread_bytes * n_threads);
 #pragma omp parallel num_threads(n_threads)
   {
-    const size_t thread = static_cast<size_t>(omp_get_thread_num());
-    const Workspace w = cut(plan, ScratchCutter(memory + thread * plan.thread_bytes));
-    // the last tokens see the most rows: longest tasks first
+    const Workspace w = cut(plan, ScratchCutter(memory + omp_get_thread_num() * plan.thread_bytes));
+    // The last tokens see the most rows, so their tasks take longest and come first.
 #pragma omp for schedule(dynamic, 1)
     for (int64_t i = 0; i < n_tasks; ++i) {
       attend_range(plan, a, i % n_head_kv, plan.n_ranges - 1 - i / n_head_kv, w);

@@ -59,15 +59,13 @@ constexpr int kv_block_rows(int head_dim) { return head_dim <= 128 ? 512 : 256; 
 constexpr int padded_dim(int head_dim) { return (head_dim + 15) / 16 * 16; }
 
 /// Bytes that a packed block of `n_rows` K or V rows needs at most (whole panels).
-constexpr size_t packed_block_bytes(int n_rows, int head_dim, size_t element_bytes) {
-  return static_cast<size_t>((n_rows + 63) / 64 * 64) * static_cast<size_t>(padded_dim(head_dim)) *
-         element_bytes;
+constexpr int64_t packed_block_bytes(int64_t n_rows, int head_dim, int64_t element_bytes) {
+  return (n_rows + 63) / 64 * 64 * padded_dim(head_dim) * element_bytes;
 }
 
 /// Bytes of `scratch` that attend() needs for blocks of up to n_cols columns.
-constexpr size_t attend_scratch_bytes(int n_cols) {
-  return static_cast<size_t>(kRowGroup) * static_cast<size_t>((n_cols + 63) / 64 * 64 + 32) *
-         (sizeof(float) + sizeof(float));
+constexpr int64_t attend_scratch_bytes(int64_t n_cols) {
+  return kRowGroup * ((n_cols + 63) / 64 * 64 + 32) * int64_t{2 * sizeof(float)};
 }
 
 /// The columns of a block that any row of the group at `row` sees, in whole panels at the start.

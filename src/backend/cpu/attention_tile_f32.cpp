@@ -32,7 +32,7 @@ constexpr int kVectors = 4;
 #else
 constexpr int kVectors = 2;
 #endif
-constexpr int kPanel = kVectors * static_cast<int>(hn::MaxLanes(F32()));
+constexpr int kPanel = kVectors * hn::MaxLanes(F32());
 static_assert(kPanel % 4 == 0 && kPanel <= 64);
 
 template <bool RoundBf16, class D>
@@ -48,7 +48,7 @@ template <bool RoundBf16>
 void pack_q(const float* HWY_RESTRICT q, int head_dim, float scale, void* dst_) {
   float* HWY_RESTRICT dst = static_cast<float*>(dst_);
   const hn::CappedTag<float, 8> d;  // head_dim is a multiple of 8
-  for (int i = 0; i < head_dim; i += static_cast<int>(hn::Lanes(d))) {
+  for (int i = 0; i < head_dim; i += hn::Lanes(d)) {
     hn::StoreU(maybe_round<RoundBf16>(d, hn::LoadU(d, q + i) * hn::Set(d, scale)), d, dst + i);
   }
 }
@@ -96,7 +96,7 @@ void pack_v_typed(const KvRows& v, float* HWY_RESTRICT dst) {
   const int width = padded_dim(v.head_dim);
   for (int row = 0; row < v.n_rows; ++row, dst += width) {
     const T* src = reinterpret_cast<const T*>(v.data + row * v.stride);
-    for (int i = 0; i < v.head_dim; i += static_cast<int>(hn::Lanes(d))) {
+    for (int i = 0; i < v.head_dim; i += hn::Lanes(d)) {
       hn::StoreU(maybe_round<RoundBf16>(d, load_f32(d, src + i)), d, dst + i);
     }
     std::fill(dst + v.head_dim, dst + width, 0.0f);
@@ -127,7 +127,7 @@ HWY_INLINE void multiply(const float* HWY_RESTRICT a, int64_t lda, const float* 
                          int64_t ldb, int n, const float* HWY_RESTRICT scale, float* HWY_RESTRICT c,
                          int64_t ldc) {
   const F32 d;
-  constexpr int kLanes = static_cast<int>(hn::MaxLanes(F32()));
+  constexpr int kLanes = hn::MaxLanes(F32());
   VF sum[kRowGroup][C];
   for (int r = 0; r < kRowGroup; ++r) {
     for (int v = 0; v < C; ++v) {
@@ -166,7 +166,7 @@ void scores(const void* q, int n_rows, int head_dim, const void* k, int n_cols, 
 void cap_scores(float* s, int n, float softcap) {
   const F32 d;
   const SoftcapFactors factors(softcap);
-  for (int j = 0; j < n; j += static_cast<int>(hn::Lanes(d))) {
+  for (int j = 0; j < n; j += hn::Lanes(d)) {
     hn::StoreU(cap_score(d, hn::LoadU(d, s + j), factors), d, s + j);
   }
 }
@@ -178,7 +178,7 @@ template <bool RoundBf16>
 HWY_INLINE float softmax_row(float* HWY_RESTRICT s, int n_hidden, int n_visible, int n_cols,
                              float& max, float& sum) {
   const F32 d;
-  const int lanes = static_cast<int>(hn::Lanes(d));
+  const int lanes = hn::Lanes(d);
   const float infinity = std::numeric_limits<float>::infinity();
   if (n_hidden >= n_visible) {  // the row sees nothing here: its state stays
     std::fill(s, s + n_cols, 0.0f);
@@ -204,7 +204,7 @@ HWY_INLINE float softmax_row(float* HWY_RESTRICT s, int n_hidden, int n_visible,
 /// acc = factor * acc + p V for one group of rows; without `factor`, acc = p V.
 HWY_INLINE void group_values(const float* p, int64_t ld, const float* v, int n_cols, int width,
                              const float* factor, float* acc) {
-  constexpr int kLanes = static_cast<int>(hn::MaxLanes(F32()));
+  constexpr int kLanes = hn::MaxLanes(F32());
   int i = 0;
   for (; i + kPanel <= width; i += kPanel) {
     multiply<kVectors>(p, ld, v + i, width, n_cols, factor, acc + i, width);
@@ -237,7 +237,7 @@ void attend(const QueryRows& rows, const void* k, const void* v, int n_cols, voi
 
 void store(const float* HWY_RESTRICT acc, int head_dim, float factor, DType dtype, void* dst) {
   const hn::CappedTag<float, 8> d;  // head_dim is a multiple of 8
-  for (int i = 0; i < head_dim; i += static_cast<int>(hn::Lanes(d))) {
+  for (int i = 0; i < head_dim; i += hn::Lanes(d)) {
     const auto x = hn::LoadU(d, acc + i) * hn::Set(d, factor);
     if (dtype == DType::f32) {
       store_as(d, x, static_cast<float*>(dst) + i);

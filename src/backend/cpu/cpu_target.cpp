@@ -24,7 +24,7 @@ namespace {
 constexpr const char* kAutomatic = "auto";
 constexpr const char* kVariable = "SNAPKV_CPU_TARGET";
 
-/// A step of CpuTarget.
+/// What is known of one CpuTarget.
 struct Row {
   const char* name;
   int64_t highway;       // the best of Highway's targets that it contains

@@ -21,8 +21,8 @@ HWY_BEFORE_NAMESPACE();
 namespace snapkv::cpu {
 namespace HWY_NAMESPACE {
 
-// Query heads and vectors of values at once: accumulators, operands and broadcasts fit the
-// registers.
+// How many query heads and vectors of values are computed at once: accumulators, operands and
+// broadcasts fit the registers.
 #if HWY_TARGET <= HWY_AVX3 || HWY_TARGET == HWY_NEON
 constexpr int kHeads = 4;
 constexpr int kVectors = 4;
@@ -90,13 +90,13 @@ HWY_INLINE void store_sums(D d, const hn::Vec<D> v[4], const hn::Vec<D> w[4],
 }
 #endif
 
-/// Values of one element of a row of T.
+/// How many values one element of a row of T holds.
 template <typename T>
 constexpr int kValues = 1;
 template <>
 constexpr int kValues<BlockQ8_0> = kBlockSize;
 
-/// Elements of one row: what pointers to T advance by.
+/// The number of elements of one row, by which pointers to T advance.
 template <typename T>
 HWY_INLINE int64_t row_step_of(const DecodeChunk& c) {
   return c.head_dim / kValues<T>;
@@ -105,7 +105,7 @@ HWY_INLINE int64_t row_step_of(const DecodeChunk& c) {
 /// out = C vectors of values from value i of a row on; i a multiple of C * lanes.
 template <int C, class D, typename T>
 HWY_INLINE void load_values(D d, const T* HWY_RESTRICT row, int i, hn::Vec<D> out[C]) {
-  const int lanes = static_cast<int>(hn::Lanes(d));
+  const int lanes = hn::Lanes(d);
   for (int x = 0; x < C; ++x) out[x] = load_f32(d, row + i + x * lanes);
 }
 template <int C, class D>
@@ -113,7 +113,7 @@ HWY_INLINE void load_values(D d, const BlockQ8_0* HWY_RESTRICT row, int i, hn::V
   const hn::Rebind<int8_t, D> db;
   const hn::Rebind<int32_t, D> di;
   const hn::Rebind<uint16_t, D> du;
-  constexpr int kLanes = static_cast<int>(hn::MaxLanes(D()));
+  constexpr int kLanes = hn::MaxLanes(D());
   constexpr int kVectorsOfBlock = std::min(C, kBlockSize / kLanes);  // read with one scale
   hn::Vec<D> scale = hn::Zero(d);
   for (int x = 0; x < C; ++x) {
@@ -124,10 +124,9 @@ HWY_INLINE void load_values(D d, const BlockQ8_0* HWY_RESTRICT row, int i, hn::V
   }
 }
 
-/// Vectors of a row that score_rows() loads at a time: of blocks as many as share a scale.
+/// How many vectors of a row score_rows() loads at a time; for blocks, those that share a scale.
 template <class D, typename T>
-constexpr int kScoreVectors = std::clamp(kValues<T> / static_cast<int>(hn::MaxLanes(D())), 1,
-                                         kVectors);
+constexpr int kScoreVectors = std::clamp<int>(kValues<T> / hn::MaxLanes(D()), 1, kVectors);
 
 /// scores[h, r] = q[h] . k[r] for H query heads and the 4 rows at k, k + row_step, ...
 template <int H, class D, typename T>
@@ -139,7 +138,7 @@ HWY_INLINE void score_rows(D d, const DecodeChunk& c, int head, const T* HWY_RES
     for (int r = 0; r < 4; ++r) sum[h][r] = hn::Zero(d);
   }
   constexpr int kLoads = kScoreVectors<D, T>;
-  const int lanes = static_cast<int>(hn::Lanes(d));
+  const int lanes = hn::Lanes(d);
   for (int i = 0; i < c.head_dim; i += kLoads * lanes) {
     hn::Vec<D> kv[4][kLoads];
     for (int r = 0; r < 4; ++r) load_values<kLoads>(d, k + r * row_step, i, kv[r]);
@@ -174,7 +173,7 @@ HWY_INLINE void score_block(D d, const DecodeChunk& c, int head, const T* k, int
   const int64_t row_step = row_step_of<T>(c), step = 4 * row_step;
   int j = 0;
   for (; j + 4 <= n; j += 4) {
-    if (head == 0) prefetch(next + j / 4 * step, step * static_cast<int64_t>(sizeof(T)));
+    if (head == 0) prefetch(next + j / 4 * step, step * int64_t{sizeof(T)});
     score_rows<H>(d, c, head, k + j * row_step, row_step, scores + j);
   }
   // the last rows one by one, each four times over; what lies beyond n is overwritten by the
@@ -189,7 +188,7 @@ HWY_INLINE void score_block(D d, const DecodeChunk& c, int head, const T* k, int
 template <int H, int C, class D, typename T>
 HWY_INLINE void add_values(D d, const DecodeChunk& c, int head, const T* HWY_RESTRICT v, int n,
                            int i, const T* next) {
-  const int lanes = static_cast<int>(hn::Lanes(d));
+  const int lanes = hn::Lanes(d);
   const float* HWY_RESTRICT p = c.scores + head * kScoreStride;
   float* HWY_RESTRICT acc = c.acc + static_cast<int64_t>(head) * c.head_dim + i;
   hn::Vec<D> sum[H][C];
@@ -197,8 +196,7 @@ HWY_INLINE void add_values(D d, const DecodeChunk& c, int head, const T* HWY_RES
     for (int x = 0; x < C; ++x) sum[h][x] = hn::LoadU(d, acc + h * c.head_dim + x * lanes);
   }
   const int64_t row_step = row_step_of<T>(c);
-  const int64_t fetch_bytes =
-      head == 0 ? C * lanes * static_cast<int64_t>(sizeof(T)) / kValues<T> : 0;
+  const int64_t fetch_bytes = head == 0 ? C * lanes * int64_t{sizeof(T)} / kValues<T> : 0;
   for (int j = 0; j < n; ++j) {
     prefetch(next + j * row_step + i / kValues<T>, fetch_bytes);
     hn::Vec<D> row[C];
@@ -215,7 +213,7 @@ HWY_INLINE void add_values(D d, const DecodeChunk& c, int head, const T* HWY_RES
 
 template <int H, class D, typename T>
 HWY_INLINE void add_block(D d, const DecodeChunk& c, int head, const T* v, int n, const T* next) {
-  const int lanes = static_cast<int>(hn::Lanes(d));
+  const int lanes = hn::Lanes(d);
   int i = 0;
   for (; i + kVectors * lanes <= c.head_dim; i += kVectors * lanes) {
     add_values<H, kVectors>(d, c, head, v, n, i, next);
@@ -223,10 +221,10 @@ HWY_INLINE void add_block(D d, const DecodeChunk& c, int head, const T* v, int n
   for (; i < c.head_dim; i += lanes) add_values<H, 1>(d, c, head, v, n, i, next);
 }
 
-/// Scores to probabilities relative to the new maximum; brings sum and acc along.
+/// Turns scores into probabilities relative to the new maximum, and scales sum and acc to it.
 template <class D>
 HWY_INLINE void softmax_block(D d, const DecodeChunk& c, int head, int n) {
-  const int lanes = static_cast<int>(hn::Lanes(d));
+  const int lanes = hn::Lanes(d);
   float* HWY_RESTRICT s = c.scores + head * kScoreStride;
   const int end = (n + lanes - 1) / lanes * lanes;
   if (c.softcap > 0.0f) {
@@ -265,7 +263,7 @@ void decode_typed(D d, const DecodeChunk& c) {
     const int64_t offset = first * row_step_of<T>(c);
     const T* k = reinterpret_cast<const T*>(c.k) + offset;
     const T* v = reinterpret_cast<const T*>(c.v) + offset;
-    // short vectors for the scores of many heads: fewer steps to add up their lanes
+    // The lanes of short vectors are added up in fewer steps, which counts with many heads.
     const hn::CappedTag<float, 8> d8;
     int head = 0;
     for (; head + kHeads <= c.n_group; head += kHeads) score_block<kHeads>(d8, c, head, k, n, v);
@@ -287,8 +285,8 @@ void decode_with(D d, const DecodeChunk& c) {
 }
 
 void decode(const DecodeChunk& c) {
-  // head_dim is a multiple of 8; whole vectors only, so that no row is read beyond its end
-  if (c.head_dim % static_cast<int>(hn::Lanes(F32())) == 0) return decode_with(F32(), c);
+  // Only vectors that divide head_dim, a multiple of 8, so that no row is read beyond its end.
+  if (c.head_dim % hn::Lanes(F32()) == 0) return decode_with(F32(), c);
   decode_with(hn::CappedTag<float, 8>(), c);
 }
 

@@ -84,7 +84,7 @@ class TiledProduct {
   void run(const CpuContext& ctx) const {
     const int n_threads = team_size(ctx, tiling_.n_rows * tiling_.n_cols > 1);
     const int64_t thread_bytes = static_cast<int64_t>(library_bytes_) + staging_bytes_;
-    char* memory = scratch(static_cast<size_t>(thread_bytes * n_threads));
+    char* memory = scratch(thread_bytes * n_threads);
     std::atomic<int> status = dnnl_success;  // nothing may be thrown inside
 #pragma omp parallel num_threads(n_threads)
     {
@@ -108,7 +108,7 @@ class TiledProduct {
   }
 
  private:
-  /// What one thread needs for its tiles.
+  /// What one thread needs to compute its tiles.
   struct Thread {
     explicit Thread(char* m) : memory(m) {}
     char* memory;
@@ -118,8 +118,7 @@ class TiledProduct {
   void run_tile(int64_t r, int64_t c, Thread& thread) const {
     const bool last_row = r + 1 == tiling_.n_rows, last_col = c + 1 == tiling_.n_cols;
     const int64_t row = r * tiling_.rows, col = c * tiling_.cols;
-    const int64_t panel_bytes =
-        static_cast<int64_t>(packed_bytes(whole_.compute, kPanelRows, whole_.n_in));
+    const int64_t panel_bytes = packed_bytes(whole_.compute, kPanelRows, whole_.n_in);
     char* out =
         at_.out + row * row_bytes(whole_.out, whole_.out_stride) + row_bytes(whole_.out, col);
     char* staging = thread.memory + library_bytes_;
@@ -181,8 +180,8 @@ void pack(const CpuContext& ctx, const Tensor& weight, PackedWeight& packed) {
   checked("packing weights", [&] {
     const OmpThreads one(1);
     const bool panels = prefers_panels(ctx.compute, n_out, n_in);
-    const size_t bytes = panels ? packed_bytes(ctx.compute, n_out, n_in)
-                                : static_cast<size_t>(n_out * row_bytes(ctx.compute, n_in));
+    const size_t bytes =
+        panels ? packed_bytes(ctx.compute, n_out, n_in) : n_out * row_bytes(ctx.compute, n_in);
     if (packed.storage.bytes() < bytes) {
       packed.storage = Buffer();  // free first: the contents need not survive
       packed.storage = Buffer::host(bytes, "packed weights");

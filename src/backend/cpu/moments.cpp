@@ -2,7 +2,7 @@
 // Op moments: per head sum_t y y^T and sum_t y of y = x - shift. Meanings in backend/ops.def.
 // A block of kTokens tokens is copied to [kTokens, padded d], then tiles of kRows x 2 vectors of
 // the upper triangle are summed over the block in registers, in f32; blocks are added up in f64.
-// One head is one thread's work.
+// Threads share the heads.
 #include <omp.h>
 
 #include <algorithm>
@@ -30,7 +30,7 @@ constexpr int64_t kRows = 4;
 void add_products(const float* HWY_RESTRICT y, int64_t n, int64_t d, int64_t stride,
                   double* HWY_RESTRICT sums) {
   const F32 tag;
-  const int64_t n_lanes = static_cast<int64_t>(hn::Lanes(tag));
+  const int64_t n_lanes = hn::Lanes(tag);
   HWY_ALIGN float tile[kRows * 2 * hn::MaxLanes(F32())];
   for (int64_t i = 0; i < d; i += kRows) {
     for (int64_t j = i / (2 * n_lanes) * (2 * n_lanes); j < d; j += 2 * n_lanes) {
@@ -73,7 +73,7 @@ namespace {
 constexpr int64_t kTokens = 256;
 constexpr int64_t kStrideUnit = 32;  // two vectors of any target
 
-/// One head; `sums` [d + 1, stride], `y` [kTokens, stride], both zero.
+/// Computes one head. `sums` [d + 1, stride] and `y` [kTokens, stride] are zero at the start.
 template <typename AddProducts>
 void head_moments(const Tensor& x, const float* shift, int64_t h, AddProducts add, int64_t stride,
                   double* sums, float* y) {

@@ -95,9 +95,9 @@ void pack_panels_portable(const CpuContext& ctx, const Tensor& weight, void* dst
   const int64_t n_panels = (n_out + kPanelRows - 1) / kPanelRows;
   const int64_t n_parts = (n_in + kDepth - 1) / kDepth;
   const int64_t panel_bytes = (n_in + depth - 1) / depth * 16 * kPanelRows * 4;
-  // a spare cache line per row keeps the 64 rows out of the same cache sets
+  // A spare cache line after each row keeps the 64 rows from sharing cache sets.
   const int64_t row_stride = kDepth * element + 64;
-  char* tiles = scratch(static_cast<size_t>(ctx.n_threads * kPanelRows * row_stride));
+  char* tiles = scratch(ctx.n_threads * kPanelRows * row_stride);
   const auto transpose = HWY_DYNAMIC_DISPATCH(transpose_panel);
 
 #pragma omp parallel num_threads(ctx.n_threads)
@@ -113,7 +113,7 @@ void pack_panels_portable(const CpuContext& ctx, const Tensor& weight, void* dst
           const bool exists = panel * kPanelRows + r < n_out;
           const int64_t used = exists ? n * element : 0;
           if (exists) convert_part(weight, panel * kPanelRows + r, begin, n, ctx.compute, row);
-          std::memset(row + used, 0, static_cast<size_t>(n_blocks * depth * element - used));
+          std::memset(row + used, 0, n_blocks * depth * element - used);
         }
         char* out =
             static_cast<char*>(dst) + panel * panel_bytes + begin / depth * 16 * kPanelRows * 4;

@@ -19,11 +19,11 @@ inline constexpr int64_t kPanelRows = 64;
 /// Values of k in a block.
 constexpr int64_t panel_depth(DType compute) { return compute == DType::bf16 ? 32 : 16; }
 /// Bytes of the whole matrix in this layout.
-constexpr size_t packed_bytes(DType compute, int64_t n_out, int64_t n_in) {
+constexpr int64_t packed_bytes(DType compute, int64_t n_out, int64_t n_in) {
   const int64_t depth = panel_depth(compute);
   const int64_t n_panels = (n_out + kPanelRows - 1) / kPanelRows;
   const int64_t n_blocks = (n_in + depth - 1) / depth;
-  return static_cast<size_t>(n_panels * n_blocks * 16 * kPanelRows * 4);
+  return n_panels * n_blocks * 16 * kPanelRows * 4;
 }
 
 /// dst: packed_bytes() bytes, aligned to a cache line.

@@ -30,7 +30,7 @@ namespace {  // other files have functions of the same names
 template <typename Out>
 void rms_norm_row(const float* x, const float* w, float eps, int64_t n, Out* out) {
   const F32 d;
-  const int64_t n_lanes = static_cast<int64_t>(hn::Lanes(d));
+  const int64_t n_lanes = hn::Lanes(d);
   VF s0 = hn::Zero(d), s1 = s0, s2 = s0, s3 = s0;
   int64_t i = 0;
   for (; i + 4 * n_lanes <= n; i += 4 * n_lanes) {
@@ -57,11 +57,11 @@ void rms_norm_row_bf16(const float* x, const float* w, float eps, int64_t n, voi
   rms_norm_row(x, w, eps, n, static_cast<bf16_t*>(out));
 }
 
-/// The sum over i of (x[i] - shift) * (x[i] - shift or 1), in four partial sums in f32.
+/// sum_i (x[i] - shift), or of the squares of these differences, in four partial sums in f32.
 template <bool square>
 HWY_INLINE float sum_row(const float* HWY_RESTRICT x, float shift, int64_t n) {
   const F32 d;
-  const int64_t n_lanes = static_cast<int64_t>(hn::Lanes(d));
+  const int64_t n_lanes = hn::Lanes(d);
   const VF shifts = hn::Set(d, shift);
   const auto term = [&](int64_t i) HWY_ATTR {
     const VF v = hn::Sub(hn::LoadU(d, x + i), shifts);
@@ -80,13 +80,13 @@ HWY_INLINE float sum_row(const float* HWY_RESTRICT x, float shift, int64_t n) {
   return sum;
 }
 
-// One row: out = (x - mean) / sqrt(variance + eps) * w + b. The variance is of the differences, in
-// a second pass: no cancellation where the mean is large.
+// One row: out = (x - mean) / sqrt(variance + eps) * w + b. A second pass takes the variance from
+// the differences, which do not cancel where the mean is large.
 template <typename Out>
 void layer_norm_row(const float* x, const float* w, const float* b, float eps, int64_t n,
                     Out* out) {
   const F32 d;
-  const int64_t n_lanes = static_cast<int64_t>(hn::Lanes(d));
+  const int64_t n_lanes = hn::Lanes(d);
   const float mean = sum_row<false>(x, 0.0f, n) / static_cast<float>(n);
   const float scale = 1.0f / std::sqrt(sum_row<true>(x, mean, n) / static_cast<float>(n) + eps);
   const VF means = hn::Set(d, mean), scales = hn::Set(d, scale);
@@ -108,7 +108,7 @@ void layer_norm_row_to(const float* x, const float* w, const float* b, float eps
 
 void add_row(float* HWY_RESTRICT x, const float* HWY_RESTRICT y, float factor, int64_t n) {
   const F32 d;
-  const int64_t n_lanes = static_cast<int64_t>(hn::Lanes(d));
+  const int64_t n_lanes = hn::Lanes(d);
   const VF factors = hn::Set(d, factor);
   int64_t i = 0;
   for (; i + n_lanes <= n; i += n_lanes) {
@@ -119,7 +119,7 @@ void add_row(float* HWY_RESTRICT x, const float* HWY_RESTRICT y, float factor, i
 
 void scale_row(float* x, float factor, int64_t n) {
   const F32 d;
-  const int64_t n_lanes = static_cast<int64_t>(hn::Lanes(d));
+  const int64_t n_lanes = hn::Lanes(d);
   const VF factors = hn::Set(d, factor);
   int64_t i = 0;
   for (; i + n_lanes <= n; i += n_lanes) {
@@ -131,7 +131,7 @@ void scale_row(float* x, float factor, int64_t n) {
 // Highway's Tanh is within 4 ulp.
 void softcap_row(float* x, float cap, int64_t n) {
   const F32 d;
-  const int64_t n_lanes = static_cast<int64_t>(hn::Lanes(d));
+  const int64_t n_lanes = hn::Lanes(d);
   const VF caps = hn::Set(d, cap), inverse = hn::Set(d, 1.0f / cap);
   int64_t i = 0;
   for (; i + n_lanes <= n; i += n_lanes) {
@@ -144,7 +144,7 @@ void softcap_row(float* x, float cap, int64_t n) {
 void rope_norm_head(float* HWY_RESTRICT x, const float* HWY_RESTRICT cos_table,
                     const float* HWY_RESTRICT sin_table, int64_t n_pairs) {
   const F32 d;
-  const int64_t n_lanes = static_cast<int64_t>(hn::Lanes(d));
+  const int64_t n_lanes = hn::Lanes(d);
   int64_t i = 0;
   for (; i + n_lanes <= n_pairs; i += n_lanes) {
     VF a, b;
@@ -162,7 +162,7 @@ void rope_norm_head(float* HWY_RESTRICT x, const float* HWY_RESTRICT cos_table,
 void rope_neox_head(float* HWY_RESTRICT x, const float* HWY_RESTRICT cos_table,
                     const float* HWY_RESTRICT sin_table, int64_t n_pairs) {
   const F32 d;
-  const int64_t n_lanes = static_cast<int64_t>(hn::Lanes(d));
+  const int64_t n_lanes = hn::Lanes(d);
   int64_t i = 0;
   for (; i + n_lanes <= n_pairs; i += n_lanes) {
     const VF a = hn::LoadU(d, x + i), b = hn::LoadU(d, x + n_pairs + i);
@@ -197,7 +197,7 @@ template <Activation activation, typename In, typename Out>
 void activate_values(const In* x, const In* factor, int64_t n, Out* out) {
   using Lane = std::conditional_t<sizeof(In) == 4, float, hwy::bfloat16_t>;
   const F32 d;
-  const int64_t n_lanes = static_cast<int64_t>(hn::Lanes(d));
+  const int64_t n_lanes = hn::Lanes(d);
   int64_t i = 0;
   for (; i + n_lanes <= n; i += n_lanes) {
     VF v = activated<activation>(d, load_f32(d, reinterpret_cast<const Lane*>(x + i)));
@@ -256,19 +256,18 @@ HWY_EXPORT(gelu_tanh_row);
 
 namespace {
 
-// Waking the other threads costs a few microseconds; less work than this many values is done sooner
-// by one.
+// Waking the other threads takes a few microseconds: one thread alone is done sooner with fewer
+// values than this.
 constexpr int64_t kParallelValues = 16 * 1024;
 
 }  // namespace
 
 void embed(const CpuContext& ctx, const Tensor& weight, std::span<const int32_t> ids,
            const Tensor& out) {
-  const int64_t n = static_cast<int64_t>(ids.size()), d = out.n_cols();
+  const int64_t n = std::ssize(ids), d = out.n_cols();
 #pragma omp parallel for num_threads(ctx.n_threads) if (n > 1 && n * d >= kParallelValues)
   for (int64_t t = 0; t < n; ++t) {
-    convert_row(weight.at<const void>(ids[static_cast<size_t>(t)]), weight.dtype, d,
-                out.at<float>(t));
+    convert_row(weight.at<const void>(ids[t]), weight.dtype, d, out.at<float>(t));
   }
 }
 
@@ -310,7 +309,7 @@ void scale(const CpuContext& ctx, const Tensor& x, std::span<const float> factor
   }
 }
 
-// In pieces: the logits of one token are one long row.
+// Threads share pieces and not rows, because the logits of one token are one long row.
 void softcap(const CpuContext& ctx, const Tensor& x, float cap) {
   constexpr int64_t kPiece = 4096;
   const int64_t n = x.numel();
@@ -323,20 +322,19 @@ void softcap(const CpuContext& ctx, const Tensor& x, float cap) {
 void rope(const CpuContext& ctx, const Tensor& x, std::span<const int32_t> pos,
           const RopeFrequencies& frequencies) {
   const int64_t n = x.shape[0], n_head = x.shape[1];
-  const int64_t n_pairs = static_cast<int64_t>(frequencies.inv_freq.size());
+  const int64_t n_pairs = std::ssize(frequencies.inv_freq);
   const auto head = frequencies.layout == RopeLayout::norm ? HWY_DYNAMIC_DISPATCH(rope_norm_head)
                                                            : HWY_DYNAMIC_DISPATCH(rope_neox_head);
-  // cos and sin of a position, shared by its heads
-  float* tables =
-      reinterpret_cast<float*>(scratch(static_cast<size_t>(n * 2 * n_pairs) * sizeof(float)));
+  // the cosines and sines of a position, which its heads share
+  float* tables = reinterpret_cast<float*>(scratch(n * 2 * n_pairs * sizeof(float)));
 #pragma omp parallel for num_threads(ctx.n_threads) if (n > 1 && n * n_head * n_pairs * 2 >= \
                                                                      kParallelValues)
   for (int64_t t = 0; t < n; ++t) {
     float* cos_table = tables + t * 2 * n_pairs;
     float* sin_table = cos_table + n_pairs;
-    const double p = pos[static_cast<size_t>(t)];
+    const double p = pos[t];
     for (int64_t i = 0; i < n_pairs; ++i) {
-      const double angle = p * frequencies.inv_freq[static_cast<size_t>(i)];
+      const double angle = p * frequencies.inv_freq[i];
       cos_table[i] = frequencies.magnitude * static_cast<float>(std::cos(angle));
       sin_table[i] = frequencies.magnitude * static_cast<float>(std::sin(angle));
     }

@@ -35,12 +35,12 @@ constexpr bool kRoundsToF16 = true;
 constexpr bool kRoundsToF16 = false;
 #endif
 
-/// 32 values as store_rows() defines q8_0. The bits of |x| order as the values do, NaN above all.
+/// 32 values as store_rows() defines q8_0. The bits of |x| compare as |x| does, with NaN greatest.
 HWY_INLINE void quantize_block(const float* HWY_RESTRICT x, BlockQ8_0& block) {
   const F32 d;
   const hn::Rebind<int32_t, F32> di;
   const hn::Rebind<int8_t, F32> db;
-  const int lanes = static_cast<int>(hn::Lanes(d));
+  const int lanes = hn::Lanes(d);
   auto max = hn::Zero(di);
   for (int i = 0; i < kBlockSize; i += lanes) {
     max = hn::Max(max, hn::And(hn::BitCast(di, hn::LoadU(d, x + i)), hn::Set(di, 0x7fffffff)));
@@ -62,10 +62,10 @@ HWY_INLINE void quantize_block(const float* HWY_RESTRICT x, BlockQ8_0& block) {
 /// One row of n values, f32 to a cache dtype, rounded to nearest even.
 void store_row(const float* HWY_RESTRICT src, int64_t n, DType dtype, void* dst) {
   const F32 d;
-  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  const int64_t lanes = hn::Lanes(d);
   int64_t i = 0;
   if (dtype == DType::f32) {
-    std::memcpy(dst, src, static_cast<size_t>(n) * sizeof(float));
+    std::memcpy(dst, src, n * sizeof(float));
   } else if (dtype == DType::q8_0) {
     BlockQ8_0* blocks = static_cast<BlockQ8_0*>(dst);
     for (; i < n; i += kBlockSize) quantize_block(src + i, blocks[i / kBlockSize]);
@@ -108,8 +108,8 @@ int threads_for(const CpuContext& ctx, int64_t bytes) {
   return team_size(ctx, bytes >= kSerialBytes);
 }
 
-/// out[j] = combine over t of x[j + t - kernel_size / 2], j in [begin, end), positions outside
-/// [0, n) left out.
+/// out[j] combines x[j + t - kernel_size / 2] over t < kernel_size for j in [begin, end), and
+/// leaves out positions outside of [0, n).
 template <typename Combine>
 void pool_block(const float* x, int64_t n, int kernel_size, int64_t begin, int64_t end, float* out,
                 Combine combine) {
@@ -121,7 +121,7 @@ void pool_block(const float* x, int64_t n, int kernel_size, int64_t begin, int64
   }
 }
 
-/// A key whose unsigned order is: higher score first, then lower index; NaN below everything.
+/// A key that is greater for a higher score and, of equal scores, for a lower index. NaN is lowest.
 uint64_t rank_key(float score, uint32_t index) {
   uint32_t u = 0;
   if (!std::isnan(score)) {
@@ -131,7 +131,7 @@ uint64_t rank_key(float score, uint32_t index) {
   return static_cast<uint64_t>(u) << 32 | (0xffffffffu - index);
 }
 
-/// Writes the k highest of scores[0, n) to rows, ascending. keys [n] is scratch.
+/// Writes the indices of the k highest of scores[0, n) to rows, ascending. keys [n] is scratch.
 void top_k_row(const float* scores, int32_t n, int32_t k, uint64_t* keys, int32_t* rows) {
   if (k <= 0) return;
   for (int32_t j = 0; j < n; ++j) keys[j] = rank_key(scores[j], static_cast<uint32_t>(j));
@@ -154,8 +154,7 @@ void store_rows(const CpuContext& ctx, const Tensor& src, DType dtype, std::span
   for (int64_t t = 0; t < n; ++t) {
     for (int64_t h = 0; h < n_head_kv; ++h) {
       HWY_DYNAMIC_DISPATCH(store_row)
-      (src.at<float>(t, h), head_dim, dtype,
-       static_cast<char*>(dst[static_cast<size_t>(h)]) + t * row);
+      (src.at<float>(t, h), head_dim, dtype, static_cast<char*>(dst[h]) + t * row);
     }
   }
 }
@@ -163,7 +162,7 @@ void store_rows(const CpuContext& ctx, const Tensor& src, DType dtype, std::span
 void pool(const CpuContext& ctx, const Tensor& scores, std::span<const int32_t> n, int kernel_size,
           Pooling pooling, const Tensor& out) {
   constexpr int64_t kBlock = 2048;  // columns: the output stays in the L1 cache
-  const auto n_head_kv = static_cast<int64_t>(n.size());
+  const int64_t n_head_kv = std::ssize(n);
   if (n_head_kv == 0) return;
   const int64_t longest = *std::max_element(n.begin(), n.end());
   const int64_t n_blocks = (longest + kBlock - 1) / kBlock;
@@ -172,7 +171,7 @@ void pool(const CpuContext& ctx, const Tensor& scores, std::span<const int32_t> 
 #pragma omp parallel for num_threads(n_threads) schedule(static)
   for (int64_t i = 0; i < n_tasks; ++i) {
     const int64_t h = i / n_blocks;
-    const int64_t columns = n[static_cast<size_t>(h)];
+    const int64_t columns = n[h];
     const int64_t begin = std::min(i % n_blocks * kBlock, columns);
     const int64_t end = std::min(begin + kBlock, columns);
     float* to = out.at<float>(h);
@@ -191,19 +190,16 @@ void pool(const CpuContext& ctx, const Tensor& scores, std::span<const int32_t> 
 
 void top_k(const CpuContext& ctx, const Tensor& scores, std::span<const int32_t> n,
            std::span<const int32_t> k, int n_tail, const Tensor& rows) {
-  const auto n_head_kv = static_cast<int64_t>(n.size());
+  const int64_t n_head_kv = std::ssize(n);
   if (n_head_kv == 0) return;
-  const auto longest = static_cast<size_t>(*std::max_element(n.begin(), n.end()));
-  const int n_threads = threads_for(ctx, static_cast<int64_t>(longest) * n_head_kv * 8);
-  auto* keys = reinterpret_cast<uint64_t*>(
-      scratch(longest * static_cast<size_t>(n_threads) * sizeof(uint64_t)));
+  const int64_t longest = *std::max_element(n.begin(), n.end());
+  const int n_threads = threads_for(ctx, longest * n_head_kv * 8);
+  auto* keys = reinterpret_cast<uint64_t*>(scratch(longest * n_threads * sizeof(uint64_t)));
 #pragma omp parallel for num_threads(n_threads) schedule(static)
   for (int64_t h = 0; h < n_head_kv; ++h) {
-    const auto i = static_cast<size_t>(h);
     int32_t* to = rows.at<int32_t>(h);
-    top_k_row(scores.at<float>(h), n[i], k[i],
-              keys + static_cast<size_t>(omp_get_thread_num()) * longest, to);
-    for (int32_t t = 0; t < n_tail; ++t) to[k[i] + t] = n[i] + t;
+    top_k_row(scores.at<float>(h), n[h], k[h], keys + omp_get_thread_num() * longest, to);
+    for (int32_t t = 0; t < n_tail; ++t) to[k[h] + t] = n[h] + t;
   }
 }
 
@@ -215,7 +211,7 @@ void store_positions(const CpuContext&, std::span<const int32_t> pos,
 void gather_rows(const CpuContext& ctx, const Tensor& src, const Tensor& rows,
                  std::span<const int32_t> n, std::span<void* const> dst) {
   constexpr int64_t kBlock = 256;  // rows per task
-  const auto n_head_kv = static_cast<int64_t>(n.size());
+  const int64_t n_head_kv = std::ssize(n);
   if (n_head_kv == 0) return;
   const int64_t row = row_bytes(src.dtype, src.shape[2]);
   const int64_t longest = *std::max_element(n.begin(), n.end());
@@ -226,11 +222,11 @@ void gather_rows(const CpuContext& ctx, const Tensor& src, const Tensor& rows,
   for (int64_t i = 0; i < n_tasks; ++i) {
     const int64_t h = i / n_blocks;
     const int64_t begin = i % n_blocks * kBlock;
-    const int64_t end = std::min<int64_t>(begin + kBlock, n[static_cast<size_t>(h)]);
+    const int64_t end = std::min<int64_t>(begin + kBlock, n[h]);
     const int32_t* index = rows.at<int32_t>(h);
-    char* to = static_cast<char*>(dst[static_cast<size_t>(h)]);
+    char* to = static_cast<char*>(dst[h]);
     for (int64_t r = begin; r < end; ++r) {
-      std::memcpy(to + r * row, src.at<char>(h, index[r]), static_cast<size_t>(row));
+      std::memcpy(to + r * row, src.at<char>(h, index[r]), row);
     }
   }
 }
@@ -239,28 +235,25 @@ void convert_rows(const CpuContext& ctx, const RowConversion& c) {
   constexpr int64_t kBlock = 256;  // rows per task
   const int64_t src_row = row_bytes(c.src_dtype, c.head_dim);
   const int64_t dst_row = row_bytes(c.dst_dtype, c.head_dim);
-  const auto n_head_kv = static_cast<int64_t>(c.n.size());
+  const int64_t n_head_kv = std::ssize(c.n);
   const int64_t longest = *std::max_element(c.n.begin(), c.n.end());
   const int64_t n_blocks = (longest + kBlock - 1) / kBlock;
   const int64_t n_tasks = n_head_kv * n_blocks;
   const int n_threads = threads_for(ctx, longest * n_head_kv * (src_row + dst_row));
-  const auto row_floats = static_cast<size_t>(c.head_dim);
-  auto* values = reinterpret_cast<float*>(
-      scratch(row_floats * static_cast<size_t>(n_threads) * sizeof(float)));
+  auto* values = reinterpret_cast<float*>(scratch(c.head_dim * n_threads * sizeof(float)));
 #pragma omp parallel for num_threads(n_threads) schedule(static)
   for (int64_t i = 0; i < n_tasks; ++i) {
     const int64_t h = i / n_blocks;
-    const auto head = static_cast<size_t>(h);
     const int64_t begin = i % n_blocks * kBlock;
-    const int64_t end = std::min<int64_t>(begin + kBlock, c.n[head]);
+    const int64_t end = std::min<int64_t>(begin + kBlock, c.n[h]);
     const int32_t* index = c.rows ? c.rows.at<const int32_t>(h) : nullptr;
-    float* row = values + static_cast<size_t>(omp_get_thread_num()) * row_floats;
+    float* row = values + omp_get_thread_num() * c.head_dim;
     for (int64_t r = begin; r < end; ++r) {
       const int64_t from = index != nullptr ? index[r] : r;
-      convert_row(static_cast<const char*>(c.src[head]) + from * src_row, c.src_dtype, c.head_dim,
+      convert_row(static_cast<const char*>(c.src[h]) + from * src_row, c.src_dtype, c.head_dim,
                   row);
       HWY_DYNAMIC_DISPATCH(store_row)
-      (row, c.head_dim, c.dst_dtype, static_cast<char*>(c.dst[head]) + r * dst_row);
+      (row, c.head_dim, c.dst_dtype, static_cast<char*>(c.dst[h]) + r * dst_row);
     }
   }
 }

@@ -71,8 +71,8 @@ bool prefers_panels(DType compute, int64_t n_out, int64_t n_in) {
   const dnnl::matmul::primitive_desc product(dnnl::matmul::desc(x, w, out),
                                              make_attr(compute, false), engine());
   const memory::desc panels = panels_desc(compute, n_out, n_in);
-  return product.weights_desc() == panels &&
-         panels.get_size() == packed_bytes(compute, n_out, n_in);
+  const int64_t panels_bytes = panels.get_size();
+  return product.weights_desc() == panels && panels_bytes == packed_bytes(compute, n_out, n_in);
 }
 
 // The check is the promise that results do not depend on the number of threads: see the header.

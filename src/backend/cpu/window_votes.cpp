@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// SnapKV's vote, in f32 whatever the compute type: which rows are kept should not hang on rounding.
+// SnapKV's vote, in f32 with any compute type: rounding should not decide which rows are kept.
 //
 // Two passes over fixed blocks of columns, a task being one block of one KV head. The first leaves
 // each window row's (max, sum) of each block, which are merged in block order; the second computes
@@ -31,7 +31,7 @@ namespace HWY_NAMESPACE {
 /// max and sum of 2^(s - max) over s[0, n); overwrites what follows up to a whole vector.
 void summarize(float* HWY_RESTRICT s, int n, OnlineSoftmax& out) {
   const F32 d;
-  const int lanes = static_cast<int>(hn::Lanes(d));
+  const int lanes = hn::Lanes(d);
   const int end = (n + lanes - 1) / lanes * lanes;
   out.init();
   if (n <= 0) return;
@@ -50,7 +50,7 @@ void summarize(float* HWY_RESTRICT s, int n, OnlineSoftmax& out) {
 void add_probabilities(const float* HWY_RESTRICT s, int n, float max, float factor,
                        float* HWY_RESTRICT votes) {
   const F32 d;
-  const int lanes = static_cast<int>(hn::Lanes(d));
+  const int lanes = hn::Lanes(d);
   for (int j = 0; j < n; j += lanes) {
     const auto p = exp2_nonpositive(d, hn::LoadU(d, s + j) - hn::Set(d, max));
     hn::StoreU(hn::MulAdd(p, hn::Set(d, factor), hn::LoadU(d, votes + j)), d, votes + j);
@@ -91,7 +91,7 @@ struct Workspace {
   size_t thread_bytes;
 };
 
-/// The memory of one thread.
+/// The memory that one thread works in.
 struct ThreadSpace {
   float* k;       // one packed block
   float* scores;  // [kRowTile, kScoreStride]
@@ -108,13 +108,13 @@ ThreadSpace cut_thread(const Shape& s, ScratchCutter& cutter) {
 
 Workspace cut(const Shape& s, int n_threads, ScratchCutter& cutter) {
   Workspace w{};
-  const auto rows = static_cast<size_t>(s.n_head_kv * s.n_padded);
-  w.q = cutter.take<float>(rows * static_cast<size_t>(s.head_dim));
-  w.state = cutter.take<OnlineSoftmax>(rows * static_cast<size_t>(s.n_blocks));
+  const int64_t rows = s.n_head_kv * s.n_padded;
+  w.q = cutter.take<float>(rows * s.head_dim);
+  w.state = cutter.take<OnlineSoftmax>(rows * s.n_blocks);
   ScratchCutter sizes(nullptr);
   cut_thread(s, sizes);
   w.thread_bytes = sizes.used();
-  w.threads = cutter.take<char>(w.thread_bytes * static_cast<size_t>(n_threads));
+  w.threads = cutter.take<char>(w.thread_bytes * n_threads);
   return w;
 }
 
@@ -189,7 +189,7 @@ void merge_head(const Shape& s, const Workspace& w, int64_t head, int64_t n_bloc
   }
 }
 
-/// Adds the votes of one query head to the group's (or takes the larger ones).
+/// Adds the votes of one query head to those of its group, or takes the larger ones.
 void reduce_votes(GroupReduce group, bool is_first, const float* one, float* all) {
   for (int j = 0; j < kBlock; ++j) {
     // a comparison that a NaN fails, on either side, keeps the NaN
@@ -219,7 +219,7 @@ void vote_block(const Shape& s, const WindowVotes& v, const Workspace& w, const 
     for (int64_t r = row; r < end; ++r) {
       if (r % s.window == 0) std::fill(one, one + kBlock, 0.0f);
       float* scores = t.scores + (r - row) * kScoreStride;
-      // every prefix column is visible to every window row, the window's own are not
+      // Every window row sees every prefix column, but not every column of the window.
       const int n_visible = std::min(n, task.n_visible(s, r % s.window));
       const int n_hidden = std::min(n, task.n_hidden(s, r % s.window));
       std::fill(scores + n_visible, scores + n, -std::numeric_limits<float>::infinity());
@@ -268,11 +268,11 @@ void window_votes(const CpuContext& ctx, const WindowVotes& v) {
   load_queries(s, v, w);
   const auto task_of = [&](int64_t i) {
     const int64_t head = i / s.n_blocks;
-    return Task{head, i % s.n_blocks, v.n_rows[static_cast<size_t>(head)]};
+    return Task{head, i % s.n_blocks, v.n_rows[head]};
   };
 #pragma omp parallel num_threads(n_threads)
   {
-    ScratchCutter own(w.threads + static_cast<size_t>(omp_get_thread_num()) * w.thread_bytes);
+    ScratchCutter own(w.threads + omp_get_thread_num() * w.thread_bytes);
     const ThreadSpace t = cut_thread(s, own);
 #pragma omp for schedule(dynamic, 1)
     for (int64_t i = 0; i < n_tasks; ++i) {
@@ -281,7 +281,7 @@ void window_votes(const CpuContext& ctx, const WindowVotes& v) {
     }
 #pragma omp for schedule(static)
     for (int64_t h = 0; h < s.n_head_kv; ++h) {
-      merge_head(s, w, h, (v.n_rows[static_cast<size_t>(h)] + kBlock - 1) / kBlock);
+      merge_head(s, w, h, (v.n_rows[h] + kBlock - 1) / kBlock);
     }
 #pragma omp for schedule(dynamic, 1)
     for (int64_t i = 0; i < n_tasks; ++i) {

@@ -298,8 +298,7 @@ int split_rows(const Context& ctx, int64_t n_rows, int64_t n_heads) {
 }
 
 dim3 blocks(const DecodeArguments& a, int64_t n_seq) {
-  return dim3(static_cast<unsigned>(a.n_splits), static_cast<unsigned>(a.n_head_kv * a.n_passes),
-              static_cast<unsigned>(n_seq));
+  return dim3(a.n_splits, a.n_head_kv * a.n_passes, n_seq);
 }
 
 template <typename Kv, int kDim, bool kWide>
@@ -354,7 +353,7 @@ void run(const Context& ctx, const DecodeArguments& a, int64_t n_seq, bool tenso
 
 void attention_decode(Context& ctx, const DecodeAttention& in) {
   const int64_t n_seq = in.q.shape[0], n_head = in.q.shape[1], head_dim = in.q.shape[2];
-  const auto n_heads = static_cast<int64_t>(in.heads.size());
+  const int64_t n_heads = std::ssize(in.heads);
   int64_t n_rows = 0;
   for (const HeadRows& h : in.heads) n_rows = std::max<int64_t>(n_rows, h.n_kv);
   n_rows = div_up(n_rows, kStepRows) * kStepRows;
@@ -371,8 +370,7 @@ void attention_decode(Context& ctx, const DecodeAttention& in) {
   a.n_splits = static_cast<int>(div_up(n_rows, a.split_rows));
   if (a.n_splits > 1) {
     const int64_t n = n_seq * n_head * a.n_splits;
-    a.ranges = static_cast<float2*>(
-        ctx.scratch(static_cast<size_t>(n) * (sizeof(float2) + head_dim * sizeof(float))));
+    a.ranges = static_cast<float2*>(ctx.scratch(n * (sizeof(float2) + head_dim * sizeof(float))));
     a.sums = reinterpret_cast<float*>(a.ranges + n);
   }
   a.heads = ctx.put(in.heads);
@@ -396,7 +394,7 @@ void attention_decode(Context& ctx, const DecodeAttention& in) {
               : run_plain<float, 1, kMaxGroup>(ctx, a, n_seq);
   }
   if (a.n_splits > 1) {
-    launch(ctx, {dim3(static_cast<unsigned>(n_seq * n_head)), dim3(kMaxSplits)}, combine_kernel, a);
+    launch(ctx, {dim3(n_seq * n_head), dim3(kMaxSplits)}, combine_kernel, a);
   }
 }
 

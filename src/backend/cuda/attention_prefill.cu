@@ -109,8 +109,8 @@ constexpr int kMergeWarps = 4;
 // out = sum of the splits' o / sum of their sums, each scaled to the common maximum. A warp per
 // vector of out.
 __global__ void __launch_bounds__(kMergeWarps* kWarpSize) merge_kernel(const PrefillArguments a) {
-  const int64_t n_vectors = static_cast<int64_t>(a.n_rows()) * a.n_head_kv;
-  const int64_t vector = static_cast<int64_t>(blockIdx.x) * kMergeWarps + threadIdx.x / kWarpSize;
+  const int64_t n_vectors = int64_t{a.n_rows()} * a.n_head_kv;
+  const int64_t vector = int64_t{blockIdx.x} * kMergeWarps + threadIdx.x / kWarpSize;
   if (vector >= n_vectors) return;
   const int n_head = a.n_head_kv * a.n_group;
   const float sink = a.variant.sink(static_cast<int>(vector % n_head));
@@ -149,26 +149,23 @@ int choose_split(int64_t n_blocks, int64_t n_slots, int64_t n_key_tiles) {
 
 template <typename S>
 void run_mma(Context& ctx, PrefillArguments a, int longest) {
-  a.n_tiles = static_cast<int>(div_up(static_cast<int64_t>(a.n) * a.n_group, S::kRows));
-  const int64_t n_blocks = static_cast<int64_t>(a.n_tiles) * a.n_head_kv;
+  a.n_tiles = static_cast<int>(div_up(int64_t{a.n} * a.n_group, S::kRows));
+  const int64_t n_blocks = int64_t{a.n_tiles} * a.n_head_kv;
   if (a.variant.window > 0) longest = std::min(longest, a.variant.window + S::kRows);
   a.n_split = choose_split(n_blocks, int64_t{S::kBlocks} * ctx.n_multiprocessors(),
                            div_up(longest, S::kKeys));
-  const int64_t n_vectors = static_cast<int64_t>(a.n) * a.n_group * a.n_head_kv;
+  const int64_t n_vectors = int64_t{a.n} * a.n_group * a.n_head_kv;
   if (a.n_split > 1) {
     const int64_t n_states = a.n_split * n_vectors;
-    a.partial_state = static_cast<float2*>(
-        ctx.scratch(static_cast<size_t>(n_states) * (sizeof(float2) + sizeof(float) * a.head_dim)));
+    a.partial_state =
+        static_cast<float2*>(ctx.scratch(n_states * (sizeof(float2) + sizeof(float) * a.head_dim)));
     a.partial_out = reinterpret_cast<float*>(a.partial_state + n_states);
   }
-  launch(ctx,
-         {dim3(static_cast<unsigned>(n_blocks * a.n_split)), dim3(S::kThreads), S::kSharedBytes},
+  launch(ctx, {dim3(n_blocks * a.n_split), dim3(S::kThreads), S::kSharedBytes},
          prefill_mma_kernel<S>, a);
   if (a.n_split > 1) {
-    launch(ctx,
-           {dim3(static_cast<unsigned>(div_up(n_vectors, kMergeWarps))),
-            dim3(kMergeWarps * kWarpSize)},
-           merge_kernel, a);
+    launch(ctx, {dim3(div_up(n_vectors, kMergeWarps)), dim3(kMergeWarps * kWarpSize)}, merge_kernel,
+           a);
   }
 }
 
@@ -181,9 +178,8 @@ void run_plain(Context& ctx, PrefillArguments a) {
                                          " bytes of shared memory, " + ctx.device_name() + " has " +
                                          std::to_string(ctx.max_shared_bytes()));
   }
-  a.n_tiles = static_cast<int>(div_up(static_cast<int64_t>(a.n) * a.n_group, kPlainRows));
-  launch(ctx,
-         {dim3(static_cast<unsigned>(a.n_tiles * a.n_head_kv)), dim3(kPlainThreads), shared_bytes},
+  a.n_tiles = static_cast<int>(div_up(int64_t{a.n} * a.n_group, kPlainRows));
+  launch(ctx, {dim3(a.n_tiles * a.n_head_kv), dim3(kPlainThreads), shared_bytes},
          prefill_plain_kernel<T>, a);
 }
 

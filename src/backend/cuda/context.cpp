@@ -88,7 +88,7 @@ size_t Context::free_memory() const {
         "cudaMemPoolGetAttribute");
   check(cudaMemPoolGetAttribute(pool_, cudaMemPoolAttrUsedMemCurrent, &used),
         "cudaMemPoolGetAttribute");
-  return free + static_cast<size_t>(reserved - used);
+  return free + (reserved - used);
 }
 
 Buffer Context::allocate(size_t bytes, const char* what) {

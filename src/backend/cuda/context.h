@@ -53,9 +53,9 @@ class Context {
   /// Device memory, uninitialized. Throws Error{kDoesNotFit} naming `what`, what was asked and what
   /// is free.
   Buffer allocate(size_t bytes, const char* what);
-  /// Bytes that allocate() may still give.
+  /// How many bytes allocate() can still give.
   size_t free_memory() const;
-  /// Most bytes that allocate() gave at a time.
+  /// The most bytes that were allocated at a time.
   size_t peak_memory() const { return peak_memory_; }
   void reset_peak_memory() { peak_memory_ = memory_; }
   /// Waits until the device has done all that was launched.
@@ -73,13 +73,13 @@ class Context {
   /// How many bytes were put.
   size_t end_arguments();
 
-  /// Bytes that put() took, ever.
+  /// All bytes that put() has taken so far.
   size_t bytes_put() const { return bytes_put_; }
 
   /// Whether launch() does nothing: what it would launch was recorded.
   bool skips_launches() const { return skips_launches_; }
   void skip_launches(bool skip) { skips_launches_ = skip; }
-  /// Changes when scratch memory moves.
+  /// A number that changes when scratch memory moves.
   uint64_t memory_generation() const { return memory_generation_; }
 
  private:

@@ -17,17 +17,17 @@
 namespace snapkv::cuda {
 namespace {
 
-/// Left free when weights are placed: a share of the device's memory, for caches and activations.
+/// The share of the device's memory that placed weights leave free for caches and activations.
 constexpr double kReservedShare = 0.15;
 
-/// The last marks, each an event.
+/// The last kMost marks, each of them an event.
 class Events {
  public:
   ~Events() {
     for (cudaEvent_t e : events_) cudaEventDestroy(e);
   }
   int64_t record(cudaStream_t stream) {
-    const size_t i = static_cast<size_t>(n_++) % kMost;
+    const size_t i = n_++ % kMost;
     if (i == events_.size()) {
       events_.push_back(nullptr);
       check(cudaEventCreateWithFlags(&events_[i], cudaEventDefault), "cudaEventCreate");
@@ -36,10 +36,9 @@ class Events {
     return n_ - 1;
   }
   double seconds_between(int64_t begin, int64_t end) const {
-    SNAPKV_CHECK(begin <= end && end < n_ && begin >= n_ - static_cast<int64_t>(kMost));
+    SNAPKV_CHECK(begin <= end && end < n_ && begin >= n_ - int64_t{kMost});
     float ms = 0;
-    check(cudaEventElapsedTime(&ms, events_[static_cast<size_t>(begin) % kMost],
-                               events_[static_cast<size_t>(end) % kMost]),
+    check(cudaEventElapsedTime(&ms, events_[begin % kMost], events_[end % kMost]),
           "cudaEventElapsedTime");
     return ms * 1e-3;
   }
@@ -86,7 +85,7 @@ class CudaBackend final : public Backend {
 
   void upload(void* device, const void* host, size_t bytes) override {
     transfer(device, host, bytes, cudaMemcpyHostToDevice);
-    context_.synchronize();  // the host memory may go
+    context_.synchronize();  // the caller may free the host memory
   }
   void download(void* host, const void* device, size_t bytes) override {
     transfer(host, device, bytes, cudaMemcpyDeviceToHost);

@@ -169,7 +169,7 @@ struct Tile<BlockQ8_0, kDim> {
   static constexpr int kBytes = kTileRows * (kDim / kBlockSize) * 34 + 16;
 
   static __device__ __forceinline__ int64_t row_bytes(int head_dim) {
-    return head_dim / kBlockSize * static_cast<int64_t>(sizeof(BlockQ8_0));
+    return head_dim / kBlockSize * int64_t{sizeof(BlockQ8_0)};
   }
   static __device__ __forceinline__ int offset(const char* rows) {
     return static_cast<int>(reinterpret_cast<uintptr_t>(rows) % 16);

@@ -22,7 +22,7 @@ void check_blas(cublasStatus_t status, const char* call) {
 
 cudaDataType_t data_type(DType dtype) { return dtype == DType::bf16 ? CUDA_R_16BF : CUDA_R_32F; }
 
-/// Of an address: the largest power of 2 up to 256, what the library takes for granted otherwise.
+/// The alignment of an address, up to 256 bytes: the library assumes 256 unless it is told.
 uint32_t alignment_of(const void* p) {
   const auto address = reinterpret_cast<uintptr_t>(p) | 256;
   return static_cast<uint32_t>(address & ~(address - 1));

@@ -28,7 +28,7 @@ struct PrefillArguments {
   __device__ int n_rows() const { return n * n_group; }
   /// Of row r, in q and out: times head_dim.
   __device__ int64_t vector_of(int g, int r) const {
-    return static_cast<int64_t>(r / n_group) * (n_head_kv * n_group) + g * n_group + r % n_group;
+    return int64_t{r / n_group} * (n_head_kv * n_group) + g * n_group + r % n_group;
   }
   /// The query head of row r.
   __device__ int head_of(int g, int r) const { return g * n_group + r % n_group; }

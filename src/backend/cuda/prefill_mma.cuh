@@ -107,7 +107,7 @@ __device__ __forceinline__ void multiply_values(const typename S::Scores& p, con
   }
 }
 
-/// Caps the scores.
+/// Caps the scores as AttentionVariant::softcap says.
 template <typename S>
 __device__ __forceinline__ void cap(const Variant& variant, typename S::Scores& s) {
 #pragma unroll
@@ -120,8 +120,8 @@ __device__ __forceinline__ void cap(const Variant& variant, typename S::Scores& 
   }
 }
 
-/// Hides what row r of the warp doesn't see: all after key n_past + (first_row + r) / n_group, and
-/// what is before its window.
+/// Hides the keys that row r of the warp does not see: those after n_past + (first_row + r) /
+/// n_group and those before its window.
 template <typename S>
 __device__ __forceinline__ void mask(const PrefillArguments& a, int n_past, int first_row,
                                      int first_key, typename S::Scores& s) {

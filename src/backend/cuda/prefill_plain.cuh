@@ -11,7 +11,7 @@ constexpr int kPlainRows = 16, kPlainKeys = 32, kPlainThreads = 128;
 constexpr int kRowThreads = kPlainThreads / kPlainRows;  // that share a row's scores
 constexpr int kThreadKeys = kPlainKeys / kRowThreads;
 
-/// Of rows in shared memory: whole float4, and rows apart in their banks.
+/// The distance of rows in shared memory: whole float4, and neighbours in different banks.
 __host__ __device__ constexpr int plain_pitch(int head_dim) { return (head_dim + 3) / 4 * 4 + 4; }
 __host__ __device__ constexpr int plain_shared_floats(int head_dim) {
   return (2 * kPlainRows + kPlainKeys) * plain_pitch(head_dim) + kPlainKeys * kPlainRows +
@@ -78,7 +78,7 @@ __global__ void __launch_bounds__(kPlainThreads) prefill_plain_kernel(const Pref
     for (int bits = kRowThreads / 2; bits > 0; bits /= 2) {
       m = fmaxf(m, __shfl_xor_sync(kAllLanes, m, bits));
     }
-    const float base = m == -INFINITY ? 0.0f : m;  // a row that has seen nothing yet
+    const float base = m == -INFINITY ? 0.0f : m;  // the row has seen nothing yet
     const float factor = exp2f(max - base);
     float added = 0.0f;
 #pragma unroll

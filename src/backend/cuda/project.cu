@@ -71,9 +71,7 @@ void launch_products(const Call& call, int n_rows, int n_cols, int n_threads, si
     n_blocks += div_up(n_out, n_rows);
   }
   if (n_blocks == 0) return;
-  const Grid grid{
-      dim3(static_cast<unsigned>(n_blocks), static_cast<unsigned>(div_up(call.n(), n_cols))),
-      dim3(static_cast<unsigned>(n_threads)), shared_bytes};
+  const Grid grid{dim3(n_blocks, div_up(call.n(), n_cols)), dim3(n_threads), shared_bytes};
   launch(call.ctx, grid, kernel, products, arguments...);
 }
 
@@ -120,8 +118,7 @@ bool uses_planes(const Context& ctx, const Call& call) {
 const uint4* split(Context& ctx, const Tensor& x, void* memory) {
   const auto n = static_cast<int>(x.shape[0]), n_in = static_cast<int>(x.shape[1]);
   const auto n_chunks = static_cast<int>(div_up(n_in, kPlaneChunk));
-  const Grid grid{dim3(static_cast<unsigned>(div_up(n_chunks, kSplitThreads / kWarpSize)),
-                       static_cast<unsigned>(div_up(n, kPlaneCols))),
+  const Grid grid{dim3(div_up(n_chunks, kSplitThreads / kWarpSize), div_up(n, kPlaneCols)),
                   dim3(kSplitThreads)};
   auto* planes = static_cast<uint4*>(memory);
   launch(ctx, grid, split_kernel, static_cast<const float*>(x.data), n, n_in, n_chunks, planes);
@@ -165,9 +162,7 @@ int64_t prepared_bytes(const Context& ctx, int64_t n, int64_t n_in) {
 
 const char* prepare(Context& ctx, const Tensor& x, void* memory) {
   const auto n_in = static_cast<int>(x.shape[1]);
-  const Grid grid{
-      dim3(static_cast<unsigned>(div_up(n_in, kStepValues)), static_cast<unsigned>(x.shape[0])),
-      dim3(kPrepareThreads)};
+  const Grid grid{dim3(div_up(n_in, kStepValues), x.shape[0]), dim3(kPrepareThreads)};
   auto* prepared = static_cast<char*>(memory);
   launch(ctx, grid, ctx.compute() == DType::f32 ? prepare_kernel<true> : prepare_kernel<false>,
          static_cast<const float*>(x.data), n_in, prepared);
@@ -214,7 +209,7 @@ void project(Context& ctx, const Tensor& x, std::span<const Projection> projecti
   const int64_t n_planes = planes ? plane_bytes(n, n_in) : 0;
   char* memory = nullptr;
   if (n_prepared + n_planes > 0) {
-    memory = static_cast<char*>(ctx.scratch(static_cast<size_t>(n_prepared + n_planes)));
+    memory = static_cast<char*>(ctx.scratch(n_prepared + n_planes));
   }
   const char* prepared = n_prepared > 0 ? prepare(ctx, x, memory) : nullptr;
   const uint4* split_x = n_planes > 0 ? split(ctx, x, memory + n_prepared) : nullptr;

@@ -89,8 +89,8 @@ __device__ __forceinline__ void put_sums(const Product& p, int row, int col, int
 constexpr int kProjectWarps = 4;  // of a block; they share nothing but first-level cache
 constexpr int kProjectThreads = kProjectWarps * kWarpSize;
 
-/// Blocks that a multiprocessor's registers have to be enough for: sums take them, a row and column
-/// each.
+/// How many blocks the registers of a multiprocessor must be enough for. Each row and column of a
+/// block takes a register for its sum.
 constexpr int min_blocks(int n_cols) {
   return n_cols == 1 ? 8 : n_cols == 2 ? 6 : n_cols <= 8 ? 4 : 3;
 }

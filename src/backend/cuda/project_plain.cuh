@@ -50,7 +50,7 @@ __global__ void __launch_bounds__(kProjectThreads, min_blocks(n_cols))
   const T* w[n_rows];
 #pragma unroll
   for (int r = 0; r < n_rows; ++r) {
-    w[r] = reinterpret_cast<const T*>(p.w) + static_cast<int64_t>(min(row + r, p.n_out - 1)) * n_in;
+    w[r] = reinterpret_cast<const T*>(p.w) + int64_t{min(row + r, p.n_out - 1)} * n_in;
   }
   int xs[n_cols];  // where its columns begin
 #pragma unroll
@@ -105,13 +105,13 @@ __global__ void __launch_bounds__(kProjectThreads)
   const int row = (static_cast<int>(blockIdx.x) - p.first_block) * kProjectWarps + warp;
   const int col = blockIdx.y * kScalarCols;
   if (row >= p.n_out) return;
-  const T* w = reinterpret_cast<const T*>(p.w) + static_cast<int64_t>(row) * n_in;
+  const T* w = reinterpret_cast<const T*>(p.w) + int64_t{row} * n_in;
   float sums[kScalarCols] = {};
   for (int k = lane; k < n_in; k += kWarpSize) {
     const float v = to_float(w[k]);
 #pragma unroll
     for (int c = 0; c < kScalarCols; ++c) {
-      sums[c] = fmaf(v, x[static_cast<int64_t>(min(col + c, n - 1)) * n_in + k], sums[c]);
+      sums[c] = fmaf(v, x[int64_t{min(col + c, n - 1)} * n_in + k], sums[c]);
     }
   }
   put_sums<1, kScalarCols>(p, row, col, n, lane, sums);
@@ -148,7 +148,7 @@ __global__ void __launch_bounds__(kSplitThreads)
 #pragma unroll
     for (int j = 0; j < 2; ++j) {
       const bool exists = col < n && k < n_in;
-      float rest = exists ? x[static_cast<int64_t>(col) * n_in + k + 2 * i + j] : 0.0f;
+      float rest = exists ? x[int64_t{col} * n_in + k + 2 * i + j] : 0.0f;
       const uint32_t whole = __float_as_uint(rest);
       const bool finite = (whole & 0x7f800000u) != 0x7f800000u;
 #pragma unroll
@@ -164,8 +164,7 @@ __global__ void __launch_bounds__(kSplitThreads)
       words[plane][i] = bits[plane][0] >> 16 | bits[plane][1];
     }
   }
-  uint4* to =
-      planes + (static_cast<int64_t>(blockIdx.y) * n_chunks + chunk) * (kPlanes * kWarpSize);
+  uint4* to = planes + (int64_t{blockIdx.y} * n_chunks + chunk) * (kPlanes * kWarpSize);
 #pragma unroll
   for (int plane = 0; plane < kPlanes; ++plane) {
     to[plane * kWarpSize + lane] =
@@ -198,14 +197,14 @@ __global__ void __launch_bounds__(kBf16Threads)
 #pragma unroll
   for (int i = 0; i < 2; ++i) {
     w[i] = reinterpret_cast<const __nv_bfloat16*>(p.w) +
-           static_cast<int64_t>(min(row + g + 8 * i, p.n_out - 1)) * n_in + 8 * t;
+           int64_t{min(row + g + 8 * i, p.n_out - 1)} * n_in + 8 * t;
   }
   const uint4* tiles[n_tiles];  // those past the last one are read and dropped
   const int n_all = (n + kPlaneCols - 1) / kPlaneCols;
 #pragma unroll
   for (int i = 0; i < n_tiles; ++i) {
     const int tile = min(col / kPlaneCols + i, n_all - 1);
-    tiles[i] = planes + static_cast<int64_t>(tile) * n_chunks * (kPlanes * kWarpSize) + lane;
+    tiles[i] = planes + int64_t{tile} * n_chunks * (kPlanes * kWarpSize) + lane;
   }
 
   float sums[n_tiles][4] = {};

@@ -13,14 +13,12 @@ namespace snapkv::cuda {
 namespace {
 
 constexpr int kThreads = 256;
-constexpr int64_t kMaxBlocks = 1 << 20;  // of a head; those go through what is left
+constexpr int64_t kMaxBlocks = 1 << 20;  // for a head; they loop over what is left
 
 /// A grid of one head per y, for at most n_items of a head.
 Grid head_grid(int64_t n_items, size_t n_head) {
   const int64_t threads = std::min<int64_t>(kThreads, div_up(n_items, kWarpSize) * kWarpSize);
-  return {dim3(static_cast<unsigned>(std::min(div_up(n_items, threads), kMaxBlocks)),
-               static_cast<unsigned>(n_head)),
-          dim3(static_cast<unsigned>(threads))};
+  return {dim3(std::min(div_up(n_items, threads), kMaxBlocks), n_head), dim3(threads)};
 }
 
 /// a / b and a % b, of which the first is nearly always below 2^32.
@@ -37,7 +35,7 @@ __device__ __forceinline__ int64_t divide(int64_t a, int64_t b, int64_t& rest) {
 
 // ---------------------------------------------------------------- conversion
 
-constexpr int kValues = 4;  // of a thread
+constexpr int kValues = 4;  // that a thread converts at a time
 
 // The device's own conversions forget a NaN's sign and payload; these do as base/half.h.
 __device__ __forceinline__ bool is_nan(float v) { return v != v; }
@@ -71,9 +69,7 @@ __device__ __forceinline__ __half rounded<__half>(float v) {
 template <typename T>
 struct Rows {
   static constexpr uintptr_t kAlignment = kValues * sizeof(T);
-  static __host__ __device__ constexpr int64_t bytes(int64_t n) {
-    return n * static_cast<int64_t>(sizeof(T));
-  }
+  static __host__ __device__ constexpr int64_t bytes(int64_t n) { return n * int64_t{sizeof(T)}; }
 
   struct alignas(kAlignment) Vector {
     T values[kValues];
@@ -110,7 +106,7 @@ struct Rows {
 using Q8_0 = Format<DType::q8_0>;
 template <>
 struct Rows<Q8_0> {
-  static constexpr uintptr_t kAlignment = 1;  // of blocks there is none
+  static constexpr uintptr_t kAlignment = 1;  // blocks need none
   static __host__ __device__ constexpr int64_t bytes(int64_t n) {
     return n / kBlockSize * Q8_0::kBlockBytes;
   }
@@ -125,7 +121,7 @@ struct Rows<Q8_0> {
 #pragma unroll
     for (int k = 0; k < kValues; ++k) v[k] = d * level_at(levels[0], k);
   }
-  /// By all lanes of a warp: 8 of them have a block.
+  /// Called by all lanes of a warp; 8 of them share a block.
   static __device__ __forceinline__ void store(char* row, int64_t i, int n_values, bool,
                                                const float (&v)[kValues]) {
     uint32_t largest = 0;  // bits of |x|, in the order of |x|; greatest for what is not finite
@@ -182,8 +178,8 @@ __global__ void __launch_bounds__(kThreads) convert_kernel(const Conversion c) {
                    0;
   const bool store_vectors = whole && reinterpret_cast<uintptr_t>(dst) % Rows<Dst>::kAlignment == 0;
   const int lane = threadIdx.x % kWarpSize;
-  for (int64_t begin = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x - lane;
-       begin < n_items; begin += static_cast<int64_t>(gridDim.x) * blockDim.x) {
+  for (int64_t begin = int64_t{blockIdx.x} * blockDim.x + threadIdx.x - lane; begin < n_items;
+       begin += int64_t{gridDim.x} * blockDim.x) {
     const int64_t item = begin + lane;
     int64_t i = 0, t = 0;
     int n_values = 0;
@@ -191,7 +187,7 @@ __global__ void __launch_bounds__(kThreads) convert_kernel(const Conversion c) {
     if (item < n_items) {
       t = divide(item, per_row, i);
       i *= kValues;
-      n_values = static_cast<int>(min(c.d - i, static_cast<int64_t>(kValues)));
+      n_values = static_cast<int>(min(c.d - i, int64_t{kValues}));
       const int64_t row = c.rows != nullptr ? c.rows[h * c.row_columns + t] : t;
       Rows<Src>::load(src + row * c.src_row_bytes, i, n_values, load_vectors, v);
     }
@@ -220,7 +216,7 @@ char* const* put_pointers(Context& ctx, std::span<void* const> pointers) {
 
 __global__ void __launch_bounds__(kThreads)
     store_positions_kernel(const int32_t* pos, int64_t n, int32_t* const* dst, int64_t first) {
-  const int64_t i = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
+  const int64_t i = int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
   if (i < n) dst[blockIdx.y][first + i] = pos[i];
 }
 
@@ -233,9 +229,9 @@ __global__ void __launch_bounds__(kThreads)
                   int64_t row_columns, const int32_t* n, int64_t per_row, char* const* dst) {
   constexpr int kLoads = 4;  // under way
   const int64_t h = blockIdx.y, n_items = n[h] * per_row;
-  const int64_t step = static_cast<int64_t>(gridDim.x) * blockDim.x;
+  const int64_t step = int64_t{gridDim.x} * blockDim.x;
   T* to = reinterpret_cast<T*>(dst[h]);
-  for (int64_t begin = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; begin < n_items;
+  for (int64_t begin = int64_t{blockIdx.x} * blockDim.x + threadIdx.x; begin < n_items;
        begin += kLoads * step) {
     T values[kLoads] = {};
 #pragma unroll
@@ -259,7 +255,7 @@ __global__ void __launch_bounds__(kThreads)
 template <typename T>
 void run_gather(Context& ctx, const Tensor& src, const Tensor& rows, std::span<const int32_t> n,
                 int64_t bytes, std::span<void* const> dst) {
-  const int64_t per_row = bytes / static_cast<int64_t>(sizeof(T));
+  const int64_t per_row = bytes / int64_t{sizeof(T)};
   const int64_t n_items = *std::max_element(n.begin(), n.end()) * per_row;
   if (n_items == 0) return;
   launch(ctx, head_grid(div_up(n_items, 4), n.size()), gather_kernel<T>,
@@ -272,7 +268,7 @@ void run_gather(Context& ctx, const Tensor& src, const Tensor& rows, std::span<c
 
 void store_rows(Context& ctx, const Tensor& src, DType dtype, std::span<void* const> dst) {
   const int64_t n = src.shape[0], n_head_kv = src.shape[1], d = src.shape[2];
-  const int64_t head_bytes = d * static_cast<int64_t>(sizeof(float));
+  const int64_t head_bytes = d * int64_t{sizeof(float)};
   const Conversion c{.heads = nullptr,
                      .src = static_cast<const char*>(src.data),
                      .head_bytes = head_bytes,
@@ -291,7 +287,7 @@ void store_positions(Context& ctx, std::span<const int32_t> pos, std::span<int32
   int32_t* const* heads = ctx.put(dst);
   for (size_t first = 0; first < pos.size(); first += kMaxPositions) {
     const auto part = pos.subspan(first, std::min(kMaxPositions, pos.size() - first));
-    const auto n = static_cast<int64_t>(part.size());
+    const int64_t n = std::ssize(part);
     launch(ctx, head_grid(n, dst.size()), store_positions_kernel, ctx.put(part), n, heads,
            static_cast<int64_t>(first));
   }

@@ -32,7 +32,7 @@ __global__ void rms_norm_kernel(const float* x, const float* weight, float eps, 
 
 // ---------------------------------------------------------------- layer_norm
 
-/// Over the threads of a block of kNormThreads; every thread gets it.
+/// The sum over the threads of a block of kNormThreads; every thread gets it.
 __device__ __forceinline__ float block_sum(float v, float* sums) {
   v = warp_sum(v);
   const int warp = threadIdx.x / kWarpSize, lane = threadIdx.x % kWarpSize;
@@ -42,7 +42,7 @@ __device__ __forceinline__ float block_sum(float v, float* sums) {
   return warp_sum(lane < kNormThreads / kWarpSize ? sums[lane] : 0.0f);
 }
 
-// One block per row; the variance is of the differences from the mean.
+// One block per row. The variance is computed from the differences from the mean.
 template <typename Out>
 __global__ void layer_norm_kernel(const float* x, const float* weight, int64_t n_weights,
                                   const float* bias, float eps, int64_t d, Out* out) {
@@ -67,7 +67,7 @@ __global__ void layer_norm_kernel(const float* x, const float* weight, int64_t n
 
 constexpr int kRopeThreads = 128;
 
-// One block per token: its angles once, in f64, then all heads.
+// One block per token computes the token's angles once, in f64, and then rotates all heads.
 __global__ void rope_kernel(float* x, const int32_t* pos, const double* inv_freq, int n_pairs,
                             int n_head, int head_dim, bool neox, float magnitude) {
   float* sines = reinterpret_cast<float*>(dynamic_shared());
@@ -78,7 +78,7 @@ __global__ void rope_kernel(float* x, const int32_t* pos, const double* inv_freq
     cosines[i] = magnitude * static_cast<float>(cos(angle));
   }
   __syncthreads();
-  float* token = x + static_cast<int64_t>(blockIdx.x) * n_head * head_dim;
+  float* token = x + int64_t{blockIdx.x} * n_head * head_dim;
   for (int k = threadIdx.x; k < n_head * n_pairs; k += kRopeThreads) {
     const int i = k % n_pairs;
     float* head = token + k / n_pairs * head_dim;
@@ -92,11 +92,11 @@ __global__ void rope_kernel(float* x, const int32_t* pos, const double* inv_freq
 
 // ---------------------------------------------------------------- element by element
 
-constexpr int kElementThreads = 256;
+constexpr int64_t kElementThreads = 256;
 
 Grid element_grid(int64_t n) {
   const int64_t blocks = div_up(n, kElementThreads);
-  return {dim3(static_cast<unsigned>(std::min<int64_t>(blocks, 65536))), dim3(kElementThreads)};
+  return {dim3(std::min<int64_t>(blocks, 65536)), dim3(kElementThreads)};
 }
 
 // Every activation here is x sigmoid(s), see cpu/rowwise.cpp.
@@ -111,8 +111,8 @@ __device__ __forceinline__ float activated(float x) {
 
 template <Activation activation, typename In, typename Out>
 __global__ void activate_kernel(const In* x, const In* factor, int64_t n, Out* out) {
-  for (int64_t i = blockIdx.x * static_cast<int64_t>(kElementThreads) + threadIdx.x; i < n;
-       i += gridDim.x * static_cast<int64_t>(kElementThreads)) {
+  for (int64_t i = blockIdx.x * kElementThreads + threadIdx.x; i < n;
+       i += gridDim.x * kElementThreads) {
     float v = activated<activation>(to_float(x[i]));
     if (factor != nullptr) v *= to_float(factor[i]);
     out[i] = from_float<Out>(v);
@@ -120,8 +120,8 @@ __global__ void activate_kernel(const In* x, const In* factor, int64_t n, Out* o
 }
 
 __global__ void add_kernel(float* x, const float* y, float factor, int64_t n) {
-  for (int64_t i = blockIdx.x * static_cast<int64_t>(kElementThreads) + threadIdx.x; i < n;
-       i += gridDim.x * static_cast<int64_t>(kElementThreads)) {
+  for (int64_t i = blockIdx.x * kElementThreads + threadIdx.x; i < n;
+       i += gridDim.x * kElementThreads) {
     x[i] += factor * y[i];
   }
 }
@@ -129,23 +129,23 @@ __global__ void add_kernel(float* x, const float* y, float factor, int64_t n) {
 // Rows of n_cols values have a factor each, or all have factors[0].
 __global__ void scale_kernel(float* x, const float* factors, bool one_factor, int64_t n,
                              int64_t n_cols) {
-  for (int64_t i = blockIdx.x * static_cast<int64_t>(kElementThreads) + threadIdx.x; i < n;
-       i += gridDim.x * static_cast<int64_t>(kElementThreads)) {
+  for (int64_t i = blockIdx.x * kElementThreads + threadIdx.x; i < n;
+       i += gridDim.x * kElementThreads) {
     x[i] *= factors[one_factor ? 0 : i / n_cols];
   }
 }
 
 __global__ void softcap_kernel(float* x, float cap, int64_t n) {
-  for (int64_t i = blockIdx.x * static_cast<int64_t>(kElementThreads) + threadIdx.x; i < n;
-       i += gridDim.x * static_cast<int64_t>(kElementThreads)) {
+  for (int64_t i = blockIdx.x * kElementThreads + threadIdx.x; i < n;
+       i += gridDim.x * kElementThreads) {
     x[i] = cap * tanhf(x[i] / cap);
   }
 }
 
 template <typename T>
 __global__ void add_bias_kernel(T* x, const float* bias, int64_t n, int64_t n_cols) {
-  for (int64_t i = blockIdx.x * static_cast<int64_t>(kElementThreads) + threadIdx.x; i < n;
-       i += gridDim.x * static_cast<int64_t>(kElementThreads)) {
+  for (int64_t i = blockIdx.x * kElementThreads + threadIdx.x; i < n;
+       i += gridDim.x * kElementThreads) {
     x[i] = from_float<T>(to_float(x[i]) + bias[i % n_cols]);
   }
 }
@@ -172,7 +172,7 @@ void activate_types(Context& ctx, const Tensor& x, const Tensor& factor, const T
 }  // namespace
 
 void rms_norm(Context& ctx, const Tensor& x, const Tensor& weight, float eps, const Tensor& out) {
-  const Grid grid{dim3(static_cast<unsigned>(x.shape[0])), dim3(kNormThreads)};
+  const Grid grid{dim3(x.shape[0]), dim3(kNormThreads)};
   const auto* in = static_cast<const float*>(x.data);
   const auto* w = static_cast<const float*>(ctx.weights().on_device(weight).data);
   if (out.dtype == DType::bf16) {
@@ -186,7 +186,7 @@ void rms_norm(Context& ctx, const Tensor& x, const Tensor& weight, float eps, co
 
 void layer_norm(Context& ctx, const Tensor& x, const Tensor& weight, const Tensor& bias, float eps,
                 const Tensor& out) {
-  const Grid grid{dim3(static_cast<unsigned>(x.shape[0])), dim3(kNormThreads)};
+  const Grid grid{dim3(x.shape[0]), dim3(kNormThreads)};
   const int64_t d = x.shape[1], n_weights = weight.numel() / d;
   const auto* in = static_cast<const float*>(x.data);
   const auto* w = static_cast<const float*>(ctx.weights().on_device(weight).data);
@@ -217,7 +217,7 @@ void softcap(Context& ctx, const Tensor& x, float cap) {
 void rope(Context& ctx, const Tensor& x, std::span<const int32_t> pos,
           const RopeFrequencies& frequencies) {
   const auto n_pairs = static_cast<int>(frequencies.inv_freq.size());
-  const Grid grid{dim3(static_cast<unsigned>(x.shape[0])), dim3(kRopeThreads),
+  const Grid grid{dim3(x.shape[0]), dim3(kRopeThreads),
                   2 * frequencies.inv_freq.size() * sizeof(float)};
   launch(ctx, grid, rope_kernel, static_cast<float*>(x.data), ctx.put(pos),
          ctx.put(frequencies.inv_freq), n_pairs, static_cast<int>(x.shape[1]),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Pooling of votes and the choice of the k highest, without a word from the device to the host.
+// Pooling of votes and the choice of the k highest. The device tells the host nothing.
 //
 // top_k is a radix select: scores become 32-bit keys of the same order, and histograms of 11, 11
 // and 10 bits, highest first, give the k-th highest key and how many of those equal to it are
@@ -26,11 +26,11 @@ constexpr int kPoolThreads = 256;
 
 __global__ void pool_kernel(const float* scores, int64_t scores_columns, const int32_t* n, int half,
                             bool average, float* out, int64_t out_columns) {
-  const int64_t j = blockIdx.x * static_cast<int64_t>(kPoolThreads) + threadIdx.x;
+  const int64_t j = blockIdx.x * int64_t{kPoolThreads} + threadIdx.x;
   const int64_t n_columns = n[blockIdx.y];
   if (j >= n_columns) return;
   const float* s = scores + blockIdx.y * scores_columns;
-  const int64_t begin = max(j - half, static_cast<int64_t>(0));
+  const int64_t begin = max(j - half, int64_t{0});
   const int64_t end = min(j + half + 1, n_columns);
   float most = -INFINITY, sum = 0.0f;
   if (average) {
@@ -137,7 +137,7 @@ __device__ __forceinline__ void count_digits(const float* s, int64_t begin, int6
   if (run > 0) atomicAdd(&bins[last], run);
 }
 
-/// Of one warp's part of a row; all lanes get the counts.
+/// Counts one warp's part of a row; all lanes get the counts.
 __device__ __forceinline__ Counts count_taken(const float* s, int64_t begin, int64_t end,
                                               uint32_t key) {
   Counts c{0, 0};
@@ -202,7 +202,7 @@ __device__ __forceinline__ void write_tail(const Rows& r, int head) {
   for (int i = threadIdx.x; i < r.n_tail; i += kThreads) tail[i] = r.n[head] + i;
 }
 
-/// Sums over the threads of the block; all get the sums.
+/// The sums over the threads of the block; every thread gets them.
 template <int kThreads>
 __device__ __forceinline__ Counts block_sum(Counts c) {
   __shared__ Counts of_warps[kThreads / kWarpSize];
@@ -241,7 +241,7 @@ __global__ void __launch_bounds__(kOneBlockThreads) short_top_k_kernel(const Row
     t = next_digit<kOneBlockThreads>(bins, digit, t);
   }
   const int64_t part = div_up(n, kOneBlockThreads) * kWarpSize;  // of a warp
-  const int64_t begin = warp * part, end = min(begin + part, static_cast<int64_t>(n));
+  const int64_t begin = warp * part, end = min(begin + part, int64_t{n});
   const Counts own = count_taken(s, begin, end, t.key);
   if (threadIdx.x % kWarpSize == 0) of_warps[warp] = own;
   __syncthreads();
@@ -254,7 +254,7 @@ __global__ void __launch_bounds__(kOneBlockThreads) short_top_k_kernel(const Row
 }
 
 // Long rows: blocks of kThreads take kChunk scores of one head, a kernel for each of the steps
-// above. What a kernel finds out from the one before, all its blocks find out.
+// above. Every block of a kernel works out for itself what the kernel before has found.
 constexpr int kThreads = 512;
 constexpr int kWarps = kThreads / kWarpSize;
 constexpr int kPart = 2048;  // scores of a warp
@@ -274,13 +274,13 @@ __device__ __forceinline__ Threshold find_threshold(const Rows& r, const Scratch
   if (n_digits == 0) return t;
   const int last = n_digits - 1;
   if (last > 0) t = s.thresholds[(last - 1) * n_heads + head];
-  t = next_digit<kThreads>(s.bins + (static_cast<int64_t>(last) * n_heads + head) * kBins, last, t);
+  t = next_digit<kThreads>(s.bins + (int64_t{last} * n_heads + head) * kBins, last, t);
   if (blockIdx.x == 0 && threadIdx.x == 0) s.thresholds[last * n_heads + head] = t;
   return t;
 }
 
 __global__ void zero_kernel(unsigned* p, int64_t n) {
-  const int64_t i = blockIdx.x * static_cast<int64_t>(kThreads) + threadIdx.x;
+  const int64_t i = blockIdx.x * int64_t{kThreads} + threadIdx.x;
   if (i < n) p[i] = 0;
 }
 
@@ -288,7 +288,7 @@ __global__ void __launch_bounds__(kThreads)
     digit_kernel(const Rows r, const Scratch scratch, int digit) {
   __shared__ unsigned bins[kBins];
   const int head = blockIdx.y;
-  const int64_t begin = static_cast<int64_t>(blockIdx.x) * kChunk, n = r.n[head];
+  const int64_t begin = int64_t{blockIdx.x} * kChunk, n = r.n[head];
   if (begin >= n || r.k[head] == 0) return;
   const Threshold t = find_threshold(r, scratch, digit);
   for (int i = threadIdx.x; i < kBins; i += kThreads) bins[i] = 0;
@@ -296,7 +296,7 @@ __global__ void __launch_bounds__(kThreads)
   count_digits<kThreads>(r.scores + head * r.n_columns, begin, min(begin + kChunk, n), digit, t.key,
                          bins);
   __syncthreads();
-  unsigned* of_head = scratch.bins + (static_cast<int64_t>(digit) * gridDim.y + head) * kBins;
+  unsigned* of_head = scratch.bins + (int64_t{digit} * gridDim.y + head) * kBins;
   for (int i = threadIdx.x; i < kBins; i += kThreads) {
     if (bins[i] > 0) atomicAdd(&of_head[i], bins[i]);
   }
@@ -304,7 +304,7 @@ __global__ void __launch_bounds__(kThreads)
 
 __global__ void __launch_bounds__(kThreads) count_kernel(const Rows r, const Scratch scratch) {
   const int head = blockIdx.y, warp = threadIdx.x / kWarpSize;
-  const int64_t n = r.n[head], first = static_cast<int64_t>(blockIdx.x) * kChunk;
+  const int64_t n = r.n[head], first = int64_t{blockIdx.x} * kChunk;
   if (first >= n || r.k[head] == 0) return;
   const Threshold t = find_threshold(r, scratch, kDigits);
   const int64_t begin = first + warp * kPart;
@@ -316,7 +316,7 @@ __global__ void __launch_bounds__(kThreads) count_kernel(const Rows r, const Scr
 
 __global__ void __launch_bounds__(kThreads) write_kernel(const Rows r, const Scratch scratch) {
   const int head = blockIdx.y, warp = threadIdx.x / kWarpSize;
-  const int64_t n = r.n[head], first = static_cast<int64_t>(blockIdx.x) * kChunk;
+  const int64_t n = r.n[head], first = int64_t{blockIdx.x} * kChunk;
   if (blockIdx.x == 0) write_tail<kThreads>(r, head);
   if (first >= n || r.k[head] == 0) return;
   const Counts* counts = scratch.counts + head * scratch.n_parts;
@@ -341,16 +341,14 @@ void long_top_k(Context& ctx, const Rows& r, int64_t n_heads, int64_t n) {
   const int64_t n_chunks = div_up(n, kChunk), n_bins = kDigits * n_heads * kBins;
   Scratch s{};
   s.n_parts = n_chunks * kWarps;
-  const int64_t bytes = n_bins * static_cast<int64_t>(sizeof(unsigned)) +
-                        kDigits * n_heads * static_cast<int64_t>(sizeof(Threshold)) +
-                        n_heads * s.n_parts * static_cast<int64_t>(sizeof(Counts));
-  s.bins = static_cast<unsigned*>(ctx.scratch(static_cast<size_t>(bytes)));
+  const int64_t bytes = n_bins * int64_t{sizeof(unsigned)} +
+                        kDigits * n_heads * int64_t{sizeof(Threshold)} +
+                        n_heads * s.n_parts * int64_t{sizeof(Counts)};
+  s.bins = static_cast<unsigned*>(ctx.scratch(bytes));
   s.thresholds = reinterpret_cast<Threshold*>(s.bins + n_bins);
   s.counts = reinterpret_cast<Counts*>(s.thresholds + kDigits * n_heads);
-  const Grid grid{dim3(static_cast<unsigned>(n_chunks), static_cast<unsigned>(n_heads)),
-                  dim3(kThreads)};
-  launch(ctx, {dim3(static_cast<unsigned>(div_up(n_bins, kThreads))), dim3(kThreads)}, zero_kernel,
-         s.bins, n_bins);
+  const Grid grid{dim3(n_chunks, n_heads), dim3(kThreads)};
+  launch(ctx, {dim3(div_up(n_bins, kThreads)), dim3(kThreads)}, zero_kernel, s.bins, n_bins);
   for (int digit = 0; digit < kDigits; ++digit) launch(ctx, grid, digit_kernel, r, s, digit);
   launch(ctx, grid, count_kernel, r, s);
   launch(ctx, grid, write_kernel, r, s);
@@ -366,9 +364,7 @@ void pool(Context& ctx, const Tensor& scores, std::span<const int32_t> n, int ke
           Pooling pooling, const Tensor& out) {
   const int64_t most = longest(n);
   if (most == 0) return;
-  const Grid grid{
-      dim3(static_cast<unsigned>(div_up(most, kPoolThreads)), static_cast<unsigned>(n.size())),
-      dim3(kPoolThreads)};
+  const Grid grid{dim3(div_up(most, kPoolThreads), n.size()), dim3(kPoolThreads)};
   launch(ctx, grid, pool_kernel, static_cast<const float*>(scores.data), scores.shape[1],
          ctx.put(n), kernel_size / 2, pooling == Pooling::avg, static_cast<float*>(out.data),
          out.shape[1]);
@@ -384,10 +380,9 @@ void top_k(Context& ctx, const Tensor& scores, std::span<const int32_t> n,
   r.n_columns = scores.shape[1];
   r.rows_columns = rows.shape[1];
   r.n_tail = n_tail;
-  const auto n_heads = static_cast<int64_t>(n.size());
+  const int64_t n_heads = std::ssize(n);
   if (longest(n) > kOneBlock) return long_top_k(ctx, r, n_heads, longest(n));
-  launch(ctx, {dim3(static_cast<unsigned>(n_heads)), dim3(kOneBlockThreads)}, short_top_k_kernel,
-         r);
+  launch(ctx, {dim3(n_heads), dim3(kOneBlockThreads)}, short_top_k_kernel, r);
 }
 
 }  // namespace snapkv::cuda

@@ -20,9 +20,9 @@ class StepGraphs {
 
   void begin(uint64_t shape);
   void end();
-  /// Instead of end(), after an error.
+  /// Call it instead of end() after an error.
   void cancel();
-  /// Forgets all: memory that was recorded has moved.
+  /// Forgets everything, because memory that was recorded has moved.
   void clear();
 
  private:

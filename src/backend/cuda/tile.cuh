@@ -11,7 +11,7 @@
 
 namespace snapkv::cuda {
 
-/// Over the 4 lanes that hold a row of a 16 x 8 product.
+/// Reduces over the 4 lanes that hold a row of a 16 x 8 product.
 __device__ __forceinline__ float quad_max(float v) {
   v = fmaxf(v, __shfl_xor_sync(kAllLanes, v, 1));
   return fmaxf(v, __shfl_xor_sync(kAllLanes, v, 2));

@@ -43,7 +43,7 @@ constexpr int kMaxExponent = 100;
 /// [n_head_kv, n_row_tiles, kDim / 16, kParts, kWarpSize].
 template <typename T, int kDim>
 __device__ __forceinline__ int64_t fragment_at(const VoteArguments& a, int g, int row_tile) {
-  return static_cast<int64_t>(g * a.n_row_tiles() + row_tile) * (kDim / 16 * kParts<T> * kWarpSize);
+  return int64_t{g * a.n_row_tiles() + row_tile} * (kDim / 16 * kParts<T> * kWarpSize);
 }
 
 // A warp per (row tile, KV head). Lane (g, t) = (lane / 4, lane % 4) has rows g and g + 8; product
@@ -214,9 +214,8 @@ __global__ void __launch_bounds__(kVoteWarps* kWarpSize)
 // norms of a row from its states; a warp per row.
 __global__ void merge_vote_states_kernel(const VoteArguments a) {
   const int lane = threadIdx.x % kWarpSize;
-  const int64_t row =
-      (static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x) / kWarpSize;  // of all heads
-  if (row >= static_cast<int64_t>(a.n_head_kv) * a.n_padded_rows()) return;
+  const int64_t row = (int64_t{blockIdx.x} * blockDim.x + threadIdx.x) / kWarpSize;  // of all heads
+  if (row >= int64_t{a.n_head_kv} * a.n_padded_rows()) return;
   const float2* states = a.states + row * a.n_ranges;
   const auto g = static_cast<int>(row / a.n_padded_rows());
   const float sink = a.sink(g, static_cast<int>(row % a.n_padded_rows()));
@@ -289,23 +288,21 @@ __global__ void __launch_bounds__(kVoteWarps* kWarpSize)
 
 /// Scratch memory in pieces: the states and norms of `a`, then `n_more` bytes, which are returned.
 char* take_scratch(Context& ctx, VoteArguments& a, int64_t n_more) {
-  const int64_t n_rows = static_cast<int64_t>(a.n_head_kv) * a.n_padded_rows();  // a multiple of 16
-  const auto norm_bytes = static_cast<size_t>(n_rows) * sizeof(float2);
-  const size_t state_bytes = norm_bytes * static_cast<size_t>(a.n_ranges);
-  char* at =
-      static_cast<char*>(ctx.scratch(norm_bytes + state_bytes + static_cast<size_t>(n_more)));
+  const int64_t n_rows = int64_t{a.n_head_kv} * a.n_padded_rows();  // a multiple of 16
+  const int64_t norm_bytes = n_rows * int64_t{sizeof(float2)};
+  const int64_t state_bytes = norm_bytes * a.n_ranges;
+  char* at = static_cast<char*>(ctx.scratch(norm_bytes + state_bytes + n_more));
   a.norms = reinterpret_cast<float2*>(at);
   a.states = reinterpret_cast<float2*>(at + norm_bytes);
   return at + norm_bytes + state_bytes;
 }
 
 Grid grid_of(int64_t x, int y, int64_t z, int n_warps, size_t shared_bytes = 0) {
-  return {dim3(static_cast<unsigned>(x), static_cast<unsigned>(y), static_cast<unsigned>(z)),
-          dim3(static_cast<unsigned>(n_warps * kWarpSize)), shared_bytes};
+  return {dim3(x, y, z), dim3(n_warps * kWarpSize), shared_bytes};
 }
 
 void merge_states(Context& ctx, const VoteArguments& a) {
-  const int64_t n_rows = static_cast<int64_t>(a.n_head_kv) * a.n_padded_rows();
+  const int64_t n_rows = int64_t{a.n_head_kv} * a.n_padded_rows();
   launch(ctx, grid_of(div_up(n_rows, kVoteWarps), 1, 1, kVoteWarps), merge_vote_states_kernel, a);
 }
 
@@ -323,7 +320,7 @@ void run_plain(Context& ctx, VoteArguments a, int64_t n_units) {
 
 template <typename T, int kDim>
 void run_mma(Context& ctx, VoteArguments a, int64_t n_units) {
-  const int64_t n_rows = static_cast<int64_t>(a.n_head_kv) * a.n_padded_rows();
+  const int64_t n_rows = int64_t{a.n_head_kv} * a.n_padded_rows();
   const int64_t n_fragments = n_rows / 16 * (kDim / 16 * kParts<T> * kWarpSize);
   char* const memory = take_scratch(ctx, a, n_fragments * sizeof(uint4) + n_rows * sizeof(float));
   auto* const fragments = reinterpret_cast<uint4*>(memory);

@@ -31,7 +31,7 @@ struct VoteArguments {
 
   __host__ __device__ int n_padded_rows() const { return n_group * padded_window; }
   __host__ __device__ int n_row_tiles() const { return n_padded_rows() / 16; }
-  /// Columns that get votes.
+  /// How many columns get votes.
   __host__ __device__ int n_cols(int n_rows) const { return whole ? n_rows : n_rows - n_window; }
   __device__ int last_seen(int n_rows, int row) const {
     return n_rows - n_window + row % padded_window;
@@ -49,20 +49,20 @@ struct VoteArguments {
   __device__ const float* query(int g, int row) const {
     const int i = row % padded_window, h = g * n_group + row / padded_window;
     if (i >= n_window) return nullptr;
-    return q + (static_cast<int64_t>(i) * n_head_kv * n_group + h) * head_dim;
+    return q + (int64_t{i} * n_head_kv * n_group + h) * head_dim;
   }
   template <typename T>
   __device__ HeadView<T> keys(int g) const {
     return {static_cast<const T*>(k) + g * k_head, k_row, rows[g], head_dim, aligned};
   }
-  /// In runs of kUnitKeys keys.
+  /// The keys of a range, in units of kUnitKeys keys.
   __device__ Units units_of_range(int range, int n_rows) const {
     const int64_t n_units = div_up(n_rows, kUnitKeys);
     return {static_cast<int>(n_units * range / n_ranges),
             static_cast<int>(n_units * (range + 1) / n_ranges)};
   }
   __device__ int64_t state_at(int g, int row, int range) const {
-    return (static_cast<int64_t>(g) * n_padded_rows() + row) * n_ranges + range;
+    return (int64_t{g} * n_padded_rows() + row) * n_ranges + range;
   }
   /// Votes are not negative, so both reductions begin with 0.
   __device__ float add_head(float sum, float head) const {
@@ -78,7 +78,7 @@ struct VoteArguments {
 constexpr int kPlainStateRows = 256;  // whose state a block keeps
 constexpr int kPlainAtOnce = 4;       // rows that share a key's values
 
-/// Of keys in shared memory: odd, so that the same value of 32 keys lies in 32 banks.
+/// The distance of keys in shared memory is odd: the same value of 32 keys lies in 32 banks.
 __host__ __device__ constexpr int plain_vote_pitch(int head_dim) { return head_dim | 1; }
 constexpr size_t plain_vote_shared_bytes(int head_dim) {
   return sizeof(float) * kUnitKeys * plain_vote_pitch(head_dim);

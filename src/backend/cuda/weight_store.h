@@ -30,11 +30,11 @@ class WeightStore {
  private:
   Tensor stage(const Tensor& weight);
 
-  // An op takes no more at a time: four products with their biases.
+  // The most that one op uses at a time: four products with their biases.
   static constexpr size_t kStaged = 8;
 
   Context& context_;
-  std::unordered_map<const void*, Buffer> placed_;  // without memory: streamed
+  std::unordered_map<const void*, Buffer> placed_;  // an empty buffer: streamed
   Buffer staged_[kStaged];
   size_t next_staged_ = 0;
   size_t streamed_bytes_ = 0;

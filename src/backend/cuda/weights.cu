@@ -78,7 +78,7 @@ __device__ __forceinline__ void store_values(Out* to, int64_t i, int64_t n, bool
 template <typename S, typename Out>
 __global__ void __launch_bounds__(kThreads)
     expand_kernel(const char* from, int64_t row_bytes, const int32_t* ids, int64_t n, Out* out) {
-  const int64_t i = (static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x) * kValues;
+  const int64_t i = (int64_t{blockIdx.x} * kThreads + threadIdx.x) * kValues;
   if (i >= n) return;
   const char* row = from + (ids != nullptr ? ids[blockIdx.y] : blockIdx.y) * row_bytes;
   Out* to = out + blockIdx.y * n;
@@ -92,9 +92,7 @@ template <typename Out>
 void run(Context& ctx, const Tensor& weight, int64_t row_bytes, const int32_t* ids, int64_t n_rows,
          int64_t n, Out* out) {
   const auto run_type = [&](void (*kernel)(const char*, int64_t, const int32_t*, int64_t, Out*)) {
-    const Grid grid{dim3(static_cast<unsigned>(div_up(n, int64_t{kThreads} * kValues)),
-                         static_cast<unsigned>(n_rows)),
-                    dim3(kThreads)};
+    const Grid grid{dim3(div_up(n, int64_t{kThreads} * kValues), n_rows), dim3(kThreads)};
     launch(ctx, grid, kernel, static_cast<const char*>(weight.data), row_bytes, ids, n, out);
   };
   visit_weight_type(weight.dtype, [&](auto type) {
@@ -110,8 +108,8 @@ void embed(Context& ctx, const Tensor& weight, std::span<const int32_t> ids, con
   const int64_t n = out.shape[1];
   for (size_t begin = 0; begin < ids.size(); begin += kMaxRows) {
     const auto part = ids.subspan(begin, std::min(kMaxRows, ids.size() - begin));
-    run(ctx, rows, row_bytes(rows.dtype, n), ctx.put(part), static_cast<int64_t>(part.size()), n,
-        out.at<float>(static_cast<int64_t>(begin)));
+    run(ctx, rows, row_bytes(rows.dtype, n), ctx.put(part), std::ssize(part), n,
+        out.at<float>(begin));
   }
 }
 

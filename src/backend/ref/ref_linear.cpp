@@ -42,7 +42,7 @@ void project(const Tensor& x, std::span<const Projection> projections) {
 // The layout of this backend: [n_out, n_in] f32.
 void pack(const Tensor& weight, PackedWeight& packed) {
   const int64_t n_out = weight.shape[0], n_in = weight.shape[1];
-  const size_t bytes = static_cast<size_t>(n_out * n_in) * sizeof(float);
+  const size_t bytes = n_out * n_in * sizeof(float);
   if (packed.storage.bytes() < bytes) packed.storage = Buffer::host(bytes, "packed weight");
   packed.n_out = n_out;
   packed.n_in = n_in;

@@ -17,7 +17,7 @@ void rms_norm(const Tensor& x, const Tensor& weight, float eps, const Tensor& ou
     const double scale = 1.0 / std::sqrt(dot(row, row) / static_cast<double>(d) + eps);
     for (int64_t i = 0; i < d; ++i) {
       const double w = get(weight.data, weight.dtype, i);
-      put(out.at<void>(t), out.dtype, i, row[static_cast<size_t>(i)] * scale * w);
+      put(out.at<void>(t), out.dtype, i, row[i] * scale * w);
     }
   }
 }
@@ -67,7 +67,7 @@ void softcap(const Tensor& x, float cap) {
 // The pair (a, b) of position p turns by angle p * inv_freq[i], m being the magnitude:
 //   a' = m (a cos - b sin),  b' = m (a sin + b cos)
 void rope(const Tensor& x, std::span<const int32_t> pos, const RopeFrequencies& frequencies) {
-  const int64_t n_pairs = static_cast<int64_t>(frequencies.inv_freq.size());
+  const int64_t n_pairs = std::ssize(frequencies.inv_freq);
   const double m = frequencies.magnitude;
   for (int64_t t = 0; t < x.shape[0]; ++t) {
     for (int64_t h = 0; h < x.shape[1]; ++h) {
@@ -75,8 +75,7 @@ void rope(const Tensor& x, std::span<const int32_t> pos, const RopeFrequencies& 
       for (int64_t i = 0; i < n_pairs; ++i) {
         float& first = row[frequencies.layout == RopeLayout::norm ? 2 * i : i];
         float& second = row[frequencies.layout == RopeLayout::norm ? 2 * i + 1 : i + n_pairs];
-        const double angle =
-            pos[static_cast<size_t>(t)] * frequencies.inv_freq[static_cast<size_t>(i)];
+        const double angle = pos[t] * frequencies.inv_freq[i];
         const double a = first, b = second;
         first = static_cast<float>(m * (a * std::cos(angle) - b * std::sin(angle)));
         second = static_cast<float>(m * (a * std::sin(angle) + b * std::cos(angle)));
@@ -117,7 +116,7 @@ void store_rows(const Tensor& src, DType dtype, std::span<void* const> dst) {
   const int64_t n = src.shape[0], n_head_kv = src.shape[1], d = src.shape[2];
   for (int64_t h = 0; h < n_head_kv; ++h) {
     for (int64_t t = 0; t < n; ++t) {
-      char* out = static_cast<char*>(dst[static_cast<size_t>(h)]) + t * row_bytes(dtype, d);
+      char* out = static_cast<char*>(dst[h]) + t * row_bytes(dtype, d);
       put_row(out, dtype, get_row(src.at<const void>(t, h), src.dtype, d));
     }
   }

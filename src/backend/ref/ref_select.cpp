@@ -44,19 +44,19 @@ std::vector<double> head_votes(const WindowVotes& w, int64_t h, int64_t g, int64
 void window_votes(const WindowVotes& w) {
   const int64_t n_head_kv = w.k.shape[0], n_group = w.q.shape[1] / n_head_kv;
   for (int64_t g = 0; g < n_head_kv; ++g) {
-    const int64_t n = w.n_rows[static_cast<size_t>(g)];
+    const int64_t n = w.n_rows[g];
     std::vector<double> group = head_votes(w, g * n_group, g, n);
     for (int64_t h = g * n_group + 1; h < (g + 1) * n_group; ++h) {
       const std::vector<double> votes = head_votes(w, h, g, n);
-      for (size_t j = 0; j < group.size(); ++j) {
+      for (int64_t j = 0; j < std::ssize(group); ++j) {
         const bool other = group[j] < votes[j] || std::isnan(votes[j]);  // a NaN stays
         const double larger = other ? votes[j] : group[j];
         group[j] = w.group == GroupReduce::max ? larger : group[j] + votes[j];
       }
     }
     const double divisor = w.group == GroupReduce::mean ? static_cast<double>(n_group) : 1.0;
-    for (size_t j = 0; j < group.size(); ++j) {
-      put(w.votes.at<void>(g), w.votes.dtype, static_cast<int64_t>(j), group[j] / divisor);
+    for (int64_t j = 0; j < std::ssize(group); ++j) {
+      put(w.votes.at<void>(g), w.votes.dtype, j, group[j] / divisor);
     }
   }
 }
@@ -67,7 +67,7 @@ void pool(const Tensor& scores, std::span<const int32_t> n, int kernel_size, Poo
           const Tensor& out) {
   const int64_t half = kernel_size / 2;
   for (int64_t h = 0; h < scores.shape[0]; ++h) {
-    const int64_t n_cols = n[static_cast<size_t>(h)];
+    const int64_t n_cols = n[h];
     const float* s = scores.at<const float>(h);
     for (int64_t j = 0; j < n_cols; ++j) {
       double max = -std::numeric_limits<double>::infinity(), sum = 0.0;
@@ -82,9 +82,9 @@ void pool(const Tensor& scores, std::span<const int32_t> n, int kernel_size, Poo
 
 void top_k(const Tensor& scores, std::span<const int32_t> n, std::span<const int32_t> k, int n_tail,
            const Tensor& rows) {
-  for (size_t h = 0; h < n.size(); ++h) {
-    const float* s = scores.at<const float>(static_cast<int64_t>(h));
-    std::vector<int32_t> order(static_cast<size_t>(n[h]));
+  for (int64_t h = 0; h < std::ssize(n); ++h) {
+    const float* s = scores.at<const float>(h);
+    std::vector<int32_t> order(n[h]);
     std::iota(order.begin(), order.end(), 0);
     // stable: ties stay in ascending order, so the lower index wins
     std::stable_sort(order.begin(), order.end(), [s](int32_t a, int32_t b) {
@@ -92,8 +92,8 @@ void top_k(const Tensor& scores, std::span<const int32_t> n, std::span<const int
       return s[a] > s[b];
     });
     std::sort(order.begin(), order.begin() + k[h]);
-    int32_t* out = rows.at<int32_t>(static_cast<int64_t>(h));
-    for (int32_t i = 0; i < k[h]; ++i) out[i] = order[static_cast<size_t>(i)];
+    int32_t* out = rows.at<int32_t>(h);
+    for (int32_t i = 0; i < k[h]; ++i) out[i] = order[i];
     for (int32_t i = 0; i < n_tail; ++i) out[k[h] + i] = n[h] + i;
   }
 }
@@ -101,13 +101,12 @@ void top_k(const Tensor& scores, std::span<const int32_t> n, std::span<const int
 // dst[h][i, :] = src[h, rows[h, i], :]
 void gather_rows(const Tensor& src, const Tensor& rows, std::span<const int32_t> n,
                  std::span<void* const> dst) {
-  const size_t bytes = static_cast<size_t>(row_bytes(src.dtype, src.shape[2]));
-  for (size_t h = 0; h < n.size(); ++h) {
-    const int64_t head = static_cast<int64_t>(h);
-    const int32_t* row = rows.at<const int32_t>(head);
+  const int64_t bytes = row_bytes(src.dtype, src.shape[2]);
+  for (int64_t h = 0; h < std::ssize(n); ++h) {
+    const int32_t* row = rows.at<const int32_t>(h);
     char* out = static_cast<char*>(dst[h]);
     for (int32_t i = 0; i < n[h]; ++i) {
-      std::memcpy(out + static_cast<size_t>(i) * bytes, src.at<const void>(head, row[i]), bytes);
+      std::memcpy(out + i * bytes, src.at<const void>(h, row[i]), bytes);
     }
   }
 }
@@ -116,11 +115,11 @@ void gather_rows(const Tensor& src, const Tensor& rows, std::span<const int32_t>
 void convert_rows(const RowConversion& c) {
   const int64_t src_bytes = row_bytes(c.src_dtype, c.head_dim);
   const int64_t dst_bytes = row_bytes(c.dst_dtype, c.head_dim);
-  for (size_t h = 0; h < c.n.size(); ++h) {
+  for (int64_t h = 0; h < std::ssize(c.n); ++h) {
     const char* in = static_cast<const char*>(c.src[h]);
     char* out = static_cast<char*>(c.dst[h]);
     for (int32_t i = 0; i < c.n[h]; ++i) {
-      const int64_t row = c.rows ? c.rows.at<const int32_t>(static_cast<int64_t>(h))[i] : i;
+      const int64_t row = c.rows ? c.rows.at<const int32_t>(h)[i] : i;
       put_row(out + i * dst_bytes, c.dst_dtype,
               get_row(in + row * src_bytes, c.src_dtype, c.head_dim));
     }
