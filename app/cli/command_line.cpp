@@ -138,8 +138,8 @@ int CommandLine::answer_help(const CLI::ParseError& e, const std::vector<std::st
   }
   std::ostringstream out, err;
   if (root_.exit(e, out, err) != 0) {
-    const std::string message =
-        e.get_name() == "ExtrasError" ? unknown_options(args) : std::string(e.what());
+    const bool is_unknown = e.get_exit_code() == static_cast<int>(CLI::ExitCodes::ExtrasError);
+    const std::string message = is_unknown ? unknown_options(args) : std::string(e.what());
     fail(ErrorCode::kUsage, "{}\n{} --help lists the options", message, typed_name());
   }
   write_stdout(out.str());

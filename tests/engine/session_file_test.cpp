@@ -51,7 +51,7 @@ SessionOptions small(const std::string& policy, DType kv_type, int64_t decode_li
   return options;
 }
 
-std::vector<int32_t> tokens(int n, uint32_t seed = 1) { return test::generated_ids(n, 1024, seed); }
+std::vector<int32_t> tokens(int n, uint32_t seed = 1) { return test::generated_ids(n, 512, seed); }
 
 /// Logits after a further turn and 30 steps, bit for bit, and the rows that are there.
 void expect_same_future(Session& a, Session& b) {
