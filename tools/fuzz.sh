@@ -16,5 +16,6 @@ for target in build/fuzz/bin/fuzz_*; do
   [ "$name" = gguf ] && corpus=tests/fuzz/corpus
   found=build/fuzz/found/$name
   mkdir -p "$found"
+  [ -d "$corpus" ] || corpus=$found # some make their first inputs themselves
   "$target" -timeout=5 -max_len=8192 -max_total_time="$seconds" "$found" "$corpus"
 done
