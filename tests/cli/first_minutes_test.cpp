@@ -123,7 +123,7 @@ TEST(Mistakes, MisspeltVariablesAreNamed) {
   EXPECT_EQ(result.code, 0) << result.err;
   EXPECT_TRUE(contains(result.err, "SNAPKV_KV_BUGDET")) << result.err;
   EXPECT_TRUE(contains(result.err, "did you mean SNAPKV_KV_BUDGET?")) << result.err;
-  r.env = {{"SNAPKV_KV_BUDGET", "64"}};
+  r.env = {{"SNAPKV_KV_BUDGET", "64"}, {"SNAPKV_PRESET", "release"}, {"SNAPKV_FUZZ_SEED", "1"}};
   EXPECT_EQ(run(r).err, "");
 }
 

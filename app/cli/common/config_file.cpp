@@ -71,6 +71,14 @@ void add_variable_names(const CLI::App& app, std::vector<std::string>& names) {
   for (const CLI::App* command : commands_of(app)) add_variable_names(*command, names);
 }
 
+// Of `make` and of the tests, which run the program.
+bool is_of_the_build(std::string_view name) {
+  constexpr std::string_view kNames[] = {"SNAPKV_PRESET", "SNAPKV_ORACLE_MODELS",
+                                         "SNAPKV_HF_FOLDERS", "SNAPKV_GGML_VALUES"};
+  return name.starts_with("SNAPKV_TEST_") || name.starts_with("SNAPKV_FUZZ_") ||
+         std::find(std::begin(kNames), std::end(kNames), name) != std::end(kNames);
+}
+
 // Variables that no option reads are misspelt settings, or somebody else's: a warning, not an
 // error.
 void warn_about_unknown_variables(const CLI::App& root) {
@@ -79,8 +87,7 @@ void warn_about_unknown_variables(const CLI::App& root) {
   for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
     const std::string_view text = *entry;
     const std::string name(text.substr(0, text.find('=')));
-    const auto begins = [&](std::string_view prefix) { return name.rfind(prefix, 0) == 0; };
-    if (!begins("SNAPKV_") || begins("SNAPKV_TEST_")) continue;  // those are the tests' own
+    if (!name.starts_with("SNAPKV_") || is_of_the_build(name)) continue;
     if (std::find(known.begin(), known.end(), name) != known.end()) continue;
     const std::string near = nearest_name(name, known);
     write_stderr(fmt::format("snapkv: warning: {} in the environment is no setting{}\n",
