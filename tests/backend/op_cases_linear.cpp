@@ -157,6 +157,29 @@ Results special_activations(const Place& at, DType type) {
   return out;
 }
 
+/// Rows of weights of which one has a scale of NaN and one of infinity: what is not finite as -1.
+Results special_scales(const Place& at, DType type, int64_t n) {
+  constexpr int64_t kRows = 4, kColumns = 512;
+  TestTensor w = random_tensor({kRows, kColumns}, 3, type);
+  visit_weight_type(type, [&](auto t) {
+    if constexpr (block_size(t.dtype) > 1 && t.dtype != DType::mxfp4) {  // mxfp4 has no f16
+      const uint16_t kBits[] = {0x7e00, 0x7c00};                         // NaN, infinity
+      for (int64_t row : {1, 2}) {
+        auto* block = reinterpret_cast<char*>(w.data()) + row * row_bytes(type, kColumns);
+        std::memcpy(block + kScaleAt<t.dtype>, &kBits[row - 1], sizeof(uint16_t));
+      }
+    }
+  });
+  const DeviceTensor in = at.put(random_tensor({n, kColumns}, 4)), weights = at.put(w),
+                     out = at.zeros({n, kRows});
+  ops::project(at, in, std::array{Projection{.w = weights, .bias = {}, .out = out}});
+  TestTensor result = out.host();
+  for (int64_t i = 0; i < n * kRows; ++i) {
+    result.as()[i] = std::isfinite(result.as()[i]) ? 1.0f : -1.0f;
+  }
+  return result;
+}
+
 /// Activations that need all of f32's 24 bits.
 Results unrounded_activations(const Place& at) {
   TestTensor x({8, 256});
@@ -178,6 +201,11 @@ OpCases project_cases() {
     cases.emplace_back(
         fmt::format("{} NaN and infinity show", name(type)),
         [=](const Place& at) { return special_activations(at, type); }, Bound{});
+    for (const int64_t n : {1, 6}) {
+      cases.emplace_back(
+          fmt::format("{} scales of NaN and infinity show, {} rows", name(type), n),
+          [=](const Place& at) { return special_scales(at, type, n); }, Bound{});
+    }
   }
   cases.emplace_back("products of bf16 round no activation", unrounded_activations,
                      [](const Place& at) -> Bound {

@@ -54,8 +54,7 @@ HWY_INLINE hn::Vec<D> load_scale(D d, const void* p) {
   uint16_t bits;
   std::memcpy(&bits, p, sizeof(bits));
   const hn::Rebind<uint16_t, D> du;
-  const hn::Rebind<hwy::float16_t, D> dh;
-  return hn::PromoteTo(d, hn::BitCast(dh, hn::Set(du, bits)));
+  return promote_f16(d, hn::Set(du, bits));
 }
 
 /// The scale of the block of 32 values at p.
