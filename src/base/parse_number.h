@@ -18,6 +18,10 @@ std::optional<int64_t> parse_whole(std::string_view text);
 /// "0.25", "-3", "1e-5": finite; no "nan", no "inf", no hexadecimal.
 std::optional<double> parse_real(std::string_view text);
 
+/// The whole number that a limit stands for. What a double can't tell from the largest int64 is
+/// that.
+int64_t whole_limit(double limit);
+
 /// Bytes: a whole number and a unit: b, or K, M, G, T, P, E (1024 and its powers) with or without B
 /// or iB, in any letter case: "8G", "256MiB", "1000b". No unit: bytes. Within int64.
 std::optional<int64_t> parse_size(std::string_view text);

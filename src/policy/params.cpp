@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "base/error.h"
+#include "base/parse_number.h"
 
 namespace snapkv {
 namespace {
@@ -77,11 +78,6 @@ std::optional<PolicyValue> in_range(const PolicyParam& param, const PolicyValue&
     }
   }
   return std::nullopt;
-}
-
-/// A limit of whole numbers. What a double can't tell from the largest int64 is that.
-int64_t whole_limit(double limit) {
-  return limit >= 0x1p63 ? std::numeric_limits<int64_t>::max() : static_cast<int64_t>(limit);
 }
 
 /// Whether the greatest value is one of the parameter's, not just what its type holds.

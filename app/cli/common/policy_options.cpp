@@ -6,14 +6,10 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/parse_number.h"
 
 namespace snapkv::cli {
 namespace {
-
-/// A limit of whole numbers. What a double can't tell from the largest int64 is that.
-int64_t whole_limit(double limit) {
-  return limit >= 0x1p63 ? std::numeric_limits<int64_t>::max() : static_cast<int64_t>(limit);
-}
 
 std::string group_of(const SharedParam& shared) {
   if (is_common(shared)) return kCacheGroup;
