@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: MIT
+// Scheduler: computes the requests of all clients with one model, in one thread. A decode step
+// serves every answer that is being written; prompts are read in slices between the steps, so that
+// answers keep flowing. Sessions that are done are kept, so that a conversation's next request
+// reads only what is new, and so are the beginnings that many prompts share. Everything is counted
+// before it is allocated. Used by the handlers of the API; docs/server.md explains what users see.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "server/generation.h"
+#include "snapkv/engine.h"
+
+namespace snapkv::server {
+
+/// What a request that continues a kept conversation reads over.
+enum class Reuse {
+  off,      ///< every request reads its whole prompt
+  append,   ///< the rows that were kept; new tokens are added to them
+  refresh,  ///< every row of the conversation, from which is chosen anew: SessionOptions::kv_refresh
+};
+
+struct SchedulerOptions {
+  SessionOptions session;  ///< kv_type, chunk, n_ctx, spill_dir of all sessions
+  Reuse reuse = Reuse::refresh;
+  size_t kv_memory = 0;     ///< bytes of caches, prefixes and what reading takes; 0: what is free
+  size_t prefix_cache = 0;  ///< bytes of them for prefixes; 0: no prefix is kept
+  int n_parallel = 64;      ///< answers being written at a time
+  int max_queue = 256;      ///< requests that wait; more are refused
+  double prefill_share = 0.5;  ///< of the time while answers are written and a prompt is read
+};
+
+/// A request that was refused before it waited. `retry_after`: seconds, 0 where retrying is of no
+/// use.
+class Refused : public std::runtime_error {
+ public:
+  enum class Kind { queue_full, draining, never_fits, context_exceeded, bad_request };
+  Refused(Kind kind, const std::string& message, int retry_after = 0)
+      : std::runtime_error(message), kind(kind), retry_after(retry_after) {}
+  Kind kind;
+  int retry_after;
+};
+
+/// A session that answers or is kept, for /slots.
+struct SlotInfo {
+  int64_t id = 0;
+  enum class State { waiting, reading, answering, kept } state = State::kept;
+  std::string request;  ///< id of its last request
+  std::string policy;
+  int64_t n_tokens = 0;  ///< seen
+  size_t bytes = 0;      ///< of its cache and history
+  double idle_seconds = 0;
+};
+
+/// Counters since the start, and gauges; for /metrics.
+struct SchedulerStats {
+  int64_t n_requests = 0, n_refused = 0, n_cancelled = 0, n_failed = 0;
+  int64_t n_prompt_tokens = 0;     ///< read, reused ones not included
+  int64_t n_reused_tokens = 0;
+  int64_t n_generated_tokens = 0;
+  int64_t n_evicted_tokens = 0;    ///< rows that policies dropped, per layer and head, mean
+  int64_t n_decode_steps = 0;
+  double prefill_seconds = 0, decode_seconds = 0, compress_seconds = 0;
+  double longest_gap_seconds = 0;  ///< between two tokens of one answer, most so far
+  int n_waiting = 0, n_reading = 0, n_answering = 0, n_kept = 0, n_prefixes = 0;
+  size_t bytes_limit = 0, bytes_running = 0, bytes_kept = 0, bytes_prefixes = 0;
+};
+
+class Scheduler {
+ public:
+  Scheduler(std::shared_ptr<const Model> model, const SchedulerOptions& options);
+  /// Cancels what is left.
+  ~Scheduler();
+  Scheduler(const Scheduler&) = delete;
+  Scheduler& operator=(const Scheduler&) = delete;
+
+  const Model& model() const;
+  const SchedulerOptions& options() const;
+
+  /// Throws Refused at once where the request can never be served or may not wait.
+  std::shared_ptr<Generation> submit(Request request);
+
+  /// Reads a text and writes its compressed cache to a file: PromptProgress, then PromptRead and one
+  /// AnswerEnd, or Failure. `notes` go into the file. Throws as submit().
+  std::shared_ptr<Generation> make_snapshot(Request request, const std::string& path,
+                                            const std::string& notes);
+
+  /// Takes no more requests; those that wait or run are finished.
+  void drain();
+  bool draining() const;
+  /// Nothing waits or runs.
+  bool idle() const;
+
+  std::vector<SlotInfo> slots() const;
+  /// Of a kept session. Throw Error{kUsage} where there is none of this id or it is in use.
+  void save_slot(int64_t id, const std::string& path);
+  int64_t restore_slot(const std::string& path);  ///< the id that it got
+  void erase_slot(int64_t id);
+
+  SchedulerStats stats() const;
+
+ private:
+  class Loop;
+  std::unique_ptr<Loop> loop_;
+};
+
+}  // namespace snapkv::server
