@@ -12,9 +12,19 @@ bool begins_with(std::span<const int32_t> tokens, std::span<const int32_t> begin
          std::equal(beginning.begin(), beginning.end(), tokens.begin());
 }
 
+/// Whether two configurations mean the same: a parameter may be written or left at its default.
+bool equal(const PolicyConfig& a, const PolicyConfig& b) {
+  if (a.name != b.name) return false;
+  const std::vector<PolicySetting> of_a = policy_settings(a), of_b = policy_settings(b);
+  return std::equal(of_a.begin(), of_a.end(), of_b.begin(), of_b.end(),
+                    [](const PolicySetting& x, const PolicySetting& y) {
+                      return x.param->name == y.param->name && x.value == y.value;
+                    });
+}
+
 bool equal(const SessionOptions& a, const SessionOptions& b) {
-  return a.kv == b.kv && a.kv_memory == b.kv_memory && a.kv_decode_limit == b.kv_decode_limit &&
-         a.kv_type == b.kv_type;
+  return equal(a.kv, b.kv) && a.kv_memory == b.kv_memory &&
+         a.kv_decode_limit == b.kv_decode_limit && a.kv_type == b.kv_type;
 }
 
 RenderedChat tail(const RenderedChat& chat, size_t begin) {
