@@ -9,23 +9,52 @@
 
 namespace snapkv {
 
-/// The steps apply in this order, as in llama.cpp: repetition penalty, top-k, top-p, min-p,
-/// temperature, draw.
+class GrammarMatcher;
+
+/// Added to a token's logit before everything else.
+struct LogitBias {
+  int32_t id = 0;
+  double bias = 0.0;  ///< up to kMostBias in both directions; -infinity: never this token
+};
+
+/// The steps apply in this order, as in llama.cpp: grammar, logit bias, penalties, top-k, top-p,
+/// min-p, temperature, draw.
 struct SamplerConfig {
   static constexpr double kMostTemperature = 1000.0;
   static constexpr double kLeastPenalty = 0.001, kMostPenalty = 1000.0;
+  static constexpr double kMostCountPenalty = 2.0;  // presence and frequency
+  static constexpr double kMostBias = 100.0;
 
-  double temperature = 0.8;     ///< up to kMostTemperature; 0: greedy (the highest logit, ties to
-                                ///< the lower id)
-  int top_k = 40;               ///< 0: off
-  double top_p = 0.95;          ///< 1: off. Nucleus sampling (arXiv 1904.09751)
-  double min_p = 0.05;          ///< 0: off. Keeps p >= min_p * max p (arXiv 2407.01082)
-  double repeat_penalty = 1.0;  ///< kLeastPenalty to kMostPenalty; 1: off. Divides positive,
-                                ///< multiplies negative logits of the last repeat_last_n tokens
-                                ///< (arXiv 1909.05858, section 4.1)
-  int repeat_last_n = 64;       ///< 0: off, -1: all
+  double temperature = 0.8;       ///< up to kMostTemperature; 0: greedy (the highest logit, ties to
+                                  ///< the lower id)
+  int top_k = 40;                 ///< 0: off
+  double top_p = 0.95;            ///< 1: off. Nucleus sampling (arXiv 1904.09751)
+  double min_p = 0.05;            ///< 0: off. Keeps p >= min_p * max p (arXiv 2407.01082)
+  double repeat_penalty = 1.0;    ///< kLeastPenalty to kMostPenalty; 1: off. Divides positive,
+                                  ///< multiplies negative logits of the last repeat_last_n tokens
+                                  ///< (arXiv 1909.05858, section 4.1)
+  int repeat_last_n = 64;         ///< how far all penalties look back; 0: off, -1: all
+  double presence_penalty = 0.0;  ///< taken off the logit of every token among the last
+                                  ///< repeat_last_n, up to kMostCountPenalty in both directions
+  double frequency_penalty = 0.0;  ///< the same for each time that the token is among them
   uint64_t seed = 0;
+  std::vector<LogitBias> logit_bias = {};  ///< several of one token are added
 };
+
+/// The model's own probability of a token: the softmax of the logits as they come, before any step
+/// of a sampler.
+struct TokenLogprob {
+  int32_t id = 0;
+  double logprob = 0.0;  ///< natural; -infinity for logits that are not finite
+};
+struct TokenLogprobs {
+  TokenLogprob chosen;
+  std::vector<TokenLogprob> top;  ///< the likeliest first, ties to the lower id
+};
+/// The probability of `id` and of the `n_top` likeliest tokens (fewer where fewer logits are
+/// finite). Throws Error{kUsage} for an id that is no token's or n_top < 0, Error{kRuntime} when no
+/// logit is finite.
+TokenLogprobs token_logprobs(std::span<const float> logits, int32_t id, int n_top);
 
 class Sampler {
  public:
@@ -35,11 +64,17 @@ class Sampler {
   Sampler(Sampler&&) noexcept;
   Sampler& operator=(Sampler&&) noexcept;
 
-  /// Picks a token and remembers it for the penalty. NaN logits never win; throws Error{kRuntime}
-  /// when none is finite.
+  /// Picks a token and remembers it for the penalties and the grammar. NaN logits never win; throws
+  /// Error{kRuntime} when none is finite, or no token is allowed.
   int32_t sample(std::span<const float> logits);
-  /// Adds tokens (the prompt's) to the penalty's history.
+  /// Adds tokens (the prompt's) to the penalties' history.
   void accept(std::span<const int32_t> tokens);
+
+  /// From now on only tokens that the matcher allows are picked, and it takes those that are: the
+  /// answer goes on where the matcher stands.
+  void set_grammar(GrammarMatcher matcher);
+  /// Null where none was set.
+  const GrammarMatcher* grammar() const;
 
  private:
   struct Impl;

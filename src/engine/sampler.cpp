@@ -9,10 +9,12 @@
 #include <bit>
 #include <cmath>
 #include <deque>
+#include <limits>
 #include <optional>
 #include <unordered_map>
 
 #include "base/error.h"
+#include "snapkv/grammar.h"
 
 #if defined(__clang__)
 #pragma STDC FP_CONTRACT OFF  // GCC contracts nothing in ISO mode (-std=c++20), which CMake selects
@@ -153,6 +155,19 @@ void check(const SamplerConfig& c) {
     reject("repeat_penalty", "between 0.001 and 1000", c.repeat_penalty);
   }
   if (c.repeat_last_n < -1) reject("repeat_last_n", "-1 (all) or more", c.repeat_last_n);
+  for (const auto& [field, value] : {std::pair("presence_penalty", c.presence_penalty),
+                                     std::pair("frequency_penalty", c.frequency_penalty)}) {
+    if (!(std::abs(value) <= SamplerConfig::kMostCountPenalty)) {
+      reject(field, "between -2 and 2", value);
+    }
+  }
+  for (const LogitBias& b : c.logit_bias) {
+    if (b.id < 0) reject("the id of logit_bias", "0 or more", b.id);
+    const bool is_ban = b.bias == -std::numeric_limits<double>::infinity();
+    if (!is_ban && !(std::abs(b.bias) <= SamplerConfig::kMostBias)) {
+      reject("logit_bias", "between -100 and 100, or -infinity", b.bias);
+    }
+  }
 }
 
 }  // namespace
@@ -160,18 +175,34 @@ void check(const SamplerConfig& c) {
 struct Sampler::Impl {
   explicit Impl(const SamplerConfig& c) : config(c), random(c.seed), history(c.repeat_last_n) {}
 
-  /// The logits after the penalty: the argument itself when there is nothing to change.
-  std::span<const float> penalized(std::span<const float> logits) {
-    if (config.repeat_penalty == 1.0 || history.counts().empty()) return logits;
+  /// The logits after grammar, bias and penalties: the argument itself when there is nothing to
+  /// change.
+  std::span<const float> adjust(std::span<const float> logits) {
+    const bool penalized = has_penalty() && !history.counts().empty();
+    if (!grammar && config.logit_bias.empty() && !penalized) return logits;
     adjusted.assign(logits.begin(), logits.end());
+    if (grammar) grammar->apply(adjusted);
+    for (const auto& [id, bias] : config.logit_bias) {
+      if (id < std::ssize(adjusted)) adjusted[id] = static_cast<float>(adjusted[id] + bias);
+    }
+    if (penalized) apply_penalties();
+    return adjusted;
+  }
+
+  bool has_penalty() const {
+    return config.repeat_penalty != 1.0 || config.presence_penalty != 0.0 ||
+           config.frequency_penalty != 0.0;
+  }
+
+  void apply_penalties() {
     for (const auto& [id, count] : history.counts()) {
       if (id < 0 || id >= std::ssize(adjusted)) continue;
       float& logit = adjusted[id];
-      const double changed = logit > 0 ? logit / config.repeat_penalty  //
-                                       : logit * config.repeat_penalty;
-      logit = static_cast<float>(changed);
+      const double repeated = logit > 0 ? logit / config.repeat_penalty  //
+                                        : logit * config.repeat_penalty;
+      logit = static_cast<float>(repeated - config.presence_penalty -
+                                 static_cast<double>(count) * config.frequency_penalty);
     }
-    return adjusted;
   }
 
   /// The highest finite logit, ties to the lower id; nothing when none is finite.
@@ -216,6 +247,7 @@ struct Sampler::Impl {
   }
 
   SamplerConfig config;
+  std::optional<GrammarMatcher> grammar;
   Random random;
   History history;
   std::vector<float> adjusted;        // [n_vocab]
@@ -237,20 +269,32 @@ Sampler::Impl& Sampler::state() const {
 }
 
 int32_t Sampler::sample(std::span<const float> logits) {
-  const std::span<const float> adjusted = state().penalized(logits);
+  Impl& s = state();
+  const std::span<const float> adjusted = s.adjust(logits);
   const std::optional<Candidate> best = Impl::best_of(adjusted);
   if (!best) {
+    if (Impl::best_of(logits)) {
+      fail(ErrorCode::kRuntime, "no token is left: {} allows none of the {} that the model can say",
+           s.grammar ? s.grammar->grammar().name() : "logit_bias", logits.size());
+    }
     fail(ErrorCode::kRuntime, "none of the {} logits is finite: the model's output is unusable",
          logits.size());
   }
-  const bool greedy = state().config.temperature == 0.0 || state().config.top_k == 1;
-  const int32_t id = greedy ? best->id : state().draw(adjusted, best->logit);
-  state().history.add(id);
+  const bool greedy = s.config.temperature == 0.0 || s.config.top_k == 1;
+  const int32_t id = greedy ? best->id : s.draw(adjusted, best->logit);
+  if (s.grammar) s.grammar->accept(id);
+  s.history.add(id);
   return id;
 }
 
 void Sampler::accept(std::span<const int32_t> tokens) {
   for (const int32_t id : tokens) state().history.add(id);
+}
+
+void Sampler::set_grammar(GrammarMatcher matcher) { state().grammar = std::move(matcher); }
+
+const GrammarMatcher* Sampler::grammar() const {
+  return state().grammar ? &*state().grammar : nullptr;
 }
 
 }  // namespace snapkv

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: MIT
+// Grammars: what an answer may look like. A grammar is a text in GBNF, llama.cpp's notation, or
+// comes from a JSON schema; a matcher says, token by token, what may follow.
+//
+//   const auto vocabulary = std::make_shared<const snapkv::GrammarVocabulary>(model->tokenizer());
+//   const auto grammar = snapkv::Grammar::from_json_schema(R"({"type": "object", ...})");
+//   snapkv::Sampler sampler(config);
+//   sampler.set_grammar(snapkv::GrammarMatcher(grammar, vocabulary));
+//   ... sampler.sample(session.logits()) ...
+//
+// docs/grammar.md says what GBNF and schemas may contain. Neither is trusted: size, nesting and the
+// work for one token are bounded.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "snapkv/error.h"
+
+namespace snapkv {
+
+class Tokenizer;
+
+/// Immutable; copies share what they have.
+class Grammar {
+ public:
+  /// Reads GBNF; texts begin at the rule `root`. Throws Error{kUsage} "NAME: line L, column C: ..."
+  /// for what is no grammar, and for left recursion.
+  static Grammar parse(std::string_view gbnf, std::string name = "grammar");
+  /// The JSON documents that a schema allows, properties in the schema's order. Throws
+  /// Error{kUsage} "NAME: PLACE: ..." for what is no schema, and for keywords that are not
+  /// supported.
+  static Grammar from_json_schema(std::string_view schema, std::string name = "JSON schema");
+  /// Any JSON object.
+  static Grammar json_object();
+  /// Any JSON value.
+  static Grammar json_value();
+
+  const std::string& name() const;
+  /// The grammar in GBNF, whatever it was made from.
+  const std::string& source() const;
+
+ private:
+  friend class GrammarMatcher;
+  struct Impl;
+  explicit Grammar(std::shared_ptr<const Impl> impl) : impl_(std::move(impl)) {}
+  std::shared_ptr<const Impl> impl_;
+};
+
+/// What matchers need of a model's vocabulary: made once per model (some 50 ms), then shared by all
+/// threads. Control tokens are in no text that a grammar allows.
+class GrammarVocabulary {
+ public:
+  explicit GrammarVocabulary(const Tokenizer& tokenizer);
+  /// The bytes of each token, empty for those that are never allowed, and the tokens that end an
+  /// answer.
+  GrammarVocabulary(std::vector<std::string> pieces, std::vector<int32_t> end_tokens);
+  ~GrammarVocabulary();
+  GrammarVocabulary(const GrammarVocabulary&) = delete;
+  GrammarVocabulary& operator=(const GrammarVocabulary&) = delete;
+
+  int64_t n_vocab() const;
+
+ private:
+  friend class GrammarMatcher;
+  struct Impl;
+  std::unique_ptr<const Impl> impl_;
+};
+
+/// How far an answer has come in a grammar. Copies go their own ways and share what was computed of
+/// grammar and vocabulary, also between threads: for many answers by one grammar, copy a matcher.
+class GrammarMatcher {
+ public:
+  GrammarMatcher(Grammar grammar, std::shared_ptr<const GrammarVocabulary> vocabulary);
+  ~GrammarMatcher();
+  GrammarMatcher(const GrammarMatcher&);
+  GrammarMatcher(GrammarMatcher&&) noexcept;
+  GrammarMatcher& operator=(const GrammarMatcher&);
+  GrammarMatcher& operator=(GrammarMatcher&&) noexcept;
+
+  /// The tokens that may come next: bit id % 64 of word id / 64. A token is allowed if its bytes
+  /// begin a text that the grammar allows (they may end inside a character), a token that ends the
+  /// answer if the answer may end. Throws Error{kRuntime} when the grammar is too ambiguous.
+  void mask(std::vector<uint64_t>& allowed) const;
+  /// Sets the logits of all other tokens to -inf; [n_vocab], or more for a model whose output is
+  /// longer than its vocabulary. Throws as mask().
+  void apply(std::span<float> logits) const;
+
+  /// Takes a token. Throws Error{kUsage} for one that is not allowed; the state is then as before.
+  void accept(int32_t id);
+  /// Takes any bytes, as the text of an answer that is continued. Throws as accept().
+  void accept_text(std::string_view bytes);
+
+  /// Whether the answer may end here.
+  bool is_complete() const;
+  /// Whether anything but the end may follow.
+  bool can_continue() const;
+  const Grammar& grammar() const;
+
+ private:
+  struct Shared;
+  struct State;
+  State& state() const;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace snapkv

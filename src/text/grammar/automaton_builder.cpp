@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: MIT
+#include "text/grammar/automaton_builder.h"
+
+#include "base/error.h"
+
+namespace snapkv::grammar {
+namespace {
+
+// 262,144 states are the strings of a few hundred fields with lengths up to hundreds, and take less
+// than 100 MB while they are made.
+constexpr size_t kMostStates = size_t{1} << 18;
+constexpr size_t kMostEdges = size_t{1} << 20;
+constexpr size_t kMostParts = size_t{1} << 20;
+
+}  // namespace
+
+AutomatonBuilder::AutomatonBuilder(const RuleSet& grammar, const std::string& name) : name_(name) {
+  for (const Rule& rule : grammar.rules) rules.push_back({rule.name, 0, false});
+  for (size_t i = 0; i < grammar.rules.size(); ++i) {
+    rule_ = static_cast<int32_t>(i);
+    const int32_t start = add_state();
+    rules[i].start = start;
+    const int32_t end = add(grammar.rules[i].body, start);
+    states[static_cast<size_t>(end)].is_final = true;
+  }
+}
+
+int32_t AutomatonBuilder::add_state() {
+  if (states.size() >= kMostStates) {
+    fail(ErrorCode::kUsage,
+         "{}: too large, in rule {}: more than {} states with all repetitions written out", name_,
+         rules[static_cast<size_t>(rule_)].name, kMostStates);
+  }
+  states.push_back({{}, {}, {}, rule_, false});
+  return static_cast<int32_t>(states.size()) - 1;
+}
+
+void AutomatonBuilder::add_edge(int32_t from, ByteSpan bytes, int32_t target) {
+  if (++n_edges_ > kMostEdges) {
+    fail(ErrorCode::kUsage, "{}: too large, in rule {}: more than {} ranges of characters", name_,
+         rules[static_cast<size_t>(rule_)].name, kMostEdges);
+  }
+  states[static_cast<size_t>(from)].edges.push_back({bytes, target});
+}
+
+int32_t AutomatonBuilder::add(const Expression& expression, int32_t from) {
+  if (++n_parts_ > kMostParts) {  // repetitions of what has no states
+    fail(ErrorCode::kUsage,
+         "{}: too large, in rule {}: more than {} parts with all repetitions written out", name_,
+         rules[static_cast<size_t>(rule_)].name, kMostParts);
+  }
+  switch (expression.kind) {
+    case Expression::Kind::literal:
+      for (const char c : expression.bytes) {
+        const int32_t to = add_state();
+        add_edge(from, {static_cast<uint8_t>(c), static_cast<uint8_t>(c)}, to);
+        from = to;
+      }
+      return from;
+    case Expression::Kind::characters:
+      return add_characters(expression.set, from);
+    case Expression::Kind::rule: {
+      const int32_t to = add_state();
+      states[static_cast<size_t>(from)].calls.push_back({expression.rule, to});
+      return to;
+    }
+    case Expression::Kind::sequence:
+      for (const Expression& child : expression.children) from = add(child, from);
+      return from;
+    case Expression::Kind::choice:
+      return add_choice(expression, from);
+    case Expression::Kind::repeat:
+      return add_repeat(expression, from);
+  }
+  return from;
+}
+
+int32_t AutomatonBuilder::add_choice(const Expression& expression, int32_t from) {
+  const int32_t end = add_state();
+  for (const Expression& child : expression.children) {
+    const int32_t last = add(child, from);
+    states[static_cast<size_t>(last)].steps.push_back(end);
+  }
+  return end;
+}
+
+int32_t AutomatonBuilder::add_repeat(const Expression& expression, int32_t from) {
+  const Expression& item = expression.children.front();
+  for (int i = 0; i < expression.least; ++i) from = add(item, from);
+  if (expression.most == Expression::kNoLimit) {
+    const int32_t loop = add_state();  // a state of its own: other branches may begin at `from`
+    states[static_cast<size_t>(from)].steps.push_back(loop);
+    const int32_t last = add(item, loop);
+    states[static_cast<size_t>(last)].steps.push_back(loop);
+    return loop;
+  }
+  const int32_t end = add_state();
+  for (int i = expression.least; i < expression.most; ++i) {
+    states[static_cast<size_t>(from)].steps.push_back(end);
+    from = add(item, from);
+  }
+  states[static_cast<size_t>(from)].steps.push_back(end);
+  return end;
+}
+
+int32_t AutomatonBuilder::add_characters(const CharSet& set, int32_t from) {
+  const int32_t to = add_state();
+  std::vector<ByteSequence> longer;
+  for (const ByteSequence& sequence : set.byte_sequences()) {
+    if (sequence.length == 1) {
+      add_edge(from, sequence.spans[0], to);
+    } else {
+      longer.push_back(sequence);
+    }
+  }
+  if (longer.empty()) return to;
+  std::vector<CharSet::Range> key;
+  for (const CharSet::Range& range : set.ranges()) {
+    if (range.second > 0x7f) key.emplace_back(std::max(range.first, 0x80u), range.second);
+  }
+  auto known = character_rules_.find(key);
+  if (known == character_rules_.end()) {
+    known = character_rules_.emplace(std::move(key), rule_of(longer)).first;
+  }
+  states[static_cast<size_t>(from)].calls.push_back({known->second, to});
+  return to;
+}
+
+int32_t AutomatonBuilder::rule_of(const std::vector<ByteSequence>& sequences) {
+  const int32_t caller = rule_;
+  rule_ = static_cast<int32_t>(rules.size());
+  rules.push_back({rules[static_cast<size_t>(caller)].name, 0, false});
+  const int32_t start = add_state(), end = add_state();
+  rules.back().start = start;
+  states[static_cast<size_t>(end)].is_final = true;
+  // what is left of a sequence -> the state where that is to be read
+  std::map<std::vector<ByteSpan>, int32_t> rests;
+  for (const ByteSequence& sequence : sequences) {
+    std::vector<ByteSpan> rest;
+    int32_t target = end;
+    for (int i = sequence.length - 1; i > 0; --i) {
+      const ByteSpan span = sequence.spans[static_cast<size_t>(i)];
+      rest.insert(rest.begin(), span);
+      const auto [at, is_new] = rests.try_emplace(rest, 0);
+      if (is_new) {
+        at->second = add_state();
+        add_edge(at->second, span, target);
+      }
+      target = at->second;
+    }
+    add_edge(start, sequence.spans[0], target);
+  }
+  rule_ = caller;
+  return static_cast<int32_t>(states[static_cast<size_t>(start)].rule);
+}
+
+}  // namespace snapkv::grammar

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: MIT
+// Grammar and GrammarVocabulary. Grammars come from commands and requests, a vocabulary from a
+// model's tokenizer.
+#include "snapkv/grammar.h"
+
+#include <algorithm>
+
+#include "base/check.h"
+#include "snapkv/tokenizer.h"
+#include "text/grammar/gbnf_parser.h"
+#include "text/grammar/grammar_impl.h"
+#include "text/grammar/json_schema.h"
+
+namespace snapkv {
+namespace {
+
+std::vector<std::string> pieces_of(const Tokenizer& tokenizer) {
+  std::vector<std::string> pieces(static_cast<size_t>(tokenizer.n_vocab()));
+  for (int32_t id = 0; id < tokenizer.n_vocab(); ++id) {
+    if (tokenizer.is_control(id) || tokenizer.is_end_of_generation(id)) continue;
+    pieces[static_cast<size_t>(id)] = tokenizer.piece(id);
+  }
+  return pieces;
+}
+
+std::vector<int32_t> end_tokens_of(const Tokenizer& tokenizer) {
+  std::vector<int32_t> ids;
+  for (int32_t id = 0; id < tokenizer.n_vocab(); ++id) {
+    if (tokenizer.is_end_of_generation(id)) ids.push_back(id);
+  }
+  return ids;
+}
+
+}  // namespace
+
+Grammar Grammar::parse(std::string_view gbnf, std::string name) {
+  const grammar::RuleSet rules = grammar::parse_gbnf(gbnf, name);
+  grammar::Automaton automaton(rules, name);
+  return Grammar(
+      std::make_shared<const Impl>(Impl{std::move(name), std::string(gbnf), std::move(automaton)}));
+}
+
+Grammar Grammar::from_json_schema(std::string_view schema, std::string name) {
+  std::string gbnf = grammar::schema_to_gbnf(schema, name);
+  const grammar::RuleSet rules = grammar::parse_gbnf(gbnf, name, grammar::schema_limits());
+  grammar::Automaton automaton(rules, name);
+  return Grammar(
+      std::make_shared<const Impl>(Impl{std::move(name), std::move(gbnf), std::move(automaton)}));
+}
+
+Grammar Grammar::json_object() {
+  return from_json_schema(R"({"type": "object", "additionalProperties": true})", "JSON object");
+}
+
+Grammar Grammar::json_value() { return from_json_schema("{}", "JSON value"); }
+
+const std::string& Grammar::name() const { return impl_->name; }
+const std::string& Grammar::source() const { return impl_->source; }
+
+GrammarVocabulary::GrammarVocabulary(const Tokenizer& tokenizer)
+    : GrammarVocabulary(pieces_of(tokenizer), end_tokens_of(tokenizer)) {}
+
+GrammarVocabulary::GrammarVocabulary(std::vector<std::string> pieces,
+                                     std::vector<int32_t> end_tokens) {
+  std::vector<bool> is_end(pieces.size());
+  for (const int32_t id : end_tokens) {
+    SNAPKV_CHECK(id >= 0 && id < std::ssize(pieces));
+    is_end[static_cast<size_t>(id)] = true;
+    pieces[static_cast<size_t>(id)].clear();
+  }
+  grammar::TokenTrie trie(pieces);
+  impl_ = std::make_unique<const Impl>(
+      Impl{std::move(pieces), std::move(end_tokens), std::move(is_end), std::move(trie)});
+}
+
+GrammarVocabulary::~GrammarVocabulary() = default;
+
+int64_t GrammarVocabulary::n_vocab() const { return std::ssize(impl_->pieces); }
+
+}  // namespace snapkv

@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: MIT
+#include "text/grammar/schema_merge.h"
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+
+#include "base/error.h"
+
+namespace snapkv::grammar {
+namespace {
+
+constexpr std::array<std::string_view, 7> kTypes = {"null",   "boolean", "object", "array",
+                                                    "number", "string",  "integer"};
+
+constexpr std::array<std::string_view, 25> kSupported = {"$ref",
+                                                         "allOf",
+                                                         "anyOf",
+                                                         "oneOf",
+                                                         "type",
+                                                         "enum",
+                                                         "const",
+                                                         "properties",
+                                                         "required",
+                                                         "additionalProperties",
+                                                         "items",
+                                                         "prefixItems",
+                                                         "minItems",
+                                                         "maxItems",
+                                                         "minLength",
+                                                         "maxLength",
+                                                         "pattern",
+                                                         "format",
+                                                         "minimum",
+                                                         "maximum",
+                                                         "exclusiveMinimum",
+                                                         "exclusiveMaximum",
+                                                         "uniqueItems",
+                                                         "additionalItems",
+                                                         "nullable"};
+
+constexpr std::array<std::string_view, 17> kUnsupported = {"not",
+                                                           "if",
+                                                           "then",
+                                                           "else",
+                                                           "dependentSchemas",
+                                                           "dependentRequired",
+                                                           "dependencies",
+                                                           "patternProperties",
+                                                           "propertyNames",
+                                                           "minProperties",
+                                                           "maxProperties",
+                                                           "unevaluatedProperties",
+                                                           "unevaluatedItems",
+                                                           "contains",
+                                                           "multipleOf",
+                                                           "$dynamicRef",
+                                                           "$recursiveRef"};
+
+template <typename Names>
+bool among(const Names& names, std::string_view name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+// The types that keywords speak about, where a schema has no `type`.
+struct TypeOfKeyword {
+  std::string_view keyword, type;
+};
+constexpr std::array<TypeOfKeyword, 15> kTypeOfKeyword = {{{"properties", "object"},
+                                                           {"required", "object"},
+                                                           {"additionalProperties", "object"},
+                                                           {"items", "array"},
+                                                           {"prefixItems", "array"},
+                                                           {"minItems", "array"},
+                                                           {"maxItems", "array"},
+                                                           {"minLength", "string"},
+                                                           {"maxLength", "string"},
+                                                           {"pattern", "string"},
+                                                           {"format", "string"},
+                                                           {"minimum", "number"},
+                                                           {"maximum", "number"},
+                                                           {"exclusiveMinimum", "number"},
+                                                           {"exclusiveMaximum", "number"}}};
+
+Schema merged_types(const Schema& a, const Schema& b, const std::string& place) {
+  const auto list = [](const Schema& type) { return type.is_array() ? type : Schema{type}; };
+  Schema both = Schema::array();
+  const auto add = [&](const Schema& type) {
+    if (std::find(both.begin(), both.end(), type) == both.end()) both.push_back(type);
+  };
+  for (const Schema& left : list(a)) {
+    for (const Schema& right : list(b)) {
+      if (left == right) add(left);
+      if (left == "integer" && right == "number") add(left);
+      if (left == "number" && right == "integer") add(right);
+    }
+  }
+  if (both.empty()) {
+    fail(ErrorCode::kUsage, "{}: type {} and type {}: no value is both", place, a.dump(), b.dump());
+  }
+  return both.size() == 1 ? both.front() : both;
+}
+
+Schema merged_enums(const Schema& a, const Schema& b, const std::string& place) {
+  Schema both = Schema::array();
+  for (const Schema& value : a) {
+    if (std::find(b.begin(), b.end(), value) != b.end()) both.push_back(value);
+  }
+  if (both.empty()) fail(ErrorCode::kUsage, "{}: enum: no value is left", place);
+  return both;
+}
+
+Schema merged_properties(const Schema& a, const Schema& b) {
+  Schema both = a;
+  for (const auto& [name, schema] : b.items()) {
+    if (both.contains(name) && both[name] != schema) {
+      both[name] = {{"allOf", Schema::array({both[name], schema})}};
+    } else {
+      both[name] = schema;
+    }
+  }
+  return both;
+}
+
+// additionalProperties is about the properties that its own schema does not name.
+void check_closed(const Schema& closed, const Schema& other, const std::string& place) {
+  const auto more = closed.find("additionalProperties");
+  if (more == closed.end() || *more == true || !other.contains("properties")) return;
+  for (const auto& [name, schema] : other["properties"].items()) {
+    if (closed.contains("properties") && closed["properties"].contains(name)) continue;
+    fail(ErrorCode::kUsage,
+         "{}: additionalProperties is about property '{}' of another part of allOf, anyOf or $ref: "
+         "that is not supported",
+         place, name);
+  }
+}
+
+Schema merged_numbers(const std::string& keyword, const Schema& a, const Schema& b,
+                      const std::string& place) {
+  if (!a.is_number() || !b.is_number()) {
+    fail(ErrorCode::kUsage, "{}: {} must be a number", place, keyword);
+  }
+  const bool is_lower = keyword.starts_with("min") || keyword == "exclusiveMinimum";
+  return (a.get<double>() > b.get<double>()) == is_lower ? a : b;
+}
+
+Schema merged_keyword(const std::string& keyword, const Schema& a, const Schema& b,
+                      const std::string& place) {
+  constexpr std::array<std::string_view, 8> kBounds = {
+      "minimum",  "maximum",  "exclusiveMinimum", "exclusiveMaximum",
+      "minItems", "maxItems", "minLength",        "maxLength"};
+  if (a == b) return a;
+  if (keyword == "type") return merged_types(a, b, place);
+  if (keyword == "enum" && a.is_array() && b.is_array()) return merged_enums(a, b, place);
+  if (keyword == "properties" && a.is_object() && b.is_object()) return merged_properties(a, b);
+  if (keyword == "required" && a.is_array() && b.is_array()) {
+    Schema both = a;
+    both.insert(both.end(), b.begin(), b.end());
+    return both;
+  }
+  if (keyword == "items" && a.is_object() && b.is_object()) {
+    return {{"allOf", Schema::array({a, b})}};
+  }
+  if (keyword == "additionalProperties") {
+    if (a == true) return b;
+    if (b == true) return a;
+  }
+  if (among(kBounds, keyword)) return merged_numbers(keyword, a, b, place);
+  if (!is_constraint(keyword)) return a;
+  fail(ErrorCode::kUsage,
+       "{}: {} is there twice, in parts of allOf, anyOf or $ref, and both together are not "
+       "supported",
+       place, keyword);
+}
+
+}  // namespace
+
+bool is_constraint(const std::string& keyword) {
+  return among(kSupported, keyword) || among(kUnsupported, keyword);
+}
+
+void check_keywords(const Schema& schema, const std::string& place) {
+  for (const auto& [keyword, value] : schema.items()) {
+    const bool is_off = (keyword == "uniqueItems" || keyword == "nullable") && value == false;
+    const bool refused = keyword == "uniqueItems" || keyword == "nullable";
+    if (among(kUnsupported, keyword) || (refused && !is_off)) {
+      fail(ErrorCode::kUsage, "{}: the keyword {} is not supported", place, keyword);
+    }
+  }
+}
+
+Schema merged(const Schema& a, const Schema& b, const std::string& place) {
+  check_closed(a, b, place);
+  check_closed(b, a, place);
+  Schema both = a;
+  for (const auto& [keyword, value] : b.items()) {
+    both[keyword] = a.contains(keyword) ? merged_keyword(keyword, a[keyword], value, place) : value;
+  }
+  return both;
+}
+
+std::vector<std::string> types_of(const Schema& schema, const std::string& place) {
+  std::vector<std::string> types;
+  const auto type = schema.find("type");
+  if (type == schema.end()) {
+    for (const auto& [keyword, of] : kTypeOfKeyword) {
+      if (schema.contains(keyword) && !among(types, of)) types.emplace_back(of);
+    }
+    return types;
+  }
+  for (const Schema& one : type->is_array() ? *type : Schema{*type}) {
+    if (!one.is_string() || !among(kTypes, one.get<std::string>())) {
+      fail(ErrorCode::kUsage,
+           "{}: type {}; there are null, boolean, object, array, number, string "
+           "and integer",
+           place, one.dump());
+    }
+    types.push_back(one);
+  }
+  if (types.empty()) fail(ErrorCode::kUsage, "{}: type is an empty list", place);
+  return types;
+}
+
+}  // namespace snapkv::grammar

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: MIT
+// Schemas that say the same as two of them together: for allOf, and for what stands beside $ref,
+// anyOf and oneOf. Called by SchemaReader.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string>
+
+namespace snapkv::grammar {
+
+using Schema = nlohmann::ordered_json;
+
+/// Whether a keyword says what is valid; others are for people and programs (title, default ...).
+bool is_constraint(const std::string& keyword);
+/// Fails for keywords that say what is valid and are not supported.
+void check_keywords(const Schema& schema, const std::string& place);
+
+/// Both must hold. Throws Error{kUsage} "PLACE: ..." where that can't be said in one schema, or
+/// nothing is left.
+Schema merged(const Schema& a, const Schema& b, const std::string& place);
+
+/// The values of `type`, in its order; all types that the other keywords are about where there is
+/// none; empty: any.
+std::vector<std::string> types_of(const Schema& schema, const std::string& place);
+
+}  // namespace snapkv::grammar

@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: MIT
+// SchemaReader: objects and arrays.
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "base/error.h"
+#include "text/grammar/schema_reader.h"
+#include "text/utf8.h"
+
+namespace snapkv::grammar {
+namespace {
+
+// Names of properties as a tree of their characters.
+struct NameTree {
+  std::map<uint32_t, NameTree> children;
+  bool is_name = false;
+};
+
+// What may follow a beginning that names have in common, up to the end of the string: another
+// character than any of them has, and then whatever; or one of theirs; or the end, if this is none.
+// Escapes that spell out a character of a name are left out.
+std::string other_rests(SchemaRules& rules, const NameTree& tree, const std::string& wish) {
+  CharSet taken;
+  taken.add(0, 0x1f);
+  for (const char c : {'"', '\\', '\x7f'})
+    taken.add(static_cast<uint32_t>(c), static_cast<uint32_t>(c));
+  std::string escapes;
+  for (const auto& [letter, meaning] :
+       {std::pair('"', '"'), std::pair('\\', '\\'), std::pair('b', '\b'), std::pair('f', '\f'),
+        std::pair('n', '\n'), std::pair('r', '\r'), std::pair('t', '\t')}) {
+    if (!tree.children.contains(static_cast<uint32_t>(meaning))) {
+      escapes += std::string(letter == '"' || letter == '\\' ? "\\" : "") + letter;
+    }
+  }
+  std::string ways;
+  for (const auto& [c, child] : tree.children) {
+    taken.add(c, c);
+    std::string character;
+    utf8::append(character, c);
+    const std::string spelled = Schema(character).dump();
+    ways += fmt::format("{} {} | ", gbnf_literal(spelled.substr(1, spelled.size() - 2)),
+                        other_rests(rules, child, wish));
+  }
+  const std::string others =
+      gbnf_class(taken.negated()) + (escapes.empty() ? "" : R"( | "\\" [)" + escapes + "]");
+  return rules.add(wish, fmt::format("{}({}) {}*{}", ways, others, rules.json("char"),
+                                     tree.is_name ? "" : " | \"\""));
+}
+
+}  // namespace
+
+std::string other_keys(SchemaRules& rules, const std::vector<std::string>& names,
+                       const std::string& wish) {
+  NameTree tree;
+  for (const std::string& name : names) {
+    NameTree* node = &tree;
+    for (size_t i = 0; i < name.size();) {
+      const int length = utf8::valid_length(std::string_view(name).substr(i));
+      node = &node->children[utf8::code_point(name.data() + i, length)];
+      i += static_cast<size_t>(length);
+    }
+    node->is_name = true;
+  }
+  return rules.add(wish, fmt::format(R"("\"" {} "\"" {})", other_rests(rules, tree, wish + "-rest"),
+                                     rules.json("space")));
+}
+
+std::string repeated_items(const std::string& item, int64_t least, std::optional<int64_t> most) {
+  if (most == 0) return "";
+  const std::string more =
+      fmt::format("(\",\" space {}){{{},{}}}", item, std::max<int64_t>(least - 1, 0),
+                  most ? std::to_string(*most - 1) : "");
+  return least > 0 ? fmt::format("{} {}", item, more) : fmt::format("({} {})?", item, more);
+}
+
+std::string SchemaReader::read_more_members(const Schema& schema,
+                                            const std::vector<std::string>& names,
+                                            const std::string& place, const std::string& wish) {
+  const auto more = schema.find("additionalProperties");
+  if (more == schema.end() || *more == false) return "";
+  const std::string value =
+      read(*more, place + "/additionalProperties", wish + "-additional-value");
+  const std::string key = names.empty() ? rules_.json("string")  //
+                                        : other_keys(rules_, names, wish + "-additional-key");
+  return rules_.add(wish + "-additional",
+                    fmt::format(R"({} ":" {} {})", key, rules_.json("space"), value));
+}
+
+std::string SchemaReader::read_object(const Schema& schema, const std::string& place,
+                                      const std::string& wish) {
+  const Schema properties = schema.value("properties", Schema::object());
+  const Schema required = schema.value("required", Schema::array());
+  if (!properties.is_object()) reject(place, "properties must be an object");
+  if (!required.is_array()) reject(place, "required must be a list of names");
+  // as llama.cpp: an object about which nothing is said may have anything, one with properties has
+  // no others unless the schema says so
+  const bool is_open = !schema.contains("properties") && !schema.contains("required");
+  if (is_open && schema.value("additionalProperties", Schema(true)) == true)
+    return rules_.json("object");
+  std::set<std::string> needed;
+  for (const Schema& name : required) {
+    if (!name.is_string()) reject(place, "required must be a list of names");
+    needed.insert(name.get<std::string>());
+  }
+  std::vector<std::pair<std::string, bool>> members;  // rule, and whether it is required
+  std::vector<std::string> names;
+  const auto add_member = [&](const std::string& name, const std::string& value) {
+    names.push_back(name);
+    members.emplace_back(
+        rules_.add(wish + "-" + name + "-member",
+                   fmt::format(R"({} {} ":" {} {})", gbnf_literal(Schema(name).dump()),
+                               rules_.json("space"), rules_.json("space"), value)),
+        needed.contains(name));
+  };
+  for (const auto& [name, property] : properties.items()) {
+    if (property == false && !needed.contains(name)) continue;
+    add_member(name, read(property, place + "/properties/" + name, wish + "-" + name));
+  }
+  for (const Schema& name : required) {  // those that only `required` names have any value
+    if (std::find(names.begin(), names.end(), name) != names.end()) continue;
+    const Schema any = schema.value("additionalProperties", Schema(true));
+    add_member(name, read(any, place + "/required", wish + "-" + name.get<std::string>()));
+  }
+  const std::string more = read_more_members(schema, names, place, wish);
+  // from the last member to the first: what may follow when none was written before (first), and
+  // when one was (rest)
+  std::string first = more.empty() ? "" : fmt::format("({} (\",\" space {})*)?", more, more);
+  std::string rest = more.empty() ? "" : fmt::format("(\",\" space {})*", more);
+  for (size_t i = members.size(); i-- > 0;) {
+    const auto& [member, is_required] = members[i];
+    const std::string after = rest.empty() ? "" : " " + rules_.add(wish + "-rest", rest);
+    const std::string none = first.empty() ? "\"\"" : first;
+    first = is_required ? member + after : fmt::format("({}{} | {})", member, after, none);
+    rest = fmt::format("(\",\" space {}){}{}", member, is_required ? "" : "?", after);
+    if (i > 0 && !is_required) first = rules_.add(wish + "-first", first);
+  }
+  rules_.json("space");
+  return rules_.add(wish + "-object", fmt::format(R"("{{" space {} "}}" space)", first));
+}
+
+std::string SchemaReader::read_array(const Schema& schema, const std::string& place,
+                                     const std::string& wish) {
+  Schema tuple = schema.value("prefixItems", Schema::array());
+  Schema items = schema.value("items", Schema(tuple.empty()));
+  if (items.is_array()) {  // drafts before 2020-12
+    tuple = items;
+    items = schema.value("additionalItems", Schema(false));
+  }
+  if (!tuple.is_array()) reject(place, "prefixItems must be a list of schemas");
+  const auto n_tuple = static_cast<int64_t>(tuple.size());
+  const int64_t least = count_of(schema, "minItems", place).value_or(n_tuple);
+  std::optional<int64_t> most = count_of(schema, "maxItems", place);
+  if (items == false) most = std::min(most.value_or(n_tuple), n_tuple);
+  if (most && std::max(least, std::min(n_tuple, *most)) > *most) {
+    reject(place, fmt::format("minItems {} and maxItems {}: no array has both", least, *most));
+  }
+  rules_.json("space");
+  std::string members;
+  const int64_t n_written = std::min(n_tuple, most.value_or(n_tuple));
+  for (int64_t i = 0; i < n_written; ++i) {
+    const auto index = static_cast<size_t>(i);
+    members += (i > 0 ? " \",\" space " : "") + read(tuple[index],
+                                                     fmt::format("{}/prefixItems/{}", place, i),
+                                                     fmt::format("{}-{}", wish, i));
+  }
+  if (items != false && (!most || *most > n_tuple)) {
+    const std::string item =
+        rules_.add(wish + "-item", read(items, place + "/items", wish + "-item"));
+    const int64_t more_least = std::max<int64_t>(least - n_tuple, 0);
+    const std::optional<int64_t> more_most = most ? std::optional(*most - n_tuple) : std::nullopt;
+    members += n_tuple == 0 ? repeated_items(item, more_least, more_most)
+                            : fmt::format(" (\",\" space {}){{{},{}}}", item, more_least,
+                                          more_most ? std::to_string(*more_most) : "");
+  }
+  return rules_.add(wish + "-array", fmt::format(R"("[" space {} "]" space)", members));
+}
+
+}  // namespace snapkv::grammar

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: MIT
+// SchemaReader: writes the rules of a JSON schema. Used by schema_to_gbnf() alone; its functions
+// are in json_schema.cpp (what applies to all types), schema_objects.cpp (objects and arrays) and
+// schema_scalars.cpp (strings and numbers).
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "text/grammar/schema_merge.h"
+#include "text/grammar/schema_rules.h"
+
+namespace snapkv::grammar {
+
+class SchemaReader {
+ public:
+  SchemaReader(const Schema& document, std::string name)
+      : document_(document), name_(std::move(name)) {}
+  std::string run();
+
+ private:
+  /// An expression for a schema's values, each with the white space after it. `place` is the path
+  /// of the schema in the document, `wish` what its rule would like to be called.
+  std::string read(const Schema& schema, const std::string& place, const std::string& wish);
+  std::string read_reference(const Schema& schema, const std::string& place);
+  std::string read_alternatives(const Schema& schema, const std::string& keyword,
+                                const std::string& place, const std::string& wish);
+  std::string read_values(const Schema& schema, const Schema& values, const std::string& place);
+  std::string read_type(const Schema& schema, const std::string& type, const std::string& place,
+                        const std::string& wish);
+  std::string read_object(const Schema& schema, const std::string& place, const std::string& wish);
+  std::string read_more_members(const Schema& schema, const std::vector<std::string>& names,
+                                const std::string& place, const std::string& wish);
+  std::string read_array(const Schema& schema, const std::string& place, const std::string& wish);
+  std::string read_string(const Schema& schema, const std::string& place);
+  std::string read_number(const Schema& schema, bool whole, const std::string& place);
+
+  /// The schema without allOf, and with what $ref refers to where something stands beside it.
+  Schema flattened(const Schema& schema, const std::string& place, int nesting = 0);
+  const Schema& resolve(const std::string& reference, const std::string& place) const;
+  /// A keyword's value, 0 or more; nothing where the schema does not have it.
+  std::optional<int64_t> count_of(const Schema& schema, const char* keyword,
+                                  const std::string& place) const;
+  [[noreturn]] void reject(const std::string& place, const std::string& what) const;
+  std::string at(const std::string& place) const { return name_ + ": " + place; }
+
+  const Schema& document_;
+  const std::string name_;
+  SchemaRules rules_;
+  std::map<std::string, std::string> references_;  // rule, by reference
+  int n_read_ = 0;
+  int nesting_ = 0;
+};
+
+/// `expression`, separated by commas, `least` to `most` times (no value: without end).
+std::string repeated_items(const std::string& expression, int64_t least,
+                           std::optional<int64_t> most);
+/// A key of an object that is none of `names`, as rules; the name of the rule.
+std::string other_keys(SchemaRules& rules, const std::vector<std::string>& names,
+                       const std::string& wish);
+
+}  // namespace snapkv::grammar

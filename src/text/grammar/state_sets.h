@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: MIT
+// StateSets: runs an automaton. A text may be read in several ways at once, so where it stands is a
+// set of stacks; equal sets have the same number here, and what follows from one by a byte is
+// computed once. TokenMasks asks for the same few sets again and again.
+//
+// Stacks share what is below their tops: a stack is a Frame (a state, and the frame that its rule
+// returns to), and frame 0 is the bottom. A set has only frames whose states read bytes; all that
+// can be done without reading has been done.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "text/grammar/automaton.h"
+
+namespace snapkv::grammar {
+
+class StateSets {
+ public:
+  static constexpr int32_t kBottom = 0;
+  static constexpr int32_t kDead = 0;  // the set of no stacks: the text is not allowed
+  /// Rules inside each other. Deeper texts are not allowed, whatever the grammar says.
+  static constexpr int32_t kMostDepth = 10000;
+
+  struct Frame {
+    int32_t state = 0;
+    int32_t below = kBottom;
+    int32_t depth = 0;
+  };
+
+  /// The automaton must outlive this object.
+  explicit StateSets(const Automaton& automaton);
+
+  /// At the beginning of the root rule.
+  int32_t initial() const { return initial_; }
+  /// After one more byte. Throws Error{kRuntime} when the grammar has too many ways to read the
+  /// text, or work() has been used up.
+  int32_t step(int32_t set, uint8_t byte) {
+    const std::unique_ptr<Next>& next = sets_[static_cast<size_t>(set)].next;
+    if (next != nullptr && (*next)[byte] >= 0) return (*next)[byte];
+    return compute_step(set, byte);
+  }
+  /// Sorted.
+  std::span<const int32_t> frames(int32_t set) const {
+    return sets_[static_cast<size_t>(set)].frames;
+  }
+  /// Whether the text may end here.
+  bool is_complete(int32_t set) const { return sets_[static_cast<size_t>(set)].is_complete; }
+  const Frame& frame(int32_t f) const { return frames_[static_cast<size_t>(f)]; }
+  const Automaton& automaton() const { return automaton_; }
+
+  /// The frame with this state and the frame below it.
+  int32_t frame_of(int32_t state, int32_t below);
+  /// The set of these frames, which need not be sorted.
+  int32_t set_of(std::vector<int32_t> frames, bool is_complete);
+  /// The set after the return to a frame.
+  int32_t resumed(int32_t frame);
+
+  /// What one call from outside may do before step() throws: frames visited.
+  void allow_work(int64_t n) { work_left_ = n; }
+  /// Takes other work, done with what step() gave, off that.
+  void spend_work(int64_t n) { work_left_ -= n; }
+  /// Whether so much is stored that another object should take over.
+  bool is_full() const { return sets_.size() > kManySets || frames_.size() > kManyFrames; }
+
+ private:
+  using Next = std::array<int32_t, 256>;  // -1: not known yet
+  struct Set {
+    std::vector<int32_t> frames;
+    bool is_complete = false;
+    std::unique_ptr<Next> next;
+  };
+  static constexpr size_t kManySets = 20000, kManyFrames = size_t{1} << 18;
+  static constexpr size_t kMostSets = 100000, kMostFrames = size_t{1} << 20;  // within one call
+  static constexpr size_t kMostWays = 4096;
+
+  int32_t compute_step(int32_t set, uint8_t byte);
+  void begin();
+  /// To be done without reading: visits a stack and all that follow from it.
+  void visit(int32_t state, int32_t below);
+  void visit_one(int32_t state, int32_t below);
+  int32_t finish();
+
+  const Automaton& automaton_;
+  std::vector<Frame> frames_;
+  std::unordered_map<uint64_t, int32_t> frame_numbers_;  // by state and frame below
+  std::vector<Set> sets_;
+  std::unordered_multimap<uint64_t, int32_t> set_numbers_;  // by hash
+  int32_t initial_ = 0;
+  int64_t work_left_ = 0;
+  // of the set being made
+  std::unordered_set<uint64_t> visited_;
+  std::vector<std::pair<int32_t, int32_t>> pending_;
+  std::vector<int32_t> tops_;
+  bool complete_ = false;
+};
+
+}  // namespace snapkv::grammar

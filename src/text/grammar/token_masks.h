@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: MIT
+// TokenMasks: which tokens of a vocabulary may come next, for every set of stacks that a text leads
+// to. Used by GrammarMatcher.
+//
+// A mask is found by walking the trie of all tokens' bytes with the automaton. Inside the string of
+// a JSON document nearly all of it is walked, which is the same work in every string of the
+// document: what differs is only where the text goes on after the string. So the walk is done once
+// for the innermost rule alone, as if nothing were around it. It gives the tokens that stay inside
+// the rule, and the nodes of the trie where the rule has ended; what is below those nodes, a few
+// hundred tokens, is then walked from where the rule returns to.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "text/grammar/lru_cache.h"
+#include "text/grammar/state_sets.h"
+#include "text/grammar/token_trie.h"
+
+namespace snapkv::grammar {
+
+/// Tokens: a list while they are few, else a bit for each.
+class TokenSet {
+ public:
+  TokenSet(std::vector<int32_t> ids, size_t n_words);
+  void add_to(std::vector<uint64_t>& bits) const;
+  size_t n_bytes() const { return ids_.size() * sizeof(int32_t) + bits_.size() * sizeof(uint64_t); }
+
+ private:
+  std::vector<int32_t> ids_;
+  std::vector<uint64_t> bits_;
+};
+
+class TokenMasks {
+ public:
+  /// Both must outlive this object.
+  TokenMasks(const Automaton& automaton, const TokenTrie& trie, int64_t n_vocab);
+
+  StateSets& sets() { return sets_; }
+  /// Sets the bits of the tokens that may follow, in n_vocab / 64 words, rounded up.
+  void add_allowed(int32_t set, std::vector<uint64_t>& bits);
+
+ private:
+  /// What a set allows inside its rule, and the nodes with others below them where the rule ends.
+  struct InnerMask {
+    TokenSet tokens;
+    std::vector<int32_t> ends;
+    size_t n_bytes() const { return tokens.n_bytes() + ends.size() * sizeof(int32_t); }
+  };
+  /// Frames of a set that return to the same frame, as if that were the bottom.
+  struct Group {
+    int32_t below = StateSets::kBottom;
+    std::vector<int32_t> frames;
+  };
+
+  TokenSet compute(int32_t set);
+  const InnerMask& inner_mask(int32_t set);
+  std::vector<Group> groups_of(int32_t set);
+  /// Calls visit(node, set) for the nodes from `begin` to `end`, siblings and what is below them,
+  /// that are allowed after `set`.
+  template <typename Visit>
+  void walk(int32_t begin, int32_t end, int32_t set, Visit&& visit);
+
+  const TokenTrie& trie_;
+  size_t n_words_;
+  StateSets sets_;
+  std::vector<int32_t> path_;  // sets, by depth in the trie
+  LruCache<TokenSet> masks_;
+  LruCache<InnerMask> inner_masks_;
+};
+
+}  // namespace snapkv::grammar

@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: MIT
+// GrammarMatcher: masks beside trying every token, copies, ends, and the memory of long answers.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <random>
+#include <thread>
+
+#include "snapkv/grammar.h"
+#include "tests/support/expect_error.h"
+#include "tests/text/grammar/grammar_support.h"
+
+namespace snapkv::test {
+namespace {
+
+// Pieces as vocabularies have them: words, punctuation with quotes, parts of characters, doubles.
+std::shared_ptr<const GrammarVocabulary> mixed_vocabulary() {
+  std::vector<std::string> pieces = {
+      "",    "the", " the",  "\"",   "\",",  "\":",      "{\"",      "\"}",      "}}",
+      "]",   "a\"", "x\": ", "12",   "3.5",  "true",     "tru",      "e",        "null",
+      " ",   "  ",  "\n",    "\n\n", "\xe2", "\x82\xac", "\xe2\x82", "\xf0\x9f", "\\",
+      "\\n", "\\u", "00e9",  "the",  "[",    "[[",       "\"\"",     "-",        ","};
+  std::mt19937 random(7);
+  const std::string letters = "ab\"\\{}[]:,0 \xc3\xa9";
+  for (int i = 0; i < 400; ++i) {
+    std::string piece;
+    for (auto n = 1 + random() % 5; n > 0; --n) piece += letters[random() % letters.size()];
+    pieces.push_back(piece);
+  }
+  pieces.emplace_back("</s>");
+  const auto end = static_cast<int32_t>(pieces.size()) - 1;
+  return std::make_shared<const GrammarVocabulary>(std::move(pieces), std::vector<int32_t>{end});
+}
+
+bool takes(const GrammarMatcher& matcher, int32_t id) {
+  GrammarMatcher copy = matcher;
+  try {
+    copy.accept(id);
+  } catch (const Error&) {
+    return false;
+  }
+  return true;
+}
+
+// Goes random ways through a grammar; at each step the mask must be what accept() says of each
+// token alone, which walks no trie and knows no inner rules.
+void compare_masks(const Grammar& grammar, int n_steps, uint32_t seed) {
+  const auto vocabulary = mixed_vocabulary();
+  std::mt19937 random(seed);
+  GrammarMatcher matcher(grammar, vocabulary);
+  std::vector<uint64_t> mask;
+  for (int step = 0; step < n_steps; ++step) {
+    matcher.mask(mask);
+    std::vector<int32_t> allowed;
+    for (int32_t id = 0; id < vocabulary->n_vocab(); ++id) {
+      ASSERT_EQ(bit(mask, id), takes(matcher, id)) << "step " << step << " token " << id;
+      if (bit(mask, id)) allowed.push_back(id);
+    }
+    if (allowed.empty()) {
+      EXPECT_FALSE(matcher.is_complete());
+      return;
+    }
+    const int32_t id = allowed[random() % allowed.size()];
+    matcher.accept(id);
+    if (id == vocabulary->n_vocab() - 1) {
+      EXPECT_FALSE(matcher.is_complete());
+      EXPECT_FALSE(matcher.can_continue());
+      matcher = GrammarMatcher(grammar, vocabulary);
+    }
+  }
+}
+
+TEST(GrammarMatcher, MasksAreWhatAcceptSays) {
+  compare_masks(Grammar::json_value(), 300, 1);
+  compare_masks(Grammar::json_object(), 300, 2);
+  compare_masks(Grammar::from_json_schema(R"({"type": "object", "properties": {
+      "the": {"type": "string", "maxLength": 5}, "a": {"type": "array", "items": {"enum": [1, "b"]}},
+      "n": {"type": "number"}}, "additionalProperties": {"type": "boolean"}})"),
+                300, 3);
+  compare_masks(Grammar::parse("root ::= word (\" \" word)* \".\"\nword ::= [a-z\\u00e9]+"), 100,
+                4);
+  compare_masks(Grammar::parse(R"(root ::= [^"]* "\"" .{3,5} | ("{" root "}")+)"), 200, 5);
+  compare_masks(Grammar::parse("root ::= item+\nitem ::= \"[\" item \"]\" | [0-9]{1,3} | \",\""),
+                200, 6);
+}
+
+TEST(GrammarMatcher, EndTokensAreAllowedExactlyWhenTheAnswerMayEnd) {
+  GrammarMatcher matcher(Grammar::parse("root ::= \"ab\" \"c\"?"), byte_vocabulary());
+  std::vector<uint64_t> mask;
+  matcher.mask(mask);
+  EXPECT_FALSE(bit(mask, kByteVocabularyEnd));
+  expect_error(ErrorCode::kUsage, {"may not end here"},
+               [&] { matcher.accept(kByteVocabularyEnd); });
+  matcher.accept_text("ab");
+  EXPECT_TRUE(matcher.is_complete());
+  EXPECT_TRUE(matcher.can_continue());
+  matcher.mask(mask);
+  EXPECT_TRUE(bit(mask, kByteVocabularyEnd));
+  EXPECT_TRUE(bit(mask, 'c'));
+  EXPECT_FALSE(bit(mask, 'b'));
+  matcher.accept('c');
+  EXPECT_TRUE(matcher.is_complete());
+  EXPECT_FALSE(matcher.can_continue());
+  matcher.accept(kByteVocabularyEnd);
+  EXPECT_FALSE(matcher.is_complete());
+  matcher.mask(mask);
+  EXPECT_EQ(mask, std::vector<uint64_t>(mask.size(), 0));
+  expect_error(ErrorCode::kUsage, {"not allowed"}, [&] { matcher.accept('c'); });
+}
+
+TEST(GrammarMatcher, RefusesWhatIsNotAllowedAndStaysWhereItWas) {
+  GrammarMatcher matcher(Grammar::parse("root ::= \"abc\"", "mine"), byte_vocabulary());
+  matcher.accept('a');
+  expect_error(ErrorCode::kUsage, {"mine", "'x'", "not allowed"}, [&] { matcher.accept('x'); });
+  expect_error(ErrorCode::kUsage, {"token 257", "257"}, [&] { matcher.accept(257); });
+  expect_error(ErrorCode::kUsage, {"token -1"}, [&] { matcher.accept(-1); });
+  matcher.accept('b');
+  const GrammarMatcher copy = matcher;
+  matcher.accept('c');
+  EXPECT_TRUE(matcher.is_complete());
+  EXPECT_FALSE(copy.is_complete());
+}
+
+TEST(GrammarMatcher, AppliesToLogits) {
+  const GrammarMatcher matcher(Grammar::parse("root ::= [bc]"), byte_vocabulary());
+  std::vector<float> logits(300, 1.0f);  // more than the vocabulary has
+  matcher.apply(logits);
+  for (size_t id = 0; id < logits.size(); ++id) {
+    if (id == 'b' || id == 'c') {
+      EXPECT_EQ(logits[id], 1.0f);
+    } else {
+      EXPECT_EQ(logits[id], -INFINITY) << id;
+    }
+  }
+}
+
+// Brackets of two kinds inside each other lead to new places all the time: what is stored of old
+// ones is thrown away in between, and where the answer stands is kept.
+TEST(GrammarMatcher, LongAnswersKeepTheirPlace) {
+  const Grammar grammar =
+      Grammar::parse("root ::= item*\nitem ::= \"(\" item* \")\" | \"[\" item* \"]\" | [a-z]");
+  GrammarMatcher matcher(grammar, byte_vocabulary());
+  std::mt19937 random(3);
+  std::vector<uint64_t> mask;
+  std::string open;
+  for (int i = 0; i < 100000; ++i) {
+    if (open.size() < 20 || (open.size() < 40 && random() % 2 == 0)) {
+      open += random() % 2 == 0 ? '(' : '[';
+      matcher.accept(open.back());
+    } else {
+      const char right = open.back() == '(' ? ')' : ']', wrong = open.back() == '(' ? ']' : ')';
+      if (i % 100 == 0) {
+        matcher.mask(mask);
+        ASSERT_TRUE(bit(mask, right));
+        ASSERT_FALSE(bit(mask, wrong));
+      }
+      open.pop_back();
+      matcher.accept(right);
+    }
+  }
+}
+
+TEST(GrammarMatcher, CopiesWorkInThreads) {
+  const GrammarMatcher prototype(Grammar::json_value(), byte_vocabulary());
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([&prototype, t] {
+      GrammarMatcher matcher = prototype;
+      std::vector<uint64_t> mask;
+      const std::string text = "{\"k" + std::to_string(t) + "\": [1, \"two\", {\"x\": null}]}";
+      for (const char c : text) {
+        matcher.mask(mask);
+        EXPECT_TRUE(bit(mask, static_cast<unsigned char>(c)));
+        matcher.accept(static_cast<unsigned char>(c));
+      }
+      EXPECT_TRUE(matcher.is_complete());
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+}
+
+}  // namespace
+}  // namespace snapkv::test

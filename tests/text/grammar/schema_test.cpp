@@ -1,0 +1,285 @@
+// SPDX-License-Identifier: MIT
+// JSON schemas as grammars: which documents they allow, and the errors. What a validator says of
+// such documents is in schema_oracle (tests/text/grammar/oracle).
+#include <gtest/gtest.h>
+
+#include "tests/support/expect_error.h"
+#include "tests/text/grammar/grammar_support.h"
+
+namespace snapkv::test {
+namespace {
+
+struct Case {
+  const char* schema;
+  std::vector<std::string> valid;
+  std::vector<std::string> invalid;
+};
+
+class JsonSchema : public testing::TestWithParam<Case> {};
+
+TEST_P(JsonSchema, Allows) {
+  const Grammar grammar = Grammar::from_json_schema(GetParam().schema);
+  for (const std::string& text : GetParam().valid) {
+    EXPECT_TRUE(allows(grammar, text)) << text << "\n" << grammar.source();
+  }
+  for (const std::string& text : GetParam().invalid) {
+    EXPECT_FALSE(allows(grammar, text)) << text << "\n" << grammar.source();
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Types, JsonSchema,
+    testing::Values(Case{R"({"type": "null"})", {"null", "null\n"}, {"0", ""}},
+                    Case{R"({"type": "boolean"})", {"true", "false "}, {"1", "True"}},
+                    Case{R"({"type": "integer"})",
+                         {"0", "-5", "1234567890123456"},
+                         {"1.0", "01", "+1", "-", "12345678901234567"}},
+                    Case{R"({"type": "number"})",
+                         {"0", "-0.5", "1e10", "12.25E-3"},
+                         {".5", "1.", "0x1", "NaN"}},
+                    Case{R"({"type": "string"})",
+                         {R"("")", R"("a b")", R"("\n\"\\\u00e9")", "\"\xc3\xa9\xf0\x9f\x98\x80\""},
+                         {"\"a\nb\"", R"("\x")", "a", "\"", R"("\ud83d")"}},
+                    Case{"{}",
+                         {"1", "[]", R"({"a": [null, {"b": "c"}]})", "\"x\""},
+                         {"", "}", "[1,]", "{1: 2}"}},
+                    Case{"true", {"1", "{}"}, {"x"}},
+                    Case{R"({"type": "object"})",
+                         {"{}", R"({"a":1,"b":{}})"},
+                         {"[]", R"({"a"})", R"({"a":1,})"}},
+                    Case{R"({"type": ["string", "null"]})", {R"("x")", "null"}, {"1"}},
+                    Case{R"({"enum": ["a", 1, null, {"k": [1]}]})",
+                         {R"("a")", "1", "null", R"({"k":[1]})"},
+                         {"2", "\"b\""}},
+                    Case{R"({"type": "string", "enum": ["a", 1]})", {R"("a")"}, {"1"}},
+                    Case{R"({"const": "a\"b"})", {R"("a\"b")"}, {R"("a")"}},
+                    Case{R"({"type": "integer", "const": 5, "title": "five"})", {"5"}, {"4"}}));
+
+INSTANTIATE_TEST_SUITE_P(
+    Objects, JsonSchema,
+    testing::Values(
+        // in the schema's order, optional ones anywhere
+        Case{
+            R"({"properties": {"a": {"type": "integer"}, "b": {"type": "integer"}, "c": {"type": "integer"}},
+                 "required": ["b"]})",
+            {R"({"b":1})", R"({"a":1,"b":2})", R"({"b":1, "c":2})",
+             R"({ "a": 1, "b": 2, "c": 3 })"},
+            {"{}", R"({"a":1})", R"({"b":1,"a":2})", R"({"a":1,"c":2})", R"({"b":1,"d":2})",
+             R"({"b":1,})", R"({,"b":1})"}},
+        Case{R"({"type": "object", "properties": {"a": {"type": "null"}, "b": {"type": "null"}}})",
+             {"{}", R"({"a":null})", R"({"b":null})", R"({"a":null,"b":null})"},
+             {R"({"b":null,"a":null})", R"({,"a":null})"}},
+        Case{R"({"type": "object", "additionalProperties": {"type": "integer"}})",
+             {"{}", R"({"x":1,"y":2})"},
+             {R"({"x":"1"})"}},
+        Case{R"({"type": "object", "additionalProperties": false})", {"{}"}, {R"({"x":1})"}},
+        Case{
+            R"({"properties": {"ab": {"type": "integer"}, "ac": {"type": "integer"}, "a": {"type": "integer"}},
+                 "additionalProperties": {"type": "string"}, "required": ["ab"]})",
+            {R"({"ab":1})", R"({"ab":1,"x":"y"})", R"({"ab":1,"a":2,"abc":"y","":"z"})",
+             R"({"ab":1,"\n":"x"})"},
+            {R"({"ab":1,"ac":"x"})", R"({"ab":1,"a":"x"})", R"({"x":"y","ab":1})",
+             R"({"ab":1,"\u0061":"x"})"}},
+        Case{
+            R"({"properties": {"q\"\\\n": {"type": "null"}}, "additionalProperties": {"type": "integer"}})",
+            {R"({"q\"\\\n":null})", R"({"q\"\\":1})", R"({"q":1})"},
+            {R"({"q\"\\\n":1})"}},
+        Case{R"({"type": "object", "required": ["x"]})", {R"({"x":[1]})"}, {"{}", R"({"y":1})"}},
+        Case{R"({"properties": {"n": {"properties": {"m": {"type": "boolean"}}, "required": ["m"]}},
+                 "required": ["n"]})",
+             {R"({"n":{"m":true}})"},
+             {R"({"n":{}})"}}));
+
+INSTANTIATE_TEST_SUITE_P(
+    Arrays, JsonSchema,
+    testing::Values(
+        Case{R"({"type": "array"})", {"[]", R"([1, "a", []])"}, {"[1", "[,]"}},
+        Case{R"({"items": {"type": "integer"}})", {"[]", "[1,2]"}, {R"(["a"])", "[1,]"}},
+        Case{R"({"items": {"type": "integer"}, "minItems": 1, "maxItems": 3})",
+             {"[1]", "[1,2,3]"},
+             {"[]", "[1,2,3,4]"}},
+        Case{R"({"type": "array", "minItems": 2})", {"[1,2]", "[1,2,3]"}, {"[1]"}},
+        Case{R"({"type": "array", "maxItems": 0})", {"[]"}, {"[1]"}},
+        Case{R"({"prefixItems": [{"type": "integer"}, {"type": "string"}]})",
+             {R"([1,"a"])"},
+             {"[1]", R"([1,"a",2])", R"(["a",1])"}},
+        Case{R"({"items": [{"type": "integer"}, {"type": "string"}]})", {R"([1,"a"])"}, {"[1]"}},
+        Case{
+            R"({"prefixItems": [{"type": "integer"}], "items": {"type": "string"}, "minItems": 2, "maxItems": 3})",
+            {R"([1,"a"])", R"([1,"a","b"])"},
+            {"[1]", R"([1,"a","b","c"])", "[1,2]"}},
+        Case{R"({"items": {"items": {"type": "null"}}})", {"[[],[null]]"}, {"[null]"}}));
+
+INSTANTIATE_TEST_SUITE_P(
+    Strings, JsonSchema,
+    testing::Values(
+        Case{R"({"type": "string", "minLength": 2, "maxLength": 3})",
+             {R"("ab")", R"("a\n\u00e9")", "\"\xc3\xa9\xc3\xa9\""},
+             {R"("a")", R"("abcd")"}},
+        Case{R"({"type": "string", "minLength": 3})", {R"("abcdef")"}, {R"("ab")"}},
+        Case{R"({"pattern": "^[a-c]+\\d{2}$"})",
+             {R"("abc12")"},
+             {R"("12")", R"("abc1")", R"("abc123")"}},
+        Case{R"({"pattern": "b+"})", {R"("abbc")", R"("b")"}, {R"("ac")", R"("")"}},
+        Case{R"({"pattern": "^(a|bc)?x*$"})", {R"("")", R"("bcxx")", R"("a")"}, {R"("ab")"}},
+        Case{R"({"pattern": "^a|b$"})", {R"("axx")", R"("xxb")"}, {R"("xax")"}},
+        Case{R"({"pattern": "^[^a\"]\\.\\\"\\\\$"})", {R"("b.\"\\")"}, {R"("a.\"\\")"}},
+        Case{R"({"pattern": "^\\w\\s\\W.$"})",
+             {R"("a\t-x")", "\"_ \xc3\xa9\xe2\x82\xac\""},
+             {R"("a-- ")", R"("a -\n")"}},
+        Case{R"({"pattern": "^(?:\\u00e9|[\\u4e00-\\u9fff]){1,2}?$"})",
+             {"\"\xc3\xa9\"", "\"\xe7\x8e\x9b\xe4\xb8\xbd\""},
+             {R"("e")"}},
+        Case{R"({"format": "date", "type": "string"})",
+             {R"("2024-02-29")", R"("1999-12-31")", R"("2000-02-29")"},
+             {R"("2023-02-29")", R"("1900-02-29")", R"("2024-13-01")", R"("2024-04-31")",
+              R"("2024-1-1")"}},
+        Case{R"({"format": "time", "type": "string"})",
+             {R"("23:59:59Z")", R"("00:00:00.123+02:00")"},
+             {R"("24:00:00Z")", R"("12:00:00")"}},
+        Case{R"({"format": "date-time", "type": "string"})",
+             {R"("2024-01-31T12:00:00Z")"},
+             {R"("2024-01-31 12:00:00Z")"}},
+        Case{R"({"format": "uuid", "type": "string"})",
+             {R"("123e4567-e89b-12d3-a456-426614174000")"},
+             {R"("123e4567")"}},
+        Case{R"({"format": "email", "type": "string"})", {R"("not checked")"}, {"1"}}));
+
+INSTANTIATE_TEST_SUITE_P(
+    Numbers, JsonSchema,
+    testing::Values(
+        Case{R"({"type": "integer", "minimum": 0})", {"0", "7", "1234567890"}, {"-1"}},
+        Case{R"({"type": "integer", "minimum": 13, "maximum": 2047})",
+             {"13", "99", "100", "999", "1999", "2000", "2047"},
+             {"12", "2048", "3000", "10000", "013", "-13"}},
+        Case{R"({"type": "integer", "minimum": -25, "maximum": 7})",
+             {"-25", "-1", "0", "7"},
+             {"-26", "8", "-0", "10"}},
+        Case{R"({"type": "integer", "exclusiveMinimum": 1, "exclusiveMaximum": 4})",
+             {"2", "3"},
+             {"1", "4"}},
+        Case{R"({"type": "integer", "minimum": 0.5, "maximum": 2.5})", {"1", "2"}, {"0", "3"}},
+        Case{R"({"type": "integer", "maximum": -10})", {"-10", "-99999"}, {"-9", "0", "5"}},
+        Case{R"({"type": "number", "minimum": 0, "maximum": 1})",
+             {"0", "0.75", "1", "1.0", "0.0"},
+             {"1.5", "-0.5", "1.01", "2", "5e-1"}},
+        Case{R"({"type": "number", "exclusiveMinimum": 0})",
+             {"0.001", "12.5", "1"},
+             {"0", "0.0", "-1"}},
+        Case{R"({"type": "number", "exclusiveMaximum": 3, "minimum": -2})",
+             {"-2", "-1.5", "0", "2.999"},
+             {"3", "3.0", "-2.5", "-3"}},
+        Case{R"({"type": "number", "maximum": -5})", {"-5", "-5.5", "-60"}, {"-4.9", "0", "5"}}));
+
+INSTANTIATE_TEST_SUITE_P(
+    Combinations, JsonSchema,
+    testing::Values(
+        Case{R"({"anyOf": [{"type": "integer"}, {"type": "string", "maxLength": 1}]})",
+             {"1", R"("a")"},
+             {R"("ab")", "null"}},
+        Case{R"({"oneOf": [{"const": 1}, {"const": 2}]})", {"1", "2"}, {"3"}},
+        Case{R"({"allOf": [{"properties": {"a": {"type": "integer"}}, "required": ["a"]},
+                           {"properties": {"b": {"type": "null"}}, "required": ["b"]}]})",
+             {R"({"a":1,"b":null})"},
+             {R"({"a":1})", R"({"b":null})"}},
+        Case{
+            R"({"allOf": [{"type": "integer", "minimum": 3}, {"maximum": 5}, {"type": ["integer", "string"], "minimum": 1}]})",
+            {"3", "5"},
+            {"2", "6"}},
+        Case{
+            R"({"properties": {"k": {"enum": ["a", "b"]}, "v": {"type": "integer"}}, "required": ["k"],
+                 "anyOf": [{"required": ["v"]}, {"properties": {"k": {"const": "b"}}}]})",
+            {R"({"k":"a","v":1})", R"({"k":"b"})"},
+            {R"({"k":"a"})"}},
+        Case{R"({"$ref": "#/$defs/node", "$defs": {"node": {"type": "object", "properties": {
+                 "v": {"type": "integer"}, "next": {"$ref": "#/$defs/node"}}, "required": ["v"]}}})",
+             {R"({"v":1})", R"({"v":1,"next":{"v":2,"next":{"v":3}}})"},
+             {R"({"v":1,"next":{}})"}},
+        Case{
+            R"({"definitions": {"a/b c": {"type": "null"}}, "items": {"$ref": "#/definitions/a~1b%20c"}})",
+            {"[null,null]"},
+            {"[1]"}},
+        Case{R"({"properties": {"child": {"$ref": "#"}}})",
+             {"{}", R"({"child":{"child":{}}})"},
+             {R"({"child":1})"}},
+        Case{
+            R"({"$defs": {"s": {"type": "string"}}, "properties": {"a": {"$ref": "#/$defs/s", "maxLength": 2,
+                 "description": "short"}}})",
+            {R"({"a":"xy"})"},
+            {R"({"a":"xyz"})"}}));
+
+TEST(JsonSchemaErrors, NameThePlaceAndTheKeyword) {
+  const std::vector<std::pair<const char*, std::vector<std::string>>> cases = {
+      {"{", {"no JSON"}},
+      {"[]", {"#", "an object, true or false"}},
+      {"false", {"allows no value"}},
+      {R"({"type": "text"})", {"#: type \"text\""}},
+      {R"({"properties": {"a": {"not": {}}}})", {"#/properties/a", "not is not supported"}},
+      {R"({"items": {"multipleOf": 2}})", {"#/items", "multipleOf"}},
+      {R"({"type": "object", "patternProperties": {}})", {"patternProperties"}},
+      {R"({"if": {}})", {"the keyword if"}},
+      {R"({"type": "array", "uniqueItems": true})", {"uniqueItems"}},
+      {R"j({"type": "string", "pattern": "(?=a)"})j", {"look-ahead"}},
+      {R"({"type": "string", "pattern": "(a)\\1"})", {"reference to a group"}},
+      {R"({"type": "string", "pattern": "\\bword"})", {"word boundary"}},
+      {R"({"type": "string", "pattern": "\\p{L}"})", {"Unicode property"}},
+      {R"j({"type": "string", "pattern": "a)"})j", {"character 2"}},
+      {R"({"type": "string", "pattern": "[b-a]"})", {"no range"}},
+      {R"({"type": "string", "pattern": "(a"})", {"expected )"}},
+      {R"({"type": "string", "pattern": "^a$b"})", {"at the end only"}},
+      {R"({"type": "string", "pattern": "a", "maxLength": 3})", {"together are not supported"}},
+      {R"({"type": "string", "minLength": 3, "maxLength": 2})", {"minLength 3 and maxLength 2"}},
+      {R"({"type": "string", "minLength": -1})", {"minLength must be a whole number"}},
+      {R"({"type": "array", "minItems": 3, "maxItems": 2})", {"minItems 3 and maxItems 2"}},
+      {R"({"type": "integer", "minimum": 5, "maximum": 4})", {"no number is between"}},
+      {R"({"type": "number", "minimum": 0.5})", {"minimum 0.5", "whole numbers"}},
+      {R"({"type": "integer", "maximum": 1e30})", {"more than 18 digits"}},
+      {R"({"$ref": "http://example.com/x"})", {"only references inside"}},
+      {R"({"$ref": "#/nowhere"})", {"#/nowhere", "nothing at this place"}},
+      {R"({"$ref": "#"})", {"left recursion"}},
+      {R"({"allOf": [{"$ref": "#"}, {"type": "null"}]})", {"without end"}},
+      {R"({"allOf": [{"type": "null"}, {"type": "string"}]})", {"no value is both"}},
+      {R"({"allOf": [{"pattern": "a"}, {"pattern": "b"}]})", {"pattern is there twice"}},
+      {R"({"allOf": [{"properties": {"a": {}}, "additionalProperties": false}, {"properties": {"b": {}}}]})",
+       {"additionalProperties", "'b'"}},
+      {R"({"enum": []})", {"enum must be a list"}},
+      {R"({"enum": [1], "type": "string"})", {"no value of enum"}},
+      {R"({"properties": []})", {"properties must be an object"}},
+      {R"({"required": [1]})", {"required must be a list of names"}},
+      {R"({"additionalProperties": false, "required": ["a"]})", {"allows no value"}},
+      {R"({"type": "string", "maxLength": 100001})", {"maxLength 100001", "at most 100000"}},
+      {R"({"properties": {"a": {"type": "string", "maxLength": 99999}, "b": {"type": "string", "maxLength": 99998}, "c": {"type": "string", "maxLength": 99997}}})",
+       {"too large"}},
+  };
+  for (const auto& [schema, words] : cases) {
+    SCOPED_TRACE(schema);
+    try {
+      Grammar::from_json_schema(schema, "s.json");
+      ADD_FAILURE() << "no error";
+    } catch (const Error& e) {
+      EXPECT_EQ(e.code(), ErrorCode::kUsage);
+      EXPECT_EQ(std::string(e.what()).rfind("s.json: ", 0), 0u) << e.what();
+      for (const std::string& word : words) {
+        EXPECT_NE(std::string(e.what()).find(word), std::string::npos) << word << ": " << e.what();
+      }
+    }
+  }
+  std::string deep = "{}";
+  for (int i = 0; i < 70; ++i) deep = R"({"items": )" + deep + "}";
+  expect_error(ErrorCode::kUsage, {"inside each other"}, [&] { Grammar::from_json_schema(deep); });
+  expect_error(ErrorCode::kUsage, {"inside each other"},
+               [] { Grammar::from_json_schema(std::string(100000, '[')); });
+}
+
+// No model can fill its answer with white space.
+TEST(JsonSchema, WhiteSpaceIsBounded) {
+  const Grammar grammar = Grammar::json_object();
+  EXPECT_TRUE(allows(grammar, "{\n\n                    }"));
+  EXPECT_EQ(verdict(grammar, "{\n\n\n"), Verdict::kNo);
+  EXPECT_EQ(verdict(grammar, "{  "), Verdict::kNo);
+  EXPECT_EQ(verdict(grammar, "{\n" + std::string(21, ' ')), Verdict::kNo);
+  EXPECT_EQ(verdict(grammar, " {"), Verdict::kNo);
+}
+
+}  // namespace
+}  // namespace snapkv::test
