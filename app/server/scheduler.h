@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -69,38 +70,58 @@ struct SchedulerStats {
   size_t bytes_limit = 0, bytes_running = 0, bytes_kept = 0, bytes_prefixes = 0;
 };
 
-class Scheduler {
+/// What the handlers of the API see of Scheduler; their tests put scripted answers in its place.
+class Engine {
  public:
-  Scheduler(std::shared_ptr<const Model> model, const SchedulerOptions& options);
-  /// Cancels what is left.
-  ~Scheduler();
-  Scheduler(const Scheduler&) = delete;
-  Scheduler& operator=(const Scheduler&) = delete;
+  virtual ~Engine() = default;
 
-  const Model& model() const;
-  const SchedulerOptions& options() const;
+  virtual const Model& model() const = 0;
+  virtual const SchedulerOptions& options() const = 0;
 
   /// Throws Refused at once where the request can never be served or may not wait.
-  std::shared_ptr<Generation> submit(Request request);
+  virtual std::shared_ptr<Generation> submit(Request request) = 0;
 
   /// Reads a text and writes its compressed cache to a file: PromptProgress, then PromptRead and one
   /// AnswerEnd, or Failure. `notes` go into the file. Throws as submit().
-  std::shared_ptr<Generation> make_snapshot(Request request, const std::string& path,
-                                            const std::string& notes);
+  virtual std::shared_ptr<Generation> make_snapshot(Request request, const std::string& path,
+                                                    const std::string& notes) = 0;
 
   /// Takes no more requests; those that wait or run are finished.
-  void drain();
-  bool draining() const;
+  virtual void drain() = 0;
+  virtual bool draining() const = 0;
   /// Nothing waits or runs.
-  bool idle() const;
+  virtual bool idle() const = 0;
 
-  std::vector<SlotInfo> slots() const;
+  virtual std::vector<SlotInfo> slots() const = 0;
   /// Of a kept session. Throw Error{kUsage} where there is none of this id or it is in use.
-  void save_slot(int64_t id, const std::string& path);
-  int64_t restore_slot(const std::string& path);  ///< the id that it got
-  void erase_slot(int64_t id);
+  virtual void save_slot(int64_t id, const std::string& path) = 0;
+  virtual int64_t restore_slot(const std::string& path) = 0;  ///< the id that it got
+  virtual void erase_slot(int64_t id) = 0;
 
-  SchedulerStats stats() const;
+  virtual SchedulerStats stats() const = 0;
+};
+
+class Scheduler : public Engine {
+ public:
+  Scheduler(std::shared_ptr<const Model> model, const SchedulerOptions& options);
+  /// Cancels what is left.
+  ~Scheduler() override;
+  Scheduler(const Scheduler&) = delete;
+  Scheduler& operator=(const Scheduler&) = delete;
+
+  const Model& model() const override;
+  const SchedulerOptions& options() const override;
+  std::shared_ptr<Generation> submit(Request request) override;
+  std::shared_ptr<Generation> make_snapshot(Request request, const std::string& path,
+                                            const std::string& notes) override;
+  void drain() override;
+  bool draining() const override;
+  bool idle() const override;
+  std::vector<SlotInfo> slots() const override;
+  void save_slot(int64_t id, const std::string& path) override;
+  int64_t restore_slot(const std::string& path) override;
+  void erase_slot(int64_t id) override;
+  SchedulerStats stats() const override;
 
  private:
   class Loop;
