@@ -55,6 +55,7 @@ LIBRARIES = {
     "JSON": (r"nlohmann/", ["src/text", "src/text/jinja", "src/huggingface", "app", "eval"]),
     "HTTP": (r"httplib\.h", ["app", "eval"]),
     "Prometheus": (r"prometheus/", ["app"]),
+    "OpenSSL": (r"openssl/", ["app"]),
     "Google Benchmark": (r"benchmark/", ["bench"]),
     "GoogleTest": (r"g(test|mock)/", []),
 }
