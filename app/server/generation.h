@@ -36,14 +36,18 @@ enum class KvReportLevel { none, summary, positions };
 struct Request {
   std::string id;  ///< "chatcmpl-...": of the answer, for logs and /slots
   Prompt prompt;
-  SessionOptions session;  ///< what is kept of the prompt; kv_type and chunk are the server's
+  SessionOptions session;  ///< what is kept of the prompt; all but kv, kv_memory and
+                           ///< kv_decode_limit are the scheduler's
   SamplerConfig sampler;
   std::shared_ptr<const Grammar> grammar;  ///< null: none
   int n = 1;                               ///< answers to the one prompt; the i-th has seed + i
   int64_t max_tokens = -1;                 ///< of each answer; -1: as many as the context holds
   std::vector<std::string> stops;
   bool ignore_eos = false;
-  int top_logprobs = -1;     ///< alternatives with each token; -1: no logprobs at all
+  /// Whether control tokens that do not end the answer are part of its text, as markers of tool
+  /// calls are in some formats.
+  bool shows_control_tokens = false;
+  int top_logprobs = -1;  ///< alternatives with each token; -1: no logprobs at all
   bool reports_progress = false;
   KvReportLevel kv_report = KvReportLevel::summary;
   /// Whether it may continue a kept conversation and be continued itself.
@@ -86,9 +90,9 @@ struct KvReport {
 
 /// The prompt is read; sent once, before any text.
 struct PromptRead {
-  int64_t n_tokens = 0;   ///< of the prompt, all of them
-  int64_t n_reused = 0;   ///< of a kept conversation, a prefix or a snapshot
-  double seconds = 0;     ///< reading, without waiting
+  int64_t n_tokens = 0;  ///< of the prompt, all of them
+  int64_t n_reused = 0;  ///< of a kept conversation, a prefix or a snapshot
+  double seconds = 0;    ///< reading, without waiting
   double queue_seconds = 0;
   KvReport kv;
 };
@@ -110,9 +114,9 @@ enum class FinishReason { stop, length };
 struct AnswerEnd {
   int choice = 0;
   FinishReason reason = FinishReason::stop;
-  std::string stop;          ///< the stop string that was found; empty: an end token, or length
-  int64_t n_generated = 0;   ///< tokens, the end token not included
-  double seconds = 0;        ///< since the prompt was read
+  std::string stop;         ///< the stop string that was found; empty: an end token, or length
+  int64_t n_generated = 0;  ///< tokens, the end token not included
+  double seconds = 0;       ///< since the prompt was read
 };
 
 /// The whole request has ended with an error; nothing comes after it.

@@ -17,20 +17,23 @@
 
 namespace snapkv::server {
 
-/// What a request that continues a kept conversation reads over.
+/// What a request that goes on with what others have read, reads itself.
 enum class Reuse {
-  off,      ///< every request reads its whole prompt
-  append,   ///< the rows that were kept; new tokens are added to them
-  refresh,  ///< every row of the conversation, from which is chosen anew: SessionOptions::kv_refresh
+  off,      ///< its whole prompt
+  append,   ///< what is new, over the compressed cache of its conversation: takes the least memory,
+            ///< but the answer sees only what earlier questions kept
+  refresh,  ///< what is new, over the uncompressed rows of a prompt that began alike (KvPrefix);
+            ///< the policy then selects from all of them, and the answer is as without reuse
 };
 
 struct SchedulerOptions {
   SessionOptions session;  ///< kv_type, chunk, n_ctx, spill_dir of all sessions
   Reuse reuse = Reuse::refresh;
-  size_t kv_memory = 0;     ///< bytes of caches, prefixes and what reading takes; 0: what is free
-  size_t prefix_cache = 0;  ///< bytes of them for prefixes; 0: no prefix is kept
-  int n_parallel = 64;      ///< answers being written at a time
-  int max_queue = 256;      ///< requests that wait; more are refused
+  size_t kv_memory = 0;  ///< bytes of caches, prefixes and what reading takes; 0: what is free
+  size_t prefix_cache =
+      0;                ///< most bytes of them for prefixes, with Reuse::refresh; 0: none is kept
+  int n_parallel = 64;  ///< answers being written at a time
+  int max_queue = 256;  ///< requests that wait; more are refused
   double prefill_share = 0.5;  ///< of the time while answers are written and a prompt is read
 };
 
@@ -39,8 +42,8 @@ struct SchedulerOptions {
 class Refused : public std::runtime_error {
  public:
   enum class Kind { queue_full, draining, never_fits, context_exceeded, bad_request };
-  Refused(Kind kind, const std::string& message, int retry_after = 0)
-      : std::runtime_error(message), kind(kind), retry_after(retry_after) {}
+  Refused(Kind why, const std::string& message, int seconds = 0)
+      : std::runtime_error(message), kind(why), retry_after(seconds) {}
   Kind kind;
   int retry_after;
 };
@@ -59,10 +62,10 @@ struct SlotInfo {
 /// Counters since the start, and gauges; for /metrics.
 struct SchedulerStats {
   int64_t n_requests = 0, n_refused = 0, n_cancelled = 0, n_failed = 0;
-  int64_t n_prompt_tokens = 0;     ///< read, reused ones not included
+  int64_t n_prompt_tokens = 0;  ///< read, reused ones not included
   int64_t n_reused_tokens = 0;
   int64_t n_generated_tokens = 0;
-  int64_t n_evicted_tokens = 0;    ///< rows that policies dropped, per layer and head, mean
+  int64_t n_evicted_tokens = 0;  ///< rows that policies dropped, per layer and head, mean
   int64_t n_decode_steps = 0;
   double prefill_seconds = 0, decode_seconds = 0, compress_seconds = 0;
   double longest_gap_seconds = 0;  ///< between two tokens of one answer, most so far
@@ -81,8 +84,8 @@ class Engine {
   /// Throws Refused at once where the request can never be served or may not wait.
   virtual std::shared_ptr<Generation> submit(Request request) = 0;
 
-  /// Reads a text and writes its compressed cache to a file: PromptProgress, then PromptRead and one
-  /// AnswerEnd, or Failure. `notes` go into the file. Throws as submit().
+  /// Reads a text and writes its compressed cache to a file: PromptProgress, then PromptRead and
+  /// one AnswerEnd, or Failure. `notes` go into the file. Throws as submit().
   virtual std::shared_ptr<Generation> make_snapshot(Request request, const std::string& path,
                                                     const std::string& notes) = 0;
 

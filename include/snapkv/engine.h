@@ -268,6 +268,8 @@ struct AttentionProbe {
   std::function<void(const Report&)> report;
 };
 
+class KvPrefix;  // prefill.h
+
 struct PrefillOptions {
   ProgressFn progress = {};  ///< Phase::prefill
   /// Logits wanted for the last n tokens of the prompt (1: only the last, what generation needs).
@@ -282,6 +284,12 @@ struct PrefillOptions {
   /// 12 bytes per query head and key of each range that is being read) is not counted in
   /// memory_limit, nor its time in SessionStats.
   const AttentionProbe* probe = nullptr;
+  /// If set: the keys and values of the first `n_from_prefix` tokens are taken from here instead of
+  /// computed, and the policy selects among them as if they had been. For sessions that have seen
+  /// nothing, without a probe, and not for policies that observe all queries (h2o,
+  /// expected-attention); at least SessionOptions::kv.window_size tokens must be left to read.
+  std::shared_ptr<const KvPrefix> prefix = {};
+  int64_t n_from_prefix = 0;  ///< 1 to the tokens of the prefix, which the prompt's must equal
 };
 
 /// Every method throws kUsage where the session was moved from. While prefill() or decode() runs
@@ -339,8 +347,7 @@ class Session {
   struct Impl;  ///< the engine's own
 
  private:
-  friend void prefill_many(std::span<Session* const>, std::span<const int32_t>,
-                           const PrefillOptions&);
+  friend class Prefill;
   friend void decode_batch(std::span<Session* const>, std::span<const int32_t>);
   Impl& state() const;
   static std::vector<Impl*> states(std::span<Session* const> batch, const char* call);

@@ -100,19 +100,29 @@ void KvLayer::append_last(Backend& backend, const KvLayer& other, int32_t most) 
 }
 
 void KvLayer::append(Backend& backend, const KvLayer& other, std::span<const int32_t> first) {
+  std::vector<int32_t> n_rows = other.n_kv();
+  for (size_t h = 0; h < n_rows.size(); ++h) n_rows[h] -= first[h];
+  append_rows(backend, other, first, n_rows);
+}
+
+void KvLayer::append_first(Backend& backend, const KvLayer& other, int32_t n) {
+  const std::vector<int32_t> first(heads_.size(), 0), n_rows(heads_.size(), n);
+  append_rows(backend, other, first, n_rows);
+}
+
+void KvLayer::append_rows(Backend& backend, const KvLayer& other, std::span<const int32_t> first,
+                          std::span<const int32_t> n_rows) {
   SNAPKV_CHECK(other.head_dim_ == head_dim_ && other.n_head_kv() == n_head_kv());
   std::vector<const void*> k_src, v_src;
   std::vector<void*> k_dst, v_dst;
-  std::vector<int32_t> n_rows;
   for (int h = 0; h < n_head_kv(); ++h) {
-    const int32_t n = other.n_kv(h) - first[h];
+    const int32_t n = n_rows[h];
     Head& head = heads_[h];
-    SNAPKV_CHECK(n >= 0 && head.n_kv + n <= head.capacity);
+    SNAPKV_CHECK(n >= 0 && first[h] + n <= other.n_kv(h) && head.n_kv + n <= head.capacity);
     k_src.push_back(other.k(h, first[h]));
     v_src.push_back(other.v(h, first[h]));
     k_dst.push_back(k(h, head.n_kv));
     v_dst.push_back(v(h, head.n_kv));
-    n_rows.push_back(n);
     backend.copy(pos(h, head.n_kv), other.pos(h, first[h]), n * sizeof(int32_t));
     head.n_kv += n;
   }

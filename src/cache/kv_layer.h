@@ -71,6 +71,8 @@ class KvLayer {
   void append(Backend& backend, const KvLayer& other);
   /// Copies only the rows of `other` from slot first[h] of each head on.
   void append(Backend& backend, const KvLayer& other, std::span<const int32_t> first);
+  /// Copies only the first n rows of each head of `other`, which must have them.
+  void append_first(Backend& backend, const KvLayer& other, int32_t n);
   /// A new layer of the selected rows in type `dtype`, with room for `reserve` more in each head;
   /// its memory is counted by `meter`.
   KvLayer gather(Backend& backend, KvMeter& meter, const Selection& selection, int32_t reserve,
@@ -113,6 +115,9 @@ class KvLayer {
   void copy_rows(Backend& backend, char* base, int64_t bytes, const Tensor& rows,
                  std::span<const int32_t> n, std::span<void* const> dst) const;
   void append_last(Backend& backend, const KvLayer& other, int32_t most);
+  /// Rows [first[h], first[h] + n[h]) of each head of `other`.
+  void append_rows(Backend& backend, const KvLayer& other, std::span<const int32_t> first,
+                   std::span<const int32_t> n);
   void* row(char* base, int head, int32_t slot) const {
     return base + (heads_[head].first + slot) * row_bytes_;
   }

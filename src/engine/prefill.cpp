@@ -3,24 +3,108 @@
 // with one scratch layer for the keys and values of all tokens; then the policies select and the
 // kept rows move to the sessions' caches. Nothing of a session changes for good before the last
 // layer is done.
+#include "snapkv/prefill.h"
+
+#include "base/error.h"
 #include "engine/prefill_run.h"
 #include "engine/sessions_in_use.h"
+#include "model/packing.h"
 
 namespace snapkv {
 
+struct Prefill::Impl {
+  explicit Impl(std::vector<PrefillPrompt> given);
+
+  std::vector<PrefillPrompt> prompts;
+  std::vector<std::vector<Session::Impl*>> sessions;  // [prompts]
+  std::vector<Session::Impl*> all;                    // of every prompt
+  std::unique_ptr<SessionsInUse> in_use;              // until the prompts are read
+  PrefillTimes times;
+  std::unique_ptr<PrefillRun> run;
+  bool done = false;
+};
+
+Prefill::Impl::Impl(std::vector<PrefillPrompt> given) : prompts(std::move(given)) {
+  if (prompts.empty()) fail(ErrorCode::kUsage, "prefill: there is no prompt");
+  for (const PrefillPrompt& prompt : prompts) {
+    sessions.push_back(Session::states(prompt.sessions, "prefill"));
+    all.insert(all.end(), sessions.back().begin(), sessions.back().end());
+    if (prompt.makes_prefix && !sessions.back().empty() && sessions.back()[0]->n_past > 0) {
+      fail(ErrorCode::kUsage, "makes_prefix: the session has read {} tokens already",
+           sessions.back()[0]->n_past);
+    }
+  }
+  in_use = std::make_unique<SessionsInUse>(all, "prefill");
+  if (prompts.size() > 1 && !may_share(prompts)) {
+    fail(ErrorCode::kUsage, "prefill: these {} prompts can't be computed together", prompts.size());
+  }
+  PrefillRun::Segments segments;
+  for (size_t i = 0; i < prompts.size(); ++i) {
+    segments.push_back(std::make_unique<PrefillSegment>(prompts[i], sessions[i], times));
+  }
+  run = std::make_unique<PrefillRun>(std::move(segments), times);
+}
+
+Prefill::Prefill(PrefillPrompt prompt) {
+  std::vector<PrefillPrompt> prompts;
+  prompts.push_back(std::move(prompt));
+  impl_ = std::make_unique<Impl>(std::move(prompts));
+}
+Prefill::Prefill(std::vector<PrefillPrompt> prompts)
+    : impl_(std::make_unique<Impl>(std::move(prompts))) {}
+Prefill::~Prefill() = default;
+Prefill::Prefill(Prefill&&) noexcept = default;
+Prefill& Prefill::operator=(Prefill&&) noexcept = default;
+
+bool Prefill::may_share(std::span<const PrefillPrompt> prompts) {
+  if (prompts.empty() || prompts[0].sessions.empty()) return false;
+  const Session::Impl& first = prompts[0].sessions[0]->state();
+  const auto packed = [&](const PrefillPrompt& prompt) {
+    return std::ssize(prompt.tokens) >= packed_min_tokens(first.info().file_type,
+                                                          first.backend().compute_dtype(),
+                                                          first.backend().device());
+  };
+  int64_t n_tokens = 0;
+  for (const PrefillPrompt& prompt : prompts) {
+    n_tokens += std::ssize(prompt.tokens) - prompt.options.n_from_prefix;
+    if (prompt.options.probe != nullptr || packed(prompt) != packed(prompts[0])) return false;
+    for (const Session* session : prompt.sessions) {
+      const Session::Impl& s = session->state();
+      if (s.model != first.model || s.options.kv_type != first.options.kv_type ||
+          s.options.chunk != first.options.chunk || !s.options.spill_dir.empty() ||
+          !s.architecture().spec().rotate_alike(s.n_ctx, first.n_ctx)) {
+        return false;
+      }
+    }
+  }
+  return n_tokens <= first.options.chunk;
+}
+
+bool Prefill::step() {
+  if (impl_ == nullptr || impl_->done) fail(ErrorCode::kUsage, "prefill: there is nothing to read");
+  if (!impl_->run->step()) return false;
+  impl_->all[0]->file().check_unchanged();  // else what was computed may be wrong
+  impl_->run->commit();
+  impl_->in_use.reset();
+  impl_->done = true;
+  return true;
+}
+
+double Prefill::fraction() const { return impl_->done ? 1.0 : impl_->run->fraction(); }
+
+std::shared_ptr<const KvPrefix> Prefill::take_prefix(size_t i) {
+  return impl_->run->segment(i).take_prefix();
+}
+
 void prefill_many(std::span<Session* const> batch, std::span<const int32_t> tokens,
                   const PrefillOptions& options) {
-  const std::vector<Session::Impl*> sessions = Session::states(batch, "prefill");
-  const SessionsInUse in_use(sessions, "prefill");
-  const PrefillPlan plan = plan_prefill(sessions, tokens, options);
-  PrefillTargets targets;
-  for (Session::Impl* s : sessions) {
-    targets.push_back(std::make_unique<PrefillTarget>(*s, plan.n_tokens, options.compress));
+  PrefillPrompt prompt;
+  prompt.sessions.assign(batch.begin(), batch.end());
+  prompt.tokens.assign(tokens.begin(), tokens.end());
+  prompt.options = options;
+  Prefill prefill(std::move(prompt));
+  while (!prefill.step()) {
   }
-  PrefillRun run(targets, plan, options);
-  run.run();
-  sessions[0]->file().check_unchanged();  // else what was computed may be wrong
-  run.commit();
 }
 
 }  // namespace snapkv

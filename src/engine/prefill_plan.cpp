@@ -6,6 +6,7 @@
 #include <string>
 
 #include "base/error.h"
+#include "engine/kv_prefix.h"
 #include "engine/memory_plan.h"
 #include "engine/option_range.h"
 #include "model/packing.h"
@@ -50,6 +51,10 @@ void check_sessions(std::span<Session::Impl* const> sessions, int64_t n) {
 
 void check_options(const Session::Impl& first, const PrefillOptions& options) {
   require_range("n_logits", options.n_logits, 1, kMostTokens);
+  if (options.prefix == nullptr) require_range("n_from_prefix", options.n_from_prefix, 0, 0);
+  if (options.prefix != nullptr && options.probe != nullptr) {
+    fail(ErrorCode::kUsage, "a probe reports what prefill computes: it can't be set with a prefix");
+  }
   if (first.backend().is_device() && !first.options.spill_dir.empty()) {
     fail(ErrorCode::kUsage,
          "spill_dir is for the CPU; a GPU's hidden states go to host memory when they don't fit");
@@ -127,17 +132,28 @@ PrefillPlan plan_prefill(std::span<Session::Impl* const> sessions, std::span<con
   const Session::Impl& first = *sessions[0];
   check_tokens(tokens, first.info().n_vocab);
   check_options(first, options);
+  if (options.prefix != nullptr) {
+    for (const Session::Impl* s : sessions) {
+      check_prefix(*options.prefix, options.n_from_prefix, *s, tokens);
+    }
+  }
   const Backend& backend = first.backend();
   PrefillPlan plan;
-  plan.tokens = tokens;
-  plan.n_tokens = n;
-  plan.n_past = first.n_past;
-  plan.chunk = std::min(n, first.options.chunk);
-  plan.n_logits = std::min(n, options.n_logits);
+  plan.tokens = tokens.subspan(options.n_from_prefix);
+  plan.n_tokens = n - options.n_from_prefix;
+  plan.n_past = first.n_past + options.n_from_prefix;
+  plan.chunk = std::min(plan.n_tokens, first.options.chunk);
+  plan.n_logits = std::min(plan.n_tokens, options.n_logits);
   plan.packed =
       n >= packed_min_tokens(first.info().file_type, backend.compute_dtype(), backend.device());
   plan.releases_weights = plan.packed && n >= kReleaseMinTokens;
-  plan.hidden_place = find_place(first, n, plan_all(sessions, n, options.compress));
+  MemoryPlan memory = plan_all(sessions, n, options.compress);
+  if (options.prefix != nullptr) {  // hidden states and activations of what is read only
+    const MemoryPlan read = plan_all(sessions, plan.n_tokens, options.compress);
+    memory.hidden_states = read.hidden_states;
+    memory.activations = read.activations;
+  }
+  plan.hidden_place = find_place(first, n, memory);
   return plan;
 }
 

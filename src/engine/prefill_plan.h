@@ -14,9 +14,9 @@
 namespace snapkv {
 
 struct PrefillPlan {
-  std::span<const int32_t> tokens;
+  std::span<const int32_t> tokens;  // those that are read: not those of a prefix
   int64_t n_tokens = 0;
-  int64_t n_past = 0;             // tokens that the sessions have seen before
+  int64_t n_past = 0;             // tokens before them: seen by the sessions or of a prefix
   int64_t chunk = 0;              // tokens computed at a time
   int64_t n_logits = 0;           // logits wanted, of the last tokens
   bool packed = false;            // weights are packed, once per layer

@@ -2,22 +2,15 @@
 #include "engine/prefill_run.h"
 
 #include <algorithm>
-#include <numeric>
 
 #include "base/error.h"
 #include "engine/finite_check.h"
-#include "engine/memory_plan.h"
 
 namespace snapkv {
 namespace {
 
 /// How many rows of logits are computed at once after the last layer.
 constexpr int64_t kOutputRows = 16;
-
-std::unique_ptr<ProbeObserver> make_probe(const PrefillPlan& plan, const PrefillOptions& options) {
-  if (options.probe == nullptr) return nullptr;
-  return std::make_unique<ProbeObserver>(*options.probe, plan.n_tokens, plan.n_past);
-}
 
 /// Asks the system to read the weights of layer il from the disk while the layer before is
 /// computed: a model larger than the memory streams through it once per prompt.
@@ -32,166 +25,170 @@ void release_layer(const GgufFile& file, const Architecture& architecture, int i
   for (const GgufTensor* t : architecture.layer_tensors(il)) file.dont_need(*t);
 }
 
+/// Attention of several prompts in one chunk: each attends to its own rows.
+class SharedAttention final : public AttentionStep {
+ public:
+  void add(AttentionStep& step, int64_t n_tokens) { parts_.push_back({&step, n_tokens}); }
+
+  void attend(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& out) override {
+    int64_t begin = 0;
+    for (const auto& [step, n] : parts_) {
+      const int64_t end = begin + n;
+      step->attend(q.slice(begin, end), k.slice(begin, end), v.slice(begin, end),
+                   out.slice(begin, end));
+      begin = end;
+    }
+  }
+
+ private:
+  struct Part {
+    AttentionStep* step;
+    int64_t n_tokens;
+  };
+  std::vector<Part> parts_;
+};
+
 }  // namespace
 
-PrefillRun::PrefillRun(PrefillTargets& targets, const PrefillPlan& plan,
-                       const PrefillOptions& options)
-    : targets_(targets),
-      plan_(plan),
-      options_(options),
-      first_(targets[0]->session()),
+PrefillRun::PrefillRun(Segments segments, PrefillTimes& times)
+    : segments_(std::move(segments)),
+      times_(times),
+      first_(segments_[0]->first()),
       backend_(first_.backend()),
       architecture_(first_.architecture()),
-      linear_(backend_),
-      probe_(make_probe(plan, options)),
-      attention_(backend_, architecture_, targets, probe_.get(), first_.n_ctx, times_) {}
+      plan_(segments_[0]->plan()),
+      linear_(backend_) {
+  for (const auto& segment : segments_) n_tokens_ += segment->plan().n_tokens;
+  chunk_ = segments_.size() == 1 ? plan_.chunk : n_tokens_;
+}
 
-void PrefillRun::run() {
-  allocate();
-  for (int il = 0; il < architecture_.config().n_layer; ++il) {
-    Timer timer;
-    if (plan_.packed) linear_.pack(architecture_.layer_weights(il));
-    if (plan_.releases_weights) release_layer(first_.file(), architecture_, il);
-    times_.pack += timer.lap();
-    prefetch_layer(first_.file(), architecture_, il + 1);
-    for (const auto& target : targets_) target->begin_layer(il);
-    if (probe_) probe_->begin_layer(il);
-    run_layer(il);
-    backend_.synchronize();  // before its time is taken
-    attention_.end_layer();
-    times_.layers += timer.lap();
-    keep_rows(il);
-  }
-  const Timer timer;
+bool PrefillRun::step() {
+  if (!begun_) begin();
+  if (n_done_ == 0) begin_layer();
+  Timer timer;
+  const int64_t end = std::min(n_tokens_, n_done_ + chunk_);
+  run_chunk(n_done_, end);
+  n_done_ = end;
+  if (n_done_ == n_tokens_) backend_.synchronize();  // before its time is taken
+  times_.layers += timer.lap();
+  report();
+  if (n_done_ < n_tokens_) return false;
+  end_layer();
+  n_done_ = 0;
+  if (++il_ < architecture_.config().n_layer) return false;
+  timer.lap();
   compute_logits();
-  times_.layers += timer.seconds();
+  times_.layers += timer.lap();
+  return true;
+}
+
+double PrefillRun::fraction() const {
+  const double done = static_cast<double>(n_done_) / static_cast<double>(n_tokens_);
+  return (il_ + done) / static_cast<double>(architecture_.config().n_layer);
 }
 
 void PrefillRun::commit() {
-  scratch_ = KvLayer();  // before the sessions count what they hold
-  for (const auto& target : targets_) {
-    target->commit(logits_, times_, targets_.size() > 1 ? scratch_bytes_ : 0);
-  }
+  for (const auto& segment : segments_) segment->commit(times_);
 }
 
-void PrefillRun::allocate() {
-  const ModelConfig& c = architecture_.config();
-  hidden_ = HiddenStates(backend_, plan_.hidden_place, plan_.n_tokens, c.n_embd, plan_.chunk,
-                         first_.options.spill_dir);
-  int64_t n_window = 0;
-  for (const auto& target : targets_) n_window = std::max(n_window, target->n_window());
-  if (n_window > 0) {
-    window_buffer_ = backend_.allocate(n_window * c.n_q() * sizeof(float), "queries of the window");
-    q_window_ = window_buffer_.view(DType::f32, {n_window, c.n_head, c.head_dim});
+void PrefillRun::begin() {
+  hidden_ = HiddenStates(backend_, plan_.hidden_place, n_tokens_, architecture_.config().n_embd,
+                         chunk_, first_.options.spill_dir);
+  for (const auto& segment : segments_) {
+    segment->allocate();
+    const std::span<const int32_t> tokens = segment->plan().tokens, pos = segment->pos();
+    tokens_.insert(tokens_.end(), tokens.begin(), tokens.end());
+    pos_.insert(pos_.end(), pos.begin(), pos.end());
   }
-  pos_.resize(plan_.n_tokens);
-  std::iota(pos_.begin(), pos_.end(), static_cast<int32_t>(plan_.n_past));
+  begun_ = true;
 }
 
-/// A scratch layer that holds the old rows and has room for the prompt.
-void PrefillRun::fill_scratch(int il) {
-  const ModelConfig& c = architecture_.config();
-  int64_t n_rows = plan_.n_tokens;
-  const KvLayer* old = targets_[0]->old_layer(il);
-  if (old != nullptr) {
-    const std::vector<int32_t> n_kv = old->n_kv();
-    n_rows += *std::max_element(n_kv.begin(), n_kv.end());
-  }
-  // a scratch layer that will become the cache needs room for generated tokens
-  const DType dtype = scratch_dtype(first_.options.kv_type);
-  const bool taken =
-      targets_.size() == 1 && dtype == first_.options.kv_type && n_rows <= targets_[0]->budget(il);
-  const int64_t room = n_rows + (taken ? first_.options.decode_reserve : 0);
-  if (!scratch_ || scratch_.capacity(0) < room) {
-    scratch_ = KvLayer();  // frees the old one before the new one is allocated
-    const std::vector<int32_t> capacity(c.n_head_kv, static_cast<int32_t>(room));
-    scratch_ = KvLayer(backend_, first_.meter, c.head_dim, dtype, capacity);
-    scratch_bytes_ = scratch_.bytes();
-  }
-  scratch_.clear();
-  if (old != nullptr) scratch_.append(backend_, *old);
+void PrefillRun::begin_layer() {
+  Timer timer;
+  if (plan_.packed) linear_.pack(architecture_.layer_weights(il_));
+  if (plan_.releases_weights) release_layer(first_.file(), architecture_, il_);
+  times_.pack += timer.lap();
+  prefetch_layer(first_.file(), architecture_, il_ + 1);
+  for (const auto& segment : segments_) segment->begin_layer(il_);
+  buffers_.ensure(backend_, architecture_.spec(), chunk_, linear_.input_dtype());
+  times_.layers += timer.lap();
 }
 
-void PrefillRun::run_layer(int il) {
-  fill_scratch(il);
-  buffers_.ensure(backend_, architecture_.spec(), plan_.chunk, linear_.input_dtype());
-  const int64_t n = plan_.n_tokens;
-  const bool last = il + 1 == architecture_.config().n_layer;
-  const bool observed = std::any_of(targets_.begin(), targets_.end(),
-                                    [](const auto& target) { return target->observes(); });
-  // the last layer's queries and outputs are needed only where something reads them
-  const int64_t n_window = q_window_ ? q_window_.shape[0] : 0;
-  int64_t first_q = last && !observed ? n - std::max(n_window, plan_.n_logits) : 0;
-  if (probe_) first_q = std::min(first_q, probe_->first_token());
-  const int64_t first_out = last ? n - plan_.n_logits : 0;
-  for (int64_t begin = 0; begin < n; begin += plan_.chunk) {
-    run_chunk(il, begin, std::min(n, begin + plan_.chunk), first_q, first_out);
-  }
-}
-
-/// Tokens [begin, end) of layer il; queries are needed from first_q on, outputs from first_out on.
-void PrefillRun::run_chunk(int il, int64_t begin, int64_t end, int64_t first_q, int64_t first_out) {
-  const int64_t n_window = q_window_ ? q_window_.shape[0] : 0;
+/// Tokens [begin, end) of layer il_.
+void PrefillRun::run_chunk(int64_t begin, int64_t end) {
+  const int64_t n = end - begin;
   LayerPass pass;
   pass.x = hidden_.enter(begin, end);
-  pass.pos = std::span(pos_).subspan(begin, end - begin);
+  pass.pos = std::span(pos_).subspan(begin, n);
   pass.n_ctx = first_.n_ctx;
-  pass.n_q = std::clamp<int64_t>(end - first_q, 0, end - begin);
-  pass.n_out = std::clamp<int64_t>(end - first_out, 0, end - begin);
-  pass.attention = &attention_;
+  pass.n_q = pass.n_out = n;
   pass.linear = &linear_;
   pass.buffers = &buffers_;
-  if (il == 0) architecture_.embed(plan_.tokens.subspan(begin, end - begin), pass);
-  attention_.begin(il, scratch_, pass.pos, q_window_, begin - (plan_.n_tokens - n_window));
-  architecture_.layer(il, pass);
+  SharedAttention shared;
+  if (segments_.size() == 1) {
+    const bool last = il_ + 1 == architecture_.config().n_layer;
+    const int64_t first_out = last ? n_tokens_ - plan_.n_logits : 0;
+    pass.n_q = std::clamp<int64_t>(end - segments_[0]->first_query(il_), 0, n);
+    pass.n_out = std::clamp<int64_t>(end - first_out, 0, n);
+    pass.attention = &segments_[0]->begin_chunk(il_, begin, end);
+  } else {
+    for (const auto& segment : segments_) {
+      const int64_t n_segment = segment->plan().n_tokens;
+      shared.add(segment->begin_chunk(il_, 0, n_segment), n_segment);
+    }
+    pass.attention = &shared;
+  }
+  if (il_ == 0) architecture_.embed(std::span(tokens_).subspan(begin, n), pass);
+  architecture_.layer(il_, pass);
   hidden_.leave(begin, end);
-  report(il, end);
 }
 
-void PrefillRun::keep_rows(int il) {
-  const bool may_take = targets_.size() == 1;
-  for (const auto& target : targets_) {
-    Tensor window;
-    if (q_window_) {
-      const int64_t n = q_window_.shape[0];
-      window = q_window_.slice(n - target->n_window(), n);
-    }
-    target->keep_rows(il, scratch_, window, may_take);
-  }
+void PrefillRun::end_layer() {
+  for (const auto& segment : segments_) segment->end_layer(il_);
 }
 
 void PrefillRun::compute_logits() {
-  const int64_t n_vocab = architecture_.config().n_vocab;
-  const int64_t n = plan_.n_tokens, n_logits = plan_.n_logits;
-  logits_.resize(n_logits * n_vocab);
   linear_.unpack();
+  int64_t first_row = 0;
+  for (const auto& segment : segments_) {
+    compute_logits(*segment, first_row);
+    first_row += segment->plan().n_tokens;
+  }
+}
+
+/// `first_row`: where the segment's tokens begin.
+void PrefillRun::compute_logits(PrefillSegment& segment, int64_t first_row) {
+  const int64_t n_vocab = architecture_.config().n_vocab;
+  const int64_t n = segment.plan().n_tokens, n_logits = segment.plan().n_logits;
+  std::vector<float>& values = segment.logits();
+  values.resize(n_logits * n_vocab);
   const int64_t most = std::min(kOutputRows, n_logits);
   const Buffer storage = backend_.allocate(most * n_vocab * sizeof(float), "logits");
   for (int64_t begin = 0; begin < n_logits; begin += kOutputRows) {
     const int64_t rows = std::min(kOutputRows, n_logits - begin);
-    const int64_t first = n - n_logits + begin;
+    const int64_t first = first_row + n - n_logits + begin;
     const Tensor x = hidden_.enter(first, first + rows);
     const Tensor logits = storage.view(DType::f32, {rows, n_vocab});
     architecture_.output(x, first_.decode_buffers, logits);
-    backend_.download(logits_.data() + begin * n_vocab, logits.data,
-                      rows * n_vocab * sizeof(float));
+    backend_.download(values.data() + begin * n_vocab, logits.data, rows * n_vocab * sizeof(float));
   }
-  require_finite_logits(logits_, n_vocab, "a prompt");
+  require_finite_logits(values, n_vocab, "a prompt");
 }
 
-void PrefillRun::report(int il, int64_t n_done) {
-  if (!options_.progress) return;
-  const auto n_layer = static_cast<double>(architecture_.config().n_layer);
-  const double done = static_cast<double>(n_done) / static_cast<double>(plan_.n_tokens);
-  Progress p;
-  p.phase = Phase::prefill;
-  p.il = il;
-  p.n_layer = static_cast<int>(architecture_.config().n_layer);
-  p.n_tokens = plan_.n_tokens;
-  p.fraction = (il + done) / n_layer;
-  p.seconds = timer_.seconds();
-  if (!options_.progress(p)) {
-    fail(ErrorCode::kCancelled, "prefill was cancelled at {:.0f}%", 100 * p.fraction);
+void PrefillRun::report() const {
+  for (const auto& segment : segments_) {
+    const ProgressFn& progress = segment->options().progress;
+    if (!progress) continue;
+    Progress p;
+    p.phase = Phase::prefill;
+    p.il = il_;
+    p.n_layer = static_cast<int>(architecture_.config().n_layer);
+    p.n_tokens = segment->plan().n_tokens;
+    p.fraction = fraction();
+    p.seconds = timer_.seconds();
+    if (!progress(p)) {
+      fail(ErrorCode::kCancelled, "prefill was cancelled at {:.0f}%", 100 * p.fraction);
+    }
   }
 }
 

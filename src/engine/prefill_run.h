@@ -1,56 +1,57 @@
 // SPDX-License-Identifier: MIT
-// PrefillRun: computes one prompt as its plan says: the loop over layers and chunks, and the memory
-// that it needs. Used by prefill.cpp.
+// PrefillRun: computes prompts as their plans say, step by step: the loop over layers and chunks,
+// and the memory that it needs. Used by prefill.cpp.
 #pragma once
 
+#include <memory>
 #include <vector>
 
 #include "base/timer.h"
-#include "engine/attention_probe.h"
-#include "engine/prefill_attention.h"
-#include "engine/prefill_plan.h"
+#include "engine/hidden_states.h"
+#include "engine/prefill_segment.h"
 
 namespace snapkv {
 
 class PrefillRun {
  public:
-  /// All targets share the model, the KV type and, if there are several, an empty past.
-  PrefillRun(PrefillTargets& targets, const PrefillPlan& plan, const PrefillOptions& options);
+  using Segments = std::vector<std::unique_ptr<PrefillSegment>>;
 
-  void run();
+  /// All sessions share the model and the KV type. Several segments are one chunk together.
+  PrefillRun(Segments segments, PrefillTimes& times);
+
+  /// One chunk in one layer; true when the logits are there.
+  bool step();
+  double fraction() const;
   /// Hands the result to the sessions.
   void commit();
+  PrefillSegment& segment(size_t i) { return *segments_[i]; }
 
  private:
-  void allocate();
-  void fill_scratch(int il);
-  void run_layer(int il);
-  void run_chunk(int il, int64_t begin, int64_t end, int64_t first_q, int64_t first_out);
-  void keep_rows(int il);
+  void begin();
+  void begin_layer();
+  void run_chunk(int64_t begin, int64_t end);
+  void end_layer();
   void compute_logits();
-  void report(int il, int64_t n_done);
+  void compute_logits(PrefillSegment& segment, int64_t first_row);
+  void report() const;
 
-  PrefillTargets& targets_;
-  const PrefillPlan& plan_;
-  const PrefillOptions& options_;
+  Segments segments_;
+  PrefillTimes& times_;
   Session::Impl& first_;
   Backend& backend_;
   Architecture& architecture_;
-
+  const PrefillPlan& plan_;  // of the first segment: what all share
+  int64_t n_tokens_ = 0;     // of all segments
+  int64_t chunk_ = 0;
   LinearRunner linear_;
-  std::unique_ptr<ProbeObserver> probe_;  // if one is set
-  PrefillTimes times_;
-  PrefillAttentionStep attention_;
   Timer timer_;  // since the prompt began, for progress
 
+  bool begun_ = false;
+  int il_ = 0;
+  int64_t n_done_ = 0;  // tokens of layer il_
   ActivationBuffer buffers_;
   HiddenStates hidden_;
-  Buffer window_buffer_;
-  Tensor q_window_;           // [n_window, n_head, head_dim] f32, n_window the most of all targets
-  std::vector<int32_t> pos_;  // [n_tokens]
-  KvLayer scratch_;
-  size_t scratch_bytes_ = 0;
-  std::vector<float> logits_;  // [n_logits, n_vocab]
+  std::vector<int32_t> tokens_, pos_;  // [n_tokens], of several segments
 };
 
 }  // namespace snapkv

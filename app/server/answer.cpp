@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: MIT
+#include "server/answer.h"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+namespace snapkv::server {
+namespace {
+
+double seconds(Answer::Clock::duration duration) {
+  return std::chrono::duration<double>(duration).count();
+}
+
+std::vector<size_t> end_tokens(const Model& model) {
+  std::vector<size_t> ids;
+  for (int32_t id = 0; id < model.info().n_vocab; ++id) {
+    if (model.is_end_of_generation(id)) ids.push_back(static_cast<size_t>(id));
+  }
+  return ids;
+}
+
+SamplerConfig of_choice(SamplerConfig config, int choice) {
+  config.seed += static_cast<uint64_t>(choice);
+  return config;
+}
+
+}  // namespace
+
+Answer::Answer(std::unique_ptr<Session> session, const Request& request, int choice,
+               int64_t most_tokens, std::optional<GrammarMatcher> matcher)
+    : session_(std::move(session)),
+      choice_(choice),
+      most_tokens_(most_tokens),
+      end_tokens_(request.ignore_eos ? end_tokens(session_->model()) : std::vector<size_t>()),
+      shows_control_tokens_(request.shows_control_tokens),
+      top_logprobs_(request.top_logprobs),
+      sampler_(of_choice(request.sampler, choice)),
+      stream_(request.stops),
+      n_prompt_(session_->n_past()) {
+  sampler_.accept(request.prompt.tokens);
+  if (matcher) sampler_.set_grammar(std::move(*matcher));
+}
+
+std::span<const float> Answer::allowed_logits() {
+  const std::span<const float> logits = session_->logits();
+  if (end_tokens_.empty()) return logits;
+  logits_.assign(logits.begin(), logits.end());
+  for (const size_t id : end_tokens_) logits_[id] = -std::numeric_limits<float>::infinity();
+  return logits_;
+}
+
+void Answer::choose(Generation& client) {
+  const int32_t id = sampler_.sample(allowed_logits());
+  const auto now = Clock::now();
+  if (!ids_.empty()) longest_gap_ = std::max(longest_gap_, seconds(now - last_token_));
+  last_token_ = now;
+  if (session_->model().is_end_of_generation(id)) return end(FinishReason::stop, client);
+  add_token(id, client);
+  if (stream_.stopped()) return end(FinishReason::stop, client);
+  if (n_generated() >= most_tokens_) end(FinishReason::length, client);
+}
+
+void Answer::add_token(int32_t id, Generation& client) {
+  const Model& model = session_->model();
+  ids_.push_back(id);
+  raw_text_ += model.piece(id, /*special=*/true);
+  AnswerPart part;
+  part.choice = choice_;
+  part.text = stream_.push(model.piece(id, shows_control_tokens_));
+  if (top_logprobs_ >= 0) {
+    const TokenLogprobs found = token_logprobs(session_->logits(), id, top_logprobs_);
+    const auto named = [&](const TokenLogprob& token) {
+      return TokenProbability{token.id, model.piece(token.id, true), token.logprob};
+    };
+    AnswerPart::Token token{named(found.chosen), {}};
+    for (const TokenLogprob& other : found.top) token.top.push_back(named(other));
+    part.tokens.push_back(std::move(token));
+  }
+  if (!part.text.empty() || !part.tokens.empty()) client.push(std::move(part));
+}
+
+void Answer::end_at_length(Generation& client) { end(FinishReason::length, client); }
+
+void Answer::end(FinishReason reason, Generation& client) {
+  AnswerPart rest{.choice = choice_, .text = stream_.finish(), .tokens = {}};
+  if (!rest.text.empty()) client.push(std::move(rest));
+  client.push(
+      AnswerEnd{choice_, reason, stream_.stop(), n_generated(), seconds(Clock::now() - began_)});
+  done_ = true;
+}
+
+std::vector<int32_t> Answer::read_tokens() const {
+  return {ids_.begin(), ids_.begin() + (session_->n_past() - n_prompt_)};
+}
+
+std::vector<int32_t> Answer::unread() const {
+  const int64_t n_read = session_->n_past() - n_prompt_;
+  return {ids_.begin() + n_read, ids_.end()};
+}
+
+}  // namespace snapkv::server

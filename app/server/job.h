@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: MIT
+// Job: a request on its way: it waits, its prompt is read, its answers are written. Used by the
+// scheduler's loop alone.
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "server/answer.h"
+#include "server/generation.h"
+#include "server/kept_sessions.h"
+#include "server/prefix_store.h"
+
+namespace snapkv::server {
+
+using Clock = std::chrono::steady_clock;
+
+inline double seconds_since(Clock::time_point begin) {
+  return std::chrono::duration<double>(Clock::now() - begin).count();
+}
+
+struct Job {
+  int64_t id = 0;
+  Request request;
+  std::shared_ptr<Generation> client;
+  std::optional<GrammarMatcher> matcher;  // of request.grammar, at its beginning
+  std::string snapshot_path;              // where its cache is written to; empty: nowhere
+  std::string snapshot_notes;
+
+  Clock::time_point submitted = Clock::now(), began = submitted, reported = submitted;
+  bool alone = false;   // not read together with others: that failed
+  bool failed = false;  // its client knows
+
+  // what is read
+  std::vector<std::unique_ptr<Session>> sessions;  // [request.n], until the answers have them
+  std::vector<int32_t> tokens;  // of the prompt or, in a kept session, what is new
+  PrefixStore::Match prefix;
+  int64_t n_reused = 0;
+  bool makes_prefix = false;
+  double compress_seconds_before = 0;  // of a kept session
+
+  std::vector<Answer> answers;
+  int64_t most_tokens = 0;   // that each answer may have
+  int64_t paid_tokens = 0;   // of each answer, those that `running_bytes` has room for
+  size_t running_bytes = 0;  // promised until it is done
+  size_t reading_bytes = 0;  // promised until its prompt is read
+  size_t prefix_bytes = 0;   // the same, of the prefix that it makes
+
+  bool expired() const { return request.timeout > 0 && seconds_since(submitted) > request.timeout; }
+  bool done() const {
+    return !answers.empty() &&
+           std::all_of(answers.begin(), answers.end(), [](const Answer& a) { return a.done(); });
+  }
+};
+
+}  // namespace snapkv::server

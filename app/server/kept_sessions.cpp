@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: MIT
+#include "server/kept_sessions.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace snapkv::server {
+namespace {
+
+bool begins_with(std::span<const int32_t> tokens, std::span<const int32_t> beginning) {
+  return tokens.size() >= beginning.size() &&
+         std::equal(beginning.begin(), beginning.end(), tokens.begin());
+}
+
+bool equal(const SessionOptions& a, const SessionOptions& b) {
+  return a.kv == b.kv && a.kv_memory == b.kv_memory && a.kv_decode_limit == b.kv_decode_limit &&
+         a.kv_type == b.kv_type;
+}
+
+RenderedChat tail(const RenderedChat& chat, size_t begin) {
+  RenderedChat part;
+  part.text = chat.text.substr(begin);
+  for (const ByteRange& range : chat.input) {
+    if (range.end <= begin) continue;
+    part.input.push_back({std::max(range.begin, begin) - begin, range.end - begin});
+  }
+  return part;
+}
+
+/// How much of the request the session has seen: bytes of its text or, where it has none, tokens.
+/// Nothing unless something is left.
+std::optional<size_t> seen(const KeptSession& kept, const Request& request) {
+  const std::string& text = request.prompt.chat.text;
+  if (!text.empty() && !kept.text.empty()) {
+    if (text.size() > kept.text.size() && text.starts_with(kept.text)) return kept.text.size();
+    return std::nullopt;
+  }
+  const std::vector<int32_t>& tokens = request.prompt.tokens;
+  if (tokens.size() > kept.tokens.size() && begins_with(tokens, kept.tokens)) {
+    return kept.tokens.size();
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::optional<Continuation> KeptSessions::take(const Model& model, const Request& request) {
+  auto best = sessions_.end();
+  size_t n_best = 0;
+  for (auto kept = sessions_.begin(); kept != sessions_.end(); ++kept) {
+    const std::optional<size_t> n = seen(*kept, request);
+    if (!n || *n <= n_best || !equal(kept->options, request.session)) continue;
+    best = kept;
+    n_best = *n;
+  }
+  if (best == sessions_.end()) return std::nullopt;
+  Continuation result{std::move(*best), {}};
+  sessions_.erase(best);
+  const std::vector<int32_t>& all = request.prompt.tokens;
+  if (result.kept.text.empty() || request.prompt.chat.text.empty()) {
+    result.tokens.assign(all.begin() + static_cast<int64_t>(n_best), all.end());
+    return result;
+  }
+  result.tokens = result.kept.unread;
+  const std::vector<int32_t> rest =
+      model.tokenize(tail(request.prompt.chat, n_best), /*add_bos=*/false);
+  result.tokens.insert(result.tokens.end(), rest.begin(), rest.end());
+  return result;
+}
+
+void KeptSessions::add(KeptSession kept) { sessions_.push_front(std::move(kept)); }
+
+size_t KeptSessions::drop_one() {
+  if (sessions_.empty()) return 0;
+  const size_t bytes = sessions_.back().bytes;
+  sessions_.pop_back();
+  return bytes;
+}
+
+KeptSession* KeptSessions::find(int64_t id) {
+  for (KeptSession& kept : sessions_) {
+    if (kept.id == id) return &kept;
+  }
+  return nullptr;
+}
+
+size_t KeptSessions::erase(int64_t id) {
+  for (auto kept = sessions_.begin(); kept != sessions_.end(); ++kept) {
+    if (kept->id != id) continue;
+    const size_t bytes = kept->bytes;
+    sessions_.erase(kept);
+    return bytes;
+  }
+  return 0;
+}
+
+size_t session_bytes(const Session& session) {
+  const SessionStats& stats = session.stats();
+  return stats.kv_bytes + stats.query_bytes + stats.history_bytes +
+         session.logits().size() * sizeof(float);
+}
+
+}  // namespace snapkv::server

@@ -1,0 +1,377 @@
+// SPDX-License-Identifier: MIT
+// The scheduler's thread: its queue, its rounds, and what other threads ask of it. What a round
+// does is in loop_reading.cpp and loop_answers.cpp.
+#include "server/loop.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+namespace snapkv::server {
+namespace {
+
+using Json = nlohmann::json;
+
+/// Where no limit was given: what the system calls free, less a margin for everything else.
+size_t default_limit() { return free_memory() / 10 * 9; }
+
+}  // namespace
+
+Scheduler::Loop::Loop(std::shared_ptr<const Model> model, const SchedulerOptions& options)
+    : model_(std::move(model)),
+      options_(options),
+      memory_(options.kv_memory > 0 ? options.kv_memory : default_limit()),
+      prefixes_(options.reuse == Reuse::refresh ? options.prefix_cache : 0),
+      thread_([this] { run_thread(); }) {}
+
+Scheduler::Loop::~Loop() {
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+  }
+  changed_.notify_all();
+  thread_.join();
+}
+
+void Scheduler::Loop::complete_options(Request& request) const {
+  const SessionOptions& own = options_.session;
+  SessionOptions& session = request.session;
+  session.kv_type = own.kv_type;
+  session.chunk = own.chunk;
+  session.n_ctx = own.n_ctx;
+  session.spill_dir = own.spill_dir;
+  session.memory_limit = 0;  // this account is the limit
+  session.kv_refresh = false;
+  session.decode_reserve = own.decode_reserve;
+  if (request.max_tokens > 0 && request.max_tokens < own.decode_reserve) {
+    session.decode_reserve = request.max_tokens;
+  }
+}
+
+/// Throws Refused where the request can never be served.
+void Scheduler::Loop::check(const Request& request) const {
+  using Kind = Refused::Kind;
+  if (request.prompt.tokens.empty()) throw Refused(Kind::bad_request, "the prompt has no tokens");
+  if (request.n < 1 || request.n > options_.n_parallel) {
+    throw Refused(Kind::bad_request,
+                  fmt::format("n is {}; this server writes 1 to {} answers at a time", request.n,
+                              options_.n_parallel));
+  }
+  RequestPlan plan;
+  try {
+    plan = plan_request(*model_, request);
+  } catch (const Error& e) {
+    throw Refused(Kind::bad_request, e.what());
+  }
+  const size_t needed = plan.running_bytes + plan.reading_bytes;
+  if (needed <= memory_.limit()) return;
+  throw Refused(
+      Kind::never_fits,
+      fmt::format("a prompt of {} tokens and its answer need {} MiB, this server has {} MiB for "
+                  "caches; the longest prompt that it can read with these settings has {} tokens",
+                  request.prompt.tokens.size(), needed >> 20, memory_.limit() >> 20,
+                  longest_prompt_within(*model_, request, memory_.limit())));
+}
+
+std::shared_ptr<Generation> Scheduler::Loop::submit(Request request,
+                                                    const std::string& snapshot_path,
+                                                    const std::string& notes) {
+  complete_options(request);
+  check(request);
+  auto job = std::make_unique<Job>();
+  if (request.grammar) {
+    std::shared_ptr<const GrammarVocabulary> vocabulary;
+    {
+      const std::lock_guard lock(mutex_);
+      if (!vocabulary_) {
+        vocabulary_ = std::make_shared<const GrammarVocabulary>(model_->tokenizer());
+      }
+      vocabulary = vocabulary_;
+    }
+    job->matcher.emplace(*request.grammar, vocabulary);
+  }
+  job->request = std::move(request);
+  job->client = std::make_shared<Generation>();
+  job->snapshot_path = snapshot_path;
+  job->snapshot_notes = notes;
+  const std::shared_ptr<Generation> client = job->client;
+  {
+    const std::lock_guard lock(mutex_);
+    if (draining_ || stopping_) {
+      throw Refused(Refused::Kind::draining, "the server is stopping");
+    }
+    if (n_waiting_ >= options_.max_queue) {
+      ++stats_.n_refused;
+      throw Refused(Refused::Kind::queue_full,
+                    fmt::format("{} requests are waiting already", n_waiting_), 1);
+    }
+    job->id = next_id_++;
+    ++n_waiting_;
+    idle_ = false;
+    submitted_.push_back(std::move(job));
+  }
+  changed_.notify_all();
+  return client;
+}
+
+void Scheduler::Loop::drain() {
+  const std::lock_guard lock(mutex_);
+  draining_ = true;
+}
+
+bool Scheduler::Loop::draining() const {
+  const std::lock_guard lock(mutex_);
+  return draining_;
+}
+
+bool Scheduler::Loop::idle() const {
+  const std::lock_guard lock(mutex_);
+  return idle_;
+}
+
+SchedulerStats Scheduler::Loop::stats() const {
+  const std::lock_guard lock(mutex_);
+  return stats_;
+}
+
+void Scheduler::Loop::add_task(std::function<void()> task) {
+  {
+    const std::lock_guard lock(mutex_);
+    tasks_.push_back(std::move(task));
+  }
+  changed_.notify_all();
+}
+
+// ---------------------------------------------------------------- the thread
+
+void Scheduler::Loop::run_thread() {
+  while (true) {
+    const bool busy = round();
+    publish();
+    std::unique_lock lock(mutex_);
+    if (!busy) {
+      // a request that waits for nothing but its time, or its client, is looked at now and then
+      changed_.wait_for(lock, std::chrono::milliseconds(100),
+                        [&] { return stopping_ || !submitted_.empty() || !tasks_.empty(); });
+    }
+    if (stopping_) break;
+  }
+  take_new_jobs();
+  prefill_.reset();
+  for (Jobs* jobs : {&waiting_, &reading_, &answering_}) {
+    for (const auto& job : *jobs) {
+      job->client->push(Failure{Failure::Kind::cancelled, "the server is stopping"});
+    }
+    jobs->clear();
+  }
+  run_tasks();
+}
+
+bool Scheduler::Loop::round() {
+  run_tasks();
+  take_new_jobs();
+  drop_lost_jobs();
+  if (!prefill_) begin_reading();
+  const Clock::time_point begin = Clock::now();
+  const bool answered = !answering_.empty();
+  if (answered) decode_step();
+  const bool read = prefill_.has_value();
+  if (read) {
+    const double share = std::clamp(options_.prefill_share, 0.01, 0.99);
+    read_for(answered ? seconds_since(begin) * share / (1 - share) : 0);
+  }
+  return answered || read;
+}
+
+void Scheduler::Loop::run_tasks() {
+  std::deque<std::function<void()>> tasks;
+  {
+    const std::lock_guard lock(mutex_);
+    tasks.swap(tasks_);
+  }
+  for (const auto& task : tasks) task();
+}
+
+void Scheduler::Loop::take_new_jobs() {
+  const std::lock_guard lock(mutex_);
+  for (auto& job : submitted_) {
+    ++counts_.n_requests;
+    waiting_.push_back(std::move(job));
+  }
+  submitted_.clear();
+}
+
+/// Ends the jobs whose clients have gone or whose time is over.
+void Scheduler::Loop::drop_lost_jobs() {
+  const auto lost = [&](Job& job) {
+    if (job.failed) return true;
+    if (job.client->cancelled()) {
+      ++counts_.n_cancelled;
+      job.client->push(Failure{Failure::Kind::cancelled, "cancelled by the client"});
+      return true;
+    }
+    if (!job.expired()) return false;
+    fail_job(job, Failure::Kind::timeout,
+             fmt::format("the request was not done after {:g} seconds", job.request.timeout));
+    return true;
+  };
+  for (Jobs* jobs : {&waiting_, &answering_}) {
+    jobs->remove_if([&](const std::unique_ptr<Job>& job) {
+      if (!lost(*job)) return false;
+      release(*job);
+      return true;
+    });
+  }
+  if (reading_.empty()) return;
+  const bool all_lost = std::all_of(reading_.begin(), reading_.end(), [](const auto& job) {
+    return job->client->cancelled() || job->expired();
+  });
+  if (!all_lost) return;  // the others are dropped when the prompts have been read
+  prefill_.reset();
+  for (const auto& job : reading_) {
+    lost(*job);
+    release(*job);
+  }
+  reading_.clear();
+}
+
+void Scheduler::Loop::publish() {
+  counts_.n_waiting = static_cast<int>(waiting_.size());
+  counts_.n_reading = static_cast<int>(reading_.size());
+  counts_.n_answering = static_cast<int>(answering_.size());
+  counts_.n_kept = static_cast<int>(kept_.all().size());
+  counts_.n_prefixes = prefixes_.size();
+  counts_.bytes_limit = memory_.limit();
+  counts_.bytes_running = memory_.running() + memory_.reading();
+  counts_.bytes_kept = memory_.kept();
+  counts_.bytes_prefixes = memory_.prefixes();
+  const std::lock_guard lock(mutex_);
+  counts_.n_refused = stats_.n_refused;
+  stats_ = counts_;
+  n_waiting_ = static_cast<int>(waiting_.size() + submitted_.size());
+  idle_ = waiting_.empty() && reading_.empty() && answering_.empty() && submitted_.empty();
+}
+
+// ---------------------------------------------------------------- memory
+
+bool Scheduler::Loop::make_room(size_t bytes) {
+  while (memory_.free() < bytes) {
+    if (const size_t freed = kept_.drop_one(); freed > 0) {
+      memory_.kept() -= freed;
+    } else if (prefixes_.drop_one()) {
+      memory_.prefixes() = prefixes_.bytes();
+    } else {
+      return false;
+    }
+  }
+  return true;
+}
+
+void Scheduler::Loop::release(Job& job) {
+  memory_.running() -= job.running_bytes;
+  memory_.reading() -= job.reading_bytes + job.prefix_bytes;
+  job.running_bytes = job.reading_bytes = job.prefix_bytes = 0;
+}
+
+void Scheduler::Loop::fail_job(Job& job, Failure::Kind kind, const std::string& message) {
+  ++counts_.n_failed;
+  job.failed = true;
+  job.client->push(Failure{kind, message});
+}
+
+// ---------------------------------------------------------------- slots
+
+std::vector<SlotInfo> Scheduler::Loop::slots() const {
+  std::vector<SlotInfo> all;
+  const auto add = [&](const Jobs& jobs, SlotInfo::State state) {
+    for (const auto& job : jobs) {
+      SlotInfo info;
+      info.id = job->id;
+      info.state = state;
+      info.request = job->request.id;
+      info.policy = job->request.session.kv.name;
+      info.n_tokens = std::ssize(job->request.prompt.tokens);
+      info.bytes = job->running_bytes + job->reading_bytes;
+      all.push_back(std::move(info));
+    }
+  };
+  add(answering_, SlotInfo::State::answering);
+  add(reading_, SlotInfo::State::reading);
+  add(waiting_, SlotInfo::State::waiting);
+  for (const KeptSession& kept : kept_.all()) {
+    SlotInfo info;
+    info.id = kept.id;
+    info.state = SlotInfo::State::kept;
+    info.request = kept.request;
+    info.policy = kept.options.kv.name;
+    info.n_tokens = kept.session->n_past();
+    info.bytes = kept.bytes;
+    info.idle_seconds = seconds_since(kept.last_used);
+    all.push_back(std::move(info));
+  }
+  return all;
+}
+
+void Scheduler::Loop::save_slot(int64_t id, const std::string& path) {
+  const KeptSession* kept = kept_.find(id);
+  if (kept == nullptr) {
+    throw Error(ErrorCode::kUsage,
+                fmt::format("slot {} holds no conversation that could be saved", id));
+  }
+  const Json notes = {{"text", kept->text}, {"tokens", kept->tokens}, {"unread", kept->unread}};
+  kept->session->save(path, notes.dump(-1, ' ', false, Json::error_handler_t::replace));
+}
+
+int64_t Scheduler::Loop::restore_slot(const std::string& path) {
+  const SavedSession saved = describe_session(path);
+  const size_t size = std::filesystem::file_size(path);
+  if (saved.options.kv_type != options_.session.kv_type) {
+    throw Error(ErrorCode::kUsage,
+                fmt::format("{}: its cache is of type {}, this server's are {}", path,
+                            name(saved.options.kv_type), name(options_.session.kv_type)));
+  }
+  if (!make_room(size)) {
+    throw Error(ErrorCode::kDoesNotFit, fmt::format("{}: {} MiB; {} MiB are free for caches", path,
+                                                    size >> 20, memory_.free() >> 20));
+  }
+  Request request;
+  request.session = saved.options;
+  complete_options(request);
+  KeptSession kept;
+  kept.session = std::make_unique<Session>(model_, request.session);
+  const Json notes = Json::parse(kept.session->load(path), nullptr, /*allow_exceptions=*/false);
+  if (!notes.is_object() || !notes.contains("text") || !notes["text"].is_string() ||
+      !notes.contains("tokens") || !notes["tokens"].is_array() || !notes.contains("unread") ||
+      !notes["unread"].is_array()) {
+    throw Error(
+        ErrorCode::kBadModel,
+        fmt::format("{}: not saved by a server: its notes do not have the conversation", path));
+  }
+  kept.text = notes["text"];
+  for (const Json& id : notes["tokens"]) kept.tokens.push_back(id.get<int32_t>());
+  for (const Json& id : notes["unread"]) kept.unread.push_back(id.get<int32_t>());
+  kept.options = request.session;
+  kept.bytes = session_bytes(*kept.session);
+  memory_.kept() += kept.bytes;
+  {
+    const std::lock_guard lock(mutex_);
+    kept.id = next_id_++;
+  }
+  const int64_t id = kept.id;
+  kept_.add(std::move(kept));
+  return id;
+}
+
+void Scheduler::Loop::erase_slot(int64_t id) {
+  const size_t bytes = kept_.erase(id);
+  if (bytes == 0) {
+    throw Error(ErrorCode::kUsage,
+                fmt::format("slot {} holds no conversation that could be erased", id));
+  }
+  memory_.kept() -= bytes;
+}
+
+}  // namespace snapkv::server

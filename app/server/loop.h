@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: MIT
+// Loop: the thread of the scheduler. It alone touches sessions; requests come to it through a
+// queue, other calls as tasks. Each round it admits what fits, makes one decode step for all
+// answers, and reads prompts for as long as --prefill-share leaves.
+#pragma once
+
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <future>
+#include <list>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <thread>
+#include <vector>
+
+#include "server/job.h"
+#include "server/memory_account.h"
+#include "server/request_plan.h"
+#include "server/scheduler.h"
+#include "snapkv/prefill.h"
+
+namespace snapkv::server {
+
+class Scheduler::Loop {
+ public:
+  Loop(std::shared_ptr<const Model> model, const SchedulerOptions& options);
+  ~Loop();
+  Loop(const Loop&) = delete;
+  Loop& operator=(const Loop&) = delete;
+
+  const std::shared_ptr<const Model>& model() const { return model_; }
+  const SchedulerOptions& options() const { return options_; }
+
+  std::shared_ptr<Generation> submit(Request request, const std::string& snapshot_path,
+                                     const std::string& notes);
+  void drain();
+  bool draining() const;
+  bool idle() const;
+  SchedulerStats stats() const;
+  /// Runs `task` in the loop's thread, between two rounds, and returns what it returns.
+  template <typename F>
+  auto run(F task) {
+    std::packaged_task<decltype(task())()> packaged(std::move(task));
+    auto result = packaged.get_future();
+    add_task([&packaged] { packaged(); });
+    return result.get();
+  }
+
+  // in the loop's thread
+  std::vector<SlotInfo> slots() const;
+  void save_slot(int64_t id, const std::string& path);
+  int64_t restore_slot(const std::string& path);
+  void erase_slot(int64_t id);
+
+ private:
+  using Jobs = std::list<std::unique_ptr<Job>>;
+
+  void add_task(std::function<void()> task);
+  /// Sets `request.session` but for what the request may choose.
+  void complete_options(Request& request) const;
+  void check(const Request& request) const;
+
+  void run_thread();
+  /// Whether there is anything to do now.
+  bool round();
+  void run_tasks();
+  void take_new_jobs();
+  void drop_lost_jobs();
+  void publish();
+
+  void begin_reading();
+  bool admit(Job& job, bool must_be_short);
+  void choose_reuse(Job& job);
+  void read_for(double seconds);
+  void read_step();
+  void report_progress();
+  void finish_reading();
+  void finish_reading(Job& job, size_t index);
+  void reading_failed(Failure::Kind kind, const std::string& message);
+  void begin_answers(Job& job);
+  void write_snapshot(Job& job);
+  KvReport report(const Job& job) const;
+
+  void decode_step();
+  void decode(std::vector<Job*>& jobs, std::vector<Answer*>& answers);
+  bool pay_for_next_token(Job& job);
+  void finish_answers();
+  void keep(Job& job);
+
+  /// Frees kept sessions and prefixes until `bytes` are free.
+  bool make_room(size_t bytes);
+  void release(Job& job);
+  void fail_job(Job& job, Failure::Kind kind, const std::string& message);
+
+  const std::shared_ptr<const Model> model_;
+  const SchedulerOptions options_;
+  std::shared_ptr<const GrammarVocabulary> vocabulary_;  // made with the first grammar
+
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<std::unique_ptr<Job>> submitted_;  // guarded by mutex_
+  std::deque<std::function<void()>> tasks_;     // guarded by mutex_
+  bool stopping_ = false, draining_ = false;    // guarded by mutex_
+  bool idle_ = true;                            // guarded by mutex_
+  int n_waiting_ = 0;                           // guarded by mutex_: submitted and not yet read
+  int64_t next_id_ = 1;                         // guarded by mutex_
+  SchedulerStats stats_;                        // guarded by mutex_
+
+  // the thread's own
+  SchedulerStats counts_;
+  MemoryAccount memory_;
+  PrefixStore prefixes_;
+  KeptSessions kept_;
+  Jobs waiting_, answering_;
+  Jobs reading_;  // those of prefill_
+  std::optional<Prefill> prefill_;
+  std::thread thread_;  // last: it uses all of these
+};
+
+}  // namespace snapkv::server

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: MIT
+// The scheduler's thread: writing answers.
+#include <algorithm>
+#include <utility>
+
+#include "server/loop.h"
+
+namespace snapkv::server {
+
+void Scheduler::Loop::begin_answers(Job& job) {
+  job.answers.reserve(job.sessions.size());
+  for (size_t i = 0; i < job.sessions.size(); ++i) {
+    const Session& session = *job.sessions[i];
+    const int64_t room = session.n_ctx() - session.n_past();
+    const int64_t most = std::max<int64_t>(1, std::min(job.most_tokens, room));
+    job.answers.emplace_back(std::move(job.sessions[i]), job.request, static_cast<int>(i), most,
+                             job.matcher);
+  }
+  job.sessions.clear();
+  try {
+    for (Answer& answer : job.answers) answer.choose(*job.client);
+    counts_.n_generated_tokens += std::ssize(job.answers);
+  } catch (const std::exception& e) {
+    fail_job(job, Failure::Kind::internal, e.what());
+  }
+}
+
+/// One token for every answer.
+void Scheduler::Loop::decode_step() {
+  const Clock::time_point begin = Clock::now();
+  std::vector<Job*> jobs;
+  std::vector<Answer*> answers;
+  for (const auto& job : answering_) {
+    if (job->failed || job->client->cancelled()) continue;
+    if (!pay_for_next_token(*job)) continue;
+    for (Answer& answer : job->answers) {
+      if (answer.done()) continue;
+      jobs.push_back(job.get());
+      answers.push_back(&answer);
+    }
+  }
+  if (!answers.empty()) decode(jobs, answers);
+  ++counts_.n_decode_steps;
+  counts_.decode_seconds += seconds_since(begin);
+  finish_answers();
+}
+
+void Scheduler::Loop::decode(std::vector<Job*>& jobs, std::vector<Answer*>& answers) {
+  std::vector<Session*> sessions;
+  std::vector<int32_t> tokens;
+  for (Answer* answer : answers) {
+    sessions.push_back(&answer->session());
+    tokens.push_back(answer->next_token());
+  }
+  const auto failed = [&](const std::string& message) {
+    if (answers.size() == 1) {
+      fail_job(*jobs[0], Failure::Kind::internal, message);
+      return;
+    }
+    for (size_t i = 0; i < answers.size(); ++i) {  // those that can go on do
+      if (jobs[i]->failed) continue;
+      std::vector<Job*> job = {jobs[i]};
+      std::vector<Answer*> answer = {answers[i]};
+      decode(job, answer);
+    }
+  };
+  try {
+    decode_batch(sessions, tokens);
+  } catch (const std::exception& e) {
+    return failed(e.what());
+  }
+  for (size_t i = 0; i < answers.size(); ++i) {
+    if (jobs[i]->failed) continue;
+    try {
+      answers[i]->choose(*jobs[i]->client);
+      ++counts_.n_generated_tokens;
+      counts_.longest_gap_seconds =
+          std::max(counts_.longest_gap_seconds, answers[i]->longest_gap());
+    } catch (const std::exception& e) {
+      fail_job(*jobs[i], Failure::Kind::internal, e.what());
+    }
+  }
+}
+
+/// Takes memory for more tokens where what was promised is used up. Where there is none the answers
+/// end here: they had no limit of their own.
+bool Scheduler::Loop::pay_for_next_token(Job& job) {
+  int64_t n_longest = 0;
+  for (const Answer& answer : job.answers) {
+    if (!answer.done()) n_longest = std::max(n_longest, answer.n_generated());
+  }
+  if (n_longest < job.paid_tokens) return true;
+  const int64_t more = std::min(kPaidTokens, job.most_tokens - job.paid_tokens);
+  const size_t bytes = static_cast<size_t>(more) * token_bytes(*model_, job.request);
+  if (more > 0 && make_room(bytes)) {
+    memory_.running() += bytes;
+    job.running_bytes += bytes;
+    job.paid_tokens += more;
+    return true;
+  }
+  for (Answer& answer : job.answers) {
+    if (!answer.done()) answer.end_at_length(*job.client);
+  }
+  return false;
+}
+
+void Scheduler::Loop::finish_answers() {
+  answering_.remove_if([&](const std::unique_ptr<Job>& job) {
+    if (!job->done()) return false;
+    release(*job);
+    keep(*job);
+    return true;
+  });
+}
+
+/// Keeps the session of a conversation that may go on.
+void Scheduler::Loop::keep(Job& job) {
+  const Request& request = job.request;
+  if (options_.reuse != Reuse::append || !request.reuses || request.n != 1) return;
+  Answer& answer = job.answers[0];
+  KeptSession kept;
+  kept.id = job.id;
+  kept.request = request.id;
+  kept.options = request.session;
+  kept.unread = answer.unread();
+  if (const std::string& text = request.prompt.chat.text; !text.empty()) {
+    kept.text = text + answer.raw_text();
+  }
+  kept.tokens = request.prompt.tokens;
+  const std::vector<int32_t> read = answer.read_tokens();
+  kept.tokens.insert(kept.tokens.end(), read.begin(), read.end());
+  kept.session = answer.take_session();
+  kept.bytes = session_bytes(*kept.session);
+  if (!make_room(kept.bytes)) return;
+  memory_.kept() += kept.bytes;
+  kept_.add(std::move(kept));
+}
+
+}  // namespace snapkv::server

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: MIT
+// Prefill: reads prompts step by step, for programs that serve several sessions at once: between
+// two steps other sessions of the model may decode.
+//
+//   snapkv::Prefill prefill(session, tokens);
+//   while (!prefill.step()) snapkv::decode_batch(others, next_tokens);
+//
+// KvPrefix: the keys and values of the beginning of a prompt as they were computed, uncompressed.
+// Prompts that begin alike read only what differs (PrefillOptions::prefix); each still selects what
+// it keeps with its own window, so that its answer is what it would be without the prefix.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "snapkv/engine.h"
+
+namespace snapkv {
+
+/// Immutable; may be used by several sessions at once.
+class KvPrefix {
+ public:
+  ~KvPrefix();
+  KvPrefix(const KvPrefix&) = delete;
+  KvPrefix& operator=(const KvPrefix&) = delete;
+
+  std::span<const int32_t> tokens() const;
+  /// Of the keys, values and positions.
+  size_t bytes() const;
+  /// What a prefix of n_tokens takes in sessions of these options: every row of every layer, in
+  /// the type of prefill's scratch layer.
+  static size_t bytes_for(const ModelInfo& info, const SessionOptions& options, int64_t n_tokens);
+
+  struct Impl;  ///< the engine's own
+  explicit KvPrefix(std::unique_ptr<Impl> impl);
+  const Impl& impl() const { return *impl_; }
+
+ private:
+  std::unique_ptr<Impl> impl_;
+};
+
+/// One prompt of a Prefill.
+struct PrefillPrompt {
+  /// One session, or several that have seen nothing: as of prefill_many().
+  std::vector<Session*> sessions;
+  std::vector<int32_t> tokens;
+  PrefillOptions options = {};
+  /// Whether all rows of the prompt are kept beside what its sessions keep: Prefill::take_prefix().
+  /// For sessions that have seen nothing.
+  bool makes_prefix = false;
+};
+
+class Prefill {
+ public:
+  /// Reads nothing yet. Throws as prefill_many().
+  explicit Prefill(PrefillPrompt prompt);
+  /// Several prompts, computed together: weights are read once for all. Their tokens must not
+  /// exceed one chunk, and may_share() must hold; else kUsage.
+  explicit Prefill(std::vector<PrefillPrompt> prompts);
+  /// Where the prompts were not read to their end, the sessions are as they were.
+  ~Prefill();
+  Prefill(Prefill&&) noexcept;
+  Prefill& operator=(Prefill&&) noexcept;
+
+  /// Whether these prompts can be computed together, with the results that each has alone.
+  static bool may_share(std::span<const PrefillPrompt> prompts);
+
+  /// Computes one chunk in one layer. True when the prompts have been read: their sessions then
+  /// hold them. While it is false the sessions take no other call. Throws as Session::prefill(),
+  /// after which the sessions are as they were and only the destructor may be called.
+  bool step();
+  /// Of the work, from 0 to 1.
+  double fraction() const;
+  /// What PrefillPrompt::makes_prefix asked for of the i-th prompt, once step() was true; else
+  /// null.
+  std::shared_ptr<const KvPrefix> take_prefix(size_t i = 0);
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace snapkv

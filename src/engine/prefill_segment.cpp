@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: MIT
+#include "engine/prefill_segment.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "engine/memory_plan.h"
+
+namespace snapkv {
+namespace {
+
+PrefillTargets make_targets(const PrefillPrompt& prompt, std::span<Session::Impl* const> sessions) {
+  PrefillTargets targets;
+  for (Session::Impl* s : sessions) {
+    targets.push_back(
+        std::make_unique<PrefillTarget>(*s, std::ssize(prompt.tokens), prompt.options.compress));
+  }
+  return targets;
+}
+
+std::unique_ptr<ProbeObserver> make_probe(const PrefillPlan& plan, const PrefillOptions& options) {
+  if (options.probe == nullptr) return nullptr;
+  return std::make_unique<ProbeObserver>(*options.probe, plan.n_tokens, plan.n_past);
+}
+
+}  // namespace
+
+PrefillSegment::PrefillSegment(const PrefillPrompt& prompt,
+                               std::span<Session::Impl* const> sessions, PrefillTimes& times)
+    : prompt_(prompt),
+      plan_(plan_prefill(sessions, prompt.tokens, prompt.options)),
+      targets_(make_targets(prompt, sessions)),
+      probe_(make_probe(plan_, prompt.options)),
+      attention_(first().backend(), first().architecture(), targets_, probe_.get(), first().n_ctx,
+                 times) {
+  for (const auto& target : targets_) n_window_ = std::max(n_window_, target->n_window());
+}
+
+void PrefillSegment::allocate() {
+  Session::Impl& session = first();
+  const ModelConfig& c = session.architecture().config();
+  if (n_window_ > 0) {
+    window_buffer_ =
+        session.backend().allocate(n_window_ * c.n_q() * sizeof(float), "queries of the window");
+    q_window_ = window_buffer_.view(DType::f32, {n_window_, c.n_head, c.head_dim});
+  }
+  pos_.resize(plan_.n_tokens);
+  std::iota(pos_.begin(), pos_.end(), static_cast<int32_t>(plan_.n_past));
+  if (!prompt_.makes_prefix) return;
+  making_ = std::make_unique<KvPrefix::Impl>();
+  making_->model = session.model;
+  making_->n_ctx = session.n_ctx;
+  making_->tokens = prompt_.tokens;
+}
+
+void PrefillSegment::begin_layer(int il) {
+  for (const auto& target : targets_) target->begin_layer(il);
+  if (probe_) probe_->begin_layer(il);
+  fill_scratch(il);
+}
+
+/// A scratch layer that holds the old rows and has room for the prompt.
+void PrefillSegment::fill_scratch(int il) {
+  Session::Impl& session = first();
+  Backend& backend = session.backend();
+  const ModelConfig& c = session.architecture().config();
+  int64_t n_rows = plan_.n_tokens + prompt_.options.n_from_prefix;
+  const KvLayer* old = targets_[0]->old_layer(il);
+  if (old != nullptr) {
+    const std::vector<int32_t> n_kv = old->n_kv();
+    n_rows += *std::max_element(n_kv.begin(), n_kv.end());
+  }
+  // a scratch layer that will become the cache needs room for generated tokens
+  const DType dtype = scratch_dtype(session.options.kv_type);
+  const bool taken =
+      targets_.size() == 1 && dtype == session.options.kv_type && n_rows <= targets_[0]->budget(il);
+  const int64_t room = n_rows + (taken ? session.options.decode_reserve : 0);
+  if (!scratch_ || scratch_.capacity(0) < room) {
+    scratch_ = KvLayer();  // frees the old one before the new one is allocated
+    const std::vector<int32_t> capacity(c.n_head_kv, static_cast<int32_t>(room));
+    scratch_ = KvLayer(backend, session.meter, c.head_dim, dtype, capacity);
+    scratch_bytes_ = scratch_.bytes();
+  }
+  scratch_.clear();
+  if (old != nullptr) scratch_.append(backend, *old);
+  if (const KvPrefix* prefix = prompt_.options.prefix.get()) {
+    const auto n = static_cast<int32_t>(prompt_.options.n_from_prefix);
+    scratch_.append_first(backend, prefix->impl().layers[il], n);
+  }
+}
+
+int64_t PrefillSegment::first_query(int il) const {
+  // the last layer's queries and outputs are needed only where something reads them
+  const bool last = il + 1 == first().architecture().config().n_layer;
+  const bool observed = std::any_of(targets_.begin(), targets_.end(),
+                                    [](const auto& target) { return target->observes(); });
+  int64_t token = last && !observed ? plan_.n_tokens - std::max(n_window_, plan_.n_logits) : 0;
+  if (probe_) token = std::min(token, probe_->first_token());
+  return token;
+}
+
+AttentionStep& PrefillSegment::begin_chunk(int il, int64_t begin, int64_t end) {
+  attention_.begin(il, scratch_, pos().subspan(begin, end - begin), q_window_,
+                   begin - (plan_.n_tokens - n_window_));
+  return attention_;
+}
+
+void PrefillSegment::end_layer(int il) {
+  attention_.end_layer();
+  keep_prefix(il);
+  const bool may_take = targets_.size() == 1;
+  for (const auto& target : targets_) {
+    Tensor window;
+    if (q_window_) window = q_window_.slice(n_window_ - target->n_window(), n_window_);
+    target->keep_rows(il, scratch_, window, may_take);
+  }
+}
+
+/// Copies the scratch layer's rows, all of them, before a policy chooses among them.
+void PrefillSegment::keep_prefix(int il) {
+  if (!making_) return;
+  Session::Impl& session = first();
+  const std::vector<int32_t> n_kv = scratch_.n_kv();
+  KvLayer rows(session.backend(), making_->meter, session.architecture().config().head_dim,
+               scratch_.dtype(), n_kv);
+  rows.append(session.backend(), scratch_);
+  making_->layers.push_back(std::move(rows));
+  SNAPKV_CHECK(std::ssize(making_->layers) == il + 1);
+}
+
+void PrefillSegment::commit(const PrefillTimes& times) {
+  scratch_ = KvLayer();  // before the sessions count what they hold
+  for (const auto& target : targets_) {
+    target->commit(logits_, times, targets_.size() > 1 ? scratch_bytes_ : 0);
+  }
+  if (making_) prefix_ = std::make_shared<KvPrefix>(std::move(making_));
+}
+
+}  // namespace snapkv

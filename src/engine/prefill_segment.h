@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: MIT
+// PrefillSegment: one prompt of a PrefillRun: its sessions, its scratch layer, the queries of its
+// window. Used by prefill_run.cpp, which computes several as one where they are short.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "engine/attention_probe.h"
+#include "engine/kv_prefix.h"
+#include "engine/prefill_attention.h"
+#include "engine/prefill_plan.h"
+#include "snapkv/prefill.h"
+
+namespace snapkv {
+
+class PrefillSegment {
+ public:
+  /// `prompt` must outlive it; `sessions` are its own. Throws as plan_prefill(). `times`: of the
+  /// run.
+  PrefillSegment(const PrefillPrompt& prompt, std::span<Session::Impl* const> sessions,
+                 PrefillTimes& times);
+
+  const PrefillPlan& plan() const { return plan_; }
+  const PrefillOptions& options() const { return prompt_.options; }
+  Session::Impl& first() const { return targets_[0]->session(); }
+  /// True positions of the tokens that are read.
+  std::span<const int32_t> pos() const { return pos_; }
+
+  void allocate();
+  /// Fills the scratch layer with the rows that are there already.
+  void begin_layer(int il);
+  /// The first token whose query the layer needs.
+  int64_t first_query(int il) const;
+  /// Who attends to tokens [begin, end) of the layer.
+  AttentionStep& begin_chunk(int il, int64_t begin, int64_t end);
+  void end_layer(int il);
+
+  /// [n_logits, n_vocab], to be filled.
+  std::vector<float>& logits() { return logits_; }
+  /// Hands the result to the sessions.
+  void commit(const PrefillTimes& times);
+  std::shared_ptr<const KvPrefix> take_prefix() { return std::move(prefix_); }
+
+ private:
+  void fill_scratch(int il);
+  void keep_prefix(int il);
+
+  const PrefillPrompt& prompt_;
+  PrefillPlan plan_;
+  PrefillTargets targets_;
+  std::unique_ptr<ProbeObserver> probe_;  // if one is set
+  PrefillAttentionStep attention_;
+  int64_t n_window_ = 0;  // the most of all targets
+  Buffer window_buffer_;
+  Tensor q_window_;           // [n_window, n_head, head_dim] f32
+  std::vector<int32_t> pos_;  // [n_tokens]
+  KvLayer scratch_;
+  size_t scratch_bytes_ = 0;
+  std::vector<float> logits_;
+  std::unique_ptr<KvPrefix::Impl> making_;  // with PrefillPrompt::makes_prefix
+  std::shared_ptr<const KvPrefix> prefix_;
+};
+
+}  // namespace snapkv

@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: MIT
+// Prefill in steps, several prompts in one, and prefixes that prompts share: each gives what a
+// prompt alone and as a whole gives.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "snapkv/prefill.h"
+#include "tests/support/expect_error.h"
+#include "tests/support/test_models.h"
+
+namespace snapkv::test {
+namespace {
+
+constexpr int64_t kVocab = 512;
+/// How far logits may be apart: products of other numbers of rows may add up in another order,
+/// after which a key or value may round to its neighbour in the cache's type.
+float rounding(DType kv_type) {
+  if (kv_type == DType::f32) return 2e-4f;
+  return kv_type == DType::q8_0 ? 3e-2f : 2e-3f;
+}
+
+std::vector<int32_t> ids(int64_t n, uint32_t seed) { return generated_ids(n, kVocab, seed); }
+
+SessionOptions options_of(const std::string& policy, DType kv_type = DType::f16) {
+  SessionOptions options;
+  options.kv.name = policy;
+  options.kv.budget = 48;
+  options.kv.window_size = 16;
+  options.kv_type = kv_type;
+  options.chunk = 64;
+  options.decode_reserve = 16;
+  return options;
+}
+
+PrefillPrompt prompt_of(Session& session, std::vector<int32_t> tokens) {
+  PrefillPrompt prompt;
+  prompt.sessions = {&session};
+  prompt.tokens = std::move(tokens);
+  return prompt;
+}
+
+void finish(Prefill& prefill) {
+  while (!prefill.step()) {
+  }
+}
+
+void expect_close(std::span<const float> a, std::span<const float> b, float tolerance) {
+  ASSERT_EQ(a.size(), b.size());
+  float difference = 0;
+  for (size_t i = 0; i < a.size(); ++i) difference = std::max(difference, std::abs(a[i] - b[i]));
+  EXPECT_LT(difference, tolerance);
+}
+
+/// The same logits and rows, now and after more tokens.
+void expect_same(Session& a, Session& b) {
+  const float tolerance = rounding(a.options().kv_type);
+  expect_close(a.logits(), b.logits(), tolerance);
+  EXPECT_EQ(a.n_past(), b.n_past());
+  const ModelInfo& info = a.model().info();
+  for (int il = 0; il < info.n_layer; ++il) {
+    for (int h = 0; h < info.n_head_kv; ++h) {
+      EXPECT_EQ(a.cached_positions(il, h), b.cached_positions(il, h)) << il << " " << h;
+    }
+  }
+  for (const int32_t id : {40, 7, 300}) {
+    a.decode(id);
+    b.decode(id);
+  }
+  expect_close(a.logits(), b.logits(), tolerance);
+  EXPECT_EQ(a.stats().kv_bytes_used, b.stats().kv_bytes_used);
+}
+
+std::shared_ptr<const KvPrefix> read_prefix(const std::shared_ptr<const Model>& model,
+                                            const SessionOptions& options,
+                                            std::vector<int32_t> tokens) {
+  Session session(model, options);
+  PrefillPrompt prompt = prompt_of(session, std::move(tokens));
+  prompt.makes_prefix = true;
+  Prefill prefill(std::move(prompt));
+  finish(prefill);
+  return prefill.take_prefix();
+}
+
+TEST(PrefillSteps, OthersDecodeBetweenThem) {
+  const auto model = load_model("tiny-f32");
+  Session whole(model, options_of("snapkv")), steps(model, options_of("snapkv"));
+  Session other(model, options_of("snapkv")), undisturbed(model, options_of("snapkv"));
+  whole.prefill(ids(300, 1));
+  other.prefill(ids(100, 2));
+  undisturbed.prefill(ids(100, 2));
+  Prefill prefill(prompt_of(steps, ids(300, 1)));
+  double fraction = 0;
+  int n_steps = 1;
+  for (; !prefill.step(); ++n_steps) {
+    EXPECT_GT(prefill.fraction(), fraction);
+    fraction = prefill.fraction();
+    other.decode(n_steps);
+    undisturbed.decode(n_steps);
+  }
+  EXPECT_EQ(prefill.fraction(), 1.0);
+  EXPECT_EQ(n_steps, 5 * model->info().n_layer);  // chunks of 64
+  expect_same(whole, steps);
+  expect_same(undisturbed, other);
+}
+
+TEST(PrefillSteps, ASessionIsInUseUntilItIsReadAndAsBeforeWhenItIsNot) {
+  const auto model = load_model("tiny-f32");
+  Session session(model, options_of("snapkv")), reference(model, options_of("snapkv"));
+  session.prefill(ids(90, 1));
+  reference.prefill(ids(90, 1));
+  {
+    Prefill prefill(prompt_of(session, ids(200, 2)));
+    for (int i = 0; i < 6; ++i) EXPECT_FALSE(prefill.step());
+    expect_error(ErrorCode::kUsage, {"in use"}, [&] { session.decode(1); });
+  }
+  expect_same(reference, session);
+  Prefill prefill(prompt_of(session, ids(20, 3)));
+  finish(prefill);
+  expect_error(ErrorCode::kUsage, {"nothing to read"}, [&] { prefill.step(); });
+}
+
+TEST(PrefillSteps, ShortPromptsTogetherAreWhatEachIsAlone) {
+  for (const char* name : {"tiny-f32", "gemma3", "tiny-q8_0"}) {
+    SCOPED_TRACE(name);
+    const auto model = load_model(name);
+    const std::vector<int64_t> lengths = {5, 21, 1, 30};
+    std::vector<Session> alone, together;
+    for (size_t i = 0; i < lengths.size(); ++i) {
+      SessionOptions options = options_of(i == 3 ? "streaming-llm" : "snapkv");
+      options.kv.budget = 20;
+      options.kv.window_size = 8;
+      alone.emplace_back(model, options);
+      together.emplace_back(model, options);
+    }
+    together[1].prefill(ids(70, 9));  // a further turn among them
+    alone[1].prefill(ids(70, 9));
+    std::vector<PrefillPrompt> prompts;
+    for (size_t i = 0; i < lengths.size(); ++i) {
+      alone[i].prefill(ids(lengths[i], 10 + i));
+      prompts.push_back(prompt_of(together[i], ids(lengths[i], 10 + i)));
+    }
+    ASSERT_TRUE(Prefill::may_share(prompts));
+    Prefill prefill(std::move(prompts));
+    finish(prefill);
+    for (size_t i = 0; i < lengths.size(); ++i) {
+      SCOPED_TRACE(i);
+      expect_same(alone[i], together[i]);
+    }
+  }
+}
+
+TEST(PrefillSteps, PromptsThatCannotBeComputedTogetherAreRefused) {
+  const auto model = load_model("tiny-f32");
+  Session a(model, options_of("snapkv")), b(model, options_of("snapkv"));
+  std::vector<PrefillPrompt> prompts = {prompt_of(a, ids(40, 1)), prompt_of(b, ids(40, 2))};
+  EXPECT_FALSE(Prefill::may_share(prompts));  // more than a chunk
+  expect_error(ErrorCode::kUsage, {"2 prompts"}, [&] { Prefill refused(prompts); });
+  prompts[0].tokens.resize(10);
+  EXPECT_TRUE(Prefill::may_share(prompts));
+  Session other_type(model, options_of("snapkv", DType::f32));
+  prompts[1].sessions = {&other_type};
+  EXPECT_FALSE(Prefill::may_share(prompts));
+  expect_error(ErrorCode::kUsage, {"no prompt"},
+               [] { Prefill nothing{std::vector<PrefillPrompt>()}; });
+}
+
+TEST(KvPrefix, APromptThatBeginsWithItIsWhatItIsWithout) {
+  const std::vector<int32_t> first = ids(230, 1);
+  for (const char* name : {"tiny-f32", "gemma3", "phi3"}) {
+    for (const char* policy : {"snapkv", "full", "streaming-llm", "knorm"}) {
+      for (const DType type : {DType::f16, DType::f32, DType::q8_0}) {
+        SCOPED_TRACE(std::string(name) + " " + policy + " " + std::string(snapkv::name(type)));
+        const auto model = load_model(name);
+        if (model->info().head_dim % 32 != 0 && type == DType::q8_0) continue;
+        const SessionOptions options = options_of(policy, type);
+        const auto prefix = read_prefix(model, options_of("snapkv", type), first);
+        EXPECT_EQ(prefix->bytes(), KvPrefix::bytes_for(model->info(), options, 230));
+        for (const int64_t n_shared : {1, 63, 64, 200, 230}) {
+          SCOPED_TRACE(n_shared);
+          std::vector<int32_t> tokens(first.begin(), first.begin() + n_shared);
+          const std::vector<int32_t> rest = ids(70, 5);
+          tokens.insert(tokens.end(), rest.begin(), rest.end());
+          Session whole(model, options), shared(model, options);
+          whole.prefill(tokens);
+          shared.prefill(tokens, {.prefix = prefix, .n_from_prefix = n_shared});
+          expect_same(whole, shared);
+        }
+      }
+    }
+  }
+}
+
+TEST(KvPrefix, GrowsFromAnotherAndServesKvRefresh) {
+  const auto model = load_model("tiny-f32");
+  SessionOptions options = options_of("snapkv");
+  options.kv_refresh = true;
+  const auto first = read_prefix(model, options, ids(100, 1));
+  std::vector<int32_t> longer = ids(100, 1);
+  const std::vector<int32_t> more = ids(80, 2);
+  longer.insert(longer.end(), more.begin(), more.end());
+  Session grown_session(model, options), whole_session(model, options);
+  PrefillPrompt prompt = prompt_of(grown_session, longer);
+  prompt.makes_prefix = true;
+  prompt.options.prefix = first;
+  prompt.options.n_from_prefix = 100;
+  Prefill prefill(std::move(prompt));
+  finish(prefill);
+  const auto grown = prefill.take_prefix();
+  ASSERT_TRUE(std::equal(longer.begin(), longer.end(), grown->tokens().begin()));
+  whole_session.prefill(longer);
+  grown_session.prefill(ids(30, 3));  // sees every row of the prompt, the prefix's too
+  whole_session.prefill(ids(30, 3));
+  expect_same(whole_session, grown_session);
+  longer.insert(longer.end(), 20, 77);
+  Session from_grown(model, options), whole(model, options);
+  from_grown.prefill(longer, {.prefix = grown, .n_from_prefix = 180});
+  whole.prefill(longer);
+  expect_same(whole, from_grown);
+}
+
+TEST(KvPrefix, WhatItCannotServeIsRefused) {
+  const auto model = load_model("tiny-f32");
+  const SessionOptions options = options_of("snapkv");
+  const auto prefix = read_prefix(model, options, ids(100, 1));
+  const std::vector<int32_t> tokens = ids(120, 1);  // begins alike
+  const auto refused = [&](const SessionOptions& given, const std::vector<int32_t>& prompt,
+                           int64_t n, std::initializer_list<std::string_view> words) {
+    Session session(model, given);
+    expect_error(ErrorCode::kUsage, words,
+                 [&] { session.prefill(prompt, {.prefix = prefix, .n_from_prefix = n}); });
+    session.prefill(prompt);  // as it was
+  };
+  refused(options, tokens, 0, {"n_from_prefix"});
+  refused(options, tokens, 101, {"n_from_prefix"});
+  refused(options, ids(120, 2), 50, {"does not begin with the 50 tokens"});
+  refused(options, std::vector<int32_t>(tokens.begin(), tokens.begin() + 110), 100,
+          {"leaves 10 of 110", "16"});
+  refused(options_of("h2o"), tokens, 50, {"h2o", "observes"});
+  refused(options_of("snapkv", DType::f32), tokens, 50, {"f16", "f32"});
+  Session session(model, options);
+  expect_error(ErrorCode::kUsage, {"n_from_prefix"},
+               [&] { session.prefill(tokens, {.n_from_prefix = 3}); });
+  session.prefill(tokens);
+  expect_error(ErrorCode::kUsage, {"read nothing"},
+               [&] { session.prefill(tokens, {.prefix = prefix, .n_from_prefix = 50}); });
+  PrefillPrompt again = prompt_of(session, ids(50, 4));
+  again.makes_prefix = true;
+  expect_error(ErrorCode::kUsage, {"makes_prefix"}, [&] { Prefill made(std::move(again)); });
+}
+
+}  // namespace
+}  // namespace snapkv::test
