@@ -56,6 +56,7 @@ LIBRARIES = {
     "JSON": (r"nlohmann/", ["src/text", "src/text/grammar", "src/text/jinja", "src/huggingface", "app", "eval"]),
     "HTTP": (r"httplib\.h", ["app", "eval"]),
     "Prometheus": (r"prometheus/", ["app"]),
+    "OpenSSL": (r"openssl/", ["app"]),
     "Google Benchmark": (r"benchmark/", ["bench"]),
     "GoogleTest": (r"g(test|mock)/", []),
 }

@@ -89,6 +89,7 @@ CommandLine::CommandLine() : root_(kAbout, "snapkv") {
   commands_.push_back(add_detokenize_command(root_, common_));
   commands_.push_back(add_apply_template_command(root_));
   commands_.push_back(add_chat_command(root_, common_));
+  commands_.push_back(add_serve_command(root_, common_));
   root_.footer(kFooter);
   finish_help(commands_);
 }

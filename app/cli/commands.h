@@ -30,6 +30,8 @@ Command add_policies_command(CLI::App& root, const CommonSettings& common);
 Command add_apply_template_command(CLI::App& root);
 /// A conversation, turn by turn: chat/command.cpp
 Command add_chat_command(CLI::App& root, const CommonSettings& common);
+/// A server with OpenAI's and Anthropic's APIs: serve/command.cpp
+Command add_serve_command(CLI::App& root, const CommonSettings& common);
 /// Quality of many cache configurations on the same prompts: eval/command.cpp
 Command add_eval_command(CLI::App& root, const CommonSettings& common);
 

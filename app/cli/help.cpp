@@ -41,6 +41,11 @@ constexpr Example kExamples[] = {
      "Examples:\n"
      "  snapkv inspect -m models/needle.gguf -f models/sample_prompt.txt --kv-budget 128 -o "
      "cache.html"},
+    {"serve",
+     "Examples:\n"
+     "  snapkv serve -m model.gguf\n"
+     "  snapkv serve -m model.gguf --host 0.0.0.0 --api-key-file keys.txt --kv-memory 4G "
+     "--snapshot-dir books"},
     {"bench",
      "Examples:\n"
      "  snapkv bench -m model.gguf\n"
@@ -69,11 +74,12 @@ constexpr Example kExamples[] = {
 
 // Right for nearly everyone as they are.
 constexpr std::string_view kUncommon[] = {
-    "--compute",    "--weights",        "--cpu-target",    "--check-tensors", "--no-check-tensors",
-    "--gpu-layers", "--chunk",          "--memory-limit",  "--spill-dir",     "--kv-sinks",
-    "--kv-pooling", "--kv-group",       "--kv-critical",   "--kv-refresh",    "--kv-decode-limit",
-    "--min-p",      "--repeat-penalty", "--repeat-last-n", "--ignore-eos",    "--no-bos",
-    "--no-special", "--show-timings",   "--text-limit",    "--no-warmup",     "--no-check",
+    "--compute",    "--weights",        "--cpu-target",     "--check-tensors", "--no-check-tensors",
+    "--gpu-layers", "--chunk",          "--memory-limit",   "--spill-dir",     "--kv-sinks",
+    "--kv-pooling", "--kv-group",       "--kv-critical",    "--kv-refresh",    "--kv-decode-limit",
+    "--min-p",      "--repeat-penalty", "--repeat-last-n",  "--ignore-eos",    "--no-bos",
+    "--no-special", "--show-timings",   "--text-limit",     "--no-warmup",     "--no-check",
+    "--max-queue",  "--prefill-share",  "--metrics-compat",
 };
 
 bool is_uncommon(const CLI::Option& option) {

@@ -14,8 +14,9 @@ ChatSession::Callbacks AnswerDisplay::callbacks() {
               [this](const std::string& prompt) {
                 progress_.clear();
                 last_ = '\n';
-                stream_.emplace(prompt, [this](std::string_view text, bool is_reasoning) {
-                  show(text, is_reasoning);
+                using Part = server::ReasoningStream::Part;
+                stream_.emplace(prompt, [this](std::string_view text, Part part) {
+                  show(text, part != Part::answer);
                 });
               },
           .on_token = [this](std::string_view text, int64_t) { stream_->push(text); }};

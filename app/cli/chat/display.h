@@ -7,8 +7,8 @@
 #include <string_view>
 
 #include "cli/chat/chat_session.h"
-#include "cli/chat/reasoning.h"
 #include "cli/common/progress.h"
+#include "server/api/reasoning.h"
 
 namespace snapkv::cli {
 
@@ -28,7 +28,7 @@ class AnswerDisplay {
   ProgressDisplay& progress_;
   bool is_terminal_;
   bool colour_;
-  std::optional<ReasoningStream> stream_;  // while there is an answer
+  std::optional<server::ReasoningStream> stream_;  // while there is an answer
   bool dimmed_ = false;
   char last_ = '\n';
 };

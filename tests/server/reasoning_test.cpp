@@ -1,20 +1,21 @@
 // SPDX-License-Identifier: MIT
 // ReasoningStream: reasoning told from the answer, however the text is cut into pieces.
-#include "cli/chat/reasoning.h"
+#include "server/api/reasoning.h"
 
 #include <gtest/gtest.h>
 
 #include <vector>
 
-namespace snapkv::cli {
+namespace snapkv::server {
 namespace {
 
-/// "(reasoning)answer" of a text that comes in pieces of n bytes.
+/// "(reasoning and its tags)answer" of a text that comes in pieces of n bytes.
 std::string shown(const std::string& prompt, const std::string& text, size_t n) {
   std::string all;
   bool was_reasoning = false;
-  ReasoningStream stream(prompt, [&](std::string_view part, bool is_reasoning) {
+  ReasoningStream stream(prompt, [&](std::string_view part, ReasoningStream::Part kind) {
     EXPECT_FALSE(part.empty());
+    const bool is_reasoning = kind != ReasoningStream::Part::answer;
     if (is_reasoning != was_reasoning) all += is_reasoning ? "(" : ")";
     was_reasoning = is_reasoning;
     all += part;
@@ -50,9 +51,21 @@ TEST(Reasoning, IsTheSameForAllPieces) {
   }
 }
 
+TEST(Reasoning, TellsTagsApart) {
+  std::string tags;
+  ReasoningStream stream("", [&](std::string_view part, ReasoningStream::Part kind) {
+    if (kind == ReasoningStream::Part::tag) tags += std::string(part) + ",";
+  });
+  for (const char c : std::string("a<think>b<</think>c[THINK]d[/THINK]")) {
+    stream.push(std::string(1, c));
+  }
+  stream.finish();
+  EXPECT_EQ(tags, "<think>,</think>,[THINK],[/THINK],");
+}
+
 TEST(Reasoning, HoldsBackNoMoreThanATag) {
   std::string all;
-  ReasoningStream stream("", [&](std::string_view part, bool) { all += part; });
+  ReasoningStream stream("", [&](std::string_view part, ReasoningStream::Part) { all += part; });
   stream.push("a <b> c");
   EXPECT_EQ(all, "a <b> c");
   stream.push("<thi");
@@ -62,4 +75,4 @@ TEST(Reasoning, HoldsBackNoMoreThanATag) {
 }
 
 }  // namespace
-}  // namespace snapkv::cli
+}  // namespace snapkv::server

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
-#include "cli/chat/reasoning.h"
+#include "server/api/reasoning.h"
 
 #include <algorithm>
 #include <array>
 #include <utility>
 
-namespace snapkv::cli {
+namespace snapkv::server {
 namespace {
 
 struct Tags {
@@ -37,17 +37,22 @@ ReasoningStream::ReasoningStream(std::string_view prompt, Show show) : show_(std
 }
 
 void ReasoningStream::show(std::string_view text) {
-  if (!text.empty()) show_(text, !closing_.empty());
+  if (!text.empty()) show_(text, closing_.empty() ? Part::answer : Part::reasoning);
+}
+
+void ReasoningStream::show_tag(size_t size) {
+  show_(std::string_view(held_).substr(0, size), Part::tag);
+  held_.erase(0, size);
 }
 
 void ReasoningStream::push(std::string_view text) {
   held_ += text;
   while (true) {
-    size_t at = std::string::npos, end = 0, kept = 0;
-    std::string next;
+    size_t at = std::string::npos, tag_size = 0, kept = 0;
+    std::string_view next;  // the closing tag of what begins
     if (!closing_.empty()) {
       at = held_.find(closing_);
-      end = at + closing_.size();
+      tag_size = closing_.size();
       kept = begun(held_, closing_);
     } else {
       for (const Tags& tags : kTags) {
@@ -55,25 +60,16 @@ void ReasoningStream::push(std::string_view text) {
         const size_t found = held_.find(tags.opening);
         if (found >= at) continue;
         at = found;
-        end = at;  // the tag itself is shown as reasoning
+        tag_size = tags.opening.size();
         next = tags.closing;
       }
     }
-    if (at == std::string::npos) {
-      show(std::string_view(held_).substr(0, held_.size() - kept));
-      held_.erase(0, held_.size() - kept);
-      return;
-    }
-    show(std::string_view(held_).substr(0, end));
-    held_.erase(0, end);
+    const size_t n_shown = at == std::string::npos ? held_.size() - kept : at;
+    show(std::string_view(held_).substr(0, n_shown));
+    held_.erase(0, n_shown);
+    if (at == std::string::npos) return;
+    show_tag(tag_size);
     closing_ = next;
-    if (next.empty()) continue;
-    // past the opening tag, so that it is not found again
-    const size_t tag = std::find_if(kTags.begin(), kTags.end(), [&](const Tags& t) {
-                         return t.closing == next;
-                       })->opening.size();
-    show(std::string_view(held_).substr(0, tag));
-    held_.erase(0, tag);
   }
 }
 
@@ -82,4 +78,4 @@ void ReasoningStream::finish() {
   held_.clear();
 }
 
-}  // namespace snapkv::cli
+}  // namespace snapkv::server

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: MIT
+// snapkv serve: a server with OpenAI's and Anthropic's APIs, whose long conversations are small.
+#include <fmt/core.h>
+
+#include <chrono>
+#include <filesystem>
+#include <memory>
+#include <thread>
+
+#include "base/error.h"
+#include "cli/commands.h"
+#include "cli/common/progress.h"
+#include "cli/common/signals.h"
+#include "cli/common/terminal.h"
+#include "cli/serve/options.h"
+
+namespace snapkv::cli {
+namespace {
+
+constexpr std::chrono::milliseconds kPoll(20);
+
+/// The thread that serves HTTP; whatever happens, it has ended when this has.
+class Serving {
+ public:
+  explicit Serving(server::HttpServer& http) : http_(http), thread_([&http] { http.serve(); }) {
+    while (!http_.is_running()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  ~Serving() {
+    http_.close();
+    thread_.join();
+  }
+  Serving(const Serving&) = delete;
+  Serving& operator=(const Serving&) = delete;
+
+ private:
+  server::HttpServer& http_;
+  std::thread thread_;
+};
+
+void check_snapshot_dir(const std::string& folder) {
+  std::error_code error;
+  if (folder.empty() || std::filesystem::is_directory(folder, error)) return;
+  fail(ErrorCode::kUsage, "--snapshot-dir '{}': there is no such folder", folder);
+}
+
+std::string address_of(const ServeSettings& s, int port) {
+  const bool is_ipv6 = s.http.host.find(':') != std::string::npos;
+  return fmt::format("{}://{}:{}", s.http.tls_cert.empty() ? "http" : "https",
+                     is_ipv6 ? "[" + s.http.host + "]" : s.http.host, port);
+}
+
+void wait_for_signal_and_drain(server::Service& service) {
+  while (!interrupted()) std::this_thread::sleep_for(kPoll);
+  write_stderr(
+      fmt::format("snapkv: {}: finishing what runs; once more ends at once\n", interruption()));
+  service.drain();
+  while (!service.idle()) std::this_thread::sleep_for(kPoll);
+}
+
+int run_serve(const ServeSettings& s, const CommonSettings& common) {
+  session_options(s.cache, s.n_ctx);  // refuses what can't work before a model is loaded
+  Sampler{s.sampler};
+  require_model(s.model);
+  check_snapshot_dir(s.snapshot_dir);
+  server::HttpServer http(http_options(s));
+  server::Service service(http, service_options(s));
+  const std::string address = address_of(s, http.open());
+  write_stderr(fmt::format("snapkv: listening on {}\n", address));
+  std::unique_ptr<server::Scheduler> scheduler;  // ends when nothing is served any more
+  // the port is open while the model is loaded, so that /health can say so
+  const Serving serving(http);
+  ProgressDisplay progress(!common.no_progress, common.verbose);
+  const std::shared_ptr<const Model> model = load_model(s.model, progress.callback());
+  progress.clear();
+  warn_beyond_training(s.n_ctx, model->info());
+  scheduler = std::make_unique<server::Scheduler>(model, scheduler_options(s, model->info()));
+  service.begin(*scheduler, api_options(s, *model));
+  write_stderr(fmt::format("snapkv: ready: {}\n", address));
+  wait_for_signal_and_drain(service);
+  return 0;
+}
+
+}  // namespace
+
+Command add_serve_command(CLI::App& root, const CommonSettings& common) {
+  auto settings = std::make_shared<ServeSettings>();
+  CLI::App* app =
+      root.add_subcommand("serve", "Answer requests of OpenAI's and Anthropic's APIs over HTTP");
+  add_serve_options(*app, *settings);
+  return {app, [settings, &common] { return run_serve(*settings, common); }};
+}
+
+}  // namespace snapkv::cli

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: MIT
+#include "cli/serve/options.h"
+
+#include <algorithm>
+#include <chrono>
+#include <filesystem>
+
+#include "base/error.h"
+#include "cli/common/policy_options.h"
+
+namespace snapkv::cli {
+namespace {
+
+constexpr const char* kNetworkGroup = "Network";
+constexpr const char* kSchedulingGroup = "Requests";
+constexpr size_t kOtherConnections = 64;  // beside those of requests that run or wait
+constexpr int kMostParallel = 4096, kMostQueue = 100'000;
+
+void add_network_options(CLI::App& app, ServeSettings& s) {
+  const auto add = [&](const char* name, auto& value, const char* help, const char* type) {
+    return app.add_option(name, value, help)->type_name(type)->group(kNetworkGroup);
+  };
+  add("--host", s.http.host, "Address to listen on; 0.0.0.0: all of this machine", "ADDRESS")
+      ->capture_default_str();
+  add("--port", s.http.port, "Port to listen on; 0: any that is free, which is printed", "N")
+      ->check(whole_number(0, 65535))
+      ->capture_default_str();
+  add("--api-key", s.api_key,
+      "Clients must send this key; other users of this machine may see it "
+      "here, but not in --api-key-file or SNAPKV_API_KEY",
+      "KEY");
+  add("--api-key-file", s.api_key_file,
+      "A file with the keys that clients may send, one on each line", "FILE");
+  add("--tls-cert", s.http.tls_cert, "Serve HTTPS with this chain of certificates (PEM)", "FILE");
+  add("--tls-key", s.http.tls_key, "The certificate's private key (PEM)", "FILE");
+  add("--timeout", s.timeout, "End a request with an error after so many seconds; 0: never", "T")
+      ->check(real_number(0, 1e9))
+      ->capture_default_str();
+  add("-a,--alias", s.alias, "The model's name in the API [default: its file's name]", "NAME");
+  app.add_flag("--metrics-compat", s.metrics_compat, "/metrics has llama-server's names too")
+      ->group(kNetworkGroup);
+}
+
+void add_scheduling_options(CLI::App& app, ServeSettings& s) {
+  const auto add = [&](const char* name, auto& value, const char* help, const char* type) {
+    return app.add_option(name, value, help)
+        ->type_name(type)
+        ->capture_default_str()
+        ->group(kSchedulingGroup);
+  };
+  add("--parallel", s.n_parallel, "Answers that are written at a time; more wait", "N")
+      ->check(whole_number(1, kMostParallel));
+  add("--max-queue", s.max_queue, "Requests that wait; more are refused (429)", "N")
+      ->check(whole_number(0, kMostQueue));
+  add("--prefill-share", s.prefill_share,
+      "Share of the time that goes to reading prompts while answers are written", "X")
+      ->check(real_number(0.01, 1));
+  add("--kv-memory", s.kv_memory,
+      "Memory of all caches together, as in 4G, of kept conversations and prefixes too, and of "
+      "what "
+      "reading a prompt takes; 0: what the system has left",
+      "SIZE")
+      ->transform(byte_size(0));
+  add("--prefix-cache", s.prefix_cache,
+      "Part of --kv-memory for beginnings that many prompts share, as in 512M; 0: none is kept",
+      "SIZE")
+      ->transform(byte_size(0));
+  add("--reuse", s.reuse,
+      "What a request that continues a kept conversation reads: all of it again (off), what is new "
+      "over the rows that were kept (append), or what is new over every row, from which is chosen "
+      "again (refresh)",
+      "HOW")
+      ->check(CLI::IsMember({"off", "append", "refresh"}));
+  add("--snapshot-dir", s.snapshot_dir,
+      "The folder of snapshots, the only one that clients reach; empty: none", "DIR");
+}
+
+}  // namespace
+
+void add_serve_options(CLI::App& app, ServeSettings& s) {
+  app.add_option("-c,--ctx-size", s.n_ctx, "Most tokens of a conversation; 0: the model's own")
+      ->check(whole_number(0, kMostTokens))
+      ->type_name("N")
+      ->capture_default_str();
+  add_network_options(app, s);
+  s.chat.add_options(app);
+  add_model_options(app, s.model);
+  add_running_options(app, s.model);
+  add_cache_options(app, s.cache);
+  // here one is the memory of all sessions, and the other a choice of --reuse
+  app.remove_option(app.get_option("--kv-memory"));
+  app.remove_option(app.get_option("--kv-refresh"));
+  add_scheduling_options(app, s);
+  add_sampler_options(app, s.sampler, s.seed);
+}
+
+server::HttpOptions http_options(const ServeSettings& s) {
+  server::HttpOptions options = s.http;
+  options.most_connections =
+      static_cast<size_t>(s.n_parallel) + static_cast<size_t>(s.max_queue) + kOtherConnections;
+  return options;
+}
+
+server::ServiceOptions service_options(const ServeSettings& s) {
+  server::ServiceOptions options;
+  if (!s.api_key_file.empty()) options.api_keys = server::read_keys(s.api_key_file);
+  if (!s.api_key.empty()) options.api_keys.push_back(s.api_key);
+  options.only_local =
+      s.http.host == "localhost" || s.http.host == "::1" || s.http.host.starts_with("127.");
+  options.compatible_metrics = s.metrics_compat;
+  return options;
+}
+
+server::SchedulerOptions scheduler_options(const ServeSettings& s, const ModelInfo& model) {
+  server::SchedulerOptions options;
+  options.session = session_options(s.cache, s.n_ctx, &model);
+  options.reuse = s.reuse == "off"      ? server::Reuse::off
+                  : s.reuse == "append" ? server::Reuse::append
+                                        : server::Reuse::refresh;
+  options.kv_memory = s.kv_memory;
+  options.prefix_cache = s.prefix_cache;
+  options.n_parallel = s.n_parallel;
+  options.max_queue = s.max_queue;
+  options.prefill_share = s.prefill_share;
+  return options;
+}
+
+server::ApiOptions api_options(const ServeSettings& s, const Model& model) {
+  server::ApiOptions options;
+  const ModelInfo& info = model.info();
+  options.model_name =
+      s.alias.empty() ? std::filesystem::path(info.path).filename().string() : s.alias;
+  options.created = std::chrono::duration_cast<std::chrono::seconds>(
+                        std::chrono::system_clock::now().time_since_epoch())
+                        .count();
+  options.session = session_options(s.cache, s.n_ctx, &info);
+  options.sampler = s.sampler;
+  if (s.seed >= 0) options.seed = sampler_seed(s.seed);
+  options.policy = [cache = s.cache, info](const std::string& policy) {
+    return policy_config(cache, policy, &info);
+  };
+  const ModelChat chat = model.chat();
+  if (!chat.templates.empty() || s.chat.names_template()) {
+    options.chat_template = s.chat.choose(chat, s.model.path, false);
+    options.tool_template = s.chat.choose(chat, s.model.path, true);
+  }
+  options.template_variables = s.chat.variables();
+  add_token_texts(chat, options.template_variables);
+  options.system = s.chat.system();
+  options.snapshot_dir = s.snapshot_dir;
+  options.timeout = s.timeout;
+  return options;
+}
+
+}  // namespace snapkv::cli

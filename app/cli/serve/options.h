@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: MIT
+// The options of `snapkv serve`, and what they mean for the server. Used by command.cpp.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <string>
+
+#include "cli/common/chat_settings.h"
+#include "cli/common/settings.h"
+#include "server/api/api_options.h"
+#include "server/http/http_server.h"
+#include "server/scheduler.h"
+#include "server/service.h"
+
+namespace snapkv::cli {
+
+struct ServeSettings {
+  ModelSettings model;
+  CacheSettings cache;
+  SamplerConfig sampler;
+  int64_t seed = -1;
+  int64_t n_ctx = 0;
+  ChatSettings chat;
+  server::HttpOptions http;
+  std::string alias;
+  std::string api_key, api_key_file;
+  double timeout = 0;
+  int n_parallel = server::SchedulerOptions{}.n_parallel;
+  int max_queue = server::SchedulerOptions{}.max_queue;
+  double prefill_share = server::SchedulerOptions{}.prefill_share;
+  uint64_t kv_memory = 0;
+  uint64_t prefix_cache = 0;
+  std::string reuse = "refresh";
+  std::string snapshot_dir;
+  bool metrics_compat = false;
+};
+
+void add_serve_options(CLI::App& app, ServeSettings& settings);
+
+/// Throw Error for settings that can't work.
+server::HttpOptions http_options(const ServeSettings& settings);
+server::ServiceOptions service_options(const ServeSettings& settings);
+server::SchedulerOptions scheduler_options(const ServeSettings& settings, const ModelInfo& model);
+server::ApiOptions api_options(const ServeSettings& settings, const Model& model);
+
+}  // namespace snapkv::cli

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: MIT
+#include "server/api/answers.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "server/api/kv_fields.h"
+
+namespace snapkv::server {
+
+Answers::Answers(AnswerOptions options) : options_(std::move(options)), n_open_(options_.n) {
+  for (int i = 0; i < options_.n; ++i) choices_.emplace_back(options_.syntax);
+}
+
+const char* Answers::Choice::finish_reason() const {
+  if (end && end->reason == FinishReason::length) return "length";
+  return calls.empty() ? "stop" : "tool_calls";
+}
+
+void Answers::begin() {
+  if (begun_) return;
+  begun_ = true;
+  if (options_.stream) on_begin();
+}
+
+void Answers::add(int index, std::vector<Piece> pieces,
+                  const std::vector<AnswerPart::Token>& tokens) {
+  Choice& choice = choices_[static_cast<size_t>(index)];
+  for (Piece& piece : pieces) {
+    switch (piece.kind) {
+      case Piece::Kind::content:
+        choice.content += piece.text;
+        break;
+      case Piece::Kind::reasoning:
+        choice.reasoning += piece.text;
+        break;
+      case Piece::Kind::tool_begin:
+        choice.calls.push_back({tool_call_id(options_.syntax.tools), piece.text, ""});
+        break;
+      case Piece::Kind::tool_arguments:
+        choice.calls.back().arguments += piece.text;
+        break;
+    }
+    piece.call = static_cast<int>(choice.calls.size()) - 1;
+  }
+  if (!options_.stream) {
+    choice.tokens.insert(choice.tokens.end(), tokens.begin(), tokens.end());
+  } else if (!pieces.empty() || !tokens.empty()) {
+    on_part(index, pieces, tokens);
+  }
+}
+
+std::string Answers::take(const Update& update) {
+  begin();
+  if (const auto* progress = std::get_if<PromptProgress>(&update)) {
+    if (options_.stream) on_progress(*progress);
+  } else if (const auto* read = std::get_if<PromptRead>(&update)) {
+    prompt_ = *read;
+  } else if (const auto* part = std::get_if<AnswerPart>(&update)) {
+    const Choice& choice = choices_.at(static_cast<size_t>(part->choice));
+    add(part->choice, choice.parser->push(part->text), part->tokens);
+  } else if (const auto* end = std::get_if<AnswerEnd>(&update)) {
+    Choice& choice = choices_.at(static_cast<size_t>(end->choice));
+    add(end->choice, choice.parser->finish(), {});
+    choice.end = *end;
+    --n_open_;
+    if (options_.stream) {
+      on_end(end->choice);
+      if (complete()) on_complete();
+    }
+  }
+  return std::exchange(events_, {});
+}
+
+AnswerTimes Answers::times() const {
+  AnswerTimes times;
+  times.n_prompt = prompt_.n_tokens;
+  times.n_reused = prompt_.n_reused;
+  times.prompt_seconds = prompt_.seconds;
+  for (const Choice& choice : choices_) {
+    if (!choice.end) continue;
+    times.n_generated += choice.end->n_generated;
+    times.answer_seconds = std::max(times.answer_seconds, choice.end->seconds);
+  }
+  return times;
+}
+
+void Answers::add_reports(Json& json) const {
+  json["timings"] = timings_json(times());
+  if (options_.kv_report != KvReportLevel::none) json["kv"] = kv_json(prompt_.kv);
+}
+
+std::string Answers::failed(const ApiError& error) { return event_text(openai_error(error)); }
+
+}  // namespace snapkv::server

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: MIT
+// Answers: what comes of one request, collected, and the base of the formats in which clients get
+// it. A format builds the plain answer from what is collected, or writes events as it comes.
+// Used by the routes (http/).
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "server/api/answer_parser.h"
+#include "server/api/api_error.h"
+#include "server/api/report.h"
+#include "server/generation.h"
+
+namespace snapkv::server {
+
+/// A function call that an answer makes.
+struct ToolCall {
+  std::string id, name, arguments;
+};
+
+/// What all formats need to know of a request.
+struct AnswerOptions {
+  std::string id;
+  std::string model;    ///< as the answer names it
+  int64_t created = 0;  ///< seconds since 1970
+  int n = 1;
+  bool stream = false;
+  bool has_logprobs = false;
+  KvReportLevel kv_report = KvReportLevel::summary;
+  AnswerSyntax syntax;
+};
+
+class Answers {
+ public:
+  explicit Answers(AnswerOptions options);
+  virtual ~Answers() = default;
+  Answers(const Answers&) = delete;
+  Answers& operator=(const Answers&) = delete;
+
+  /// Takes what came, but no Failure. For a stream: the events to send now, which may be none.
+  std::string take(const Update& update);
+  bool complete() const { return n_open_ == 0; }
+
+  /// The plain answer, when complete.
+  virtual Json plain() const = 0;
+  /// For a stream: the error's event, after which nothing comes.
+  virtual std::string failed(const ApiError& error);
+  /// What is sent while nothing else is.
+  virtual std::string ping() const { return ": ping\n\n"; }
+
+  const AnswerOptions& options() const { return options_; }
+  AnswerTimes times() const;
+
+ protected:
+  struct Choice {
+    explicit Choice(const AnswerSyntax& syntax) : parser(std::make_unique<AnswerParser>(syntax)) {}
+    std::unique_ptr<AnswerParser> parser;
+    std::string content, reasoning;
+    std::vector<ToolCall> calls;
+    std::vector<AnswerPart::Token> tokens;
+    std::optional<AnswerEnd> end;
+    /// "tool_calls", "length" or "stop"
+    const char* finish_reason() const;
+  };
+
+  // Of streams; what they send goes to send().
+  virtual void on_progress(const PromptProgress& progress) = 0;
+  virtual void on_begin() = 0;  ///< before anything else
+  /// New pieces of a choice, and their tokens; either may be empty.
+  virtual void on_part(int choice, const std::vector<Piece>& pieces,
+                       const std::vector<AnswerPart::Token>& tokens) = 0;
+  virtual void on_end(int choice) = 0;
+  virtual void on_complete() = 0;
+
+  void send(const std::string& text) { events_ += text; }
+  const std::vector<Choice>& choices() const { return choices_; }
+  /// Adds `timings` and, as far as the request wants it, `kv`.
+  void add_reports(Json& json) const;
+
+ private:
+  void begin();
+  void add(int choice, std::vector<Piece> pieces, const std::vector<AnswerPart::Token>& tokens);
+
+  const AnswerOptions options_;
+  std::vector<Choice> choices_;
+  int n_open_;
+  bool begun_ = false;
+  std::string events_;
+  PromptRead prompt_;
+};
+
+}  // namespace snapkv::server

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: MIT
+// ApiError: a request that is answered with an error, and the error's JSON as OpenAI's and
+// Anthropic's clients expect it. Thrown by everything that reads requests; caught by the routes.
+#pragma once
+
+#include <stdexcept>
+#include <string>
+
+#include "server/json.h"
+#include "server/scheduler.h"
+#include "snapkv/error.h"
+
+namespace snapkv::server {
+
+class ApiError : public std::runtime_error {
+ public:
+  ApiError(int status_code, const std::string& message, std::string code_text = "",
+           std::string param_name = "", int retry_seconds = 0)
+      : std::runtime_error(message),
+        status(status_code),
+        code(std::move(code_text)),
+        param(std::move(param_name)),
+        retry_after(retry_seconds) {}
+
+  int status;         ///< of HTTP
+  std::string code;   ///< "context_length_exceeded"; empty: null
+  std::string param;  ///< the request's field; empty: null
+  int retry_after;    ///< seconds; 0: none
+};
+
+/// 400 for a field of the request.
+ApiError bad_request(const std::string& param, const std::string& message);
+
+/// What the scheduler and the library report, as answers.
+ApiError api_error(const Refused& refused);
+ApiError api_error(const Failure& failure);
+ApiError api_error(const Error& error);
+
+/// {"error": {"message", "type", "param", "code"}}
+Json openai_error(const ApiError& error);
+/// {"type": "error", "error": {"type", "message"}}
+Json anthropic_error(const ApiError& error);
+
+}  // namespace snapkv::server

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: MIT
+// CallScanner: reads one call that a model writes as a JSON object, {"name": ..., "arguments":
+// {...}}, while it is being written: the name as soon as it is complete, then the arguments byte by
+// byte, as they were written. Used by ToolStream.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace snapkv::server {
+
+class CallScanner {
+ public:
+  CallScanner() = default;
+  /// Of a call whose name was written before it: what comes is the arguments alone.
+  explicit CallScanner(std::string name)
+      : state_(State::value),
+        role_(Role::arguments),
+        only_arguments_(true),
+        has_name_(true),
+        name_(std::move(name)) {}
+
+  /// Takes one more byte. False when the text can't be a call, or the call is complete already.
+  bool push(char c);
+
+  bool complete() const { return state_ == State::complete; }
+  /// Whether name() is known.
+  bool has_name() const { return has_name_; }
+  const std::string& name() const { return name_; }
+  /// What came of the arguments since the last call of this function. Models also write them as a
+  /// string that holds JSON: that comes at once, when it is complete.
+  std::string take_arguments();
+  /// Whether the call has arguments at all.
+  bool has_arguments() const { return has_arguments_; }
+
+ private:
+  enum class State { object, key_or_end, key, colon, value, next, complete, failed };
+  enum class Role { name, arguments, other };
+
+  bool push_value(char c);
+  /// The value has ended.
+  void end_value();
+  bool fail() {
+    state_ = State::failed;
+    return false;
+  }
+
+  State state_ = State::object;
+  Role role_ = Role::other;
+  std::string text_;        // of the key or value being read
+  size_t n_taken_ = 0;      // of the arguments in text_
+  std::vector<char> open_;  // brackets within the value
+  bool in_string_ = false, escaped_ = false, begun_ = false;
+  bool only_arguments_ = false;
+  bool has_name_ = false, has_arguments_ = false;
+  std::string name_, arguments_;
+};
+
+}  // namespace snapkv::server

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: MIT
+// Fields: the members of a JSON object that a client sent, read with their types and ranges. A
+// value of another type or out of range is an ApiError (400) that names field, expected and actual;
+// null is as good as absent; members that nobody asks for are ignored. Used by all formats.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "server/json.h"
+
+namespace snapkv::server {
+
+class Fields {
+ public:
+  /// `object` must outlive this. `path`: how messages call it, "kv." or "messages[3]."; empty: the
+  /// body itself. Throws where `object` is none.
+  explicit Fields(const Json& object, std::string path = "");
+
+  /// nullptr where the member is absent or null.
+  const Json* find(const char* name) const;
+  bool has(const char* name) const { return find(name) != nullptr; }
+  /// Throws where it is absent.
+  const Json& need(const char* name) const;
+
+  std::optional<bool> boolean(const char* name) const;
+  std::optional<int64_t> whole(const char* name, int64_t least, int64_t most) const;
+  std::optional<double> number(const char* name, double least, double most) const;
+  std::optional<std::string> text(const char* name) const;
+  std::string needed_text(const char* name) const;
+  const Json* object(const char* name) const;
+  const Json* array(const char* name) const;
+
+  /// The field's name with its path.
+  std::string name(const char* name) const { return path_ + name; }
+  const Json& json() const { return object_; }
+
+  /// Throws "'kv.budget' must be EXPECTED, not ACTUAL".
+  [[noreturn]] void refuse(const char* name, const std::string& expected, const Json& actual) const;
+  /// Throws "'NAME': REASON".
+  [[noreturn]] void refuse(const char* name, const std::string& reason) const;
+
+ private:
+  const Json& object_;
+  std::string path_;
+};
+
+/// A value for an error message, cut where it is long.
+std::string short_text(const Json& value);
+
+}  // namespace snapkv::server

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: MIT
+#include "server/api/generation_fields.h"
+
+#include <fmt/core.h>
+#include <openssl/rand.h>
+
+#include <limits>
+#include <random>
+
+#include "base/error.h"
+#include "base/parse_number.h"
+#include "server/api/api_error.h"
+#include "server/api/kv_fields.h"
+#include "snapkv/text_stream.h"
+
+namespace snapkv::server {
+namespace {
+
+constexpr double kMostBias = SamplerConfig::kMostBias;
+
+std::vector<LogitBias> read_logit_bias(const Fields& body, const Model& model) {
+  std::vector<LogitBias> all;
+  const Json* biases = body.object("logit_bias");
+  if (biases == nullptr) return all;
+  const int64_t n_vocab = model.tokenizer().n_vocab();
+  for (const auto& [key, value] : biases->items()) {
+    const std::optional<int64_t> id = parse_whole(key);
+    if (!id || *id < 0 || *id >= n_vocab) {
+      body.refuse("logit_bias", fmt::format("'{}' is no token's id, which are 0 to {}",
+                                            short_text(key), n_vocab - 1));
+    }
+    if (!value.is_number() || std::abs(value.get<double>()) > kMostBias) {
+      body.refuse("logit_bias", fmt::format("the bias of {} must be a number from {} to {}, not {}",
+                                            key, -kMostBias, kMostBias, short_text(value)));
+    }
+    all.push_back({static_cast<int32_t>(*id), value.get<double>()});
+  }
+  return all;
+}
+
+void read_sampler(const Fields& body, const ApiContext& context, SamplerConfig& sampler) {
+  const auto number = [&](const char* name, double& value, double least, double most) {
+    if (const auto given = body.number(name, least, most)) value = *given;
+  };
+  const auto whole = [&](const char* name, int& value, int64_t least) {
+    if (const auto given = body.whole(name, least, kMostTokens)) value = static_cast<int>(*given);
+  };
+  constexpr double kMostCount = SamplerConfig::kMostCountPenalty;
+  number("temperature", sampler.temperature, 0, SamplerConfig::kMostTemperature);
+  number("top_p", sampler.top_p, 0, 1);
+  number("min_p", sampler.min_p, 0, 1);
+  number("repeat_penalty", sampler.repeat_penalty, SamplerConfig::kLeastPenalty,
+         SamplerConfig::kMostPenalty);
+  number("presence_penalty", sampler.presence_penalty, -kMostCount, kMostCount);
+  number("frequency_penalty", sampler.frequency_penalty, -kMostCount, kMostCount);
+  whole("top_k", sampler.top_k, 0);
+  whole("repeat_last_n", sampler.repeat_last_n, -1);
+  sampler.logit_bias = read_logit_bias(body, context.model());
+  const auto seed =
+      body.whole("seed", std::numeric_limits<int64_t>::min(), std::numeric_limits<int64_t>::max());
+  if (seed && *seed != -1) {
+    sampler.seed = static_cast<uint64_t>(*seed);
+  } else {
+    sampler.seed = context.options.seed ? *context.options.seed : std::random_device{}();
+  }
+}
+
+}  // namespace
+
+std::string random_id(size_t n) {
+  constexpr std::string_view kLetters =
+      "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+  std::string text(n, 0);
+  if (RAND_bytes(reinterpret_cast<unsigned char*>(text.data()), static_cast<int>(n)) != 1) {
+    fail(ErrorCode::kRuntime, "the system has no random numbers");
+  }
+  for (char& c : text) c = kLetters[static_cast<unsigned char>(c) % kLetters.size()];
+  return text;
+}
+
+std::vector<std::string> read_stops(const Fields& body, const char* name) {
+  const Json* value = body.find(name);
+  if (value == nullptr) return {};
+  std::vector<std::string> stops;
+  const bool is_list = value->is_array();
+  if (!is_list && !value->is_string()) body.refuse(name, "a string or an array of strings", *value);
+  if (is_list && value->size() > kMostStops) {
+    body.refuse(name,
+                fmt::format("at most {} strings are possible, not {}", kMostStops, value->size()));
+  }
+  for (const Json& stop : is_list ? *value : Json::array({*value})) {
+    if (!stop.is_string()) body.refuse(name, "an array of strings", stop);
+    if (stop.get_ref<const std::string&>().empty()) body.refuse(name, "a stop string is empty");
+    stops.push_back(stop.get<std::string>());
+  }
+  return stops;
+}
+
+int64_t read_max_tokens(const Fields& body, std::initializer_list<const char*> names) {
+  for (const char* name : names) {
+    if (const auto n = body.whole(name, -1, kMostTokens)) return *n;
+  }
+  return -1;
+}
+
+Request read_request(const Fields& body, const ApiContext& context, const char* id_prefix) {
+  Request request;
+  request.id = id_prefix + random_id();
+  request.session = context.options.session;
+  request.sampler = context.options.sampler;
+  request.timeout = context.options.timeout;
+  read_sampler(body, context, request.sampler);
+  const int most_answers = context.engine.options().n_parallel;
+  if (const auto n = body.whole("n", 1, std::numeric_limits<int32_t>::max())) {
+    if (*n > most_answers) {
+      body.refuse("n", fmt::format("this server writes at most {} answers at a time, not {}",
+                                   most_answers, *n));
+    }
+    request.n = static_cast<int>(*n);
+  }
+  request.ignore_eos = body.boolean("ignore_eos").value_or(false);
+  request.reports_progress = body.boolean("return_progress").value_or(false);
+  read_kv(body, context, request);
+  return request;
+}
+
+}  // namespace snapkv::server

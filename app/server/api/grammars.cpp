@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: MIT
+#include "server/api/grammars.h"
+
+#include <fmt/core.h>
+
+#include "server/api/api_error.h"
+
+namespace snapkv::server {
+namespace {
+
+std::shared_ptr<const Grammar> of_schema(const Json& schema) {
+  return std::make_shared<const Grammar>(Grammar::from_json_schema(to_text(schema), "schema"));
+}
+
+/// Runs `make`, whose errors are then this field's.
+template <typename Make>
+std::shared_ptr<const Grammar> for_field(const std::string& field, Make make) {
+  try {
+    return make();
+  } catch (const Error& e) {
+    throw bad_request(field, fmt::format("'{}': {}", field, e.what()));
+  }
+}
+
+}  // namespace
+
+std::shared_ptr<const Grammar> format_grammar(const Fields& format, const Fields& schema_owner) {
+  const std::string type = format.needed_text("type");
+  if (type == "text") return nullptr;
+  const bool has_schema = schema_owner.find("schema") != nullptr;
+  if (type == "json_schema" || (type == "json_object" && has_schema)) {
+    // true and false are schemas too
+    const Json& schema = schema_owner.need("schema");
+    return for_field(schema_owner.name("schema"), [&] { return of_schema(schema); });
+  }
+  if (type == "json_object") return std::make_shared<const Grammar>(Grammar::json_object());
+  format.refuse("type", "text, json_object or json_schema", Json(type));
+}
+
+std::shared_ptr<const Grammar> compile_grammar(const std::string& gbnf, const std::string& name,
+                                               const char* field) {
+  return for_field(field,
+                   [&] { return std::make_shared<const Grammar>(Grammar::parse(gbnf, name)); });
+}
+
+std::shared_ptr<const Grammar> read_grammar(const Fields& body) {
+  std::shared_ptr<const Grammar> grammar;
+  if (const auto gbnf = body.text("grammar")) {
+    if (!gbnf->empty()) grammar = compile_grammar(*gbnf, "grammar", "grammar");
+  }
+  const auto take = [&](const char* field, std::shared_ptr<const Grammar> other) {
+    if (other == nullptr) return;
+    if (grammar != nullptr) body.refuse(field, "the answer's form is given twice");
+    grammar = std::move(other);
+  };
+  if (const Json* schema = body.find("json_schema")) {  // llama-server's
+    take("json_schema", for_field("json_schema", [&] { return of_schema(*schema); }));
+  }
+  if (const Json* given = body.object("response_format")) {
+    const Fields format(*given, "response_format.");
+    const bool nested =
+        format.text("type").value_or("") == "json_schema" && format.has("json_schema");
+    take("response_format", nested ? format_grammar(format, Fields(format.need("json_schema"),
+                                                                   "response_format.json_schema."))
+                                   : format_grammar(format, format));
+  }
+  return grammar;
+}
+
+}  // namespace snapkv::server

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: MIT
+#include "server/api/kv_fields.h"
+
+#include <fmt/format.h>
+
+#include "base/parse_number.h"
+#include "server/api/api_error.h"
+#include "server/api/snapshot_names.h"
+
+namespace snapkv::server {
+namespace {
+
+PolicyValue value_of(const Fields& kv, const PolicyParam& param, const Json& json) {
+  const std::string expected = range_text(param);
+  switch (param.type) {
+    case PolicyParam::Type::boolean:
+      if (json.is_boolean()) return json.get<bool>();
+      break;
+    case PolicyParam::Type::integer:
+      if (json.is_number()) {
+        return *kv.whole(param.name.c_str(), whole_limit(param.least), whole_limit(param.most));
+      }
+      break;
+    case PolicyParam::Type::real:
+      if (json.is_number()) return json.get<double>();
+      break;
+    case PolicyParam::Type::word:
+      if (json.is_string()) return json.get<std::string>();
+      break;
+  }
+  kv.refuse(param.name.c_str(), expected, json);
+}
+
+/// Bytes: a number, or a text such as "64M".
+size_t bytes_of(const Fields& kv, const char* name) {
+  const Json& value = kv.need(name);
+  constexpr const char* kExpected = "a size such as \"64M\", or a number of bytes";
+  std::optional<int64_t> bytes;
+  if (value.is_string()) bytes = parse_size(value.get_ref<const std::string&>());
+  if (value.is_number()) bytes = kv.whole(name, 0, kMostBytes);
+  if (!bytes || *bytes < 0 || static_cast<size_t>(*bytes) > kMostBytes) {
+    kv.refuse(name, kExpected, value);
+  }
+  return static_cast<size_t>(*bytes);
+}
+
+void read_params(const Fields& kv, PolicyConfig& config) {
+  const PolicyInfo& info = policy_info(config.name);
+  static const std::vector<std::string> kOthers = {"policy", "memory", "snapshot", "reuse"};
+  for (const auto& [name, value] : kv.json().items()) {
+    if (value.is_null() || std::find(kOthers.begin(), kOthers.end(), name) != kOthers.end())
+      continue;
+    const PolicyParam* param = info.find(name);
+    if (param == nullptr) {
+      std::vector<std::string> names;
+      for (const PolicyParam& each : info.params) names.push_back(each.name);
+      kv.refuse(name.c_str(),
+                fmt::format("policy {} has no such parameter; it has: {}", config.name,
+                            names.empty() ? "none" : fmt::to_string(fmt::join(names, ", "))));
+    }
+    try {
+      set_param(config, name, value_of(kv, *param, value));
+    } catch (const Error& e) {
+      kv.refuse(name.c_str(), e.what());
+    }
+  }
+}
+
+KvReportLevel read_level(const Fields& body) {
+  const std::string level = body.text("kv_report").value_or("summary");
+  if (level == "none") return KvReportLevel::none;
+  if (level == "summary") return KvReportLevel::summary;
+  if (level == "positions") return KvReportLevel::positions;
+  body.refuse("kv_report", "none, summary or positions", Json(level));
+}
+
+}  // namespace
+
+void read_kv(const Fields& body, const ApiContext& context, Request& request) {
+  request.kv_report = read_level(body);
+  const Json* object = body.object("kv");
+  if (object == nullptr) return;
+  const Fields kv(*object, "kv.");
+  SessionOptions& session = request.session;
+  if (const auto policy = kv.text("policy"); policy && *policy != session.kv.name) {
+    try {
+      session.kv = context.options.policy(*policy);
+    } catch (const Error& e) {
+      kv.refuse("policy", e.what());
+    }
+    if (!policy_info(*policy).has_budget) session.kv_memory = 0;
+  }
+  read_params(kv, session.kv);
+  if (kv.has("budget") || kv.has("ratio")) session.kv_memory = 0;
+  if (kv.has("budget") && !kv.has("ratio")) session.kv.ratio = 0;
+  if (kv.has("memory")) {
+    session.kv_memory = bytes_of(kv, "memory");
+    session.kv.ratio = 0;
+  }
+  if (const auto reuses = kv.boolean("reuse")) request.reuses = *reuses;
+  if (const auto snapshot = kv.text("snapshot")) {
+    request.snapshot = snapshot_path(context.options.snapshot_dir, *snapshot, "kv.snapshot");
+  }
+  try {
+    (void)resolve_options(session, context.model().info());
+  } catch (const Error& e) {
+    throw bad_request("kv", fmt::format("'kv': {}", e.what()));
+  }
+}
+
+Json kv_json(const KvReport& report) {
+  Json json = {{"policy", report.policy},
+               {"tokens_before", report.tokens_before},
+               {"tokens_kept", report.tokens_kept},
+               {"bytes_before", report.bytes_before},
+               {"bytes_after", report.bytes_after},
+               {"compress_ms", report.compress_seconds * 1e3},
+               {"reused_tokens", report.reused_tokens}};
+  if (!report.positions.empty()) json["positions"] = report.positions;
+  return json;
+}
+
+Json policies_json() {
+  Json all = Json::array();
+  for (const PolicyInfo& info : all_policies()) {
+    Json params = Json::array();
+    for (const PolicyParam& param : info.params) {
+      Json row = {{"name", param.name}};
+      switch (param.type) {
+        case PolicyParam::Type::boolean:
+          row["type"] = "boolean";
+          break;
+        case PolicyParam::Type::word:
+          row["type"] = "word";
+          row["words"] = param.words;
+          break;
+        default:
+          row["type"] = param.type == PolicyParam::Type::integer ? "integer" : "real";
+          row["least"] = param.least;
+          row["most"] = param.most;
+          row["odd"] = param.odd;
+      }
+      std::visit([&](const auto& value) { row["default"] = value; }, param.default_value);
+      row["help"] = param.help;
+      params.push_back(row);
+    }
+    all.push_back({{"name", info.name},
+                   {"score", info.score},
+                   {"paper", info.paper},
+                   {"has_budget", info.has_budget},
+                   {"params", params}});
+  }
+  return all;
+}
+
+}  // namespace snapkv::server

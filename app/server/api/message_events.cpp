@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: MIT
+#include "server/api/message_events.h"
+
+#include <utility>
+
+namespace snapkv::server {
+namespace {
+
+class MessageAnswers : public Answers {
+ public:
+  using Answers::Answers;
+
+  Json plain() const override {
+    const Choice& choice = choices().front();
+    Json content = Json::array();
+    if (!choice.reasoning.empty()) {
+      content.push_back({{"type", "thinking"}, {"thinking", choice.reasoning}, {"signature", ""}});
+    }
+    if (!choice.content.empty()) content.push_back({{"type", "text"}, {"text", choice.content}});
+    for (const ToolCall& call : choice.calls) {
+      const Json input = Json::parse(call.arguments, nullptr, false);
+      content.push_back({{"type", "tool_use"},
+                         {"id", call.id},
+                         {"name", call.name},
+                         {"input", input.is_object() ? input : Json::object()}});
+    }
+    Json json = message(content);
+    json["stop_reason"] = stop_reason();
+    json["stop_sequence"] = stop_sequence();
+    json["usage"] = usage();
+    add_reports(json);
+    return json;
+  }
+
+  std::string failed(const ApiError& error) override {
+    return event_text(anthropic_error(error), "error");
+  }
+  std::string ping() const override { return event_text({{"type", "ping"}}, "ping"); }
+
+ private:
+  Json message(const Json& content) const {
+    return {{"id", options().id},       {"type", "message"},
+            {"role", "assistant"},      {"model", options().model},
+            {"content", content},       {"stop_reason", nullptr},
+            {"stop_sequence", nullptr}, {"usage", {{"input_tokens", 0}, {"output_tokens", 0}}}};
+  }
+
+  const char* stop_reason() const {
+    const Choice& choice = choices().front();
+    if (choice.end->reason == FinishReason::length) return "max_tokens";
+    if (!choice.calls.empty()) return "tool_use";
+    return choice.end->stop.empty() ? "end_turn" : "stop_sequence";
+  }
+  Json stop_sequence() const {
+    const std::string& stop = choices().front().end->stop;
+    return stop.empty() ? Json(nullptr) : Json(stop);
+  }
+  Json usage() const {
+    const AnswerTimes all = times();
+    return {{"input_tokens", all.n_prompt - all.n_reused},
+            {"cache_creation_input_tokens", 0},
+            {"cache_read_input_tokens", all.n_reused},
+            {"output_tokens", all.n_generated}};
+  }
+
+  void emit(const char* type, const Json& members) {
+    Json json = {{"type", type}};
+    for (const auto& [name, value] : members.items()) json[name] = value;
+    send(event_text(json, type));
+  }
+
+  // The message begins when it is known how long its prompt is.
+  void on_begin() override {}
+  void begin_message() {
+    if (std::exchange(begun_, true)) return;
+    Json json = message(Json::array());
+    json["usage"] = usage();
+    emit("message_start", {{"message", json}});
+  }
+
+  void on_progress(const PromptProgress& progress) override {
+    emit("ping", {{"prompt_progress", progress_json(progress)}});
+  }
+
+  void close() {
+    if (!std::exchange(open_, nullptr)) return;
+    emit("content_block_stop", {{"index", n_blocks_ - 1}});
+  }
+  void open(const char* type, const Json& block) {
+    close();
+    open_ = type;
+    emit("content_block_start", {{"index", n_blocks_++}, {"content_block", block}});
+  }
+  void need(const char* type, const Json& block) {
+    if (open_ == nullptr || std::string_view(open_) != type) open(type, block);
+  }
+  void add_delta(const Json& delta) {
+    emit("content_block_delta", {{"index", n_blocks_ - 1}, {"delta", delta}});
+  }
+
+  void on_part(int, const std::vector<Piece>& pieces,
+               const std::vector<AnswerPart::Token>&) override {
+    begin_message();
+    for (const Piece& piece : pieces) {
+      switch (piece.kind) {
+        case Piece::Kind::content:
+          need("text", {{"type", "text"}, {"text", ""}});
+          add_delta({{"type", "text_delta"}, {"text", piece.text}});
+          break;
+        case Piece::Kind::reasoning:
+          need("thinking", {{"type", "thinking"}, {"thinking", ""}, {"signature", ""}});
+          add_delta({{"type", "thinking_delta"}, {"thinking", piece.text}});
+          break;
+        case Piece::Kind::tool_begin: {
+          const ToolCall& call = choices().front().calls[static_cast<size_t>(piece.call)];
+          open("tool_use", {{"type", "tool_use"},
+                            {"id", call.id},
+                            {"name", call.name},
+                            {"input", Json::object()}});
+          break;
+        }
+        case Piece::Kind::tool_arguments:
+          add_delta({{"type", "input_json_delta"}, {"partial_json", piece.text}});
+          break;
+      }
+    }
+  }
+
+  void on_end(int) override {
+    begin_message();
+    close();
+  }
+
+  void on_complete() override {
+    Json members = {{"delta", {{"stop_reason", stop_reason()}, {"stop_sequence", stop_sequence()}}},
+                    {"usage", usage()}};
+    add_reports(members);
+    emit("message_delta", members);
+    emit("message_stop", Json::object());
+  }
+
+  bool begun_ = false;
+  const char* open_ = nullptr;  // type of the block being written
+  int n_blocks_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<Answers> make_message_answers(AnswerOptions options) {
+  return std::make_unique<MessageAnswers>(std::move(options));
+}
+
+}  // namespace snapkv::server

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: MIT
+// /v1/models and /props.
+#include <fmt/core.h>
+
+#include "server/api/endpoints.h"
+#include "server/api/kv_fields.h"
+#include "server/api/tools.h"
+
+namespace snapkv::server {
+namespace {
+
+Json entry(const ApiContext& context) {
+  const ModelInfo& info = context.model().info();
+  const int64_t n_ctx =
+      context.options.session.n_ctx > 0 ? context.options.session.n_ctx : info.n_ctx_train;
+  return {{"id", context.options.model_name},
+          {"object", "model"},
+          {"created", context.options.created},
+          {"owned_by", "snapkv"},
+          {"meta",
+           {{"n_vocab", context.model().tokenizer().n_vocab()},
+            {"n_ctx", n_ctx},
+            {"n_ctx_train", info.n_ctx_train},
+            {"n_embd", info.n_embd}}}};
+}
+
+std::string format_name(const ApiOptions& options) {
+  if (!options.tool_template) return "none";
+  switch (tool_format(options.tool_template->source())) {
+    case ToolFormat::hermes:
+      return "hermes";
+    case ToolFormat::llama3:
+      return "llama3";
+    case ToolFormat::mistral:
+      return "mistral";
+    default:
+      return "none";
+  }
+}
+
+Json values_of(const PolicyConfig& config) {
+  Json json = {{"policy", config.name}};
+  for (const PolicySetting& setting : policy_settings(config)) {
+    std::visit([&](const auto& value) { json[setting.param->name] = value; }, setting.value);
+  }
+  return json;
+}
+
+}  // namespace
+
+Json models_json(const ApiContext& context) {
+  return {{"object", "list"}, {"data", Json::array({entry(context)})}};
+}
+
+Json model_json(const ApiContext& context, const std::string& id) {
+  if (id != context.options.model_name) {
+    throw ApiError(404,
+                   fmt::format("there is no model '{}', only '{}'", id, context.options.model_name),
+                   "model_not_found", "model");
+  }
+  return entry(context);
+}
+
+Json props_json(const ApiContext& context) {
+  const ApiOptions& options = context.options;
+  const SamplerConfig& sampler = options.sampler;
+  const Json model = entry(context);
+  const auto variable = [&](const char* name) {
+    return options.template_variables.value(name, "");
+  };
+  return {{"default_generation_settings",
+           {{"n_ctx", model["meta"]["n_ctx"]},
+            {"params",
+             {{"temperature", sampler.temperature},
+              {"top_k", sampler.top_k},
+              {"top_p", sampler.top_p},
+              {"min_p", sampler.min_p},
+              {"repeat_penalty", sampler.repeat_penalty},
+              {"repeat_last_n", sampler.repeat_last_n}}}}},
+          {"total_slots", context.engine.options().n_parallel},
+          {"model_alias", options.model_name},
+          {"model_path", context.model().info().path},
+          {"chat_template", options.chat_template ? options.chat_template->source() : ""},
+          {"modalities", {{"vision", false}, {"audio", false}}},
+          {"bos_token", variable("bos_token")},
+          {"eos_token", variable("eos_token")},
+          {"tool_format", format_name(options)},
+          {"build_info", fmt::format("snapkv {}", version())},
+          {"backend", context.model().backend_description()},
+          {"kv", {{"defaults", values_of(options.session.kv)}, {"policies", policies_json()}}},
+          {"has_snapshots", !options.snapshot_dir.empty()}};
+}
+
+}  // namespace snapkv::server

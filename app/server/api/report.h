@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: MIT
+// The parts of answers that several formats share: tokens counted, times, probabilities.
+#pragma once
+
+#include "server/generation.h"
+#include "server/json.h"
+
+namespace snapkv::server {
+
+/// How long an answer took, for `timings` and for the metrics.
+struct AnswerTimes {
+  int64_t n_prompt = 0, n_reused = 0, n_generated = 0;
+  double prompt_seconds = 0, answer_seconds = 0;
+};
+
+/// OpenAI's {"prompt_tokens", "completion_tokens", "total_tokens", "prompt_tokens_details"}.
+Json usage_json(const AnswerTimes& times);
+/// llama-server's {"cache_n", "prompt_n", "prompt_ms", ...}.
+Json timings_json(const AnswerTimes& times);
+/// llama-server's {"total", "cache", "processed", "time_ms"}.
+Json progress_json(const PromptProgress& progress);
+
+/// Chat's {"content": [{"token", "logprob", "bytes", "top_logprobs"}], "refusal": null}.
+Json chat_logprobs_json(const std::vector<AnswerPart::Token>& tokens);
+/// The older {"tokens", "token_logprobs", "top_logprobs", "text_offset"}; `offset`: characters of
+/// the text before the first token.
+Json text_logprobs_json(const std::vector<AnswerPart::Token>& tokens, int64_t& offset);
+
+/// A server-sent event: "event: NAME\n" (if not null), "data: JSON\n\n".
+std::string event_text(const Json& data, const char* name = nullptr);
+
+}  // namespace snapkv::server

@@ -1,0 +1,261 @@
+// SPDX-License-Identifier: MIT
+#include "server/api/response_events.h"
+
+#include <utility>
+
+#include "server/api/generation_fields.h"
+
+namespace snapkv::server {
+namespace {
+
+/// One item of the output while it is written.
+struct Item {
+  enum class Type { reasoning, message, function_call };
+  Type type = Type::message;
+  std::string id, text;  ///< text: of a call its arguments
+  std::string call_id, name;
+  std::vector<AnswerPart::Token> tokens;
+
+  Json part(const Json& logprobs) const {
+    if (type == Type::reasoning) return {{"type", "reasoning_text"}, {"text", text}};
+    return {{"type", "output_text"},
+            {"annotations", Json::array()},
+            {"logprobs", logprobs},
+            {"text", text}};
+  }
+  Json json(bool complete) const {
+    Json json = {{"id", id}};
+    const char* status = complete ? "completed" : "in_progress";
+    const Json content = complete ? Json::array({part(logprobs())}) : Json::array();
+    switch (type) {
+      case Type::reasoning:
+        json["type"] = "reasoning";
+        json["summary"] = Json::array();
+        json["content"] = content;
+        break;
+      case Type::message:
+        json["type"] = "message";
+        json["status"] = status;
+        json["role"] = "assistant";
+        json["content"] = content;
+        break;
+      case Type::function_call:
+        json["type"] = "function_call";
+        json["status"] = status;
+        json["call_id"] = call_id;
+        json["name"] = name;
+        json["arguments"] = text;
+        break;
+    }
+    return json;
+  }
+  Json logprobs() const {
+    return tokens.empty() ? Json::array() : chat_logprobs_json(tokens)["content"];
+  }
+};
+
+class ResponseAnswers : public Answers {
+ public:
+  ResponseAnswers(AnswerOptions answer_options, const Json& request)
+      : Answers(std::move(answer_options)) {
+    for (const char* name : {"instructions", "max_output_tokens", "temperature", "top_p", "tools",
+                             "tool_choice", "text", "metadata", "parallel_tool_calls"}) {
+      const auto found = request.find(name);
+      settings_[name] = found != request.end() ? *found : Json(nullptr);
+    }
+    if (settings_["tools"].is_null()) settings_["tools"] = Json::array();
+    if (settings_["tool_choice"].is_null()) settings_["tool_choice"] = "auto";
+    if (settings_["parallel_tool_calls"].is_null()) settings_["parallel_tool_calls"] = true;
+    if (settings_["text"].is_null()) settings_["text"] = {{"format", {{"type", "text"}}}};
+  }
+
+  Json plain() const override {
+    std::vector<Item> items;
+    const Choice& choice = choices().front();
+    if (!choice.reasoning.empty()) {
+      items.push_back({Item::Type::reasoning, "rs_" + random_id(), choice.reasoning, "", "", {}});
+    }
+    if (!choice.content.empty() || choice.calls.empty()) {
+      items.push_back(
+          {Item::Type::message, "msg_" + random_id(), choice.content, "", "", choice.tokens});
+    }
+    for (const ToolCall& call : choice.calls) {
+      items.push_back(
+          {Item::Type::function_call, "fc_" + random_id(), call.arguments, call.id, call.name, {}});
+    }
+    return response(items, true);
+  }
+
+  std::string failed(const ApiError& error) override {
+    Json json = response(items_, false);
+    json["status"] = "failed";
+    json["error"] = {{"code", error.code.empty() ? "server_error" : error.code},
+                     {"message", error.what()}};
+    emit("response.failed", {{"response", json}});
+    return std::exchange(text_, {});
+  }
+
+ private:
+  Json response(const std::vector<Item>& items, bool ended) const {
+    const bool cut = ended && std::string(choices().front().finish_reason()) == "length";
+    Json output = Json::array();
+    for (const Item& item : items) output.push_back(item.json(true));
+    Json json = {{"id", options().id},
+                 {"object", "response"},
+                 {"created_at", options().created},
+                 {"status", !ended ? "in_progress"
+                            : cut  ? "incomplete"
+                                   : "completed"},
+                 {"error", nullptr},
+                 {"incomplete_details", nullptr},
+                 {"model", options().model},
+                 {"output", output},
+                 {"previous_response_id", nullptr},
+                 {"store", false},
+                 {"usage", nullptr}};
+    if (cut) json["incomplete_details"] = {{"reason", "max_output_tokens"}};
+    for (const auto& [name, value] : settings_.items()) json[name] = value;
+    if (!ended) return json;
+    const AnswerTimes all = times();
+    json["usage"] = {{"input_tokens", all.n_prompt},
+                     {"input_tokens_details", {{"cached_tokens", all.n_reused}}},
+                     {"output_tokens", all.n_generated},
+                     {"output_tokens_details", {{"reasoning_tokens", 0}}},
+                     {"total_tokens", all.n_prompt + all.n_generated}};
+    add_reports(json);
+    return json;
+  }
+
+  void emit(const char* type, const Json& members) {
+    Json json = {{"type", type}, {"sequence_number", n_events_++}};
+    for (const auto& [name, value] : members.items()) json[name] = value;
+    text_ += event_text(json, type);
+  }
+  void flush() { send(std::exchange(text_, {})); }
+
+  int output_index() const { return static_cast<int>(items_.size()) - 1; }
+  /// The members that events about the current item's text have.
+  Json place() const {
+    return {{"item_id", items_.back().id}, {"output_index", output_index()}, {"content_index", 0}};
+  }
+
+  void open(Item item) {
+    close();
+    items_.push_back(std::move(item));
+    open_ = true;
+    emit("response.output_item.added",
+         {{"output_index", output_index()}, {"item", items_.back().json(false)}});
+    if (items_.back().type == Item::Type::function_call) return;
+    Json members = place();
+    members["part"] = items_.back().part(Json::array());
+    emit("response.content_part.added", members);
+  }
+
+  void close() {
+    if (!std::exchange(open_, false)) return;
+    const Item& item = items_.back();
+    if (item.type == Item::Type::function_call) {
+      emit("response.function_call_arguments.done", {{"item_id", item.id},
+                                                     {"output_index", output_index()},
+                                                     {"name", item.name},
+                                                     {"arguments", item.text}});
+    } else {
+      Json members = place();
+      members["text"] = item.text;
+      const bool is_message = item.type == Item::Type::message;
+      if (is_message) members["logprobs"] = item.logprobs();
+      emit(is_message ? "response.output_text.done" : "response.reasoning_text.done", members);
+      Json part = place();
+      part["part"] = item.part(item.logprobs());
+      emit("response.content_part.done", part);
+    }
+    emit("response.output_item.done",
+         {{"output_index", output_index()}, {"item", item.json(true)}});
+  }
+
+  void on_begin() override {
+    emit("response.created", {{"response", response({}, false)}});
+    emit("response.in_progress", {{"response", response({}, false)}});
+    flush();
+  }
+
+  void on_progress(const PromptProgress& progress) override {
+    emit("response.in_progress",
+         {{"response", response({}, false)}, {"prompt_progress", progress_json(progress)}});
+    flush();
+  }
+
+  void need(Item::Type type, const char* id_prefix) {
+    if (open_ && items_.back().type == type) return;
+    open({type, id_prefix + random_id(), "", "", "", {}});
+  }
+
+  void on_part(int, const std::vector<Piece>& pieces,
+               const std::vector<AnswerPart::Token>& tokens) override {
+    for (const Piece& piece : pieces) {
+      switch (piece.kind) {
+        case Piece::Kind::content: {
+          need(Item::Type::message, "msg_");
+          Json members = place();
+          members["delta"] = piece.text;
+          members["logprobs"] = Json::array();
+          if (&piece == &pieces.back() && !tokens.empty()) {
+            members["logprobs"] = chat_logprobs_json(tokens)["content"];
+            auto& kept = items_.back().tokens;
+            kept.insert(kept.end(), tokens.begin(), tokens.end());
+          }
+          items_.back().text += piece.text;
+          emit("response.output_text.delta", members);
+          break;
+        }
+        case Piece::Kind::reasoning: {
+          need(Item::Type::reasoning, "rs_");
+          items_.back().text += piece.text;
+          Json members = place();
+          members["delta"] = piece.text;
+          emit("response.reasoning_text.delta", members);
+          break;
+        }
+        case Piece::Kind::tool_begin: {
+          const ToolCall& call = choices().front().calls[static_cast<size_t>(piece.call)];
+          open({Item::Type::function_call, "fc_" + random_id(), "", call.id, call.name, {}});
+          break;
+        }
+        case Piece::Kind::tool_arguments:
+          items_.back().text += piece.text;
+          emit("response.function_call_arguments.delta", {{"item_id", items_.back().id},
+                                                          {"output_index", output_index()},
+                                                          {"delta", piece.text}});
+          break;
+      }
+    }
+    flush();
+  }
+
+  void on_end(int) override {
+    if (items_.empty()) need(Item::Type::message, "msg_");
+    close();
+    flush();
+  }
+
+  void on_complete() override {
+    const bool cut = std::string(choices().front().finish_reason()) == "length";
+    emit(cut ? "response.incomplete" : "response.completed",
+         {{"response", response(items_, true)}});
+    flush();
+  }
+
+  Json settings_ = Json::object();
+  std::vector<Item> items_;
+  bool open_ = false;  // the last item is being written
+  int n_events_ = 0;
+  std::string text_;
+};
+
+}  // namespace
+
+std::unique_ptr<Answers> make_response_answers(AnswerOptions options, const Json& request) {
+  return std::make_unique<ResponseAnswers>(std::move(options), request);
+}
+
+}  // namespace snapkv::server

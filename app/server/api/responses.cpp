@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: MIT
+// POST /v1/responses: requests of OpenAI's Responses API, read as conversations. What it answers is
+// written by response_events.cpp.
+#include <fmt/format.h>
+
+#include "server/api/conversation.h"
+#include "server/api/generation_fields.h"
+#include "server/api/grammars.h"
+#include "server/api/response_events.h"
+
+namespace snapkv::server {
+namespace {
+
+void add_call(Json& messages, const Fields& item) {
+  Json arguments = Json::parse(item.needed_text("arguments"), nullptr, false);
+  if (!arguments.is_object()) arguments = item.needed_text("arguments");
+  const Json call = {{"id", item.needed_text("call_id")},
+                     {"type", "function"},
+                     {"function", {{"name", item.needed_text("name")}, {"arguments", arguments}}}};
+  // calls that stand side by side are of one message
+  if (messages.empty() || messages.back()["role"] != "assistant") {
+    messages.push_back({{"role", "assistant"}, {"content", ""}});
+  }
+  messages.back()["tool_calls"].push_back(call);
+}
+
+void add_message(Json& messages, const Fields& item) {
+  std::string role = item.needed_text("role");
+  if (role == "developer") role = "system";
+  if (role != "system" && role != "user" && role != "assistant") {
+    item.refuse("role", "system, developer, user or assistant", item.need("role"));
+  }
+  messages.push_back({{"role", role},
+                      {"content", content_text(item, "content",
+                                               {"input_text", "output_text", "text", "refusal"})}});
+}
+
+void add_item(Json& messages, const Json& json, const std::string& path) {
+  const Fields item(json, path);
+  const std::string type = item.text("type").value_or("message");
+  if (type == "message") {
+    add_message(messages, item);
+  } else if (type == "function_call") {
+    add_call(messages, item);
+  } else if (type == "function_call_output") {
+    messages.push_back(
+        {{"role", "tool"},
+         {"tool_call_id", item.needed_text("call_id")},
+         {"content", content_text(item, "output", {"input_text", "output_text", "text"})}});
+  } else if (type != "reasoning") {  // what the model thought before is not shown to it again
+    item.refuse("type", "message, function_call, function_call_output or reasoning", Json(type));
+  }
+}
+
+Json read_input(const Fields& body) {
+  Json messages = Json::array();
+  if (const auto instructions = body.text("instructions")) {
+    messages.push_back({{"role", "system"}, {"content", *instructions}});
+  }
+  const Json& input = body.need("input");
+  if (input.is_string()) {
+    messages.push_back({{"role", "user"}, {"content", input}});
+    return messages;
+  }
+  if (!input.is_array()) body.refuse("input", "a string or an array of items", input);
+  for (size_t i = 0; i < input.size(); ++i) {
+    add_item(messages, input[i], fmt::format("input[{}].", i));
+  }
+  if (messages.empty()) body.refuse("input", "it is empty");
+  return messages;
+}
+
+Tools read_response_tools(const Fields& body) {
+  Tools tools;
+  if (const Json* list = body.array("tools")) {
+    for (size_t i = 0; i < list->size(); ++i) {
+      const Fields tool((*list)[i], fmt::format("tools[{}].", i));
+      if (tool.needed_text("type") != "function") {
+        tool.refuse("type", "\"function\", the one kind of tool that is supported",
+                    tool.need("type"));
+      }
+      add_tool(tools, tool, "parameters");
+    }
+  }
+  tools.parallel = body.boolean("parallel_tool_calls").value_or(true);
+  const Json* choice = body.find("tool_choice");
+  if (choice == nullptr) return tools;
+  if (choice->is_object()) {
+    const Fields fields(*choice, "tool_choice.");
+    if (fields.needed_text("type") != "function") {
+      fields.refuse("type", "\"function\"", fields.need("type"));
+    }
+    choose_function(tools, body, fields.needed_text("name"));
+  } else if (*choice == "none") {
+    tools.choice = Tools::Choice::none;
+  } else if (*choice == "required") {
+    if (tools.list.empty()) body.refuse("tool_choice", "\"required\" needs 'tools'");
+    tools.choice = Tools::Choice::required;
+  } else if (*choice != "auto") {
+    body.refuse("tool_choice", "none, auto, required or {\"type\": \"function\", ...}", *choice);
+  }
+  return tools;
+}
+
+void refuse_what_needs_a_store(const Fields& body) {
+  for (const char* name : {"previous_response_id", "conversation", "prompt"}) {
+    if (body.has(name)) {
+      body.refuse(name, "this server stores no responses: send the whole conversation as 'input'");
+    }
+  }
+  if (body.boolean("background").value_or(false)) {
+    body.refuse("background", "responses are written while the client waits");
+  }
+}
+
+}  // namespace
+
+Exchange read_response(const Json& json, const ApiContext& context) {
+  const Fields body(json);
+  refuse_what_needs_a_store(body);
+  Request request = read_request(body, context, "resp_");
+  if (request.n != 1) body.refuse("n", "a response has one answer");
+  request.max_tokens = read_max_tokens(body, {"max_output_tokens"});
+  request.stops = read_stops(body, "stop");
+  if (const auto top = body.whole("top_logprobs", 0, kMostTopLogprobs)) {
+    if (*top > 0) request.top_logprobs = static_cast<int>(*top);
+  }
+  if (const Json* text = body.object("text")) {
+    const Fields fields(*text, "text.");
+    if (const Json* format = fields.object("format")) {
+      const Fields format_fields(*format, "text.format.");
+      request.grammar = format_grammar(format_fields, format_fields);
+    }
+  }
+  Conversation conversation;
+  conversation.messages = read_input(body);
+  conversation.tools = read_response_tools(body);
+  conversation.template_variables = read_template_variables(body);
+  AnswerSyntax syntax = prepare(conversation, context, request);
+  AnswerOptions options = answer_options(request, body.boolean("stream").value_or(false), context);
+  options.syntax = std::move(syntax);
+  return {std::move(request), make_response_answers(std::move(options), json)};
+}
+
+}  // namespace snapkv::server

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: MIT
+#include "server/api/snapshot_names.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+
+#include "server/api/api_error.h"
+
+namespace snapkv::server {
+namespace {
+
+constexpr size_t kMostName = 128;
+
+bool is_allowed(char c) {
+  return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '.' ||
+         c == '_' || c == '-';
+}
+
+void check(const std::string& folder, const std::string& name, const char* field) {
+  if (folder.empty()) {
+    throw ApiError(501, "this server keeps no files: it was started without --snapshot-dir",
+                   "not_supported", field);
+  }
+  if (name.empty() || name.size() > kMostName || name.front() == '.' ||
+      !std::all_of(name.begin(), name.end(), is_allowed)) {
+    throw bad_request(field, fmt::format("'{}' must be 1 to {} of the characters A-Z a-z 0-9 . _ - "
+                                         "and not begin with a dot, not {}",
+                                         field, kMostName, to_text(Json(name.substr(0, 60)))));
+  }
+}
+
+}  // namespace
+
+std::string snapshot_path(const std::string& folder, const std::string& name, const char* field) {
+  check(folder, name, field);
+  return folder + "/" + name + (name.ends_with(kSnapshotEnding) ? "" : kSnapshotEnding);
+}
+
+std::string slot_path(const std::string& folder, const std::string& name, const char* field) {
+  check(folder, name, field);
+  if (name.ends_with(kSnapshotEnding)) {
+    throw bad_request(field, fmt::format("'{}': names that end in {} are those of snapshots", field,
+                                         kSnapshotEnding));
+  }
+  return folder + "/" + name;
+}
+
+}  // namespace snapkv::server

@@ -1,0 +1,276 @@
+// SPDX-License-Identifier: MIT
+#include "server/api/tool_stream.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace snapkv::server {
+namespace {
+
+constexpr std::string_view kSpaces = " \n\t\r";
+constexpr std::string_view kHermesEnd = "</tool_call>", kArguments = "[ARGS]";
+
+std::string_view mark_of(ToolFormat format) {
+  switch (format) {
+    case ToolFormat::hermes:
+      return "<tool_call>";
+    case ToolFormat::mistral:
+      return "[TOOL_CALLS]";
+    case ToolFormat::llama3:
+      return "<|python_tag|>";
+    default:
+      return {};
+  }
+}
+
+/// How many of the last bytes of `text` may be the beginning of `mark`.
+size_t begun_mark(std::string_view text, std::string_view mark) {
+  for (size_t n = std::min(text.size(), mark.size() - 1); n > 0; --n) {
+    if (mark.starts_with(text.substr(text.size() - n))) return n;
+  }
+  return 0;
+}
+
+void skip(std::string& text, std::string_view characters) {
+  text.erase(0, std::min(text.find_first_not_of(characters), text.size()));
+}
+
+}  // namespace
+
+ToolStream::ToolStream(ToolFormat format, std::vector<std::string> names, Callbacks callbacks)
+    : format_(format), names_(std::move(names)), callbacks_(std::move(callbacks)) {
+  if (format_ == ToolFormat::none) state_ = State::plain;
+}
+
+bool ToolStream::is_known(const std::string& name) const {
+  return std::find(names_.begin(), names_.end(), name) != names_.end();
+}
+
+void ToolStream::push(std::string_view text) {
+  held_ += text;
+  while (!held_.empty() && step()) {
+  }
+  show_arguments();
+}
+
+void ToolStream::finish() {
+  ended_ = true;
+  while (!held_.empty() && step()) {
+  }
+  if (state_ == State::call && !begun_) {
+    if (marked_ && scanner_->has_name()) {
+      begun_ = true;
+      callbacks_.begin(scanner_->name());
+    } else {
+      give_up();
+    }
+  }
+  show_arguments();
+  if (state_ == State::name) raw_ += std::exchange(held_, {}), give_up();
+  if (state_ == State::text || state_ == State::start || state_ == State::plain) {
+    show(std::exchange(held_, {}));
+  }
+}
+
+bool ToolStream::step() {
+  switch (state_) {
+    case State::start:
+      return step_start();
+    case State::text:
+      return step_text();
+    case State::between:
+      return step_between();
+    case State::call:
+      return step_call();
+    case State::name:
+      return step_name();
+    case State::after_call:
+      return step_after_call();
+    case State::plain:
+      break;
+  }
+  show(std::exchange(held_, {}));
+  return true;
+}
+
+void ToolStream::show(std::string_view text) {
+  if (text.empty()) return;
+  if (!white_.empty()) callbacks_.text(std::exchange(white_, {}));
+  callbacks_.text(text);
+}
+
+// A call may be the whole answer, without any mark: marks that are control tokens have no text.
+bool ToolStream::step_start() {
+  const size_t at = held_.find_first_not_of(kSpaces);
+  if (at == std::string::npos) return false;
+  const bool may_be_call = (format_ == ToolFormat::llama3 && held_[at] == '{') ||
+                           (format_ == ToolFormat::mistral && held_[at] == '[');
+  if (!may_be_call) {
+    state_ = State::text;
+    return true;
+  }
+  if (format_ == ToolFormat::mistral) {
+    // "[{" is a call, "[TOOL_CALLS]" a mark, and anything else text
+    const size_t next = held_.find_first_not_of(kSpaces, at + 1);
+    if (next == std::string::npos && !ended_) return false;
+    if (next == std::string::npos || held_[next] != '{') {
+      state_ = State::text;
+      return true;
+    }
+    raw_ = held_.substr(0, next);
+    held_.erase(0, next);
+  } else {
+    raw_ = held_.substr(0, at);
+    held_.erase(0, at);
+  }
+  begin_call(false);
+  return true;
+}
+
+bool ToolStream::step_text() {
+  const std::string_view mark = mark_of(format_);
+  const size_t found = held_.find(mark);
+  size_t n_shown = found;
+  if (found == std::string::npos) {
+    n_shown = held_.size() - (ended_ ? 0 : begun_mark(held_, mark));
+  }
+  // white space before a call is no content
+  const std::string_view before = std::string_view(held_).substr(0, n_shown);
+  const size_t n_text = before.find_last_not_of(kSpaces) + 1;  // npos + 1 is 0
+  show(before.substr(0, n_text));
+  white_ += before.substr(n_text);
+  if (found == std::string::npos) {
+    held_.erase(0, n_shown);
+    if (ended_ && !white_.empty()) callbacks_.text(std::exchange(white_, {}));
+    return false;
+  }
+  held_.erase(0, found + mark.size());
+  white_.clear();
+  raw_ = mark;
+  marked_ = true;
+  state_ = State::between;
+  return true;
+}
+
+bool ToolStream::step_between() {
+  if (format_ == ToolFormat::hermes) {
+    begin_call(true);
+    return true;
+  }
+  skip(held_, " \n\t\r,;");
+  if (held_.empty()) return false;
+  if (format_ == ToolFormat::mistral && held_.front() == '[') {
+    const std::string_view mark = mark_of(format_);
+    if (held_.size() < mark.size() && mark.starts_with(held_) && !ended_) return false;
+    held_.erase(0, held_.starts_with(mark) ? mark.size() : 1);
+    return true;
+  }
+  if (held_.front() == '{') {
+    begin_call(marked_);
+  } else if (format_ == ToolFormat::mistral && held_.front() == ']') {
+    held_.erase(0, 1);
+    state_ = State::text;
+  } else if (format_ == ToolFormat::mistral && marked_) {
+    state_ = State::name;
+  } else {
+    state_ = State::plain;
+  }
+  return true;
+}
+
+void ToolStream::begin_call(bool marked) {
+  scanner_.emplace();
+  marked_ = marked;
+  begun_ = false;
+  state_ = State::call;
+}
+
+bool ToolStream::step_call() {
+  size_t n = 0;
+  while (n < held_.size() && !scanner_->complete()) {
+    if (!scanner_->push(held_[n])) {
+      if (begun_) {  // a call that breaks off: what it had is kept, the rest is lost
+        raw_.clear();
+        held_.erase(0, n);
+        end_call();
+        return true;
+      }
+      raw_ += held_.substr(0, n);
+      held_.erase(0, n);
+      give_up();
+      return true;
+    }
+    ++n;
+    if (!begun_ && scanner_->has_name()) {
+      if (!marked_ && !is_known(scanner_->name())) {
+        raw_ += held_.substr(0, n);
+        held_.erase(0, n);
+        give_up();
+        return true;
+      }
+      begun_ = true;
+      callbacks_.begin(scanner_->name());
+    }
+  }
+  raw_ += held_.substr(0, n);
+  held_.erase(0, n);
+  if (!scanner_->complete()) return false;
+  end_call();
+  return true;
+}
+
+void ToolStream::end_call() {
+  show_arguments();
+  if (!scanner_->has_arguments() && scanner_->complete()) callbacks_.arguments("{}");
+  scanner_.reset();
+  raw_.clear();
+  state_ = format_ == ToolFormat::hermes ? State::after_call : State::between;
+}
+
+void ToolStream::show_arguments() {
+  if (!begun_ || !scanner_) return;
+  const std::string part = scanner_->take_arguments();
+  if (!part.empty()) callbacks_.arguments(part);
+}
+
+void ToolStream::give_up() {
+  scanner_.reset();
+  state_ = State::plain;
+  if (format_ == ToolFormat::hermes) state_ = State::text;
+  show(std::exchange(raw_, {}));
+}
+
+// name[ARGS]{...}, or name{...}
+bool ToolStream::step_name() {
+  const size_t brace = held_.find('{');
+  if (brace == std::string::npos) return false;
+  std::string name = held_.substr(0, brace);
+  if (const size_t at = name.find(kArguments); at != std::string::npos) name.resize(at);
+  while (!name.empty() && kSpaces.find(name.back()) != std::string_view::npos) name.pop_back();
+  if (!is_known(name)) {
+    give_up();
+    return true;
+  }
+  begin_call(true);
+  scanner_.emplace(name);
+  begun_ = true;
+  callbacks_.begin(name);
+  held_.erase(0, brace);
+  raw_.clear();
+  return true;
+}
+
+bool ToolStream::step_after_call() {
+  skip(held_, kSpaces);
+  if (held_.empty()) return false;
+  if (held_.starts_with(kHermesEnd)) {
+    held_.erase(0, kHermesEnd.size());
+    state_ = State::text;
+    return true;
+  }
+  if (kHermesEnd.starts_with(held_) && !ended_) return false;
+  state_ = State::text;  // the mark is missing
+  return true;
+}
+
+}  // namespace snapkv::server

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: MIT
+#include "server/api/tools.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "server/api/api_error.h"
+#include "server/api/generation_fields.h"
+#include "server/api/grammars.h"
+
+namespace snapkv::server {
+namespace {
+
+constexpr size_t kMostTools = 128, kMostName = 64;
+
+bool is_name(const std::string& name) {
+  return !name.empty() && name.size() <= kMostName &&
+         std::all_of(name.begin(), name.end(), [](unsigned char c) {
+           return std::isalnum(c) != 0 || c == '_' || c == '-' || c == '.';
+         });
+}
+
+}  // namespace
+
+std::vector<std::string> Tools::names() const {
+  std::vector<std::string> all;
+  for (const Json& tool : list) all.push_back(tool["function"]["name"].get<std::string>());
+  return all;
+}
+
+ToolFormat tool_format(const std::string& source) {
+  const auto has = [&](const char* text) { return source.find(text) != std::string::npos; };
+  if (!has("tools")) return ToolFormat::none;
+  if (has("[TOOL_CALLS]")) return ToolFormat::mistral;
+  if (has("<tool_call>")) return ToolFormat::hermes;
+  // Llama 3.x: "Respond in the format {"name": function name, "parameters": ...}"
+  if (has("<|python_tag|>") || (has("<|start_header_id|>") && has("parameters"))) {
+    return ToolFormat::llama3;
+  }
+  return ToolFormat::none;
+}
+
+void add_tool(Tools& tools, const Fields& function, const char* schema_field) {
+  const std::string name = function.needed_text("name");
+  if (!is_name(name)) {
+    function.refuse("name", fmt::format("1 to {} letters, digits, '_', '-' or '.'", kMostName),
+                    Json(name));
+  }
+  const auto names = tools.names();
+  if (std::find(names.begin(), names.end(), name) != names.end()) {
+    function.refuse("name", fmt::format("there are two tools '{}'", name));
+  }
+  if (tools.list.size() == kMostTools) {
+    function.refuse("name", fmt::format("at most {} tools are possible", kMostTools));
+  }
+  const Json* schema = function.object(schema_field);
+  Json described = {{"name", name}};
+  if (const auto description = function.text("description")) {
+    described["description"] = *description;
+  }
+  described["parameters"] =
+      schema != nullptr ? *schema : Json{{"type", "object"}, {"properties", Json::object()}};
+  tools.list.push_back({{"type", "function"}, {"function", described}});
+}
+
+void choose_function(Tools& tools, const Fields& body, const std::string& function) {
+  const auto names = tools.names();
+  if (std::find(names.begin(), names.end(), function) == names.end()) {
+    body.refuse("tool_choice", fmt::format("there is no tool '{}'", function));
+  }
+  tools.choice = Tools::Choice::required;
+  tools.function = function;
+}
+
+Tools read_tools(const Fields& body) {
+  Tools tools;
+  if (body.has("functions") || body.has("function_call")) {
+    body.refuse(body.has("functions") ? "functions" : "function_call",
+                "this field is deprecated and not supported; use 'tools' and 'tool_choice'");
+  }
+  if (const Json* list = body.array("tools")) {
+    for (size_t i = 0; i < list->size(); ++i) {
+      const std::string path = fmt::format("tools[{}].", i);
+      const Fields tool((*list)[i], path);
+      if (tool.needed_text("type") != "function") {
+        tool.refuse("type", "\"function\", the one kind of tool that is supported",
+                    tool.need("type"));
+      }
+      add_tool(tools, Fields(tool.need("function"), path + "function."), "parameters");
+    }
+  }
+  tools.parallel = body.boolean("parallel_tool_calls").value_or(true);
+  const Json* choice = body.find("tool_choice");
+  if (choice == nullptr) return tools;
+  if (choice->is_object()) {
+    const Fields fields(*choice, "tool_choice.");
+    if (fields.needed_text("type") != "function") {
+      fields.refuse("type", "\"function\"", fields.need("type"));
+    }
+    choose_function(tools, body,
+                    Fields(fields.need("function"), "tool_choice.function.").needed_text("name"));
+  } else if (*choice == "none") {
+    tools.choice = Tools::Choice::none;
+  } else if (*choice == "required") {
+    if (tools.list.empty()) body.refuse("tool_choice", "\"required\" needs 'tools'");
+    tools.choice = Tools::Choice::required;
+  } else if (*choice != "auto") {
+    body.refuse("tool_choice", "none, auto, required or {\"type\": \"function\", ...}", *choice);
+  }
+  return tools;
+}
+
+std::string tool_call_id(ToolFormat format) {
+  return format == ToolFormat::mistral ? random_id(9) : "call_" + random_id();
+}
+
+}  // namespace snapkv::server

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: MIT
+#include "server/http/access.h"
+
+#include <openssl/crypto.h>
+#include <openssl/sha.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+
+#include "base/error.h"
+#include "server/api/api_error.h"
+
+namespace snapkv::server {
+namespace {
+
+std::array<unsigned char, 32> digest_of(const std::string& key) {
+  std::array<unsigned char, 32> digest = {};
+  SHA256(reinterpret_cast<const unsigned char*>(key.data()), key.size(), digest.data());
+  return digest;
+}
+
+/// "localhost" of "http://localhost:5173"; "[::1]" keeps its brackets.
+std::string host_of(const std::string& origin) {
+  const size_t scheme = origin.find("://");
+  const size_t begin = scheme == std::string::npos ? 0 : scheme + 3;
+  const size_t bracket = origin[begin] == '[' ? origin.find(']', begin) : begin;
+  const size_t end = bracket == std::string::npos ? origin.size() : origin.find(':', bracket);
+  return origin.substr(begin, end == std::string::npos ? end : end - begin);
+}
+
+bool is_open(const std::string& path) {
+  return path == "/" || path == "/index.html" || path == "/health" || path == "/v1/health" ||
+         path == "/favicon.ico";
+}
+
+}  // namespace
+
+Access::Access(const std::vector<std::string>& keys, bool only_local) : only_local_(only_local) {
+  for (const std::string& key : keys) keys_.push_back(digest_of(key));
+}
+
+bool Access::has_key(const httplib::Request& request) const {
+  std::string given = request.get_header_value("x-api-key");  // Anthropic's
+  constexpr std::string_view kBearer = "Bearer ";
+  const std::string authorization = request.get_header_value("Authorization");
+  if (authorization.starts_with(kBearer)) given = authorization.substr(kBearer.size());
+  const Digest digest = digest_of(given);
+  int found = 0;
+  for (const Digest& key : keys_) {
+    found |= static_cast<int>(CRYPTO_memcmp(key.data(), digest.data(), key.size()) == 0);
+  }
+  return found != 0;
+}
+
+bool Access::is_allowed_origin(const std::string& origin, const std::string& host) const {
+  const std::string origin_host = host_of(origin);
+  if (origin_host == "localhost" || origin_host == "127.0.0.1" || origin_host == "[::1]")
+    return true;
+  // the server's own page; a name that someone made point at this machine is none
+  const size_t scheme = origin.find("://");
+  const bool is_own = scheme != std::string::npos && origin.substr(scheme + 3) == host;
+  return is_own && (!only_local_ || !keys_.empty());
+}
+
+void Access::check(const httplib::Request& request, httplib::Response& response) const {
+  const std::string origin = request.get_header_value("Origin");
+  if (!origin.empty()) {
+    if (!is_allowed_origin(origin, request.get_header_value("Host"))) {
+      throw ApiError(403, "pages of " + origin.substr(0, 200) + " may not use this server",
+                     "origin_not_allowed");
+    }
+    response.set_header("Access-Control-Allow-Origin", origin);
+    response.set_header("Vary", "Origin");
+  }
+  if (keys_.empty() || request.method == "OPTIONS" || is_open(request.path)) return;
+  if (!has_key(request)) {
+    throw ApiError(
+        401, "no valid API key: send it as 'Authorization: Bearer KEY', or as 'x-api-key: KEY'",
+        "invalid_api_key");
+  }
+}
+
+void Access::answer_preflight(httplib::Response& response) {
+  response.status = 204;
+  response.set_header("Access-Control-Allow-Methods", "GET, POST, DELETE");
+  response.set_header("Access-Control-Allow-Headers",
+                      "authorization, content-type, x-api-key, anthropic-version");
+  response.set_header("Access-Control-Max-Age", "86400");
+}
+
+std::vector<std::string> read_keys(const std::string& path) {
+  errno = 0;
+  std::ifstream file(path);
+  if (!file) fail(ErrorCode::kRuntime, "--api-key-file '{}': {}", path, std::strerror(errno));
+  std::vector<std::string> keys;
+  for (std::string line; std::getline(file, line);) {
+    while (!line.empty() && std::isspace(static_cast<unsigned char>(line.back())) != 0) {
+      line.pop_back();
+    }
+    if (!line.empty()) keys.push_back(line);
+  }
+  if (keys.empty()) fail(ErrorCode::kUsage, "--api-key-file '{}' has no key in it", path);
+  return keys;
+}
+
+}  // namespace snapkv::server

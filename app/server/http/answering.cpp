@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: MIT
+#include "server/http/answering.h"
+
+#include <chrono>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "base/timer.h"
+#include "server/http/body.h"
+#include "server/http/connection.h"
+
+namespace snapkv::server {
+namespace {
+
+// Between two looks whether the client is still there.
+constexpr std::chrono::milliseconds kWait(100);
+
+/// One exchange while it is computed.
+class Running {
+ public:
+  Running(Exchange exchange, const AnsweringContext& context)
+      : answers_(std::move(exchange.answers)),
+        context_(context),
+        since_token_(static_cast<size_t>(answers_->options().n)),
+        has_token_(since_token_.size(), false) {
+    ++context_.n_active;
+    try {
+      generation_ = context_.engine.submit(std::move(exchange.request));
+    } catch (...) {
+      --context_.n_active;
+      throw;
+    }
+  }
+  ~Running() {
+    if (!done()) generation_->cancel();
+    --context_.n_active;
+  }
+  Running(const Running&) = delete;
+  Running& operator=(const Running&) = delete;
+
+  /// What is to be sent next; empty when nothing came.
+  std::string next() {
+    std::string text;
+    auto wait = kWait;
+    while (!done()) {
+      const std::optional<Update> update = generation_->next(wait);
+      if (!update) break;
+      wait = std::chrono::milliseconds(0);  // and what came with it
+      if (const auto* failure = std::get_if<Failure>(&*update)) {
+        failure_.emplace(api_error(*failure));
+        break;
+      }
+      observe(*update);
+      text += answers_->take(*update);
+    }
+    return text;
+  }
+
+  bool done() const { return failure_.has_value() || answers_->complete(); }
+  const std::optional<ApiError>& failure() const { return failure_; }
+  Answers& answers() { return *answers_; }
+  double ping_seconds() const { return context_.ping_seconds; }
+
+ private:
+  void observe(const Update& update) {
+    const auto* part = std::get_if<AnswerPart>(&update);
+    if (part == nullptr) return;
+    const auto i = static_cast<size_t>(part->choice);
+    if (has_token_[i]) {
+      context_.metrics.observe_token(since_token_[i].lap());
+    } else {
+      context_.metrics.observe_first_token(since_token_[i].lap());
+      has_token_[i] = true;
+    }
+  }
+
+  std::unique_ptr<Answers> answers_;
+  const AnsweringContext context_;
+  std::shared_ptr<Generation> generation_;
+  std::optional<ApiError> failure_;
+  std::vector<Timer> since_token_;  // of each choice; at first since the request came
+  std::vector<bool> has_token_;
+};
+
+void answer_plain(Running& running, httplib::Response& response) {
+  const Connection* connection = Connection::current();
+  while (!running.done()) {
+    (void)running.next();
+    if (connection != nullptr && !connection->alive()) return;  // nobody to answer
+  }
+  if (running.failure()) throw ApiError(*running.failure());
+  write_json(response, running.answers().plain());
+}
+
+void answer_stream(std::shared_ptr<Running> running, httplib::Response& response) {
+  response.status = 200;
+  response.set_header("Cache-Control", "no-cache");
+  response.set_header("X-Accel-Buffering", "no");  // proxies must not hold tokens back
+  auto since_sent = std::make_shared<Timer>();
+  response.set_chunked_content_provider(
+      "text/event-stream", [running, since_sent](size_t, httplib::DataSink& sink) {
+        std::string text = running->next();
+        if (running->failure()) text += running->answers().failed(*running->failure());
+        if (text.empty() && since_sent->seconds() >= running->ping_seconds()) {
+          text = running->answers().ping();
+        }
+        if (!text.empty()) {
+          since_sent->lap();
+          if (!sink.write(text.data(), text.size())) return false;
+        }
+        if (running->done()) {
+          sink.done();
+        } else if (!sink.is_writable()) {
+          return false;  // the client has gone: Running's end cancels
+        }
+        return true;
+      });
+}
+
+}  // namespace
+
+void answer(Exchange exchange, const httplib::Request&, httplib::Response& response,
+            const AnsweringContext& context) {
+  const bool stream = exchange.answers->options().stream;
+  auto running = std::make_shared<Running>(std::move(exchange), context);
+  if (stream) {
+    answer_stream(std::move(running), response);
+  } else {
+    answer_plain(*running, response);
+  }
+}
+
+}  // namespace snapkv::server

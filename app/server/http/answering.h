@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: MIT
+// Answering: computes an exchange and sends what comes, plain or as a stream of events, until it is
+// complete or the client has gone. Used by the routes that generate.
+#pragma once
+
+#include <httplib.h>
+
+#include <atomic>
+
+#include "server/api/exchange.h"
+#include "server/metrics.h"
+
+namespace snapkv::server {
+
+struct AnsweringContext {
+  Engine& engine;
+  Metrics& metrics;
+  std::atomic<int>& n_active;  ///< answers that are being sent
+  double ping_seconds = 30;
+};
+
+/// Submits the exchange. Throws Refused and ApiError; errors of a stream that has begun are events
+/// in it.
+void answer(Exchange exchange, const httplib::Request& request, httplib::Response& response,
+            const AnsweringContext& context);
+
+}  // namespace snapkv::server

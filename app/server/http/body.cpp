@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: MIT
+#include "server/http/body.h"
+
+#include <fmt/core.h>
+
+#include <new>
+
+#include "base/parse_number.h"
+#include "server/http/connection.h"
+
+namespace snapkv::server {
+namespace {
+
+/// What the client still sends is not read.
+void give_up_connection() {
+  if (Connection* connection = Connection::current()) connection->close_after_answer();
+}
+
+ApiError too_large(size_t most) {
+  return ApiError(413,
+                  fmt::format("the body is larger than {}", size_text(static_cast<int64_t>(most))),
+                  "request_too_large");
+}
+
+}  // namespace
+
+std::string read_body(const httplib::Request& request, const httplib::ContentReader& reader,
+                      size_t most) {
+  const auto length = parse_whole(request.get_header_value("Content-Length"));
+  if (length && *length > static_cast<int64_t>(most)) {
+    give_up_connection();
+    throw too_large(most);
+  }
+  if (request.is_multipart_form_data()) {
+    give_up_connection();
+    throw ApiError(415, "the body must be JSON, not a form", "unsupported_media_type");
+  }
+  std::string body;
+  bool is_too_large = false;
+  const bool complete = reader([&](const char* data, size_t size) {
+    is_too_large = size > most - body.size();
+    if (!is_too_large) body.append(data, size);
+    return !is_too_large;
+  });
+  if (!complete) {
+    give_up_connection();
+    if (is_too_large) throw too_large(most);
+    throw ApiError(400, "the body broke off, or took too long to come", "incomplete_body");
+  }
+  return body;
+}
+
+void write_json(httplib::Response& response, const Json& json, int status) {
+  response.status = status;
+  response.set_content(to_text(json), "application/json");
+}
+
+Json error_json(const std::string& path, const ApiError& error) {
+  return path.starts_with("/v1/messages") ? anthropic_error(error) : openai_error(error);
+}
+
+void write_error(const httplib::Request& request, httplib::Response& response,
+                 const ApiError& error) {
+  if (error.retry_after > 0) {
+    response.set_header("Retry-After", std::to_string(error.retry_after));
+  }
+  write_json(response, error_json(request.path, error), error.status);
+}
+
+ApiError current_error() {
+  try {
+    throw;
+  } catch (const ApiError& e) {
+    return e;
+  } catch (const Refused& e) {
+    return api_error(e);
+  } catch (const Error& e) {
+    return api_error(e);
+  } catch (const std::bad_alloc&) {
+    return ApiError(503, "out of memory", "does_not_fit");
+  } catch (const std::exception& e) {
+    return ApiError(500, e.what());
+  }
+}
+
+}  // namespace snapkv::server

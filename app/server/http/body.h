@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: MIT
+// Bodies of requests and answers. Used by the routes.
+#pragma once
+
+#include <httplib.h>
+
+#include <string>
+
+#include "server/api/api_error.h"
+
+namespace snapkv::server {
+
+/// The whole body of a request, whatever its type. Throws ApiError: 413 beyond `most` bytes, 415
+/// for forms with files, 400 for a body that breaks off or takes too long.
+std::string read_body(const httplib::Request& request, const httplib::ContentReader& reader,
+                      size_t most);
+
+void write_json(httplib::Response& response, const Json& json, int status = 200);
+
+/// The error in the format that clients of this path expect.
+Json error_json(const std::string& path, const ApiError& error);
+void write_error(const httplib::Request& request, httplib::Response& response,
+                 const ApiError& error);
+
+/// Turns the exception that is being handled into an ApiError.
+ApiError current_error();
+
+}  // namespace snapkv::server

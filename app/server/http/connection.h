@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: MIT
+// Connection: one client's socket, plain or TLS, as httplib reads and writes it. It adds what a
+// server needs against slow and hostile clients: a time limit for the whole header, for each wait
+// and for the whole body, a limit of the header's size, and a look whether the client is still
+// there. Made by HttpServer for each accepted socket, used in one thread.
+#pragma once
+
+#include <httplib.h>
+
+#include <chrono>
+#include <cstddef>
+#include <memory>
+#include <string>
+
+namespace snapkv::server {
+
+struct ConnectionLimits {
+  double header_seconds = 15;  ///< from the first byte of a request to the end of its header
+  double read_seconds = 15;    ///< for more of a body
+  double body_seconds = 300;   ///< for all of a body
+  double write_seconds = 30;   ///< until the client takes more of an answer
+  double idle_seconds = 15;    ///< between two requests
+  size_t header_bytes = 64 << 10;
+  int requests = 1000;  ///< of one connection
+};
+
+class Connection : public httplib::Stream {
+ public:
+  /// Owns the socket. `ssl`: null for plain connections; owned as well.
+  Connection(int socket, SSL* ssl, const ConnectionLimits& limits);
+  ~Connection() override;
+  Connection(const Connection&) = delete;
+  Connection& operator=(const Connection&) = delete;
+
+  /// That of this thread; null where none is served.
+  static Connection* current();
+
+  /// TLS: the handshake. False when it failed.
+  bool accept();
+  /// Waits for the first byte of a request; false when none comes in time or `stopping` is true.
+  bool wait_for_request(const std::function<bool()>& stopping);
+  /// The header's limits are in force from here on, and the body's from there on.
+  void begin_header();
+  void begin_body();
+
+  /// Whether the client is still there.
+  bool alive() const;
+  /// The connection is closed after this answer: what the client sent has not been read to its end.
+  void close_after_answer() { closes_ = true; }
+  bool closes() const { return closes_ || failed_; }
+
+  bool is_readable() const override;
+  bool is_writable() const override { return alive(); }
+  ssize_t read(char* data, size_t size) override;
+  ssize_t write(const char* data, size_t size) override;
+  void get_remote_ip_and_port(std::string& ip, int& port) const override;
+  void get_local_ip_and_port(std::string& ip, int& port) const override;
+  socket_t socket() const override { return socket_; }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  /// Waits until the socket is ready for `events`, or the time has come.
+  bool wait(short events, Clock::time_point until) const;
+  Clock::time_point read_deadline() const;
+  ssize_t receive(char* data, size_t size);
+  /// What a TLS call asks to be waited for; false when it has failed.
+  bool wait_for_tls(int result, Clock::time_point until);
+
+  const int socket_;
+  SSL* const ssl_;
+  const ConnectionLimits limits_;
+  bool in_header_ = true;
+  bool closes_ = false;
+  bool failed_ = false;
+  Clock::time_point phase_end_;
+  size_t n_header_ = 0;
+  std::string buffer_;  // received, not yet read
+  size_t n_read_ = 0;   // of buffer_
+};
+
+}  // namespace snapkv::server

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: MIT
+#include "server/http/http_server.h"
+
+#include <openssl/err.h>
+#include <openssl/ssl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "base/error.h"
+#include "server/http/connection_pool.h"
+
+namespace snapkv::server {
+namespace {
+
+constexpr int kBacklog = 512;  // bursts of connections; httplib's own is 5
+
+constexpr const char* kRefusal =
+    "HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/json\r\nRetry-After: 1\r\n"
+    "Connection: close\r\nContent-Length: 110\r\n\r\n"
+    R"({"error":{"message":"too many connections","type":"server_error","param":null,"code":"too_many_connections"}} )";
+
+SSL_CTX* make_tls(const std::string& cert, const std::string& key) {
+  if (cert.empty() && key.empty()) return nullptr;
+  if (cert.empty() || key.empty()) {
+    fail(ErrorCode::kUsage, "TLS needs both: --tls-cert FILE and --tls-key FILE");
+  }
+  SSL_CTX* tls = SSL_CTX_new(TLS_server_method());
+  SSL_CTX_set_min_proto_version(tls, TLS1_2_VERSION);
+  SSL_CTX_set_mode(tls, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
+  const auto check = [&](int result, const char* option, const std::string& file) {
+    if (result == 1) return;
+    const char* reason = ERR_reason_error_string(ERR_peek_last_error());
+    SSL_CTX_free(tls);
+    fail(ErrorCode::kUsage, "{} '{}' can't be used: {}", option, file,
+         reason != nullptr ? reason : "unknown error");
+  };
+  check(SSL_CTX_use_certificate_chain_file(tls, cert.c_str()), "--tls-cert", cert);
+  check(SSL_CTX_use_PrivateKey_file(tls, key.c_str(), SSL_FILETYPE_PEM), "--tls-key", key);
+  check(SSL_CTX_check_private_key(tls), "--tls-key", key);
+  return tls;
+}
+
+}  // namespace
+
+HttpServer::HttpServer(const HttpOptions& options)
+    : options_(options), tls_(make_tls(options.tls_cert, options.tls_key)) {
+  new_task_queue = [this] { return new ConnectionPool(options_.most_connections); };
+  set_payload_max_length(options_.most_body);
+  set_address_family(AF_UNSPEC);
+  // a port that another server has open is an error; httplib's default would share it
+  set_socket_options([](socket_t socket) {
+    const int on = 1;
+    setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+  });
+}
+
+HttpServer::~HttpServer() {
+  if (tls_ != nullptr) SSL_CTX_free(tls_);
+}
+
+int HttpServer::open() {
+  errno = 0;
+  const int port = options_.port == 0
+                       ? bind_to_any_port(options_.host)
+                       : (bind_to_port(options_.host, options_.port) ? options_.port : -1);
+  if (port <= 0) {
+    fail(ErrorCode::kRuntime, "can't listen on {}:{}: {}", options_.host, options_.port,
+         errno != 0 ? std::strerror(errno) : "the address can't be used");
+  }
+  ::listen(svr_sock_, kBacklog);
+  return port;
+}
+
+void HttpServer::serve() { listen_after_bind(); }
+
+void HttpServer::close() {
+  closing_ = true;
+  stop();
+}
+
+void HttpServer::refuse(int socket) const {
+  char rest[16 << 10];  // unread bytes would reset the connection before the answer is read
+  const bool has_read = recv(socket, rest, sizeof(rest), MSG_DONTWAIT) >= 0;
+  if (tls_ == nullptr &&
+      send(socket, kRefusal, std::strlen(kRefusal), MSG_NOSIGNAL | MSG_DONTWAIT) > 0) {
+    ::shutdown(socket, SHUT_WR);
+    timeval wait = {0, 20'000};
+    setsockopt(socket, SOL_SOCKET, SO_RCVTIMEO, &wait, sizeof(wait));
+    if (!has_read) (void)!recv(socket, rest, sizeof(rest), 0);
+  }
+  ::close(socket);
+}
+
+bool HttpServer::process_and_close_socket(socket_t socket) {
+  if (ConnectionPool::refusing()) {
+    refuse(socket);
+    return false;
+  }
+  Connection connection(socket, tls_ != nullptr ? SSL_new(tls_) : nullptr, options_.connection);
+  if (!connection.accept()) return false;
+  for (int left = options_.connection.requests; left > 0; --left) {
+    if (!connection.wait_for_request([this] { return closing_.load(); })) break;
+    connection.begin_header();
+    bool closed = false;
+    if (!process_request(connection, left == 1, closed, nullptr)) return false;
+    if (closed || connection.closes()) break;
+  }
+  return true;
+}
+
+}  // namespace snapkv::server

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: MIT
+// The routes of slots and snapshots, which read and write files below --snapshot-dir.
+#include "base/parse_number.h"
+#include "server/api/endpoints.h"
+#include "server/api/kv_fields.h"
+#include "server/http/body.h"
+#include "server/service.h"
+
+namespace snapkv::server {
+namespace {
+
+/// Reads the document, and returns what was stored. The client may go meanwhile: nothing is stored
+/// then.
+Json make_snapshot(SnapshotRequest snapshot, const ApiContext& context) {
+  const auto n_tokens = std::ssize(snapshot.request.prompt.tokens);
+  const auto generation =
+      context.engine.make_snapshot(std::move(snapshot.request), snapshot.path, snapshot.notes);
+  Json json = {{"name", snapshot.name}, {"object", "kv.snapshot"}, {"tokens", n_tokens}};
+  const Connection* connection = Connection::current();
+  while (true) {
+    const auto update = generation->next(std::chrono::milliseconds(100));
+    if (!update) {
+      if (connection != nullptr && !connection->alive()) generation->cancel();
+      continue;
+    }
+    if (const auto* read = std::get_if<PromptRead>(&*update)) {
+      json["seconds"] = read->seconds;
+      json["kv"] = kv_json(read->kv);
+    } else if (const auto* failure = std::get_if<Failure>(&*update)) {
+      throw api_error(*failure);
+    } else if (std::holds_alternative<AnswerEnd>(*update)) {
+      return json;
+    }
+  }
+}
+
+}  // namespace
+
+void Service::add_slot_routes() {
+  get("/slots", [this](const httplib::Request&, httplib::Response& response) {
+    write_json(response, slots_json(context()));
+  });
+  post("/slots/([0-9]{1,18})", [](const ApiContext& all, const Json& body,
+                                  const httplib::Request& request, httplib::Response& response) {
+    const int64_t id = parse_whole(request.matches[1].str()).value_or(-1);
+    write_json(response, change_slot(id, request.get_param_value("action"), body, all));
+  });
+  const char* const snapshots = "/v1/kv/snapshots";
+  get(snapshots, [this](const httplib::Request&, httplib::Response& response) {
+    write_json(response, snapshots_json(context()));
+  });
+  post(snapshots, [this](const ApiContext& all, const Json& body, const httplib::Request&,
+                         httplib::Response& response) {
+    ++n_active_;
+    try {
+      write_json(response, make_snapshot(read_snapshot_request(body, all), all));
+    } catch (...) {
+      --n_active_;
+      throw;
+    }
+    --n_active_;
+  });
+  http_.Delete("/v1/kv/snapshots/([^/]{1,200})",
+               [this](const httplib::Request& request, httplib::Response& response) {
+                 try {
+                   write_json(response, erase_snapshot(request.matches[1], context()));
+                 } catch (...) {
+                   write_error(request, response, current_error());
+                 }
+               });
+}
+
+}  // namespace snapkv::server

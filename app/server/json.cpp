@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: MIT
+#include "server/json.h"
+
+#include <fmt/core.h>
+
+#include <vector>
+
+#include "server/api/api_error.h"
+
+namespace snapkv::server {
+namespace {
+
+/// Refuses what would take too much to parse, before anything is built of it. Whether it is JSON at
+/// all is the parser's business.
+void check_extent(std::string_view text) {
+  std::vector<int> commas;  // of each open array or object
+  bool in_string = false;
+  for (size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (in_string) {
+      if (c == '\\') ++i;
+      if (c == '"') in_string = false;
+      continue;
+    }
+    if (c == '"') in_string = true;
+    if (c == '{' || c == '[') {
+      if (commas.size() == static_cast<size_t>(kMostJsonDepth)) {
+        throw bad_request("",
+                          fmt::format("the body is nested deeper than {} levels", kMostJsonDepth));
+      }
+      // arrays may have any number of elements: prompts of tokens
+      commas.push_back(c == '{' ? 0 : std::numeric_limits<int>::min());
+    } else if ((c == '}' || c == ']') && !commas.empty()) {
+      commas.pop_back();
+    } else if (c == ',' && !commas.empty() && ++commas.back() >= kMostJsonMembers) {
+      throw bad_request(
+          "", fmt::format("an object of the body has more than {} members", kMostJsonMembers));
+    }
+  }
+}
+
+}  // namespace
+
+Json parse_body(std::string_view text) {
+  check_extent(text);
+  Json body;
+  try {
+    body = Json::parse(text);
+  } catch (const Json::parse_error& e) {
+    throw bad_request("", fmt::format("the body is no JSON: {}", e.what()));
+  }
+  if (!body.is_object()) {
+    throw bad_request("", fmt::format("the body must be a JSON object, not {}", kind_of(body)));
+  }
+  return body;
+}
+
+std::string to_text(const Json& json) {
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+const char* kind_of(const Json& value) {
+  switch (value.type()) {
+    case Json::value_t::null:
+      return "null";
+    case Json::value_t::object:
+      return "an object";
+    case Json::value_t::array:
+      return "an array";
+    case Json::value_t::string:
+      return "a string";
+    case Json::value_t::boolean:
+      return "a boolean";
+    case Json::value_t::number_integer:
+    case Json::value_t::number_unsigned:
+      return "a whole number";
+    default:
+      return "a number";
+  }
+}
+
+}  // namespace snapkv::server

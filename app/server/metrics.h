@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: MIT
+// Metrics: what /metrics says, in Prometheus' text format: the scheduler's counters and gauges, and
+// histograms that the routes fill. May be called from all threads.
+#pragma once
+
+#include <prometheus/histogram.h>
+
+#include <string>
+
+#include "server/scheduler.h"
+
+namespace snapkv::server {
+
+class Metrics {
+ public:
+  Metrics();
+
+  void observe_first_token(double seconds) { first_token_.Observe(seconds); }
+  void observe_token(double seconds) { per_token_.Observe(seconds); }
+
+  /// `compatible`: with llama-server's names beside snapkv's.
+  std::string text(const SchedulerStats& stats, bool compatible) const;
+
+ private:
+  prometheus::Histogram first_token_, per_token_;
+};
+
+}  // namespace snapkv::server

@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: MIT
+#include "server/service.h"
+
+#include <utility>
+
+#include "server/api/endpoints.h"
+#include "server/http/body.h"
+
+namespace snapkv::server {
+
+Service::Service(HttpServer& http, ServiceOptions options)
+    : http_(http), options_(std::move(options)), access_(options_.api_keys, options_.only_local) {
+  http_.set_pre_routing_handler(
+      [this](const httplib::Request& request, httplib::Response& response) {
+        using Response = httplib::Server::HandlerResponse;
+        Connection* connection = Connection::current();
+        if (connection != nullptr) connection->begin_body();
+        const bool has_body =
+            request.has_header("Content-Length") || request.has_header("Transfer-Encoding");
+        const bool reads_body = request.method == "POST" || request.method == "DELETE";
+        if (has_body && !reads_body && connection != nullptr) connection->close_after_answer();
+        try {
+          access_.check(request, response);
+        } catch (const ApiError& e) {
+          if (connection != nullptr && has_body) connection->close_after_answer();
+          write_error(request, response, e);
+          return Response::Handled;
+        }
+        if (request.method != "OPTIONS") return Response::Unhandled;
+        Access::answer_preflight(response);
+        return Response::Handled;
+      });
+  http_.set_error_handler([](const httplib::Request& request, httplib::Response& response) {
+    if (!response.body.empty()) return;
+    const int status = response.status;
+    write_error(
+        request, response,
+        status == 404
+            ? ApiError(404, "there is no " + request.method + " " + request.path.substr(0, 200),
+                       "not_found")
+            : ApiError(status, "the request could not be read"));
+  });
+  add_generating_routes();
+  add_model_routes();
+  add_state_routes();
+  add_slot_routes();
+}
+
+void Service::begin(Engine& engine, ApiOptions options) {
+  api_options_ = std::move(options);
+  held_context_ = std::make_unique<ApiContext>(ApiContext{engine, api_options_});
+  context_ = held_context_.get();
+}
+
+void Service::drain() {
+  draining_ = true;
+  if (const ApiContext* context = context_) context->engine.drain();
+}
+
+bool Service::idle() const {
+  const ApiContext* context = context_;
+  return n_active_ == 0 && (context == nullptr || context->engine.idle());
+}
+
+const ApiContext& Service::context() const {
+  if (const ApiContext* context = context_) return *context;
+  throw ApiError(503, "the model is being loaded", "loading", "", 1);
+}
+
+void Service::get(const std::string& path, Handler handler) {
+  http_.Get(path, [handler = std::move(handler)](const httplib::Request& request,
+                                                 httplib::Response& response) {
+    try {
+      handler(request, response);
+    } catch (...) {
+      write_error(request, response, current_error());
+    }
+  });
+}
+
+void Service::post(const std::string& path, BodyHandler handler) {
+  http_.Post(path, [this, handler = std::move(handler)](const httplib::Request& request,
+                                                        httplib::Response& response,
+                                                        const httplib::ContentReader& reader) {
+    try {
+      const std::string text = read_body(request, reader, http_.options().most_body);
+      const ApiContext& all = context();
+      handler(all, parse_body(text.empty() ? "{}" : text), request, response);
+    } catch (...) {
+      write_error(request, response, current_error());
+    }
+  });
+}
+
+void Service::generate(const std::string& path, ReadExchange read) {
+  post(path, [this, read](const ApiContext& all, const Json& body, const httplib::Request& request,
+                          httplib::Response& response) {
+    answer(read(body, all), request, response,
+           {all.engine, metrics_, n_active_, options_.ping_seconds});
+  });
+}
+
+void Service::add_generating_routes() {
+  generate("/v1/chat/completions", read_chat_completion);
+  generate("/v1/completions", read_completion);
+  generate("/v1/responses", read_response);
+  generate("/v1/messages", read_messages);
+  post("/v1/messages/count_tokens", [](const ApiContext& all, const Json& body,
+                                       const httplib::Request&, httplib::Response& response) {
+    write_json(response, {{"input_tokens", count_message_tokens(body, all)}});
+  });
+}
+
+void Service::add_model_routes() {
+  for (const char* path : {"/v1/models", "/models"}) {
+    get(path, [this](const httplib::Request&, httplib::Response& response) {
+      write_json(response, models_json(context()));
+    });
+  }
+  get("/v1/models/([^/]{1,200})",
+      [this](const httplib::Request& request, httplib::Response& response) {
+        write_json(response, model_json(context(), request.matches[1]));
+      });
+  get("/props", [this](const httplib::Request&, httplib::Response& response) {
+    write_json(response, props_json(context()));
+  });
+  const auto add = [this](const char* path, Json (*compute)(const Json&, const ApiContext&)) {
+    post(path,
+         [compute](const ApiContext& all, const Json& body, const httplib::Request&,
+                   httplib::Response& response) { write_json(response, compute(body, all)); });
+  };
+  add("/tokenize", tokenize);
+  add("/detokenize", detokenize);
+  add("/apply-template", apply_template);
+}
+
+void Service::answer_health(httplib::Response& response) const {
+  const bool loading = context_ == nullptr;
+  if (!loading && !draining_) {
+    write_json(response, {{"status", "ok"}});
+    return;
+  }
+  const char* status = draining_ ? "draining" : "loading";
+  Json json = openai_error(ApiError(
+      503, draining_ ? "the server is about to end" : "the model is being loaded", status));
+  json["status"] = status;
+  write_json(response, json, 503);
+}
+
+void Service::add_state_routes() {
+  for (const char* path : {"/health", "/v1/health"}) {
+    get(path,
+        [this](const httplib::Request&, httplib::Response& response) { answer_health(response); });
+  }
+  get("/metrics", [this](const httplib::Request&, httplib::Response& response) {
+    response.set_content(metrics_.text(context().engine.stats(), options_.compatible_metrics),
+                         "text/plain; version=0.0.4");
+  });
+  for (const char* path : {"/", "/index.html"}) {
+    get(path, [this](const httplib::Request&, httplib::Response& response) {
+      if (options_.page.empty()) {
+        response.set_content("snapkv serve: this build has no page; the API is at /v1\n",
+                             "text/plain");
+      } else {
+        response.set_content(options_.page, "text/html; charset=utf-8");
+      }
+    });
+  }
+}
+
+}  // namespace snapkv::server

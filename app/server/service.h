@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: MIT
+// Service: the endpoints. It adds them to an HttpServer, answers 503 until there is an engine, and
+// again while it drains. Made by the command `serve` and by tests.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "server/api/context.h"
+#include "server/http/access.h"
+#include "server/http/answering.h"
+#include "server/http/http_server.h"
+#include "server/metrics.h"
+
+namespace snapkv::server {
+
+struct ServiceOptions {
+  std::vector<std::string> api_keys;
+  bool only_local = true;           ///< listens on a loopback address
+  bool compatible_metrics = false;  ///< llama-server's names too
+  double ping_seconds = 30;
+  std::string page;  ///< HTML at "/"; empty: a line of text
+};
+
+class Service {
+ public:
+  /// `http` must outlive this, and must not serve when it ends.
+  Service(HttpServer& http, ServiceOptions options);
+
+  /// From now on requests are computed. `engine` must outlive what `http` serves.
+  void begin(Engine& engine, ApiOptions options);
+  /// /health says so; the engine is told to take no more.
+  void drain();
+  /// Nothing is computed or sent any more.
+  bool idle() const;
+
+ private:
+  using Handler = std::function<void(const httplib::Request&, httplib::Response&)>;
+  using BodyHandler = std::function<void(const ApiContext&, const Json& body,
+                                         const httplib::Request&, httplib::Response&)>;
+  using ReadExchange = Exchange (*)(const Json&, const ApiContext&);
+
+  void add_generating_routes();
+  void add_model_routes();
+  void add_state_routes();
+  void add_slot_routes();
+  void get(const std::string& path, Handler handler);
+  void post(const std::string& path, BodyHandler handler);
+  void generate(const std::string& path, ReadExchange read);
+
+  /// Throws ApiError (503) where there is no engine yet.
+  const ApiContext& context() const;
+  void answer_health(httplib::Response& response) const;
+
+  HttpServer& http_;
+  const ServiceOptions options_;
+  const Access access_;
+  Metrics metrics_;
+  std::atomic<int> n_active_ = 0;
+  std::atomic<bool> draining_ = false;
+  ApiOptions api_options_;
+  std::unique_ptr<ApiContext> held_context_;
+  std::atomic<const ApiContext*> context_ = nullptr;
+};
+
+}  // namespace snapkv::server

@@ -1,0 +1,23 @@
+# find_package(Httplib): cpp-httplib, compiled, as the target Httplib::Httplib. Used by the build of
+# the program.
+find_path(HTTPLIB_INCLUDE_DIR httplib.h)
+find_library(HTTPLIB_LIBRARY NAMES cpp-httplib)
+if(HTTPLIB_INCLUDE_DIR)
+  file(STRINGS ${HTTPLIB_INCLUDE_DIR}/httplib.h HTTPLIB_VERSION_LINES
+    REGEX "^#define CPPHTTPLIB_VERSION ")
+  string(REGEX REPLACE ".*\"(.*)\".*" "\\1" HTTPLIB_VERSION "${HTTPLIB_VERSION_LINES}")
+endif()
+find_package(OpenSSL 1.1.1 QUIET)
+include(FindPackageHandleStandardArgs)
+find_package_handle_standard_args(Httplib REQUIRED_VARS HTTPLIB_LIBRARY HTTPLIB_INCLUDE_DIR
+  OPENSSL_FOUND VERSION_VAR HTTPLIB_VERSION)
+if(Httplib_FOUND AND NOT TARGET Httplib::Httplib)
+  add_library(Httplib::Httplib UNKNOWN IMPORTED)
+  # the library was compiled with these, and its header's classes depend on them
+  set_target_properties(Httplib::Httplib PROPERTIES IMPORTED_LOCATION ${HTTPLIB_LIBRARY}
+    INTERFACE_INCLUDE_DIRECTORIES ${HTTPLIB_INCLUDE_DIR}
+    INTERFACE_COMPILE_DEFINITIONS
+      "CPPHTTPLIB_OPENSSL_SUPPORT;CPPHTTPLIB_ZLIB_SUPPORT;CPPHTTPLIB_BROTLI_SUPPORT"
+    INTERFACE_LINK_LIBRARIES "OpenSSL::SSL;OpenSSL::Crypto;Threads::Threads")
+endif()
+mark_as_advanced(HTTPLIB_INCLUDE_DIR HTTPLIB_LIBRARY)
