@@ -82,6 +82,10 @@ std::vector<const cpu::GemvKernel*> int8_kernels() {
     kernels.insert(kernels.end(), {&cpu::gemv_int8_avx2(), &cpu::gemv_int8_avx2_nibbles(),
                                    &cpu::gemv_int8_avx2_k()});
   }
+  if (cpu::has(cpu::CpuTarget::avx_vnni)) {
+    kernels.insert(kernels.end(), {&cpu::gemv_int8_avx_vnni(), &cpu::gemv_int8_avx_vnni_nibbles(),
+                                   &cpu::gemv_int8_avx_vnni_k()});
+  }
   if (cpu::has(cpu::CpuTarget::avx512_vnni)) kernels.push_back(&cpu::gemv_int8_vnni());
 #endif
   return kernels;

@@ -57,10 +57,14 @@ const GemvKernel& gemv_f32();
 const GemvKernel* gemv_int8(DType weight);  // the best that this processor runs; null where none is
 const GemvKernel& gemv_int8_portable();
 #if defined(__x86_64__)
-const GemvKernel& gemv_int8_avx2();          // only where has(CpuTarget::avx2); blocks of 32 values
-const GemvKernel& gemv_int8_avx2_nibbles();  // likewise; those of nibbles
-const GemvKernel& gemv_int8_avx2_k();        // likewise; superblocks
-const GemvKernel& gemv_int8_vnni();          // only where has(CpuTarget::avx512_vnni)
+// Those with vectors of 256 bits: blocks of 32 values, those of nibbles, superblocks.
+const GemvKernel& gemv_int8_avx2();  // only where has(CpuTarget::avx2)
+const GemvKernel& gemv_int8_avx2_nibbles();
+const GemvKernel& gemv_int8_avx2_k();
+const GemvKernel& gemv_int8_avx_vnni();  // only where has(CpuTarget::avx_vnni)
+const GemvKernel& gemv_int8_avx_vnni_nibbles();
+const GemvKernel& gemv_int8_avx_vnni_k();
+const GemvKernel& gemv_int8_vnni();  // only where has(CpuTarget::avx512_vnni)
 #endif
 
 /// Activations rounded to bf16, bf16 weights, f32 sums; null where the processor has no such

@@ -192,6 +192,9 @@ const GemvKernel* gemv_int8(DType weight) {
   const GemvKernel* const kernels[] = {
 #if defined(__x86_64__)
     has(CpuTarget::avx512_vnni) ? &gemv_int8_vnni() : nullptr,
+    has(CpuTarget::avx_vnni) ? &gemv_int8_avx_vnni() : nullptr,
+    has(CpuTarget::avx_vnni) ? &gemv_int8_avx_vnni_nibbles() : nullptr,
+    has(CpuTarget::avx_vnni) ? &gemv_int8_avx_vnni_k() : nullptr,
     has(CpuTarget::avx2) ? &gemv_int8_avx2() : nullptr,
     has(CpuTarget::avx2) ? &gemv_int8_avx2_nibbles() : nullptr,
     has(CpuTarget::avx2) ? &gemv_int8_avx2_k() : nullptr,
