@@ -78,7 +78,14 @@ TEST(StridedRows, OfStoredRows) {
 std::vector<const cpu::GemvKernel*> int8_kernels() {
   std::vector<const cpu::GemvKernel*> kernels = {&cpu::gemv_int8_portable()};
 #if defined(__x86_64__)
-  if (cpu::has(cpu::CpuTarget::avx2)) kernels.push_back(&cpu::gemv_int8_avx2());
+  if (cpu::has(cpu::CpuTarget::avx2)) {
+    kernels.insert(kernels.end(), {&cpu::gemv_int8_avx2(), &cpu::gemv_int8_avx2_nibbles(),
+                                   &cpu::gemv_int8_avx2_k()});
+  }
+  if (cpu::has(cpu::CpuTarget::avx_vnni)) {
+    kernels.insert(kernels.end(), {&cpu::gemv_int8_avx_vnni(), &cpu::gemv_int8_avx_vnni_nibbles(),
+                                   &cpu::gemv_int8_avx_vnni_k()});
+  }
   if (cpu::has(cpu::CpuTarget::avx512_vnni)) kernels.push_back(&cpu::gemv_int8_vnni());
 #endif
   return kernels;
@@ -119,18 +126,47 @@ std::vector<float> run_kernel(const cpu::GemvKernel& kernel, const TestTensor& x
   return sums;
 }
 
-/// What the 8-bit kernels must compute: activations rounded as stated, sums in f64.
-std::vector<float> int8_reference(const TestTensor& x, const TestTensor& w) {
-  const int64_t n = x.view().shape[0], n_in = x.view().shape[1], n_out = w.view().shape[0];
-  std::vector<float> rounded = x.values();
-  for (size_t b = 0; b < rounded.size(); b += kBlockSize) {
+/// Activations in 8 bits, a scale for 32 values each.
+std::vector<float> rounded_blocks(std::vector<float> x) {
+  for (size_t b = 0; b < x.size(); b += kBlockSize) {
     float max = 0;
-    for (size_t i = b; i < b + kBlockSize; ++i) max = std::max(max, std::abs(rounded[i]));
+    for (size_t i = b; i < b + kBlockSize; ++i) max = std::max(max, std::abs(x[i]));
     const float inverse = max > 0 ? 127.0f / max : 0.0f;
     for (size_t i = b; i < b + kBlockSize; ++i) {
-      rounded[i] = std::nearbyint(rounded[i] * inverse) * (max / 127.0f);
+      x[i] = std::nearbyint(x[i] * inverse) * (max / 127.0f);
     }
   }
+  return x;
+}
+
+/// The same with scales that are multiples of 1 / 63 of the largest among 256 values.
+std::vector<float> rounded_units(std::vector<float> x) {
+  for (size_t u = 0; u < x.size(); u += kSuperblockSize) {
+    const auto max_of = [&](size_t begin, size_t end) {
+      float max = 0;
+      for (size_t i = begin; i < end; ++i) max = std::max(max, std::abs(x[i]));
+      return max;
+    };
+    const float max = max_of(u, u + kSuperblockSize);
+    if (max == 0) continue;
+    for (size_t b = u; b < u + kSuperblockSize; b += kBlockSize) {
+      const float m = std::max(1.0f, std::ceil(max_of(b, b + kBlockSize) / max * 63));
+      const float inverse = 127.0f * 63 / max / m;
+      for (size_t i = b; i < b + kBlockSize; ++i) {
+        x[i] = std::nearbyint(x[i] * inverse) * (m * (max / (127.0f * 63)));
+      }
+    }
+  }
+  return x;
+}
+
+/// What the kernel must compute: activations rounded as stated, sums in f64.
+std::vector<float> int8_reference(const cpu::GemvKernel& kernel, const TestTensor& x,
+                                  const TestTensor& w) {
+  const int64_t n = x.view().shape[0], n_in = x.view().shape[1], n_out = w.view().shape[0];
+  const bool by_unit = std::string_view(kernel.name).find("superblocks") != std::string_view::npos;
+  const std::vector<float> rounded =
+      by_unit ? rounded_units(x.values()) : rounded_blocks(x.values());
   const std::vector<float> weights = w.values();
   std::vector<float> out;
   for (int64_t t = 0; t < n; ++t) {
@@ -154,8 +190,8 @@ TEST(Int8Kernels, MultiplyRoundedActivationsExactly) {
         for (int64_t n = 1; n <= cpu::kGemvMaxRows; ++n) {
           const TestTensor x = random_tensor({n, n_in}, 1);
           const TestTensor w = random_tensor({5, n_in}, 2, type);
-          EXPECT_TRUE(
-              all_close(run_kernel(*kernel, x, w), int8_reference(x, w), f32_tolerance(n_in)))
+          EXPECT_TRUE(all_close(run_kernel(*kernel, x, w), int8_reference(*kernel, x, w),
+                                f32_tolerance(n_in)))
               << kernel->name << " " << name(type) << " n_in " << n_in << " n " << n;
         }
       }
@@ -192,7 +228,8 @@ TEST(Int8Kernels, TakeExtremeSuperblocks) {
     }
     for (const cpu::GemvKernel* kernel : int8_kernels()) {
       if (!has(*kernel, type)) continue;
-      EXPECT_TRUE(all_close(run_kernel(*kernel, x, w), int8_reference(x, w), {.rel = 1e-6}))
+      EXPECT_TRUE(
+          all_close(run_kernel(*kernel, x, w), int8_reference(*kernel, x, w), {.rel = 1e-6}))
           << kernel->name << " " << name(type);
     }
   }
@@ -221,7 +258,8 @@ TEST(Int8Kernels, TakeExtremeValues) {
     }
     for (const cpu::GemvKernel* kernel : int8_kernels()) {
       if (!has(*kernel, type)) continue;
-      EXPECT_TRUE(all_close(run_kernel(*kernel, x, w), int8_reference(x, w), {.rel = 1e-6}))
+      EXPECT_TRUE(
+          all_close(run_kernel(*kernel, x, w), int8_reference(*kernel, x, w), {.rel = 1e-6}))
           << kernel->name << " " << name(type);
     }
   }
@@ -267,8 +305,8 @@ TEST(Int8Kernels, PortableOnEveryInstructionSet) {
       if (!has(cpu::gemv_int8_portable(), type)) continue;
       const int64_t n_in = columns(type, 288);
       const TestTensor x = random_tensor({3, n_in}, 1), w = random_tensor({9, n_in}, 2, type);
-      EXPECT_TRUE(all_close(run_kernel(cpu::gemv_int8_portable(), x, w), int8_reference(x, w),
-                            f32_tolerance(n_in)))
+      EXPECT_TRUE(all_close(run_kernel(cpu::gemv_int8_portable(), x, w),
+                            int8_reference(cpu::gemv_int8_portable(), x, w), f32_tolerance(n_in)))
           << hwy::TargetName(target) << " " << name(type);
     }
   }

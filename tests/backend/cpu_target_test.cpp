@@ -52,7 +52,9 @@ TEST_F(CpuTargetTest, ListsWhatTheProcessorHas) {
   const auto names = cpu_targets();
   ASSERT_FALSE(names.empty());
   EXPECT_EQ(names.front(), "auto");
-  EXPECT_EQ(names.size(), 1 + static_cast<size_t>(cpu::cpu_target()));
+  const bool skips_one = cpu::cpu_target() > CpuTarget::avx_vnni && !present("avx-vnni");
+  EXPECT_EQ(names.size() + skips_one, 1 + static_cast<size_t>(cpu::cpu_target()));
+  EXPECT_EQ(cpu::has(CpuTarget::avx_vnni), present("avx-vnni"));
 }
 
 TEST_F(CpuTargetTest, RefusesWhatTheProcessorHasNot) {
@@ -114,6 +116,17 @@ TEST_F(CpuTargetTest, RestrictsKernelsAndLibraries) {
     setenv("SNAPKV_CPU_TARGET", "sse4", 1);
     set_cpu_target("avx2");
     return is_restricted_to_avx2();
+  });
+}
+
+TEST_F(CpuTargetTest, AvxVnniHasNoAvx512) {
+  if (!present("avx-vnni")) GTEST_SKIP() << "this processor has no AVX-VNNI";
+  expect_true_in_child([] {
+    set_cpu_target("avx-vnni");
+    const auto backend = Backend::make({.n_threads = 1});
+    return cpu::has(CpuTarget::avx_vnni) && !cpu::has(CpuTarget::avx512) &&
+           backend->compute_dtype() == DType::f32 && backend->rounds_activations() &&
+           backend->description().find("cpu (avx-vnni") == 0;
   });
 }
 

@@ -9,9 +9,13 @@
 //   min(p)              with kHasMin: of a block of 32 values -m, of a superblock dmin
 // of superblocks also
 //   scales(p)           the parts' integer scales and minima: PartBytes or HalfPartBytes
-// for AVX2, of 256 values
-//   scales_8(p)         f32 scales of 8 blocks or parts; with HalfPartBytes d alone
-//   min_8(p)            with kHasMin: their minima; with HalfPartBytes dmin alone
+// for vectors of 256 bits, of 8 blocks of 32 values
+//   scales_8(p)         their f32 scales, those of blocks 0, 2, 4, 6, 1, 3, 5, 7
+//   min_8(p)            with kHasMin: their minima, in the same order
+// of types with nibbles
+//   from_nibbles(v)     the levels that nibbles stand for
+// and of two rows' superblocks
+//   pair_scales(p, q)   integer scales and minima as bytes
 // for VNNI, of blocks of 32 values and of superblocks that are 8 such blocks
 //   load_8, kSurplus    see VnniLevels; no surplus with kHasMin
 //   d_8(p)              their scales, each in the two lanes of its words
@@ -59,7 +63,8 @@ SNAPKV_AVX2_INLINE __m256i low_then_high(const char* p) {
 }
 /// The low or the high nibbles of 32 bytes.
 SNAPKV_AVX2_INLINE __m256i low_or_high(const char* p, bool high) {
-  const __m256i bytes = load_32(p);
+  __m256i bytes = load_32(p);
+  __asm__("" : "+x"(bytes));
   return _mm256_and_si256(high ? _mm256_srli_epi16(bytes, 4) : bytes, _mm256_set1_epi8(15));
 }
 
@@ -209,11 +214,11 @@ SNAPKV_AVX2_INLINE int64_t join(const char* p) {
   return static_cast<int64_t>(joined);
 }
 
-/// The f16 numbers of 8 blocks, at p, p + kStride, ...
+/// The f16 numbers of 8 blocks, at p, p + kStride, ...: the even ones, then the odd ones.
 template <int kStride>
 SNAPKV_AVX2_INLINE __m256 load_f16_8(const char* p) {
-  return _mm256_cvtph_ps(
-      _mm_set_epi64x(join<uint16_t, 4, kStride>(p + 4 * kStride), join<uint16_t, 4, kStride>(p)));
+  return _mm256_cvtph_ps(_mm_set_epi64x(join<uint16_t, 4, 2 * kStride>(p + kStride),
+                                        join<uint16_t, 4, 2 * kStride>(p)));
 }
 
 /// Blocks that begin with an f16 scale.
@@ -262,6 +267,7 @@ template <>
 struct X86Block<DType::q4_0> : X86ScaledBlock<DType::q4_0> {
   static constexpr int kOffset = 8;
   static SNAPKV_AVX2_INLINE __m256i levels(const char* p, int) { return low_then_high(p + 2); }
+  static SNAPKV_AVX2_INLINE __m256i from_nibbles(__m256i nibbles) { return nibbles; }
 
   static constexpr int kSurplus = 8;
   static SNAPKV_VNNI_INLINE void load_8(const char* p, VnniLevels& q) {
@@ -274,6 +280,7 @@ struct X86Block<DType::q4_1> : X86MinBlock<DType::q4_1> {
   static SNAPKV_AVX2_INLINE __m256i levels(const char* p, int) {
     return low_then_high(p + offsetof(BlockQ4_1, qs));
   }
+  static SNAPKV_AVX2_INLINE __m256i from_nibbles(__m256i nibbles) { return nibbles; }
   static SNAPKV_VNNI_INLINE void load_8(const char* p, VnniLevels& q) {
     load_nibbles<sizeof(BlockQ4_1)>(p + offsetof(BlockQ4_1, qs), q);
   }
@@ -307,7 +314,10 @@ struct X86Block<DType::q5_1> : X86MinBlock<DType::q5_1> {
 template <>
 struct X86Block<DType::iq4_nl> : X86ScaledBlock<DType::iq4_nl> {
   static SNAPKV_AVX2_INLINE __m256i levels(const char* p, int) {
-    return look_up(BlockIQ4_NL::kLevels, low_then_high(p + offsetof(BlockIQ4_NL, qs)));
+    return from_nibbles(low_then_high(p + offsetof(BlockIQ4_NL, qs)));
+  }
+  static SNAPKV_AVX2_INLINE __m256i from_nibbles(__m256i nibbles) {
+    return look_up(BlockIQ4_NL::kLevels, nibbles);
   }
 
   static constexpr int kSurplus = 128;
@@ -324,14 +334,18 @@ struct X86Block<DType::mxfp4> {
   }
   static constexpr int kOffset = 12;
   static SNAPKV_AVX2_INLINE __m256i levels(const char* p, int) {
+    return from_nibbles(low_then_high(p + offsetof(BlockMXFP4, qs)));
+  }
+  static SNAPKV_AVX2_INLINE __m256i from_nibbles(__m256i nibbles) {
     const __m128i table = load_16(reinterpret_cast<const char*>(BlockMXFP4::kLevels));
     return _mm256_shuffle_epi8(
-        _mm256_broadcastsi128_si256(_mm_add_epi8(table, _mm_set1_epi8(kOffset))),
-        low_then_high(p + offsetof(BlockMXFP4, qs)));
+        _mm256_broadcastsi128_si256(_mm_add_epi8(table, _mm_set1_epi8(kOffset))), nibbles);
   }
   static SNAPKV_AVX2_INLINE __m256 scales_8(const char* p) {
-    const __m256i e =
-        _mm256_cvtepu8_epi32(_mm_cvtsi64_si128(join<uint8_t, 8, sizeof(BlockMXFP4)>(p)));
+    constexpr int kStride = sizeof(BlockMXFP4);
+    const int64_t even = join<uint8_t, 4, 2 * kStride>(p);
+    const int64_t odd = join<uint8_t, 4, 2 * kStride>(p + kStride);
+    const __m256i e = _mm256_cvtepu16_epi32(_mm_set_epi64x(odd, even));
     const __m256i normal = _mm256_slli_epi32(_mm256_sub_epi32(e, _mm256_set1_epi32(1)), 23);
     const __m256i subnormal = _mm256_sllv_epi32(_mm256_set1_epi32(0x00200000), e);
     const __m256i is_subnormal = _mm256_cmpgt_epi32(_mm256_set1_epi32(2), e);

@@ -27,9 +27,10 @@ constexpr const char* kVariable = "SNAPKV_CPU_TARGET";
 /// What is known of one CpuTarget.
 struct Row {
   const char* name;
-  int64_t highway;       // the best of Highway's targets that it contains
-  dnnl::cpu_isa onednn;  // likewise
-  bool (*present)();     // on a processor that has the one before
+  int64_t highway;        // the best of Highway's targets that it contains
+  dnnl::cpu_isa onednn;   // likewise
+  bool (*present)();      // on a processor that has the one before
+  bool optional = false;  // others that follow may be there without it
 };
 
 #if defined(__x86_64__)
@@ -62,9 +63,20 @@ bool has_amx() {
   return (saved & kTiles) == kTiles;
 }
 
+/// By cpuid, as Clang 14 does not know the name.
+bool has_avx_vnni() {
+  static const bool result = [] {  // in a virtual machine cpuid takes long
+    unsigned a = 0, b = 0, c = 0, d = 0;
+    if (__get_cpuid_count(7, 0, &a, &b, &c, &d) == 0 || a < 1) return false;
+    return __get_cpuid_count(7, 1, &a, &b, &c, &d) != 0 && (a & 1u << 4) != 0;
+  }();
+  return result;
+}
+
 constexpr Row kTable[] = {
     {"sse4", HWY_SSE4, dnnl::cpu_isa::sse41, [] { return __builtin_cpu_supports("sse4.2") != 0; }},
     {"avx2", HWY_AVX2, dnnl::cpu_isa::avx2, has_avx2},
+    {"avx-vnni", HWY_AVX2, dnnl::cpu_isa::avx2_vnni, has_avx_vnni, true},
     {"avx512", HWY_AVX3, dnnl::cpu_isa::avx512_core, has_avx512},
     {"avx512-vnni", HWY_AVX3_DL, dnnl::cpu_isa::avx512_core_vnni,
      [] { return __builtin_cpu_supports("avx512vnni") != 0; }},
@@ -80,11 +92,24 @@ constexpr std::span<const Row> kRows;
 /// What the processor has.
 CpuTarget detected() {
   static const CpuTarget best = [] {
-    int n = 0;
-    while (n < std::ssize(kRows) && kRows[n].present()) ++n;
-    return static_cast<CpuTarget>(n);
+    int found = 0;
+    for (int n = 0; n < std::ssize(kRows); ++n) {
+      if (kRows[n].present()) {
+        found = n + 1;
+      } else if (!kRows[n].optional) {
+        break;
+      }
+    }
+    return static_cast<CpuTarget>(found);
   }();
   return best;
+}
+
+/// Whether the processor has it, of targets up to detected().
+bool is_present(CpuTarget target) {
+  if (target == CpuTarget::baseline) return true;
+  const Row& row = kRows[static_cast<int>(target) - 1];
+  return !row.optional || row.present();
 }
 
 std::string_view name_of(CpuTarget target) {
@@ -96,7 +121,7 @@ CpuTarget parse(std::string_view name, std::string_view source) {
   if (name == kAutomatic) return detected();
   for (int i = 0; i < std::ssize(kRows); ++i) {
     const auto target = static_cast<CpuTarget>(i + 1);
-    if (name == kRows[i].name && target <= detected()) return target;
+    if (name == kRows[i].name && target <= detected() && is_present(target)) return target;
   }
   fail(ErrorCode::kUsage, "{} is '{}'; it must be one of those that this processor has: {}", source,
        name, fmt::join(cpu_targets(), ", "));
@@ -135,6 +160,8 @@ CpuTarget cpu_target() {
   return static_cast<CpuTarget>(settled.load());
 }
 
+bool has(CpuTarget target) { return target <= cpu_target() && is_present(target); }
+
 std::string cpu_target_description() {
   const CpuTarget target = cpu_target();
   if (kRows.empty()) {
@@ -152,7 +179,7 @@ namespace snapkv {
 std::vector<std::string> cpu_targets() {
   std::vector<std::string> names = {cpu::kAutomatic};
   for (int i = 0; i < static_cast<int>(cpu::detected()); ++i) {
-    names.emplace_back(cpu::kRows[i].name);
+    if (cpu::is_present(static_cast<cpu::CpuTarget>(i + 1))) names.emplace_back(cpu::kRows[i].name);
   }
   return names;
 }

@@ -8,11 +8,13 @@
 
 namespace snapkv::cpu {
 
-/// Each contains those before it. Elsewhere than on x86-64 there is `baseline` alone.
+/// Each contains those before it, but for avx_vnni, which not every processor with AVX-512 has.
+/// Elsewhere than on x86-64 there is `baseline` alone.
 enum class CpuTarget {
   baseline,     // what the compiler assumes
   sse4,         // SSE4.2
   avx2,         // with FMA and F16C
+  avx_vnni,     // 8-bit dot products of 256 bits: Intel since Alder Lake, AMD since Zen 5
   avx512,       // F, BW, CD, DQ and VL: Intel since Skylake-X, AMD since Zen 4
   avx512_vnni,  // 8-bit dot products: Intel since Cascade Lake
   avx512_bf16,  // bf16 dot products: Intel since Sapphire Rapids, AMD since Zen 4
@@ -23,7 +25,7 @@ enum class CpuTarget {
 /// nobody has called set_cpu_target(); whatever uses oneDNN or Highway calls this first. Throws
 /// Error{kUsage} when the variable names what the processor lacks.
 CpuTarget cpu_target();
-inline bool has(CpuTarget target) { return target <= cpu_target(); }
+bool has(CpuTarget target);
 
 /// For people: "avx512-bf16", "avx2 of avx512-bf16" where it is restricted; elsewhere than on
 /// x86-64 Highway's name of the best instruction set.

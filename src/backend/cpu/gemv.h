@@ -51,11 +51,19 @@ struct GemvKernel {
 const GemvKernel& gemv_f32();
 
 /// Activations rounded to 8 bits with a scale per 32 values (d = max|x| / 127, nearest), weights of
-/// block types, exact integer sums per block, f32 between blocks. Not every kernel has every type.
+/// block types, exact integer sums per block, f32 between blocks. For superblocks the kernels of
+/// gemv_int8_k_256-inl.h take scales that are multiples of a common one instead (KUnit), and their
+/// sums are exact integers per superblock. Not every kernel has every type.
 const GemvKernel* gemv_int8(DType weight);  // the best that this processor runs; null where none is
 const GemvKernel& gemv_int8_portable();
 #if defined(__x86_64__)
+// Those with vectors of 256 bits: blocks of 32 values, those of nibbles, superblocks.
 const GemvKernel& gemv_int8_avx2();  // only where has(CpuTarget::avx2)
+const GemvKernel& gemv_int8_avx2_nibbles();
+const GemvKernel& gemv_int8_avx2_k();
+const GemvKernel& gemv_int8_avx_vnni();  // only where has(CpuTarget::avx_vnni)
+const GemvKernel& gemv_int8_avx_vnni_nibbles();
+const GemvKernel& gemv_int8_avx_vnni_k();
 const GemvKernel& gemv_int8_vnni();  // only where has(CpuTarget::avx512_vnni)
 #endif
 

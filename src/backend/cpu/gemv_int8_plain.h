@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Activations in 8 bits, block after block: what gemv_int8_avx2.cpp and gemv_int8_portable.cpp
-// read.
+// Activations in 8 bits, block after block: what gemv_int8_portable.cpp reads.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +13,6 @@ inline constexpr int64_t kPlainUnitBlocks = kGemvUnit / kBlockSize;
 
 struct alignas(64) PlainUnit {
   int8_t q[kPlainUnitBlocks][kBlockSize];
-  uint8_t magnitudes[kPlainUnitBlocks][kBlockSize];  // |q|
   float d[kPlainUnitBlocks];
   float sum[kPlainUnitBlocks];
   int16_t half_sums[2 * kPlainUnitBlocks];

@@ -27,7 +27,6 @@ void prepare_unit(const float* HWY_RESTRICT x, int64_t n, void* unit_) {
   const hn::CappedTag<float, 8> d;
   const hn::RebindToSigned<decltype(d)> di;
   const hn::Rebind<int8_t, decltype(d)> d8;
-  const hn::Rebind<uint8_t, decltype(d)> du8;
   const int n_lanes = static_cast<int>(hn::Lanes(d));
   PlainUnit& unit = *static_cast<PlainUnit*>(unit_);
   for (int64_t b = 0; b < kPlainUnitBlocks; ++b) {
@@ -47,7 +46,6 @@ void prepare_unit(const float* HWY_RESTRICT x, int64_t n, void* unit_) {
     for (int i = 0; i < kBlockSize; i += n_lanes) {
       const auto q = hn::NearestInt(hn::Mul(hn::Load(d, values + i), inverse));
       hn::StoreU(hn::DemoteTo(d8, q), d8, unit.q[b] + i);
-      hn::StoreU(hn::DemoteTo(du8, hn::Abs(q)), du8, unit.magnitudes[b] + i);
     }
     int sums[2] = {};
     for (int i = 0; i < kBlockSize; ++i) sums[i / 16] += unit.q[b][i];
@@ -194,7 +192,12 @@ const GemvKernel* gemv_int8(DType weight) {
   const GemvKernel* const kernels[] = {
 #if defined(__x86_64__)
     has(CpuTarget::avx512_vnni) ? &gemv_int8_vnni() : nullptr,
+    has(CpuTarget::avx_vnni) ? &gemv_int8_avx_vnni() : nullptr,
+    has(CpuTarget::avx_vnni) ? &gemv_int8_avx_vnni_nibbles() : nullptr,
+    has(CpuTarget::avx_vnni) ? &gemv_int8_avx_vnni_k() : nullptr,
     has(CpuTarget::avx2) ? &gemv_int8_avx2() : nullptr,
+    has(CpuTarget::avx2) ? &gemv_int8_avx2_nibbles() : nullptr,
+    has(CpuTarget::avx2) ? &gemv_int8_avx2_k() : nullptr,
 #endif
     &gemv_int8_portable()
   };

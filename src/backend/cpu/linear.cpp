@@ -152,7 +152,7 @@ class ProjectJob {
   int64_t n_chunks_ = 0;
   int64_t weight_bytes_ = 0;
   int64_t chunk_bytes_ = 0;
-  std::array<Prepared, 4> prepared_;  // those of gemv_int8, and gemv_bf16
+  std::array<Prepared, 5> prepared_;  // those of gemv_int8, at most 4, and gemv_bf16
   size_t n_prepared_ = 0;
   std::atomic<int64_t> next_chunk_ = 0;
 };

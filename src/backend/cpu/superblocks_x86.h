@@ -24,33 +24,53 @@ struct X86Superblock {
   static SNAPKV_AVX2_INLINE Scales scales(const char* p) {
     return reinterpret_cast<const Block<T>*>(p)->unpack_scales();
   }
-  static SNAPKV_AVX2_INLINE __m256 scales_8(const char* p) {
-    __m256 d_8;
-    if constexpr (kHasMin<T>) {
-      d_8 = _mm256_broadcastss_ps(d_and_min(p));
-    } else {
-      d_8 = _mm256_set1_ps(d(p));
+
+  /// Each lane of 128 bits belongs to a row. With PartBytes `scales` holds the parts' scales and,
+  /// above them, their minima; with HalfPartBytes both hold the numbers of the parts' first halves
+  /// and, above them, those of the last.
+  struct PairScales {
+    __m256i scales, mins;
+  };
+  static SNAPKV_AVX2_INLINE PairScales pair_scales(const char* p0, const char* p1) {
+    const Scales a = scales(p0), b = scales(p1);
+    if constexpr (std::is_same_v<Scales, HalfPartBytes>) {
+      return {.scales = first_then_last(join(a.scales[0], a.scales[1], b.scales[0], b.scales[1])),
+              .mins = first_then_last(join(a.mins[0], a.mins[1], b.mins[0], b.mins[1]))};
     }
-    if constexpr (std::is_same_v<Scales, HalfPartBytes>) return d_8;
     if constexpr (std::is_same_v<Scales, PartBytes>) {
-      return _mm256_mul_ps(d_8, to_f32_8(scales(p).scales));
-    }
-  }
-  static SNAPKV_AVX2_INLINE __m256 min_8(const char* p) {
-    const __m256 dmin_8 = _mm256_broadcastss_ps(_mm_movehdup_ps(d_and_min(p)));
-    if constexpr (std::is_same_v<Scales, HalfPartBytes>) return dmin_8;
-    if constexpr (std::is_same_v<Scales, PartBytes>) {
-      return _mm256_mul_ps(dmin_8, to_f32_8(scales(p).mins));
+      return {.scales = join(a.scales, a.mins, b.scales, b.mins), .mins = _mm256_setzero_si256()};
     }
   }
 
- private:
-  static SNAPKV_AVX2_INLINE __m128 d_and_min(const char* p) {
-    static_assert(kMinAt<T> == kScaleAt<T> + 2);
-    return _mm_cvtph_ps(_mm_cvtsi32_si128(load_word<int32_t>(p + kScaleAt<T>)));
+ protected:
+  static SNAPKV_AVX2_INLINE __m256i join(uint64_t a, uint64_t b, uint64_t c, uint64_t d) {
+    return _mm256_setr_epi64x(static_cast<int64_t>(a), static_cast<int64_t>(b),
+                              static_cast<int64_t>(c), static_cast<int64_t>(d));
   }
-  static SNAPKV_AVX2_INLINE __m256 to_f32_8(uint64_t bytes) {
-    return _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_cvtsi64_si128(static_cast<int64_t>(bytes))));
+  static SNAPKV_AVX2_INLINE __m256i first_then_last(__m256i bytes) {
+    const __m128i order = _mm_setr_epi8(0, 2, 4, 6, 8, 10, 12, 14, 1, 3, 5, 7, 9, 11, 13, 15);
+    return _mm256_shuffle_epi8(bytes, _mm256_broadcastsi128_si256(order));
+  }
+  static SNAPKV_AVX2_INLINE __m256i load_pair(const char* p0, const char* p1) {
+    return _mm256_inserti128_si256(_mm256_castsi128_si256(load_16(p0)), load_16(p1), 1);
+  }
+};
+
+/// Superblocks that begin with PartScales: the 12 bytes of two rows are unpacked together.
+template <DType T>
+struct X86PartScales : X86Superblock<T> {
+  using PairScales = typename X86Superblock<T>::PairScales;
+  static SNAPKV_AVX2_INLINE PairScales pair_scales(const char* p0, const char* p1) {
+    // 32-bit words 1, 2, 3 are the a, b, c of PartScales::unpack()
+    const __m256i words = X86Superblock<T>::load_pair(p0, p1);
+    const __m256i low =
+        _mm256_and_si256(_mm256_srlv_epi32(_mm256_shuffle_epi32(words, 0b11'10'11'01),
+                                           _mm256_setr_epi32(0, 0, 0, 4, 0, 0, 0, 4)),
+                         _mm256_set1_epi64x(0x0f0f0f0f3f3f3f3f));
+    const __m256i high =
+        _mm256_and_si256(_mm256_srli_epi32(_mm256_shuffle_epi32(words, 0b10'10'01'01), 2),
+                         _mm256_set1_epi64x(0x3030303000000000));
+    return {.scales = _mm256_or_si256(low, high), .mins = _mm256_setzero_si256()};
   }
 };
 
@@ -113,6 +133,12 @@ struct X86Block<DType::q2_k> : X86Superblock<DType::q2_k> {
   static SNAPKV_AVX2_INLINE __m256i levels(const char* p, int part) {
     return bit_pairs(p + offsetof(BlockQ2_K, qs), part);
   }
+  static SNAPKV_AVX2_INLINE PairScales pair_scales(const char* p0, const char* p1) {
+    const __m256i bytes = first_then_last(load_pair(p0, p1));
+    const __m256i low_bits = _mm256_set1_epi8(15);
+    return {.scales = _mm256_and_si256(bytes, low_bits),
+            .mins = _mm256_and_si256(_mm256_srli_epi16(bytes, 4), low_bits)};
+  }
   static SNAPKV_VNNI_INLINE void load_parts(const char* p, VnniLevels& q) {
     load_pairs(p + offsetof(BlockQ2_K, qs), q);
   }
@@ -152,7 +178,7 @@ SNAPKV_VNNI_INLINE void load_nibble_words(const char* qs, VnniLevels& q) {
 }
 
 template <>
-struct X86Block<DType::q4_k> : X86Superblock<DType::q4_k> {
+struct X86Block<DType::q4_k> : X86PartScales<DType::q4_k> {
   static constexpr int kOffset = 0;
   static SNAPKV_AVX2_INLINE __m256i levels(const char* p, int part) {
     return low_or_high(p + offsetof(BlockQ4_K, qs) + part / 2 * 32, part % 2 == 1);
@@ -175,7 +201,7 @@ struct X86Block<DType::q4_k> : X86Superblock<DType::q4_k> {
 };
 
 template <>
-struct X86Block<DType::q5_k> : X86Superblock<DType::q5_k> {
+struct X86Block<DType::q5_k> : X86PartScales<DType::q5_k> {
   static constexpr int kOffset = 0;
   static SNAPKV_AVX2_INLINE __m256i levels(const char* p, int part) {
     const __m256i low = low_or_high(p + offsetof(BlockQ5_K, qs) + part / 2 * 32, part % 2 == 1);
@@ -212,6 +238,11 @@ struct X86Block<DType::q6_k> : X86Superblock<DType::q6_k> {
         k < 2 ? _mm256_slli_epi16(bits, 4 - 2 * k) : _mm256_srli_epi16(bits, 2 * k - 4);
     const __m256i high = _mm256_and_si256(to_place, _mm256_set1_epi8(0x30));
     return _mm256_or_si256(low, high);
+  }
+  static SNAPKV_AVX2_INLINE PairScales pair_scales(const char* p0, const char* p1) {
+    constexpr size_t kAt = offsetof(BlockQ6_K, scales);
+    return {.scales = first_then_last(load_pair(p0 + kAt, p1 + kAt)),
+            .mins = _mm256_setzero_si256()};
   }
 
   static constexpr int kPartSurplusBits = 5;
@@ -268,6 +299,12 @@ concept HasX86Block = requires {
 template <DType T>
 concept HasLevelOffset = requires {
   X86Block<T>::kOffset;
+};
+
+/// Whether levels are what nibbles stand for, 32 to a block.
+template <DType T>
+concept HasNibbles = requires(__m256i nibbles) {
+  X86Block<T>::from_nibbles(nibbles);
 };
 
 /// Whether scales belong to 16 values each.

@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: MIT
+// 8-bit activations times weights in superblocks (q2_k ... q6_k, iq4_xs) with vectors of 256 bits.
+// Included by gemv_int8_avx2.cpp and gemv_int8_avx_vnni.cpp, each with its own SNAPKV_256 (the
+// functions' target) and add_scaled_pairs().
+//
+// A superblock's integer scales can stay integers to the end of its sum if the activations' scales
+// are integers too: those of 32 values each are multiples m of the unit's (KUnit). Sums of pairs of
+// products, 16 bits, are multiplied by scale * m and added up in 32 bits, which become f32 once for
+// 256 values. Bounds of a lane, with levels and activations at their largest:
+//   pairs   2 * 63 * 127 (q6_k), 2 * 127 * 127 (iq4_xs): no saturation at 16 bits
+//   sums    8 parts * 2 pairs * 16002 * 128 * 63 = 2.07e9 (q6_k): below 2^31; others are smaller
+#pragma once
+
+namespace snapkv::cpu {
+namespace {
+
+/// 8 numbers, the same for both rows.
+SNAPKV_256_INLINE __m256i load_for_both(const int16_t* numbers) {
+  return _mm256_broadcastsi128_si256(_mm_load_si128(reinterpret_cast<const __m128i*>(numbers)));
+}
+/// The low and the high 8 bytes of each lane as 16 bits.
+struct Widened {
+  __m256i low, high;
+};
+SNAPKV_256_INLINE Widened widen(__m256i bytes) {
+  const __m256i signs = _mm256_cmpgt_epi8(_mm256_setzero_si256(), bytes);
+  return {.low = _mm256_unpacklo_epi8(bytes, signs), .high = _mm256_unpackhi_epi8(bytes, signs)};
+}
+
+/// What two rows' superblocks have beside their levels, for one unit of activations. Pairs of
+/// products are multiplied with scale * m, 16 bits.
+template <DType T>
+struct PairFactors {
+  static constexpr bool kHalves = HasHalfScales<T>;
+  /// One scale per part: twice in 32 bits, from where all of a vector's lanes load it;
+  /// [part / 4][row][part % 4].
+  alignas(32) int32_t of_parts[2][2][4];
+  /// One for each half of a part: a row's first halves in the low 128 bits, the last above.
+  __m256i of_halves[2];
+  alignas(16) float d[4];  // of row r in [2 * r], and with kHasMin dmin in [2 * r + 1]
+
+  SNAPKV_256_INLINE __m256i of(int row, int part) const {
+    if constexpr (kHalves) {
+      const auto both_bytes = static_cast<int16_t>((2 * part + 1) << 8 | 2 * part);
+      return _mm256_shuffle_epi8(of_halves[row], _mm256_set1_epi16(both_bytes));
+    } else {
+      return _mm256_set1_epi32(of_parts[part / 4][row][part % 4]);
+    }
+  }
+};
+
+/// Sets `factors`; returns what minima, or levels that are too large by kOffset, add to the
+/// products: integers in the lanes of each row.
+template <DType T>
+SNAPKV_256_INLINE __m256i prepare_factors(const typename X86Block<T>::PairScales& scales,
+                                          const KUnit& x, PairFactors<T>& factors) {
+  const __m256i m = load_for_both(x.m);
+  const Widened s = widen(scales.scales);
+  if constexpr (HasHalfScales<T>) {
+    const __m256i first = _mm256_mullo_epi16(s.low, m), last = _mm256_mullo_epi16(s.high, m);
+    factors.of_halves[0] = _mm256_permute2x128_si256(first, last, 0x20);
+    factors.of_halves[1] = _mm256_permute2x128_si256(first, last, 0x31);
+    __m256i first_mins = first, last_mins = last;
+    if constexpr (kHasMin<T>) {
+      const Widened mins = widen(scales.mins);
+      first_mins = _mm256_mullo_epi16(mins.low, m);
+      last_mins = _mm256_mullo_epi16(mins.high, m);
+    }
+    return _mm256_add_epi32(_mm256_madd_epi16(first_mins, load_for_both(x.half_sums[0])),
+                            _mm256_madd_epi16(last_mins, load_for_both(x.half_sums[1])));
+  } else {
+    const __m256i w = _mm256_mullo_epi16(s.low, m);
+    auto* to = reinterpret_cast<__m256i*>(factors.of_parts);
+    _mm256_store_si256(to, _mm256_unpacklo_epi16(w, w));
+    _mm256_store_si256(to + 1, _mm256_unpackhi_epi16(w, w));
+    return _mm256_madd_epi16(_mm256_mullo_epi16(s.high, m), load_for_both(x.sums));
+  }
+}
+
+/// The f16 scales of two rows, and with kHasMin the minima: d0, dmin0, d1, dmin1.
+template <DType T>
+SNAPKV_256_INLINE __m128 load_d(const char* p0, const char* p1) {
+  using Word = std::conditional_t<kHasMin<T>, uint32_t, uint16_t>;
+  if constexpr (kHasMin<T>) static_assert(kMinAt<T> == kScaleAt<T> + 2);
+  const uint64_t first = load_word<Word>(p0 + kScaleAt<T>);
+  const uint64_t second = load_word<Word>(p1 + kScaleAt<T>);
+  return _mm_cvtph_ps(_mm_cvtsi64_si128(static_cast<int64_t>(first | second << 32)));
+}
+
+/// Factors of two rows' superblocks; adds to mins[t], each row in its lanes, what is to be taken
+/// off the sums.
+template <DType T, int N>
+SNAPKV_256_INLINE void prepare_pair(const char* const (&p)[2], const KUnit* const (&x)[N],
+                                    PairFactors<T> (&factors)[N], __m256 (&mins)[N]) {
+  const auto scales = X86Block<T>::pair_scales(p[0], p[1]);
+  const __m128 d = load_d<T>(p[0], p[1]);
+  SNAPKV_UNROLL for (int t = 0; t < N; ++t) {
+    __m128 d_x = _mm_mul_ps(d, _mm_broadcast_ss(&x[t]->d));
+    _mm_store_ps(factors[t].d, d_x);
+    const __m256i min_sums = prepare_factors<T>(scales, *x[t], factors[t]);
+    if constexpr (HasLevelOffset<T>) {
+      constexpr int kAt = kHasMin<T> ? 1 : 0;
+      if constexpr (!kHasMin<T>) d_x = _mm_mul_ps(d_x, _mm_set1_ps(X86Block<T>::kOffset));
+      const __m256i lanes =
+          _mm256_setr_epi32(kAt, kAt, kAt, kAt, 2 + kAt, 2 + kAt, 2 + kAt, 2 + kAt);
+      const __m256 units = _mm256_permutevar8x32_ps(_mm256_castps128_ps256(d_x), lanes);
+      mins[t] = _mm256_fmadd_ps(_mm256_cvtepi32_ps(min_sums), units, mins[t]);
+    }
+  }
+}
+
+/// acc[t] += the products of the superblock at p, which is that of row `row` of the pair.
+template <DType T, int N>
+SNAPKV_256_INLINE void multiply_superblock(const char* p, int row, const KUnit* const (&x)[N],
+                                           const PairFactors<T> (&factors)[N], __m256 (&acc)[N]) {
+  __m256i sums[N];
+  SNAPKV_UNROLL for (int t = 0; t < N; ++t) sums[t] = _mm256_setzero_si256();
+  SNAPKV_UNROLL for (int part = 0; part < kSuperblockParts; ++part) {
+    const __m256i w = X86Block<T>::levels(p, part);
+    SNAPKV_UNROLL for (int t = 0; t < N; ++t) {
+      const __m256i pairs = multiply_neighbours<T>(w, x[t]->q[part], x[t]->magnitudes[part]);
+      sums[t] = add_scaled_pairs(sums[t], pairs, factors[t].of(row, part));
+    }
+  }
+  SNAPKV_UNROLL for (int t = 0; t < N; ++t) {
+    const __m256 d = _mm256_broadcast_ss(&factors[t].d[2 * row]);
+    acc[t] = _mm256_fmadd_ps(_mm256_cvtepi32_ps(sums[t]), d, acc[t]);
+  }
+}
+
+/// Factors take long to compute and little to use, so they are computed a superblock ahead.
+template <DType T, int N>
+SNAPKV_256 void multiply_superblock_rows(const GemvCall& c) {
+  constexpr int64_t kBytes = block_bytes(T);
+  const int64_t n_units = c.n_in / kSuperblockSize;
+  for (int64_t row = 0; row < c.n_rows; row += 2) {
+    const bool pair = row + 1 < c.n_rows;  // else the last row is both
+    const char* p[2] = {c.w + row * c.w_stride, c.w + (pair ? row + 1 : row) * c.w_stride};
+    const char* next[2] = {p[0], p[1]};
+    const KUnit *x[N], *next_x[N];
+    SNAPKV_UNROLL for (int t = 0; t < N; ++t) {
+      x[t] = next_x[t] = reinterpret_cast<const KUnit*>(c.x + t * c.x_stride);
+    }
+    __m256 acc[2][N], mins[N];
+    SNAPKV_UNROLL for (int t = 0; t < N; ++t) {
+      acc[0][t] = acc[1][t] = mins[t] = _mm256_setzero_ps();
+    }
+    PairFactors<T> factors[2][N];
+    prepare_pair<T, N>(next, next_x, factors[0], mins);
+    // of two neighbouring rows, the lines at this distance are two rows below in turn
+    const int64_t ahead = kPrefetchBytes + c.w_stride;
+    for (int64_t u = 0; u < n_units; ++u) {
+      for (int64_t i = 0; i < kBytes; i += 64) {
+        __builtin_prefetch(p[0] + ahead + i, 0, 2);
+        __builtin_prefetch(p[1] + ahead + i, 0, 2);
+      }
+      if (u + 1 < n_units) {
+        SNAPKV_UNROLL for (int t = 0; t < N; ++t)++ next_x[t];
+        SNAPKV_UNROLL for (int r = 0; r < 2; ++r) next[r] += kBytes;
+        prepare_pair<T, N>(next, next_x, factors[(u + 1) % 2], mins);
+      }
+      SNAPKV_UNROLL for (int r = 0; r < 2; ++r) {
+        multiply_superblock<T, N>(p[r], r, x, factors[u % 2], acc[r]);
+        p[r] = next[r];
+      }
+      SNAPKV_UNROLL for (int t = 0; t < N; ++t) x[t] = next_x[t];
+    }
+    SNAPKV_UNROLL for (int t = 0; t < N; ++t) {
+      float* sums = c.sums + t * c.sums_stride + row;
+      const __m256 zero = _mm256_setzero_ps();
+      sums[0] = sum_lanes(_mm256_sub_ps(acc[0][t], _mm256_blend_ps(mins[t], zero, 0xf0)));
+      if (pair) sums[1] = sum_lanes(_mm256_sub_ps(acc[1][t], _mm256_blend_ps(zero, mins[t], 0xf0)));
+    }
+  }
+}
+
+template <DType T>
+void multiply_superblocks(const GemvCall& c) {
+  for_activation_rows(c,
+                      [](auto n, const GemvCall& part) { multiply_superblock_rows<T, n>(part); });
+}
+
+GemvFn find_multiply_superblocks(DType weight) {
+  return visit_weight_type(weight, [](auto type) -> GemvFn {
+    constexpr DType T = type.dtype;
+    if constexpr (HasX86Block<T> && block_size(T) == kSuperblockSize) {
+      return multiply_superblocks<T>;
+    }
+    return nullptr;
+  });
+}
+
+}  // namespace
+}  // namespace snapkv::cpu
