@@ -71,7 +71,7 @@ TEST(LlamaFlags, AreRefusedByNameWithTheReason) {
   expect_refused({"-hf", "a/b"}, {"-hf", "-m"});
   expect_refused({"-sm", "row"}, {"-sm", "one device"});
   expect_refused({"--prompt-cache", "f"}, {"--prompt-cache", "--save-cache"});
-  expect_refused({"--grammar", "x"}, {"--grammar", "grammar"});
+  expect_refused({"--dry-base", "2"}, {"--dry-base", "sampler"});
   expect_refused({"-r", "User:"}, {"-r", "--stop"});
   expect_refused({"-cnv"}, {"-cnv"});
   expect_refused({"-fit", "on"}, {"-fit", "--kv-memory"});
@@ -87,6 +87,10 @@ TEST(LlamaFlags, ValuesThatLookLikeThemAreLeftAlone) {
 }
 
 TEST(LlamaFlags, OfOtherCommands) {
+  const Result chat = run({"chat", "-m", needle_model(), "--grammar", "x"});
+  EXPECT_EQ(chat.code, 2);
+  EXPECT_NE(chat.err.find("--grammar: only the answers of generate"), std::string::npos)
+      << chat.err;
   const Result info = run({"info", "-m", needle_model(), "-ctk", "q8_0", "-ctv", "q8_0"});
   EXPECT_EQ(info.code, 0) << info.err;
   EXPECT_NE(info.out.find("q8_0"), std::string::npos);

@@ -26,8 +26,8 @@ struct LlamaFlag {
 };
 
 constexpr const char* kNoSampler =
-    "there is no such sampler here; --temp, --top-k, --top-p, --min-p and --repeat-penalty are";
-constexpr const char* kNoGrammar = "answers can't be constrained by a grammar here";
+    "there is no such sampler here; --temp, --top-k, --top-p, --min-p and the penalties are";
+constexpr const char* kNoGrammar = "only the answers of generate can be constrained by a grammar";
 constexpr const char* kRotation = "positions are rotated as the model's file says";
 constexpr const char* kOneDevice = "a model runs on one device as a whole (--device)";
 constexpr const char* kPinning = "start snapkv through taskset or numactl to choose its processors";
@@ -44,6 +44,7 @@ constexpr LlamaFlag kFlags[] = {
     {{"--predict"}, Action::rename, "--n-predict"},
     {{"-bf", "--binary-file"}, Action::rename, "--file"},
     {{"-sys", "--system-prompt"}, Action::rename, "--system"},
+    {{"-jf"}, Action::rename, "--json-schema-file"},
     {{"--no-mmap"}, Action::special, ""},
     {{"-ngl"}, Action::special, ""},
     {{"-fa", "--flash-attn"}, Action::special, ""},
@@ -141,11 +142,10 @@ constexpr LlamaFlag kFlags[] = {
 
     {{"--samplers", "--sampler-seq", "--sampling-seq"},
      Action::refuse,
-     "the order of samplers is fixed: penalty, top-k, top-p, min-p, temperature"},
+     "the order of samplers is fixed: penalties, top-k, top-p, min-p, temperature"},
     {{"--top-nsigma", "--top-n-sigma"}, Action::refuse, kNoSampler},
     {{"--typical", "--typical-p"}, Action::refuse, kNoSampler},
     {{"--xtc-probability", "--xtc-threshold"}, Action::refuse, kNoSampler},
-    {{"--presence-penalty", "--frequency-penalty"}, Action::refuse, kNoSampler},
     {{"--dry-multiplier", "--dry-base", "--dry-allowed-length", "--dry-penalty-last-n"},
      Action::refuse,
      kNoSampler},
@@ -153,12 +153,9 @@ constexpr LlamaFlag kFlags[] = {
     {{"--adaptive-target", "--adaptive-decay"}, Action::refuse, kNoSampler},
     {{"--dynatemp-range", "--dynatemp-exp"}, Action::refuse, kNoSampler},
     {{"--mirostat", "--mirostat-lr", "--mirostat-ent"}, Action::refuse, kNoSampler},
-    {{"-l", "--logit-bias"},
-     Action::refuse,
-     "tokens can't be biased here; --ignore-eos keeps the answer from ending"},
     {{"-bs", "--backend-sampling"}, Action::refuse, "tokens are sampled on the host"},
     {{"--grammar", "--grammar-file"}, Action::refuse, kNoGrammar},
-    {{"-j", "--json-schema", "-jf", "--json-schema-file"}, Action::refuse, kNoGrammar},
+    {{"-j", "--json-schema", "--json-schema-file"}, Action::refuse, kNoGrammar},
 
     {{"-r", "--reverse-prompt"}, Action::refuse, "--stop TEXT ends an answer before a text"},
     {{"-i", "--interactive", "-if", "--interactive-first"}, Action::refuse, kNotInteractive},

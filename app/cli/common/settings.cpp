@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <limits>
 #include <map>
-#include <random>
 #include <regex>
 
 #include "base/error.h"
@@ -18,7 +17,6 @@ namespace snapkv::cli {
 namespace {
 
 constexpr const char* kModelGroup = "Model";
-constexpr const char* kSamplingGroup = "Sampling";
 
 SessionOptions options_of(const CacheSettings& settings, int64_t n_ctx, const std::string& policy,
                           const ModelInfo* model) {
@@ -171,38 +169,6 @@ void add_cache_options(CLI::App& command, CacheSettings& settings) {
   add("--spill-dir", settings.spill_dir,
       "Keep a long prompt's hidden states in a temporary file in this folder, not in memory",
       "DIR");
-}
-
-void add_sampler_options(CLI::App& command, SamplerConfig& config, int64_t& seed) {
-  const auto add = [&](const char* name, auto& value, const char* help, const char* type) {
-    return command.add_option(name, value, help)
-        ->type_name(type)
-        ->capture_default_str()
-        ->group(kSamplingGroup);
-  };
-  add("--temp", config.temperature, "Temperature; 0: always the likeliest token", "T")
-      ->check(real_number(0, SamplerConfig::kMostTemperature));
-  add("--top-k", config.top_k, "Only the k likeliest tokens; 0: off", "N")
-      ->check(whole_number(0, kMostTokens));
-  add("--top-p", config.top_p, "Only the likeliest tokens that make up this probability; 1: off",
-      "P")
-      ->check(real_number(0, 1));
-  add("--min-p", config.min_p, "Only tokens with this share of the best one's probability; 0: off",
-      "P")
-      ->check(real_number(0, 1));
-  add("--repeat-penalty", config.repeat_penalty, "Makes recent tokens less likely; 1: off", "X")
-      ->check(real_number(SamplerConfig::kLeastPenalty, SamplerConfig::kMostPenalty));
-  add("--repeat-last-n", config.repeat_last_n, "Recent tokens for the penalty; 0: off, -1: all",
-      "N")
-      ->check(whole_number(-1, kMostTokens));
-  add("--seed", seed, "The same seed gives the same answer; -1: another one each time", "N")
-      ->check(whole_number(-1, std::numeric_limits<int64_t>::max()));
-}
-
-uint64_t sampler_seed(int64_t seed) {
-  if (seed < -1) fail(ErrorCode::kUsage, "--seed must be 0 or more, or -1, not {}", seed);
-  if (seed >= 0) return static_cast<uint64_t>(seed);
-  return std::random_device{}() & 0x7fffffffu;  // printed with --json, to be given again
 }
 
 Compute compute_of(const ModelSettings& settings) {

@@ -7,6 +7,7 @@
 #include "base/timer.h"
 #include "cli/commands.h"
 #include "cli/common/chat_settings.h"
+#include "cli/common/grammar_settings.h"
 #include "cli/common/policy_options.h"
 #include "cli/common/progress.h"
 #include "cli/common/prompt_settings.h"
@@ -25,6 +26,7 @@ struct GenerateSettings {
   ModelSettings model;
   CacheSettings cache;
   SamplerConfig sampler;
+  GrammarSettings grammar;
   int64_t seed = 0;
   PromptSettings prompt;
   GenerationLimits limits;
@@ -82,6 +84,7 @@ void add_options(CLI::App& app, GenerateSettings& s) {
   add_running_options(app, s.model);
   add_cache_options(app, s.cache);
   add_sampler_options(app, s.sampler, s.seed);
+  s.grammar.add_options(app);
 }
 
 // The prompt's tokens: its text, or a chat of one message.
@@ -141,6 +144,13 @@ void write_answer(Session& session, Sampler& sampler, const GenerateSettings& s,
   if (stdout_is_terminal() && (text.empty() || text.back() != '\n')) write_stdout("\n");
 }
 
+// At the beginning of the answer's grammar, if it has one.
+std::optional<GrammarMatcher> matcher_of(const RunReport& report, const Model& model) {
+  if (!report.grammar) return std::nullopt;
+  return GrammarMatcher(*report.grammar,
+                        std::make_shared<const GrammarVocabulary>(model.tokenizer()));
+}
+
 int run_comparison(const GenerateSettings& s, const CacheSettings& cache, const RunReport& report,
                    const std::shared_ptr<const Model>& model, const std::vector<int32_t>& tokens,
                    ProgressDisplay& progress) {
@@ -154,6 +164,7 @@ int run_comparison(const GenerateSettings& s, const CacheSettings& cache, const 
                       .first = resolve_options(session_options(other, s.n_ctx, &info), info),
                       .second = resolve_options(report.session, info),
                       .sampler = report.sampler,
+                      .grammar = matcher_of(report, *model),
                       .limits = s.limits},
                      tokens, progress, colour_stdout()));
   return 0;
@@ -167,6 +178,10 @@ int run_generate(const GenerateSettings& s, const CommonSettings& common) {
   report.sampler.seed = sampler_seed(s.seed);
   report.limits = s.limits;
   Sampler sampler(report.sampler);
+  report.grammar = s.grammar.read();
+  if (report.grammar && s.limits.ignore_eos) {
+    fail(ErrorCode::kUsage, "--ignore-eos: an answer by a grammar ends where the grammar does");
+  }
   TextStream(s.limits.stops);  // refuses what is no text, before a long prompt is read
   require_model(s.model);
   const bool has_prompt = s.prompt.is_given() || !s.saved.loads();
@@ -189,6 +204,7 @@ int run_generate(const GenerateSettings& s, const CommonSettings& common) {
   report.n_prompt = static_cast<int64_t>(tokens.size());
 
   if (!s.compare.empty()) return run_comparison(s, cache, report, model, tokens, progress);
+  if (auto matcher = matcher_of(report, *model)) sampler.set_grammar(*std::move(matcher));
   Session session(model, report.session);
   if (s.saved.loads()) session.load(s.saved.load_path());
   report.n_loaded = session.n_past();

@@ -26,6 +26,7 @@ Answer answer(const Comparison& c, const SessionOptions& options, std::span<cons
   answer.run.after_prefill = session.stats();
   Sampler sampler(c.sampler);
   sampler.accept(prompt);
+  if (c.grammar) sampler.set_grammar(*c.grammar);
   generate(session, sampler, c.limits, {}, answer.generation);
   if (answer.generation.stop_reason == StopReason::cancelled) {
     fail(ErrorCode::kCancelled, "cancelled");

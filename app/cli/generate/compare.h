@@ -3,12 +3,14 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 
 #include "cli/common/progress.h"
 #include "cli/generate/generation.h"
 #include "snapkv/engine.h"
+#include "snapkv/grammar.h"
 
 namespace snapkv::cli {
 
@@ -16,6 +18,7 @@ struct Comparison {
   std::shared_ptr<const Model> model;
   SessionOptions first, second;
   SamplerConfig sampler;  ///< of both answers, with the same seed
+  std::optional<GrammarMatcher> grammar;
   GenerationLimits limits;
 };
 

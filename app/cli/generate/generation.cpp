@@ -5,6 +5,7 @@
 #include <span>
 
 #include "cli/common/signals.h"
+#include "snapkv/grammar.h"
 #include "snapkv/text_stream.h"
 
 namespace snapkv::cli {
@@ -44,6 +45,10 @@ StopReason decode_tokens(Session& session, Sampler& sampler, const GenerationLim
   };
   while (!at_limit()) {
     if (interrupted()) return StopReason::cancelled;
+    if (const GrammarMatcher* grammar = sampler.grammar()) {
+      // nothing but the end may follow, whether the vocabulary has a token for it or not
+      if (grammar->is_complete() && !grammar->can_continue()) return StopReason::eos;
+    }
     const int32_t id = sampler.sample(mask.apply(session.logits()));
     if (model.is_end_of_generation(id)) return StopReason::eos;
     ids.push_back(id);

@@ -5,6 +5,7 @@
 #include <sys/resource.h>
 
 #include <algorithm>
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "cli/common/signals.h"
@@ -113,6 +114,10 @@ Json settings_json(const RunReport& r) {
   kv["memory"] = r.session.kv_memory;
   kv["decode_limit"] = r.session.kv_decode_limit;
   kv["type"] = snapkv::name(r.session.kv_type);
+  Json biases = Json::array();
+  for (const auto& [id, bias] : r.sampler.logit_bias) {
+    biases.push_back({{"id", id}, {"bias", std::isfinite(bias) ? Json(bias) : Json("-inf")}});
+  }
   return {
       {"n_ctx", r.n_ctx},
       {"n_predict", r.limits.n_predict},
@@ -129,7 +134,11 @@ Json settings_json(const RunReport& r) {
         {"min_p", r.sampler.min_p},
         {"repeat_penalty", r.sampler.repeat_penalty},
         {"repeat_last_n", r.sampler.repeat_last_n},
+        {"presence_penalty", r.sampler.presence_penalty},
+        {"frequency_penalty", r.sampler.frequency_penalty},
+        {"logit_bias", biases},
         {"seed", r.sampler.seed}}},
+      {"grammar", r.grammar ? Json(r.grammar->source()) : Json()},
   };
 }
 

@@ -7,6 +7,7 @@
 
 #include "cli/generate/generation.h"
 #include "snapkv/engine.h"
+#include "snapkv/grammar.h"
 
 namespace snapkv::cli {
 
@@ -18,9 +19,10 @@ struct RunReport {
   std::vector<std::string> params_of_model;  ///< the policy's that the model's file gave
   int64_t n_ctx = 0;                         ///< in force
   SamplerConfig sampler;
+  std::optional<Grammar> grammar;
   GenerationLimits limits;
-  int64_t n_prompt = 0;  ///< tokens
-  int64_t n_loaded = 0;  ///< tokens seen by the saved cache that was loaded
+  int64_t n_prompt = 0;          ///< tokens
+  int64_t n_loaded = 0;          ///< tokens seen by the saved cache that was loaded
   bool misses_template = false;  ///< the model has a chat template, which the prompt is not made by
   Generation generation;
   double load_seconds = 0;

@@ -219,7 +219,7 @@ std::string SchemaReader::read_values(const Schema& schema, const Schema& values
     expression += (expression.empty() ? "" : " | ") + gbnf_literal(value.dump());
   }
   if (expression.empty()) reject(place, "no value of enum or const has the type");
-  return fmt::format("({}) {}", expression, rules_.json("space"));
+  return "(" + expression + ")";
 }
 
 std::string SchemaReader::read_type(const Schema& schema, const std::string& type,

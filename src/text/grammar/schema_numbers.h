@@ -17,7 +17,7 @@ struct NumberRange {
 /// Bounds of more digits are refused by the caller.
 inline constexpr int64_t kMostBound = 999'999'999'999'999'999;
 
-/// An expression in parentheses, without the white space after the number; empty where no number is
+/// An expression in parentheses; empty where no number is
 /// between the bounds.
 std::string integers_between(const NumberRange& range);
 /// Decimal numbers without exponents, with up to 16 digits after the point.

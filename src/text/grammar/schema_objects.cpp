@@ -62,8 +62,7 @@ std::string other_keys(SchemaRules& rules, const std::vector<std::string>& names
     }
     node->is_name = true;
   }
-  return rules.add(wish, fmt::format(R"("\"" {} "\"" {})", other_rests(rules, tree, wish + "-rest"),
-                                     rules.json("space")));
+  return rules.add(wish, fmt::format(R"("\"" {} "\"")", other_rests(rules, tree, wish + "-rest")));
 }
 
 std::string repeated_items(const std::string& item, int64_t least, std::optional<int64_t> most) {
@@ -136,7 +135,7 @@ std::string SchemaReader::read_object(const Schema& schema, const std::string& p
     if (i > 0 && !is_required) first = rules_.add(wish + "-first", first);
   }
   rules_.json("space");
-  return rules_.add(wish + "-object", fmt::format(R"("{{" space {} "}}" space)", first));
+  return rules_.add(wish + "-object", fmt::format(R"("{{" space {} space "}}")", first));
 }
 
 std::string SchemaReader::read_array(const Schema& schema, const std::string& place,
@@ -173,7 +172,7 @@ std::string SchemaReader::read_array(const Schema& schema, const std::string& pl
                             : fmt::format(" (\",\" space {}){{{},{}}}", item, more_least,
                                           more_most ? std::to_string(*more_most) : "");
   }
-  return rules_.add(wish + "-array", fmt::format(R"("[" space {} "]" space)", members));
+  return rules_.add(wish + "-array", fmt::format(R"("[" space {} space "]")", members));
 }
 
 }  // namespace snapkv::grammar

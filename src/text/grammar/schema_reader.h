@@ -21,7 +21,7 @@ class SchemaReader {
   std::string run();
 
  private:
-  /// An expression for a schema's values, each with the white space after it. `place` is the path
+  /// An expression for a schema's values. `place` is the path
   /// of the schema in the document, `wish` what its rule would like to be called.
   std::string read(const Schema& schema, const std::string& place, const std::string& wish);
   std::string read_reference(const Schema& schema, const std::string& place);

@@ -16,27 +16,28 @@ struct JsonRule {
   std::vector<std::string_view> needs;
 };
 
-// The language is that of llama.cpp's rules: white space after each value, at most two line breaks
-// and 20 columns, so that no model fills its answer with it; numbers of at most 16 digits in each
-// of their parts. Escapes of surrogates are left out, and so are days that months don't have.
+// The language is that of llama.cpp's rules: white space after { [ , and : and before } and ], at
+// most two line breaks and 20 columns, so that no model fills its answer with it; numbers of at
+// most 16 digits in each of their parts. Escapes of surrogates are left out, and so are days that
+// months don't have.
 const std::vector<JsonRule>& json_rules() {
   static const std::vector<JsonRule> rules = {
       {"space", R"(| " " | "\n"{1,2} [ \t]{0,20})", {}},
       {"char", R"([^"\\\x00-\x1F\x7F] | "\\" (["\\bfnrt] | "u" code-unit))", {"code-unit"}},
       {"code-unit", R"([0-9a-cA-CefEF] hex{3} | [dD] [0-7] hex{2})", {"hex"}},
       {"hex", "[0-9a-fA-F]", {}},
-      {"string", R"("\"" char* "\"" space)", {"char", "space"}},
+      {"string", R"("\"" char* "\"")", {"char"}},
       {"whole", "[0] | [1-9] [0-9]{0,15}", {}},
-      {"number", R"("-"? whole ("." [0-9]{1,16})? ([eE] [-+]? whole)? space)", {"whole", "space"}},
-      {"integer", R"("-"? whole space)", {"whole", "space"}},
-      {"boolean", R"(("true" | "false") space)", {"space"}},
-      {"null", R"("null" space)", {"space"}},
+      {"number", R"("-"? whole ("." [0-9]{1,16})? ([eE] [-+]? whole)?)", {"whole"}},
+      {"integer", R"("-"? whole)", {"whole"}},
+      {"boolean", R"("true" | "false")", {}},
+      {"null", R"("null")", {}},
       {"value",
        "object | array | string | number | boolean | null",
        {"object", "array", "string", "number", "boolean", "null"}},
       {"member", R"(string ":" space value)", {"string", "space", "value"}},
-      {"object", R"("{" space (member ("," space member)*)? "}" space)", {"member", "space"}},
-      {"array", R"("[" space (value ("," space value)*)? "]" space)", {"value", "space"}},
+      {"object", R"("{" space (member ("," space member)*)? space "}")", {"member", "space"}},
+      {"array", R"("[" space (value ("," space value)*)? space "]")", {"value", "space"}},
       {"leap-year",
        "[0-9]{2} (\"0\" [48] | [2468] [048] | [13579] [26]) | "
        "(\"0\" [048] | [2468] [048] | [13579] [26]) \"00\"",

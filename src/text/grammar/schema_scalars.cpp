@@ -31,18 +31,18 @@ std::string SchemaReader::read_string(const Schema& schema, const std::string& p
   if ((pattern != schema.end()) + has_format + (least || most) > 1) {
     reject(place, "pattern, format and minLength or maxLength together are not supported");
   }
-  const std::string space = rules_.json("space"), character = rules_.json("char");
+  const std::string character = rules_.json("char");
   if (pattern != schema.end()) {
     if (!pattern->is_string()) reject(place, "pattern must be a string");
-    return fmt::format(R"("\"" ({}) "\"" {})",
-                       pattern_to_gbnf(pattern->get<std::string>(), at(place)), space);
+    return fmt::format(R"("\"" ({}) "\"")",
+                       pattern_to_gbnf(pattern->get<std::string>(), at(place)));
   }
   if (has_format) {
-    return fmt::format(R"("\"" {} "\"" {})", rules_.json(format->get<std::string>()), space);
+    return fmt::format(R"("\"" {} "\"")", rules_.json(format->get<std::string>()));
   }
   if (!least && !most) return rules_.json("string");
-  return fmt::format(R"("\"" {}{{{},{}}} "\"" {})", character, least.value_or(0),
-                     most ? std::to_string(*most) : "", space);
+  return fmt::format(R"("\"" {}{{{},{}}} "\"")", character, least.value_or(0),
+                     most ? std::to_string(*most) : "");
 }
 
 std::string SchemaReader::read_number(const Schema& schema, bool whole, const std::string& place) {
@@ -86,7 +86,7 @@ std::string SchemaReader::read_number(const Schema& schema, bool whole, const st
   if (!bounded) return rules_.json(whole ? "integer" : "number");
   const std::string digits = whole ? integers_between(range) : numbers_between(range);
   if (digits.empty()) reject(place, "no number is between minimum and maximum");
-  return digits + " " + rules_.json("space");
+  return digits;
 }
 
 }  // namespace snapkv::grammar

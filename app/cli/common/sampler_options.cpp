@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: MIT
+// The options of sampling, which settings.h declares.
+#include <cmath>
+#include <limits>
+#include <optional>
+#include <random>
+
+#include "base/error.h"
+#include "cli/common/settings.h"
+
+namespace snapkv::cli {
+namespace {
+
+constexpr const char* kSamplingGroup = "Sampling";
+
+// "1234+1.5", "1234-inf"
+std::optional<LogitBias> parse_bias(const std::string& text) {
+  const size_t sign = text.find_first_of("+-");
+  if (sign == std::string::npos) return std::nullopt;
+  const std::optional<int64_t> id = parse_whole(text.substr(0, sign));
+  if (!id || *id < 0 || *id > std::numeric_limits<int32_t>::max()) return std::nullopt;
+  if (text.substr(sign) == "-inf") {
+    return LogitBias{static_cast<int32_t>(*id), -std::numeric_limits<double>::infinity()};
+  }
+  const std::optional<double> size = parse_real(text.substr(sign + 1));
+  if (!size || *size > SamplerConfig::kMostBias || std::signbit(*size)) return std::nullopt;
+  return LogitBias{static_cast<int32_t>(*id), text[sign] == '-' ? -*size : *size};
+}
+
+CLI::Validator is_bias() {
+  CLI::Validator made;
+  made.name("bias").description("").operation([](std::string& text) {
+    return parse_bias(text)
+               ? std::string()
+               : fmt::format("'{}' is not a token's number, + or -, and a number up to {} or inf",
+                             text, SamplerConfig::kMostBias);
+  });
+  return made;
+}
+
+}  // namespace
+
+void add_sampler_options(CLI::App& command, SamplerConfig& config, int64_t& seed) {
+  const auto add = [&](const char* name, auto& value, const char* help, const char* type) {
+    return command.add_option(name, value, help)
+        ->type_name(type)
+        ->capture_default_str()
+        ->group(kSamplingGroup);
+  };
+  add("--temp", config.temperature, "Temperature; 0: always the likeliest token", "T")
+      ->check(real_number(0, SamplerConfig::kMostTemperature));
+  add("--top-k", config.top_k, "Only the k likeliest tokens; 0: off", "N")
+      ->check(whole_number(0, kMostTokens));
+  add("--top-p", config.top_p, "Only the likeliest tokens that make up this probability; 1: off",
+      "P")
+      ->check(real_number(0, 1));
+  add("--min-p", config.min_p, "Only tokens with this share of the best one's probability; 0: off",
+      "P")
+      ->check(real_number(0, 1));
+  add("--repeat-penalty", config.repeat_penalty, "Makes recent tokens less likely; 1: off", "X")
+      ->check(real_number(SamplerConfig::kLeastPenalty, SamplerConfig::kMostPenalty));
+  add("--repeat-last-n", config.repeat_last_n, "Recent tokens for all penalties; 0: off, -1: all",
+      "N")
+      ->check(whole_number(-1, kMostTokens));
+  add("--presence-penalty", config.presence_penalty,
+      "Makes tokens less likely that are among the recent ones; below 0: likelier; 0: off", "X")
+      ->check(real_number(-SamplerConfig::kMostCountPenalty, SamplerConfig::kMostCountPenalty));
+  add("--frequency-penalty", config.frequency_penalty,
+      "The same for each time that they are among them", "X")
+      ->check(real_number(-SamplerConfig::kMostCountPenalty, SamplerConfig::kMostCountPenalty));
+  command
+      .add_option_function<std::vector<std::string>>(
+          "-l,--logit-bias",
+          [&config](const std::vector<std::string>& texts) {
+            config.logit_bias.clear();
+            for (const std::string& text : texts) config.logit_bias.push_back(*parse_bias(text));
+          },
+          "Add to a token's logit, as in 1234+1.5 or 1234-2; 1234-inf: never this token; can be "
+          "given several times")
+      ->check(is_bias())
+      ->type_name("ID+BIAS")
+      ->allow_extra_args(false)
+      ->group(kSamplingGroup);
+  add("--seed", seed, "The same seed gives the same answer; -1: another one each time", "N")
+      ->check(whole_number(-1, std::numeric_limits<int64_t>::max()));
+}
+
+uint64_t sampler_seed(int64_t seed) {
+  if (seed < -1) fail(ErrorCode::kUsage, "--seed must be 0 or more, or -1, not {}", seed);
+  if (seed >= 0) return static_cast<uint64_t>(seed);
+  return std::random_device{}() & 0x7fffffffu;  // printed with --json, to be given again
+}
+
+}  // namespace snapkv::cli
