@@ -19,8 +19,9 @@ if(STEP STREQUAL "install")
   file(TOUCH ${BUILD}/installed)
 else()
   file(REMOVE_RECURSE ${BUILD}/src ${BUILD}/test)
-  file(COPY ${WEB}/src ${WEB}/test ${WEB}/index.html ${WEB}/tsconfig.json ${WEB}/vite.config.ts
-    DESTINATION ${BUILD})
+  file(COPY ${WEB}/src ${WEB}/test ${WEB}/index.html ${WEB}/server.html ${WEB}/tsconfig.json
+    ${WEB}/vite.config.ts DESTINATION ${BUILD})
   run("the pages could not be built" ${NPM} run build)
-  file(TOUCH ${BUILD}/dist/index.html)  # newer than what it was made of, unchanged or not
+  # newer than what they were made of, unchanged or not
+  file(TOUCH ${BUILD}/dist/index.html ${BUILD}/dist/server.html)
 endif()

@@ -1,14 +1,21 @@
 // SPDX-License-Identifier: MIT
-// Builds index.html, styles and scripts into one file, dist/index.html: the template that the
-// program fills with a run's data. Called by cmake/SnapkvPages.cmake.
+// Builds a page, its styles and scripts into one file: dist/index.html, the template that the program
+// fills with a run's data, or with --mode server dist/server.html, the page of `snapkv serve`. Called
+// by cmake/SnapkvPages.cmake. `vite --mode server` serves the page with the API of a `snapkv serve`
+// at port 8080.
 import { defineConfig } from "vite";
 import { viteSingleFile } from "vite-plugin-singlefile";
 
-export default defineConfig({
+const kApi = ["/v1", "/props", "/tokenize", "/detokenize", "/apply-template"];
+
+export default defineConfig(({ mode }) => ({
   plugins: [viteSingleFile()],
+  server: { proxy: Object.fromEntries(kApi.map((path) => [path, "http://127.0.0.1:8080"])) },
   build: {
+    emptyOutDir: false, // the other page is there too
+    rollupOptions: { input: mode === "server" ? "server.html" : "index.html" },
     target: "es2021",
     reportCompressedSize: false,
     chunkSizeWarningLimit: 800, // kB: every page carries the template
   },
-});
+}));

@@ -5,6 +5,7 @@
 
 #include "server/api/endpoints.h"
 #include "server/http/body.h"
+#include "server/http/page.h"
 
 namespace snapkv::server {
 
@@ -156,13 +157,14 @@ void Service::add_state_routes() {
     response.set_content(metrics_.text(context().engine.stats(), options_.compatible_metrics),
                          "text/plain; version=0.0.4");
   });
+  const std::string policy = content_security_policy(options_.page);
   for (const char* path : {"/", "/index.html"}) {
-    get(path, [this](const httplib::Request&, httplib::Response& response) {
+    get(path, [this, policy](const httplib::Request&, httplib::Response& response) {
       if (options_.page.empty()) {
         response.set_content("snapkv serve: this build has no page; the API is at /v1\n",
                              "text/plain");
       } else {
-        response.set_content(options_.page, "text/html; charset=utf-8");
+        write_page(response, options_.page, policy);
       }
     });
   }

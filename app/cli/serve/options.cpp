@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "cli/common/policy_options.h"
+#include "server/http/page.h"
 
 namespace snapkv::cli {
 namespace {
@@ -108,6 +109,7 @@ server::ServiceOptions service_options(const ServeSettings& s) {
   options.only_local =
       s.http.host == "localhost" || s.http.host == "::1" || s.http.host.starts_with("127.");
   options.compatible_metrics = s.metrics_compat;
+  options.page = server::kChatPage;
   return options;
 }
 

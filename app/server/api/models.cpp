@@ -46,6 +46,19 @@ Json values_of(const PolicyConfig& config) {
   return json;
 }
 
+/// The policies' tables, each with the values that a request which only names it gets.
+Json policies_in_force(const ApiContext& context) {
+  Json all = policies_json();
+  for (Json& policy : all) {
+    const auto name = policy["name"].get<std::string>();
+    const PolicyConfig& own = context.options.session.kv;
+    Json values = values_of(own.name == name ? own : context.options.policy(name));
+    values.erase("policy");
+    policy["values"] = values;
+  }
+  return all;
+}
+
 }  // namespace
 
 Json models_json(const ApiContext& context) {
@@ -87,7 +100,8 @@ Json props_json(const ApiContext& context) {
           {"tool_format", format_name(options)},
           {"build_info", fmt::format("snapkv {}", version())},
           {"backend", context.model().backend_description()},
-          {"kv", {{"defaults", values_of(options.session.kv)}, {"policies", policies_json()}}},
+          {"kv",
+           {{"defaults", values_of(options.session.kv)}, {"policies", policies_in_force(context)}}},
           {"has_snapshots", !options.snapshot_dir.empty()}};
 }
 

@@ -6,9 +6,12 @@ import type { InspectData } from "../data";
 import { percent, plural } from "../format";
 import { baseOption, xAxis, type Frame, type Picture } from "../picture";
 import { mapSeries } from "./map_series";
-import { columnAt, columnName, endsLayer, rowAxis, rowName, rowsHeight } from "./rows";
+import { columnAt, columnName, endsLayer, rowAxis, rowName, rowsHeight, type MapData } from "./rows";
 
-export function keptMap(data: InspectData): Picture {
+/** What of an inspect page's data the map draws. */
+export type KeptData = MapData & Pick<InspectData, "kept"> & { model: Pick<InspectData["model"], "n_layer" | "n_head_kv"> };
+
+export function keptMap(data: KeptData): Picture {
   const cell = data.n_tokens > data.n_columns || data.rows.length < data.model.n_layer * data.model.n_head_kv;
   return {
     name: "kept-map",

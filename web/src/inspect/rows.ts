@@ -4,24 +4,27 @@ import { columnBegin, columnOf, type InspectData } from "../data";
 import { count, visible } from "../format";
 import { yAxis, type Frame } from "../picture";
 
+/** What the maps need to know of an inspect page's data. */
+export type MapData = Pick<InspectData, "n_tokens" | "n_columns" | "rows" | "text">;
+
 function span(what: string, begin: number, end: number): string {
   return end - begin === 1 ? `${what} ${begin}` : `${what}s ${begin} to ${end - 1}`;
 }
 
 /** "layer 3, KV head 1" */
-export function rowName(data: InspectData, r: number): string {
+export function rowName(data: MapData, r: number): string {
   const row = data.rows[r];
   return `${span("layer", row.layer_begin, row.layer_end)}, ` +
     span("KV head", row.head_begin, row.head_end);
 }
 
 /** Whether a layer ends with row r. */
-export function endsLayer(data: InspectData, r: number): boolean {
+export function endsLayer(data: MapData, r: number): boolean {
   return r + 1 === data.rows.length || data.rows[r + 1].layer_begin !== data.rows[r].layer_begin;
 }
 
 /** "token 17 “Rome”", "tokens 128 to 255" */
-export function columnName(data: InspectData, c: number): string {
+export function columnName(data: MapData, c: number): string {
   const begin = columnBegin(c, data.n_columns, data.n_tokens);
   const end = columnBegin(c + 1, data.n_columns, data.n_tokens);
   if (end - begin > 1) {
@@ -33,20 +36,20 @@ export function columnName(data: InspectData, c: number): string {
 }
 
 /** Text of tokens [begin, end), at most 60 characters of it; "" where the page has no text. */
-export function excerpt(data: InspectData, begin: number, end: number): string {
+export function excerpt(data: MapData, begin: number, end: number): string {
   const part = data.text.find((t) => t.begin <= begin && end <= t.begin + t.pieces.length);
   if (!part) return "";
   const text = visible(part.pieces.slice(begin - part.begin, end - part.begin).join(""));
   return `“${text.length > 60 ? `${text.slice(0, 59)}…` : text}”`;
 }
 
-export function columnAt(data: InspectData, x: number): number {
+export function columnAt(data: MapData, x: number): number {
   const token = Math.max(0, Math.min(data.n_tokens - 1, Math.floor(x)));
   return columnOf(token, data.n_columns, data.n_tokens);
 }
 
 /** An axis with one band per row; layers are named at their middle, heads where there is room. */
-export function rowAxis(frame: Frame, data: InspectData, height: number, more = {}) {
+export function rowAxis(frame: Frame, data: MapData, height: number, more = {}) {
   const n = data.rows.length;
   const first = (r: number) => data.rows.findIndex((x) => x.layer_begin === data.rows[r].layer_begin);
   const named = (r: number) => {
@@ -74,6 +77,6 @@ export function rowAxis(frame: Frame, data: InspectData, height: number, more = 
 }
 
 /** Room for the rows of a map. */
-export function rowsHeight(data: InspectData): number {
+export function rowsHeight(data: MapData): number {
   return Math.max(110, Math.min(360, data.rows.length * 18));
 }

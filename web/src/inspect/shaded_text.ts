@@ -36,7 +36,7 @@ export interface ShadedText {
 
 const kLazy = 20_000; // tokens; shorter texts are laid out whole, so that they print and copy whole
 
-export function shadedText(data: InspectData, shading: Shading): ShadedText {
+export function shadedText(data: Pick<InspectData, "n_tokens" | "text" | "text_limit">, shading: Shading): ShadedText {
   const box = el("div", { class: "text", tabindex: "0", role: "region", "aria-label": "The prompt" });
   const tokenOf = (target: EventTarget | null): number | null => {
     const span = target instanceof HTMLElement ? target.closest<HTMLElement>("span[data-i]") : null;

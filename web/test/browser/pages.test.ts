@@ -10,12 +10,8 @@ import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { pathToFileURL } from "node:url";
 import { chromium, type Browser, type Page } from "playwright-core";
+import { coloursIn, required } from "./support";
 
-const required = (name: string): string => {
-  const value = process.env[name];
-  if (!value) throw new Error(`${name} is not set`);
-  return value;
-};
 const binary = required("SNAPKV_BINARY");
 const model = required("SNAPKV_MODEL");
 const folder = mkdtempSync(join(tmpdir(), "snapkv-pages-"));
@@ -59,21 +55,6 @@ async function open(file: string, scheme: "light" | "dark" = "light", width = 12
 }
 
 const dataOf = (page: Page) => page.$eval("#data", (e) => JSON.parse(e.textContent ?? ""));
-
-/** Different colours of an image of the page's own or of a screenshot. */
-function coloursIn(page: Page, image: Buffer): Promise<number> {
-  return page.evaluate(async (url) => {
-    const img = new Image();
-    img.src = url;
-    await img.decode();
-    const canvas = document.createElement("canvas");
-    [canvas.width, canvas.height] = [img.width, img.height];
-    const g = canvas.getContext("2d")!;
-    g.drawImage(img, 0, 0);
-    const pixels = new Uint32Array(g.getImageData(0, 0, img.width, img.height).data.buffer);
-    return new Set(pixels).size;
-  }, `data:image/png;base64,${image.toString("base64")}`);
-}
 
 /** Every chart of the list is there, is drawn and shows more than one colour. */
 async function checkCharts(page: Page, expected: string[]): Promise<void> {

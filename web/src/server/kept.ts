@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: MIT
+// From the positions that an answer reports to the kept map and the shaded prompt.
+import { columnBegin, columnOf } from "../data";
+import type { KeptData } from "../inspect/kept_map";
+
+const kColumns = 1024;
+const kRows = 256;
+
+/** Where a group of `size` of `n` begins, for `groups` groups. */
+const bound = (i: number, n: number, groups: number) => Math.floor((i * n) / groups);
+
+/** `positions`: [n_layer][n_head_kv]; layers share a row where there are too many. */
+export function keptData(positions: number[][][], nTokens: number): KeptData {
+  const nLayer = positions.length;
+  const nHead = positions[0]?.length ?? 0;
+  const nColumns = Math.min(nTokens, kColumns);
+  const groups = Math.min(nLayer, Math.max(1, Math.floor(kRows / Math.max(1, nHead))));
+  const rows: KeptData["rows"] = [];
+  const kept: number[][] = [];
+  for (let g = 0; g < groups; ++g) {
+    const [begin, end] = [bound(g, nLayer, groups), bound(g + 1, nLayer, groups)];
+    for (let h = 0; h < nHead; ++h) {
+      const counts = new Array<number>(nColumns).fill(0);
+      for (let il = begin; il < end; ++il) {
+        for (const p of positions[il][h]) if (p < nTokens) ++counts[columnOf(p, nColumns, nTokens)];
+      }
+      rows.push({ layer_begin: begin, layer_end: end, head_begin: h, head_end: h + 1 });
+      kept.push(counts.map((n, c) => {
+        const width = columnBegin(c + 1, nColumns, nTokens) - columnBegin(c, nColumns, nTokens);
+        return Math.round((1000 * n) / (width * (end - begin)));
+      }));
+    }
+  }
+  return { n_tokens: nTokens, n_columns: nColumns, rows, kept, text: [],
+    model: { n_layer: nLayer, n_head_kv: nHead } };
+}
+
+/** Of each token: pairs of layer and KV head that kept it. */
+export function keptBy(positions: number[][][], nTokens: number): Uint32Array {
+  const counts = new Uint32Array(nTokens);
+  for (const head of positions.flat()) for (const p of head) if (p < nTokens) ++counts[p];
+  return counts;
+}
+
+/** Texts of tokens: bytes that are part of a character go to the token that completes it. */
+export function pieceTexts(tokens: { piece: string | number[] }[]): string[] {
+  const encoder = new TextEncoder();
+  const decoder = new TextDecoder();
+  return tokens.map(({ piece }, i) => decoder.decode(
+    typeof piece === "string" ? encoder.encode(piece) : Uint8Array.from(piece),
+    { stream: i + 1 < tokens.length }));
+}

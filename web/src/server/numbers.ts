@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: MIT
+// The numbers beside an answer: what was kept, how long it took, and two answers compared.
+import { bytes, count, number, percent, seconds } from "../format";
+import type { Answer } from "./conversation";
+import type { Kv, Progress } from "./types";
+
+/** Seconds until the prompt is read; null while nothing can be said. */
+export function etaSeconds(progress: Progress): number | null {
+  const total = progress.total - progress.cache;
+  const read = progress.processed - progress.cache;
+  if (read <= 0 || progress.time_ms <= 0) return null;
+  return ((progress.time_ms / 1000) * (total - read)) / read;
+}
+
+/** "1 second", "34 s", "2 min 10 s": rounded, since it is an estimate. */
+export function etaText(s: number): string {
+  if (s < 1.5) return "1 s";
+  if (s < 90) return `${Math.round(s)} s`;
+  const whole = Math.round(s / 5) * 5;
+  return `${Math.floor(whole / 60)} min ${whole % 60} s`;
+}
+
+/** The share of the prompt's work that is done, in [0, 1]. */
+export function doneShare(progress: Progress): number {
+  const total = progress.total - progress.cache;
+  return total > 0 ? Math.max(0, Math.min(1, (progress.processed - progress.cache) / total)) : 1;
+}
+
+export function progressText(progress: Progress): string {
+  const eta = etaSeconds(progress);
+  const left = eta === null ? "" : `, about ${etaText(eta)} left`;
+  return `Reading the prompt: ${count(progress.processed)} of ${count(progress.total)} tokens${left}`;
+}
+
+/** How many times smaller the cache is; 1 for what is kept whole. */
+export function ratio(kv: Kv): number {
+  return kv.bytes_after > 0 ? kv.bytes_before / kv.bytes_after : 1;
+}
+
+/** "16.0×" with as many digits as say something. */
+export function times(x: number): string {
+  return `${x >= 100 ? count(x) : x.toLocaleString("en-US", { maximumSignificantDigits: 3 })}×`;
+}
+
+export interface Fact {
+  name: string;
+  label: string;
+  value: string;
+  /** Smaller, behind the value. */
+  of?: string;
+}
+
+/** The numbers that matter, in a fixed order, so that two answers can be compared line by line. */
+export function facts(answer: Answer): Fact[] {
+  const { kv, timings } = answer;
+  const all: Fact[] = [];
+  if (kv) {
+    all.push(
+      { name: "kept", label: "tokens kept", value: count(kv.tokens_kept), of: `of ${count(kv.tokens_before)}` },
+      { name: "bytes", label: "cache", value: bytes(kv.bytes_after), of: `of ${bytes(kv.bytes_before)}` },
+      { name: "ratio", label: "smaller", value: times(ratio(kv)) });
+  }
+  if (answer.first_ms !== undefined) {
+    all.push({ name: "first", label: "first token", value: seconds(answer.first_ms / 1000) });
+  }
+  if (timings && timings.predicted_ms > 0 && timings.predicted_n > 0) {
+    all.push({ name: "speed", label: "tokens/s", value: number(timings.predicted_per_second) });
+  }
+  return all;
+}
+
+/** The rest, in one line. */
+export function details(answer: Answer): string {
+  const { kv, timings } = answer;
+  const parts: string[] = [];
+  if (kv) {
+    parts.push(`policy ${kv.policy}`, `${percent(kv.tokens_kept / Math.max(1, kv.tokens_before))} of the prompt kept`);
+    if (kv.compress_ms > 0) parts.push(`chosen in ${seconds(kv.compress_ms / 1000)}`);
+    if (kv.reused_tokens > 0) parts.push(`${count(kv.reused_tokens)} tokens not read again`);
+  }
+  if (timings) {
+    parts.push(`prompt read in ${seconds(timings.prompt_ms / 1000)}` +
+      (timings.prompt_n > 0 ? ` (${count(timings.prompt_per_second)} tokens/s)` : ""));
+    parts.push(`${count(timings.predicted_n)} tokens written`);
+  }
+  if (answer.finish === "length") parts.push("cut at the most tokens");
+  return parts.join(" · ");
+}
+
+/** One line about a compressed answer and the full cache's; "" until both are there. */
+export function comparison(compressed: Answer, full: Answer): string {
+  if (!compressed.kv || !full.kv) return "";
+  const parts = [`the cache is ${times(full.kv.bytes_after / Math.max(1, compressed.kv.bytes_after))} smaller`];
+  const [a, b] = [compressed.timings?.predicted_per_second ?? 0, full.timings?.predicted_per_second ?? 0];
+  if (a > 0 && b > 0) parts.push(`tokens come ${times(a / b)} as fast`);
+  const finished = compressed.state === "done" && full.state === "done";
+  if (finished) parts.push(compressed.text === full.text ? "the answers are the same" : "the answers differ");
+  const line = parts.join(", ");
+  return `${line[0].toUpperCase()}${line.slice(1)}.`;
+}

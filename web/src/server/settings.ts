@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: MIT
+// What the user chose: the cache's policy, sampling, the system prompt; and the request made of it.
+import type { KvRequest, Message, Param, Policy, Props, Value } from "./types";
+
+export interface Settings {
+  policy: string;
+  /** Of each policy: the parameters that differ from what the server has in force. */
+  params: Record<string, Record<string, Value>>;
+  /** Whether answers report which positions are kept. */
+  positions: boolean;
+  /** Whether a second answer is computed with the full cache. */
+  compare: boolean;
+  snapshot: string;
+  system: string;
+  /** Sampling parameters that differ from the server's; max_tokens and seed too. */
+  sampling: Record<string, number>;
+}
+
+export const kFull = "full";
+
+/** Sampling fields of the page, in the order in which they are shown. */
+export const kSampling: { name: string; label: string; least: number; most: number; step: number; help: string }[] = [
+  { name: "temperature", label: "Temperature", least: 0, most: 100, step: 0.05, help: "0: always the likeliest token" },
+  { name: "top_p", label: "Top p", least: 0, most: 1, step: 0.01, help: "The likeliest tokens that have this probability together" },
+  { name: "top_k", label: "Top k", least: 0, most: 1_000_000, step: 1, help: "So many of the likeliest tokens; 0: all" },
+  { name: "min_p", label: "Min p", least: 0, most: 1, step: 0.01, help: "Least probability, relative to the likeliest token's" },
+  { name: "repeat_penalty", label: "Repeat penalty", least: 0.01, most: 100, step: 0.01, help: "1: none" },
+  { name: "max_tokens", label: "Most tokens", least: 1, most: 10_000_000, step: 1, help: "Of an answer; empty: what the context holds" },
+  { name: "seed", label: "Seed", least: 0, most: Number.MAX_SAFE_INTEGER, step: 1, help: "Empty: another one each time" },
+];
+
+export function defaultSettings(props: Props): Settings {
+  return { policy: String(props.kv.defaults.policy), params: {}, positions: true, compare: false,
+    snapshot: "", system: "", sampling: {} };
+}
+
+/** What was stored, as far as this server knows it; a stranger's values are left out. */
+export function readSettings(stored: unknown, props: Props): Settings {
+  const settings = defaultSettings(props);
+  if (typeof stored !== "object" || stored === null) return settings;
+  const given = stored as Partial<Record<keyof Settings, unknown>>;
+  const policies = new Map(props.kv.policies.map((p) => [p.name, p]));
+  if (typeof given.policy === "string" && policies.has(given.policy)) settings.policy = given.policy;
+  if (typeof given.positions === "boolean") settings.positions = given.positions;
+  if (typeof given.compare === "boolean") settings.compare = given.compare;
+  if (typeof given.system === "string") settings.system = given.system;
+  if (typeof given.snapshot === "string" && props.has_snapshots) settings.snapshot = given.snapshot;
+  for (const [name, values] of Object.entries(given.params ?? {})) {
+    const policy = policies.get(name);
+    for (const param of policy?.params ?? []) {
+      const value = (values as Record<string, unknown> | null)?.[param.name];
+      if (isValid(param, value)) (settings.params[name] ??= {})[param.name] = value;
+    }
+  }
+  for (const { name, least, most } of kSampling) {
+    const value = (given.sampling as Record<string, unknown> | undefined)?.[name];
+    if (typeof value === "number" && value >= least && value <= most) settings.sampling[name] = value;
+  }
+  return settings;
+}
+
+/** Whether the server would take this value. */
+export function isValid(param: Param, value: unknown): value is Value {
+  if (param.type === "boolean") return typeof value === "boolean";
+  if (param.type === "word") return typeof value === "string" && (param.words ?? []).includes(value);
+  if (typeof value !== "number" || !Number.isFinite(value)) return false;
+  if (value < (param.least ?? -Infinity) || value > (param.most ?? Infinity)) return false;
+  return param.type === "real" || (Number.isInteger(value) && (!param.odd || value % 2 !== 0));
+}
+
+/** "odd, 1 to 65,535", "0 to 1": what a number may be. */
+export function rangeText(param: Param): string {
+  const text = (n: number) => n.toLocaleString("en-US", { maximumFractionDigits: 6 });
+  if (param.least === undefined || param.most === undefined) return "";
+  const most = param.most > 1e8 ? "" : ` to ${text(param.most)}`;
+  return `${param.odd ? "odd, " : ""}${most ? "" : "from "}${text(param.least)}${most}`;
+}
+
+/** The value of a parameter when the request does not name it. */
+export function inForce(policy: Policy, param: Param): Value {
+  return policy.values?.[param.name] ?? param.default;
+}
+
+/** Remembers a choice; what is in force anyway is forgotten. */
+export function setParam(settings: Settings, policy: Policy, param: Param, value: Value): void {
+  const values = (settings.params[policy.name] ??= {});
+  if (value === inForce(policy, param)) delete values[param.name];
+  else values[param.name] = value;
+}
+
+/** The `kv` objects of the requests that one message needs: one, or one and the full cache's. */
+export function kvRequests(settings: Settings): KvRequest[] {
+  if (settings.snapshot) return [{ snapshot: settings.snapshot }];
+  const chosen: KvRequest = { policy: settings.policy, ...settings.params[settings.policy] };
+  if (!settings.compare || settings.policy === kFull) return [chosen];
+  // neither may profit from what the other has read
+  return [{ ...chosen, reuse: false }, { policy: kFull, reuse: false }];
+}
+
+export function requestBody(settings: Settings, kv: KvRequest, messages: Message[]): object {
+  return {
+    messages,
+    ...settings.sampling,
+    kv,
+    // every position of a full cache is kept: a list of them says nothing
+    kv_report: settings.positions && kv.policy !== kFull ? "positions" : "summary",
+    return_progress: true,
+  };
+}

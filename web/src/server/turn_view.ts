@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: MIT
+// One message of the user with its answer, or with two of them side by side.
+import { bytes, count } from "../format";
+import { el } from "../page";
+import { answerView, type AnswerView } from "./answer_view";
+import type { Answer, TextDocument, Turn } from "./conversation";
+import { comparison } from "./numbers";
+import { kFull } from "./settings";
+
+export interface TurnView {
+  element: HTMLElement;
+  answers: AnswerView[];
+  /** Where "Regenerate" is put, on the last turn only. */
+  actions: HTMLElement;
+  update(): void;
+}
+
+export function documentSize(document: TextDocument): string {
+  return document.tokens === undefined ? bytes(new Blob([document.text]).size) : `${count(document.tokens)} tokens`;
+}
+
+function titleOf({ request }: Answer): string {
+  if (request.snapshot) return `Snapshot ${request.snapshot}`;
+  return request.policy === kFull ? "Full cache" : `${request.policy ?? "Answer"}`;
+}
+
+function shownDocument(document: TextDocument): HTMLElement {
+  const kShown = 20_000;
+  const cut = document.text.length > kShown ? `${document.text.slice(0, kShown)} …` : document.text;
+  return el("details", { class: "document" },
+    el("summary", {}, `${document.name} `, el("span", {}, documentSize(document))),
+    el("div", { class: "document-text", tabindex: "0", role: "region", "aria-label": document.name }, cut));
+}
+
+export function turnView(turn: Turn): TurnView {
+  const user = el("div", { class: "user" }, ...turn.documents.map(shownDocument),
+    ...(turn.text ? [el("p", {}, turn.text)] : []));
+  const answers = turn.answers.map((answer) => answerView(answer, titleOf(answer)));
+  const line = el("p", { class: "comparison" });
+  const actions = el("div", { class: "actions" });
+  const element = el("section", { class: "turn", "aria-label": "Message and answer" }, user, line,
+    el("div", { class: answers.length > 1 ? "answers both" : "answers" }, ...answers.map((a) => a.element)), actions);
+  const update = () => {
+    answers.forEach((a) => a.update());
+    line.textContent = turn.answers.length > 1 ? comparison(turn.answers[0], turn.answers[1]) : "";
+    line.hidden = line.textContent === "";
+  };
+  update();
+  return { element, answers, actions, update };
+}

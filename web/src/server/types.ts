@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: MIT
+// What the server's API says and the page keeps: the names are those of the JSON (docs/server.md).
+
+export type Value = boolean | number | string;
+
+/** A parameter of a policy, a row of the policies' own tables. */
+export interface Param {
+  name: string;
+  type: "boolean" | "integer" | "real" | "word";
+  words?: string[];
+  least?: number;
+  most?: number;
+  odd?: boolean;
+  default: Value;
+  help: string;
+}
+
+export interface Policy {
+  name: string;
+  score: string;
+  paper: string;
+  has_budget: boolean;
+  params: Param[];
+  /** In force on this server, where its command line chose others than the defaults. */
+  values?: Record<string, Value>;
+}
+
+/** GET /props, as far as the page reads it. */
+export interface Props {
+  model_alias: string;
+  build_info: string;
+  backend: string;
+  has_snapshots: boolean;
+  chat_template: string;
+  default_generation_settings: { n_ctx: number; params: Record<string, number> };
+  kv: { defaults: Record<string, Value>; policies: Policy[] };
+}
+
+export interface Snapshot {
+  name: string;
+  bytes: number;
+  created: number;
+}
+
+export interface Message {
+  role: "system" | "user" | "assistant";
+  content: string;
+}
+
+/** The request's `kv` object. */
+export interface KvRequest {
+  policy?: string;
+  snapshot?: string;
+  reuse?: boolean;
+  [param: string]: Value | undefined;
+}
+
+/** The answer's `kv` object; `positions` is [n_layer][n_head_kv][kept]. */
+export interface Kv {
+  policy: string;
+  tokens_before: number;
+  tokens_kept: number;
+  bytes_before: number;
+  bytes_after: number;
+  compress_ms: number;
+  reused_tokens: number;
+  positions?: number[][][];
+}
+
+export interface Timings {
+  cache_n: number;
+  prompt_n: number;
+  prompt_ms: number;
+  prompt_per_second: number;
+  predicted_n: number;
+  predicted_ms: number;
+  predicted_per_second: number;
+}
+
+export interface Progress {
+  total: number;
+  cache: number;
+  processed: number;
+  time_ms: number;
+}
+
+/** One chunk of a streamed chat completion. */
+export interface Chunk {
+  choices?: {
+    delta?: { content?: string | null; reasoning_content?: string | null };
+    finish_reason?: string | null;
+  }[];
+  prompt_progress?: Progress;
+  timings?: Timings;
+  kv?: Kv;
+}

@@ -1,0 +1,347 @@
+// SPDX-License-Identifier: MIT
+// The page of `snapkv serve`, used as people use it: in headless Chromium, against the real program
+// with the needle model. Run by ctest with the variables of pages.test.ts.
+import assert from "node:assert/strict";
+import { spawn, type ChildProcess } from "node:child_process";
+import { mkdtempSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, before, test } from "node:test";
+import { chromium, type Browser, type Locator, type Page } from "playwright-core";
+import { accessibilityProblems, coloursIn, required } from "./support";
+
+const folder = mkdtempSync(join(tmpdir(), "snapkv-server-page-"));
+const filler = "The cold wind blew from the sea, and the baker sold his bread. ";
+const facts = `${filler.repeat(40)}The secret number of Rome is 48213. ${filler.repeat(20)}`;
+const question = "Question: What is the secret number of Rome?\nAnswer: The secret number of Rome is";
+let browser: Browser;
+
+interface Server {
+  url: string;
+  end(): Promise<void>;
+}
+
+/** Starts the program at a port that is free, and waits until its model is loaded. */
+async function serve(...more: string[]): Promise<Server> {
+  const template = "{% for m in messages %}{{ m.content }}{% if not loop.last %}{{ '\\n' }}{% endif %}{% endfor %}";
+  const child: ChildProcess = spawn(required("SNAPKV_BINARY"), ["serve", "-m", required("SNAPKV_MODEL"), "--port", "0", "-t", "1",
+    "--no-progress", "--chat-template", template, "--temp", "0", "--kv-budget", "64", ...more],
+    { stdio: ["ignore", "ignore", "pipe"], env: { ...process.env, OMP_WAIT_POLICY: "passive" } });
+  let errors = "";
+  const url = await new Promise<string>((resolve, reject) => {
+    child.stderr!.on("data", (data: Buffer) => {
+      errors += data.toString();
+      const ready = /ready: (\S+)/.exec(errors);
+      if (ready) resolve(ready[1]);
+    });
+    child.on("exit", (code) => reject(new Error(`snapkv serve ended with ${code}\n${errors}`)));
+  });
+  return { url, end: () => new Promise((resolve) => {
+    child.on("exit", () => resolve());
+    child.kill("SIGTERM");
+    setTimeout(() => child.kill("SIGTERM"), 1000).unref(); // a second one ends whatever still runs
+  }) };
+}
+
+interface Opened {
+  page: Page;
+  close(): Promise<void>;
+}
+
+/** `close` fails when the page logged an error, broke its policy or asked anybody but its server.
+ *  `expected`: errors that belong to the test. */
+async function open(url: string, options: { scheme?: "light" | "dark"; width?: number; expected?: RegExp } = {}): Promise<Opened> {
+  const { scheme = "light", width = 1280, expected } = options;
+  const context = await browser.newContext({ viewport: { width, height: 850 }, colorScheme: scheme, acceptDownloads: true });
+  const page = await context.newPage();
+  const problems: string[] = [];
+  page.on("console", (message) => {
+    if (["error", "warning"].includes(message.type()) && !expected?.test(message.text())) problems.push(message.text());
+  });
+  page.on("pageerror", (error) => problems.push(`error: ${error.message}`));
+  page.on("request", (request) => {
+    if (!request.url().startsWith(`${url}/`) && !/^(data|blob):/.test(request.url())) problems.push(`request: ${request.url()}`);
+  });
+  await page.goto(url);
+  return { page, close: async () => {
+    await context.close();
+    assert.deepEqual(problems, []);
+  } };
+}
+
+async function shot(page: Page, name: string): Promise<Buffer> {
+  const image = await page.screenshot();
+  if (process.env.SCREENSHOTS) {
+    mkdirSync(process.env.SCREENSHOTS, { recursive: true });
+    writeFileSync(join(process.env.SCREENSHOTS, `server-${name}.png`), image);
+  }
+  return image;
+}
+
+/** Drops a file onto the page. */
+async function drop(page: Page, name: string, text: string): Promise<void> {
+  const data = await page.evaluateHandle(([fileName, content]) => {
+    const transfer = new DataTransfer();
+    transfer.items.add(new File([content], fileName, { type: "text/plain" }));
+    return transfer;
+  }, [name, text]);
+  await page.dispatchEvent("body", "dragover", { dataTransfer: data });
+  await page.dispatchEvent("body", "drop", { dataTransfer: data });
+  await page.locator(".chips li", { hasText: name }).waitFor();
+}
+
+const send = async (page: Page, text: string) => {
+  await page.getByLabel("Message", { exact: true }).fill(text);
+  await page.keyboard.press("Enter");
+};
+const answers = (page: Page): Locator => page.locator("article.answer");
+/** Waits until the last answer is complete. */
+const finished = (page: Page) => page.locator("[data-do=regenerate]").waitFor();
+
+/** Sets sampling so that answers are noise that hardly ends. */
+async function makeEndless(page: Page): Promise<void> {
+  await page.locator("[data-section=Sampling] > summary").click();
+  for (const [name, value] of [["temperature", "100"], ["top_p", "1"], ["top_k", "0"], ["min_p", "0"], ["max_tokens", "1500"]]) {
+    await page.locator(`[data-sampling=${name}]`).fill(value);
+  }
+  await page.locator("[data-sampling=max_tokens]").blur();
+}
+
+let server: Server;
+before(async () => {
+  browser = await chromium.launch({ executablePath: required("CHROMIUM"), args: ["--no-sandbox"] });
+  const snapshots = join(folder, "snapshots");
+  mkdirSync(snapshots);
+  server = await serve("--snapshot-dir", snapshots);
+});
+after(async () => {
+  await server?.end();
+  await browser?.close();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+test("a document, a question, the answer and what it cost", async () => {
+  const { page, close } = await open(server.url);
+  await drop(page, "facts.txt", facts);
+  await page.locator(".chips", { hasText: /\d tokens/ }).waitFor();
+  await send(page, question);
+  await finished(page);
+  await page.getByText("48213").first().waitFor();
+  assert.match((await answers(page).locator(".answer-text").textContent())!, /48213/);
+  const values = Object.fromEntries(await page.$$eval("[data-fact]", (all) =>
+    all.map((e) => [(e as HTMLElement).dataset.fact, e.querySelector("dd")!.textContent])));
+  assert.match(values.kept!, /^64 of [1-9],?\d+$/);
+  assert.match(values.bytes!, /^[\d.,]+ KiB of [\d.,]+ [KM]iB$/);
+  assert.match(values.ratio!, /^1\d(\.\d)?×$|^[2-9]\d(\.\d)?×$/);
+  assert.ok(values.first && values.speed);
+  await page.getByText("What was kept").click();
+  await page.locator("[data-chart=kept-map][data-drawn=true]").waitFor();
+  await page.locator(".kept-box .text").waitFor();
+  assert.ok(await coloursIn(page, await page.locator("[data-chart=kept-map]").screenshot()) > 3, "the map is blank");
+  const text = (await page.locator(".kept-box .text").textContent())!;
+  assert.equal(text.trim(), `${facts.trim()}\n\n${question}`);
+  const shades = await page.$$eval(".kept-box .text span", (all) => new Set(all.map((e) => (e as HTMLElement).style.background)).size);
+  assert.ok(shades > 2, `${shades} shades`);
+  assert.deepEqual(await accessibilityProblems(page), []);
+  await shot(page, "kept");
+  await page.locator(".log").evaluate((e) => (e.scrollTop = 0));
+  await shot(page, "answer");
+  // it is there after a reload, and continues
+  await page.reload();
+  await page.getByText("48213").first().waitFor();
+  await send(page, question);
+  await finished(page);
+  assert.equal(await answers(page).count(), 2);
+  const [file] = await Promise.all([page.waitForEvent("download"), page.locator("[data-do=export]").click()]);
+  const exported = JSON.parse(readFileSync((await file.path())!, "utf8"));
+  assert.deepEqual([exported.kind, exported.turns.length, exported.turns[1].messages.length], ["snapkv conversation", 2, 3]);
+  assert.equal(exported.turns[0].answers[0].kv.policy, "snapkv");
+  await page.locator("[data-do=new]").click();
+  assert.equal(await answers(page).count(), 0);
+  await page.reload();
+  await page.getByText("Long prompts, small caches").waitFor();
+  await close();
+});
+
+test("text comes while it is written, and stops", async () => {
+  const { page, close } = await open(server.url);
+  await makeEndless(page);
+  await send(page, "The cold wind");
+  const text = answers(page).locator(".answer-text");
+  await page.waitForFunction(() => (document.querySelector(".answer-text")?.textContent ?? "").length > 20);
+  assert.equal(await answers(page).getAttribute("aria-busy"), "true");
+  const length = (await text.textContent())!.length;
+  await page.waitForFunction((n) => document.querySelector(".answer-text")!.textContent!.length > n, length);
+  await page.getByRole("button", { name: "Stop" }).click();
+  await page.getByText("Stopped.", { exact: true }).first().waitFor();
+  const stopped = (await text.textContent())!;
+  assert.ok(stopped.length >= length);
+  await page.waitForTimeout(150);
+  assert.equal(await text.textContent(), stopped, "text came after the stop");
+  await page.locator("[data-sampling=max_tokens]").fill("5");
+  await page.getByRole("button", { name: "Regenerate" }).click();
+  await finished(page);
+  assert.equal(await answers(page).count(), 1);
+  assert.equal(await answers(page).getAttribute("data-state"), "done");
+  assert.match((await page.locator(".details").allTextContents()).join(), /5 tokens written · cut at the most tokens/);
+  await close();
+});
+
+test("a long prompt: progress, an estimate, and Escape", async () => {
+  const { page, close } = await open(server.url);
+  await page.evaluate(() => {
+    const seen: string[] = [];
+    Object.assign(window, { seen });
+    new MutationObserver(() => {
+      const line = document.querySelector(".answer .state")?.textContent;
+      if (line && seen[seen.length - 1] !== line) seen.push(line);
+    }).observe(document.body, { subtree: true, childList: true, characterData: true });
+  });
+  await drop(page, "book.txt", facts.repeat(12));
+  await send(page, question);
+  await page.getByText(/Reading the prompt: .* left/).waitFor();
+  assert.ok(await page.locator("progress").isVisible());
+  assert.deepEqual(await accessibilityProblems(page), []);
+  await shot(page, "reading");
+  await page.keyboard.press("Escape");
+  await page.getByText("Stopped.", { exact: true }).first().waitFor();
+  const seen = await page.evaluate(() => (window as unknown as { seen: string[] }).seen);
+  assert.ok(seen.some((line) => /^Reading the prompt: [\d,]+ of [\d,]+ tokens, about .* left$/.test(line)), seen.join("\n"));
+  await close();
+});
+
+test("SnapKV and the full cache side by side, and another policy", async () => {
+  const { page, close } = await open(server.url);
+  await drop(page, "facts.txt", facts);
+  await page.getByLabel("Full cache beside it").check();
+  await send(page, question);
+  await finished(page);
+  assert.equal(await answers(page).count(), 2);
+  assert.deepEqual(await page.locator("article h3").allTextContents(), ["snapkv", "Full cache"]);
+  const ratios = await page.locator("[data-fact=ratio] b").allTextContents();
+  assert.equal(ratios[1], "1×");
+  assert.ok(parseFloat(ratios[0]) > 10, ratios[0]);
+  assert.match((await page.locator(".comparison").textContent())!, /^The cache is \d.*× smaller, .*the answers are the same\.$/);
+  const [a, b] = await Promise.all([0, 1].map((i) => answers(page).nth(i).boundingBox()));
+  assert.ok(Math.abs(a!.y - b!.y) < 2 && b!.x >= a!.x + a!.width, "not side by side");
+  assert.deepEqual(await accessibilityProblems(page), []);
+  await shot(page, "beside");
+  await page.getByLabel("Full cache beside it").uncheck();
+  // the fields come from the policies' own tables
+  await page.locator("[data-setting=policy]").selectOption("streaming_llm");
+  assert.equal(await page.locator("[data-param=kernel_size]").count(), 0);
+  await page.locator("[data-param=budget]").fill("100");
+  await page.locator("[data-param=budget]").blur();
+  await page.getByRole("button", { name: "Regenerate" }).click();
+  await finished(page);
+  assert.deepEqual(await page.locator("article h3").allTextContents(), ["streaming_llm"]);
+  assert.match((await page.locator("[data-fact=kept] dd").textContent())!, /^100 of /);
+  await page.locator("[data-param=budget]").fill("0");
+  await page.locator("[data-param=budget]").blur();
+  assert.equal(await page.locator("[data-param=budget]").getAttribute("aria-invalid"), "true");
+  await page.reload(); // kept, and what is not valid was not taken
+  assert.equal(await page.locator("[data-param=budget]").inputValue(), "100");
+  await close();
+});
+
+test("snapshots: made of a document, used, deleted", async () => {
+  const { page, close } = await open(server.url);
+  await drop(page, "old facts.txt", facts);
+  await page.getByRole("button", { name: "Make a snapshot" }).click();
+  const row = page.locator("[data-snapshot=old-facts]");
+  await row.waitFor();
+  assert.equal(await row.getByRole("button").first().getAttribute("aria-pressed"), "true");
+  assert.ok(await page.getByLabel("Full cache beside it").isDisabled());
+  assert.equal(await page.locator(".chips li").count(), 0);
+  await send(page, question);
+  await finished(page);
+  assert.deepEqual(await page.locator("article h3").allTextContents(), ["Snapshot old-facts"]);
+  assert.match((await page.locator(".details").allTextContents()).join(), /tokens not read again/);
+  assert.deepEqual(await accessibilityProblems(page), []);
+  await shot(page, "snapshot");
+  await page.getByRole("button", { name: "Delete old-facts" }).click();
+  await page.getByRole("button", { name: "Really delete old-facts?" }).click();
+  await row.waitFor({ state: "detached" });
+  assert.ok(await page.getByLabel("Full cache beside it").isEnabled());
+  await close();
+});
+
+test("what goes wrong is said, and markup stays text", async () => {
+  const { page, close } = await open(server.url, { expected: /status of 400/ });
+  const buffer = Buffer.from([0x89, 0x50, 0x4e, 0x47, 0xff]);
+  await page.locator("input[type=file]").setInputFiles({ name: "cat.png", mimeType: "image/png", buffer });
+  await page.getByText("“cat.png” is not a text file").waitFor();
+  await drop(page, "<img src=x onerror=alert(1)>.txt", `<script>alert(1)</script>${filler.repeat(20000)}`);
+  await send(page, "<b>too long</b>");
+  await page.locator(".answer .error", { hasText: /the context holds/ }).waitFor();
+  assert.equal(await page.locator(".log img, .log script, .log b:not(.facts b)").count(), 0);
+  await page.evaluate(() => navigator.clipboard?.writeText).catch(() => undefined);
+  const pasted = await page.evaluateHandle((text) => {
+    const data = new DataTransfer();
+    data.setData("text/plain", text);
+    return data;
+  }, filler.repeat(50));
+  await page.getByLabel("Message", { exact: true }).evaluate((e, data) =>
+    e.dispatchEvent(new ClipboardEvent("paste", { clipboardData: data, cancelable: true })), pasted);
+  await page.locator(".chips li", { hasText: "Pasted text" }).waitFor();
+  await page.getByRole("button", { name: "Remove Pasted text" }).click();
+  assert.equal(await page.locator(".chips li").count(), 0);
+  await close();
+});
+
+test("dark, narrow, and by keyboard only", async () => {
+  const shots: Buffer[] = [];
+  for (const [scheme, width] of [["light", 1280], ["dark", 1280], ["light", 400], ["dark", 400]] as const) {
+    const { page, close } = await open(server.url, { scheme, width });
+    await page.getByLabel("Message", { exact: true }).waitFor();
+    assert.ok(await page.evaluate(() => document.activeElement?.matches("textarea")), "the message is not focused");
+    await page.getByLabel("Full cache beside it").check();
+    await page.keyboard.press("Tab");
+    await page.getByLabel("Message", { exact: true }).focus();
+    await page.keyboard.type(`${question.split("\n")[0]} ${"x".repeat(120)}`);
+    await page.keyboard.press("Enter");
+    await finished(page);
+    shots.push(await shot(page, `${scheme}-${width}`));
+    const check = async (what: string) => {
+      const wide = await page.evaluate(() => document.documentElement.scrollWidth - window.innerWidth);
+      assert.ok(wide <= 0, `${what} at ${width}: ${wide} pixels too wide`);
+      const inner = await page.$$eval(".log, aside, .composer", (all) => all.filter((e) => e.scrollWidth > e.clientWidth + 1).map((e) => e.className));
+      assert.deepEqual(inner, [], `${what} at ${width} scrolls sideways`);
+      assert.deepEqual(await accessibilityProblems(page), [], `${what}, ${scheme}, ${width}`);
+    };
+    await check("the chat");
+    if (width < 1000) {
+      assert.ok(!(await page.locator("aside").isVisible()));
+      await page.getByRole("button", { name: "Settings" }).focus();
+      await page.keyboard.press("Enter");
+    }
+    await page.locator("[data-setting=policy]").waitFor();
+    for (const section of await page.$$("aside > details:not([open]) > summary")) await section.click();
+    await check("the settings");
+    await shot(page, `settings-${scheme}-${width}`);
+    await close();
+  }
+  assert.ok(!shots[0].equals(shots[1]), "dark looks like light");
+});
+
+test("a server that asks for a key", async () => {
+  const locked = await serve("--api-key", "secret");
+  try {
+    const { page, close } = await open(locked.url, { expected: /status of 401/ });
+    await page.getByText("This server asks for an API key.").waitFor();
+    assert.deepEqual(await accessibilityProblems(page), []);
+    await page.getByLabel("API key", { exact: true }).last().fill("wrong");
+    await page.keyboard.press("Enter");
+    await page.getByText("no valid API key").waitFor();
+    await page.getByLabel("API key", { exact: true }).last().fill("secret");
+    await page.keyboard.press("Enter");
+    await page.getByLabel("Message", { exact: true }).waitFor();
+    await page.reload();
+    await page.getByLabel("Message", { exact: true }).waitFor();
+    assert.equal(await page.locator("[data-section=Snapshots]").count(), 0); // no --snapshot-dir
+    assert.equal(await page.evaluate(() => JSON.stringify(localStorage).includes("secret")), false);
+    await close();
+  } finally {
+    await locked.end();
+  }
+});
