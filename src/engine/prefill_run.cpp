@@ -11,9 +11,6 @@
 namespace snapkv {
 namespace {
 
-/// How many rows of logits are computed at once after the last layer.
-constexpr int64_t kOutputRows = 16;
-
 std::unique_ptr<ProbeObserver> make_probe(const PrefillPlan& plan, const PrefillOptions& options) {
   if (options.probe == nullptr) return nullptr;
   return std::make_unique<ProbeObserver>(*options.probe, plan.n_tokens, plan.n_past);
@@ -69,8 +66,12 @@ void PrefillRun::run() {
 
 void PrefillRun::commit() {
   scratch_ = KvLayer();  // before the sessions count what they hold
-  for (const auto& target : targets_) {
-    target->commit(logits_, times_, targets_.size() > 1 ? scratch_bytes_ : 0);
+  // copies first: nothing may fail once a session has changed
+  std::vector<std::vector<float>> logits(targets_.size() - 1, logits_);
+  logits.push_back(std::move(logits_));
+  for (size_t i = 0; i < targets_.size(); ++i) {
+    targets_[i]->commit(std::move(logits[i]), times_, plan_,
+                        targets_.size() > 1 ? scratch_bytes_ : 0);
   }
 }
 
