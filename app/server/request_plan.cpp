@@ -49,7 +49,8 @@ RequestPlan plan_request(const Model& model, const Request& request) {
   const size_t logits = static_cast<size_t>(info.n_vocab) * sizeof(float);
   plan.running_bytes = n * (memory.kv_kept + memory.queries + kLogitCopies * logits) +
                        static_cast<size_t>(beyond) * token_bytes(model, request);
-  plan.reading_bytes = memory.packed_weights + memory.hidden_states + memory.activations + logits;
+  plan.reading_bytes = memory.packed_weights + memory.hidden_states + memory.activations +
+                       memory.logits + memory.scores + memory.kernels;
   // several answers can't all have the scratch layer as their cache
   const size_t layer = kv_row_bytes(info, request.session.kv_type) * static_cast<size_t>(n_prompt);
   plan.reading_bytes += n > 1 ? std::max(memory.kv_scratch, layer) : memory.kv_scratch;

@@ -65,7 +65,10 @@ using ProgressFn = std::function<bool(const Progress&)>;
 
 // ---------------------------------------------------------------- memory plan
 
-/// Bytes that a prompt of n_tokens needs, beside the weights.
+/// The most bytes that a prompt of n_tokens takes, and what parts of them are for. On the CPU the
+/// resident memory of the process grows by at most total() - weights while the prompt is read and
+/// decode_reserve tokens are decoded, and by no more than a tenth of it and 2 MiB less:
+/// docs/reliability.md.
 struct MemoryPlan {
   size_t weights = 0;         ///< mapped from the file
   size_t packed_weights = 0;  ///< the largest layer in the compute type, during prefill
@@ -75,18 +78,21 @@ struct MemoryPlan {
   size_t kv_kept = 0;         ///< all layers after compression, decode reserve included
   size_t queries = 0;         ///< of the last window_size tokens, with kv_decode_limit
   size_t kv_history = 0;  ///< uncompressed rows for later turns, with kv_refresh; what is resident
+  size_t logits = 0;      ///< of the last token, where the step that decodes computes them too
+  size_t scores = 0;      ///< queries of the window, scores and selected rows of one layer
+  size_t kernels = 0;     ///< what kernels compute in, on the CPU, and the code made for them
   size_t kv_full = 0;     ///< what a full cache of all layers would take
   int64_t budget = 0;     ///< rows kept per layer and KV head, on average; n_tokens if all are
   size_t kv_peak() const { return kv_scratch + kv_kept; }
   size_t total() const {
     return weights + packed_weights + hidden_states + activations + kv_scratch + kv_kept + queries +
-           kv_history;
+           kv_history + logits + scores + kernels;
   }
 };
 struct SessionOptions;
-/// Throws as resolve_options().
+/// `n_threads`: as ModelOptions::n_threads. Throws as resolve_options().
 MemoryPlan plan_memory(const ModelInfo& info, const SessionOptions& options, int64_t n_tokens,
-                       DType compute = DType::bf16, Device device = Device::cpu);
+                       DType compute = DType::bf16, Device device = Device::cpu, int n_threads = 0);
 /// Tokens of the longest prompt for which a session of these options takes no more than `bytes`
 /// beside the weights; 0 when not even one token fits. The context is another limit. Throws as
 /// resolve_options().
@@ -226,6 +232,9 @@ struct SessionStats {
   size_t kv_bytes_used = 0;  ///< of rows in use now
   size_t query_bytes = 0;    ///< of the queries kept for kv_decode_limit; not part of the others
   size_t history_bytes = 0;  ///< of the rows kept for kv_refresh; not part of the others
+  /// What the last prefill was planned to take at most, beside the weights: MemoryPlan::total() of
+  /// all its sessions, with the logits of PrefillOptions::n_logits tokens.
+  size_t planned_bytes = 0;
   /// [n_layer]: rows seen, and kept per KV head at the end of the last prefill
   struct Layer {
     int64_t n_total = 0;
@@ -333,16 +342,17 @@ class Session {
 
   /// Writes the cache, as compressed as it is, with positions and the last token's logits to a file
   /// from which load() continues. `notes`: anything that the program wants back, the text of a
-  /// conversation for example. The file appears under its name when it is whole. docs/session-file.md
-  /// describes it. Throws kUsage when nothing was read yet or with kv_refresh, whose uncompressed
-  /// rows are no part of the file; kRuntime when it can't be written.
+  /// conversation for example. The file appears under its name when it is whole.
+  /// docs/session-file.md describes it. Throws kUsage when nothing was read yet or with kv_refresh,
+  /// whose uncompressed rows are no part of the file; kRuntime when it can't be written.
   void save(const std::string& path, std::string_view notes = {}) const;
   /// Replaces what the session has seen by a saved session, and returns its notes. Logits and later
   /// tokens are what they would have been in the session that was saved. Throws kRuntime when the
-  /// file can't be read; kBadModel, naming the field, when it is no such file, of another version, or
-  /// damaged (a checksum covers all of it); kUsage, naming both values, when it is of another model
-  /// (Model::fingerprint()), policy, parameter, cache type or decode limit than this session's;
-  /// kContextExceeded when it holds more tokens than n_ctx. The session is then as it was.
+  /// file can't be read; kBadModel, naming the field, when it is no such file, of another version,
+  /// or damaged (a checksum covers all of it); kUsage, naming both values, when it is of another
+  /// model (Model::fingerprint()), policy, parameter, cache type or decode limit than this
+  /// session's; kContextExceeded when it holds more tokens than n_ctx. The session is then as it
+  /// was.
   std::string load(const std::string& path);
 
   struct Impl;  ///< the engine's own
@@ -365,8 +375,8 @@ struct SavedSession {
   int64_t n_past = 0;  ///< tokens seen
   std::string notes;
 };
-/// Reads and checks all of a saved session, whose model is not needed. Throws kRuntime and kBadModel
-/// as Session::load().
+/// Reads and checks all of a saved session, whose model is not needed. Throws kRuntime and
+/// kBadModel as Session::load().
 SavedSession describe_session(const std::string& path);
 
 /// Reads one prompt into several sessions of one model that have seen nothing yet: computed once,

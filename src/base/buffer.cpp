@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: MIT
 #include "base/buffer.h"
 
+#include <sys/mman.h>
+
+#include <cstdint>
 #include <cstdlib>
 
 #include "base/error.h"
@@ -13,19 +16,62 @@ namespace {
 /// would weigh too much.
 constexpr size_t kLargePages = 4;
 
+/// Buffers of at least so many bytes are mapped: their memory goes back to the system at once when
+/// they are released. In the heap it would stay behind whatever was allocated after it, beyond what
+/// a memory plan promises. AddressSanitizer watches the heap only.
+#if defined(__SANITIZE_ADDRESS__)  // GCC
+#define SNAPKV_WATCHES_HEAP
+#elif defined(__has_feature)  // Clang
+#if __has_feature(address_sanitizer)
+#define SNAPKV_WATCHES_HEAP
+#endif
+#endif
+#if defined(SNAPKV_WATCHES_HEAP)
+constexpr size_t kMappedBytes = SIZE_MAX;
+#else
+constexpr size_t kMappedBytes = size_t{1} << 20;
+#endif
+
+/// Buffers end at a multiple of this; where the system's pages are larger it rounds for itself.
+constexpr size_t kPageBytes = 4096;
+
+/// Memory of the system's pages whose beginning is a multiple of `alignment`, or nullptr.
+void* map_aligned(size_t bytes, size_t alignment) {
+  const size_t spare = alignment > kPageBytes ? alignment : 0;
+  if (bytes > SIZE_MAX - spare) return nullptr;
+  void* all =
+      ::mmap(nullptr, bytes + spare, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (all == MAP_FAILED) return nullptr;
+  if (spare == 0) return all;
+  const auto first = reinterpret_cast<uintptr_t>(all);
+  const uintptr_t begin = (first + alignment - 1) / alignment * alignment;
+  const uintptr_t end = begin + bytes, last = first + bytes + spare;
+  if (begin > first) ::munmap(all, begin - first);
+  if (last > end) ::munmap(reinterpret_cast<void*>(end), last - end);
+  return reinterpret_cast<void*>(begin);
+}
+
 }  // namespace
 
 Buffer Buffer::host(size_t bytes, const char* what) {
   if (bytes == 0) return {};
   const bool large = huge_page_size() > 0 && bytes >= kLargePages * huge_page_size();
-  const size_t alignment = large ? huge_page_size() : kAlignment;
-  const size_t rounded = (bytes + alignment - 1) / alignment * alignment;
-  void* data = rounded >= bytes ? std::aligned_alloc(alignment, rounded) : nullptr;
+  const bool mapped = bytes >= kMappedBytes;
+  const size_t unit = large ? huge_page_size() : mapped ? kPageBytes : kAlignment;
+  const size_t rounded = (bytes + unit - 1) / unit * unit;
+  void* data = nullptr;
+  if (rounded >= bytes) {
+    data = mapped ? map_aligned(rounded, unit) : std::aligned_alloc(unit, rounded);
+  }
   if (data == nullptr) {
     fail(ErrorCode::kDoesNotFit, "{}: {} bytes of memory are not available", what, bytes);
   }
   if (large) prefer_huge_pages(data, bytes);
-  return Buffer(data, bytes, [](void* p, size_t, void*) { std::free(p); });
+  if (!mapped) return Buffer(data, bytes, [](void* p, size_t, void*) { std::free(p); });
+  return Buffer(
+      data, bytes,
+      [](void* p, size_t, void* size) { ::munmap(p, reinterpret_cast<uintptr_t>(size)); },
+      reinterpret_cast<void*>(rounded));
 }
 
 }  // namespace snapkv

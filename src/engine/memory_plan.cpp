@@ -6,6 +6,7 @@
 #include <limits>
 #include <string>
 
+#include "backend/cpu_scratch.h"
 #include "base/error.h"
 #include "cache/kv_layer.h"
 #include "engine/hidden_states.h"
@@ -42,7 +43,48 @@ size_t cgroup_available() {
   return limit > used ? limit - used : 0;
 }
 
+/// The queries of the window and what the policy makes to choose a layer's rows.
+size_t score_bytes(const ModelConfig& c, const Policy& policy, int64_t n_tokens, int64_t chunk) {
+  const SelectionShape shape{.n_rows = n_tokens,
+                             .n_kept = policy.budget_for(n_tokens),
+                             .n_chunk = std::min(n_tokens, chunk),
+                             .n_embd = c.n_embd,
+                             .n_head = c.n_head,
+                             .n_head_kv = c.n_head_kv,
+                             .head_dim = c.head_dim};
+  const int64_t n_window = std::min<int64_t>(n_tokens, policy.window_size());
+  const bool selects = policy.info().has_budget && shape.n_kept < n_tokens;
+  return n_window * c.n_q() * sizeof(float) + (selects ? policy.selection_bytes(shape) : 0);
+}
+
+size_t kernel_bytes(const ModelConfig& c, const Policy& policy, const SessionOptions& options,
+                    int64_t n_tokens, bool packed, DType compute, int n_threads) {
+  const PolicyInfo& info = policy.info();
+  const KernelShape shape{.n_tokens = n_tokens,
+                          .n_chunk = std::min(n_tokens, options.chunk),
+                          .n_embd = c.n_embd,
+                          .n_ff = c.n_ff,
+                          .n_head = c.n_head,
+                          .n_head_kv = c.n_head_kv,
+                          .head_dim = c.head_dim,
+                          .kv_type = scratch_dtype(options.kv_type),
+                          .compute = compute,
+                          .packed = packed,
+                          .n_threads = n_threads,
+                          .selects = info.has_budget && policy.budget_for(n_tokens) < n_tokens,
+                          .observes = info.observes,
+                          .shares_budget = info.shares_budget};
+  return cpu_kernel_bytes(shape, policy.window_size()) + n_tokens * sizeof(int32_t);  // positions
+}
+
 }  // namespace
+
+size_t logits_bytes(const ModelSpec& spec, int64_t n_logits) {
+  const int64_t most = std::min(kOutputRows, n_logits);
+  const int64_t rows = std::max<int64_t>(n_logits + most, 3);  // a step has three: decode.cpp
+  return rows * spec.config.n_vocab * sizeof(float) +
+         ActivationBuffer::bytes(spec, most, DType::f32);
+}
 
 void validate_kv_type(DType kv_type, int64_t head_dim) {
   require_range("kv_type", static_cast<int>(kv_type), 0, std::ssize(kDTypes) - 1);
@@ -60,7 +102,7 @@ void validate_kv_type(DType kv_type, int64_t head_dim) {
 size_t available_memory() { return std::min(system_available(), cgroup_available()); }
 
 MemoryPlan plan_memory(const ModelInfo& info, const SessionOptions& given, int64_t n_tokens,
-                       DType compute, Device device) {
+                       DType compute, Device device, int n_threads) {
   if (info.spec == nullptr) {
     fail(ErrorCode::kUsage, "plan_memory: info must come from Model::info() or describe_model()");
   }
@@ -95,6 +137,11 @@ MemoryPlan plan_memory(const ModelInfo& info, const SessionOptions& given, int64
         KvHistory::resident_bytes(spec, options.kv_type, n_tokens, !options.spill_dir.empty());
   }
   if (options.kv_decode_limit > 0) plan.queries = QueryRing::bytes(c, policy->window_size());
+  plan.logits = logits_bytes(spec, 1);
+  plan.scores = score_bytes(c, *policy, n_tokens, options.chunk);
+  if (device != Device::cuda) {
+    plan.kernels = kernel_bytes(c, *policy, options, n_tokens, packed, compute, n_threads);
+  }
   plan.budget = policy->budget_for(n_tokens);
   plan.kv_full = row * full;
   plan.kv_kept = row * kept;

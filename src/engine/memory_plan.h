@@ -4,6 +4,7 @@
 
 #include <cstddef>
 
+#include "model/model_spec.h"
 #include "snapkv/engine.h"
 
 namespace snapkv {
@@ -13,6 +14,12 @@ namespace snapkv {
 constexpr DType scratch_dtype(DType kv_type) {
   return kv_type == DType::q8_0 ? DType::f16 : kv_type;
 }
+
+/// How many rows of logits are computed at once after the last layer.
+inline constexpr int64_t kOutputRows = 16;
+
+/// Bytes of the logits of a prompt's last tokens, while they are computed.
+size_t logits_bytes(const ModelSpec& spec, int64_t n_logits);
 
 /// Fails with kUsage unless a cache of rows of head_dim values can have this type.
 void validate_kv_type(DType kv_type, int64_t head_dim);

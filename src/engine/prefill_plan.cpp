@@ -69,13 +69,14 @@ std::string mib(size_t bytes) {
 }
 
 /// What all sessions need together. `compress`: PrefillOptions::compress.
-MemoryPlan plan_all(std::span<Session::Impl* const> sessions, int64_t n, bool compress) {
+MemoryPlan plan_all(std::span<Session::Impl* const> sessions, int64_t n, bool compress,
+                    int64_t n_logits) {
   const auto plan_of = [&](const Session::Impl& s) {
     SessionOptions options = s.options;
     if (!compress) options.kv = {.name = "full"};
     const auto plan_for = [&](int64_t n_tokens) {
       return plan_memory(s.info(), options, n_tokens, s.backend().compute_dtype(),
-                         s.backend().device());
+                         s.backend().device(), s.backend().n_threads());
     };
     MemoryPlan plan = plan_for(n);
     if (s.history_meter.now == 0) return plan;
@@ -86,12 +87,17 @@ MemoryPlan plan_all(std::span<Session::Impl* const> sessions, int64_t n, bool co
     return plan;
   };
   MemoryPlan plan = plan_of(*sessions[0]);
+  const ModelSpec& spec = sessions[0]->architecture().spec();
+  plan.logits = logits_bytes(spec, n_logits) +
+                (sessions.size() - 1) * n_logits * spec.config.n_vocab * sizeof(float);
   for (const Session::Impl* s : sessions.subspan(1)) {
     const MemoryPlan other = plan_of(*s);
     plan.kv_kept += other.kv_kept;
     plan.queries += other.queries;
     plan.kv_history += other.kv_history;
     plan.kv_scratch = std::max(plan.kv_scratch, other.kv_scratch);
+    plan.scores += other.scores;
+    plan.kernels = std::max(plan.kernels, other.kernels);
   }
   return plan;
 }
@@ -99,7 +105,7 @@ MemoryPlan plan_all(std::span<Session::Impl* const> sessions, int64_t n, bool co
 /// Where the prompt's hidden states are, so that it fits; fails if it doesn't. Weights are not
 /// counted: the system may drop the mapped file's pages, what WeightPages moved is no longer among
 /// the memory that is available, and a device has them already.
-HiddenStates::Place find_place(const Session::Impl& first, int64_t n, MemoryPlan plan) {
+HiddenStates::Place find_place(const Session::Impl& first, int64_t n, MemoryPlan& plan) {
   const Backend& backend = first.backend();
   const bool spilled = !first.options.spill_dir.empty();
   const size_t allowed = first.options.memory_limit;
@@ -115,9 +121,11 @@ HiddenStates::Place find_place(const Session::Impl& first, int64_t n, MemoryPlan
   }
   fail(ErrorCode::kDoesNotFit,
        "a prompt of {} tokens needs {} beside the weights (hidden states {}, one layer of KV {}, "
-       "kept KV {}, activations {}, packed weights {}{}); {} are {}{}",
+       "kept KV {}, activations {}, packed weights {}, logits {}, scores {}, kernels {}{}); {} are "
+       "{}{}",
        n, mib(needed()), mib(plan.hidden_states), mib(plan.kv_scratch), mib(plan.kv_kept),
-       mib(plan.activations), mib(plan.packed_weights),
+       mib(plan.activations), mib(plan.packed_weights), mib(plan.logits), mib(plan.scores),
+       mib(plan.kernels),
        plan.kv_history > 0 ? fmt::format(", KV kept for later turns {}", mib(plan.kv_history)) : "",
        mib(limit), allowed > 0 ? "allowed by memory_limit" : "available",
        spilled || backend.is_device() ? "" : "; spill_dir would put hidden states into a file");
@@ -126,7 +134,7 @@ HiddenStates::Place find_place(const Session::Impl& first, int64_t n, MemoryPlan
 }  // namespace
 
 PrefillPlan plan_prefill(std::span<Session::Impl* const> sessions, std::span<const int32_t> tokens,
-                         const PrefillOptions& options) {
+                         const PrefillOptions& options, bool makes_prefix) {
   const int64_t n = std::ssize(tokens);
   check_sessions(sessions, n);
   const Session::Impl& first = *sessions[0];
@@ -147,13 +155,15 @@ PrefillPlan plan_prefill(std::span<Session::Impl* const> sessions, std::span<con
   plan.packed =
       n >= packed_min_tokens(first.info().file_type, backend.compute_dtype(), backend.device());
   plan.releases_weights = plan.packed && n >= kReleaseMinTokens;
-  MemoryPlan memory = plan_all(sessions, n, options.compress);
+  MemoryPlan memory = plan_all(sessions, n, options.compress, plan.n_logits);
   if (options.prefix != nullptr) {  // hidden states and activations of what is read only
-    const MemoryPlan read = plan_all(sessions, plan.n_tokens, options.compress);
+    const MemoryPlan read = plan_all(sessions, plan.n_tokens, options.compress, plan.n_logits);
     memory.hidden_states = read.hidden_states;
     memory.activations = read.activations;
   }
+  if (makes_prefix) memory.kv_history += KvPrefix::bytes_for(first.info(), first.options, n);
   plan.hidden_place = find_place(first, n, memory);
+  plan.planned_bytes = memory.total() - memory.weights;
   return plan;
 }
 

@@ -21,11 +21,13 @@ struct PrefillPlan {
   int64_t n_logits = 0;           // logits wanted, of the last tokens
   bool packed = false;            // weights are packed, once per layer
   bool releases_weights = false;  // a layer's mapped weights leave the memory once packed
+  size_t planned_bytes = 0;       // of all sessions, beside the weights
   HiddenStates::Place hidden_place = HiddenStates::Place::memory;
 };
 
-/// Throws kUsage, kContextExceeded, kDoesNotFit; nothing has changed then.
+/// Throws kUsage, kContextExceeded, kDoesNotFit; nothing has changed then. `makes_prefix`:
+/// PrefillPrompt::makes_prefix.
 PrefillPlan plan_prefill(std::span<Session::Impl* const> sessions, std::span<const int32_t> tokens,
-                         const PrefillOptions& options);
+                         const PrefillOptions& options, bool makes_prefix);
 
 }  // namespace snapkv

@@ -5,12 +5,10 @@
 
 #include "base/error.h"
 #include "engine/finite_check.h"
+#include "engine/memory_plan.h"
 
 namespace snapkv {
 namespace {
-
-/// How many rows of logits are computed at once after the last layer.
-constexpr int64_t kOutputRows = 16;
 
 /// Asks the system to read the weights of layer il from the disk while the layer before is
 /// computed: a model larger than the memory streams through it once per prompt.
@@ -88,6 +86,7 @@ double PrefillRun::fraction() const {
 }
 
 void PrefillRun::commit() {
+  for (const auto& segment : segments_) segment->prepare_commit();
   for (const auto& segment : segments_) segment->commit(times_);
 }
 

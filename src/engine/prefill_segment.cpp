@@ -28,7 +28,7 @@ std::unique_ptr<ProbeObserver> make_probe(const PrefillPlan& plan, const Prefill
 PrefillSegment::PrefillSegment(const PrefillPrompt& prompt,
                                std::span<Session::Impl* const> sessions, PrefillTimes& times)
     : prompt_(prompt),
-      plan_(plan_prefill(sessions, prompt.tokens, prompt.options)),
+      plan_(plan_prefill(sessions, prompt.tokens, prompt.options, prompt.makes_prefix)),
       targets_(make_targets(prompt, sessions)),
       probe_(make_probe(plan_, prompt.options)),
       attention_(first().backend(), first().architecture(), targets_, probe_.get(), first().n_ctx,
@@ -128,12 +128,18 @@ void PrefillSegment::keep_prefix(int il) {
   SNAPKV_CHECK(std::ssize(making_->layers) == il + 1);
 }
 
-void PrefillSegment::commit(const PrefillTimes& times) {
+void PrefillSegment::prepare_commit() {
   scratch_ = KvLayer();  // before the sessions count what they hold
-  for (const auto& target : targets_) {
-    target->commit(logits_, times, targets_.size() > 1 ? scratch_bytes_ : 0);
-  }
+  target_logits_.assign(targets_.size() - 1, logits_);
+  target_logits_.push_back(std::move(logits_));
   if (making_) prefix_ = std::make_shared<KvPrefix>(std::move(making_));
+}
+
+void PrefillSegment::commit(const PrefillTimes& times) {
+  for (size_t i = 0; i < targets_.size(); ++i) {
+    targets_[i]->commit(std::move(target_logits_[i]), times, plan_,
+                        targets_.size() > 1 ? scratch_bytes_ : 0);
+  }
 }
 
 }  // namespace snapkv

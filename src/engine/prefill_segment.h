@@ -39,6 +39,8 @@ class PrefillSegment {
 
   /// [n_logits, n_vocab], to be filled.
   std::vector<float>& logits() { return logits_; }
+  /// Whatever of commit() may fail: nothing may once a session has changed.
+  void prepare_commit();
   /// Hands the result to the sessions.
   void commit(const PrefillTimes& times);
   std::shared_ptr<const KvPrefix> take_prefix() { return std::move(prefix_); }
@@ -59,7 +61,8 @@ class PrefillSegment {
   KvLayer scratch_;
   size_t scratch_bytes_ = 0;
   std::vector<float> logits_;
-  std::unique_ptr<KvPrefix::Impl> making_;  // with PrefillPrompt::makes_prefix
+  std::vector<std::vector<float>> target_logits_;  // [targets], when it is done
+  std::unique_ptr<KvPrefix::Impl> making_;         // with PrefillPrompt::makes_prefix
   std::shared_ptr<const KvPrefix> prefix_;
 };
 

@@ -154,7 +154,7 @@ void PrefillTarget::take_scratch(int il, KvLayer& scratch) {
 }
 
 void PrefillTarget::commit(std::vector<float> logits, const PrefillTimes& times,
-                           size_t scratch_bytes) {
+                           const PrefillPlan& plan, size_t scratch_bytes) {
   session_.layers = std::move(fresh_);
   for (int il = 0; il < std::ssize(old_history_); ++il) {
     session_.in_history[il] = session_.layers[il].n_kv();
@@ -164,6 +164,7 @@ void PrefillTarget::commit(std::vector<float> logits, const PrefillTimes& times,
   session_.n_past += n_tokens_;
   SessionStats& stats = session_.stats;
   stats.n_prompt += n_tokens_;
+  stats.planned_bytes = plan.planned_bytes;
   stats.layers = std::move(layer_stats_);
   times.add_to(stats);
   stats.score_seconds += score_seconds_;

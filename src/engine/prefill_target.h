@@ -7,6 +7,7 @@
 #include <memory>
 #include <vector>
 
+#include "engine/prefill_plan.h"
 #include "engine/prefill_times.h"
 #include "engine/session_impl.h"
 
@@ -40,7 +41,8 @@ class PrefillTarget {
   void keep_rows(int il, KvLayer& scratch, const Tensor& q_window, bool may_take);
 
   /// Hands the result to the session. `times` holds the times of what all targets share.
-  void commit(std::vector<float> logits, const PrefillTimes& times, size_t scratch_bytes);
+  void commit(std::vector<float> logits, const PrefillTimes& times, const PrefillPlan& plan,
+              size_t scratch_bytes);
 
  private:
   void take_scratch(int il, KvLayer& scratch);

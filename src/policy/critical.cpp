@@ -133,6 +133,14 @@ Fields<CriticalParams> critical_fields() {
                  .paper = "2502.03805"})};
 }
 
+size_t weighing_bytes(const SelectionShape& shape) {
+  const int64_t n_outputs = std::min(kOutputs, shape.n_embd);
+  const int64_t n_values = std::min(kValues, shape.n_rows);
+  const int64_t rows = n_outputs * shape.n_head * shape.head_dim;  // expanded
+  const int64_t head = 2 * n_outputs * shape.head_dim;             // of one head, and packed
+  return (rows + head + n_values * (shape.head_dim + n_outputs)) * sizeof(float);
+}
+
 void weigh_by_output(Backend& backend, const ScoreInput& input, std::span<const int32_t> k,
                      double n_queries, const Tensor& scores) {
   if (!input.wo || !input.v) {

@@ -24,11 +24,17 @@ void weigh_by_output(Backend& backend, const ScoreInput& input, std::span<const 
                      const Tensor& scores  // [n_head_kv, max(n_prefix)] f32
 );
 
+/// Most bytes of temporary arrays that weigh_by_output() takes beside arrays of scores.
+size_t weighing_bytes(const SelectionShape& shape);
+
 /// A selector whose scores are attention; its parameters derive from CriticalParams too.
 template <typename Params>
 class AttentionSelector : public Selector<Params> {
  public:
   using Selector<Params>::Selector;
+  static size_t other_bytes(const Params& params, const SelectionShape& shape) {
+    return params.critical ? weighing_bytes(shape) : 0;
+  }
 
  protected:
   /// How many queries' attention a score sums up: the window's here.

@@ -156,6 +156,15 @@ class ExpectedAttentionSelector final : public AttentionSelector<ExpectedAttenti
   ExpectedAttentionSelector(Backend& backend, const PolicyInfo& info, const Params& params)
       : AttentionSelector(backend, info, params), statistics_(params.sinks) {}
 
+  static size_t other_bytes(const Params& params, const SelectionShape& shape) {
+    const size_t moments = shape.n_head * (shape.head_dim + 1) * shape.head_dim * sizeof(float);
+    const size_t queries = shape.n_chunk * shape.n_head * shape.head_dim * sizeof(float);
+    // while queries are gathered: those of a chunk, the sums in two arrays, what is added; then:
+    // the sums, a copy of one array, means and covariances in f64
+    return std::max(3 * moments + queries, 5 * moments) +
+           AttentionSelector::other_bytes(params, shape);
+  }
+
  private:
   double n_queries(const ScoreInput&) const override { return 1; }  // a softmax
 

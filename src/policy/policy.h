@@ -44,6 +44,20 @@ struct PolicyInput {
               // weight type; empty outside of a model
 };
 
+/// A layer whose rows are chosen, for what choosing takes.
+struct SelectionShape {
+  int64_t n_rows = 0;   // of the longest head
+  int64_t n_kept = 0;   // of a head, on average
+  int64_t n_chunk = 0;  // tokens computed at a time
+  int64_t n_embd = 0;
+  int64_t n_head = 0;
+  int64_t n_head_kv = 0;
+  int64_t head_dim = 0;
+
+  /// Of one value per row and KV head.
+  size_t array_bytes() const { return n_head_kv * n_rows * sizeof(float); }
+};
+
 /// Chooses the rows of one layer. It may not outlive its policy.
 class LayerSelector {
  public:
@@ -73,6 +87,9 @@ class Policy {
   }
   /// The smallest budget that can work.
   virtual int64_t least_budget() const = 0;
+  /// Most bytes of temporary arrays while a layer's rows are chosen, the selection included; what
+  /// kernels compute in is not part of it.
+  virtual size_t selection_bytes(const SelectionShape&) const { return 0; }
   /// Queries of the prompt's end that select() wants in q_window; 0 if none.
   virtual int window_size() const = 0;
   virtual std::unique_ptr<LayerSelector> make_selector(Backend& backend) const = 0;

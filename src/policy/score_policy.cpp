@@ -67,8 +67,13 @@ Floats::Floats(Backend& backend, std::initializer_list<int64_t> shape, const cha
 }
 
 void Floats::set_zero(Backend& backend) const {
-  const std::vector<float> zeros(view.numel(), 0.0f);
-  backend.upload(view.data, zeros.data(), zeros.size() * sizeof(float));
+  constexpr int64_t kPiece = 1 << 16;  // a few zeros at a time: the array may be large
+  const int64_t n = view.numel();
+  const std::vector<float> zeros(std::min(n, kPiece), 0.0f);
+  auto* to = static_cast<float*>(view.data);
+  for (int64_t begin = 0; begin < n; begin += kPiece) {
+    backend.upload(to + begin, zeros.data(), std::min(kPiece, n - begin) * sizeof(float));
+  }
 }
 
 void ScoreSelector::observe(const QueryChunk& chunk) {

@@ -46,6 +46,13 @@ struct Floats {
 
 class ScoreSelector : public LayerSelector {
  public:
+  /// Arrays of SelectionShape::array_bytes() that exist at once, the scores among them.
+  static constexpr size_t kArrays = 3;
+  /// Bytes of other temporary arrays; a selector that has large ones hides it with its own.
+  static size_t other_bytes(const RowParams& /*params*/, const SelectionShape& /*shape*/) {
+    return 0;
+  }
+
   void observe(const QueryChunk& chunk) final;
   /// Throws Error{kUsage} where a policy that observes was not shown the layer's queries.
   Selection select(const PolicyInput& input, int64_t budget) final;
@@ -130,6 +137,12 @@ class ScorePolicy : public RowPolicy {
 
   std::unique_ptr<LayerSelector> make_selector(Backend& backend) const final {
     return std::make_unique<SelectorT>(backend, info(), params_);
+  }
+  size_t selection_bytes(const SelectionShape& shape) const final {
+    // two lists of rows: the selection, and half of it or all heads' together
+    const size_t lists = 2 * shape.n_head_kv * shape.n_kept * sizeof(int32_t);
+    return SelectorT::kArrays * shape.array_bytes() + lists +
+           SelectorT::other_bytes(params_, shape);
   }
 
  protected:

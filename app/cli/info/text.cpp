@@ -280,6 +280,9 @@ std::vector<InfoPlanRow> plan_rows(const InfoPlans& p) {
           {"kv_scratch", "KV of one layer, uncompressed", f.kv_scratch, k.kv_scratch},
           {"kv_kept", "KV kept, all layers", f.kv_kept, k.kv_kept},
           {"queries", "queries for --kv-decode-limit", f.queries, k.queries},
+          {"logits", "logits", f.logits, k.logits},
+          {"scores", "scores of one layer's rows", f.scores, k.scores},
+          {"kernels", "work space of kernels", f.kernels, k.kernels},
           {"total", "total", f.total(), k.total()},
           {"kv_peak", "of it KV, at most", f.kv_peak(), k.kv_peak()}};
 }

@@ -13,6 +13,7 @@
 #include "backend/cpu/attention_tile.h"
 #include "backend/cpu/cpu_ops.h"
 #include "backend/cpu/scratch.h"
+#include "backend/cpu/scratch_bytes.h"
 #include "base/check.h"
 
 namespace snapkv::cpu {
@@ -191,7 +192,17 @@ void attend_range(const Plan& plan, const PrefillAttention& a, int64_t head, int
   store_output(plan, a, head, begin, end, w);
 }
 
+/// Threads that compute a call's tasks.
+int threads_of(const CpuContext& ctx, const Plan& plan, const PrefillAttention& a) {
+  return team_size(ctx, a.k.shape[0] * plan.n_ranges > 1);
+}
+
 }  // namespace
+
+size_t attention_prefill_scratch(const CpuContext& ctx, const PrefillAttention& a) {
+  const Plan plan = make_plan(ctx, a);
+  return plan.thread_bytes * threads_of(ctx, plan, a);
+}
 
 void attention_prefill(const CpuContext& ctx, const PrefillAttention& a) {
   const int64_t n_head_kv = a.k.shape[0];
@@ -199,7 +210,7 @@ void attention_prefill(const CpuContext& ctx, const PrefillAttention& a) {
   SNAPKV_CHECK(a.q.shape[2] % 8 == 0);  // whole vectors
   const Plan plan = make_plan(ctx, a);
   const int64_t n_tasks = n_head_kv * plan.n_ranges;
-  const int n_threads = team_size(ctx, n_tasks > 1);
+  const int n_threads = threads_of(ctx, plan, a);
   char* memory = scratch(plan.thread_bytes * n_threads);
 #pragma omp parallel num_threads(n_threads)
   {

@@ -17,12 +17,6 @@
 namespace snapkv::cpu {
 namespace {
 
-int available_threads() {
-  cpu_set_t set;
-  if (sched_getaffinity(0, sizeof(set), &set) == 0) return CPU_COUNT(&set);
-  return omp_get_num_procs();
-}
-
 CpuContext make_context(int n_threads, Compute compute) {
   CpuContext ctx;
   ctx.n_threads = n_threads > 0 ? n_threads : available_threads();
@@ -74,6 +68,12 @@ class CpuBackend final : public HostBackend {
 };
 
 }  // namespace
+
+int available_threads() {
+  cpu_set_t set;
+  if (sched_getaffinity(0, sizeof(set), &set) == 0) return CPU_COUNT(&set);
+  return omp_get_num_procs();
+}
 
 std::unique_ptr<Backend> make_backend(int n_threads, Compute compute) {
   return make_backend(make_context(n_threads, compute));

@@ -9,6 +9,7 @@
 
 #include "backend/cpu/cpu_ops.h"
 #include "backend/cpu/scratch.h"
+#include "backend/cpu/scratch_bytes.h"
 
 #define HWY_DISABLED_TARGETS (HWY_SVE | HWY_SVE2 | HWY_SVE_256 | HWY_SVE2_128 | HWY_RVV)
 #undef HWY_TARGET_INCLUDE
@@ -91,24 +92,43 @@ void head_moments(const Tensor& x, const float* shift, int64_t h, AddProducts ad
   }
 }
 
+int64_t stride_of(int64_t d) { return (d + kStrideUnit - 1) / kStrideUnit * kStrideUnit; }
+
+/// What one thread computes in.
+struct Room {
+  double* sums;  // [d + 1, stride]
+  float* y;      // [kTokens, stride]
+};
+
+Room cut_room(int64_t d, ScratchCutter& cutter) {
+  Room room{};
+  room.sums = cutter.take<double>((d + 1) * stride_of(d));
+  room.y = cutter.take<float>(kTokens * stride_of(d));
+  return room;
+}
+
+size_t room_bytes(int64_t d) {
+  ScratchCutter measure(nullptr);
+  cut_room(d, measure);
+  return measure.used();
+}
+
 }  // namespace
+
+size_t moments_scratch(const CpuContext& ctx, int64_t n_head, int64_t head_dim) {
+  return room_bytes(head_dim) * team_size(ctx, n_head > 1);
+}
 
 void moments(const CpuContext& ctx, const Tensor& x, const Tensor& shift, const Tensor& out) {
   const int64_t n_head = x.shape[1], d = x.shape[2];
-  const int64_t stride = (d + kStrideUnit - 1) / kStrideUnit * kStrideUnit;
+  const int64_t stride = stride_of(d);
   const int n_threads = team_size(ctx, n_head > 1);
-  ScratchCutter measure(nullptr);
-  for (int i = 0; i < n_threads; ++i) {
-    measure.take<double>((d + 1) * stride), measure.take<float>(kTokens * stride);
-  }
-  char* room = scratch(measure.used());
-  const size_t room_of_thread = measure.used() / n_threads;
+  char* memory = scratch(moments_scratch(ctx, n_head, d));
   const auto add = HWY_DYNAMIC_DISPATCH(add_products);
 #pragma omp parallel for num_threads(n_threads) schedule(static)
   for (int64_t h = 0; h < n_head; ++h) {
-    ScratchCutter cutter(room + omp_get_thread_num() * room_of_thread);
-    double* sums = cutter.take<double>((d + 1) * stride);
-    float* y = cutter.take<float>(kTokens * stride);
+    ScratchCutter cutter(memory + omp_get_thread_num() * room_bytes(d));
+    const auto [sums, y] = cut_room(d, cutter);
     std::fill_n(sums, (d + 1) * stride, 0.0);
     std::fill_n(y, kTokens * stride, 0.0f);
     head_moments(x, shift.at<const float>(h), h, add, stride, sums, y);

@@ -9,6 +9,7 @@
 #include "backend/cpu/convert.h"
 #include "backend/cpu/cpu_target.h"
 #include "backend/cpu/scratch.h"
+#include "backend/cpu/scratch_bytes.h"
 
 // Scalable vectors can't be array elements: NEON serves those processors.
 #define HWY_DISABLED_TARGETS (HWY_SVE | HWY_SVE2 | HWY_SVE_256 | HWY_SVE2_128 | HWY_RVV)
@@ -78,7 +79,15 @@ void convert_part(const Tensor& weight, int64_t row, int64_t begin, int64_t n, D
   }
 }
 
+/// Bytes of a row of a thread's tile. A spare cache line after each keeps the 64 rows from sharing
+/// cache sets.
+int64_t tile_stride(DType compute) { return kDepth * block_bytes(compute) + 64; }
+
 }  // namespace
+
+size_t pack_panels_scratch(const CpuContext& ctx) {
+  return ctx.n_threads * kPanelRows * tile_stride(ctx.compute);
+}
 
 void pack_panels(const CpuContext& ctx, const Tensor& weight, void* dst) {
 #if defined(__x86_64__)
@@ -95,9 +104,8 @@ void pack_panels_portable(const CpuContext& ctx, const Tensor& weight, void* dst
   const int64_t n_panels = (n_out + kPanelRows - 1) / kPanelRows;
   const int64_t n_parts = (n_in + kDepth - 1) / kDepth;
   const int64_t panel_bytes = (n_in + depth - 1) / depth * 16 * kPanelRows * 4;
-  // A spare cache line after each row keeps the 64 rows from sharing cache sets.
-  const int64_t row_stride = kDepth * element + 64;
-  char* tiles = scratch(ctx.n_threads * kPanelRows * row_stride);
+  const int64_t row_stride = tile_stride(ctx.compute);
+  char* tiles = scratch(pack_panels_scratch(ctx));
   const auto transpose = HWY_DYNAMIC_DISPATCH(transpose_panel);
 
 #pragma omp parallel num_threads(ctx.n_threads)

@@ -14,6 +14,7 @@
 #include "backend/cpu/cpu_ops.h"
 #include "backend/cpu/online_softmax.h"
 #include "backend/cpu/scratch.h"
+#include "backend/cpu/scratch_bytes.h"
 #include "base/check.h"
 
 #define HWY_DISABLED_TARGETS (HWY_SVE | HWY_SVE2 | HWY_SVE_256 | HWY_SVE2_128 | HWY_RVV)
@@ -244,14 +245,11 @@ void load_queries(const Shape& s, const WindowVotes& v, const Workspace& w) {
   }
 }
 
-}  // namespace
-
-void window_votes(const CpuContext& ctx, const WindowVotes& v) {
+Shape shape_of(const WindowVotes& v) {
   Shape s{};
   s.window = v.q.shape[0];
   s.n_head_kv = v.k.shape[0];
-  if (s.window == 0 || s.n_head_kv == 0) return;
-  SNAPKV_CHECK(v.q.shape[2] % 8 == 0);  // whole vectors
+  if (s.window == 0 || s.n_head_kv == 0) return s;
   s.n_group = v.q.shape[1] / s.n_head_kv;
   s.n_rows = s.window * s.n_group;
   s.n_padded = (s.n_rows + kRowGroup - 1) / kRowGroup * kRowGroup;
@@ -259,11 +257,29 @@ void window_votes(const CpuContext& ctx, const WindowVotes& v) {
   s.variant = v.variant;
   const int64_t longest = *std::max_element(v.n_rows.begin(), v.n_rows.end());
   s.n_blocks = (longest + kBlock - 1) / kBlock;
-  const int64_t n_tasks = s.n_head_kv * s.n_blocks;
-  const int n_threads = team_size(ctx, n_tasks > 1);
+  return s;
+}
+
+int threads_of(const CpuContext& ctx, const Shape& s) {
+  return team_size(ctx, s.n_head_kv * s.n_blocks > 1);
+}
+
+}  // namespace
+
+size_t window_votes_scratch(const CpuContext& ctx, const WindowVotes& v) {
+  const Shape s = shape_of(v);
   ScratchCutter sizes(nullptr);
-  cut(s, n_threads, sizes);
-  ScratchCutter cutter(scratch(sizes.used()));
+  cut(s, threads_of(ctx, s), sizes);
+  return sizes.used();
+}
+
+void window_votes(const CpuContext& ctx, const WindowVotes& v) {
+  const Shape s = shape_of(v);
+  if (s.window == 0 || s.n_head_kv == 0) return;
+  SNAPKV_CHECK(v.q.shape[2] % 8 == 0);  // whole vectors
+  const int64_t n_tasks = s.n_head_kv * s.n_blocks;
+  const int n_threads = threads_of(ctx, s);
+  ScratchCutter cutter(scratch(window_votes_scratch(ctx, v)));
   const Workspace w = cut(s, n_threads, cutter);
   load_queries(s, v, w);
   const auto task_of = [&](int64_t i) {

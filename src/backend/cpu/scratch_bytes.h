@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: MIT
+// Bytes that kernels take of scratch() for given arguments, whose data is not read. Asked by
+// scratch_bytes.cpp.
+#pragma once
+
+#include "backend/cpu/cpu_context.h"
+#include "backend/ops.h"
+
+namespace snapkv::cpu {
+
+size_t attention_prefill_scratch(const CpuContext& ctx, const PrefillAttention& a);
+size_t window_votes_scratch(const CpuContext& ctx, const WindowVotes& v);
+size_t moments_scratch(const CpuContext& ctx, int64_t n_head, int64_t head_dim);
+size_t pack_panels_scratch(const CpuContext& ctx);
+
+}  // namespace snapkv::cpu

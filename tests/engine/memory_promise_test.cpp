@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: MIT
+// plan_memory() is a promise: what a prompt and the tokens of the reserve add to the resident
+// memory is at most what was planned, and at least 0.9 of it less 2 MiB. A limit of just that much
+// is obeyed. Each case runs in a process of its own (a death test of the style "threadsafe"),
+// because memory that an earlier prompt used and gave back would hide what a later one takes.
+#include <gtest/gtest.h>
+#include <malloc.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <string>
+
+#include "bench/random_model.h"
+#include "snapkv/engine.h"
+#include "tests/support/test_models.h"
+
+namespace snapkv::test {
+namespace {
+
+/// "VmHWM:   12345 kB" of /proc/self/status, in bytes.
+size_t status_bytes(const std::string& key) {
+  std::ifstream in("/proc/self/status");
+  std::string word;
+  while (in >> word) {
+    if (word != key + ":") continue;
+    size_t kib = 0;
+    in >> kib;
+    return kib * 1024;
+  }
+  return 0;
+}
+
+/// From here on VmHWM is the most since now.
+bool reset_peak() { return static_cast<bool>(std::ofstream("/proc/self/clear_refs") << 5); }
+
+struct Case {
+  std::string name;
+  RandomModelShape shape;
+  SessionOptions options;
+  int64_t n_tokens = 0;
+  int64_t n_logits = 1;
+  Compute compute = Compute::f32;
+};
+
+std::ostream& operator<<(std::ostream& out, const Case& c) { return out << c.name; }
+
+SessionOptions session(const std::string& policy, int64_t budget, int64_t reserve = 8) {
+  SessionOptions o;
+  o.kv.name = policy;
+  o.kv.budget = budget;
+  o.decode_reserve = reserve;
+  return o;
+}
+
+std::vector<Case> cases() {
+  // n_embd n_layer n_head n_head_kv head_dim n_ff n_vocab
+  const RandomModelShape small = {256, 4, 4, 2, 64, 512, 512};
+  const RandomModelShape wide_ffn = {256, 2, 4, 2, 64, 8192, 512};
+  const RandomModelShape many_heads = {1024, 4, 16, 16, 64, 512, 512};
+  const RandomModelShape one_head = {512, 3, 8, 1, 64, 512, 512};
+  const RandomModelShape big_vocab = {128, 2, 2, 1, 64, 256, 65536};
+  std::vector<Case> all = {
+      {"WideFeedForward", wide_ffn, session("snapkv", 128), 600},
+      {"WideFeedForwardShortChunk", wide_ffn, session("snapkv", 128), 6000},
+      {"Full", many_heads, session("full", 0), 1500},
+      {"ManyHeads", many_heads, session("snapkv", 512), 2000},
+      {"ManyHeadsF32", many_heads, session("snapkv", 512), 2000},
+      {"ManyHeadsQ8", many_heads, session("snapkv", 1000), 2000},
+      {"OneHead", one_head, session("snapkv", 512), 16000},
+      {"H2o", many_heads, session("h2o", 256), 1500},
+      {"ExpectedAttention", many_heads, session("expected-attention", 256), 1500},
+      {"AdaSnapKv", many_heads, session("ada-snapkv", 256), 2000},
+      {"Spilled", small, session("snapkv", 128), 12000},
+      {"Refresh", many_heads, session("snapkv", 128), 1500},
+      {"DecodeLimit", many_heads, session("snapkv", 256), 1500},
+      {"Short", big_vocab, session("snapkv", 128), 20},
+      {"BigVocabularyManyLogits", big_vocab, session("snapkv", 128), 400, 64},
+      {"AutomaticCompute", many_heads, session("snapkv", 512), 2000, 1, Compute::automatic},
+  };
+  for (Case& c : all) {
+    if (c.name == "ManyHeadsF32") c.options.kv_type = DType::f32;
+    if (c.name == "ManyHeadsQ8") c.options.kv_type = DType::q8_0;
+    if (c.name == "Spilled") c.options.spill_dir = "spilled";
+    if (c.name == "Refresh") c.options.kv_refresh = true;
+    if (c.name == "DecodeLimit") c.options.kv_decode_limit = 300;
+    if (c.name == "WideFeedForwardShortChunk") c.options.chunk = 64;
+  }
+  return all;
+}
+
+double mib(size_t bytes) { return static_cast<double>(bytes) / (1 << 20); }
+
+/// What of a plan may stay unused beside a tenth: cpu_kernel_bytes() allows 1.5 MiB for the product
+/// library, and small prompts take little of it.
+constexpr size_t kAllowance = 2 << 20;
+
+/// A prompt of the plan's size passes with the plan as memory_limit and is refused with a byte
+/// less.
+bool obeys_limit(const Case& c, const std::shared_ptr<const Model>& model, SessionOptions options,
+                 size_t planned) {
+  const std::vector<int32_t> tokens = generated_ids(c.n_tokens, c.shape.n_vocab, 2);
+  try {
+    options.memory_limit = planned - 1;
+    Session(model, options).prefill(tokens, {.n_logits = c.n_logits});
+    return false;
+  } catch (const Error& e) {
+    if (e.code() != ErrorCode::kDoesNotFit) return false;
+  }
+  options.memory_limit = planned;
+  Session(model, options).prefill(tokens, {.n_logits = c.n_logits});
+  return true;
+}
+
+/// Ends the process: 0 where the promise was kept.
+[[noreturn]] void check(const Case& c) {
+  const std::string folder = testing::TempDir();
+  RandomModelOptions random;
+  random.dtype = DType::f32;
+  random.weight_stddev = 0.05f;
+  const std::string path = folder + "/model.gguf";
+  write_random_model(path, c.shape, random);
+  ModelOptions load;
+  load.path = path;
+  load.compute = c.compute;
+  load.n_threads = 2;
+  load.weights = WeightMemory::copy;  // else pages of the file would be counted
+  const auto model = Model::load(load);
+  SessionOptions options = c.options;
+  if (!options.spill_dir.empty()) options.spill_dir = folder;
+  // what every process needs once, whatever the prompt: threads, code that oneDNN generates
+  Session(load_model("tiny-f32", c.compute), session("snapkv", 40))
+      .prefill(generated_ids(300, 512, 1));
+  const std::vector<int32_t> tokens = generated_ids(c.n_tokens, c.shape.n_vocab, 2);
+  malloc_trim(0);
+  if (!reset_peak()) std::exit(3);
+  const size_t before = status_bytes("VmRSS");
+  Session s(model, options);
+  s.prefill(tokens, {.n_logits = c.n_logits});
+  for (int64_t i = 0; i < options.decode_reserve; ++i) s.decode(5);
+  const size_t measured = status_bytes("VmHWM") - before, planned = s.stats().planned_bytes;
+  std::fprintf(stderr, "planned %.2f MiB, measured %.2f MiB\n", mib(planned), mib(measured));
+  const bool kept = measured <= planned && measured + kAllowance >= planned / 10 * 9;
+  if (c.n_logits == 1) {
+    const MemoryPlan plan = plan_memory(model->info(), options, c.n_tokens, model->compute_dtype(),
+                                        Device::cpu, load.n_threads);
+    if (plan.total() - plan.weights != planned) std::exit(4);
+  }
+  if (!obeys_limit(c, model, options, planned)) std::exit(5);
+  std::exit(kept ? 0 : 1);
+}
+
+class MemoryPromiseTest : public testing::TestWithParam<Case> {};
+
+TEST_P(MemoryPromiseTest, PlanIsAnUpperBoundAndNoMoreThanATenthAbove) {
+#if defined(SNAPKV_SANITIZED)
+  GTEST_SKIP() << "a sanitizer's own memory would be counted";
+#endif
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_EXIT(check(GetParam()), testing::ExitedWithCode(0), "");
+}
+
+INSTANTIATE_TEST_SUITE_P(Shapes, MemoryPromiseTest, testing::ValuesIn(cases()),
+                         [](const auto& test) { return test.param.name; });
+
+}  // namespace
+}  // namespace snapkv::test
