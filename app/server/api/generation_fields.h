@@ -13,8 +13,8 @@ inline constexpr int kMostTopLogprobs = 20;
 
 /// A request with the server's defaults, an id that begins with `id_prefix`, and what the fields
 /// say of sampling (temperature, top_p, top_k, min_p, repeat_penalty, repeat_last_n,
-/// presence_penalty, frequency_penalty, logit_bias, seed), ignore_eos, n, kv, kv_report,
-/// return_progress and timeout. The prompt is left empty.
+/// presence_penalty, frequency_penalty, logit_bias, seed), ignore_eos, n, kv, kv_report and
+/// return_progress. The prompt is left empty.
 Request read_request(const Fields& body, const ApiContext& context, const char* id_prefix);
 
 /// A string, or a list of at most kMostStops.

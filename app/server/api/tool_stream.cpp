@@ -70,6 +70,7 @@ void ToolStream::finish() {
   if (state_ == State::text || state_ == State::start || state_ == State::plain) {
     show(std::exchange(held_, {}));
   }
+  if (!white_.empty() && !after_call_) callbacks_.text(std::exchange(white_, {}));
 }
 
 bool ToolStream::step() {
@@ -97,6 +98,7 @@ void ToolStream::show(std::string_view text) {
   if (text.empty()) return;
   if (!white_.empty()) callbacks_.text(std::exchange(white_, {}));
   callbacks_.text(text);
+  after_call_ = false;
 }
 
 // A call may be the whole answer, without any mark: marks that are control tokens have no text.
@@ -141,7 +143,6 @@ bool ToolStream::step_text() {
   white_ += before.substr(n_text);
   if (found == std::string::npos) {
     held_.erase(0, n_shown);
-    if (ended_ && !white_.empty()) callbacks_.text(std::exchange(white_, {}));
     return false;
   }
   held_.erase(0, found + mark.size());
@@ -224,6 +225,7 @@ void ToolStream::end_call() {
   if (!scanner_->has_arguments() && scanner_->complete()) callbacks_.arguments("{}");
   scanner_.reset();
   raw_.clear();
+  after_call_ = true;
   state_ = format_ == ToolFormat::hermes ? State::after_call : State::between;
 }
 

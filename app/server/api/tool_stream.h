@@ -65,9 +65,10 @@ class ToolStream {
   std::string white_;  // white space before a mark, shown if text follows
   std::string raw_;    // of the call that has not begun for the client
   std::optional<CallScanner> scanner_;
-  bool marked_ = false;  // a mark says that this is a call
-  bool begun_ = false;   // the client knows of the call
-  bool ended_ = false;   // finish() was called
+  bool marked_ = false;      // a mark says that this is a call
+  bool begun_ = false;       // the client knows of the call
+  bool after_call_ = false;  // no text since the last call
+  bool ended_ = false;       // finish() was called
 };
 
 }  // namespace snapkv::server

@@ -51,8 +51,13 @@ class Running {
         failure_.emplace(api_error(*failure));
         break;
       }
-      observe(*update);
-      text += answers_->take(*update);
+      try {
+        observe(*update);
+        text += answers_->take(*update);
+      } catch (...) {  // nothing may escape into the thread of a stream
+        failure_.emplace(current_error());
+        generation_->cancel();
+      }
     }
     return text;
   }
@@ -93,29 +98,33 @@ void answer_plain(Running& running, httplib::Response& response) {
   write_json(response, running.answers().plain());
 }
 
+/// Sends what came, or a ping; false when the client has gone.
+bool send_next(Running& running, Timer& since_sent, httplib::DataSink& sink) {
+  std::string text = running.next();
+  if (running.failure()) text += running.answers().failed(*running.failure());
+  if (text.empty() && since_sent.seconds() >= running.ping_seconds()) {
+    text = running.answers().ping();
+  }
+  if (!text.empty()) {
+    since_sent.lap();
+    if (!sink.write(text.data(), text.size())) return false;
+  }
+  if (running.done()) {
+    sink.done();
+    return true;
+  }
+  return sink.is_writable();  // where not, Running's end cancels
+}
+
 void answer_stream(std::shared_ptr<Running> running, httplib::Response& response) {
   response.status = 200;
   response.set_header("Cache-Control", "no-cache");
   response.set_header("X-Accel-Buffering", "no");  // proxies must not hold tokens back
   auto since_sent = std::make_shared<Timer>();
-  response.set_chunked_content_provider(
-      "text/event-stream", [running, since_sent](size_t, httplib::DataSink& sink) {
-        std::string text = running->next();
-        if (running->failure()) text += running->answers().failed(*running->failure());
-        if (text.empty() && since_sent->seconds() >= running->ping_seconds()) {
-          text = running->answers().ping();
-        }
-        if (!text.empty()) {
-          since_sent->lap();
-          if (!sink.write(text.data(), text.size())) return false;
-        }
-        if (running->done()) {
-          sink.done();
-        } else if (!sink.is_writable()) {
-          return false;  // the client has gone: Running's end cancels
-        }
-        return true;
-      });
+  response.set_chunked_content_provider("text/event-stream",
+                                        [running, since_sent](size_t, httplib::DataSink& sink) {
+                                          return send_next(*running, *since_sent, sink);
+                                        });
 }
 
 }  // namespace

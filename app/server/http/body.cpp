@@ -31,6 +31,8 @@ std::string read_body(const httplib::Request& request, const httplib::ContentRea
     give_up_connection();
     throw too_large(most);
   }
+  // the library would read until the client closes the connection
+  if (!length && !request.has_header("Transfer-Encoding")) return "";
   if (request.is_multipart_form_data()) {
     give_up_connection();
     throw ApiError(415, "the body must be JSON, not a form", "unsupported_media_type");

@@ -160,21 +160,21 @@ ssize_t Connection::receive(char* data, size_t size) {
 }
 
 ssize_t Connection::read(char* data, size_t size) {
-  if (failed_) return -1;
+  if (failed_ || read_failed_) return -1;
   if (n_read_ == buffer_.size()) {
     buffer_.resize(16 << 10);
     n_read_ = 0;
     const ssize_t n = receive(buffer_.data(), buffer_.size());
     buffer_.resize(static_cast<size_t>(std::max<ssize_t>(n, 0)));
     if (n <= 0) {
-      failed_ = n < 0;
+      read_failed_ = n < 0;
       closes_ = true;
       return n;
     }
   }
   const size_t n = std::min(size, buffer_.size() - n_read_);
   if (in_header_ && (n_header_ += n) > limits_.header_bytes) {
-    closes_ = true;
+    read_failed_ = closes_ = true;
     return -1;
   }
   std::memcpy(data, buffer_.data() + n_read_, n);

@@ -72,6 +72,7 @@ class Connection : public httplib::Stream {
   const ConnectionLimits limits_;
   bool in_header_ = true;
   bool closes_ = false;
+  bool read_failed_ = false;  // nothing more is read, but an answer may still be written
   bool failed_ = false;
   Clock::time_point phase_end_;
   size_t n_header_ = 0;

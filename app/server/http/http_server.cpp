@@ -49,6 +49,9 @@ HttpServer::HttpServer(const HttpOptions& options)
     : options_(options), tls_(make_tls(options.tls_cert, options.tls_key)) {
   new_task_queue = [this] { return new ConnectionPool(options_.most_connections); };
   set_payload_max_length(options_.most_body);
+  // what the header Keep-Alive says; the limits themselves are Connection's
+  set_keep_alive_timeout(static_cast<time_t>(options_.connection.idle_seconds));
+  set_keep_alive_max_count(static_cast<size_t>(options_.connection.requests));
   set_address_family(AF_UNSPEC);
   // a port that another server has open is an error; httplib's default would share it
   set_socket_options([](socket_t socket) {

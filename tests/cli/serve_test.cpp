@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: MIT
+// The command `serve`: its start, its end by signals, and settings that can't work. What it answers
+// is tested in tests/server.
+#include <gtest/gtest.h>
+
+#include "run_process.h"
+
+namespace snapkv::test {
+namespace {
+
+Command serve(std::vector<std::string> more) {
+  Command command;
+  command.args = {"serve", "-m", needle_model(), "--port", "0"};
+  command.args.insert(command.args.end(), more.begin(), more.end());
+  command.interrupt_when = [](const std::string&, const std::string& err) {
+    return err.find("ready: ") != std::string::npos;
+  };
+  return command;
+}
+
+TEST(Serve, EndsWithASignal) {
+  for (const int signal : {SIGTERM, SIGINT}) {
+    Command command = serve({"-np", "4", "--kv-memory", "64M"});
+    command.signal = signal;
+    const Result result = run(command);
+    EXPECT_EQ(result.code, 0) << result.err;
+    EXPECT_NE(result.err.find("listening on http://127.0.0.1:"), std::string::npos) << result.err;
+    EXPECT_NE(result.err.find("finishing what runs"), std::string::npos) << result.err;
+  }
+}
+
+TEST(Serve, RefusesWhatCannotWork) {
+  const std::string text = make_file("keys.txt", "\n");
+  const std::pair<std::vector<std::string>, std::vector<std::string>> kWrong[] = {
+      {{"--port", "70000"}, {"--port", "70000", "65535"}},
+      {{"--host", "not.an.address.invalid"}, {"can't listen on not.an.address.invalid:0"}},
+      {{"--tls-cert", "cert.pem"}, {"--tls-key"}},
+      {{"--tls-cert", "none.pem", "--tls-key", "none.pem"}, {"--tls-cert 'none.pem'"}},
+      {{"--snapshot-dir", "/none/such"}, {"--snapshot-dir '/none/such'"}},
+      {{"--api-key-file", "/none/such"}, {"--api-key-file '/none/such'", "No such file"}},
+      {{"--api-key-file", text}, {"has no key in it"}},
+      {{"--kv-policy", "best"}, {"--kv-policy"}},
+      {{"--reuse", "always"}, {"--reuse", "append"}},
+      {{"--chat-template", "none-such"}, {"none-such"}},
+      {{"--kv-budget", "8", "--kv-window", "32"}, {"--kv-window"}},
+  };
+  for (const auto& [more, parts] : kWrong) {
+    Command command = serve(more);
+    const Result result = run(command);
+    EXPECT_NE(result.code, 0) << more.front();
+    for (const std::string& part : parts) {
+      EXPECT_NE(result.err.find(part), std::string::npos) << part << " in\n" << result.err;
+    }
+  }
+  Command no_model;
+  no_model.args = {"serve"};
+  EXPECT_EQ(run(no_model).code, 2);
+}
+
+}  // namespace
+}  // namespace snapkv::test

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: MIT
+// ScriptedEngine: in the scheduler's place for tests of the API: remembers the requests that it
+// gets and answers them with updates that the test has written. The model is the needle model.
+#pragma once
+
+#include <condition_variable>
+#include <functional>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "server/api/context.h"
+#include "server/api/exchange.h"
+#include "server/scheduler.h"
+
+namespace snapkv::test {
+
+class ScriptedEngine : public server::Engine {
+ public:
+  /// Pushes what comes of a request; called by submit().
+  using Script = std::function<void(const server::Request&, server::Generation&)>;
+
+  ScriptedEngine();
+
+  void set_script(Script script) { script_ = std::move(script); }
+  std::vector<server::Request> requests() const;
+  std::vector<std::shared_ptr<server::Generation>> generations() const;
+
+  const Model& model() const override { return *model_; }
+  const server::SchedulerOptions& options() const override { return options_; }
+  std::shared_ptr<server::Generation> submit(server::Request request) override;
+  std::shared_ptr<server::Generation> make_snapshot(server::Request request,
+                                                    const std::string& path,
+                                                    const std::string& notes) override;
+  void drain() override { draining_ = true; }
+  bool draining() const override { return draining_; }
+  bool idle() const override { return true; }
+  std::vector<server::SlotInfo> slots() const override { return slots_; }
+  void save_slot(int64_t id, const std::string& path) override;
+  int64_t restore_slot(const std::string& path) override;
+  void erase_slot(int64_t id) override;
+  server::SchedulerStats stats() const override { return stats_; }
+
+  server::SchedulerOptions options_;
+  server::SchedulerStats stats_;
+  std::vector<server::SlotInfo> slots_;
+  std::vector<std::string> calls_;  ///< "save 3 /dir/name" and the like
+
+ private:
+  std::shared_ptr<const Model> model_;
+  Script script_;
+  mutable std::mutex mutex_;
+  std::vector<server::Request> requests_;
+  std::vector<std::shared_ptr<server::Generation>> generations_;
+  bool draining_ = false;
+};
+
+/// The texts as the answers of a request: a prompt of 10 tokens of which 4 were there, then each
+/// text in parts of `n` bytes, then the end.
+void push_answer(server::Generation& generation, const std::vector<std::string>& texts,
+                 size_t n = 1000, server::FinishReason reason = server::FinishReason::stop);
+
+/// Of the needle model, with ChatML as its template and Hermes' tools.
+server::ApiOptions api_options();
+
+/// A template that writes tools and calls as Hermes and Qwen do.
+extern const char* const kHermesTemplate;
+
+/// One of the functions of exchange.h.
+using ReadExchange = server::Exchange (*)(const server::Json&, const server::ApiContext&);
+
+}  // namespace snapkv::test

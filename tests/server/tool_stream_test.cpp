@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: MIT
+// Tool calls told from text in every format, cut at every byte, and reasoning beside them.
+#include <gtest/gtest.h>
+
+#include "server/api/answer_parser.h"
+
+namespace snapkv::server {
+namespace {
+
+/// "text|call NAME(ARGUMENTS)|...", of a text that comes in pieces: `cut` bytes, then the rest; or
+/// all of it byte by byte.
+std::string parsed(const AnswerSyntax& syntax, const std::string& text, size_t cut,
+                   bool by_bytes = false) {
+  AnswerParser parser(syntax);
+  std::string all;
+  Piece::Kind last = Piece::Kind::tool_arguments;
+  bool begun = false;
+  const auto take = [&](const std::vector<Piece>& pieces) {
+    for (const Piece& piece : pieces) {
+      if (piece.kind == Piece::Kind::tool_begin) {
+        all += (begun && last == Piece::Kind::tool_arguments ? ")" : "");
+        all += "|call " + piece.text + "(";
+      } else {
+        const bool same =
+            begun && (piece.kind == last || (piece.kind == Piece::Kind::tool_arguments &&
+                                             last == Piece::Kind::tool_begin));
+        if (!same && begun && last == Piece::Kind::tool_arguments) all += ")";
+        if (!same) all += piece.kind == Piece::Kind::reasoning ? "|think " : "|";
+        all += piece.text;
+      }
+      last = piece.kind;
+      begun = true;
+    }
+  };
+  if (by_bytes) {
+    for (const char c : text) take(parser.push(std::string(1, c)));
+  } else {
+    take(parser.push(text.substr(0, cut)));
+    take(parser.push(text.substr(cut)));
+  }
+  take(parser.finish());
+  if (begun && last == Piece::Kind::tool_arguments) all += ")";
+  return all;
+}
+
+struct Case {
+  ToolFormat format;
+  std::string text, expected;
+};
+
+void expect_parsed(const AnswerSyntax& syntax, const Case& c) {
+  for (size_t cut = 0; cut <= c.text.size(); ++cut) {
+    ASSERT_EQ(parsed(syntax, c.text, cut), c.expected) << c.text << " cut at " << cut;
+  }
+  ASSERT_EQ(parsed(syntax, c.text, 0, true), c.expected) << c.text << " byte by byte";
+}
+
+TEST(ToolStream, ReadsCallsHoweverTheyAreCut) {
+  const Case cases[] = {
+      // Hermes and Qwen
+      {ToolFormat::hermes, "Hello there", "|Hello there"},
+      {ToolFormat::hermes, "", ""},
+      {ToolFormat::hermes,
+       "<tool_call>\n{\"name\": \"get\", \"arguments\": {\"a\": [1, \"}\"]}}\n</tool_call>",
+       "|call get({\"a\": [1, \"}\"]})"},
+      {ToolFormat::hermes,
+       "I look.\n\n<tool_call>{\"name\":\"get\",\"arguments\":{}}</tool_call>\n"
+       "<tool_call>{\"arguments\": {\"b\": null}, \"name\": \"set\"}</tool_call>",
+       "|I look.|call get({})|call set({\"b\": null})"},
+      {ToolFormat::hermes, "<tool_call>{\"name\": \"get\"}</tool_call> done",
+       "|call get({})| done"},
+      {ToolFormat::hermes, "<tool_call>{\"name\": \"get\"}</tool_call>\n", "|call get({})"},
+      {ToolFormat::hermes, "<tool_call>no JSON</tool_call>", "|<tool_call>no JSON</tool_call>"},
+      {ToolFormat::hermes, "a <tool b", "|a <tool b"},
+      {ToolFormat::hermes, "trailing \n", "|trailing \n"},
+      {ToolFormat::hermes, "<tool_call>{\"name\": \"get\", \"arguments\": {\"a\": 1",
+       "|call get({\"a\": 1)"},
+      {ToolFormat::hermes,
+       "<tool_call>{\"name\": \"get\", \"arguments\": \"{\\\"a\\\": 1}\"}</tool_call>",
+       "|call get({\"a\": 1})"},
+      // Llama 3
+      {ToolFormat::llama3, "{\"name\": \"get\", \"parameters\": {\"city\": \"Z\\\"x\"}}",
+       "|call get({\"city\": \"Z\\\"x\"})"},
+      {ToolFormat::llama3, "\n{\"type\": \"function\", \"name\": \"get\", \"parameters\": {}}",
+       "|call get({})"},
+      {ToolFormat::llama3, "<|python_tag|>{\"name\": \"get\", \"parameters\": {\"a\": 1}}",
+       "|call get({\"a\": 1})"},
+      {ToolFormat::llama3,
+       "{\"name\": \"get\", \"parameters\": {}}; {\"name\": \"set\", \"parameters\": {}}",
+       "|call get({})|call set({})"},
+      {ToolFormat::llama3, "{\"name\": \"Ada\", \"age\": 36}", "|{\"name\": \"Ada\", \"age\": 36}"},
+      {ToolFormat::llama3, "{\"answer\": 42}", "|{\"answer\": 42}"},
+      {ToolFormat::llama3, "It is {\"name\": \"get\"}", "|It is {\"name\": \"get\"}"},
+      // Mistral
+      {ToolFormat::mistral, "[TOOL_CALLS][{\"name\": \"get\", \"arguments\": {\"a\": 1}}]",
+       "|call get({\"a\": 1})"},
+      {ToolFormat::mistral,
+       "[{\"name\": \"get\", \"arguments\": {}}, {\"name\": \"set\", \"arguments\": {}, \"id\": "
+       "\"123456789\"}]",
+       "|call get({})|call set({})"},
+      {ToolFormat::mistral, "[TOOL_CALLS]get[ARGS]{\"a\": 1}", "|call get({\"a\": 1})"},
+      {ToolFormat::mistral, "Fine. [TOOL_CALLS]get{\"a\": 1}[TOOL_CALLS]set[ARGS]{}",
+       "|Fine.|call get({\"a\": 1})|call set({})"},
+      {ToolFormat::mistral, "[1, 2]", "|[1, 2]"},
+      {ToolFormat::mistral, "[TOOL", "|[TOOL"},
+      // no tools
+      {ToolFormat::none, "<tool_call>{}</tool_call>", "|<tool_call>{}</tool_call>"},
+  };
+  for (const Case& c : cases) {
+    AnswerSyntax syntax;
+    syntax.tools = c.format;
+    syntax.tool_names = {"get", "set"};
+    expect_parsed(syntax, c);
+  }
+}
+
+TEST(AnswerParser, TellsReasoningFromTheRest) {
+  AnswerSyntax syntax;
+  syntax.has_reasoning = true;
+  syntax.tools = ToolFormat::hermes;
+  syntax.tool_names = {"get"};
+  expect_parsed(
+      syntax, {ToolFormat::hermes, "<think>\nHm, {so}.\n</think>\n\nYes", "|think Hm, {so}.|Yes"});
+  expect_parsed(syntax, {ToolFormat::hermes,
+                         "<think>a</think><tool_call>{\"name\": \"get\", \"arguments\": {}}"
+                         "</tool_call>",
+                         "|think a|call get({})"});
+  expect_parsed(syntax, {ToolFormat::hermes, "<think></think>x", "|x"});
+  syntax.prompt_end = "<|im_start|>assistant\n<think>\n";
+  expect_parsed(syntax,
+                {ToolFormat::hermes, "deep\n\nthought</think>\n42", "|think deep\n\nthought|42"});
+  syntax.has_reasoning = false;
+  expect_parsed(syntax, {ToolFormat::hermes, "<think>a</think>b", "|<think>a</think>b"});
+}
+
+// Hostile answers cost no more than their length.
+TEST(ToolStream, TakesWhateverAModelWrites) {
+  AnswerSyntax syntax;
+  for (const ToolFormat format : {ToolFormat::hermes, ToolFormat::llama3, ToolFormat::mistral}) {
+    syntax.tools = format;
+    syntax.tool_names = {"get"};
+    for (const std::string part :
+         {"{", "[", "<tool_call>", "[TOOL_CALLS]", "{\"name\": \"get\", \"arguments\": {", "\"",
+          "\\", "</tool_call>", " \n", "]"}) {
+      std::string text;
+      for (int i = 0; i < 2000; ++i) text += part;
+      AnswerParser parser(syntax);
+      for (size_t at = 0; at < text.size(); at += 7) (void)parser.push(text.substr(at, 7));
+      (void)parser.finish();
+    }
+  }
+}
+
+}  // namespace
+}  // namespace snapkv::server
