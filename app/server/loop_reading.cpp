@@ -129,9 +129,17 @@ bool Scheduler::Loop::admit(Job& job, bool must_be_short) {
   const bool may_keep = prefixes_.limit() >= plan.prefix_bytes && request.reuses &&
                         request.snapshot.empty() && job.snapshot_path.empty();
   const auto n_new = static_cast<double>(n_prompt - job.n_reused);
-  if (may_keep && n_prompt >= 2 * kLeastReuse &&
-      n_new > kNewShare * static_cast<double>(n_prompt) && make_room(plan.prefix_bytes)) {
+  job.makes_prefix = may_keep && n_prompt >= 2 * kLeastReuse &&
+                     n_new > kNewShare * static_cast<double>(n_prompt) &&
+                     make_room(plan.prefix_bytes);
+  if (request.keeps_all) {
+    if (!make_room(plan.prefix_bytes)) {
+      throw Error(ErrorCode::kDoesNotFit,
+                  "all rows of the document do not fit into the server's memory");
+    }
     job.makes_prefix = true;
+  }
+  if (job.makes_prefix) {
     job.prefix_bytes = plan.prefix_bytes;
     memory_.reading() += job.prefix_bytes;
   }

@@ -176,6 +176,8 @@ TEST(KvPrefix, APromptThatBeginsWithItIsWhatItIsWithout) {
         SCOPED_TRACE(std::string(name) + " " + policy + " " + std::string(snapkv::name(type)));
         const auto model = load_model(name);
         if (model->info().head_dim % 32 != 0 && type == DType::q8_0) continue;
+        const bool is_snapkv = std::string(policy) == "snapkv";
+        if (!is_snapkv && (std::string(name) != "tiny-f32" || type != DType::f16)) continue;
         const SessionOptions options = options_of(policy, type);
         const auto prefix = read_prefix(model, options_of("snapkv", type), first);
         EXPECT_EQ(prefix->bytes(), KvPrefix::bytes_for(model->info(), options, 230));
@@ -311,7 +313,7 @@ TEST(KvPrefixFile, EveryDamageIsAnError) {
   refused(whole + "x");
   uint32_t random = 1;
   int n_unused = 0;
-  for (int i = 0; i < 300; ++i) {
+  for (int i = 0; i < 150; ++i) {
     random = random * 1664525 + 1013904223;
     const size_t at = i < 100 ? static_cast<size_t>(i) : random % whole.size();
     std::string bytes = whole;
@@ -324,7 +326,7 @@ TEST(KvPrefixFile, EveryDamageIsAnError) {
       EXPECT_NE(std::string(e.what()).find("damaged.kv"), std::string::npos) << e.what();
     }
   }
-  EXPECT_LT(n_unused, 100);
+  EXPECT_LT(n_unused, 50);
   std::ofstream(path, std::ios::binary) << whole;
   const auto other = load_model("tiny-q8_0");
   expect_error(ErrorCode::kUsage, {"another model"}, [&] { KvPrefix::load(other, path); });
