@@ -1,0 +1,201 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""faults_test.py PROGRAM MODEL: `snapkv serve` when things go wrong around it: killed, files damaged,
+folders gone, disks full, clients that vanish. Talks to 127.0.0.1 only.
+"""
+import http.client
+import json
+import os
+import resource
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import unittest
+
+PROGRAM, MODEL = sys.argv.pop(1), sys.argv.pop(1)
+FACT = "The secret number of Rome is 48213. "
+DOCUMENT = "The sky over the valley was clear. " * 60 + FACT + "Nobody walked along the river. " * 60
+QUESTION = "What is the secret number of Rome? The secret number of Rome is"
+
+
+class Server:
+    def __init__(self, folder, *more, file_size=None):
+        def limit():
+            if file_size is not None:
+                resource.setrlimit(resource.RLIMIT_FSIZE, (file_size, file_size))
+
+        command = [PROGRAM, "serve", "-m", MODEL, "--port", "0", "--snapshot-dir", folder,
+                   "--kv-memory", "512M", "-t", "1", "--no-progress", *more]
+        environment = {"PATH": os.environ["PATH"], "HOME": folder, "OMP_WAIT_POLICY": "passive"}
+        self.process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=environment,
+                                        preexec_fn=limit)
+        self.errors = ""
+        while "ready: " not in self.errors:
+            line = self.process.stderr.readline()
+            if not line:
+                raise AssertionError("the server did not start: " + self.errors)
+            self.errors += line
+        self.port = int(self.errors.rsplit(":", 1)[1])
+        threading.Thread(target=self.process.stderr.read, daemon=True).start()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGTERM)
+            self.process.send_signal(signal.SIGTERM)
+            try:
+                self.process.wait(20)
+            except subprocess.TimeoutExpired:
+                self.process.kill()
+                self.process.wait()
+
+    def connect(self):
+        return http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
+
+    def request(self, method, path, body=None):
+        connection = self.connect()
+        connection.request(method, path, None if body is None else json.dumps(body))
+        response = connection.getresponse()
+        return response.status, json.loads(response.read())
+
+    def complete(self, prompt, **more):
+        return self.request("POST", "/v1/completions",
+                            {"prompt": prompt, "max_tokens": 8, "temperature": 0, **more})
+
+    def snapshot(self, name, **more):
+        return self.request("POST", "/v1/kv/snapshots",
+                            {"name": name, "text": DOCUMENT, **more})
+
+    def metric(self, name):
+        connection = self.connect()
+        connection.request("GET", "/metrics")
+        for line in connection.getresponse().read().decode().splitlines():
+            if line.startswith(name + " "):
+                return float(line.split()[1])
+        raise AssertionError(name)
+
+    def wait_until(self, condition):
+        until = time.time() + 30
+        while not condition():
+            if time.time() > until:
+                raise AssertionError("it did not come to be")
+            time.sleep(0.02)
+
+    def rss(self):
+        with open(f"/proc/{self.process.pid}/statm") as f:
+            return int(f.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+class Faults(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.mkdtemp()
+        self.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)
+
+    def ask(self, server, name):
+        status, answer = server.complete(QUESTION, kv={"snapshot": name})
+        return status, answer["choices"][0]["text"] if status == 200 else answer["error"]
+
+    def test_snapshots_survive_kill_9(self):
+        with Server(self.folder) as server:
+            self.assertEqual(server.snapshot("whole")[0], 200)
+            self.assertEqual(server.snapshot("all", keep_full=True)[0], 200)
+            for delay in (0.02, 0.1, 0.2):  # while one is made
+                with Server(self.folder) as victim:
+                    thread = threading.Thread(target=lambda: self.vanish(victim))
+                    thread.start()
+                    time.sleep(delay)
+                    victim.process.kill()
+                    thread.join()
+        with Server(self.folder) as server:
+            names = [each["name"] for each in server.request("GET", "/v1/kv/snapshots")[1]["data"]]
+            self.assertTrue({"whole", "all"} <= set(names) <= {"whole", "all", "half"}, names)
+            for name in names:
+                status, text = self.ask(server, name)
+                self.assertEqual(status, 200, text)
+                self.assertIn("48213", text)
+
+    @staticmethod
+    def vanish(server):
+        try:
+            server.snapshot("half")
+        except (OSError, http.client.HTTPException):
+            pass
+
+    def test_damaged_and_foreign_snapshots_are_refused(self):
+        with Server(self.folder) as server:
+            server.snapshot("a")
+            server.snapshot("b", keep_full=True)
+            for name in "ab":
+                path = os.path.join(self.folder, name + ".kv")
+                with open(path, "rb") as f:
+                    whole = f.read()
+                for damaged in (whole[:len(whole) // 2], whole[:99] + b"!" + whole[100:], b"none",
+                                whole[:len(whole) // 2] + b"!" + whole[len(whole) // 2 + 1:]):
+                    with open(path, "wb") as f:
+                        f.write(damaged)
+                    status, error = self.ask(server, name)
+                    self.assertGreaterEqual(status, 400, name)
+                    self.assertIn(name + ".kv", str(error))
+                os.remove(path)
+                self.assertEqual(self.ask(server, name)[0], 404)
+            self.assertEqual(server.complete("Some words.")[0], 200)  # goes on
+
+    def test_a_folder_that_goes_and_comes_back(self):
+        with Server(self.folder) as server:
+            shutil.rmtree(self.folder)
+            status, error = server.snapshot("a")
+            self.assertGreaterEqual(status, 400, error)
+            self.assertGreaterEqual(server.request("GET", "/v1/kv/snapshots")[0], 400)
+            os.mkdir(self.folder)
+            self.assertEqual(server.snapshot("a")[0], 200)
+
+    def test_a_full_disk_leaves_no_snapshot(self):
+        with Server(self.folder, file_size=100_000) as server:
+            status, error = server.snapshot("a")
+            self.assertGreaterEqual(status, 400, error)
+            self.assertEqual(os.listdir(self.folder), [])
+            self.assertEqual(server.complete("Some words.")[0], 200)
+
+    def test_clients_that_vanish_free_what_they_had(self):
+        with Server(self.folder) as server:
+            for stream in (True, False):
+                for _ in range(4):
+                    body = json.dumps({"prompt": DOCUMENT, "max_tokens": 5000, "ignore_eos": True,
+                                       "stream": stream})
+                    client = socket.create_connection(("127.0.0.1", server.port))
+                    client.sendall(f"POST /v1/completions HTTP/1.1\r\nHost: x\r\nContent-Length: "
+                                   f"{len(body)}\r\n\r\n{body}".encode())
+                    time.sleep(0.05)
+                    client.close()
+            server.wait_until(lambda: server.metric('snapkv_sessions{state="answering"}') == 0
+                              and server.metric('snapkv_sessions{state="reading"}') == 0
+                              and server.metric('snapkv_sessions{state="waiting"}') == 0)
+            self.assertEqual(server.metric('snapkv_kv_bytes{state="running"}'), 0)
+            self.assertEqual(server.metric("snapkv_requests_cancelled_total"), 8)
+
+    def test_memory_comes_back(self):
+        with Server(self.folder, "--prefix-cache", "4M") as server:
+            def rounds(n):
+                for i in range(n):
+                    threads = [threading.Thread(target=server.complete, args=(f"{i} {k} " + DOCUMENT,))
+                               for k in range(4)]
+                    for thread in threads:
+                        thread.start()
+                    for thread in threads:
+                        thread.join()
+
+            rounds(3)
+            before = server.rss()
+            rounds(8)
+            self.assertLess(server.rss(), before * 1.05 + (4 << 20))
+
+
+if __name__ == "__main__":
+    unittest.main(warnings="ignore")
