@@ -1,0 +1,7 @@
+# cmake -DNODE=<node> -DORACLE=<folder with node_modules> -DSOURCE=<tests/text/grammar> -DPROGRAM=<sample_documents>
+#   -P run.cmake: compare.mjs, next to the packages that it imports. Run by ctest.
+file(COPY ${SOURCE}/oracle/compare.mjs DESTINATION ${ORACLE})
+execute_process(COMMAND ${NODE} ${ORACLE}/compare.mjs ${PROGRAM} ${SOURCE}/schemas.json RESULT_VARIABLE status)
+if(NOT status EQUAL 0)
+  message(FATAL_ERROR "compare.mjs ended with ${status}")
+endif()
