@@ -77,6 +77,8 @@ CommandLine::CommandLine() : root_(kAbout, "snapkv") {
   root_.get_formatter()->column_width(40);
   add_common_options(root_, common_);
   commands_.push_back(add_generate_command(root_, common_));
+  commands_.push_back(add_compress_command(root_, common_));
+  commands_.push_back(add_ask_command(root_, common_));
   commands_.push_back(add_info_command(root_, common_));
   commands_.push_back(add_convert_command(root_, common_));
   commands_.push_back(add_demo_command(root_, common_));

@@ -32,6 +32,9 @@ Command add_apply_template_command(CLI::App& root);
 Command add_chat_command(CLI::App& root, const CommonSettings& common);
 /// A server with OpenAI's and Anthropic's APIs: serve/command.cpp
 Command add_serve_command(CLI::App& root, const CommonSettings& common);
+/// A document that is read once, and questions about it: document/
+Command add_compress_command(CLI::App& root, const CommonSettings& common);
+Command add_ask_command(CLI::App& root, const CommonSettings& common);
 /// Quality of many cache configurations on the same prompts: eval/command.cpp
 Command add_eval_command(CLI::App& root, const CommonSettings& common);
 

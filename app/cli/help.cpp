@@ -25,6 +25,13 @@ constexpr Example kExamples[] = {
      "  snapkv generate -m model.gguf -f book-and-question.txt -n 200 --kv-budget 1024\n"
      "  snapkv generate -m model.gguf -f - -n 200 --kv-memory 256MiB < prompt.txt\n"
      "  snapkv generate -m model.gguf -p \"...\" --kv-policy full"},
+    {"compress",
+     "Examples:\n"
+     "  snapkv compress -m model.gguf -f book.txt -o book.kv\n"
+     "  snapkv compress -m model.gguf -f book.txt -o book.kv --keep-full"},
+    {"ask",
+     "Examples:\n"
+     "  snapkv ask book.kv -p \"Who is the narrator?\""},
     {"info",
      "Examples:\n"
      "  snapkv info -m model.gguf\n"

@@ -52,9 +52,11 @@ struct Request {
   KvReportLevel kv_report = KvReportLevel::summary;
   /// Whether it may continue a kept conversation and be continued itself.
   bool reuses = true;
-  /// If not empty: a file of snapshots.h, which the prompt continues. Already checked to be below
-  /// the server's folder.
+  /// If not empty: the file of a document (document.h), which the prompt continues: its tokens are
+  /// what follows. Already checked to be below the server's folder.
   std::string snapshot;
+  /// For Engine::make_snapshot(): every row is written, and each question selects from them.
+  bool keeps_all = false;
   /// 0: none. The request ends with an error when it is not done by then.
   double timeout = 0;
 };

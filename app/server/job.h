@@ -42,7 +42,8 @@ struct Job {
   PrefixStore::Match prefix;
   int64_t n_reused = 0;
   bool makes_prefix = false;
-  double compress_seconds_before = 0;  // of a kept session
+  std::shared_ptr<const KvPrefix> document;  // all rows of a snapshot
+  double compress_seconds_before = 0;        // of a kept session
 
   std::vector<Answer> answers;
   int64_t most_tokens = 0;   // that each answer may have

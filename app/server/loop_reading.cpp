@@ -49,7 +49,7 @@ PrefillPrompt prompt_of(const Job& job) {
   prompt.options.prefix = job.prefix.prefix;
   prompt.options.n_from_prefix = job.prefix.n_tokens;
   // a question after a document that is compressed already
-  prompt.options.compress = job.request.snapshot.empty();
+  prompt.options.compress = job.request.snapshot.empty() || job.prefix.prefix != nullptr;
   prompt.makes_prefix = job.makes_prefix;
   return prompt;
 }
@@ -139,6 +139,21 @@ bool Scheduler::Loop::admit(Job& job, bool must_be_short) {
   return true;
 }
 
+/// plan_request(), with what the file of a document adds.
+RequestPlan Scheduler::Loop::plan_with_snapshot(const Request& request) const {
+  if (request.snapshot.empty()) return plan_request(*model_, request);
+  if (!is_prefix_file(request.snapshot)) {
+    RequestPlan plan = plan_request(*model_, request);
+    plan.running_bytes +=
+        static_cast<size_t>(request.n) * std::filesystem::file_size(request.snapshot);
+    return plan;
+  }
+  Request whole = request;
+  const std::vector<int32_t> document = describe_prefix(request.snapshot).tokens;
+  whole.prompt.tokens.insert(whole.prompt.tokens.begin(), document.begin(), document.end());
+  return plan_request(*model_, whole);
+}
+
 /// Makes the job's sessions, with what is there already of its prompt.
 void Scheduler::Loop::choose_reuse(Job& job) {
   Request& request = job.request;
@@ -148,7 +163,15 @@ void Scheduler::Loop::choose_reuse(Job& job) {
   job.makes_prefix = false;
   job.compress_seconds_before = 0;
   job.tokens = request.prompt.tokens;
-  if (!request.snapshot.empty()) {
+  const bool all_rows = !request.snapshot.empty() && is_prefix_file(request.snapshot);
+  if (all_rows) {
+    job.prefix.prefix = KvPrefix::load(model_, request.snapshot);
+    const std::span<const int32_t> document = job.prefix.prefix->tokens();
+    job.tokens.insert(job.tokens.begin(), document.begin(), document.end());
+    const int64_t window = std::max(1, request.session.kv.window_size);
+    job.n_reused = std::min(std::ssize(document), std::ssize(job.tokens) - window);
+    job.prefix.n_tokens = job.n_reused;
+  } else if (!request.snapshot.empty()) {
     const SavedSession saved = describe_session(request.snapshot);
     request.session.kv = saved.options.kv;
     request.session.kv_memory = 0;
@@ -165,7 +188,7 @@ void Scheduler::Loop::choose_reuse(Job& job) {
   }
   for (int i = 0; i < request.n; ++i) {
     job.sessions.push_back(std::make_unique<Session>(model_, request.session));
-    if (request.snapshot.empty()) continue;
+    if (request.snapshot.empty() || all_rows) continue;
     job.sessions.back()->load(request.snapshot);
     job.n_reused = job.sessions.back()->n_past();
   }
@@ -257,7 +280,9 @@ void Scheduler::Loop::finish_reading() {
 }
 
 void Scheduler::Loop::finish_reading(Job& job, size_t index) {
-  if (auto prefix = prefill_->take_prefix(index)) {
+  if (auto prefix = prefill_->take_prefix(index); prefix && job.request.keeps_all) {
+    job.document = std::move(prefix);
+  } else if (prefix) {
     prefixes_.add(std::move(prefix), job.sessions[0]->n_ctx());
     memory_.prefixes() = prefixes_.bytes();
   }
@@ -304,7 +329,13 @@ KvReport Scheduler::Loop::report(const Job& job) const {
 void Scheduler::Loop::write_snapshot(Job& job) {
   try {
     const Clock::time_point begin = Clock::now();
-    job.sessions[0]->save(job.snapshot_path, job.snapshot_notes);
+    if (job.document) {
+      // as half of what f16 takes, which the answers hardly notice (docs/quality.md)
+      const bool fits = model_->info().head_dim % 32 == 0;
+      job.document->save(job.snapshot_path, fits ? DType::q8_0 : DType::f16, job.snapshot_notes);
+    } else {
+      job.sessions[0]->save(job.snapshot_path, job.snapshot_notes);
+    }
     AnswerEnd end;
     end.seconds = seconds_since(begin);
     job.client->push(std::move(end));

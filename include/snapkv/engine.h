@@ -41,6 +41,8 @@
 
 namespace snapkv {
 
+class KvPrefix;  // prefill.h
+
 /// "0.1.0"
 const char* version();
 
@@ -154,6 +156,7 @@ class Model {
   bool is_end_of_generation(int32_t id) const;
 
  private:
+  friend class KvPrefix;
   friend class Session;
   struct Impl;
   explicit Model(std::unique_ptr<Impl> impl);
@@ -267,8 +270,6 @@ struct AttentionProbe {
   /// as it was.
   std::function<void(const Report&)> report;
 };
-
-class KvPrefix;  // prefill.h
 
 struct PrefillOptions {
   ProgressFn progress = {};  ///< Phase::prefill

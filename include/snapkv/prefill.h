@@ -14,6 +14,8 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "snapkv/engine.h"
@@ -34,6 +36,18 @@ class KvPrefix {
   /// the type of prefill's scratch layer.
   static size_t bytes_for(const ModelInfo& info, const SessionOptions& options, int64_t n_tokens);
 
+  /// Writes the rows in `type`, of which q8_0 takes half the bytes of f16, to a file that appears
+  /// under its name when it is whole (docs/session-file.md). `notes`: whatever the program wants
+  /// back. Throws kUsage for other types than a cache may have and on a GPU, kRuntime when the file
+  /// can't be written.
+  void save(const std::string& path, DType type, std::string_view notes = {}) const;
+  /// Maps such a file, which must stay as it is while the prefix lives; a layer is read, and its
+  /// checksum compared, when a prompt uses it. Rows are converted as they are used. Throws kRuntime
+  /// when the file can't be read, kBadModel naming the field when it is no such file or damaged,
+  /// kUsage when it is of another model.
+  static std::shared_ptr<const KvPrefix> load(std::shared_ptr<const Model> model,
+                                              const std::string& path);
+
   struct Impl;  ///< the engine's own
   explicit KvPrefix(std::unique_ptr<Impl> impl);
   const Impl& impl() const { return *impl_; }
@@ -41,6 +55,20 @@ class KvPrefix {
  private:
   std::unique_ptr<Impl> impl_;
 };
+
+/// What a file of KvPrefix::save() says of itself.
+struct SavedPrefix {
+  uint64_t fingerprint = 0;  ///< Model::fingerprint()
+  std::string model;         ///< ModelInfo::name, for people
+  std::string notes;
+  int64_t n_ctx = 0;  ///< of the session that read it; some models rotate by it
+  DType type = DType::f16;
+  std::vector<int32_t> tokens;
+};
+/// Whether a file begins as those of KvPrefix::save() do. Throws kRuntime when it can't be read.
+bool is_prefix_file(const std::string& path);
+/// Reads and checks all but the rows. Throws as KvPrefix::load().
+SavedPrefix describe_prefix(const std::string& path);
 
 /// One prompt of a Prefill.
 struct PrefillPrompt {

@@ -17,17 +17,36 @@ KvLayer::KvLayer(Backend& backend, KvMeter& meter, int64_t head_dim, DType dtype
       row_bytes_(snapkv::row_bytes(dtype, head_dim)),
       spill_dir_(std::move(spill_dir)) {
   int64_t n_rows = 0;
-  for (int32_t rows : capacity) {
-    heads_.push_back({n_rows, 0, rows});
-    n_rows += rows;
-  }
+  for (const int32_t rows : capacity) n_rows += rows;
   const size_t size = n_rows * row_bytes(dtype, head_dim);
   storage_ = spill_dir_.empty() ? backend.allocate(size, "KV cache")
                                 : make_file_buffer(spill_dir_, size, "KV cache");
+  lay_out(capacity);
+  meter_->add(bytes());
+}
+
+KvLayer::KvLayer(KvMeter& meter, int64_t head_dim, DType dtype, int n_head_kv, int32_t n_rows,
+                 Buffer storage)
+    : meter_(&meter),
+      storage_(std::move(storage)),
+      dtype_(dtype),
+      head_dim_(head_dim),
+      row_bytes_(snapkv::row_bytes(dtype, head_dim)) {
+  SNAPKV_CHECK(storage_.bytes() == n_head_kv * n_rows * row_bytes(dtype, head_dim));
+  lay_out(std::vector<int32_t>(n_head_kv, n_rows));
+  for (Head& head : heads_) head.n_kv = n_rows;
+  meter_->add(bytes());
+}
+
+void KvLayer::lay_out(std::span<const int32_t> capacity) {
+  int64_t n_rows = 0;
+  for (const int32_t rows : capacity) {
+    heads_.push_back({n_rows, 0, rows});
+    n_rows += rows;
+  }
   k_ = static_cast<char*>(storage_.data());
   v_ = k_ + n_rows * row_bytes_;
   pos_ = reinterpret_cast<int32_t*>(v_ + n_rows * row_bytes_);
-  meter_->add(bytes());
 }
 
 KvLayer::~KvLayer() {

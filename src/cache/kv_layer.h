@@ -36,6 +36,10 @@ class KvLayer {
   /// only backends that work on host memory can have that.
   KvLayer(Backend& backend, KvMeter& meter, int64_t head_dim, DType dtype,
           std::span<const int32_t> capacity, std::string spill_dir = {});
+  /// A layer of n_rows rows in each head whose memory is somebody else's, laid out as that of a
+  /// layer with room for just these: it takes no more.
+  KvLayer(KvMeter& meter, int64_t head_dim, DType dtype, int n_head_kv, int32_t n_rows,
+          Buffer storage);
   KvLayer(KvLayer&& other) noexcept { swap(other); }
   KvLayer& operator=(KvLayer&& other) noexcept {
     KvLayer moved(std::move(other));
@@ -111,6 +115,8 @@ class KvLayer {
  private:
   /// Whether slot s of head h is row h * capacity + s.
   bool has_equal_heads() const;
+  /// Heads of these capacities, and where in storage_ keys, values and positions are.
+  void lay_out(std::span<const int32_t> capacity);
   /// dst[h] = the n[h] rows of head h that `rows` names, each of `bytes` bytes, as they are.
   void copy_rows(Backend& backend, char* base, int64_t bytes, const Tensor& rows,
                  std::span<const int32_t> n, std::span<void* const> dst) const;

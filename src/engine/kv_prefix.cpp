@@ -30,7 +30,7 @@ void check_prefix(const KvPrefix& prefix, int64_t n, const Session::Impl& sessio
          session.n_past);
   }
   if (rows.model != session.model) fail(ErrorCode::kUsage, "the prefix is of another model");
-  if (rows.layers[0].dtype() != scratch_dtype(session.options.kv_type)) {
+  if (!rows.is_file() && rows.layers[0].dtype() != scratch_dtype(session.options.kv_type)) {
     fail(ErrorCode::kUsage, "the prefix has rows of {}, a session with kv_type {} needs {}",
          name(rows.layers[0].dtype()), name(session.options.kv_type),
          name(scratch_dtype(session.options.kv_type)));

@@ -46,6 +46,7 @@ std::vector<EveryCommand> every_command(const std::string& model) {
     all.push_back(command);
   };
   add("generate", {"-p", prompt, "-n", "4", "--temp", "0", "--kv-budget", "64"});
+  add("compress", {"-f", text, "-o", folder + "/document.kv", "--kv-budget", "64"});
   add("chat", {"--chat-template", "chatml", "-n", "4", "--temp", "0"});
   all.back().input = "hello\n";
   add("apply-template",

@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <fstream>
+#include <iterator>
 
 #include "snapkv/prefill.h"
 #include "tests/support/expect_error.h"
@@ -248,6 +250,86 @@ TEST(KvPrefix, WhatItCannotServeIsRefused) {
   PrefillPrompt again = prompt_of(session, ids(50, 4));
   again.makes_prefix = true;
   expect_error(ErrorCode::kUsage, {"makes_prefix"}, [&] { Prefill made(std::move(again)); });
+}
+
+TEST(KvPrefixFile, APromptThatBeginsWithItIsWhatItIsWithout) {
+  const std::string path = ::testing::TempDir() + "prefix.kv";
+  const std::vector<int32_t> first = ids(230, 1);
+  std::vector<int32_t> tokens = first;
+  tokens.insert(tokens.end(), 40, 9);
+  for (const char* name : {"tiny-f32", "gemma3"}) {
+    const auto model = load_model(name);
+    for (const DType type : {DType::f16, DType::f32, DType::q8_0}) {
+      SCOPED_TRACE(std::string(name) + " " + std::string(snapkv::name(type)));
+      const SessionOptions options = options_of("snapkv");
+      read_prefix(model, options, first)->save(path, type, "notes");
+      const SavedPrefix saved = describe_prefix(path);
+      EXPECT_EQ(saved.notes, "notes");
+      EXPECT_EQ(saved.type, type);
+      EXPECT_EQ(saved.tokens, first);
+      EXPECT_EQ(saved.fingerprint, model->fingerprint());
+      const auto prefix = KvPrefix::load(model, path);
+      Session whole(model, options), shared(model, options);
+      whole.prefill(tokens);
+      shared.prefill(tokens, {.prefix = prefix, .n_from_prefix = 230});
+      if (type != DType::q8_0) {
+        expect_same(whole, shared);
+      } else {  // what was rounded
+        float difference = 0;
+        for (size_t i = 0; i < whole.logits().size(); ++i) {
+          difference = std::max(difference, std::abs(whole.logits()[i] - shared.logits()[i]));
+        }
+        EXPECT_LT(difference, 0.2f);
+      }
+    }
+  }
+}
+
+TEST(KvPrefixFile, EveryDamageIsAnError) {
+  const std::string path = ::testing::TempDir() + "damaged.kv";
+  const auto model = load_model("tiny-f32");
+  const SessionOptions options = options_of("snapkv");
+  read_prefix(model, options, ids(100, 1))->save(path, DType::q8_0);
+  EXPECT_TRUE(is_prefix_file(path));
+  std::string whole;
+  {
+    std::ifstream in(path, std::ios::binary);
+    whole.assign(std::istreambuf_iterator<char>(in), {});
+  }
+  const auto use = [&] {
+    Session session(model, options);
+    session.prefill(ids(120, 1), {.prefix = KvPrefix::load(model, path), .n_from_prefix = 100});
+  };
+  use();
+  const auto refused = [&](const std::string& bytes) {
+    std::ofstream(path, std::ios::binary) << bytes;
+    expect_error(ErrorCode::kBadModel, {path}, use);
+  };
+  for (size_t size = 1; size < whole.size(); size += whole.size() / 50) {
+    refused(whole.substr(0, size));
+  }
+  refused(whole + "x");
+  uint32_t random = 1;
+  int n_unused = 0;
+  for (int i = 0; i < 300; ++i) {
+    random = random * 1664525 + 1013904223;
+    const size_t at = i < 100 ? static_cast<size_t>(i) : random % whole.size();
+    std::string bytes = whole;
+    bytes[at] ^= static_cast<char>(1 << (random >> 29));
+    std::ofstream(path, std::ios::binary) << bytes;
+    try {
+      use();
+      ++n_unused;  // between two layers
+    } catch (const Error& e) {
+      EXPECT_NE(std::string(e.what()).find("damaged.kv"), std::string::npos) << e.what();
+    }
+  }
+  EXPECT_LT(n_unused, 100);
+  std::ofstream(path, std::ios::binary) << whole;
+  const auto other = load_model("tiny-q8_0");
+  expect_error(ErrorCode::kUsage, {"another model"}, [&] { KvPrefix::load(other, path); });
+  expect_error(ErrorCode::kRuntime, {"missing.kv"},
+               [&] { KvPrefix::load(model, ::testing::TempDir() + "missing.kv"); });
 }
 
 }  // namespace

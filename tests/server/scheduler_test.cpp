@@ -278,6 +278,38 @@ TEST(Scheduler, AQuestionGoesOnFromASnapshot) {
   EXPECT_EQ(result.texts[0], expected);
 }
 
+TEST(Scheduler, AQuestionSelectsFromADocumentThatIsStoredWhole) {
+  const std::string path = ::testing::TempDir() + "whole.kv";
+  Scheduler scheduler(model(), options_of());
+  Request document = request_of(long_text(300));
+  document.keeps_all = true;
+  ASSERT_FALSE(wait_for(*scheduler.make_snapshot(document, path, "notes")).failure);
+  EXPECT_EQ(describe_prefix(path).tokens, document.prompt.tokens);
+  Request question = request_of("and so on, and on, and what is the next of these words?");
+  question.prompt.tokens = model()->tokenize(question.prompt.chat.text, /*add_special=*/false);
+  question.snapshot = path;
+  const Result result = wait_for(*scheduler.submit(question));
+  ASSERT_FALSE(result.failure) << result.failure->message;
+  EXPECT_EQ(result.read->n_reused, std::ssize(document.prompt.tokens));
+  EXPECT_EQ(result.read->kv.tokens_kept, 64);
+
+  Session session(model(), question.session);
+  std::vector<int32_t> all = document.prompt.tokens;
+  all.insert(all.end(), question.prompt.tokens.begin(), question.prompt.tokens.end());
+  session.prefill(all, {.prefix = KvPrefix::load(model(), path),
+                        .n_from_prefix = std::ssize(document.prompt.tokens)});
+  Sampler sampler(question.sampler);
+  std::string expected;
+  for (int i = 0; i < 12; ++i) {
+    const int32_t id = sampler.sample(session.logits());
+    if (model()->is_end_of_generation(id)) break;
+    expected += model()->piece(id);
+    session.decode(id);
+  }
+  EXPECT_EQ(result.texts[0], expected);
+  expect_nothing_runs(scheduler);
+}
+
 TEST(Scheduler, AnswersFlowWhileALongPromptIsRead) {
   Scheduler scheduler(model(), options_of());
   Request slow = request_of(long_text(50), 400);

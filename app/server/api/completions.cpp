@@ -108,13 +108,14 @@ std::vector<int32_t> token_ids(const Fields& body, const Json& list, const Model
   return ids;
 }
 
-void read_prompt(const Fields& body, const Model& model, Prompt& prompt) {
+/// `is_first`: it does not follow a document.
+void read_prompt(const Fields& body, const Model& model, bool is_first, Prompt& prompt) {
   const Json* value = &body.need("prompt");
   const bool is_list = value->is_array();
   if (is_list && value->size() == 1 && !(*value)[0].is_number()) value = &(*value)[0];
   if (value->is_string()) {
     prompt.chat.text = value->get<std::string>();
-    prompt.tokens = model.tokenize(prompt.chat.text);
+    prompt.tokens = model.tokenize(prompt.chat.text, /*add_special=*/is_first);
   } else if (value->is_array() && !value->empty() && (*value)[0].is_number()) {
     prompt.tokens = token_ids(body, *value, model);
   } else if (is_list) {
@@ -151,7 +152,7 @@ Exchange read_completion(const Json& json, const ApiContext& context) {
     request.top_logprobs = static_cast<int>(*n);
   }
   request.grammar = read_grammar(body);
-  read_prompt(body, context.model(), request.prompt);
+  read_prompt(body, context.model(), request.snapshot.empty(), request.prompt);
 
   const bool stream = body.boolean("stream").value_or(false);
   AnswerOptions options = answer_options(request, stream, context);

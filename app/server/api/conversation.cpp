@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "server/api/grammars.h"
+#include "server/document.h"
 
 namespace snapkv::server {
 namespace {
@@ -148,10 +149,24 @@ RenderedChat render(const Conversation& conversation, const ApiContext& context)
   return tmpl.render(to_text(variables));
 }
 
+namespace {
+
+/// The conversation as it follows the document that the request names.
+RenderedChat render_after_document(const Conversation& conversation, const std::string& path) {
+  if (conversation.tools.offered()) {
+    throw bad_request("tools", "'tools': what a document's snapshot begins with names none");
+  }
+  return question_part(describe_document(path).form, conversation.messages);
+}
+
+}  // namespace
+
 AnswerSyntax prepare(const Conversation& conversation, const ApiContext& context,
                      Request& request) {
-  request.prompt.chat = render(conversation, context);
-  request.prompt.tokens = context.model().tokenize(request.prompt.chat);
+  const bool is_first = request.snapshot.empty();
+  request.prompt.chat = is_first ? render(conversation, context)
+                                 : render_after_document(conversation, request.snapshot);
+  request.prompt.tokens = context.model().tokenize(request.prompt.chat, /*add_bos=*/is_first);
   AnswerSyntax syntax;
   const std::string& text = request.prompt.chat.text;
   syntax.prompt_end = text.substr(text.size() - std::min(text.size(), kPromptEnd));

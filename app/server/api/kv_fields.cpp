@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <filesystem>
+
 #include "base/parse_number.h"
 #include "server/api/api_error.h"
 #include "server/api/snapshot_names.h"
@@ -98,8 +100,15 @@ void read_kv(const Fields& body, const ApiContext& context, Request& request) {
     session.kv.ratio = 0;
   }
   if (const auto reuses = kv.boolean("reuse")) request.reuses = *reuses;
+  if (kv.has("snapshot") && kv.find("snapshot")->is_array()) {
+    kv.refuse("snapshot", "one document can be continued: each begins at the position 0");
+  }
   if (const auto snapshot = kv.text("snapshot")) {
     request.snapshot = snapshot_path(context.options.snapshot_dir, *snapshot, "kv.snapshot");
+    if (std::error_code error; !std::filesystem::exists(request.snapshot, error)) {
+      throw ApiError(404, fmt::format("there is no snapshot '{}'", *snapshot), "not_found",
+                     "kv.snapshot");
+    }
   }
   try {
     (void)resolve_options(session, context.model().info());

@@ -12,6 +12,7 @@
 #include "server/api/fields.h"
 #include "server/api/generation_fields.h"
 #include "server/api/snapshot_names.h"
+#include "server/document.h"
 
 namespace snapkv::server {
 namespace {
@@ -23,6 +24,14 @@ int64_t unix_seconds(fs::file_time_type time) {
   const auto system = std::chrono::system_clock::now() -
                       std::chrono::duration_cast<std::chrono::system_clock::duration>(age);
   return std::chrono::duration_cast<std::chrono::seconds>(system.time_since_epoch()).count();
+}
+
+/// The policy that finds most when the question is not in the window (docs/quality.md).
+constexpr const char* kDocumentPolicy = "keydiff";
+
+bool names_policy(const Fields& body) {
+  const Json* kv = body.object("kv");
+  return kv != nullptr && Fields(*kv, "kv.").has("policy");
 }
 
 void need_folder(const ApiContext& context) {
@@ -71,20 +80,27 @@ SnapshotRequest read_snapshot_request(const Json& json, const ApiContext& contex
   SnapshotRequest snapshot;
   snapshot.name = body.needed_text("name");
   snapshot.path = snapshot_path(context.options.snapshot_dir, snapshot.name, "name");
-  snapshot.request = read_request(body, context, "snapshot-");
+  const std::string text = body.needed_text("text");
+  const bool keeps_all = body.boolean("keep_full").value_or(false);
+  Json with_policy = json;
+  if (!keeps_all && !names_policy(body)) with_policy["kv"]["policy"] = kDocumentPolicy;
+  snapshot.request = read_request(Fields(with_policy), context, "snapshot-");
+  snapshot.request.keeps_all = keeps_all;
+  DocumentForm form;
+  if (const auto& tmpl = context.options.chat_template) {
+    form.template_source = tmpl->source();
+    form.template_name = tmpl->name();
+    form.variables = context.options.template_variables;
+    form.system = body.text("system").value_or(context.options.system);
+  } else if (body.has("system")) {
+    body.refuse("system", "the model has no chat template to write it with");
+  }
   Prompt& prompt = snapshot.request.prompt;
-  if (body.has("text") == body.has("messages")) {
-    body.refuse("text", "either 'text' or 'messages' must be there");
-  }
-  if (body.has("text")) {
-    prompt.chat.text = *body.text("text");
-    prompt.tokens = context.model().tokenize(prompt.chat.text);
-  } else {
-    prompt.chat = read_chat_prompt(json, context);
-    prompt.tokens = context.model().tokenize(prompt.chat);
-  }
-  if (prompt.tokens.empty()) body.refuse("text", "it is empty");
-  snapshot.notes = body.text("notes").value_or("");
+  prompt.chat = document_part(form, text);
+  prompt.tokens = context.model().tokenize(prompt.chat);
+  if (text.empty() || prompt.tokens.empty()) body.refuse("text", "it is empty");
+  snapshot.notes =
+      document_notes(form, context.model().info().path, body.text("notes").value_or(""));
   return snapshot;
 }
 

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: MIT
+// snapkv ask: answers a question about a document that `snapkv compress` has read.
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <memory>
+
+#include "base/error.h"
+#include "base/timer.h"
+#include "cli/commands.h"
+#include "cli/common/chat_settings.h"
+#include "cli/common/progress.h"
+#include "cli/common/prompt_settings.h"
+#include "cli/common/signals.h"
+#include "cli/common/terminal.h"
+#include "cli/common/units.h"
+#include "cli/generate/generation.h"
+#include "server/document.h"
+#include "snapkv/prefill.h"
+
+namespace snapkv::cli {
+namespace {
+
+struct AskSettings {
+  std::string document;
+  ModelSettings model;
+  CacheSettings cache;
+  SamplerConfig sampler;
+  int64_t seed = 0;
+  PromptSettings question;
+  GenerationLimits limits;
+  int64_t n_ctx = 0;
+};
+
+void add_options(CLI::App& app, AskSettings& s) {
+  app.add_option("DOCUMENT", s.document, "A file that snapkv compress has written")
+      ->type_name("FILE")
+      ->required();
+  s.question.add_options(app);
+  app.add_option("-n,--n-predict", s.limits.n_predict,
+                 "Most tokens of the answer; -1: until it ends or the context is full")
+      ->check(whole_number(-1, kMostTokens))
+      ->type_name("N")
+      ->capture_default_str();
+  app.add_option("-c,--ctx-size", s.n_ctx,
+                 "Most tokens of document, question and answer; 0: the model's own")
+      ->check(whole_number(0, kMostTokens))
+      ->type_name("N")
+      ->capture_default_str();
+  app.add_option(
+         "--stop", s.limits.stops,
+         "End the answer before this text, which is not printed; can be given several times")
+      ->type_name("TEXT")
+      ->allow_extra_args(false);
+  add_model_options(app, s.model);
+  add_running_options(app, s.model);
+  add_cache_options(app, s.cache);
+  app.remove_option(app.get_option("--kv-refresh"));
+  add_sampler_options(app, s.sampler, s.seed);
+}
+
+/// Reads the question after the document, whose rows are in the file.
+class Asking {
+ public:
+  Asking(const AskSettings& s, const server::DocumentFile& file,
+         const std::shared_ptr<const Model>& model)
+      : session_(model, options_of(s, file, *model)), tokens_(question_tokens(s, file, *model)) {
+    const Timer timer;
+    if (file.keeps_all) {
+      prefix_ = KvPrefix::load(model, s.document);
+    } else {
+      session_.load(s.document);
+    }
+    load_seconds_ = timer.seconds();
+  }
+
+  void read(const ProgressFn& progress) {
+    if (!prefix_) return session_.prefill(tokens_, {.progress = progress, .compress = false});
+    const std::span<const int32_t> document = prefix_->tokens();
+    std::vector<int32_t> all(document.begin(), document.end());
+    all.insert(all.end(), tokens_.begin(), tokens_.end());
+    const int64_t window = std::max(1, session_.options().kv.window_size);
+    const int64_t n = std::min(std::ssize(document), std::ssize(all) - window);
+    session_.prefill(all, {.progress = progress, .prefix = prefix_, .n_from_prefix = n});
+  }
+
+  Session& session() { return session_; }
+  const std::vector<int32_t>& tokens() const { return tokens_; }
+  double load_seconds() const { return load_seconds_; }
+
+ private:
+  static SessionOptions options_of(const AskSettings& s, const server::DocumentFile& file,
+                                   const Model& model) {
+    SessionOptions options = session_options(s.cache, s.n_ctx, &model.info());
+    if (file.keeps_all) return options;
+    options.kv = file.options.kv;  // the rows are chosen
+    options.kv_type = file.options.kv_type;
+    options.kv_decode_limit = file.options.kv_decode_limit;
+    options.kv_memory = 0;
+    return options;
+  }
+  static std::vector<int32_t> question_tokens(const AskSettings& s,
+                                              const server::DocumentFile& file,
+                                              const Model& model) {
+    const std::string question = s.question.read();
+    if (!is_utf8(question)) fail(ErrorCode::kUsage, "the question is not valid UTF-8");
+    const Json messages = Json::array({{{"role", "user"}, {"content", question}}});
+    return model.tokenize(server::question_part(file.form, messages), /*add_bos=*/false);
+  }
+
+  Session session_;
+  std::vector<int32_t> tokens_;
+  std::shared_ptr<const KvPrefix> prefix_;  // of a file with every row
+  double load_seconds_ = 0;
+};
+
+int run_ask(const AskSettings& given, const CommonSettings& common) {
+  AskSettings s = given;
+  s.sampler.seed = sampler_seed(s.seed);
+  Sampler sampler(s.sampler);
+  session_options(s.cache, s.n_ctx);
+  const server::DocumentFile file = server::describe_document(s.document);
+  if (s.model.path.empty()) s.model.path = file.model_path;
+  require_model(s.model);
+  ProgressDisplay progress(!common.no_progress, common.verbose);
+  const std::shared_ptr<const Model> model = load_model(s.model, progress.callback());
+  progress.clear();
+  Asking asking(s, file, model);
+  const Timer timer;
+  asking.read(progress.callback());
+  progress.clear();
+  sampler.accept(asking.tokens());
+  double first_token = 0;
+  Generation answer;
+  const SessionStats before = asking.session().stats();
+  generate(
+      asking.session(), sampler, s.limits,
+      [&](std::string_view text, int64_t n) {
+        if (n == 1) first_token = timer.seconds();
+        write_stdout(text);
+      },
+      answer);
+  if (answer.text.empty() || answer.text.back() != '\n') write_stdout("\n");
+  write_stderr(fmt::format(
+      "\ndocument {}, {}, opened in {}; question {}, first token after {}\n"
+      "cache {} of {}, {:.1f} times smaller; {} written, {}\n",
+      plural(file.n_tokens, "token"),
+      file.keeps_all ? "all of them stored" : file.options.kv.name + ", compressed",
+      format_seconds(asking.load_seconds()), plural(std::ssize(asking.tokens()), "token"),
+      format_seconds(first_token), format_bytes(before.kv_bytes_used),
+      format_bytes(before.kv_bytes_full), before.compression(),
+      plural(std::ssize(answer.ids), "token"),
+      format_rate(asking.session().stats().n_decoded, asking.session().stats().decode_seconds)));
+  return answer.stop_reason == StopReason::cancelled ? static_cast<int>(ErrorCode::kCancelled) : 0;
+}
+
+}  // namespace
+
+Command add_ask_command(CLI::App& root, const CommonSettings& common) {
+  auto settings = std::make_shared<AskSettings>();
+  CLI::App* app =
+      root.add_subcommand("ask", "Answer a question about a document that compress has stored");
+  add_options(*app, *settings);
+  return {app, [settings, &common] { return run_ask(*settings, common); }};
+}
+
+}  // namespace snapkv::cli

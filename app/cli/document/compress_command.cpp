@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: MIT
+// snapkv compress: reads a document once and stores its compressed cache, for `snapkv ask` and the
+// server's snapshots.
+#include <fmt/core.h>
+
+#include <filesystem>
+#include <memory>
+
+#include "base/error.h"
+#include "base/timer.h"
+#include "cli/commands.h"
+#include "cli/common/chat_settings.h"
+#include "cli/common/progress.h"
+#include "cli/common/prompt_settings.h"
+#include "cli/common/terminal.h"
+#include "cli/common/units.h"
+#include "server/document.h"
+#include "snapkv/prefill.h"
+
+namespace snapkv::cli {
+namespace {
+
+/// The policy that finds most when the question is not in the window (docs/quality.md).
+constexpr const char* kDefaultPolicy = "keydiff";
+
+struct CompressSettings {
+  ModelSettings model;
+  CacheSettings cache;
+  PromptSettings document;
+  ChatSettings chat;
+  int64_t n_ctx = 0;
+  std::string output;
+  bool keep_full = false;
+};
+
+void add_options(CLI::App& app, CompressSettings& s) {
+  s.cache.policy = kDefaultPolicy;
+  s.document.add_options(app);
+  app.add_option("-o,--output", s.output, "The file that is written, document.kv for example")
+      ->type_name("FILE")
+      ->required();
+  app.add_flag("--keep-full", s.keep_full,
+               "Store every row, in q8_0: each question then selects from all of them, as well as "
+               "if it had been there when the document was read; --kv- options are ask's then");
+  app.add_option("-c,--ctx-size", s.n_ctx,
+                 "Most tokens of document, question and answer; 0: the "
+                 "model's own")
+      ->check(whole_number(0, kMostTokens))
+      ->type_name("N")
+      ->capture_default_str();
+  s.chat.add_options(app);
+  add_model_options(app, s.model);
+  add_running_options(app, s.model);
+  add_cache_options(app, s.cache);
+  app.remove_option(app.get_option("--kv-refresh"));  // such sessions have no file
+}
+
+server::DocumentForm form_of(const Model& model, const CompressSettings& s) {
+  server::DocumentForm form;
+  const ModelChat chat = model.chat();
+  if (chat.templates.empty() && !s.chat.names_template()) return form;
+  const ChatTemplate tmpl = s.chat.choose(chat, s.model.path, false);
+  form.template_source = tmpl.source();
+  form.template_name = tmpl.name();
+  form.variables = s.chat.variables();
+  add_token_texts(chat, form.variables);
+  form.system = s.chat.system();
+  return form;
+}
+
+std::string summary(const CompressSettings& s, const Session& session, double seconds) {
+  const SessionStats& stats = session.stats();
+  const size_t file = std::filesystem::file_size(s.output);
+  const double ratio = static_cast<double>(stats.kv_bytes_full) / static_cast<double>(file);
+  const std::string kept = s.keep_full ? "every row, in q8_0"
+                                       : fmt::format("{}, {}", session.options().kv.name,
+                                                     describe_policy(session.options().kv));
+  return fmt::format(
+      "{}: {} read in {} ({})\n{}: {}; a full cache takes {}, {:.1f} times as much\n",
+      session.model().info().name, plural(session.n_past(), "token"), format_seconds(seconds),
+      format_rate(session.n_past(), seconds), s.output, format_bytes(file) + ", " + kept,
+      format_bytes(stats.kv_bytes_full), ratio);
+}
+
+int run_compress(const CompressSettings& s, const CommonSettings& common) {
+  session_options(s.cache, s.n_ctx);  // refuses what can't work before a model is loaded
+  require_model(s.model);
+  const std::string text = s.document.read();
+  if (!is_utf8(text)) fail(ErrorCode::kUsage, "the document is not valid UTF-8");
+  ProgressDisplay progress(!common.no_progress, common.verbose);
+  const std::shared_ptr<const Model> model = load_model(s.model, progress.callback());
+  progress.clear();
+  const server::DocumentForm form = form_of(*model, s);
+  const std::string notes =
+      server::document_notes(form, std::filesystem::absolute(s.model.path).string(), "");
+  Session session(model, session_options(s.cache, s.n_ctx, &model->info()));
+  PrefillPrompt prompt;
+  prompt.sessions = {&session};
+  prompt.tokens = model->tokenize(server::document_part(form, text));
+  prompt.options.progress = progress.callback();
+  prompt.makes_prefix = s.keep_full;
+  const Timer timer;
+  Prefill prefill(std::move(prompt));
+  while (!prefill.step()) {
+  }
+  const double seconds = timer.seconds();
+  progress.clear();
+  if (s.keep_full) {
+    const bool fits = model->info().head_dim % 32 == 0;
+    prefill.take_prefix()->save(s.output, fits ? DType::q8_0 : DType::f16, notes);
+  } else {
+    session.save(s.output, notes);
+  }
+  write_stderr(summary(s, session, seconds));
+  return 0;
+}
+
+}  // namespace
+
+Command add_compress_command(CLI::App& root, const CommonSettings& common) {
+  auto settings = std::make_shared<CompressSettings>();
+  CLI::App* app = root.add_subcommand(
+      "compress", "Read a document once and store its compressed cache, for ask and serve");
+  add_options(*app, *settings);
+  return {app, [settings, &common] { return run_compress(*settings, common); }};
+}
+
+}  // namespace snapkv::cli

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: MIT
+// Documents that are read once and asked about later: how document and questions are written, and
+// the files that hold them, compressed (Session::save) or with every row (KvPrefix::save). Used by
+// the commands compress and ask, and by the server's snapshots.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "server/json.h"
+#include "snapkv/chat.h"
+#include "snapkv/engine.h"
+
+namespace snapkv::server {
+
+/// How a document and what follows it become a prompt: the document begins the first message of the
+/// user, through a chat template, or is plain text that the question continues.
+struct DocumentForm {
+  std::string template_source;  ///< empty: plain text
+  std::string template_name;
+  Json variables = Json::object();  ///< of the template, bos_token and eos_token among them
+  std::string system;               ///< the system message; empty: none
+};
+
+/// The prompt up to the end of the document. Throws Error as ChatTemplate::render().
+RenderedChat document_part(const DocumentForm& form, const std::string& text);
+/// The rest of it: `messages` begin with the user's first message, which is the question. Throws
+/// kUsage where they do not, or where plain text is to be continued by more than one message.
+RenderedChat question_part(const DocumentForm& form, const Json& messages);
+
+/// A file that holds a document.
+struct DocumentFile {
+  bool keeps_all = false;  ///< every row, from which each question selects
+  uint64_t fingerprint = 0;
+  std::string model;       ///< its name, for people
+  std::string model_path;  ///< where its file was; empty: not known
+  int64_t n_tokens = 0;
+  SessionOptions options = {};  ///< of compressed ones: what the file is bound to
+  DocumentForm form = {};
+  std::string notes;  ///< whatever the maker wanted to keep
+};
+
+/// What goes into a document's file beside the rows.
+std::string document_notes(const DocumentForm& form, const std::string& model_path,
+                           const std::string& notes);
+/// Throws kRuntime when the file can't be read, kBadModel when it holds no document.
+DocumentFile describe_document(const std::string& path);
+
+}  // namespace snapkv::server

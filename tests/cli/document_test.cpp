@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: MIT
+// snapkv compress and ask, as users run them.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "tests/cli/run_process.h"
+
+namespace snapkv::test {
+namespace {
+
+namespace fs = std::filesystem;
+
+class DocumentCommands : public ::testing::Test {
+ protected:
+  DocumentCommands() {
+    std::ofstream out(document_);
+    for (int i = 0; i < 60; ++i) out << "The sky over the valley was clear. ";
+    out << "The secret number of Rome is 48213. ";
+    for (int i = 0; i < 60; ++i) out << "Nobody walked along the river. ";
+  }
+  Result compress(const std::vector<std::string>& more) const {
+    std::vector<std::string> args = {"compress", "-m", needle_model(), "-f",
+                                     document_,  "-o", file_};
+    args.insert(args.end(), more.begin(), more.end());
+    return run(args);
+  }
+  Result ask(const std::vector<std::string>& more = {}) const {
+    std::vector<std::string> args = {
+        "ask", file_, "-p",     "What is the secret number of Rome? The secret number of Rome is",
+        "-n",  "8",   "--temp", "0"};
+    args.insert(args.end(), more.begin(), more.end());
+    return run(args);
+  }
+
+  const std::string folder_ = make_folder();
+  const std::string document_ = folder_ + "/document.txt";
+  const std::string file_ = folder_ + "/document.kv";
+};
+
+TEST_F(DocumentCommands, AskFindsWhatCompressKept) {
+  const Result compressed = compress({"--kv-budget", "256"});
+  ASSERT_EQ(compressed.code, 0) << compressed.err;
+  EXPECT_NE(compressed.err.find("keydiff"), std::string::npos) << compressed.err;
+  EXPECT_NE(compressed.err.find("times as much"), std::string::npos) << compressed.err;
+  const Result answered = ask();  // the file names its model
+  ASSERT_EQ(answered.code, 0) << answered.err;
+  EXPECT_NE(answered.out.find("48213"), std::string::npos) << answered.out;
+  EXPECT_NE(answered.err.find("compressed"), std::string::npos) << answered.err;
+}
+
+TEST_F(DocumentCommands, AFileWithEveryRowLetsEachQuestionSelect) {
+  ASSERT_EQ(compress({"--keep-full"}).code, 0);
+  const Result answered = ask({"--kv-budget", "128", "--kv-kernel", "15"});
+  ASSERT_EQ(answered.code, 0) << answered.err;
+  EXPECT_NE(answered.out.find("48213"), std::string::npos) << answered.out;
+  EXPECT_NE(answered.err.find("all of them stored"), std::string::npos) << answered.err;
+}
+
+TEST_F(DocumentCommands, WorksThroughAChatTemplate) {
+  ASSERT_EQ(compress({"--keep-full", "--chat-template", "chatml", "--system", "Be brief."}).code,
+            0);
+  const Result answered = ask();
+  ASSERT_EQ(answered.code, 0) << answered.err;
+  EXPECT_FALSE(answered.out.empty());
+}
+
+TEST_F(DocumentCommands, SaysWhatIsWrong) {
+  const Result missing = ask();
+  EXPECT_EQ(missing.code, 1);
+  EXPECT_NE(missing.err.find("document.kv"), std::string::npos) << missing.err;
+  ASSERT_EQ(compress({}).code, 0);
+  fs::resize_file(file_, fs::file_size(file_) / 2);
+  const Result damaged = ask();
+  EXPECT_EQ(damaged.code, 3);
+  EXPECT_NE(damaged.err.find("document.kv"), std::string::npos) << damaged.err;
+  ASSERT_EQ(
+      run({"generate", "-m", needle_model(), "-p", "Some words.", "-n", "1", "--save-cache", file_})
+          .code,
+      0);
+  const Result foreign = ask();
+  EXPECT_EQ(foreign.code, 3);
+  EXPECT_NE(foreign.err.find("snapkv compress"), std::string::npos) << foreign.err;
+}
+
+}  // namespace
+}  // namespace snapkv::test
