@@ -7,7 +7,7 @@ import { applyChunk, contentOf, decodeDocument, exportJson, messagesOf, newAnswe
 import { keptBy, keptData, pieceTexts } from "../src/server/kept";
 import { parseInline, parseMarkdown } from "../src/server/markdown";
 import { comparison, details, doneShare, etaSeconds, etaText, facts, progressText, ratio, times } from "../src/server/numbers";
-import { defaultSettings, isValid, kvRequests, rangeText, readSettings, requestBody, setParam } from "../src/server/settings";
+import { defaultSettings, isValid, kvRequests, rangeText, readSettings, requestBody, setParam, snapshotBody } from "../src/server/settings";
 import { EventParser } from "../src/server/sse";
 import type { Kv, Param, Props, Timings } from "../src/server/types";
 
@@ -69,6 +69,9 @@ test("messages: documents before the question, the first answer goes on", () => 
   assert.deepEqual(messagesOf(conversation, 0), [{ role: "user", content: "doc\n\nq1" }]);
   assert.deepEqual(messagesOf(conversation, 1), [{ role: "system", content: "be brief" },
     { role: "user", content: "doc\n\nq1" }, { role: "assistant", content: "a1" }, { role: "user", content: "q2" }]);
+  conversation.turns[1].answers = [newAnswer({ snapshot: "book" })];
+  assert.equal(messagesOf(conversation, 1)[0].role, "user", "a snapshot has its document's system message");
+  conversation.turns[1].answers = [];
   const exported = JSON.parse(exportJson(conversation, defaultSettings(props), props));
   assert.deepEqual([exported.model, exported.turns.length, exported.turns[1].messages.length], ["m", 2, 4]);
   const stored = JSON.parse(JSON.stringify(conversation));
@@ -100,7 +103,11 @@ test("settings: what the server has in force is not sent, nor what it would refu
   settings.compare = true;
   assert.deepEqual(kvRequests(settings), [{ policy: "snapkv", reuse: false }, { policy: "full", reuse: false }]);
   settings.snapshot = "book";
-  assert.deepEqual(kvRequests(settings), [{ snapshot: "book" }]);
+  assert.deepEqual(kvRequests(settings), [{ policy: "snapkv", snapshot: "book" }]);
+  assert.deepEqual(snapshotBody(settings, "book", "text"), { name: "book", text: "text", kv: {} });
+  const other = { ...settings, params: { snapkv: { budget: 9, kernel_size: 3 } }, system: "be brief" };
+  assert.deepEqual(snapshotBody(other, "b", "t"), { name: "b", text: "t", kv: { budget: 9 }, system: "be brief" });
+  assert.deepEqual(snapshotBody({ ...other, keep_full: true, system: "" }, "b", "t"), { name: "b", text: "t", keep_full: true });
   settings.sampling.top_k = 3;
   const body = requestBody(settings, { policy: "snapkv" }, []) as Record<string, unknown>;
   assert.deepEqual([body.top_k, body.kv_report, body.return_progress], [3, "positions", true]);

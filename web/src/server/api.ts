@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The server's endpoints, as the page calls them. Every error is an ApiError in the server's words.
 import { EventParser } from "./sse";
-import type { Chunk, Kv, KvRequest, Message, Props, Snapshot } from "./types";
+import type { Chunk, Message, Props, Snapshot } from "./types";
 
 export class ApiError extends Error {
   /** `status` 0: the server could not be reached. */
@@ -34,10 +34,8 @@ export class Api {
   async snapshots(): Promise<Snapshot[]> {
     return (await this.json<{ data: Snapshot[] }>("GET", "/v1/kv/snapshots")).data;
   }
-  makeSnapshot(
-    name: string, text: string, kv: KvRequest, signal: AbortSignal,
-  ): Promise<{ tokens: number; seconds: number; kv: Kv }> {
-    return this.json("POST", "/v1/kv/snapshots", { name, text, kv }, signal);
+  makeSnapshot(body: object): Promise<unknown> {
+    return this.json("POST", "/v1/kv/snapshots", body);
   }
   eraseSnapshot(name: string): Promise<unknown> {
     return this.json("DELETE", `/v1/kv/snapshots/${encodeURIComponent(name)}`);

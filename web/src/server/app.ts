@@ -8,7 +8,7 @@ import { composer, type Composer } from "./composer";
 import { applyChunk, exportJson, messagesOf, newAnswer, type Answer, type Conversation, type TextDocument } from "./conversation";
 import { keptData } from "./kept";
 import { showKept, type Kept } from "./kept_view";
-import { kvRequests, requestBody, kFull, type Settings } from "./settings";
+import { kvRequests, requestBody, snapshotBody, kFull, type Settings } from "./settings";
 import { settingsView } from "./settings_view";
 import { snapshotsView, type SnapshotsView } from "./snapshots_view";
 import { keep } from "./store";
@@ -243,8 +243,7 @@ export class App {
 
   private async makeSnapshot(document: TextDocument, name: string): Promise<void> {
     const { settings } = this;
-    const kv = { policy: settings.policy, ...settings.params[settings.policy] };
-    await this.api.makeSnapshot(name, document.text, kv, new AbortController().signal);
+    await this.api.makeSnapshot(snapshotBody(settings, name, document.text));
     settings.snapshot = name;
     this.changed();
     await this.snapshots!.refresh();

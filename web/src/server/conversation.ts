@@ -55,8 +55,9 @@ export function contentOf(turn: Turn): string {
 /** The messages of the request for turn `index`. */
 export function messagesOf(conversation: Conversation, index: number): Message[] {
   const messages: Message[] = [];
-  const { system } = conversation.turns[index];
-  if (system) messages.push({ role: "system", content: system });
+  const { system, answers } = conversation.turns[index];
+  // a snapshot has the system message of its document
+  if (system && !answers.some((a) => a.request.snapshot !== undefined)) messages.push({ role: "system", content: system });
   conversation.turns.slice(0, index + 1).forEach((turn, i) => {
     messages.push({ role: "user", content: contentOf(turn) });
     if (i < index) messages.push({ role: "assistant", content: turn.answers[0]?.text ?? "" });

@@ -11,6 +11,8 @@ export interface Settings {
   /** Whether a second answer is computed with the full cache. */
   compare: boolean;
   snapshot: string;
+  /** Whether new snapshots keep every row, from which each question chooses. */
+  keep_full: boolean;
   system: string;
   /** Sampling parameters that differ from the server's; max_tokens and seed too. */
   sampling: Record<string, number>;
@@ -31,7 +33,7 @@ export const kSampling: { name: string; label: string; least: number; most: numb
 
 export function defaultSettings(props: Props): Settings {
   return { policy: String(props.kv.defaults.policy), params: {}, positions: true, compare: false,
-    snapshot: "", system: "", sampling: {} };
+    snapshot: "", keep_full: false, system: "", sampling: {} };
 }
 
 /** What was stored, as far as this server knows it; a stranger's values are left out. */
@@ -43,6 +45,7 @@ export function readSettings(stored: unknown, props: Props): Settings {
   if (typeof given.policy === "string" && policies.has(given.policy)) settings.policy = given.policy;
   if (typeof given.positions === "boolean") settings.positions = given.positions;
   if (typeof given.compare === "boolean") settings.compare = given.compare;
+  if (typeof given.keep_full === "boolean") settings.keep_full = given.keep_full;
   if (typeof given.system === "string") settings.system = given.system;
   if (typeof given.snapshot === "string" && props.has_snapshots) settings.snapshot = given.snapshot;
   for (const [name, values] of Object.entries(given.params ?? {})) {
@@ -90,11 +93,21 @@ export function setParam(settings: Settings, policy: Policy, param: Param, value
 
 /** The `kv` objects of the requests that one message needs: one, or one and the full cache's. */
 export function kvRequests(settings: Settings): KvRequest[] {
-  if (settings.snapshot) return [{ snapshot: settings.snapshot }];
   const chosen: KvRequest = { policy: settings.policy, ...settings.params[settings.policy] };
+  // of a compressed document the server takes the document's own policy
+  if (settings.snapshot) return [{ ...chosen, snapshot: settings.snapshot }];
   if (!settings.compare || settings.policy === kFull) return [chosen];
   // neither may profit from what the other has read
   return [{ ...chosen, reuse: false }, { policy: kFull, reuse: false }];
+}
+
+/** What a new snapshot is made with: the server's own policy for documents, which no question guides,
+ *  with the budget that was chosen. */
+export function snapshotBody(settings: Settings, name: string, text: string): object {
+  const { budget, ratio } = settings.params[settings.policy] ?? {};
+  const kv = { ...(budget !== undefined ? { budget } : {}), ...(ratio !== undefined ? { ratio } : {}) };
+  return { name, text, ...(settings.system ? { system: settings.system } : {}),
+    ...(settings.keep_full ? { keep_full: true } : { kv }) };
 }
 
 export function requestBody(settings: Settings, kv: KvRequest, messages: Message[]): object {

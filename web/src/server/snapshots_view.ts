@@ -14,8 +14,16 @@ export interface SnapshotsView {
 export function snapshotsView(api: Api, settings: Settings, changed: () => void): SnapshotsView {
   const list = el("ul", { class: "snapshots" });
   const note = el("p", { class: "details", role: "status" });
+  const keeps = el("select", {},
+    el("option", { value: "" }, "what matters without a question"),
+    el("option", { value: "full" }, "everything; each question chooses"));
+  keeps.value = settings.keep_full ? "full" : "";
+  keeps.addEventListener("change", () => {
+    settings.keep_full = keeps.value === "full";
+    changed();
+  });
   const element = el("details", { class: "section", "data-section": "Snapshots", open: "" },
-    el("summary", {}, "Document snapshots"), list, note);
+    el("summary", {}, "Document snapshots"), list, note, el("label", { class: "keeps" }, "A new one keeps", keeps));
 
   const row = ({ name, bytes: size, created }: Snapshot): HTMLElement => {
     const used = settings.snapshot === name;
