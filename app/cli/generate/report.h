@@ -19,8 +19,8 @@ struct RunReport {
   int64_t n_ctx = 0;                         ///< in force
   SamplerConfig sampler;
   GenerationLimits limits;
-  int64_t n_prompt = 0;  ///< tokens
-  int64_t n_loaded = 0;  ///< tokens seen by the saved cache that was loaded
+  int64_t n_prompt = 0;          ///< tokens
+  int64_t n_loaded = 0;          ///< tokens seen by the saved cache that was loaded
   bool misses_template = false;  ///< the model has a chat template, which the prompt is not made by
   Generation generation;
   double load_seconds = 0;
