@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "cli/command_line.h"
 #include "cli/common/descriptors.h"
+#include "cli/common/plain_text.h"
 #include "cli/common/settings.h"
 #include "cli/common/signals.h"
 #include "cli/common/terminal.h"
@@ -17,8 +18,8 @@ namespace snapkv::cli {
 namespace {
 
 int report(ErrorCode code, const std::string& message) {
-  write_stderr(
-      fmt::format("snapkv: {} {}\n", paint(Style::red, "error:", colour_stderr()), message));
+  write_styled_stderr(fmt::format("snapkv: {} {}\n", paint(Style::red, "error:", colour_stderr()),
+                                  message_text(message)));
   return static_cast<int>(code);
 }
 

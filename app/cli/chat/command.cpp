@@ -8,6 +8,7 @@
 #include "cli/chat/shell.h"
 #include "cli/commands.h"
 #include "cli/common/chat_settings.h"
+#include "cli/common/plain_text.h"
 #include "cli/common/signals.h"
 #include "cli/common/terminal.h"
 #include "cli/common/units.h"
@@ -56,7 +57,7 @@ std::string greeting(const ChatSession& chat, bool names_template) {
   const bool shows_template = names_template && !name.starts_with("--");
   const ModelInfo& info = session.model().info();
   return fmt::format("{}{}\n{}: {}; a context of {}\n/help lists the commands, Ctrl-D leaves\n\n",
-                     info.name.empty() ? info.path : info.name,
+                     terminal_text(info.name.empty() ? info.path : info.name, 300),
                      shows_template ? ", chat template " + name : "", session.options().kv.name,
                      describe_policy(session.options().kv), plural(session.n_ctx(), "token"));
 }

@@ -24,7 +24,7 @@ ChatSession::Callbacks AnswerDisplay::callbacks() {
 
 void AnswerDisplay::set_dimmed(bool dimmed) {
   if (dimmed == dimmed_ || !colour_) return;
-  write_stdout(dimmed ? "\x1b[2m" : "\x1b[0m");
+  write_styled_stdout(dimmed ? "\x1b[2m" : "\x1b[0m");
   dimmed_ = dimmed;
 }
 

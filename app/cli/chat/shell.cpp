@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "cli/common/chat_settings.h"
+#include "cli/common/plain_text.h"
 #include "cli/common/signals.h"
 #include "cli/common/terminal.h"
 #include "cli/common/units.h"
@@ -118,8 +119,10 @@ void ChatShell::show_answer(
 }
 
 void ChatShell::note(const std::string& text) const {
-  write_stderr(reader_.is_terminal() ? paint(Style::dim, "[" + text + "]", colour_stderr()) + "\n\n"
-                                     : "snapkv: " + text + "\n");
+  const std::string shown = message_text(text);
+  write_styled_stderr(reader_.is_terminal()
+                          ? paint(Style::dim, "[" + shown + "]", colour_stderr()) + "\n\n"
+                          : "snapkv: " + shown + "\n");
 }
 
 void ChatShell::report(const Error& error) {
@@ -129,8 +132,9 @@ void ChatShell::report(const Error& error) {
                      interruption()));
     return;
   }
-  write_stderr(fmt::format("snapkv: {} {}\n{}", paint(Style::red, "error:", colour_stderr()),
-                           name_flags(error.what()), reader_.is_terminal() ? "\n" : ""));
+  write_styled_stderr(fmt::format("snapkv: {} {}\n{}", paint(Style::red, "error:", colour_stderr()),
+                                  message_text(name_flags(error.what())),
+                                  reader_.is_terminal() ? "\n" : ""));
   if (first_error_ == 0) first_error_ = static_cast<int>(error.code());
 }
 

@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "cli/chat/shell.h"
 #include "cli/common/chat_settings.h"
+#include "cli/common/plain_text.h"
 #include "cli/common/terminal.h"
 #include "cli/common/units.h"
 #include "cli/generate/report.h"
@@ -220,7 +221,8 @@ void ChatShell::stats(const std::string& text) {
   const SessionStats& stats = session.stats();
   std::string lines;
   const auto add = [&](const char* label, const std::string& value) {
-    lines += paint(Style::dim, fmt::format("{:<12}", label), colour_stderr()) + " " + value + "\n";
+    lines += paint(Style::dim, fmt::format("{:<12}", label), colour_stderr()) + " " +
+             printable(value) + "\n";
   };
   add("chat", fmt::format("{}; {} of {} of context read", role_counts(session_.conversation()),
                           session.n_past(), plural(session.n_ctx(), "token")));
@@ -247,7 +249,7 @@ void ChatShell::stats(const std::string& text) {
                         format_bytes(stats.history_bytes)));
   }
   add("memory", format_bytes(peak_rss()) + " peak RSS");
-  write_stderr(lines + (reader_.is_terminal() ? "\n" : ""));
+  write_styled_stderr(lines + (reader_.is_terminal() ? "\n" : ""));
 }
 
 void ChatShell::policy(const std::string& text) {

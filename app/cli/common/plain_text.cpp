@@ -41,6 +41,48 @@ std::string escaped(char c) {
   return fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
 }
 
+/// The last two hexadecimal digits of U+20xx where the character turns the direction of writing,
+/// else 0.
+unsigned direction_mark(std::string_view character) {
+  if (character.size() != 3 || character[0] != '\xe2') return 0;
+  const auto second = static_cast<unsigned char>(character[1]);
+  const auto third = static_cast<unsigned char>(character[2]);
+  if (second == 0x80 && third >= 0xaa && third <= 0xae) return third - 0x80U;
+  if (second == 0x81 && third >= 0xa6 && third <= 0xa9) return third - 0x40U;
+  return 0;
+}
+
+/// `kept`: the control characters that stay.
+std::string escape(std::string_view bytes, std::string_view kept) {
+  std::string text;
+  while (!bytes.empty()) {
+    const char c = bytes.front();
+    const size_t n = character_length(bytes);
+    const bool is_control = static_cast<unsigned char>(c) < 0x20 || c == 0x7f;
+    if (n == 0 || (is_control && kept.find(c) == std::string_view::npos)) {
+      text += escaped(c);
+      bytes.remove_prefix(1);
+      continue;
+    }
+    const std::string_view character = bytes.substr(0, n);
+    if (const unsigned mark = direction_mark(character)) {
+      text += fmt::format("\\u20{:02x}", mark);
+    } else {
+      text += character;
+    }
+    bytes.remove_prefix(n);
+  }
+  return text;
+}
+
+/// At most `most` bytes, whole characters, and how many there were where some are left out.
+std::string escape_and_cut(std::string_view bytes, std::string_view kept, size_t most) {
+  if (bytes.size() <= most) return escape(bytes, kept);
+  size_t end = most;
+  while (end > 0 && most - end < 4 && is_continuation(bytes[end])) --end;
+  return escape(bytes.substr(0, end), kept) + fmt::format("... ({} bytes)", bytes.size());
+}
+
 }  // namespace
 
 bool locale_is_utf8() {
@@ -55,20 +97,18 @@ bool locale_is_utf8() {
 }
 
 std::string printable(std::string_view bytes, bool keep_lines) {
-  std::string text;
-  while (!bytes.empty()) {
-    const char c = bytes.front();
-    const size_t n = character_length(bytes);
-    const bool is_control = static_cast<unsigned char>(c) < 0x20 || c == 0x7f;
-    if (n == 0 || (is_control && !(keep_lines && c == '\n'))) {
-      text += escaped(c);
-      bytes.remove_prefix(1);
-    } else {
-      text += bytes.substr(0, n);
-      bytes.remove_prefix(n);
-    }
-  }
-  return text;
+  return escape(bytes, keep_lines ? "\n" : "");
+}
+
+std::string safe_output(std::string_view bytes) { return escape(bytes, "\n\t"); }
+
+std::string terminal_text(std::string_view bytes, size_t most) {
+  return escape_and_cut(bytes, "", most);
+}
+
+std::string message_text(std::string_view message) {
+  constexpr size_t kMost = 4000;
+  return escape_and_cut(message, "\n", kMost);
 }
 
 size_t n_columns(std::string_view utf8) {

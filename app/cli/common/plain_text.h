@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What `explain` draws with: text of tokens made safe for a terminal, and bars in Unicode blocks or
-// in ASCII. Used by explain/view.cpp.
+// Text for a terminal: bytes of files, models and users made safe and short, columns, and bars in
+// Unicode blocks or in ASCII. Used by terminal.h, which lets nothing else through, and by views.
 #pragma once
 
 #include <span>
@@ -12,9 +12,16 @@ namespace snapkv::cli {
 /// Whether the locale's environment (LC_ALL, LC_CTYPE, LANG) says UTF-8.
 bool locale_is_utf8();
 
-/// Bytes as a terminal may show them: control characters and what is not UTF-8 as \n, \t or \x1b.
-/// `keep_lines`: newlines stay.
+/// Bytes as a terminal may show them: control characters (C0, DEL, C1), marks that turn the
+/// direction of writing (U+202A to U+202E, U+2066 to U+2069) and what is not UTF-8 as \n, \t, \x1b
+/// or \u202e. `keep_lines`: newlines stay.
 std::string printable(std::string_view bytes, bool keep_lines = false);
+/// The same, but newlines and tabs stay: a whole output.
+std::string safe_output(std::string_view bytes);
+/// printable() of at most `most` bytes; what is longer ends in "... (1048576 bytes)".
+std::string terminal_text(std::string_view bytes, size_t most);
+/// An error's message, which may quote what a file holds: its lines stay, its length is bounded.
+std::string message_text(std::string_view message);
 /// Columns of a terminal, about: two for a character of a wide script.
 size_t n_columns(std::string_view utf8);
 /// Padded with blanks to `width` columns; longer text is cut to end in `ellipsis`.

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 
+#include "cli/common/plain_text.h"
 #include "cli/common/signals.h"
 #include "cli/common/terminal.h"
 #include "cli/common/units.h"
@@ -45,7 +46,7 @@ ProgressDisplay::ProgressDisplay(bool enabled, bool verbose)
     const auto severity = level == LogLevel::kWarn ? spdlog::level::warn : spdlog::level::info;
     if (!logger->should_log(severity)) return;
     clear();
-    logger->log(severity, "{}", message);
+    logger->log(severity, "{}", message_text(message));
   });
 }
 
@@ -104,7 +105,7 @@ void ProgressDisplay::draw(const std::string& phase, double fraction, const std:
   line += detail;
   if (terminal_) {
     line.resize(std::min(line.size(), static_cast<size_t>(std::max(20, terminal_width() - 1))));
-    write_stderr("\r\x1b[K" + line);
+    write_styled_stderr("\r\x1b[K" + line);
     drawn_ = true;
   } else {
     write_stderr("snapkv: " + line + "\n");
@@ -113,7 +114,7 @@ void ProgressDisplay::draw(const std::string& phase, double fraction, const std:
 
 void ProgressDisplay::clear() {
   if (!drawn_) return;
-  write_stderr("\r\x1b[K");
+  write_styled_stderr("\r\x1b[K");
   drawn_ = false;
   last_phase_.clear();
 }

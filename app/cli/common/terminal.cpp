@@ -12,6 +12,7 @@
 #include <cstring>
 
 #include "base/error.h"
+#include "cli/common/plain_text.h"
 #include "cli/common/signals.h"
 
 namespace snapkv::cli {
@@ -68,6 +69,10 @@ int stdout_width() {
 }
 
 void write_stdout(std::string_view text) {
+  write_styled_stdout(stdout_is_terminal() ? safe_output(text) : std::string(text));
+}
+
+void write_styled_stdout(std::string_view text) {
   if (const int error = write_all(STDOUT_FILENO, text)) fail_stdout(error);
 }
 
@@ -75,11 +80,13 @@ void close_stdout() {
   if (close(STDOUT_FILENO) != 0 && errno != EBADF && errno != EINTR) fail_stdout(errno);
 }
 
-void write_stderr(std::string_view text) {
+void write_stderr(std::string_view text) { write_styled_stderr(safe_output(text)); }
+
+void write_styled_stderr(std::string_view text) {
   write_all(STDERR_FILENO, text);  // nowhere to report a failure to
 }
 
-std::string read_text(const std::string& path) {
+std::string read_text(const std::string& path, size_t most) {
   const bool from_stdin = path == "-";
   const std::string what = from_stdin ? "standard input" : path;
   const int fd = from_stdin ? STDIN_FILENO : open(path.c_str(), O_RDONLY | O_CLOEXEC);
@@ -87,7 +94,7 @@ std::string read_text(const std::string& path) {
   std::string text;
   char block[65536];
   int error = 0;
-  while (error == 0 && !interrupted()) {
+  while (error == 0 && !interrupted() && text.size() <= most) {
     const ssize_t n = read(fd, block, sizeof block);
     if (n == 0) break;
     if (n > 0) {
@@ -99,6 +106,9 @@ std::string read_text(const std::string& path) {
   if (!from_stdin) close(fd);
   if (error != 0) fail(ErrorCode::kRuntime, "can't read {}: {}", what, std::strerror(error));
   if (interrupted()) fail(ErrorCode::kCancelled, "cancelled while reading {}", what);
+  if (text.size() > most) {
+    fail(ErrorCode::kUsage, "{} has more than {} bytes, the most that it may have", what, most);
+  }
   return text;
 }
 

@@ -20,15 +20,23 @@ struct StdoutClosed {
   static constexpr int kExitCode = 141;
 };
 
-/// Writes all of it to stdout at once, unbuffered. Throws Error{kRuntime} when that fails (a full
-/// disk), StdoutClosed when its reader has gone.
+/// Writes all of it to stdout at once, unbuffered. A terminal gets it as safe_output() makes it,
+/// whole characters of UTF-8 being expected: what a model or a file holds can't command a terminal.
+/// A file or a pipe gets it as it is. Throws Error{kRuntime} when that fails (a full disk),
+/// StdoutClosed when its reader has gone.
 void write_stdout(std::string_view text);
+/// The same for text that holds our own escape sequences, all else in it being printable() already.
+void write_styled_stdout(std::string_view text);
 /// Closes stdout, which is where some file systems report a failed write. Throws like the above.
 void close_stdout();
+/// As safe_output() makes it, wherever it goes: logs are read at terminals.
 void write_stderr(std::string_view text);
+/// The same for text that holds our own escape sequences, all else in it being printable() already.
+void write_styled_stderr(std::string_view text);
 
-/// Everything in a file, or in stdin for "-". Throws Error{kRuntime} naming the file.
-std::string read_text(const std::string& path);
+/// Everything in a file, or in stdin for "-". Throws Error{kRuntime} naming the file, kUsage where
+/// it has more than `most` bytes.
+std::string read_text(const std::string& path, size_t most = std::string::npos);
 
 enum class Style { bold, dim, red, green };
 /// `text` in a style where `enabled` (a terminal, and NO_COLOR is not set); else as it is.

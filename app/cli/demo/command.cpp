@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "cli/commands.h"
 #include "cli/common/cache_table.h"
+#include "cli/common/plain_text.h"
 #include "cli/common/progress.h"
 #include "cli/common/settings.h"
 #include "cli/common/terminal.h"
@@ -69,7 +70,8 @@ struct Row {
   bool styled = false;
 };
 
-std::string shortened(const std::string& line) {
+std::string shortened(const std::string& text) {
+  const std::string line = printable(text.substr(0, 4 * kShownColumns));
   if (line.size() <= kShownColumns) return line;
   return line.substr(0, kShownColumns - 3) + "...";
 }
@@ -95,9 +97,9 @@ std::string show_text(const NeedlePrompt& p, bool colour) {
   };
   const std::vector<std::string> before = lines_of(p.before), after = lines_of(p.after);
   if (!before.empty()) text += "  " + shortened(before.front()) + "\n" + skipped(before.size() - 1);
-  text += "  " + paint(Style::bold, p.fact, colour) + "\n";
+  text += "  " + paint(Style::bold, terminal_text(p.fact, 1000), colour) + "\n";
   if (!after.empty()) text += skipped(after.size() - 1) + "  " + shortened(after.back()) + "\n";
-  std::string question = p.question;
+  std::string question = message_text(p.question);
   for (size_t at = 0; (at = question.find('\n', at)) != std::string::npos; at += 3) {
     question.replace(at, 1, "\n  ");
   }
@@ -108,7 +110,8 @@ std::vector<Row> table_rows(const Run& full, const Run& kept) {
   const auto verdict = [](const Run& run) { return run.right ? "right" : "wrong"; };
   const auto verdict_style = [](const Run& run) { return run.right ? Style::green : Style::red; };
   std::vector<Row> rows = {
-      {"answer", full.answer, kept.answer, Style::bold, Style::bold, true},
+      {"answer", terminal_text(full.answer, 200), terminal_text(kept.answer, 200), Style::bold,
+       Style::bold, true},
       {"", verdict(full), verdict(kept), verdict_style(full), verdict_style(kept), true}};
   for (const CacheTableRow& row : cache_rows(full, kept)) {
     rows.push_back({row.label, row.first, row.second});
@@ -165,10 +168,10 @@ int run_demo(const DemoSettings& s, const CommonSettings& common) {
   progress.clear();
   const bool colour = colour_stdout();
   write_stdout(fmt::format("{}: {}, {} query heads, {} KV heads of {}, {}\n",
-                           info.name.empty() ? info.path : info.name, plural(info.n_layer, "layer"),
-                           info.n_head, info.n_head_kv, info.head_dim,
-                           format_bytes(info.weight_bytes)));
-  write_stdout(show_text(prompt, colour));
+                           terminal_text(info.name.empty() ? info.path : info.name, 300),
+                           plural(info.n_layer, "layer"), info.n_head, info.n_head_kv,
+                           info.head_dim, format_bytes(info.weight_bytes)));
+  write_styled_stdout(show_text(prompt, colour));
 
   warm_up(model, full_options, prompt);
   const auto run = [&](const SessionOptions& options) {
@@ -177,7 +180,7 @@ int run_demo(const DemoSettings& s, const CommonSettings& common) {
   const Run full = run(full_options);
   const Run kept = run(kept_options);
   progress.clear();
-  write_stdout(show_table(table_rows(full, kept), kept_options.kv, colour));
+  write_styled_stdout(show_table(table_rows(full, kept), kept_options.kv, colour));
   write_stdout(show_shapes(info, full.after_prefill, kept.after_prefill));
   return 0;
 }

@@ -181,10 +181,10 @@ int run_explain(const ExplainSettings& s, const CommonSettings& common) {
   e.shown = rankings.take_shown();
   e.stats = session.stats();
   progress.clear();
-  write_stdout(show_explanation(e, {.utf8 = !s.ascii && locale_is_utf8(),
-                                    .colour = colour_stdout(),
-                                    .width = std::clamp(terminal_width(), 60, 120),
-                                    .n_rows = s.n_rows}));
+  write_styled_stdout(show_explanation(e, {.utf8 = !s.ascii && locale_is_utf8(),
+                                           .colour = colour_stdout(),
+                                           .width = std::clamp(terminal_width(), 60, 120),
+                                           .n_rows = s.n_rows}));
   return 0;
 }
 

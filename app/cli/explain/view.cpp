@@ -60,8 +60,8 @@ class View {
   std::string header() const {
     const ModelInfo& m = e_.model;
     std::string text = fmt::format("{}: {}, {} query heads, {} KV heads of {} values\n",
-                                   m.name.empty() ? m.path : m.name, plural(m.n_layer, "layer"),
-                                   m.n_head, m.n_head_kv, m.head_dim);
+                                   terminal_text(m.name.empty() ? m.path : m.name, 300),
+                                   plural(m.n_layer, "layer"), m.n_head, m.n_head_kv, m.head_dim);
     text += fmt::format(
         "prompt: L = {} tokens; window: W = {}; budget: B = {}{}; kernel {}, {} "
         "pooling\n",

@@ -159,7 +159,7 @@ int run_comparison(const GenerateSettings& s, const CacheSettings& cache, const 
   other.typed_params.clear();  // they are for the first policy
   if (!policy_info(other.policy).has_budget) other.memory = other.decode_limit = 0;
   const ModelInfo& info = model->info();
-  write_stdout(
+  write_styled_stdout(
       compare_caches({.model = model,
                       .first = resolve_options(session_options(other, s.n_ctx, &info), info),
                       .second = resolve_options(report.session, info),
@@ -224,7 +224,7 @@ int run_generate(const GenerateSettings& s, const CommonSettings& common) {
   progress.clear();
   if (s.json) write_stdout(to_json(report));
   if (!s.json && stdout_is_terminal()) write_stderr("\n");
-  write_stderr(summary(report, s.show_timings, colour_stderr()));
+  write_styled_stderr(summary(report, s.show_timings, colour_stderr()));
   return report.generation.stop_reason == StopReason::cancelled
              ? static_cast<int>(ErrorCode::kCancelled)
              : 0;

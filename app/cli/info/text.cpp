@@ -49,11 +49,7 @@ std::string wrapped(std::string_view text, int width, int indent) {
 }
 
 /// Text of a file, fit for a terminal and no longer than a few lines.
-std::string shown(std::string_view text) {
-  constexpr size_t kMost = 300;
-  const std::string cut = printable(text.substr(0, kMost));
-  return text.size() > kMost ? cut + "..." : cut;
-}
+std::string shown(std::string_view text) { return terminal_text(text, 300); }
 
 /// "5, 11, 17 and 30 more"
 std::string list_of(const std::vector<int>& layers) {
