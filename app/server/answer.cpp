@@ -51,6 +51,11 @@ std::span<const float> Answer::allowed_logits() {
 }
 
 void Answer::choose(Generation& client) {
+  const GrammarMatcher* grammar = sampler_.grammar();
+  if (grammar != nullptr && grammar->is_complete() && !grammar->can_continue()) {
+    return end(FinishReason::stop,
+               client);  // nothing may follow, and a model may have no end token
+  }
   const int32_t id = sampler_.sample(allowed_logits());
   const auto now = Clock::now();
   if (!ids_.empty()) longest_gap_ = std::max(longest_gap_, seconds(now - last_token_));

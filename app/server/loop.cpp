@@ -15,6 +15,9 @@ namespace {
 
 using Json = nlohmann::json;
 
+/// Grammars whose masks are kept for later requests.
+constexpr size_t kMostMatchers = 16;
+
 /// Where no limit was given: what the system calls free, less a margin for everything else.
 size_t default_limit() { return free_memory() / 10 * 9; }
 
@@ -76,23 +79,31 @@ void Scheduler::Loop::check(const Request& request) const {
                   longest_prompt_within(*model_, request, memory_.limit())));
 }
 
+/// A matcher at the beginning of its grammar. Those of the same grammar share what they compute.
+GrammarMatcher Scheduler::Loop::matcher_of(const Grammar& grammar) {
+  const std::lock_guard lock(grammar_mutex_);
+  if (!vocabulary_) {
+    vocabulary_ = std::make_shared<const GrammarVocabulary>(model_->tokenizer());
+  }
+  const auto known = std::find_if(matchers_.begin(), matchers_.end(), [&](const auto& matcher) {
+    return matcher.grammar().source() == grammar.source();
+  });
+  if (known != matchers_.end()) {
+    matchers_.splice(matchers_.begin(), matchers_, known);
+  } else {
+    matchers_.emplace_front(grammar, vocabulary_);
+    if (matchers_.size() > kMostMatchers) matchers_.pop_back();
+  }
+  return matchers_.front();
+}
+
 std::shared_ptr<Generation> Scheduler::Loop::submit(Request request,
                                                     const std::string& snapshot_path,
                                                     const std::string& notes) {
   complete_options(request);
   check(request);
   auto job = std::make_unique<Job>();
-  if (request.grammar) {
-    std::shared_ptr<const GrammarVocabulary> vocabulary;
-    {
-      const std::lock_guard lock(mutex_);
-      if (!vocabulary_) {
-        vocabulary_ = std::make_shared<const GrammarVocabulary>(model_->tokenizer());
-      }
-      vocabulary = vocabulary_;
-    }
-    job->matcher.emplace(*request.grammar, vocabulary);
-  }
+  if (request.grammar) job->matcher = matcher_of(*request.grammar);
   job->request = std::move(request);
   job->client = std::make_shared<Generation>();
   job->snapshot_path = snapshot_path;

@@ -61,6 +61,7 @@ class Scheduler::Loop {
   /// Sets `request.session` but for what the request may choose.
   void complete_options(Request& request) const;
   void check(const Request& request) const;
+  GrammarMatcher matcher_of(const Grammar& grammar);
 
   void run_thread();
   /// Whether there is anything to do now.
@@ -97,7 +98,10 @@ class Scheduler::Loop {
 
   const std::shared_ptr<const Model> model_;
   const SchedulerOptions options_;
+
+  std::mutex grammar_mutex_;
   std::shared_ptr<const GrammarVocabulary> vocabulary_;  // made with the first grammar
+  std::list<GrammarMatcher> matchers_;                   // most recently used first
 
   mutable std::mutex mutex_;
   std::condition_variable changed_;
