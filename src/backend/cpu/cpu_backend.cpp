@@ -9,6 +9,7 @@
 
 #include "backend/cpu/cpu_ops.h"
 #include "backend/cpu/cpu_target.h"
+#include "backend/cpu/thread_governor.h"
 #include "backend/host_backend.h"
 #include "backend/kernels.h"
 #include "base/error.h"
@@ -41,10 +42,15 @@ class CpuKernels final : public Kernels {
   explicit CpuKernels(const CpuContext& ctx) : ctx_(ctx) {}
 
 #define SNAPKV_OP(name, parameters, names) \
-  void name parameters override { cpu::name(ctx_, SNAPKV_UNPACK names); }
+  void name parameters override { cpu::name(context(), SNAPKV_UNPACK names); }
 #include "backend/ops.def"
 
  private:
+  CpuContext context() const {
+    CpuContext ctx = ctx_;
+    ctx.n_threads = threads_for_op(ctx.n_threads);
+    return ctx;
+  }
   const CpuContext& ctx_;
 };
 

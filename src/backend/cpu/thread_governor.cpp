@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: MIT
+#include "backend/cpu/thread_governor.h"
+
+#include <omp.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstdio>
+#include <optional>
+
+namespace snapkv::cpu {
+namespace {
+
+int64_t now_ns() {
+  const auto now = std::chrono::steady_clock::now().time_since_epoch();
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(now).count();
+}
+
+/// How long this thread has ever waited for a processor; negative where Linux does not count it.
+int64_t waited_of_thread() {
+  std::FILE* file = std::fopen("/proc/thread-self/schedstat", "re");
+  if (file == nullptr) return -1;
+  long long ran = 0, waited = 0;
+  const bool read = std::fscanf(file, "%lld %lld", &ran, &waited) == 2;
+  std::fclose(file);
+  return read ? waited : -1;
+}
+
+int64_t waited_of_team(int n_threads) {
+  std::atomic<int64_t> sum = 0;
+  std::atomic<bool> known = true;
+#pragma omp parallel num_threads(n_threads)
+  {
+    const int64_t waited = waited_of_thread();
+    if (waited < 0) known = false;
+    sum += waited;
+  }
+  return known ? sum.load() : -1;
+}
+
+}  // namespace
+
+void ThreadGovernor::begin_interval(int64_t now) {
+  begin_ = now;
+  until_ = now + kInterval;
+  waited_before_ = waited_();
+}
+
+int ThreadGovernor::threads(int64_t now) {
+  if (until_ == 0) begin_interval(now);
+  if (now < until_) return alone_ ? 1 : n_threads_;
+  if (alone_) {
+    alone_ = false;
+    begin_interval(now);
+    return n_threads_;
+  }
+  // Threads that wait for each other advance while none of them waits for a processor, at best n
+  // times as fast as one thread that never does: worse than that one if they wait for more than
+  // 1 - 1 / n of the time.
+  const int64_t elapsed = now - begin_, waited = waited_() - waited_before_;
+  if (waited_before_ < 0 || waited <= elapsed - elapsed / n_threads_) {
+    pause_ = kFirstPause;
+    begin_interval(now);
+    return n_threads_;
+  }
+  alone_ = true;
+  until_ = now + pause_;
+  pause_ = std::min(2 * pause_, kLongestPause);
+  return 1;
+}
+
+int threads_for_op(int n_threads) {
+  if (n_threads == 1) return 1;
+  thread_local std::optional<ThreadGovernor> governor;
+  thread_local int n_governed = 0;
+  if (n_governed != n_threads) {
+    governor.emplace(n_threads, [n_threads] { return waited_of_team(n_threads); });
+    n_governed = n_threads;
+  }
+  return governor->threads(now_ns());
+}
+
+}  // namespace snapkv::cpu

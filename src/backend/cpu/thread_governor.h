@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: MIT
+// ThreadGovernor: one thread instead of all while other programs keep the processors busy. Asked by
+// cpu_backend.cpp before each op.
+//
+// The threads of an op wait for each other at its end. Where one of them has no processor, because
+// another program has it, the others wait for its next time slice, and an op of microseconds takes
+// milliseconds: with every processor busy n threads were 10 to 25 times slower than one. Results do
+// not depend on the number of threads, so it may change from op to op.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+
+namespace snapkv::cpu {
+
+/// How often one calling thread's ops use all threads: decided from how long these waited for a
+/// processor. All times in nanoseconds.
+class ThreadGovernor {
+ public:
+  /// Waiting times are looked at this often while all threads work.
+  static constexpr int64_t kInterval = 20'000'000;
+  /// How long one thread works alone before all are tried again: doubled each time that they have
+  /// waited again.
+  static constexpr int64_t kFirstPause = 4 * kInterval, kLongestPause = 64 * kInterval;
+
+  /// `waited` returns how long the n_threads threads of a parallel region, together, have ever been
+  /// ready to run without a processor; negative where the system does not tell.
+  ThreadGovernor(int n_threads, std::function<int64_t()> waited)
+      : n_threads_(n_threads), waited_(std::move(waited)) {}
+
+  /// Threads for an op that begins now: all or one.
+  int threads(int64_t now);
+
+ private:
+  void begin_interval(int64_t now);
+
+  const int n_threads_;
+  const std::function<int64_t()> waited_;
+  bool alone_ = false;
+  int64_t until_ = 0;          // of this interval or pause
+  int64_t begin_ = 0;          // of this interval
+  int64_t waited_before_ = 0;  // at its begin
+  int64_t pause_ = kFirstPause;
+};
+
+/// The calling thread's: what ops should use instead of n_threads.
+int threads_for_op(int n_threads);
+
+}  // namespace snapkv::cpu
