@@ -79,8 +79,8 @@ export function answerView(answer: Answer, title: string): AnswerView {
     progressLine.hidden = progressLine.textContent === "";
     if (answer.reasoning !== drawn.reasoning) {
       reasoningText.replaceChildren(...renderMarkdown(answer.reasoning));
-      reasoning.firstElementChild!.textContent = answer.text === "" && running ? "Reasoning …" : "Reasoning";
     }
+    reasoning.firstElementChild!.textContent = answer.text === "" && running ? "Reasoning …" : "Reasoning";
     reasoning.hidden = answer.reasoning === "";
     if (answer.text !== drawn.text) text.replaceChildren(...renderMarkdown(answer.text));
     drawn = { text: answer.text, reasoning: answer.reasoning };

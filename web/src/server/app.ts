@@ -132,7 +132,7 @@ export class App {
     this.turns.forEach((view, i) => {
       const last = i + 1 === this.turns.length && !this.running;
       if (!last) return view.actions.replaceChildren();
-      const again = el("button", { type: "button", "data-do": "regenerate" }, "Regenerate");
+      const again = el("button", { type: "button", class: "quiet", "data-do": "regenerate" }, "Regenerate");
       again.addEventListener("click", () => void this.regenerate());
       view.actions.replaceChildren(again);
     });

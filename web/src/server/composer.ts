@@ -31,7 +31,7 @@ export function composer(actions: ComposerActions): Composer {
   const chips = el("ul", { class: "chips", "aria-label": "Documents of the message" });
   const problem = el("p", { class: "error", role: "alert" });
   const file = el("input", { type: "file", multiple: "", "aria-label": "Documents to attach", tabindex: "-1" });
-  const attach = el("button", { type: "button", "data-do": "attach" }, "Attach a document");
+  const attach = el("button", { type: "button", "data-do": "attach", "aria-label": "Attach a document" }, "Attach");
   const send = el("button", { type: "submit", class: "primary", "data-do": "send" }, "Send");
   const options = el("div", { class: "options" });
   const element = el("form", { class: "composer", "aria-label": "New message" }, chips, problem, area,

@@ -35,7 +35,8 @@ function shaded(kept: Kept, pieces: string[]): HTMLElement {
   const heads = kept.data.model.n_layer * kept.data.model.n_head_kv;
   const text = [{ begin: 0, pieces, kept_by: [] }];
   return shadedText({ n_tokens: pieces.length, text_limit: pieces.length, text }, {
-    levels: () => Float64Array.from(counts, (n) => n / heads),
+    // a few of many heads must be visible beside none
+    levels: () => Float64Array.from(counts, (n) => Math.sqrt(n / heads)),
     colour: () => keptColour(look()),
     describe: (token) => `token ${count(token)}\nkept by ${counts[token]} of ${heads} pairs of layer and KV head` +
       ` (${percent(counts[token] / heads)})`,

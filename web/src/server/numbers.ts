@@ -74,7 +74,8 @@ export function details(answer: Answer): string {
   const { kv, timings } = answer;
   const parts: string[] = [];
   if (kv) {
-    parts.push(`policy ${kv.policy}`, `${percent(kv.tokens_kept / Math.max(1, kv.tokens_before))} of the prompt kept`);
+    if (kv.policy !== answer.request.policy) parts.push(`policy ${kv.policy}`); // a document's own
+    parts.push(`${percent(kv.tokens_kept / Math.max(1, kv.tokens_before))} of the prompt kept`);
     if (kv.compress_ms > 0) parts.push(`chosen in ${seconds(kv.compress_ms / 1000)}`);
     if (kv.reused_tokens > 0) parts.push(`${count(kv.reused_tokens)} tokens not read again`);
   }
