@@ -8,6 +8,8 @@
 
 #include <cerrno>
 #include <cstring>
+#include <fstream>
+#include <utility>
 
 #include "base/error.h"
 #include "server/http/connection_pool.h"
@@ -26,6 +28,11 @@ SSL_CTX* make_tls(const std::string& cert, const std::string& key) {
   if (cert.empty() && key.empty()) return nullptr;
   if (cert.empty() || key.empty()) {
     fail(ErrorCode::kUsage, "TLS needs both: --tls-cert FILE and --tls-key FILE");
+  }
+  for (const auto& [option, file] : {std::pair("--tls-cert", cert), std::pair("--tls-key", key)}) {
+    errno = 0;
+    if (!std::ifstream(file))
+      fail(ErrorCode::kUsage, "{} '{}': {}", option, file, std::strerror(errno));
   }
   SSL_CTX* tls = SSL_CTX_new(TLS_server_method());
   SSL_CTX_set_min_proto_version(tls, TLS1_2_VERSION);
