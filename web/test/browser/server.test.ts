@@ -104,12 +104,10 @@ const answers = (page: Page): Locator => page.locator("article.answer");
 /** Waits until the last answer is complete. */
 const finished = (page: Page) => page.locator("[data-do=regenerate]").waitFor();
 
-/** Sets sampling so that answers are noise that hardly ends. */
+/** Lets answers go on until the context is full, which takes seconds. */
 async function makeEndless(page: Page): Promise<void> {
   await page.locator("[data-section=Sampling] > summary").click();
-  for (const [name, value] of [["temperature", "100"], ["top_p", "1"], ["top_k", "0"], ["min_p", "0"], ["max_tokens", "1500"]]) {
-    await page.locator(`[data-sampling=${name}]`).fill(value);
-  }
+  await page.locator("[data-sampling=max_tokens]").fill("");
   await page.locator("[data-sampling=max_tokens]").blur();
 }
 
