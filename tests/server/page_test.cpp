@@ -57,7 +57,7 @@ TEST(Page, OfThisBuildNeedsNothingElse) {
   EXPECT_TRUE(contains(policy, "script-src 'sha256-")) << policy;
   EXPECT_TRUE(contains(policy, "style-src 'sha256-")) << policy;
   EXPECT_FALSE(contains(page, "<script type=\"module\" src=")) << "a script of another file";
-  EXPECT_FALSE(contains(page, "rel=\"stylesheet\"")) << "styles of another file";
+  EXPECT_FALSE(contains(page, "<link rel=\"stylesheet\"")) << "styles of another file";
 }
 
 }  // namespace

@@ -72,7 +72,7 @@ export function parseMarkdown(text: string): Block[] {
       continue;
     }
     if (line.trim() === "") flush();
-    else paragraph.push(line);
+    else paragraph.push(line.trim());
   }
   flush();
   return blocks;
