@@ -15,7 +15,7 @@ UNITS = $(filter %.cpp,$(filter-out tests/fuzz/% tests/packaging/%,$(SOURCES)))
 
 .DEFAULT_GOAL := help
 MINUTES ?= 10
-.PHONY: help packages configure build demo test asan fuzz install format lint
+.PHONY: help packages configure build demo test faults asan fuzz install format lint
 
 help:                ## This text
 	@sed -n 's/^\([a-z]*\): .*## /  make \1\t/p; s/^\([a-z]*\):  *## /  make \1\t/p' Makefile | sort -u | expand -t 20
@@ -38,6 +38,10 @@ demo:                ## Find a fact in a long text, full cache beside SnapKV
 
 test: build          ## Build and run all tests
 	ctest --preset $(SNAPKV_PRESET)
+
+faults: build        ## Every allocation and call of small runs refused once; 500 runs killed
+	SNAPKV_TEST_FAULTS=all $(BUILD)/bin/cli_fault_injection_test
+	SNAPKV_TEST_KILLS=500 $(BUILD)/bin/cli_environment_test --gtest_filter='*Killed*'
 
 asan:                ## All tests under AddressSanitizer and UndefinedBehaviorSanitizer
 	$(MAKE) test SNAPKV_PRESET=dev

@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "cli/command_line.h"
 #include "cli/common/descriptors.h"
+#include "cli/common/out_of_memory.h"
 #include "cli/common/plain_text.h"
 #include "cli/common/settings.h"
 #include "cli/common/signals.h"
@@ -42,6 +43,7 @@ int run_and_report(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   snapkv::cli::open_closed_standard_descriptors();  // before anything opens a file
+  snapkv::cli::end_cleanly_without_memory();
   snapkv::cli::install_signal_handlers();
   const int code = snapkv::cli::run_and_report(argc, argv);
   const bool cancelled = code == static_cast<int>(snapkv::ErrorCode::kCancelled);

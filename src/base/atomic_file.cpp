@@ -89,6 +89,7 @@ void AtomicFile::write_now(std::span<const std::byte> bytes) {
 }
 
 void AtomicFile::commit() {
+  const std::string folder_name = folder_of(path_);  // first: nothing fails once the file is there
   write_now(buffer_);
   buffer_.clear();
   if (::fsync(fd_) != 0) fail_with_errno("write");
@@ -107,7 +108,7 @@ void AtomicFile::commit() {
   }
   ::close(std::exchange(fd_, -1));
   // the new name, too, must outlast a power cut
-  const int folder = ::open(folder_of(path_).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  const int folder = ::open(folder_name.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (folder >= 0) {
     ::fsync(folder);
     ::close(folder);

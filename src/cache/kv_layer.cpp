@@ -96,16 +96,16 @@ void KvLayer::append(Backend& backend, const Tensor& k, const Tensor& v,
   std::vector<void*> k_dst(heads_.size()), v_dst(heads_.size());
   std::vector<int32_t*> pos_dst(heads_.size());
   for (int h = 0; h < n_head_kv(); ++h) {
-    Head& head = heads_[h];
+    const Head& head = heads_[h];
     SNAPKV_CHECK(head.n_kv + n <= head.capacity);
     k_dst[h] = this->k(h, head.n_kv);
     v_dst[h] = this->v(h, head.n_kv);
     pos_dst[h] = this->pos(h, head.n_kv);
-    head.n_kv += n;
   }
   ops::store_positions(backend, pos, pos_dst);
   ops::store_rows(backend, k, dtype_, k_dst);
   ops::store_rows(backend, v, dtype_, v_dst);
+  for (Head& head : heads_) head.n_kv += n;  // last: an op may find no memory
 }
 
 void KvLayer::append(Backend& backend, const KvLayer& other) {
@@ -136,24 +136,25 @@ void KvLayer::append_rows(Backend& backend, const KvLayer& other, std::span<cons
   std::vector<void*> k_dst, v_dst;
   for (int h = 0; h < n_head_kv(); ++h) {
     const int32_t n = n_rows[h];
-    Head& head = heads_[h];
+    const Head& head = heads_[h];
     SNAPKV_CHECK(n >= 0 && first[h] + n <= other.n_kv(h) && head.n_kv + n <= head.capacity);
     k_src.push_back(other.k(h, first[h]));
     v_src.push_back(other.v(h, first[h]));
     k_dst.push_back(k(h, head.n_kv));
     v_dst.push_back(v(h, head.n_kv));
     backend.copy(pos(h, head.n_kv), other.pos(h, first[h]), n * sizeof(int32_t));
-    head.n_kv += n;
   }
   if (other.dtype_ == dtype_) {
     for (int h = 0; h < n_head_kv(); ++h) {
       backend.copy(k_dst[h], k_src[h], n_rows[h] * row_bytes_);
       backend.copy(v_dst[h], v_src[h], n_rows[h] * row_bytes_);
     }
-    return;
+  } else {
+    ops::convert_rows(backend, {k_src, other.dtype_, head_dim_, Tensor(), n_rows, dtype_, k_dst});
+    ops::convert_rows(backend, {v_src, other.dtype_, head_dim_, Tensor(), n_rows, dtype_, v_dst});
   }
-  ops::convert_rows(backend, {k_src, other.dtype_, head_dim_, Tensor(), n_rows, dtype_, k_dst});
-  ops::convert_rows(backend, {v_src, other.dtype_, head_dim_, Tensor(), n_rows, dtype_, v_dst});
+  // last: an op may find no memory
+  for (int h = 0; h < n_head_kv(); ++h) heads_[h].n_kv += n_rows[h];
 }
 
 KvLayer KvLayer::gather(Backend& backend, KvMeter& meter, const Selection& selection,

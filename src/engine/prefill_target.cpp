@@ -155,10 +155,10 @@ void PrefillTarget::take_scratch(int il, KvLayer& scratch) {
 
 void PrefillTarget::commit(std::vector<float> logits, const PrefillTimes& times,
                            const PrefillPlan& plan, size_t scratch_bytes) {
+  std::vector<std::vector<int32_t>> in_history;  // before anything changes: it may find no memory
+  for (size_t il = 0; il < old_history_.size(); ++il) in_history.push_back(fresh_[il].n_kv());
   session_.layers = std::move(fresh_);
-  for (int il = 0; il < std::ssize(old_history_); ++il) {
-    session_.in_history[il] = session_.layers[il].n_kv();
-  }
+  if (!in_history.empty()) session_.in_history = std::move(in_history);
   session_.queries = std::move(queries_);
   session_.logits = std::move(logits);
   session_.n_past += n_tokens_;

@@ -107,8 +107,9 @@ const GgufFile& Session::Impl::file() const { return model->impl_->file; }
 
 void Session::Impl::remember(int il) {
   if (!history.has_layer(il) || layers.empty()) return;
+  std::vector<int32_t> n_kv = layers[il].n_kv();  // first: nothing may fail between the two
   history.append(il, layers[il], in_history[il]);
-  in_history[il] = layers[il].n_kv();
+  in_history[il] = std::move(n_kv);
 }
 
 void check_rotation(const Session::Impl& s, const Session::Impl& first, size_t i) {
