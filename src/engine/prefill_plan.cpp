@@ -134,8 +134,10 @@ PrefillPlan plan_prefill(std::span<Session::Impl* const> sessions, std::span<con
   plan.n_past = first.n_past;
   plan.chunk = std::min(n, first.options.chunk);
   plan.n_logits = std::min(n, options.n_logits);
+  const bool bytes = backend.device() == Device::cpu && backend.rounds_activations();
   plan.packed =
-      n >= packed_min_tokens(first.info().file_type, backend.compute_dtype(), backend.device());
+      n >= packed_min_tokens(first.info().file_type, backend.compute_dtype(), backend.device(),
+                             bytes ? cpu_byte_products() : ByteProducts::other);
   plan.releases_weights = plan.packed && n >= kReleaseMinTokens;
   plan.hidden_place = find_place(first, n, plan_all(sessions, n, options.compress));
   return plan;
