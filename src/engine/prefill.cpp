@@ -8,7 +8,6 @@
 #include "base/error.h"
 #include "engine/prefill_run.h"
 #include "engine/sessions_in_use.h"
-#include "model/packing.h"
 
 namespace snapkv {
 
@@ -60,9 +59,7 @@ bool Prefill::may_share(std::span<const PrefillPrompt> prompts) {
   if (prompts.empty() || prompts[0].sessions.empty()) return false;
   const Session::Impl& first = prompts[0].sessions[0]->state();
   const auto packed = [&](const PrefillPrompt& prompt) {
-    return std::ssize(prompt.tokens) >= packed_min_tokens(first.info().file_type,
-                                                          first.backend().compute_dtype(),
-                                                          first.backend().device());
+    return packs_weights(first, std::ssize(prompt.tokens));
   };
   int64_t n_tokens = 0;
   for (const PrefillPrompt& prompt : prompts) {

@@ -133,6 +133,14 @@ HiddenStates::Place find_place(const Session::Impl& first, int64_t n, MemoryPlan
 
 }  // namespace
 
+bool packs_weights(const Session::Impl& session, int64_t n_tokens) {
+  const Backend& backend = session.backend();
+  const bool bytes = backend.device() == Device::cpu && backend.rounds_activations();
+  return n_tokens >= packed_min_tokens(session.info().file_type, backend.compute_dtype(),
+                                       backend.device(),
+                                       bytes ? cpu_byte_products() : ByteProducts::other);
+}
+
 PrefillPlan plan_prefill(std::span<Session::Impl* const> sessions, std::span<const int32_t> tokens,
                          const PrefillOptions& options, bool makes_prefix) {
   const int64_t n = std::ssize(tokens);
@@ -145,15 +153,13 @@ PrefillPlan plan_prefill(std::span<Session::Impl* const> sessions, std::span<con
       check_prefix(*options.prefix, options.n_from_prefix, *s, tokens);
     }
   }
-  const Backend& backend = first.backend();
   PrefillPlan plan;
   plan.tokens = tokens.subspan(options.n_from_prefix);
   plan.n_tokens = n - options.n_from_prefix;
   plan.n_past = first.n_past + options.n_from_prefix;
   plan.chunk = std::min(plan.n_tokens, first.options.chunk);
   plan.n_logits = std::min(plan.n_tokens, options.n_logits);
-  plan.packed =
-      n >= packed_min_tokens(first.info().file_type, backend.compute_dtype(), backend.device());
+  plan.packed = packs_weights(first, n);
   plan.releases_weights = plan.packed && n >= kReleaseMinTokens;
   MemoryPlan memory = plan_all(sessions, n, options.compress, plan.n_logits);
   if (options.prefix != nullptr) {  // hidden states and activations of what is read only
@@ -161,6 +167,7 @@ PrefillPlan plan_prefill(std::span<Session::Impl* const> sessions, std::span<con
     memory.hidden_states = read.hidden_states;
     memory.activations = read.activations;
   }
+  if (!plan.packed) memory.packed_weights = 0;
   if (makes_prefix) memory.kv_history += KvPrefix::bytes_for(first.info(), first.options, n);
   plan.hidden_place = find_place(first, n, memory);
   plan.planned_bytes = memory.total() - memory.weights;

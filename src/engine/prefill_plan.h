@@ -25,6 +25,10 @@ struct PrefillPlan {
   HiddenStates::Place hidden_place = HiddenStates::Place::memory;
 };
 
+/// Whether a prompt of n_tokens is computed with packed weights; their products round otherwise than
+/// those that read weights as they are.
+bool packs_weights(const Session::Impl& session, int64_t n_tokens);
+
 /// Throws kUsage, kContextExceeded, kDoesNotFit; nothing has changed then. `makes_prefix`:
 /// PrefillPrompt::makes_prefix.
 PrefillPlan plan_prefill(std::span<Session::Impl* const> sessions, std::span<const int32_t> tokens,

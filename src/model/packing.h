@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <string_view>
 
+#include "backend/byte_products.h"
 #include "snapkv/compute.h"
 #include "snapkv/dtype.h"
 
@@ -14,7 +15,10 @@ namespace snapkv {
 /// Prompts (and turns) of at least this many tokens are computed with packed weights; shorter ones
 /// read the weights directly. Packing costs about as much as reading the weights twice, and pays
 /// where the product library is faster than the kernels that read the file's type: measured,
-/// docs/performance.md. `file_type`: name of the model's most frequent weight type.
-int64_t packed_min_tokens(std::string_view file_type, DType compute, Device device);
+/// docs/performance.md. `file_type`: name of the model's most frequent weight type. `bytes`: with
+/// `compute` f32, what the CPU backend may multiply 8-bit activations with; plans, which do not
+/// know it, count packed weights even where none are made.
+int64_t packed_min_tokens(std::string_view file_type, DType compute, Device device,
+                          ByteProducts bytes = ByteProducts::other);
 
 }  // namespace snapkv

@@ -10,6 +10,7 @@
 #include "base/timer.h"
 #include "cli/commands.h"
 #include "cli/common/chat_settings.h"
+#include "cli/common/plain_text.h"
 #include "cli/common/progress.h"
 #include "cli/common/prompt_settings.h"
 #include "cli/common/terminal.h"
