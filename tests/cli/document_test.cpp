@@ -40,7 +40,7 @@ class DocumentCommands : public ::testing::Test {
 };
 
 TEST_F(DocumentCommands, AskFindsWhatCompressKept) {
-  const Result compressed = compress({"--kv-budget", "256"});
+  const Result compressed = compress({"--kv-budget", "768"});
   ASSERT_EQ(compressed.code, 0) << compressed.err;
   EXPECT_NE(compressed.err.find("keydiff"), std::string::npos) << compressed.err;
   EXPECT_NE(compressed.err.find("times as much"), std::string::npos) << compressed.err;
