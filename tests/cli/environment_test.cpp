@@ -115,7 +115,9 @@ TEST(Environment, AFolderThatVanishesEndsTheRun) {
   const Result r = run(command);
   if (removed) {
     EXPECT_TRUE(r.code == 1 || r.code == 0) << r.err;
-    if (r.code == 1) EXPECT_NE(r.err.find(out), std::string::npos) << r.err;
+    if (r.code == 1) {
+      EXPECT_NE(r.err.find(out), std::string::npos) << r.err;
+    }
   }
 }
 
