@@ -78,9 +78,9 @@ std::string summary(const CompressSettings& s, const Session& session, double se
                                                      describe_policy(session.options().kv));
   return fmt::format(
       "{}: {} read in {} ({})\n{}: {}; a full cache takes {}, {:.1f} times as much\n",
-      session.model().info().name, plural(session.n_past(), "token"), format_seconds(seconds),
-      format_rate(session.n_past(), seconds), s.output, format_bytes(file) + ", " + kept,
-      format_bytes(stats.kv_bytes_full), ratio);
+      terminal_text(session.model().info().name, 80), plural(session.n_past(), "token"),
+      format_seconds(seconds), format_rate(session.n_past(), seconds), s.output,
+      format_bytes(file) + ", " + kept, format_bytes(stats.kv_bytes_full), ratio);
 }
 
 int run_compress(const CompressSettings& s, const CommonSettings& common) {
