@@ -62,12 +62,14 @@ std::string digits_between(const std::string& low, const std::string& high) {
 
 // Alternatives for low..high, 0 <= low.
 void append_unsigned(std::vector<std::string>& ways, int64_t low, int64_t high) {
-  int64_t first = 0, last = 9;  // of the numbers with so many digits
-  for (int n = 1; n <= 18; ++n) {
+  constexpr int kMostDigits = 18;  // of kMostBound
+  int64_t first = 0, last = 9;     // of the numbers with so many digits
+  for (int n = 1;; ++n) {
     if (low <= last && high >= first) {
       ways.push_back(digits_between(std::to_string(std::max(low, first)),
                                     std::to_string(std::min(high, last))));
     }
+    if (n == kMostDigits) break;
     first = last + 1;
     last = last * 10 + 9;
   }
