@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "server/chat_part.h"
 #include "snapkv/prefill.h"
 
 namespace snapkv::server {
@@ -19,17 +20,6 @@ std::string mark_for(const std::string& text) {
   std::string mark = "snapkv-question";
   while (text.find(mark) != std::string::npos) mark += "-";
   return mark;
-}
-
-RenderedChat part(const RenderedChat& chat, size_t begin, size_t end) {
-  RenderedChat result;
-  result.text = chat.text.substr(begin, end - begin);
-  for (const ByteRange& range : chat.input) {
-    if (range.end <= begin || range.begin >= end) continue;
-    result.input.push_back(
-        {std::max(range.begin, begin) - begin, std::min(range.end, end) - begin});
-  }
-  return result;
 }
 
 RenderedChat render(const DocumentForm& form, Json messages) {
@@ -86,7 +76,7 @@ RenderedChat document_part(const DocumentForm& form, const std::string& text) {
   const std::string mark = mark_for(text + form.template_source + form.system);
   const RenderedChat chat =
       render(form, Json::array({{{"role", "user"}, {"content", text + kSeparator + mark}}}));
-  return part(chat, 0, find_mark(chat, mark, form.template_name));
+  return chat_part(chat, 0, find_mark(chat, mark, form.template_name));
 }
 
 RenderedChat question_part(const DocumentForm& form, const Json& given) {
@@ -108,7 +98,7 @@ RenderedChat question_part(const DocumentForm& form, const Json& given) {
   const std::string mark = mark_for(given.dump() + form.template_source + form.system);
   messages[0]["content"] = mark + question;
   const RenderedChat chat = render(form, messages);
-  return part(chat, find_mark(chat, mark, form.template_name) + mark.size(), chat.text.size());
+  return chat_part(chat, find_mark(chat, mark, form.template_name) + mark.size());
 }
 
 std::string document_notes(const DocumentForm& form, const std::string& model_path,

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "server/chat_part.h"
+
 namespace snapkv::server {
 namespace {
 
@@ -25,16 +27,6 @@ bool equal(const PolicyConfig& a, const PolicyConfig& b) {
 bool equal(const SessionOptions& a, const SessionOptions& b) {
   return equal(a.kv, b.kv) && a.kv_memory == b.kv_memory &&
          a.kv_decode_limit == b.kv_decode_limit && a.kv_type == b.kv_type;
-}
-
-RenderedChat tail(const RenderedChat& chat, size_t begin) {
-  RenderedChat part;
-  part.text = chat.text.substr(begin);
-  for (const ByteRange& range : chat.input) {
-    if (range.end <= begin) continue;
-    part.input.push_back({std::max(range.begin, begin) - begin, range.end - begin});
-  }
-  return part;
 }
 
 /// How much of the request the session has seen: bytes of its text or, where it has none, tokens.
@@ -73,7 +65,7 @@ std::optional<Continuation> KeptSessions::take(const Model& model, const Request
   }
   result.tokens = result.kept.unread;
   const std::vector<int32_t> rest =
-      model.tokenize(tail(request.prompt.chat, n_best), /*add_bos=*/false);
+      model.tokenize(chat_part(request.prompt.chat, n_best), /*add_bos=*/false);
   result.tokens.insert(result.tokens.end(), rest.begin(), rest.end());
   return result;
 }

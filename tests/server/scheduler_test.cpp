@@ -80,10 +80,8 @@ Request request_of(const std::string& text, int64_t max_tokens = 12) {
   return request;
 }
 
-/// The same answer from a session of its own.
-std::string alone(const Request& request) {
-  Session session(model(), request.session);
-  session.prefill(request.prompt.tokens);
+/// The request's answer, of a session that has read its prompt.
+std::string written(Session& session, const Request& request) {
   Sampler sampler(request.sampler);
   sampler.accept(request.prompt.tokens);
   TextStream stream(request.stops);
@@ -95,6 +93,13 @@ std::string alone(const Request& request) {
     session.decode(id);
   }
   return text + stream.finish();
+}
+
+/// The same answer from a session of its own.
+std::string alone(const Request& request) {
+  Session session(model(), request.session);
+  session.prefill(request.prompt.tokens);
+  return written(session, request);
 }
 
 void expect_nothing_runs(const Scheduler& scheduler) {
@@ -267,15 +272,7 @@ TEST(Scheduler, AQuestionGoesOnFromASnapshot) {
   Session session(model(), document.session);
   session.prefill(document.prompt.tokens);
   session.prefill(question.prompt.tokens, {.compress = false});
-  Sampler sampler(question.sampler);
-  std::string expected;
-  for (int i = 0; i < 12; ++i) {
-    const int32_t id = sampler.sample(session.logits());
-    if (model()->is_end_of_generation(id)) break;
-    expected += model()->piece(id);
-    session.decode(id);
-  }
-  EXPECT_EQ(result.texts[0], expected);
+  EXPECT_EQ(result.texts[0], written(session, question));
 }
 
 TEST(Scheduler, AQuestionSelectsFromADocumentThatIsStoredWhole) {
@@ -298,15 +295,7 @@ TEST(Scheduler, AQuestionSelectsFromADocumentThatIsStoredWhole) {
   all.insert(all.end(), question.prompt.tokens.begin(), question.prompt.tokens.end());
   session.prefill(all, {.prefix = KvPrefix::load(model(), path),
                         .n_from_prefix = std::ssize(document.prompt.tokens)});
-  Sampler sampler(question.sampler);
-  std::string expected;
-  for (int i = 0; i < 12; ++i) {
-    const int32_t id = sampler.sample(session.logits());
-    if (model()->is_end_of_generation(id)) break;
-    expected += model()->piece(id);
-    session.decode(id);
-  }
-  EXPECT_EQ(result.texts[0], expected);
+  EXPECT_EQ(result.texts[0], written(session, question));
   expect_nothing_runs(scheduler);
 }
 

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/timer.h"
+#include "server/chat_part.h"
 
 namespace snapkv::cli {
 namespace {
@@ -18,17 +19,6 @@ std::string placeholder_for(const Json& messages) {
   std::string placeholder = "snapkv-answer";
   while (all.find(placeholder) != std::string::npos) placeholder += "-";
   return placeholder;
-}
-
-/// Bytes from `begin` on.
-RenderedChat tail(const RenderedChat& chat, size_t begin) {
-  RenderedChat part;
-  part.text = chat.text.substr(begin);
-  for (const ByteRange& range : chat.input) {
-    if (range.end <= begin) continue;
-    part.input.push_back({std::max(range.begin, begin) - begin, range.end - begin});
-  }
-  return part;
 }
 
 }  // namespace
@@ -58,7 +48,7 @@ std::optional<ChatSession::Reading> ChatSession::new_part() const {
   const RenderedChat chat = render(conversation_.messages_with_last_answer(placeholder));
   const size_t at = chat.text.rfind(placeholder);
   if (at == std::string::npos) return std::nullopt;
-  RenderedChat part = tail(chat, at + placeholder.size());
+  RenderedChat part = server::chat_part(chat, at + placeholder.size());
   Reading reading{pending_, {}, false};
   const std::vector<int32_t> tokens = model_->tokenize(part, /*add_bos=*/false);
   reading.tokens.insert(reading.tokens.end(), tokens.begin(), tokens.end());
