@@ -83,22 +83,7 @@ Tools read_response_tools(const Fields& body) {
     }
   }
   tools.parallel = body.boolean("parallel_tool_calls").value_or(true);
-  const Json* choice = body.find("tool_choice");
-  if (choice == nullptr) return tools;
-  if (choice->is_object()) {
-    const Fields fields(*choice, "tool_choice.");
-    if (fields.needed_text("type") != "function") {
-      fields.refuse("type", "\"function\"", fields.need("type"));
-    }
-    choose_function(tools, body, fields.needed_text("name"));
-  } else if (*choice == "none") {
-    tools.choice = Tools::Choice::none;
-  } else if (*choice == "required") {
-    if (tools.list.empty()) body.refuse("tool_choice", "\"required\" needs 'tools'");
-    tools.choice = Tools::Choice::required;
-  } else if (*choice != "auto") {
-    body.refuse("tool_choice", "none, auto, required or {\"type\": \"function\", ...}", *choice);
-  }
+  read_tool_choice(tools, body, [](const Fields& choice) { return choice.needed_text("name"); });
   return tools;
 }
 

@@ -73,6 +73,26 @@ void choose_function(Tools& tools, const Fields& body, const std::string& functi
   tools.function = function;
 }
 
+void read_tool_choice(Tools& tools, const Fields& body,
+                      const std::function<std::string(const Fields& choice)>& function_name) {
+  const Json* choice = body.find("tool_choice");
+  if (choice == nullptr) return;
+  if (choice->is_object()) {
+    const Fields fields(*choice, "tool_choice.");
+    if (fields.needed_text("type") != "function") {
+      fields.refuse("type", "\"function\"", fields.need("type"));
+    }
+    choose_function(tools, body, function_name(fields));
+  } else if (*choice == "none") {
+    tools.choice = Tools::Choice::none;
+  } else if (*choice == "required") {
+    if (tools.list.empty()) body.refuse("tool_choice", "\"required\" needs 'tools'");
+    tools.choice = Tools::Choice::required;
+  } else if (*choice != "auto") {
+    body.refuse("tool_choice", "none, auto, required or {\"type\": \"function\", ...}", *choice);
+  }
+}
+
 Tools read_tools(const Fields& body) {
   Tools tools;
   if (body.has("functions") || body.has("function_call")) {
@@ -91,23 +111,9 @@ Tools read_tools(const Fields& body) {
     }
   }
   tools.parallel = body.boolean("parallel_tool_calls").value_or(true);
-  const Json* choice = body.find("tool_choice");
-  if (choice == nullptr) return tools;
-  if (choice->is_object()) {
-    const Fields fields(*choice, "tool_choice.");
-    if (fields.needed_text("type") != "function") {
-      fields.refuse("type", "\"function\"", fields.need("type"));
-    }
-    choose_function(tools, body,
-                    Fields(fields.need("function"), "tool_choice.function.").needed_text("name"));
-  } else if (*choice == "none") {
-    tools.choice = Tools::Choice::none;
-  } else if (*choice == "required") {
-    if (tools.list.empty()) body.refuse("tool_choice", "\"required\" needs 'tools'");
-    tools.choice = Tools::Choice::required;
-  } else if (*choice != "auto") {
-    body.refuse("tool_choice", "none, auto, required or {\"type\": \"function\", ...}", *choice);
-  }
+  read_tool_choice(tools, body, [](const Fields& choice) {
+    return Fields(choice.need("function"), "tool_choice.function.").needed_text("name");
+  });
   return tools;
 }
 

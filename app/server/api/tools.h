@@ -3,6 +3,7 @@
 // template has it call them.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -42,6 +43,10 @@ Tools read_tools(const Fields& body);
 void add_tool(Tools& tools, const Fields& function, const char* schema_field);
 /// Throws where `function` is none of the tools.
 void choose_function(Tools& tools, const Fields& body, const std::string& function);
+/// What OpenAI's `tool_choice` says: nothing, none, auto, required, or a function, whose name
+/// `function_name` reads from the object.
+void read_tool_choice(Tools& tools, const Fields& body,
+                      const std::function<std::string(const Fields& choice)>& function_name);
 
 /// A grammar (GBNF) for the calls that Choice::required asks for, in this format.
 std::string tool_grammar(const Tools& tools, ToolFormat format);
