@@ -65,8 +65,9 @@ void Scheduler::Loop::check(const Request& request) const {
   }
   RequestPlan plan;
   try {
-    plan = plan_request(*model_, request);
+    plan = plan_with_document(*model_, request);
   } catch (const Error& e) {
+    if (e.code() != ErrorCode::kUsage) throw;
     throw Refused(Kind::bad_request, e.what());
   }
   const size_t needed = plan.running_bytes + plan.reading_bytes;

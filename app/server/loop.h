@@ -73,7 +73,6 @@ class Scheduler::Loop {
 
   void begin_reading();
   bool admit(Job& job, bool must_be_short);
-  RequestPlan plan_with_snapshot(const Request& request) const;
   void choose_reuse(Job& job);
   void read_for(double seconds);
   void read_step();

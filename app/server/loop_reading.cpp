@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The scheduler's thread: admitting requests and reading their prompts.
 #include <algorithm>
-#include <filesystem>
 #include <utility>
 
 #include "server/loop.h"
@@ -30,6 +29,12 @@ Failure::Kind failure_kind(ErrorCode code) {
     default:
       return Failure::Kind::internal;
   }
+}
+
+Failure::Kind failure_kind(const std::exception& e) {
+  if (const auto* error = dynamic_cast<const Error*>(&e)) return failure_kind(error->code());
+  if (dynamic_cast<const std::bad_alloc*>(&e) != nullptr) return Failure::Kind::does_not_fit;
+  return Failure::Kind::internal;
 }
 
 std::vector<Session*> pointers(const std::vector<std::unique_ptr<Session>>& sessions) {
@@ -74,8 +79,8 @@ void Scheduler::Loop::begin_reading() {
         job.prefix = {};
         break;
       }
-    } catch (const Error& e) {
-      fail_job(job, failure_kind(e.code()), e.what());
+    } catch (const std::exception& e) {  // also of the file system: a document may be gone by now
+      fail_job(job, failure_kind(e), e.what());
       release(job);
       waiting_.pop_front();
       continue;
@@ -86,10 +91,8 @@ void Scheduler::Loop::begin_reading() {
   if (prompts.empty()) return;
   try {
     prefill_.emplace(std::move(prompts));
-  } catch (const Error& e) {
-    reading_failed(failure_kind(e.code()), e.what());
   } catch (const std::exception& e) {
-    reading_failed(Failure::Kind::internal, e.what());
+    reading_failed(failure_kind(e), e.what());
   }
 }
 
@@ -107,11 +110,7 @@ bool Scheduler::Loop::admit(Job& job, bool must_be_short) {
     for (const auto& other : *jobs) n_answers += other->request.n;
   }
   if (n_answers > options_.n_parallel) return false;
-  RequestPlan plan = plan_request(*model_, request);
-  if (!request.snapshot.empty()) {
-    plan.running_bytes +=
-        static_cast<size_t>(request.n) * std::filesystem::file_size(request.snapshot);
-  }
+  const RequestPlan plan = plan_with_document(*model_, request);
   // room without what others could still use: only where there is too little are they dropped
   if (!make_room(plan.running_bytes + plan.reading_bytes)) {
     if (answering_.empty() && reading_.empty()) {
@@ -132,34 +131,13 @@ bool Scheduler::Loop::admit(Job& job, bool must_be_short) {
   job.makes_prefix = may_keep && n_prompt >= 2 * kLeastReuse &&
                      n_new > kNewShare * static_cast<double>(n_prompt) &&
                      make_room(plan.prefix_bytes);
-  if (request.keeps_all) {
-    if (!make_room(plan.prefix_bytes)) {
-      throw Error(ErrorCode::kDoesNotFit,
-                  "all rows of the document do not fit into the server's memory");
-    }
-    job.makes_prefix = true;
-  }
   if (job.makes_prefix) {
     job.prefix_bytes = plan.prefix_bytes;
     memory_.reading() += job.prefix_bytes;
   }
+  if (request.keeps_all) job.makes_prefix = true;  // planned with the rest
   job.began = Clock::now();
   return true;
-}
-
-/// plan_request(), with what the file of a document adds.
-RequestPlan Scheduler::Loop::plan_with_snapshot(const Request& request) const {
-  if (request.snapshot.empty()) return plan_request(*model_, request);
-  if (!is_prefix_file(request.snapshot)) {
-    RequestPlan plan = plan_request(*model_, request);
-    plan.running_bytes +=
-        static_cast<size_t>(request.n) * std::filesystem::file_size(request.snapshot);
-    return plan;
-  }
-  Request whole = request;
-  const std::vector<int32_t> document = describe_prefix(request.snapshot).tokens;
-  whole.prompt.tokens.insert(whole.prompt.tokens.begin(), document.begin(), document.end());
-  return plan_request(*model_, whole);
 }
 
 /// Makes the job's sessions, with what is there already of its prompt.
@@ -217,12 +195,10 @@ void Scheduler::Loop::read_for(double seconds) {
     do {
       read_step();
     } while (prefill_ && seconds_since(begin) < seconds);
-  } catch (const Error& e) {
-    reading_failed(failure_kind(e.code()), e.what());
   } catch (const std::bad_alloc&) {
     reading_failed(Failure::Kind::does_not_fit, "the system has no more memory");
   } catch (const std::exception& e) {
-    reading_failed(Failure::Kind::internal, e.what());
+    reading_failed(failure_kind(e), e.what());
   }
   counts_.prefill_seconds += seconds_since(begin);
 }
@@ -347,8 +323,8 @@ void Scheduler::Loop::write_snapshot(Job& job) {
     AnswerEnd end;
     end.seconds = seconds_since(begin);
     job.client->push(std::move(end));
-  } catch (const Error& e) {
-    fail_job(job, failure_kind(e.code()), e.what());
+  } catch (const std::exception& e) {
+    fail_job(job, failure_kind(e), e.what());
   }
 }
 

@@ -4,6 +4,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <filesystem>
 
 #include "server/scheduler.h"
 #include "snapkv/prefill.h"
@@ -55,6 +56,33 @@ RequestPlan plan_request(const Model& model, const Request& request) {
   const size_t layer = kv_row_bytes(info, request.session.kv_type) * static_cast<size_t>(n_prompt);
   plan.reading_bytes += n > 1 ? std::max(memory.kv_scratch, layer) : memory.kv_scratch;
   plan.prefix_bytes = KvPrefix::bytes_for(info, request.session, n_prompt);
+  return plan;
+}
+
+RequestPlan plan_with_document(const Model& model, const Request& request) {
+  if (request.snapshot.empty()) {
+    RequestPlan plan = plan_request(model, request);
+    if (request.keeps_all) plan.reading_bytes += plan.prefix_bytes;
+    return plan;
+  }
+  if (is_prefix_file(request.snapshot)) {  // all its rows: selected from as if they were read now
+    Request whole = request;
+    const std::vector<int32_t> document = describe_prefix(request.snapshot).tokens;
+    whole.prompt.tokens.insert(whole.prompt.tokens.begin(), document.begin(), document.end());
+    return plan_request(model, whole);
+  }
+  Request question = request;
+  question.session.kv = {.name = "full"};  // what follows a compressed document stays whole
+  question.session.kv_memory = 0;
+  question.session.kv_decode_limit = 0;
+  RequestPlan plan = plan_request(model, question);
+  std::error_code error;
+  const uintmax_t size = std::filesystem::file_size(request.snapshot, error);
+  if (error) {
+    throw Error(ErrorCode::kRuntime,
+                fmt::format("cannot read '{}': {}", request.snapshot, error.message()));
+  }
+  plan.running_bytes += static_cast<size_t>(request.n) * size;
   return plan;
 }
 

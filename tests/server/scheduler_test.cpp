@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <thread>
 
+#include "server/request_plan.h"
 #include "snapkv/prefill.h"
 #include "snapkv/text_stream.h"
 #include "tests/support/expect_error.h"
@@ -106,6 +107,18 @@ void expect_nothing_runs(const Scheduler& scheduler) {
   for (int i = 0; i < 500 && !scheduler.idle(); ++i) std::this_thread::sleep_for(10ms);
   EXPECT_TRUE(scheduler.idle());
   EXPECT_EQ(scheduler.stats().bytes_running, 0u);
+}
+
+Refused::Kind refusal(Scheduler& scheduler, const Request& request,
+                      std::string* message = nullptr) {
+  try {
+    scheduler.submit(request);
+  } catch (const Refused& e) {
+    if (message != nullptr) *message = e.what();
+    return e.kind;
+  }
+  ADD_FAILURE() << "not refused";
+  return {};
 }
 
 TEST(Scheduler, AnAnswerIsThatOfASession) {
@@ -299,6 +312,57 @@ TEST(Scheduler, AQuestionSelectsFromADocumentThatIsStoredWhole) {
   expect_nothing_runs(scheduler);
 }
 
+TEST(Scheduler, ADocumentThatVanishesFailsItsOwnRequestOnly) {
+  const std::string path = ::testing::TempDir() + "vanishes.kv";
+  Scheduler scheduler(model(), options_of());
+  for (const bool keeps_all : {false, true}) {
+    Request document = request_of(long_text(300));
+    document.keeps_all = keeps_all;
+    ASSERT_FALSE(wait_for(*scheduler.make_snapshot(document, path, "notes")).failure);
+    const auto reading = scheduler.submit(request_of(long_text(900)));  // the question has to wait
+    Request question = request_of("and so on?");
+    question.snapshot = path;
+    const auto lost = scheduler.submit(question);
+    std::filesystem::remove(path);
+    EXPECT_FALSE(wait_for(*reading).failure);
+    const Result result = wait_for(*lost);
+    ASSERT_TRUE(result.failure);
+    EXPECT_NE(result.failure->message.find(path), std::string::npos) << result.failure->message;
+    EXPECT_THROW(scheduler.submit(question), Error);
+  }
+  EXPECT_FALSE(wait_for(*scheduler.submit(request_of("once more"))).failure);
+  expect_nothing_runs(scheduler);
+}
+
+TEST(Scheduler, ADocumentThatIsStoredWholeCountsInTheContextAndTheMemory) {
+  const std::string path = ::testing::TempDir() + "counted.kv";
+  {
+    Scheduler scheduler(model(), options_of());
+    Request document = request_of(long_text(300));
+    document.keeps_all = true;
+    ASSERT_FALSE(wait_for(*scheduler.make_snapshot(document, path, "notes")).failure);
+  }
+  Request question = request_of("and so on?");
+  question.snapshot = path;
+  SchedulerOptions options = options_of();
+  options.session.n_ctx = std::ssize(describe_prefix(path).tokens) + 2;
+  std::string message;
+  {
+    Scheduler scheduler(model(), options);
+    EXPECT_EQ(refusal(scheduler, question, &message), Refused::Kind::context_exceeded) << message;
+  }
+  options = options_of();
+  const auto bytes_of = [](const RequestPlan& plan) {
+    return plan.running_bytes + plan.reading_bytes;
+  };
+  Request complete = question;
+  complete.session.kv_type = options.session.kv_type;
+  options.kv_memory = bytes_of(plan_request(*model(), complete));
+  EXPECT_GT(bytes_of(plan_with_document(*model(), complete)), options.kv_memory);
+  Scheduler scheduler(model(), options);
+  EXPECT_EQ(refusal(scheduler, question, &message), Refused::Kind::never_fits) << message;
+}
+
 TEST(Scheduler, AnswersFlowWhileALongPromptIsRead) {
   Scheduler scheduler(model(), options_of());
   Request slow = request_of(long_text(50), 400);
@@ -361,18 +425,6 @@ TEST(Scheduler, ARequestEndsWhenItsTimeIsOver) {
   ASSERT_TRUE(result.failure);
   EXPECT_EQ(result.failure->kind, Failure::Kind::timeout);
   expect_nothing_runs(scheduler);
-}
-
-Refused::Kind refusal(Scheduler& scheduler, const Request& request,
-                      std::string* message = nullptr) {
-  try {
-    scheduler.submit(request);
-  } catch (const Refused& e) {
-    if (message != nullptr) *message = e.what();
-    return e.kind;
-  }
-  ADD_FAILURE() << "not refused";
-  return {};
 }
 
 TEST(Scheduler, RefusesWhatItCanNeverServe) {
