@@ -15,14 +15,16 @@ UNITS = $(filter %.cpp,$(filter-out tests/fuzz/% tests/packaging/%,$(SOURCES)))
 
 .DEFAULT_GOAL := help
 MINUTES ?= 10
-.PHONY: help packages configure build demo test faults asan fuzz install format lint
+# What `make packages` installs besides: Clang for the presets that need it
+TOOLS := tests $(if $(filter tsan fuzz,$(SNAPKV_PRESET)),clang)
+.PHONY: help packages configure build demo test faults asan tsan fuzz install format lint
 
 help:                ## This text
 	@sed -n 's/^\([a-z]*\): .*## /  make \1\t/p; s/^\([a-z]*\):  *## /  make \1\t/p' Makefile | sort -u | expand -t 20
-	@echo "  SNAPKV_PRESET=$(SNAPKV_PRESET) (release, dev, ci)  PREFIX=$(PREFIX)  JOBS=$(JOBS)  MINUTES=$(MINUTES)"
+	@echo "  SNAPKV_PRESET=$(SNAPKV_PRESET) (release, ci, asan, tsan)  PREFIX=$(PREFIX)  JOBS=$(JOBS)  MINUTES=$(MINUTES)"
 
 packages:            ## Install the missing libraries and tools (Debian, Ubuntu)
-	@tools/install_packages.sh tests
+	@tools/install_packages.sh $(TOOLS)
 
 configure: packages  ## Configure $(SNAPKV_PRESET) into build/
 	cmake --preset $(SNAPKV_PRESET) -DSNAPKV_PAGES=$(PAGES)
@@ -40,14 +42,18 @@ test: build          ## Build and run all tests
 	ctest --preset $(SNAPKV_PRESET)
 
 faults: build        ## Every allocation and call of small runs refused once; 500 runs killed
-	SNAPKV_TEST_FAULTS=all $(BUILD)/bin/cli_fault_injection_test
+	SNAPKV_TEST_FAULTS=1 $(BUILD)/bin/cli_fault_injection_test
 	SNAPKV_TEST_KILLS=500 $(BUILD)/bin/cli_environment_test --gtest_filter='*Killed*'
 
-asan:                ## All tests under AddressSanitizer and UndefinedBehaviorSanitizer
-	$(MAKE) test SNAPKV_PRESET=dev
+asan:                ## All tests but the pages' under AddressSanitizer and UndefinedBehaviorSanitizer
+	$(MAKE) test SNAPKV_PRESET=asan PAGES=OFF
 
-fuzz:                ## Hostile models, files, folders and templates, MINUTES of each (needs Clang)
+tsan:                ## The same under ThreadSanitizer, OpenMP's threads included (Clang)
+	$(MAKE) test SNAPKV_PRESET=tsan PAGES=OFF
+
+fuzz:                ## Hostile models, files, folders and templates, MINUTES of each (Clang)
 	$(MAKE) build SNAPKV_PRESET=release
+	@tools/install_packages.sh tests clang
 	cmake --preset fuzz
 	cmake --build build/fuzz --parallel $(JOBS)
 	tools/fuzz.sh $(MINUTES)

@@ -11,12 +11,6 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   target_compile_options(snapkv_options INTERFACE
     $<$<COMPILE_LANGUAGE:CXX>:-Wno-restrict;-Wno-stringop-overflow;-Wno-array-bounds>)
 endif()
-if(SNAPKV_SANITIZE)
-  target_compile_definitions(snapkv_options INTERFACE SNAPKV_SANITIZED)
-  target_compile_options(snapkv_options INTERFACE -fsanitize=address,undefined
-    -fno-sanitize-recover=undefined -fno-omit-frame-pointer)
-  target_link_options(snapkv_options INTERFACE -fsanitize=address,undefined)
-endif()
 
 set(SNAPKV_FOLDER_LIBRARIES "" CACHE INTERNAL "")
 

@@ -1,13 +1,18 @@
 #!/bin/sh
-# tools/install_packages.sh [tests]: installs the packages that the build needs, those that are
-# missing only, on Debian and Ubuntu; with `tests` also Node.js with npm, for the HTML pages, and
-# Chromium, in which their tests open them. On other systems it names the libraries and leaves the
-# rest to CMake. Called by the Makefile.
+# tools/install_packages.sh [tests] [clang]: installs the packages that the build needs, those that
+# are missing only, on Debian and Ubuntu; with `tests` also Node.js with npm, for the HTML pages, and
+# Chromium, in which their tests open them; with `clang` also Clang and its OpenMP runtime, for
+# `make tsan` and `make fuzz`. On other systems it names the libraries and leaves the rest to CMake.
+# Called by the Makefile.
 set -eu
-case "${1:-}" in
-  "" | tests) ;;
-  *) echo "usage: $0 [tests]" >&2; exit 2 ;;
-esac
+tests="" clang=""
+for word in "$@"; do
+  case "$word" in
+    tests) tests=yes ;;
+    clang) clang=yes ;;
+    *) echo "usage: $0 [tests] [clang]" >&2; exit 2 ;;
+  esac
+done
 
 # libdnnl-dev asks for OpenCL when CMake looks for it, without depending on a package that has it
 packages="g++ cmake ninja-build
@@ -24,11 +29,13 @@ This is not Debian or Ubuntu: please install these yourself if the configure ste
   prometheus-cpp 1.0, nlohmann-json 3.9, PCRE2 10.40, utf8proc 2.6, xxHash 0.8, SentencePiece 0.1.97,
   GoogleTest 1.12, Google Benchmark 1.7
   for the HTML pages and their tests: Node.js 18 with npm, Chromium
+  for make tsan and make fuzz: Clang 14, LLVM's OpenMP runtime with its library Archer
 END
   exit 0
 fi
 
-if [ "${1:-}" = tests ]; then
+[ -z "$clang" ] || packages="$packages clang libomp-dev"
+if [ -n "$tests" ]; then
   # npm from elsewhere (nodejs.org, nodesource) serves as well
   command -v npm >/dev/null || packages="$packages nodejs npm ca-certificates"
   browser=""

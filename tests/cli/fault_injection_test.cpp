@@ -2,7 +2,8 @@
 // One allocation or one call of the system fails, the n-th of a small run (tests/support/
 // fault_shim.cpp), for many n: the run ends with a documented exit code and a message, or as if
 // nothing had happened; never by a signal, and never with half a file under the final name.
-// SNAPKV_TEST_FAULTS=all, which `make faults` sets, tries every n.
+// SNAPKV_TEST_FAULTS=N tries every N-th, from the SNAPKV_TEST_FAULTS_FIRST-th on (0 without it);
+// `make faults` tries all.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -86,6 +87,12 @@ std::optional<std::string> damage(const SmallRun& r, const std::string& folder,
   return std::nullopt;
 }
 
+/// The number in an environment variable.
+int64_t number(const char* name, int64_t otherwise) {
+  const char* const text = std::getenv(name);
+  return text == nullptr ? otherwise : std::atoll(text);
+}
+
 class FaultInjectionTest : public testing::TestWithParam<std::tuple<std::string, std::string>> {};
 
 TEST_P(FaultInjectionTest, EndsWithAMessageAndNoHalfFile) {
@@ -99,11 +106,10 @@ TEST_P(FaultInjectionTest, EndsWithAMessageAndNoHalfFile) {
   ASSERT_EQ(whole.result.code, 0) << whole.result.err;
   ASSERT_GT(whole.count, 10) << "the shim is in place";
   const std::string content = read_file(r.file);
-  const char* const wanted = std::getenv("SNAPKV_TEST_FAULTS");
-  const bool all = wanted != nullptr && std::string(wanted) == "all";
-  const int64_t step = all ? 1 : std::max<int64_t>(1, whole.count / kSample);
+  const int64_t step = number("SNAPKV_TEST_FAULTS", std::max<int64_t>(1, whole.count / kSample));
+  ASSERT_GE(step, 1);
   int64_t n_refused = 0, n_failed = 0;
-  for (int64_t at = 0; at < whole.count; at += step) {
+  for (int64_t at = number("SNAPKV_TEST_FAULTS_FIRST", 0); at < whole.count; at += step) {
     std::filesystem::remove(r.file);
     const Outcome o = run_with_fault(r, kind, at, folder);
     SCOPED_TRACE(kind + " " + std::to_string(at) + " of " + std::to_string(whole.count));
@@ -121,8 +127,9 @@ TEST_P(FaultInjectionTest, EndsWithAMessageAndNoHalfFile) {
   EXPECT_GT(n_refused, 0);
   EXPECT_GT(n_failed, 0);
   RecordProperty("refused", static_cast<int>(n_refused));
-  std::printf("%s, %s: %lld refused, %lld of the runs failed\n", name.c_str(), kind.c_str(),
-              static_cast<long long>(n_refused), static_cast<long long>(n_failed));
+  std::printf("%s, %s: %lld of %lld refused, %lld of the runs failed\n", name.c_str(), kind.c_str(),
+              static_cast<long long>(n_refused), static_cast<long long>(whole.count),
+              static_cast<long long>(n_failed));
 }
 
 INSTANTIATE_TEST_SUITE_P(Runs, FaultInjectionTest,

@@ -20,7 +20,11 @@ extern char** environ;
 namespace snapkv::test {
 namespace {
 
+#if defined(SNAPKV_SANITIZED)
+constexpr auto kLimit = std::chrono::seconds(900);
+#else
 constexpr auto kLimit = std::chrono::seconds(120);
+#endif
 
 // A descriptor that closes itself.
 class Fd {
@@ -59,8 +63,7 @@ void make_terminal(Fd& reader, Fd& writer) {
 std::vector<std::string> environment(const Command& run, const std::string& home) {
   std::map<std::string, std::string> values = {
       {"HOME", home}, {"TERM", "xterm"}, {"SNAPKV_THREADS", "1"}};
-  for (const char* name :
-       {"PATH", "LD_LIBRARY_PATH", "ASAN_OPTIONS", "UBSAN_OPTIONS", "LSAN_OPTIONS"}) {
+  for (const char* name : kInheritedVariables) {
     if (const char* value = std::getenv(name)) values[name] = value;
   }
   for (const auto& [name, value] : run.env) values[name] = value;

@@ -35,6 +35,10 @@ Result run(const Command& command);
 /// The same for plain arguments.
 Result run(std::vector<std::string> args);
 
+/// What the program gets of the test's own environment: where things are, and sanitizers' options.
+inline constexpr const char* kInheritedVariables[] = {
+    "PATH", "LD_LIBRARY_PATH", "ASAN_OPTIONS", "UBSAN_OPTIONS", "LSAN_OPTIONS", "TSAN_OPTIONS"};
+
 /// The program that is tested.
 std::string binary();
 /// models/needle.gguf

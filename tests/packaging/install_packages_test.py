@@ -88,6 +88,15 @@ class InstallPackages(unittest.TestCase):
         self.assertTrue(calls[0].endswith(" npm"), calls)
         self.assertIn("skipped", err)
 
+    def test_clang_and_its_openmp_only_where_asked_for(self):
+        lacking = "clang libomp-dev"
+        there = self.run_script(lacking, args=["tests"], programs_there=["npm", "chromium"])
+        self.assertEqual(there, (0, "", []))
+        status, err, calls = self.run_script(lacking, args=["tests", "clang"],
+                                             programs_there=["npm", "chromium"])
+        self.assertEqual(status, 0, err)
+        self.assertTrue(calls[0].endswith(" clang libomp-dev"), calls)
+
     def test_unknown_arguments_are_refused(self):
         status, err, calls = self.run_script(args=["everything"])
         self.assertEqual((status, calls), (2, []))

@@ -32,6 +32,8 @@ class Server:
         command = [PROGRAM, "serve", "-m", MODEL, "--port", "0", "--snapshot-dir", folder,
                    "--kv-memory", "512M", "-t", "1", "--no-progress", *more]
         environment = {"PATH": os.environ["PATH"], "HOME": folder, "OMP_WAIT_POLICY": "passive"}
+        environment.update({name: value for name, value in os.environ.items()
+                            if name.endswith("SAN_OPTIONS")})
         self.process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=environment,
                                         preexec_fn=limit)
         self.errors = ""

@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
 #include <clocale>
 #include <cstdio>
@@ -33,10 +34,10 @@ constexpr int kSignalCheckMs = 500;
 // Ctrl-^, which nobody types: the key that LineEditor itself presses to insert the initial text.
 constexpr wchar_t kInsertKey = 0x1e;
 
-volatile sig_atomic_t g_resized = 0;
-volatile sig_atomic_t g_continued = 0;
-void on_window_change(int) { g_resized = 1; }
-void on_continue(int) { g_continued = 1; }
+std::atomic<bool> g_resized = false;  // set in whichever thread the signal comes to
+std::atomic<bool> g_continued = false;
+void on_window_change(int) { g_resized = true; }
+void on_continue(int) { g_continued = true; }
 
 void catch_signal(int number, void (*handler)(int)) {
   struct sigaction action = {};
@@ -140,13 +141,11 @@ int LineEditor::read_byte() {
     pollfd input = {.fd = STDIN_FILENO, .events = POLLIN, .revents = 0};
     const int ready = poll(&input, 1, kSignalCheckMs);
     if (ready < 0 && errno != EINTR) return -1;
-    if (g_continued != 0) {  // after Ctrl-Z and fg, when the shell has changed the terminal
-      g_continued = 0;
+    if (g_continued.exchange(false)) {  // after Ctrl-Z and fg: the shell has changed the terminal
       el_set(edit_, EL_PREP_TERM, 1);
       el_set(edit_, EL_REFRESH);
     }
-    if (g_resized != 0) {
-      g_resized = 0;
+    if (g_resized.exchange(false)) {
       el_resize(edit_);
       el_set(edit_, EL_REFRESH);
     }

@@ -15,14 +15,15 @@ namespace {
 
 constexpr int kSignals[] = {SIGINT, SIGTERM, SIGHUP};
 
-volatile sig_atomic_t g_signal = 0;
-volatile sig_atomic_t g_count = 0;
-volatile sig_atomic_t g_that_kill = 2;
+// A signal may come to any thread, while others ask for it and another one comes to a third.
+std::atomic<int> g_signal = 0;
+std::atomic<int> g_count = 0;
+std::atomic<int> g_that_kill = 2;
+static_assert(std::atomic<int>::is_always_lock_free, "handlers may not wait");
 
 void on_interrupt(int number) {
   if (g_signal == 0 || number != SIGINT) g_signal = number;
-  g_count = g_count + 1;
-  if (g_count + 1 < g_that_kill) return;
+  if (++g_count + 1 < g_that_kill) return;
   for (const int each : kSignals) signal(each, SIG_DFL);  // the next one has its default effect
 }
 
@@ -93,7 +94,7 @@ bool forget_interrupt() {
 void set_signals_that_kill(int n) { g_that_kill = n; }
 
 const char* interruption() {
-  switch (g_signal) {
+  switch (g_signal.load()) {
     case SIGTERM:
       return "SIGTERM";
     case SIGHUP:
@@ -103,6 +104,6 @@ const char* interruption() {
   }
 }
 
-int interrupted_exit_code() { return 128 + (interrupted() ? g_signal : SIGINT); }
+int interrupted_exit_code() { return 128 + (interrupted() ? g_signal.load() : SIGINT); }
 
 }  // namespace snapkv::cli
