@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// snapkv-bench-machine [THREADS [REPETITIONS [MIB]]]: the two limits of this machine, memory reads
-// and matrix products, beside which the engine's own rates are read (docs/performance.md). Called
+// snapkv-bench-machine [THREADS [REPETITIONS [MIB]]]: the limits of this machine, memory reads and
+// matrix products, beside which the engine's own rates are read (docs/performance.md). Called
 // by people.
 #include <fmt/core.h>
 
@@ -12,6 +12,7 @@
 #include "backend/backend.h"
 #include "base/error.h"
 #include "bench/gemm_peak.h"
+#include "bench/int8_peak.h"
 #include "bench/memory_bandwidth.h"
 
 namespace snapkv {
@@ -32,7 +33,7 @@ void print_gemm(int n_threads, Compute compute, int repetitions) {
   const auto backend = Backend::make({.n_threads = n_threads, .compute = compute});
   for (const GemmShape& s : kShapes) {
     const GemmSpeed speed = measure_gemm(*backend, s, repetitions);
-    fmt::print("| {:>4} product [{}, {}] x [{}, {}] | {:8.1f} GFLOP/s |\n",
+    fmt::print("| {:>4} product [{}, {}] x [{}, {}] | {:8.1f} Gop/s |\n",
                name(backend->compute_dtype()), s.n_tokens, s.n_in, s.n_in, s.n_out,
                speed.flops_per_second / 1e9);
     std::fflush(stdout);
@@ -55,7 +56,9 @@ int run(int argc, char** argv) {
   fmt::print("| memory read, {} MiB, {} threads | {:8.1f} GB/s |\n", mib, n_threads, read / 1e9);
   std::fflush(stdout);
   print_gemm(n_threads, Compute::f32, repetitions);
-  print_gemm(n_threads, Compute::bf16, repetitions);
+  if (cpu_compute_dtype() == DType::bf16) print_gemm(n_threads, Compute::bf16, repetitions);
+  fmt::print("| int8 product, in the caches | {:8.1f} Gop/s |\n",
+             measure_int8_products(n_threads, repetitions) / 1e9);
   return 0;
 }
 

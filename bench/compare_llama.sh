@@ -71,7 +71,7 @@ run() {
 }
 ours() {  # ROUND POLICY [OPTION...]
   local round=$1 policy=$2; shift 2
-  local common=(-m "$model" -t "$threads" -r 1 --kv-policy "$policy" --kv-type "$kv_type" "$@")
+  local common=(-m "$model" -t "$threads" -r 1 --no-limits --kv-policy "$policy" --kv-type "$kv_type" "$@")
   [[ $checked == yes ]] && common+=(--no-check)  # the first run's check holds for all
   run "snapkv-$policy-prefill-$round" "$snapkv" bench "${common[@]}" -p "$n_prompt" -n 0
   [[ $checked == yes ]] || common+=(--no-check)

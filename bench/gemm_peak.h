@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // How fast the library multiplies matrices of the size that prefill multiplies: the limit of its
-// linear part. Used by snapkv-bench-machine.
+// linear part. Used by snapkv-bench-machine, machine_limits.cpp and op_floor.cpp.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // How fast this machine reads memory: the limit of decoding, which reads every weight once per
-// step. Used by snapkv-bench-machine.
+// step. Used by snapkv-bench-machine, machine_limits.cpp and op_floor.cpp.
 #pragma once
 
 #include <cstddef>

@@ -3,6 +3,8 @@
 // checked against the reference on a small case before anything is timed.
 //
 //   op_attention_bench --benchmark_filter=prefill
+//   op_attention_bench --benchmark_filter='decode/kv_(f16|q8_0)/1/16384/32/8/64'
+//   SNAPKV_CPU_TARGET=avx2 op_attention_bench --benchmark_filter=prefill/f32
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
@@ -10,6 +12,7 @@
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
+#include <memory>
 #include <vector>
 
 #include "backend/backend.h"
@@ -114,37 +117,68 @@ void prefill(benchmark::State& state, Compute compute, DType kv) {
 
 // ---------------------------------------------------------------- decode
 
-/// Arguments: n_seq, n_kv, n_head, n_head_kv, head_dim. Walks through layers that no cache holds.
-void decode(benchmark::State& state, DType kv) {
-  const int64_t n_seq = state.range(0), n_kv = state.range(1);
-  const Shape s{state.range(2), state.range(3), state.range(4)};
-  const int64_t head_bytes = n_kv * row_bytes(kv, s.head_dim);
-  const int64_t heads = n_seq * s.n_head_kv;
-  const int64_t layers = std::max<int64_t>((256 << 20) / (heads * head_bytes), 1);
-  const Data k(kv, {layers * heads, n_kv, s.head_dim}), v(kv, {layers * heads, n_kv, s.head_dim});
-  const Data q(DType::f32, {n_seq, s.n_head, s.head_dim});
-  const Data out(DType::f32, {n_seq, s.n_head, s.head_dim});
-  const Data expected(DType::f32, {n_seq, s.n_head, s.head_dim});
-  std::vector<HeadRows> rows(static_cast<size_t>(heads));
-  const float scale = 1.0f / std::sqrt(static_cast<float>(s.head_dim));
-  const auto arguments = [&](int64_t layer, const Tensor& to) {
+/// Rows of some layers, checked against the reference.
+struct Decode {
+  Decode(DType kv, const std::vector<int64_t>& arguments)
+      : kv_dtype(kv),
+        n_seq(arguments[0]),
+        n_kv(arguments[1]),
+        shape{arguments[2], arguments[3], arguments[4]},
+        heads(n_seq * shape.n_head_kv),
+        head_bytes(n_kv * row_bytes(kv, shape.head_dim)),
+        layers(std::max<int64_t>((arguments[5] << 20) / (2 * heads * head_bytes), 1)),
+        k(kv, {layers * heads, n_kv, shape.head_dim}),
+        v(kv, {layers * heads, n_kv, shape.head_dim}),
+        q(DType::f32, {n_seq, shape.n_head, shape.head_dim}),
+        out(DType::f32, {n_seq, shape.n_head, shape.head_dim}),
+        rows(static_cast<size_t>(heads)) {
+    const Data expected(DType::f32, {n_seq, shape.n_head, shape.head_dim});
+    ops::attention_decode(backend(Compute::f32), of_layer(0, out.view));
+    ops::attention_decode(*Backend::make({.device = Device::reference}),
+                          of_layer(0, expected.view));
+    require_close(out.view, expected.view, 1e-4, "decode");
+  }
+  DecodeAttention of_layer(int64_t layer, const Tensor& to) {
     for (int64_t h = 0; h < heads; ++h) {
       rows[static_cast<size_t>(h)] = {k.view.at<char>(layer * heads + h),
                                       v.view.at<char>(layer * heads + h),
                                       static_cast<int32_t>(n_kv)};
     }
-    return DecodeAttention{q.view, rows, kv, scale, to};
-  };
-  ops::attention_decode(backend(Compute::f32), arguments(0, out.view));
-  ops::attention_decode(*Backend::make({.device = Device::reference}), arguments(0, expected.view));
-  require_close(out.view, expected.view, 1e-4, "decode");
+    const float scale = 1.0f / std::sqrt(static_cast<float>(shape.head_dim));
+    return {q.view, rows, kv_dtype, scale, to};
+  }
+
+  DType kv_dtype;
+  int64_t n_seq, n_kv;
+  Shape shape;
+  int64_t heads, head_bytes, layers;
+  Data k, v, q, out;
+  std::vector<HeadRows> rows;
+};
+
+/// Arguments: n_seq, n_kv, n_head, n_head_kv, head_dim, MiB of rows that the calls walk through
+/// layer by layer: more than any cache holds, or 0 for one layer again and again.
+void decode(benchmark::State& state, DType kv) {
+  std::vector<int64_t> arguments;
+  for (int i = 0; i < 6; ++i) arguments.push_back(state.range(i));
+  // the library calls this several times for one measurement
+  static std::unique_ptr<Decode> made;
+  static std::vector<int64_t> made_of;
+  if (made == nullptr || made->kv_dtype != kv || made_of != arguments) {
+    made.reset();
+    made = std::make_unique<Decode>(kv, arguments);
+    made_of = arguments;
+  }
   int64_t layer = 0;
   for (auto _ : state) {
-    ops::attention_decode(backend(Compute::f32), arguments(layer, out.view));
-    layer = (layer + 1) % layers;
+    ops::attention_decode(backend(Compute::f32), made->of_layer(layer, made->out.view));
+    layer = (layer + 1) % made->layers;
   }
   report_work(state, backend(Compute::f32),
-              {.bytes = 2.0 * static_cast<double>(heads * head_bytes)});
+              {.bytes = 2.0 * static_cast<double>(made->heads * made->head_bytes)});
+  // of keys and values, which both types have as many of
+  state.counters["rows/s"] = benchmark::Counter(static_cast<double>(made->heads * made->n_kv),
+                                                benchmark::Counter::kIsIterationInvariantRate);
 }
 
 // ---------------------------------------------------------------- selection
@@ -201,13 +235,18 @@ void prefill_shapes(benchmark::internal::Benchmark* b) {
   for (int64_t past : {0, 4096, 16384}) {
     b->Args({512, past, 32, 8, 64})->Args({2048, past, 32, 8, 64})->Args({512, past, 32, 32, 128});
   }
+  b->Args({4096, 0, 32, 8, 64})->Args({16384, 0, 32, 8, 64});
   b->Args({32, 16384, 32, 8, 64})->UseRealTime()->Unit(benchmark::kMillisecond);
 }
 void decode_shapes(benchmark::internal::Benchmark* b) {
-  for (int64_t n_kv : {1024, 16384}) {
-    b->Args({1, n_kv, 32, 8, 64})->Args({1, n_kv, 32, 32, 64})->Args({1, n_kv, 32, 8, 128});
+  for (const int64_t mib : {0, 512}) {
+    for (const int64_t n_kv : {1024, 16384}) {
+      b->Args({1, n_kv, 32, 8, 64, mib});
+      b->Args({1, n_kv, 32, 32, 64, mib});
+      b->Args({1, n_kv, 32, 8, 128, mib});
+    }
   }
-  b->Args({8, 1024, 32, 8, 64})->UseRealTime()->Unit(benchmark::kMicrosecond);
+  b->Args({8, 1024, 32, 8, 64, 512})->UseRealTime()->Unit(benchmark::kMicrosecond);
 }
 
 BENCHMARK_CAPTURE(prefill, bf16_kv_f16, Compute::bf16, DType::f16)->Apply(prefill_shapes);

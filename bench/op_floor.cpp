@@ -6,22 +6,43 @@
 #include <algorithm>
 #include <map>
 
+#include "base/timer.h"
 #include "bench/gemm_peak.h"
+#include "bench/machine_limits.h"
 #include "bench/memory_bandwidth.h"
 
 namespace snapkv {
 namespace {
 
+/// A rate that is measured again when it is older than a few seconds, since a shared machine's
+/// rates change by the minute.
+class FreshRate {
+ public:
+  template <typename F>
+  double get(F measure) {
+    constexpr double kSeconds = 5;
+    if (rate_ == 0 || age_.seconds() > kSeconds) {
+      rate_ = measure();
+      age_ = Timer();
+    }
+    return rate_;
+  }
+
+ private:
+  double rate_ = 0;
+  Timer age_;
+};
+
 double flops_per_second(Backend& backend) {
-  static std::map<DType, double> rates;
-  double& rate = rates[backend.compute_dtype()];
-  if (rate == 0) rate = measure_gemm(backend, {}, 5).flops_per_second;
-  return rate;
+  static std::map<DType, FreshRate> rates;
+  return rates[backend.compute_dtype()].get(
+      [&] { return measure_gemm(backend, {}, 3).flops_per_second; });
 }
 
 double bytes_per_second() {
-  static const double rate = measure_read_bandwidth(size_t{512} << 20, omp_get_max_threads(), 4);
-  return rate;
+  static FreshRate rate;
+  return rate.get(
+      [] { return measure_read_bandwidth(bytes_beyond_caches(), omp_get_max_threads(), 3); });
 }
 
 }  // namespace

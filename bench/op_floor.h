@@ -17,8 +17,9 @@ struct OpWork {
 
 /// Adds the counters of a benchmark whose calls do `work`: GFLOP/s and GB/s where there are any,
 /// `floor_us`, the longer of flop at the rate of the backend's own large products and bytes at the
-/// rate of a plain read loop, both measured once in this process, and `of_floor`, the share of that
-/// rate that was reached (8-bit products may exceed 1: the yardstick multiplies bf16 or f32).
+/// rate of a plain read loop, both measured at most a few seconds before, and `of_floor`, the share
+/// of that rate that was reached (8-bit products may exceed 1: the yardstick multiplies bf16 or
+/// f32).
 void report_work(benchmark::State& state, Backend& backend, const OpWork& work);
 
 }  // namespace snapkv

@@ -106,7 +106,7 @@ void PrefillRun::begin_layer() {
   Timer timer;
   if (plan_.packed) linear_.pack(architecture_.layer_weights(il_));
   if (plan_.releases_weights) release_layer(first_.file(), architecture_, il_);
-  times_.pack += timer.lap();
+  if (plan_.packed) times_.pack += timer.lap();  // exactly 0 tells that nothing was packed
   prefetch_layer(first_.file(), architecture_, il_ + 1);
   for (const auto& segment : segments_) segment->begin_layer(il_);
   buffers_.ensure(backend_, architecture_.spec(), chunk_, linear_.input_dtype());

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: MIT
 // The machine's limits: sizes that divide by nothing, and products that are checked before timing.
+#include "bench/machine_limits.h"
+
 #include <gtest/gtest.h>
 
 #include "bench/gemm_peak.h"
+#include "bench/int8_peak.h"
 #include "bench/memory_bandwidth.h"
 
 namespace snapkv {
@@ -31,6 +34,20 @@ TEST(MachineLimitsTest, CpuProductsAreExactInBothTypes) {
     const GemmSpeed speed = measure_gemm(*backend, {.n_tokens = 40, .n_in = 160, .n_out = 96}, 1);
     EXPECT_EQ(speed.max_error, 0);
   }
+}
+
+// Whether its products are right it checks itself.
+TEST(MachineLimitsTest, ThreadsMultiplyIntegersOfTheirOwn) {
+  for (const int n_threads : {1, 3}) EXPECT_GT(measure_int8_products(n_threads, 1), 0);
+}
+
+TEST(MachineLimitsTest, AllRatesAreMeasuredButThoseThatTheProcessorHasNot) {
+  const MachineLimits limits = measure_machine_limits(1);
+  EXPECT_GT(limits.read, 0);
+  EXPECT_GT(limits.f32, 0);
+  EXPECT_GT(limits.int8, 0);
+  EXPECT_EQ(limits.bf16 > 0, cpu_compute_dtype() == DType::bf16);
+  EXPECT_GE(bytes_beyond_caches(), size_t{1} << 20);
 }
 
 }  // namespace

@@ -15,17 +15,19 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// `snapkv bench` on the needle model with one thread, without the check unless asked for.
-Result bench(const std::string& options, bool check = false) {
+// `snapkv bench` on the needle model with one thread, without what takes long unless asked for: the
+// check and the machine's limits.
+Result bench(const std::string& options, bool check = false, bool limits = false) {
   std::vector<std::string> args = {"bench", "-m", needle_model(), "--no-progress"};
   if (!check) args.push_back("--no-check");
+  if (!limits) args.push_back("--no-limits");
   std::istringstream words(options);
   for (std::string word; words >> word;) args.push_back(word);
   return run(args);
 }
 
-Json bench_json(const std::string& options, bool check = false) {
-  const Result r = bench(options + " -o json", check);
+Json bench_json(const std::string& options, bool check = false, bool limits = false) {
+  const Result r = bench(options + " -o json", check, limits);
   EXPECT_EQ(r.code, 0) << r.err;
   Json json = Json::parse(r.out, nullptr, false);
   EXPECT_TRUE(json.is_array()) << r.out;
@@ -86,7 +88,7 @@ TEST(BenchCommandTest, ThreadsAreAListToo) {
 }
 
 TEST(BenchCommandTest, PrefillHasLlamaBenchsFieldsAndOurs) {
-  const Json r = bench_json("-p 96 -n 0 -r 3 -t 1 --kv-budget 40").at(0);
+  const Json r = bench_json("-p 200 -n 0 -r 3 -t 1 --kv-budget 40").at(0);
   for (const char* key :
        {"build_commit", "cpu_info", "backends", "model_filename", "model_type", "test_time"}) {
     EXPECT_TRUE(r.at(key).is_string()) << key;
@@ -106,15 +108,15 @@ TEST(BenchCommandTest, PrefillHasLlamaBenchsFieldsAndOurs) {
   double sum = 0, best = 0;
   for (size_t i = 0; i < 3; ++i) {
     const double ts = r.at("samples_ts").at(i), ns = r.at("samples_ns").at(i);
-    EXPECT_NEAR(ts, 96e9 / ns, 1e-3 * ts);
+    EXPECT_NEAR(ts, 200e9 / ns, 1e-3 * ts);
     sum += ts;
     best = std::max(best, ts);
   }
   EXPECT_NEAR(r.at("avg_ts").get<double>(), sum / 3, 1e-6 * sum);
   EXPECT_EQ(r.at("best_ts"), best);
   EXPECT_TRUE(r.at("gbps").is_null());  // weights are not read once per token here
-  // 96 rows seen, 40 kept; the parts make up the whole
-  EXPECT_NEAR(r.at("compression").get<double>(), 96.0 / 40, 1e-9);
+  // 200 rows seen, 40 kept; the parts make up the whole
+  EXPECT_NEAR(r.at("compression").get<double>(), 200.0 / 40, 1e-9);
   EXPECT_LT(r.at("kv_mib").get<double>(), r.at("kv_mib_peak").get<double>());
   double parts = 0;
   for (const char* key : {"pack_s", "linear_s", "attention_s", "score_s", "gather_s"}) {
@@ -144,6 +146,36 @@ TEST(BenchCommandTest, DecodeReportsBandwidth) {
     EXPECT_GT(r.at("gflops").get<double>(), 0);
     EXPECT_TRUE(r.at("prefill_s").is_null());
   }
+}
+
+TEST(BenchCommandTest, RowsArePercentOfTheMachinesLimits) {
+  // 96 tokens of f16 weights are packed, 8 are not
+  const Json results = bench_json("-p 8,96 -n 3 -r 1 -t 1 --no-warmup", false, true);
+  ASSERT_EQ(results.size(), 3u);
+  const std::string backend = results[0].at("backends");
+  const bool bf16 = backend.find("bf16)") != std::string::npos;
+  for (const Json& r : results) {
+    SCOPED_TRACE(label(r));
+    const auto number = [&](const char* key) { return r.at(key).get<double>(); };
+    const std::string packed = bf16 && number("n_prompt") == 96 ? "bf16" : "f32";
+    EXPECT_EQ(r.at("linear_products"), packed);
+    EXPECT_EQ(r.at("attention_products"), bf16 && number("n_prompt") > 0 ? "bf16" : "f32");
+    const double seconds = number("avg_ns") / 1e9;
+    EXPECT_NEAR(number("percent_of_limit"), 100 * number("limit_s") / seconds, 1e-3);
+    EXPECT_NEAR(number("work_gflop"), number("gflops") * seconds, 1e-6 * number("work_gflop"));
+    const double memory = number("work_gb") / number("machine_read_gbps");
+    if (r.at("limit") == "memory") {
+      EXPECT_NEAR(number("limit_s"), memory, 1e-6 * memory);
+    } else {
+      EXPECT_GE(number("limit_s"), memory);
+    }
+    EXPECT_GT(number("machine_f32_gflops"), 0);
+    EXPECT_GT(number("machine_int8_gops"), 0);
+    EXPECT_EQ(r.at("machine_bf16_gflops").is_null(), !bf16);
+  }
+  EXPECT_EQ(results[0].at("pack_s"), 0) << "nothing is packed";
+  const Json without = bench_json("-p 4 -n 0 -r 1 -t 1 --no-warmup").at(0);
+  EXPECT_TRUE(without.at("percent_of_limit").is_null());
 }
 
 TEST(BenchCommandTest, CsvAndJsonLinesHoldTheSameFields) {
@@ -237,7 +269,8 @@ TEST(BenchCommandTest, BadListsAreUsageErrors) {
 
 TEST(BenchCommandTest, InterruptStops) {
   Command command;
-  command.args = {"bench", "-m", needle_model(), "-p", "0", "-n", "1000000", "--no-check"};
+  command.args = {"bench", "-m",      needle_model(), "-p",         "0",
+                  "-n",    "1000000", "--no-check",   "--no-limits"};
   command.terminal = true;
   command.interrupt_when = [](const std::string&, const std::string& err) { return !err.empty(); };
   const Result r = run(command);
@@ -249,8 +282,9 @@ TEST(CompareLlamaTest, PrintsRatiosOfAnyLlamaBench) {
   const std::string script = std::string(SNAPKV_SOURCE_DIR) + "/bench/compare_llama.sh";
   const std::string command =
       "cd " + folder +
-      " && SNAPKV='" SNAPKV_BINARY "' LLAMA_BENCH='" SNAPKV_BINARY " bench --no-check' '" + script +
-      "' '" + needle_model() +
+      " && SNAPKV='" SNAPKV_BINARY "' LLAMA_BENCH='" SNAPKV_BINARY
+      " bench --no-check --no-limits' '" +
+      script + "' '" + needle_model() +
       "' -p 40 -n 1 -d 0,44 -r 2 --llama-d 0 --llama-r 1 -t 1 --budget 36 --keep runs >table 2>log";
   ASSERT_EQ(std::system(command.c_str()), 0) << read_file(folder + "/log");
   const std::vector<std::string> table = lines(read_file(folder + "/table"));

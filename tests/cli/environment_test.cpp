@@ -195,9 +195,10 @@ TEST(Environment, ClocksThatJumpChangeNothing) {
   GTEST_SKIP() << "a sanitizer's library must be the first";
 #endif
   const std::string folder = make_folder();
-  for (const auto& args : {generate({"--json"}), needle(folder + "/out"),
-                           std::vector<std::string>{"bench", "-m", needle_model(), "-p", "64", "-n",
-                                                    "4", "-r", "1", "--no-check", "-o", "json"}}) {
+  for (const auto& args :
+       {generate({"--json"}), needle(folder + "/out"),
+        std::vector<std::string>{"bench", "-m", needle_model(), "-p", "64", "-n", "4", "-r", "1",
+                                 "--no-check", "--no-limits", "-o", "json"}}) {
     Command command;
     command.args = args;
     command.env = {{"LD_PRELOAD", SNAPKV_CLOCK_SHIM}};

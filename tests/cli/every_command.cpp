@@ -61,7 +61,7 @@ std::vector<EveryCommand> every_command(const std::string& model) {
   add("demo", {"--length", "300"});
   add("explain", {"-p", prompt, "--kv-budget", "64", "--kv-window", "16"});
   add("inspect", {"-p", prompt, "--kv-budget", "64", "--json", folder + "/inspect.json"});
-  add("bench", {"-p", "64", "-n", "4", "-r", "1", "--no-warmup", "--no-check"});
+  add("bench", {"-p", "64", "-n", "4", "-r", "1", "--no-warmup", "--no-check", "--no-limits"});
   add("eval needle", {"--lengths", "300", "--depths", "1", "--budgets", "64"});
   add("eval ruler", {"--tasks", "niah_single_1", "--lengths", "700", "--samples", "1"});
   add("eval turns", {"--lengths", "300", "--questions", "2", "--samples", "1", "--budgets", "64"});

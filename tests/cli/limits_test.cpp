@@ -124,7 +124,7 @@ TEST(Limits, OfTheOtherCommands) {
   const std::string model = needle_model();
   const Result bench =
       run({"bench", "-m", model, "-p", "60", "-n", "0", "-r", "1", "--no-warmup", "--no-check",
-           "--kv-policy", "full,snapkv", "--kv-memory", "900KiB", "-o", "json"});
+           "--no-limits", "--kv-policy", "full,snapkv", "--kv-memory", "900KiB", "-o", "json"});
   ASSERT_EQ(bench.code, 0) << bench.err;
   const Json results = Json::parse(bench.out);
   ASSERT_EQ(results.size(), 2u);

@@ -94,8 +94,9 @@ TEST(LlamaFlags, OfOtherCommands) {
   const Result info = run({"info", "-m", needle_model(), "-ctk", "q8_0", "-ctv", "q8_0"});
   EXPECT_EQ(info.code, 0) << info.err;
   EXPECT_NE(info.out.find("q8_0"), std::string::npos);
-  const Result bench = run({"bench", "-m", needle_model(), "-p", "16", "-n", "0", "-r", "1",
-                            "--no-check", "-fa", "1", "-ngl", "0", "-ub", "16", "-b", "1"});
+  const Result bench =
+      run({"bench", "-m", needle_model(), "-p", "16", "-n", "0", "-r", "1", "--no-check",
+           "--no-limits", "-fa", "1", "-ngl", "0", "-ub", "16", "-b", "1"});
   EXPECT_EQ(bench.code, 0) << bench.err;
   const Result convert = run({"policies", "-ngl", "99"});
   EXPECT_EQ(convert.code, 2);

@@ -110,6 +110,21 @@ export interface BenchRecord {
   attention_s: number | null;
   score_s: number | null;
   gather_s: number | null;
+  gflops: number;
+  /** Of one repetition: operations and bytes, in 10^9. */
+  work_gflop: number;
+  work_gb: number;
+  /** From here on null where the machine's limits were not measured. */
+  percent_of_limit: number | null;
+  limit: "compute" | "memory" | null;
+  limit_s: number | null;
+  linear_products: string | null;
+  attention_products: string | null;
+  machine_read_gbps: number | null;
+  machine_f32_gflops: number | null;
+  /** Null also where the processor has no such products. */
+  machine_bf16_gflops: number | null;
+  machine_int8_gops: number | null;
   kv_mib_full: number;
   kv_mib_peak: number;
   kv_mib: number;

@@ -1,23 +1,25 @@
 // SPDX-License-Identifier: MIT
 // The parts of Apache ECharts that the pages use; importing them one by one keeps the file small.
-import { BarChart, CustomChart, HeatmapChart, LineChart } from "echarts/charts";
+import { BarChart, CustomChart, HeatmapChart, LineChart, ScatterChart } from "echarts/charts";
 import {
   DataZoomInsideComponent,
   DataZoomSliderComponent,
   GridComponent,
   LegendScrollComponent,
   MarkLineComponent,
+  MarkPointComponent,
   TitleComponent,
   TooltipComponent,
   VisualMapContinuousComponent,
 } from "echarts/components";
 import * as echarts from "echarts/core";
+import { LabelLayout } from "echarts/features";
 import { CanvasRenderer, SVGRenderer } from "echarts/renderers";
 
 echarts.use([
-  BarChart, CustomChart, HeatmapChart, LineChart, DataZoomInsideComponent, DataZoomSliderComponent,
-  GridComponent, LegendScrollComponent, MarkLineComponent, TitleComponent, TooltipComponent,
-  VisualMapContinuousComponent, CanvasRenderer, SVGRenderer,
+  BarChart, CustomChart, HeatmapChart, LineChart, ScatterChart, DataZoomInsideComponent,
+  DataZoomSliderComponent, GridComponent, LegendScrollComponent, MarkLineComponent, MarkPointComponent,
+  TitleComponent, TooltipComponent, VisualMapContinuousComponent, LabelLayout, CanvasRenderer, SVGRenderer,
 ]);
 
 export { echarts };

@@ -85,7 +85,7 @@ export function addChoice(card: Card, choice: Choice): HTMLSelectElement {
 /** A card with one chart; returns it and what draws it again after a choice. */
 export function addChartCard(picture: Picture): { card: Card; redraw: () => void } {
   const card = addCard(picture.name, picture.title, (format) => savePicture(picture, format));
-  const chart = el("div", { class: "chart", "data-chart": picture.name });
+  const chart = el("div", { class: "chart", "data-chart": picture.name, role: "img", "aria-label": picture.title });
   card.body.append(chart);
   const setCaption = () => card.setCaption([picture.caption(), picture.hint ?? ""].join(" ").trim());
   setCaption();
@@ -99,10 +99,10 @@ export function addChartCard(picture: Picture): { card: Card; redraw: () => void
   };
 }
 
-/** Rows of cells; the first row is the head. */
-export function table(rows: string[][]): HTMLElement {
+/** Rows of cells; the first row is the head. It scrolls sideways, by keyboard too. */
+export function table(rows: string[][], label: string): HTMLElement {
   const [head, ...body] = rows;
-  return el("div", { class: "table" }, el("table", {},
-    el("thead", {}, el("tr", {}, ...head.map((cell) => el("th", {}, cell)))),
+  return el("div", { class: "table", tabindex: "0", role: "region", "aria-label": label }, el("table", {},
+    el("thead", {}, el("tr", {}, ...head.map((cell) => el("th", { scope: "col" }, cell)))),
     el("tbody", {}, ...body.map((row) => el("tr", {}, ...row.map((cell) => el("td", {}, cell)))))));
 }

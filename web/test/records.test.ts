@@ -4,6 +4,8 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { comparison, contextOf, latencySpec, memorySpec, promptSpec, seriesName } from "../src/bench/bench_lines";
 import { partsOf, prefillParts } from "../src/bench/prefill_parts";
+import { extent, intensity, limitName, pointLabel, pointTooltip, rooflinePicture, rooflineTable, roofs, withLimits }
+  from "../src/bench/roofline";
 import { lookOf, seriesColours } from "../src/colour";
 import { echarts } from "../src/echarts";
 import { lengthOf, Namer, taskName } from "../src/eval/configurations";
@@ -270,4 +272,46 @@ test("the parts of a prompt's time add up", () => {
   const parts = partsOf(results[3]);
   assert.ok(Math.abs(parts.reduce((sum, [, s]) => sum + s, 0) - 2) < 1e-12);
   assert.ok(svg(prefillParts(results).option(frame)).includes("everything else"));
+});
+
+// A prompt of 400 GFLOP/s at 1000 operations per byte, a decode of 20 GB/s at 2.
+const measured = { machine_read_gbps: 40, machine_f32_gflops: 200, machine_bf16_gflops: 500, machine_int8_gops: 2000 };
+const limited = [
+  bench("snapkv", { ...measured, n_prompt: 4096, avg_ns: 10e9, gflops: 400, work_gflop: 4000, work_gb: 4,
+    percent_of_limit: 80, limit: "compute", limit_s: 8, linear_products: "bf16", attention_products: "bf16" }),
+  bench("full", { ...measured, n_gen: 32, n_depth: 4096, n_seq: 2, avg_ns: 2e9, gflops: 40, work_gflop: 80, work_gb: 40,
+    machine_read_gbps: 50, percent_of_limit: 40, limit: "memory", limit_s: 0.8, linear_products: "int8",
+    attention_products: "f32" }),
+  bench("full", { n_gen: 32 }), // not measured
+];
+
+test("roofline: a point is a test, roofs are the machine's best", () => {
+  const records = withLimits(limited);
+  assert.equal(records.length, 2);
+  assert.deepEqual(records.map(intensity), [1000, 2]);
+  assert.deepEqual(roofs(records), { read: 50, products: [{ products: "f32", rate: 200 }, { products: "bf16", rate: 500 },
+    { products: "int8", rate: 2000 }] });
+  const without = records.map((r) => ({ ...r, machine_bf16_gflops: null }));
+  assert.deepEqual(roofs(without).products.map((p) => p.products), ["f32", "int8"]);
+  const { x, y } = extent(records);
+  assert.ok(x[0] <= 2 / 1.5 && x[1] >= 1000 && y[0] <= 40 / 1.5 && y[1] > 2000);
+  assert.ok(x[0] * 50 >= y[0], "the slope begins inside");
+  assert.deepEqual(records.map(limitName), ["bf16 products", "memory"]);
+  assert.equal(limitName({ ...records[0], linear_products: "int8" }), "int8 and bf16 products");
+  assert.deepEqual(records.map(pointLabel), ["prompt 4k", "decode at 4k × 2"]);
+  assert.match(pointTooltip(records[1], "<full>"), /^&lt;full>: 32 tokens after 4k × 2<br><b>40%<\/b> of the limit by memory/);
+});
+
+test("roofline: the chart and its table say the same", () => {
+  const records = withLimits(limited);
+  const picture = svg(rooflinePicture(() => records, limited).option(frame));
+  for (const words of ["prompt 4k: 80%", "decode at 4k × 2: 40%", "memory: 50 GB/s", "bf16 products: 500 GFLOP/s",
+    "int8 products: 2,000 GFLOP/s", "operations per byte of memory", "snapkv 128", "full"]) {
+    assert.ok(picture.includes(words), words);
+  }
+  const narrow = svg(rooflinePicture(() => records, limited).option({ ...frame, width: 370 }));
+  assert.ok(!narrow.includes("prompt 4k: 80%") && />2<\/text>/.test(narrow), "points are numbered");
+  const rows = rooflineTable(records, limited);
+  assert.deepEqual(rows[1], ["1", "snapkv 128", "prompt of 4k", "80%", "bf16 products", "400", "0.4", "1,000", "8 s", "10 s"]);
+  assert.deepEqual(rows[2], ["2", "full", "32 tokens after 4k × 2", "40%", "memory", "40", "20", "2", "800 ms", "2 s"]);
 });

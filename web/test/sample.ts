@@ -46,5 +46,8 @@ export function bench(policy: string, more: Partial<BenchRecord>): BenchRecord {
     type_k: "f16", n_prompt: 0, n_gen: 0, n_depth: 0, n_seq: 1, kv_policy: policy,
     kv_budget: policy === "full" ? 0 : 128, avg_ns: 2e9, avg_ts: 10, stddev_ts: 1, samples_ns: [1e9, 3e9],
     prefill_s: null, pack_s: null, linear_s: null, attention_s: null, score_s: null, gather_s: null,
+    gflops: 10, work_gflop: 20, work_gb: 10, percent_of_limit: null, limit: null, limit_s: null,
+    linear_products: null, attention_products: null, machine_read_gbps: null, machine_f32_gflops: null,
+    machine_bf16_gflops: null, machine_int8_gops: null,
     kv_mib_full: 8, kv_mib_peak: 4, kv_mib: 2, peak_rss_mib: 100, ...more };
 }

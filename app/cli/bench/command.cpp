@@ -24,9 +24,10 @@ constexpr const char* kBenchFooter =
     "Lists: values separated by commas, an option given several times, and ranges (first-last,\n"
     "first-last+step, first-last*factor). Every combination of values is one test.\n"
     "GFLOP/s counts 2 operations per weight and token and 4 * head_dim per head and visible row;\n"
-    "GB/s counts weights once per step and the rows of the cache. docs/performance.md has the\n"
-    "formulas and all fields. Decode tests after a depth continue where the last repetition\n"
-    "stopped; all other repetitions begin with a new cache.";
+    "GB/s counts weights once per step and the rows of the cache; % limit is of what this machine\n"
+    "multiplies (ops) or reads (mem) at most, measured for half a second before each test.\n"
+    "docs/performance.md has the formulas and all fields. Decode tests after a depth continue\n"
+    "where the last repetition stopped; all other repetitions begin with a new cache.";
 
 // Kernel and cache types of a plan are checked before any time is spent on it.
 void check_options(const std::shared_ptr<const Model>& model, const std::vector<BenchTest>& plan) {
@@ -154,6 +155,8 @@ void add_options(CLI::App& app, BenchSettings& s) {
       ->capture_default_str();
   app.add_flag("--no-warmup", s.no_warmup, "Time the first run too");
   app.add_flag("--no-check", s.no_check, "Time without checking results first");
+  app.add_flag("--no-limits", s.no_limits,
+               "Time without measuring what this machine multiplies and reads at most");
   add_model_options(app, s.model);
   add_device_options(app, s.model);
   add_cache_lists(app, s);

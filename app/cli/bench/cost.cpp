@@ -66,9 +66,18 @@ double ModelCost::prefill_attention_flops(int64_t n_tokens, double n_rows) const
   return 4 * n_q_ * pairs;  // 2 for q . k, 2 for p * v
 }
 
-double ModelCost::decode_flops(int64_t n_seq, double n_rows) const {
+double ModelCost::prefill_bytes(int64_t n_tokens, DType kv_type) const {
+  const double row = n_layer_ * n_head_kv_ * kv_row_bytes(kv_type, head_dim_);
+  return static_cast<double>(decode_weight_bytes_) + static_cast<double>(n_tokens) * row;
+}
+
+double ModelCost::decode_linear_flops(int64_t n_seq) const {
   const double weights = n_layer_ * (wq_ + wkv_ + wo_ + ffn_) + head_;
-  return static_cast<double>(n_seq) * 2 * weights + 4 * n_q_ * n_layer_ * n_rows;
+  return static_cast<double>(n_seq) * 2 * weights;
+}
+
+double ModelCost::decode_attention_flops(double n_rows) const {
+  return 4 * n_q_ * n_layer_ * n_rows;  // 2 for q . k, 2 for p * v
 }
 
 double ModelCost::rows(size_t kv_bytes_used, DType kv_type) const {

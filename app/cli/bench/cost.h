@@ -22,8 +22,12 @@ class ModelCost {
   double prefill_linear_flops(int64_t n_tokens, int64_t n_window) const;
   /// Attention of a prompt of n_tokens after n_rows rows per head.
   double prefill_attention_flops(int64_t n_tokens, double n_rows) const;
-  /// One decode step of n_seq sequences that together have n_rows rows in the mean head.
-  double decode_flops(int64_t n_seq, double n_rows) const;
+  /// Bytes of a prompt of n_tokens: every weight once, and each of its keys and values.
+  double prefill_bytes(int64_t n_tokens, DType kv_type) const;
+  /// Matrix products of one decode step of n_seq sequences.
+  double decode_linear_flops(int64_t n_seq) const;
+  /// Attention of one decode step of sequences that together have n_rows rows in the mean head.
+  double decode_attention_flops(double n_rows) const;
   /// Weights that one decode step reads: all but an embedding that is not the output matrix too.
   size_t decode_weight_bytes() const { return decode_weight_bytes_; }
 

@@ -27,6 +27,7 @@ struct BenchSettings {
   uint64_t seed = 0;
   bool no_warmup = false;
   bool no_check = false;
+  bool no_limits = false;
   std::string output = "md";
   std::string html;
 };

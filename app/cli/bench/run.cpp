@@ -77,7 +77,11 @@ void add_difference(PrefillParts& sum, const PrefillParts& before, const Prefill
 
 BenchRunner::BenchRunner(std::shared_ptr<const Model> model, const ModelCost& cost,
                          const BenchSettings& settings, ProgressDisplay& progress)
-    : model_(std::move(model)), cost_(cost), settings_(settings), progress_(progress) {}
+    : model_(std::move(model)),
+      cost_(cost),
+      settings_(settings),
+      progress_(progress),
+      measures_limits_(!settings.no_limits && model_->backend_description().rfind("cpu", 0) == 0) {}
 
 BenchResult BenchRunner::run(const BenchTest& test) {
   BenchResult result;
@@ -87,6 +91,7 @@ BenchResult BenchRunner::run(const BenchTest& test) {
     sessions_.clear();
     held_for_.reset();
   }
+  if (measures_limits_) result.limits = measure_machine_limits(test.n_threads);
   reset_peak_rss();
   model_->reset_device_peak();
   if (!settings_.no_warmup) warm_up(test);
@@ -95,9 +100,20 @@ BenchResult BenchRunner::run(const BenchTest& test) {
   } else {
     measure_decode(result);
   }
+  if (result.limits) choose_products(result);
   result.peak_rss = peak_rss_since_reset();
   result.peak_device = model_->device_bytes_peak();
   return result;
+}
+
+void BenchRunner::choose_products(BenchResult& result) const {
+  const MachineLimits& limits = *result.limits;
+  const Products compute = compute_products(model_->compute_dtype(), limits);
+  const bool packed = result.parts && result.parts->pack > 0;
+  result.work.linear_products =
+      packed ? compute
+             : direct_products(model_->info().file_type, model_->rounds_activations(), limits);
+  result.work.attention_products = result.parts ? compute : Products::f32;
 }
 
 void BenchRunner::read(Session& session, int64_t n_tokens, uint64_t stream) {
@@ -131,10 +147,10 @@ void BenchRunner::measure_prefill(BenchResult& result) {
   }
   result.parts = parts;
   const bool full = test.session.kv.name == "full";  // which has no window
-  result.linear_flops =
+  result.work.linear =
       cost_.prefill_linear_flops(test.n_prompt, full ? 0 : test.session.kv.window_size);
-  result.attention_flops = cost_.prefill_attention_flops(test.n_prompt, n_rows);
-  result.flops = result.linear_flops + result.attention_flops;
+  result.work.attention = cost_.prefill_attention_flops(test.n_prompt, n_rows);
+  result.work.bytes = cost_.prefill_bytes(test.n_prompt, test.session.kv_type);
   finish(result, {&session, 1});
 }
 
@@ -167,7 +183,7 @@ void BenchRunner::measure_decode(BenchResult& result) {
         read(session, 1, 0);
       }
     }
-    double bytes = 0, flops = 0;
+    double bytes = 0, attention = 0;
     const Timer timer;
     for (int64_t i = 0; i < test.n_gen; ++i) {
       if (interrupted()) fail(ErrorCode::kCancelled, "stopped by {}", interruption());
@@ -176,13 +192,14 @@ void BenchRunner::measure_decode(BenchResult& result) {
       for (const Session& session : sessions) used += session.stats().kv_bytes_used;
       bytes +=
           static_cast<double>(cost_.decode_weight_bytes()) + cost_.kv_bytes_read(used, kv_type);
-      flops += cost_.decode_flops(test.n_seq, cost_.rows(used, kv_type));
+      attention += cost_.decode_attention_flops(cost_.rows(used, kv_type));
       progress_.show_decode(i + 1, test.n_gen, timer.seconds());  // draws a few times a second
     }
     result.seconds.push_back(timer.seconds());
-    result.bytes_read += bytes * weight;
-    result.flops += flops * weight;
+    result.work.bytes += bytes * weight;
+    result.work.attention += attention * weight;
   }
+  result.work.linear = static_cast<double>(test.n_gen) * cost_.decode_linear_flops(test.n_seq);
   finish(result, sessions);
 }
 

@@ -11,6 +11,7 @@
 
 #include "cli/bench/cost.h"
 #include "cli/bench/plan.h"
+#include "cli/bench/roofline.h"
 #include "cli/common/progress.h"
 #include "snapkv/engine.h"
 
@@ -24,12 +25,11 @@ struct PrefillParts {
 /// One test, measured. Bytes and rates of all sequences together.
 struct BenchResult {
   BenchTest test;
-  std::string time;                              // when it began, UTC: "2026-01-31T12:00:00Z"
-  std::vector<double> seconds;                   // of each repetition
-  std::optional<PrefillParts> parts;             // of prefill tests
-  double flops = 0;                              // of one repetition: bench/cost.h
-  double linear_flops = 0, attention_flops = 0;  // of prefill tests
-  double bytes_read = 0;  // of one repetition, decode tests: weights and cache
+  std::string time;                     // when it began, UTC: "2026-01-31T12:00:00Z"
+  std::vector<double> seconds;          // of each repetition
+  std::optional<PrefillParts> parts;    // of prefill tests
+  BenchWork work;                       // of one repetition
+  std::optional<MachineLimits> limits;  // just before the test; of the CPU only
   size_t kv_bytes_full = 0, kv_bytes_peak = 0, kv_bytes = 0, kv_bytes_used = 0;  // at the end
   size_t peak_rss = 0;     // since the test began
   size_t peak_device = 0;  // the same of a device's memory; 0: none
@@ -51,12 +51,16 @@ class BenchRunner {
   /// Sessions that have read test.n_depth tokens: those of the test before, if they are alike.
   std::span<Session> sessions_for(const BenchTest& test);
   void read(Session& session, int64_t n_tokens, uint64_t stream);
+  /// Which of the machine's products compute result.work.
+  void choose_products(BenchResult& result) const;
   void finish(BenchResult& result, std::span<const Session> sessions) const;
 
   std::shared_ptr<const Model> model_;
   const ModelCost& cost_;
   const BenchSettings& settings_;
   ProgressDisplay& progress_;
+
+  const bool measures_limits_;  // those of the CPU are known, where the model runs on it
 
   std::optional<BenchTest> held_for_;  // the test that made sessions_
   std::vector<Session> sessions_;

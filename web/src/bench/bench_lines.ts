@@ -18,6 +18,12 @@ export function seriesName(r: BenchRecord, all: BenchRecord[]): string {
   return parts.join(", ");
 }
 
+/** "prompt of 4k", "32 tokens after 4k × 8" */
+export function testName(r: BenchRecord): string {
+  return `${r.n_prompt > 0 ? `prompt of ${tokens(r.n_prompt)}` : `${count(r.n_gen)} tokens`}` +
+    `${r.n_depth > 0 ? ` after ${tokens(r.n_depth)}` : ""}${r.n_seq > 1 ? ` × ${r.n_seq}` : ""}`;
+}
+
 /** Tokens of one sequence at the end of a test. */
 export function contextOf(r: BenchRecord): number {
   return r.n_prompt + r.n_depth + r.n_gen;

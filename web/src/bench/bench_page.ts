@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT
 // The page of `snapkv bench`: memory and latency against the length of the context.
 import type { BenchData, BenchRecord } from "../data";
-import { bytes, count, number, seconds, tokens } from "../format";
+import { bytes, number, plural, seconds, tokens } from "../format";
 import { linesPicture } from "../lines";
 import { addChartCard, addChoice, addCard, addFooter, addHeader, addTiles, table } from "../page";
 import { distinct } from "../stats";
-import { comparison, latencySpec, memorySpec, promptSpec, seriesName } from "./bench_lines";
+import { comparison, latencySpec, memorySpec, promptSpec, seriesName, testName } from "./bench_lines";
 import { prefillParts } from "./prefill_parts";
+import { rooflinePicture, rooflineTable, withLimits, type LimitRecord } from "./roofline";
 
 type Spec = typeof memorySpec;
 
@@ -28,14 +29,33 @@ function addTable(records: BenchRecord[]): void {
     ["cache", "test", "tokens/s", "time", "KV peak", "KV after", "full cache", "process"],
     ...records.map((r) => [
       seriesName(r, records),
-      `${r.n_prompt > 0 ? `prompt of ${tokens(r.n_prompt)}` : `${count(r.n_gen)} tokens`}` +
-        `${r.n_depth > 0 ? ` after ${tokens(r.n_depth)}` : ""}${r.n_seq > 1 ? ` × ${r.n_seq}` : ""}`,
+      testName(r),
       `${number(r.avg_ts)} ± ${number(r.stddev_ts)}`,
       seconds(r.avg_ns / 1e9),
       ...[r.kv_mib_peak, r.kv_mib, r.kv_mib_full, r.peak_rss_mib].map((m) => `${number(m)} MiB`),
     ]),
-  ]));
+  ], "All results"));
   card.setCaption("One row per test: the mean of its repetitions and their standard deviation.");
+}
+
+// The machine's limits depend on the threads: one choice for each number of them.
+function addRoofline(all: BenchRecord[]): void {
+  const records = withLimits(all);
+  if (records.length === 0) return;
+  const threads = distinct(records.map((r) => r.n_threads));
+  let chosen = 0;
+  const current = (): LimitRecord[] => records.filter((r) => r.n_threads === threads[chosen]);
+  const { card, redraw } = addChartCard(rooflinePicture(current, all));
+  if (threads.length > 1) {
+    addChoice(card, { label: "Threads", options: threads.map((n) => plural(n, "thread")), chosen, choose: (i) => {
+      chosen = i;
+      redraw();
+    } });
+  }
+  const rows = addCard("roofline-table", "Percent of the machine's limits", null);
+  rows.body.append(table(rooflineTable(records, all), "Percent of the machine's limits"));
+  rows.setCaption("The least time is what the counted operations and bytes of a test take at the rates that were " +
+    "measured just before it: the longer of computing and reading.");
 }
 
 function addComparison(records: BenchRecord[]): void {
@@ -62,6 +82,7 @@ export function benchPage(data: BenchData): void {
   addLines(records, latencySpec);
   addLines(records, promptSpec);
   if (records.some((r) => r.prefill_s !== null)) addChartCard(prefillParts(records));
+  addRoofline(records);
   addTable(records);
   addFooter(`snapkv ${data.version} · ${distinct(records.map((r) => r.model_filename.replace(/^.*\//, ""))).join(", ")}`);
 }

@@ -63,7 +63,7 @@ function addTable(records: Scored[]): void {
     const length = lengthOf(r);
     return several || length === undefined ? taskName(r) : plural(length, "token");
   };
-  card.body.append(table(qualityTable(records, column)));
+  card.body.append(table(qualityTable(records, column), "All configurations"));
   card.setCaption("Mean score and its 95% Wilson interval; the last column is the size of the kept entries as a " +
     "share of a full cache.");
 }

@@ -10,7 +10,7 @@ import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { pathToFileURL } from "node:url";
 import { chromium, type Browser, type Page } from "playwright-core";
-import { coloursIn, required } from "./support";
+import { accessibilityProblems, coloursIn, required } from "./support";
 
 const binary = required("SNAPKV_BINARY");
 const model = required("SNAPKV_MODEL");
@@ -228,9 +228,25 @@ test("bench: memory and latency by context", async () => {
   const { page, close } = await open(file);
   const data = await dataOf(page);
   assert.deepEqual(data.records, lines(out));
-  await checkCharts(page, ["memory", "latency", "prompt-time", "prefill-parts"]);
+  await checkCharts(page, ["memory", "latency", "prompt-time", "prefill-parts", "roofline"]);
   await checkChoices(page);
   await checkSaves(page);
+  assert.deepEqual(await accessibilityProblems(page), []);
+  const shares = await page.$$eval("[data-card=roofline-table] tbody tr", (rows) =>
+    rows.map((row) => row.children[3].textContent ?? ""));
+  assert.deepEqual(shares.map(parseFloat).map(Math.round), data.records.map((r: { percent_of_limit: number }) =>
+    Math.round(r.percent_of_limit)));
   await close();
   await checkLooks(file);
+});
+
+test("bench: tables scroll by keyboard, and the machine's limits may be left out", async () => {
+  const file = join(folder, "no-limits.html");
+  snapkv("bench", "-m", model, "-t", "1", "-p", "16", "-n", "2", "-r", "1", "--no-check", "--no-limits", "--html", file);
+  const { page, close } = await open(file, "light", 390);
+  assert.equal(await page.$("[data-chart=roofline]"), null);
+  await page.focus("[data-card=bench-table] .table");
+  for (let i = 0; i < 5; ++i) await page.keyboard.press("ArrowRight");
+  await page.waitForFunction(() => document.querySelector("[data-card=bench-table] .table")!.scrollLeft > 0);
+  await close();
 });

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: MIT
+// What the reports of `snapkv bench` compute from its results. Used by bench/report.cpp and
+// bench/report_table.cpp.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "cli/bench/run.h"
+
+namespace snapkv::cli {
+
+double mean(const std::vector<double>& v);
+/// Of a sample; 0 when there is one value.
+double stddev(const std::vector<double>& v);
+/// Of each repetition.
+std::vector<double> tokens_per_second(const BenchResult& r);
+double gflops(const BenchResult& r);
+/// 100 * least time / mean time (bench/roofline.h).
+double percent_of_limit(const BenchResult& r, const MachineLimits& limits);
+/// Rows kept per head; 0: all.
+int64_t budget_of(const BenchTest& test);
+/// "llama 1.24 B q8_0"
+std::string model_type(const ModelInfo& m);
+/// "AMD EPYC": of the first processor, as llama-bench has it.
+std::string cpu_name();
+
+}  // namespace snapkv::cli

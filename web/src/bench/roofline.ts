@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: MIT
+// The roofline of a machine and what a run reached of it: every test is a point at its operations
+// per byte and its operations per second, below the roofs that the machine's read rate and its
+// products make. The terms are those of app/cli/bench/roofline.h.
+import { seriesColours } from "../colour";
+import type { BenchRecord } from "../data";
+import { number, seconds, tokens } from "../format";
+import { baseOption, legend, xAxis, yAxis, type Frame, type Picture } from "../picture";
+import { groupBy } from "../stats";
+import { seriesName, testName } from "./bench_lines";
+
+const kNarrow = 560; // pixels; on a narrower chart points have the table's numbers instead of names
+
+/** A record whose limits were measured. */
+export type LimitRecord = BenchRecord & {
+  percent_of_limit: number;
+  limit: "compute" | "memory";
+  limit_s: number;
+  linear_products: string;
+  attention_products: string;
+  machine_read_gbps: number;
+};
+
+export function withLimits(records: BenchRecord[]): LimitRecord[] {
+  return records.filter((r): r is LimitRecord => r.percent_of_limit !== null);
+}
+
+/** Operations for each byte. */
+export function intensity(r: BenchRecord): number {
+  return r.work_gflop / r.work_gb;
+}
+
+/** Products that a record's rates were measured of. */
+const kProducts = [
+  ["f32", (r: BenchRecord) => r.machine_f32_gflops], ["bf16", (r: BenchRecord) => r.machine_bf16_gflops],
+  ["int8", (r: BenchRecord) => r.machine_int8_gops]] as const;
+
+export interface Roof {
+  /** "bf16" */
+  products: string;
+  /** Operations per second, in 10^9. */
+  rate: number;
+}
+
+/** What the machine reads and multiplies at most: the best of what was measured before each test. */
+export function roofs(records: LimitRecord[]): { read: number; products: Roof[] } {
+  const best = (of: (r: BenchRecord) => number | null) => Math.max(...records.map((r) => of(r) ?? 0));
+  return {
+    read: best((r) => r.machine_read_gbps),
+    products: kProducts.map(([products, rate]) => ({ products, rate: best(rate) })).filter((roof) => roof.rate > 0),
+  };
+}
+
+/** Room around all points and ridges, in whole powers of ten at the left and the bottom. */
+export function extent(records: LimitRecord[]): { x: [number, number]; y: [number, number] } {
+  const { read, products } = roofs(records);
+  const xs = [...records.map(intensity), ...products.map((p) => p.rate / read)];
+  const ys = [...records.map((r) => r.gflops), ...products.map((p) => p.rate)];
+  const below = (v: number[]) => 10 ** Math.floor(Math.log10(Math.min(...v) / 1.5));
+  const x0 = below(xs);
+  return { x: [x0, Math.max(...xs) * 4], y: [below([...ys, x0 * read]), Math.max(...ys) * 2.5] };
+}
+
+const escape = (text: string) => text.replace(/&/g, "&amp;").replace(/</g, "&lt;");
+
+/** "memory", "bf16 products" */
+export function limitName(r: LimitRecord): string {
+  if (r.limit === "memory") return "memory";
+  const both = r.linear_products === r.attention_products ? r.linear_products
+    : `${r.linear_products} and ${r.attention_products}`;
+  return `${both} products`;
+}
+
+export function pointTooltip(r: LimitRecord, name: string): string {
+  return `${escape(name)}: ${testName(r)}<br><b>${number(r.percent_of_limit)}%</b> of the limit by ${limitName(r)}<br>` +
+    `${number(r.gflops)} GFLOP/s, ${number(intensity(r))} operations per byte<br>` +
+    `at least ${seconds(r.limit_s)}, took ${seconds(r.avg_ns / 1e9)}`;
+}
+
+/** A short name beside a point: "prompt 4k", "decode at 4k". */
+export function pointLabel(r: BenchRecord): string {
+  const depth = r.n_depth > 0 ? ` at ${tokens(r.n_depth)}` : "";
+  const name = r.n_prompt > 0 ? `prompt ${tokens(r.n_prompt)}` : "decode";
+  return `${name}${depth}${r.n_seq > 1 ? ` × ${r.n_seq}` : ""}`;
+}
+
+const rateText = (roof: Roof) => `${roof.products} products: ${number(roof.rate)} GFLOP/s`;
+
+function roofSeries(records: LimitRecord[], frame: Frame): object[] {
+  const { read, products } = roofs(records);
+  const { x } = extent(records);
+  const { look } = frame;
+  const line = { color: look.soft, width: 1.6 };
+  const text = { show: true, color: look.soft, fontSize: 12 };
+  const highest = Math.max(...products.map((p) => p.rate)), lowest = Math.min(...products.map((p) => p.rate));
+  const common = { type: "line", symbol: "none", silent: true, z: 2, lineStyle: line, tooltip: { show: false } };
+  const words = (coord: [number, number], position: [number, number], formatter: string) => ({
+    silent: true, symbol: "circle", symbolSize: 0, data: [{ coord }], label: { ...text, position, align: "right", formatter } });
+  // the lowest roof is named below its line, so that names of roofs that are close don't meet
+  return [
+    { ...common, name: "memory", data: [[x[0], x[0] * read], [highest / read, highest]],
+      markPoint: words([highest / read, highest], [-10, -6], `memory: ${number(read)} GB/s`) },
+    ...products.map((roof) => ({
+      ...common, name: roof.products, data: [[roof.rate / read, roof.rate], [x[1], roof.rate]],
+      markPoint: words([x[1], roof.rate], [-6, roof.rate === lowest ? 5 : -16], rateText(roof)),
+    })),
+  ];
+}
+
+const kPrompt = "circle", kDecode = "triangle";
+
+/** The cache of a record; how many sequences there are is part of a test's name. */
+function cacheName(r: BenchRecord, all: BenchRecord[]): string {
+  return seriesName({ ...r, n_seq: 1 }, all);
+}
+
+export function rooflinePicture(chosen: () => LimitRecord[], all: BenchRecord[]): Picture {
+  const rows = withLimits(all);
+  return {
+    name: "roofline",
+    title: "How near the machine's limits each test came",
+    caption: () => "Each point is one test: circles are prompts, triangles are decoding. The slope is what this " +
+      "machine reads from memory, the level lines are what its products compute, both measured for half a second " +
+      "before each test (the best of them is drawn). A point on its line needs a faster machine; one below could " +
+      "be faster here. Percent are of the rates before the test; on a narrow screen points have the numbers of the " +
+      "table.",
+    height: (width) => (width < kNarrow ? 430 : 480),
+    option(frame: Frame) {
+      const records = chosen();
+      const groups = groupBy(records, (r) => cacheName(r, all));
+      const colours = seriesColours([...groups.keys()], frame.look);
+      const { x, y } = extent(records);
+      const label = (r: LimitRecord) => (frame.width < kNarrow ? `${rows.indexOf(r) + 1}`
+        : `${pointLabel(r)}: ${number(Math.round(r.percent_of_limit))}%`);
+      return {
+        ...baseOption(frame),
+        tooltip: {
+          ...(baseOption(frame).tooltip as object), trigger: "item",
+          formatter: ({ seriesName: name, dataIndex }: { seriesName: string; dataIndex: number }) => {
+            const r = groups.get(name)?.[dataIndex];
+            return r ? pointTooltip(r, name) : "";
+          },
+        },
+        legend: legend(frame, [...groups.keys()]),
+        grid: { left: 78, right: 30, top: frame.top + 50, bottom: 56 },
+        xAxis: xAxis(frame, "operations per byte of memory", { type: "log", min: x[0], max: x[1],
+          axisLabel: { formatter: number, showMaxLabel: false }, splitLine: { show: false } }),
+        yAxis: yAxis(frame, "GFLOP/s", 52, { type: "log", min: y[0], max: y[1],
+          axisLabel: { formatter: number, showMaxLabel: false } }),
+        series: [
+          ...roofSeries(records, frame),
+          ...[...groups].map(([name, group]) => ({
+            type: "scatter", name, z: 4, symbolSize: 11, itemStyle: { color: colours.get(name) },
+            data: group.map((r) => ({ value: [intensity(r), r.gflops], symbol: r.n_prompt > 0 ? kPrompt : kDecode })),
+            label: { show: true, position: "right", distance: 8, color: frame.look.ink, fontSize: 12,
+              formatter: ({ dataIndex }: { dataIndex: number }) => label(group[dataIndex]) },
+            labelLine: { show: true, length2: 4, lineStyle: { color: frame.look.soft } },
+            labelLayout: { moveOverlap: "shiftY" },
+            emphasis: { focus: "series" },
+          })),
+        ],
+      };
+    },
+  };
+}
+
+/** A row for each test, with all that its point says. */
+export function rooflineTable(records: LimitRecord[], all: BenchRecord[]): string[][] {
+  return [
+    ["", "cache", "test", "of the limit", "limit", "GFLOP/s", "GB/s", "operations/byte", "least time", "time"],
+    ...records.map((r, i) => [
+      `${i + 1}`, cacheName(r, all), testName(r), `${number(r.percent_of_limit)}%`, limitName(r), number(r.gflops),
+      number(r.work_gb / (r.avg_ns / 1e9)), number(intensity(r)), seconds(r.limit_s), seconds(r.avg_ns / 1e9),
+    ]),
+  ];
+}
