@@ -15,6 +15,7 @@
 #include "cli/common/terminal.h"
 #include "cli/common/units.h"
 #include "cli/generate/generation.h"
+#include "cli/generate/limit_options.h"
 #include "server/document.h"
 #include "snapkv/prefill.h"
 
@@ -37,21 +38,9 @@ void add_options(CLI::App& app, AskSettings& s) {
       ->type_name("FILE")
       ->required();
   s.question.add_options(app);
-  app.add_option("-n,--n-predict", s.limits.n_predict,
-                 "Most tokens of the answer; -1: until it ends or the context is full")
-      ->check(whole_number(-1, kMostTokens))
-      ->type_name("N")
-      ->capture_default_str();
-  app.add_option("-c,--ctx-size", s.n_ctx,
-                 "Most tokens of document, question and answer; 0: the model's own")
-      ->check(whole_number(0, kMostTokens))
-      ->type_name("N")
-      ->capture_default_str();
-  app.add_option(
-         "--stop", s.limits.stops,
-         "End the answer before this text, which is not printed; can be given several times")
-      ->type_name("TEXT")
-      ->allow_extra_args(false);
+  add_length_option(app, s.limits);
+  add_context_option(app, s.n_ctx, "document, question and answer");
+  add_stop_option(app, s.limits);
   add_model_options(app, s.model);
   add_running_options(app, s.model);
   add_cache_options(app, s.cache);
