@@ -35,6 +35,7 @@ class Scheduler::Loop {
 
   std::shared_ptr<Generation> submit(Request request, const std::string& snapshot_path,
                                      const std::string& notes);
+  DocumentStore& documents() { return documents_; }
   void drain();
   bool draining() const;
   bool idle() const;
@@ -73,7 +74,6 @@ class Scheduler::Loop {
 
   void begin_reading();
   bool admit(Job& job, bool must_be_short);
-  RequestPlan plan_with_snapshot(const Request& request) const;
   void choose_reuse(Job& job);
   void read_for(double seconds);
   void read_step();
@@ -98,6 +98,7 @@ class Scheduler::Loop {
 
   const std::shared_ptr<const Model> model_;
   const SchedulerOptions options_;
+  DocumentStore documents_;
 
   std::mutex grammar_mutex_;
   std::shared_ptr<const GrammarVocabulary> vocabulary_;  // made with the first grammar

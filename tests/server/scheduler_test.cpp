@@ -8,6 +8,8 @@
 #include <filesystem>
 #include <thread>
 
+#include "server/document.h"
+#include "server/request_plan.h"
 #include "snapkv/prefill.h"
 #include "snapkv/text_stream.h"
 #include "tests/support/expect_error.h"
@@ -255,16 +257,18 @@ TEST(Scheduler, KeptConversationsCanBeSavedErasedAndRestored) {
   EXPECT_GT(two.read->n_reused, 500);
 }
 
+const std::string kNotes = document_notes({}, "", "");
+
 TEST(Scheduler, AQuestionGoesOnFromASnapshot) {
   const std::string path = ::testing::TempDir() + "document.kv";
   Scheduler scheduler(model(), options_of());
   const Request document = request_of(long_text(300));
-  const Result made = wait_for(*scheduler.make_snapshot(document, path, "notes"));
+  const Result made = wait_for(*scheduler.make_snapshot(document, path, kNotes));
   ASSERT_FALSE(made.failure);
-  EXPECT_EQ(describe_session(path).notes, "notes");
+  EXPECT_EQ(describe_session(path).notes, kNotes);
   Request question = request_of("and so on?");
   question.prompt.tokens = model()->tokenize("and so on?", /*add_special=*/false);
-  question.snapshot = path;
+  question.document = scheduler.documents().open(path);
   const Result result = wait_for(*scheduler.submit(question));
   ASSERT_FALSE(result.failure) << result.failure->message;
   EXPECT_EQ(result.read->n_reused, std::ssize(document.prompt.tokens));
@@ -280,11 +284,11 @@ TEST(Scheduler, AQuestionSelectsFromADocumentThatIsStoredWhole) {
   Scheduler scheduler(model(), options_of());
   Request document = request_of(long_text(300));
   document.keeps_all = true;
-  ASSERT_FALSE(wait_for(*scheduler.make_snapshot(document, path, "notes")).failure);
+  ASSERT_FALSE(wait_for(*scheduler.make_snapshot(document, path, kNotes)).failure);
   EXPECT_EQ(describe_prefix(path).tokens, document.prompt.tokens);
   Request question = request_of("and so on, and on, and what is the next of these words?");
   question.prompt.tokens = model()->tokenize(question.prompt.chat.text, /*add_special=*/false);
-  question.snapshot = path;
+  question.document = scheduler.documents().open(path);
   const Result result = wait_for(*scheduler.submit(question));
   ASSERT_FALSE(result.failure) << result.failure->message;
   EXPECT_EQ(result.read->n_reused, std::ssize(document.prompt.tokens));
@@ -297,6 +301,35 @@ TEST(Scheduler, AQuestionSelectsFromADocumentThatIsStoredWhole) {
                         .n_from_prefix = std::ssize(document.prompt.tokens)});
   EXPECT_EQ(result.texts[0], written(session, question));
   expect_nothing_runs(scheduler);
+}
+
+TEST(Scheduler, DocumentsCountAsPartOfThePrompt) {
+  const std::string path = ::testing::TempDir() + "counted.kv";
+  SchedulerOptions options = options_of();
+  options.session.n_ctx = 2000;
+  for (const bool keeps_all : {false, true}) {
+    Request document = request_of(long_text(300));
+    document.keeps_all = keeps_all;
+    {
+      Scheduler scheduler(model(), options);
+      ASSERT_FALSE(wait_for(*scheduler.make_snapshot(document, path, kNotes)).failure);
+    }
+    Request question = request_of(long_text(10), 4);
+    options.session.n_ctx = std::ssize(document.prompt.tokens) + 20;
+    Scheduler scheduler(model(), options);
+    question.document = scheduler.documents().open(path);
+    try {
+      scheduler.submit(question);
+      ADD_FAILURE() << "more than the context holds";
+    } catch (const Refused& e) {
+      EXPECT_EQ(e.kind, Refused::Kind::context_exceeded) << e.what();
+    }
+    const RequestPlan alone = plan_request(*model(), request_of(long_text(10), 4));
+    question.session.n_ctx = 2000;
+    const RequestPlan plan = plan_request(*model(), question);
+    EXPECT_GT(plan.running_bytes + plan.reading_bytes, alone.running_bytes + alone.reading_bytes);
+    options.session.n_ctx = 2000;
+  }
 }
 
 TEST(Scheduler, AnswersFlowWhileALongPromptIsRead) {

@@ -51,14 +51,15 @@ void add_options(CLI::App& app, AskSettings& s) {
 /// Reads the question after the document, whose rows are in the file.
 class Asking {
  public:
-  Asking(const AskSettings& s, const server::DocumentFile& file,
+  Asking(const AskSettings& s, const server::Document& document,
          const std::shared_ptr<const Model>& model)
-      : session_(model, options_of(s, file, *model)), tokens_(question_tokens(s, file, *model)) {
+      : session_(model, options_of(s, document.file, *model)),
+        tokens_(question_tokens(s, document.file, *model)) {
     const Timer timer;
-    if (file.keeps_all) {
-      prefix_ = KvPrefix::load(model, s.document);
+    if (document.compressed) {
+      session_.load(*document.compressed);
     } else {
-      session_.load(s.document);
+      prefix_ = KvPrefix::load(model, s.document);
     }
     load_seconds_ = timer.seconds();
   }
@@ -108,13 +109,14 @@ int run_ask(const AskSettings& given, const CommonSettings& common) {
   s.sampler.seed = sampler_seed(s.seed);
   Sampler sampler(s.sampler);
   session_options(s.cache, s.n_ctx);
-  const server::DocumentFile file = server::describe_document(s.document);
+  const server::Document document = server::open_document(s.document, nullptr);
+  const server::DocumentFile& file = document.file;
   if (s.model.path.empty()) s.model.path = file.model_path;
   require_model(s.model);
   ProgressDisplay progress(!common.no_progress, common.verbose);
   const std::shared_ptr<const Model> model = load_model(s.model, progress.callback());
   progress.clear();
-  Asking asking(s, file, model);
+  Asking asking(s, document, model);
   const Timer timer;
   asking.read(progress.callback());
   progress.clear();
