@@ -5,6 +5,7 @@ find_package(hwy 1.0 REQUIRED CONFIG)
 find_package(fmt 9 REQUIRED CONFIG)
 find_package(nlohmann_json 3.9 REQUIRED CONFIG)
 find_package(Threads REQUIRED)
+find_package(zstd 1.5 REQUIRED CONFIG)
 find_package(Pcre2 10.40 REQUIRED MODULE)  # these two by the files beside this one
 find_package(Utf8proc 2.6 REQUIRED MODULE)
 

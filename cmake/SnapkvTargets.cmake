@@ -35,7 +35,7 @@ function(snapkv_aggregate)
   target_link_libraries(snapkv PRIVATE $<BUILD_INTERFACE:snapkv_options>)
   # snapkvConfig.cmake.in finds the same ones for those who link an installed static library
   target_link_libraries(snapkv PRIVATE OpenMP::OpenMP_CXX DNNL::dnnl hwy::hwy fmt::fmt
-    Threads::Threads Pcre2::Pcre2 Utf8proc::Utf8proc)
+    Threads::Threads Pcre2::Pcre2 Utf8proc::Utf8proc zstd::libzstd_shared)
   if(SNAPKV_CUDA)
     target_link_libraries(snapkv PRIVATE CUDA::cudart CUDA::cublasLt)
   endif()

@@ -6,12 +6,12 @@
 set -eu
 
 if [ $# -lt 3 ]; then
-  echo "usage: $0 SNAPKV MODEL FOLDER [budgets|policies|agnostic|facts|pooling|ada|once|ruler|predictions|overlap ...]" >&2
+  echo "usage: $0 SNAPKV MODEL FOLDER [budgets|policies|agnostic|stored|facts|pooling|ada|once|ruler|predictions|overlap ...]" >&2
   exit 2
 fi
 snapkv=$1 model=$2 out=$3
 shift 3
-[ $# -gt 0 ] || set -- budgets policies agnostic facts pooling ada once ruler predictions overlap turns
+[ $# -gt 0 ] || set -- budgets policies agnostic stored facts pooling ada once ruler predictions overlap turns
 mkdir -p "$out"
 
 # Runs `snapkv ...` and adds command and table to the table's file.
@@ -53,6 +53,18 @@ agnostic() {
     needles question-$mode $flag --lengths 1000,2000 --depths 11 --samples 5 \
       --policies full,snapkv,streaming-llm,expected-attention,knorm,keydiff,random \
       --budgets 128,256,512 --kernels 15 --kv-window 16
+  done
+}
+
+stored() {
+  for mode in aware stored agnostic; do
+    policies=full,snapkv flag=
+    [ $mode != stored ] || flag=--keep-full
+    [ $mode != agnostic ] || policies=keydiff flag=--question-agnostic
+    needles stored-$mode $flag --lengths 1000,2000,4000,8000 --depths 11 --samples 3 \
+      --policies $policies --budgets 64,128,256,1024 --kernels 15 --kv-window 16
+    needles stored-four-$mode $flag --kind multi-query --lengths 1000,2000 --depths 11 --samples 3 \
+      --policies $policies --budgets 64,128,256,1024 --kernels 15 --kv-window 16
   done
 }
 
@@ -128,7 +140,7 @@ overlap() {
 
 for table in "$@"; do
   case $table in
-    budgets | policies | agnostic | facts | pooling | ada | once | ruler | predictions | overlap | turns) ;;
+    budgets | policies | agnostic | stored | facts | pooling | ada | once | ruler | predictions | overlap | turns) ;;
     *) echo "$0: no table $table" >&2; exit 2 ;;
   esac
   rm -f "$out/$table.md"

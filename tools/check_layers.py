@@ -53,6 +53,7 @@ LIBRARIES = {
     "CLI11": (r"CLI/", ["app", "eval", "bench"]),
     "libedit": (r"histedit\.h", ["app"]),
     "xxHash": (r"xxhash\.h", ["src/engine"]),
+    "zstd": (r"zstd\.h", ["src/engine"]),
     "JSON": (r"nlohmann/", ["src/text", "src/text/grammar", "src/text/jinja", "src/huggingface", "app", "eval"]),
     "HTTP": (r"httplib\.h", ["app", "eval"]),
     "Prometheus": (r"prometheus/", ["app"]),

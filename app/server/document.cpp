@@ -6,7 +6,6 @@
 
 #include "base/error.h"
 #include "server/chat_part.h"
-#include "snapkv/prefill.h"
 
 namespace snapkv::server {
 namespace {
@@ -113,8 +112,9 @@ std::string document_notes(const DocumentForm& form, const std::string& model_pa
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
-DocumentFile describe_document(const std::string& path) {
-  DocumentFile file;
+Document open_document(const std::string& path, const std::shared_ptr<const Model>& model) {
+  Document document;
+  DocumentFile& file = document.file;
   file.keeps_all = is_prefix_file(path);
   if (file.keeps_all) {
     const SavedPrefix saved = describe_prefix(path);
@@ -122,15 +122,17 @@ DocumentFile describe_document(const std::string& path) {
     file.model = saved.model;
     file.n_tokens = std::ssize(saved.tokens);
     read_notes(saved.notes, path, file);
+    if (model) document.rows = KvPrefix::load(model, path);
   } else {
-    const SavedSession saved = describe_session(path);
+    document.compressed = std::make_shared<const SavedSessionFile>(path);
+    const SavedSession& saved = document.compressed->saved();
     file.fingerprint = saved.fingerprint;
     file.model = saved.model;
     file.n_tokens = saved.n_past;
     file.options = saved.options;
     read_notes(saved.notes, path, file);
   }
-  return file;
+  return document;
 }
 
 }  // namespace snapkv::server

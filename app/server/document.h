@@ -4,12 +4,15 @@
 // the commands compress and ask, and by the server's snapshots.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
 
 #include "server/json.h"
 #include "snapkv/chat.h"
 #include "snapkv/engine.h"
+#include "snapkv/prefill.h"
 
 namespace snapkv::server {
 
@@ -28,6 +31,9 @@ RenderedChat document_part(const DocumentForm& form, const std::string& text);
 /// kUsage where they do not, or where plain text is to be continued by more than one message.
 RenderedChat question_part(const DocumentForm& form, const Json& messages);
 
+/// Level of zstd where a document is to be stored with it and none is named: that of its makers.
+inline constexpr int kZstdLevel = 3;
+
 /// A file that holds a document.
 struct DocumentFile {
   bool keeps_all = false;  ///< every row, from which each question selects
@@ -43,7 +49,16 @@ struct DocumentFile {
 /// What goes into a document's file beside the rows.
 std::string document_notes(const DocumentForm& form, const std::string& model_path,
                            const std::string& notes);
-/// Throws kRuntime when the file can't be read, kBadModel when it holds no document.
-DocumentFile describe_document(const std::string& path);
+
+/// A document's file that is open: questions begin with it. Immutable.
+struct Document {
+  DocumentFile file;
+  std::shared_ptr<const SavedSessionFile> compressed;  ///< null where every row is there
+  std::shared_ptr<const KvPrefix> rows;                ///< else this, once the model is known
+};
+/// `model`: null where it is not known yet; a document with every row then has no `rows`. Throws
+/// kRuntime when the file can't be read, kBadModel when it holds no document or is damaged, kUsage
+/// where it has every row of another model.
+Document open_document(const std::string& path, const std::shared_ptr<const Model>& model);
 
 }  // namespace snapkv::server

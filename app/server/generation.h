@@ -21,6 +21,8 @@
 
 namespace snapkv::server {
 
+struct Document;  // document.h
+
 /// A prompt as text or as tokens.
 struct Prompt {
   /// What a chat template made, or plain text (then `input` covers nothing: control tokens that are
@@ -52,11 +54,11 @@ struct Request {
   KvReportLevel kv_report = KvReportLevel::summary;
   /// Whether it may continue a kept conversation and be continued itself.
   bool reuses = true;
-  /// If not empty: the file of a document (document.h), which the prompt continues: its tokens are
-  /// what follows. Already checked to be below the server's folder.
-  std::string snapshot;
+  /// If not null: a document that the prompt continues: its tokens are what follows.
+  std::shared_ptr<const Document> document;
   /// For Engine::make_snapshot(): every row is written, and each question selects from them.
   bool keeps_all = false;
+  int zstd_level = 0;  ///< for the same: of its file; 0: none
   /// 0: none. The request ends with an error when it is not done by then.
   double timeout = 0;
 };

@@ -6,14 +6,10 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <filesystem>
-#include <nlohmann/json.hpp>
 #include <utility>
 
 namespace snapkv::server {
 namespace {
-
-using Json = nlohmann::json;
 
 /// Grammars whose masks are kept for later requests.
 constexpr size_t kMostMatchers = 16;
@@ -26,6 +22,7 @@ size_t default_limit() { return free_memory() / 10 * 9; }
 Scheduler::Loop::Loop(std::shared_ptr<const Model> model, const SchedulerOptions& options)
     : model_(std::move(model)),
       options_(options),
+      documents_(model_),
       memory_(options.kv_memory > 0 ? options.kv_memory : default_limit()),
       prefixes_(options.reuse == Reuse::refresh ? options.prefix_cache : 0),
       thread_([this] { run_thread(); }) {}
@@ -49,6 +46,12 @@ void Scheduler::Loop::complete_options(Request& request) const {
   session.memory_limit = 0;  // this account is the limit
   session.kv_refresh = false;
   session.decode_reserve = own.decode_reserve;
+  if (request.document && !request.document->file.keeps_all) {  // its rows are chosen
+    const SessionOptions& chosen = request.document->file.options;
+    session.kv = chosen.kv;
+    session.kv_memory = 0;
+    session.kv_decode_limit = chosen.kv_decode_limit;
+  }
   if (request.max_tokens > 0 && request.max_tokens < own.decode_reserve) {
     session.decode_reserve = request.max_tokens;
   }
@@ -65,7 +68,7 @@ void Scheduler::Loop::check(const Request& request) const {
   }
   RequestPlan plan;
   try {
-    plan = plan_with_document(*model_, request);
+    plan = plan_request(*model_, request);
   } catch (const Error& e) {
     if (e.code() != ErrorCode::kUsage) throw;
     throw Refused(Kind::bad_request, e.what());
@@ -338,23 +341,23 @@ void Scheduler::Loop::save_slot(int64_t id, const std::string& path) {
 }
 
 int64_t Scheduler::Loop::restore_slot(const std::string& path) {
-  const SavedSession saved = describe_session(path);
-  const size_t size = std::filesystem::file_size(path);
+  const SavedSessionFile file(path);
+  const SavedSession& saved = file.saved();
   if (saved.options.kv_type != options_.session.kv_type) {
     throw Error(ErrorCode::kUsage,
                 fmt::format("{}: its cache is of type {}, this server's are {}", path,
                             name(saved.options.kv_type), name(options_.session.kv_type)));
   }
-  if (!make_room(size)) {
+  if (!make_room(file.bytes())) {
     throw Error(ErrorCode::kDoesNotFit, fmt::format("{}: {} MiB; {} MiB are free for caches", path,
-                                                    size >> 20, memory_.free() >> 20));
+                                                    file.bytes() >> 20, memory_.free() >> 20));
   }
   Request request;
   request.session = saved.options;
   complete_options(request);
   KeptSession kept;
   kept.session = std::make_unique<Session>(model_, request.session);
-  const Json notes = Json::parse(kept.session->load(path), nullptr, /*allow_exceptions=*/false);
+  const Json notes = Json::parse(kept.session->load(file), nullptr, /*allow_exceptions=*/false);
   if (!notes.is_object() || !notes.contains("text") || !notes["text"].is_string() ||
       !notes.contains("tokens") || !notes["tokens"].is_array() || !notes.contains("unread") ||
       !notes["unread"].is_array()) {

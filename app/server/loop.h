@@ -35,6 +35,7 @@ class Scheduler::Loop {
 
   std::shared_ptr<Generation> submit(Request request, const std::string& snapshot_path,
                                      const std::string& notes);
+  DocumentStore& documents() { return documents_; }
   void drain();
   bool draining() const;
   bool idle() const;
@@ -97,6 +98,7 @@ class Scheduler::Loop {
 
   const std::shared_ptr<const Model> model_;
   const SchedulerOptions options_;
+  DocumentStore documents_;
 
   std::mutex grammar_mutex_;
   std::shared_ptr<const GrammarVocabulary> vocabulary_;  // made with the first grammar

@@ -117,6 +117,7 @@ void Scheduler::Loop::finish_answers() {
 void Scheduler::Loop::keep(Job& job) {
   const Request& request = job.request;
   if (options_.reuse != Reuse::append || !request.reuses || request.n != 1) return;
+  if (request.document) return;  // its tokens are not in the conversation's text
   Answer& answer = job.answers[0];
   KeptSession kept;
   kept.id = job.id;

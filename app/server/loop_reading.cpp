@@ -53,8 +53,8 @@ PrefillPrompt prompt_of(const Job& job) {
   prompt.tokens = job.tokens;
   prompt.options.prefix = job.prefix.prefix;
   prompt.options.n_from_prefix = job.prefix.n_tokens;
-  // a question after a document that is compressed already
-  prompt.options.compress = job.request.snapshot.empty() || job.prefix.prefix != nullptr;
+  // a question after a document that is compressed already is kept whole
+  prompt.options.compress = !job.request.document || job.request.document->file.keeps_all;
   prompt.makes_prefix = job.makes_prefix;
   return prompt;
 }
@@ -101,8 +101,8 @@ void Scheduler::Loop::begin_reading() {
 bool Scheduler::Loop::admit(Job& job, bool must_be_short) {
   const Request& request = job.request;
   const int64_t n_prompt = std::ssize(request.prompt.tokens);
-  if (must_be_short && (n_prompt > options_.session.chunk || !request.snapshot.empty() ||
-                        options_.reuse == Reuse::append)) {
+  if (must_be_short &&
+      (n_prompt > options_.session.chunk || request.document || options_.reuse == Reuse::append)) {
     return false;
   }
   int n_answers = request.n;
@@ -110,7 +110,7 @@ bool Scheduler::Loop::admit(Job& job, bool must_be_short) {
     for (const auto& other : *jobs) n_answers += other->request.n;
   }
   if (n_answers > options_.n_parallel) return false;
-  const RequestPlan plan = plan_with_document(*model_, request);
+  const RequestPlan plan = plan_request(*model_, request);
   // room without what others could still use: only where there is too little are they dropped
   if (!make_room(plan.running_bytes + plan.reading_bytes)) {
     if (answering_.empty() && reading_.empty()) {
@@ -126,7 +126,7 @@ bool Scheduler::Loop::admit(Job& job, bool must_be_short) {
   job.paid_tokens = plan.paid_tokens;
   choose_reuse(job);
   const bool may_keep = prefixes_.limit() >= plan.prefix_bytes && request.reuses &&
-                        request.snapshot.empty() && job.snapshot_path.empty();
+                        !request.document && job.snapshot_path.empty();
   const auto n_new = static_cast<double>(n_prompt - job.n_reused);
   job.makes_prefix = may_keep && n_prompt >= 2 * kLeastReuse &&
                      n_new > kNewShare * static_cast<double>(n_prompt) &&
@@ -149,20 +149,16 @@ void Scheduler::Loop::choose_reuse(Job& job) {
   job.makes_prefix = false;
   job.compress_seconds_before = 0;
   job.tokens = request.prompt.tokens;
-  const bool all_rows = !request.snapshot.empty() && is_prefix_file(request.snapshot);
-  if (all_rows) {
-    job.prefix.prefix = KvPrefix::load(model_, request.snapshot);
-    const std::span<const int32_t> document = job.prefix.prefix->tokens();
-    job.tokens.insert(job.tokens.begin(), document.begin(), document.end());
+  const Document* const document = request.document.get();
+  if (document != nullptr && document->rows) {
+    job.prefix.prefix = document->rows;
+    const std::span<const int32_t> tokens = document->rows->tokens();
+    job.tokens.insert(job.tokens.begin(), tokens.begin(), tokens.end());
     const int64_t window = std::max(1, request.session.kv.window_size);
-    job.n_reused = std::min(std::ssize(document), std::ssize(job.tokens) - window);
+    job.n_reused = std::min(std::ssize(tokens), std::ssize(job.tokens) - window);
     job.prefix.n_tokens = job.n_reused;
-  } else if (!request.snapshot.empty()) {
-    const SavedSession saved = describe_session(request.snapshot);
-    request.session.kv = saved.options.kv;
-    request.session.kv_memory = 0;
-    request.session.kv_decode_limit = saved.options.kv_decode_limit;
-  } else if (options_.reuse == Reuse::append && request.reuses && request.n == 1) {
+  } else if (document == nullptr && options_.reuse == Reuse::append && request.reuses &&
+             request.n == 1) {
     if (std::optional<Continuation> more = kept_.take(*model_, request)) {
       memory_.kept() -= more->kept.bytes;
       job.n_reused = more->kept.session->n_past();
@@ -174,12 +170,12 @@ void Scheduler::Loop::choose_reuse(Job& job) {
   }
   for (int i = 0; i < request.n; ++i) {
     job.sessions.push_back(std::make_unique<Session>(model_, request.session));
-    if (request.snapshot.empty() || all_rows) continue;
-    job.sessions.back()->load(request.snapshot);
+    if (document == nullptr || !document->compressed) continue;
+    job.sessions.back()->load(*document->compressed);
     job.n_reused = job.sessions.back()->n_past();
   }
   const PolicyInfo& policy = policy_info(request.session.kv.name);
-  if (!request.reuses || !request.snapshot.empty() || policy.observes) return;
+  if (!request.reuses || document != nullptr || policy.observes) return;
   PrefixStore::Match match = prefixes_.find(job.tokens, job.sessions[0]->n_ctx());
   const int64_t window = std::max(1, request.session.kv.window_size);
   match.n_tokens = std::min(match.n_tokens, std::ssize(job.tokens) - window);
@@ -313,12 +309,12 @@ KvReport Scheduler::Loop::report(const Job& job) const {
 void Scheduler::Loop::write_snapshot(Job& job) {
   try {
     const Clock::time_point begin = Clock::now();
+    documents_.forget(job.snapshot_path);
     if (job.document) {
-      // as half of what f16 takes, which the answers hardly notice (docs/quality.md)
-      const bool fits = model_->info().head_dim % 32 == 0;
-      job.document->save(job.snapshot_path, fits ? DType::q8_0 : DType::f16, job.snapshot_notes);
+      job.document->save(job.snapshot_path, stored_kv_type(model_->info()), job.snapshot_notes,
+                         job.request.zstd_level);
     } else {
-      job.sessions[0]->save(job.snapshot_path, job.snapshot_notes);
+      job.sessions[0]->save(job.snapshot_path, job.snapshot_notes, job.request.zstd_level);
     }
     AnswerEnd end;
     end.seconds = seconds_since(begin);

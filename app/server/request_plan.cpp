@@ -4,10 +4,9 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <filesystem>
 
+#include "server/document.h"
 #include "server/scheduler.h"
-#include "snapkv/prefill.h"
 
 namespace snapkv::server {
 namespace {
@@ -15,6 +14,31 @@ namespace {
 /// Copies of the logits that an answer holds: the session's, the sampler's and one without what the
 /// request forbids.
 constexpr size_t kLogitCopies = 3;
+
+/// What the request's prompt takes, and what the rows of its document do.
+MemoryPlan memory_of(const Model& model, const Request& request) {
+  const int64_t n = std::ssize(request.prompt.tokens);
+  const auto plan = [&](const SessionOptions& session, int64_t n_tokens) {
+    return plan_memory(model.info(), session, n_tokens, model.compute_dtype());
+  };
+  if (!request.document) return plan(request.session, n);
+  if (request.document->file.keeps_all) {
+    MemoryPlan memory = plan(request.session, request.document->file.n_tokens + n);
+    const MemoryPlan read = plan(request.session, n);
+    memory.hidden_states = read.hidden_states;
+    memory.activations = read.activations;
+    memory.packed_weights = read.packed_weights;
+    return memory;
+  }
+  SessionOptions all = request.session;  // of the question every row is kept
+  all.kv = {.name = "full"};
+  all.kv_decode_limit = 0;
+  MemoryPlan memory = plan(all, n);
+  const size_t bytes = request.document->compressed->bytes();
+  memory.kv_kept += bytes;
+  memory.kv_scratch += bytes / static_cast<size_t>(model.info().n_layer);
+  return memory;
+}
 
 int64_t context_of(const Model& model, const Request& request) {
   const int64_t n = request.session.n_ctx;
@@ -30,14 +54,15 @@ size_t token_bytes(const Model& model, const Request& request) {
 
 RequestPlan plan_request(const Model& model, const Request& request) {
   const ModelInfo& info = model.info();
-  const int64_t n_prompt = std::ssize(request.prompt.tokens);
+  const int64_t n_document = request.document ? request.document->file.n_tokens : 0;
+  const int64_t n_prompt = n_document + std::ssize(request.prompt.tokens);
   const int64_t n_ctx = context_of(model, request);
   if (n_prompt >= n_ctx) {
     throw Refused(Refused::Kind::context_exceeded,
                   fmt::format("the prompt has {} tokens, the context holds {}, the answer included",
                               n_prompt, n_ctx));
   }
-  const MemoryPlan memory = plan_memory(info, request.session, n_prompt, model.compute_dtype());
+  const MemoryPlan memory = memory_of(model, request);
   RequestPlan plan;
   plan.most_tokens = n_ctx - n_prompt;
   plan.paid_tokens = std::min(plan.most_tokens, kPaidTokens);
@@ -56,33 +81,7 @@ RequestPlan plan_request(const Model& model, const Request& request) {
   const size_t layer = kv_row_bytes(info, request.session.kv_type) * static_cast<size_t>(n_prompt);
   plan.reading_bytes += n > 1 ? std::max(memory.kv_scratch, layer) : memory.kv_scratch;
   plan.prefix_bytes = KvPrefix::bytes_for(info, request.session, n_prompt);
-  return plan;
-}
-
-RequestPlan plan_with_document(const Model& model, const Request& request) {
-  if (request.snapshot.empty()) {
-    RequestPlan plan = plan_request(model, request);
-    if (request.keeps_all) plan.reading_bytes += plan.prefix_bytes;
-    return plan;
-  }
-  if (is_prefix_file(request.snapshot)) {  // all its rows: selected from as if they were read now
-    Request whole = request;
-    const std::vector<int32_t> document = describe_prefix(request.snapshot).tokens;
-    whole.prompt.tokens.insert(whole.prompt.tokens.begin(), document.begin(), document.end());
-    return plan_request(model, whole);
-  }
-  Request question = request;
-  question.session.kv = {.name = "full"};  // what follows a compressed document stays whole
-  question.session.kv_memory = 0;
-  question.session.kv_decode_limit = 0;
-  RequestPlan plan = plan_request(model, question);
-  std::error_code error;
-  const uintmax_t size = std::filesystem::file_size(request.snapshot, error);
-  if (error) {
-    throw Error(ErrorCode::kRuntime,
-                fmt::format("cannot read '{}': {}", request.snapshot, error.message()));
-  }
-  plan.running_bytes += static_cast<size_t>(request.n) * size;
+  if (request.keeps_all) plan.reading_bytes += plan.prefix_bytes;
   return plan;
 }
 
@@ -93,6 +92,7 @@ int64_t longest_prompt_within(const Model& model, const Request& request, size_t
     other.session.n_ctx = kMostTokens;
     other.n = request.n;
     other.max_tokens = request.max_tokens;
+    other.document = request.document;
     other.prompt.tokens.resize(static_cast<size_t>(n));
     const RequestPlan plan = plan_request(model, other);
     return plan.running_bytes + plan.reading_bytes <= limit;

@@ -25,10 +25,6 @@ inline constexpr int64_t kPaidTokens = 1024;
 /// `request.session` must be complete. Throws Refused{kContextExceeded} when the prompt fills the
 /// context, Error{kUsage} for options that can't work.
 RequestPlan plan_request(const Model& model, const Request& request);
-/// The same with what a document adds: the file that the request continues, or all its rows where
-/// it makes such a file. Throws also
-/// Error{kRuntime} when the file can't be read, kBadModel when it is damaged.
-RequestPlan plan_with_document(const Model& model, const Request& request);
 /// Bytes by which the caches of n answers grow with one token each.
 size_t token_bytes(const Model& model, const Request& request);
 /// Tokens of the longest prompt with which the same request would take no more than `limit` bytes.

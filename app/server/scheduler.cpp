@@ -21,6 +21,8 @@ std::shared_ptr<Generation> Scheduler::make_snapshot(Request request, const std:
   return loop_->submit(std::move(request), path, notes);
 }
 
+DocumentStore& Scheduler::documents() { return loop_->documents(); }
+
 void Scheduler::drain() { loop_->drain(); }
 bool Scheduler::draining() const { return loop_->draining(); }
 bool Scheduler::idle() const { return loop_->idle(); }

@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "server/document_store.h"
 #include "server/generation.h"
 #include "snapkv/engine.h"
 
@@ -89,6 +90,9 @@ class Engine {
   virtual std::shared_ptr<Generation> make_snapshot(Request request, const std::string& path,
                                                     const std::string& notes) = 0;
 
+  /// The documents of snapshots, opened once; a request has those that it names from here.
+  virtual DocumentStore& documents() = 0;
+
   /// Takes no more requests; those that wait or run are finished.
   virtual void drain() = 0;
   virtual bool draining() const = 0;
@@ -117,6 +121,7 @@ class Scheduler : public Engine {
   std::shared_ptr<Generation> submit(Request request) override;
   std::shared_ptr<Generation> make_snapshot(Request request, const std::string& path,
                                             const std::string& notes) override;
+  DocumentStore& documents() override;
   void drain() override;
   bool draining() const override;
   bool idle() const override;

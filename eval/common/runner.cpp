@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "base/timer.h"
 #include "eval/common/metrics.h"
+#include "eval/common/stored_context.h"
 
 namespace snapkv::eval {
 namespace {
@@ -48,6 +49,7 @@ void choose(const Model& model, const AnswerLimit& limit, Writer& writer) {
 }
 
 const char* question_mode(const RunOptions& run) {
+  if (run.keeps_full) return "stored";
   return run.question_agnostic ? "agnostic" : "aware";
 }
 
@@ -62,11 +64,15 @@ std::vector<Writer> read_prompt(const RunOptions& run,
     sessions.push_back(writers[i].session.get());
   }
   const std::span tokens(prompt.tokens);
-  if (!run.question_agnostic) {
+  if (!run.question_agnostic && !run.keeps_full) {
     prefill_many(sessions, tokens, {.progress = run.prefill_progress});
     return writers;
   }
   SNAPKV_CHECK(prompt.n_context > 0 && prompt.n_context < std::ssize(prompt.tokens));
+  if (run.keeps_full) {
+    prefill_stored(run.model, sessions, tokens, prompt.n_context, run.prefill_progress);
+    return writers;
+  }
   prefill_many(sessions, tokens.first(prompt.n_context), {.progress = run.prefill_progress});
   for (Session* session : sessions) {
     session->prefill(tokens.subspan(prompt.n_context), {.compress = false});

@@ -65,6 +65,9 @@ struct RunOptions {
   uint64_t seed = 0;  ///< written into the records
   /// The context is compressed before the question is seen; the question's rows are all kept.
   bool question_agnostic = false;
+  /// The context is read once and stored, every row in stored_kv_type() (snapkv compress
+  /// --keep-full); each configuration then selects with the question.
+  bool keeps_full = false;
   ProgressFn prefill_progress = {};
   std::function<void(int64_t done, int64_t total)> progress = {};  ///< prompts
   std::function<bool()> cancelled = [] { return false; };

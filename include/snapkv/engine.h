@@ -41,7 +41,8 @@
 
 namespace snapkv {
 
-class KvPrefix;  // prefill.h
+class KvPrefix;          // prefill.h
+class SavedSessionFile;  // below
 
 /// "0.1.0"
 const char* version();
@@ -345,7 +346,8 @@ class Session {
   /// conversation for example. The file appears under its name when it is whole.
   /// docs/session-file.md describes it. Throws kUsage when nothing was read yet or with kv_refresh,
   /// whose uncompressed rows are no part of the file; kRuntime when it can't be written.
-  void save(const std::string& path, std::string_view notes = {}) const;
+  /// `zstd_level`: 1 to kMostZstdLevel makes the file smaller and load() slower; 0: as it is.
+  void save(const std::string& path, std::string_view notes = {}, int zstd_level = 0) const;
   /// Replaces what the session has seen by a saved session, and returns its notes. Logits and later
   /// tokens are what they would have been in the session that was saved. Throws kRuntime when the
   /// file can't be read; kBadModel, naming the field, when it is no such file, of another version,
@@ -354,6 +356,8 @@ class Session {
   /// session's; kContextExceeded when it holds more tokens than n_ctx. The session is then as it
   /// was.
   std::string load(const std::string& path);
+  /// The same from a file that was checked when it was opened; kBadModel when it has changed since.
+  std::string load(const SavedSessionFile& file);
 
   struct Impl;  ///< the engine's own
 
@@ -375,8 +379,27 @@ struct SavedSession {
   int64_t n_past = 0;  ///< tokens seen
   std::string notes;
 };
-/// Reads and checks all of a saved session, whose model is not needed. Throws kRuntime and
-/// kBadModel as Session::load().
+/// A saved session's file, for those that load it often: mapped, and checked once, in all of its
+/// bytes. Its model is not needed. Immutable; several threads may load it at once.
+class SavedSessionFile {
+ public:
+  /// Throws kRuntime and kBadModel as Session::load().
+  explicit SavedSessionFile(const std::string& path);
+  ~SavedSessionFile();
+  SavedSessionFile(const SavedSessionFile&) = delete;
+  SavedSessionFile& operator=(const SavedSessionFile&) = delete;
+
+  const SavedSession& saved() const;
+  size_t bytes() const;  ///< of the file
+
+  struct Impl;  ///< the engine's own
+  const Impl& impl() const { return *impl_; }
+
+ private:
+  std::unique_ptr<Impl> impl_;
+};
+
+/// What SavedSessionFile(path).saved() is.
 SavedSession describe_session(const std::string& path);
 
 /// Reads one prompt into several sessions of one model that have seen nothing yet: computed once,

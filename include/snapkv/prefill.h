@@ -30,7 +30,7 @@ class KvPrefix {
   KvPrefix& operator=(const KvPrefix&) = delete;
 
   std::span<const int32_t> tokens() const;
-  /// Of the keys, values and positions.
+  /// Of the keys, values and positions, as they are used.
   size_t bytes() const;
   /// What a prefix of n_tokens takes in sessions of these options: every row of every layer, in
   /// the type of prefill's scratch layer.
@@ -38,11 +38,13 @@ class KvPrefix {
 
   /// Writes the rows in `type`, of which q8_0 takes half the bytes of f16, to a file that appears
   /// under its name when it is whole (docs/session-file.md). `notes`: whatever the program wants
-  /// back. Throws kUsage for other types than a cache may have and on a GPU, kRuntime when the file
-  /// can't be written.
-  void save(const std::string& path, DType type, std::string_view notes = {}) const;
+  /// back. `zstd_level` as in Session::save(). Throws kUsage for other types than a cache may have
+  /// and on a GPU, kRuntime when the file can't be written.
+  void save(const std::string& path, DType type, std::string_view notes = {},
+            int zstd_level = 0) const;
   /// Maps such a file, which must stay as it is while the prefix lives; a layer is read, and its
-  /// checksum compared, when a prompt uses it. Rows are converted as they are used. Throws kRuntime
+  /// checksum compared, when a prompt uses it for the first time. Rows are converted as they are
+  /// used, those of a file with zstd decoded each time. Throws kRuntime
   /// when the file can't be read, kBadModel naming the field when it is no such file or damaged,
   /// kUsage when it is of another model.
   static std::shared_ptr<const KvPrefix> load(std::shared_ptr<const Model> model,
@@ -55,6 +57,10 @@ class KvPrefix {
  private:
   std::unique_ptr<Impl> impl_;
 };
+
+/// The smallest type that rows of documents may be stored in, of which answers hardly notice the
+/// rounding (docs/quality.md): q8_0, or f16 where head_dim does not have whole blocks of it.
+DType stored_kv_type(const ModelInfo& info);
 
 /// What a file of KvPrefix::save() says of itself.
 struct SavedPrefix {

@@ -13,11 +13,18 @@ KvPrefix::KvPrefix(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 KvPrefix::~KvPrefix() = default;
 
 std::span<const int32_t> KvPrefix::tokens() const { return impl_->tokens; }
-size_t KvPrefix::bytes() const { return impl_->meter.now; }
+size_t KvPrefix::bytes() const {
+  if (!impl_->is_file()) return impl_->meter.now;
+  return impl_->file->content.layer_bytes * impl_->file->content.layers.size();
+}
 
 size_t KvPrefix::bytes_for(const ModelInfo& info, const SessionOptions& options, int64_t n_tokens) {
   return KvLayer::row_bytes(scratch_dtype(options.kv_type), info.head_dim) * info.n_head_kv *
          info.n_layer * n_tokens;
+}
+
+DType stored_kv_type(const ModelInfo& info) {
+  return info.head_dim % block_size(DType::q8_0) == 0 ? DType::q8_0 : DType::f16;
 }
 
 void check_prefix(const KvPrefix& prefix, int64_t n, const Session::Impl& session,

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: MIT
 // KvPrefix::Impl: the uncompressed rows of the beginning of a prompt, of every layer. Made and used
-// by prefill_segment.cpp; kv_prefix_file.cpp is between it and its file.
+// by prefill_segment.cpp; kv_prefix_save.cpp and kv_prefix_load.cpp are between it and its file.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <mutex>
-#include <optional>
 #include <string>
 #include <vector>
 
 #include "cache/kv_layer.h"
+#include "engine/kv_prefix_file.h"
 #include "engine/session_impl.h"
 #include "format/mmap_file.h"
 #include "snapkv/prefill.h"
@@ -21,18 +22,27 @@ struct KvPrefix::Impl {
   int64_t n_ctx = 0;  // of the session that read it: some models rotate keys by it
   std::vector<int32_t> tokens;
   KvMeter meter;                // before the layers, which report to it
-  std::vector<KvLayer> layers;  // [n_layer]; in scratch_dtype(), or in a file's type
+  std::vector<KvLayer> layers;  // [n_layer]; in scratch_dtype(), or in a file's type; none of zstd
 
-  // of a file
-  std::string path;
-  std::optional<MmapFile> file;               // holds the layers
-  std::vector<uint64_t> hashes;               // [n_layer]
-  std::unique_ptr<std::once_flag[]> checked;  // [n_layer]
+  struct File {
+    explicit File(const std::string& name)
+        : path(name),
+          map(name),
+          content(parse_prefix_file(map.bytes(), name)),
+          hashed(std::make_unique<std::once_flag[]>(content.layers.size())),
+          checked(std::make_unique<std::once_flag[]>(content.layers.size())) {}
+    std::string path;
+    MmapFile map;
+    PrefixFile content;                                 // of `map`
+    std::unique_ptr<std::once_flag[]> hashed, checked;  // [n_layer]: checksum and positions
+  };
+  std::unique_ptr<const File> file;  // which holds the layers; else null
 
   static Backend& backend_of(const Model& model) { return *model.impl_->backend; }
-  bool is_file() const { return file.has_value(); }
-  /// Layer il; the first time its checksum is compared. Throws Error{kBadModel}.
-  const KvLayer& layer(int il) const;
+  bool is_file() const { return file != nullptr; }
+  /// Calls `use` with layer il, which is there during the call: of a file with zstd it is decoded
+  /// for it. The first time its checksum is compared. Throws Error{kBadModel}.
+  void with_layer(int il, const std::function<void(const KvLayer&)>& use) const;
 };
 
 /// Throws Error{kUsage} unless the session can begin with the first `n` tokens of `prefix`, which

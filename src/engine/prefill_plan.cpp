@@ -159,8 +159,8 @@ PrefillPlan plan_prefill(std::span<Session::Impl* const> sessions, std::span<con
   plan.n_past = first.n_past + options.n_from_prefix;
   plan.chunk = std::min(plan.n_tokens, first.options.chunk);
   plan.n_logits = std::min(plan.n_tokens, options.n_logits);
-  plan.packed = packs_weights(first, n);
-  plan.releases_weights = plan.packed && n >= kReleaseMinTokens;
+  plan.packed = packs_weights(first, plan.n_tokens);
+  plan.releases_weights = plan.packed && plan.n_tokens >= kReleaseMinTokens;
   MemoryPlan memory = plan_all(sessions, n, options.compress, plan.n_logits);
   if (options.prefix != nullptr) {  // hidden states and activations of what is read only
     const MemoryPlan read = plan_all(sessions, plan.n_tokens, options.compress, plan.n_logits);

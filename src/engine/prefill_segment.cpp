@@ -85,7 +85,8 @@ void PrefillSegment::fill_scratch(int il) {
   if (old != nullptr) scratch_.append(backend, *old);
   if (const KvPrefix* prefix = prompt_.options.prefix.get()) {
     const auto n = static_cast<int32_t>(prompt_.options.n_from_prefix);
-    scratch_.append_first(backend, prefix->impl().layer(il), n);
+    prefix->impl().with_layer(
+        il, [&](const KvLayer& rows) { scratch_.append_first(backend, rows, n); });
   }
 }
 

@@ -7,20 +7,66 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numeric>
 
 #include "base/error.h"
 #include "cache/kv_layer.h"
+#include "engine/zstd_frame.h"
 #include "format/byte_reader.h"
 
 namespace snapkv {
 namespace {
 
 constexpr int64_t kMostRows = std::numeric_limits<int32_t>::max();
+constexpr int64_t kMostFrame = std::numeric_limits<int64_t>::max();
+
+template <typename... Args>
+[[noreturn]] void fail_damaged(const std::string& path, fmt::format_string<Args...> format,
+                               Args&&... args) {
+  fail(ErrorCode::kBadModel, "'{}': {}; the saved session is damaged", path,
+       fmt::format(format, std::forward<Args>(args)...));
+}
+
+/// Bytes of each part of a layer's rows. No sum of them overflows: every count has a limit.
+struct RowsSizes {
+  size_t positions, rows, queries;  // rows: of the keys, and of the values
+  size_t total() const { return positions + 2 * rows + queries; }
+};
+
+RowsSizes sizes_of(const SessionFile& file, const SessionFileLayer& layer) {
+  const int64_t n_rows = std::accumulate(layer.n_kv.begin(), layer.n_kv.end(), int64_t{0});
+  return {n_rows * sizeof(int32_t),
+          n_rows * static_cast<size_t>(row_bytes(file.saved.options.kv_type, file.head_dim)),
+          file.n_queries * file.n_head * file.head_dim * sizeof(float)};
+}
+
+void check_positions(const SessionFile& file, const SessionFileLayer& layer,
+                     std::span<const std::byte> positions) {
+  const std::byte* at = positions.data();
+  for (const int32_t n_kv : layer.n_kv) {
+    int64_t before = -1;
+    for (int32_t slot = 0; slot < n_kv; ++slot, at += sizeof(int32_t)) {
+      int32_t pos;
+      std::memcpy(&pos, at, sizeof(pos));
+      if (pos <= before) {
+        fail_damaged(file.path, "position {} comes after position {}", pos, before);
+      }
+      before = pos;
+    }
+    if (before != file.saved.n_past - 1) {
+      fail_damaged(file.path, "a head's last position is {}, expected {}", before,
+                   file.saved.n_past - 1);
+    }
+  }
+}
 
 class Parser {
  public:
-  Parser(std::span<const std::byte> bytes, const std::string& path)
-      : bytes_(bytes), path_(path), in_(bytes, path) {}
+  Parser(std::span<const std::byte> bytes, const std::string& path, uint32_t version)
+      : bytes_(bytes), path_(path), in_(bytes, path) {
+    file_.path = path;
+    file_.has_frames = version == kSessionVersionZstd;
+  }
 
   SessionFile run() {
     read_head();
@@ -36,8 +82,7 @@ class Parser {
  private:
   template <typename... Args>
   [[noreturn]] void bad(fmt::format_string<Args...> format, Args&&... args) const {
-    fail(ErrorCode::kBadModel, "'{}': {}; the saved session is damaged", path_,
-         fmt::format(format, std::forward<Args>(args)...));
+    fail_damaged(path_, format, std::forward<Args>(args)...);
   }
 
   int64_t number(const char* field, int64_t least, int64_t most) {
@@ -117,34 +162,17 @@ class Parser {
   void read_layer(SessionFileLayer& layer) {
     const int64_t n_past = file_.saved.n_past;
     layer.stats.n_total = number("rows seen", 0, n_past);
-    int64_t n_rows = 0;
     for (int64_t h = 0; h < file_.n_head_kv; ++h) {
       layer.stats.n_kept.push_back(number("rows kept", 0, layer.stats.n_total));
       layer.n_kv.push_back(static_cast<int32_t>(number("rows", 1, n_past)));
-      n_rows += layer.n_kv.back();
     }
-    const size_t row = row_bytes(file_.saved.options.kv_type, file_.head_dim);
-    layer.positions = take(n_rows, sizeof(int32_t), "positions");
-    layer.keys = take(n_rows, row, "keys");
-    layer.values = take(n_rows, row, "values");
-    layer.queries = take(file_.n_queries, file_.n_head * file_.head_dim * sizeof(float), "queries");
-    check_positions(layer);
-  }
-
-  void check_positions(const SessionFileLayer& layer) const {
-    const std::byte* at = layer.positions.data();
-    for (const int32_t n_kv : layer.n_kv) {
-      int64_t before = -1;
-      for (int32_t slot = 0; slot < n_kv; ++slot, at += sizeof(int32_t)) {
-        int32_t pos;
-        std::memcpy(&pos, at, sizeof(pos));
-        if (pos <= before) bad("position {} comes after position {}", pos, before);
-        before = pos;
-      }
-      if (before != file_.saved.n_past - 1) {
-        bad("a head's last position is {}, expected {}", before, file_.saved.n_past - 1);
-      }
+    if (file_.has_frames) {
+      layer.stored = take(number("bytes of a frame", 1, kMostFrame), 1, "frame");
+      return;
     }
+    const RowsSizes sizes = sizes_of(file_, layer);
+    layer.stored = take(static_cast<int64_t>(sizes.total()), 1, "bytes of rows");
+    check_positions(file_, layer, layer.stored.first(sizes.positions));
   }
 
   std::span<const std::byte> bytes_;
@@ -168,9 +196,9 @@ SessionFile parse_session_file(std::span<const std::byte> bytes, const std::stri
          printable({magic, sizeof(magic)}));
   }
   const auto version = in.read<uint32_t>("version");
-  if (version != kSessionVersion) {
-    fail(ErrorCode::kBadModel, "'{}': version {} of saved sessions is not known, only {}", path,
-         version, kSessionVersion);
+  if (version != kSessionVersion && version != kSessionVersionZstd) {
+    fail(ErrorCode::kBadModel, "'{}': version {} of saved sessions is not known, only {} and {}",
+         path, version, kSessionVersion, kSessionVersionZstd);
   }
   in.check_count(1, sizeof(uint64_t), "checksum");
   const auto content = bytes.first(bytes.size() - sizeof(uint64_t));
@@ -180,7 +208,34 @@ SessionFile parse_session_file(std::span<const std::byte> bytes, const std::stri
     fail(ErrorCode::kBadModel,
          "'{}': the checksum does not match: the saved session is cut off or damaged", path);
   }
-  return Parser(content, path).run();
+  return Parser(content, path, version).run();
+}
+
+size_t rows_bytes(const SessionFile& file, int64_t il) {
+  return sizes_of(file, file.layers[il]).total();
+}
+
+SessionFileRows rows_of(const SessionFile& file, int64_t il, Buffer& memory) {
+  const SessionFileLayer& layer = file.layers[il];
+  const RowsSizes sizes = sizes_of(file, layer);
+  std::span<const std::byte> all = layer.stored;
+  if (file.has_frames) {
+    memory = Buffer();  // before there is a second one
+    memory = decode_zstd_frame(layer.stored, sizes.total(), file.path, fmt::format("layer {}", il));
+    all = {static_cast<const std::byte*>(memory.data()), memory.bytes()};
+  }
+  const auto take = [&all](size_t n) {
+    const std::span<const std::byte> part = all.first(n);
+    all = all.subspan(n);
+    return part;
+  };
+  SessionFileRows rows;
+  rows.positions = take(sizes.positions);
+  rows.keys = take(sizes.rows);
+  rows.values = take(sizes.rows);
+  rows.queries = take(sizes.queries);
+  if (file.has_frames) check_positions(file, layer, rows.positions);
+  return rows;
 }
 
 }  // namespace snapkv

@@ -155,19 +155,21 @@ MmapFile::~MmapFile() {
   if (data_ != nullptr) ::munmap(data_, size_);
 }
 
-void MmapFile::check_unchanged() const {
+const char* const MmapFile::kWeightsAdvice =
+    "load it again when it is complete, or read it into memory at the start (--weights copy)";
+
+void MmapFile::check_unchanged(const char* advice) const {
   if (state_->fd < 0) return;
   const struct stat now = status_of(state_->fd, state_->path);
-  constexpr const char* kAdvice =
-      "what was read from it may be wrong; load it again when it is complete, or read it into "
-      "memory at the start (--weights copy)";
   if (now.st_size != static_cast<off_t>(size_)) {
-    fail(ErrorCode::kBadModel, "'{}' has {} bytes now, {} when it was opened: {}", state_->path,
-         now.st_size, size_, kAdvice);
+    fail(ErrorCode::kBadModel,
+         "'{}' has {} bytes now, {} when it was opened: what was read from it may be wrong; {}",
+         state_->path, now.st_size, size_, advice);
   }
   if (modified_ns(now) != state_->modified_ns) {
-    fail(ErrorCode::kBadModel, "'{}' was written to after it was opened: {}", state_->path,
-         kAdvice);
+    fail(ErrorCode::kBadModel,
+         "'{}' was written to after it was opened: what was read from it may be wrong; {}",
+         state_->path, advice);
   }
 }
 

@@ -41,7 +41,9 @@ class MmapFile {
   /// Throws Error{kBadModel} naming the file when its size or its time of modification is no longer
   /// what it was when the file was opened: what was read since may be wrong. A copy never changes.
   /// A file that another one has replaced under its name is still the one that was opened.
-  void check_unchanged() const;
+  /// `advice`: what to do then, in a sentence's end.
+  void check_unchanged(const char* advice = kWeightsAdvice) const;
+  static const char* const kWeightsAdvice;
 
   // Hints to the kernel about [offset, offset + length), clipped to the file; never an error.
   /// Read it ahead.

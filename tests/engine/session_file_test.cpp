@@ -12,6 +12,7 @@
 #include <iterator>
 #include <random>
 
+#include "engine/zstd_frame.h"
 #include "snapkv/engine.h"
 #include "tests/fuzz/fuzz_session.h"
 #include "tests/support/expect_error.h"
@@ -119,6 +120,57 @@ TEST(SessionFile, LayersWithSlidingWindowsAreSavedToo) {
   }
 }
 
+TEST(SessionFile, FramesOfZstdHoldTheSameRows) {
+  const auto model = test::load_model("needle");
+  for (const DType type : {DType::f16, DType::q8_0}) {
+    for (const int64_t limit : {0, 60}) {
+      SCOPED_TRACE(std::string(name(type)) + " " + std::to_string(limit));
+      const SessionOptions options = small("ada-snapkv", type, limit);
+      const std::string plain = temporary("plain.session"), framed = temporary("zstd.session");
+      Session session(model, options), from_plain(model, options), from_framed(model, options);
+      session.prefill(tokens(150));
+      session.save(plain, "notes");
+      session.save(framed, "notes", 3);
+      EXPECT_LT(std::filesystem::file_size(framed), std::filesystem::file_size(plain));
+      EXPECT_EQ(describe_session(framed).n_past, 150);
+      from_plain.load(plain);
+      EXPECT_EQ(from_framed.load(framed), "notes");
+      expect_same_future(from_plain, from_framed);
+    }
+  }
+  Session session(model, small("snapkv", DType::f16, 0));
+  session.prefill(tokens(20));
+  expect_error(ErrorCode::kUsage, {"zstd_level", "20", "19"},
+               [&] { session.save(temporary("none.session"), "", 20); });
+}
+
+TEST(SessionFile, OneThatIsOpenServesManySessions) {
+  const auto model = test::load_model("needle");
+  const SessionOptions options = small("snapkv", DType::f16, 0);
+  for (const int level : {0, 3}) {
+    const std::string path = temporary("open.session");
+    Session saved(model, options);
+    saved.prefill(tokens(150));
+    saved.save(path, "notes", level);
+    const SavedSessionFile file(path);
+    EXPECT_EQ(file.saved().n_past, 150);
+    EXPECT_EQ(file.bytes(), std::filesystem::file_size(path));
+    saved.save(path, "another", level);  // takes the name; what is open stays what it was
+    for (int i = 0; i < 2; ++i) {
+      Session loaded(model, options), expected(model, options);
+      expected.load(path);
+      EXPECT_EQ(loaded.load(file), "notes");
+      expect_same_future(expected, loaded);
+    }
+    const SavedSessionFile written_to(path);
+    std::ofstream(path, std::ios::app) << "x";
+    Session loaded(model, options);
+    expect_error(ErrorCode::kBadModel, {"open.session", "when it was opened"},
+                 [&] { loaded.load(written_to); });
+    EXPECT_EQ(loaded.n_past(), 0);
+  }
+}
+
 TEST(SessionFile, SaysWhatItHolds) {
   const auto model = test::load_model("needle");
   SessionOptions options = small("ada-snapkv", DType::q8_0, 70);
@@ -183,7 +235,7 @@ TEST(SessionFile, IsRefusedWhereItDoesNotBelong) {
   expect_error(ErrorCode::kUsage, {"another model", std::string_view(model->info().name)},
                [&] { elsewhere.load(path); });
   expect_error(ErrorCode::kRuntime, {"nowhere"}, [&] { elsewhere.load("/nowhere/a.session"); });
-  expect_error(ErrorCode::kRuntime, {"no regular file"}, [&] { elsewhere.load("/dev/zero"); });
+  expect_error(ErrorCode::kRuntime, {"not a regular file"}, [&] { elsewhere.load("/dev/zero"); });
   expect_error(ErrorCode::kRuntime, {"/nowhere"}, [&] { session.save("/nowhere/a.session"); });
   expect_error(ErrorCode::kBadModel, {"no saved session"},
                [&] { describe_session(test::model_path("needle")); });
@@ -194,36 +246,113 @@ TEST(SessionFile, DamageIsFound) {
   const std::string path = temporary("whole.session"), damaged = temporary("damaged.session");
   Session session(model, small("snapkv", DType::f16, 0));
   session.prefill(tokens(64));
-  session.save(path, "notes");
-  const std::vector<std::byte> whole = bytes_of(path);
   const auto expect_damage = [&](const std::vector<std::byte>& bytes) {
     write_bytes(damaged, bytes);
     expect_error(ErrorCode::kBadModel, {"damaged.session"}, [&] { describe_session(damaged); });
   };
-  for (size_t at = 0; at < whole.size(); at += at < 400 ? 1 : 997) {
-    std::vector<std::byte> bytes = whole;
-    bytes[at] ^= std::byte{1};
-    expect_damage(bytes);
-    bytes = whole;
-    bytes.resize(at);
-    expect_damage(bytes);
+  for (const int level : {0, 3}) {
+    session.save(path, "notes", level);
+    const std::vector<std::byte> whole = bytes_of(path);
+    const size_t near = level == 0 ? 1 : 7, far = level == 0 ? 997 : 3989;
+    for (size_t at = 0; at < whole.size(); at += at < 400 ? near : far) {
+      std::vector<std::byte> bytes = whole;
+      bytes[at] ^= std::byte{1};
+      expect_damage(bytes);
+      bytes = whole;
+      bytes.resize(at);
+      expect_damage(bytes);
+    }
+    std::vector<std::byte> longer = whole;
+    longer.push_back({});
+    expect_damage(longer);
+    // the file that was there stays whole when another can't be written over it
+    EXPECT_EQ(bytes_of(path), whole);
   }
-  std::vector<std::byte> longer = whole;
-  longer.push_back({});
-  expect_damage(longer);
-  // the file that was there stays whole when another can't be written over it
-  EXPECT_EQ(bytes_of(path), whole);
+}
+
+/// The file with another frame in layer 0, and the checksum that it should have.
+std::vector<std::byte> with_frame(const std::vector<std::byte>& bytes,
+                                  const std::vector<std::byte>& frame) {
+  const std::span<const std::byte> old = parse_session_file(bytes, "whole").layers[0].stored;
+  const auto at = old.data() - bytes.data();
+  std::vector<std::byte> out(bytes.begin(), bytes.begin() + at - sizeof(uint64_t));
+  const auto add = [&](const auto& part) { out.insert(out.end(), part.begin(), part.end()); };
+  const uint64_t size = frame.size();
+  add(std::as_bytes(std::span(&size, 1)));
+  add(frame);
+  add(std::span(bytes).subspan(at + old.size(), bytes.size() - at - old.size() - sizeof(uint64_t)));
+  const uint64_t checksum = session_checksum(out);
+  add(std::as_bytes(std::span(&checksum, 1)));
+  return out;
+}
+
+// The checksum is no protection against files that were made to do harm.
+TEST(SessionFile, FramesThatLieAreFound) {
+  const auto model = test::load_model("tiny-f32");
+  const SessionOptions options = small("full", DType::f16, 0);
+  const std::string path = temporary("frames.session");
+  Session session(model, options);
+  session.prefill(tokens(64));
+  session.save(path, "notes", 3);
+  const std::vector<std::byte> whole = bytes_of(path);
+  const SessionFile file = parse_session_file(whole, path);
+  const size_t n = rows_bytes(file, 0);
+  const std::vector<std::byte> frame(file.layers[0].stored.begin(), file.layers[0].stored.end());
+  const auto expect_refused = [&](const std::vector<std::byte>& other, std::string_view why) {
+    SCOPED_TRACE(why);
+    write_bytes(path, with_frame(whole, other));
+    Session loaded(model, options);
+    expect_error(ErrorCode::kBadModel, {"frames.session", why}, [&] { loaded.load(path); });
+    EXPECT_EQ(loaded.n_past(), 0);
+  };
+  write_bytes(path, with_frame(whole, frame));
+  Session(model, options).load(path);
+
+  const auto zeros = [](size_t bytes) { return make_zstd_frame(std::vector<std::byte>(bytes), 1); };
+  const std::vector<std::byte> bomb = zeros(size_t{64} << 20);
+  EXPECT_LT(bomb.size(), 100'000u);
+  expect_refused(bomb, "its zstd frame 67108864");
+  expect_refused(zeros(n - 1), "its zstd frame");
+  expect_refused(zeros(n), "position 0 comes after position 0");
+  expect_refused(std::vector<std::byte>(20), "no zstd frame");
+  expect_refused({frame.begin(), frame.begin() + 5}, "no zstd frame");
+  expect_refused({frame.begin(), frame.end() - 1}, "zstd frame of layer 0");
+  std::vector<std::byte> other = frame;
+  other.push_back({});
+  expect_refused(other, "does not take");
+  other = frame;
+  other.insert(other.end(), frame.begin(), frame.end());
+  expect_refused(other, "does not take");
+  // says the right size and holds more: the sizes of these frames stand in the same bytes
+  other = zeros(n + 4000);
+  std::vector<std::byte> right = zeros(n);
+  ASSERT_GT(n, 256u);
+  ASSERT_LT(n + 4000, 65536u);
+  std::copy(right.begin(), right.begin() + 8, other.begin());
+  expect_refused(other, "zstd frame of layer 0");
+  uint32_t random = 1;
+  for (int i = 0; i < 300; ++i) {  // what is not found are other values of rows
+    random = random * 1664525 + 1013904223;
+    other = frame;
+    other[random % other.size()] ^= static_cast<std::byte>(1 << (random >> 29));
+    write_bytes(path, with_frame(whole, other));
+    try {
+      Session(model, options).load(path);
+    } catch (const Error& e) {
+      EXPECT_EQ(e.code(), ErrorCode::kBadModel) << e.what();
+    }
+  }
 }
 
 // As a fuzzer would, from a fixed seed: changed bytes, sizes near limits, cut and repeated parts.
 TEST(SessionFile, HostileFilesEndInErrors) {
   const auto model = test::load_model("tiny-f32");
   std::vector<std::vector<std::byte>> seeds;
-  for (const int64_t limit : {0, 60}) {
-    Session session(model, small("snapkv", DType::f16, limit));
+  for (const int i : {0, 1, 2, 3}) {
+    Session session(model, small("snapkv", DType::f16, i % 2 == 0 ? 0 : 60));
     session.prefill(tokens(12));
     const std::string path = temporary("seed.session");
-    session.save(path, "notes");
+    session.save(path, "notes", i / 2 * 5);
     seeds.push_back(bytes_of(path));
     EXPECT_TRUE(test::read_hostile_session(seeds.back()));
   }

@@ -152,6 +152,28 @@ TEST(NeedleRun, QuestionAgnosticCompressesBeforeTheQuestion) {
   }
 }
 
+TEST(NeedleRun, StoredRowsAreSelectedWithTheQuestion) {
+  RunOptions run;
+  run.model = needle_model();
+  run.keeps_full = true;
+  run.configurations = {configuration("full", 0), configuration("snapkv", 64)};
+  const Prompt prompt = make_needle(*run.model, {}, 1000, 0.5, 0);
+  const std::vector<Answer> answers = answer_prompt(run, run.configurations, prompt, {});
+  const int64_t kept[] = {std::ssize(prompt.tokens), 64};
+  for (size_t i = 0; i < 2; ++i) {
+    EXPECT_EQ(needle_score(NeedleKind::single, prompt, answers[i].text), 1) << answers[i].text;
+    for (const auto& layer : answers[i].after_prefill.layers) {
+      for (const int64_t n : layer.n_kept) EXPECT_EQ(n, kept[i]);
+    }
+  }
+  const std::vector<Item> items = needle_items(run.model, {});
+  const std::string stored = record_key(run, items[0], run.configurations[0]);
+  run.keeps_full = false;
+  EXPECT_NE(stored, record_key(run, items[0], run.configurations[0]));
+  run.keeps_full = true;
+  EXPECT_THROW(answer_prompt(run, {configuration("h2o", 64)}, prompt, {}), Error);
+}
+
 TEST(NeedleRun, AnswersEndAsTheyShould) {
   RunOptions run;
   run.model = needle_model();

@@ -4,8 +4,10 @@
 
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <fstream>
 
+#include "server/document_store.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/test_models.h"
 
@@ -72,6 +74,82 @@ TEST(Document, PlainTextIsContinuedByOneMessage) {
   });
 }
 
+TEST(DocumentStore, ChecksAFileOnceUntilItChanges) {
+  const std::string path = ::testing::TempDir() + "stored.kv";
+  const auto model = test::load_model("needle");
+  Session session(model, {.kv = {.name = "keydiff", .budget = 64}});
+  session.prefill(model->tokenize("Some words, then some more."));
+  const auto save = [&](const std::string& to, const char* notes) {
+    session.save(to, document_notes({}, "", notes));
+  };
+  save(path, "first");
+  DocumentStore store(model);
+  const auto first = store.open(path);
+  EXPECT_EQ(store.open(path), first);
+  save(path, "other");  // another file takes its name
+  const auto second = store.open(path);
+  EXPECT_EQ(second->file.notes, "other");
+  EXPECT_EQ(store.size(), 1u);
+  EXPECT_EQ(first->file.notes, "first");
+  Session(model, first->file.options).load(*first->compressed);  // is still there
+
+  const auto time = std::filesystem::last_write_time(path);
+  const auto flip = [&](std::streamoff at) {  // one bit of the file itself
+    std::fstream file(path, std::ios::binary | std::ios::in | std::ios::out);
+    file.seekg(at);
+    const int byte = file.get();
+    file.seekp(at);
+    file.put(static_cast<char>(byte ^ 1));
+    file.close();
+    std::filesystem::last_write_time(path, time + std::chrono::seconds(at));
+  };
+  flip(200);
+  for (int i = 0; i < 2; ++i) {
+    test::expect_error(ErrorCode::kBadModel, {"stored.kv", "checksum"}, [&] { store.open(path); });
+  }
+  EXPECT_EQ(store.size(), 1u);
+  flip(200);
+  std::filesystem::last_write_time(path, time + std::chrono::seconds(1));
+  EXPECT_EQ(store.open(path)->file.notes, "other");
+
+  std::filesystem::remove(path);
+  test::expect_error(ErrorCode::kRuntime, {"stored.kv"}, [&] { store.open(path); });
+  const std::string next = ::testing::TempDir() + "next.kv";
+  save(next, "");
+  store.open(next);
+  EXPECT_EQ(store.size(), 1u) << "what is removed keeps no room on the disk";
+  store.forget(next);
+  EXPECT_EQ(store.size(), 0u);
+  for (size_t i = 0; i < DocumentStore::kMostFiles + 3; ++i) {
+    const std::string many = ::testing::TempDir() + "many-" + std::to_string(i) + ".kv";
+    std::filesystem::create_hard_link(next, many);
+    store.open(many);
+  }
+  EXPECT_EQ(store.size(), DocumentStore::kMostFiles);
+}
+
+TEST(DocumentStore, OpensDocumentsWithEveryRow) {
+  const std::string path = ::testing::TempDir() + "every_row.kv";
+  const auto model = test::load_model("needle");
+  Session session(model, {});
+  PrefillPrompt prompt;
+  prompt.sessions = {&session};
+  prompt.tokens = model->tokenize("Some words, then some more.");
+  prompt.makes_prefix = true;
+  Prefill prefill(prompt);
+  while (!prefill.step()) {
+  }
+  prefill.take_prefix()->save(path, DType::q8_0, document_notes({}, "", "mine"), 3);
+  DocumentStore store(model);
+  const auto document = store.open(path);
+  EXPECT_TRUE(document->file.keeps_all);
+  EXPECT_EQ(document->file.notes, "mine");
+  EXPECT_EQ(document->file.n_tokens, std::ssize(prompt.tokens));
+  ASSERT_TRUE(document->rows);
+  EXPECT_EQ(store.open(path)->rows, document->rows);
+  EXPECT_FALSE(open_document(path, nullptr).rows);
+}
+
 TEST(Document, AFileSaysWhatItHolds) {
   const std::string path = ::testing::TempDir() + "document.kv";
   const auto model = test::load_model("needle");
@@ -79,7 +157,7 @@ TEST(Document, AFileSaysWhatItHolds) {
   session.prefill(model->tokenize("Some words, then some more."));
   const DocumentForm form = chat_form("chatml");
   session.save(path, document_notes(form, "/models/a.gguf", "mine"));
-  const DocumentFile file = describe_document(path);
+  const DocumentFile file = open_document(path, nullptr).file;
   EXPECT_FALSE(file.keeps_all);
   EXPECT_EQ(file.n_tokens, session.n_past());
   EXPECT_EQ(file.options.kv.name, "keydiff");
@@ -90,7 +168,8 @@ TEST(Document, AFileSaysWhatItHolds) {
   EXPECT_EQ(file.form.variables, form.variables);
   for (const char* notes : {"", "{}", "[1]", R"({"kind": "snapkv-document"})"}) {
     session.save(path, notes);
-    test::expect_error(ErrorCode::kBadModel, {"no document"}, [&] { describe_document(path); });
+    test::expect_error(ErrorCode::kBadModel, {"no document"},
+                       [&] { open_document(path, nullptr); });
   }
 }
 

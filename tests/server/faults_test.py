@@ -134,8 +134,11 @@ class Faults(unittest.TestCase):
         with Server(self.folder) as server:
             server.snapshot("a")
             server.snapshot("b", keep_full=True)
-            for name in "ab":
+            server.snapshot("c", zstd=True)
+            server.snapshot("d", keep_full=True, zstd=9)
+            for name in "abcd":
                 path = os.path.join(self.folder, name + ".kv")
+                self.assertEqual(self.ask(server, name)[0], 200)  # it is open from here on
                 with open(path, "rb") as f:
                     whole = f.read()
                 for damaged in (whole[:len(whole) // 2], whole[:99] + b"!" + whole[100:], b"none",
@@ -145,6 +148,9 @@ class Faults(unittest.TestCase):
                     status, error = self.ask(server, name)
                     self.assertGreaterEqual(status, 400, name)
                     self.assertIn(name + ".kv", str(error))
+                with open(path, "wb") as f:
+                    f.write(whole)
+                self.assertEqual(self.ask(server, name)[0], 200)
                 os.remove(path)
                 self.assertEqual(self.ask(server, name)[0], 404)
             self.assertEqual(server.complete("Some words.")[0], 200)  # goes on

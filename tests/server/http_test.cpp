@@ -401,6 +401,16 @@ TEST_F(Http, SnapshotsAreFilesOfOneFolder) {
   EXPECT_EQ(Json::parse(made->body)["kv"]["tokens_kept"], 8);
   EXPECT_TRUE(engine_.calls_.back().starts_with("snapshot " + api_.snapshot_dir + "/book.kv {"));
   EXPECT_EQ(engine_.requests().back().session.kv.budget, 64);
+  EXPECT_EQ(engine_.requests().back().zstd_level, 0);
+  const auto level_of = [&](const std::string& zstd) {
+    const auto answer =
+        post("/v1/kv/snapshots", R"({"name": "book", "text": "Once", "zstd": )" + zstd + "}");
+    return answer->status == 200 ? engine_.requests().back().zstd_level : -answer->status;
+  };
+  EXPECT_EQ(level_of("true"), 3);
+  EXPECT_EQ(level_of("false"), 0);
+  EXPECT_EQ(level_of("19"), 19);
+  for (const char* bad : {"0", "20", "2.5", "\"3\"", "[3]"}) EXPECT_EQ(level_of(bad), -400) << bad;
   EXPECT_EQ(post("/v1/kv/snapshots", R"({"name": "book"})")->status, 400);
   EXPECT_EQ(post("/v1/kv/snapshots", R"({"name": "/etc/x", "text": "a"})")->status, 400);
   EXPECT_EQ(client().Delete("/v1/kv/snapshots/a")->status, 200);

@@ -7,7 +7,9 @@
 #include "server/api/exchange.h"
 #include "server/api/fields.h"
 #include "server/api/snapshot_names.h"
+#include "server/document.h"
 #include "tests/server/scripted_engine.h"
+#include "tests/support/test_models.h"
 
 namespace snapkv::test {
 namespace {
@@ -367,10 +369,15 @@ TEST_F(Requests, NamesOfFilesStayInTheirFolder) {
   EXPECT_THROW((void)slot_path("/d", "book.kv", "filename"), ApiError);
   EXPECT_THROW((void)snapshot_path("", "book", "name"), ApiError);
   options_.snapshot_dir = testing::TempDir();
-  std::ofstream(options_.snapshot_dir + "/book.kv") << "x";
+  const std::string path = options_.snapshot_dir + "/book.kv";
+  Session session(load_model("needle"), {});
+  session.prefill(engine_.model().tokenize("Once"));
+  session.save(path, document_notes({}, "", ""));
   const Request continued =
       read(read_completion, R"({"prompt": "Why?", "kv": {"snapshot": "book"}})");
-  EXPECT_EQ(continued.snapshot, options_.snapshot_dir + "/book.kv");
+  ASSERT_TRUE(continued.document);
+  EXPECT_EQ(continued.document, engine_.documents().open(path));
+  EXPECT_EQ(continued.document->file.n_tokens, session.n_past());
   EXPECT_EQ(continued.prompt.tokens, engine_.model().tokenize("Why?", /*add_special=*/false));
   EXPECT_THROW((void)chat(R"("kv": {"snapshot": "other"})"), ApiError);
   expect_error(R"("kv": {"snapshot": "../book"})", "kv.snapshot", "not begin with a dot");

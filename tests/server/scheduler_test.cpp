@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <thread>
 
+#include "server/document.h"
 #include "server/request_plan.h"
 #include "snapkv/prefill.h"
 #include "snapkv/text_stream.h"
@@ -268,16 +269,18 @@ TEST(Scheduler, KeptConversationsCanBeSavedErasedAndRestored) {
   EXPECT_GT(two.read->n_reused, 500);
 }
 
+const std::string kNotes = document_notes({}, "", "");
+
 TEST(Scheduler, AQuestionGoesOnFromASnapshot) {
   const std::string path = ::testing::TempDir() + "document.kv";
   Scheduler scheduler(model(), options_of());
   const Request document = request_of(long_text(300));
-  const Result made = wait_for(*scheduler.make_snapshot(document, path, "notes"));
+  const Result made = wait_for(*scheduler.make_snapshot(document, path, kNotes));
   ASSERT_FALSE(made.failure);
-  EXPECT_EQ(describe_session(path).notes, "notes");
+  EXPECT_EQ(describe_session(path).notes, kNotes);
   Request question = request_of("and so on?");
   question.prompt.tokens = model()->tokenize("and so on?", /*add_special=*/false);
-  question.snapshot = path;
+  question.document = scheduler.documents().open(path);
   const Result result = wait_for(*scheduler.submit(question));
   ASSERT_FALSE(result.failure) << result.failure->message;
   EXPECT_EQ(result.read->n_reused, std::ssize(document.prompt.tokens));
@@ -293,11 +296,11 @@ TEST(Scheduler, AQuestionSelectsFromADocumentThatIsStoredWhole) {
   Scheduler scheduler(model(), options_of());
   Request document = request_of(long_text(300));
   document.keeps_all = true;
-  ASSERT_FALSE(wait_for(*scheduler.make_snapshot(document, path, "notes")).failure);
+  ASSERT_FALSE(wait_for(*scheduler.make_snapshot(document, path, kNotes)).failure);
   EXPECT_EQ(describe_prefix(path).tokens, document.prompt.tokens);
   Request question = request_of("and so on, and on, and what is the next of these words?");
   question.prompt.tokens = model()->tokenize(question.prompt.chat.text, /*add_special=*/false);
-  question.snapshot = path;
+  question.document = scheduler.documents().open(path);
   const Result result = wait_for(*scheduler.submit(question));
   ASSERT_FALSE(result.failure) << result.failure->message;
   EXPECT_EQ(result.read->n_reused, std::ssize(document.prompt.tokens));
@@ -312,55 +315,33 @@ TEST(Scheduler, AQuestionSelectsFromADocumentThatIsStoredWhole) {
   expect_nothing_runs(scheduler);
 }
 
-TEST(Scheduler, ADocumentThatVanishesFailsItsOwnRequestOnly) {
-  const std::string path = ::testing::TempDir() + "vanishes.kv";
-  Scheduler scheduler(model(), options_of());
+TEST(Scheduler, DocumentsCountAsPartOfThePrompt) {
+  const std::string path = ::testing::TempDir() + "counted.kv";
+  SchedulerOptions options = options_of();
+  options.session.n_ctx = 2000;
   for (const bool keeps_all : {false, true}) {
     Request document = request_of(long_text(300));
     document.keeps_all = keeps_all;
-    ASSERT_FALSE(wait_for(*scheduler.make_snapshot(document, path, "notes")).failure);
-    const auto reading = scheduler.submit(request_of(long_text(900)));  // the question has to wait
-    Request question = request_of("and so on?");
-    question.snapshot = path;
-    const auto lost = scheduler.submit(question);
-    std::filesystem::remove(path);
-    EXPECT_FALSE(wait_for(*reading).failure);
-    const Result result = wait_for(*lost);
-    ASSERT_TRUE(result.failure);
-    EXPECT_NE(result.failure->message.find(path), std::string::npos) << result.failure->message;
-    EXPECT_THROW(scheduler.submit(question), Error);
-  }
-  EXPECT_FALSE(wait_for(*scheduler.submit(request_of("once more"))).failure);
-  expect_nothing_runs(scheduler);
-}
-
-TEST(Scheduler, ADocumentThatIsStoredWholeCountsInTheContextAndTheMemory) {
-  const std::string path = ::testing::TempDir() + "counted.kv";
-  {
-    Scheduler scheduler(model(), options_of());
-    Request document = request_of(long_text(300));
-    document.keeps_all = true;
-    ASSERT_FALSE(wait_for(*scheduler.make_snapshot(document, path, "notes")).failure);
-  }
-  Request question = request_of("and so on?");
-  question.snapshot = path;
-  SchedulerOptions options = options_of();
-  options.session.n_ctx = std::ssize(describe_prefix(path).tokens) + 2;
-  std::string message;
-  {
+    {
+      Scheduler scheduler(model(), options);
+      ASSERT_FALSE(wait_for(*scheduler.make_snapshot(document, path, kNotes)).failure);
+    }
+    Request question = request_of(long_text(10), 4);
+    options.session.n_ctx = std::ssize(document.prompt.tokens) + 20;
     Scheduler scheduler(model(), options);
-    EXPECT_EQ(refusal(scheduler, question, &message), Refused::Kind::context_exceeded) << message;
+    question.document = scheduler.documents().open(path);
+    try {
+      scheduler.submit(question);
+      ADD_FAILURE() << "more than the context holds";
+    } catch (const Refused& e) {
+      EXPECT_EQ(e.kind, Refused::Kind::context_exceeded) << e.what();
+    }
+    const RequestPlan alone = plan_request(*model(), request_of(long_text(10), 4));
+    question.session.n_ctx = 2000;
+    const RequestPlan plan = plan_request(*model(), question);
+    EXPECT_GT(plan.running_bytes + plan.reading_bytes, alone.running_bytes + alone.reading_bytes);
+    options.session.n_ctx = 2000;
   }
-  options = options_of();
-  const auto bytes_of = [](const RequestPlan& plan) {
-    return plan.running_bytes + plan.reading_bytes;
-  };
-  Request complete = question;
-  complete.session.kv_type = options.session.kv_type;
-  options.kv_memory = bytes_of(plan_request(*model(), complete));
-  EXPECT_GT(bytes_of(plan_with_document(*model(), complete)), options.kv_memory);
-  Scheduler scheduler(model(), options);
-  EXPECT_EQ(refusal(scheduler, question, &message), Refused::Kind::never_fits) << message;
 }
 
 TEST(Scheduler, AnswersFlowWhileALongPromptIsRead) {

@@ -32,6 +32,7 @@ class ScriptedEngine : public server::Engine {
   std::shared_ptr<server::Generation> make_snapshot(server::Request request,
                                                     const std::string& path,
                                                     const std::string& notes) override;
+  server::DocumentStore& documents() override { return documents_; }
   void drain() override { draining_ = true; }
   bool draining() const override { return draining_; }
   bool idle() const override { return true; }
@@ -48,6 +49,7 @@ class ScriptedEngine : public server::Engine {
 
  private:
   std::shared_ptr<const Model> model_;
+  server::DocumentStore documents_{model_};
   Script script_;
   mutable std::mutex mutex_;
   std::vector<server::Request> requests_;

@@ -12,6 +12,7 @@
 #include "cli/common/signals.h"
 #include "cli/common/terminal.h"
 #include "cli/common/units.h"
+#include "cli/generate/limit_options.h"
 
 namespace snapkv::cli {
 namespace {
@@ -28,16 +29,9 @@ struct ChatCommandSettings {
 };
 
 void add_options(CLI::App& app, ChatCommandSettings& s) {
-  app.add_option("-n,--n-predict", s.limits.n_predict,
-                 "Most tokens of an answer; -1: until it ends or the context is full")
-      ->check(whole_number(-1, kMostTokens))
-      ->type_name("N")
-      ->capture_default_str();
-  app.add_option("-c,--ctx-size", s.n_ctx, "Most tokens of the whole chat; 0: the model's own")
-      ->check(whole_number(0, kMostTokens))
-      ->type_name("N")
-      ->capture_default_str();
-  app.add_flag("--ignore-eos", s.limits.ignore_eos, "Never let the model end its answer");
+  add_length_option(app, s.limits);
+  add_context_option(app, s.n_ctx, "the whole chat");
+  add_ignore_eos_option(app, s.limits);
   app.add_flag("--no-history", s.no_history,
                "Keep what is typed out of the file that the arrow keys bring it back from");
   s.chat.add_options(app);

@@ -61,4 +61,12 @@ CLI::Validator byte_size(int64_t low, int64_t high) {
   });
 }
 
+void add_context_option(CLI::App& command, int64_t& n_ctx, const std::string& of) {
+  command
+      .add_option("-c,--ctx-size", n_ctx, fmt::format("Most tokens of {}; 0: the model's own", of))
+      ->check(whole_number(0, kMostTokens))
+      ->type_name("N")
+      ->capture_default_str();
+}
+
 }  // namespace snapkv::cli

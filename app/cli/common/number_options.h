@@ -6,6 +6,7 @@
 
 #include <CLI/CLI.hpp>
 #include <cstdint>
+#include <string>
 
 #include "base/parse_number.h"
 #include "snapkv/limits.h"
@@ -18,6 +19,9 @@ CLI::Validator whole_number(int64_t low, int64_t high);
 CLI::Validator real_number(double low, double high, bool low_excluded = false);
 /// Accepts sizes ("8G", "256MiB") from low to high bytes, and hands on the number of bytes.
 CLI::Validator byte_size(int64_t low, int64_t high = kMostBytes);
+
+/// -c: most tokens of a session, `of` what ("prompt and answer"); 0 is the model's own context.
+void add_context_option(CLI::App& command, int64_t& n_ctx, const std::string& of);
 
 /// Widest pooling: wider than any fact, and narrow enough to be computed at once.
 inline constexpr int64_t kMostKernel = 65'535;

@@ -15,6 +15,7 @@
 #include "cli/common/terminal.h"
 #include "cli/common/units.h"
 #include "cli/generate/generation.h"
+#include "cli/generate/limit_options.h"
 #include "server/document.h"
 #include "snapkv/prefill.h"
 
@@ -37,21 +38,9 @@ void add_options(CLI::App& app, AskSettings& s) {
       ->type_name("FILE")
       ->required();
   s.question.add_options(app);
-  app.add_option("-n,--n-predict", s.limits.n_predict,
-                 "Most tokens of the answer; -1: until it ends or the context is full")
-      ->check(whole_number(-1, kMostTokens))
-      ->type_name("N")
-      ->capture_default_str();
-  app.add_option("-c,--ctx-size", s.n_ctx,
-                 "Most tokens of document, question and answer; 0: the model's own")
-      ->check(whole_number(0, kMostTokens))
-      ->type_name("N")
-      ->capture_default_str();
-  app.add_option(
-         "--stop", s.limits.stops,
-         "End the answer before this text, which is not printed; can be given several times")
-      ->type_name("TEXT")
-      ->allow_extra_args(false);
+  add_length_option(app, s.limits);
+  add_context_option(app, s.n_ctx, "document, question and answer");
+  add_stop_option(app, s.limits);
   add_model_options(app, s.model);
   add_running_options(app, s.model);
   add_cache_options(app, s.cache);
@@ -62,14 +51,15 @@ void add_options(CLI::App& app, AskSettings& s) {
 /// Reads the question after the document, whose rows are in the file.
 class Asking {
  public:
-  Asking(const AskSettings& s, const server::DocumentFile& file,
+  Asking(const AskSettings& s, const server::Document& document,
          const std::shared_ptr<const Model>& model)
-      : session_(model, options_of(s, file, *model)), tokens_(question_tokens(s, file, *model)) {
+      : session_(model, options_of(s, document.file, *model)),
+        tokens_(question_tokens(s, document.file, *model)) {
     const Timer timer;
-    if (file.keeps_all) {
-      prefix_ = KvPrefix::load(model, s.document);
+    if (document.compressed) {
+      session_.load(*document.compressed);
     } else {
-      session_.load(s.document);
+      prefix_ = KvPrefix::load(model, s.document);
     }
     load_seconds_ = timer.seconds();
   }
@@ -119,13 +109,14 @@ int run_ask(const AskSettings& given, const CommonSettings& common) {
   s.sampler.seed = sampler_seed(s.seed);
   Sampler sampler(s.sampler);
   session_options(s.cache, s.n_ctx);
-  const server::DocumentFile file = server::describe_document(s.document);
+  const server::Document document = server::open_document(s.document, nullptr);
+  const server::DocumentFile& file = document.file;
   if (s.model.path.empty()) s.model.path = file.model_path;
   require_model(s.model);
   ProgressDisplay progress(!common.no_progress, common.verbose);
   const std::shared_ptr<const Model> model = load_model(s.model, progress.callback());
   progress.clear();
-  Asking asking(s, file, model);
+  Asking asking(s, document, model);
   const Timer timer;
   asking.read(progress.callback());
   progress.clear();

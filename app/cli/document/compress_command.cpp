@@ -32,6 +32,7 @@ struct CompressSettings {
   int64_t n_ctx = 0;
   std::string output;
   bool keep_full = false;
+  int zstd_level = 0;
 };
 
 void add_options(CLI::App& app, CompressSettings& s) {
@@ -43,12 +44,16 @@ void add_options(CLI::App& app, CompressSettings& s) {
   app.add_flag("--keep-full", s.keep_full,
                "Store every row, in q8_0: each question then selects from all of them, as well as "
                "if it had been there when the document was read; --kv- options are ask's then");
-  app.add_option("-c,--ctx-size", s.n_ctx,
-                 "Most tokens of document, question and answer; 0: the "
-                 "model's own")
-      ->check(whole_number(0, kMostTokens))
-      ->type_name("N")
-      ->capture_default_str();
+  app.add_option(
+         "--zstd", s.zstd_level,
+         fmt::format("Compress the file with zstd of level 1 to {}, {} where none is given: "
+                     "a little smaller, slower to read",
+                     kMostZstdLevel, server::kZstdLevel))
+      ->check(whole_number(1, kMostZstdLevel))
+      ->expected(0, 1)
+      ->default_str(std::to_string(server::kZstdLevel))  // of --zstd alone
+      ->type_name("LEVEL");
+  add_context_option(app, s.n_ctx, "document, question and answer");
   s.chat.add_options(app);
   add_model_options(app, s.model);
   add_running_options(app, s.model);
@@ -107,10 +112,9 @@ int run_compress(const CompressSettings& s, const CommonSettings& common) {
   const double seconds = timer.seconds();
   progress.clear();
   if (s.keep_full) {
-    const bool fits = model->info().head_dim % 32 == 0;
-    prefill.take_prefix()->save(s.output, fits ? DType::q8_0 : DType::f16, notes);
+    prefill.take_prefix()->save(s.output, stored_kv_type(model->info()), notes, s.zstd_level);
   } else {
-    session.save(s.output, notes);
+    session.save(s.output, notes, s.zstd_level);
   }
   write_stderr(summary(s, session, seconds));
   return 0;

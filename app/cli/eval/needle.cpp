@@ -59,6 +59,7 @@ Command add_eval_needle(CLI::App& eval, const CommonSettings& common) {
   add_needle_options(*app, *s);
   add_answer_option(*app, s->eval);
   add_question_option(*app, s->eval);
+  add_stored_option(*app, s->eval);
   add_eval_options(*app, s->eval);
   return {app, [s, &common] { return run_needle(*s, common); }};
 }

@@ -72,6 +72,13 @@ void add_question_option(CLI::App& app, EvalSettings& settings) {
                "Compress the text before the question is seen, and keep the question whole");
 }
 
+void add_stored_option(CLI::App& app, EvalSettings& settings) {
+  app.add_flag("--keep-full", settings.keeps_full,
+               "Store every row of the text, as compress --keep-full, and select from them with "
+               "the question")
+      ->excludes(app.get_option("--question-agnostic"));
+}
+
 std::vector<SessionOptions> make_configurations(const EvalSettings& settings,
                                                 const ModelInfo* model) {
   const PolicyParams& params = settings.cache.params;
@@ -116,6 +123,7 @@ EvalRun::EvalRun(const EvalSettings& settings, const CommonSettings& common)
   if (!html_.empty()) eval::check_page(html_);
   make_configurations(settings);  // refuses what can't work before a model is loaded
   options_.question_agnostic = settings.question_agnostic;
+  options_.keeps_full = settings.keeps_full;
   options_.seed = settings.seed;
   options_.model = load_model(settings.model, display_.callback());
   options_.configurations = make_configurations(settings, &model()->info());

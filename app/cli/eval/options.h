@@ -30,6 +30,7 @@ struct EvalSettings {
   uint64_t seed = 1;
   int64_t n_predict = 30;
   bool question_agnostic = false;
+  bool keeps_full = false;
 };
 
 /// Of every task: the record file, the model. `draws`: the task's prompts depend on --seed.
@@ -43,6 +44,9 @@ void add_lengths_option(CLI::App& app, std::vector<int64_t>& lengths, const std:
 void add_answer_option(CLI::App& app, EvalSettings& settings);
 /// --question-agnostic, for tasks whose prompts end with a question.
 void add_question_option(CLI::App& app, EvalSettings& settings);
+
+/// --keep-full, after add_question_option().
+void add_stored_option(CLI::App& app, EvalSettings& settings);
 
 /// Every policy with every budget and kernel, each configuration once. `model` as in
 /// session_options(). Throws kUsage.

@@ -15,6 +15,7 @@
 #include "cli/common/terminal.h"
 #include "cli/generate/compare.h"
 #include "cli/generate/generation.h"
+#include "cli/generate/limit_options.h"
 #include "cli/generate/report.h"
 #include "cli/generate/saved_cache.h"
 #include "snapkv/text_stream.h"
@@ -43,21 +44,10 @@ struct GenerateSettings {
 
 void add_options(CLI::App& app, GenerateSettings& s) {
   s.prompt.add_options(app);
-  app.add_option("-n,--n-predict", s.limits.n_predict,
-                 "Most tokens of the answer; -1: until it ends or the context is full")
-      ->check(whole_number(-1, kMostTokens))
-      ->type_name("N")
-      ->capture_default_str();
-  app.add_option("-c,--ctx-size", s.n_ctx, "Most tokens of prompt and answer; 0: the model's own")
-      ->check(whole_number(0, kMostTokens))
-      ->type_name("N")
-      ->capture_default_str();
-  app.add_option(
-         "--stop", s.limits.stops,
-         "End the answer before this text, which is not printed; can be given several times")
-      ->type_name("TEXT")
-      ->allow_extra_args(false);
-  app.add_flag("--ignore-eos", s.limits.ignore_eos, "Never let the model end its answer");
+  add_length_option(app, s.limits);
+  add_context_option(app, s.n_ctx, "prompt and answer");
+  add_stop_option(app, s.limits);
+  add_ignore_eos_option(app, s.limits);
   app.add_flag("--no-bos", s.no_bos, "Don't begin the prompt with the model's BOS token");
   app.add_flag("--no-special", s.plain_text,
                "Take control tokens that are written out in the prompt as plain text");

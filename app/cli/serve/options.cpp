@@ -79,10 +79,7 @@ void add_scheduling_options(CLI::App& app, ServeSettings& s) {
 }  // namespace
 
 void add_serve_options(CLI::App& app, ServeSettings& s) {
-  app.add_option("-c,--ctx-size", s.n_ctx, "Most tokens of a conversation; 0: the model's own")
-      ->check(whole_number(0, kMostTokens))
-      ->type_name("N")
-      ->capture_default_str();
+  add_context_option(app, s.n_ctx, "a conversation");
   add_network_options(app, s);
   s.chat.add_options(app);
   add_model_options(app, s.model);

@@ -152,7 +152,7 @@ Exchange read_completion(const Json& json, const ApiContext& context) {
     request.top_logprobs = static_cast<int>(*n);
   }
   request.grammar = read_grammar(body);
-  read_prompt(body, context.model(), request.snapshot.empty(), request.prompt);
+  read_prompt(body, context.model(), request.document == nullptr, request.prompt);
 
   const bool stream = body.boolean("stream").value_or(false);
   AnswerOptions options = answer_options(request, stream, context);

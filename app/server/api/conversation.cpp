@@ -151,21 +151,21 @@ RenderedChat render(const Conversation& conversation, const ApiContext& context)
 
 namespace {
 
-/// The conversation as it follows the document that the request names.
-RenderedChat render_after_document(const Conversation& conversation, const std::string& path) {
+/// The conversation as it follows a document.
+RenderedChat render_after(const Document& document, const Conversation& conversation) {
   if (conversation.tools.offered()) {
     throw bad_request("tools", "'tools': what a document's snapshot begins with names none");
   }
-  return question_part(describe_document(path).form, conversation.messages);
+  return question_part(document.file.form, conversation.messages);
 }
 
 }  // namespace
 
 AnswerSyntax prepare(const Conversation& conversation, const ApiContext& context,
                      Request& request) {
-  const bool is_first = request.snapshot.empty();
-  request.prompt.chat = is_first ? render(conversation, context)
-                                 : render_after_document(conversation, request.snapshot);
+  const bool is_first = request.document == nullptr;
+  request.prompt.chat =
+      is_first ? render(conversation, context) : render_after(*request.document, conversation);
   request.prompt.tokens = context.model().tokenize(request.prompt.chat, /*add_bos=*/is_first);
   AnswerSyntax syntax;
   const std::string& text = request.prompt.chat.text;

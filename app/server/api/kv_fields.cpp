@@ -104,11 +104,12 @@ void read_kv(const Fields& body, const ApiContext& context, Request& request) {
     kv.refuse("snapshot", "one document can be continued: each begins at the position 0");
   }
   if (const auto snapshot = kv.text("snapshot")) {
-    request.snapshot = snapshot_path(context.options.snapshot_dir, *snapshot, "kv.snapshot");
-    if (std::error_code error; !std::filesystem::exists(request.snapshot, error)) {
+    const std::string path = snapshot_path(context.options.snapshot_dir, *snapshot, "kv.snapshot");
+    if (std::error_code error; !std::filesystem::exists(path, error)) {
       throw ApiError(404, fmt::format("there is no snapshot '{}'", *snapshot), "not_found",
                      "kv.snapshot");
     }
+    request.document = context.engine.documents().open(path);
   }
   try {
     (void)resolve_options(session, context.model().info());

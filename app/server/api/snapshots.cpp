@@ -34,6 +34,17 @@ bool names_policy(const Fields& body) {
   return kv != nullptr && Fields(*kv, "kv.").has("policy");
 }
 
+/// `zstd`: true, or a level.
+int read_zstd_level(const Fields& body) {
+  const Json* value = body.find("zstd");
+  if (value == nullptr) return 0;
+  if (value->is_boolean()) return value->get<bool>() ? kZstdLevel : 0;
+  if (!value->is_number()) {
+    body.refuse("zstd", fmt::format("true, false or a level from 1 to {}", kMostZstdLevel), *value);
+  }
+  return static_cast<int>(*body.whole("zstd", 1, kMostZstdLevel));
+}
+
 void need_folder(const ApiContext& context) {
   (void)snapshot_path(context.options.snapshot_dir, "any", "name");
 }
@@ -68,6 +79,7 @@ Json snapshots_json(const ApiContext& context) {
 Json erase_snapshot(const std::string& name, const ApiContext& context) {
   const std::string path = snapshot_path(context.options.snapshot_dir, name, "name");
   std::error_code error;
+  context.engine.documents().forget(path);
   if (!fs::remove(path, error)) {
     if (error) throw ApiError(500, fmt::format("'{}' can't be removed: {}", name, error.message()));
     throw ApiError(404, fmt::format("there is no snapshot '{}'", name), "not_found", "name");
@@ -86,6 +98,7 @@ SnapshotRequest read_snapshot_request(const Json& json, const ApiContext& contex
   if (!keeps_all && !names_policy(body)) with_policy["kv"]["policy"] = kDocumentPolicy;
   snapshot.request = read_request(Fields(with_policy), context, "snapshot-");
   snapshot.request.keeps_all = keeps_all;
+  snapshot.request.zstd_level = read_zstd_level(body);
   DocumentForm form;
   if (const auto& tmpl = context.options.chat_template) {
     form.template_source = tmpl->source();

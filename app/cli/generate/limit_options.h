@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: MIT
+// Options that say how long an answer may be, of all commands that write one: generate, chat, ask.
+#pragma once
+
+#include <CLI/CLI.hpp>
+
+#include "cli/generate/generation.h"
+
+namespace snapkv::cli {
+
+/// -n
+void add_length_option(CLI::App& command, GenerationLimits& limits);
+void add_stop_option(CLI::App& command, GenerationLimits& limits);
+void add_ignore_eos_option(CLI::App& command, GenerationLimits& limits);
+
+}  // namespace snapkv::cli

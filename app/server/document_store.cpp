@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: MIT
+#include "server/document_store.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace snapkv::server {
+
+DocumentStore::Identity DocumentStore::identity_of(const std::string& path) {
+  struct stat info {};
+  if (::stat(path.c_str(), &info) != 0) return {};  // opening it says why
+  return {info.st_dev, info.st_ino, info.st_size,
+          int64_t{info.st_mtim.tv_sec} * 1'000'000'000 + info.st_mtim.tv_nsec};
+}
+
+std::shared_ptr<const Document> DocumentStore::open(const std::string& path) {
+  const Identity identity = identity_of(path);  // before it is read: a change is seen next time
+  {
+    const std::lock_guard lock(mutex_);
+    const auto known = std::find_if(entries_.begin(), entries_.end(), [&](const Entry& entry) {
+      return entry.path == path && entry.identity == identity;
+    });
+    if (known != entries_.end()) {
+      entries_.splice(entries_.begin(), entries_, known);
+      return known->document;
+    }
+  }
+  auto document = std::make_shared<const Document>(open_document(path, model_));
+  const std::lock_guard lock(mutex_);
+  entries_.remove_if([&](const Entry& entry) { return entry.path == path; });
+  drop_changed();
+  entries_.push_front({path, identity, document});
+  if (entries_.size() > kMostFiles) entries_.pop_back();
+  return document;
+}
+
+void DocumentStore::forget(const std::string& path) {
+  const std::lock_guard lock(mutex_);
+  entries_.remove_if([&](const Entry& entry) { return entry.path == path; });
+}
+
+size_t DocumentStore::size() const {
+  const std::lock_guard lock(mutex_);
+  return entries_.size();
+}
+
+void DocumentStore::drop_changed() {
+  entries_.remove_if([](const Entry& entry) { return identity_of(entry.path) != entry.identity; });
+}
+
+}  // namespace snapkv::server

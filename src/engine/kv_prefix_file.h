@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: MIT
+// The file of a KvPrefix: what its header and its end say (docs/session-file.md has the layout).
+// Written by kv_prefix_save.cpp, used by kv_prefix_load.cpp.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "snapkv/prefill.h"
+
+namespace snapkv {
+
+inline constexpr char kPrefixMagic[8] = {'S', 'N', 'A', 'P', 'K', 'V', 'P', '\n'};
+inline constexpr uint32_t kPrefixVersion = 1;
+inline constexpr uint32_t kPrefixVersionZstd = 2;  // each layer is a frame of zstd
+/// Layers begin at multiples of this, so that a page holds one layer's bytes only.
+inline constexpr size_t kPrefixPage = 4096;
+
+constexpr size_t next_prefix_page(size_t offset) {
+  return (offset + kPrefixPage - 1) / kPrefixPage * kPrefixPage;
+}
+
+struct PrefixFile {
+  SavedPrefix saved;
+  bool has_frames = false;
+  int64_t n_layer = 0, n_head_kv = 0, head_dim = 0;
+  size_t layer_bytes = 0;  // as they are used
+  /// [n_layer]; they point into the file's bytes.
+  std::vector<std::span<const std::byte>> layers;
+  std::vector<uint64_t> hashes;  // [n_layer], of what is stored
+};
+
+/// All but the layers, checked against the file's size and its own checksum; none of it is trusted.
+/// Throws Error{kBadModel} naming the file and the field.
+PrefixFile parse_prefix_file(std::span<const std::byte> bytes, const std::string& path);
+
+}  // namespace snapkv
