@@ -177,7 +177,8 @@ void register_all() {
         ->Unit(benchmark::kMicrosecond);
   };
   for (const DType type : kWeightTypes) {
-    for (const auto& [n_out, n_in] : {std::pair<int64_t, int64_t>{8192, 2048}, {2048, 8192}}) {
+    for (const auto& [rows, cols] : {std::pair<int64_t, int64_t>{8192, 2048}, {2048, 8192}}) {
+      const int64_t n_out = rows, n_in = cols;  // Clang 14's lambdas don't capture bindings
       const std::string shape =
           std::string(name(type)) + "/" + std::to_string(n_out) + "x" + std::to_string(n_in);
       for (const Compute compute : {Compute::automatic, Compute::f32}) {
@@ -192,8 +193,9 @@ void register_all() {
     }
   }
   for (const int64_t n : {64, 512, 1024}) {
-    for (const auto& [n_out, n_in] :
+    for (const auto& [rows, cols] :
          {std::pair<int64_t, int64_t>{8192, 2048}, {2048, 8192}, {512, 2048}}) {
+      const int64_t n_out = rows, n_in = cols;
       const std::string shape =
           std::to_string(n_out) + "x" + std::to_string(n_in) + "/n" + std::to_string(n);
       add("project_packed/" + shape,

@@ -106,8 +106,9 @@ void write_answers(const RunOptions& run, const AnswerLimit& limit, std::vector<
 
 // The scores of all answers of a conversation, and what was asked and answered.
 void add_turns(const Item& item, const Prompt& prompt, const Answer& answer, Json& record) {
-  Json answers = {answer.text}, scores = {record.at("score")}, seconds = Json::array();
-  Json references = {prompt.references.at(0)};
+  // Json::array(): braces around one Json alone are an array for GCC and a copy for Clang
+  Json answers = Json::array({answer.text}), scores = Json::array({record.at("score")});
+  Json references = Json::array({prompt.references.at(0)}), seconds = Json::array();
   double sum = record.at("score").get<double>();
   for (size_t i = 0; i < prompt.turns.size(); ++i) {
     Prompt turn;

@@ -78,7 +78,7 @@ class Http : public testing::Test {
   }
   static bool eventually(const std::function<bool()>& condition) {
     const Timer timer;
-    while (!condition() && timer.seconds() < 10) {
+    while (!condition() && timer.seconds() < 60) {  // sanitizers are slow
       std::this_thread::sleep_for(std::chrono::milliseconds(5));
     }
     return condition();

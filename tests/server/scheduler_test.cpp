@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <filesystem>
 #include <thread>
 
@@ -356,8 +357,8 @@ TEST(Scheduler, AnswersFlowWhileALongPromptIsRead) {
   prompt.reports_progress = true;
   const auto reading = scheduler.submit(prompt);
   int n_parts = 0;
-  bool is_read = false;
-  std::thread reader([&] {
+  std::atomic<bool> is_read = false;
+  std::jthread reader([&] {
     wait_for(*reading);
     is_read = true;
   });

@@ -126,8 +126,8 @@ std::string random_text(std::mt19937& random) {
                                 "\n",
                                 "42",
                                 "SnapKV",
-                                "Gr\xc3\xb6\xc3\x9f"
-                                "e",
+                                ("Gr\xc3\xb6\xc3\x9f"
+                                 "e"),
                                 "\xef\xac\x81",
                                 "\xe2\x91\xa0",
                                 "\xef\xbc\xa1",
