@@ -160,7 +160,9 @@ PrefillPlan plan_prefill(std::span<Session::Impl* const> sessions, std::span<con
   plan.chunk = std::min(plan.n_tokens, first.options.chunk);
   plan.n_logits = std::min(plan.n_tokens, options.n_logits);
   plan.packed = packs_weights(first, n);
-  plan.releases_weights = plan.packed && n >= kReleaseMinTokens;
+  plan.packed_at_use =
+      plan.packed && packs_at_use(n, first.options.chunk, first.backend().device());
+  plan.releases_weights = plan.packed && !plan.packed_at_use && n >= kReleaseMinTokens;
   MemoryPlan memory = plan_all(sessions, n, options.compress, plan.n_logits);
   if (options.prefix != nullptr) {  // hidden states and activations of what is read only
     const MemoryPlan read = plan_all(sessions, plan.n_tokens, options.compress, plan.n_logits);
