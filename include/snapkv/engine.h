@@ -72,7 +72,7 @@ using ProgressFn = std::function<bool(const Progress&)>;
 /// docs/reliability.md.
 struct MemoryPlan {
   size_t weights = 0;         ///< mapped from the file
-  size_t packed_weights = 0;  ///< the largest layer in the compute type, during prefill
+  size_t packed_weights = 0;  ///< the largest layer, or what one chunk needs of it
   size_t hidden_states = 0;   ///< [n_tokens, n_embd] f32, during prefill; two chunks if spilled
   size_t activations = 0;     ///< of one chunk, during prefill
   size_t kv_scratch = 0;      ///< one full layer, during prefill

@@ -28,6 +28,9 @@ struct KernelShape {
   bool shares_budget = false;  // the rows of all heads are ranked together
 };
 
+/// Most bytes of PackWorkspace::memory that a layer's products take.
+size_t cpu_pack_workspace_bytes(const KernelShape& shape);
+
 /// Most bytes that kernels have in use at once, with the code that the product library makes.
 size_t cpu_kernel_bytes(const KernelShape& shape, int64_t n_window);
 

@@ -27,9 +27,18 @@ struct PackedLayout {
   virtual ~PackedLayout() = default;
 };
 
+/// Where weights are laid out for the product that comes next, a piece of a matrix after the other.
+struct PackWorkspace {
+  Buffer memory;            // grows to what the products need
+  double pack_seconds = 0;  // that these products have spent laying weights out
+};
+
 /// A weight matrix laid out for many rows at once, in the compute dtype. Made by pack(), which may
 /// be called again for another matrix and then reuses the memory.
 struct PackedWeight {
+  /// Not null: for few products, which are made one after another. A backend may then remember the
+  /// weight instead, which must stay where it is, and lay out each piece just before it multiplies.
+  PackWorkspace* workspace = nullptr;
   int64_t n_out = 0;
   int64_t n_in = 0;
   Buffer storage;                        // in the backend's own layout

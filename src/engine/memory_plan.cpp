@@ -57,24 +57,23 @@ size_t score_bytes(const ModelConfig& c, const Policy& policy, int64_t n_tokens,
   return n_window * c.n_q() * sizeof(float) + (selects ? policy.selection_bytes(shape) : 0);
 }
 
-size_t kernel_bytes(const ModelConfig& c, const Policy& policy, const SessionOptions& options,
-                    int64_t n_tokens, bool packed, DType compute, int n_threads) {
+KernelShape kernel_shape(const ModelConfig& c, const Policy& policy, const SessionOptions& options,
+                         int64_t n_tokens, bool packed, DType compute, int n_threads) {
   const PolicyInfo& info = policy.info();
-  const KernelShape shape{.n_tokens = n_tokens,
-                          .n_chunk = std::min(n_tokens, options.chunk),
-                          .n_embd = c.n_embd,
-                          .n_ff = c.n_ff,
-                          .n_head = c.n_head,
-                          .n_head_kv = c.n_head_kv,
-                          .head_dim = c.head_dim,
-                          .kv_type = scratch_dtype(options.kv_type),
-                          .compute = compute,
-                          .packed = packed,
-                          .n_threads = n_threads,
-                          .selects = info.has_budget && policy.budget_for(n_tokens) < n_tokens,
-                          .observes = info.observes,
-                          .shares_budget = info.shares_budget};
-  return cpu_kernel_bytes(shape, policy.window_size()) + n_tokens * sizeof(int32_t);  // positions
+  return {.n_tokens = n_tokens,
+          .n_chunk = std::min(n_tokens, options.chunk),
+          .n_embd = c.n_embd,
+          .n_ff = c.n_ff,
+          .n_head = c.n_head,
+          .n_head_kv = c.n_head_kv,
+          .head_dim = c.head_dim,
+          .kv_type = scratch_dtype(options.kv_type),
+          .compute = compute,
+          .packed = packed,
+          .n_threads = n_threads,
+          .selects = info.has_budget && policy.budget_for(n_tokens) < n_tokens,
+          .observes = info.observes,
+          .shares_budget = info.shares_budget};
 }
 
 }  // namespace
@@ -126,7 +125,13 @@ MemoryPlan plan_memory(const ModelInfo& info, const SessionOptions& given, int64
 
   MemoryPlan plan;
   plan.weights = info.weight_bytes;
-  if (packed) plan.packed_weights = row_bytes(compute, spec.layer_matrix_values());
+  const KernelShape kernels =
+      kernel_shape(c, *policy, options, n_tokens, packed, compute, n_threads);
+  if (packed) {
+    plan.packed_weights = packs_at_use(n_tokens, options.chunk, device)
+                              ? cpu_pack_workspace_bytes(kernels)
+                              : row_bytes(compute, spec.layer_matrix_values());
+  }
   plan.hidden_states = HiddenStates::bytes(
       n_tokens, c.n_embd, options.chunk,
       options.spill_dir.empty() ? HiddenStates::Place::memory : HiddenStates::Place::file);
@@ -140,7 +145,8 @@ MemoryPlan plan_memory(const ModelInfo& info, const SessionOptions& given, int64
   plan.logits = logits_bytes(spec, 1);
   plan.scores = score_bytes(c, *policy, n_tokens, options.chunk);
   if (device != Device::cuda) {
-    plan.kernels = kernel_bytes(c, *policy, options, n_tokens, packed, compute, n_threads);
+    plan.kernels =
+        cpu_kernel_bytes(kernels, policy->window_size()) + n_tokens * sizeof(int32_t);  // positions
   }
   plan.budget = policy->budget_for(n_tokens);
   plan.kv_full = row * full;

@@ -160,12 +160,15 @@ PrefillPlan plan_prefill(std::span<Session::Impl* const> sessions, std::span<con
   plan.chunk = std::min(plan.n_tokens, first.options.chunk);
   plan.n_logits = std::min(plan.n_tokens, options.n_logits);
   plan.packed = packs_weights(first, plan.n_tokens);
-  plan.releases_weights = plan.packed && plan.n_tokens >= kReleaseMinTokens;
+  plan.packed_at_use =
+      plan.packed && packs_at_use(plan.n_tokens, first.options.chunk, first.backend().device());
+  plan.releases_weights = plan.packed && !plan.packed_at_use && plan.n_tokens >= kReleaseMinTokens;
   MemoryPlan memory = plan_all(sessions, n, options.compress, plan.n_logits);
-  if (options.prefix != nullptr) {  // hidden states and activations of what is read only
+  if (options.prefix != nullptr) {  // what is there already is not computed again
     const MemoryPlan read = plan_all(sessions, plan.n_tokens, options.compress, plan.n_logits);
     memory.hidden_states = read.hidden_states;
     memory.activations = read.activations;
+    memory.packed_weights = read.packed_weights;
   }
   if (!plan.packed) memory.packed_weights = 0;
   if (makes_prefix) memory.kv_history += KvPrefix::bytes_for(first.info(), first.options, n);

@@ -19,14 +19,15 @@ struct PrefillPlan {
   int64_t n_past = 0;             // tokens before them: seen by the sessions or of a prefix
   int64_t chunk = 0;              // tokens computed at a time
   int64_t n_logits = 0;           // logits wanted, of the last tokens
-  bool packed = false;            // weights are packed, once per layer
+  bool packed = false;            // weights are packed
+  bool packed_at_use = false;     // by each product; else once per layer
   bool releases_weights = false;  // a layer's mapped weights leave the memory once packed
   size_t planned_bytes = 0;       // of all sessions, beside the weights
   HiddenStates::Place hidden_place = HiddenStates::Place::memory;
 };
 
-/// Whether a prompt of n_tokens is computed with packed weights; their products round otherwise than
-/// those that read weights as they are.
+/// Whether a prompt of n_tokens is computed with packed weights; their products round otherwise
+/// than those that read weights as they are.
 bool packs_weights(const Session::Impl& session, int64_t n_tokens);
 
 /// Throws kUsage, kContextExceeded, kDoesNotFit; nothing has changed then. `makes_prefix`:

@@ -68,7 +68,9 @@ bool PrefillRun::step() {
   run_chunk(n_done_, end);
   n_done_ = end;
   if (n_done_ == n_tokens_) backend_.synchronize();  // before its time is taken
-  times_.layers += timer.lap();
+  const double packing = linear_.take_pack_seconds();
+  times_.pack += packing;
+  times_.layers += timer.lap() - packing;
   report();
   if (n_done_ < n_tokens_) return false;
   end_layer();
@@ -104,7 +106,7 @@ void PrefillRun::begin() {
 
 void PrefillRun::begin_layer() {
   Timer timer;
-  if (plan_.packed) linear_.pack(architecture_.layer_weights(il_));
+  if (plan_.packed) linear_.pack(architecture_.layer_weights(il_), plan_.packed_at_use);
   if (plan_.releases_weights) release_layer(first_.file(), architecture_, il_);
   if (plan_.packed) times_.pack += timer.lap();  // exactly 0 tells that nothing was packed
   prefetch_layer(first_.file(), architecture_, il_ + 1);

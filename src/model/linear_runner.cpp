@@ -5,11 +5,14 @@
 
 namespace snapkv {
 
-void LinearRunner::pack(std::span<const Weight* const> weights) {
+void LinearRunner::pack(std::span<const Weight* const> weights, bool at_use) {
   if (packed_.size() < weights.size()) packed_.resize(weights.size());
   keys_.assign(weights.begin(), weights.end());
   n_packed_ = std::ssize(weights);
-  for (int64_t i = 0; i < n_packed_; ++i) ops::pack(backend_, weights[i]->w, packed_[i]);
+  for (int64_t i = 0; i < n_packed_; ++i) {
+    packed_[i].workspace = at_use ? &workspace_ : nullptr;
+    ops::pack(backend_, weights[i]->w, packed_[i]);
+  }
 }
 
 const PackedWeight* LinearRunner::find(const Weight* weight) const {

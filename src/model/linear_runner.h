@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: MIT
 // LinearRunner: applies a layer's weight matrices, either straight from the file's type (few rows)
-// or from copies packed once per prompt for the GEMM library (many rows). Layers don't know which.
+// or packed for the GEMM library (many rows): once per prompt, or in each product. Layers don't
+// know which.
 #pragma once
 
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "backend/backend.h"
@@ -24,11 +26,13 @@ class LinearRunner {
   explicit LinearRunner(Backend& backend) : backend_(backend) {}
 
   /// From here on `weights` are packed (memory of earlier ones is reused); others are read
-  /// directly.
-  void pack(std::span<const Weight* const> weights);
+  /// directly. `at_use`: by each product, if the backend can.
+  void pack(std::span<const Weight* const> weights, bool at_use);
   /// From here on every weight is read directly.
   void unpack() { n_packed_ = 0; }
   bool packed() const { return n_packed_ > 0; }
+  /// Seconds that products have spent packing since the last call.
+  double take_pack_seconds() { return std::exchange(workspace_.pack_seconds, 0.0); }
   /// Type that apply() wants of x.
   DType input_dtype() const { return packed() ? backend_.compute_dtype() : DType::f32; }
 
@@ -42,6 +46,7 @@ class LinearRunner {
   int64_t n_packed_ = 0;
   std::vector<const Weight*> keys_;
   std::vector<PackedWeight> packed_;
+  PackWorkspace workspace_;
 };
 
 }  // namespace snapkv

@@ -23,6 +23,9 @@ constexpr PackedMinTokens kPackedMinTokens[] = {
 /// Not measured: project.cu multiplies 16 rows at a time, and reads all weights for each.
 constexpr int64_t kPackedMinTokensCuda = 33;
 
+/// Measured: docs/performance.md.
+constexpr int64_t kMostChunksPackedAtUse = 1;
+
 }  // namespace
 
 int64_t packed_min_tokens(std::string_view file_type, DType compute, Device device,
@@ -35,6 +38,10 @@ int64_t packed_min_tokens(std::string_view file_type, DType compute, Device devi
     return bytes == ByteProducts::avx_vnni ? row.avx_vnni : row.f32;
   }
   return 80;
+}
+
+bool packs_at_use(int64_t n_tokens, int64_t chunk, Device device) {
+  return device == Device::cpu && n_tokens <= kMostChunksPackedAtUse * chunk;
 }
 
 }  // namespace snapkv

@@ -21,4 +21,8 @@ namespace snapkv {
 int64_t packed_min_tokens(std::string_view file_type, DType compute, Device device,
                           ByteProducts bytes = ByteProducts::other);
 
+/// Prompts that are read in so few chunks pack each matrix in every product with it, a piece at a
+/// time, which stays in the processor's caches; longer ones pack it once, and reuse it.
+bool packs_at_use(int64_t n_tokens, int64_t chunk, Device device);
+
 }  // namespace snapkv

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <omp.h>
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 #include <string>
@@ -15,6 +16,7 @@
 #include "backend/cpu/cpu_target.h"
 #include "backend/cpu/pack.h"
 #include "backend/cpu/product_tiling.h"
+#include "backend/cpu/tiled_product.h"
 #include "backend/ops.h"
 #include "snapkv/log.h"
 #include "tests/backend/op_test_util.h"
@@ -44,16 +46,24 @@ TEST(Packed, VariantsAgree) {
       for (const auto& [n_out, n_in] :
            {std::pair{1, 32}, {64, 64}, {93, 288}, {130, 96}, {75, 768}}) {
         if (n_in % block_size(type) != 0) continue;
-        const cpu::CpuContext ctx{.n_threads = 2, .compute = compute};
         const TestTensor w = random_tensor({n_out, n_in}, 1, type);
         const size_t bytes = cpu::packed_bytes(compute, n_out, n_in);
         const Buffer expected = Buffer::host(bytes, "test"), actual = Buffer::host(bytes, "test");
-        std::memset(actual.data(), 0x55, bytes);
-        std::memset(expected.data(), 0xaa, bytes);
-        cpu::pack_panels_portable(ctx, w, expected.data());
-        cpu::pack_panels_avx512(ctx, w, actual.data());
-        EXPECT_EQ(std::memcmp(actual.data(), expected.data(), bytes), 0)
-            << name(type) << " to " << name(compute) << " " << n_out << " x " << n_in;
+        const Buffer tile = Buffer::host(cpu::pack_panel_scratch(compute), "test");
+        const cpu::PackedShape shape{compute, n_out, n_in, true};
+        for (const cpu::PackTo to : {cpu::PackTo::memory, cpu::PackTo::caches}) {
+          std::memset(actual.data(), 0x55, bytes);
+          std::memset(expected.data(), 0xaa, bytes);
+          for (int64_t p = 0; p < shape.n_panels(); ++p) {
+            const auto at = [&](const Buffer& b) {
+              return static_cast<char*>(b.data()) + p * shape.panel_bytes();
+            };
+            cpu::pack_panel_portable(compute, w, p, static_cast<char*>(tile.data()), at(expected));
+            cpu::pack_panel_avx512(compute, w, p, to, at(actual));
+          }
+          EXPECT_EQ(std::memcmp(actual.data(), expected.data(), bytes), 0)
+              << name(type) << " to " << name(compute) << " " << n_out << " x " << n_in;
+        }
       }
     }
   }
@@ -143,6 +153,40 @@ INSTANTIATE_TEST_SUITE_P(Shapes, SharedProductTest, testing::ValuesIn(product_ca
                                   std::to_string(s.n_in) +
                                   (p.param.compute == Compute::f32 ? "_f32" : "_bf16");
                          });
+
+// Weights that are packed just before their product give the same bits, whichever way threads share
+// the packing, in as much memory as plans say.
+TEST_P(SharedProductTest, PackedAtUseIsTheSame) {
+  const auto& [shape, compute] = GetParam();
+  if (!runs(compute)) GTEST_SKIP() << "this processor multiplies no bf16";
+  const DType type = compute == Compute::f32 ? DType::f32 : DType::bf16;
+  const TestTensor w = quick_tensor({shape.n_out, shape.n_in}, 2, DType::bf16);
+  const TestTensor x = quick_tensor({shape.n, shape.n_in}, 1, type);
+  const TestTensor bias = random_tensor({shape.n_out}, 3), zero({shape.n, shape.n_out});
+  const TestTensor start = quick_tensor({shape.n, shape.n_out}, 4, DType::f32);
+  const auto products = [&](int n_threads, PackWorkspace* workspace) {
+    const auto cpu = make_cpu(n_threads, compute);
+    PackedWeight packed;
+    packed.workspace = workspace;
+    ops::pack(*cpu, w, packed);
+    EXPECT_EQ(static_cast<bool>(packed.storage), workspace == nullptr);
+    return std::array{packed_product(*cpu, x, packed, {}, zero, false).values(),
+                      packed_product(*cpu, x, packed, bias, zero, false).values(),
+                      packed_product(*cpu, x, packed, {}, start, true).values()};
+  };
+  const auto expected = products(2, nullptr);
+  for (const int n_threads : {1, 2, 3, 7, 16}) {
+    PackWorkspace workspace;
+    EXPECT_TRUE(products(n_threads, &workspace) == expected) << n_threads << " threads";
+    EXPECT_GT(workspace.pack_seconds, 0.0);
+    size_t planned = 0;
+    for (const bool blocked : {false, true}) {
+      const cpu::PackedShape as{type, shape.n_out, shape.n_in, blocked};
+      planned = std::max(planned, cpu::pack_workspace_bytes(as, shape.n, n_threads));
+    }
+    EXPECT_LE(workspace.memory.bytes(), planned);
+  }
+}
 
 // Only shapes that oneDNN has fast products for are asked of it. (It says nothing when it falls
 // back to plain loops, a thousand times slower; TileProduct warns.)

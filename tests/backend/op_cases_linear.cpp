@@ -281,9 +281,9 @@ OpCases pack_cases() {
 // magnitude sqrt(i) is rounded by up to 2^-24, a random walk of 0.25e-7 * n_in; five times that.
 OpCases project_packed_cases() {
   OpCases cases;
-  const auto add_packed = [&](const Product& p, bool to_compute) -> OpCase& {
+  const auto add_packed = [&](const Product& p, bool to_compute, bool at_use = false) -> OpCase& {
     return cases.emplace_back(
-        p.name() + (to_compute ? " to the compute type" : ""),
+        p.name() + (to_compute ? " to the compute type" : "") + (at_use ? " packed at use" : ""),
         [=](const Place& at) -> Results {
           const TestTensor w = random_tensor({p.n_out, p.n_in}, 2, p.type);
           const DeviceTensor weight = at.put(at.is_ref() ? w.to(at.compute) : w);
@@ -292,8 +292,10 @@ OpCases project_packed_cases() {
           const TestTensor start = random_tensor({p.n, p.n_out}, 4);
           const DeviceTensor out =
               to_compute ? at.zeros({p.n, p.n_out}, at.backend.compute_dtype()) : at.put(start);
+          PackWorkspace workspace;
           PackedWeight packed;
           ops::pack(at, at.put(random_tensor({p.n_out + 3, p.n_in}, 9)), packed);  // reused
+          if (at_use) packed.workspace = &workspace;
           ops::pack(at, weight, packed);
           ops::project_packed(at, x, packed, p.bias ? bias.view() : Tensor(), out, p.accumulate);
           return out.host();
@@ -312,6 +314,9 @@ OpCases project_packed_cases() {
         add_packed({type, n, n_out, n_in, false, true}, false).only_fast();
         add_packed({type, n, n_out, n_in, false, false}, true).only_fast();
       }
+    }
+    for (const int64_t n_out : {130, 512}) {
+      add_packed({type, 33, n_out, columns(type, 1056), true, false}, false, true).only_fast();
     }
     add_packed({type, 5, 19, columns(type, 288), true, false}, false);
     add_packed({type, 3, 7, columns(type, 64), true, true}, false);

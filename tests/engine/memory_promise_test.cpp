@@ -63,6 +63,7 @@ std::vector<Case> cases() {
   const RandomModelShape big_vocab = {128, 2, 2, 1, 64, 256, 65536};
   std::vector<Case> all = {
       {"WideFeedForward", wide_ffn, session("snapkv", 128), 600},
+      {"WideFeedForwardOneChunk", wide_ffn, session("snapkv", 128), 500},
       {"WideFeedForwardShortChunk", wide_ffn, session("snapkv", 128), 6000},
       {"Full", many_heads, session("full", 0), 1500},
       {"ManyHeads", many_heads, session("snapkv", 512), 2000},

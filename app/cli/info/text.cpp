@@ -270,7 +270,7 @@ std::string tensor_list(const std::vector<TensorEntry>& tensors, int width, bool
 std::vector<InfoPlanRow> plan_rows(const InfoPlans& p) {
   const MemoryPlan &f = p.full, &k = p.kept;
   return {{"weights", "weights, mapped from the file", f.weights, k.weights},
-          {"packed_weights", "one layer's weights, packed", f.packed_weights, k.packed_weights},
+          {"packed_weights", "weights, packed", f.packed_weights, k.packed_weights},
           {"hidden_states", "hidden states", f.hidden_states, k.hidden_states},
           {"activations", "activations of a chunk", f.activations, k.activations},
           {"kv_scratch", "KV of one layer, uncompressed", f.kv_scratch, k.kv_scratch},

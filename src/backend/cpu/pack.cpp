@@ -9,7 +9,6 @@
 #include "backend/cpu/convert.h"
 #include "backend/cpu/cpu_target.h"
 #include "backend/cpu/scratch.h"
-#include "backend/cpu/scratch_bytes.h"
 
 // Scalable vectors can't be array elements: NEON serves those processors.
 #define HWY_DISABLED_TARGETS (HWY_SVE | HWY_SVE2 | HWY_SVE_256 | HWY_SVE2_128 | HWY_RVV)
@@ -83,52 +82,60 @@ void convert_part(const Tensor& weight, int64_t row, int64_t begin, int64_t n, D
 /// cache sets.
 int64_t tile_stride(DType compute) { return kDepth * block_bytes(compute) + 64; }
 
+/// A panel of the plain layout.
+void convert_rows(const PackedShape& s, const Tensor& weight, int64_t panel, void* dst) {
+  const int64_t begin = panel * kPanelRows, end = std::min(begin + kPanelRows, s.n_out);
+  const int64_t bytes = row_bytes(s.compute, s.n_in);
+  for (int64_t r = begin; r < end; ++r) {
+    convert_part(weight, r, 0, s.n_in, s.compute, static_cast<char*>(dst) + (r - begin) * bytes);
+  }
+}
+
 }  // namespace
 
-size_t pack_panels_scratch(const CpuContext& ctx) {
-  return ctx.n_threads * kPanelRows * tile_stride(ctx.compute);
-}
+size_t pack_panel_scratch(DType compute) { return kPanelRows * tile_stride(compute); }
 
-void pack_panels(const CpuContext& ctx, const Tensor& weight, void* dst) {
+void pack_panel(const PackedShape& s, const Tensor& weight, int64_t panel, PackTo to, char* scratch,
+                void* dst) {
+  if (!s.blocked) return convert_rows(s, weight, panel, dst);
 #if defined(__x86_64__)
-  if (packs_avx512(weight.dtype) && weight.shape[1] % 32 == 0) {
-    return pack_panels_avx512(ctx, weight, dst);
+  if (packs_avx512(weight.dtype) && s.n_in % 32 == 0) {
+    return pack_panel_avx512(s.compute, weight, panel, to, dst);
   }
 #endif
-  pack_panels_portable(ctx, weight, dst);
+  pack_panel_portable(s.compute, weight, panel, scratch, dst);
 }
 
-void pack_panels_portable(const CpuContext& ctx, const Tensor& weight, void* dst) {
-  const int64_t n_out = weight.shape[0], n_in = weight.shape[1];
-  const int64_t depth = panel_depth(ctx.compute), element = block_bytes(ctx.compute);
-  const int64_t n_panels = (n_out + kPanelRows - 1) / kPanelRows;
-  const int64_t n_parts = (n_in + kDepth - 1) / kDepth;
-  const int64_t panel_bytes = (n_in + depth - 1) / depth * 16 * kPanelRows * 4;
-  const int64_t row_stride = tile_stride(ctx.compute);
-  char* tiles = scratch(pack_panels_scratch(ctx));
-  const auto transpose = HWY_DYNAMIC_DISPATCH(transpose_panel);
+void pack_panels(const CpuContext& ctx, const PackedShape& s, const Tensor& weight, void* dst) {
+  const size_t scratch_bytes = pack_panel_scratch(s.compute);
+  char* tiles = scratch(ctx.n_threads * scratch_bytes);
+#pragma omp parallel for schedule(dynamic, 1) num_threads(ctx.n_threads)
+  for (int64_t panel = 0; panel < s.n_panels(); ++panel) {
+    pack_panel(s, weight, panel, PackTo::memory, tiles + omp_get_thread_num() * scratch_bytes,
+               static_cast<char*>(dst) + panel * s.panel_bytes());
+  }
+}
 
-#pragma omp parallel num_threads(ctx.n_threads)
-  {
-#pragma omp for schedule(dynamic, 1)
-    for (int64_t panel = 0; panel < n_panels; ++panel) {
-      char* tile = tiles + omp_get_thread_num() * kPanelRows * row_stride;
-      for (int64_t part = 0; part < n_parts; ++part) {
-        const int64_t begin = part * kDepth, n = std::min(kDepth, n_in - begin);
-        const int64_t n_blocks = (n + depth - 1) / depth;
-        for (int64_t r = 0; r < kPanelRows; ++r) {
-          char* row = tile + r * row_stride;
-          const bool exists = panel * kPanelRows + r < n_out;
-          const int64_t used = exists ? n * element : 0;
-          if (exists) convert_part(weight, panel * kPanelRows + r, begin, n, ctx.compute, row);
-          std::memset(row + used, 0, n_blocks * depth * element - used);
-        }
-        char* out =
-            static_cast<char*>(dst) + panel * panel_bytes + begin / depth * 16 * kPanelRows * 4;
-        transpose(reinterpret_cast<const uint32_t*>(tile), row_stride / 4, n_blocks,
-                  reinterpret_cast<uint32_t*>(out));
-      }
+void pack_panel_portable(DType compute, const Tensor& weight, int64_t panel, char* scratch,
+                         void* dst) {
+  const int64_t n_out = weight.shape[0], n_in = weight.shape[1];
+  const int64_t depth = panel_depth(compute), element = block_bytes(compute);
+  const int64_t n_parts = (n_in + kDepth - 1) / kDepth;
+  const int64_t row_stride = tile_stride(compute);
+  const auto transpose = HWY_DYNAMIC_DISPATCH(transpose_panel);
+  for (int64_t part = 0; part < n_parts; ++part) {
+    const int64_t begin = part * kDepth, n = std::min(kDepth, n_in - begin);
+    const int64_t n_blocks = (n + depth - 1) / depth;
+    for (int64_t r = 0; r < kPanelRows; ++r) {
+      char* row = scratch + r * row_stride;
+      const bool exists = panel * kPanelRows + r < n_out;
+      const int64_t used = exists ? n * element : 0;
+      if (exists) convert_part(weight, panel * kPanelRows + r, begin, n, compute, row);
+      std::memset(row + used, 0, n_blocks * depth * element - used);
     }
+    char* out = static_cast<char*>(dst) + begin / depth * 16 * kPanelRows * 4;
+    transpose(reinterpret_cast<const uint32_t*>(scratch), row_stride / 4, n_blocks,
+              reinterpret_cast<uint32_t*>(out));
   }
 }
 

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: MIT
-// Conversion of a weight matrix into the blocked layout that oneDNN's products read. Called by
-// matmul.cpp where the library prefers that layout:
+// Conversion of a weight matrix into the layout that oneDNN's products read, 64 output rows (a
+// panel) at a time. Called by matmul.cpp, which packs whole matrices, and tiled_product.cpp, which
+// packs what a thread multiplies next.
 //
+// Where the library prefers it, the layout is blocked:
 //   [panels of 64 output rows][blocks of k][16][64 output rows] 32-bit words
 // where a word is one f32, or two bf16 of neighbouring k: 16 or 32 values of k to a block. The last
-// panel and the last block are padded with zeros.
+// panel and the last block are padded with zeros. Elsewhere it is [n_out, n_in], plain rows.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 
 #include "backend/cpu/cpu_context.h"
@@ -18,7 +21,7 @@ inline constexpr int64_t kPanelRows = 64;
 
 /// Values of k in a block.
 constexpr int64_t panel_depth(DType compute) { return compute == DType::bf16 ? 32 : 16; }
-/// Bytes of the whole matrix in this layout.
+/// Bytes of the whole matrix in the blocked layout.
 constexpr int64_t packed_bytes(DType compute, int64_t n_out, int64_t n_in) {
   const int64_t depth = panel_depth(compute);
   const int64_t n_panels = (n_out + kPanelRows - 1) / kPanelRows;
@@ -26,15 +29,42 @@ constexpr int64_t packed_bytes(DType compute, int64_t n_out, int64_t n_in) {
   return n_panels * n_blocks * 16 * kPanelRows * 4;
 }
 
-/// dst: packed_bytes() bytes, aligned to a cache line.
-void pack_panels(const CpuContext& ctx, const Tensor& weight, void* dst);
+/// A matrix as products read it.
+struct PackedShape {
+  DType compute = DType::f32;
+  int64_t n_out = 0;
+  int64_t n_in = 0;
+  bool blocked = false;  // else plain rows
 
-/// The variants that pack_panels() chooses from (tests run both).
-void pack_panels_portable(const CpuContext& ctx, const Tensor& weight, void* dst);
+  int64_t n_panels() const { return (n_out + kPanelRows - 1) / kPanelRows; }
+  /// Of the first n output rows, a multiple of kPanelRows or all of them.
+  int64_t bytes_of(int64_t n) const {
+    return blocked ? packed_bytes(compute, n, n_in) : n * row_bytes(compute, n_in);
+  }
+  int64_t bytes() const { return bytes_of(n_out); }
+  int64_t panel_bytes() const { return bytes_of(kPanelRows); }
+};
+
+/// Where packed weights are written: past the caches, if a matrix that is packed whole is larger
+/// than they are, or into them, for the product that comes next.
+enum class PackTo { memory, caches };
+
+/// Packs panel `panel` of `weight`, whose shape is s's, to dst, on the calling thread. dst is
+/// aligned to a cache line; `scratch` has pack_panel_scratch() bytes.
+void pack_panel(const PackedShape& s, const Tensor& weight, int64_t panel, PackTo to, char* scratch,
+                void* dst);
+size_t pack_panel_scratch(DType compute);
+
+/// All panels, on all threads. dst: s.bytes().
+void pack_panels(const CpuContext& ctx, const PackedShape& s, const Tensor& weight, void* dst);
+
+/// The variants that pack_panel() chooses from for the blocked layout (tests run both).
+void pack_panel_portable(DType compute, const Tensor& weight, int64_t panel, char* scratch,
+                         void* dst);
 #if defined(__x86_64__)
 /// n_in a multiple of 32; only where packs_avx512().
 bool packs_avx512(DType weight);
-void pack_panels_avx512(const CpuContext& ctx, const Tensor& weight, void* dst);
+void pack_panel_avx512(DType compute, const Tensor& weight, int64_t panel, PackTo to, void* dst);
 #endif
 
 }  // namespace snapkv::cpu

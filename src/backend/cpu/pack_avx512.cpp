@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
-// pack_panels() with AVX-512: 16 rows are decoded, transposed in registers as 16 x 16 words, and
-// written as whole cache lines past the caches (a packed matrix is larger than them). Bound by
-// memory.
+// pack_panel() with AVX-512: 16 rows are decoded, transposed in registers as 16 x 16 words, and
+// written as whole cache lines. Bound by memory.
 #include "backend/cpu/cpu_target.h"
 #include "backend/cpu/pack.h"
 
@@ -13,7 +12,8 @@
 #include "backend/cpu/superblocks_x86.h"
 
 // The functions of this file run only where has(CpuTarget::avx512_bf16).
-#define SNAPKV_AVX512 __attribute__((target("avx512f,avx512bw,avx512vl,avx512dq,avx512bf16,f16c")))
+#define SNAPKV_AVX512 \
+  __attribute__((target("avx512f,avx512bw,avx512vl,avx512dq,avx512bf16,f16c,prfchw")))
 #define SNAPKV_AVX512_INLINE SNAPKV_AVX512 __attribute__((always_inline)) inline
 
 namespace snapkv::cpu {
@@ -21,9 +21,51 @@ namespace {
 
 constexpr int kTile = 16;  // rows, and words of a row, that are transposed at a time
 
-/// Two vectors of f32: values [i, i + 32) of a row, i a multiple of 32.
+/// So many words of a panel after those that are written, lines are fetched to be written to.
+constexpr int64_t kStoreAhead = 4 * kTile * kPanelRows;
+
+/// What the levels of a tile's superblocks are multiplied with, and what is taken off then:
+/// unpacked once for 256 values.
+struct TileFactors {
+  alignas(64) float scales[kTile][16];  // [row][part], or [row][2 * part + half of the part]
+  alignas(64) float mins[kTile][16];
+};
+
 template <DType T>
-SNAPKV_AVX512_INLINE void decode(const char* row, int64_t i, __m512& low, __m512& high) {
+constexpr bool kIsSuperblock = block_size(T) == kSuperblockSize;
+
+/// 8 or 16 integers of a superblock, times `unit`.
+SNAPKV_AVX512_INLINE void scale_up(const PartBytes&, uint64_t integers, float unit, float* to) {
+  const __m256i words = _mm256_cvtepi8_epi32(_mm_cvtsi64_si128(static_cast<int64_t>(integers)));
+  _mm256_store_ps(to, _mm256_mul_ps(_mm256_set1_ps(unit), _mm256_cvtepi32_ps(words)));
+}
+SNAPKV_AVX512_INLINE void scale_up(const HalfPartBytes&, const uint64_t (&integers)[2], float unit,
+                                   float* to) {
+  const __m512i words = _mm512_cvtepi8_epi32(
+      _mm_set_epi64x(static_cast<int64_t>(integers[1]), static_cast<int64_t>(integers[0])));
+  _mm512_store_ps(to, _mm512_mul_ps(_mm512_set1_ps(unit), _mm512_cvtepi32_ps(words)));
+}
+
+/// Of the superblocks at p, p + stride, ... in n rows.
+template <DType T>
+SNAPKV_AVX512_INLINE void unpack_factors(const char* p, int64_t stride, int n, TileFactors& to) {
+  using B = X86Block<T>;
+  for (int r = 0; r < n; ++r, p += stride) {
+    // 16 rows below: see pack_tile()
+    for (int64_t at = 0; at < block_bytes(T); at += 64) {
+      __builtin_prefetch(p + kTile * stride + at, 0, 2);
+    }
+    const auto scales = B::scales(p);
+    scale_up(scales, scales.scales, B::d(p), to.scales[r]);
+    if constexpr (kHasMin<T>) scale_up(scales, scales.mins, B::min(p), to.mins[r]);
+  }
+}
+
+/// Two vectors of f32: values [i, i + 32) of row `r` of a tile, i a multiple of 32. `factors`: of
+/// the superblocks that have them.
+template <DType T>
+SNAPKV_AVX512_INLINE void decode(const char* row, int64_t i, const TileFactors& factors, int r,
+                                 __m512& low, __m512& high) {
   const char* p = row + row_bytes(T, i);
   if constexpr (T == DType::f32) {
     low = _mm512_loadu_ps(p);
@@ -41,23 +83,25 @@ SNAPKV_AVX512_INLINE void decode(const char* row, int64_t i, __m512& low, __m512
     if constexpr (HasLevelOffset<T>) {
       levels = _mm256_sub_epi8(levels, _mm256_set1_epi8(B::kOffset));
     }
-    float scale[2] = {B::d(p), B::d(p)}, min[2] = {};
-    if constexpr (kHasMin<T>) min[0] = min[1] = B::min(p);
-    if constexpr (block_size(T) > kBlockSize) {
-      const auto scales = B::scales(p);
-      for (int half = 0; half < 2; ++half) {
-        scale[half] *= static_cast<float>(scales.scale(part, half));
-        min[half] *= static_cast<float>(scales.min(part, half));
+    __m512 scale[2], min[2];
+    if constexpr (kIsSuperblock<T>) {
+      SNAPKV_UNROLL for (int half = 0; half < 2; ++half) {
+        const int at = HasHalfScales<T> ? 2 * part + half : part;
+        scale[half] = _mm512_set1_ps(factors.scales[r][at]);
+        if constexpr (kHasMin<T>) min[half] = _mm512_set1_ps(factors.mins[r][at]);
       }
+    } else {
+      scale[0] = scale[1] = _mm512_set1_ps(B::d(p));
+      if constexpr (kHasMin<T>) min[0] = min[1] = _mm512_set1_ps(B::min(p));
     }
     low = _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm256_castsi256_si128(levels)));
     high = _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm256_extracti128_si256(levels, 1)));
     if constexpr (kHasMin<T>) {
-      low = _mm512_fmsub_ps(low, _mm512_set1_ps(scale[0]), _mm512_set1_ps(min[0]));
-      high = _mm512_fmsub_ps(high, _mm512_set1_ps(scale[1]), _mm512_set1_ps(min[1]));
+      low = _mm512_fmsub_ps(low, scale[0], min[0]);
+      high = _mm512_fmsub_ps(high, scale[1], min[1]);
     } else {
-      low = _mm512_mul_ps(low, _mm512_set1_ps(scale[0]));
-      high = _mm512_mul_ps(high, _mm512_set1_ps(scale[1]));
+      low = _mm512_mul_ps(low, scale[0]);
+      high = _mm512_mul_ps(high, scale[1]);
     }
   }
 }
@@ -88,17 +132,24 @@ SNAPKV_AVX512_INLINE void transpose(__m512i (&v)[kTile]) {
   SNAPKV_UNROLL for (int k = 0; k < kTile; ++k) v[k] = t[k];
 }
 
+template <PackTo To>
 SNAPKV_AVX512_INLINE void store_tile(__m512i (&v)[kTile], uint32_t* dst) {
   transpose(v);
+  if constexpr (To == PackTo::caches) {  // the lines of a later tile: they may be far away
+    SNAPKV_UNROLL for (int k = 0; k < kTile; ++k) {
+      __builtin_prefetch(dst + kStoreAhead + k * kPanelRows, 1, 3);
+    }
+  }
   SNAPKV_UNROLL for (int k = 0; k < kTile; ++k) {
-    _mm512_stream_si512(reinterpret_cast<__m512i*>(dst + k * kPanelRows), v[k]);
+    auto* line = reinterpret_cast<__m512i*>(dst + k * kPanelRows);
+    To == PackTo::memory ? _mm512_stream_si512(line, v[k]) : _mm512_store_si512(line, v[k]);
   }
 }
 
 /// Values [i, i + 32) of 16 rows, of which the first n exist, to columns of a panel.
-template <DType T, DType Compute>
+template <DType T, DType Compute, PackTo To>
 SNAPKV_AVX512_INLINE void pack_tile(const char* rows, int64_t stride, int n, int64_t i,
-                                    uint32_t* dst) {
+                                    const TileFactors& factors, uint32_t* dst) {
   __m512i v[kTile], w[kTile];
   SNAPKV_UNROLL for (int r = 0; r < kTile; ++r) {
     v[r] = w[r] = _mm512_setzero_si512();
@@ -106,13 +157,15 @@ SNAPKV_AVX512_INLINE void pack_tile(const char* rows, int64_t stride, int n, int
     const char* row = rows + r * stride;
     // the same place 16 rows below: 16 neighbouring streams are too many for the processor's own
     // prefetcher
-    __builtin_prefetch(row + kTile * stride + row_bytes(T, i), 0, 2);
+    if constexpr (!kIsSuperblock<T>) {
+      __builtin_prefetch(row + kTile * stride + row_bytes(T, i), 0, 2);
+    }
     if constexpr (Compute == DType::bf16 && T == DType::bf16) {
       v[r] = _mm512_loadu_si512(row + 2 * i);
       continue;
     }
     __m512 low, high;
-    decode<T>(row, i, low, high);
+    decode<T>(row, i, factors, r, low, high);
     if constexpr (Compute == DType::bf16) {
       v[r] = (__m512i)_mm512_cvtne2ps_pbh(high, low);
     } else {
@@ -120,31 +173,39 @@ SNAPKV_AVX512_INLINE void pack_tile(const char* rows, int64_t stride, int n, int
       w[r] = _mm512_castps_si512(high);
     }
   }
-  store_tile(v, dst);
-  if constexpr (Compute == DType::f32) store_tile(w, dst + kTile * kPanelRows);
+  store_tile<To>(v, dst);
+  if constexpr (Compute == DType::f32) store_tile<To>(w, dst + kTile * kPanelRows);
 }
 
-template <DType T, DType Compute>
-SNAPKV_AVX512 void pack_panel(const Tensor& weight, int64_t panel, uint32_t* dst) {
+template <DType T, DType Compute, PackTo To>
+SNAPKV_AVX512 void pack_panel_as(const Tensor& weight, int64_t panel, uint32_t* dst) {
   constexpr int64_t kWords = Compute == DType::bf16 ? 16 : 32;  // of k, of 32 values
   const int64_t n_in = weight.shape[1];
+  TileFactors factors;
   for (int64_t r = 0; r < kPanelRows; r += kTile) {
     const int64_t row = panel * kPanelRows + r;
     const int n = static_cast<int>(std::clamp<int64_t>(weight.shape[0] - row, 0, kTile));
     const char* rows = weight.at<const char>(row);
     for (int64_t i = 0; i < n_in; i += 32) {
-      pack_tile<T, Compute>(rows, weight.stride[0], n, i, dst + i / 32 * kWords * kPanelRows + r);
+      if constexpr (kIsSuperblock<T>) {
+        if (i % kSuperblockSize == 0) {
+          unpack_factors<T>(rows + row_bytes(T, i), weight.stride[0], n, factors);
+        }
+      }
+      pack_tile<T, Compute, To>(rows, weight.stride[0], n, i, factors,
+                                dst + i / 32 * kWords * kPanelRows + r);
     }
   }
+  if constexpr (To == PackTo::memory) _mm_sfence();  // streamed stores become visible
 }
 
 template <DType T>
 constexpr bool kPacks = block_size(T) == 1 || HasX86Block<T>;
 
-template <DType Compute>
+template <DType Compute, PackTo To>
 void pack_panel_of(const Tensor& weight, int64_t panel, uint32_t* dst) {
   visit_weight_type(weight.dtype, [&](auto type) {
-    if constexpr (kPacks<type.dtype>) pack_panel<type.dtype, Compute>(weight, panel, dst);
+    if constexpr (kPacks<type.dtype>) pack_panel_as<type.dtype, Compute, To>(weight, panel, dst);
   });
 }
 
@@ -155,22 +216,14 @@ bool packs_avx512(DType weight) {
          visit_weight_type(weight, [](auto type) { return kPacks<type.dtype>; });
 }
 
-void pack_panels_avx512(const CpuContext& ctx, const Tensor& weight, void* dst) {
-  const int64_t n_panels = (weight.shape[0] + kPanelRows - 1) / kPanelRows;
-  const int64_t panel_words = static_cast<int64_t>(
-      packed_bytes(ctx.compute, kPanelRows, weight.shape[1]) / sizeof(uint32_t));
-#pragma omp parallel num_threads(ctx.n_threads)
-  {
-#pragma omp for schedule(dynamic, 1)
-    for (int64_t panel = 0; panel < n_panels; ++panel) {
-      uint32_t* out = static_cast<uint32_t*>(dst) + panel * panel_words;
-      if (ctx.compute == DType::bf16) {
-        pack_panel_of<DType::bf16>(weight, panel, out);
-      } else {
-        pack_panel_of<DType::f32>(weight, panel, out);
-      }
-    }
-    _mm_sfence();  // streamed stores become visible
+void pack_panel_avx512(DType compute, const Tensor& weight, int64_t panel, PackTo to, void* dst) {
+  auto* words = static_cast<uint32_t*>(dst);
+  if (compute == DType::bf16) {
+    to == PackTo::memory ? pack_panel_of<DType::bf16, PackTo::memory>(weight, panel, words)
+                         : pack_panel_of<DType::bf16, PackTo::caches>(weight, panel, words);
+  } else {
+    to == PackTo::memory ? pack_panel_of<DType::f32, PackTo::memory>(weight, panel, words)
+                         : pack_panel_of<DType::f32, PackTo::caches>(weight, panel, words);
   }
 }
 

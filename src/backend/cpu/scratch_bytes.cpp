@@ -4,11 +4,14 @@
 #include "backend/cpu/scratch_bytes.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "backend/cpu/cpu_backend.h"
 #include "backend/cpu/cpu_target.h"
 #include "backend/cpu/gemv.h"
+#include "backend/cpu/pack.h"
 #include "backend/cpu/product_tiling.h"
+#include "backend/cpu/tiled_product.h"
 #include "backend/cpu_scratch.h"
 
 namespace snapkv {
@@ -62,13 +65,28 @@ size_t product_bytes(const CpuContext& ctx, const KernelShape& s) {
     return s.n_chunk * (widest + kGemvUnit) * 2;
   }
   const size_t tile = kTileRows * kTileCols * sizeof(float);
-  return std::max(pack_panels_scratch(ctx), ctx.n_threads * (tile + kTileLibraryBytes));
+  return ctx.n_threads * (tile + kTileLibraryBytes + pack_panel_scratch(ctx.compute));
 }
 
 size_t rotation_bytes(const KernelShape& s) { return s.n_chunk * s.head_dim * sizeof(float); }
 
 }  // namespace
 }  // namespace cpu
+
+size_t cpu_pack_workspace_bytes(const KernelShape& s) {
+  const cpu::CpuContext ctx = cpu::context_of(s);
+  const int64_t n_q = s.n_head * s.head_dim, n_kv = s.n_head_kv * s.head_dim;
+  const std::pair<int64_t, int64_t> matrices[] = {
+      {n_q, s.n_embd}, {n_kv, s.n_embd}, {s.n_embd, n_q}, {s.n_ff, s.n_embd}, {s.n_embd, s.n_ff}};
+  size_t most = 0;
+  for (const auto& [n_out, n_in] : matrices) {
+    for (const bool blocked : {false, true}) {  // the library decides which
+      const cpu::PackedShape w{ctx.compute, n_out, n_in, blocked};
+      most = std::max(most, cpu::pack_workspace_bytes(w, s.n_chunk, ctx.n_threads));
+    }
+  }
+  return most;
+}
 
 size_t cpu_kernel_bytes(const KernelShape& s, int64_t n_window) {
   const cpu::CpuContext ctx = cpu::context_of(s);

@@ -11,6 +11,5 @@ namespace snapkv::cpu {
 size_t attention_prefill_scratch(const CpuContext& ctx, const PrefillAttention& a);
 size_t window_votes_scratch(const CpuContext& ctx, const WindowVotes& v);
 size_t moments_scratch(const CpuContext& ctx, int64_t n_head, int64_t head_dim);
-size_t pack_panels_scratch(const CpuContext& ctx);
 
 }  // namespace snapkv::cpu

@@ -63,7 +63,9 @@ struct ByShape {
 
 }  // namespace
 
-bool prefers_panels(DType compute, int64_t n_out, int64_t n_in) {
+namespace {
+
+bool ask_for_panels(DType compute, int64_t n_out, int64_t n_in) {
   const auto type = to_dnnl(compute);
   const memory::desc x({kTileRows, n_in}, type, memory::format_tag::ab);
   const memory::desc w({n_in, n_out}, type, memory::format_tag::any);
@@ -73,6 +75,19 @@ bool prefers_panels(DType compute, int64_t n_out, int64_t n_in) {
   const memory::desc panels = panels_desc(compute, n_out, n_in);
   const int64_t panels_bytes = panels.get_size();
   return product.weights_desc() == panels && panels_bytes == packed_bytes(compute, n_out, n_in);
+}
+
+}  // namespace
+
+// Asking takes 0.1 ms, a layer has seven matrices, and models have few shapes.
+bool prefers_panels(DType compute, int64_t n_out, int64_t n_in) {
+  static std::mutex mutex;
+  static std::map<std::tuple<DType, int64_t, int64_t>, bool> answers;
+  const std::lock_guard lock(mutex);
+  const auto shape = std::tuple(compute, n_out, n_in);
+  const auto known = answers.find(shape);
+  if (known != answers.end()) return known->second;
+  return answers[shape] = ask_for_panels(compute, n_out, n_in);
 }
 
 // The check is the promise that results do not depend on the number of threads: see the header.

@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: MIT
+#include "backend/cpu/tiled_product.h"
+
+#include <omp.h>
+
+#include <algorithm>
+
+#include "backend/cpu/scratch.h"
+#include "base/timer.h"
+
+namespace snapkv::cpu {
+namespace {
+
+/// A matrix of at most this many bytes stays in the caches when it is packed whole.
+constexpr int64_t kCachedBytes = 8 << 20;
+
+constexpr int64_t round_up(int64_t bytes) { return (bytes + 63) / 64 * 64; }
+
+/// Each thread packs the columns of the tiles that it computes. Else all threads pack the whole
+/// matrix first: where columns are too few for the threads to finish together, or are not cut.
+bool packs_columns(const Tiling& t, int n_threads) {
+  return t.n_cols > 1 && (t.n_cols % n_threads == 0 || t.n_cols >= 4 * n_threads);
+}
+
+int64_t workspace_bytes(const PackedShape& w, const Tiling& t, int n_threads) {
+  return packs_columns(t, n_threads) ? n_threads * round_up(w.bytes_of(t.cols)) : w.bytes();
+}
+
+}  // namespace
+
+size_t pack_workspace_bytes(const PackedShape& w, int64_t n, int n_threads) {
+  return workspace_bytes(w, choose_tiling(n, w.n_out, w.n_in, w.blocked), n_threads);
+}
+
+TiledProduct::TiledProduct(const TileShape& whole, const TileOperands& at, const Tensor* weight,
+                           PackWorkspace* workspace)
+    : whole_(whole),
+      at_(at),
+      weight_(weight),
+      workspace_(workspace),
+      packed_shape_{.compute = whole.compute,
+                    .n_out = whole.n_out,
+                    .n_in = whole.n_in,
+                    .blocked = whole.panels},
+      tiling_(choose_tiling(whole.n, whole.n_out, whole.n_in, whole.panels)),
+      staged_(whole.panels && tiling_.n_cols > 1) {
+  size_t library_bytes = 0;
+  for (const bool last_row : {false, true}) {
+    for (const bool last_col : {false, true}) {
+      TileShape tile = whole;
+      tile.n = last_row ? whole.n - (tiling_.n_rows - 1) * tiling_.rows : tiling_.rows;
+      tile.n_out = last_col ? whole.n_out - (tiling_.n_cols - 1) * tiling_.cols : tiling_.cols;
+      if (staged_) {
+        tile.out_stride = tile.n_out;
+        tile.accumulate = false;
+      }
+      products_[last_row][last_col] = TileProduct::get(tile);
+      library_bytes = std::max(library_bytes, products_[last_row][last_col]->scratch_bytes());
+    }
+  }
+  library_bytes_ = round_up(static_cast<int64_t>(library_bytes));
+  if (staged_) staging_bytes_ = round_up(tiling_.rows * row_bytes(whole.out, tiling_.cols));
+}
+
+void TiledProduct::run(const CpuContext& ctx) {
+  const int n_threads = team_size(ctx, tiling_.n_rows * tiling_.n_cols > 1);
+  const bool by_columns = weight_ != nullptr && packs_columns(tiling_, n_threads);
+  const int64_t piece_bytes = round_up(packed_shape_.bytes_of(tiling_.cols));
+  char* packed = at_.w;
+  if (weight_ != nullptr) {
+    Buffer& memory = workspace_->memory;
+    const size_t bytes = workspace_bytes(packed_shape_, tiling_, n_threads);
+    if (memory.bytes() < bytes) {
+      memory = Buffer();  // free first: the contents need not survive
+      memory = Buffer::host(bytes, "packed weights");
+    }
+    packed = static_cast<char*>(memory.data());
+  }
+  const PackTo to = packed_shape_.bytes() <= kCachedBytes ? PackTo::caches : PackTo::memory;
+  const int64_t pack_bytes =
+      weight_ != nullptr ? round_up(static_cast<int64_t>(pack_panel_scratch(whole_.compute))) : 0;
+  const int64_t thread_bytes = library_bytes_ + staging_bytes_ + pack_bytes;
+  char* memory = scratch(thread_bytes * n_threads);
+  double pack_seconds = 0;
+#pragma omp parallel num_threads(n_threads) reduction(+ : pack_seconds)
+  {
+    Thread thread{.memory = memory + thread_bytes * omp_get_thread_num()};
+    if (by_columns) {
+      char* piece = packed + omp_get_thread_num() * piece_bytes;
+      const int64_t n_panels = tiling_.cols / kPanelRows;
+#pragma omp for schedule(dynamic, 1)
+      for (int64_t c = 0; c < tiling_.n_cols; ++c) {
+        const int64_t first = c * n_panels;
+        pack_panels_to(piece, first, std::min(n_panels, packed_shape_.n_panels() - first),
+                       PackTo::caches, thread);
+        for (int64_t r = 0; r < tiling_.n_rows; ++r) run_tile(r, c, piece, thread);
+      }
+    } else {
+      if (weight_ != nullptr) {
+#pragma omp for schedule(dynamic, 1)
+        for (int64_t p = 0; p < packed_shape_.n_panels(); ++p) {
+          pack_panels_to(packed + p * packed_shape_.panel_bytes(), p, 1, to, thread);
+        }
+      }
+#pragma omp for schedule(dynamic, 1) collapse(2)
+      for (int64_t c = 0; c < tiling_.n_cols; ++c) {
+        for (int64_t r = 0; r < tiling_.n_rows; ++r) {
+          run_tile(r, c, packed + packed_shape_.bytes_of(c * tiling_.cols), thread);
+        }
+      }
+    }
+    pack_seconds += thread.pack_seconds;
+  }
+  if (workspace_ != nullptr) workspace_->pack_seconds += pack_seconds / n_threads;
+  if (status_ != dnnl_success) {
+    throw dnnl::error(static_cast<dnnl_status_t>(status_.load()), "a tile's product failed");
+  }
+}
+
+/// Panels [first, first + n), to `packed`.
+void TiledProduct::pack_panels_to(char* packed, int64_t first, int64_t n, PackTo to,
+                                  Thread& thread) const {
+  const Timer timer;
+  char* pack_scratch = thread.memory + library_bytes_ + staging_bytes_;
+  for (int64_t p = 0; p < n; ++p) {
+    pack_panel(packed_shape_, *weight_, first + p, to, pack_scratch,
+               packed + p * packed_shape_.panel_bytes());
+  }
+  thread.pack_seconds += timer.seconds();
+}
+
+/// `w`: the tile's columns, packed.
+void TiledProduct::run_tile(int64_t r, int64_t c, char* w, Thread& thread) {
+  const bool last_row = r + 1 == tiling_.n_rows, last_col = c + 1 == tiling_.n_cols;
+  const int64_t row = r * tiling_.rows, col = c * tiling_.cols;
+  char* out = at_.out + row * row_bytes(whole_.out, whole_.out_stride) + row_bytes(whole_.out, col);
+  char* staging = thread.memory + library_bytes_;
+  try {
+    std::optional<TileRun>& run = thread.runs[last_row][last_col];
+    if (!run) run.emplace(*products_[last_row][last_col], thread.memory);
+    (*run)({.x = at_.x + row * row_bytes(whole_.compute, whole_.n_in),
+            .w = w,
+            .bias = whole_.bias ? at_.bias + row_bytes(DType::f32, col) : nullptr,
+            .out = staged_ ? staging : out});
+  } catch (const dnnl::error& e) {
+    status_ = e.status;
+    return;
+  } catch (const std::bad_alloc&) {
+    status_ = dnnl_out_of_memory;
+    return;
+  }
+  if (!staged_) return;
+  store_staged(staging, std::min(tiling_.rows, whole_.n - row),
+               std::min(tiling_.cols, whole_.n_out - col), out);
+}
+
+/// out (+)= the staged tile of [n, n_cols].
+void TiledProduct::store_staged(const char* staging, int64_t n, int64_t n_cols, char* out) const {
+  const int64_t from_row = row_bytes(whole_.out, n_cols);
+  const int64_t to_row = row_bytes(whole_.out, whole_.out_stride);
+  for (int64_t i = 0; i < n; ++i) {
+    const char* from = staging + i * from_row;
+    char* to = out + i * to_row;
+    if (whole_.accumulate) {
+      const float* values = reinterpret_cast<const float*>(from);
+      float* sums = reinterpret_cast<float*>(to);
+      for (int64_t j = 0; j < n_cols; ++j) sums[j] += values[j];
+    } else {
+      std::copy(from, from + from_row, to);
+    }
+  }
+}
+
+}  // namespace snapkv::cpu

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: MIT
+// TiledProduct: one project_packed() call. Used by matmul.cpp.
+//
+// The output is cut into tiles (product_tiling.h) that one thread each computes, so that results do
+// not depend on how many threads there are. Weights are packed already, or are packed here just
+// before they are multiplied: then they come from the caches, and the packed matrix is never
+// written to memory. The values are the same either way.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <memory>
+#include <optional>
+
+#include "backend/cpu/cpu_context.h"
+#include "backend/cpu/pack.h"
+#include "backend/cpu/product_tiling.h"
+#include "backend/cpu/tile_product.h"
+#include "backend/ops.h"
+
+namespace snapkv::cpu {
+
+/// Bytes of PackWorkspace::memory that a product of this shape takes.
+size_t pack_workspace_bytes(const PackedShape& w, int64_t n, int n_threads);
+
+class TiledProduct {
+ public:
+  /// `whole`: the shape of the whole product. `weight`: null if at.w is packed, else what is packed
+  /// into `workspace`. Call with OmpThreads(1), as run(). Throws dnnl::error.
+  TiledProduct(const TileShape& whole, const TileOperands& at, const Tensor* weight,
+               PackWorkspace* workspace);
+  void run(const CpuContext& ctx);
+
+ private:
+  /// What one thread needs to compute its tiles.
+  struct Thread {
+    char* memory;
+    double pack_seconds = 0;
+    std::array<std::array<std::optional<TileRun>, 2>, 2> runs{};  // as products_, made when needed
+  };
+
+  void pack_panels_to(char* packed, int64_t first, int64_t n, PackTo to, Thread& thread) const;
+  void run_tile(int64_t r, int64_t c, char* w, Thread& thread);
+  void store_staged(const char* staging, int64_t n, int64_t n_cols, char* out) const;
+
+  const TileShape& whole_;
+  const TileOperands& at_;
+  const Tensor* const weight_;
+  PackWorkspace* const workspace_;
+  const PackedShape packed_shape_;
+  const Tiling tiling_;
+  const bool staged_;  // tiles are computed in scratch memory, then stored
+  std::array<std::array<std::shared_ptr<const TileProduct>, 2>, 2> products_;  // [last rows][cols]
+  int64_t library_bytes_ = 0;
+  int64_t staging_bytes_ = 0;
+  std::atomic<int> status_ = dnnl_success;  // nothing may be thrown inside a parallel region
+};
+
+}  // namespace snapkv::cpu
