@@ -5,6 +5,7 @@
 #include <set>
 
 #include "base/error.h"
+#include "snapkv/grammar.h"
 #include "text/grammar/schema_reader.h"
 #include "text/utf8.h"
 
