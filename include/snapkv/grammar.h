@@ -51,6 +51,9 @@ class Grammar {
   std::shared_ptr<const Impl> impl_;
 };
 
+/// A text as a literal of GBNF, with its quotes.
+std::string gbnf_literal(std::string_view text);
+
 /// What matchers need of a model's vocabulary: made once per model (some 50 ms), then shared by all
 /// threads. Control tokens are in no text that a grammar allows.
 class GrammarVocabulary {

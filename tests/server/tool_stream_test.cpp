@@ -43,6 +43,16 @@ std::string parsed(const AnswerSyntax& syntax, const std::string& text, size_t c
   return all;
 }
 
+const std::map<std::string, Json>& functions() {
+  static const std::map<std::string, Json> all = {
+      {"get", Json::parse(R"({"type": "object", "properties": {"city": {"type": "string"},
+        "days": {"type": "integer"}, "dry": {"type": "boolean"}, "note": {"type": ["string", "null"]},
+        "where": {"$ref": "#/$defs/place"}, "any": {}},
+        "$defs": {"place": {"anyOf": [{"type": "object"}, {"type": "array"}]}}})")},
+      {"set", Json::object()}};
+  return all;
+}
+
 struct Case {
   ToolFormat format;
   std::string text, expected;
@@ -103,13 +113,58 @@ TEST(ToolStream, ReadsCallsHoweverTheyAreCut) {
        "|Fine.|call get({\"a\": 1})|call set({})"},
       {ToolFormat::mistral, "[1, 2]", "|[1, 2]"},
       {ToolFormat::mistral, "[TOOL", "|[TOOL"},
+      // Qwen3-Coder
+      {ToolFormat::coder, "Hello there", "|Hello there"},
+      {ToolFormat::coder,
+       "<tool_call>\n<function=get>\n<parameter=city>\nSan \"José\"\n</parameter>\n"
+       "<parameter=days>\n3\n</parameter>\n</function>\n</tool_call>",
+       "|call get({\"city\": \"San \\\"José\\\"\", \"days\": 3})"},
+      {ToolFormat::coder,
+       "I look.\n\n<tool_call>\n<function=set>\n</function>\n</tool_call>\n<tool_call>\n"
+       "<function=get>\n<parameter=where>\n{\"a\": [1]}\n</parameter>\n</function>\n</tool_call> "
+       "ok",
+       "|I look.|call set({})|call get({\"where\": {\"a\": [1]}})| ok"},
+      // strings stay strings, whatever they look like; other types are what they look like
+      {ToolFormat::coder,
+       "<tool_call><function=get><parameter=city>12</parameter><parameter=dry>True</parameter>"
+       "<parameter=note>\nnull\n</parameter><parameter=any>\n[1, "
+       "2]\n</parameter></function></tool_call>",
+       "|call get({\"city\": \"12\", \"dry\": true, \"note\": null, \"any\": [1, 2]})"},
+      {ToolFormat::coder,
+       "<tool_call>\n<function=get>\n<parameter=note>\n12\n</parameter>\n<parameter=days>\nmany\n"
+       "</parameter>\n<parameter=dry>\n 1 \n</parameter>\n<parameter=any>\n\"x\"\n</parameter>\n"
+       "<parameter=unknown>\ntrue\n</parameter>\n</function>\n</tool_call>",
+       "|call get({\"note\": \"12\", \"days\": \"many\", \"dry\": \" 1 \", \"any\": \"\\\"x\\\"\", "
+       "\"unknown\": true})"},
+      // one line break at each end of a value is the format's, all others are the value's
+      {ToolFormat::coder,
+       "<tool_call>\n<function=get>\n<parameter=city>\n\n  a <b>\n</param\n\tc\\\n\n</parameter>\n"
+       "<parameter=note>\n</parameter>\n<parameter=city>\n\n</parameter>\n</function>\n</"
+       "tool_call>",
+       "|call get({\"city\": \"\\n  a <b>\\n</param\\n\\tc\\\\\\n\", \"note\": \"\", \"city\": "
+       "\"\"})"},
+      // without <tool_call>, which models forget: only what is a tool
+      {ToolFormat::coder, "So:\n<function=set>\n</function>\n</tool_call>", "|So:|call set({})"},
+      {ToolFormat::coder, "a <function=map>\n</function> b", "|a <function=map>\n</function> b"},
+      {ToolFormat::coder, "<function=<function=set></function>", "|<function=|call set({})"},
+      {ToolFormat::coder, "<tool_call>other</tool_call>", "|<tool_call>other</tool_call>"},
+      {ToolFormat::coder, "<tool_call><tool_call><function=set></function></tool_call>",
+       "|<tool_call>|call set({})"},
+      {ToolFormat::coder, "a <tool b <func", "|a <tool b <func"},
+      // calls that break off keep what they had
+      {ToolFormat::coder, "<tool_call>\n<function=get>\n<parameter=city>\nRom</par",
+       "|call get({\"city\": \"Rom</par)"},
+      {ToolFormat::coder, "<tool_call>\n<function=get>\n<parameter=days>\n3", "|call get("},
+      {ToolFormat::coder,
+       "<tool_call>\n<function=get>\n<parameter=days>\n3\n</parameter>\nwhat?</tool_call>",
+       "|call get({\"days\": 3})|what?</tool_call>"},
       // no tools
       {ToolFormat::none, "<tool_call>{}</tool_call>", "|<tool_call>{}</tool_call>"},
   };
   for (const Case& c : cases) {
     AnswerSyntax syntax;
     syntax.tools = c.format;
-    syntax.tool_names = {"get", "set"};
+    syntax.functions = functions();
     expect_parsed(syntax, c);
   }
 }
@@ -118,7 +173,7 @@ TEST(AnswerParser, TellsReasoningFromTheRest) {
   AnswerSyntax syntax;
   syntax.has_reasoning = true;
   syntax.tools = ToolFormat::hermes;
-  syntax.tool_names = {"get"};
+  syntax.functions = functions();
   expect_parsed(
       syntax, {ToolFormat::hermes, "<think>\nHm, {so}.\n</think>\n\nYes", "|think Hm, {so}.|Yes"});
   expect_parsed(syntax, {ToolFormat::hermes,
@@ -136,12 +191,14 @@ TEST(AnswerParser, TellsReasoningFromTheRest) {
 // Hostile answers cost no more than their length.
 TEST(ToolStream, TakesWhateverAModelWrites) {
   AnswerSyntax syntax;
-  for (const ToolFormat format : {ToolFormat::hermes, ToolFormat::llama3, ToolFormat::mistral}) {
+  for (const ToolFormat format :
+       {ToolFormat::hermes, ToolFormat::llama3, ToolFormat::mistral, ToolFormat::coder}) {
     syntax.tools = format;
-    syntax.tool_names = {"get"};
+    syntax.functions = functions();
     for (const std::string part :
          {"{", "[", "<tool_call>", "[TOOL_CALLS]", "{\"name\": \"get\", \"arguments\": {", "\"",
-          "\\", "</tool_call>", " \n", "]"}) {
+          "\\", "</tool_call>", " \n", "]", "<function=", "<function=get>", "<parameter=city>",
+          "</parameter>", "</function>", "<tool_call><function=get><parameter=city>"}) {
       std::string text;
       for (int i = 0; i < 2000; ++i) text += part;
       AnswerParser parser(syntax);

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <fstream>
+#include <random>
 #include <sstream>
 
 #include "server/api/answer_parser.h"
@@ -33,6 +34,10 @@ TEST(Tools, FormatIsFoundInRealTemplates) {
       {"meta-llama-Llama-3.3-70B-Instruct", ToolFormat::llama3},
       {"mistralai-Mistral-Nemo-Instruct-2407", ToolFormat::mistral},
       {"unsloth-mistral-Devstral-Small-2507", ToolFormat::mistral},
+      {"Qwen3-Coder", ToolFormat::coder},
+      {"Qwen3.5-4B", ToolFormat::coder},
+      {"StepFun3.5-Flash", ToolFormat::coder},
+      {"GLM-4.6", ToolFormat::none},
       {"google-gemma-2-2b-it", ToolFormat::none},
       {"microsoft-Phi-3.5-mini-instruct", ToolFormat::none},
   };
@@ -86,18 +91,139 @@ TEST(Tools, GrammarIsThatOfTheFormat) {
                       R"({"name": "get_weather", "parameters": {"city": "root"}})"));
 }
 
+Tools coder_tools() {
+  const Json body = Json::parse(R"({"tools": [{"type": "function", "function": {"name": "plan",
+    "parameters": {"type": "object", "properties": {
+      "city": {"type": "string"}, "days": {"$ref": "#/$defs/days"}, "kind": {"enum": ["a<b", "c"]},
+      "trip": {"type": "object", "properties": {"by": {"enum": ["car"]}}, "required": ["by"]},
+      "dry": {"type": "boolean"}, "note": {"type": ["null", "string"]}},
+      "required": ["city", "days", "kind", "trip", "extra"],
+      "$defs": {"days": {"type": "integer", "minimum": 1, "maximum": 9}}}}}],
+    "tool_choice": "required"})");
+  return read_tools(Fields(body));
+}
+
+std::string coder_call(const std::string& city, const std::string& days, const std::string& kind,
+                       const std::string& rest = "") {
+  return "<tool_call>\n<function=plan>\n<parameter=city>\n" + city +
+         "\n</parameter>\n<parameter=days>\n" + days + "\n</parameter>\n<parameter=kind>\n" + kind +
+         "\n</parameter>\n<parameter=trip>\n{\"by\": \"car\"}\n</parameter>\n" + rest +
+         "<parameter=extra>\nx\n</parameter>\n</function>\n</tool_call>";
+}
+
+TEST(Tools, GrammarOfBareParameters) {
+  const std::string gbnf = tool_grammar(coder_tools(), ToolFormat::coder);
+  EXPECT_TRUE(accepts(gbnf, coder_call("Rome", "3", "c"))) << gbnf;
+  EXPECT_TRUE(accepts(gbnf, coder_call("Rome", "3", "c") + "\n" + coder_call("", "1", "a<b")));
+  for (const char* city : {"a\n\nb", "<", "</parameter", "\n", "<parameter=days>", "\n</par</param",
+                           "x\n<\n</p", "Zürich 東京"}) {
+    EXPECT_TRUE(accepts(gbnf, coder_call(city, "3", "c"))) << city;
+  }
+  EXPECT_TRUE(accepts(gbnf, coder_call("R", "3", "c",
+                                       "<parameter=dry>\nfalse\n</parameter>\n"
+                                       "<parameter=note>\nnull\n</parameter>\n")));
+  for (const char* city : {"a</parameter>b", "a\n</parameter>", "</parameter>"}) {
+    EXPECT_FALSE(accepts(gbnf, coder_call(city, "3", "c"))) << city;
+  }
+  EXPECT_FALSE(accepts(gbnf, coder_call("R", "10", "c")));
+  EXPECT_FALSE(accepts(gbnf, coder_call("R", "\"3\"", "c")));
+  EXPECT_FALSE(accepts(gbnf, coder_call("R", "3", "b")));
+  EXPECT_FALSE(accepts(gbnf, coder_call("R", "3", "c", "<parameter=dry>\nmaybe\n</parameter>\n")));
+  const auto refused = [](const std::string& parameters) {
+    const Json body = Json::parse(R"({"tools": [{"type": "function", "function": {"name": "f",
+      "parameters": )" + parameters +
+                                  "}}]}");
+    try {
+      (void)tool_grammar(read_tools(Fields(body)), ToolFormat::coder);
+    } catch (const ApiError& e) {
+      EXPECT_EQ(e.param, "tools");
+      return std::string(e.what());
+    }
+    return std::string("accepted");
+  };
+  EXPECT_NE(refused(R"({"anyOf": []})").find("parameters of f: this model writes"),
+            std::string::npos);
+  EXPECT_NE(refused(R"({"properties": {"a>b": {}}})").find("\"a>b\" can't be written"),
+            std::string::npos);
+  const std::string unique =
+      refused(R"({"properties": {"a": {"type": "array", "uniqueItems": true}}})");
+  EXPECT_NE(unique.find("parameters of f: 'a': "), std::string::npos) << unique;
+  EXPECT_NE(unique.find("uniqueItems"), std::string::npos) << unique;
+}
+
+/// A random text of a grammar that often comes near to what ends its values.
+std::string random_text(GrammarMatcher matcher, std::mt19937& random) {
+  const std::string pieces[] = {
+      "\n</parameter>\n",         "</parameter>", "\n</para", "<", "\n", "a", "<parameter=city>\n",
+      "</function>\n</tool_call>"};
+  std::string text;
+  std::vector<uint64_t> mask;
+  while (matcher.can_continue() && !(matcher.is_complete() && random() % 2 == 0)) {
+    std::string piece = pieces[random() % std::size(pieces)];
+    try {
+      matcher.accept_text(piece);
+    } catch (const Error&) {
+      matcher.mask(mask);
+      std::string allowed;
+      for (size_t byte = 0; byte < 128; ++byte) {
+        if ((mask[byte / 64] >> (byte % 64) & 1) != 0) allowed += static_cast<char>(byte);
+      }
+      piece = allowed.at(random() % allowed.size());
+      matcher.accept_text(piece);
+    }
+    text += piece;
+  }
+  return text;
+}
+
+// However a model fills the grammar, what is read of it is calls with arguments of the schema.
+TEST(Tools, BareParametersOfTheGrammarAreArguments) {
+  const Tools tools = coder_tools();
+  std::vector<std::string> bytes;
+  for (int byte = 0; byte < 128; ++byte) bytes.emplace_back(1, static_cast<char>(byte));
+  const GrammarMatcher matcher(
+      Grammar::parse(tool_grammar(tools, ToolFormat::coder)),
+      std::make_shared<const GrammarVocabulary>(std::move(bytes), std::vector<int32_t>()));
+  std::mt19937 random(17);
+  for (int i = 0; i < 200; ++i) {
+    const std::string text = random_text(matcher, random);
+    SCOPED_TRACE(text);
+    AnswerSyntax syntax;
+    syntax.tools = ToolFormat::coder;
+    syntax.functions = tools.schemas();
+    AnswerParser parser(syntax);
+    std::vector<Piece> pieces = parser.push(text);
+    for (const Piece& piece : parser.finish()) pieces.push_back(piece);
+    ASSERT_GE(pieces.size(), 2u);
+    ASSERT_EQ(pieces.size() % 2, 0u);
+    for (size_t p = 0; p < pieces.size(); p += 2) {
+      ASSERT_EQ(pieces[p].kind, Piece::Kind::tool_begin);
+      ASSERT_EQ(pieces[p + 1].kind, Piece::Kind::tool_arguments);
+      const Json arguments = Json::parse(pieces[p + 1].text, nullptr, false);
+      ASSERT_TRUE(arguments.is_object()) << pieces[p + 1].text;
+      EXPECT_TRUE(arguments.at("city").is_string());
+      EXPECT_TRUE(arguments.at("days").is_number_integer());
+      EXPECT_TRUE(arguments.at("kind") == "a<b" || arguments.at("kind") == "c");
+      EXPECT_EQ(arguments.at("trip"), Json::parse(R"({"by": "car"})"));
+      EXPECT_TRUE(arguments.contains("extra"));
+      EXPECT_TRUE(!arguments.contains("dry") || arguments["dry"].is_boolean());
+    }
+  }
+}
+
 // What a grammar allows is what the parser takes for a call.
 TEST(Tools, CallsOfTheGrammarAreParsed) {
   const std::pair<ToolFormat, std::string> kCalls[] = {
       {ToolFormat::hermes, "<tool_call>\n{\"name\": \"stop\", \"arguments\": {}}\n</tool_call>"},
       {ToolFormat::llama3, "{\"name\": \"stop\", \"parameters\": {}}"},
-      {ToolFormat::mistral, "[{\"name\": \"stop\", \"arguments\": {}}]"}};
+      {ToolFormat::mistral, "[{\"name\": \"stop\", \"arguments\": {}}]"},
+      {ToolFormat::coder, "<tool_call>\n<function=stop>\n</function>\n</tool_call>"}};
   for (const auto& [format, text] : kCalls) {
     const Tools tools = tools_of("\"required\"");
     EXPECT_TRUE(accepts(tool_grammar(tools, format), text)) << text;
     AnswerSyntax syntax;
     syntax.tools = format;
-    syntax.tool_names = tools.names();
+    syntax.functions = tools.schemas();
     AnswerParser parser(syntax);
     std::vector<Piece> pieces = parser.push(text);
     for (const Piece& piece : parser.finish()) pieces.push_back(piece);

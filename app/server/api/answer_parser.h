@@ -4,6 +4,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -19,7 +20,7 @@ struct AnswerSyntax {
   bool has_reasoning = false;  ///< reasoning is told from the answer
   std::string prompt_end;      ///< the prompt's last bytes: it may open the reasoning
   ToolFormat tools = ToolFormat::none;
-  std::vector<std::string> tool_names;
+  std::map<std::string, Json> functions;  ///< the schema of each tool's parameters
 };
 
 /// A part of an answer.

@@ -8,9 +8,11 @@
 #include <utility>
 #include <vector>
 
+#include "server/api/call_reader.h"
+
 namespace snapkv::server {
 
-class CallScanner {
+class CallScanner : public CallReader {
  public:
   CallScanner() = default;
   /// Of a call whose name was written before it: what comes is the arguments alone.
@@ -21,18 +23,14 @@ class CallScanner {
         has_name_(true),
         name_(std::move(name)) {}
 
-  /// Takes one more byte. False when the text can't be a call, or the call is complete already.
-  bool push(char c);
-
-  bool complete() const { return state_ == State::complete; }
-  /// Whether name() is known.
-  bool has_name() const { return has_name_; }
-  const std::string& name() const { return name_; }
-  /// What came of the arguments since the last call of this function. Models also write them as a
-  /// string that holds JSON: that comes at once, when it is complete.
-  std::string take_arguments();
-  /// Whether the call has arguments at all.
-  bool has_arguments() const { return has_arguments_; }
+  bool push(char c) override;
+  bool complete() const override { return state_ == State::complete; }
+  bool has_name() const override { return has_name_; }
+  const std::string& name() const override { return name_; }
+  /// Models also write the arguments as a string that holds JSON: that comes at once, when it is
+  /// complete.
+  std::string take_arguments() override;
+  bool has_arguments() const override { return has_arguments_; }
 
  private:
   enum class State { object, key_or_end, key, colon, value, next, complete, failed };

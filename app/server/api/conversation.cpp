@@ -173,7 +173,7 @@ AnswerSyntax prepare(const Conversation& conversation, const ApiContext& context
   syntax.has_reasoning = may_reason(conversation.template_variables);
   if (!conversation.tools.offered()) return syntax;
   syntax.tools = tool_format(context.options.tool_template->source());
-  syntax.tool_names = conversation.tools.names();
+  syntax.functions = conversation.tools.schemas();
   request.shows_control_tokens = true;  // marks of calls are such tokens in some vocabularies
   if (conversation.tools.choice != Tools::Choice::required) return syntax;
   if (request.grammar != nullptr) {

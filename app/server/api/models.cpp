@@ -24,20 +24,6 @@ Json entry(const ApiContext& context) {
             {"n_embd", info.n_embd}}}};
 }
 
-std::string format_name(const ApiOptions& options) {
-  if (!options.tool_template) return "none";
-  switch (tool_format(options.tool_template->source())) {
-    case ToolFormat::hermes:
-      return "hermes";
-    case ToolFormat::llama3:
-      return "llama3";
-    case ToolFormat::mistral:
-      return "mistral";
-    default:
-      return "none";
-  }
-}
-
 Json values_of(const PolicyConfig& config) {
   Json json = {{"policy", config.name}};
   for (const PolicySetting& setting : policy_settings(config)) {
@@ -81,28 +67,30 @@ Json props_json(const ApiContext& context) {
   const auto variable = [&](const char* name) {
     return options.template_variables.value(name, "");
   };
-  return {{"default_generation_settings",
-           {{"n_ctx", model["meta"]["n_ctx"]},
-            {"params",
-             {{"temperature", sampler.temperature},
-              {"top_k", sampler.top_k},
-              {"top_p", sampler.top_p},
-              {"min_p", sampler.min_p},
-              {"repeat_penalty", sampler.repeat_penalty},
-              {"repeat_last_n", sampler.repeat_last_n}}}}},
-          {"total_slots", context.engine.options().n_parallel},
-          {"model_alias", options.model_name},
-          {"model_path", context.model().info().path},
-          {"chat_template", options.chat_template ? options.chat_template->source() : ""},
-          {"modalities", {{"vision", false}, {"audio", false}}},
-          {"bos_token", variable("bos_token")},
-          {"eos_token", variable("eos_token")},
-          {"tool_format", format_name(options)},
-          {"build_info", fmt::format("snapkv {}", version())},
-          {"backend", context.model().backend_description()},
-          {"kv",
-           {{"defaults", values_of(options.session.kv)}, {"policies", policies_in_force(context)}}},
-          {"has_snapshots", !options.snapshot_dir.empty()}};
+  return {
+      {"default_generation_settings",
+       {{"n_ctx", model["meta"]["n_ctx"]},
+        {"params",
+         {{"temperature", sampler.temperature},
+          {"top_k", sampler.top_k},
+          {"top_p", sampler.top_p},
+          {"min_p", sampler.min_p},
+          {"repeat_penalty", sampler.repeat_penalty},
+          {"repeat_last_n", sampler.repeat_last_n}}}}},
+      {"total_slots", context.engine.options().n_parallel},
+      {"model_alias", options.model_name},
+      {"model_path", context.model().info().path},
+      {"chat_template", options.chat_template ? options.chat_template->source() : ""},
+      {"modalities", {{"vision", false}, {"audio", false}}},
+      {"bos_token", variable("bos_token")},
+      {"eos_token", variable("eos_token")},
+      {"tool_format",
+       options.tool_template ? format_name(tool_format(options.tool_template->source())) : "none"},
+      {"build_info", fmt::format("snapkv {}", version())},
+      {"backend", context.model().backend_description()},
+      {"kv",
+       {{"defaults", values_of(options.session.kv)}, {"policies", policies_in_force(context)}}},
+      {"has_snapshots", !options.snapshot_dir.empty()}};
 }
 
 }  // namespace snapkv::server

@@ -6,6 +6,7 @@
 #include <cctype>
 
 #include "server/api/api_error.h"
+#include "server/api/parameter_grammar.h"
 #include "server/api/tools.h"
 #include "snapkv/grammar.h"
 
@@ -14,8 +15,23 @@ namespace {
 
 bool is_name(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '-'; }
 
-/// GBNF with other names for its rules: `name` for the root, NAME-RULE for the others. Literals,
-/// sets of characters and numbers of repetitions stay.
+/// The rule `name` for a call of one function, and the rules of its arguments.
+std::string call_rules(const Json& function, const std::string& name, const char* arguments) {
+  const auto called = function["name"].get<std::string>();
+  const std::string rule = name + "-arguments";
+  try {
+    const Grammar grammar = Grammar::from_json_schema(to_text(function["parameters"]), called);
+    return fmt::format("{} ::= \"{{\\\"name\\\": \\\"{}\\\", \\\"{}\\\": \" {} \"}}\"\n", name,
+                       called, arguments, rule) +
+           with_rules_named(grammar.source(), rule) + "\n";
+  } catch (const Error& e) {
+    throw bad_request("tools", fmt::format("'tools': the parameters of {}", e.what()));
+  }
+}
+
+}  // namespace
+
+// Literals, sets of characters and numbers of repetitions stay.
 std::string with_rules_named(const std::string& gbnf, const std::string& name) {
   constexpr std::string_view kOpening = "\"[{", kClosing = "\"]}";
   std::string text;
@@ -37,22 +53,6 @@ std::string with_rules_named(const std::string& gbnf, const std::string& name) {
   return text;
 }
 
-/// The rule `name` for a call of one function, and the rules of its arguments.
-std::string call_rules(const Json& function, const std::string& name, const char* arguments) {
-  const auto called = function["name"].get<std::string>();
-  const std::string rule = name + "-arguments";
-  try {
-    const Grammar grammar = Grammar::from_json_schema(to_text(function["parameters"]), called);
-    return fmt::format("{} ::= \"{{\\\"name\\\": \\\"{}\\\", \\\"{}\\\": \" {} \"}}\"\n", name,
-                       called, arguments, rule) +
-           with_rules_named(grammar.source(), rule) + "\n";
-  } catch (const Error& e) {
-    throw bad_request("tools", fmt::format("'tools': the parameters of {}", e.what()));
-  }
-}
-
-}  // namespace
-
 std::string tool_grammar(const Tools& tools, ToolFormat format) {
   std::string rules, call;
   size_t n = 0;
@@ -60,17 +60,27 @@ std::string tool_grammar(const Tools& tools, ToolFormat format) {
     const Json& function = tool["function"];
     if (!tools.function.empty() && function["name"] != tools.function) continue;
     const std::string name = fmt::format("call-{}", n++);
-    rules += call_rules(function, name, format == ToolFormat::llama3 ? "parameters" : "arguments");
+    rules +=
+        format == ToolFormat::coder
+            ? parameter_call_rules(function, name)
+            : call_rules(function, name, format == ToolFormat::llama3 ? "parameters" : "arguments");
     call += (call.empty() ? "" : " | ") + name;
   }
   rules += fmt::format("call ::= {}\n", call);
+  const char* const more_marked = tools.parallel ? " (\"\\n\" marked)*" : "";
   switch (format) {
     case ToolFormat::hermes:
       return fmt::format(
                  "root ::= marked{}\n"
                  "marked ::= \"<tool_call>\\n\" call \"\\n</tool_call>\"\n",
-                 tools.parallel ? " (\"\\n\" marked)*" : "") +
+                 more_marked) +
              rules;
+    case ToolFormat::coder:
+      return fmt::format(
+                 "root ::= marked{}\n"
+                 "marked ::= \"<tool_call>\\n<function=\" call \"</function>\\n</tool_call>\"\n",
+                 more_marked) +
+             rules + parameter_text_rules();
     case ToolFormat::mistral:
       return fmt::format("root ::= \"[\" call{} \"]\"\n", tools.parallel ? " (\", \" call)*" : "") +
              rules;

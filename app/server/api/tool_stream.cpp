@@ -4,6 +4,9 @@
 #include <algorithm>
 #include <utility>
 
+#include "server/api/call_scanner.h"
+#include "server/api/parameter_scanner.h"
+
 namespace snapkv::server {
 namespace {
 
@@ -13,6 +16,7 @@ constexpr std::string_view kHermesEnd = "</tool_call>", kArguments = "[ARGS]";
 std::string_view mark_of(ToolFormat format) {
   switch (format) {
     case ToolFormat::hermes:
+    case ToolFormat::coder:
       return "<tool_call>";
     case ToolFormat::mistral:
       return "[TOOL_CALLS]";
@@ -37,13 +41,10 @@ void skip(std::string& text, std::string_view characters) {
 
 }  // namespace
 
-ToolStream::ToolStream(ToolFormat format, std::vector<std::string> names, Callbacks callbacks)
-    : format_(format), names_(std::move(names)), callbacks_(std::move(callbacks)) {
+ToolStream::ToolStream(ToolFormat format, std::map<std::string, Json> functions,
+                       Callbacks callbacks)
+    : format_(format), functions_(std::move(functions)), callbacks_(std::move(callbacks)) {
   if (format_ == ToolFormat::none) state_ = State::plain;
-}
-
-bool ToolStream::is_known(const std::string& name) const {
-  return std::find(names_.begin(), names_.end(), name) != names_.end();
 }
 
 void ToolStream::push(std::string_view text) {
@@ -58,13 +59,14 @@ void ToolStream::finish() {
   while (!held_.empty() && step()) {
   }
   if (state_ == State::call && !begun_) {
-    if (marked_ && scanner_->has_name()) {
+    if (marked_ && reader_->has_name()) {
       begun_ = true;
-      callbacks_.begin(scanner_->name());
+      callbacks_.begin(reader_->name());
     } else {
       give_up();
     }
   }
+  if (reader_) reader_->finish();
   show_arguments();
   if (state_ == State::name) raw_ += std::exchange(held_, {}), give_up();
   if (state_ == State::text || state_ == State::start || state_ == State::plain) {
@@ -131,11 +133,16 @@ bool ToolStream::step_start() {
 
 bool ToolStream::step_text() {
   const std::string_view mark = mark_of(format_);
-  const size_t found = held_.find(mark);
-  size_t n_shown = found;
-  if (found == std::string::npos) {
-    n_shown = held_.size() - (ended_ ? 0 : begun_mark(held_, mark));
+  size_t found = held_.find(mark);
+  size_t n_begun = begun_mark(held_, mark);
+  bool is_marked = true;
+  if (format_ == ToolFormat::coder) {  // which often leaves <tool_call> out
+    const size_t call = held_.find(ParameterScanner::kBegin);
+    is_marked = found <= call;
+    found = std::min(found, call);
+    n_begun = std::max(n_begun, begun_mark(held_, ParameterScanner::kBegin));
   }
+  const size_t n_shown = found != std::string::npos ? found : held_.size() - (ended_ ? 0 : n_begun);
   // white space before a call is no content
   const std::string_view before = std::string_view(held_).substr(0, n_shown);
   const size_t n_text = before.find_last_not_of(kSpaces) + 1;  // npos + 1 is 0
@@ -145,7 +152,12 @@ bool ToolStream::step_text() {
     held_.erase(0, n_shown);
     return false;
   }
-  held_.erase(0, found + mark.size());
+  held_.erase(0, found);
+  if (!is_marked) {
+    begin_call(false);
+    return true;
+  }
+  held_.erase(0, mark.size());
   white_.clear();
   raw_ = mark;
   marked_ = true;
@@ -154,7 +166,7 @@ bool ToolStream::step_text() {
 }
 
 bool ToolStream::step_between() {
-  if (format_ == ToolFormat::hermes) {
+  if (has_tags()) {
     begin_call(true);
     return true;
   }
@@ -180,7 +192,11 @@ bool ToolStream::step_between() {
 }
 
 void ToolStream::begin_call(bool marked) {
-  scanner_.emplace();
+  if (format_ == ToolFormat::coder) {
+    reader_ = std::make_unique<ParameterScanner>(functions_);
+  } else {
+    reader_ = std::make_unique<CallScanner>();
+  }
   marked_ = marked;
   begun_ = false;
   state_ = State::call;
@@ -188,8 +204,8 @@ void ToolStream::begin_call(bool marked) {
 
 bool ToolStream::step_call() {
   size_t n = 0;
-  while (n < held_.size() && !scanner_->complete()) {
-    if (!scanner_->push(held_[n])) {
+  while (n < held_.size() && !reader_->complete()) {
+    if (!reader_->push(held_[n])) {
       if (begun_) {  // a call that breaks off: what it had is kept, the rest is lost
         raw_.clear();
         held_.erase(0, n);
@@ -202,43 +218,48 @@ bool ToolStream::step_call() {
       return true;
     }
     ++n;
-    if (!begun_ && scanner_->has_name()) {
-      if (!marked_ && !is_known(scanner_->name())) {
+    if (!begun_ && reader_->has_name()) {
+      if (!marked_ && !is_known(reader_->name())) {
         raw_ += held_.substr(0, n);
         held_.erase(0, n);
         give_up();
         return true;
       }
       begun_ = true;
-      callbacks_.begin(scanner_->name());
+      white_.clear();  // before a call without a mark
+      callbacks_.begin(reader_->name());
     }
   }
   raw_ += held_.substr(0, n);
   held_.erase(0, n);
-  if (!scanner_->complete()) return false;
+  if (!reader_->complete()) return false;
   end_call();
   return true;
 }
 
 void ToolStream::end_call() {
   show_arguments();
-  if (!scanner_->has_arguments() && scanner_->complete()) callbacks_.arguments("{}");
-  scanner_.reset();
+  if (!reader_->has_arguments() && reader_->complete()) callbacks_.arguments("{}");
+  reader_.reset();
   raw_.clear();
   after_call_ = true;
-  state_ = format_ == ToolFormat::hermes ? State::after_call : State::between;
+  state_ = has_tags() ? State::after_call : State::between;
 }
 
 void ToolStream::show_arguments() {
-  if (!begun_ || !scanner_) return;
-  const std::string part = scanner_->take_arguments();
+  if (!begun_ || !reader_) return;
+  const std::string part = reader_->take_arguments();
   if (!part.empty()) callbacks_.arguments(part);
 }
 
 void ToolStream::give_up() {
-  scanner_.reset();
-  state_ = State::plain;
-  if (format_ == ToolFormat::hermes) state_ = State::text;
+  reader_.reset();
+  state_ = has_tags() ? State::text : State::plain;
+  if (format_ == ToolFormat::coder) {  // what was read of it may have another one's beginning
+    const size_t n_text = marked_ ? mark_of(format_).size() : 1;
+    held_.insert(0, raw_, n_text, std::string::npos);
+    raw_.resize(n_text);
+  }
   show(std::exchange(raw_, {}));
 }
 
@@ -254,7 +275,7 @@ bool ToolStream::step_name() {
     return true;
   }
   begin_call(true);
-  scanner_.emplace(name);
+  reader_ = std::make_unique<CallScanner>(name);
   begun_ = true;
   callbacks_.begin(name);
   held_.erase(0, brace);

@@ -3,12 +3,12 @@
 #pragma once
 
 #include <functional>
-#include <optional>
+#include <map>
+#include <memory>
 #include <string>
 #include <string_view>
-#include <vector>
 
-#include "server/api/call_scanner.h"
+#include "server/api/call_reader.h"
 #include "server/api/tools.h"
 
 namespace snapkv::server {
@@ -22,9 +22,9 @@ class ToolStream {
     std::function<void(std::string_view part)> arguments;
   };
 
-  /// `names`: the tools that there are. Where nothing but the call itself marks it, other names
-  /// make it text.
-  ToolStream(ToolFormat format, std::vector<std::string> names, Callbacks callbacks);
+  /// `functions`: those that there are, with the schemas of their parameters. Where nothing but the
+  /// call itself marks it, other names make it text.
+  ToolStream(ToolFormat format, std::map<std::string, Json> functions, Callbacks callbacks);
 
   void push(std::string_view text);
   /// Shows what is held back. A call that has begun stays one, complete or not.
@@ -35,13 +35,15 @@ class ToolStream {
     start,       // nothing but white space yet
     text,        // of the answer
     between,     // after a mark, or after a call that another one may follow
-    call,        // in a JSON object
+    call,        // as a CallReader reads it
     name,        // Mistral's newer form: name[ARGS]{...}
-    after_call,  // Hermes: up to </tool_call>
+    after_call,  // Hermes and Qwen3-Coder: up to </tool_call>
     plain,       // text to the end
   };
 
-  bool is_known(const std::string& name) const;
+  bool is_known(const std::string& name) const { return functions_.contains(name); }
+  /// Whether every call stands between <tool_call> and </tool_call>.
+  bool has_tags() const { return format_ == ToolFormat::hermes || format_ == ToolFormat::coder; }
   /// Each takes what it can of the beginning of held_; false when it needs more text.
   bool step();
   bool step_start();
@@ -58,13 +60,13 @@ class ToolStream {
   void show(std::string_view text);
 
   const ToolFormat format_;
-  const std::vector<std::string> names_;
+  const std::map<std::string, Json> functions_;
   const Callbacks callbacks_;
   State state_ = State::start;
   std::string held_;   // not looked at yet
   std::string white_;  // white space before a mark, shown if text follows
   std::string raw_;    // of the call that has not begun for the client
-  std::optional<CallScanner> scanner_;
+  std::unique_ptr<CallReader> reader_;
   bool marked_ = false;      // a mark says that this is a call
   bool begun_ = false;       // the client knows of the call
   bool after_call_ = false;  // no text since the last call

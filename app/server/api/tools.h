@@ -4,6 +4,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -18,10 +19,13 @@ enum class ToolFormat {
   hermes,   ///< <tool_call>{"name": ..., "arguments": {...}}</tool_call>: Qwen, Hermes
   llama3,   ///< {"name": ..., "parameters": {...}}
   mistral,  ///< [TOOL_CALLS][{"name": ..., "arguments": {...}}]
+  coder,    ///< <tool_call><function=...><parameter=...>...: Qwen3-Coder, Qwen 3.5
 };
 
 /// By what the template's source mentions.
 ToolFormat tool_format(const std::string& template_source);
+/// "none", "hermes" and so on: for /props and messages.
+const char* format_name(ToolFormat format);
 
 struct Tools {
   enum class Choice { automatic, none, required };
@@ -34,6 +38,8 @@ struct Tools {
 
   bool offered() const { return !list.empty() && choice != Choice::none; }
   std::vector<std::string> names() const;
+  /// Of each function's parameters, by its name.
+  std::map<std::string, Json> schemas() const;
 };
 
 /// `tools`, `tool_choice` and `parallel_tool_calls` of chat completions.
@@ -48,7 +54,8 @@ void choose_function(Tools& tools, const Fields& body, const std::string& functi
 void read_tool_choice(Tools& tools, const Fields& body,
                       const std::function<std::string(const Fields& choice)>& function_name);
 
-/// A grammar (GBNF) for the calls that Choice::required asks for, in this format.
+/// A grammar (GBNF) for the calls that Choice::required asks for, in this format. Throws ApiError
+/// where it has none for a tool's parameters.
 std::string tool_grammar(const Tools& tools, ToolFormat format);
 
 /// An id for a call; Mistral's templates want nine letters or digits.

@@ -3,6 +3,8 @@
 // model's tokenizer.
 #include "snapkv/grammar.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 
 #include "base/check.h"
@@ -53,6 +55,22 @@ Grammar Grammar::json_object() {
 }
 
 Grammar Grammar::json_value() { return from_json_schema("{}", "JSON value"); }
+
+std::string gbnf_literal(std::string_view text) {
+  std::string literal = "\"";
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (c == '"' || c == '\\') {
+      literal += '\\';
+      literal += c;
+    } else if (byte < 0x20 || byte == 0x7f) {
+      literal += fmt::format("\\x{:02X}", byte);
+    } else {
+      literal += c;
+    }
+  }
+  return literal + '"';
+}
 
 const std::string& Grammar::name() const { return impl_->name; }
 const std::string& Grammar::source() const { return impl_->source; }

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "snapkv/grammar.h"
 #include "text/grammar/schema_reader.h"
 
 namespace snapkv::grammar {

@@ -123,10 +123,13 @@ void GrammarMatcher::apply(std::span<float> logits) const {
   std::vector<uint64_t> allowed;
   mask(allowed);
   allowed.resize(std::max(allowed.size(), (logits.size() + 63) / 64));
-  for (size_t id = 0; id < logits.size(); ++id) {
-    if ((allowed[id / 64] >> (id % 64) & 1) == 0) {
-      logits[id] = -std::numeric_limits<float>::infinity();
-    }
+  constexpr float kNever = -std::numeric_limits<float>::infinity();
+  for (size_t begin = 0; begin < logits.size(); begin += 64) {
+    const uint64_t bits = allowed[begin / 64];
+    if (bits == ~uint64_t{0}) continue;
+    const std::span<float> part =
+        logits.subspan(begin, std::min<size_t>(64, logits.size() - begin));
+    for (size_t i = 0; i < part.size(); ++i) part[i] = (bits >> i & 1) != 0 ? part[i] : kNever;
   }
 }
 

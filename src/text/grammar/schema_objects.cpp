@@ -5,6 +5,7 @@
 #include <set>
 
 #include "base/error.h"
+#include "snapkv/grammar.h"
 #include "text/grammar/schema_reader.h"
 #include "text/utf8.h"
 
@@ -19,6 +20,7 @@ struct NameTree {
 
 // What may follow a beginning that names have in common, up to the end of the string: another
 // character than any of them has, and then whatever; or one of theirs; or the end, if this is none.
+// The quote at the end is part of it, so that the rule can end nowhere else (TokenMasks).
 // Escapes that spell out a character of a name are left out.
 std::string other_rests(SchemaRules& rules, const NameTree& tree, const std::string& wish) {
   CharSet taken;
@@ -44,8 +46,8 @@ std::string other_rests(SchemaRules& rules, const NameTree& tree, const std::str
   }
   const std::string others =
       gbnf_class(taken.negated()) + (escapes.empty() ? "" : R"( | "\\" [)" + escapes + "]");
-  return rules.add(wish, fmt::format("{}({}) {}*{}", ways, others, rules.json("char"),
-                                     tree.is_name ? "" : " | \"\""));
+  return rules.add(wish, fmt::format(R"({}({}) {}* "\""{})", ways, others, rules.json("char"),
+                                     tree.is_name ? "" : R"( | "\"")"));
 }
 
 }  // namespace
@@ -62,7 +64,7 @@ std::string other_keys(SchemaRules& rules, const std::vector<std::string>& names
     }
     node->is_name = true;
   }
-  return rules.add(wish, fmt::format(R"("\"" {} "\"")", other_rests(rules, tree, wish + "-rest")));
+  return rules.add(wish, R"("\"" )" + other_rests(rules, tree, wish + "-rest"));
 }
 
 std::string repeated_items(const std::string& item, int64_t least, std::optional<int64_t> most) {

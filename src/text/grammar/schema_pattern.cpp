@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "base/error.h"
+#include "snapkv/grammar.h"
 #include "text/grammar/schema_rules.h"
 #include "text/utf8.h"
 

@@ -113,22 +113,6 @@ std::string SchemaRules::text() const {
   return text;
 }
 
-std::string gbnf_literal(std::string_view text) {
-  std::string literal = "\"";
-  for (const char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (c == '"' || c == '\\') {
-      literal += '\\';
-      literal += c;
-    } else if (byte < 0x20 || byte == 0x7f) {
-      literal += fmt::format("\\x{:02X}", byte);
-    } else {
-      literal += c;
-    }
-  }
-  return literal + '"';
-}
-
 std::string gbnf_class(const CharSet& set) {
   const auto character = [](uint32_t c) {
     const bool plain = (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||

@@ -32,8 +32,6 @@ class SchemaRules {
   std::map<std::string, std::string> bodies_;
 };
 
-/// A text as a literal of GBNF, with its quotes.
-std::string gbnf_literal(std::string_view text);
 /// A set as a class of GBNF, with its brackets.
 std::string gbnf_class(const CharSet& set);
 

@@ -2,6 +2,8 @@
 #include "text/grammar/state_sets.h"
 
 #include <algorithm>
+#include <bit>
+#include <limits>
 
 #include "base/error.h"
 
@@ -60,7 +62,7 @@ int32_t StateSets::set_of(std::vector<int32_t> frames, bool is_complete) {
          kMostSets);
   }
   const auto number = static_cast<int32_t>(sets_.size());
-  sets_.push_back({std::move(frames), is_complete, nullptr});
+  sets_.push_back({std::move(frames), is_complete, nullptr, {}, nullptr});
   set_numbers_.emplace(hash, number);
   return number;
 }
@@ -73,10 +75,19 @@ int32_t StateSets::resumed(int32_t f) {
 
 int32_t StateSets::compute_step(int32_t set, uint8_t byte) {
   begin();
+  ByteSpan alike = {0, 255};  // bytes that the same edges read, so that they lead to the same set
   for (const int32_t f : frames(set)) {
     const Frame top = frame(f);
     for (const Automaton::Edge& edge : automaton_.edges(top.state)) {
-      if (edge.bytes.low <= byte && byte <= edge.bytes.high) visit(edge.target, top.below);
+      if (byte < edge.bytes.low) {
+        alike.high = std::min<uint8_t>(alike.high, edge.bytes.low - 1);
+      } else if (byte > edge.bytes.high) {
+        alike.low = std::max<uint8_t>(alike.low, edge.bytes.high + 1);
+      } else {
+        alike.low = std::max(alike.low, edge.bytes.low);
+        alike.high = std::min(alike.high, edge.bytes.high);
+        visit(edge.target, top.below);
+      }
     }
   }
   const int32_t result = finish();
@@ -85,8 +96,121 @@ int32_t StateSets::compute_step(int32_t set, uint8_t byte) {
     next = std::make_unique<Next>();
     next->fill(-1);
   }
-  (*next)[byte] = result;
+  std::fill(next->begin() + alike.low, next->begin() + alike.high + 1, result);
   return result;
+}
+
+template <typename Found>
+void StateSets::step_through(int32_t set, std::span<const ByteSpan> spans, Found&& found) {
+  int32_t before = -1;
+  for (int byte = spans[0].low; byte <= spans[0].high; ++byte) {
+    const int32_t next = step(set, static_cast<uint8_t>(byte));
+    if (next == before) continue;
+    before = next;
+    if (spans.size() == 1) {
+      found(next);
+    } else if (next == kDead || is_complete(next)) {
+      found(kDead);
+    } else {
+      step_through(next, spans.subspan(1), found);
+    }
+  }
+}
+
+StateSets::Targets StateSets::find_targets(int32_t set) {
+  Targets found;
+  CharacterKinds parts = 0;  // of which one is not allowed, or completes the text
+  const auto add = [&](int kind, int32_t target) {
+    if (target == kDead || is_complete(target)) parts |= kinds::bit(kind);
+    if (target == kDead) return;
+    found.possible |= kinds::bit(kind);
+    const auto known = std::find_if(found.of_kinds.begin(), found.of_kinds.end(),
+                                    [&](const auto& other) { return other.set == target; });
+    if (known == found.of_kinds.end()) {
+      found.of_kinds.push_back({target, kinds::bit(kind)});
+    } else {
+      known->kinds |= kinds::bit(kind);
+    }
+  };
+  for (int c = 0; c < 128; ++c) {
+    add(kinds::kOfAscii[static_cast<size_t>(c)], step(set, static_cast<uint8_t>(c)));
+  }
+  for (const ByteSequence& sequence : kinds::beyond_ascii()) {
+    const int kind = kinds::of_length(sequence.length);
+    step_through(set, std::span(sequence.spans).first(static_cast<size_t>(sequence.length)),
+                 [&](int32_t target) { add(kind, target); });
+  }
+  // a character's first bytes may be allowed where none is as a whole
+  for (int lead = 0x80; lead < 0x100; ++lead) {
+    if (step(set, static_cast<uint8_t>(lead)) != kDead) found.possible |= kinds::kBeyondAscii;
+  }
+  for (auto& target : found.of_kinds) found.all |= target.kinds &= ~parts;
+  std::erase_if(found.of_kinds, [](const auto& target) { return target.kinds == 0; });
+  return found;
+}
+
+const StateSets::Targets& StateSets::targets(int32_t set) {
+  if (sets_[static_cast<size_t>(set)].targets == nullptr) {
+    auto found = std::make_unique<const Targets>(find_targets(set));  // which makes more sets
+    sets_[static_cast<size_t>(set)].targets = std::move(found);
+  }
+  return *sets_[static_cast<size_t>(set)].targets;
+}
+
+// Those after which the same may follow as after most others: not a backslash in a string.
+CharacterKinds StateSets::kinds_that_go_on(int32_t set) {
+  const Targets& first = targets(set);
+  const auto most = std::max_element(
+      first.of_kinds.begin(), first.of_kinds.end(),
+      [](const auto& a, const auto& b) { return std::popcount(a.kinds) < std::popcount(b.kinds); });
+  if (most == first.of_kinds.end()) return 0;
+  const Targets& usual = targets(most->set);
+  CharacterKinds kinds = first.all;
+  for (const auto& target : first.of_kinds) {
+    const Targets& next = targets(target.set);
+    // where a count is used up nothing goes on, and the others must not either
+    const bool goes_on =
+        usual.all != 0 ? (usual.all & ~next.all) == 0 : next.possible == usual.possible;
+    if (!goes_on) kinds &= ~target.kinds;
+  }
+  return kinds;
+}
+
+// In an endless repetition characters lead back to the same few sets, in one that is counted each
+// leads to another.
+StateSets::Open StateSets::find_open(int32_t set) {
+  constexpr int32_t kMostAhead = 16;
+  constexpr size_t kMostSeen = 64;
+  Open open = {kinds_that_go_on(set), 0, false, targets(set).possible};
+  std::vector<int32_t> seen = {set}, here = {set}, next;
+  while (open.kinds != 0 && open.n_characters < kMostAhead && seen.size() < kMostSeen) {
+    const bool all_go_on = std::all_of(
+        here.begin(), here.end(), [&](int32_t s) { return (open.kinds & ~targets(s).all) == 0; });
+    if (!all_go_on) {
+      open.ends_there = std::all_of(here.begin(), here.end(), [&](int32_t s) {
+        return (open.kinds & targets(s).possible) == 0;
+      });
+      break;
+    }
+    next.clear();
+    bool is_closed = true;
+    for (const int32_t s : here) {
+      for (const auto& target : targets(s).of_kinds) {
+        if ((target.kinds & open.kinds) == 0) continue;
+        if (std::find(next.begin(), next.end(), target.set) == next.end()) {
+          next.push_back(target.set);
+        }
+        if (std::find(seen.begin(), seen.end(), target.set) != seen.end()) continue;
+        is_closed = false;
+        seen.push_back(target.set);
+      }
+    }
+    ++open.n_characters;
+    if (is_closed) open.n_characters = std::numeric_limits<int32_t>::max();
+    here.swap(next);
+  }
+  sets_[static_cast<size_t>(set)].open = open;
+  return open;
 }
 
 void StateSets::begin() {
@@ -100,8 +224,20 @@ void StateSets::visit(int32_t state, int32_t below) {
   while (!pending_.empty()) {
     const auto [s, b] = pending_.back();
     pending_.pop_back();
-    if (visited_.insert(key_of(s, b)).second) visit_one(s, b);
+    if (is_new(key_of(s, b))) visit_one(s, b);
   }
+}
+
+bool StateSets::is_new(uint64_t key) {
+  constexpr size_t kFew = 24;  // as nearly always: searched one by one
+  if (visited_.size() < kFew) {
+    if (std::find(visited_.begin(), visited_.end(), key) != visited_.end()) return false;
+  } else {
+    if (visited_.size() == kFew) many_visited_ = {visited_.begin(), visited_.end()};
+    if (!many_visited_.insert(key).second) return false;
+  }
+  visited_.push_back(key);
+  return true;
 }
 
 void StateSets::visit_one(int32_t s, int32_t below) {

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "text/grammar/automaton.h"
+#include "text/grammar/character_kinds.h"
 
 namespace snapkv::grammar {
 
@@ -45,6 +46,22 @@ class StateSets {
     if (next != nullptr && (*next)[byte] >= 0) return (*next)[byte];
     return compute_step(set, byte);
   }
+  /// Which texts may follow a set, whatever they are. Ends inside a character count as it does.
+  struct Open {
+    /// Kinds of characters of which every text of up to `n_characters` is allowed, and
+    /// is_complete() after none of them.
+    CharacterKinds kinds = 0;
+    int32_t n_characters = -1;  // not known yet
+    /// After so many none of these kinds is allowed.
+    bool ends_there = false;
+    /// Kinds of which a character may follow the set; all others may not.
+    CharacterKinds possible = 0;
+  };
+  /// Throws as step().
+  Open open(int32_t set) {
+    const Open& known = sets_[static_cast<size_t>(set)].open;
+    return known.n_characters >= 0 ? known : find_open(set);
+  }
   /// Sorted.
   std::span<const int32_t> frames(int32_t set) const {
     return sets_[static_cast<size_t>(set)].frames;
@@ -70,20 +87,42 @@ class StateSets {
 
  private:
   using Next = std::array<int32_t, 256>;  // -1: not known yet
+  /// What characters lead to, by their kinds.
+  struct Targets {
+    struct Target {
+      int32_t set = 0;
+      CharacterKinds kinds = 0;
+    };
+    CharacterKinds all = 0;        // of which every one is allowed, and leads to no complete set
+    CharacterKinds possible = 0;   // of which any is
+    std::vector<Target> of_kinds;  // each set to which those of `all` lead
+  };
   struct Set {
     std::vector<int32_t> frames;
     bool is_complete = false;
     std::unique_ptr<Next> next;
+    Open open;
+    std::unique_ptr<const Targets> targets;
   };
   static constexpr size_t kManySets = 20000, kManyFrames = size_t{1} << 18;
   static constexpr size_t kMostSets = 100000, kMostFrames = size_t{1} << 20;  // within one call
   static constexpr size_t kMostWays = 4096;
 
   int32_t compute_step(int32_t set, uint8_t byte);
+  Open find_open(int32_t set);
+  const Targets& targets(int32_t set);
+  Targets find_targets(int32_t set);
+  CharacterKinds kinds_that_go_on(int32_t set);
+  /// Calls found(set) for the sets to which texts of one byte from each span lead, and found(kDead)
+  /// where one is not allowed or ends the text before its last byte.
+  template <typename Found>
+  void step_through(int32_t set, std::span<const ByteSpan> spans, Found&& found);
   void begin();
   /// To be done without reading: visits a stack and all that follow from it.
   void visit(int32_t state, int32_t below);
   void visit_one(int32_t state, int32_t below);
+  /// Whether this stack was not visited yet; it is now.
+  bool is_new(uint64_t key);
   int32_t finish();
 
   const Automaton& automaton_;
@@ -94,7 +133,8 @@ class StateSets {
   int32_t initial_ = 0;
   int64_t work_left_ = 0;
   // of the set being made
-  std::unordered_set<uint64_t> visited_;
+  std::vector<uint64_t> visited_;
+  std::unordered_set<uint64_t> many_visited_;  // the same, where they are many
   std::vector<std::pair<int32_t, int32_t>> pending_;
   std::vector<int32_t> tops_;
   bool complete_ = false;

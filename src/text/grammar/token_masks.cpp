@@ -2,6 +2,9 @@
 #include "text/grammar/token_masks.h"
 
 #include <algorithm>
+#include <bit>
+#include <limits>
+#include <span>
 
 namespace snapkv::grammar {
 namespace {
@@ -9,22 +12,38 @@ namespace {
 constexpr size_t kMaskBytes = size_t{32} << 20;  // 2000 masks of a vocabulary with 128k tokens
 // Frames and nodes visited for one mask, a second or so: no real grammar comes near it.
 constexpr int64_t kMostWork = int64_t{1} << 25;
+constexpr uint16_t kMostOpenDepth = 12;
+constexpr StateSets::Open kClosed = {0, 0, false, ~CharacterKinds{0}};
+constexpr int32_t kAnyNumber = std::numeric_limits<int32_t>::max();
+
+void set_bits(std::span<const int32_t> ids, std::vector<uint64_t>& bits) {
+  for (const int32_t id : ids) bits[static_cast<size_t>(id) / 64] |= uint64_t{1} << (id % 64);
+}
+
+void clear_bits(std::span<const int32_t> ids, std::vector<uint64_t>& bits) {
+  for (const int32_t id : ids) bits[static_cast<size_t>(id) / 64] &= ~(uint64_t{1} << (id % 64));
+}
 
 }  // namespace
 
-TokenSet::TokenSet(std::vector<int32_t> ids, size_t n_words) : ids_(std::move(ids)) {
-  if (ids_.size() < 2 * n_words) {
-    ids_.shrink_to_fit();
+TokenSet::TokenSet(const std::vector<uint64_t>& bits) {
+  size_t n = 0;
+  for (const uint64_t word : bits) n += static_cast<size_t>(std::popcount(word));
+  if (n >= 2 * bits.size()) {
+    bits_ = bits;
     return;
   }
-  bits_.resize(n_words);
-  for (const int32_t id : ids_) bits_[static_cast<size_t>(id) / 64] |= uint64_t{1} << (id % 64);
-  ids_ = {};
+  ids_.reserve(n);
+  for (size_t i = 0; i < bits.size(); ++i) {
+    for (uint64_t word = bits[i]; word != 0; word &= word - 1) {
+      ids_.push_back(static_cast<int32_t>(i * 64) + std::countr_zero(word));
+    }
+  }
 }
 
 void TokenSet::add_to(std::vector<uint64_t>& bits) const {
   for (size_t i = 0; i < bits_.size(); ++i) bits[i] |= bits_[i];
-  for (const int32_t id : ids_) bits[static_cast<size_t>(id) / 64] |= uint64_t{1} << (id % 64);
+  set_bits(ids_, bits);
 }
 
 TokenMasks::TokenMasks(const Automaton& automaton, const TokenTrie& trie, int64_t n_vocab)
@@ -33,7 +52,10 @@ TokenMasks::TokenMasks(const Automaton& automaton, const TokenTrie& trie, int64_
       sets_(automaton),
       path_(static_cast<size_t>(trie.depth()) + 1),
       masks_(kMaskBytes),
-      inner_masks_(kMaskBytes) {}
+      inner_masks_(kMaskBytes) {
+  all_tokens_.resize(n_words_);
+  set_bits(trie_.ids(0, trie_.n_nodes()), all_tokens_);
+}
 
 void TokenMasks::add_allowed(int32_t set, std::vector<uint64_t>& bits) {
   if (const TokenSet* known = masks_.find(set)) return known->add_to(bits);
@@ -41,8 +63,8 @@ void TokenMasks::add_allowed(int32_t set, std::vector<uint64_t>& bits) {
   masks_.put(set, compute(set)).add_to(bits);
 }
 
-template <typename Visit>
-void TokenMasks::walk(int32_t begin, int32_t end, int32_t set, Visit&& visit) {
+void TokenMasks::walk(int32_t begin, int32_t end, int32_t set, std::vector<int32_t>* ends) {
+  runs_.clear();
   if (begin == end || sets_.frames(set).empty()) return;
   path_[trie_.node(begin).depth - 1u] = set;
   int64_t n_nodes = 0;
@@ -54,45 +76,90 @@ void TokenMasks::walk(int32_t begin, int32_t end, int32_t set, Visit&& visit) {
       continue;
     }
     path_[node.depth] = next;
-    visit(i, next);
-    ++i;
+    Run run = {i, i + 1, kAnyNumber};
+    if (node.end > run.end) {
+      if (ends != nullptr && sets_.is_complete(next)) ends->push_back(i);
+      // longer tokens are few: each of their bytes may lead to a set that no other one needs
+      const StateSets::Open open = node.depth <= kMostOpenDepth ? sets_.open(next) : kClosed;
+      const TokenTrie::Below& below = trie_.below(i);
+      if ((below.kinds & ~open.kinds) == 0 && below.n_characters <= open.n_characters) {
+        run.end = node.end;
+      } else if ((below.kinds & ~open.kinds) == 0 && open.ends_there) {
+        run.end = node.end;
+        run.most_characters = below.n_before + open.n_characters;
+      } else if ((below.kinds & open.possible) == 0) {
+        add_run(run);
+        i = node.end;
+        continue;
+      }
+    }
+    add_run(run);
+    i = run.end;
   }
   sets_.spend_work(n_nodes);
 }
 
+void TokenMasks::add_run(const Run& run) {
+  const bool continues = !runs_.empty() && runs_.back().end == run.begin &&
+                         runs_.back().most_characters == run.most_characters;
+  if (continues) {
+    runs_.back().end = run.end;
+  } else {
+    runs_.push_back(run);
+  }
+}
+
 TokenSet TokenMasks::compute(int32_t set) {
   std::vector<uint64_t> bits(n_words_);
-  std::vector<int32_t> ids;  // of what is beyond the inner rules
   for (const Group& group : groups_of(set)) {
     const InnerMask& inner = inner_mask(sets_.set_of(group.frames, false));
     inner.tokens.add_to(bits);
     if (group.below == StateSets::kBottom) continue;
     const int32_t outer = sets_.resumed(group.below);
     for (const int32_t end : inner.ends) {
-      walk(end + 1, trie_.node(end).end, outer, [&](int32_t node, int32_t) {
-        for (const int32_t id : trie_.ids(node)) {
-          bits[static_cast<size_t>(id) / 64] |= uint64_t{1} << (id % 64);
-        }
-      });
+      walk(end + 1, trie_.node(end).end, outer, nullptr);
+      for (const Run& run : runs_) add_tokens(run, bits);
     }
   }
-  for (size_t i = 0; i < n_words_; ++i) {
-    for (uint64_t word = bits[i]; word != 0; word &= word - 1) {
-      ids.push_back(static_cast<int32_t>(i * 64) + std::countr_zero(word));
-    }
-  }
-  return TokenSet(std::move(ids), n_words_);
+  return TokenSet(bits);
 }
 
 const TokenMasks::InnerMask& TokenMasks::inner_mask(int32_t set) {
   if (const InnerMask* known = inner_masks_.find(set)) return *known;
-  std::vector<int32_t> ids, ends;
-  walk(1, trie_.n_nodes(), set, [&](int32_t node, int32_t next) {
-    const auto here = trie_.ids(node);
-    ids.insert(ids.end(), here.begin(), here.end());
-    if (sets_.is_complete(next) && trie_.node(node).end > node + 1) ends.push_back(node);
-  });
-  return inner_masks_.put(set, {TokenSet(std::move(ids), n_words_), std::move(ends)});
+  std::vector<int32_t> ends;
+  walk(1, trie_.n_nodes(), set, &ends);
+  return inner_masks_.put(set, {TokenSet(bits_of_runs()), std::move(ends)});
+}
+
+void TokenMasks::add_tokens(const Run& run, std::vector<uint64_t>& bits) const {
+  const std::span<const int32_t> ids = trie_.ids(run.begin, run.end);
+  const std::span<const uint16_t> n_characters = trie_.n_characters(run.begin, run.end);
+  for (size_t i = 0; i < ids.size(); ++i) {
+    const uint64_t is_allowed = n_characters[i] <= run.most_characters ? 1 : 0;
+    bits[static_cast<size_t>(ids[i]) / 64] |= is_allowed << (ids[i] % 64);
+  }
+}
+
+// Where most tokens are allowed, taking away the others is less work.
+std::vector<uint64_t> TokenMasks::bits_of_runs() const {
+  size_t n_tokens = 0;
+  for (const Run& run : runs_) n_tokens += trie_.ids(run.begin, run.end).size();
+  if (n_tokens < trie_.ids(0, trie_.n_nodes()).size() / 2) {
+    std::vector<uint64_t> bits(n_words_);
+    for (const Run& run : runs_) add_tokens(run, bits);
+    return bits;
+  }
+  std::vector<uint64_t> bits = all_tokens_;
+  int32_t before = 0;
+  for (const Run& run : runs_) {
+    clear_bits(trie_.ids(before, run.begin), bits);
+    before = run.end;
+    if (run.most_characters == kAnyNumber) continue;
+    clear_bits(trie_.ids(run.begin, run.end), bits);
+    add_tokens(run, bits);
+  }
+  clear_bits(trie_.ids(before, trie_.n_nodes()), bits);
+  return bits;
 }
 
 std::vector<TokenMasks::Group> TokenMasks::groups_of(int32_t set) {

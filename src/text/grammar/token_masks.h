@@ -8,6 +8,11 @@
 // for the innermost rule alone, as if nothing were around it. It gives the tokens that stay inside
 // the rule, and the nodes of the trie where the rule has ended; what is below those nodes, a few
 // hundred tokens, is then walked from where the rule returns to.
+//
+// A string with a length is another place after each of its characters, where that work has to be
+// done again. So a walk does not go below a node where all texts are allowed whatever they are, up
+// to their number of characters (StateSets::open): in a string it goes to quotes, escapes and
+// broken characters only.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +27,8 @@ namespace snapkv::grammar {
 /// Tokens: a list while they are few, else a bit for each.
 class TokenSet {
  public:
-  TokenSet(std::vector<int32_t> ids, size_t n_words);
+  /// Of the bits of all tokens.
+  explicit TokenSet(const std::vector<uint64_t>& bits);
   void add_to(std::vector<uint64_t>& bits) const;
   size_t n_bytes() const { return ids_.size() * sizeof(int32_t) + bits_.size() * sizeof(uint64_t); }
 
@@ -56,15 +62,25 @@ class TokenMasks {
   TokenSet compute(int32_t set);
   const InnerMask& inner_mask(int32_t set);
   std::vector<Group> groups_of(int32_t set);
-  /// Calls visit(node, set) for the nodes from `begin` to `end`, siblings and what is below them,
-  /// that are allowed after `set`.
-  template <typename Visit>
-  void walk(int32_t begin, int32_t end, int32_t set, Visit&& visit);
+  /// Nodes from `begin` to `end` of the trie, whose tokens are allowed if no more than
+  /// `most_characters` begin in them.
+  struct Run {
+    int32_t begin, end;
+    int32_t most_characters;
+  };
+  /// Finds the nodes, among those from `begin` to `end`, siblings and what is below them, that are
+  /// allowed after `set`: runs_. `ends`: gets those where the text may end, if not null.
+  void walk(int32_t begin, int32_t end, int32_t set, std::vector<int32_t>* ends);
+  std::vector<uint64_t> bits_of_runs() const;
+  void add_run(const Run& run);  // to runs_
+  void add_tokens(const Run& run, std::vector<uint64_t>& bits) const;
 
   const TokenTrie& trie_;
   size_t n_words_;
   StateSets sets_;
+  std::vector<uint64_t> all_tokens_;
   std::vector<int32_t> path_;  // sets, by depth in the trie
+  std::vector<Run> runs_;      // of the last walk, in order
   LruCache<TokenSet> masks_;
   LruCache<InnerMask> inner_masks_;
 };

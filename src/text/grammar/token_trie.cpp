@@ -40,6 +40,71 @@ TokenTrie::TokenTrie(const std::vector<std::string>& pieces) {
   const auto end = static_cast<int32_t>(nodes_.size());
   for (const int32_t open : path) nodes_[static_cast<size_t>(open)].end = end;
   nodes_.push_back({end, static_cast<int32_t>(ids_.size()), 0, 0});
+  find_below();
+  count_characters();
+}
+
+namespace {
+
+void add_character(TokenTrie::Below& below, int kind, const TokenTrie::Below& after) {
+  below.kinds |= kinds::bit(kind) | after.kinds;
+  below.n_characters = std::max(below.n_characters, 1 + after.n_characters);
+}
+
+}  // namespace
+
+void TokenTrie::count_characters() {
+  n_characters_.resize(ids_.size());
+  std::vector<int32_t> counts(static_cast<size_t>(depth_) + 1);  // by depth
+  for (int32_t i = 1; i < n_nodes(); ++i) {
+    const Node& at = node(i);
+    const bool begins = (at.byte & 0xc0) != 0x80;
+    const int32_t n = counts[at.depth] = counts[at.depth - 1u] + (begins ? 1 : 0);
+    below_[static_cast<size_t>(i)].n_before = n;
+    for (int32_t t = at.tokens; t < node(i + 1).tokens; ++t) {
+      n_characters_[static_cast<size_t>(t)] = static_cast<uint16_t>(n);
+    }
+  }
+}
+
+void TokenTrie::find_below() {
+  below_.resize(nodes_.size());
+  for (int32_t i = n_nodes(); i-- > 0;) {  // children are behind their parents
+    Below& below = below_[static_cast<size_t>(i)];
+    for (int32_t child = i + 1; child < node(i).end; child = node(child).end) {
+      const uint8_t byte = node(child).byte;
+      if (byte < 0x80) {
+        add_character(below, kinds::kOfAscii[byte], this->below(child));
+        continue;
+      }
+      const auto& sequences = kinds::beyond_ascii();
+      const auto found = std::find_if(sequences.begin(), sequences.end(), [&](const auto& s) {
+        return s.spans[0].low <= byte && byte <= s.spans[0].high;
+      });
+      if (found == sequences.end()) {
+        add_character(below, kinds::kIllFormed, {});
+        continue;
+      }
+      add_character(below, kinds::of_length(found->length), {});
+      add_rest(child, std::span(found->spans).subspan(1, static_cast<size_t>(found->length) - 1),
+               below);
+    }
+  }
+}
+
+void TokenTrie::add_rest(int32_t i, std::span<const ByteSpan> rest, Below& below) const {
+  for (int32_t child = i + 1; child < node(i).end; child = node(child).end) {
+    const uint8_t byte = node(child).byte;
+    if (byte < rest[0].low || byte > rest[0].high) {
+      add_character(below, kinds::kIllFormed, {});
+    } else if (rest.size() > 1) {
+      add_rest(child, rest.subspan(1), below);
+    } else {
+      const Below& after = this->below(child);
+      below.kinds |= after.kinds;
+      below.n_characters = std::max(below.n_characters, 1 + after.n_characters);
+    }
+  }
 }
 
 }  // namespace snapkv::grammar

@@ -42,20 +42,28 @@ bool takes(const GrammarMatcher& matcher, int32_t id) {
   return true;
 }
 
-// Goes random ways through a grammar; at each step the mask must be what accept() says of each
-// token alone, which walks no trie and knows no inner rules.
+// The mask must be what accept() says of each token alone, which walks no trie and knows no inner
+// rules. Returns the tokens that it allows.
+std::vector<int32_t> checked_mask(const GrammarMatcher& matcher, int64_t n_vocab) {
+  std::vector<uint64_t> mask;
+  matcher.mask(mask);
+  std::vector<int32_t> allowed;
+  for (int32_t id = 0; id < n_vocab; ++id) {
+    EXPECT_EQ(bit(mask, id), takes(matcher, id)) << "token " << id;
+    if (bit(mask, id)) allowed.push_back(id);
+  }
+  return allowed;
+}
+
+// Goes random ways through a grammar, and checks the mask at each step.
 void compare_masks(const Grammar& grammar, int n_steps, uint32_t seed) {
   const auto vocabulary = mixed_vocabulary();
   std::mt19937 random(seed);
   GrammarMatcher matcher(grammar, vocabulary);
-  std::vector<uint64_t> mask;
   for (int step = 0; step < n_steps; ++step) {
-    matcher.mask(mask);
-    std::vector<int32_t> allowed;
-    for (int32_t id = 0; id < vocabulary->n_vocab(); ++id) {
-      ASSERT_EQ(bit(mask, id), takes(matcher, id)) << "step " << step << " token " << id;
-      if (bit(mask, id)) allowed.push_back(id);
-    }
+    SCOPED_TRACE(step);
+    const std::vector<int32_t> allowed = checked_mask(matcher, vocabulary->n_vocab());
+    if (testing::Test::HasFailure()) return;
     if (allowed.empty()) {
       EXPECT_FALSE(matcher.is_complete());
       return;
@@ -68,6 +76,82 @@ void compare_masks(const Grammar& grammar, int n_steps, uint32_t seed) {
       matcher = GrammarMatcher(grammar, vocabulary);
     }
   }
+}
+
+// Texts of 1 to 24 characters: alike, of all lengths in UTF-8, broken at either end, and with
+// quotes at any place.
+std::shared_ptr<const GrammarVocabulary> vocabulary_of_runs() {
+  std::vector<std::string> pieces;
+  std::mt19937 random(11);
+  const std::string characters[] = {
+      "a", "b", "7", " ", "\xc3\xa9", "\xe2\x82\xac", "\xf0\x9f\x98\x80"};
+  for (size_t n = 1; n <= 24; ++n) {
+    for (const std::string& one : characters) {
+      std::string alike, mixed;
+      for (size_t i = 0; i < n; ++i) {
+        alike += one;
+        mixed += characters[random() % std::size(characters)];
+      }
+      pieces.push_back(alike);
+      pieces.push_back(mixed);
+      pieces.push_back(mixed + "\"");
+      pieces.push_back(mixed + "\",\"" + mixed.substr(0, 1));
+      pieces.push_back(alike.substr(0, alike.size() - 1) + "\xe2\x82");
+      pieces.push_back("\x80" + alike);
+    }
+    std::string pairs;
+    for (size_t i = 0; i < n; ++i) pairs += i % 2 == 0 ? 'x' : '0';
+    pieces.push_back(pairs);
+    pieces.push_back(pairs + ".");
+  }
+  for (const char* one : {"\"", "\",", ".", "x", "0", "\\n", "\\u00", "e9\""})
+    pieces.emplace_back(one);
+  pieces.emplace_back("</s>");
+  const auto end = static_cast<int32_t>(pieces.size()) - 1;
+  return std::make_shared<const GrammarVocabulary>(std::move(pieces), std::vector<int32_t>{end});
+}
+
+// `text` is read byte by byte: the mask at each place of it, near the bounds of repetitions and far
+// from them, inside characters and between them.
+void compare_masks_along(const Grammar& grammar, const std::string& text) {
+  const auto vocabulary = vocabulary_of_runs();
+  GrammarMatcher matcher(grammar, vocabulary);
+  for (size_t i = 0; i <= text.size(); ++i) {
+    SCOPED_TRACE(text.substr(0, i));
+    (void)checked_mask(matcher, vocabulary->n_vocab());
+    if (testing::Test::HasFailure()) return;
+    if (i < text.size()) matcher.accept_text(text.substr(i, 1));
+  }
+}
+
+std::string repeated(const std::string& text, int n) {
+  std::string all;
+  for (int i = 0; i < n; ++i) all += text;
+  return all;
+}
+
+TEST(GrammarMatcher, MasksAreExactAtEveryCountOfARepetition) {
+  const std::string words = "\"" + repeated("ab \xc3\xa9\xe2\x82\xac", 8);
+  for (const char* bounds : {"{0,40}", "{30,40}", "{0,9}", "{38,}", "{40}", "*"}) {
+    SCOPED_TRACE(bounds);
+    const std::string shown =
+        bounds == std::string("{0,9}") ? words.substr(0, 14) + "\"" : words + "\"";
+    compare_masks_along(
+        Grammar::parse("root ::= string (\",\" string)*\nstring ::= \"\\\"\" [^\"]" +
+                       std::string(bounds) + " \"\\\"\""),
+        shown);
+  }
+  compare_masks_along(
+      Grammar::from_json_schema(R"({"type": "string", "minLength": 20, "maxLength": 31})"),
+      words.substr(0, 50) + "\"");
+  compare_masks_along(Grammar::parse("root ::= .{3,30}"), repeated("a\xf0\x9f\x98\x80", 15));
+  compare_masks_along(Grammar::parse("root ::= ([a-z] [0-9]){2,14} [a-z]? \".\""),
+                      repeated("x0", 14) + ".");
+  compare_masks_along(Grammar::parse("root ::= ([a-c]{1,9} \" \"){2,5} [\\x00-\\x7f]{0,20}"),
+                      repeated("abaab ", 5) + repeated("b", 20));
+  // of two ways to read a text one ends sooner
+  compare_masks_along(Grammar::parse("root ::= [a-z ]{0,6} \"7\" | [a-z7]{0,17} \"\\\"\""),
+                      repeated("a", 17) + "\"");
 }
 
 TEST(GrammarMatcher, MasksAreWhatAcceptSays) {

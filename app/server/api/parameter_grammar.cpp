@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: MIT
+// A string may be any text that does not end its parameter; of a string's schema only `enum` and
+// `const` are kept. Other values are JSON of their schemas.
+#include "server/api/parameter_grammar.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "server/api/api_error.h"
+#include "server/api/parameter_types.h"
+#include "snapkv/grammar.h"
+
+namespace snapkv::server {
+namespace {
+
+constexpr std::string_view kEnd = "</parameter>";
+
+/// How a value of an enum stands between the tags.
+std::string bare_text(const Json& value) {
+  return value.is_string() ? value.get<std::string>() : to_text(value);
+}
+
+/// The rule `name` for a parameter's value and what ends it.
+std::string value_rule(const Json& schema, const Json& parameters, const std::string& name) {
+  const Json& plain = resolved(schema, parameters);
+  std::vector<std::string> literals;
+  if (plain.is_object() && plain.contains("const")) {
+    literals.push_back(gbnf_literal(bare_text(plain["const"])));
+  } else if (plain.is_object() && plain.contains("enum") && plain["enum"].is_array()) {
+    for (const Json& value : plain["enum"]) literals.push_back(gbnf_literal(bare_text(value)));
+  }
+  const std::string end = gbnf_literal("\n" + std::string(kEnd));
+  if (!literals.empty()) {
+    return fmt::format("{} ::= ({}) {}\n", name, fmt::join(literals, " | "), end);
+  }
+  if ((schema_types(schema, parameters) & kString) != 0) {
+    return fmt::format("{} ::= parameter-text-line\n", name);
+  }
+  Json document = schema;
+  for (const char* keyword : {"$defs", "definitions"}) {  // what references mean
+    if (parameters.contains(keyword) && !document.contains(keyword)) {
+      document[keyword] = parameters[keyword];
+    }
+  }
+  const std::string json = name + "-json";
+  const Grammar grammar = Grammar::from_json_schema(to_text(document), "schema");
+  return fmt::format("{} ::= {} {}\n", name, json, end) + with_rules_named(grammar.source(), json) +
+         "\n";
+}
+
+std::vector<std::string> required_names(const Json& parameters) {
+  std::vector<std::string> names;
+  const auto required = parameters.find("required");
+  if (required == parameters.end() || !required->is_array()) return names;
+  for (const Json& name : *required) {
+    if (name.is_string()) names.push_back(name.get<std::string>());
+  }
+  return names;
+}
+
+std::vector<std::string> names_of(const Json& parameters,
+                                  const std::vector<std::string>& required) {
+  std::vector<std::string> names;
+  const auto properties = parameters.find("properties");
+  if (properties != parameters.end() && properties->is_object()) {
+    for (const auto& property : properties->items()) names.push_back(property.key());
+  }
+  for (const std::string& name : required) {
+    if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
+  }
+  return names;
+}
+
+}  // namespace
+
+std::string parameter_call_rules(const Json& function, const std::string& name) {
+  const auto called = function["name"].get<std::string>();
+  const Json& parameters = resolved(function["parameters"], function["parameters"]);
+  const auto refuse = [&](const std::string& why) {
+    return bad_request("tools", fmt::format("'tools': the parameters of {}: {}", called, why));
+  };
+  for (const char* keyword : {"anyOf", "oneOf", "allOf"}) {
+    if (!parameters.contains(keyword)) continue;
+    throw refuse(
+        fmt::format("this model writes parameters one by one, so that 'tool_choice' needs "
+                    "their names in 'properties', not '{}'",
+                    keyword));
+  }
+  const std::vector<std::string> required = required_names(parameters);
+  std::string call = gbnf_literal(called + ">\n"), rules;
+  int n = 0;
+  for (const std::string& key : names_of(parameters, required)) {
+    if (key.find_first_of(">\n") != std::string::npos) {
+      throw refuse(
+          fmt::format("{} can't be written in this model's format of calls", to_text(Json(key))));
+    }
+    const std::string value = fmt::format("{}-{}", name, n++);
+    try {
+      rules += value_rule(parameter_schema(parameters, key), function["parameters"], value);
+    } catch (const Error& e) {
+      throw refuse(fmt::format("'{}': {}", key, e.what()));
+    }
+    const bool is_needed = std::find(required.begin(), required.end(), key) != required.end();
+    call += fmt::format(" ({} {} \"\\n\"){}", gbnf_literal(fmt::format("<parameter={}>\n", key)),
+                        value, is_needed ? "" : "?");
+  }
+  return fmt::format("{} ::= {}\n", name, call) + rules;
+}
+
+// What has been read of "</parameter>" decides what may follow: at the beginning of a line all of
+// it ends the text, elsewhere it is not allowed, since it would be read as the end.
+std::string parameter_text_rules() {
+  std::string rules =
+      "parameter-text ::= [^\\n<] parameter-text | \"\\n\" parameter-text-line | "
+      "\"<\" parameter-text-in1\n"
+      "parameter-text-line ::= [^\\n<] parameter-text | \"\\n\" parameter-text-line | "
+      "\"<\" parameter-text-end1\n";
+  for (const char* where : {"in", "end"}) {
+    for (size_t n = 1; n < kEnd.size(); ++n) {
+      std::string next = fmt::format("\"{}\" parameter-text-{}{} | ", kEnd[n], where, n + 1);
+      if (n + 1 == kEnd.size()) next = where == std::string("end") ? "\">\" | " : "";
+      rules += fmt::format(
+          "parameter-text-{}{} ::= {}[^\\n<{}] parameter-text | \"\\n\" parameter-text-line | "
+          "\"<\" parameter-text-in1\n",
+          where, n, next, kEnd[n]);
+    }
+  }
+  return rules;
+}
+
+}  // namespace snapkv::server

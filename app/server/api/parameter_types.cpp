@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: MIT
+#include "server/api/parameter_types.h"
+
+#include <array>
+#include <cmath>
+#include <string_view>
+#include <utility>
+
+namespace snapkv::server {
+namespace {
+
+constexpr int kMostNesting =
+    32;  // of references and alternatives; beyond it all types are possible
+
+constexpr std::array<std::pair<std::string_view, JsonTypes>, 7> kNames = {{
+    {"string", kString},
+    {"integer", kInteger},
+    {"number", kInteger | kFraction},
+    {"boolean", kBoolean},
+    {"null", kNull},
+    {"object", kObject},
+    {"array", kArray},
+}};
+
+JsonTypes named_type(const Json& name) {
+  for (const auto& [known, types] : kNames) {
+    if (name == known) return types;
+  }
+  return kAllTypes;
+}
+
+JsonTypes type_of(const Json& value) {
+  switch (value.type()) {
+    case Json::value_t::string:
+      return kString;
+    case Json::value_t::boolean:
+      return kBoolean;
+    case Json::value_t::null:
+      return kNull;
+    case Json::value_t::object:
+      return kObject;
+    case Json::value_t::array:
+      return kArray;
+    case Json::value_t::number_float: {  // 5.0 is a whole number, as JSON schemas have it
+      const double number = value.get<double>();
+      return number == std::floor(number) ? kInteger | kFraction : kFraction;
+    }
+    default:
+      return kInteger;
+  }
+}
+
+/// Null where a reference refers to nothing.
+const Json* referred(const Json& reference, const Json& document) {
+  if (!reference.is_string()) return nullptr;
+  const auto& text = reference.get_ref<const std::string&>();
+  if (!text.starts_with("#/")) return nullptr;
+  try {
+    return &document.at(Json::json_pointer(text.substr(1)));
+  } catch (const Json::exception&) {
+    return nullptr;
+  }
+}
+
+JsonTypes types_within(const Json& schema, const Json& document, int nesting) {
+  if (!schema.is_object() || nesting == kMostNesting) return kAllTypes;
+  JsonTypes types = kAllTypes;
+  const auto either = [&](const Json& list, const auto& of) {
+    JsonTypes any = 0;
+    for (const Json& each : list) any |= of(each);
+    types &= any;
+  };
+  const auto nested = [&](const Json& each) { return types_within(each, document, nesting + 1); };
+  for (const auto& [keyword, value] : schema.items()) {
+    if (keyword == "type") {
+      either(value.is_array() ? value : Json::array({value}), named_type);
+    } else if (keyword == "enum" && value.is_array()) {
+      either(value, type_of);
+    } else if (keyword == "const") {
+      types &= type_of(value);
+    } else if ((keyword == "anyOf" || keyword == "oneOf") && value.is_array()) {
+      either(value, nested);
+    } else if (keyword == "allOf" && value.is_array()) {
+      for (const Json& each : value) types &= nested(each);
+    } else if (keyword == "$ref") {
+      if (const Json* target = referred(value, document)) types &= nested(*target);
+    }
+  }
+  return types == 0 ? kAllTypes : types;
+}
+
+/// Without white space around it, and Python's words as JSON's.
+std::string json_spelling(const std::string& text) {
+  constexpr const char* kSpaces = " \n\t\r";
+  const size_t begin = text.find_first_not_of(kSpaces);
+  if (begin == std::string::npos) return "";
+  const std::string word = text.substr(begin, text.find_last_not_of(kSpaces) + 1 - begin);
+  if (word == "True") return "true";
+  if (word == "False") return "false";
+  if (word == "None") return "null";
+  return word;
+}
+
+}  // namespace
+
+JsonTypes schema_types(const Json& schema, const Json& document) {
+  return types_within(schema, document, 0);
+}
+
+const Json& resolved(const Json& schema, const Json& document) {
+  const Json* at = &schema;
+  for (int i = 0; i < kMostNesting && at->is_object() && at->contains("$ref"); ++i) {
+    const Json* target = referred((*at)["$ref"], document);
+    if (target == nullptr) break;
+    at = target;
+  }
+  return *at;
+}
+
+const Json& parameter_schema(const Json& parameters, const std::string& name) {
+  static const Json kAnything = true;
+  const auto properties = parameters.find("properties");
+  if (properties == parameters.end() || !properties->is_object()) return kAnything;
+  const auto found = properties->find(name);
+  return found == properties->end() ? kAnything : *found;
+}
+
+std::string typed_value(const std::string& text, JsonTypes types) {
+  if (types != kString) {
+    std::string spelling = json_spelling(text);
+    const Json value = Json::parse(spelling, nullptr, /*allow_exceptions=*/false);
+    if (!value.is_discarded() && !value.is_string() && (types & type_of(value)) != 0) {
+      return spelling;
+    }
+  }
+  return to_text(Json(text));
+}
+
+}  // namespace snapkv::server
