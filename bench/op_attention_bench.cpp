@@ -24,10 +24,14 @@
 namespace snapkv {
 namespace {
 
+// Each is made when it is first needed: with AVX2 alone there is none for bf16.
 Backend& backend(Compute compute) {
-  static const auto f32 = Backend::make({.device = Device::cpu, .compute = Compute::f32});
+  if (compute == Compute::f32) {
+    static const auto f32 = Backend::make({.device = Device::cpu, .compute = Compute::f32});
+    return *f32;
+  }
   static const auto bf16 = Backend::make({.device = Device::cpu, .compute = Compute::bf16});
-  return compute == Compute::f32 ? *f32 : *bf16;
+  return *bf16;
 }
 
 /// A contiguous tensor of uniform values in [-1, 1] in a cache dtype.

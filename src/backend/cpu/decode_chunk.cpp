@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <type_traits>
 
 #include "format/block_types.h"
 
@@ -90,6 +91,35 @@ HWY_INLINE void store_sums(D d, const hn::Vec<D> v[4], const hn::Vec<D> w[4],
 }
 #endif
 
+#if HWY_TARGET <= HWY_AVX3
+/// The same for four sets of 16-lane vectors, one head each: every 128-bit block of a vector adds
+/// up one of them.
+template <class D>
+HWY_INLINE void store_sums(D d, const hn::Vec<D> v[4][4], float* HWY_RESTRICT out) {
+  static_assert(hn::MaxLanes(D()) == 16);
+  const hn::RepartitionToWide<D> dw;
+  hn::Vec<D> x[4];
+  for (int r = 0; r < 4; ++r) {
+    const auto even =
+        hn::ConcatUpperLower(d, v[2][r], v[0][r]) + hn::ConcatLowerUpper(d, v[2][r], v[0][r]);
+    const auto odd =
+        hn::ConcatUpperLower(d, v[3][r], v[1][r]) + hn::ConcatLowerUpper(d, v[3][r], v[1][r]);
+    x[r] = hn::OddEvenBlocks(odd, even) + hn::SwapAdjacentBlocks(hn::OddEvenBlocks(even, odd));
+  }
+  const auto a = hn::InterleaveLower(d, x[0], x[1]) + hn::InterleaveUpper(d, x[0], x[1]);
+  const auto b = hn::InterleaveLower(d, x[2], x[3]) + hn::InterleaveUpper(d, x[2], x[3]);
+  const auto first = hn::InterleaveLower(dw, hn::BitCast(dw, a), hn::BitCast(dw, b));
+  const auto second = hn::InterleaveUpper(dw, hn::BitCast(dw, a), hn::BitCast(dw, b));
+  const auto sums = hn::BitCast(d, first) + hn::BitCast(d, second);
+  alignas(64) float of_heads[16];
+  hn::Store(sums, d, of_heads);
+  const Quad dq;
+  for (int h = 0; h < 4; ++h) {
+    hn::StoreU(hn::Load(dq, of_heads + 4 * h), dq, out + h * kScoreStride);
+  }
+}
+#endif
+
 /// How many values one element of a row of T holds.
 template <typename T>
 constexpr int kValues = 1;
@@ -108,25 +138,98 @@ HWY_INLINE void load_values(D d, const T* HWY_RESTRICT row, int i, hn::Vec<D> ou
   const int lanes = hn::Lanes(d);
   for (int x = 0; x < C; ++x) out[x] = load_f32(d, row + i + x * lanes);
 }
+/// C vectors of levels, which are values without their scales, from level `offset` of a block on.
 template <int C, class D>
-HWY_INLINE void load_values(D d, const BlockQ8_0* HWY_RESTRICT row, int i, hn::Vec<D> out[C]) {
+HWY_INLINE void load_levels(D d, const BlockQ8_0* HWY_RESTRICT block, unsigned offset,
+                            hn::Vec<D> out[C]) {
   const hn::Rebind<int8_t, D> db;
   const hn::Rebind<int32_t, D> di;
+  constexpr unsigned kLanes = hn::MaxLanes(D());
+  for (unsigned x = 0; x < C; ++x) {
+    const unsigned at = offset + x * kLanes;
+    const auto levels = hn::LoadU(db, block[at / kBlockSize].qs + at % kBlockSize);
+    out[x] = hn::ConvertTo(d, hn::PromoteTo(di, levels));
+  }
+}
+/// A block's scale in all lanes.
+template <class D>
+HWY_INLINE hn::Vec<D> load_scale(D d, const BlockQ8_0& block) {
   const hn::Rebind<uint16_t, D> du;
+  return promote_f16(d, hn::Set(du, block.d.bits));
+}
+template <int C, class D>
+HWY_INLINE void load_values(D d, const BlockQ8_0* HWY_RESTRICT row, int i, hn::Vec<D> out[C]) {
   constexpr int kLanes = hn::MaxLanes(D());
   constexpr int kVectorsOfBlock = std::min(C, kBlockSize / kLanes);  // read with one scale
+  const unsigned at = static_cast<unsigned>(i);
+  load_levels<C>(d, row + at / kBlockSize, C * kLanes >= kBlockSize ? 0 : at % kBlockSize, out);
   hn::Vec<D> scale = hn::Zero(d);
   for (int x = 0; x < C; ++x) {
-    const BlockQ8_0& block = row[(i + x * kLanes) / kBlockSize];
-    if (x % kVectorsOfBlock == 0) scale = promote_f16(d, hn::Set(du, block.d.bits));
-    const auto levels = hn::LoadU(db, block.qs + (i + x * kLanes) % kBlockSize);
-    out[x] = hn::ConvertTo(d, hn::PromoteTo(di, levels)) * scale;
+    if (x % kVectorsOfBlock == 0) scale = load_scale(d, row[(at + x * kLanes) / kBlockSize]);
+    out[x] = out[x] * scale;
   }
 }
 
-/// How many vectors of a row score_rows() loads at a time; for blocks, those that share a scale.
-template <class D, typename T>
-constexpr int kScoreVectors = std::clamp<int>(kValues<T> / hn::MaxLanes(D()), 1, kVectors);
+/// How many vectors of a block, which share its scale, are loaded at a time.
+template <class D>
+constexpr int kBlockVectors = std::clamp<int>(kBlockSize / hn::MaxLanes(D()), 1, kVectors);
+
+/// sum[h, r] += q[h] . k[r], lane by lane.
+template <int H, class D, typename T>
+HWY_INLINE void score_values(D d, const DecodeChunk& c, const float* HWY_RESTRICT q,
+                             const T* HWY_RESTRICT k, int64_t row_step, hn::Vec<D> (&sum)[H][4]) {
+  const int lanes = hn::Lanes(d);
+  for (int i = 0; i < c.head_dim; i += lanes) {
+    hn::Vec<D> kv[4];
+    for (int r = 0; r < 4; ++r) kv[r] = load_f32(d, k + r * row_step + i);
+    for (int h = 0; h < H; ++h) {
+      const auto qv = hn::LoadU(d, q + h * c.head_dim + i);
+      for (int r = 0; r < 4; ++r) sum[h][r] = hn::MulAdd(qv, kv[r], sum[h][r]);
+    }
+  }
+}
+/// The same for q8_0. The scale goes to whichever are fewer: the vectors of a block, or the sums of
+/// the heads over a block.
+template <int H, class D>
+HWY_INLINE void score_blocks(D d, const DecodeChunk& c, const float* HWY_RESTRICT q,
+                             const BlockQ8_0* HWY_RESTRICT k, int64_t row_step,
+                             hn::Vec<D> (&sum)[H][4]) {
+  constexpr int kLoads = kBlockVectors<D>, kLanes = hn::MaxLanes(D());
+  constexpr bool kWhole = kLoads * kLanes == kBlockSize;
+  for (int i = 0; i < c.head_dim; i += kLoads * kLanes) {
+    const auto at = static_cast<unsigned>(i);
+    const BlockQ8_0* HWY_RESTRICT block = k + at / kBlockSize;
+    const unsigned offset = kWhole ? 0 : at % kBlockSize;
+    if constexpr (H < kLoads) {
+      for (int r = 0; r < 4; ++r) {
+        hn::Vec<D> levels[kLoads];
+        load_levels<kLoads>(d, block + r * row_step, offset, levels);
+        const auto scale = load_scale(d, block[r * row_step]);
+        for (int h = 0; h < H; ++h) {
+          const float* HWY_RESTRICT qh = q + h * c.head_dim + i;
+          auto part = hn::LoadU(d, qh) * levels[0];
+          for (int x = 1; x < kLoads; ++x) {
+            part = hn::MulAdd(hn::LoadU(d, qh + x * kLanes), levels[x], part);
+          }
+          sum[h][r] = hn::MulAdd(scale, part, sum[h][r]);
+        }
+      }
+    } else {
+      hn::Vec<D> kv[4][kLoads];
+      for (int r = 0; r < 4; ++r) {
+        load_levels<kLoads>(d, block + r * row_step, offset, kv[r]);
+        const auto scale = load_scale(d, block[r * row_step]);
+        for (int x = 0; x < kLoads; ++x) kv[r][x] = kv[r][x] * scale;
+      }
+      for (int x = 0; x < kLoads; ++x) {
+        for (int h = 0; h < H; ++h) {
+          const auto qv = hn::LoadU(d, q + h * c.head_dim + i + x * kLanes);
+          for (int r = 0; r < 4; ++r) sum[h][r] = hn::MulAdd(qv, kv[r][x], sum[h][r]);
+        }
+      }
+    }
+  }
+}
 
 /// scores[h, r] = q[h] . k[r] for H query heads and the 4 rows at k, k + row_step, ...
 template <int H, class D, typename T>
@@ -137,18 +240,14 @@ HWY_INLINE void score_rows(D d, const DecodeChunk& c, int head, const T* HWY_RES
   for (int h = 0; h < H; ++h) {
     for (int r = 0; r < 4; ++r) sum[h][r] = hn::Zero(d);
   }
-  constexpr int kLoads = kScoreVectors<D, T>;
-  const int lanes = hn::Lanes(d);
-  for (int i = 0; i < c.head_dim; i += kLoads * lanes) {
-    hn::Vec<D> kv[4][kLoads];
-    for (int r = 0; r < 4; ++r) load_values<kLoads>(d, k + r * row_step, i, kv[r]);
-    for (int x = 0; x < kLoads; ++x) {
-      for (int h = 0; h < H; ++h) {
-        const auto qv = hn::LoadU(d, q + h * c.head_dim + i + x * lanes);
-        for (int r = 0; r < 4; ++r) sum[h][r] = hn::MulAdd(qv, kv[r][x], sum[h][r]);
-      }
-    }
+  if constexpr (std::is_same_v<T, BlockQ8_0>) {
+    score_blocks(d, c, q, k, row_step, sum);
+  } else {
+    score_values(d, c, q, k, row_step, sum);
   }
+#if HWY_TARGET <= HWY_AVX3
+  if constexpr (H == 4 && hn::MaxLanes(D()) == 16) return store_sums(d, sum, scores);
+#endif
   if constexpr (H % 2 == 0 && hn::MaxLanes(D()) == 8) {
     for (int h = 0; h < H; h += 2) {
       float* out = scores + h * kScoreStride;
@@ -263,10 +362,8 @@ void decode_typed(D d, const DecodeChunk& c) {
     const int64_t offset = first * row_step_of<T>(c);
     const T* k = reinterpret_cast<const T*>(c.k) + offset;
     const T* v = reinterpret_cast<const T*>(c.v) + offset;
-    // The lanes of short vectors are added up in fewer steps, which counts with many heads.
-    const hn::CappedTag<float, 8> d8;
     int head = 0;
-    for (; head + kHeads <= c.n_group; head += kHeads) score_block<kHeads>(d8, c, head, k, n, v);
+    for (; head + kHeads <= c.n_group; head += kHeads) score_block<kHeads>(d, c, head, k, n, v);
     for (; head < c.n_group; ++head) score_block<1>(d, c, head, k, n, v);
     for (head = 0; head < c.n_group; ++head) softmax_block(d, c, head, n);
     const T* next = k + n * row_step_of<T>(c);

@@ -99,7 +99,7 @@ function roofSeries(records: LimitRecord[], frame: Frame): object[] {
   // the lowest roof is named below its line, so that names of roofs that are close don't meet
   return [
     { ...common, name: "memory", data: [[x[0], x[0] * read], [highest / read, highest]],
-      markPoint: words([highest / read, highest], [-10, -6], `memory: ${number(read)} GB/s`) },
+      markPoint: words([highest / read, highest], [-10, -6], `${frame.width < kNarrow ? "" : "memory: "}${number(read)} GB/s`) },
     ...products.map((roof) => ({
       ...common, name: roof.products, data: [[roof.rate / read, roof.rate], [x[1], roof.rate]],
       markPoint: words([x[1], roof.rate], [-6, roof.rate === lowest ? 5 : -16], rateText(roof)),
