@@ -2,8 +2,7 @@
 # tests say that they are skipped where a sanitizer is in the way of what they measure.
 set(SNAPKV_SANITIZE_FLAGS "")  # of whoever links the library
 if(SNAPKV_SANITIZE STREQUAL "address")
-  set(SNAPKV_SANITIZE_FLAGS -fsanitize=address,undefined)
-  target_compile_options(snapkv_options INTERFACE -fno-sanitize-recover=undefined)
+  set(SNAPKV_SANITIZE_FLAGS -fsanitize=address,undefined -fno-sanitize-recover=undefined)
 elseif(SNAPKV_SANITIZE STREQUAL "thread")
   # ThreadSanitizer knows nothing of the barriers of an OpenMP runtime that was not compiled with it.
   # LLVM's tells it about them by a library of its own, Archer, which its package has beside it.
