@@ -1,0 +1,88 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""snapshot_questions.py PROGRAM -m MODEL -f TEXT: what a question to a stored document costs.
+
+Starts `snapkv serve`, asks about the text once as a prompt of its own, stores it with every row and
+compressed, and asks each snapshot --questions times. Prints the time to the first token and the
+processor time of the first question and, as medians, of the later ones, beside their share of the
+first. Talks to 127.0.0.1 only; docs/server.md has its numbers.
+"""
+import argparse
+import http.client
+import json
+import os
+import statistics
+import subprocess
+import tempfile
+import time
+
+
+class Server:
+    def __init__(self, options, folder):
+        command = [options.program, "serve", "-m", options.model, "--port", "0", "--reuse", "off",
+                   "--snapshot-dir", folder, "-t", str(options.threads), "--no-progress"]
+        environment = {**os.environ, "OMP_WAIT_POLICY": "passive"}  # waiting is no work
+        self.process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=environment)
+        errors = ""
+        while "ready: " not in errors:
+            line = self.process.stderr.readline()
+            if not line:
+                raise SystemExit("the server did not start: " + errors)
+            errors += line
+        self.port = int(errors.rsplit(":", 1)[1])
+
+    def processor_seconds(self):
+        with open(f"/proc/{self.process.pid}/stat", encoding="ascii") as f:
+            fields = f.read().rsplit(")", 1)[1].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+    def post(self, path, body):
+        """Seconds and processor seconds until the answer is complete."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.port)
+        begin, used = time.perf_counter(), self.processor_seconds()
+        connection.request("POST", path, json.dumps(body))
+        response = connection.getresponse()
+        text = response.read()
+        if response.status != 200:
+            raise SystemExit(text.decode())
+        return time.perf_counter() - begin, self.processor_seconds() - used
+
+    def ask(self, prompt, **kv):
+        return self.post("/v1/completions",
+                         {"prompt": prompt, "max_tokens": 1, "temperature": 0, "kv": kv})
+
+
+def measure(server, options, text):
+    first = server.ask(text + options.question)
+    print(f"the whole prompt: {first[0]:.2f} s, processor {first[1]:.2f} s", flush=True)
+    for name, more in (("every row", {"keep_full": True}), ("compressed", {})):
+        server.post("/v1/kv/snapshots", {"name": "text", "text": text, **more})
+        times = [server.ask(options.question, snapshot="text") for _ in range(options.questions)]
+        wall, used = (statistics.median(column) for column in zip(*times[1:]))
+        print(f"{name}: first {times[0][0]:.3f} s, later {wall:.3f} s ({wall / first[0]:.2%}), "
+              f"processor {used:.2f} s ({used / first[1]:.2%})", flush=True)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("program")
+    parser.add_argument("-m", "--model", required=True)
+    parser.add_argument("-f", "--file", required=True, help="the text")
+    parser.add_argument("-q", "--question", default="\nWhat is the most important of all these things?")
+    parser.add_argument("-n", "--questions", type=int, default=10)
+    parser.add_argument("-t", "--threads", type=int, default=os.cpu_count())
+    options = parser.parse_args()
+    with open(options.file, encoding="utf-8") as f:
+        text = f.read()
+    with tempfile.TemporaryDirectory() as folder:
+        server = Server(options, folder)
+        try:
+            measure(server, options, text)
+        finally:
+            server.process.terminate()
+            server.process.terminate()
+            server.process.wait()
+
+
+if __name__ == "__main__":
+    main()
