@@ -19,8 +19,6 @@ CLI::Validator real_number(double low, double high, bool low_excluded = false);
 /// Accepts sizes ("8G", "256MiB") from low to high bytes, and hands on the number of bytes.
 CLI::Validator byte_size(int64_t low, int64_t high = kMostBytes);
 
-/// Widest pooling: wider than any fact, and narrow enough to be computed at once.
-inline constexpr int64_t kMostKernel = 65'535;
 /// Most prompts, samples, repetitions and the like.
 inline constexpr int64_t kMostSamples = 1'000'000;
 /// Seeds, which records hold as whole numbers.
