@@ -23,8 +23,6 @@ CLI::Validator byte_size(int64_t low, int64_t high = kMostBytes);
 /// -c: most tokens of a session, `of` what ("prompt and answer"); 0 is the model's own context.
 void add_context_option(CLI::App& command, int64_t& n_ctx, const std::string& of);
 
-/// Widest pooling: wider than any fact, and narrow enough to be computed at once.
-inline constexpr int64_t kMostKernel = 65'535;
 /// Most prompts, samples, repetitions and the like.
 inline constexpr int64_t kMostSamples = 1'000'000;
 /// Seeds, which records hold as whole numbers.

@@ -10,6 +10,7 @@
 #include "cli/common/signals.h"
 #include "cli/common/terminal.h"
 #include "eval/common/page.h"
+#include "snapkv/policy.h"
 
 namespace snapkv::cli {
 
@@ -40,8 +41,9 @@ void add_eval_options(CLI::App& app, EvalSettings& settings, bool draws) {
   CLI::Option* budgets =
       app.add_option("--budgets", settings.budgets, "Rows kept (instead of --kv-budget)");
   budgets->check(whole_number(1, kMostTokens))->delimiter(',')->type_name("N,N,...");
+  const PolicyParam& kernel_size = *policy_info("snapkv").find("kernel_size");
   app.add_option("--kernels", settings.kernels, "Pooling widths (instead of --kv-kernel)")
-      ->check(whole_number(1, kMostKernel))
+      ->check(whole_number(1, static_cast<int64_t>(kernel_size.most)))
       ->delimiter(',')
       ->type_name("N,N,...");
   add_record_options(app, settings, draws);
