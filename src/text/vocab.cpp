@@ -195,9 +195,9 @@ void Vocab::find_ends(NamedTokens named) {
   ends.assign(tokens.size(), false);
   visible.assign(tokens.size(), false);
   special.eot = or_by_text(*this, named.eot, kEndOfTurnTexts);
-  or_by_text(*this, named.fim_pre, kFimPrefixTexts);
-  or_by_text(*this, named.fim_suf, kFimSuffixTexts);
-  or_by_text(*this, named.fim_mid, kFimMiddleTexts);
+  fill_in = {or_by_text(*this, named.fim_pre, kFimPrefixTexts),
+             or_by_text(*this, named.fim_suf, kFimSuffixTexts),
+             or_by_text(*this, named.fim_mid, kFimMiddleTexts)};
   for (const std::string_view text : kEndOfTurnTexts) mark_end(*this, find(text));
   for (const std::string_view text : kEndTexts) mark_end(*this, find(text));
   for (const int32_t id :

@@ -17,6 +17,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "snapkv/fill_in.h"
 #include "snapkv/tokenizer.h"
 
 namespace snapkv {
@@ -70,6 +71,7 @@ struct Vocab {
   std::unordered_map<std::string_view, int32_t> ids;
   std::unordered_map<int32_t, TokenStrip> strips;  // of those tokens that have any
   SpecialTokens special;
+  FillInTokens fill_in;
   bool add_space_prefix = false;
 
   Vocab() = default;
@@ -83,9 +85,9 @@ struct Vocab {
 
   /// Fills `ids`. Throws Error{kBadModel} that begins with `origin` when two tokens have one text.
   void index(const std::string& origin);
-  /// Fills `ends`, `visible` and special.eot from special.eos, `named` and the texts that models
-  /// use; corrects the types of tokens whose text says that they are control tokens. `types` and
-  /// `ids` must be there.
+  /// Fills `ends`, `visible`, `fill_in` and special.eot from special.eos, `named` and the texts
+  /// that models use; corrects the types of tokens whose text says that they are control tokens.
+  /// `types` and `ids` must be there.
   void find_ends(NamedTokens named);
 
   int64_t size() const { return static_cast<int64_t>(tokens.size()); }

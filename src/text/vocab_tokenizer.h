@@ -31,6 +31,7 @@ class VocabTokenizer : public Tokenizer {
   }
   const SpecialTokens& special() const override { return vocab_.special; }
   bool is_end_of_generation(int32_t id) const override { return vocab_.is_end(id); }
+  const FillInTokens& fill_in() const { return vocab_.fill_in; }
 
  protected:
   explicit VocabTokenizer(Vocab vocab) : vocab_(std::move(vocab)) {}

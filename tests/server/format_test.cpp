@@ -223,6 +223,49 @@ TEST_F(Formats, Completion) {
   EXPECT_EQ(events.back(), "[DONE]");
 }
 
+TEST_F(Formats, CompletionWithEcho) {
+  const auto plain = answers(read_completion, R"({"prompt": ["A ", "B "], "n": 2, "echo": true})");
+  (void)take(*plain, {"one", "two", "three", "four"});
+  const Json choices = plain->plain()["choices"];
+  const std::vector<std::string> expected = {"A one", "A two", "B three", "B four"};
+  for (size_t i = 0; i < 4; ++i) {
+    EXPECT_EQ(choices[i]["text"], expected[i]);
+    EXPECT_EQ(choices[i]["index"], i);
+  }
+  const auto stream =
+      answers(read_completion, R"({"prompt": ["A ", "B "], "n": 2, "echo": true, "stream": true})");
+  std::vector<std::string> texts(4);
+  for (const Json& event : data(take(*stream, {"one", "two", "three", "four"}, 2))) {
+    if (event == "[DONE]") continue;
+    const Json& choice = event["choices"][0];
+    texts[choice["index"].get<size_t>()] += choice["text"].get<std::string>();
+  }
+  EXPECT_EQ(texts, expected);
+}
+
+// What several prompts took together.
+TEST_F(Formats, CompletionOfSeveralPrompts) {
+  const auto text = answers(read_completion, R"({"prompt": ["A", "B"]})");
+  for (int i = 0; i < 2; ++i) {
+    PromptRead read;
+    read.n_tokens = 10;
+    read.n_reused = 4;
+    read.seconds = 0.5 + i;
+    read.kv = {"snapkv", 10, 8, 1000, 800, 0.25, 4, {}};
+    (void)text->take(read);
+    (void)text->take(AnswerPart{i, "x", {}});
+    EXPECT_FALSE(text->complete());
+    (void)text->take(AnswerEnd{i, FinishReason::stop, "", 3, 1.5});
+  }
+  EXPECT_TRUE(text->complete());
+  const Json json = text->plain();
+  EXPECT_EQ(json["usage"], Json::parse(R"({"prompt_tokens": 20, "completion_tokens": 6,
+    "total_tokens": 26, "prompt_tokens_details": {"cached_tokens": 8}})"));
+  EXPECT_EQ(json["timings"]["prompt_ms"], 1500.0);
+  EXPECT_EQ(json["kv"]["tokens_before"], 20);
+  EXPECT_EQ(json["kv"]["tokens_kept"], 16);
+}
+
 TEST_F(Formats, Response) {
   const std::string tools = R"("tools": [{"type": "function", "name": "get", "parameters": {}}])";
   const std::string written =

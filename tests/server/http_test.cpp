@@ -100,6 +100,46 @@ TEST_F(Http, AnswersPlainAndStreamed) {
   EXPECT_TRUE(stream->body.ends_with("data: [DONE]\n\n"));
 }
 
+TEST_F(Http, CompletesSeveralPromptsOfOneRequest) {
+  start();
+  engine_.set_script([](const Request& request, Generation& generation) {
+    if (request.prompt.chat.text == "full") {
+      throw Refused(Refused::Kind::queue_full, "5 requests are waiting already", 1);
+    }
+    std::vector<std::string> texts;
+    for (int i = 0; i < request.n; ++i) {
+      texts.push_back(request.prompt.chat.text + "-" + std::to_string(i));
+    }
+    if (request.prompt.chat.text != "slow") push_answer(generation, texts);
+  });
+  const std::string body = R"({"prompt": ["one", "two", "three"], "n": 2)";
+  const std::vector<std::string> expected = {"one-0", "one-1",   "two-0",
+                                             "two-1", "three-0", "three-1"};
+  const auto plain = post("/v1/completions", body + "}");
+  ASSERT_TRUE(plain);
+  const Json json = Json::parse(plain->body);
+  ASSERT_EQ(json["choices"].size(), expected.size()) << plain->body;
+  for (size_t i = 0; i < expected.size(); ++i) {
+    EXPECT_EQ(json["choices"][i]["index"], i);
+    EXPECT_EQ(json["choices"][i]["text"], expected[i]);
+  }
+  EXPECT_EQ(json["usage"]["prompt_tokens"], 30);
+  const auto stream = post("/v1/completions", body + R"(, "stream": true})");
+  ASSERT_TRUE(stream);
+  for (size_t i = 0; i < expected.size(); ++i) {
+    EXPECT_NE(stream->body.find("\"text\":\"" + expected[i] + "\",\"index\":" + std::to_string(i)),
+              std::string::npos)
+        << stream->body;
+  }
+  EXPECT_TRUE(stream->body.ends_with("data: [DONE]\n\n"));
+  // one that is refused ends the others
+  const auto refused = post("/v1/completions", R"({"prompt": ["slow", "full"]})");
+  ASSERT_TRUE(refused);
+  EXPECT_EQ(refused->status, 429) << refused->body;
+  const auto generations = engine_.generations();
+  EXPECT_TRUE(generations.at(generations.size() - 2)->cancelled());
+}
+
 TEST_F(Http, HealthSaysWhatTheServerDoes) {
   start(false);
   auto health = client().Get("/health");

@@ -248,18 +248,45 @@ TEST_F(Requests, CompletionsTakeTextsAndTokens) {
             (std::vector<int32_t>{1, 5, 6}));
   EXPECT_EQ(read(read_completion, R"({"prompt": [[1, 5]]})").prompt.tokens,
             (std::vector<int32_t>{1, 5}));
+  engine_.options_.max_queue = 3;
   for (const auto& [body, expected] : std::vector<std::pair<std::string, std::string>>{
            {R"({})", "'prompt' is missing"},
-           {R"({"prompt": 5})", "a string or an array of tokens, not 5"},
+           {R"({"prompt": 5})", "an array of either, not 5"},
+           {R"({"prompt": []})", "an array of either, not an array"},
            {R"({"prompt": [1, -1]})", "-1 is no token's id"},
-           {R"({"prompt": ["a", "b"]})", "one prompt for each request is possible, not 2"},
-           {R"({"prompt": "a", "echo": true})", "echo| "},
-           {R"({"prompt": "a", "suffix": "b"})", "suffix| "},
+           {R"({"prompt": ["a", 5]})", "an array of either, not 5"},
+           {R"({"prompt": ["a", []]})", "an array of either, not an array"},
+           {R"({"prompt": ["a", "b", "c", "d"]})", "at most 3 prompts are possible in one request"},
+           {R"({"prompt": ["a", "b"], "return_progress": true})", "return_progress| "},
+           {R"({"prompt": ["a", "b"], "kv_report": "positions"})", "kv_report| "},
+           {R"({"prompt": "a", "echo": true, "logprobs": 1})",
+            "echo| 'echo': with 'logprobs' it is not possible"},
+           {R"({"prompt": "a", "suffix": "b"})",
+            "suffix| 'suffix': the model can't fill in: its vocabulary has no tokens"},
            {R"({"prompt": "a", "best_of": 2})", "best_of| "},
+           {R"({"prompt": "a", "stream_options": {}})", "it needs 'stream': true"},
            {R"({"prompt": "a", "logprobs": 6})", "from 0 to 5, not 6"},
            {R"({"prompt": "a", "logprobs": true})", "not true"}}) {
     const std::string text = error(read_completion, body);
     EXPECT_NE(text.find(expected), std::string::npos) << body << " gives " << text;
+  }
+}
+
+TEST_F(Requests, CompletionsTakeSeveralPrompts) {
+  const ApiContext context{engine_, options_};
+  const Exchange exchange = read_completion(
+      parse_body(R"({"prompt": ["One", [1, 5], "Three"], "n": 2, "seed": 4, "max_tokens": 7})"),
+      context);
+  EXPECT_EQ(exchange.answers->options().n, 6);
+  EXPECT_EQ(exchange.request.prompt.tokens, engine_.model().tokenize("One"));
+  ASSERT_EQ(exchange.others.size(), 2u);
+  EXPECT_EQ(exchange.others[0].prompt.tokens, (std::vector<int32_t>{1, 5}));
+  EXPECT_EQ(exchange.others[1].prompt.chat.text, "Three");
+  for (const Request& other : exchange.others) {
+    EXPECT_EQ(other.n, 2);
+    EXPECT_EQ(other.max_tokens, 7);
+    EXPECT_EQ(other.sampler.seed, 4u);
+    EXPECT_EQ(other.id, exchange.request.id);
   }
 }
 

@@ -2,14 +2,19 @@
 // Real vocabularies: ids against llama.cpp's reference files, and against SentencePiece on more
 // text. The files are no part of the repository: SNAPKV_TEST_DATA names the folder that has them
 // (vocab/NAME.gguf, .gguf.inp and .gguf.out of llama.cpp's models folder).
+#include <fmt/core.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <fstream>
 #include <sstream>
 
 #include "format/gguf.h"
+#include "snapkv/fill_in.h"
 #include "snapkv/tokenizer.h"
+#include "tests/support/expect_error.h"
 #include "tests/text/sentencepiece_oracle.h"
 
 namespace snapkv {
@@ -64,6 +69,39 @@ TEST_P(TokenizerReferenceTest, EveryLineIsEqual) {
     EXPECT_EQ(tokenizer->encode(texts[i], false, true), expected) << i << ": '" << texts[i] << "'";
     EXPECT_EQ(tokenizer->decode(expected), texts[i]) << i;
   }
+}
+
+// Vocabularies of models for code: their tokens around a gap, and the prompt of both texts.
+TEST(FillIn, TokensOfRealVocabularies) {
+  const char* const folder = std::getenv("SNAPKV_TEST_DATA");
+  if (folder == nullptr) GTEST_SKIP() << "SKIPPED: SNAPKV_TEST_DATA is not set";
+  const std::array<std::string, 4> kMarks[] = {
+      {"starcoder", "<fim_prefix>", "<fim_suffix>", "<fim_middle>"},
+      {"refact", "<fim_prefix>", "<fim_suffix>", "<fim_middle>"},
+      {"deepseek-coder", "<｜fim▁begin｜>", "<｜fim▁hole｜>", "<｜fim▁end｜>"}};
+  for (const auto& [name, before, after, gap] : kMarks) {
+    const auto tokenizer = Tokenizer::load(fmt::format("{}/vocab/{}.gguf", folder, name));
+    const FillInTokens marks = fill_in_tokens(*tokenizer);
+    ASSERT_TRUE(marks.complete()) << name;
+    EXPECT_EQ(tokenizer->token_text(marks.before), before);
+    EXPECT_EQ(tokenizer->token_text(marks.after), after);
+    EXPECT_EQ(tokenizer->token_text(marks.gap), gap);
+    std::vector<int32_t> expected;
+    if (tokenizer->special().add_bos) expected.push_back(tokenizer->special().bos);
+    const auto add = [&](int32_t mark, const std::string& text) {
+      expected.push_back(mark);
+      for (const int32_t id : tokenizer->encode(text, false, false)) expected.push_back(id);
+    };
+    add(marks.before, "int f() {\n");
+    add(marks.after, gap + "}\n");  // spelled out in the text, it stays text
+    expected.push_back(marks.gap);
+    EXPECT_EQ(fill_in_prompt(*tokenizer, "int f() {\n", gap + "}\n"), expected) << name;
+    EXPECT_EQ(std::count(expected.begin(), expected.end(), marks.gap), 1);
+  }
+  const auto without = Tokenizer::load(fmt::format("{}/vocab/gpt-2.gguf", folder));
+  EXPECT_FALSE(fill_in_tokens(*without).complete());
+  test::expect_error(ErrorCode::kUsage, {"no tokens to fill in"},
+                     [&] { (void)fill_in_prompt(*without, "a", "b"); });
 }
 
 INSTANTIATE_TEST_SUITE_P(All, TokenizerReferenceTest,

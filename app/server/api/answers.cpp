@@ -8,6 +8,28 @@
 
 namespace snapkv::server {
 
+namespace {
+
+/// What several prompts of one body took together.
+void add_prompt(PromptRead& all, const PromptRead& one) {
+  if (all.kv.policy.empty()) {
+    all = one;
+    return;
+  }
+  all.n_tokens += one.n_tokens;
+  all.n_reused += one.n_reused;
+  all.seconds = std::max(all.seconds, one.seconds);
+  all.queue_seconds = std::max(all.queue_seconds, one.queue_seconds);
+  all.kv.tokens_before += one.kv.tokens_before;
+  all.kv.tokens_kept += one.kv.tokens_kept;
+  all.kv.bytes_before += one.kv.bytes_before;
+  all.kv.bytes_after += one.kv.bytes_after;
+  all.kv.compress_seconds += one.kv.compress_seconds;
+  all.kv.reused_tokens += one.kv.reused_tokens;
+}
+
+}  // namespace
+
 Answers::Answers(AnswerOptions options) : options_(std::move(options)), n_open_(options_.n) {
   for (int i = 0; i < options_.n; ++i) choices_.emplace_back(options_.syntax);
 }
@@ -55,7 +77,7 @@ std::string Answers::take(const Update& update) {
   if (const auto* progress = std::get_if<PromptProgress>(&update)) {
     if (options_.stream) on_progress(*progress);
   } else if (const auto* read = std::get_if<PromptRead>(&update)) {
-    prompt_ = *read;
+    add_prompt(prompt_, *read);
   } else if (const auto* part = std::get_if<AnswerPart>(&update)) {
     const Choice& choice = choices_.at(static_cast<size_t>(part->choice));
     add(part->choice, choice.parser->push(part->text), part->tokens);

@@ -26,7 +26,7 @@ struct AnswerOptions {
   std::string id;
   std::string model;    ///< as the answer names it
   int64_t created = 0;  ///< seconds since 1970
-  int n = 1;
+  int n = 1;            ///< choices, of all prompts
   bool stream = false;
   bool has_logprobs = false;
   KvReportLevel kv_report = KvReportLevel::summary;

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT
 // POST /v1/completions: OpenAI's text completions, plain and as a stream.
-#include <fmt/core.h>
+#include <utility>
 
+#include "server/api/completion_answers.h"
+#include "server/api/completion_prompts.h"
 #include "server/api/exchange.h"
-#include "server/api/fields.h"
 #include "server/api/generation_fields.h"
 #include "server/api/grammars.h"
 
@@ -12,57 +13,41 @@ namespace {
 
 constexpr int kMostTextLogprobs = 5;  // OpenAI's
 
-class TextAnswers : public Answers {
+class TextAnswers : public CompletionAnswers {
  public:
-  TextAnswers(AnswerOptions answer_options, bool includes_usage)
-      : Answers(std::move(answer_options)),
-        includes_usage_(includes_usage),
+  /// `echoes`: what goes in front of the choices of each prompt; empty: nothing.
+  TextAnswers(AnswerOptions answer_options, bool includes_usage, std::vector<std::string> echoes)
+      : CompletionAnswers(std::move(answer_options), "text_completion", "text_completion",
+                          includes_usage),
+        echoes_(std::move(echoes)),
         offsets_(static_cast<size_t>(options().n), 0) {}
 
-  Json plain() const override {
-    Json all = Json::array();
-    for (size_t i = 0; i < choices().size(); ++i) {
-      const Choice& choice = choices()[i];
-      int64_t offset = 0;
-      all.push_back(
-          choice_json(static_cast<int>(i), choice.content,
-                      options().has_logprobs ? text_logprobs_json(choice.tokens, offset) : Json(),
-                      choice.finish_reason()));
-    }
-    Json json = head();
-    json["choices"] = all;
-    json["usage"] = usage_json(times());
-    add_reports(json);
-    return json;
-  }
-
  private:
-  Json head() const {
-    return {{"id", options().id},
-            {"object", "text_completion"},
-            {"created", options().created},
-            {"model", options().model}};
-  }
-
   static Json choice_json(int index, const std::string& text, const Json& logprobs,
                           const Json& finish_reason) {
     return {
         {"text", text}, {"index", index}, {"logprobs", logprobs}, {"finish_reason", finish_reason}};
   }
 
-  Json chunk(const Json& choice) const {
-    Json json = head();
-    json["choices"] = Json::array({choice});
-    if (includes_usage_) json["usage"] = nullptr;
-    return json;
+  /// Of a choice's prompt.
+  std::string echo(int choice) const {
+    if (echoes_.empty()) return "";
+    return echoes_[static_cast<size_t>(choice) * echoes_.size() / static_cast<size_t>(options().n)];
   }
 
-  void on_begin() override {}
+  Json whole_choice(int index) const override {
+    const Choice& choice = choices()[static_cast<size_t>(index)];
+    int64_t offset = 0;
+    return choice_json(index, echo(index) + choice.content,
+                       options().has_logprobs ? text_logprobs_json(choice.tokens, offset) : Json(),
+                       choice.finish_reason());
+  }
 
-  void on_progress(const PromptProgress& progress) override {
-    Json json = chunk(choice_json(0, "", nullptr, nullptr));
-    json["prompt_progress"] = progress_json(progress);
-    send(event_text(json));
+  Json empty_choice(int choice) const override { return choice_json(choice, "", nullptr, nullptr); }
+
+  void on_begin() override {
+    if (echoes_.empty()) return;
+    for (int i = 0; i < options().n; ++i) send_chunk(choice_json(i, echo(i), nullptr, nullptr));
   }
 
   void on_part(int choice, const std::vector<Piece>& pieces,
@@ -71,72 +56,26 @@ class TextAnswers : public Answers {
     for (const Piece& piece : pieces) text += piece.text;
     const Json logprobs =
         tokens.empty() ? Json() : text_logprobs_json(tokens, offsets_[static_cast<size_t>(choice)]);
-    send(event_text(chunk(choice_json(choice, text, logprobs, nullptr))));
+    send_chunk(choice_json(choice, text, logprobs, nullptr));
   }
 
-  void on_end(int choice) override {
-    Json json = chunk(
-        choice_json(choice, "", nullptr, choices()[static_cast<size_t>(choice)].finish_reason()));
-    if (complete()) add_reports(json);
-    send(event_text(json));
-  }
-
-  void on_complete() override {
-    if (includes_usage_) {
-      Json json = head();
-      json["choices"] = Json::array();
-      json["usage"] = usage_json(times());
-      send(event_text(json));
-    }
-    send("data: [DONE]\n\n");
-  }
-
-  const bool includes_usage_;
+  const std::vector<std::string> echoes_;
   std::vector<int64_t> offsets_;  // of each choice: characters that its tokens' texts have so far
 };
 
-std::vector<int32_t> token_ids(const Fields& body, const Json& list, const Model& model) {
-  std::vector<int32_t> ids;
-  const int64_t n_vocab = model.tokenizer().n_vocab();
-  for (const Json& id : list) {
-    if (!id.is_number_integer() || id < 0 || id >= n_vocab) {
-      body.refuse("prompt", fmt::format("{} is no token's id, which are 0 to {}", short_text(id),
-                                        n_vocab - 1));
-    }
-    ids.push_back(id.get<int32_t>());
-  }
-  return ids;
-}
-
-/// `is_first`: it does not follow a document.
-void read_prompt(const Fields& body, const Model& model, bool is_first, Prompt& prompt) {
-  const Json* value = &body.need("prompt");
-  const bool is_list = value->is_array();
-  if (is_list && value->size() == 1 && !(*value)[0].is_number()) value = &(*value)[0];
-  if (value->is_string()) {
-    prompt.chat.text = value->get<std::string>();
-    prompt.tokens = model.tokenize(prompt.chat.text, /*add_special=*/is_first);
-  } else if (value->is_array() && !value->empty() && (*value)[0].is_number()) {
-    prompt.tokens = token_ids(body, *value, model);
-  } else if (is_list) {
-    body.refuse("prompt", fmt::format("one prompt for each request is possible, not {}",
-                                      body.need("prompt").size()));
-  } else {
-    body.refuse("prompt", "a string or an array of tokens", *value);
-  }
-  if (prompt.tokens.empty()) body.refuse("prompt", "it is empty");
-}
-
-void refuse_what_is_missing(const Fields& body) {
-  if (body.boolean("echo").value_or(false)) {
-    body.refuse("echo", "the prompt is not part of the answer here");
-  }
-  if (!body.text("suffix").value_or("").empty()) {
-    body.refuse("suffix", "text can't be put in front of a suffix here");
-  }
+void refuse_best_of(const Fields& body, int n) {
   const auto best_of = body.whole("best_of", 1, 1 << 20);
-  if (best_of && *best_of != body.whole("n", 1, 1 << 20).value_or(1)) {
+  if (best_of && *best_of != n) {
     body.refuse("best_of", "only as many answers as 'n' asks for are written");
+  }
+}
+
+void refuse_of_several(const Fields& body, const Request& request) {
+  if (request.reports_progress) {
+    body.refuse("return_progress", "it is possible with one prompt only");
+  }
+  if (request.kv_report == KvReportLevel::positions) {
+    body.refuse("kv_report", "\"positions\" is possible with one prompt only");
   }
 }
 
@@ -144,23 +83,38 @@ void refuse_what_is_missing(const Fields& body) {
 
 Exchange read_completion(const Json& json, const ApiContext& context) {
   const Fields body(json);
-  refuse_what_is_missing(body);
   Request request = read_request(body, context, "cmpl-");
+  refuse_best_of(body, request.n);
   request.max_tokens = read_max_tokens(body, {"max_tokens", "n_predict"});
   request.stops = read_stops(body, "stop");
   if (const auto n = body.whole("logprobs", 0, kMostTextLogprobs)) {
     request.top_logprobs = static_cast<int>(*n);
   }
   request.grammar = read_grammar(body);
-  read_prompt(body, context.model(), request.document == nullptr, request.prompt);
+  const bool echo = body.boolean("echo").value_or(false);
+  if (echo && request.top_logprobs >= 0) {
+    body.refuse("echo",
+                "with 'logprobs' it is not possible: no probabilities of the prompt's tokens "
+                "are computed");
+  }
+  std::vector<CompletionPrompt> prompts =
+      read_completion_prompts(body, context, request.document == nullptr);
+  if (prompts.size() > 1) refuse_of_several(body, request);
 
   const bool stream = body.boolean("stream").value_or(false);
   AnswerOptions options = answer_options(request, stream, context);
-  bool includes_usage = false;
-  if (const Json* given = body.object("stream_options")) {
-    includes_usage = Fields(*given, "stream_options.").boolean("include_usage").value_or(false);
+  options.n *= static_cast<int>(prompts.size());
+  std::vector<std::string> echoes;
+  for (CompletionPrompt& prompt : prompts) {
+    if (echo) echoes.push_back(std::move(prompt.text));
   }
-  return {std::move(request), std::make_unique<TextAnswers>(std::move(options), includes_usage)};
+  std::vector<Request> others(prompts.size() - 1, request);
+  for (size_t i = 0; i < others.size(); ++i) others[i].prompt = std::move(prompts[i + 1].prompt);
+  request.prompt = std::move(prompts[0].prompt);
+  return {std::move(request),
+          std::make_unique<TextAnswers>(std::move(options), read_includes_usage(body, stream),
+                                        std::move(echoes)),
+          std::move(others)};
 }
 
 }  // namespace snapkv::server

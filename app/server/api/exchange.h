@@ -13,6 +13,9 @@ namespace snapkv::server {
 struct Exchange {
   Request request;
   std::unique_ptr<Answers> answers;
+  /// Of a completion with several prompts: those of the others. The answers' choices are those of
+  /// `request`, then those of each of these.
+  std::vector<Request> others = {};
 };
 
 // Each throws ApiError, and Error for what the library refuses.

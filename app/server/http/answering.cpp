@@ -14,9 +14,9 @@ namespace snapkv::server {
 namespace {
 
 // Between two looks whether the client is still there.
-constexpr std::chrono::milliseconds kWait(100);
+constexpr std::chrono::milliseconds kWait(100), kShortWait(5);
 
-/// One exchange while it is computed.
+/// One exchange while it is computed: a generation for each of its prompts.
 class Running {
  public:
   Running(Exchange exchange, const AnsweringContext& context)
@@ -26,14 +26,16 @@ class Running {
         has_token_(since_token_.size(), false) {
     ++context_.n_active;
     try {
-      generation_ = context_.engine.submit(std::move(exchange.request));
+      submit(std::move(exchange.request));
+      for (Request& other : exchange.others) submit(std::move(other));
     } catch (...) {
+      cancel();
       --context_.n_active;
       throw;
     }
   }
   ~Running() {
-    if (!done()) generation_->cancel();
+    if (!done()) cancel();
     --context_.n_active;
   }
   Running(const Running&) = delete;
@@ -42,21 +44,14 @@ class Running {
   /// What is to be sent next; empty when nothing came.
   std::string next() {
     std::string text;
-    auto wait = kWait;
-    while (!done()) {
-      const std::optional<Update> update = generation_->next(wait);
-      if (!update) break;
-      wait = std::chrono::milliseconds(0);  // and what came with it
-      if (const auto* failure = std::get_if<Failure>(&*update)) {
-        failure_.emplace(api_error(*failure));
-        break;
-      }
-      try {
-        observe(*update);
-        text += answers_->take(*update);
-      } catch (...) {  // nothing may escape into the thread of a stream
-        failure_.emplace(current_error());
-        generation_->cancel();
+    for (Prompt& prompt : prompts_) {
+      // of several, each is looked at often enough
+      auto wait = prompts_.size() > 1 ? kShortWait : kWait;
+      while (!done() && prompt.n_open > 0) {
+        std::optional<Update> update = prompt.generation->next(wait);
+        if (!update) break;
+        wait = std::chrono::milliseconds(0);  // and what came with it
+        take(prompt, *update, text);
       }
     }
     return text;
@@ -68,6 +63,42 @@ class Running {
   double ping_seconds() const { return context_.ping_seconds; }
 
  private:
+  struct Prompt {
+    std::shared_ptr<Generation> generation;
+    int first_choice;
+    int n_open;  // choices
+  };
+
+  void submit(Request request) {
+    const int n = request.n;
+    const int first = prompts_.empty() ? 0 : prompts_.back().first_choice + n;
+    prompts_.push_back({context_.engine.submit(std::move(request)), first, n});
+  }
+
+  void cancel() {
+    for (const Prompt& prompt : prompts_) prompt.generation->cancel();
+  }
+
+  void take(Prompt& prompt, Update& update, std::string& text) {
+    if (const auto* failure = std::get_if<Failure>(&update)) {
+      failure_.emplace(api_error(*failure));
+      cancel();
+      return;
+    }
+    if (auto* part = std::get_if<AnswerPart>(&update)) part->choice += prompt.first_choice;
+    if (auto* end = std::get_if<AnswerEnd>(&update)) {
+      end->choice += prompt.first_choice;
+      --prompt.n_open;
+    }
+    try {
+      observe(update);
+      text += answers_->take(update);
+    } catch (...) {  // nothing may escape into the thread of a stream
+      failure_.emplace(current_error());
+      cancel();
+    }
+  }
+
   void observe(const Update& update) {
     const auto* part = std::get_if<AnswerPart>(&update);
     if (part == nullptr) return;
@@ -82,7 +113,7 @@ class Running {
 
   std::unique_ptr<Answers> answers_;
   const AnsweringContext context_;
-  std::shared_ptr<Generation> generation_;
+  std::vector<Prompt> prompts_;
   std::optional<ApiError> failure_;
   std::vector<Timer> since_token_;  // of each choice; at first since the request came
   std::vector<bool> has_token_;

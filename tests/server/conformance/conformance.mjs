@@ -153,6 +153,42 @@ const tests = {
     });
   },
 
+  async "several prompts: choices in their order, each as alone"() {
+    const prompts = ["Rome", "Oslo"].map((city) => needle.replaceAll("Rome", city));
+    const request = { model: "needle", max_tokens: 6, n: 2, seed: 3 };
+    const answer = await openai.completions.create({ ...request, prompt: prompts });
+    assert.deepEqual(answer.choices.map((c) => c.index), [0, 1, 2, 3]);
+    let nTokens = 0;
+    for (const [i, prompt] of prompts.entries()) {
+      const alone = await openai.completions.create({ ...request, prompt });
+      assert.deepEqual(answer.choices.slice(2 * i, 2 * i + 2).map((c) => c.text), alone.choices.map((c) => c.text));
+      nTokens += alone.usage.prompt_tokens;
+    }
+    assert.equal(answer.usage.prompt_tokens, nTokens);
+    const texts = ["", "", "", ""];
+    for await (const chunk of await openai.completions.create({ ...request, prompt: prompts, stream: true })) {
+      for (const choice of chunk.choices) texts[choice.index] += choice.text;
+    }
+    assert.deepEqual(texts, answer.choices.map((c) => c.text));
+    const tokens = (await plainHttp("/tokenize", { content: "Rome is", add_special: true })).json.tokens;
+    const ofTokens = await openai.completions.create({ model: "needle", prompt: [tokens, tokens], max_tokens: 2 });
+    assert.equal(ofTokens.choices[0].text, ofTokens.choices[1].text);
+  },
+
+  async "echo and suffix"() {
+    const plain = await openai.completions.create({ model: "needle", prompt: needle, max_tokens: 6 });
+    const echoed = await openai.completions.create({ model: "needle", prompt: needle, max_tokens: 6, echo: true });
+    assert.equal(echoed.choices[0].text, needle + plain.choices[0].text);
+    await assert.rejects(
+      openai.completions.create({ model: "needle", prompt: "x", echo: true, logprobs: 1 }), (e) => {
+        assert.equal(e.status, 400);
+        assert.equal(e.param, "echo");
+        return true;
+      });
+    await assert.rejects(
+      openai.completions.create({ model: "needle", prompt: "x", suffix: "y" }), /vocabulary has no tokens/);
+  },
+
   async "stop"() {
     const answer = await openai.completions.create({ model: "needle", prompt: needle, max_tokens: 8, stop: ["21"] });
     assert.match(answer.choices[0].text, /48$/);
