@@ -54,6 +54,8 @@ class Container(unittest.TestCase):
         installed = set(re.findall(r"\blib[\w.+-]+", read("packaging/Dockerfile").split("FROM")[2]))
         needed = subprocess.run(["readelf", "-d", PROGRAM], capture_output=True, text=True,
                                 check=True).stdout
+        if "[libomp" in needed:
+            self.skipTest("built with Clang: the container's program has GCC's OpenMP runtime")
         for library in re.findall(r"NEEDED.*\[(.*)\]", needed):
             found = subprocess.run(["dpkg-query", "-S", "*/" + library], capture_output=True,
                                    text=True).stdout
