@@ -92,8 +92,9 @@ MmapFile::MmapFile(const std::string& path, FileAccess access) : state_(std::mak
 void MmapFile::map(int fd, const std::string& path) {
   void* address = ::mmap(nullptr, size_, PROT_READ, MAP_SHARED, fd, 0);
   if (address == MAP_FAILED) {
-    fail(ErrorCode::kRuntime, "cannot map '{}' ({} bytes) into memory: {}", path, size_,
-         std::strerror(errno));
+    const bool no_room = errno == ENOMEM;
+    fail(no_room ? ErrorCode::kDoesNotFit : ErrorCode::kRuntime,
+         "cannot map '{}' ({} bytes) into memory: {}", path, size_, std::strerror(errno));
   }
   data_ = static_cast<std::byte*>(address);
   state_->range = MappedRange(data_, size_, state_->path.c_str());

@@ -28,7 +28,7 @@ class MmapFile {
  public:
   /// Throws Error{kRuntime} naming path and cause when the file is missing, no regular file or
   /// unreadable, Error{kBadModel} when it is empty or changes while it is copied,
-  /// Error{kDoesNotFit} when there is no memory for a copy.
+  /// Error{kDoesNotFit} when there is no memory for a copy, or no room to map it.
   explicit MmapFile(const std::string& path, FileAccess access = FileAccess::mapped);
   MmapFile(MmapFile&& other) noexcept;
   MmapFile& operator=(MmapFile&& other) noexcept;
