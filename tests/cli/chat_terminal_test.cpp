@@ -19,15 +19,21 @@ constexpr const char* kUp = "\x1b[A";
 /// An answer that ends with the context only.
 std::vector<std::string> endless() { return chat_args({"-n", "-1", "--ignore-eos"}); }
 
+/// Leaves at the prompt: before it the terminal still works line by line, and Ctrl-D is another
+/// key.
+void end(TerminalSession& chat) {
+  chat.wait_for("> ");
+  chat.type(kCtrlD);
+  EXPECT_EQ(chat.wait_for_end(), 0);
+}
+
 TEST(ChatTerminal, GreetsHelpsAndLeaves) {
   TerminalSession chat(chat_args());
   chat.wait_for("/help lists the commands");
   chat.wait_for("> ");
   chat.type("/help\r");
   chat.wait_for("/regenerate");
-  chat.wait_for("> ");
-  chat.type(kCtrlD);
-  EXPECT_EQ(chat.wait_for_end(), 0);
+  end(chat);
   TerminalSession other(chat_args());
   other.wait_for("> ");
   other.type("/exit\r");
@@ -45,9 +51,7 @@ TEST(ChatTerminal, StreamsAnswersAndTakesLinesThatGoOn) {
   chat.wait_for(". ");
   chat.type("Answer: The secret number of Rome is\r");
   chat.wait_for(" 48213");
-  chat.wait_for("> ");
-  chat.type(kCtrlD);
-  EXPECT_EQ(chat.wait_for_end(), 0);
+  end(chat);
 }
 
 TEST(ChatTerminal, CtrlCStopsAnAnswerAndKeepsTheChat) {
@@ -87,9 +91,7 @@ TEST(ChatTerminal, CtrlCWhileAMessageIsReadTakesItBack) {
   chat.wait_for("> ");
   chat.type("/stats\r");
   chat.wait_for("0 messages");
-  chat.wait_for("> ");
-  chat.type(kCtrlD);
-  EXPECT_EQ(chat.wait_for_end(), 0);
+  end(chat);
 }
 
 TEST(ChatTerminal, CtrlCAtThePromptDropsTheLineAndTwiceLeaves) {
@@ -142,8 +144,7 @@ TEST(ChatTerminal, LinesAreEditedAndHaveAnyCharacters) {
   chat.wait_for("> ");
   chat.type("/system\r");
   chat.wait_for("system message: ab]");
-  chat.type(kCtrlD);
-  EXPECT_EQ(chat.wait_for_end(), 0);
+  end(chat);
 }
 
 TEST(ChatTerminal, PastedTextIsOneMessage) {
@@ -156,8 +157,7 @@ TEST(ChatTerminal, PastedTextIsOneMessage) {
   chat.wait_for("> ");
   chat.type("/system\r");
   chat.wait_for("system message: one\r\ntwo]");
-  chat.type(kCtrlD);
-  EXPECT_EQ(chat.wait_for_end(), 0);
+  end(chat);
 }
 
 TEST(ChatTerminal, HistoryOutlivesTheChatAndIsPrivate) {
@@ -167,9 +167,7 @@ TEST(ChatTerminal, HistoryOutlivesTheChatAndIsPrivate) {
     chat.wait_for("> ");
     chat.type("/system one\r");
     chat.wait_for("system message set");
-    chat.wait_for("> ");
-    chat.type(kCtrlD);
-    EXPECT_EQ(chat.wait_for_end(), 0);
+    end(chat);
   }
   struct stat status = {};
   ASSERT_EQ(stat((home + "/.local/state/snapkv/chat_history").c_str(), &status), 0);
@@ -184,16 +182,14 @@ TEST(ChatTerminal, HistoryOutlivesTheChatAndIsPrivate) {
     chat.wait_for("> ");
     chat.type("/system\r");
     chat.wait_for("system message: one two]");
-    chat.type(kCtrlD);
-    EXPECT_EQ(chat.wait_for_end(), 0);
+    end(chat);
   }
   const std::string other = make_folder();
   TerminalSession chat(chat_args({"--no-history"}), other);
   chat.wait_for("> ");
   chat.type("/system one\r");
   chat.wait_for("system message set");
-  chat.type(kCtrlD);
-  EXPECT_EQ(chat.wait_for_end(), 0);
+  end(chat);
   EXPECT_NE(stat((other + "/.local").c_str(), &status), 0);
 }
 
@@ -222,8 +218,7 @@ TEST(ChatTerminal, EditBringsTheLastMessageBack) {
   chat.wait_for("> ");
   chat.type("/save " + saved + "\r");
   chat.wait_for("2 messages in");
-  chat.type(kCtrlD);
-  EXPECT_EQ(chat.wait_for_end(), 0);
+  end(chat);
   EXPECT_EQ(nlohmann::json::parse(read_file(saved)).at("messages").at(0).at("content"),
             "A file.\n\none\ntwo and three");
 }
@@ -237,8 +232,7 @@ TEST(ChatTerminal, ReasoningIsDimmed) {
   ASSERT_NE(dim, std::string::npos) << shown;
   EXPECT_NE(shown[dim + 4], '[') << shown;  // the answer, not the note after it
   EXPECT_NE(shown.find("\x1b[0m", dim), std::string::npos) << shown;
-  chat.type(kCtrlD);
-  EXPECT_EQ(chat.wait_for_end(), 0);
+  end(chat);
 }
 
 }  // namespace

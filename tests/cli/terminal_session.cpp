@@ -83,6 +83,11 @@ std::string TerminalSession::wait_for(const std::string& text) {
 int TerminalSession::wait_for_end() {
   while (read_some()) {
   }
+  pollfd out = {.fd = fd_, .events = POLLIN, .revents = 0};
+  if (poll(&out, 1, 0) == 0) {  // still open: nothing more came
+    ADD_FAILURE() << "the program does not end; it wrote:\n" << screen_.substr(seen_);
+    kill(pid_, SIGKILL);
+  }
   int status = 0;
   EXPECT_EQ(waitpid(pid_, &status, 0), pid_);
   pid_ = -1;
