@@ -57,7 +57,7 @@ TEST_F(ChangedModel, ThatShrinksDoesNotMatterToACopy) {
 
 TEST_F(ChangedModel, ThatIsWrittenToIsNoticedAtTheEndOfThePrompt) {
   const Result r = run_and_change(
-      {"-p", rome_prompt(80), "-n", "4", "--chunk", "16", "--compute", "f32"}, "prefill", [&] {
+      {"-p", rome_prompt(300), "-n", "4", "--chunk", "16", "--compute", "f32"}, "prefill", [&] {
         std::fstream file(path_, std::ios::in | std::ios::out | std::ios::binary);
         file.seekp(static_cast<std::streamoff>(std::filesystem::file_size(path_)) - 1);
         file.put('x');

@@ -20,7 +20,7 @@ namespace {
 
 /// For the code that oneDNN generates for a prompt's products, its objects and the heap's: measured
 /// from 0.2 to 0.9 MiB.
-constexpr size_t kLibraryBytes = 3 << 19;
+constexpr size_t kLibraryBytes = 7 << 18;
 /// oneDNN's own scratch memory for a tile, of each thread.
 constexpr size_t kTileLibraryBytes = 64 << 10;
 
