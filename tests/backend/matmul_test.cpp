@@ -105,29 +105,39 @@ struct ProductCase {
   Compute compute;
 };
 
+/// The weights of a product, its input, and what it is added to.
+struct ProductInputs {
+  ProductInputs(const Shape& s, Compute compute)
+      : type(compute == Compute::f32 ? DType::f32 : DType::bf16),
+        w(quick_tensor({s.n_out, s.n_in}, 2, DType::bf16)),
+        x(quick_tensor({s.n, s.n_in}, 1, type)),
+        bias(random_tensor({s.n_out}, 3)),
+        zero({s.n, s.n_out}),
+        start(quick_tensor({s.n, s.n_out}, 4, DType::f32)) {}
+  DType type;
+  TestTensor w, x, bias, zero, start;
+};
+
 class SharedProductTest : public testing::TestWithParam<ProductCase> {};
 
 // A library that shares a product out to threads may split its sums: above all where the output is
 // small and the sums are long, but any shape will do on some processor.
 TEST_P(SharedProductTest, DoesNotDependOnThreads) {
-  const auto& [shape, compute] = GetParam();
+  const Shape& shape = GetParam().shape;
+  const Compute compute = GetParam().compute;
   if (!runs(compute)) GTEST_SKIP() << "this processor multiplies no bf16";
-  const DType type = compute == Compute::f32 ? DType::f32 : DType::bf16;
-  const TestTensor w = quick_tensor({shape.n_out, shape.n_in}, 2, DType::bf16);
-  const TestTensor x = quick_tensor({shape.n, shape.n_in}, 1, type);
-  const TestTensor bias = random_tensor({shape.n_out}, 3), zero({shape.n, shape.n_out});
-  const TestTensor start = quick_tensor({shape.n, shape.n_out}, 4, DType::f32);
+  const ProductInputs in(shape, compute);
   PackedWeight packed;
-  ops::pack(*make_cpu(2, compute), w, packed);
+  ops::pack(*make_cpu(2, compute), in.w, packed);
   std::vector<float> plain, with_bias, added;
   for (const int n_threads : {1, 2, 3, 4, 7}) {
     const auto cpu = make_cpu(n_threads, compute);
-    const auto p = packed_product(*cpu, x, packed, {}, zero, false).values();
-    const auto b = packed_product(*cpu, x, packed, bias, zero, false).values();
-    const auto a = packed_product(*cpu, x, packed, {}, start, true).values();
+    const auto p = packed_product(*cpu, in.x, packed, {}, in.zero, false).values();
+    const auto b = packed_product(*cpu, in.x, packed, in.bias, in.zero, false).values();
+    const auto a = packed_product(*cpu, in.x, packed, {}, in.start, true).values();
     if (n_threads == 1) {
       plain = p, with_bias = b, added = a;
-      EXPECT_NE(plain, zero.values());
+      EXPECT_NE(plain, in.zero.values());
     }
     EXPECT_TRUE(p == plain && b == with_bias && a == added) << n_threads << " threads";
   }
@@ -157,22 +167,19 @@ INSTANTIATE_TEST_SUITE_P(Shapes, SharedProductTest, testing::ValuesIn(product_ca
 // Weights that are packed just before their product give the same bits, whichever way threads share
 // the packing, in as much memory as plans say.
 TEST_P(SharedProductTest, PackedAtUseIsTheSame) {
-  const auto& [shape, compute] = GetParam();
+  const Shape& shape = GetParam().shape;
+  const Compute compute = GetParam().compute;
   if (!runs(compute)) GTEST_SKIP() << "this processor multiplies no bf16";
-  const DType type = compute == Compute::f32 ? DType::f32 : DType::bf16;
-  const TestTensor w = quick_tensor({shape.n_out, shape.n_in}, 2, DType::bf16);
-  const TestTensor x = quick_tensor({shape.n, shape.n_in}, 1, type);
-  const TestTensor bias = random_tensor({shape.n_out}, 3), zero({shape.n, shape.n_out});
-  const TestTensor start = quick_tensor({shape.n, shape.n_out}, 4, DType::f32);
+  const ProductInputs in(shape, compute);
   const auto products = [&](int n_threads, PackWorkspace* workspace) {
     const auto cpu = make_cpu(n_threads, compute);
     PackedWeight packed;
     packed.workspace = workspace;
-    ops::pack(*cpu, w, packed);
+    ops::pack(*cpu, in.w, packed);
     EXPECT_EQ(static_cast<bool>(packed.storage), workspace == nullptr);
-    return std::array{packed_product(*cpu, x, packed, {}, zero, false).values(),
-                      packed_product(*cpu, x, packed, bias, zero, false).values(),
-                      packed_product(*cpu, x, packed, {}, start, true).values()};
+    return std::array{packed_product(*cpu, in.x, packed, {}, in.zero, false).values(),
+                      packed_product(*cpu, in.x, packed, in.bias, in.zero, false).values(),
+                      packed_product(*cpu, in.x, packed, {}, in.start, true).values()};
   };
   const auto expected = products(2, nullptr);
   for (const int n_threads : {1, 2, 3, 7, 16}) {
@@ -181,7 +188,7 @@ TEST_P(SharedProductTest, PackedAtUseIsTheSame) {
     EXPECT_GT(workspace.pack_seconds, 0.0);
     size_t planned = 0;
     for (const bool blocked : {false, true}) {
-      const cpu::PackedShape as{type, shape.n_out, shape.n_in, blocked};
+      const cpu::PackedShape as{in.type, shape.n_out, shape.n_in, blocked};
       planned = std::max(planned, cpu::pack_workspace_bytes(as, shape.n, n_threads));
     }
     EXPECT_LE(workspace.memory.bytes(), planned);
