@@ -345,6 +345,43 @@ TEST(Scheduler, DocumentsCountAsPartOfThePrompt) {
   }
 }
 
+TEST(Scheduler, ADocumentThatVanishesStaysForTheRequestsThatNamedIt) {
+  const std::string path = ::testing::TempDir() + "vanishes.kv";
+  Scheduler scheduler(model(), options_of());
+  for (const bool keeps_all : {false, true}) {
+    Request document = request_of(long_text(300));
+    document.keeps_all = keeps_all;
+    ASSERT_FALSE(wait_for(*scheduler.make_snapshot(document, path, kNotes)).failure);
+    Request question = request_of("and so on?");
+    question.document = scheduler.documents().open(path);
+    const Result before = wait_for(*scheduler.submit(question));
+    const auto reading = scheduler.submit(request_of(long_text(900)));  // the question has to wait
+    const auto waiting = scheduler.submit(question);
+    std::filesystem::remove(path);
+    EXPECT_FALSE(wait_for(*reading).failure);
+    const Result after = wait_for(*waiting);
+    ASSERT_FALSE(after.failure) << after.failure->message;
+    EXPECT_EQ(after.texts, before.texts);
+  }
+  expect_nothing_runs(scheduler);
+}
+
+TEST(Scheduler, AConversationAfterADocumentIsNotTakenForOneWithout) {
+  const std::string path = ::testing::TempDir() + "append.kv";
+  Scheduler scheduler(model(), options_of(Reuse::append));
+  ASSERT_FALSE(
+      wait_for(*scheduler.make_snapshot(request_of(long_text(300)), path, kNotes)).failure);
+  Request question = request_of(long_text(60, 3));
+  question.document = scheduler.documents().open(path);
+  const Result answer = wait_for(*scheduler.submit(question));
+  ASSERT_FALSE(answer.failure);
+  const Request further = request_of(long_text(60, 3) + answer.texts[0] + " so?");
+  const Result result = wait_for(*scheduler.submit(further));
+  ASSERT_FALSE(result.failure);
+  EXPECT_EQ(result.read->n_reused, 0);
+  EXPECT_EQ(result.texts[0], alone(further));
+}
+
 TEST(Scheduler, AnswersFlowWhileALongPromptIsRead) {
   Scheduler scheduler(model(), options_of());
   Request slow = request_of(long_text(50), 400);
