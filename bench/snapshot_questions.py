@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""snapshot_questions.py PROGRAM -m MODEL -f TEXT: what a question to a stored document costs.
+"""snapshot_questions.py PROGRAM -m MODEL -f TEXT: what a further question to a document costs.
 
 Starts `snapkv serve`, asks about the text once as a prompt of its own, stores it with every row and
-compressed, and asks each snapshot --questions times. Prints the time to the first token and the
-processor time of the first question and, as medians, of the later ones, beside their share of the
-first. Talks to 127.0.0.1 only; docs/server.md has its numbers.
+compressed, and asks each snapshot --questions times; then a server that keeps prompts
+(--prefix-cache), with other questions about the same text. Prints the time to the first token and
+the processor time of the first question and, as medians, of the later ones, beside their share of
+the first. Talks to 127.0.0.1 only; docs/server.md has its numbers.
 """
 import argparse
 import http.client
@@ -18,9 +19,9 @@ import time
 
 
 class Server:
-    def __init__(self, options, folder):
-        command = [options.program, "serve", "-m", options.model, "--port", "0", "--reuse", "off",
-                   "--snapshot-dir", folder, "-t", str(options.threads), "--no-progress"]
+    def __init__(self, options, *more):
+        command = [options.program, "serve", "-m", options.model, "--port", "0", *more,
+                   "-t", str(options.threads), "--no-progress"]
         environment = {**os.environ, "OMP_WAIT_POLICY": "passive"}  # waiting is no work
         self.process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=environment)
         errors = ""
@@ -37,7 +38,7 @@ class Server:
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
     def post(self, path, body):
-        """Seconds and processor seconds until the answer is complete."""
+        """Seconds and processor seconds until the answer is complete, and the answer."""
         connection = http.client.HTTPConnection("127.0.0.1", self.port)
         begin, used = time.perf_counter(), self.processor_seconds()
         connection.request("POST", path, json.dumps(body))
@@ -45,22 +46,41 @@ class Server:
         text = response.read()
         if response.status != 200:
             raise SystemExit(text.decode())
-        return time.perf_counter() - begin, self.processor_seconds() - used
+        return time.perf_counter() - begin, self.processor_seconds() - used, json.loads(text)
 
     def ask(self, prompt, **kv):
         return self.post("/v1/completions",
                          {"prompt": prompt, "max_tokens": 1, "temperature": 0, "kv": kv})
 
 
-def measure(server, options, text):
+    def stop(self):
+        self.process.terminate()
+        self.process.terminate()  # the second ends it at once
+        self.process.wait()
+
+
+def report(name, first, later):
+    wall, used = (statistics.median(column) for column in list(zip(*later))[:2])
+    print(f"{name}: {wall:.3f} s ({wall / first[0]:.2%}), "
+          f"processor {used:.2f} s ({used / first[1]:.2%})", flush=True)
+
+
+def measure_snapshots(server, options, text):
     first = server.ask(text + options.question)
-    print(f"the whole prompt: {first[0]:.2f} s, processor {first[1]:.2f} s", flush=True)
-    for name, more in (("every row", {"keep_full": True}), ("compressed", {})):
+    print(f"the whole prompt, {first[2]['usage']['prompt_tokens']} tokens: {first[0]:.2f} s, "
+          f"processor {first[1]:.2f} s", flush=True)
+    for name, more in (("snapshot, every row", {"keep_full": True}), ("snapshot, compressed", {})):
         server.post("/v1/kv/snapshots", {"name": "text", "text": text, **more})
-        times = [server.ask(options.question, snapshot="text") for _ in range(options.questions)]
-        wall, used = (statistics.median(column) for column in zip(*times[1:]))
-        print(f"{name}: first {times[0][0]:.3f} s, later {wall:.3f} s ({wall / first[0]:.2%}), "
-              f"processor {used:.2f} s ({used / first[1]:.2%})", flush=True)
+        once = server.ask(options.question, snapshot="text")
+        later = [server.ask(options.question, snapshot="text") for _ in range(options.questions)]
+        report(f"{name}, after one in {once[0]:.3f} s", first, later)
+
+
+def measure_kept(server, options, text):
+    first = server.ask(text + options.question)
+    later = [server.ask(f"{text}\n{i + 1}.{options.question}") for i in range(options.questions)]
+    reused = later[-1][2]["kv"]["reused_tokens"]
+    report(f"--prefix-cache, {reused} tokens kept, after one in {first[0]:.2f} s", first, later)
 
 
 def main():
@@ -75,13 +95,13 @@ def main():
     with open(options.file, encoding="utf-8") as f:
         text = f.read()
     with tempfile.TemporaryDirectory() as folder:
-        server = Server(options, folder)
-        try:
-            measure(server, options, text)
-        finally:
-            server.process.terminate()
-            server.process.terminate()
-            server.process.wait()
+        for run, more in ((measure_snapshots, ("--reuse", "off", "--snapshot-dir", folder)),
+                          (measure_kept, ("--reuse", "refresh", "--prefix-cache", "4G"))):
+            server = Server(options, *more)
+            try:
+                run(server, options, text)
+            finally:
+                server.stop()
 
 
 if __name__ == "__main__":

@@ -183,8 +183,12 @@ void attend_range(const Plan& plan, const PrefillAttention& a, int64_t head, int
   for (int64_t first = first_row / plan.block_rows * plan.block_rows; first < n_kv;
        first += plan.block_rows) {
     const int n_cols = static_cast<int>(std::min<int64_t>(plan.block_rows, n_kv - first));
-    plan.tile->pack_k(block_of(a.k, head, first, n_cols, plan.head_dim), w.k);
-    plan.tile->pack_v(block_of(a.v, head, first, n_cols, plan.head_dim), w.v);
+    const KvRows k = block_of(a.k, head, first, n_cols, plan.head_dim);
+    const KvRows v = block_of(a.v, head, first, n_cols, plan.head_dim);
+    prefetch(k);
+    prefetch(v);
+    plan.tile->pack_k(k, w.k);
+    plan.tile->pack_v(v, w.v);
     count_visible(plan, n_past, window, begin, end, n_padded, first, n_cols, w);
     rows.first = first == 0 && window == 0;
     plan.tile->attend(rows, w.k, w.v, n_cols, w.scratch);

@@ -22,6 +22,16 @@ struct KvRows {
   int head_dim = 0;
 };
 
+/// Asks for rows that are packed soon: they come from memory or the last cache, whose latency a
+/// loop that converts row by row would wait for at every page.
+inline void prefetch(const KvRows& rows) {
+  const int64_t row_bytes = rows.head_dim * block_bytes(rows.dtype);
+  for (int row = 0; row < rows.n_rows; ++row) {
+    const char* data = rows.data + row * rows.stride;
+    for (int64_t i = 0; i < row_bytes; i += 64) __builtin_prefetch(data + i, 0, 2);
+  }
+}
+
 /// Query rows and their running softmax. With s = q . k in log2 units (the packed queries carry
 /// scale * log2(e)), row r holds max = max(s), sum = sum(2^(s - max)) and
 /// acc = sum(2^(s - max) * v) of all blocks so far.

@@ -138,9 +138,10 @@ struct Task {
 };
 
 void pack_block(const Shape& s, const WindowVotes& v, const Task& task, float* k) {
-  f32_tile_kernels(false).pack_k(
-      {v.k.at<char>(task.head, task.first()), v.k.stride[1], v.k.dtype, task.n_cols(), s.head_dim},
-      k);
+  const KvRows rows{v.k.at<char>(task.head, task.first()), v.k.stride[1], v.k.dtype, task.n_cols(),
+                    s.head_dim};
+  prefetch(rows);
+  f32_tile_kernels(false).pack_k(rows, k);
 }
 
 /// Scores of the rows [row, row + kRowTile) of a head, or as many as there are, capped if the layer
