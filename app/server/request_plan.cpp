@@ -80,6 +80,9 @@ RequestPlan plan_request(const Model& model, const Request& request) {
   // several answers can't all have the scratch layer as their cache
   const size_t layer = kv_row_bytes(info, request.session.kv_type) * static_cast<size_t>(n_prompt);
   plan.reading_bytes += n > 1 ? std::max(memory.kv_scratch, layer) : memory.kv_scratch;
+  if (request.document && request.document->rows) {
+    plan.reading_bytes += request.document->rows->decoded_bytes();
+  }
   plan.prefix_bytes = KvPrefix::bytes_for(info, request.session, n_prompt);
   if (request.keeps_all) plan.reading_bytes += plan.prefix_bytes;
   return plan;

@@ -32,6 +32,9 @@ class KvPrefix {
   std::span<const int32_t> tokens() const;
   /// Of the keys, values and positions, as they are used.
   size_t bytes() const;
+  /// Of the one layer that is decoded while a prompt uses it, beside them: 0 but for a file with
+  /// zstd.
+  size_t decoded_bytes() const;
   /// What a prefix of n_tokens takes in sessions of these options: every row of every layer, in
   /// the type of prefill's scratch layer.
   static size_t bytes_for(const ModelInfo& info, const SessionOptions& options, int64_t n_tokens);

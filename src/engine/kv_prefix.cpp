@@ -18,6 +18,10 @@ size_t KvPrefix::bytes() const {
   return impl_->file->content.layer_bytes * impl_->file->content.layers.size();
 }
 
+size_t KvPrefix::decoded_bytes() const {
+  return impl_->is_file() && impl_->file->content.has_frames ? impl_->file->content.layer_bytes : 0;
+}
+
 size_t KvPrefix::bytes_for(const ModelInfo& info, const SessionOptions& options, int64_t n_tokens) {
   return KvLayer::row_bytes(scratch_dtype(options.kv_type), info.head_dim) * info.n_head_kv *
          info.n_layer * n_tokens;

@@ -277,6 +277,7 @@ TEST(KvPrefixFile, APromptThatBeginsWithItIsWhatItIsWithout) {
       EXPECT_EQ(saved.tokens, first);
       EXPECT_EQ(saved.fingerprint, model->fingerprint());
       const auto prefix = KvPrefix::load(model, path);
+      EXPECT_EQ(prefix->decoded_bytes(), level > 0 ? prefix->bytes() / model->info().n_layer : 0);
       Session whole(model, options), shared(model, options);
       whole.prefill(tokens);
       shared.prefill(tokens, {.prefix = prefix, .n_from_prefix = 230});

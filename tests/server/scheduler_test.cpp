@@ -345,6 +345,24 @@ TEST(Scheduler, DocumentsCountAsPartOfThePrompt) {
   }
 }
 
+TEST(Scheduler, ALayerThatIsDecodedIsPartOfThePlan) {
+  Scheduler scheduler(model(), options_of());
+  Request document = request_of(long_text(300));
+  document.keeps_all = true;
+  size_t plain = 0;
+  for (const int level : {0, 3}) {
+    const std::string path = ::testing::TempDir() + "level-" + std::to_string(level) + ".kv";
+    document.zstd_level = level;
+    ASSERT_FALSE(wait_for(*scheduler.make_snapshot(document, path, kNotes)).failure);
+    Request question = request_of("and so on?");
+    question.document = scheduler.documents().open(path);
+    const size_t bytes = plan_request(*model(), question).reading_bytes;
+    const size_t layer = question.document->rows->bytes() / model()->info().n_layer;
+    if (level == 0) plain = bytes;
+    EXPECT_EQ(bytes, plain + (level > 0 ? layer : 0));
+  }
+}
+
 TEST(Scheduler, ADocumentThatVanishesStaysForTheRequestsThatNamedIt) {
   const std::string path = ::testing::TempDir() + "vanishes.kv";
   Scheduler scheduler(model(), options_of());
