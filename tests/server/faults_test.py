@@ -178,7 +178,7 @@ class Faults(unittest.TestCase):
                     body = json.dumps({"prompt": DOCUMENT, "max_tokens": 5000, "ignore_eos": True,
                                        "stream": stream})
                     client = socket.create_connection(("127.0.0.1", server.port))
-                    client.sendall(f"POST /v1/completions HTTP/1.1\r\nHost: x\r\nContent-Length: "
+                    client.sendall(f"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: "
                                    f"{len(body)}\r\n\r\n{body}".encode())
                     time.sleep(0.05)
                     client.close()

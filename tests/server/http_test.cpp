@@ -73,7 +73,7 @@ class Http : public testing::Test {
     return all;
   }
   static std::string request(const std::string& body) {
-    return "POST /v1/completions HTTP/1.1\r\nHost: x\r\nContent-Length: " +
+    return "POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: " +
            std::to_string(body.size()) + "\r\n\r\n" + body;
   }
   static bool eventually(const std::function<bool()>& condition) {
@@ -221,6 +221,22 @@ TEST_F(Http, PagesOfThisMachineOnly) {
             std::string::npos);
 }
 
+TEST_F(Http, WithoutKeysItAnswersToNamesOfThisMachineOnly) {
+  start();
+  const auto with = [&](const std::string& host, const std::string& path = "/slots") {
+    return client().Get(path, {{"Host", host}})->status;
+  };
+  for (const std::string host :
+       {"localhost", "localhost:8080", "127.0.0.1:1", "127.1.2.3", "[::1]:8080"}) {
+    EXPECT_EQ(with(host), 200) << host;
+  }
+  for (const std::string host : {"evil.example", "evil.example:8080", "127.0.0.1.nip.io",
+                                 "localhost.evil.example", "[::2]", "10.0.0.1", ":", "["}) {
+    EXPECT_EQ(with(host), 403) << host;
+    EXPECT_EQ(with(host, "/health"), 200) << host;
+  }
+}
+
 TEST_F(Http, LargeBodiesAreRefusedAndTheAnswerArrives) {
   http_options_.most_body = 100'000;
   start();
@@ -259,9 +275,9 @@ TEST_F(Http, HalfRequestsEndInTime) {
   http_options_.connection.read_seconds = 0.3;
   start();
   const Timer timer;
-  const int header = connect_and_send("POST /v1/completions HTTP/1.1\r\nHost: x\r\n");
+  const int header = connect_and_send("POST /v1/completions HTTP/1.1\r\nHost: localhost\r\n");
   const int body = connect_and_send(
-      "POST /v1/completions HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{\"prompt\"");
+      "POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n{\"prompt\"");
   EXPECT_NE(receive(body).find("400"), std::string::npos);
   (void)receive(header);
   EXPECT_LT(timer.seconds(), 5);

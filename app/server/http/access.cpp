@@ -21,13 +21,19 @@ std::array<unsigned char, 32> digest_of(const std::string& key) {
   return digest;
 }
 
-/// "localhost" of "http://localhost:5173"; "[::1]" keeps its brackets.
+/// "localhost" of "http://localhost:5173" or "localhost:5173"; "[::1]" keeps its brackets.
 std::string host_of(const std::string& origin) {
   const size_t scheme = origin.find("://");
   const size_t begin = scheme == std::string::npos ? 0 : scheme + 3;
   const size_t bracket = origin[begin] == '[' ? origin.find(']', begin) : begin;
   const size_t end = bracket == std::string::npos ? origin.size() : origin.find(':', bracket);
   return origin.substr(begin, end == std::string::npos ? end : end - begin);
+}
+
+bool is_local_host(const std::string& host) {
+  const bool is_loopback_address =  // and no name such as 127.0.0.1.example
+      host.starts_with("127.") && host.find_first_not_of("0123456789.") == std::string::npos;
+  return is_loopback_address || host == "localhost" || host == "[::1]";
 }
 
 bool is_open(const std::string& path) {
@@ -55,9 +61,7 @@ bool Access::has_key(const httplib::Request& request) const {
 }
 
 bool Access::is_allowed_origin(const std::string& origin, const std::string& host) const {
-  const std::string origin_host = host_of(origin);
-  if (origin_host == "localhost" || origin_host == "127.0.0.1" || origin_host == "[::1]")
-    return true;
+  if (is_local_host(host_of(origin))) return true;
   // the server's own page; a name that someone made point at this machine is none
   const size_t scheme = origin.find("://");
   const bool is_own = scheme != std::string::npos && origin.substr(scheme + 3) == host;
@@ -74,7 +78,19 @@ void Access::check(const httplib::Request& request, httplib::Response& response)
     response.set_header("Access-Control-Allow-Origin", origin);
     response.set_header("Vary", "Origin");
   }
-  if (keys_.empty() || request.method == "OPTIONS" || is_open(request.path)) return;
+  if (request.method == "OPTIONS" || is_open(request.path)) return;
+  if (keys_.empty()) {
+    // A page whose name was made to point at this machine reads answers as its own: its requests
+    // need no Origin, but name it as the host.
+    const std::string host = request.get_header_value("Host");
+    if (only_local_ && !host.empty() && !is_local_host(host_of(host))) {
+      throw ApiError(403,
+                     "this server is asked by the name '" + host.substr(0, 200) +
+                         "', but answers to localhost only, as it has no --api-key",
+                     "host_not_allowed");
+    }
+    return;
+  }
   if (!has_key(request)) {
     throw ApiError(
         401, "no valid API key: send it as 'Authorization: Bearer KEY', or as 'x-api-key: KEY'",

@@ -17,7 +17,8 @@ class Access {
   /// loopback address.
   Access(const std::vector<std::string>& keys, bool only_local);
 
-  /// Throws ApiError: 401 without a valid key, 403 for pages from elsewhere. Adds the headers that
+  /// Throws ApiError: 401 without a valid key, 403 for pages from elsewhere, and, without keys on a
+  /// loopback address, for requests by another name than localhost. Adds the headers that
   /// let a local page read the answer.
   void check(const httplib::Request& request, httplib::Response& response) const;
 
