@@ -98,6 +98,12 @@ void validate_kv_type(DType kv_type, int64_t head_dim) {
   }
 }
 
+bool packs_weights(const ModelInfo& info, int64_t n_tokens, DType compute, Device device) {
+  const auto known = info.spec->byte_products;
+  return n_tokens >= packed_min_tokens(info.file_type, compute, device,
+                                       known.has_value() ? *known : cpu_byte_products());
+}
+
 size_t available_memory() { return std::min(system_available(), cgroup_available()); }
 
 MemoryPlan plan_memory(const ModelInfo& info, const SessionOptions& given, int64_t n_tokens,
@@ -110,7 +116,7 @@ MemoryPlan plan_memory(const ModelInfo& info, const SessionOptions& given, int64
   const ModelSpec& spec = *info.spec;
   const ModelConfig& c = spec.config;
   const auto policy = Policy::make(options.kv);
-  const bool packed = n_tokens >= packed_min_tokens(info.file_type, compute, device);
+  const bool packed = packs_weights(info, n_tokens, compute, device);
   int64_t full = 0, kept = 0;  // rows per KV head, all layers
   bool keeps_all = true;
   for (int il = 0; il < c.n_layer; ++il) {

@@ -66,7 +66,10 @@ std::shared_ptr<const Model> Model::load(const ModelOptions& options) {
   impl->backend->place_weights(impl->architecture->weights());
   report(0.6);
   impl->tokenizer = Tokenizer::from_gguf(impl->file);
-  impl->info = make_info(impl->file, impl->architecture->spec());
+  ModelSpec spec = impl->architecture->spec();
+  spec.byte_products =
+      impl->backend->rounds_activations() ? cpu_byte_products() : ByteProducts::other;
+  impl->info = make_info(impl->file, spec);
   if (impl->tokenizer->n_vocab() != impl->info.n_vocab) {
     fail(ErrorCode::kBadModel, "{}: tokenizer.ggml.tokens has {} entries, the embedding {} rows",
          options.path, impl->tokenizer->n_vocab(), impl->info.n_vocab);

@@ -135,10 +135,7 @@ HiddenStates::Place find_place(const Session::Impl& first, int64_t n, MemoryPlan
 
 bool packs_weights(const Session::Impl& session, int64_t n_tokens) {
   const Backend& backend = session.backend();
-  const bool bytes = backend.device() == Device::cpu && backend.rounds_activations();
-  return n_tokens >= packed_min_tokens(session.info().file_type, backend.compute_dtype(),
-                                       backend.device(),
-                                       bytes ? cpu_byte_products() : ByteProducts::other);
+  return packs_weights(session.info(), n_tokens, backend.compute_dtype(), backend.device());
 }
 
 PrefillPlan plan_prefill(std::span<Session::Impl* const> sessions, std::span<const int32_t> tokens,

@@ -5,8 +5,10 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
+#include "backend/byte_products.h"
 #include "model/config.h"
 #include "model/family.h"
 #include "model/layer_spec.h"
@@ -19,6 +21,9 @@ struct ModelSpec {
   const Family* family = nullptr;
   ModelConfig config;
   std::vector<LayerSpec> layers;  // [n_layer]
+  /// Where products are f32, what the CPU may multiply 8-bit activations with; unset, until the
+  /// model is loaded: cpu_byte_products(), which is right without Compute::f32.
+  std::optional<ByteProducts> byte_products = {};
 
   /// Whether a part of a layer is computed beside the residual stream before it is added to it.
   bool has_branches() const;

@@ -16,8 +16,7 @@ namespace snapkv {
 /// read the weights directly. Packing costs about as much as reading the weights twice, and pays
 /// where the product library is faster than the kernels that read the file's type: measured,
 /// docs/performance.md. `file_type`: name of the model's most frequent weight type. `bytes`: with
-/// `compute` f32, what the CPU backend may multiply 8-bit activations with; plans, which do not
-/// know it, count packed weights even where none are made.
+/// `compute` f32, what the CPU backend may multiply 8-bit activations with.
 int64_t packed_min_tokens(std::string_view file_type, DType compute, Device device,
                           ByteProducts bytes = ByteProducts::other);
 

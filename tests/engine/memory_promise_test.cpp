@@ -42,6 +42,7 @@ struct Case {
   int64_t n_logits = 1;
   Compute compute = Compute::f32;
   int n_threads = 2;
+  DType weights = DType::f32;
 };
 
 std::ostream& operator<<(std::ostream& out, const Case& c) { return out << c.name; }
@@ -86,6 +87,13 @@ std::vector<Case> cases() {
       {"BigVocabularyManyLogits", big_vocab, session("snapkv", 128), 400, 64},
       {"AutomaticCompute", many_heads, session("snapkv", 512), 2000, 1, Compute::automatic},
   };
+  // with AVX2 alone nothing is packed, with AVX-512 it is (packing.cpp)
+  all.push_back({.name = "Q4",
+                 .shape = wide_ffn,
+                 .options = session("snapkv", 128),
+                 .n_tokens = 500,
+                 .compute = Compute::automatic,
+                 .weights = DType::q4_0});
   for (Case& c : all) {
     if (c.name == "ManyHeadsF32") c.options.kv_type = DType::f32;
     if (c.name == "ManyHeadsQ8") c.options.kv_type = DType::q8_0;
@@ -124,7 +132,7 @@ bool obeys_limit(const Case& c, const std::shared_ptr<const Model>& model, Sessi
 [[noreturn]] void check(const Case& c) {
   const std::string folder = testing::TempDir();
   RandomModelOptions random;
-  random.dtype = DType::f32;
+  random.dtype = c.weights;
   random.weight_stddev = 0.05f;
   const std::string path = folder + "/model.gguf";
   write_random_model(path, c.shape, random);

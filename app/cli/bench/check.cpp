@@ -59,13 +59,15 @@ SessionOptions check_options(DType kv_type) {
   return options;
 }
 
-// One more than the least prompt that is computed with packed weights.
+// One more than the least prompt that is computed with packed weights, where a prompt of the
+// session's length is.
 int64_t check_length(const Model& model, DType kv_type) {
   const auto packs = [&](int64_t n) {
     return plan_memory(model.info(), check_options(kv_type), n, model.compute_dtype())
                .packed_weights > 0;
   };
   int64_t n = kMinTokens;
+  if (!packs(check_options(kv_type).n_ctx)) return n;
   while (!packs(n - 1)) ++n;
   return n;
 }

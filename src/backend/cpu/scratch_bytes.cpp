@@ -59,10 +59,19 @@ size_t ranking_bytes(const CpuContext& ctx, const KernelShape& s) {
   return n_lists * s.n_tokens * sizeof(uint64_t);
 }
 
+/// Bytes of a unit of prepared activations, of the kernel that wants most beside them.
+size_t largest_unit() {
+  size_t bytes = gemv_bf16() != nullptr ? gemv_bf16()->unit_bytes : 0;
+  for (const DType type : {DType::q8_0, DType::q4_0, DType::q4_k}) {
+    if (const GemvKernel* kernel = gemv_int8(type)) bytes = std::max(bytes, kernel->unit_bytes);
+  }
+  return bytes;
+}
+
 size_t product_bytes(const CpuContext& ctx, const KernelShape& s) {
-  if (!s.packed) {  // rounded activations of project(): less than two bytes for each
+  if (!s.packed) {  // activations of project(), as kernels want them
     const int64_t widest = std::max({s.n_embd, s.n_ff, s.n_head * s.head_dim});
-    return s.n_chunk * (widest + kGemvUnit) * 2;
+    return s.n_chunk * (widest / kGemvUnit + 1) * largest_unit();
   }
   const size_t tile = kTileRows * kTileCols * sizeof(float);
   return ctx.n_threads * (tile + kTileLibraryBytes + pack_panel_scratch(ctx.compute));
