@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""faults_test.py PROGRAM MODEL: `snapkv serve` when things go wrong around it: killed, files damaged,
-folders gone, disks full, clients that vanish. Talks to 127.0.0.1 only.
+"""faults_test.py PROGRAM MODEL SANITIZER: `snapkv serve` when things go wrong around it: killed, files damaged,
+folders gone, disks full, clients that vanish. Talks to 127.0.0.1 only. SANITIZER: SNAPKV_SANITIZE of
+the build.
 """
 import http.client
 import json
@@ -17,7 +18,7 @@ import threading
 import time
 import unittest
 
-PROGRAM, MODEL = sys.argv.pop(1), sys.argv.pop(1)
+PROGRAM, MODEL, SANITIZER = sys.argv.pop(1), sys.argv.pop(1), sys.argv.pop(1)
 FACT = "The secret number of Rome is 48213. "
 DOCUMENT = "The sky over the valley was clear. " * 60 + FACT + "Nobody walked along the river. " * 60
 QUESTION = "What is the secret number of Rome? The secret number of Rome is"
@@ -188,6 +189,7 @@ class Faults(unittest.TestCase):
             self.assertEqual(server.metric('snapkv_kv_bytes{state="running"}'), 0)
             self.assertEqual(server.metric("snapkv_requests_cancelled_total"), 8)
 
+    @unittest.skipIf(SANITIZER not in ("", "OFF"), "a sanitizer keeps memory that is freed")
     def test_memory_comes_back(self):
         with Server(self.folder, "--prefix-cache", "4M") as server:
             def rounds(n):
