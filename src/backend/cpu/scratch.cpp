@@ -2,11 +2,13 @@
 #include "backend/cpu/scratch.h"
 
 #include "base/buffer.h"
+#include "base/per_thread.h"
 
 namespace snapkv::cpu {
 
 char* scratch(size_t bytes) {
-  thread_local Buffer buffer;
+  static auto& buffers = *new PerThread<Buffer>;
+  Buffer& buffer = buffers.get();
   if (buffer.bytes() < bytes) {
     buffer = Buffer();  // free first: the contents need not survive
     buffer = Buffer::host(bytes + bytes / 4, "scratch memory of the attention kernels");

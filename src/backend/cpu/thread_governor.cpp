@@ -9,6 +9,8 @@
 #include <cstdio>
 #include <optional>
 
+#include "base/per_thread.h"
+
 namespace snapkv::cpu {
 namespace {
 
@@ -72,13 +74,17 @@ int ThreadGovernor::threads(int64_t now) {
 
 int threads_for_op(int n_threads) {
   if (n_threads == 1) return 1;
-  thread_local std::optional<ThreadGovernor> governor;
-  thread_local int n_governed = 0;
-  if (n_governed != n_threads) {
-    governor.emplace(n_threads, [n_threads] { return waited_of_team(n_threads); });
-    n_governed = n_threads;
+  struct Governed {
+    std::optional<ThreadGovernor> governor;
+    int n_threads = 0;
+  };
+  static auto& of_threads = *new PerThread<Governed>;
+  Governed& own = of_threads.get();
+  if (own.n_threads != n_threads) {
+    own.governor.emplace(n_threads, [n_threads] { return waited_of_team(n_threads); });
+    own.n_threads = n_threads;
   }
-  return governor->threads(now_ns());
+  return own.governor->threads(now_ns());
 }
 
 }  // namespace snapkv::cpu
