@@ -48,8 +48,8 @@ struct Source {
 };
 
 /// A copy that a lack of memory may end: where a string or vector in it finds none, the copy
-/// constructor of libstdc++ 12's std::variant goes on to destroy what is not there, and crashes. Its
-/// assignment does not.
+/// constructor of libstdc++ 12's std::variant goes on to destroy what is not there, and crashes.
+/// Its assignment does not.
 Metadata copy_of(const Metadata& from) {
   Metadata to;
   for (const auto& [key, value] : from) {
