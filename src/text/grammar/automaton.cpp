@@ -179,6 +179,15 @@ Automaton::Automaton(const RuleSet& grammar, const std::string& name) : root_(gr
     steps_.insert(steps_.end(), state.steps.begin(), state.steps.end());
   }
   add_state(0, false, false);
+  find_intervals();
+}
+
+void Automaton::find_intervals() {
+  std::array<bool, 257> begins = {};
+  for (const Edge& edge : edges_) begins[edge.bytes.low] = begins[edge.bytes.high + 1u] = true;
+  for (size_t byte = 1; byte < intervals_.size(); ++byte) {
+    intervals_[byte] = static_cast<uint8_t>(intervals_[byte - 1] + (begins[byte] ? 1 : 0));
+  }
 }
 
 }  // namespace snapkv::grammar

@@ -7,6 +7,7 @@
 // of states: the innermost one, and what is left to do in the rules around it.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -54,6 +55,10 @@ class Automaton {
   int32_t n_states() const { return static_cast<int32_t>(states_.size()) - 1; }
   int32_t n_rules() const { return static_cast<int32_t>(rules_.size()); }
   int32_t root() const { return root_; }
+  /// Bytes of the same interval are read by the same edges, whatever the state. Numbered from 0 in
+  /// the bytes' order.
+  uint8_t interval(uint8_t byte) const { return intervals_[byte]; }
+  int n_intervals() const { return intervals_.back() + 1; }
 
  private:
   template <typename T>
@@ -62,12 +67,15 @@ class Automaton {
     return {all.data() + at[0].*first, all.data() + at[1].*first};
   }
 
+  void find_intervals();
+
   std::vector<State> states_;  // and one more, where the last one's ranges end
   std::vector<Edge> edges_;
   std::vector<Call> calls_;
   std::vector<int32_t> steps_;
   std::vector<RuleStart> rules_;  // the grammar's, then those of sets of characters
   int32_t root_ = 0;
+  std::array<uint8_t, 256> intervals_ = {};
 };
 
 }  // namespace snapkv::grammar

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // CharacterKinds: characters by kind, as bits: letters are a few kinds, each punctuation mark is
-// one of its own. What a trie knows of the texts below a node and what a set of stacks knows of the
+// one of its own, and so is each part of Unicode that a grammar may well treat in one way. What a trie knows of the texts below a node and what a set of stacks knows of the
 // texts that it allows are compared in one operation (TokenTrie, StateSets, TokenMasks).
 #pragma once
 
@@ -18,11 +18,18 @@ using CharacterKinds = uint64_t;
 namespace kinds {
 
 inline constexpr int kLower = 0, kUpper = 1, kDigit = 2, kControl = 3;
-/// Characters of 2, 3 and 4 bytes in UTF-8.
-inline constexpr int kTwoBytes = 4;
 /// Bytes that spell no character where they are.
-inline constexpr int kIllFormed = 7;
-inline constexpr int kFirstOfOneCharacter = 8;
+inline constexpr int kIllFormed = 4;
+/// Of each of kPartsBeyondAscii, in their order.
+inline constexpr int kFirstBeyondAscii = 5;
+/// The last characters of parts of Unicode, whose first follow those before. What is no letter in
+/// any script has parts of its own where it can: spaces are in the first, U+2000 and U+3000. A
+/// first byte belongs to one part.
+inline constexpr std::array<uint32_t, 13> kPartsBeyondAscii = {
+    0xff,   0x2ff,  0x3ff,  0x4ff,  0x7ff,  0xfff,         0x1fff,
+    0x2fff, 0x3fff, 0x9fff, 0xdfff, 0xffff, kMostCodePoint};
+inline constexpr int kFirstOfOneCharacter =
+    kFirstBeyondAscii + static_cast<int>(kPartsBeyondAscii.size());
 
 /// The kind of each ASCII character. Tabs and line breaks are kinds of their own.
 inline constexpr std::array<uint8_t, 128> kOfAscii = [] {
@@ -49,21 +56,30 @@ inline constexpr int kNumber = kOfAscii[0x7f] + 1;
 static_assert(kNumber <= 64);
 
 inline constexpr CharacterKinds bit(int kind) { return CharacterKinds{1} << kind; }
-/// Of characters that are not ASCII.
-inline constexpr int of_length(int n_bytes) { return kTwoBytes + n_bytes - 2; }
 
-/// All of those, and what is no character.
-inline constexpr CharacterKinds kBeyondAscii =
-    bit(kTwoBytes) | bit(kTwoBytes + 1) | bit(kTwoBytes + 2) | bit(kIllFormed);
+/// All characters that are not ASCII, and what is no character.
+inline constexpr CharacterKinds kBeyondAscii = bit(kFirstOfOneCharacter) - bit(kIllFormed);
 
+struct SpelledKind {
+  ByteSequence spelling;
+  int kind = 0;
+};
 /// How UTF-8 spells the characters that are not ASCII.
-inline const std::vector<ByteSequence>& beyond_ascii() {
-  static const std::vector<ByteSequence> sequences = [] {
-    CharSet set;
-    set.add(0x80, kMostCodePoint);
-    return set.byte_sequences();
+inline const std::vector<SpelledKind>& beyond_ascii() {
+  static const std::vector<SpelledKind> all = [] {
+    std::vector<SpelledKind> spelled;
+    uint32_t first = 0x80;
+    for (size_t part = 0; part < kPartsBeyondAscii.size(); ++part) {
+      CharSet set;
+      set.add(first, kPartsBeyondAscii[part]);
+      first = kPartsBeyondAscii[part] + 1;
+      for (const ByteSequence& spelling : set.byte_sequences()) {
+        spelled.push_back({spelling, kFirstBeyondAscii + static_cast<int>(part)});
+      }
+    }
+    return spelled;
   }();
-  return sequences;
+  return all;
 }
 
 }  // namespace kinds

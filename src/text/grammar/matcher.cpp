@@ -67,7 +67,7 @@ struct GrammarMatcher::State {
         copy = to.frame_of(from.frame(path.back()).state, copy);
       tops.push_back(copy);
     }
-    set = to.set_of(std::move(tops), from.is_complete(set));
+    set = to.set_of(tops, from.is_complete(set));
     masks = shared->masks;
   }
 

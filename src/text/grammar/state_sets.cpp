@@ -14,7 +14,7 @@ uint64_t key_of(int32_t state, int32_t below) {
   return uint64_t{static_cast<uint32_t>(state)} << 32 | static_cast<uint32_t>(below);
 }
 
-uint64_t hash_of(const std::vector<int32_t>& frames, bool is_complete) {
+uint64_t hash_of(std::span<const int32_t> frames, bool is_complete) {
   uint64_t hash = is_complete ? 1 : 0;
   for (const int32_t frame : frames) {
     hash = (hash ^ static_cast<uint32_t>(frame)) * 0x9e3779b97f4a7c15u;
@@ -25,7 +25,8 @@ uint64_t hash_of(const std::vector<int32_t>& frames, bool is_complete) {
 
 }  // namespace
 
-StateSets::StateSets(const Automaton& automaton) : automaton_(automaton) {
+StateSets::StateSets(const Automaton& automaton)
+    : automaton_(automaton), frame_numbers_(1024, kBottom) {
   frames_.push_back({});
   set_of({}, false);  // kDead
   allow_work(int64_t{1} << 20);
@@ -34,35 +35,49 @@ StateSets::StateSets(const Automaton& automaton) : automaton_(automaton) {
   initial_ = finish();
 }
 
-int32_t StateSets::frame_of(int32_t state, int32_t below) {
-  const uint64_t key = key_of(state, below);
-  if (const auto known = frame_numbers_.find(key); known != frame_numbers_.end()) {
-    return known->second;
+int32_t& StateSets::place_of_frame(int32_t state, int32_t below) {
+  const size_t mask = frame_numbers_.size() - 1;
+  const uint64_t hash = key_of(state, below) * 0x9e3779b97f4a7c15u;
+  for (size_t place = (hash ^ hash >> 32) & mask;; place = (place + 1) & mask) {
+    int32_t& number = frame_numbers_[place];
+    if (number == kBottom) return number;
+    if (frame(number).state == state && frame(number).below == below) return number;
   }
+}
+
+void StateSets::double_frame_numbers() {
+  frame_numbers_ = std::vector<int32_t>(2 * frame_numbers_.size(), kBottom);
+  for (int32_t f = 1; f < std::ssize(frames_); ++f) {
+    place_of_frame(frame(f).state, frame(f).below) = f;
+  }
+}
+
+int32_t StateSets::frame_of(int32_t state, int32_t below) {
+  if (2 * frames_.size() >= frame_numbers_.size()) double_frame_numbers();
+  int32_t& number = place_of_frame(state, below);
+  if (number != kBottom) return number;
   if (frames_.size() >= kMostFrames) {
     fail(ErrorCode::kRuntime, "the grammar has too many ways to go on from here (more than {})",
          kMostFrames);
   }
-  const auto number = static_cast<int32_t>(frames_.size());
   frames_.push_back({state, below, frame(below).depth + 1});
-  frame_numbers_.emplace(key, number);
-  return number;
+  return number = static_cast<int32_t>(frames_.size()) - 1;
 }
 
-int32_t StateSets::set_of(std::vector<int32_t> frames, bool is_complete) {
+int32_t StateSets::set_of(std::span<int32_t> frames, bool is_complete) {
   std::sort(frames.begin(), frames.end());
   const uint64_t hash = hash_of(frames, is_complete);
   const auto [begin, end] = set_numbers_.equal_range(hash);
   for (auto at = begin; at != end; ++at) {
     const Set& set = sets_[static_cast<size_t>(at->second)];
-    if (set.is_complete == is_complete && set.frames == frames) return at->second;
+    if (set.is_complete == is_complete && std::ranges::equal(set.frames, frames)) return at->second;
   }
   if (sets_.size() >= kMostSets) {
     fail(ErrorCode::kRuntime, "the grammar has too many ways to go on from here (more than {})",
          kMostSets);
   }
   const auto number = static_cast<int32_t>(sets_.size());
-  sets_.push_back({std::move(frames), is_complete, nullptr, {}, nullptr});
+  sets_.push_back({{frames.begin(), frames.end()}, is_complete, nullptr, nullptr, nullptr, {}});
   set_numbers_.emplace(hash, number);
   return number;
 }
@@ -91,12 +106,14 @@ int32_t StateSets::compute_step(int32_t set, uint8_t byte) {
     }
   }
   const int32_t result = finish();
-  std::unique_ptr<Next>& next = sets_[static_cast<size_t>(set)].next;
+  std::unique_ptr<int32_t[]>& next = sets_[static_cast<size_t>(set)].next;
   if (next == nullptr) {
-    next = std::make_unique<Next>();
-    next->fill(-1);
+    const auto n = static_cast<size_t>(automaton_.n_intervals());
+    next = std::make_unique_for_overwrite<int32_t[]>(n);
+    std::fill_n(next.get(), n, -1);
   }
-  std::fill(next->begin() + alike.low, next->begin() + alike.high + 1, result);
+  std::fill(&next[automaton_.interval(alike.low)], &next[automaton_.interval(alike.high)] + 1,
+            result);
   return result;
 }
 
@@ -135,10 +152,9 @@ StateSets::Targets StateSets::find_targets(int32_t set) {
   for (int c = 0; c < 128; ++c) {
     add(kinds::kOfAscii[static_cast<size_t>(c)], step(set, static_cast<uint8_t>(c)));
   }
-  for (const ByteSequence& sequence : kinds::beyond_ascii()) {
-    const int kind = kinds::of_length(sequence.length);
-    step_through(set, std::span(sequence.spans).first(static_cast<size_t>(sequence.length)),
-                 [&](int32_t target) { add(kind, target); });
+  for (const auto& [spelling, kind] : kinds::beyond_ascii()) {
+    step_through(set, std::span(spelling.spans).first(static_cast<size_t>(spelling.length)),
+                 [&, kind = kind](int32_t target) { add(kind, target); });
   }
   // a character's first bytes may be allowed where none is as a whole
   for (int lead = 0x80; lead < 0x100; ++lead) {
@@ -176,27 +192,43 @@ CharacterKinds StateSets::kinds_that_go_on(int32_t set) {
   return kinds;
 }
 
+const StateSets::Open& StateSets::find_open(int32_t set) {
+  auto found = std::make_unique<const Open>(
+      Open{find_reach(set, kinds_that_go_on(set)), targets(set).possible});
+  std::unique_ptr<const Open>& open = sets_[static_cast<size_t>(set)].open;
+  open = std::move(found);
+  return *open;
+}
+
+StateSets::Reach StateSets::reach(int32_t set, CharacterKinds kinds) {
+  for (const Reach& known : sets_[static_cast<size_t>(set)].reaches) {
+    if (known.kinds == kinds) return known;
+  }
+  const Reach found = find_reach(set, kinds);
+  sets_[static_cast<size_t>(set)].reaches.push_back(found);
+  return found;
+}
+
 // In an endless repetition characters lead back to the same few sets, in one that is counted each
 // leads to another.
-StateSets::Open StateSets::find_open(int32_t set) {
-  constexpr int32_t kMostAhead = 16;
+StateSets::Reach StateSets::find_reach(int32_t set, CharacterKinds kinds) {
+  constexpr int32_t kMostAhead = 24;
   constexpr size_t kMostSeen = 64;
-  Open open = {kinds_that_go_on(set), 0, false, targets(set).possible};
+  Reach reach = {kinds, 0, false};
   std::vector<int32_t> seen = {set}, here = {set}, next;
-  while (open.kinds != 0 && open.n_characters < kMostAhead && seen.size() < kMostSeen) {
-    const bool all_go_on = std::all_of(
-        here.begin(), here.end(), [&](int32_t s) { return (open.kinds & ~targets(s).all) == 0; });
+  while (kinds != 0 && reach.n_characters < kMostAhead && seen.size() < kMostSeen) {
+    const bool all_go_on = std::all_of(here.begin(), here.end(),
+                                       [&](int32_t s) { return (kinds & ~targets(s).all) == 0; });
     if (!all_go_on) {
-      open.ends_there = std::all_of(here.begin(), here.end(), [&](int32_t s) {
-        return (open.kinds & targets(s).possible) == 0;
-      });
+      reach.ends_there = std::all_of(here.begin(), here.end(),
+                                     [&](int32_t s) { return (kinds & targets(s).possible) == 0; });
       break;
     }
     next.clear();
     bool is_closed = true;
     for (const int32_t s : here) {
       for (const auto& target : targets(s).of_kinds) {
-        if ((target.kinds & open.kinds) == 0) continue;
+        if ((target.kinds & kinds) == 0) continue;
         if (std::find(next.begin(), next.end(), target.set) == next.end()) {
           next.push_back(target.set);
         }
@@ -205,12 +237,11 @@ StateSets::Open StateSets::find_open(int32_t set) {
         seen.push_back(target.set);
       }
     }
-    ++open.n_characters;
-    if (is_closed) open.n_characters = std::numeric_limits<int32_t>::max();
+    ++reach.n_characters;
+    if (is_closed) reach.n_characters = std::numeric_limits<int32_t>::max();
     here.swap(next);
   }
-  sets_[static_cast<size_t>(set)].open = open;
-  return open;
+  return reach;
 }
 
 void StateSets::begin() {

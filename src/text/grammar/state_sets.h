@@ -8,7 +8,6 @@
 // can be done without reading has been done.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -42,26 +41,37 @@ class StateSets {
   /// After one more byte. Throws Error{kRuntime} when the grammar has too many ways to read the
   /// text, or work() has been used up.
   int32_t step(int32_t set, uint8_t byte) {
-    const std::unique_ptr<Next>& next = sets_[static_cast<size_t>(set)].next;
-    if (next != nullptr && (*next)[byte] >= 0) return (*next)[byte];
+    const std::unique_ptr<int32_t[]>& next = sets_[static_cast<size_t>(set)].next;
+    if (next != nullptr) {
+      const int32_t known = next[automaton_.interval(byte)];
+      if (known >= 0) return known;
+    }
     return compute_step(set, byte);
   }
-  /// Which texts may follow a set, whatever they are. Ends inside a character count as it does.
-  struct Open {
-    /// Kinds of characters of which every text of up to `n_characters` is allowed, and
-    /// is_complete() after none of them.
+  /// How long texts of some kinds of characters may be that follow a set, whatever they are. Ends
+  /// inside a character count as it does.
+  struct Reach {
     CharacterKinds kinds = 0;
-    int32_t n_characters = -1;  // not known yet
+    /// Every text of up to so many characters of these kinds is allowed, and is_complete() after
+    /// none of them.
+    int32_t n_characters = 0;
     /// After so many none of these kinds is allowed.
     bool ends_there = false;
+  };
+  struct Open {
+    /// Of the kinds after which the same may follow as after most others: in a string all but the
+    /// quote and the backslash.
+    Reach reach;
     /// Kinds of which a character may follow the set; all others may not.
     CharacterKinds possible = 0;
   };
   /// Throws as step().
-  Open open(int32_t set) {
-    const Open& known = sets_[static_cast<size_t>(set)].open;
-    return known.n_characters >= 0 ? known : find_open(set);
+  const Open& open(int32_t set) {
+    const std::unique_ptr<const Open>& known = sets_[static_cast<size_t>(set)].open;
+    return known != nullptr ? *known : find_open(set);
   }
+  /// Of these kinds. Throws as step().
+  Reach reach(int32_t set, CharacterKinds kinds);
   /// Sorted.
   std::span<const int32_t> frames(int32_t set) const {
     return sets_[static_cast<size_t>(set)].frames;
@@ -73,8 +83,8 @@ class StateSets {
 
   /// The frame with this state and the frame below it.
   int32_t frame_of(int32_t state, int32_t below);
-  /// The set of these frames, which need not be sorted.
-  int32_t set_of(std::vector<int32_t> frames, bool is_complete);
+  /// The set of these frames, which need not be sorted, but are then.
+  int32_t set_of(std::span<int32_t> frames, bool is_complete);
   /// The set after the return to a frame.
   int32_t resumed(int32_t frame);
 
@@ -86,7 +96,6 @@ class StateSets {
   bool is_full() const { return sets_.size() > kManySets || frames_.size() > kManyFrames; }
 
  private:
-  using Next = std::array<int32_t, 256>;  // -1: not known yet
   /// What characters lead to, by their kinds.
   struct Targets {
     struct Target {
@@ -100,16 +109,21 @@ class StateSets {
   struct Set {
     std::vector<int32_t> frames;
     bool is_complete = false;
-    std::unique_ptr<Next> next;
-    Open open;
+    std::unique_ptr<int32_t[]> next;  // by interval of bytes; -1: not known yet
+    std::unique_ptr<const Open> open;
     std::unique_ptr<const Targets> targets;
+    std::vector<Reach> reaches;  // that were asked for
   };
   static constexpr size_t kManySets = 20000, kManyFrames = size_t{1} << 18;
   static constexpr size_t kMostSets = 100000, kMostFrames = size_t{1} << 20;  // within one call
   static constexpr size_t kMostWays = 4096;
 
   int32_t compute_step(int32_t set, uint8_t byte);
-  Open find_open(int32_t set);
+  /// Where the number of such a frame is in frame_numbers_, or would be.
+  int32_t& place_of_frame(int32_t state, int32_t below);
+  void double_frame_numbers();
+  const Open& find_open(int32_t set);
+  Reach find_reach(int32_t set, CharacterKinds kinds);
   const Targets& targets(int32_t set);
   Targets find_targets(int32_t set);
   CharacterKinds kinds_that_go_on(int32_t set);
@@ -127,7 +141,9 @@ class StateSets {
 
   const Automaton& automaton_;
   std::vector<Frame> frames_;
-  std::unordered_map<uint64_t, int32_t> frame_numbers_;  // by state and frame below
+  /// Numbers of frames by the hash of their states and what is below them, each at the first free
+  /// place from there on; 0: free. A power of 2, at least twice as many as there are frames.
+  std::vector<int32_t> frame_numbers_;
   std::vector<Set> sets_;
   std::unordered_multimap<uint64_t, int32_t> set_numbers_;  // by hash
   int32_t initial_ = 0;

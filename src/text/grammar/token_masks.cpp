@@ -12,9 +12,12 @@ namespace {
 constexpr size_t kMaskBytes = size_t{32} << 20;  // 2000 masks of a vocabulary with 128k tokens
 // Frames and nodes visited for one mask, a second or so: no real grammar comes near it.
 constexpr int64_t kMostWork = int64_t{1} << 25;
-constexpr uint16_t kMostOpenDepth = 12;
-constexpr StateSets::Open kClosed = {0, 0, false, ~CharacterKinds{0}};
-constexpr int32_t kAnyNumber = std::numeric_limits<int32_t>::max();
+// Longer tokens are few: each of their bytes may lead to a set that no other one needs.
+constexpr uint16_t kMostDecidedDepth = 12;
+// With fewer nodes below it, going there is less work than asking for the reach of their kinds.
+constexpr int32_t kManyBelow = 16;
+// What may follow a node: tokens with any number of characters, none, or that has to be looked at.
+constexpr int32_t kAnyNumber = std::numeric_limits<int32_t>::max(), kNone = -1, kNotDecided = -2;
 
 void set_bits(std::span<const int32_t> ids, std::vector<uint64_t>& bits) {
   for (const int32_t id : ids) bits[static_cast<size_t>(id) / 64] |= uint64_t{1} << (id % 64);
@@ -70,33 +73,46 @@ void TokenMasks::walk(int32_t begin, int32_t end, int32_t set, std::vector<int32
   int64_t n_nodes = 0;
   for (int32_t i = begin; i < end; ++n_nodes) {
     const TokenTrie::Node& node = trie_.node(i);
-    const int32_t next = sets_.step(path_[node.depth - 1u], node.byte);
-    if (next == StateSets::kDead) {
-      i = node.end;
-      continue;
-    }
-    path_[node.depth] = next;
-    Run run = {i, i + 1, kAnyNumber};
-    if (node.end > run.end) {
-      if (ends != nullptr && sets_.is_complete(next)) ends->push_back(i);
-      // longer tokens are few: each of their bytes may lead to a set that no other one needs
-      const StateSets::Open open = node.depth <= kMostOpenDepth ? sets_.open(next) : kClosed;
-      const TokenTrie::Below& below = trie_.below(i);
-      if ((below.kinds & ~open.kinds) == 0 && below.n_characters <= open.n_characters) {
-        run.end = node.end;
-      } else if ((below.kinds & ~open.kinds) == 0 && open.ends_there) {
-        run.end = node.end;
-        run.most_characters = below.n_before + open.n_characters;
-      } else if ((below.kinds & open.possible) == 0) {
-        add_run(run);
+    const int32_t before = path_[node.depth - 1u];
+    const bool begins_more = node.byte >= TokenTrie::kFirstOfMore;
+    int32_t most = begins_more ? decide(i, before, trie_.below(i).n_before - 1) : kNotDecided;
+    if (most == kNotDecided) {
+      const int32_t next = sets_.step(before, node.byte);
+      if (next == StateSets::kDead) {
         i = node.end;
         continue;
       }
+      path_[node.depth] = next;
+      if (node.end == i + 1) {
+        most = kAnyNumber;
+      } else {
+        if (ends != nullptr && sets_.is_complete(next)) ends->push_back(i);
+        if (!begins_more) most = decide(i, next, trie_.below(i).n_before);
+      }
+      if (most < 0) add_run({i, i + 1, kAnyNumber});
     }
-    add_run(run);
-    i = run.end;
+    if (most >= 0) add_run({i, node.end, most});
+    i = most == kNotDecided ? i + 1 : node.end;
   }
   sets_.spend_work(n_nodes);
+}
+
+int32_t TokenMasks::decide(int32_t i, int32_t set, int32_t n_before) {
+  const TokenTrie::Node& node = trie_.node(i);
+  const TokenTrie::Below& below = trie_.below(i);
+  if (node.depth > kMostDecidedDepth || (below.kinds & kinds::bit(kinds::kIllFormed)) != 0) {
+    return kNotDecided;
+  }
+  const StateSets::Open& open = sets_.open(set);
+  if ((below.kinds & open.possible) == 0) return kNone;
+  const auto most_within = [&](const StateSets::Reach& reach) {
+    if ((below.kinds & ~reach.kinds) != 0) return kNotDecided;
+    if (below.n_characters <= reach.n_characters) return kAnyNumber;
+    return reach.ends_there ? n_before + reach.n_characters : kNotDecided;
+  };
+  const int32_t most = most_within(open.reach);
+  if (most != kNotDecided || node.end - i < kManyBelow) return most;
+  return most_within(sets_.reach(set, below.kinds));
 }
 
 void TokenMasks::add_run(const Run& run) {
@@ -111,7 +127,7 @@ void TokenMasks::add_run(const Run& run) {
 
 TokenSet TokenMasks::compute(int32_t set) {
   std::vector<uint64_t> bits(n_words_);
-  for (const Group& group : groups_of(set)) {
+  for (Group& group : groups_of(set)) {
     const InnerMask& inner = inner_mask(sets_.set_of(group.frames, false));
     inner.tokens.add_to(bits);
     if (group.below == StateSets::kBottom) continue;

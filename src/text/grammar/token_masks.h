@@ -11,8 +11,8 @@
 //
 // A string with a length is another place after each of its characters, where that work has to be
 // done again. So a walk does not go below a node where all texts are allowed whatever they are, up
-// to their number of characters (StateSets::open): in a string it goes to quotes, escapes and
-// broken characters only.
+// to their number of characters (StateSets::open and reach): in a string it goes to quotes, escapes
+// and broken characters only.
 #pragma once
 
 #include <cstdint>
@@ -71,6 +71,10 @@ class TokenMasks {
   /// Finds the nodes, among those from `begin` to `end`, siblings and what is below them, that are
   /// allowed after `set`: runs_. `ends`: gets those where the text may end, if not null.
   void walk(int32_t begin, int32_t end, int32_t set, std::vector<int32_t>* ends);
+  /// The most characters that an allowed token has among those below node `i`, or all that begin
+  /// with its character where its byte is the first of more; `set` is where these texts begin,
+  /// after `n_before` characters. Or kAnyNumber, kNone, kNotDecided.
+  int32_t decide(int32_t i, int32_t set, int32_t n_before);
   std::vector<uint64_t> bits_of_runs() const;
   void add_run(const Run& run);  // to runs_
   void add_tokens(const Run& run, std::vector<uint64_t>& bits) const;

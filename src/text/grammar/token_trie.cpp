@@ -77,19 +77,31 @@ void TokenTrie::find_below() {
         add_character(below, kinds::kOfAscii[byte], this->below(child));
         continue;
       }
-      const auto& sequences = kinds::beyond_ascii();
-      const auto found = std::find_if(sequences.begin(), sequences.end(), [&](const auto& s) {
-        return s.spans[0].low <= byte && byte <= s.spans[0].high;
-      });
-      if (found == sequences.end()) {
-        add_character(below, kinds::kIllFormed, {});
-        continue;
-      }
-      add_character(below, kinds::of_length(found->length), {});
-      add_rest(child, std::span(found->spans).subspan(1, static_cast<size_t>(found->length) - 1),
-               below);
+      const Below texts = beginning_with(child);
+      below.kinds |= texts.kinds;
+      below.n_characters = std::max(below.n_characters, texts.n_characters);
+      if (byte >= kFirstOfMore) below_[static_cast<size_t>(child)] = texts;
     }
   }
+}
+
+TokenTrie::Below TokenTrie::beginning_with(int32_t i) const {
+  const uint8_t byte = node(i).byte;
+  const auto& all = kinds::beyond_ascii();
+  const auto found = std::find_if(all.begin(), all.end(), [&](const kinds::SpelledKind& spelled) {
+    const ByteSpan first = spelled.spelling.spans[0];
+    return first.low <= byte && byte <= first.high;
+  });
+  Below texts;
+  if (found == all.end()) {
+    add_character(texts, kinds::kIllFormed, {});
+  } else {
+    const ByteSequence& spelling = found->spelling;
+    add_character(texts, found->kind, {});
+    add_rest(i, std::span(spelling.spans).first(static_cast<size_t>(spelling.length)).subspan(1),
+             texts);
+  }
+  return texts;
 }
 
 void TokenTrie::add_rest(int32_t i, std::span<const ByteSpan> rest, Below& below) const {

@@ -22,12 +22,15 @@ class TokenTrie {
     uint16_t depth = 0;  // bytes from the root, which has 0
     uint8_t byte = 0;
   };
-  /// What the texts from a node to the nodes below it are made of.
+  /// What the texts from a node to the nodes below it are made of. Of a node that is the first of
+  /// a character's bytes: the texts that begin with this character.
   struct Below {
     CharacterKinds kinds = 0;
     int32_t n_characters = 0;  // of the longest text
     int32_t n_before = 0;      // characters that begin on the way to the node, itself included
   };
+  /// Bytes from this on are the first of a character's.
+  static constexpr uint8_t kFirstOfMore = 0xc0;
   /// Longer pieces are in no grammar's reach; no vocabulary has one.
   static constexpr size_t kMostBytes = 4096;
 
@@ -52,6 +55,8 @@ class TokenTrie {
  private:
   void find_below();
   void count_characters();
+  /// What begins with the byte of node `i`, which is beyond ASCII.
+  Below beginning_with(int32_t i) const;
   /// Adds to `below` what follows a character's first bytes at node `i`, of which `rest` is left.
   void add_rest(int32_t i, std::span<const ByteSpan> rest, Below& below) const;
 

@@ -78,14 +78,14 @@ void compare_masks(const Grammar& grammar, int n_steps, uint32_t seed) {
   }
 }
 
-// Texts of 1 to 24 characters: alike, of all lengths in UTF-8, broken at either end, and with
-// quotes at any place.
+// Texts of 1 to 30 characters: alike, of all lengths in UTF-8 and several parts of Unicode, broken
+// at either end, and with quotes at any place.
 std::shared_ptr<const GrammarVocabulary> vocabulary_of_runs() {
   std::vector<std::string> pieces;
   std::mt19937 random(11);
-  const std::string characters[] = {
-      "a", "b", "7", " ", "\xc3\xa9", "\xe2\x82\xac", "\xf0\x9f\x98\x80"};
-  for (size_t n = 1; n <= 24; ++n) {
+  const std::string characters[] = {"a",      "b",      "B",      "7",      " ",      "\u00e9",
+                                    "\u00a0", "\u0436", "\u20ac", "\u3000", "\u4e2d", "\U0001f600"};
+  for (size_t n = 1; n <= 30; ++n) {
     for (const std::string& one : characters) {
       std::string alike, mixed;
       for (size_t i = 0; i < n; ++i) {
@@ -149,6 +149,18 @@ TEST(GrammarMatcher, MasksAreExactAtEveryCountOfARepetition) {
                       repeated("x0", 14) + ".");
   compare_masks_along(Grammar::parse("root ::= ([a-c]{1,9} \" \"){2,5} [\\x00-\\x7f]{0,20}"),
                       repeated("abaab ", 5) + repeated("b", 20));
+  // characters of one part of Unicode that are not treated alike, and parts that are
+  compare_masks_along(Grammar::parse("root ::= ([^\\u00a0\\u3000\"]{1,20} \"\\\"\")+"),
+                      repeated("a\u00e9\u0436\u4e2d\u20ac\"", 3));
+  compare_masks_along(
+      Grammar::parse("root ::= [\\u0400-\\u04ff \\u4e00-\\u9fff]{0,26} [^\\u0436]*"),
+      repeated("\u0436 \u4e2d", 8) + "ab\u4e2d");
+  // one that nearly every text can be read by in several ways, where words go on and others end
+  compare_masks_along(Grammar::from_json_schema(
+                          R"x({"type": "string", "pattern": "^\\w*[^a-z\"\\\\].{0,4}\\S$"})x"),
+                      "\"abBa7 \u0436\u4e2da\"");
+  compare_masks_along(Grammar::parse("root ::= [a-zB]* [B7\\u00e9] .{0,4} [^\\u00a0 ]"),
+                      "abaB\u00e9a\u3000\u4e2d7");
   // of two ways to read a text one ends sooner
   compare_masks_along(Grammar::parse("root ::= [a-z ]{0,6} \"7\" | [a-z7]{0,17} \"\\\"\""),
                       repeated("a", 17) + "\"");
