@@ -9,13 +9,14 @@
 #include <map>
 #include <string>
 #include <string_view>
-#include <variant>
 #include <vector>
+
+#include "snapkv/variant.h"
 
 namespace snapkv {
 
 /// The value of a parameter: yes or no, a whole number, a number, or a word such as "max".
-using PolicyValue = std::variant<bool, int64_t, double, std::string>;
+using PolicyValue = Variant<bool, int64_t, double, std::string>;
 /// Values by the parameters' names: {{"kernel_size", 15}, {"pooling", "avg"}}.
 using PolicyParams = std::map<std::string, PolicyValue, std::less<>>;
 

@@ -47,20 +47,6 @@ struct Source {
   }
 };
 
-/// A copy that a lack of memory may end: where a string or vector in it finds none, the copy
-/// constructor of libstdc++ 12's std::variant goes on to destroy what is not there, and crashes.
-/// Its assignment does not.
-Metadata copy_of(const Metadata& from) {
-  Metadata to;
-  for (const auto& [key, value] : from) {
-    GgufValue& copy = to[key];
-    copy.type = value.type;
-    copy.element = value.element;
-    copy.value = value.value;
-  }
-  return to;
-}
-
 /// Refuses what can't run: it would be converted without anyone having looked at its parts.
 void check_runs(const std::string& path) {
   const GgufFile file = open_model(path);
@@ -78,7 +64,7 @@ Source open_source(const std::string& path) {
     return source;
   }
   source.file = GgufFile::open(path);
-  source.metadata = copy_of(source.file->metadata());
+  source.metadata = source.file->metadata();
   std::erase_if(source.metadata, [](const auto& entry) {
     return entry.first.starts_with("split.") || entry.first == "general.alignment";
   });
@@ -158,7 +144,7 @@ class Converter {
 
  private:
   Metadata metadata() const {
-    Metadata metadata = copy_of(source_.metadata);
+    Metadata metadata = source_.metadata;
     metadata.try_emplace("general.type", GgufValue{GgufType::string, GgufType::u32, "model"});
     metadata["general.file_type"] = {GgufType::u32, GgufType::u32, uint64_t{file_type_of(plans_)}};
     metadata["general.quantization_version"] = {GgufType::u32, GgufType::u32,

@@ -19,12 +19,12 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <variant>
 #include <vector>
 
 #include "base/buffer.h"
 #include "base/tensor.h"
 #include "format/mmap_file.h"
+#include "snapkv/variant.h"
 
 namespace snapkv {
 
@@ -50,9 +50,8 @@ enum class GgufType : uint32_t {
 struct GgufValue {
   GgufType type = GgufType::u32;     // as in the file
   GgufType element = GgufType::u32;  // element type if type == array
-  std::variant<uint64_t, int64_t, double, bool, std::string, std::vector<uint64_t>,
-               std::vector<int64_t>, std::vector<double>, std::vector<bool>,
-               std::vector<std::string>>
+  Variant<uint64_t, int64_t, double, bool, std::string, std::vector<uint64_t>, std::vector<int64_t>,
+          std::vector<double>, std::vector<bool>, std::vector<std::string>>
       value;
 };
 
