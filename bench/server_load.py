@@ -10,7 +10,8 @@ a stream, greedily and for a fixed number of tokens. Printed per row: requests, 
 prompt and generated tokens per second, time to first token and between tokens, resident memory
 before and after. With --check every answer is asked for again alone, and must be the same.
 
-Requests only ever go to 127.0.0.1, and end after --seconds or --rounds.
+Requests only ever go to 127.0.0.1, and end after --seconds or --rounds. A client that gets nothing
+for --patience seconds goes away, which counts as a failure: a bound for servers that are too slow.
 """
 import argparse
 import http.client
@@ -60,8 +61,8 @@ def tree_rss(pid):
 
 
 class Server:
-    def __init__(self, name, command, log):
-        self.name, self.port = name, free_port()
+    def __init__(self, name, command, log, patience):
+        self.name, self.port, self.patience = name, free_port(), patience
         self.process = subprocess.Popen(shlex.split(command.replace("{port}", str(self.port))),
                                         stdout=log, stderr=log, start_new_session=True)
         until = time.time() + 600
@@ -78,8 +79,8 @@ class Server:
         except OSError:
             return False
 
-    def post(self, path, body, timeout=3600):
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=timeout)
+    def post(self, path, body):
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=self.patience)
         connection.request("POST", path, json.dumps(body), {"Content-Type": "application/json"})
         return connection.getresponse()
 
@@ -170,6 +171,7 @@ def main():
     parser.add_argument("--n-predict", type=int, default=64)
     parser.add_argument("--rounds", type=int, default=1, help="prompts of each client")
     parser.add_argument("--seconds", type=float, default=0, help="instead of rounds")
+    parser.add_argument("--patience", type=float, default=7200, help="seconds without a byte")
     parser.add_argument("--check", action="store_true")
     parser.add_argument("--log", default=os.devnull, help="what the servers write")
     arguments = parser.parse_args()
@@ -181,7 +183,7 @@ def main():
     with open(arguments.log, "a") as log:
         for given in arguments.servers:
             name, command = given.split("=", 1)
-            server = Server(name, command, log)
+            server = Server(name, command, log, arguments.patience)
             try:
                 sample = prompt_text(1000, 1)
                 n_words = arguments.tokens * 1000 // server.count(sample)
