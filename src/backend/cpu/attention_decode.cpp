@@ -2,7 +2,8 @@
 // Attention of one query per sequence over that sequence's own rows, at the speed of memory. A task
 // is one chunk of one KV head's rows; each row is loaded once for all query heads of the group. A
 // chunk's (max, sum, acc) is kept and the chunks of a head are merged in order. Chunk sizes depend
-// on n_kv alone, so results do not depend on the number of threads. Arithmetic is in f32.
+// on n_kv alone, so results do not depend on the number of threads. Arithmetic is in f32
+// (decode_chunk.h).
 #include <omp.h>
 
 #include <algorithm>
@@ -33,6 +34,7 @@ struct Workspace {
   int64_t* first_chunk;  // [n_heads + 1]: chunks of (sequence, KV head) i start here
   int32_t* chunk_head;   // [n_chunks]
   float* q;              // [n_heads, n_group, head_dim] scaled
+  ScoreQuery* queries;   // [n_heads, n_group], null where they are not used
   float* scores;         // [n_threads, n_group, kScoreStride]
   OnlineSoftmax* state;  // [n_chunks, n_group]
   float* acc;            // [n_chunks, n_group, head_dim]
@@ -45,6 +47,7 @@ Workspace cut(const DecodeAttention& a, int n_threads, int64_t total, ScratchCut
   w.first_chunk = cutter.take<int64_t>(heads + 1);
   w.chunk_head = cutter.take<int32_t>(total);
   w.q = cutter.take<float>(q_rows * head_dim);
+  if (decodes_with_vnni(a.kv_dtype, head_dim)) w.queries = cutter.take<ScoreQuery>(q_rows);
   w.scores = cutter.take<float>(n_threads * group * kScoreStride);
   w.state = cutter.take<OnlineSoftmax>(total * group);
   w.acc = cutter.take<float>(total * group * head_dim);
@@ -65,11 +68,12 @@ void run_chunk(const DecodeAttention& a, const Shape& s, const Workspace& w, int
   const int64_t size = chunk_rows(rows.n_kv);
   const int64_t first = (c - w.first_chunk[head]) * size;
   const int64_t offset = first * row_bytes(a.kv_dtype, s.head_dim);
-  const float* q = w.q + static_cast<int64_t>(head) * s.n_group * s.head_dim;
+  const int64_t first_q = static_cast<int64_t>(head) * s.n_group;
   decode_chunk({static_cast<const char*>(rows.k) + offset,
                 static_cast<const char*>(rows.v) + offset, a.kv_dtype,
                 static_cast<int>(std::min(size, rows.n_kv - first)), static_cast<int>(s.head_dim),
-                static_cast<int>(s.n_group), a.variant.softcap, q,
+                static_cast<int>(s.n_group), a.variant.softcap, w.q + first_q * s.head_dim,
+                w.queries == nullptr ? nullptr : w.queries + first_q,
                 w.scores + thread * s.n_group * kScoreStride, w.state + c * s.n_group,
                 w.acc + c * s.n_group * s.head_dim});
 }
@@ -111,6 +115,9 @@ void prepare(const DecodeAttention& a, const Shape& s, const Workspace& w) {
     for (int64_t h = 0; h < a.q.shape[1]; ++h, to += s.head_dim) {
       const float* q = a.q.at<float>(seq, h);
       for (int64_t i = 0; i < s.head_dim; ++i) to[i] = q[i] * (a.scale * kLog2E);
+      if (w.queries != nullptr) {
+        prepare_score_query(to, static_cast<int>(s.head_dim), w.queries[seq * a.q.shape[1] + h]);
+      }
     }
   }
 }

@@ -215,10 +215,20 @@ void decode_typed(D d, const DecodeChunk& c) {
     const T* k = reinterpret_cast<const T*>(c.k) + offset;
     const T* v = reinterpret_cast<const T*>(c.v) + offset;
     int head = 0;
-    for (; head + kHeads <= c.n_group; head += kHeads) score_block<kHeads>(d, c, head, k, n, v);
-    for (; head < c.n_group; ++head) score_block<1>(d, c, head, k, n, v);
+    if (std::is_same_v<T, BlockQ8_0> && c.queries != nullptr) {
+      score_block_vnni(c.queries, c.n_group, reinterpret_cast<const char*>(k), n, c.head_dim,
+                       reinterpret_cast<const char*>(v), c.scores);
+    } else {
+      for (; head + kHeads <= c.n_group; head += kHeads) score_block<kHeads>(d, c, head, k, n, v);
+      for (; head < c.n_group; ++head) score_block<1>(d, c, head, k, n, v);
+    }
     for (head = 0; head < c.n_group; ++head) softmax_block(d, c, head, n);
     const T* next = k + n * row_step_of<T>(c);
+    if (std::is_same_v<T, BlockQ8_0> && c.queries != nullptr &&
+        add_values_vnni(c.scores, c.n_group, reinterpret_cast<const char*>(v), n, c.head_dim,
+                        reinterpret_cast<const char*>(next), c.acc)) {
+      continue;
+    }
     head = 0;
     for (; head + kHeads <= c.n_group; head += kHeads) add_block<kHeads>(d, c, head, v, n, next);
     for (; head < c.n_group; ++head) add_block<1>(d, c, head, v, n, next);

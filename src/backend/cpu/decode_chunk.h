@@ -3,6 +3,7 @@
 // Called by attention_decode.cpp; the SIMD code is in decode_chunk.cpp.
 #pragma once
 
+#include "backend/cpu/decode_vnni.h"
 #include "backend/cpu/online_softmax.h"
 #include "snapkv/dtype.h"
 
@@ -21,16 +22,17 @@ struct DecodeChunk {
   int n_rows;
   int head_dim;
   int n_group;
-  float softcap;         // AttentionVariant::softcap
-  const float* q;        // [n_group, head_dim], scaled to log2 units
-  float* scores;         // [n_group, kScoreStride] scratch
-  OnlineSoftmax* state;  // [n_group] result
-  float* acc;            // [n_group, head_dim] result
+  float softcap;              // AttentionVariant::softcap
+  const float* q;             // [n_group, head_dim], scaled to log2 units
+  const ScoreQuery* queries;  // the same for decodes_with_vnni(); null where that is not so
+  float* scores;              // [n_group, kScoreStride] scratch
+  OnlineSoftmax* state;       // [n_group] result
+  float* acc;                 // [n_group, head_dim] result
 };
 
-/// Fills state and acc from the chunk's rows. f32 arithmetic, q8_0 widened in registers; each row
-/// is loaded once for all heads (once per pass over four of them where the group is larger, then
-/// from the L1 cache).
+/// Fills state and acc from the chunk's rows. f32 arithmetic, q8_0 widened in registers; where there
+/// are `queries`, the integers of decode_vnni.h. Each row is loaded once for all heads (once per
+/// pass over four of them where the group is larger, then from the L1 cache).
 void decode_chunk(const DecodeChunk& chunk);
 
 }  // namespace snapkv::cpu
