@@ -28,6 +28,36 @@ Tolerance f32_tolerance(int64_t n_in) {
   return {.abs = 2e-6 * std::sqrt(static_cast<double>(n_in)) + 1e-6, .rel = 2e-6};
 }
 
+// Rows come from files too. Where there is VNNI, scales that rows of finite values never have take
+// another way than the others.
+TEST(DecodeChunk, TakesAnyScaleOfQ8) {
+  const int n_rows = 70, n_group = 5;
+  for (const int head_dim : {64, 128, 256}) {
+    SCOPED_TRACE(head_dim);
+    const TestTensor k = random_tensor({n_rows, head_dim}, 1, DType::q8_0);
+    const TestTensor v = random_tensor({n_rows, head_dim}, 2, DType::q8_0);
+    const TestTensor q = random_tensor({1, n_group, head_dim}, 3);
+    const auto attend = [&](const TestTensor& values) {
+      TestTensor out({1, n_group, head_dim});
+      const std::array heads = {HeadRows{k.data(), values.data(), n_rows}};
+      const cpu::CpuContext ctx{.n_threads = 2};
+      cpu::attention_decode(ctx, {q, heads, DType::q8_0, 0.125f, out, {}});
+      return out.values();
+    };
+    const std::vector<float> expected = attend(v);
+
+    TestTensor negative = v;
+    BlockQ8_0& block = negative.as<BlockQ8_0>()[3 * head_dim / kBlockSize];
+    block.d.bits ^= 0x8000;
+    for (int8_t& level : block.qs) level = static_cast<int8_t>(-level);
+    EXPECT_TRUE(all_close(attend(negative), expected, {.abs = 1e-4, .rel = 4e-4}));
+
+    TestTensor infinite = v;
+    infinite.as<BlockQ8_0>()[0].d.bits = 0x7c00;
+    EXPECT_FALSE(std::isfinite(attend(infinite)[0]));
+  }
+}
+
 // The kernels themselves take rows at any distance.
 TEST(StridedRows, OfProjections) {
   const int64_t n = 5, n_in = 256, n_out = 10;

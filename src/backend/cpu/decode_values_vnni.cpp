@@ -89,7 +89,7 @@ SNAPKV_VNNI_INLINE void find_weights(const float* p, const float* scale, Weights
   }
   const float largest = largest_of(products);
   const __m512 factor = _mm512_set1_ps(largest > kLeast ? kLevels / largest : 0.0f);
-  w.d = largest / kLevels;  // no number where a probability is none
+  w.d = largest / kLevels;  // NaN where a probability is
   __m512i weights[4];
   SNAPKV_UNROLL for (int i = 0; i < 4; ++i) {
     weights[i] = _mm512_cvtps_epi32(_mm512_mul_ps(products[i], factor));
