@@ -30,9 +30,9 @@ struct DecodeChunk {
   float* acc;                 // [n_group, head_dim] result
 };
 
-/// Fills state and acc from the chunk's rows. f32 arithmetic, q8_0 widened in registers; where there
-/// are `queries`, the integers of decode_vnni.h. Each row is loaded once for all heads (once per
-/// pass over four of them where the group is larger, then from the L1 cache).
+/// Fills state and acc from the chunk's rows. f32 arithmetic, q8_0 widened in registers; where
+/// there are `queries`, the integers of decode_vnni.h. Each row is loaded once for all heads (once
+/// per pass over four of them where the group is larger, then from the L1 cache).
 void decode_chunk(const DecodeChunk& chunk);
 
 }  // namespace snapkv::cpu

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 // CharacterKinds: characters by kind, as bits: letters are a few kinds, each punctuation mark is
-// one of its own, and so is each part of Unicode that a grammar may well treat in one way. What a trie knows of the texts below a node and what a set of stacks knows of the
-// texts that it allows are compared in one operation (TokenTrie, StateSets, TokenMasks).
+// one of its own, and so is each part of Unicode that a grammar may well treat in one way. What a
+// trie knows of the texts below a node and what a set of stacks knows of the texts that it allows
+// are compared in one operation (TokenTrie, StateSets, TokenMasks).
 #pragma once
 
 #include <array>
