@@ -222,6 +222,10 @@ void JsonTokenizer::read_model(const TokenizerFile& file, const JsonVocab& vocab
     if (cutter_.is_byte_level()) {
       model["type"].fail_unsupported("'Unigram' with a pre-tokenizer ByteLevel", "BPE");
     }
+    if (file.scored_vocab.empty()) {
+      fail(ErrorCode::kBadModel, "{}: model.vocab has no scores, expected a list of [text, score]",
+           file.origin);
+    }
     const JsonField unk = model["unk_id"];
     const int32_t unknown = unk.is_null() ? -1 : id_of(vocab_, unk);
     if (vocab_.special.unk < 0) vocab_.special.unk = unknown;

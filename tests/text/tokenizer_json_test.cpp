@@ -94,6 +94,9 @@ TEST(TokenizerJsonTest, TheVocabularysTables) {
   json = small();
   json["model"].erase("merges");
   expect_bad(json, {"model.merges"});
+  json = small();
+  json["model"]["type"] = "Unigram";  // whose vocabulary is a list
+  expect_bad(json, {"the-file", "model.vocab", "scores"});
 }
 
 TEST(TokenizerJsonTest, AddedTokens) {
