@@ -240,6 +240,8 @@ StateSets::Reach StateSets::find_reach(int32_t set, CharacterKinds kinds) {
     ++reach.n_characters;
     if (is_closed) reach.n_characters = std::numeric_limits<int32_t>::max();
     here.swap(next);
+    work_left_ -= static_cast<int64_t>(here.size() * seen.size());
+    if (work_left_ < 0) fail_too_much_work();
   }
   return reach;
 }
@@ -271,12 +273,17 @@ bool StateSets::is_new(uint64_t key) {
   return true;
 }
 
+void StateSets::fail_too_much_work() {
+  fail(ErrorCode::kRuntime,
+       "the grammar is too ambiguous: more than a second's work for one token");
+}
+
 void StateSets::visit_one(int32_t s, int32_t below) {
   if (visited_.size() > kMostWays || --work_left_ < 0) {
     pending_.clear();
-    fail(ErrorCode::kRuntime, "the grammar is too ambiguous: more than {}",
-         visited_.size() > kMostWays ? fmt::format("{} ways to read the text so far", kMostWays)
-                                     : "a second's work for one token");
+    if (work_left_ < 0) fail_too_much_work();
+    fail(ErrorCode::kRuntime,
+         "the grammar is too ambiguous: more than {} ways to read the text so far", kMostWays);
   }
   if (!automaton_.edges(s).empty()) tops_.push_back(frame_of(s, below));
   for (const int32_t target : automaton_.steps(s)) pending_.emplace_back(target, below);

@@ -88,7 +88,7 @@ class StateSets {
   /// The set after the return to a frame.
   int32_t resumed(int32_t frame);
 
-  /// What one call from outside may do before step() throws: frames visited.
+  /// What one call from outside may do before it throws: frames visited, or as much work.
   void allow_work(int64_t n) { work_left_ = n; }
   /// Takes other work, done with what step() gave, off that.
   void spend_work(int64_t n) { work_left_ -= n; }
@@ -135,6 +135,7 @@ class StateSets {
   /// To be done without reading: visits a stack and all that follow from it.
   void visit(int32_t state, int32_t below);
   void visit_one(int32_t state, int32_t below);
+  [[noreturn]] static void fail_too_much_work();
   /// Whether this stack was not visited yet; it is now.
   bool is_new(uint64_t key);
   int32_t finish();
