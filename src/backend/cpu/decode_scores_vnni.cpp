@@ -2,17 +2,16 @@
 // A unit is 8 blocks of keys, which are 4 rows of 64 values, 2 of 128 or 1 of 256. Each 32-bit lane
 // of a register adds up 16 products of one block; what the lanes of a row have in common is added
 // for 16 scores together: those of 4 rows with 4 query heads, or of 16 rows with one.
-#include "backend/cpu/decode_vnni.h"
-
 #include "backend/cpu/cpu_target.h"
 #include "backend/cpu/decode_chunk.h"
+#include "backend/cpu/decode_vnni.h"
 #include "base/check.h"
 
 #if defined(__x86_64__)
 
 #include <cstring>
 
-#include "backend/cpu/blocks_x86.h"
+#include "backend/cpu/gemv_int8_vnni.h"
 
 namespace snapkv::cpu {
 namespace {
@@ -21,9 +20,6 @@ using Keys = X86Block<DType::q8_0>;
 constexpr int kUnitBlocks = 8;
 constexpr int64_t kUnitBytes = kUnitBlocks * static_cast<int64_t>(sizeof(BlockQ8_0));
 constexpr int kLevels = 32512;  // 127 * 256: the high part of each has 8 bits
-
-/// The first of the two neighbouring lanes of a block.
-constexpr int lane_of(int block) { return block < 4 ? 4 * block : 4 * (block - 4) + 2; }
 
 /// Sums of lanes 2i and 2i + 1: in each group of four those of a, then those of b.
 SNAPKV_VNNI_INLINE __m512 add_lanes(__m512 a, __m512 b) {
@@ -60,7 +56,8 @@ SNAPKV_VNNI_INLINE __m512 multiply(const Unit& unit, const ScoreQuery& query) {
   return _mm512_mul_ps(_mm512_cvtepi32_ps(sums), _mm512_mul_ps(unit.d, _mm512_load_ps(query.d)));
 }
 
-/// Where add_up() leaves the score of row r with the first of four heads, ...
+/// In which lanes the sums of score_16() end: those of its four rows with the first query (with one
+/// query: of the first four rows), then of the second, and so on.
 template <int kRowBlocks>
 inline constexpr int kPlaces[16] = {};
 template <>

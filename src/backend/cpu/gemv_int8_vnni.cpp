@@ -25,9 +25,6 @@ namespace {
 using Unit = VnniUnit;
 constexpr int kUnitBlocks = kGemvUnit / kBlockSize;  // 8
 
-/// First of the two neighbouring lanes of a block.
-constexpr int lane_of(int block) { return block < 4 ? 4 * block : 4 * (block - 4) + 2; }
-
 SNAPKV_VNNI void prepare(const float* x, int64_t n, void* unit_) {
   Unit& unit = *static_cast<Unit*>(unit_);
   const __m512i absolute = _mm512_set1_epi32(0x7fffffff);

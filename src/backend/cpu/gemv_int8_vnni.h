@@ -26,6 +26,9 @@ struct alignas(64) VnniUnit {
 };
 static_assert(sizeof(VnniUnit) == 448);
 
+/// First of the two neighbouring lanes of a block.
+constexpr int lane_of(int block) { return block < 4 ? 4 * block : 4 * (block - 4) + 2; }
+
 /// The kernel of a superblock type; null for others.
 GemvFn vnni_superblock_function(DType weight);
 
