@@ -7,6 +7,7 @@
 #include <memory>
 #include <string>
 
+#include "backend/byte_products.h"
 #include "backend/device_memory.h"
 #include "snapkv/compute.h"
 
@@ -39,6 +40,7 @@ class Backend : public DeviceMemory {
   virtual DType compute_dtype() const = 0;
   /// Whether project() may round activations, to 8 bits or bf16: not with Compute::f32.
   virtual bool rounds_activations() const { return compute_dtype() != DType::f32; }
+  virtual ByteProducts byte_products() const { return ByteProducts::other; }
   virtual int n_threads() const = 0;
 
   /// Around the ops of a decode step. Steps of the same `shape` make the same calls with tensors at

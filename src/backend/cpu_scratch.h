@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "backend/byte_products.h"
 #include "snapkv/dtype.h"
 
 namespace snapkv {
@@ -22,6 +23,7 @@ struct KernelShape {
   DType kv_type = DType::f16;  // of the rows that attention reads
   DType compute = DType::f32;  // of products
   bool packed = false;         // products are of packed weights
+  ByteProducts byte_products = ByteProducts::other;
   int n_threads = 0;           // 0: as many as the process may run on
   bool selects = false;        // rows are chosen: the window's queries vote
   bool observes = false;       // all queries do

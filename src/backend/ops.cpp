@@ -156,8 +156,7 @@ bool pack(const Backend&, const Tensor& weight, const PackedWeight&) {
 
 bool project_packed(const Backend& backend, const Tensor& x, const PackedWeight& weight,
                     const Tensor& bias, const Tensor& out, bool accumulate) {
-  SNAPKV_CHECK((weight.storage || weight.workspace != nullptr) && weight.n_out > 0 &&
-               weight.n_in > 0);
+  SNAPKV_CHECK((weight.storage || weight.layout != nullptr) && weight.n_out > 0 && weight.n_in > 0);
   SNAPKV_CHECK(x.dtype == backend.compute_dtype() && is_dense(x, {kAny, weight.n_in}));
   SNAPKV_CHECK(is_bias(bias, weight.n_out));
   SNAPKV_CHECK(is_activation(backend, out, {x.shape[0], weight.n_out}));

@@ -34,7 +34,8 @@ struct PackWorkspace {
 };
 
 /// A weight matrix laid out for many rows at once, in the compute dtype. Made by pack(), which may
-/// be called again for another matrix and then reuses the memory.
+/// be called again for another matrix and then reuses the memory. A backend may remember a weight
+/// of a block type instead, which must then stay where it is: Backend::byte_products().
 struct PackedWeight {
   /// Not null: for few products, which are made one after another. A backend may then remember the
   /// weight instead, which must stay where it is, and lay out each piece just before it multiplies.

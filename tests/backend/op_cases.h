@@ -32,6 +32,10 @@ struct Place {
   /// The type of a result that may be rounded; ref's are not.
   DType result(DType dtype) const { return is_ref() ? DType::f32 : dtype; }
   bool is_cuda() const { return backend.is_device(); }
+  /// Whether project_packed() rounds activations to 8 bits for weights of this type.
+  bool rounds_to_bytes(DType weight) const {
+    return packed_products_in_bytes(backend.byte_products(), weight);
+  }
   bool is_ref() const { return backend.device() == Device::reference; }
 };
 

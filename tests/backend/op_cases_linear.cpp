@@ -249,8 +249,48 @@ OpCases project_cases() {
   return cases;
 }
 
+/// Of sums of products of normal(0, 1) values, one rounded to 8 bits, as rounding() has it, and
+/// weights that the reference has in the compute type: six times what is expected.
+Bound rounded_sums(int64_t n_in, double of_result) {
+  return {.each = {0.03 * std::sqrt(static_cast<double>(n_in)), of_result}};
+}
+
+/// A row of the largest levels of a type or, of mxfp4, whose nibbles have signs, its largest ones;
+/// every scale is 1.
+TestTensor largest_levels(DType type, int64_t n_out, int64_t n_in) {
+  TestTensor w({n_out, n_in}, type);
+  std::memset(w.data(), type == DType::mxfp4 ? 0x77 : type == DType::q8_0 ? 0x7f : 0xff, w.bytes());
+  visit_weight_type(type, [&](auto t) {
+    constexpr DType T = t.dtype;
+    constexpr uint16_t kOne = 0x3c00;
+    char* blocks = reinterpret_cast<char*>(w.data());
+    for (int64_t at = 0; at < static_cast<int64_t>(w.bytes()); at += block_bytes(T)) {
+      if constexpr (T == DType::mxfp4) {
+        blocks[at] = 127;
+      } else if constexpr (block_size(T) > 1) {
+        std::memcpy(blocks + at + kScaleAt<T>, &kOne, sizeof(kOne));
+        if constexpr (kHasMin<T>) std::memcpy(blocks + at + kMinAt<T>, &kOne, sizeof(kOne));
+      }
+    }
+  });
+  return w;
+}
+
+/// Times activations of 127 and of -127: the largest sums that kernels meet.
+Results largest_products(const Place& at, DType type) {
+  const int64_t n_out = 5, n_in = 512;
+  TestTensor x({2, n_in});
+  for (int64_t i = 0; i < n_in; ++i) x.as()[i] = 127.0f, x.as()[n_in + i] = -127.0f;
+  const DeviceTensor weight = at.put(largest_levels(type, n_out, n_in));
+  const DeviceTensor in = at.put_compute(x), out = at.zeros({2, n_out});
+  PackedWeight packed;
+  ops::pack(at, weight, packed);
+  ops::project_packed(at, in, packed, {}, out, false);
+  return out.host();
+}
+
 // What a packed weight looks like is a backend's own business. The product with the identity takes
-// its values out, rounded to the compute type and no further.
+// its values out, rounded to the compute type and no further; of products in 8 bits, not rounded.
 OpCases pack_cases() {
   OpCases cases;
   for (const DType type : kWeightTypes) {
@@ -270,7 +310,10 @@ OpCases pack_cases() {
             ops::project_packed(at, x, packed, {}, out, false);
             return out.host();
           },
-          Bound{});
+          [=](const Place& at) -> Bound {
+            if (!at.rounds_to_bytes(type)) return {};
+            return {.each = {1e-6, 1e-6 + (at.compute == DType::bf16 ? 0x1p-8 : 0)}};
+          });
     }
   }
   return cases;
@@ -302,6 +345,7 @@ OpCases project_packed_cases() {
         },
         [=](const Place& at) -> Bound {
           const bool rounds = to_compute && at.compute == DType::bf16;
+          if (at.rounds_to_bytes(p.type)) return rounded_sums(p.n_in, rounds ? 0x1p-8 : 0);
           return {.each = {1.5e-7 * static_cast<double>(p.n_in) + 1e-6, rounds ? 0x1p-8 : 2e-6}};
         });
   };
@@ -321,6 +365,50 @@ OpCases project_packed_cases() {
     add_packed({type, 5, 19, columns(type, 288), true, false}, false);
     add_packed({type, 3, 7, columns(type, 64), true, true}, false);
     add_packed({type, 3, 7, columns(type, 64), false, false}, true);
+  }
+  // activations that rounding to 8 bits leaves as they are, in one chunk of many rows; each row is
+  // what it is alone; NaN and infinity show
+  for (const DType type : kWeightTypes) {
+    if (is_plain(type)) continue;
+    cases.emplace_back(
+        fmt::format("{} largest levels", name(type)),
+        [=](const Place& at) { return largest_products(at, type); },
+        [=](const Place& at) -> Bound {
+          // of sums that may cancel: the levels of 5 bits and more are rounded to bf16 elsewhere
+          const bool exact = at.compute == DType::f32 || at.rounds_to_bytes(type);
+          return {.each = {exact ? 1.0 : 1e-3 * 512 * 127 * 255, exact ? 1e-5 : 0x1p-8}};
+        });
+    for (const auto& [n, n_out, n_in] : {std::array{3, 6, 1024}, {40, 65, 2080}, {1100, 70, 256}}) {
+      if (n > 1000 && type != DType::q8_0 && type != DType::q6_k) continue;
+      const Product p{type, n, n_out, columns(type, n_in)};
+      const auto run = [=](const Place& at, bool row_by_row) -> Results {
+        const TestTensor w = random_tensor({p.n_out, p.n_in}, 2, p.type);
+        const DeviceTensor weight = at.put(at.is_ref() ? w.to(at.compute) : w);
+        const DeviceTensor x = at.put_compute(whole_activations(p.n, p.n_in));
+        const DeviceTensor out = at.zeros({p.n, p.n_out});
+        PackedWeight packed;
+        ops::pack(at, weight, packed);
+        const int64_t rows = row_by_row ? 1 : p.n;
+        for (int64_t t = 0; t < p.n; t += rows) {
+          ops::project_packed(at, x.view().slice(t, t + rows), packed, {},
+                              out.view().slice(t, t + rows), false);
+        }
+        return out.host();
+      };
+      cases
+          .emplace_back(
+              p.name() + ", whole activations", [=](const Place& at) { return run(at, false); },
+              [=](const Place& at) -> Bound {
+                const double n_sums = static_cast<double>(p.n_in);
+                // the reference's weights are rounded to bf16
+                const double rounding = at.rounds_to_bytes(p.type) && at.compute == DType::bf16
+                                            ? 0x1p-8 * 3 * std::sqrt(n_sums)
+                                            : 0;
+                return {.each = {4e-6 * std::sqrt(n_sums) + 3e-7 * n_sums + rounding, 2e-6}};
+              })
+          .equals([=](const Place& at) { return run(at, at.rounds_to_bytes(p.type)); })
+          .only_fast();
+    }
   }
   for (const int64_t n_in : {1, 15, 33, 300}) {  // plain types: any number of columns
     add_packed({DType::f16, 9, 70, n_in, false, false}, false);

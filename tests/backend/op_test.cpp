@@ -4,6 +4,8 @@
 //   cpu       f32, on every instruction set that the kernels are compiled for and the processor
 //             runs; 1, 3 and 7 threads give the bits that 2 give
 //   cpu_bf16  bf16, emulated on every instruction set, and native where the processor has it
+//   cpu_bytes packed products of activations that are rounded to 8 bits, with all that the
+//             processor has for them
 //   cuda      f32 and bf16, on the device of a build with CUDA, else on the host
 //             (tests/support/cuda_on_host), there with the threads of a block in both orders
 //
@@ -65,9 +67,10 @@ testing::AssertionResult within(const Results& actual, const Results& expected, 
   return testing::AssertionSuccess();
 }
 
-enum class Kind { cpu, cpu_bf16, cuda };
+enum class Kind { cpu, cpu_bf16, cpu_bytes, cuda };
 const char* name_of(Kind kind) {
-  return kind == Kind::cpu ? "cpu" : kind == Kind::cpu_bf16 ? "cpu_bf16" : "cuda";
+  constexpr const char* kNames[] = {"cpu", "cpu_bf16", "cpu_bytes", "cuda"};
+  return kNames[static_cast<int>(kind)];
 }
 void PrintTo(Kind kind, std::ostream* out) { *out << name_of(kind); }
 
@@ -161,6 +164,29 @@ class OpTest : public testing::TestWithParam<std::tuple<OpRow, Kind>> {
     }
   }
 
+  void check_cpu_bytes() {
+    const auto cases = std::get<0>(GetParam()).cases;
+    if (cases != pack_cases && cases != project_packed_cases) GTEST_SKIP() << "as cpu and cpu_bf16";
+    const std::tuple<cpu::CpuTarget, ByteProducts, const char*> kProducts[] = {
+        {cpu::CpuTarget::avx2, ByteProducts::avx2, "AVX2"},
+        {cpu::CpuTarget::avx_vnni, ByteProducts::avx_vnni, "AVX-VNNI"},
+        {cpu::CpuTarget::avx512_vnni, ByteProducts::avx512_vnni, "AVX-512 VNNI"}};
+    if (!cpu::has(cpu::CpuTarget::avx2)) GTEST_SKIP() << "this processor has none of them";
+    for (const auto& [target, products, what] : kProducts) {
+      if (!cpu::has(target)) continue;
+      for (const DType compute : {DType::f32, DType::bf16}) {
+        if (compute == DType::bf16 && products != ByteProducts::avx512_vnni) continue;
+        if (compute == DType::bf16 && !cpu::multiplies_bf16()) continue;  // for other weights
+        const auto make = [&](int n_threads) {
+          return cpu::make_backend(cpu::CpuContext{
+              n_threads, compute, cpu::has(cpu::CpuTarget::avx512_bf16), true, products});
+        };
+        const AllResults two = check(*make(2), what, true);
+        expect_equal(*make(3), two, fmt::format("{}, 3 threads", what));
+      }
+    }
+  }
+
   void check_cuda() {
 #ifdef SNAPKV_CUDA_ON_HOST_TESTS
     register_cuda(&cuda::make_backend);
@@ -191,6 +217,8 @@ TEST_P(OpTest, GivesWhatRefGives) {
       return check_cpu();
     case Kind::cpu_bf16:
       return check_cpu_bf16();
+    case Kind::cpu_bytes:
+      return check_cpu_bytes();
     case Kind::cuda:
       return check_cuda();
   }
@@ -198,7 +226,8 @@ TEST_P(OpTest, GivesWhatRefGives) {
 
 INSTANTIATE_TEST_SUITE_P(Ops, OpTest,
                          testing::Combine(testing::ValuesIn(kOps),
-                                          testing::Values(Kind::cpu, Kind::cpu_bf16, Kind::cuda)),
+                                          testing::Values(Kind::cpu, Kind::cpu_bf16,
+                                                          Kind::cpu_bytes, Kind::cuda)),
                          [](const auto& p) {
                            return std::string(std::get<0>(p.param).op) + "_" +
                                   name_of(std::get<1>(p.param));

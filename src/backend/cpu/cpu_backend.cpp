@@ -26,6 +26,7 @@ CpuContext make_context(int n_threads, Compute compute) {
                     (compute == Compute::automatic && cpu_compute_dtype() == DType::bf16);
   ctx.compute = bf16 ? DType::bf16 : DType::f32;
   ctx.rounds_activations = compute != Compute::f32;
+  if (compute == Compute::automatic) ctx.byte_products = cpu_byte_products();
   if (bf16 && !multiplies_bf16()) {
     fail(ErrorCode::kUsage, "bf16 products need AVX-512, and there is {} only; use f32",
          cpu_target_description());
@@ -65,6 +66,7 @@ class CpuBackend final : public HostBackend {
   }
   DType compute_dtype() const override { return ctx_.compute; }
   bool rounds_activations() const override { return ctx_.rounds_activations; }
+  ByteProducts byte_products() const override { return ctx_.byte_products; }
   int n_threads() const override { return ctx_.n_threads; }
   Kernels& kernels() override { return kernels_; }
 

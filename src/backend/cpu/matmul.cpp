@@ -2,12 +2,14 @@
 // pack() and project_packed(): many rows, through oneDNN. x [n, n_in] times w^T, where the library
 // sees w^T as its [n_in, n_out] "weights".
 //
-// Weights are packed in one of the two layouts of pack.h, whichever the library's best product for
+// Weights of block types may stay as they are: panel_product.cpp multiplies them in 8 bits. Others
+// are packed in one of the two layouts of pack.h, whichever the library's best product for
 // this processor reads: blocked (AVX-512 and AMX) or plain rows. The products are
 // tiled_product.cpp's.
 #include "backend/cpu/cpu_ops.h"
 #include "backend/cpu/omp_threads.h"
 #include "backend/cpu/pack.h"
+#include "backend/cpu/panel_product.h"
 #include "backend/cpu/tile_product.h"
 #include "backend/cpu/tiled_product.h"
 #include "base/error.h"
@@ -28,7 +30,8 @@ auto checked(const char* what, F&& f) {
 
 struct CpuPackedLayout : PackedLayout {
   bool blocked = false;
-  Tensor weight;  // packed by each product, where there is a workspace
+  bool as_it_is = false;  // `weight` is multiplied in 8 bits
+  Tensor weight;          // as it is; or packed by each product, where there is a workspace
 };
 
 }  // namespace
@@ -51,8 +54,9 @@ void pack(const CpuContext& ctx, const Tensor& weight, PackedWeight& packed) {
   checked("packing weights", [&] {
     const OmpThreads one(1);
     auto layout = std::make_unique<CpuPackedLayout>();
-    layout->blocked = prefers_panels(ctx.compute, n_out, n_in);
-    if (packed.workspace != nullptr) {
+    layout->as_it_is = packed_products_in_bytes(ctx.byte_products, weight.dtype);
+    layout->blocked = !layout->as_it_is && prefers_panels(ctx.compute, n_out, n_in);
+    if (layout->as_it_is || packed.workspace != nullptr) {
       packed.storage = Buffer();
       layout->weight = weight;
     } else {
@@ -73,6 +77,9 @@ void project_packed(const CpuContext& ctx, const Tensor& x, const PackedWeight& 
                     const Tensor& bias, const Tensor& out, bool accumulate) {
   if (x.shape[0] == 0) return;
   const auto& layout = static_cast<const CpuPackedLayout&>(*weight.layout);
+  if (layout.as_it_is) {
+    return PanelProduct(ctx, {x, layout.weight, bias, out, accumulate}).run();
+  }
   const TileShape whole{.n = x.shape[0],
                         .n_in = weight.n_in,
                         .n_out = weight.n_out,

@@ -10,6 +10,7 @@
 
 #include "backend/cpu/cpu_target.h"
 #include "backend/cpu/superblocks_x86.h"
+#include "backend/cpu/transpose_avx512.h"
 
 // The functions of this file run only where has(CpuTarget::avx512_bf16).
 #define SNAPKV_AVX512 \
@@ -106,35 +107,9 @@ SNAPKV_AVX512_INLINE void decode(const char* row, int64_t i, const TileFactors& 
   }
 }
 
-/// v[k] word r = v[r] word k.
-SNAPKV_AVX512_INLINE void transpose(__m512i (&v)[kTile]) {
-  __m512i t[kTile];
-  SNAPKV_UNROLL for (int r = 0; r < kTile; r += 2) {  // pairs of rows
-    t[r] = _mm512_unpacklo_epi32(v[r], v[r + 1]);
-    t[r + 1] = _mm512_unpackhi_epi32(v[r], v[r + 1]);
-  }
-  SNAPKV_UNROLL for (int r = 0; r < kTile; r += 4) {  // v[r + k]: words k of 4 rows, 4 times
-    v[r] = _mm512_unpacklo_epi64(t[r], t[r + 2]);
-    v[r + 1] = _mm512_unpackhi_epi64(t[r], t[r + 2]);
-    v[r + 2] = _mm512_unpacklo_epi64(t[r + 1], t[r + 3]);
-    v[r + 3] = _mm512_unpackhi_epi64(t[r + 1], t[r + 3]);
-  }
-  SNAPKV_UNROLL for (int k = 0; k < 4; ++k) {  // quarters of 128 bits to their places
-    const __m512i a = _mm512_shuffle_i32x4(v[k], v[4 + k], 0x88);
-    const __m512i b = _mm512_shuffle_i32x4(v[k], v[4 + k], 0xdd);
-    const __m512i c = _mm512_shuffle_i32x4(v[8 + k], v[12 + k], 0x88);
-    const __m512i d = _mm512_shuffle_i32x4(v[8 + k], v[12 + k], 0xdd);
-    t[k] = _mm512_shuffle_i32x4(a, c, 0x88);
-    t[8 + k] = _mm512_shuffle_i32x4(a, c, 0xdd);
-    t[4 + k] = _mm512_shuffle_i32x4(b, d, 0x88);
-    t[12 + k] = _mm512_shuffle_i32x4(b, d, 0xdd);
-  }
-  SNAPKV_UNROLL for (int k = 0; k < kTile; ++k) v[k] = t[k];
-}
-
 template <PackTo To>
 SNAPKV_AVX512_INLINE void store_tile(__m512i (&v)[kTile], uint32_t* dst) {
-  transpose(v);
+  avx512::transpose(v);
   if constexpr (To == PackTo::caches) {  // the lines of a later tile: they may be far away
     SNAPKV_UNROLL for (int k = 0; k < kTile; ++k) {
       __builtin_prefetch(dst + kStoreAhead + k * kPanelRows, 1, 3);

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "backend/cpu/panel_product.h"
 #include "backend/cpu/cpu_backend.h"
 #include "backend/cpu/cpu_target.h"
 #include "backend/cpu/gemv.h"
@@ -29,6 +30,7 @@ CpuContext context_of(const KernelShape& s) {
   ctx.n_threads = s.n_threads > 0 ? s.n_threads : available_threads();
   ctx.compute = s.compute;
   ctx.native_bf16 = has(CpuTarget::avx512_bf16);
+  ctx.byte_products = s.byte_products;
   return ctx;
 }
 
@@ -69,12 +71,15 @@ size_t largest_unit() {
 }
 
 size_t product_bytes(const CpuContext& ctx, const KernelShape& s) {
+  const int64_t widest = std::max({s.n_embd, s.n_ff, s.n_head * s.head_dim});
   if (!s.packed) {  // activations of project(), as kernels want them
-    const int64_t widest = std::max({s.n_embd, s.n_ff, s.n_head * s.head_dim});
     return s.n_chunk * (widest / kGemvUnit + 1) * largest_unit();
   }
   const size_t tile = kTileRows * kTileCols * sizeof(float);
-  return ctx.n_threads * (tile + kTileLibraryBytes + pack_panel_scratch(ctx.compute));
+  const size_t library =
+      ctx.n_threads * (tile + kTileLibraryBytes + pack_panel_scratch(ctx.compute));
+  if (ctx.byte_products == ByteProducts::other) return library;
+  return std::max(library, panel_product_scratch(ctx, s.n_chunk, widest));
 }
 
 size_t rotation_bytes(const KernelShape& s) { return s.n_chunk * s.head_dim * sizeof(float); }

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: MIT
+// multiply_byte_tiles_*() with AVX2: vpmaddubsw adds two products of bytes into 16 bits, and these
+// are added up there as long as they fit, before they are widened: 8 products of levels of 4 bits,
+// 4 of 5 bits, 2 of 6. Wider levels would saturate.
+#include "backend/cpu/byte_panels_x86.h"
+
+#if defined(__x86_64__)
+
+#include <bit>
+
+// The functions of this file run only where has(CpuTarget::avx2).
+#define SNAPKV_256 __attribute__((target("avx2,fma,f16c")))
+#define SNAPKV_256_INLINE __attribute__((target("avx2,fma,f16c"), always_inline)) inline
+
+namespace snapkv::cpu {
+namespace {
+
+constexpr int kLanes = 8;
+
+/// So many words of k are added up in 16 bits; 0: not even one. (-128 is what a NaN becomes.)
+template <DType T>
+constexpr int kNarrowSums =
+    std::min(BytePanelType<T>::Part::kDepth,
+             static_cast<int>(std::bit_floor(0x7fffu / (2 * BytePanelType<T>::kMost * 128))));
+template <DType T>
+concept FitsNarrowSums = HasX86Block<T> && kNarrowSums<T> >
+0;
+
+template <DType T>
+constexpr int kVectorsAtOnce = 4;
+
+template <DType T>
+SNAPKV_256_INLINE void multiply_part(const typename BytePanelType<T>::Part& part, const ByteTile& x,
+                                     int p, int first,
+                                     __m256i (&sum)[kByteTileRows][kVectorsAtOnce<T>]) {
+  constexpr int kDepth = BytePanelType<T>::Part::kDepth;
+  static_assert(kDepth % kNarrowSums<T> == 0);
+  SNAPKV_UNROLL for (int k0 = 0; k0 < kDepth; k0 += kNarrowSums<T>) {
+    __m256i narrow[kByteTileRows][kVectorsAtOnce<T>];
+    SNAPKV_UNROLL for (int k = k0; k < k0 + kNarrowSums<T>; ++k) {
+      __m256i q[kByteTileRows];
+      SNAPKV_UNROLL for (int i = 0; i < kByteTileRows; ++i) {
+        q[i] = _mm256_set1_epi32(load_word<int32_t>(x.q[p * kDepth + k][i]));
+      }
+      SNAPKV_UNROLL for (int v = 0; v < kVectorsAtOnce<T>; ++v) {
+        const __m256i w = load_32(reinterpret_cast<const char*>(part.q[k] + (first + v) * kLanes));
+        SNAPKV_UNROLL for (int i = 0; i < kByteTileRows; ++i) {
+          const __m256i pairs = _mm256_maddubs_epi16(w, q[i]);
+          narrow[i][v] = k == k0 ? pairs : _mm256_add_epi16(narrow[i][v], pairs);
+          // GCC would add up trees of products, for which there are not enough registers
+          __asm__("" : "+x"(narrow[i][v]));
+        }
+      }
+    }
+    SNAPKV_UNROLL for (int i = 0; i < kByteTileRows; ++i) {
+      SNAPKV_UNROLL for (int v = 0; v < kVectorsAtOnce<T>; ++v) {
+        const __m256i wide = _mm256_madd_epi16(narrow[i][v], _mm256_set1_epi16(1));
+        if (k0 > 0) {
+          sum[i][v] = _mm256_add_epi32(sum[i][v], wide);
+        } else if constexpr (BytePanelType<T>::kSurplus == 0) {
+          sum[i][v] = wide;
+        } else {
+          const int32_t surplus = BytePanelType<T>::kSurplus * negative_sums<T>(x, p)[i];
+          sum[i][v] = _mm256_add_epi32(wide, _mm256_set1_epi32(surplus));
+        }
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace snapkv::cpu
+
+#include "backend/cpu/byte_tiles_256-inl.h"
+
+namespace snapkv::cpu {
+
+MultiplyByteTilesFn multiply_byte_tiles_avx2(DType weight) {
+  return visit_weight_type(weight, [](auto type) -> MultiplyByteTilesFn {
+    if constexpr (FitsNarrowSums<type.dtype>) return multiply_tiles<type.dtype>;
+    return nullptr;
+  });
+}
+
+}  // namespace snapkv::cpu
+
+#endif  // x86-64
