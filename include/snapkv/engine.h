@@ -145,6 +145,9 @@ class Model {
   DType compute_dtype() const;
   /// Whether products with a few rows round activations to 8 bits: not with Compute::f32.
   bool rounds_activations() const;
+  /// Whether long prompts round them too, for weights of ModelInfo::file_type: with
+  /// Compute::automatic on processors whose 8-bit products are faster than the compute type's.
+  bool rounds_prompts() const;
 
   /// Lives as long as the model.
   const Tokenizer& tokenizer() const;

@@ -57,8 +57,14 @@ size_t score_bytes(const ModelConfig& c, const Policy& policy, int64_t n_tokens,
   return n_window * c.n_q() * sizeof(float) + (selects ? policy.selection_bytes(shape) : 0);
 }
 
+ByteProducts byte_products(const ModelInfo& info) {
+  const auto known = info.spec->byte_products;
+  return known.has_value() ? *known : cpu_byte_products();
+}
+
 KernelShape kernel_shape(const ModelConfig& c, const Policy& policy, const SessionOptions& options,
-                         int64_t n_tokens, bool packed, DType compute, int n_threads) {
+                         int64_t n_tokens, bool packed, DType compute, ByteProducts bytes,
+                         int n_threads) {
   const PolicyInfo& info = policy.info();
   return {.n_tokens = n_tokens,
           .n_chunk = std::min(n_tokens, options.chunk),
@@ -70,10 +76,22 @@ KernelShape kernel_shape(const ModelConfig& c, const Policy& policy, const Sessi
           .kv_type = scratch_dtype(options.kv_type),
           .compute = compute,
           .packed = packed,
+          .byte_products = bytes,
           .n_threads = n_threads,
           .selects = info.has_budget && policy.budget_for(n_tokens) < n_tokens,
           .observes = info.observes,
           .shares_budget = info.shares_budget};
+}
+
+/// Values of a layer's matrices that are packed, at most.
+int64_t packed_layer_values(const ModelSpec& spec, const KernelShape& kernels) {
+  const int64_t most = spec.layer_matrix_values();
+  int64_t packed = 0;
+  for (const auto& [type, values] : spec.layer_values_of_type) {
+    if (packed_products_in_bytes(kernels.byte_products, type)) continue;
+    packed += std::min(values, most - packed);
+  }
+  return packed;
 }
 
 }  // namespace
@@ -99,9 +117,7 @@ void validate_kv_type(DType kv_type, int64_t head_dim) {
 }
 
 bool packs_weights(const ModelInfo& info, int64_t n_tokens, DType compute, Device device) {
-  const auto known = info.spec->byte_products;
-  return n_tokens >= packed_min_tokens(info.file_type, compute, device,
-                                       known.has_value() ? *known : cpu_byte_products());
+  return n_tokens >= packed_min_tokens(info.file_type, compute, device, byte_products(info));
 }
 
 size_t available_memory() { return std::min(system_available(), cgroup_available()); }
@@ -132,11 +148,13 @@ MemoryPlan plan_memory(const ModelInfo& info, const SessionOptions& given, int64
   MemoryPlan plan;
   plan.weights = info.weight_bytes;
   const KernelShape kernels =
-      kernel_shape(c, *policy, options, n_tokens, packed, compute, n_threads);
-  if (packed) {
+      kernel_shape(c, *policy, options, n_tokens, packed, compute, byte_products(info), n_threads);
+  const int64_t packed_values =
+      device == Device::cuda ? spec.layer_matrix_values() : packed_layer_values(spec, kernels);
+  if (packed && packed_values > 0) {
     plan.packed_weights = packs_at_use(n_tokens, options.chunk, device)
                               ? cpu_pack_workspace_bytes(kernels)
-                              : row_bytes(compute, spec.layer_matrix_values());
+                              : row_bytes(compute, packed_values);
   }
   plan.hidden_states = HiddenStates::bytes(
       n_tokens, c.n_embd, options.chunk,

@@ -10,6 +10,7 @@
 #include "engine/open_model.h"
 #include "engine/option_range.h"
 #include "format/check_tensors.h"
+#include "model/packing.h"
 
 #define SNAPKV_STRING_(x) #x
 #define SNAPKV_STRING(x) SNAPKV_STRING_(x)
@@ -67,8 +68,7 @@ std::shared_ptr<const Model> Model::load(const ModelOptions& options) {
   report(0.6);
   impl->tokenizer = Tokenizer::from_gguf(impl->file);
   ModelSpec spec = impl->architecture->spec();
-  spec.byte_products =
-      impl->backend->rounds_activations() ? cpu_byte_products() : ByteProducts::other;
+  spec.byte_products = impl->backend->byte_products();
   impl->info = make_info(impl->file, spec);
   if (impl->tokenizer->n_vocab() != impl->info.n_vocab) {
     fail(ErrorCode::kBadModel, "{}: tokenizer.ggml.tokens has {} entries, the embedding {} rows",
@@ -89,6 +89,9 @@ size_t Model::device_bytes_peak() const { return impl_->backend->peak_memory(); 
 void Model::reset_device_peak() const { impl_->backend->reset_peak_memory(); }
 DType Model::compute_dtype() const { return impl_->backend->compute_dtype(); }
 bool Model::rounds_activations() const { return impl_->backend->rounds_activations(); }
+bool Model::rounds_prompts() const {
+  return packed_products_in_bytes(info().file_type, impl_->backend->byte_products());
+}
 
 const Tokenizer& Model::tokenizer() const { return *impl_->tokenizer; }
 ModelChat Model::chat() const { return chat_of(impl_->file); }

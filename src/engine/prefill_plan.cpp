@@ -14,8 +14,9 @@
 namespace snapkv {
 namespace {
 
-/// Prompts of at least this many tokens let go of a layer's weights when they are packed. Mapping
-/// them again takes the next reader about 30 ms per GB, too much beside a short prompt.
+/// Prompts of at least this many tokens let go of a layer's weights when they are packed, or, where
+/// products read them as they are, when the layer has been computed. Mapping them again takes the
+/// next reader about 30 ms per GB, too much beside a short prompt.
 constexpr int64_t kReleaseMinTokens = 4096;
 
 void check_tokens(std::span<const int32_t> tokens, int64_t n_vocab) {

@@ -21,7 +21,7 @@ struct PrefillPlan {
   int64_t n_logits = 0;           // logits wanted, of the last tokens
   bool packed = false;            // weights are packed
   bool packed_at_use = false;     // by each product; else once per layer
-  bool releases_weights = false;  // a layer's mapped weights leave the memory once packed
+  bool releases_weights = false;  // a layer's mapped weights leave the memory once used up
   size_t planned_bytes = 0;       // of all sessions, beside the weights
   HiddenStates::Place hidden_place = HiddenStates::Place::memory;
 };

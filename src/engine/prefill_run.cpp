@@ -17,12 +17,6 @@ void prefetch_layer(const GgufFile& file, const Architecture& architecture, int 
   for (const GgufTensor* t : architecture.layer_tensors(il)) file.will_need(*t);
 }
 
-/// Takes the weights of layer il out of this process's resident memory; the system still caches the
-/// file as long as it has room.
-void release_layer(const GgufFile& file, const Architecture& architecture, int il) {
-  for (const GgufTensor* t : architecture.layer_tensors(il)) file.dont_need(*t);
-}
-
 /// Attention of several prompts in one chunk: each attends to its own rows.
 class SharedAttention final : public AttentionStep {
  public:
@@ -107,12 +101,18 @@ void PrefillRun::begin() {
 void PrefillRun::begin_layer() {
   Timer timer;
   if (plan_.packed) linear_.pack(architecture_.layer_weights(il_), plan_.packed_at_use);
-  if (plan_.releases_weights) release_layer(first_.file(), architecture_, il_);
+  if (plan_.releases_weights && !linear_.reads_weights()) release_layer();
   if (plan_.packed) times_.pack += timer.lap();  // exactly 0 tells that nothing was packed
   prefetch_layer(first_.file(), architecture_, il_ + 1);
   for (const auto& segment : segments_) segment->begin_layer(il_);
   buffers_.ensure(backend_, architecture_.spec(), chunk_, linear_.input_dtype());
   times_.layers += timer.lap();
+}
+
+/// Takes the layer's weights out of this process's resident memory; the system still caches the
+/// file as long as it has room.
+void PrefillRun::release_layer() {
+  for (const GgufTensor* t : architecture_.layer_tensors(il_)) first_.file().dont_need(*t);
 }
 
 /// Tokens [begin, end) of layer il_.
@@ -145,6 +145,7 @@ void PrefillRun::run_chunk(int64_t begin, int64_t end) {
 }
 
 void PrefillRun::end_layer() {
+  if (plan_.releases_weights && linear_.reads_weights()) release_layer();
   for (const auto& segment : segments_) segment->end_layer(il_);
 }
 

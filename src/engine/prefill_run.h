@@ -31,6 +31,7 @@ class PrefillRun {
   void begin_layer();
   void run_chunk(int64_t begin, int64_t end);
   void end_layer();
+  void release_layer();
   void compute_logits();
   void compute_logits(PrefillSegment& segment, int64_t first_row);
   void report() const;

@@ -15,6 +15,13 @@ void LinearRunner::pack(std::span<const Weight* const> weights, bool at_use) {
   }
 }
 
+bool LinearRunner::reads_weights() const {
+  for (int64_t i = 0; i < n_packed_; ++i) {
+    if (!packed_[i].storage) return true;
+  }
+  return !packed();
+}
+
 const PackedWeight* LinearRunner::find(const Weight* weight) const {
   for (int64_t i = 0; i < n_packed_; ++i) {
     if (keys_[i] == weight) return &packed_[i];

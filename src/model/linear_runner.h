@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// LinearRunner: applies a layer's weight matrices, either straight from the file's type (few rows)
-// or packed for the GEMM library (many rows): once per prompt, or in each product. Layers don't
-// know which.
+// LinearRunner: applies a layer's weight matrices, either by products of few rows or by those of
+// many, for which a backend packs weights that it doesn't multiply in the file's type: once per
+// prompt, or in each product. Layers don't know which.
 #pragma once
 
 #include <span>
@@ -31,6 +31,8 @@ class LinearRunner {
   /// From here on every weight is read directly.
   void unpack() { n_packed_ = 0; }
   bool packed() const { return n_packed_ > 0; }
+  /// Whether products read the weights themselves, and not only packed copies.
+  bool reads_weights() const;
   /// Seconds that products have spent packing since the last call.
   double take_pack_seconds() { return std::exchange(workspace_.pack_seconds, 0.0); }
   /// Type that apply() wants of x.

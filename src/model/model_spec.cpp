@@ -3,6 +3,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
+#include <string_view>
+#include <utility>
 
 #include "base/error.h"
 #include "format/gguf.h"
@@ -185,6 +188,18 @@ ModelSpec read_model_spec(const GgufFile& file) {
   spec.family = &find_family(file);
   spec.config = read_config(reader, *spec.family);
   read_layers(reader, spec);
+  std::map<std::pair<std::string_view, DType>, int64_t> values_of;  // of layer "blk.7.", by type
+  for (const GgufTensor& t : file.tensors()) {
+    const std::string_view name = t.name;
+    const bool is_matrix = t.supported && t.tensor.rank == 2 && t.tensor.dtype != DType::i32;
+    if (!name.starts_with("blk.") || !is_matrix) continue;
+    int64_t& values = values_of[{name.substr(0, name.find('.', 4) + 1), t.tensor.dtype}];
+    if (__builtin_add_overflow(values, t.tensor.numel(), &values)) {
+      values = INT64_MAX;  // hostile shapes
+    }
+    int64_t& most = spec.layer_values_of_type[t.tensor.dtype];
+    most = std::max(most, values);
+  }
   return spec;
 }
 

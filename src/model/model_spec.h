@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <vector>
 
@@ -21,8 +22,8 @@ struct ModelSpec {
   const Family* family = nullptr;
   ModelConfig config;
   std::vector<LayerSpec> layers;  // [n_layer]
-  /// Where products are f32, what the CPU may multiply 8-bit activations with; unset, until the
-  /// model is loaded: cpu_byte_products(), which is right without Compute::f32.
+  /// Backend::byte_products(); unset, until the model is loaded: cpu_byte_products(), which is
+  /// right with Compute::automatic.
   std::optional<ByteProducts> byte_products = {};
 
   /// Whether a part of a layer is computed beside the residual stream before it is added to it.
@@ -31,6 +32,8 @@ struct ModelSpec {
   bool rotate_alike(int64_t n_ctx_a, int64_t n_ctx_b) const;
   /// Weights in the matrices of one layer: what LinearRunner::pack lays out at a time.
   int64_t layer_matrix_values() const;
+  /// Of those, the most in one layer that are of a type.
+  std::map<DType, int64_t> layer_values_of_type = {};
 };
 
 /// Throws Error{kBadModel} naming file, key, expected and actual.

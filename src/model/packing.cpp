@@ -1,24 +1,31 @@
 // SPDX-License-Identifier: MIT
 #include "model/packing.h"
 
-#include <limits>
+#include <algorithm>
 
 namespace snapkv {
 namespace {
 
-/// The 8-bit products stay faster, however long the prompt.
-constexpr int64_t kNever = std::numeric_limits<int64_t>::max();
-
 struct PackedMinTokens {
   DType weights;
-  int64_t bf16, f32;       // by compute type
-  int64_t avx2, avx_vnni;  // f32 by ByteProducts
+  int64_t bf16, f32;  // by compute type
 };
 constexpr PackedMinTokens kPackedMinTokens[] = {
-    {DType::q4_0, 192, 64, kNever, kNever}, {DType::q4_k, 96, 24, kNever, kNever},
-    {DType::q5_k, 72, 24, 384, kNever},     {DType::q6_k, 112, 24, 384, kNever},
-    {DType::q8_0, 80, 80, 384, 256},        {DType::bf16, 80, 256, 256, 256},
-    {DType::f16, 40, 192, 192, 192},        {DType::f32, 32, 96, 96, 96}};
+    {DType::q4_0, 192, 64}, {DType::q4_k, 96, 24},  {DType::q5_k, 72, 24}, {DType::q6_k, 112, 24},
+    {DType::q8_0, 80, 80},  {DType::bf16, 80, 256}, {DType::f16, 40, 192}, {DType::f32, 32, 96}};
+
+/// Where packed products are in bytes, whatever the compute type; with AVX-512 VNNI project() is
+/// faster, and with types that take the fewest instructions there most of all.
+constexpr int64_t kByteMinTokens = 24;
+constexpr int64_t kVnniByteMinTokens = 32;
+constexpr int64_t kVnniFastByteMinTokens = 64;
+int64_t byte_min_tokens(std::string_view file_type, ByteProducts bytes) {
+  if (bytes != ByteProducts::avx512_vnni) return kByteMinTokens;
+  const bool fast = file_type == name(DType::q8_0) || file_type == name(DType::q4_0);
+  return fast ? kVnniFastByteMinTokens : kVnniByteMinTokens;
+}
+/// Of q8_0, in f32 where project() has 8-bit products with AVX2.
+constexpr int64_t kQ8Avx2MinTokens = 384;
 
 /// Not measured: project.cu multiplies 16 rows at a time, and reads all weights for each.
 constexpr int64_t kPackedMinTokensCuda = 33;
@@ -31,13 +38,18 @@ constexpr int64_t kMostChunksPackedAtUse = 1;
 int64_t packed_min_tokens(std::string_view file_type, DType compute, Device device,
                           ByteProducts bytes) {
   if (device == Device::cuda) return kPackedMinTokensCuda;
+  if (packed_products_in_bytes(file_type, bytes)) return byte_min_tokens(file_type, bytes);
+  if (file_type == name(DType::q8_0) && bytes == ByteProducts::avx2) return kQ8Avx2MinTokens;
   for (const PackedMinTokens& row : kPackedMinTokens) {
-    if (file_type != name(row.weights)) continue;
-    if (compute == DType::bf16) return row.bf16;
-    if (bytes == ByteProducts::avx2) return row.avx2;
-    return bytes == ByteProducts::avx_vnni ? row.avx_vnni : row.f32;
+    if (file_type == name(row.weights)) return compute == DType::bf16 ? row.bf16 : row.f32;
   }
   return 80;
+}
+
+bool packed_products_in_bytes(std::string_view file_type, ByteProducts bytes) {
+  return std::any_of(kWeightTypes.begin(), kWeightTypes.end(), [&](DType t) {
+    return file_type == name(t) && packed_products_in_bytes(bytes, t);
+  });
 }
 
 bool packs_at_use(int64_t n_tokens, int64_t chunk, Device device) {

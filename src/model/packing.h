@@ -15,10 +15,14 @@ namespace snapkv {
 /// Prompts (and turns) of at least this many tokens are computed with packed weights; shorter ones
 /// read the weights directly. Packing costs about as much as reading the weights twice, and pays
 /// where the product library is faster than the kernels that read the file's type: measured,
-/// docs/performance.md. `file_type`: name of the model's most frequent weight type. `bytes`: with
-/// `compute` f32, what the CPU backend may multiply 8-bit activations with.
+/// docs/performance.md. `file_type`: name of the model's most frequent weight type. `bytes`:
+/// Backend::byte_products().
 int64_t packed_min_tokens(std::string_view file_type, DType compute, Device device,
                           ByteProducts bytes = ByteProducts::other);
+
+/// Whether prompts of a model whose most frequent weight type is `file_type` are multiplied in 8
+/// bits, however long they are.
+bool packed_products_in_bytes(std::string_view file_type, ByteProducts bytes);
 
 /// Prompts that are read in so few chunks pack each matrix in every product with it, a piece at a
 /// time, which stays in the processor's caches; longer ones pack it once, and reuse it.

@@ -13,7 +13,8 @@
 // Which products compute what (`rate of its products` is the product library's for the type):
 //   linear, packed    the compute type, bf16 or f32: prompts long enough for packed weights
 //   linear, direct    int8 for weights of a block type, bf16 for bf16 weights where the processor
-//                     multiplies them; f32 for others and with --compute f32: short prompts, decode
+//                     multiplies them; f32 for others and with --compute f32: short prompts, decode,
+//                     and every prompt where Model::rounds_prompts()
 //   attention         the compute type for prompts, f32 for decode
 //
 // Packing, norms, rotation and selection are overhead: they are time, but not work.

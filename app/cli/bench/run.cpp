@@ -109,7 +109,7 @@ BenchResult BenchRunner::run(const BenchTest& test) {
 void BenchRunner::choose_products(BenchResult& result) const {
   const MachineLimits& limits = *result.limits;
   const Products compute = compute_products(model_->compute_dtype(), limits);
-  const bool packed = result.parts && result.parts->pack > 0;
+  const bool packed = result.parts && result.parts->pack > 0 && !model_->rounds_prompts();
   result.work.linear_products =
       packed ? compute
              : direct_products(model_->info().file_type, model_->rounds_activations(), limits);

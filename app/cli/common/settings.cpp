@@ -63,8 +63,9 @@ void add_model_options(CLI::App& command, ModelSettings& settings) {
   command
       .add_option(
           "--compute", settings.compute,
-          "Precision of matrix products; auto: bf16 for prompts where the processor has it, 8-bit "
-          "activations while decoding; f32: nothing is rounded")
+          "Precision of matrix products; auto: activations are rounded to 8 bits or to "
+          "bf16, whichever is fastest; bf16: to 8 bits while decoding only; f32: nothing is "
+          "rounded")
       ->check(CLI::IsMember({"auto", "f32", "bf16"}))
       ->type_name("TYPE")
       ->capture_default_str()
