@@ -145,12 +145,14 @@ void pack(benchmark::State& state, Compute compute, DType type, int64_t n_out, i
   report_work(state, cpu(compute), {.bytes = static_cast<double>(bytes)});
 }
 
-void project_packed(benchmark::State& state, Compute compute, int64_t n_out, int64_t n_in,
-                    int64_t n) {
+/// Weights come from memory where products read them as they are; packed ones are the same again.
+void project_packed(benchmark::State& state, Compute compute, DType type, int64_t n_out,
+                    int64_t n_in, int64_t n) {
   Backend& backend = cpu(compute);
-  const Tensor weight = make_weights(DType::q8_0, n_out, n_in)[0];
-  PackedWeight packed;
-  ops::pack(backend, weight, packed);
+  const std::vector<Tensor> weights = make_weights(type, n_out, n_in);
+  std::vector<PackedWeight> packed(
+      packed_products_in_bytes(backend.byte_products(), type) ? weights.size() : 1);
+  for (size_t i = 0; i < packed.size(); ++i) ops::pack(backend, weights[i], packed[i]);
   std::vector<float> x = random_values(n * n_in), out(static_cast<size_t>(n * n_out));
   std::vector<bf16_t> x_bf16;
   for (float& v : x) {
@@ -161,12 +163,15 @@ void project_packed(benchmark::State& state, Compute compute, int64_t n_out, int
   const Tensor x_view(bf16 ? static_cast<void*>(x_bf16.data()) : x.data(), backend.compute_dtype(),
                       {n, n_in});
   const Tensor out_view(out.data(), DType::f32, {n, n_out});
-  ops::project_packed(backend, x_view, packed, {}, out_view, false);
+  ops::project_packed(backend, x_view, packed[0], {}, out_view, false);
   const int64_t n_check = std::min<int64_t>(n_out, 100);
   const std::vector<float> few_rows(x.begin(), x.begin() + 2 * n_in);
   check(first_columns(std::vector<float>(out.begin(), out.begin() + 2 * n_out), 2, n_check),
-        reference(weight, n_check, few_rows, 2), 0.01);
-  for (auto _ : state) ops::project_packed(backend, x_view, packed, {}, out_view, false);
+        reference(weights[0], n_check, few_rows, 2), 0.01);
+  size_t i = 0;
+  for (auto _ : state) {
+    ops::project_packed(backend, x_view, packed[i++ % packed.size()], {}, out_view, false);
+  }
   report_work(state, backend, {.flop = 2.0 * static_cast<double>(n * n_out * n_in)});
 }
 
@@ -177,31 +182,24 @@ void register_all() {
         ->Unit(benchmark::kMicrosecond);
   };
   for (const DType type : kWeightTypes) {
-    for (const auto& [rows, cols] : {std::pair<int64_t, int64_t>{8192, 2048}, {2048, 8192}}) {
+    for (const auto& [rows, cols] :
+         {std::pair<int64_t, int64_t>{8192, 2048}, {2048, 8192}, {512, 2048}}) {
       const int64_t n_out = rows, n_in = cols;  // Clang 14's lambdas don't capture bindings
       const std::string shape =
           std::string(name(type)) + "/" + std::to_string(n_out) + "x" + std::to_string(n_in);
       for (const Compute compute : {Compute::automatic, Compute::f32}) {
         const std::string suffix = compute == Compute::f32 ? "/f32" : "";
-        for (const int64_t n : {1, 2, 4, 8, 16, 64}) {
+        for (const int64_t n : {1, 2, 4, 8, 16, 32, 64}) {
           add("project/" + shape + "/n" + std::to_string(n) + suffix,
               [=](benchmark::State& s) { project(s, compute, type, n_out, n_in, n); });
         }
         add("pack/" + shape + suffix,
             [=](benchmark::State& s) { pack(s, compute, type, n_out, n_in); });
+        for (const int64_t n : {16, 32, 64, 512}) {
+          add("project_packed/" + shape + "/n" + std::to_string(n) + suffix,
+              [=](benchmark::State& s) { project_packed(s, compute, type, n_out, n_in, n); });
+        }
       }
-    }
-  }
-  for (const int64_t n : {64, 512, 1024}) {
-    for (const auto& [rows, cols] :
-         {std::pair<int64_t, int64_t>{8192, 2048}, {2048, 8192}, {512, 2048}}) {
-      const int64_t n_out = rows, n_in = cols;
-      const std::string shape =
-          std::to_string(n_out) + "x" + std::to_string(n_in) + "/n" + std::to_string(n);
-      add("project_packed/" + shape,
-          [=](benchmark::State& s) { project_packed(s, Compute::automatic, n_out, n_in, n); });
-      add("project_packed/" + shape + "/f32",
-          [=](benchmark::State& s) { project_packed(s, Compute::f32, n_out, n_in, n); });
     }
   }
 }
