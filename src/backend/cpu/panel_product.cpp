@@ -30,7 +30,8 @@ constexpr int64_t units_of(int64_t n_in) { return (n_in + kGemvUnit - 1) / kGemv
 
 }  // namespace
 
-BytePanelKernel byte_panel_kernel(ByteProducts products, DType weight) {
+BytePanelKernel byte_panel_kernel([[maybe_unused]] ByteProducts products,
+                                  [[maybe_unused]] DType weight) {
   BytePanelKernel kernel;
 #if defined(__x86_64__)
   kernel.prepare = prepare_byte_tile_avx2();
