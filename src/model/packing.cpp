@@ -24,8 +24,6 @@ int64_t byte_min_tokens(std::string_view file_type, ByteProducts bytes) {
   const bool fast = file_type == name(DType::q8_0) || file_type == name(DType::q4_0);
   return fast ? kVnniFastByteMinTokens : kVnniByteMinTokens;
 }
-/// Of q8_0, in f32 where project() has 8-bit products with AVX2.
-constexpr int64_t kQ8Avx2MinTokens = 384;
 
 /// Not measured: project.cu multiplies 16 rows at a time, and reads all weights for each.
 constexpr int64_t kPackedMinTokensCuda = 33;
@@ -39,7 +37,6 @@ int64_t packed_min_tokens(std::string_view file_type, DType compute, Device devi
                           ByteProducts bytes) {
   if (device == Device::cuda) return kPackedMinTokensCuda;
   if (packed_products_in_bytes(file_type, bytes)) return byte_min_tokens(file_type, bytes);
-  if (file_type == name(DType::q8_0) && bytes == ByteProducts::avx2) return kQ8Avx2MinTokens;
   for (const PackedMinTokens& row : kPackedMinTokens) {
     if (file_type == name(row.weights)) return compute == DType::bf16 ? row.bf16 : row.f32;
   }

@@ -84,7 +84,6 @@ UnpackBytePieceFn unpack_byte_piece_avx2(DType weight);
 UnpackBytePieceFn unpack_byte_piece_avx512(DType weight);    // where has(CpuTarget::avx512_vnni)
 MultiplyByteTilesFn multiply_byte_tiles_vnni(DType weight);  // AVX-512
 MultiplyByteTilesFn multiply_byte_tiles_avx_vnni(DType weight);
-/// Of levels of at most 6 bits: pairs of products are summed up in 16.
 MultiplyByteTilesFn multiply_byte_tiles_avx2(DType weight);
 #endif
 

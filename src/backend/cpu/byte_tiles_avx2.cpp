@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 // multiply_byte_tiles_*() with AVX2: vpmaddubsw adds two products of bytes into 16 bits, and these
 // are added up there as long as they fit, before they are widened: 8 products of levels of 4 bits,
-// 4 of 5 bits, 2 of 6. Wider levels would saturate.
+// 4 of 5 bits, 2 of 6. Levels of 8 bits are multiplied as |w| * sign(x, w), and every pair is
+// widened.
 #include "backend/cpu/byte_panels_x86.h"
 
 #if defined(__x86_64__)
@@ -17,22 +18,45 @@ namespace {
 
 constexpr int kLanes = 8;
 
-/// So many words of k are added up in 16 bits; 0: not even one. (-128 is what a NaN becomes.)
+/// So many words of k are added up in 16 bits; 0: levels of 8 bits. (-128 is what a NaN becomes.)
 template <DType T>
 constexpr int kNarrowSums =
     std::min(BytePanelType<T>::Part::kDepth,
              static_cast<int>(std::bit_floor(0x7fffu / (2 * BytePanelType<T>::kMost * 128))));
-template <DType T>
-concept FitsNarrowSums = HasX86Block<T> && kNarrowSums<T> >
-0;
 
 template <DType T>
 constexpr int kVectorsAtOnce = 4;
 
 template <DType T>
-SNAPKV_256_INLINE void multiply_part(const typename BytePanelType<T>::Part& part, const ByteTile& x,
-                                     int p, int first,
-                                     __m256i (&sum)[kByteTileRows][kVectorsAtOnce<T>]) {
+SNAPKV_256_INLINE void multiply_signed(const typename BytePanelType<T>::Part& part,
+                                       const ByteTile& x, int p, int first,
+                                       __m256i (&sum)[kByteTileRows][kVectorsAtOnce<T>]) {
+  static_assert(BytePanelType<T>::kSurplus ==
+                128);  // levels are from -128 on: at most 2 * 128 * 127
+  constexpr int kDepth = BytePanelType<T>::Part::kDepth;
+  SNAPKV_UNROLL for (int k = 0; k < kDepth; ++k) {
+    __m256i q[kByteTileRows];
+    SNAPKV_UNROLL for (int i = 0; i < kByteTileRows; ++i) {
+      q[i] = _mm256_set1_epi32(load_word<int32_t>(x.q[p * kDepth + k][i]));
+    }
+    SNAPKV_UNROLL for (int v = 0; v < kVectorsAtOnce<T>; ++v) {
+      const char* at = reinterpret_cast<const char*>(part.q[k] + (first + v) * kLanes);
+      const __m256i w = _mm256_xor_si256(load_32(at), _mm256_set1_epi8(-128));
+      const __m256i magnitude = _mm256_abs_epi8(w);
+      SNAPKV_UNROLL for (int i = 0; i < kByteTileRows; ++i) {
+        const __m256i pairs = _mm256_maddubs_epi16(magnitude, _mm256_sign_epi8(q[i], w));
+        const __m256i wide = _mm256_madd_epi16(pairs, _mm256_set1_epi16(1));
+        sum[i][v] = k == 0 ? wide : _mm256_add_epi32(sum[i][v], wide);
+        __asm__("" : "+x"(sum[i][v]));  // as below
+      }
+    }
+  }
+}
+
+template <DType T>
+SNAPKV_256_INLINE void multiply_unsigned(const typename BytePanelType<T>::Part& part,
+                                         const ByteTile& x, int p, int first,
+                                         __m256i (&sum)[kByteTileRows][kVectorsAtOnce<T>]) {
   constexpr int kDepth = BytePanelType<T>::Part::kDepth;
   static_assert(kDepth % kNarrowSums<T> == 0);
   SNAPKV_UNROLL for (int k0 = 0; k0 < kDepth; k0 += kNarrowSums<T>) {
@@ -68,6 +92,17 @@ SNAPKV_256_INLINE void multiply_part(const typename BytePanelType<T>::Part& part
   }
 }
 
+template <DType T>
+SNAPKV_256_INLINE void multiply_part(const typename BytePanelType<T>::Part& part, const ByteTile& x,
+                                     int p, int first,
+                                     __m256i (&sum)[kByteTileRows][kVectorsAtOnce<T>]) {
+  if constexpr (kNarrowSums < T >> 0) {
+    multiply_unsigned<T>(part, x, p, first, sum);
+  } else {
+    multiply_signed<T>(part, x, p, first, sum);
+  }
+}
+
 }  // namespace
 }  // namespace snapkv::cpu
 
@@ -77,7 +112,7 @@ namespace snapkv::cpu {
 
 MultiplyByteTilesFn multiply_byte_tiles_avx2(DType weight) {
   return visit_weight_type(weight, [](auto type) -> MultiplyByteTilesFn {
-    if constexpr (FitsNarrowSums<type.dtype>) return multiply_tiles<type.dtype>;
+    if constexpr (HasX86Block<type.dtype>) return multiply_tiles<type.dtype>;
     return nullptr;
   });
 }
