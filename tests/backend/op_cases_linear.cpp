@@ -255,11 +255,10 @@ Bound rounded_sums(int64_t n_in, double of_result) {
   return {.each = {0.03 * std::sqrt(static_cast<double>(n_in)), of_result}};
 }
 
-/// A row of the largest levels of a type or, of mxfp4, whose nibbles have signs, its largest ones;
-/// every scale is 1.
-TestTensor largest_levels(DType type, int64_t n_out, int64_t n_in) {
+/// Rows in which every byte of levels is `byte`; every scale is 1.
+TestTensor equal_levels(DType type, int byte, int64_t n_out, int64_t n_in) {
   TestTensor w({n_out, n_in}, type);
-  std::memset(w.data(), type == DType::mxfp4 ? 0x77 : type == DType::q8_0 ? 0x7f : 0xff, w.bytes());
+  std::memset(w.data(), byte, w.bytes());
   visit_weight_type(type, [&](auto t) {
     constexpr DType T = t.dtype;
     constexpr uint16_t kOne = 0x3c00;
@@ -277,11 +276,11 @@ TestTensor largest_levels(DType type, int64_t n_out, int64_t n_in) {
 }
 
 /// Times activations of 127 and of -127: the largest sums that kernels meet.
-Results largest_products(const Place& at, DType type) {
+Results largest_products(const Place& at, DType type, int byte) {
   const int64_t n_out = 5, n_in = 512;
   TestTensor x({2, n_in});
   for (int64_t i = 0; i < n_in; ++i) x.as()[i] = 127.0f, x.as()[n_in + i] = -127.0f;
-  const DeviceTensor weight = at.put(largest_levels(type, n_out, n_in));
+  const DeviceTensor weight = at.put(equal_levels(type, byte, n_out, n_in));
   const DeviceTensor in = at.put_compute(x), out = at.zeros({2, n_out});
   PackedWeight packed;
   ops::pack(at, weight, packed);
@@ -370,14 +369,17 @@ OpCases project_packed_cases() {
   // what it is alone; NaN and infinity show
   for (const DType type : kWeightTypes) {
     if (is_plain(type)) continue;
-    cases.emplace_back(
-        fmt::format("{} largest levels", name(type)),
-        [=](const Place& at) { return largest_products(at, type); },
-        [=](const Place& at) -> Bound {
-          // of sums that may cancel: the levels of 5 bits and more are rounded to bf16 elsewhere
-          const bool exact = at.compute == DType::f32 || at.rounds_to_bytes(type);
-          return {.each = {exact ? 1.0 : 1e-3 * 512 * 127 * 255, exact ? 1e-5 : 0x1p-8}};
-        });
+    // the largest levels of nibbles and of more bits, those of mxfp4 and q8_0, the smallest of q8_0
+    for (const int byte : {0xff, 0x77, 0x7f, 0x80}) {
+      cases.emplace_back(
+          fmt::format("{} levels of {:x}", name(type), byte),
+          [=](const Place& at) { return largest_products(at, type, byte); },
+          [=](const Place& at) -> Bound {
+            // elsewhere levels of more bits than bf16 has are rounded, and sums may cancel
+            const bool exact = at.compute == DType::f32 || at.rounds_to_bytes(type);
+            return {.each = {exact ? 1.0 : 1e-3 * 512 * 127 * 255, exact ? 1e-5 : 0x1p-8}};
+          });
+    }
     for (const auto& [n, n_out, n_in] : {std::array{3, 6, 1024}, {40, 65, 2080}, {1100, 70, 256}}) {
       if (n > 1000 && type != DType::q8_0 && type != DType::q6_k) continue;
       const Product p{type, n, n_out, columns(type, n_in)};
