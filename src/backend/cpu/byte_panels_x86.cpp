@@ -6,9 +6,8 @@
 #if defined(__x86_64__)
 
 #include <cstring>
-#include <type_traits>
 
-#include "base/half.h"
+#include "backend/cpu/round_block_x86.h"
 
 // The functions of this file run only where has(CpuTarget::avx2).
 #define SNAPKV_AVX2 __attribute__((target("avx2,fma,f16c")))
@@ -19,50 +18,6 @@ namespace {
 constexpr int kLanes = 8;
 
 // ---------------------------------------------------------------- activations
-
-/// 32 values of a row, rounded to 8 bits with their scale.
-struct RoundedBlock {
-  __m256i q;
-  float d;
-};
-
-template <typename X>
-SNAPKV_AVX2_INLINE __m256 load_values(const X* x) {
-  if constexpr (std::is_same_v<X, float>) {
-    return _mm256_loadu_ps(x);
-  } else {
-    const __m256i bits = _mm256_cvtepu16_epi32(load_16(reinterpret_cast<const char*>(x)));
-    return _mm256_castsi256_ps(_mm256_slli_epi32(bits, 16));
-  }
-}
-
-/// The bits of the largest magnitude, as integers compare: those of a NaN are the largest.
-SNAPKV_AVX2_INLINE float largest(const __m256 (&x)[4]) {
-  const __m256i magnitude = _mm256_set1_epi32(0x7fffffff);
-  __m256i most = _mm256_setzero_si256();
-  SNAPKV_UNROLL for (int i = 0; i < 4; ++i) {
-    most = _mm256_max_epu32(most, _mm256_and_si256(_mm256_castps_si256(x[i]), magnitude));
-  }
-  __m128i m = _mm_max_epu32(_mm256_castsi256_si128(most), _mm256_extracti128_si256(most, 1));
-  m = _mm_max_epu32(m, _mm_shuffle_epi32(m, 0b01'00'11'10));
-  m = _mm_max_epu32(m, _mm_shuffle_epi32(m, 0b10'11'00'01));
-  return _mm_cvtss_f32(_mm_castsi128_ps(m));
-}
-
-template <typename X>
-SNAPKV_AVX2_INLINE RoundedBlock round_block(const X* x) {
-  __m256 v[4];
-  SNAPKV_UNROLL for (int i = 0; i < 4; ++i) v[i] = load_values(x + kLanes * i);
-  const float max = largest(v);
-  const __m256 inverse = _mm256_set1_ps(max > 0.0f ? 127.0f / max : 0.0f);
-  __m256i q[4];
-  SNAPKV_UNROLL for (int i = 0; i < 4; ++i) q[i] = _mm256_cvtps_epi32(_mm256_mul_ps(v[i], inverse));
-  const __m256i bytes =
-      _mm256_packs_epi16(_mm256_packs_epi32(q[0], q[1]), _mm256_packs_epi32(q[2], q[3]));
-  const __m256i in_order =
-      _mm256_permutevar8x32_epi32(bytes, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7));
-  return {.q = in_order, .d = max / 127.0f};
-}
 
 /// Minus the sums of the first and of the last 16 bytes.
 SNAPKV_AVX2_INLINE void negative_sums_of(__m256i q, int32_t& first, int32_t& last) {
@@ -77,24 +32,27 @@ SNAPKV_AVX2_INLINE void negative_sums_of(__m256i q, int32_t& first, int32_t& las
 template <typename X>
 SNAPKV_AVX2 void prepare_as(const void* const (&rows)[kByteTileRows], int64_t n, ByteTile& tile) {
   for (int b = 0; b < kGemvUnit / kBlockSize; ++b) {
-    RoundedBlock blocks[kByteTileRows];
+    __m256i blocks[kByteTileRows];
     for (int i = 0; i < kByteTileRows; ++i) {
       const auto* x = static_cast<const X*>(rows[i]);
+      blocks[i] = _mm256_setzero_si256();
+      tile.d[b][i] = 0;
       if (x != nullptr && b * kBlockSize < n) {
-        blocks[i] = round_block(x + b * kBlockSize);
-      } else {
-        blocks[i] = {.q = _mm256_setzero_si256(), .d = 0};
+        FloatBlock values;
+        load_block(x + b * kBlockSize, values);
+        const float max = max_magnitude(values);
+        blocks[i] = round_block(values, max > 0 ? 127.0f / max : 0.0f);
+        tile.d[b][i] = max / 127.0f;
       }
-      tile.d[b][i] = blocks[i].d;
       int32_t first, last;
-      negative_sums_of(blocks[i].q, first, last);
+      negative_sums_of(blocks[i], first, last);
       tile.negative_half_sums[2 * b][i] = first;
       tile.negative_half_sums[2 * b + 1][i] = last;
       tile.negative_sums[b][i] = first + last;
     }
     static_assert(kByteTileRows == 2);
-    const __m256i low = _mm256_unpacklo_epi32(blocks[0].q, blocks[1].q);   // words 0, 1 and 4, 5
-    const __m256i high = _mm256_unpackhi_epi32(blocks[0].q, blocks[1].q);  // 2, 3 and 6, 7
+    const __m256i low = _mm256_unpacklo_epi32(blocks[0], blocks[1]);   // words 0, 1 and 4, 5
+    const __m256i high = _mm256_unpackhi_epi32(blocks[0], blocks[1]);  // 2, 3 and 6, 7
     auto* words = reinterpret_cast<__m256i*>(tile.q[b * kBlockSize / 4]);
     _mm256_store_si256(words, _mm256_permute2x128_si256(low, high, 0x20));
     _mm256_store_si256(words + 1, _mm256_permute2x128_si256(low, high, 0x31));

@@ -9,47 +9,24 @@
 #include <cmath>
 #include <cstring>
 
+#include "backend/cpu/round_block_x86.h"
+
 // The functions of this file run only where has(CpuTarget::avx2).
 #define SNAPKV_AVX2 __attribute__((target("avx2,f16c")))
 
 namespace snapkv::cpu {
 namespace {
 
-/// The largest magnitude of a block's 32 values, as bits, so that a NaN is the maximum and shows in
-/// the result.
-SNAPKV_AVX2_INLINE float max_magnitude(const float* x) {
-  const __m256i absolute = _mm256_set1_epi32(0x7fffffff);
-  __m256i max = _mm256_setzero_si256();
-  SNAPKV_UNROLL for (int i = 0; i < kBlockSize; i += 8) {
-    max = _mm256_max_epi32(
-        max, _mm256_and_si256(load_32(reinterpret_cast<const char*>(x + i)), absolute));
-  }
-  __m128i m = _mm_max_epi32(_mm256_castsi256_si128(max), _mm256_extracti128_si256(max, 1));
-  m = _mm_max_epi32(m, _mm_shuffle_epi32(m, 0b01'00'11'10));
-  m = _mm_max_epi32(m, _mm_shuffle_epi32(m, 0b10'11'00'01));
-  return std::bit_cast<float>(_mm_cvtsi128_si32(m));
-}
-
-SNAPKV_AVX2_INLINE __m256i round_8(const float* x, __m256 inverse) {
-  return _mm256_cvtps_epi32(_mm256_mul_ps(_mm256_load_ps(x), inverse));
-}
-/// 32 values times `inverse`, each to the nearest of -128 ... 127.
-SNAPKV_AVX2_INLINE __m256i round_block(const float* x, float inverse) {
-  const __m256 v = _mm256_set1_ps(inverse);
-  const __m256i low = _mm256_packs_epi32(round_8(x, v), round_8(x + 8, v));
-  const __m256i high = _mm256_packs_epi32(round_8(x + 16, v), round_8(x + 24, v));
-  return _mm256_permutevar8x32_epi32(_mm256_packs_epi16(low, high),
-                                     _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7));
-}
-
 SNAPKV_AVX2 void prepare_blocks(const float* x, int64_t n, bool nibbles, BlockUnit& unit) {
   alignas(32) float values[kGemvUnit] = {};
   std::memcpy(values, x, static_cast<size_t>(n) * sizeof(float));
   std::memset(unit.negative_sums, 0, sizeof(unit.negative_sums));
   for (int b = 0; b < kUnitBlocks; ++b) {
-    const float max = max_magnitude(values + b * kBlockSize);
+    FloatBlock block;
+    load_block(values + b * kBlockSize, block);
+    const float max = max_magnitude(block);
     alignas(32) int8_t q[kBlockSize];
-    const __m256i rounded = round_block(values + b * kBlockSize, max > 0 ? 127.0f / max : 0.0f);
+    const __m256i rounded = round_block(block, max > 0 ? 127.0f / max : 0.0f);
     _mm256_store_si256(reinterpret_cast<__m256i*>(q), rounded);
     int sum = 0;
     for (int half = 0; half < 2; ++half) {
@@ -84,7 +61,9 @@ SNAPKV_AVX2 void prepare_k_unit(const float* x, int64_t n, void* unit_) {
   float max[kSuperblockParts];
   int32_t max_bits = 0;
   for (int part = 0; part < kSuperblockParts; ++part) {
-    max[part] = max_magnitude(values + part * kBlockSize);
+    FloatBlock block;
+    load_block(values + part * kBlockSize, block);
+    max[part] = max_magnitude(block);
     max_bits = std::max(max_bits, std::bit_cast<int32_t>(max[part]));
   }
   const auto max_of_all = std::bit_cast<float>(max_bits);
@@ -94,7 +73,9 @@ SNAPKV_AVX2 void prepare_k_unit(const float* x, int64_t n, void* unit_) {
     // 1 for what is no number too, which d then is not either
     const int m = wanted > 1 ? std::min(static_cast<int>(wanted), KUnit::kMaxM) : 1;
     const float inverse = max_of_all > 0 ? 127.0f * KUnit::kMaxM / max_of_all / m : 0.0f;
-    const __m256i q = round_block(values + part * kBlockSize, inverse);
+    FloatBlock block;
+    load_block(values + part * kBlockSize, block);
+    const __m256i q = round_block(block, inverse);
     _mm256_store_si256(reinterpret_cast<__m256i*>(unit.q[part]), q);
     _mm256_store_si256(reinterpret_cast<__m256i*>(unit.magnitudes[part]), _mm256_abs_epi8(q));
     unit.m[part] = static_cast<int16_t>(m);
