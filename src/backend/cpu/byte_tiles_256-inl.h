@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: MIT
 // multiply_byte_tiles_*() with vectors of 256 bits. Included by byte_tiles_avx_vnni.cpp and
 // byte_tiles_avx2.cpp, each with its own SNAPKV_256 (the functions' target) and
-//   multiply_part<T>(part, x, p, first, sums)   the integer sums of part p of a tile for the
-//   vectors
-//                                               of outputs from `first` on
-//   kVectorsAtOnce<T>                           so many vectors; sums are [kByteTileRows][so many]
+//   multiply_part<T>(part, x, p, first, sums)   the integer sums of part p of a tile for
+//                                               kVectorsAtOnce vectors of outputs from `first` on
 // 16 registers don't hold integer sums beside f32 sums, which therefore wait in the L1 cache.
 #pragma once
 
@@ -17,7 +15,7 @@ template <DType T>
 SNAPKV_256_INLINE void multiply_tile(const typename BytePanelType<T>::Part* parts,
                                      const ByteTile& x, float* sums) {
   using Type = BytePanelType<T>;
-  constexpr int kAtOnce = kVectorsAtOnce<T>;
+  constexpr int kAtOnce = kVectorsAtOnce;
   for (int first = 0; first < kVectors; first += kAtOnce) {
     for (int p = 0; p < Type::kParts; ++p) {
       const auto& part = parts[p];
@@ -51,6 +49,13 @@ SNAPKV_256 void multiply_tiles(const ByteTilesCall& c) {
     if (!c.adds) std::fill_n(sums, kByteTileRows * kBytePanelRows, 0.0f);
     multiply_tile<T>(parts, c.x[t], sums);
   }
+}
+
+MultiplyByteTilesFn find_multiply_tiles(DType weight) {
+  return visit_weight_type(weight, [](auto type) -> MultiplyByteTilesFn {
+    if constexpr (HasX86Block<type.dtype>) return multiply_tiles<type.dtype>;
+    return nullptr;
+  });
 }
 
 }  // namespace

@@ -24,22 +24,20 @@ constexpr int kNarrowSums =
     std::min(BytePanelType<T>::Part::kDepth,
              static_cast<int>(std::bit_floor(0x7fffu / (2 * BytePanelType<T>::kMost * 128))));
 
-template <DType T>
 constexpr int kVectorsAtOnce = 4;
 
 template <DType T>
 SNAPKV_256_INLINE void multiply_signed(const typename BytePanelType<T>::Part& part,
                                        const ByteTile& x, int p, int first,
-                                       __m256i (&sum)[kByteTileRows][kVectorsAtOnce<T>]) {
-  static_assert(BytePanelType<T>::kSurplus ==
-                128);  // levels are from -128 on: at most 2 * 128 * 127
+                                       __m256i (&sum)[kByteTileRows][kVectorsAtOnce]) {
+  static_assert(BytePanelType<T>::kSurplus == 128);  // from -128 on: pairs of at most 2 * 128 * 127
   constexpr int kDepth = BytePanelType<T>::Part::kDepth;
   SNAPKV_UNROLL for (int k = 0; k < kDepth; ++k) {
     __m256i q[kByteTileRows];
     SNAPKV_UNROLL for (int i = 0; i < kByteTileRows; ++i) {
       q[i] = _mm256_set1_epi32(load_word<int32_t>(x.q[p * kDepth + k][i]));
     }
-    SNAPKV_UNROLL for (int v = 0; v < kVectorsAtOnce<T>; ++v) {
+    SNAPKV_UNROLL for (int v = 0; v < kVectorsAtOnce; ++v) {
       const char* at = reinterpret_cast<const char*>(part.q[k] + (first + v) * kLanes);
       const __m256i w = _mm256_xor_si256(load_32(at), _mm256_set1_epi8(-128));
       const __m256i magnitude = _mm256_abs_epi8(w);
@@ -56,17 +54,17 @@ SNAPKV_256_INLINE void multiply_signed(const typename BytePanelType<T>::Part& pa
 template <DType T>
 SNAPKV_256_INLINE void multiply_unsigned(const typename BytePanelType<T>::Part& part,
                                          const ByteTile& x, int p, int first,
-                                         __m256i (&sum)[kByteTileRows][kVectorsAtOnce<T>]) {
+                                         __m256i (&sum)[kByteTileRows][kVectorsAtOnce]) {
   constexpr int kDepth = BytePanelType<T>::Part::kDepth;
   static_assert(kDepth % kNarrowSums<T> == 0);
   SNAPKV_UNROLL for (int k0 = 0; k0 < kDepth; k0 += kNarrowSums<T>) {
-    __m256i narrow[kByteTileRows][kVectorsAtOnce<T>];
+    __m256i narrow[kByteTileRows][kVectorsAtOnce];
     SNAPKV_UNROLL for (int k = k0; k < k0 + kNarrowSums<T>; ++k) {
       __m256i q[kByteTileRows];
       SNAPKV_UNROLL for (int i = 0; i < kByteTileRows; ++i) {
         q[i] = _mm256_set1_epi32(load_word<int32_t>(x.q[p * kDepth + k][i]));
       }
-      SNAPKV_UNROLL for (int v = 0; v < kVectorsAtOnce<T>; ++v) {
+      SNAPKV_UNROLL for (int v = 0; v < kVectorsAtOnce; ++v) {
         const __m256i w = load_32(reinterpret_cast<const char*>(part.q[k] + (first + v) * kLanes));
         SNAPKV_UNROLL for (int i = 0; i < kByteTileRows; ++i) {
           const __m256i pairs = _mm256_maddubs_epi16(w, q[i]);
@@ -77,7 +75,7 @@ SNAPKV_256_INLINE void multiply_unsigned(const typename BytePanelType<T>::Part& 
       }
     }
     SNAPKV_UNROLL for (int i = 0; i < kByteTileRows; ++i) {
-      SNAPKV_UNROLL for (int v = 0; v < kVectorsAtOnce<T>; ++v) {
+      SNAPKV_UNROLL for (int v = 0; v < kVectorsAtOnce; ++v) {
         const __m256i wide = _mm256_madd_epi16(narrow[i][v], _mm256_set1_epi16(1));
         if (k0 > 0) {
           sum[i][v] = _mm256_add_epi32(sum[i][v], wide);
@@ -95,11 +93,11 @@ SNAPKV_256_INLINE void multiply_unsigned(const typename BytePanelType<T>::Part& 
 template <DType T>
 SNAPKV_256_INLINE void multiply_part(const typename BytePanelType<T>::Part& part, const ByteTile& x,
                                      int p, int first,
-                                     __m256i (&sum)[kByteTileRows][kVectorsAtOnce<T>]) {
-  if constexpr (kNarrowSums < T >> 0) {
-    multiply_unsigned<T>(part, x, p, first, sum);
-  } else {
+                                     __m256i (&sum)[kByteTileRows][kVectorsAtOnce]) {
+  if constexpr (kNarrowSums<T> == 0) {
     multiply_signed<T>(part, x, p, first, sum);
+  } else {
+    multiply_unsigned<T>(part, x, p, first, sum);
   }
 }
 
@@ -110,12 +108,7 @@ SNAPKV_256_INLINE void multiply_part(const typename BytePanelType<T>::Part& part
 
 namespace snapkv::cpu {
 
-MultiplyByteTilesFn multiply_byte_tiles_avx2(DType weight) {
-  return visit_weight_type(weight, [](auto type) -> MultiplyByteTilesFn {
-    if constexpr (HasX86Block<type.dtype>) return multiply_tiles<type.dtype>;
-    return nullptr;
-  });
-}
+MultiplyByteTilesFn multiply_byte_tiles_avx2(DType weight) { return find_multiply_tiles(weight); }
 
 }  // namespace snapkv::cpu
 
