@@ -99,6 +99,7 @@ bool is_restricted_to_avx2() {
   return cpu::cpu_target() == CpuTarget::avx2 && !cpu::has(CpuTarget::avx512) &&
          dnnl::get_effective_cpu_isa() <= dnnl::cpu_isa::avx2 &&
          backend->compute_dtype() == DType::f32 && backend->rounds_activations() &&
+         backend->byte_products() == ByteProducts::avx2 &&
          backend->description().find("cpu (avx2") == 0;
 }
 
@@ -126,6 +127,7 @@ TEST_F(CpuTargetTest, AvxVnniHasNoAvx512) {
     const auto backend = Backend::make({.n_threads = 1});
     return cpu::has(CpuTarget::avx_vnni) && !cpu::has(CpuTarget::avx512) &&
            backend->compute_dtype() == DType::f32 && backend->rounds_activations() &&
+           backend->byte_products() == ByteProducts::avx_vnni &&
            backend->description().find("cpu (avx-vnni") == 0;
   });
 }
@@ -133,7 +135,8 @@ TEST_F(CpuTargetTest, AvxVnniHasNoAvx512) {
 TEST_F(CpuTargetTest, F32RoundsNoActivations) {
   expect_true_in_child([] {
     const auto backend = Backend::make({.n_threads = 1, .compute = Compute::f32});
-    return backend->compute_dtype() == DType::f32 && !backend->rounds_activations();
+    return backend->compute_dtype() == DType::f32 && !backend->rounds_activations() &&
+           backend->byte_products() == ByteProducts::other;
   });
 }
 
