@@ -12,11 +12,11 @@ namespace snapkv {
 
 /// Precision of matrix products. bf16 rounds the activations of prefill (and wider weights) to bf16
 /// and accumulates in f32; where few rows are multiplied with weights of a block type, as in
-/// decoding, activations are rounded to 8 bits with a scale per 32 values, as llama.cpp always does.
-/// `automatic` rounds them so in prompts of any length, too, where the processor's 8-bit products
-/// are the fastest (with AVX2, AVX-VNNI or AVX-512 VNNI, but not with AMX); other weights it
-/// multiplies in bf16 where the processor does that natively, else in f32. With f32 nothing is
-/// rounded below f32 but what the file and the KV cache type round.
+/// decoding, activations are rounded to 8 bits with a scale per 32 values, as llama.cpp always
+/// does. `automatic` rounds them so in prompts of any length, too, where the processor's 8-bit
+/// products are the fastest (with AVX2, AVX-VNNI or AVX-512 VNNI; not with AMX, nor with AVX-512
+/// alone); other weights it multiplies in bf16 where the processor does that natively, else in f32.
+/// With f32 nothing is rounded below f32 but what the file and the KV cache type round.
 enum class Compute { automatic, f32, bf16 };
 
 /// `cuda`: an NVIDIA GPU, in builds with SNAPKV_CUDA. `automatic`: the GPU where the build and the

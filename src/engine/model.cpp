@@ -90,7 +90,7 @@ void Model::reset_device_peak() const { impl_->backend->reset_peak_memory(); }
 DType Model::compute_dtype() const { return impl_->backend->compute_dtype(); }
 bool Model::rounds_activations() const { return impl_->backend->rounds_activations(); }
 bool Model::rounds_prompts() const {
-  return packed_products_in_bytes(info().file_type, impl_->backend->byte_products());
+  return packed_products_in_bytes(impl_->backend->byte_products(), info().file_type);
 }
 
 const Tokenizer& Model::tokenizer() const { return *impl_->tokenizer; }

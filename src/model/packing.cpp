@@ -36,14 +36,14 @@ constexpr int64_t kMostChunksPackedAtUse = 1;
 int64_t packed_min_tokens(std::string_view file_type, DType compute, Device device,
                           ByteProducts bytes) {
   if (device == Device::cuda) return kPackedMinTokensCuda;
-  if (packed_products_in_bytes(file_type, bytes)) return byte_min_tokens(file_type, bytes);
+  if (packed_products_in_bytes(bytes, file_type)) return byte_min_tokens(file_type, bytes);
   for (const PackedMinTokens& row : kPackedMinTokens) {
     if (file_type == name(row.weights)) return compute == DType::bf16 ? row.bf16 : row.f32;
   }
   return 80;
 }
 
-bool packed_products_in_bytes(std::string_view file_type, ByteProducts bytes) {
+bool packed_products_in_bytes(ByteProducts bytes, std::string_view file_type) {
   return std::any_of(kWeightTypes.begin(), kWeightTypes.end(), [&](DType t) {
     return file_type == name(t) && packed_products_in_bytes(bytes, t);
   });

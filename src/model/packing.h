@@ -22,7 +22,7 @@ int64_t packed_min_tokens(std::string_view file_type, DType compute, Device devi
 
 /// Whether prompts of a model whose most frequent weight type is `file_type` are multiplied in 8
 /// bits, however long they are.
-bool packed_products_in_bytes(std::string_view file_type, ByteProducts bytes);
+bool packed_products_in_bytes(ByteProducts bytes, std::string_view file_type);
 
 /// Prompts that are read in so few chunks pack each matrix in every product with it, a piece at a
 /// time, which stays in the processor's caches; longer ones pack it once, and reuse it.
