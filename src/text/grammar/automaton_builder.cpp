@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "text/grammar/automaton_builder.h"
 
+#include <algorithm>
+
 #include "base/error.h"
 
 namespace snapkv::grammar {
@@ -105,15 +107,27 @@ int32_t AutomatonBuilder::add_repeat(const Expression& expression, int32_t from)
 
 int32_t AutomatonBuilder::add_characters(const CharSet& set, int32_t from) {
   const int32_t to = add_state();
+  const Characters& characters = characters_of(set);
+  for (const ByteSpan bytes : characters.bytes) add_edge(from, bytes, to);
+  if (characters.longer != kNoRule) {
+    states[static_cast<size_t>(from)].calls.push_back({characters.longer, to});
+  }
+  return to;
+}
+
+const AutomatonBuilder::Characters& AutomatonBuilder::characters_of(const CharSet& set) {
+  const auto [place, is_new] = characters_.try_emplace(set.ranges());
+  Characters& found = place->second;
+  if (!is_new) return found;
   std::vector<ByteSequence> longer;
   for (const ByteSequence& sequence : set.byte_sequences()) {
     if (sequence.length == 1) {
-      add_edge(from, sequence.spans[0], to);
+      found.bytes.push_back(sequence.spans[0]);
     } else {
       longer.push_back(sequence);
     }
   }
-  if (longer.empty()) return to;
+  if (longer.empty()) return found;
   std::vector<CharSet::Range> key;
   for (const CharSet::Range& range : set.ranges()) {
     if (range.second > 0x7f) key.emplace_back(std::max(range.first, 0x80u), range.second);
@@ -122,8 +136,8 @@ int32_t AutomatonBuilder::add_characters(const CharSet& set, int32_t from) {
   if (known == character_rules_.end()) {
     known = character_rules_.emplace(std::move(key), rule_of(longer)).first;
   }
-  states[static_cast<size_t>(from)].calls.push_back({known->second, to});
-  return to;
+  found.longer = known->second;
+  return found;
 }
 
 int32_t AutomatonBuilder::rule_of(const std::vector<ByteSequence>& sequences) {

@@ -35,6 +35,13 @@ class AutomatonBuilder {
   int32_t add_choice(const Expression& expression, int32_t from);
   int32_t add_repeat(const Expression& expression, int32_t from);
   int32_t add_characters(const CharSet& set, int32_t from);
+  /// How the characters of a set are read; found once, since repetitions have many copies of it.
+  struct Characters {
+    std::vector<ByteSpan> bytes;  // of the characters that have one
+    int32_t longer = kNoRule;     // the rule that reads the others
+  };
+  static constexpr int32_t kNoRule = -1;
+  const Characters& characters_of(const CharSet& set);
   /// The number of a rule that reads one character of more than one byte.
   int32_t rule_of(const std::vector<ByteSequence>& sequences);
 
@@ -42,7 +49,8 @@ class AutomatonBuilder {
   int32_t rule_ = 0;  // the one being built
   size_t n_edges_ = 0;
   size_t n_parts_ = 0;
-  std::map<std::vector<CharSet::Range>, int32_t> character_rules_;
+  std::map<std::vector<CharSet::Range>, Characters> characters_;
+  std::map<std::vector<CharSet::Range>, int32_t> character_rules_;  // by ranges beyond ASCII
 };
 
 }  // namespace snapkv::grammar
