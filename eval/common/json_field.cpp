@@ -4,7 +4,6 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <cmath>
 #include <limits>
 
 #include "base/error.h"
@@ -22,11 +21,10 @@ std::string shown(const nlohmann::ordered_json& json) {
   return text.substr(0, kShownBytes) + "...";
 }
 
-constexpr int kMostLevels = 64;
+}  // namespace
 
-/// Levels of arrays and objects in a text that may be JSON.
-int levels_of(std::string_view text) {
-  int level = 0, most = 0;
+bool nests_too_deep(std::string_view text) {
+  int level = 0;
   bool in_string = false;
   for (size_t i = 0; i < text.size(); ++i) {
     const char c = text[i];
@@ -34,21 +32,19 @@ int levels_of(std::string_view text) {
       if (c == '\\') ++i;  // the next character is not the string's end
       in_string = c != '"';
     } else if (c == '[' || c == '{') {
-      most = std::max(most, ++level);
+      if (++level > kMostJsonLevels) return true;
     } else if (c == ']' || c == '}') {
       --level;
     } else {
       in_string = c == '"';
     }
   }
-  return most;
+  return false;
 }
-
-}  // namespace
 
 nlohmann::ordered_json parse_json(std::string_view text) {
   using Json = nlohmann::ordered_json;
-  if (levels_of(text) > kMostLevels) return Json(Json::value_t::discarded);
+  if (nests_too_deep(text)) return Json(Json::value_t::discarded);
   return Json::parse(text, nullptr, false);
 }
 
@@ -80,16 +76,10 @@ int64_t JsonField::size() const {
   return std::ssize(*json_);
 }
 
-double JsonField::number() const {
+double JsonField::number(double low, double high) const {
   if (!json_->is_number()) fail_type("a number");
   const double value = json_->get<double>();
-  if (!std::isfinite(value)) fail_type("a finite number");  // 1e999 reads as infinity
-  return value;
-}
-
-double JsonField::number(double low, double high) const {
-  const double value = number();
-  if (value < low || value > high) {
+  if (!(value >= low && value <= high)) {  // 1e999 reads as infinity
     fail_type(fmt::format("a number between {} and {}", low, high));
   }
   return value;

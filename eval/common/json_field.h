@@ -11,8 +11,14 @@
 
 namespace snapkv::eval {
 
-/// The JSON text, or a value for which is_discarded() is true when it is none, or nests deeper than
-/// any record does: libraries walk nested values by recursion.
+/// Levels of arrays and objects that a text may have.
+inline constexpr int kMostJsonLevels = 64;
+
+/// Whether a text that may be JSON has more levels than that: libraries walk nested values by
+/// recursion.
+bool nests_too_deep(std::string_view text);
+
+/// The JSON text, or a value for which is_discarded() is true when it is none or nests too deep.
 nlohmann::ordered_json parse_json(std::string_view text);
 
 class JsonField {
@@ -29,18 +35,22 @@ class JsonField {
   JsonField at(int64_t index) const;
   /// Elements of an array.
   int64_t size() const;
-  /// A finite number, within [low, high].
-  double number() const;
-  double number(double low, double high) const;
+  /// A number within [low, high]. Without limits of its own it is not so large that sums of such
+  /// numbers or their products with sizes would be infinite.
+  double number(double low = -kMostNumber, double high = kMostNumber) const;
   /// A whole number within [low, high].
   int64_t integer(int64_t low = INT64_MIN, int64_t high = INT64_MAX) const;
   bool boolean() const;
   const std::string& text() const;
 
+  /// Bytes, seconds or anything else that is counted or measured.
+  double amount() const { return number(0); }
   bool is_null() const { return json_->is_null(); }
   const Json& json() const { return *json_; }
 
  private:
+  static constexpr double kMostNumber = 1e100;
+
   [[noreturn]] void fail_type(const std::string& expected) const;
 
   const Json* json_;

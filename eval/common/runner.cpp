@@ -284,7 +284,7 @@ std::string summary_table(const RunOptions& run, const std::vector<Item>& items,
     std::map<std::string, std::pair<double, int64_t>> sums;  // by column: of scores, of items
     for (const Item& item : items) {
       const JsonField record = file.at(record_key(run, item, configuration));
-      bytes += record.at("kv_bytes").number();
+      bytes += record.at("kv_bytes").amount();
       for (const std::string& column : {item.column, std::string("all")}) {
         sums[column].first += record.at("score").number(0, 1);
         ++sums[column].second;

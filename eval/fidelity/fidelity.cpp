@@ -114,7 +114,7 @@ Row collect(const RunOptions& run, const FidelityPlan& plan, const RecordFile& f
     }
     row.fewest = std::min(row.fewest, record.at("rows_kept").at(0).integer(0));
     row.most = std::max(row.most, record.at("rows_kept").at(1).integer(0));
-    row.kv_bytes += record.at("kv_bytes").number();
+    row.kv_bytes += record.at("kv_bytes").amount();
     ++n_passages;
   }
   row.n = std::ssize(row.nll);

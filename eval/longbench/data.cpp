@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "base/hash.h"
+#include "eval/common/json_field.h"
 #include "eval/common/metrics.h"
 #include "eval/common/record_file.h"
 
@@ -106,7 +107,7 @@ Json read_json(const std::string& folder, const char* name) {
   try {
     Json json = Json::parse(in);
     if (json.is_object()) return json;
-  } catch (const Json::parse_error& e) {
+  } catch (const Json::exception& e) {
     fail(ErrorCode::kUsage, "{}: no JSON: {}", path, e.what());
   }
   fail(ErrorCode::kUsage, "{}: must be an object of one entry per task", path);
@@ -214,12 +215,7 @@ LongbenchRow parse_longbench_row(const std::string& line, const LongbenchTask& t
   if (dataset != task.name) {
     fail(ErrorCode::kUsage, "{}: field 'dataset' must be {}, it is {}", where, task.name, dataset);
   }
-  const Json& length = field(json, "length", where);
-  if (!length.is_number_integer()) {
-    fail(ErrorCode::kUsage, "{}: field 'length' must be a number, it is of type {}", where,
-         length.type_name());
-  }
-  row.length = length.get<int64_t>();
+  row.length = JsonField(json, where).at("length").integer(0);
   if (task.metric == LongbenchMetric::classification) {
     row.classes = strings_field(json, "all_classes", where);
   }

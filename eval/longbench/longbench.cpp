@@ -61,7 +61,7 @@ Sum collect(const RunOptions& run, const std::vector<Item>& items, const RecordF
     if (item.column != task) continue;
     const JsonField record = file.at(record_key(run, item, configuration));
     sum.score += record.at("score").number(0, 1);
-    sum.kv_bytes += record.at("kv_bytes").number();
+    sum.kv_bytes += record.at("kv_bytes").amount();
     sum.n_truncated += record.at("truncated").boolean() ? 1 : 0;
     ++sum.n;
   }

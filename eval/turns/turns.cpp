@@ -97,11 +97,12 @@ std::string turns_tables(const RunOptions& run, const TurnsOptions& options,
       for (int q = 0; q < options.n_questions; ++q) {
         right[q] += record.at("scores").at(q).number(0, 1);
       }
-      bytes += record.at("kv_bytes_at_end").number();
-      history += record.at("history_bytes").number();
-      const JsonField later = record.at("turn_seconds");
-      for (int64_t i = 0; i < later.size(); ++i) seconds += later.at(i).number();
-      n_later += later.size();
+      bytes += record.at("kv_bytes_at_end").amount();
+      history += record.at("history_bytes").amount();
+      for (int q = 1; q < options.n_questions; ++q) {
+        seconds += record.at("turn_seconds").at(q - 1).amount();
+        ++n_later;
+      }
     }
     text += fmt::format("| {} |", configuration_label(configuration));
     for (const double sum : right) {

@@ -148,7 +148,7 @@ TEST_F(Longbench, SaysWhatIsWrongWithAFile) {
   expect_bad(bad.dump(), {"'dataset' must be hotpotqa, it is musique"});
   bad = hotpot_;
   bad["length"] = "9";
-  expect_bad(bad.dump(), {"'length' must be a number"});
+  expect_bad(bad.dump(), {"field length is \"9\", expected a whole number"});
   write("trec.jsonl", row("trec", "t", "", "", {"Date"}).dump());
   test::expect_error(ErrorCode::kUsage, {"trec.jsonl:1: field 'all_classes'"},
                      [&] { open({"trec"}); });

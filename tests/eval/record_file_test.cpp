@@ -160,7 +160,8 @@ TEST_F(RecordFileTest, AWriteThatFailsLeavesNoPartOfARecord) {
 TEST_F(RecordFileTest, NamesTheFieldOfADamagedRecord) {
   write(
       "{\"key\":\"a\"}\n"
-      "{\"key\":\"b\",\"score\":\"high\",\"big\":1e30,\"list\":[1,{\"x\":null}],"
+      "{\"key\":\"b\",\"score\":\"high\",\"big\":1e30,\"huge\":1e308,\"less\":-1,\"list\":[1,{"
+      "\"x\":null}],"
       "\"long\":\"" +
       std::string(200, 'y') + "\"}\n");
   const RecordFile file(path_, true);
@@ -177,6 +178,8 @@ TEST_F(RecordFileTest, NamesTheFieldOfADamagedRecord) {
   expect({"field speed is missing"}, [](Field r) { r.at("speed"); });
   expect({"field big", "between 0 and 1"}, [](Field r) { r.at("big").number(0, 1); });
   expect({"field big", "whole number"}, [](Field r) { r.at("big").integer(); });
+  expect({"field huge", "between"}, [](Field r) { r.at("huge").number(); });
+  expect({"field less", "between 0 and"}, [](Field r) { r.at("less").amount(); });
   expect({"field list[0]", "between 2 and 3"}, [](Field r) { r.at("list").at(0).integer(2, 3); });
   expect({"field list[1].x", "null", "a text"}, [](Field r) { r.at("list").at(1).at("x").text(); });
   expect({"field list", "at least 3 values"}, [](Field r) { r.at("list").at(2); });
