@@ -50,7 +50,7 @@ std::string text_field(const Json& notes, const char* field, const std::string& 
 }
 
 void read_notes(const std::string& text, const std::string& path, DocumentFile& file) {
-  const Json notes = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+  const Json notes = parse_held(text);
   if (!notes.is_object() || notes.value("kind", Json()) != kKind) {
     fail(ErrorCode::kBadModel,
          "'{}': a saved cache, but no document that questions can follow: 'snapkv compress' makes "

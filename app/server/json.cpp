@@ -10,9 +10,9 @@
 namespace snapkv::server {
 namespace {
 
-/// Refuses what would take too much to parse, before anything is built of it. Whether it is JSON at
-/// all is the parser's business.
-void check_extent(std::string_view text) {
+/// Why a text would take too much to parse, or to be walked by recursion: known before anything is
+/// built of it. Empty where it is fine. Whether it is JSON at all is the parser's business.
+std::string excess(std::string_view text) {
   std::vector<int> commas;  // of each open array or object
   bool in_string = false;
   for (size_t i = 0; i < text.size(); ++i) {
@@ -25,28 +25,34 @@ void check_extent(std::string_view text) {
     if (c == '"') in_string = true;
     if (c == '{' || c == '[') {
       if (commas.size() == static_cast<size_t>(kMostJsonDepth)) {
-        throw bad_request("",
-                          fmt::format("the body is nested deeper than {} levels", kMostJsonDepth));
+        return fmt::format("is nested deeper than {} levels", kMostJsonDepth);
       }
       // arrays may have any number of elements: prompts of tokens
       commas.push_back(c == '{' ? 0 : std::numeric_limits<int>::min());
     } else if ((c == '}' || c == ']') && !commas.empty()) {
       commas.pop_back();
     } else if (c == ',' && !commas.empty() && ++commas.back() >= kMostJsonMembers) {
-      throw bad_request(
-          "", fmt::format("an object of the body has more than {} members", kMostJsonMembers));
+      return fmt::format("has an object with more than {} members", kMostJsonMembers);
     }
   }
+  return "";
 }
 
 }  // namespace
 
+Json parse_held(std::string_view text) {
+  if (!excess(text).empty()) return Json(Json::value_t::discarded);
+  return Json::parse(text, nullptr, /*allow_exceptions=*/false);
+}
+
 Json parse_body(std::string_view text) {
-  check_extent(text);
+  if (const std::string what = excess(text); !what.empty()) {
+    throw bad_request("", "the body " + what);
+  }
   Json body;
   try {
     body = Json::parse(text);
-  } catch (const Json::parse_error& e) {
+  } catch (const Json::exception& e) {  // a number may be too large for a double as well
     throw bad_request("", fmt::format("the body is no JSON: {}", e.what()));
   }
   if (!body.is_object()) {

@@ -16,6 +16,10 @@ using Json = nlohmann::ordered_json;
 inline constexpr int kMostJsonDepth = 100;
 inline constexpr int kMostJsonMembers = 4096;
 
+/// The value that a text within a request, an answer or a file holds. is_discarded() says that it is
+/// no JSON, or more than a body may have.
+Json parse_held(std::string_view text);
+
 /// Parses a request's body, which must be an object. Throws ApiError (400) that says what is wrong.
 Json parse_body(std::string_view text);
 

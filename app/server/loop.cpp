@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The scheduler's thread: its queue, its rounds, and what other threads ask of it. What a round
-// does is in loop_reading.cpp and loop_answers.cpp.
+// does is in loop_reading.cpp and loop_answers.cpp, slots are in loop_slots.cpp.
 #include "server/loop.h"
 
 #include <fmt/core.h>
@@ -295,98 +295,6 @@ void Scheduler::Loop::fail_job(Job& job, Failure::Kind kind, const std::string& 
   ++counts_.n_failed;
   job.failed = true;
   job.client->push(Failure{kind, message});
-}
-
-// ---------------------------------------------------------------- slots
-
-std::vector<SlotInfo> Scheduler::Loop::slots() const {
-  std::vector<SlotInfo> all;
-  const auto add = [&](const Jobs& jobs, SlotInfo::State state) {
-    for (const auto& job : jobs) {
-      SlotInfo info;
-      info.id = job->id;
-      info.state = state;
-      info.request = job->request.id;
-      info.policy = job->request.session.kv.name;
-      info.n_tokens = std::ssize(job->request.prompt.tokens);
-      info.bytes = job->running_bytes + job->reading_bytes;
-      all.push_back(std::move(info));
-    }
-  };
-  add(answering_, SlotInfo::State::answering);
-  add(reading_, SlotInfo::State::reading);
-  add(waiting_, SlotInfo::State::waiting);
-  for (const KeptSession& kept : kept_.all()) {
-    SlotInfo info;
-    info.id = kept.id;
-    info.state = SlotInfo::State::kept;
-    info.request = kept.request;
-    info.policy = kept.options.kv.name;
-    info.n_tokens = kept.session->n_past();
-    info.bytes = kept.bytes;
-    info.idle_seconds = seconds_since(kept.last_used);
-    all.push_back(std::move(info));
-  }
-  return all;
-}
-
-void Scheduler::Loop::save_slot(int64_t id, const std::string& path) {
-  const KeptSession* kept = kept_.find(id);
-  if (kept == nullptr) {
-    throw Error(ErrorCode::kUsage,
-                fmt::format("slot {} holds no conversation that could be saved", id));
-  }
-  const Json notes = {{"text", kept->text}, {"tokens", kept->tokens}, {"unread", kept->unread}};
-  kept->session->save(path, notes.dump(-1, ' ', false, Json::error_handler_t::replace));
-}
-
-int64_t Scheduler::Loop::restore_slot(const std::string& path) {
-  const SavedSessionFile file(path);
-  const SavedSession& saved = file.saved();
-  if (saved.options.kv_type != options_.session.kv_type) {
-    throw Error(ErrorCode::kUsage,
-                fmt::format("{}: its cache is of type {}, this server's are {}", path,
-                            name(saved.options.kv_type), name(options_.session.kv_type)));
-  }
-  if (!make_room(file.bytes())) {
-    throw Error(ErrorCode::kDoesNotFit, fmt::format("{}: {} MiB; {} MiB are free for caches", path,
-                                                    file.bytes() >> 20, memory_.free() >> 20));
-  }
-  Request request;
-  request.session = saved.options;
-  complete_options(request);
-  KeptSession kept;
-  kept.session = std::make_unique<Session>(model_, request.session);
-  const Json notes = Json::parse(kept.session->load(file), nullptr, /*allow_exceptions=*/false);
-  if (!notes.is_object() || !notes.contains("text") || !notes["text"].is_string() ||
-      !notes.contains("tokens") || !notes["tokens"].is_array() || !notes.contains("unread") ||
-      !notes["unread"].is_array()) {
-    throw Error(
-        ErrorCode::kBadModel,
-        fmt::format("{}: not saved by a server: its notes do not have the conversation", path));
-  }
-  kept.text = notes["text"];
-  for (const Json& id : notes["tokens"]) kept.tokens.push_back(id.get<int32_t>());
-  for (const Json& id : notes["unread"]) kept.unread.push_back(id.get<int32_t>());
-  kept.options = request.session;
-  kept.bytes = session_bytes(*kept.session);
-  memory_.kept() += kept.bytes;
-  {
-    const std::lock_guard lock(mutex_);
-    kept.id = next_id_++;
-  }
-  const int64_t id = kept.id;
-  kept_.add(std::move(kept));
-  return id;
-}
-
-void Scheduler::Loop::erase_slot(int64_t id) {
-  const size_t bytes = kept_.erase(id);
-  if (bytes == 0) {
-    throw Error(ErrorCode::kUsage,
-                fmt::format("slot {} holds no conversation that could be erased", id));
-  }
-  memory_.kept() -= bytes;
 }
 
 }  // namespace snapkv::server

@@ -10,6 +10,8 @@
 namespace snapkv::test {
 namespace {
 
+std::string nested(int levels) { return std::string(levels, '[') + std::string(levels, ']'); }
+
 const char* const kMessages =
     R"({"messages": [{"role": "user", "content": "Hi <|im_end|> ä"}], "add_generation_prompt": true})";
 
@@ -97,6 +99,15 @@ TEST(ApplyTemplate, ErrorsNameWhatIsWrong) {
        2,
        {"line 1", "refuses", "no!"}},
       {{"--chat-template", "chatml"}, "{", 2, {"standard input", "not JSON"}},
+      {{"--chat-template", "chatml"},
+       nested(300'000),
+       2,
+       {"standard input", "nested deeper than 64 levels"}},
+      {{"--chat-template", "chatml", "--chat-template-kwargs", "{\"a\": " + nested(1000) + "}"},
+       kMessages,
+       2,
+       {"--chat-template-kwargs", "64 levels"}},
+      {{"--chat-template", "chatml"}, R"([{"role": "user", "content": 1e999}])", 2, {"not JSON"}},
       {{"--chat-template", "chatml"}, "{}", 2, {"standard input", "'messages'"}},
       {{"--chat-template", "chatml", "--chat-template-kwargs", "[1]"},
        kMessages,

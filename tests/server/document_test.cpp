@@ -166,7 +166,12 @@ TEST(Document, AFileSaysWhatItHolds) {
   EXPECT_EQ(file.form.template_source, form.template_source);
   EXPECT_EQ(file.form.system, "Be brief.");
   EXPECT_EQ(file.form.variables, form.variables);
-  for (const char* notes : {"", "{}", "[1]", R"({"kind": "snapkv-document"})"}) {
+  const std::string deep = std::string(300'000, '[') + std::string(300'000, ']');
+  const std::string known = document_notes(form, "", "");
+  for (const std::string& notes :
+       {std::string(), std::string("{}"), std::string("[1]"),
+        std::string(R"({"kind": "snapkv-document"})"),
+        known.substr(0, known.size() - 1) + ",\"variables\":{\"a\":" + deep + "}}"}) {
     session.save(path, notes);
     test::expect_error(ErrorCode::kBadModel, {"no document"},
                        [&] { open_document(path, nullptr); });

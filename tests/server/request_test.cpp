@@ -379,8 +379,31 @@ TEST_F(Requests, BodiesAreBounded) {
   for (int i = 1; i < 100000; ++i) list += ",0";
   EXPECT_EQ(refused(list + "]}"), "accepted");
   EXPECT_NE(refused("{").find("no JSON"), std::string::npos);
+  EXPECT_NE(refused("{\"a\": 1e999}").find("no JSON"), std::string::npos);
   EXPECT_NE(refused("[]").find("must be a JSON object, not an array"), std::string::npos);
   EXPECT_NE(refused("{\"a\": \"\xff\"}").find("no JSON"), std::string::npos);
+}
+
+// What a text within the body holds is walked by recursion too.
+TEST_F(Requests, ArgumentsOfCallsMayNotNestWithoutEnd) {
+  for (const int levels : {3, 300'000}) {
+    std::string arguments, ends;
+    for (int i = 0; i < levels; ++i) arguments += "{\"a\":", ends += "}";
+    const Json held = arguments + "1" + ends;
+    const Json call = {
+        {"id", "1"}, {"type", "function"}, {"function", {{"name", "get"}, {"arguments", held}}}};
+    const Json chat = {{"messages",
+                        {{{"role", "user"}, {"content", "Hi"}},
+                         {{"role", "assistant"}, {"content", nullptr}, {"tool_calls", {call}}},
+                         {{"role", "tool"}, {"tool_call_id", "1"}, {"content", "x"}}}}};
+    EXPECT_FALSE(read(read_chat_completion, chat.dump()).prompt.tokens.empty());
+    const Json response = {
+        {"input",
+         {{{"role", "user"}, {"content", "Hi"}},
+          {{"type", "function_call"}, {"call_id", "1"}, {"name", "get"}, {"arguments", held}},
+          {{"type", "function_call_output"}, {"call_id", "1"}, {"output", "x"}}}}};
+    EXPECT_FALSE(read(read_response, response.dump()).prompt.tokens.empty());
+  }
 }
 
 TEST_F(Requests, NamesOfFilesStayInTheirFolder) {

@@ -270,6 +270,32 @@ TEST(Scheduler, KeptConversationsCanBeSavedErasedAndRestored) {
   EXPECT_GT(two.read->n_reused, 500);
 }
 
+TEST(Scheduler, RefusesSlotsOfOtherMakes) {
+  const std::string path = ::testing::TempDir() + "foreign.kv";
+  Scheduler scheduler(model(), options_of(Reuse::append));
+  Session session(model(), request_of("x").session);
+  session.prefill(model()->tokenize("a text"));
+  const std::string deep(300'000, '[');
+  const std::vector<std::string> foreign = {
+      "notes",
+      "{}",
+      deep,
+      R"({"text": 1, "tokens": [], "unread": []})",
+      R"({"text": "a", "tokens": 5, "unread": []})",
+      R"({"text": "a", "tokens": ["b"], "unread": []})",
+      R"({"text": "a", "tokens": [-1], "unread": []})",
+      R"({"text": "a", "tokens": [], "unread": [4294967297]})"};
+  for (const std::string& notes : foreign) {
+    session.save(path, notes);
+    test::expect_error(ErrorCode::kBadModel, {path, "its notes"},
+                       [&] { scheduler.restore_slot(path); });
+  }
+  EXPECT_TRUE(scheduler.slots().empty());
+  EXPECT_EQ(scheduler.stats().bytes_kept, 0u);
+  session.save(path, R"({"text": "a", "tokens": [1], "unread": [5]})");
+  EXPECT_GT(scheduler.restore_slot(path), 0);
+}
+
 const std::string kNotes = document_notes({}, "", "");
 
 TEST(Scheduler, AQuestionGoesOnFromASnapshot) {

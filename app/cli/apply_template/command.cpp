@@ -6,6 +6,7 @@
 #include "cli/commands.h"
 #include "cli/common/chat_settings.h"
 #include "cli/common/terminal.h"
+#include "eval/common/json_field.h"
 
 namespace snapkv::cli {
 namespace {
@@ -38,9 +39,13 @@ void add_options(CLI::App& app, ApplyTemplateSettings& s) {
 /// The conversation's variables. Throws kUsage for what is no conversation.
 Json read_conversation(const ApplyTemplateSettings& s) {
   const std::string where = s.conversation == "-" ? "standard input" : s.conversation;
+  const std::string text = read_text(s.conversation);
+  if (eval::nests_too_deep(text)) {
+    fail(ErrorCode::kUsage, "{}: nested deeper than {} levels", where, eval::kMostJsonLevels);
+  }
   Json variables;
   try {
-    variables = Json::parse(read_text(s.conversation));
+    variables = Json::parse(text);
   } catch (const Json::exception& e) {
     fail(ErrorCode::kUsage, "{}: not JSON: {}", where, e.what());
   }

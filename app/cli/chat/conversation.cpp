@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "cli/common/terminal.h"
+#include "eval/common/json_field.h"
 
 namespace snapkv::cli {
 namespace {
@@ -71,7 +72,7 @@ void Conversation::save(const std::string& path) const {
 }
 
 Conversation Conversation::load(const std::string& path) {
-  Json parsed = Json::parse(read_text(path), nullptr, false);
+  Json parsed = eval::parse_json(read_text(path));
   if (parsed.is_object() && parsed.contains("messages")) parsed = Json(parsed["messages"]);
   if (!parsed.is_array()) {
     fail(ErrorCode::kUsage, "{}: a JSON object with 'messages' is expected, or a list of messages",

@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "cli/common/terminal.h"
+#include "eval/common/json_field.h"
 
 namespace snapkv::cli {
 namespace {
@@ -89,9 +90,11 @@ bool is_utf8(const std::string& text) {
 
 Json ChatSettings::variables() const {
   if (variables_.empty()) return Json::object();
-  Json parsed = Json::parse(variables_, nullptr, false);
+  Json parsed = eval::parse_json(variables_);
   if (!parsed.is_object()) {
-    fail(ErrorCode::kUsage, "--chat-template-kwargs must be a JSON object, not: {}", variables_);
+    fail(ErrorCode::kUsage,
+         "--chat-template-kwargs must be a JSON object of at most {} levels, not: {}",
+         eval::kMostJsonLevels, variables_);
   }
   return parsed;
 }

@@ -10,6 +10,7 @@
 #include "cli/common/plain_text.h"
 #include "cli/common/terminal.h"
 #include "cli/tokenize/vocabulary.h"
+#include "eval/common/json_field.h"
 #include "snapkv/tokenizer.h"
 
 namespace snapkv::cli {
@@ -95,7 +96,7 @@ Json json_of(const Tokenizer& tokenizer, const std::vector<int32_t>& ids) {
 
 /// The string in a line of JSON.
 std::string string_of(std::string_view line, size_t number) {
-  const Json json = Json::parse(line, nullptr, /*allow_exceptions=*/false);
+  const Json json = eval::parse_json(line);
   if (!json.is_string()) {
     fail(ErrorCode::kUsage, "line {} of the text is not a JSON string", number);
   }

@@ -32,7 +32,7 @@ Json arguments_object(const Fields& function) {
   }
   const std::string& text = arguments.get_ref<const std::string&>();
   if (text.empty()) return Json::object();
-  Json parsed = Json::parse(text, nullptr, false);
+  Json parsed = parse_held(text);
   return parsed.is_object() ? parsed : Json(text);
 }
 

@@ -18,7 +18,7 @@ class MessageAnswers : public Answers {
     }
     if (!choice.content.empty()) content.push_back({{"type", "text"}, {"text", choice.content}});
     for (const ToolCall& call : choice.calls) {
-      const Json input = Json::parse(call.arguments, nullptr, false);
+      const Json input = parse_held(call.arguments);
       content.push_back({{"type", "tool_use"},
                          {"id", call.id},
                          {"name", call.name},

@@ -128,7 +128,7 @@ const Json& parameter_schema(const Json& parameters, const std::string& name) {
 std::string typed_value(const std::string& text, JsonTypes types) {
   if (types != kString) {
     std::string spelling = json_spelling(text);
-    const Json value = Json::parse(spelling, nullptr, /*allow_exceptions=*/false);
+    const Json value = parse_held(spelling);
     if (!value.is_discarded() && !value.is_string() && (types & type_of(value)) != 0) {
       return spelling;
     }

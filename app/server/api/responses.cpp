@@ -12,7 +12,7 @@ namespace snapkv::server {
 namespace {
 
 void add_call(Json& messages, const Fields& item) {
-  Json arguments = Json::parse(item.needed_text("arguments"), nullptr, false);
+  Json arguments = parse_held(item.needed_text("arguments"));
   if (!arguments.is_object()) arguments = item.needed_text("arguments");
   const Json call = {{"id", item.needed_text("call_id")},
                      {"type", "function"},
