@@ -85,6 +85,10 @@ TEST(ToolStream, ReadsCallsHoweverTheyAreCut) {
       {ToolFormat::hermes, "trailing \n", "|trailing \n"},
       {ToolFormat::hermes, "<tool_call>{\"name\": \"get\", \"arguments\": {\"a\": 1",
        "|call get({\"a\": 1)"},
+      // what is no JSON ends a call, which keeps what came before
+      {ToolFormat::hermes,
+       "<tool_call>{\"name\": \"get\", \"arguments\": {\"a\": [1}}</tool_call> x",
+       "|call get({\"a\": [1)|}}</tool_call> x"},
       {ToolFormat::hermes,
        "<tool_call>{\"name\": \"get\", \"arguments\": \"{\\\"a\\\": 1}\"}</tool_call>",
        "|call get({\"a\": 1})"},

@@ -83,6 +83,8 @@ bool CallScanner::push_value(char c) {
     end_value();  // of a number or a word; c is what follows it
     return state_ != State::failed && push(c);
   }
+  if (!in_string_ && (c == '{' || c == '[') && open_.size() == kMostNesting) return fail();
+  if (!in_string_ && (c == '}' || c == ']') && (open_.empty() || open_.back() != c)) return fail();
   text_ += c;
   if (in_string_) {
     if (escaped_) {
@@ -95,10 +97,8 @@ bool CallScanner::push_value(char c) {
   } else if (c == '"') {
     in_string_ = true;
   } else if (c == '{' || c == '[') {
-    if (open_.size() == kMostNesting) return fail();
     open_.push_back(c == '{' ? '}' : ']');
   } else if (c == '}' || c == ']') {
-    if (open_.empty() || open_.back() != c) return fail();
     open_.pop_back();
   } else {
     if (role_ == Role::arguments && open_.empty()) return fail();
@@ -109,6 +109,7 @@ bool CallScanner::push_value(char c) {
 }
 
 void CallScanner::end_value() {
+  begun_ = false;
   state_ = only_arguments_ ? State::complete : State::next;
   if (role_ == Role::name) {
     const Json name = Json::parse(text_, nullptr, false);
@@ -135,7 +136,8 @@ void CallScanner::end_value() {
 }
 
 std::string CallScanner::take_arguments() {
-  if (state_ == State::value && role_ == Role::arguments && begun_ && text_.front() == '{') {
+  // of a value that breaks off, what came before that too
+  if (role_ == Role::arguments && begun_ && text_.front() == '{') {
     std::string part = text_.substr(n_taken_);
     n_taken_ = text_.size();
     return part;
