@@ -2,16 +2,17 @@
 # tools/fuzz.sh MINUTES [TARGET...]: runs fuzz targets for that long each, one after the other, all
 # of them where none is named; called by `make fuzz`, which has built them. Inputs that reach new
 # code are kept under build/fuzz/found. Ends with an error at the first input that crashes, leaks,
-# or takes more than SNAPKV_FUZZ_TIMEOUT seconds (5); libFuzzer prints the file that it is in. Adds
-# what was done to build/fuzz/figures.tsv: time, target, inputs tried, seconds of processor time,
-# places reached in the code, inputs kept.
+# takes more than five seconds of processor time (tests/fuzz/time_limit.h) or a minute by the clock;
+# libFuzzer prints the file that it is in. Adds what was done to build/fuzz/figures.tsv: time,
+# target, inputs tried, seconds of processor time, places reached in the code, inputs kept.
 set -eu
 cd "$(dirname "$0")/.."
 seconds=$((60 * $1))
 shift
 figures=build/fuzz/figures.tsv
 log=build/fuzz/last.$$
-trap 'rm -f "$log" "$log.times"' EXIT
+folder=
+trap 'rm -rf "$log" "$log.times" "$folder"' EXIT
 
 # Sets $now to the seconds of processor time of all commands so far. (In a substitution, "times"
 # would tell those of the subshell.)
@@ -37,24 +38,56 @@ run() {
   echo "$used seconds of processor time, $(grep -a DONE "$log" || tail -n 3 "$log")"
 }
 
+# Sets $folder to one for temporary files, in memory where that is possible: a disk takes longer
+# than what is tried.
+make_folder() {
+  rm -rf "$folder"
+  folder=$(mktemp -d -p /dev/shm 2>/dev/null || mktemp -d)
+}
+
 record() {
   printf '%s\t%s\t%s\t%s\t%s\t%s\n' "$(date +%FT%T)" "$@" >>"$figures"
 }
 
 fuzz_hostile_model() {
+  make_folder
   run hostile_model env SNAPKV_FUZZ_SECONDS="$seconds" SNAPKV_FUZZ_SEED="$(date +%s)" \
-    build/release/bin/engine_hostile_model_test
+    TEST_TMPDIR="$folder" build/release/bin/engine_hostile_model_test
   record hostile_model "$(sed -n 's/^\([0-9]*\) models, .*/\1/p' "$log")" "$used" - -
+}
+
+# Saved sessions of the model in the repository.
+make_sessions() {
+  mkdir -p "$1"
+  while read -r name options; do
+    build/release/bin/snapkv compress --model models/needle.gguf --prompt "The secret" $options \
+      --output "$1/$name" 2>/dev/null
+  done <<EOF
+plain
+frames --zstd
+every_row --keep-full --zstd 9
+q8_0 --kv-policy pyramidkv --kv-type q8_0
+queries --kv-policy ada-snapkv --kv-budget 20 --kv-decode-limit 100
+EOF
 }
 
 fuzz() {
   corpus=tests/fuzz/corpus_$1
-  [ "$1" = gguf ] && corpus=tests/fuzz/corpus
+  most_bytes=8192
+  case $1 in
+    gguf) corpus=tests/fuzz/corpus ;;
+    session)
+      corpus=build/fuzz/sessions
+      most_bytes=32768
+      make_sessions "$corpus"
+      ;;
+  esac
   found=build/fuzz/found/$1
   mkdir -p "$found"
   [ -d "$corpus" ] || corpus=$found # some make their first inputs themselves
-  run "$1" "build/fuzz/bin/fuzz_$1" -timeout="${SNAPKV_FUZZ_TIMEOUT:-5}" -max_len=8192 \
-    -max_total_time="$seconds" -print_final_stats=1 -artifact_prefix=build/fuzz/ "$found" "$corpus"
+  make_folder
+  run "$1" env TMPDIR="$folder" "build/fuzz/bin/fuzz_$1" -timeout=60 -max_len=$most_bytes \
+    -close_fd_mask=1 -max_total_time="$seconds" -print_final_stats=1 -artifact_prefix=build/fuzz/ "$found" "$corpus"
   record "$1" "$(sed -n 's/^stat::number_of_executed_units: *//p' "$log")" "$used" \
     $(sed -n 's|^#[0-9]*\tDONE *cov: \([0-9]*\) .* corp: \([0-9]*\)/.*|\1 \2|p' "$log")
 }

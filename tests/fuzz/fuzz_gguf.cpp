@@ -12,6 +12,7 @@
 #include "format/gguf.h"
 #include "snapkv/error.h"
 #include "snapkv/tokenizer.h"
+#include "tests/fuzz/time_limit.h"
 
 namespace snapkv::test {
 namespace {
@@ -57,6 +58,7 @@ Outcome read_hostile(std::span<const std::byte> bytes) {
 }  // namespace snapkv::test
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  const snapkv::test::TimeLimit limit;
   snapkv::test::read_hostile({reinterpret_cast<const std::byte*>(data), size});
   return 0;
 }

@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "base/check.h"
+#include "tests/fuzz/time_limit.h"
 #include "tests/text/grammar/grammar_support.h"
 
 namespace snapkv::test {
@@ -45,6 +46,7 @@ GrammarUse use_hostile_grammar(std::string_view bytes) {
 }  // namespace snapkv::test
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  const snapkv::test::TimeLimit limit;
   snapkv::test::use_hostile_grammar({reinterpret_cast<const char*>(data), size});
   return 0;
 }

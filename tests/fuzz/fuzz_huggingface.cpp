@@ -8,6 +8,7 @@
 #include "huggingface/config.h"
 #include "huggingface/safetensors.h"
 #include "huggingface/vocabulary.h"
+#include "tests/fuzz/time_limit.h"
 
 namespace snapkv::test {
 namespace {
@@ -77,6 +78,7 @@ bool read_hostile_huggingface(std::span<const std::byte> bytes) {
 }  // namespace snapkv::test
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  const snapkv::test::TimeLimit limit;
   snapkv::test::read_hostile_huggingface({reinterpret_cast<const std::byte*>(data), size});
   return 0;
 }

@@ -7,6 +7,7 @@
 
 #include "base/check.h"
 #include "snapkv/chat.h"
+#include "tests/fuzz/time_limit.h"
 
 namespace snapkv::test {
 
@@ -34,6 +35,7 @@ Rendering render_hostile(std::string_view bytes) {
 }  // namespace snapkv::test
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  const snapkv::test::TimeLimit limit;
   snapkv::test::render_hostile({reinterpret_cast<const char*>(data), size});
   return 0;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The fuzz target of saved sessions: libFuzzer's entry point (preset `fuzz`), also linked into
-// tests/engine, which replays corpus_session/ and mutations of valid files.
+// tests/engine, which tries mutations of valid files.
 #include "tests/fuzz/fuzz_session.h"
 
 #include <cstdint>
@@ -10,6 +10,7 @@
 #include "base/check.h"
 #include "engine/session_file.h"
 #include "snapkv/error.h"
+#include "tests/fuzz/time_limit.h"
 
 namespace snapkv::test {
 namespace {
@@ -52,6 +53,7 @@ bool read_hostile_session(std::span<const std::byte> bytes) {
 }  // namespace snapkv::test
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  const snapkv::test::TimeLimit limit;
   snapkv::test::read_hostile_session({reinterpret_cast<const std::byte*>(data), size});
   return 0;
 }
