@@ -132,12 +132,11 @@ std::string CommandLine::unknown_options(const std::vector<std::string>& args) c
 }
 
 // Help and version go to stdout, usage errors become an Error.
-int CommandLine::answer_help(const CLI::ParseError& e, const std::vector<std::string>& args) {
+void CommandLine::answer_help(const CLI::ParseError& e, const std::vector<std::string>& args) {
   if (e.get_name() == "CallForHelp" || e.get_name() == "CallForAllHelp") {
     if (e.get_name() == "CallForHelp") hide_uncommon_options(typed());
     write_stdout(root_.help());
-    close_stdout();
-    return 0;
+    return;
   }
   std::ostringstream out, err;
   if (root_.exit(e, out, err) != 0) {
@@ -146,22 +145,25 @@ int CommandLine::answer_help(const CLI::ParseError& e, const std::vector<std::st
     fail(ErrorCode::kUsage, "{}\n{} --help lists the options", message, typed_name());
   }
   write_stdout(out.str());
-  close_stdout();
-  return 0;
 }
 
-int CommandLine::run(int argc, const char* const* argv) {
-  const std::vector<std::string> args(argv + std::min(argc, 1), argv + argc);
+const Command* CommandLine::parse(const std::vector<std::string>& args) {
   try {
     std::vector<std::string> translated = translate_llama_flags(root_, args);
     std::reverse(translated.begin(), translated.end());  // as CLI11 takes them
     root_.parse(translated);
   } catch (const CLI::ParseError& e) {
-    return answer_help(e, args);
+    answer_help(e, args);
+    return nullptr;
   }
   const Command& command = typed_command(commands_);
   apply_environment_and_config(root_, *command.app, common_);
-  const int code = command.run();
+  return &command;
+}
+
+int CommandLine::run(int argc, const char* const* argv) {
+  const Command* command = parse({argv + std::min(argc, 1), argv + argc});
+  const int code = command != nullptr ? command->run() : 0;
   close_stdout();
   return code;
 }

@@ -20,11 +20,16 @@ class CommandLine {
   const std::vector<Command>& commands() const { return commands_; }
 
   /// Runs the command that `argv` names, and returns its exit code; help and version go to stdout.
-  /// Throws Error{kUsage} for what can't be parsed, and what the commands throw.
+  /// Throws what parse() and the commands throw.
   int run(int argc, const char* const* argv);
+  /// Fills the settings of the command that `args` (without the program's name) name, from them,
+  /// the environment and the configuration file, and returns it; null where they ask for help or
+  /// the version, which is then written. Throws Error{kUsage} for what can't be parsed, kRuntime
+  /// for a file that can't be read.
+  const Command* parse(const std::vector<std::string>& args);
 
  private:
-  int answer_help(const CLI::ParseError& e, const std::vector<std::string>& args);
+  void answer_help(const CLI::ParseError& e, const std::vector<std::string>& args);
   std::string unknown_options(const std::vector<std::string>& args) const;
   CLI::App& typed() const;
   std::string typed_name() const;

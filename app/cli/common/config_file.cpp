@@ -74,7 +74,8 @@ void add_variable_names(const CLI::App& app, std::vector<std::string>& names) {
 // Of `make` and of the tests, which run the program.
 bool is_of_the_build(std::string_view name) {
   constexpr std::string_view kNames[] = {"SNAPKV_PRESET", "SNAPKV_ORACLE_MODELS",
-                                         "SNAPKV_HF_FOLDERS", "SNAPKV_GGML_VALUES"};
+                                         "SNAPKV_HF_FOLDERS", "SNAPKV_GGML_VALUES",
+                                         "SNAPKV_SPEED_VOCABULARY"};
   return name.starts_with("SNAPKV_TEST_") || name.starts_with("SNAPKV_FUZZ_") ||
          std::find(std::begin(kNames), std::end(kNames), name) != std::end(kNames);
 }

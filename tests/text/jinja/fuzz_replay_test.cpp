@@ -9,6 +9,7 @@
 #include <random>
 
 #include "tests/fuzz/fuzz_jinja.h"
+#include "tests/fuzz/mutate.h"
 #include "tests/text/jinja/render.h"
 
 namespace snapkv::test {
@@ -28,45 +29,18 @@ TEST(JinjaFuzz, Corpus) {
   EXPECT_GT(n_seeds, 3);
 }
 
-/// A few of libFuzzer's kinds of changes.
-void mutate(std::string& text, const std::vector<std::string>& others, std::mt19937& random) {
-  const auto below = [&](size_t n) { return n == 0 ? 0 : random() % n; };
-  const size_t at = below(text.size());
-  switch (below(5)) {
-    case 0:
-      if (!text.empty()) text[at] = static_cast<char>(below(128));
-      break;
-    case 1:
-      text.erase(at, below(9));
-      break;
-    case 2: {  // a piece of it again elsewhere
-      const std::string piece = text.substr(at, below(40));
-      text.insert(below(text.size() + 1), piece);
-      break;
-    }
-    case 3: {  // a piece of another one
-      const std::string& other = others[below(others.size())];
-      const size_t from = below(other.size());
-      text.insert(at, other.substr(from, below(40)));
-      break;
-    }
-    default: {
-      constexpr const char* kPieces[] = {"{{",       "}}",
-                                         "{%",       "%}",
-                                         "-",        "+",
-                                         "|",        "(",
-                                         ")",        "[",
-                                         "]",        "'",
-                                         " if ",     " else ",
-                                         " in ",     " is ",
-                                         "not ",     ":",
-                                         ",",        "0",
-                                         "-1",       "9223372036854775807",
-                                         "\xc3\xa9", "\xff"};
-      text.insert(at, kPieces[below(std::size(kPieces))]);
-    }
-  }
-}
+constexpr const char* kPieces[] = {"{{",       "}}",
+                                   "{%",       "%}",
+                                   "-",        "+",
+                                   "|",        "(",
+                                   ")",        "[",
+                                   "]",        "'",
+                                   " if ",     " else ",
+                                   " in ",     " is ",
+                                   "not ",     ":",
+                                   ",",        "0",
+                                   "-1",       "9223372036854775807",
+                                   "\xc3\xa9", "\xff"};
 
 TEST(JinjaFuzz, Mutations) {
   const Json golden = read_json("jinja/snippets.json");
@@ -77,7 +51,7 @@ TEST(JinjaFuzz, Mutations) {
   int outcomes[3] = {};
   for (int i = 0; i < 10000; ++i) {
     std::string text = templates[static_cast<size_t>(i) % templates.size()];
-    for (auto n = 1 + random() % 4; n > 0; --n) mutate(text, templates, random);
+    for (auto n = 1 + random() % 4; n > 0; --n) mutate(text, templates, kPieces, random);
     text.erase(std::remove(text.begin(), text.end(), '\0'), text.end());
     ++outcomes[static_cast<int>(render_hostile(text + '\0' + variables))];
   }
