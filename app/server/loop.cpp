@@ -107,7 +107,13 @@ std::shared_ptr<Generation> Scheduler::Loop::submit(Request request,
   complete_options(request);
   check(request);
   auto job = std::make_unique<Job>();
-  if (request.grammar) job->matcher = matcher_of(*request.grammar);
+  if (request.grammar) {
+    try {
+      job->matcher = matcher_of(*request.grammar);
+    } catch (const Error& e) {  // the client's grammar can be read in too many ways
+      throw Refused(Refused::Kind::bad_request, e.what());
+    }
+  }
   job->request = std::move(request);
   job->client = std::make_shared<Generation>();
   job->snapshot_path = snapshot_path;

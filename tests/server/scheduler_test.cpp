@@ -565,6 +565,17 @@ TEST(Scheduler, AnswersFollowAGrammar) {
   EXPECT_EQ(result.texts[0].size(), 6u) << result.texts[0];
   EXPECT_EQ(result.texts[0].find_first_not_of("abcd"), std::string::npos);
   EXPECT_EQ(result.ends[0].reason, FinishReason::stop);
+
+  std::string many = "root ::= ";
+  for (int i = 0; i < 20000; ++i) many += "\"a\"? ";
+  request.grammar = std::make_shared<const Grammar>(Grammar::parse(many));
+  try {
+    scheduler.submit(request);
+    ADD_FAILURE() << "no error";
+  } catch (const Refused& e) {
+    EXPECT_EQ(e.kind, Refused::Kind::bad_request);
+    EXPECT_NE(std::string(e.what()).find("too ambiguous"), std::string::npos) << e.what();
+  }
 }
 
 TEST(Scheduler, ReportsLogprobsAndPositions) {

@@ -79,11 +79,26 @@ int32_t AutomatonBuilder::add(const Expression& expression, int32_t from) {
 
 int32_t AutomatonBuilder::add_choice(const Expression& expression, int32_t from) {
   const int32_t end = add_state();
+  SharedStates shared;
   for (const Expression& child : expression.children) {
-    const int32_t last = add(child, from);
+    const bool is_literal = child.kind == Expression::Kind::literal;
+    const int32_t last = is_literal ? add_shared(child.bytes, from, shared) : add(child, from);
     states[static_cast<size_t>(last)].steps.push_back(end);
   }
   return end;
+}
+
+int32_t AutomatonBuilder::add_shared(std::string_view bytes, int32_t from, SharedStates& shared) {
+  for (const char c : bytes) {
+    const auto byte = static_cast<uint8_t>(c);
+    const auto [place, is_new] = shared.try_emplace({from, byte});
+    if (is_new) {
+      place->second = add_state();
+      add_edge(from, {byte, byte}, place->second);
+    }
+    from = place->second;
+  }
+  return from;
 }
 
 int32_t AutomatonBuilder::add_repeat(const Expression& expression, int32_t from) {

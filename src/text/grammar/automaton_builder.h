@@ -5,6 +5,8 @@
 
 #include <map>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "text/grammar/automaton.h"
@@ -33,6 +35,10 @@ class AutomatonBuilder {
   /// Adds what `expression` reads, from a state on; returns the state where it ends.
   int32_t add(const Expression& expression, int32_t from);
   int32_t add_choice(const Expression& expression, int32_t from);
+  /// The same for one of several texts. Those that begin alike share states, so that a list of
+  /// thousands is read in one way at a time.
+  using SharedStates = std::map<std::pair<int32_t, uint8_t>, int32_t>;  // by state and byte
+  int32_t add_shared(std::string_view bytes, int32_t from, SharedStates& shared);
   int32_t add_repeat(const Expression& expression, int32_t from);
   int32_t add_characters(const CharSet& set, int32_t from);
   /// How the characters of a set are read; found once, since repetitions have many copies of it.

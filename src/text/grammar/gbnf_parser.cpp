@@ -76,7 +76,9 @@ class Parser : private GbnfText {
       while (apply_repetition(*item)) skip_space(nesting > 0);
       sequence.children.push_back(std::move(*item));
     }
-    return sequence;
+    if (sequence.children.size() != 1) return sequence;
+    Expression item = std::move(sequence.children.front());
+    return item;
   }
 
   /// Nothing where no item begins.

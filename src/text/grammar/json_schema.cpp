@@ -138,7 +138,7 @@ Schema SchemaReader::flattened(const Schema& schema, const std::string& place, i
       const std::string reference = part["$ref"].is_string() ? part["$ref"] : Schema("");
       part = flattened(resolve(reference, place), reference, nesting + 1);
     }
-    result = merged(result, part, at(place));
+    result = merged(std::move(result), part, at(place));
   }
   return result.contains("$ref") || result.contains("allOf") ? flattened(result, place, nesting + 1)
                                                              : result;
@@ -211,11 +211,11 @@ std::string SchemaReader::read_values(const Schema& schema, const Schema& values
   }
   const std::vector<std::string> types =
       schema.contains("type") ? types_of(schema, at(place)) : std::vector<std::string>();
+  const auto list = schema.find("enum");  // beside a const, which must be in it
+  const bool is_checked = list != schema.end() && list->is_array() && &*list != &values;
   std::string expression;
   for (const Schema& value : values) {
-    const bool in_enum =
-        !schema.contains("enum") || !schema["enum"].is_array() ||
-        std::find(schema["enum"].begin(), schema["enum"].end(), value) != schema["enum"].end();
+    const bool in_enum = !is_checked || std::find(list->begin(), list->end(), value) != list->end();
     if (!in_enum || !has_type(value, types)) continue;
     expression += (expression.empty() ? "" : " | ") + gbnf_literal(value.dump());
   }

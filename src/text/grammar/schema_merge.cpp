@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <string_view>
+#include <utility>
 
 #include "base/error.h"
 
@@ -102,6 +103,11 @@ Schema merged_types(const Schema& a, const Schema& b, const std::string& place) 
 }
 
 Schema merged_enums(const Schema& a, const Schema& b, const std::string& place) {
+  constexpr size_t kMostComparisons = 10'000'000;
+  if (a.size() * b.size() > kMostComparisons) {
+    fail(ErrorCode::kUsage, "{}: enum: lists of {} and {} values can't be compared", place,
+         a.size(), b.size());
+  }
   Schema both = Schema::array();
   for (const Schema& value : a) {
     if (std::find(b.begin(), b.end(), value) != b.end()) both.push_back(value);
@@ -110,16 +116,26 @@ Schema merged_enums(const Schema& a, const Schema& b, const std::string& place) 
   return both;
 }
 
-Schema merged_properties(const Schema& a, const Schema& b) {
-  Schema both = a;
+// Merged when they are read. A list of many does not nest.
+Schema both_of(Schema a, const Schema& b) {
+  const auto parts = a.size() == 1 ? a.find("allOf") : a.end();
+  if (parts == a.end() || !parts->is_array()) {
+    return {{"allOf", Schema::array({std::move(a), b})}};
+  }
+  parts->push_back(b);
+  return a;
+}
+
+Schema merged_properties(Schema a, const Schema& b) {
   for (const auto& [name, schema] : b.items()) {
-    if (both.contains(name) && both[name] != schema) {
-      both[name] = {{"allOf", Schema::array({both[name], schema})}};
-    } else {
-      both[name] = schema;
+    const auto found = a.find(name);
+    if (found == a.end()) {
+      a[name] = schema;
+    } else if (*found != schema) {
+      *found = both_of(std::move(*found), schema);
     }
   }
-  return both;
+  return a;
 }
 
 // additionalProperties is about the properties that its own schema does not name.
@@ -144,7 +160,7 @@ Schema merged_numbers(const std::string& keyword, const Schema& a, const Schema&
   return (a.get<double>() > b.get<double>()) == is_lower ? a : b;
 }
 
-Schema merged_keyword(const std::string& keyword, const Schema& a, const Schema& b,
+Schema merged_keyword(const std::string& keyword, Schema a, const Schema& b,
                       const std::string& place) {
   constexpr std::array<std::string_view, 8> kBounds = {
       "minimum",  "maximum",  "exclusiveMinimum", "exclusiveMaximum",
@@ -152,14 +168,14 @@ Schema merged_keyword(const std::string& keyword, const Schema& a, const Schema&
   if (a == b) return a;
   if (keyword == "type") return merged_types(a, b, place);
   if (keyword == "enum" && a.is_array() && b.is_array()) return merged_enums(a, b, place);
-  if (keyword == "properties" && a.is_object() && b.is_object()) return merged_properties(a, b);
+  if (keyword == "properties" && a.is_object() && b.is_object())
+    return merged_properties(std::move(a), b);
   if (keyword == "required" && a.is_array() && b.is_array()) {
-    Schema both = a;
-    both.insert(both.end(), b.begin(), b.end());
-    return both;
+    a.insert(a.end(), b.begin(), b.end());
+    return a;
   }
   if (keyword == "items" && a.is_object() && b.is_object()) {
-    return {{"allOf", Schema::array({a, b})}};
+    return both_of(std::move(a), b);
   }
   if (keyword == "additionalProperties") {
     if (a == true) return b;
@@ -189,14 +205,18 @@ void check_keywords(const Schema& schema, const std::string& place) {
   }
 }
 
-Schema merged(const Schema& a, const Schema& b, const std::string& place) {
+Schema merged(Schema a, const Schema& b, const std::string& place) {
   check_closed(a, b, place);
   check_closed(b, a, place);
-  Schema both = a;
   for (const auto& [keyword, value] : b.items()) {
-    both[keyword] = a.contains(keyword) ? merged_keyword(keyword, a[keyword], value, place) : value;
+    const auto found = a.find(keyword);
+    if (found == a.end()) {
+      a[keyword] = value;
+    } else {
+      *found = merged_keyword(keyword, std::move(*found), value, place);
+    }
   }
-  return both;
+  return a;
 }
 
 std::vector<std::string> types_of(const Schema& schema, const std::string& place) {

@@ -17,7 +17,7 @@ void check_keywords(const Schema& schema, const std::string& place);
 
 /// Both must hold. Throws Error{kUsage} "PLACE: ..." where that can't be said in one schema, or
 /// nothing is left.
-Schema merged(const Schema& a, const Schema& b, const std::string& place);
+Schema merged(Schema a, const Schema& b, const std::string& place);
 
 /// The values of `type`, in its order; all types that the other keywords are about where there is
 /// none; empty: any.

@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: MIT
 // JSON schemas as grammars: which documents they allow, and the errors. What a validator says of
 // such documents is in schema_oracle (tests/text/grammar/oracle).
+#include <fmt/core.h>
 #include <gtest/gtest.h>
+
+#include <ctime>
+#include <functional>
 
 #include "tests/support/expect_error.h"
 #include "tests/text/grammar/grammar_support.h"
@@ -269,6 +273,42 @@ TEST(JsonSchemaErrors, NameThePlaceAndTheKeyword) {
   expect_error(ErrorCode::kUsage, {"inside each other"}, [&] { Grammar::from_json_schema(deep); });
   expect_error(ErrorCode::kUsage, {"inside each other"},
                [] { Grammar::from_json_schema(std::string(100000, '[')); });
+}
+
+std::string list_of(int n, const std::function<std::string(int)>& item) {
+  std::string list = "[";
+  for (int i = 0; i < n; ++i) list += (i > 0 ? "," : "") + item(i);
+  return list + "]";
+}
+
+// Time grows with their length, and the values are read in one way at a time.
+TEST(JsonSchema, ListsMayBeLong) {
+  const std::clock_t begin = std::clock();
+  const std::string values = list_of(40000, [](int i) { return fmt::format("\"v{}\"", i); });
+  const Grammar grammar = Grammar::from_json_schema("{\"enum\": " + values + "}");
+  EXPECT_TRUE(allows(grammar, "\"v39999\""));
+  EXPECT_TRUE(allows(grammar, "\"v7\""));
+  EXPECT_EQ(verdict(grammar, "\"v6\"0"), Verdict::kNo);
+  EXPECT_EQ(verdict(grammar, "\"v40000"), Verdict::kNo);
+  EXPECT_EQ(verdict(grammar, "\"v5"), Verdict::kBeginning);
+  expect_error(ErrorCode::kUsage, {"enum", "40000", "can't be compared"}, [&] {
+    Grammar::from_json_schema("{\"allOf\": [{\"enum\": " + values + "}, {\"enum\": [0," +
+                              values.substr(1) + "}]}");
+  });
+  // each part adds a property, and all say something of one
+  const Grammar parts = Grammar::from_json_schema(
+      "{\"allOf\": " +
+      list_of(400,
+              [](int i) {
+                return fmt::format(R"({{"properties": {{"a{}": {{"type": "null"}},
+                               "b": {{"maxLength": {}, "type": "string"}}}}}})",
+                                   i, 500 - i);
+              }) +
+      "}");
+  EXPECT_TRUE(allows(parts, R"({"a0":null,"b":"x"})"));
+  EXPECT_EQ(verdict(parts, R"({"a0":1)"), Verdict::kNo);
+  const double seconds = static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC;
+  EXPECT_LT(seconds, 10);
 }
 
 // No model can fill its answer with white space.
