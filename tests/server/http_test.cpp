@@ -286,6 +286,26 @@ TEST_F(Http, HalfRequestsEndInTime) {
   EXPECT_TRUE(engine_.requests().empty());
 }
 
+TEST_F(Http, LengthsThatAreNoneAreRefusedAtOnce) {
+  start();
+  const auto status_of = [&](const std::string& lengths) {
+    const int socket = connect_and_send("POST /tokenize HTTP/1.1\r\nHost: localhost\r\n" + lengths +
+                                        "\r\n{\"content\": \"Hi\"}");
+    const std::string answer = receive(socket, "\r\n\r\n");
+    close(socket);
+    return answer.substr(0, 12);
+  };
+  const Timer timer;
+  EXPECT_EQ(status_of("Content-Length: 17\r\n"), "HTTP/1.1 200");
+  EXPECT_EQ(status_of("Content-Length: 0017\r\n"), "HTTP/1.1 200");
+  EXPECT_EQ(status_of("Content-Length: 99999999999999999999\r\n"), "HTTP/1.1 413");
+  for (const std::string bad : {"-5", "17x", "+17", "0x11", "1 7", "17, 17"}) {
+    EXPECT_EQ(status_of("Content-Length: " + bad + "\r\n"), "HTTP/1.1 400") << bad;
+  }
+  EXPECT_EQ(status_of("Content-Length: 17\r\nContent-Length: 2\r\n"), "HTTP/1.1 400");
+  EXPECT_LT(timer.seconds(), 3);
+}
+
 TEST_F(Http, HeadersAreBounded) {
   start();
   std::string text = "GET /health HTTP/1.1\r\n";

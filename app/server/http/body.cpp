@@ -3,7 +3,9 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <new>
+#include <optional>
 
 #include "base/parse_number.h"
 #include "server/http/connection.h"
@@ -22,11 +24,26 @@ ApiError too_large(size_t most) {
                   "request_too_large");
 }
 
+/// Nothing without the header. Where it does not say how long the body is, where that ends would be
+/// a guess.
+std::optional<int64_t> stated_length(const httplib::Request& request) {
+  const size_t n_headers = request.get_header_value_count("Content-Length");
+  if (n_headers == 0) return std::nullopt;
+  const std::string text = request.get_header_value("Content-Length");
+  if (n_headers > 1 || text.empty() || text.find_first_not_of("0123456789") != text.npos) {
+    give_up_connection();
+    throw ApiError(400, "there must be one Content-Length, a whole number of bytes",
+                   "invalid_length");
+  }
+  const std::string digits = text.substr(std::min(text.find_first_not_of('0'), text.size() - 1));
+  return parse_whole(digits).value_or(INT64_MAX);
+}
+
 }  // namespace
 
 std::string read_body(const httplib::Request& request, const httplib::ContentReader& reader,
                       size_t most) {
-  const auto length = parse_whole(request.get_header_value("Content-Length"));
+  const std::optional<int64_t> length = stated_length(request);
   if (length && *length > static_cast<int64_t>(most)) {
     give_up_connection();
     throw too_large(most);
