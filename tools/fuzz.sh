@@ -65,7 +65,8 @@ make_sessions() {
   done <<EOF
 plain
 frames --zstd
-every_row --keep-full --zstd 9
+every_row --keep-full
+frames_of_rows --keep-full --zstd 9
 q8_0 --kv-policy pyramidkv --kv-type q8_0
 queries --kv-policy ada-snapkv --kv-budget 20 --kv-decode-limit 100
 EOF

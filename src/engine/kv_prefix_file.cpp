@@ -100,41 +100,59 @@ std::vector<uint64_t> numbers_at(std::span<const std::byte> bytes, size_t at, si
   return numbers;
 }
 
+[[noreturn]] void fail_size(const PrefixFile& file, size_t n_bytes, const std::string& path) {
+  fail(ErrorCode::kBadModel, "'{}': {} bytes are not those of {} layers of {} tokens", path,
+       n_bytes, file.n_layer, file.saved.tokens.size());
+}
+
+PrefixEnds read_ends(std::span<const std::byte> bytes, const std::string& path, PrefixFile& file) {
+  const size_t head = read_head(bytes, path, file);
+  const auto n_layer = static_cast<size_t>(file.n_layer), n_tokens = file.saved.tokens.size();
+  const size_t token_bytes = KvLayer::row_bytes(file.saved.type, file.head_dim) * file.n_head_kv;
+  if (token_bytes > (file.has_frames ? kMostBytes : bytes.size()) / n_tokens) {
+    fail_size(file, bytes.size(), path);
+  }
+  file.layer_bytes = token_bytes * n_tokens;
+  const size_t tail = (file.has_frames ? 2 : 1) * n_layer * sizeof(uint64_t);
+  if (tail + sizeof(uint64_t) > bytes.size() - head) fail_size(file, bytes.size(), path);
+  return {bytes.first(head), bytes.subspan(bytes.size() - sizeof(uint64_t) - tail, tail)};
+}
+
 }  // namespace
+
+PrefixEnds prefix_ends(std::span<const std::byte> bytes, const std::string& path) {
+  PrefixFile file;
+  return read_ends(bytes, path, file);
+}
+
+uint64_t prefix_checksum(const PrefixEnds& ends) {
+  XXH3_state_t state;
+  XXH3_64bits_reset(&state);
+  XXH3_64bits_update(&state, ends.head.data(), ends.head.size());
+  XXH3_64bits_update(&state, ends.tail.data(), ends.tail.size());
+  return XXH3_64bits_digest(&state);
+}
 
 PrefixFile parse_prefix_file(std::span<const std::byte> bytes, const std::string& path) {
   PrefixFile file;
-  const size_t head = read_head(bytes, path, file);
-  const auto n_layer = static_cast<size_t>(file.n_layer), n_tokens = file.saved.tokens.size();
-  const auto bad_size = [&] {
-    fail(ErrorCode::kBadModel, "'{}': {} bytes are not those of {} layers of {} tokens", path,
-         bytes.size(), n_layer, n_tokens);
-  };
-  const size_t token_bytes = KvLayer::row_bytes(file.saved.type, file.head_dim) * file.n_head_kv;
-  if (token_bytes > (file.has_frames ? kMostBytes : bytes.size()) / n_tokens) bad_size();
-  file.layer_bytes = token_bytes * n_tokens;
-  const size_t end = ((file.has_frames ? 2 : 1) * n_layer + 1) * sizeof(uint64_t);
-  if (end > bytes.size() - head) bad_size();
-  const size_t end_at = bytes.size() - end;
-  // what the end says of the layers: their sizes where they are frames, then their checksums
-  const std::vector<uint64_t> sizes = file.has_frames
-                                          ? numbers_at(bytes, end_at, n_layer)
-                                          : std::vector<uint64_t>(n_layer, file.layer_bytes);
-  file.hashes = numbers_at(bytes, bytes.size() - (n_layer + 1) * sizeof(uint64_t), n_layer);
-  XXH3_state_t state;
-  XXH3_64bits_reset(&state);
-  XXH3_64bits_update(&state, bytes.data(), head);
-  XXH3_64bits_update(&state, bytes.data() + end_at, end - sizeof(uint64_t));
-  if (XXH3_64bits_digest(&state) != numbers_at(bytes, bytes.size() - sizeof(uint64_t), 1)[0]) {
+  const PrefixEnds ends = read_ends(bytes, path, file);
+  if (prefix_checksum(ends) != numbers_at(bytes, bytes.size() - sizeof(uint64_t), 1)[0]) {
     fail(ErrorCode::kBadModel, "'{}': the checksum of its header is wrong: it is damaged", path);
   }
-  size_t at = next_prefix_page(head);
+  // of the layers: their sizes where they are frames, then their checksums
+  const auto n_layer = static_cast<size_t>(file.n_layer);
+  const std::vector<uint64_t> sizes = file.has_frames
+                                          ? numbers_at(ends.tail, 0, n_layer)
+                                          : std::vector<uint64_t>(n_layer, file.layer_bytes);
+  file.hashes = numbers_at(ends.tail, ends.tail.size() - n_layer * sizeof(uint64_t), n_layer);
+  const auto end_at = static_cast<size_t>(ends.tail.data() - bytes.data());
+  size_t at = next_prefix_page(ends.head.size());
   for (const uint64_t size : sizes) {
-    if (at > end_at || size > end_at - at) bad_size();
+    if (at > end_at || size > end_at - at) fail_size(file, bytes.size(), path);
     file.layers.push_back(bytes.subspan(at, size));
     at = next_prefix_page(at + size);
   }
-  if (at != end_at) bad_size();
+  if (at != end_at) fail_size(file, bytes.size(), path);
   return file;
 }
 

@@ -33,6 +33,15 @@ struct PrefixFile {
   std::vector<uint64_t> hashes;  // [n_layer], of what is stored
 };
 
+/// What stands before the layers and what after them, without the checksum, which is of both.
+struct PrefixEnds {
+  std::span<const std::byte> head, tail;
+};
+/// Throws as parse_prefix_file(), but for the checksum.
+PrefixEnds prefix_ends(std::span<const std::byte> bytes, const std::string& path);
+/// XXH3, 64 bits.
+uint64_t prefix_checksum(const PrefixEnds& ends);
+
 /// All but the layers, checked against the file's size and its own checksum; none of it is trusted.
 /// Throws Error{kBadModel} naming the file and the field.
 PrefixFile parse_prefix_file(std::span<const std::byte> bytes, const std::string& path);

@@ -44,16 +44,12 @@ class Writer {
     stored(frame.data(), frame.size());
   }
   void finish() {
-    XXH3_state_t state;
-    XXH3_64bits_reset(&state);
-    XXH3_64bits_update(&state, head_.data(), head_.size());
-    for (const std::vector<uint64_t>& numbers : {sizes_, hashes_}) {
-      const size_t n = numbers.size() * sizeof(uint64_t);
-      bytes(numbers.data(), n);
-      XXH3_64bits_update(&state, numbers.data(), n);
-    }
-    const uint64_t hash = XXH3_64bits_digest(&state);
-    bytes(&hash, sizeof(hash));
+    std::vector<uint64_t> tail = sizes_;
+    tail.insert(tail.end(), hashes_.begin(), hashes_.end());
+    bytes(tail.data(), tail.size() * sizeof(uint64_t));
+    const uint64_t checksum =
+        prefix_checksum({std::as_bytes(std::span(head_)), std::as_bytes(std::span(tail))});
+    bytes(&checksum, sizeof(checksum));
     file_.commit();
   }
 

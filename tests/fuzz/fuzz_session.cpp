@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The fuzz target of saved sessions: libFuzzer's entry point (preset `fuzz`), also linked into
+// The fuzz target of saved caches: libFuzzer's entry point (preset `fuzz`), also linked into
 // tests/engine, which tries mutations of valid files.
 #include "tests/fuzz/fuzz_session.h"
 
@@ -8,7 +8,9 @@
 #include <vector>
 
 #include "base/check.h"
+#include "engine/kv_prefix_file.h"
 #include "engine/session_file.h"
+#include "engine/zstd_frame.h"
 #include "snapkv/error.h"
 #include "tests/fuzz/time_limit.h"
 
@@ -38,16 +40,48 @@ bool parse(std::span<const std::byte> bytes) {
   }
 }
 
+// The same of a file of uncompressed rows.
+bool parse_prefix(std::span<const std::byte> bytes) {
+  try {
+    const PrefixFile file = parse_prefix_file(bytes, "input");
+    SNAPKV_CHECK(std::ssize(file.layers) == file.n_layer);
+    SNAPKV_CHECK(std::ssize(file.hashes) == file.n_layer);
+    for (const std::span<const std::byte> layer : file.layers) {
+      if (!file.has_frames) {
+        SNAPKV_CHECK(layer.size() == file.layer_bytes);
+        g_sink = static_cast<unsigned char>(layer.front() ^ layer.back());
+      } else if (file.layer_bytes <= kMostDecoded) {
+        SNAPKV_CHECK(decode_zstd_frame(layer, file.layer_bytes, "input", "layer").bytes() ==
+                     file.layer_bytes);
+      }
+    }
+    return true;
+  } catch (const Error&) {
+    return false;
+  }
+}
+
+bool is_prefix(std::span<const std::byte> bytes) {
+  return bytes.size() >= sizeof(kPrefixMagic) &&
+         std::memcmp(bytes.data(), kPrefixMagic, sizeof(kPrefixMagic)) == 0;
+}
+
 }  // namespace
 
 bool read_hostile_session(std::span<const std::byte> bytes) {
-  parse(bytes);
+  is_prefix(bytes) ? parse_prefix(bytes) : parse(bytes);
   if (bytes.size() < sizeof(uint64_t)) return false;
   std::vector<std::byte> summed(bytes.begin(), bytes.end());
   const auto content = std::span(summed).first(summed.size() - sizeof(uint64_t));
-  const uint64_t checksum = session_checksum(content);
+  uint64_t checksum = 0;
+  try {
+    checksum = is_prefix(bytes) ? prefix_checksum(prefix_ends(summed, "input"))
+                                : session_checksum(content);
+  } catch (const Error&) {
+    return false;
+  }
   std::memcpy(summed.data() + content.size(), &checksum, sizeof(checksum));
-  return parse(summed);
+  return is_prefix(bytes) ? parse_prefix(summed) : parse(summed);
 }
 
 }  // namespace snapkv::test

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The fuzz target of saved sessions. Shared by libFuzzer and the replay in tests/engine.
+// The fuzz target of saved caches. Shared by libFuzzer and the replay in tests/engine.
 #pragma once
 
 #include <cstddef>
@@ -7,9 +7,10 @@
 
 namespace snapkv::test {
 
-/// Parses the bytes as a saved session, once as they are and once with the checksum that they
-/// should have, so that what comes behind it is reached. Whether the second was a whole session.
-/// Anything but Error ends the process.
+/// Parses the bytes as a saved session, or as a file of uncompressed rows (KvPrefix::save) if they
+/// begin as one, once as they are and once with the checksum that they should have, so that what
+/// comes behind it is reached. Whether the second was a whole file. Anything but Error ends the
+/// process.
 bool read_hostile_session(std::span<const std::byte> bytes);
 
 }  // namespace snapkv::test
