@@ -84,7 +84,8 @@ struct ModelChat {
   /// Templates by name: tokenizer.chat_template is "default", tokenizer.chat_template.NAME is NAME
   /// ("tool_use", "rag"). Empty: the model has none.
   std::map<std::string, std::string> templates;
-  /// The texts of the tokens that begin and end a text; empty where the file names none.
+  /// The texts of the tokens that begin and end a text; empty where the file names none. What is
+  /// not UTF-8 in them is U+FFFD.
   std::string bos_token;
   std::string eos_token;
 };

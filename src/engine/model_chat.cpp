@@ -3,6 +3,7 @@
 #include "engine/model_impl.h"
 #include "engine/open_model.h"
 #include "snapkv/chat.h"
+#include "text/utf8.h"
 
 namespace snapkv {
 namespace {
@@ -14,7 +15,8 @@ std::string token_text(const GgufFile& file, std::string_view key) {
   if (!file.has(key) || !file.has(kTokens)) return "";
   const uint64_t id = file.get_uint(key);
   const std::vector<std::string>& tokens = file.get_strings(kTokens);
-  return id < tokens.size() ? tokens[id] : "";  // converters write -1 for "none"
+  if (id >= tokens.size()) return "";  // converters write -1 for "none"
+  return utf8::with_replacements(tokens[id]);
 }
 
 }  // namespace

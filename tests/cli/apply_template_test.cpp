@@ -83,6 +83,16 @@ TEST(ApplyTemplate, UsesTheModelsOwnWithItsTokens) {
             "B</s>");
 }
 
+TEST(ApplyTemplate, TokensThatAreNotUtf8AreReplaced) {
+  GgufWriter writer;
+  writer.add("tokenizer.ggml.tokens", std::vector<std::string>{"<unk>", "\xffs", "</s>"});
+  writer.add("tokenizer.ggml.bos_token_id", uint32_t{1});
+  writer.add("tokenizer.chat_template", "{{ bos_token }}{{ messages[0].content }}");
+  const Result r = apply({"-m", write_model(writer)});
+  EXPECT_EQ(r.code, 0) << r.err;
+  EXPECT_EQ(r.out, "\xef\xbf\xbdsHi <|im_end|> ä");
+}
+
 TEST(ApplyTemplate, ErrorsNameWhatIsWrong) {
   const struct {
     std::vector<std::string> args;
