@@ -12,6 +12,7 @@
 
 #include "base/error.h"
 #include "base/file_lock.h"
+#include "base/standard_stream.h"
 
 namespace snapkv::eval {
 namespace {
@@ -66,6 +67,9 @@ void AppendFile::open() {
     if (fd_ < 0 || fstat(fd_, &info) != 0) fail_io("can't be written");
     is_regular_ = S_ISREG(info.st_mode);
     if (!is_regular_) return;
+    if (const std::string_view stream = standard_stream_of(info); !stream.empty()) {
+      fail(ErrorCode::kUsage, "{}: {} goes there too: name another file", path_, stream);
+    }
     if (const std::string holder = lock_file(fd_); !holder.empty()) {
       fail(ErrorCode::kUsage, "{}: {} is writing it: wait for its end, or name another file", path_,
            holder);

@@ -6,10 +6,13 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
+#include <memory>
 #include <utility>
 
 #include "base/error.h"
+#include "base/standard_stream.h"
 
 namespace snapkv {
 namespace {
@@ -23,14 +26,24 @@ std::string folder_of(const std::string& path) {
   return slash == 0 ? "/" : path.substr(0, slash);
 }
 
+/// The file that `path` leads to, by links: another name must not take the place of a link.
+std::string target_of(const std::string& path) {
+  struct stat info {};
+  if (::lstat(path.c_str(), &info) != 0 || !S_ISLNK(info.st_mode)) return path;
+  const std::unique_ptr<char, decltype(&std::free)> target(::realpath(path.c_str(), nullptr),
+                                                           &std::free);
+  if (target == nullptr) fail(ErrorCode::kUsage, "'{}' is a link to nothing", path);
+  return target.get();
+}
+
 [[noreturn]] void fail_there(const std::string& path) {
   fail(ErrorCode::kUsage, "'{}' exists already", path);
 }
 
 }  // namespace
 
-AtomicFile::AtomicFile(std::string path, bool overwrite)
-    : path_(std::move(path)), overwrite_(overwrite) {
+AtomicFile::AtomicFile(const std::string& path, bool overwrite)
+    : path_(target_of(path)), overwrite_(overwrite) {
   struct stat info {};
   const bool is_there = ::stat(path_.c_str(), &info) == 0;
   if (is_there) {
@@ -38,6 +51,9 @@ AtomicFile::AtomicFile(std::string path, bool overwrite)
       fail(ErrorCode::kUsage, "'{}' is no regular file, it can't be written", path_);
     }
     if (!overwrite_) fail_there(path_);
+    if (const std::string_view stream = standard_stream_of(info); !stream.empty()) {
+      fail(ErrorCode::kUsage, "'{}' is where {} goes: name another file", path_, stream);
+    }
   }
   constexpr int kTries = 100;  // names of files that a killed process left behind are taken
   for (int i = 0; i < kTries && fd_ < 0; ++i) {

@@ -14,10 +14,12 @@ namespace snapkv {
 
 class AtomicFile {
  public:
-  /// Makes the temporary file, with the permissions of the one that it will replace. Throws
-  /// Error{kUsage} when `path` exists and `overwrite` is false, or is no regular file,
-  /// Error{kRuntime} naming the path when no file can be made there.
-  AtomicFile(std::string path, bool overwrite);
+  /// Makes the temporary file, with the permissions of the one that it will replace. Where `path`
+  /// is a symbolic link, the file that it leads to is written, and the link stays one. Throws
+  /// Error{kUsage} when `path` exists and `overwrite` is false, or is no regular file, or a link to
+  /// nothing, or where stdout or stderr goes; Error{kRuntime} naming the path when no file can be
+  /// made there.
+  AtomicFile(const std::string& path, bool overwrite);
   AtomicFile(const AtomicFile&) = delete;
   AtomicFile& operator=(const AtomicFile&) = delete;
   /// Removes the temporary file unless commit() was called.

@@ -6,9 +6,7 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstdlib>
 #include <cstring>
-#include <memory>
 #include <span>
 
 #include "base/atomic_file.h"
@@ -16,13 +14,6 @@
 
 namespace snapkv {
 namespace {
-
-/// The file's own name where `path` is a symbolic link: the link stays one.
-std::string target_of(const std::string& path) {
-  const std::unique_ptr<char, decltype(&std::free)> target(realpath(path.c_str(), nullptr),
-                                                           &std::free);
-  return target ? std::string(target.get()) : path;  // else it does not exist yet
-}
 
 bool write_all(int fd, std::string_view bytes) {
   while (!bytes.empty()) {
@@ -49,7 +40,7 @@ void write_device(const std::string& path, std::string_view bytes) {
 void write_file(const std::string& path, std::string_view bytes) {
   struct stat info = {};
   if (stat(path.c_str(), &info) == 0 && !S_ISREG(info.st_mode)) return write_device(path, bytes);
-  AtomicFile file(target_of(path), true);
+  AtomicFile file(path, true);
   file.write(std::as_bytes(std::span(bytes)));
   file.commit();
 }

@@ -11,7 +11,9 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <span>
 
+#include "base/atomic_file.h"
 #include "tests/support/expect_error.h"
 
 namespace snapkv::test {
@@ -57,6 +59,16 @@ TEST_F(WriteFile, FollowsLinksAndWritesToDevices) {
   write_file(link, "two");
   EXPECT_TRUE(std::filesystem::is_symlink(link));
   EXPECT_EQ(content(path_), "two");
+  AtomicFile file(link, /*overwrite=*/true);
+  file.write(std::as_bytes(std::span("2nd")));
+  file.commit();
+  EXPECT_TRUE(std::filesystem::is_symlink(link));
+  EXPECT_EQ(content(path_), std::string("2nd\0", 4));
+  expect_error(ErrorCode::kUsage, {"page.html", "exists"}, [&] { AtomicFile(link, false); });
+  std::filesystem::remove(path_);
+  expect_error(ErrorCode::kUsage, {link, "a link to nothing"}, [&] { AtomicFile(link, true); });
+  expect_error(ErrorCode::kUsage, {link, "a link to nothing"}, [&] { write_file(link, "x"); });
+  EXPECT_EQ(n_files(), 1);
   write_file("/dev/null", "three");
   EXPECT_TRUE(std::filesystem::is_character_file("/dev/null"));
   expect_error(ErrorCode::kRuntime, {"can't write '/dev/full': No space"},

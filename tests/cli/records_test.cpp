@@ -72,6 +72,26 @@ TEST(Records, AFailureLeavesNoEmptyFile) {
   EXPECT_FALSE(std::filesystem::exists(out));
 }
 
+// Records and caches in a file to which the table or the summary is written too would be damaged.
+TEST(Records, AreNotWrittenWhereStdoutGoes) {
+  const std::string file = make_file("out", "");
+  for (const std::string& name : {file, std::string("/dev/stdout")}) {
+    for (std::vector<std::string> args :
+         {std::vector<std::string>{"eval", "needle", "-m", needle_model(), "--lengths", "200"},
+          std::vector<std::string>{"compress", "-m", needle_model(), "-p", "A text."}}) {
+      Command command;
+      command.args = std::move(args);
+      command.args.insert(command.args.end(), {"-o", name});
+      command.stdout_path = file;
+      const Result r = run(command);
+      EXPECT_EQ(r.code, 2) << r.err;
+      EXPECT_NE(r.err.find("stdout goes"), std::string::npos) << r.err;
+      EXPECT_EQ(read_file(file), "");
+    }
+  }
+  EXPECT_TRUE(std::filesystem::is_symlink("/dev/stdout"));
+}
+
 TEST(Records, AFileThatVanishesEndsTheRun) {
   const std::string folder = make_folder(), out = folder + "/out.jsonl";
   Command command;

@@ -32,7 +32,8 @@ std::optional<DType> type_of(const std::string& type) {
 }
 
 int run_convert(const ConvertSettings& s, const CommonSettings& common) {
-  if (!s.force && std::filesystem::exists(s.to)) {
+  std::error_code ignored;  // converting says why the name can't be used
+  if (!s.force && std::filesystem::exists(s.to, ignored)) {
     fail(ErrorCode::kUsage, "'{}' exists already; --force replaces it", s.to);
   }
   const Timer timer;
