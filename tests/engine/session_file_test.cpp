@@ -355,7 +355,7 @@ TEST(SessionFile, HostileFilesEndInErrors) {
     const std::string path = temporary("seed.session");
     session.save(path, "notes", i / 2 * 5);
     seeds.push_back(bytes_of(path));
-    EXPECT_TRUE(test::read_hostile_session(seeds.back()));
+    EXPECT_TRUE(test::read_hostile_session(seeds.back(), model));
   }
   for (const int zstd_level : {0, 3}) {  // files of uncompressed rows
     Session session(model, small("snapkv", DType::f16, 0));
@@ -369,7 +369,7 @@ TEST(SessionFile, HostileFilesEndInErrors) {
     const std::string path = temporary("seed.prefix");
     prefill.take_prefix()->save(path, DType::f16, "notes", zstd_level);
     seeds.push_back(bytes_of(path));
-    EXPECT_TRUE(test::read_hostile_session(seeds.back()));
+    EXPECT_TRUE(test::read_hostile_session(seeds.back(), model));
   }
   constexpr uint64_t kSizes[] = {0, 1, 0x7fffffff, 0xffffffff, ~0ull, ~0ull >> 1, 1ull << 60};
   std::mt19937 random(20240414);
@@ -395,7 +395,7 @@ TEST(SessionFile, HostileFilesEndInErrors) {
           bytes.insert(bytes.begin() + at, static_cast<std::byte>(random()));
       }
     }
-    n_whole += test::read_hostile_session(std::vector<std::byte>(bytes)) ? 1 : 0;
+    n_whole += test::read_hostile_session(std::vector<std::byte>(bytes), model) ? 1 : 0;
   }
   EXPECT_GT(n_whole, 20) << "no changes that leave a session: notes, for example";
   EXPECT_LT(n_whole, 5000);

@@ -12,6 +12,8 @@
 #include "engine/session_file.h"
 #include "engine/zstd_frame.h"
 #include "snapkv/error.h"
+#include "snapkv/prefill.h"
+#include "tests/fuzz/input_file.h"
 #include "tests/fuzz/time_limit.h"
 
 namespace snapkv::test {
@@ -61,6 +63,30 @@ bool parse_prefix(std::span<const std::byte> bytes) {
   }
 }
 
+// What the rows of a file hold may be anything; those of other models are refused.
+void use(std::span<const std::byte> bytes, const std::shared_ptr<const Model>& model) {
+  static InputFile input;
+  input.write({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+  constexpr int32_t kToken = 5;
+  try {
+    if (!is_prefix_file(input.path())) {
+      Session session(model, describe_session(input.path()).options);
+      session.load(input.path());
+      session.decode(kToken);
+      return;
+    }
+    const auto prefix = KvPrefix::load(model, input.path());
+    std::vector<int32_t> prompt(prefix->tokens().begin(), prefix->tokens().end());
+    const int64_t n_tokens = std::ssize(prompt);
+    prompt.insert(prompt.end(), 40, kToken);  // more than a window
+    Session session(model, SessionOptions());
+    session.prefill(prompt, {.prefix = prefix, .n_from_prefix = n_tokens});
+    session.decode(kToken);
+  } catch (const Error&) {
+    // what bad input must end in
+  }
+}
+
 bool is_prefix(std::span<const std::byte> bytes) {
   return bytes.size() >= sizeof(kPrefixMagic) &&
          std::memcmp(bytes.data(), kPrefixMagic, sizeof(kPrefixMagic)) == 0;
@@ -68,7 +94,8 @@ bool is_prefix(std::span<const std::byte> bytes) {
 
 }  // namespace
 
-bool read_hostile_session(std::span<const std::byte> bytes) {
+bool read_hostile_session(std::span<const std::byte> bytes,
+                          const std::shared_ptr<const Model>& model) {
   is_prefix(bytes) ? parse_prefix(bytes) : parse(bytes);
   if (bytes.size() < sizeof(uint64_t)) return false;
   std::vector<std::byte> summed(bytes.begin(), bytes.end());
@@ -81,13 +108,18 @@ bool read_hostile_session(std::span<const std::byte> bytes) {
     return false;
   }
   std::memcpy(summed.data() + content.size(), &checksum, sizeof(checksum));
-  return is_prefix(bytes) ? parse_prefix(summed) : parse(summed);
+  const bool is_whole = is_prefix(bytes) ? parse_prefix(summed) : parse(summed);
+  if (is_whole) use(summed, model);
+  return is_whole;
 }
 
 }  // namespace snapkv::test
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const snapkv::test::TimeLimit limit;
-  snapkv::test::read_hostile_session({reinterpret_cast<const std::byte*>(data), size});
+  static const auto model = snapkv::Model::load({.path = SNAPKV_SOURCE_DIR "/models/needle.gguf",
+                                                 .device = snapkv::Device::cpu,
+                                                 .n_threads = 1});
+  snapkv::test::read_hostile_session({reinterpret_cast<const std::byte*>(data), size}, model);
   return 0;
 }
