@@ -1,11 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "cli/chat/conversation.h"
 
-#include <cerrno>
-#include <cstring>
-#include <fstream>
-
 #include "base/error.h"
+#include "base/write_file.h"
 #include "cli/common/terminal.h"
 #include "eval/common/json_field.h"
 
@@ -64,11 +61,7 @@ Json Conversation::messages_with_last_answer(const std::string& content) const {
 }
 
 void Conversation::save(const std::string& path) const {
-  errno = 0;
-  std::ofstream file(path, std::ios::binary);
-  file << Json{{"messages", messages()}}.dump(1) << "\n";
-  file.close();
-  if (!file) fail(ErrorCode::kRuntime, "can't write {}: {}", path, std::strerror(errno));
+  write_file(path, Json{{"messages", messages()}}.dump(1) + "\n");
 }
 
 Conversation Conversation::load(const std::string& path) {
