@@ -3,30 +3,11 @@
 // whose seeds make tables or scores, and mutations of them from a fixed seed.
 #include <gtest/gtest.h>
 
-#include <filesystem>
-#include <fstream>
-#include <iterator>
-
 #include "tests/fuzz/fuzz_records.h"
-#include "tests/fuzz/mutate.h"
+#include "tests/fuzz/replay.h"
 
 namespace snapkv::test {
 namespace {
-
-std::vector<std::string> seeds() {
-  std::vector<std::string> seeds;
-  const std::filesystem::path folder = SNAPKV_SOURCE_DIR "/tests/fuzz/corpus_records";
-  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
-    std::ifstream in(entry.path(), std::ios::binary);
-    const std::string bytes{std::istreambuf_iterator<char>(in), {}};
-    SCOPED_TRACE(entry.path());
-    const std::string made = use_hostile_records(bytes);
-    if (!entry.path().filename().string().starts_with("seed_")) continue;
-    EXPECT_NE(made, "");
-    seeds.push_back(bytes);
-  }
-  return seeds;
-}
 
 TEST(RecordsFuzz, Mutations) {
   constexpr const char* kPieces[] = {"{",
@@ -51,18 +32,15 @@ TEST(RecordsFuzz, Mutations) {
                                      "\xff",
                                      "18446744073709551615",
                                      "-9223372036854775808"};
-  const std::vector<std::string> inputs = seeds();
-  ASSERT_GT(inputs.size(), 10u);
-  std::mt19937 random(20240414);
-  int n_made = 0;
+  const FuzzTarget target = [](const std::string& bytes) {
+    return !use_hostile_records(bytes).empty();
+  };
+  const std::vector<std::string> seeds = replay_corpus("corpus_records", target);
+  ASSERT_GT(seeds.size(), 10u);
   constexpr int kTries = 20000;
-  for (int i = 0; i < kTries; ++i) {
-    std::string text = inputs[static_cast<size_t>(i) % inputs.size()];
-    for (auto n = 1 + random() % 3; n > 0; --n) mutate(text, inputs, kPieces, random);
-    n_made += use_hostile_records(text).empty() ? 0 : 1;
-  }
-  EXPECT_GT(n_made, kTries / 50);
-  EXPECT_LT(n_made, kTries / 2);
+  const int n_accepted = replay_mutations(seeds, kPieces, kTries, target);
+  EXPECT_GT(n_accepted, kTries / 50);
+  EXPECT_LT(n_accepted, kTries / 2);
 }
 
 }  // namespace
