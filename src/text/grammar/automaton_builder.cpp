@@ -45,12 +45,15 @@ void AutomatonBuilder::add_edge(int32_t from, ByteSpan bytes, int32_t target) {
   states[static_cast<size_t>(from)].edges.push_back({bytes, target});
 }
 
+void AutomatonBuilder::count_part() {
+  if (++n_parts_ <= kMostParts) return;  // repetitions of what has no states
+  fail(ErrorCode::kUsage,
+       "{}: too large, in rule {}: more than {} parts with all repetitions written out", name_,
+       rules[static_cast<size_t>(rule_)].name, kMostParts);
+}
+
 int32_t AutomatonBuilder::add(const Expression& expression, int32_t from) {
-  if (++n_parts_ > kMostParts) {  // repetitions of what has no states
-    fail(ErrorCode::kUsage,
-         "{}: too large, in rule {}: more than {} parts with all repetitions written out", name_,
-         rules[static_cast<size_t>(rule_)].name, kMostParts);
-  }
+  count_part();
   switch (expression.kind) {
     case Expression::Kind::literal:
       for (const char c : expression.bytes) {
@@ -89,6 +92,7 @@ int32_t AutomatonBuilder::add_choice(const Expression& expression, int32_t from)
 }
 
 int32_t AutomatonBuilder::add_shared(std::string_view bytes, int32_t from, SharedStates& shared) {
+  count_part();
   for (const char c : bytes) {
     const auto byte = static_cast<uint8_t>(c);
     const auto [place, is_new] = shared.try_emplace({from, byte});

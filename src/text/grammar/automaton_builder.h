@@ -31,6 +31,7 @@ class AutomatonBuilder {
 
  private:
   int32_t add_state();
+  void count_part();
   void add_edge(int32_t from, ByteSpan bytes, int32_t target);
   /// Adds what `expression` reads, from a state on; returns the state where it ends.
   int32_t add(const Expression& expression, int32_t from);

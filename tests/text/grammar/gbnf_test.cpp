@@ -166,6 +166,10 @@ TEST(GbnfLimits, HostileGrammarsEndSoon) {
   } catch (const Error& e) {
     EXPECT_EQ(e.code(), ErrorCode::kRuntime) << e.what();
   }
+  std::string alternatives = "\"\"";
+  for (int i = 0; i < 10000; ++i) alternatives += " | \"a\"";  // which need no states of their own
+  expect_error(ErrorCode::kUsage, {"too large", "parts"},
+               [&] { Grammar::parse("root ::= (" + alternatives + "){0,1000}{0,20}"); });
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
   EXPECT_LT(took.count(), 20.0);
 }
