@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: MIT
+// What the tests of the scheduler share: requests to the needle model, and what comes of them.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <thread>
+
+#include "server/scheduler.h"
+#include "snapkv/text_stream.h"
+#include "tests/support/test_models.h"
+
+namespace snapkv::server {
+
+using namespace std::chrono_literals;
+
+/// Everything that came back of one request.
+struct Result {
+  std::vector<std::string> texts;
+  std::vector<AnswerEnd> ends;  // [n], by choice
+  std::optional<PromptRead> read;
+  std::optional<Failure> failure;
+  int n_progress = 0;
+};
+
+inline Result wait_for(Generation& generation, int n = 1) {
+  Result result;
+  result.texts.resize(static_cast<size_t>(n));
+  result.ends.resize(static_cast<size_t>(n));
+  for (int n_ended = 0; n_ended < n && !result.failure;) {
+    std::optional<Update> update = generation.next(60s);
+    if (!update) {
+      ADD_FAILURE() << "nothing came for a minute";
+      return result;
+    }
+    if (const auto* read = std::get_if<PromptRead>(&*update)) result.read = *read;
+    if (std::get_if<PromptProgress>(&*update) != nullptr) ++result.n_progress;
+    if (const auto* part = std::get_if<AnswerPart>(&*update)) {
+      result.texts[static_cast<size_t>(part->choice)] += part->text;
+    }
+    if (const auto* end = std::get_if<AnswerEnd>(&*update)) {
+      result.ends[static_cast<size_t>(end->choice)] = *end;
+      ++n_ended;
+    }
+    if (const auto* failure = std::get_if<Failure>(&*update)) result.failure = *failure;
+  }
+  return result;
+}
+
+inline std::shared_ptr<const Model> model() { return test::load_model("needle"); }
+
+inline SchedulerOptions options_of(Reuse reuse = Reuse::off) {
+  SchedulerOptions options;
+  options.session.chunk = 64;
+  options.reuse = reuse;
+  options.kv_memory = size_t{512} << 20;
+  options.prefix_cache = reuse == Reuse::refresh ? size_t{128} << 20 : 0;
+  return options;
+}
+
+inline std::string long_text(int n_words, int seed = 0) {
+  std::string text;
+  for (int i = 0; i < n_words; ++i) text += "word" + std::to_string((i * 7 + seed) % 97) + " ";
+  return text;
+}
+
+inline Request request_of(const std::string& text, int64_t max_tokens = 12) {
+  Request request;
+  request.id = "test";
+  request.prompt.chat.text = text;
+  request.prompt.tokens = model()->tokenize(request.prompt.chat);
+  request.session.kv.budget = 64;
+  request.session.kv.window_size = 16;
+  request.sampler.temperature = 0;
+  request.max_tokens = max_tokens;
+  return request;
+}
+
+/// The request's answer, of a session that has read its prompt.
+inline std::string written(Session& session, const Request& request) {
+  Sampler sampler(request.sampler);
+  sampler.accept(request.prompt.tokens);
+  TextStream stream(request.stops);
+  std::string text;
+  for (int64_t i = 0; i < request.max_tokens && !stream.stopped(); ++i) {
+    const int32_t id = sampler.sample(session.logits());
+    if (model()->is_end_of_generation(id)) break;
+    text += stream.push(model()->piece(id));
+    session.decode(id);
+  }
+  return text + stream.finish();
+}
+
+/// The same answer from a session of its own.
+inline std::string alone(const Request& request) {
+  Session session(model(), request.session);
+  session.prefill(request.prompt.tokens);
+  return written(session, request);
+}
+
+inline void expect_nothing_runs(const Scheduler& scheduler) {
+  for (int i = 0; i < 500 && !scheduler.idle(); ++i) std::this_thread::sleep_for(10ms);
+  EXPECT_TRUE(scheduler.idle());
+  EXPECT_EQ(scheduler.stats().bytes_running, 0u);
+}
+
+inline Refused::Kind refusal(Scheduler& scheduler, const Request& request,
+                             std::string* message = nullptr) {
+  try {
+    scheduler.submit(request);
+  } catch (const Refused& e) {
+    if (message != nullptr) *message = e.what();
+    return e.kind;
+  }
+  ADD_FAILURE() << "not refused";
+  return {};
+}
+
+}  // namespace snapkv::server
