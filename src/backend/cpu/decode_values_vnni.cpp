@@ -51,19 +51,33 @@ SNAPKV_VNNI_INLINE float largest_of(const __m512 (&x)[kBlockRows / 16]) {
   return std::bit_cast<float>(_mm512_reduce_max_epu32(max));
 }
 
+/// Where the scales of 8 blocks lie in what load_halves() reads: those of a place in the row
+/// together.
+template <int kRowBlocks>
+struct ScaleOrder {
+  alignas(32) int16_t places[16]{};
+  constexpr ScaleOrder() {
+    constexpr int kRows = kUnitBlocks / kRowBlocks;
+    const ScalePlaces<kBlockBytes> found;
+    for (int i = 0; i < kUnitBlocks; ++i) {
+      places[i] = found.of_blocks[i % kRows * kRowBlocks + i / kRows];
+    }
+  }
+};
+
 /// False where one is negative or not finite.
 template <int kRowBlocks>
 SNAPKV_VNNI bool load_scales(const char* v, int n, Scales& scales) {
   constexpr int kUnitRows = kUnitBlocks / kRowBlocks;
+  static constexpr ScaleOrder<kRowBlocks> kOrder;
   int row = 0;
   for (; row + kUnitRows <= n; row += kUnitRows) {
-    alignas(32) float d[kUnitBlocks];  // of blocks 0, 2, 4, 6, 1, 3, 5, 7
-    _mm256_store_ps(d, Values::scales_8(v + row * kRowBlocks * kBlockBytes));
+    alignas(32) float d[kRowBlocks][kUnitRows];
+    const __m256i halves =
+        load_halves<kBlockBytes>(v + row * kRowBlocks * kBlockBytes, kOrder.places);
+    _mm256_store_ps(d[0], _mm256_cvtph_ps(_mm256_castsi256_si128(halves)));
     SNAPKV_UNROLL for (int b = 0; b < kRowBlocks; ++b) {
-      SNAPKV_UNROLL for (int r = 0; r < kUnitRows; ++r) {
-        const int block = r * kRowBlocks + b;
-        scales.of_rows[b][row + r] = d[block % 2 * 4 + block / 2];
-      }
+      std::memcpy(scales.of_rows[b] + row, d[b], sizeof(d[b]));
     }
   }
   for (; row < kBlockRows; ++row) {
@@ -125,24 +139,28 @@ SNAPKV_VNNI_INLINE void add_block(const Weights (&w)[H], const char* v, int n, c
                                   float* acc) {
   constexpr int kRowBytes = kRowBlocks * kBlockBytes;
   static constexpr auto kFirst = words_of_fours(0), kLast = words_of_fours(8);
-  static constexpr char kNoLevels[kBlockSize] = {};
   const __m512i first_words = _mm512_loadu_si512(kFirst.data());
   const __m512i last_words = _mm512_loadu_si512(kLast.data());
   __m512i high[H][2], low[H][2];
   SNAPKV_UNROLL for (int h = 0; h < H; ++h) {
     high[h][0] = high[h][1] = low[h][0] = low[h][1] = _mm512_setzero_si512();
   }
+  alignas(32) char last_rows[4 * kRowBytes] = {};
   for (int row = 0; row < n; row += 4) {
     if (next != nullptr) {
       for (int i = 0; i < 4 * kBlockBytes; i += 64) {
         __builtin_prefetch(next + row * kBlockBytes + i, 0, 2);
       }
     }
-    const char* levels[4];
-    SNAPKV_UNROLL for (int r = 0; r < 4; ++r) {
-      levels[r] = row + r < n ? v + (row + r) * kRowBytes + 2 : kNoLevels;
+    const char* levels = v + row * kRowBytes + 2;
+    if (n - row < 4) {  // with the last rows' weights, which are 0 behind row n
+      for (int r = 0; r < n - row; ++r) {
+        std::memcpy(last_rows + r * kRowBytes, levels + r * kRowBytes, kBlockSize);
+      }
+      levels = last_rows;
     }
-    const __m512i even = load_two(levels[0], levels[2]), odd = load_two(levels[1], levels[3]);
+    const __m512i even = load_two(levels, levels + 2 * kRowBytes);
+    const __m512i odd = load_two(levels + kRowBytes, levels + 3 * kRowBytes);
     const __m512i a = _mm512_unpacklo_epi8(even, odd), b = _mm512_unpackhi_epi8(even, odd);
     const __m512i fours[2] = {_mm512_permutex2var_epi16(a, first_words, b),
                               _mm512_permutex2var_epi16(a, last_words, b)};
@@ -153,6 +171,8 @@ SNAPKV_VNNI_INLINE void add_block(const Weights (&w)[H], const char* v, int n, c
       SNAPKV_UNROLL for (int x = 0; x < 2; ++x) {
         high[h][x] = _mm512_dpbusd_epi32(high[h][x], high_bytes, fours[x]);
         low[h][x] = _mm512_dpbusd_epi32(low[h][x], low_bytes, fours[x]);
+        // or GCC moves all sums to other registers and back
+        __asm__("" : "+v"(high[h][x]), "+v"(low[h][x]));
       }
     }
   }
