@@ -165,22 +165,27 @@ class OpTest : public testing::TestWithParam<std::tuple<OpRow, Kind>> {
   }
 
   void check_cpu_bytes() {
-    const std::tuple<cpu::CpuTarget, ByteProducts, const char*> kProducts[] = {
+    struct Products {
+      cpu::CpuTarget target;
+      ByteProducts kind;
+      const char* name;
+    };
+    const Products kProducts[] = {
         {cpu::CpuTarget::avx2, ByteProducts::avx2, "AVX2"},
         {cpu::CpuTarget::avx_vnni, ByteProducts::avx_vnni, "AVX-VNNI"},
         {cpu::CpuTarget::avx512_vnni, ByteProducts::avx512_vnni, "AVX-512 VNNI"}};
     if (!cpu::has(cpu::CpuTarget::avx2)) GTEST_SKIP() << "this processor has none of them";
-    for (const auto& [target, products, what] : kProducts) {
-      if (!cpu::has(target)) continue;
+    for (const Products& products : kProducts) {
+      if (!cpu::has(products.target)) continue;
       for (const DType compute : {DType::f32, DType::bf16}) {
-        if (compute == DType::bf16 && products != ByteProducts::avx512_vnni) continue;
+        if (compute == DType::bf16 && products.kind != ByteProducts::avx512_vnni) continue;
         if (compute == DType::bf16 && !cpu::multiplies_bf16()) continue;  // for other weights
         const auto make = [&](int n_threads) {
           return cpu::make_backend(cpu::CpuContext{
-              n_threads, compute, cpu::has(cpu::CpuTarget::avx512_bf16), true, products});
+              n_threads, compute, cpu::has(cpu::CpuTarget::avx512_bf16), true, products.kind});
         };
-        const AllResults two = check(*make(2), what, true);
-        expect_equal(*make(3), two, fmt::format("{}, 3 threads", what));
+        const AllResults two = check(*make(2), products.name, true);
+        expect_equal(*make(3), two, fmt::format("{}, 3 threads", products.name));
       }
     }
   }
