@@ -37,9 +37,10 @@ double MetadataReader::positive(std::string_view name, double otherwise) const {
 
 double MetadataReader::not_negative(std::string_view name, double otherwise) const {
   const double v = file_.get_float(key(name), otherwise);
-  if (!std::isfinite(v) || v < 0) {
-    fail(ErrorCode::kBadModel, "{}: {} must be a number and not negative, it is {}", file_.path(),
-         key(name), v);
+  const auto as_f32 = static_cast<float>(v);
+  if (!std::isfinite(as_f32) || v < 0 || (as_f32 == 0) != (v == 0)) {
+    fail(ErrorCode::kBadModel, "{}: {} must be 0 or a positive number that f32 can hold, it is {}",
+         file_.path(), key(name), v);
   }
   return v;
 }

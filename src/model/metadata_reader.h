@@ -29,7 +29,7 @@ class MetadataReader {
   /// Greater than 0 and finite, also when it is rounded to f32, which the kernels compute with.
   double positive(std::string_view name) const;
   double positive(std::string_view name, double otherwise) const;
-  /// Finite, 0 or greater.
+  /// 0, or positive and neither 0 nor infinite as f32.
   double not_negative(std::string_view name, double otherwise) const;
   bool flag(std::string_view name, bool otherwise) const;
   std::string text(std::string_view name, std::string_view otherwise) const;

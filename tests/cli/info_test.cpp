@@ -2,10 +2,12 @@
 // snapkv info: facts, memory plan, metadata, tensors, as text and JSON.
 #include <fmt/core.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include <nlohmann/json.hpp>
 
 #include "run_process.h"
+#include "tests/support/hostile_text_model.h"
 #include "tests/support/test_models.h"
 
 namespace snapkv::test {
@@ -35,6 +37,33 @@ TEST(Info, ListsMetadataAndTensorsOnRequest) {
   EXPECT_TRUE(contains(r.out, "llama.rope.freq_base")) << r.out;
   EXPECT_TRUE(contains(r.out, "blk.3.ffn_down.weight")) << r.out;
   EXPECT_TRUE(contains(r.out, "[192, 512]")) << r.out;
+}
+
+/// Seconds of processor time that this process' ended children have taken.
+double seconds_of_children() {
+  rusage used = {};
+  getrusage(RUSAGE_CHILDREN, &used);
+  const auto seconds = [](const timeval& t) { return t.tv_sec + 1e-6 * t.tv_usec; };
+  return seconds(used.ru_utime) + seconds(used.ru_stime);
+}
+
+// A file with 300,000 keys once took half a minute, each key being looked up among all.
+TEST(Info, TimeGrowsWithTheNumberOfKeysNoFaster) {
+  double previous = 0;
+  for (const int n : {75'000, 300'000}) {
+    const std::string path = make_folder() + "/keys.gguf";
+    write_model_of_many_keys(needle_model(), path, n);
+    const double start = seconds_of_children();
+    const Result r = run({"info", "-m", path, "--json", "--metadata"});
+    const double taken = seconds_of_children() - start;
+    ASSERT_EQ(r.code, 0) << r.err;
+    const Json last = Json::parse(r.out).at("metadata").at(fmt::format("more.{}", n - 1));
+    EXPECT_EQ(last.at("value"), std::to_string(n - 1));
+    if (previous > 0) {
+      EXPECT_LT(taken, 8 * previous) << "seconds; a quarter of the keys took " << previous;
+    }
+    previous = taken;
+  }
 }
 
 TEST(Info, PlanCountsBytes) {

@@ -120,6 +120,11 @@ TEST(ModelTest, NumbersThatF32CannotHoldAreNamed) {
       expect_mentions(load_error(file), {key, "f32"});
     }
   }
+  for (const double value : {1e300, 1e-60, -1.0}) {  // 0 says that scores are not capped
+    TinyFile file;
+    file.set("llama.attn_logit_softcapping", value);
+    expect_mentions(load_error(file), {"llama.attn_logit_softcapping", "f32"});
+  }
 }
 
 TEST(ModelTest, EveryMissingTensorIsNamed) {

@@ -94,30 +94,25 @@ std::string hostile_pieces(std::string_view type_and_value) {
   return std::string(as_text(w));
 }
 
-}  // namespace
-
-void write_hostile_text_model(const std::string& from, const std::string& to) {
+/// Writes `to`, the file `from` with the metadata that edit(header, key, type and value) makes of
+/// each of its keys, and what finish(header) adds.
+template <typename Edit, typename Finish>
+void rewrite_metadata(const std::string& from, const std::string& to, const Edit& edit,
+                      const Finish& finish) {
   std::ifstream file(from, std::ios::binary);
   const std::string bytes((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
   Reader in(bytes);
   in.take(8);  // magic, version
   const auto n_tensors = in.number<uint64_t>();
   const auto n_keys = in.number<uint64_t>();
-  const std::string hostile(kHostileText), megabyte(1 << 20, 'x');
   Header header;
   for (uint64_t i = 0; i < n_keys; ++i) {
     const std::string_view key = in.text();
     const size_t begin = in.position();
     skip(in, in.number<uint32_t>());
-    const std::string_view value = std::string_view(bytes).substr(begin, in.position() - begin);
-    if (key == "general.name" || key == "tokenizer.chat_template") continue;
-    header.add(key, key == "tokenizer.ggml.tokens" ? hostile_pieces(value) : std::string(value));
+    edit(header, key, std::string_view(bytes).substr(begin, in.position() - begin));
   }
-  header.add_text("general.name", "a name" + hostile + megabyte);
-  header.add_text("general.description", hostile + megabyte);
-  header.add_text("hostile." + hostile, hostile);
-  header.add_text("tokenizer.chat_template",
-                  hostile + "{% for m in messages %}{{ m.content }}{% endfor %}");
+  finish(header);
   const size_t tensors = in.position();
   for (uint64_t i = 0; i < n_tensors; ++i) {
     in.text();
@@ -135,6 +130,36 @@ void write_hostile_text_model(const std::string& from, const std::string& to) {
   written << out;
   written.close();
   SNAPKV_CHECK(written.good());
+}
+
+}  // namespace
+
+void write_hostile_text_model(const std::string& from, const std::string& to) {
+  const std::string hostile(kHostileText), megabyte(1 << 20, 'x');
+  const auto edit = [](Header& header, std::string_view key, std::string_view value) {
+    if (key == "general.name" || key == "tokenizer.chat_template") return;
+    header.add(key, key == "tokenizer.ggml.tokens" ? hostile_pieces(value) : std::string(value));
+  };
+  rewrite_metadata(from, to, edit, [&](Header& header) {
+    header.add_text("general.name", "a name" + hostile + megabyte);
+    header.add_text("general.description", hostile + megabyte);
+    header.add_text("hostile." + hostile, hostile);
+    header.add_text("tokenizer.chat_template",
+                    hostile + "{% for m in messages %}{{ m.content }}{% endfor %}");
+  });
+}
+
+void write_model_of_many_keys(const std::string& from, const std::string& to, int n_more) {
+  const auto keep = [](Header& header, std::string_view key, std::string_view value) {
+    header.add(key, value);
+  };
+  rewrite_metadata(from, to, keep, [&](Header& header) {
+    for (int32_t i = 0; i < n_more; ++i) {
+      ByteWriter value;
+      value.put(static_cast<uint32_t>(GgufType::i32)).put(i);
+      header.add("more." + std::to_string(i), as_text(value));
+    }
+  });
 }
 
 }  // namespace snapkv::test

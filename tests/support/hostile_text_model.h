@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Copies of model files whose texts want to command a terminal: what no command may hand on.
+// Copies of model files with hostile metadata: texts that want to command a terminal, which no
+// command may hand on, and more keys than any model has.
 #pragma once
 
 #include <string>
@@ -16,5 +17,8 @@ inline constexpr std::string_view kHostileText =
 /// Writes `to`, the file `from` with hostile names, keys, pieces of the vocabulary and a chat
 /// template, some of a megabyte. A failure ends the test program.
 void write_hostile_text_model(const std::string& from, const std::string& to);
+
+/// Writes `to`, the file `from` with n_more keys of a number each ("more.0", ...).
+void write_model_of_many_keys(const std::string& from, const std::string& to, int n_more);
 
 }  // namespace snapkv::test
