@@ -93,7 +93,7 @@ HWY_INLINE void store_transposed_4x4(D d, V r0, V r1, V r2, V r3, hn::TFromD<D>*
 template <class D>
 HWY_INLINE hn::Vec<D> exp2_nonpositive(D d, hn::Vec<D> x) {
   const hn::Rebind<int32_t, D> di;
-#if HWY_TARGET == HWY_SCALAR  // whose Max drops a NaN
+#if HWY_TARGET == HWY_SCALAR || HWY_TARGET == HWY_EMU128  // whose Max drops a NaN
   x = hn::IfThenElse(hn::Lt(x, hn::Set(d, -127.0f)), hn::Set(d, -127.0f), x);
 #else
   x = hn::Max(hn::Set(d, -127.0f), x);  // in this order, in which x86 keeps a NaN
