@@ -61,10 +61,13 @@ struct ByteTilesCall {
   int64_t n_tiles = 0;          // at least 1
   float* sums = nullptr;        // [n_tiles * kByteTileRows, kBytePanelRows], by cache lines
   bool adds = false;            // to what sums hold
-  /// Fetched meanwhile, to be unpacked next: 64 neighbouring streams are too many for the
-  /// processor's own prefetcher.
-  const char* next = nullptr;
-  int64_t next_stride = 0, next_rows = 0, next_bytes = 0;  // bytes of each row
+  /// Copied meanwhile, to be unpacked next: the file has these rows in as many pages and in more
+  /// streams than the processor's prefetcher follows, and waiting for them takes longer than
+  /// unpacking.
+  const char* next = nullptr;  // [next_rows, next_bytes]
+  int64_t next_rows = 0, next_bytes = 0, next_stride = 0;
+  char* copy = nullptr;  // rows of copy_stride bytes
+  int64_t copy_stride = 0;
 };
 using MultiplyByteTilesFn = void (*)(const ByteTilesCall& call);
 

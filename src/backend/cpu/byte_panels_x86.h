@@ -7,6 +7,7 @@
 #if defined(__x86_64__)
 
 #include <algorithm>
+#include <cstring>
 
 #include "backend/cpu/superblocks_x86.h"
 
@@ -52,13 +53,30 @@ const int32_t (&negative_sums(const ByteTile& x, int p))[kByteTileRows] {
   }
 }
 
-/// Fetches what belongs to tile t of the call.
-inline void prefetch_next(const ByteTilesCall& c, int64_t t) {
+/// Calls f for the rows of the next piece that belong to tile t.
+template <class F>
+void for_next_rows(const ByteTilesCall& c, int64_t t, F&& f) {
   const int64_t begin = c.next_rows * t / c.n_tiles, end = c.next_rows * (t + 1) / c.n_tiles;
-  for (int64_t r = begin; r < end; ++r) {
-    for (int64_t i = 0; i < c.next_bytes; i += 64) {
-      __builtin_prefetch(c.next + r * c.next_stride + i, 0, 2);
-    }
+  for (int64_t r = begin; r < end; ++r) f(c.next + r * c.next_stride, c.copy + r * c.copy_stride);
+}
+
+/// Tiles between asking for a row of the next piece and copying it: longer than memory takes.
+constexpr int64_t kCopyLag = 4;
+
+/// Before tile t is multiplied.
+inline void copy_next_piece(const ByteTilesCall& c, int64_t t) {
+  for_next_rows(c, t, [&](const char* from, char*) {
+    for (int64_t i = 0; i < c.next_bytes; i += 64) __builtin_prefetch(from + i, 0, 2);
+  });
+  if (t < kCopyLag) return;
+  for_next_rows(c, t - kCopyLag,
+                [&](const char* from, char* to) { std::memcpy(to, from, c.next_bytes); });
+}
+
+/// After the last tile.
+inline void finish_next_piece(const ByteTilesCall& c) {
+  for (int64_t t = std::max<int64_t>(c.n_tiles - kCopyLag, 0); t < c.n_tiles; ++t) {
+    for_next_rows(c, t, [&](const char* from, char* to) { std::memcpy(to, from, c.next_bytes); });
   }
 }
 

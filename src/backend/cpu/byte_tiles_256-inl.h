@@ -44,11 +44,12 @@ template <DType T>
 SNAPKV_256 void multiply_tiles(const ByteTilesCall& c) {
   const auto* parts = reinterpret_cast<const typename BytePanelType<T>::Part*>(c.piece);
   for (int64_t t = 0; t < c.n_tiles; ++t) {
-    prefetch_next(c, t);
+    copy_next_piece(c, t);
     float* sums = c.sums + t * kByteTileRows * kBytePanelRows;
     if (!c.adds) std::fill_n(sums, kByteTileRows * kBytePanelRows, 0.0f);
     multiply_tile<T>(parts, c.x[t], sums);
   }
+  finish_next_piece(c);
 }
 
 MultiplyByteTilesFn find_multiply_tiles(DType weight) {

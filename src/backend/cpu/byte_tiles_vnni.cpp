@@ -64,9 +64,10 @@ template <DType T, bool kAdds>
 SNAPKV_VNNI void multiply_tiles(const ByteTilesCall& c) {
   const auto* parts = reinterpret_cast<const typename BytePanelType<T>::Part*>(c.piece);
   for (int64_t t = 0; t < c.n_tiles; ++t) {
-    prefetch_next(c, t);
+    copy_next_piece(c, t);
     multiply_tile<T, kAdds>(parts, c.x[t], c.sums + t * kByteTileRows * kBytePanelRows);
   }
+  finish_next_piece(c);
 }
 
 }  // namespace

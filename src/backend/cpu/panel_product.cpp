@@ -28,6 +28,14 @@ constexpr int64_t kMostUnitBytes = row_bytes(DType::q8_0, kGemvUnit);
 constexpr int64_t tiles_of(int64_t n) { return (n + kByteTileRows - 1) / kByteTileRows; }
 constexpr int64_t units_of(int64_t n_in) { return (n_in + kGemvUnit - 1) / kGemvUnit; }
 
+/// Rows that hold the ends of weights are shorter than a unit: what is missing is zero, scales
+/// included.
+void zero_ends(char* rows, int64_t n_rows, int64_t unit_bytes, int64_t n_bytes) {
+  for (int64_t r = 0; n_bytes < unit_bytes && r < n_rows; ++r) {
+    std::memset(rows + r * unit_bytes + n_bytes, 0, static_cast<size_t>(unit_bytes - n_bytes));
+  }
+}
+
 }  // namespace
 
 BytePanelKernel byte_panel_kernel([[maybe_unused]] ByteProducts products,
@@ -57,6 +65,7 @@ size_t PanelProduct::cut_memory(const CpuContext& ctx, int64_t n, int64_t n_in, 
   ScratchCutter cutter(begin);
   m.tiles = cutter.take<ByteTile>(units_of(n_in) * tiles_of(n));
   m.pieces = cutter.take<char>(ctx.n_threads * kBytePieceBytes);
+  m.copies = cutter.take<char>(ctx.n_threads * kBytePanelRows * kMostUnitBytes);
   m.sums = cutter.take<float>(ctx.n_threads * task_rows * kBytePanelRows);
   return cutter.used();
 }
@@ -111,21 +120,32 @@ void PanelProduct::multiply(int64_t group, int64_t panel) const {
   const int64_t n_rows = std::min(kBytePanelRows, at_.w.shape[0] - first);
   const int64_t unit_bytes = row_bytes(at_.w.dtype, kGemvUnit);
   const int64_t w_bytes = row_bytes(at_.w.dtype, at_.w.shape[1]);
+  SNAPKV_DCHECK(unit_bytes <= kMostUnitBytes);
   const int thread = omp_get_thread_num();
   char* piece = memory_.pieces + thread * kBytePieceBytes;
   ByteTilesCall call;
   call.piece = piece;
   call.n_tiles = std::min(task_tiles_, n_tiles_ - first_tile);
   call.sums = memory_.sums + thread * task_tiles_ * kByteTileRows * kBytePanelRows;
+  call.copy = memory_.copies + thread * kBytePanelRows * kMostUnitBytes;
+  call.copy_stride = unit_bytes;
   call.next_stride = at_.w.stride[0];
-  call.next_rows = n_rows;
+  const char* w = at_.w.at<const char>(first);
+  if (w_bytes < unit_bytes) {
+    zero_ends(call.copy, n_rows, unit_bytes, w_bytes);
+    for (int64_t r = 0; r < n_rows; ++r) {
+      std::memcpy(call.copy + r * unit_bytes, w + r * call.next_stride, w_bytes);
+    }
+  }
   for (int64_t begin = 0; begin < w_bytes; begin += unit_bytes) {
-    const char* w = at_.w.at<const char>(first) + begin;
-    unpack(w, n_rows, std::min(unit_bytes, w_bytes - begin), piece);
+    const bool copied = begin > 0 || w_bytes < unit_bytes;
+    kernel_.unpack(copied ? call.copy : w, copied ? unit_bytes : call.next_stride, n_rows, piece);
     call.x = memory_.tiles + begin / unit_bytes * n_tiles_ + first_tile;
     call.adds = begin > 0;
-    call.next = w + unit_bytes;
+    call.next = w + begin + unit_bytes;
     call.next_bytes = std::clamp<int64_t>(w_bytes - begin - unit_bytes, 0, unit_bytes);
+    call.next_rows = call.next_bytes > 0 ? n_rows : 0;
+    zero_ends(call.copy, call.next_rows, unit_bytes, call.next_bytes);
     kernel_.multiply(call);
   }
   const int64_t begin = first_tile * kByteTileRows;
@@ -133,20 +153,6 @@ void PanelProduct::multiply(int64_t group, int64_t panel) const {
   for (int64_t row = begin; row < end; ++row) {
     store(row, first, n_rows, call.sums + (row - begin) * kBytePanelRows);
   }
-}
-
-/// A unit of n_bytes, which are fewer at the end of rows: what is missing is zero, scales included.
-void PanelProduct::unpack(const char* w, int64_t n_rows, int64_t n_bytes, char* piece) const {
-  const int64_t unit_bytes = row_bytes(at_.w.dtype, kGemvUnit);
-  if (n_bytes == unit_bytes) return kernel_.unpack(w, at_.w.stride[0], n_rows, piece);
-  char padded[kBytePanelRows * kMostUnitBytes];
-  SNAPKV_DCHECK(unit_bytes <= kMostUnitBytes);
-  for (int64_t r = 0; r < n_rows; ++r) {
-    char* row = padded + r * unit_bytes;
-    std::memcpy(row, w + r * at_.w.stride[0], static_cast<size_t>(n_bytes));
-    std::memset(row + n_bytes, 0, static_cast<size_t>(unit_bytes - n_bytes));
-  }
-  kernel_.unpack(padded, unit_bytes, n_rows, piece);
 }
 
 /// out[row, first ...] (+)= sums (+ bias). Loops that compilers vectorize: there are as many sums

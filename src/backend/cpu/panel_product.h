@@ -33,6 +33,7 @@ class PanelProduct {
   struct Memory {
     ByteTile* tiles;  // [n_units, n_tiles]
     char* pieces;     // [n_threads, kBytePieceBytes]
+    char* copies;     // [n_threads, kBytePanelRows, bytes of kGemvUnit weights]
     float* sums;      // [n_threads, rows of a task, kBytePanelRows]
   };
   friend size_t panel_product_scratch(const CpuContext& ctx, int64_t n, int64_t n_in);
@@ -41,7 +42,6 @@ class PanelProduct {
   int64_t n_groups() const { return (n_tiles_ + task_tiles_ - 1) / task_tiles_; }
   void prepare_tile(int64_t tile) const;
   void multiply(int64_t group, int64_t panel) const;
-  void unpack(const char* w, int64_t n_rows, int64_t n_bytes, char* piece) const;
   void store(int64_t row, int64_t first, int64_t n, float* sums) const;
 
   const CpuContext& ctx_;
