@@ -1,10 +1,15 @@
 // SPDX-License-Identifier: MIT
 // project(): a few rows of activations times weights in their file's type. Splits the output rows
-// of all projections over the threads; the kernels are in gemv_*.cpp. (Many rows: matmul.cpp.)
+// of all projections over the threads, each with a run of its own; the kernels are in gemv_*.cpp.
+// (Many rows: matmul.cpp.)
+#include <omp.h>
+
 #include <algorithm>
 #include <array>
-#include <atomic>
+#include <optional>
+#include <utility>
 
+#include "backend/cpu/chunk_shares.h"
 #include "backend/cpu/cpu_ops.h"
 #include "backend/cpu/gemv.h"
 #include "backend/cpu/scratch.h"
@@ -51,17 +56,20 @@ class ProjectJob {
     }
     chunk_bytes_ = std::clamp(weight_bytes_ / (ctx.n_threads * kChunksPerThread), kMinChunkBytes,
                               kMaxChunkBytes);
-    int64_t bytes = 0;
+    int64_t bytes = 0, n_chunks = 0;
     for (const Projection& p : projections_) {
       const GemvKernel& kernel = kernel_for(ctx, p.w.dtype);
-      n_chunks_ += count_chunks(p);
+      n_chunks += count_chunks(p);
       if (kernel.unit_bytes == 0 || find(kernel) != nullptr) continue;
       const int64_t stride = n_units_ * static_cast<int64_t>(kernel.unit_bytes);
       prepared_[n_prepared_++] = {.kernel = &kernel, .stride = stride, .data = nullptr};
       bytes += x.shape[0] * stride;
     }
-    if (bytes == 0) return;
-    char* memory = scratch(static_cast<size_t>(bytes));
+    n_threads_ = team_size(ctx, weight_bytes_ * x.shape[0] >= kParallelBytes);
+    const int64_t share_bytes = n_threads_ * static_cast<int64_t>(sizeof(ChunkShares::Share));
+    char* memory = scratch(static_cast<size_t>(share_bytes + bytes));
+    shares_.emplace(reinterpret_cast<ChunkShares::Share*>(memory), n_threads_, n_chunks);
+    memory += share_bytes;
     for (size_t i = 0; i < n_prepared_; ++i) {
       prepared_[i].data = memory;
       memory += x.shape[0] * prepared_[i].stride;
@@ -69,14 +77,15 @@ class ProjectJob {
   }
 
   void run() {
-    const int n_threads = weight_bytes_ * x_.shape[0] < kParallelBytes ? 1 : ctx_.n_threads;
-#pragma omp parallel num_threads(n_threads) if (n_threads > 1)
+#pragma omp parallel num_threads(n_threads_) if (n_threads_ > 1)
     {
+      const int thread = omp_get_thread_num();
+      fetch_first(shares_->peek(thread));
       for (size_t i = 0; i < n_prepared_; ++i) {
 #pragma omp for schedule(static)
         for (int64_t u = 0; u < x_.shape[0] * n_units_; ++u) prepare_unit(prepared_[i], u);
       }
-      for (int64_t c = next_chunk_++; c < n_chunks_; c = next_chunk_++) multiply_chunk(c);
+      for (int64_t c; (c = shares_->take(thread)) >= 0;) multiply_chunk(c);
     }
   }
 
@@ -105,10 +114,26 @@ class ProjectJob {
                              std::min(kGemvUnit, x_.n_cols() - begin), unit);
   }
 
-  void multiply_chunk(int64_t chunk) const {
+  /// The projection whose rows chunk `chunk` of all has, and which of them comes first.
+  std::pair<const Projection*, int64_t> rows_of(int64_t chunk) const {
     const Projection* p = projections_.data();
     while (chunk >= count_chunks(*p)) chunk -= count_chunks(*p++);
-    const int64_t first = chunk * chunk_rows(*p);
+    return {p, chunk * chunk_rows(*p)};
+  }
+
+  /// Asks for the beginning of a chunk's weights, as far as kernels fetch ahead of themselves,
+  /// while the activations are prepared. Nothing to do for chunk -1.
+  void fetch_first(int64_t chunk) const {
+    if (chunk < 0) return;
+    const auto [p, first] = rows_of(chunk);
+    const char* w = p->w.at<const char>(first);
+    const int64_t bytes =
+        std::min(kPrefetchBytes, (p->w.shape[0] - first) * row_bytes(p->w.dtype, p->w.n_cols()));
+    for (int64_t i = 0; i < bytes; i += 64) __builtin_prefetch(w + i, 0, 2);
+  }
+
+  void multiply_chunk(int64_t chunk) const {
+    const auto [p, first] = rows_of(chunk);
     const GemvKernel& kernel = kernel_for(ctx_, p->w.dtype);
     const Prepared* prepared = find(kernel);
     const GemvFn function = kernel.function(p->w.dtype);
@@ -149,12 +174,12 @@ class ProjectJob {
   const Tensor& x_;  // [n, n_in] f32
   const std::span<const Projection> projections_;
   const int64_t n_units_;
-  int64_t n_chunks_ = 0;
+  int n_threads_ = 1;
   int64_t weight_bytes_ = 0;
   int64_t chunk_bytes_ = 0;
   std::array<Prepared, 5> prepared_;  // those of gemv_int8, at most 4, and gemv_bf16
   size_t n_prepared_ = 0;
-  std::atomic<int64_t> next_chunk_ = 0;
+  std::optional<ChunkShares> shares_;
 };
 
 }  // namespace
