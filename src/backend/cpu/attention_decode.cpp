@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: MIT
 // Attention of one query per sequence over that sequence's own rows, at the speed of memory. A task
-// is one chunk of one KV head's rows; each row is loaded once for all query heads of the group. A
-// chunk's (max, sum, acc) is kept and the chunks of a head are merged in order. Chunk sizes depend
-// on n_kv alone, so results do not depend on the number of threads. Arithmetic is in f32
-// (decode_chunk.h).
+// is one chunk of one KV head's rows, and a thread takes neighbouring ones; each row is loaded once
+// for all query heads of the group. A chunk's (max, sum, acc) is kept and the chunks of a head are
+// merged in order. Chunk sizes depend on n_kv alone, so results do not depend on the number of
+// threads. Arithmetic is in f32 (decode_chunk.h).
 #include <omp.h>
 
 #include <algorithm>
 
+#include "backend/cpu/chunk_shares.h"
 #include "backend/cpu/cpu_ops.h"
 #include "backend/cpu/decode_chunk.h"
 #include "backend/cpu/online_softmax.h"
@@ -31,13 +32,14 @@ int64_t n_chunks(int64_t n_kv) { return (n_kv + chunk_rows(n_kv) - 1) / chunk_ro
 
 /// The memory of one call.
 struct Workspace {
-  int64_t* first_chunk;  // [n_heads + 1]: chunks of (sequence, KV head) i start here
-  int32_t* chunk_head;   // [n_chunks]
-  float* q;              // [n_heads, n_group, head_dim] scaled
-  ScoreQuery* queries;   // [n_heads, n_group], null where they are not used
-  float* scores;         // [n_threads, n_group, kScoreStride]
-  OnlineSoftmax* state;  // [n_chunks, n_group]
-  float* acc;            // [n_chunks, n_group, head_dim]
+  int64_t* first_chunk;        // [n_heads + 1]: chunks of (sequence, KV head) i start here
+  int32_t* chunk_head;         // [n_chunks]
+  float* q;                    // [n_heads, n_group, head_dim] scaled
+  ScoreQuery* queries;         // [n_heads, n_group], null where they are not used
+  float* scores;               // [n_threads, n_group, kScoreStride]
+  OnlineSoftmax* state;        // [n_chunks, n_group]
+  float* acc;                  // [n_chunks, n_group, head_dim]
+  ChunkShares::Share* shares;  // [n_threads]
 };
 
 Workspace cut(const DecodeAttention& a, int n_threads, int64_t total, ScratchCutter& cutter) {
@@ -51,6 +53,7 @@ Workspace cut(const DecodeAttention& a, int n_threads, int64_t total, ScratchCut
   w.scores = cutter.take<float>(n_threads * group * kScoreStride);
   w.state = cutter.take<OnlineSoftmax>(total * group);
   w.acc = cutter.take<float>(total * group * head_dim);
+  w.shares = cutter.take<ChunkShares::Share>(n_threads);
   return w;
 }
 
@@ -138,11 +141,12 @@ void attention_decode(const CpuContext& ctx, const DecodeAttention& a) {
   ScratchCutter cutter(scratch(sizes.used()));
   const Workspace w = cut(a, n_threads, total, cutter);
   prepare(a, shape, w);
+  ChunkShares shares(w.shares, n_threads, total);
 #pragma omp parallel num_threads(n_threads)
   {
     const int thread = omp_get_thread_num();
-#pragma omp for schedule(dynamic, 1)
-    for (int64_t c = 0; c < total; ++c) run_chunk(a, shape, w, c, thread);
+    for (int64_t c; (c = shares.take(thread)) >= 0;) run_chunk(a, shape, w, c, thread);
+#pragma omp barrier
 #pragma omp for schedule(static)
     for (int64_t i = 0; i < n_heads; ++i) merge_head(a, shape, w, i);
   }
