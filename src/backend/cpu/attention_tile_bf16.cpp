@@ -226,17 +226,14 @@ SNAPKV_BF16 void cap_scores(float* s, int n, float softcap) {
   }
 }
 
-/// Scores of one row to bf16 probabilities relative to the new maximum; columns before n_hidden and
-/// from n_visible up to n_cols become 0 (and up to 31 more are written). Returns the factor of what
-/// was accumulated.
-SNAPKV_BF16_INLINE float softmax_row(float* s, int n_hidden, int n_visible, int n_cols, uint32_t* p,
-                                     float& max, float& sum) {
+/// Scores of a row, of which columns from n_hidden up to n_visible are seen: the others become -inf
+/// (those beyond up to n_cols, and up to 31 more). Returns the maximum, not less than `max`; where
+/// nothing is seen, `max`.
+SNAPKV_BF16_INLINE float mask_and_max(float* s, int n_hidden, int n_visible, int n_cols,
+                                      float max) {
+  if (n_hidden >= n_visible) return max;
   const float infinity = std::numeric_limits<float>::infinity();
   const int end = (n_cols + 31) / 32 * 32;
-  if (n_hidden >= n_visible) {  // the row sees nothing here: its state stays
-    std::fill(p, p + end / 2, 0u);
-    return 1.0f;
-  }
   std::fill(s, s + n_hidden, -infinity);
   for (int j = n_visible / 16 * 16; j < end; j += 16) {
     const __m512 x = _mm512_loadu_ps(s + j);
@@ -249,8 +246,14 @@ SNAPKV_BF16_INLINE float softmax_row(float* s, int n_hidden, int n_visible, int 
     max0 = _mm512_max_ps(max0, _mm512_loadu_ps(s + j));
     max1 = _mm512_max_ps(max1, _mm512_loadu_ps(s + j + 16));
   }
-  const float new_max = _mm512_reduce_max_ps(_mm512_max_ps(max0, max1));
-  const __m512 m = _mm512_set1_ps(new_max);
+  return _mm512_reduce_max_ps(_mm512_max_ps(max0, max1));
+}
+
+/// Masked scores of a row to bf16 probabilities relative to the maximum (up to 31 more than n_cols
+/// are written). Returns their sum.
+SNAPKV_BF16_INLINE float exponentials(const float* s, int n_cols, float max, uint32_t* p) {
+  const int end = (n_cols + 31) / 32 * 32;
+  const __m512 m = _mm512_set1_ps(max);
   __m512 sum0 = _mm512_setzero_ps();
   __m512 sum1 = _mm512_setzero_ps();
   for (int j = 0; j < end; j += 32) {
@@ -260,10 +263,35 @@ SNAPKV_BF16_INLINE float softmax_row(float* s, int n_hidden, int n_visible, int 
     sum1 = _mm512_add_ps(sum1, p1);
     _mm512_storeu_si512(p + j / 2, as_pairs(_mm512_cvtne2ps_pbh(p1, p0)));
   }
-  const float factor = max == new_max ? 1.0f : max == -infinity ? 0.0f : std::exp2(max - new_max);
-  sum = sum * factor + _mm512_reduce_add_ps(_mm512_add_ps(sum0, sum1));
-  max = new_max;
-  return factor;
+  return _mm512_reduce_add_ps(_mm512_add_ps(sum0, sum1));
+}
+
+/// The softmax of kRowGroup rows at `row`: scores [kRowGroup, ld] of the columns first ...
+/// first + n - 1 to probabilities [kRowGroup, ld / 2], and the factors of what was accumulated. All
+/// maxima come before the exponentials, which would otherwise wait for them row by row.
+SNAPKV_BF16_INLINE void softmax_rows(const QueryRows& rows, int row, int first, int n, float* s,
+                                     uint32_t* p, int64_t ld, float* factor) {
+  const float infinity = std::numeric_limits<float>::infinity();
+  float max[kRowGroup];
+  for (int i = 0; i < kRowGroup; ++i) {
+    if (rows.softcap > 0.0f) cap_scores(s + i * ld, n, rows.softcap);
+    max[i] = mask_and_max(s + i * ld, std::max(0, rows.n_hidden[row + i] - first),
+                          rows.n_visible[row + i] - first, n, rows.max[row + i]);
+  }
+  for (int i = 0; i < kRowGroup; ++i) {
+    factor[i] = 1.0f;
+    uint32_t* probabilities = p + i * ld / 2;
+    if (std::max(first, rows.n_hidden[row + i]) >= rows.n_visible[row + i]) {
+      // the row sees nothing here: its state stays
+      std::fill(probabilities, probabilities + (n + 31) / 32 * 16, 0u);
+      continue;
+    }
+    const float sum = exponentials(s + i * ld, n, max[i], probabilities);
+    float& before = rows.max[row + i];
+    if (before != max[i]) factor[i] = before == -infinity ? 0.0f : std::exp2(before - max[i]);
+    rows.sum[row + i] = rows.sum[row + i] * factor[i] + sum;
+    before = max[i];
+  }
 }
 
 SNAPKV_BF16 void attend(const QueryRows& rows, const void* k, const void* v, int n_cols,
@@ -284,12 +312,7 @@ SNAPKV_BF16 void attend(const QueryRows& rows, const void* k, const void* v, int
                      n_pairs, nullptr, s + j, ld, (std::min(n - j, kPanel) + 15) / 16);
     }
     float factor[kRowGroup];
-    for (int i = 0; i < kRowGroup; ++i) {
-      if (rows.softcap > 0.0f) cap_scores(s + i * ld, n, rows.softcap);
-      factor[i] = softmax_row(s + i * ld, std::max(0, rows.n_hidden[r + i] - first),
-                              rows.n_visible[r + i] - first, n, p + i * ld / 2, rows.max[r + i],
-                              rows.sum[r + i]);
-    }
+    softmax_rows(rows, r, first, n, s, p, ld, factor);
     float* acc = rows.acc + static_cast<int64_t>(r) * width;
     for (int i = 0; i < width; i += kPanel) {
       const int panel_width = std::min(width - i, kPanel);
