@@ -113,6 +113,7 @@ JsonTokenizer::JsonTokenizer(const TokenizerFile& file, const Config& config, Js
       decoder_(JsonField(file.json, file.origin)["decoder"]) {
   read_post_processor(JsonField(file.json, file.origin)["post_processor"]);
   read_special(config);
+  close_control_tokens(vocab);
   read_added(std::move(vocab.added));
   read_model(file, vocab);
 }
@@ -188,6 +189,22 @@ void JsonTokenizer::read_ends(const JsonField& generation_config) {
     return;
   }
   for (const JsonField& id : field.elements()) vocab_.ends[id_of(vocab_, id)] = true;
+}
+
+void JsonTokenizer::close_control_tokens(JsonVocab& vocab) const {
+  for (int32_t id = 0; id < vocab_.size(); ++id) {
+    if (vocab_.is_special(id)) vocab.text_may_be[id] = false;
+  }
+  const int32_t eos = vocab_.special.eos;
+  const bool is_listed = std::any_of(vocab.added.begin(), vocab.added.end(),
+                                     [&](const AddedToken& token) { return token.id == eos; });
+  if (eos < 0 || is_listed) return;
+  AddedToken token;
+  token.id = eos;
+  token.content = vocab_.tokens[eos];
+  token.normalized = false;
+  token.special = true;
+  vocab.added.push_back(std::move(token));
 }
 
 void JsonTokenizer::read_added(std::vector<AddedToken> added) {

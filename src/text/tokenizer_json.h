@@ -49,6 +49,10 @@ class JsonTokenizer final : public VocabTokenizer {
   void read_template(const JsonField& field);
   void read_special(const Config& config);
   void read_ends(const JsonField& generation_config);
+  /// Control tokens never come out of the model: also those that are control tokens by their text,
+  /// which Hugging Face's tokenizers do not know, or by the configuration. Of the latter the EOS
+  /// token becomes an added token, as in the transformers library.
+  void close_control_tokens(JsonVocab& vocab) const;
   void read_added(std::vector<AddedToken> added);
   void read_model(const TokenizerFile& file, const JsonVocab& vocab);
   /// Appends the ids of `text`, which is valid UTF-8; special tokens that have bytes in `plain`

@@ -191,6 +191,39 @@ TEST(TokenizerJsonTest, WhatLiesBesideTheFile) {
   expect_error(ErrorCode::kBadModel, {"eos_token_id", "5"}, [&] { make(small(), config); });
 }
 
+TEST(TokenizerJsonTest, TokensThatBecomeControlTokensDoNotComeOutOfText) {
+  // "[e~[" ends a turn in some models. Here it is an ordinary token of the file's vocabulary.
+  const auto unigram = make(std::string(R"({"model": {"type": "Unigram", "unk_id": 5, "vocab": [
+    ["[e~[", 0], ["[", -2], ["e", -2], ["~", -2], ["a", -1], ["<u>", -9]]}})"));
+  EXPECT_TRUE(unigram->is_control(0));
+  EXPECT_EQ(unigram->encode("a[e~[", false, false), (Ids{4, 1, 2, 3, 1}));
+
+  const auto bpe = make(std::string(R"({"model": {"type": "BPE", "vocab": {"[": 0, "e": 1, "~": 2,
+    "[e": 3, "~[": 4, "[e~[": 5}, "merges": ["[ e", "~ [", "[e ~["]}})"));
+  EXPECT_TRUE(bpe->is_control(5));
+  EXPECT_EQ(bpe->encode("e[e~[", false, false), (Ids{1, 3, 4}));
+
+  // So is an added token that is not special in the file.
+  Json json = small();
+  json["model"]["vocab"]["</s>"] = 4;
+  json["model"]["merges"].push_back("</s >");
+  json["model"]["vocab"]["</s"] = 5;
+  json["model"]["vocab"][">"] = 6;
+  json["added_tokens"][1]["content"] = "</s>";
+  const auto listed = make(json);
+  EXPECT_TRUE(listed->is_control(4));
+  for (const int32_t id : listed->encode("a</s>", false, false)) EXPECT_NE(id, 4);
+  EXPECT_EQ(listed->encode("a</s>", false, true), (Ids{0, 4}));
+
+  // And the token that the configuration names as EOS. This one is found where tokens are wanted.
+  JsonTokenizer::Config config;
+  config.tokenizer = Json::parse(R"({"eos_token": "ab"})");
+  const auto named = make(small(), config);
+  EXPECT_TRUE(named->is_control(2));
+  EXPECT_EQ(named->encode("ab", false, false), (Ids{0, 1}));
+  EXPECT_EQ(named->encode("bab", false, true), (Ids{1, 2}));
+}
+
 TEST(TokenizerJsonTest, ControlTokensInTheTextOnlyWhereTheyAreWanted) {
   const auto t = make(small());
   EXPECT_EQ(t->encode("ab<u>a<t>", false, true), (Ids{2, 3, 0, 4}));
