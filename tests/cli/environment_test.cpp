@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -149,14 +150,17 @@ TEST(Environment, KilledEvaluationsLoseAtMostTheLastLine) {
 TEST(Environment, KilledRunsLeaveAWholeCacheOrNone) {
   const std::string folder = make_folder(), out = folder + "/cache";
   const std::vector<std::string> args = generate({"--save-cache", out});
+  const auto start = std::chrono::steady_clock::now();
   ASSERT_EQ(run(args).code, 0);
+  const std::chrono::duration<double, std::milli> time = std::chrono::steady_clock::now() - start;
   const std::string whole = read_file(out);
   int n_absent = 0;
   for (int i = 0; i < n_kills(); ++i) {
     std::filesystem::remove(out);
     Command command;
     command.args = args;
-    command.shell = killer(5 + i % 10 * 6);
+    const double part = i % 10 / 8.0;  // from the beginning to behind the end
+    command.shell = killer(static_cast<int>(part * time.count()));
     run(command);
     if (!std::filesystem::exists(out)) {
       ++n_absent;

@@ -201,10 +201,12 @@ class Faults(unittest.TestCase):
                     for thread in threads:
                         thread.join()
 
-            rounds(3)
+            # On a busy machine the first rounds may not have all four prompts in memory at once. What is
+            # lost of one prompt in ten shows: each has 2.4 MiB of cache.
+            rounds(6)
             before = server.rss()
-            rounds(8)
-            self.assertLess(server.rss(), before * 1.05 + (4 << 20))
+            rounds(16)
+            self.assertLess(server.rss(), before * 1.05 + (8 << 20))
 
 
 if __name__ == "__main__":

@@ -15,6 +15,7 @@ const filler = "The cold wind blew from the sea, and the baker sold his bread. "
 const facts = `${filler.repeat(40)}The secret number of Rome is 48213. ${filler.repeat(20)}`;
 const question = "Question: What is the secret number of Rome?\nAnswer: The secret number of Rome is";
 let browser: Browser;
+const running = new Set<Server>(); // a test that fails leaves its own behind
 
 interface Server {
   url: string;
@@ -36,11 +37,15 @@ async function serve(...more: string[]): Promise<Server> {
     });
     child.on("exit", (code) => reject(new Error(`snapkv serve ended with ${code}\n${errors}`)));
   });
-  return { url, end: () => new Promise((resolve) => {
+  const server: Server = { url, end: () => new Promise((resolve) => {
+    running.delete(server);
+    if (child.exitCode !== null || child.signalCode !== null) return resolve();
     child.on("exit", () => resolve());
     child.kill("SIGTERM");
     setTimeout(() => child.kill("SIGTERM"), 1000).unref(); // a second one ends whatever still runs
   }) };
+  running.add(server);
+  return server;
 }
 
 interface Opened {
@@ -84,8 +89,9 @@ async function shot(page: Page, name: string): Promise<Buffer> {
   return image;
 }
 
-/** Drops a file onto the page. */
+/** Drops a file onto the page, once the page has asked the server what it is and takes files. */
 async function drop(page: Page, name: string, text: string): Promise<void> {
+  await page.getByLabel("Message", { exact: true }).waitFor();
   const data = await page.evaluateHandle(([fileName, content]) => {
     const transfer = new DataTransfer();
     transfer.items.add(new File([content], fileName, { type: "text/plain" }));
@@ -119,7 +125,7 @@ before(async () => {
   server = await serve("--snapshot-dir", snapshots);
 });
 after(async () => {
-  await server?.end();
+  await Promise.all([...running].map((each) => each.end()));
   await browser?.close();
   rmSync(folder, { recursive: true, force: true });
 });
