@@ -18,7 +18,9 @@ constexpr size_t kLargePages = 4;
 
 /// Buffers of at least so many bytes are mapped: their memory goes back to the system at once when
 /// they are released. In the heap it would stay behind whatever was allocated after it, beyond what
-/// a memory plan promises. AddressSanitizer watches the heap only.
+/// a memory plan promises; the heap also keeps twice the largest block that it ever mapped itself,
+/// so the limit is where it begins to (mallopt(3), M_MMAP_THRESHOLD). AddressSanitizer watches the
+/// heap only.
 #if defined(__SANITIZE_ADDRESS__)  // GCC
 #define SNAPKV_WATCHES_HEAP
 #elif defined(__has_feature)  // Clang
@@ -29,7 +31,7 @@ constexpr size_t kLargePages = 4;
 #if defined(SNAPKV_WATCHES_HEAP)
 constexpr size_t kMappedBytes = SIZE_MAX;
 #else
-constexpr size_t kMappedBytes = size_t{1} << 20;
+constexpr size_t kMappedBytes = size_t{128} << 10;
 #endif
 
 /// Buffers end at a multiple of this; where the system's pages are larger it rounds for itself.
