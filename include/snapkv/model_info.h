@@ -46,9 +46,9 @@ struct ModelInfo {
   std::string tokenizer;     ///< tokenizer.ggml.model
   int64_t n_layer = 0, n_embd = 0, n_ff = 0, n_vocab = 0, n_ctx_train = 0;
   int64_t n_head = 0, n_head_kv = 0, head_dim = 0;
-  int64_t n_params = 0;                   ///< weights, counted
-  size_t weight_bytes = 0;                ///< of the tensors, as in the file
-  std::vector<LayerInfo> layers;          ///< [n_layer]
+  int64_t n_params = 0;           ///< weights, counted
+  size_t weight_bytes = 0;        ///< of the tensors, as in the file
+  std::vector<LayerInfo> layers;  ///< [n_layer]
   /// Parameters of policies that the file recommends: window_size of the key snapkv.window_size,
   /// kernel_size of snapkv.kernel_size. Only those that are there.
   PolicyParams policy_defaults = {};
@@ -60,8 +60,8 @@ struct ModelInfo {
   int64_t n_compressed() const;
 };
 
-/// A policy with the parameters that the model's file recommends (ModelInfo::policy_defaults); those
-/// that it does not name, or that the policy does not have, keep the papers' defaults. Throws
+/// A policy with the parameters that the model's file recommends (ModelInfo::policy_defaults);
+/// those that it does not name, or that the policy does not have, keep the papers' defaults. Throws
 /// Error{kUsage} for an unknown policy.
 PolicyConfig recommended_policy(const ModelInfo& info, const std::string& policy = "snapkv");
 
