@@ -14,8 +14,12 @@ namespace {
 /// Grammars whose masks are kept for later requests.
 constexpr size_t kMostMatchers = 16;
 
-/// Where no limit was given: what the system calls free, less a margin for everything else.
-size_t default_limit() { return free_memory() / 10 * 9; }
+/// Where no limit was given: what the system calls free, less the weights that are going to be among
+/// what is not, and a margin for everything else.
+size_t default_limit(const Model& model) {
+  const size_t free = free_memory();
+  return (free - std::min(free, model.weights_to_move())) / 10 * 9;
+}
 
 }  // namespace
 
@@ -23,7 +27,7 @@ Scheduler::Loop::Loop(std::shared_ptr<const Model> model, const SchedulerOptions
     : model_(std::move(model)),
       options_(options),
       documents_(model_),
-      memory_(options.kv_memory > 0 ? options.kv_memory : default_limit()),
+      memory_(options.kv_memory > 0 ? options.kv_memory : default_limit(*model_)),
       prefixes_(options.reuse == Reuse::refresh ? options.prefix_cache : 0),
       thread_([this] { run_thread(); }) {}
 

@@ -74,7 +74,7 @@ struct LayerView {
 using KvSelection = std::vector<std::vector<int32_t>>;
 
 struct CompressorOptions {
-  /// Up to kMostThreads; 0: as many as the process may run on. The result does not depend on it.
+  /// Up to kMostThreads; 0: cpu_threads(). The result does not depend on it.
   int n_threads = 0;
   bool reference = false;  ///< plain loops in f64, one thread: slow, to check against
   /// Device::cuda: the views are of device memory (of the current device). `stream`: the

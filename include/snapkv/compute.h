@@ -49,4 +49,9 @@ std::vector<std::string> cpu_targets();
 /// What Compute::automatic is on this machine's CPU: bf16 or f32.
 DType cpu_compute_dtype();
 
+/// Threads that n_threads = 0 stands for on the CPU: one for each processor that the process may
+/// use, or fewer where its Linux control group (of a container or a service) grants it the time of
+/// fewer processors, rounded up: more threads would wait for each other.
+int cpu_threads();
+
 }  // namespace snapkv

@@ -112,7 +112,7 @@ struct ModelOptions {
   Device device = Device::automatic;
   Compute compute = Compute::automatic;
   WeightMemory weights = WeightMemory::automatic;
-  int n_threads = 0;         ///< up to kMostThreads; 0: as many as the process may run on
+  int n_threads = 0;         ///< up to kMostThreads; 0: cpu_threads()
   ProgressFn progress = {};  ///< Phase::load
   /// Reads all weights at once and refuses models with an infinity or a NaN among them.
   bool check_tensors = false;
@@ -142,6 +142,9 @@ class Model {
   /// reset_device_peak() was called, weights included; 0 where it runs in host memory.
   size_t device_bytes_peak() const;
   void reset_device_peak() const;
+  /// Bytes of weights that will move from the mapped file into this process's own memory while it
+  /// decodes, as far as can be told now (WeightMemory::automatic): what is free must hold them too.
+  size_t weights_to_move() const;
   DType compute_dtype() const;
   /// Whether products with a few rows round activations to 8 bits: not with Compute::f32.
   bool rounds_activations() const;

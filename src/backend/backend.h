@@ -20,7 +20,7 @@ constexpr int32_t kStepRows = 256;
 
 struct BackendOptions {
   Device device = Device::cpu;  // automatic: a GPU if this build and the machine have one
-  int n_threads = 0;            // 0: as many as the process may run on
+  int n_threads = 0;            // 0: cpu_threads()
   Compute compute = Compute::automatic;
   void* stream = nullptr;  // cuda: the caller's cudaStream_t; nullptr: one of its own
 };

@@ -24,7 +24,7 @@ struct KernelShape {
   DType compute = DType::f32;  // of products
   bool packed = false;         // products are of packed weights
   ByteProducts byte_products = ByteProducts::other;
-  int n_threads = 0;           // 0: as many as the process may run on
+  int n_threads = 0;           // 0: cpu_threads()
   bool selects = false;        // rows are chosen: the window's queries vote
   bool observes = false;       // all queries do
   bool shares_budget = false;  // the rows of all heads are ranked together

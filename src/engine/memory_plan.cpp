@@ -2,11 +2,10 @@
 #include "engine/memory_plan.h"
 
 #include <algorithm>
-#include <fstream>
 #include <limits>
-#include <string>
 
 #include "backend/cpu_scratch.h"
+#include "base/available_memory.h"
 #include "base/error.h"
 #include "cache/kv_layer.h"
 #include "engine/hidden_states.h"
@@ -20,28 +19,6 @@
 
 namespace snapkv {
 namespace {
-
-/// "MemAvailable:   12345 kB" of /proc/meminfo.
-size_t system_available() {
-  std::ifstream in("/proc/meminfo");
-  std::string word;
-  while (in >> word) {
-    if (word == "MemAvailable:") {
-      size_t kib = 0;
-      in >> kib;
-      return kib * 1024;
-    }
-  }
-  return std::numeric_limits<size_t>::max();
-}
-
-/// What a version 2 control group leaves; no limit when there is none.
-size_t cgroup_available() {
-  std::ifstream limit_file("/sys/fs/cgroup/memory.max"), used_file("/sys/fs/cgroup/memory.current");
-  size_t limit = 0, used = 0;
-  if (!(limit_file >> limit) || !(used_file >> used)) return std::numeric_limits<size_t>::max();
-  return limit > used ? limit - used : 0;
-}
 
 /// The queries of the window and what the policy makes to choose a layer's rows.
 size_t score_bytes(const ModelConfig& c, const Policy& policy, int64_t n_tokens, int64_t chunk) {
@@ -119,8 +96,6 @@ void validate_kv_type(DType kv_type, int64_t head_dim) {
 bool packs_weights(const ModelInfo& info, int64_t n_tokens, DType compute, Device device) {
   return n_tokens >= packed_min_tokens(info.file_type, compute, device, byte_products(info));
 }
-
-size_t available_memory() { return std::min(system_available(), cgroup_available()); }
 
 MemoryPlan plan_memory(const ModelInfo& info, const SessionOptions& given, int64_t n_tokens,
                        DType compute, Device device, int n_threads) {

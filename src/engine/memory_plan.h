@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What a prompt will take, and what the machine has.
+// What a prompt will take.
 #pragma once
 
 #include <cstddef>
@@ -27,9 +27,5 @@ bool packs_weights(const ModelInfo& info, int64_t n_tokens, DType compute, Devic
 
 /// Fails with kUsage unless a cache of rows of head_dim values can have this type.
 void validate_kv_type(DType kv_type, int64_t head_dim);
-
-/// Bytes that this process may still take: what the system calls available, or what the control
-/// group leaves if that is less.
-size_t available_memory();
 
 }  // namespace snapkv

@@ -5,6 +5,7 @@
 
 #include <string>
 
+#include "base/available_memory.h"
 #include "base/error.h"
 #include "engine/kv_prefix.h"
 #include "engine/memory_plan.h"

@@ -3,11 +3,11 @@
 
 #include <algorithm>
 
+#include "base/available_memory.h"
 #include "base/error.h"
 #include "base/huge_pages.h"
 #include "base/log.h"
 #include "base/timer.h"
-#include "engine/memory_plan.h"
 
 namespace snapkv {
 namespace {
@@ -61,14 +61,25 @@ std::vector<WeightPages::Run> WeightPages::runs() const {
   return runs;
 }
 
-void WeightPages::begin() {
-  begun_ = true;
-  left_ = runs();
-  std::reverse(left_.begin(), left_.end());
+size_t WeightPages::bytes_of(const std::vector<Run>& runs) {
   size_t bytes = 0;
-  for (const Run& r : left_) bytes += r.end - r.begin;
+  for (const Run& r : runs) bytes += r.end - r.begin;
+  return bytes;
+}
+
+std::vector<WeightPages::Run> WeightPages::worth_moving() const {
+  std::vector<Run> all = runs();
+  std::reverse(all.begin(), all.end());
+  const size_t bytes = bytes_of(all);
   // the copy can't be dropped as the file's pages can: leave as much again for everything else
-  if (bytes < kLeastBytes || bytes > available_memory() / 2) left_.clear();
+  if (bytes < kLeastBytes || bytes > available_memory() / 2) all.clear();
+  return all;
+}
+
+size_t WeightPages::bytes_to_move() const {
+  const std::lock_guard lock(mutex_);
+  if (done_) return 0;
+  return bytes_of(begun_ ? left_ : worth_moving());
 }
 
 bool WeightPages::move_piece() {
@@ -86,7 +97,8 @@ void WeightPages::after_step(double seconds) {
   if (done_.load(std::memory_order_relaxed)) return;
   const std::unique_lock lock(mutex_, std::try_to_lock);
   if (!lock || done_) return;
-  if (!begun_) begin();
+  if (!begun_) left_ = worth_moving();
+  begun_ = true;
   credit_ += kShare * seconds;
   while (credit_ > 0 && !left_.empty()) {
     const Timer timer;

@@ -26,6 +26,8 @@ class WeightPages {
   void after_step(double seconds);
 
   size_t moved_bytes() const { return moved_bytes_; }
+  /// What after_step() has not moved yet and is going to, if memory stays as free as it is.
+  size_t bytes_to_move() const;
 
  private:
   struct Run {  // weights without a gap between them
@@ -33,13 +35,15 @@ class WeightPages {
     size_t begin, end;
   };
   std::vector<Run> runs() const;
-  void begin();
+  static size_t bytes_of(const std::vector<Run>& runs);
+  /// The runs that are worth a move and leave enough memory free, the last one first.
+  std::vector<Run> worth_moving() const;
   bool move_piece();
 
   GgufFile& file_;
   std::atomic<bool> done_;
   std::atomic<size_t> moved_bytes_{0};
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   bool begun_ = false;
   std::vector<Run> left_;  // last one first
   double credit_ = 0;      // seconds that may be spent on moving

@@ -60,15 +60,21 @@ TEST_F(WeightPagesTest, ByAndByAfterSteps) {
   GgufFile file = GgufFile::open(dir_ / "file");
   WeightPages pages(file, WeightMemory::automatic);
   EXPECT_EQ(pages.moved_bytes(), 0u);
+  const size_t all = pages.bytes_to_move();
+  EXPECT_GE(all, 90 * kMib);
+  EXPECT_LT(all, 91 * kMib);
   pages.after_step(1e-6);  // an eighth of it is less than a piece takes: one piece, on credit
   const size_t first = pages.moved_bytes();
   EXPECT_GT(first, 0u);
   EXPECT_LE(first, 16 * kMib);
   pages.after_step(1e-6);
   EXPECT_EQ(pages.moved_bytes(), first);
+  EXPECT_GE(pages.bytes_to_move(), all - 16 * kMib);
+  EXPECT_LT(pages.bytes_to_move(), all);
   EXPECT_TRUE(all_right(file));
   pages.after_step(1e3);
   EXPECT_GE(pages.moved_bytes(), 90 * kMib - 2 * huge_page_size());
+  EXPECT_EQ(pages.bytes_to_move(), 0u);
   EXPECT_TRUE(all_right(file));
 }
 
@@ -76,11 +82,13 @@ TEST_F(WeightPagesTest, NothingOfSmallModelsOrWhenMapped) {
   write_weights(dir_ / "small", 6);
   GgufFile small = GgufFile::open(dir_ / "small");
   WeightPages automatic(small, WeightMemory::automatic);
+  EXPECT_EQ(automatic.bytes_to_move(), 0u);
   automatic.after_step(1e3);
   EXPECT_EQ(automatic.moved_bytes(), 0u);
   write_weights(dir_ / "file", 30);
   GgufFile file = GgufFile::open(dir_ / "file");
   WeightPages mapped(file, WeightMemory::mapped);
+  EXPECT_EQ(mapped.bytes_to_move(), 0u);
   mapped.after_step(1e3);
   EXPECT_EQ(mapped.moved_bytes(), 0u);
 }

@@ -138,8 +138,8 @@ void add_options(CLI::App& app, BenchSettings& s) {
            kPromptRange);
   add_list("-b,--batch", s.n_seq, "Sequences decoded together (llama-bench's -b is --chunk here)",
            "1", kBatchRange);
-  add_list("-t,--threads", s.threads, "Threads; 0: as many as the process may run on", "0",
-           kThreadsRange);
+  add_list("-t,--threads", s.threads, "Threads; 0: one for each processor that the process may use",
+           "0", kThreadsRange);
   app.add_option("-r,--repetitions", s.repetitions, "Timed repetitions of each test")
       ->check(whole_number(1, kMostSamples))
       ->type_name("N")

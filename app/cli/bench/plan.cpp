@@ -7,7 +7,6 @@
 #include <limits>
 #include <optional>
 #include <string_view>
-#include <thread>
 
 #include "base/error.h"
 #include "base/parse_number.h"
@@ -169,9 +168,7 @@ std::vector<BenchTest> make_bench_plan(const BenchSettings& s, const ModelInfo* 
   };
   for (const int64_t n_threads : threads) {
     // resolved here, so that the result says how many there were
-    test.n_threads = n_threads > 0
-                         ? static_cast<int>(n_threads)
-                         : std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+    test.n_threads = n_threads > 0 ? static_cast<int>(n_threads) : cpu_threads();
     for (const SessionOptions& variant : variants) {
       test.session = variant;
       for (const int64_t depth : n_depth) {

@@ -125,7 +125,7 @@ void add_running_options(CLI::App& command, ModelSettings& settings) {
   }
   command
       .add_option("-t,--threads", settings.n_threads,
-                  "Threads; 0: as many as the process may run on")
+                  "Threads; 0: one for each processor that the process may use")
       ->check(whole_number(0, 4096))
       ->type_name("N")
       ->capture_default_str()

@@ -7,20 +7,24 @@
 #include <omp.h>
 #include <sched.h>
 
+#include <algorithm>
+
 #include "backend/cpu/cpu_ops.h"
 #include "backend/cpu/cpu_target.h"
 #include "backend/cpu/thread_governor.h"
 #include "backend/host_backend.h"
 #include "backend/kernels.h"
+#include "base/control_group.h"
 #include "base/error.h"
 #include "base/log.h"
+#include "snapkv/limits.h"
 
 namespace snapkv::cpu {
 namespace {
 
 CpuContext make_context(int n_threads, Compute compute) {
   CpuContext ctx;
-  ctx.n_threads = n_threads > 0 ? n_threads : available_threads();
+  ctx.n_threads = n_threads > 0 ? n_threads : cpu_threads();
   ctx.native_bf16 = has(CpuTarget::avx512_bf16);
   const bool bf16 = compute == Compute::bf16 ||
                     (compute == Compute::automatic && cpu_compute_dtype() == DType::bf16);
@@ -77,12 +81,6 @@ class CpuBackend final : public HostBackend {
 
 }  // namespace
 
-int available_threads() {
-  cpu_set_t set;
-  if (sched_getaffinity(0, sizeof(set), &set) == 0) return CPU_COUNT(&set);
-  return omp_get_num_procs();
-}
-
 std::unique_ptr<Backend> make_backend(int n_threads, Compute compute) {
   return make_backend(make_context(n_threads, compute));
 }
@@ -94,6 +92,13 @@ std::unique_ptr<Backend> make_backend(const CpuContext& ctx) {
 }  // namespace snapkv::cpu
 
 namespace snapkv {
+
+int cpu_threads() {
+  cpu_set_t set;
+  const bool known = sched_getaffinity(0, sizeof(set), &set) == 0;
+  const int processors = known ? CPU_COUNT(&set) : omp_get_num_procs();
+  return std::clamp(processor_quota().value_or(processors), 1, std::min(processors, kMostThreads));
+}
 
 DType cpu_compute_dtype() {
   const bool bf16 = cpu::has(cpu::CpuTarget::avx512_bf16) && cpu::multiplies_bf16();

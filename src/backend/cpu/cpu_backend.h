@@ -11,10 +11,7 @@
 
 namespace snapkv::cpu {
 
-/// Processors that the process may run on.
-int available_threads();
-
-/// n_threads 0: as many as the process may run on.
+/// n_threads 0: cpu_threads().
 std::unique_ptr<Backend> make_backend(int n_threads, Compute compute);
 /// With kernels that the processor would not choose (tests run all of them).
 std::unique_ptr<Backend> make_backend(const CpuContext& ctx);

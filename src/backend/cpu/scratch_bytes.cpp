@@ -6,14 +6,14 @@
 #include <algorithm>
 #include <utility>
 
-#include "backend/cpu/panel_product.h"
-#include "backend/cpu/cpu_backend.h"
 #include "backend/cpu/cpu_target.h"
 #include "backend/cpu/gemv.h"
 #include "backend/cpu/pack.h"
+#include "backend/cpu/panel_product.h"
 #include "backend/cpu/product_tiling.h"
 #include "backend/cpu/tiled_product.h"
 #include "backend/cpu_scratch.h"
+#include "snapkv/compute.h"
 
 namespace snapkv {
 namespace cpu {
@@ -27,7 +27,7 @@ constexpr size_t kTileLibraryBytes = 64 << 10;
 
 CpuContext context_of(const KernelShape& s) {
   CpuContext ctx;
-  ctx.n_threads = s.n_threads > 0 ? s.n_threads : available_threads();
+  ctx.n_threads = s.n_threads > 0 ? s.n_threads : cpu_threads();
   ctx.compute = s.compute;
   ctx.native_bf16 = has(CpuTarget::avx512_bf16);
   ctx.byte_products = s.byte_products;

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: MIT
+#include "base/available_memory.h"
+
+#include <algorithm>
+#include <limits>
+#include <optional>
+#include <string_view>
+
+#include "base/control_group.h"
+#include "base/parse_number.h"
+
+namespace snapkv {
+namespace {
+
+constexpr size_t kUnlimited = std::numeric_limits<size_t>::max();
+
+/// What a file of one number says; nothing where there is no file, or a word such as "max".
+std::optional<size_t> one_number(const std::string& text) {
+  return parse_whole(std::string_view(text).substr(0, text.find('\n')));
+}
+
+/// The number behind `key` in lines such as "key   123 kB"; 0 where it is not.
+size_t value_of(std::string_view text, std::string_view key) {
+  for (const std::string_view line : split_text(text, '\n')) {
+    const std::vector<std::string_view> words = split_text(line, ' ');
+    if (words.size() > 1 && words[0] == key) return parse_whole(words[1]).value_or(0);
+  }
+  return 0;
+}
+
+size_t system_available(const std::string& root) {
+  constexpr size_t kKib = 1024;
+  const size_t kib = value_of(read_small_file(root + "/proc/meminfo"), "MemAvailable:");
+  return kib > 0 ? kib * kKib : kUnlimited;
+}
+
+/// What one group leaves, whatever the groups around it do.
+size_t left_in(const ControlGroup& group) {
+  const bool v2 = group.version_2;
+  const auto limit = one_number(group.read(v2 ? "memory.max" : "memory.limit_in_bytes"));
+  if (!limit.has_value()) return kUnlimited;
+  const auto used = one_number(group.read(v2 ? "memory.current" : "memory.usage_in_bytes"));
+  const std::string stat = group.read("memory.stat");  // groups below included
+  const size_t cached = value_of(stat, v2 ? "active_file" : "total_active_file") +
+                        value_of(stat, v2 ? "inactive_file" : "total_inactive_file");
+  const size_t kept = used.value_or(0) - std::min(used.value_or(0), cached);
+  return *limit - std::min(*limit, kept);
+}
+
+}  // namespace
+
+size_t available_memory(const std::string& root) {
+  size_t available = system_available(root);
+  for (const ControlGroup& group : control_groups("memory", root)) {
+    available = std::min(available, left_in(group));
+  }
+  return available;
+}
+
+}  // namespace snapkv
