@@ -14,6 +14,7 @@
 
 #include "base/check.h"
 #include "base/error.h"
+#include "base/signals_blocked.h"
 #include "base/timer.h"
 #include "snapkv/compute.h"
 
@@ -48,6 +49,7 @@ class Int8Product {
   }
 
   void operator()() {
+    const SignalsBlocked blocked;
     run_.execute(stream_, {{DNNL_ARG_SRC, x_}, {DNNL_ARG_WEIGHTS, w_}, {DNNL_ARG_DST, out_}});
     stream_.wait();
   }

@@ -13,6 +13,7 @@
 #include "backend/cpu/product_tiling.h"
 #include "base/check.h"
 #include "base/log.h"
+#include "base/signals_blocked.h"
 
 namespace snapkv::cpu {
 namespace {
@@ -145,6 +146,7 @@ void TileRun::operator()(const TileOperands& at) {
   w_.set_data_handle(at.w);
   out_.set_data_handle(at.out);
   if (product_.bias_) bias_.set_data_handle(at.bias);
+  const SignalsBlocked blocked;
   product_.product_.execute(stream_, arguments_);
   stream_.wait();
 }
