@@ -52,8 +52,7 @@ void read_scales(const MetadataReader& reader, const Family& family, ModelConfig
     fail(ErrorCode::kBadModel, "{}: {} is there, which architecture \"{}\" does not have",
          reader.file().path(), reader.key("logit_scale"), c.architecture);
   }
-  c.final_softcap =
-      static_cast<float>(reader.not_negative("final_logit_softcapping", family.final_softcap));
+  c.final_softcap = reader.softcap("final_logit_softcapping", family.final_softcap);
   c.temperature.scale = reader.not_negative("attention.temperature_scale", 0.0);
   if (c.temperature.scale > 0.0) {
     const char* length = "attention.temperature_length";

@@ -45,6 +45,15 @@ double MetadataReader::not_negative(std::string_view name, double otherwise) con
   return v;
 }
 
+float MetadataReader::softcap(std::string_view name, double otherwise) const {
+  const double v = not_negative(name, otherwise);
+  if (v != 0 && (v < 1e-30 || v > 1e30)) {
+    fail(ErrorCode::kBadModel, "{}: {} must be 0 or a number from 1e-30 to 1e30, it is {}",
+         file_.path(), key(name), v);
+  }
+  return static_cast<float>(v);
+}
+
 bool MetadataReader::flag(std::string_view name, bool otherwise) const {
   return file_.get_bool(key(name), otherwise);
 }

@@ -31,6 +31,9 @@ class MetadataReader {
   double positive(std::string_view name, double otherwise) const;
   /// 0, or positive and neither 0 nor infinite as f32.
   double not_negative(std::string_view name, double otherwise) const;
+  /// What scores or logits are capped at: 0 for no cap, or from 1e-30 to 1e30, so that neither the
+  /// cap's inverse nor its product with log2(e) leaves f32.
+  float softcap(std::string_view name, double otherwise) const;
   bool flag(std::string_view name, bool otherwise) const;
   std::string text(std::string_view name, std::string_view otherwise) const;
 

@@ -141,8 +141,7 @@ void read_layers(const MetadataReader& reader, ModelSpec& spec) {
   const RotationSpec in_window =
       window_rotation(reader, full, family.windows.freq_base, family.windows.scaled);
   const float scale = read_attention_scale(reader, spec);
-  const auto softcap =
-      static_cast<float>(reader.not_negative("attn_logit_softcapping", family.attention_softcap));
+  const float softcap = reader.softcap("attn_logit_softcapping", family.attention_softcap);
   for (int64_t il = 0; il < c.n_layer; ++il) {
     const bool in_pattern = windows.length > 0 && windows.in_pattern[il];
     LayerSpec layer;

@@ -11,7 +11,8 @@ namespace {
 constexpr DType kCacheTypes[] = {DType::f32, DType::f16, DType::bf16, DType::q8_0};
 
 /// No windows: decode's rows are those that its query sees.
-constexpr Variant kVariants[] = {{0, 3.0f, false}, {0, 0, true}, {0, 2.0f, true}};
+constexpr Variant kVariants[] = {{0, 3.0f, false},  {0, 0, true},     {0, 2.0f, true},
+                                 {0, 1e-3f, false}, {0, 1e7f, false}, {0, 1e30f, false}};
 
 struct Decode {
   int64_t n_group, head_dim;

@@ -11,9 +11,10 @@ namespace {
 
 constexpr DType kKvTypes[] = {DType::f32, DType::f16, DType::bf16};
 
-constexpr Variant kVariants[] = {{1, 0, false},    {7, 0, false},   {65, 0, false},
-                                 {128, 0, false},  {512, 0, false}, {5000, 0, false},
-                                 {0, 3.0f, false}, {0, 0, true},    {90, 2.0f, true}};
+constexpr Variant kVariants[] = {{1, 0, false},     {7, 0, false},    {65, 0, false},
+                                 {128, 0, false},   {512, 0, false},  {5000, 0, false},
+                                 {0, 3.0f, false},  {0, 0, true},     {90, 2.0f, true},
+                                 {0, 1e-3f, false}, {0, 1e7f, false}, {0, 1e30f, false}};
 
 struct Prefill {
   int64_t n, n_head_kv, n_group, head_dim;

@@ -105,6 +105,9 @@ void add_variants(OpCases& cases, DType kv, bool whole, GroupReduce group) {
                            {128, 0, false},
                            {5000, 0, false},
                            {0, 3.0f, false},
+                           {0, 1e-3f, false},
+                           {0, 1e7f, false},
+                           {0, 1e30f, false},
                            {0, 0, true},
                            {70, 2.0f, true}}) {
     Votes s{20, 2, 2, 64, {200, 37}, kv, group, 3.0f, whole, v};

@@ -125,6 +125,13 @@ TEST(ModelTest, NumbersThatF32CannotHoldAreNamed) {
     file.set("llama.attn_logit_softcapping", value);
     expect_mentions(load_error(file), {"llama.attn_logit_softcapping", "f32"});
   }
+  for (const char* key : {"llama.attn_logit_softcapping", "llama.final_logit_softcapping"}) {
+    for (const double value : {1e-31, 2e30}) {
+      TinyFile file;
+      file.set(key, value);
+      expect_mentions(load_error(file), {key, "from 1e-30 to 1e30", "it is"});
+    }
+  }
 }
 
 TEST(ModelTest, EveryMissingTensorIsNamed) {

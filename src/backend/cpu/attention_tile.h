@@ -51,11 +51,15 @@ struct QueryRows {
 
 /// What softcap means for scores in log2 units: s becomes c * tanh(s / c) with c = cap * log2(e).
 /// With e = 2^(-2 |s| / cap), which is exp(-2 |s| / c), that is c * (1 - e) / (1 + e), with the
-/// sign of s: neither overflows.
+/// sign of s: neither overflows. Far below the cap 1 - e would be of few digits, so where
+/// t = |s| / c is less than kSmall, tanh is its series t - t^3 / 3 + 2 t^5 / 15 - 17 t^7 / 315,
+/// whose next term is below a digit of f32 there.
 struct SoftcapFactors {
   explicit constexpr SoftcapFactors(float cap)
-      : exponent(-2.0f / cap), amplitude(cap * 1.44269504f) {}
-  float exponent, amplitude;
+      : exponent(-2.0f / cap), amplitude(cap * 1.44269504f), inverse(0.693147181f / cap) {}
+  static constexpr float kSmall = 0.2f;
+  static constexpr float kSeries[] = {-17.0f / 315, 2.0f / 15, -1.0f / 3, 1.0f};  // of t^6 ... 1
+  float exponent, amplitude, inverse;
 };
 
 /// Query rows that share the loads of one K or V value; row counts are padded to it.

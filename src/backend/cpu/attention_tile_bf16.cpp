@@ -20,6 +20,7 @@
 #include <limits>
 
 #include "backend/cpu/attention_tile.h"
+#include "backend/cpu/avx512_util.h"
 
 // A function attribute instead of compiler flags, so that nothing else of this file, inline
 // functions of headers above all, is compiled for processors that may not be there.
@@ -216,12 +217,22 @@ SNAPKV_BF16 void cap_scores(float* s, int n, float softcap) {
   const SoftcapFactors factors(softcap);
   const __m512 exponent = _mm512_set1_ps(factors.exponent);
   const __m512 amplitude = _mm512_set1_ps(factors.amplitude), one = _mm512_set1_ps(1.0f);
+  const __m512 inverse = _mm512_set1_ps(factors.inverse);
   for (int j = 0; j < n; j += 16) {
     const __m512 x = _mm512_loadu_ps(s + j);
-    const __m512 e = exp2_nonpositive(_mm512_mul_ps(_mm512_abs_ps(x), exponent));
+    const __m512 magnitude = _mm512_abs_ps(x);
+    const __m512 e = exp2_nonpositive(_mm512_mul_ps(magnitude, exponent));
     const __m512 tanh = _mm512_div_ps(_mm512_sub_ps(one, e), _mm512_add_ps(one, e));
+    const __m512 t = _mm512_mul_ps(magnitude, inverse), t2 = _mm512_mul_ps(t, t);
+    __m512 series = _mm512_set1_ps(factors.kSeries[0]);
+    SNAPKV_UNROLL for (int i = 1; i < 4; ++i) {
+      series = _mm512_fmadd_ps(series, t2, _mm512_set1_ps(factors.kSeries[i]));
+    }
+    const __mmask16 is_small = _mm512_cmp_ps_mask(t, _mm512_set1_ps(factors.kSmall), _CMP_LT_OQ);
+    const __m512 capped =
+        _mm512_mask_mul_ps(_mm512_mul_ps(tanh, amplitude), is_small, magnitude, series);
     const __m512 sign = _mm512_and_ps(x, _mm512_set1_ps(-0.0f));
-    _mm512_storeu_ps(s + j, _mm512_or_ps(_mm512_mul_ps(tanh, amplitude), sign));
+    _mm512_storeu_ps(s + j, _mm512_or_ps(capped, sign));
   }
 }
 

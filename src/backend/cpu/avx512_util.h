@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// For files with AVX intrinsics. Included by gemv_avx512.h, gemv_int8_avx2.cpp and
-// pack_avx512.cpp.
+// For files with AVX intrinsics. Included by gemv_avx512.h, gemv_int8_avx2.cpp,
+// attention_tile_bf16.cpp and pack_avx512.cpp.
 #pragma once
 
 // GCC 12's AVX-512 intrinsics warn of their own deliberately undefined vectors (GCC bug 105593).

@@ -115,9 +115,14 @@ HWY_INLINE hn::Vec<D> exp2_nonpositive(D d, hn::Vec<D> x) {
 /// Caps scores in log2 units: SoftcapFactors of attention_tile.h.
 template <class D>
 HWY_INLINE hn::Vec<D> cap_score(D d, hn::Vec<D> s, SoftcapFactors f) {
-  const auto e = exp2_nonpositive(d, hn::Abs(s) * hn::Set(d, f.exponent));
-  const auto one = hn::Set(d, 1.0f);
-  return hn::CopySign(hn::Set(d, f.amplitude) * ((one - e) / (one + e)), s);
+  const auto magnitude = hn::Abs(s), one = hn::Set(d, 1.0f);
+  const auto e = exp2_nonpositive(d, magnitude * hn::Set(d, f.exponent));
+  const auto large = hn::Set(d, f.amplitude) * ((one - e) / (one + e));
+  const auto t = magnitude * hn::Set(d, f.inverse), t2 = t * t;
+  auto series = hn::Set(d, f.kSeries[0]);
+  for (int i = 1; i < 4; ++i) series = hn::MulAdd(series, t2, hn::Set(d, f.kSeries[i]));
+  const auto is_small = hn::Lt(t, hn::Set(d, f.kSmall));  // not of NaN
+  return hn::CopySign(hn::IfThenElse(is_small, magnitude * series, large), s);
 }
 
 }  // namespace HWY_NAMESPACE
