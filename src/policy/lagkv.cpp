@@ -9,7 +9,6 @@
 // it keeps recent rows only. The paper and kvpress' LagKVPress keep all of that part. Reads no
 // query.
 #include <algorithm>
-#include <numeric>
 
 #include "base/error.h"
 #include "policy/policy_registry.h"
@@ -63,8 +62,10 @@ class LagKvSelector final : public Selector<LagKvParams> {
     const int64_t begin = params().sinks, lag = params().lag_size;
     const int64_t n_chunks = std::max<int64_t>(0, input.n_rows[h] - begin) / lag;
     const int64_t first = begin + std::max<int64_t>(0, n_chunks - 1) * lag;
-    std::vector<float> recent(std::max<int64_t>(0, input.n_prefix[h] - first));
-    std::iota(recent.begin(), recent.end(), static_cast<float>(lag));
+    const int64_t n_recent = std::max<int64_t>(0, input.n_prefix[h] - first);
+    // ranks are below lag, and there are none where a chunk has none after it
+    const std::vector<float> recent =
+        rising_scores(n_recent, n_chunks > 1 ? static_cast<float>(lag) : 1.0f);
     backend().upload(scores.at<float>(h) + first, recent.data(), recent.size() * sizeof(float));
   }
 };

@@ -27,7 +27,9 @@ class PyramidKvPolicy final : public ScorePolicy<SnapKvSelector<PyramidKvParams>
     const int64_t budget = budget_for(n_tokens), n_window = params().window_size;
     const int64_t n_prefix = budget - n_window;
     if (budget == n_tokens || n_layer < 2 || n_tokens < 2 * n_prefix) return budget;
-    int64_t least = n_prefix / params().pyramid_beta, most = 2 * n_prefix - least;
+    // the sinks stay in every layer, which the paper's formula, without sinks, need not say
+    int64_t least = std::max<int64_t>(n_prefix / params().pyramid_beta, params().sinks);
+    int64_t most = 2 * n_prefix - least;
     if (most >= n_tokens - n_window) {
       most = n_tokens - n_window;
       least = 2 * n_prefix - most;

@@ -2,6 +2,7 @@
 #include "policy/score_policy.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <limits>
 
@@ -129,6 +130,18 @@ Selection ScoreSelector::select(const PolicyInput& input, int64_t budget) {
   selection.rows = selection.storage.view(DType::i32, {n_head_kv, most_kept});
   ops::top_k(backend_, scores, n_prefix, k, static_cast<int>(n_window), selection.rows);
   return selection;
+}
+
+std::vector<float> ScoreSelector::rising_scores(int64_t n, float least) {
+  SNAPKV_CHECK(least > 0.0f);
+  const auto bits =
+      std::bit_cast<uint32_t>(least);  // floats above 0 are in the order of their bits
+  SNAPKV_CHECK(n < int64_t{0x7f800000} - bits);
+  std::vector<float> scores(n);
+  for (int64_t i = 0; i < n; ++i) {
+    scores[i] = std::bit_cast<float>(bits + 1 + static_cast<uint32_t>(i));
+  }
+  return scores;
 }
 
 void ScoreSelector::protect_sinks(std::span<const int32_t> n_prefix, const Tensor& scores) const {

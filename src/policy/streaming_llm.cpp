@@ -3,8 +3,6 @@
 // attention on ("sinks", 4 of them), and the most recent ones. Reads no query, key or value. Kept
 // keys keep the rotation of their true position, as with every policy here; the paper counts
 // positions inside its cache, for streams longer than the model's context.
-#include <numeric>
-
 #include "policy/policy_registry.h"
 #include "policy/score_policy.h"
 
@@ -20,12 +18,10 @@ class StreamingLlmSelector final : public Selector<StreamingLlmParams> {
   using Selector::Selector;
 
  private:
-  // the row's age; the base keeps the sinks
+  // the more recent, the higher; the base keeps the sinks
   void score(const ScoreInput& input, const Tensor& scores) override {
     for (int64_t h = 0; h < std::ssize(input.n_prefix); ++h) {
-      std::vector<float> row(input.n_prefix[h]);
-      std::iota(row.begin(), row.end(), 0.0f);
-      upload_scores(scores, h, row);
+      upload_scores(scores, h, rising_scores(input.n_prefix[h], 1.0f));
     }
   }
 };

@@ -86,6 +86,18 @@ TEST(PyramidKv, BudgetsPerLayer) {
   EXPECT_EQ(layer_budgets(flat, 10000, 3), (std::vector<int64_t>{160, 160, 160}));
 }
 
+TEST(PyramidKv, EveryLayerHasRoomForTheSinks) {
+  for (const int n_layer : {2, 3, 8, 32}) {
+    for (const int64_t budget : {41, 60, 160}) {
+      PolicyConfig config{.name = "pyramidkv", .budget = budget, .window_size = 32};
+      config.sinks = 8;
+      const std::vector<int64_t> budgets = layer_budgets(config, 10000, n_layer);
+      EXPECT_GE(budgets.back(), 32 + 8) << n_layer << " " << budget;
+      EXPECT_EQ(std::accumulate(budgets.begin(), budgets.end(), int64_t{0}), budget * n_layer);
+    }
+  }
+}
+
 TEST(PyramidKv, LayersTogetherKeepTheBudgetExactly) {
   for (int n_layer : {1, 2, 3, 4, 5, 7, 16, 32, 33, 80}) {
     for (int64_t budget : {33, 34, 40, 77, 160, 1024}) {

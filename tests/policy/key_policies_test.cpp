@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <numeric>
 #include <vector>
 
@@ -46,6 +47,33 @@ TEST_P(KeyPolicies, StreamingLlmKeepsSinksAndRecentRows) {
   config.budget = 500;
   expected = first_and_last(0, 500, 500);
   EXPECT_EQ(run_policy(*backend_, config, l, DType::f16), (Kept{expected, expected}));
+}
+
+// Whole numbers as scores of recent rows end at 2^24, where f32 has no odd ones.
+TEST_P(KeyPolicies, RecentRowsArePreferredHoweverManyThereAre) {
+  PolicyConfig config{.name = "lagkv", .budget = 40, .window_size = 8};
+  const std::vector<int32_t> expected = first_and_last(4, 36, 200);
+  const Layer l = random_layer(200, 8, 4, 2, 32, DType::f16, 51);
+  for (const int lag : {100, 1 << 23, 1 << 24, std::numeric_limits<int>::max()}) {
+    config.params["lag_size"] = lag;
+    EXPECT_EQ(run_policy(*backend_, config, l, DType::f16), (Kept{expected, expected})) << lag;
+  }
+  config = {.name = "streaming-llm", .budget = 40, .window_size = 8};
+  config.sinks = 0;
+  const int32_t n = (1 << 24) + 500;
+  const std::vector<int32_t> n_rows = {n};
+  std::vector<float> vector(8, 1.0f);
+  Tensor k(vector.data(), DType::f32, {1, n, 8});
+  k.stride[1] = 0;  // all rows are one
+  PolicyInput input;
+  input.k = k;
+  input.n_rows = n_rows;
+  const TestTensor q({8, 1, 8}, std::vector<float>(8 * 8));
+  input.q_window = q;
+  const auto policy = Policy::make(config);
+  const Selection kept = policy->make_selector(*backend_)->select(input, 40);
+  const std::vector<int32_t> last = first_and_last(0, 40, n);
+  EXPECT_TRUE(std::equal(last.begin(), last.end(), kept.rows.at<const int32_t>(0)));
 }
 
 TEST_P(KeyPolicies, KnormKeepsTheShortestKeys) {
