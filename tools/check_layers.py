@@ -65,6 +65,8 @@ LIBRARIES = {
 RESERVED = {
     re.compile(r"__builtin_cpu_supports|<cpuid\.h>"):
         ("src/backend/cpu/cpu_target.cpp", "asks the processor: --cpu-target would not be obeyed"),
+    re.compile(r"\b(strto(d|f|ld)|sto(d|f|ld)|atof)\s*\("):
+        ("src/base/parse_number.cpp", "reads numbers as the locale writes them: use read_double()"),
 }
 SYSTEM = re.compile(r"(sys|net|netinet|arpa|linux|mach)/\w+\.h|\w+(\.h)?")  # <vector>, <sys/mman.h>
 INCLUDE = re.compile(r'\s*#\s*include\s*([<"])([^>"]+)[>"]')

@@ -5,12 +5,12 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdlib>
 #include <memory>
 #include <numeric>
 
 #include "base/check.h"
 #include "base/error.h"
+#include "base/parse_number.h"
 #include "eval/common/metrics.h"
 
 namespace snapkv::eval {
@@ -25,10 +25,21 @@ double mean(const std::vector<double>& values) {
 }
 
 // Five significant digits: more than the arithmetic of the models is good for.
-double rounded(double value) { return std::strtod(fmt::format("{:.5g}", value).c_str(), nullptr); }
+double rounded(double value) { return read_double(fmt::format("{:.5g}", value).c_str()); }
 std::vector<double> rounded(std::vector<double> values) {
   for (double& value : values) value = rounded(value);
   return values;
+}
+
+// Throws Error{kRuntime} where no double holds it.
+double perplexity_of(const std::vector<double>& nll) {
+  const double nats = mean(nll), perplexity = std::exp(nats);
+  if (std::isfinite(perplexity)) return perplexity;
+  fail(
+      ErrorCode::kRuntime,
+      "the perplexity, exp({:.5g}), is beyond every double: the text is all but impossible to this "
+      "model, whose weights or file may be damaged",
+      nats);
 }
 
 // Fewest and most rows that a head of any layer kept.
@@ -69,7 +80,7 @@ Json make_record(const RunOptions& run, const FidelityPlan& plan, const Passage&
           {"kv_bytes", c.after_prefill.kv_bytes_used},
           {"kv_bytes_full", c.after_prefill.kv_bytes_full},
           {"nll_mean", rounded(mean(c.nll))},
-          {"perplexity", rounded(std::exp(mean(c.nll)))},
+          {"perplexity", rounded(perplexity_of(c.nll))},
           {"kl_mean", rounded(mean(c.kl))},
           {"top1_agreement", rounded(agreement)},
           {"nll", rounded(c.nll)},
@@ -131,7 +142,7 @@ double percentile_95(std::vector<double> values) {
 std::string table_row(const SessionOptions& configuration, const Row& row, const Row& full) {
   const std::string rows = row.fewest == row.most ? fmt::format("{}", row.most)
                                                   : fmt::format("{}-{}", row.fewest, row.most);
-  const double perplexity = std::exp(mean(row.nll)), of_full = std::exp(mean(full.nll));
+  const double perplexity = perplexity_of(row.nll), of_full = perplexity_of(full.nll);
   const Interval agreement =
       wilson(static_cast<double>(row.n_agree) / static_cast<double>(row.n), row.n);
   return fmt::format(

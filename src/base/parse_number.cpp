@@ -2,6 +2,8 @@
 #include "base/parse_number.h"
 
 #include <fmt/core.h>
+#include <locale.h>
+#include <stdlib.h>
 
 #include <algorithm>
 #include <charconv>
@@ -41,6 +43,14 @@ std::optional<int64_t> parse_whole(std::string_view text) {
 std::optional<double> parse_real(std::string_view text) {
   const std::optional<double> value = parse_all<double>(text);
   return value && std::isfinite(*value) ? value : std::nullopt;  // it reads "nan" and "inf"
+}
+
+double read_double(const char* text, const char** end) {
+  static const locale_t c_locale = newlocale(LC_ALL_MASK, "C", nullptr);
+  char* last = nullptr;
+  const double value = strtod_l(text, &last, c_locale);
+  if (end != nullptr) *end = last;
+  return value;
 }
 
 int64_t whole_limit(double limit) {

@@ -18,6 +18,10 @@ std::optional<int64_t> parse_whole(std::string_view text);
 /// "0.25", "-3", "1e-5": finite; no "nan", no "inf", no hexadecimal.
 std::optional<double> parse_real(std::string_view text);
 
+/// As C's strtod, which also reads "inf" and rounds what a double can't hold to infinity or 0, but
+/// with a point whatever the locale that the program has set. `end`: where the number ends.
+double read_double(const char* text, const char** end = nullptr);
+
 /// The whole number that a limit stands for. What a double can't tell from the largest int64 is
 /// that.
 int64_t whole_limit(double limit);

@@ -210,5 +210,26 @@ TEST_F(FidelityRun, ResumesAndTabulates) {
   EXPECT_NE(table.find("Used 616 of "), std::string::npos) << table;
 }
 
+// exp(1000) is beyond every double; the table and the record had "inf" and null.
+TEST_F(FidelityRun, APerplexityBeyondNumbersIsAnError) {
+  {
+    RecordFile file(path_, false);
+    run_fidelity(run_, plan_, file);
+  }
+  std::vector<Json> records;
+  std::ifstream in(path_);
+  for (std::string line; std::getline(in, line);) records.push_back(Json::parse(line));
+  in.close();
+  std::ofstream out(path_);
+  for (Json& record : records) {
+    for (Json& nll : record["nll"]) nll = 1000;
+    out << record.dump() << "\n";
+  }
+  out.close();
+  RecordFile file(path_, true);
+  test::expect_error(ErrorCode::kRuntime, {"perplexity", "exp(1000)"},
+                     [&] { fidelity_table(run_, plan_, file); });
+}
+
 }  // namespace
 }  // namespace snapkv::eval

@@ -3,9 +3,9 @@
 #include <fmt/format.h>
 
 #include <cmath>
-#include <cstdlib>
 #include <limits>
 
+#include "base/parse_number.h"
 #include "text/jinja/arguments.h"
 #include "text/jinja/filters.h"
 #include "text/jinja/interpreter.h"
@@ -39,8 +39,8 @@ std::optional<double> parse_real(Budget& budget, const Text& text) {
   const std::optional<std::string> digits = number_text(budget, text);
   if (!digits || digits->empty() || digits->size() > 4096) return std::nullopt;
   if (digits->find_first_of("xXpP(") != std::string::npos) return std::nullopt;  // C's own forms
-  char* end = nullptr;
-  const double value = std::strtod(digits->c_str(), &end);
+  const char* end = nullptr;
+  const double value = read_double(digits->c_str(), &end);
   if (end != digits->c_str() + digits->size()) return std::nullopt;
   return value;
 }
@@ -128,7 +128,7 @@ Value abs_filter(Interpreter&, const Value& value, Arguments& args) {
 double round_to(double value, int64_t places) {
   if (!std::isfinite(value) || places > 400) return value;
   if (places >= 0) {
-    return std::strtod(fmt::format("{:.{}f}", value, static_cast<int>(places)).c_str(), nullptr);
+    return read_double(fmt::format("{:.{}f}", value, static_cast<int>(places)).c_str());
   }
   if (places < -310) return std::copysign(0.0, value);
   const double unit = std::pow(10.0, static_cast<double>(-places));

@@ -6,10 +6,10 @@
 // As in Jinja, ~ binds tighter than +, ** goes from left to right, and a sign binds tighter than
 // both ** and filters.
 #include <cmath>
-#include <cstdlib>
 #include <limits>
 #include <optional>
 
+#include "base/parse_number.h"
 #include "text/jinja/parser_base.h"
 
 namespace snapkv::jinja {
@@ -174,7 +174,7 @@ ExprPtr ExpressionParser::parse_primary() {
 ExprPtr ExpressionParser::parse_number() {
   const Token token = stream_.take();
   if (token.kind == TokenKind::real) {
-    return bounds_.make<Literal>(token.line, Value(std::strtod(token.text.c_str(), nullptr)));
+    return bounds_.make<Literal>(token.line, Value(read_double(token.text.c_str())));
   }
   const std::optional<int64_t> value = parse_int64(token.text);
   if (!value) {
