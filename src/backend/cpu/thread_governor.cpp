@@ -2,13 +2,17 @@
 #include "backend/cpu/thread_governor.h"
 
 #include <omp.h>
+#include <pthread.h>
 
 #include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstdio>
+#include <mutex>
 #include <optional>
 
+#include "base/error.h"
+#include "base/log.h"
 #include "base/per_thread.h"
 
 namespace snapkv::cpu {
@@ -39,6 +43,23 @@ int64_t waited_of_team(int n_threads) {
     sum += waited;
   }
   return known ? sum.load() : -1;
+}
+
+std::atomic<bool> is_child{false};
+
+/// Whether this process was forked from one that had a team of threads: OpenMP's runtime believes
+/// in the child that it has them still, and a parallel region would wait for them for ever.
+bool lost_team() {
+  static const int registered = pthread_atfork(nullptr, nullptr, [] { is_child = true; });
+  if (registered != 0) {
+    fail(ErrorCode::kDoesNotFit, "no memory for what has to be done when the process forks");
+  }
+  if (!is_child.load(std::memory_order_relaxed)) return false;
+  static std::once_flag warned;
+  std::call_once(warned, [] {
+    log_warn("this process was forked from one that computed with several threads: it uses one");
+  });
+  return true;
 }
 
 }  // namespace
@@ -73,7 +94,7 @@ int ThreadGovernor::threads(int64_t now) {
 }
 
 int threads_for_op(int n_threads) {
-  if (n_threads == 1) return 1;
+  if (n_threads == 1 || lost_team()) return 1;
   struct Governed {
     std::optional<ThreadGovernor> governor;
     int n_threads = 0;

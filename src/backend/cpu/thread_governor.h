@@ -43,7 +43,8 @@ class ThreadGovernor {
   int64_t pause_ = kFirstPause;
 };
 
-/// The calling thread's: what ops should use instead of n_threads.
+/// The calling thread's: what ops should use instead of n_threads. Always 1 in a process that was
+/// forked from one that had called this with more, since threads do not survive a fork.
 int threads_for_op(int n_threads);
 
 }  // namespace snapkv::cpu

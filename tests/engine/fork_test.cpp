@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: MIT
+// Threads do not survive a fork: a child computes what its parent would, with one thread, instead
+// of waiting for the others for ever.
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "snapkv/engine.h"
+#include "tests/support/test_models.h"
+
+namespace snapkv::test {
+namespace {
+
+std::vector<float> logits_of(const std::shared_ptr<const Model>& model) {
+  Session session(model, {.kv = {.budget = 40, .window_size = 8}});
+  session.prefill(generated_ids(300, 256, 1));
+  session.decode(7);
+  return {session.logits().begin(), session.logits().end()};
+}
+
+TEST(Fork, ChildrenComputeTheSame) {
+#if defined(SNAPKV_SANITIZED)
+  GTEST_SKIP() << "sanitizers follow no fork of a process with threads";
+#endif
+  ModelOptions options;
+  options.path = model_path("tiny-f32");
+  options.n_threads = 2;
+  const auto model = Model::load(options);
+  const std::vector<float> expected = logits_of(model);
+  const pid_t child = fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    alarm(60);  // ends a child that waits
+    _exit(logits_of(model) == expected ? 0 : 1);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status)) << "ended by signal " << WTERMSIG(status);
+  EXPECT_EQ(WEXITSTATUS(status), 0);
+  EXPECT_EQ(logits_of(model), expected);  // the parent goes on with two
+}
+
+}  // namespace
+}  // namespace snapkv::test
