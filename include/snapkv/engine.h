@@ -372,7 +372,7 @@ class Session {
   friend void decode_batch(std::span<Session* const>, std::span<const int32_t>);
   Impl& state() const;
   static std::vector<Impl*> states(std::span<Session* const> batch, const char* call);
-  std::unique_ptr<Impl> impl_;
+  std::shared_ptr<Impl> impl_;  ///< a Prefill that is under way shares it
 };
 
 /// What a file of Session::save() says of itself.

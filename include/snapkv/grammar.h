@@ -47,6 +47,7 @@ class Grammar {
  private:
   friend class GrammarMatcher;
   struct Impl;
+  const Impl& impl() const;  // throws Error{kUsage} where the grammar was moved from
   explicit Grammar(std::shared_ptr<const Impl> impl) : impl_(std::move(impl)) {}
   std::shared_ptr<const Impl> impl_;
 };

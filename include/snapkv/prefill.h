@@ -102,21 +102,24 @@ class Prefill {
   Prefill(Prefill&&) noexcept;
   Prefill& operator=(Prefill&&) noexcept;
 
-  /// Whether these prompts can be computed together, with the results that each has alone.
+  /// Whether these prompts can be computed together, with the results that each has alone. Throws
+  /// kUsage where a session is null or was moved from.
   static bool may_share(std::span<const PrefillPrompt> prompts);
 
   /// Computes one chunk in one layer. True when the prompts have been read: their sessions then
   /// hold them. While it is false the sessions take no other call. Throws as Session::prefill(),
-  /// after which the sessions are as they were and only the destructor may be called.
+  /// after which the sessions are as they were and only the destructor may be called. A session
+  /// that is destroyed, or assigned to, before the end takes no result.
   bool step();
-  /// Of the work, from 0 to 1.
+  /// Of the work, from 0 to 1. Throws kUsage where this was moved from, as take_prefix() does.
   double fraction() const;
   /// What PrefillPrompt::makes_prefix asked for of the i-th prompt, once step() was true; else
-  /// null.
+  /// null. Throws kUsage where there is no such prompt.
   std::shared_ptr<const KvPrefix> take_prefix(size_t i = 0);
 
  private:
   struct Impl;
+  Impl& state() const;
   std::unique_ptr<Impl> impl_;
 };
 

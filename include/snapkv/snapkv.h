@@ -19,7 +19,7 @@
 // Functions that can fail return 0 (or an object) and else an error code (or NULL), with a message
 // that names what is wrong in `error`, cut to error_size bytes; `error` may be NULL. NULL for
 // anything else that must be there, numbers out of their ranges (snapkv/limits.h) and vectors that
-// overlap are SNAPKV_ERROR_USAGE.
+// overlap are SNAPKV_ERROR_USAGE, and so are rows that are to be copied onto rows that are read.
 #pragma once
 
 #include <stddef.h>
@@ -61,6 +61,7 @@ typedef struct {
   // All other parameters, as snapkv_policy_set() writes them: "n_future=64 critical=true".
   char params[SNAPKV_PARAMS_SIZE];
 } snapkv_policy;
+// All zero, which snapkv_compressor_new() refuses, where there is no memory.
 snapkv_policy snapkv_default_policy(void);
 
 // Sets a parameter of the policy that policy->name names (set that first): any that

@@ -154,13 +154,15 @@ using namespace snapkv;
 
 snapkv_policy snapkv_default_policy(void) {
   snapkv_policy policy = {};
-  PolicyConfig config;
-  for (const char* name : {"kernel_size", "pooling", "group"}) {
-    config.params[name] = policy_info("snapkv").find(name)->default_value;
-  }
-  store_config(config, policy);
-  policy.name = "snapkv";
-  return policy;
+  const int code = guarded(nullptr, 0, [&] {
+    PolicyConfig config;
+    for (const char* name : {"kernel_size", "pooling", "group"}) {
+      config.params[name] = policy_info("snapkv").find(name)->default_value;
+    }
+    store_config(config, policy);
+    policy.name = "snapkv";
+  });
+  return code == SNAPKV_OK ? policy : snapkv_policy{};
 }
 
 int snapkv_policy_set(snapkv_policy* policy, const char* param, const char* value, char* error,

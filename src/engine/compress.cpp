@@ -219,6 +219,28 @@ KvSelection Compressor::select(const LayerView& layer) {
 
 namespace {
 
+// Whether a vector that is read and one that is written share bytes. Exact, since vectors of the
+// one may lie in the gaps between those of the other.
+bool overlaps(const KvView& src, const KvSelection& kept, const MutableKvView& dst, int64_t bytes) {
+  std::vector<uintptr_t> read, written;
+  for (size_t h = 0; h < kept.size(); ++h) {
+    for (size_t i = 0; i < kept[h].size(); ++i) {
+      read.push_back(reinterpret_cast<uintptr_t>(row_of(src, h, kept[h][i])));
+      written.push_back(reinterpret_cast<uintptr_t>(row_of(dst, h, i)));
+    }
+  }
+  if (read.empty()) return false;
+  const auto [first_read, last_read] = std::minmax_element(read.begin(), read.end());
+  const auto [first_written, last_written] = std::minmax_element(written.begin(), written.end());
+  if (*last_read + bytes <= *first_written || *last_written + bytes <= *first_read) return false;
+  std::sort(read.begin(), read.end());
+  return std::any_of(written.begin(), written.end(), [&](uintptr_t at) {
+    const uintptr_t before = at - std::min(at, static_cast<uintptr_t>(bytes) - 1);
+    const auto next = std::lower_bound(read.begin(), read.end(), before);
+    return next != read.end() && *next < at + bytes;
+  });
+}
+
 // Throws unless the kept rows can be copied; the longest list.
 int64_t check_gather(const LayerView& layer, const KvView& src, const KvSelection& kept,
                      const MutableKvView& dst) {
@@ -229,6 +251,10 @@ int64_t check_gather(const LayerView& layer, const KvView& src, const KvSelectio
   if (dst.dtype != src.dtype) {
     fail(ErrorCode::kUsage, "dst.dtype is {}; it must be that of src, {}", name(dst.dtype),
          name(src.dtype));
+  }
+  if (overlaps(src, kept, dst, row_bytes(src.dtype, layer.head_dim))) {
+    fail(ErrorCode::kUsage,
+         "dst overlaps the kept rows of src: rows cannot be moved within their own memory");
   }
   return most;
 }

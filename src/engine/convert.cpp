@@ -15,6 +15,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "engine/open_model.h"
+#include "engine/option_range.h"
 #include "format/byte_reader.h"
 #include "format/check_tensors.h"
 #include "format/gguf_writer.h"
@@ -222,6 +223,9 @@ class Converter {
 
 void check_options(const ConvertOptions& options) {
   if (options.to.empty()) fail(ErrorCode::kUsage, "no file to write the model to");
+  if (options.type) {
+    require_range("type", static_cast<int>(*options.type), 0, std::ssize(kDTypes) - 1);
+  }
   if (options.type && !can_narrow_to(*options.type)) {
     fail(ErrorCode::kUsage, "models are converted to f32, f16, bf16 and q8_0, not to {}",
          name(*options.type));

@@ -84,6 +84,12 @@ const char* name(AttentionKind kind) {
 }
 
 int64_t ModelInfo::full_rows(int64_t il, int64_t n_tokens) const {
+  const int64_t n = spec == nullptr ? 0 : std::ssize(spec->layers);
+  if (il < 0 || il >= n) {
+    fail(ErrorCode::kUsage, "full_rows: there is no layer {}, the model has {} layers{}", il, n,
+         spec == nullptr ? " since the info does not come from Model::info() or describe_model()"
+                         : "");
+  }
   return spec->layers[il].visible_rows(n_tokens);
 }
 

@@ -23,6 +23,7 @@ size_t KvPrefix::decoded_bytes() const {
 }
 
 size_t KvPrefix::bytes_for(const ModelInfo& info, const SessionOptions& options, int64_t n_tokens) {
+  validate_kv_type(options.kv_type, info.head_dim);
   return KvLayer::row_bytes(scratch_dtype(options.kv_type), info.head_dim) * info.n_head_kv *
          info.n_layer * n_tokens;
 }

@@ -179,6 +179,7 @@ int64_t longest_prompt(const ModelInfo& info, const SessionOptions& options, siz
 size_t free_memory() { return available_memory(); }
 
 size_t kv_row_bytes(const ModelInfo& info, DType kv_type) {
+  validate_kv_type(kv_type, info.head_dim);
   return KvLayer::row_bytes(kv_type, info.head_dim) * info.n_head_kv;
 }
 

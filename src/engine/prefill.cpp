@@ -5,6 +5,8 @@
 // layer is done.
 #include "snapkv/prefill.h"
 
+#include <algorithm>
+
 #include "base/error.h"
 #include "engine/prefill_run.h"
 #include "engine/sessions_in_use.h"
@@ -13,13 +15,16 @@ namespace snapkv {
 
 struct Prefill::Impl {
   explicit Impl(std::vector<PrefillPrompt> given);
+  bool step();
 
   std::vector<PrefillPrompt> prompts;
-  std::vector<std::vector<Session::Impl*>> sessions;  // [prompts]
-  std::vector<Session::Impl*> all;                    // of every prompt
-  std::unique_ptr<SessionsInUse> in_use;              // until the prompts are read
+  std::vector<std::shared_ptr<Session::Impl>> owners;  // where a session is destroyed meanwhile
+  std::vector<std::vector<Session::Impl*>> sessions;   // [prompts]
+  std::vector<Session::Impl*> all;                     // of every prompt
+  std::unique_ptr<SessionsInUse> in_use;               // until the prompts are read
   PrefillTimes times;
   std::unique_ptr<PrefillRun> run;
+  bool stepping = false;  // in step(), whose callbacks must not call it
   bool done = false;
 };
 
@@ -28,9 +33,15 @@ Prefill::Impl::Impl(std::vector<PrefillPrompt> given) : prompts(std::move(given)
   for (const PrefillPrompt& prompt : prompts) {
     sessions.push_back(Session::states(prompt.sessions, "prefill"));
     all.insert(all.end(), sessions.back().begin(), sessions.back().end());
+    for (const Session* session : prompt.sessions) owners.push_back(session->impl_);
     if (prompt.makes_prefix && !sessions.back().empty() && sessions.back()[0]->n_past > 0) {
       fail(ErrorCode::kUsage, "makes_prefix: the session has read {} tokens already",
            sessions.back()[0]->n_past);
+    }
+  }
+  for (size_t i = 0; i < all.size() && prompts.size() > 1; ++i) {
+    if (std::count(all.begin(), all.end(), all[i]) > 1) {
+      fail(ErrorCode::kUsage, "prefill: session {} of {} is there twice", i, all.size());
     }
   }
   in_use = std::make_unique<SessionsInUse>(all, "prefill");
@@ -57,16 +68,18 @@ Prefill& Prefill::operator=(Prefill&&) noexcept = default;
 
 bool Prefill::may_share(std::span<const PrefillPrompt> prompts) {
   if (prompts.empty() || prompts[0].sessions.empty()) return false;
-  const Session::Impl& first = prompts[0].sessions[0]->state();
+  const Session::Impl& first = *Session::states(prompts[0].sessions, "may_share")[0];
   const auto packed = [&](const PrefillPrompt& prompt) {
     return packs_weights(first, std::ssize(prompt.tokens));
   };
   int64_t n_tokens = 0;
   for (const PrefillPrompt& prompt : prompts) {
-    n_tokens += std::ssize(prompt.tokens) - prompt.options.n_from_prefix;
+    const int64_t n_from_prefix = prompt.options.n_from_prefix;
+    if (n_from_prefix < 0 || n_from_prefix > std::ssize(prompt.tokens)) return false;
+    n_tokens += std::ssize(prompt.tokens) - n_from_prefix;
     if (prompt.options.probe != nullptr || packed(prompt) != packed(prompts[0])) return false;
-    for (const Session* session : prompt.sessions) {
-      const Session::Impl& s = session->state();
+    for (const Session::Impl* session : Session::states(prompt.sessions, "may_share")) {
+      const Session::Impl& s = *session;
       if (s.model != first.model || s.options.kv_type != first.options.kv_type ||
           s.options.chunk != first.options.chunk || !s.options.spill_dir.empty() ||
           !s.architecture().spec().rotate_alike(s.n_ctx, first.n_ctx)) {
@@ -77,20 +90,38 @@ bool Prefill::may_share(std::span<const PrefillPrompt> prompts) {
   return n_tokens <= first.options.chunk;
 }
 
+Prefill::Impl& Prefill::state() const {
+  if (impl_ == nullptr) fail(ErrorCode::kUsage, "prefill: it was moved from");
+  return *impl_;
+}
+
 bool Prefill::step() {
-  if (impl_ == nullptr || impl_->done) fail(ErrorCode::kUsage, "prefill: there is nothing to read");
-  if (!impl_->run->step()) return false;
-  impl_->all[0]->file().check_unchanged();  // else what was computed may be wrong
-  impl_->run->commit();
-  impl_->in_use.reset();
-  impl_->done = true;
+  Impl& impl = state();
+  if (impl.done) fail(ErrorCode::kUsage, "prefill: there is nothing to read");
+  if (impl.stepping) fail(ErrorCode::kUsage, "prefill: a callback of step() can't call it");
+  struct Stepping {
+    bool& flag;
+    explicit Stepping(bool& f) : flag(f) { flag = true; }
+    ~Stepping() { flag = false; }
+  } const stepping(impl.stepping);
+  return impl.step();
+}
+
+bool Prefill::Impl::step() {
+  if (!run->step()) return false;
+  all[0]->file().check_unchanged();  // else what was computed may be wrong
+  run->commit();
+  in_use.reset();
+  done = true;
   return true;
 }
 
-double Prefill::fraction() const { return impl_->done ? 1.0 : impl_->run->fraction(); }
+double Prefill::fraction() const { return state().done ? 1.0 : state().run->fraction(); }
 
 std::shared_ptr<const KvPrefix> Prefill::take_prefix(size_t i) {
-  return impl_->run->segment(i).take_prefix();
+  const size_t n = state().prompts.size();
+  if (i >= n) fail(ErrorCode::kUsage, "take_prefix: there is no prompt {}, there are {}", i, n);
+  return state().run->segment(i).take_prefix();
 }
 
 void prefill_many(std::span<Session* const> batch, std::span<const int32_t> tokens,

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "base/error.h"
 #include "base/timer.h"
 #include "engine/layer_budget.h"
 #include "engine/memory_plan.h"
@@ -33,6 +34,13 @@ Selection select_again(Session::Impl& s, int il, const KvLayer& layer) {
   const std::vector<int32_t> n = layer.n_kv();
   const int64_t fewest = *std::min_element(n.begin(), n.end());
   const int64_t n_window = std::min(s.queries.size(), fewest - 1);
+  if (n_window < 1) {  // only a saved session that was made by hand has so few
+    fail(
+        ErrorCode::kRuntime,
+        "layer {} cannot be compressed again: a head has {} rows and {} queries of the last tokens "
+        "are known, at least 2 rows and a query are needed",
+        il, fewest, s.queries.size());
+  }
   const ModelConfig& config = s.architecture().config();
   const Buffer q = s.queries.last(s.backend(), il, n_window);
   const Tensor q_window = q.view(DType::f32, {n_window, config.n_head, config.head_dim});

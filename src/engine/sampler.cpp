@@ -183,10 +183,17 @@ struct Sampler::Impl {
     adjusted.assign(logits.begin(), logits.end());
     if (grammar) grammar->apply(adjusted);
     for (const auto& [id, bias] : config.logit_bias) {
-      if (id < std::ssize(adjusted)) adjusted[id] = static_cast<float>(adjusted[id] + bias);
+      if (id < std::ssize(adjusted)) adjusted[id] = within_f32(adjusted[id] + bias);
     }
     if (penalized) apply_penalties();
     return adjusted;
+  }
+
+  /// A finite number beyond f32 becomes its largest: as an infinity it would count as a ban.
+  static float within_f32(double logit) {
+    constexpr double kLargest = std::numeric_limits<float>::max();
+    return static_cast<float>(std::isfinite(logit) ? std::clamp(logit, -kLargest, kLargest)
+                                                   : logit);
   }
 
   bool has_penalty() const {
@@ -200,8 +207,8 @@ struct Sampler::Impl {
       float& logit = adjusted[id];
       const double repeated = logit > 0 ? logit / config.repeat_penalty  //
                                         : logit * config.repeat_penalty;
-      logit = static_cast<float>(repeated - config.presence_penalty -
-                                 static_cast<double>(count) * config.frequency_penalty);
+      logit = within_f32(repeated - config.presence_penalty -
+                         static_cast<double>(count) * config.frequency_penalty);
     }
   }
 

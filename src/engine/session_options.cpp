@@ -44,6 +44,8 @@ int64_t budget_in_memory(const SessionOptions& options, const ModelInfo& info) {
   config.budget = kMostRows;  // what it was does not matter
   const auto policy = Policy::make(config);
   if (!policy->info().has_budget) return options.kv.budget;
+  require_range("n_head_kv", info.n_head_kv, 1, kMostRows);
+  validate_kv_type(options.kv_type, info.head_dim);
   const int64_t n_layer = info.n_compressed();
   if (n_layer == 0) return options.kv.budget;  // nothing is chosen by a budget
   const size_t layer_row = info.n_head_kv * KvLayer::row_bytes(options.kv_type, info.head_dim);

@@ -59,6 +59,7 @@ std::vector<std::string> ChatTemplate::built_in_names() { return builtin_templat
 
 RenderedChat ChatTemplate::render(std::string_view variables,
                                   std::optional<std::time_t> now) const {
+  if (tree_ == nullptr) fail(ErrorCode::kUsage, "the chat template was moved from");
   const int64_t work = kWork + static_cast<int64_t>(variables.size());
   try {
     jinja::Budget reading(work);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // What control groups leave of memory and processors. The system's files are made in a folder of
 // the test's own, as containers, services and plain machines have them. A real control group is in
-// tests/cli/control_group_test.cpp.
+// tests/engine/control_group_test.cpp.
 #include "base/control_group.h"
 
 #include <gtest/gtest.h>

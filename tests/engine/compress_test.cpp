@@ -267,5 +267,31 @@ TEST(CompressErrors, Gather) {
   expect_error(ErrorCode::kUsage, {"kept has 0 heads"}, [&] { gather_kv(layer, layer.k, {}); });
 }
 
+TEST(CompressErrors, RowsAreNotMovedWithinTheirOwnMemory) {
+  LayerView layer;
+  layer.n_tokens = layer.head_dim = 8;
+  layer.n_head = layer.n_head_kv = 1;
+  std::vector<float> rows(16 * 8);
+  std::iota(rows.begin(), rows.end(), 0.0f);
+  const std::vector<float> before = rows;
+  const KvSelection kept = {{1, 3, 7}};
+  const KvView src = {rows.data(), DType::f32, 8 * 8, 8};
+  Compressor compressor({.name = "streaming-llm", .budget = 3, .window_size = 1, .sinks = 1});
+  for (const int64_t at : {0, 8, 8 * 3 - 1, 8 * 5, 8 * 5 + 1, 8 * 7}) {  // rows 1, 3 or 7 in part
+    const MutableKvView dst = {rows.data() + at, DType::f32, 3 * 8, 8};
+    expect_error(ErrorCode::kUsage, {"dst overlaps", "src"},
+                 [&] { gather_kv(layer, src, kept, dst); });
+    expect_error(ErrorCode::kUsage, {"dst overlaps", "src"},
+                 [&] { compressor.gather(layer, src, kept, dst); });
+  }
+  EXPECT_EQ(rows, before);
+  // rows that are not read may be written, behind the others or between them
+  gather_kv(layer, src, kept, {rows.data() + 8 * 8, DType::f32, 3 * 8, 8});
+  EXPECT_EQ(rows[8 * 10 + 7], 8 * 7 + 7);
+  gather_kv(layer, src, kept, {rows.data(), DType::f32, 8 * 8, 2 * 8});  // rows 0, 2 and 4
+  EXPECT_EQ(rows[0], 8.0f);
+  EXPECT_EQ(rows[4 * 8], 8.0f * 7);
+}
+
 }  // namespace
 }  // namespace snapkv::test

@@ -3,8 +3,12 @@
 // their own callbacks call. Each is kUsage with a message, and the session goes on.
 #include <gtest/gtest.h>
 
+#include "snapkv/chat.h"
 #include "snapkv/compress.h"
+#include "snapkv/convert.h"
 #include "snapkv/engine.h"
+#include "snapkv/grammar.h"
+#include "snapkv/prefill.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/test_models.h"
 
@@ -104,6 +108,109 @@ TEST(Misuse, CallbacksCannotCallTheirOwnSession) {
   EXPECT_TRUE(std::equal(twin.logits().begin(), twin.logits().end(), session.logits().begin()));
   session.decode(7);
   EXPECT_EQ(session.n_past(), 61);
+}
+
+PrefillPrompt prompt_of(Session* session, PrefillOptions options = {}) {
+  return {.sessions = {session}, .tokens = prompt(), .options = std::move(options)};
+}
+
+TEST(Misuse, Prefills) {
+  Session session = make_session(), other = make_session();
+  expect_error(ErrorCode::kUsage, {"session 0 of 2", "twice"}, [&] {
+    Prefill({prompt_of(&session), prompt_of(&session)});
+  });
+  const std::vector<PrefillPrompt> with_null = {prompt_of(&session), prompt_of(nullptr)};
+  expect_error(ErrorCode::kUsage, {"session 0", "null"}, [&] { Prefill::may_share(with_null); });
+  Prefill first(prompt_of(&session));
+  Prefill prefill = std::move(first);
+  const auto expect_moved = [](const auto& call) {
+    expect_error(ErrorCode::kUsage, {"moved from"}, call);
+  };
+  expect_moved([&] { first.step(); });
+  expect_moved([&] { first.fraction(); });
+  expect_moved([&] { first.take_prefix(); });
+  while (!prefill.step()) {
+  }
+  expect_error(ErrorCode::kUsage, {"prompt 1", "1"}, [&] { prefill.take_prefix(1); });
+  expect_error(ErrorCode::kUsage, {"nothing to read"}, [&] { prefill.step(); });
+  EXPECT_EQ(session.n_past(), 60);
+
+  Prefill* running = nullptr;
+  int n_calls = 0;
+  Prefill nested(prompt_of(&other, {.progress = [&](const Progress&) {
+    expect_error(ErrorCode::kUsage, {"callback", "step()"}, [&] { running->step(); });
+    return ++n_calls > 0;
+  }}));
+  running = &nested;
+  while (!nested.step()) {
+  }
+  EXPECT_GT(n_calls, 0);
+  EXPECT_EQ(other.n_past(), 60);
+}
+
+// A prompt goes on without the session that it was for.
+TEST(Misuse, SessionsThatEndBeforeTheirPrompt) {
+  auto session = std::make_unique<Session>(make_session());
+  Prefill prefill(prompt_of(session.get()));
+  prefill.step();
+  session.reset();
+  while (!prefill.step()) {
+  }
+  Session other = make_session();
+  bool assigned = false;
+  other.prefill(prompt(), {.progress = [&](const Progress&) {
+                  if (!assigned) other = make_session();
+                  assigned = true;
+                  return true;
+                }});
+  EXPECT_EQ(other.n_past(), 0);
+  other.prefill(prompt());
+  EXPECT_EQ(other.n_past(), 60);
+}
+
+TEST(Misuse, GrammarsAndTemplates) {
+  const auto vocabulary = std::make_shared<GrammarVocabulary>(std::vector<std::string>{"a", "b"},
+                                                              std::vector<int32_t>{1});
+  expect_error(ErrorCode::kUsage, {"vocabulary is null"},
+               [] { GrammarMatcher(Grammar::json_value(), nullptr); });
+  Grammar grammar = Grammar::json_value();
+  const Grammar moved = std::move(grammar);
+  const auto expect_moved = [](const auto& call) {
+    expect_error(ErrorCode::kUsage, {"moved from"}, call);
+  };
+  expect_moved([&] { grammar.name(); });
+  expect_moved([&] { grammar.source(); });
+  expect_moved([&] { GrammarMatcher(grammar, vocabulary); });
+  for (const int32_t id : {-1, 2}) {
+    expect_error(ErrorCode::kUsage, {"end token " + std::to_string(id), "2 tokens"}, [&] {
+      GrammarVocabulary({"a", "b"}, {id});
+    });
+  }
+  ChatTemplate chat = ChatTemplate::built_in("chatml");
+  const ChatTemplate moved_chat = std::move(chat);
+  expect_moved([&] { chat.render("{}"); });
+}
+
+TEST(Misuse, NumbersOfModelsAndTypes) {
+  const ModelInfo& info = load_model("tiny-f32")->info();
+  for (const int64_t il : {int64_t{-1}, info.n_layer, INT64_MAX}) {
+    expect_error(ErrorCode::kUsage, {"no layer " + std::to_string(il)},
+                 [&] { info.full_rows(il, 100); });
+  }
+  expect_error(ErrorCode::kUsage, {"Model::info()"}, [] { ModelInfo().full_rows(0, 100); });
+  const auto none = static_cast<DType>(77);
+  expect_error(ErrorCode::kUsage, {"kv_type", "77"}, [&] { kv_row_bytes(info, none); });
+  ModelInfo odd = info;
+  odd.head_dim = 24;
+  expect_error(ErrorCode::kUsage, {"q8_0", "24"}, [&] { kv_row_bytes(odd, DType::q8_0); });
+  expect_error(ErrorCode::kUsage, {"kv_type", "77"},
+               [&] { KvPrefix::bytes_for(info, {.kv_type = none}, 10); });
+  expect_error(ErrorCode::kUsage, {"type", "77"},
+               [&] { convert_model({.from = "a", .to = "b", .type = none}); });
+  odd = info;
+  odd.n_head_kv = 0;
+  expect_error(ErrorCode::kUsage, {"n_head_kv"},
+               [&] { resolve_options({.kv_memory = size_t{1} << 30}, odd); });
 }
 
 // What a callback throws ends the call, and the session is free again.

@@ -69,6 +69,20 @@ TEST(SamplerPenalties, RepetitionComesFirst) {
   EXPECT_EQ(sampler.sample(std::vector<float>{4.0f, 1.2f}), 1);  // 4 / 2 - 1 = 1, not (4 - 1) / 2
 }
 
+// A token that a penalty below 1 favours is not banned where the division leaves f32.
+TEST(SamplerPenalties, LeaveNoInfinity) {
+  SamplerConfig config = greedy();
+  config.repeat_penalty = 0.001;
+  Sampler sampler(config);
+  sampler.accept(std::vector<int32_t>{0});
+  EXPECT_EQ(sampler.sample(std::vector<float>{1e36f, 1.0f}), 0);
+  EXPECT_EQ(sampler.sample(std::vector<float>{1e36f}), 0);
+  config.repeat_penalty = 1000;
+  Sampler other(config);
+  other.accept(std::vector<int32_t>{0});
+  EXPECT_EQ(other.sample(std::vector<float>{-1e36f}), 0);
+}
+
 TEST(SamplerBias, IsAddedAndBans) {
   SamplerConfig config = greedy();
   config.logit_bias = {{2, 1.5}, {2, 1.0}, {0, -kInf}, {900, 5.0}};

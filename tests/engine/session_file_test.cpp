@@ -287,6 +287,74 @@ std::vector<std::byte> with_frame(const std::vector<std::byte>& bytes,
   return out;
 }
 
+/// The file of a session whose heads have these numbers of rows, in every layer: the last tokens'.
+std::vector<std::byte> with_rows(const std::vector<std::byte>& bytes,
+                                 const std::vector<int64_t>& n_rows) {
+  const SessionFile file = parse_session_file(bytes, "whole");
+  const size_t head_bytes = 2 * sizeof(int64_t);  // of the rows kept, and the rows
+  const auto before = file.layers[0].stored.data() - bytes.data() - sizeof(int64_t) -
+                      file.n_head_kv * static_cast<int64_t>(head_bytes);
+  std::vector<std::byte> out(bytes.begin(), bytes.begin() + before);
+  const auto add = [&](const void* data, size_t n) {
+    const auto* const begin = static_cast<const std::byte*>(data);
+    out.insert(out.end(), begin, begin + n);
+  };
+  for (int64_t il = 0; il < std::ssize(file.layers); ++il) {
+    const SessionFileLayer& layer = file.layers[il];
+    const size_t row = file.head_dim * block_bytes(file.saved.options.kv_type);
+    Buffer memory;
+    const SessionFileRows rows = rows_of(file, il, memory);
+    add(&layer.stats.n_total, sizeof(int64_t));
+    for (const int64_t n : n_rows) {
+      add(&n, sizeof(n));
+      add(&n, sizeof(n));
+    }
+    for (const int64_t n : n_rows) {
+      for (int64_t i = 0; i < n; ++i) {
+        const auto pos = static_cast<int32_t>(file.saved.n_past - n + i);
+        add(&pos, sizeof(pos));
+      }
+    }
+    for (const auto& part : {rows.keys, rows.values}) {
+      for (const int64_t n : n_rows) {
+        for (int64_t i = 0; i < n; ++i) add(part.data() + i % layer.n_kv[0] * row, row);
+      }
+    }
+    add(rows.queries.data(), rows.queries.size());
+  }
+  const uint64_t checksum = session_checksum(out);
+  add(&checksum, sizeof(checksum));
+  return out;
+}
+
+// A head of one row has no rows to choose from beside the window, which is a row at least.
+TEST(SessionFile, ACacheThatCannotBeCompressedAgainSaysSo) {
+  const auto model = test::load_model("tiny-f32");
+  SessionOptions options = small("snapkv", DType::f16, 60);
+  const std::string path = temporary("limit.session");
+  Session session(model, options);
+  session.prefill(tokens(150));
+  session.save(path, "notes", 0);
+  const std::vector<std::byte> whole = bytes_of(path);
+  const int64_t n_head_kv = model->info().n_head_kv;
+  std::vector<int64_t> n_rows(n_head_kv, 60);
+  write_bytes(path, with_rows(whole, n_rows));
+  Session possible(model, options);
+  possible.load(path);
+  possible.decode(7);
+  EXPECT_EQ(possible.stats().n_recompressed, 1);
+  n_rows.assign(n_head_kv, 120);
+  n_rows[0] = 1;
+  write_bytes(path, with_rows(whole, n_rows));
+  Session loaded(model, options);
+  loaded.load(path);
+  for (int i = 0; i < 2; ++i) {  // and stays as it was
+    expect_error(ErrorCode::kRuntime, {"layer 0", "compressed again", "1 rows"},
+                 [&] { loaded.decode(7); });
+    EXPECT_EQ(loaded.n_past(), 150);
+  }
+}
+
 // The checksum is no protection against files that were made to do harm.
 TEST(SessionFile, FramesThatLieAreFound) {
   const auto model = test::load_model("tiny-f32");

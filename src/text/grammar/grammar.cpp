@@ -7,7 +7,7 @@
 
 #include <algorithm>
 
-#include "base/check.h"
+#include "base/error.h"
 #include "snapkv/tokenizer.h"
 #include "text/grammar/gbnf_parser.h"
 #include "text/grammar/grammar_impl.h"
@@ -72,8 +72,12 @@ std::string gbnf_literal(std::string_view text) {
   return literal + '"';
 }
 
-const std::string& Grammar::name() const { return impl_->name; }
-const std::string& Grammar::source() const { return impl_->source; }
+const Grammar::Impl& Grammar::impl() const {
+  if (impl_ == nullptr) fail(ErrorCode::kUsage, "the grammar was moved from");
+  return *impl_;
+}
+const std::string& Grammar::name() const { return impl().name; }
+const std::string& Grammar::source() const { return impl().source; }
 
 GrammarVocabulary::GrammarVocabulary(const Tokenizer& tokenizer)
     : GrammarVocabulary(pieces_of(tokenizer), end_tokens_of(tokenizer)) {}
@@ -82,7 +86,10 @@ GrammarVocabulary::GrammarVocabulary(std::vector<std::string> pieces,
                                      std::vector<int32_t> end_tokens) {
   std::vector<bool> is_end(pieces.size());
   for (const int32_t id : end_tokens) {
-    SNAPKV_CHECK(id >= 0 && id < std::ssize(pieces));
+    if (id < 0 || id >= std::ssize(pieces)) {
+      fail(ErrorCode::kUsage, "end token {} is not one of the {} tokens of the vocabulary", id,
+           pieces.size());
+    }
     is_end[static_cast<size_t>(id)] = true;
     pieces[static_cast<size_t>(id)].clear();
   }

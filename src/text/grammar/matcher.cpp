@@ -86,6 +86,8 @@ struct GrammarMatcher::State {
 
 GrammarMatcher::GrammarMatcher(Grammar grammar,
                                std::shared_ptr<const GrammarVocabulary> vocabulary) {
+  if (vocabulary == nullptr) fail(ErrorCode::kUsage, "the grammar's vocabulary is null");
+  grammar.impl();  // throws where there is none
   auto shared = std::make_shared<Shared>(std::move(grammar), std::move(vocabulary));
   auto masks = shared->masks;
   const int32_t initial = masks->sets().initial();
