@@ -4,50 +4,16 @@
 
 #include <fstream>
 
-#include "server/api/exchange.h"
 #include "server/api/fields.h"
 #include "server/api/snapshot_names.h"
 #include "server/document.h"
-#include "tests/server/scripted_engine.h"
+#include "tests/server/request_support.h"
 #include "tests/support/test_models.h"
 
 namespace snapkv::test {
 namespace {
 
 using namespace server;
-
-class Requests : public testing::Test {
- protected:
-  ScriptedEngine engine_;
-  ApiOptions options_ = api_options();
-
-  Request read(ReadExchange read_exchange, const std::string& body) {
-    return read_exchange(parse_body(body), ApiContext{engine_, options_}).request;
-  }
-  Request chat(const std::string& members) {
-    return read(read_chat_completion, R"({"messages": [{"role": "user", "content": "Hi"}])" +
-                                          (members.empty() ? "" : ", " + members) + "}");
-  }
-  /// The error's message, with its code or parameter in front.
-  std::string error(ReadExchange read_exchange, const std::string& body) {
-    try {
-      (void)read(read_exchange, body);
-    } catch (const ApiError& e) {
-      EXPECT_EQ(e.status, 400) << e.what();
-      return e.param + "| " + e.what();
-    } catch (const std::exception& e) {
-      return std::string("no ApiError: ") + e.what();
-    }
-    return "accepted";
-  }
-  void expect_error(const std::string& members, const std::string& param, const std::string& part) {
-    const std::string text =
-        error(read_chat_completion,
-              R"({"messages": [{"role": "user", "content": "Hi"}], )" + members + "}");
-    EXPECT_TRUE(text.starts_with(param + "| ")) << members << " gives " << text;
-    EXPECT_NE(text.find(part), std::string::npos) << members << " gives " << text;
-  }
-};
 
 TEST_F(Requests, HaveTheServersDefaults) {
   options_.sampler.top_k = 7;

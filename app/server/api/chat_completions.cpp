@@ -6,6 +6,7 @@
 #include "server/api/conversation.h"
 #include "server/api/generation_fields.h"
 #include "server/api/grammars.h"
+#include "server/api/unsupported_fields.h"
 
 namespace snapkv::server {
 namespace {
@@ -107,8 +108,9 @@ void refuse_other_modes(const Fields& body) {
 Exchange read_chat_completion(const Json& json, const ApiContext& context) {
   const Fields body(json);
   refuse_other_modes(body);
+  refuse_unsupported(body, Api::chat);
   Request request = read_request(body, context, "chatcmpl-");
-  request.max_tokens = read_max_tokens(body, {"max_completion_tokens", "max_tokens"});
+  request.max_tokens = read_max_tokens(body, {"max_completion_tokens", "max_tokens", "n_predict"});
   request.stops = read_stops(body, "stop");
   request.top_logprobs = read_top_logprobs(body);
   request.grammar = read_grammar(body);
@@ -116,7 +118,9 @@ Exchange read_chat_completion(const Json& json, const ApiContext& context) {
   conversation.messages = read_messages_field(body, "messages");
   conversation.tools = read_tools(body);
   conversation.template_variables = read_template_variables(body);
+  read_effort(body, "reasoning_effort", conversation.template_variables);
   AnswerSyntax syntax = prepare(conversation, context, request);
+  if (!read_splits_reasoning(body)) syntax.has_reasoning = false;
 
   const bool stream = body.boolean("stream").value_or(false);
   AnswerOptions options = answer_options(request, stream, context);

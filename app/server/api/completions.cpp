@@ -7,6 +7,7 @@
 #include "server/api/exchange.h"
 #include "server/api/generation_fields.h"
 #include "server/api/grammars.h"
+#include "server/api/unsupported_fields.h"
 
 namespace snapkv::server {
 namespace {
@@ -83,6 +84,7 @@ void refuse_of_several(const Fields& body, const Request& request) {
 
 Exchange read_completion(const Json& json, const ApiContext& context) {
   const Fields body(json);
+  refuse_unsupported(body, Api::completions);
   Request request = read_request(body, context, "cmpl-");
   refuse_best_of(body, request.n);
   request.max_tokens = read_max_tokens(body, {"max_tokens", "n_predict"});

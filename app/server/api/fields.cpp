@@ -100,6 +100,12 @@ const Json* Fields::object(const char* field) const {
   return value;
 }
 
+Fields Fields::inside(const char* field) const {
+  static const Json kNone = Json::object();
+  const Json* value = object(field);
+  return Fields(value != nullptr ? *value : kNone, name(field) + ".");
+}
+
 const Json* Fields::array(const char* field) const {
   const Json* value = find(field);
   if (value != nullptr && !value->is_array()) refuse(field, "an array", *value);

@@ -31,6 +31,8 @@ class Fields {
   std::string needed_text(const char* name) const;
   const Json* object(const char* name) const;
   const Json* array(const char* name) const;
+  /// The members of an object; no members where it is absent.
+  Fields inside(const char* name) const;
 
   /// The field's name with its path.
   std::string name(const char* name) const { return path_ + name; }

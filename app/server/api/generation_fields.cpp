@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT
 #include "server/api/generation_fields.h"
 
-#include <fmt/core.h>
+#include <fmt/format.h>
 #include <openssl/rand.h>
 
+#include <algorithm>
 #include <limits>
 #include <random>
 
@@ -103,6 +104,28 @@ int64_t read_max_tokens(const Fields& body, std::initializer_list<const char*> n
   return -1;
 }
 
+void read_effort(const Fields& owner, const char* name, Json& template_variables) {
+  const auto effort = owner.text(name);
+  if (!effort) return;
+  static const std::vector<std::string> kEfforts = {"none", "minimal", "low", "medium",
+                                                    "high", "xhigh",   "max"};
+  if (std::find(kEfforts.begin(), kEfforts.end(), *effort) == kEfforts.end()) {
+    owner.refuse(name, fmt::format("{}", fmt::join(kEfforts, ", ")), Json(*effort));
+  }
+  const auto set = [&](const char* variable, const Json& value) {
+    if (!template_variables.contains(variable)) template_variables[variable] = value;
+  };
+  set("reasoning_effort", *effort);
+  if (*effort == "none") set("enable_thinking", false);
+}
+
+bool read_splits_reasoning(const Fields& body) {
+  const std::string format = body.text("reasoning_format").value_or("auto");
+  if (format == "none") return false;
+  if (format == "auto" || format == "deepseek") return true;
+  body.refuse("reasoning_format", "auto, deepseek or none", Json(format));
+}
+
 Request read_request(const Fields& body, const ApiContext& context, const char* id_prefix) {
   Request request;
   request.id = id_prefix + random_id();
@@ -120,6 +143,7 @@ Request read_request(const Fields& body, const ApiContext& context, const char* 
   }
   request.ignore_eos = body.boolean("ignore_eos").value_or(false);
   request.reports_progress = body.boolean("return_progress").value_or(false);
+  request.reuses = body.boolean("cache_prompt").value_or(true);  // llama-server's; kv.reuse wins
   read_kv(body, context, request);
   return request;
 }

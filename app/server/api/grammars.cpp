@@ -22,9 +22,8 @@ std::shared_ptr<const Grammar> for_field(const std::string& field, Make make) {
   }
 }
 
-}  // namespace
-
-std::shared_ptr<const Grammar> format_grammar(const Fields& format, const Fields& schema_owner) {
+/// `schema_owner`: where the member schema is.
+std::shared_ptr<const Grammar> of_format(const Fields& format, const Fields& schema_owner) {
   const std::string type = format.needed_text("type");
   if (type == "text") return nullptr;
   const bool has_schema = schema_owner.find("schema") != nullptr;
@@ -37,33 +36,43 @@ std::shared_ptr<const Grammar> format_grammar(const Fields& format, const Fields
   format.refuse("type", "text, json_object or json_schema", Json(type));
 }
 
+/// Null where the field is absent, or asks for any text.
+std::shared_ptr<const Grammar> of_format(const FormatField& field) {
+  const Json* given = field.owner.object(field.name);
+  if (given == nullptr) return nullptr;
+  const std::string path = field.owner.name(field.name) + ".";
+  const Fields format(*given, path);
+  const bool nested =
+      format.text("type").value_or("") == "json_schema" && format.has("json_schema");
+  if (!nested) return of_format(format, format);
+  return of_format(format, Fields(format.need("json_schema"), path + "json_schema."));
+}
+
+}  // namespace
+
 std::shared_ptr<const Grammar> compile_grammar(const std::string& gbnf, const std::string& name,
                                                const char* field) {
   return for_field(field,
                    [&] { return std::make_shared<const Grammar>(Grammar::parse(gbnf, name)); });
 }
 
-std::shared_ptr<const Grammar> read_grammar(const Fields& body) {
+std::shared_ptr<const Grammar> read_grammar(const Fields& body,
+                                            const std::vector<FormatField>& formats) {
   std::shared_ptr<const Grammar> grammar;
   if (const auto gbnf = body.text("grammar")) {
     if (!gbnf->empty()) grammar = compile_grammar(*gbnf, "grammar", "grammar");
   }
-  const auto take = [&](const char* field, std::shared_ptr<const Grammar> other) {
+  const auto take = [&](const Fields& owner, const char* field,
+                        std::shared_ptr<const Grammar> other) {
     if (other == nullptr) return;
-    if (grammar != nullptr) body.refuse(field, "the answer's form is given twice");
+    if (grammar != nullptr) owner.refuse(field, "the answer's form is given twice");
     grammar = std::move(other);
   };
   if (const Json* schema = body.find("json_schema")) {  // llama-server's
-    take("json_schema", for_field("json_schema", [&] { return of_schema(*schema); }));
+    take(body, "json_schema", for_field("json_schema", [&] { return of_schema(*schema); }));
   }
-  if (const Json* given = body.object("response_format")) {
-    const Fields format(*given, "response_format.");
-    const bool nested =
-        format.text("type").value_or("") == "json_schema" && format.has("json_schema");
-    take("response_format", nested ? format_grammar(format, Fields(format.need("json_schema"),
-                                                                   "response_format.json_schema."))
-                                   : format_grammar(format, format));
-  }
+  take(body, "response_format", of_format({body, "response_format"}));
+  for (const FormatField& field : formats) take(field.owner, field.name, of_format(field));
   return grammar;
 }
 

@@ -1,22 +1,27 @@
 // SPDX-License-Identifier: MIT
-// Grammars of requests: `grammar` (GBNF) and `response_format` (JSON, of a schema). Used by the
-// formats.
+// Grammars of requests: `grammar` (GBNF), `json_schema`, and `response_format` or what another API
+// calls it (JSON, of a schema). Used by the formats.
 #pragma once
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "server/api/fields.h"
 #include "snapkv/grammar.h"
 
 namespace snapkv::server {
 
-/// What `grammar` or `response_format` ask for; null for none. Throws where both are there.
-std::shared_ptr<const Grammar> read_grammar(const Fields& body);
+/// A field that holds {"type": "json_schema", ...}, as response_format does.
+struct FormatField {
+  const Fields& owner;
+  const char* name;
+};
 
-/// Of `json_schema` or `json_object`: the object {"type", ...} of `response_format` or text.format.
-/// `schema_owner`: where the members name and schema are.
-std::shared_ptr<const Grammar> format_grammar(const Fields& format, const Fields& schema_owner);
+/// What `grammar`, `json_schema`, `response_format` or one of `formats`, an API's own names for it,
+/// ask for; null for none. Throws where two of them do.
+std::shared_ptr<const Grammar> read_grammar(const Fields& body,
+                                            const std::vector<FormatField>& formats = {});
 
 /// Compiles GBNF. `name`: what messages call it; `field`: the request's.
 std::shared_ptr<const Grammar> compile_grammar(const std::string& gbnf, const std::string& name,

@@ -5,7 +5,9 @@
 
 #include "server/api/conversation.h"
 #include "server/api/generation_fields.h"
+#include "server/api/grammars.h"
 #include "server/api/message_events.h"
+#include "server/api/unsupported_fields.h"
 
 namespace snapkv::server {
 namespace {
@@ -119,6 +121,7 @@ Conversation read_conversation(const Fields& body) {
   }
   read_tools(body, conversation.tools);
   conversation.template_variables = read_template_variables(body);
+  read_effort(body.inside("output_config"), "effort", conversation.template_variables);
   if (const Json* thinking = body.object("thinking")) {
     const std::string type = Fields(*thinking, "thinking.").needed_text("type");
     conversation.template_variables["enable_thinking"] = type != "disabled";
@@ -130,12 +133,16 @@ Conversation read_conversation(const Fields& body) {
 
 Exchange read_messages(const Json& json, const ApiContext& context) {
   const Fields body(json);
+  refuse_unsupported(body, Api::messages);
   Request request = read_request(body, context, "msg_");
   if (request.n != 1) body.refuse("n", "a message has one answer");
   (void)body.need("max_tokens");
   request.max_tokens = *body.whole("max_tokens", 1, kMostTokens);
   request.stops = read_stops(body, "stop_sequences");
+  const Fields output = body.inside("output_config");
+  request.grammar = read_grammar(body, {{output, "format"}, {body, "output_format"}});
   AnswerSyntax syntax = prepare(read_conversation(body), context, request);
+  if (!read_splits_reasoning(body)) syntax.has_reasoning = false;
   AnswerOptions options = answer_options(request, body.boolean("stream").value_or(false), context);
   options.syntax = std::move(syntax);
   if (const auto model = body.text("model")) options.model = *model;

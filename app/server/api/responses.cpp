@@ -3,10 +3,13 @@
 // written by response_events.cpp.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "server/api/conversation.h"
 #include "server/api/generation_fields.h"
 #include "server/api/grammars.h"
 #include "server/api/response_events.h"
+#include "server/api/unsupported_fields.h"
 
 namespace snapkv::server {
 namespace {
@@ -98,30 +101,37 @@ void refuse_what_needs_a_store(const Fields& body) {
   }
 }
 
+/// `top_logprobs`, or the place of `include` that asks for the chosen tokens' alone.
+int read_top_logprobs(const Fields& body) {
+  const auto top = body.whole("top_logprobs", 0, kMostTopLogprobs);
+  if (top && *top > 0) return static_cast<int>(*top);
+  const Json* include = body.array("include");
+  const bool wanted =
+      include != nullptr &&
+      std::find(include->begin(), include->end(), "message.output_text.logprobs") != include->end();
+  return wanted ? 0 : -1;
+}
+
 }  // namespace
 
 Exchange read_response(const Json& json, const ApiContext& context) {
   const Fields body(json);
   refuse_what_needs_a_store(body);
+  refuse_unsupported(body, Api::responses);
   Request request = read_request(body, context, "resp_");
   if (request.n != 1) body.refuse("n", "a response has one answer");
   request.max_tokens = read_max_tokens(body, {"max_output_tokens"});
   request.stops = read_stops(body, "stop");
-  if (const auto top = body.whole("top_logprobs", 0, kMostTopLogprobs)) {
-    if (*top > 0) request.top_logprobs = static_cast<int>(*top);
-  }
-  if (const Json* text = body.object("text")) {
-    const Fields fields(*text, "text.");
-    if (const Json* format = fields.object("format")) {
-      const Fields format_fields(*format, "text.format.");
-      request.grammar = format_grammar(format_fields, format_fields);
-    }
-  }
+  request.top_logprobs = read_top_logprobs(body);
+  const Fields text = body.inside("text");
+  request.grammar = read_grammar(body, {{text, "format"}});
   Conversation conversation;
   conversation.messages = read_input(body);
   conversation.tools = read_response_tools(body);
   conversation.template_variables = read_template_variables(body);
+  read_effort(body.inside("reasoning"), "effort", conversation.template_variables);
   AnswerSyntax syntax = prepare(conversation, context, request);
+  if (!read_splits_reasoning(body)) syntax.has_reasoning = false;
   AnswerOptions options = answer_options(request, body.boolean("stream").value_or(false), context);
   options.syntax = std::move(syntax);
   return {std::move(request), make_response_answers(std::move(options), json)};

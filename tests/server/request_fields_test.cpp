@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: MIT
+// Fields that change an answer: each endpoint obeys them, or refuses them by name.
+#include <gtest/gtest.h>
+
+#include "tests/server/request_support.h"
+
+namespace snapkv::test {
+namespace {
+
+const std::pair<ReadExchange, std::string> kBodies[] = {
+    {read_chat_completion, R"({"messages": [{"role": "user", "content": "x"}])"},
+    {read_completion, R"({"prompt": "x")"},
+    {read_response, R"({"input": "x")"},
+    {read_messages, R"({"max_tokens": 5, "messages": [{"role": "user", "content": "x"}])"}};
+
+TEST_F(Requests, EveryEndpointThatGeneratesHasGrammars) {
+  const std::string schema = R"({"type": "object", "properties": {"a": {"type": "integer"}}})";
+  const std::string expected = Grammar::from_json_schema(schema, "schema").source();
+  for (const auto& [read_exchange, body] : kBodies) {
+    EXPECT_EQ(read(read_exchange, body + "}").grammar, nullptr) << body;
+    Request request = read(read_exchange, body + R"(, "grammar": "root ::= \"yes\""})");
+    ASSERT_NE(request.grammar, nullptr) << body;
+    EXPECT_NE(request.grammar->source().find("yes"), std::string::npos);
+    for (
+        const std::string& field : std::vector<std::string>{
+            R"("json_schema": )" + schema,
+            R"("response_format": {"type": "json_schema", "schema": )" + schema + "}",
+            R"("response_format": {"type": "json_schema", "json_schema": {"name": "n", "schema": )" +
+                schema + "}}"}) {
+      request = read(read_exchange, body + ", " + field + "}");
+      ASSERT_NE(request.grammar, nullptr) << body << field;
+      EXPECT_EQ(request.grammar->source(), expected);
+    }
+    const std::string twice =
+        error(read_exchange, body + R"(, "json_schema": {}, "grammar": "root ::= \"a\""})");
+    EXPECT_EQ(twice, "json_schema| 'json_schema': the answer's form is given twice");
+  }
+}
+
+TEST_F(Requests, FormatsHaveTheirApisNames) {
+  const std::string format = R"({"type": "json_schema", "schema": {"type": "integer"}})";
+  const std::string expected = Grammar::from_json_schema(R"({"type": "integer"})").source();
+  const auto& [read_body, message] = kBodies[3];
+  const auto& [read_input, response] = kBodies[2];
+  for (const std::string& field : std::vector<std::string>{
+           R"("output_config": {"format": )" + format + "}", R"("output_format": )" + format}) {
+    const Request request = read(read_body, message + ", " + field + "}");
+    ASSERT_NE(request.grammar, nullptr) << field;
+    EXPECT_EQ(request.grammar->source(), expected);
+  }
+  EXPECT_TRUE(error(read_body, message + R"(, "output_config": {"format": )" + format +
+                                   R"(}, "output_format": )" + format + "}")
+                  .starts_with("output_format| "));
+  EXPECT_TRUE(error(read_body, message + R"(, "output_config": {"format": {"type": "xml"}}})")
+                  .starts_with("output_config.format.type| "));
+  EXPECT_TRUE(error(read_input, response + R"(, "grammar": "root ::= \"a\"", "text": {"format": )" +
+                                    format + "}}")
+                  .starts_with("text.format| "));
+  EXPECT_TRUE(error(read_input, response + R"(, "response_format": )" + format +
+                                    R"(, "text": {"format": )" + format + "}}")
+                  .starts_with("text.format| "));
+}
+
+TEST_F(Requests, WhatWouldChangeTheAnswerIsNotIgnored) {
+  for (const auto& [read_exchange, body] : kBodies) {
+    for (const auto& [field, value] : std::vector<std::pair<std::string, std::string>>{
+             {"typical_p", "0.9"},
+             {"dynatemp_range", "0.5"},
+             {"dry_multiplier", "0.8"},
+             {"xtc_probability", "0.5"},
+             {"mirostat", "2"},
+             {"top_n_sigma", "1"},
+             {"min_keep", "3"},
+             {"n_probs", "2"},
+             {"n_indent", "4"},
+             {"t_max_predict_ms", "100"},
+             {"lora", R"([{"id": 0, "scale": 1}])"},
+             {"samplers", R"(["temperature", "top_k"])"}}) {
+      const std::string text = error(read_exchange, body + ", \"" + field + "\": " + value + "}");
+      EXPECT_TRUE(text.starts_with(field + "| '" + field + "': ")) << body << text;
+    }
+    // all settings of a client of llama-server's, as they are by default
+    EXPECT_FALSE(read(read_exchange, body + R"(, "typical_p": 1.0, "dynatemp_range": 0.0,
+      "dynatemp_exponent": 1.0, "dry_multiplier": 0, "dry_base": 1.75, "xtc_probability": 0,
+      "xtc_threshold": 0.1, "mirostat": 0, "mirostat_tau": 5.0, "top_n_sigma": -1, "min_keep": 0,
+      "n_probs": 0, "n_keep": 0, "t_max_predict_ms": -1, "lora": [], "samplers": ["penalties",
+      "dry", "top_n_sigma", "top_k", "typ_p", "top_p", "min_p", "xtc", "temperature"],
+      "timings_per_token": true, "user": "me", "metadata": {"a": "b"}, "id_slot": -1})")
+                     .prompt.tokens.empty());
+    EXPECT_FALSE(read(read_exchange, body + R"(, "cache_prompt": false})").reuses);
+    EXPECT_TRUE(read(read_exchange, body + R"(, "cache_prompt": true})").reuses);
+  }
+  const auto refused = [&](size_t api, const std::string& members, const std::string& param) {
+    const std::string text = error(kBodies[api].first, kBodies[api].second + ", " + members + "}");
+    EXPECT_TRUE(text.starts_with(param + "| ")) << members << " gives " << text;
+  };
+  refused(0, R"("verbosity": "low")", "verbosity");
+  refused(0, R"("continue_final_message": true)", "continue_final_message");
+  refused(2, R"("truncation": "auto")", "truncation");
+  refused(2, R"("text": {"verbosity": "high"})", "text.verbosity");
+  refused(3, R"("container": "c_1")", "container");
+  refused(3, R"("mcp_servers": [{"type": "url", "url": "u", "name": "n"}])", "mcp_servers");
+  refused(3, R"("context_management": {"edits": [{"type": "clear_tool_uses_20250919"}]})",
+          "context_management.edits[0].type");
+  EXPECT_EQ(error(kBodies[3].first, kBodies[3].second + R"(, "mcp_servers": [],
+    "context_management": {"edits": [{"type": "clear_thinking_20251015"}]}})"),
+            "accepted");
+  EXPECT_EQ(error(kBodies[2].first, kBodies[2].second + R"(, "truncation": "disabled",
+    "text": {"verbosity": "medium"}, "store": true, "service_tier": "auto"})"),
+            "accepted");
+}
+
+TEST_F(Requests, EffortsReachTheTemplate) {
+  options_.chat_template = ChatTemplate::parse(
+      "{{ reasoning_effort }}{{ enable_thinking }}{{ messages[0].content }}", "effort");
+  const std::pair<size_t, const char*> kEfforts[] = {
+      {0, R"("reasoning_effort": "%")"},
+      {2, R"("reasoning": {"effort": "%", "summary": "auto"})"},
+      {3, R"("output_config": {"effort": "%"})"}};
+  for (const auto& [api, members] : kEfforts) {
+    const auto body = [&](const std::string& effort) {
+      std::string all = kBodies[api].second + ", " + members + "}";
+      return all.replace(all.find('%'), 1, effort);
+    };
+    EXPECT_EQ(read(kBodies[api].first, body("low")).prompt.chat.text, "lowx");
+    EXPECT_EQ(read(kBodies[api].first, body("none")).prompt.chat.text, "noneFalsex");
+    EXPECT_NE(error(kBodies[api].first, body("huge")).find("not \"huge\""), std::string::npos);
+  }
+  EXPECT_EQ(chat(R"("reasoning_effort": "low",
+                    "chat_template_kwargs": {"reasoning_effort": "high"})")
+                .prompt.chat.text,
+            "highHi");
+}
+
+TEST_F(Requests, ReasoningIsLeftInTheAnswerWhereItShallBe) {
+  const auto splits = [&](const std::string& members) {
+    const ApiContext context{engine_, options_};
+    return read_chat_completion(parse_body(kBodies[0].second + members + "}"), context)
+        .answers->options()
+        .syntax.has_reasoning;
+  };
+  EXPECT_TRUE(splits(""));
+  EXPECT_TRUE(splits(R"(, "reasoning_format": "deepseek")"));
+  EXPECT_FALSE(splits(R"(, "reasoning_format": "none")"));
+  expect_error(R"("reasoning_format": "xml")", "reasoning_format", "auto, deepseek or none");
+}
+
+TEST_F(Requests, LogprobsOfResponsesAreAlsoIncluded) {
+  const auto top = [&](const std::string& members) {
+    return read(read_response, kBodies[2].second + members + "}").top_logprobs;
+  };
+  EXPECT_EQ(top(""), -1);
+  EXPECT_EQ(top(R"(, "top_logprobs": 3)"), 3);
+  EXPECT_EQ(top(R"(, "include": ["message.output_text.logprobs"])"), 0);
+  EXPECT_EQ(top(R"(, "include": ["reasoning.encrypted_content"])"), -1);
+}
+
+}  // namespace
+}  // namespace snapkv::test
