@@ -14,21 +14,32 @@ namespace {
 /// Grammars whose masks are kept for later requests.
 constexpr size_t kMostMatchers = 16;
 
-/// Where no limit was given: what the system calls free, less the weights that are going to be among
-/// what is not, and a margin for everything else.
+/// Where no limit was given: what the system calls free, less the weights that are going to be
+/// among what is not, and a margin for everything else.
 size_t default_limit(const Model& model) {
   const size_t free = free_memory();
   return (free - std::min(free, model.weights_to_move())) / 10 * 9;
+}
+
+/// Prefixes get no more of the memory where nothing else is said: they are dropped when it is
+/// needed, but until then other programs can't have it.
+constexpr size_t kPrefixShare = 8;
+
+SchedulerOptions with_sizes(SchedulerOptions options, const Model& model) {
+  if (options.kv_memory == 0) options.kv_memory = default_limit(model);
+  if (!options.prefix_cache) options.prefix_cache = options.kv_memory / kPrefixShare;
+  if (options.reuse != Reuse::refresh) options.prefix_cache = 0;
+  return options;
 }
 
 }  // namespace
 
 Scheduler::Loop::Loop(std::shared_ptr<const Model> model, const SchedulerOptions& options)
     : model_(std::move(model)),
-      options_(options),
+      options_(with_sizes(options, *model_)),
       documents_(model_),
-      memory_(options.kv_memory > 0 ? options.kv_memory : default_limit(*model_)),
-      prefixes_(options.reuse == Reuse::refresh ? options.prefix_cache : 0),
+      memory_(options_.kv_memory),
+      prefixes_(*options_.prefix_cache),
       thread_([this] { run_thread(); }) {}
 
 Scheduler::Loop::~Loop() {

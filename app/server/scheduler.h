@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -31,10 +32,10 @@ struct SchedulerOptions {
   SessionOptions session;  ///< kv_type, chunk, n_ctx, spill_dir of all sessions
   Reuse reuse = Reuse::refresh;
   size_t kv_memory = 0;  ///< bytes of caches, prefixes and what reading takes; 0: what is free
-  size_t prefix_cache =
-      0;                ///< most bytes of them for prefixes, with Reuse::refresh; 0: none is kept
-  int n_parallel = 64;  ///< answers being written at a time
-  int max_queue = 256;  ///< requests that wait; more are refused
+  /// Most bytes of them for prefixes, with Reuse::refresh; 0: none is kept; nothing: an eighth.
+  std::optional<size_t> prefix_cache = {};
+  int n_parallel = 64;         ///< answers being written at a time
+  int max_queue = 256;         ///< requests that wait; more are refused
   double prefill_share = 0.5;  ///< of the time while answers are written and a prompt is read
 };
 
@@ -80,6 +81,7 @@ class Engine {
   virtual ~Engine() = default;
 
   virtual const Model& model() const = 0;
+  /// With the sizes that are in force.
   virtual const SchedulerOptions& options() const = 0;
 
   /// Throws Refused at once where the request can never be served or may not wait.

@@ -29,6 +29,23 @@ TEST(Serve, EndsWithASignal) {
   }
 }
 
+TEST(Serve, SaysWhatItsMemoryIsFor) {
+  const std::pair<std::vector<std::string>, std::string> kLines[] = {
+      {{},
+       "64.0 MiB for caches, of which 8.0 MiB (--prefix-cache) may keep what prompts begin with"},
+      {{"--prefix-cache", "3M"}, "of which 3.0 MiB (--prefix-cache)"},
+      {{"--prefix-cache", "0"}, "64.0 MiB for caches\n"},
+      {{"--reuse", "append"}, "64.0 MiB for caches\n"}};
+  for (const auto& [more, line] : kLines) {
+    Command command = serve({"--kv-memory", "64M"});
+    command.args.insert(command.args.end(), more.begin(), more.end());
+    command.signal = SIGTERM;
+    const Result result = run(command);
+    EXPECT_EQ(result.code, 0) << result.err;
+    EXPECT_NE(result.err.find(line), std::string::npos) << line << " in\n" << result.err;
+  }
+}
+
 TEST(Serve, RefusesWhatCannotWork) {
   const std::string text = make_file("keys.txt", "\n");
   const std::pair<std::vector<std::string>, std::vector<std::string>> kWrong[] = {

@@ -8,7 +8,6 @@
 #include <atomic>
 #include <thread>
 
-#include "snapkv/prefill.h"
 #include "tests/server/scheduler_support.h"
 #include "tests/support/expect_error.h"
 
@@ -81,51 +80,6 @@ TEST(Scheduler, StopsAtStopStrings) {
   EXPECT_EQ(result.texts[0], alone(request));
   EXPECT_EQ(result.ends[0].reason, FinishReason::stop);
   EXPECT_EQ(result.ends[0].stop, request.stops[0]);
-}
-
-TEST(Scheduler, ReadsASharedBeginningOnce) {
-  Scheduler scheduler(model(), options_of(Reuse::refresh));
-  const std::string document = long_text(300);
-  const Request first = request_of(document + "first question?");
-  const Request second = request_of(document + "another one, which is a little longer?");
-  const Result one = wait_for(*scheduler.submit(first));
-  const Result two = wait_for(*scheduler.submit(second));
-  const Result again = wait_for(*scheduler.submit(first));
-  EXPECT_EQ(one.read->n_reused, 0);
-  EXPECT_GT(two.read->n_reused, 800);
-  EXPECT_EQ(two.read->kv.reused_tokens, two.read->n_reused);
-  EXPECT_EQ(two.read->kv.tokens_before, std::ssize(second.prompt.tokens));
-  EXPECT_GT(again.read->n_reused, 800);
-  EXPECT_EQ(one.texts[0], alone(first));
-  EXPECT_EQ(two.texts[0], alone(second));
-  EXPECT_EQ(again.texts[0], alone(first));
-  EXPECT_EQ(scheduler.stats().n_prefixes, 1);
-  EXPECT_GT(scheduler.stats().bytes_prefixes, 0u);
-}
-
-TEST(Scheduler, APolicyThatObservesReadsItsWholePrompt) {
-  Scheduler scheduler(model(), options_of(Reuse::refresh));
-  Request request = request_of(long_text(100));
-  request.session.kv.name = "h2o";
-  for (int i = 0; i < 2; ++i) {
-    const Result result = wait_for(*scheduler.submit(request));
-    EXPECT_EQ(result.read->n_reused, 0);
-    EXPECT_EQ(result.texts[0], alone(request));
-  }
-}
-
-TEST(Scheduler, PrefixesStayWithinTheirBytes) {
-  SchedulerOptions options = options_of(Reuse::refresh);
-  const Request request = request_of(long_text(100));
-  const size_t one =
-      KvPrefix::bytes_for(model()->info(), request.session, std::ssize(request.prompt.tokens));
-  options.prefix_cache = 5 * one / 2;
-  Scheduler scheduler(model(), options);
-  for (int i = 0; i < 6; ++i) {
-    wait_for(*scheduler.submit(request_of("x" + std::to_string(i) + long_text(98, i))));
-    EXPECT_LE(scheduler.stats().bytes_prefixes, options.prefix_cache);
-  }
-  EXPECT_EQ(scheduler.stats().n_prefixes, 2);
 }
 
 TEST(Scheduler, AConversationGoesOnFromItsCompressedCache) {

@@ -12,6 +12,7 @@
 #include "cli/common/progress.h"
 #include "cli/common/signals.h"
 #include "cli/common/terminal.h"
+#include "cli/common/units.h"
 #include "cli/serve/options.h"
 
 namespace snapkv::cli {
@@ -49,6 +50,15 @@ std::string address_of(const ServeSettings& s, int port) {
                      is_ipv6 ? "[" + s.http.host + "]" : s.http.host, port);
 }
 
+std::string memory_line(const server::SchedulerOptions& options) {
+  std::string line = "snapkv: --kv-memory: " + format_bytes(options.kv_memory) + " for caches";
+  if (*options.prefix_cache > 0) {
+    line += ", of which " + format_bytes(*options.prefix_cache) +
+            " (--prefix-cache) may keep what prompts begin with";
+  }
+  return line + "\n";
+}
+
 void wait_for_signal_and_drain(server::Service& service) {
   while (!interrupted()) std::this_thread::sleep_for(kPoll);
   write_stderr(
@@ -74,6 +84,7 @@ int run_serve(const ServeSettings& s, const CommonSettings& common) {
   progress.clear();
   warn_beyond_training(s.n_ctx, model->info());
   scheduler = std::make_unique<server::Scheduler>(model, scheduler_options(s, model->info()));
+  write_stderr(memory_line(scheduler->options()));
   service.begin(*scheduler, api_options(s, *model));
   write_stderr(fmt::format("snapkv: ready: {}\n", address));
   wait_for_signal_and_drain(service);

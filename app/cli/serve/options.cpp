@@ -62,9 +62,11 @@ void add_scheduling_options(CLI::App& app, ServeSettings& s) {
       "reading a prompt takes; 0: what the system has left",
       "SIZE")
       ->transform(byte_size(0));
-  add("--prefix-cache", s.prefix_cache,
-      "Part of --kv-memory for beginnings that many prompts share, as in 512M; 0: none is kept",
-      "SIZE")
+  app.add_option("--prefix-cache", s.prefix_cache,
+                 "Part of --kv-memory for beginnings that many prompts share, as in 512M; 0: none "
+                 "is kept [default: an eighth of it]")
+      ->type_name("SIZE")
+      ->group(kSchedulingGroup)
       ->transform(byte_size(0));
   add("--reuse", s.reuse,
       "What a request that continues a kept conversation reads: all of it again (off), what is new "

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <optional>
 #include <string>
 
 #include "cli/common/chat_settings.h"
@@ -29,7 +30,7 @@ struct ServeSettings {
   int max_queue = server::SchedulerOptions{}.max_queue;
   double prefill_share = server::SchedulerOptions{}.prefill_share;
   uint64_t kv_memory = 0;
-  uint64_t prefix_cache = 0;
+  std::optional<uint64_t> prefix_cache;
   std::string reuse = "refresh";
   std::string snapshot_dir;
   bool metrics_compat = false;
