@@ -79,21 +79,13 @@ size_t KeptSessions::drop_one() {
   return bytes;
 }
 
-KeptSession* KeptSessions::find(int64_t id) {
-  for (KeptSession& kept : sessions_) {
-    if (kept.id == id) return &kept;
-  }
-  return nullptr;
-}
-
-size_t KeptSessions::erase(int64_t id) {
-  for (auto kept = sessions_.begin(); kept != sessions_.end(); ++kept) {
-    if (kept->id != id) continue;
-    const size_t bytes = kept->bytes;
-    sessions_.erase(kept);
-    return bytes;
-  }
-  return 0;
+std::optional<KeptSession> KeptSessions::take(int64_t id) {
+  const auto kept = std::find_if(sessions_.begin(), sessions_.end(),
+                                 [&](const KeptSession& each) { return each.id == id; });
+  if (kept == sessions_.end()) return std::nullopt;
+  KeptSession taken = std::move(*kept);
+  sessions_.erase(kept);
+  return taken;
 }
 
 size_t session_bytes(const Session& session) {

@@ -43,10 +43,8 @@ class KeptSessions {
   void add(KeptSession kept);
   /// Frees the least recently used; its bytes, or 0 when there is none.
   size_t drop_one();
-  /// The session of this id, or nullptr.
-  KeptSession* find(int64_t id);
-  /// Its bytes; 0 when there is none.
-  size_t erase(int64_t id);
+  /// The session of this id, taken out of here; nothing if there is none.
+  std::optional<KeptSession> take(int64_t id);
 
   const std::list<KeptSession>& all() const { return sessions_; }
 

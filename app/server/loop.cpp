@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The scheduler's thread: its queue, its rounds, and what other threads ask of it. What a round
-// does is in loop_reading.cpp and loop_answers.cpp, slots are in loop_slots.cpp.
+// does is in loop_reading.cpp and loop_answers.cpp, files are in loop_writing.cpp and
+// loop_slots.cpp.
 #include "server/loop.h"
 
 #include <fmt/core.h>
@@ -195,9 +196,11 @@ void Scheduler::Loop::run_thread() {
     }
     if (stopping_) break;
   }
+  writer_.stop();
+  run_tasks();  // what it has written, its clients learn
   take_new_jobs();
   prefill_.reset();
-  for (Jobs* jobs : {&waiting_, &reading_, &answering_}) {
+  for (Jobs* jobs : {&waiting_, &reading_, &answering_, &writing_}) {
     for (const auto& job : *jobs) {
       job->client->push(Failure{Failure::Kind::cancelled, "the server is stopping"});
     }
@@ -278,6 +281,7 @@ void Scheduler::Loop::publish() {
   counts_.n_waiting = static_cast<int>(waiting_.size());
   counts_.n_reading = static_cast<int>(reading_.size());
   counts_.n_answering = static_cast<int>(answering_.size());
+  counts_.n_writing = static_cast<int>(writing_.size());
   counts_.n_kept = static_cast<int>(kept_.all().size());
   counts_.n_prefixes = prefixes_.size();
   counts_.bytes_limit = memory_.limit();
@@ -288,7 +292,8 @@ void Scheduler::Loop::publish() {
   counts_.n_refused = stats_.n_refused;
   stats_ = counts_;
   n_waiting_ = static_cast<int>(waiting_.size() + submitted_.size());
-  idle_ = waiting_.empty() && reading_.empty() && answering_.empty() && submitted_.empty();
+  idle_ = waiting_.empty() && reading_.empty() && answering_.empty() && writing_.empty() &&
+          submitted_.empty();
 }
 
 // ---------------------------------------------------------------- memory

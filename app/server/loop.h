@@ -15,6 +15,7 @@
 #include <thread>
 #include <vector>
 
+#include "server/file_writer.h"
 #include "server/job.h"
 #include "server/memory_account.h"
 #include "server/request_plan.h"
@@ -49,8 +50,8 @@ class Scheduler::Loop {
     return result.get();
   }
 
-  // in the loop's thread
-  std::vector<SlotInfo> slots() const;
+  // in any thread: files are read and written in the one that calls
+  std::vector<SlotInfo> slots();
   void save_slot(int64_t id, const std::string& path);
   int64_t restore_slot(const std::string& path);
   void erase_slot(int64_t id);
@@ -82,7 +83,9 @@ class Scheduler::Loop {
   void finish_reading(Job& job, size_t index);
   void reading_failed(Failure::Kind kind, const std::string& message);
   void begin_answers(Job& job);
-  void write_snapshot(Job& job);
+  void write_snapshot(std::unique_ptr<Job> owned);
+  void write_file(const Job& job);
+  void snapshot_written(Job& job, const std::optional<Failure>& failure, double seconds);
   KvReport report(const Job& job) const;
 
   void decode_step();
@@ -90,6 +93,13 @@ class Scheduler::Loop {
   bool pay_for_next_token(Job& job);
   void finish_answers();
   void keep(Job& job);
+
+  std::vector<SlotInfo> list_slots() const;
+  KeptSession lend(int64_t id);
+  void take_back(KeptSession kept);
+  void reserve_for(const SavedSessionFile& file, const std::string& path);
+  void release_lent(size_t bytes);
+  int64_t add_restored(KeptSession kept, size_t reserved, const std::string& path);
 
   /// Frees kept sessions and prefixes until `bytes` are free.
   bool make_room(size_t bytes);
@@ -122,6 +132,10 @@ class Scheduler::Loop {
   Jobs waiting_, answering_;
   Jobs reading_;  // those of prefill_
   std::optional<Prefill> prefill_;
+  Jobs writing_;              // snapshots that writer_ has
+  std::list<SlotInfo> lent_;  // kept sessions that other threads are writing to files
+  size_t lent_bytes_ = 0;     // of these, and of those that are being read from files
+  FileWriter writer_;
   std::thread thread_;  // last: it uses all of these
 };
 

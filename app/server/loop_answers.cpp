@@ -84,7 +84,7 @@ void Scheduler::Loop::decode(std::vector<Job*>& jobs, std::vector<Answer*>& answ
 
 /// Takes memory for more tokens where what was promised is used up; false where there is none. The
 /// answers end here then, they had no limit of their own; but rows that are kept for others, and
-/// can't be dropped while a prompt is read, only let them wait until it is.
+/// can't be dropped while a prompt is read or a file is written, only let them wait until it is.
 bool Scheduler::Loop::pay_for_next_token(Job& job) {
   int64_t n_longest = 0;
   for (const Answer& answer : job.answers) {
@@ -99,9 +99,10 @@ bool Scheduler::Loop::pay_for_next_token(Job& job) {
     job.paid_tokens += more;
     return true;
   }
-  const bool comes_back = std::any_of(reading_.begin(), reading_.end(), [](const auto& other) {
-    return other->prefix_bytes > 0 || (other->prefix.prefix && !other->request.document);
-  });
+  const bool comes_back =
+      lent_bytes_ > 0 || std::any_of(reading_.begin(), reading_.end(), [](const auto& other) {
+        return other->prefix_bytes > 0 || (other->prefix.prefix && !other->request.document);
+      });
   if (more > 0 && comes_back) return false;
   for (Answer& answer : job.answers) {
     if (!answer.done()) answer.end_at_length(*job.client);

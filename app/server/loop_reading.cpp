@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "server/failure_kind.h"
 #include "server/loop.h"
 
 namespace snapkv::server {
@@ -15,27 +16,6 @@ constexpr int64_t kLeastReuse = 16;
 constexpr double kNewShare = 0.1;
 /// Seconds between two reports of progress.
 constexpr double kReportInterval = 0.2;
-
-Failure::Kind failure_kind(ErrorCode code) {
-  switch (code) {
-    case ErrorCode::kUsage:
-      return Failure::Kind::bad_request;
-    case ErrorCode::kContextExceeded:
-      return Failure::Kind::context_exceeded;
-    case ErrorCode::kDoesNotFit:
-      return Failure::Kind::does_not_fit;
-    case ErrorCode::kCancelled:
-      return Failure::Kind::cancelled;
-    default:
-      return Failure::Kind::internal;
-  }
-}
-
-Failure::Kind failure_kind(const std::exception& e) {
-  if (const auto* error = dynamic_cast<const Error*>(&e)) return failure_kind(error->code());
-  if (dynamic_cast<const std::bad_alloc*>(&e) != nullptr) return Failure::Kind::does_not_fit;
-  return Failure::Kind::internal;
-}
 
 std::vector<Session*> pointers(const std::vector<std::unique_ptr<Session>>& sessions) {
   std::vector<Session*> all;
@@ -113,7 +93,7 @@ bool Scheduler::Loop::admit(Job& job, bool must_be_short) {
   const RequestPlan plan = plan_request(*model_, request);
   // room without what others could still use: only where there is too little are they dropped
   if (!make_room(plan.running_bytes + plan.reading_bytes)) {
-    if (answering_.empty() && reading_.empty()) {
+    if (answering_.empty() && reading_.empty() && writing_.empty() && lent_bytes_ == 0) {
       throw Error(ErrorCode::kDoesNotFit, "the request does not fit into the server's memory");
     }
     return false;
@@ -249,8 +229,7 @@ void Scheduler::Loop::finish_reading() {
   reading_.clear();
   for (auto& job : read) {
     if (!job->snapshot_path.empty()) {
-      write_snapshot(*job);
-      release(*job);
+      write_snapshot(std::move(job));
       continue;
     }
     begin_answers(*job);
@@ -304,24 +283,6 @@ KvReport Scheduler::Loop::report(const Job& job) const {
     }
   }
   return kv;
-}
-
-void Scheduler::Loop::write_snapshot(Job& job) {
-  try {
-    const Clock::time_point begin = Clock::now();
-    documents_.forget(job.snapshot_path);
-    if (job.document) {
-      job.document->save(job.snapshot_path, stored_kv_type(model_->info()), job.snapshot_notes,
-                         job.request.zstd_level);
-    } else {
-      job.sessions[0]->save(job.snapshot_path, job.snapshot_notes, job.request.zstd_level);
-    }
-    AnswerEnd end;
-    end.seconds = seconds_since(begin);
-    job.client->push(std::move(end));
-  } catch (const std::exception& e) {
-    fail_job(job, failure_kind(e), e.what());
-  }
 }
 
 }  // namespace snapkv::server

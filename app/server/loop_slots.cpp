@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Slots, as llama-server calls them: what the scheduler's sessions are, and conversations that are
-// kept in files.
+// kept in files. Files are read and written by the thread that asks: the loop lends it a session.
 #include <fmt/core.h>
 
 #include "server/json.h"
@@ -31,9 +31,37 @@ std::vector<int32_t> tokens_in(const Json& notes, const char* name, int64_t n_vo
   return tokens;
 }
 
+SlotInfo info_of(const KeptSession& kept) {
+  SlotInfo info;
+  info.id = kept.id;
+  info.state = SlotInfo::State::kept;
+  info.request = kept.request;
+  info.policy = kept.options.kv.name;
+  info.n_tokens = kept.session->n_past();
+  info.bytes = kept.bytes;
+  info.idle_seconds = seconds_since(kept.last_used);
+  return info;
+}
+
+/// What save_slot() wrote beside the session.
+void read_notes(const std::string& text, const Model& model, const std::string& path,
+                KeptSession& kept) {
+  const Json notes = parse_held(text);
+  if (!notes.is_object() || !notes.contains("text") || !notes["text"].is_string()) {
+    fail_foreign(path);
+  }
+  kept.text = notes["text"];
+  kept.tokens = tokens_in(notes, "tokens", model.info().n_vocab, path);
+  kept.unread = tokens_in(notes, "unread", model.info().n_vocab, path);
+}
+
 }  // namespace
 
-std::vector<SlotInfo> Scheduler::Loop::slots() const {
+std::vector<SlotInfo> Scheduler::Loop::slots() {
+  return run([this] { return list_slots(); });
+}
+
+std::vector<SlotInfo> Scheduler::Loop::list_slots() const {
   std::vector<SlotInfo> all;
   const auto add = [&](const Jobs& jobs, SlotInfo::State state) {
     for (const auto& job : jobs) {
@@ -48,58 +76,66 @@ std::vector<SlotInfo> Scheduler::Loop::slots() const {
     }
   };
   add(answering_, SlotInfo::State::answering);
+  add(writing_, SlotInfo::State::writing);
   add(reading_, SlotInfo::State::reading);
   add(waiting_, SlotInfo::State::waiting);
-  for (const KeptSession& kept : kept_.all()) {
-    SlotInfo info;
-    info.id = kept.id;
-    info.state = SlotInfo::State::kept;
-    info.request = kept.request;
-    info.policy = kept.options.kv.name;
-    info.n_tokens = kept.session->n_past();
-    info.bytes = kept.bytes;
-    info.idle_seconds = seconds_since(kept.last_used);
-    all.push_back(std::move(info));
-  }
+  all.insert(all.end(), lent_.begin(), lent_.end());
+  for (const KeptSession& kept : kept_.all()) all.push_back(info_of(kept));
   return all;
 }
 
-void Scheduler::Loop::save_slot(int64_t id, const std::string& path) {
-  const KeptSession* kept = kept_.find(id);
-  if (kept == nullptr) {
+/// Takes a kept session out while its file is written; its bytes stay promised.
+KeptSession Scheduler::Loop::lend(int64_t id) {
+  std::optional<KeptSession> kept = kept_.take(id);
+  if (!kept) {
     throw Error(ErrorCode::kUsage,
                 fmt::format("slot {} holds no conversation that could be saved", id));
   }
-  const Json notes = {{"text", kept->text}, {"tokens", kept->tokens}, {"unread", kept->unread}};
-  kept->session->save(path, notes.dump(-1, ' ', false, Json::error_handler_t::replace));
+  lent_.push_back(info_of(*kept));
+  lent_bytes_ += kept->bytes;
+  return std::move(*kept);
 }
 
-int64_t Scheduler::Loop::restore_slot(const std::string& path) {
-  const SavedSessionFile file(path);
-  const SavedSession& saved = file.saved();
-  if (saved.options.kv_type != options_.session.kv_type) {
-    throw Error(ErrorCode::kUsage,
-                fmt::format("{}: its cache is of type {}, this server's are {}", path,
-                            name(saved.options.kv_type), name(options_.session.kv_type)));
+void Scheduler::Loop::take_back(KeptSession kept) {
+  lent_.remove_if([&](const SlotInfo& info) { return info.id == kept.id; });
+  lent_bytes_ -= kept.bytes;
+  kept_.add(std::move(kept));
+}
+
+void Scheduler::Loop::save_slot(int64_t id, const std::string& path) {
+  KeptSession kept = run([&] { return lend(id); });
+  const auto give_back = [&] { run([&] { take_back(std::move(kept)); }); };
+  try {
+    const Json notes = {{"text", kept.text}, {"tokens", kept.tokens}, {"unread", kept.unread}};
+    kept.session->save(path, notes.dump(-1, ' ', false, Json::error_handler_t::replace));
+  } catch (...) {
+    give_back();
+    throw;
   }
+  give_back();
+}
+
+/// Promises a file's bytes to the session that will be read from it.
+void Scheduler::Loop::reserve_for(const SavedSessionFile& file, const std::string& path) {
   if (!make_room(file.bytes())) {
     throw Error(ErrorCode::kDoesNotFit, fmt::format("{}: {} MiB; {} MiB are free for caches", path,
                                                     file.bytes() >> 20, memory_.free() >> 20));
   }
-  Request request;
-  request.session = saved.options;
-  complete_options(request);
-  KeptSession kept;
-  kept.session = std::make_unique<Session>(model_, request.session);
-  const Json notes = parse_held(kept.session->load(file));
-  if (!notes.is_object() || !notes.contains("text") || !notes["text"].is_string()) {
-    fail_foreign(path);
+  memory_.kept() += file.bytes();
+  lent_bytes_ += file.bytes();
+}
+
+void Scheduler::Loop::release_lent(size_t bytes) {
+  memory_.kept() -= bytes;
+  lent_bytes_ -= bytes;
+}
+
+int64_t Scheduler::Loop::add_restored(KeptSession kept, size_t reserved, const std::string& path) {
+  release_lent(reserved);
+  if (!make_room(kept.bytes)) {
+    throw Error(ErrorCode::kDoesNotFit, fmt::format("{}: {} MiB; {} MiB are free for caches", path,
+                                                    kept.bytes >> 20, memory_.free() >> 20));
   }
-  kept.text = notes["text"];
-  kept.tokens = tokens_in(notes, "tokens", model_->info().n_vocab, path);
-  kept.unread = tokens_in(notes, "unread", model_->info().n_vocab, path);
-  kept.options = request.session;
-  kept.bytes = session_bytes(*kept.session);
   memory_.kept() += kept.bytes;
   {
     const std::lock_guard lock(mutex_);
@@ -110,13 +146,41 @@ int64_t Scheduler::Loop::restore_slot(const std::string& path) {
   return id;
 }
 
-void Scheduler::Loop::erase_slot(int64_t id) {
-  const size_t bytes = kept_.erase(id);
-  if (bytes == 0) {
+int64_t Scheduler::Loop::restore_slot(const std::string& path) {
+  const SavedSessionFile file(path);
+  const SavedSession& saved = file.saved();
+  if (saved.options.kv_type != options_.session.kv_type) {
     throw Error(ErrorCode::kUsage,
-                fmt::format("slot {} holds no conversation that could be erased", id));
+                fmt::format("{}: its cache is of type {}, this server's are {}", path,
+                            name(saved.options.kv_type), name(options_.session.kv_type)));
   }
-  memory_.kept() -= bytes;
+  KeptSession kept;
+  read_notes(saved.notes, *model_, path, kept);
+  Request request;
+  request.session = saved.options;
+  complete_options(request);
+  kept.options = request.session;
+  run([&] { reserve_for(file, path); });
+  try {
+    kept.session = std::make_unique<Session>(model_, request.session);
+    kept.session->load(file);
+    kept.bytes = session_bytes(*kept.session);
+  } catch (...) {
+    run([&] { release_lent(file.bytes()); });
+    throw;
+  }
+  return run([&] { return add_restored(std::move(kept), file.bytes(), path); });
+}
+
+void Scheduler::Loop::erase_slot(int64_t id) {
+  run([&] {
+    const std::optional<KeptSession> kept = kept_.take(id);
+    if (!kept) {
+      throw Error(ErrorCode::kUsage,
+                  fmt::format("slot {} holds no conversation that could be erased", id));
+    }
+    memory_.kept() -= kept->bytes;
+  });
 }
 
 }  // namespace snapkv::server

@@ -96,6 +96,7 @@ void add_gauges(Families& families, const SchedulerStats& s) {
                   {{"waiting", s.n_waiting},
                    {"reading", s.n_reading},
                    {"answering", s.n_answering},
+                   {"writing", s.n_writing},
                    {"kept", s.n_kept}});
   families.gauge("snapkv_prefixes", "Beginnings of prompts that are kept", s.n_prefixes);
   families.gauge("snapkv_kv_limit_bytes", "Bytes that caches may take",

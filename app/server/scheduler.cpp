@@ -27,18 +27,10 @@ void Scheduler::drain() { loop_->drain(); }
 bool Scheduler::draining() const { return loop_->draining(); }
 bool Scheduler::idle() const { return loop_->idle(); }
 
-std::vector<SlotInfo> Scheduler::slots() const {
-  return loop_->run([this] { return loop_->slots(); });
-}
-void Scheduler::save_slot(int64_t id, const std::string& path) {
-  loop_->run([&] { loop_->save_slot(id, path); });
-}
-int64_t Scheduler::restore_slot(const std::string& path) {
-  return loop_->run([&] { return loop_->restore_slot(path); });
-}
-void Scheduler::erase_slot(int64_t id) {
-  loop_->run([&] { loop_->erase_slot(id); });
-}
+std::vector<SlotInfo> Scheduler::slots() const { return loop_->slots(); }
+void Scheduler::save_slot(int64_t id, const std::string& path) { loop_->save_slot(id, path); }
+int64_t Scheduler::restore_slot(const std::string& path) { return loop_->restore_slot(path); }
+void Scheduler::erase_slot(int64_t id) { loop_->erase_slot(id); }
 
 SchedulerStats Scheduler::stats() const { return loop_->stats(); }
 

@@ -53,7 +53,7 @@ class Refused : public std::runtime_error {
 /// A session that answers or is kept, for /slots.
 struct SlotInfo {
   int64_t id = 0;
-  enum class State { waiting, reading, answering, kept } state = State::kept;
+  enum class State { waiting, reading, answering, writing, kept } state = State::kept;
   std::string request;  ///< id of its last request
   std::string policy;
   int64_t n_tokens = 0;  ///< seen
@@ -72,6 +72,7 @@ struct SchedulerStats {
   double prefill_seconds = 0, decode_seconds = 0, compress_seconds = 0;
   double longest_gap_seconds = 0;  ///< between two tokens of one answer, most so far
   int n_waiting = 0, n_reading = 0, n_answering = 0, n_kept = 0, n_prefixes = 0;
+  int n_writing = 0;  ///< snapshots that are being written to files
   size_t bytes_limit = 0, bytes_running = 0, bytes_kept = 0, bytes_prefixes = 0;
 };
 
@@ -102,7 +103,8 @@ class Engine {
   virtual bool idle() const = 0;
 
   virtual std::vector<SlotInfo> slots() const = 0;
-  /// Of a kept session. Throw Error{kUsage} where there is none of this id or it is in use.
+  /// Of a kept session. Throw Error{kUsage} where there is none of this id or it is in use. Files
+  /// are read and written in the calling thread, while others are served.
   virtual void save_slot(int64_t id, const std::string& path) = 0;
   virtual int64_t restore_slot(const std::string& path) = 0;  ///< the id that it got
   virtual void erase_slot(int64_t id) = 0;

@@ -30,6 +30,50 @@ TEST(Scheduler, KeptConversationsCanBeSavedErasedAndRestored) {
   EXPECT_GT(two.read->n_reused, 500);
 }
 
+TEST(Scheduler, AConversationThatCannotBeSavedGoesOn) {
+  Scheduler scheduler(model(), options_of(Reuse::append));
+  const Result one = wait_for(*scheduler.submit(request_of(long_text(200))));
+  expect_nothing_runs(scheduler);
+  const size_t bytes = scheduler.stats().bytes_kept;
+  const int64_t id = scheduler.slots().at(0).id;
+  test::expect_error(ErrorCode::kRuntime, {"none/such"},
+                     [&] { scheduler.save_slot(id, ::testing::TempDir() + "none/such"); });
+  ASSERT_EQ(scheduler.slots().size(), 1u);
+  EXPECT_EQ(scheduler.slots()[0].id, id);
+  EXPECT_EQ(scheduler.stats().bytes_kept, bytes);
+  test::expect_error(ErrorCode::kRuntime, {"none/such"},
+                     [&] { scheduler.restore_slot(::testing::TempDir() + "none/such"); });
+  EXPECT_EQ(scheduler.stats().bytes_kept, bytes);
+  const Result two =
+      wait_for(*scheduler.submit(request_of(long_text(200) + one.texts[0] + " so?")));
+  EXPECT_GT(two.read->n_reused, 500);
+}
+
+// Conversations are saved and restored in many threads while others are answered.
+TEST(Scheduler, SlotsAreSavedWhileOthersAreServed) {
+  Scheduler scheduler(model(), options_of(Reuse::append));
+  for (int i = 0; i < 3; ++i) {
+    wait_for(*scheduler.submit(request_of(std::to_string(i) + long_text(60, i))));
+  }
+  expect_nothing_runs(scheduler);
+  const std::vector<SlotInfo> kept = scheduler.slots();
+  ASSERT_EQ(kept.size(), 3u);
+  std::vector<std::jthread> threads;
+  for (const SlotInfo& slot : kept) {
+    threads.emplace_back([&scheduler, id = slot.id] {
+      const std::string path = ::testing::TempDir() + "slot-" + std::to_string(id);
+      for (int i = 0; i < 3; ++i) {
+        scheduler.save_slot(id, path);
+        scheduler.erase_slot(scheduler.restore_slot(path));
+      }
+    });
+  }
+  const Request other = request_of(long_text(80, 50), 40);
+  EXPECT_EQ(wait_for(*scheduler.submit(other)).texts[0], alone(other));
+  threads.clear();
+  EXPECT_EQ(scheduler.slots().size(), 4u);
+}
+
 TEST(Scheduler, RefusesSlotsOfOtherMakes) {
   const std::string path = ::testing::TempDir() + "foreign.kv";
   Scheduler scheduler(model(), options_of(Reuse::append));
@@ -147,6 +191,87 @@ TEST(Scheduler, ALayerThatIsDecodedIsPartOfThePlan) {
     if (level == 0) plain = bytes;
     EXPECT_EQ(bytes, plain + (level > 0 ? layer : 0));
   }
+}
+
+constexpr int kSlowWords = 300;
+
+/// The highest level takes this document far longer than a decode step takes.
+std::shared_ptr<Generation> begin_slow_snapshot(Scheduler& scheduler, const std::string& path) {
+  Request document = request_of(long_text(kSlowWords));
+  document.keeps_all = true;
+  document.zstd_level = kMostZstdLevel;
+  auto generation = scheduler.make_snapshot(document, path, kNotes);
+  std::optional<Update> update;
+  do {
+    update = generation->next(60s);
+  } while (update && !std::holds_alternative<PromptRead>(*update));
+  EXPECT_TRUE(update);
+  return generation;
+}
+
+TEST(Scheduler, AnswersFlowWhileASnapshotIsWritten) {
+  const std::string path = ::testing::TempDir() + "slow.kv";
+  Scheduler scheduler(model(), options_of());
+  Request endless = request_of(long_text(10), -1);
+  endless.ignore_eos = true;
+  const auto stream = scheduler.submit(endless);
+  const auto snapshot = begin_slow_snapshot(scheduler, path);
+  const int64_t n_before = scheduler.stats().n_decode_steps;
+  size_t promised = 0;
+  for (const SlotInfo& slot : scheduler.slots()) {
+    if (slot.state == SlotInfo::State::writing) promised = slot.bytes;
+  }
+  const Request document = request_of(long_text(kSlowWords));
+  EXPECT_GT(promised, KvPrefix::bytes_for(model()->info(), document.session,
+                                          std::ssize(document.prompt.tokens)));
+  ASSERT_FALSE(wait_for(*snapshot).failure);
+  EXPECT_GT(scheduler.stats().n_decode_steps - n_before, 5);
+  EXPECT_FALSE(scheduler.idle());
+  stream->cancel();
+  wait_for(*stream);
+  expect_nothing_runs(scheduler);
+  Request question = request_of("and so on?");
+  question.prompt.tokens = model()->tokenize("and so on?", /*add_special=*/false);
+  question.document = scheduler.documents().open(path);
+  EXPECT_FALSE(wait_for(*scheduler.submit(question)).failure);
+}
+
+TEST(Scheduler, ASnapshotThatCannotBeWrittenFailsAlone) {
+  Scheduler scheduler(model(), options_of());
+  const Result failed = wait_for(*scheduler.make_snapshot(
+      request_of(long_text(100)), ::testing::TempDir() + "none/such.kv", kNotes));
+  ASSERT_TRUE(failed.failure);
+  EXPECT_NE(failed.failure->message.find("none/such.kv"), std::string::npos);
+  EXPECT_FALSE(wait_for(*scheduler.submit(request_of("x"))).failure);
+  expect_nothing_runs(scheduler);
+  EXPECT_EQ(scheduler.stats().n_failed, 1);
+}
+
+TEST(Scheduler, ASchedulerThatEndsLeavesWholeFilesOnly) {
+  const std::filesystem::path folder = std::filesystem::path(::testing::TempDir()) / "ends";
+  std::filesystem::remove_all(folder);
+  std::filesystem::create_directory(folder);
+  std::vector<std::shared_ptr<Generation>> generations;
+  {
+    Scheduler scheduler(model(), options_of());
+    generations.push_back(begin_slow_snapshot(scheduler, folder / "first.kv"));
+    generations.push_back(begin_slow_snapshot(scheduler, folder / "second.kv"));
+  }
+  int n_written = 0;
+  for (const auto& generation : generations) {
+    const Result result = wait_for(*generation);
+    if (result.failure) {
+      EXPECT_EQ(result.failure->kind, Failure::Kind::cancelled);
+    } else {
+      ++n_written;
+    }
+  }
+  int n_files = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+    EXPECT_NO_THROW((void)describe_prefix(entry.path())) << entry.path();
+    ++n_files;
+  }
+  EXPECT_EQ(n_files, n_written);
 }
 
 TEST(Scheduler, ADocumentThatVanishesStaysForTheRequestsThatNamedIt) {

@@ -21,6 +21,8 @@ const char* state_name(SlotInfo::State state) {
       return "reading";
     case SlotInfo::State::answering:
       return "answering";
+    case SlotInfo::State::writing:
+      return "writing";
     default:
       return "kept";
   }
