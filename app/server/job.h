@@ -40,6 +40,7 @@ struct Job {
   std::vector<std::unique_ptr<Session>> sessions;  // [request.n], until the answers have them
   std::vector<int32_t> tokens;  // of the prompt or, in a kept session, what is new
   PrefixStore::Match prefix;
+  int64_t n_total = 0;  // tokens of the prompt, a document's too
   int64_t n_reused = 0;
   bool makes_prefix = false;
   std::shared_ptr<const KvPrefix> document;  // all rows of a snapshot

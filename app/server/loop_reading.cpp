@@ -105,6 +105,7 @@ bool Scheduler::Loop::admit(Job& job, bool must_be_short) {
   job.most_tokens = plan.most_tokens;
   job.paid_tokens = plan.paid_tokens;
   choose_reuse(job);
+  job.n_total = job.sessions[0]->n_past() + std::ssize(job.tokens);
   const bool may_keep = prefixes_.limit() >= plan.prefix_bytes && request.reuses &&
                         !request.document && job.snapshot_path.empty();
   const auto n_new = static_cast<double>(n_prompt - job.n_reused);
@@ -191,7 +192,7 @@ void Scheduler::Loop::report_progress() {
     const double fraction = prefill_->fraction();
     if (fraction < 1 && seconds_since(job->reported) < kReportInterval) continue;
     job->reported = Clock::now();
-    job->client->push(PromptProgress{.n_total = std::ssize(job->request.prompt.tokens),
+    job->client->push(PromptProgress{.n_total = job->n_total,
                                      .n_reused = job->n_reused,
                                      .fraction = fraction,
                                      .seconds = seconds_since(job->began)});

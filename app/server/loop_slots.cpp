@@ -70,7 +70,7 @@ std::vector<SlotInfo> Scheduler::Loop::list_slots() const {
       info.state = state;
       info.request = job->request.id;
       info.policy = job->request.session.kv.name;
-      info.n_tokens = std::ssize(job->request.prompt.tokens);
+      info.n_tokens = prompt_tokens(job->request);
       info.bytes = job->running_bytes + job->reading_bytes;
       all.push_back(std::move(info));
     }

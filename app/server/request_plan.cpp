@@ -47,6 +47,11 @@ int64_t context_of(const Model& model, const Request& request) {
 
 }  // namespace
 
+int64_t prompt_tokens(const Request& request) {
+  const int64_t n_document = request.document ? request.document->file.n_tokens : 0;
+  return n_document + std::ssize(request.prompt.tokens);
+}
+
 size_t token_bytes(const Model& model, const Request& request) {
   return static_cast<size_t>(request.n) * static_cast<size_t>(model.info().n_layer) *
          kv_row_bytes(model.info(), request.session.kv_type);
@@ -54,8 +59,7 @@ size_t token_bytes(const Model& model, const Request& request) {
 
 RequestPlan plan_request(const Model& model, const Request& request) {
   const ModelInfo& info = model.info();
-  const int64_t n_document = request.document ? request.document->file.n_tokens : 0;
-  const int64_t n_prompt = n_document + std::ssize(request.prompt.tokens);
+  const int64_t n_prompt = prompt_tokens(request);
   const int64_t n_ctx = context_of(model, request);
   if (n_prompt >= n_ctx) {
     throw Refused(Refused::Kind::context_exceeded,

@@ -22,6 +22,9 @@ struct RequestPlan {
 /// Tokens that an answer without a limit of its own is promised, and by which that grows.
 inline constexpr int64_t kPaidTokens = 1024;
 
+/// Of the whole prompt, a document that it continues included.
+int64_t prompt_tokens(const Request& request);
+
 /// `request.session` must be complete. Throws Refused{kContextExceeded} when the prompt fills the
 /// context, Error{kUsage} for options that can't work.
 RequestPlan plan_request(const Model& model, const Request& request);

@@ -395,6 +395,13 @@ TEST_F(Requests, NamesOfFilesStayInTheirFolder) {
   EXPECT_EQ(continued.document, engine_.documents().open(path));
   EXPECT_EQ(continued.document->file.n_tokens, session.n_past());
   EXPECT_EQ(continued.prompt.tokens, engine_.model().tokenize("Why?", /*add_special=*/false));
+  const std::string body = R"({"messages": [{"role": "user", "content": "Why?"}])";
+  const auto count = [&](const std::string& kv) {
+    return count_message_tokens(parse_body(body + kv + "}"), ApiContext{engine_, options_});
+  };
+  EXPECT_EQ(count(R"(, "kv": {"snapshot": "book"})"),
+            session.n_past() + std::ssize(continued.prompt.tokens));
+  EXPECT_LT(count(""), 100);
   EXPECT_THROW((void)chat(R"("kv": {"snapshot": "other"})"), ApiError);
   expect_error(R"("kv": {"snapshot": "../book"})", "kv.snapshot", "not begin with a dot");
 }

@@ -193,6 +193,34 @@ TEST(Scheduler, ALayerThatIsDecodedIsPartOfThePlan) {
   }
 }
 
+TEST(Scheduler, ProgressAndSlotsCountTheDocument) {
+  Scheduler scheduler(model(), options_of());
+  for (const bool keeps_all : {false, true}) {
+    const std::string path = ::testing::TempDir() + "progress.kv";
+    Request document = request_of(long_text(300));
+    document.keeps_all = keeps_all;
+    ASSERT_FALSE(wait_for(*scheduler.make_snapshot(document, path, kNotes)).failure);
+    Request question = request_of("and so on, and on, and what is the next of these words?", -1);
+    question.document = scheduler.documents().open(path);
+    question.reports_progress = true;
+    question.ignore_eos = true;
+    const int64_t n = std::ssize(document.prompt.tokens) + std::ssize(question.prompt.tokens);
+    const auto generation = scheduler.submit(question);
+    std::optional<Update> update;
+    std::optional<PromptProgress> progress;
+    while ((update = generation->next(60s)) && !std::holds_alternative<PromptRead>(*update)) {
+      if (const auto* each = std::get_if<PromptProgress>(&*update)) progress = *each;
+    }
+    ASSERT_TRUE(update && progress);
+    EXPECT_EQ(progress->n_total, n);
+    EXPECT_LT(progress->n_reused, n);
+    EXPECT_EQ(progress->n_reused, std::get<PromptRead>(*update).n_reused);
+    EXPECT_EQ(scheduler.slots().at(0).n_tokens, n);
+    generation->cancel();
+    expect_nothing_runs(scheduler);
+  }
+}
+
 constexpr int kSlowWords = 300;
 
 /// The highest level takes this document far longer than a decode step takes.

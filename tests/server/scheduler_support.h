@@ -20,7 +20,7 @@ struct Result {
   std::vector<AnswerEnd> ends;  // [n], by choice
   std::optional<PromptRead> read;
   std::optional<Failure> failure;
-  int n_progress = 0;
+  std::vector<PromptProgress> progress;
 };
 
 inline Result wait_for(Generation& generation, int n = 1) {
@@ -34,7 +34,9 @@ inline Result wait_for(Generation& generation, int n = 1) {
       return result;
     }
     if (const auto* read = std::get_if<PromptRead>(&*update)) result.read = *read;
-    if (std::get_if<PromptProgress>(&*update) != nullptr) ++result.n_progress;
+    if (const auto* progress = std::get_if<PromptProgress>(&*update)) {
+      result.progress.push_back(*progress);
+    }
     if (const auto* part = std::get_if<AnswerPart>(&*update)) {
       result.texts[static_cast<size_t>(part->choice)] += part->text;
     }

@@ -25,7 +25,7 @@ Exchange read_completion(const Json& body, const ApiContext& context);  ///< com
 Exchange read_response(const Json& body, const ApiContext& context);    ///< responses.cpp
 Exchange read_messages(const Json& body, const ApiContext& context);    ///< messages.cpp
 
-/// Tokens of the prompt that a body of /v1/messages makes.
+/// Tokens of the prompt that a body of /v1/messages makes, a document that it continues included.
 int64_t count_message_tokens(const Json& body, const ApiContext& context);
 /// The prompt that a body with messages makes: /apply-template, /v1/kv/snapshots.
 RenderedChat read_chat_prompt(const Json& body, const ApiContext& context);

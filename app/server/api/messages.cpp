@@ -6,8 +6,10 @@
 #include "server/api/conversation.h"
 #include "server/api/generation_fields.h"
 #include "server/api/grammars.h"
+#include "server/api/kv_fields.h"
 #include "server/api/message_events.h"
 #include "server/api/unsupported_fields.h"
+#include "server/request_plan.h"
 
 namespace snapkv::server {
 namespace {
@@ -150,8 +152,12 @@ Exchange read_messages(const Json& json, const ApiContext& context) {
 }
 
 int64_t count_message_tokens(const Json& json, const ApiContext& context) {
-  const RenderedChat chat = render(read_conversation(Fields(json)), context);
-  return std::ssize(context.model().tokenize(chat));
+  const Fields body(json);
+  Request request;
+  request.session = context.options.session;
+  read_kv(body, context, request);
+  (void)prepare(read_conversation(body), context, request);
+  return prompt_tokens(request);
 }
 
 }  // namespace snapkv::server
