@@ -20,8 +20,8 @@ class Answer {
  public:
   using Clock = std::chrono::steady_clock;
 
-  /// `session` has read the prompt. `most_tokens`: that the answer may have; at least 1. `matcher`:
-  /// of the request's grammar, if it has one.
+  /// `session` has read the prompt. `most_tokens`: that the answer may have; with 0 only
+  /// end_at_length() may follow. `matcher`: of the request's grammar, if it has one.
   Answer(std::unique_ptr<Session> session, const Request& request, int choice, int64_t most_tokens,
          std::optional<GrammarMatcher> matcher);
 

@@ -43,7 +43,8 @@ struct Request {
   SamplerConfig sampler;
   std::shared_ptr<const Grammar> grammar;  ///< null: none
   int n = 1;                               ///< answers to the one prompt; the i-th has seed + i
-  int64_t max_tokens = -1;                 ///< of each answer; -1: as many as the context holds
+  int64_t max_tokens = -1;  ///< of each answer; -1: as many as the context holds; 0: only the
+                            ///< prompt is read
   std::vector<std::string> stops;
   bool ignore_eos = false;
   /// Whether control tokens that do not end the answer are part of its text, as markers of tool

@@ -13,13 +13,19 @@ void Scheduler::Loop::begin_answers(Job& job) {
     for (size_t i = 0; i < job.sessions.size(); ++i) {
       const Session& session = *job.sessions[i];
       const int64_t room = session.n_ctx() - session.n_past();
-      const int64_t most = std::max<int64_t>(1, std::min(job.most_tokens, room));
+      const int64_t most = std::min(job.most_tokens, room);
       job.answers.emplace_back(std::move(job.sessions[i]), job.request, static_cast<int>(i), most,
                                job.matcher);
     }
     job.sessions.clear();
-    for (Answer& answer : job.answers) answer.choose(*job.client);
-    counts_.n_generated_tokens += std::ssize(job.answers);
+    for (Answer& answer : job.answers) {
+      if (job.most_tokens == 0) {  // the prompt was all that was wanted
+        answer.end_at_length(*job.client);
+        continue;
+      }
+      answer.choose(*job.client);
+      ++counts_.n_generated_tokens;
+    }
   } catch (const std::exception& e) {
     fail_job(job, Failure::Kind::internal, e.what());
   }

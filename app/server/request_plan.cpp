@@ -71,7 +71,7 @@ RequestPlan plan_request(const Model& model, const Request& request) {
   plan.most_tokens = n_ctx - n_prompt;
   plan.paid_tokens = std::min(plan.most_tokens, kPaidTokens);
   if (request.max_tokens >= 0) {
-    plan.most_tokens = std::clamp<int64_t>(request.max_tokens, 1, plan.most_tokens);
+    plan.most_tokens = std::min(request.max_tokens, plan.most_tokens);
     plan.paid_tokens = plan.most_tokens;
   }
   const auto n = static_cast<size_t>(request.n);

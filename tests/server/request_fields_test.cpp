@@ -110,6 +110,19 @@ TEST_F(Requests, WhatWouldChangeTheAnswerIsNotIgnored) {
             "accepted");
 }
 
+TEST_F(Requests, OnlyCompletionsMayHaveNoTokens) {
+  EXPECT_EQ(read(read_completion, R"({"prompt": "x", "max_tokens": 0})").max_tokens, 0);
+  EXPECT_EQ(read(read_completion, R"({"prompt": "x", "n_predict": -1})").max_tokens, -1);
+  expect_error(R"("max_tokens": 0)", "max_tokens", "at least 1 token");
+  expect_error(R"("max_completion_tokens": 0)", "max_completion_tokens", "at least 1 token");
+  EXPECT_EQ(chat(R"("n_predict": 7)").max_tokens, 7);
+  EXPECT_TRUE(error(read_response, R"({"input": "x", "max_output_tokens": 0})")
+                  .starts_with("max_output_tokens| "));
+  EXPECT_TRUE(
+      error(read_messages, R"({"max_tokens": 0, "messages": [{"role": "user", "content": "x"}]})")
+          .starts_with("max_tokens| "));
+}
+
 TEST_F(Requests, EffortsReachTheTemplate) {
   options_.chat_template = ChatTemplate::parse(
       "{{ reasoning_effort }}{{ enable_thinking }}{{ messages[0].content }}", "effort");

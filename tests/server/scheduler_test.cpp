@@ -71,6 +71,22 @@ TEST(Scheduler, SeveralAnswersToOnePrompt) {
   EXPECT_NE(result.texts[0], result.texts[1]);
 }
 
+TEST(Scheduler, NoTokensAreWrittenWhereNoneAreWanted) {
+  Scheduler scheduler(model(), options_of());
+  Request request = request_of(long_text(60), 0);
+  request.n = 2;
+  const Result result = wait_for(*scheduler.submit(request), 2);
+  ASSERT_FALSE(result.failure);
+  EXPECT_EQ(result.read->n_tokens, std::ssize(request.prompt.tokens));
+  for (size_t i = 0; i < 2; ++i) {
+    EXPECT_EQ(result.texts[i], "");
+    EXPECT_EQ(result.ends[i].reason, FinishReason::length);
+    EXPECT_EQ(result.ends[i].n_generated, 0);
+  }
+  expect_nothing_runs(scheduler);
+  EXPECT_EQ(scheduler.stats().n_generated_tokens, 0);
+}
+
 TEST(Scheduler, StopsAtStopStrings) {
   Scheduler scheduler(model(), options_of());
   Request request = request_of(long_text(60), 30);

@@ -110,7 +110,8 @@ Exchange read_chat_completion(const Json& json, const ApiContext& context) {
   refuse_other_modes(body);
   refuse_unsupported(body, Api::chat);
   Request request = read_request(body, context, "chatcmpl-");
-  request.max_tokens = read_max_tokens(body, {"max_completion_tokens", "max_tokens", "n_predict"});
+  request.max_tokens =
+      read_max_tokens(body, {"max_completion_tokens", "max_tokens", "n_predict"}, 1);
   request.stops = read_stops(body, "stop");
   request.top_logprobs = read_top_logprobs(body);
   request.grammar = read_grammar(body);

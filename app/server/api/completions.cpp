@@ -87,7 +87,7 @@ Exchange read_completion(const Json& json, const ApiContext& context) {
   refuse_unsupported(body, Api::completions);
   Request request = read_request(body, context, "cmpl-");
   refuse_best_of(body, request.n);
-  request.max_tokens = read_max_tokens(body, {"max_tokens", "n_predict"});
+  request.max_tokens = read_max_tokens(body, {"max_tokens", "n_predict"}, 0);
   request.stops = read_stops(body, "stop");
   if (const auto n = body.whole("logprobs", 0, kMostTextLogprobs)) {
     request.top_logprobs = static_cast<int>(*n);

@@ -97,9 +97,16 @@ std::vector<std::string> read_stops(const Fields& body, const char* name) {
   return stops;
 }
 
-int64_t read_max_tokens(const Fields& body, std::initializer_list<const char*> names) {
+int64_t read_max_tokens(const Fields& body, std::initializer_list<const char*> names,
+                        int64_t least) {
   for (const char* name : names) {
-    if (const auto n = body.whole(name, -1, kMostTokens)) return *n;
+    const auto n = body.whole(name, -1, kMostTokens);
+    if (!n) continue;
+    if (*n >= 0 && *n < least) {
+      body.refuse(name,
+                  fmt::format("an answer has at least {} token; -1: no limit; not {}", least, *n));
+    }
+    return *n;
   }
   return -1;
 }

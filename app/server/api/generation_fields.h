@@ -20,8 +20,10 @@ Request read_request(const Fields& body, const ApiContext& context, const char* 
 /// A string, or a list of at most kMostStops.
 std::vector<std::string> read_stops(const Fields& body, const char* name);
 
-/// The first of these fields that is there, -1 otherwise.
-int64_t read_max_tokens(const Fields& body, std::initializer_list<const char*> names);
+/// The first of these fields that is there, -1 otherwise. `least`: below it only -1 is possible,
+/// which is no limit.
+int64_t read_max_tokens(const Fields& body, std::initializer_list<const char*> names,
+                        int64_t least);
 
 /// `name` of `owner`, how much the model shall think: the template's variable reasoning_effort,
 /// where chat_template_kwargs has none; "none" also sets enable_thinking to false.

@@ -120,7 +120,7 @@ Exchange read_response(const Json& json, const ApiContext& context) {
   refuse_unsupported(body, Api::responses);
   Request request = read_request(body, context, "resp_");
   if (request.n != 1) body.refuse("n", "a response has one answer");
-  request.max_tokens = read_max_tokens(body, {"max_output_tokens"});
+  request.max_tokens = read_max_tokens(body, {"max_output_tokens"}, 1);
   request.stops = read_stops(body, "stop");
   request.top_logprobs = read_top_logprobs(body);
   const Fields text = body.inside("text");
