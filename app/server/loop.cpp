@@ -39,6 +39,7 @@ Scheduler::Loop::Loop(std::shared_ptr<const Model> model, const SchedulerOptions
     : model_(std::move(model)),
       options_(with_sizes(options, *model_)),
       documents_(model_),
+      bytes_for_all_(options_.kv_memory),
       memory_(options_.kv_memory),
       prefixes_(*options_.prefix_cache),
       thread_([this] { run_thread(); }) {}
@@ -73,8 +74,8 @@ void Scheduler::Loop::complete_options(Request& request) const {
   }
 }
 
-/// Throws Refused where the request can never be served.
-void Scheduler::Loop::check(const Request& request) const {
+/// The bytes that a request needs. Throws Refused where it can never be served.
+size_t Scheduler::Loop::check(const Request& request) const {
   using Kind = Refused::Kind;
   if (request.prompt.tokens.empty()) throw Refused(Kind::bad_request, "the prompt has no tokens");
   if (request.n < 1 || request.n > options_.n_parallel) {
@@ -90,7 +91,7 @@ void Scheduler::Loop::check(const Request& request) const {
     throw Refused(Kind::bad_request, e.what());
   }
   const size_t needed = plan.running_bytes + plan.reading_bytes;
-  if (needed <= memory_.limit()) return;
+  if (needed <= memory_.limit()) return needed;
   throw Refused(
       Kind::never_fits,
       fmt::format("a prompt of {} tokens and its answer need {} MiB, this server has {} MiB for "
@@ -117,11 +118,26 @@ GrammarMatcher Scheduler::Loop::matcher_of(const Grammar& grammar) {
   return matchers_.front();
 }
 
+/// Throws Refused where the request would have to wait and no more may. With mutex_.
+void Scheduler::Loop::take_place(const Request& request, size_t needed) {
+  const bool begins = n_waiting_ == 0 && !is_reading_ &&
+                      n_running_ + request.n <= options_.n_parallel && needed <= bytes_for_all_;
+  if (begins) {
+    n_beginning_ = 1;
+  } else if (n_waiting_ - n_beginning_ >= options_.max_queue) {
+    ++stats_.n_refused;
+    throw Refused(Refused::Kind::queue_full,
+                  fmt::format("{} requests are waiting or begin already, --max-queue is {}",
+                              n_waiting_, options_.max_queue),
+                  1);
+  }
+}
+
 std::shared_ptr<Generation> Scheduler::Loop::submit(Request request,
                                                     const std::string& snapshot_path,
                                                     const std::string& notes) {
   complete_options(request);
-  check(request);
+  const size_t needed = check(request);
   auto job = std::make_unique<Job>();
   if (request.grammar) {
     try {
@@ -140,11 +156,7 @@ std::shared_ptr<Generation> Scheduler::Loop::submit(Request request,
     if (draining_ || stopping_) {
       throw Refused(Refused::Kind::draining, "the server is stopping");
     }
-    if (n_waiting_ >= options_.max_queue) {
-      ++stats_.n_refused;
-      throw Refused(Refused::Kind::queue_full,
-                    fmt::format("{} requests are waiting already", n_waiting_), 1);
-    }
+    take_place(job->request, needed);
     job->id = next_id_++;
     ++n_waiting_;
     idle_ = false;
@@ -292,6 +304,14 @@ void Scheduler::Loop::publish() {
   counts_.n_refused = stats_.n_refused;
   stats_ = counts_;
   n_waiting_ = static_cast<int>(waiting_.size() + submitted_.size());
+  if (submitted_.empty()) n_beginning_ = 0;
+  n_running_ = 0;
+  for (const Jobs* jobs : {&reading_, &answering_}) {
+    for (const auto& job : *jobs) n_running_ += job->request.n;
+  }
+  is_reading_ = !reading_.empty();
+  bytes_for_all_ = memory_.limit() -
+                   std::min(memory_.limit(), memory_.running() + memory_.reading() + lent_bytes_);
   idle_ = waiting_.empty() && reading_.empty() && answering_.empty() && writing_.empty() &&
           submitted_.empty();
 }

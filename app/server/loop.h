@@ -62,7 +62,8 @@ class Scheduler::Loop {
   void add_task(std::function<void()> task);
   /// Sets `request.session` but for what the request may choose.
   void complete_options(Request& request) const;
-  void check(const Request& request) const;
+  size_t check(const Request& request) const;
+  void take_place(const Request& request, size_t needed);
   GrammarMatcher matcher_of(const Grammar& grammar);
 
   void run_thread();
@@ -121,8 +122,12 @@ class Scheduler::Loop {
   bool stopping_ = false, draining_ = false;    // guarded by mutex_
   bool idle_ = true;                            // guarded by mutex_
   int n_waiting_ = 0;                           // guarded by mutex_: submitted and not yet read
-  int64_t next_id_ = 1;                         // guarded by mutex_
-  SchedulerStats stats_;                        // guarded by mutex_
+  int n_beginning_ = 0;  // guarded by mutex_: of them, those that the next round begins to read
+  int n_running_ = 0;    // guarded by mutex_: answers that are written or that a prompt is read for
+  bool is_reading_ = false;   // guarded by mutex_
+  size_t bytes_for_all_ = 0;  // guarded by mutex_: free, or kept and free when needed
+  int64_t next_id_ = 1;       // guarded by mutex_
+  SchedulerStats stats_;      // guarded by mutex_
 
   // the thread's own
   SchedulerStats counts_;

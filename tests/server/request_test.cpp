@@ -214,6 +214,8 @@ TEST_F(Requests, CompletionsTakeTextsAndTokens) {
             (std::vector<int32_t>{1, 5, 6}));
   EXPECT_EQ(read(read_completion, R"({"prompt": [[1, 5]]})").prompt.tokens,
             (std::vector<int32_t>{1, 5}));
+  engine_.options_.max_queue = 0;
+  EXPECT_EQ(read(read_completion, R"({"prompt": ["Hello"]})").prompt.chat.text, "Hello");
   engine_.options_.max_queue = 3;
   for (const auto& [body, expected] : std::vector<std::pair<std::string, std::string>>{
            {R"({})", "'prompt' is missing"},

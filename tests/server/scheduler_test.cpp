@@ -245,6 +245,36 @@ TEST(Scheduler, MoreThanMayWaitAreRefused) {
   EXPECT_EQ(scheduler.stats().n_refused, n_refused);
 }
 
+TEST(Scheduler, WhereNoneMayWaitWhatCanBeginDoes) {
+  SchedulerOptions options = options_of();
+  options.max_queue = 0;
+  options.n_parallel = 2;
+  Scheduler scheduler(model(), options);
+  EXPECT_FALSE(wait_for(*scheduler.submit(request_of(long_text(50)))).failure);
+  expect_nothing_runs(scheduler);
+  Request endless = request_of(long_text(10), -1);
+  endless.ignore_eos = true;
+  std::vector<std::shared_ptr<Generation>> answering;
+  for (int i = 0; i < 2; ++i) {
+    answering.push_back(scheduler.submit(endless));
+    for (int k = 0; k < 3;) {  // some rounds later the next one may begin
+      if (std::holds_alternative<AnswerPart>(*answering.back()->next(60s))) ++k;
+    }
+  }
+  EXPECT_EQ(refusal(scheduler, request_of("x")), Refused::Kind::queue_full);
+  for (const auto& generation : answering) {
+    generation->cancel();
+    wait_for(*generation);
+  }
+  expect_nothing_runs(scheduler);
+  EXPECT_FALSE(wait_for(*scheduler.submit(request_of(long_text(50)))).failure);
+
+  // while a prompt is read the next one would have to wait
+  const auto reading = scheduler.submit(request_of(long_text(2000), 1));
+  EXPECT_EQ(refusal(scheduler, request_of("x")), Refused::Kind::queue_full);
+  EXPECT_FALSE(wait_for(*reading).failure);
+}
+
 TEST(Scheduler, AnswersFollowAGrammar) {
   Scheduler scheduler(model(), options_of());
   Request request = request_of(long_text(30), 50);

@@ -3,6 +3,7 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "server/api/api_error.h"
@@ -90,7 +91,8 @@ std::vector<CompletionPrompt> read_completion_prompts(const Fields& body, const 
     prompts.push_back(reader.read(value));
     return prompts;
   }
-  const auto most = static_cast<size_t>(context.engine.options().max_queue);
+  // one need not wait
+  const auto most = static_cast<size_t>(std::max(1, context.engine.options().max_queue));
   if (value.size() > most) {
     body.refuse("prompt", fmt::format("at most {} prompts are possible in one request, not {}",
                                       most, value.size()));
