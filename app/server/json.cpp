@@ -14,6 +14,7 @@ namespace {
 /// built of it. Empty where it is fine. Whether it is JSON at all is the parser's business.
 std::string excess(std::string_view text) {
   std::vector<int> commas;  // of each open array or object
+  int n_parts = 0;
   bool in_string = false;
   for (size_t i = 0; i < text.size(); ++i) {
     const char c = text[i];
@@ -21,6 +22,9 @@ std::string excess(std::string_view text) {
       if (c == '\\') ++i;
       if (c == '"') in_string = false;
       continue;
+    }
+    if ((c == '"' || c == '{' || c == '[') && ++n_parts > kMostJsonParts) {
+      return fmt::format("has more than {} strings, arrays and objects", kMostJsonParts);
     }
     if (c == '"') in_string = true;
     if (c == '{' || c == '[') {

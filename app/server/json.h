@@ -15,6 +15,9 @@ using Json = nlohmann::ordered_json;
 /// searched from their beginning, so that many members would take quadratic time.
 inline constexpr int kMostJsonDepth = 100;
 inline constexpr int kMostJsonMembers = 4096;
+/// Strings, arrays and objects that it may have in all: an empty one takes about 30 times the bytes
+/// of its text. Numbers are not counted: prompts are lists of them.
+inline constexpr int kMostJsonParts = 1 << 18;
 
 /// The value that a text within a request, an answer or a file holds. is_discarded() says that it is
 /// no JSON, or more than a body may have.

@@ -130,7 +130,10 @@ void Service::add_model_routes() {
          [compute](const ApiContext& all, const Json& body, const httplib::Request&,
                    httplib::Response& response) { write_json(response, compute(body, all)); });
   };
-  add("/tokenize", tokenize);
+  post("/tokenize", [](const ApiContext& all, const Json& body, const httplib::Request&,
+                       httplib::Response& response) {
+    response.set_content(tokenize(body, all), "application/json");
+  });
   add("/detokenize", detokenize);
   add("/apply-template", apply_template);
 }

@@ -129,7 +129,7 @@ std::string serve(char endpoint, const Json& body, std::string_view text) {
     case 'n':
       return std::to_string(count_message_tokens(body, context));
     case 't':
-      return to_text(tokenize(body, context));
+      return tokenize(body, context);
     case 'd':
       return to_text(detokenize(body, context));
     case 'a':

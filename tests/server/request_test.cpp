@@ -346,6 +346,11 @@ TEST_F(Requests, BodiesAreBounded) {
   std::string list = "{\"a\": [0";
   for (int i = 1; i < 100000; ++i) list += ",0";
   EXPECT_EQ(refused(list + "]}"), "accepted");
+  for (const char* part : {"[]", "{}", "\"\""}) {  // each takes far more than its text
+    std::string parts = R"({"a": [0)";
+    for (int i = 0; i < kMostJsonParts; ++i) parts += std::string(",") + part;
+    EXPECT_EQ(refused(parts + "]}"), "the body has more than 262144 strings, arrays and objects");
+  }
   EXPECT_NE(refused("{").find("no JSON"), std::string::npos);
   EXPECT_NE(refused("{\"a\": 1e999}").find("no JSON"), std::string::npos);
   EXPECT_NE(refused("[]").find("must be a JSON object, not an array"), std::string::npos);

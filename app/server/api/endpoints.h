@@ -15,7 +15,8 @@ Json model_json(const ApiContext& context, const std::string& id);
 Json props_json(const ApiContext& context);
 
 // tokens.cpp
-Json tokenize(const Json& body, const ApiContext& context);
+/// JSON as text: an object for each token would take hundreds of times the body's bytes.
+std::string tokenize(const Json& body, const ApiContext& context);
 Json detokenize(const Json& body, const ApiContext& context);
 Json apply_template(const Json& body, const ApiContext& context);
 

@@ -1,6 +1,11 @@
 // SPDX-License-Identifier: MIT
 // /tokenize, /detokenize and /apply-template, in llama-server's shapes.
-#include <fmt/core.h>
+#include <fmt/format.h>
+
+#include <iterator>
+#include <map>
+#include <string>
+#include <vector>
 
 #include "server/api/endpoints.h"
 #include "server/api/fields.h"
@@ -9,33 +14,36 @@
 namespace snapkv::server {
 namespace {
 
-/// As a string, or as an array of bytes where it is no text by itself.
-Json piece_json(const std::string& bytes) {
+/// JSON: a string, or an array of bytes where it is no text by itself.
+std::string piece_text(const std::string& bytes) {
   try {
-    (void)Json(bytes).dump();
-    return bytes;
+    return Json(bytes).dump();
   } catch (const Json::exception&) {
-    Json list = Json::array();
+    std::vector<int> list;
     for (const char c : bytes) list.push_back(static_cast<unsigned char>(c));
-    return list;
+    return fmt::format("[{}]", fmt::join(list, ","));
   }
 }
 
 }  // namespace
 
-Json tokenize(const Json& json, const ApiContext& context) {
+std::string tokenize(const Json& json, const ApiContext& context) {
   const Fields body(json);
   const bool add_special = body.boolean("add_special").value_or(false);
   const bool parse_special = body.boolean("parse_special").value_or(true);
   const bool with_pieces = body.boolean("with_pieces").value_or(false);
   const std::vector<int32_t> ids =
       context.model().tokenize(body.needed_text("content"), add_special, parse_special);
-  if (!with_pieces) return {{"tokens", ids}};
-  Json tokens = Json::array();
-  for (const int32_t id : ids) {
-    tokens.push_back({{"id", id}, {"piece", piece_json(context.model().piece(id, true))}});
+  if (!with_pieces) return fmt::format("{{\"tokens\":[{}]}}", fmt::join(ids, ","));
+  std::map<int32_t, std::string> pieces;  // a text has the same ones again and again
+  std::string text = "{\"tokens\":[";
+  for (size_t i = 0; i < ids.size(); ++i) {
+    std::string& piece = pieces[ids[i]];
+    if (piece.empty()) piece = piece_text(context.model().piece(ids[i], true));
+    fmt::format_to(std::back_inserter(text), "{}{{\"id\":{},\"piece\":{}}}", i > 0 ? "," : "",
+                   ids[i], piece);
   }
-  return {{"tokens", tokens}};
+  return text + "]}";
 }
 
 Json detokenize(const Json& json, const ApiContext& context) {

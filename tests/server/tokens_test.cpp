@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: MIT
+// /tokenize: the text that it answers with.
+#include <gtest/gtest.h>
+
+#include "server/api/endpoints.h"
+#include "tests/server/request_support.h"
+
+namespace snapkv::test {
+namespace {
+
+TEST_F(Requests, TokenizeWritesIdsAndPieces) {
+  const ApiContext context{engine_, options_};
+  const std::string content = "Hello \"there\"\n\t\xc3\xa9 \xf0\x9f\x98\x80 \\";
+  const std::vector<int32_t> ids = engine_.model().tokenize(content, /*add_special=*/false);
+  EXPECT_EQ(Json::parse(tokenize({{"content", content}}, context)), (Json{{"tokens", ids}}));
+  const Json json = Json::parse(tokenize({{"content", content}, {"with_pieces", true}}, context));
+  ASSERT_EQ(json["tokens"].size(), ids.size());
+  for (size_t i = 0; i < ids.size(); ++i) {
+    EXPECT_EQ(json["tokens"][i]["id"], ids[i]);
+    const Json& piece = json["tokens"][i]["piece"];
+    std::string bytes;
+    if (piece.is_string()) {
+      bytes = piece.get<std::string>();
+    } else {
+      for (const Json& byte : piece) bytes += static_cast<char>(byte.get<int>());
+    }
+    EXPECT_EQ(bytes, engine_.model().piece(ids[i], true));
+  }
+  EXPECT_EQ(tokenize({{"content", ""}, {"with_pieces", true}}, context), R"({"tokens":[]})");
+}
+
+// No more is held than the text itself: about 40 bytes for each token.
+TEST_F(Requests, TokenizeIsFastForLongTexts) {
+  std::string content;
+  for (int i = 0; i < 20'000; ++i) content += "word ";
+  const std::string text =
+      tokenize({{"content", content}, {"with_pieces", true}}, ApiContext{engine_, options_});
+  EXPECT_LT(text.size(), 40 * content.size());
+  EXPECT_TRUE(text.ends_with("}]}"));
+}
+
+}  // namespace
+}  // namespace snapkv::test
