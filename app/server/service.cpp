@@ -118,7 +118,7 @@ void Service::add_model_routes() {
       write_json(response, models_json(context()));
     });
   }
-  get("/v1/models/([^/]{1,200})",
+  get("/v1/models/(.{1,200})",  // names may have slashes
       [this](const httplib::Request& request, httplib::Response& response) {
         write_json(response, model_json(context(), request.matches[1]));
       });

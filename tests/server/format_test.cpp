@@ -322,6 +322,48 @@ TEST_F(Formats, ResponseThatIsCutIsIncomplete) {
   (void)take(*response, {"Hel"}, 10, FinishReason::length);
   EXPECT_EQ(response->plain()["status"], "incomplete");
   EXPECT_EQ(response->plain()["incomplete_details"]["reason"], "max_output_tokens");
+  EXPECT_EQ(response->plain()["output"][0]["status"], "incomplete");
+  const auto stream = answers(read_response, R"({"input": "x", "stream": true})");
+  const auto events = data(take(*stream, {"<think>hm</think>Hel"}, 100, FinishReason::length));
+  EXPECT_EQ(events.back()["type"], "response.incomplete");
+  EXPECT_EQ(events.back()["response"]["output"][1]["status"], "incomplete");
+  EXPECT_EQ(events[events.size() - 2]["item"]["status"], "incomplete");
+}
+
+// Text that may begin a stop string, a tag or a call is held back; its tokens' probabilities are
+// not lost by that.
+TEST_F(Formats, ResponseStreamHasTheLogprobsOfAllTokens) {
+  const std::string body = R"({"input": "x", "top_logprobs": 1, "stream": )";
+  const auto send = [&](Answers& response) {
+    std::string events = response.take(PromptRead{});
+    AnswerPart::Token token;
+    token.chosen.bytes = "a";
+    token.top = {token.chosen};
+    for (const char* text : {"", "ab", "", "<thi", "nk", "", "c", ""}) {
+      events += response.take(AnswerPart{0, text, {token}});
+    }
+    return events + response.take(AnswerEnd{0, FinishReason::stop, "", 8, 0.1});
+  };
+  const auto plain = answers(read_response, body + "false}");
+  (void)send(*plain);
+  EXPECT_EQ(plain->plain()["output"][0]["content"][0]["logprobs"].size(), 8u);
+  const auto stream = answers(read_response, body + "true}");
+  const auto events = data(send(*stream));
+  size_t n = 0;
+  std::string text;
+  for (const Json& event : events) {
+    if (event["type"] == "response.output_text.delta") {
+      n += event["logprobs"].size();
+      text += event["delta"].get<std::string>();
+    }
+    if (event["type"] == "response.output_text.done") {
+      EXPECT_EQ(event["logprobs"].size(), 8u);
+      EXPECT_EQ(event["text"], text);
+    }
+  }
+  EXPECT_EQ(n, 8u);
+  EXPECT_EQ(text, plain->plain()["output"][0]["content"][0]["text"]);
+  EXPECT_EQ(events.back()["response"]["output"][0]["content"][0]["logprobs"].size(), 8u);
 }
 
 TEST_F(Formats, Message) {

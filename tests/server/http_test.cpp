@@ -85,6 +85,18 @@ class Http : public testing::Test {
   }
 };
 
+TEST_F(Http, NamesOfModelsMayHaveSlashes) {
+  api_.model_name = "org/needle";
+  start();
+  for (const char* path : {"/v1/models/org/needle", "/v1/models/org%2Fneedle"}) {
+    const auto response = client().Get(path);
+    ASSERT_TRUE(response);
+    EXPECT_EQ(response->status, 200) << path;
+    EXPECT_EQ(Json::parse(response->body)["id"], "org/needle");
+  }
+  EXPECT_EQ(client().Get("/v1/models/needle")->status, 404);
+}
+
 TEST_F(Http, AnswersPlainAndStreamed) {
   start();
   const auto plain = post("/v1/completions", R"({"prompt": "x"})");
@@ -420,6 +432,7 @@ TEST_F(Http, EndpointsOfTheModel) {
   EXPECT_EQ(get("/v1/models")["data"][0]["id"], "needle");
   EXPECT_EQ(client().Get("/v1/models/needle")->status, 200);
   EXPECT_EQ(client().Get("/v1/models/other")->status, 404);
+  EXPECT_EQ(client().Get("/v1/models/org/needle")->status, 404);
   EXPECT_EQ(get("/props")["tool_format"], "hermes");
   EXPECT_EQ(get("/props")["kv"]["policies"].size(), all_policies().size());
   EXPECT_EQ(get("/slots")[0]["n_tokens"], 100);

@@ -123,6 +123,23 @@ TEST_F(Requests, OnlyCompletionsMayHaveNoTokens) {
           .starts_with("max_tokens| "));
 }
 
+TEST_F(Requests, MetadataOfResponsesIsBounded) {
+  const auto with = [&](const Json& metadata) {
+    return error(read_response, Json{{"input", "x"}, {"metadata", metadata}}.dump());
+  };
+  Json pairs = Json::object();
+  for (int i = 0; i < 16; ++i) pairs["key" + std::to_string(i)] = std::string(512, 'v');
+  EXPECT_EQ(with(pairs), "accepted");
+  pairs["one more"] = "";
+  EXPECT_NE(with(pairs).find("metadata| 'metadata': at most 16 pairs"), std::string::npos);
+  std::string umlauts;
+  for (int i = 0; i < 512; ++i) umlauts += "\xc3\xa4";
+  EXPECT_EQ(with({{"a", umlauts}}), "accepted");
+  EXPECT_NE(with({{"a", umlauts + "x"}}).find("at most 512 characters"), std::string::npos);
+  EXPECT_NE(with({{"a", 5}}).find("must be a string"), std::string::npos);
+  EXPECT_NE(with({{std::string(65, 'k'), "v"}}).find("at most 64 characters"), std::string::npos);
+}
+
 TEST_F(Requests, EffortsReachTheTemplate) {
   options_.chat_template = ChatTemplate::parse(
       "{{ reasoning_effort }}{{ enable_thinking }}{{ messages[0].content }}", "effort");

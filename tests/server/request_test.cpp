@@ -391,6 +391,8 @@ TEST_F(Requests, NamesOfFilesStayInTheirFolder) {
   }
   EXPECT_THROW((void)slot_path("/d", "book.kv", "filename"), ApiError);
   EXPECT_THROW((void)snapshot_path("", "book", "name"), ApiError);
+  EXPECT_EQ(snapshot_name("book.kv"), "book");
+  EXPECT_EQ(snapshot_name("book"), "book");
   options_.snapshot_dir = testing::TempDir();
   const std::string path = options_.snapshot_dir + "/book.kv";
   Session session(load_model("needle"), {});

@@ -15,6 +15,7 @@ struct Item {
   std::string id, text;  ///< text: of a call its arguments
   std::string call_id, name;
   std::vector<AnswerPart::Token> tokens;
+  bool cut = false;  // the answer's limit was reached in it
 
   Json part(const Json& logprobs) const {
     if (type == Type::reasoning) return {{"type", "reasoning_text"}, {"text", text}};
@@ -25,7 +26,7 @@ struct Item {
   }
   Json json(bool complete) const {
     Json json = {{"id", id}};
-    const char* status = complete ? "completed" : "in_progress";
+    const char* status = !complete ? "in_progress" : cut ? "incomplete" : "completed";
     const Json content = complete ? Json::array({part(logprobs())}) : Json::array();
     switch (type) {
       case Type::reasoning:
@@ -72,32 +73,40 @@ class ResponseAnswers : public Answers {
   Json plain() const override {
     std::vector<Item> items;
     const Choice& choice = choices().front();
-    if (!choice.reasoning.empty()) {
-      items.push_back({Item::Type::reasoning, "rs_" + random_id(), choice.reasoning, "", "", {}});
-    }
+    const auto add = [&](Item::Type type, const char* id_prefix, const std::string& text) -> Item& {
+      Item& item = items.emplace_back();
+      item.type = type;
+      item.id = id_prefix + random_id();
+      item.text = text;
+      return item;
+    };
+    if (!choice.reasoning.empty()) add(Item::Type::reasoning, "rs_", choice.reasoning);
     if (!choice.content.empty() || choice.calls.empty()) {
-      items.push_back(
-          {Item::Type::message, "msg_" + random_id(), choice.content, "", "", choice.tokens});
+      add(Item::Type::message, "msg_", choice.content).tokens = choice.tokens;
     }
     for (const ToolCall& call : choice.calls) {
-      items.push_back(
-          {Item::Type::function_call, "fc_" + random_id(), call.arguments, call.id, call.name, {}});
+      Item& item = add(Item::Type::function_call, "fc_", call.arguments);
+      item.call_id = call.id;
+      item.name = call.name;
     }
+    items.back().cut = is_cut();
     return response(items, true);
   }
 
   std::string failed(const ApiError& error) override {
     Json json = response(items_, false);
     json["status"] = "failed";
-    json["error"] = {{"code", error.code.empty() ? "server_error" : error.code},
-                     {"message", error.what()}};
+    const char* code = error.status < 500 ? "invalid_prompt" : "server_error";
+    json["error"] = {{"code", error.code.empty() ? code : error.code}, {"message", error.what()}};
     emit("response.failed", {{"response", json}});
     return std::exchange(text_, {});
   }
 
  private:
+  bool is_cut() const { return std::string(choices().front().finish_reason()) == "length"; }
+
   Json response(const std::vector<Item>& items, bool ended) const {
-    const bool cut = ended && std::string(choices().front().finish_reason()) == "length";
+    const bool cut = ended && is_cut();
     Json output = Json::array();
     for (const Item& item : items) output.push_back(item.json(true));
     Json json = {{"id", options().id},
@@ -151,9 +160,30 @@ class ResponseAnswers : public Answers {
     emit("response.content_part.added", members);
   }
 
+  /// The probabilities of the tokens that came since the last delta: the text of some was held
+  /// back.
+  Json take_logprobs() {
+    if (pending_.empty()) return Json::array();
+    Json logprobs = chat_logprobs_json(pending_)["content"];
+    auto& kept = items_.back().tokens;
+    kept.insert(kept.end(), pending_.begin(), pending_.end());
+    pending_.clear();
+    return logprobs;
+  }
+
+  void add_text(const std::string& text) {
+    Json members = place();
+    members["delta"] = text;
+    members["logprobs"] = take_logprobs();
+    items_.back().text += text;
+    emit("response.output_text.delta", members);
+  }
+
   void close() {
-    if (!std::exchange(open_, false)) return;
+    if (!open_) return;
     const Item& item = items_.back();
+    if (item.type == Item::Type::message && !pending_.empty()) add_text("");
+    open_ = false;
     if (item.type == Item::Type::function_call) {
       emit("response.function_call_arguments.done", {{"item_id", item.id},
                                                      {"output_index", output_index()},
@@ -187,27 +217,21 @@ class ResponseAnswers : public Answers {
 
   void need(Item::Type type, const char* id_prefix) {
     if (open_ && items_.back().type == type) return;
-    open({type, id_prefix + random_id(), "", "", "", {}});
+    Item item;
+    item.type = type;
+    item.id = id_prefix + random_id();
+    open(std::move(item));
   }
 
   void on_part(int, const std::vector<Piece>& pieces,
                const std::vector<AnswerPart::Token>& tokens) override {
+    pending_.insert(pending_.end(), tokens.begin(), tokens.end());
     for (const Piece& piece : pieces) {
       switch (piece.kind) {
-        case Piece::Kind::content: {
+        case Piece::Kind::content:
           need(Item::Type::message, "msg_");
-          Json members = place();
-          members["delta"] = piece.text;
-          members["logprobs"] = Json::array();
-          if (&piece == &pieces.back() && !tokens.empty()) {
-            members["logprobs"] = chat_logprobs_json(tokens)["content"];
-            auto& kept = items_.back().tokens;
-            kept.insert(kept.end(), tokens.begin(), tokens.end());
-          }
-          items_.back().text += piece.text;
-          emit("response.output_text.delta", members);
+          add_text(piece.text);
           break;
-        }
         case Piece::Kind::reasoning: {
           need(Item::Type::reasoning, "rs_");
           items_.back().text += piece.text;
@@ -218,7 +242,12 @@ class ResponseAnswers : public Answers {
         }
         case Piece::Kind::tool_begin: {
           const ToolCall& call = choices().front().calls[static_cast<size_t>(piece.call)];
-          open({Item::Type::function_call, "fc_" + random_id(), "", call.id, call.name, {}});
+          Item item;
+          item.type = Item::Type::function_call;
+          item.id = "fc_" + random_id();
+          item.call_id = call.id;
+          item.name = call.name;
+          open(std::move(item));
           break;
         }
         case Piece::Kind::tool_arguments:
@@ -234,20 +263,21 @@ class ResponseAnswers : public Answers {
 
   void on_end(int) override {
     if (items_.empty()) need(Item::Type::message, "msg_");
+    items_.back().cut = is_cut();
     close();
     flush();
   }
 
   void on_complete() override {
-    const bool cut = std::string(choices().front().finish_reason()) == "length";
-    emit(cut ? "response.incomplete" : "response.completed",
+    emit(is_cut() ? "response.incomplete" : "response.completed",
          {{"response", response(items_, true)}});
     flush();
   }
 
   Json settings_ = Json::object();
   std::vector<Item> items_;
-  bool open_ = false;  // the last item is being written
+  bool open_ = false;                       // the last item is being written
+  std::vector<AnswerPart::Token> pending_;  // since the last delta of a text
   int n_events_ = 0;
   std::string text_;
 };

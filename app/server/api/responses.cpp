@@ -101,6 +101,31 @@ void refuse_what_needs_a_store(const Fields& body) {
   }
 }
 
+/// The response repeats them in several events, so that they have OpenAI's bounds.
+void check_metadata(const Fields& body) {
+  constexpr size_t kMostPairs = 16, kMostKey = 64, kMostValue = 512;
+  const Json* metadata = body.object("metadata");
+  if (metadata == nullptr) return;
+  if (metadata->size() > kMostPairs) {
+    body.refuse("metadata",
+                fmt::format("at most {} pairs are possible, not {}", kMostPairs, metadata->size()));
+  }
+  const auto n_characters = [](const std::string& text) {
+    return static_cast<size_t>(std::count_if(text.begin(), text.end(),
+                                             [](unsigned char c) { return (c & 0xc0) != 0x80; }));
+  };
+  for (const auto& [key, value] : metadata->items()) {
+    if (n_characters(key) > kMostKey) {
+      body.refuse("metadata", fmt::format("a key has at most {} characters, {} has {}", kMostKey,
+                                          short_text(key), n_characters(key)));
+    }
+    if (!value.is_string() || n_characters(value.get_ref<const std::string&>()) > kMostValue) {
+      body.refuse("metadata", fmt::format("{} must be a string of at most {} characters, not {}",
+                                          short_text(key), kMostValue, short_text(value)));
+    }
+  }
+}
+
 /// `top_logprobs`, or the place of `include` that asks for the chosen tokens' alone.
 int read_top_logprobs(const Fields& body) {
   const auto top = body.whole("top_logprobs", 0, kMostTopLogprobs);
@@ -118,6 +143,7 @@ Exchange read_response(const Json& json, const ApiContext& context) {
   const Fields body(json);
   refuse_what_needs_a_store(body);
   refuse_unsupported(body, Api::responses);
+  check_metadata(body);
   Request request = read_request(body, context, "resp_");
   if (request.n != 1) body.refuse("n", "a response has one answer");
   request.max_tokens = read_max_tokens(body, {"max_output_tokens"}, 1);

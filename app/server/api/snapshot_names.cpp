@@ -4,6 +4,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <string_view>
 
 #include "server/api/api_error.h"
 
@@ -35,6 +36,11 @@ void check(const std::string& folder, const std::string& name, const char* field
 std::string snapshot_path(const std::string& folder, const std::string& name, const char* field) {
   check(folder, name, field);
   return folder + "/" + name + (name.ends_with(kSnapshotEnding) ? "" : kSnapshotEnding);
+}
+
+std::string snapshot_name(const std::string& name) {
+  const std::string_view ending = kSnapshotEnding;
+  return name.ends_with(ending) ? name.substr(0, name.size() - ending.size()) : name;
 }
 
 std::string slot_path(const std::string& folder, const std::string& name, const char* field) {

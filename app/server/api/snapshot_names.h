@@ -13,6 +13,8 @@ inline constexpr const char* kSnapshotEnding = ".kv";
 /// `field`) for a name with other characters than [A-Za-z0-9._-], with a leading dot or longer than
 /// 128, and (501) where the server has no such folder.
 std::string snapshot_path(const std::string& folder, const std::string& name, const char* field);
+/// The snapshot's name without the file's ending, as lists have it.
+std::string snapshot_name(const std::string& name);
 /// The file of a slot. Its name must not be a snapshot's.
 std::string slot_path(const std::string& folder, const std::string& name, const char* field);
 

@@ -84,7 +84,7 @@ Json erase_snapshot(const std::string& name, const ApiContext& context) {
     if (error) throw ApiError(500, fmt::format("'{}' can't be removed: {}", name, error.message()));
     throw ApiError(404, fmt::format("there is no snapshot '{}'", name), "not_found", "name");
   }
-  return {{"name", name}, {"deleted", true}};
+  return {{"name", snapshot_name(name)}, {"deleted", true}};
 }
 
 SnapshotRequest read_snapshot_request(const Json& json, const ApiContext& context) {
@@ -92,6 +92,7 @@ SnapshotRequest read_snapshot_request(const Json& json, const ApiContext& contex
   SnapshotRequest snapshot;
   snapshot.name = body.needed_text("name");
   snapshot.path = snapshot_path(context.options.snapshot_dir, snapshot.name, "name");
+  snapshot.name = snapshot_name(snapshot.name);
   const std::string text = body.needed_text("text");
   const bool keeps_all = body.boolean("keep_full").value_or(false);
   Json with_policy = json;
