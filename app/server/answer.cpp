@@ -50,13 +50,25 @@ std::span<const float> Answer::allowed_logits() {
   return logits_;
 }
 
+/// The session's logits are finite: where there is a grammar, an error is the grammar's, which is
+/// the client's.
+int32_t Answer::sample() {
+  const std::span<const float> logits = allowed_logits();
+  if (sampler_.grammar() == nullptr) return sampler_.sample(logits);
+  try {
+    return sampler_.sample(logits);
+  } catch (const Error& e) {
+    throw Error(ErrorCode::kUsage, e.what());
+  }
+}
+
 void Answer::choose(Generation& client) {
   const GrammarMatcher* grammar = sampler_.grammar();
   if (grammar != nullptr && grammar->is_complete() && !grammar->can_continue()) {
     return end(FinishReason::stop,
                client);  // nothing may follow, and a model may have no end token
   }
-  const int32_t id = sampler_.sample(allowed_logits());
+  const int32_t id = sample();
   const auto now = Clock::now();
   if (!ids_.empty()) longest_gap_ = std::max(longest_gap_, seconds(now - last_token_));
   last_token_ = now;

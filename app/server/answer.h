@@ -49,6 +49,7 @@ class Answer {
 
  private:
   std::span<const float> allowed_logits();
+  int32_t sample();
   void add_token(int32_t id, Generation& client);
   void end(FinishReason reason, Generation& client);
 

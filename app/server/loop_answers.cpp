@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "server/failure_kind.h"
 #include "server/loop.h"
 
 namespace snapkv::server {
@@ -27,7 +28,7 @@ void Scheduler::Loop::begin_answers(Job& job) {
       ++counts_.n_generated_tokens;
     }
   } catch (const std::exception& e) {
-    fail_job(job, Failure::Kind::internal, e.what());
+    fail_job(job, failure_kind(e), e.what());
   }
 }
 
@@ -58,9 +59,9 @@ void Scheduler::Loop::decode(std::vector<Job*>& jobs, std::vector<Answer*>& answ
     sessions.push_back(&answer->session());
     tokens.push_back(answer->next_token());
   }
-  const auto failed = [&](const std::string& message) {
+  const auto failed = [&](const std::exception& e) {
     if (answers.size() == 1) {
-      fail_job(*jobs[0], Failure::Kind::internal, message);
+      fail_job(*jobs[0], failure_kind(e), e.what());
       return;
     }
     for (size_t i = 0; i < answers.size(); ++i) {  // those that can go on do
@@ -73,7 +74,7 @@ void Scheduler::Loop::decode(std::vector<Job*>& jobs, std::vector<Answer*>& answ
   try {
     decode_batch(sessions, tokens);
   } catch (const std::exception& e) {
-    return failed(e.what());
+    return failed(e);
   }
   for (size_t i = 0; i < answers.size(); ++i) {
     if (jobs[i]->failed) continue;
@@ -83,7 +84,7 @@ void Scheduler::Loop::decode(std::vector<Job*>& jobs, std::vector<Answer*>& answ
       counts_.longest_gap_seconds =
           std::max(counts_.longest_gap_seconds, answers[i]->longest_gap());
     } catch (const std::exception& e) {
-      fail_job(*jobs[i], Failure::Kind::internal, e.what());
+      fail_job(*jobs[i], failure_kind(e), e.what());
     }
   }
 }

@@ -297,6 +297,22 @@ TEST(Scheduler, AnswersFollowAGrammar) {
   }
 }
 
+// Each token leaves more ways to read the text, so that this fails while the answer is written.
+TEST(Scheduler, AGrammarThatTurnsOutAmbiguousIsTheClientsError) {
+  Scheduler scheduler(model(), options_of());
+  Request request = request_of(long_text(10), 200);
+  std::string many;
+  for (int i = 0; i < 5000; ++i) many += "[a-z ]? ";
+  request.grammar = std::make_shared<const Grammar>(
+      Grammar::parse("root ::= [a-z ] [a-z ] [a-z ] " + many + "\"!\""));
+  const Result result = wait_for(*scheduler.submit(request));
+  ASSERT_TRUE(result.failure);
+  EXPECT_EQ(result.failure->kind, Failure::Kind::bad_request);
+  EXPECT_NE(result.failure->message.find("too ambiguous"), std::string::npos)
+      << result.failure->message;
+  expect_nothing_runs(scheduler);
+}
+
 TEST(Scheduler, ReportsLogprobsAndPositions) {
   Scheduler scheduler(model(), options_of());
   Request request = request_of(long_text(100), 5);
