@@ -29,12 +29,27 @@ bool equal(const SessionOptions& a, const SessionOptions& b) {
          a.kv_decode_limit == b.kv_decode_limit && a.kv_type == b.kv_type;
 }
 
+/// Whether the same bytes of the kept prompt are data in the request: a control token that a
+/// message spells is text, and the same bytes written by the template are not.
+bool has_same_input(const KeptSession& kept, const RenderedChat& chat) {
+  auto own = kept.input.begin();
+  for (const ByteRange& range : chat.input) {
+    if (range.begin >= kept.prompt_bytes) break;
+    if (own == kept.input.end() || own->begin != range.begin || own->end != range.end) return false;
+    ++own;
+  }
+  return own == kept.input.end();
+}
+
 /// How much of the request the session has seen: bytes of its text or, where it has none, tokens.
 /// Nothing unless something is left.
 std::optional<size_t> seen(const KeptSession& kept, const Request& request) {
   const std::string& text = request.prompt.chat.text;
   if (!text.empty() && !kept.text.empty()) {
-    if (text.size() > kept.text.size() && text.starts_with(kept.text)) return kept.text.size();
+    if (text.size() > kept.text.size() && text.starts_with(kept.text) &&
+        has_same_input(kept, request.prompt.chat)) {
+      return kept.text.size();
+    }
     return std::nullopt;
   }
   const std::vector<int32_t>& tokens = request.prompt.tokens;

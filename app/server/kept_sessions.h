@@ -23,8 +23,10 @@ struct KeptSession {
   SessionOptions options;  // as the request had them
   /// All text so far, control tokens included; empty where the prompt was sent as tokens.
   std::string text;
-  std::vector<int32_t> tokens;  // of that text, as far as the session has read it
-  std::vector<int32_t> unread;  // its last tokens
+  size_t prompt_bytes = 0;       // of the text, those of its last prompt; the rest is its answer
+  std::vector<ByteRange> input;  // of that prompt, as RenderedChat has them
+  std::vector<int32_t> tokens;   // of that text, as far as the session has read it
+  std::vector<int32_t> unread;   // its last tokens
   size_t bytes = 0;
   std::chrono::steady_clock::time_point last_used = std::chrono::steady_clock::now();
 };

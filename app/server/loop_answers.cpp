@@ -139,6 +139,8 @@ void Scheduler::Loop::keep(Job& job) {
   kept.unread = answer.unread();
   if (const std::string& text = request.prompt.chat.text; !text.empty()) {
     kept.text = text + answer.raw_text();
+    kept.prompt_bytes = text.size();
+    kept.input = request.prompt.chat.input;
   }
   kept.tokens = request.prompt.tokens;
   const std::vector<int32_t> read = answer.read_tokens();

@@ -43,6 +43,36 @@ SlotInfo info_of(const KeptSession& kept) {
   return info;
 }
 
+Json notes_of(const KeptSession& kept) {
+  Json input = Json::array();
+  for (const ByteRange& range : kept.input) input.push_back({range.begin, range.end});
+  return {{"text", kept.text},
+          {"prompt_bytes", kept.prompt_bytes},
+          {"input", input},
+          {"tokens", kept.tokens},
+          {"unread", kept.unread}};
+}
+
+/// Which bytes of the text are data. Files of earlier versions do not say so: their text proves
+/// nothing then, and requests are compared by their tokens.
+void read_input(const Json& notes, const std::string& path, KeptSession& kept) {
+  if (!notes.contains("prompt_bytes") || !notes.contains("input")) {
+    kept.text.clear();
+    return;
+  }
+  const auto number = [&](const Json& json, size_t most) {
+    if (!json.is_number_unsigned() || json.get<size_t>() > most) fail_foreign(path);
+    return json.get<size_t>();
+  };
+  kept.prompt_bytes = number(notes["prompt_bytes"], kept.text.size());
+  if (!notes["input"].is_array()) fail_foreign(path);
+  for (const Json& range : notes["input"]) {
+    if (!range.is_array() || range.size() != 2) fail_foreign(path);
+    const size_t end = number(range[1], kept.prompt_bytes);
+    kept.input.push_back({number(range[0], end), end});
+  }
+}
+
 /// What save_slot() wrote beside the session.
 void read_notes(const std::string& text, const Model& model, const std::string& path,
                 KeptSession& kept) {
@@ -51,6 +81,7 @@ void read_notes(const std::string& text, const Model& model, const std::string& 
     fail_foreign(path);
   }
   kept.text = notes["text"];
+  read_input(notes, path, kept);
   kept.tokens = tokens_in(notes, "tokens", model.info().n_vocab, path);
   kept.unread = tokens_in(notes, "unread", model.info().n_vocab, path);
 }
@@ -106,8 +137,7 @@ void Scheduler::Loop::save_slot(int64_t id, const std::string& path) {
   KeptSession kept = run([&] { return lend(id); });
   const auto give_back = [&] { run([&] { take_back(std::move(kept)); }); };
   try {
-    const Json notes = {{"text", kept.text}, {"tokens", kept.tokens}, {"unread", kept.unread}};
-    kept.session->save(path, notes.dump(-1, ' ', false, Json::error_handler_t::replace));
+    kept.session->save(path, to_text(notes_of(kept)));
   } catch (...) {
     give_back();
     throw;

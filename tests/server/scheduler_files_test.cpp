@@ -88,7 +88,10 @@ TEST(Scheduler, RefusesSlotsOfOtherMakes) {
       R"({"text": "a", "tokens": 5, "unread": []})",
       R"({"text": "a", "tokens": ["b"], "unread": []})",
       R"({"text": "a", "tokens": [-1], "unread": []})",
-      R"({"text": "a", "tokens": [], "unread": [4294967297]})"};
+      R"({"text": "a", "tokens": [], "unread": [4294967297]})",
+      R"({"text": "a", "prompt_bytes": 2, "input": [], "tokens": [], "unread": []})",
+      R"({"text": "a", "prompt_bytes": 1, "input": [[0, 2]], "tokens": [], "unread": []})",
+      R"({"text": "a", "prompt_bytes": 1, "input": [5], "tokens": [], "unread": []})"};
   for (const std::string& notes : foreign) {
     session.save(path, notes);
     test::expect_error(ErrorCode::kBadModel, {path, "its notes"},
