@@ -113,9 +113,22 @@ GrammarMatcher Scheduler::Loop::matcher_of(const Grammar& grammar) {
     matchers_.splice(matchers_.begin(), matchers_, known);
   } else {
     matchers_.emplace_front(grammar, vocabulary_);
-    if (matchers_.size() > kMostMatchers) matchers_.pop_back();
   }
+  drop_grammars();
   return matchers_.front();
+}
+
+/// Those of which there are too many, or whose masks have grown too large since; the last one
+/// stays. With grammar_mutex_.
+void Scheduler::Loop::drop_grammars() {
+  size_t bytes = 0, n = 0;
+  auto matcher = matchers_.begin();
+  for (; matcher != matchers_.end(); ++matcher, ++n) {
+    bytes += matcher->mask_bytes();
+    if (n > 0 && (n == kMostMatchers || bytes > options_.grammar_memory)) break;
+  }
+  matchers_.erase(matcher, matchers_.end());
+  n_grammars_ = static_cast<int>(n);
 }
 
 /// Throws Refused where the request would have to wait and no more may. With mutex_.
@@ -293,6 +306,7 @@ void Scheduler::Loop::publish() {
   counts_.n_waiting = static_cast<int>(waiting_.size());
   counts_.n_reading = static_cast<int>(reading_.size());
   counts_.n_answering = static_cast<int>(answering_.size());
+  counts_.n_grammars = n_grammars_;
   counts_.n_writing = static_cast<int>(writing_.size());
   counts_.n_kept = static_cast<int>(kept_.all().size());
   counts_.n_prefixes = prefixes_.size();

@@ -4,6 +4,7 @@
 // answers, and reads prompts for as long as --prefill-share leaves.
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
 #include <deque>
 #include <functional>
@@ -65,6 +66,7 @@ class Scheduler::Loop {
   size_t check(const Request& request) const;
   void take_place(const Request& request, size_t needed);
   GrammarMatcher matcher_of(const Grammar& grammar);
+  void drop_grammars();
 
   void run_thread();
   /// Whether there is anything to do now.
@@ -114,6 +116,7 @@ class Scheduler::Loop {
   std::mutex grammar_mutex_;
   std::shared_ptr<const GrammarVocabulary> vocabulary_;  // made with the first grammar
   std::list<GrammarMatcher> matchers_;                   // most recently used first
+  std::atomic<int> n_grammars_ = 0;                      // of matchers_
 
   mutable std::mutex mutex_;
   std::condition_variable changed_;

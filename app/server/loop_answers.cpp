@@ -118,12 +118,18 @@ bool Scheduler::Loop::pay_for_next_token(Job& job) {
 }
 
 void Scheduler::Loop::finish_answers() {
+  bool had_grammar = false;
   answering_.remove_if([&](const std::unique_ptr<Job>& job) {
     if (!job->done()) return false;
+    had_grammar = had_grammar || job->matcher.has_value();
     release(*job);
     keep(*job);
     return true;
   });
+  if (!had_grammar) return;
+  // where a client's thread is making a grammar, it does the same
+  const std::unique_lock lock(grammar_mutex_, std::try_to_lock);
+  if (lock.owns_lock()) drop_grammars();
 }
 
 /// Keeps the session of a conversation that may go on.

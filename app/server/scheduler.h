@@ -34,6 +34,8 @@ struct SchedulerOptions {
   size_t kv_memory = 0;  ///< bytes of caches, prefixes and what reading takes; 0: what is free
   /// Most bytes of them for prefixes, with Reuse::refresh; 0: none is kept; nothing: an eighth.
   std::optional<size_t> prefix_cache = {};
+  /// Most bytes of grammars' masks that are kept for later requests, beside kv_memory.
+  size_t grammar_memory = size_t{64} << 20;
   int n_parallel = 64;         ///< answers being written at a time
   int max_queue = 256;         ///< requests that wait; more are refused
   double prefill_share = 0.5;  ///< of the time while answers are written and a prompt is read
@@ -72,7 +74,8 @@ struct SchedulerStats {
   double prefill_seconds = 0, decode_seconds = 0, compress_seconds = 0;
   double longest_gap_seconds = 0;  ///< between two tokens of one answer, most so far
   int n_waiting = 0, n_reading = 0, n_answering = 0, n_kept = 0, n_prefixes = 0;
-  int n_writing = 0;  ///< snapshots that are being written to files
+  int n_grammars = 0;  ///< that are kept for later requests
+  int n_writing = 0;   ///< snapshots that are being written to files
   size_t bytes_limit = 0, bytes_running = 0, bytes_kept = 0, bytes_prefixes = 0;
 };
 

@@ -12,6 +12,7 @@
 // work for one token are bounded.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -104,6 +105,8 @@ class GrammarMatcher {
   /// Whether anything but the end may follow.
   bool can_continue() const;
   const Grammar& grammar() const;
+  /// Bytes of the masks that were computed so far and are remembered, which copies share.
+  size_t mask_bytes() const;
 
  private:
   struct Shared;

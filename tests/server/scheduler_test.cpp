@@ -337,6 +337,24 @@ TEST(Scheduler, AnswersFollowAGrammar) {
   }
 }
 
+TEST(Scheduler, GrammarsAreKeptWithinTheirBytes) {
+  for (const bool has_room : {true, false}) {
+    SchedulerOptions options = options_of();
+    if (!has_room) options.grammar_memory = 1;
+    Scheduler scheduler(model(), options);
+    for (const char* text : {"ab", "cd", "ef"}) {
+      Request request = request_of("x", 20);
+      request.grammar = std::make_shared<const Grammar>(
+          Grammar::parse(std::string("root ::= \"") + text + "\" [a-z]{3}"));
+      const Result result = wait_for(*scheduler.submit(request));
+      ASSERT_FALSE(result.failure);
+      EXPECT_TRUE(result.texts[0].starts_with(text)) << result.texts[0];
+    }
+    expect_nothing_runs(scheduler);
+    EXPECT_EQ(scheduler.stats().n_grammars, has_room ? 3 : 1);
+  }
+}
+
 // Each token leaves more ways to read the text, so that this fails while the answer is written.
 TEST(Scheduler, AGrammarThatTurnsOutAmbiguousIsTheClientsError) {
   Scheduler scheduler(model(), options_of());

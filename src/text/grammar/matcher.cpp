@@ -121,6 +121,12 @@ void GrammarMatcher::mask(std::vector<uint64_t>& allowed) const {
   }
 }
 
+size_t GrammarMatcher::mask_bytes() const {
+  const State& s = state();
+  const std::lock_guard lock(s.shared->mutex);
+  return s.shared->masks->n_bytes();
+}
+
 void GrammarMatcher::apply(std::span<float> logits) const {
   std::vector<uint64_t> allowed;
   mask(allowed);

@@ -43,6 +43,8 @@ class TokenMasks {
   TokenMasks(const Automaton& automaton, const TokenTrie& trie, int64_t n_vocab);
 
   StateSets& sets() { return sets_; }
+  /// Of what is remembered.
+  size_t n_bytes() const { return masks_.n_bytes() + inner_masks_.n_bytes(); }
   /// Sets the bits of the tokens that may follow, in n_vocab / 64 words, rounded up.
   void add_allowed(int32_t set, std::vector<uint64_t>& bits);
 
