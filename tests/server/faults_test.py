@@ -105,6 +105,17 @@ class Faults(unittest.TestCase):
         status, answer = server.complete(QUESTION, kv={"snapshot": name})
         return status, answer["choices"][0]["text"] if status == 200 else answer["error"]
 
+    def test_a_prompt_is_read_once_by_default(self):
+        with Server(self.folder) as server:
+            cached = []
+            for _ in range(2):
+                status, answer = server.complete(DOCUMENT + QUESTION)
+                self.assertEqual(status, 200, answer)
+                self.assertIn("48213", answer["choices"][0]["text"])
+                cached.append(answer["usage"]["prompt_tokens_details"]["cached_tokens"])
+            self.assertEqual(cached[0], 0)
+            self.assertGreater(cached[1], 500)
+
     def test_snapshots_survive_kill_9(self):
         with Server(self.folder) as server:
             self.assertEqual(server.snapshot("whole")[0], 200)
