@@ -3,9 +3,11 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <fstream>
+#include <string_view>
 
 #include "base/error.h"
 
@@ -14,6 +16,21 @@ namespace {
 
 [[noreturn]] void fail_io(const std::string& path, const char* what) {
   fail(ErrorCode::kRuntime, "{}: {}: {}", path, what, std::strerror(errno));
+}
+
+/// Whether a line without a newline can be what a killed run left of a record. All tasks begin a
+/// record with its key and its id, as to_line() writes them: what does not agree with that as far
+/// as it goes is somebody else's text.
+bool may_be_torn(std::string_view line) {
+  const auto agrees = [](std::string_view text, std::string_view begin) {
+    const size_t n = std::min(text.size(), begin.size());
+    return text.substr(0, n) == begin.substr(0, n);
+  };
+  constexpr std::string_view kKey = "{\"key\":\"", kId = "\",\"id\":\"";
+  if (!agrees(line, kKey)) return false;
+  size_t end = kKey.size();  // of the key
+  while (end < line.size() && line[end] != '"') end += line[end] == '\\' ? 2 : 1;
+  return end >= line.size() || agrees(line.substr(end), kId);
 }
 
 // Prompts may be megabytes; summaries don't need them.
@@ -50,11 +67,11 @@ void RecordFile::read() {
   std::string line;
   uint64_t good = 0;  // bytes of whole records
   while (std::getline(in, line)) {
-    if (in.eof()) {  // no newline: the run that wrote it was killed
+    if (in.eof() && may_be_torn(line)) {  // no newline: the run that wrote it was killed
       repaired_ = true;
       break;
     }
-    Json record = parse_json(line);
+    Json record = in.eof() ? Json() : parse_json(line);
     const bool ok = record.is_object() && record.contains("key") && record["key"].is_string();
     if (!ok) {
       fail(ErrorCode::kUsage, "{}:{}: no record of snapkv eval (an object with a \"key\")", path_,

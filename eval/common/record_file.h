@@ -26,10 +26,10 @@ class RecordFile {
  public:
   /// An empty `path`: records are kept in memory only.
   /// `resume`: reads the records that are there, and cuts off a last line that a killed run left
-  /// unfinished. Otherwise the file must be empty or missing. Throws kUsage when it isn't, or when
-  /// a line is no record (naming it), or when another process writes the file; kRuntime when it
-  /// can't be read or written. The file is there from now on, and goes again if nothing is
-  /// appended.
+  /// unfinished, which begins as records do. Otherwise the file must be empty or missing. Throws
+  /// kUsage when it isn't, or when a line is no record (naming it), or when another process writes
+  /// the file; kRuntime when it can't be read or written. The file is there from now on, and goes
+  /// again if nothing is appended.
   RecordFile(std::string path, bool resume);
 
   bool contains(const std::string& key) const { return records_.contains(key); }

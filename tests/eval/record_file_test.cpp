@@ -46,8 +46,9 @@ TEST_F(RecordFileTest, ResumesWhatItWrote) {
 
 TEST_F(RecordFileTest, CutsOffATornLine) {
   const std::string whole = "{\"key\":\"a\"}\n";
-  for (const char* torn : {"{\"ke", "{\"key\":\"b\"}"}) {
-    write(whole + torn);
+  const std::string torn = R"({"key":"b \"c\" \\","id":"d","score":1})";
+  for (size_t n = 1; n <= torn.size(); ++n) {  // written whole, but for its newline, at the end
+    write(whole + torn.substr(0, n));
     RecordFile file(path_, true);
     EXPECT_TRUE(file.repaired());
     EXPECT_EQ(file.size(), 1u);
@@ -64,6 +65,20 @@ TEST_F(RecordFileTest, RefusesWhatItWouldSpoil) {
   test::expect_error(ErrorCode::kUsage, {":2:"}, [&] { RecordFile(path_, true); });
   test::expect_error(ErrorCode::kRuntime, {"/no/such"},
                      [] { RecordFile("/no/such/folder/x.jsonl", false); });
+}
+
+// A file without a newline at its end may be the only copy of somebody's text.
+TEST_F(RecordFileTest, CutsOffNothingButRecords) {
+  for (const char* line : {"my only copy", "[1, 2]", "{}", "{\"key\": \"a\"}", "{\"key\":\"a\"}",
+                           "{\"key\":\"a\\\"\",\"value\":\"b", "{\"keys\":1", "\xff"}) {
+    for (const std::string& whole : {std::string(), std::string("{\"key\":\"a\"}\n")}) {
+      SCOPED_TRACE(whole + line);
+      write(whole + line);
+      const std::string place = path_ + (whole.empty() ? ":1:" : ":2:");
+      test::expect_error(ErrorCode::kUsage, {place, "no record"}, [&] { RecordFile(path_, true); });
+      EXPECT_EQ(content(), whole + line);
+    }
+  }
 }
 
 TEST_F(RecordFileTest, RefusesNumbersAndNestingBeyondAll) {
