@@ -52,8 +52,9 @@ struct LongbenchLine {
 struct LongbenchSet {
   LongbenchTask task;
   std::string path;
-  std::string prompt;     ///< with {context} and {input}
-  int64_t n_predict = 0;  ///< tokens of an answer, at most
+  std::vector<std::string> config_paths;  ///< of the prompt and the answer's length
+  std::string prompt;                     ///< with {context} and {input}
+  int64_t n_predict = 0;                  ///< tokens of an answer, at most
   std::vector<LongbenchLine> lines;
   int64_t n_lines = 0;  ///< in the file; `lines` may be the first of them
 };

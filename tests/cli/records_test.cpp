@@ -5,6 +5,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <sstream>
@@ -90,6 +91,44 @@ TEST(Records, AreNotWrittenWhereStdoutGoes) {
     }
   }
   EXPECT_TRUE(std::filesystem::is_symlink("/dev/stdout"));
+}
+
+// What a run reads is not written over by its records, its page or its data.
+TEST(Records, AreNotWrittenOverWhatIsRead) {
+  const std::string text = make_file("one.txt", rome_prompt(30)),
+                    lines = make_file("a.txt", "my only copy");
+  const std::string model = make_file("needle.gguf", read_file(needle_model()));
+  const std::string config = make_file("config.toml", "threads = 1\n");
+  const std::string fidelity = "eval fidelity --lengths 200 --n-continue 4 --text " + text;
+  const std::string needle = "eval needle --lengths 300 --depths 1 --samples 1 --budgets 64";
+  const struct {
+    std::string args, words;
+  } cases[] = {
+      {fidelity + " --resume --out " + text, "--text"},
+      {fidelity + " --html " + text, "--text"},
+      {needle + " --haystack " + text + " --html " + text, "--haystack"},
+      {needle + " --resume --out " + lines, lines + ":1: no record"},
+      {needle + " --html " + model, "--model"},
+      {needle + " --config " + config + " --html " + config, "--config"},
+      {needle + " --out " + text + ".new --html " + text + ".new", "--out"},
+      {"inspect -f " + text + " --json " + text, "--file"},
+      {"inspect -p a --json " + model, "--model"},
+      {"inspect -p a --json x.json --out x.json", "--out"},
+      {"bench -p 8 -n 0 -r 1 --html " + model, "--model"},
+  };
+  for (const auto& c : cases) {
+    SCOPED_TRACE(c.args);
+    std::istringstream words(c.args);
+    std::vector<std::string> args((std::istream_iterator<std::string>(words)), {});
+    args.insert(args.end(), {"-m", model});
+    const Result r = run(args);
+    EXPECT_EQ(r.code, 2) << r.err;
+    EXPECT_NE(r.err.find(c.words), std::string::npos) << r.err;
+    EXPECT_EQ(r.out, "");
+  }
+  EXPECT_EQ(read_file(text), rome_prompt(30));
+  EXPECT_EQ(read_file(lines), "my only copy");
+  EXPECT_EQ(read_file(model), read_file(needle_model()));
 }
 
 TEST(Records, AFileThatVanishesEndsTheRun) {
