@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <sstream>
 
 #include "base/error.h"
 #include "base/hash.h"
@@ -18,6 +19,7 @@ namespace {
 
 constexpr const char* kPromptFile = "dataset2prompt.json";
 constexpr const char* kLengthFile = "dataset2maxlen.json";
+constexpr int64_t kMostAnswer = 1 << 20;  // tokens, as of --n-predict
 
 const Json& field(const Json& row, const char* name, const std::string& where) {
   const auto found = row.find(name);
@@ -104,8 +106,14 @@ Json read_json(const std::string& folder, const char* name) {
   const std::string path = (std::filesystem::path(folder) / name).string();
   std::ifstream in(path, std::ios::binary);
   if (!in) fail(ErrorCode::kRuntime, "{}: can't be read", path);
+  std::ostringstream text;
+  text << in.rdbuf();
+  if (in.bad()) fail(ErrorCode::kRuntime, "{}: can't be read", path);
+  if (nests_too_deep(text.str())) {
+    fail(ErrorCode::kUsage, "{}: nested deeper than {} levels", path, kMostJsonLevels);
+  }
   try {
-    Json json = Json::parse(in);
+    Json json = Json::parse(text.str());
     if (json.is_object()) return json;
   } catch (const Json::exception& e) {
     fail(ErrorCode::kUsage, "{}: no JSON: {}", path, e.what());
@@ -119,12 +127,8 @@ void read_config(const std::string& folder, std::vector<LongbenchSet>& sets) {
     set.config_paths = {folder + "/" + kPromptFile, folder + "/" + kLengthFile};
     set.prompt = string_field(prompts, set.task.name.c_str(), folder + "/" + kPromptFile);
     const std::string where = folder + "/" + kLengthFile;
-    const Json& length = field(lengths, set.task.name.c_str(), where);
-    if (!length.is_number_integer() || length.get<int64_t>() < 1) {
-      fail(ErrorCode::kUsage, "{}: field '{}' must be a number of tokens, it is {}", where,
-           set.task.name, to_line(length));
-    }
-    set.n_predict = length.get<int64_t>();
+    field(lengths, set.task.name.c_str(), where);
+    set.n_predict = JsonField(lengths, where).at(set.task.name).integer(1, kMostAnswer);
     longbench_prompt(set, {});  // an unknown field in it fails here, not later
   }
 }

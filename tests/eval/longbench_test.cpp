@@ -166,6 +166,20 @@ TEST_F(Longbench, SaysWhatIsWrongWithPromptsAndLengths) {
   test::expect_error(ErrorCode::kUsage, {"hotpotqa", "{inputs}"}, [&] { open({"hotpotqa"}); });
   write("config/dataset2prompt.json", "{");
   test::expect_error(ErrorCode::kUsage, {"dataset2prompt.json: no JSON"}, [&] { open(); });
+  const std::string deep = std::string(300'000, '[') + std::string(300'000, ']');
+  for (const char* name : {"dataset2prompt.json", "dataset2maxlen.json"}) {
+    write("config/dataset2prompt.json", R"({"hotpotqa": "{context}"})");
+    write("config/dataset2maxlen.json", R"({"hotpotqa": 8})");
+    write(std::string("config/") + name, "{\"hotpotqa\": " + deep + "}");
+    test::expect_error(ErrorCode::kUsage, {name, "deeper than 64 levels"}, [&] { open(); });
+  }
+  write("config/dataset2prompt.json", R"({"hotpotqa": "{context}"})");
+  for (const std::string& length : {std::string("0"), std::string("9223372036854775807"),
+                                    "\"" + std::string(500, 'x') + "\""}) {
+    write("config/dataset2maxlen.json", "{\"hotpotqa\": " + length + "}");
+    test::expect_error(ErrorCode::kUsage, {"dataset2maxlen.json: field hotpotqa is"},
+                       [&] { open(); });
+  }
 }
 
 TEST(LongbenchScores, ByHand) {
