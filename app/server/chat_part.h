@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: MIT
-// chat_part(): a part of what a chat template made, which still knows which of its bytes are data.
-// Used where only the new part of a conversation is read.
+// chat_part(): a part of what a chat template made, which still knows which of its bytes are data,
+// and unused_mark(), by which its beginning is found. Used where only the new part of a
+// conversation is read.
 #pragma once
 
 #include <algorithm>
 #include <string>
+#include <string_view>
 
 #include "snapkv/chat.h"
 
@@ -21,6 +23,19 @@ inline RenderedChat chat_part(const RenderedChat& chat, size_t begin,
     part.input.push_back({std::max(range.begin, begin) - begin, std::min(range.end, end) - begin});
   }
   return part;
+}
+
+/// `word`, which ends in no dash, and as many dashes as it takes to be nowhere in `text`. One pass:
+/// people may send a text that spells the word with any number of dashes.
+inline std::string unused_mark(std::string_view word, std::string_view text) {
+  size_t n_dashes = 0;
+  for (size_t at = text.find(word); at != text.npos; at = text.find(word, at)) {
+    at += word.size();
+    const size_t end = std::min(text.find_first_not_of('-', at), text.size());
+    n_dashes = std::max(n_dashes, end - at + 1);
+    at = end;
+  }
+  return std::string(word) + std::string(n_dashes, '-');
 }
 
 }  // namespace snapkv::server

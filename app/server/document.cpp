@@ -15,11 +15,7 @@ constexpr const char* kKind = "snapkv-document";
 constexpr const char* kSeparator = "\n\n";
 
 /// A text that stands where the document ends and the question begins, and nowhere else.
-std::string mark_for(const std::string& text) {
-  std::string mark = "snapkv-question";
-  while (text.find(mark) != std::string::npos) mark += "-";
-  return mark;
-}
+std::string mark_for(const std::string& text) { return unused_mark("snapkv-question", text); }
 
 RenderedChat render(const DocumentForm& form, Json messages) {
   const ChatTemplate tmpl = ChatTemplate::parse(form.template_source, form.template_name);

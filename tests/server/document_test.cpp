@@ -7,6 +7,8 @@
 #include <filesystem>
 #include <fstream>
 
+#include "base/cpu_timer.h"
+#include "server/chat_part.h"
 #include "server/document_store.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/test_models.h"
@@ -50,6 +52,24 @@ TEST(Document, DocumentAndQuestionAreOnePrompt) {
     ASSERT_FALSE(question_chat.input.empty());
     EXPECT_EQ(question_chat.input.front().begin, 0u);
     EXPECT_EQ(question_chat.text.substr(0, question.size()), question);
+  }
+}
+
+// The mark between document and question is found in one pass, whatever the document says.
+TEST(Document, ATextMaySpellTheMark) {
+  EXPECT_EQ(unused_mark("mark", ""), "mark");
+  EXPECT_EQ(unused_mark("mark", "mar k---"), "mark");
+  EXPECT_EQ(unused_mark("mark", "mark"), "mark-");
+  EXPECT_EQ(unused_mark("mark", "mark-- mark---mark- x ---- mark"), "mark----");
+  const DocumentForm form = chat_form("chatml");
+  for (const std::string& text :
+       {std::string("snapkv-question snapkv-question---"),
+        std::string(1'000'000, 'x') + " snapkv-question" + std::string(50'000, '-') + " and"}) {
+    const CpuTimer timer;
+    const RenderedChat chat = document_part(form, text);
+    EXPECT_LT(timer.seconds(), 5) << "a search for each dash takes 17 s";
+    EXPECT_TRUE(chat.text.ends_with(text + "\n\n"));
+    EXPECT_EQ(question_part(form, Json::array({user("Why?" + text)})).text.substr(0, 4), "Why?");
   }
 }
 
