@@ -1,17 +1,43 @@
 // SPDX-License-Identifier: MIT
 #include "eval/common/stored_context.h"
 
-#include <fmt/core.h>
-#include <unistd.h>
-
 #include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <memory>
+#include <string>
 
+#include "base/error.h"
 #include "snapkv/prefill.h"
 
 namespace snapkv::eval {
 namespace {
+
+/// A folder of this run's own, which nobody else can have put a link into; it goes with this.
+class TemporaryFolder {
+ public:
+  TemporaryFolder() {
+    std::error_code error;
+    const std::filesystem::path parent = std::filesystem::temp_directory_path(error);
+    if (error) fail(ErrorCode::kRuntime, "no folder for temporary files: {}", error.message());
+    path_ = (parent / "snapkv-eval-XXXXXX").string();
+    if (::mkdtemp(path_.data()) != nullptr) return;
+    fail(ErrorCode::kRuntime, "{}: no folder can be made: {}", path_, std::strerror(errno));
+  }
+  ~TemporaryFolder() {
+    std::error_code error;
+    std::filesystem::remove_all(path_, error);
+  }
+  TemporaryFolder(const TemporaryFolder&) = delete;
+  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
+
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+};
 
 std::shared_ptr<const KvPrefix> store(const std::shared_ptr<const Model>& model,
                                       const SessionOptions& options,
@@ -26,12 +52,10 @@ std::shared_ptr<const KvPrefix> store(const std::shared_ptr<const Model>& model,
   Prefill prefill(std::move(prompt));
   while (!prefill.step()) {
   }
-  const auto path =
-      std::filesystem::temp_directory_path() / fmt::format("snapkv-eval-{}.kv", ::getpid());
+  const TemporaryFolder folder;
+  const std::string path = folder.path() + "/context.kv";
   prefill.take_prefix()->save(path, stored_kv_type(model->info()));
-  auto stored = KvPrefix::load(model, path);
-  std::filesystem::remove(path);  // it stays mapped
-  return stored;
+  return KvPrefix::load(model, path);  // stays mapped when the file goes
 }
 
 }  // namespace

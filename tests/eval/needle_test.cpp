@@ -3,10 +3,16 @@
 // fact with one prefill for many configurations.
 #include "eval/needle/needle.h"
 
+#include <fmt/core.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
+#include <cstdlib>
 #include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <numeric>
+#include <sstream>
 
 #include "tests/support/expect_error.h"
 #include "tests/support/test_models.h"
@@ -172,6 +178,34 @@ TEST(NeedleRun, StoredRowsAreSelectedWithTheQuestion) {
   EXPECT_NE(stored, record_key(run, items[0], run.configurations[0]));
   run.keeps_full = true;
   EXPECT_THROW(answer_prompt(run, {configuration("h2o", 64)}, prompt, {}), Error);
+}
+
+// The file with every row is in a folder of the run's own, and goes with it.
+TEST(NeedleRun, StoredRowsAreWhereNobodyElsePutALink) {
+  const std::string folder = testing::TempDir() + "needle_stored", mine = folder + "/mine.txt";
+  std::filesystem::remove_all(folder);
+  std::filesystem::create_directory(folder);
+  std::ofstream(mine) << "precious";
+  std::filesystem::create_symlink(mine, fmt::format("{}/snapkv-eval-{}.kv", folder, ::getpid()));
+  const char* before = std::getenv("TMPDIR");
+  const std::string restored = before != nullptr ? before : "";
+  RunOptions run;
+  run.model = needle_model();
+  run.keeps_full = true;
+  const Prompt prompt = make_needle(*run.model, {}, 300, 0.5, 0);
+  setenv("TMPDIR", folder.c_str(), 1);
+  answer_prompt(run, {configuration("snapkv", 64)}, prompt, {.n_predict = 1});
+  setenv("TMPDIR", (folder + "/none").c_str(), 1);
+  test::expect_error(ErrorCode::kRuntime, {"temporary files"}, [&] {
+    answer_prompt(run, {configuration("snapkv", 64)}, prompt, {.n_predict = 1});
+  });
+  before != nullptr ? setenv("TMPDIR", restored.c_str(), 1) : unsetenv("TMPDIR");
+  std::ostringstream text;
+  text << std::ifstream(mine).rdbuf();
+  EXPECT_EQ(text.str(), "precious");
+  const auto entries = std::filesystem::directory_iterator(folder);
+  EXPECT_EQ(std::distance(begin(entries), end(entries)), 2);
+  std::filesystem::remove_all(folder);
 }
 
 TEST(NeedleRun, AnswersEndAsTheyShould) {
