@@ -58,13 +58,13 @@ agnostic() {
 
 stored() {
   for mode in aware stored agnostic; do
-    policies=full,snapkv flag=
+    policies=full,snapkv flag= kernels='--kernels 15'
     [ $mode != stored ] || flag=--keep-full
-    [ $mode != agnostic ] || policies=keydiff flag=--question-agnostic
+    [ $mode != agnostic ] || policies=keydiff flag=--question-agnostic kernels=
     needles stored-$mode $flag --lengths 1000,2000,4000,8000 --depths 11 --samples 3 \
-      --policies $policies --budgets 64,128,256,1024 --kernels 15 --kv-window 16
+      --policies $policies --budgets 64,128,256,1024 $kernels --kv-window 16
     needles stored-four-$mode $flag --kind multi-query --lengths 1000,2000 --depths 11 --samples 3 \
-      --policies $policies --budgets 64,128,256,1024 --kernels 15 --kv-window 16
+      --policies $policies --budgets 64,128,256,1024 $kernels --kv-window 16
   done
 }
 
@@ -97,8 +97,10 @@ once() {
   middle=$(seconds)
   for policy in snapkv ada-snapkv pyramidkv streaming-llm; do
     for budget in 128 256; do
+      kernels='--kernels 15'
+      [ $policy != streaming-llm ] || kernels=
       needles once-$policy-$budget -t 1 --lengths 4000 --depths 6 --policies $policy \
-        --budgets $budget --kernels 15 --kv-window 16
+        --budgets $budget $kernels --kv-window 16
     done
   done
   echo "$begin $middle $(seconds)" | awk '{

@@ -131,6 +131,41 @@ TEST(EvalCommand, OverlapWritesRecordsAndResumes) {
   EXPECT_EQ(random.out.find("question"), std::string::npos);
 }
 
+// What is accepted has an effect.
+TEST(EvalCommand, RefusesOptionsThatSayNothing) {
+  const struct {
+    std::vector<std::string> args;
+    std::string words;
+  } cases[] = {
+      {{"needle", "--kv-policy", "h2o"}, "--kv-policy"},
+      {{"ruler", "--kv-policy", "h2o"}, "--kv-policy"},
+      {{"turns", "--kv-refresh"}, "--kv-refresh"},
+      {{"needle", "--policies", "streaming-llm", "--kernels", "7,15"}, "--kernels is no option"},
+      {{"needle", "--policies", "full,streaming-llm", "--kernels", "7"}, "policy streaming-llm"},
+      {{"needle", "--policies", "full,streaming-llm", "--kv-kernel", "7"}, "--kv-kernel is no"},
+      {{"needle", "--budgets", "64", "--kv-budget", "64"}, "--budgets and --kv-budget exclude"},
+      {{"needle", "--budgets", "64", "--kv-ratio", "0.5"}, "--budgets and --kv-ratio exclude"},
+      {{"needle", "--kernels", "7", "--kv-kernel", "7"}, "--kernels and --kv-kernel exclude"},
+  };
+  for (const auto& c : cases) {
+    std::vector<std::string> args = {"eval"};
+    args.insert(args.end(), c.args.begin(), c.args.end());
+    args.insert(args.end(), {"-m", needle_model()});
+    const Result r = run(args);
+    EXPECT_EQ(r.code, 2) << r.err;
+    EXPECT_NE(r.err.find(c.words), std::string::npos) << r.err;
+    EXPECT_EQ(r.out, "");
+  }
+  // settings of other commands and tasks are left alone
+  Command command;
+  command.args = {"eval",     "needle", "-m",         needle_model(),  "--lengths", "300",
+                  "--depths", "1",      "--policies", "streaming-llm", "--budgets", "64"};
+  command.env = {{"SNAPKV_KV_POLICY", "h2o"}, {"SNAPKV_KERNELS", "7"}, {"SNAPKV_KV_BUDGET", "32"}};
+  const Result r = run(command);
+  EXPECT_EQ(r.code, 0) << r.err;
+  EXPECT_NE(r.out.find("| streaming-llm 64,"), std::string::npos) << r.out;
+}
+
 TEST(EvalCommand, RefusesWhatCantWork) {
   const std::string path = make_folder() + "/out.jsonl";
   EXPECT_EQ(run({"eval", "ruler", "--out", path, "--tasks", "qa_1"}).code, 2);

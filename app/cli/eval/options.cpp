@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "base/error.h"
+#include "cli/common/policy_options.h"
 #include "cli/common/signals.h"
 #include "cli/common/terminal.h"
 #include "eval/common/page.h"
@@ -43,13 +44,20 @@ void add_eval_options(CLI::App& app, EvalSettings& settings, bool draws) {
       app.add_option("--budgets", settings.budgets, "Rows kept (instead of --kv-budget)");
   budgets->check(whole_number(1, kMostTokens))->delimiter(',')->type_name("N,N,...");
   const PolicyParam& kernel_size = *policy_info("snapkv").find("kernel_size");
-  app.add_option("--kernels", settings.kernels, "Pooling widths (instead of --kv-kernel)")
-      ->check(whole_number(1, static_cast<int64_t>(kernel_size.most)))
+  CLI::Option* kernels =
+      app.add_option("--kernels", settings.kernels, "Pooling widths (instead of --kv-kernel)");
+  kernels->check(whole_number(1, static_cast<int64_t>(kernel_size.most)))
       ->delimiter(',')
       ->type_name("N,N,...");
   add_record_options(app, settings, draws);
   add_cache_options(app, settings.cache);
+  app.remove_option(app.get_option("--kv-policy"));  // --policies
   budgets->excludes(app.get_option("--kv-memory"));
+  app.final_callback([&app, &settings, budgets, kernels] {
+    note_typed_params(app, settings.cache);
+    settings.typed_budgets = budgets->count() > 0;
+    settings.typed_kernels = kernels->count() > 0;
+  });
 }
 
 void add_text_inputs(EvalSettings& settings, const std::string& option,
@@ -89,8 +97,34 @@ void add_stored_option(CLI::App& app, EvalSettings& settings) {
       ->excludes(app.get_option("--question-agnostic"));
 }
 
+namespace {
+
+/// Throws kUsage when an option was typed that says nothing to any policy which drops rows, or that
+/// a list replaces. Other sources may mean it for other commands.
+void check_options_are_of_use(const EvalSettings& settings) {
+  const std::vector<std::string>& typed = settings.cache.typed_params;
+  if (settings.typed_budgets && std::count(typed.begin(), typed.end(), "budget") > 0) {
+    fail(ErrorCode::kUsage, "--budgets and --kv-budget exclude each other");
+  }
+  if (settings.typed_kernels && std::count(typed.begin(), typed.end(), "kernel_size") > 0) {
+    fail(ErrorCode::kUsage, "--kernels and --kv-kernel exclude each other");
+  }
+  std::vector<std::string> policies = settings.policies;
+  std::erase(policies, "full");
+  check_policy_options(settings.cache, policies);
+  const bool has_kernel = std::any_of(policies.begin(), policies.end(), [](const auto& policy) {
+    return policy_info(policy).find("kernel_size") != nullptr;
+  });
+  if (!settings.typed_kernels || policies.empty() || has_kernel) return;
+  fail(ErrorCode::kUsage, "--kernels is no option of policy {}: no scores are pooled",
+       fmt::join(policies, ", "));
+}
+
+}  // namespace
+
 std::vector<SessionOptions> make_configurations(const EvalSettings& settings,
                                                 const ModelInfo* model) {
+  check_options_are_of_use(settings);
   const PolicyParams& params = settings.cache.params;
   const auto ratio = params.find("ratio");
   if (!settings.budgets.empty() && ratio != params.end() && std::get<double>(ratio->second) > 0) {

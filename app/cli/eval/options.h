@@ -24,6 +24,7 @@ struct EvalSettings {
   std::vector<std::string> policies = {"full", "snapkv"};
   std::vector<int64_t> budgets;
   std::vector<int> kernels;
+  bool typed_budgets = false, typed_kernels = false;  // on the command line
   std::vector<bool> refresh_modes;  // of SessionOptions::kv_refresh; empty: the cache option's
   std::string out;
   std::string html;

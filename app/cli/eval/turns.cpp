@@ -69,6 +69,7 @@ Command add_eval_turns(CLI::App& eval, const CommonSettings& common) {
   add_turns_options(*app, *s);
   add_question_option(*app, s->eval);
   add_eval_options(*app, s->eval);
+  app->remove_option(app->get_option("--kv-refresh"));  // --modes
   return {app, [s, &common] { return run_turns(*s, common); }};
 }
 
