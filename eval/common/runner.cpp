@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <map>
+#include <set>
 
 #include "base/check.h"
 #include "base/error.h"
@@ -209,6 +210,12 @@ Prompt split_prompt(const Model& model, std::string text, size_t context_bytes) 
       std::mismatch(context.begin(), last, prompt.tokens.begin()).first - context.begin();
   prompt.text = std::move(text);
   return prompt;
+}
+
+std::vector<Item> each_once(std::vector<Item> items) {
+  std::set<std::string> ids;
+  std::erase_if(items, [&](const Item& item) { return !ids.insert(item.id).second; });
+  return items;
 }
 
 std::string model_key(const Model& model) {

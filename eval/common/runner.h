@@ -59,6 +59,10 @@ struct Item {
   AnswerLimit limit = {};
 };
 
+/// The first item of each id, in their order: a prompt that counts twice makes intervals too
+/// narrow.
+std::vector<Item> each_once(std::vector<Item> items);
+
 struct RunOptions {
   std::shared_ptr<const Model> model;
   std::vector<SessionOptions> configurations;

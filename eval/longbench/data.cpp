@@ -68,7 +68,8 @@ std::vector<LongbenchTask> choose_tasks(const std::string& folder,
       fail(ErrorCode::kUsage, "LongBench's {} is not supported: word segmentation of Chinese",
            name);
     }
-    tasks.push_back(task);
+    const auto is_it = [&](const LongbenchTask& other) { return other.name == task.name; };
+    if (std::none_of(tasks.begin(), tasks.end(), is_it)) tasks.push_back(task);
   }
   if (!wanted.empty()) return tasks;
   for (const LongbenchTask& task : longbench_tasks()) {

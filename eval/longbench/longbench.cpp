@@ -4,6 +4,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "base/error.h"
 #include "base/hash.h"
@@ -162,7 +163,7 @@ std::vector<Item> longbench_items(std::shared_ptr<const Model> model,
       items.push_back(std::move(item));
     }
   }
-  return items;
+  return each_once(std::move(items));
 }
 
 std::string longbench_table(const RunOptions& run, const std::vector<LongbenchSet>& sets,

@@ -5,6 +5,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "base/error.h"
 #include "eval/common/haystack.h"
@@ -297,7 +298,7 @@ std::vector<Item> needle_items(std::shared_ptr<const Model> model, const NeedleO
       }
     }
   }
-  return items;
+  return each_once(std::move(items));
 }
 
 }  // namespace snapkv::eval

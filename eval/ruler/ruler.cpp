@@ -5,6 +5,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "base/error.h"
 #include "eval/common/haystack.h"
@@ -154,7 +155,7 @@ std::vector<Item> ruler_items(std::shared_ptr<const Model> model, const RulerOpt
       }
     }
   }
-  return items;
+  return each_once(std::move(items));
 }
 
 }  // namespace snapkv::eval

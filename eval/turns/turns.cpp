@@ -4,6 +4,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "base/error.h"
 #include "eval/common/haystack.h"
@@ -74,7 +75,7 @@ std::vector<Item> turns_items(std::shared_ptr<const Model> model, const TurnsOpt
       items.push_back(std::move(item));
     }
   }
-  return items;
+  return each_once(std::move(items));
 }
 
 std::string turns_tables(const RunOptions& run, const TurnsOptions& options,

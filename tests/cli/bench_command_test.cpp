@@ -75,8 +75,12 @@ TEST(BenchCommandTest, EveryCombinationIsOneTest) {
 
 TEST(BenchCommandTest, RangesAreLists) {
   EXPECT_EQ(labels(bench_json("-p 2-8*2,3-4 -n 0 -r 1 -t 1 --no-warmup --kv-policy full")),
-            (std::vector<std::string>{"pp2 full t1", "pp4 full t1", "pp8 full t1", "pp3 full t1",
-                                      "pp4 full t1"}));
+            (std::vector<std::string>{"pp2 full t1", "pp4 full t1", "pp8 full t1", "pp3 full t1"}));
+  EXPECT_EQ(
+      labels(bench_json("-p 4,4 -n 0 -d 0 -d 0 -r 1 -t 1,1 --no-warmup --kv-policy snapkv,snapkv "
+                        "--kv-type f16,f16 --kv-budget 40,40")),
+      std::vector<std::string>{"pp4 snapkv40 t1"})
+      << "what a list names twice is measured once";
   EXPECT_EQ(labels(bench_json("-p 0 -n 1-6+2 -r 1 -t 1 --no-warmup --kv-policy full")),
             (std::vector<std::string>{"tg1 full t1", "tg3 full t1", "tg5 full t1"}));
 }

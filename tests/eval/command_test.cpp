@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <sstream>
@@ -129,6 +130,37 @@ TEST(EvalCommand, OverlapWritesRecordsAndResumes) {
   const Result random = run(args);
   EXPECT_EQ(random.code, 0) << random.err;
   EXPECT_EQ(random.out.find("question"), std::string::npos);
+}
+
+// A prompt that counted twice would make the intervals too narrow.
+TEST(EvalCommand, WhatListsNameTwiceCountsOnce) {
+  const auto table_of = [](std::vector<std::string> args, int n_records) {
+    const std::string path = make_folder() + "/out.jsonl";
+    args.insert(args.begin(), "eval");
+    args.insert(args.end(), {"-m", needle_model(), "--out", path});
+    const Result r = run(args);
+    EXPECT_EQ(r.code, 0) << r.err;
+    const std::string records = read_file(path);
+    EXPECT_EQ(std::count(records.begin(), records.end(), '\n'), n_records) << r.out;
+    return r.out;
+  };
+  const std::vector<std::string> twice[] = {{"--lengths", "300,300", "--budgets", "64,64"},
+                                            {"--policies", "snapkv,full,snapkv,full"},
+                                            {"--kernels", "7,7"}};
+  std::vector<std::string> args = {"needle", "--depths", "1", "--samples", "2"};
+  for (const auto& list : twice) args.insert(args.end(), list.begin(), list.end());
+  const std::string needle = table_of(args, 4);
+  EXPECT_NE(needle.find(" of 2 |"), std::string::npos) << needle;
+  EXPECT_EQ(std::count(needle.begin(), needle.end(), '\n'), 4) << needle;
+  const std::string ruler =
+      table_of({"ruler", "--tasks", "niah_single_1,niah_single_1", "--lengths", "700,700",
+                "--samples", "1", "--kv-budget", "64"},
+               2);
+  EXPECT_EQ(ruler.find("700 tokens:"), ruler.rfind("700 tokens:")) << ruler;
+  EXPECT_NE(ruler.find(" of 1 |"), std::string::npos) << ruler;
+  table_of({"turns", "--lengths", "400,400", "--questions", "2", "--samples", "1", "--budgets",
+            "64", "--modes", "append,append", "--n-predict", "2"},
+           2);
 }
 
 // What is accepted has an effect.

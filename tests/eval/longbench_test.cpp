@@ -121,6 +121,8 @@ TEST_F(Longbench, ChoosesTasks) {
   EXPECT_EQ(sets[1].lines[1].number, 3);
   EXPECT_EQ(read_longbench_row(sets[1], sets[1].lines[1]).classes.size(), 2u);
   EXPECT_EQ(left_out_, std::vector<std::string>{"dureader"});
+  EXPECT_EQ(open({"trec", "trec"}).size(), 1u);
+  EXPECT_EQ(longbench_items(needle_model(), sets, {}).size(), 2u) << "equal lines count once";
   test::expect_error(ErrorCode::kUsage, {"dureader", "word segmentation"},
                      [&] { open({"dureader"}); });
   test::expect_error(ErrorCode::kUsage, {"no task hotpot;", "hotpotqa"}, [&] { open({"hotpot"}); });

@@ -23,7 +23,7 @@ namespace {
 
 constexpr const char* kBenchFooter =
     "Lists: values separated by commas, an option given several times, and ranges (first-last,\n"
-    "first-last+step, first-last*factor). Every combination of values is one test.\n"
+    "first-last+step, first-last*factor), each value once. Every combination is one test.\n"
     "GFLOP/s counts 2 operations per weight and token and 4 * head_dim per head and visible row;\n"
     "GB/s counts weights once per step and the rows of the cache; % limit is of what this machine\n"
     "multiplies (ops) or reads (mem) at most, measured for half a second before each test.\n"

@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "base/parse_number.h"
+#include "cli/common/without_repeats.h"
 
 namespace snapkv::cli {
 namespace {
@@ -69,7 +70,8 @@ DType parse_kv_type(const std::string& text) {
 std::vector<SessionOptions> session_variants(const BenchSettings& s, const ModelInfo* model) {
   const auto budgets = parse_counts("--kv-budget", s.budgets, kBudgetRange);
   const std::vector<std::string> known = policy_names();
-  for (const std::string& policy : s.policies) {
+  const std::vector<std::string> policies = without_repeats(s.policies);
+  for (const std::string& policy : policies) {
     if (std::find(known.begin(), known.end(), policy) == known.end()) {
       fail(ErrorCode::kUsage, "--kv-policy: '{}' is not a policy", policy);
     }
@@ -78,12 +80,12 @@ std::vector<SessionOptions> session_variants(const BenchSettings& s, const Model
   for (const int64_t budget : budgets) {
     CacheSettings cache = s.cache;
     cache.params["budget"] = budget;
-    by_budget.push_back(session_options(cache, kMostTokens, s.policies, model));
+    by_budget.push_back(session_options(cache, kMostTokens, policies, model));
   }
   std::vector<SessionOptions> variants;
-  for (const std::string& type : s.kv_types) {
-    for (size_t p = 0; p < s.policies.size(); ++p) {
-      const bool has_budgets = policy_info(s.policies[p]).has_budget && s.cache.memory == 0;
+  for (const std::string& type : without_repeats(s.kv_types)) {
+    for (size_t p = 0; p < policies.size(); ++p) {
+      const bool has_budgets = policy_info(policies[p]).has_budget && s.cache.memory == 0;
       for (size_t b = 0; b < (has_budgets ? budgets.size() : 1); ++b) {
         variants.push_back(by_budget[b][p]);
         variants.back().kv_type = parse_kv_type(type);
@@ -135,7 +137,7 @@ std::vector<int64_t> parse_counts(const std::string& flag, const std::vector<std
       }
     }
   }
-  return values;
+  return without_repeats(values);
 }
 
 std::vector<BenchTest> make_bench_plan(const BenchSettings& s, const ModelInfo* model) {
@@ -143,7 +145,9 @@ std::vector<BenchTest> make_bench_plan(const BenchSettings& s, const ModelInfo* 
   const auto n_gen = parse_counts("--n-gen", s.n_gen, kPromptRange);
   const auto n_depth = parse_counts("--n-depth", s.n_depth, kPromptRange);
   const auto n_seq = parse_counts("--batch", s.n_seq, kBatchRange);
-  const auto threads = parse_counts("--threads", s.threads, kThreadsRange);
+  auto threads = parse_counts("--threads", s.threads, kThreadsRange);
+  // resolved here, so that the result says how many there were
+  std::replace(threads.begin(), threads.end(), int64_t{0}, int64_t{cpu_threads()});
   const std::vector<SessionOptions> variants = session_variants(s, model);
 
   std::vector<BenchTest> plan;
@@ -166,9 +170,8 @@ std::vector<BenchTest> make_bench_plan(const BenchSettings& s, const ModelInfo* 
       if (n > 0) plan.push_back(test);
     }
   };
-  for (const int64_t n_threads : threads) {
-    // resolved here, so that the result says how many there were
-    test.n_threads = n_threads > 0 ? static_cast<int>(n_threads) : cpu_threads();
+  for (const int64_t n_threads : without_repeats(threads)) {
+    test.n_threads = static_cast<int>(n_threads);
     for (const SessionOptions& variant : variants) {
       test.session = variant;
       for (const int64_t depth : n_depth) {

@@ -56,8 +56,8 @@ inline constexpr ListRange kThreadsRange = {0, 4096};
 
 /// Accepts an item of a list: "512", "0-3", "256-1024+256" or "1-16*2".
 CLI::Validator count_list(ListRange range);
-/// The numbers of a list. Throws kUsage naming `flag` and the item for anything else than such
-/// items, for values out of range, and when they are too many.
+/// The numbers of a list, each once. Throws kUsage naming `flag` and the item for anything else
+/// than such items, for values out of range, and when they are too many.
 std::vector<int64_t> parse_counts(const std::string& flag, const std::vector<std::string>& items,
                                   ListRange range);
 

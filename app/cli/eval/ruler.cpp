@@ -4,6 +4,7 @@
 
 #include <fmt/core.h>
 
+#include "cli/common/without_repeats.h"
 #include "cli/eval/options.h"
 #include "eval/common/haystack.h"
 
@@ -35,6 +36,7 @@ std::string tables(const EvalRun& run, std::vector<eval::Item> items,
 
 int run_ruler(RulerSettings s, const CommonSettings& common) {
   s.ruler.seed = s.eval.seed;
+  s.ruler.lengths = without_repeats(s.ruler.lengths);  // a table for each
   if (!s.haystack.empty()) {
     add_text_inputs(s.eval, "--haystack", {s.haystack});
     s.ruler.haystack = eval::read_haystack(s.haystack);
