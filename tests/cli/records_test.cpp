@@ -131,6 +131,16 @@ TEST(Records, AreNotWrittenOverWhatIsRead) {
   EXPECT_EQ(read_file(model), read_file(needle_model()));
 }
 
+// Without --out the table is all that a run leaves.
+TEST(Records, APageThatFailsLeavesTheTable) {
+  const Result r = run({"eval", "needle", "-m", needle_model(), "--lengths", "300", "--depths", "1",
+                        "--budgets", "64", "--html", "/proc/page.html"});
+  if (r.code == 2) GTEST_SKIP() << "built without pages (SNAPKV_PAGES)";
+  EXPECT_EQ(r.code, 1) << r.err;
+  EXPECT_NE(r.err.find("/proc/page.html"), std::string::npos) << r.err;
+  EXPECT_NE(r.out.find("| full |"), std::string::npos) << r.out;
+}
+
 TEST(Records, AFileThatVanishesEndsTheRun) {
   const std::string folder = make_folder(), out = folder + "/out.jsonl";
   Command command;

@@ -212,11 +212,19 @@ void EvalRun::show_progress(const std::string& title, double fraction) {
 
 void EvalRun::finish(const std::string& table) {
   display_.clear();
-  if (!html_.empty()) {
-    eval::write_page(html_, eval::records_page("eval", file_->records()));
-    write_stderr(fmt::format("snapkv: wrote {}\n", html_));
+  try {
+    write_page();
+  } catch (...) {  // the table may be all that is left of the run
+    write_stdout(table);
+    throw;
   }
   write_stdout(table);
+}
+
+void EvalRun::write_page() const {
+  if (html_.empty()) return;
+  eval::write_page(html_, eval::records_page("eval", file_->records()));
+  write_stderr(fmt::format("snapkv: wrote {}\n", html_));
 }
 
 }  // namespace snapkv::cli

@@ -78,10 +78,12 @@ class EvalRun {
   /// Shows how much of the run is done, for tasks that measure more finely than by prompts.
   void show_progress(const std::string& title, double fraction);
   /// Ends the progress display, writes the page of the whole record file, if asked for, and prints
-  /// the table.
+  /// the table, also when the page fails.
   void finish(const std::string& table);
 
  private:
+  void write_page() const;
+
   std::string html_;
   eval::RunOptions options_;
   ProgressDisplay display_;
