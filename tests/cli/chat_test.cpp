@@ -137,10 +137,35 @@ TEST(Chat, SavesWhatApplyTemplateReads) {
   EXPECT_EQ(r.out, "h\xc3\xa4llo");
   // a list of messages is read too, and its last message answered
   const std::string list = make_file("list.json", R"([{"role": "user", "content": "hi"}])");
-  const Result loaded = chat("/load " + list + "\n/regenerate\n/save " + list + "\n", {"-n", "1"});
+  const Result loaded = chat("/load " + list + "\n/regenerate\n/save " + saved + "\n", {"-n", "1"});
   EXPECT_EQ(loaded.code, 0) << loaded.err;
   EXPECT_TRUE(contains(loaded.err, "/regenerate makes it")) << loaded.err;
-  EXPECT_EQ(messages_of(list).size(), 2u);
+  EXPECT_EQ(messages_of(saved).size(), 2u);
+}
+
+// What load() reads is more than what save() writes: the rest would be lost.
+TEST(Chat, SaveReplacesSavedChatsOnly) {
+  const std::string message = R"({"role": "user", "content": "hi"})";
+  for (const std::string& text :
+       {"[" + message + "]", R"({"messages": [)" + message + R"(], "note": "precious"})",
+        R"({"messages": [)" + message + R"(], "tools": []})",
+        std::string(R"({"messages": [{"role": "system", "content": "x", "name": "y"}]})"),
+        R"({"messages": [{"role": "system", "content": ""}, )" + message + "]}"}) {
+    SCOPED_TRACE(text);
+    const std::string file = make_file("mine.json", text);
+    const Result r = chat("hi\n/save " + file + "\n", {"-n", "1"});
+    EXPECT_EQ(r.code, 2) << r.err;
+    EXPECT_TRUE(contains(r.err, "no saved chat")) << r.err;
+    EXPECT_EQ(read_file(file), text);
+  }
+  const std::string own = make_file("own.json", R"({"messages": [)" + message + "]}");
+  const std::string system = make_folder() + "/system.json";
+  const Result r = chat(
+      "/system Be brief.\nhi\n/save " + system + "\nhi\n/save " + system + "\n/save " + own + "\n",
+      {"-n", "1"});
+  EXPECT_EQ(r.code, 0) << r.err;
+  EXPECT_EQ(messages_of(system).size(), 5u);
+  EXPECT_EQ(messages_of(own).size(), 5u);
 }
 
 TEST(Chat, PolicyChangesWhatIsKept) {

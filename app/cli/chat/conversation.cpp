@@ -65,7 +65,15 @@ void Conversation::save(const std::string& path) const {
 }
 
 Conversation Conversation::load(const std::string& path) {
-  Json parsed = eval::parse_json(read_text(path));
+  return from_json(eval::parse_json(read_text(path)), path);
+}
+
+bool Conversation::is_saved(const std::string& path) {
+  const Json parsed = eval::parse_json(read_text(path));
+  return Json{{"messages", from_json(parsed, path).messages()}} == parsed;
+}
+
+Conversation Conversation::from_json(Json parsed, const std::string& path) {
   if (parsed.is_object() && parsed.contains("messages")) parsed = Json(parsed["messages"]);
   if (!parsed.is_array()) {
     fail(ErrorCode::kUsage, "{}: a JSON object with 'messages' is expected, or a list of messages",

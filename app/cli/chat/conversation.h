@@ -40,8 +40,13 @@ class Conversation {
   /// Reads what save() wrote, or a list of messages; their contents must be texts. Throws kRuntime,
   /// kUsage.
   static Conversation load(const std::string& path);
+  /// Whether the file holds nothing but what save() would write of its conversation. Throws as
+  /// load().
+  static bool is_saved(const std::string& path);
 
  private:
+  static Conversation from_json(Json parsed, const std::string& path);
+
   std::string system_;
   Json turns_ = Json::array();
 };

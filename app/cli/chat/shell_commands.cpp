@@ -182,9 +182,12 @@ void ChatShell::save(const std::string& text) {
   const std::string path = required_path(text, "save");
   std::error_code error;
   if (std::filesystem::exists(path, error)) {
+    bool is_saved = false;
     try {
-      Conversation::load(path);
-    } catch (const Error&) {
+      is_saved = Conversation::is_saved(path);
+    } catch (const Error&) {  // no conversation, or it can't be read
+    }
+    if (!is_saved) {
       fail(ErrorCode::kUsage, "{} exists and is no saved chat: choose another name", path);
     }
   }
