@@ -116,6 +116,23 @@ TEST(Chat, FilesStayWithTheMessageThatTheyBegin) {
   EXPECT_EQ(messages_of(saved).at(0).at("content"), "From a file.\n\ntwo");
 }
 
+// A message without an answer is no part of the chat, and the next one begins with its file.
+TEST(Chat, FilesWaitForAMessageThatIsAnswered) {
+  const std::string book = make_file("book.txt", rome_prompt(40));
+  const Result none = chat("/file " + book + "\nhi\n/stats\n/edit x\n", {"-n", "0"});
+  EXPECT_EQ(none.code, 2) << none.err;
+  EXPECT_TRUE(contains(none.err, "0 tokens, as --n-predict says; the message is not part of the"))
+      << none.err;
+  EXPECT_TRUE(contains(none.err, "0 messages; ")) << none.err;
+  const std::string saved = make_folder() + "/chat.json";
+  const std::string file = make_file("a.txt", "From a file.");
+  const Result r =
+      chat("/file " + file + "\n\xff\n/file off\n/file " + file + "\nhi\nhi\n/save " + saved + "\n",
+           {"-n", "1"});
+  EXPECT_EQ(messages_of(saved).at(0).at("content"), "From a file.\n\nhi") << r.err;
+  EXPECT_EQ(messages_of(saved).at(2).at("content"), "hi");
+}
+
 TEST(Chat, TheSystemMessageComesFirstAndStays) {
   const std::string saved = make_folder() + "/chat.json";
   const Result r = chat("/system\n/system Be brief.\nhi\n/reset\n/system\n/save " + saved +

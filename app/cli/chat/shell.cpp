@@ -78,11 +78,22 @@ void ChatShell::handle(const std::string& line) {
 
 void ChatShell::send(const std::string& text) {
   if (!is_utf8(text)) fail(ErrorCode::kUsage, "the message is not valid UTF-8");
-  show_answer([&](const ChatSession::Callbacks& callbacks) -> const ChatSession::Answer& {
-    return session_.ask(files_ + text, callbacks);
-  });
-  last_files_ = std::move(files_);
-  files_.clear();
+  const size_t n_before = session_.conversation().turns().size();
+  // the files wait for the next message where this one did not become part of the chat
+  const auto drop_sent_files = [&] {
+    if (session_.conversation().turns().size() == n_before) return;
+    last_files_ = std::move(files_);
+    files_.clear();
+  };
+  try {
+    show_answer([&](const ChatSession::Callbacks& callbacks) -> const ChatSession::Answer& {
+      return session_.ask(files_ + text, callbacks);
+    });
+  } catch (const Error&) {
+    drop_sent_files();
+    throw;
+  }
+  drop_sent_files();
 }
 
 void ChatShell::show_answer(
@@ -98,21 +109,23 @@ void ChatShell::show_answer(
     throw;
   }
   display_.finish();
+  const bool is_empty = answer->generation.ids.empty();
+  const char* const kept = is_empty ? "; the message is not part of the chat" : "";
   switch (answer->generation.stop_reason) {
     case StopReason::eos:
     case StopReason::stop:
       if (answer->generation.text.empty()) note("an empty answer");
       break;
     case StopReason::length:
-      note(fmt::format("stopped after {}, as --n-predict says",
-                       plural(std::ssize(answer->generation.ids), "token")));
+      note(fmt::format("stopped after {}, as --n-predict says{}",
+                       plural(std::ssize(answer->generation.ids), "token"), kept));
       break;
     case StopReason::context:
-      note(fmt::format("stopped: the context of {} is full; /undo or /reset makes room",
-                       plural(session_.session().n_ctx(), "token")));
+      note(fmt::format("stopped: the context of {} is full; /undo or /reset makes room{}",
+                       plural(session_.session().n_ctx(), "token"), kept));
       break;
     case StopReason::cancelled:
-      if (answer->generation.ids.empty()) fail(ErrorCode::kCancelled, "cancelled");
+      if (is_empty) fail(ErrorCode::kCancelled, "cancelled");
       note(fmt::format("stopped by {}; the answer so far is part of the chat", interruption()));
       break;
   }
