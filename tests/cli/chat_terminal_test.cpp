@@ -147,6 +147,24 @@ TEST(ChatTerminal, LinesAreEditedAndHaveAnyCharacters) {
   end(chat);
 }
 
+// As a terminal sends them that is not set to UTF-8: what follows is a character of its own.
+TEST(ChatTerminal, BrokenCharactersTakeNoOtherWithThem) {
+  TerminalSession chat(chat_args());
+  chat.wait_for("> ");
+  chat.type("/system a\xe4\r");
+  chat.wait_for("system message set");
+  chat.wait_for("> ");
+  chat.type("/system\r");
+  chat.wait_for("system message: a\xef\xbf\xbd]");
+  chat.wait_for("> ");
+  chat.type("/system a\xe4\xf0\xc3\xa4z\xc3\x7f\r");  // the last one is rubbed out
+  chat.wait_for("system message set");
+  chat.wait_for("> ");
+  chat.type("/system\r");
+  chat.wait_for("system message: a\xef\xbf\xbd\xef\xbf\xbd\xc3\xa4z]");
+  end(chat);
+}
+
 TEST(ChatTerminal, PastedTextIsOneMessage) {
   TerminalSession chat(chat_args());
   chat.wait_for("> ");

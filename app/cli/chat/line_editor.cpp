@@ -15,6 +15,7 @@
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
+#include <utility>
 
 #include "base/error.h"
 #include "cli/common/signals.h"
@@ -81,6 +82,7 @@ class LineEditor final : public LineReader {
   std::string prompt_;
   std::string initial_;
   bool insert_next_ = false;  // `initial_` is to be inserted
+  int pushed_back_ = -1;      // a byte that was read too early
   FILE* screen_;              // stdout, or stderr where that is the terminal
   EditLine* edit_ = nullptr;
   History* history_ = nullptr;
@@ -133,6 +135,7 @@ LineEditor& LineEditor::of(EditLine* edit) {
 char* LineEditor::show_prompt(EditLine* edit) { return of(edit).prompt_.data(); }
 
 int LineEditor::read_byte() {
+  if (pushed_back_ >= 0) return std::exchange(pushed_back_, -1);
   while (true) {
     if (interrupted()) {
       errno = EINTR;
@@ -165,7 +168,8 @@ int LineEditor::read_rest(unsigned char first, wchar_t* character) {
   for (int i = 0; i < n; ++i) {
     const int byte = read_byte();
     if (byte < 0) return -1;
-    if ((byte & 0xc0) != 0x80) {
+    if ((byte & 0xc0) != 0x80) {  // of the next character, or Enter
+      pushed_back_ = byte;
       *character = kReplacement;
       return 1;
     }
