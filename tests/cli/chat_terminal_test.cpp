@@ -187,9 +187,11 @@ TEST(ChatTerminal, HistoryOutlivesTheChatAndIsPrivate) {
     chat.wait_for("system message set");
     end(chat);
   }
+  const std::string history = home + "/.local/state/snapkv/chat_history";
   struct stat status = {};
-  ASSERT_EQ(stat((home + "/.local/state/snapkv/chat_history").c_str(), &status), 0);
+  ASSERT_EQ(stat(history.c_str(), &status), 0);
   EXPECT_EQ(status.st_mode & 0777, 0600u);
+  ASSERT_EQ(chmod(history.c_str(), 0644), 0);
   {
     TerminalSession chat(chat_args(), home);
     chat.wait_for("> ");
@@ -202,6 +204,8 @@ TEST(ChatTerminal, HistoryOutlivesTheChatAndIsPrivate) {
     chat.wait_for("system message: one two]");
     end(chat);
   }
+  ASSERT_EQ(stat(history.c_str(), &status), 0);
+  EXPECT_EQ(status.st_mode & 0777, 0600u) << "what was readable for others stays so";
   const std::string other = make_folder();
   TerminalSession chat(chat_args({"--no-history"}), other);
   chat.wait_for("> ");

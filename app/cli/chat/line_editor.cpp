@@ -55,6 +55,24 @@ void use_utf8_locale() {
   std::setlocale(LC_CTYPE, "C.UTF-8");
 }
 
+/// Opens a file to be written anew, for its owner alone: what people wrote is for them. -1 with
+/// errno, and the file as it was, when that can't be.
+int open_private(const char* path) {
+  const int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+  if (fd < 0) return -1;
+  struct stat info = {};
+  bool is_ready = fstat(fd, &info) == 0;
+  if (is_ready && S_ISREG(info.st_mode)) {
+    const bool is_private = (info.st_mode & 077) == 0 || fchmod(fd, info.st_mode & 0700) == 0;
+    is_ready = is_private && ftruncate(fd, 0) == 0;
+  }
+  if (is_ready) return fd;
+  const int error = errno;
+  close(fd);
+  errno = error;
+  return -1;
+}
+
 class LineEditor final : public LineReader {
  public:
   explicit LineEditor(std::string history_path);
@@ -245,8 +263,7 @@ void LineEditor::save_history() const {
   if (history_path_.empty()) return;
   std::error_code error;
   std::filesystem::create_directories(std::filesystem::path(history_path_).parent_path(), error);
-  // what people wrote is for them alone
-  const int fd = open(history_path_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+  const int fd = open_private(history_path_.c_str());
   FILE* file = fd >= 0 ? fdopen(fd, "w") : nullptr;
   HistEvent event;
   const bool saved = file != nullptr && history(history_, &event, H_SAVE_FP, file) >= 0;
