@@ -220,9 +220,10 @@ std::vector<Item> each_once(std::vector<Item> items) {
 
 std::string model_key(const Model& model) {
   const bool f32_rounded = model.compute_dtype() == DType::f32 && model.rounds_activations();
-  return fmt::format(
-      "{} {:016x} {}{}", std::filesystem::path(model.info().path).filename().string(),
-      model.fingerprint(), name(model.compute_dtype()), f32_rounded ? " and 8 bits" : "");
+  // as records hold it, or none would be found again
+  const std::string file = to_utf8(std::filesystem::path(model.info().path).filename().string());
+  return fmt::format("{} {:016x} {}{}", file, model.fingerprint(), name(model.compute_dtype()),
+                     f32_rounded ? " and 8 bits" : "");
 }
 
 std::string record_key(const RunOptions& run, const Item& item,

@@ -132,6 +132,22 @@ TEST(EvalCommand, OverlapWritesRecordsAndResumes) {
   EXPECT_EQ(random.out.find("question"), std::string::npos);
 }
 
+// A record holds U+FFFD in the place of such bytes.
+TEST(EvalCommand, ResumesWithAModelWhoseNameIsNotUtf8) {
+  const std::string model = make_file("m\xe4.gguf", read_file(needle_model()));
+  const std::string path = make_folder() + "/out.jsonl";
+  const std::vector<std::string> args = {"eval",  "needle",   "-m",      model,       "--lengths",
+                                         "300",   "--depths", "1",       "--budgets", "64",
+                                         "--out", path,       "--resume"};
+  const Result first = run(args);
+  ASSERT_EQ(first.code, 0) << first.err;
+  const std::string records = read_file(path);
+  const Result again = run(args);
+  EXPECT_EQ(again.code, 0) << again.err;
+  EXPECT_EQ(again.out, first.out);
+  EXPECT_EQ(read_file(path), records);
+}
+
 // A prompt that counted twice would make the intervals too narrow.
 TEST(EvalCommand, WhatListsNameTwiceCountsOnce) {
   const auto table_of = [](std::vector<std::string> args, int n_records) {
