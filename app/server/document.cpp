@@ -98,12 +98,14 @@ RenderedChat question_part(const DocumentForm& form, const Json& given) {
 
 std::string document_notes(const DocumentForm& form, const std::string& model_path,
                            const std::string& notes) {
+  // JSON holds no bytes that are not UTF-8: the path of another file would be in their place
+  const bool has_path = parse_held(to_text(Json(model_path))) == Json(model_path);
   const Json json = {{"kind", kKind},
                      {"template", form.template_source},
                      {"template_name", form.template_name},
                      {"variables", form.variables},
                      {"system", form.system},
-                     {"model_path", model_path},
+                     {"model_path", has_path ? model_path : ""},
                      {"notes", notes}};
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }

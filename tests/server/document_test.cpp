@@ -182,6 +182,8 @@ TEST(Document, AFileSaysWhatItHolds) {
   EXPECT_EQ(file.n_tokens, session.n_past());
   EXPECT_EQ(file.options.kv.name, "keydiff");
   EXPECT_EQ(file.model_path, "/models/a.gguf");
+  const Json without = parse_held(document_notes(form, "/models/\xe4.gguf", "mine"));
+  EXPECT_EQ(without.at("model_path"), "") << "a question then names the model, and no other file";
   EXPECT_EQ(file.notes, "mine");
   EXPECT_EQ(file.form.template_source, form.template_source);
   EXPECT_EQ(file.form.system, "Be brief.");
