@@ -217,6 +217,8 @@ TEST(Compare, AnswersWithBothCaches) {
     EXPECT_TRUE(contains(r.out, part)) << part << " in\n" << r.out;
   }
   expect_error_with(run(with(kRome, {"--compare", "full", "--json"})), {"--compare", "--json"});
+  expect_error_with(run(with(kRome, {"--compare", "full", "--show-timings"})),
+                    {"--compare", "--show-timings"});
 }
 
 TEST(SavedCaches, ContinueWhereTheyWereSaved) {

@@ -60,16 +60,17 @@ void add_options(CLI::App& app, GenerateSettings& s) {
       "--json", s.json,
       "Print one JSON object (answer, tokens, settings, timings, cache) instead of text");
   s.saved.add_options(app);
+  CLI::Option* const timings = app.add_flag("--show-timings", s.show_timings,
+                                            "Add the parts of the prompt's time to the summary");
   app.add_option("--compare", s.compare,
                  "Answer with this policy too, full for example, and print both answers and what "
                  "the caches cost")
       ->check(CLI::IsMember(policy_names()))
       ->type_name("NAME")
       ->excludes(json)
+      ->excludes(timings)
       ->excludes(app.get_option("--save-cache"))
       ->excludes(app.get_option("--load-cache"));
-  app.add_flag("--show-timings", s.show_timings,
-               "Add the parts of the prompt's time to the summary");
   add_model_options(app, s.model);
   add_running_options(app, s.model);
   add_cache_options(app, s.cache);
