@@ -19,8 +19,8 @@ inline constexpr int kMostJsonMembers = 4096;
 /// of its text. Numbers are not counted: prompts are lists of them.
 inline constexpr int kMostJsonParts = 1 << 18;
 
-/// The value that a text within a request, an answer or a file holds. is_discarded() says that it is
-/// no JSON, or more than a body may have.
+/// The value that a text within a request, an answer or a file holds. is_discarded() says that it
+/// is no JSON, or more than a body may have.
 Json parse_held(std::string_view text);
 
 /// Parses a request's body, which must be an object. Throws ApiError (400) that says what is wrong.

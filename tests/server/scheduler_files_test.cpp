@@ -240,6 +240,14 @@ std::shared_ptr<Generation> begin_slow_snapshot(Scheduler& scheduler, const std:
   return generation;
 }
 
+/// What the snapshot holds that is being written; 0: none is.
+size_t bytes_being_written(const Scheduler& scheduler) {
+  for (const SlotInfo& slot : scheduler.slots()) {
+    if (slot.state == SlotInfo::State::writing) return slot.bytes;
+  }
+  return 0;
+}
+
 TEST(Scheduler, AnswersFlowWhileASnapshotIsWritten) {
   const std::string path = ::testing::TempDir() + "slow.kv";
   Scheduler scheduler(model(), options_of());
@@ -247,16 +255,16 @@ TEST(Scheduler, AnswersFlowWhileASnapshotIsWritten) {
   endless.ignore_eos = true;
   const auto stream = scheduler.submit(endless);
   const auto snapshot = begin_slow_snapshot(scheduler, path);
+  const size_t promised = bytes_being_written(scheduler);
   const int64_t n_before = scheduler.stats().n_decode_steps;
-  size_t promised = 0;
-  for (const SlotInfo& slot : scheduler.slots()) {
-    if (slot.state == SlotInfo::State::writing) promised = slot.bytes;
+  for (int i = 0; i < 10'000 && scheduler.stats().n_decode_steps < n_before + 5; ++i) {
+    std::this_thread::sleep_for(1ms);
   }
+  EXPECT_GT(bytes_being_written(scheduler), 0u) << "some rounds later it is not done yet";
   const Request document = request_of(long_text(kSlowWords));
   EXPECT_GT(promised, KvPrefix::bytes_for(model()->info(), document.session,
                                           std::ssize(document.prompt.tokens)));
   ASSERT_FALSE(wait_for(*snapshot).failure);
-  EXPECT_GT(scheduler.stats().n_decode_steps - n_before, 5);
   EXPECT_FALSE(scheduler.idle());
   stream->cancel();
   wait_for(*stream);
