@@ -12,6 +12,10 @@
 namespace snapkv {
 namespace {
 
+/// What stays free of a group's limit, beyond which the system kills at once: threads' stacks and
+/// what the kernel counts for itself, such as tables of pages, are in no plan.
+constexpr size_t kGroupReserve = size_t{2} << 20, kGroupReserveShare = 64;
+
 constexpr size_t kUnlimited = std::numeric_limits<size_t>::max();
 
 /// What a file of one number says; nothing where there is no file, or a word such as "max".
@@ -44,7 +48,8 @@ size_t left_in(const ControlGroup& group) {
   const size_t cached = value_of(stat, v2 ? "active_file" : "total_active_file") +
                         value_of(stat, v2 ? "inactive_file" : "total_inactive_file");
   const size_t kept = used.value_or(0) - std::min(used.value_or(0), cached);
-  return *limit - std::min(*limit, kept);
+  const size_t left = *limit - std::min(*limit, kept);
+  return left - std::min(left, kGroupReserve + *limit / kGroupReserveShare);
 }
 
 }  // namespace

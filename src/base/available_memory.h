@@ -11,8 +11,8 @@ namespace snapkv {
 /// Bytes: the least of what the system calls available (MemAvailable) and what is left of the limit
 /// of the process's control group and of every group around it, in version 1 or 2. Cached pages of
 /// files do not count as used, since the system drops them where memory is needed, as they do not
-/// in MemAvailable. The largest size_t where the system tells nothing. `root` is put before the
-/// names of the system's files, for tests.
+/// in MemAvailable; 2 MiB and 1/64 of a group's limit do. The largest size_t where the system tells
+/// nothing. `root` is put before the names of the system's files, for tests.
 size_t available_memory(const std::string& root = "");
 
 }  // namespace snapkv

@@ -33,6 +33,11 @@ const std::string kMounts1 =
 
 std::string mib_text(size_t mib) { return std::to_string(mib * kMib) + "\n"; }
 
+/// Of a group's limit and what it leaves, both in MiB, what is available: some stays free.
+constexpr size_t left(size_t limit, size_t leaves) {
+  return leaves * kMib - 2 * kMib - limit * kMib / 64;
+}
+
 /// The folder of a machine with 1000 MiB available and these files.
 std::string machine(const std::map<std::string, std::string>& files) {
   const auto root = std::filesystem::path(::testing::TempDir()) / "control_group_test";
@@ -81,11 +86,11 @@ TEST(AvailableMemoryTest, TakesTheLeastOfAllGroupsAroundTheProcess) {
       {"sys/fs/cgroup/system.slice/snapkv.service/memory.current", mib_text(100)},
       {"sys/fs/cgroup/other.slice/memory.max", mib_text(1)},
   };
-  EXPECT_EQ(available(files), 100 * kMib);
+  EXPECT_EQ(available(files), left(600, 100));
   files["sys/fs/cgroup/system.slice/memory.current"] = mib_text(200);
-  EXPECT_EQ(available(files), 300 * kMib);
+  EXPECT_EQ(available(files), left(400, 300));
   files["sys/fs/cgroup/system.slice/memory.max"] = "max\n";
-  EXPECT_EQ(available(files), 300 * kMib);
+  EXPECT_EQ(available(files), left(400, 300));
   files["sys/fs/cgroup/system.slice/snapkv.service/memory.current"] = mib_text(401);
   EXPECT_EQ(available(files), 0);
 }
@@ -98,7 +103,7 @@ TEST(AvailableMemoryTest, CachedPagesOfFilesAreNotUsed) {
                        {"sys/fs/cgroup/a/memory.stat",
                         "anon 5\nfile 9\ninactive_anon 1\nactive_file " + mib_text(200) +
                             "inactive_file " + mib_text(40) + "unevictable 0\n"}}),
-            250 * kMib);
+            left(400, 250));
   // version 1 counts the groups below in lines of their own
   EXPECT_EQ(available({{"proc/self/cgroup", "7:cpu:/c\n4:memory,x:/a/b\n0::/z\n"},
                        {"proc/self/mountinfo", kMounts1},
@@ -108,7 +113,7 @@ TEST(AvailableMemoryTest, CachedPagesOfFilesAreNotUsed) {
                         "active_file 1\ninactive_file 2\ntotal_inactive_file " + mib_text(30) +
                             "total_active_file " + mib_text(7)},
                        {"sys/fs/cgroup/memory/c/memory.limit_in_bytes", mib_text(1)}}),
-            47 * kMib);
+            left(400, 47));
 }
 
 TEST(AvailableMemoryTest, FindsAContainersOwnGroup) {
@@ -123,18 +128,18 @@ TEST(AvailableMemoryTest, FindsAContainersOwnGroup) {
       {"sys/fs/cgroup/memory/inner/memory.limit_in_bytes", mib_text(50)},
       {"sys/fs/cgroup/memory/inner/memory.usage_in_bytes", mib_text(20)},
   };
-  EXPECT_EQ(available(files), 30 * kMib);
+  EXPECT_EQ(available(files), left(50, 30));
   files["proc/self/cgroup"] = "4:memory:/docker/123\n";
-  EXPECT_EQ(available(files), 200 * kMib);
+  EXPECT_EQ(available(files), left(300, 200));
   files["proc/self/cgroup"] = "4:memory:/docker/1234\n";  // not below what is mounted
-  EXPECT_EQ(available(files), 200 * kMib);
+  EXPECT_EQ(available(files), left(300, 200));
   // version 2 with a namespace of its own; a process that was moved out of it is at "/.."
   for (const std::string group : {"0::/\n", "0::/../other\n", "0::/gone\n", ""}) {
     EXPECT_EQ(available({{"proc/self/cgroup", group},
                          {"proc/self/mountinfo", kMounts2},
                          {"sys/fs/cgroup/memory.max", mib_text(64)},
                          {"sys/fs/cgroup/memory.current", mib_text(60)}}),
-              4 * kMib)
+              left(64, 4))
         << group;
   }
 }

@@ -91,7 +91,7 @@ TEST(ControlGroupTest, PromptsAreRefusedBeforeTheSystemKills) {
   const auto group = TestGroup::make();
   if (!group.has_value()) GTEST_SKIP() << "this process can make no control group of memory";
   int n_answered = 0, n_refused = 0;
-  for (int64_t limit = 4 * kMib; limit <= 40 * kMib; limit += kMib / 2) {
+  for (int64_t limit = 8 * kMib; limit <= 32 * kMib; limit += kMib) {
     ASSERT_TRUE(group->set_limit(limit));
     const pid_t child = fork();
     ASSERT_GE(child, 0);
