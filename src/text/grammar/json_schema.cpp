@@ -42,12 +42,6 @@ bool has_constraints_beside(const Schema& schema, const std::string& keyword) {
   });
 }
 
-Schema without(const Schema& schema, const std::string& keyword) {
-  Schema rest = schema;
-  rest.erase(keyword);
-  return rest;
-}
-
 bool has_type(const Schema& value, const std::vector<std::string>& types) {
   return types.empty() || std::any_of(types.begin(), types.end(), [&](const std::string& type) {
            return type == "null"      ? value.is_null()
@@ -60,7 +54,21 @@ bool has_type(const Schema& value, const std::vector<std::string>& types) {
          });
 }
 
+// Whether it is not read as it stands: allOf, or a reference with something beside it.
+bool schema_is_merged(const Schema& schema) {
+  return schema.contains("allOf") ||
+         (schema.contains("$ref") && has_constraints_beside(schema, "$ref"));
+}
+
 }  // namespace
+
+std::string shortened(const std::string& name) {
+  constexpr size_t kMost = 100;
+  if (name.size() <= kMost) return name;
+  size_t end = kMost;
+  while (end > 0 && (static_cast<unsigned char>(name[end]) & 0xc0) == 0x80) --end;
+  return name.substr(0, end) + "...";
+}
 
 void SchemaReader::reject(const std::string& place, const std::string& what) const {
   fail(ErrorCode::kUsage, "{}: {}", at(place), what);
@@ -89,7 +97,9 @@ std::string SchemaReader::read(const Schema& given, const std::string& place,
   }
   if (given == false) reject(place, "the schema false allows no value");
   if (!given.is_object()) reject(place, "a schema is an object, true or false");
-  const Schema schema = flattened(given, place);
+  const bool is_flat = !schema_is_merged(given);
+  const Schema merged_parts = is_flat ? Schema() : flattened(given, place);
+  const Schema& schema = is_flat ? given : merged_parts;
   check_keywords(schema, at(place));
   std::string expression;
   if (schema.contains("$ref")) {
@@ -112,6 +122,7 @@ std::string SchemaReader::read(const Schema& given, const std::string& place,
     if (types.size() > 1) expression = "(" + expression + ")";
   }
   --nesting_;
+  rules_.count_bytes(expression.size());
   return expression;
 }
 
@@ -121,24 +132,26 @@ Schema SchemaReader::flattened(const Schema& schema, const std::string& place, i
   }
   if (schema == true) return Schema::object();
   if (!schema.is_object()) reject(place, "a schema is an object, true or false");
+  work_.spend_copy(schema, at(place));
   if (schema.contains("$ref") && has_constraints_beside(schema, "$ref")) {
     if (!schema["$ref"].is_string()) reject(place, "$ref must be a string");
     const std::string reference = schema["$ref"];
     const Schema target = flattened(resolve(reference, place), reference, nesting + 1);
-    return flattened(merged(target, without(schema, "$ref"), at(place)), place, nesting + 1);
+    return flattened(merged(target, constraints_beside(schema, "$ref"), at(place), work_), place,
+                     nesting + 1);
   }
   if (!schema.contains("allOf")) return schema;
   const Schema& parts = schema["allOf"];
   if (!parts.is_array() || parts.empty()) reject(place, "allOf must be a list of schemas");
-  Schema result = without(schema, "allOf");
+  Schema result = constraints_beside(schema, "allOf");
   for (size_t i = 0; i < parts.size(); ++i) {
     Schema part = flattened(parts[i], fmt::format("{}/allOf/{}", place, i), nesting + 1);
-    const bool alone = parts.size() == 1 && !has_constraints_beside(result, "");
+    const bool alone = parts.size() == 1 && !result.empty();
     if (part.contains("$ref") && !alone) {  // of a schema that has nothing beside it
       const std::string reference = part["$ref"].is_string() ? part["$ref"] : Schema("");
       part = flattened(resolve(reference, place), reference, nesting + 1);
     }
-    result = merged(std::move(result), part, at(place));
+    result = merged(std::move(result), part, at(place), work_);
   }
   return result.contains("$ref") || result.contains("allOf") ? flattened(result, place, nesting + 1)
                                                              : result;
@@ -177,7 +190,7 @@ std::string SchemaReader::read_reference(const Schema& schema, const std::string
   const size_t slash = reference.rfind('/');
   const std::string rule = rules_.reserve("ref-" + reference.substr(slash + 1));
   references_[reference] = rule;
-  rules_.define(rule, read(target, reference, rule));
+  rules_.define(rule, read(target, shortened(reference), rule));
   return rule;
 }
 
@@ -188,13 +201,14 @@ std::string SchemaReader::read_alternatives(const Schema& schema, const std::str
     reject(place, fmt::format("{} must be a list of schemas", keyword));
   }
   const bool alone = !has_constraints_beside(schema, keyword);
-  const Schema rest = without(schema, keyword);
+  const Schema rest = constraints_beside(schema, keyword);
   std::string expression;
   for (size_t i = 0; i < parts.size(); ++i) {
     const std::string part_place = fmt::format("{}/{}/{}", place, keyword, i);
-    Schema part = parts[i];
-    if (!alone) part = {{"allOf", Schema::array({rest, part})}};
-    const std::string one = read(part, part_place, fmt::format("{}-{}", wish, i));
+    const std::string part_wish = fmt::format("{}-{}", wish, i);
+    const std::string one =
+        alone ? read(parts[i], part_place, part_wish)
+              : read({{"allOf", Schema::array({rest, parts[i]})}}, part_place, part_wish);
     expression += (expression.empty() ? "" : " | ") + one;
   }
   return "(" + expression + ")";

@@ -3,7 +3,9 @@
 
 #include <algorithm>
 #include <array>
+#include <set>
 #include <string_view>
+#include <unordered_map>
 #include <utility>
 
 #include "base/error.h"
@@ -83,7 +85,24 @@ constexpr std::array<TypeOfKeyword, 15> kTypeOfKeyword = {{{"properties", "objec
                                                            {"exclusiveMinimum", "number"},
                                                            {"exclusiveMaximum", "number"}}};
 
+void check_types(const Schema& type, const std::string& place) {
+  if (!type.is_array() || type.size() <= kTypes.size()) return;
+  fail(ErrorCode::kUsage, "{}: type is a list of {}; there are {} types", place, type.size(),
+       kTypes.size());
+}
+
+/// Values inside each other, itself included.
+size_t n_values(const Schema& value) {
+  size_t n = 1;
+  if (value.is_structured()) {
+    for (const Schema& each : value) n += n_values(each);
+  }
+  return n;
+}
+
 Schema merged_types(const Schema& a, const Schema& b, const std::string& place) {
+  check_types(a, place);
+  check_types(b, place);
   const auto list = [](const Schema& type) { return type.is_array() ? type : Schema{type}; };
   Schema both = Schema::array();
   const auto add = [&](const Schema& type) {
@@ -102,12 +121,13 @@ Schema merged_types(const Schema& a, const Schema& b, const std::string& place) 
   return both.size() == 1 ? both.front() : both;
 }
 
-Schema merged_enums(const Schema& a, const Schema& b, const std::string& place) {
+Schema merged_enums(const Schema& a, const Schema& b, const std::string& place, SchemaWork& work) {
   constexpr size_t kMostComparisons = 10'000'000;
   if (a.size() * b.size() > kMostComparisons) {
     fail(ErrorCode::kUsage, "{}: enum: lists of {} and {} values can't be compared", place,
          a.size(), b.size());
   }
+  work.spend(n_values(a) * b.size(), place);
   Schema both = Schema::array();
   for (const Schema& value : a) {
     if (std::find(b.begin(), b.end(), value) != b.end()) both.push_back(value);
@@ -126,14 +146,19 @@ Schema both_of(Schema a, const Schema& b) {
   return a;
 }
 
+// Objects that keep an order search from their beginning: names are looked up here.
 Schema merged_properties(Schema a, const Schema& b) {
+  auto& members = a.get_ref<Schema::object_t&>();
+  std::unordered_map<std::string, size_t> places;
+  for (const auto& member : members) places.emplace(member.first, places.size());
   for (const auto& [name, schema] : b.items()) {
-    const auto found = a.find(name);
-    if (found == a.end()) {
-      a[name] = schema;
-    } else if (*found != schema) {
-      *found = both_of(std::move(*found), schema);
+    const auto [place, is_new] = places.try_emplace(name, members.size());
+    if (is_new) {
+      members.emplace_back(name, schema);
+      continue;
     }
+    Schema& found = members.data()[place->second].second;
+    if (found != schema) found = both_of(std::move(found), schema);
   }
   return a;
 }
@@ -142,8 +167,12 @@ Schema merged_properties(Schema a, const Schema& b) {
 void check_closed(const Schema& closed, const Schema& other, const std::string& place) {
   const auto more = closed.find("additionalProperties");
   if (more == closed.end() || *more == true || !other.contains("properties")) return;
+  std::set<std::string> known;
+  if (const auto named = closed.find("properties"); named != closed.end()) {
+    for (const auto& property : named->items()) known.insert(property.key());
+  }
   for (const auto& [name, schema] : other["properties"].items()) {
-    if (closed.contains("properties") && closed["properties"].contains(name)) continue;
+    if (known.contains(name)) continue;
     fail(ErrorCode::kUsage,
          "{}: additionalProperties is about property '{}' of another part of allOf, anyOf or $ref: "
          "that is not supported",
@@ -161,13 +190,13 @@ Schema merged_numbers(const std::string& keyword, const Schema& a, const Schema&
 }
 
 Schema merged_keyword(const std::string& keyword, Schema a, const Schema& b,
-                      const std::string& place) {
+                      const std::string& place, SchemaWork& work) {
   constexpr std::array<std::string_view, 8> kBounds = {
       "minimum",  "maximum",  "exclusiveMinimum", "exclusiveMaximum",
       "minItems", "maxItems", "minLength",        "maxLength"};
   if (a == b) return a;
   if (keyword == "type") return merged_types(a, b, place);
-  if (keyword == "enum" && a.is_array() && b.is_array()) return merged_enums(a, b, place);
+  if (keyword == "enum" && a.is_array() && b.is_array()) return merged_enums(a, b, place, work);
   if (keyword == "properties" && a.is_object() && b.is_object())
     return merged_properties(std::move(a), b);
   if (keyword == "required" && a.is_array() && b.is_array()) {
@@ -182,7 +211,6 @@ Schema merged_keyword(const std::string& keyword, Schema a, const Schema& b,
     if (b == true) return a;
   }
   if (among(kBounds, keyword)) return merged_numbers(keyword, a, b, place);
-  if (!is_constraint(keyword)) return a;
   fail(ErrorCode::kUsage,
        "{}: {} is there twice, in parts of allOf, anyOf or $ref, and both together are not "
        "supported",
@@ -205,15 +233,37 @@ void check_keywords(const Schema& schema, const std::string& place) {
   }
 }
 
-Schema merged(Schema a, const Schema& b, const std::string& place) {
+void SchemaWork::spend(size_t n, const std::string& place) {
+  if (n > left_) {
+    fail(ErrorCode::kUsage,
+         "{}: too large: allOf, anyOf, oneOf or $ref repeat too much of the schema", place);
+  }
+  left_ -= n;
+}
+
+void SchemaWork::spend_copy(const Schema& schema, const std::string& place) {
+  constexpr size_t kPerCopy = 10;  // comparisons that take as long as a copy
+  spend(kPerCopy * n_values(schema), place);
+}
+
+Schema constraints_beside(const Schema& schema, const std::string& keyword) {
+  Schema rest = Schema::object();
+  for (const auto& [name, value] : schema.items()) {
+    if (name != keyword && is_constraint(name)) rest[name] = value;
+  }
+  return rest;
+}
+
+Schema merged(Schema a, const Schema& b, const std::string& place, SchemaWork& work) {
   check_closed(a, b, place);
   check_closed(b, a, place);
   for (const auto& [keyword, value] : b.items()) {
+    if (!is_constraint(keyword)) continue;
     const auto found = a.find(keyword);
     if (found == a.end()) {
       a[keyword] = value;
     } else {
-      *found = merged_keyword(keyword, std::move(*found), value, place);
+      *found = merged_keyword(keyword, std::move(*found), value, place, work);
     }
   }
   return a;
@@ -222,6 +272,7 @@ Schema merged(Schema a, const Schema& b, const std::string& place) {
 std::vector<std::string> types_of(const Schema& schema, const std::string& place) {
   std::vector<std::string> types;
   const auto type = schema.find("type");
+  if (type != schema.end()) check_types(*type, place);
   if (type == schema.end()) {
     for (const auto& [keyword, of] : kTypeOfKeyword) {
       if (schema.contains(keyword) && !among(types, of)) types.emplace_back(of);

@@ -12,6 +12,11 @@
 namespace snapkv::grammar {
 namespace {
 
+// Rules are made for every character of the names that other names must differ from. Names may be
+// inside each other as deep as they are long.
+constexpr size_t kMostNameCharacters = 256;
+constexpr size_t kMostNameTrees = 20000;
+
 // Names of properties as a tree of their characters.
 struct NameTree {
   std::map<uint32_t, NameTree> children;
@@ -50,21 +55,39 @@ std::string other_rests(SchemaRules& rules, const NameTree& tree, const std::str
                                      tree.is_name ? "" : R"( | "\"")"));
 }
 
+const Schema& member_or(const Schema& schema, const char* name, const Schema& otherwise) {
+  const auto found = schema.find(name);
+  return found == schema.end() ? otherwise : *found;
+}
+
 }  // namespace
 
-std::string other_keys(SchemaRules& rules, const std::vector<std::string>& names,
-                       const std::string& wish) {
+std::string SchemaReader::other_keys(const std::vector<std::string>& names,
+                                     const std::string& place, const std::string& wish) {
   NameTree tree;
   for (const std::string& name : names) {
     NameTree* node = &tree;
+    size_t n_characters = 0;
     for (size_t i = 0; i < name.size();) {
+      if (++n_characters > kMostNameCharacters) {
+        reject(place, fmt::format("the property '{}' has more than {} characters, which is not "
+                                  "supported beside additionalProperties",
+                                  shortened(name), kMostNameCharacters));
+      }
       const int length = utf8::valid_length(std::string_view(name).substr(i));
-      node = &node->children[utf8::code_point(name.data() + i, length)];
+      const auto [child, is_new] =
+          node->children.try_emplace(utf8::code_point(name.data() + i, length));
+      if (is_new && ++n_name_characters_ > kMostNameTrees) {
+        reject(place, fmt::format("additionalProperties: too large: the names of the properties "
+                                  "beside it have more than {} different beginnings",
+                                  kMostNameTrees));
+      }
+      node = &child->second;
       i += static_cast<size_t>(length);
     }
     node->is_name = true;
   }
-  return rules.add(wish, R"("\"" )" + other_rests(rules, tree, wish + "-rest"));
+  return rules_.add(wish, R"("\"" )" + other_rests(rules_, tree, wish + "-rest"));
 }
 
 std::string repeated_items(const std::string& item, int64_t least, std::optional<int64_t> most) {
@@ -83,47 +106,55 @@ std::string SchemaReader::read_more_members(const Schema& schema,
   const std::string value =
       read(*more, place + "/additionalProperties", wish + "-additional-value");
   const std::string key = names.empty() ? rules_.json("string")  //
-                                        : other_keys(rules_, names, wish + "-additional-key");
+                                        : other_keys(names, place, wish + "-additional-key");
   return rules_.add(wish + "-additional",
                     fmt::format(R"({} ":" {} {})", key, rules_.json("space"), value));
 }
 
 std::string SchemaReader::read_object(const Schema& schema, const std::string& place,
                                       const std::string& wish) {
-  const Schema properties = schema.value("properties", Schema::object());
-  const Schema required = schema.value("required", Schema::array());
+  static const Schema kNoProperties = Schema::object(), kNoNames = Schema::array(), kAny = true;
+  const Schema& properties = member_or(schema, "properties", kNoProperties);
+  const Schema& required = member_or(schema, "required", kNoNames);
   if (!properties.is_object()) reject(place, "properties must be an object");
   if (!required.is_array()) reject(place, "required must be a list of names");
   // as llama.cpp: an object about which nothing is said may have anything, one with properties has
   // no others unless the schema says so
   const bool is_open = !schema.contains("properties") && !schema.contains("required");
-  if (is_open && schema.value("additionalProperties", Schema(true)) == true)
-    return rules_.json("object");
+  const Schema& others = member_or(schema, "additionalProperties", kAny);
+  if (is_open && others == true) return rules_.json("object");
   std::set<std::string> needed;
   for (const Schema& name : required) {
     if (!name.is_string()) reject(place, "required must be a list of names");
     needed.insert(name.get<std::string>());
   }
-  std::vector<std::pair<std::string, bool>> members;  // rule, and whether it is required
+  std::vector<Member> members;
   std::vector<std::string> names;
+  std::set<std::string> known;
   const auto add_member = [&](const std::string& name, const std::string& value) {
     names.push_back(name);
+    known.insert(name);
     members.emplace_back(
-        rules_.add(wish + "-" + name + "-member",
+        rules_.add(wish + "-" + shortened(name) + "-member",
                    fmt::format(R"({} {} ":" {} {})", gbnf_literal(Schema(name).dump()),
                                rules_.json("space"), rules_.json("space"), value)),
         needed.contains(name));
   };
   for (const auto& [name, property] : properties.items()) {
     if (property == false && !needed.contains(name)) continue;
-    add_member(name, read(property, place + "/properties/" + name, wish + "-" + name));
+    add_member(name, read(property, place + "/properties/" + shortened(name),
+                          wish + "-" + shortened(name)));
   }
-  for (const Schema& name : required) {  // those that only `required` names have any value
-    if (std::find(names.begin(), names.end(), name) != names.end()) continue;
-    const Schema any = schema.value("additionalProperties", Schema(true));
-    add_member(name, read(any, place + "/required", wish + "-" + name.get<std::string>()));
+  for (const Schema& each : required) {  // those that only `required` names have any value
+    const auto& name = each.get_ref<const std::string&>();
+    if (known.contains(name)) continue;
+    add_member(name, read(others, place + "/required", wish + "-" + shortened(name)));
   }
-  const std::string more = read_more_members(schema, names, place, wish);
+  return join_members(members, read_more_members(schema, names, place, wish), wish);
+}
+
+std::string SchemaReader::join_members(const std::vector<Member>& members, const std::string& more,
+                                       const std::string& wish) {
   // from the last member to the first: what may follow when none was written before (first), and
   // when one was (rest)
   std::string first = more.empty() ? "" : fmt::format("({} (\",\" space {})*)?", more, more);
@@ -142,12 +173,12 @@ std::string SchemaReader::read_object(const Schema& schema, const std::string& p
 
 std::string SchemaReader::read_array(const Schema& schema, const std::string& place,
                                      const std::string& wish) {
-  Schema tuple = schema.value("prefixItems", Schema::array());
-  Schema items = schema.value("items", Schema(tuple.empty()));
-  if (items.is_array()) {  // drafts before 2020-12
-    tuple = items;
-    items = schema.value("additionalItems", Schema(false));
-  }
+  static const Schema kNone = Schema::array(), kAny = true, kNothing = false;
+  const bool is_old = member_or(schema, "items", kAny).is_array();  // drafts before 2020-12
+  const Schema& tuple = member_or(schema, is_old ? "items" : "prefixItems", kNone);
+  const Schema& items = member_or(schema, is_old ? "additionalItems" : "items",
+                                  is_old || !tuple.empty() ? kNothing  //
+                                                           : kAny);
   if (!tuple.is_array()) reject(place, "prefixItems must be a list of schemas");
   const auto n_tuple = static_cast<int64_t>(tuple.size());
   const int64_t least = count_of(schema, "minItems", place).value_or(n_tuple);

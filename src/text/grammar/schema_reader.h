@@ -7,6 +7,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "text/grammar/schema_merge.h"
@@ -17,7 +18,7 @@ namespace snapkv::grammar {
 class SchemaReader {
  public:
   SchemaReader(const Schema& document, std::string name)
-      : document_(document), name_(std::move(name)) {}
+      : document_(document), name_(std::move(name)), rules_(name_) {}
   std::string run();
 
  private:
@@ -31,8 +32,15 @@ class SchemaReader {
   std::string read_type(const Schema& schema, const std::string& type, const std::string& place,
                         const std::string& wish);
   std::string read_object(const Schema& schema, const std::string& place, const std::string& wish);
+  using Member = std::pair<std::string, bool>;  // rule, and whether it is required
+  /// The rule of an object with these members in their order, then any number of `more`.
+  std::string join_members(const std::vector<Member>& members, const std::string& more,
+                           const std::string& wish);
   std::string read_more_members(const Schema& schema, const std::vector<std::string>& names,
                                 const std::string& place, const std::string& wish);
+  /// A key of an object that is none of `names`, as rules; the name of the rule.
+  std::string other_keys(const std::vector<std::string>& names, const std::string& place,
+                         const std::string& wish);
   std::string read_array(const Schema& schema, const std::string& place, const std::string& wish);
   std::string read_string(const Schema& schema, const std::string& place);
   std::string read_number(const Schema& schema, bool whole, const std::string& place);
@@ -49,16 +57,17 @@ class SchemaReader {
   const Schema& document_;
   const std::string name_;
   SchemaRules rules_;
+  SchemaWork work_;
   std::map<std::string, std::string> references_;  // rule, by reference
   int n_read_ = 0;
   int nesting_ = 0;
+  size_t n_name_characters_ = 0;  // that keys of other names have to tell apart
 };
 
 /// `expression`, separated by commas, `least` to `most` times (no value: without end).
 std::string repeated_items(const std::string& expression, int64_t least,
                            std::optional<int64_t> most);
-/// A key of an object that is none of `names`, as rules; the name of the rule.
-std::string other_keys(SchemaRules& rules, const std::vector<std::string>& names,
-                       const std::string& wish);
+/// A name or reference for messages: its beginning, where it is long.
+std::string shortened(const std::string& name);
 
 }  // namespace snapkv::grammar

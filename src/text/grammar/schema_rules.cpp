@@ -6,9 +6,14 @@
 #include <algorithm>
 
 #include "base/check.h"
+#include "base/error.h"
+#include "text/grammar/json_schema.h"
 
 namespace snapkv::grammar {
 namespace {
+
+constexpr size_t kMostName = 100;               // names of properties may be of any length
+constexpr size_t kMostBytes = size_t{1} << 26;  // made for rules, parts of them counted again
 
 struct JsonRule {
   std::string_view name;
@@ -70,22 +75,36 @@ const JsonRule* find_rule(std::string_view name) {
 }  // namespace
 
 std::string SchemaRules::reserve(const std::string& wish) {
+  if (order_.size() >= schema_limits().n_rules) {
+    fail(ErrorCode::kUsage, "{}: too large: more than {} rules", name_, schema_limits().n_rules);
+  }
   std::string name;
-  for (const char c : wish) {
+  for (const char c : std::string_view(wish).substr(0, kMostName)) {
     const bool fits = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
     name += fits ? c : '-';
   }
-  name.resize(std::min<size_t>(name.size(), 100));  // names of properties may be of any length
-  std::string free = name;
-  for (int i = 2; bodies_.contains(free) || has_json(free); ++i)
-    free = fmt::format("{}-{}", name, i);
+  int& number = last_number_[name];
+  std::string free = number == 0 ? name : fmt::format("{}-{}", name, ++number);
+  while (bodies_.contains(free) || has_json(free)) {
+    number = std::max(number, 1) + 1;
+    free = fmt::format("{}-{}", name, number);
+  }
+  number = std::max(number, 1);
   bodies_[free] = "";
   order_.push_back(free);
   return free;
 }
 
 void SchemaRules::define(const std::string& name, std::string body) {
+  count_bytes(body.size());
   bodies_[name] = std::move(body);
+}
+
+void SchemaRules::count_bytes(size_t n) {
+  n_bytes_ += n;
+  if (n_bytes_ <= kMostBytes) return;
+  fail(ErrorCode::kUsage, "{}: too large: its rules take more than {} MiB", name_,
+       kMostBytes >> 20);
 }
 
 std::string SchemaRules::add(const std::string& wish, std::string body) {

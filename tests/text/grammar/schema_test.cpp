@@ -311,6 +311,92 @@ TEST(JsonSchema, ListsMayBeLong) {
   EXPECT_LT(seconds, 10);
 }
 
+// Each of these is small or ordinary, and made one of the steps quadratic, exponential or as deep
+// as the text is long. Seconds are far above what they take, so that busy machines do not matter.
+TEST(JsonSchema, CostsNoMoreThanItsLength) {
+  const auto text = [](const std::string& part, size_t n) {
+    std::string all;
+    for (size_t i = 0; i < n; ++i) all += part;
+    return all;
+  };
+  const auto object_of = [](int n, const std::string& name, const std::string& after = "") {
+    std::string all;
+    for (int i = 0; i < n; ++i)
+      all += fmt::format(R"({}"{}{}{}": {{"type": "null"}})", i > 0 ? "," : "", name, i, after);
+    return "{" + all + "}";
+  };
+  const std::string long_name = R"({"properties": {")" + text("a", 9000) + R"(": {}})";
+  const std::string wide = R"("properties": )" + object_of(4000, "name");
+  const std::string values = list_of(200000, [](int) { return std::string("0"); });
+  const std::string nothing = list_of(2000, [](int) { return std::string("{}"); });
+  const struct {
+    std::string what, schema, error;  // no error: it is possible
+  } cases[] = {
+      {"a long name", long_name + "}", ""},
+      {"a long name beside others", long_name + R"(, "additionalProperties": true})",
+       "more than 256 characters"},
+      {"long names that differ early",
+       R"({"properties": )" + object_of(200, "", text("b", 200)) +
+           R"(, "additionalProperties": true})",
+       "more than 20000 different beginnings"},
+      {"many optional properties", "{" + wide + "}", ""},
+      {"many optional properties beside others", "{" + wide + R"(, "additionalProperties": true})",
+       ""},
+      {"required often",
+       "{" + wide + R"(, "required": )" +
+           list_of(50000, [](int) { return std::string("\"name3999\""); }) + "}",
+       ""},
+      {"values beside alternatives", "{\"enum\": " + values + ", \"anyOf\": " + nothing + "}",
+       "repeat too much"},
+      {"types", R"({"type": )" + list_of(50000, [](int) { return std::string("\"null\""); }) + "}",
+       "type is a list of 50000"},
+      {"types twice",
+       R"({"allOf": [{"type": "null"}, {"type": )" +
+           list_of(50000, [](int) { return std::string("\"null\""); }) + "}]}",
+       "type is a list of 50000"},
+      {"references to itself",
+       R"({"anyOf": )" +
+           list_of(
+               30,
+               [](int) { return std::string(R"({"$ref": "#", "title": "x", "type": "null"})"); }) +
+           "}",
+       "inside each other"},
+      {"a name that is in every place below it",
+       R"({"properties": {")" + text("c", 100000) + R"(": {"properties": )" +
+           object_of(4000, "name") + "}}}",
+       ""},
+  };
+  for (const auto& c : cases) {
+    SCOPED_TRACE(c.what);
+    const std::clock_t begin = std::clock();
+    std::string error;
+    try {
+      Grammar::from_json_schema(c.schema);
+    } catch (const Error& e) {
+      EXPECT_EQ(e.code(), ErrorCode::kUsage);
+      EXPECT_LT(std::string(e.what()).size(), 1000u);
+      error = e.what();
+    }
+    if (c.error.empty()) {
+      EXPECT_EQ(error, "");
+    } else {
+      EXPECT_NE(error.find(c.error), std::string::npos) << error;
+    }
+    const double seconds = static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC;
+    EXPECT_LT(seconds, 2);
+  }
+}
+
+TEST(JsonSchema, RulesWithOneWishAreNumbered) {
+  const Grammar grammar = Grammar::from_json_schema(
+      R"({"properties": {"a b": {"enum": [1]}, "a-b": {"enum": [2]}, "a_b": {"enum": [3]}},
+          "additionalProperties": {"enum": [4]}})");
+  EXPECT_TRUE(allows(grammar, R"({"a b":1,"a-b":2,"a_b":3,"a":4})")) << grammar.source();
+  for (const char* text : {R"({"a b":2})", R"({"a-b":3})", R"({"a_b":1})", R"({"a b":4})"}) {
+    EXPECT_FALSE(allows(grammar, text)) << text;
+  }
+}
+
 // No model can fill its answer with white space.
 TEST(JsonSchema, WhiteSpaceIsBounded) {
   const Grammar grammar = Grammar::json_object();
