@@ -4,12 +4,14 @@
 
 #include <gtest/gtest.h>
 
+#include <ctime>
 #include <fstream>
 #include <random>
 #include <sstream>
 
 #include "server/api/answer_parser.h"
 #include "server/api/api_error.h"
+#include "server/api/parameter_types.h"
 #include "snapkv/grammar.h"
 #include "tests/support/test_models.h"
 
@@ -232,6 +234,81 @@ TEST(Tools, CallsOfTheGrammarAreParsed) {
     EXPECT_EQ(pieces[0].text, "stop");
     EXPECT_EQ(pieces[1].text, "{}");
   }
+}
+
+/// What making the grammar of a function with these parameters says; "" where it is made.
+std::string refusal(const Json& parameters, ToolFormat format, int n_tools = 1) {
+  Tools tools;
+  tools.choice = Tools::Choice::required;
+  for (int i = 0; i < n_tools; ++i) {
+    tools.list.push_back(
+        {{"type", "function"},
+         {"function", {{"name", "f" + std::to_string(i)}, {"parameters", parameters}}}});
+  }
+  try {
+    (void)tool_grammar(tools, format);
+  } catch (const ApiError& e) {
+    EXPECT_EQ(e.param, "tools");
+    return e.what();
+  }
+  return "";
+}
+
+// Ten references to the schema that they are in are 10^32 ways to the same types.
+TEST(Tools, ReferencesAreFollowedOnce) {
+  const auto begin = std::clock();
+  Json refers = {{"anyOf", Json::array()}};
+  for (int i = 0; i < 10; ++i) refers["anyOf"].push_back({{"$ref", "#/properties/x"}});
+  const Json parameters = {
+      {"type", "object"},
+      {"properties",
+       {{"x", refers},
+        {"days", {{"$ref", "#/$defs/days"}}},
+        {"list", {{"oneOf", {{{"$ref", "#/$defs/days"}}, {{"type", "array"}}}}}}}},
+      {"$defs", {{"days", {{"type", "integer"}}}}}};
+  EXPECT_EQ(schema_types(refers, parameters), kAllTypes);
+  EXPECT_EQ(schema_types(parameters["properties"]["days"], parameters), kInteger);
+  EXPECT_EQ(schema_types(parameters["properties"]["list"], parameters), kInteger | kArray);
+  EXPECT_EQ(refusal(parameters, ToolFormat::coder), "");
+  AnswerSyntax syntax;
+  syntax.tools = ToolFormat::coder;
+  syntax.functions = {{"f", parameters}};
+  AnswerParser parser(syntax);
+  const std::vector<Piece> pieces =
+      parser.push("<tool_call><function=f><parameter=x>1</parameter></function></tool_call>");
+  ASSERT_EQ(pieces.size(), 2u);
+  EXPECT_EQ(pieces[1].text, R"({"x": 1})");
+  EXPECT_LT(static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC, 5);
+}
+
+// A large schema that all parameters could refer to is read for those that do, and not too often.
+TEST(Tools, GrammarsOfManySchemasAreBounded) {
+  const auto begin = std::clock();
+  Json parameters = {
+      {"type", "object"},
+      {"properties", Json::object()},
+      {"$defs",
+       {{"days", {{"type", "integer"}}}, {"large", {{"description", std::string(900'000, 'x')}}}}}};
+  Json& properties = parameters["properties"];
+  for (int i = 0; i < 200; ++i) properties["p" + std::to_string(i)] = {{"type", "integer"}};
+  properties["days"] = {{"$ref", "#/$defs/days"}};
+  EXPECT_EQ(refusal(parameters, ToolFormat::coder), "");
+  for (auto& property : properties) property = {{"$ref", "#/$defs/days"}};
+  const std::string often = refusal(parameters, ToolFormat::coder);
+  EXPECT_NE(often.find("the parameters of f0: 'p9': schema: too large: "), std::string::npos)
+      << often;
+  EXPECT_NE(often.find("more than 8 MiB"), std::string::npos) << often;
+  const Json large = {{"type", "object"}, {"description", std::string(900'000, 'x')}};
+  EXPECT_EQ(refusal(large, ToolFormat::hermes), "");
+  const std::string many = refusal(large, ToolFormat::hermes, 12);
+  EXPECT_NE(many.find("the parameters of f9: too large: "), std::string::npos) << many;
+  Json names = Json::array();
+  for (int i = 0; i < 200'000; ++i) names.push_back("name" + std::to_string(i % 150'000));
+  const std::string required = refusal({{"required", names}}, ToolFormat::coder);
+  EXPECT_NE(required.find("too large: the rules of all tools have more than 4 MiB"),
+            std::string::npos)
+      << required;
+  EXPECT_LT(static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC, 5);
 }
 
 TEST(Tools, RefusesWhatIsNone) {

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 #include <vector>
 
 #include "server/api/api_error.h"
@@ -22,14 +23,31 @@ std::string bare_text(const Json& value) {
   return value.is_string() ? value.get<std::string>() : to_text(value);
 }
 
+/// A parameter's schema as a document of its own, with what its references mean.
+Json with_definitions(const Json& schema, const Json& parameters) {
+  Json document = schema;
+  if (to_text(schema).find("\"$ref\"") == std::string::npos) return document;
+  for (const char* keyword : {"$defs", "definitions"}) {
+    if (parameters.contains(keyword) && !document.contains(keyword)) {
+      document[keyword] = parameters[keyword];
+    }
+  }
+  return document;
+}
+
 /// The rule `name` for a parameter's value and what ends it.
-std::string value_rule(const Json& schema, const Json& parameters, const std::string& name) {
+std::string value_rule(const Json& schema, const Json& parameters, const std::string& name,
+                       ToolSchemas& schemas) {
   const Json& plain = resolved(schema, parameters);
   std::vector<std::string> literals;
+  const auto add_literal = [&](const Json& value) {
+    literals.push_back(gbnf_literal(bare_text(value)));
+    schemas.count_made(literals.back().size());
+  };
   if (plain.is_object() && plain.contains("const")) {
-    literals.push_back(gbnf_literal(bare_text(plain["const"])));
+    add_literal(plain["const"]);
   } else if (plain.is_object() && plain.contains("enum") && plain["enum"].is_array()) {
-    for (const Json& value : plain["enum"]) literals.push_back(gbnf_literal(bare_text(value)));
+    for (const Json& value : plain["enum"]) add_literal(value);
   }
   const std::string end = gbnf_literal("\n" + std::string(kEnd));
   if (!literals.empty()) {
@@ -38,16 +56,9 @@ std::string value_rule(const Json& schema, const Json& parameters, const std::st
   if ((schema_types(schema, parameters) & kString) != 0) {
     return fmt::format("{} ::= parameter-text-line\n", name);
   }
-  Json document = schema;
-  for (const char* keyword : {"$defs", "definitions"}) {  // what references mean
-    if (parameters.contains(keyword) && !document.contains(keyword)) {
-      document[keyword] = parameters[keyword];
-    }
-  }
   const std::string json = name + "-json";
-  const Grammar grammar = Grammar::from_json_schema(to_text(document), "schema");
-  return fmt::format("{} ::= {} {}\n", name, json, end) + with_rules_named(grammar.source(), json) +
-         "\n";
+  return fmt::format("{} ::= {} {}\n", name, json, end) +
+         schemas.rules(with_definitions(schema, parameters), "schema", json);
 }
 
 std::vector<std::string> required_names(const Json& parameters) {
@@ -67,15 +78,17 @@ std::vector<std::string> names_of(const Json& parameters,
   if (properties != parameters.end() && properties->is_object()) {
     for (const auto& property : properties->items()) names.push_back(property.key());
   }
+  std::set<std::string> known(names.begin(), names.end());
   for (const std::string& name : required) {
-    if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
+    if (known.insert(name).second) names.push_back(name);
   }
   return names;
 }
 
 }  // namespace
 
-std::string parameter_call_rules(const Json& function, const std::string& name) {
+std::string parameter_call_rules(const Json& function, const std::string& name,
+                                 ToolSchemas& schemas) {
   const auto called = function["name"].get<std::string>();
   const Json& parameters = resolved(function["parameters"], function["parameters"]);
   const auto refuse = [&](const std::string& why) {
@@ -89,6 +102,7 @@ std::string parameter_call_rules(const Json& function, const std::string& name) 
                     keyword));
   }
   const std::vector<std::string> required = required_names(parameters);
+  const std::set<std::string> needed(required.begin(), required.end());
   std::string call = gbnf_literal(called + ">\n"), rules;
   int n = 0;
   for (const std::string& key : names_of(parameters, required)) {
@@ -97,14 +111,17 @@ std::string parameter_call_rules(const Json& function, const std::string& name) 
           fmt::format("{} can't be written in this model's format of calls", to_text(Json(key))));
     }
     const std::string value = fmt::format("{}-{}", name, n++);
+    const std::string written =
+        fmt::format(" ({} {} \"\\n\"){}", gbnf_literal(fmt::format("<parameter={}>\n", key)), value,
+                    needed.contains(key) ? "" : "?");
     try {
-      rules += value_rule(parameter_schema(parameters, key), function["parameters"], value);
+      schemas.count_made(written.size());
+      rules +=
+          value_rule(parameter_schema(parameters, key), function["parameters"], value, schemas);
     } catch (const Error& e) {
       throw refuse(fmt::format("'{}': {}", key, e.what()));
     }
-    const bool is_needed = std::find(required.begin(), required.end(), key) != required.end();
-    call += fmt::format(" ({} {} \"\\n\"){}", gbnf_literal(fmt::format("<parameter={}>\n", key)),
-                        value, is_needed ? "" : "?");
+    call += written;
   }
   return fmt::format("{} ::= {}\n", name, call) + rules;
 }

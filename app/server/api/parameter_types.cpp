@@ -3,14 +3,16 @@
 
 #include <array>
 #include <cmath>
+#include <map>
 #include <string_view>
 #include <utility>
 
 namespace snapkv::server {
 namespace {
 
-constexpr int kMostNesting =
-    32;  // of references and alternatives; beyond it all types are possible
+// Of references and alternatives, and of what is looked at; beyond them all types are possible.
+constexpr int kMostNesting = 32;
+constexpr size_t kMostSteps = 100'000;
 
 constexpr std::array<std::pair<std::string_view, JsonTypes>, 7> kNames = {{
     {"string", kString},
@@ -62,32 +64,61 @@ const Json* referred(const Json& reference, const Json& document) {
   }
 }
 
-JsonTypes types_within(const Json& schema, const Json& document, int nesting) {
-  if (!schema.is_object() || nesting == kMostNesting) return kAllTypes;
-  JsonTypes types = kAllTypes;
-  const auto either = [&](const Json& list, const auto& of) {
+/// The types within one document. A reference is followed once: schemas may refer to each other and
+/// themselves, from several alternatives each.
+class TypeFinder {
+ public:
+  explicit TypeFinder(const Json& document) : document_(document) {}
+
+  JsonTypes within(const Json& schema, int nesting = 0) {
+    if (!schema.is_object() || nesting == kMostNesting || !spend(schema.size())) return kAllTypes;
+    JsonTypes types = kAllTypes;
+    const auto nested = [&](const Json& each) { return within(each, nesting + 1); };
+    for (const auto& [keyword, value] : schema.items()) {
+      if (keyword == "type") {
+        types &= value.is_array() ? any_of(value, named_type) : named_type(value);
+      } else if (keyword == "enum" && value.is_array()) {
+        types &= any_of(value, type_of);
+      } else if (keyword == "const") {
+        types &= type_of(value);
+      } else if ((keyword == "anyOf" || keyword == "oneOf") && value.is_array()) {
+        types &= any_of(value, nested);
+      } else if (keyword == "allOf" && value.is_array()) {
+        for (const Json& each : value) types &= nested(each);
+      } else if (keyword == "$ref" && value.is_string()) {
+        types &= of_reference(value, nesting + 1);
+      }
+    }
+    return types == 0 ? kAllTypes : types;
+  }
+
+ private:
+  bool spend(size_t n) {
+    n_steps_ += n + 1;
+    return n_steps_ <= kMostSteps;
+  }
+
+  template <typename Of>
+  JsonTypes any_of(const Json& list, const Of& of) {
+    if (!spend(list.size())) return kAllTypes;
     JsonTypes any = 0;
     for (const Json& each : list) any |= of(each);
-    types &= any;
-  };
-  const auto nested = [&](const Json& each) { return types_within(each, document, nesting + 1); };
-  for (const auto& [keyword, value] : schema.items()) {
-    if (keyword == "type") {
-      either(value.is_array() ? value : Json::array({value}), named_type);
-    } else if (keyword == "enum" && value.is_array()) {
-      either(value, type_of);
-    } else if (keyword == "const") {
-      types &= type_of(value);
-    } else if ((keyword == "anyOf" || keyword == "oneOf") && value.is_array()) {
-      either(value, nested);
-    } else if (keyword == "allOf" && value.is_array()) {
-      for (const Json& each : value) types &= nested(each);
-    } else if (keyword == "$ref") {
-      if (const Json* target = referred(value, document)) types &= nested(*target);
-    }
+    return any;
   }
-  return types == 0 ? kAllTypes : types;
-}
+
+  JsonTypes of_reference(const Json& reference, int nesting) {
+    const auto [known, is_new] = references_.try_emplace(reference.get<std::string>(), kAllTypes);
+    if (!is_new) return known->second;  // all of them while it is being followed
+    if (const Json* target = referred(reference, document_)) {
+      known->second = within(*target, nesting);
+    }
+    return known->second;
+  }
+
+  const Json& document_;
+  std::map<std::string, JsonTypes> references_;
+  size_t n_steps_ = 0;
+};
 
 /// Without white space around it, and Python's words as JSON's.
 std::string json_spelling(const std::string& text) {
@@ -104,7 +135,7 @@ std::string json_spelling(const std::string& text) {
 }  // namespace
 
 JsonTypes schema_types(const Json& schema, const Json& document) {
-  return types_within(schema, document, 0);
+  return TypeFinder(document).within(schema);
 }
 
 const Json& resolved(const Json& schema, const Json& document) {

@@ -3,27 +3,24 @@
 // (Mistral's [TOOL_CALLS]) are in no grammar; ToolStream knows calls without them.
 #include <fmt/core.h>
 
-#include <cctype>
-
 #include "server/api/api_error.h"
 #include "server/api/parameter_grammar.h"
+#include "server/api/tool_schemas.h"
 #include "server/api/tools.h"
 #include "snapkv/grammar.h"
 
 namespace snapkv::server {
 namespace {
 
-bool is_name(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '-'; }
-
 /// The rule `name` for a call of one function, and the rules of its arguments.
-std::string call_rules(const Json& function, const std::string& name, const char* arguments) {
+std::string call_rules(const Json& function, const std::string& name, const char* arguments,
+                       ToolSchemas& schemas) {
   const auto called = function["name"].get<std::string>();
   const std::string rule = name + "-arguments";
   try {
-    const Grammar grammar = Grammar::from_json_schema(to_text(function["parameters"]), called);
     return fmt::format("{} ::= \"{{\\\"name\\\": \\\"{}\\\", \\\"{}\\\": \" {} \"}}\"\n", name,
                        called, arguments, rule) +
-           with_rules_named(grammar.source(), rule) + "\n";
+           schemas.rules(function["parameters"], called, rule);
   } catch (const Error& e) {
     throw bad_request("tools", fmt::format("'tools': the parameters of {}", e.what()));
   }
@@ -31,39 +28,18 @@ std::string call_rules(const Json& function, const std::string& name, const char
 
 }  // namespace
 
-// Literals, sets of characters and numbers of repetitions stay.
-std::string with_rules_named(const std::string& gbnf, const std::string& name) {
-  constexpr std::string_view kOpening = "\"[{", kClosing = "\"]}";
-  std::string text;
-  size_t end = 0;
-  for (size_t i = 0; i < gbnf.size(); i = end) {
-    end = i + 1;
-    if (const size_t kind = kOpening.find(gbnf[i]); kind != std::string_view::npos) {
-      while (end < gbnf.size() && gbnf[end] != kClosing[kind]) end += gbnf[end] == '\\' ? 2 : 1;
-      end = std::min(end + 1, gbnf.size());
-      text += gbnf.substr(i, end - i);
-    } else if (is_name(gbnf[i])) {
-      while (end < gbnf.size() && is_name(gbnf[end])) ++end;
-      const std::string rule = gbnf.substr(i, end - i);
-      text += rule == "root" ? name : name + "-" + rule;
-    } else {
-      text += gbnf[i];
-    }
-  }
-  return text;
-}
-
 std::string tool_grammar(const Tools& tools, ToolFormat format) {
+  ToolSchemas schemas;
   std::string rules, call;
   size_t n = 0;
   for (const Json& tool : tools.list) {
     const Json& function = tool["function"];
     if (!tools.function.empty() && function["name"] != tools.function) continue;
     const std::string name = fmt::format("call-{}", n++);
-    rules +=
-        format == ToolFormat::coder
-            ? parameter_call_rules(function, name)
-            : call_rules(function, name, format == ToolFormat::llama3 ? "parameters" : "arguments");
+    rules += format == ToolFormat::coder
+                 ? parameter_call_rules(function, name, schemas)
+                 : call_rules(function, name,
+                              format == ToolFormat::llama3 ? "parameters" : "arguments", schemas);
     call += (call.empty() ? "" : " | ") + name;
   }
   rules += fmt::format("call ::= {}\n", call);

@@ -56,6 +56,10 @@ Grammar Grammar::json_object() {
 
 Grammar Grammar::json_value() { return from_json_schema("{}", "JSON value"); }
 
+std::string json_schema_to_gbnf(std::string_view schema, const std::string& name) {
+  return grammar::schema_to_gbnf(schema, name);
+}
+
 std::string gbnf_literal(std::string_view text) {
   std::string literal = "\"";
   for (const char c : text) {

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: MIT
+#include "server/api/tool_schemas.h"
+
+#include <algorithm>
+#include <cctype>
+#include <string_view>
+
+#include "base/error.h"
+#include "snapkv/grammar.h"
+
+namespace snapkv::server {
+namespace {
+
+// Schemas are parsed again for every parameter that refers to what they have in common. Grammars
+// of requests have the second number as their bound.
+constexpr size_t kMostRead = size_t{8} << 20, kMostMade = size_t{4} << 20;
+
+bool is_name(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '-'; }
+
+// Literals, sets of characters and numbers of repetitions stay.
+/// With other names for its rules: `name` for the root, NAME-RULE for the others.
+std::string with_rules_named(const std::string& gbnf, const std::string& name) {
+  constexpr std::string_view kOpening = "\"[{", kClosing = "\"]}";
+  std::string text;
+  size_t end = 0;
+  for (size_t i = 0; i < gbnf.size(); i = end) {
+    end = i + 1;
+    if (const size_t kind = kOpening.find(gbnf[i]); kind != std::string_view::npos) {
+      while (end < gbnf.size() && gbnf[end] != kClosing[kind]) end += gbnf[end] == '\\' ? 2 : 1;
+      end = std::min(end + 1, gbnf.size());
+      text += gbnf.substr(i, end - i);
+    } else if (is_name(gbnf[i])) {
+      while (end < gbnf.size() && is_name(gbnf[end])) ++end;
+      const std::string rule = gbnf.substr(i, end - i);
+      text += rule == "root" ? name : name + "-" + rule;
+    } else {
+      text += gbnf[i];
+    }
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string ToolSchemas::rules(const Json& schema, const std::string& label,
+                               const std::string& name) {
+  const std::string text = to_text(schema);
+  n_read_ += text.size();
+  if (n_read_ > kMostRead) {
+    fail(ErrorCode::kUsage,
+         "{}: too large: the schemas of all tools, those that parameters refer to counted for each "
+         "of them, have more than {} MiB",
+         label, kMostRead >> 20);
+  }
+  std::string made = with_rules_named(json_schema_to_gbnf(text, label), name) + "\n";
+  count_made(made.size());
+  return made;
+}
+
+void ToolSchemas::count_made(size_t n_bytes) {
+  n_made_ += n_bytes;
+  if (n_made_ > kMostMade) {
+    fail(ErrorCode::kUsage, "too large: the rules of all tools have more than {} MiB",
+         kMostMade >> 20);
+  }
+}
+
+}  // namespace snapkv::server

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: MIT
+// ToolSchemas: the schemas of one request's tools as rules of one grammar. A request may have many
+// large ones, so what all of them take together is bounded. Used by tool_grammar().
+#pragma once
+
+#include <cstddef>
+#include <string>
+
+#include "server/json.h"
+
+namespace snapkv::server {
+
+class ToolSchemas {
+ public:
+  /// GBNF of the JSON documents that a schema allows; its root is the rule `name`, all others are
+  /// called NAME-RULE. `label`: what messages call the schema. Throws Error{kUsage} for what is no
+  /// schema or not supported, and where this and the earlier ones are too large together.
+  std::string rules(const Json& schema, const std::string& label, const std::string& name);
+  /// Counts rules that were made otherwise. Throws as rules().
+  void count_made(size_t n_bytes);
+
+ private:
+  size_t n_read_ = 0, n_made_ = 0;  // bytes of schemas and of rules
+};
+
+}  // namespace snapkv::server
