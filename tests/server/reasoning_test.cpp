@@ -32,8 +32,13 @@ TEST(Reasoning, IsTheSameForAllPieces) {
       {"", "Hello", "Hello"},
       {"", "", ""},
       {"", "<think>hm</think>\n\nHi", "(<think>hm</think>)\n\nHi"},
-      {"", "a<think></think>b", "a(<think></think>)b"},
-      {"", "<think>one</think>1<think>two</think>2", "(<think>one</think>)1(<think>two</think>)2"},
+      {"", " \n<think></think>b", " \n(<think></think>)b"},
+      // further on they are text
+      {"", "a<think></think>b", "a<think></think>b"},
+      {"", "Use the <thinking> tag", "Use the <thinking> tag"},
+      {"", "{\"tag\": \"<think>\"}", "{\"tag\": \"<think>\"}"},
+      {"", "<think>one</think>1<think>two</think>2", "(<think>one</think>)1<think>two</think>2"},
+      {"", "<think>one</think>\n[THINK]", "(<think>one</think>)\n[THINK]"},
       {"", "<think>without end", "(<think>without end"},
       {"", "<thin ice> and </think>", "<thin ice> and </think>"},
       {"", "x < y <th", "x < y <th"},
@@ -42,7 +47,8 @@ TEST(Reasoning, IsTheSameForAllPieces) {
       {"", "<think><think></think>a", "(<think><think></think>)a"},
       {"<|assistant|><think>\n", "hm</think>Hi", "(hm</think>)Hi"},
       {"<|assistant|><think>\n\n</think>\n\n", "Hi", "Hi"},
-      {"", "<<think>a</think>", "<(<think>a</think>"},
+      {"<|assistant|><think>\n", "hm</think>Hi <reasoning>", "(hm</think>)Hi <reasoning>"},
+      {"", "<<think>a</think>", "<<think>a</think>"},
   };
   for (const auto& c : cases) {
     for (size_t n = 1; n <= c.text.size() + 1; ++n) {
@@ -56,22 +62,24 @@ TEST(Reasoning, TellsTagsApart) {
   ReasoningStream stream("", [&](std::string_view part, ReasoningStream::Part kind) {
     if (kind == ReasoningStream::Part::tag) tags += std::string(part) + ",";
   });
-  for (const char c : std::string("a<think>b<</think>c[THINK]d[/THINK]")) {
+  for (const char c : std::string("\n[THINK]b</think>[[/THINK]c<think>")) {
     stream.push(std::string(1, c));
   }
   stream.finish();
-  EXPECT_EQ(tags, "<think>,</think>,[THINK],[/THINK],");
+  EXPECT_EQ(tags, "[THINK],[/THINK],");
 }
 
 TEST(Reasoning, HoldsBackNoMoreThanATag) {
   std::string all;
   ReasoningStream stream("", [&](std::string_view part, ReasoningStream::Part) { all += part; });
-  stream.push("a <b> c");
-  EXPECT_EQ(all, "a <b> c");
+  stream.push(" ");
+  EXPECT_EQ(all, " ");
   stream.push("<thi");
-  EXPECT_EQ(all, "a <b> c");
+  EXPECT_EQ(all, " ");
   stream.push("s>");
-  EXPECT_EQ(all, "a <b> c<this>");
+  EXPECT_EQ(all, " <this>");
+  stream.push("<thi");
+  EXPECT_EQ(all, " <this><thi");
 }
 
 }  // namespace

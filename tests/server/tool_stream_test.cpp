@@ -192,6 +192,22 @@ TEST(AnswerParser, TellsReasoningFromTheRest) {
   expect_parsed(syntax, {ToolFormat::hermes, "<think>a</think>b", "|<think>a</think>b"});
 }
 
+// Reasoning comes first: what an answer or a call says of its tags is theirs.
+TEST(AnswerParser, LeavesTagsOfReasoningInAnswersAlone) {
+  AnswerSyntax syntax;
+  syntax.has_reasoning = true;
+  syntax.tools = ToolFormat::hermes;
+  syntax.functions = functions();
+  for (const char* text :
+       {"Use the <thinking> tag like this", "{\"tag\": \"<think>\"}", "a [THINK] b </think> c"}) {
+    expect_parsed(syntax, {ToolFormat::hermes, text, std::string("|") + text});
+  }
+  expect_parsed(syntax, {ToolFormat::hermes,
+                         "<think>a</think>\n\n<tool_call>{\"name\": \"get\", \"arguments\": "
+                         "{\"city\": \"<think>\"}}</tool_call>",
+                         "|think a|call get({\"city\": \"<think>\"})"});
+}
+
 // Hostile answers cost no more than their length.
 TEST(ToolStream, TakesWhateverAModelWrites) {
   AnswerSyntax syntax;

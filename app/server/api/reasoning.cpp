@@ -17,6 +17,8 @@ constexpr std::array<Tags, 5> kTags = {{{"<think>", "</think>"},
                                         {"[THINK]", "[/THINK]"},
                                         {"<seed:think>", "</seed:think>"}}};
 
+constexpr std::string_view kSpaces = " \n\t\r";
+
 /// How many of the last bytes of `text` may be the beginning of `tag`.
 size_t begun(std::string_view text, std::string_view tag) {
   for (size_t n = std::min(text.size(), tag.size() - 1); n > 0; --n) {
@@ -34,48 +36,49 @@ ReasoningStream::ReasoningStream(std::string_view prompt, Show show) : show_(std
   for (const Tags& tags : kTags) {
     if (prompt.ends_with(tags.opening)) closing_ = tags.closing;
   }
+  if (!closing_.empty()) state_ = State::reasoning;
 }
 
-void ReasoningStream::show(std::string_view text) {
-  if (!text.empty()) show_(text, closing_.empty() ? Part::answer : Part::reasoning);
-}
-
-void ReasoningStream::show_tag(size_t size) {
-  show_(std::string_view(held_).substr(0, size), Part::tag);
+void ReasoningStream::show(size_t size, Part part) {
+  if (size > 0) show_(std::string_view(held_).substr(0, size), part);
   held_.erase(0, size);
 }
 
 void ReasoningStream::push(std::string_view text) {
   held_ += text;
-  while (true) {
-    size_t at = std::string::npos, tag_size = 0, kept = 0;
-    std::string_view next;  // the closing tag of what begins
-    if (!closing_.empty()) {
-      at = held_.find(closing_);
-      tag_size = closing_.size();
-      kept = begun(held_, closing_);
-    } else {
-      for (const Tags& tags : kTags) {
-        kept = std::max(kept, begun(held_, tags.opening));
-        const size_t found = held_.find(tags.opening);
-        if (found >= at) continue;
-        at = found;
-        tag_size = tags.opening.size();
-        next = tags.closing;
-      }
-    }
-    const size_t n_shown = at == std::string::npos ? held_.size() - kept : at;
-    show(std::string_view(held_).substr(0, n_shown));
-    held_.erase(0, n_shown);
-    if (at == std::string::npos) return;
-    show_tag(tag_size);
-    closing_ = next;
+  if (state_ == State::start) look_for_opening();
+  if (state_ == State::reasoning) look_for_closing();
+  if (state_ == State::answer) show(held_.size(), Part::answer);
+}
+
+void ReasoningStream::look_for_opening() {
+  show(std::min(held_.find_first_not_of(kSpaces), held_.size()), Part::answer);
+  if (held_.empty()) return;
+  bool may_come = false;
+  for (const Tags& tags : kTags) {
+    may_come = may_come || tags.opening.starts_with(held_);
+    if (!held_.starts_with(tags.opening)) continue;
+    show(tags.opening.size(), Part::tag);
+    closing_ = tags.closing;
+    state_ = State::reasoning;
+    return;
   }
+  if (!may_come) state_ = State::answer;
+}
+
+void ReasoningStream::look_for_closing() {
+  const size_t at = held_.find(closing_);
+  if (at == std::string::npos) {
+    show(held_.size() - begun(held_, closing_), Part::reasoning);
+    return;
+  }
+  show(at, Part::reasoning);
+  show(closing_.size(), Part::tag);
+  state_ = State::answer;
 }
 
 void ReasoningStream::finish() {
-  show(held_);
-  held_.clear();
+  show(held_.size(), state_ == State::reasoning ? Part::reasoning : Part::answer);
 }
 
 }  // namespace snapkv::server

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 // ReasoningStream: tells a model's reasoning from its answer while both are being written:
-// <think>...</think> and the like, whose tags may come in pieces. Used by the server's answers and
-// by the display of `snapkv chat`.
+// <think>...</think> and the like, whose tags may come in pieces. Reasoning comes once, before
+// everything else; tags further on are text that an answer speaks of. Used by the server's answers
+// and by the display of `snapkv chat`.
 #pragma once
 
 #include <functional>
@@ -25,13 +26,21 @@ class ReasoningStream {
   void finish();
 
  private:
-  void show(std::string_view text);
-  /// Shows the first bytes of what is held back, which are a tag.
-  void show_tag(size_t size);
+  enum class State {
+    start,      // nothing but white space yet: reasoning may begin
+    reasoning,  // up to closing_
+    answer,     // to the end
+  };
+
+  /// Shows the first bytes of what is held back.
+  void show(size_t size, Part part);
+  void look_for_opening();
+  void look_for_closing();
 
   Show show_;
+  State state_ = State::start;
   std::string held_;     // may be the beginning of a tag
-  std::string closing_;  // the tag that ends the reasoning; empty: in the answer
+  std::string closing_;  // the tag that ends the reasoning
 };
 
 }  // namespace snapkv::server
