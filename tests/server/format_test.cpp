@@ -94,6 +94,25 @@ TEST_F(Formats, ChatCompletionOfTools) {
   EXPECT_EQ(call["function"], Json::parse(R"({"name": "get", "arguments": "{\"a\": 1}"})"));
 }
 
+// A grammar holds from the first token, also where the template has begun the reasoning.
+TEST_F(Formats, WhatAGrammarMadeIsTheAnswer) {
+  const std::string opens = std::string(kHermesTemplate) + "<think>\n";
+  options_.chat_template = options_.tool_template = ChatTemplate::parse(opens, "opens");
+  const auto message = [&](const std::string& fields, const std::string& text) {
+    const auto chat = answers(read_chat_completion, std::string(kChat) + fields + "}");
+    (void)take(*chat, {text});
+    return chat->plain()["choices"][0]["message"];
+  };
+  EXPECT_EQ(message("", "hm</think>Hi")["content"], "Hi");
+  const Json json = message(R"(, "response_format": {"type": "json_object"})", "{\"a\": 1}");
+  EXPECT_EQ(json["content"], "{\"a\": 1}");
+  EXPECT_FALSE(json.contains("reasoning_content")) << json;
+  const Json call = message(", " + std::string(kTools) + R"(, "tool_choice": "required")",
+                            "<tool_call>\n{\"name\": \"get\", \"arguments\": {}}\n</tool_call>");
+  EXPECT_FALSE(call.contains("reasoning_content")) << call;
+  EXPECT_EQ(call["tool_calls"][0]["function"]["name"], "get");
+}
+
 TEST_F(Formats, ChatStream) {
   const auto chat =
       answers(read_chat_completion,

@@ -170,12 +170,15 @@ AnswerSyntax prepare(const Conversation& conversation, const ApiContext& context
   AnswerSyntax syntax;
   const std::string& text = request.prompt.chat.text;
   syntax.prompt_end = text.substr(text.size() - std::min(text.size(), kPromptEnd));
-  syntax.has_reasoning = may_reason(conversation.template_variables);
+  // a grammar holds from the first token on: the answer is what it allows, without reasoning
+  const bool is_required = conversation.tools.choice == Tools::Choice::required;
+  syntax.has_reasoning =
+      may_reason(conversation.template_variables) && request.grammar == nullptr && !is_required;
   if (!conversation.tools.offered()) return syntax;
   syntax.tools = tool_format(context.options.tool_template->source());
   syntax.functions = conversation.tools.schemas();
   request.shows_control_tokens = true;  // marks of calls are such tokens in some vocabularies
-  if (conversation.tools.choice != Tools::Choice::required) return syntax;
+  if (!is_required) return syntax;
   if (request.grammar != nullptr) {
     throw bad_request("tool_choice",
                       "'tool_choice' and 'response_format' or 'grammar' both say what "
