@@ -419,6 +419,58 @@ TEST_F(Formats, Message) {
   EXPECT_EQ(events[10]["delta"]["stop_reason"], "tool_use");
 }
 
+// What breaks off, or is no JSON, is no call that a client could make.
+TEST_F(Formats, CallsThatAreNotCompleteAreNotReportedAsCalls) {
+  const std::string messages = R"({"max_tokens": 9, "messages": [{"role": "user", "content": "x"}],
+    "tools": [{"name": "get", "input_schema": {}}])";
+  const std::string call = R"(<tool_call>{"name": "get", "arguments": {)";
+  const struct {
+    const char* written;
+    FinishReason reason;
+    const char *stop, *finish_reason, *stop_reason;
+  } cases[] = {{R"("t": ")", FinishReason::stop, "abc", "stop", "stop_sequence"},
+               {R"("t": ")", FinishReason::length, "", "length", "max_tokens"},
+               {R"("t": "abc", oops}})", FinishReason::stop, "", "stop", "end_turn"},
+               {R"("t": 1}})", FinishReason::stop, "abc", "tool_calls", "tool_use"},
+               {R"("t": 1}})", FinishReason::length, "", "length", "max_tokens"}};
+  for (const auto& c : cases) {
+    const std::string written = c.written;
+    SCOPED_TRACE(written + " " + c.stop_reason);
+    const bool is_complete = written == R"("t": 1}})";
+    const bool names_stop = c.stop_reason == std::string("stop_sequence");
+    const Json stop_sequence = names_stop ? Json(c.stop) : Json(nullptr);
+    const auto answered = [&](ReadExchange read, const std::string& body) {
+      auto all = answers(read, body);
+      std::string events = all->take(PromptRead{});
+      events += all->take(AnswerPart{0, call + written, {}});
+      events += all->take(AnswerEnd{0, c.reason, c.stop, 1, 0.1});
+      return all->options().stream ? Json(data(events)) : all->plain();
+    };
+    const Json chat =
+        answered(read_chat_completion, std::string(kChat) + ", " + kTools + "}")["choices"][0];
+    EXPECT_EQ(chat["finish_reason"], c.finish_reason);
+    const std::string arguments =
+        "{" + written.substr(0, written.find("}}")) + (written.ends_with("}}") ? "}" : "");
+    EXPECT_EQ(chat["message"]["tool_calls"][0]["function"]["arguments"], arguments);
+    const Json message = answered(read_messages, messages + "}");
+    EXPECT_EQ(message["stop_reason"], c.stop_reason);
+    EXPECT_EQ(message["stop_sequence"], stop_sequence);
+    ASSERT_EQ(message["content"].size(), 1u);
+    const Json& block = message["content"][0];
+    if (is_complete) {
+      EXPECT_EQ(block["type"], "tool_use");
+      EXPECT_EQ(block["input"], Json::parse(R"({"t": 1})"));
+    } else {
+      EXPECT_EQ(block,
+                Json({{"type", "text"}, {"text", R"({"name": "get", "arguments": )" + arguments}}));
+    }
+    const Json events = answered(read_messages, messages + R"(, "stream": true})");
+    const Json& last = events[events.size() - 2]["delta"];
+    EXPECT_EQ(last["stop_reason"], c.stop_reason);
+    EXPECT_EQ(last["stop_sequence"], stop_sequence);
+  }
+}
+
 TEST_F(Formats, MessageStopsSayWhy) {
   const std::string body = R"({"max_tokens": 9, "messages": [{"role": "user", "content": "x"}]})";
   const std::pair<AnswerEnd, const char*> kEnds[] = {

@@ -36,7 +36,7 @@ Answers::Answers(AnswerOptions options) : options_(std::move(options)), n_open_(
 
 const char* Answers::Choice::finish_reason() const {
   if (end && end->reason == FinishReason::length) return "length";
-  return calls.empty() ? "stop" : "tool_calls";
+  return ends_with_call() ? "tool_calls" : "stop";
 }
 
 void Answers::begin() {

@@ -19,6 +19,8 @@ namespace snapkv::server {
 /// A function call that an answer makes.
 struct ToolCall {
   std::string id, name, arguments;
+  /// Whether the arguments are a JSON object: what models write may break off, or be none.
+  bool complete() const { return parse_held(arguments).is_object(); }
 };
 
 /// What all formats need to know of a request.
@@ -64,6 +66,8 @@ class Answers {
     std::optional<AnswerEnd> end;
     /// "tool_calls", "length" or "stop"
     const char* finish_reason() const;
+    /// Whether it ends with a call that the client can make.
+    bool ends_with_call() const { return !calls.empty() && calls.back().complete(); }
   };
 
   // Of streams; what they send goes to send().

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "server/api/message_events.h"
 
+#include <string_view>
 #include <utility>
 
 namespace snapkv::server {
@@ -17,13 +18,7 @@ class MessageAnswers : public Answers {
       content.push_back({{"type", "thinking"}, {"thinking", choice.reasoning}, {"signature", ""}});
     }
     if (!choice.content.empty()) content.push_back({{"type", "text"}, {"text", choice.content}});
-    for (const ToolCall& call : choice.calls) {
-      const Json input = parse_held(call.arguments);
-      content.push_back({{"type", "tool_use"},
-                         {"id", call.id},
-                         {"name", call.name},
-                         {"input", input.is_object() ? input : Json::object()}});
-    }
+    for (const ToolCall& call : choice.calls) content.push_back(call_block(call));
     Json json = message(content);
     json["stop_reason"] = stop_reason();
     json["stop_sequence"] = stop_sequence();
@@ -38,6 +33,19 @@ class MessageAnswers : public Answers {
   std::string ping() const override { return event_text({{"type", "ping"}}, "ping"); }
 
  private:
+  /// `input` is an object, so that arguments which are none can only be shown as the model's text.
+  static Json call_block(const ToolCall& call) {
+    if (call.complete()) {
+      return {{"type", "tool_use"},
+              {"id", call.id},
+              {"name", call.name},
+              {"input", parse_held(call.arguments)}};
+    }
+    return {
+        {"type", "text"},
+        {"text", "{\"name\": " + to_text(Json(call.name)) + ", \"arguments\": " + call.arguments}};
+  }
+
   Json message(const Json& content) const {
     return {{"id", options().id},       {"type", "message"},
             {"role", "assistant"},      {"model", options().model},
@@ -48,12 +56,12 @@ class MessageAnswers : public Answers {
   const char* stop_reason() const {
     const Choice& choice = choices().front();
     if (choice.end->reason == FinishReason::length) return "max_tokens";
-    if (!choice.calls.empty()) return "tool_use";
+    if (choice.ends_with_call()) return "tool_use";
     return choice.end->stop.empty() ? "end_turn" : "stop_sequence";
   }
   Json stop_sequence() const {
-    const std::string& stop = choices().front().end->stop;
-    return stop.empty() ? Json(nullptr) : Json(stop);
+    const bool is_reason = stop_reason() == std::string_view("stop_sequence");
+    return is_reason ? Json(choices().front().end->stop) : Json(nullptr);
   }
   Json usage() const {
     const AnswerTimes all = times();
