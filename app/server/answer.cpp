@@ -35,6 +35,7 @@ Answer::Answer(std::unique_ptr<Session> session, const Request& request, int cho
       end_tokens_(request.ignore_eos ? end_tokens(session_->model()) : std::vector<size_t>()),
       shows_control_tokens_(request.shows_control_tokens),
       top_logprobs_(request.top_logprobs),
+      is_end_(request.make_end_finder ? request.make_end_finder() : nullptr),
       sampler_(of_choice(request.sampler, choice)),
       stream_(request.stops),
       n_prompt_(session_->n_past()) {
@@ -74,7 +75,7 @@ void Answer::choose(Generation& client) {
   last_token_ = now;
   if (session_->model().is_end_of_generation(id)) return end(FinishReason::stop, client);
   add_token(id, client);
-  if (stream_.stopped()) return end(FinishReason::stop, client);
+  if (stream_.stopped() || found_end_) return end(FinishReason::stop, client);
   if (n_generated() >= most_tokens_) end(FinishReason::length, client);
 }
 
@@ -85,6 +86,7 @@ void Answer::add_token(int32_t id, Generation& client) {
   AnswerPart part;
   part.choice = choice_;
   part.text = stream_.push(model.piece(id, shows_control_tokens_));
+  found_end_ = is_end_ && is_end_(part.text);
   if (top_logprobs_ >= 0) {
     const TokenLogprobs found = token_logprobs(session_->logits(), id, top_logprobs_);
     const auto named = [&](const TokenLogprob& token) {

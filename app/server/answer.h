@@ -59,12 +59,14 @@ class Answer {
   const std::vector<size_t> end_tokens_;  // those that must not end it
   const bool shows_control_tokens_;
   const int top_logprobs_;
+  const std::function<bool(std::string_view text)> is_end_;  // empty: none
   Sampler sampler_;
   TextStream stream_;
   const int64_t n_prompt_;
   std::vector<float> logits_;  // without end_tokens_, where there are any
   std::vector<int32_t> ids_;
   std::string raw_text_;
+  bool found_end_ = false;  // by is_end_
   bool done_ = false;
   Clock::time_point began_ = Clock::now(), last_token_ = began_;
   double longest_gap_ = 0;

@@ -9,10 +9,12 @@
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <variant>
 #include <vector>
 
@@ -46,6 +48,9 @@ struct Request {
   int64_t max_tokens = -1;  ///< of each answer; -1: as many as the context holds; 0: only the
                             ///< prompt is read
   std::vector<std::string> stops;
+  /// Makes what takes an answer's text as it comes and says whether the answer ends with it; one
+  /// for each answer. Empty: none.
+  std::function<std::function<bool(std::string_view text)>()> make_end_finder;
   bool ignore_eos = false;
   /// Whether control tokens that do not end the answer are part of its text, as markers of tool
   /// calls are in some formats.

@@ -198,6 +198,23 @@ TEST_F(Requests, ToolsReachTheTemplate) {
   EXPECT_EQ(none.prompt.chat.text.find("tools"), std::string::npos);
 }
 
+// parallel_tool_calls: false
+TEST_F(Requests, AnswersMayEndWithTheirFirstCall) {
+  const std::string tools = R"("tools": [{"type": "function", "function": {"name": "get"}}])";
+  EXPECT_FALSE(chat(tools).make_end_finder);
+  EXPECT_FALSE(chat(R"("parallel_tool_calls": false)").make_end_finder);
+  const Request anthropic = read(read_messages, R"({"max_tokens": 7, "messages":
+    [{"role": "user", "content": "x"}], "tools": [{"name": "get", "input_schema": {}}],
+    "tool_choice": {"type": "auto", "disable_parallel_tool_use": true}})");
+  for (const Request& request : {chat(tools + R"(, "parallel_tool_calls": false)"), anthropic}) {
+    ASSERT_TRUE(request.make_end_finder);
+    const auto first = request.make_end_finder(), second = request.make_end_finder();
+    EXPECT_FALSE(first("Look: <tool_call>{\"name\": \"get\", "));
+    EXPECT_FALSE(second("\"arguments\": {}}"));
+    EXPECT_TRUE(first("\"arguments\": {}}"));
+  }
+}
+
 TEST_F(Requests, WithoutAChatTemplateAreRefused) {
   options_.chat_template.reset();
   EXPECT_NE(error(read_chat_completion, R"({"messages": [{"role": "user", "content": "x"}]})")

@@ -98,6 +98,30 @@ TEST(Scheduler, StopsAtStopStrings) {
   EXPECT_EQ(result.ends[0].stop, request.stops[0]);
 }
 
+// Each answer has a finder of its own, and ends after the part that its finder says.
+TEST(Scheduler, StopsWhereItsRequestFindsTheEnd) {
+  Scheduler scheduler(model(), options_of());
+  Request request = request_of(long_text(60), 30);
+  const std::string whole = alone(request);
+  const size_t n_bytes = whole.size() / 2;
+  request.n = 2;
+  request.make_end_finder = [n_bytes] {
+    return [seen = size_t{0}, n_bytes](std::string_view text) mutable {
+      seen += text.size();
+      return seen >= n_bytes;
+    };
+  };
+  const Result result = wait_for(*scheduler.submit(request), 2);
+  ASSERT_FALSE(result.failure);
+  for (size_t i = 0; i < 2; ++i) {
+    EXPECT_TRUE(whole.starts_with(result.texts[i])) << result.texts[i];
+    EXPECT_GE(result.texts[i].size(), n_bytes);
+    EXPECT_LT(result.ends[i].n_generated, 30);
+    EXPECT_EQ(result.ends[i].reason, FinishReason::stop);
+    EXPECT_EQ(result.ends[i].stop, "");
+  }
+}
+
 TEST(Scheduler, AConversationGoesOnFromItsCompressedCache) {
   Scheduler scheduler(model(), options_of(Reuse::append));
   const Request first = request_of(long_text(300));

@@ -208,6 +208,39 @@ TEST(AnswerParser, LeavesTagsOfReasoningInAnswersAlone) {
                          "|think a|call get({\"city\": \"<think>\"})"});
 }
 
+// With parallel_tool_calls: false.
+TEST(AnswerParser, NothingFollowsTheOneCall) {
+  AnswerSyntax syntax;
+  syntax.one_call = true;
+  syntax.functions = functions();
+  const Case cases[] = {
+      {ToolFormat::hermes,
+       "So: <tool_call>{\"name\": \"get\", \"arguments\": {}}</tool_call>\n<tool_call>{\"name\": "
+       "\"set\"}</tool_call> x",
+       "|So:|call get({})"},
+      // one that breaks off was none
+      {ToolFormat::hermes,
+       "<tool_call>{\"name\": \"get\" no</tool_call><tool_call>{\"name\": \"set\"}</tool_call> x",
+       "|call get(|no</tool_call>|call set({})"},
+      {ToolFormat::llama3,
+       "{\"name\": \"get\", \"parameters\": {\"a\": 1}}; {\"name\": \"set\", \"parameters\": {}}",
+       "|call get({\"a\": 1})"},
+      {ToolFormat::mistral, "[TOOL_CALLS]get[ARGS]{\"a\": 1}[TOOL_CALLS]set[ARGS]{}",
+       "|call get({\"a\": 1})"},
+      {ToolFormat::coder,
+       "<tool_call>\n<function=set>\n</function>\n</tool_call>\n<tool_call>\n<function=get>\n"
+       "</function>\n</tool_call>",
+       "|call set({})"},
+      {ToolFormat::hermes, "no call", "|no call"}};
+  for (const Case& c : cases) {
+    syntax.tools = c.format;
+    expect_parsed(syntax, c);
+    AnswerParser parser(syntax);
+    (void)parser.push(c.text);
+    EXPECT_EQ(parser.ended(), c.text != "no call") << c.text;
+  }
+}
+
 // Hostile answers cost no more than their length.
 TEST(ToolStream, TakesWhateverAModelWrites) {
   AnswerSyntax syntax;

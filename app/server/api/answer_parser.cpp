@@ -12,7 +12,7 @@ constexpr std::string_view kSpaces = " \n\t\r";
 
 AnswerParser::AnswerParser(const AnswerSyntax& syntax)
     : has_reasoning_(syntax.has_reasoning),
-      tools_(syntax.tools, syntax.functions,
+      tools_(syntax.tools, syntax.functions, syntax.one_call,
              {[this](std::string_view text) { add(Piece::Kind::content, text); },
               [this](const std::string& name) {
                 pieces_.push_back({Piece::Kind::tool_begin, name, 0});

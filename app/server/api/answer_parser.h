@@ -21,6 +21,7 @@ struct AnswerSyntax {
   std::string prompt_end;      ///< the prompt's last bytes: it may open the reasoning
   ToolFormat tools = ToolFormat::none;
   std::map<std::string, Json> functions;  ///< the schema of each tool's parameters
+  bool one_call = false;                  ///< the answer ends with its first complete call
 };
 
 /// A part of an answer.
@@ -40,6 +41,8 @@ class AnswerParser {
   std::vector<Piece> push(std::string_view text);
   /// What was held back, at the end of the answer.
   std::vector<Piece> finish();
+  /// Whether the answer ends here, as AnswerSyntax::one_call says.
+  bool ended() const { return tools_.ended(); }
 
  private:
   void add(Piece::Kind kind, std::string_view text);

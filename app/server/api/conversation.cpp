@@ -159,6 +159,18 @@ RenderedChat render_after(const Document& document, const Conversation& conversa
   return question_part(document.file.form, conversation.messages);
 }
 
+/// Makes answers end with their first complete call.
+void end_after_call(AnswerSyntax& syntax, Request& request) {
+  syntax.one_call = true;
+  request.make_end_finder = [syntax] {
+    const auto parser = std::make_shared<AnswerParser>(syntax);
+    return [parser](std::string_view text) {
+      (void)parser->push(text);
+      return parser->ended();
+    };
+  };
+}
+
 }  // namespace
 
 AnswerSyntax prepare(const Conversation& conversation, const ApiContext& context,
@@ -178,6 +190,7 @@ AnswerSyntax prepare(const Conversation& conversation, const ApiContext& context
   syntax.tools = tool_format(context.options.tool_template->source());
   syntax.functions = conversation.tools.schemas();
   request.shows_control_tokens = true;  // marks of calls are such tokens in some vocabularies
+  if (!conversation.tools.parallel) end_after_call(syntax, request);
   if (!is_required) return syntax;
   if (request.grammar != nullptr) {
     throw bad_request("tool_choice",

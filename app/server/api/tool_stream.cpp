@@ -41,9 +41,12 @@ void skip(std::string& text, std::string_view characters) {
 
 }  // namespace
 
-ToolStream::ToolStream(ToolFormat format, std::map<std::string, Json> functions,
+ToolStream::ToolStream(ToolFormat format, std::map<std::string, Json> functions, bool one_call,
                        Callbacks callbacks)
-    : format_(format), functions_(std::move(functions)), callbacks_(std::move(callbacks)) {
+    : format_(format),
+      functions_(std::move(functions)),
+      one_call_(one_call),
+      callbacks_(std::move(callbacks)) {
   if (format_ == ToolFormat::none) state_ = State::plain;
 }
 
@@ -89,6 +92,9 @@ bool ToolStream::step() {
       return step_name();
     case State::after_call:
       return step_after_call();
+    case State::ended:
+      held_.clear();
+      return true;
     case State::plain:
       break;
   }
@@ -239,11 +245,13 @@ bool ToolStream::step_call() {
 
 void ToolStream::end_call() {
   show_arguments();
-  if (!reader_->has_arguments() && reader_->complete()) callbacks_.arguments("{}");
+  const bool is_complete = reader_->complete();
+  if (!reader_->has_arguments() && is_complete) callbacks_.arguments("{}");
   reader_.reset();
   raw_.clear();
   after_call_ = true;
   state_ = has_tags() ? State::after_call : State::between;
+  if (one_call_ && is_complete) state_ = State::ended;
 }
 
 void ToolStream::show_arguments() {

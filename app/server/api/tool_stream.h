@@ -23,12 +23,16 @@ class ToolStream {
   };
 
   /// `functions`: those that there are, with the schemas of their parameters. Where nothing but the
-  /// call itself marks it, other names make it text.
-  ToolStream(ToolFormat format, std::map<std::string, Json> functions, Callbacks callbacks);
+  /// call itself marks it, other names make it text. `one_call`: nothing follows the first complete
+  /// call.
+  ToolStream(ToolFormat format, std::map<std::string, Json> functions, bool one_call,
+             Callbacks callbacks);
 
   void push(std::string_view text);
   /// Shows what is held back. A call that has begun stays one, complete or not.
   void finish();
+  /// Whether whatever comes is left out: the one call is complete.
+  bool ended() const { return state_ == State::ended; }
 
  private:
   enum class State {
@@ -39,6 +43,7 @@ class ToolStream {
     name,        // Mistral's newer form: name[ARGS]{...}
     after_call,  // Hermes and Qwen3-Coder: up to </tool_call>
     plain,       // text to the end
+    ended,       // after the one call
   };
 
   bool is_known(const std::string& name) const { return functions_.contains(name); }
@@ -61,6 +66,7 @@ class ToolStream {
 
   const ToolFormat format_;
   const std::map<std::string, Json> functions_;
+  const bool one_call_;
   const Callbacks callbacks_;
   State state_ = State::start;
   std::string held_;   // not looked at yet
