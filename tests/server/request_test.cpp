@@ -432,5 +432,30 @@ TEST_F(Requests, NamesOfFilesStayInTheirFolder) {
   expect_error(R"("kv": {"snapshot": "../book"})", "kv.snapshot", "not begin with a dot");
 }
 
+// What follows a document is rendered with the request's variables, as any conversation.
+TEST_F(Requests, VariablesReachTheTemplateOfADocument) {
+  options_.snapshot_dir = testing::TempDir();
+  Session session(load_model("needle"), {});
+  session.prefill(engine_.model().tokenize("Once"));
+  DocumentForm form;
+  form.template_name = "thinks";
+  form.template_source =
+      "{% if style %}Be {{ style }}. {% endif %}{% for message in messages %}[{{ message.content "
+      "}}]"
+      "{% endfor %}{% if enable_thinking is defined and not enable_thinking %}<think></think>"
+      "{% endif %}";
+  session.save(options_.snapshot_dir + "/thinks.kv", document_notes(form, "", ""));
+  const std::string snapshot = R"("kv": {"snapshot": "thinks"})";
+  EXPECT_EQ(chat(snapshot).prompt.chat.text, "Hi]");
+  const std::string off = R"(, "chat_template_kwargs": {"enable_thinking": false})";
+  EXPECT_EQ(chat(snapshot + off).prompt.chat.text, "Hi]<think></think>");
+  const Request anthropic = read(read_messages, R"({"max_tokens": 7, "thinking": {"type":
+    "disabled"}, "messages": [{"role": "user", "content": "Hi"}], )" +
+                                                    snapshot + "}");
+  EXPECT_EQ(anthropic.prompt.chat.text, "Hi]<think></think>");
+  expect_error(snapshot + R"(, "chat_template_kwargs": {"style": "brief"})", "chat_template_kwargs",
+               "before the document");
+}
+
 }  // namespace
 }  // namespace snapkv::test

@@ -156,7 +156,18 @@ RenderedChat render_after(const Document& document, const Conversation& conversa
   if (conversation.tools.offered()) {
     throw bad_request("tools", "'tools': what a document's snapshot begins with names none");
   }
-  return question_part(document.file.form, conversation.messages);
+  DocumentForm form = document.file.form;
+  if (conversation.template_variables.empty()) return question_part(form, conversation.messages);
+  const std::string stored = document_part(form, "").text;
+  for (const auto& [name, value] : conversation.template_variables.items()) {
+    form.variables[name] = value;
+  }
+  if (document_part(form, "").text != stored) {
+    throw bad_request("chat_template_kwargs",
+                      "'chat_template_kwargs' or 'thinking': they change what the template writes "
+                      "before the document, which is stored as it was read");
+  }
+  return question_part(form, conversation.messages);
 }
 
 /// Makes answers end with their first complete call.
