@@ -215,6 +215,22 @@ TEST_F(Requests, AnswersMayEndWithTheirFirstCall) {
   }
 }
 
+// Calls of earlier answers are not left out of the prompt.
+TEST_F(Requests, EarlierCallsAreWrittenWithoutTools) {
+  const std::string body = R"({"messages": [{"role": "user", "content": "Weather?"},
+    {"role": "assistant", "content": null, "tool_calls": [{"id": "c1", "type": "function",
+     "function": {"name": "get", "arguments": "{}"}}]},
+    {"role": "tool", "tool_call_id": "c1", "content": "sunny"}]})";
+  const std::string text = read(read_chat_completion, body).prompt.chat.text;
+  EXPECT_NE(text.find("<tool_call>\n{\"name\": \"get\""), std::string::npos) << text;
+  options_.tool_template = ChatTemplate::built_in("chatml");
+  EXPECT_NE(error(read_chat_completion, body)
+                .find("messages| 'messages': the assistant has called tools, and the chat template "
+                      "'chatml' writes no calls"),
+            std::string::npos)
+      << error(read_chat_completion, body);
+}
+
 TEST_F(Requests, WithoutAChatTemplateAreRefused) {
   options_.chat_template.reset();
   EXPECT_NE(error(read_chat_completion, R"({"messages": [{"role": "user", "content": "x"}]})")

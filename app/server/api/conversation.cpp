@@ -74,14 +74,37 @@ Json read_message(const Json& json, const std::string& path) {
   return message;
 }
 
-const ChatTemplate& template_of(const ApiContext& context, bool has_tools) {
-  const auto& tmpl = has_tools ? context.options.tool_template : context.options.chat_template;
+bool writes_calls(const std::string& template_source) {
+  return template_source.find("tool_calls") != std::string::npos;
+}
+
+bool has_calls(const Json& messages) {
+  return std::any_of(messages.begin(), messages.end(),
+                     [](const Json& message) { return message.contains("tool_calls"); });
+}
+
+void refuse_calls(const std::string& template_name) {
+  throw bad_request("messages",
+                    fmt::format("'messages': the assistant has called tools, and the chat template "
+                                "'{}' writes no calls",
+                                template_name));
+}
+
+/// Calls of earlier answers are written by the template for tools where the other one knows none,
+/// offered or not.
+const ChatTemplate& template_of(const ApiContext& context, const Conversation& conversation) {
+  const auto& plain = context.options.chat_template;
+  const bool calls = has_calls(conversation.messages);
+  const auto& with_tools = context.options.tool_template;
+  const bool needs_tools = calls && plain && with_tools && !writes_calls(plain->source());
+  const auto& tmpl = conversation.tools.offered() || needs_tools ? with_tools : plain;
   if (!tmpl) {
     throw ApiError(400,
                    "the model has no chat template: use /v1/completions, or start the server with "
                    "--chat-template",
                    "no_chat_template");
   }
+  if (calls && !writes_calls(tmpl->source())) refuse_calls(tmpl->name());
   return *tmpl;
 }
 
@@ -130,7 +153,7 @@ Json read_template_variables(const Fields& body) {
 RenderedChat render(const Conversation& conversation, const ApiContext& context) {
   const ApiOptions& options = context.options;
   const bool has_tools = conversation.tools.offered();
-  const ChatTemplate& tmpl = template_of(context, has_tools);
+  const ChatTemplate& tmpl = template_of(context, conversation);
   if (has_tools && tool_format(tmpl.source()) == ToolFormat::none) {
     throw bad_request("tools",
                       fmt::format("'tools': the chat template '{}' writes no tools, or calls "
@@ -157,6 +180,9 @@ RenderedChat render_after(const Document& document, const Conversation& conversa
     throw bad_request("tools", "'tools': what a document's snapshot begins with names none");
   }
   DocumentForm form = document.file.form;
+  if (has_calls(conversation.messages) && !writes_calls(form.template_source)) {
+    refuse_calls(form.template_name);
+  }
   if (conversation.template_variables.empty()) return question_part(form, conversation.messages);
   const std::string stored = document_part(form, "").text;
   for (const auto& [name, value] : conversation.template_variables.items()) {
