@@ -5,6 +5,7 @@
 
 #include <exception>
 #include <new>
+#include <system_error>
 
 #include "base/error.h"
 #include "cli/command_line.h"
@@ -33,6 +34,12 @@ int run_and_report(int argc, char** argv) {
     return report(e.code(), name_flags(e.what()));
   } catch (const std::bad_alloc&) {
     return report(ErrorCode::kDoesNotFit, "out of memory");
+  } catch (const std::system_error& e) {
+    const bool is_thread = e.code() == std::errc::resource_unavailable_try_again;  // std::thread's
+    return report(is_thread ? ErrorCode::kDoesNotFit : ErrorCode::kRuntime,
+                  is_thread ? "the system allows no more threads: see ulimit -u, and the "
+                              "container's limit of processes"
+                            : e.what());
   } catch (const std::exception& e) {
     return report(ErrorCode::kRuntime, e.what());
   }

@@ -25,10 +25,10 @@ QUESTION = "What is the secret number of Rome? The secret number of Rome is"
 
 
 class Server:
-    def __init__(self, folder, *more, file_size=None):
+    def __init__(self, folder, *more, limits=()):
         def limit():
-            if file_size is not None:
-                resource.setrlimit(resource.RLIMIT_FSIZE, (file_size, file_size))
+            for kind, value in limits:
+                resource.setrlimit(kind, (value, value))
 
         command = [PROGRAM, "serve", "-m", MODEL, "--port", "0", "--snapshot-dir", folder,
                    "--kv-memory", "512M", "-t", "1", "--no-progress", *more]
@@ -177,7 +177,7 @@ class Faults(unittest.TestCase):
             self.assertEqual(server.snapshot("a")[0], 200)
 
     def test_a_full_disk_leaves_no_snapshot(self):
-        with Server(self.folder, file_size=100_000) as server:
+        with Server(self.folder, limits=[(resource.RLIMIT_FSIZE, 100_000)]) as server:
             status, error = server.snapshot("a")
             self.assertGreaterEqual(status, 400, error)
             self.assertEqual(os.listdir(self.folder), [])
@@ -199,6 +199,44 @@ class Faults(unittest.TestCase):
                               and server.metric('snapkv_sessions{state="waiting"}') == 0)
             self.assertEqual(server.metric('snapkv_kv_bytes{state="running"}'), 0)
             self.assertEqual(server.metric("snapkv_requests_cancelled_total"), 8)
+
+    @unittest.skipIf(SANITIZER not in ("", "OFF"), "a sanitizer needs terabytes of address space")
+    def test_threads_that_are_refused_end_no_server(self):
+        # what a limit of processes does, and works as root too: every thread's stack takes a part of
+        # the address space
+        stack = 2 << 30
+        with Server(self.folder, limits=[(resource.RLIMIT_STACK, stack),
+                                         (resource.RLIMIT_AS, 20 * stack)]) as server:
+            refused, held = 0, []
+            for _ in range(30):
+                client = socket.create_connection(("127.0.0.1", server.port), timeout=30)
+                held.append(client)
+                client.sendall(b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n")
+                answer = client.recv(1000)
+                self.assertIn(answer.split(b"\r\n")[0], (b"HTTP/1.1 200 OK", b"HTTP/1.1 503 Service Unavailable"))
+                refused += b" 503 " in answer
+            self.assertGreater(refused, 5)
+            self.assertLess(refused, 30)
+            for client in held:
+                client.close()
+            server.wait_until(lambda: self.healthy(server))
+            self.assertEqual(server.complete("Some words.")[0], 200)
+
+    @staticmethod
+    def healthy(server):
+        try:
+            return server.request("GET", "/health")[0] == 200
+        except (OSError, ValueError):
+            return False
+
+    @unittest.skipIf(SANITIZER not in ("", "OFF"), "a sanitizer needs terabytes of address space")
+    def test_a_thread_that_is_refused_at_the_start_is_an_error(self):
+        for n in (1, 2):  # that of the connections, or that of the scheduler
+            stack = 16 << 30
+            with self.assertRaises(AssertionError) as caught:
+                Server(self.folder, limits=[(resource.RLIMIT_STACK, stack),
+                                            (resource.RLIMIT_AS, n * stack)])
+            self.assertIn("no more threads", str(caught.exception))
 
     @unittest.skipIf(SANITIZER not in ("", "OFF"), "a sanitizer keeps memory that is freed")
     def test_memory_comes_back(self):

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "server/http/connection_pool.h"
 
+#include <exception>
 #include <utility>
 
 namespace snapkv::server {
@@ -12,20 +13,32 @@ thread_local bool t_refusing = false;
 
 bool ConnectionPool::refusing() { return t_refusing; }
 
+ConnectionPool::ConnectionPool(size_t most_connections, ThreadMaker make_thread)
+    : limit_(most_connections), make_thread_(std::move(make_thread)) {}
+
 void ConnectionPool::enqueue(std::function<void()> serve) {
-  {
-    const std::lock_guard lock(mutex_);
-    if (n_open_ < limit_) {
-      waiting_.push_back(std::move(serve));
-      // threads_.size() - n_open_ threads are idle
-      if (++n_open_ > threads_.size()) threads_.emplace_back([this] { run(); });
-      changed_.notify_one();
-      return;
-    }
-  }
+  if (take(serve)) return;
   t_refusing = true;
   serve();
   t_refusing = false;
+}
+
+bool ConnectionPool::take(const std::function<void()>& serve) {
+  const std::lock_guard lock(mutex_);
+  if (n_open_ == limit_) return false;
+  try {
+    const size_t n_idle = threads_.size() - n_open_;
+    if (n_idle == 0) {
+      threads_.reserve(n_open_ + 1);  // a thread that runs must find its place
+      threads_.push_back(make_thread_([this] { run(); }));
+    }
+    waiting_.push_back(serve);
+  } catch (const std::exception&) {  // no thread or no memory for one connection more
+    return false;
+  }
+  ++n_open_;
+  changed_.notify_one();
+  return true;
 }
 
 void ConnectionPool::run() {
@@ -36,7 +49,10 @@ void ConnectionPool::run() {
     const std::function<void()> serve = std::move(waiting_.front());
     waiting_.pop_front();
     lock.unlock();
-    serve();
+    try {
+      serve();
+    } catch (const std::exception&) {  // no memory; the connection has been closed on the way here
+    }
     lock.lock();
     --n_open_;
   }

@@ -4,34 +4,41 @@
 // Used by HttpServer.
 #pragma once
 
-#include <httplib.h>
-
 #include <condition_variable>
+#include <cstddef>
 #include <deque>
 #include <functional>
 #include <mutex>
 #include <thread>
+#include <utility>
 #include <vector>
 
 namespace snapkv::server {
 
-class ConnectionPool : public httplib::TaskQueue {
+class ConnectionPool {
  public:
-  explicit ConnectionPool(size_t most_connections) : limit_(most_connections) {}
+  /// Makes a thread that runs the function; throws where the system refuses one.
+  using ThreadMaker = std::function<std::thread(std::function<void()>)>;
 
-  /// Runs `serve` in a thread of its own; beyond the limit in this one, with refusing() true, which
-  /// must then take no time.
-  void enqueue(std::function<void()> serve) override;
+  explicit ConnectionPool(
+      size_t most_connections,
+      ThreadMaker make_thread = [](auto run) { return std::thread(std::move(run)); });
+
+  /// Runs `serve` in a thread of its own; beyond the limit, and where there is no thread to be had,
+  /// in this one, with refusing() true, which must then take no time.
+  void enqueue(std::function<void()> serve);
   /// Waits until all connections are closed.
-  void shutdown() override;
+  void shutdown();
 
   /// Whether the connection that this thread serves is one too many.
   static bool refusing();
 
  private:
+  bool take(const std::function<void()>& serve);
   void run();
 
   const size_t limit_;
+  const ThreadMaker make_thread_;
   std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<std::function<void()>> waiting_;

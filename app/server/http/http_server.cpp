@@ -7,8 +7,10 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <chrono>
 #include <cstring>
 #include <fstream>
+#include <thread>
 #include <utility>
 
 #include "base/error.h"
@@ -18,6 +20,8 @@ namespace snapkv::server {
 namespace {
 
 constexpr int kBacklog = 512;  // bursts of connections; httplib's own is 5
+
+constexpr std::chrono::milliseconds kAcceptPause(10);
 
 constexpr const char* kRefusal =
     "HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/json\r\nRetry-After: 1\r\n"
@@ -54,7 +58,6 @@ SSL_CTX* make_tls(const std::string& cert, const std::string& key) {
 
 HttpServer::HttpServer(const HttpOptions& options)
     : options_(options), tls_(make_tls(options.tls_cert, options.tls_key)) {
-  new_task_queue = [this] { return new ConnectionPool(options_.most_connections); };
   set_payload_max_length(options_.most_body);
   // what the header Keep-Alive says; the limits themselves are Connection's
   set_keep_alive_timeout(static_cast<time_t>(options_.connection.idle_seconds));
@@ -68,6 +71,7 @@ HttpServer::HttpServer(const HttpOptions& options)
 }
 
 HttpServer::~HttpServer() {
+  if (listening_ >= 0) ::close(listening_);
   if (tls_ != nullptr) SSL_CTX_free(tls_);
 }
 
@@ -80,15 +84,31 @@ int HttpServer::open() {
     fail(ErrorCode::kRuntime, "can't listen on {}:{}: {}", options_.host, options_.port,
          errno != 0 ? std::strerror(errno) : "the address can't be used");
   }
-  ::listen(svr_sock_, kBacklog);
+  listening_ = svr_sock_;
+  ::listen(listening_, kBacklog);
   return port;
 }
 
-void HttpServer::serve() { listen_after_bind(); }
+void HttpServer::serve() {
+  ConnectionPool pool(options_.most_connections);
+  running_ = true;
+  while (!closing_) {
+    const int socket = accept4(listening_, nullptr, nullptr, SOCK_CLOEXEC);
+    if (socket >= 0) {
+      pool.enqueue([this, socket] { serve_connection(socket); });
+    } else if (errno != EINTR && errno != ECONNABORTED) {
+      // no descriptor or no memory: connections wait in the system until there is one
+      std::this_thread::sleep_for(kAcceptPause);
+    }
+  }
+  pool.shutdown();
+  running_ = false;
+}
 
 void HttpServer::close() {
   closing_ = true;
-  stop();
+  svr_sock_ = INVALID_SOCKET;         // ends streams
+  ::shutdown(listening_, SHUT_RDWR);  // ends accept4()
 }
 
 void HttpServer::refuse(int socket) const {
@@ -104,21 +124,22 @@ void HttpServer::refuse(int socket) const {
   ::close(socket);
 }
 
-bool HttpServer::process_and_close_socket(socket_t socket) {
-  if (ConnectionPool::refusing()) {
-    refuse(socket);
-    return false;
+void HttpServer::serve_connection(int socket) {
+  if (ConnectionPool::refusing()) return refuse(socket);
+  SSL* const ssl = tls_ != nullptr ? SSL_new(tls_) : nullptr;
+  if (tls_ != nullptr && ssl == nullptr) {  // no memory; never in the clear instead
+    ::close(socket);
+    return;
   }
-  Connection connection(socket, tls_ != nullptr ? SSL_new(tls_) : nullptr, options_.connection);
-  if (!connection.accept()) return false;
+  Connection connection(socket, ssl, options_.connection);
+  if (!connection.accept()) return;
   for (int left = options_.connection.requests; left > 0; --left) {
-    if (!connection.wait_for_request([this] { return closing_.load(); })) break;
+    if (!connection.wait_for_request([this] { return closing_.load(); })) return;
     connection.begin_header();
     bool closed = false;
-    if (!process_request(connection, left == 1, closed, nullptr)) return false;
-    if (closed || connection.closes()) break;
+    if (!process_request(connection, left == 1, closed, nullptr)) return;
+    if (closed || connection.closes()) return;
   }
-  return true;
 }
 
 }  // namespace snapkv::server

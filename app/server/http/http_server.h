@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// HttpServer: httplib's parser and routes over connections of our own (connection.h), with a bound
-// on how many there are, and TLS. Made by the command `serve` and by tests.
+// HttpServer: httplib's parser and routes over connections of our own (connection.h), accepted here
+// with a bound on how many there are, and TLS. Made by the command `serve` and by tests.
 #pragma once
 
 #include <httplib.h>
@@ -30,18 +30,23 @@ class HttpServer : public httplib::Server {
   /// Opens the port; returns it. Throws Error{kRuntime}.
   int open();
   /// Serves until close() is called and every connection is closed; answers that are streamed then
-  /// are cut.
+  /// are cut. Where the system refuses a descriptor, memory or a thread, it is that connection
+  /// alone that is not served.
   void serve();
+  bool is_running() const { return running_; }
   void close();
 
   const HttpOptions& options() const { return options_; }
 
  private:
-  bool process_and_close_socket(socket_t socket) override;
+  /// Owns the socket; whatever a client does ends here.
+  void serve_connection(int socket);
   void refuse(int socket) const;
 
   const HttpOptions options_;
   SSL_CTX* tls_ = nullptr;
+  int listening_ = -1;
+  std::atomic<bool> running_ = false;
   std::atomic<bool> closing_ = false;
 };
 
