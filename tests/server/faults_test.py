@@ -238,6 +238,18 @@ class Faults(unittest.TestCase):
                                             (resource.RLIMIT_AS, n * stack)])
             self.assertIn("no more threads", str(caught.exception))
 
+    def test_half_requests_hold_up_no_end(self):
+        with Server(self.folder) as server:
+            clients = []
+            for text in (b"POST /tokenize HTTP/1.1\r\n", b"POST /tokenize HTTP/1.1\r\nContent-Length: 9\r\n\r\n{", b""):
+                clients.append(socket.create_connection(("127.0.0.1", server.port)))
+                clients[-1].sendall(text)
+            time.sleep(0.1)
+            server.process.send_signal(signal.SIGTERM)
+            self.assertEqual(server.process.wait(10), 0)
+            for client in clients:
+                client.close()
+
     @unittest.skipIf(SANITIZER not in ("", "OFF"), "a sanitizer keeps memory that is freed")
     def test_memory_comes_back(self):
         with Server(self.folder, "--prefix-cache", "4M") as server:

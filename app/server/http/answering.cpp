@@ -122,6 +122,7 @@ class Running {
 void answer_plain(Running& running, httplib::Response& response) {
   const Connection* connection = Connection::current();
   while (!running.done()) {
+    if (connection != nullptr && connection->ending()) throw server_ends();
     (void)running.next();
     if (connection != nullptr && !connection->alive()) return;  // nobody to answer
   }

@@ -64,6 +64,8 @@ std::string read_body(const httplib::Request& request, const httplib::ContentRea
   if (!complete) {
     give_up_connection();
     if (is_too_large) throw too_large(most);
+    const Connection* connection = Connection::current();
+    if (connection != nullptr && connection->ending()) throw server_ends();
     throw ApiError(400, "the body broke off, or took too long to come", "incomplete_body");
   }
   return body;
@@ -85,6 +87,8 @@ void write_error(const httplib::Request& request, httplib::Response& response,
   }
   write_json(response, error_json(request.path, error), error.status);
 }
+
+ApiError server_ends() { return ApiError(503, "the server is about to end", "draining"); }
 
 ApiError current_error() {
   try {

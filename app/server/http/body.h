@@ -22,6 +22,9 @@ Json error_json(const std::string& path, const ApiError& error);
 void write_error(const httplib::Request& request, httplib::Response& response,
                  const ApiError& error);
 
+/// 503: what is not answered any more.
+ApiError server_ends();
+
 /// Turns the exception that is being handled into an ApiError.
 ApiError current_error();
 

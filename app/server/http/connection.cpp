@@ -16,6 +16,8 @@
 namespace snapkv::server {
 namespace {
 
+constexpr int64_t kLook = 200;  // ms between two looks whether the server ends
+
 thread_local Connection* t_current = nullptr;
 
 std::chrono::steady_clock::duration duration(double seconds) {
@@ -39,8 +41,19 @@ void address_of(const sockaddr_storage& storage, std::string& ip, int& port) {
 
 }  // namespace
 
-Connection::Connection(int socket, SSL* ssl, const ConnectionLimits& limits)
-    : socket_(socket), ssl_(ssl), limits_(limits) {
+void Ending::begin() {
+  Clock::rep never = kNever;
+  since_.compare_exchange_strong(never, Clock::now().time_since_epoch().count());
+}
+
+Ending::Clock::time_point Ending::after(double seconds) const {
+  const Clock::rep since = since_.load();
+  if (since == kNever) return Clock::time_point::max();
+  return Clock::time_point(Clock::duration(since)) + duration(seconds);
+}
+
+Connection::Connection(int socket, SSL* ssl, const ConnectionLimits& limits, const Ending& ending)
+    : socket_(socket), ssl_(ssl), limits_(limits), ending_(ending) {
   fcntl(socket_, F_SETFL, fcntl(socket_, F_GETFL) | O_NONBLOCK);
   const int on = 1;
   setsockopt(socket_, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));  // tokens leave as they come
@@ -68,12 +81,14 @@ Connection::~Connection() {
 Connection* Connection::current() { return t_current; }
 
 bool Connection::wait(short events, Clock::time_point until) const {
+  const double ending_seconds = events == POLLIN ? limits_.ending_seconds : limits_.write_seconds;
   while (true) {
+    const auto end = std::min(until, ending_.after(ending_seconds));
     const auto left =
-        std::chrono::duration_cast<std::chrono::milliseconds>(until - Clock::now()).count();
+        std::chrono::duration_cast<std::chrono::milliseconds>(end - Clock::now()).count();
     if (left < 0) return false;
     pollfd poll_fd = {socket_, events, 0};
-    const int n = poll(&poll_fd, 1, static_cast<int>(std::min<int64_t>(left + 1, 1000)));
+    const int n = poll(&poll_fd, 1, static_cast<int>(std::min<int64_t>(left + 1, kLook)));
     if (n > 0) return true;  // errors show when reading or writing
     if (n < 0 && errno != EINTR) return false;
   }
@@ -104,11 +119,11 @@ bool Connection::accept() {
   }
 }
 
-bool Connection::wait_for_request(const std::function<bool()>& stopping) {
+bool Connection::wait_for_request() {
   const auto until = Clock::now() + duration(limits_.idle_seconds);
-  while (!stopping() && Clock::now() < until) {
+  while (!ending_.begun() && Clock::now() < until) {
     if (n_read_ < buffer_.size() || (ssl_ != nullptr && SSL_pending(ssl_) > 0)) return true;
-    if (wait(POLLIN, std::min(until, Clock::now() + std::chrono::milliseconds(200)))) return true;
+    if (wait(POLLIN, std::min(until, Clock::now() + std::chrono::milliseconds(kLook)))) return true;
   }
   return false;
 }
@@ -143,6 +158,7 @@ bool Connection::is_readable() const {
 
 ssize_t Connection::receive(char* data, size_t size) {
   const auto until = read_deadline();
+  if (Clock::now() > std::min(until, ending_.after(limits_.ending_seconds))) return -1;
   while (true) {
     if (ssl_ != nullptr) {
       ERR_clear_error();

@@ -7,9 +7,9 @@
 
 #include <httplib.h>
 
+#include <atomic>
 #include <chrono>
 #include <cstddef>
-#include <memory>
 #include <string>
 
 namespace snapkv::server {
@@ -20,14 +20,30 @@ struct ConnectionLimits {
   double body_seconds = 300;   ///< for all of a body
   double write_seconds = 30;   ///< until the client takes more of an answer
   double idle_seconds = 15;    ///< between two requests
+  double ending_seconds = 1;   ///< for more of a request, once the server ends
   size_t header_bytes = 64 << 10;
   int requests = 1000;  ///< of one connection
 };
 
+/// The end of a server, which its connections look at: a client that is slow must not hold it up.
+class Ending {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  void begin();
+  bool begun() const { return since_.load() != kNever; }
+  /// The time so many seconds after it has begun; never before that.
+  Clock::time_point after(double seconds) const;
+
+ private:
+  static constexpr Clock::rep kNever = Clock::time_point::max().time_since_epoch().count();
+  std::atomic<Clock::rep> since_ = kNever;
+};
+
 class Connection : public httplib::Stream {
  public:
-  /// Owns the socket. `ssl`: null for plain connections; owned as well.
-  Connection(int socket, SSL* ssl, const ConnectionLimits& limits);
+  /// Owns the socket. `ssl`: null for plain connections; owned as well. `ending` must outlive this.
+  Connection(int socket, SSL* ssl, const ConnectionLimits& limits, const Ending& ending);
   ~Connection() override;
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
@@ -37,8 +53,8 @@ class Connection : public httplib::Stream {
 
   /// TLS: the handshake. False when it failed.
   bool accept();
-  /// Waits for the first byte of a request; false when none comes in time or `stopping` is true.
-  bool wait_for_request(const std::function<bool()>& stopping);
+  /// Waits for the first byte of a request; false when none comes in time or the server ends.
+  bool wait_for_request();
   /// The header's limits are in force from here on, and the body's from there on.
   void begin_header();
   void begin_body();
@@ -48,6 +64,7 @@ class Connection : public httplib::Stream {
   /// The connection is closed after this answer: what the client sent has not been read to its end.
   void close_after_answer() { closes_ = true; }
   bool closes() const { return closes_ || failed_; }
+  bool ending() const { return ending_.begun(); }
 
   bool is_readable() const override;
   bool is_writable() const override { return alive(); }
@@ -58,9 +75,10 @@ class Connection : public httplib::Stream {
   socket_t socket() const override { return socket_; }
 
  private:
-  using Clock = std::chrono::steady_clock;
+  using Clock = Ending::Clock;
 
-  /// Waits until the socket is ready for `events`, or the time has come.
+  /// Waits until the socket is ready for `events`, or the time has come: `until`, or what the end
+  /// of the server leaves.
   bool wait(short events, Clock::time_point until) const;
   Clock::time_point read_deadline() const;
   ssize_t receive(char* data, size_t size);
@@ -70,6 +88,7 @@ class Connection : public httplib::Stream {
   const int socket_;
   SSL* const ssl_;
   const ConnectionLimits limits_;
+  const Ending& ending_;
   bool in_header_ = true;
   bool closes_ = false;
   bool read_failed_ = false;  // nothing more is read, but an answer may still be written

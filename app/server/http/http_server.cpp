@@ -92,7 +92,7 @@ int HttpServer::open() {
 void HttpServer::serve() {
   ConnectionPool pool(options_.most_connections);
   running_ = true;
-  while (!closing_) {
+  while (!ending_.begun()) {
     const int socket = accept4(listening_, nullptr, nullptr, SOCK_CLOEXEC);
     if (socket >= 0) {
       pool.enqueue([this, socket] { serve_connection(socket); });
@@ -106,7 +106,7 @@ void HttpServer::serve() {
 }
 
 void HttpServer::close() {
-  closing_ = true;
+  ending_.begin();
   svr_sock_ = INVALID_SOCKET;         // ends streams
   ::shutdown(listening_, SHUT_RDWR);  // ends accept4()
 }
@@ -131,10 +131,10 @@ void HttpServer::serve_connection(int socket) {
     ::close(socket);
     return;
   }
-  Connection connection(socket, ssl, options_.connection);
+  Connection connection(socket, ssl, options_.connection, ending_);
   if (!connection.accept()) return;
   for (int left = options_.connection.requests; left > 0; --left) {
-    if (!connection.wait_for_request([this] { return closing_.load(); })) return;
+    if (!connection.wait_for_request()) return;
     connection.begin_header();
     bool closed = false;
     if (!process_request(connection, left == 1, closed, nullptr)) return;

@@ -29,9 +29,9 @@ class HttpServer : public httplib::Server {
 
   /// Opens the port; returns it. Throws Error{kRuntime}.
   int open();
-  /// Serves until close() is called and every connection is closed; answers that are streamed then
-  /// are cut. Where the system refuses a descriptor, memory or a thread, it is that connection
-  /// alone that is not served.
+  /// Serves until close() is called and every connection is closed: answers that are computed then
+  /// are cut, and clients that are sending a request have a second left. Where the system refuses a
+  /// descriptor, memory or a thread, it is that connection alone that is not served.
   void serve();
   bool is_running() const { return running_; }
   void close();
@@ -47,7 +47,7 @@ class HttpServer : public httplib::Server {
   SSL_CTX* tls_ = nullptr;
   int listening_ = -1;
   std::atomic<bool> running_ = false;
-  std::atomic<bool> closing_ = false;
+  Ending ending_;
 };
 
 }  // namespace snapkv::server

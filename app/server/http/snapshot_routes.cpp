@@ -20,7 +20,9 @@ Json make_snapshot(SnapshotRequest snapshot, const ApiContext& context) {
   while (true) {
     const auto update = generation->next(std::chrono::milliseconds(100));
     if (!update) {
-      if (connection != nullptr && !connection->alive()) generation->cancel();
+      if (connection != nullptr && (!connection->alive() || connection->ending())) {
+        generation->cancel();
+      }
       continue;
     }
     if (const auto* read = std::get_if<PromptRead>(&*update)) {
