@@ -57,6 +57,11 @@ TEST(Serve, RefusesWhatCannotWork) {
       {{"--snapshot-dir", "/none/such"}, {"--snapshot-dir '/none/such'"}},
       {{"--api-key-file", "/none/such"}, {"--api-key-file '/none/such'", "No such file"}},
       {{"--api-key-file", text}, {"has no key in it"}},
+      {{"--api-key", ""}, {"--api-key", "empty"}},
+      {{"--api-key", " "}, {"--api-key", "empty"}},
+      {{"--api-key-file", ""}, {"--api-key-file", "empty"}},
+      {{"--tls-cert", "", "--tls-key", ""}, {"--tls-", "empty"}},
+      {{"--host", ""}, {"--host", "empty"}},
       {{"--kv-policy", "best"}, {"--kv-policy"}},
       {{"--reuse", "always"}, {"--reuse", "append"}},
       {{"--chat-template", "none-such"}, {"none-such"}},
@@ -73,6 +78,23 @@ TEST(Serve, RefusesWhatCannotWork) {
   Command no_model;
   no_model.args = {"serve"};
   EXPECT_EQ(run(no_model).code, 2);
+}
+
+TEST(Serve, RefusesAKeyOfAnEmptyVariable) {
+  const std::string keys = make_file("one_key.txt", "sesame\n");
+  for (const char* name :
+       {"SNAPKV_API_KEY", "SNAPKV_API_KEY_FILE", "SNAPKV_TLS_CERT", "SNAPKV_TLS_KEY"}) {
+    Command command = serve({});
+    command.env[name] = "";
+    const Result result = run(command);
+    EXPECT_EQ(result.code, 2) << name << " " << result.err;
+    EXPECT_NE(result.err.find(std::string(name) + " is set, but empty"), std::string::npos)
+        << result.err;
+  }
+  Command with_another = serve({"--api-key-file", keys});
+  with_another.env["SNAPKV_API_KEY"] = "";
+  with_another.signal = SIGTERM;
+  EXPECT_EQ(run(with_another).code, 0);
 }
 
 }  // namespace

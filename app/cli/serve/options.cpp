@@ -3,7 +3,9 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdlib>
 #include <filesystem>
+#include <initializer_list>
 
 #include "base/error.h"
 #include "cli/common/policy_options.h"
@@ -17,11 +19,30 @@ constexpr const char* kSchedulingGroup = "Requests";
 constexpr size_t kOtherConnections = 64;  // beside those of requests that run or wait
 constexpr int kMostParallel = 4096, kMostQueue = 100'000;
 
+// An empty value is what an unset variable in a script leaves: it must not switch off a key or TLS.
+CLI::Validator not_empty() {
+  return CLI::Validator(
+      [](const std::string& value) {
+        const bool is_empty = value.find_first_not_of(" \t\r\n") == std::string::npos;
+        return std::string(is_empty ? "the value is empty; leave the option out instead" : "");
+      },
+      "", "not_empty");
+}
+
+// The same for variables, which are not looked at where they are empty.
+void refuse_empty_variables(std::initializer_list<const char*> names, const char* what) {
+  for (const char* name : names) {
+    if (std::getenv(name) == nullptr) continue;
+    fail(ErrorCode::kUsage, "{} is set, but empty: unset it to serve without {}", name, what);
+  }
+}
+
 void add_network_options(CLI::App& app, ServeSettings& s) {
   const auto add = [&](const char* name, auto& value, const char* help, const char* type) {
     return app.add_option(name, value, help)->type_name(type)->group(kNetworkGroup);
   };
   add("--host", s.http.host, "Address to listen on; 0.0.0.0: all of this machine", "ADDRESS")
+      ->check(not_empty())
       ->capture_default_str();
   add("--port", s.http.port, "Port to listen on; 0: any that is free, which is printed", "N")
       ->check(whole_number(0, 65535))
@@ -29,11 +50,15 @@ void add_network_options(CLI::App& app, ServeSettings& s) {
   add("--api-key", s.api_key,
       "Clients must send this key; other users of this machine may see it "
       "here, but not in --api-key-file or SNAPKV_API_KEY",
-      "KEY");
+      "KEY")
+      ->check(not_empty());
   add("--api-key-file", s.api_key_file,
-      "A file with the keys that clients may send, one on each line", "FILE");
-  add("--tls-cert", s.http.tls_cert, "Serve HTTPS with this chain of certificates (PEM)", "FILE");
-  add("--tls-key", s.http.tls_key, "The certificate's private key (PEM)", "FILE");
+      "A file with the keys that clients may send, one on each line", "FILE")
+      ->check(not_empty());
+  add("--tls-cert", s.http.tls_cert, "Serve HTTPS with this chain of certificates (PEM)", "FILE")
+      ->check(not_empty());
+  add("--tls-key", s.http.tls_key, "The certificate's private key (PEM)", "FILE")
+      ->check(not_empty());
   add("--timeout", s.timeout, "End a request with an error after so many seconds; 0: never", "T")
       ->check(real_number(0, 1e9))
       ->capture_default_str();
@@ -105,6 +130,12 @@ server::ServiceOptions service_options(const ServeSettings& s) {
   server::ServiceOptions options;
   if (!s.api_key_file.empty()) options.api_keys = server::read_keys(s.api_key_file);
   if (!s.api_key.empty()) options.api_keys.push_back(s.api_key);
+  if (options.api_keys.empty()) {
+    refuse_empty_variables({"SNAPKV_API_KEY", "SNAPKV_API_KEY_FILE"}, "a key");
+  }
+  if (s.http.tls_cert.empty()) {
+    refuse_empty_variables({"SNAPKV_TLS_CERT", "SNAPKV_TLS_KEY"}, "TLS");
+  }
   options.only_local =
       s.http.host == "localhost" || s.http.host == "::1" || s.http.host.starts_with("127.");
   options.compatible_metrics = s.metrics_compat;
