@@ -28,7 +28,7 @@ Service::Service(HttpServer& http, ServiceOptions options)
           return Response::Handled;
         }
         if (request.method != "OPTIONS") return Response::Unhandled;
-        Access::answer_preflight(response);
+        Access::answer_preflight(request, response);
         return Response::Handled;
       });
   http_.set_error_handler([](const httplib::Request& request, httplib::Response& response) {

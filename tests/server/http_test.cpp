@@ -135,6 +135,12 @@ TEST_F(Http, KeysAreAsked) {
   EXPECT_EQ(with({{"Authorization", "Bearer Sesame"}}), 401);
   EXPECT_EQ(with({{"Authorization", "sesame"}}), 401);
   EXPECT_EQ(with({{"x-api-key", ""}}), 401);
+  EXPECT_EQ(with({{"Authorization", "bearer sesame"}}), 200) << "the scheme's case does not matter";
+  EXPECT_EQ(with({{"Authorization", "BEARER  other"}}), 200);
+  EXPECT_EQ(with({{"Authorization", "Bearer"}}), 401);
+  EXPECT_EQ(with({{"Authorization", "Bearer unused"}, {"x-api-key", "sesame"}}), 200);
+  EXPECT_EQ(with({{"Authorization", "Bearer sesame"}, {"x-api-key", "unused"}}), 200);
+  EXPECT_EQ(with({{"Authorization", "Basic sesame"}}), 401);
   const auto refused = post("/v1/messages", R"({"a": 1})");
   EXPECT_EQ(refused->status, 401);
   EXPECT_EQ(Json::parse(refused->body)["error"]["type"], "authentication_error");
@@ -156,6 +162,32 @@ TEST_F(Http, PagesOfThisMachineOnly) {
   EXPECT_EQ(preflight->status, 204);
   EXPECT_NE(preflight->get_header_value("Access-Control-Allow-Headers").find("authorization"),
             std::string::npos);
+}
+
+TEST_F(Http, PagesMaySendTheHeadersThatTheyAskFor) {
+  start();
+  const auto allowed = [&](const std::string& asked, const std::string& origin) {
+    return client().Options("/v1/messages", {{"Origin", origin},
+                                             {"Access-Control-Request-Method", "POST"},
+                                             {"Access-Control-Request-Headers", asked}});
+  };
+  const std::string local = "http://localhost:5173";
+  const std::string asked =
+      "anthropic-beta,anthropic-dangerous-direct-browser-access,content-type,x-api-key,"
+      "x-stainless-arch, x-stainless-retry-count";
+  const auto preflight = allowed(asked, local);
+  EXPECT_EQ(preflight->status, 204);
+  EXPECT_EQ(preflight->get_header_value("Access-Control-Allow-Headers"), asked);
+  EXPECT_EQ(preflight->get_header_value("Access-Control-Allow-Origin"), local);
+  EXPECT_EQ(preflight->get_header_value("Vary"), "Origin, Access-Control-Request-Headers");
+  const std::string usual = "authorization, content-type, x-api-key, anthropic-version";
+  for (const std::string& bad : {std::string(), std::string("a:b"), std::string("a%0d%0ab: c"),
+                                 std::string("*"), std::string(5000, 'a')}) {
+    EXPECT_EQ(allowed(bad, local)->get_header_value("Access-Control-Allow-Headers"), usual) << bad;
+  }
+  const auto foreign = allowed(asked, "http://evil.example");
+  EXPECT_EQ(foreign->status, 403);
+  EXPECT_FALSE(foreign->has_header("Access-Control-Allow-Headers"));
 }
 
 TEST_F(Http, WithoutKeysItAnswersToNamesOfThisMachineOnly) {

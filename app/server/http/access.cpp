@@ -3,11 +3,14 @@
 
 #include <openssl/crypto.h>
 #include <openssl/sha.h>
+#include <strings.h>
 
 #include <algorithm>
+#include <cctype>
 #include <cerrno>
 #include <cstring>
 #include <fstream>
+#include <string_view>
 
 #include "base/error.h"
 #include "server/api/api_error.h"
@@ -36,6 +39,18 @@ bool is_local_host(const std::string& host) {
   return is_loopback_address || host == "localhost" || host == "[::1]";
 }
 
+constexpr const char* kHeaders = "authorization, content-type, x-api-key, anthropic-version";
+constexpr size_t kMostHeaders = 4096;  // bytes of their names; SDKs ask for about 400
+
+/// "authorization, x-stainless-os" and the like.
+bool is_list_of_names(const std::string& text) {
+  return !text.empty() && text.size() <= kMostHeaders &&
+         std::all_of(text.begin(), text.end(), [](char c) {
+           return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '-' || c == '_' ||
+                  c == ',' || c == ' ';
+         });
+}
+
 bool is_open(const std::string& path) {
   return path == "/" || path == "/index.html" || path == "/health" || path == "/v1/health" ||
          path == "/favicon.ico";
@@ -47,17 +62,23 @@ Access::Access(const std::vector<std::string>& keys, bool only_local) : only_loc
   for (const std::string& key : keys) keys_.push_back(digest_of(key));
 }
 
-bool Access::has_key(const httplib::Request& request) const {
-  std::string given = request.get_header_value("x-api-key");  // Anthropic's
-  constexpr std::string_view kBearer = "Bearer ";
-  const std::string authorization = request.get_header_value("Authorization");
-  if (authorization.starts_with(kBearer)) given = authorization.substr(kBearer.size());
+bool Access::is_key(const std::string& given) const {
   const Digest digest = digest_of(given);
   int found = 0;
   for (const Digest& key : keys_) {
     found |= static_cast<int>(CRYPTO_memcmp(key.data(), digest.data(), key.size()) == 0);
   }
   return found != 0;
+}
+
+bool Access::has_key(const httplib::Request& request) const {
+  constexpr std::string_view kBearer = "bearer ";  // in any case, as of RFC 9110
+  const std::string authorization = request.get_header_value("Authorization");
+  if (strncasecmp(authorization.c_str(), kBearer.data(), kBearer.size()) == 0) {
+    const size_t begin = authorization.find_first_not_of(' ', kBearer.size());
+    if (begin != std::string::npos && is_key(authorization.substr(begin))) return true;
+  }
+  return is_key(request.get_header_value("x-api-key"));  // Anthropic's
 }
 
 bool Access::is_allowed_origin(const std::string& origin, const std::string& host) const {
@@ -98,12 +119,14 @@ void Access::check(const httplib::Request& request, httplib::Response& response)
   }
 }
 
-void Access::answer_preflight(httplib::Response& response) {
+void Access::answer_preflight(const httplib::Request& request, httplib::Response& response) {
+  const std::string asked = request.get_header_value("Access-Control-Request-Headers");
   response.status = 204;
   response.set_header("Access-Control-Allow-Methods", "GET, POST, DELETE");
-  response.set_header("Access-Control-Allow-Headers",
-                      "authorization, content-type, x-api-key, anthropic-version");
+  response.set_header("Access-Control-Allow-Headers", is_list_of_names(asked) ? asked : kHeaders);
   response.set_header("Access-Control-Max-Age", "86400");
+  response.headers.erase("Vary");
+  response.set_header("Vary", "Origin, Access-Control-Request-Headers");
 }
 
 std::vector<std::string> read_keys(const std::string& path) {

@@ -22,12 +22,14 @@ class Access {
   /// let a local page read the answer.
   void check(const httplib::Request& request, httplib::Response& response) const;
 
-  /// The headers that a browser asks for before it sends a request of a page.
-  static void answer_preflight(httplib::Response& response);
+  /// What a browser asks before it sends a request of a page that check() has let through: the page
+  /// may send the headers that it asks for, as clients have many of their own.
+  static void answer_preflight(const httplib::Request& request, httplib::Response& response);
 
  private:
   using Digest = std::array<unsigned char, 32>;
 
+  bool is_key(const std::string& given) const;
   bool has_key(const httplib::Request& request) const;
   bool is_allowed_origin(const std::string& origin, const std::string& host) const;
 
