@@ -15,7 +15,7 @@ Service::Service(HttpServer& http, ServiceOptions options)
       [this](const httplib::Request& request, httplib::Response& response) {
         using Response = httplib::Server::HandlerResponse;
         Connection* connection = Connection::current();
-        if (connection != nullptr) connection->begin_body();
+        if (connection != nullptr) connection->begin_body(request.version);
         const bool has_body =
             request.has_header("Content-Length") || request.has_header("Transfer-Encoding");
         const bool reads_body = request.method == "POST" || request.method == "DELETE";

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The end of the server, and clients that are slow, or have closed their side, meanwhile.
+// The ends of connections: of the server's, with clients that are slow, and of the client's, which
+// may have closed its side only.
 #include <atomic>
 
 #include "tests/server/http_support.h"
@@ -65,6 +66,70 @@ TEST_F(HttpEnding, EndsAnswersThatAreComputedStill) {
   EXPECT_FALSE(receive(stream).ends_with("0\r\n\r\n")) << "an answer that was cut looks whole";
   for (const auto& generation : engine_.generations()) EXPECT_TRUE(generation->cancelled());
   for (const int socket : {plain, stream}) close(socket);
+}
+
+class HttpHalfClosed : public Http {
+ protected:
+  void SetUp() override {
+    http_options_.connection.sign_seconds = 0.1;
+    engine_.set_script(
+        [](const Request&, Generation& generation) { generation.push(PromptRead{}); });
+    start();
+  }
+  /// A request whose client has closed its side; the engine has it.
+  int half_close(const std::string& text) {
+    const size_t n = engine_.generations().size();
+    const int socket = connect_and_send(text);
+    ::shutdown(socket, SHUT_WR);
+    EXPECT_TRUE(eventually([&] { return engine_.generations().size() > n; }));
+    return socket;
+  }
+  /// Gives the client time to be taken for one that has gone, then answers.
+  void answer_late() {
+    std::this_thread::sleep_for(std::chrono::milliseconds(300));
+    EXPECT_FALSE(engine_.generations().back()->cancelled());
+    engine_.generations().back()->push(AnswerPart{0, "late", {}});
+    engine_.generations().back()->push(AnswerEnd{});
+  }
+};
+
+TEST_F(HttpHalfClosed, GetsItsWholeAnswer) {
+  int socket = half_close(request(R"({"prompt": "x"})"));
+  answer_late();
+  const std::string plain = receive(socket);
+  close(socket);
+  EXPECT_TRUE(plain.starts_with("HTTP/1.1 100 Continue\r\n\r\n")) << plain;
+  EXPECT_NE(plain.find("\r\n\r\nHTTP/1.1 200 OK\r\n"), std::string::npos) << plain;
+  EXPECT_NE(plain.find("late"), std::string::npos) << plain;
+
+  socket = half_close(request(R"({"prompt": "x", "stream": true})"));
+  EXPECT_NE(receive(socket, ": ping").find(": ping"), std::string::npos);
+  answer_late();
+  const std::string stream = receive(socket);
+  close(socket);
+  EXPECT_NE(stream.find("late"), std::string::npos) << stream;
+  EXPECT_TRUE(stream.ends_with("data: [DONE]\n\n\r\n0\r\n\r\n")) << stream;
+}
+
+TEST_F(HttpHalfClosed, IsGoneWhenItClosesTheRest) {
+  for (const char* body : {R"({"prompt": "x", "stream": true})", R"({"prompt": "x"})"}) {
+    const int socket = half_close(request(body));
+    (void)receive(socket, "\r\n\r\n");  // a sign has come, so that only the next one can tell
+    close(socket);
+    EXPECT_TRUE(eventually([&] { return engine_.generations().back()->cancelled(); })) << body;
+    EXPECT_TRUE(eventually([&] { return service_->idle(); }));
+  }
+}
+
+TEST_F(HttpHalfClosed, IsToldThatItsAnswerWasGivenUpInHttp10) {
+  std::string text = request(R"({"prompt": "x"})");
+  text.replace(text.find("HTTP/1.1"), 8, "HTTP/1.0");
+  const int socket = half_close(text);
+  const std::string answer = receive(socket);
+  close(socket);
+  EXPECT_TRUE(answer.starts_with("HTTP/1.1 499")) << answer;
+  EXPECT_NE(answer.find("client_closed_request"), std::string::npos) << answer;
+  EXPECT_TRUE(engine_.generations().back()->cancelled());
 }
 
 }  // namespace

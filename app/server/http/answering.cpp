@@ -120,11 +120,10 @@ class Running {
 };
 
 void answer_plain(Running& running, httplib::Response& response) {
-  const Connection* connection = Connection::current();
+  Connection* connection = Connection::current();
   while (!running.done()) {
-    if (connection != nullptr && connection->ending()) throw server_ends();
+    if (connection != nullptr) check_client(*connection);
     (void)running.next();
-    if (connection != nullptr && !connection->alive()) return;  // nobody to answer
   }
   if (running.failure()) throw ApiError(*running.failure());
   write_json(response, running.answers().plain());
@@ -134,7 +133,9 @@ void answer_plain(Running& running, httplib::Response& response) {
 bool send_next(Running& running, Timer& since_sent, httplib::DataSink& sink) {
   std::string text = running.next();
   if (running.failure()) text += running.answers().failed(*running.failure());
-  if (text.empty() && since_sent.seconds() >= running.ping_seconds()) {
+  Connection* connection = Connection::current();
+  if (text.empty() && (since_sent.seconds() >= running.ping_seconds() ||
+                       (connection != nullptr && connection->wants_sign()))) {
     text = running.answers().ping();
   }
   if (!text.empty()) {

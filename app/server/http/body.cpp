@@ -90,6 +90,14 @@ void write_error(const httplib::Request& request, httplib::Response& response,
 
 ApiError server_ends() { return ApiError(503, "the server is about to end", "draining"); }
 
+void check_client(Connection& connection) {
+  if (connection.ending()) throw server_ends();
+  if (connection.awaits_answer()) return;
+  connection.close_after_answer();
+  throw ApiError(499, "the client closed the connection before its answer was there",
+                 "client_closed_request");
+}
+
 ApiError current_error() {
   try {
     throw;

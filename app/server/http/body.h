@@ -7,6 +7,7 @@
 #include <string>
 
 #include "server/api/api_error.h"
+#include "server/http/connection.h"
 
 namespace snapkv::server {
 
@@ -24,6 +25,10 @@ void write_error(const httplib::Request& request, httplib::Response& response,
 
 /// 503: what is not answered any more.
 ApiError server_ends();
+
+/// Throws ApiError where a plain answer that is being computed is of no use any more: the client
+/// has gone, or the server ends. An answer that is given up must never look like one.
+void check_client(Connection& connection);
 
 /// Turns the exception that is being handled into an ApiError.
 ApiError current_error();

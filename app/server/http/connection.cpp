@@ -134,8 +134,11 @@ void Connection::begin_header() {
   phase_end_ = Clock::now() + duration(limits_.header_seconds);
 }
 
-void Connection::begin_body() {
+void Connection::begin_body(const std::string& version) {
   in_header_ = false;
+  has_interim_answers_ = version == "HTTP/1.1";
+  next_sign_ = Clock::now();
+  sign_pause_ = duration(limits_.sign_seconds);
   phase_end_ = Clock::now() + duration(limits_.body_seconds);
 }
 
@@ -144,11 +147,30 @@ Connection::Clock::time_point Connection::read_deadline() const {
   return std::min(phase_end_, Clock::now() + duration(limits_.read_seconds));
 }
 
+short Connection::events() const {
+  pollfd poll_fd = {socket_, POLLRDHUP, 0};
+  return poll(&poll_fd, 1, 0) > 0 ? poll_fd.revents : short{0};
+}
+
 bool Connection::alive() const {
-  if (failed_) return false;
-  pollfd poll_fd = {socket_, POLLIN | POLLRDHUP, 0};
-  if (poll(&poll_fd, 1, 0) <= 0) return true;
-  return (poll_fd.revents & (POLLRDHUP | POLLHUP | POLLERR | POLLNVAL)) == 0;
+  return !failed_ && (events() & (POLLHUP | POLLERR | POLLNVAL)) == 0;
+}
+
+bool Connection::wants_sign() {
+  const auto now = Clock::now();
+  if (now < next_sign_ || (events() & POLLRDHUP) == 0) return false;
+  next_sign_ = now + sign_pause_;
+  sign_pause_ *= 4;
+  return true;
+}
+
+bool Connection::awaits_answer() {
+  if (wants_sign()) {
+    if (!has_interim_answers_) return false;
+    constexpr std::string_view kSign = "HTTP/1.1 100 Continue\r\n\r\n";
+    write(kSign.data(), kSign.size());
+  }
+  return alive();
 }
 
 bool Connection::is_readable() const {

@@ -20,6 +20,7 @@ struct ConnectionLimits {
   double body_seconds = 300;   ///< for all of a body
   double write_seconds = 30;   ///< until the client takes more of an answer
   double idle_seconds = 15;    ///< between two requests
+  double sign_seconds = 1;     ///< between the first two signs to a client that has closed its side
   double ending_seconds = 1;   ///< for more of a request, once the server ends
   size_t header_bytes = 64 << 10;
   int requests = 1000;  ///< of one connection
@@ -55,12 +56,22 @@ class Connection : public httplib::Stream {
   bool accept();
   /// Waits for the first byte of a request; false when none comes in time or the server ends.
   bool wait_for_request();
-  /// The header's limits are in force from here on, and the body's from there on.
+  /// The header's limits are in force from here on, and the body's from there on. `version`: as in
+  /// the request, "HTTP/1.1".
   void begin_header();
-  void begin_body();
+  void begin_body(const std::string& version);
+  /// The request's header has not been read, or could not be.
+  bool in_header() const { return in_header_; }
 
-  /// Whether the client is still there.
+  /// Whether the client is still there. One that has closed its side may be: see below.
   bool alive() const;
+  /// The client has closed its side: it may have gone, or wait for its answer. Whoever has gone
+  /// answers with a reset to whatever is sent next, so true says that it is time to send something:
+  /// at first at once, then after longer and longer times.
+  bool wants_sign();
+  /// alive(), while nothing of an answer is written: where the client has closed its side, the sign
+  /// is "100 Continue". In HTTP/1.0, which has no such thing, it counts as gone.
+  bool awaits_answer();
   /// The connection is closed after this answer: what the client sent has not been read to its end.
   void close_after_answer() { closes_ = true; }
   bool closes() const { return closes_ || failed_; }
@@ -77,6 +88,7 @@ class Connection : public httplib::Stream {
  private:
   using Clock = Ending::Clock;
 
+  short events() const;
   /// Waits until the socket is ready for `events`, or the time has come: `until`, or what the end
   /// of the server leaves.
   bool wait(short events, Clock::time_point until) const;
@@ -90,10 +102,13 @@ class Connection : public httplib::Stream {
   const ConnectionLimits limits_;
   const Ending& ending_;
   bool in_header_ = true;
+  bool has_interim_answers_ = false;  // HTTP/1.1
   bool closes_ = false;
   bool read_failed_ = false;  // nothing more is read, but an answer may still be written
   bool failed_ = false;
   Clock::time_point phase_end_;
+  Clock::time_point next_sign_;
+  Clock::duration sign_pause_{};
   size_t n_header_ = 0;
   std::string buffer_;  // received, not yet read
   size_t n_read_ = 0;   // of buffer_

@@ -16,11 +16,11 @@ Json make_snapshot(SnapshotRequest snapshot, const ApiContext& context) {
   const auto generation =
       context.engine.make_snapshot(std::move(snapshot.request), snapshot.path, snapshot.notes);
   Json json = {{"name", snapshot.name}, {"object", "kv.snapshot"}, {"tokens", n_tokens}};
-  const Connection* connection = Connection::current();
+  Connection* connection = Connection::current();
   while (true) {
     const auto update = generation->next(std::chrono::milliseconds(100));
     if (!update) {
-      if (connection != nullptr && (!connection->alive() || connection->ending())) {
+      if (connection != nullptr && (!connection->awaits_answer() || connection->ending())) {
         generation->cancel();
       }
       continue;
