@@ -8,43 +8,62 @@
 #include "server/http/page.h"
 
 namespace snapkv::server {
+namespace {
+
+// Longer than any route; regular expressions take stack for every byte.
+constexpr size_t kLongestPath = 1000;
+
+}  // namespace
 
 Service::Service(HttpServer& http, ServiceOptions options)
     : http_(http), options_(std::move(options)), access_(options_.api_keys, options_.only_local) {
   http_.set_pre_routing_handler(
       [this](const httplib::Request& request, httplib::Response& response) {
-        using Response = httplib::Server::HandlerResponse;
-        Connection* connection = Connection::current();
-        if (connection != nullptr) connection->begin_body(request.version);
-        const bool has_body =
-            request.has_header("Content-Length") || request.has_header("Transfer-Encoding");
-        const bool reads_body = request.method == "POST" || request.method == "DELETE";
-        if (has_body && !reads_body && connection != nullptr) connection->close_after_answer();
-        try {
-          access_.check(request, response);
-        } catch (const ApiError& e) {
-          if (connection != nullptr && has_body) connection->close_after_answer();
-          write_error(request, response, e);
-          return Response::Handled;
-        }
-        if (request.method != "OPTIONS") return Response::Unhandled;
-        Access::answer_preflight(request, response);
-        return Response::Handled;
+        return before_routing(request, response);
       });
   http_.set_error_handler([](const httplib::Request& request, httplib::Response& response) {
     if (!response.body.empty()) return;
     const int status = response.status;
     write_error(
         request, response,
-        status == 404
-            ? ApiError(404, "there is no " + request.method + " " + request.path.substr(0, 200),
-                       "not_found")
-            : ApiError(status, "the request could not be read"));
+        status == 404 ? no_such_route(request) : ApiError(status, "the request could not be read"));
   });
   add_generating_routes();
   add_model_routes();
   add_state_routes();
   add_slot_routes();
+  // the library would read a body that nobody wants
+  http_.Post("[\\s\\S]*", [](const httplib::Request& request, httplib::Response& response,
+                             const httplib::ContentReader&) {
+    if (Connection* connection = Connection::current()) connection->close_after_answer();
+    write_error(request, response, no_such_route(request));
+  });
+}
+
+httplib::Server::HandlerResponse Service::before_routing(const httplib::Request& request,
+                                                         httplib::Response& response) const {
+  using Response = httplib::Server::HandlerResponse;
+  Connection* connection = Connection::current();
+  if (connection != nullptr) connection->begin_body(request.version);
+  const bool has_body =
+      request.has_header("Content-Length") || request.has_header("Transfer-Encoding");
+  const bool reads_body = request.method == "POST" || request.method == "DELETE";
+  if (has_body && !reads_body && connection != nullptr) connection->close_after_answer();
+  try {
+    check_framing(request, http_.options().most_body);
+    access_.check(request, response);
+    const bool has_routes = request.path.size() <= kLongestPath &&
+                            (reads_body || request.method == "GET" || request.method == "HEAD" ||
+                             request.method == "OPTIONS");
+    if (!has_routes) throw no_such_route(request);
+  } catch (const ApiError& e) {
+    if (connection != nullptr && has_body) connection->close_after_answer();
+    write_error(request, response, e);
+    return Response::Handled;
+  }
+  if (request.method != "OPTIONS") return Response::Unhandled;
+  Access::answer_preflight(request, response);
+  return Response::Handled;
 }
 
 void Service::begin(Engine& engine, ApiOptions options) {

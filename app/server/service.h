@@ -43,6 +43,9 @@ class Service {
                                          const httplib::Request&, httplib::Response&)>;
   using ReadExchange = Exchange (*)(const Json&, const ApiContext&);
 
+  /// What every request goes through first: framing, access, preflights.
+  httplib::Server::HandlerResponse before_routing(const httplib::Request& request,
+                                                  httplib::Response& response) const;
   void add_generating_routes();
   void add_model_routes();
   void add_state_routes();

@@ -2,12 +2,16 @@
 #include "server/http/body.h"
 
 #include <fmt/core.h>
+#include <strings.h>
 
 #include <algorithm>
+#include <cctype>
 #include <new>
 #include <optional>
+#include <string_view>
 
 #include "base/parse_number.h"
+#include "server/http/chunks.h"
 #include "server/http/connection.h"
 
 namespace snapkv::server {
@@ -31,7 +35,6 @@ std::optional<int64_t> stated_length(const httplib::Request& request) {
   if (n_headers == 0) return std::nullopt;
   const std::string text = request.get_header_value("Content-Length");
   if (n_headers > 1 || text.empty() || text.find_first_not_of("0123456789") != text.npos) {
-    give_up_connection();
     throw ApiError(400, "there must be one Content-Length, a whole number of bytes",
                    "invalid_length");
   }
@@ -39,36 +42,98 @@ std::optional<int64_t> stated_length(const httplib::Request& request) {
   return parse_whole(digits).value_or(INT64_MAX);
 }
 
+/// Another server in front may have read such a line in another way.
+void check_header_names(const httplib::Request& request) {
+  constexpr std::string_view kOthers = "!#$%&'*+-.^_`|~";  // beside letters and digits
+  const auto is_allowed = [&](char c) {
+    return std::isalnum(static_cast<unsigned char>(c)) != 0 || kOthers.find(c) != kOthers.npos;
+  };
+  for (const auto& [name, value] : request.headers) {
+    if (!name.empty() && std::all_of(name.begin(), name.end(), is_allowed)) continue;
+    throw ApiError(400, "'" + name.substr(0, 100) + "' is no name of a header", "invalid_header");
+  }
+}
+
+void check_transfer_encoding(const httplib::Request& request) {
+  const size_t n_headers = request.get_header_value_count("Transfer-Encoding");
+  if (n_headers == 0) return;
+  const std::string coding = request.get_header_value("Transfer-Encoding");
+  if (n_headers > 1 || strcasecmp(coding.c_str(), "chunked") != 0) {
+    throw ApiError(501,
+                   "the only Transfer-Encoding is 'chunked', not '" + coding.substr(0, 100) + "'",
+                   "unsupported_transfer_encoding");
+  }
+  if (request.has_header("Content-Length")) {
+    throw ApiError(400, "a body has a Content-Length or a Transfer-Encoding, not both",
+                   "invalid_length");
+  }
+  if (request.version == "HTTP/1.0") {
+    throw ApiError(400, "a body of HTTP/1.0 needs a Content-Length", "invalid_length");
+  }
+  if (request.method != "POST") {  // which the library would read without a bound
+    throw ApiError(400, "a body of " + request.method + " needs a Content-Length",
+                   "invalid_length");
+  }
+}
+
+/// The body in chunks; false where it breaks off or is not in chunks.
+bool read_chunks_of(const httplib::Request& request, const httplib::ContentReceiver& receive) {
+  const std::string coding = request.get_header_value("Content-Encoding");
+  if (!coding.empty() && coding != "identity") {
+    throw ApiError(
+        415, "a body in chunks can't have the Content-Encoding '" + coding.substr(0, 100) + "' too",
+        "unsupported_media_type");
+  }
+  Connection* connection = Connection::current();
+  if (connection == nullptr) return false;
+  return read_chunks([&](char* data, size_t size) { return connection->read(data, size); },
+                     receive);
+}
+
 }  // namespace
+
+void check_framing(const httplib::Request& request, size_t most) {
+  try {
+    check_header_names(request);
+    check_transfer_encoding(request);
+    const std::optional<int64_t> length = stated_length(request);
+    if (length && *length > static_cast<int64_t>(most)) throw too_large(most);
+  } catch (const ApiError&) {
+    give_up_connection();
+    throw;
+  }
+}
 
 std::string read_body(const httplib::Request& request, const httplib::ContentReader& reader,
                       size_t most) {
-  const std::optional<int64_t> length = stated_length(request);
-  if (length && *length > static_cast<int64_t>(most)) {
-    give_up_connection();
-    throw too_large(most);
-  }
+  const bool is_chunked = request.has_header("Transfer-Encoding");
   // the library would read until the client closes the connection
-  if (!length && !request.has_header("Transfer-Encoding")) return "";
-  if (request.is_multipart_form_data()) {
-    give_up_connection();
-    throw ApiError(415, "the body must be JSON, not a form", "unsupported_media_type");
-  }
+  if (!is_chunked && !request.has_header("Content-Length")) return "";
   std::string body;
   bool is_too_large = false;
-  const bool complete = reader([&](const char* data, size_t size) {
+  const httplib::ContentReceiver receive = [&](const char* data, size_t size) {
     is_too_large = size > most - body.size();
     if (!is_too_large) body.append(data, size);
     return !is_too_large;
-  });
-  if (!complete) {
-    give_up_connection();
+  };
+  try {
+    if (request.is_multipart_form_data()) {
+      throw ApiError(415, "the body must be JSON, not a form", "unsupported_media_type");
+    }
+    if (is_chunked ? read_chunks_of(request, receive) : reader(receive)) return body;
     if (is_too_large) throw too_large(most);
     const Connection* connection = Connection::current();
     if (connection != nullptr && connection->ending()) throw server_ends();
     throw ApiError(400, "the body broke off, or took too long to come", "incomplete_body");
+  } catch (const ApiError&) {
+    give_up_connection();
+    throw;
   }
-  return body;
+}
+
+ApiError no_such_route(const httplib::Request& request) {
+  return ApiError(404, "there is no " + request.method + " " + request.path.substr(0, 200),
+                  "not_found");
 }
 
 void write_json(httplib::Response& response, const Json& json, int status) {

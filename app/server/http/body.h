@@ -11,10 +11,19 @@
 
 namespace snapkv::server {
 
-/// The whole body of a request, whatever its type. Throws ApiError: 413 beyond `most` bytes, 415
-/// for forms with files, 400 for a body that breaks off or takes too long.
+/// Throws ApiError where the header does not say for certain where the body ends, or says that it
+/// is larger than `most` bytes (413); the connection is closed after that answer. What the client
+/// sent as a body must never be read as a request. For all requests, before they are routed.
+void check_framing(const httplib::Request& request, size_t most);
+
+/// The whole body of a request whose framing has been checked, whatever its type. Throws ApiError:
+/// 413 beyond `most` bytes, 415 for forms with files, 400 for a body that breaks off or takes too
+/// long.
 std::string read_body(const httplib::Request& request, const httplib::ContentReader& reader,
                       size_t most);
+
+/// 404.
+ApiError no_such_route(const httplib::Request& request);
 
 void write_json(httplib::Response& response, const Json& json, int status = 200);
 

@@ -62,6 +62,8 @@ HttpServer::HttpServer(const HttpOptions& options)
   // what the header Keep-Alive says; the limits themselves are Connection's
   set_keep_alive_timeout(static_cast<time_t>(options_.connection.idle_seconds));
   set_keep_alive_max_count(static_cast<size_t>(options_.connection.requests));
+  set_post_routing_handler(
+      [this](const httplib::Request&, httplib::Response& response) { announce_close(response); });
   set_address_family(AF_UNSPEC);
   // a port that another server has open is an error; httplib's default would share it
   set_socket_options([](socket_t socket) {
@@ -111,6 +113,17 @@ void HttpServer::close() {
   ::shutdown(listening_, SHUT_RDWR);  // ends accept4()
 }
 
+void HttpServer::announce_close(httplib::Response& response) const {
+  Connection* connection = Connection::current();
+  if (connection == nullptr) return;
+  // a request that was not understood up to its routing: what follows may be its body
+  if (connection->in_header()) connection->close_after_answer();
+  if (!connection->closes() && !ending_.begun()) return;
+  response.headers.erase("Keep-Alive");
+  response.headers.erase("Connection");
+  response.set_header("Connection", "close");
+}
+
 void HttpServer::refuse(int socket) const {
   char rest[16 << 10];  // unread bytes would reset the connection before the answer is read
   const bool has_read = recv(socket, rest, sizeof(rest), MSG_DONTWAIT) >= 0;
@@ -137,7 +150,10 @@ void HttpServer::serve_connection(int socket) {
     if (!connection.wait_for_request()) return;
     connection.begin_header();
     bool closed = false;
-    if (!process_request(connection, left == 1, closed, nullptr)) return;
+    // answers are computed: no part of one can be asked for again, and the same part a thousand
+    // times is none
+    const auto ignore_ranges = [](httplib::Request& request) { request.ranges.clear(); };
+    if (!process_request(connection, left == 1, closed, ignore_ranges)) return;
     if (closed || connection.closes()) return;
   }
 }

@@ -42,6 +42,8 @@ class HttpServer : public httplib::Server {
   /// Owns the socket; whatever a client does ends here.
   void serve_connection(int socket);
   void refuse(int socket) const;
+  /// In the header of an answer after which the connection is closed.
+  void announce_close(httplib::Response& response) const;
 
   const HttpOptions options_;
   SSL_CTX* tls_ = nullptr;
