@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
@@ -24,6 +25,15 @@ std::string folder_of(const std::string& path) {
   const size_t slash = path.rfind('/');
   if (slash == std::string::npos) return ".";
   return slash == 0 ? "/" : path.substr(0, slash);
+}
+
+/// A name beside `path` that no file has, unless it is of a process that was killed. The longest
+/// name that a file may have leaves no room for an ending, so a long one is cut.
+std::string temporary_name(const std::string& path, int i) {
+  constexpr size_t kMostKept = 200;
+  const size_t name = path.rfind('/') + 1;  // 0 where there is no folder
+  return fmt::format("{}.tmp-{}-{}", path.substr(0, std::min(path.size(), name + kMostKept)),
+                     ::getpid(), i);
 }
 
 /// The file that `path` leads to, by links: another name must not take the place of a link.
@@ -57,7 +67,7 @@ AtomicFile::AtomicFile(const std::string& path, bool overwrite)
   }
   constexpr int kTries = 100;  // names of files that a killed process left behind are taken
   for (int i = 0; i < kTries && fd_ < 0; ++i) {
-    temporary_ = fmt::format("{}.tmp-{}-{}", path_, ::getpid(), i);
+    temporary_ = temporary_name(path_, i);
     fd_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
     if (fd_ < 0 && errno != EEXIST) break;
   }

@@ -52,6 +52,13 @@ TEST_F(WriteFile, MakesAndReplacesFiles) {
   EXPECT_EQ(n_files(), 1);
 }
 
+TEST_F(WriteFile, TakesTheLongestNames) {
+  const std::string path = folder_ + "/" + std::string(255, 'n');
+  write_file(path, "one");
+  EXPECT_EQ(content(path), "one");
+  EXPECT_EQ(n_files(), 1);
+}
+
 TEST_F(WriteFile, FollowsLinksAndWritesToDevices) {
   write_file(path_, "one");
   const std::string link = folder_ + "/link";
