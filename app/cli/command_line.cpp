@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "cli/commands.h"
 #include "cli/common/llama_flags.h"
+#include "cli/common/output_files.h"
 #include "cli/common/suggest.h"
 #include "cli/common/terminal.h"
 #include "cli/help.h"
@@ -157,12 +158,13 @@ const Command* CommandLine::parse(const std::vector<std::string>& args) {
     return nullptr;
   }
   const Command& command = typed_command(commands_);
-  apply_environment_and_config(root_, *command.app, common_);
+  config_path_ = apply_environment_and_config(root_, *command.app, common_);
   return &command;
 }
 
 int CommandLine::run(int argc, const char* const* argv) {
   const Command* command = parse({argv + std::min(argc, 1), argv + argc});
+  if (command != nullptr) check_output_files(*command->app, config_path_);
   const int code = command != nullptr ? command->run() : 0;
   close_stdout();
   return code;

@@ -35,6 +35,7 @@ class CommandLine {
   std::string typed_name() const;
 
   CommonSettings common_;
+  std::string config_path_;  // of the configuration file that parse() read; empty: none
   CLI::App root_;
   std::vector<Command> commands_;
 };

@@ -10,6 +10,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "base/error.h"
@@ -46,25 +47,39 @@ std::string target_of(const std::string& path) {
   return target.get();
 }
 
+[[noreturn]] void fail_io(const char* what, const std::string& path) {
+  fail(ErrorCode::kRuntime, "can't {} '{}': {}", what, path, std::strerror(errno));
+}
+
 [[noreturn]] void fail_there(const std::string& path) {
   fail(ErrorCode::kUsage, "'{}' exists already", path);
 }
 
+/// Refuses a file that must not be written over, and returns what is there, if anything is.
+std::optional<struct stat> check_target(const std::string& path, bool overwrite) {
+  struct stat info {};
+  if (::stat(path.c_str(), &info) != 0) return std::nullopt;
+  if (!S_ISREG(info.st_mode)) {
+    fail(ErrorCode::kUsage, "'{}' is no regular file, it can't be written", path);
+  }
+  if (!overwrite) fail_there(path);
+  if (const std::string_view stream = standard_stream_of(info); !stream.empty()) {
+    fail(ErrorCode::kUsage, "'{}' is where {} goes: name another file", path, stream);
+  }
+  return info;
+}
+
 }  // namespace
+
+void check_can_write(const std::string& path, bool overwrite) {
+  const std::string target = target_of(path);
+  check_target(target, overwrite);
+  if (::access(folder_of(target).c_str(), W_OK | X_OK) != 0) fail_io("make", target);
+}
 
 AtomicFile::AtomicFile(const std::string& path, bool overwrite)
     : path_(target_of(path)), overwrite_(overwrite) {
-  struct stat info {};
-  const bool is_there = ::stat(path_.c_str(), &info) == 0;
-  if (is_there) {
-    if (!S_ISREG(info.st_mode)) {
-      fail(ErrorCode::kUsage, "'{}' is no regular file, it can't be written", path_);
-    }
-    if (!overwrite_) fail_there(path_);
-    if (const std::string_view stream = standard_stream_of(info); !stream.empty()) {
-      fail(ErrorCode::kUsage, "'{}' is where {} goes: name another file", path_, stream);
-    }
-  }
+  const std::optional<struct stat> there = check_target(path_, overwrite);
   constexpr int kTries = 100;  // names of files that a killed process left behind are taken
   for (int i = 0; i < kTries && fd_ < 0; ++i) {
     temporary_ = temporary_name(path_, i);
@@ -73,7 +88,7 @@ AtomicFile::AtomicFile(const std::string& path, bool overwrite)
   }
   if (fd_ < 0) fail_with_errno("make");
   // the new file is for the eyes of those whom the old one was for
-  if (is_there && ::fchmod(fd_, info.st_mode & 0777) != 0) {
+  if (there && ::fchmod(fd_, there->st_mode & 0777) != 0) {
     const int error = errno;
     ::unlink(temporary_.c_str());
     ::close(std::exchange(fd_, -1));
@@ -88,9 +103,7 @@ AtomicFile::~AtomicFile() {
   ::unlink(temporary_.c_str());
 }
 
-void AtomicFile::fail_with_errno(const char* what) const {
-  fail(ErrorCode::kRuntime, "can't {} '{}': {}", what, path_, std::strerror(errno));
-}
+void AtomicFile::fail_with_errno(const char* what) const { fail_io(what, path_); }
 
 void AtomicFile::write(std::span<const std::byte> bytes) {
   position_ += bytes.size();

@@ -12,6 +12,10 @@
 
 namespace snapkv {
 
+/// What making an AtomicFile would refuse, without making one: for programs that work for long
+/// before they write. Throws as its constructor does.
+void check_can_write(const std::string& path, bool overwrite);
+
 class AtomicFile {
  public:
   /// Makes the temporary file, with the permissions of the one that it will replace. Where `path`

@@ -22,6 +22,7 @@
 #include "format/quantize.h"
 #include "huggingface/folder.h"
 #include "model/architecture.h"
+#include "snapkv/model_files.h"
 #include "snapkv/tokenizer.h"
 
 namespace snapkv {
@@ -230,9 +231,11 @@ void check_options(const ConvertOptions& options) {
     fail(ErrorCode::kUsage, "models are converted to f32, f16, bf16 and q8_0, not to {}",
          name(*options.type));
   }
-  std::error_code error;
-  if (std::filesystem::equivalent(options.from, options.to, error) && !error) {
-    fail(ErrorCode::kUsage, "'{}' can't be written over itself", options.from);
+  for (const std::string& file : model_files(options.from)) {
+    std::error_code error;
+    if (!std::filesystem::equivalent(file, options.to, error) || error) continue;
+    fail(ErrorCode::kUsage, "'{}' can't be written over '{}', which the model is read from",
+         options.to, file);
   }
 }
 

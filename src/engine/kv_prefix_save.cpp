@@ -13,6 +13,7 @@
 #include "engine/kv_prefix_file.h"
 #include "engine/memory_plan.h"
 #include "engine/zstd_frame.h"
+#include "snapkv/model_files.h"
 
 namespace snapkv {
 namespace {
@@ -82,6 +83,7 @@ void KvPrefix::save(const std::string& path, DType type, std::string_view notes,
   if (backend.is_device()) {
     fail(ErrorCode::kUsage, "rows in a GPU's memory can't be saved: that is for the CPU");
   }
+  check_cache_path(path);
   Writer out(path, zstd_level);
   out.head_bytes(kPrefixMagic, sizeof(kPrefixMagic));
   out.head(zstd_level > 0 ? kPrefixVersionZstd : kPrefixVersion);

@@ -11,6 +11,7 @@
 #include "engine/session_impl.h"
 #include "engine/sessions_in_use.h"
 #include "engine/zstd_frame.h"
+#include "snapkv/model_files.h"
 
 namespace snapkv {
 namespace {
@@ -127,6 +128,7 @@ void Session::save(const std::string& path, std::string_view notes, int zstd_lev
     fail(ErrorCode::kUsage,
          "save: with kv_refresh a session has uncompressed rows, which are no part of its file");
   }
+  check_cache_path(path);
   Writer out(path, zstd_level);
   write_head(out, s, notes, zstd_level > 0 ? kSessionVersionZstd : kSessionVersion);
   const std::span<const float> last = logits();

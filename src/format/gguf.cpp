@@ -3,7 +3,9 @@
 #include "format/gguf.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <limits>
+#include <system_error>
 #include <utility>
 
 #include "base/error.h"
@@ -101,6 +103,19 @@ void check_part(const GgufPart& part, uint64_t index, uint64_t count, const std:
 }
 
 }  // namespace
+
+std::vector<std::string> gguf_files(const std::string& path) {
+  std::vector<std::string> files = {path};
+  const auto split = parse_split_name(path);
+  std::error_code error;
+  for (uint64_t i = 1; split && i <= split->count; ++i) {
+    const std::string part = split_path(*split, i);
+    if (part == path) continue;
+    if (!std::filesystem::exists(part, error)) break;
+    files.push_back(part);
+  }
+  return files;
+}
 
 GgufFile::GgufFile() = default;
 GgufFile::GgufFile(GgufFile&&) noexcept = default;

@@ -27,6 +27,10 @@ struct GgufPart {
 GgufPart parse_gguf_part(std::span<const std::byte> bytes, const std::string& label, int part,
                          bool any_type);
 
+/// The files that GgufFile::open() reads for `path`, by their names: itself and, where it is named
+/// as a part of a split, the other parts that are there. In gguf.cpp.
+std::vector<std::string> gguf_files(const std::string& path);
+
 /// "u32", "array", ...
 std::string_view gguf_type_name(GgufType type);
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "huggingface/folder.h"
 
+#include <algorithm>
+#include <bit>
 #include <cstdint>
 #include <cstring>
 #include <filesystem>
@@ -118,6 +120,21 @@ class Presenter {
 bool is_folder(const std::string& path) {
   std::error_code error;
   return std::filesystem::is_directory(path, error);
+}
+
+std::vector<std::string> files_of(const std::string& path) {
+  constexpr std::string_view kNames[] = {"config.json",           "tokenizer.json",
+                                         "tokenizer_config.json", "generation_config.json",
+                                         "chat_template.jinja",   "model.safetensors.index.json"};
+  std::vector<std::string> files;
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(path, error)) {
+    const std::string name = entry.path().filename().string();
+    const bool is_read = name.ends_with(".safetensors") ||
+                         std::find(std::begin(kNames), std::end(kNames), name) != std::end(kNames);
+    if (is_read) files.push_back(entry.path().string());
+  }
+  return files;
 }
 
 std::string class_name(const std::string& path) {

@@ -35,6 +35,9 @@ GgufFile to_model(Folder folder);
 /// empty where it doesn't say.
 std::string class_name(const std::string& path);
 
+/// The files of a folder that open_folder() reads, as far as they are there.
+std::vector<std::string> files_of(const std::string& path);
+
 /// Whether `path` is a folder.
 bool is_folder(const std::string& path);
 

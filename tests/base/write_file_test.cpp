@@ -52,6 +52,17 @@ TEST_F(WriteFile, MakesAndReplacesFiles) {
   EXPECT_EQ(n_files(), 1);
 }
 
+TEST_F(WriteFile, SaysBeforehandWhatCannotBeWritten) {
+  check_can_write(path_, true);
+  EXPECT_EQ(n_files(), 0);
+  write_file(path_, "one");
+  check_can_write(path_, true);
+  expect_error(ErrorCode::kUsage, {"page.html", "exists"}, [&] { check_can_write(path_, false); });
+  expect_error(ErrorCode::kUsage, {"no regular file"}, [&] { check_can_write(folder_, true); });
+  expect_error(ErrorCode::kRuntime, {"none/x", "No such file"},
+               [&] { check_can_write(folder_ + "/none/x", true); });
+}
+
 TEST_F(WriteFile, TakesTheLongestNames) {
   const std::string path = folder_ + "/" + std::string(255, 'n');
   write_file(path, "one");

@@ -238,6 +238,10 @@ TEST(SessionFile, IsRefusedWhereItDoesNotBelong) {
   expect_error(ErrorCode::kRuntime, {"nowhere"}, [&] { elsewhere.load("/nowhere/a.session"); });
   expect_error(ErrorCode::kRuntime, {"not a regular file"}, [&] { elsewhere.load("/dev/zero"); });
   expect_error(ErrorCode::kRuntime, {"/nowhere"}, [&] { session.save("/nowhere/a.session"); });
+  const std::string book = temporary("book.txt");
+  std::ofstream(book) << "what must not be lost";
+  expect_error(ErrorCode::kUsage, {"book.txt", "no saved cache"}, [&] { session.save(book); });
+  EXPECT_EQ(bytes_of(book).size(), 21u);
   expect_error(ErrorCode::kBadModel, {"no saved session"},
                [&] { describe_session(test::model_path("needle")); });
 }

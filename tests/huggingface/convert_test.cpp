@@ -138,8 +138,29 @@ TEST_F(ConvertTest, GgufFilesAreRetypedAndJoined) {
   expect_error(ErrorCode::kUsage, {"q8_0", "rounded already", "f16"}, [&] {
     convert_model({.from = again, .to = file_, .type = DType::f16, .overwrite = true});
   });
-  expect_error(ErrorCode::kUsage, {"over itself"},
+  expect_error(ErrorCode::kUsage, {"which the model is read from"},
                [&] { convert_model({.from = again, .to = again, .overwrite = true}); });
+}
+
+TEST_F(ConvertTest, NothingIsWrittenOverAPartOfTheModel) {
+  write("llama");
+  std::filesystem::create_symlink("model/tokenizer.json", dir_ / "link");
+  std::filesystem::create_hard_link(folder_ + "/config.json", dir_ / "hard");
+  const auto expect_refused = [&](const std::string& from, const std::string& to) {
+    SCOPED_TRACE(to);
+    expect_error(ErrorCode::kUsage, {to, "which the model is read from"},
+                 [&] { convert_model({.from = from, .to = to, .overwrite = true}); });
+  };
+  for (const char* name : {"config.json", "model.safetensors", "tokenizer.json"}) {
+    expect_refused(folder_, folder_ + "/" + name);
+  }
+  expect_refused(folder_, dir_ / "link");
+  expect_refused(folder_, dir_ / "hard");
+  const std::string first = dir_ / "x-00001-of-00002.gguf", second = dir_ / "x-00002-of-00002.gguf";
+  for (const std::string& part : {first, second}) write_text(part, "a part");
+  expect_refused(first, second);
+  convert_model({.from = folder_, .to = folder_ + "/model.gguf"});
+  convert_model({.from = folder_, .to = folder_ + "/model.gguf", .overwrite = true});
 }
 
 TEST_F(ConvertTest, RowsThatAreNoWholeBlocksBecomeF16) {

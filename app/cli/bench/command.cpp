@@ -13,6 +13,7 @@
 #include "cli/bench/report.h"
 #include "cli/bench/run.h"
 #include "cli/commands.h"
+#include "cli/common/output_files.h"
 #include "cli/common/progress.h"
 #include "cli/common/terminal.h"
 #include "eval/common/output_files.h"
@@ -152,7 +153,9 @@ void add_options(CLI::App& app, BenchSettings& s) {
       ->check(CLI::IsMember({"md", "csv", "json", "jsonl"}))
       ->type_name("FORMAT")
       ->capture_default_str();
-  app.add_option("--html", s.html, "Also draw the results as an HTML page")->type_name("FILE");
+  mark_output(app.add_option("--html", s.html, "Also draw the results as an HTML page"),
+              OutputKind::file)
+      ->type_name("FILE");
   app.add_option("--seed", s.seed, "Another seed, other tokens")
       ->check(seed_number())
       ->type_name("N")

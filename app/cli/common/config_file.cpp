@@ -266,8 +266,8 @@ void apply(CLI::App& app, const std::vector<ConfigEntry>& entries, const std::st
 
 }  // namespace
 
-void apply_environment_and_config(CLI::App& root, CLI::App& command,
-                                  const CommonSettings& settings) {
+std::string apply_environment_and_config(CLI::App& root, CLI::App& command,
+                                         const CommonSettings& settings) {
   warn_about_unknown_variables(root);
   std::string path = settings.config;
   if (path.empty()) path = variable("config").value_or("");
@@ -276,6 +276,7 @@ void apply_environment_and_config(CLI::App& root, CLI::App& command,
   if (!path.empty()) entries = read_config(root, path);
   apply(command, entries, path);
   apply(root, entries, path);
+  return path;
 }
 
 }  // namespace snapkv::cli

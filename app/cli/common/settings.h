@@ -94,9 +94,9 @@ std::shared_ptr<const Model> load_model(const ModelSettings& settings, ProgressF
 /// Gives the options of `command` that the command line left alone their values from the
 /// environment, else from the configuration file (a section is a command, [eval.needle] a command's
 /// task): config_file.cpp. `settings.config` empty: the
-/// default file, if there is one. Throws kUsage for unknown names and bad values, kRuntime when a
-/// named file can't be read.
-void apply_environment_and_config(CLI::App& root, CLI::App& command,
-                                  const CommonSettings& settings);
+/// default file, if there is one. Returns the file's name, empty for none. Throws kUsage for
+/// unknown names and bad values, kRuntime when a named file can't be read.
+std::string apply_environment_and_config(CLI::App& root, CLI::App& command,
+                                         const CommonSettings& settings);
 
 }  // namespace snapkv::cli

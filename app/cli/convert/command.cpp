@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/timer.h"
 #include "cli/commands.h"
+#include "cli/common/output_files.h"
 #include "cli/common/progress.h"
 #include "cli/common/signals.h"
 #include "cli/common/terminal.h"
@@ -66,7 +67,9 @@ Command add_convert_command(CLI::App& root, const CommonSettings& common) {
                   "GGUF file")
       ->type_name("DIR|FILE")
       ->required();
-  app->add_option("-o,--output", s->to, "The GGUF file to write")->type_name("FILE")->required();
+  mark_output(app->add_option("-o,--output", s->to, "The GGUF file to write"), OutputKind::file)
+      ->type_name("FILE")
+      ->required();
   app->add_option("--type", s->type,
                   "Type of the matrices; auto: the one they have. llama-quantize makes smaller "
                   "types of the result")

@@ -10,6 +10,7 @@
 #include "base/timer.h"
 #include "cli/commands.h"
 #include "cli/common/chat_settings.h"
+#include "cli/common/output_files.h"
 #include "cli/common/plain_text.h"
 #include "cli/common/progress.h"
 #include "cli/common/prompt_settings.h"
@@ -38,7 +39,9 @@ struct CompressSettings {
 void add_options(CLI::App& app, CompressSettings& s) {
   s.cache.policy = kDefaultPolicy;
   s.document.add_options(app);
-  app.add_option("-o,--output", s.output, "The file that is written, document.kv for example")
+  mark_output(
+      app.add_option("-o,--output", s.output, "The file that is written, document.kv for example"),
+      OutputKind::cache)
       ->type_name("FILE")
       ->required();
   app.add_flag("--keep-full", s.keep_full,

@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "base/error.h"
+#include "cli/common/output_files.h"
 #include "cli/common/policy_options.h"
 #include "cli/common/signals.h"
 #include "cli/common/terminal.h"
@@ -17,10 +18,12 @@
 namespace snapkv::cli {
 
 void add_record_options(CLI::App& app, EvalSettings& settings, bool draws) {
-  app.add_option("-o,--out", settings.out,
-                 "Write the records here, one JSON object a line [default: nowhere]")
+  mark_output(app.add_option("-o,--out", settings.out,
+                             "Write the records here, one JSON object a line [default: nowhere]"),
+              OutputKind::records)
       ->type_name("FILE");
-  app.add_option("--html", settings.html, "Also draw all records as an HTML page")
+  mark_output(app.add_option("--html", settings.html, "Also draw all records as an HTML page"),
+              OutputKind::file)
       ->type_name("FILE");
   app.add_flag("--resume", settings.resume, "Continue the file: skip what it has")
       ->needs(app.get_option("--out"));

@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: MIT
 #include "cli/generate/saved_cache.h"
 
+#include "cli/common/output_files.h"
+
 namespace snapkv::cli {
 
 void SavedCache::add_options(CLI::App& command) {
   constexpr const char* kGroup = "Saved caches";
   command_ = &command;
-  command
-      .add_option("--save-cache", save_,
-                  "Write the prompt's compressed cache to a file, for --load-cache")
+  mark_output(command.add_option("--save-cache", save_,
+                                 "Write the prompt's compressed cache to a file, for --load-cache"),
+              OutputKind::cache)
       ->type_name("FILE")
       ->group(kGroup);
   command

@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/write_file.h"
 #include "cli/commands.h"
+#include "cli/common/output_files.h"
 #include "cli/common/progress.h"
 #include "cli/common/prompt_settings.h"
 #include "cli/common/terminal.h"
@@ -96,9 +97,13 @@ Command add_inspect_command(CLI::App& root, const CommonSettings& common) {
   auto s = std::make_shared<InspectSettings>();
   CLI::App* app = root.add_subcommand(
       "inspect", "Draw what the cache keeps of a prompt, and what its tokens attend to");
-  app->add_option("-o,--out", s->out, "HTML page to write, one file with everything in it")
+  mark_output(
+      app->add_option("-o,--out", s->out, "HTML page to write, one file with everything in it"),
+      OutputKind::file)
       ->type_name("FILE");
-  app->add_option("--json", s->json, "Write the page's data as one JSON object")->type_name("FILE");
+  mark_output(app->add_option("--json", s->json, "Write the page's data as one JSON object"),
+              OutputKind::file)
+      ->type_name("FILE");
   app->add_option("--spotlight", s->spotlights,
                   "Also show what these tokens attend to: positions (17) or ranges (17-40)")
       ->delimiter(',')

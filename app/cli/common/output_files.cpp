@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: MIT
+#include "cli/common/output_files.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <optional>
+#include <system_error>
+#include <vector>
+
+#include "base/atomic_file.h"
+#include "base/error.h"
+#include "snapkv/model_files.h"
+
+namespace snapkv::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// A file with the option that names it.
+struct NamedFile {
+  std::string option;
+  std::string path;
+};
+
+struct Output : NamedFile {
+  OutputKind kind = OutputKind::file;
+};
+
+constexpr std::pair<OutputKind, const char*> kMarks[] = {
+    {OutputKind::file, "output: file"},
+    {OutputKind::cache, "output: cache"},
+    {OutputKind::records, "output: records"},
+};
+
+std::optional<OutputKind> kind_of(CLI::Option& option) {
+  for (const auto& [kind, mark] : kMarks) {
+    try {
+      option.get_validator(mark);
+      return kind;
+    } catch (const CLI::OptionNotFound&) {
+      continue;
+    }
+  }
+  return std::nullopt;
+}
+
+/// "--save-cache", or what a positional is called.
+std::string name_of(const CLI::Option& option) {
+  return option.get_lnames().empty() ? option.get_name(true) : "--" + option.get_lnames().front();
+}
+
+/// The files that a command reads where an option has this value.
+std::vector<std::string> files_read(const std::string& value) {
+  if (value == "-") return {"/dev/stdin"};
+  std::vector<std::string> files = model_files(value);
+  // folders of texts and tasks
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(value, error)) {
+    const std::string ending = entry.path().extension().string();
+    if (ending == ".txt" || ending == ".jsonl") files.push_back(entry.path().string());
+  }
+  return files;
+}
+
+/// Whether two names are of one file, by whatever links. Pipes and devices lose nothing.
+bool same_file(const std::string& a, const std::string& b) {
+  std::error_code error;
+  if (fs::equivalent(a, b, error) && !error) return fs::is_regular_file(a, error);
+  if (fs::exists(a, error) || fs::exists(b, error)) return false;
+  const fs::path first = fs::weakly_canonical(a, error);
+  return !error && first == fs::weakly_canonical(b, error) && !error;
+}
+
+void check_kept(const Output& output, const NamedFile& input) {
+  const std::vector<std::string> files = files_read(input.path);
+  const bool is_read = std::any_of(files.begin(), files.end(), [&](const std::string& file) {
+    return same_file(output.path, file);
+  });
+  if (!is_read) return;
+  fail(ErrorCode::kUsage,
+       "{} {}: this file is read, by {} {}, and would be lost: name another one to write",
+       output.option, output.path, input.option, input.path);
+}
+
+void check_writable(const Output& output) {
+  std::error_code error;
+  const bool is_device = fs::exists(output.path, error) && !fs::is_regular_file(output.path, error);
+  if (output.kind == OutputKind::records) return;
+  if (output.kind == OutputKind::file && is_device) return;  // written to as it is
+  check_can_write(output.path, /*overwrite=*/true);
+  if (output.kind == OutputKind::cache) check_cache_path(output.path);
+}
+
+}  // namespace
+
+CLI::Option* mark_output(CLI::Option* option, OutputKind kind) {
+  const auto* const mark = std::find_if(std::begin(kMarks), std::end(kMarks),
+                                        [&](const auto& each) { return each.first == kind; });
+  return option->check(
+      CLI::Validator([](std::string&) { return std::string(); }, "", mark->second));
+}
+
+bool is_output(CLI::Option& option) { return kind_of(option).has_value(); }
+
+bool is_input(CLI::Option& option) {
+  const std::string type = option.get_type_name();
+  const bool names_files =
+      type.find("FILE") != std::string::npos || type.find("DIR") != std::string::npos;
+  // what is continued from a saved cache may take its place, and a spill folder is not read
+  const std::string name = name_of(option);
+  return names_files && !is_output(option) && name != "--load-cache" && name != "--spill-dir";
+}
+
+void check_output_files(CLI::App& command, const std::string& config_path) {
+  std::vector<NamedFile> inputs;
+  std::vector<Output> outputs;
+  for (CLI::Option* option : command.get_options()) {
+    for (const std::string& value : option->results()) {
+      if (value.empty()) continue;
+      if (const auto kind = kind_of(*option)) outputs.push_back({{name_of(*option), value}, *kind});
+      if (is_input(*option)) inputs.push_back({name_of(*option), value});
+    }
+  }
+  if (!config_path.empty()) inputs.push_back({"--config", config_path});
+  for (auto output = outputs.begin(); output != outputs.end(); ++output) {
+    for (const NamedFile& input : inputs) check_kept(*output, input);
+    for (auto other = outputs.begin(); other != output; ++other) {
+      if (!same_file(output->path, other->path)) continue;
+      fail(ErrorCode::kUsage, "{} and {} name the same file, {}: each needs one of its own",
+           other->option, output->option, output->path);
+    }
+    check_writable(*output);
+  }
+}
+
+}  // namespace snapkv::cli

@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: MIT
+// No command writes over what it reads, or over another of its outputs, and a cache replaces caches
+// only. Options that name files are found, not listed: a new one fails the first test until it is
+// said here whether its command reads or writes it.
+#include "cli/common/output_files.h"
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cstdio>
+#include <filesystem>
+#include <functional>
+#include <set>
+
+#include "cli/command_line.h"
+#include "run_process.h"
+
+namespace snapkv::test {
+namespace {
+
+namespace fs = std::filesystem;
+using Args = std::vector<std::string>;
+
+// "generate --save-cache", "eval needle --out"
+std::set<std::string> options_where(CLI::App& app, const std::string& outer,
+                                    const std::function<bool(CLI::Option&)>& is_wanted) {
+  std::set<std::string> found;
+  for (CLI::Option* option : app.get_options()) {
+    if (!is_wanted(*option)) continue;
+    const std::vector<std::string>& names = option->get_lnames();
+    found.insert(outer + (names.empty() ? option->get_name(true) : "--" + names.front()));
+  }
+  for (CLI::App* sub : app.get_subcommands([](const CLI::App*) { return true; })) {
+    found.merge(options_where(*sub, outer + sub->get_name() + " ", is_wanted));
+  }
+  return found;
+}
+
+TEST(OutputFiles, EveryOptionWithAFileIsKnownAsReadOrWritten) {
+  cli::CommandLine line;
+  std::set<std::string> read;
+  for (const std::string& option : options_where(line.root(), "", [](CLI::Option& option) {
+         const std::string type = option.get_type_name();
+         return !cli::is_output(option) &&
+                (type.find("FILE") != std::string::npos || type.find("DIR") != std::string::npos);
+       })) {
+    read.insert(option.substr(option.rfind(' ') + 1));
+  }
+  EXPECT_EQ(read, (std::set<std::string>{"--api-key-file", "--chat-template", "--config", "--data",
+                                         "--file", "--grammar-file", "--haystack",
+                                         "--json-schema-file", "--load-cache", "--model",
+                                         "--prompts", "--snapshot-dir", "--spill-dir", "--template",
+                                         "--text", "--tls-cert", "--tls-key", "DOCUMENT", "model"}))
+      << "mark what is written with mark_output()";
+}
+
+// A folder with what the runs read, for each of them to destroy.
+struct Inputs {
+  Inputs() {
+    fs::copy_file(needle_model(), model);
+    for (const std::string& path : {text, config, folder + "/data/a.jsonl"}) {
+      fs::create_directories(fs::path(path).parent_path());
+      std::FILE* const file = std::fopen(path.c_str(), "w");
+      std::fputs("# some words\n", file);
+      std::fclose(file);
+    }
+    fs::create_symlink("model.gguf", folder + "/symlink");
+    fs::create_hard_link(model, folder + "/hardlink");
+  }
+  const std::string folder = make_folder();
+  const std::string model = folder + "/model.gguf", text = folder + "/text.txt",
+                    config = folder + "/config.toml";
+};
+
+struct Writing {
+  Args args;
+  std::vector<std::string> outputs;
+};
+
+// Every command that writes files, reading `in`.
+std::vector<Writing> runs(const Inputs& in) {
+  std::vector<Writing> all = {
+      {{"generate", "-m", in.model, "-f", in.text, "-n", "0"}, {"--save-cache"}},
+      {{"compress", "-m", in.model, "-f", in.text}, {"--output"}},
+      {{"convert", in.model, "--force"}, {"--output"}},
+      {{"inspect", "-m", in.model, "-f", in.text}, {"--json", "--out"}},
+      {{"bench", "-m", in.model}, {"--html"}},
+      {{"eval", "fidelity", "-m", in.model, "--text", in.text}, {"--out", "--html"}},
+      {{"eval", "longbench", "-m", in.model, "--data", in.folder + "/data"}, {"--out", "--html"}},
+  };
+  for (const char* task : {"needle", "ruler", "turns", "overlap"}) {
+    all.push_back({{"eval", task, "-m", in.model}, {"--out", "--html"}});
+  }
+  return all;
+}
+
+Result run_with(const Writing& r, const std::string& output, const std::string& path,
+                const Args& more = {}) {
+  Args args = r.args;
+  args.insert(args.end(), {output, path});
+  args.insert(args.end(), more.begin(), more.end());
+  return run(args);
+}
+
+void expect_refused(const Result& result, const std::string& words) {
+  EXPECT_EQ(result.code, 2) << result.err;
+  EXPECT_NE(result.err.find(words), std::string::npos) << result.err;
+}
+
+TEST(OutputFiles, NoneIsWhatTheCommandReads) {
+  const Inputs in;
+  std::set<std::string> tried;
+  for (const Writing& r : runs(in)) {
+    const std::string command = r.args[0] == "eval" ? r.args[0] + " " + r.args[1] : r.args[0];
+    for (const std::string& output : r.outputs) {
+      SCOPED_TRACE(command + " " + output);
+      tried.insert(command + " " + output);
+      const std::set<std::string> named(r.args.begin(), r.args.end());
+      std::vector<std::string> paths = {in.model, in.folder + "/./data/../model.gguf",
+                                        in.folder + "/symlink", in.folder + "/hardlink"};
+      if (named.contains(in.text)) paths.push_back(in.text);
+      if (named.contains(in.folder + "/data")) paths.push_back(in.folder + "/data/a.jsonl");
+      for (const std::string& path : paths) {
+        expect_refused(run_with(r, output, path), "would be lost");
+      }
+      expect_refused(run_with(r, output, in.config, {"--config", in.config}), "--config");
+    }
+  }
+  EXPECT_EQ(fs::file_size(in.model), fs::file_size(needle_model()));
+  for (const std::string& path : {in.text, in.config}) {
+    EXPECT_EQ(read_file(path), "# some words\n");
+  }
+  cli::CommandLine line;
+  EXPECT_EQ(tried, options_where(line.root(), "", cli::is_output)) << "add new outputs to runs()";
+}
+
+TEST(OutputFiles, NoneIsPartOfTheModel) {
+  const Inputs in;
+  const std::string first = in.folder + "/m-00001-of-00002.gguf";
+  const std::string second = in.folder + "/m-00002-of-00002.gguf";
+  fs::copy_file(in.model, first);
+  fs::copy_file(in.model, second);
+  const std::string config = in.folder + "/data/config.json";
+  const std::string tokenizer = in.folder + "/data/tokenizer.json";
+  fs::copy_file(in.text, config);
+  fs::create_symlink("../text.txt", tokenizer);
+  const std::vector<std::array<std::string, 2>> kPairs = {
+      {first, second}, {in.folder + "/data", config}, {in.folder + "/data", in.text}};
+  for (const auto& [model, part] : kPairs) {
+    expect_refused(run({"convert", model, "-o", part, "--force"}), "would be lost");
+    expect_refused(run({"generate", "-m", model, "-p", "Hi", "--save-cache", part}),
+                   "would be lost");
+  }
+}
+
+TEST(OutputFiles, NoneIsAnotherOutput) {
+  const Inputs in;
+  const std::string page = in.folder + "/page.html";
+  const Writing inspect{{"inspect", "-m", in.model, "-f", in.text, "--json", page}, {}};
+  expect_refused(run_with(inspect, "--out", in.folder + "/data/../page.html"), "the same file");
+  const Writing eval{{"eval", "needle", "-m", in.model, "--out", page}, {}};
+  expect_refused(run_with(eval, "--html", page), "the same file");
+  EXPECT_FALSE(fs::exists(page));
+}
+
+TEST(OutputFiles, NoneIsTheFileBehindStandardInput) {
+  const Inputs in;
+  Command command;
+  command.args = {"generate", "-m", in.model, "-f", "-", "-n", "0", "--save-cache", in.text};
+  command.shell = "exec < " + in.text;
+  expect_refused(run(command), "would be lost");
+}
+
+TEST(OutputFiles, CachesReplaceCachesOnly) {
+  const Inputs in;
+  const std::string cache = in.folder + "/saved.cache";
+  const auto save = [&](const std::string& path) {
+    return run({"generate", "-m", in.model, "-p", "Some words", "-n", "0", "--save-cache", path});
+  };
+  const Result refused = save(in.text);
+  expect_refused(refused, "no saved cache");
+  EXPECT_EQ(read_file(in.text), "# some words\n");
+  expect_refused(run({"compress", "-m", in.model, "-f", in.config, "-o", in.text}),
+                 "no saved cache");
+  EXPECT_EQ(save(make_file("empty.cache", "")).code, 0);
+  EXPECT_EQ(save(cache).code, 0);
+  EXPECT_EQ(save(cache).code, 0);
+  // of what is continued nothing is lost
+  EXPECT_EQ(run({"generate", "-m", in.model, "--load-cache", cache, "-p", " and more", "-n", "0",
+                 "--save-cache", cache})
+                .code,
+            0);
+  EXPECT_EQ(run({"compress", "-m", in.model, "-f", in.text, "-o", cache, "--keep-full"}).code, 0);
+  EXPECT_EQ(save(cache).code, 0);
+}
+
+TEST(OutputFiles, WhatCannotBeWrittenIsRefusedBeforeTheWork) {
+  const std::string path = make_folder() + "/none/saved.cache";
+  const std::vector<Args> kCommands = {
+      {"generate", "-m", "nowhere.gguf", "-p", "x", "--save-cache", path},
+      {"compress", "-m", "nowhere.gguf", "-f", "nowhere.txt", "-o", path},
+      {"inspect", "-m", "nowhere.gguf", "-p", "x", "--json", path}};
+  for (const Args& args : kCommands) {
+    const Result result = run(args);
+    EXPECT_EQ(result.code, 1) << result.err;
+    EXPECT_NE(result.err.find(path), std::string::npos) << result.err;
+  }
+}
+
+TEST(OutputFiles, LongNamesHaveRoomForTheTemporaryOne) {
+  const std::string path = make_folder() + "/" + std::string(251, 'n') + ".kv";
+  const Result result =
+      run({"generate", "-m", needle_model(), "-p", "Hi", "-n", "0", "--save-cache", path});
+  EXPECT_EQ(result.code, 0) << result.err;
+  EXPECT_GT(fs::file_size(path), 0u);
+}
+
+}  // namespace
+}  // namespace snapkv::test
