@@ -7,6 +7,7 @@
 #include <cstring>
 #include <filesystem>
 #include <system_error>
+#include <type_traits>
 
 #include "base/half.h"
 #include "base/hash.h"
@@ -43,6 +44,22 @@ bool is_aligned(const void* data, DType dtype) {
   return reinterpret_cast<uintptr_t>(data) % block_bytes(dtype) == 0;
 }
 
+/// Calls `use` with the value, or with how many there are and then each item of an array.
+template <typename Use>
+void visit_values(const GgufValue& value, const Use& use) {
+  std::visit(
+      [&](const auto& held) {
+        using Held = std::decay_t<decltype(held)>;
+        if constexpr (std::is_arithmetic_v<Held> || std::is_same_v<Held, std::string>) {
+          use(held);
+        } else {
+          use(uint64_t{held.size()});
+          for (const auto& item : held) use(item);
+        }
+      },
+      value.value);
+}
+
 class Presenter {
  public:
   explicit Presenter(Folder folder) : folder_(std::move(folder)) {}
@@ -52,7 +69,7 @@ class Presenter {
     for (const MappedTensor& m : folder_.tensors) parts_.tensors.push_back(present(m));
     Fnv1a hash;
     hash.add(folder_.shards.fingerprint());
-    hash.add(config_text());
+    add_metadata(hash);
     parts_.fingerprint = hash.value();
     parts_.path = std::move(folder_.path);
     parts_.files = std::move(folder_.shards.files);
@@ -98,17 +115,27 @@ class Presenter {
     return to;
   }
 
-  /// The numbers of the configuration, for the fingerprint.
-  std::string config_text() const {
-    std::string text;
+  /// All that the folder says beside its tensors, the vocabulary included: keys with their values,
+  /// each of which says how long it is.
+  void add_metadata(Fnv1a& hash) const {
+    const auto add_text = [&](std::string_view text) {
+      hash.add(text.size());
+      hash.add(text);
+    };
     for (const auto& [key, value] : parts_.metadata) {
-      text += key + '=';
-      if (const auto* u = std::get_if<uint64_t>(&value.value)) text += std::to_string(*u);
-      if (const auto* d = std::get_if<double>(&value.value)) text += fmt::format("{:.9g}", *d);
-      if (const auto* s = std::get_if<std::string>(&value.value)) text += *s;
-      text += '\n';
+      add_text(key);
+      hash.add(value.value.index());
+      visit_values(value, [&](const auto& item) {
+        using Item = std::decay_t<decltype(item)>;
+        if constexpr (std::is_same_v<Item, std::string>) {
+          add_text(item);
+        } else if constexpr (std::is_same_v<Item, double>) {
+          hash.add(std::bit_cast<uint64_t>(item));
+        } else {
+          hash.add(static_cast<uint64_t>(item));
+        }
+      });
     }
-    return text;
   }
 
   Folder folder_;

@@ -224,6 +224,23 @@ TEST_F(FolderTest, ACopyAndFingerprints) {
   });
 }
 
+// With the same weights and another vocabulary a saved cache would be read as another text.
+TEST_F(FolderTest, TheVocabularyIsPartOfTheFingerprint) {
+  const uint64_t fingerprint = open().fingerprint();
+  set_tokenizer([](Json&) {});
+  EXPECT_EQ(open().fingerprint(), fingerprint);
+  set_tokenizer([](Json& tokenizer) {
+    Json& vocab = tokenizer["model"]["vocab"];
+    std::swap(vocab["a"], vocab["b"]);
+  });
+  EXPECT_NE(open().fingerprint(), fingerprint);
+  set_tokenizer([](Json& tokenizer) {
+    Json& merges = tokenizer["model"]["merges"];
+    std::swap(merges[0], merges[1]);
+  });
+  EXPECT_NE(open().fingerprint(), fingerprint);
+}
+
 // What is wrong
 // ------------------------------------------------------------------------------------
 
