@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <sstream>
+#include <stdexcept>
 
 #include "base/check.h"
 #include "base/error.h"
@@ -148,6 +149,27 @@ void CommandLine::answer_help(const CLI::ParseError& e, const std::vector<std::s
   write_stdout(out.str());
 }
 
+// The flag that was typed with a value that is none, as in --json=maybe: CLI11 lets the exceptions
+// of std::stoll through, which don't say.
+void CommandLine::fail_flag_value(const std::vector<std::string>& args) const {
+  for (const std::string& arg : args) {
+    const size_t equals = arg.find('=');
+    if (equals == std::string::npos || !arg.starts_with("--")) continue;
+    for (const CLI::App* app = &typed(); app != nullptr; app = app->get_parent()) {
+      const CLI::Option* option = app->get_option_no_throw(arg.substr(0, equals));
+      if (option == nullptr || option->get_expected_min() > 0) continue;
+      try {
+        const std::string& name = option->get_lnames().front();
+        (void)CLI::detail::to_flag_value(option->get_flag_value(name, arg.substr(equals + 1)));
+      } catch (const std::logic_error&) {
+        fail(ErrorCode::kUsage, "{}: expected true or false after the equals sign\n{}", arg,
+             typed_name() + " --help lists the options");
+      }
+    }
+  }
+  throw;  // something else, which is being handled
+}
+
 const Command* CommandLine::parse(const std::vector<std::string>& args) {
   try {
     std::vector<std::string> translated = translate_llama_flags(root_, args);
@@ -156,6 +178,8 @@ const Command* CommandLine::parse(const std::vector<std::string>& args) {
   } catch (const CLI::ParseError& e) {
     answer_help(e, args);
     return nullptr;
+  } catch (const std::logic_error&) {
+    fail_flag_value(args);
   }
   const Command& command = typed_command(commands_);
   config_path_ = apply_environment_and_config(root_, *command.app, common_);

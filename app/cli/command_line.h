@@ -30,6 +30,7 @@ class CommandLine {
 
  private:
   void answer_help(const CLI::ParseError& e, const std::vector<std::string>& args);
+  [[noreturn]] void fail_flag_value(const std::vector<std::string>& args) const;
   std::string unknown_options(const std::vector<std::string>& args) const;
   CLI::App& typed() const;
   std::string typed_name() const;

@@ -133,6 +133,24 @@ TEST(Settings, BadValuesNameTheirOrigin) {
   expect_usage_error(r, "config.toml");
 }
 
+TEST(Settings, BadValuesOfFlagsNameTheirOrigin) {
+  const auto expect_all = [](const Command& r, std::initializer_list<const char*> parts) {
+    for (const char* part : parts) expect_usage_error(r, part);
+  };
+  for (const char* value : {"maybe", "x", "99999999999999999999"}) {
+    SCOPED_TRACE(value);
+    Command r = base();
+    r.env["SNAPKV_KV_CRITICAL"] = value;
+    expect_all(r, {"SNAPKV_KV_CRITICAL", "kv-critical", value, "true or false"});
+    r = base();
+    use_default_config(r, std::string("kv-critical = ") + value + "\n");
+    expect_all(r, {"config.toml", "kv-critical", value, "true or false"});
+    r = base();
+    r.args.push_back(std::string("--kv-critical=") + value);
+    expect_all(r, {"--kv-critical", value, "true or false"});
+  }
+}
+
 TEST(Settings, MisspeltNamesInTheFileAreErrors) {
   Command r = base();
   use_default_config(r, "kv-buget = 100\n");

@@ -12,6 +12,7 @@
 #include <optional>
 #include <set>
 #include <sstream>
+#include <stdexcept>
 #include <utility>
 
 #include "base/error.h"
@@ -207,12 +208,26 @@ std::vector<ConfigEntry> read_config(const CLI::App& root, const std::string& pa
   return entries;
 }
 
+// CLI11 lets the exceptions of std::stoll through, which say nothing.
+std::string flag_value(const CLI::Option& option, const std::string& value,
+                       const std::string& origin) {
+  const std::string& name = option.get_lnames().front();
+  try {
+    std::string flag = option.get_flag_value(name, value);
+    (void)CLI::detail::to_flag_value(flag);  // as the option's callback reads it
+    return flag;
+  } catch (const std::logic_error&) {
+    fail(ErrorCode::kUsage, "{}: {} is '{}', expected true or false", origin, name,
+         terminal_text(value, 100));
+  }
+}
+
 // Sets an option as if it had been typed; `origin` names where the value was found.
 void set_option(CLI::Option& option, const std::vector<std::string>& values,
                 const std::string& origin) {
   try {
     if (option.get_expected_min() == 0) {  // a flag
-      option.add_result(option.get_flag_value(option.get_lnames().front(), values.front()));
+      option.add_result(flag_value(option, values.front(), origin));
     } else {
       option.add_result(values);
     }
