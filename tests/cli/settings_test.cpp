@@ -151,6 +151,47 @@ TEST(Settings, BadValuesOfFlagsNameTheirOrigin) {
   }
 }
 
+TEST(Settings, ListsAndQuotesThatAreNotClosedAreErrors) {
+  const char* const kOpen[] = {
+      "stop = [\"a\", \"b\"\nkv-budget=64\n",
+      "stop = [\"a\", \"b\"\nkv-budget=64\n[generate]\n",
+      "stop = [\"a\", \"b\"\n",
+      "stop = [a, b\nkv-budget=64\n",
+      "stop = [a, b\nstop = [\"c\"]\n",
+      "stop = [\n\"a\"]\n",
+      "stop = [\"a]\n",
+      "stop = [\"a\" \"b\"]\n",
+      "stop = \"a\nkv-budget = 64\n",
+      "stop = 'a\n",
+      "stop = \"\n",
+      "stop = \"a # b\"\n",
+      "stop = \"a\"b\n",
+      "stop = \"a\", \"b\n",
+  };
+  for (const char* text : kOpen) {
+    SCOPED_TRACE(text);
+    Command r = base();
+    use_default_config(r, std::string("# mine\n") + text);
+    expect_usage_error(r, "config.toml: line 2: stop: ");
+  }
+}
+
+TEST(Settings, ListsAndQuotesInTheFileAreRead) {
+  const auto stops = [](const std::string& text) {
+    Command r = base();
+    use_default_config(r, text + "\nkv-budget = 64\n");
+    const Json s = settings_of(r);
+    EXPECT_EQ(s["kv"]["budget"], 64);
+    return s["stops"];
+  };
+  const Json kTwo = {"a", "b, c"};
+  EXPECT_EQ(stops("stop = [\"a\", \"b, c\"]"), kTwo);
+  EXPECT_EQ(stops("stop = [\"a\",\n  'b, c' ]  "), kTwo);
+  EXPECT_EQ(stops("stop = [\"a\",\n'b, c'\n]"), kTwo);
+  EXPECT_EQ(stops("stop = \"a\", \"b, c\"  # two"), kTwo);
+  EXPECT_EQ(stops("stop = don't"), Json({"don't"}));
+}
+
 TEST(Settings, MisspeltNamesInTheFileAreErrors) {
   Command r = base();
   use_default_config(r, "kv-buget = 100\n");

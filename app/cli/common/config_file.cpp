@@ -16,6 +16,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "cli/common/config_syntax.h"
 #include "cli/common/plain_text.h"
 #include "cli/common/settings.h"
 #include "cli/common/suggest.h"
@@ -167,27 +168,12 @@ void check_entry(const CLI::App& root, const ConfigEntry& entry, const std::stri
        entry.section.empty() ? "" : " in section [" + entry.section + "]");
 }
 
-/// Most bytes of a file, and most parts of a section's name: CLI11 takes a time that grows with
-/// their product, and [command.task] has two.
+/// Most bytes of a file.
 constexpr size_t kMostConfigBytes = 1 << 20;
-constexpr int64_t kMostSectionParts = 8;
-
-void check_sections(const std::string& text, const std::string& path) {
-  std::istringstream lines(text);
-  std::string line;
-  for (int number = 1; std::getline(lines, line); ++number) {
-    const size_t begin = line.find_first_not_of(" \t");
-    if (begin == std::string::npos || line[begin] != '[') continue;
-    const int64_t n_parts = 1 + std::count(line.begin(), line.end(), '.');
-    if (n_parts <= kMostSectionParts) continue;
-    fail(ErrorCode::kUsage, "{}: line {}: a section's name has {} parts, at most {} are allowed",
-         path, number, n_parts, kMostSectionParts);
-  }
-}
 
 std::vector<ConfigEntry> read_config(const CLI::App& root, const std::string& path) {
   const std::string content = read_text(path, kMostConfigBytes);
-  check_sections(content, path);
+  check_config_syntax(content, path);
   std::istringstream text(content);
   std::vector<ConfigEntry> entries;
   std::vector<CLI::ConfigItem> items;
