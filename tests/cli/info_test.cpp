@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "run_process.h"
+#include "tests/support/gguf_writer.h"
 #include "tests/support/hostile_text_model.h"
 #include "tests/support/test_models.h"
 
@@ -83,6 +84,19 @@ TEST(Info, PlanCountsBytes) {
   EXPECT_LT(memory.at("policy").at("kv_kept"), 4 * 1000 * layer_row);
   EXPECT_GE(memory.at("full").at("kv_kept"), 4 * 4000 * layer_row);
   EXPECT_GT(memory.at("full").at("total"), memory.at("policy").at("total"));
+}
+
+// Each line is as wide as the longest name, which a hostile file makes as long as it likes.
+TEST(Info, OneLongNameOfATensorDoesNotWidenAllLines) {
+  GgufWriter writer;
+  writer.add("general.architecture", "llama");
+  writer.add_f32(std::string(512 << 10, 'n'), {1}, {0.0f});
+  for (int i = 0; i < 100; ++i) writer.add_f32(fmt::format("t{}", i), {1}, {0.0f});
+  const std::string path = make_folder() + "/long.gguf";
+  writer.write(path);
+  const Result r = run({"info", "-m", path, "--tensors"});
+  EXPECT_TRUE(contains(r.out, "t99 ")) << r.out.size();
+  EXPECT_LT(r.out.size(), 1u << 20);
 }
 
 // Layers with a window keep its rows whatever the policy, and the limit of decoding.

@@ -248,14 +248,16 @@ std::string metadata_list(const std::vector<MetadataEntry>& entries, int width, 
 }
 
 std::string tensor_list(const std::vector<TensorEntry>& tensors, int width, bool cut) {
+  // a hostile name may have millions of bytes, and every line is as wide as the longest
+  const auto shown_name = [](const TensorEntry& t) { return printable(t.name.substr(0, 1000)); };
   size_t longest = 0;
-  for (const TensorEntry& t : tensors) longest = std::max(longest, printable(t.name).size());
+  for (const TensorEntry& t : tensors) longest = std::max(longest, shown_name(t).size());
   constexpr size_t kOthers = 2 + 2 + 7 + 1 + 20 + 1 + 10;  // the columns beside the name
   if (cut)
     longest = std::min(longest, std::max<size_t>(12, width - std::min<size_t>(width, kOthers)));
   std::string text = fmt::format("\nTensors, {}:\n", std::ssize(tensors));
   for (const TensorEntry& t : tensors) {
-    const std::string tensor_name = printable(t.name.substr(0, 1000));
+    const std::string tensor_name = shown_name(t);
     const std::string label =
         cut ? fit(tensor_name, longest, "...") : fmt::format("{:<{}}", tensor_name, longest);
     text += line(fmt::format("  {}  {:<7} {:<20} {:>10}", label, t.type, format_shape(t.shape),
