@@ -86,6 +86,29 @@ TEST(Info, PlanCountsBytes) {
   EXPECT_GT(memory.at("full").at("total"), memory.at("policy").at("total"));
 }
 
+TEST(Info, TheRowsOfThePlanAddUp) {
+  for (const char* option : {"--no-progress", "--kv-refresh", "--kv-decode-limit=300"}) {
+    const Result r =
+        run({"info", "-m", needle_model(), "-c", "4000", "--kv-budget", "128", "--json", option});
+    ASSERT_EQ(r.code, 0) << r.err;
+    const Json memory = Json::parse(r.out).at("memory");
+    for (const char* column : {"full", "policy"}) {
+      int64_t sum = 0;
+      for (const auto& [key, bytes] : memory.at(column).items()) {
+        if (key != "total" && key != "kv_peak") sum += bytes.get<int64_t>();
+      }
+      EXPECT_EQ(sum, memory.at(column).at("total")) << option << " " << column;
+    }
+  }
+  const auto text = [](const std::vector<std::string>& more) {
+    std::vector<std::string> args = {"info", "-m", needle_model(), "-c", "4000"};
+    args.insert(args.end(), more.begin(), more.end());
+    return run(args).out;
+  };
+  EXPECT_TRUE(contains(text({"--kv-refresh"}), "for --kv-refresh"));
+  EXPECT_FALSE(contains(text({}), "for --kv-refresh"));
+}
+
 // Each line is as wide as the longest name, which a hostile file makes as long as it likes.
 TEST(Info, OneLongNameOfATensorDoesNotWidenAllLines) {
   GgufWriter writer;

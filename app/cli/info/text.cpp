@@ -214,7 +214,9 @@ std::string plan_table(const ModelInfo& m, const InfoPlans& p, int width) {
   };
   row("", "full cache", p.options.kv.name);
   for (const InfoPlanRow& r : plan_rows(p)) {
-    if (r.key == std::string_view("queries") && r.kept == 0) continue;
+    const bool is_optional =
+        r.key == std::string_view("queries") || r.key == std::string_view("kv_history");
+    if (is_optional && r.full == 0 && r.kept == 0) continue;
     row(r.label, format_bytes(r.full), format_bytes(r.kept));
   }
   if (p.kept.kv_kept > 0) {
@@ -278,6 +280,7 @@ std::vector<InfoPlanRow> plan_rows(const InfoPlans& p) {
           {"kv_scratch", "KV of one layer, uncompressed", f.kv_scratch, k.kv_scratch},
           {"kv_kept", "KV kept, all layers", f.kv_kept, k.kv_kept},
           {"queries", "queries for --kv-decode-limit", f.queries, k.queries},
+          {"kv_history", "all rows, for --kv-refresh", f.kv_history, k.kv_history},
           {"logits", "logits", f.logits, k.logits},
           {"scores", "scores of one layer's rows", f.scores, k.scores},
           {"kernels", "work space of kernels", f.kernels, k.kernels},
