@@ -58,6 +58,26 @@ TEST_F(DocumentCommands, AFileWithEveryRowLetsEachQuestionSelect) {
   EXPECT_NE(answered.err.find("all of them stored"), std::string::npos) << answered.err;
 }
 
+TEST_F(DocumentCommands, AskRefusesTypedOptionsThatTheFileIsNotOf) {
+  ASSERT_EQ(compress({"--kv-budget", "256", "--kv-type", "f16"}).code, 0);
+  const std::vector<std::vector<std::string>> kOther = {
+      {"--kv-budget", "40"},   {"--kv-type", "f32"},         {"--kv-policy", "streaming-llm"},
+      {"--kv-memory", "1MiB"}, {"--kv-decode-limit", "300"}, {"--kv-window", "8"},
+      {"--kv-policy", "full"}};
+  for (const std::vector<std::string>& options : kOther) {
+    const Result refused = ask(options);
+    EXPECT_EQ(refused.code, 2) << options[0] << refused.err;
+    EXPECT_NE(refused.err.find(options[0]), std::string::npos) << refused.err;
+    EXPECT_EQ(refused.out, "");
+  }
+  EXPECT_EQ(ask({"--kv-budget", "256", "--kv-type", "f16", "--kv-policy", "keydiff"}).code, 0);
+  Command command;
+  command.args = {"ask", file_, "-p", "What?", "-n", "1"};
+  command.env = {{"SNAPKV_KV_BUDGET", "40"}, {"SNAPKV_KV_POLICY", "snapkv"}};
+  const Result answered = run(command);
+  EXPECT_EQ(answered.code, 0) << "meant for other documents: " << answered.err;
+}
+
 TEST_F(DocumentCommands, ZstdMakesFilesSmaller) {
   for (const bool keeps_all : {false, true}) {
     std::vector<std::string> options = {"--kv-budget", "768"};

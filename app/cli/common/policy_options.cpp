@@ -108,14 +108,19 @@ std::string default_text(const SharedParam& shared, const PolicyParams& own) {
 void add_policy_options(CLI::App& command, CacheSettings& settings) {
   for (const SharedParam& shared : shared_params()) add_option(command, settings, shared);
   // runs before environment and configuration file are read
-  command.final_callback([&command, &settings] { note_typed_params(command, settings); });
+  command.final_callback([&command, &settings] { note_typed_options(command, settings); });
 }
 
-void note_typed_params(const CLI::App& command, CacheSettings& settings) {
+void note_typed_options(const CLI::App& command, CacheSettings& settings) {
   for (const SharedParam& shared : shared_params()) {
     const CLI::Option* option = command.get_option_no_throw(shared.param->flag);
     if (option != nullptr && option->count() > 0) {
       settings.typed_params.push_back(shared.param->name);
+    }
+  }
+  for (const CLI::Option* option : command.get_options()) {
+    if (option->count() > 0 && !option->get_lnames().empty()) {
+      settings.typed_options.push_back("--" + option->get_lnames().front());
     }
   }
 }

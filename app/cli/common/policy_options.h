@@ -33,7 +33,7 @@ std::string default_text(const SharedParam& shared, const PolicyParams& own = {}
 void add_policy_options(CLI::App& command, CacheSettings& settings);
 /// Notes which of them were typed, before other sources add theirs. The command's final callback
 /// does it; one that replaces the callback calls this.
-void note_typed_params(const CLI::App& command, CacheSettings& settings);
+void note_typed_options(const CLI::App& command, CacheSettings& settings);
 
 /// What the options say of this policy, over what the model's file recommends (nullptr: nothing);
 /// parameters of other policies are left out.

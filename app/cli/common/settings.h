@@ -36,7 +36,8 @@ struct ModelSettings {
 struct CacheSettings {
   std::string policy = PolicyConfig{}.name;
   PolicyParams params;  // of all policies together: what was set, or is the command's own default
-  std::vector<std::string> typed_params;  // those of the command line
+  std::vector<std::string> typed_params;   // those of the command line
+  std::vector<std::string> typed_options;  // all options of the command line, as "--kv-type"
   std::string type = "f16";
   uint64_t memory = 0;       // bytes to make the budget of; 0: the policy's
   int64_t decode_limit = 0;  // rows at which decoding compresses again; 0: never

@@ -16,6 +16,7 @@
 #include "cli/common/units.h"
 #include "cli/generate/generation.h"
 #include "cli/generate/limit_options.h"
+#include "cli/generate/saved_cache.h"
 #include "server/document.h"
 #include "snapkv/prefill.h"
 
@@ -46,6 +47,26 @@ void add_options(CLI::App& app, AskSettings& s) {
   add_cache_options(app, s.cache);
   app.remove_option(app.get_option("--kv-refresh"));
   add_sampler_options(app, s.sampler, s.seed);
+}
+
+/// The document's own, where its rows are chosen already: typed options that say otherwise are
+/// refused when it is loaded. Those of the environment and of the configuration file may be meant
+/// for documents with every row, and are not looked at.
+CacheSettings cache_of(const AskSettings& s, const server::DocumentFile& file) {
+  if (file.keeps_all) return s.cache;
+  const std::vector<std::string>& typed = s.cache.typed_options;
+  const auto is_typed = [&](const std::string& option) {
+    return std::find(typed.begin(), typed.end(), option) != typed.end();
+  };
+  if (is_typed("--kv-memory")) {
+    fail(ErrorCode::kUsage,
+         "--kv-memory makes a budget, and the rows of {} are chosen already; compress --keep-full "
+         "leaves that to the questions",
+         s.document);
+  }
+  CacheSettings cache = with_saved(s.cache, file.options, is_typed);
+  cache.memory = 0;
+  return cache;
 }
 
 /// Reads the question after the document, whose rows are in the file.
@@ -81,13 +102,7 @@ class Asking {
  private:
   static SessionOptions options_of(const AskSettings& s, const server::DocumentFile& file,
                                    const Model& model) {
-    SessionOptions options = session_options(s.cache, s.n_ctx, &model.info());
-    if (file.keeps_all) return options;
-    options.kv = file.options.kv;  // the rows are chosen
-    options.kv_type = file.options.kv_type;
-    options.kv_decode_limit = file.options.kv_decode_limit;
-    options.kv_memory = 0;
-    return options;
+    return session_options(cache_of(s, file), s.n_ctx, &model.info());
   }
   static std::vector<int32_t> question_tokens(const AskSettings& s,
                                               const server::DocumentFile& file,
@@ -111,6 +126,7 @@ int run_ask(const AskSettings& given, const CommonSettings& common) {
   session_options(s.cache, s.n_ctx);
   const server::Document document = server::open_document(s.document, nullptr);
   const server::DocumentFile& file = document.file;
+  session_options(cache_of(s, file), s.n_ctx);  // refuses what can't work before a model is loaded
   if (s.model.path.empty()) s.model.path = file.model_path;
   require_model(s.model);
   ProgressDisplay progress(!common.no_progress, common.verbose);

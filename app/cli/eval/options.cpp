@@ -57,7 +57,7 @@ void add_eval_options(CLI::App& app, EvalSettings& settings, bool draws) {
   app.remove_option(app.get_option("--kv-policy"));  // --policies
   budgets->excludes(app.get_option("--kv-memory"));
   app.final_callback([&app, &settings, budgets, kernels] {
-    note_typed_params(app, settings.cache);
+    note_typed_options(app, settings.cache);
     settings.typed_budgets = budgets->count() > 0;
     settings.typed_kernels = kernels->count() > 0;
   });

@@ -21,21 +21,23 @@ void SavedCache::add_options(CLI::App& command) {
       ->group(kGroup);
 }
 
-bool SavedCache::is_given(const char* option) const {
-  return command_->get_option(option)->count() > 0;
-}
-
-CacheSettings SavedCache::settings(const CacheSettings& given) const {
-  if (!loads()) return given;
-  const SessionOptions saved = describe_session(load_).options;
+CacheSettings with_saved(const CacheSettings& given, const SessionOptions& saved,
+                         const std::function<bool(const std::string& option)>& is_given) {
   CacheSettings cache = given;
   if (!is_given("--kv-policy")) cache.policy = saved.kv.name;
   for (const PolicySetting& setting : policy_settings(saved.kv)) {
-    cache.params.try_emplace(setting.param->name, setting.value);
+    if (!is_given(setting.param->flag)) cache.params[setting.param->name] = setting.value;
   }
   if (!is_given("--kv-type")) cache.type = name(saved.kv_type);
   if (!is_given("--kv-decode-limit")) cache.decode_limit = saved.kv_decode_limit;
   return cache;
+}
+
+CacheSettings SavedCache::settings(const CacheSettings& given) const {
+  if (!loads()) return given;
+  return with_saved(given, describe_session(load_).options, [this](const std::string& option) {
+    return command_->get_option(option)->count() > 0;
+  });
 }
 
 }  // namespace snapkv::cli

@@ -1,14 +1,20 @@
 // SPDX-License-Identifier: MIT
 // --save-cache and --load-cache of generate: a prompt's compressed cache in a file, and further
-// prompts that continue from it.
+// prompts that continue from it. Used by ask too, whose documents are such files.
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <functional>
 #include <string>
 
 #include "cli/common/settings.h"
 
 namespace snapkv::cli {
+
+/// Cache settings as they were given, and where `is_given` says of an option ("--kv-budget") that
+/// it was not, those that a saved cache is bound to. Loading it refuses what differs.
+CacheSettings with_saved(const CacheSettings& given, const SessionOptions& saved,
+                         const std::function<bool(const std::string& option)>& is_given);
 
 class SavedCache {
  public:
@@ -23,8 +29,6 @@ class SavedCache {
   CacheSettings settings(const CacheSettings& given) const;
 
  private:
-  bool is_given(const char* option) const;
-
   const CLI::App* command_ = nullptr;
   std::string save_, load_;
 };
