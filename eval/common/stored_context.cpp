@@ -68,7 +68,12 @@ void prefill_stored(const std::shared_ptr<const Model>& model, std::span<Session
   for (Session* session : sessions) {
     const int64_t window = std::max(1, session->options().kv.window_size);
     const int64_t n = std::min(n_context, std::ssize(tokens) - window);
-    session->prefill(tokens, {.prefix = stored, .n_from_prefix = n});
+    // all of it fits into the window, whose queries are computed anyway
+    if (n < 1) {
+      session->prefill(tokens, {});
+    } else {
+      session->prefill(tokens, {.prefix = stored, .n_from_prefix = n});
+    }
   }
 }
 

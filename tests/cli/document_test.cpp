@@ -78,6 +78,13 @@ TEST_F(DocumentCommands, AskRefusesTypedOptionsThatTheFileIsNotOf) {
   EXPECT_EQ(answered.code, 0) << "meant for other documents: " << answered.err;
 }
 
+TEST_F(DocumentCommands, DocumentsShorterThanTheWindowCanBeAsked) {
+  std::ofstream(document_) << "Hi.";
+  ASSERT_EQ(compress({"--keep-full"}).code, 0);
+  const Result answered = run({"ask", file_, "-p", "Q?", "-n", "2", "--kv-window", "32"});
+  EXPECT_EQ(answered.code, 0) << answered.err;
+}
+
 TEST_F(DocumentCommands, ZstdMakesFilesSmaller) {
   for (const bool keeps_all : {false, true}) {
     std::vector<std::string> options = {"--kv-budget", "768"};

@@ -92,6 +92,8 @@ class Asking {
     all.insert(all.end(), tokens_.begin(), tokens_.end());
     const int64_t window = std::max(1, session_.options().kv.window_size);
     const int64_t n = std::min(std::ssize(document), std::ssize(all) - window);
+    // all of it fits into the window, whose queries are computed anyway
+    if (n < 1) return session_.prefill(all, {.progress = progress});
     session_.prefill(all, {.progress = progress, .prefix = prefix_, .n_from_prefix = n});
   }
 
