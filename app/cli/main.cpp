@@ -25,23 +25,30 @@ int report(ErrorCode code, const std::string& message) {
   return static_cast<int>(code);
 }
 
+/// What a signal stopped has failed for that reason, as a read that it interrupted, whatever the
+/// error is.
+int report_error(ErrorCode code, const std::string& message) {
+  if (!interrupted() || code == ErrorCode::kCancelled) return report(code, message);
+  return report(ErrorCode::kCancelled, fmt::format("stopped by {} ({})", interruption(), message));
+}
+
 int run_and_report(int argc, char** argv) {
   try {
     return CommandLine().run(argc, argv);
   } catch (const StdoutClosed&) {
     return StdoutClosed::kExitCode;
   } catch (const Error& e) {
-    return report(e.code(), name_flags(e.what()));
+    return report_error(e.code(), name_flags(e.what()));
   } catch (const std::bad_alloc&) {
-    return report(ErrorCode::kDoesNotFit, "out of memory");
+    return report_error(ErrorCode::kDoesNotFit, "out of memory");
   } catch (const std::system_error& e) {
     const bool is_thread = e.code() == std::errc::resource_unavailable_try_again;  // std::thread's
-    return report(is_thread ? ErrorCode::kDoesNotFit : ErrorCode::kRuntime,
-                  is_thread ? "the system allows no more threads: see ulimit -u, and the "
-                              "container's limit of processes"
-                            : e.what());
+    return report_error(is_thread ? ErrorCode::kDoesNotFit : ErrorCode::kRuntime,
+                        is_thread ? "the system allows no more threads: see ulimit -u, and the "
+                                    "container's limit of processes"
+                                  : e.what());
   } catch (const std::exception& e) {
-    return report(ErrorCode::kRuntime, e.what());
+    return report_error(ErrorCode::kRuntime, e.what());
   }
 }
 

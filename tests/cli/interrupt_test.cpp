@@ -1,8 +1,13 @@
 // SPDX-License-Identifier: MIT
 // Ctrl-C during prefill and decode: stops cleanly, prints the summary, exits with 130.
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <filesystem>
+#include <fstream>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
@@ -110,6 +115,35 @@ TEST(Interrupt, DecodeStopsBetweenTokensWithASummary) {
   EXPECT_EQ(r.out.substr(0, 7), " 48213.");
   EXPECT_NE(r.err.find("stopped by Ctrl-C"), std::string::npos) << r.err;
   EXPECT_NE(r.err.find("KV cache"), std::string::npos) << r.err;
+}
+
+// Opening and reading what has no writer ends as everything else does.
+TEST(Interrupt, WaitingForAPipeEndsWithTheSignalsCode) {
+  const std::string fifo = make_folder() + "/fifo";
+  ASSERT_EQ(mkfifo(fifo.c_str(), 0600), 0);
+  const std::vector<std::vector<std::string>> kCommands = {
+      {"generate", "-m", needle_model(), "-f", fifo},
+      {"info", "-m", needle_model(), "--config", fifo},
+      {"ask", fifo, "-p", "x"},
+      {"inspect", "-m", needle_model(), "-p", "Some words", "--json", fifo},
+      {"eval", "fidelity", "-m", needle_model(), "--text", fifo},
+      {"generate", "-m", needle_model(), "-p", "x", "--grammar-file", fifo}};
+  const int kSignals[] = {SIGINT, SIGTERM, SIGHUP};
+  int n = 0;
+  for (const std::vector<std::string>& args : kCommands) {
+    SCOPED_TRACE(args[0]);
+    Command command;
+    command.args = args;
+    command.signal = kSignals[n++ % 3];
+    // it has nothing to do but to wait, soon after it has begun
+    const auto begin = std::chrono::steady_clock::now();
+    command.interrupt_when = [begin](const std::string&, const std::string&) {
+      return std::chrono::steady_clock::now() - begin > std::chrono::milliseconds(300);
+    };
+    const Result r = run(command);
+    EXPECT_EQ(r.code, 128 + command.signal) << r.err;
+    EXPECT_EQ(r.err.find("type_error"), std::string::npos) << r.err;
+  }
 }
 
 TEST(Interrupt, TheDemoStopsToo) {

@@ -90,6 +90,7 @@ std::string read_text(const std::string& path, size_t most) {
   const bool from_stdin = path == "-";
   const std::string what = from_stdin ? "standard input" : path;
   const int fd = from_stdin ? STDIN_FILENO : open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0 && interrupted()) fail(ErrorCode::kCancelled, "cancelled while opening {}", what);
   if (fd < 0) fail(ErrorCode::kRuntime, "can't read {}: {}", what, std::strerror(errno));
   std::string text;
   char block[65536];
