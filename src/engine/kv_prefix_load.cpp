@@ -4,6 +4,7 @@
 #include <xxhash.h>
 
 #include "base/error.h"
+#include "base/stop_check.h"
 #include "engine/kv_prefix.h"
 #include "engine/zstd_frame.h"
 
@@ -31,6 +32,7 @@ void check_positions(const KvLayer& layer, const std::string& path, int il) {
 
 void KvPrefix::Impl::with_layer(int il, const std::function<void(const KvLayer&)>& use) const {
   if (!file) return use(layers[il]);
+  check_stop("reading the rows");
   const std::span<const std::byte> stored = file->content.layers[il];
   const auto check = [&](const KvLayer& layer) {
     std::call_once(file->checked[il], [&] { check_positions(layer, file->path, il); });

@@ -9,6 +9,7 @@
 
 #include "base/atomic_file.h"
 #include "base/error.h"
+#include "base/stop_check.h"
 #include "engine/kv_prefix.h"
 #include "engine/kv_prefix_file.h"
 #include "engine/memory_plan.h"
@@ -99,6 +100,7 @@ void KvPrefix::save(const std::string& path, DType type, std::string_view notes,
   out.end_head();
   KvMeter meter;
   for (int il = 0; il < info.n_layer; ++il) {
+    check_stop("saving the rows");
     impl_->with_layer(il, [&](const KvLayer& rows) {
       KvLayer converted(backend, meter, info.head_dim, type, rows.n_kv());
       converted.append(backend, rows);

@@ -10,6 +10,7 @@
 #include <numeric>
 
 #include "base/error.h"
+#include "base/stop_check.h"
 #include "cache/kv_layer.h"
 #include "engine/zstd_frame.h"
 #include "format/byte_reader.h"
@@ -18,6 +19,7 @@ namespace snapkv {
 namespace {
 
 constexpr int64_t kMostRows = std::numeric_limits<int32_t>::max();
+constexpr size_t kHashedAtOnce = size_t{64} << 20;
 constexpr int64_t kMostFrame = std::numeric_limits<int64_t>::max();
 
 template <typename... Args>
@@ -184,7 +186,15 @@ class Parser {
 }  // namespace
 
 uint64_t session_checksum(std::span<const std::byte> bytes) {
-  return XXH3_64bits(bytes.data(), bytes.size());
+  XXH3_state_t state;
+  XXH3_64bits_reset(&state);
+  while (!bytes.empty()) {
+    check_stop("reading the cache");
+    const size_t n = std::min(bytes.size(), kHashedAtOnce);
+    XXH3_64bits_update(&state, bytes.data(), n);
+    bytes = bytes.subspan(n);
+  }
+  return XXH3_64bits_digest(&state);
 }
 
 SessionFile parse_session_file(std::span<const std::byte> bytes, const std::string& path) {

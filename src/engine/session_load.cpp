@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "base/error.h"
+#include "base/stop_check.h"
 #include "engine/session_file.h"
 #include "engine/session_impl.h"
 #include "engine/sessions_in_use.h"
@@ -147,6 +148,7 @@ std::string Session::load(const SavedSessionFile& opened) {
   SessionStats stats;
   Buffer decoded;
   for (int il = 0; il < std::ssize(file.layers); ++il) {
+    check_stop("reading the cache");
     const SessionFileRows rows = rows_of(file, il, decoded);
     layers.push_back(load_layer(s, file.layers[il], rows));
     load_queries(s, file, rows, il, queries);

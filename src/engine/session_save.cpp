@@ -7,6 +7,7 @@
 
 #include "base/atomic_file.h"
 #include "base/error.h"
+#include "base/stop_check.h"
 #include "engine/session_file.h"
 #include "engine/session_impl.h"
 #include "engine/sessions_in_use.h"
@@ -134,7 +135,10 @@ void Session::save(const std::string& path, std::string_view notes, int zstd_lev
   const std::span<const float> last = logits();
   out.bytes(last.data(), last.size_bytes());
   std::vector<char> buffer;
-  for (int il = 0; il < std::ssize(s.layers); ++il) write_layer(out, s, il, buffer);
+  for (int il = 0; il < std::ssize(s.layers); ++il) {
+    check_stop("saving the cache");
+    write_layer(out, s, il, buffer);
+  }
   out.finish();
 }
 

@@ -146,6 +146,22 @@ TEST(Interrupt, WaitingForAPipeEndsWithTheSignalsCode) {
   }
 }
 
+// The checksum of a large file takes long, and what is saved may take longer.
+TEST(Interrupt, ReadingALargeCacheStops) {
+  const std::string path = make_folder() + "/large.cache";
+  std::ofstream(path, std::ios::binary) << "SNAPKVS\n" << std::string("\1\0\0\0", 4);
+  std::filesystem::resize_file(path, uint64_t{256} << 30);  // a hole: it takes no room
+  Command command;
+  command.args = {"generate", "-m", needle_model(), "-p", "x", "--load-cache", path};
+  const auto begin = std::chrono::steady_clock::now();
+  command.interrupt_when = [begin](const std::string&, const std::string&) {
+    return std::chrono::steady_clock::now() - begin > std::chrono::milliseconds(300);
+  };
+  const Result r = run(command);
+  EXPECT_EQ(r.code, 130) << r.err;
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(20));
+}
+
 TEST(Interrupt, TheDemoStopsToo) {
   Command r;
   r.args = {"demo", "-m", needle_model(), "-t", "1", "--chunk", "16"};

@@ -9,9 +9,11 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <iterator>
 #include <random>
 
+#include "base/stop_check.h"
 #include "engine/zstd_frame.h"
 #include "snapkv/engine.h"
 #include "snapkv/prefill.h"
@@ -244,6 +246,39 @@ TEST(SessionFile, IsRefusedWhereItDoesNotBelong) {
   EXPECT_EQ(bytes_of(book).size(), 21u);
   expect_error(ErrorCode::kBadModel, {"no saved session"},
                [&] { describe_session(test::model_path("needle")); });
+}
+
+TEST(SessionFile, SavingAndReadingStopWhereTheProgramSaysSo) {
+  const auto model = test::load_model("tiny-f32");
+  const std::string path = temporary("stopped.session"), rows = temporary("stopped.rows");
+  Session session(model, small("full", DType::f16, 0));
+  PrefillPrompt prompt;
+  prompt.sessions = {&session};
+  prompt.tokens = tokens(64);
+  prompt.makes_prefix = true;
+  Prefill prefill(std::move(prompt));
+  while (!prefill.step()) {
+  }
+  const auto prefix = prefill.take_prefix();
+  static int n_left = 0;  // times that it asks before it is told to stop
+  const auto stop_after = [](int n, const std::function<void()>& work) {
+    n_left = n;
+    const StopCheck stop([] { return n_left-- <= 0; });
+    expect_error(ErrorCode::kCancelled, {"was cancelled"}, work);
+  };
+  stop_after(1, [&] { session.save(path); });
+  stop_after(1, [&] { prefix->save(rows, DType::f16); });
+  EXPECT_FALSE(std::filesystem::exists(path) || std::filesystem::exists(rows));
+  session.save(path);
+  prefix->save(rows, DType::f16);
+  stop_after(0, [&] { describe_session(path); });
+  Session other(model, small("full", DType::f16, 0));
+  stop_after(2, [&] { other.load(path); });
+  EXPECT_EQ(other.n_past(), 0);
+  stop_after(0, [&] {
+    other.prefill(tokens(64), {.prefix = KvPrefix::load(model, rows), .n_from_prefix = 16});
+  });
+  other.load(path);
 }
 
 TEST(SessionFile, DamageIsFound) {

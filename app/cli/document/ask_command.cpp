@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "base/error.h"
+#include "base/stop_check.h"
 #include "base/timer.h"
 #include "cli/commands.h"
 #include "cli/common/chat_settings.h"
@@ -122,10 +123,10 @@ class Asking {
 };
 
 int run_ask(const AskSettings& given, const CommonSettings& common) {
+  const StopCheck stop(interrupted);
   AskSettings s = given;
   s.sampler.seed = sampler_seed(s.seed);
   Sampler sampler(s.sampler);
-  session_options(s.cache, s.n_ctx);
   const server::Document document = server::open_document(s.document, nullptr);
   const server::DocumentFile& file = document.file;
   session_options(cache_of(s, file), s.n_ctx);  // refuses what can't work before a model is loaded

@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "base/error.h"
+#include "base/stop_check.h"
 #include "base/timer.h"
 #include "cli/commands.h"
 #include "cli/common/chat_settings.h"
@@ -14,6 +15,7 @@
 #include "cli/common/plain_text.h"
 #include "cli/common/progress.h"
 #include "cli/common/prompt_settings.h"
+#include "cli/common/signals.h"
 #include "cli/common/terminal.h"
 #include "cli/common/units.h"
 #include "server/document.h"
@@ -92,6 +94,7 @@ std::string summary(const CompressSettings& s, const Session& session, double se
 }
 
 int run_compress(const CompressSettings& s, const CommonSettings& common) {
+  const StopCheck stop(interrupted);
   session_options(s.cache, s.n_ctx);  // refuses what can't work before a model is loaded
   require_model(s.model);
   const std::string text = s.document.read();

@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "base/error.h"
+#include "base/stop_check.h"
 #include "base/timer.h"
 #include "cli/commands.h"
 #include "cli/common/chat_settings.h"
@@ -162,6 +163,7 @@ int run_comparison(const GenerateSettings& s, const CacheSettings& cache, const 
 }
 
 int run_generate(const GenerateSettings& s, const CommonSettings& common) {
+  const StopCheck stop(interrupted);
   RunReport report;
   const CacheSettings cache = s.saved.settings(s.cache);
   session_options(cache, s.n_ctx);  // refuses what can't work before a model is loaded
