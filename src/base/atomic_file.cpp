@@ -6,7 +6,9 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
+#include <climits>
 #include <cstdlib>
 #include <cstring>
 #include <memory>
@@ -20,6 +22,28 @@ namespace snapkv {
 namespace {
 
 constexpr size_t kBufferBytes = size_t{1} << 16;
+
+/// Names of temporary files, for a handler of signals: at a fixed place, as it may not allocate.
+/// More files than this at once are written as well, but stay behind if a signal ends the process.
+struct TemporaryName {
+  enum State { kFree, kChanging, kUsed };
+  std::atomic<int> state = kFree;
+  char path[PATH_MAX];
+};
+TemporaryName g_temporary[16];
+static_assert(std::atomic<int>::is_always_lock_free, "handlers may not wait");
+
+int remember_temporary(const std::string& path) {
+  if (path.size() >= PATH_MAX) return -1;
+  for (size_t i = 0; i < std::size(g_temporary); ++i) {
+    int expected = TemporaryName::kFree;
+    if (!g_temporary[i].state.compare_exchange_strong(expected, TemporaryName::kChanging)) continue;
+    std::memcpy(g_temporary[i].path, path.c_str(), path.size() + 1);
+    g_temporary[i].state = TemporaryName::kUsed;
+    return static_cast<int>(i);
+  }
+  return -1;
+}
 
 /// "folder" of "folder/name", "." of "name".
 std::string folder_of(const std::string& path) {
@@ -77,6 +101,12 @@ void check_can_write(const std::string& path, bool overwrite) {
   if (::access(folder_of(target).c_str(), W_OK | X_OK) != 0) fail_io("make", target);
 }
 
+void remove_temporary_files() {
+  for (TemporaryName& name : g_temporary) {
+    if (name.state == TemporaryName::kUsed) ::unlink(name.path);
+  }
+}
+
 AtomicFile::AtomicFile(const std::string& path, bool overwrite)
     : path_(target_of(path)), overwrite_(overwrite) {
   const std::optional<struct stat> there = check_target(path_, overwrite);
@@ -87,10 +117,12 @@ AtomicFile::AtomicFile(const std::string& path, bool overwrite)
     if (fd_ < 0 && errno != EEXIST) break;
   }
   if (fd_ < 0) fail_with_errno("make");
+  slot_ = remember_temporary(temporary_);
   // the new file is for the eyes of those whom the old one was for
   if (there && ::fchmod(fd_, there->st_mode & 0777) != 0) {
     const int error = errno;
     ::unlink(temporary_.c_str());
+    forget_temporary();
     ::close(std::exchange(fd_, -1));
     errno = error;
     fail_with_errno("make");
@@ -101,9 +133,14 @@ AtomicFile::~AtomicFile() {
   if (fd_ < 0) return;
   ::close(fd_);
   ::unlink(temporary_.c_str());
+  forget_temporary();
 }
 
 void AtomicFile::fail_with_errno(const char* what) const { fail_io(what, path_); }
+
+void AtomicFile::forget_temporary() {
+  if (slot_ >= 0) g_temporary[std::exchange(slot_, -1)].state = TemporaryName::kFree;
+}
 
 void AtomicFile::write(std::span<const std::byte> bytes) {
   position_ += bytes.size();
@@ -145,6 +182,7 @@ void AtomicFile::commit() {
       ::unlink(temporary_.c_str());
     }
   }
+  forget_temporary();
   ::close(std::exchange(fd_, -1));
   // the new name, too, must outlast a power cut
   const int folder = ::open(folder_name.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);

@@ -16,6 +16,10 @@ namespace snapkv {
 /// before they write. Throws as its constructor does.
 void check_can_write(const std::string& path, bool overwrite);
 
+/// Removes the temporary files of all that are being written, for a handler of a signal that ends
+/// the process: no allocation, no locks.
+void remove_temporary_files();
+
 class AtomicFile {
  public:
   /// Makes the temporary file, with the permissions of the one that it will replace. Where `path`
@@ -39,11 +43,13 @@ class AtomicFile {
  private:
   [[noreturn]] void fail_with_errno(const char* what) const;
   void write_now(std::span<const std::byte> bytes);
+  void forget_temporary();
 
   std::string path_;
   std::string temporary_;
   bool overwrite_;
   int fd_ = -1;
+  int slot_ = -1;  // where remove_temporary_files() finds the temporary name
   uint64_t position_ = 0;
   std::vector<std::byte> buffer_;  // of small writes
 };

@@ -52,6 +52,18 @@ TEST_F(WriteFile, MakesAndReplacesFiles) {
   EXPECT_EQ(n_files(), 1);
 }
 
+TEST_F(WriteFile, WhatADyingProcessWasWritingIsRemoved) {
+  AtomicFile one(path_, /*overwrite=*/true), two(folder_ + "/other", true);
+  {
+    AtomicFile three(folder_ + "/third", true);
+    three.commit();
+  }
+  EXPECT_EQ(n_files(), 3);
+  remove_temporary_files();
+  EXPECT_EQ(n_files(), 1);
+  EXPECT_TRUE(std::filesystem::exists(folder_ + "/third"));
+}
+
 TEST_F(WriteFile, SaysBeforehandWhatCannotBeWritten) {
   check_can_write(path_, true);
   EXPECT_EQ(n_files(), 0);

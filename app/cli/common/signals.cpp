@@ -7,6 +7,7 @@
 
 #include <atomic>
 
+#include "base/atomic_file.h"
 #include "snapkv/error.h"
 #include "snapkv/mapped_file.h"
 
@@ -23,8 +24,10 @@ static_assert(std::atomic<int>::is_always_lock_free, "handlers may not wait");
 
 void on_interrupt(int number) {
   if (g_signal == 0 || number != SIGINT) g_signal = number;
-  if (++g_count + 1 < g_that_kill) return;
-  for (const int each : kSignals) signal(each, SIG_DFL);  // the next one has its default effect
+  if (++g_count < g_that_kill) return;
+  remove_temporary_files();
+  signal(number, SIG_DFL);
+  raise(number);  // takes effect when this handler returns
 }
 
 void catch_signals() {
