@@ -39,6 +39,22 @@ TEST(Failure, UsageErrorsExitWith2) {
   expect_error(run(generate({"-p", "x", "--seed", "-3"})), 2, "seed");
 }
 
+TEST(Failure, SystemMessagesAreUtf8InEveryCommand) {
+  const std::vector<std::vector<std::string>> kCommands = {
+      {"generate", "-m", needle_model(), "-p", "x", "-n", "1", "--chat", "--chat-template",
+       "chatml"},
+      {"compress", "-m", needle_model(), "-f", make_file("x.txt", "x"), "-o",
+       make_folder() + "/x.kv", "--chat-template", "chatml"},
+      {"chat", "-m", needle_model(), "--chat-template", "chatml"}};
+  for (std::vector<std::string> args : kCommands) {
+    args.insert(args.end(), {"--system", "Be \xff brief."});
+    const Result r = run(args);
+    EXPECT_EQ(r.code, 2) << r.err;
+    EXPECT_NE(r.err.find("--system"), std::string::npos) << r.err;
+    EXPECT_NE(r.err.find("not valid UTF-8"), std::string::npos) << r.err;
+  }
+}
+
 TEST(Failure, ImpossiblePoliciesExitWith2) {
   expect_error(run(generate({"-p", "x", "--kv-kernel", "4"})), 2, "kernel");
   expect_error(run(generate({"-p", "x", "--kv-budget", "32", "--kv-window", "32"})), 2, "budget");

@@ -58,8 +58,13 @@ Json read_conversation(const ApplyTemplateSettings& s) {
   for (const auto& [name, value] : more.items()) variables[name] = value;
   if (s.chat.system().empty()) return variables;
   Json& messages = variables["messages"];
-  const bool has_system = messages.is_array() && !messages.empty() && messages[0].is_object() &&
-                          messages[0].value("role", "") == "system";
+  const bool has_first = messages.is_array() && !messages.empty() && messages[0].is_object();
+  const Json role = has_first ? messages[0].value("role", Json("")) : Json("");
+  if (!role.is_string()) {
+    fail(ErrorCode::kUsage, "{}: the role of the first message is {}, expected a text", where,
+         role.dump(-1, ' ', false, Json::error_handler_t::replace));
+  }
+  const bool has_system = role == "system";
   if (!messages.is_array() || has_system) {
     fail(ErrorCode::kUsage, "--system: {}",
          has_system ? "the messages begin with a system message already"

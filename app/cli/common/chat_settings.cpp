@@ -32,6 +32,7 @@ void ChatSettings::add_options(CLI::App& command, CLI::Option* needed) {
   const auto add = [&](const char* name, std::string& value, const char* help, const char* type) {
     CLI::Option* option = command.add_option(name, value, help)->type_name(type)->group("Chat");
     if (needed != nullptr) option->needs(needed);
+    return option;
   };
   add("--chat-template", template_,
       "Write the chat in this format instead of the model's own: a built-in name (chatml, llama3 "
@@ -39,7 +40,9 @@ void ChatSettings::add_options(CLI::App& command, CLI::Option* needed) {
       "NAME|FILE");
   add("--chat-template-kwargs", variables_,
       "Variables for the template, as in '{\"enable_thinking\": false}'", "JSON");
-  add("--system", system_, "The system message", "TEXT");
+  add("--system", system_, "The system message", "TEXT")->check([](const std::string& text) {
+    return is_utf8(text) ? std::string() : std::string("the text is not valid UTF-8");
+  });
 }
 
 ChatTemplate read_template(const std::string& path) {
