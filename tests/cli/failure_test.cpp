@@ -55,6 +55,18 @@ TEST(Failure, SystemMessagesAreUtf8InEveryCommand) {
   }
 }
 
+TEST(Failure, TheUsersOwnWordsStayAsTheyAre) {
+  for (const char* name : {"n_ctx.txt", "kv_memory", "dir/n_ctx", "n_ctx-2"}) {
+    const Result r = run({"generate", "-m", needle_model(), "-f", name});
+    EXPECT_EQ(r.code, 1) << r.err;
+    EXPECT_NE(r.err.find(std::string("read ") + name + ": "), std::string::npos) << r.err;
+  }
+  Command r;
+  r.args = {"generate", "-p", "x"};
+  r.env["SNAPKV_MODEL"] = "n_ctx.gguf";
+  EXPECT_NE(run(r).err.find("n_ctx.gguf"), std::string::npos) << run(r).err;
+}
+
 TEST(Failure, ImpossiblePoliciesExitWith2) {
   expect_error(run(generate({"-p", "x", "--kv-kernel", "4"})), 2, "kernel");
   expect_error(run(generate({"-p", "x", "--kv-budget", "32", "--kv-window", "32"})), 2, "budget");

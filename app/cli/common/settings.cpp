@@ -43,6 +43,26 @@ SessionOptions options_of(const CacheSettings& settings, int64_t n_ctx, const st
   return options;
 }
 
+// Whether [begin, end) is part of a key, as snapkv.window_size, of an option, or of a file's name.
+bool is_in_longer_name(const std::string& message, size_t begin, size_t end) {
+  constexpr std::string_view kJoins = ".-/\\";
+  if (begin > 0 && kJoins.find(message[begin - 1]) != std::string_view::npos) return true;
+  if (end == message.size() || kJoins.find(message[end]) == std::string_view::npos) return false;
+  // a sentence's end joins nothing
+  return end + 1 < message.size() && message[end + 1] != ' ' && message[end + 1] != '\n';
+}
+
+// Whether [begin, end) is part of what the user typed.
+bool is_typed(const std::string& message, size_t begin, size_t end,
+              const std::vector<std::string>& typed) {
+  return std::any_of(typed.begin(), typed.end(), [&](const std::string& word) {
+    if (word.size() < end - begin) return false;
+    const size_t first = end > word.size() ? end - word.size() : 0;
+    const size_t at = message.find(word, first);
+    return at != std::string::npos && at <= begin;
+  });
+}
+
 }  // namespace
 
 void add_common_options(CLI::App& app, CommonSettings& settings) {
@@ -211,7 +231,7 @@ SessionOptions session_options(const CacheSettings& settings, int64_t n_ctx,
   return session_options(settings, n_ctx, {settings.policy}, model).front();
 }
 
-std::string name_flags(const std::string& message) {
+std::string name_flags(const std::string& message, const std::vector<std::string>& typed) {
   std::map<std::string, std::string> flags = {{"n_ctx", "--ctx-size"},
                                               {"n_threads", "--threads"},
                                               {"chunk", "--chunk"},
@@ -235,10 +255,11 @@ std::string name_flags(const std::string& message) {
   std::string text;
   auto rest = message.begin();
   for (std::sregex_iterator i(message.begin(), message.end(), name), end; i != end; ++i) {
-    // keys of files, as snapkv.window_size, and what is an option's name already stay
-    const char before = i->position() > 0 ? message[i->position() - 1] : ' ';
+    const auto first = static_cast<size_t>(i->position()), last = first + i->length();
+    const bool stays =
+        is_in_longer_name(message, first, last) || is_typed(message, first, last, typed);
     text.append(rest, message.begin() + i->position());
-    text.append(before == '.' || before == '-' ? i->str() : flags.at(i->str()));
+    text.append(stays ? i->str() : flags.at(i->str()));
     rest = message.begin() + i->position() + i->length();
   }
   return text.append(rest, message.end());

@@ -83,8 +83,9 @@ SessionOptions session_options(const CacheSettings& settings, int64_t n_ctx,
 std::vector<SessionOptions> session_options(const CacheSettings& settings, int64_t n_ctx,
                                             const std::vector<std::string>& policies,
                                             const ModelInfo* model = nullptr);
-/// The options' names in place of the library's, where a message has those of SessionOptions.
-std::string name_flags(const std::string& message);
+/// The options' names in place of the library's, where a message has those of SessionOptions. Names
+/// of files stay as they are, and so do `typed` words of the user's that the message quotes.
+std::string name_flags(const std::string& message, const std::vector<std::string>& typed = {});
 /// A warning on stderr when a context (0: the model's own) is longer than the model's training.
 void warn_beyond_training(int64_t n_ctx, const ModelInfo& model);
 /// Throws kUsage when the settings name no model.
