@@ -67,6 +67,21 @@ TEST(Failure, TheUsersOwnWordsStayAsTheyAre) {
   EXPECT_NE(run(r).err.find("n_ctx.gguf"), std::string::npos) << run(r).err;
 }
 
+TEST(Failure, OptionsThatTheFullCacheIgnoresAreNamed) {
+  const Result r = run({"generate", "-m", needle_model(), "-p", "x", "-n", "1", "--kv-policy",
+                        "full", "--kv-budget", "64", "--kv-critical", "--kv-refresh"});
+  EXPECT_EQ(r.code, 0) << r.err;
+  const std::string warning = r.err.substr(0, r.err.find('\n'));
+  for (const char* part :
+       {"warning", "--kv-policy full", "--kv-budget", "--kv-critical", "--kv-refresh"}) {
+    EXPECT_NE(warning.find(part), std::string::npos) << part << r.err;
+  }
+  Command quiet;
+  quiet.args = {"generate", "-m", needle_model(), "-p", "x", "-n", "1", "--kv-policy", "full"};
+  quiet.env["SNAPKV_KV_BUDGET"] = "64";
+  EXPECT_EQ(run(quiet).err.find("warning"), std::string::npos) << run(quiet).err;
+}
+
 TEST(Failure, ImpossiblePoliciesExitWith2) {
   expect_error(run(generate({"-p", "x", "--kv-kernel", "4"})), 2, "kernel");
   expect_error(run(generate({"-p", "x", "--kv-budget", "32", "--kv-window", "32"})), 2, "budget");

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "cli/common/settings.h"
 
-#include <fmt/core.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <limits>
@@ -61,6 +61,25 @@ bool is_typed(const std::string& message, size_t begin, size_t end,
     const size_t at = message.find(word, first);
     return at != std::string::npos && at <= begin;
   });
+}
+
+// "full" ignores the options of compression, so that its name alone switches that off; somebody who
+// types both must hear of it.
+void warn_of_options_without_effect(const CacheSettings& settings) {
+  std::vector<std::string> flags;
+  for (const SharedParam& shared : shared_params()) {
+    const std::vector<std::string>& typed = settings.typed_params;
+    if (std::find(typed.begin(), typed.end(), shared.param->name) != typed.end()) {
+      flags.push_back(shared.param->flag);
+    }
+  }
+  const std::vector<std::string>& typed = settings.typed_options;
+  if (std::find(typed.begin(), typed.end(), "--kv-refresh") != typed.end()) {
+    flags.emplace_back("--kv-refresh");
+  }
+  if (flags.empty()) return;
+  write_stderr(fmt::format("snapkv: warning: --kv-policy {} keeps every row: without effect: {}\n",
+                           settings.policy, fmt::join(flags, ", ")));
 }
 
 }  // namespace
@@ -227,6 +246,7 @@ SessionOptions session_options(const CacheSettings& settings, int64_t n_ctx,
       fail(ErrorCode::kUsage, "--kv-decode-limit compresses, and --kv-policy {} keeps every row",
            settings.policy);
     }
+    if (model == nullptr) warn_of_options_without_effect(settings);  // once, before it is loaded
   }
   return session_options(settings, n_ctx, {settings.policy}, model).front();
 }

@@ -47,6 +47,7 @@ InfoPlans make_plans(const InfoSettings& s, const ModelInfo& info) {
 }
 
 int run_info(const InfoSettings& s) {
+  session_options(s.cache, s.n_ctx);  // refuses what can't work before a file is read
   require_model(s.model);
   InfoReport report;
   report.model = describe_model(s.model.path);
