@@ -12,13 +12,23 @@ namespace {
 
 namespace fs = std::filesystem;
 
+/// Where a file that is not there yet will be, also when the name is a link to nothing.
+fs::path place_of(const fs::path& path) {
+  std::error_code error;
+  fs::path place = path;
+  for (int i = 0; i < 40 && fs::is_symlink(place, error); ++i) {
+    place = place.parent_path() / fs::read_symlink(place, error);
+  }
+  return fs::weakly_canonical(place, error);
+}
+
 /// Whether both are one regular file, or will be when it is made.
 bool is_same(const std::string& a, const std::string& b) {
   std::error_code error;
   const bool a_exists = fs::exists(a, error), b_exists = fs::exists(b, error);
   if (a_exists != b_exists) return false;
   if (a_exists) return fs::is_regular_file(a, error) && fs::equivalent(a, b, error);
-  const fs::path new_a = fs::weakly_canonical(a, error), new_b = fs::weakly_canonical(b, error);
+  const fs::path new_a = place_of(a), new_b = place_of(b);
   return !new_a.empty() && new_a == new_b;
 }
 

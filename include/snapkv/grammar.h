@@ -54,7 +54,8 @@ class Grammar {
 };
 
 /// What Grammar::from_json_schema() makes of a schema, in GBNF: rules for a larger grammar, which
-/// are not compiled on their own. Throws as it does; left recursion is found when they are compiled.
+/// are not compiled on their own. Throws as it does; left recursion is found when they are
+/// compiled.
 std::string json_schema_to_gbnf(std::string_view schema, const std::string& name = "JSON schema");
 
 /// A text as a literal of GBNF, with its quotes.

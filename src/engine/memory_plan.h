@@ -21,8 +21,8 @@ inline constexpr int64_t kOutputRows = 16;
 /// Bytes of the logits of a prompt's last tokens, while they are computed.
 size_t logits_bytes(const ModelSpec& spec, int64_t n_logits);
 
-/// Whether a prompt of n_tokens is computed with packed weights; their products round otherwise than
-/// those that read weights as they are.
+/// Whether a prompt of n_tokens is computed with packed weights; their products round otherwise
+/// than those that read weights as they are.
 bool packs_weights(const ModelInfo& info, int64_t n_tokens, DType compute, Device device);
 
 /// Fails with kUsage unless a cache of rows of head_dim values can have this type.

@@ -81,8 +81,8 @@ class ScoreSelector : public LayerSelector {
   virtual void reweigh(const ScoreInput& /*input*/, std::span<const int32_t> /*k*/,
                        const Tensor& /*scores*/) {}
 
-  /// The next n numbers that f32 has above `least`: scores of rows of which each is preferred to the
-  /// one before, however many there are. (Whole numbers would end at 2^24.)
+  /// The next n numbers that f32 has above `least`: scores of rows of which each is preferred to
+  /// the one before, however many there are. (Whole numbers would end at 2^24.)
   static std::vector<float> rising_scores(int64_t n, float least);
 
   /// Sends the scores of head h, where they come from nothing that the device has.
