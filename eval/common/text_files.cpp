@@ -7,7 +7,6 @@
 #include <filesystem>
 #include <fstream>
 #include <sstream>
-#include <utility>
 
 #include "base/error.h"
 #include "eval/common/record_file.h"
@@ -46,27 +45,17 @@ std::vector<std::string> text_files_of(const std::string& folder) {
 
 }  // namespace
 
-std::vector<std::string> text_files(const std::vector<std::string>& paths) {
-  std::vector<std::string> files;
-  for (const std::string& path : paths) {
-    std::error_code error;
-    if (path != "-" && std::filesystem::is_directory(path, error)) {
-      for (std::string& file : text_files_of(path)) files.push_back(std::move(file));
-    } else {
-      files.push_back(path);
-    }
-  }
-  return files;
-}
-
 std::vector<TextFile> read_texts(const std::vector<std::string>& paths, std::istream& input) {
   std::vector<TextFile> texts;
   bool input_used = false;
-  for (const std::string& path : text_files(paths)) {
+  for (const std::string& path : paths) {
+    std::error_code error;
     if (path == "-") {
       if (input_used) fail(ErrorCode::kUsage, "standard input (-) is named twice");
       input_used = true;
       texts.push_back({path, read_all(input, path)});
+    } else if (std::filesystem::is_directory(path, error)) {
+      for (const std::string& file : text_files_of(path)) texts.push_back({file, read_one(file)});
     } else {
       texts.push_back({path, read_one(path)});
     }

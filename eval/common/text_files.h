@@ -15,9 +15,6 @@ struct TextFile {
   std::string content;  ///< valid UTF-8: other bytes are U+FFFD
 };
 
-/// The files that read_texts() reads, "-" among them. Throws what it throws for folders.
-std::vector<std::string> text_files(const std::vector<std::string>& paths);
-
 /// Reads each path: a file, a folder (its .txt files in the order of their names, subfolders not)
 /// or "-" (`input`). Throws kRuntime when one can't be read, kUsage when a text is empty, a folder
 /// has no .txt files or "-" comes twice.

@@ -125,7 +125,6 @@ Json read_json(const std::string& folder, const char* name) {
 void read_config(const std::string& folder, std::vector<LongbenchSet>& sets) {
   const Json prompts = read_json(folder, kPromptFile), lengths = read_json(folder, kLengthFile);
   for (LongbenchSet& set : sets) {
-    set.config_paths = {folder + "/" + kPromptFile, folder + "/" + kLengthFile};
     set.prompt = string_field(prompts, set.task.name.c_str(), folder + "/" + kPromptFile);
     const std::string where = folder + "/" + kLengthFile;
     field(lengths, set.task.name.c_str(), where);

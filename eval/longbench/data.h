@@ -52,7 +52,6 @@ struct LongbenchLine {
 struct LongbenchSet {
   LongbenchTask task;
   std::string path;
-  std::vector<std::string> config_paths;  ///< of the prompt and the answer's length
   std::string prompt;                     ///< with {context} and {input}
   int64_t n_predict = 0;                  ///< tokens of an answer, at most
   std::vector<LongbenchLine> lines;

@@ -58,7 +58,8 @@ TEST(OutputFiles, EveryOptionWithAFileIsKnownAsReadOrWritten) {
 struct Inputs {
   Inputs() {
     fs::copy_file(needle_model(), model);
-    for (const std::string& path : {text, config, folder + "/data/a.jsonl"}) {
+    for (const std::string& path :
+         {text, config, folder + "/data/a.jsonl", folder + "/data/config/b.json"}) {
       fs::create_directories(fs::path(path).parent_path());
       std::FILE* const file = std::fopen(path.c_str(), "w");
       std::fputs("# some words\n", file);
@@ -119,7 +120,9 @@ TEST(OutputFiles, NoneIsWhatTheCommandReads) {
       std::vector<std::string> paths = {in.model, in.folder + "/./data/../model.gguf",
                                         in.folder + "/symlink", in.folder + "/hardlink"};
       if (named.contains(in.text)) paths.push_back(in.text);
-      if (named.contains(in.folder + "/data")) paths.push_back(in.folder + "/data/a.jsonl");
+      if (named.contains(in.folder + "/data")) {
+        paths.insert(paths.end(), {in.folder + "/data/a.jsonl", in.folder + "/data/config/b.json"});
+      }
       for (const std::string& path : paths) {
         expect_refused(run_with(r, output, path), "would be lost");
       }
@@ -159,7 +162,10 @@ TEST(OutputFiles, NoneIsAnotherOutput) {
   const Writing inspect{{"inspect", "-m", in.model, "-f", in.text, "--json", page}, {}};
   expect_refused(run_with(inspect, "--out", in.folder + "/data/../page.html"), "the same file");
   const Writing eval{{"eval", "needle", "-m", in.model, "--out", page}, {}};
-  expect_refused(run_with(eval, "--html", page), "the same file");
+  fs::create_symlink("page.html", in.folder + "/to_page");  // which is not there yet
+  for (const std::string& path : {page, in.folder + "/to_page"}) {
+    expect_refused(run_with(eval, "--html", path), "the same file");
+  }
   EXPECT_FALSE(fs::exists(page));
 }
 

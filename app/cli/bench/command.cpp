@@ -16,7 +16,6 @@
 #include "cli/common/output_files.h"
 #include "cli/common/progress.h"
 #include "cli/common/terminal.h"
-#include "eval/common/output_files.h"
 #include "eval/common/page.h"
 
 namespace snapkv::cli {
@@ -62,9 +61,6 @@ BenchCheck check_before_timing(const std::shared_ptr<const Model>& model, int n_
 }
 
 int run_bench(const BenchSettings& s, const CommonSettings& common) {
-  std::vector<eval::RunFile> inputs = eval::model_files(s.model.path);
-  inputs.push_back({"--config", common.config});
-  eval::check_outputs({{"--html", s.html}}, inputs);
   if (!s.html.empty()) eval::check_page(s.html);
   require_model(s.model);
   make_bench_plan(s);  // refuses what can't work before the file is read

@@ -53,22 +53,38 @@ std::string name_of(const CLI::Option& option) {
 std::vector<std::string> files_read(const std::string& value) {
   if (value == "-") return {"/dev/stdin"};
   std::vector<std::string> files = model_files(value);
-  // folders of texts and tasks
+  // folders of texts and tasks, and LongBench's config/ in them
   std::error_code error;
-  for (const auto& entry : fs::directory_iterator(value, error)) {
-    const std::string ending = entry.path().extension().string();
-    if (ending == ".txt" || ending == ".jsonl") files.push_back(entry.path().string());
+  for (auto entry = fs::recursive_directory_iterator(value, error);
+       !error && entry != fs::recursive_directory_iterator(); entry.increment(error)) {
+    if (entry.depth() > 0) entry.disable_recursion_pending();
+    const std::string ending = entry->path().extension().string();
+    if (ending == ".txt" || ending == ".json" || ending == ".jsonl") {
+      files.push_back(entry->path().string());
+    }
   }
   return files;
 }
 
-/// Whether two names are of one file, by whatever links. Pipes and devices lose nothing.
+/// Where a file that is not there yet will be, also when the name is a link to nothing.
+fs::path place_of(const fs::path& path) {
+  std::error_code error;
+  fs::path place = path;
+  for (int i = 0; i < 40 && fs::is_symlink(place, error); ++i) {
+    place = place.parent_path() / fs::read_symlink(place, error);
+  }
+  return fs::weakly_canonical(place, error);
+}
+
+/// Whether two names are of one file, or will be, by whatever links. Pipes and devices lose
+/// nothing.
 bool same_file(const std::string& a, const std::string& b) {
   std::error_code error;
-  if (fs::equivalent(a, b, error) && !error) return fs::is_regular_file(a, error);
-  if (fs::exists(a, error) || fs::exists(b, error)) return false;
-  const fs::path first = fs::weakly_canonical(a, error);
-  return !error && first == fs::weakly_canonical(b, error) && !error;
+  const bool a_exists = fs::exists(a, error), b_exists = fs::exists(b, error);
+  if (a_exists != b_exists) return false;
+  if (a_exists) return fs::is_regular_file(a, error) && fs::equivalent(a, b, error);
+  const fs::path place = place_of(a);
+  return !place.empty() && place == place_of(b);
 }
 
 void check_kept(const Output& output, const NamedFile& input) {

@@ -11,8 +11,6 @@ class PromptSettings {
  public:
   void add_options(CLI::App& command);
   bool is_given() const;
-  /// What --file names, "-" for standard input; empty: nothing.
-  const std::string& file() const { return file_; }
   /// Throws kUsage unless it is given exactly once and is not empty; kRuntime when the file can't
   /// be read.
   std::string read() const;

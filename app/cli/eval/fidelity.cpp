@@ -20,7 +20,6 @@ struct FidelitySettings {
 };
 
 int run_fidelity(FidelitySettings s, const CommonSettings& common) {
-  add_text_inputs(s.eval, "--text", s.texts);
   const std::vector<eval::TextFile> texts = eval::read_texts(s.texts, std::cin);
   EvalRun run(s.eval, common);
   const eval::FidelityPlan plan = eval::plan_fidelity(*run.model(), texts, s.fidelity);

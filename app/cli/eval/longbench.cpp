@@ -29,10 +29,6 @@ int run_longbench(LongbenchSettings s, const CommonSettings& common) {
     remark = fmt::format("Left out: {} (not supported: word segmentation of Chinese).\n",
                          fmt::join(left_out, ", "));
   }
-  for (const eval::LongbenchSet& set : sets) {
-    s.eval.inputs.push_back({"--data", set.path});
-    for (const std::string& path : set.config_paths) s.eval.inputs.push_back({"--prompts", path});
-  }
   EvalRun run(s.eval, common);
   const std::vector<eval::Item> items = eval::longbench_items(run.model(), sets, s.longbench);
   if (!remark.empty()) write_stderr("snapkv: " + remark);

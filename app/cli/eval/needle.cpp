@@ -19,10 +19,7 @@ int run_needle(NeedleSettings s, const CommonSettings& common) {
   s.needle.kind = eval::needle_kind(s.kind);
   s.needle.seed = s.eval.seed;
   s.needle.n_predict = s.eval.n_predict;
-  if (!s.haystack.empty()) {
-    add_text_inputs(s.eval, "--haystack", {s.haystack});
-    s.needle.haystack = eval::read_haystack(s.haystack);
-  }
+  if (!s.haystack.empty()) s.needle.haystack = eval::read_haystack(s.haystack);
   EvalRun run(s.eval, common);
   for (const int64_t length : s.needle.lengths) {
     run.check_length(length, s.needle.n_predict);

@@ -63,13 +63,6 @@ void add_eval_options(CLI::App& app, EvalSettings& settings, bool draws) {
   });
 }
 
-void add_text_inputs(EvalSettings& settings, const std::string& option,
-                     const std::vector<std::string>& paths) {
-  for (const std::string& path : eval::text_files(paths)) {
-    settings.inputs.push_back({option, path == "-" ? "/dev/stdin" : path});
-  }
-}
-
 void add_lengths_option(CLI::App& app, std::vector<int64_t>& lengths, const std::string& help,
                         const std::string& group) {
   app.add_option("--lengths", lengths, help)
@@ -167,10 +160,6 @@ std::vector<SessionOptions> make_configurations(const EvalSettings& settings,
 
 EvalRun::EvalRun(const EvalSettings& settings, const CommonSettings& common)
     : html_(settings.html), display_(!common.no_progress, common.verbose) {
-  std::vector<eval::RunFile> inputs = eval::model_files(settings.model.path);
-  inputs.insert(inputs.end(), settings.inputs.begin(), settings.inputs.end());
-  inputs.push_back({"--config", common.config});
-  eval::check_outputs({{"--out", settings.out}, {"--html", html_}}, inputs);
   if (!html_.empty()) eval::check_page(html_);
   make_configurations(settings);  // refuses what can't work before a model is loaded
   options_.question_agnostic = settings.question_agnostic;

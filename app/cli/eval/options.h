@@ -11,7 +11,6 @@
 #include "base/timer.h"
 #include "cli/common/progress.h"
 #include "cli/common/settings.h"
-#include "eval/common/output_files.h"
 #include "eval/common/runner.h"
 
 namespace snapkv::cli {
@@ -33,12 +32,7 @@ struct EvalSettings {
   int64_t n_predict = 30;
   bool question_agnostic = false;
   bool keeps_full = false;
-  std::vector<eval::RunFile> inputs;  // files that the task reads, which nothing may be written to
 };
-
-/// Notes that the task reads texts from these paths (eval::read_texts()), named by `option`.
-void add_text_inputs(EvalSettings& settings, const std::string& option,
-                     const std::vector<std::string>& paths);
 
 /// Of every task: the record file, the model. `draws`: the task's prompts depend on --seed.
 void add_record_options(CLI::App& app, EvalSettings& settings, bool draws = true);

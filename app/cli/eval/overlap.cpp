@@ -24,10 +24,7 @@ int run_overlap(OverlapSettings s, const CommonSettings& common) {
   if (s.overlap.random_tokens && !s.haystack.empty()) {
     fail(ErrorCode::kUsage, "--random-tokens and --haystack exclude each other");
   }
-  if (!s.haystack.empty()) {
-    add_text_inputs(s.eval, "--haystack", {s.haystack});
-    s.overlap.haystack = eval::read_haystack(s.haystack);
-  }
+  if (!s.haystack.empty()) s.overlap.haystack = eval::read_haystack(s.haystack);
   eval::validate(s.overlap);
   // nothing is dropped: this is about the attention itself
   s.eval.policies = {"full"};

@@ -37,10 +37,7 @@ std::string tables(const EvalRun& run, std::vector<eval::Item> items,
 int run_ruler(RulerSettings s, const CommonSettings& common) {
   s.ruler.seed = s.eval.seed;
   s.ruler.lengths = without_repeats(s.ruler.lengths);  // a table for each
-  if (!s.haystack.empty()) {
-    add_text_inputs(s.eval, "--haystack", {s.haystack});
-    s.ruler.haystack = eval::read_haystack(s.haystack);
-  }
+  if (!s.haystack.empty()) s.ruler.haystack = eval::read_haystack(s.haystack);
   EvalRun run(s.eval, common);
   for (const int64_t length : s.ruler.lengths) run.check_length(length, 0);
   const std::vector<eval::Item> items = eval::ruler_items(run.model(), s.ruler);

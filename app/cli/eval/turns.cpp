@@ -17,10 +17,7 @@ struct TurnsSettings {
 
 int run_turns(TurnsSettings s, const CommonSettings& common) {
   s.turns.seed = s.eval.seed;
-  if (!s.haystack.empty()) {
-    add_text_inputs(s.eval, "--haystack", {s.haystack});
-    s.turns.haystack = eval::read_haystack(s.haystack);
-  }
+  if (!s.haystack.empty()) s.turns.haystack = eval::read_haystack(s.haystack);
   s.eval.refresh_modes.clear();
   for (const std::string& mode : s.modes) s.eval.refresh_modes.push_back(mode == "refresh");
   EvalRun run(s.eval, common);

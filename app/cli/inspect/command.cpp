@@ -15,7 +15,6 @@
 #include "cli/common/prompt_settings.h"
 #include "cli/common/terminal.h"
 #include "cli/common/units.h"
-#include "eval/common/output_files.h"
 #include "eval/common/page.h"
 #include "eval/inspect/inspect.h"
 
@@ -61,10 +60,6 @@ int run_inspect(const InspectSettings& s, const CommonSettings& common) {
   if (s.out.empty() && s.json.empty()) {
     fail(ErrorCode::kUsage, "nothing to write: name a page with -o FILE.html, or --json FILE");
   }
-  std::vector<eval::RunFile> inputs = eval::model_files(s.model.path);
-  inputs.push_back({"--file", s.prompt.file() == "-" ? "/dev/stdin" : s.prompt.file()});
-  inputs.push_back({"--config", common.config});
-  eval::check_outputs({{"--out", s.out}, {"--json", s.json}}, inputs);
   if (!s.out.empty()) eval::check_page(s.out);
   eval::InspectOptions options;
   session_options(s.cache, 0);  // refuses what can't work before a model is loaded
