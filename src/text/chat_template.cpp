@@ -16,9 +16,9 @@ namespace {
 
 constexpr size_t kMaxTemplateBytes = 1 << 20;  // the largest known ones have some 20 KB
 
-// What a rendering may do: units of jinja::Budget, about 50 ms, and as much again for every
-// megabyte of conversation, so that a long one can be copied through a template sixteen times.
-constexpr int64_t kWork = 1'000'000;
+// What a rendering may do: units of jinja::Budget, 20 to 80 ms by the processor, and one more for
+// every byte of conversation, so that a long one can be copied through a template sixteen times.
+constexpr int64_t kWork = 600'000;
 
 }  // namespace
 

@@ -164,9 +164,11 @@ Value wordcount(Interpreter& in, const Value& value, Arguments& args) {
 
 /// Percent encoding; in a query a space is a plus and / is encoded too.
 void append_quoted(Budget& budget, const Text& text, bool in_query, TextBuilder& out) {
-  budget.charge(text.size() / 2);
+  constexpr char kDigits[] = "0123456789ABCDEF";
+  budget.charge(text.size());
   for (size_t at = 0; at < text.bytes().size(); ++at) {
     const char c = text.bytes()[at];
+    const auto byte = static_cast<unsigned char>(c);
     const bool is_plain =
         (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
         std::string_view("_.-~").find(c) != std::string_view::npos || (c == '/' && !in_query);
@@ -176,7 +178,8 @@ void append_quoted(Budget& budget, const Text& text, bool in_query, TextBuilder&
     } else if (c == ' ' && in_query) {
       out.append_as("+", input);
     } else {
-      out.append_as(fmt::format("%{:02X}", static_cast<unsigned char>(c)), input);
+      const char quoted[] = {'%', kDigits[byte >> 4], kDigits[byte & 15]};
+      out.append_as({quoted, sizeof(quoted)}, input);
     }
   }
 }
