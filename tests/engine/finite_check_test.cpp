@@ -13,6 +13,7 @@
 #include "tests/support/expect_error.h"
 #include "tests/support/gguf_writer.h"
 #include "tests/support/poisoned_model.h"
+#include "tests/support/processor.h"
 #include "tests/support/test_models.h"
 
 namespace snapkv::test {
@@ -62,7 +63,8 @@ TEST(PoisonedModel, OneWeightOfAnyTensorIsAnError) {
       const int64_t row = embedding ? prompt[40] * t.tensor.shape[1] : t.tensor.numel() / 2;
       write_poisoned_model(from, to, {.tensor = t.name, .value = value, .first = row});
       try {
-        const auto model = load(to, n % 2 == 0 ? Compute::f32 : Compute::bf16);
+        const bool in_bf16 = n % 2 != 0 && runs(Compute::bf16);
+        const auto model = load(to, in_bf16 ? Compute::bf16 : Compute::f32);
         Session session(model, {.kv = {.budget = 40, .window_size = 8}});
         session.prefill(prompt);
         ADD_FAILURE() << "no error";
