@@ -41,7 +41,7 @@ TEST(InspectCommand, RefusesWhatCantWork) {
   EXPECT_EQ(code({"-p", "hello", "--json", json, "--spotlight", "5-3"}), 2);
   EXPECT_EQ(code({"-p", "hello", "--json", json, "--spotlight", "x"}), 2);
   EXPECT_EQ(code({"-p", "hello", "--json", json, "--spotlight", "999"}), 2);
-  EXPECT_EQ(code({"-p", "hello", "-o", make_folder() + "/missing/page.html"}), 2);
+  EXPECT_EQ(code({"-p", "hello", "-o", make_folder() + "/missing/page.html"}), 1);
   EXPECT_EQ(code({"-p", "hello", "--json", make_folder() + "/missing/data.json"}), 1);
 }
 
