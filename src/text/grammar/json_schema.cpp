@@ -146,7 +146,7 @@ Schema SchemaReader::flattened(const Schema& schema, const std::string& place, i
   Schema result = constraints_beside(schema, "allOf");
   for (size_t i = 0; i < parts.size(); ++i) {
     Schema part = flattened(parts[i], fmt::format("{}/allOf/{}", place, i), nesting + 1);
-    const bool alone = parts.size() == 1 && !result.empty();
+    const bool alone = parts.size() == 1 && result.empty();
     if (part.contains("$ref") && !alone) {  // of a schema that has nothing beside it
       const std::string reference = part["$ref"].is_string() ? part["$ref"] : Schema("");
       part = flattened(resolve(reference, place), reference, nesting + 1);

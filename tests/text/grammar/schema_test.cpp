@@ -206,6 +206,9 @@ INSTANTIATE_TEST_SUITE_P(
         Case{R"({"properties": {"child": {"$ref": "#"}}})",
              {"{}", R"({"child":{"child":{}}})"},
              {R"({"child":1})"}},
+        Case{R"({"properties": {"child": {"allOf": [{"$ref": "#"}], "title": "of pydantic"}}})",
+             {"{}", R"({"child":{"child":{}}})"},
+             {R"({"child":1})", R"({"child":{"child":1}})"}},
         Case{
             R"({"$defs": {"s": {"type": "string"}}, "properties": {"a": {"$ref": "#/$defs/s", "maxLength": 2,
                  "description": "short"}}})",
