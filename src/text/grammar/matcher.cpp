@@ -122,9 +122,10 @@ void GrammarMatcher::mask(std::vector<uint64_t>& allowed) const {
 }
 
 size_t GrammarMatcher::mask_bytes() const {
-  const State& s = state();
+  State& s = state();
   const std::lock_guard lock(s.shared->mutex);
-  return s.shared->masks->n_bytes();
+  s.use_current_masks();  // those that others have replaced are not held on to
+  return s.masks->n_bytes();
 }
 
 void GrammarMatcher::apply(std::span<float> logits) const {
