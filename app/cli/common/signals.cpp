@@ -27,7 +27,12 @@ void on_interrupt(int number) {
   if (++g_count < g_that_kill) return;
   remove_temporary_files();
   signal(number, SIG_DFL);
-  raise(number);  // takes effect when this handler returns
+  raise(number);  // takes effect when it is no longer blocked, as it is in its handler
+  sigset_t this_one;
+  sigemptyset(&this_one);
+  sigaddset(&this_one, number);
+  pthread_sigmask(SIG_UNBLOCK, &this_one, nullptr);
+  _exit(128 + number);  // the first process of a container is not ended by its own signals
 }
 
 void catch_signals() {
