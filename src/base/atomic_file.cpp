@@ -82,7 +82,10 @@ std::string target_of(const std::string& path) {
 /// Refuses a file that must not be written over, and returns what is there, if anything is.
 std::optional<struct stat> check_target(const std::string& path, bool overwrite) {
   struct stat info {};
-  if (::stat(path.c_str(), &info) != 0) return std::nullopt;
+  if (::stat(path.c_str(), &info) != 0) {
+    if (errno != ENOENT) fail_io("make", path);  // a name that is too long, among others
+    return std::nullopt;
+  }
   if (!S_ISREG(info.st_mode)) {
     fail(ErrorCode::kUsage, "'{}' is no regular file, it can't be written", path);
   }

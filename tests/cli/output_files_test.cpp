@@ -9,6 +9,7 @@
 #include <array>
 #include <cstdio>
 #include <filesystem>
+#include <fstream>
 #include <functional>
 #include <set>
 
@@ -120,7 +121,7 @@ TEST(OutputFiles, NoneIsWhatTheCommandReads) {
       std::vector<std::string> paths = {in.model, in.folder + "/./data/../model.gguf",
                                         in.folder + "/symlink", in.folder + "/hardlink"};
       if (named.contains(in.text)) paths.push_back(in.text);
-      if (named.contains(in.folder + "/data")) {
+      if (named.contains(in.folder + "/data") && output != "--out") {
         paths.insert(paths.end(), {in.folder + "/data/a.jsonl", in.folder + "/data/config/b.json"});
       }
       for (const std::string& path : paths) {
@@ -135,6 +136,27 @@ TEST(OutputFiles, NoneIsWhatTheCommandReads) {
   }
   cli::CommandLine line;
   EXPECT_EQ(tried, options_where(line.root(), "", cli::is_output)) << "add new outputs to runs()";
+}
+
+// Records take no other file's place, so that they may lie among the texts.
+TEST(OutputFiles, RecordsMayLieAmongTheTexts) {
+  const Inputs in;
+  const std::string records = in.folder + "/data/records.jsonl";
+  std::ofstream(records).flush();
+  for (const Args& args : {Args{"eval", "longbench", "--data", in.folder + "/data"},
+                           Args{"eval", "needle", "--haystack", in.folder + "/data"},
+                           Args{"eval", "fidelity", "--text", in.folder + "/data"}}) {
+    Args all = args;
+    all.insert(all.end(), {"-m", "nowhere.gguf", "--out", records, "--resume"});
+    const Result result = run(all);
+    EXPECT_EQ(result.err.find("would be lost"), std::string::npos) << result.err;
+  }
+  for (const char* text : {"/data/a.jsonl", "/text.txt"}) {
+    const Result result = run({"eval", "needle", "-m", in.model, "--haystack", in.folder, "--out",
+                               in.folder + text, "--resume"});
+    EXPECT_NE(result.code, 0);
+    EXPECT_EQ(read_file(in.folder + text), "# some words\n");
+  }
 }
 
 TEST(OutputFiles, NoneIsPartOfTheModel) {
@@ -167,6 +189,12 @@ TEST(OutputFiles, NoneIsAnotherOutput) {
     expect_refused(run_with(eval, "--html", path), "the same file");
   }
   EXPECT_FALSE(fs::exists(page));
+  Command command;  // whose names are relative, or not
+  command.cwd = in.folder;
+  command.args = {"eval", "needle", "-m", in.model, "--out", "page.html", "--html", "./page.html"};
+  expect_refused(run(command), "the same file");
+  command.args.back() = page;
+  expect_refused(run(command), "the same file");
 }
 
 TEST(OutputFiles, NoneIsTheFileBehindStandardInput) {
@@ -219,6 +247,11 @@ TEST(OutputFiles, LongNamesHaveRoomForTheTemporaryOne) {
       run({"generate", "-m", needle_model(), "-p", "Hi", "-n", "0", "--save-cache", path});
   EXPECT_EQ(result.code, 0) << result.err;
   EXPECT_GT(fs::file_size(path), 0u);
+  const std::string longer = make_folder() + "/" + std::string(256, 'n');
+  const Result refused =
+      run({"generate", "-m", "nowhere.gguf", "-p", "Hi", "--save-cache", longer});
+  EXPECT_EQ(refused.code, 1) << refused.err;
+  EXPECT_NE(refused.err.find("name too long"), std::string::npos) << refused.err;
 }
 
 }  // namespace

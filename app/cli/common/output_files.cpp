@@ -49,13 +49,22 @@ std::string name_of(const CLI::Option& option) {
   return option.get_lnames().empty() ? option.get_name(true) : "--" + option.get_lnames().front();
 }
 
-/// The files that a command reads where an option has this value.
-std::vector<std::string> files_read(const std::string& value) {
-  if (value == "-") return {"/dev/stdin"};
-  std::vector<std::string> files = model_files(value);
-  // folders of texts and tasks, and LongBench's config/ in them
+/// Whether an option takes folders of texts or tasks, LongBench's with their config/.
+bool reads_texts(const std::string& option) {
+  constexpr const char* kOptions[] = {"--text", "--haystack", "--data", "--prompts"};
+  return std::find(std::begin(kOptions), std::end(kOptions), option) != std::end(kOptions);
+}
+
+/// The files that an option reads and an output of this kind could destroy. Records never take the
+/// place of anything else: they may lie among the texts.
+std::vector<std::string> files_read(const NamedFile& input, OutputKind output) {
+  if (input.path == "-") return {"/dev/stdin"};
+  std::vector<std::string> files = model_files(input.path);
+  if (!reads_texts(input.option) || output == OutputKind::records) return files;
+  constexpr auto kOptions = fs::directory_options::skip_permission_denied |
+                            fs::directory_options::follow_directory_symlink;
   std::error_code error;
-  for (auto entry = fs::recursive_directory_iterator(value, error);
+  for (auto entry = fs::recursive_directory_iterator(input.path, kOptions, error);
        !error && entry != fs::recursive_directory_iterator(); entry.increment(error)) {
     if (entry.depth() > 0) entry.disable_recursion_pending();
     const std::string ending = entry->path().extension().string();
@@ -69,7 +78,7 @@ std::vector<std::string> files_read(const std::string& value) {
 /// Where a file that is not there yet will be, also when the name is a link to nothing.
 fs::path place_of(const fs::path& path) {
   std::error_code error;
-  fs::path place = path;
+  fs::path place = fs::absolute(path, error);
   for (int i = 0; i < 40 && fs::is_symlink(place, error); ++i) {
     place = place.parent_path() / fs::read_symlink(place, error);
   }
@@ -88,7 +97,7 @@ bool same_file(const std::string& a, const std::string& b) {
 }
 
 void check_kept(const Output& output, const NamedFile& input) {
-  const std::vector<std::string> files = files_read(input.path);
+  const std::vector<std::string> files = files_read(input, output.kind);
   const bool is_read = std::any_of(files.begin(), files.end(), [&](const std::string& file) {
     return same_file(output.path, file);
   });
