@@ -167,6 +167,8 @@ TEST(Settings, ListsAndQuotesThatAreNotClosedAreErrors) {
       "stop = \"a # b\"\n",
       "stop = \"a\"b\n",
       "stop = \"a\", \"b\n",
+      "stop = [\"a\" , \"b\"]\n",
+      "stop = \"a\" , \"b\"\n",
   };
   for (const char* text : kOpen) {
     SCOPED_TRACE(text);

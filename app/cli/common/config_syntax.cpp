@@ -118,7 +118,12 @@ class Checker {
     if (end == std::string_view::npos) {
       bad("a quote is not closed on its line (a # begins a comment, in quotes too)");
     }
-    return text.substr(end + 1);
+    text.remove_prefix(end + 1);
+    const size_t next = text.find_first_not_of(kBlanks);
+    if (next != 0 && next != std::string_view::npos && text[next] == ',') {
+      bad("a blank stands between a closing quote and a comma");  // CLI11 reads an empty value
+    }
+    return text;
   }
 
   std::istringstream lines_;
