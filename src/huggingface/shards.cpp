@@ -39,8 +39,9 @@ std::unordered_map<std::string, std::string> read_index(const std::string& path)
                        std::all_of(name.begin(), name.end(), [](unsigned char c) {
                          return c > 0x20 && c != 0x7f && c != '/' && c != '\\';
                        });
-    if (!plain) {
-      map->bad(tensor, "is '{}', expected the name of a file in the same folder", printable(name));
+    if (!plain || !name.ends_with(".safetensors")) {
+      map->bad(tensor, "is '{}', expected the name of a .safetensors file in the same folder",
+               printable(name));
     }
     files.emplace(tensor, name);
   }

@@ -408,7 +408,8 @@ TEST_F(FolderTest, WrongIndexes) {
     write_text(index_path, changed.dump());
   };
   for (const char* outside :
-       {"../model.safetensors", "/etc/passwd", "a/b", "..", ".", "", "a\\b", "a\nb", "a b"}) {
+       {"../model.safetensors", "/etc/a.safetensors", "a/b.safetensors", "..", ".", "",
+        "a\\b.safetensors", "a\nb.safetensors", "a b.safetensors", "part-1.bin"}) {
     with("model.norm.weight", outside);
     expect_bad({index_path, "weight_map.model.norm.weight", "same folder"});
   }
