@@ -13,6 +13,14 @@ namespace {
 // Longer than any route; regular expressions take stack for every byte.
 constexpr size_t kLongestPath = 1000;
 
+/// The library passes over lines of a header that it can't read, or whose value is empty: one of
+/// them may say that there is a body.
+bool all_lines_are_known(const httplib::Request& request, const Connection& connection) {
+  constexpr size_t kOwn = 4;     // of the library: REMOTE_ADDR, REMOTE_PORT, LOCAL_ADDR, LOCAL_PORT
+  constexpr size_t kOthers = 2;  // the request's line, and the empty one at the end
+  return connection.n_header_lines() == request.headers.size() - kOwn + kOthers;
+}
+
 }  // namespace
 
 Service::Service(HttpServer& http, ServiceOptions options)
@@ -33,28 +41,33 @@ Service::Service(HttpServer& http, ServiceOptions options)
   add_state_routes();
   add_slot_routes();
   // the library would read a body that nobody wants
-  http_.Post("[\\s\\S]*", [](const httplib::Request& request, httplib::Response& response,
-                             const httplib::ContentReader&) {
+  const auto refuse = [](const httplib::Request& request, httplib::Response& response,
+                         const httplib::ContentReader&) {
     if (Connection* connection = Connection::current()) connection->close_after_answer();
     write_error(request, response, no_such_route(request));
-  });
+  };
+  http_.Post("[\\s\\S]*", refuse);
+  http_.Delete("[\\s\\S]*", refuse);
 }
 
 httplib::Server::HandlerResponse Service::before_routing(const httplib::Request& request,
                                                          httplib::Response& response) const {
   using Response = httplib::Server::HandlerResponse;
   Connection* connection = Connection::current();
-  if (connection != nullptr) connection->begin_body(request.version);
+  if (connection != nullptr) {
+    connection->begin_body(request.version);
+    if (!all_lines_are_known(request, *connection)) connection->close_after_answer();
+  }
   const bool has_body =
       request.has_header("Content-Length") || request.has_header("Transfer-Encoding");
-  const bool reads_body = request.method == "POST" || request.method == "DELETE";
+  const bool reads_body = request.method == "POST";  // that of a DELETE says nothing
   if (has_body && !reads_body && connection != nullptr) connection->close_after_answer();
   try {
     check_framing(request, http_.options().most_body);
     access_.check(request, response);
     const bool has_routes = request.path.size() <= kLongestPath &&
                             (reads_body || request.method == "GET" || request.method == "HEAD" ||
-                             request.method == "OPTIONS");
+                             request.method == "OPTIONS" || request.method == "DELETE");
     if (!has_routes) throw no_such_route(request);
   } catch (const ApiError& e) {
     if (connection != nullptr && has_body) connection->close_after_answer();

@@ -130,7 +130,7 @@ bool Connection::wait_for_request() {
 
 void Connection::begin_header() {
   in_header_ = true;
-  n_header_ = 0;
+  n_header_ = n_header_lines_ = 0;
   phase_end_ = Clock::now() + duration(limits_.header_seconds);
 }
 
@@ -216,6 +216,7 @@ ssize_t Connection::read(char* data, size_t size) {
     return -1;
   }
   std::memcpy(data, buffer_.data() + n_read_, n);
+  if (in_header_) n_header_lines_ += static_cast<size_t>(std::count(data, data + n, '\n'));
   n_read_ += n;
   return static_cast<ssize_t>(n);
 }

@@ -62,6 +62,8 @@ class Connection : public httplib::Stream {
   void begin_body(const std::string& version);
   /// The request's header has not been read, or could not be.
   bool in_header() const { return in_header_; }
+  /// Lines of the request's header, its first one and the empty one at its end included.
+  size_t n_header_lines() const { return n_header_lines_; }
 
   /// Whether the client is still there. One that has closed its side may be: see below.
   bool alive() const;
@@ -109,7 +111,7 @@ class Connection : public httplib::Stream {
   Clock::time_point phase_end_;
   Clock::time_point next_sign_;
   Clock::duration sign_pause_{};
-  size_t n_header_ = 0;
+  size_t n_header_ = 0, n_header_lines_ = 0;
   std::string buffer_;  // received, not yet read
   size_t n_read_ = 0;   // of buffer_
 };

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The routes of slots and snapshots, which read and write files below --snapshot-dir.
+#include <optional>
+
 #include "base/parse_number.h"
 #include "server/api/endpoints.h"
 #include "server/api/kv_fields.h"
@@ -17,10 +19,15 @@ Json make_snapshot(SnapshotRequest snapshot, const ApiContext& context) {
       context.engine.make_snapshot(std::move(snapshot.request), snapshot.path, snapshot.notes);
   Json json = {{"name", snapshot.name}, {"object", "kv.snapshot"}, {"tokens", n_tokens}};
   Connection* connection = Connection::current();
+  std::optional<ApiError> given_up;  // and why
   while (true) {
     const auto update = generation->next(std::chrono::milliseconds(100));
     if (!update) {
-      if (connection != nullptr && (!connection->awaits_answer() || connection->ending())) {
+      if (connection == nullptr || given_up) continue;
+      try {
+        check_client(*connection);
+      } catch (const ApiError& e) {
+        given_up = e;
         generation->cancel();
       }
       continue;
@@ -29,7 +36,7 @@ Json make_snapshot(SnapshotRequest snapshot, const ApiContext& context) {
       json["seconds"] = read->seconds;
       json["kv"] = kv_json(read->kv);
     } else if (const auto* failure = std::get_if<Failure>(&*update)) {
-      throw api_error(*failure);
+      throw given_up ? *given_up : api_error(*failure);
     } else if (std::holds_alternative<AnswerEnd>(*update)) {
       return json;
     }
@@ -63,7 +70,8 @@ void Service::add_slot_routes() {
     --n_active_;
   });
   http_.Delete("/v1/kv/snapshots/([^/]{1,200})",
-               [this](const httplib::Request& request, httplib::Response& response) {
+               [this](const httplib::Request& request, httplib::Response& response,
+                      const httplib::ContentReader&) {  // a body is not read: it says nothing
                  try {
                    write_json(response, erase_snapshot(request.matches[1], context()));
                  } catch (...) {
