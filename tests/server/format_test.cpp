@@ -423,6 +423,8 @@ TEST_F(Formats, Message) {
 TEST_F(Formats, CallsThatAreNotCompleteAreNotReportedAsCalls) {
   const std::string messages = R"({"max_tokens": 9, "messages": [{"role": "user", "content": "x"}],
     "tools": [{"name": "get", "input_schema": {}}])";
+  const std::string responses = R"({"input": "x",
+    "tools": [{"type": "function", "name": "get", "parameters": {}}])";
   const std::string call = R"(<tool_call>{"name": "get", "arguments": {)";
   const struct {
     const char* written;
@@ -463,6 +465,15 @@ TEST_F(Formats, CallsThatAreNotCompleteAreNotReportedAsCalls) {
     } else {
       EXPECT_EQ(block,
                 Json({{"type", "text"}, {"text", R"({"name": "get", "arguments": )" + arguments}}));
+    }
+    for (const char* end : {"}", R"(, "stream": true})"}) {
+      Json response = answered(read_response, responses + end);
+      if (response.is_array()) response = response.back()["response"];
+      const Json& item = response["output"].back();
+      EXPECT_EQ(item["type"], "function_call");
+      EXPECT_EQ(item["arguments"], arguments);
+      EXPECT_EQ(item["status"],
+                c.reason == FinishReason::stop && is_complete ? "completed" : "incomplete");
     }
     const Json events = answered(read_messages, messages + R"(, "stream": true})");
     const Json& last = events[events.size() - 2]["delta"];

@@ -213,6 +213,11 @@ TEST_F(Requests, AnswersMayEndWithTheirFirstCall) {
     EXPECT_FALSE(second("\"arguments\": {}}"));
     EXPECT_TRUE(first("\"arguments\": {}}"));
   }
+  // what the answer is read with is what its end is looked for with
+  const std::string opened = "<think>\n<tool_call>{\"name\": \"get\", \"arguments\": {}}";
+  const std::string one = tools + R"(, "parallel_tool_calls": false)";
+  EXPECT_FALSE(chat(one).make_end_finder()(opened));
+  EXPECT_TRUE(chat(one + R"(, "reasoning_format": "none")").make_end_finder()(opened));
 }
 
 // Calls of earlier answers are not left out of the prompt.

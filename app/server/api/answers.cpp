@@ -45,6 +45,20 @@ void Answers::begin() {
   if (options_.stream) on_begin();
 }
 
+/// The text of some tokens is held back, until it is known what it is part of.
+void Answers::add_tokens(Choice& choice, const std::vector<Piece>& pieces,
+                         const std::vector<AnswerPart::Token>& tokens) {
+  const auto append = [](auto& all, const auto& more) {
+    all.insert(all.end(), more.begin(), more.end());
+  };
+  append(choice.tokens, tokens);
+  append(choice.held_tokens, tokens);
+  for (const Piece& piece : pieces) {
+    if (piece.kind == Piece::Kind::content) append(choice.text_tokens, choice.held_tokens);
+    choice.held_tokens.clear();
+  }
+}
+
 void Answers::add(int index, std::vector<Piece> pieces,
                   const std::vector<AnswerPart::Token>& tokens) {
   Choice& choice = choices_[static_cast<size_t>(index)];
@@ -66,7 +80,7 @@ void Answers::add(int index, std::vector<Piece> pieces,
     piece.call = static_cast<int>(choice.calls.size()) - 1;
   }
   if (!options_.stream) {
-    choice.tokens.insert(choice.tokens.end(), tokens.begin(), tokens.end());
+    add_tokens(choice, pieces, tokens);
   } else if (!pieces.empty() || !tokens.empty()) {
     on_part(index, pieces, tokens);
   }
@@ -85,6 +99,10 @@ std::string Answers::take(const Update& update) {
     Choice& choice = choices_.at(static_cast<size_t>(end->choice));
     add(end->choice, choice.parser->finish(), {});
     choice.end = *end;
+    if (choice.calls.empty() && !choice.content.empty()) {  // a stop's, whose text is left out
+      choice.text_tokens.insert(choice.text_tokens.end(), choice.held_tokens.begin(),
+                                choice.held_tokens.end());
+    }
     --n_open_;
     if (options_.stream) {
       on_end(end->choice);

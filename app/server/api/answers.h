@@ -62,7 +62,9 @@ class Answers {
     std::unique_ptr<AnswerParser> parser;
     std::string content, reasoning;
     std::vector<ToolCall> calls;
-    std::vector<AnswerPart::Token> tokens;
+    std::vector<AnswerPart::Token> tokens;       ///< of a plain answer
+    std::vector<AnswerPart::Token> text_tokens;  ///< those of `content` among them
+    std::vector<AnswerPart::Token> held_tokens;  ///< since the last piece
     std::optional<AnswerEnd> end;
     /// "tool_calls", "length" or "stop"
     const char* finish_reason() const;
@@ -86,6 +88,8 @@ class Answers {
 
  private:
   void begin();
+  static void add_tokens(Choice& choice, const std::vector<Piece>& pieces,
+                         const std::vector<AnswerPart::Token>& tokens);
   void add(int choice, std::vector<Piece> pieces, const std::vector<AnswerPart::Token>& tokens);
 
   const AnswerOptions options_;

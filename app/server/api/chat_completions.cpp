@@ -120,8 +120,8 @@ Exchange read_chat_completion(const Json& json, const ApiContext& context) {
   conversation.tools = read_tools(body);
   conversation.template_variables = read_template_variables(body);
   read_effort(body, "reasoning_effort", conversation.template_variables);
+  conversation.splits_reasoning = read_splits_reasoning(body);
   AnswerSyntax syntax = prepare(conversation, context, request);
-  if (!read_splits_reasoning(body)) syntax.has_reasoning = false;
 
   const bool stream = body.boolean("stream").value_or(false);
   AnswerOptions options = answer_options(request, stream, context);

@@ -190,8 +190,9 @@ RenderedChat render_after(const Document& document, const Conversation& conversa
   }
   if (document_part(form, "").text != stored) {
     throw bad_request("chat_template_kwargs",
-                      "'chat_template_kwargs' or 'thinking': they change what the template writes "
-                      "before the document, which is stored as it was read");
+                      "'chat_template_kwargs', 'thinking' or the reasoning effort: they change "
+                      "what the template writes before the document, which is stored as it was "
+                      "read");
   }
   return question_part(form, conversation.messages);
 }
@@ -221,8 +222,9 @@ AnswerSyntax prepare(const Conversation& conversation, const ApiContext& context
   syntax.prompt_end = text.substr(text.size() - std::min(text.size(), kPromptEnd));
   // a grammar holds from the first token on: the answer is what it allows, without reasoning
   const bool is_required = conversation.tools.choice == Tools::Choice::required;
-  syntax.has_reasoning =
-      may_reason(conversation.template_variables) && request.grammar == nullptr && !is_required;
+  syntax.has_reasoning = conversation.splits_reasoning &&
+                         may_reason(conversation.template_variables) &&
+                         request.grammar == nullptr && !is_required;
   if (!conversation.tools.offered()) return syntax;
   syntax.tools = tool_format(context.options.tool_template->source());
   syntax.functions = conversation.tools.schemas();

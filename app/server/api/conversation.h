@@ -13,6 +13,7 @@ struct Conversation {
   Json messages = Json::array();  ///< {"role", "content": string, "tool_calls", "tool_call_id"}
   Tools tools;
   Json template_variables = Json::object();  ///< chat_template_kwargs of the request
+  bool splits_reasoning = true;              ///< reasoning_format: it is told from the answer
 };
 
 /// Reads the messages of a chat completion. Contents become one text; arguments of tool calls

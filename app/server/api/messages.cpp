@@ -124,6 +124,7 @@ Conversation read_conversation(const Fields& body) {
   read_tools(body, conversation.tools);
   conversation.template_variables = read_template_variables(body);
   read_effort(body.inside("output_config"), "effort", conversation.template_variables);
+  conversation.splits_reasoning = read_splits_reasoning(body);
   if (const Json* thinking = body.object("thinking")) {
     const std::string type = Fields(*thinking, "thinking.").needed_text("type");
     conversation.template_variables["enable_thinking"] = type != "disabled";
@@ -144,7 +145,6 @@ Exchange read_messages(const Json& json, const ApiContext& context) {
   const Fields output = body.inside("output_config");
   request.grammar = read_grammar(body, {{output, "format"}, {body, "output_format"}});
   AnswerSyntax syntax = prepare(read_conversation(body), context, request);
-  if (!read_splits_reasoning(body)) syntax.has_reasoning = false;
   AnswerOptions options = answer_options(request, body.boolean("stream").value_or(false), context);
   options.syntax = std::move(syntax);
   if (const auto model = body.text("model")) options.model = *model;

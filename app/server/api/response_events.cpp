@@ -15,7 +15,7 @@ struct Item {
   std::string id, text;  ///< text: of a call its arguments
   std::string call_id, name;
   std::vector<AnswerPart::Token> tokens;
-  bool cut = false;  // the answer's limit was reached in it
+  bool cut = false;  // it is not whole: the answer's limit was reached in it, or a call breaks off
 
   Json part(const Json& logprobs) const {
     if (type == Type::reasoning) return {{"type", "reasoning_text"}, {"text", text}};
@@ -82,14 +82,14 @@ class ResponseAnswers : public Answers {
     };
     if (!choice.reasoning.empty()) add(Item::Type::reasoning, "rs_", choice.reasoning);
     if (!choice.content.empty() || choice.calls.empty()) {
-      add(Item::Type::message, "msg_", choice.content).tokens = choice.tokens;
+      add(Item::Type::message, "msg_", choice.content).tokens = choice.text_tokens;
     }
     for (const ToolCall& call : choice.calls) {
       Item& item = add(Item::Type::function_call, "fc_", call.arguments);
       item.call_id = call.id;
       item.name = call.name;
     }
-    items.back().cut = is_cut();
+    items.back().cut = ends_cut(items.back());
     return response(items, true);
   }
 
@@ -104,6 +104,10 @@ class ResponseAnswers : public Answers {
 
  private:
   bool is_cut() const { return std::string(choices().front().finish_reason()) == "length"; }
+  bool ends_cut(const Item& last) const {
+    const bool is_call = last.type == Item::Type::function_call;
+    return is_cut() || (is_call && !choices().front().ends_with_call());
+  }
 
   Json response(const std::vector<Item>& items, bool ended) const {
     const bool cut = ended && is_cut();
@@ -233,6 +237,7 @@ class ResponseAnswers : public Answers {
           add_text(piece.text);
           break;
         case Piece::Kind::reasoning: {
+          pending_.clear();
           need(Item::Type::reasoning, "rs_");
           items_.back().text += piece.text;
           Json members = place();
@@ -241,6 +246,7 @@ class ResponseAnswers : public Answers {
           break;
         }
         case Piece::Kind::tool_begin: {
+          pending_.clear();
           const ToolCall& call = choices().front().calls[static_cast<size_t>(piece.call)];
           Item item;
           item.type = Item::Type::function_call;
@@ -251,6 +257,7 @@ class ResponseAnswers : public Answers {
           break;
         }
         case Piece::Kind::tool_arguments:
+          pending_.clear();
           items_.back().text += piece.text;
           emit("response.function_call_arguments.delta", {{"item_id", items_.back().id},
                                                           {"output_index", output_index()},
@@ -263,7 +270,7 @@ class ResponseAnswers : public Answers {
 
   void on_end(int) override {
     if (items_.empty()) need(Item::Type::message, "msg_");
-    items_.back().cut = is_cut();
+    items_.back().cut = ends_cut(items_.back());
     close();
     flush();
   }

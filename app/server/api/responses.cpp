@@ -156,8 +156,8 @@ Exchange read_response(const Json& json, const ApiContext& context) {
   conversation.tools = read_response_tools(body);
   conversation.template_variables = read_template_variables(body);
   read_effort(body.inside("reasoning"), "effort", conversation.template_variables);
+  conversation.splits_reasoning = read_splits_reasoning(body);
   AnswerSyntax syntax = prepare(conversation, context, request);
-  if (!read_splits_reasoning(body)) syntax.has_reasoning = false;
   AnswerOptions options = answer_options(request, body.boolean("stream").value_or(false), context);
   options.syntax = std::move(syntax);
   return {std::move(request), make_response_answers(std::move(options), json)};

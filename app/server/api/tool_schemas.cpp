@@ -53,15 +53,15 @@ std::string ToolSchemas::rules(const Json& schema, const std::string& label,
          label, kMostRead >> 20);
   }
   std::string made = with_rules_named(json_schema_to_gbnf(text, label), name) + "\n";
-  count_made(made.size());
+  count_made(made.size(), label);
   return made;
 }
 
-void ToolSchemas::count_made(size_t n_bytes) {
+void ToolSchemas::count_made(size_t n_bytes, const std::string& label) {
   n_made_ += n_bytes;
   if (n_made_ > kMostMade) {
-    fail(ErrorCode::kUsage, "too large: the rules of all tools have more than {} MiB",
-         kMostMade >> 20);
+    fail(ErrorCode::kUsage, "{}too large: the rules of all tools have more than {} MiB",
+         label.empty() ? "" : label + ": ", kMostMade >> 20);
   }
 }
 

@@ -16,8 +16,8 @@ class ToolSchemas {
   /// called NAME-RULE. `label`: what messages call the schema. Throws Error{kUsage} for what is no
   /// schema or not supported, and where this and the earlier ones are too large together.
   std::string rules(const Json& schema, const std::string& label, const std::string& name);
-  /// Counts rules that were made otherwise. Throws as rules().
-  void count_made(size_t n_bytes);
+  /// Counts rules that were made otherwise. Throws as rules(); messages begin with `label`.
+  void count_made(size_t n_bytes, const std::string& label = "");
 
  private:
   size_t n_read_ = 0, n_made_ = 0;  // bytes of schemas and of rules
