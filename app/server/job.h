@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT
 // Job: a request on its way: it waits, its prompt is read, its answers are written. Used by the
-// scheduler's loop alone.
+// scheduler's loop, and by the thread that writes its snapshot.
 #pragma once
+
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <chrono>
@@ -59,5 +61,10 @@ struct Job {
            std::all_of(answers.begin(), answers.end(), [](const Answer& a) { return a.done(); });
   }
 };
+
+inline Failure timed_out(const Job& job) {
+  return {Failure::Kind::timeout,
+          fmt::format("the request was not done after {:g} seconds", job.request.timeout)};
+}
 
 }  // namespace snapkv::server

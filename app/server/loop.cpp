@@ -131,6 +131,13 @@ void Scheduler::Loop::drop_grammars() {
   n_grammars_ = static_cast<int>(n);
 }
 
+/// When a job with a grammar has ended. Where a client's thread is making a grammar, it does the
+/// same.
+void Scheduler::Loop::drop_grammars_if_free() {
+  const std::unique_lock lock(grammar_mutex_, std::try_to_lock);
+  if (lock.owns_lock()) drop_grammars();
+}
+
 /// Throws Refused where the request would have to wait and no more may. With mutex_.
 void Scheduler::Loop::take_place(const Request& request, size_t needed) {
   const bool begins = n_waiting_ == 0 && !is_reading_ &&
@@ -240,8 +247,7 @@ bool Scheduler::Loop::round() {
   drop_lost_jobs();
   if (!prefill_) begin_reading();
   const Clock::time_point begin = Clock::now();
-  const bool answered = !answering_.empty();
-  if (answered) decode_step();
+  const bool answered = !answering_.empty() && decode_step();
   const bool read = prefill_.has_value();
   if (read) {
     const double share = std::clamp(options_.prefill_share, 0.01, 0.99);
@@ -261,6 +267,7 @@ void Scheduler::Loop::run_tasks() {
 
 void Scheduler::Loop::take_new_jobs() {
   const std::lock_guard lock(mutex_);
+  has_taken_ = !submitted_.empty();
   for (auto& job : submitted_) {
     ++counts_.n_requests;
     waiting_.push_back(std::move(job));
@@ -278,17 +285,20 @@ void Scheduler::Loop::drop_lost_jobs() {
       return true;
     }
     if (!job.expired()) return false;
-    fail_job(job, Failure::Kind::timeout,
-             fmt::format("the request was not done after {:g} seconds", job.request.timeout));
+    const Failure failure = timed_out(job);
+    fail_job(job, failure.kind, failure.message);
     return true;
   };
+  bool had_grammar = false;
   for (Jobs* jobs : {&waiting_, &answering_}) {
     jobs->remove_if([&](const std::unique_ptr<Job>& job) {
       if (!lost(*job)) return false;
+      had_grammar = had_grammar || job->matcher.has_value();
       release(*job);
       return true;
     });
   }
+  if (had_grammar) drop_grammars_if_free();
   if (reading_.empty()) return;
   const bool all_lost = std::all_of(reading_.begin(), reading_.end(), [](const auto& job) {
     return job->client->cancelled() || job->expired();
@@ -318,7 +328,7 @@ void Scheduler::Loop::publish() {
   counts_.n_refused = stats_.n_refused;
   stats_ = counts_;
   n_waiting_ = static_cast<int>(waiting_.size() + submitted_.size());
-  if (submitted_.empty()) n_beginning_ = 0;
+  if (has_taken_) n_beginning_ = 0;
   n_running_ = 0;
   for (const Jobs* jobs : {&reading_, &answering_}) {
     for (const auto& job : *jobs) n_running_ += job->request.n;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
-// Loop: the thread of the scheduler. It alone touches sessions; requests come to it through a
-// queue, other calls as tasks. Each round it admits what fits, makes one decode step for all
-// answers, and reads prompts for as long as --prefill-share leaves.
+// Loop: the thread of the scheduler. It touches sessions, but for those that it hands to another
+// thread while a file is written or read; requests come to it through a queue, other calls as
+// tasks. Each round it admits what fits, makes one decode step for all answers, and reads prompts
+// for as long as --prefill-share leaves.
 #pragma once
 
 #include <atomic>
@@ -42,16 +43,18 @@ class Scheduler::Loop {
   bool draining() const;
   bool idle() const;
   SchedulerStats stats() const;
-  /// Runs `task` in the loop's thread, between two rounds, and returns what it returns.
+  /// Runs `task` in the loop's thread, between two rounds (at once where this is that thread), and
+  /// returns what it returns.
   template <typename F>
   auto run(F task) {
+    if (std::this_thread::get_id() == thread_.get_id()) return task();
     std::packaged_task<decltype(task())()> packaged(std::move(task));
     auto result = packaged.get_future();
     add_task([&packaged] { packaged(); });
     return result.get();
   }
 
-  // in any thread: files are read and written in the one that calls
+  // in any thread: files are read and written in the one that calls, or between two rounds
   std::vector<SlotInfo> slots();
   void save_slot(int64_t id, const std::string& path);
   int64_t restore_slot(const std::string& path);
@@ -61,12 +64,19 @@ class Scheduler::Loop {
   using Jobs = std::list<std::unique_ptr<Job>>;
 
   void add_task(std::function<void()> task);
+  /// Runs what reads or writes a session's rows while other sessions are decoded from. Those in a
+  /// device's memory belong to the loop's thread alone.
+  template <typename F>
+  auto use_session(F task) {
+    return model_->on_device() ? run(std::move(task)) : task();
+  }
   /// Sets `request.session` but for what the request may choose.
   void complete_options(Request& request) const;
   size_t check(const Request& request) const;
   void take_place(const Request& request, size_t needed);
   GrammarMatcher matcher_of(const Grammar& grammar);
   void drop_grammars();
+  void drop_grammars_if_free();
 
   void run_thread();
   /// Whether there is anything to do now.
@@ -91,7 +101,7 @@ class Scheduler::Loop {
   void snapshot_written(Job& job, const std::optional<Failure>& failure, double seconds);
   KvReport report(const Job& job) const;
 
-  void decode_step();
+  bool decode_step();
   void decode(std::vector<Job*>& jobs, std::vector<Answer*>& answers);
   bool pay_for_next_token(Job& job);
   void finish_answers();
@@ -125,8 +135,9 @@ class Scheduler::Loop {
   bool stopping_ = false, draining_ = false;    // guarded by mutex_
   bool idle_ = true;                            // guarded by mutex_
   int n_waiting_ = 0;                           // guarded by mutex_: submitted and not yet read
-  int n_beginning_ = 0;  // guarded by mutex_: of them, those that the next round begins to read
-  int n_running_ = 0;    // guarded by mutex_: answers that are written or that a prompt is read for
+  int n_beginning_ = 0;     // guarded by mutex_: of them, those that the next round begins to read
+  bool has_taken_ = false;  // guarded by mutex_: jobs, in this round
+  int n_running_ = 0;  // guarded by mutex_: answers that are written or that a prompt is read for
   bool is_reading_ = false;   // guarded by mutex_
   size_t bytes_for_all_ = 0;  // guarded by mutex_: free, or kept and free when needed
   int64_t next_id_ = 1;       // guarded by mutex_

@@ -32,8 +32,8 @@ void Scheduler::Loop::begin_answers(Job& job) {
   }
 }
 
-/// One token for every answer.
-void Scheduler::Loop::decode_step() {
+/// One token for every answer; false where all of them wait for memory.
+bool Scheduler::Loop::decode_step() {
   const Clock::time_point begin = Clock::now();
   std::vector<Job*> jobs;
   std::vector<Answer*> answers;
@@ -46,10 +46,13 @@ void Scheduler::Loop::decode_step() {
       answers.push_back(&answer);
     }
   }
-  if (!answers.empty()) decode(jobs, answers);
-  ++counts_.n_decode_steps;
-  counts_.decode_seconds += seconds_since(begin);
+  if (!answers.empty()) {
+    decode(jobs, answers);
+    ++counts_.n_decode_steps;
+    counts_.decode_seconds += seconds_since(begin);
+  }
   finish_answers();
+  return !answers.empty();
 }
 
 void Scheduler::Loop::decode(std::vector<Job*>& jobs, std::vector<Answer*>& answers) {
@@ -107,7 +110,8 @@ bool Scheduler::Loop::pay_for_next_token(Job& job) {
     return true;
   }
   const bool comes_back =
-      lent_bytes_ > 0 || std::any_of(reading_.begin(), reading_.end(), [](const auto& other) {
+      lent_bytes_ > 0 || !writing_.empty() ||
+      std::any_of(reading_.begin(), reading_.end(), [](const auto& other) {
         return other->prefix_bytes > 0 || (other->prefix.prefix && !other->request.document);
       });
   if (more > 0 && comes_back) return false;
@@ -126,10 +130,7 @@ void Scheduler::Loop::finish_answers() {
     keep(*job);
     return true;
   });
-  if (!had_grammar) return;
-  // where a client's thread is making a grammar, it does the same
-  const std::unique_lock lock(grammar_mutex_, std::try_to_lock);
-  if (lock.owns_lock()) drop_grammars();
+  if (had_grammar) drop_grammars_if_free();
 }
 
 /// Keeps the session of a conversation that may go on.

@@ -134,15 +134,17 @@ void Scheduler::Loop::take_back(KeptSession kept) {
 }
 
 void Scheduler::Loop::save_slot(int64_t id, const std::string& path) {
-  KeptSession kept = run([&] { return lend(id); });
-  const auto give_back = [&] { run([&] { take_back(std::move(kept)); }); };
-  try {
-    kept.session->save(path, to_text(notes_of(kept)));
-  } catch (...) {
+  use_session([&] {
+    KeptSession kept = run([&] { return lend(id); });
+    const auto give_back = [&] { run([&] { take_back(std::move(kept)); }); };
+    try {
+      kept.session->save(path, to_text(notes_of(kept)));
+    } catch (...) {
+      give_back();
+      throw;
+    }
     give_back();
-    throw;
-  }
-  give_back();
+  });
 }
 
 /// Promises a file's bytes to the session that will be read from it.
@@ -190,16 +192,18 @@ int64_t Scheduler::Loop::restore_slot(const std::string& path) {
   request.session = saved.options;
   complete_options(request);
   kept.options = request.session;
-  run([&] { reserve_for(file, path); });
-  try {
-    kept.session = std::make_unique<Session>(model_, request.session);
-    kept.session->load(file);
-    kept.bytes = session_bytes(*kept.session);
-  } catch (...) {
-    run([&] { release_lent(file.bytes()); });
-    throw;
-  }
-  return run([&] { return add_restored(std::move(kept), file.bytes(), path); });
+  return use_session([&] {
+    run([&] { reserve_for(file, path); });
+    try {
+      kept.session = std::make_unique<Session>(model_, request.session);
+      kept.session->load(file);
+      kept.bytes = session_bytes(*kept.session);
+    } catch (...) {
+      run([&] { release_lent(file.bytes()); });
+      throw;
+    }
+    return run([&] { return add_restored(std::move(kept), file.bytes(), path); });
+  });
 }
 
 void Scheduler::Loop::erase_slot(int64_t id) {

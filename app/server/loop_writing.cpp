@@ -18,12 +18,14 @@ void Scheduler::Loop::write_snapshot(std::unique_ptr<Job> owned) {
     memory_.reading() += job.reading_bytes;
   }
   writing_.push_back(std::move(owned));
-  writer_.add([this, &job] {
+  auto write = [this, &job] {
     std::optional<Failure> failure;
     const Clock::time_point begin = Clock::now();
     try {
       if (job.client->cancelled()) {
         failure = Failure{Failure::Kind::cancelled, "cancelled by the client"};
+      } else if (job.expired()) {
+        failure = timed_out(job);
       } else {
         write_file(job);
       }
@@ -32,7 +34,12 @@ void Scheduler::Loop::write_snapshot(std::unique_ptr<Job> owned) {
     }
     const double seconds = seconds_since(begin);
     add_task([this, &job, failure, seconds] { snapshot_written(job, failure, seconds); });
-  });
+  };
+  if (model_->on_device()) {  // see use_session()
+    write();
+  } else {
+    writer_.add(std::move(write));
+  }
 }
 
 /// In the writer's thread.

@@ -15,7 +15,8 @@
 //
 // Every function throws snapkv::Error (error.h) on failure; an object whose method threw stays
 // valid as documented there. A Model is immutable and may be shared by threads; a Session belongs
-// to one thread at a time. Sizes are in bytes, times in seconds, positions count tokens from 0.
+// to one thread at a time, and so do all sessions of a model together that is on_device(). Sizes
+// are in bytes, times in seconds, positions count tokens from 0.
 #pragma once
 
 #include <cstddef>
@@ -142,6 +143,9 @@ class Model {
   /// reset_device_peak() was called, weights included; 0 where it runs in host memory.
   size_t device_bytes_peak() const;
   void reset_device_peak() const;
+  /// Whether weights and caches are in the memory of a device of their own (Device::cuda). The
+  /// sessions of such a model may not be used by two threads at once.
+  bool on_device() const;
   /// Bytes of weights that will move from the mapped file into this process's own memory while it
   /// decodes, as far as can be told now (WeightMemory::automatic): what is free must hold them too.
   size_t weights_to_move() const;

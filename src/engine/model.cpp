@@ -87,6 +87,7 @@ uint64_t Model::fingerprint() const {
 std::string Model::backend_description() const { return impl_->backend->description(); }
 size_t Model::device_bytes_peak() const { return impl_->backend->peak_memory(); }
 void Model::reset_device_peak() const { impl_->backend->reset_peak_memory(); }
+bool Model::on_device() const { return impl_->backend->is_device(); }
 size_t Model::weights_to_move() const { return impl_->weight_pages->bytes_to_move(); }
 DType Model::compute_dtype() const { return impl_->backend->compute_dtype(); }
 bool Model::rounds_activations() const { return impl_->backend->rounds_activations(); }
