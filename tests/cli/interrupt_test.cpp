@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT
 // Ctrl-C during prefill and decode: stops cleanly, prints the summary, exits with 130.
 #include <gtest/gtest.h>
+#include <linux/magic.h>
 #include <sys/stat.h>
+#include <sys/statfs.h>
 
 #include <algorithm>
 #include <chrono>
@@ -142,6 +144,7 @@ TEST(Interrupt, WaitingForAPipeEndsWithTheSignalsCode) {
     };
     const Result r = run(command);
     EXPECT_EQ(r.code, 128 + command.signal) << r.err;
+    EXPECT_NE(r.err.find("snapkv: "), std::string::npos) << "ended by the system: " << r.err;
     EXPECT_EQ(r.err.find("type_error"), std::string::npos) << r.err;
   }
 }
@@ -150,7 +153,12 @@ TEST(Interrupt, WaitingForAPipeEndsWithTheSignalsCode) {
 TEST(Interrupt, ReadingALargeCacheStops) {
   const std::string path = make_folder() + "/large.cache";
   std::ofstream(path, std::ios::binary) << "SNAPKVS\n" << std::string("\1\0\0\0", 4);
-  std::filesystem::resize_file(path, uint64_t{256} << 30);  // a hole: it takes no room
+  struct statfs system = {};
+  ASSERT_EQ(statfs(path.c_str(), &system), 0);
+  if (system.f_type == TMPFS_MAGIC) GTEST_SKIP() << "a hole of tmpfs takes memory where it is read";
+  std::error_code error;
+  std::filesystem::resize_file(path, uint64_t{256} << 30, error);  // a hole: it takes no room
+  if (error) GTEST_SKIP() << "no file of this size: " << error.message();
   Command command;
   command.args = {"generate", "-m", needle_model(), "-p", "x", "--load-cache", path};
   const auto begin = std::chrono::steady_clock::now();
