@@ -52,8 +52,8 @@ struct LongbenchLine {
 struct LongbenchSet {
   LongbenchTask task;
   std::string path;
-  std::string prompt;                     ///< with {context} and {input}
-  int64_t n_predict = 0;                  ///< tokens of an answer, at most
+  std::string prompt;     ///< with {context} and {input}
+  int64_t n_predict = 0;  ///< tokens of an answer, at most
   std::vector<LongbenchLine> lines;
   int64_t n_lines = 0;  ///< in the file; `lines` may be the first of them
 };

@@ -63,7 +63,6 @@ int run_chat(const ChatCommandSettings& s, const CommonSettings& common) {
   options.sampler.seed = sampler_seed(s.seed);
   options.limits = s.limits;
   options.variables = s.chat.variables();
-  if (!is_utf8(s.chat.system())) fail(ErrorCode::kUsage, "--system is not valid UTF-8");
   Sampler{options.sampler};
   require_model(s.model);
   ProgressDisplay progress(!common.no_progress, common.verbose);

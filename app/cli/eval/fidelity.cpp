@@ -19,7 +19,7 @@ struct FidelitySettings {
   eval::FidelityOptions fidelity;
 };
 
-int run_fidelity(FidelitySettings s, const CommonSettings& common) {
+int run_fidelity(const FidelitySettings& s, const CommonSettings& common) {
   const std::vector<eval::TextFile> texts = eval::read_texts(s.texts, std::cin);
   EvalRun run(s.eval, common);
   const eval::FidelityPlan plan = eval::plan_fidelity(*run.model(), texts, s.fidelity);

@@ -12,7 +12,6 @@
 #include "cli/common/signals.h"
 #include "cli/common/terminal.h"
 #include "eval/common/page.h"
-#include "eval/common/text_files.h"
 #include "snapkv/policy.h"
 
 namespace snapkv::cli {
