@@ -211,7 +211,7 @@ TEST(Scheduler, ProgressAndSlotsCountTheDocument) {
     const auto generation = scheduler.submit(question);
     std::optional<Update> update;
     std::optional<PromptProgress> progress;
-    while ((update = generation->next(60s)) && !std::holds_alternative<PromptRead>(*update)) {
+    while ((update = generation->next(kPatience)) && !std::holds_alternative<PromptRead>(*update)) {
       if (const auto* each = std::get_if<PromptProgress>(&*update)) progress = *each;
     }
     ASSERT_TRUE(update && progress);
@@ -234,7 +234,7 @@ std::shared_ptr<Generation> begin_slow_snapshot(Scheduler& scheduler, const std:
   auto generation = scheduler.make_snapshot(document, path, kNotes);
   std::optional<Update> update;
   do {
-    update = generation->next(60s);
+    update = generation->next(kPatience);
   } while (update && !std::holds_alternative<PromptRead>(*update));
   EXPECT_TRUE(update);
   return generation;

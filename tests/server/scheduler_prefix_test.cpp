@@ -121,7 +121,7 @@ TEST(Scheduler, WhatWillBeKeptCutsNoAnswer) {
   const auto stream = scheduler.submit(endless);
   std::shared_ptr<Generation> reading;
   for (int64_t n = 0; n < kPaidTokens + 10;) {
-    const auto update = stream->next(60s);
+    const auto update = stream->next(kPatience);
     ASSERT_TRUE(update && !std::holds_alternative<AnswerEnd>(*update)) << n;
     if (std::holds_alternative<AnswerPart>(*update) && ++n == kPaidTokens - 50) {
       reading = scheduler.submit(prompt);

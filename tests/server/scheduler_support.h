@@ -14,6 +14,13 @@ namespace snapkv::server {
 
 using namespace std::chrono_literals;
 
+/// For an update that must come.
+#if defined(SNAPKV_SANITIZED)
+constexpr auto kPatience = 600s;  // a prompt may take a minute
+#else
+constexpr auto kPatience = 60s;
+#endif
+
 /// Everything that came back of one request.
 struct Result {
   std::vector<std::string> texts;
@@ -28,9 +35,9 @@ inline Result wait_for(Generation& generation, int n = 1) {
   result.texts.resize(static_cast<size_t>(n));
   result.ends.resize(static_cast<size_t>(n));
   for (int n_ended = 0; n_ended < n && !result.failure;) {
-    std::optional<Update> update = generation.next(60s);
+    std::optional<Update> update = generation.next(kPatience);
     if (!update) {
-      ADD_FAILURE() << "nothing came for a minute";
+      ADD_FAILURE() << "nothing came for " << kPatience.count() << " seconds";
       return result;
     }
     if (const auto* read = std::get_if<PromptRead>(&*update)) result.read = *read;

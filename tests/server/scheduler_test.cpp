@@ -184,7 +184,7 @@ TEST(Scheduler, AnswersFlowWhileALongPromptIsRead) {
   Request slow = request_of(long_text(50), 400);
   slow.ignore_eos = true;
   const auto stream = scheduler.submit(slow);
-  while (!std::holds_alternative<AnswerPart>(*stream->next(60s))) {
+  while (!std::holds_alternative<AnswerPart>(*stream->next(kPatience))) {
   }
   const auto begin = std::chrono::steady_clock::now();
   Request prompt = request_of(long_text(900), 1);
@@ -197,7 +197,7 @@ TEST(Scheduler, AnswersFlowWhileALongPromptIsRead) {
     is_read = true;
   });
   while (true) {
-    const std::optional<Update> update = stream->next(60s);
+    const std::optional<Update> update = stream->next(kPatience);
     ASSERT_TRUE(update);
     if (std::holds_alternative<AnswerEnd>(*update)) break;
     if (std::holds_alternative<AnswerPart>(*update) && !is_read) ++n_parts;
@@ -224,7 +224,7 @@ TEST(Scheduler, CancelledRequestsEndAndTheirMemoryComesBack) {
   Request endless = request_of(long_text(50), -1);
   endless.ignore_eos = true;
   const auto answering = scheduler.submit(endless);
-  while (!std::holds_alternative<AnswerPart>(*answering->next(60s))) {
+  while (!std::holds_alternative<AnswerPart>(*answering->next(kPatience))) {
   }
   answering->cancel();
   EXPECT_TRUE(wait_for(*answering).failure);
@@ -322,7 +322,7 @@ TEST(Scheduler, WhereNoneMayWaitWhatCanBeginDoes) {
   for (int i = 0; i < 2; ++i) {
     answering.push_back(scheduler.submit(endless));
     for (int k = 0; k < 3;) {  // some rounds later the next one may begin
-      if (std::holds_alternative<AnswerPart>(*answering.back()->next(60s))) ++k;
+      if (std::holds_alternative<AnswerPart>(*answering.back()->next(kPatience))) ++k;
     }
   }
   EXPECT_EQ(refusal(scheduler, request_of("x")), Refused::Kind::queue_full);
@@ -403,7 +403,7 @@ TEST(Scheduler, ReportsLogprobsAndPositions) {
   const auto generation = scheduler.submit(request);
   int n_tokens = 0;
   while (true) {
-    const std::optional<Update> update = generation->next(60s);
+    const std::optional<Update> update = generation->next(kPatience);
     ASSERT_TRUE(update);
     if (std::holds_alternative<AnswerEnd>(*update)) break;
     if (const auto* read = std::get_if<PromptRead>(&*update)) {
