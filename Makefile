@@ -21,7 +21,7 @@ TOOLS := tests $(if $(filter tsan fuzz,$(SNAPKV_PRESET)),clang)
 
 help:                ## This text
 	@sed -n 's/^\([a-z]*\): .*## /  make \1\t/p; s/^\([a-z]*\):  *## /  make \1\t/p' Makefile | sort -u | expand -t 20
-	@echo "  SNAPKV_PRESET=$(SNAPKV_PRESET) (release, ci, asan, tsan)  PREFIX=$(PREFIX)  JOBS=$(JOBS)  MINUTES=$(MINUTES)"
+	@echo "  SNAPKV_PRESET=$(SNAPKV_PRESET) (release, dev, ci, asan, tsan)  PREFIX=$(PREFIX)  JOBS=$(JOBS)  MINUTES=$(MINUTES)"
 
 packages:            ## Install the missing libraries and tools (Debian, Ubuntu)
 	@tools/install_packages.sh $(TOOLS)
@@ -64,6 +64,7 @@ install: build       ## Install program, library, headers and CMake package unde
 format:              ## clang-format all sources
 	clang-format -i $(SOURCES)
 
-lint: build          ## clang-tidy and the include rules
+lint:                ## clang-tidy and the include rules
+	$(MAKE) build SNAPKV_PRESET=dev
 	tools/check_layers.py .
-	run-clang-tidy -quiet -p $(BUILD) $(addsuffix $$,$(UNITS))
+	run-clang-tidy -quiet -p build/dev $(addsuffix $$,$(UNITS))

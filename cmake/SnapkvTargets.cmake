@@ -12,12 +12,42 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
     $<$<COMPILE_LANGUAGE:CXX>:-Wno-restrict;-Wno-stringop-overflow;-Wno-array-bounds>)
 endif()
 
+# snapkv_unity(TARGET): with SNAPKV_UNITY, the sources of each folder of TARGET are one translation
+# unit: what they include is compiled once. Folders of one or two files share one. Names in a folder's
+# anonymous namespaces must differ. Sources with absolute paths stay by themselves.
+function(snapkv_unity target)
+  if(NOT SNAPKV_UNITY)
+    return()
+  endif()
+  get_target_property(sources ${target} SOURCES)
+  list(FILTER sources INCLUDE REGEX "^[a-z].*[.]cpp$")
+  foreach(source ${sources})
+    cmake_path(GET source PARENT_PATH folder)
+    string(REGEX REPLACE "[^/]+$" "" prefix ${source})
+    set(others ${sources})
+    list(FILTER others INCLUDE REGEX "^${prefix}[^/]+$")
+    list(LENGTH others n)
+    if(n LESS 3)
+      set(folder small)
+    endif()
+    set_source_files_properties(${source} PROPERTIES UNITY_GROUP "${target}_${folder}")
+  endforeach()
+  set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")  # it takes the sources for headers
+    target_compile_options(${target} PRIVATE -Wno-subobject-linkage)
+  endif()
+endfunction()
+
 set(SNAPKV_FOLDER_LIBRARIES "" CACHE INTERNAL "")
 
-# snapkv_folder(NAME SOURCES file... [LIBS target...]): the OBJECT library of one folder of src/.
+# snapkv_folder(NAME [KERNELS] SOURCES file... [LIBS target...]): the OBJECT library of one folder of
+# src/. KERNELS are compiled for every instruction set and gain nothing from being compiled together.
 function(snapkv_folder name)
-  cmake_parse_arguments(ARG "" "" "SOURCES;LIBS" ${ARGN})
+  cmake_parse_arguments(ARG "KERNELS" "" "SOURCES;LIBS" ${ARGN})
   add_library(snapkv_${name} OBJECT ${ARG_SOURCES})
+  if(NOT ARG_KERNELS)
+    snapkv_unity(snapkv_${name})
+  endif()
   target_link_libraries(snapkv_${name} PUBLIC snapkv_options fmt::fmt ${ARG_LIBS})
   set(SNAPKV_FOLDER_LIBRARIES ${SNAPKV_FOLDER_LIBRARIES} snapkv_${name} CACHE INTERNAL "")
 endfunction()

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <string>
 #include <vector>
@@ -16,6 +17,9 @@
 #include "cache/selection.h"
 
 namespace snapkv {
+
+/// Of a layer: rows are counted, and their positions kept, in 32 bits.
+inline constexpr int64_t kMostRows = std::numeric_limits<int32_t>::max();
 
 /// Bytes of KV memory of one session, now and at the most.
 struct KvMeter {

@@ -3,7 +3,6 @@
 
 #include <cstring>
 #include <fstream>
-#include <limits>
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>
@@ -63,7 +62,6 @@ DType parse_type(const std::string& text, const std::string& path) {
 
 /// The fields up to the tokens; returns how many bytes they take.
 size_t read_head(std::span<const std::byte> bytes, const std::string& path, PrefixFile& file) {
-  constexpr int64_t kMostRows = std::numeric_limits<int32_t>::max();
   Reader in(bytes, path);
   if (std::memcmp(in.take(sizeof(kPrefixMagic), "magic").data(), kPrefixMagic,
                   sizeof(kPrefixMagic)) != 0) {

@@ -19,9 +19,9 @@
 namespace snapkv {
 namespace {
 
-class Writer {
+class PrefixWriter {
  public:
-  Writer(const std::string& path, int zstd_level)
+  PrefixWriter(const std::string& path, int zstd_level)
       : file_(path, /*overwrite=*/true), level_(zstd_level) {}
 
   template <typename T>
@@ -85,7 +85,7 @@ void KvPrefix::save(const std::string& path, DType type, std::string_view notes,
     fail(ErrorCode::kUsage, "rows in a GPU's memory can't be saved: that is for the CPU");
   }
   check_cache_path(path);
-  Writer out(path, zstd_level);
+  PrefixWriter out(path, zstd_level);
   out.head_bytes(kPrefixMagic, sizeof(kPrefixMagic));
   out.head(zstd_level > 0 ? kPrefixVersionZstd : kPrefixVersion);
   out.head(impl_->model->fingerprint());

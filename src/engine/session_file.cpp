@@ -18,7 +18,6 @@
 namespace snapkv {
 namespace {
 
-constexpr int64_t kMostRows = std::numeric_limits<int32_t>::max();
 constexpr size_t kHashedAtOnce = size_t{64} << 20;
 constexpr int64_t kMostFrame = std::numeric_limits<int64_t>::max();
 

@@ -3,7 +3,6 @@
 // (docs/session-file.md has the layout).
 #include <algorithm>
 #include <cstring>
-#include <limits>
 
 #include "base/error.h"
 #include "base/stop_check.h"
@@ -26,8 +25,6 @@ struct SavedSessionFile::Impl {
 };
 
 namespace {
-
-constexpr int64_t kMostRows = std::numeric_limits<int32_t>::max();
 
 [[noreturn]] void fail_differs(std::string_view path, std::string_view what, std::string_view saved,
                                std::string_view here) {

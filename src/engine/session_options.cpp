@@ -2,7 +2,6 @@
 // Checks the options of a session and turns kv_memory into a budget. Used by sessions, memory plans
 // and programs that show what they will do.
 #include <algorithm>
-#include <limits>
 
 #include "base/error.h"
 #include "cache/kv_layer.h"
@@ -12,8 +11,6 @@
 
 namespace snapkv {
 namespace {
-
-constexpr int64_t kMostRows = std::numeric_limits<int32_t>::max();
 
 void check_ranges(const SessionOptions& options) {
   require_range("n_ctx", options.n_ctx, 0, kMostTokens);

@@ -17,9 +17,9 @@
 namespace snapkv {
 namespace {
 
-class Writer {
+class SessionWriter {
  public:
-  Writer(const std::string& path, int zstd_level)
+  SessionWriter(const std::string& path, int zstd_level)
       : file_(path, /*overwrite=*/true), level_(zstd_level) {
     XXH3_64bits_reset(&hash_);
   }
@@ -63,7 +63,7 @@ class Writer {
 
 /// Rows of every head in turn; `row` gives a head's first one, `n_bytes` the size of each.
 template <typename RowFn>
-void write_rows(Writer& out, Backend& backend, const KvLayer& layer, size_t n_bytes,
+void write_rows(SessionWriter& out, Backend& backend, const KvLayer& layer, size_t n_bytes,
                 std::vector<char>& buffer, RowFn row) {
   for (int h = 0; h < layer.n_head_kv(); ++h) {
     buffer.resize(layer.n_kv(h) * n_bytes);
@@ -72,7 +72,7 @@ void write_rows(Writer& out, Backend& backend, const KvLayer& layer, size_t n_by
   }
 }
 
-void write_layer(Writer& out, const Session::Impl& s, int il, std::vector<char>& buffer) {
+void write_layer(SessionWriter& out, const Session::Impl& s, int il, std::vector<char>& buffer) {
   const KvLayer& layer = s.layers[il];
   const SessionStats::Layer& stats = s.stats.layers[il];
   out.number(stats.n_total);
@@ -94,7 +94,8 @@ void write_layer(Writer& out, const Session::Impl& s, int il, std::vector<char>&
   out.end_rows();
 }
 
-void write_head(Writer& out, const Session::Impl& s, std::string_view notes, uint32_t version) {
+void write_head(SessionWriter& out, const Session::Impl& s, std::string_view notes,
+                uint32_t version) {
   const ModelInfo& info = s.info();
   out.bytes(kSessionMagic, sizeof(kSessionMagic));
   out.number(version);
@@ -130,7 +131,7 @@ void Session::save(const std::string& path, std::string_view notes, int zstd_lev
          "save: with kv_refresh a session has uncompressed rows, which are no part of its file");
   }
   check_cache_path(path);
-  Writer out(path, zstd_level);
+  SessionWriter out(path, zstd_level);
   write_head(out, s, notes, zstd_level > 0 ? kSessionVersionZstd : kSessionVersion);
   const std::span<const float> last = logits();
   out.bytes(last.data(), last.size_bytes());

@@ -10,7 +10,6 @@
 namespace snapkv::huggingface {
 namespace {
 
-constexpr JsonLimits kLimits{.bytes = size_t{256} << 20, .depth = 32};
 constexpr uint64_t kMaxTemplateBytes = 1 << 20;
 constexpr const char* kKey = "tokenizer.chat_template";
 
@@ -32,7 +31,7 @@ void set_named(Keys& keys, const JsonFields& named, const std::string& file) {
 
 void add_template_keys(const std::string& folder, Keys& keys) {
   const std::string config_path = folder + "/tokenizer_config.json";
-  if (const auto json = read_json_if_there(config_path, kLimits)) {
+  if (const auto json = read_json_if_there(config_path, kTokenizerLimits)) {
     const JsonFields config(*json, config_path);
     const Json* value = config.find("chat_template");
     if (value != nullptr && value->is_array()) {

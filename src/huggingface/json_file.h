@@ -22,6 +22,10 @@ struct JsonLimits {
   int depth = 64;  // of arrays and objects in one another
 };
 
+/// Of files about tokens. The largest in use have 35 MB; lists of tokens are two levels deep,
+/// patterns some more.
+inline constexpr JsonLimits kTokenizerLimits{.bytes = size_t{256} << 20, .depth = 32};
+
 /// The object that `text` holds. Throws Error{kBadModel} that begins with `label`, with the place
 /// of the fault, when it is no JSON, no object, or beyond the limits.
 Json parse_json(std::string_view text, const std::string& label, const JsonLimits& limits = {});

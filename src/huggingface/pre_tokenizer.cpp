@@ -49,7 +49,7 @@ std::vector<std::string> steps_of(const JsonFields& tokenizer) {
 constexpr std::string_view kLlama3 =
     R"(split (?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+)"
     R"([\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
-constexpr std::string_view kQwen2 =
+constexpr std::string_view kQwen2Split =
     R"(split (?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+)"
     R"([\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
 constexpr std::string_view kTekken =
@@ -78,7 +78,7 @@ struct Known {
 const std::vector<Known>& known() {
   static const std::vector<Known> all = {
       {"llama-bpe", {kLlama3, kBytes}},
-      {"qwen2", {kQwen2, kBytes}},
+      {"qwen2", {kQwen2Split, kBytes}},
       {"tekken", {kTekken, kBytes}},
       {"gpt-4o", {kGpt4o, kBytes}},
       {"deepseek-v3", {kDeepseekNumbers, kDeepseekCjk, kDeepseekWords, kBytes}},

@@ -13,8 +13,6 @@
 namespace snapkv::huggingface {
 namespace {
 
-// The largest in use have 35 MB; lists of tokens are two levels deep, patterns some more.
-constexpr JsonLimits kLimits{.bytes = size_t{256} << 20, .depth = 32};
 constexpr std::string_view kSpace = "\xe2\x96\x81";  // U+2581, SentencePiece's space
 
 /// Kinds of tokens, numbered as in GGUF files.
@@ -444,10 +442,11 @@ void add_vocabulary_keys(const VocabularyFiles& files, const Config& config, Key
 void add_vocabulary_keys(const std::string& folder, const JsonFields& root, const Config& config,
                          Keys& keys) {
   const std::string path = folder + "/tokenizer.json";
-  const auto tokenizer = read_json_if_there(path, kLimits);
+  const auto tokenizer = read_json_if_there(path, kTokenizerLimits);
   if (!tokenizer) fail(ErrorCode::kBadModel, "'{}' has no tokenizer.json, which is needed", folder);
   const std::string config_path = folder + "/tokenizer_config.json";
-  const Json tokenizer_config = read_json_if_there(config_path, kLimits).value_or(Json::object());
+  const Json tokenizer_config =
+      read_json_if_there(config_path, kTokenizerLimits).value_or(Json::object());
   const std::string generation_path = folder + "/generation_config.json";
   const Json generation = read_json_if_there(generation_path).value_or(Json::object());
   const JsonFields tokenizer_fields(*tokenizer, path);

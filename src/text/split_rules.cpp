@@ -137,7 +137,8 @@ void cut_by_pattern(std::string_view piece, Regex::Scanner& scanner,
 }
 
 bool is_ascii_digit(char c) { return c >= '0' && c <= '9'; }
-bool is_number(char c) { return is_ascii_digit(c) || c == kNumber; }  // of a text without sets
+/// Of a text without sets.
+bool is_digit_or_number(char c) { return is_ascii_digit(c) || c == kNumber; }
 
 /// The end of the run of characters like the one at `from`.
 template <typename Predicate>
@@ -149,7 +150,7 @@ size_t run_end(std::string_view piece, size_t from, Predicate predicate) {
 void cut_digit_groups(std::string_view piece, std::vector<uint32_t>& lengths) {
   size_t done = 0;
   for (size_t at = 0; at < piece.size();) {
-    const size_t end = run_end(piece, at, is_number);
+    const size_t end = run_end(piece, at, is_digit_or_number);
     if (end == at) {
       ++at;
       continue;

@@ -14,14 +14,14 @@
 namespace snapkv {
 namespace {
 
-constexpr VocabDefaults kDefaults = {.bos = 1,
-                                     .eos = 2,
-                                     .unk = 0,
-                                     .add_bos = true,
-                                     .add_eos = false,
-                                     .add_space_prefix = true,
-                                     .needs_scores = true,
-                                     .needs_types = true};
+constexpr VocabDefaults kSpmDefaults = {.bos = 1,
+                                        .eos = 2,
+                                        .unk = 0,
+                                        .add_bos = true,
+                                        .add_eos = false,
+                                        .add_space_prefix = true,
+                                        .needs_scores = true,
+                                        .needs_types = true};
 
 /// The first symbol of a text that is not empty: one UTF-8 character, or what there is of it. In
 /// invalid UTF-8 a symbol ends before a byte that cannot continue it. (llama.cpp takes as many
@@ -36,7 +36,7 @@ std::string_view first_symbol(std::string_view text) {
 
 /// Two neighbouring symbols of up to 4 bytes as one integer. Zero bytes make some pairs share it,
 /// which only keeps a stretch of text whole that could have been cut.
-uint64_t packed(std::string_view a, std::string_view b) {
+uint64_t packed_symbols(std::string_view a, std::string_view b) {
   uint64_t first = 0;
   for (const char c : a) first = first << 8 | static_cast<unsigned char>(c);
   uint64_t second = 0;
@@ -92,7 +92,7 @@ class SpmTokenizer::Merger {
 };
 
 SpmTokenizer::SpmTokenizer(const GgufFile& file)
-    : SplitTokenizer(Vocab::from_gguf(file, kDefaults)) {
+    : SplitTokenizer(Vocab::from_gguf(file, kSpmDefaults)) {
   index_ranks();
   index_pieces();
   index_bytes(file);
@@ -128,7 +128,7 @@ void SpmTokenizer::index_pieces() {
         adjacent_bytes_.set(static_cast<size_t>(static_cast<unsigned char>(a[0])) * 256 +
                             static_cast<unsigned char>(b[0]));
       } else {
-        adjacent_symbols_.insert(packed(a, b));
+        adjacent_symbols_.insert(packed_symbols(a, b));
       }
       a = b;
     }
@@ -173,7 +173,7 @@ bool SpmTokenizer::adjacent(std::string_view a, std::string_view b) const {
     return adjacent_bytes_.test(static_cast<size_t>(static_cast<unsigned char>(a[0])) * 256 +
                                 static_cast<unsigned char>(b[0]));
   }
-  return adjacent_symbols_.contains(packed(a, b));
+  return adjacent_symbols_.contains(packed_symbols(a, b));
 }
 
 void SpmTokenizer::encode_fragment(std::string_view text, bool after_special,

@@ -13,14 +13,14 @@
 namespace snapkv {
 namespace {
 
-constexpr VocabDefaults kDefaults = {.bos = -1,
-                                     .eos = 1,
-                                     .unk = 2,
-                                     .pad = 0,
-                                     .add_bos = false,
-                                     .add_eos = true,
-                                     .needs_scores = true,
-                                     .needs_types = true};
+constexpr VocabDefaults kUnigramDefaults = {.bos = -1,
+                                            .eos = 1,
+                                            .unk = 2,
+                                            .pad = 0,
+                                            .add_bos = false,
+                                            .add_eos = true,
+                                            .needs_scores = true,
+                                            .needs_types = true};
 
 std::string read_chars_map(const GgufFile& file) {
   constexpr std::string_view kKey = "tokenizer.ggml.precompiled_charsmap";
@@ -67,7 +67,7 @@ std::vector<bool> matched(const Vocab& vocab) {
 }  // namespace
 
 UnigramTokenizer::UnigramTokenizer(const GgufFile& file)
-    : SplitTokenizer(Vocab::from_gguf(file, kDefaults)),
+    : SplitTokenizer(Vocab::from_gguf(file, kUnigramDefaults)),
       chars_map_(
           read_chars_map(file),
           fmt::format("'{}': metadata key 'tokenizer.ggml.precompiled_charsmap'", file.path())),

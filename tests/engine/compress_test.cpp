@@ -18,7 +18,6 @@ namespace snapkv::test {
 namespace {
 
 constexpr int64_t kTokens = 700, kHead = 4, kHeadKv = 2, kHeadDim = 32, kWindow = 32;
-constexpr double kTolerance = 1e-5;  // f32 against f64, see tests/policy/snapkv_test.cpp
 
 // A prompt's tensors as most engines hold them: one token after the other.
 struct Prompt {

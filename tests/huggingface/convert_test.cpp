@@ -23,12 +23,6 @@
 namespace snapkv::test {
 namespace {
 
-Json golden(const std::string& name) {
-  std::ifstream in(std::string(SNAPKV_SOURCE_DIR) + "/tests/huggingface/golden/" + name + ".json");
-  EXPECT_TRUE(in) << name;
-  return Json::parse(in);
-}
-
 /// Logits of 20 tokens.
 std::vector<float> logits_of(const std::string& path) {
   const auto model = Model::load({.path = path, .compute = Compute::f32});
@@ -44,7 +38,7 @@ class ConvertTest : public testing::Test {
   void write(const std::string& name) {
     std::filesystem::remove_all(folder_);
     std::filesystem::create_directory(folder_);
-    write_oracle_folder(folder_, golden(name));
+    write_oracle_folder(folder_, read_golden(name));
   }
   ConvertResult convert(std::optional<DType> type = {}, bool overwrite = true) const {
     return convert_model({.from = folder_, .to = file_, .type = type, .overwrite = overwrite});
@@ -165,7 +159,7 @@ TEST_F(ConvertTest, NothingIsWrittenOverAPartOfTheModel) {
 
 TEST_F(ConvertTest, RowsThatAreNoWholeBlocksBecomeF16) {
   write("llama");
-  Json g = golden("llama");
+  Json g = read_golden("llama");
   g["config"]["intermediate_size"] = 168;
   for (auto& [name, shape] : g["files"]["model.safetensors"].items()) {
     for (auto& n : shape) {
@@ -190,7 +184,7 @@ TEST_F(ConvertTest, RefusesWhatWouldBeWrong) {
                [&] { convert_model({.from = folder_, .to = dir_ / "nowhere/x.gguf"}); });
   EXPECT_EQ(n_files(), 1);
   const auto with_value = [&](float value) {
-    const Json g = golden("llama");
+    const Json g = read_golden("llama");
     std::vector<HfTensor> tensors;
     for (const auto& [name, shape] : g.at("files").at("model.safetensors").items()) {
       int64_t n = 1;

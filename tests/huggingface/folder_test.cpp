@@ -16,18 +16,12 @@
 namespace snapkv::test {
 namespace {
 
-Json golden(const std::string& name) {
-  std::ifstream in(std::string(SNAPKV_SOURCE_DIR) + "/tests/huggingface/golden/" + name + ".json");
-  EXPECT_TRUE(in) << name;
-  return Json::parse(in);
-}
-
 /// A folder that tests damage.
 class FolderTest : public testing::Test {
  protected:
   void SetUp() override { write("llama"); }
   void write(const std::string& name) {
-    golden_ = golden(name);
+    golden_ = read_golden(name);
     write_oracle_folder(path_, golden_);
   }
   GgufFile open() const { return huggingface::to_model(huggingface::open_folder(path_)); }
@@ -151,7 +145,7 @@ TEST_F(FolderTest, Phi3KeepsItsFusedTensors) {
 }
 
 TEST_F(FolderTest, OlderFilesNameTheRotationOtherwise) {
-  Json scaling = golden("llama3").at("config").at("rope_parameters");
+  Json scaling = read_golden("llama3").at("config").at("rope_parameters");
   scaling.erase("rope_theta");
   set_config({{"rope_parameters", nullptr}, {"rope_theta", 5e5}, {"rope_scaling", scaling}});
   const GgufFile file = open();

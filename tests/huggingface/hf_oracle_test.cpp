@@ -6,7 +6,6 @@
 
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
 
 #include "snapkv/engine.h"
 #include "tests/support/gguf_writer.h"
@@ -17,12 +16,6 @@ namespace snapkv::test {
 namespace {
 
 constexpr double kTolerance = 1e-3;
-
-Json read_golden(const std::string& path) {
-  std::ifstream in(path);
-  EXPECT_TRUE(in) << path;
-  return Json::parse(in);
-}
 
 class HfOracleTest : public testing::TestWithParam<std::string> {
  protected:
@@ -43,8 +36,7 @@ class HfOracleTest : public testing::TestWithParam<std::string> {
 };
 
 TEST_P(HfOracleTest, LogProbabilities) {
-  const Json golden = read_golden(std::string(SNAPKV_SOURCE_DIR) + "/tests/huggingface/golden/" +
-                                  GetParam() + ".json");
+  const Json golden = read_golden(GetParam());
   const auto model = Model::load({.path = folder_of(golden), .compute = Compute::f32});
   const Json& teacher = golden.at("teacher");
   const std::vector<int32_t> ids = teacher.at("ids");

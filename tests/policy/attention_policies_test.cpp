@@ -14,8 +14,6 @@
 namespace snapkv::test {
 namespace {
 
-constexpr double kTolerance = 1e-5;  // f32 against f64, see snapkv_test.cpp
-
 class AttentionPolicies : public testing::TestWithParam<Target> {
  protected:
   std::unique_ptr<Backend> backend_ = make_backend(GetParam());

@@ -17,7 +17,7 @@ namespace snapkv::test {
 namespace {
 
 // f64 scores rounded to f32 against f64: only rows this close to the cut may change places.
-constexpr double kTolerance = 1e-6;
+constexpr double kKeyTolerance = 1e-6;
 
 class KeyPolicies : public testing::TestWithParam<Target> {
  protected:
@@ -88,7 +88,7 @@ TEST_P(KeyPolicies, KnormKeepsTheShortestKeys) {
           const float* k = l.k.data() + (g * 700 + j) * 40;
           scores.push_back(-std::sqrt(oracle_dot(k, k, 40)));
         }
-        EXPECT_TRUE(is_selection(kept[g], scores, 16, 134, kTolerance));
+        EXPECT_TRUE(is_selection(kept[g], scores, 16, 134, kKeyTolerance));
       }
     }
   }

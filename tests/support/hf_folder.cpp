@@ -85,6 +85,11 @@ std::vector<float> oracle_values(const std::string& name, int64_t n, bool gemma)
   return values;
 }
 
+Json read_golden(const std::string& name) {
+  std::ifstream in(std::string(SNAPKV_SOURCE_DIR) + "/tests/huggingface/golden/" + name + ".json");
+  return Json::parse(in);
+}
+
 void write_oracle_folder(const std::string& folder, const Json& golden) {
   write_text(folder + "/config.json", golden.at("config").dump(2));
   const std::string dtype = golden.at("dtype");

@@ -35,6 +35,9 @@ void write_text(const std::string& path, std::string_view text);
 /// The values that tools/hf_oracle.py gives to a tensor.
 std::vector<float> oracle_values(const std::string& name, int64_t n, bool gemma);
 
+/// What tools/hf_oracle.py wrote about the model of this name. Throws when there is no such file.
+Json read_golden(const std::string& name);
+
 /// A folder as transformers saved it, made from a golden of tools/hf_oracle.py: config.json,
 /// weights and an index if there are several files; and the tokenizer below.
 void write_oracle_folder(const std::string& folder, const Json& golden);

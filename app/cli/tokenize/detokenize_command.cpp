@@ -16,7 +16,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr const char* kExample =
+constexpr const char* kDetokenizeExample =
     "Example:\n"
     "  snapkv detokenize -m model.gguf -i \"1, 15043, 3186\"\n"
     "  Hello world";
@@ -112,7 +112,7 @@ Command add_detokenize_command(CLI::App& root, const CommonSettings&) {
   auto s = std::make_shared<DetokenizeSettings>();
   CLI::App* app = root.add_subcommand("detokenize", "Write the text of token ids, byte for byte");
   add_options(*app, *s);
-  app->footer(kExample);
+  app->footer(kDetokenizeExample);
   return {app, [s] { return run_detokenize(*s); }};
 }
 

@@ -18,7 +18,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr const char* kExample =
+constexpr const char* kTokenizeExample =
     "Example:\n"
     "  snapkv tokenize -m model.gguf -p \"Hello world\"\n"
     "       1 -> '<s>'\n"
@@ -142,7 +142,7 @@ Command add_tokenize_command(CLI::App& root, const CommonSettings&) {
   CLI::App* app =
       root.add_subcommand("tokenize", "Show the tokens of a text, by a model's vocabulary");
   add_options(*app, *s);
-  app->footer(kExample);
+  app->footer(kTokenizeExample);
   return {app, [s] { return run_tokenize(*s); }};
 }
 

@@ -3,12 +3,9 @@
 
 #include <utility>
 
+#include "server/api/text_parts.h"
+
 namespace snapkv::server {
-namespace {
-
-constexpr std::string_view kSpaces = " \n\t\r";
-
-}  // namespace
 
 AnswerParser::AnswerParser(const AnswerSyntax& syntax)
     : has_reasoning_(syntax.has_reasoning),

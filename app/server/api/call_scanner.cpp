@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: MIT
 #include "server/api/call_scanner.h"
 
+#include "server/api/text_parts.h"
 #include "server/json.h"
 
 namespace snapkv::server {
 namespace {
 
-constexpr size_t kMostNesting = 200;
-
-bool is_space(char c) { return c == ' ' || c == '\n' || c == '\t' || c == '\r'; }
+constexpr size_t kMostValueNesting = 200;
 
 }  // namespace
 
@@ -83,7 +82,7 @@ bool CallScanner::push_value(char c) {
     end_value();  // of a number or a word; c is what follows it
     return state_ != State::failed && push(c);
   }
-  if (!in_string_ && (c == '{' || c == '[') && open_.size() == kMostNesting) return fail();
+  if (!in_string_ && (c == '{' || c == '[') && open_.size() == kMostValueNesting) return fail();
   if (!in_string_ && (c == '}' || c == ']') && (open_.empty() || open_.back() != c)) return fail();
   text_ += c;
   if (in_string_) {

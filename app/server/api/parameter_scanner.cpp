@@ -6,26 +6,19 @@
 #include <algorithm>
 #include <utility>
 
+#include "server/api/text_parts.h"
+
 namespace snapkv::server {
 namespace {
 
-constexpr std::string_view kParameter = "<parameter=", kEnd = "</function>",
+constexpr std::string_view kParameter = "<parameter=", kFunctionEnd = "</function>",
                            kValueEnd = "\n</parameter>";
-constexpr size_t kMostName = 256;  // bytes of a name or key
-
-bool is_space(char c) { return c == ' ' || c == '\n' || c == '\t' || c == '\r'; }
+constexpr size_t kMostParameterName = 256;  // bytes of a name or key
 
 std::string trimmed(const std::string& text) {
   const auto begin = std::find_if_not(text.begin(), text.end(), is_space);
   const auto end = std::find_if_not(text.rbegin(), std::make_reverse_iterator(begin), is_space);
   return {begin, end.base()};
-}
-
-/// Bytes at the end of `text` that may be the beginning of `mark`.
-size_t begun(std::string_view text, std::string_view mark) {
-  size_t n = std::min(text.size(), mark.size() - 1);
-  while (n > 0 && !mark.starts_with(text.substr(text.size() - n))) --n;
-  return n;
 }
 
 /// Part of a string of JSON; parts may begin and end inside a character.
@@ -60,7 +53,7 @@ bool ParameterScanner::push(char c) {
     case State::key: {
       if (c != '>') {
         text_ += c;
-        return (c != '\n' && text_.size() <= kMostName) || fail();
+        return (c != '\n' && text_.size() <= kMostParameterName) || fail();
       }
       const std::string read = trimmed(std::exchange(text_, {}));
       if (read.empty()) return fail();
@@ -87,11 +80,11 @@ bool ParameterScanner::push_between(char c) {
   text_ += c;
   if (text_ == kParameter) {
     state_ = State::key;
-  } else if (text_ == kEnd) {
+  } else if (text_ == kFunctionEnd) {
     close();
     state_ = State::complete;
   } else {
-    return kParameter.starts_with(text_) || kEnd.starts_with(text_) || fail();
+    return kParameter.starts_with(text_) || kFunctionEnd.starts_with(text_) || fail();
   }
   text_.clear();
   return true;
@@ -128,7 +121,7 @@ void ParameterScanner::begin_value(const std::string& key) {
 
 std::string_view ParameterScanner::certain_text() const {
   std::string_view text = text_;
-  text.remove_suffix(std::max(begun(text, kValueEnd), begun(text, kValueEnd.substr(1))));
+  text.remove_suffix(std::max(begun_mark(text, kValueEnd), begun_mark(text, kValueEnd.substr(1))));
   if (text.starts_with('\n')) text.remove_prefix(1);  // as the format has it
   return text;
 }

@@ -7,11 +7,13 @@
 #include <string_view>
 #include <utility>
 
+#include "server/api/text_parts.h"
+
 namespace snapkv::server {
 namespace {
 
 // Of references and alternatives, and of what is looked at; beyond them all types are possible.
-constexpr int kMostNesting = 32;
+constexpr int kMostSchemaNesting = 32;
 constexpr size_t kMostSteps = 100'000;
 
 constexpr std::array<std::pair<std::string_view, JsonTypes>, 7> kNames = {{
@@ -71,7 +73,8 @@ class TypeFinder {
   explicit TypeFinder(const Json& document) : document_(document) {}
 
   JsonTypes within(const Json& schema, int nesting = 0) {
-    if (!schema.is_object() || nesting == kMostNesting || !spend(schema.size())) return kAllTypes;
+    if (!schema.is_object() || nesting == kMostSchemaNesting || !spend(schema.size()))
+      return kAllTypes;
     JsonTypes types = kAllTypes;
     const auto nested = [&](const Json& each) { return within(each, nesting + 1); };
     for (const auto& [keyword, value] : schema.items()) {
@@ -122,7 +125,6 @@ class TypeFinder {
 
 /// Without white space around it, and Python's words as JSON's.
 std::string json_spelling(const std::string& text) {
-  constexpr const char* kSpaces = " \n\t\r";
   const size_t begin = text.find_first_not_of(kSpaces);
   if (begin == std::string::npos) return "";
   const std::string word = text.substr(begin, text.find_last_not_of(kSpaces) + 1 - begin);
@@ -140,7 +142,7 @@ JsonTypes schema_types(const Json& schema, const Json& document) {
 
 const Json& resolved(const Json& schema, const Json& document) {
   const Json* at = &schema;
-  for (int i = 0; i < kMostNesting && at->is_object() && at->contains("$ref"); ++i) {
+  for (int i = 0; i < kMostSchemaNesting && at->is_object() && at->contains("$ref"); ++i) {
     const Json* target = referred((*at)["$ref"], document);
     if (target == nullptr) break;
     at = target;

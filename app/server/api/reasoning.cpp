@@ -5,6 +5,8 @@
 #include <array>
 #include <utility>
 
+#include "server/api/text_parts.h"
+
 namespace snapkv::server {
 namespace {
 
@@ -16,16 +18,6 @@ constexpr std::array<Tags, 5> kTags = {{{"<think>", "</think>"},
                                         {"<reasoning>", "</reasoning>"},
                                         {"[THINK]", "[/THINK]"},
                                         {"<seed:think>", "</seed:think>"}}};
-
-constexpr std::string_view kSpaces = " \n\t\r";
-
-/// How many of the last bytes of `text` may be the beginning of `tag`.
-size_t begun(std::string_view text, std::string_view tag) {
-  for (size_t n = std::min(text.size(), tag.size() - 1); n > 0; --n) {
-    if (tag.starts_with(text.substr(text.size() - n))) return n;
-  }
-  return 0;
-}
 
 }  // namespace
 
@@ -69,7 +61,7 @@ void ReasoningStream::look_for_opening() {
 void ReasoningStream::look_for_closing() {
   const size_t at = held_.find(closing_);
   if (at == std::string::npos) {
-    show(held_.size() - begun(held_, closing_), Part::reasoning);
+    show(held_.size() - begun_mark(held_, closing_), Part::reasoning);
     return;
   }
   show(at, Part::reasoning);

@@ -127,7 +127,7 @@ void check_metadata(const Fields& body) {
 }
 
 /// `top_logprobs`, or the place of `include` that asks for the chosen tokens' alone.
-int read_top_logprobs(const Fields& body) {
+int read_response_logprobs(const Fields& body) {
   const auto top = body.whole("top_logprobs", 0, kMostTopLogprobs);
   if (top && *top > 0) return static_cast<int>(*top);
   const Json* include = body.array("include");
@@ -148,7 +148,7 @@ Exchange read_response(const Json& json, const ApiContext& context) {
   if (request.n != 1) body.refuse("n", "a response has one answer");
   request.max_tokens = read_max_tokens(body, {"max_output_tokens"}, 1);
   request.stops = read_stops(body, "stop");
-  request.top_logprobs = read_top_logprobs(body);
+  request.top_logprobs = read_response_logprobs(body);
   const Fields text = body.inside("text");
   request.grammar = read_grammar(body, {{text, "format"}});
   Conversation conversation;

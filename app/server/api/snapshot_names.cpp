@@ -11,7 +11,7 @@
 namespace snapkv::server {
 namespace {
 
-constexpr size_t kMostName = 128;
+constexpr size_t kMostSnapshotName = 128;
 
 bool is_allowed(char c) {
   return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '.' ||
@@ -23,11 +23,12 @@ void check(const std::string& folder, const std::string& name, const char* field
     throw ApiError(501, "this server keeps no files: it was started without --snapshot-dir",
                    "not_supported", field);
   }
-  if (name.empty() || name.size() > kMostName || name.front() == '.' ||
+  if (name.empty() || name.size() > kMostSnapshotName || name.front() == '.' ||
       !std::all_of(name.begin(), name.end(), is_allowed)) {
-    throw bad_request(field, fmt::format("'{}' must be 1 to {} of the characters A-Z a-z 0-9 . _ - "
-                                         "and not begin with a dot, not {}",
-                                         field, kMostName, to_text(Json(name.substr(0, 60)))));
+    throw bad_request(field,
+                      fmt::format("'{}' must be 1 to {} of the characters A-Z a-z 0-9 . _ - "
+                                  "and not begin with a dot, not {}",
+                                  field, kMostSnapshotName, to_text(Json(name.substr(0, 60)))));
   }
 }
 

@@ -6,11 +6,11 @@
 
 #include "server/api/call_scanner.h"
 #include "server/api/parameter_scanner.h"
+#include "server/api/text_parts.h"
 
 namespace snapkv::server {
 namespace {
 
-constexpr std::string_view kSpaces = " \n\t\r";
 constexpr std::string_view kHermesEnd = "</tool_call>", kArguments = "[ARGS]";
 
 std::string_view mark_of(ToolFormat format) {
@@ -25,14 +25,6 @@ std::string_view mark_of(ToolFormat format) {
     default:
       return {};
   }
-}
-
-/// How many of the last bytes of `text` may be the beginning of `mark`.
-size_t begun_mark(std::string_view text, std::string_view mark) {
-  for (size_t n = std::min(text.size(), mark.size() - 1); n > 0; --n) {
-    if (mark.starts_with(text.substr(text.size() - n))) return n;
-  }
-  return 0;
 }
 
 void skip(std::string& text, std::string_view characters) {

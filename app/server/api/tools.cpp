@@ -12,10 +12,10 @@
 namespace snapkv::server {
 namespace {
 
-constexpr size_t kMostTools = 128, kMostName = 64;
+constexpr size_t kMostTools = 128, kMostFunctionName = 64;
 
 bool is_name(const std::string& name) {
-  return !name.empty() && name.size() <= kMostName &&
+  return !name.empty() && name.size() <= kMostFunctionName &&
          std::all_of(name.begin(), name.end(), [](unsigned char c) {
            return std::isalnum(c) != 0 || c == '_' || c == '-' || c == '.';
          });
@@ -70,7 +70,8 @@ ToolFormat tool_format(const std::string& source) {
 void add_tool(Tools& tools, const Fields& function, const char* schema_field) {
   const std::string name = function.needed_text("name");
   if (!is_name(name)) {
-    function.refuse("name", fmt::format("1 to {} letters, digits, '_', '-' or '.'", kMostName),
+    function.refuse("name",
+                    fmt::format("1 to {} letters, digits, '_', '-' or '.'", kMostFunctionName),
                     Json(name));
   }
   const auto names = tools.names();

@@ -10,8 +10,8 @@
 namespace snapkv::grammar {
 namespace {
 
-constexpr size_t kMostBytes = size_t{1} << 20;
-constexpr int kMostNesting = 64;
+constexpr size_t kMostSchemaBytes = size_t{1} << 20;
+constexpr int kMostSchemaNesting = 64;
 constexpr int kMostRepetitions = 100000;  // lengths of strings and arrays
 constexpr int kMostSchemas = 10000;  // read one by one, those of anyOf with what stands beside it
 
@@ -26,9 +26,9 @@ void check_nesting(std::string_view text, const std::string& name) {
     } else if (c == '"') {
       in_string = !in_string;
     } else if (!in_string && (c == '{' || c == '[')) {
-      if (++depth > 4 * kMostNesting) {
+      if (++depth > 4 * kMostSchemaNesting) {
         fail(ErrorCode::kUsage, "{}: more than {} brackets inside each other", name,
-             4 * kMostNesting);
+             4 * kMostSchemaNesting);
       }
     } else if (!in_string && (c == '}' || c == ']')) {
       --depth;
@@ -88,8 +88,8 @@ std::string SchemaReader::read(const Schema& given, const std::string& place,
                               "beside it included",
                               kMostSchemas));
   }
-  if (++nesting_ > kMostNesting) {
-    reject(place, fmt::format("more than {} schemas inside each other", kMostNesting));
+  if (++nesting_ > kMostSchemaNesting) {
+    reject(place, fmt::format("more than {} schemas inside each other", kMostSchemaNesting));
   }
   if (given == true) {
     --nesting_;
@@ -127,7 +127,7 @@ std::string SchemaReader::read(const Schema& given, const std::string& place,
 }
 
 Schema SchemaReader::flattened(const Schema& schema, const std::string& place, int nesting) {
-  if (nesting > kMostNesting || ++n_read_ > kMostSchemas) {
+  if (nesting > kMostSchemaNesting || ++n_read_ > kMostSchemas) {
     reject(place, "allOf and $ref inside each other without end");
   }
   if (schema == true) return Schema::object();
@@ -273,8 +273,9 @@ ParseLimits schema_limits() {
 }
 
 std::string schema_to_gbnf(std::string_view text, const std::string& name) {
-  if (text.size() > kMostBytes) {
-    fail(ErrorCode::kUsage, "{}: {} bytes; a schema may have {}", name, text.size(), kMostBytes);
+  if (text.size() > kMostSchemaBytes) {
+    fail(ErrorCode::kUsage, "{}: {} bytes; a schema may have {}", name, text.size(),
+         kMostSchemaBytes);
   }
   check_nesting(text, name);
   Schema schema;

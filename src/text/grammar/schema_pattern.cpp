@@ -11,8 +11,8 @@
 namespace snapkv::grammar {
 namespace {
 
-constexpr int kMostNesting = 50;
-constexpr size_t kMostBytes = 20000;
+constexpr int kMostPatternNesting = 50;
+constexpr size_t kMostPatternBytes = 20000;
 
 CharSet set_of(std::initializer_list<CharSet::Range> ranges) {
   CharSet set;
@@ -72,8 +72,8 @@ class PatternReader {
       : pattern_(pattern), place_(place) {}
 
   std::string run() {
-    if (pattern_.size() > kMostBytes) {
-      reject(fmt::format("{} bytes; at most {} are supported", pattern_.size(), kMostBytes));
+    if (pattern_.size() > kMostPatternBytes) {
+      reject(fmt::format("{} bytes; at most {} are supported", pattern_.size(), kMostPatternBytes));
     }
     std::string text = top_alternative();
     while (take('|')) text += " | " + top_alternative();
@@ -129,7 +129,7 @@ class PatternReader {
 
   std::string item(int nesting) {
     if (take('(')) {
-      if (nesting == kMostNesting)
+      if (nesting == kMostPatternNesting)
         reject(fmt::format("more than {} groups inside each other", nesting));
       if (take('?') && !take(':')) {
         if (peek() != '<' || pattern_.substr(at_, 2) == "<=" || pattern_.substr(at_, 2) == "<!") {

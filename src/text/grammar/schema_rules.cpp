@@ -12,8 +12,8 @@
 namespace snapkv::grammar {
 namespace {
 
-constexpr size_t kMostName = 100;               // names of properties may be of any length
-constexpr size_t kMostBytes = size_t{1} << 26;  // made for rules, parts of them counted again
+constexpr size_t kMostName = 100;                   // names of properties may be of any length
+constexpr size_t kMostRuleBytes = size_t{1} << 26;  // made for rules, parts of them counted again
 
 struct JsonRule {
   std::string_view name;
@@ -102,9 +102,9 @@ void SchemaRules::define(const std::string& name, std::string body) {
 
 void SchemaRules::count_bytes(size_t n) {
   n_bytes_ += n;
-  if (n_bytes_ <= kMostBytes) return;
+  if (n_bytes_ <= kMostRuleBytes) return;
   fail(ErrorCode::kUsage, "{}: too large: its rules take more than {} MiB", name_,
-       kMostBytes >> 20);
+       kMostRuleBytes >> 20);
 }
 
 std::string SchemaRules::add(const std::string& wish, std::string body) {

@@ -170,11 +170,11 @@ Value round_filter(Interpreter&, const Value& value, Arguments& args) {
   return Value((how == "ceil" ? std::ceil(scaled) : std::floor(scaled)) / unit);
 }
 
-constexpr NamedFilter kFilters[] = {
+constexpr NamedFilter kNumberFilters[] = {
     {"int", &int_filter}, {"float", &float_filter}, {"abs", &abs_filter}, {"round", &round_filter}};
 
 }  // namespace
 
-std::span<const NamedFilter> number_filters() { return kFilters; }
+std::span<const NamedFilter> number_filters() { return kNumberFilters; }
 
 }  // namespace snapkv::jinja

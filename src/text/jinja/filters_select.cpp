@@ -98,7 +98,7 @@ Value attr(Interpreter& in, const Value& value, Arguments& args) {
   return in.attribute(value, text->bytes());
 }
 
-constexpr NamedFilter kFilters[] = {
+constexpr NamedFilter kSelectingFilters[] = {
     {"default", &default_value},
     {"d", &default_value},
     {"map", &map},
@@ -111,6 +111,6 @@ constexpr NamedFilter kFilters[] = {
 
 }  // namespace
 
-std::span<const NamedFilter> selecting_filters() { return kFilters; }
+std::span<const NamedFilter> selecting_filters() { return kSelectingFilters; }
 
 }  // namespace snapkv::jinja

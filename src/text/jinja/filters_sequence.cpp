@@ -244,7 +244,7 @@ Value sum(Interpreter& in, const Value& value, Arguments& args) {
   return total;
 }
 
-constexpr NamedFilter kFilters[] = {
+constexpr NamedFilter kSequenceFilters[] = {
     {"length", &length},   {"count", &length},       {"first", &first},
     {"last", &last},       {"list", &list},          {"reverse", &reverse},
     {"sort", &sort},       {"dictsort", &dictsort},  {"unique", &unique},
@@ -255,6 +255,6 @@ constexpr NamedFilter kFilters[] = {
 
 }  // namespace
 
-std::span<const NamedFilter> sequence_filters() { return kFilters; }
+std::span<const NamedFilter> sequence_filters() { return kSequenceFilters; }
 
 }  // namespace snapkv::jinja

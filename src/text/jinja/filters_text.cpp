@@ -18,7 +18,7 @@ namespace {
 
 using Change = TextPtr (*)(Budget&, const Text&);
 template <Change change>
-Value changed(Interpreter& in, const Value& value, Arguments& args) {
+Value changed_text(Interpreter& in, const Value& value, Arguments& args) {
   bind_none("a filter that changes the case", args);
   return Value(change(in.budget(), *to_text(in.budget(), value)));
 }
@@ -234,10 +234,10 @@ Value tojson(Interpreter& in, const Value& value, Arguments& args) {
   return Value(write_json(in.budget(), value, style));
 }
 
-constexpr NamedFilter kFilters[] = {
-    {"upper", &changed<&upper>},
-    {"lower", &changed<&lower>},
-    {"capitalize", &changed<&capitalize>},
+constexpr NamedFilter kTextFilters[] = {
+    {"upper", &changed_text<&upper>},
+    {"lower", &changed_text<&lower>},
+    {"capitalize", &changed_text<&capitalize>},
     {"title", &title_filter},
     {"trim", &trim},
     {"string", &string},
@@ -258,6 +258,6 @@ constexpr NamedFilter kFilters[] = {
 
 }  // namespace
 
-std::span<const NamedFilter> text_filters() { return kFilters; }
+std::span<const NamedFilter> text_filters() { return kTextFilters; }
 
 }  // namespace snapkv::jinja

@@ -17,7 +17,7 @@ namespace {
 
 using Change = TextPtr (*)(Budget&, const Text&);
 template <Change change>
-Value changed(Interpreter& in, const Value& self, Arguments& args) {
+Value changed_self(Interpreter& in, const Value& self, Arguments& args) {
   bind_none("a str method that changes the case", args);
   return Value(change(in.budget(), self.text()));
 }
@@ -265,8 +265,8 @@ const std::unordered_map<std::string_view, Method>& text_methods() {
   static const auto* methods = [] {
     auto* map = new std::unordered_map<std::string_view, Method>();
     for (const Method& method : std::initializer_list<Method>{
-             {"capitalize", &changed<&capitalize>},
-             {"casefold", &changed<&casefold>},
+             {"capitalize", &changed_self<&capitalize>},
+             {"casefold", &changed_self<&casefold>},
              {"center", &pad_method<true, true>},
              {"count", &count},
              {"encode", nullptr},
@@ -290,7 +290,7 @@ const std::unordered_map<std::string_view, Method>& text_methods() {
              {"isupper", &has_case<true>},
              {"join", &join_method},
              {"ljust", &pad_method<false, true>},
-             {"lower", &changed<&lower>},
+             {"lower", &changed_self<&lower>},
              {"lstrip", &strip_method<Side::left>},
              {"maketrans", nullptr},
              {"partition", &partition<false>},
@@ -307,10 +307,10 @@ const std::unordered_map<std::string_view, Method>& text_methods() {
              {"splitlines", &splitlines},
              {"startswith", &has_affix<true>},
              {"strip", &strip_method<Side::both>},
-             {"swapcase", &changed<&swapcase>},
-             {"title", &changed<&title>},
+             {"swapcase", &changed_self<&swapcase>},
+             {"title", &changed_self<&title>},
              {"translate", nullptr},
-             {"upper", &changed<&upper>},
+             {"upper", &changed_self<&upper>},
              {"zfill", &zfill},
          }) {
       map->emplace(method.name, method);

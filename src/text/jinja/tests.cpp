@@ -31,7 +31,7 @@ bool is_float(const Value& value) { return value.is<double>(); }
 bool is_number(const Value& value) { return value.is_number(); }
 bool is_string(const Value& value) { return value.is_text(); }
 bool is_mapping(const Value& value) { return value.is<DictPtr>(); }
-bool is_sequence(const Value& value) {
+bool is_items(const Value& value) {
   if (const auto* object = value.object<Object>()) return object->has_items();
   return value.is_text() || value.items() != nullptr || value.is<DictPtr>() || value.is_undefined();
 }
@@ -140,7 +140,7 @@ const std::unordered_map<std::string_view, TestCode>& all_tests() {
       {"number", &of_value<&is_number>},
       {"string", &of_value<&is_string>},
       {"mapping", &of_value<&is_mapping>},
-      {"sequence", &of_value<&is_sequence>},
+      {"sequence", &of_value<&is_items>},
       {"callable", &of_value<&is_callable>},
       {"escaped", &of_value<&is_escaped>},
       {"iterable", &iterable},

@@ -11,14 +11,14 @@
 namespace snapkv::test {
 namespace {
 
-struct Case {
+struct GbnfCase {
   const char* grammar;
   std::vector<std::string> whole;      // allowed as they are
   std::vector<std::string> beginning;  // of an allowed text, and none themselves
   std::vector<std::string> no;
 };
 
-class Gbnf : public testing::TestWithParam<Case> {};
+class Gbnf : public testing::TestWithParam<GbnfCase> {};
 
 TEST_P(Gbnf, Allows) {
   const Grammar grammar = Grammar::parse(GetParam().grammar);
@@ -36,48 +36,50 @@ TEST_P(Gbnf, Allows) {
 INSTANTIATE_TEST_SUITE_P(
     Constructs, Gbnf,
     testing::Values(
-        Case{R"(root ::= "yes" | "no")", {"yes", "no"}, {"", "y", "n"}, {"x", "yess", "yesno"}},
-        Case{R"(root ::= "a"*)", {"", "a", "aaaa"}, {}, {"b", "ab"}},
-        Case{R"(root ::= "a"+ "b"?)", {"a", "aab", "ab"}, {""}, {"b", "abb"}},
-        Case{R"(root ::= "ab"{2,3})", {"abab", "ababab"}, {"ab", "aba"}, {"abababab", "ba"}},
-        Case{R"(root ::= [0-9]{2})", {"42"}, {"4"}, {"423", "x"}},
-        Case{R"(root ::= [0-9]{2,} ";")", {"42;", "12345;"}, {"4", "42"}, {"4;"}},
-        Case{R"(root ::= "a"{0} "b")", {"b"}, {""}, {"a", "ab"}},
-        Case{R"(root ::= ("a" | "b" "c")* "d")", {"d", "abcd", "bcaad"}, {"b"}, {"c", "bd"}},
-        Case{R"(root ::= ("a"*)*)", {"", "aaa"}, {}, {"b"}},  // nothing, any number of times
-        Case{R"(root ::= ("a"? "b"?){3})", {"", "ab", "ababab", "ba"}, {}, {"abababa", "aaaa"}},
-        Case{R"(root ::= [^a-c"\]]+)", {"xyz", "-", "\n", "\xc3\xa9"}, {""}, {"a", "b", "]", "\""}},
-        Case{R"(root ::= [a\-z]+)", {"a-z"}, {}, {"b"}},
-        Case{R"(root ::= [az-]+)", {"-az"}, {}, {"b"}},
-        Case{R"(root ::= .)",
-             {"a", "\n", "\xe2\x82\xac", "\xf0\x9f\x98\x80"},
-             {"\xe2\x82", ""},
-             {"\xff", "\xc0\x80", "\xed\xa0\x80", "\xf4\x90\x80\x80", "ab"}},
-        Case{R"(root ::= "\x41\u00e9\U0001F600\n\t\"\\")",
-             {"A\xc3\xa9\xf0\x9f\x98\x80\n\t\"\\"},
-             {"A\xc3"},
-             {"B"}},
+        GbnfCase{R"(root ::= "yes" | "no")", {"yes", "no"}, {"", "y", "n"}, {"x", "yess", "yesno"}},
+        GbnfCase{R"(root ::= "a"*)", {"", "a", "aaaa"}, {}, {"b", "ab"}},
+        GbnfCase{R"(root ::= "a"+ "b"?)", {"a", "aab", "ab"}, {""}, {"b", "abb"}},
+        GbnfCase{R"(root ::= "ab"{2,3})", {"abab", "ababab"}, {"ab", "aba"}, {"abababab", "ba"}},
+        GbnfCase{R"(root ::= [0-9]{2})", {"42"}, {"4"}, {"423", "x"}},
+        GbnfCase{R"(root ::= [0-9]{2,} ";")", {"42;", "12345;"}, {"4", "42"}, {"4;"}},
+        GbnfCase{R"(root ::= "a"{0} "b")", {"b"}, {""}, {"a", "ab"}},
+        GbnfCase{R"(root ::= ("a" | "b" "c")* "d")", {"d", "abcd", "bcaad"}, {"b"}, {"c", "bd"}},
+        GbnfCase{R"(root ::= ("a"*)*)", {"", "aaa"}, {}, {"b"}},  // nothing, any number of times
+        GbnfCase{R"(root ::= ("a"? "b"?){3})", {"", "ab", "ababab", "ba"}, {}, {"abababa", "aaaa"}},
+        GbnfCase{
+            R"(root ::= [^a-c"\]]+)", {"xyz", "-", "\n", "\xc3\xa9"}, {""}, {"a", "b", "]", "\""}},
+        GbnfCase{R"(root ::= [a\-z]+)", {"a-z"}, {}, {"b"}},
+        GbnfCase{R"(root ::= [az-]+)", {"-az"}, {}, {"b"}},
+        GbnfCase{R"(root ::= .)",
+                 {"a", "\n", "\xe2\x82\xac", "\xf0\x9f\x98\x80"},
+                 {"\xe2\x82", ""},
+                 {"\xff", "\xc0\x80", "\xed\xa0\x80", "\xf4\x90\x80\x80", "ab"}},
+        GbnfCase{R"(root ::= "\x41\u00e9\U0001F600\n\t\"\\")",
+                 {"A\xc3\xa9\xf0\x9f\x98\x80\n\t\"\\"},
+                 {"A\xc3"},
+                 {"B"}},
         // characters of two, three and four bytes in one class: each border and its neighbours
-        Case{"root ::= [\\u00e0-\\u1000\\uFF00-\\U00010010]",
-             {"\xc3\xa0", "\xdf\xbf", "\xe0\xa0\x80", "\xe1\x80\x80", "\xef\xbc\x80",
-              "\xf0\x90\x80\x90"},
-             {"\xc3", "\xf0\x90\x80"},
-             {"\xc3\x9f", "\xe1\x80\x81", "\xef\xbb\xbf", "\xf0\x90\x80\x91"}},
-        Case{"root ::= a b # of both\na ::= \"1\"\n\n# the other\nb ::= \"2\" |\n  \"3\"\n",
-             {"12", "13"},
-             {"1"},
-             {"2"}},
-        Case{"root ::= (\n  \"a\"\n  \"b\" # with a comment\n)\r\n", {"ab"}, {"a"}, {"b"}},
-        Case{"root ::= | \"a\"", {"", "a"}, {}, {"aa"}},
-        Case{R"(root ::= "" "a" "")", {"a"}, {""}, {"b"}},
+        GbnfCase{"root ::= [\\u00e0-\\u1000\\uFF00-\\U00010010]",
+                 {"\xc3\xa0", "\xdf\xbf", "\xe0\xa0\x80", "\xe1\x80\x80", "\xef\xbc\x80",
+                  "\xf0\x90\x80\x90"},
+                 {"\xc3", "\xf0\x90\x80"},
+                 {"\xc3\x9f", "\xe1\x80\x81", "\xef\xbb\xbf", "\xf0\x90\x80\x91"}},
+        GbnfCase{"root ::= a b # of both\na ::= \"1\"\n\n# the other\nb ::= \"2\" |\n  \"3\"\n",
+                 {"12", "13"},
+                 {"1"},
+                 {"2"}},
+        GbnfCase{"root ::= (\n  \"a\"\n  \"b\" # with a comment\n)\r\n", {"ab"}, {"a"}, {"b"}},
+        GbnfCase{"root ::= | \"a\"", {"", "a"}, {}, {"aa"}},
+        GbnfCase{R"(root ::= "" "a" "")", {"a"}, {""}, {"b"}},
         // recursion in the middle and at the end
-        Case{R"g(root ::= "(" root ")" | "x")g", {"x", "(x)", "((x))"}, {"((x)"}, {")", "(x))"}},
-        Case{"root ::= item root | item\nitem ::= [a-z] \";\"", {"a;", "a;b;c;"}, {"a"}, {";"}},
+        GbnfCase{
+            R"g(root ::= "(" root ")" | "x")g", {"x", "(x)", "((x))"}, {"((x)"}, {")", "(x))"}},
+        GbnfCase{"root ::= item root | item\nitem ::= [a-z] \";\"", {"a;", "a;b;c;"}, {"a"}, {";"}},
         // two ways to read the same beginning
-        Case{R"(root ::= "a" "b" "c" | [a-z] "b" "d" | "ab"* "!")",
-             {"abc", "abd", "xbd", "abab!", "!"},
-             {"ab", "abab"},
-             {"abe", "xbc"}}));
+        GbnfCase{R"(root ::= "a" "b" "c" | [a-z] "b" "d" | "ab"* "!")",
+                 {"abc", "abd", "xbd", "abab!", "!"},
+                 {"ab", "abab"},
+                 {"abe", "xbc"}}));
 
 TEST(GbnfLimits, DeepRecursionIsBoundedAndEndsAgain) {
   const Grammar grammar = Grammar::parse(R"g(root ::= "(" root ")" | "x")g");
