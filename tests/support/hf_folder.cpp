@@ -4,6 +4,7 @@
 #include <fmt/core.h>
 
 #include <cstring>
+#include <fstream>
 
 #include "base/check.h"
 #include "base/half.h"
