@@ -1,8 +1,8 @@
 #!/bin/sh
 # Compiles the library for ARM64 on another machine: syntax and types only, every file under src/.
 # Needs the packages g++-aarch64-linux-gnu and the libraries' headers (install_packages.sh); the
-# headers of the host serve, since those of Highway, oneDNN, fmt and SentencePiece are the same on
-# every processor. Not part of ctest.
+# headers of the host serve, since those of the libraries are the same on every processor. Not part of
+# ctest.
 set -eu
 cd "$(dirname "$0")/.."
 compiler=${CXX_ARM64:-aarch64-linux-gnu-g++}
@@ -14,8 +14,8 @@ command -v "$compiler" >/dev/null || {
 # only what the project needs of the host's /usr/include, whose C library is another machine's
 headers=$(mktemp -d)
 trap 'rm -rf "$headers"' EXIT
-for name in hwy fmt oneapi dnnl.h dnnl.hpp dnnl_config.h dnnl_types.h dnnl_version.h dnnl_debug.h \
-            sentencepiece_processor.h; do
+for name in hwy fmt nlohmann oneapi dnnl.h dnnl.hpp dnnl_config.h dnnl_types.h dnnl_version.h \
+            dnnl_debug.h pcre2.h utf8proc.h xxhash.h zstd.h zstd_errors.h sentencepiece_processor.h; do
   for folder in /usr/include /usr/include/*-linux-gnu; do
     if [ -e "$folder/$name" ]; then ln -sf "$folder/$name" "$headers/$name"; fi
   done

@@ -95,8 +95,8 @@ void convert_rows(const PackedShape& s, const Tensor& weight, int64_t panel, voi
 
 size_t pack_panel_scratch(DType compute) { return kPanelRows * tile_stride(compute); }
 
-void pack_panel(const PackedShape& s, const Tensor& weight, int64_t panel, PackTo to, char* scratch,
-                void* dst) {
+void pack_panel(const PackedShape& s, const Tensor& weight, int64_t panel,
+                [[maybe_unused]] PackTo to, char* scratch, void* dst) {
   if (!s.blocked) return convert_rows(s, weight, panel, dst);
 #if defined(__x86_64__)
   if (packs_avx512(weight.dtype) && s.n_in % 32 == 0) {
