@@ -148,8 +148,8 @@ TEST_F(Requests, EffortsReachTheTemplate) {
       {2, R"("reasoning": {"effort": "%", "summary": "auto"})"},
       {3, R"("output_config": {"effort": "%"})"}};
   for (const auto& [api, members] : kEfforts) {
-    const auto body = [&](const std::string& effort) {
-      std::string all = kBodies[api].second + ", " + members + "}";
+    const auto body = [begin = kBodies[api].second, end = members](const std::string& effort) {
+      std::string all = begin + ", " + end + "}";
       return all.replace(all.find('%'), 1, effort);
     };
     EXPECT_EQ(read(kBodies[api].first, body("low")).prompt.chat.text, "lowx");
