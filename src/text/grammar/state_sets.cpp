@@ -14,6 +14,11 @@ uint64_t key_of(int32_t state, int32_t below) {
   return uint64_t{static_cast<uint32_t>(state)} << 32 | static_cast<uint32_t>(below);
 }
 
+uint64_t hash_of(uint64_t key) {
+  const uint64_t hash = key * 0x9e3779b97f4a7c15u;
+  return hash ^ hash >> 32;
+}
+
 uint64_t hash_of(std::span<const int32_t> frames, bool is_complete) {
   uint64_t hash = is_complete ? 1 : 0;
   for (const int32_t frame : frames) {
@@ -37,8 +42,7 @@ StateSets::StateSets(const Automaton& automaton)
 
 int32_t& StateSets::place_of_frame(int32_t state, int32_t below) {
   const size_t mask = frame_numbers_.size() - 1;
-  const uint64_t hash = key_of(state, below) * 0x9e3779b97f4a7c15u;
-  for (size_t place = (hash ^ hash >> 32) & mask;; place = (place + 1) & mask) {
+  for (size_t place = hash_of(key_of(state, below)) & mask;; place = (place + 1) & mask) {
     int32_t& number = frame_numbers_[place];
     if (number == kBottom) return number;
     if (frame(number).state == state && frame(number).below == below) return number;
@@ -82,9 +86,9 @@ int32_t StateSets::set_of(std::span<int32_t> frames, bool is_complete) {
   return number;
 }
 
-int32_t StateSets::resumed(int32_t f) {
+int32_t StateSets::resumed(std::span<const int32_t> frames) {
   begin();
-  visit(frame(f).state, frame(f).below);
+  for (const int32_t f : frames) visit(frame(f).state, frame(f).below);
   return finish();
 }
 
@@ -247,6 +251,7 @@ StateSets::Reach StateSets::find_reach(int32_t set, CharacterKinds kinds) {
 }
 
 void StateSets::begin() {
+  ++set_being_made_;
   visited_.clear();
   tops_.clear();
   complete_ = false;
@@ -262,12 +267,22 @@ void StateSets::visit(int32_t state, int32_t below) {
 }
 
 bool StateSets::is_new(uint64_t key) {
+  const auto insert = [&](uint64_t k) {
+    size_t place = hash_of(k) & (many_visited_.size() - 1);
+    while (many_visited_[place].set == set_being_made_) {
+      if (many_visited_[place].key == k) return false;
+      place = (place + 1) & (many_visited_.size() - 1);
+    }
+    many_visited_[place] = {k, set_being_made_};
+    return true;
+  };
   constexpr size_t kFew = 24;  // as nearly always: searched one by one
   if (visited_.size() < kFew) {
     if (std::find(visited_.begin(), visited_.end(), key) != visited_.end()) return false;
   } else {
-    if (visited_.size() == kFew) many_visited_ = {visited_.begin(), visited_.end()};
-    if (!many_visited_.insert(key).second) return false;
+    if (many_visited_.empty()) many_visited_.resize(4 * kMostWays);
+    if (visited_.size() == kFew) std::ranges::for_each(visited_, [&](uint64_t k) { insert(k); });
+    if (!insert(key)) return false;
   }
   visited_.push_back(key);
   return true;

@@ -12,7 +12,6 @@
 #include <memory>
 #include <span>
 #include <unordered_map>
-#include <unordered_set>
 #include <vector>
 
 #include "text/grammar/automaton.h"
@@ -85,8 +84,8 @@ class StateSets {
   int32_t frame_of(int32_t state, int32_t below);
   /// The set of these frames, which need not be sorted, but are then.
   int32_t set_of(std::span<int32_t> frames, bool is_complete);
-  /// The set after the return to a frame.
-  int32_t resumed(int32_t frame);
+  /// The set after the return to any of these frames, none of which is kBottom.
+  int32_t resumed(std::span<const int32_t> frames);
 
   /// What one call from outside may do before it throws: frames visited, or as much work.
   void allow_work(int64_t n) { work_left_ = n; }
@@ -151,7 +150,15 @@ class StateSets {
   int64_t work_left_ = 0;
   // of the set being made
   std::vector<uint64_t> visited_;
-  std::unordered_set<uint64_t> many_visited_;  // the same, where they are many
+  /// The same, where they are many: each at the first place from its hash on that is of another
+  /// set, so that nothing has to be taken out. A power of 2, more than twice as many as can be
+  /// visited.
+  struct Visited {
+    uint64_t key = 0;
+    uint64_t set = 0;
+  };
+  std::vector<Visited> many_visited_;
+  uint64_t set_being_made_ = 0;
   std::vector<std::pair<int32_t, int32_t>> pending_;
   std::vector<int32_t> tops_;
   bool complete_ = false;

@@ -127,11 +127,11 @@ void TokenMasks::add_run(const Run& run) {
 
 TokenSet TokenMasks::compute(int32_t set) {
   std::vector<uint64_t> bits(n_words_);
-  for (Group& group : groups_of(set)) {
-    const InnerMask& inner = inner_mask(sets_.set_of(group.frames, false));
+  for (const auto& [frames, returns] : groups_of(set)) {
+    const InnerMask& inner = inner_mask(frames);
     inner.tokens.add_to(bits);
-    if (group.below == StateSets::kBottom) continue;
-    const int32_t outer = sets_.resumed(group.below);
+    if (returns.empty() || inner.ends.empty()) continue;
+    const int32_t outer = sets_.resumed(returns);
     for (const int32_t end : inner.ends) {
       walk(end + 1, trie_.node(end).end, outer, nullptr);
       for (const Run& run : runs_) add_tokens(run, bits);
@@ -178,12 +178,12 @@ std::vector<uint64_t> TokenMasks::bits_of_runs() const {
   return bits;
 }
 
-std::vector<TokenMasks::Group> TokenMasks::groups_of(int32_t set) {
+TokenMasks::Groups TokenMasks::groups_of(int32_t set) {
   const Automaton& automaton = sets_.automaton();
   const auto is_short = [&](int32_t f) {
     return automaton.rule(automaton.state(sets_.frame(f).state).rule).is_short;
   };
-  std::vector<Group> groups;
+  std::map<int32_t, std::vector<int32_t>> frames;  // by what they return to
   std::vector<int32_t> path;
   for (const int32_t top :
        std::vector<int32_t>(sets_.frames(set).begin(), sets_.frames(set).end())) {
@@ -196,13 +196,12 @@ std::vector<TokenMasks::Group> TokenMasks::groups_of(int32_t set) {
     for (; !path.empty(); path.pop_back()) {
       rebased = sets_.frame_of(sets_.frame(path.back()).state, rebased);
     }
-    const auto group = std::find_if(groups.begin(), groups.end(),
-                                    [&](const Group& g) { return g.below == below; });
-    if (group == groups.end()) {
-      groups.push_back({below, {rebased}});
-    } else {
-      group->frames.push_back(rebased);
-    }
+    frames[below].push_back(rebased);
+  }
+  Groups groups;
+  for (auto& [below, rebased] : frames) {
+    std::vector<int32_t>& returns = groups[sets_.set_of(rebased, false)];
+    if (below != StateSets::kBottom) returns.push_back(below);
   }
   return groups;
 }

@@ -7,7 +7,8 @@
 // document: what differs is only where the text goes on after the string. So the walk is done once
 // for the innermost rule alone, as if nothing were around it. It gives the tokens that stay inside
 // the rule, and the nodes of the trie where the rule has ended; what is below those nodes, a few
-// hundred tokens, is then walked from where the rule returns to.
+// hundred tokens, is then walked from where the rule returns to. A text that can be read in many
+// ways returns to as many places: that walk is one from all of them together.
 //
 // A string with a length is another place after each of its characters, where that work has to be
 // done again. So a walk does not go below a node where all texts are allowed whatever they are, up
@@ -16,6 +17,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <vector>
 
 #include "text/grammar/lru_cache.h"
@@ -55,15 +57,13 @@ class TokenMasks {
     std::vector<int32_t> ends;
     size_t n_bytes() const { return tokens.n_bytes() + ends.size() * sizeof(int32_t); }
   };
-  /// Frames of a set that return to the same frame, as if that were the bottom.
-  struct Group {
-    int32_t below = StateSets::kBottom;
-    std::vector<int32_t> frames;
-  };
+  /// By the set of those frames of a set that return to one frame, as if that were the bottom: all
+  /// frames that one of these sets returns to, sorted.
+  using Groups = std::map<int32_t, std::vector<int32_t>>;
 
   TokenSet compute(int32_t set);
   const InnerMask& inner_mask(int32_t set);
-  std::vector<Group> groups_of(int32_t set);
+  Groups groups_of(int32_t set);
   /// Nodes from `begin` to `end` of the trie, whose tokens are allowed if no more than
   /// `most_characters` begin in them.
   struct Run {

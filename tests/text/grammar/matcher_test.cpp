@@ -178,6 +178,10 @@ TEST(GrammarMatcher, MasksAreWhatAcceptSays) {
   compare_masks(Grammar::parse(R"(root ::= [^"]* "\"" .{3,5} | ("{" root "}")+)"), 200, 5);
   compare_masks(Grammar::parse("root ::= item+\nitem ::= \"[\" item \"]\" | [0-9]{1,3} | \",\""),
                 200, 6);
+  // a text that returns to many places
+  compare_masks(Grammar::parse(R"x(root ::= "(" root ")" | word root ("the" | ", ")? | word
+                                   word ::= [a-z(]+ " "?)x"),
+                60, 7);
 }
 
 TEST(GrammarMatcher, EndTokensAreAllowedExactlyWhenTheAnswerMayEnd) {
