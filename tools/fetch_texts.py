@@ -32,11 +32,6 @@ def sha256(data):
     return hashlib.sha256(data).hexdigest()
 
 
-def half(name):
-    """The half that settings are chosen on or the other, by the first bit of the name's hash."""
-    return "report" if hashlib.sha256(name.encode()).digest()[0] & 0x80 else "choose"
-
-
 def package_key(entry):
     return (entry["registry"], entry["package"], entry["version"], entry.get("form", ""))
 
@@ -176,7 +171,7 @@ def record(entry, package):
     if "from" in entry:
         entry["range"] = cut(whole(package, entry), entry)
     data = extract(package, entry)
-    entry.update(half=half(entry["name"]), bytes=len(data), sha256=sha256(data))
+    entry.update(bytes=len(data), sha256=sha256(data))
     if not SMALLEST <= len(data) <= LARGEST:
         raise Failure(f"{entry['name']}: {len(data)} bytes, expected {SMALLEST} to {LARGEST}")
 
