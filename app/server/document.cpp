@@ -96,6 +96,12 @@ RenderedChat question_part(const DocumentForm& form, const Json& given) {
   return chat_part(chat, find_mark(chat, mark, form.template_name) + mark.size());
 }
 
+bool stores_every_row(const Model& model, int64_t n_tokens, uint64_t limit) {
+  const ModelInfo& info = model.info();
+  const uint64_t row = kv_row_bytes(info, stored_kv_type(info)) * info.n_layer;
+  return !model.on_device() && n_tokens * row <= limit;
+}
+
 std::string document_notes(const DocumentForm& form, const std::string& model_path,
                            const std::string& notes) {
   // JSON holds no bytes that are not UTF-8: the path of another file would be in their place

@@ -34,6 +34,13 @@ RenderedChat question_part(const DocumentForm& form, const Json& messages);
 /// Level of zstd where a document is to be stored with it and none is named: that of its makers.
 inline constexpr int kZstdLevel = 3;
 
+/// Bytes up to which a document is stored with every row where nobody says what is kept of it: it
+/// then answers as well as the full cache (docs/quality.md).
+inline constexpr uint64_t kFullLimit = uint64_t{1} << 30;
+/// Whether a document of `n_tokens` takes no more than `limit` bytes with every row. Not on a
+/// device, whose documents are compressed.
+bool stores_every_row(const Model& model, int64_t n_tokens, uint64_t limit);
+
 /// A file that holds a document.
 struct DocumentFile {
   bool keeps_all = false;  ///< every row, from which each question selects

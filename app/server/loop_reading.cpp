@@ -135,7 +135,7 @@ void Scheduler::Loop::choose_reuse(Job& job) {
     job.prefix.prefix = document->rows;
     const std::span<const int32_t> tokens = document->rows->tokens();
     job.tokens.insert(job.tokens.begin(), tokens.begin(), tokens.end());
-    const int64_t window = std::max(1, request.session.kv.window_size);
+    const int64_t window = std::max(1, policy_window(request.session.kv));
     job.n_reused = std::min(std::ssize(tokens), std::ssize(job.tokens) - window);
     job.prefix.n_tokens = job.n_reused;
   } else if (document == nullptr && options_.reuse == Reuse::append && request.reuses &&
@@ -158,7 +158,7 @@ void Scheduler::Loop::choose_reuse(Job& job) {
   const PolicyInfo& policy = policy_info(request.session.kv.name);
   if (!request.reuses || document != nullptr || policy.observes) return;
   PrefixStore::Match match = prefixes_.find(job.tokens, job.sessions[0]->n_ctx());
-  const int64_t window = std::max(1, request.session.kv.window_size);
+  const int64_t window = std::max(1, policy_window(request.session.kv));
   match.n_tokens = std::min(match.n_tokens, std::ssize(job.tokens) - window);
   if (match.n_tokens < kLeastReuse) return;
   job.n_reused = match.n_tokens;

@@ -22,7 +22,7 @@ AttentionGatherer::AttentionGatherer(const ModelInfo& info, const PolicyConfig& 
     : n_layer_(info.n_layer),
       n_group_(info.n_head / info.n_head_kv),
       columns_(columns),
-      window_(std::min<int64_t>(policy.window_size, columns.n_tokens)),
+      window_(std::min<int64_t>(policy_window(policy), columns.n_tokens)),
       scores_(rows, columns) {
   const int64_t n = columns.n_tokens;
   add_group("window", n - window_, n);

@@ -20,13 +20,18 @@ using PolicyValue = Variant<bool, int64_t, double, std::string>;
 /// Values by the parameters' names: {{"kernel_size", 15}, {"pooling", "avg"}}.
 using PolicyParams = std::map<std::string, PolicyValue, std::less<>>;
 
+/// The policy of the command and the server where none is named: the best one on questions about
+/// real texts (docs/quality.md). PolicyConfig's own default is the paper's.
+inline constexpr const char* kDefaultPolicy = "snapkv-max";
+
 /// A selection policy. The defaults are the papers'.
 struct PolicyConfig {
   std::string name = "snapkv";  ///< policy_names() lists all
   // Parameters of every policy but "full", which keeps all rows and ignores them.
   int64_t budget = 1024;  ///< rows kept per layer and KV head, the window included
   double ratio = 0.0;     ///< if > 0: keep this share of the prompt, (0, 1]; overrides budget
-  int window_size = 32;   ///< queries that vote, W; their positions are always kept
+  int window_size = -1;   ///< queries that vote, W; their positions are always kept; -1: the
+                          ///< policy's own (32 for most)
   int sinks = -1;         ///< first rows always kept; -1: the policy's own (0 for most)
   /// The policy's other parameters, which policy_info() lists; those that are left out have their
   /// defaults.
@@ -108,6 +113,10 @@ struct PolicySetting {
 std::vector<PolicySetting> policy_settings(const PolicyConfig& config);
 /// The value in force of one parameter. Throws Error{kUsage} where the policy does not have it.
 PolicyValue policy_value(const PolicyConfig& config, std::string_view name);
+
+/// Queries that vote and whose positions are always kept: what window_size is in force; 0 for a
+/// policy that has none. Throws as validate().
+int policy_window(const PolicyConfig& config);
 
 /// "window 16, kernel 15, avg pooling": what PolicyParam::always_named asks for, and every other
 /// parameter but the budget that is not at its default.

@@ -119,10 +119,14 @@ enum class Pooling { max, avg };
 /// How the query heads that share one KV head combine their votes (grouped-query attention).
 enum class GroupReduce { mean, max };
 
+/// How the queries of a window combine what they give a row: SnapKV adds it up; the largest keeps a
+/// row that a single query needs.
+enum class VoteReduce { sum, max };
+
 /// SnapKV's vote (arXiv 2404.14469, section 4.1; docs/architecture.md, steps 2 to 5). The W queries
 /// are those of the last W rows of every head; query i sees rows [0, n_rows[h] - W + i].
 ///   votes[g, j] = reduce_{h in group g} sum_i softmax_j'(scale * q[i, h] . k[g, j'])[j]
-/// for j < n_rows[g] - W, the softmax over all visible rows, in f32. With `whole` for every
+/// (with VoteReduce::max the largest over i instead of the sum) for j < n_rows[g] - W, the softmax over all visible rows, in f32. With `whole` for every
 /// j < n_rows[g]: the window's own columns too, summed over the queries that see them. (W is the
 /// number of queries; variant.window, if any, how many rows each of them sees.)
 struct WindowVotes {
@@ -134,6 +138,7 @@ struct WindowVotes {
   Tensor votes;  // [n_head_kv, >= max(n_rows) - W] f32; whole: >= max(n_rows)
   bool whole = false;
   AttentionVariant variant = {};
+  VoteReduce reduce = VoteReduce::sum;
 };
 
 /// dst[h][i, :] = src[h][rows[h, i], :] for i < n[h], in another cache dtype (as store_rows

@@ -126,7 +126,7 @@ PolicyConfig config_of(const snapkv_policy& p) {
 void store_config(const PolicyConfig& config, snapkv_policy& policy) {
   policy.budget = config.budget;
   policy.ratio = config.ratio;
-  policy.window_size = config.window_size;
+  policy.window_size = policy_window(config);
   policy.sinks = config.sinks;
   std::string others;
   for (const auto& [name, value] : config.params) {

@@ -13,12 +13,12 @@
 namespace snapkv {
 namespace {
 
-/// The members of PolicyConfig that are parameters, as values; sinks of -1 are not given.
+/// The members of PolicyConfig that are parameters, as values; -1 in window_size and sinks means
+/// that they are not given.
 std::vector<std::pair<std::string_view, PolicyValue>> member_values(const PolicyConfig& config) {
-  std::vector<std::pair<std::string_view, PolicyValue>> values = {
-      {"budget", config.budget},
-      {"ratio", config.ratio},
-      {"window_size", int64_t{config.window_size}}};
+  std::vector<std::pair<std::string_view, PolicyValue>> values = {{"budget", config.budget},
+                                                                  {"ratio", config.ratio}};
+  if (config.window_size != -1) values.emplace_back("window_size", int64_t{config.window_size});
   if (config.sinks != -1) values.emplace_back("sinks", int64_t{config.sinks});
   return values;
 }
@@ -230,6 +230,11 @@ PolicyValue policy_value(const PolicyConfig& config, std::string_view name) {
   }
   const PolicyInfo& info = policy_info(config.name);
   fail_unknown(info, name, ParamNames::fields);
+}
+
+int policy_window(const PolicyConfig& config) {
+  if (policy_info(config.name).find("window_size") == nullptr) return 0;
+  return static_cast<int>(std::get<int64_t>(policy_value(config, "window_size")));
 }
 
 std::string describe_params(const PolicyConfig& config) {

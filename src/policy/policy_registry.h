@@ -8,6 +8,7 @@
 #define SNAPKV_POLICIES(X) \
   X(full)                  \
   X(snapkv)                \
+  X(snapkv_max)            \
   X(pyramidkv)             \
   X(ada_snapkv)            \
   X(chunkkv)               \

@@ -20,7 +20,7 @@ namespace snapkv {
 struct RowParams {
   int64_t budget = PolicyConfig{}.budget;
   double ratio = PolicyConfig{}.ratio;
-  int window_size = PolicyConfig{}.window_size;
+  int window_size = 32;
   int sinks = 0;
 };
 Fields<RowParams> row_fields();

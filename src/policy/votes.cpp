@@ -3,13 +3,6 @@
 
 namespace snapkv {
 
-namespace {
-
-/// Wider than any fact, and narrow enough that pooling takes no time to speak of.
-constexpr double kMostKernel = 65'535;
-
-}  // namespace
-
 Fields<GroupParams> group_fields() {
   return {field(&GroupParams::group,
                 {.name = "group", .help = "How query heads of one KV head combine their votes"})};

@@ -7,6 +7,9 @@
 
 namespace snapkv {
 
+/// Most pooling width: wider than any fact, and narrow enough that pooling takes no time to speak of.
+inline constexpr double kMostKernel = 65'535;
+
 struct GroupParams {
   GroupReduce group = GroupReduce::mean;
 };

@@ -17,11 +17,13 @@ struct Votes {
   float q_scale = 1.0f;
   bool whole = false;
   Variant variant = {};
+  VoteReduce reduce = VoteReduce::sum;
 
   std::string name() const {
-    return fmt::format("{} of {} x {} x {} x {} {}{}{}{}", window, n_rows[0], n_head_kv, n_group,
+    return fmt::format("{} of {} x {} x {} x {} {}{}{}{}{}", window, n_rows[0], n_head_kv, n_group,
                        head_dim, snapkv::name(kv), group == GroupReduce::max ? " max" : "",
-                       whole ? " whole" : "", variant.name());
+                       reduce == VoteReduce::max ? " of largest" : "", whole ? " whole" : "",
+                       variant.name());
   }
   int32_t longest() const { return *std::max_element(n_rows.begin(), n_rows.end()); }
   TestTensor q() const {
@@ -32,7 +34,7 @@ struct Votes {
 
 WindowVotes arguments(const Votes& s, const Tensor& q, const Tensor& k, const Tensor& votes) {
   return {q,       k,     s.n_rows, 1.0f / std::sqrt(static_cast<float>(s.head_dim)),
-          s.group, votes, s.whole,  {}};
+          s.group, votes, s.whole,  {}, s.reduce};
 }
 
 /// Columns that no op may touch keep their -1.
@@ -143,6 +145,14 @@ OpCases window_votes_cases() {
       add(cases, {16, 2, n_group, 64, {100, 37}, DType::f16, group});
     }
     add(cases, {9, 2, 3, 24, {100, 37}, DType::f32, group});
+    for (const DType kv : {DType::f32, DType::f16, DType::bf16}) {
+      Votes largest{16, 2, 3, 64, {600, 37}, kv, group};
+      largest.reduce = VoteReduce::max;
+      add(cases, largest);
+      largest.whole = true;
+      largest.variant = {50, 3.0f, true};
+      add(cases, largest);
+    }
     add_whole(cases, group);
     add_variants(cases, DType::f16, false, group);
     add_variants(cases, DType::f16, true, group);

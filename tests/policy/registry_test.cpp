@@ -122,7 +122,7 @@ TEST(Validate, NamesFieldAndValues) {
   validate({.ratio = 1.0});
   validate({.budget = 1, .ratio = 0.1});  // a ratio overrides the budget
   expect_usage({.window_size = 0}, {"window_size is 0"});
-  expect_usage({.window_size = -1}, {"window_size is -1"});
+  expect_usage({.window_size = -2}, {"window_size is -2"});
   expect_usage({.params = {{"kernel_size", 4}}}, {"kernel_size is 4", "odd"});
   expect_usage({.params = {{"kernel_size", 0}}}, {"kernel_size is 0"});
   expect_usage({.params = {{"kernel_size", -3}}}, {"kernel_size is -3"});

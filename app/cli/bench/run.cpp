@@ -148,7 +148,7 @@ void BenchRunner::measure_prefill(BenchResult& result) {
   result.parts = parts;
   const bool full = test.session.kv.name == "full";  // which has no window
   result.work.linear =
-      cost_.prefill_linear_flops(test.n_prompt, full ? 0 : test.session.kv.window_size);
+      cost_.prefill_linear_flops(test.n_prompt, full ? 0 : policy_window(test.session.kv));
   result.work.attention = cost_.prefill_attention_flops(test.n_prompt, n_rows);
   result.work.bytes = cost_.prefill_bytes(test.n_prompt, test.session.kv_type);
   finish(result, {&session, 1});

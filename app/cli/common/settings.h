@@ -34,7 +34,7 @@ struct ModelSettings {
 
 /// What a session keeps.
 struct CacheSettings {
-  std::string policy = PolicyConfig{}.name;
+  std::string policy = kDefaultPolicy;
   PolicyParams params;  // of all policies together: what was set, or is the command's own default
   std::vector<std::string> typed_params;   // those of the command line
   std::vector<std::string> typed_options;  // all options of the command line, as "--kv-type"

@@ -91,7 +91,7 @@ class Asking {
     const std::span<const int32_t> document = prefix_->tokens();
     std::vector<int32_t> all(document.begin(), document.end());
     all.insert(all.end(), tokens_.begin(), tokens_.end());
-    const int64_t window = std::max(1, session_.options().kv.window_size);
+    const int64_t window = std::max(1, policy_window(session_.options().kv));
     const int64_t n = std::min(std::ssize(document), std::ssize(all) - window);
     // all of it fits into the window, whose queries are computed anyway
     if (n < 1) return session_.prefill(all, {.progress = progress});

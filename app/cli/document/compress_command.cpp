@@ -3,6 +3,7 @@
 // server's snapshots.
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <memory>
 
@@ -25,7 +26,7 @@ namespace snapkv::cli {
 namespace {
 
 /// The policy that finds most when the question is not in the window (docs/quality.md).
-constexpr const char* kDefaultPolicy = "keydiff";
+constexpr const char* kAgnosticPolicy = "keydiff";
 
 struct CompressSettings {
   ModelSettings model;
@@ -35,11 +36,12 @@ struct CompressSettings {
   int64_t n_ctx = 0;
   std::string output;
   bool keep_full = false;
+  uint64_t full_limit = server::kFullLimit;
   int zstd_level = 0;
 };
 
 void add_options(CLI::App& app, CompressSettings& s) {
-  s.cache.policy = kDefaultPolicy;
+  s.cache.policy = kAgnosticPolicy;
   s.document.add_options(app);
   mark_output(
       app.add_option("-o,--output", s.output, "The file that is written, document.kv for example"),
@@ -48,7 +50,13 @@ void add_options(CLI::App& app, CompressSettings& s) {
       ->required();
   app.add_flag("--keep-full", s.keep_full,
                "Store every row, in q8_0: each question then selects from all of them, as well as "
-               "if it had been there when the document was read; --kv- options are ask's then");
+               "if it had been there when the document was read; --kv- options are ask's then. "
+               "The default for files up to --full-limit, unless a --kv- option is given");
+  app.add_option("--full-limit", s.full_limit,
+                 "Store every row where that takes no more than this, as in 4GiB; 0: never")
+      ->transform(byte_size(0))
+      ->type_name("SIZE")
+      ->default_str("1GiB");
   app.add_option(
          "--zstd", s.zstd_level,
          fmt::format("Compress the file with zstd of level 1 to {}, {} where none is given: "
@@ -79,18 +87,32 @@ server::DocumentForm form_of(const Model& model, const CompressSettings& s) {
   return form;
 }
 
-std::string summary(const CompressSettings& s, const Session& session, double seconds) {
+/// Whether a --kv- option was typed: whoever says which rows stay does not want all of them.
+bool chooses_rows(const CompressSettings& s) {
+  return std::any_of(s.cache.typed_options.begin(), s.cache.typed_options.end(),
+                     [](const std::string& option) { return option.starts_with("--kv-"); });
+}
+
+std::string summary(const CompressSettings& s, const Session& session, bool keeps_all,
+                    double seconds) {
   const SessionStats& stats = session.stats();
   const size_t file = std::filesystem::file_size(s.output);
   const double ratio = static_cast<double>(stats.kv_bytes_full) / static_cast<double>(file);
-  const std::string kept = s.keep_full ? "every row, in q8_0"
-                                       : fmt::format("{}, {}", session.options().kv.name,
-                                                     describe_policy(session.options().kv));
-  return fmt::format(
+  const std::string kept =
+      keeps_all ? fmt::format("every row, in {}", name(stored_kv_type(session.model().info())))
+                : fmt::format("{}, {}", session.options().kv.name,
+                              describe_policy(session.options().kv));
+  std::string text = fmt::format(
       "{}: {} read in {} ({})\n{}: {}; a full cache takes {}, {:.1f} times as much\n",
       terminal_text(session.model().info().name, 80), plural(session.n_past(), "token"),
       format_seconds(seconds), format_rate(session.n_past(), seconds), s.output,
       format_bytes(file) + ", " + kept, format_bytes(stats.kv_bytes_full), ratio);
+  if (!keeps_all) {
+    text +=
+        "These rows were chosen before any question was known, and may lack what one asks for; "
+        "--keep-full stores every row, and each question chooses.\n";
+  }
+  return text;
 }
 
 int run_compress(const CompressSettings& s, const CommonSettings& common) {
@@ -110,19 +132,22 @@ int run_compress(const CompressSettings& s, const CommonSettings& common) {
   prompt.sessions = {&session};
   prompt.tokens = model->tokenize(server::document_part(form, text));
   prompt.options.progress = progress.callback();
-  prompt.makes_prefix = s.keep_full;
+  const bool keeps_all =
+      s.keep_full || (!chooses_rows(s) && server::stores_every_row(*model, std::ssize(prompt.tokens),
+                                                                   s.full_limit));
+  prompt.makes_prefix = keeps_all;
   const Timer timer;
   Prefill prefill(std::move(prompt));
   while (!prefill.step()) {
   }
   const double seconds = timer.seconds();
   progress.clear();
-  if (s.keep_full) {
+  if (keeps_all) {
     prefill.take_prefix()->save(s.output, stored_kv_type(model->info()), notes, s.zstd_level);
   } else {
     session.save(s.output, notes, s.zstd_level);
   }
-  write_stderr(summary(s, session, seconds));
+  write_stderr(summary(s, session, keeps_all, seconds));
   return 0;
 }
 

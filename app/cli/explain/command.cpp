@@ -134,7 +134,7 @@ void check_place(const ExplainSettings& s, const ModelInfo& info) {
 /// Turns a ratio, or no budget at all, into a number of rows.
 void settle_budget(const ExplainSettings& s, int64_t n_tokens, Explanation& e) {
   PolicyConfig& kv = e.session.kv;
-  const int64_t least = kv.window_size + std::get<int64_t>(policy_value(kv, "sinks")) + 1;
+  const int64_t least = policy_window(kv) + std::get<int64_t>(policy_value(kv, "sinks")) + 1;
   if (e.session.kv_memory > 0) {
     e.budget_reason = "what --kv-memory " + format_bytes(e.session.kv_memory) + " holds";
   } else if (kv.ratio > 0) {

@@ -57,7 +57,7 @@ std::vector<int32_t> top_positions(std::span<const float> scores, int64_t k) {
 
 SnapKvRule::SnapKvRule(const PolicyConfig& config)
     : budget(config.budget),
-      window_size(config.window_size),
+      window_size(policy_window(config)),
       sinks(std::get<int64_t>(policy_value(config, "sinks"))),
       kernel_size(static_cast<int>(std::get<int64_t>(policy_value(config, "kernel_size")))),
       max_pooling(std::get<std::string>(policy_value(config, "pooling")) == "max"),

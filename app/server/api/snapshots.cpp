@@ -29,6 +29,8 @@ int64_t unix_seconds(fs::file_time_type time) {
 /// The policy that finds most when the question is not in the window (docs/quality.md).
 constexpr const char* kDocumentPolicy = "keydiff";
 
+bool says_what_is_kept(const Fields& body) { return body.object("kv") != nullptr; }
+
 bool names_policy(const Fields& body) {
   const Json* kv = body.object("kv");
   return kv != nullptr && Fields(*kv, "kv.").has("policy");
@@ -94,11 +96,11 @@ SnapshotRequest read_snapshot_request(const Json& json, const ApiContext& contex
   snapshot.path = snapshot_path(context.options.snapshot_dir, snapshot.name, "name");
   snapshot.name = snapshot_name(snapshot.name);
   const std::string text = body.needed_text("text");
-  const bool keeps_all = body.boolean("keep_full").value_or(false);
+  const std::optional<bool> keep_full = body.boolean("keep_full");
+  bool keeps_all = keep_full.value_or(false);
   Json with_policy = json;
   if (!keeps_all && !names_policy(body)) with_policy["kv"]["policy"] = kDocumentPolicy;
   snapshot.request = read_request(Fields(with_policy), context, "snapshot-");
-  snapshot.request.keeps_all = keeps_all;
   snapshot.request.zstd_level = read_zstd_level(body);
   DocumentForm form;
   if (const auto& tmpl = context.options.chat_template) {
@@ -113,6 +115,10 @@ SnapshotRequest read_snapshot_request(const Json& json, const ApiContext& contex
   prompt.chat = document_part(form, text);
   prompt.tokens = context.model().tokenize(prompt.chat);
   if (text.empty() || prompt.tokens.empty()) body.refuse("text", "it is empty");
+  if (!keep_full && !says_what_is_kept(body)) {
+    keeps_all = stores_every_row(context.model(), std::ssize(prompt.tokens), kFullLimit);
+  }
+  snapshot.request.keeps_all = keeps_all;
   snapshot.notes =
       document_notes(form, context.model().info().path, body.text("notes").value_or(""));
   return snapshot;

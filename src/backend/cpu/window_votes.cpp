@@ -58,6 +58,19 @@ void add_probabilities(const float* HWY_RESTRICT s, int n, float max, float fact
   }
 }
 
+/// votes[j] = the larger of votes[j] and 2^(s[j] - max) * factor; a NaN in either stays.
+void take_larger_probabilities(const float* HWY_RESTRICT s, int n, float max, float factor,
+                               float* HWY_RESTRICT votes) {
+  const F32 d;
+  const int lanes = hn::Lanes(d);
+  for (int j = 0; j < n; j += lanes) {
+    const auto p = exp2_nonpositive(d, hn::LoadU(d, s + j) - hn::Set(d, max)) * hn::Set(d, factor);
+    const auto old = hn::LoadU(d, votes + j);
+    const auto stays = hn::Or(hn::Ge(old, p), hn::IsNaN(old));
+    hn::StoreU(hn::IfThenElse(stays, old, p), d, votes + j);
+  }
+}
+
 }  // namespace HWY_NAMESPACE
 }  // namespace snapkv::cpu
 HWY_AFTER_NAMESPACE();
@@ -68,6 +81,7 @@ namespace {
 
 HWY_EXPORT(summarize);
 HWY_EXPORT(add_probabilities);
+HWY_EXPORT(take_larger_probabilities);
 
 constexpr float kLog2E = 1.44269504f;
 constexpr int kBlock = 512;              // columns per task
@@ -226,8 +240,13 @@ void vote_block(const Shape& s, const WindowVotes& v, const Workspace& w, const 
       const int n_hidden = std::min(n, task.n_hidden(s, r % s.window));
       std::fill(scores + n_visible, scores + n, -std::numeric_limits<float>::infinity());
       std::fill(scores, scores + n_hidden, -std::numeric_limits<float>::infinity());
-      HWY_DYNAMIC_DISPATCH(add_probabilities)
-      (scores, n, total[r].max, total[r].normalize(), one);
+      if (v.reduce == VoteReduce::max) {
+        HWY_DYNAMIC_DISPATCH(take_larger_probabilities)
+        (scores, n, total[r].max, total[r].normalize(), one);
+      } else {
+        HWY_DYNAMIC_DISPATCH(add_probabilities)
+        (scores, n, total[r].max, total[r].normalize(), one);
+      }
       if (r % s.window == s.window - 1) reduce_votes(v.group, r < s.window, one, all);
     }
   }

@@ -5,7 +5,8 @@
 // ever stored:
 //   1. maximum and sum of 2^(s - maximum) of every (head, query) row over a range of keys; merged
 //      over the ranges by another kernel
-//   2. probabilities, summed over the window's queries, then over the group's heads
+//   2. probabilities, summed (or the largest taken) over the window's queries, then over the group's
+//      heads
 // f16 and bf16 keys: tensor cores. Queries are split into 2 (f16) or 3 (bf16) parts of the keys'
 // type, each row scaled by a power of 2, so that products are as exact as those of f32: votes
 // decide ranks. A warp keeps 32 keys in registers, as 16-byte loads leave them (which 16 values of
@@ -257,8 +258,11 @@ __global__ void __launch_bounds__(kVoteWarps* kWarpSize)
         const float2 norm = a.norms[g * a.n_padded_rows() + row];
 #pragma unroll
         for (int n = 0; n < kUnitTiles; ++n) {
-          sums[n][0] += ptx::exp2_approx(s[n][2 * half] - norm.x) * norm.y;
-          sums[n][1] += ptx::exp2_approx(s[n][2 * half + 1] - norm.x) * norm.y;
+#pragma unroll
+          for (int e = 0; e < 2; ++e) {
+            const float p = ptx::exp2_approx(s[n][2 * half + e] - norm.x) * norm.y;
+            sums[n][e] = a.add_query(sums[n][e], p);
+          }
         }
       }
     }
@@ -267,7 +271,7 @@ __global__ void __launch_bounds__(kVoteWarps* kWarpSize)
 #pragma unroll
       for (int e = 0; e < 2; ++e) {
         for (int bits = 4; bits < kWarpSize; bits *= 2) {
-          sums[n][e] += __shfl_xor_sync(kAllLanes, sums[n][e], bits);
+          sums[n][e] = a.add_query(sums[n][e], __shfl_xor_sync(kAllLanes, sums[n][e], bits));
         }
         votes[n][e] = a.add_head(votes[n][e], sums[n][e]);
       }
@@ -371,6 +375,7 @@ void window_votes(Context& ctx, const WindowVotes& w) {
   a.n_group = static_cast<int>(w.q.shape[1] / w.k.shape[0]);
   a.head_dim = static_cast<int>(w.q.shape[2]);
   a.scale_log2 = w.scale * kLog2E;
+  a.window_max = w.reduce == VoteReduce::max;
   a.group_max = w.group == GroupReduce::max;
   a.whole = w.whole;
   a.aligned = rows_aligned(w.k);

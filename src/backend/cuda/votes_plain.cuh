@@ -26,7 +26,7 @@ struct VoteArguments {
   float2* norms;   // [n_head_kv, n_padded_rows] maximum and 1 / sum over all ranges
   int n_window, padded_window, n_head_kv, n_group, head_dim, n_ranges;
   float scale_log2;  // scores are in units of log2
-  bool group_max, whole, aligned;
+  bool window_max, group_max, whole, aligned;
   Variant variant;
 
   __host__ __device__ int n_padded_rows() const { return n_group * padded_window; }
@@ -64,7 +64,10 @@ struct VoteArguments {
   __device__ int64_t state_at(int g, int row, int range) const {
     return (int64_t{g} * n_padded_rows() + row) * n_ranges + range;
   }
-  /// Votes are not negative, so both reductions begin with 0.
+  /// Probabilities are not negative, so all reductions begin with 0.
+  __device__ float add_query(float sum, float probability) const {
+    return window_max ? fmaxf(sum, probability) : sum + probability;
+  }
   __device__ float add_head(float sum, float head) const {
     return group_max ? fmaxf(sum, head) : sum + head;
   }
@@ -173,7 +176,7 @@ __global__ void __launch_bounds__(kWarpSize) plain_votes_kernel(const VoteArgume
       plain_scores(a, g, row, unit, head.n_rows, keys, s);
       for (int r = 0; r < kPlainAtOnce; ++r) {
         const float2 norm = a.norms[g * a.n_padded_rows() + row + r];
-        sum += exp2f(s[r] - norm.x) * norm.y;
+        sum = a.add_query(sum, exp2f(s[r] - norm.x) * norm.y);
       }
     }
     votes = a.add_head(votes, sum);

@@ -17,7 +17,7 @@ namespace {
 //   S[i, j] = q[i] . k[j] * scale for the rows j that query i sees: up to n - W + i (causal inside
 //             the window), or the last of them where attention has a window of its own
 //   P[i]    = softmax_j(S[i]) over every visible row, the window's included
-//   v[j]    = sum_i P[i, j] for j < n - W; for j < n over the i that see j
+//   v[j]    = sum_i P[i, j] for j < n - W, or the largest P[i, j]; for j < n over the i that see j
 std::vector<double> head_votes(const WindowVotes& w, int64_t h, int64_t g, int64_t n) {
   const int64_t n_window = w.q.shape[0], head_dim = w.q.shape[2], n_prefix = n - n_window;
   std::vector<std::vector<double>> k;  // [n, head_dim]
@@ -32,7 +32,10 @@ std::vector<double> head_votes(const WindowVotes& w, int64_t h, int64_t g, int64
     for (int64_t j = first; j <= own; ++j) row.push_back(w.scale * dot(q, k[j]));
     softmax(row, w.variant, h);
     for (int64_t j = first; j < std::min(std::ssize(votes), own + 1); ++j) {
-      votes[j] += row[j - first];
+      const double p = row[j - first];
+      const bool other = votes[j] < p || std::isnan(p);  // a NaN stays
+      const double larger = other ? p : votes[j];
+      votes[j] = w.reduce == VoteReduce::max ? larger : votes[j] + p;
     }
   }
   return votes;
