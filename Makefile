@@ -17,7 +17,7 @@ UNITS = $(filter %.cpp,$(filter-out tests/fuzz/% tests/packaging/%,$(SOURCES)))
 MINUTES ?= 10
 # What `make packages` installs besides: Clang for the presets that need it
 TOOLS := tests $(if $(filter tsan fuzz,$(SNAPKV_PRESET)),clang)
-.PHONY: help packages configure build demo test faults asan tsan fuzz install format lint
+.PHONY: help packages configure build demo models test faults asan tsan fuzz install format lint
 
 help:                ## This text
 	@sed -n 's/^\([a-z]*\): .*## /  make \1\t/p; s/^\([a-z]*\):  *## /  make \1\t/p' Makefile | sort -u | expand -t 20
@@ -37,6 +37,10 @@ demo:                ## Find a fact in a long text, full cache beside SnapKV
 	cmake --preset $(SNAPKV_PRESET) $(if $(wildcard $(BUILD)/CMakeCache.txt),,-DSNAPKV_PAGES=OFF)
 	cmake --build $(BUILD) --parallel $(JOBS) --target bin/snapkv
 	$(SNAPKV) demo -m models/needle.gguf
+
+models:              ## Fetch two small real models into models/real/ (350 MB)
+	@tools/install_packages.sh models
+	@tools/fetch_models.py
 
 test: build          ## Build and run all tests
 	ctest --preset $(SNAPKV_PRESET)
