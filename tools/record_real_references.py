@@ -34,8 +34,8 @@ NAMES = {"SmolLM2-135M-Instruct.Q4_1.gguf": "smollm2", "gemma-3-270m-q4_k_m.gguf
 
 N_ANSWER = 16  # tokens after each prompt
 N_TOP = 5  # logits
-# An answer's tokens are compared one by one: where the two best are closer than this, twice what the
-# test allows a logit, rounding may choose.
+# An answer's tokens are compared one by one: where the two best are closer than this, twice what
+# the test allows a logit, rounding may choose.
 LEAST_MARGIN = 4e-3
 PROMPTS = [
     "The capital of France is Paris, the capital of Italy is Rome, the capital of Spain is Madrid, "
@@ -43,12 +43,12 @@ PROMPTS = [
     "Once upon a time there was a small lighthouse at the end of a long road. Every evening the "
     "keeper climbed the stairs, lit the lamp and looked out over the water. One night, when the "
     "wind had dropped and the sea was as flat as a table, he saw",
-    "def greatest_common_divisor(a, b):\n    \"\"\"Returns the largest number that divides both.\"\"\""
-    "\n    while b != 0:\n",
+    "def greatest_common_divisor(a, b):\n    \"\"\"Returns the largest number that divides both."
+    "\"\"\"\n    while b != 0:\n",
     "Zutaten: 500 g Mehl, 300 ml Wasser, 10 g Salz, 7 g Hefe.\nZubereitung: Das Mehl mit dem Salz "
     "mischen, die Hefe im Wasser auflösen und",
-    "<|im_start|>user\nName three things that a gardener needs in spring, and say what each of them "
-    "is for.<|im_end|>\n<|im_start|>assistant\n",
+    "<|im_start|>user\nName three things that a gardener needs in spring, and say what each of "
+    "them is for.<|im_end|>\n<|im_start|>assistant\n",
     "Water boils at 100 degrees Celsius at sea level. On a mountain the pressure of the air is "
     "lower, and so water boils at a temperature that is",
     "Q: A train leaves at 14:35 and arrives at 16:05. How long does the journey take?\nA: One hour "

@@ -20,8 +20,8 @@ namespace {
 using Json = nlohmann::json;
 
 /// Of a logit. Both sides compute in f32 and add in different orders, through 18 or 30 layers;
-/// logits are up to 32, of which f32's last bit is 2e-6. Weights are the same: both decode the file's
-/// blocks. Seen were 5e-5; other processors may add in other orders.
+/// logits are up to 32, of which f32's last bit is 2e-6. Weights are the same: both decode the
+/// file's blocks. Seen were 5e-5; other processors may add in other orders.
 constexpr double kLogitTolerance = 2e-3;
 
 /// Of a score, relative to the cut: rows this close to it may change places.
