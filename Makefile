@@ -7,6 +7,9 @@ JOBS ?= $(shell nproc 2>/dev/null || echo 2)
 # HTML pages (snapkv inspect, --html): AUTO where npm is there, ON, OFF. The demo needs none: where
 # nothing is configured yet it builds without.
 PAGES ?= AUTO
+# Folder of the models that `make models` fetches, to have tests of them among the others; see
+# `make test-models`
+SNAPKV_REAL_MODELS ?=
 
 BUILD := build/$(SNAPKV_PRESET)
 SNAPKV := $(BUILD)/bin/snapkv
@@ -17,17 +20,17 @@ UNITS = $(filter %.cpp,$(filter-out tests/fuzz/% tests/packaging/%,$(SOURCES)))
 MINUTES ?= 10
 # What `make packages` installs besides: Clang for the presets that need it
 TOOLS := tests $(if $(filter tsan fuzz,$(SNAPKV_PRESET)),clang)
-.PHONY: help packages configure build demo test faults asan tsan fuzz texts install format lint
+.PHONY: help packages configure build demo models texts test test-models faults asan tsan fuzz install format lint
 
 help:                ## This text
-	@sed -n 's/^\([a-z]*\): .*## /  make \1\t/p; s/^\([a-z]*\):  *## /  make \1\t/p' Makefile | sort -u | expand -t 20
+	@sed -n 's/^\([a-z-]*\): .*## /  make \1\t/p; s/^\([a-z-]*\):  *## /  make \1\t/p' Makefile | sort -u | expand -t 20
 	@echo "  SNAPKV_PRESET=$(SNAPKV_PRESET) (release, dev, ci, asan, tsan)  PREFIX=$(PREFIX)  JOBS=$(JOBS)  MINUTES=$(MINUTES)"
 
 packages:            ## Install the missing libraries and tools (Debian, Ubuntu)
 	@tools/install_packages.sh $(TOOLS)
 
 configure: packages  ## Configure $(SNAPKV_PRESET) into build/
-	cmake --preset $(SNAPKV_PRESET) -DSNAPKV_PAGES=$(PAGES)
+	cmake --preset $(SNAPKV_PRESET) -DSNAPKV_PAGES=$(PAGES) -DSNAPKV_REAL_MODELS=$(SNAPKV_REAL_MODELS)
 
 build: configure     ## Build everything; the program is build/release/bin/snapkv
 	cmake --build $(BUILD) --parallel $(JOBS)
@@ -38,8 +41,18 @@ demo:                ## Find a fact in a long text, full cache beside SnapKV
 	cmake --build $(BUILD) --parallel $(JOBS) --target bin/snapkv
 	$(SNAPKV) demo -m models/needle.gguf
 
+models:              ## Fetch two small real models into models/real/ (350 MB)
+	@tools/install_packages.sh models
+	@tools/fetch_models.py
+
 test: build          ## Build and run all tests
 	ctest --preset $(SNAPKV_PRESET)
+
+test-models: models  ## Build and run the tests of these models beside transformers and kvpress
+	cmake --preset $(SNAPKV_PRESET) $(if $(wildcard $(BUILD)/CMakeCache.txt),,-DSNAPKV_PAGES=OFF) \
+	  -DSNAPKV_REAL_MODELS=$(CURDIR)/models/real
+	cmake --build $(BUILD) --parallel $(JOBS) --target real_models_test
+	ctest --preset $(SNAPKV_PRESET) --tests-regex RealModel
 
 faults: build        ## Every allocation and call of small runs refused once; 500 runs killed
 	SNAPKV_TEST_FAULTS=1 $(BUILD)/bin/cli_fault_injection_test

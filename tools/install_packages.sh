@@ -1,16 +1,17 @@
 #!/bin/sh
-# tools/install_packages.sh [tests] [clang]: installs the packages that the build needs, those that
-# are missing only, on Debian and Ubuntu; with `tests` also Node.js with npm, for the HTML pages, and
-# Chromium, in which their tests open them; with `clang` also Clang and its OpenMP runtime, for
-# `make tsan` and `make fuzz`. On other systems it names the libraries and leaves the rest to CMake.
-# Called by the Makefile.
+# tools/install_packages.sh [tests] [clang] [models]: installs the packages that the build needs,
+# those that are missing only, on Debian and Ubuntu; with `tests` also Node.js with npm, for the HTML
+# pages, and Chromium, in which their tests open them; with `clang` also Clang and its OpenMP
+# runtime, for `make tsan` and `make fuzz`; with `models` also pip, for `make models`. On other
+# systems it names the libraries and leaves the rest to CMake. Called by the Makefile.
 set -eu
-tests="" clang=""
+tests="" clang="" models=""
 for word in "$@"; do
   case "$word" in
     tests) tests=yes ;;
     clang) clang=yes ;;
-    *) echo "usage: $0 [tests] [clang]" >&2; exit 2 ;;
+    models) models=yes ;;
+    *) echo "usage: $0 [tests] [clang] [models]" >&2; exit 2 ;;
   esac
 done
 
@@ -30,11 +31,15 @@ This is not Debian or Ubuntu: please install these yourself if the configure ste
   SentencePiece 0.1.97, GoogleTest 1.12, Google Benchmark 1.7
   for the HTML pages and their tests: Node.js 18 with npm, Chromium
   for make tsan and make fuzz: Clang 14, LLVM's OpenMP runtime with its library Archer
+  for make models: pip
 END
   exit 0
 fi
 
 [ -z "$clang" ] || packages="$packages clang libomp-dev"
+# pip from elsewhere serves as well
+[ -z "$models" ] || python3 -m pip --version >/dev/null 2>&1 ||
+  packages="$packages python3-pip ca-certificates"
 if [ -n "$tests" ]; then
   # npm from elsewhere (nodejs.org, nodesource) serves as well
   command -v npm >/dev/null || packages="$packages nodejs npm ca-certificates"

@@ -97,6 +97,15 @@ class InstallPackages(unittest.TestCase):
         self.assertEqual(status, 0, err)
         self.assertTrue(calls[0].endswith(" clang libomp-dev"), calls)
 
+    def test_pip_only_for_models(self):
+        lacking = "python3-pip"
+        self.assertEqual(self.run_script(lacking), (0, "", []))
+        status, err, calls = self.run_script(lacking, args=["models"])
+        self.assertEqual(status, 0, err)
+        self.assertTrue(calls[0].endswith(" python3-pip"), calls)
+        there = self.run_script(lacking, args=["models"], programs_there=["python3"])
+        self.assertEqual(there, (0, "", []))
+
     def test_unknown_arguments_are_refused(self):
         status, err, calls = self.run_script(args=["everything"])
         self.assertEqual((status, calls), (2, []))
@@ -105,7 +114,7 @@ class InstallPackages(unittest.TestCase):
     def test_other_systems_get_the_names(self):
         status, err, _ = self.run_script(debian=False)
         self.assertEqual(status, 0)
-        for name in ("oneDNN", "Highway", "SentencePiece", "GoogleTest", "Node.js", "Chromium"):
+        for name in ("oneDNN", "Highway", "SentencePiece", "GoogleTest", "Node.js", "Chromium", "pip"):
             self.assertIn(name, err)
 
 
