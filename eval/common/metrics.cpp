@@ -27,6 +27,12 @@ std::string lower(std::string_view text) {
   return out;
 }
 
+std::string_view trimmed(std::string_view text) {
+  while (!text.empty() && is_space(text.front())) text.remove_prefix(1);
+  while (!text.empty() && is_space(text.back())) text.remove_suffix(1);
+  return text;
+}
+
 std::vector<std::string> split(std::string_view text) {
   std::vector<std::string> words;
   std::string word;
@@ -220,11 +226,14 @@ std::vector<std::string> answer_words(std::string_view text) {
 
 double contains_words(std::string_view answer, std::string_view reference) {
   const auto a = answer_words(answer), b = answer_words(reference);
-  return std::search(a.begin(), a.end(), b.begin(), b.end()) != a.end() || b.empty() ? 1 : 0;
+  if (b.empty()) return answer.find(trimmed(reference)) != std::string_view::npos ? 1 : 0;
+  return std::search(a.begin(), a.end(), b.begin(), b.end()) != a.end() ? 1 : 0;
 }
 
 double same_words(std::string_view answer, std::string_view reference) {
-  return answer_words(answer) == answer_words(reference) ? 1 : 0;
+  const auto b = answer_words(reference);
+  if (b.empty()) return trimmed(answer) == trimmed(reference) ? 1 : 0;
+  return answer_words(answer) == b ? 1 : 0;
 }
 
 double classification(std::string_view answer, std::string_view reference,

@@ -60,12 +60,20 @@ std::string read_text_file(const std::string& path, const std::string& place) {
 
 bool is_word_character(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0; }
 
+// Whether an answer has words to compare, or is a mark: not only articles.
+bool can_be_found(const std::string& answer) {
+  if (!answer_words(answer).empty()) return true;
+  return answer.find_first_not_of(" \t\r\n") != std::string::npos &&
+         std::none_of(answer.begin(), answer.end(), is_word_character);
+}
+
 // Whether one of the answers begins at byte `at`, written as answers may be.
 bool stands_at(const std::string& text, size_t at, const std::vector<std::string>& answers) {
   if (at >= text.size()) return false;
   if (at > 0 && is_word_character(text[at - 1]) && is_word_character(text[at])) return false;
   return std::any_of(answers.begin(), answers.end(), [&](const std::string& answer) {
     const auto wanted = answer_words(answer);
+    if (wanted.empty()) return text.compare(at, answer.size(), answer) == 0;  // "+"
     // enough for an answer that is written with other marks and spaces there
     const auto found = answer_words(std::string_view(text).substr(at, 2 * answer.size() + 64));
     return wanted.size() <= found.size() && std::equal(wanted.begin(), wanted.end(), found.begin());
@@ -245,7 +253,7 @@ QaQuestion QaReader::question_of(const JsonField& object, const JsonField& line,
   if (answers.size() == 0) fail(ErrorCode::kUsage, "{}: field answers is empty", place);
   for (int64_t i = 0; i < answers.size(); ++i) {
     q.answers.push_back(answers.at(i).text());
-    if (!answer_words(q.answers.back()).empty()) continue;
+    if (can_be_found(q.answers.back())) continue;
     fail(ErrorCode::kUsage, "{}: answer '{}' of {} has no words to compare but articles", place,
          q.answers.back(), q.id);
   }

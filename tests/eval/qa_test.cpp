@@ -129,6 +129,7 @@ TEST_F(Qa, NamesLineAndField) {
   expect_bad(line_with("answers", Json::array()), {"answers", "empty"});
   expect_bad(line_with("answers", Json::array({1})), {"answers[0]"});
   expect_bad(line_with("answers", Json::array({"The."})), {"'The.'", "a"});
+  expect_bad(line_with("answers", Json::array({" "})), {"a"});
   expect_bad(line_with("metric", "bleu"), {"metric", "bleu", "contains, exact, f1, rouge-l"});
   expect_bad(line_with("half", "third"), {"half", "third"});
   expect_bad(line_with("questions", Json::array()), {"exclude"});
@@ -172,6 +173,9 @@ TEST(QaScore, ComparesWords) {
   EXPECT_EQ(contains("Lincoln\u2019s plan", "lincolns plan"), 1);
   EXPECT_EQ(contains("the Red House", "a red house"), 1);
   EXPECT_EQ(contains("redhouse", "red house"), 0);
+  EXPECT_EQ(contains("It is the ` + ` sign.", " +"), 1) << "a mark that is no word";
+  EXPECT_EQ(contains("It is a plus.", "+"), 0);
+  EXPECT_EQ(qa_score(QaMetric::exact, {"+"}, " + "), 1);
   EXPECT_EQ(qa_score(QaMetric::exact, {"The end."}, " end"), 1);
   EXPECT_EQ(qa_score(QaMetric::exact, {"The end."}, "end of it"), 0);
   EXPECT_NEAR(qa_score(QaMetric::f1, {"x", "ann lee"}, "Ann Smith"), 0.5, 1e-9);
