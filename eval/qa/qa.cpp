@@ -16,9 +16,6 @@
 namespace snapkv::eval {
 namespace {
 
-// What a chat's user adds to the question.
-constexpr const char* kChatInstruction = "\nAnswer briefly.";
-
 // Everything of a question that prompt and score depend on, beside the context.
 uint64_t question_fingerprint(const QaQuestion& question) {
   Fnv1a hash;
@@ -136,7 +133,7 @@ std::string qa_row(const RunOptions& run, const std::vector<Item>& items,
 
 PromptText qa_text(const QaQuestion& question, const PromptFormat& format) {
   if (format.is_chat()) {
-    return {question.context->text, "\n\n" + question.question + kChatInstruction, question.lead};
+    return {question.context->text, "\n\n" + question.question, question.lead};
   }
   return {question.context->text, "\n\nQuestion: " + question.question + "\nAnswer:",
           question.lead.empty() ? "" : " " + question.lead};

@@ -16,6 +16,7 @@ struct QaSettings {
   EvalSettings eval;
   std::string data, texts;
   eval::QaChoice choice;
+  bool no_prefix = false;
   eval::QaOptions qa;
 };
 
@@ -26,7 +27,10 @@ int run_qa(QaSettings s, const CommonSettings& common) {
     policies.insert(policies.begin(), "full");
   }
   s.qa.n_predict = s.eval.n_predict;
-  const std::vector<eval::QaQuestion> questions = eval::read_qa(s.data, s.texts, s.choice);
+  std::vector<eval::QaQuestion> questions = eval::read_qa(s.data, s.texts, s.choice);
+  if (s.no_prefix) {
+    for (eval::QaQuestion& question : questions) question.lead.clear();
+  }
   EvalRun run(s.eval, common);
   s.qa.format = prompt_format(s.eval, *run.model());
   const eval::QaItems items = eval::qa_items(run.model(), questions, s.qa);
@@ -52,6 +56,9 @@ void add_qa_options(CLI::App& app, QaSettings& s) {
                  "Only the questions of one half: choose (to choose settings by) or report")
       ->check(CLI::IsMember({"choose", "report"}))
       ->type_name("NAME")
+      ->group(kGroup);
+  app.add_flag("--no-prefix", s.no_prefix,
+               "Let the model begin its answers itself, also where the data say how they begin")
       ->group(kGroup);
   const auto add = [&](const char* name, int64_t& value, const char* help) {
     app.add_option(name, value, help)
