@@ -77,6 +77,10 @@ constexpr Example kExamples[] = {
     {"eval turns",
      "Examples:\n"
      "  snapkv eval turns -m models/needle.gguf --questions 4 --budgets 128,256"},
+    {"eval qa",
+     "Examples:\n"
+     "  snapkv eval qa -m model.gguf --data questions.jsonl --texts texts --chat --budgets "
+     "256,512"},
 };
 
 // Right for nearly everyone as they are.

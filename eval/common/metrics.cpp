@@ -27,6 +27,12 @@ std::string lower(std::string_view text) {
   return out;
 }
 
+std::string_view trimmed(std::string_view text) {
+  while (!text.empty() && is_space(text.front())) text.remove_prefix(1);
+  while (!text.empty() && is_space(text.back())) text.remove_suffix(1);
+  return text;
+}
+
 std::vector<std::string> split(std::string_view text) {
   std::vector<std::string> words;
   std::string word;
@@ -63,6 +69,37 @@ std::vector<std::string> squad_words(std::string_view text) {
   std::vector<std::string> words = split(kept);
   std::erase_if(words, [](const std::string& w) { return w == "a" || w == "an" || w == "the"; });
   return words;
+}
+
+// Typographic quotes, dashes and dots as ASCII has them.
+std::string plain_punctuation(std::string_view text) {
+  constexpr std::pair<std::string_view, std::string_view> kPlain[] = {
+      {"\u2018", "'"}, {"\u2019", "'"}, {"\u201c", "\""}, {"\u201d", "\""}, {"\u2013", "-"},
+      {"\u2014", "-"}, {"\u2026", "."}, {"\u00a0", " "},  {"\u00ab", "\""}, {"\u00bb", "\""}};
+  std::string out;
+  while (!text.empty()) {
+    const auto found = std::find_if(std::begin(kPlain), std::end(kPlain), [&](const auto& plain) {
+      return text.starts_with(plain.first);
+    });
+    out += found == std::end(kPlain) ? text.substr(0, 1) : found->second;
+    text.remove_prefix(found == std::end(kPlain) ? 1 : found->first.size());
+  }
+  return out;
+}
+
+// What a punctuation mark of `text` (lower case) at `i` becomes between words: nothing where it
+// is part of one, as in "1,234", "don't" and "u.s.".
+std::string in_place_of_mark(std::string_view text, size_t i) {
+  const auto at = [&](size_t k) { return k < text.size() ? text[k] : ' '; };
+  const auto is_letter = [](char c) { return c >= 'a' && c <= 'z'; };
+  const char before = i > 0 ? text[i - 1] : ' ', before_that = i > 1 ? text[i - 2] : ' ';
+  const bool between_digits = is_digit(before) && is_digit(at(i + 1));
+  if (text[i] == '\'') return "";
+  if (text[i] == ',' && between_digits) return "";
+  if (text[i] != '.') return " ";
+  if (between_digits) return ".";
+  const bool one_letter = is_letter(before) && !is_letter(before_that) && !is_digit(before_that);
+  return one_letter ? "" : " ";
 }
 
 double f1(double common, size_t n_answer, size_t n_reference) {
@@ -173,6 +210,30 @@ double rouge_l_summary(std::string_view answer, std::string_view reference) {
 
 double qa_f1(std::string_view answer, std::string_view reference) {
   return overlap_f1(squad_words(answer), squad_words(reference));
+}
+
+std::vector<std::string> answer_words(std::string_view text) {
+  const std::string plain = lower(plain_punctuation(text));
+  std::string spaced;
+  for (size_t i = 0; i < plain.size(); ++i) {
+    const bool mark = std::ispunct(static_cast<unsigned char>(plain[i])) != 0;
+    spaced += mark ? in_place_of_mark(plain, i) : plain.substr(i, 1);
+  }
+  std::vector<std::string> words = split(spaced);
+  std::erase_if(words, [](const std::string& w) { return w == "a" || w == "an" || w == "the"; });
+  return words;
+}
+
+double contains_words(std::string_view answer, std::string_view reference) {
+  const auto a = answer_words(answer), b = answer_words(reference);
+  if (b.empty()) return answer.find(trimmed(reference)) != std::string_view::npos ? 1 : 0;
+  return std::search(a.begin(), a.end(), b.begin(), b.end()) != a.end() ? 1 : 0;
+}
+
+double same_words(std::string_view answer, std::string_view reference) {
+  const auto b = answer_words(reference);
+  if (b.empty()) return trimmed(answer) == trimmed(reference) ? 1 : 0;
+  return answer_words(answer) == b ? 1 : 0;
 }
 
 double classification(std::string_view answer, std::string_view reference,

@@ -23,6 +23,15 @@ double rouge_l(std::string_view answer, std::string_view reference);
 double rouge_l_summary(std::string_view answer, std::string_view reference);
 /// F1 of word overlap after SQuAD's normalization: lower case, no punctuation, no articles.
 double qa_f1(std::string_view answer, std::string_view reference);
+/// The words of a short answer, for comparing: lower case, without articles and punctuation.
+/// "1,234", "U.S." and "don't" are one word each, and 3.5 is not 35.
+std::vector<std::string> answer_words(std::string_view text);
+/// 1 if the reference occurs in the answer as whole words, both as answer_words(), or, where it has
+/// none ("+"), as it is; else 0.
+double contains_words(std::string_view answer, std::string_view reference);
+/// 1 if both have the same answer_words(), or, where the reference has none, it is the answer
+/// without the white space around it; else 0.
+double same_words(std::string_view answer, std::string_view reference);
 /// 1 / n where the reference is one of n class names found in the answer; names that are part of
 /// the reference but not it do not count.
 double classification(std::string_view answer, std::string_view reference,

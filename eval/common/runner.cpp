@@ -8,11 +8,10 @@
 #include <map>
 #include <set>
 
-#include "base/check.h"
 #include "base/error.h"
 #include "base/timer.h"
 #include "eval/common/metrics.h"
-#include "eval/common/stored_context.h"
+#include "eval/common/prompt_reader.h"
 
 namespace snapkv::eval {
 namespace {
@@ -57,27 +56,14 @@ const char* question_mode(const RunOptions& run) {
 // A session for each configuration that has read the prompt.
 std::vector<Writer> read_prompt(const RunOptions& run,
                                 const std::vector<SessionOptions>& configurations,
-                                const Prompt& prompt) {
+                                const Prompt& prompt, PromptReader& reader, bool keeps) {
   std::vector<Writer> writers(configurations.size());
   std::vector<Session*> sessions;
   for (size_t i = 0; i < writers.size(); ++i) {
     writers[i].session = std::make_unique<Session>(run.model, configurations[i]);
     sessions.push_back(writers[i].session.get());
   }
-  const std::span tokens(prompt.tokens);
-  if (!run.question_agnostic && !run.keeps_full) {
-    prefill_many(sessions, tokens, {.progress = run.prefill_progress});
-    return writers;
-  }
-  SNAPKV_CHECK(prompt.n_context > 0 && prompt.n_context < std::ssize(prompt.tokens));
-  if (run.keeps_full) {
-    prefill_stored(run.model, sessions, tokens, prompt.n_context, run.prefill_progress);
-    return writers;
-  }
-  prefill_many(sessions, tokens.first(prompt.n_context), {.progress = run.prefill_progress});
-  for (Session* session : sessions) {
-    session->prefill(tokens.subspan(prompt.n_context), {.compress = false});
-  }
+  reader.read(sessions, prompt, keeps);
   return writers;
 }
 
@@ -140,9 +126,10 @@ std::vector<SessionOptions> missing_configurations(const RunOptions& run, const 
 }
 
 void append_records(const RunOptions& run, const Item& item, RecordFile& file,
-                    const std::vector<SessionOptions>& missing) {
+                    const std::vector<SessionOptions>& missing, PromptReader& reader, bool keeps) {
   const Prompt prompt = item.make();
-  const std::vector<Answer> answers = answer_prompt(run, missing, prompt, item.limit);
+  const std::vector<Answer> answers =
+      answer_prompt(run, missing, prompt, item.limit, reader, keeps);
   for (size_t i = 0; i < missing.size(); ++i) {
     const SessionStats& stats = answers[i].after_prefill;
     Json record = {{"key", record_key(run, item, missing[i])},
@@ -161,7 +148,8 @@ void append_records(const RunOptions& run, const Item& item, RecordFile& file,
                    {"score", checked_score(item.score(prompt, answers[i].text), item.id)}};
     if (!prompt.turns.empty()) add_turns(item, prompt, answers[i], record);
     record.update(prompt.details);
-    if (!record.contains("input")) record["prompt"] = prompt.text;
+    // a task that doesn't say what it asked in fields of its own
+    if (!record.contains("input") && !record.contains("prompt")) record["prompt"] = prompt.text;
     file.append(std::move(record));
   }
 }
@@ -208,6 +196,7 @@ Prompt split_prompt(const Model& model, std::string text, size_t context_bytes) 
   const auto last = std::min(context.end(), context.begin() + std::ssize(prompt.tokens));
   prompt.n_context =
       std::mismatch(context.begin(), last, prompt.tokens.begin()).first - context.begin();
+  prompt.question_end = std::ssize(prompt.tokens);
   prompt.text = std::move(text);
   return prompt;
 }
@@ -237,7 +226,15 @@ std::string record_key(const RunOptions& run, const Item& item,
 std::vector<Answer> answer_prompt(const RunOptions& run,
                                   const std::vector<SessionOptions>& configurations,
                                   const Prompt& prompt, const AnswerLimit& limit) {
-  std::vector<Writer> writers = read_prompt(run, configurations, prompt);
+  PromptReader reader(run);
+  return answer_prompt(run, configurations, prompt, limit, reader, false);
+}
+
+std::vector<Answer> answer_prompt(const RunOptions& run,
+                                  const std::vector<SessionOptions>& configurations,
+                                  const Prompt& prompt, const AnswerLimit& limit,
+                                  PromptReader& reader, bool keeps) {
+  std::vector<Writer> writers = read_prompt(run, configurations, prompt, reader, keeps);
   for (Writer& writer : writers) writer.answer.after_prefill = writer.session->stats();
   write_answers(run, limit, writers);
   for (Writer& writer : writers) writer.answer.text = std::exchange(writer.text, {});
@@ -264,11 +261,14 @@ void run_items(const RunOptions& run, const std::vector<Item>& items, RecordFile
     std::vector<SessionOptions> missing = missing_configurations(run, item, file);
     if (!missing.empty()) todo.emplace_back(&item, std::move(missing));
   }
-  int64_t n_done = 0;
-  for (const auto& [item, missing] : todo) {
-    if (run.progress) run.progress(n_done, std::ssize(todo));
-    append_records(run, *item, file, missing);
-    ++n_done;
+  PromptReader reader(run);
+  for (size_t i = 0; i < todo.size(); ++i) {
+    const auto& [item, missing] = todo[i];
+    if (run.progress) run.progress(static_cast<int64_t>(i), std::ssize(todo));
+    const bool keeps = i + 1 < todo.size() && !item->group.empty() &&
+                       item->group == todo[i + 1].first->group;
+    append_records(run, *item, file, missing, reader, keeps);
+    if (!keeps) reader.forget();
   }
 }
 

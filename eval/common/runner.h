@@ -14,6 +14,8 @@
 
 namespace snapkv::eval {
 
+class PromptReader;  // prompt_reader.h
+
 /// A policy with every parameter that it has, by the names that records call them.
 Json policy_json(const PolicyConfig& config);
 /// The options of a session as a record holds them; equal options give equal objects.
@@ -33,6 +35,9 @@ struct Prompt {
   std::vector<int32_t> tokens;
   /// Of `tokens`: those before the question. Needed by question-agnostic runs, else may be 0.
   int64_t n_context = 0;
+  /// Tokens [n_context, question_end) are the question. What follows is the end of a chat template
+  /// and the beginning of the answer.
+  int64_t question_end = 0;
   std::vector<std::string> references;  ///< the right answers
   Json details = Json::object();        ///< what the generator drew
   std::vector<Turn> turns;              ///< what is asked after the first answer
@@ -52,6 +57,9 @@ struct AnswerLimit {
 struct Item {
   std::string id;
   std::string column;  ///< of the summary: "4000 tokens"
+  /// Items of one group, one after the other, begin with the same text: what they share is read
+  /// once. Empty: an item by itself. Answers do not depend on it.
+  std::string group = {};
   std::function<Prompt()> make;
   /// In [0, 1]. With further turns it is called for each with a prompt whose only reference is that
   /// turn's, and the record's score is the mean of all.
@@ -99,6 +107,12 @@ struct Answer {
 std::vector<Answer> answer_prompt(const RunOptions& run,
                                   const std::vector<SessionOptions>& configurations,
                                   const Prompt& prompt, const AnswerLimit& limit);
+/// The same by a reader that may know the prompt's beginning. `keeps`: a prompt that begins like
+/// this one follows.
+std::vector<Answer> answer_prompt(const RunOptions& run,
+                                  const std::vector<SessionOptions>& configurations,
+                                  const Prompt& prompt, const AnswerLimit& limit,
+                                  PromptReader& reader, bool keeps);
 
 /// Runs what the file lacks and appends a record for each item and configuration.
 void run_items(const RunOptions& run, const std::vector<Item>& items, RecordFile& file);

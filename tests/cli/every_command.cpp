@@ -23,6 +23,14 @@ std::string longbench_folder() {
   return folder;
 }
 
+// One question about a text beside it.
+std::string question_file() {
+  return make_file(
+      "questions.jsonl",
+      R"({"id": "a", "context": "The secret number of Rome is 48213. A fox sat by the mill.", )"
+      R"("question": "What is the secret number of Rome?", "answers": ["48213"]})");
+}
+
 }  // namespace
 
 std::vector<EveryCommand> every_command(const std::string& model) {
@@ -67,6 +75,7 @@ std::vector<EveryCommand> every_command(const std::string& model) {
   add("eval turns", {"--lengths", "300", "--questions", "2", "--samples", "1", "--budgets", "64"});
   add("eval fidelity", {"--text", text, "--lengths", "200", "--n-continue", "4"});
   add("eval longbench", {"--data", longbench_folder(), "--max-length", "200"});
+  add("eval qa", {"--data", question_file(), "--chat", "--chat-template", "chatml"});
   add("eval overlap", {"--length", "200", "--samples", "1", "--windows", "2", "--window-length",
                        "16", "--gen-windows", "1", "--question-window", "16"});
   return all;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// snapkv eval fidelity and longbench as users run them on files of their own.
+// snapkv eval fidelity, longbench and qa as users run them on files of their own.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -95,6 +95,84 @@ TEST(EvalLongbenchCommand, RunsAndNamesFileAndLine) {
   const Result bad = run(args);
   EXPECT_EQ(bad.code, 2);
   EXPECT_NE(bad.err.find("qasper.jsonl:2: no valid JSON"), std::string::npos) << bad.err;
+}
+
+class EvalQaCommand : public testing::Test {
+ protected:
+  void SetUp() override {
+    std::ofstream(folder_ + "/rome.py") << rome_prompt(10);
+    const nlohmann::json rome = {{"text", "rome.py"},
+                                 {"kind", "code"},
+                                 {"questions",
+                                  {{{"id", "a"},
+                                    {"question", "What is the secret number of Rome?"},
+                                    {"prefix", "The secret number of Rome is"},
+                                    {"answers", {"48,213"}}},
+                                   {{"id", "b"}, {"question", "Why?"}, {"answers", {"Why not"}}}}}};
+    std::ofstream(data_) << rome.dump() << "\n";
+  }
+  Result ask(std::vector<std::string> more) const {
+    std::vector<std::string> args = {"eval",       "qa", "-m",       needle_model(),
+                                     "--data",     data_, "--texts", folder_,
+                                     "--policies", "snapkv"};
+    args.insert(args.end(), more.begin(), more.end());
+    return run(args);
+  }
+
+  const std::string folder_ = make_folder(), data_ = folder_ + "/questions.jsonl",
+                    out_ = make_folder() + "/out.jsonl";
+};
+
+TEST_F(EvalQaCommand, CountsWhatTheFullCacheAnswersAndResumes) {
+  for (const char* mode : {"", "--question-agnostic", "--keep-full"}) {
+    SCOPED_TRACE(mode);
+    std::vector<std::string> args = {"--budgets", "128", "--kernels", "15", "--kv-window",
+                                     "16",        "--out", out_,      "--resume"};
+    if (*mode != 0) args.emplace_back(mode);
+    const size_t before = std::filesystem::exists(out_) ? records_of(out_).size() : 0;
+    const Result first = ask(args);
+    ASSERT_EQ(first.code, 0) << first.err;
+    const auto records = records_of(out_);
+    ASSERT_EQ(records.size(), before + 4) << "policy full runs too";
+    EXPECT_EQ(records.back().at("task"), "qa");
+    EXPECT_NE(first.out.find("| 1 of 2 |"), std::string::npos) << first.out;
+    EXPECT_NE(first.out.find("The full cache answers 50.0%"), std::string::npos) << first.out;
+    EXPECT_EQ(ask(args).out, first.out);
+    EXPECT_EQ(records_of(out_).size(), records.size());
+  }
+}
+
+TEST_F(EvalQaCommand, AsksInAChat) {
+  const Result none = ask({"--chat", "--out", out_});
+  EXPECT_EQ(none.code, 2);
+  EXPECT_NE(none.err.find("no chat template"), std::string::npos) << none.err;
+  EXPECT_EQ(ask({"--system", "Be brief."}).code, 2) << "it needs --chat";
+  const Result chat = ask({"--chat", "--chat-template", "chatml", "--system", "Be brief.",
+                           "--out", out_});
+  ASSERT_EQ(chat.code, 0) << chat.err;
+  const auto record = records_of(out_).at(0);
+  EXPECT_EQ(record.at("chat_template").at("system"), "Be brief.");
+  EXPECT_TRUE(record.at("prompt").get<std::string>().ends_with(
+      "Rome?<|im_end|>\n<|im_start|>assistant\nThe secret number of Rome is"));
+  const Result itself = ask({"--chat", "--chat-template", "chatml", "--no-prefix", "--resume",
+                             "--out", out_});
+  ASSERT_EQ(itself.code, 0) << itself.err;
+  ASSERT_EQ(records_of(out_).size(), 6u) << "the question without a prefix is the same";
+  EXPECT_TRUE(records_of(out_).at(4).at("prompt").get<std::string>().ends_with("assistant\n"));
+}
+
+TEST_F(EvalQaCommand, SaysWhatCantWork) {
+  const Result longer = ask({"--max-length", "10"});
+  EXPECT_EQ(longer.code, 2);
+  EXPECT_NE(longer.err.find("no question is left"), std::string::npos) << longer.err;
+  EXPECT_EQ(ask({"--half", "report"}).code, 2);
+  const std::string text = folder_ + "/rome.py", before = read_file(text);
+  EXPECT_EQ(ask({"--html", text}).code, 2) << "a text that is read";
+  EXPECT_EQ(read_file(text), before);
+  std::ofstream(data_, std::ios::app) << "{\"id\": 5}\n";
+  const Result bad = ask({});
+  EXPECT_EQ(bad.code, 2);
+  EXPECT_NE(bad.err.find("questions.jsonl:2: "), std::string::npos) << bad.err;
 }
 
 }  // namespace

@@ -51,7 +51,7 @@ std::string name_of(const CLI::Option& option) {
 
 /// Whether an option takes folders of texts or tasks, LongBench's with their config/.
 bool reads_texts(const std::string& option) {
-  constexpr const char* kOptions[] = {"--text", "--haystack", "--data", "--prompts"};
+  constexpr const char* kOptions[] = {"--text", "--texts", "--haystack", "--data", "--prompts"};
   return std::find(std::begin(kOptions), std::end(kOptions), option) != std::end(kOptions);
 }
 
@@ -68,7 +68,8 @@ std::vector<std::string> files_read(const NamedFile& input, OutputKind output) {
        !error && entry != fs::recursive_directory_iterator(); entry.increment(error)) {
     if (entry.depth() > 0) entry.disable_recursion_pending();
     const std::string ending = entry->path().extension().string();
-    if (ending == ".txt" || ending == ".json" || ending == ".jsonl") {
+    // texts that questions name may have any ending
+    if (input.option == "--texts" || ending == ".txt" || ending == ".json" || ending == ".jsonl") {
       files.push_back(entry->path().string());
     }
   }

@@ -92,6 +92,23 @@ void add_stored_option(CLI::App& app, EvalSettings& settings) {
       ->excludes(app.get_option("--question-agnostic"));
 }
 
+void add_chat_option(CLI::App& app, EvalSettings& settings) {
+  CLI::Option* const chat =
+      app.add_flag("--chat", settings.as_chat,
+                   "Write each prompt as a user's message, through the model's chat template")
+          ->group("Chat");
+  settings.chat.add_options(app, chat);
+}
+
+eval::PromptFormat prompt_format(const EvalSettings& settings, const Model& model) {
+  if (!settings.as_chat) return eval::PromptFormat::plain();
+  const ModelChat chat = model.chat();
+  Json variables = settings.chat.variables();
+  add_token_texts(chat, variables);
+  return eval::PromptFormat::chat(settings.chat.choose(chat, settings.model.path, false),
+                                  std::move(variables), settings.chat.system());
+}
+
 namespace {
 
 /// Throws kUsage when an option was typed that says nothing to any policy which drops rows, or that
@@ -160,7 +177,9 @@ std::vector<SessionOptions> make_configurations(const EvalSettings& settings,
 EvalRun::EvalRun(const EvalSettings& settings, const CommonSettings& common)
     : html_(settings.html), display_(!common.no_progress, common.verbose) {
   if (!html_.empty()) eval::check_page(html_);
-  make_configurations(settings);  // refuses what can't work before a model is loaded
+  // refuses what can't work before a model is loaded
+  make_configurations(settings);
+  if (settings.as_chat) settings.chat.variables();
   options_.question_agnostic = settings.question_agnostic;
   options_.keeps_full = settings.keeps_full;
   options_.seed = settings.seed;

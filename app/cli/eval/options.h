@@ -9,8 +9,10 @@
 #include <vector>
 
 #include "base/timer.h"
+#include "cli/common/chat_settings.h"
 #include "cli/common/progress.h"
 #include "cli/common/settings.h"
+#include "eval/common/prompt_format.h"
 #include "eval/common/runner.h"
 
 namespace snapkv::cli {
@@ -32,6 +34,8 @@ struct EvalSettings {
   int64_t n_predict = 30;
   bool question_agnostic = false;
   bool keeps_full = false;
+  bool as_chat = false;
+  ChatSettings chat;
 };
 
 /// Of every task: the record file, the model. `draws`: the task's prompts depend on --seed.
@@ -48,6 +52,11 @@ void add_question_option(CLI::App& app, EvalSettings& settings);
 
 /// --keep-full, after add_question_option().
 void add_stored_option(CLI::App& app, EvalSettings& settings);
+
+/// --chat and its options, for tasks whose prompts are made by a PromptFormat.
+void add_chat_option(CLI::App& app, EvalSettings& settings);
+/// What --chat makes of prompts for this model. Throws kUsage when there is no template.
+eval::PromptFormat prompt_format(const EvalSettings& settings, const Model& model);
 
 /// Every policy with every budget and kernel, each configuration once. `model` as in
 /// session_options(). Throws kUsage.
@@ -91,6 +100,7 @@ Command add_eval_ruler(CLI::App& eval, const CommonSettings& common);
 Command add_eval_fidelity(CLI::App& eval, const CommonSettings& common);
 Command add_eval_longbench(CLI::App& eval, const CommonSettings& common);
 Command add_eval_overlap(CLI::App& eval, const CommonSettings& common);
+Command add_eval_qa(CLI::App& eval, const CommonSettings& common);
 Command add_eval_turns(CLI::App& eval, const CommonSettings& common);
 
 }  // namespace snapkv::cli

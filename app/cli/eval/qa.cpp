@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: MIT
+// snapkv eval qa: questions about real texts (eval/qa/qa.h).
+#include "eval/qa/qa.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+
+#include "cli/common/terminal.h"
+#include "cli/eval/options.h"
+
+namespace snapkv::cli {
+namespace {
+
+struct QaSettings {
+  EvalSettings eval;
+  std::string data, texts;
+  eval::QaChoice choice;
+  bool no_prefix = false;
+  eval::QaOptions qa;
+};
+
+int run_qa(QaSettings s, const CommonSettings& common) {
+  // only what the full cache answers counts
+  std::vector<std::string>& policies = s.eval.policies;
+  if (std::find(policies.begin(), policies.end(), "full") == policies.end()) {
+    policies.insert(policies.begin(), "full");
+  }
+  s.qa.n_predict = s.eval.n_predict;
+  std::vector<eval::QaQuestion> questions = eval::read_qa(s.data, s.texts, s.choice);
+  if (s.no_prefix) {
+    for (eval::QaQuestion& question : questions) question.lead.clear();
+  }
+  EvalRun run(s.eval, common);
+  s.qa.format = prompt_format(s.eval, *run.model());
+  const eval::QaItems items = eval::qa_items(run.model(), questions, s.qa);
+  if (items.n_left_out > 0) {
+    write_stderr(fmt::format("snapkv: {} of {} questions are left out, by --max-length\n",
+                             items.n_left_out, questions.size()));
+  }
+  eval::run_items(run.options(), items.items, run.file());
+  run.finish(eval::qa_table(run.options(), items, run.file()));
+  return 0;
+}
+
+void add_qa_options(CLI::App& app, QaSettings& s) {
+  constexpr const char* kGroup = "Questions";
+  app.add_option("--data", s.data, "The questions, a JSON object a line (docs/evaluation.md)")
+      ->required()
+      ->type_name("FILE")
+      ->group(kGroup);
+  app.add_option("--texts", s.texts, "Folder of the texts that the questions name")
+      ->type_name("DIR")
+      ->group(kGroup);
+  app.add_option("--half", s.choice.half,
+                 "Only the questions of one half: choose (to choose settings by) or report")
+      ->check(CLI::IsMember({"choose", "report"}))
+      ->type_name("NAME")
+      ->group(kGroup);
+  app.add_flag("--no-prefix", s.no_prefix,
+               "Let the model begin its answers itself, also where the data say how they begin")
+      ->group(kGroup);
+  const auto add = [&](const char* name, int64_t& value, const char* help) {
+    app.add_option(name, value, help)
+        ->check(whole_number(1, kMostTokens))
+        ->type_name("N")
+        ->group(kGroup);
+  };
+  add("--samples", s.choice.n_samples, "The first N questions of each kind [default: all]");
+  add("--max-length", s.qa.max_length,
+      "Leave out prompts of more tokens [default: those beyond the model's context are an error]");
+}
+
+}  // namespace
+
+Command add_eval_qa(CLI::App& eval, const CommonSettings& common) {
+  auto s = std::make_shared<QaSettings>();
+  s->eval.n_predict = s->qa.n_predict;
+  CLI::App* app = eval.add_subcommand(
+      "qa", "Questions about real texts: which a compressed cache answers as the full one does");
+  add_qa_options(*app, *s);
+  add_answer_option(*app, s->eval);
+  add_chat_option(*app, s->eval);
+  add_question_option(*app, s->eval);
+  add_stored_option(*app, s->eval);
+  add_eval_options(*app, s->eval, false);
+  return {app, [s, &common] { return run_qa(*s, common); }};
+}
+
+}  // namespace snapkv::cli

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: MIT
+// PromptFormat: plain prompts are what split_prompt makes; in a chat the question's tokens are
+// found whatever the template does around it.
+#include "eval/common/prompt_format.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/support/expect_error.h"
+#include "tests/support/test_models.h"
+
+namespace snapkv::eval {
+namespace {
+
+std::shared_ptr<const Model> needle_model() { return test::load_model("needle"); }
+
+const PromptText kText = {"The secret number of Rome is 48213.\n",
+                          "\nQuestion: What is the secret number of Rome?\nAnswer:", " It is"};
+
+// What tokens [begin, end) of a prompt say, control tokens written out.
+std::string text_of(const Model& model, const Prompt& prompt, int64_t begin, int64_t end) {
+  std::string text;
+  for (int64_t i = begin; i < end; ++i) text += model.piece(prompt.tokens[i], true);
+  return text;
+}
+std::string question_of(const Model& model, const Prompt& prompt) {
+  return text_of(model, prompt, prompt.n_context, prompt.question_end);
+}
+
+PromptFormat chat_format(const std::string& source, const std::string& system = "") {
+  return PromptFormat::chat(ChatTemplate::parse(source, "test"), Json::object(), system);
+}
+
+constexpr const char* kTrims =
+    "{% for m in messages %}<{{ m.role }}> {{ m.content | trim }} <end>\n{% endfor %}"
+    "{% if add_generation_prompt %}<assistant>{% endif %}";
+
+TEST(PromptFormat, PlainIsTheTextAsItIs) {
+  const auto model = needle_model();
+  const Prompt prompt = PromptFormat::plain().make(*model, kText);
+  const std::string whole = kText.context + kText.question + kText.lead;
+  const Prompt split = split_prompt(*model, whole, kText.context.size());
+  EXPECT_EQ(prompt.text, whole);
+  EXPECT_EQ(prompt.tokens, split.tokens);
+  EXPECT_EQ(prompt.n_context, split.n_context);
+  EXPECT_EQ(split.question_end, std::ssize(split.tokens));
+  EXPECT_EQ(question_of(*model, prompt), kText.question);
+  EXPECT_EQ(PromptFormat::plain().id(), "");
+  EXPECT_TRUE(PromptFormat::plain().record().is_null());
+}
+
+TEST(PromptFormat, ChatEndsWithTheLead) {
+  const auto model = needle_model();
+  const PromptFormat format =
+      PromptFormat::chat(ChatTemplate::built_in("chatml"), Json::object(), "Be brief.");
+  const Prompt prompt = format.make(*model, kText);
+  EXPECT_EQ(prompt.text, "<|im_start|>system\nBe brief.<|im_end|>\n<|im_start|>user\n" +
+                             kText.context + kText.question +
+                             "<|im_end|>\n<|im_start|>assistant\n" + kText.lead);
+  EXPECT_EQ(question_of(*model, prompt), kText.question);
+  EXPECT_EQ(text_of(*model, prompt, prompt.question_end, std::ssize(prompt.tokens)),
+            "<|im_end|>\n<|im_start|>assistant\n" + kText.lead);
+}
+
+TEST(PromptFormat, FindsAQuestionThatTheTemplateTrims) {
+  const auto model = needle_model();
+  const PromptFormat format = chat_format(kTrims);
+  // beginnings and ends that a placeholder could share
+  for (const std::string question : {"\n\nxyz?  ", "\n\nx y z w\n", " \u00e9t\u00e9 \u00e0", "w"}) {
+    const Prompt prompt = format.make(*model, {kText.context, question, ""});
+    std::string wanted = question;
+    wanted.erase(wanted.find_last_not_of(" \n") + 1);
+    const std::string found = question_of(*model, prompt);
+    // a token of both sides is the question's
+    EXPECT_NE(found.find(wanted), std::string::npos) << found;
+    EXPECT_LE(found.size(), wanted.size() + 8) << found;
+    const std::string before = text_of(*model, prompt, 0, prompt.n_context);
+    EXPECT_NE(before.find("48213"), std::string::npos) << before;
+    EXPECT_EQ(before.find(wanted), std::string::npos) << before;
+  }
+}
+
+TEST(PromptFormat, ControlTokensInTextsStayText) {
+  const auto model = needle_model();
+  const PromptFormat format = chat_format("{{ bos_token }}{% for m in messages %}{{ m.content }}"
+                                          "{% endfor %}");
+  const int32_t bos = model->tokenizer().special().bos;
+  ASSERT_GE(bos, 0);
+  const std::string spelled = model->tokenizer().token_text(bos);
+  const Prompt prompt = format.make(*model, {"A " + spelled, " B " + spelled, " C " + spelled});
+  EXPECT_LE(std::count(prompt.tokens.begin(), prompt.tokens.end(), bos), 1);
+}
+
+TEST(PromptFormat, IdsTellFormatsApart) {
+  const std::string id = chat_format(kTrims).id();
+  EXPECT_EQ(id, chat_format(kTrims).id());
+  EXPECT_NE(id, chat_format(kTrims, "Be brief.").id());
+  EXPECT_NE(id, chat_format("{{ messages[0].content }}").id());
+  EXPECT_NE(id, PromptFormat::chat(ChatTemplate::parse(kTrims, "test"), {{"a", 1}}, "").id());
+  EXPECT_EQ(chat_format(kTrims, "Be brief.").record().at("system"), "Be brief.");
+}
+
+TEST(PromptFormat, ThePresentIsAlwaysTheSame) {
+  const Prompt prompt = chat_format("{{ strftime_now('%Y') }} {{ messages[0].content }}")
+                            .make(*needle_model(), kText);
+  EXPECT_TRUE(prompt.text.starts_with("2024 ")) << prompt.text;
+}
+
+TEST(PromptFormat, SaysWhatCantWork) {
+  const auto model = needle_model();
+  test::expect_error(ErrorCode::kUsage, {"does not show"},
+                     [&] { chat_format("Hello").make(*model, kText); });
+  test::expect_error(ErrorCode::kUsage, {"UTF-8"}, [&] {
+    chat_format(kTrims).make(*model, {"caf\xe9", " What?", ""});
+  });
+}
+
+}  // namespace
+}  // namespace snapkv::eval

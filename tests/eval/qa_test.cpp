@@ -1,0 +1,356 @@
+// SPDX-License-Identifier: MIT
+// Questions about texts: what is wrong with a file is said with its line, scores and counts by
+// hand, and questions of one context are answered as if each had been read by itself.
+#include "eval/qa/qa.h"
+
+#include <fmt/core.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "eval/common/metrics.h"
+#include "eval/common/prompt_reader.h"
+#include "tests/support/expect_error.h"
+#include "tests/support/test_models.h"
+
+namespace snapkv::eval {
+namespace {
+
+std::shared_ptr<const Model> needle_model() { return test::load_model("needle"); }
+
+SessionOptions configuration(const std::string& policy, int64_t budget) {
+  SessionOptions options;
+  options.kv.name = policy;
+  options.kv.budget = budget;
+  options.kv.window_size = 16;
+  if (policy == "snapkv") options.kv.params["kernel_size"] = 15;
+  return options;
+}
+
+class Qa : public testing::Test {
+ protected:
+  void SetUp() override {
+    folder_ = testing::TempDir() + testing::UnitTest::GetInstance()->current_test_info()->name();
+    std::filesystem::remove_all(folder_);
+    std::filesystem::create_directories(folder_ + "/prose");
+    write("prose/a.txt", kText);
+  }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
+
+  void write(const std::string& name, const std::string& content) {
+    std::ofstream(folder_ + "/" + name, std::ios::binary) << content;
+  }
+  std::vector<QaQuestion> read(const QaChoice& choice = {}) {
+    return read_qa(folder_ + "/q.jsonl", folder_, choice);
+  }
+  std::vector<QaQuestion> write_and_read(const std::string& lines, const QaChoice& choice = {}) {
+    write("q.jsonl", lines);
+    return read(choice);
+  }
+  void expect_bad(Json line, std::initializer_list<std::string_view> words) {
+    write("q.jsonl", "\n" + line.dump() + "\n");
+    test::expect_error(ErrorCode::kUsage, words, [&] { read(); });
+    test::expect_error(ErrorCode::kUsage, {"q.jsonl:2"}, [&] { read(); });
+  }
+  Json line_with(const std::string& field, const Json& value) const {
+    Json line = good_;
+    line[field] = value;
+    return line;
+  }
+
+  static constexpr const char* kText = "Caf\u00e9 talk. The bridge was built in 1,862 by Ann Lee.";
+  std::string folder_;
+  const Json good_ = {{"id", "a"},
+                      {"text", "prose/a.txt"},
+                      {"question", "When?"},
+                      {"answers", {"1862", "in 1862"}}};
+};
+
+TEST_F(Qa, ReadsQuestionsOfOneContextTogether) {
+  const Json list = {{"text", "prose/a.txt"},
+                     {"kind", "prose"},
+                     {"half", "report"},
+                     {"extra", 1},
+                     {"questions",
+                      {{{"id", "c"},
+                        {"question", "Who?"},
+                        {"answers", {"Ann Lee"}},
+                        {"prefix", "It was"},
+                        {"metric", "f1"},
+                        {"half", "choose"},
+                        {"at", 45}}}}};
+  const Json other = {{"id", "b"}, {"context", "Other."}, {"question", "W?"}, {"answers", {"x"}}};
+  const auto questions = write_and_read(good_.dump() + "\n" + other.dump() + "\n\n" + list.dump());
+  ASSERT_EQ(questions.size(), 3u);
+  EXPECT_EQ(questions[1].id, "c");
+  EXPECT_EQ(questions[0].context, questions[1].context);
+  EXPECT_EQ(questions[0].context->text, kText);
+  EXPECT_EQ(questions[0].kind, "text");
+  EXPECT_EQ(questions[1].kind, "prose");
+  EXPECT_EQ(questions[1].half, "choose");
+  EXPECT_EQ(questions[1].lead, "It was");
+  EXPECT_EQ(questions[1].metric, QaMetric::f1);
+  EXPECT_EQ(questions[2].id, "b");
+  EXPECT_EQ(questions[2].place, folder_ + "/q.jsonl:2");
+  EXPECT_EQ(read({.half = "choose"}).size(), 1u);
+  EXPECT_EQ(read({.n_samples = 1}).size(), 2u) << "one of each kind";
+  test::expect_error(ErrorCode::kUsage, {"no question", "report"},
+                     [&] { write_and_read(good_.dump(), {.half = "report"}); });
+}
+
+TEST_F(Qa, ReadsPartsOfFiles) {
+  Json line = good_;
+  line["begin"] = 12;
+  line["end"] = 40;
+  line["answers"] = {"the bridge"};
+  line["at"] = 12;  // counts in the file
+  const auto questions = write_and_read(line.dump());
+  EXPECT_EQ(questions[0].context->text, std::string(kText).substr(12, 28));
+  EXPECT_EQ(questions[0].context->name, "prose/a.txt [12, 40)");
+  line["begin"] = 4;  // the second byte of a character
+  expect_bad(line, {"[4, 40)", "UTF-8"});
+  line["begin"] = 50;
+  expect_bad(line, {"end", "40"});
+  line["begin"] = 13;
+  expect_bad(line, {"at"});
+}
+
+TEST_F(Qa, NamesLineAndField) {
+  write("q.jsonl", "{\n");
+  test::expect_error(ErrorCode::kUsage, {"q.jsonl:1", "no valid JSON"}, [&] { read(); });
+  write("q.jsonl", "\n");
+  test::expect_error(ErrorCode::kUsage, {"q.jsonl", "no questions"}, [&] { read(); });
+  expect_bad(Json::array(), {"object"});
+  expect_bad(Json{{"id", "a"}}, {"context", "text", "neither"});
+  expect_bad(line_with("context", "x"), {"both"});
+  expect_bad(line_with("question", 5), {"question", "5", "text"});
+  expect_bad(line_with("question", " "), {"question", "empty"});
+  expect_bad(line_with("answers", Json::array()), {"answers", "empty"});
+  expect_bad(line_with("answers", Json::array({1})), {"answers[0]"});
+  expect_bad(line_with("answers", Json::array({"The."})), {"'The.'", "a"});
+  expect_bad(line_with("answers", Json::array({" "})), {"a"});
+  expect_bad(line_with("metric", "bleu"), {"metric", "bleu", "contains, exact, f1, rouge-l"});
+  expect_bad(line_with("half", "third"), {"half", "third"});
+  expect_bad(line_with("questions", Json::array()), {"exclude"});
+  expect_bad(line_with("text", "../a.txt"), {"text", "../a.txt", "--texts"});
+  expect_bad(line_with("text", "/etc/passwd"), {"text", "--texts"});
+  expect_bad(line_with("at", 5), {"at", "byte 5", "talk"});
+  expect_bad(line_with("at", 5000), {"at", "5000"});
+  Json without = good_;
+  without.erase("id");
+  expect_bad(without, {"id", "missing"});
+  write("q.jsonl", good_.dump() + "\n" + good_.dump());
+  test::expect_error(ErrorCode::kUsage, {"q.jsonl:2", "id", "q.jsonl:1"}, [&] { read(); });
+  write("q.jsonl", line_with("text", "none.txt").dump());
+  test::expect_error(ErrorCode::kRuntime, {"q.jsonl:1", "none.txt"}, [&] { read(); });
+  write("q.jsonl", good_.dump());
+  test::expect_error(ErrorCode::kUsage, {"q.jsonl:1", "prose/a.txt", "--texts"},
+                     [&] { read_qa(folder_ + "/q.jsonl", ""); });
+  test::expect_error(ErrorCode::kRuntime, {"none.jsonl"},
+                     [&] { read_qa(folder_ + "/none.jsonl", ""); });
+}
+
+TEST_F(Qa, AnswersStandWhereTheySay) {
+  const size_t year = std::string(kText).find("1,862");
+  EXPECT_EQ(write_and_read(line_with("at", year).dump()).size(), 1u) << "without its comma";
+  EXPECT_EQ(write_and_read(line_with("at", year - 3).dump()).size(), 1u) << "in 1862";
+  expect_bad(line_with("at", year + 2), {"at", "862 by Ann"});
+}
+
+TEST(QaScore, ComparesWords) {
+  const auto contains = [](const char* answer, const char* reference) {
+    return qa_score(QaMetric::contains, {"nothing", reference}, answer);
+  };
+  EXPECT_EQ(contains(" It was 12,345 men.", "12345"), 1);
+  EXPECT_EQ(contains("12345", "12,345 "), 1);
+  EXPECT_EQ(contains("1234567", "12345"), 0);
+  EXPECT_EQ(contains("a rate of 3.5%", "3"), 0);
+  EXPECT_EQ(contains("a rate of 3.5%.", "3.5"), 1);
+  EXPECT_EQ(contains("Use `--threads=4`.", "4"), 1);
+  EXPECT_EQ(contains("The U.S. Congress", "us congress"), 1);
+  EXPECT_EQ(contains("twenty\u2014five", "twenty-five"), 1);
+  EXPECT_EQ(contains("Lincoln\u2019s plan", "lincolns plan"), 1);
+  EXPECT_EQ(contains("the Red House", "a red house"), 1);
+  EXPECT_EQ(contains("redhouse", "red house"), 0);
+  EXPECT_EQ(contains("It is the ` + ` sign.", " +"), 1) << "a mark that is no word";
+  EXPECT_EQ(contains("It is a plus.", "+"), 0);
+  EXPECT_EQ(qa_score(QaMetric::exact, {"+"}, " + "), 1);
+  EXPECT_EQ(qa_score(QaMetric::exact, {"The end."}, " end"), 1);
+  EXPECT_EQ(qa_score(QaMetric::exact, {"The end."}, "end of it"), 0);
+  EXPECT_NEAR(qa_score(QaMetric::f1, {"x", "ann lee"}, "Ann Smith"), 0.5, 1e-9);
+  EXPECT_NEAR(qa_score(QaMetric::rouge_l, {"a b c d"}, "a x c d"), 0.75, 1e-9);
+}
+
+// Facts in filler, and questions of which the model answers those with the right lead.
+std::vector<QaQuestion> rome_questions(int n_lines) {
+  std::string text;
+  for (int i = 0; i < n_lines; ++i) {
+    if (i == n_lines / 3) text += "The secret number of Rome is 48213.\n";
+    if (i == n_lines / 2) text += "The secret number of Seoul is 71554.\n";
+    text += "The sun was low and the road was long. We went home in the rain.\n";
+  }
+  auto context = std::make_shared<QaContext>();
+  context->name = "rome";
+  context->text = text;
+  context->fingerprint = 7;
+  std::vector<QaQuestion> questions;
+  for (const auto& [city, number] : {std::pair{"Rome", "48213"}, {"Seoul", "71554"}}) {
+    QaQuestion q;
+    q.context = context;
+    q.id = city;
+    q.kind = city == std::string("Rome") ? "south" : "east";
+    q.question = fmt::format("What is the secret number of {}?", city);
+    q.lead = fmt::format("The secret number of {} is", city);
+    q.answers = {number};
+    q.place = "q.jsonl:1";
+    questions.push_back(std::move(q));
+  }
+  return questions;
+}
+
+// What of an answer must not depend on how its prompt was read.
+Json essence(const Answer& answer) {
+  Json kept = Json::array();
+  for (const auto& layer : answer.after_prefill.layers) kept.push_back(layer.n_kept);
+  return {{"text", answer.text},
+          {"bytes", answer.after_prefill.kv_bytes_used},
+          {"full", answer.after_prefill.kv_bytes_full},
+          {"kept", kept}};
+}
+
+// Every question by one reader that keeps what they share, and each by a reader of its own.
+void expect_same_answers(RunOptions run, const std::vector<SessionOptions>& configurations) {
+  int64_t n_starts = 0;  // of prompts: progress begins at the first layer again
+  int last_layer = 1 << 20;
+  run.prefill_progress = [&](const Progress& p) {
+    n_starts += p.phase == Phase::prefill && p.il < last_layer ? 1 : 0;
+    last_layer = p.il;
+    return true;
+  };
+  const QaItems items = qa_items(run.model, rome_questions(40), {});
+  PromptReader reader(run);
+  for (int i = 0; i < 4; ++i) {  // each twice: what is kept is not used up
+    const Item& item = items.items[i % 2];
+    SCOPED_TRACE(item.id);
+    const Prompt prompt = item.make();
+    const auto shared = answer_prompt(run, configurations, prompt, item.limit, reader, true);
+    const auto alone = answer_prompt(run, configurations, prompt, item.limit);
+    for (size_t c = 0; c < configurations.size(); ++c) {
+      SCOPED_TRACE(configuration_label(configurations[c]));
+      EXPECT_EQ(essence(shared[c]), essence(alone[c]));
+    }
+    EXPECT_EQ(item.score(prompt, shared[0].text), 1) << shared[0].text;
+  }
+}
+
+TEST(QaRun, AwareQuestionsShareTheirContext) {
+  RunOptions run;
+  run.model = needle_model();
+  expect_same_answers(run, {configuration("full", 0), configuration("snapkv", 64),
+                            configuration("streaming-llm", 64), configuration("h2o", 64)});
+}
+
+TEST(QaRun, AgnosticQuestionsShareTheirContext) {
+  RunOptions run;
+  run.model = needle_model();
+  run.question_agnostic = true;
+  SessionOptions refresh = configuration("snapkv", 64);
+  refresh.kv_refresh = true;  // can't be saved: read again
+  expect_same_answers(run, {configuration("full", 0), configuration("snapkv", 64),
+                            configuration("h2o", 64), refresh});
+}
+
+TEST(QaRun, StoredQuestionsShareTheirContext) {
+  RunOptions run;
+  run.model = needle_model();
+  run.keeps_full = true;
+  expect_same_answers(run, {configuration("full", 0), configuration("snapkv", 64)});
+}
+
+TEST(QaRun, ReadsASharedContextOnce) {
+  RunOptions run;
+  run.model = needle_model();
+  run.configurations = {configuration("full", 0), configuration("snapkv", 64)};
+  std::vector<int64_t> lengths;  // of the prompts that were begun
+  int last_layer = 1 << 20;
+  run.prefill_progress = [&](const Progress& p) {
+    if (p.il < last_layer) lengths.push_back(p.n_tokens);
+    last_layer = p.il;
+    return true;
+  };
+  const QaItems items = qa_items(run.model, rome_questions(40), {});
+  RecordFile file("", false);
+  run_items(run, items.items, file);
+  EXPECT_EQ(file.size(), 4u);
+  ASSERT_EQ(lengths.size(), 2u);
+  EXPECT_LT(lengths[1], 64) << "the second question's own tokens";
+  EXPECT_GT(lengths[0], 500);
+}
+
+TEST(QaRun, CountsWhatTheFullCacheAnswers) {
+  RunOptions run;
+  run.model = needle_model();
+  run.configurations = {configuration("full", 0), configuration("snapkv", 64),
+                        configuration("streaming-llm", 32)};
+  std::vector<QaQuestion> questions = rome_questions(40);
+  questions.push_back(questions[0]);
+  questions.back().id = "wrong";
+  questions.back().answers = {"12345"};
+  const QaItems items = qa_items(run.model, questions, {});
+  RecordFile file("", false);
+  run_items(run, items.items, file);
+  const JsonField record = file.at(record_key(run, items.items[1], run.configurations[1]));
+  EXPECT_EQ(record.at("task").text(), "qa");
+  EXPECT_EQ(record.at("question_id").text(), "Seoul");
+  const std::string table = qa_table(run, items, file);
+  EXPECT_NE(table.find("| cache | question | kept KiB | south | east | all |"), std::string::npos)
+      << table;
+  EXPECT_NE(table.find(" 1 of 2 | 1 of 1 | 2 of 3 |"), std::string::npos) << table;
+  EXPECT_NE(table.find("100.0% [20.7, 100.0] of 1 | 100.0% [20.7, 100.0] of 1 | 100.0% [34.2, "
+                       "100.0] of 2 |"),
+            std::string::npos)
+      << table;
+  EXPECT_NE(table.find("0.0% [0.0, 65.8] of 2 |"), std::string::npos) << table;
+  EXPECT_NE(table.find("3 questions about 1 texts. The full cache answers 66.7%"),
+            std::string::npos)
+      << table;
+}
+
+TEST(QaItems, LongPromptsAreAnErrorOrLeftOut) {
+  const auto model = needle_model();
+  std::vector<QaQuestion> questions = rome_questions(40);
+  auto longer = std::make_shared<QaContext>(*questions[0].context);
+  longer->name = "long.txt";
+  while (model->tokenize(longer->text).size() < static_cast<size_t>(model->info().n_ctx_train)) {
+    longer->text += longer->text;
+  }
+  questions[1].context = longer;
+  test::expect_error(ErrorCode::kContextExceeded,
+                     {"q.jsonl:1", "long.txt", "Seoul", "--max-length"},
+                     [&] { qa_items(model, questions, {}); });
+  const QaItems items = qa_items(model, questions, {.max_length = 3000});
+  EXPECT_EQ(items.items.size(), 1u);
+  EXPECT_EQ(items.n_left_out, 1);
+  test::expect_error(ErrorCode::kUsage, {"all 2", "10 tokens"},
+                     [&] { qa_items(model, questions, {.max_length = 10}); });
+}
+
+TEST(QaItems, FormatsAreDifferentItems) {
+  const auto model = needle_model();
+  QaOptions chat;
+  chat.format = PromptFormat::chat(ChatTemplate::built_in("chatml"), Json::object(), "");
+  const auto questions = rome_questions(4);
+  const Item a = qa_items(model, questions, {}).items[0];
+  const Item b = qa_items(model, questions, chat).items[0];
+  EXPECT_NE(a.id, b.id);
+  EXPECT_TRUE(a.make().text.ends_with("\nAnswer: The secret number of Rome is"));
+  EXPECT_TRUE(b.make().text.ends_with("assistant\nThe secret number of Rome is"));
+  const Json details = a.make().details;
+  EXPECT_EQ(details.at("prompt"),
+            "\n\nQuestion: What is the secret number of Rome?\nAnswer: The secret number of Rome "
+            "is");
+}
+
+}  // namespace
+}  // namespace snapkv::eval
