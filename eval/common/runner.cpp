@@ -132,20 +132,14 @@ void append_records(const RunOptions& run, const Item& item, RecordFile& file,
       answer_prompt(run, missing, prompt, item.limit, reader, keeps);
   for (size_t i = 0; i < missing.size(); ++i) {
     const SessionStats& stats = answers[i].after_prefill;
-    Json record = {{"key", record_key(run, item, missing[i])},
-                   {"id", item.id},
-                   {"model", run.model->info().path},
-                   {"backend", run.model->backend_description()},
-                   {"version", version()},
-                   {"seed", run.seed},
-                   {"configuration", configuration_json(missing[i])},
-                   {"question", question_mode(run)},
-                   {"n_prompt", prompt.tokens.size()},
-                   {"kv_bytes", stats.kv_bytes_used},
-                   {"kv_bytes_full", stats.kv_bytes_full},
-                   {"references", prompt.references},
-                   {"answer", answers[i].text},
-                   {"score", checked_score(item.score(prompt, answers[i].text), item.id)}};
+    Json record = begin_record(run, record_key(run, item, missing[i]), item.id, missing[i]);
+    record["question"] = question_mode(run);
+    record["n_prompt"] = prompt.tokens.size();
+    record["kv_bytes"] = stats.kv_bytes_used;
+    record["kv_bytes_full"] = stats.kv_bytes_full;
+    record["references"] = prompt.references;
+    record["answer"] = answers[i].text;
+    record["score"] = checked_score(item.score(prompt, answers[i].text), item.id);
     if (!prompt.turns.empty()) add_turns(item, prompt, answers[i], record);
     record.update(prompt.details);
     // a task that doesn't say what it asked in fields of its own
@@ -221,6 +215,22 @@ std::string record_key(const RunOptions& run, const Item& item,
                      model_key(*run.model), version(), item.limit.n_predict,
                      item.limit.ends_at_line ? ", a line" : "",
                      to_line(configuration_json(configuration)), question_mode(run));
+}
+
+Json begin_record(const RunOptions& run, std::string key, std::string id,
+                  const SessionOptions& configuration) {
+  static const std::string processor = cpu_name();
+  return {{"key", std::move(key)},
+          {"id", std::move(id)},
+          {"model", run.model->info().path},
+          {"fingerprint", fmt::format("{:016x}", run.model->fingerprint())},
+          {"backend", run.model->backend_description()},
+          {"processor", processor.empty() ? "unknown" : processor},
+          {"version", version()},
+          {"commit", build_commit()},
+          {"date", run.date},
+          {"seed", run.seed},
+          {"configuration", configuration_json(configuration)}};
 }
 
 std::vector<Answer> answer_prompt(const RunOptions& run,

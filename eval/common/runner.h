@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "eval/common/origin.h"
 #include "eval/common/record_file.h"
 #include "snapkv/engine.h"
 
@@ -75,6 +76,7 @@ struct RunOptions {
   std::shared_ptr<const Model> model;
   std::vector<SessionOptions> configurations;
   uint64_t seed = 0;  ///< written into the records
+  std::string date = utc_now();  ///< when the run began, for the records
   /// The context is compressed before the question is seen; the question's rows are all kept.
   bool question_agnostic = false;
   /// The context is read once and stored, every row in stored_kv_type() (snapkv compress
@@ -91,6 +93,11 @@ std::string model_key(const Model& model);
 /// configuration, and whether it saw the question.
 std::string record_key(const RunOptions& run, const Item& item,
                        const SessionOptions& configuration);
+
+/// The fields that every task's records begin with: key, prompt, model, configuration, and where
+/// the result comes from (origin.h).
+Json begin_record(const RunOptions& run, std::string key, std::string id,
+                  const SessionOptions& configuration);
 
 struct Answer {
   std::string text;

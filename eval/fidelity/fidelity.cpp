@@ -60,34 +60,30 @@ Json make_record(const RunOptions& run, const FidelityPlan& plan, const Passage&
   const double agreement = mean(std::vector<double>(c.agreement.begin(), c.agreement.end()));
   std::string continuation;
   for (const int32_t id : plan.continuation(passage)) continuation += run.model->piece(id);
-  return {{"key", fidelity_key(run, plan, passage, configuration)},
-          {"id", plan.id(passage)},
-          {"model", run.model->info().path},
-          {"backend", run.model->backend_description()},
-          {"version", version()},
-          {"seed", run.seed},
-          {"configuration", configuration_json(configuration)},
-          {"task", "fidelity"},
-          {"length", passage.length},
-          {"text", text.path},
-          {"text_fingerprint", text.fingerprint},
-          {"text_tokens", text.tokens.size()},
-          {"first_token", passage.first},
-          {"end_token", plan.end(passage)},
-          {"n_prompt", passage.length},
-          {"n_continue", plan.n_continue},
-          {"rows_kept", {fewest, most}},
-          {"kv_bytes", c.after_prefill.kv_bytes_used},
-          {"kv_bytes_full", c.after_prefill.kv_bytes_full},
-          {"nll_mean", rounded(mean(c.nll))},
-          {"perplexity", rounded(perplexity_of(c.nll))},
-          {"kl_mean", rounded(mean(c.kl))},
-          {"top1_agreement", rounded(agreement)},
-          {"nll", rounded(c.nll)},
-          {"kl", rounded(c.kl)},
-          {"agreement", c.agreement},
-          {"continuation", continuation},
-          {"prompt", run.model->detokenize(plan.prompt(passage))}};
+  Json record = begin_record(run, fidelity_key(run, plan, passage, configuration),
+                             plan.id(passage), configuration);
+  record.update({{"task", "fidelity"},
+                 {"length", passage.length},
+                 {"text", text.path},
+                 {"text_fingerprint", text.fingerprint},
+                 {"text_tokens", text.tokens.size()},
+                 {"first_token", passage.first},
+                 {"end_token", plan.end(passage)},
+                 {"n_prompt", passage.length},
+                 {"n_continue", plan.n_continue},
+                 {"rows_kept", {fewest, most}},
+                 {"kv_bytes", c.after_prefill.kv_bytes_used},
+                 {"kv_bytes_full", c.after_prefill.kv_bytes_full},
+                 {"nll_mean", rounded(mean(c.nll))},
+                 {"perplexity", rounded(perplexity_of(c.nll))},
+                 {"kl_mean", rounded(mean(c.kl))},
+                 {"top1_agreement", rounded(agreement)},
+                 {"nll", rounded(c.nll)},
+                 {"kl", rounded(c.kl)},
+                 {"agreement", c.agreement},
+                 {"continuation", continuation},
+                 {"prompt", run.model->detokenize(plan.prompt(passage))}});
+  return record;
 }
 
 // The configurations that the file lacks, after the reference; empty when it lacks none.

@@ -86,18 +86,15 @@ std::string overlap_id(const OverlapOptions& o, const char* part, int sample) {
 }
 
 Json new_record(const RunOptions& run, const OverlapOptions& o, const char* part, int sample) {
-  return {{"key", overlap_key(run, o, part, sample)},
-          {"id", overlap_id(o, part, sample)},
-          {"task", "overlap"},
-          {"part", part},
-          {"model", run.model->info().path},
-          {"backend", run.model->backend_description()},
-          {"version", version()},
-          {"seed", o.seed},
-          {"sample", sample},
-          {"configuration", configuration_json(run.configurations.front())},
-          {"p", o.p},
-          {"theta", o.theta}};
+  Json record = begin_record(run, overlap_key(run, o, part, sample), overlap_id(o, part, sample),
+                             run.configurations.front());
+  record.update({{"task", "overlap"},
+                 {"part", part},
+                 {"seed", o.seed},
+                 {"sample", sample},
+                 {"p", o.p},
+                 {"theta", o.theta}});
+  return record;
 }
 
 void add_text(const Model& model, const Passage& passage, const OverlapOptions& o, Json& record) {

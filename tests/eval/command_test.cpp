@@ -179,6 +179,38 @@ TEST(EvalCommand, WhatListsNameTwiceCountsOnce) {
            2);
 }
 
+TEST(EvalCommand, RecordsSayWhereTheyComeFrom) {
+  const std::string folder = make_folder();
+  const std::vector<std::vector<std::string>> tasks = {
+      {"needle", "--lengths", "300", "--depths", "1", "--budgets", "64"},
+      {"fidelity", "--text", make_file("text.txt", rome_prompt(30)), "--lengths", "200",
+       "--n-continue", "4"},
+      {"overlap", "--length", "200", "--samples", "1", "--windows", "2", "--window-length", "16",
+       "--gen-windows", "1", "--question-window", "16"}};
+  for (const std::vector<std::string>& task : tasks) {
+    const std::string path = folder + "/" + task[0] + ".jsonl";
+    std::vector<std::string> args = {"eval"};
+    args.insert(args.end(), task.begin(), task.end());
+    args.insert(args.end(), {"-m", needle_model(), "--out", path});
+    const Result r = run(args);
+    ASSERT_EQ(r.code, 0) << r.err;
+    std::istringstream lines(read_file(path));
+    for (std::string line; std::getline(lines, line);) {
+      const auto record = nlohmann::json::parse(line);
+      const std::string key = record.at("key");
+      for (const char* field : {"commit", "date", "processor"}) {
+        const std::string text = record.at(field);
+        EXPECT_FALSE(text.empty()) << field;
+        EXPECT_EQ(key.find(text), std::string::npos) << "a run is continued elsewhere and later";
+      }
+      const std::string date = record.at("date"), fingerprint = record.at("fingerprint");
+      EXPECT_EQ(date.size(), 20u) << date;
+      EXPECT_EQ(date.back(), 'Z');
+      EXPECT_NE(key.find(" " + fingerprint + " "), std::string::npos) << key;
+    }
+  }
+}
+
 // What is accepted has an effect.
 TEST(EvalCommand, RefusesOptionsThatSayNothing) {
   const struct {

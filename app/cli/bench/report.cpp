@@ -11,6 +11,7 @@
 #include "cli/bench/report_table.h"
 #include "cli/bench/report_values.h"
 #include "cli/common/terminal.h"
+#include "eval/common/origin.h"
 
 namespace snapkv::cli {
 namespace {
@@ -31,9 +32,9 @@ void add_llama_fields(Json& json, const BenchContext& c, const BenchResult& r) {
   const std::vector<double> rates = tokens_per_second(r);
   std::vector<double> ns;
   for (const double s : r.seconds) ns.push_back(std::round(s * 1e9));
-  json["build_commit"] = version();
+  json["build_commit"] = eval::build_commit();
   json["build_number"] = 0;
-  json["cpu_info"] = cpu_name();
+  json["cpu_info"] = eval::cpu_name();
   json["gpu_info"] = "";
   json["backends"] = c.backend;
   json["model_filename"] = c.model.path;

@@ -4,7 +4,6 @@
 #include <fmt/core.h>
 
 #include <cmath>
-#include <fstream>
 #include <numeric>
 
 #include "cli/common/units.h"
@@ -27,18 +26,6 @@ std::vector<double> tokens_per_second(const BenchResult& r) {
   std::vector<double> rates;
   for (const double s : r.seconds) rates.push_back(static_cast<double>(r.n_tokens()) / s);
   return rates;
-}
-
-// From the line "model name : AMD EPYC".
-std::string cpu_name() {
-  std::ifstream in("/proc/cpuinfo");
-  std::string line;
-  while (std::getline(in, line)) {
-    if (line.rfind("model name", 0) != 0) continue;
-    const size_t colon = line.find(": ");
-    if (colon != std::string::npos) return line.substr(colon + 2);
-  }
-  return "";
 }
 
 std::string model_type(const ModelInfo& m) {

@@ -23,7 +23,5 @@ double percent_of_limit(const BenchResult& r, const MachineLimits& limits);
 int64_t budget_of(const BenchTest& test);
 /// "llama 1.24 B q8_0"
 std::string model_type(const ModelInfo& m);
-/// "AMD EPYC": of the first processor, as llama-bench has it.
-std::string cpu_name();
 
 }  // namespace snapkv::cli

@@ -8,7 +8,6 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <ctime>
 #include <fstream>
 
 #include "base/error.h"
@@ -16,20 +15,12 @@
 #include "cli/bench/tokens.h"
 #include "cli/common/signals.h"
 #include "cli/generate/report.h"
+#include "eval/common/origin.h"
 
 namespace snapkv::cli {
 namespace {
 
 constexpr int64_t kWarmupTokens = 512;  // enough to touch every weight and wake every thread
-
-std::string utc_now() {
-  const std::time_t now = std::time(nullptr);
-  std::tm parts = {};
-  gmtime_r(&now, &parts);
-  char text[32];
-  std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &parts);
-  return text;
-}
 
 // Linux forgets the process's peak when asked; elsewhere the peak is that of all tests so far.
 void reset_peak_rss() { std::ofstream("/proc/self/clear_refs") << "5"; }
@@ -86,7 +77,7 @@ BenchRunner::BenchRunner(std::shared_ptr<const Model> model, const ModelCost& co
 BenchResult BenchRunner::run(const BenchTest& test) {
   BenchResult result;
   result.test = test;
-  result.time = utc_now();
+  result.time = eval::utc_now();
   if (held_for_ && !alike(*held_for_, test)) {  // before the peak of memory is forgotten
     sessions_.clear();
     held_for_.reset();
