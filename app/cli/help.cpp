@@ -81,6 +81,11 @@ constexpr Example kExamples[] = {
      "Examples:\n"
      "  snapkv eval qa -m model.gguf --data questions.jsonl --texts texts --chat --budgets "
      "256,512"},
+    {"eval make-qa",
+     "Examples:\n"
+     "  snapkv eval make-qa --texts texts -o questions.jsonl\n"
+     "  snapkv eval make-qa --texts book.txt -m model.gguf --length 4000 --kinds fact,unique "
+     "--per-text 8 -o questions.jsonl"},
 };
 
 // Right for nearly everyone as they are.

@@ -11,7 +11,7 @@ namespace {
 
 // Tokens that the policy's window needs read, which a prefix can't give.
 int64_t window_of(const Session& session) {
-  return std::max<int64_t>(1, session.options().kv.window_size);
+  return std::max<int64_t>(1, policy_window(session.options().kv));
 }
 
 // Tokens that two prompts begin with alike.

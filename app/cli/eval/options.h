@@ -101,6 +101,8 @@ Command add_eval_fidelity(CLI::App& eval, const CommonSettings& common);
 Command add_eval_longbench(CLI::App& eval, const CommonSettings& common);
 Command add_eval_overlap(CLI::App& eval, const CommonSettings& common);
 Command add_eval_qa(CLI::App& eval, const CommonSettings& common);
+/// Questions for qa, made by rule; no model answers.
+Command add_eval_make_qa(CLI::App& eval);
 Command add_eval_turns(CLI::App& eval, const CommonSettings& common);
 
 }  // namespace snapkv::cli
