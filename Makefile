@@ -20,7 +20,7 @@ UNITS = $(filter %.cpp,$(filter-out tests/fuzz/% tests/packaging/%,$(SOURCES)))
 MINUTES ?= 10
 # What `make packages` installs besides: Clang for the presets that need it
 TOOLS := tests $(if $(filter tsan fuzz,$(SNAPKV_PRESET)),clang)
-.PHONY: help packages configure build demo models texts test test-models faults asan tsan fuzz install format lint
+.PHONY: help packages configure build demo models texts quality test test-models faults asan tsan fuzz install format lint
 
 help:                ## This text
 	@sed -n 's/^\([a-z-]*\): .*## /  make \1\t/p; s/^\([a-z-]*\):  *## /  make \1\t/p' Makefile | sort -u | expand -t 20
@@ -73,6 +73,9 @@ fuzz:                ## Hostile models, files, folders and templates, MINUTES of
 
 texts:               ## Fetch the evaluation texts (eval/texts/README.md) into texts/
 	tools/fetch_texts.py
+
+quality: build models texts  ## Measure docs/quality.md again, its table and picture (under an hour)
+	eval/quality.py --snapkv $(SNAPKV)
 
 install: build       ## Install program, library, headers and CMake package under PREFIX
 	cmake --install $(BUILD) --prefix $(PREFIX)

@@ -194,6 +194,7 @@ Command add_explain_command(CLI::App& root, const CommonSettings& common) {
   auto s = std::make_shared<ExplainSettings>();
   CLI::App* app =
       root.add_subcommand("explain", "Show how SnapKV chooses what is kept of a prompt");
+  s->cache.policy = "snapkv";  // whose steps these are, whatever the other commands use
   s->prompt.add_options(*app);
   app->add_option("--length", s->length, "Without a prompt: tokens of the demo's text")
       ->check(whole_number(1, kMostTokens))
