@@ -188,9 +188,10 @@ std::string qa_table(const RunOptions& run, const QaItems& all, const RecordFile
     table += qa_row(run, items, file, columns, *full, configuration);
   }
   table += fmt::format(
-      "\n{} questions about {} texts. The full cache answers {}; the other rows are shares of "
+      "\n{} question{} about {} text{}. The full cache answers {}; the other rows are shares of "
       "these.\n",
-      items.size(), groups.size(), answered_share(n_full, std::ssize(items)));
+      items.size(), items.size() == 1 ? "" : "s", groups.size(), groups.size() == 1 ? "" : "s",
+      answered_share(n_full, std::ssize(items)));
   if (all.n_left_out > 0) {
     table += fmt::format("Left out: {} questions, whose prompts are longer than --max-length.\n",
                          all.n_left_out);

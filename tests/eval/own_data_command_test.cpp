@@ -154,8 +154,8 @@ TEST_F(EvalQaCommand, AsksInAChat) {
   EXPECT_EQ(record.at("chat_template").at("system"), "Be brief.");
   EXPECT_TRUE(record.at("prompt").get<std::string>().ends_with(
       "Rome?<|im_end|>\n<|im_start|>assistant\nThe secret number of Rome is"));
-  const Result itself = ask({"--chat", "--chat-template", "chatml", "--no-prefix", "--resume",
-                             "--out", out_});
+  const Result itself = ask({"--chat", "--chat-template", "chatml", "--system", "Be brief.",
+                             "--no-prefix", "--resume", "--out", out_});
   ASSERT_EQ(itself.code, 0) << itself.err;
   ASSERT_EQ(records_of(out_).size(), 6u) << "the question without a prefix is the same";
   EXPECT_TRUE(records_of(out_).at(4).at("prompt").get<std::string>().ends_with("assistant\n"));
