@@ -77,6 +77,11 @@ constexpr Example kExamples[] = {
     {"eval turns",
      "Examples:\n"
      "  snapkv eval turns -m models/needle.gguf --questions 4 --budgets 128,256"},
+    {"eval compare",
+     "Examples:\n"
+     "  snapkv eval compare needle.jsonl --base policy=full\n"
+     "  snapkv eval compare needle.jsonl --a policy=snapkv,kernel=7 --b policy=snapkv,kernel=15\n"
+     "  snapkv eval compare before.jsonl after.jsonl"},
 };
 
 // Right for nearly everyone as they are.

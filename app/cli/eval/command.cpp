@@ -14,7 +14,8 @@ Command add_eval_command(CLI::App& root, const CommonSettings& common) {
   command.app = app;
   command.tasks = {add_eval_needle(*app, common),   add_eval_ruler(*app, common),
                    add_eval_fidelity(*app, common), add_eval_longbench(*app, common),
-                   add_eval_overlap(*app, common),  add_eval_turns(*app, common)};
+                   add_eval_overlap(*app, common),  add_eval_turns(*app, common),
+                   add_eval_compare(*app)};
   return command;
 }
 

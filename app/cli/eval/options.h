@@ -92,5 +92,7 @@ Command add_eval_fidelity(CLI::App& eval, const CommonSettings& common);
 Command add_eval_longbench(CLI::App& eval, const CommonSettings& common);
 Command add_eval_overlap(CLI::App& eval, const CommonSettings& common);
 Command add_eval_turns(CLI::App& eval, const CommonSettings& common);
+/// Compares what the tasks wrote.
+Command add_eval_compare(CLI::App& eval);
 
 }  // namespace snapkv::cli
