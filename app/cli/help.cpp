@@ -86,6 +86,11 @@ constexpr Example kExamples[] = {
      "  snapkv eval make-qa --texts texts -o questions.jsonl\n"
      "  snapkv eval make-qa --texts book.txt -m model.gguf --length 4000 --kinds fact,unique "
      "--per-text 8 -o questions.jsonl"},
+    {"eval compare",
+     "Examples:\n"
+     "  snapkv eval compare needle.jsonl --base policy=full\n"
+     "  snapkv eval compare needle.jsonl --a policy=snapkv,kernel=7 --b policy=snapkv,kernel=15\n"
+     "  snapkv eval compare before.jsonl after.jsonl"},
 };
 
 // Right for nearly everyone as they are.

@@ -50,6 +50,30 @@ std::string to_utf8(const std::string& text) {
   return Json::parse(to_line(Json(text))).get<std::string>();
 }
 
+RecordScan scan_records(const std::string& path,
+                        const std::function<void(Json record, size_t line)>& each) {
+  std::ifstream in(path, std::ios::binary);
+  if (!in) fail_io(path, "can't be read");
+  RecordScan scan;
+  size_t n_lines = 0;
+  for (std::string line; std::getline(in, line); scan.good_bytes += line.size() + 1) {
+    if (in.eof() && may_be_torn(line)) {  // no newline: the run that wrote it was killed
+      scan.torn = true;
+      break;
+    }
+    Json record = in.eof() ? Json() : parse_json(line);
+    const bool ok = record.is_object() && record.contains("key") && record["key"].is_string();
+    ++n_lines;
+    if (!ok) {
+      fail(ErrorCode::kUsage, "{}:{}: no record of snapkv eval (an object with a \"key\")", path,
+           n_lines);
+    }
+    each(std::move(record), n_lines);
+  }
+  if (in.bad()) fail_io(path, "can't be read");
+  return scan;
+}
+
 RecordFile::RecordFile(std::string path, bool resume) : path_(std::move(path)) {
   if (path_.empty()) return;
   file_.emplace(path_);
@@ -62,26 +86,10 @@ RecordFile::RecordFile(std::string path, bool resume) : path_(std::move(path)) {
 }
 
 void RecordFile::read() {
-  std::ifstream in(path_, std::ios::binary);
-  if (!in) fail_io(path_, "can't be read");
-  std::string line;
-  uint64_t good = 0;  // bytes of whole records
-  while (std::getline(in, line)) {
-    if (in.eof() && may_be_torn(line)) {  // no newline: the run that wrote it was killed
-      repaired_ = true;
-      break;
-    }
-    Json record = in.eof() ? Json() : parse_json(line);
-    const bool ok = record.is_object() && record.contains("key") && record["key"].is_string();
-    if (!ok) {
-      fail(ErrorCode::kUsage, "{}:{}: no record of snapkv eval (an object with a \"key\")", path_,
-           n_lines_ + 1);
-    }
-    keep(std::move(record));
-    good += line.size() + 1;
-  }
-  if (in.bad()) fail_io(path_, "can't be read");
-  if (repaired_) file_->truncate(good);
+  const RecordScan scan = scan_records(
+      path_, [this](Json record, size_t /*line*/) { keep(std::move(record)); });
+  repaired_ = scan.torn;
+  if (repaired_) file_->truncate(scan.good_bytes);
 }
 
 JsonField RecordFile::at(const std::string& key) const {

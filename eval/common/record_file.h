@@ -4,6 +4,7 @@
 // eval/command.cpp.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -21,6 +22,15 @@ using Json = nlohmann::ordered_json;
 std::string to_line(const Json& json);
 /// The text with bytes that are not UTF-8 replaced, which is what a record can hold.
 std::string to_utf8(const std::string& text);
+
+struct RecordScan {
+  uint64_t good_bytes = 0;  ///< of whole records
+  bool torn = false;        ///< what follows them is the beginning of another
+};
+/// Reads a file without changing it: calls `each` for every record, with its line, from 1. Throws
+/// kUsage when a line is no record (naming it), kRuntime when the file can't be read.
+RecordScan scan_records(const std::string& path,
+                        const std::function<void(Json record, size_t line)>& each);
 
 class RecordFile {
  public:

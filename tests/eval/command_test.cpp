@@ -211,6 +211,48 @@ TEST(EvalCommand, RecordsSayWhereTheyComeFrom) {
   }
 }
 
+TEST(EvalCommand, ComparesRecords) {
+  const std::string folder = make_folder(), path = folder + "/out.jsonl",
+                    other = folder + "/agnostic.jsonl";
+  const std::vector<std::string> args = {
+      "eval",      "needle", "-m",        needle_model(), "--lengths",   "400", "--depths", "3",
+      "--samples", "2",      "--budgets", "24,64",        "--kv-window", "16",  "--out"};
+  const auto ask = [&](std::vector<std::string> more) {
+    more.insert(more.begin(), args.begin(), args.end());
+    const Result r = run(more);
+    ASSERT_EQ(r.code, 0) << r.err;
+  };
+  ask({path});
+  ask({other, "--policies", "snapkv", "--question-agnostic"});
+  const auto compare = [&](std::vector<std::string> more) {
+    more.insert(more.begin(), {"eval", "compare"});
+    return run(more);
+  };
+  const Result all = compare({path, "--base", "policy=full"});
+  ASSERT_EQ(all.code, 0) << all.err;
+  EXPECT_NE(all.out.find("A: " + path + ", policy=full\n"), std::string::npos) << all.out;
+  EXPECT_NE(all.out.find("| policy=snapkv,budget=24 | 6 | "), std::string::npos) << all.out;
+  EXPECT_NE(all.out.find("| policy=snapkv,budget=64 | 6 | "), std::string::npos) << all.out;
+  EXPECT_EQ(compare({path, "--base", "policy=full"}).out, all.out);
+  const Result modes = compare({path, other, "--a", "budget=64", "--b", "budget=64", "--of-full"});
+  ASSERT_EQ(modes.code, 0) << modes.err;
+  EXPECT_NE(modes.out.find(",question=agnostic | "), std::string::npos) << modes.out;
+  EXPECT_NE(modes.out.find(" of 6 | "), std::string::npos) << modes.out;
+  const struct {
+    std::vector<std::string> args;
+    std::string words;
+  } refused[] = {{{}, "records"},
+                 {{path}, "3 configurations"},
+                 {{path, path, path}, ""},
+                 {{path, "--base", "policy=full", "--a", "budget=64"}, "--a"},
+                 {{path, "--a", "budget=1", "--b", "budget=64"}, "--a: no record"}};
+  for (const auto& r : refused) {
+    const Result result = compare(r.args);
+    EXPECT_EQ(result.code, 2) << result.out;
+    EXPECT_NE(result.err.find(r.words), std::string::npos) << result.err;
+  }
+}
+
 // What is accepted has an effect.
 TEST(EvalCommand, RefusesOptionsThatSayNothing) {
   const struct {

@@ -15,7 +15,8 @@ Command add_eval_command(CLI::App& root, const CommonSettings& common) {
   command.tasks = {add_eval_needle(*app, common),   add_eval_ruler(*app, common),
                    add_eval_fidelity(*app, common), add_eval_longbench(*app, common),
                    add_eval_overlap(*app, common),  add_eval_turns(*app, common),
-                   add_eval_qa(*app, common),      add_eval_make_qa(*app)};
+                   add_eval_qa(*app, common),       add_eval_make_qa(*app),
+                   add_eval_compare(*app)};
   return command;
 }
 

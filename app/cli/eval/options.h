@@ -104,5 +104,7 @@ Command add_eval_qa(CLI::App& eval, const CommonSettings& common);
 /// Questions for qa, made by rule; no model answers.
 Command add_eval_make_qa(CLI::App& eval);
 Command add_eval_turns(CLI::App& eval, const CommonSettings& common);
+/// Compares what the tasks wrote.
+Command add_eval_compare(CLI::App& eval);
 
 }  // namespace snapkv::cli
