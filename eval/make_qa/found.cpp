@@ -83,10 +83,12 @@ size_t end_of_name(std::string_view text, const std::vector<TextWord>& words, si
     return first;
   }
   size_t end = first;
-  while (end < first + 4 && is_part(end)) {
-    if (words[end++].core_end != words[end - 1].end) break;
+  bool goes_on = true;  // no comma behind the last word
+  while (goes_on && end < first + 4 && is_part(end)) {
+    goes_on = words[end].core_end == words[end].end;
+    ++end;
   }
-  return end >= first + 2 && !is_part(end) ? end : first;
+  return end >= first + 2 && !(goes_on && is_part(end)) ? end : first;
 }
 
 // The same for what stands in double quotes, two to eight words.

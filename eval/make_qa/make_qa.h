@@ -14,7 +14,7 @@
 namespace snapkv::eval {
 
 struct MakeQaOptions {
-  std::vector<std::string> kinds;  ///< of made_kinds(); empty: all
+  std::vector<std::string> kinds = {};  ///< of made_kinds(); empty: all
   int64_t per_text = 2;            ///< questions of each kind about a text, at most
   uint64_t seed = 1;
   int64_t n_bytes = 10000;  ///< of a text; longer ones are cut

@@ -12,6 +12,7 @@
 #include <sstream>
 
 #include "eval/common/metrics.h"
+#include "eval/common/record_file.h"
 #include "eval/make_qa/sentences.h"
 #include "eval/qa/data.h"
 #include "tests/support/expect_error.h"
@@ -27,7 +28,7 @@ constexpr const char* kProse =
     "on the hill. She told every one of them to remember the words \"never trust still water\" "
     "until spring came. Then the wind turned, and it rained.\n\n"
     "For the rest of that week nobody spoke, as there was nothing left that anyone could say. The "
-    "log names the function read_the_log twice. It was over.\n";
+    "log names the function read_the_log twice. Or so it seemed to the few who had stayed behind in that winter.\n";
 
 constexpr const char* kTable =
     "Malta\n\nArea:\n  total: 316 sq km\nCoastline: 196.8 km (without Gozo)\n"
@@ -137,6 +138,8 @@ TEST_F(MakeQa, FactsStandBetweenSentences) {
 }
 
 TEST_F(MakeQa, FindsWhatStandsOnce) {
+  std::filesystem::remove(folder_ + "/texts/malta.txt");
+  std::filesystem::remove(folder_ + "/texts/reader.py");
   const auto found = pairs(read("unique"));
   const auto has = [&](const std::string& before, const std::string& answer) {
     return found.contains("Which words come after \"" + before + "\"?|" + answer);
@@ -144,7 +147,8 @@ TEST_F(MakeQa, FindsWhatStandsOnce) {
   EXPECT_TRUE(has("keeper wrote down a total of", "48213"));
   EXPECT_TRUE(has("had ever met the famous captain", "Ingrid Solberg"));
   EXPECT_TRUE(has("of them to remember the words", "never trust still water"));
-  EXPECT_EQ(found.size(), 3u) << "read_the_log has too few words before it in its paragraph"
+  EXPECT_TRUE(has("say. The log names the function", "read_the_log"));
+  EXPECT_EQ(found.size(), 4u) << "Visby and Brown are one word each"
                               << testing::PrintToString(found);
 }
 
@@ -178,7 +182,7 @@ TEST_F(MakeQa, FindsSentencesToContinue) {
       found.contains("Nobody in the village had ever met|the famous captain Ingrid Solberg"))
       << testing::PrintToString(found);
   EXPECT_TRUE(found.contains("For the rest of that week nobody spoke,|as there was nothing left"));
-  for (const std::string& each : found) EXPECT_EQ(each.find("log names"), std::string::npos);
+  for (const std::string& each : found) EXPECT_FALSE(each.starts_with("Or so")) << "the last one";
 }
 
 TEST_F(MakeQa, TheSeedDecides) {
