@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/chat_part.h"
 #include "base/error.h"
-#include "server/chat_part.h"
 
 namespace snapkv::server {
 namespace {

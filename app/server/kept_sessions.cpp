@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "server/chat_part.h"
+#include "base/chat_part.h"
 
 namespace snapkv::server {
 namespace {

@@ -5,8 +5,12 @@
 
 #include <algorithm>
 #include <ctime>
+#include <optional>
+#include <string_view>
 #include <utility>
 
+#include "base/chat_part.h"
+#include "base/check.h"
 #include "base/error.h"
 #include "base/hash.h"
 
@@ -28,17 +32,6 @@ int64_t common_end(const Sequence& a, const Sequence& b) {
   return std::mismatch(a.rbegin(), a.rbegin() + n, b.rbegin()).first - a.rbegin();
 }
 
-// Bytes [begin, end) of what a template made.
-RenderedChat part_of_chat(const RenderedChat& chat, size_t begin, size_t end) {
-  RenderedChat out;
-  out.text = chat.text.substr(begin, end - begin);
-  for (const ByteRange& range : chat.input) {
-    const size_t first = std::max(range.begin, begin), last = std::min(range.end, end);
-    if (first < last) out.input.push_back({first - begin, last - begin});
-  }
-  return out;
-}
-
 // Adds text that is data, as messages are.
 void append_input(RenderedChat& chat, const std::string& text) {
   if (text.empty()) return;
@@ -57,11 +50,16 @@ std::string unlike_question(const std::string& question) {
   return "w";
 }
 
+void check_utf8(const std::string& text) {
+  if (to_utf8(text) == text) return;
+  fail(ErrorCode::kUsage, "a chat's messages must be UTF-8, the text of this prompt is not");
+}
+
 // Sets which tokens of the prompt are the question, which is bytes `question` of `whole`.
 void find_question(const Model& model, const RenderedChat& whole, ByteRange question,
                    Prompt& prompt) {
-  const auto before = model.tokenize(part_of_chat(whole, 0, question.begin));
-  const auto after = model.tokenize(part_of_chat(whole, question.end, whole.text.size()), false);
+  const auto before = model.tokenize(chat_part(whole, 0, question.begin));
+  const auto after = model.tokenize(chat_part(whole, question.end), false);
   prompt.n_context = common_beginning(before, prompt.tokens);
   const int64_t n_tokens = std::ssize(prompt.tokens);
   prompt.question_end =
@@ -78,14 +76,29 @@ PromptFormat PromptFormat::chat(ChatTemplate chat_template, Json variables, std:
   return format;
 }
 
-RenderedChat PromptFormat::render(const std::string& user) const {
+RenderedChat PromptFormat::render(const std::vector<std::string>& contents) const {
   Json variables = chat_->variables;
   Json messages = Json::array();
   if (!chat_->system.empty()) messages.push_back({{"role", "system"}, {"content", chat_->system}});
-  messages.push_back({{"role", "user"}, {"content", user}});
+  for (size_t i = 0; i < contents.size(); ++i) {
+    check_utf8(contents[i]);
+    messages.push_back({{"role", i % 2 == 0 ? "user" : "assistant"}, {"content", contents[i]}});
+  }
   variables["messages"] = std::move(messages);
   variables["add_generation_prompt"] = true;
   return chat_->chat_template.render(variables.dump(), kRenderedAt);
+}
+
+RenderedChat PromptFormat::render_prompt(const PromptText& text) const {
+  check_utf8(text.lead);
+  RenderedChat chat = render({text.context + text.question});
+  append_input(chat, text.lead);
+  return chat;
+}
+
+int64_t PromptFormat::count_tokens(const Model& model, const PromptText& text) const {
+  if (is_chat()) return std::ssize(model.tokenize(render_prompt(text)));
+  return std::ssize(model.tokenize(text.context + text.question + text.lead, true, false));
 }
 
 Prompt PromptFormat::make(const Model& model, const PromptText& text) const {
@@ -97,25 +110,43 @@ Prompt PromptFormat::make(const Model& model, const PromptText& text) const {
     prompt.question_end -= common_end(model.tokenize(lead, false), prompt.tokens);
     return prompt;
   }
-  for (const std::string* part : {&text.context, &text.question, &text.lead}) {
-    if (to_utf8(*part) == *part) continue;
-    fail(ErrorCode::kUsage, "a chat's messages must be UTF-8, the text of this prompt is not");
-  }
-  RenderedChat whole = render(text.context + text.question);
-  const RenderedChat other = render(text.context + unlike_question(text.question));
-  const int64_t n_shown = std::ssize(whole.text);
-  const int64_t begin = common_beginning(whole.text, other.text);
-  const int64_t end = std::max(begin, n_shown - common_end(whole.text, other.text));
-  if (begin == n_shown) {
+  RenderedChat whole = render_prompt(text);
+  const RenderedChat other = render({text.context + unlike_question(text.question)});
+  const std::string_view shown(whole.text.data(), whole.text.size() - text.lead.size());
+  const std::string_view other_shown(other.text);
+  const int64_t begin = common_beginning(shown, other_shown);
+  const int64_t end = std::max(begin, std::ssize(shown) - common_end(shown, other_shown));
+  if (shown == other_shown) {
     fail(ErrorCode::kUsage, "{}: this chat template does not show the user's message",
          chat_->chat_template.name());
   }
-  append_input(whole, text.lead);
   Prompt prompt;
   prompt.tokens = model.tokenize(whole);
   find_question(model, whole, {static_cast<size_t>(begin), static_cast<size_t>(end)}, prompt);
   prompt.text = std::move(whole.text);
   return prompt;
+}
+
+Turn PromptFormat::make_turn(const Model& model, std::vector<std::string> contents,
+                             const std::string& lead) const {
+  SNAPKV_CHECK(is_chat() && contents.size() >= 3 && contents.size() % 2 == 1);
+  check_utf8(lead);
+  std::string conversation;
+  for (const std::string& content : contents) conversation += content + "\n";
+  std::string& answer = contents[contents.size() - 2];
+  answer = unused_mark("snapkv-answer", conversation);
+  std::optional<RenderedChat> part = chat_after(render(contents), answer);
+  if (!part) {
+    fail(ErrorCode::kUsage,
+         "{}: this chat template leaves out earlier answers, so that no conversation continues",
+         chat_->chat_template.name());
+  }
+  append_input(*part, lead);
+  Turn turn;
+  turn.tokens = model.tokenize(*part, /*add_bos=*/false);
+  turn.text = std::move(part->text);
+  turn.completes_answer = true;
+  return turn;
 }
 
 std::string PromptFormat::id() const {
@@ -127,6 +158,10 @@ std::string PromptFormat::id() const {
     hash.add(text);
   }
   return fmt::format("chat {:016x}", hash.value());
+}
+
+std::string PromptFormat::with_id(const std::string& item) const {
+  return is_chat() ? item + " " + id() : item;
 }
 
 Json PromptFormat::record() const {

@@ -24,6 +24,7 @@ struct Writer {
   int64_t n_tokens = 0;
   bool done = false;
   int32_t next = -1;  // chosen, not yet decoded
+  bool cut = false;   // the limit of tokens ended the answer, `next` is its last one
 };
 
 int32_t likeliest(std::span<const float> logits) {  // ties to the lower id
@@ -33,19 +34,21 @@ int32_t likeliest(std::span<const float> logits) {  // ties to the lower id
 // Chooses a writer's next token, or ends its answer.
 void choose(const Model& model, const AnswerLimit& limit, Writer& writer) {
   writer.next = likeliest(writer.session->logits());
+  writer.cut = false;
   if (model.is_end_of_generation(writer.next)) {
     writer.done = true;
     return;
   }
   std::string& text = writer.text;
   text += model.piece(writer.next);
-  writer.done = ++writer.n_tokens >= limit.n_predict;
+  writer.done = writer.cut = ++writer.n_tokens >= limit.n_predict;
   if (!limit.ends_at_line) return;
   const size_t begin = std::min(text.find_first_not_of(" \n"), text.size());
   const size_t line_end = text.find('\n', begin);
   if (line_end == std::string::npos) return;
   text.resize(line_end);
   writer.done = true;
+  writer.cut = false;
 }
 
 const char* question_mode(const RunOptions& run) {
@@ -114,6 +117,14 @@ void add_turns(const Item& item, const Prompt& prompt, const Answer& answer, Jso
   record["turn_seconds"] = std::move(seconds);
   record["kv_bytes_at_end"] = answer.at_end.kv_bytes_used;
   record["history_bytes"] = answer.at_end.history_bytes;
+}
+
+// What a session reads of a turn.
+std::vector<int32_t> turn_tokens(const Turn& turn, const Writer& writer) {
+  std::vector<int32_t> tokens;
+  if (turn.completes_answer && writer.cut) tokens.push_back(writer.next);
+  tokens.insert(tokens.end(), turn.tokens.begin(), turn.tokens.end());
+  return tokens;
 }
 
 std::vector<SessionOptions> missing_configurations(const RunOptions& run, const Item& item,
@@ -251,7 +262,7 @@ std::vector<Answer> answer_prompt(const RunOptions& run,
   for (const Turn& turn : prompt.turns) {
     for (Writer& writer : writers) {
       const Timer timer;
-      writer.session->prefill(turn.tokens, {.compress = !run.question_agnostic});
+      writer.session->prefill(turn_tokens(turn, writer), {.compress = !run.question_agnostic});
       writer.answer.later.push_back({{}, timer.seconds()});
     }
     write_answers(run, limit, writers);

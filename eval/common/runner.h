@@ -29,6 +29,9 @@ struct Turn {
   std::string text;
   std::vector<int32_t> tokens;
   std::string reference;  ///< the right answer
+  /// Of a chat: an answer that its limit of tokens ended is first read to its last token, which was
+  /// chosen only. Else that one is left out.
+  bool completes_answer = false;
 };
 
 struct Prompt {

@@ -67,7 +67,7 @@ Kept gather_kept(const Session& session, const Rows& rows, const Columns& column
 
 // The first and the last tokens of a text beyond the limit, else all of it as one part.
 Json text_json(const InspectOptions& o, const std::vector<int32_t>& kept_by) {
-  const std::vector<std::string> texts = token_texts(*o.model, o.tokens);
+  const std::vector<std::string> texts = token_texts(*o.model, o.tokens, o.shows_control);
   const int64_t n = std::ssize(texts);
   Json parts = Json::array();
   const auto add = [&](int64_t begin, int64_t end) {
@@ -89,12 +89,13 @@ Json text_json(const InspectOptions& o, const std::vector<int32_t>& kept_by) {
 
 }  // namespace
 
-std::vector<std::string> token_texts(const Model& model, std::span<const int32_t> tokens) {
+std::vector<std::string> token_texts(const Model& model, std::span<const int32_t> tokens,
+                                     bool special) {
   std::vector<std::string> texts;
   texts.reserve(tokens.size());
   std::string held;
   for (const int32_t id : tokens) {
-    held += model.piece(id);
+    held += model.piece(id, special);
     const size_t n = complete_bytes(held);
     texts.push_back(to_utf8(held.substr(0, n)));
     held.erase(0, n);

@@ -26,6 +26,10 @@ struct LongbenchTask {
   bool first_line = false;  ///< only the answer's first line counts
   bool chinese = false;
   bool supported = true;  ///< false: its metric counts Chinese words, which needs segmentation
+
+  /// Whether its prompts are messages of a chat. Those with worked examples and those of code are
+  /// texts to continue.
+  bool is_message() const { return !first_line && metric != LongbenchMetric::code; }
 };
 /// LongBench's 21 tasks, in the order of its paper.
 const std::vector<LongbenchTask>& longbench_tasks();

@@ -2,6 +2,7 @@
 #include "eval/longbench/longbench.h"
 
 #include <fmt/core.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <utility>
@@ -39,6 +40,28 @@ double score_one(LongbenchMetric metric, const std::string& answer, const std::s
       return code_similarity(answer, reference);
   }
   return 0;
+}
+
+// The tokens that a template adds to a prompt's own. Where it joins the prompt, a few tokens may be
+// others than in the prompt alone.
+int64_t template_tokens(const Model& model, const PromptFormat& format) {
+  constexpr int64_t kAtJoints = 4;
+  return format.is_chat() ? format.count_tokens(model, {"a", "", ""}) + kAtJoints : 0;
+}
+
+// The format of a task's prompts.
+PromptFormat format_for(const LongbenchTask& task, const PromptFormat& format) {
+  return task.is_message() ? format : PromptFormat::plain();
+}
+
+std::string chat_remark(const std::vector<LongbenchSet>& sets, const PromptFormat& format) {
+  if (!format.is_chat()) return "No chat template.";
+  std::vector<std::string> plain;
+  for (const LongbenchSet& set : sets) {
+    if (!set.task.is_message()) plain.push_back(set.task.name);
+  }
+  if (plain.empty()) return "In the chat template.";
+  return fmt::format("In the chat template, but for {}.", fmt::join(plain, ", "));
 }
 
 // What follows the context in a prompt: the question of question-agnostic runs.
@@ -96,7 +119,9 @@ Prompt make_longbench(const Model& model, const LongbenchSet& set, const Longben
   const std::string question = to_utf8(after_context(set, row));
   const size_t n_question =
       text.ends_with(question) && question.size() < text.size() ? question.size() : 0;
-  Prompt prompt = split_prompt(model, text, text.size() - n_question);
+  const PromptFormat format = format_for(set.task, options.format);
+  const size_t n_before = text.size() - n_question;
+  Prompt prompt = format.make(model, {text.substr(0, n_before), text.substr(n_before), ""});
   if (options.question_agnostic && (n_question == 0 || prompt.n_context == 0)) {
     fail(ErrorCode::kUsage,
          "{}:{}: no whole question after the context in a prompt of at most {} tokens, so that it "
@@ -115,7 +140,7 @@ Prompt make_longbench(const Model& model, const LongbenchSet& set, const Longben
                     {"truncated", n_left_out > 0},
                     {"n_prompt_whole", whole.size()},
                     {"n_left_out", n_left_out},
-                    {"chat_template", nullptr}};
+                    {"chat_template", format.record()}};
   if (!row.classes.empty()) prompt.details["all_classes"] = row.classes;
   return prompt;
 }
@@ -141,18 +166,23 @@ std::vector<Item> longbench_items(std::shared_ptr<const Model> model,
   const int64_t n_ctx = model->info().n_ctx_train;
   for (const LongbenchSet& set : sets) {
     LongbenchOptions chosen = options;
-    if (chosen.max_length == 0) chosen.max_length = n_ctx - set.n_predict;
+    chosen.format = format_for(set.task, options.format);
+    const int64_t n_template = template_tokens(*model, chosen.format);
+    if (chosen.max_length == 0) chosen.max_length = n_ctx - set.n_predict - n_template;
     const int64_t max_length = chosen.max_length;
-    if (max_length < 2 || max_length + set.n_predict > n_ctx) {
+    if (max_length < 2 || max_length + n_template + set.n_predict > n_ctx) {
+      const std::string in_template =
+          n_template > 0 ? fmt::format(", {} of the chat template", n_template) : "";
       fail(ErrorCode::kContextExceeded,
-           "prompts of {} tokens and an answer of {} ({}) exceed the model's context of {}",
-           max_length, set.n_predict, set.task.name, n_ctx);
+           "prompts of {} tokens{} and an answer of {} ({}) exceed the model's context of {}",
+           max_length, in_template, set.n_predict, set.task.name, n_ctx);
     }
     const auto shared = std::make_shared<const LongbenchSet>(set);
     for (const LongbenchLine& line : set.lines) {
       Item item;
       item.id = fmt::format("longbench {} {} {:016x} {:016x} at most {} tokens", set.task.name,
                             line.id, line.fingerprint, fnv1a(set.prompt), max_length);
+      item.id = chosen.format.with_id(item.id);
       item.column = set.task.name;
       item.limit = {.n_predict = set.n_predict, .ends_at_line = set.task.first_line};
       item.make = [=] { return make_longbench(*model, *shared, line, chosen); };
@@ -167,7 +197,8 @@ std::vector<Item> longbench_items(std::shared_ptr<const Model> model,
 }
 
 std::string longbench_table(const RunOptions& run, const std::vector<LongbenchSet>& sets,
-                            const std::vector<Item>& items, const RecordFile& file) {
+                            const std::vector<Item>& items, const RecordFile& file,
+                            const PromptFormat& format) {
   const size_t n_configurations = run.configurations.size();
   std::string table = "| task | metric | prompts | cut |", rule = "|---|---|---|---|";
   for (const SessionOptions& configuration : run.configurations) {
@@ -206,10 +237,11 @@ std::string longbench_table(const RunOptions& run, const std::vector<LongbenchSe
   table +=
       fmt::format("| KV MiB kept, mean | | {} | {} |{}\n\n", n_prompts, n_truncated, byte_cells);
   table += fmt::format(
-      "{} of {} lost the middle to fit. Question {}. No chat template: the engine has none yet.\n",
-      n_truncated, plural(n_prompts, "prompt", "prompts"),
+      "{} of {} lost the middle to fit. Question {}. {}\n", n_truncated,
+      plural(n_prompts, "prompt", "prompts"),
       run.question_agnostic ? "agnostic: asked after the context was compressed"
-                            : "aware: it chose what is kept");
+                            : "aware: it chose what is kept",
+      chat_remark(sets, format));
   return table;
 }
 

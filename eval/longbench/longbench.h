@@ -8,14 +8,18 @@
 #include <string>
 #include <vector>
 
+#include "eval/common/prompt_format.h"
 #include "eval/common/runner.h"
 #include "eval/longbench/data.h"
 
 namespace snapkv::eval {
 
 struct LongbenchOptions {
-  int64_t max_length = 0;  ///< most tokens of a prompt; 0: the model's context less the answer
+  /// Most tokens of a prompt, without a chat template's; 0: the model's context less these and the
+  /// answer.
+  int64_t max_length = 0;
   bool question_agnostic = false;  ///< prompts need text after the context, which is the question
+  PromptFormat format = {};  ///< of tasks whose prompts are messages
 };
 
 /// The prompt of a row. One of more than `max_length` (not 0) tokens loses its middle: its text
@@ -35,8 +39,10 @@ std::vector<Item> longbench_items(std::shared_ptr<const Model> model,
                                   const LongbenchOptions& options);
 
 /// Markdown: a row per task, a column per configuration: 100 times the mean score with its 95%
-/// Wilson interval; the mean of the tasks; how many prompts lost their middle.
+/// Wilson interval; the mean of the tasks; how many prompts lost their middle, and which tasks'
+/// prompts are in the chat template.
 std::string longbench_table(const RunOptions& run, const std::vector<LongbenchSet>& sets,
-                            const std::vector<Item>& items, const RecordFile& file);
+                            const std::vector<Item>& items, const RecordFile& file,
+                            const PromptFormat& format = {});
 
 }  // namespace snapkv::eval

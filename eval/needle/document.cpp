@@ -10,18 +10,18 @@ NeedleDocument make_needle_document(const Model& model, NeedleOptions options, i
   // The generator leaves room for the first fact's question; another name may take more tokens.
   constexpr int64_t kSpare = 24;
   options.kind = NeedleKind::multi_key;
-  const Prompt prompt = make_needle(model, options, length - kSpare, depth, sample);
+  const NeedleText made = make_needle_text(model, options, length - kSpare, depth, sample);
   NeedleDocument document;
-  document.text = prompt.text.substr(0, prompt.text.rfind("\nQuestion:"));
-  for (const Json& fact : prompt.details.at("facts")) {
+  document.text = made.prompt.context;
+  for (const Json& fact : made.details.at("facts")) {
     // "The secret number of Rome is 48213."
     const std::string text = fact.at("text");
     const size_t last = text.rfind(' ');
     const std::string statement = text.substr(0, last);
     const std::string subject = statement.substr(4, statement.size() - 4 - 3);  // "The ", " is"
-    document.questions.push_back({fmt::format("\nQuestion: What is the {}?\n", subject),
-                                  "Answer: " + statement,
-                                  text.substr(last + 1, text.size() - last - 2)});
+    document.questions.push_back(
+        {fmt::format("\nQuestion: What is the {}?{}", subject, after_question(options.format)),
+         "Answer: " + statement, text.substr(last + 1, text.size() - last - 2)});
   }
   return document;
 }

@@ -13,7 +13,8 @@ namespace snapkv::eval {
 struct NeedleDocument {
   std::string text;
   struct Question {
-    std::string question;  ///< "\nQuestion: What is the secret number of Rome?\n"
+    std::string question;  ///< "\nQuestion: What is the secret number of Rome?\n"; in a chat
+                           ///< without the last newline
     std::string lead;      ///< "Answer: The secret number of Rome is", which the model continues
     std::string answer;    ///< "48213"
   };

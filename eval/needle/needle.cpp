@@ -17,9 +17,8 @@ namespace {
 constexpr const char* kTextNeedle =
     "The best thing to do in San Francisco is eat a sandwich and sit in Dolores Park on a sunny "
     "day.";
-constexpr const char* kTextQuestion =
-    "\nQuestion: What is the best thing to do in San Francisco?\nAnswer: The best thing to do in "
-    "San Francisco is";
+constexpr const char* kTextQuestion = "\nQuestion: What is the best thing to do in San Francisco?";
+constexpr const char* kTextLead = "Answer: The best thing to do in San Francisco is";
 constexpr const char* kTextReference = "eat a sandwich and sit in Dolores Park on a sunny day.";
 
 // A sentence of filler with the white space after it; facts may follow where `may_insert`.
@@ -38,6 +37,7 @@ struct Fact {
 struct Riddle {
   std::vector<Fact> facts;
   std::string question;
+  std::string lead;  // begins the answer
   std::vector<std::string> references;
 };
 
@@ -82,7 +82,7 @@ std::string enumerate(const std::vector<std::string>& names) {
 // The first fact stands at `depth`, the others at depths of their own.
 Riddle make_riddle(const NeedleOptions& options, double depth, Random& random) {
   if (options.kind == NeedleKind::text) {
-    return {{{kTextNeedle, depth}}, kTextQuestion, {kTextReference}};
+    return {{{kTextNeedle, depth}}, kTextQuestion, kTextLead, {kTextReference}};
   }
   const bool one_fact = options.kind == NeedleKind::single;
   const bool one_name = one_fact || options.kind == NeedleKind::multi_value;
@@ -98,9 +98,10 @@ Riddle make_riddle(const NeedleOptions& options, double depth, Random& random) {
   const bool asks_one = one_fact || options.kind == NeedleKind::multi_key;
   riddle.references = asks_one ? std::vector{numbers[0]} : numbers;
   const std::string of = options.kind == NeedleKind::multi_query ? enumerate(names) : names[0];
-  riddle.question = fmt::format(
-      "\nQuestion: What {0} the secret number{1} of {2}?\nAnswer: The secret number{1} of {2} {0}",
-      asks_one ? "is" : "are", asks_one ? "" : "s", of);
+  const char* const is = asks_one ? "is" : "are";
+  const std::string subject = fmt::format("secret number{} of {}", asks_one ? "" : "s", of);
+  riddle.question = fmt::format("\nQuestion: What {} the {}?", is, subject);
+  riddle.lead = fmt::format("Answer: The {} {}", subject, is);
   return riddle;
 }
 
@@ -191,7 +192,7 @@ std::string assemble(const std::vector<Piece>& pieces, const Riddle& riddle) {
     if (i < pieces.size()) text += pieces[i].text;
   }
   if (text.back() != '\n') text += "\n";
-  return text + riddle.question;
+  return text;
 }
 
 }  // namespace
@@ -231,8 +232,10 @@ const std::vector<std::string>& needle_names() {
   return kNames;
 }
 
-Prompt make_needle(const Model& model, const NeedleOptions& options, int64_t length, double depth,
-                   int sample) {
+const char* after_question(const PromptFormat& format) { return format.is_chat() ? "" : "\n"; }
+
+NeedleText make_needle_text(const Model& model, const NeedleOptions& options, int64_t length,
+                            double depth, int sample) {
   // any change of a parameter draws anew; the constants only keep the sums apart
   Random random(options.seed * 1'000'003 + static_cast<uint64_t>(sample) * 7919 +
                 static_cast<uint64_t>(length) * 104'729 + static_cast<uint64_t>(depth * 1e6));
@@ -240,24 +243,33 @@ Prompt make_needle(const Model& model, const NeedleOptions& options, int64_t len
   std::vector<Piece> pieces = options.haystack.empty()
                                   ? generated_filler(model, random, length)
                                   : text_filler(model, options.haystack, random, length);
-  std::string text;
+  NeedleText made;
   for (;; pieces.pop_back()) {
-    text = assemble(pieces, riddle);
-    const std::vector<int32_t> tokens = model.tokenize(text, true, false);
-    if (std::ssize(tokens) <= length) break;
+    made.prompt = {assemble(pieces, riddle), riddle.question + after_question(options.format),
+                   riddle.lead};
+    const int64_t n_tokens = options.format.count_tokens(model, made.prompt);
+    if (n_tokens <= length) break;
     if (pieces.empty()) {
       fail(ErrorCode::kUsage, "a length of {} tokens has no room for facts and question: {}",
-           length, tokens.size());
+           length, n_tokens);
     }
   }
-  const size_t context_bytes = text.size() - riddle.question.size();
-  Prompt prompt = split_prompt(model, std::move(text), context_bytes);
-  prompt.references = riddle.references;
+  made.references = riddle.references;
   Json facts = Json::array();
   for (const Fact& fact : riddle.facts)
     facts.push_back({{"text", fact.text}, {"depth", fact.depth}});
-  prompt.details = {{"task", "needle"}, {"kind", name(options.kind)}, {"length", length},
-                    {"depth", depth},   {"sample", sample},           {"facts", std::move(facts)}};
+  made.details = {{"task", "needle"}, {"kind", name(options.kind)}, {"length", length},
+                  {"depth", depth},   {"sample", sample},           {"facts", std::move(facts)}};
+  if (options.format.is_chat()) made.details["chat_template"] = options.format.record();
+  return made;
+}
+
+Prompt make_needle(const Model& model, const NeedleOptions& options, int64_t length, double depth,
+                   int sample) {
+  NeedleText made = make_needle_text(model, options, length, depth, sample);
+  Prompt prompt = options.format.make(model, made.prompt);
+  prompt.references = std::move(made.references);
+  prompt.details = std::move(made.details);
   return prompt;
 }
 
@@ -288,6 +300,7 @@ std::vector<Item> needle_items(std::shared_ptr<const Model> model, const NeedleO
         item.id = fmt::format("needle {} facts {} length {} depth {:.6f} sample {} seed {} {}",
                               name(options.kind), multi ? options.n_facts : 1, length, depth,
                               sample, options.seed, source);
+        item.id = options.format.with_id(item.id);
         item.column = fmt::format("{} tokens", length);
         item.limit.n_predict = options.n_predict;
         item.make = [=] { return make_needle(*model, *shared, length, depth, sample); };

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "eval/common/prompt_format.h"
 #include "eval/common/runner.h"
 
 namespace snapkv::eval {
@@ -31,13 +32,25 @@ struct NeedleOptions {
   uint64_t seed = 1;
   std::string haystack;    ///< text of the user's files; empty: generated sentences
   int64_t n_predict = 30;  ///< tokens of an answer, at most; it also ends with its first line
+  PromptFormat format;     ///< lengths count what it adds
 };
 
 /// The cities that facts are about. Each is a name that models/needle.gguf was trained with.
 const std::vector<std::string>& needle_names();
 
-/// The prompt of one cell of the grid; `sample` chooses names, numbers and filler. Throws kUsage
-/// when the length has no room for facts and question.
+struct NeedleText {
+  PromptText prompt;  ///< filler with facts, question, beginning of the answer
+  std::vector<std::string> references;
+  Json details;  ///< for the record
+};
+/// What a format puts between a question and the answer's beginning: without a chat a newline.
+const char* after_question(const PromptFormat& format);
+
+/// The text of one cell of the grid, for options.format; `sample` chooses names, numbers and
+/// filler. Throws kUsage when the length has no room for facts and question.
+NeedleText make_needle_text(const Model& model, const NeedleOptions& options, int64_t length,
+                            double depth, int sample);
+/// The same as a prompt.
 Prompt make_needle(const Model& model, const NeedleOptions& options, int64_t length, double depth,
                    int sample);
 std::vector<Item> needle_items(std::shared_ptr<const Model> model, const NeedleOptions& options);

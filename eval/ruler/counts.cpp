@@ -74,8 +74,7 @@ RulerMaker prepare_common(const RulerSample& sample) {
   bool is_long = sample.length >= kLongList;
   if (is_long) {  // a vocabulary that splits words may leave no room for the shortest such list
     const RulerText least = common_words(sample.seed, true, kLeastWords);
-    const int64_t n = sample.count_tokens(least.context + least.question + least.answer_prefix);
-    is_long = n + kCwePredict <= sample.length;
+    is_long = sample.count_prompt(least) + kCwePredict <= sample.length;
   }
   return [is_long, seed = sample.seed](int64_t size) { return common_words(seed, is_long, size); };
 }

@@ -47,6 +47,10 @@ uint64_t sample_seed(const RulerOptions& options, const std::string& task, int64
          static_cast<uint64_t>(length) * 104'729 + static_cast<uint64_t>(sample) * 7919;
 }
 
+PromptText prompt_text(const RulerText& text) {
+  return {text.context, text.question, text.answer_prefix};
+}
+
 RulerMaker prepare_sample(const Model& model, const RulerOptions& options, const RulerTask& task,
                           int64_t length, int sample) {
   RulerSample s;
@@ -56,13 +60,16 @@ RulerMaker prepare_sample(const Model& model, const RulerOptions& options, const
   s.count_tokens = [&model](const std::string& text) {
     return std::ssize(model.tokenize(text, true, false));
   };
+  s.count_prompt = [&model, &options](const RulerText& text) {
+    return options.format.count_tokens(model, prompt_text(text));
+  };
   return task.prepare(s);
 }
 
 // Tokens of prompt and answer.
-int64_t count_all(const Model& model, const RulerTask& task, const RulerText& text) {
-  const std::string prompt = text.context + text.question + text.answer_prefix;
-  return std::ssize(model.tokenize(prompt, true, false)) + task.n_predict;
+int64_t count_all(const Model& model, const RulerOptions& options, const RulerTask& task,
+                  const RulerText& text) {
+  return options.format.count_tokens(model, prompt_text(text)) + task.n_predict;
 }
 
 [[noreturn]] void fail_no_room(const RulerTask& task, int64_t length, int64_t needed) {
@@ -74,7 +81,7 @@ int64_t count_all(const Model& model, const RulerTask& task, const RulerText& te
 void check_room(const Model& model, const RulerOptions& options, const RulerTask& task,
                 int64_t length) {
   const RulerMaker make = prepare_sample(model, options, task, length, 0);
-  const int64_t needed = count_all(model, task, make(task.least_size));
+  const int64_t needed = count_all(model, options, task, make(task.least_size));
   if (needed > length) fail_no_room(task, length, needed);
 }
 
@@ -110,13 +117,11 @@ Prompt make_ruler(const Model& model, const RulerOptions& options, const std::st
                   int64_t length, int sample) {
   const RulerTask& task = find_task(task_name);
   const RulerMaker make = prepare_sample(model, options, task, length, sample);
-  const auto n_tokens = [&](int64_t size) { return count_all(model, task, make(size)); };
+  const auto n_tokens = [&](int64_t size) { return count_all(model, options, task, make(size)); };
   const int64_t size = largest_size(task.least_size, length, n_tokens);
   if (size == 0) fail_no_room(task, length, n_tokens(task.least_size));
-  RulerText text = make(size);
-  const size_t context_bytes = text.context.size();
-  Prompt prompt =
-      split_prompt(model, text.context + text.question + text.answer_prefix, context_bytes);
+  const RulerText text = make(size);
+  Prompt prompt = options.format.make(model, prompt_text(text));
   prompt.references = text.outputs;
   prompt.details = {{"task", "ruler"},
                     {"ruler_task", task_name},
@@ -130,6 +135,7 @@ Prompt make_ruler(const Model& model, const RulerOptions& options, const std::st
   if (uses_haystack(task_name)) {
     prompt.details["haystack"] = options.haystack.empty() ? "generated" : "files";
   }
+  if (options.format.is_chat()) prompt.details["chat_template"] = options.format.record();
   prompt.details.update(text.details);
   return prompt;
 }
@@ -145,6 +151,7 @@ std::vector<Item> ruler_items(std::shared_ptr<const Model> model, const RulerOpt
         item.id =
             fmt::format("ruler {} length {} sample {} seed {}", task, length, sample, options.seed);
         if (uses_haystack(task)) item.id += " " + haystack_id(options.haystack);
+        item.id = options.format.with_id(item.id);
         item.column = task;
         item.make = [=] { return make_ruler(*model, *shared, task, length, sample); };
         item.score = [](const Prompt& prompt, const std::string& answer) {

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "eval/common/prompt_format.h"
 #include "eval/common/runner.h"
 
 namespace snapkv::eval {
@@ -21,6 +22,7 @@ struct RulerOptions {
   int n_samples = 10;                     ///< prompts of each task and length
   uint64_t seed = 1;
   std::string haystack = {};  ///< text of the essay tasks; empty: generated sentences
+  PromptFormat format = {};   ///< lengths count what it adds
 };
 
 /// One prompt; `sample` chooses everything random. It has as much filler as fits: prompt and answer

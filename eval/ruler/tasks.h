@@ -29,6 +29,8 @@ struct RulerSample {
   std::string haystack;  ///< the user's text; empty: generated sentences
   /// Tokens of a text, for the parts that have a length of their own.
   std::function<int64_t(const std::string&)> count_tokens;
+  /// Tokens of a prompt, with those of a chat template around it.
+  std::function<int64_t(const RulerText&)> count_prompt;
 };
 
 /// Makes the text with `size` units of filler (lines, words). The same size gives the same text.

@@ -17,30 +17,45 @@ namespace {
 // Of any one question and its lead; names differ by a few tokens.
 constexpr int64_t kQuestionTokens = 64;
 
+// Appends to `messages`, which end with a question, its answer and the next question.
+Turn next_turn(const Model& model, const PromptFormat& format,
+               const NeedleDocument::Question& before, const NeedleDocument::Question& q,
+               std::vector<std::string>& messages) {
+  Turn turn;
+  if (format.is_chat()) {
+    messages.push_back(before.lead + " " + before.answer);
+    messages.push_back(q.question.substr(q.question.find_first_not_of('\n')));
+    turn = format.make_turn(model, messages, q.lead);
+  } else {
+    turn.text = "\n" + q.question + q.lead;  // the answer before it ended without its newline
+    turn.tokens = model.tokenize(turn.text, false, false);
+  }
+  turn.reference = q.answer;
+  return turn;
+}
+
 Prompt make_conversation(const Model& model, const TurnsOptions& options, int64_t length,
                          int sample) {
   NeedleOptions needle;
   needle.n_facts = options.n_questions;
   needle.seed = options.seed;
   needle.haystack = options.haystack;
+  needle.format = options.format;
   const double depth = (sample + 0.5) / options.n_samples;
   const NeedleDocument document = make_needle_document(model, needle, length, depth, sample);
   const NeedleDocument::Question& first = document.questions[0];
-  Prompt prompt =
-      split_prompt(model, document.text + first.question + first.lead, document.text.size());
+  Prompt prompt = options.format.make(model, {document.text, first.question, first.lead});
   prompt.references = {first.answer};
+  std::vector<std::string> messages = {document.text + first.question};
   for (size_t i = 1; i < document.questions.size(); ++i) {
-    const NeedleDocument::Question& q = document.questions[i];
-    Turn turn;
-    turn.text = "\n" + q.question + q.lead;  // the answer before it ended without its newline
-    turn.tokens = model.tokenize(turn.text, false, false);
-    turn.reference = q.answer;
-    prompt.turns.push_back(std::move(turn));
+    prompt.turns.push_back(next_turn(model, options.format, document.questions[i - 1],
+                                     document.questions[i], messages));
   }
   prompt.details = {{"task", "turns"},
                     {"kind", fmt::format("{} questions", options.n_questions)},
                     {"length", length},
                     {"sample", sample}};
+  if (options.format.is_chat()) prompt.details["chat_template"] = options.format.record();
   return prompt;
 }
 
@@ -51,8 +66,12 @@ double score(const Prompt& prompt, const std::string& answer) {
 
 }  // namespace
 
-int64_t later_tokens(const Model&, const TurnsOptions& options) {
-  return options.n_predict + (options.n_questions - 1) * (kQuestionTokens + options.n_predict);
+int64_t later_tokens(const Model& model, const TurnsOptions& options) {
+  int64_t n_question = kQuestionTokens;
+  if (options.format.is_chat()) {
+    n_question += std::ssize(options.format.make_turn(model, {"a", "b", "c"}, "").tokens);
+  }
+  return options.n_predict + (options.n_questions - 1) * (n_question + options.n_predict);
 }
 
 std::vector<Item> turns_items(std::shared_ptr<const Model> model, const TurnsOptions& options) {
@@ -68,6 +87,7 @@ std::vector<Item> turns_items(std::shared_ptr<const Model> model, const TurnsOpt
       item.id =
           fmt::format("turns questions {} length {} sample {} of {} seed {} {}",
                       options.n_questions, length, sample, options.n_samples, options.seed, source);
+      item.id = options.format.with_id(item.id);
       item.column = fmt::format("{} tokens", length);
       item.limit.n_predict = options.n_predict;
       item.make = [=] { return make_conversation(*model, *shared, length, sample); };

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "eval/common/prompt_format.h"
 #include "eval/common/runner.h"
 
 namespace snapkv::eval {
@@ -20,6 +21,7 @@ struct TurnsOptions {
   uint64_t seed = 1;
   std::string haystack;    ///< text of the user's files; empty: generated sentences
   int64_t n_predict = 12;  ///< tokens of an answer, at most; it also ends with its first line
+  PromptFormat format;     ///< of a chat: each later question is a further message of the user
 };
 
 /// Tokens that the questions and answers after the first one take, at most.

@@ -103,6 +103,24 @@ TEST(Explain, ShowsOnlyLayersThatThePolicyChoosesRowsOf) {
   EXPECT_TRUE(has(gemma2.out, "3 tanh(")) << gemma2.out;
 }
 
+TEST(Explain, ReadsThePromptAsAMessage) {
+  const Result plain = explain({"--kv-budget", "64"});
+  const Result r = explain({"--kv-budget", "64", "--chat", "--chat-template", "chatml"});
+  ASSERT_EQ(r.code, 0) << r.err;
+  const auto n_tokens = [](const Result& result) {
+    std::smatch match;
+    EXPECT_TRUE(std::regex_search(result.out, match, std::regex("L = (\\d+) tokens")));
+    return std::stoi(match[1]);
+  };
+  EXPECT_GT(n_tokens(r), n_tokens(plain));
+  EXPECT_TRUE(has(r.out, "assistant")) << "the window ends where the answer begins\n" << r.out;
+  EXPECT_TRUE(has(r.out, "checked: the engine kept the same rows")) << r.out;
+  EXPECT_EQ(explain({"--chat"}).code, 2) << "the model has no template";
+  const Result none = run({"explain", "-m", needle_model(), "--chat", "--chat-template", "chatml"});
+  EXPECT_EQ(none.code, 2);
+  EXPECT_TRUE(has(none.err, "--chat: no prompt")) << none.err;
+}
+
 TEST(Explain, SaysWhyAShortPromptLosesNothing) {
   const Result r = explain({"--kv-budget", "4000"});
   EXPECT_EQ(r.code, 0);

@@ -29,6 +29,23 @@ TEST(InspectCommand, WritesData) {
   EXPECT_EQ(n_chosen, 2);
 }
 
+TEST(InspectCommand, ReadsThePromptAsAMessage) {
+  const std::string path = make_folder() + "/data.json";
+  const Result r = run({"inspect", "-m", needle_model(), "-p", rome_prompt(12), "--json", path,
+                        "--kv-budget", "64", "--kv-window", "16", "--chat", "--chat-template",
+                        "chatml", "--system", "Be brief."});
+  ASSERT_EQ(r.code, 0) << r.err;
+  const Json data = Json::parse(read_file(path));
+  std::string text;
+  for (const Json& part : data.at("text")) {
+    for (const Json& piece : part.at("pieces")) text += piece.get<std::string>();
+  }
+  const std::string chat = "<|im_start|>system\nBe brief.<|im_end|>\n<|im_start|>user\n" +
+                           rome_prompt(12) + "<|im_end|>\n<|im_start|>assistant\n";
+  EXPECT_TRUE(text.ends_with(chat)) << text;
+  EXPECT_EQ(data.at("window"), 16);
+}
+
 TEST(InspectCommand, RefusesWhatCantWork) {
   const std::string json = make_folder() + "/data.json";
   const auto code = [&](std::vector<std::string> more) {
@@ -41,6 +58,8 @@ TEST(InspectCommand, RefusesWhatCantWork) {
   EXPECT_EQ(code({"-p", "hello", "--json", json, "--spotlight", "5-3"}), 2);
   EXPECT_EQ(code({"-p", "hello", "--json", json, "--spotlight", "x"}), 2);
   EXPECT_EQ(code({"-p", "hello", "--json", json, "--spotlight", "999"}), 2);
+  EXPECT_EQ(code({"-p", "hello", "--json", json, "--chat"}), 2) << "the model has no template";
+  EXPECT_EQ(code({"-p", "hello", "--json", json, "--chat-template", "chatml"}), 2) << "no --chat";
   EXPECT_EQ(code({"-p", "hello", "-o", make_folder() + "/missing/page.html"}), 1);
   EXPECT_EQ(code({"-p", "hello", "--json", make_folder() + "/missing/data.json"}), 1);
 }

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <sstream>
@@ -46,6 +47,40 @@ TEST(EvalCommand, WritesRecordsAndResumes) {
   args[3] = model;
   ASSERT_EQ(run(args).code, 0);
   EXPECT_GT(read_file(path).size(), records.size() * 3 / 2);
+}
+
+TEST(EvalCommand, PromptsMayBeMessagesOfAChat) {
+  const std::string path = make_folder() + "/out.jsonl";
+  const auto task = [&](std::vector<std::string> args, std::vector<std::string> more) {
+    const std::vector<std::string> all = {"-m",        needle_model(), "--out", path,
+                                          "--resume",  "--lengths",    "700",   "--samples",
+                                          "1",         "--kv-budget",  "64",    "--kv-window",
+                                          "16"};
+    args.insert(args.begin(), "eval");
+    args.insert(args.end(), all.begin(), all.end());
+    args.insert(args.end(), more.begin(), more.end());
+    return run(args);
+  };
+  const std::vector<std::vector<std::string>> tasks = {
+      {"needle", "--depths", "1"}, {"ruler", "--tasks", "vt"}, {"turns", "--questions", "2"}};
+  for (const std::vector<std::string>& args : tasks) {
+    SCOPED_TRACE(args[0]);
+    std::filesystem::remove(path);
+    ASSERT_EQ(task(args, {}).code, 0);
+    const std::string plain = read_file(path);
+    EXPECT_EQ(plain.find("chat_template"), std::string::npos);
+    const Result chat = task(args, {"--chat", "--chat-template", "chatml"});
+    ASSERT_EQ(chat.code, 0) << chat.err;
+    std::string added = read_file(path);
+    ASSERT_TRUE(added.starts_with(plain)) << "other prompts have other keys";
+    added.erase(0, plain.size());
+    const auto record = nlohmann::json::parse(added.substr(0, added.find('\n')));
+    const std::string id = record.at("chat_template").at("id");
+    EXPECT_NE(record.at("key").get<std::string>().find(" " + id + " |"), std::string::npos);
+    const Result none = task(args, {"--chat"});
+    EXPECT_EQ(none.code, 2);
+    EXPECT_NE(none.err.find("no chat template"), std::string::npos) << none.err;
+  }
 }
 
 TEST(EvalCommand, RulerPrintsATableForEachLength) {

@@ -121,6 +121,15 @@ eval::InspectOptions needle_options(int64_t n_tokens) {
   return options;
 }
 
+TEST(Inspect, ControlTokensHaveATextWhereAsked) {
+  const auto model = test::load_model("needle");
+  const int32_t bos = model->tokenizer().special().bos;
+  ASSERT_GE(bos, 0);
+  const std::vector<int32_t> tokens = {bos};
+  EXPECT_EQ(eval::token_texts(*model, tokens).at(0), "");
+  EXPECT_EQ(eval::token_texts(*model, tokens, true).at(0), model->tokenizer().token_text(bos));
+}
+
 TEST(Inspect, HoldsWhatTheSessionKept) {
   const eval::InspectOptions options = needle_options(300);
   const Json data = eval::inspect(options);

@@ -106,6 +106,47 @@ TEST_F(Longbench, CutsTheMiddle) {
   });
 }
 
+TEST_F(Longbench, ChatsAreAroundTheCutPromptOfSomeTasks) {
+  const auto model = needle_model();
+  const PromptFormat format =
+      PromptFormat::chat(ChatTemplate::built_in("chatml"), Json::object(), "");
+  std::string context;
+  for (int i = 0; i < 3000; ++i) context += "word" + std::to_string(i) + " \u00e9t\u00e9. ";
+  write("hotpotqa.jsonl", row("hotpotqa", "long", context, "Why?", {"x"}).dump());
+  Json example = row("trec", "t", "Question: a", "Question: b", {"Date"});
+  example["all_classes"] = {"Date", "Number"};
+  write("trec.jsonl", example.dump());
+  const auto sets = open();
+  const LongbenchOptions cut = {.max_length = 100, .format = format};
+  const Prompt prompt = make_longbench(*model, sets[0], sets[0].lines[0], cut);
+  const Prompt plain = make_longbench(*model, sets[0], sets[0].lines[0], {.max_length = 100});
+  EXPECT_EQ(prompt.text,
+            "<|im_start|>user\n" + plain.text + "<|im_end|>\n<|im_start|>assistant\n");
+  EXPECT_EQ(prompt.details.at("n_left_out"), plain.details.at("n_left_out"));
+  EXPECT_EQ(prompt.details.at("chat_template").at("id"), format.id());
+  EXPECT_TRUE(plain.details.at("chat_template").is_null());
+  EXPECT_GT(prompt.n_context, plain.n_context);
+  EXPECT_LT(prompt.question_end, std::ssize(prompt.tokens));
+  // worked examples and code are texts to continue
+  const Prompt trec = make_longbench(*model, sets[1], sets[1].lines[0], cut);
+  EXPECT_EQ(trec.text, "Question: a\nQuestion: b");
+  EXPECT_TRUE(trec.details.at("chat_template").is_null());
+  const auto items = longbench_items(model, sets, {.format = format});
+  const auto plain_items = longbench_items(model, sets, {});
+  EXPECT_TRUE(items[0].id.ends_with(format.id()));
+  EXPECT_EQ(items[1].id, plain_items[1].id);
+  // there is room for the template and the answer
+  const int64_t n_ctx = model->info().n_ctx_train;
+  const Prompt longest = items[0].make();
+  EXPECT_EQ(longest.details.at("truncated"), true);
+  EXPECT_LE(std::ssize(longest.tokens) + items[0].limit.n_predict, n_ctx);
+  EXPECT_GT(std::ssize(longest.tokens) + items[0].limit.n_predict, n_ctx - 40);
+  test::expect_error(ErrorCode::kContextExceeded, {"chat template"}, [&] {
+    longbench_items(model, sets, {.max_length = n_ctx - 8, .format = format});
+  });
+  EXPECT_FALSE(longbench_items(model, sets, {.max_length = n_ctx - 8}).empty());
+}
+
 TEST_F(Longbench, ChoosesTasks) {
   write("trec.jsonl", [&] {
     Json line = row("trec", "t", "", "", {"Date"});
@@ -255,6 +296,10 @@ TEST_F(Longbench, RunsResumesAndTabulates) {
   EXPECT_NE(table.find("| mean of 2 of the 16 English tasks |"), std::string::npos) << table;
   EXPECT_NE(table.find("0 of 3 prompts lost the middle to fit. Question aware"), std::string::npos)
       << table;
+  EXPECT_NE(table.find(" No chat template.\n"), std::string::npos) << table;
+  const auto format = PromptFormat::chat(ChatTemplate::built_in("chatml"), Json::object(), "");
+  const std::string remark = " In the chat template, but for " + sets.back().task.name + ".\n";
+  EXPECT_NE(longbench_table(run, sets, items, file, format).find(remark), std::string::npos);
   test::expect_error(ErrorCode::kContextExceeded, {"100000"},
                      [&] { longbench_items(run.model, sets, {.max_length = 100'000}); });
   write("hotpotqa.jsonl", "changed, and shorter");

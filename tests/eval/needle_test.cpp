@@ -101,6 +101,42 @@ TEST(NeedlePrompt, FillsTheLengthFromTextsWithoutSentences) {
   }
 }
 
+TEST(NeedlePrompt, InAChatTheLeadBeginsTheAnswer) {
+  const auto model = needle_model();
+  NeedleOptions options;
+  options.format =
+      PromptFormat::chat(ChatTemplate::built_in("chatml"), Json::object(), "Be brief.");
+  for (const NeedleKind kind : {NeedleKind::single, NeedleKind::multi_query, NeedleKind::text}) {
+    SCOPED_TRACE(name(kind));
+    options.kind = kind;
+    options.lengths = {600};
+    options.n_depths = 1;
+    const Item item = needle_items(model, options).at(0);
+    const Prompt prompt = item.make();
+    EXPECT_LE(std::ssize(prompt.tokens), 600);
+    EXPECT_GT(std::ssize(prompt.tokens), 550);
+    EXPECT_TRUE(prompt.text.starts_with("<|im_start|>system\nBe brief.<|im_end|>\n<|im_start|>us"));
+    const size_t answer = prompt.text.find("?<|im_end|>\n<|im_start|>assistant\nAnswer: The ");
+    ASSERT_NE(answer, std::string::npos) << prompt.text;
+    EXPECT_LT(prompt.text.find("\nQuestion: What "), answer);
+    // the question is the one of the user's message
+    std::string question;
+    for (int64_t i = prompt.n_context; i < prompt.question_end; ++i) {
+      question += model->piece(prompt.tokens[i]);
+    }
+    EXPECT_NE(question.find("Question: What "), std::string::npos) << question;
+    EXPECT_EQ(question.find("Answer"), std::string::npos) << question;
+    EXPECT_EQ(prompt.details.at("chat_template").at("id"), options.format.id());
+    NeedleOptions plain = options;
+    plain.format = PromptFormat::plain();
+    const Item other = needle_items(model, plain).at(0);
+    EXPECT_EQ(item.id, other.id + " " + options.format.id());
+    EXPECT_FALSE(other.make().details.contains("chat_template"));
+  }
+  test::expect_error(ErrorCode::kUsage, {"no room"},
+                     [&] { make_needle(*model, options, 60, 0.5, 0); });
+}
+
 TEST(NeedlePrompt, Scores) {
   Prompt prompt;
   prompt.references = {"12345", "54321"};
@@ -155,6 +191,29 @@ TEST(NeedleRun, QuestionAgnosticCompressesBeforeTheQuestion) {
   EXPECT_EQ(answers[1].after_prefill.n_prompt, n_prompt);
   for (const auto& layer : answers[1].after_prefill.layers) {
     for (const int64_t n : layer.n_kept) EXPECT_EQ(n, 128 + n_question);
+  }
+}
+
+TEST(NeedleRun, ChatsAreCompressedBeforeTheQuestionToo) {
+  NeedleOptions options;
+  options.lengths = {300};
+  options.n_depths = 1;
+  options.n_predict = 4;
+  options.format = PromptFormat::chat(ChatTemplate::built_in("chatml"), Json::object(), "");
+  for (const bool keeps_full : {false, true}) {
+    RunOptions run;
+    run.model = needle_model();
+    run.configurations = {configuration("full", 0), configuration("snapkv", 64)};
+    run.question_agnostic = !keeps_full;
+    run.keeps_full = keeps_full;
+    const std::vector<Item> items = needle_items(run.model, options);
+    RecordFile file("", false);
+    run_items(run, items, file);
+    const Json& full = file.at(record_key(run, items[0], run.configurations[0])).json();
+    const Json& small = file.at(record_key(run, items[0], run.configurations[1])).json();
+    EXPECT_EQ(full.at("n_prompt"), small.at("n_prompt"));
+    EXPECT_LT(small.at("kv_bytes"), full.at("kv_bytes"));
+    EXPECT_EQ(full.at("chat_template").at("id"), options.format.id());
   }
 }
 

@@ -91,6 +91,14 @@ TEST(EvalLongbenchCommand, RunsAndNamesFileAndLine) {
   EXPECT_NE(first.out.find("Left out: vcsum (not supported: word segmentation"), std::string::npos);
   args.push_back("--resume");
   EXPECT_EQ(run(args).out, first.out);
+  EXPECT_NE(first.out.find(" No chat template.\n"), std::string::npos) << first.out;
+  std::vector<std::string> chat_args = args;
+  chat_args.insert(chat_args.end(), {"--chat", "--chat-template", "chatml"});
+  const Result chat = run(chat_args);
+  ASSERT_EQ(chat.code, 0) << chat.err;
+  EXPECT_NE(chat.out.find(" In the chat template.\n"), std::string::npos) << chat.out;
+  EXPECT_EQ(records_of(out).size(), 4u);
+  EXPECT_TRUE(records_of(out)[2].at("chat_template").contains("id"));
   write("qasper.jsonl", row.dump() + "\n{\n");
   const Result bad = run(args);
   EXPECT_EQ(bad.code, 2);

@@ -90,12 +90,52 @@ TEST(PromptFormat, ControlTokensInTextsStayText) {
   EXPECT_LE(std::count(prompt.tokens.begin(), prompt.tokens.end(), bos), 1);
 }
 
+TEST(PromptFormat, CountsWhatItMakes) {
+  const auto model = needle_model();
+  for (const PromptFormat& format : {PromptFormat::plain(), chat_format(kTrims, "Be brief.")}) {
+    EXPECT_EQ(format.count_tokens(*model, kText), std::ssize(format.make(*model, kText).tokens));
+  }
+}
+
+TEST(PromptFormat, AMessageMayBeTheContextAlone) {
+  const auto model = needle_model();
+  for (const char* source : {kTrims, "{{ messages[0].content }}"}) {
+    const Prompt prompt = chat_format(source).make(*model, {"Say hello.", "", ""});
+    EXPECT_NE(prompt.text.find("Say hello."), std::string::npos);
+    EXPECT_GE(prompt.question_end, prompt.n_context);
+  }
+}
+
+TEST(PromptFormat, ATurnIsWhatTheTemplateAddsAfterAnAnswer) {
+  const auto model = needle_model();
+  const PromptFormat format =
+      PromptFormat::chat(ChatTemplate::built_in("chatml"), Json::object(), "Be brief.");
+  const std::string answer = " It is 48213.";
+  const Turn turn = format.make_turn(
+      *model, {kText.context + kText.question, kText.lead + " a mark", "Where is it?"}, "In");
+  EXPECT_EQ(turn.text,
+            "<|im_end|>\n<|im_start|>user\nWhere is it?<|im_end|>\n<|im_start|>assistant\nIn");
+  // with the prompt and the answer before it: the conversation that the template writes
+  const Json messages = {{{"role", "system"}, {"content", "Be brief."}},
+                         {{"role", "user"}, {"content", kText.context + kText.question}},
+                         {{"role", "assistant"}, {"content", kText.lead + answer}},
+                         {{"role", "user"}, {"content", "Where is it?"}}};
+  const RenderedChat whole = ChatTemplate::built_in("chatml").render(
+      Json{{"messages", messages}, {"add_generation_prompt", true}}.dump());
+  EXPECT_EQ(format.make(*model, kText).text + answer + turn.text, whole.text + "In");
+  // the answer may spell the text that stands for it
+  const Turn other = format.make_turn(*model, {"snapkv-answer", "a", "Where is it?"}, "In");
+  EXPECT_EQ(other.tokens, turn.tokens);
+}
+
 TEST(PromptFormat, IdsTellFormatsApart) {
   const std::string id = chat_format(kTrims).id();
   EXPECT_EQ(id, chat_format(kTrims).id());
   EXPECT_NE(id, chat_format(kTrims, "Be brief.").id());
   EXPECT_NE(id, chat_format("{{ messages[0].content }}").id());
   EXPECT_NE(id, PromptFormat::chat(ChatTemplate::parse(kTrims, "test"), {{"a", 1}}, "").id());
+  EXPECT_EQ(PromptFormat::plain().with_id("needle 1"), "needle 1");
+  EXPECT_EQ(chat_format(kTrims).with_id("needle 1"), "needle 1 " + id);
   EXPECT_EQ(chat_format(kTrims, "Be brief.").record().at("system"), "Be brief.");
 }
 
@@ -109,6 +149,9 @@ TEST(PromptFormat, SaysWhatCantWork) {
   const auto model = needle_model();
   test::expect_error(ErrorCode::kUsage, {"does not show"},
                      [&] { chat_format("Hello").make(*model, kText); });
+  test::expect_error(ErrorCode::kUsage, {"leaves out"}, [&] {
+    chat_format("{{ messages[-1].content }}").make_turn(*model, {"a", "b", "c"}, "");
+  });
   test::expect_error(ErrorCode::kUsage, {"UTF-8"}, [&] {
     chat_format(kTrims).make(*model, {"caf\xe9", " What?", ""});
   });

@@ -82,6 +82,28 @@ TEST(Ruler, FillsTheLengthAndSplitsBeforeTheQuestion) {
   EXPECT_NE(make("vt", 2000, 0).text, make("vt", 2000, 1).text);
 }
 
+TEST(Ruler, ChatsHoldTheInputAndBeginTheAnswer) {
+  const auto model = needle_model();
+  RulerOptions options = {.tasks = {"niah_single_1", "vt", "cwe"}, .lengths = {1600}};
+  options.n_samples = 1;
+  options.format = PromptFormat::chat(ChatTemplate::built_in("chatml"), Json::object(), "");
+  for (const Item& item : ruler_items(model, options)) {
+    SCOPED_TRACE(item.id);
+    const Prompt prompt = item.make();
+    EXPECT_EQ(prompt.text, "<|im_start|>user\n" + input(prompt) +
+                               "<|im_end|>\n<|im_start|>assistant\n" +
+                               prompt.details.at("answer_prefix").get<std::string>());
+    EXPECT_LE(prompt.details.at("length"), 1600) << "the template counts";
+    EXPECT_GT(prompt.details.at("length"), 1450);
+    EXPECT_EQ(prompt.details.at("length"), std::ssize(prompt.tokens) + item.limit.n_predict);
+    EXPECT_EQ(prompt.details.at("chat_template").at("id"), options.format.id());
+    EXPECT_TRUE(item.id.ends_with(options.format.id()));
+    const auto n_context = static_cast<size_t>(prompt.n_context);
+    const std::string rest = model->detokenize(std::span(prompt.tokens).subspan(n_context));
+    EXPECT_TRUE(std::regex_search(rest, std::regex("^\\s*(What is the|Question: )"))) << rest;
+  }
+}
+
 TEST(Ruler, NeedlesAreThereAndOnlyTheRightOnesAnswer) {
   struct Row {
     const char* task;

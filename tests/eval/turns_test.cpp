@@ -62,6 +62,67 @@ TEST(Turns, TheFullCacheAnswersEveryQuestion) {
   EXPECT_NE(table.find("| full | 100.0%"), std::string::npos) << table;
 }
 
+TEST(Turns, InAChatEachQuestionIsAMessage) {
+  const auto model = test::load_model("needle");
+  TurnsOptions options;
+  options.lengths = {500};
+  options.n_samples = 1;
+  options.n_questions = 3;
+  options.format = PromptFormat::chat(ChatTemplate::built_in("chatml"), Json::object(), "");
+  const std::vector<Item> items = turns_items(model, options);
+  const Prompt prompt = items.at(0).make();
+  EXPECT_LE(std::ssize(prompt.tokens), 500);
+  EXPECT_TRUE(prompt.text.starts_with("<|im_start|>user\n"));
+  EXPECT_NE(prompt.text.find("?<|im_end|>\n<|im_start|>assistant\nAnswer: The secret number of "),
+            std::string::npos);
+  ASSERT_EQ(prompt.turns.size(), 2u);
+  int64_t n_later = options.n_predict;
+  for (const Turn& turn : prompt.turns) {
+    EXPECT_TRUE(turn.text.starts_with(
+        "<|im_end|>\n<|im_start|>user\nQuestion: What is the secret number of "))
+        << turn.text;
+    EXPECT_NE(turn.text.find("?<|im_end|>\n<|im_start|>assistant\nAnswer: The secret number of "),
+              std::string::npos)
+        << turn.text;
+    EXPECT_EQ(model->detokenize(turn.tokens), turn.text);
+    n_later += std::ssize(turn.tokens) + options.n_predict;
+  }
+  EXPECT_LE(n_later, later_tokens(*model, options));
+  EXPECT_TRUE(items[0].id.ends_with(options.format.id()));
+  RunOptions run;
+  run.model = model;
+  SessionOptions small;
+  small.kv.budget = 64;
+  small.kv.window_size = 16;
+  small.kv.params["kernel_size"] = 15;
+  run.configurations = {small};
+  RecordFile file("", false);
+  run_items(run, items, file);
+  const Json& record = file.at(record_key(run, items[0], small)).json();
+  EXPECT_EQ(record.at("scores").size(), 3u);
+  EXPECT_EQ(record.at("chat_template").at("id"), options.format.id());
+}
+
+TEST(Turns, ChatsReadAnAnswerToItsLastToken) {
+  RunOptions run;
+  run.model = test::load_model("needle");
+  SessionOptions full;
+  full.kv.name = "full";
+  run.configurations = {full};
+  Prompt prompt;
+  prompt.tokens = run.model->tokenize("The secret number of Rome is 48213.\n");
+  prompt.turns.emplace_back().tokens = run.model->tokenize("\nWhy?", false);
+  const auto row_bytes = [&](bool completes_answer) {
+    prompt.turns[0].completes_answer = completes_answer;
+    const AnswerLimit limit = {.n_predict = 3, .ends_at_line = false};
+    const std::vector<Answer> answers = answer_prompt(run, {full}, prompt, limit);
+    return static_cast<int64_t>(answers.at(0).at_end.kv_bytes_used);
+  };
+  const auto n_rows = std::ssize(prompt.tokens) + 2 + std::ssize(prompt.turns[0].tokens) + 2;
+  const int64_t without = row_bytes(false);
+  EXPECT_EQ(row_bytes(true) * n_rows, without * (n_rows + 1));
+}
+
 TEST(Turns, NeedTwoQuestions) {
   TurnsOptions options;
   options.n_questions = 1;

@@ -7,8 +7,8 @@
 #include <filesystem>
 #include <fstream>
 
+#include "base/chat_part.h"
 #include "base/cpu_timer.h"
-#include "server/chat_part.h"
 #include "server/document_store.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/test_models.h"

@@ -4,9 +4,9 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/chat_part.h"
 #include "base/error.h"
 #include "base/timer.h"
-#include "server/chat_part.h"
 
 namespace snapkv::cli {
 namespace {
@@ -15,7 +15,7 @@ using Json = Conversation::Json;
 
 /// A text that stands for an answer, so that what the template writes after it can be found.
 std::string placeholder_for(const Json& messages) {
-  return server::unused_mark("snapkv-answer", messages.dump());
+  return unused_mark("snapkv-answer", messages.dump());
 }
 
 }  // namespace
@@ -42,14 +42,13 @@ ChatSession::Reading ChatSession::complete_reading() const {
 
 std::optional<ChatSession::Reading> ChatSession::new_part() const {
   const std::string placeholder = placeholder_for(conversation_.messages());
-  const RenderedChat chat = render(conversation_.messages_with_last_answer(placeholder));
-  const size_t at = chat.text.rfind(placeholder);
-  if (at == std::string::npos) return std::nullopt;
-  RenderedChat part = server::chat_part(chat, at + placeholder.size());
+  std::optional<RenderedChat> part =
+      chat_after(render(conversation_.messages_with_last_answer(placeholder)), placeholder);
+  if (!part) return std::nullopt;
   Reading reading{pending_, {}, false};
-  const std::vector<int32_t> tokens = model_->tokenize(part, /*add_bos=*/false);
+  const std::vector<int32_t> tokens = model_->tokenize(*part, /*add_bos=*/false);
   reading.tokens.insert(reading.tokens.end(), tokens.begin(), tokens.end());
-  reading.text = std::move(part.text);
+  reading.text = std::move(part->text);
   return reading;
 }
 

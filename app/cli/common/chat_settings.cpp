@@ -45,6 +45,15 @@ void ChatSettings::add_options(CLI::App& command, CLI::Option* needed) {
   });
 }
 
+void ChatSettings::add_prompt_options(CLI::App& command, bool& as_chat) {
+  CLI::Option* const chat =
+      command
+          .add_flag("--chat", as_chat,
+                    "Write the prompt as a user's message, through the model's chat template")
+          ->group("Chat");
+  add_options(command, chat);
+}
+
 ChatTemplate read_template(const std::string& path) {
   return ChatTemplate::parse(read_text(path), path);
 }
@@ -80,6 +89,18 @@ Json ChatSettings::messages(const std::string& user) const {
   if (!system_.empty()) messages.push_back({{"role", "system"}, {"content", system_}});
   messages.push_back({{"role", "user"}, {"content", user}});
   return messages;
+}
+
+std::vector<int32_t> ChatSettings::tokenize(const Model& model, const std::string& model_path,
+                                            const std::string& prompt, bool add_bos) const {
+  if (!is_utf8(prompt)) fail(ErrorCode::kUsage, "--chat: the prompt is not valid UTF-8");
+  const ModelChat chat = model.chat();
+  const ChatTemplate chat_template = choose(chat, model_path, false);
+  Json all = variables();
+  add_token_texts(chat, all);
+  all["messages"] = messages(prompt);
+  all["add_generation_prompt"] = true;
+  return model.tokenize(chat_template.render(all.dump()), add_bos);
 }
 
 bool is_utf8(const std::string& text) {

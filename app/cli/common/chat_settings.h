@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: MIT
-// Which chat template a command uses, and the variables it gets besides the messages. Used by
-// apply-template, generate --chat and chat.
+// Which chat template a command uses, and the variables it gets besides the messages. Used by chat,
+// apply-template, and commands with --chat.
 #pragma once
 
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <vector>
 
 #include "snapkv/chat.h"
+#include "snapkv/engine.h"
 
 namespace snapkv::cli {
 
@@ -18,6 +20,9 @@ class ChatSettings {
   /// --chat-template, --chat-template-kwargs, --system. `needed`: an option without which they are
   /// of no use, and refused when typed.
   void add_options(CLI::App& command, CLI::Option* needed = nullptr);
+
+  /// --chat, which sets `as_chat` and makes the prompt a user's message, and these options for it.
+  void add_prompt_options(CLI::App& command, bool& as_chat);
 
   /// Whether --chat-template names one.
   bool names_template() const { return !template_.empty(); }
@@ -31,6 +36,10 @@ class ChatSettings {
 
   /// --system, if it is given, and a user's message.
   Json messages(const std::string& user) const;
+  /// A prompt as a user's message, after --system and up to where the answer begins. Throws kUsage
+  /// when it is not UTF-8, and as choose() and rendering do.
+  std::vector<int32_t> tokenize(const Model& model, const std::string& model_path,
+                                const std::string& prompt, bool add_bos = true) const;
   /// The variables of --chat-template-kwargs; an object. Throws kUsage.
   Json variables() const;
 

@@ -30,10 +30,12 @@ int run_longbench(LongbenchSettings s, const CommonSettings& common) {
                          fmt::join(left_out, ", "));
   }
   EvalRun run(s.eval, common);
+  s.longbench.format = prompt_format(s.eval, *run.model());
   const std::vector<eval::Item> items = eval::longbench_items(run.model(), sets, s.longbench);
   if (!remark.empty()) write_stderr("snapkv: " + remark);
   eval::run_items(run.options(), items, run.file());
-  run.finish(eval::longbench_table(run.options(), sets, items, run.file()) + remark);
+  run.finish(eval::longbench_table(run.options(), sets, items, run.file(), s.longbench.format) +
+             remark);
   return 0;
 }
 
@@ -69,6 +71,7 @@ Command add_eval_longbench(CLI::App& eval, const CommonSettings& common) {
   auto s = std::make_shared<LongbenchSettings>();
   CLI::App* app = eval.add_subcommand("longbench", "LongBench, on your copy of its files");
   add_longbench_options(*app, *s);
+  add_chat_option(*app, s->eval);
   add_question_option(*app, s->eval);
   add_eval_options(*app, s->eval, false);
   return {app, [s, &common] { return run_longbench(*s, common); }};

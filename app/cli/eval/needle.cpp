@@ -24,6 +24,7 @@ int run_needle(NeedleSettings s, const CommonSettings& common) {
   for (const int64_t length : s.needle.lengths) {
     run.check_length(length, s.needle.n_predict);
   }
+  s.needle.format = prompt_format(s.eval, *run.model());
   run.ask(eval::needle_items(run.model(), s.needle));
   return 0;
 }
@@ -58,6 +59,7 @@ Command add_eval_needle(CLI::App& eval, const CommonSettings& common) {
   CLI::App* app = eval.add_subcommand("needle", "Facts hidden in long texts");
   add_needle_options(*app, *s);
   add_answer_option(*app, s->eval);
+  add_chat_option(*app, s->eval);
   add_question_option(*app, s->eval);
   add_stored_option(*app, s->eval);
   add_eval_options(*app, s->eval);

@@ -40,6 +40,7 @@ int run_ruler(RulerSettings s, const CommonSettings& common) {
   if (!s.haystack.empty()) s.ruler.haystack = eval::read_haystack(s.haystack);
   EvalRun run(s.eval, common);
   for (const int64_t length : s.ruler.lengths) run.check_length(length, 0);
+  s.ruler.format = prompt_format(s.eval, *run.model());
   const std::vector<eval::Item> items = eval::ruler_items(run.model(), s.ruler);
   eval::run_items(run.options(), items, run.file());
   run.finish(tables(run, items, s.ruler.lengths));
@@ -72,6 +73,7 @@ Command add_eval_ruler(CLI::App& eval, const CommonSettings& common) {
   auto s = std::make_shared<RulerSettings>();
   CLI::App* app = eval.add_subcommand("ruler", "RULER: needles, variables and words to count");
   add_ruler_options(*app, *s);
+  add_chat_option(*app, s->eval);
   add_question_option(*app, s->eval);
   add_eval_options(*app, s->eval);
   return {app, [s, &common] { return run_ruler(*s, common); }};

@@ -21,6 +21,7 @@ int run_turns(TurnsSettings s, const CommonSettings& common) {
   s.eval.refresh_modes.clear();
   for (const std::string& mode : s.modes) s.eval.refresh_modes.push_back(mode == "refresh");
   EvalRun run(s.eval, common);
+  s.turns.format = prompt_format(s.eval, *run.model());
   for (const int64_t length : s.turns.lengths) {
     run.check_length(length, eval::later_tokens(*run.model(), s.turns));
   }
@@ -64,6 +65,7 @@ Command add_eval_turns(CLI::App& eval, const CommonSettings& common) {
   auto s = std::make_shared<TurnsSettings>();
   CLI::App* app = eval.add_subcommand("turns", "Several questions about one document, in turn");
   add_turns_options(*app, *s);
+  add_chat_option(*app, s->eval);
   add_question_option(*app, s->eval);
   add_eval_options(*app, s->eval);
   app->remove_option(app->get_option("--kv-refresh"));  // --modes

@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "cli/commands.h"
+#include "cli/common/chat_settings.h"
 #include "cli/common/plain_text.h"
 #include "cli/common/progress.h"
 #include "cli/common/prompt_settings.h"
@@ -24,6 +25,8 @@ struct ExplainSettings {
   ModelSettings model;
   CacheSettings cache = needle_cache_defaults();
   PromptSettings prompt;
+  bool as_chat = false;
+  ChatSettings chat;
   int64_t length = 300;
   uint64_t seed = 1;
   int layer = -1;
@@ -109,6 +112,12 @@ void check_settings(const ExplainSettings& s) {
   if (critical != s.cache.params.end() && std::get<bool>(critical->second)) {
     fail(ErrorCode::kUsage, "explain shows the steps of snapkv alone, without --kv-critical");
   }
+  if (!s.as_chat) return;
+  if (!s.prompt.is_given()) {
+    fail(ErrorCode::kUsage,
+         "--chat: no prompt: give the user's message as -p TEXT or as -f FILE (- for stdin)");
+  }
+  s.chat.variables();
 }
 
 void check_place(const ExplainSettings& s, const ModelInfo& info) {
@@ -149,6 +158,7 @@ void settle_budget(const ExplainSettings& s, int64_t n_tokens, Explanation& e) {
 }
 
 std::vector<int32_t> prompt_tokens(const ExplainSettings& s, const Model& model) {
+  if (s.as_chat) return s.chat.tokenize(model, model.info().path, s.prompt.read());
   if (s.prompt.is_given()) return model.tokenize(s.prompt.read());
   return make_needle_prompt(model, {.length = s.length, .name = {}, .seed = s.seed}).tokens;
 }
@@ -171,7 +181,7 @@ int run_explain(const ExplainSettings& s, const CommonSettings& common) {
     write_stdout(show_nothing_dropped(n_tokens, e.session.kv.budget));
     return 0;
   }
-  for (const int32_t id : tokens) e.pieces.push_back(model->piece(id));
+  for (const int32_t id : tokens) e.pieces.push_back(model->piece(id, s.as_chat));
   Rankings rankings(s, e.model, SnapKvRule(e.session.kv), n_tokens);
   Session session(model, e.session);
   session.prefill(tokens, {.progress = progress.callback(), .probe = &rankings.probe()});
@@ -196,6 +206,7 @@ Command add_explain_command(CLI::App& root, const CommonSettings& common) {
       root.add_subcommand("explain", "Show how SnapKV chooses what is kept of a prompt");
   s->cache.policy = "snapkv";  // whose steps these are, whatever the other commands use
   s->prompt.add_options(*app);
+  s->chat.add_prompt_options(*app, s->as_chat);
   app->add_option("--length", s->length, "Without a prompt: tokens of the demo's text")
       ->check(whole_number(1, kMostTokens))
       ->type_name("N")

@@ -52,11 +52,7 @@ void add_options(CLI::App& app, GenerateSettings& s) {
   app.add_flag("--no-bos", s.no_bos, "Don't begin the prompt with the model's BOS token");
   app.add_flag("--no-special", s.plain_text,
                "Take control tokens that are written out in the prompt as plain text");
-  CLI::Option* chat =
-      app.add_flag("--chat", s.as_chat,
-                   "Write the prompt as a user's message, through the model's chat template")
-          ->group("Chat");
-  s.chat.add_options(app, chat);
+  s.chat.add_prompt_options(app, s.as_chat);
   CLI::Option* const json = app.add_flag(
       "--json", s.json,
       "Print one JSON object (answer, tokens, settings, timings, cache) instead of text");
@@ -84,14 +80,7 @@ std::vector<int32_t> tokens_of(const Model& model, const std::string& prompt,
                                const GenerateSettings& s) {
   const bool add_bos = !s.no_bos && !s.saved.loads();  // what continues has no beginning of its own
   if (!s.as_chat) return model.tokenize(prompt, add_bos, !s.plain_text);
-  if (!is_utf8(prompt)) fail(ErrorCode::kUsage, "--chat: the prompt is not valid UTF-8");
-  const ModelChat model_chat = model.chat();
-  const ChatTemplate chat_template = s.chat.choose(model_chat, s.model.path, false);
-  Json variables = s.chat.variables();
-  add_token_texts(model_chat, variables);
-  variables["messages"] = s.chat.messages(prompt);
-  variables["add_generation_prompt"] = true;
-  return model.tokenize(chat_template.render(variables.dump()), add_bos);
+  return s.chat.tokenize(model, s.model.path, prompt, add_bos);
 }
 
 // Whether the model has a chat template, and the prompt is no text that one has made.

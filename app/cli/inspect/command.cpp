@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/write_file.h"
 #include "cli/commands.h"
+#include "cli/common/chat_settings.h"
 #include "cli/common/output_files.h"
 #include "cli/common/progress.h"
 #include "cli/common/prompt_settings.h"
@@ -25,6 +26,8 @@ struct InspectSettings {
   ModelSettings model;
   CacheSettings cache;
   PromptSettings prompt;
+  bool as_chat = false;
+  ChatSettings chat;
   bool no_bos = false;
   bool plain_text = false;
   std::string out;
@@ -65,12 +68,16 @@ int run_inspect(const InspectSettings& s, const CommonSettings& common) {
   session_options(s.cache, 0);  // refuses what can't work before a model is loaded
   options.text_limit = s.text_limit;
   for (const std::string& text : s.spotlights) options.spotlights.push_back(parse_range(text));
+  if (s.as_chat) s.chat.variables();
   require_model(s.model);
   const std::string prompt = s.prompt.read();
   ProgressDisplay progress(!common.no_progress, common.verbose);
   options.model = load_model(s.model, progress.callback());
   options.session = session_options(s.cache, 0, &options.model->info());
-  options.tokens = options.model->tokenize(prompt, !s.no_bos, !s.plain_text);
+  options.tokens = s.as_chat
+                       ? s.chat.tokenize(*options.model, s.model.path, prompt, !s.no_bos)
+                       : options.model->tokenize(prompt, !s.no_bos, !s.plain_text);
+  options.shows_control = s.as_chat;
   if (options.tokens.empty()) fail(ErrorCode::kUsage, "the prompt is empty");
   options.progress = progress.callback();
   const eval::Json data = eval::inspect(options);
@@ -112,6 +119,7 @@ Command add_inspect_command(CLI::App& root, const CommonSettings& common) {
   app->add_flag("--no-bos", s->no_bos, "Don't begin the prompt with the model's BOS token");
   app->add_flag("--no-special", s->plain_text,
                 "Take control tokens that are written out in the prompt as plain text");
+  s->chat.add_prompt_options(*app, s->as_chat);
   add_model_options(*app, s->model);
   add_running_options(*app, s->model);
   add_cache_options(*app, s->cache);

@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: MIT
 // chat_part(): a part of what a chat template made, which still knows which of its bytes are data,
-// and unused_mark(), by which its beginning is found. Used where only the new part of a
-// conversation is read.
+// and unused_mark(), by which its beginning is found. Used by programs and evaluations where only
+// the new part of a conversation is read.
 #pragma once
 
 #include <algorithm>
+#include <optional>
 #include <string>
 #include <string_view>
 
 #include "snapkv/chat.h"
 
-namespace snapkv::server {
+namespace snapkv {
 
 /// Bytes [begin, end) of a rendered chat; without an end, to its own.
 inline RenderedChat chat_part(const RenderedChat& chat, size_t begin,
@@ -38,4 +39,12 @@ inline std::string unused_mark(std::string_view word, std::string_view text) {
   return std::string(word) + std::string(n_dashes, '-');
 }
 
-}  // namespace snapkv::server
+/// What a template wrote after `mark`, which stands for a text of the conversation; nothing when
+/// the template left that text out.
+inline std::optional<RenderedChat> chat_after(const RenderedChat& chat, std::string_view mark) {
+  const size_t at = chat.text.rfind(mark);
+  if (at == std::string::npos) return std::nullopt;
+  return chat_part(chat, at + mark.size());
+}
+
+}  // namespace snapkv
