@@ -128,9 +128,11 @@ void find_constants(const std::string& text, const std::vector<CodeLine>& lines,
       if (!std::regex_search(line.text, match, constant)) continue;
       const std::string name = match[1];
       const std::string value = match[2];
-      // a value that goes on in the next line is none to ask for
-      const bool is_whole = value.size() <= kLongestValue &&
-                            value.find_first_of("([{\\#/") == std::string::npos;
+      // neither an expression nor what goes on in the next line
+      const bool is_string = value[0] == '"' || value[0] == '\'';
+      const bool is_whole =
+          value.size() <= kLongestValue &&
+          value.find_first_of(is_string ? "\\#" : " ([{\\#/+*<>?") == std::string::npos;
       NamedValue& added = found.emplace_back();
       added.name = name;
       if (!is_whole) break;

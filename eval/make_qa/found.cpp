@@ -126,7 +126,7 @@ std::string words_before(std::string_view text, const std::vector<TextWord>& wor
     const TextWord& first = words[word - n];
     const std::string found =
         single_spaced(text.substr(first.begin, words[word - 1].end - first.begin));
-    if (found.find('"') != std::string::npos) return "";
+    if (found.find_first_of("\"|") != std::string::npos) return "";  // of the question, of tables
     if (n >= kFewest && index.count(found) == 1) return found;
   }
   return "";

@@ -18,7 +18,7 @@ namespace snapkv::eval {
 struct SourceText {
   std::string name;      ///< "prose/bridge.txt"
   std::string text;      ///< what the questions are about
-  std::string title;     ///< the file's first line, if that is a short one; else empty
+  std::string title;     ///< the file's first line, if that is a name; else empty
   bool is_code = false;  ///< by the name's ending
 };
 

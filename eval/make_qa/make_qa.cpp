@@ -40,7 +40,7 @@ bool is_code_name(const std::string& name) {
   return std::find(std::begin(kEndings), std::end(kEndings), ending) != std::end(kEndings);
 }
 
-// The first line, if it can stand in "the area of Malta".
+// The first line, if it can stand in "the area of Malta": the text speaks of what it names.
 std::string title_of(const std::string& text) {
   constexpr size_t kLongest = 40;
   const size_t begin = text.find_first_not_of(" \t\r\n");
@@ -49,7 +49,8 @@ std::string title_of(const std::string& text) {
                        std::count(line.begin(), line.end(), ' ') < 4 &&
                        line.find_first_of(".:;!?=()[]{}<>/\"#*_0123456789") == std::string::npos &&
                        std::isupper(static_cast<unsigned char>(line[0])) != 0;
-  return is_name ? line : "";
+  const bool is_named = is_name && text.find(line, begin + line.size()) != std::string::npos;
+  return is_named ? line : "";
 }
 
 std::vector<MadeKind> chosen_kinds(const MakeQaOptions& options) {

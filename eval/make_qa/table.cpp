@@ -51,20 +51,23 @@ std::optional<KeyLine> key_line(std::string_view text, size_t begin, size_t end)
 }  // namespace
 
 MadeContext make_table(const SourceText& source, int64_t n, Random& random) {
-  constexpr size_t kFewestLines = 3;  // fewer are no table
+  constexpr size_t kFewestLines = 5;  // and a quarter of all: prose has colons too
   if (source.is_code) return {};
   const std::string& text = source.text;
   std::vector<KeyLine> lines;
   std::map<std::string, int> n_lines;  // by key
+  size_t n_filled = 0;                 // lines with anything in them
   for (size_t begin = 0; begin < text.size();) {
     const size_t end = std::min(text.find('\n', begin), text.size());
+    const std::string_view whole = std::string_view(text).substr(begin, end - begin);
+    if (whole.find_first_not_of(" \t\r") != std::string_view::npos) ++n_filled;
     if (auto line = key_line(text, begin, end)) {
       ++n_lines[line->key];
       lines.push_back(std::move(*line));
     }
     begin = end + 1;
   }
-  if (lines.size() < kFewestLines) return {};
+  if (lines.size() < kFewestLines || lines.size() * 4 < n_filled) return {};
   std::vector<MadeQuestion> all;
   for (const KeyLine& line : lines) {
     if (n_lines.at(line.key) > 1 || line.value.empty()) continue;

@@ -28,12 +28,13 @@ constexpr const char* kProse =
     "on the hill. She told every one of them to remember the words \"never trust still water\" "
     "until spring came. Then the wind turned, and it rained.\n\n"
     "For the rest of that week nobody spoke, as there was nothing left that anyone could say. The "
-    "log names the function read_the_log twice. Or so it seemed to the few who had stayed behind in that winter.\n";
+    "log names the function read_the_log twice. Or so it seemed to the few who had stayed behind in "
+    "that winter.\n";
 
 constexpr const char* kTable =
     "Malta\n\nArea:\n  total: 316 sq km\nCoastline: 196.8 km (without Gozo)\n"
     "Capital: Valletta\nLanguages: Maltese and English; Italian is common\nArea:\n"
-    "  total: 5 sq km\nNote: this value is much too long to be asked for, because nobody would "
+    "  total: 5 sq km\nNote: this value of Malta is much too long to be asked for, as nobody would "
     "ever repeat it word by word in an answer\n";
 
 constexpr const char* kCode =
@@ -42,7 +43,7 @@ constexpr const char* kCode =
     "        if size < 0:\n            raise SizeError(size)\n\n"
     "    def twice(self, a=17):\n        return a\n\n"
     "    def twice(self, a=18):\n        return a\n\n"
-    "#define LIMIT 777\n  static constexpr int kStep = 31;\n";
+    "#define LIMIT 777\n  static constexpr int kStep = 31;\n  const int sum = kStep + 5;\n";
 
 class MakeQa : public testing::Test {
  protected:
@@ -157,6 +158,12 @@ TEST_F(MakeQa, FindsValuesOfKeys) {
                                           "What is the Capital of Malta?|Valletta",
                                           "What is the Languages of Malta?|Maltese and English"};
   EXPECT_EQ(pairs(read("table")), expected);
+  Random random(1);
+  const std::string text = kTable + std::string(60, '\n') + "\n";
+  EXPECT_EQ(make_table(source(text), 9, random).questions.size(), 3u);
+  std::string prose = text;
+  for (int i = 0; i < 30; ++i) prose += "A line.\n";
+  EXPECT_EQ(make_table(source(prose), 9, random).questions.size(), 0u);
 }
 
 TEST_F(MakeQa, FindsWhatCodeDefines) {
