@@ -189,7 +189,7 @@ TEST(Chat, PolicyChangesWhatIsKept) {
   const Result r = chat("/policy\n/policy streaming-llm budget=48 window=16 sinks=4\n/file " +
                         facts_file() + "\nhi\n/stats\n/policy full\nhi\n/stats\n");
   EXPECT_EQ(r.code, 0) << r.err;
-  EXPECT_TRUE(contains(r.err, "snapkv: 1024 rows kept")) << r.err;
+  EXPECT_TRUE(contains(r.err, "snapkv-max: 1024 rows kept")) << r.err;
   EXPECT_TRUE(contains(r.err, "streaming-llm: 48 rows kept")) << r.err;
   EXPECT_TRUE(contains(r.err, "full: everything kept; the next answer reads")) << r.err;
 }

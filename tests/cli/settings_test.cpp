@@ -39,13 +39,13 @@ void expect_usage_error(const Command& r, const std::string& part) {
   EXPECT_NE(result.err.find(part), std::string::npos) << result.err;
 }
 
-TEST(Settings, DefaultsAreThePapersAndTheModels) {
+TEST(Settings, DefaultsAreTheBestPolicysAndTheModels) {
   const Json s = settings_of(base());
-  EXPECT_EQ(s["kv"]["policy"], "snapkv");
+  EXPECT_EQ(s["kv"]["policy"], "snapkv-max");
   EXPECT_EQ(s["kv"]["budget"], 1024);
   EXPECT_EQ(s["kv"]["window"], 16);  // needle.gguf says these two
   EXPECT_EQ(s["kv"]["kernel"], 15);
-  EXPECT_EQ(s["kv"]["pooling"], "max");
+  EXPECT_EQ(s["kv"]["own_share"], 0.5);
 }
 
 TEST(Settings, ATaskOfACommandHasItsOwnSection) {

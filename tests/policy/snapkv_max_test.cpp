@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: MIT
+// Policy snapkv-max against its definition in f64: the strongest attention of any query of the
+// window and any head of the group, a share of the rows by it alone, the others by it pooled.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include "policy/policy.h"
+#include "tests/policy/policy_test_util.h"
+
+namespace snapkv::test {
+namespace {
+
+class SnapKvMax : public testing::TestWithParam<Target> {
+ protected:
+  std::unique_ptr<Backend> backend_ = make_backend(GetParam());
+};
+INSTANTIATE_TEST_SUITE_P(, SnapKvMax, testing::Values(Target::ref, Target::cpu),
+                         [](const auto& p) { return target_name(p.param); });
+
+// The layer with the i-th query of its window alone: the rows after it are not seen.
+Layer one_query(const Layer& l, int64_t i) {
+  Layer one = l;
+  one.n_window = 1;
+  one.n_tokens = l.n_prefix() + i + 1;
+  const int64_t row = l.n_head * l.head_dim;
+  one.q.assign(l.q.begin() + i * row, l.q.begin() + (i + 1) * row);
+  one.k.clear();
+  for (int64_t g = 0; g < l.n_head_kv; ++g) {
+    const auto rows = l.k.begin() + g * l.n_tokens * l.head_dim;
+    one.k.insert(one.k.end(), rows, rows + one.n_tokens * l.head_dim);
+  }
+  return one;
+}
+
+Scores strongest_votes(const Layer& l, int64_t g) {
+  Scores strongest(l.n_prefix(), 0.0);
+  for (int64_t i = 0; i < l.n_window; ++i) {
+    const Layer one = one_query(l, i);
+    for (int64_t h = g * l.n_group(); h < (g + 1) * l.n_group(); ++h) {
+      const Scores votes = oracle_votes(one, h);
+      for (size_t j = 0; j < strongest.size(); ++j) {
+        strongest[j] = std::max(strongest[j], votes[j]);
+      }
+    }
+  }
+  return strongest;
+}
+
+// What is ranked: rows that are chosen by their own votes come first.
+Scores ranked_scores(const Layer& l, int64_t g, int64_t k, int kernel_size, double own_share) {
+  const Scores votes = strongest_votes(l, g);
+  Scores scores = oracle_pool(votes, kernel_size, Pooling::max);
+  const auto n_own = static_cast<int64_t>(std::floor(static_cast<double>(k) * own_share));
+  for (const int32_t j : oracle_top(votes, n_own)) {
+    scores[j] = std::numeric_limits<double>::infinity();
+  }
+  return scores;
+}
+
+TEST_P(SnapKvMax, KeepsWhatItsDefinitionSays) {
+  struct Case {
+    int64_t n_tokens, n_window, budget;
+    int kernel_size;
+    double own_share;
+  };
+  for (const Case& c : {Case{300, 16, 64, 15, 0.5},
+                        {300, 16, 65, 15, 0.5},  // an odd number of rows before the window
+                        {300, 1, 20, 7, 0.5},
+                        {300, 8, 40, 5, 0.25},
+                        {300, 8, 40, 5, 0.0},
+                        {300, 8, 40, 5, 1.0},
+                        {700, 16, 600, 31, 0.5}}) {
+    for (const int64_t n_group : {1, 3}) {
+      const Layer l = random_layer(c.n_tokens, c.n_window, 2 * n_group, 2, 32, DType::f16, 5);
+      PolicyConfig config{.name = "snapkv-max", .budget = c.budget};
+      config.window_size = static_cast<int>(c.n_window);
+      config.params = {{"kernel_size", int64_t{c.kernel_size}}, {"own_share", c.own_share}};
+      const Kept kept = run_policy(*backend_, config, l, DType::f16);
+      const int64_t k = c.budget - c.n_window;
+      for (int64_t g = 0; g < 2; ++g) {
+        EXPECT_TRUE(is_selection(kept[g], ranked_scores(l, g, k, c.kernel_size, c.own_share),
+                                 c.n_window, k, kTolerance))
+            << c.n_tokens << " tokens, budget " << c.budget << ", group of " << n_group;
+      }
+    }
+  }
+}
+
+TEST_P(SnapKvMax, ASingleQueryIsEnough) {
+  // Row 3 has all of one query's attention, row 40 a little of every query's: with one row to keep
+  // a sum over the window keeps row 40, the strongest vote keeps row 3.
+  Layer l = layer_of_logits({std::vector<float>(100, 0.0f)}, 8);
+  for (int64_t i = 0; i < l.n_window; ++i) {
+    l.q[i * l.head_dim] = 0.0f;
+    l.q[i * l.head_dim + 1] = i == 2 ? 0.0f : 1.0f;
+  }
+  l.q[2 * l.head_dim] = 1.0f;
+  l.k[3 * l.head_dim] = 12.0f;
+  l.k[40 * l.head_dim + 1] = 4.0f;
+  const PolicyParams narrow = {{"kernel_size", int64_t{1}}};
+  const PolicyConfig sum{.name = "snapkv", .budget = 9, .window_size = 8, .params = narrow};
+  const PolicyConfig max{.name = "snapkv-max", .budget = 9, .window_size = 8, .params = narrow};
+  EXPECT_EQ(run_policy(*backend_, sum, l)[0][0], 40);
+  EXPECT_EQ(run_policy(*backend_, max, l)[0][0], 3);
+}
+
+TEST_P(SnapKvMax, SinksStayBesideTheRowsOfTheirOwn) {
+  const Layer l = random_layer(200, 8, 2, 2, 32, DType::f32, 9);
+  const PolicyConfig config{.name = "snapkv-max", .budget = 20, .window_size = 8, .sinks = 4};
+  for (const std::vector<int32_t>& rows : run_policy(*backend_, config, l)) {
+    ASSERT_EQ(rows.size(), 20u);
+    for (int32_t j = 0; j < 4; ++j) EXPECT_EQ(rows[j], j);
+  }
+}
+
+TEST(SnapKvMaxConfig, HasAWindowOfItsOwn) {
+  EXPECT_EQ(policy_window({.name = "snapkv-max"}), 16);
+  EXPECT_EQ(policy_window({.name = "snapkv-max", .window_size = 5}), 5);
+  EXPECT_EQ(policy_window({}), 32);
+  EXPECT_EQ(policy_window({.name = "full"}), 0);
+}
+
+}  // namespace
+}  // namespace snapkv::test
