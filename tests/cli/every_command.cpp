@@ -23,6 +23,15 @@ std::string longbench_folder() {
   return folder;
 }
 
+// One prompt, answered by two configurations.
+std::string two_records() {
+  const auto record = [](const std::string& policy, int score) {
+    return R"({"key":")" + policy + R"(","id":"a","model":"m.gguf","configuration":{"policy":")" +
+           policy + R"("},"score":)" + std::to_string(score) + "}\n";
+  };
+  return make_file("records.jsonl", record("full", 1) + record("snapkv", 0));
+}
+
 }  // namespace
 
 std::vector<EveryCommand> every_command(const std::string& model) {
@@ -36,10 +45,12 @@ std::vector<EveryCommand> every_command(const std::string& model) {
     command.computes = computes;
     if (name.starts_with("eval ")) {
       command.args = {"eval", name.substr(5)};
-      command.records = folder + "/" + name.substr(5) + ".jsonl";
-      more.insert(more.end(), {"--out", command.records});
     } else {
       command.args = {name};
+    }
+    if (command.args.size() > 1 && computes) {
+      command.records = folder + "/" + name.substr(5) + ".jsonl";
+      more.insert(more.end(), {"--out", command.records});
     }
     if (has_model) command.args.insert(command.args.end(), {"-m", model});
     command.args.insert(command.args.end(), more.begin(), more.end());
@@ -69,6 +80,7 @@ std::vector<EveryCommand> every_command(const std::string& model) {
   add("eval longbench", {"--data", longbench_folder(), "--max-length", "200"});
   add("eval overlap", {"--length", "200", "--samples", "1", "--windows", "2", "--window-length",
                        "16", "--gen-windows", "1", "--question-window", "16"});
+  add("eval compare", {two_records(), "--base", "policy=full"}, false, false);
   return all;
 }
 
