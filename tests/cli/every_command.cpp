@@ -31,6 +31,15 @@ std::string question_file() {
       R"("question": "What is the secret number of Rome?", "answers": ["48213"]})");
 }
 
+// One prompt, answered by two configurations.
+std::string two_records() {
+  const auto record = [](const std::string& policy, int score) {
+    return R"({"key":")" + policy + R"(","id":"a","model":"m.gguf","configuration":{"policy":")" +
+           policy + R"("},"score":)" + std::to_string(score) + "}\n";
+  };
+  return make_file("records.jsonl", record("full", 1) + record("snapkv", 0));
+}
+
 }  // namespace
 
 std::vector<EveryCommand> every_command(const std::string& model) {
@@ -44,10 +53,12 @@ std::vector<EveryCommand> every_command(const std::string& model) {
     command.computes = computes;
     if (name.starts_with("eval ")) {
       command.args = {"eval", name.substr(5)};
-      command.records = folder + "/" + name.substr(5) + ".jsonl";
-      more.insert(more.end(), {"--out", command.records});
     } else {
       command.args = {name};
+    }
+    if (command.args.size() > 1 && computes) {
+      command.records = folder + "/" + name.substr(5) + ".jsonl";
+      more.insert(more.end(), {"--out", command.records});
     }
     if (has_model) command.args.insert(command.args.end(), {"-m", model});
     command.args.insert(command.args.end(), more.begin(), more.end());
@@ -80,6 +91,7 @@ std::vector<EveryCommand> every_command(const std::string& model) {
   all.back().records.clear();  // questions, which no run continues
   add("eval overlap", {"--length", "200", "--samples", "1", "--windows", "2", "--window-length",
                        "16", "--gen-windows", "1", "--question-window", "16"});
+  add("eval compare", {two_records(), "--base", "policy=full"}, false, false);
   return all;
 }
 
