@@ -61,8 +61,9 @@ TEST(EvalCommand, PromptsMayBeMessagesOfAChat) {
     args.insert(args.end(), more.begin(), more.end());
     return run(args);
   };
-  const std::vector<std::vector<std::string>> tasks = {
-      {"needle", "--depths", "1"}, {"ruler", "--tasks", "vt"}, {"turns", "--questions", "2"}};
+  const std::vector<std::vector<std::string>> tasks = {{"needle", "--depths", "1"},
+                                                       {"ruler", "--tasks", "niah_single_1"},
+                                                       {"turns", "--questions", "2"}};
   for (const std::vector<std::string>& args : tasks) {
     SCOPED_TRACE(args[0]);
     std::filesystem::remove(path);
