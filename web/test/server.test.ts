@@ -104,8 +104,8 @@ test("settings: what the server has in force is not sent, nor what it would refu
   assert.deepEqual(kvRequests(settings), [{ policy: "snapkv", reuse: false }, { policy: "full", reuse: false }]);
   settings.snapshot = "book";
   assert.deepEqual(kvRequests(settings), [{ policy: "snapkv", snapshot: "book" }]);
-  assert.deepEqual(snapshotBody(settings, "book", "text"), { name: "book", text: "text", kv: {} });
-  const other = { ...settings, params: { snapkv: { budget: 9, kernel_size: 3 } }, system: "be brief" };
+  assert.deepEqual(snapshotBody(settings, "book", "text"), { name: "book", text: "text", keep_full: true }, "every row, unless one says otherwise");
+  const other = { ...settings, keep_full: false, params: { snapkv: { budget: 9, kernel_size: 3 } }, system: "be brief" };
   assert.deepEqual(snapshotBody(other, "b", "t"), { name: "b", text: "t", kv: { budget: 9 }, system: "be brief" });
   assert.deepEqual(snapshotBody({ ...other, keep_full: true, system: "" }, "b", "t"), { name: "b", text: "t", keep_full: true });
   settings.sampling.top_k = 3;

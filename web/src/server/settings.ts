@@ -33,7 +33,7 @@ export const kSampling: { name: string; label: string; least: number; most: numb
 
 export function defaultSettings(props: Props): Settings {
   return { policy: String(props.kv.defaults.policy), params: {}, positions: true, compare: false,
-    snapshot: "", keep_full: false, system: "", sampling: {} };
+    snapshot: "", keep_full: true, system: "", sampling: {} };
 }
 
 /** What was stored, as far as this server knows it; a stranger's values are left out. */

@@ -164,7 +164,7 @@ test("a document, a question, the answer and what it cost", async () => {
   const [file] = await Promise.all([page.waitForEvent("download"), page.locator("[data-do=export]").click()]);
   const exported = JSON.parse(readFileSync((await file.path())!, "utf8"));
   assert.deepEqual([exported.kind, exported.turns.length, exported.turns[1].messages.length], ["snapkv conversation", 2, 3]);
-  assert.equal(exported.turns[0].answers[0].kv.policy, "snapkv");
+  assert.equal(exported.turns[0].answers[0].kv.policy, "snapkv-max");
   await page.locator("[data-do=new]").click();
   assert.equal(await answers(page).count(), 0);
   await page.reload();
@@ -228,7 +228,7 @@ test("SnapKV and the full cache side by side, and another policy", async () => {
   await send(page, question);
   await finished(page);
   assert.equal(await answers(page).count(), 2);
-  assert.deepEqual(await page.locator("article h3").allTextContents(), ["snapkv", "Full cache"]);
+  assert.deepEqual(await page.locator("article h3").allTextContents(), ["snapkv-max", "Full cache"]);
   const ratios = await page.locator("[data-fact=ratio] b").allTextContents();
   assert.equal(ratios[1], "1×");
   assert.ok(parseFloat(ratios[0]) > 10, ratios[0]);
