@@ -73,7 +73,7 @@ TEST(Defaults, AreTheModelsInEveryCommand) {
   EXPECT_EQ(bench.code, 0) << bench.err;
 }
 
-TEST(Defaults, GiveWayToFlagsAndAreThePapersForOtherModels) {
+TEST(Defaults, GiveWayToFlagsAndAreThePolicysForOtherModels) {
   const auto kv_of = [](const std::vector<std::string>& args) {
     const Result r = run(args);
     EXPECT_EQ(r.code, 0) << r.err;
@@ -85,14 +85,14 @@ TEST(Defaults, GiveWayToFlagsAndAreThePapersForOtherModels) {
   EXPECT_EQ(typed.at("from_model"), Json::array({"kernel_size"}));
   const Json other =
       kv_of({"generate", "-m", model_path("tiny-f32"), "-p", "abc", "-n", "1", "--json"});
-  EXPECT_EQ(other.at("window"), 32);
-  EXPECT_EQ(other.at("kernel"), 7);
+  EXPECT_EQ(other.at("window"), 16);
+  EXPECT_EQ(other.at("kernel"), 15);
   EXPECT_EQ(other.at("from_model"), Json::array());
   // a budget between the two windows works with this model and not with others
-  EXPECT_EQ(kv_of(with(kRome, {"--json", "--kv-budget", "20"})).at("budget"), 20);
-  expect_error_with(
-      run({"generate", "-m", model_path("tiny-f32"), "-p", "abc", "-n", "1", "--kv-budget", "20"}),
-      {"--kv-budget is 20", "--kv-window"});
+  const std::vector<std::string> paper = {"--kv-policy", "snapkv", "--kv-budget", "20"};
+  EXPECT_EQ(kv_of(with(with(kRome, paper), {"--json"})).at("budget"), 20);
+  expect_error_with(run(with({"generate", "-m", model_path("tiny-f32"), "-p", "abc"}, paper)),
+                    {"--kv-budget is 20", "--kv-window"});
 }
 
 TEST(Mistakes, AnEmptyPromptIsAnError) {

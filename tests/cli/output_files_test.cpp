@@ -51,7 +51,8 @@ TEST(OutputFiles, EveryOptionWithAFileIsKnownAsReadOrWritten) {
                                          "--file", "--grammar-file", "--haystack",
                                          "--json-schema-file", "--load-cache", "--model",
                                          "--prompts", "--snapshot-dir", "--spill-dir", "--template",
-                                         "--text", "--tls-cert", "--tls-key", "DOCUMENT", "model"}))
+                                         "--text", "--texts", "--tls-cert", "--tls-key", "DOCUMENT",
+                                         "model", "records"}))
       << "mark what is written with mark_output()";
 }
 
@@ -89,6 +90,8 @@ std::vector<Writing> runs(const Inputs& in) {
       {{"bench", "-m", in.model}, {"--html"}},
       {{"eval", "fidelity", "-m", in.model, "--text", in.text}, {"--out", "--html"}},
       {{"eval", "longbench", "-m", in.model, "--data", in.folder + "/data"}, {"--out", "--html"}},
+      {{"eval", "qa", "-m", in.model, "--data", in.folder + "/data/a.jsonl"}, {"--out", "--html"}},
+      {{"eval", "make-qa", "--texts", in.text}, {"--out"}},
   };
   for (const char* task : {"needle", "ruler", "turns", "overlap"}) {
     all.push_back({{"eval", task, "-m", in.model}, {"--out", "--html"}});

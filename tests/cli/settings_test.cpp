@@ -72,10 +72,10 @@ TEST(Settings, ATaskOfACommandHasItsOwnSection) {
 
 TEST(Settings, FlagOverEnvironmentOverFile) {
   Command r = base();
-  use_default_config(r, "# mine\nkv-budget = 100\ntemp = 0.25\nkv-pooling = \"avg\"\n");
+  use_default_config(r, "# mine\nkv-budget = 100\ntemp = 0.25\nkv-own-share = 0.25\n");
   Json s = settings_of(r);
   EXPECT_EQ(s["kv"]["budget"], 100);
-  EXPECT_EQ(s["kv"]["pooling"], "avg");
+  EXPECT_EQ(s["kv"]["own_share"], 0.25);
   EXPECT_EQ(s["sampler"]["temperature"], 0.25);
   r.env["SNAPKV_KV_BUDGET"] = "200";
   s = settings_of(r);
