@@ -152,7 +152,7 @@ std::string make_qa_table(const MadeQa& made) {
     table += fmt::format("| {} | {} | {} |\n", count.kind, count.n_questions, count.n_texts);
     n_questions += count.n_questions;
   }
-  return table + fmt::format("\n{} questions; {} texts were cut.\n", n_questions, made.n_cut);
+  return table + fmt::format("\n{} questions. Texts that were cut: {}.\n", n_questions, made.n_cut);
 }
 
 }  // namespace snapkv::eval
