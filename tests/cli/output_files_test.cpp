@@ -91,7 +91,7 @@ std::vector<Writing> runs(const Inputs& in) {
       {{"eval", "fidelity", "-m", in.model, "--text", in.text}, {"--out", "--html"}},
       {{"eval", "longbench", "-m", in.model, "--data", in.folder + "/data"}, {"--out", "--html"}},
       {{"eval", "qa", "-m", in.model, "--data", in.folder + "/data/a.jsonl"}, {"--out", "--html"}},
-      {{"eval", "make-qa", "--texts", in.text}, {"--out"}},
+      {{"eval", "make-qa", "-m", in.model, "--length", "1000", "--texts", in.text}, {"--out"}},
   };
   for (const char* task : {"needle", "ruler", "turns", "overlap"}) {
     all.push_back({{"eval", task, "-m", in.model}, {"--out", "--html"}});

@@ -40,7 +40,8 @@ std::vector<CacheTableRow> cache_rows(const CacheRun& first, const CacheRun& sec
 }
 
 std::string cache_name(const PolicyConfig& policy) {
-  return policy.name == "full" ? "full cache" : policy.name == "snapkv" ? "SnapKV" : policy.name;
+  if (policy.name == "full") return "full cache";
+  return policy.name.starts_with("snapkv") ? "SnapKV" : policy.name;
 }
 
 }  // namespace snapkv::cli

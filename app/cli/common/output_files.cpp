@@ -66,7 +66,7 @@ std::vector<std::string> files_read(const NamedFile& input, OutputKind output) {
   std::error_code error;
   for (auto entry = fs::recursive_directory_iterator(input.path, kOptions, error);
        !error && entry != fs::recursive_directory_iterator(); entry.increment(error)) {
-    if (entry.depth() > 0) entry.disable_recursion_pending();
+    if (entry.depth() > 0 && input.option != "--texts") entry.disable_recursion_pending();
     const std::string ending = entry->path().extension().string();
     // texts that questions name may have any ending
     if (input.option == "--texts" || ending == ".txt" || ending == ".json" || ending == ".jsonl") {

@@ -72,7 +72,7 @@ Command add_eval_make_qa(CLI::App& eval) {
       "make-qa", "Write questions about texts by rule, for eval qa; no model is asked");
   app->add_option("--texts", s->texts, "Texts: files, and folders with all that is in them")
       ->required()
-      ->type_name("PATH...");
+      ->type_name("FILE|DIR");
   mark_output(app->add_option("-o,--out", s->out, "Write the questions here"), OutputKind::file)
       ->required()
       ->type_name("FILE");
