@@ -78,7 +78,7 @@ const tests = {
     assert.equal(answer.object, "text_completion");
     assert.ok(answer.usage.prompt_tokens > 100);
     assert.equal(answer.usage.total_tokens, answer.usage.prompt_tokens + answer.usage.completion_tokens);
-    assert.equal(answer.kv.policy, "snapkv");
+    assert.equal(answer.kv.policy, "snapkv-max");
     assert.ok(answer.kv.tokens_kept < answer.kv.tokens_before);
   },
 
