@@ -126,9 +126,10 @@ enum class VoteReduce { sum, max };
 /// SnapKV's vote (arXiv 2404.14469, section 4.1; docs/architecture.md, steps 2 to 5). The W queries
 /// are those of the last W rows of every head; query i sees rows [0, n_rows[h] - W + i].
 ///   votes[g, j] = reduce_{h in group g} sum_i softmax_j'(scale * q[i, h] . k[g, j'])[j]
-/// (with VoteReduce::max the largest over i instead of the sum) for j < n_rows[g] - W, the softmax over all visible rows, in f32. With `whole` for every
-/// j < n_rows[g]: the window's own columns too, summed over the queries that see them. (W is the
-/// number of queries; variant.window, if any, how many rows each of them sees.)
+/// (with VoteReduce::max the largest over i instead of the sum) for j < n_rows[g] - W, the softmax
+/// over all visible rows, in f32. With `whole` for every j < n_rows[g]: the window's own columns too,
+/// over the queries that see them. (W is the number of queries; variant.window, if any, how many
+/// rows each of them sees.)
 struct WindowVotes {
   Tensor q;                         // [W, n_head, head_dim] f32
   Tensor k;                         // [n_head_kv, capacity, head_dim] KV dtype

@@ -71,13 +71,7 @@ PolicyDefinition snapkv_max_policy() {
       join<SnapKvMaxParams>(
           row_fields(),
           Fields<SnapKvMaxParams>{
-              field(&SnapKvMaxParams::kernel_size, {.name = "kernel_size",
-                                                    .help = "Pooling width: a fact must fit into it",
-                                                    .least = 1,
-                                                    .most = kMostKernel,
-                                                    .odd = true,
-                                                    .always_named = true,
-                                                    .record = "kernel"}),
+              kernel_field(&SnapKvMaxParams::kernel_size),
               field(&SnapKvMaxParams::own_share,
                     {.name = "own_share",
                      .help = "Share of the rows that are chosen by their own votes, not pooled",

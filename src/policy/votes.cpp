@@ -12,13 +12,7 @@ Fields<SnapKvParams> snapkv_fields() {
   return join<SnapKvParams>(
       row_fields(),
       Fields<SnapKvParams>{
-          field(&SnapKvParams::kernel_size, {.name = "kernel_size",
-                                             .help = "Pooling width: a fact must fit into it",
-                                             .least = 1,
-                                             .most = kMostKernel,
-                                             .odd = true,
-                                             .always_named = true,
-                                             .record = "kernel"}),
+          kernel_field(&SnapKvParams::kernel_size),
           field(&SnapKvParams::pooling,
                 {.name = "pooling", .help = "How votes of neighbours combine"})},
       group_fields(), critical_fields());

@@ -10,6 +10,18 @@ namespace snapkv {
 /// Most pooling width: wider than any fact, and narrow enough that pooling takes no time to speak of.
 inline constexpr double kMostKernel = 65'535;
 
+/// The row of a pooling width.
+template <typename Params>
+Field<Params> kernel_field(int Params::*member) {
+  return field(member, {.name = "kernel_size",
+                        .help = "Pooling width: a fact must fit into it",
+                        .least = 1,
+                        .most = kMostKernel,
+                        .odd = true,
+                        .always_named = true,
+                        .record = "kernel"});
+}
+
 struct GroupParams {
   GroupReduce group = GroupReduce::mean;
 };

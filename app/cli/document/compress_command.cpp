@@ -25,7 +25,7 @@
 namespace snapkv::cli {
 namespace {
 
-/// The policy that finds most when the question is not in the window (docs/quality.md).
+/// Chooses rows where the question is not known yet; no policy does that well (docs/quality.md).
 constexpr const char* kAgnosticPolicy = "keydiff";
 
 struct CompressSettings {
@@ -132,9 +132,10 @@ int run_compress(const CompressSettings& s, const CommonSettings& common) {
   prompt.sessions = {&session};
   prompt.tokens = model->tokenize(server::document_part(form, text));
   prompt.options.progress = progress.callback();
+  const int64_t n_tokens = std::ssize(prompt.tokens);
   const bool keeps_all =
-      s.keep_full || (!chooses_rows(s) && server::stores_every_row(*model, std::ssize(prompt.tokens),
-                                                                   s.full_limit));
+      s.keep_full ||
+      (!chooses_rows(s) && server::stores_every_row(*model, n_tokens, s.full_limit));
   prompt.makes_prefix = keeps_all;
   const Timer timer;
   Prefill prefill(std::move(prompt));

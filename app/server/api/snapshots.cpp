@@ -26,7 +26,7 @@ int64_t unix_seconds(fs::file_time_type time) {
   return std::chrono::duration_cast<std::chrono::seconds>(system.time_since_epoch()).count();
 }
 
-/// The policy that finds most when the question is not in the window (docs/quality.md).
+/// Chooses rows where the question is not known yet; no policy does that well (docs/quality.md).
 constexpr const char* kDocumentPolicy = "keydiff";
 
 bool says_what_is_kept(const Fields& body) { return body.object("kv") != nullptr; }
