@@ -6,8 +6,8 @@
 namespace snapkv {
 namespace {
 
-/// Columns and type of each buffer, in the order of the members below; no columns where the model
-/// has no use for it.
+/// Columns and type of each buffer, in the order of ActivationBuffer's members; no columns if the
+/// model does not need it.
 struct Part {
   int64_t n_cols;
   DType dtype;

@@ -27,7 +27,7 @@ void read_heads(const MetadataReader& reader, ModelConfig& c) {
          reader.key("attention.key_length"));
   }
   c.head_dim = reader.size("attention.key_length", std::max<int64_t>(1, c.n_embd / c.n_head), 4096);
-  if (c.head_dim % 8 != 0) {  // the kernels' vectors
+  if (c.head_dim % 8 != 0) {  // a whole number of the kernels' vectors
     fail(ErrorCode::kBadModel, "{}: the head size is {}, supported are multiples of 8", path,
          c.head_dim);
   }
@@ -61,7 +61,7 @@ void read_scales(const MetadataReader& reader, const Family& family, ModelConfig
   }
 }
 
-/// position_embd.weight holds a vector for each position that the model knows.
+/// The number of positions with a learned vector, one row each of position_embd.weight.
 int64_t read_n_positions(const MetadataReader& reader) {
   const GgufFile& file = reader.file();
   const GgufTensor* t = file.find_tensor("position_embd.weight");

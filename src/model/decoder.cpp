@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The decoder: norm, attention, residual, norm, feed-forward network, residual, with what a
-// family's row (family.h) says in place of Llama's own (arXiv 2302.13971).
+// The decoder: norm, attention, residual, norm, feed-forward network, residual. A family's row
+// (family.h) says where it differs from Llama (arXiv 2302.13971).
 #include "model/decoder.h"
 
 #include <algorithm>
@@ -131,7 +131,7 @@ class Decoder final : public Architecture {
     add_to_residual(w.down, act, w.ffn_post_norm, x, pass);
   }
 
-  /// x += residual_scale * norm(W input), the norm where there is one.
+  /// x += residual_scale * norm(W input); no norm if post_norm is empty.
   void add_to_residual(const Weight& w, const Tensor& input, const Norm& post_norm, const Tensor& x,
                        const LayerPass& pass) {
     if (!post_norm && config().residual_scale == 1.0f) {
@@ -146,7 +146,7 @@ class Decoder final : public Architecture {
     ops::add(backend_, x, branch, config().residual_scale);
   }
 
-  /// norm(x), or x, in the type that the block's products want.
+  /// norm(x), or x if there is no norm, in the type that the block's products expect.
   Tensor normalized(const Norm& norm, const Tensor& x, const LayerPass& pass) {
     const Tensor normed = pass.buffers->normed(x.shape[0]);
     if (norm) {
@@ -170,7 +170,7 @@ class Decoder final : public Architecture {
     }
   }
 
-  /// x [n, heads, head_dim], in place.
+  /// Normalizes x [n, heads, head_dim] in place.
   void normalize_heads(const Norm& norm, const Tensor& x) {
     if (!norm) return;
     const Tensor vectors = family_.qk_norm == QkNorm::all_together
@@ -179,7 +179,7 @@ class Decoder final : public Architecture {
     normalize(norm, vectors, vectors);
   }
 
-  /// QueryTemperature; q [n_q, n_head, head_dim].
+  /// Multiplies q [n_q, n_head, head_dim] by QueryTemperature::factor of each position.
   void sharpen(const Tensor& q, std::span<const int32_t> pos) {
     if (config().temperature.scale == 0.0) return;
     std::vector<float> factors;
@@ -191,7 +191,8 @@ class Decoder final : public Architecture {
     if (factor != 1.0f) ops::scale(backend_, x, {&factor, 1});
   }
 
-  /// One set of frequencies for each rotation that layers have, two where there are long ones.
+  /// Adds the frequencies of a layer's rotation, unless they are there: two sets if there is one
+  /// for long contexts.
   void add_frequencies(const GgufFile& file, const RotationSpec& rotation) {
     const auto is_it = [&](const Frequencies& f) { return f.spec == rotation; };
     if (std::any_of(frequencies_.begin(), frequencies_.end(), is_it)) return;
@@ -214,14 +215,14 @@ class Decoder final : public Architecture {
 
   struct Frequencies {
     RotationSpec spec;
-    bool is_long;                  // of contexts longer than spec.n_ctx_short
+    bool is_long;                  // for contexts longer than spec.n_ctx_short
     std::vector<double> inv_freq;  // [n_rot / 2]
   };
 
   Backend& backend_;
   const ModelSpec spec_;
   const Family& family_;
-  std::vector<Buffer> owned_;  // before the weights, which may lie in it
+  std::vector<Buffer> owned_;  // declared before the weights, which may lie in it
   const DecoderWeights weights_;
   std::vector<Frequencies> frequencies_;
 };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The weights of the decoder in decoder.cpp, and where they are in a GGUF file: the only place that
-// knows tensor names.
+// The decoder's weights and where they are in a GGUF file. Only decoder_weights.cpp knows the names
+// of a layer's tensors.
 #pragma once
 
 #include <span>
@@ -11,10 +11,10 @@
 
 namespace snapkv {
 
-/// The weights of a norm; empty: there is none.
+/// Weights of a norm; empty if there is no norm.
 struct Norm {
-  Tensor weight;  // [n], or [n_head, head_dim]: heads with weights of their own
-  Tensor bias;    // [n], or empty; of layer norms
+  Tensor weight;  // [n], or [n_head, head_dim] if each head has weights of its own
+  Tensor bias;    // [n], or empty; only layer norms have one
 
   explicit operator bool() const { return bool{weight}; }
 };
@@ -23,15 +23,15 @@ struct DecoderLayer {
   Norm attn_norm;       // [n_embd]
   Weight wq;            // [n_head * head_dim, n_embd]
   Weight wk, wv;        // [n_head_kv * head_dim, n_embd]
-  Norm q_norm, k_norm;  // as Family::qk_norm says
+  Norm q_norm, k_norm;  // shaped as Family::qk_norm says
   Weight wo;            // [n_embd, n_head * head_dim]
   Norm attn_post_norm;  // [n_embd]
   Norm ffn_norm;        // [n_embd]
-  Weight gate, up;      // [n_ff, n_embd]; no gate where the family has none
+  Weight gate, up;      // [n_ff, n_embd]; gate is empty if the family has none
   Weight down;          // [n_embd, n_ff]
   Norm ffn_post_norm;   // [n_embd]
 
-  std::vector<const GgufTensor*> file_tensors;  // all of it, in the file
+  std::vector<const GgufTensor*> file_tensors;  // the whole layer's, matrices and vectors
 
   std::vector<const Weight*> matrices() const;
   std::vector<const Norm*> norms() const;
@@ -43,15 +43,15 @@ struct DecoderWeights {
   std::vector<DecoderLayer> layers;
   Norm output_norm;  // [n_embd]
   Weight output;     // [n_vocab, n_embd]
-  // [n_rot / 2] f32, or empty: rope_freqs, or the factors of short and of long contexts
+  // [n_rot / 2] f32, or empty: rope_freqs, or the factors for short and for long contexts
   Tensor rope_factors, rope_factors_long;
 
-  /// Everything that ops are given as a weight, in the order of its use.
+  /// All tensors that are passed to ops as weights, in the order in which a device places them.
   std::vector<Tensor> all() const;
 };
 
-/// `owned` receives memory that the tensors need beside the file's. Throws Error{kBadModel} naming
-/// the tensor that is missing, of another shape or type, or unknown.
+/// `owned` receives memory for tensors that are not used directly from the file. Throws
+/// Error{kBadModel} naming the tensor that is missing, has another shape or type, or is unknown.
 DecoderWeights load_decoder_weights(const GgufFile& file, const ModelSpec& spec,
                                     std::vector<Buffer>& owned);
 

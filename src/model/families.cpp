@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The families: one row each, which says only what differs from Llama (family.h).
+// The families, one row each, which gives only the differences from Llama (family.h).
 #include <array>
 #include <string>
 

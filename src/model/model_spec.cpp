@@ -14,7 +14,7 @@
 namespace snapkv {
 namespace {
 
-/// Keys that say that a model computes something else than decoder.cpp does. Each is an error
+/// Keys of models that compute something other than decoder.cpp does. Any of them is an error
 /// unless it is absent or 0.
 struct ForeignKey {
   const char* name;
@@ -36,7 +36,7 @@ constexpr ForeignKey kForeignKeys[] = {
     {"attention.clamp_kqv", "clamped queries, keys and values"},
 };
 
-/// A number as it is written in an error, or "" where the value is 0.
+/// The value as an error message shows it, or "" if it is 0.
 std::string nonzero(const GgufValue& value) {
   if (const auto* n = std::get_if<uint64_t>(&value.value)) {
     return *n != 0 ? fmt::format("{}", *n) : "";
@@ -66,7 +66,7 @@ void check_foreign_keys(const MetadataReader& reader) {
   }
 }
 
-/// Which layers have a sliding window; none where they would hide nothing.
+/// The length of the sliding windows and the layers that have one.
 struct WindowLayers {
   int64_t length = 0;
   std::vector<bool> in_pattern;  // [n_layer], also where the window hides nothing
@@ -120,8 +120,8 @@ float read_attention_scale(const MetadataReader& reader, const ModelSpec& spec) 
   return scale > 0.0 ? static_cast<float>(scale) : 1.0f / std::sqrt(static_cast<float>(width));
 }
 
-/// The family's, unless the file has the rows of Q and K in another order than GGUF files of the
-/// family: Hugging Face folders, which are read where they lie.
+/// The family's layout, unless the file orders the rows of Q and K differently from the family's
+/// GGUF files. Hugging Face folders, which are read in place, do.
 RopeLayout rope_layout(const GgufFile& file, const Family& family) {
   const std::string layout = file.get_string("snapkv.rope.layout", "");
   if (layout.empty()) return family.rope;
@@ -135,7 +135,7 @@ void read_layers(const MetadataReader& reader, ModelSpec& spec) {
   const Family& family = *spec.family;
   const WindowLayers windows = read_windows(reader, family.windows, c.n_layer);
   if (family.rotated == RotatedLayers::windows) {
-    reader.size("attention.sliding_window", INT32_MAX);  // must be there: no other layer is rotated
+    reader.size("attention.sliding_window", INT32_MAX);  // required: no other layer is rotated
   }
   const RotationSpec full = read_rotation(reader, rope_layout(reader.file(), family), c.head_dim);
   const RotationSpec in_window =
@@ -182,7 +182,7 @@ int64_t ModelSpec::layer_matrix_values() const {
 
 ModelSpec read_model_spec(const GgufFile& file) {
   const MetadataReader reader(file);
-  check_foreign_keys(reader);  // first: a better reason than an unknown architecture
+  check_foreign_keys(reader);  // first, since it gives a better reason than an unknown architecture
   ModelSpec spec;
   spec.family = &find_family(file);
   spec.config = read_config(reader, *spec.family);
@@ -194,7 +194,7 @@ ModelSpec read_model_spec(const GgufFile& file) {
     if (!name.starts_with("blk.") || !is_matrix) continue;
     int64_t& values = values_of[{name.substr(0, name.find('.', 4) + 1), t.tensor.dtype}];
     if (__builtin_add_overflow(values, t.tensor.numel(), &values)) {
-      values = INT64_MAX;  // hostile shapes
+      values = INT64_MAX;  // shapes of a hostile file
     }
     int64_t& most = spec.layer_values_of_type[t.tensor.dtype];
     most = std::max(most, values);
