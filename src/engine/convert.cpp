@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // convert_model(): snapkv/convert.h. Rows are read, brought into GGUF's order and type, and written
-// a few megabytes at a time, so that models may be larger than the memory.
+// a few megabytes at a time, so that a model may be larger than the memory.
 #include "snapkv/convert.h"
 
 #include <algorithm>
@@ -35,7 +35,7 @@ using Metadata = std::map<std::string, GgufValue, std::less<>>;
 constexpr int64_t kChunkValues = int64_t{1} << 20;
 constexpr uint32_t kQuantizationVersion = 2;  // of ggml's block types
 
-/// What is converted, with what its views need.
+/// The model to convert, with the owners of the memory that its views point into.
 struct Source {
   std::vector<MappedTensor> tensors;
   Metadata metadata;
@@ -49,7 +49,7 @@ struct Source {
   }
 };
 
-/// Refuses what can't run: it would be converted without anyone having looked at its parts.
+/// Rejects models that cannot run here: a conversion alone does not check their parts.
 void check_runs(const std::string& path) {
   const GgufFile file = open_model(path);
   const auto backend = Backend::make({.device = Device::reference});
@@ -119,8 +119,8 @@ uint32_t file_type_of(const std::vector<GgufPlan>& plans) {
   return dtype_info(most == bytes.end() ? DType::f32 : most->first).file_type;
 }
 
-/// How many values make a row here: one in a vector, unless its type has blocks; such a vector is
-/// one row, which is not edited.
+/// Number of values in a row: one in a vector, unless its type has blocks. A vector of blocks is a
+/// single row, which is not edited.
 int64_t row_values(const Tensor& t) {
   return t.rank == 1 && block_size(t.dtype) == 1 ? 1 : t.n_cols();
 }
@@ -169,7 +169,7 @@ class Converter {
     }
   }
 
-  /// Rows [begin, end) of GGUF's order in type `to`, in out_.
+  /// Converts rows [begin, end), counted in GGUF's order, to type `to`, in out_.
   void convert_rows(const MappedTensor& t, int64_t begin, int64_t end, DType to) {
     const DType from = t.tensor.dtype;
     const int64_t n_cols = row_values(t.tensor);
@@ -218,7 +218,7 @@ class Converter {
   const std::vector<GgufPlan>& plans_;
   const ConvertOptions& options_;
   uint64_t total_ = 0, done_ = 0;  // bytes of data
-  std::vector<float> values_;      // of a row
+  std::vector<float> values_;      // of one row
   std::vector<std::byte> out_;     // rows that are being written
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// ModelInfo, and metadata in words.
+// ModelInfo, and metadata values as text.
 #include "engine/describe.h"
 
 #include <fmt/core.h>
@@ -13,8 +13,8 @@
 namespace snapkv {
 namespace {
 
-constexpr size_t kMaxItems = 6;   // of an array shown
-constexpr size_t kMaxText = 120;  // characters of a string shown
+constexpr size_t kMaxItems = 6;   // items of an array that are shown
+constexpr size_t kMaxText = 120;  // bytes of a string that are shown
 
 std::string_view type_name(GgufType t) {
   constexpr std::string_view kNames[] = {"u8",   "i8",     "u16",   "i16", "u32", "i32", "f32",
@@ -22,7 +22,7 @@ std::string_view type_name(GgufType t) {
   return kNames[static_cast<int>(t)];
 }
 
-/// Cut after kMaxText bytes, at a character's boundary; control characters escaped.
+/// The first kMaxText bytes, cut at a character's boundary, with control characters escaped.
 std::string shown(const std::string& text) {
   size_t n = std::min(text.size(), kMaxText);
   while (n < text.size() && n > 0 && (static_cast<unsigned char>(text[n]) & 0xc0) == 0x80) --n;
@@ -152,7 +152,7 @@ ModelInfo make_info(const GgufFile& file, const ModelSpec& spec) {
   std::map<DType, int64_t> params_of_type;
   for (const GgufTensor& t : file.tensors()) {
     if (__builtin_add_overflow(info.n_params, t.tensor.numel(), &info.n_params)) {
-      info.n_params = INT64_MAX;  // hostile shapes of types that can't run
+      info.n_params = INT64_MAX;  // hostile shapes, with a type that cannot run
     }
     info.weight_bytes += t.bytes();
     if (t.tensor.rank == 2) params_of_type[t.tensor.dtype] += t.tensor.numel();

@@ -20,7 +20,7 @@
 namespace snapkv {
 namespace {
 
-/// The queries of the window and what the policy makes to choose a layer's rows.
+/// Bytes of the window's queries and of what the policy allocates to choose a layer's rows.
 size_t score_bytes(const ModelConfig& c, const Policy& policy, int64_t n_tokens, int64_t chunk) {
   const SelectionShape shape{.n_rows = n_tokens,
                              .n_kept = policy.budget_for(n_tokens),
@@ -60,7 +60,7 @@ KernelShape kernel_shape(const ModelConfig& c, const Policy& policy, const Sessi
           .shares_budget = info.shares_budget};
 }
 
-/// Values of a layer's matrices that are packed, at most.
+/// The most values of a layer's matrices that are packed.
 int64_t packed_layer_values(const ModelSpec& spec, const KernelShape& kernels) {
   const int64_t most = spec.layer_matrix_values();
   int64_t packed = 0;
@@ -75,7 +75,7 @@ int64_t packed_layer_values(const ModelSpec& spec, const KernelShape& kernels) {
 
 size_t logits_bytes(const ModelSpec& spec, int64_t n_logits) {
   const int64_t most = std::min(kOutputRows, n_logits);
-  const int64_t rows = std::max<int64_t>(n_logits + most, 3);  // a step has three: decode.cpp
+  const int64_t rows = std::max<int64_t>(n_logits + most, 3);  // a decode step needs three
   return rows * spec.config.n_vocab * sizeof(float) +
          ActivationBuffer::bytes(spec, most, DType::f32);
 }
@@ -150,7 +150,7 @@ MemoryPlan plan_memory(const ModelInfo& info, const SessionOptions& given, int64
   plan.budget = policy->budget_for(n_tokens);
   plan.kv_full = row * full;
   plan.kv_kept = row * kept;
-  // when everything is kept a scratch layer of its type becomes the cache: no layer beside it
+  // if everything is kept, a scratch layer of the cache's type becomes the cache: no second layer
   const bool taken = keeps_all && scratch == options.kv_type;
   plan.kv_scratch = taken ? 0 : scratch_row * n_tokens;
   return plan;
