@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Norms, rotation, activation, bias and other sums and products, row by row.
+// Row by row: norms, rotation, activation, bias and other sums and products.
 #include "backend/cuda/cuda_ops.h"
 #include "backend/cuda/launch.cuh"
 #include "backend/cuda/weight_store.h"
@@ -32,11 +32,11 @@ __global__ void rms_norm_kernel(const float* x, const float* weight, float eps, 
 
 // ---------------------------------------------------------------- layer_norm
 
-/// The sum over the threads of a block of kNormThreads; every thread gets it.
+/// The sum over all threads of a block of kNormThreads; every thread receives it.
 __device__ __forceinline__ float block_sum(float v, float* sums) {
   v = warp_sum(v);
   const int warp = threadIdx.x / kWarpSize, lane = threadIdx.x % kWarpSize;
-  __syncthreads();  // the sums before have been read
+  __syncthreads();  // earlier sums have been read
   if (lane == 0) sums[warp] = v;
   __syncthreads();
   return warp_sum(lane < kNormThreads / kWarpSize ? sums[lane] : 0.0f);
@@ -126,7 +126,7 @@ __global__ void add_kernel(float* x, const float* y, float factor, int64_t n) {
   }
 }
 
-// Rows of n_cols values have a factor each, or all have factors[0].
+// Rows of n_cols values have one factor each, or all have factors[0].
 __global__ void scale_kernel(float* x, const float* factors, bool one_factor, int64_t n,
                              int64_t n_cols) {
   for (int64_t i = blockIdx.x * kElementThreads + threadIdx.x; i < n;

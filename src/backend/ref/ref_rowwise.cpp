@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Norm, rotation, activation and storing as plain loops. Called by ref_backend.cpp; meanings in
-// ops.def.
+// Norm, rotation, activation and storing as plain loops; ops.def defines them.
 #include <cmath>
 #include <numbers>
 
@@ -64,7 +63,7 @@ void softcap(const Tensor& x, float cap) {
   }
 }
 
-// The pair (a, b) of position p turns by angle p * inv_freq[i], m being the magnitude:
+// The pair (a, b) at position p turns by the angle p * inv_freq[i]; m is the magnitude:
 //   a' = m (a cos - b sin),  b' = m (a sin + b cos)
 void rope(const Tensor& x, std::span<const int32_t> pos, const RopeFrequencies& frequencies) {
   const int64_t n_pairs = std::ssize(frequencies.inv_freq);
