@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// C API: SnapKV and the other policies for engines that have a model and a cache of their own, as
-// compress.h has them for C++ (which says more about shapes and positions).
+// C API: SnapKV and the other policies for engines with their own model and cache. The same as
+// compress.h for C++, which says more about shapes and positions.
 //
 //   snapkv_policy policy = snapkv_default_policy();
 //   policy.budget = 1024;
@@ -16,10 +16,11 @@
 //   snapkv_gather(c, &layer, &layer.k, capacity, rows, n, &k_kept, error, sizeof(error));
 //   snapkv_compressor_free(c);
 //
-// Functions that can fail return 0 (or an object) and else an error code (or NULL), with a message
-// that names what is wrong in `error`, cut to error_size bytes; `error` may be NULL. NULL for
-// anything else that must be there, numbers out of their ranges (snapkv/limits.h) and vectors that
-// overlap are SNAPKV_ERROR_USAGE, and so are rows that are to be copied onto rows that are read.
+// Functions that can fail return 0 (or an object) on success, and otherwise an error code (or NULL)
+// with a message in `error`, cut to error_size bytes, that names what is wrong; `error` may be
+// NULL. SNAPKV_ERROR_USAGE is returned for any other NULL argument that is required, for numbers
+// out of range (snapkv/limits.h), for vectors that overlap, and for rows to be copied onto rows
+// that are read.
 #pragma once
 
 #include <stddef.h>
@@ -39,20 +40,20 @@ enum {
   SNAPKV_ERROR_CONTEXT = 5,
   SNAPKV_ERROR_CANCELLED = 130
 };
-// Where the views are.
+// Which memory the views are in.
 enum { SNAPKV_CPU = 0, SNAPKV_CUDA = 1 };
 // Types of values.
 enum { SNAPKV_F32 = 0, SNAPKV_F16 = 1, SNAPKV_BF16 = 2 };
 
 enum { SNAPKV_PARAMS_SIZE = 256 };
 
-// PolicyConfig of policy.h, to be begun with snapkv_default_policy(); `name` must live while the
-// compressor is made. kernel_size, avg_pooling and max_group are "snapkv"'s: a policy that lacks
-// one of them refuses any other value than the default.
+// PolicyConfig of policy.h. Start from snapkv_default_policy(); `name` must be valid while the
+// compressor is made. kernel_size, avg_pooling and max_group belong to "snapkv": a policy that
+// lacks one of them rejects any value other than the default.
 typedef struct {
   const char* name;  // "snapkv", "pyramidkv", ...: docs/policies.md
   int64_t budget;    // rows kept per layer and KV head, the window included
-  double ratio;      // if > 0: this share of the prompt instead
+  double ratio;      // if > 0: keep this share of the prompt instead
   int window_size;
   int kernel_size;
   int avg_pooling;  // 0: max
@@ -61,17 +62,17 @@ typedef struct {
   // All other parameters, as snapkv_policy_set() writes them: "n_future=64 critical=true".
   char params[SNAPKV_PARAMS_SIZE];
 } snapkv_policy;
-// All zero, which snapkv_compressor_new() refuses, where there is no memory.
+// All fields are zero, which snapkv_compressor_new() rejects, if there is no memory.
 snapkv_policy snapkv_default_policy(void);
 
 // Sets a parameter of the policy that policy->name names (set that first): any that
-// docs/policies.md lists for it, written as text: "15", "0.2", "avg", "true".
+// docs/policies.md lists for it, as text: "15", "0.2", "avg", "true".
 int snapkv_policy_set(snapkv_policy* policy, const char* param, const char* value, char* error,
                       size_t error_size);
 
 // The vector of head h and row r starts at element h * head_stride + r * row_stride.
 typedef struct {
-  void* data;  // read only, but for destinations
+  void* data;  // read only, except for destinations
   int dtype;
   int64_t head_stride, row_stride;
 } snapkv_view;
@@ -83,7 +84,7 @@ typedef struct {
   int64_t n_head, n_head_kv, head_dim;
   snapkv_view q;  // [n_window, n_head, head_dim]
   snapkv_view k;  // [n_head_kv, n_tokens, head_dim]
-  snapkv_view v;  // as k; data may be NULL where the policy reads no values ("snapkv")
+  snapkv_view v;  // as k; data may be NULL if the policy reads no values ("snapkv")
   float scale;    // 0: 1 / sqrt(head_dim)
   int il, n_layer;
 } snapkv_layer;
@@ -95,17 +96,17 @@ snapkv_compressor* snapkv_compressor_new(const snapkv_policy* policy, int device
                                          char* error, size_t error_size);
 void snapkv_compressor_free(snapkv_compressor* compressor);
 
-// Most rows that a head of this layer may keep; 0 for a layer that snapkv_select() refuses.
+// The most rows that a head of this layer may keep; 0 for a layer that snapkv_select() rejects.
 int64_t snapkv_max_kept(const snapkv_compressor* compressor, const snapkv_layer* layer);
 
-// Chooses rows: rows[h * capacity + i], i < n[h], ascending; host memory. SNAPKV_ERROR_USAGE when
-// a head keeps more than `capacity`.
+// Selects rows: rows[h * capacity + i], i < n[h], ascending; in host memory. Returns
+// SNAPKV_ERROR_USAGE if a head keeps more than `capacity`.
 int snapkv_select(snapkv_compressor* compressor, const snapkv_layer* layer, int64_t capacity,
                   int32_t* rows, int32_t* n, char* error, size_t error_size);
 
-// Copies the rows that snapkv_select() chose from `src` (layer->k, layer->v) to `dst`, whose rows
-// lie one after the other (row_stride == head_dim). On a device it returns before that is done, in
-// the order of the stream.
+// Copies the rows that snapkv_select() selected from `src` (layer->k, layer->v) to `dst`, whose
+// rows must be contiguous (row_stride == head_dim). On a device it returns before the copies, which
+// follow the order of the stream, are done.
 int snapkv_gather(snapkv_compressor* compressor, const snapkv_layer* layer, const snapkv_view* src,
                   int64_t capacity, const int32_t* rows, const int32_t* n, const snapkv_view* dst,
                   char* error, size_t error_size);
