@@ -1,5 +1,5 @@
 # `cmake --install`: the program, the library, the public headers, the demo's model and a
-# relocatable CMake package, so that find_package(snapkv) works from wherever the prefix lies.
+# relocatable CMake package, so that find_package(snapkv) works under any prefix.
 if(NOT SNAPKV_INSTALL)
   return()
 endif()

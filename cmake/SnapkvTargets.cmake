@@ -1,4 +1,4 @@
-# How the project's targets are made: warnings, include paths, one library per folder.
+# Rules for the project's targets: warnings, include paths, one library per folder.
 add_library(snapkv_options INTERFACE)
 target_compile_features(snapkv_options INTERFACE cxx_std_20)
 target_include_directories(snapkv_options INTERFACE
@@ -6,15 +6,17 @@ target_include_directories(snapkv_options INTERFACE
 target_compile_options(snapkv_options INTERFACE
   $<$<COMPILE_LANGUAGE:CXX>:-Wall;-Wextra;-Wpedantic;-Wshadow>
   $<$<AND:$<COMPILE_LANGUAGE:CXX>,$<BOOL:${SNAPKV_WERROR}>>:-Werror>)
-# hidden by GCC 12's std::string and <regex> false positives at -O2 and above (GCC bug 105329)
+# turned off because of GCC 12's false positives for std::string and <regex> at -O2 and above (GCC
+# bug 105329)
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   target_compile_options(snapkv_options INTERFACE
     $<$<COMPILE_LANGUAGE:CXX>:-Wno-restrict;-Wno-stringop-overflow;-Wno-array-bounds>)
 endif()
 
-# snapkv_unity(TARGET): with SNAPKV_UNITY, the sources of each folder of TARGET are one translation
-# unit: what they include is compiled once. Folders of one or two files share one. Names in a folder's
-# anonymous namespaces must differ. Sources with absolute paths stay by themselves.
+# snapkv_unity(TARGET): with SNAPKV_UNITY, compiles the sources of each folder of TARGET as one
+# translation unit, so that headers are compiled once. Folders of one or two files share a unit.
+# Names in a folder's anonymous namespaces must differ. Sources with absolute paths are compiled
+# separately.
 function(snapkv_unity target)
   if(NOT SNAPKV_UNITY)
     return()
@@ -33,15 +35,16 @@ function(snapkv_unity target)
     set_source_files_properties(${source} PROPERTIES UNITY_GROUP "${target}_${folder}")
   endforeach()
   set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
-  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")  # it takes the sources for headers
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")  # it mistakes the sources for headers
     target_compile_options(${target} PRIVATE -Wno-subobject-linkage)
   endif()
 endfunction()
 
 set(SNAPKV_FOLDER_LIBRARIES "" CACHE INTERNAL "")
 
-# snapkv_folder(NAME [KERNELS] SOURCES file... [LIBS target...]): the OBJECT library of one folder of
-# src/. KERNELS are compiled for every instruction set and gain nothing from being compiled together.
+# snapkv_folder(NAME [KERNELS] SOURCES file... [LIBS target...]): the OBJECT library of one folder
+# of src/. KERNELS are compiled for every instruction set, and a unity build would not speed that
+# up.
 function(snapkv_folder name)
   cmake_parse_arguments(ARG "KERNELS" "" "SOURCES;LIBS" ${ARGN})
   add_library(snapkv_${name} OBJECT ${ARG_SOURCES})
@@ -52,7 +55,7 @@ function(snapkv_folder name)
   set(SNAPKV_FOLDER_LIBRARIES ${SNAPKV_FOLDER_LIBRARIES} snapkv_${name} CACHE INTERNAL "")
 endfunction()
 
-# The library that programs link: every folder's objects.
+# The library that programs link, with the objects of all folders.
 function(snapkv_aggregate)
   add_library(snapkv)
   add_library(snapkv::snapkv ALIAS snapkv)
@@ -63,7 +66,8 @@ function(snapkv_aggregate)
   target_include_directories(snapkv PUBLIC
     $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
   target_link_libraries(snapkv PRIVATE $<BUILD_INTERFACE:snapkv_options>)
-  # snapkvConfig.cmake.in finds the same ones for those who link an installed static library
+  # snapkvConfig.cmake.in finds the same libraries for programs that link the installed static
+  # library
   target_link_libraries(snapkv PRIVATE OpenMP::OpenMP_CXX DNNL::dnnl hwy::hwy fmt::fmt
     Threads::Threads Pcre2::Pcre2 Utf8proc::Utf8proc zstd::libzstd_shared)
   if(SNAPKV_CUDA)

@@ -108,7 +108,7 @@ def values(name, shape, gemma):
 
 
 def generated_ids(n, n_vocab, seed):
-    """The ids that the tests make too: a linear congruential generator, control tokens left out."""
+    """The same ids as the tests: from a linear congruential generator, without control tokens."""
     state, ids = seed, []
     for _ in range(n):
         state = (state * 1664525 + 1013904223) % 2**32
@@ -127,7 +127,7 @@ def make_folder(spec, folder):
 
 
 def saved_tensors(folder):
-    """File, name and shape of what lies in the folder."""
+    """File, name and shape of the tensors in the folder."""
     files = {}
     for path in sorted(folder.glob("*.safetensors")):
         with safe_open(path, framework="pt") as f:

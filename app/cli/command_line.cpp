@@ -50,7 +50,7 @@ void finish_help(const std::vector<Command>& commands, const std::string& outer 
   }
 }
 
-// All names of the options of a command and of those around it, as they are typed.
+// Returns all option names of a command and its parents, as they are typed.
 std::vector<std::string> option_names(const CLI::App* app) {
   std::vector<std::string> names;
   for (; app != nullptr; app = app->get_parent()) {
@@ -61,7 +61,7 @@ std::vector<std::string> option_names(const CLI::App* app) {
   return names;
 }
 
-// The command that was typed; a parsed command line has one.
+// Returns the command that was typed; a parsed command line always has one.
 const Command& typed_command(const std::vector<Command>& commands) {
   const auto typed = std::find_if(commands.begin(), commands.end(),
                                   [](const Command& c) { return c.app->parsed(); });
@@ -113,7 +113,7 @@ std::string CommandLine::typed_name() const {
   return name;
 }
 
-// What was not expected, in the order in which it was typed.
+// Describes the unexpected arguments, in the order in which they were typed.
 std::string CommandLine::unknown_options(const std::vector<std::string>& args) const {
   std::vector<std::string> extras = root_.remaining(true);
   const auto place = [&](const std::string& extra) {
@@ -133,7 +133,7 @@ std::string CommandLine::unknown_options(const std::vector<std::string>& args) c
   return text;
 }
 
-// Help and version go to stdout, usage errors become an Error.
+// Writes help and version to stdout; turns usage errors into an Error.
 void CommandLine::answer_help(const CLI::ParseError& e, const std::vector<std::string>& args) {
   if (e.get_name() == "CallForHelp" || e.get_name() == "CallForAllHelp") {
     if (e.get_name() == "CallForHelp") hide_uncommon_options(typed());
@@ -149,8 +149,8 @@ void CommandLine::answer_help(const CLI::ParseError& e, const std::vector<std::s
   write_stdout(out.str());
 }
 
-// The flag that was typed with a value that is none, as in --json=maybe: CLI11 lets the exceptions
-// of std::stoll through, which don't say.
+// Reports the flag that was typed with an invalid value, as in --json=maybe. CLI11 lets the
+// exceptions of std::stoll through, and those do not name the flag.
 void CommandLine::fail_flag_value(const std::vector<std::string>& args) const {
   for (const std::string& arg : args) {
     const size_t equals = arg.find('=');
@@ -167,13 +167,13 @@ void CommandLine::fail_flag_value(const std::vector<std::string>& args) const {
       }
     }
   }
-  throw;  // something else, which is being handled
+  throw;  // some other error: rethrows what is being handled
 }
 
 const Command* CommandLine::parse(const std::vector<std::string>& args) {
   try {
     std::vector<std::string> translated = translate_llama_flags(root_, args);
-    std::reverse(translated.begin(), translated.end());  // as CLI11 takes them
+    std::reverse(translated.begin(), translated.end());  // the order that CLI11 expects
     root_.parse(translated);
   } catch (const CLI::ParseError& e) {
     answer_help(e, args);

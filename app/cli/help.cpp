@@ -11,7 +11,7 @@
 namespace snapkv::cli {
 namespace {
 
-constexpr size_t kFewOptions = 15;  // a command with no more shows all
+constexpr size_t kFewOptions = 15;  // a command with no more options shows all of them
 
 struct Example {
   std::string_view command;
@@ -93,7 +93,7 @@ constexpr Example kExamples[] = {
      "  snapkv eval compare before.jsonl after.jsonl"},
 };
 
-// Right for nearly everyone as they are.
+// The defaults of these suit nearly everyone.
 constexpr std::string_view kUncommon[] = {
     "--compute",
     "--weights",

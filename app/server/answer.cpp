@@ -51,8 +51,8 @@ std::span<const float> Answer::allowed_logits() {
   return logits_;
 }
 
-/// The session's logits are finite: where there is a grammar, an error is the grammar's, which is
-/// the client's.
+/// Samples a token. The session's logits are finite, so with a grammar an error comes from the
+/// grammar, and the client is to blame.
 int32_t Answer::sample() {
   const std::span<const float> logits = allowed_logits();
   if (sampler_.grammar() == nullptr) return sampler_.sample(logits);
@@ -67,7 +67,7 @@ void Answer::choose(Generation& client) {
   const GrammarMatcher* grammar = sampler_.grammar();
   if (grammar != nullptr && grammar->is_complete() && !grammar->can_continue()) {
     return end(FinishReason::stop,
-               client);  // nothing may follow, and a model may have no end token
+               client);  // only the end may follow, and a model may have no end token
   }
   const int32_t id = sample();
   const auto now = Clock::now();

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// snapkv apply-template: a conversation as the text that a model reads, without running the model.
+// snapkv apply-template: renders a conversation as the text that a model reads, without running the
+// model.
 #include <memory>
 
 #include "base/error.h"
@@ -36,7 +37,7 @@ void add_options(CLI::App& app, ApplyTemplateSettings& s) {
   s.chat.add_options(app);
 }
 
-/// The conversation's variables. Throws kUsage for what is no conversation.
+/// Reads the variables of the conversation. Throws kUsage when the text is not a conversation.
 Json read_conversation(const ApplyTemplateSettings& s) {
   const std::string where = s.conversation == "-" ? "standard input" : s.conversation;
   const std::string text = read_text(s.conversation);

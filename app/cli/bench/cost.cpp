@@ -6,7 +6,7 @@
 namespace snapkv::cli {
 namespace {
 
-// Bytes of a row of one head: keys and values, and its position (cache/kv_layer.h).
+// Bytes of one head's row of keys and values; its position is extra (cache/kv_layer.h).
 double kv_row_bytes(DType kv_type, int64_t head_dim) {
   return 2.0 * static_cast<double>(row_bytes(kv_type, head_dim));
 }
@@ -30,7 +30,7 @@ ModelCost::ModelCost(const ModelDescription& model) {
   for (const LayerInfo& layer : m.layers) windows_.push_back(layer.window);
   size_t embedding = 0;
   bool separate_output = false;
-  double layer_weights = 0;  // of the matrices of all layers
+  double layer_weights = 0;  // matrices of all layers
   for (const TensorEntry& t : model.tensors) {
     if (t.name.starts_with("blk.") && t.shape.size() == 2) {
       layer_weights += static_cast<double>(t.shape[0]) * static_cast<double>(t.shape[1]);
@@ -52,14 +52,14 @@ double ModelCost::prefill_linear_flops(int64_t n_tokens, int64_t n_window) const
 
 double ModelCost::prefill_attention_flops(int64_t n_tokens, double n_rows) const {
   const auto n = static_cast<double>(n_tokens);
-  double pairs = 0;  // of queries and keys; of the last layer's queries one is needed
+  double pairs = 0;  // pairs of a query and a key; the last layer needs only one query
   for (size_t il = 0; il < windows_.size(); ++il) {
     const double window = windows_[il] > 0 ? static_cast<double>(windows_[il]) : n_rows + n;
     if (il + 1 == windows_.size()) {
       pairs += std::min(window, n_rows + n);
       continue;
     }
-    // queries that see fewer rows than the window holds see one more each, the others all of it
+    // while the window is not yet full, each query sees one row more than the last; then all of it
     const double n_growing = std::clamp(window - n_rows, 0.0, n);
     pairs += n_growing * n_rows + n_growing * (n_growing + 1) / 2 + (n - n_growing) * window;
   }

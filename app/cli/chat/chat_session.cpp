@@ -13,7 +13,8 @@ namespace {
 
 using Json = Conversation::Json;
 
-/// A text that stands for an answer, so that what the template writes after it can be found.
+/// Returns a text that stands for an answer, so that what the template writes after it can be
+/// found.
 std::string placeholder_for(const Json& messages) {
   return unused_mark("snapkv-answer", messages.dump());
 }
@@ -74,7 +75,7 @@ void ChatSession::read(const Callbacks& callbacks, Answer& result) {
   }
   session_.prefill(reading.tokens, {.progress = callbacks.progress});
   sampler_.accept(reading.tokens);
-  is_current_ = false;  // until the answer is there
+  is_current_ = false;  // until the answer is complete
   pending_.clear();
   result.read_seconds = timer.seconds();
   if (callbacks.on_begin) callbacks.on_begin(reading.text);
@@ -88,7 +89,7 @@ void ChatSession::write(const Callbacks& callbacks, Answer& result) {
     const Generation& generation = result.generation;
     if (generation.ids.empty() && generation.stop_reason != StopReason::eos) return;
     conversation_.add("assistant", generation.text);
-    // the last token may have been chosen only
+    // the last token may have been sampled but not yet read
     const int64_t n_unread = n_before + std::ssize(generation.ids) - session_.n_past();
     pending_.assign(generation.ids.end() - n_unread, generation.ids.end());
     is_current_ = true;

@@ -21,7 +21,7 @@ struct ChatCommandSettings {
   ModelSettings model;
   CacheSettings cache;
   SamplerConfig sampler;
-  int64_t seed = -1;  // /regenerate is there for other answers
+  int64_t seed = -1;  // /regenerate needs a different answer each time
   GenerationLimits limits;
   int64_t n_ctx = 0;
   ChatSettings chat;
@@ -44,7 +44,7 @@ void add_options(CLI::App& app, ChatCommandSettings& s) {
       "command; stdout gets the answers alone.");
 }
 
-/// What the user is talking to.
+/// Returns the opening lines: the model, its cache and its context.
 std::string greeting(const ChatSession& chat, bool names_template) {
   const Session& session = chat.session();
   const std::string& name = chat.chat_template().name();
@@ -58,7 +58,7 @@ std::string greeting(const ChatSession& chat, bool names_template) {
 
 int run_chat(const ChatCommandSettings& s, const CommonSettings& common) {
   ChatSession::Options options;
-  session_options(s.cache, s.n_ctx);  // refuses what can't work before a model is loaded
+  session_options(s.cache, s.n_ctx);  // refuses invalid options before a model is loaded
   options.sampler = s.sampler;
   options.sampler.seed = sampler_seed(s.seed);
   options.limits = s.limits;
@@ -76,7 +76,7 @@ int run_chat(const ChatCommandSettings& s, const CommonSettings& common) {
   chat.set_system(s.chat.system());
   const auto reader = make_line_reader(s.no_history ? "" : default_history_path());
   if (reader->is_terminal()) write_stderr(greeting(chat, s.chat.names_template()));
-  set_signals_that_kill(4);  // one more Ctrl-C than impatience, while a long text is read
+  set_signals_that_kill(4);  // one more Ctrl-C than an impatient user presses while reading
   ChatShell shell(chat, *reader, progress, s.cache, s.n_ctx);
   return shell.run();
 }

@@ -33,7 +33,7 @@ ChatShell::ChatShell(ChatSession& session, LineReader& reader, ProgressDisplay& 
       n_ctx_(n_ctx) {}
 
 int ChatShell::run() {
-  bool warned = false;  // the line before was Ctrl-C alone
+  bool warned = false;  // the user has just pressed Ctrl-C at the prompt
   while (!done_) {
     const LineReader::Line line = read_input();
     if (line.kind == LineReader::Line::Kind::end) break;
@@ -79,7 +79,7 @@ void ChatShell::handle(const std::string& line) {
 void ChatShell::send(const std::string& text) {
   if (!is_utf8(text)) fail(ErrorCode::kUsage, "the message is not valid UTF-8");
   const size_t n_before = session_.conversation().turns().size();
-  // the files wait for the next message where this one did not become part of the chat
+  // the files wait for the next message if this one did not become part of the chat
   const auto drop_sent_files = [&] {
     if (session_.conversation().turns().size() == n_before) return;
     last_files_ = std::move(files_);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // ChatShell: reads lines, sends messages and runs the commands that begin with a slash. Answers go
-// to stdout, all else to stderr. Run by the chat command.
+// to stdout, everything else to stderr.
 #pragma once
 
 #include <memory>
@@ -17,31 +17,31 @@ namespace snapkv::cli {
 
 class ChatShell {
  public:
-  /// `cache` and `n_ctx` are what the session's options were made of; /policy changes them.
+  /// The session's options were made from `cache` and `n_ctx`; /policy changes them.
   ChatShell(ChatSession& session, LineReader& reader, ProgressDisplay& progress,
             CacheSettings cache, int64_t n_ctx);
 
-  /// Reads lines until they end. The exit code: what stopped it, or where nobody types the first
-  /// error's.
+  /// Reads lines until they end. Returns the exit code: that of the signal that stopped it or,
+  /// without a terminal, of the first error.
   int run();
 
  private:
   struct CommandRow;
   static const std::vector<CommandRow>& commands();
 
-  /// A message, which may have several lines, or a command with its arguments.
+  /// Reads a message, which may have several lines, or a command with its arguments.
   LineReader::Line read_input();
   void handle(const std::string& line);
   void run_command(const std::string& line);
   void send(const std::string& text);
-  /// Shows the answer that `ask` makes with the callbacks that it is given.
+  /// Runs `ask` with callbacks that show its answer.
   void show_answer(
       const std::function<const ChatSession::Answer&(const ChatSession::Callbacks&)>& ask);
-  /// A line for people, beside the answers.
+  /// Writes a line for the user to stderr, apart from the answers.
   void note(const std::string& text) const;
   void report(const Error& error);
 
-  // the commands; `text` is what follows the name, without white space around it
+  // the commands; `text` is what follows the command's name, trimmed
   void help(const std::string& text);
   void regenerate(const std::string& text);
   void edit(const std::string& text);
@@ -55,7 +55,7 @@ class ChatShell {
   void policy(const std::string& text);
   void exit(const std::string& text);
 
-  /// Edits a text at the terminal; empty when that was given up.
+  /// Lets the user edit a text at the terminal; returns an empty text if they gave up.
   std::string edit_at_terminal(const std::string& text);
 
   ChatSession& session_;
@@ -64,8 +64,8 @@ class ChatShell {
   AnswerDisplay display_;
   CacheSettings cache_;
   int64_t n_ctx_;
-  std::string files_;       // texts of /file for the next message
-  std::string last_files_;  // those that the last message begins with
+  std::string files_;       // texts added by /file for the next message
+  std::string last_files_;  // the ones at the start of the last message
   bool done_ = false;
   int first_error_ = 0;
 };

@@ -54,7 +54,7 @@ std::string trimmed(const std::string& text) {
   return text.substr(begin, text.find_last_not_of(kSpaces) - begin + 1);
 }
 
-/// A path as shells read it: ~/ is the home folder.
+/// Expands ~/ to the home folder, as shells do.
 std::string expanded(const std::string& path) {
   const char* home = std::getenv("HOME");
   if (home == nullptr || !path.starts_with("~/")) return path;
@@ -70,7 +70,7 @@ void refuse_arguments(const std::string& text, const char* command) {
   if (!text.empty()) fail(ErrorCode::kUsage, "/{} takes nothing after it, not '{}'", command, text);
 }
 
-/// The parameter that a user calls `name`: kernel_size, kernel or kv-kernel. Throws kUsage.
+/// Finds the parameter by any of its names: kernel_size, kernel or kv-kernel. Throws kUsage.
 const PolicyParam& find_param(const PolicyInfo& info, const std::string& name) {
   std::vector<std::string> names;
   for (const PolicyParam& param : info.params) {
@@ -185,7 +185,7 @@ void ChatShell::save(const std::string& text) {
     bool is_saved = false;
     try {
       is_saved = Conversation::is_saved(path);
-    } catch (const Error&) {  // no conversation, or it can't be read
+    } catch (const Error&) {  // not a conversation, or it can't be read
     }
     if (!is_saved) {
       fail(ErrorCode::kUsage, "{} exists and is no saved chat: choose another name", path);
@@ -263,7 +263,7 @@ void ChatShell::policy(const std::string& text) {
         fmt::format("{}: {}; there are: {}", now.name, describe_policy(now), fmt::join(all, ", ")));
   }
   CacheSettings changed = cache_;
-  changed.typed_params.clear();  // options of another policy are left out, not refused
+  changed.typed_params.clear();  // options typed for another policy are dropped, not refused
   std::istringstream words(text);
   bool first = true;
   for (std::string word; words >> word; first = false) {
@@ -276,7 +276,7 @@ void ChatShell::policy(const std::string& text) {
       const PolicyParam& param = find_param(policy_info(changed.policy), word.substr(0, equals));
       changed.params[param.name] = parse_value(param, word.substr(equals + 1), ParamNames::flags);
       if (param.name != "budget" && param.name != "ratio") continue;
-      changed.memory = 0;  // --kv-memory and the two are three ways to say the same
+      changed.memory = 0;  // --kv-memory, budget and ratio are three ways to set one thing
       if (param.name == "budget") changed.params.erase("ratio");
     }
   }

@@ -13,7 +13,7 @@
 namespace snapkv::cli {
 namespace {
 
-/// The model's template `name`, whose errors are the model file's.
+/// Parses the model's template `name`; its errors are reported as errors of the model file.
 ChatTemplate model_template(const ModelChat& chat, const std::string& name,
                             const std::string& model_path) {
   const std::string label = name == "default"

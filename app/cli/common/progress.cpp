@@ -15,8 +15,8 @@
 namespace snapkv::cli {
 namespace {
 
-constexpr double kBarInterval = 0.1;    // seconds before a bar and between two of its states
-constexpr double kLineInterval = 10.0;  // between two plain lines
+constexpr double kBarInterval = 0.1;    // seconds before the first bar and between updates
+constexpr double kLineInterval = 10.0;  // seconds between plain lines
 constexpr int kBarWidth = 24;
 
 const char* phase_name(Phase phase) {
@@ -86,12 +86,12 @@ void ProgressDisplay::show_fraction(double fraction, double seconds) {
   if (enabled_) draw(title_, fraction, eta(fraction, seconds));
 }
 
-// A negative fraction: its end is unknown, no bar.
+// Draws the bar; a negative fraction means that the end is unknown, so there is no bar.
 void ProgressDisplay::draw(const std::string& phase, double fraction, const std::string& detail) {
   const bool new_phase = phase != last_phase_ && title_.empty();
   const double interval = terminal_ ? kBarInterval : kLineInterval;
   const bool due = since_drawn_.seconds() >= interval;
-  if (new_phase && !terminal_) since_drawn_ = Timer();  // a line only for phases that last
+  if (new_phase && !terminal_) since_drawn_ = Timer();  // a line only for phases that take a while
   last_phase_ = phase;
   if (!due || (new_phase && !terminal_)) return;
   since_drawn_ = Timer();

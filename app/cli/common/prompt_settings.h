@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The prompt of a command: -p TEXT or -f FILE. Used by generate, explain and inspect.
+// The prompt of a command: -p TEXT or -f FILE.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -11,8 +11,8 @@ class PromptSettings {
  public:
   void add_options(CLI::App& command);
   bool is_given() const;
-  /// Throws kUsage unless it is given exactly once and is not empty; kRuntime when the file can't
-  /// be read.
+  /// Throws kUsage unless exactly one is given and it is not empty; kRuntime when the file can't be
+  /// read.
   std::string read() const;
 
  private:

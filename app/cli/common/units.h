@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Numbers as people read them. Used by the summary, the tables and progress lines.
+// Numbers in a form that people can read.
 #pragma once
 
 #include <cstddef>
@@ -26,7 +26,7 @@ std::string format_shape(const std::vector<int64_t>& shape);
 /// "128 rows kept, window 16, kernel 15, max pooling", or "everything kept"
 std::string describe_policy(const PolicyConfig& policy);
 /// "--kv-memory 256.0 MiB: a budget of 1792 rows per layer and KV head, and 256 rows for generated
-/// tokens"; of options that resolve_options() made
+/// tokens", for options from resolve_options()
 std::string describe_memory_budget(const SessionOptions& options);
 /// "128", or "100-128" where heads keep different counts
 std::string format_range(const std::vector<int64_t>& values);

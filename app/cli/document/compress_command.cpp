@@ -25,7 +25,8 @@
 namespace snapkv::cli {
 namespace {
 
-/// Chooses rows where the question is not known yet; no policy does that well (docs/quality.md).
+/// The policy for choosing rows before the question is known; none does that well
+/// (docs/quality.md).
 constexpr const char* kAgnosticPolicy = "keydiff";
 
 struct CompressSettings {
@@ -64,14 +65,14 @@ void add_options(CLI::App& app, CompressSettings& s) {
                      kMostZstdLevel, server::kZstdLevel))
       ->check(whole_number(1, kMostZstdLevel))
       ->expected(0, 1)
-      ->default_str(std::to_string(server::kZstdLevel))  // of --zstd alone
+      ->default_str(std::to_string(server::kZstdLevel))  // the value of --zstd alone
       ->type_name("LEVEL");
   add_context_option(app, s.n_ctx, "document, question and answer");
   s.chat.add_options(app);
   add_model_options(app, s.model);
   add_running_options(app, s.model);
   add_cache_options(app, s.cache);
-  app.remove_option(app.get_option("--kv-refresh"));  // such sessions have no file
+  app.remove_option(app.get_option("--kv-refresh"));  // sessions with it can't be saved
 }
 
 server::DocumentForm form_of(const Model& model, const CompressSettings& s) {
@@ -87,7 +88,8 @@ server::DocumentForm form_of(const Model& model, const CompressSettings& s) {
   return form;
 }
 
-/// Whether a --kv- option was typed: whoever says which rows stay does not want all of them.
+/// Whether a --kv- option was typed: somebody who says which rows to keep does not want all of
+/// them.
 bool chooses_rows(const CompressSettings& s) {
   return std::any_of(s.cache.typed_options.begin(), s.cache.typed_options.end(),
                      [](const std::string& option) { return option.starts_with("--kv-"); });
@@ -117,7 +119,7 @@ std::string summary(const CompressSettings& s, const Session& session, bool keep
 
 int run_compress(const CompressSettings& s, const CommonSettings& common) {
   const StopCheck stop(interrupted);
-  session_options(s.cache, s.n_ctx);  // refuses what can't work before a model is loaded
+  session_options(s.cache, s.n_ctx);  // refuses invalid options before a model is loaded
   require_model(s.model);
   const std::string text = s.document.read();
   if (!is_utf8(text)) fail(ErrorCode::kUsage, "the document is not valid UTF-8");

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// snapkv generate: reads a prompt, compresses its cache, writes the answer to stdout as it comes.
+// snapkv generate: reads a prompt, compresses its cache, and writes the answer to stdout as it
+// arrives.
 #include <algorithm>
 #include <memory>
 
@@ -36,7 +37,7 @@ struct GenerateSettings {
   bool no_bos = false;
   bool plain_text = false;
   SavedCache saved;
-  std::string compare;  // policy of a second answer; empty: one answer
+  std::string compare;  // policy for a second answer; empty: one answer
   bool as_chat = false;
   ChatSettings chat;
   bool json = false;
@@ -75,15 +76,15 @@ void add_options(CLI::App& app, GenerateSettings& s) {
   s.grammar.add_options(app);
 }
 
-// The prompt's tokens: its text, or a chat of one message.
+// Returns the prompt's tokens: of its text, or of a chat with that one message.
 std::vector<int32_t> tokens_of(const Model& model, const std::string& prompt,
                                const GenerateSettings& s) {
-  const bool add_bos = !s.no_bos && !s.saved.loads();  // what continues has no beginning of its own
+  const bool add_bos = !s.no_bos && !s.saved.loads();  // a continuation has no beginning
   if (!s.as_chat) return model.tokenize(prompt, add_bos, !s.plain_text);
   return s.chat.tokenize(model, s.model.path, prompt, add_bos);
 }
 
-// Whether the model has a chat template, and the prompt is no text that one has made.
+// Whether the model has a chat template and the prompt was not made with one.
 bool misses_template(const Model& model, const std::vector<int32_t>& tokens,
                      const GenerateSettings& s) {
   if (s.as_chat || model.chat().templates.empty()) return false;
@@ -92,7 +93,7 @@ bool misses_template(const Model& model, const std::vector<int32_t>& tokens,
                       [&](int32_t id) { return model.tokenizer().is_control(id); });
 }
 
-// Prefill; false when Ctrl-C or another signal stopped it.
+// Reads the prompt; returns false when Ctrl-C or another signal stopped it.
 bool read_into(Session& session, const std::vector<int32_t>& tokens, ProgressDisplay& progress) {
   try {
     session.prefill(tokens, {.progress = progress.callback()});
@@ -103,7 +104,7 @@ bool read_into(Session& session, const std::vector<int32_t>& tokens, ProgressDis
   return true;
 }
 
-// Decodes, and streams the text unless it goes into the JSON.
+// Decodes the answer, and streams its text unless it goes into the JSON.
 void write_answer(Session& session, Sampler& sampler, const GenerateSettings& s,
                   const Timer& since_prefill, ProgressDisplay& progress, RunReport& report) {
   const bool stream_text = !s.json;
@@ -125,7 +126,7 @@ void write_answer(Session& session, Sampler& sampler, const GenerateSettings& s,
   if (stdout_is_terminal() && (text.empty() || text.back() != '\n')) write_stdout("\n");
 }
 
-// At the beginning of the answer's grammar, if it has one.
+// Returns a matcher at the beginning of the answer's grammar, if it has one.
 std::optional<GrammarMatcher> matcher_of(const RunReport& report, const Model& model) {
   if (!report.grammar) return std::nullopt;
   return GrammarMatcher(*report.grammar,
@@ -137,7 +138,7 @@ int run_comparison(const GenerateSettings& s, const CacheSettings& cache, const 
                    ProgressDisplay& progress) {
   CacheSettings other = cache;
   other.policy = s.compare;
-  other.typed_params.clear();  // they are for the first policy
+  other.typed_params.clear();  // they apply to the first policy
   if (!policy_info(other.policy).has_budget) other.memory = other.decode_limit = 0;
   const ModelInfo& info = model->info();
   write_styled_stdout(
@@ -155,7 +156,7 @@ int run_generate(const GenerateSettings& s, const CommonSettings& common) {
   const StopCheck stop(interrupted);
   RunReport report;
   const CacheSettings cache = s.saved.settings(s.cache);
-  session_options(cache, s.n_ctx);  // refuses what can't work before a model is loaded
+  session_options(cache, s.n_ctx);  // refuses invalid options before a model is loaded
   report.sampler = s.sampler;
   report.sampler.seed = sampler_seed(s.seed);
   report.limits = s.limits;
@@ -164,7 +165,7 @@ int run_generate(const GenerateSettings& s, const CommonSettings& common) {
   if (report.grammar && s.limits.ignore_eos) {
     fail(ErrorCode::kUsage, "--ignore-eos: an answer by a grammar ends where the grammar does");
   }
-  TextStream(s.limits.stops);  // refuses what is no text, before a long prompt is read
+  TextStream(s.limits.stops);  // refuses invalid stop strings before a long prompt is read
   require_model(s.model);
   const bool has_prompt = s.prompt.is_given() || !s.saved.loads();
   const std::string prompt = has_prompt ? s.prompt.read() : "";

@@ -11,7 +11,7 @@
 namespace snapkv::cli {
 namespace {
 
-// A view of the logits in which tokens that end an answer can't win.
+// A view of the logits that excludes the tokens which end an answer.
 class EosMask {
  public:
   EosMask(const Model& model, bool enabled) {
@@ -34,7 +34,7 @@ class EosMask {
   std::vector<float> copy_;  // [n_vocab]
 };
 
-// Returns why no more tokens follow.
+// Decodes until the answer ends; returns the reason.
 StopReason decode_tokens(Session& session, Sampler& sampler, const GenerationLimits& limits,
                          const std::function<void(std::string_view)>& on_piece,
                          const TextStream& stream, std::vector<int32_t>& ids) {
@@ -46,7 +46,7 @@ StopReason decode_tokens(Session& session, Sampler& sampler, const GenerationLim
   while (!at_limit()) {
     if (interrupted()) return StopReason::cancelled;
     if (const GrammarMatcher* grammar = sampler.grammar()) {
-      // nothing but the end may follow, whether the vocabulary has a token for it or not
+      // only the end may follow, even if the vocabulary has no token for it
       if (grammar->is_complete() && !grammar->can_continue()) return StopReason::eos;
     }
     const int32_t id = sampler.sample(mask.apply(session.logits()));

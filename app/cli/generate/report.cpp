@@ -42,7 +42,7 @@ std::string line(const char* label, const std::string& text, bool colour) {
   return paint(Style::dim, fmt::format("{:<12}", label), colour) + " " + text + "\n";
 }
 
-// "128 of 4000 rows", heads as a range where they differ.
+// Returns "128 of 4000 rows", with a range where heads differ.
 std::string kept_text(const SessionStats::Layer& layer) {
   return fmt::format("{} of {}", format_range(layer.n_kept), plural(layer.n_total, "row"));
 }
@@ -51,7 +51,7 @@ bool equal(const SessionStats::Layer& a, const SessionStats::Layer& b) {
   return a.n_total == b.n_total && a.n_kept == b.n_kept;
 }
 
-// One line when all layers are alike, else a line for each.
+// Returns one line when all layers are alike, else one per layer.
 std::string kept_lines(const RunReport& report, bool colour) {
   const std::vector<SessionStats::Layer>& layers = report.after_prefill->layers;
   if (layers.empty()) return "";
@@ -72,8 +72,8 @@ std::string kept_lines(const RunReport& report, bool colour) {
   return text;
 }
 
-// "snapkv: 1024 rows kept, window 16, kernel 15, max pooling (--kv-window, --kv-kernel: as the
-// model's file says)"
+// Returns "snapkv: 1024 rows kept, window 16, kernel 15, max pooling (--kv-window, --kv-kernel: as
+// the model's file says)".
 std::string policy_line(const RunReport& r, bool colour) {
   std::string text = fmt::format("{}: {}", r.session.kv.name, describe_policy(r.session.kv));
   std::string flags;
@@ -164,7 +164,7 @@ Json timings_json(const RunReport& r) {
   return json;
 }
 
-// null when prefill did not finish.
+// Returns null when prefill did not finish.
 Json kv_json(const RunReport& r) {
   if (!r.after_prefill) return nullptr;
   const SessionStats& s = *r.after_prefill;

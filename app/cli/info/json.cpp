@@ -9,8 +9,8 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// Appends a field. Json's own operator looks through all fields that are there: a file may have
-/// hundreds of thousands of keys, and they are known to be different.
+/// Appends a field whose key is new. Json's own operator would search all existing fields, and a
+/// file may have hundreds of thousands of keys.
 void append(Json& object, const std::string& key, Json value) {
   object.get_ref<Json::object_t&>().emplace_back(key, std::move(value));
 }

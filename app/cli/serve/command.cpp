@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// snapkv serve: a server with OpenAI's and Anthropic's APIs, whose long conversations are small.
+// snapkv serve: serves OpenAI's and Anthropic's APIs, with compressed caches for long
+// conversations.
 #include <fmt/core.h>
 
 #include <chrono>
@@ -20,7 +21,7 @@ namespace {
 
 constexpr std::chrono::milliseconds kPoll(20);
 
-/// The thread that serves HTTP; whatever happens, it has ended when this has.
+/// The thread that serves HTTP; the destructor always waits for its end.
 class Serving {
  public:
   explicit Serving(server::HttpServer& http) : http_(http), thread_([&http] { http.serve(); }) {
@@ -68,7 +69,7 @@ void wait_for_signal_and_drain(server::Service& service) {
 }
 
 int run_serve(const ServeSettings& s, const CommonSettings& common) {
-  session_options(s.cache, s.n_ctx);  // refuses what can't work before a model is loaded
+  session_options(s.cache, s.n_ctx);  // refuses invalid options before a model is loaded
   Sampler{s.sampler};
   require_model(s.model);
   check_snapshot_dir(s.snapshot_dir);
@@ -76,8 +77,8 @@ int run_serve(const ServeSettings& s, const CommonSettings& common) {
   server::Service service(http, service_options(s));
   const std::string address = address_of(s, http.open());
   write_stderr(fmt::format("snapkv: listening on {}\n", address));
-  std::unique_ptr<server::Scheduler> scheduler;  // ends when nothing is served any more
-  // the port is open while the model is loaded, so that /health can say so
+  std::unique_ptr<server::Scheduler> scheduler;  // destroyed after the HTTP thread has ended
+  // the port opens before the model is loaded, so that /health can report it
   const Serving serving(http);
   ProgressDisplay progress(!common.no_progress, common.verbose);
   const std::shared_ptr<const Model> model = load_model(s.model, progress.callback());

@@ -12,7 +12,7 @@ std::shared_ptr<const Grammar> of_schema(const Json& schema) {
   return std::make_shared<const Grammar>(Grammar::from_json_schema(to_text(schema), "schema"));
 }
 
-/// Runs `make`, whose errors are then this field's.
+/// Runs `make` and reports its errors as errors of this field.
 template <typename Make>
 std::shared_ptr<const Grammar> for_field(const std::string& field, Make make) {
   try {
@@ -22,7 +22,7 @@ std::shared_ptr<const Grammar> for_field(const std::string& field, Make make) {
   }
 }
 
-/// `schema_owner`: where the member schema is.
+/// `schema_owner`: the object that has the member schema.
 std::shared_ptr<const Grammar> of_format(const Fields& format, const Fields& schema_owner) {
   const std::string type = format.needed_text("type");
   if (type == "text") return nullptr;
@@ -36,7 +36,7 @@ std::shared_ptr<const Grammar> of_format(const Fields& format, const Fields& sch
   format.refuse("type", "text, json_object or json_schema", Json(type));
 }
 
-/// Null where the field is absent, or asks for any text.
+/// Returns null if the field is absent or asks for any text.
 std::shared_ptr<const Grammar> of_format(const FormatField& field) {
   const Json* given = field.owner.object(field.name);
   if (given == nullptr) return nullptr;
@@ -68,7 +68,7 @@ std::shared_ptr<const Grammar> read_grammar(const Fields& body,
     if (grammar != nullptr) owner.refuse(field, "the answer's form is given twice");
     grammar = std::move(other);
   };
-  if (const Json* schema = body.find("json_schema")) {  // llama-server's
+  if (const Json* schema = body.find("json_schema")) {  // llama-server's field
     take(body, "json_schema", for_field("json_schema", [&] { return of_schema(*schema); }));
   }
   take(body, "response_format", of_format({body, "response_format"}));

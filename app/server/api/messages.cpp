@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// POST /v1/messages: requests of Anthropic's Messages API, read as conversations. What it answers
-// is written by message_events.cpp.
+// POST /v1/messages: reads requests of Anthropic's Messages API as conversations.
+// message_events.cpp writes the answers.
 #include <fmt/format.h>
 
 #include "server/api/conversation.h"
@@ -14,8 +14,8 @@
 namespace snapkv::server {
 namespace {
 
-/// The content of one message as a message of the template's kind; results of tools are messages of
-/// their own, in front of it.
+/// Turns the content of a message into messages for the template; tool results become separate
+/// messages in front of it.
 class MessageReader {
  public:
   MessageReader(std::string role, Json& messages) : role_(std::move(role)), messages_(messages) {}
@@ -56,7 +56,7 @@ class MessageReader {
            {"tool_call_id", block.needed_text("tool_use_id")},
            {"content", block.has("content") ? content_text(block, "content", {"text"}) : ""}});
     } else if (type != "thinking" && type != "redacted_thinking") {
-      // what the model thought before is not shown to it again
+      // the model does not see its earlier reasoning again
       block.refuse("type",
                    "this model reads text only: blocks of type text, tool_use (of the "
                    "assistant), tool_result (of the user) and thinking are possible, not " +

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Answers of OpenAI's Responses API: a list of output items (reasoning, a message, function calls),
-// plain or as its typed events. Called by responses.cpp.
+// plain or as typed events.
 #pragma once
 
 #include <memory>
@@ -9,7 +9,7 @@
 
 namespace snapkv::server {
 
-/// `request`: the body, whose settings the response repeats.
+/// `request`: the body; the response repeats its settings.
 std::unique_ptr<Answers> make_response_answers(AnswerOptions options, const Json& request);
 
 }  // namespace snapkv::server

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Grammars for calls that must be made: tool_grammar() of tools.h. Marks that are control tokens
-// (Mistral's [TOOL_CALLS]) are in no grammar; ToolStream knows calls without them.
+// Grammars for required calls: tool_grammar() of tools.h. Marks that are control tokens (Mistral's
+// [TOOL_CALLS]) are not part of the grammars; ToolStream recognizes calls without them.
 #include <fmt/core.h>
 
 #include "server/api/api_error.h"
@@ -12,7 +12,7 @@
 namespace snapkv::server {
 namespace {
 
-/// The rule `name` for a call of one function, and the rules of its arguments.
+/// Returns the rule `name` for a call of one function, and the rules of its arguments.
 std::string call_rules(const Json& function, const std::string& name, const char* arguments,
                        ToolSchemas& schemas) {
   const auto called = function["name"].get<std::string>();

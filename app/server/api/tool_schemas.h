@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// ToolSchemas: the schemas of one request's tools as rules of one grammar. A request may have many
-// large ones, so what all of them take together is bounded. Used by tool_grammar().
+// ToolSchemas: turns the schemas of one request's tools into rules of one grammar. There may be
+// many large ones, so their total size is limited.
 #pragma once
 
 #include <cstddef>
@@ -12,11 +12,11 @@ namespace snapkv::server {
 
 class ToolSchemas {
  public:
-  /// GBNF of the JSON documents that a schema allows; its root is the rule `name`, all others are
-  /// called NAME-RULE. `label`: what messages call the schema. Throws Error{kUsage} for what is no
-  /// schema or not supported, and where this and the earlier ones are too large together.
+  /// Returns GBNF for the JSON documents that a schema allows; the root is the rule `name`, all
+  /// others are called NAME-RULE. `label`: the schema's name in messages. Throws Error{kUsage} if
+  /// it is not a schema or not supported, or if this and the earlier ones together are too large.
   std::string rules(const Json& schema, const std::string& label, const std::string& name);
-  /// Counts rules that were made otherwise. Throws as rules(); messages begin with `label`.
+  /// Counts rules that were made elsewhere. Throws as rules(); messages begin with `label`.
   void count_made(size_t n_bytes, const std::string& label = "");
 
  private:
