@@ -14,7 +14,7 @@
 
 namespace snapkv {
 
-/// Which tokens a query of a layer sees, of those up to its own.
+/// Which tokens a query sees in a layer, among those up to its own.
 enum class AttentionKind {
   full,            ///< all of them
   sliding_window,  ///< the last LayerInfo::window, its own included

@@ -30,7 +30,7 @@ class KvPrefix {
   KvPrefix& operator=(const KvPrefix&) = delete;
 
   std::span<const int32_t> tokens() const;
-  /// Size of the keys, values and positions in use.
+  /// Size of the keys, values and positions, in the form in which prompts use them.
   size_t bytes() const;
   /// Additional size of the one layer that is decoded while a prompt uses it; 0 except for a file
   /// with zstd.

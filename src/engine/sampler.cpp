@@ -247,7 +247,7 @@ struct Sampler::Impl {
     size_t chosen = 0;
     for (size_t i = 0; i < candidates.size(); ++i) {
       if (weights[i] == 0.0) continue;
-      chosen = i;  // rounding may leave `reached` below the target: then the last one with weight
+      chosen = i;  // the last one, if rounding leaves `reached` below the target
       reached += weights[i];
       if (reached > target) break;
     }

@@ -173,7 +173,7 @@ GgufFile GgufFile::open(const std::string& path, const ReadOptions& options) {
   file.add_tensors(std::move(first.tensors), path);
   if (!split) return file;
 
-  for (int i = 1; i < static_cast<int64_t>(split->count); ++i) {  // at most 99999, as its name says
+  for (int i = 1; i < static_cast<int64_t>(split->count); ++i) {  // at most 99999, by its name
     const std::string part_path = split_path(*split, i + 1);
     file.parts_.push_back(open_part(part_path));
     const std::span<const std::byte> bytes = file.parts_.back().bytes();

@@ -124,8 +124,8 @@ class GgufFile {
   /// again on the next access). No effect for a tensor that is not in a file.
   void will_need(const GgufTensor& t) const;
   void dont_need(const GgufTensor& t) const;
-  /// MmapFile::move_to_huge_pages() of bytes [offset, offset + length) of a part; 0 for a file
-  /// parsed from memory.
+  /// Calls MmapFile::move_to_huge_pages() for bytes [offset, offset + length) of a part; returns 0
+  /// for a file parsed from memory.
   std::optional<size_t> move_to_huge_pages(int part, size_t offset, size_t length);
   bool has(std::string_view key) const { return metadata_.find(key) != metadata_.end(); }
 

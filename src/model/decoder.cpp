@@ -191,8 +191,8 @@ class Decoder final : public Architecture {
     if (factor != 1.0f) ops::scale(backend_, x, {&factor, 1});
   }
 
-  /// Adds the frequencies of a layer's rotation, unless they are there: two sets if there is one
-  /// for long contexts.
+  /// Adds the frequencies of a layer's rotation, if it is new: two sets if there are factors for
+  /// long contexts.
   void add_frequencies(const GgufFile& file, const RotationSpec& rotation) {
     const auto is_it = [&](const Frequencies& f) { return f.spec == rotation; };
     if (std::any_of(frequencies_.begin(), frequencies_.end(), is_it)) return;

@@ -133,7 +133,7 @@ class DecoderLoader {
     if (before && !family_.parallel) layer.ffn_norm = norm(prefix + "ffn_norm", family_.ffn_norm);
     load_ffn(prefix, layer);
     if (after) layer.ffn_post_norm = norm(prefix + "post_ffw_norm");
-    loader_.ignore(prefix + "attn_rot_embd");  // files of 2023; the table is recomputed
+    loader_.ignore(prefix + "attn_rot_embd");  // in files of 2023; recomputed here
     loader_.ignore(prefix + "attention.rotary_emb.inv_freq");
     return layer;
   }

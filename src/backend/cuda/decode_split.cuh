@@ -20,7 +20,7 @@ struct DecodeArguments {
   float* sums;            // [n_seq * n_head, n_splits, head_dim], of exp2(score - max) v
   float2* ranges;         // [n_seq * n_head, n_splits]: max, sum of exp2(score - max)
   int n_head_kv, n_group, head_dim, n_passes, split_rows, n_splits;
-  float scale;  // to scores in units of log 2
+  float scale;  // makes scores in units of log 2
   float unit;   // how much a probability of 1 adds to a sum
   Variant variant;
 

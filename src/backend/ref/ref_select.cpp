@@ -15,7 +15,7 @@ namespace {
 
 // The votes of one query head for the rows before the window, or with `whole` for all rows:
 //   S[i, j] = q[i] . k[j] * scale for the rows j that query i sees: up to n - W + i (causal inside
-//             the window), or the last of them where attention has a window of its own
+//             the window), or only the last of them if attention has a window itself
 //   P[i]    = softmax_j(S[i]) over every visible row, the window's included
 //   v[j]    = sum_i P[i, j] for j < n - W, or the largest P[i, j]; for j < n over the i that see j
 std::vector<double> head_votes(const WindowVotes& w, int64_t h, int64_t g, int64_t n) {
