@@ -69,7 +69,7 @@ using ProgressFn = std::function<bool(const Progress&)>;
 
 /// The most bytes that a prompt of n_tokens takes, divided by purpose. On the CPU the resident
 /// memory of the process grows by at most total() - weights while the prompt is read and
-/// decode_reserve tokens are decoded, and by no more than a tenth of it and 2 MiB less:
+/// decode_reserve tokens are decoded, and by at least that number less a tenth of it and 2 MiB:
 /// docs/reliability.md.
 struct MemoryPlan {
   size_t weights = 0;         ///< mapped from the file
