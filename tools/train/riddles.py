@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""Facts and the questions about them, drawn at random. Used by samples.py.
+"""Facts and the questions about them, drawn at random.
 
-A riddle is a list of facts (lines to hide in a text; sentences inside its paragraphs if they begin with a
-space) and a list of questions; a question is (prompt, answer, indices of its facts); the answer is a function of
-its facts' ranks in the text."""
+A riddle is a list of facts (lines to hide in a text, or sentences inside its paragraphs if they begin with a
+space) and a list of questions. A question is (prompt, answer, indices of its facts), where the answer is a function
+of the ranks of its facts in the text."""
 import json
 import os
 

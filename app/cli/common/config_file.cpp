@@ -183,7 +183,7 @@ std::vector<ConfigEntry> read_config(const CLI::App& root, const std::string& pa
     fail(ErrorCode::kUsage, "{}: {}", path, e.what());
   }
   for (const CLI::ConfigItem& item : items) {
-    if (item.name == "++" || item.name == "--") continue;  // CLI11 marks the ends of sections so
+    if (item.name == "++" || item.name == "--") continue;  // CLI11's marks of section ends
     ConfigEntry entry{.section = "", .key = item.name, .values = item.inputs};
     for (const std::string& parent : item.parents) {
       entry.section += (entry.section.empty() ? "" : ".") + parent;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Standard descriptors that are closed at the start: the next file that is opened would get such a
-// number, and text meant for the terminal would end up in that file.
+// Standard descriptors that are closed at the start: the next file opened would get the number of
+// one of them, and text meant for the terminal would end up in that file.
 #pragma once
 
 namespace snapkv::cli {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Ctrl-C, SIGTERM and SIGHUP: the first one asks the running command to stop cleanly, with its
 // summary and complete files; the second one kills it, or a later one if the command goes on after
-// Ctrl-C. When a mapped model file shrinks, a message and exit code 3.
+// Ctrl-C. A mapped model file that shrinks ends the program with a message and exit code 3.
 #pragma once
 
 namespace snapkv::cli {

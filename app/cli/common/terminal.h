@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Standard input, output and error: checked writes, whether people are watching, colours.
+// Standard input, output and error: checked writes, terminal detection, colours.
 #pragma once
 
 #include <string>

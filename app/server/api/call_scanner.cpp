@@ -135,7 +135,7 @@ void CallScanner::end_value() {
 }
 
 std::string CallScanner::take_arguments() {
-  // if a value breaks off, also what came before it
+  // an unfinished object is passed on too, so that a call that breaks off keeps what it has
   if (role_ == Role::arguments && begun_ && text_.front() == '{') {
     std::string part = text_.substr(n_taken_);
     n_taken_ = text_.size();
