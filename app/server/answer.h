@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Answer: one text that is being written, with its session, its sampler and the text that is
-// certain.
+// Answer: one text that is being written for a client, with its session and its generator.
 #pragma once
 
 #include <chrono>
@@ -12,7 +11,7 @@
 
 #include "server/generation.h"
 #include "snapkv/engine.h"
-#include "snapkv/text_stream.h"
+#include "snapkv/generator.h"
 
 namespace snapkv::server {
 
@@ -31,10 +30,10 @@ class Answer {
   /// Ends the answer as if it had reached its token limit.
   void end_at_length(Generation& client);
 
-  bool done() const { return done_; }
+  bool done() const { return ended_; }
   /// The token that the session must decode next; not valid when done().
-  int32_t next_token() const { return ids_.back(); }
-  int64_t n_generated() const { return std::ssize(ids_); }
+  int32_t next_token() const { return generator_.next_token(); }
+  int64_t n_generated() const { return std::ssize(generator_.ids()); }
   Session& session() { return *session_; }
   /// Longest time between two tokens so far, in seconds.
   double longest_gap() const { return longest_gap_; }
@@ -48,26 +47,17 @@ class Answer {
   std::vector<int32_t> unread() const;
 
  private:
-  std::span<const float> allowed_logits();
-  int32_t sample();
-  void add_token(int32_t id, Generation& client);
-  void end(FinishReason reason, Generation& client);
+  bool choose_token();
+  void report_token(Generation& client);
+  void end(Generation& client);
 
   std::unique_ptr<Session> session_;
   const int choice_;
-  const int64_t most_tokens_;
-  const std::vector<size_t> end_tokens_;  // end tokens that must not end this answer
-  const bool shows_control_tokens_;
-  const int top_logprobs_;
-  const std::function<bool(std::string_view text)> is_end_;  // empty: none
   Sampler sampler_;
-  TextStream stream_;
   const int64_t n_prompt_;
-  std::vector<float> logits_;  // without end_tokens_, if there are any
-  std::vector<int32_t> ids_;
+  Generator generator_;
   std::string raw_text_;
-  bool found_end_ = false;  // is_end_ found the end
-  bool done_ = false;
+  bool ended_ = false;  // the client has been told
   Clock::time_point began_ = Clock::now(), last_token_ = began_;
   double longest_gap_ = 0;
 };

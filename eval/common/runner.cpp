@@ -12,6 +12,7 @@
 #include "base/timer.h"
 #include "eval/common/metrics.h"
 #include "eval/common/prompt_reader.h"
+#include "snapkv/generator.h"
 
 namespace snapkv::eval {
 namespace {
@@ -20,35 +21,41 @@ namespace {
 struct Writer {
   std::unique_ptr<Session> session;
   Answer answer;
-  std::string text;  // of the answer that is being written
-  int64_t n_tokens = 0;
-  bool done = false;
-  int32_t next = -1;  // chosen, not yet decoded
-  bool cut = false;   // the limit of tokens ended the answer, `next` is its last one
+  std::unique_ptr<Sampler> sampler = std::make_unique<Sampler>(SamplerConfig{.temperature = 0});
+  std::unique_ptr<Generator> generator = nullptr;
+  std::string text = {};  // of the answer that is being written
 };
 
-int32_t likeliest(std::span<const float> logits) {  // ties to the lower id
-  return static_cast<int32_t>(std::max_element(logits.begin(), logits.end()) - logits.begin());
+// The end of the first line of `text` that is not empty; npos if there is none yet.
+size_t line_end(const std::string& text) {
+  const size_t begin = std::min(text.find_first_not_of(" \n"), text.size());
+  return text.find('\n', begin);
+}
+
+void begin_answer(const AnswerLimit& limit, Writer& writer) {
+  writer.text.clear();
+  GeneratorOptions options{.max_tokens = limit.n_predict};
+  if (limit.ends_at_line) {
+    options.is_end = [&text = writer.text](std::string_view part) {
+      return line_end(text + std::string(part)) != std::string::npos;
+    };
+  }
+  writer.generator =
+      std::make_unique<Generator>(*writer.session, *writer.sampler, std::move(options));
 }
 
 // Chooses a writer's next token, or ends its answer.
-void choose(const Model& model, const AnswerLimit& limit, Writer& writer) {
-  writer.next = likeliest(writer.session->logits());
-  writer.cut = false;
-  if (model.is_end_of_generation(writer.next)) {
-    writer.done = true;
-    return;
-  }
-  std::string& text = writer.text;
-  text += model.piece(writer.next);
-  writer.done = writer.cut = ++writer.n_tokens >= limit.n_predict;
-  if (!limit.ends_at_line) return;
-  const size_t begin = std::min(text.find_first_not_of(" \n"), text.size());
-  const size_t line_end = text.find('\n', begin);
-  if (line_end == std::string::npos) return;
-  text.resize(line_end);
-  writer.done = true;
-  writer.cut = false;
+void choose(const AnswerLimit& limit, Writer& writer) {
+  Generator& generator = *writer.generator;
+  if (generator.choose()) writer.text += generator.token().text;
+  if (!generator.done()) return;
+  writer.text += generator.rest();
+  if (limit.ends_at_line) writer.text.resize(std::min(line_end(writer.text), writer.text.size()));
+}
+
+// The token that was chosen last, if only the limit of tokens kept the session from reading it.
+bool is_cut(const Writer& writer) {
+  return writer.generator->stop_reason() == StopReason::length && writer.generator->n_unread() > 0;
 }
 
 const char* question_mode(const RunOptions& run) {
@@ -73,23 +80,22 @@ std::vector<Writer> read_prompt(const RunOptions& run,
 // Continues all sessions together until each answer is complete.
 void write_answers(const RunOptions& run, const AnswerLimit& limit, std::vector<Writer>& writers) {
   for (Writer& writer : writers) {
-    writer.n_tokens = 0;
-    writer.done = false;
-    choose(*run.model, limit, writer);
+    begin_answer(limit, writer);
+    choose(limit, writer);
   }
   for (;;) {
     if (run.cancelled()) fail(ErrorCode::kCancelled, "cancelled");
     std::vector<Session*> sessions;
     std::vector<int32_t> next;
     for (const Writer& writer : writers) {
-      if (writer.done) continue;
+      if (writer.generator->done()) continue;
       sessions.push_back(writer.session.get());
-      next.push_back(writer.next);
+      next.push_back(writer.generator->next_token());
     }
     if (sessions.empty()) return;
     decode_batch(sessions, next);
     for (Writer& writer : writers) {
-      if (!writer.done) choose(*run.model, limit, writer);
+      if (!writer.generator->done()) choose(limit, writer);
     }
   }
 }
@@ -122,7 +128,7 @@ void add_turns(const Item& item, const Prompt& prompt, const Answer& answer, Jso
 // What a session reads of a turn.
 std::vector<int32_t> turn_tokens(const Turn& turn, const Writer& writer) {
   std::vector<int32_t> tokens;
-  if (turn.completes_answer && writer.cut) tokens.push_back(writer.next);
+  if (turn.completes_answer && is_cut(writer)) tokens.push_back(writer.generator->next_token());
   tokens.insert(tokens.end(), turn.tokens.begin(), turn.tokens.end());
   return tokens;
 }

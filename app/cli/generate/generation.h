@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The loop that generates an answer from a prefilled session.
+// Answers of the commands: Generator until Ctrl-C, with the text put together.
 #pragma once
 
 #include <cstdint>
@@ -8,13 +8,9 @@
 #include <string_view>
 #include <vector>
 
-#include "snapkv/engine.h"
+#include "snapkv/generator.h"
 
 namespace snapkv::cli {
-
-enum class StopReason { eos, stop, length, context, cancelled };
-/// "eos", "stop", "length", "context", "cancelled"
-std::string_view name(StopReason reason);
 
 struct GenerationLimits {
   int64_t n_predict = -1;   ///< tokens; negative: until the model ends or the context is full
