@@ -3,6 +3,11 @@
 if(NOT SNAPKV_INSTALL)
   return()
 endif()
+if(SKBUILD)  # a Python wheel (pyproject.toml): the library and the program beside the package
+  install(TARGETS snapkv_c LIBRARY DESTINATION snapkv/lib NAMELINK_SKIP COMPONENT python)
+  install(TARGETS snapkv-cli RUNTIME DESTINATION snapkv/bin COMPONENT python)
+  return()
+endif()
 include(CMakePackageConfigHelpers)
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/snapkv)
 
@@ -11,6 +16,9 @@ install(TARGETS snapkv EXPORT snapkvTargets
   LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
   RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 install(EXPORT snapkvTargets NAMESPACE snapkv:: DESTINATION ${package_dir})
+if(SNAPKV_C_LIBRARY)
+  install(TARGETS snapkv_c LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+endif()
 if(SNAPKV_BUILD_APP)
   install(TARGETS snapkv-cli RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 endif()

@@ -55,6 +55,32 @@ function(snapkv_folder name)
   set(SNAPKV_FOLDER_LIBRARIES ${SNAPKV_FOLDER_LIBRARIES} snapkv_${name} CACHE INTERNAL "")
 endfunction()
 
+# Links what the objects of the folders need from other projects.
+function(snapkv_link_dependencies target)
+  # snapkvConfig.cmake.in finds the same libraries for programs that link the installed static
+  # library
+  target_link_libraries(${target} PRIVATE OpenMP::OpenMP_CXX DNNL::dnnl hwy::hwy fmt::fmt
+    Threads::Threads Pcre2::Pcre2 Utf8proc::Utf8proc zstd::libzstd_shared)
+  if(SNAPKV_CUDA)
+    target_link_libraries(${target} PRIVATE CUDA::cudart CUDA::cublasLt)
+  endif()
+endfunction()
+
+# libsnapkv_c.so: the C API (snapkv/snapkv.h) and nothing else, for bindings of other languages.
+# src/bindings/snapkv_c.map has the versions of its symbols.
+function(snapkv_c_library)
+  set(map ${PROJECT_SOURCE_DIR}/src/bindings/snapkv_c.map)
+  add_library(snapkv_c SHARED)
+  foreach(folder ${SNAPKV_FOLDER_LIBRARIES})
+    target_sources(snapkv_c PRIVATE $<TARGET_OBJECTS:${folder}>)
+  endforeach()
+  set_target_properties(snapkv_c PROPERTIES LINKER_LANGUAGE CXX LINK_DEPENDS ${map}
+    VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR})
+  target_link_options(snapkv_c PRIVATE LINKER:--version-script=${map})
+  target_include_directories(snapkv_c INTERFACE ${PROJECT_SOURCE_DIR}/include)
+  snapkv_link_dependencies(snapkv_c)
+endfunction()
+
 # The library that programs link, with the objects of all folders.
 function(snapkv_aggregate)
   add_library(snapkv)
@@ -66,13 +92,7 @@ function(snapkv_aggregate)
   target_include_directories(snapkv PUBLIC
     $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
   target_link_libraries(snapkv PRIVATE $<BUILD_INTERFACE:snapkv_options>)
-  # snapkvConfig.cmake.in finds the same libraries for programs that link the installed static
-  # library
-  target_link_libraries(snapkv PRIVATE OpenMP::OpenMP_CXX DNNL::dnnl hwy::hwy fmt::fmt
-    Threads::Threads Pcre2::Pcre2 Utf8proc::Utf8proc zstd::libzstd_shared)
-  if(SNAPKV_CUDA)
-    target_link_libraries(snapkv PRIVATE CUDA::cudart CUDA::cublasLt)
-  endif()
+  snapkv_link_dependencies(snapkv)
   set_target_properties(snapkv PROPERTIES VERSION ${PROJECT_VERSION}
     SOVERSION ${PROJECT_VERSION_MAJOR})
 endfunction()

@@ -5,7 +5,7 @@
 #include <sstream>
 #include <string>
 
-#include "base/error.h"
+#include "bindings/c_api_support.h"
 #include "engine/option_range.h"
 #include "policy/policy.h"
 #include "snapkv/compress.h"
@@ -19,43 +19,12 @@ struct snapkv_compressor {
 namespace snapkv {
 namespace {
 
-void set_error(char* error, size_t size, const std::string& message) {
-  if (error == nullptr || size == 0) return;
-  const size_t n = std::min(size - 1, message.size());
-  std::memcpy(error, message.data(), n);
-  error[n] = '\0';
-}
-
 static_assert(SNAPKV_ERROR_RUNTIME == static_cast<int>(ErrorCode::kRuntime));
 static_assert(SNAPKV_ERROR_USAGE == static_cast<int>(ErrorCode::kUsage));
 static_assert(SNAPKV_ERROR_BAD_MODEL == static_cast<int>(ErrorCode::kBadModel));
 static_assert(SNAPKV_ERROR_MEMORY == static_cast<int>(ErrorCode::kDoesNotFit));
 static_assert(SNAPKV_ERROR_CONTEXT == static_cast<int>(ErrorCode::kContextExceeded));
 static_assert(SNAPKV_ERROR_CANCELLED == static_cast<int>(ErrorCode::kCancelled));
-
-// Runs `f` and turns its exceptions into codes; none leaves this function.
-template <typename F>
-int guarded(char* error, size_t size, F&& f) noexcept {
-  try {
-    f();
-    return SNAPKV_OK;
-  } catch (const Error& e) {
-    set_error(error, size, e.what());
-    return static_cast<int>(e.code());
-  } catch (const std::bad_alloc&) {
-    set_error(error, size, "out of memory");
-    return SNAPKV_ERROR_MEMORY;
-  } catch (const std::exception& e) {
-    set_error(error, size, e.what());
-    return SNAPKV_ERROR_RUNTIME;
-  }
-}
-
-template <typename T>
-const T& given(const T* pointer, const char* what) {
-  if (pointer == nullptr) fail(ErrorCode::kUsage, "{} is NULL", what);
-  return *pointer;
-}
 
 DType dtype_of(int type) {
   switch (type) {
