@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
-// Linked into every test program: SNAPKV_CPU_TARGET is obeyed from the first test on, by kernels
-// that tests call without a backend too. Where the processor lacks what it names, or has nothing
-// beyond it, so that the tests without it are the same, all tests say that they are skipped.
+// Linked into every test program: obeys SNAPKV_CPU_TARGET from the first test on, also for kernels
+// that tests call without a backend. If the processor does not have the named target, or has
+// nothing beyond it (then the run would repeat the tests without it), all tests are reported as
+// skipped.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -22,7 +23,7 @@ class CpuTargetEnvironment : public testing::Environment {
     if (std::find(names.begin(), names.end(), name) == names.end()) {
       GTEST_SKIP() << "[  SKIPPED ] all: this processor has no " << name;
     }
-    if (names.size() > 1 && names.back() == name) {  // where there is "auto" alone it is no repeat
+    if (names.size() > 1 && names.back() == name) {  // with only "auto" it is no repetition
       GTEST_SKIP() << "[  SKIPPED ] all: this processor has no more than " << name;
     }
     set_cpu_target(name);

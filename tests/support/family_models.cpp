@@ -8,8 +8,8 @@
 namespace snapkv::test {
 namespace {
 
-/// Sizes of nearly all models here. An own output matrix, where a family may have one or not, is
-/// in one of them.
+/// The sizes of nearly all models here. If a family may have an output matrix of its own, one of
+/// its models has it.
 RandomModelShape shape_of(RandomFamily family, int64_t n_layer = 3, int64_t head_dim = 16) {
   return {.n_embd = 64,
           .n_layer = n_layer,
@@ -21,8 +21,8 @@ RandomModelShape shape_of(RandomFamily family, int64_t n_layer = 3, int64_t head
           .family = std::move(family)};
 }
 
-/// llama.cpp looks GELU up in a table of f16 (errors of 2^-11), so feed-forward networks with GELU
-/// add little to the residual stream here: their errors stay below the oracle's 1e-3.
+/// llama.cpp looks GELU up in an f16 table (errors of 2^-11). Feed-forward networks with GELU
+/// therefore add little to the residual stream here, so that errors stay below the oracle's 1e-3.
 FamilyModel with_gelu(FamilyModel m) {
   m.options.gains->ffn = 0.5f;
   m.options.gains->ffn_post_norm = 0.25f;

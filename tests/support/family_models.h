@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Small models with random weights, one or more for each family that src/model/families.cpp knows,
-// for comparison with a real llama.cpp (tools/llama_oracle.py). Every feature of a family is in its
-// model and large enough to matter: attention is far from uniform, caps bend scores, windows are
+// for comparison with a real llama.cpp (tools/llama_oracle.py). Each model has every feature of its
+// family, large enough to matter: attention is far from uniform, caps bend scores, windows are
 // shorter than the prompts.
 #pragma once
 
@@ -14,14 +14,14 @@
 namespace snapkv::test {
 
 struct FamilyModel {
-  std::string name;  // "gemma3"; more than one of a family: "llama-yarn"
+  std::string name;  // "gemma3"; if a family has several models: "llama-yarn"
   RandomModelShape shape;
   RandomModelOptions options;
 };
 
-/// All of them.
+/// All models.
 const std::vector<FamilyModel>& family_models();
-/// Tokens of their vocabularies: 3 special ones, the bytes, then words.
+/// The size of their vocabularies: 3 special tokens, the bytes, then words.
 constexpr int64_t kFamilyVocab = 512;
 
 /// Writes the model of this name, without the tensor `omitted` if one is named.

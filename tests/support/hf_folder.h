@@ -15,7 +15,7 @@ namespace snapkv::test {
 
 using Json = nlohmann::json;
 
-/// A tensor of a safetensors file; `shape` outermost first.
+/// A tensor of a safetensors file; `shape` is outermost first.
 struct HfTensor {
   std::string name;
   std::string type;  // "F32"
@@ -25,25 +25,25 @@ struct HfTensor {
 
 HfTensor f32_tensor(std::string name, std::vector<int64_t> shape, const std::vector<float>& values);
 
-/// The bytes of a file: the tensors' data one after the other.
+/// The bytes of a file with the tensors' data one after another.
 std::vector<std::byte> safetensors_bytes(const std::vector<HfTensor>& tensors);
-/// A header (any text) and data, with the length in front.
+/// A header (any text) and data, preceded by the header's length.
 std::vector<std::byte> safetensors_bytes(std::string_view header, std::span<const std::byte> data);
 
 void write_text(const std::string& path, std::string_view text);
 
-/// The values that tools/hf_oracle.py gives to a tensor.
+/// The values that tools/hf_oracle.py gives a tensor.
 std::vector<float> oracle_values(const std::string& name, int64_t n, bool gemma);
 
-/// What tools/hf_oracle.py wrote about the model of this name. Throws when there is no such file.
+/// The file that tools/hf_oracle.py wrote for the model of this name. Throws if there is none.
 Json read_golden(const std::string& name);
 
-/// A folder as transformers saved it, made from a golden of tools/hf_oracle.py: config.json,
-/// weights and an index if there are several files; and the tokenizer below.
+/// Writes a folder as transformers saves it, from a golden file of tools/hf_oracle.py: config.json,
+/// weights, an index if there are several files, and the tokenizer below.
 void write_oracle_folder(const std::string& folder, const Json& golden);
 
-/// tokenizer.json and tokenizer_config.json of SentencePiece's kind: <unk>, <s>, </s>, 256 bytes, a
-/// few words; padding is left to the reader.
+/// Writes tokenizer.json and tokenizer_config.json of SentencePiece's kind: <unk>, <s>, </s>, 256
+/// bytes, a few words. The reader must add padding.
 void write_spm_tokenizer(const std::string& folder);
 Json spm_tokenizer();
 

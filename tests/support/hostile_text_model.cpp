@@ -37,7 +37,7 @@ class Reader {
   size_t size_;
 };
 
-/// Passes over a value of that type.
+/// Skips a value of this type.
 void skip(Reader& in, uint32_t type) {
   static constexpr std::array<size_t, 13> kSizes = {1, 1, 2, 2, 4, 4, 4, 1, 0, 0, 8, 8, 8};
   if (type == static_cast<uint32_t>(GgufType::string)) {
@@ -77,8 +77,8 @@ class Header {
   uint64_t n_ = 0;
 };
 
-/// The vocabulary with hostile text behind every ordinary piece: neither control tokens in <...>
-/// nor bytes.
+/// The vocabulary with hostile text after every ordinary piece, except control tokens in <...> and
+/// bytes.
 std::string hostile_pieces(std::string_view type_and_value) {
   Reader in(type_and_value);
   ByteWriter w;
@@ -94,8 +94,8 @@ std::string hostile_pieces(std::string_view type_and_value) {
   return std::string(as_text(w));
 }
 
-/// Writes `to`, the file `from` with the metadata that edit(header, key, type and value) makes of
-/// each of its keys, and what finish(header) adds.
+/// Writes `to`, a copy of the file `from` in which edit(header, key, type and value) rewrites each
+/// metadata key and finish(header) adds more.
 template <typename Edit, typename Finish>
 void rewrite_metadata(const std::string& from, const std::string& to, const Edit& edit,
                       const Finish& finish) {
@@ -125,7 +125,7 @@ void rewrite_metadata(const std::string& from, const std::string& to, const Edit
   std::string out = bytes.substr(0, 8) + std::string(as_text(counts)) + header.bytes() +
                     bytes.substr(tensors, in.position() - tensors);
   out.resize(padded(out.size()));
-  out += bytes.substr(padded(in.position()));  // tensors' offsets count from here
+  out += bytes.substr(padded(in.position()));  // tensor offsets count from here
   std::ofstream written(to, std::ios::binary);
   written << out;
   written.close();

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: MIT
-// A test program that is linked with refused_allocations.cpp can have one allocation refused: of
-// operator new, aligned_alloc or mmap, all of which it replaces. Not with sanitizers, which do so
-// themselves.
+// Test programs linked with refused_allocations.cpp can have one allocation refused, by operator
+// new, aligned_alloc or mmap; it replaces all of these. Not available with sanitizers, which
+// replace them too.
 #pragma once
 
 #include <cstdint>
 
 namespace snapkv::test {
 
-/// The n-th allocation from now on, counted from 0, gets no memory.
+/// Refuses the n-th allocation from now on, counted from 0.
 void refuse_allocation(int64_t n);
-/// All allocations get memory again. Whether one was refused.
+/// Ends the refusing; returns whether an allocation was refused.
 bool refuse_no_allocation();
 
 }  // namespace snapkv::test

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // snapkv-test-model NAME OUT.gguf: writes a random model of tests/support/test_models.h or
-// family_models.h to a file, so that tools/llama_oracle.py can show it to llama.cpp.
+// family_models.h to a file for llama.cpp (tools/llama_oracle.py).
 #include <fmt/core.h>
 
 #include "snapkv/error.h"
@@ -10,7 +10,7 @@
 namespace snapkv::test {
 namespace {
 
-/// Whether there is a model of that name.
+/// Writes the model of this name; returns false if there is none.
 bool write(const std::string& name, const std::string& path) {
   for (const TestModel& m : test_models()) {
     if (m.name != name) continue;

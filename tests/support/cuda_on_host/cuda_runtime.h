@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The part of CUDA's runtime and device functions that src/backend/cuda uses, on the host: see
+// The parts of CUDA's runtime and device functions that src/backend/cuda uses, on the host: see
 // host_device.h.
 #pragma once
 
@@ -103,7 +103,7 @@ inline int __all_sync(unsigned mask, int predicate) {
   return __ballot_sync(mask, predicate) == mask;
 }
 
-// Threads of a block never run at the same time.
+// Not atomic: threads of a block never run at the same time.
 template <typename T>
 T atomicAdd(T* p, T value) {
   const T old = *p;
@@ -164,7 +164,7 @@ inline unsigned __byte_perm(unsigned a, unsigned b, unsigned selector) {
 inline unsigned __funnelshift_r(unsigned low, unsigned high, unsigned shift) {
   return static_cast<unsigned>((static_cast<uint64_t>(high) << 32 | low) >> (shift & 31));
 }
-// Per byte.
+// Subtracts byte by byte, with saturation.
 inline int __vsubss4(int a, int b) {
   unsigned out = 0;
   for (int i = 0; i < 4; ++i) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Gemm as plain loops: cuBLASLt's place where there is no device.
+// Gemm as plain loops, which replace cuBLASLt where there is no device.
 #include <cstdint>
 
 #include "backend/cuda/gemm.h"

@@ -47,8 +47,8 @@ struct Warp {
 };
 
 struct Fiber {
-  ucontext_t context;  // where it begins
-  jmp_buf at;          // where it goes on: swapcontext() would ask the system at every switch
+  ucontext_t context;  // where the fiber begins
+  jmp_buf at;          // where it continues; swapcontext() would make a system call at every switch
   bool begun = false;
   uint3 index;
   int linear = 0;
@@ -63,10 +63,10 @@ struct Block {
   std::vector<Warp> warps;
   Barrier barrier;
   int n_threads = 0, n_done = 0;
-  uint64_t n_steps = 0;  // barriers passed and threads ended: whether anything moves
+  uint64_t n_steps = 0;  // barriers passed and threads ended, to detect that nothing moves
 };
 
-// One block at a time, so one set of everything.
+// Blocks run one at a time, so one set of everything is enough.
 jmp_buf scheduler;
 Block block;
 Fiber* running = nullptr;
@@ -142,12 +142,12 @@ void run_block() {
 
 // ---------------------------------------------------------------- memory
 
-constexpr size_t kArenaBytes = size_t{64} << 30;  // of addresses
+constexpr size_t kArenaBytes = size_t{64} << 30;  // of address space
 constexpr size_t kPage = 4096;
 
 struct Arena {
   char* base = nullptr;
-  size_t end = 0;  // of what was ever used
+  size_t end = 0;  // the highest address ever used
   size_t allocated = 0, limit = SIZE_MAX;
   bool open = false, guarded = true;
   std::map<size_t, size_t> used;                // offset: bytes
@@ -155,7 +155,7 @@ struct Arena {
 };
 Arena arena;
 
-// Device memory is readable only while a kernel or a copy runs.
+// Makes device memory accessible while it lives: during a kernel or a copy.
 class Access {
  public:
   Access() : opened_(arena.guarded && !arena.open) { set(true); }
@@ -305,7 +305,7 @@ cudaError_t cudaMemGetInfo(size_t* free, size_t* total) {
   return cudaSuccess;
 }
 
-// A pool that keeps nothing.
+// A memory pool that keeps nothing.
 cudaError_t cudaMemPoolCreate(cudaMemPool_t* pool, const cudaMemPoolProps*) {
   *pool = nullptr;
   return cudaSuccess;
@@ -338,7 +338,7 @@ cudaError_t cudaMallocFromPoolAsync(void** p, size_t bytes, cudaMemPool_t, cudaS
     offset = found->second;
     arena.free_by_bytes.erase(found);
   } else {
-    arena.end += rounded + kPage;  // a page between two, to find what runs over an end
+    arena.end += rounded + kPage;  // an unused page in between detects overruns
     if (arena.end > kArenaBytes) die("out of addresses");
     if (!arena.guarded && mprotect(arena.base, arena.end, PROT_READ | PROT_WRITE) != 0) {
       die("mprotect failed");
@@ -348,7 +348,7 @@ cudaError_t cudaMallocFromPoolAsync(void** p, size_t bytes, cudaMemPool_t, cudaS
   arena.allocated += rounded;
   *p = arena.base + offset;
   const Access access;
-  std::memset(*p, 0xff, rounded);  // NaN of every type
+  std::memset(*p, 0xff, rounded);  // NaN in every type
   return cudaSuccess;
 }
 
