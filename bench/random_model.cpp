@@ -14,8 +14,8 @@
 namespace snapkv {
 namespace {
 
-constexpr int64_t kChunkValues = int64_t{1} << 22;  // made and written at a time
-constexpr int64_t kFirstWord = 259;                 // after <unk>, <s>, </s> and 256 bytes
+constexpr int64_t kChunkValues = int64_t{1} << 22;  // values made and written at a time
+constexpr int64_t kFirstWord = 259;                 // after <unk>, <s>, </s> and the 256 bytes
 
 // ---------------------------------------------------------------- random values
 
@@ -26,17 +26,17 @@ uint64_t mix(uint64_t z) {
   return z ^ (z >> 31);
 }
 
-/// The stream of one tensor (FNV-1a of its name).
+/// The key of a tensor's random stream (FNV-1a of its name).
 uint64_t stream_key(uint64_t seed, std::string_view name) {
   uint64_t hash = 0xcbf29ce484222325u;
   for (const char c : name) hash = (hash ^ static_cast<uint8_t>(c)) * 0x100000001b3u;
   return mix(hash + mix(seed + 0x9e3779b97f4a7c15u));
 }
 
-/// Nearly normal (Irwin-Hall: the sum of eight 16-bit uniforms), mean 0, deviation 1. The sum is an
-/// integer, so the only rounding is that of one product.
+/// A nearly normal value (Irwin-Hall: the sum of eight 16-bit uniforms), with mean 0 and deviation
+/// 1. The sum is an integer, so only one product is rounded.
 float normal(uint64_t key, uint64_t index) {
-  constexpr float kInverseDeviation = 1.0f / 53509.92f;  // of the sum: 65536 * sqrt(8 / 12)
+  constexpr float kInverseDeviation = 1.0f / 53509.92f;  // the sum's: 65536 * sqrt(8 / 12)
   int32_t sum = -4 * 65535;
   for (uint64_t word = 0; word < 2; ++word) {
     uint64_t bits = mix(key + (2 * index + word) * 0x9e3779b97f4a7c15u);
@@ -54,7 +54,7 @@ struct TensorPlan {
   int64_t n_cols;
   bool is_vector;
   float mean, stddev;
-  float last = 0;  // > 0: not random, but from 1 to this
+  float last = 0;  // > 0: not random, but rising from 1 to this
   int64_t bytes() const { return n_rows * row_bytes(dtype, n_cols); }
 };
 
@@ -156,7 +156,7 @@ class Planner {
   std::vector<TensorPlan> plan_;
 };
 
-/// A SentencePiece vocabulary: <unk>, <s>, </s>, the bytes, then words that carry their number.
+/// Adds a SentencePiece vocabulary: <unk>, <s>, </s>, the bytes, and words named by their number.
 void add_tokenizer(GgufHeader& meta, int64_t n_vocab) {
   std::vector<std::string> tokens = {"<unk>", "<s>", "</s>"};
   std::vector<int32_t> types = {2, 3, 3};  // unknown, control, control
@@ -185,7 +185,7 @@ std::string make_header(const RandomModelShape& s, const RandomModelOptions& o,
   const RandomFamily& f = s.family;
   const auto key = [&](std::string_view name) { return f.architecture + "." + std::string(name); };
   meta.text("general.architecture", f.architecture);
-  // llama.cpp patches the vocabularies of models with some names
+  // The name must not be one for which llama.cpp patches vocabularies.
   meta.text("general.name", fmt::format("random-{}x{}", s.n_layer, s.n_embd));
   meta.u32("general.file_type", dtype_info(o.dtype).file_type);
   if (block_size(o.dtype) > 1) meta.u32("general.quantization_version", 2);
@@ -219,7 +219,7 @@ std::string make_header(const RandomModelShape& s, const RandomModelOptions& o,
   for (const TensorPlan& t : plan) {
     tensors.string(t.name);
     tensors.number(uint32_t{t.is_vector ? 1u : 2u});
-    tensors.number(static_cast<uint64_t>(t.n_cols));  // the file's order: fastest first
+    tensors.number(static_cast<uint64_t>(t.n_cols));  // in the file's order, fastest first
     if (!t.is_vector) tensors.number(static_cast<uint64_t>(t.n_rows));
     tensors.number(dtype_info(t.dtype).ggml_type);
     tensors.number(static_cast<uint64_t>(offset));
@@ -235,7 +235,7 @@ float value_at(const TensorPlan& t, uint64_t key, int64_t i) {
   return t.mean + t.stddev * normal(key, static_cast<uint64_t>(i));
 }
 
-/// Makes and writes one tensor, kChunkValues at a time; parallel over pieces of a chunk.
+/// Makes and writes one tensor, kChunkValues at a time, in parallel over the pieces of a chunk.
 void write_tensor(OutputFile& file, const TensorPlan& t, const RandomModelOptions& o,
                   std::vector<char>& chunk) {
   constexpr int64_t kPiece = 4096;  // a multiple of every block size

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The named shapes of random models: small ones of tests, and those of real models.
+// The named shapes of random models: small ones for tests, and those of real models.
 #include <fmt/core.h>
 
 #include "base/error.h"
@@ -30,7 +30,7 @@ const std::vector<NamedShape>& shapes() {
   // n_embd n_layer n_head n_head_kv head_dim n_ff n_vocab rope_base
   static const std::vector<NamedShape> all = {
       {"tiny-gqa", {128, 4, 4, 2, 32, 352, 512, 1e4}},         // for oracles in tests
-      {"tiny-wide", {256, 2, 4, 2, 64, 512, 512, 1e4}},        // for those of superblocks
+      {"tiny-wide", {256, 2, 4, 2, 64, 512, 512, 1e4}},        // the same, for superblock types
       {"135m-gqa", {576, 30, 9, 3, 64, 1536, 32000, 1e5}},     // SmolLM-135M
       {"1b-gqa", {2048, 16, 32, 8, 64, 8192, 32000, 5e5}},     // Llama-3.2-1B
       {"1b-mha", {2048, 22, 32, 32, 64, 5632, 32000, 1e6}},    // TinyLlama's sizes, all heads kept

@@ -17,7 +17,7 @@
 namespace snapkv::eval {
 namespace {
 
-// One configuration's session while the answers are decoded.
+// The session of one configuration while answers are decoded.
 struct Writer {
   std::unique_ptr<Session> session;
   Answer answer;
@@ -63,7 +63,7 @@ const char* question_mode(const RunOptions& run) {
   return run.question_agnostic ? "agnostic" : "aware";
 }
 
-// A session for each configuration that has read the prompt.
+// Makes a session for each configuration and reads the prompt into them.
 std::vector<Writer> read_prompt(const RunOptions& run,
                                 const std::vector<SessionOptions>& configurations,
                                 const Prompt& prompt, PromptReader& reader, bool keeps) {
@@ -100,9 +100,9 @@ void write_answers(const RunOptions& run, const AnswerLimit& limit, std::vector<
   }
 }
 
-// The scores of all answers of a conversation, and what was asked and answered.
+// Adds the scores of all answers of a conversation, and what was asked and answered.
 void add_turns(const Item& item, const Prompt& prompt, const Answer& answer, Json& record) {
-  // Json::array(): braces around one Json alone are an array for GCC and a copy for Clang
+  // Json::array(), because braces around one Json are an array for GCC and a copy for Clang.
   Json answers = Json::array({answer.text}), scores = Json::array({record.at("score")});
   Json references = Json::array({prompt.references.at(0)}), seconds = Json::array();
   double sum = record.at("score").get<double>();
@@ -125,7 +125,7 @@ void add_turns(const Item& item, const Prompt& prompt, const Answer& answer, Jso
   record["history_bytes"] = answer.at_end.history_bytes;
 }
 
-// What a session reads of a turn.
+// The tokens of a turn that a session reads.
 std::vector<int32_t> turn_tokens(const Turn& turn, const Writer& writer) {
   std::vector<int32_t> tokens;
   if (turn.completes_answer && is_cut(writer)) tokens.push_back(writer.generator->next_token());
@@ -159,7 +159,7 @@ void append_records(const RunOptions& run, const Item& item, RecordFile& file,
     record["score"] = checked_score(item.score(prompt, answers[i].text), item.id);
     if (!prompt.turns.empty()) add_turns(item, prompt, answers[i], record);
     record.update(prompt.details);
-    // a task that doesn't say what it asked in fields of its own
+    // If the task does not record its question in its own fields, the whole prompt is recorded.
     if (!record.contains("input") && !record.contains("prompt")) record["prompt"] = prompt.text;
     file.append(std::move(record));
   }
@@ -178,7 +178,7 @@ Json policy_json(const PolicyConfig& config) {
 Json configuration_json(const SessionOptions& options) {
   Json json = policy_json(options.kv);
   if (policy_info(options.kv.name).has_budget) {
-    json.erase(options.kv.ratio > 0 ? "budget" : "ratio");  // the one that the other overrides
+    json.erase(options.kv.ratio > 0 ? "budget" : "ratio");  // the one that has no effect
     if (options.kv_memory > 0) json["kv_memory"] = options.kv_memory;
     if (options.kv_decode_limit > 0) json["kv_decode_limit"] = options.kv_decode_limit;
     if (options.kv_refresh) json["kv_refresh"] = true;
@@ -220,7 +220,7 @@ std::vector<Item> each_once(std::vector<Item> items) {
 
 std::string model_key(const Model& model) {
   const bool f32_rounded = model.compute_dtype() == DType::f32 && model.rounds_activations();
-  // as records hold it, or none would be found again
+  // In the form that records have, or they would not be found again.
   const std::string file = to_utf8(std::filesystem::path(model.info().path).filename().string());
   return fmt::format("{} {:016x} {}{}", file, model.fingerprint(), name(model.compute_dtype()),
                      f32_rounded ? " and 8 bits" : "");
@@ -316,7 +316,7 @@ std::string summary_table(const RunOptions& run, const std::vector<Item>& items,
   table += "\n" + rule + "\n";
   for (const SessionOptions& configuration : run.configurations) {
     double bytes = 0;
-    std::map<std::string, std::pair<double, int64_t>> sums;  // by column: of scores, of items
+    std::map<std::string, std::pair<double, int64_t>> sums;  // by column: sum of scores, items
     for (const Item& item : items) {
       const JsonField record = file.at(record_key(run, item, configuration));
       bytes += record.at("kv_bytes").amount();

@@ -38,7 +38,7 @@ void find_family(const JsonFields& root, Config& config) {
            printable(config.class_name), supported_classes());
 }
 
-/// What the classes can do beside what is read here.
+/// Fails for features of these classes that are not supported.
 void refuse_unsupported(const JsonFields& root, const JsonFields& text) {
   for (const JsonFields* fields : {&root, &text}) {
     if (const auto quantization = fields->object("quantization_config")) {
@@ -57,11 +57,11 @@ void refuse_unsupported(const JsonFields& root, const JsonFields& text) {
 }
 
 void read_sizes(const JsonFields& c, Config& config) {
-  // the same limits as of GGUF's keys
+  // The limits are the same as for GGUF's keys.
   config.n_layer = c.integer("num_hidden_layers", 1, 4096);
   config.n_embd = c.integer("hidden_size", 1, 1 << 20);
   config.n_ff = c.integer("intermediate_size", 1, 1 << 22);
-  const bool gemma = config.family->architecture == "gemma3";  // the one with defaults in use
+  const bool gemma = config.family->architecture == "gemma3";  // its folders rely on defaults
   config.n_head = gemma ? c.integer("num_attention_heads", 1, 1 << 14, 8)
                         : c.integer("num_attention_heads", 1, 1 << 14);
   config.n_head_kv = c.integer("num_key_value_heads", 1, 1 << 14, gemma ? 4 : config.n_head);
@@ -89,7 +89,7 @@ void read_sizes(const JsonFields& c, Config& config) {
   config.rms_eps = gemma ? c.positive("rms_norm_eps", 1e-6) : c.positive("rms_norm_eps");
 }
 
-/// `factors` [n_rot / 2], numbers.
+/// Reads the array `key` of n = n_rot / 2 factors.
 std::vector<float> read_factors(const JsonFields& rope, std::string_view key, int64_t n) {
   const Json* list = rope.find(key);
   if (list == nullptr) rope.bad(key, "is missing");
@@ -107,7 +107,8 @@ std::vector<float> read_factors(const JsonFields& rope, std::string_view key, in
   return factors;
 }
 
-/// Fields whose other values would need what GGUF files of these families do not say.
+/// Fails if a field has another value than `expected`, which GGUF files of these families cannot
+/// express.
 void expect_default(const JsonFields& rope, std::string_view key, double expected) {
   const double value = rope.positive(key, expected);
   if (std::abs(value - expected) > 1e-6 * expected) {
@@ -171,7 +172,7 @@ void read_rope(const JsonFields& c, Config& config) {
   if (gemma) config.rope_theta_local = c.positive("rope_local_base_freq", 1e4);
   config.rope.original_context = c.integer("original_max_position_embeddings", 1, kMaxContext, 0);
   auto rope = c.object(c.has("rope_parameters") ? "rope_parameters" : "rope_scaling");
-  if (rope && rope->has("full_attention")) {  // a set for each kind of layer
+  if (rope && rope->has("full_attention")) {  // one set of parameters for each kind of layer
     if (const auto local = rope->object("sliding_attention")) {
       if (const std::string type = local->text("rope_type", "default"); type != "default") {
         local->bad("rope_type", "is \"{}\", supported is default", printable(type));
@@ -195,7 +196,7 @@ void read_rope(const JsonFields& c, Config& config) {
   if (rope) read_scaling(*rope, config);
 }
 
-/// `layer_types` as text, one letter a layer: "sssssf"; empty where config.json has none.
+/// `layer_types` as text with one letter per layer: "sssssf"; empty if config.json has none.
 std::string layer_types(const JsonFields& c, const Config& config) {
   const Json* list = c.find("layer_types");
   if (list == nullptr) return "";
@@ -230,7 +231,7 @@ void read_gemma3_windows(const JsonFields& c, Config& config) {
   }
 }
 
-/// Windows of Mistral's and Qwen's layers, some or all of them.
+/// Reads the windows of Mistral's and Qwen's layers; some or all layers have one.
 void read_other_windows(const JsonFields& c, Config& config) {
   const bool mistral = config.class_name == "MistralForCausalLM";
   if (config.class_name == "LlamaForCausalLM" || !c.has("sliding_window") ||
@@ -245,7 +246,7 @@ void read_other_windows(const JsonFields& c, Config& config) {
   }
   const auto begin = config.has_window.begin(), end = config.has_window.end();
   if (std::find(begin, end, true) == end) config.sliding_window = 0;
-  if (std::find(begin, end, false) == end) config.has_window.clear();  // as without a pattern
+  if (std::find(begin, end, false) == end) config.has_window.clear();  // no pattern is needed
 }
 
 void read_windows(const JsonFields& c, Config& config) {
@@ -259,7 +260,7 @@ void read_windows(const JsonFields& c, Config& config) {
   }
 }
 
-/// The scale of gemma3's scores is not among GGUF's keys: it follows from the sizes.
+/// Checks the scale of gemma3's scores. GGUF has no key for it: it follows from the sizes.
 void check_gemma3(const JsonFields& c, const Config& config) {
   const bool largest = config.n_layer == 62;  // Gemma 3 27B
   const double expected = largest ? static_cast<double>(config.n_embd) / config.n_head
@@ -371,7 +372,7 @@ void add_config_keys(const Config& config, Keys& keys) {
     keys.u32(key("rope.scaling.original_context_length"),
              rope.original_context > 0 ? rope.original_context : config.n_ctx);
   }
-  if (rope.type == "longrope") {  // LongRoPE (arXiv 2402.13753): scores are scaled as contexts grow
+  if (rope.type == "longrope") {  // LongRoPE (arXiv 2402.13753) scales scores for longer contexts
     keys.f32(key("rope.scaling.attn_factor"), longrope_attention_factor(config));
   }
 }
@@ -384,7 +385,7 @@ std::vector<float> llama3_factors(const Config& config) {
     const double wavelength =
         2 * std::numbers::pi *
         std::pow(r.theta, static_cast<double>(i) / static_cast<double>(config.n_rot));
-    // 1 for short waves, `factor` for long ones, between them in between
+    // 1 for short waves, `factor` for long ones, and interpolated between them.
     const double turns = context / wavelength;
     const double smooth = std::clamp(
         (turns - r.low_freq_factor) / (r.high_freq_factor - r.low_freq_factor), 0.0, 1.0);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// snapkv apply-template: where template and variables come from, what is printed, what is an error.
+// snapkv apply-template: the sources of the template and the variables, the output, and the errors.
 #include <gtest/gtest.h>
 
 #include <fstream>

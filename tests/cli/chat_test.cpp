@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// snapkv chat through a pipe: every line is a message or a command, and stdout has the answers.
+// snapkv chat through a pipe: every line is a message or a command, and stdout gets the answers.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -51,7 +51,7 @@ TEST(Chat, ALineWithoutANewlineIsAMessageTooAndBlankOnesAreNone) {
   EXPECT_EQ(nothing.out, "");
 }
 
-// What a turn reads over the cache gives the answer that the whole conversation gives.
+// A turn that reads only the new text gives the same answer as reading the whole conversation.
 TEST(Chat, LaterTurnsReadOnlyWhatIsNew) {
   const std::string saved = make_folder() + "/chat.json";
   const Result turns = chat("/file " + facts_file() + "\n" + question() + "/stats\n" + question() +
@@ -104,7 +104,7 @@ TEST(Chat, UndoEditResetAndRegenerateChangeTheConversation) {
   EXPECT_EQ(contents_after("three\\\nfour\n"), (Users{"one", "two", "three\nfour"}));
   const Result again = chat("one\n/regenerate\n", {"-n", "3"});
   const std::string half = again.out.substr(0, again.out.size() / 2);
-  EXPECT_EQ(again.out, half + half);  // greedily the same answer
+  EXPECT_EQ(again.out, half + half);  // a greedy answer is the same each time
 }
 
 TEST(Chat, FilesStayWithTheMessageThatTheyBegin) {
@@ -116,7 +116,7 @@ TEST(Chat, FilesStayWithTheMessageThatTheyBegin) {
   EXPECT_EQ(messages_of(saved).at(0).at("content"), "From a file.\n\ntwo");
 }
 
-// A message without an answer is no part of the chat, and the next one begins with its file.
+// A message without an answer is not part of the chat, so its file goes to the next message.
 TEST(Chat, FilesWaitForAMessageThatIsAnswered) {
   const std::string book = make_file("book.txt", rome_prompt(40));
   const Result none = chat("/file " + book + "\nhi\n/stats\n/edit x\n", {"-n", "0"});
@@ -152,7 +152,7 @@ TEST(Chat, SavesWhatApplyTemplateReads) {
       run({"apply-template", "--chat-template", "{{ messages[0].content }}", "-f", saved});
   EXPECT_EQ(r.code, 0) << r.err;
   EXPECT_EQ(r.out, "h\xc3\xa4llo");
-  // a list of messages is read too, and its last message answered
+  // /load also reads a list of messages, and /regenerate answers the last of them.
   const std::string list = make_file("list.json", R"([{"role": "user", "content": "hi"}])");
   const Result loaded = chat("/load " + list + "\n/regenerate\n/save " + saved + "\n", {"-n", "1"});
   EXPECT_EQ(loaded.code, 0) << loaded.err;
@@ -160,7 +160,7 @@ TEST(Chat, SavesWhatApplyTemplateReads) {
   EXPECT_EQ(messages_of(saved).size(), 2u);
 }
 
-// What load() reads is more than what save() writes: the rest would be lost.
+// /load accepts more than /save writes, and saving over such a file would lose the rest of it.
 TEST(Chat, SaveReplacesSavedChatsOnly) {
   const std::string message = R"({"role": "user", "content": "hi"})";
   for (const std::string& text :
@@ -245,7 +245,7 @@ TEST(Chat, ErrorsNameWhatIsWrongAndTheChatGoesOn) {
   for (const auto& c : cases) {
     const Result r = chat(c.line + "\nhi\n", {"-n", "1"});
     EXPECT_EQ(r.code, c.code) << c.line << r.err;
-    EXPECT_EQ(count(r.out, "\n"), 1) << c.line << r.out;  // the answer to the line after it
+    EXPECT_EQ(count(r.out, "\n"), 1) << c.line << r.out;  // the answer to the next line
     for (const std::string& word : c.words) EXPECT_TRUE(contains(r.err, word)) << word << r.err;
   }
   EXPECT_EQ(read_file(precious), "precious");
@@ -299,7 +299,7 @@ TEST(Chat, WrongUseIsAnErrorBeforeTheFirstMessage) {
   }
 }
 
-/// A model with a chat template of its own.
+/// Makes a model with its own chat template.
 std::string model_with_template() {
   std::ifstream in(std::string(SNAPKV_SOURCE_DIR) + "/tests/huggingface/golden/llama.json");
   const std::string folder = make_folder();
@@ -347,7 +347,7 @@ TEST(Chat, GenerateSaysThatTheTemplateWasNotUsed) {
   plain.emplace_back("ab");
   rendered.insert(rendered.end(), {"<s>user: ab\nassistant:", "--no-bos"});
   EXPECT_TRUE(contains(run(plain).err, "the model has a chat template")) << run(plain).err;
-  EXPECT_FALSE(contains(run(rendered).err, "chat template"));  // a prompt with control tokens
+  EXPECT_FALSE(contains(run(rendered).err, "chat template"));  // the prompt has control tokens
   EXPECT_FALSE(
       contains(run({"generate", "-m", needle_model(), "-p", "a", "-n", "1"}).err, "chat template"));
   const Result system = run({"generate", "-m", model, "-p", "a", "--system", "x"});

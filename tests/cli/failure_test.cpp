@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Bad input: every failure has its exit code, a message on stderr that names what is wrong, and
-// nothing on stdout.
+// Bad input: every failure has its exit code, writes to stderr a message that names the fault, and
+// writes nothing to stdout.
 #include <gtest/gtest.h>
 
 #include "run_process.h"
@@ -144,7 +144,7 @@ TEST(Failure, FullDiskExitsWith1) {
   }
 }
 
-// As after SIGPIPE: whoever reads "| head" has seen enough.
+// The same code as after SIGPIPE: the reader of "| head" has seen enough, so no message is needed.
 TEST(Failure, ReaderThatLeavesExitsWith141WithoutAWord) {
   Command r;
   r.args = generate({"-p", "At noon", "-n", "3000", "--ignore-eos"});

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// --kv-memory and --kv-decode-limit: where they come from, what they do, what is said about them.
+// --kv-memory and --kv-decode-limit: their sources, their effects, and their messages.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -12,9 +12,10 @@ namespace {
 
 using Json = nlohmann::json;
 
-// Of a row in all 6 layers and 3 heads of the needle model: K and V of 32 f16 values, a position.
+// The bytes of a row in all 6 layers and 3 heads of the needle model: K and V of 32 f16 values, and
+// a position.
 constexpr int64_t kRow = 6 * 3 * (2 * 32 * 2 + 4);
-constexpr int64_t kReserve = 256;  // decode_reserve
+constexpr int64_t kReserve = 256;  // the default decode_reserve
 
 Command generate(std::vector<std::string> more) {
   Command r;
@@ -67,7 +68,7 @@ TEST(KvMemory, ExcludesBudgetAndRatioWhereTheUserGivesThem) {
   expect_usage_error(generate({"--kv-memory", "1M", "--kv-policy", "full"}),
                      {"--kv-memory", "full"});
   expect_usage_error(generate({"--kv-memory", "2x"}), {"--kv-memory"});
-  // 16 of window, no sinks, 1, and the reserve
+  // A window of 16, no sinks, one more row, and the reserve.
   expect_usage_error(generate({"--kv-memory", "1000b"}),
                      {"--kv-memory is 1000", std::to_string((17 + kReserve) * kRow)});
 }
@@ -78,10 +79,10 @@ TEST(KvMemory, TheStrongerSourceWins) {
   Command r = generate({});
   r.env["XDG_CONFIG_HOME"] = home;
   EXPECT_EQ(json_of(r).at("settings").at("kv").at("budget"), 70);
-  r.env["SNAPKV_KV_MEMORY"] = "1MiB";  // stronger than the file
+  r.env["SNAPKV_KV_MEMORY"] = "1MiB";  // takes precedence over the file
   const int64_t rows = (1 << 20) / kRow - kReserve;
   EXPECT_EQ(json_of(r).at("settings").at("kv").at("budget"), rows);
-  r.args.insert(r.args.end(), {"--kv-budget", "80"});  // stronger than both
+  r.args.insert(r.args.end(), {"--kv-budget", "80"});  // takes precedence over both
   Json kv = json_of(r).at("settings").at("kv");
   EXPECT_EQ(kv.at("budget"), 80);
   EXPECT_EQ(kv.at("memory"), 0);
@@ -139,7 +140,7 @@ TEST(Limits, OfTheOtherCommands) {
                            "--depths", "1", "--kernels", "15", "--kv-window", "16", "--kv-memory",
                            "900KiB", "--kv-decode-limit", "1000"});
   ASSERT_EQ(eval.code, 0) << eval.err;
-  const std::string lines = read_file(records);  // full, then snapkv
+  const std::string lines = read_file(records);  // the record of full, then of snapkv
   const Json full = Json::parse(lines.substr(0, lines.find('\n'))).at("configuration");
   const Json kept = Json::parse(lines.substr(lines.find('\n') + 1)).at("configuration");
   EXPECT_FALSE(full.contains("kv_memory"));

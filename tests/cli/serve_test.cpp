@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The command `serve`: its start, its end by signals, and settings that can't work. What it answers
-// is tested in tests/server.
+// The command `serve`: its start, its end by signals, and settings that cannot work. tests/server
+// tests its answers.
 #include <gtest/gtest.h>
 
 #include "run_process.h"

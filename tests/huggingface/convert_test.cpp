@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// convert_model(): the file computes what the folder computes, in every type, and is there whole or
-// not at all. That llama.cpp reads the file with the same result: docs/verification.md.
+// convert_model(): the file gives the same results as the folder, in every type, and either the
+// whole file is written or none. docs/verification.md tells how llama.cpp reads the file with the
+// same result.
 #include "snapkv/convert.h"
 
 #include <gtest/gtest.h>
@@ -23,7 +24,7 @@
 namespace snapkv::test {
 namespace {
 
-/// Logits of 20 tokens.
+/// The logits of a sequence of 20 tokens.
 std::vector<float> logits_of(const std::string& path) {
   const auto model = Model::load({.path = path, .compute = Compute::f32});
   SessionOptions options;
@@ -43,7 +44,7 @@ class ConvertTest : public testing::Test {
   ConvertResult convert(std::optional<DType> type = {}, bool overwrite = true) const {
     return convert_model({.from = folder_, .to = file_, .type = type, .overwrite = overwrite});
   }
-  /// Files in the folder of the result.
+  /// The number of files in the folder of the result.
   int n_files() const {
     int n = 0;
     for (const auto& entry : std::filesystem::directory_iterator(dir_ / "out")) n += entry.exists();
@@ -66,8 +67,9 @@ TEST_F(ConvertTest, TheFileComputesWhatTheFolderComputes) {
     const std::vector<float> of_folder = logits_of(folder_), of_file = logits_of(file_);
     ASSERT_EQ(of_folder.size(), of_file.size());
     for (size_t i = 0; i < of_file.size(); ++i) {
-      ASSERT_NEAR(of_folder[i], of_file[i], 1e-4) << i;  // a head's values are summed in another
-    }                                                    // order
+      // The values of a head are summed in another order.
+      ASSERT_NEAR(of_folder[i], of_file[i], 1e-4) << i;
+    }
   }
 }
 
@@ -91,7 +93,7 @@ TEST_F(ConvertTest, HasTheKeysOfTheFolder) {
 
 TEST_F(ConvertTest, Types) {
   write("llama");
-  const std::string name = "blk.2.ffn_down.weight";  // [64, 160], which is not permuted
+  const std::string name = "blk.2.ffn_down.weight";  // [64, 160]; its rows are not permuted
   const auto values = oracle_values("model.layers.2.mlp.down_proj.weight", 64 * 160, false);
   for (const DType type : {DType::f32, DType::f16, DType::bf16, DType::q8_0}) {
     SCOPED_TRACE(snapkv::name(type));
@@ -216,7 +218,7 @@ TEST_F(ConvertTest, AStoppedConversionLeavesNothing) {
     convert_model({.from = folder_, .to = file_, .progress = [&](double fraction) {
                      EXPECT_GE(fraction, 0);
                      EXPECT_LE(fraction, 1);
-                     EXPECT_EQ(n_files(), 1);  // under another name
+                     EXPECT_EQ(n_files(), 1);  // the unfinished file has another name
                      EXPECT_FALSE(std::filesystem::exists(file_));
                      return ++calls < last;
                    }});

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Loading of models: what is missing, wrong or not supported is named.
+// Loading of models: errors name what is missing, wrong or not supported.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -17,7 +17,7 @@
 namespace snapkv::test {
 namespace {
 
-/// A valid model of one layer, to be changed before it is written.
+/// A valid model of one layer that tests change before it is written.
 struct TinyFile {
   std::map<std::string, std::function<void(GgufWriter&, const std::string&)>> metadata;
   std::map<std::string, std::vector<int64_t>> tensors;
@@ -75,7 +75,7 @@ struct TinyFile {
   }
 };
 
-/// The message of the kBadModel error that loading gives.
+/// The message of the kBadModel error when the file is loaded.
 std::string load_error(const TinyFile& file) {
   const TempDir folder;
   const std::string path = file.write(folder);
@@ -120,7 +120,7 @@ TEST(ModelTest, NumbersThatF32CannotHoldAreNamed) {
       expect_mentions(load_error(file), {key, "f32"});
     }
   }
-  for (const double value : {1e300, 1e-60, -1.0}) {  // 0 says that scores are not capped
+  for (const double value : {1e300, 1e-60, -1.0}) {  // 0 means that scores are not capped
     TinyFile file;
     file.set("llama.attn_logit_softcapping", value);
     expect_mentions(load_error(file), {"llama.attn_logit_softcapping", "f32"});
@@ -198,7 +198,7 @@ TEST(ModelTest, WhatIsNotSupportedIsNamed) {
   expect_mentions(load_error(value), {"llama.attention.value_length", "16", "8"});
 }
 
-// Keys of other kinds of models are better reasons than the name of an architecture.
+// Keys of other kinds of models explain more than the name of an architecture.
 TEST(ModelTest, KeysThatMeanAnotherComputationAreNamed) {
   const struct {
     const char* architecture;
@@ -237,17 +237,17 @@ TEST(ModelTest, ScalesAndCapsMustBeNumbers) {
       expect_mentions(load_error(file), {key});
     }
   }
-  TinyFile logits;  // which of two meanings it has depends on the family
+  TinyFile logits;  // the family decides which of two meanings the key has
   logits.set("llama.logit_scale", 2.0f);
   expect_mentions(load_error(logits), {"llama.logit_scale"});
 }
 
-/// Whether a family's file may be without a tensor.
+/// Whether a family's file may lack a tensor.
 bool may_be_missing(const Family& f, const std::string& name) {
   const auto has = [&](const char* part) { return name.find(part) != std::string::npos; };
   if (has("rope_freqs")) return true;
   if (name == "output.weight") return f.shared_output != SharedOutput::never;
-  if (has("ffn_norm.weight")) return false;  // models without it are in the list themselves
+  if (has("ffn_norm.weight")) return false;  // the list has models without it
   if (has("attn_q_norm") || has("attn_k_norm")) return f.qk_norm_weights == Presence::optional;
   if (!name.ends_with(".bias")) return false;
   if (has("norm")) return f.norm_bias == Presence::optional;
@@ -264,14 +264,15 @@ TEST(ModelTest, EveryMissingTensorOfEveryFamilyIsNamed) {
     });
     ASSERT_NE(family, families().end());
     for (const TensorEntry& t : describe_model(model_path(m.name)).tensors) {
-      if (t.name.find("blk.1.") == 0 || t.name.find("blk.2.") == 0) continue;  // as blk.0
+      if (t.name.find("blk.1.") == 0 || t.name.find("blk.2.") == 0) continue;  // same as blk.0
       SCOPED_TRACE(m.name + " " + t.name);
       const std::string path = folder / "model.gguf";
       write_family_model(m.name, path, t.name);
       if (may_be_missing(*family, t.name)) {
         EXPECT_NO_THROW(Model::load({.path = path}));
       } else {
-        // queries, keys and values may be one tensor or three, long factors are missed by the short
+        // Queries, keys and values may be one tensor or three. Missing long factors are reported
+        // for the short ones.
         const std::string missed = t.name.find("attn_qkv.weight") != std::string::npos ? "attn_q."
                                    : t.name == "rope_factors_long.weight" ? "rope_factors"
                                    : t.name == "blk.0.ffn_norm.weight"    ? "ffn_norm"

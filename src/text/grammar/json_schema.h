@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// JSON schemas as grammars. Called by Grammar::from_json_schema().
+// JSON schemas as grammars.
 #pragma once
 
 #include <string>
@@ -9,11 +9,11 @@
 
 namespace snapkv::grammar {
 
-/// GBNF of the documents that a schema allows; docs/grammar.md says which keywords there are.
-/// Throws Error{kUsage} "NAME: PLACE: ..." for what is no schema or not supported.
+/// GBNF for the documents that a schema allows; docs/grammar.md lists the supported keywords.
+/// Throws Error{kUsage} "NAME: PLACE: ..." if this is not a schema or not supported.
 std::string schema_to_gbnf(std::string_view schema, const std::string& name);
 
-/// Those of grammars that come from schemas: lengths and numbers of items may be larger.
+/// The limits of grammars made from schemas: lengths and numbers of items may be larger.
 ParseLimits schema_limits();
 
 }  // namespace snapkv::grammar

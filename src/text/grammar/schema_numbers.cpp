@@ -9,7 +9,7 @@
 namespace snapkv::grammar {
 namespace {
 
-constexpr int64_t kMostOpen = 9'999'999'999'999'999;  // 16 digits, as integers without bounds have
+constexpr int64_t kMostOpen = 9'999'999'999'999'999;  // 16 digits, as for integers without bounds
 
 std::string any_digits(size_t n) {
   return n == 0 ? "" : n == 1 ? "[0-9]" : fmt::format("[0-9]{{{}}}", n);
@@ -32,7 +32,7 @@ std::string in_parentheses(const std::vector<std::string>& alternatives) {
   return alternatives.empty() ? "" : "(" + joined(alternatives, " | ") + ")";
 }
 
-// Digits from `low` to `high`, two texts of the same length.
+// An expression for the digits from `low` to `high`, two texts of the same length.
 std::string digits_between(const std::string& low, const std::string& high) {
   const auto all = [](const std::string& text, char digit) {
     return std::all_of(text.begin(), text.end(), [&](char c) { return c == digit; });
@@ -60,10 +60,10 @@ std::string digits_between(const std::string& low, const std::string& high) {
   return ways.size() == 1 ? ways.front() : in_parentheses(ways);
 }
 
-// Alternatives for low..high, 0 <= low.
+// Appends alternatives for low..high, where low >= 0.
 void append_unsigned(std::vector<std::string>& ways, int64_t low, int64_t high) {
-  constexpr int kMostDigits = 18;  // of kMostBound
-  int64_t first = 0, last = 9;     // of the numbers with so many digits
+  constexpr int kMostDigits = 18;  // those of kMostBound
+  int64_t first = 0, last = 9;     // the first and last number of n digits
   for (int n = 1;; ++n) {
     if (low <= last && high >= first) {
       ways.push_back(digits_between(std::to_string(std::max(low, first)),
@@ -79,20 +79,20 @@ struct Bounds {
   int64_t least, most;
 };
 
-// What is not given is as far as 16 digits go, or 18 where the other bound is beyond that.
+// A missing bound has 16 digits, or 18 if the other bound is beyond that.
 Bounds bounds_of(const NumberRange& range) {
   const bool far = std::max(range.least.value_or(0), -range.most.value_or(0)) >= kMostOpen;
   const int64_t open = far ? kMostBound : kMostOpen;
   return {range.least.value_or(-open), range.most.value_or(open)};
 }
 
-// Alternatives for decimal numbers of 0 or more in low..high, without the ends that are open.
+// Appends alternatives for decimal numbers in low..high, where low >= 0, without excluded ends.
 void append_decimals(std::vector<std::string>& ways, int64_t low, bool above_low, int64_t high,
                      bool below_high) {
   constexpr const char* kNotZero = R"("." [0-9]{0,15} [1-9])";
   if (low > high || (low == high && (above_low || below_high))) return;
   std::vector<std::string> whole;
-  if (above_low) {  // low itself only with digits that are not all zero
+  if (above_low) {  // after low itself, only decimals that are not all zero
     append_unsigned(whole, low, low);
     ways.push_back(whole.front() + " " + kNotZero);
     whole.clear();
@@ -125,7 +125,7 @@ std::string numbers_between(const NumberRange& range) {
   std::vector<std::string> ways;
   if (least < 0) {
     std::vector<std::string> negative;
-    const bool to_zero = most >= 0;  // -0 is 0: left out
+    const bool to_zero = most >= 0;  // -0 equals 0 and is left out
     append_decimals(negative, to_zero ? 0 : -most, to_zero || range.below_most, -least,
                     range.above_least);
     if (!negative.empty()) ways.push_back("\"-\" " + in_parentheses(negative));

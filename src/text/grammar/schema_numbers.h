@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Numbers between bounds as GBNF. Called by SchemaReader.
+// Numbers between bounds, as GBNF.
 #pragma once
 
 #include <cstdint>
@@ -8,17 +8,16 @@
 
 namespace snapkv::grammar {
 
-/// Whole numbers; what is not given is up to 16 digits, or as many as the other bound has.
+/// A range of whole numbers. A missing bound is up to 16 digits, or as many as the other bound has.
 struct NumberRange {
   std::optional<int64_t> least, most;
-  /// Of numbers that need not be whole: the bound itself is not allowed.
+  /// For numbers that need not be whole: the bound itself is not allowed.
   bool above_least = false, below_most = false;
 };
-/// Bounds of more digits are refused by the caller.
+/// The caller refuses bounds of more digits.
 inline constexpr int64_t kMostBound = 999'999'999'999'999'999;
 
-/// An expression in parentheses; empty where no number is
-/// between the bounds.
+/// An expression in parentheses; empty if no number is between the bounds.
 std::string integers_between(const NumberRange& range);
 /// Decimal numbers without exponents, with up to 16 digits after the point.
 std::string numbers_between(const NumberRange& range);

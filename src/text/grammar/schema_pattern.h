@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The regular expressions of `pattern` as GBNF. Called by SchemaReader.
+// The regular expressions of `pattern`, as GBNF.
 #pragma once
 
 #include <string>
@@ -7,10 +7,10 @@
 
 namespace snapkv::grammar {
 
-/// The strings of JSON, without their quotes, whose text has a match of `pattern`: an expression
-/// that may use the rule `char`. `place` begins messages. Throws Error{kUsage} for what is no
-/// regular expression or not supported: look-around, references, word boundaries, properties of
-/// Unicode.
+/// An expression for the JSON strings, without their quotes, whose text contains a match of
+/// `pattern`; it may use the rule `char`. Messages begin with `place`. Throws Error{kUsage} if
+/// `pattern` is not a regular expression or uses something unsupported: look-around, references,
+/// word boundaries, properties of Unicode.
 std::string pattern_to_gbnf(std::string_view pattern, const std::string& place);
 
 }  // namespace snapkv::grammar
