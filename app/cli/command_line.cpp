@@ -94,6 +94,8 @@ CommandLine::CommandLine() : root_(kAbout, "snapkv") {
   commands_.push_back(add_apply_template_command(root_));
   commands_.push_back(add_chat_command(root_, common_));
   commands_.push_back(add_serve_command(root_, common_));
+  commands_.push_back(add_completion_command(root_));
+  commands_.push_back(add_manual_command(root_));
   root_.footer(kFooter);
   finish_help(commands_);
 }

@@ -37,5 +37,8 @@ Command add_compress_command(CLI::App& root, const CommonSettings& common);
 Command add_ask_command(CLI::App& root, const CommonSettings& common);
 /// Measures the quality of many cache configurations on the same prompts: eval/command.cpp
 Command add_eval_command(CLI::App& root, const CommonSettings& common);
+/// Print completion scripts and the manual page: completion/command.cpp
+Command add_completion_command(CLI::App& root);
+Command add_manual_command(CLI::App& root);
 
 }  // namespace snapkv::cli

@@ -75,6 +75,8 @@ std::vector<EveryCommand> every_command(const std::string& model) {
   add("info", {"--metadata", "--tensors"}, false);
   add("convert", {model, "-o", folder + "/converted.gguf"}, false, false);
   add("policies", {}, false, false);
+  add("completion", {"bash"}, false, false);
+  add("manual", {}, false, false);
   add("tokenize", {"-p", prompt}, false);
   add("detokenize", {"-i", "266, 276"}, false);
   add("demo", {"--length", "300"});
