@@ -28,7 +28,7 @@ std::string completed(const std::vector<std::string>& words) {
   for (const std::string& word : words) line += "'" + word + "' ";
   line += "); COMP_CWORD=" + std::to_string(words.size() - 1) +
           "; _snapkv; echo ${COMPREPLY[@]}";
-  return output_of("bash -c \"" + line + "\"");
+  return output_of("bash " + make_file("complete.bash", line + "\n"));
 }
 
 TEST(Completion, BashOffersCommandsTasksAndOptions) {
