@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include <array>
 
-#include "model/architecture.h"
+#include "model/layer_pass.h"
 
 namespace snapkv {
 namespace {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Family: in what a family of decoders differs from Llama, one row per general.architecture. The
-// rows are in families.cpp; model_spec.cpp, decoder_weights.cpp and decoder.cpp read them.
+// rows are in families.cpp; model_spec.cpp, decoder_weights.cpp, decoder.cpp and blocks/ read them.
 #pragma once
 
 #include <cstdint>
@@ -20,6 +20,10 @@ enum class NormKind {
   rms,    // x / rms(x) * weight (arXiv 1910.07467)
   layer,  // (x - mean) / deviation * weight + bias (arXiv 1607.06450)
 };
+
+/// The two blocks of a layer (blocks/block.h).
+enum class TokenMixerKind { attention };
+enum class FeedForwardKind { dense };
 
 /// Where attention and feed-forward network have norms: of what they read, of what they add to the
 /// residual stream, or of both.
@@ -60,6 +64,9 @@ struct Windows {
 struct Family {
   std::string_view name;    // general.architecture
   std::string_view models;  // what people know it by
+
+  TokenMixerKind token_mixer = TokenMixerKind::attention;
+  FeedForwardKind feed_forward = FeedForwardKind::dense;
 
   NormKind norm = NormKind::rms;
   Presence norm_bias = Presence::optional;
