@@ -40,8 +40,8 @@ class Architecture {
   virtual RopeFrequencies rotation(int il, int64_t n_ctx) const = 0;
   /// Output projection of layer il's attention, [n_embd, n_head * head_dim].
   virtual const Weight& attention_output(int il) const = 0;
-  /// Matrices of layer il, for LinearRunner::pack.
-  virtual std::vector<const Weight*> layer_weights(int il) const = 0;
+  /// Of layer il, for LinearRunner::pack.
+  virtual LayerMatrices layer_matrices(int il) const = 0;
   /// What layer il is made of, as it lies in the file.
   virtual std::span<const GgufTensor* const> layer_tensors(int il) const = 0;
   /// Everything that ops are given as a weight, norms and biases too, in the order of their use.

@@ -64,11 +64,12 @@ class Decoder final : public Architecture {
   const Weight& attention_output(int il) const override {
     return weights_.layers[il].mixer->output();
   }
-  std::vector<const Weight*> layer_weights(int il) const override {
-    std::vector<const Weight*> all;
+  LayerMatrices layer_matrices(int il) const override {
+    LayerMatrices all;
     for (const Block* block : weights_.layers[il].blocks()) {
       const std::vector<const Weight*> matrices = block->matrices();
-      all.insert(all.end(), matrices.begin(), matrices.end());
+      all.all_tokens.insert(all.all_tokens.end(), matrices.begin(), matrices.end());
+      all.has_others = all.has_others || !block->other_matrices().empty();
     }
     return all;
   }

@@ -109,6 +109,7 @@ std::vector<Tensor> DecoderWeights::all() const {
     for (const Norm* norm : layer.norms()) add(norm->weight, norm->bias);
     for (const Block* block : layer.blocks()) {
       for (const Weight* weight : block->matrices()) add(weight->w, weight->bias);
+      for (const Weight* weight : block->other_matrices()) add(weight->w, weight->bias);
     }
   }
   add(token_embd.w, {});

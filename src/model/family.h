@@ -23,7 +23,11 @@ enum class NormKind {
 
 /// The two blocks of a layer (blocks/block.h).
 enum class TokenMixerKind { attention };
-enum class FeedForwardKind { dense };
+enum class FeedForwardKind {
+  dense,
+  experts,
+  dense_or_experts,  // experts where .expert_count says so
+};
 
 /// Where attention and feed-forward network have norms: of what they read, of what they add to the
 /// residual stream, or of both.

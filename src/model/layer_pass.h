@@ -8,6 +8,7 @@
 
 #include "backend/backend.h"
 #include "base/tensor.h"
+#include "model/blocks/expert_routes.h"
 #include "model/linear_runner.h"
 #include "model/model_spec.h"
 
@@ -39,16 +40,26 @@ class ActivationBuffer {
   Tensor k(int64_t n) const { return k_.slice(0, n); }  // [n, n_head_kv, head_dim] f32
   Tensor v(int64_t n) const { return v_.slice(0, n); }
   Tensor attn(int64_t n) const { return attn_.slice(0, n); }  // [n, n_head, head_dim] dtype
-  /// [n, n_ff] f32, where the feed-forward network has a gate.
+  /// [n, n_ff] f32, where the feed-forward network has a gate; n <= ModelSpec::ffn_rows().
   Tensor gate(int64_t n) const { return gate_.slice(0, n); }
   Tensor up(int64_t n) const { return up_.slice(0, n); }
   Tensor act(int64_t n) const { return act_.slice(0, n); }  // [n, n_ff] dtype
+
+  // where there are experts
+  Tensor gathered(int64_t n) const { return gathered_.slice(0, n); }  // [n, n_embd] dtype
+  Tensor router(int64_t n) const { return router_.slice(0, n); }      // [n, n_expert] f32
+  /// ExpertRoutes::tokens() in the device's memory: [n * n_expert_used] i32.
+  Tensor routed(int64_t n) const {
+    return routed_.slice(0, n_rows_ == 0 ? 0 : n * routed_.numel() / n_rows_);
+  }
+  ExpertRoutes& routes() { return routes_; }
 
  private:
   Buffer storage_;
   int64_t n_rows_ = 0;
   DType dtype_ = DType::f32;
-  Tensor normed_, branch_, q_, k_, v_, attn_, gate_, up_, act_;
+  Tensor normed_, branch_, q_, k_, v_, attn_, gate_, up_, act_, gathered_, router_, routed_;
+  ExpertRoutes routes_;
 };
 
 /// What one layer works on: n tokens of one prompt, or one token of each of n sequences. The last

@@ -29,6 +29,8 @@ class Block {
 
   /// The matrices that every token is multiplied with.
   virtual std::vector<const Weight*> matrices() const = 0;
+  /// Other matrices, such as those that only some tokens are multiplied with.
+  virtual std::vector<const Weight*> other_matrices() const { return {}; }
   virtual std::vector<const Norm*> norms() const = 0;
 };
 

@@ -21,6 +21,19 @@ Norm LayerLoader::load_norm(const ModelSpec& spec, WeightLoader& weights, const 
   return norm;
 }
 
+std::vector<Weight> LayerLoader::experts(const std::string& name, int64_t n_out, int64_t n_in) {
+  const int64_t n_expert = config().n_expert;
+  std::vector<Weight> all;
+  const bool merged = has(name + "_exps.weight");
+  if (merged || (!has(name + ".0.weight") && !has(name + ".1.weight"))) {
+    return weights_.matrices(prefix_ + name + "_exps.weight", n_expert, n_out, n_in);
+  }
+  for (int64_t e = 0; e < n_expert; ++e) {
+    all.push_back(matrix(fmt::format("{}.{}", name, e), n_out, n_in));
+  }
+  return all;
+}
+
 Norm LayerLoader::head_norm(const std::string& name, int64_t n_head) {
   const std::string full = prefix_ + name + ".weight";
   const int64_t head_dim = config().head_dim;
