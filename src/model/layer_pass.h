@@ -48,10 +48,8 @@ class ActivationBuffer {
   // where there are experts
   Tensor gathered(int64_t n) const { return gathered_.slice(0, n); }  // [n, n_embd] dtype
   Tensor router(int64_t n) const { return router_.slice(0, n); }      // [n, n_expert] f32
-  /// ExpertRoutes::tokens() in the device's memory: [n * n_expert_used] i32.
-  Tensor routed(int64_t n) const {
-    return routed_.slice(0, n_rows_ == 0 ? 0 : n * routed_.numel() / n_rows_);
-  }
+  /// ExpertRoutes::tokens() in the device's memory: [n] i32.
+  Tensor routed(int64_t n) const { return routed_.slice(0, n); }
   ExpertRoutes& routes() { return routes_; }
 
  private:

@@ -58,7 +58,8 @@ void ExpertsFfn::route(const Tensor& normed, const LayerPass& pass) const {
   backend.download(values.data(), logits.data, values.size_bytes());
   routes.assign(c.n_expert_used, c.normalizes_experts);
   const std::span<const int32_t> tokens = routes.tokens();
-  backend.upload(pass.buffers->routed(n).data, tokens.data(), tokens.size_bytes());
+  const Tensor routed = pass.buffers->routed(std::ssize(tokens));
+  backend.upload(routed.data, tokens.data(), tokens.size_bytes());
 }
 
 void ExpertsFfn::run_group(const Group& group, const Tensor& normed, const Tensor& x,
@@ -86,7 +87,7 @@ Tensor ExpertsFfn::gather(const Group& group, const Tensor& normed, const LayerP
   if (n == n_all) return normed;  // in their own order
   const Tensor gathered = pass.buffers->gathered(n);
   void* const to = gathered.data;
-  const Tensor rows = pass.buffers->routed(n_all).slice(group.begin, group.end);
+  const Tensor rows = pass.buffers->routed(group.end).slice(group.begin, group.end);
   ops::gather_rows(context_.backend, normed.reshaped({1, n_all, n_embd}), rows.reshaped({1, n}),
                    {&n, 1}, {&to, 1});
   return gathered;
