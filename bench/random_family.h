@@ -33,6 +33,9 @@ struct RandomFamily {
   bool fused_qkv = false, gated = true, fused_gate = false;
   bool own_output = false;
   bool rope_freqs = false, long_factors = false, learned_positions = false;
+  int64_t n_expert = 0, n_expert_used = 0;  // 0: no experts
+  bool merged_experts = true;               // one tensor for all of a layer, else one for each
+  int64_t n_ff_dense = 0;                   // > 0: .feed_forward_length, and n_ff is of an expert
   int64_t window = 0;  // .attention.sliding_window; 0: none
   std::vector<RandomKey> keys = {};
 };
@@ -46,9 +49,10 @@ struct RandomGains {
   float qkv = 1.3f;
   float attention_output = 1.2f;
   float ffn = 1.2f;
-  float bias = 0.4f;           // of biases, except those of norms
-  float norm = 0.2f;           // of norms, around 1, and of their biases
-  float qk_norm = 1.4f;        // mean of the norms of queries and keys
+  float router = 1.5f;
+  float bias = 0.4f;           // of biases
+  float norm = 0.2f;           // of norms around 1, and of their biases
+  float qk_norm = 1.4f;        // mean of norms of queries and keys
   float ffn_post_norm = 1.0f;  // mean of the norm after the feed-forward network
 };
 

@@ -46,8 +46,12 @@ struct ModelInfo {
   std::string tokenizer;     ///< tokenizer.ggml.model
   int64_t n_layer = 0, n_embd = 0, n_ff = 0, n_vocab = 0, n_ctx_train = 0;
   int64_t n_head = 0, n_head_kv = 0, head_dim = 0;
-  int64_t n_params = 0;           ///< number of weights
-  size_t weight_bytes = 0;        ///< of the tensors in the file
+  /// Of each layer's feed-forward network, and how many of them a token passes; 0: it has none.
+  int64_t n_expert = 0, n_expert_used = 0;
+  int64_t n_params = 0;            ///< weights, counted
+  size_t weight_bytes = 0;         ///< of the tensors, as in the file
+  int64_t n_active_params = 0;     ///< without those of experts that a token does not pass
+  size_t active_weight_bytes = 0;  ///< of n_active_params
   std::vector<LayerInfo> layers;  ///< [n_layer]
   /// Parameters of policies that the file recommends, if it has them: window_size from the key
   /// snapkv.window_size, kernel_size from snapkv.kernel_size.

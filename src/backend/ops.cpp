@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 
 #include "backend/backend.h"
 #include "backend/kernels.h"
@@ -107,6 +108,14 @@ bool layer_norm(const Backend&, const Tensor& x, const Tensor& weight, const Ten
 bool add(const Backend&, const Tensor& x, const Tensor& y, float) {
   SNAPKV_CHECK(is_f32(x, {kAny, kAny}) && is_f32(y, {x.shape[0], x.shape[1]}));
   return x.numel() > 0;
+}
+
+bool add_rows(const Backend&, const Tensor& x, const Tensor& y, std::span<const int32_t> rows,
+              std::span<const float> factors) {
+  SNAPKV_CHECK(is_f32(x, {kAny, kAny}) && is_f32(y, {std::ssize(rows), x.shape[1]}));
+  SNAPKV_CHECK(factors.size() == rows.size() && all_within(rows, 0, x.shape[0] - 1));
+  SNAPKV_CHECK(std::adjacent_find(rows.begin(), rows.end(), std::greater_equal<>()) == rows.end());
+  return y.numel() > 0;
 }
 
 bool scale(const Backend&, const Tensor& x, std::span<const float> factors) {

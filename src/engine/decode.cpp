@@ -180,11 +180,13 @@ void decode_batch(std::span<Session* const> batch, std::span<const int32_t> toke
   LinearRunner linear(backend);
   StepRollback rollback(sessions, first.step_heads);
   DecodeAttentionStep attention(backend, architecture, sessions, pos, first.decode_heads, rollback);
-  // queries are kept by copies, which a step cannot contain
-  const bool keeps_queries = std::any_of(sessions.begin(), sessions.end(),
-                                         [](const Session::Impl* s) { return bool{s->queries}; });
+  // queries are kept by copies, which a step can't hold
+  const bool copies = std::any_of(sessions.begin(), sessions.end(),
+                                  [](const Session::Impl* s) { return bool{s->queries}; });
   std::optional<BackendStep> step;
-  if (!keeps_queries) step.emplace(backend, step_shape(sessions, x, logits));
+  if (!copies && !architecture.spec().steps_depend_on_values()) {
+    step.emplace(backend, step_shape(sessions, x, logits));
+  }
   LayerPass pass;
   pass.x = x;
   pass.pos = pos;

@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "engine/model_impl.h"
+#include "model/blocks/expert_names.h"
 
 namespace snapkv {
 namespace {
@@ -138,6 +139,8 @@ ModelInfo make_info(const GgufFile& file, const ModelSpec& spec) {
   info.n_layer = c.n_layer;
   info.n_embd = c.n_embd;
   info.n_ff = c.n_ff;
+  info.n_expert = c.n_expert;
+  info.n_expert_used = c.n_expert_used;
   info.n_vocab = c.n_vocab;
   info.n_ctx_train = c.n_ctx_train;
   info.n_head = c.n_head;
@@ -150,12 +153,25 @@ ModelInfo make_info(const GgufFile& file, const ModelSpec& spec) {
   info.policy_defaults = read_policy_defaults(file);
   info.spec = std::make_shared<const ModelSpec>(spec);
   std::map<DType, int64_t> params_of_type;
+  int64_t expert_params = 0;
+  size_t expert_bytes = 0;
   for (const GgufTensor& t : file.tensors()) {
     if (__builtin_add_overflow(info.n_params, t.tensor.numel(), &info.n_params)) {
       info.n_params = INT64_MAX;  // hostile shapes, with a type that cannot run
     }
     info.weight_bytes += t.bytes();
-    if (t.tensor.rank == 2) params_of_type[t.tensor.dtype] += t.tensor.numel();
+    if (is_of_experts(t.name)) {
+      expert_params += t.tensor.numel();
+      expert_bytes += t.bytes();
+    }
+    if (t.tensor.rank >= 2) params_of_type[t.tensor.dtype] += t.tensor.numel();
+  }
+  info.n_active_params = info.n_params;
+  info.active_weight_bytes = info.weight_bytes;
+  if (c.n_expert > 0) {  // as many weights in each expert
+    const int64_t n_idle = c.n_expert - c.n_expert_used;
+    info.n_active_params -= expert_params / c.n_expert * n_idle;
+    info.active_weight_bytes -= expert_bytes / c.n_expert * n_idle;
   }
   const auto most =
       std::max_element(params_of_type.begin(), params_of_type.end(),

@@ -39,14 +39,16 @@ ByteProducts byte_products(const ModelInfo& info) {
   return known.has_value() ? *known : cpu_byte_products();
 }
 
-KernelShape kernel_shape(const ModelConfig& c, const Policy& policy, const SessionOptions& options,
+KernelShape kernel_shape(const ModelSpec& spec, const Policy& policy, const SessionOptions& options,
                          int64_t n_tokens, bool packed, DType compute, ByteProducts bytes,
                          int n_threads) {
+  const ModelConfig& c = spec.config;
   const PolicyInfo& info = policy.info();
   return {.n_tokens = n_tokens,
           .n_chunk = std::min(n_tokens, options.chunk),
           .n_embd = c.n_embd,
           .n_ff = c.n_ff,
+          .n_ff_rows = spec.ffn_rows(std::min(n_tokens, options.chunk)),
           .n_head = c.n_head,
           .n_head_kv = c.n_head_kv,
           .head_dim = c.head_dim,
@@ -69,6 +71,24 @@ int64_t packed_layer_values(const ModelSpec& spec, const KernelShape& kernels) {
     packed += std::min(values, most - packed);
   }
   return packed;
+}
+
+/// What packed weights take. Experts' matrices are packed by each product.
+size_t packed_bytes(const ModelSpec& spec, const KernelShape& kernels, bool at_use, Device device) {
+  const auto is_packed = [&](DType type) {
+    return device == Device::cuda || !packed_products_in_bytes(kernels.byte_products, type);
+  };
+  const bool packs_experts =
+      std::any_of(spec.expert_types.begin(), spec.expert_types.end(), is_packed);
+  const int64_t ahead =
+      device == Device::cuda ? spec.layer_matrix_values() : packed_layer_values(spec, kernels);
+  if (device == Device::cuda) {
+    const int64_t of_expert = packs_experts ? spec.config.n_embd * spec.config.n_ff : 0;
+    return row_bytes(kernels.compute, ahead + of_expert);
+  }
+  size_t bytes = at_use ? 0 : row_bytes(kernels.compute, ahead);
+  if (packs_experts || (at_use && ahead > 0)) bytes += cpu_pack_workspace_bytes(kernels);
+  return bytes;
 }
 
 }  // namespace
@@ -122,14 +142,11 @@ MemoryPlan plan_memory(const ModelInfo& info, const SessionOptions& given, int64
 
   MemoryPlan plan;
   plan.weights = info.weight_bytes;
-  const KernelShape kernels =
-      kernel_shape(c, *policy, options, n_tokens, packed, compute, byte_products(info), n_threads);
-  const int64_t packed_values =
-      device == Device::cuda ? spec.layer_matrix_values() : packed_layer_values(spec, kernels);
-  if (packed && packed_values > 0) {
-    plan.packed_weights = packs_at_use(n_tokens, options.chunk, device)
-                              ? cpu_pack_workspace_bytes(kernels)
-                              : row_bytes(compute, packed_values);
+  const KernelShape kernels = kernel_shape(spec, *policy, options, n_tokens, packed, compute,
+                                           byte_products(info), n_threads);
+  if (packed) {
+    const bool at_use = packs_at_use(n_tokens, options.chunk, device);
+    plan.packed_weights = packed_bytes(spec, kernels, at_use, device);
   }
   plan.hidden_states = HiddenStates::bytes(
       n_tokens, c.n_embd, options.chunk,

@@ -100,7 +100,7 @@ void PrefillRun::begin() {
 
 void PrefillRun::begin_layer() {
   Timer timer;
-  if (plan_.packed) linear_.pack(architecture_.layer_weights(il_), plan_.packed_at_use);
+  if (plan_.packed) linear_.pack(architecture_.layer_matrices(il_), plan_.packed_at_use);
   if (plan_.releases_weights && !linear_.reads_weights()) release_layer();
   if (plan_.packed) times_.pack += timer.lap();  // exactly 0 if nothing was packed
   prefetch_layer(first_.file(), architecture_, il_ + 1);

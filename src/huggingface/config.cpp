@@ -5,10 +5,10 @@
 #include <cmath>
 #include <numbers>
 
+#include "huggingface/window_config.h"
+
 namespace snapkv::huggingface {
 namespace {
-
-constexpr int64_t kMaxContext = INT32_MAX;
 
 std::string supported_classes() {
   std::string names;
@@ -38,8 +38,8 @@ void find_family(const JsonFields& root, Config& config) {
            printable(config.class_name), supported_classes());
 }
 
-/// Fails for features of these classes that are not supported.
-void refuse_unsupported(const JsonFields& root, const JsonFields& text) {
+/// What the classes can do beside what is read here.
+void refuse_unsupported(const JsonFields& root, const JsonFields& text, bool has_experts) {
   for (const JsonFields* fields : {&root, &text}) {
     if (const auto quantization = fields->object("quantization_config")) {
       fields->bad("quantization_config", "is there ({}): quantized weights are not supported",
@@ -47,6 +47,7 @@ void refuse_unsupported(const JsonFields& root, const JsonFields& text) {
     }
   }
   for (const char* key : {"num_local_experts", "num_experts", "n_routed_experts"}) {
+    if (has_experts && std::string_view(key) != "n_routed_experts") continue;
     if (text.integer(key, 0, INT32_MAX, 0) > 0) {
       text.bad(key, "is {}: mixtures of experts are not supported", shown(*text.find(key)));
     }
@@ -89,7 +90,27 @@ void read_sizes(const JsonFields& c, Config& config) {
   config.rms_eps = gemma ? c.positive("rms_norm_eps", 1e-6) : c.positive("rms_norm_eps");
 }
 
-/// Reads the array `key` of n = n_rot / 2 factors.
+/// Experts of the families that have them.
+void read_experts(const JsonFields& c, Config& config) {
+  if (config.family->experts.empty()) return;
+  constexpr int64_t kMostExperts = 1024;  // as of GGUF's key
+  config.n_expert =
+      c.integer(c.has("num_experts") ? "num_experts" : "num_local_experts", 1, kMostExperts);
+  config.n_expert_used = c.integer("num_experts_per_tok", 1, config.n_expert);
+  if (config.family->architecture != "qwen3moe") return;
+  config.n_ff_dense = config.n_ff;
+  config.n_ff = c.integer("moe_intermediate_size", 1, 1 << 22);
+  config.normalizes_experts = c.flag("norm_topk_prob", false);
+  if (const int64_t step = c.integer("decoder_sparse_step", 0, 4096, 1); step != 1) {
+    c.bad("decoder_sparse_step", "is {}, supported is 1: experts in every layer", step);
+  }
+  const Json* dense = c.find("mlp_only_layers");
+  if (dense != nullptr && !(dense->is_array() && dense->empty())) {
+    c.bad("mlp_only_layers", "is {}, supported is []: experts in every layer", shown(*dense));
+  }
+}
+
+/// `factors` [n_rot / 2], numbers.
 std::vector<float> read_factors(const JsonFields& rope, std::string_view key, int64_t n) {
   const Json* list = rope.find(key);
   if (list == nullptr) rope.bad(key, "is missing");
@@ -196,71 +217,7 @@ void read_rope(const JsonFields& c, Config& config) {
   if (rope) read_scaling(*rope, config);
 }
 
-/// `layer_types` as text with one letter per layer: "sssssf"; empty if config.json has none.
-std::string layer_types(const JsonFields& c, const Config& config) {
-  const Json* list = c.find("layer_types");
-  if (list == nullptr) return "";
-  if (!list->is_array() || std::ssize(*list) != config.n_layer) {
-    c.bad("layer_types", "is {}, expected an array of {} texts", shown(*list), config.n_layer);
-  }
-  std::string types;
-  for (const Json& type : *list) {
-    if (type == "full_attention") {
-      types += 'f';
-    } else if (type == "sliding_attention") {
-      types += 's';
-    } else {
-      c.bad("layer_types", "holds {}, supported are full_attention and sliding_attention",
-            shown(type));
-    }
-  }
-  return types;
-}
-
-void read_gemma3_windows(const JsonFields& c, Config& config) {
-  config.sliding_window = c.integer("sliding_window", 1, kMaxContext, 4096);
-  if (const int64_t period = c.integer("sliding_window_pattern", 0, 4096, 6); period != 6) {
-    c.bad("sliding_window_pattern", "is {}, supported is 6", period);
-  }
-  const std::string types = layer_types(c, config);
-  for (size_t il = 0; il < types.size(); ++il) {
-    if ((types[il] == 'f') != (il % 6 == 5)) {
-      c.bad("layer_types", "has {} as layer {}; supported is full_attention as every sixth one",
-            types[il] == 'f' ? "full_attention" : "sliding_attention", il);
-    }
-  }
-}
-
-/// Reads the windows of Mistral's and Qwen's layers; some or all layers have one.
-void read_other_windows(const JsonFields& c, Config& config) {
-  const bool mistral = config.class_name == "MistralForCausalLM";
-  if (config.class_name == "LlamaForCausalLM" || !c.has("sliding_window") ||
-      !c.flag("use_sliding_window", mistral)) {
-    return;
-  }
-  config.sliding_window = c.integer("sliding_window", 1, kMaxContext);
-  const std::string types = layer_types(c, config);
-  const int64_t n_full = mistral ? 0 : c.integer("max_window_layers", 0, 4096, 28);
-  for (int64_t il = 0; il < config.n_layer; ++il) {
-    config.has_window.push_back(types.empty() ? il >= n_full : types[il] == 's');
-  }
-  const auto begin = config.has_window.begin(), end = config.has_window.end();
-  if (std::find(begin, end, true) == end) config.sliding_window = 0;
-  if (std::find(begin, end, false) == end) config.has_window.clear();  // no pattern is needed
-}
-
-void read_windows(const JsonFields& c, Config& config) {
-  const std::string_view architecture = config.family->architecture;
-  if (architecture == "gemma3") {
-    read_gemma3_windows(c, config);
-  } else if (architecture == "phi3") {
-    config.sliding_window = c.integer("sliding_window", 1, kMaxContext, 0);
-  } else {
-    read_other_windows(c, config);
-  }
-}
-
-/// Checks the scale of gemma3's scores. GGUF has no key for it: it follows from the sizes.
+/// The scale of gemma3's scores is not among GGUF's keys: it follows from the sizes.
 void check_gemma3(const JsonFields& c, const Config& config) {
   const bool largest = config.n_layer == 62;  // Gemma 3 27B
   const double expected = largest ? static_cast<double>(config.n_embd) / config.n_head
@@ -297,6 +254,8 @@ int64_t Config::size(Size which) const {
       return (n_head + 2 * n_head_kv) * head_dim;
     case Size::vocab:
       return n_vocab;
+    case Size::expert:
+      return n_expert;
   }
   return 0;
 }
@@ -308,13 +267,14 @@ Config read_config(const JsonFields& root) {
   if (config.multimodal && !nested) root.bad("text_config", "is missing");
   const JsonFields c = nested ? *nested : root;
   const Family& family = *config.family;
-  refuse_unsupported(root, c);
+  refuse_unsupported(root, c, !family.experts.empty());
   const std::string activation = c.text(family.activation_key, family.activation);
   if (activation != family.activation && !(activation == "swish" && family.activation == "silu")) {
     c.bad(family.activation_key, "is \"{}\", supported is \"{}\"", printable(activation),
           family.activation);
   }
   read_sizes(c, config);
+  read_experts(c, config);
   read_rope(c, config);
   read_windows(c, config);
   if (family.architecture == "gemma3") {
@@ -335,7 +295,13 @@ void add_config_keys(const Config& config, Keys& keys) {
   keys.u32(key("block_count"), config.n_layer);
   keys.u32(key("context_length"), config.n_ctx);
   keys.u32(key("embedding_length"), config.n_embd);
-  keys.u32(key("feed_forward_length"), config.n_ff);
+  keys.u32(key("feed_forward_length"), config.n_ff_dense > 0 ? config.n_ff_dense : config.n_ff);
+  if (config.n_expert > 0) {
+    keys.u32(key("expert_count"), config.n_expert);
+    keys.u32(key("expert_used_count"), config.n_expert_used);
+  }
+  if (config.n_ff_dense > 0) keys.u32(key("expert_feed_forward_length"), config.n_ff);
+  if (!config.normalizes_experts) keys.flag(key("expert_weights_norm"), false);
   keys.u32(key("attention.head_count"), config.n_head);
   keys.u32(key("attention.head_count_kv"), config.n_head_kv);
   keys.f32(key("attention.layer_norm_rms_epsilon"), config.rms_eps);

@@ -31,6 +31,9 @@ struct Config {
   std::string class_name;   // "LlamaForCausalLM"
   bool multimodal = false;  // only the text model is read
   int64_t n_layer = 0, n_embd = 0, n_ff = 0, n_head = 0, n_head_kv = 0, head_dim = 0, n_vocab = 0;
+  int64_t n_expert = 0, n_expert_used = 0;  // 0: there are none
+  int64_t n_ff_dense = 0;  // where it differs from n_ff, which is then of one expert; else 0
+  bool normalizes_experts = true;  // the weights of a token's experts add up to 1
   int64_t n_rot = 0;
   int64_t n_ctx = 0;
   bool has_head_dim = false;  // whether config.json gives it

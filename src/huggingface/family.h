@@ -9,8 +9,8 @@
 
 namespace snapkv::huggingface {
 
-/// A size of the model (config.h) by name, so that tables can contain shapes.
-enum class Size { none, embd, ff, ff_twice, head_dim, q, kv, qkv, vocab };
+/// A size of the model (config.h), by name, so that shapes can be written into tables.
+enum class Size { none, embd, ff, ff_twice, head_dim, q, kv, qkv, vocab, expert };
 
 /// How GGUF's values of a tensor differ from the folder's.
 enum class Edit {
@@ -32,9 +32,11 @@ struct TensorRow {
 struct Family {
   std::string_view architecture;              // general.architecture
   std::span<const std::string_view> classes;  // config.json's `architectures`
-  std::span<const TensorRow> layer;           // the tensors of every layer
-  Edit norms = Edit::none;                    // for the norm at the end
-  bool ties_embeddings = false;               // the default if config.json does not say
+  std::span<const TensorRow> layer;           // of every layer
+  std::span<const TensorRow> experts = {};    // of every expert of a layer
+  std::string_view expert_prefix = {};        // of their names, before the expert's number
+  Edit norms = Edit::none;                    // of the norm at the end
+  bool ties_embeddings = false;               // where config.json does not say
   std::string_view activation = "silu";       // of the feed-forward network
   std::string_view activation_key = "hidden_act";
 };

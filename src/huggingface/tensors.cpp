@@ -52,7 +52,8 @@ class Mapper {
       for (const TensorRow& row : config_.family->layer) {
         add(row, prefix, fmt::format("blk.{}.", il));
       }
-      find(prefix + "self_attn.rotary_emb.inv_freq");  // in older files; it is recomputed
+      add_experts(prefix, fmt::format("blk.{}.", il));
+      find(prefix + "self_attn.rotary_emb.inv_freq");  // of older files; recomputed
     }
     add({"model.norm", "output_norm", Size::embd, Size::none, config_.family->norms}, "", "");
     if (config_.ties_embeddings) {
@@ -79,10 +80,21 @@ class Mapper {
     return at->second;
   }
 
-  /// Adds the weight of a row, and its bias if there is one.
-  void add(const TensorRow& row, const std::string& prefix, const std::string& gguf_prefix) {
+  /// The matrices of a layer's experts, each by itself.
+  void add_experts(const std::string& prefix, const std::string& gguf_prefix) {
+    for (const TensorRow& row : config_.family->experts) {
+      for (int64_t e = 0; e < config_.n_expert; ++e) {
+        add(row, fmt::format("{}{}{}.", prefix, config_.family->expert_prefix, e), gguf_prefix,
+            fmt::format(".{}", e));
+      }
+    }
+  }
+
+  /// The weight of a row, and its bias where there is one.
+  void add(const TensorRow& row, const std::string& prefix, const std::string& gguf_prefix,
+           const std::string& gguf_suffix = "") {
     const std::string name = prefix + std::string(row.name);
-    const std::string gguf = gguf_prefix + std::string(row.gguf);
+    const std::string gguf = gguf_prefix + std::string(row.gguf) + gguf_suffix;
     const ShardTensor* weight = find(name + ".weight");
     if (weight == nullptr) {
       if (row.optional) return;

@@ -25,7 +25,10 @@ struct ModelConfig {
   std::string architecture;  // general.architecture, prefix of the keys below
   int64_t n_layer = 0;       // .block_count
   int64_t n_embd = 0;        // .embedding_length
-  int64_t n_ff = 0;          // .feed_forward_length
+  int64_t n_ff = 0;          // .feed_forward_length; of one expert .expert_feed_forward_length
+  int64_t n_expert = 0;      // .expert_count; 0: every token passes the same network
+  int64_t n_expert_used = 0;       // .expert_used_count: of each token
+  bool normalizes_experts = true;  // .expert_weights_norm: the weights of those add up to 1
   int64_t n_vocab = 0;       // rows of token_embd.weight
   int64_t n_ctx_train = 0;   // .context_length
   int64_t n_head = 0;        // .attention.head_count

@@ -1,39 +1,29 @@
 // SPDX-License-Identifier: MIT
-// The decoder's weights and where they are in a GGUF file. Only decoder_weights.cpp knows the names
-// of a layer's tensors.
+// The weights of the decoder in decoder.cpp: what it has once, and the blocks of its layers, which
+// know their own (blocks/). The names of tensors are here and there, and nowhere else.
 #pragma once
 
+#include <array>
+#include <memory>
 #include <span>
 #include <vector>
 
+#include "model/blocks/block.h"
 #include "model/model_spec.h"
 #include "model/weights.h"
 
 namespace snapkv {
 
-/// Weights of a norm; empty if there is no norm.
-struct Norm {
-  Tensor weight;  // [n], or [n_head, head_dim] if each head has weights of its own
-  Tensor bias;    // [n], or empty; only layer norms have one
-
-  explicit operator bool() const { return bool{weight}; }
-};
-
 struct DecoderLayer {
-  Norm attn_norm;       // [n_embd]
-  Weight wq;            // [n_head * head_dim, n_embd]
-  Weight wk, wv;        // [n_head_kv * head_dim, n_embd]
-  Norm q_norm, k_norm;  // shaped as Family::qk_norm says
-  Weight wo;            // [n_embd, n_head * head_dim]
-  Norm attn_post_norm;  // [n_embd]
-  Norm ffn_norm;        // [n_embd]
-  Weight gate, up;      // [n_ff, n_embd]; gate is empty if the family has none
-  Weight down;          // [n_embd, n_ff]
-  Norm ffn_post_norm;   // [n_embd]
+  Norm attn_norm;  // [n_embd]
+  std::unique_ptr<TokenMixer> mixer;
+  Norm ffn_norm;  // [n_embd]
+  std::unique_ptr<FeedForward> ffn;
 
   std::vector<const GgufTensor*> file_tensors;  // the whole layer's, matrices and vectors
 
-  std::vector<const Weight*> matrices() const;
+  std::array<const Block*, 2> blocks() const { return {mixer.get(), ffn.get()}; }
+  /// The norms of the layer and of its blocks.
   std::vector<const Norm*> norms() const;
 };
 
@@ -50,9 +40,9 @@ struct DecoderWeights {
   std::vector<Tensor> all() const;
 };
 
-/// `owned` receives memory for tensors that are not used directly from the file. Throws
-/// Error{kBadModel} naming the tensor that is missing, has another shape or type, or is unknown.
-DecoderWeights load_decoder_weights(const GgufFile& file, const ModelSpec& spec,
+/// `owned` receives memory that the tensors need beside the file's. Throws Error{kBadModel} naming
+/// the tensor that is missing, of another shape or type, or unknown.
+DecoderWeights load_decoder_weights(const GgufFile& file, const BlockContext& context,
                                     std::vector<Buffer>& owned);
 
 }  // namespace snapkv

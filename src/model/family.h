@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Family: how a family of decoders differs from Llama, one row per general.architecture. The rows
-// are in families.cpp.
+// Family: in what a family of decoders differs from Llama, one row per general.architecture. The
+// rows are in families.cpp; model_spec.cpp, decoder_weights.cpp, decoder.cpp and blocks/ read them.
 #pragma once
 
 #include <cstdint>
@@ -21,8 +21,16 @@ enum class NormKind {
   layer,  // (x - mean) / deviation * weight + bias (arXiv 1607.06450)
 };
 
-/// Where attention and the feed-forward network have norms: on their input, on their output before
-/// it is added to the residual stream, or on both.
+/// The two blocks of a layer (blocks/block.h).
+enum class TokenMixerKind { attention };
+enum class FeedForwardKind {
+  dense,
+  experts,
+  dense_or_experts,  // experts where .expert_count says so
+};
+
+/// Where attention and feed-forward network have norms: of what they read, of what they add to the
+/// residual stream, or of both.
 enum class NormPlaces { before, after, both };
 
 /// Norms of queries and keys, applied before the rotation.
@@ -61,6 +69,9 @@ struct Windows {
 struct Family {
   std::string_view name;    // general.architecture
   std::string_view models;  // the models people know it by
+
+  TokenMixerKind token_mixer = TokenMixerKind::attention;
+  FeedForwardKind feed_forward = FeedForwardKind::dense;
 
   NormKind norm = NormKind::rms;
   Presence norm_bias = Presence::optional;

@@ -21,13 +21,19 @@ struct LinearCall {
   bool accumulate = false;  // add to `out`, the residual stream
 };
 
+/// The matrices of a layer.
+struct LayerMatrices {
+  std::vector<const Weight*> all_tokens;  // every token is multiplied with them
+  bool has_others = false;                // and some tokens with others
+};
+
 class LinearRunner {
  public:
   explicit LinearRunner(Backend& backend) : backend_(backend) {}
 
-  /// From here on `weights` are packed, reusing the memory of earlier packed ones; all others are
-  /// read directly. `at_use`: pack within each product, if the backend can.
-  void pack(std::span<const Weight* const> weights, bool at_use);
+  /// From here on weights are packed (memory of earlier ones is reused): those of all tokens now,
+  /// or with `at_use` by each product, if the backend can; others always by each product.
+  void pack(const LayerMatrices& matrices, bool at_use);
   /// From here on every weight is read directly.
   void unpack() { n_packed_ = 0; }
   bool packed() const { return n_packed_ > 0; }
@@ -38,16 +44,18 @@ class LinearRunner {
   /// The type of x that apply() expects.
   DType input_dtype() const { return packed() ? backend_.compute_dtype() : DType::f32; }
 
-  /// x [n, n_in] of input_dtype(). Either all weights of the calls are packed, or none.
+  /// x [n, n_in] of input_dtype().
   void apply(const Tensor& x, std::span<const LinearCall> calls);
 
  private:
-  const PackedWeight* find(const Weight* weight) const;
+  const PackedWeight& packed(const Weight& weight);
 
   Backend& backend_;
   int64_t n_packed_ = 0;
   std::vector<const Weight*> keys_;
   std::vector<PackedWeight> packed_;
+  bool has_others_ = false;
+  PackedWeight other_;  // the last one of the others
   PackWorkspace workspace_;
 };
 

@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "format/gguf.h"
+#include "model/blocks/expert_names.h"
 #include "model/metadata_reader.h"
 
 namespace snapkv {
@@ -21,7 +22,9 @@ struct ForeignKey {
   const char* meaning;
 };
 constexpr ForeignKey kForeignKeys[] = {
-    {"expert_count", "mixtures of experts"},
+    {"expert_shared_count", "experts that every token passes"},
+    {"expert_group_count", "experts in groups"},
+    {"leading_dense_block_count", "layers of which only some have experts"},
     {"attention.kv_lora_rank", "multi-head latent attention"},
     {"attention.q_lora_rank", "multi-head latent attention"},
     {"attention.key_length_mla", "multi-head latent attention"},
@@ -164,7 +167,14 @@ void read_layers(const MetadataReader& reader, ModelSpec& spec) {
 
 bool ModelSpec::has_branches() const {
   return family->norm_places != NormPlaces::before || config.residual_scale != 1.0f ||
-         config.n_positions > 0;
+         config.n_positions > 0 || config.n_expert > 0;
+}
+
+int64_t ModelSpec::ffn_rows(int64_t n_tokens) const {
+  if (config.n_expert == 0) return n_tokens;
+  constexpr int64_t kLeast = 64;
+  const int64_t even = n_tokens * config.n_expert_used / config.n_expert;
+  return std::min(n_tokens, std::max(kLeast, 2 * even));
 }
 
 bool ModelSpec::rotate_alike(int64_t n_ctx_a, int64_t n_ctx_b) const {
@@ -176,8 +186,8 @@ bool ModelSpec::rotate_alike(int64_t n_ctx_a, int64_t n_ctx_b) const {
 
 int64_t ModelSpec::layer_matrix_values() const {
   const ModelConfig& c = config;
-  const int64_t n_ffn = family->gated ? 3 : 2;
-  return 2 * c.n_embd * c.n_q() + 2 * c.n_embd * c.n_kv() + n_ffn * c.n_embd * c.n_ff;
+  const int64_t attention = 2 * c.n_embd * c.n_q() + 2 * c.n_embd * c.n_kv();
+  return c.n_expert > 0 ? attention : attention + (family->gated ? 3 : 2) * c.n_embd * c.n_ff;
 }
 
 ModelSpec read_model_spec(const GgufFile& file) {
@@ -190,8 +200,9 @@ ModelSpec read_model_spec(const GgufFile& file) {
   std::map<std::pair<std::string_view, DType>, int64_t> values_of;  // of layer "blk.7.", by type
   for (const GgufTensor& t : file.tensors()) {
     const std::string_view name = t.name;
-    const bool is_matrix = t.supported && t.tensor.rank == 2 && t.tensor.dtype != DType::i32;
-    if (!name.starts_with("blk.") || !is_matrix) continue;
+    if (!name.starts_with("blk.") || !t.supported || t.tensor.dtype == DType::i32) continue;
+    if (is_of_experts(name)) spec.expert_types.insert(t.tensor.dtype);
+    if (t.tensor.rank != 2 || is_of_experts(name) || is_router(name)) continue;
     int64_t& values = values_of[{name.substr(0, name.find('.', 4) + 1), t.tensor.dtype}];
     if (__builtin_add_overflow(values, t.tensor.numel(), &values)) {
       values = INT64_MAX;  // shapes of a hostile file

@@ -41,6 +41,8 @@ class WeightLoader {
   /// it is there, and fails if it is required and missing.
   Weight matrix(const std::string& name, int64_t n_out, int64_t n_in,
                 Presence bias = Presence::optional);
+  /// n matrices [n_out, n_in] of one tensor, whose full name is `name`.
+  std::vector<Weight> matrices(const std::string& name, int64_t n, int64_t n_out, int64_t n_in);
   bool has(const std::string& tensor_name) const;
   /// [n] f32, converted if the file has f16 or bf16. `name` is the tensor's full name.
   Tensor vector(const std::string& name, int64_t n);

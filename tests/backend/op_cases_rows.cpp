@@ -244,6 +244,20 @@ OpCases add_cases() {
   });
 }
 
+/// Every third row of x, and factors of both signs.
+OpCases add_rows_cases() {
+  return in_place_cases(1, {2e-7, 1.2e-7}, [](const Place& at, const Tensor& x) {
+    std::vector<int32_t> rows;
+    std::vector<float> factors;
+    for (int32_t t = 0; t < x.shape[0]; t += 3) {
+      rows.push_back(t);
+      factors.push_back(0.5f - 0.1f * static_cast<float>(t));
+    }
+    const DeviceTensor y = at.put(random_tensor({std::ssize(rows), x.shape[1]}, 2));
+    ops::add_rows(at, x, y, rows, factors);
+  });
+}
+
 OpCases scale_cases() {
   return in_place_cases(1, {.rel = 1.2e-7}, [](const Place& at, const Tensor& x) {
     std::vector<float> factors;

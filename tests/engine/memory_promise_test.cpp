@@ -94,6 +94,16 @@ std::vector<Case> cases() {
                  .n_tokens = 500,
                  .compute = Compute::automatic,
                  .weights = DType::q4_0});
+  RandomModelShape experts = {256, 2, 4, 2, 64, 2048, 512};
+  experts.family = {.n_expert = 8, .n_expert_used = 2};
+  all.push_back({"Experts", experts, session("snapkv", 128), 1100});
+  all.push_back({"ExpertsOneChunk", experts, session("snapkv", 128), 500});
+  all.push_back({.name = "ExpertsQ4",
+                 .shape = experts,
+                 .options = session("snapkv", 128),
+                 .n_tokens = 500,
+                 .compute = Compute::automatic,
+                 .weights = DType::q4_0});
   for (Case& c : all) {
     if (c.name == "ManyHeadsF32") c.options.kv_type = DType::f32;
     if (c.name == "ManyHeadsQ8") c.options.kv_type = DType::q8_0;

@@ -4,6 +4,7 @@
 // same result.
 #include "snapkv/convert.h"
 
+#include <fmt/core.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -71,6 +72,39 @@ TEST_F(ConvertTest, TheFileComputesWhatTheFolderComputes) {
       ASSERT_NEAR(of_folder[i], of_file[i], 1e-4) << i;
     }
   }
+}
+
+/// Experts' matrices become one tensor; the router stays f32.
+TEST_F(ConvertTest, ExpertsAreMerged) {
+  for (const char* name : {"mixtral", "mixtral-bf16", "qwen3moe", "qwen3moe-softmax"}) {
+    SCOPED_TRACE(name);
+    write(name);
+    const ConvertResult result = convert();
+    const GgufFile file = GgufFile::open(file_);
+    const auto info = Model::load({.path = folder_})->info();
+    EXPECT_EQ(result.n_tensors, std::ssize(file.tensors()));
+    EXPECT_EQ(file.get_uint(info.architecture + ".expert_count"), info.n_expert);
+    EXPECT_EQ(file.get_uint(info.architecture + ".expert_used_count"), info.n_expert_used);
+    EXPECT_EQ(file.find_tensor("blk.0.ffn_gate.0.weight"), nullptr);
+    EXPECT_EQ(file.find_tensor("blk.0.ffn_gate_inp.weight")->tensor.dtype, DType::f32);
+    const Tensor down = file.find_tensor("blk.3.ffn_down_exps.weight")->tensor;
+    EXPECT_EQ(down.shape_string(), fmt::format("[{}, 64, {}]", info.n_expert, info.n_ff));
+    const std::vector<float> of_folder = logits_of(folder_), of_file = logits_of(file_);
+    for (size_t i = 0; i < of_file.size(); ++i) ASSERT_NEAR(of_folder[i], of_file[i], 1e-4) << i;
+  }
+}
+
+/// A file of before April 2024 is brought up to date.
+TEST_F(ConvertTest, ExpertsOfAnOldFileAreMerged) {
+  const std::string old = model_path("mixtral-parts");
+  const ConvertResult result = convert_model({.from = old, .to = file_, .type = DType::q8_0});
+  const GgufFile file = GgufFile::open(file_);
+  EXPECT_EQ(result.n_tensors, 2 + 3 * (6 + 1 + 3));
+  const Tensor up = file.find_tensor("blk.1.ffn_up_exps.weight")->tensor;
+  EXPECT_EQ(up.dtype, DType::q8_0);
+  EXPECT_EQ(up.shape_string(), "[5, 96, 64]");
+  convert_model({.from = old, .to = file_, .overwrite = true});
+  EXPECT_EQ(logits_of(old), logits_of(file_));
 }
 
 TEST_F(ConvertTest, HasTheKeysOfTheFolder) {

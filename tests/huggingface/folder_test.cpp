@@ -293,6 +293,25 @@ TEST_F(FolderTest, UnsupportedModels) {
   expect_bad_config({{"quantization_config", {{"quant_method", "gptq"}}}},
                     {"quantization_config", "gptq", "not supported"});
   expect_bad_config({{"num_local_experts", 8}}, {"num_local_experts is 8"});
+  const Json mixtral = {{"architectures", {"MixtralForCausalLM"}}, {"num_local_experts", 4}};
+  const auto expect_bad_experts = [&](Json fields, std::initializer_list<std::string_view> words) {
+    Json all = mixtral;
+    all.update(fields);
+    expect_bad_config(all, words);
+  };
+  expect_bad_experts({{"num_experts_per_tok", 5}}, {"num_experts_per_tok is 5", "4"});
+  expect_bad_experts({{"num_experts_per_tok", 0}}, {"num_experts_per_tok is 0"});
+  expect_bad_experts({}, {"num_experts_per_tok is missing"});
+  expect_bad_experts({{"num_local_experts", 0}}, {"num_local_experts is 0"});
+  expect_bad_experts({{"num_experts_per_tok", 2}}, {"block_sparse_moe.gate.weight", "missing"});
+  const Json qwen = {{"architectures", {"Qwen3MoeForCausalLM"}},
+                     {"num_experts_per_tok", 2},
+                     {"moe_intermediate_size", 32}};
+  Json sparse = qwen, dense = qwen;
+  sparse["decoder_sparse_step"] = 2;
+  dense["mlp_only_layers"] = {0};
+  expect_bad_experts(sparse, {"decoder_sparse_step is 2", "supported is 1"});
+  expect_bad_experts(dense, {"mlp_only_layers is [0]", "supported is []"});
   expect_bad_config({{"hidden_act", "relu"}}, {"hidden_act is \"relu\"", "silu"});
   expect_bad_config({{"partial_rotary_factor", 0.5}}, {"partial_rotary_factor is 0.5"});
   const auto rope = [&](const Json& fields, std::initializer_list<std::string_view> words) {

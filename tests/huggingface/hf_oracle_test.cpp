@@ -72,7 +72,8 @@ TEST_P(HfOracleTest, LogProbabilities) {
 INSTANTIATE_TEST_SUITE_P(Families, HfOracleTest,
                          testing::Values("llama", "llama-bf16", "llama-f16", "llama-options",
                                          "llama3", "llama-linear", "llama-yarn", "mistral",
-                                         "mistral-window", "qwen2", "qwen2-window", "qwen3",
+                                         "mistral-window", "mixtral", "mixtral-bf16", "qwen2",
+                                         "qwen2-window", "qwen3", "qwen3moe", "qwen3moe-softmax",
                                          "gemma3", "gemma3-options", "phi3", "phi3-partial",
                                          "phi3-longrope"),
                          [](const auto& test) {

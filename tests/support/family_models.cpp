@@ -83,6 +83,18 @@ std::vector<FamilyModel> llamas() {
   };
 }
 
+std::vector<FamilyModel> mixtures_of_experts() {
+  RandomFamily mixtral{.own_output = true, .n_expert = 8, .n_expert_used = 2};
+  RandomFamily parts{.n_expert = 5, .n_expert_used = 3, .merged_experts = false};
+  RandomFamily qwen3moe{.architecture = "qwen3moe",
+                        .qk_norm = RandomQkNorm::each_head,
+                        .n_expert = 12,
+                        .n_expert_used = 4,
+                        .n_ff_dense = 192};
+  return {model_of("mixtral", shape_of(mixtral)), model_of("mixtral-parts", shape_of(parts)),
+          model_of("qwen3moe", shape_of(qwen3moe, 3, 32))};
+}
+
 std::vector<FamilyModel> qwen_and_phi() {
   const auto phi3 = [](RandomFamily more) {
     more.architecture = "phi3";
@@ -189,7 +201,8 @@ std::vector<FamilyModel> olmos() {
 const std::vector<FamilyModel>& family_models() {
   static const std::vector<FamilyModel> models = [] {
     std::vector<FamilyModel> all;
-    for (auto&& some : {llamas(), qwen_and_phi(), gemmas(), olmos(), with_layer_norms()}) {
+    for (auto&& some : {llamas(), mixtures_of_experts(), qwen_and_phi(), gemmas(), olmos(),
+                        with_layer_norms()}) {
       all.insert(all.end(), some.begin(), some.end());
     }
     return all;

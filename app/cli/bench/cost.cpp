@@ -2,6 +2,8 @@
 #include "cli/bench/cost.h"
 
 #include <algorithm>
+#include <functional>
+#include <numeric>
 
 namespace snapkv::cli {
 namespace {
@@ -32,14 +34,17 @@ ModelCost::ModelCost(const ModelDescription& model) {
   bool separate_output = false;
   double layer_weights = 0;  // matrices of all layers
   for (const TensorEntry& t : model.tensors) {
-    if (t.name.starts_with("blk.") && t.shape.size() == 2) {
-      layer_weights += static_cast<double>(t.shape[0]) * static_cast<double>(t.shape[1]);
+    if (t.name.starts_with("blk.") && t.shape.size() > 1) {
+      layer_weights += std::accumulate(t.shape.begin(), t.shape.end(), 1.0, std::multiplies<>());
     }
     if (t.name == "token_embd.weight") embedding = t.bytes;
     if (t.name == "output.weight") separate_output = true;
   }
+  layer_weights -= static_cast<double>(m.n_params - m.n_active_params);
   ffn_ = layer_weights / n_layer_ - wq_ - wkv_ - wo_;
-  decode_weight_bytes_ = m.weight_bytes - (separate_output ? embedding : 0);
+  const size_t unread = separate_output ? embedding : 0;
+  weight_bytes_ = m.weight_bytes - unread;
+  decode_weight_bytes_ = m.active_weight_bytes - unread;
 }
 
 double ModelCost::prefill_linear_flops(int64_t n_tokens, int64_t n_window) const {
@@ -68,7 +73,7 @@ double ModelCost::prefill_attention_flops(int64_t n_tokens, double n_rows) const
 
 double ModelCost::prefill_bytes(int64_t n_tokens, DType kv_type) const {
   const double row = n_layer_ * n_head_kv_ * kv_row_bytes(kv_type, head_dim_);
-  return static_cast<double>(decode_weight_bytes_) + static_cast<double>(n_tokens) * row;
+  return static_cast<double>(weight_bytes_) + static_cast<double>(n_tokens) * row;
 }
 
 double ModelCost::decode_linear_flops(int64_t n_seq) const {

@@ -28,7 +28,8 @@ class ModelCost {
   double decode_linear_flops(int64_t n_seq) const;
   /// Attention of one decode step of sequences that together have n_rows rows per head on average.
   double decode_attention_flops(double n_rows) const;
-  /// Weights that one decode step reads: all but an embedding that is not also the output matrix.
+  /// Weights that a decode step of one sequence reads: all but an embedding that is not the output
+  /// matrix too, and of experts those of one token.
   size_t decode_weight_bytes() const { return decode_weight_bytes_; }
 
   /// Average rows per head over all layers, from SessionStats::kv_bytes_used.
@@ -44,7 +45,7 @@ class ModelCost {
   double n_layer_ = 0, n_head_kv_ = 0;
   std::vector<int64_t> windows_;  // [n_layer], 0: full attention
   int64_t head_dim_ = 0;
-  size_t decode_weight_bytes_ = 0;
+  size_t weight_bytes_ = 0, decode_weight_bytes_ = 0;
 };
 
 }  // namespace snapkv::cli

@@ -300,6 +300,16 @@ void add(const CpuContext& ctx, const Tensor& x, const Tensor& y, float factor) 
   for (int64_t t = 0; t < n; ++t) row(x.at<float>(t), y.at<const float>(t), factor, d);
 }
 
+void add_rows(const CpuContext& ctx, const Tensor& x, const Tensor& y,
+              std::span<const int32_t> rows, std::span<const float> factors) {
+  const int64_t n = std::ssize(rows), d = x.shape[1];
+  const auto row = HWY_DYNAMIC_DISPATCH(add_row);
+#pragma omp parallel for num_threads(ctx.n_threads) if (n > 1 && n * d >= kParallelValues)
+  for (int64_t t = 0; t < n; ++t) {
+    row(x.at<float>(rows[t]), y.at<const float>(t), factors[t], d);
+  }
+}
+
 void scale(const CpuContext& ctx, const Tensor& x, std::span<const float> factors) {
   const int64_t n = x.shape[0], d = x.numel() / n;
   const auto row = HWY_DYNAMIC_DISPATCH(scale_row);

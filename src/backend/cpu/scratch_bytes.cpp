@@ -71,15 +71,17 @@ size_t largest_unit() {
 }
 
 size_t product_bytes(const CpuContext& ctx, const KernelShape& s) {
-  const int64_t widest = std::max({s.n_embd, s.n_ff, s.n_head * s.head_dim});
-  if (!s.packed) {  // activations prepared for project()
-    return s.n_chunk * (widest / kGemvUnit + 1) * largest_unit();
+  const int64_t widest = std::max(s.n_embd, s.n_head * s.head_dim);
+  if (!s.packed) {  // activations of project(), as kernels want them
+    return std::max(s.n_chunk * (widest / kGemvUnit + 1), s.n_ff_rows * (s.n_ff / kGemvUnit + 1)) *
+           largest_unit();
   }
   const size_t tile = kTileRows * kTileCols * sizeof(float);
   const size_t library =
       ctx.n_threads * (tile + kTileLibraryBytes + pack_panel_scratch(ctx.compute));
   if (ctx.byte_products == ByteProducts::other) return library;
-  return std::max(library, panel_product_scratch(ctx, s.n_chunk, widest));
+  return std::max({library, panel_product_scratch(ctx, s.n_chunk, widest),
+                   panel_product_scratch(ctx, s.n_ff_rows, s.n_ff)});
 }
 
 size_t rotation_bytes(const KernelShape& s) { return s.n_chunk * s.head_dim * sizeof(float); }

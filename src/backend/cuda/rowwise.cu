@@ -126,7 +126,17 @@ __global__ void add_kernel(float* x, const float* y, float factor, int64_t n) {
   }
 }
 
-// Rows of n_cols values have one factor each, or all have factors[0].
+// Value i of y, which has n, belongs to row rows[i / n_cols] of x.
+__global__ void add_rows_kernel(float* x, const float* y, const int32_t* rows,
+                                const float* factors, int64_t n, int64_t n_cols) {
+  for (int64_t i = blockIdx.x * kElementThreads + threadIdx.x; i < n;
+       i += gridDim.x * kElementThreads) {
+    const int64_t t = i / n_cols;
+    x[rows[t] * n_cols + i % n_cols] += factors[t] * y[i];
+  }
+}
+
+// Rows of n_cols values have a factor each, or all have factors[0].
 __global__ void scale_kernel(float* x, const float* factors, bool one_factor, int64_t n,
                              int64_t n_cols) {
   for (int64_t i = blockIdx.x * kElementThreads + threadIdx.x; i < n;
@@ -203,6 +213,12 @@ void layer_norm(Context& ctx, const Tensor& x, const Tensor& weight, const Tenso
 void add(Context& ctx, const Tensor& x, const Tensor& y, float factor) {
   launch(ctx, element_grid(x.numel()), add_kernel, static_cast<float*>(x.data),
          static_cast<const float*>(y.data), factor, x.numel());
+}
+
+void add_rows(Context& ctx, const Tensor& x, const Tensor& y, std::span<const int32_t> rows,
+              std::span<const float> factors) {
+  launch(ctx, element_grid(y.numel()), add_rows_kernel, static_cast<float*>(x.data),
+         static_cast<const float*>(y.data), ctx.put(rows), ctx.put(factors), y.numel(), x.shape[1]);
 }
 
 void scale(Context& ctx, const Tensor& x, std::span<const float> factors) {

@@ -47,6 +47,18 @@ void add(const Tensor& x, const Tensor& y, float factor) {
   }
 }
 
+// x[rows[t], i] += factors[t] * y[t, i]
+void add_rows(const Tensor& x, const Tensor& y, std::span<const int32_t> rows,
+              std::span<const float> factors) {
+  const int64_t d = x.shape[1];
+  for (size_t t = 0; t < rows.size(); ++t) {
+    for (int64_t i = 0; i < d; ++i) {
+      const double term = static_cast<double>(factors[t]) * get(y.data, y.dtype, t * d + i);
+      put(x.data, x.dtype, rows[t] * d + i, get(x.data, x.dtype, rows[t] * d + i) + term);
+    }
+  }
+}
+
 // x[t, i] *= factors[t]
 void scale(const Tensor& x, std::span<const float> factors) {
   const int64_t d = x.numel() / x.shape[0];
