@@ -45,6 +45,9 @@ HeadRanking rank_head(const SnapKvRule& rule, std::span<const float> sums, int64
 /// Positions of the k highest scores, ties to the lower position, ascending.
 std::vector<int32_t> top_positions(std::span<const float> scores, int64_t k);
 
+/// The first positions are attention sinks: many heads attend to them whatever the text is.
+inline constexpr size_t kSinks = 4;
+
 /// Where the highest group vote is in the prompt's first three quarters, but for the first
 /// positions (which many heads attend to whatever the text): what a head looks at far back.
 size_t peak_position(const HeadRanking& ranking);
