@@ -28,6 +28,10 @@ Command add_inspect_command(CLI::App& root, const CommonSettings& common);
 Command add_policies_command(CLI::App& root, const CommonSettings& common);
 /// A conversation through a chat template: apply_template/command.cpp
 Command add_apply_template_command(CLI::App& root);
+/// A chat or an answer about documents, with a model by its name: run/command.cpp
+Command add_run_command(CLI::App& root, const CommonSettings& common);
+/// The models on this machine: models/command.cpp
+Command add_models_command(CLI::App& root);
 /// A conversation, turn by turn: chat/command.cpp
 Command add_chat_command(CLI::App& root, const CommonSettings& common);
 /// A server with OpenAI's and Anthropic's APIs: serve/command.cpp

@@ -54,6 +54,9 @@ class ChatSession {
   const Answer& ask(const std::string& message, const Callbacks& callbacks);
   /// The same in place of the last message and its answer. Throws kUsage when there is none.
   const Answer& ask_instead(const std::string& message, const Callbacks& callbacks);
+  /// Tokens that the session will have seen when it has read this further message; more than
+  /// n_ctx() - 1 leave no room for an answer. Throws as rendering does.
+  int64_t n_tokens_with(const std::string& message) const;
   /// Forgets the last message and its answer; false when there is none.
   bool undo();
   /// Forgets all messages, but for the system's.
@@ -71,10 +74,10 @@ class ChatSession {
     std::string text;
     bool is_complete = false;
   };
-  Reading next_reading() const;
-  Reading complete_reading() const;
+  Reading next_reading(const Conversation& conversation) const;
+  Reading complete_reading(const Conversation& conversation) const;
   /// What is new since the last answer; nothing where the template does not show it.
-  std::optional<Reading> new_part() const;
+  std::optional<Reading> new_part(const Conversation& conversation) const;
   RenderedChat render(const Conversation::Json& messages) const;
   /// The answer to a conversation that `change` changes first; undone if no answer begins.
   const Answer& answer_after(const std::function<void()>& change, const Callbacks& callbacks);

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: MIT
 // snapkv chat: a conversation with a model, turn by turn, at a terminal or through a pipe.
+#include "cli/chat/command.h"
+
 #include <fmt/format.h>
 
 #include <memory>
@@ -7,7 +9,6 @@
 #include "base/error.h"
 #include "cli/chat/shell.h"
 #include "cli/commands.h"
-#include "cli/common/chat_settings.h"
 #include "cli/common/plain_text.h"
 #include "cli/common/signals.h"
 #include "cli/common/terminal.h"
@@ -16,17 +17,6 @@
 
 namespace snapkv::cli {
 namespace {
-
-struct ChatCommandSettings {
-  ModelSettings model;
-  CacheSettings cache;
-  SamplerConfig sampler;
-  int64_t seed = -1;  // /regenerate is there for other answers
-  GenerationLimits limits;
-  int64_t n_ctx = 0;
-  ChatSettings chat;
-  bool no_history = false;
-};
 
 void add_options(CLI::App& app, ChatCommandSettings& s) {
   add_length_option(app, s.limits);
@@ -56,6 +46,8 @@ std::string greeting(const ChatSession& chat, bool names_template) {
                      describe_policy(session.options().kv), plural(session.n_ctx(), "token"));
 }
 
+}  // namespace
+
 int run_chat(const ChatCommandSettings& s, const CommonSettings& common) {
   ChatSession::Options options;
   session_options(s.cache, s.n_ctx);  // refuses what can't work before a model is loaded
@@ -78,10 +70,9 @@ int run_chat(const ChatCommandSettings& s, const CommonSettings& common) {
   if (reader->is_terminal()) write_stderr(greeting(chat, s.chat.names_template()));
   set_signals_that_kill(4);  // one more Ctrl-C than impatience, while a long text is read
   ChatShell shell(chat, *reader, progress, s.cache, s.n_ctx);
+  for (const std::string& document : s.documents) shell.add_document(document);
   return shell.run();
 }
-
-}  // namespace
 
 Command add_chat_command(CLI::App& root, const CommonSettings& common) {
   auto settings = std::make_shared<ChatCommandSettings>();

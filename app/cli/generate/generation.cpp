@@ -34,12 +34,33 @@ class EosMask {
   std::vector<float> copy_;  // [n_vocab]
 };
 
+// Whether an empty line has come after some text.
+class ParagraphEnd {
+ public:
+  bool add(std::string_view piece) {
+    for (const char c : piece) {
+      if (c == '\n') {
+        if (has_text_ && ++n_newlines_ == 2) return true;
+      } else if (c != ' ' && c != '\t' && c != '\r') {
+        has_text_ = true;
+        n_newlines_ = 0;
+      }
+    }
+    return false;
+  }
+
+ private:
+  bool has_text_ = false;
+  int n_newlines_ = 0;  // since the last character that is not blank
+};
+
 // Returns why no more tokens follow.
 StopReason decode_tokens(Session& session, Sampler& sampler, const GenerationLimits& limits,
                          const std::function<void(std::string_view)>& on_piece,
                          const TextStream& stream, std::vector<int32_t>& ids) {
   const Model& model = session.model();
   EosMask mask(model, limits.ignore_eos);
+  ParagraphEnd paragraph;
   const auto at_limit = [&] {
     return limits.n_predict >= 0 && std::ssize(ids) >= limits.n_predict;
   };
@@ -52,8 +73,10 @@ StopReason decode_tokens(Session& session, Sampler& sampler, const GenerationLim
     const int32_t id = sampler.sample(mask.apply(session.logits()));
     if (model.is_end_of_generation(id)) return StopReason::eos;
     ids.push_back(id);
-    on_piece(model.piece(id));
+    const std::string piece = model.piece(id);
+    on_piece(piece);
     if (stream.stopped()) return StopReason::stop;
+    if (limits.one_paragraph && paragraph.add(piece)) return StopReason::paragraph;
     if (at_limit()) break;
     if (session.n_past() >= session.n_ctx()) return StopReason::context;
     session.decode(id);
@@ -69,6 +92,8 @@ std::string_view name(StopReason reason) {
       return "eos";
     case StopReason::stop:
       return "stop";
+    case StopReason::paragraph:
+      return "paragraph";
     case StopReason::length:
       return "length";
     case StopReason::context:

@@ -12,12 +12,13 @@
 
 namespace snapkv::cli {
 
-enum class StopReason { eos, stop, length, context, cancelled };
-/// "eos", "stop", "length", "context", "cancelled"
+enum class StopReason { eos, stop, paragraph, length, context, cancelled };
+/// "eos", "stop", "paragraph", "length", "context", "cancelled"
 std::string_view name(StopReason reason);
 
 struct GenerationLimits {
   int64_t n_predict = -1;   ///< tokens; negative: until the model ends or the context is full
+  bool one_paragraph = false;  ///< the answer ends at the first empty line after some text
   bool ignore_eos = false;  ///< never choose a token that ends the answer
   std::vector<std::string> stops = {};  ///< the answer ends before the first of these in its text
 };

@@ -23,7 +23,10 @@ struct RunReport {
   GenerationLimits limits;
   int64_t n_prompt = 0;          ///< tokens
   int64_t n_loaded = 0;          ///< tokens seen by the saved cache that was loaded
+  bool as_chat = false;          ///< the prompt was read as a user's message
   bool misses_template = false;  ///< the model has a chat template, which the prompt is not made by
+  bool has_control = false;      ///< so it was left as it is: it holds control tokens already
+  bool continues_text = false;   ///< a base model's answer, which ends where --n-predict is not given
   Generation generation;
   double load_seconds = 0;
   double cancelled_after_seconds = 0;         ///< of prefill, when that was cancelled
