@@ -57,8 +57,11 @@ TEST(Documents, EveryKindIsRead) {
     const Result r = run(generate({"-f", make_file(name, bytes), "-p", kQuestion}));
     EXPECT_EQ(r.out, " 48213.") << name << r.err;
   }
-  const Result chat = run({"chat", "-m", needle_model(), "--chat-template", "chatml"});
-  EXPECT_EQ(chat.code, 0) << chat.err;
+  Command chat;
+  chat.args = chat_args({"-f", make_file("facts.pdf", make_pdf({facts()}))});
+  chat.input = question();
+  const Result r = run(chat);
+  EXPECT_EQ(r.out, " 48213.\n") << r.err;
 }
 
 TEST(Documents, OthersAreRefusedByName) {

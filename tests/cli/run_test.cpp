@@ -138,6 +138,20 @@ TEST(Run, ATerminalGetsTheChatWithTheDocuments) {
   EXPECT_EQ(terminal.wait_for_end(), 0) << terminal.screen();
 }
 
+TEST(Run, AMessageThatDoesNotFitComesBackToBeEdited) {
+  TerminalSession terminal(
+      {"run", needle_model(), "--chat-template", plain_template(), "-c", "40", "-n", "1"});
+  terminal.wait_for("> ");
+  const std::string message = std::string(50, 'z') + "7q7";
+  terminal.type(message + "\n");
+  terminal.wait_for("not sent: with this message the chat has");
+  terminal.wait_for("z7q7");
+  terminal.type("\x15hi\n");  // Ctrl-U drops the line
+  terminal.wait_for("stopped after 1 token");
+  terminal.type("/exit\n");
+  EXPECT_EQ(terminal.wait_for_end(), 0) << terminal.screen();
+}
+
 TEST(Commands, ThatAreNotThereAreNamed) {
   const auto refuses = [](std::vector<std::string> args, std::vector<std::string> parts) {
     const Result r = run(args);

@@ -21,6 +21,11 @@ namespace {
 void add_options(CLI::App& app, ChatCommandSettings& s) {
   add_length_option(app, s.limits);
   add_context_option(app, s.n_ctx, "the whole chat");
+  app.add_option("-f,--file", s.documents,
+                 "Begin the first message with a document (PDF, EPUB, Word, HTML, text), as /file "
+                 "does; can be given several times")
+      ->type_name("FILE")
+      ->allow_extra_args(false);
   add_ignore_eos_option(app, s.limits);
   app.add_flag("--no-history", s.no_history,
                "Keep what is typed out of the file that the arrow keys bring it back from");
