@@ -58,6 +58,8 @@ LIBRARIES = {
     "JSON": (r"nlohmann/", ["src/text", "src/text/grammar", "src/text/jinja", "src/huggingface", "src/bindings",
                             "app", "eval"]),
     "HTTP": (r"httplib\.h", ["app", "eval"]),
+    "libxml2": (r"libxml/", ["app"]),
+    "libzip": (r"zip\.h", ["app"]),
     "Prometheus": (r"prometheus/", ["app"]),
     "OpenSSL": (r"openssl/", ["app"]),
     "Google Benchmark": (r"benchmark/", ["bench"]),

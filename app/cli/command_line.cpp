@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <sstream>
 #include <stdexcept>
+#include <string_view>
+#include <utility>
 
 #include "base/check.h"
 #include "base/error.h"
@@ -69,6 +71,67 @@ const Command& typed_command(const std::vector<Command>& commands) {
   return typed->tasks.empty() ? *typed : typed_command(typed->tasks);
 }
 
+// What people type who know other programs.
+constexpr std::pair<std::string_view, const char*> kForeignCommands[] = {
+    {"pull", "snapkv downloads no models: any GGUF file will do; snapkv models lists those here"},
+    {"download", "snapkv downloads no models: any GGUF file will do; snapkv models lists those here"},
+    {"get", "snapkv downloads no models: any GGUF file will do; snapkv models lists those here"},
+    {"list", "snapkv models lists the models on this machine"},
+    {"ls", "snapkv models lists the models on this machine"},
+    {"show", "snapkv info -m FILE shows what a model is"},
+    {"quantize", "snapkv has no quantize; it runs quantized GGUF files as they are"},
+    {"server", "the command is serve"},
+};
+
+// Names a command that is not there, and what may have been meant. Options before it are skipped.
+void check_command(const CLI::App& root, const std::vector<std::string>& args) {
+  const CLI::App* app = &root;
+  for (size_t i = 0; i < args.size(); ++i) {
+    const std::string& word = args[i];
+    if (word.starts_with('-')) {
+      const CLI::Option* const option = app->get_option_no_throw(word);
+      if (option != nullptr && option->get_expected_min() > 0) ++i;
+      continue;
+    }
+    std::vector<std::string> names;
+    const CLI::App* next = nullptr;
+    for (const CLI::App* sub : app->get_subcommands([](const CLI::App*) { return true; })) {
+      names.push_back(sub->get_name());
+      if (sub->get_name() == word) next = sub;
+    }
+    if (names.empty()) return;
+    if (next != nullptr) {
+      app = next;
+      continue;
+    }
+    const bool is_root = app == &root;
+    std::string hint;
+    for (const auto& [name, text] : kForeignCommands) {
+      if (is_root && word == name) hint = fmt::format("\n{}", text);
+    }
+    const std::string near = nearest_name(word, names);
+    if (hint.empty() && !near.empty()) hint = fmt::format("; did you mean {}?", near);
+    if (hint.empty() && is_root && word.ends_with(".gguf")) {
+      hint = fmt::format("; snapkv run {} begins a chat", word);
+    }
+    if (is_root) {
+      fail(ErrorCode::kUsage, "there is no command '{}'{}\nsnapkv --help lists them", word, hint);
+    }
+    fail(ErrorCode::kUsage, "snapkv {0} has no task '{1}'{2}\nsnapkv {0} --help lists them",
+         app->get_name(), word, hint);
+  }
+}
+
+// snapkv help COMMAND and snapkv version, as other programs have them.
+std::vector<std::string> with_usual_words(std::vector<std::string> args) {
+  if (args.empty()) return args;
+  if (args.front() == "version") args.front() = "--version";
+  if (args.front() != "help") return args;
+  args.erase(args.begin());
+  args.emplace_back("--help");
+  return args;
+}
+
 }  // namespace
 
 CommandLine::CommandLine() : root_(kAbout, "snapkv") {
@@ -78,6 +141,8 @@ CommandLine::CommandLine() : root_(kAbout, "snapkv") {
   root_.require_subcommand(1);
   root_.get_formatter()->column_width(40);
   add_common_options(root_, common_);
+  commands_.push_back(add_run_command(root_, common_));
+  commands_.push_back(add_models_command(root_));
   commands_.push_back(add_generate_command(root_, common_));
   commands_.push_back(add_compress_command(root_, common_));
   commands_.push_back(add_ask_command(root_, common_));
@@ -172,7 +237,9 @@ void CommandLine::fail_flag_value(const std::vector<std::string>& args) const {
   throw;  // some other error: rethrows what is being handled
 }
 
-const Command* CommandLine::parse(const std::vector<std::string>& args) {
+const Command* CommandLine::parse(const std::vector<std::string>& typed) {
+  const std::vector<std::string> args = with_usual_words(typed);
+  check_command(root_, args);
   try {
     std::vector<std::string> translated = translate_llama_flags(root_, args);
     std::reverse(translated.begin(), translated.end());  // the order that CLI11 expects

@@ -21,11 +21,11 @@ class CommandLine {
   /// Runs the command that `argv` names and returns its exit code; help and version go to stdout.
   /// Throws what parse() and the commands throw.
   int run(int argc, const char* const* argv);
-  /// Finds the command that `args` (without the program's name) name, fills its settings from them,
-  /// the environment and the configuration file, and returns it. When they ask for help or the
-  /// version, writes that and returns null. Throws Error{kUsage} for what can't be parsed, kRuntime
+  /// Fills the settings of the command that `typed` (without the program's name) names, from it,
+  /// the environment and the configuration file, and returns it; null where they ask for help or
+  /// the version, which is then written. Throws Error{kUsage} for what can't be parsed, kRuntime
   /// for a file that can't be read.
-  const Command* parse(const std::vector<std::string>& args);
+  const Command* parse(const std::vector<std::string>& typed);
 
  private:
   void answer_help(const CLI::ParseError& e, const std::vector<std::string>& args);

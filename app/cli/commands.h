@@ -28,7 +28,11 @@ Command add_inspect_command(CLI::App& root, const CommonSettings& common);
 Command add_policies_command(CLI::App& root, const CommonSettings& common);
 /// Renders a conversation through a chat template: apply_template/command.cpp
 Command add_apply_template_command(CLI::App& root);
-/// Chats with a model, turn by turn: chat/command.cpp
+/// A chat or an answer about documents, with a model by its name: run/command.cpp
+Command add_run_command(CLI::App& root, const CommonSettings& common);
+/// The models on this machine: models/command.cpp
+Command add_models_command(CLI::App& root);
+/// A conversation, turn by turn: chat/command.cpp
 Command add_chat_command(CLI::App& root, const CommonSettings& common);
 /// Serves OpenAI's and Anthropic's APIs: serve/command.cpp
 Command add_serve_command(CLI::App& root, const CommonSettings& common);

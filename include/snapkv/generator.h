@@ -29,10 +29,10 @@
 
 namespace snapkv {
 
-/// Why an answer ended: the model ended it, a stop string (or is_end) was found, it has max_tokens
-/// tokens, the context is full, or GeneratorOptions::cancelled said so.
-enum class StopReason { eos, stop, length, context, cancelled };
-/// "eos", "stop", "length", "context", "cancelled"
+/// Why an answer ended: the model ended it, a stop string (or is_end) was found, its paragraph ended,
+/// it has max_tokens tokens, the context is full, or GeneratorOptions::cancelled said so.
+enum class StopReason { eos, stop, paragraph, length, context, cancelled };
+/// "eos", "stop", "paragraph", "length", "context", "cancelled"
 std::string_view name(StopReason reason);
 
 struct GeneratorOptions {
@@ -41,7 +41,8 @@ struct GeneratorOptions {
   /// If set: receives the text of each token as it becomes certain, and returns whether the answer
   /// ends there.
   std::function<bool(std::string_view text)> is_end = {};
-  bool ignore_eos = false;  ///< never choose a token that ends the answer
+  bool one_paragraph = false;  ///< the answer ends with an empty line after some text
+  bool ignore_eos = false;     ///< never choose a token that ends the answer
   /// Whether control tokens that do not end the answer are part of its text.
   bool shows_control_tokens = false;
   int top_logprobs = -1;  ///< alternatives reported with each token; -1: no probabilities
@@ -98,11 +99,14 @@ class Generator {
  private:
   std::span<const float> allowed_logits();
   bool end(StopReason reason);
+  bool ends_paragraph(std::string_view text);
 
   Session& session_;
   Sampler& sampler_;
   const GeneratorOptions options_;
   TextStream stream_;
+  bool has_text_ = false;  // with one_paragraph: a character that is not blank has come
+  int n_newlines_ = 0;     // since the last such character
   int64_t n_prompt_;                // tokens that the session had read before the answer
   std::vector<size_t> end_tokens_;  // with ignore_eos
   std::vector<float> logits_;       // [n_vocab] without end_tokens_, if there are any

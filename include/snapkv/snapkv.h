@@ -258,7 +258,7 @@ snapkv_generator* snapkv_generator_new(snapkv_session* session, const snapkv_opt
 void snapkv_generator_free(snapkv_generator* generator);
 int snapkv_generator_step(snapkv_generator* generator, snapkv_token* token, char* error,
                           size_t error_size);
-// "eos", "stop", "length" or "context"; NULL while the answer has not ended. Static.
+// "eos", "stop", "paragraph", "length" or "context"; NULL while the answer has not ended. Static.
 const char* snapkv_generator_stop_reason(const snapkv_generator* generator);
 
 #ifdef __cplusplus

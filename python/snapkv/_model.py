@@ -270,6 +270,6 @@ class Answer:
 
     @property
     def stop_reason(self):
-        """"eos", "stop", "length" or "context"; None while the answer is written."""
+        """"eos", "stop", "paragraph", "length" or "context"; None while the answer is written."""
         reason = _c.lib.snapkv_generator_stop_reason(self._handle.pointer)
         return reason.decode() if reason else None

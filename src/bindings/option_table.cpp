@@ -250,6 +250,8 @@ void add_answer_rows(std::vector<OptionRow>& rows) {
   rows.push_back(whole(kGroup, {"max_tokens", "Tokens of an answer; -1: until the context is full"},
                        [](auto& o) -> auto& { return o.answer.max_tokens; }, -1, kMostTokens));
   rows.push_back(stop_row());
+  rows.push_back(flag(kGroup, {"one_paragraph", "The answer ends with its first paragraph"},
+                      [](auto& o) -> auto& { return o.answer.one_paragraph; }));
   rows.push_back(flag(kGroup, {"ignore_eos", "Never choose a token that ends the answer"},
                       [](auto& o) -> auto& { return o.answer.ignore_eos; }));
   rows.push_back(flag(kGroup, {"shows_control_tokens", "Control tokens are part of the text"},

@@ -25,6 +25,8 @@ std::string_view name(StopReason reason) {
       return "eos";
     case StopReason::stop:
       return "stop";
+    case StopReason::paragraph:
+      return "paragraph";
     case StopReason::length:
       return "length";
     case StopReason::context:
@@ -83,12 +85,27 @@ bool Generator::choose() {
   const bool found_end = options_.is_end && options_.is_end(token_.text);
   if (stream_.stopped() || found_end) {
     reason_ = StopReason::stop;
+  } else if (options_.one_paragraph && ends_paragraph(token_.text)) {
+    reason_ = StopReason::paragraph;
   } else if (options_.max_tokens > 0 && std::ssize(ids_) >= options_.max_tokens) {
     reason_ = StopReason::length;
   } else if (n_prompt_ + std::ssize(ids_) > session_.n_ctx()) {
     reason_ = StopReason::context;  // there is no room to read this token
   }
   return true;
+}
+
+/// Whether an empty line has come after some text.
+bool Generator::ends_paragraph(std::string_view text) {
+  for (const char c : text) {
+    if (c == '\n') {
+      if (has_text_ && ++n_newlines_ == 2) return true;
+    } else if (c != ' ' && c != '\t' && c != '\r') {
+      has_text_ = true;
+      n_newlines_ = 0;
+    }
+  }
+  return false;
 }
 
 bool Generator::step() {

@@ -140,7 +140,6 @@ TEST(Explain, RefusesWhatItCantShow) {
   refused({"--layer", "6"}, "0 to 5");
   refused({"--head", "3"}, "0 to 2");
   refused({"--kv-kernel", "4"}, "odd");
-  refused({"-f", "x"}, "two prompts");
 }
 
 }  // namespace

@@ -157,6 +157,25 @@ TEST(Mistakes, AreSaidInTheWordsOfTheCommandLine) {
   }
 }
 
+TEST(Windows, AreToldFromWhatABudgetTouches) {
+  const std::string model = model_path("gemma3"), text = rome_prompt(3);
+  const Result r = run({"generate", "-m", model, "-p", text, "-n", "1", "--kv-budget", "64",
+                        "--kv-window", "8"});
+  ASSERT_EQ(r.code, 0) << r.err;
+  EXPECT_TRUE(contains(r.err, " in each of 1 layer x 2 KV heads\n")) << r.err;
+  EXPECT_TRUE(contains(r.err, "6 more layers have windows of 16 rows: a budget touches 1 of 7 "
+                              "layers\n"))
+      << r.err;
+  const std::string file = make_folder() + "/a.kv";
+  const Result stored = run({"compress", "-m", model, "-p", text, "-o", file, "--keep-full"});
+  ASSERT_EQ(stored.code, 0) << stored.err;
+  EXPECT_TRUE(contains(stored.err, "less than the file: layers with sliding windows")) << stored.err;
+}
+
+TEST(Mistakes, APartOfTheLayersIsAnErrorWithoutAGpuToo) {
+  expect_error_with(run(with(kRome, {"-ngl", "5"})), {"--gpu-layers 5", "6 layers", "one device"});
+}
+
 TEST(Info, CompressionIsNeverBelowOne) {
   const Result r = run({"info", "-m", needle_model(), "-c", "100"});
   ASSERT_EQ(r.code, 0) << r.err;

@@ -28,6 +28,9 @@ TEST(Info, ShowsTheModelAndThePlan) {
                            "full cache", "snapkv", "1024 rows kept"}) {
     EXPECT_TRUE(contains(r.out, part)) << part << " is missing in\n" << r.out;
   }
+  EXPECT_TRUE(contains(r.out, "longest prompt 8192 tokens, the whole context, with any cache; "))
+      << "not the millions that memory would hold\n"
+      << r.out;
   EXPECT_FALSE(contains(r.out, "\x1b"));
   EXPECT_FALSE(contains(r.out, "blk.0"));
 }

@@ -55,7 +55,10 @@ class ChatSession {
   const Answer& ask(const std::string& message, const Callbacks& callbacks);
   /// Replaces the last message and its answer. Throws kUsage when there is none.
   const Answer& ask_instead(const std::string& message, const Callbacks& callbacks);
-  /// Removes the last message and its answer; returns false when there is none.
+  /// Tokens that the session will have seen when it has read this further message; more than
+  /// n_ctx() - 1 leave no room for an answer. Throws as rendering does.
+  int64_t n_tokens_with(const std::string& message) const;
+  /// Forgets the last message and its answer; false when there is none.
   bool undo();
   /// Removes all messages except the system message.
   void reset();
@@ -72,11 +75,10 @@ class ChatSession {
     std::string text;
     bool is_complete = false;
   };
-  Reading next_reading() const;
-  Reading complete_reading() const;
-  /// The part that is new since the last answer; nothing where the rendered template does not show
-  /// it.
-  std::optional<Reading> new_part() const;
+  Reading next_reading(const Conversation& conversation) const;
+  Reading complete_reading(const Conversation& conversation) const;
+  /// What is new since the last answer; nothing where the template does not show it.
+  std::optional<Reading> new_part(const Conversation& conversation) const;
   RenderedChat render(const Conversation::Json& messages) const;
   /// Applies `change` to the conversation and answers it; undoes the change if no answer begins.
   const Answer& answer_after(const std::function<void()>& change, const Callbacks& callbacks);

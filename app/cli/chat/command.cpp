@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: MIT
 // snapkv chat: a conversation with a model, turn by turn, at a terminal or through a pipe.
+#include "cli/chat/command.h"
+
 #include <fmt/format.h>
 
 #include <memory>
@@ -7,7 +9,6 @@
 #include "base/error.h"
 #include "cli/chat/shell.h"
 #include "cli/commands.h"
-#include "cli/common/chat_settings.h"
 #include "cli/common/plain_text.h"
 #include "cli/common/signals.h"
 #include "cli/common/terminal.h"
@@ -17,20 +18,14 @@
 namespace snapkv::cli {
 namespace {
 
-struct ChatCommandSettings {
-  ModelSettings model;
-  CacheSettings cache;
-  SamplerConfig sampler;
-  int64_t seed = -1;  // /regenerate needs a different answer each time
-  GenerationLimits limits;
-  int64_t n_ctx = 0;
-  ChatSettings chat;
-  bool no_history = false;
-};
-
 void add_options(CLI::App& app, ChatCommandSettings& s) {
   add_length_option(app, s.limits);
   add_context_option(app, s.n_ctx, "the whole chat");
+  app.add_option("-f,--file", s.documents,
+                 "Begin the first message with a document (PDF, EPUB, Word, HTML, text), as /file "
+                 "does; can be given several times")
+      ->type_name("FILE")
+      ->allow_extra_args(false);
   add_ignore_eos_option(app, s.limits);
   app.add_flag("--no-history", s.no_history,
                "Keep what is typed out of the file that the arrow keys bring it back from");
@@ -56,6 +51,8 @@ std::string greeting(const ChatSession& chat, bool names_template) {
                      describe_policy(session.options().kv), plural(session.n_ctx(), "token"));
 }
 
+}  // namespace
+
 int run_chat(const ChatCommandSettings& s, const CommonSettings& common) {
   ChatSession::Options options;
   session_options(s.cache, s.n_ctx);  // refuses invalid options before a model is loaded
@@ -78,10 +75,9 @@ int run_chat(const ChatCommandSettings& s, const CommonSettings& common) {
   if (reader->is_terminal()) write_stderr(greeting(chat, s.chat.names_template()));
   set_signals_that_kill(4);  // one more Ctrl-C than an impatient user presses while reading
   ChatShell shell(chat, *reader, progress, s.cache, s.n_ctx);
+  for (const std::string& document : s.documents) shell.add_document(document);
   return shell.run();
 }
-
-}  // namespace
 
 Command add_chat_command(CLI::App& root, const CommonSettings& common) {
   auto settings = std::make_shared<ChatCommandSettings>();

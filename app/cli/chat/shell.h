@@ -21,8 +21,10 @@ class ChatShell {
   ChatShell(ChatSession& session, LineReader& reader, ProgressDisplay& progress,
             CacheSettings cache, int64_t n_ctx);
 
-  /// Reads lines until they end. Returns the exit code: that of the signal that stopped it or,
-  /// without a terminal, of the first error.
+  /// As /file does; what goes wrong is shown.
+  void add_document(const std::string& path);
+  /// Reads lines until they end. The exit code: what stopped it, or where nobody types the first
+  /// error's.
   int run();
 
  private:
@@ -34,7 +36,13 @@ class ChatShell {
   void handle(const std::string& line);
   void run_command(const std::string& line);
   void send(const std::string& text);
-  /// Runs `ask` with callbacks that show its answer.
+  /// Throws kContextExceeded for a message that the context has no room for.
+  void check_room(const std::string& text) const;
+  /// Adds a document's text to the next message. Throws kContextExceeded where it does not fit.
+  void add_text(const std::string& name, const std::string& text);
+  /// As much of a text's beginning, up to a line's or word's end, as the context has room for.
+  std::string fitting_part(const std::string& text) const;
+  /// Shows the answer that `ask` makes with the callbacks that it is given.
   void show_answer(
       const std::function<const ChatSession::Answer&(const ChatSession::Callbacks&)>& ask);
   /// Writes a line for the user to stderr, apart from the answers.
@@ -64,8 +72,11 @@ class ChatShell {
   AnswerDisplay display_;
   CacheSettings cache_;
   int64_t n_ctx_;
-  std::string files_;       // texts added by /file for the next message
-  std::string last_files_;  // the ones at the start of the last message
+  std::string files_;       // texts of /file for the next message
+  std::string last_files_;  // those that the last message begins with
+  std::string too_long_, too_long_name_;  // the last document that did not fit, for /file first
+  bool document_failed_ = false;          // so that nobody answers without it, in a pipe
+  std::string draft_;                     // a message that could not be sent, to be edited
   bool done_ = false;
   int first_error_ = 0;
 };

@@ -24,7 +24,12 @@ class ChatSettings {
   /// above.
   void add_prompt_options(CLI::App& command, bool& as_chat);
 
-  /// Whether --chat-template was given.
+  /// --chat and --no-chat, and these options, which make a chat of the prompt by themselves.
+  void add_default_prompt_options(CLI::App& command, bool& as_chat, bool& as_text);
+
+  /// Whether one of the options is given.
+  bool is_given() const;
+  /// Whether --chat-template names one.
   bool names_template() const { return !template_.empty(); }
   const std::string& system() const { return system_; }
 

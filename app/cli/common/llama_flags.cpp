@@ -58,7 +58,7 @@ constexpr LlamaFlag kFlags[] = {
     {{"--no-escape"}, Action::accept, ""},
     {{"--no-display-prompt"}, Action::accept, ""},
     {{"--no-context-shift"}, Action::accept, ""},
-    {{"-no-cnv", "--no-conversation"}, Action::accept, ""},
+    {{"-no-cnv", "--no-conversation"}, Action::special, ""},
     {{"--simple-io"}, Action::accept, ""},
     {{"--log-disable"}, Action::accept, ""},
     {{"--perf", "--no-perf"}, Action::accept, ""},
@@ -259,6 +259,10 @@ class Translator {
     if (flag.action == Action::refuse) fail(ErrorCode::kUsage, "{}: {}", name, flag.text);
     if (flag.action == Action::accept) return;
     if (name == "-fa" || name == "--flash-attn") return apply_flash_attention(name, attached);
+    if (name == "-no-cnv" || name == "--no-conversation") {
+      if (option("--no-chat") != nullptr) out_.emplace_back("--no-chat");
+      return;
+    }
     if (name == "--no-mmap") return rename(name, "--weights", std::string("copy"));
     std::string value;
     if (attached) {

@@ -31,7 +31,7 @@ const char* phase_name(Phase phase) {
 
 std::string eta(double fraction, double seconds) {
   if (fraction <= 0.02 || seconds <= 0.2 || fraction >= 1) return "";
-  return "  ETA " + format_seconds(std::max(1.0, seconds * (1 - fraction) / fraction));
+  return "  ETA " + format_wait(seconds * (1 - fraction) / fraction);
 }
 
 }  // namespace

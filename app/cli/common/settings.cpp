@@ -316,15 +316,16 @@ std::shared_ptr<const Model> load_model(const ModelSettings& settings, ProgressF
                                   .progress = std::move(progress),
                                   .check_tensors = settings.check_tensors});
   if (settings.n_gpu_layers <= 0) return model;
-  if (model->backend_description().rfind("cpu", 0) == 0) {
-    log_warn("--gpu-layers {}: there is no GPU to use; the model runs on the CPU",
-             settings.n_gpu_layers);
-  } else if (settings.n_gpu_layers < model->info().n_layer) {
+  if (settings.n_gpu_layers < model->info().n_layer) {
     fail(
         ErrorCode::kUsage,
         "--gpu-layers {}: the model has {} layers and runs on one device as a whole; 0 is the CPU, "
         "{} or more the GPU",
         settings.n_gpu_layers, model->info().n_layer, model->info().n_layer);
+  }
+  if (model->backend_description().rfind("cpu", 0) == 0) {
+    log_warn("--gpu-layers {}: there is no GPU to use; the model runs on the CPU",
+             settings.n_gpu_layers);
   }
   return model;
 }

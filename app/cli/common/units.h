@@ -15,6 +15,8 @@ namespace snapkv::cli {
 std::string format_bytes(size_t bytes);
 /// "0.31 ms", "612 ms", "3.21 s", "2 min 05 s"
 std::string format_seconds(double seconds);
+/// A time to come, which nobody knows to the hundredth: "97 s", "2 min 05 s"; at least "1 s"
+std::string format_wait(double seconds);
 /// "6535 tok/s", "4.37 tok/s"; "-" when nothing was timed
 std::string format_rate(int64_t n_tokens, double seconds);
 /// 1234567 -> "1.23 M"

@@ -39,7 +39,7 @@ void add_options(CLI::App& app, AskSettings& s) {
   app.add_option("DOCUMENT", s.document, "A file that snapkv compress has written")
       ->type_name("FILE")
       ->required();
-  s.question.add_options(app);
+  s.question.add_options(app, PromptSettings::Parts::one);
   add_length_option(app, s.limits);
   add_context_option(app, s.n_ctx, "document, question and answer");
   add_stop_option(app, s.limits);

@@ -15,6 +15,7 @@
 #include "cli/common/output_files.h"
 #include "cli/common/plain_text.h"
 #include "cli/common/progress.h"
+#include "cli/common/prompt_length.h"
 #include "cli/common/prompt_settings.h"
 #include "cli/common/signals.h"
 #include "cli/common/terminal.h"
@@ -43,7 +44,7 @@ struct CompressSettings {
 
 void add_options(CLI::App& app, CompressSettings& s) {
   s.cache.policy = kAgnosticPolicy;
-  s.document.add_options(app);
+  s.document.add_options(app, PromptSettings::Parts::one);
   mark_output(
       app.add_option("-o,--output", s.output, "The file that is written, document.kv for example"),
       OutputKind::cache)
@@ -104,11 +105,15 @@ std::string summary(const CompressSettings& s, const Session& session, bool keep
       keeps_all ? fmt::format("every row, in {}", name(stored_kv_type(session.model().info())))
                 : fmt::format("{}, {}", session.options().kv.name,
                               describe_policy(session.options().kv));
+  const std::string full =
+      ratio >= 1 ? fmt::format("{:.1f} times as much", ratio)
+                 : std::string("less than the file: layers with sliding windows keep their last "
+                               "rows only, and the file holds every row, for any question");
   std::string text = fmt::format(
-      "{}: {} read in {} ({})\n{}: {}; a full cache takes {}, {:.1f} times as much\n",
+      "{}: {} read in {} ({})\n{}: {}; a full cache takes {}, {}\n",
       terminal_text(session.model().info().name, 80), plural(session.n_past(), "token"),
       format_seconds(seconds), format_rate(session.n_past(), seconds), s.output,
-      format_bytes(file) + ", " + kept, format_bytes(stats.kv_bytes_full), ratio);
+      format_bytes(file) + ", " + kept, format_bytes(stats.kv_bytes_full), full);
   if (!keeps_all) {
     text +=
         "These rows were chosen before any question was known, and may lack what one asks for; "
@@ -126,6 +131,7 @@ int run_compress(const CompressSettings& s, const CommonSettings& common) {
   ProgressDisplay progress(!common.no_progress, common.verbose);
   const std::shared_ptr<const Model> model = load_model(s.model, progress.callback());
   progress.clear();
+  refuse_hopeless_length(*model, text, s.n_ctx);
   const server::DocumentForm form = form_of(*model, s);
   const std::string notes =
       server::document_notes(form, std::filesystem::absolute(s.model.path).string(), "");

@@ -181,7 +181,7 @@ int run_explain(const ExplainSettings& s, const CommonSettings& common) {
     write_stdout(show_nothing_dropped(n_tokens, e.session.kv.budget));
     return 0;
   }
-  for (const int32_t id : tokens) e.pieces.push_back(model->piece(id, s.as_chat));
+  for (const int32_t id : tokens) e.pieces.push_back(model->piece(id, true));
   Rankings rankings(s, e.model, SnapKvRule(e.session.kv), n_tokens);
   Session session(model, e.session);
   session.prefill(tokens, {.progress = progress.callback(), .probe = &rankings.probe()});
@@ -204,8 +204,8 @@ Command add_explain_command(CLI::App& root, const CommonSettings& common) {
   auto s = std::make_shared<ExplainSettings>();
   CLI::App* app =
       root.add_subcommand("explain", "Show how SnapKV chooses what is kept of a prompt");
-  s->cache.policy = "snapkv";  // explain shows the steps of this policy only
-  s->prompt.add_options(*app);
+  s->cache.policy = "snapkv";  // whose steps these are, whatever the other commands use
+  s->prompt.add_options(*app, PromptSettings::Parts::document_and_question);
   s->chat.add_prompt_options(*app, s->as_chat);
   app->add_option("--length", s->length, "Without a prompt: tokens of the demo's text")
       ->check(whole_number(1, kMostTokens))

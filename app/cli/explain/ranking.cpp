@@ -12,8 +12,6 @@
 namespace snapkv::cli {
 namespace {
 
-/// Positions at the start that peak_position() skips: "attention sinks" (arXiv 2309.17453).
-constexpr size_t kSinks = 4;
 
 std::vector<float> reduce_group(const std::vector<std::vector<float>>& heads, bool is_mean) {
   std::vector<float> votes = heads.front();

@@ -45,8 +45,11 @@ HeadRanking rank_head(const SnapKvRule& rule, std::span<const float> sums, int64
 /// Returns the positions of the k highest scores, ascending; ties go to the lower position.
 std::vector<int32_t> top_positions(std::span<const float> scores, int64_t k);
 
-/// Returns the position of the highest group vote in the prefix's first three quarters, except the
-/// first positions (which many heads attend to whatever the text): what a head looks at far back.
+/// The first positions are attention sinks: many heads attend to them whatever the text is.
+inline constexpr size_t kSinks = 4;
+
+/// Where the highest group vote is in the prompt's first three quarters, but for the first
+/// positions (which many heads attend to whatever the text): what a head looks at far back.
 size_t peak_position(const HeadRanking& ranking);
 /// The vote at peak_position().
 inline float peak_vote(const HeadRanking& ranking) { return ranking.votes[peak_position(ranking)]; }

@@ -125,7 +125,9 @@ class View {
     return text + "  votes   " + profile(r_.votes) + "\n" + scale_line();
   }
 
-  /// Lists the tokens with the highest votes and their positions: "   301" at 17: 4.120, ...
+  static bool is_sink(int32_t j) { return static_cast<size_t>(j) < kSinks; }
+
+  /// "   301" (4.12), ...: with their positions.
   std::string best_tokens(const std::vector<float>& votes, int64_t n) const {
     std::vector<int32_t> best = top_positions(votes, n);
     std::sort(best.begin(), best.end(), [&](int32_t a, int32_t b) {
@@ -133,9 +135,9 @@ class View {
     });
     std::string text;
     for (const int32_t j : best) {
-      text +=
-          fmt::format("{}{} at {}: {:.3f}", text.empty() ? "" : ", ",
-                      quoted(e_.pieces[static_cast<size_t>(j)]), j, votes[static_cast<size_t>(j)]);
+      text += fmt::format("{}{} at {}{}: {:.3f}", text.empty() ? "" : ", ",
+                          quoted(e_.pieces[static_cast<size_t>(j)]), j,
+                          is_sink(j) ? " (an attention sink)" : "", votes[static_cast<size_t>(j)]);
     }
     return text;
   }

@@ -10,6 +10,7 @@ void generate(Session& session, Sampler& sampler, const GenerationLimits& limits
   Generator generator(session, sampler,
                       {.max_tokens = limits.n_predict,
                        .stops = limits.stops,
+                       .one_paragraph = limits.one_paragraph,
                        .ignore_eos = limits.ignore_eos,
                        .cancelled = interrupted});
   const auto add = [&](const std::string& text) {

@@ -14,6 +14,7 @@ namespace snapkv::cli {
 
 struct GenerationLimits {
   int64_t n_predict = -1;   ///< tokens; negative: until the model ends or the context is full
+  bool one_paragraph = false;  ///< the answer ends at the first empty line after some text
   bool ignore_eos = false;  ///< never choose a token that ends the answer
   std::vector<std::string> stops = {};  ///< the answer ends before the first one in its text
 };

@@ -21,9 +21,12 @@ struct RunReport {
   SamplerConfig sampler;
   std::optional<Grammar> grammar;
   GenerationLimits limits;
-  int64_t n_prompt = 0;          ///< tokens of the prompt
-  int64_t n_loaded = 0;          ///< tokens that the loaded cache had seen
-  bool misses_template = false;  ///< the prompt was not made with the model's chat template
+  int64_t n_prompt = 0;          ///< tokens
+  int64_t n_loaded = 0;          ///< tokens seen by the saved cache that was loaded
+  bool as_chat = false;          ///< the prompt was read as a user's message
+  bool misses_template = false;  ///< the model has a chat template, which the prompt is not made by
+  bool has_control = false;      ///< so it was left as it is: it holds control tokens already
+  bool continues_text = false;   ///< a base model's answer, which ends where --n-predict is not given
   Generation generation;
   double load_seconds = 0;
   double cancelled_after_seconds = 0;         ///< time in prefill, if it was cancelled

@@ -128,14 +128,22 @@ std::string types_text(const ModelDescription& d) {
   return text.empty() ? "no tensors" : text;
 }
 
+/// "8192 tokens, the whole context, ...", or what fits of it.
 std::string longest_text(const ModelInfo& m, const InfoPlans& p) {
-  std::string text = fmt::format("{} with the full cache, {} with {}, in {} of free memory",
-                                 plural(p.longest_full, "token"), p.longest_kept, p.options.kv.name,
-                                 format_bytes(p.free_memory));
-  if (m.n_ctx_train > 0 && std::max(p.longest_full, p.longest_kept) > m.n_ctx_train) {
-    text += "; the context is the model's limit";
+  const std::string both =
+      fmt::format("{} with the full cache, {} with {}, in {} of free memory",
+                  plural(p.longest_full, "token"), p.longest_kept, p.options.kv.name,
+                  format_bytes(p.free_memory));
+  if (m.n_ctx_train <= 0 || p.longest_kept <= m.n_ctx_train) return both;
+  if (p.longest_full <= m.n_ctx_train) {
+    return fmt::format("{}, the whole context, with {}; {} with the full cache, in {} of free "
+                       "memory",
+                       plural(m.n_ctx_train, "token"), p.options.kv.name, p.longest_full,
+                       format_bytes(p.free_memory));
   }
-  return text;
+  return fmt::format("{}, the whole context, with any cache; {} of free memory would hold {}",
+                     plural(m.n_ctx_train, "token"), format_bytes(p.free_memory),
+                     plural(p.longest_full, "token"));
 }
 
 class Facts {

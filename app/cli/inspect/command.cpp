@@ -115,7 +115,7 @@ Command add_inspect_command(CLI::App& root, const CommonSettings& common) {
       ->check(whole_number(0, kMostTokens))
       ->type_name("N")
       ->capture_default_str();
-  s->prompt.add_options(*app);
+  s->prompt.add_options(*app, PromptSettings::Parts::document_and_question);
   app->add_flag("--no-bos", s->no_bos, "Don't begin the prompt with the model's BOS token");
   app->add_flag("--no-special", s->plain_text,
                 "Take control tokens that are written out in the prompt as plain text");

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <memory>
 #include <thread>
+#include <utility>
 
 #include "base/error.h"
 #include "cli/commands.h"
@@ -21,7 +22,12 @@ namespace {
 
 constexpr std::chrono::milliseconds kPoll(20);
 
-/// The thread that serves HTTP; the destructor always waits for its end.
+constexpr const char* kNoTemplate =
+    "snapkv: the model has no chat template, as a base model: it continues texts (/v1/completions),"
+    " and\n        requests of the chat endpoints are errors; --chat-template NAME says in which "
+    "format to chat\n";
+
+/// The thread that serves HTTP; whatever happens, it has ended when this has.
 class Serving {
  public:
   explicit Serving(server::HttpServer& http) : http_(http), thread_([&http] { http.serve(); }) {
@@ -86,7 +92,9 @@ int run_serve(const ServeSettings& s, const CommonSettings& common) {
   warn_beyond_training(s.n_ctx, model->info());
   scheduler = std::make_unique<server::Scheduler>(model, scheduler_options(s, model->info()));
   write_stderr(memory_line(scheduler->options()));
-  service.begin(*scheduler, api_options(s, *model));
+  server::ApiOptions api = api_options(s, *model);
+  if (!api.chat_template) write_stderr(kNoTemplate);
+  service.begin(*scheduler, std::move(api));
   write_stderr(fmt::format("snapkv: ready: {}\n", address));
   wait_for_signal_and_drain(service);
   return 0;
