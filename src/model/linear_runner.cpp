@@ -40,7 +40,6 @@ void LinearRunner::apply(const Tensor& x, std::span<const LinearCall> calls) {
     }
     return;
   }
-  constexpr size_t kMaxCalls = 4;
   SNAPKV_CHECK(calls.size() <= kMaxCalls);
   std::array<Projection, kMaxCalls> projections;
   for (size_t i = 0; i < calls.size(); ++i) {

@@ -29,6 +29,8 @@ struct LayerMatrices {
 
 class LinearRunner {
  public:
+  static constexpr size_t kMaxCalls = 8;  // of one apply()
+
   explicit LinearRunner(Backend& backend) : backend_(backend) {}
 
   /// From here on weights are packed (memory of earlier ones is reused): those of all tokens now,

@@ -174,7 +174,7 @@ int64_t ModelSpec::ffn_rows(int64_t n_tokens) const {
   if (config.n_expert == 0) return n_tokens;
   constexpr int64_t kLeast = 64;
   const int64_t even = n_tokens * config.n_expert_used / config.n_expert;
-  return std::min(n_tokens, std::max(kLeast, 2 * even));
+  return std::max(config.n_expert_used, std::min(n_tokens, std::max(kLeast, 2 * even)));
 }
 
 bool ModelSpec::rotate_alike(int64_t n_ctx_a, int64_t n_ctx_b) const {

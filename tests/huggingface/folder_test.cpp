@@ -301,7 +301,7 @@ TEST_F(FolderTest, UnsupportedModels) {
   };
   expect_bad_experts({{"num_experts_per_tok", 5}}, {"num_experts_per_tok is 5", "4"});
   expect_bad_experts({{"num_experts_per_tok", 0}}, {"num_experts_per_tok is 0"});
-  expect_bad_experts({}, {"num_experts_per_tok is missing"});
+  expect_bad_experts(Json::object(), {"num_experts_per_tok is missing"});
   expect_bad_experts({{"num_local_experts", 0}}, {"num_local_experts is 0"});
   expect_bad_experts({{"num_experts_per_tok", 2}}, {"block_sparse_moe.gate.weight", "missing"});
   const Json qwen = {{"architectures", {"Qwen3MoeForCausalLM"}},

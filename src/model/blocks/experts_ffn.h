@@ -35,6 +35,7 @@ class ExpertsFfn final : public FeedForward {
   void route(const Tensor& normed, const LayerPass& pass) const;
   void run_group(const Group& group, const Tensor& normed, const Tensor& x,
                  const LayerPass& pass) const;
+  void run_token(const Tensor& normed, const Tensor& x, const LayerPass& pass) const;
   Tensor gather(const Group& group, const Tensor& normed, const LayerPass& pass) const;
 
   const BlockContext& context_;
