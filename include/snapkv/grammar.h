@@ -26,16 +26,27 @@ namespace snapkv {
 
 class Tokenizer;
 
+/// What of a schema is not in its grammar. Without one, a schema that says more than a grammar can
+/// is an error.
+struct SchemaRelaxation {
+  std::vector<std::string> left_out;  ///< keywords and places: "uniqueItems (#/properties/tags)"
+  int64_t repetitions = 100'000;      ///< that lengths and numbers of items may still take together
+};
+
 /// Immutable; copies share what they have.
 class Grammar {
  public:
   /// Reads GBNF; texts begin at the rule `root`. Throws Error{kUsage} "NAME: line L, column C: ..."
   /// for what is no grammar, and for left recursion.
   static Grammar parse(std::string_view gbnf, std::string name = "grammar");
+  /// The same for GBNF that json_schema_to_gbnf() made, or that has parts which it made: lengths
+  /// and numbers of items may be larger.
+  static Grammar parse_schema_rules(std::string_view gbnf, std::string name = "grammar");
   /// The JSON documents that a schema allows, properties in the schema's order. Throws
-  /// Error{kUsage} "NAME: PLACE: ..." for what is no schema, and for keywords that are not
-  /// supported.
-  static Grammar from_json_schema(std::string_view schema, std::string name = "JSON schema");
+  /// Error{kUsage} "NAME: PLACE: ..." for what is no schema; also for what a grammar can't say,
+  /// unless there is a `relaxation`, to which it is added.
+  static Grammar from_json_schema(std::string_view schema, std::string name = "JSON schema",
+                                  SchemaRelaxation* relaxation = nullptr);
   /// Any JSON object.
   static Grammar json_object();
   /// Any JSON value.
@@ -56,7 +67,8 @@ class Grammar {
 /// What Grammar::from_json_schema() makes of a schema, in GBNF: rules for a larger grammar, which
 /// are not compiled on their own. Throws as it does; left recursion is found when they are
 /// compiled.
-std::string json_schema_to_gbnf(std::string_view schema, const std::string& name = "JSON schema");
+std::string json_schema_to_gbnf(std::string_view schema, const std::string& name = "JSON schema",
+                                SchemaRelaxation* relaxation = nullptr);
 
 /// A text as a literal of GBNF, with its quotes.
 std::string gbnf_literal(std::string_view text);
