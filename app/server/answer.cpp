@@ -27,6 +27,17 @@ SamplerConfig of_choice(SamplerConfig config, int choice) {
 
 }  // namespace
 
+AnswerPart::Token scored_token(const Model& model, std::span<const float> logits, int32_t id,
+                               int n_top) {
+  const TokenLogprobs found = token_logprobs(logits, id, n_top);
+  const auto named = [&](const TokenLogprob& token) {
+    return TokenProbability{token.id, model.piece(token.id, true), token.logprob};
+  };
+  AnswerPart::Token token{named(found.chosen), {}};
+  for (const TokenLogprob& other : found.top) token.top.push_back(named(other));
+  return token;
+}
+
 Answer::Answer(std::unique_ptr<Session> session, const Request& request, int choice,
                int64_t most_tokens, std::optional<GrammarMatcher> matcher)
     : session_(std::move(session)),
@@ -88,15 +99,12 @@ void Answer::add_token(int32_t id, Generation& client) {
   part.text = stream_.push(model.piece(id, shows_control_tokens_));
   found_end_ = is_end_ && is_end_(part.text);
   if (top_logprobs_ >= 0) {
-    const TokenLogprobs found = token_logprobs(session_->logits(), id, top_logprobs_);
-    const auto named = [&](const TokenLogprob& token) {
-      return TokenProbability{token.id, model.piece(token.id, true), token.logprob};
-    };
-    AnswerPart::Token token{named(found.chosen), {}};
-    for (const TokenLogprob& other : found.top) token.top.push_back(named(other));
-    part.tokens.push_back(std::move(token));
+    part.tokens.push_back(scored_token(model, session_->logits(), id, top_logprobs_));
   }
-  if (!part.text.empty() || !part.tokens.empty()) client.push(std::move(part));
+  ++n_unsaid_;
+  if (part.text.empty() && part.tokens.empty()) return;
+  part.n_tokens = std::exchange(n_unsaid_, 0);
+  client.push(std::move(part));
 }
 
 void Answer::end_at_length(Generation& client) { end(FinishReason::length, client); }

@@ -16,6 +16,10 @@
 
 namespace snapkv::server {
 
+/// A token with its probability, and those of the `n_top` most likely ones.
+AnswerPart::Token scored_token(const Model& model, std::span<const float> logits, int32_t id,
+                               int n_top);
+
 class Answer {
  public:
   using Clock = std::chrono::steady_clock;
@@ -66,6 +70,7 @@ class Answer {
   std::vector<float> logits_;  // without end_tokens_, where there are any
   std::vector<int32_t> ids_;
   std::string raw_text_;
+  int64_t n_unsaid_ = 0;    // tokens since the last part
   bool found_end_ = false;  // by is_end_
   bool done_ = false;
   Clock::time_point began_ = Clock::now(), last_token_ = began_;

@@ -56,6 +56,8 @@ struct Request {
   /// calls are in some formats.
   bool shows_control_tokens = false;
   int top_logprobs = -1;  ///< alternatives with each token; -1: no logprobs at all
+  /// With top_logprobs >= 0: those of the prompt's tokens come too, before the answer.
+  bool scores_prompt = false;
   bool reports_progress = false;
   KvReportLevel kv_report = KvReportLevel::summary;
   /// Whether it may continue a kept conversation and be continued itself.
@@ -67,6 +69,8 @@ struct Request {
   int zstd_level = 0;  ///< for the same: of its file; 0: none
   /// 0: none. The request ends with an error when it is not done by then.
   double timeout = 0;
+  /// What is done otherwise than the client asked for; its answer's header says so.
+  std::vector<std::string> warnings;
 };
 
 struct TokenProbability {
@@ -102,6 +106,7 @@ struct KvReport {
 struct PromptRead {
   int64_t n_tokens = 0;  ///< of the prompt, all of them
   int64_t n_reused = 0;  ///< of a kept conversation, a prefix or a snapshot
+  int64_t n_stored = 0;  ///< of the others, those that later prompts may reuse
   double seconds = 0;    ///< reading, without waiting
   double queue_seconds = 0;
   KvReport kv;
@@ -116,6 +121,8 @@ struct AnswerPart {
     std::vector<TokenProbability> top;  ///< highest first
   };
   std::vector<Token> tokens;  ///< new ones, with Request::top_logprobs >= 0 only
+  int64_t n_tokens = 0;       ///< generated since the last part
+  bool of_prompt = false;     ///< the tokens are the prompt's; the first one has no probability
 };
 
 enum class FinishReason { stop, length };

@@ -33,6 +33,9 @@ struct AnswerOptions {
   bool has_logprobs = false;
   KvReportLevel kv_report = KvReportLevel::summary;
   AnswerSyntax syntax;
+  /// Tokens of the prompt after the last cache_control (messages); nothing where there is none.
+  std::optional<int64_t> n_uncached;
+  std::vector<std::string> warnings;  ///< for the answer's header
 };
 
 class Answers {
@@ -52,6 +55,8 @@ class Answers {
   virtual std::string failed(const ApiError& error);
   /// What is sent while nothing else is.
   virtual std::string ping() const { return ": ping\n\n"; }
+  /// The type of a stream.
+  virtual const char* stream_type() const { return "text/event-stream"; }
 
   const AnswerOptions& options() const { return options_; }
   AnswerTimes times() const;
@@ -65,7 +70,10 @@ class Answers {
     std::vector<AnswerPart::Token> tokens;       ///< of a plain answer
     std::vector<AnswerPart::Token> text_tokens;  ///< those of `content` among them
     std::vector<AnswerPart::Token> held_tokens;  ///< since the last piece
+    std::vector<AnswerPart::Token> prompt_tokens;  ///< with Request::scores_prompt
     std::optional<AnswerEnd> end;
+    int64_t n_reasoning = 0;  ///< tokens
+    int64_t n_held = 0;       ///< tokens since the last piece
     /// "tool_calls", "length" or "stop"
     const char* finish_reason() const;
     /// Whether it ends with a call that the client can make.
@@ -90,6 +98,7 @@ class Answers {
   void begin();
   static void add_tokens(Choice& choice, const std::vector<Piece>& pieces,
                          const std::vector<AnswerPart::Token>& tokens);
+  static void count_reasoning(Choice& choice, const std::vector<Piece>& pieces, int64_t n_tokens);
   void add(int choice, std::vector<Piece> pieces, const std::vector<AnswerPart::Token>& tokens);
 
   const AnswerOptions options_;

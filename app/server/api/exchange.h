@@ -24,9 +24,13 @@ Exchange read_chat_completion(const Json& body,
 Exchange read_completion(const Json& body, const ApiContext& context);  ///< completions.cpp
 Exchange read_response(const Json& body, const ApiContext& context);    ///< responses.cpp
 Exchange read_messages(const Json& body, const ApiContext& context);    ///< messages.cpp
+Exchange read_ollama_chat(const Json& body, const ApiContext& context);      ///< ollama.cpp
+Exchange read_ollama_generate(const Json& body, const ApiContext& context);  ///< ollama.cpp
 
 /// Tokens of the prompt that a body of /v1/messages makes, a document that it continues included.
 int64_t count_message_tokens(const Json& body, const ApiContext& context);
+/// The same of /v1/responses.
+int64_t count_response_tokens(const Json& body, const ApiContext& context);
 /// The prompt that a body with messages makes: /apply-template, /v1/kv/snapshots.
 RenderedChat read_chat_prompt(const Json& body, const ApiContext& context);
 

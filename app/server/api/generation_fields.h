@@ -17,7 +17,7 @@ inline constexpr int kMostTopLogprobs = 20;
 /// kv_report and return_progress. The prompt is left empty.
 Request read_request(const Fields& body, const ApiContext& context, const char* id_prefix);
 
-/// A string, or a list of at most kMostStops.
+/// A string, or a list of at most kMostStops; empty ones say nothing.
 std::vector<std::string> read_stops(const Fields& body, const char* name);
 
 /// The first of these fields that is there, -1 otherwise. `least`: below it only -1 is possible,
