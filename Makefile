@@ -22,7 +22,7 @@ UNITS = $(filter %.cpp,$(filter-out tests/fuzz/% tests/packaging/%,$(SOURCES)))
 MINUTES ?= 10
 # What `make packages` installs besides: Clang for the presets that need it
 TOOLS := tests $(if $(filter tsan fuzz,$(SNAPKV_PRESET)),clang)
-.PHONY: help packages configure build demo models texts quality test test-models clients faults asan tsan fuzz install format lint
+.PHONY: help packages configure build demo models texts quality test test-models clients faults asan tsan fuzz install package wheel format lint
 
 help:                ## This text
 	@sed -n 's/^\([a-z-]*\): .*## /  make \1\t/p; s/^\([a-z-]*\):  *## /  make \1\t/p' Makefile | sort -u | expand -t 20
@@ -84,6 +84,12 @@ quality: build models texts  ## Measure docs/quality.md again, its table and pic
 
 install: build       ## Install program, library, headers and CMake package under PREFIX
 	cmake --install $(BUILD) --prefix $(PREFIX)
+
+package: build       ## A Debian package of the build, in build/$(SNAPKV_PRESET)/packages
+	cd $(BUILD) && cpack
+
+wheel:               ## A Python wheel, in build/wheel
+	python3 -m pip wheel --no-deps -w build/wheel .
 
 format:              ## clang-format all sources
 	clang-format -i $(SOURCES)

@@ -10,14 +10,14 @@
 namespace snapkv {
 namespace {
 
-/// Asks the system to read the weights of layer il from the disk while the layer before is
-/// computed: a model larger than the memory streams through it once per prompt.
+/// Asks the system to read the weights of layer il from the disk while the layer before it is
+/// computed, so that a model larger than the memory streams through it once per prompt.
 void prefetch_layer(const GgufFile& file, const Architecture& architecture, int il) {
   if (il >= architecture.config().n_layer) return;
   for (const GgufTensor* t : architecture.layer_tensors(il)) file.will_need(*t);
 }
 
-/// Attention of several prompts in one chunk: each attends to its own rows.
+/// Attention of several prompts in one chunk; each attends to its own rows.
 class SharedAttention final : public AttentionStep {
  public:
   void add(AttentionStep& step, int64_t n_tokens) { parts_.push_back({&step, n_tokens}); }
@@ -67,7 +67,7 @@ bool PrefillRun::step() {
   const int64_t end = std::min(n_tokens_, n_done_ + chunk_);
   run_chunk(n_done_, end);
   n_done_ = end;
-  if (n_done_ == n_tokens_) backend_.synchronize();  // before its time is taken
+  if (n_done_ == n_tokens_) backend_.synchronize();  // before the time is taken
   const double packing = linear_.take_pack_seconds();
   times_.pack += packing;
   times_.layers += timer.lap() - packing;
@@ -107,9 +107,9 @@ void PrefillRun::begin() {
 
 void PrefillRun::begin_layer() {
   Timer timer;
-  if (plan_.packed) linear_.pack(architecture_.layer_weights(il_), plan_.packed_at_use);
+  if (plan_.packed) linear_.pack(architecture_.layer_matrices(il_), plan_.packed_at_use);
   if (plan_.releases_weights && !linear_.reads_weights()) release_layer();
-  if (plan_.packed) times_.pack += timer.lap();  // exactly 0 tells that nothing was packed
+  if (plan_.packed) times_.pack += timer.lap();  // exactly 0 if nothing was packed
   prefetch_layer(first_.file(), architecture_, il_ + 1);
   for (const auto& segment : segments_) segment->begin_layer(il_);
   buffers_.ensure(backend_, architecture_.spec(), chunk_, linear_.input_dtype());
@@ -117,12 +117,12 @@ void PrefillRun::begin_layer() {
 }
 
 /// Takes the layer's weights out of this process's resident memory; the system still caches the
-/// file as long as it has room.
+/// file while it has room.
 void PrefillRun::release_layer() {
   for (const GgufTensor* t : architecture_.layer_tensors(il_)) first_.file().dont_need(*t);
 }
 
-/// Tokens [begin, end) of layer il_.
+/// Computes tokens [begin, end) of layer il_.
 void PrefillRun::run_chunk(int64_t begin, int64_t end) {
   const int64_t n = end - begin;
   LayerPass pass;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Bodies of requests: what the engine gets of them, and what is refused with which words.
+// Request bodies: the request that the engine gets, and the messages for those that are refused.
 #include <gtest/gtest.h>
 
 #include <fstream>
@@ -88,12 +88,12 @@ TEST_F(Requests, KvChoosesWhatIsKept) {
   EXPECT_EQ(chat(R"("kv": {"policy": "full"})").session.kv_memory, 0u);
 }
 
-// Every policy with every parameter at its default, by the tables.
+// Every policy with every parameter at the default from its table.
 TEST_F(Requests, KvTakesEveryParameterOfEveryPolicy) {
   for (const PolicyInfo& info : all_policies()) {
     Json kv = {{"policy", info.name}};
     for (const PolicyParam& param : info.params) {
-      if (param.name == "ratio") continue;  // 0 is off; sessions have either it or a budget
+      if (param.name == "ratio") continue;  // 0 is off; a session has either a ratio or a budget
       std::visit([&](const auto& value) { kv[param.name] = value; }, param.default_value);
     }
     const Request request = chat("\"kv\": " + kv.dump());
@@ -191,7 +191,7 @@ TEST_F(Requests, ToolsReachTheTemplate) {
   EXPECT_EQ(none.prompt.chat.text.find("tools"), std::string::npos);
 }
 
-// parallel_tool_calls: false
+// For parallel_tool_calls: false.
 TEST_F(Requests, AnswersMayEndWithTheirFirstCall) {
   const std::string tools = R"("tools": [{"type": "function", "function": {"name": "get"}}])";
   EXPECT_FALSE(chat(tools).make_end_finder);
@@ -206,14 +206,14 @@ TEST_F(Requests, AnswersMayEndWithTheirFirstCall) {
     EXPECT_FALSE(second("\"arguments\": {}}"));
     EXPECT_TRUE(first("\"arguments\": {}}"));
   }
-  // what the answer is read with is what its end is looked for with
+  // The end of an answer is found with the same settings that the answer is parsed with.
   const std::string opened = "<think>\n<tool_call>{\"name\": \"get\", \"arguments\": {}}";
   const std::string one = tools + R"(, "parallel_tool_calls": false)";
   EXPECT_FALSE(chat(one).make_end_finder()(opened));
   EXPECT_TRUE(chat(one + R"(, "reasoning_format": "none")").make_end_finder()(opened));
 }
 
-// Calls of earlier answers are not left out of the prompt.
+// The calls in earlier answers stay in the prompt.
 TEST_F(Requests, EarlierCallsAreWrittenWithoutTools) {
   const std::string body = R"({"messages": [{"role": "user", "content": "Weather?"},
     {"role": "assistant", "content": null, "tool_calls": [{"id": "c1", "type": "function",
@@ -368,7 +368,7 @@ TEST_F(Requests, BodiesAreBounded) {
   std::string list = "{\"a\": [0";
   for (int i = 1; i < 100000; ++i) list += ",0";
   EXPECT_EQ(refused(list + "]}"), "accepted");
-  for (const char* part : {"[]", "{}", "\"\""}) {  // each takes far more than its text
+  for (const char* part : {"[]", "{}", "\"\""}) {  // each takes much more memory than its text
     std::string parts = R"({"a": [0)";
     for (int i = 0; i < kMostJsonParts; ++i) parts += std::string(",") + part;
     EXPECT_EQ(refused(parts + "]}"), "the body has more than 262144 strings, arrays and objects");
@@ -379,7 +379,7 @@ TEST_F(Requests, BodiesAreBounded) {
   EXPECT_NE(refused("{\"a\": \"\xff\"}").find("no JSON"), std::string::npos);
 }
 
-// What a text within the body holds is walked by recursion too.
+// The JSON in a string of the body is also walked by recursion.
 TEST_F(Requests, ArgumentsOfCallsMayNotNestWithoutEnd) {
   for (const int levels : {3, 300'000}) {
     std::string arguments, ends;
@@ -437,7 +437,7 @@ TEST_F(Requests, NamesOfFilesStayInTheirFolder) {
   expect_error(R"("kv": {"snapshot": "../book"})", "kv.snapshot", "not begin with a dot");
 }
 
-// What follows a document is rendered with the request's variables, as any conversation.
+// The messages after a document are rendered with the request's variables, like any conversation.
 TEST_F(Requests, VariablesReachTheTemplateOfADocument) {
   options_.snapshot_dir = testing::TempDir();
   Session session(load_model("needle"), {});

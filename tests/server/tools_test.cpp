@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Tools of requests, the formats of real templates, and the grammars of calls that must be made.
+// The tools of requests, the formats of real templates, and the grammars for required calls.
 #include "server/api/tools.h"
 
 #include <gtest/gtest.h>
@@ -158,7 +158,7 @@ TEST(Tools, GrammarOfBareParameters) {
   EXPECT_NE(none.find("no number is between"), std::string::npos) << none;
 }
 
-/// A random text of a grammar that often comes near to what ends its values.
+/// A random text of the grammar, which often comes close to the ends of values.
 std::string random_text(GrammarMatcher matcher, std::mt19937& random) {
   const std::string pieces[] = {
       "\n</parameter>\n",         "</parameter>", "\n</para", "<", "\n", "a", "<parameter=city>\n",
@@ -183,7 +183,7 @@ std::string random_text(GrammarMatcher matcher, std::mt19937& random) {
   return text;
 }
 
-// However a model fills the grammar, what is read of it is calls with arguments of the schema.
+// For every text that the grammar allows, the parser finds calls whose arguments fit the schema.
 TEST(Tools, BareParametersOfTheGrammarAreArguments) {
   const Tools tools = coder_tools();
   std::vector<std::string> bytes;
@@ -218,7 +218,7 @@ TEST(Tools, BareParametersOfTheGrammarAreArguments) {
   }
 }
 
-// What a grammar allows is what the parser takes for a call.
+// The parser recognizes every call that a grammar allows.
 TEST(Tools, CallsOfTheGrammarAreParsed) {
   const std::pair<ToolFormat, std::string> kCalls[] = {
       {ToolFormat::hermes, "<tool_call>\n{\"name\": \"stop\", \"arguments\": {}}\n</tool_call>"},
@@ -241,7 +241,7 @@ TEST(Tools, CallsOfTheGrammarAreParsed) {
   }
 }
 
-/// What making the grammar of a function with these parameters says; "" where it is made.
+/// The error for a grammar of a function with these parameters, or "" if there is none.
 std::string refusal(const Json& parameters, ToolFormat format, int n_tools = 1) {
   Tools tools;
   tools.choice = Tools::Choice::required;
@@ -259,7 +259,7 @@ std::string refusal(const Json& parameters, ToolFormat format, int n_tools = 1) 
   return "";
 }
 
-// Ten references to the schema that they are in are 10^32 ways to the same types.
+// Ten references of a schema to itself are 10^32 ways to the same types.
 TEST(Tools, ReferencesAreFollowedOnce) {
   const auto begin = std::clock();
   Json refers = {{"anyOf", Json::array()}};
@@ -286,7 +286,8 @@ TEST(Tools, ReferencesAreFollowedOnce) {
   EXPECT_LT(static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC, 5);
 }
 
-// A large schema that all parameters could refer to is read for those that do, and not too often.
+// All parameters could refer to a large schema; it is read only for those that do, and only a
+// limited number of times.
 TEST(Tools, GrammarsOfManySchemasAreBounded) {
   const auto begin = std::clock();
   Json parameters = {

@@ -16,10 +16,11 @@ namespace {
 
 constexpr const char* kNetworkGroup = "Network";
 constexpr const char* kSchedulingGroup = "Requests";
-constexpr size_t kOtherConnections = 64;  // beside those of requests that run or wait
+constexpr size_t kOtherConnections = 64;  // in addition to those of running and waiting requests
 constexpr int kMostParallel = 4096, kMostQueue = 100'000;
 
-// An empty value is what an unset variable in a script leaves: it must not switch off a key or TLS.
+// Refuses an empty value: an unset variable in a script leaves one, and must not turn off a key or
+// TLS.
 CLI::Validator not_empty() {
   return CLI::Validator(
       [](const std::string& value) {
@@ -29,7 +30,7 @@ CLI::Validator not_empty() {
       "", "not_empty");
 }
 
-// The same for variables, which are not looked at where they are empty.
+// Refuses empty environment variables, which would otherwise be ignored.
 void refuse_empty_variables(std::initializer_list<const char*> names, const char* what) {
   for (const char* name : names) {
     if (std::getenv(name) == nullptr) continue;
@@ -119,7 +120,7 @@ void add_serve_options(CLI::App& app, ServeSettings& s) {
   add_model_options(app, s.model);
   add_running_options(app, s.model);
   add_cache_options(app, s.cache);
-  // here one is the memory of all sessions, and the other a choice of --reuse
+  // here the server's memory option and --reuse take their place
   app.remove_option(app.get_option("--kv-memory"));
   app.remove_option(app.get_option("--kv-refresh"));
   add_scheduling_options(app, s);

@@ -10,7 +10,7 @@ namespace snapkv::server {
 
 namespace {
 
-/// What several prompts of one body took together.
+/// Adds up what reading the prompts of one body took.
 void add_prompt(PromptRead& all, const PromptRead& one) {
   if (all.kv.policy.empty()) {
     all = one;
@@ -46,7 +46,7 @@ void Answers::begin() {
   if (options_.stream) on_begin();
 }
 
-/// The text of some tokens is held back, until it is known what it is part of.
+/// Text of some tokens is held back until it is known what it belongs to, so their tokens are too.
 void Answers::add_tokens(Choice& choice, const std::vector<Piece>& pieces,
                          const std::vector<AnswerPart::Token>& tokens) {
   const auto append = [](auto& all, const auto& more) {
@@ -115,7 +115,7 @@ std::string Answers::take(const Update& update) {
     Choice& choice = choices_.at(static_cast<size_t>(end->choice));
     add(end->choice, choice.parser->finish(), {});
     choice.end = *end;
-    if (choice.calls.empty() && !choice.content.empty()) {  // a stop's, whose text is left out
+    if (choice.calls.empty() && !choice.content.empty()) {  // the text of a stop string is left out
       choice.text_tokens.insert(choice.text_tokens.end(), choice.held_tokens.begin(),
                                 choice.held_tokens.end());
     }

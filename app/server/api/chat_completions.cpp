@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// POST /v1/chat/completions: OpenAI's chat completions, plain and as a stream.
+// POST /v1/chat/completions: OpenAI's chat completions, plain and streamed.
 #include <string_view>
 #include <utility>
 

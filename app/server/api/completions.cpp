@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// POST /v1/completions: OpenAI's text completions, plain and as a stream.
+// POST /v1/completions: OpenAI's text completions, plain and streamed.
 #include <utility>
 
 #include "server/api/completion_answers.h"
@@ -12,13 +12,13 @@
 namespace snapkv::server {
 namespace {
 
-constexpr int kMostTextLogprobs = 5;  // OpenAI's
+constexpr int kMostTextLogprobs = 5;  // OpenAI's limit
 /// Tokens of an answer to which no limit is given: many models never end a text.
 constexpr int64_t kMostUnasked = 1024;
 
 class TextAnswers : public CompletionAnswers {
  public:
-  /// `echoes`: what goes in front of the choices of each prompt; empty: nothing.
+  /// `echoes`: the text before the choices of each prompt; empty: none.
   TextAnswers(AnswerOptions answer_options, bool includes_usage, std::vector<std::string> echoes)
       : CompletionAnswers(std::move(answer_options), "text_completion", "text_completion",
                           includes_usage),
@@ -32,7 +32,7 @@ class TextAnswers : public CompletionAnswers {
         {"text", text}, {"index", index}, {"logprobs", logprobs}, {"finish_reason", finish_reason}};
   }
 
-  /// Of a choice's prompt.
+  /// Returns the echo of a choice's prompt.
   std::string echo(int choice) const {
     if (echoes_.empty()) return "";
     return echoes_[static_cast<size_t>(choice) * echoes_.size() / static_cast<size_t>(options().n)];
@@ -65,7 +65,7 @@ class TextAnswers : public CompletionAnswers {
   }
 
   const std::vector<std::string> echoes_;
-  std::vector<int64_t> offsets_;  // of each choice: characters that its tokens' texts have so far
+  std::vector<int64_t> offsets_;  // of each choice: characters in the text of its tokens so far
 };
 
 void refuse_best_of(const Fields& body, int n) {

@@ -13,7 +13,7 @@
 namespace snapkv::server {
 namespace {
 
-constexpr size_t kPromptEnd = 64;  // bytes that may hold the tag that opens reasoning
+constexpr size_t kPromptEnd = 64;  // bytes that may hold the tag which opens reasoning
 
 std::string text_of_part(const Fields& part, std::initializer_list<std::string_view> text_types) {
   const std::string type = part.needed_text("type");
@@ -25,7 +25,7 @@ std::string text_of_part(const Fields& part, std::initializer_list<std::string_v
   return part.needed_text(type == "refusal" ? "refusal" : "text");
 }
 
-/// Arguments of a call, which the API has as a text that holds JSON.
+/// Returns a call's arguments, which the API passes as a string that holds JSON.
 Json arguments_object(const Fields& function) {
   const Json& arguments = function.need("arguments");
   if (arguments.is_object()) return arguments;
@@ -63,7 +63,7 @@ Json read_tool_calls(const Fields& message, const std::string& path) {
 Json read_message(const Json& json, const std::string& path) {
   const Fields fields(json, path);
   std::string role = fields.needed_text("role");
-  if (role == "developer") role = "system";  // templates know no other name for it
+  if (role == "developer") role = "system";  // templates know it by this name only
   if (role == "function") role = "tool";     // OpenAI's before there were tools
   static const std::vector<std::string> kRoles = {"system", "user", "assistant", "tool"};
   if (std::find(kRoles.begin(), kRoles.end(), role) == kRoles.end()) {
@@ -94,8 +94,8 @@ bool has_calls(const Json& messages) {
   });
 }
 
-/// Calls of earlier answers are written by the template for tools where the other one knows none,
-/// offered or not.
+/// Returns the template. Calls in earlier answers need the template for tools if the other one
+/// can't write them, whether or not tools are offered.
 const ChatTemplate& template_of(const ApiContext& context, const Conversation& conversation) {
   const auto& plain = context.options.chat_template;
   const auto& with_tools = context.options.tool_template;
@@ -244,7 +244,7 @@ RenderedChat render(const Conversation& conversation, const ApiContext& context,
 
 namespace {
 
-/// The conversation as it follows a document.
+/// Renders the conversation as the continuation of a document.
 RenderedChat render_after(const Document& document, const Conversation& conversation) {
   if (conversation.tools.offered()) {
     throw bad_request("tools", "'tools': what a document's snapshot begins with names none");
@@ -273,7 +273,7 @@ RenderedChat render_after(const Document& document, const Conversation& conversa
   return question_part(form, messages);
 }
 
-/// Makes answers end with their first complete call.
+/// Makes the answers end after their first complete call.
 void end_after_call(AnswerSyntax& syntax, Request& request) {
   syntax.one_call = true;
   request.make_end_finder = [syntax] {
@@ -315,7 +315,7 @@ AnswerSyntax prepare(const Conversation& conversation, const ApiContext& context
   AnswerSyntax syntax;
   const std::string& text = request.prompt.chat.text;
   syntax.prompt_end = text.substr(text.size() - std::min(text.size(), kPromptEnd));
-  // a grammar holds from the first token on: the answer is what it allows, without reasoning
+  // a grammar applies from the first token on, so the answer has no reasoning
   const bool is_required = conversation.tools.choice == Tools::Choice::required;
   syntax.has_reasoning = conversation.splits_reasoning &&
                          may_reason(conversation.template_variables) &&
@@ -323,7 +323,7 @@ AnswerSyntax prepare(const Conversation& conversation, const ApiContext& context
   if (!conversation.tools.offered()) return syntax;
   syntax.tools = tool_format_or_generic(context.options.tool_template->source());
   syntax.functions = conversation.tools.schemas();
-  request.shows_control_tokens = true;  // marks of calls are such tokens in some vocabularies
+  request.shows_control_tokens = true;  // in some vocabularies the marks of calls are such tokens
   if (!conversation.tools.parallel) end_after_call(syntax, request);
   set_tool_grammar(conversation.tools, syntax.tools, request);
   return syntax;

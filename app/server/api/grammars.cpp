@@ -22,7 +22,7 @@ std::shared_ptr<const Grammar> of_schema(const Json& schema, Warnings& warnings)
   return grammar;
 }
 
-/// Runs `make`, whose errors are then this field's.
+/// Runs `make` and reports its errors as errors of this field.
 template <typename Make>
 std::shared_ptr<const Grammar> for_field(const std::string& field, Make make) {
   try {
@@ -32,7 +32,7 @@ std::shared_ptr<const Grammar> for_field(const std::string& field, Make make) {
   }
 }
 
-/// `schema_owner`: where the member schema is.
+/// `schema_owner`: the object that has the member schema.
 std::shared_ptr<const Grammar> of_format(const Fields& format, const Fields& schema_owner,
                                          Warnings& warnings) {
   const std::string type = format.needed_text("type");
@@ -47,7 +47,7 @@ std::shared_ptr<const Grammar> of_format(const Fields& format, const Fields& sch
   format.refuse("type", "text, json_object or json_schema", Json(type));
 }
 
-/// Null where the field is absent, or asks for any text.
+/// Returns null if the field is absent or asks for any text.
 std::shared_ptr<const Grammar> of_format(const FormatField& field, Warnings& warnings) {
   const Json* given = field.owner.object(field.name);
   if (given == nullptr) return nullptr;
@@ -85,7 +85,7 @@ std::shared_ptr<const Grammar> read_grammar(const Fields& body, Warnings& warnin
     if (grammar != nullptr) owner.refuse(field, "the answer's form is given twice");
     grammar = std::move(other);
   };
-  if (const Json* schema = body.find("json_schema")) {  // llama-server's
+  if (const Json* schema = body.find("json_schema")) {  // llama-server's field
     take(body, "json_schema",
          for_field("json_schema", [&] { return of_schema(*schema, warnings); }));
   }

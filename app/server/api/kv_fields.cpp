@@ -33,7 +33,7 @@ PolicyValue value_of(const Fields& kv, const PolicyParam& param, const Json& jso
   kv.refuse(param.name.c_str(), expected, json);
 }
 
-/// Bytes: a number, or a text such as "64M".
+/// Reads a number of bytes, given as a number or as a text such as "64M".
 size_t bytes_of(const Fields& kv, const char* name) {
   const Json& value = kv.need(name);
   constexpr const char* kExpected = "a size such as \"64M\", or a number of bytes";

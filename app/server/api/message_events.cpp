@@ -34,7 +34,7 @@ class MessageAnswers : public Answers {
   std::string ping() const override { return event_text({{"type", "ping"}}, "ping"); }
 
  private:
-  /// `input` is an object, so that arguments which are none can only be shown as the model's text.
+  /// `input` must be an object, so incomplete arguments can only be shown as the model's text.
   static Json call_block(const ToolCall& call) {
     if (call.complete()) {
       return {{"type", "tool_use"},
@@ -85,7 +85,7 @@ class MessageAnswers : public Answers {
     send(event_text(json, type));
   }
 
-  // The message begins when it is known how long its prompt is.
+  // message_start needs the length of the prompt, so the message begins only when that is known.
   void on_begin() override {}
   void begin_message() {
     if (std::exchange(begun_, true)) return;
@@ -156,7 +156,7 @@ class MessageAnswers : public Answers {
   }
 
   bool begun_ = false;
-  const char* open_ = nullptr;  // type of the block being written
+  const char* open_ = nullptr;  // type of the block that is being written
   int n_blocks_ = 0;
 };
 

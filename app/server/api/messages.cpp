@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// POST /v1/messages: requests of Anthropic's Messages API, read as conversations. What it answers
-// is written by message_events.cpp.
+// POST /v1/messages: reads requests of Anthropic's Messages API as conversations.
+// message_events.cpp writes the answers.
 #include <fmt/format.h>
 
 #include "server/api/conversation.h"

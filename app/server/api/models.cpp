@@ -38,7 +38,7 @@ Json values_of(const PolicyConfig& config) {
   return json;
 }
 
-/// The policies' tables, each with the values that a request which only names it gets.
+/// Returns the policies' tables with the values that a request gets which only names the policy.
 Json policies_in_force(const ApiContext& context) {
   Json all = policies_json();
   for (Json& policy : all) {

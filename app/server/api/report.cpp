@@ -8,7 +8,7 @@
 namespace snapkv::server {
 namespace {
 
-constexpr double kLeastLogprob = -9999.0;  // OpenAI's for what is impossible; JSON has no infinity
+constexpr double kLeastLogprob = -9999.0;  // OpenAI's minimum, since JSON has no infinity
 
 double rate(int64_t n, double seconds) {
   return seconds > 0 ? static_cast<double>(n) / seconds : 0.0;
@@ -22,7 +22,7 @@ double finite(double logprob) {
   return std::isfinite(logprob) ? std::max(logprob, kLeastLogprob) : kLeastLogprob;
 }
 
-/// As text: bytes that are part of a character only become U+FFFD.
+/// Returns a token's text; bytes that are only part of a character become U+FFFD.
 std::string token_text(const TokenProbability& token) {
   return Json::parse(to_text(Json(token.bytes))).get<std::string>();
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The parts of answers that several formats share: tokens counted, times, probabilities.
+// Parts of answers that several formats share: token counts, times, probabilities.
 #pragma once
 
 #include "server/generation.h"
@@ -7,7 +7,7 @@
 
 namespace snapkv::server {
 
-/// How long an answer took, for `timings` and for the metrics.
+/// The tokens and times of an answer, for `timings` and the metrics.
 struct AnswerTimes {
   int64_t n_prompt = 0, n_reused = 0, n_stored = 0, n_generated = 0;
   int64_t n_reasoning = 0;  ///< of those that were generated, about

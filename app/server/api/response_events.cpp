@@ -8,15 +8,15 @@
 namespace snapkv::server {
 namespace {
 
-/// One item of the output while it is written.
+/// An item of the output while it is written.
 struct Item {
   enum class Type { reasoning, message, function_call, custom_call };
   Type type = Type::message;
-  std::string id, text;  ///< text: of a call its arguments
+  std::string id, text;  ///< text: for a call, its arguments
   std::string call_id;
   ResponseToolName tool = {};
   std::vector<AnswerPart::Token> tokens;
-  bool cut = false;  // it is not whole: the answer's limit was reached in it, or a call breaks off
+  bool cut = false;  // incomplete: the answer's limit was reached in it, or a call breaks off
 
   bool is_call() const { return type == Type::function_call || type == Type::custom_call; }
   Json part(const Json& logprobs) const {
@@ -168,7 +168,7 @@ class ResponseAnswers : public Answers {
   void flush() { send(std::exchange(text_, {})); }
 
   int output_index() const { return static_cast<int>(items_.size()) - 1; }
-  /// The members that events about the current item's text have.
+  /// The members that identify the current item's text in events.
   Json place() const {
     return {{"item_id", items_.back().id}, {"output_index", output_index()}, {"content_index", 0}};
   }
@@ -185,8 +185,8 @@ class ResponseAnswers : public Answers {
     emit("response.content_part.added", members);
   }
 
-  /// The probabilities of the tokens that came since the last delta: the text of some was held
-  /// back.
+  /// Returns the probabilities of the tokens since the last delta, including those whose text was
+  /// held back.
   Json take_logprobs() {
     if (pending_.empty()) return Json::array();
     Json logprobs = chat_logprobs_json(pending_)["content"];
@@ -310,7 +310,7 @@ class ResponseAnswers : public Answers {
   const std::map<std::string, ResponseToolName> names_;
   Json settings_ = Json::object();
   std::vector<Item> items_;
-  bool open_ = false;                       // the last item is being written
+  bool open_ = false;                       // the last item is still being written
   std::vector<AnswerPart::Token> pending_;  // since the last delta of a text
   int n_events_ = 0;
   std::string text_;

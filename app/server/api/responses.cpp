@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// POST /v1/responses: requests of OpenAI's Responses API, read as conversations. What it answers is
-// written by response_events.cpp.
+// POST /v1/responses: reads requests of OpenAI's Responses API as conversations.
+// response_events.cpp writes the answers.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -24,7 +24,7 @@ void add_call(Json& messages, const Fields& item, const Json& arguments) {
   const Json call = {{"id", item.needed_text("call_id")},
                      {"type", "function"},
                      {"function", {{"name", name}, {"arguments", arguments}}}};
-  // calls that stand side by side are of one message
+  // consecutive calls belong to one message
   if (messages.empty() || messages.back()["role"] != "assistant") {
     messages.push_back({{"role", "assistant"}, {"content", ""}});
   }
@@ -103,7 +103,7 @@ void refuse_what_needs_a_store(const Fields& body) {
   }
 }
 
-/// The response repeats them in several events, so that they have OpenAI's bounds.
+/// Checks OpenAI's limits: the response repeats the metadata in several events.
 void check_metadata(const Fields& body) {
   constexpr size_t kMostPairs = 16, kMostKey = 64, kMostValue = 512;
   const Json* metadata = body.object("metadata");
@@ -128,7 +128,7 @@ void check_metadata(const Fields& body) {
   }
 }
 
-/// `top_logprobs`, or the place of `include` that asks for the chosen tokens' alone.
+/// Reads `top_logprobs`, or the entry of `include` that asks for the chosen tokens only.
 int read_response_logprobs(const Fields& body) {
   const auto top = body.whole("top_logprobs", 0, kMostTopLogprobs);
   if (top && *top > 0) return static_cast<int>(*top);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// /slots: sessions that answer or are kept, in llama-server's shapes where it has them.
+// /slots: sessions that are answering or kept, in llama-server's format where it has one.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -65,7 +65,7 @@ Json changed_slot(int64_t id, const std::string& action, const Json& json,
             {"n_written", size_of(path)},
             {"timings", {{"save_ms", timer.seconds() * 1e3}}}};
   }
-  // the session gets a number of its own, which need not be the one that was asked for
+  // the session gets a new id, which need not be the one in the request
   const int64_t restored = context.engine.restore_slot(path);
   return {{"id_slot", restored},
           {"filename", filename},

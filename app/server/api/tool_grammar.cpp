@@ -17,7 +17,7 @@ constexpr std::string_view kMark = "<tool_call>";
 /// Calls after a text: models that are small go on and on.
 constexpr int kMostFreeCalls = 8;
 
-/// The rule `name` for a call of one function, and the rules of its arguments.
+/// Returns the rule `name` for a call of one function, and the rules of its arguments.
 std::string call_rules(const Json& function, const std::string& name, const char* arguments,
                        ToolSchemas& schemas) {
   const auto called = function["name"].get<std::string>();

@@ -11,8 +11,8 @@
 namespace snapkv::server {
 namespace {
 
-// Schemas are parsed again for every parameter that refers to what they have in common. Grammars
-// of requests have the second number as their bound.
+// Schemas are parsed again for every parameter that refers to shared definitions, so both totals
+// are limited. The second is also the limit for grammars of requests.
 constexpr size_t kMostRead = size_t{8} << 20, kMostMade = size_t{4} << 20;
 
 bool is_name(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '-'; }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// ToolSchemas: the schemas of one request's tools as rules of one grammar. A request may have many
-// large ones, so what all of them take together is bounded. Used by tool_grammar().
+// ToolSchemas: turns the schemas of one request's tools into rules of one grammar. There may be
+// many large ones, so their total size is limited.
 #pragma once
 
 #include <cstddef>
@@ -25,7 +25,7 @@ class ToolSchemas {
   /// called NAME-RULE. `label`: what messages call the schema. Throws Error{kUsage} for what is no
   /// schema, and where this and the earlier ones are too large together.
   std::string rules(const Json& schema, const std::string& label, const std::string& name);
-  /// Counts rules that were made otherwise. Throws as rules(); messages begin with `label`.
+  /// Counts rules that were made elsewhere. Throws as rules(); messages begin with `label`.
   void count_made(size_t n_bytes, const std::string& label = "");
 
   /// What was left out of the schemas since the last call, as a warning; empty: nothing.

@@ -58,7 +58,7 @@ ToolFormat tool_format(const std::string& source) {
   const auto has = [&](const char* text) { return source.find(text) != std::string::npos; };
   if (!has("tools")) return ToolFormat::none;
   if (has("[TOOL_CALLS]")) return ToolFormat::mistral;
-  if (has("<arg_key>")) return ToolFormat::none;  // GLM's, between <tool_call> too
+  if (has("<arg_key>")) return ToolFormat::none;  // GLM's format, which uses <tool_call> too
   if (has("<tool_call>")) {
     return has("<function=") && has("<parameter=") ? ToolFormat::coder : ToolFormat::hermes;
   }

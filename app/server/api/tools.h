@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Tools: the functions that a request offers to the model, and the format in which the model's
-// template has it call them.
+// Tools: the functions that a request offers to the model, and the format in which the model calls
+// them.
 #pragma once
 
 #include <functional>
@@ -13,7 +13,7 @@
 
 namespace snapkv::server {
 
-/// How a model writes its calls, as its template shows.
+/// The way a model writes calls, according to its template.
 enum class ToolFormat {
   none,     ///< the template knows no tools
   hermes,   ///< <tool_call>{"name": ..., "arguments": {...}}</tool_call>: Qwen, Hermes
@@ -23,7 +23,7 @@ enum class ToolFormat {
   generic,  ///< as hermes, where the template knows no tools: the messages describe them
 };
 
-/// By what the template's source mentions.
+/// Chooses the format by what the template's source mentions.
 ToolFormat tool_format(const std::string& template_source);
 /// The same, and ToolFormat::generic where the template knows no tools.
 ToolFormat tool_format_or_generic(const std::string& template_source);
@@ -32,26 +32,26 @@ const char* format_name(ToolFormat format);
 
 struct Tools {
   enum class Choice { automatic, none, required };
-  /// As OpenAI's chat completions have them, for the template:
+  /// In the form of OpenAI's chat completions, for the template:
   /// [{"type": "function", "function": {"name", "description", "parameters"}}]
   Json list = Json::array();
   Choice choice = Choice::automatic;
-  std::string function;  ///< with Choice::required: the one that must be called; empty: any
-  bool parallel = true;  ///< more than one call in an answer
+  std::string function;  ///< with Choice::required, the function that must be called; empty: any
+  bool parallel = true;  ///< more than one call per answer is allowed
   bool legacy = false;   ///< `functions`: calls are `function_call` of the message
 
   bool offered() const { return !list.empty() && choice != Choice::none; }
   std::vector<std::string> names() const;
-  /// Of each function's parameters, by its name.
+  /// The schemas of each function's parameters, by function name.
   std::map<std::string, Json> schemas() const;
 };
 
-/// `tools`, `tool_choice` and `parallel_tool_calls` of chat completions.
+/// Reads `tools`, `tool_choice` and `parallel_tool_calls` of chat completions.
 Tools read_tools(const Fields& body);
 
-/// Adds one function, from wherever a format has its parts. Throws for what is no schema.
+/// Adds a function whose schema is in `schema_field`. Throws if that is not a schema.
 void add_tool(Tools& tools, const Fields& function, const char* schema_field);
-/// Throws where `function` is none of the tools.
+/// Makes `function` required. Throws if it is not one of the tools.
 void choose_function(Tools& tools, const Fields& body, const std::string& function);
 /// `parallel_tool_calls`. Where nothing is said, a function that must be called is called once.
 void read_parallel(Tools& tools, const Fields& body);
@@ -72,7 +72,7 @@ std::string answer_or_call_grammar(const std::string& answer, const Tools& tools
 std::string text_or_call_grammar(const Tools& tools, ToolFormat format,
                                  std::vector<std::string>& warnings);
 
-/// An id for a call; Mistral's templates want nine letters or digits.
+/// Returns a new id for a call; Mistral's templates require nine letters or digits.
 std::string tool_call_id(ToolFormat format);
 
 }  // namespace snapkv::server

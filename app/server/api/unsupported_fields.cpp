@@ -11,14 +11,14 @@ namespace {
 
 struct Unsupported {
   const char* name;
-  Json neutral;  ///< the value that changes nothing
+  Json neutral;  ///< the value that has no effect
   const char* reason;
 };
 
 constexpr const char* kNoSampler = "this server has no such sampler";
 constexpr const char* kNoThinkingBudget = "how long a model thinks can't be limited";
 
-/// Samplers and limits of llama-server's that are off at 0 and below.
+/// llama-server's samplers and limits that are off at 0 and below.
 const std::vector<std::pair<const char*, const char*>>& off_at_zero() {
   static const std::vector<std::pair<const char*, const char*>> kAll = {
       {"dynatemp_range", kNoSampler},
@@ -82,8 +82,7 @@ void refuse_others(const Fields& fields, const std::vector<Unsupported>& all) {
   }
 }
 
-/// llama-server's order of samplers is the one that answers are drawn by here; another is none that
-/// could be had.
+/// Samplers run here in llama-server's usual order; any other order is refused.
 void refuse_other_samplers(const Fields& body) {
   static const Json kOrder = {"penalties", "dry",   "top_n_sigma", "top_k",      "typ_p",
                               "top_p",     "min_p", "xtc",         "temperature"};

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Grammar and GrammarVocabulary. Grammars come from commands and requests, a vocabulary from a
-// model's tokenizer.
+// Grammar and GrammarVocabulary.
 #include "snapkv/grammar.h"
 
 #include <fmt/core.h>

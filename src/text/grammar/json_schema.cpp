@@ -13,9 +13,9 @@ namespace {
 constexpr size_t kMostSchemaBytes = size_t{1} << 20;
 constexpr int kMostSchemaNesting = 64;
 constexpr int kMostRepetitions = 100000;  // lengths of strings and arrays
-constexpr int kMostSchemas = 10000;  // read one by one, those of anyOf with what stands beside it
+constexpr int kMostSchemas = 10000;  // schemas read, each alternative of anyOf included
 
-// Brackets inside each other, before a parser that keeps them all is asked.
+// Checks how deep brackets are nested, before a recursive parser reads the text.
 void check_nesting(std::string_view text, const std::string& name) {
   int depth = 0;
   bool in_string = false;
@@ -69,7 +69,7 @@ Schema with_unevaluated(Schema schema) {
   return schema;
 }
 
-// Whether it is not read as it stands: allOf, or a reference with something beside it.
+// Whether the schema must be merged first: it has allOf, or keywords beside a $ref.
 bool schema_is_merged(const Schema& schema) {
   return schema.contains("allOf") ||
          (schema.contains("$ref") && has_constraints_beside(schema, "$ref"));
@@ -165,7 +165,7 @@ Schema SchemaReader::flattened(const Schema& schema, const std::string& place, i
   for (size_t i = 0; i < parts.size(); ++i) {
     Schema part = flattened(parts[i], fmt::format("{}/allOf/{}", place, i), nesting + 1);
     const bool alone = parts.size() == 1 && result.empty();
-    if (part.contains("$ref") && !alone) {  // of a schema that has nothing beside it
+    if (part.contains("$ref") && !alone) {  // a $ref left here has no keywords beside it
       const std::string reference = part["$ref"].is_string() ? part["$ref"] : Schema("");
       part = flattened(resolve(reference, place), reference, nesting + 1);
     }
@@ -184,7 +184,7 @@ const Schema& SchemaReader::resolve(const std::string& reference, const std::str
                           reference));
     return kAny;
   }
-  std::string pointer;  // %25 and the like of a URI
+  std::string pointer;  // with %25 and other escapes of URIs decoded
   for (size_t i = 1; i < reference.size(); ++i) {
     unsigned int code = 0;
     if (reference[i] == '%' && std::sscanf(reference.c_str() + i + 1, "%2x", &code) == 1) {
@@ -248,7 +248,7 @@ std::string SchemaReader::read_values(const Schema& schema, const Schema& values
   }
   const std::vector<std::string> types =
       schema.contains("type") ? types_of(schema, at(place)) : std::vector<std::string>();
-  const auto list = schema.find("enum");  // beside a const, which must be in it
+  const auto list = schema.find("enum");  // an enum beside a const must contain the const
   const bool is_checked = list != schema.end() && list->is_array() && &*list != &values;
   std::string expression;
   for (const Schema& value : values) {
@@ -312,7 +312,7 @@ std::string schema_to_gbnf(std::string_view text, const std::string& name,
   }
   try {
     return SchemaReader(schema, name, relaxation).run();
-  } catch (const nlohmann::json::exception& e) {  // dump() of what is no UTF-8
+  } catch (const nlohmann::json::exception& e) {  // thrown by dump() for text that is not UTF-8
     fail(ErrorCode::kUsage, "{}: {}", name, e.what());
   }
 }

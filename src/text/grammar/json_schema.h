@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// JSON schemas as grammars. Called by Grammar::from_json_schema().
+// JSON schemas as grammars.
 #pragma once
 
 #include <string>
@@ -16,7 +16,7 @@ namespace snapkv::grammar {
 std::string schema_to_gbnf(std::string_view schema, const std::string& name,
                            SchemaRelaxation* relaxation = nullptr);
 
-/// Those of grammars that come from schemas: lengths and numbers of items may be larger.
+/// The limits of grammars made from schemas: lengths and numbers of items may be larger.
 ParseLimits schema_limits();
 
 }  // namespace snapkv::grammar

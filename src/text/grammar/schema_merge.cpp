@@ -45,7 +45,7 @@ bool among(const Names& names, std::string_view name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
-// The types that keywords speak about, where a schema has no `type`.
+// The types that keywords are about, for a schema without `type`.
 struct TypeOfKeyword {
   std::string_view keyword, type;
 };
@@ -78,7 +78,7 @@ void check_types(const Schema& type, const std::string& place) {
        kTypes.size());
 }
 
-/// Values inside each other, itself included.
+/// The number of values in `value`, including itself.
 size_t n_values(const Schema& value) {
   size_t n = 1;
   if (value.is_structured()) {
@@ -123,7 +123,7 @@ Schema merged_enums(const Schema& a, const Schema& b, const std::string& place, 
   return both;
 }
 
-// Merged when they are read. A list of many does not nest.
+// A schema that demands both; they are merged when they are read. Many in a row form one flat list.
 Schema both_of(Schema a, const Schema& b) {
   const auto parts = a.size() == 1 ? a.find("allOf") : a.end();
   if (parts == a.end() || !parts->is_array()) {
@@ -133,7 +133,7 @@ Schema both_of(Schema a, const Schema& b) {
   return a;
 }
 
-// Objects that keep an order search from their beginning: names are looked up here.
+// Ordered JSON objects are searched from the beginning, so names are looked up in a table here.
 Schema merged_properties(Schema a, const Schema& b) {
   auto& members = a.get_ref<Schema::object_t&>();
   std::unordered_map<std::string, size_t> places;
@@ -150,7 +150,7 @@ Schema merged_properties(Schema a, const Schema& b) {
   return a;
 }
 
-// additionalProperties is about the properties that its own schema does not name.
+// additionalProperties applies to the properties that its own schema does not name.
 void check_closed(const Schema& closed, const Schema& other, const std::string& place,
                   SchemaWork& work) {
   const auto more = closed.find("additionalProperties");
@@ -244,7 +244,7 @@ void SchemaWork::spend(size_t n, const std::string& place) {
 }
 
 void SchemaWork::spend_copy(const Schema& schema, const std::string& place) {
-  constexpr size_t kPerCopy = 10;  // comparisons that take as long as a copy
+  constexpr size_t kPerCopy = 10;  // copying a value takes as long as this many comparisons
   spend(kPerCopy * n_values(schema), place);
 }
 

@@ -10,7 +10,7 @@
 namespace snapkv::grammar {
 namespace {
 
-constexpr int64_t kMostOpen = 9'999'999'999'999'999;  // 16 digits, as integers without bounds have
+constexpr int64_t kMostOpen = 9'999'999'999'999'999;  // 16 digits, as for integers without bounds
 
 std::string any_digits(size_t n) {
   return n == 0 ? "" : n == 1 ? "[0-9]" : fmt::format("[0-9]{{{}}}", n);
@@ -33,7 +33,7 @@ std::string in_parentheses(const std::vector<std::string>& alternatives) {
   return alternatives.empty() ? "" : "(" + joined(alternatives, " | ") + ")";
 }
 
-// Digits from `low` to `high`, two texts of the same length.
+// An expression for the digits from `low` to `high`, two texts of the same length.
 std::string digits_between(const std::string& low, const std::string& high) {
   const auto all = [](const std::string& text, char digit) {
     return std::all_of(text.begin(), text.end(), [&](char c) { return c == digit; });
@@ -61,10 +61,10 @@ std::string digits_between(const std::string& low, const std::string& high) {
   return ways.size() == 1 ? ways.front() : in_parentheses(ways);
 }
 
-// Alternatives for low..high, 0 <= low.
+// Appends alternatives for low..high, where low >= 0.
 void append_unsigned(std::vector<std::string>& ways, int64_t low, int64_t high) {
-  constexpr int kMostDigits = 18;  // of kMostBound
-  int64_t first = 0, last = 9;     // of the numbers with so many digits
+  constexpr int kMostDigits = 18;  // those of kMostBound
+  int64_t first = 0, last = 9;     // the first and last number of n digits
   for (int n = 1;; ++n) {
     if (low <= last && high >= first) {
       ways.push_back(digits_between(std::to_string(std::max(low, first)),
@@ -181,7 +181,7 @@ class Fraction {
   bool has_low_ = false, has_high_ = false;
 };
 
-// Alternatives for decimal numbers of 0 or more in low..high, without the ends that are open.
+// Appends alternatives for decimal numbers in low..high, where low >= 0, without excluded ends.
 void append_decimals(std::vector<std::string>& ways, const Decimal& low, bool above_low,
                      const Decimal& high, bool below_high, int n_fraction) {
   if (is_less(high, low)) return;

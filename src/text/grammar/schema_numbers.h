@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Numbers between bounds as GBNF. Called by SchemaReader.
+// Numbers between bounds, as GBNF.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// SchemaReader: objects and arrays.
+// SchemaReader: its functions for objects and arrays.
 #include <algorithm>
 #include <map>
 #include <set>
@@ -12,21 +12,22 @@
 namespace snapkv::grammar {
 namespace {
 
-// Rules are made for every character of the names that other names must differ from. Names may be
-// inside each other as deep as they are long.
+// A rule is made for every character of the names that other names must differ from. The tree of
+// names is as deep as the longest name.
 constexpr size_t kMostNameCharacters = 256;
 constexpr size_t kMostNameTrees = 20000;
 
-// Names of properties as a tree of their characters.
+// The names of properties as a tree of their characters.
 struct NameTree {
   std::map<uint32_t, NameTree> children;
   bool is_name = false;
 };
 
-// What may follow a beginning that names have in common, up to the end of the string: another
-// character than any of them has, and then whatever; or one of theirs; or the end, if this is none.
-// The quote at the end is part of it, so that the rule can end nowhere else (TokenMasks).
-// Escapes that spell out a character of a name are left out.
+// Adds rules for what may follow a prefix shared by names, up to the end of the string: a character
+// that continues none of them, and then anything; or a character that continues some, and then a
+// rest of theirs; or the end, if the prefix is not a name itself. The closing quote belongs to the
+// rule, so that the rule can end nowhere else (TokenMasks). Escapes that spell a character of a
+// name are left out.
 std::string other_rests(SchemaRules& rules, const NameTree& tree, const std::string& wish) {
   CharSet taken;
   taken.add(0, 0x1f);
@@ -118,8 +119,8 @@ std::string SchemaReader::read_object(const Schema& schema, const std::string& p
   const Schema& required = member_or(schema, "required", kNoNames);
   if (!properties.is_object()) reject(place, "properties must be an object");
   if (!required.is_array()) reject(place, "required must be a list of names");
-  // as llama.cpp: an object about which nothing is said may have anything, one with properties has
-  // no others unless the schema says so
+  // As in llama.cpp: an object without any constraint may contain anything, but one with properties
+  // has no others unless the schema says so.
   const Schema& others = member_or(schema, "additionalProperties", kAny);
   if (properties.empty() && required.empty()) return read_map(schema, place, wish);
   std::set<std::string> needed;
@@ -144,7 +145,7 @@ std::string SchemaReader::read_object(const Schema& schema, const std::string& p
     add_member(name, read(property, place + "/properties/" + shortened(name),
                           wish + "-" + shortened(name)));
   }
-  for (const Schema& each : required) {  // those that only `required` names have any value
+  for (const Schema& each : required) {  // names found only in `required` may have any value
     const auto& name = each.get_ref<const std::string&>();
     if (known.contains(name)) continue;
     add_member(name, read(others, place + "/required", wish + "-" + shortened(name)));
@@ -240,8 +241,8 @@ std::string SchemaReader::read_map(const Schema& schema, const std::string& plac
 
 std::string SchemaReader::join_members(const std::vector<Member>& members, const std::string& more,
                                        const std::string& wish) {
-  // from the last member to the first: what may follow when none was written before (first), and
-  // when one was (rest)
+  // From the last member to the first: `first` is what may follow if no member was written before,
+  // and `rest` what may follow if one was.
   std::string first = more.empty() ? "" : fmt::format("({} (\",\" space {})*)?", more, more);
   std::string rest = more.empty() ? "" : fmt::format("(\",\" space {})*", more);
   for (size_t i = members.size(); i-- > 0;) {

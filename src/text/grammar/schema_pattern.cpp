@@ -21,7 +21,7 @@ CharSet set_of(std::initializer_list<CharSet::Range> ranges) {
   return set;
 }
 
-// The classes that ECMA-262 names by a letter.
+// The classes that ECMA-262 denotes by a letter.
 std::optional<CharSet> named_class(char letter) {
   switch (letter) {
     case 'd':
@@ -50,7 +50,7 @@ std::optional<CharSet> named_class(char letter) {
   }
 }
 
-// One character of a set as a JSON string spells it.
+// An expression for one character of a set as written in a JSON string.
 std::string in_json_string(const CharSet& set) {
   static const CharSet kEscaped = set_of({{0, 0x1f}, {'"', '"'}, {'\\', '\\'}});
   std::string text;
@@ -134,8 +134,8 @@ class PatternReader {
     return true;
   }
 
-  /// One of the alternatives of the whole pattern, which alone may have anchors. Without one,
-  /// anything may be around the match.
+  /// One of the alternatives of the whole pattern; only these may have anchors. At an end without
+  /// an anchor, any text may precede or follow the match.
   std::string top_alternative() {
     const bool at_begin = take('^');
     const std::string match = sequence(0);
@@ -192,7 +192,7 @@ class PatternReader {
         if (peek() != '<' || pattern_.substr(at_, 2) == "<=" || pattern_.substr(at_, 2) == "<!") {
           unsupported("look-ahead and look-behind (?=, ?!, ?<=, ?<!)");
         }
-        while (!at_end() && !take('>')) ++at_;  // a group's name says nothing
+        while (!at_end() && !take('>')) ++at_;  // a group's name has no meaning here
       }
       const std::string inside = alternatives(nesting + 1);
       if (peek() == '$') unsupported("$ inside a group");
@@ -226,7 +226,7 @@ class PatternReader {
       if (!take('}')) reject("expected }");
       text += "}";
     }
-    if (!text.empty()) take('?');  // a lazy match: the same texts
+    if (!text.empty()) take('?');  // a lazy match has the same texts
     return text;
   }
 
@@ -237,7 +237,7 @@ class PatternReader {
     return digits;
   }
 
-  /// One character or \d and the like.
+  /// Takes one character, or a class such as \d.
   CharSet character() {
     if (take('\\')) return escape(false);
     CharSet set;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The regular expressions of `pattern` as GBNF. Called by SchemaReader.
+// The regular expressions of `pattern`, as GBNF.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// SchemaReader: strings and numbers.
+// SchemaReader: its functions for strings and numbers.
 #include <algorithm>
 
 #include "base/error.h"

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// node conformance.mjs SNAPKV MODEL: starts `snapkv serve` and uses it through the clients that its
-// users have: npm's openai and @anthropic-ai/sdk, and plain HTTP. Ends with 1 at the first failure.
+// node conformance.mjs SNAPKV MODEL: starts `snapkv serve` and uses it through the clients that
+// users have: the npm packages openai and @anthropic-ai/sdk, and plain HTTP. Exits with 1 at the
+// first failure.
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";

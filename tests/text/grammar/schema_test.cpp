@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// JSON schemas as grammars: which documents they allow, and the errors. What a validator says of
-// such documents is in schema_oracle (tests/text/grammar/oracle).
+// JSON schemas as grammars: the documents they allow, and the errors. schema_oracle
+// (tests/text/grammar/oracle) compares them with a validator on many documents.
 #include <fmt/core.h>
 #include <gtest/gtest.h>
 
@@ -62,7 +62,7 @@ INSTANTIATE_TEST_SUITE_P(
 INSTANTIATE_TEST_SUITE_P(
     Objects, JsonSchema,
     testing::Values(
-        // in the schema's order, optional ones anywhere
+        // Members come in the schema's order; optional ones may be anywhere.
         Case{
             R"({"properties": {"a": {"type": "integer"}, "b": {"type": "integer"}, "c": {"type": "integer"}},
                  "required": ["b"]})",
@@ -347,7 +347,7 @@ std::string list_of(int n, const std::function<std::string(int)>& item) {
   return list + "]";
 }
 
-// Time grows with their length, and the values are read in one way at a time.
+// The time grows in proportion to the list, and at most one way to read the values is open.
 TEST(JsonSchema, ListsMayBeLong) {
   const std::clock_t begin = std::clock();
   const std::string values = list_of(40000, [](int i) { return fmt::format("\"v{}\"", i); });
@@ -361,7 +361,7 @@ TEST(JsonSchema, ListsMayBeLong) {
     Grammar::from_json_schema("{\"allOf\": [{\"enum\": " + values + "}, {\"enum\": [0," +
                               values.substr(1) + "}]}");
   });
-  // each part adds a property, and all say something of one
+  // Each part adds a property, and all parts constrain the same one.
   const Grammar parts = Grammar::from_json_schema(
       "{\"allOf\": " +
       list_of(400,
@@ -377,8 +377,9 @@ TEST(JsonSchema, ListsMayBeLong) {
   EXPECT_LT(seconds, 10);
 }
 
-// Each of these is small or ordinary, and made one of the steps quadratic, exponential or as deep
-// as the text is long. Seconds are far above what they take, so that busy machines do not matter.
+// Each of these schemas is small or ordinary, and once made one of the steps quadratic, exponential
+// or as deep as the text is long. The limit in seconds is far above the time they take, so that
+// busy machines do not matter.
 TEST(JsonSchema, CostsNoMoreThanItsLength) {
   const auto text = [](const std::string& part, size_t n) {
     std::string all;
@@ -396,7 +397,7 @@ TEST(JsonSchema, CostsNoMoreThanItsLength) {
   const std::string values = list_of(200000, [](int) { return std::string("0"); });
   const std::string nothing = list_of(2000, [](int) { return std::string("{}"); });
   const struct {
-    std::string what, schema, error;  // no error: it is possible
+    std::string what, schema, error;  // an empty error means that the schema is valid
   } cases[] = {
       {"a long name", long_name + "}", ""},
       {"a long name beside others", long_name + R"(, "additionalProperties": true})",
@@ -467,12 +468,12 @@ TEST(JsonSchema, RulesWithOneWishAreNumbered) {
   }
 }
 
-// No model can fill its answer with white space.
+// A model cannot fill its answer with white space.
 TEST(JsonSchema, WhiteSpaceIsBounded) {
   const Grammar grammar = Grammar::json_object();
   EXPECT_TRUE(allows(grammar, "{\n\n                    }"));
   EXPECT_EQ(verdict(grammar, "{\n\n\n\n\n"), Verdict::kNo);
-  EXPECT_TRUE(allows(grammar, "{  }"));  // before the end, where there is no member
+  EXPECT_TRUE(allows(grammar, "{  }"));  // white space before the end of an empty object
   EXPECT_EQ(verdict(grammar, "{\"a\":  "), Verdict::kNo);
   EXPECT_EQ(verdict(grammar, "{\"a\":1  "), Verdict::kNo);
   EXPECT_EQ(verdict(grammar, "{} "), Verdict::kNo);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The server's endpoints, as the page calls them. Every error is an ApiError in the server's words.
+// The server's endpoints that the page calls. Every error is an ApiError with the server's message.
 import { EventParser } from "./sse";
 import type { Chunk, Message, Props, Snapshot } from "./types";
 
@@ -10,13 +10,13 @@ export class ApiError extends Error {
   }
 }
 
-/** The server's message in an error object; `otherwise` where there is none. */
+/** The server's message in an error object; `otherwise` if there is none. */
 export function errorText(body: string, otherwise: string): string {
   try {
     const message = (JSON.parse(body) as { error?: { message?: unknown } }).error?.message;
     if (typeof message === "string" && message) return message;
   } catch {
-    // not JSON: the text of a proxy, say
+    // not JSON, but perhaps the text of a proxy
   }
   return otherwise;
 }
@@ -52,7 +52,7 @@ export class Api {
     return (await this.json<{ prompt: string }>("POST", "/apply-template", { messages })).prompt;
   }
 
-  /** POST /v1/chat/completions as a stream. Ends with the stream; an abort is an AbortError. */
+  /** POST /v1/chat/completions as a stream. Ends with the stream; throws AbortError when aborted. */
   async *chat(body: object, signal: AbortSignal): AsyncGenerator<Chunk> {
     const response = await this.send("POST", "/v1/chat/completions", { ...body, stream: true }, signal);
     const reader = response.body!.pipeThrough(new TextDecoderStream()).getReader();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The chat: what the user does becomes requests, and what comes back becomes answers on the page.
+// The chat: turns the user's actions into requests, and the responses into answers on the page.
 import { count } from "../format";
 import { el } from "../page";
 import { download } from "../save";
@@ -107,7 +107,7 @@ export class App {
     });
   }
 
-  /** A setting has changed. */
+  /** Called when a setting has changed. */
   private changed(): void {
     const { settings } = this;
     this.compare.disabled = settings.snapshot !== "" || settings.policy === kFull;
@@ -124,7 +124,7 @@ export class App {
     this.log.append(view.element);
   }
 
-  /** What depends on the conversation as a whole. */
+  /** Draws the parts that depend on the whole conversation. */
   private draw(): void {
     this.composer.setRunning(this.running !== null);
     if (this.turns.length === 0) this.log.append(this.empty);
@@ -175,7 +175,7 @@ export class App {
     await this.answer();
   }
 
-  /** Computes the answers of the last turn, one after the other: their times can be compared. */
+  /** Computes the answers of the last turn one after another, so that their times can be compared. */
   private async answer(): Promise<void> {
     const index = this.conversation.turns.length - 1;
     const turn = this.conversation.turns[index];
@@ -236,7 +236,7 @@ export class App {
     return this.log.scrollHeight - this.log.scrollTop - this.log.clientHeight < 80;
   }
 
-  /** Keeps the end in view for whoever was there. */
+  /** Keeps the end in view if it was in view before. */
   private follow(near: boolean): void {
     if (near) requestAnimationFrame(() => (this.log.scrollTop = this.log.scrollHeight));
   }

@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: MIT
-// Where the user writes: the message, the documents that go with it, send and stop.
+// The input area: the message, its documents, and the buttons to send and stop.
 import { el } from "../page";
 import { decodeDocument, snapshotName, type TextDocument } from "./conversation";
 import { documentSize } from "./turn_view";
 
-/** A text of this length that is pasted becomes a document. */
+/** Pasted text of at least this length becomes a document. */
 const kLongPaste = 2000;
 
 export interface ComposerActions {
   send(text: string, documents: TextDocument[]): void;
   stop(): void;
   countTokens(text: string): Promise<number>;
-  /** null: the server keeps no snapshots. */
+  /** null if the server keeps no snapshots. */
   makeSnapshot: ((document: TextDocument, name: string) => Promise<void>) | null;
 }
 
 export interface Composer {
   element: HTMLElement;
-  /** Choices beside the send button. */
+  /** The choices beside the send button. */
   options: HTMLElement;
   setRunning(running: boolean): void;
   addFiles(files: Iterable<File>): Promise<void>;
@@ -75,7 +75,7 @@ export function composer(actions: ComposerActions): Composer {
       actions.countTokens(document.text).then((n) => {
         document.tokens = n;
         size.textContent = documentSize(document);
-      }, () => undefined); // its bytes are shown then
+      }, () => undefined); // its size in bytes is shown instead
     }
     return item;
   };

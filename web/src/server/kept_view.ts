@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What an answer's prompt kept: the map of layers and positions, and the prompt's text, shaded. Made
-// when the user opens it; the text comes from the server's own template and tokenizer.
+// What the cache kept of an answer's prompt: the map of layers and positions, and the shaded text.
+// It is built when the user opens it; the text comes from the server's own template and tokenizer.
 import { look, mountChart } from "../chart";
 import { keptColour } from "../colour";
 import { count, percent } from "../format";
@@ -16,11 +16,11 @@ export interface Kept {
   data: KeptData;
   positions: number[][][];
   messages: Message[];
-  /** The prompt continues a snapshot, whose text only its maker knows. */
+  /** Whether the prompt continues a snapshot; only the snapshot's maker knows its text. */
   snapshot: boolean;
 }
 
-/** Texts of the prompt's tokens; null where they are not the tokens that the answer was made of. */
+/** Texts of the prompt's tokens; null if they are not the tokens that the answer was made from. */
 async function promptPieces(api: Api, kept: Kept): Promise<string[] | null> {
   const prompt = await api.applyTemplate(kept.messages);
   for (const special of [true, false]) {
@@ -35,7 +35,7 @@ function shaded(kept: Kept, pieces: string[]): HTMLElement {
   const heads = kept.data.model.n_layer * kept.data.model.n_head_kv;
   const text = [{ begin: 0, pieces, kept_by: [] }];
   return shadedText({ n_tokens: pieces.length, text_limit: pieces.length, text }, {
-    // a few of many heads must be visible beside none
+    // the square root makes a few of many heads visible beside none
     levels: () => Float64Array.from(counts, (n) => Math.sqrt(n / heads)),
     colour: () => keptColour(look()),
     describe: (token) => `token ${count(token)}\nkept by ${counts[token]} of ${heads} pairs of layer and KV head` +
@@ -43,7 +43,7 @@ function shaded(kept: Kept, pieces: string[]): HTMLElement {
   }).element;
 }
 
-/** Fills `box`, which must be on the page: charts need its width. */
+/** Fills `box`, which must be on the page, because charts need its width. */
 export async function showKept(box: HTMLElement, kept: Kept, api: Api): Promise<void> {
   const picture = keptMap(kept.data);
   const chart = el("div", { class: "chart", "data-chart": "kept-map", role: "img",

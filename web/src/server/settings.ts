@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: MIT
-// What the user chose: the cache's policy, sampling, the system prompt; and the request made of it.
+// The user's choices: the cache's policy, sampling, the system prompt; and the requests made from
+// them.
 import type { KvRequest, Message, Param, Policy, Props, Value } from "./types";
 
 export interface Settings {
   policy: string;
-  /** Of each policy: the parameters that differ from what the server has in force. */
+  /** For each policy: the parameters that differ from the values in force on the server. */
   params: Record<string, Record<string, Value>>;
-  /** Whether answers report which positions are kept. */
+  /** Whether answers report the positions that are kept. */
   positions: boolean;
   /** Whether a second answer is computed with the full cache. */
   compare: boolean;
   snapshot: string;
-  /** Whether new snapshots keep every row, from which each question chooses. */
+  /** Whether new snapshots keep every row, so that each question makes its own selection. */
   keep_full: boolean;
   system: string;
   /** Sampling parameters that differ from the server's; max_tokens and seed too. */
@@ -36,7 +37,7 @@ export function defaultSettings(props: Props): Settings {
     snapshot: "", keep_full: true, system: "", sampling: {} };
 }
 
-/** What was stored, as far as this server knows it; a stranger's values are left out. */
+/** Reads stored settings. Values that this server does not know are left out. */
 export function readSettings(stored: unknown, props: Props): Settings {
   const settings = defaultSettings(props);
   if (typeof stored !== "object" || stored === null) return settings;
@@ -62,7 +63,7 @@ export function readSettings(stored: unknown, props: Props): Settings {
   return settings;
 }
 
-/** Whether the server would take this value. */
+/** Whether the server would accept this value. */
 export function isValid(param: Param, value: unknown): value is Value {
   if (param.type === "boolean") return typeof value === "boolean";
   if (param.type === "word") return typeof value === "string" && (param.words ?? []).includes(value);
@@ -71,7 +72,7 @@ export function isValid(param: Param, value: unknown): value is Value {
   return param.type === "real" || (Number.isInteger(value) && (!param.odd || value % 2 !== 0));
 }
 
-/** "odd, 1 to 65,535", "0 to 1": what a number may be. */
+/** The range of a number: "odd, 1 to 65,535", "0 to 1". */
 export function rangeText(param: Param): string {
   const text = (n: number) => n.toLocaleString("en-US", { maximumFractionDigits: 6 });
   if (param.least === undefined || param.most === undefined) return "";
@@ -79,30 +80,32 @@ export function rangeText(param: Param): string {
   return `${param.odd ? "odd, " : ""}${most ? "" : "from "}${text(param.least)}${most}`;
 }
 
-/** The value of a parameter when the request does not name it. */
+/** The value of a parameter in requests that do not name it. */
 export function inForce(policy: Policy, param: Param): Value {
   return policy.values?.[param.name] ?? param.default;
 }
 
-/** Remembers a choice; what is in force anyway is forgotten. */
+/** Stores a choice, but not one that equals the value in force. */
 export function setParam(settings: Settings, policy: Policy, param: Param, value: Value): void {
   const values = (settings.params[policy.name] ??= {});
   if (value === inForce(policy, param)) delete values[param.name];
   else values[param.name] = value;
 }
 
-/** The `kv` objects of the requests that one message needs: one, or one and the full cache's. */
+/** The `kv` objects for the requests of one message: the chosen one, and the full cache's for a comparison. */
 export function kvRequests(settings: Settings): KvRequest[] {
   const chosen: KvRequest = { policy: settings.policy, ...settings.params[settings.policy] };
-  // of a compressed document the server takes the document's own policy
+  // for a compressed document the server uses the document's own policy
   if (settings.snapshot) return [{ ...chosen, snapshot: settings.snapshot }];
   if (!settings.compare || settings.policy === kFull) return [chosen];
-  // neither may profit from what the other has read
+  // neither may benefit from what the other has read
   return [{ ...chosen, reuse: false }, { policy: kFull, reuse: false }];
 }
 
-/** What a new snapshot is made with: the server's own policy for documents, which no question guides,
- *  with the budget that was chosen. */
+/**
+ * The request for a new snapshot: the server's own policy for documents, which needs no question,
+ * with the chosen budget.
+ */
 export function snapshotBody(settings: Settings, name: string, text: string): object {
   const { budget, ratio } = settings.params[settings.policy] ?? {};
   const kv = { ...(budget !== undefined ? { budget } : {}), ...(ratio !== undefined ? { ratio } : {}) };
@@ -115,7 +118,7 @@ export function requestBody(settings: Settings, kv: KvRequest, messages: Message
     messages,
     ...settings.sampling,
     kv,
-    // every position of a full cache is kept: a list of them says nothing
+    // a full cache keeps every position, so a list of them is useless
     kv_report: settings.positions && kv.policy !== kFull ? "positions" : "summary",
     return_progress: true,
   };

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
-// The settings: the cache's policy with the fields of the policies' own tables, the system prompt and
-// sampling. `changed` is called after each valid change.
+// The settings: the cache's policy with its parameters from the policies' tables, the system prompt
+// and sampling. Calls `changed` after each valid change.
 import { el } from "../page";
 import { inForce, isValid, kFull, kSampling, rangeText, setParam, type Settings } from "./settings";
 import type { Param, Policy, Props, Value } from "./types";
 
 let nextId = 0;
 
-/** A label, its control, and a line of help that belongs to it. */
+/** A label, its control, and a line of help text. */
 function field(label: string, control: HTMLElement, help: string): HTMLElement {
   const id = `field-${++nextId}`;
   control.id = id;
@@ -28,7 +28,7 @@ function select(options: string[], chosen: string): HTMLSelectElement {
 
 const words = (name: string) => name[0].toUpperCase() + name.slice(1).replaceAll("_", " ");
 
-/** One parameter; a value that the server would refuse is marked and not taken. */
+/** The field for one parameter; a value that the server would refuse is marked and not stored. */
 function paramField(policy: Policy, param: Param, settings: Settings, changed: () => void): HTMLElement {
   const value = settings.params[policy.name]?.[param.name] ?? inForce(policy, param);
   let control: HTMLInputElement | HTMLSelectElement;

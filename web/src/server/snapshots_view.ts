@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The snapshots of documents that the server keeps: use one, delete one.
+// The document snapshots on the server, with buttons to use and delete them.
 import { bytes } from "../format";
 import { el } from "../page";
 import type { Api } from "./api";
@@ -35,7 +35,7 @@ export function snapshotsView(api: Api, settings: Settings, changed: () => void)
     });
     const erase = el("button", { type: "button", class: "quiet", "aria-label": `Delete ${name}` }, "Delete");
     erase.addEventListener("click", () => {
-      if (erase.dataset.sure !== "yes") { // the second press deletes
+      if (erase.dataset.sure !== "yes") { // only the second press deletes
         erase.dataset.sure = "yes";
         erase.textContent = "Really delete?";
         erase.setAttribute("aria-label", `Really delete ${name}?`);

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
-// What the browser keeps for the page: conversation and settings in localStorage; the API key for as
-// long as the tab is open only.
+// What the browser stores for the page: conversation and settings in localStorage, and the API key
+// only while the tab is open.
 
 const name = (what: string) => `snapkv.${what}`;
 
-/** False where there is no room, or the browser keeps nothing. */
+/** False if there is no room, or the browser stores nothing. */
 export function keep(what: "settings" | "conversation", value: unknown): boolean {
   try {
     localStorage.setItem(name(what), JSON.stringify(value));
@@ -14,7 +14,7 @@ export function keep(what: "settings" | "conversation", value: unknown): boolean
   }
 }
 
-/** null where nothing is kept that can be read. */
+/** null if nothing readable is stored. */
 export function kept(what: "settings" | "conversation"): unknown {
   try {
     return JSON.parse(localStorage.getItem(name(what)) ?? "null");
@@ -27,7 +27,7 @@ export function keepKey(key: string): void {
   try {
     sessionStorage.setItem(name("key"), key);
   } catch {
-    // it is asked for again after a reload
+    // the page asks for it again after a reload
   }
 }
 

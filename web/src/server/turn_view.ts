@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// One message of the user with its answer, or with two of them side by side.
+// One message of the user, with its answer or with two answers side by side.
 import { bytes, count } from "../format";
 import { el } from "../page";
 import { answerView, type AnswerView } from "./answer_view";
@@ -10,7 +10,7 @@ import { kFull } from "./settings";
 export interface TurnView {
   element: HTMLElement;
   answers: AnswerView[];
-  /** Where "Regenerate" is put, on the last turn only. */
+  /** The place for "Regenerate", on the last turn only. */
   actions: HTMLElement;
   update(): void;
 }

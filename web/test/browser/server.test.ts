@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The page of `snapkv serve`, used as people use it: in headless Chromium, against the real program
-// with the needle model. Run by ctest with the variables of pages.test.ts.
+// The page of `snapkv serve`, as people use it: in headless Chromium, against the real program with
+// the needle model. Run by ctest with the variables of pages.test.ts.
 import assert from "node:assert/strict";
 import { spawn, type ChildProcess } from "node:child_process";
 import { mkdtempSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -15,14 +15,14 @@ const filler = "The cold wind blew from the sea, and the baker sold his bread. "
 const facts = `${filler.repeat(40)}The secret number of Rome is 48213. ${filler.repeat(20)}`;
 const question = "Question: What is the secret number of Rome?\nAnswer: The secret number of Rome is";
 let browser: Browser;
-const running = new Set<Server>(); // a test that fails leaves its own behind
+const running = new Set<Server>(); // a test that fails leaves its server here
 
 interface Server {
   url: string;
   end(): Promise<void>;
 }
 
-/** Starts the program at a port that is free, and waits until its model is loaded. */
+/** Starts the program at a free port, and waits until its model is loaded. */
 async function serve(...more: string[]): Promise<Server> {
   const template = "{% for m in messages %}{{ m.content }}{% if not loop.last %}{{ '\\n' }}{% endif %}{% endfor %}";
   const child: ChildProcess = spawn(required("SNAPKV_BINARY"), ["serve", "-m", required("SNAPKV_MODEL"), "--port", "0", "-t", "1",
@@ -42,7 +42,7 @@ async function serve(...more: string[]): Promise<Server> {
     if (child.exitCode !== null || child.signalCode !== null) return resolve();
     child.on("exit", () => resolve());
     child.kill("SIGTERM");
-    setTimeout(() => child.kill("SIGTERM"), 1000).unref(); // a second one ends whatever still runs
+    setTimeout(() => child.kill("SIGTERM"), 1000).unref(); // a second signal ends whatever still runs
   }) };
   running.add(server);
   return server;
@@ -53,12 +53,14 @@ interface Opened {
   close(): Promise<void>;
 }
 
-/** `close` fails when the page logged an error, broke its policy or asked anybody but its server.
- *  `expected`: errors that belong to the test. */
+/**
+ * Opens a page; `close` fails if it logged an error, broke its policy or contacted anything but its
+ * server. `expected`: errors that belong to the test.
+ */
 async function open(url: string, options: { scheme?: "light" | "dark"; width?: number; expected?: RegExp } = {}): Promise<Opened> {
   const { scheme = "light", width = 1280, expected } = options;
   const context = await browser.newContext({ viewport: { width, height: 850 }, colorScheme: scheme, acceptDownloads: true });
-  // the needle model answers with a number and does not know where to end
+  // the needle model answers with a number and does not know where to stop
   await context.addInitScript(() => {
     if (localStorage.getItem("snapkv.settings")) return;
     localStorage.setItem("snapkv.settings", JSON.stringify({ sampling: { max_tokens: 7 } }));
@@ -89,7 +91,7 @@ async function shot(page: Page, name: string): Promise<Buffer> {
   return image;
 }
 
-/** Drops a file onto the page, once the page has asked the server what it is and takes files. */
+/** Drops a file onto the page, once the page has asked the server for its properties and accepts files. */
 async function drop(page: Page, name: string, text: string): Promise<void> {
   await page.getByLabel("Message", { exact: true }).waitFor();
   const data = await page.evaluateHandle(([fileName, content]) => {
@@ -155,7 +157,7 @@ test("a document, a question, the answer and what it cost", async () => {
   await shot(page, "kept");
   await page.locator(".log").evaluate((e) => (e.scrollTop = 0));
   await shot(page, "answer");
-  // it is there after a reload, and continues
+  // it is still there after a reload, and can be continued
   await page.reload();
   await page.locator(".answer-text", { hasText: "48213" }).waitFor();
   await send(page, question);
@@ -250,7 +252,7 @@ test("SnapKV and the full cache side by side, and another policy", async () => {
   await page.locator("[data-param=budget]").fill("0");
   await page.locator("[data-param=budget]").blur();
   assert.equal(await page.locator("[data-param=budget]").getAttribute("aria-invalid"), "true");
-  await page.reload(); // kept, and what is not valid was not taken
+  await page.reload(); // the valid setting is kept, the invalid one was not stored
   assert.equal(await page.locator("[data-param=budget]").inputValue(), "100");
   await close();
 });
