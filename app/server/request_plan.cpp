@@ -14,6 +14,8 @@ namespace {
 /// Copies of the logits that an answer holds: the session's, the sampler's, and one without the
 /// tokens that the request forbids.
 constexpr size_t kLogitCopies = 3;
+/// Rows of logits that are there at a time while a prompt's tokens are scored.
+constexpr size_t kScoredRows = 32;
 
 /// Plans the memory of the request's prompt, including the rows of its document.
 MemoryPlan memory_of(const Model& model, const Request& request) {
@@ -62,9 +64,15 @@ RequestPlan plan_request(const Model& model, const Request& request) {
   const int64_t n_prompt = prompt_tokens(request);
   const int64_t n_ctx = context_of(model, request);
   if (n_prompt >= n_ctx) {
-    throw Refused(Refused::Kind::context_exceeded,
-                  fmt::format("the prompt has {} tokens, the context holds {}, the answer included",
-                              n_prompt, n_ctx));
+    // words that clients of OpenAI look for
+    Refused refused(Refused::Kind::context_exceeded,
+                    fmt::format("This model's maximum context length is {} tokens, the answer "
+                                "included. However, your messages resulted in {} tokens. Please "
+                                "reduce the length of the messages.",
+                                n_ctx, n_prompt));
+    refused.n_prompt = n_prompt;
+    refused.n_ctx = n_ctx;
+    throw refused;
   }
   const MemoryPlan memory = memory_of(model, request);
   RequestPlan plan;
@@ -87,6 +95,7 @@ RequestPlan plan_request(const Model& model, const Request& request) {
   if (request.document && request.document->rows) {
     plan.reading_bytes += request.document->rows->decoded_bytes();
   }
+  if (request.scores_prompt) plan.reading_bytes += kScoredRows * logits;
   plan.prefix_bytes = KvPrefix::bytes_for(info, request.session, n_prompt);
   if (request.keeps_all) plan.reading_bytes += plan.prefix_bytes;
   return plan;

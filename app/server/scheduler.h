@@ -49,6 +49,8 @@ class Refused : public std::runtime_error {
       : std::runtime_error(message), kind(why), retry_after(seconds) {}
   Kind kind;
   int retry_after;
+  /// Of Kind::context_exceeded: tokens of the prompt, and those that the context holds.
+  int64_t n_prompt = 0, n_ctx = 0;
 };
 
 /// A session that is answering or kept, for /slots.

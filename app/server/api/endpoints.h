@@ -3,6 +3,9 @@
 // OpenAI's formats, and those for slots and snapshots. Each throws ApiError and Error.
 #pragma once
 
+#include <optional>
+#include <string>
+
 #include "server/api/context.h"
 #include "server/api/exchange.h"
 
@@ -13,6 +16,17 @@ Json models_json(const ApiContext& context);
 /// Throws ApiError (404) if `id` is another model.
 Json model_json(const ApiContext& context, const std::string& id);
 Json props_json(const ApiContext& context);
+
+// ollama_models.cpp
+Json ollama_version_json();
+Json ollama_tags_json(const ApiContext& context);
+Json ollama_ps_json(const ApiContext& context);
+Json ollama_show_json(const Json& body, const ApiContext& context);
+
+// ollama.cpp
+/// The answer to a request without a prompt or messages, which loads or unloads a model; nothing
+/// for others.
+std::optional<Json> ollama_load_answer(const Json& body, const ApiContext& context, bool chats);
 
 // tokens.cpp
 /// JSON as text: an object for each token would take hundreds of times as many bytes as the body.

@@ -109,7 +109,11 @@ void read_kv(const Fields& body, const ApiContext& context, Request& request) {
       throw ApiError(404, fmt::format("there is no snapshot '{}'", *snapshot), "not_found",
                      "kv.snapshot");
     }
-    request.document = context.engine.documents().open(path);
+    try {
+      request.document = context.engine.documents().open(path);
+    } catch (const Error& e) {
+      throw Error(e.code(), without_folder(e.what(), context.options.snapshot_dir));
+    }
   }
   try {
     (void)resolve_options(session, context.model().info());
