@@ -56,6 +56,8 @@ LIBRARIES = {
     "zstd": (r"zstd\.h", ["src/engine"]),
     "JSON": (r"nlohmann/", ["src/text", "src/text/grammar", "src/text/jinja", "src/huggingface", "app", "eval"]),
     "HTTP": (r"httplib\.h", ["app", "eval"]),
+    "libxml2": (r"libxml/", ["app"]),
+    "libzip": (r"zip\.h", ["app"]),
     "Prometheus": (r"prometheus/", ["app"]),
     "OpenSSL": (r"openssl/", ["app"]),
     "Google Benchmark": (r"benchmark/", ["bench"]),

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: MIT
+#include "documents/document_reader.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+
+#include "base/error.h"
+#include "documents/archive_documents.h"
+#include "documents/document_kind.h"
+#include "documents/encoding.h"
+#include "documents/html.h"
+#include "documents/pdf.h"
+
+namespace snapkv::documents {
+namespace {
+
+std::string read_file(int fd, const std::string& name, const ReadLimits& limits) {
+  std::string bytes;
+  struct stat file = {};
+  if (fstat(fd, &file) == 0 && S_ISDIR(file.st_mode)) {
+    fail(ErrorCode::kUsage, "{}: a folder, not a document", name);
+  }
+  char block[65536];
+  while (bytes.size() <= limits.most_bytes) {
+    if (limits.keep_going && !limits.keep_going()) {
+      fail(ErrorCode::kCancelled, "cancelled while reading {}", name);
+    }
+    const ssize_t n = read(fd, block, sizeof block);
+    if (n == 0) return bytes;
+    if (n > 0) {
+      bytes.append(block, static_cast<size_t>(n));
+    } else if (errno != EINTR) {
+      fail(ErrorCode::kRuntime, "can't read {}: {}", name, std::strerror(errno));
+    }
+  }
+  fail(ErrorCode::kUsage, "{}: larger than {} bytes, the most that a document may have", name,
+       limits.most_bytes);
+}
+
+}  // namespace
+
+std::string read_document(const std::string& path, const ReadLimits& limits) {
+  const bool from_stdin = path == "-";
+  const std::string name = from_stdin ? "standard input" : path;
+  const int fd = from_stdin ? STDIN_FILENO : open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0 && limits.keep_going && !limits.keep_going()) {
+    fail(ErrorCode::kCancelled, "cancelled while opening {}", name);
+  }
+  if (fd < 0) fail(ErrorCode::kRuntime, "can't read {}: {}", name, std::strerror(errno));
+  std::string bytes;
+  try {
+    bytes = read_file(fd, name, limits);
+  } catch (...) {
+    if (!from_stdin) close(fd);
+    throw;
+  }
+  if (!from_stdin) close(fd);
+  return document_text(std::move(bytes), name, limits);
+}
+
+std::string document_text(std::string bytes, const std::string& name, const ReadLimits& limits) {
+  const FoundKind found = find_kind(bytes, name);
+  switch (found.kind) {
+    case Kind::pdf:
+      return pdf_text(bytes, name, limits);
+    case Kind::zip:
+      return archive_text(bytes, name, limits);
+    case Kind::html:
+      return html_text(std::move(bytes), name, limits);
+    case Kind::other:
+      fail(ErrorCode::kUsage, "{}: {}, not a document snapkv can read", name, found.what);
+    case Kind::text:
+      break;
+  }
+  return to_utf8(std::move(bytes), "", name, limits);
+}
+
+}  // namespace snapkv::documents

@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: MIT
+#include "documents/pdf.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "base/error.h"
+#include "base/timer.h"
+#include "documents/encoding.h"
+
+extern "C" char** environ;
+
+namespace snapkv::documents {
+namespace {
+
+/// An open file; closed at the end.
+class Descriptor {
+ public:
+  Descriptor(int fd, const std::string& name) : fd_(fd) {
+    if (fd < 0) fail(ErrorCode::kRuntime, "{}: can't read the PDF: {}", name, std::strerror(errno));
+  }
+  ~Descriptor() { close_now(); }
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+  int fd() const { return fd_; }
+  void close_now() {
+    if (fd_ >= 0) close(fd_);
+    fd_ = -1;
+  }
+
+ private:
+  int fd_;
+};
+
+/// The PDF as a file without a name, since its reader jumps to and fro in it.
+void fill(int fd, std::string_view bytes, const std::string& name) {
+  while (!bytes.empty()) {
+    const ssize_t n = write(fd, bytes.data(), bytes.size());
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) fail(ErrorCode::kRuntime, "{}: can't copy the PDF: {}", name, std::strerror(errno));
+    bytes.remove_prefix(static_cast<size_t>(n));
+  }
+  lseek(fd, 0, SEEK_SET);
+}
+
+/// pdftotext with `input` as its standard input, and `output` as its standard output.
+class PdfToText {
+ public:
+  PdfToText(int input, int output, const std::string& name, const ReadLimits& limits) {
+    posix_spawn_file_actions_t actions;
+    posix_spawn_file_actions_init(&actions);
+    posix_spawn_file_actions_adddup2(&actions, input, STDIN_FILENO);
+    posix_spawn_file_actions_adddup2(&actions, output, STDOUT_FILENO);
+    posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
+    std::string words[] = {"pdftotext", "-q", "-enc", "UTF-8", "-eol", "unix", "/dev/stdin", "-"};
+    char* arguments[std::size(words) + 1] = {};
+    std::transform(std::begin(words), std::end(words), arguments,
+                   [](std::string& word) { return word.data(); });
+    const int error = posix_spawnp(&pid_, "pdftotext", &actions, nullptr, arguments, environ);
+    posix_spawn_file_actions_destroy(&actions);
+    if (error == ENOENT) {
+      fail(ErrorCode::kRuntime,
+           "{}: a PDF, and pdftotext, which reads them, is not installed (package poppler-utils)",
+           name);
+    }
+    if (error != 0) {
+      fail(ErrorCode::kRuntime, "{}: can't start pdftotext: {}", name, std::strerror(error));
+    }
+    const auto seconds = static_cast<rlim_t>(limits.pdf_seconds);
+    const rlimit time = {seconds, seconds};
+    const rlimit memory = {limits.pdf_memory, limits.pdf_memory};
+    prlimit(pid_, RLIMIT_CPU, &time, nullptr);
+    prlimit(pid_, RLIMIT_AS, &memory, nullptr);
+  }
+  ~PdfToText() {
+    if (pid_ <= 0) return;
+    kill(pid_, SIGKILL);
+    wait_for_end();
+  }
+  PdfToText(const PdfToText&) = delete;
+  PdfToText& operator=(const PdfToText&) = delete;
+
+  /// How it ended, as waitpid() says it.
+  int wait_for_end() {
+    int status = 0;
+    while (waitpid(pid_, &status, 0) < 0 && errno == EINTR) {
+    }
+    pid_ = -1;
+    return status;
+  }
+
+ private:
+  pid_t pid_ = -1;
+};
+
+std::string read_output(int fd, const std::string& name, const ReadLimits& limits) {
+  constexpr int kAskInterval = 100;  // milliseconds
+  const Timer timer;
+  std::string text;
+  char block[65536];
+  while (true) {
+    pollfd ready = {.fd = fd, .events = POLLIN, .revents = 0};
+    poll(&ready, 1, kAskInterval);
+    if (limits.keep_going && !limits.keep_going()) {
+      fail(ErrorCode::kCancelled, "cancelled while reading {}", name);
+    }
+    if (timer.seconds() > 2.0 * limits.pdf_seconds) {
+      fail(ErrorCode::kUsage, "{}: a PDF that takes longer than {} seconds to read", name,
+           2 * limits.pdf_seconds);
+    }
+    if (ready.revents == 0) continue;
+    const ssize_t n = read(fd, block, sizeof block);
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) return text;
+    text.append(block, static_cast<size_t>(n));
+    if (text.size() > limits.most_text_bytes) {
+      fail(ErrorCode::kUsage, "{}: more than {} bytes of text", name, limits.most_text_bytes);
+    }
+  }
+}
+
+void check_end(int status, std::string_view bytes, const std::string& name,
+               const ReadLimits& limits) {
+  if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return;
+  if (WIFSIGNALED(status) && (WTERMSIG(status) == SIGXCPU || WTERMSIG(status) == SIGKILL)) {
+    fail(ErrorCode::kUsage, "{}: a PDF that takes longer than {} seconds to read", name,
+         limits.pdf_seconds);
+  }
+  const bool is_locked = bytes.find("/Encrypt") != std::string_view::npos;
+  fail(ErrorCode::kUsage, "{}: {}", name,
+       is_locked ? "a PDF that needs a password, or forbids that its text is copied"
+                 : "a damaged PDF, which pdftotext can't read");
+}
+
+/// Form feeds end pages; page numbers and the like stay where they are.
+std::string without_page_ends(std::string_view text) {
+  std::string result;
+  result.reserve(text.size());
+  for (const char c : text) {
+    if (c != '\f') {
+      result += c;
+    } else if (!result.ends_with("\n\n")) {
+      result += result.ends_with('\n') ? "\n" : "\n\n";
+    }
+  }
+  while (result.ends_with("\n\n")) result.pop_back();
+  return result;
+}
+
+}  // namespace
+
+std::string pdf_text(std::string_view bytes, const std::string& name, const ReadLimits& limits) {
+  const Descriptor file(memfd_create("snapkv-pdf", MFD_CLOEXEC), name);
+  fill(file.fd(), bytes, name);
+  int ends[2] = {-1, -1};
+  if (pipe2(ends, O_CLOEXEC) != 0) {
+    fail(ErrorCode::kRuntime, "{}: can't read the PDF: {}", name, std::strerror(errno));
+  }
+  const Descriptor output(ends[0], name);
+  Descriptor input(ends[1], name);
+  PdfToText process(file.fd(), input.fd(), name, limits);
+  input.close_now();  // its end is the process's
+  const std::string text = read_output(output.fd(), name, limits);
+  check_end(process.wait_for_end(), bytes, name, limits);
+  if (text.find_first_not_of(" \t\r\n\f") == std::string::npos) {
+    const auto n_pages = std::count(text.begin(), text.end(), '\f');
+    fail(ErrorCode::kUsage,
+         "{}: a PDF of {} page{} without text, a scanned one perhaps; ocrmypdf adds the text", name,
+         n_pages, n_pages == 1 ? "" : "s");
+  }
+  if (!is_utf8(text)) fail(ErrorCode::kUsage, "{}: pdftotext's text is not valid UTF-8", name);
+  return without_page_ends(text);
+}
+
+}  // namespace snapkv::documents

@@ -1,0 +1,12 @@
+# find_package(Libzip): libzip as the target Libzip::Libzip. Debian's own CMake files of it ask for
+# programs (zipcmp) that are in other packages. Used by the build of the program.
+find_path(LIBZIP_INCLUDE_DIR zip.h)
+find_library(LIBZIP_LIBRARY NAMES zip)
+include(FindPackageHandleStandardArgs)
+find_package_handle_standard_args(Libzip REQUIRED_VARS LIBZIP_LIBRARY LIBZIP_INCLUDE_DIR)
+if(Libzip_FOUND AND NOT TARGET Libzip::Libzip)
+  add_library(Libzip::Libzip UNKNOWN IMPORTED)
+  set_target_properties(Libzip::Libzip PROPERTIES IMPORTED_LOCATION ${LIBZIP_LIBRARY}
+    INTERFACE_INCLUDE_DIRECTORIES ${LIBZIP_INCLUDE_DIR})
+endif()
+mark_as_advanced(LIBZIP_INCLUDE_DIR LIBZIP_LIBRARY)
