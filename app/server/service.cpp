@@ -40,6 +40,7 @@ Service::Service(HttpServer& http, ServiceOptions options)
   add_model_routes();
   add_state_routes();
   add_slot_routes();
+  add_document_routes();
   // the library would read a body that nobody wants
   const auto refuse = [](const httplib::Request& request, httplib::Response& response,
                          const httplib::ContentReader&) {
@@ -168,6 +169,7 @@ void Service::add_model_routes() {
   });
   add("/detokenize", detokenize);
   add("/apply-template", apply_template);
+  add("/v1/kv/fit", fit_json);
 }
 
 void Service::answer_health(httplib::Response& response) const {

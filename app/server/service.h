@@ -50,6 +50,7 @@ class Service {
   void add_model_routes();
   void add_state_routes();
   void add_slot_routes();
+  void add_document_routes();
   void get(const std::string& path, Handler handler);
   void post(const std::string& path, BodyHandler handler);
   void generate(const std::string& path, ReadExchange read);
