@@ -20,6 +20,8 @@ class TerminalSession {
   TerminalSession& operator=(const TerminalSession&) = delete;
 
   void type(const std::string& text);
+  /// As if the window had been drawn wider or narrower.
+  void resize(int columns);
   /// Reads until `text` has come since the last call; what came up to its end. Fails the test when
   /// it does not come.
   std::string wait_for(const std::string& text);

@@ -31,6 +31,7 @@ struct ChatCommandSettings {
 void add_options(CLI::App& app, ChatCommandSettings& s) {
   add_length_option(app, s.limits);
   add_context_option(app, s.n_ctx, "the whole chat");
+  add_stop_option(app, s.limits);
   add_ignore_eos_option(app, s.limits);
   app.add_flag("--no-history", s.no_history,
                "Keep what is typed out of the file that the arrow keys bring it back from");

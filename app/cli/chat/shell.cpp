@@ -3,7 +3,10 @@
 
 #include <fmt/format.h>
 
+#include <utility>
+
 #include "base/error.h"
+#include "cli/chat/shell_completion.h"
 #include "cli/common/chat_settings.h"
 #include "cli/common/plain_text.h"
 #include "cli/common/signals.h"
@@ -30,7 +33,11 @@ ChatShell::ChatShell(ChatSession& session, LineReader& reader, ProgressDisplay& 
       progress_(progress),
       display_(progress),
       cache_(std::move(cache)),
-      n_ctx_(n_ctx) {}
+      n_ctx_(n_ctx) {
+  reader_.set_completer([](const std::string& line) {
+    return complete_line(line, {command_names(), {"file", "save", "load"}, policy_names()});
+  });
+}
 
 int ChatShell::run() {
   bool warned = false;  // the line before was Ctrl-C alone
@@ -78,6 +85,9 @@ void ChatShell::handle(const std::string& line) {
 
 void ChatShell::send(const std::string& text) {
   if (!is_utf8(text)) fail(ErrorCode::kUsage, "the message is not valid UTF-8");
+  if (std::exchange(file_failed_, false) && !reader_.is_terminal()) {
+    fail(ErrorCode::kUsage, "not sent: the file that this message should begin with is not there");
+  }
   const size_t n_before = session_.conversation().turns().size();
   // the files wait for the next message where this one did not become part of the chat
   const auto drop_sent_files = [&] {
@@ -86,7 +96,7 @@ void ChatShell::send(const std::string& text) {
     files_.clear();
   };
   try {
-    show_answer([&](const ChatSession::Callbacks& callbacks) -> const ChatSession::Answer& {
+    show_answer(true, [&](const ChatSession::Callbacks& callbacks) -> const ChatSession::Answer& {
       return session_.ask(files_ + text, callbacks);
     });
   } catch (const Error&) {
@@ -97,20 +107,22 @@ void ChatShell::send(const std::string& text) {
 }
 
 void ChatShell::show_answer(
+    bool is_new,
     const std::function<const ChatSession::Answer&(const ChatSession::Callbacks&)>& ask) {
+  const char* const unchanged =
+      is_new ? "the message is not part of the chat" : "the chat is as it was";
   const ChatSession::Answer* answer = nullptr;
   try {
     answer = &ask(display_.callbacks());
   } catch (const Error& e) {
     display_.finish();
-    if (e.code() == ErrorCode::kContextExceeded) {
-      fail(e.code(), "{}\n/undo, /reset or a larger --ctx-size makes room", e.what());
-    }
+    if (e.code() == ErrorCode::kContextExceeded) fail(e.code(), "{}\n{}", e.what(), ways_to_room());
+    if (e.code() == ErrorCode::kCancelled) fail(e.code(), "{}", unchanged);
     throw;
   }
   display_.finish();
   const bool is_empty = answer->generation.ids.empty();
-  const char* const kept = is_empty ? "; the message is not part of the chat" : "";
+  const std::string kept = is_empty ? fmt::format("; {}", unchanged) : "";
   switch (answer->generation.stop_reason) {
     case StopReason::eos:
     case StopReason::stop:
@@ -125,10 +137,19 @@ void ChatShell::show_answer(
                        plural(session_.session().n_ctx(), "token"), kept));
       break;
     case StopReason::cancelled:
-      if (is_empty) fail(ErrorCode::kCancelled, "cancelled");
+      if (is_empty) fail(ErrorCode::kCancelled, "{}", unchanged);
       note(fmt::format("stopped by {}; the answer so far is part of the chat", interruption()));
       break;
   }
+}
+
+/// What makes room for a message that does not fit.
+std::string ChatShell::ways_to_room() const {
+  std::vector<std::string> ways;
+  if (!files_.empty()) ways.emplace_back("/file off, which leaves out its files");
+  if (!session_.conversation().empty()) ways.emplace_back("/undo or /reset");
+  ways.emplace_back("a larger --ctx-size");
+  return fmt::format("What makes room: {}", fmt::join(ways, ", "));
 }
 
 void ChatShell::note(const std::string& text) const {
@@ -141,8 +162,7 @@ void ChatShell::note(const std::string& text) const {
 void ChatShell::report(const Error& error) {
   progress_.clear();
   if (error.code() == ErrorCode::kCancelled) {
-    note(fmt::format("stopped by {} before an answer began; the message is not part of the chat",
-                     interruption()));
+    note(fmt::format("stopped by {} before an answer began; {}", interruption(), error.what()));
     return;
   }
   write_styled_stderr(fmt::format("snapkv: {} {}\n{}", paint(Style::red, "error:", colour_stderr()),

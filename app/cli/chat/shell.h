@@ -28,6 +28,7 @@ class ChatShell {
  private:
   struct CommandRow;
   static const std::vector<CommandRow>& commands();
+  static std::vector<std::string> command_names();
 
   /// A message, which may have several lines, or a command with its arguments.
   LineReader::Line read_input();
@@ -35,8 +36,11 @@ class ChatShell {
   void run_command(const std::string& line);
   void send(const std::string& text);
   /// Shows the answer that `ask` makes with the callbacks that it is given.
+  /// `is_new`: a message that is not part of the chat yet.
   void show_answer(
+      bool is_new,
       const std::function<const ChatSession::Answer&(const ChatSession::Callbacks&)>& ask);
+  std::string ways_to_room() const;
   /// A line for people, beside the answers.
   void note(const std::string& text) const;
   void report(const Error& error);
@@ -55,6 +59,7 @@ class ChatShell {
   void policy(const std::string& text);
   void exit(const std::string& text);
 
+  std::string check_room(const std::string& path, const std::string& text) const;
   /// Edits a text at the terminal; empty when that was given up.
   std::string edit_at_terminal(const std::string& text);
 
@@ -66,6 +71,7 @@ class ChatShell {
   int64_t n_ctx_;
   std::string files_;       // texts of /file for the next message
   std::string last_files_;  // those that the last message begins with
+  bool file_failed_ = false;  // the last /file could not be added
   bool done_ = false;
   int first_error_ = 0;
 };
