@@ -101,24 +101,47 @@ RequestPlan plan_request(const Model& model, const Request& request) {
   return plan;
 }
 
-int64_t longest_prompt_within(const Model& model, const Request& request, size_t limit) {
-  const auto fits = [&](int64_t n) {
-    Request other;
-    other.session = request.session;
-    other.session.n_ctx = kMostTokens;
-    other.n = request.n;
-    other.max_tokens = request.max_tokens;
-    other.document = request.document;
-    other.prompt.tokens.resize(static_cast<size_t>(n));
-    const RequestPlan plan = plan_request(model, other);
-    return plan.running_bytes + plan.reading_bytes <= limit;
-  };
-  int64_t low = 0, high = std::ssize(request.prompt.tokens);  // high does not fit
+namespace {
+
+/// Whether the request would take no more than `limit` bytes with `n` tokens of its own.
+bool fits_with(const Model& model, const Request& request, int64_t n, size_t limit) {
+  Request other;
+  other.session = request.session;
+  other.session.n_ctx = kMostTokens;
+  other.n = request.n;
+  other.max_tokens = request.max_tokens;
+  other.document = request.document;
+  other.prompt.tokens.resize(static_cast<size_t>(n));
+  const RequestPlan plan = plan_request(model, other);
+  return plan.running_bytes + plan.reading_bytes <= limit;
+}
+
+/// The most tokens, fewer than `high`, with which the request fits.
+int64_t longest_below(const Model& model, const Request& request, int64_t high, size_t limit) {
+  int64_t low = 0;
   while (high - low > 1) {
     const int64_t middle = low + (high - low) / 2;
-    (fits(middle) ? low : high) = middle;
+    (fits_with(model, request, middle, limit) ? low : high) = middle;
   }
   return low;
+}
+
+}  // namespace
+
+int64_t longest_prompt_within(const Model& model, const Request& request, size_t limit) {
+  return longest_below(model, request, std::ssize(request.prompt.tokens), limit);
+}
+
+PromptFit fit_prompt(const Model& model, const Request& request, size_t limit) {
+  PromptFit fit;
+  fit.n_tokens = prompt_tokens(request);
+  fit.n_ctx = context_of(model, request);
+  const int64_t n_document = fit.n_tokens - std::ssize(request.prompt.tokens);
+  const int64_t most = std::max<int64_t>(0, fit.n_ctx - 1 - n_document);  // of its own tokens
+  fit.limited_by_memory = most > 0 && !fits_with(model, request, most, limit);
+  fit.most_tokens =
+      n_document + (fit.limited_by_memory ? longest_below(model, request, most, limit) : most);
+  return fit;
 }
 
 }  // namespace snapkv::server

@@ -41,6 +41,7 @@ Service::Service(HttpServer& http, ServiceOptions options)
   add_model_routes();
   add_state_routes();
   add_slot_routes();
+  add_document_routes();
   add_ollama_routes();
   add_missing_routes();
   // the library would read a body that nobody needs
@@ -178,6 +179,7 @@ void Service::add_model_routes() {
   });
   add("/detokenize", detokenize);
   add("/apply-template", apply_template);
+  add("/v1/kv/fit", fit_json);
 }
 
 void Service::answer_health(httplib::Response& response) const {

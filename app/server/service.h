@@ -50,6 +50,7 @@ class Service {
   void add_model_routes();
   void add_state_routes();
   void add_slot_routes();
+  void add_document_routes();
   void add_ollama_routes();
   /// Routes of other servers, which are answered with what is missing.
   void add_missing_routes();

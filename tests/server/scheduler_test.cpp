@@ -259,6 +259,17 @@ TEST(Scheduler, RefusesWhatItCanNeverServe) {
   many.n = 20;
   EXPECT_EQ(refusal(scheduler, many, &message), Refused::Kind::never_fits);
   EXPECT_NE(message.find("longest prompt"), std::string::npos) << message;
+  const PromptFit too_long = scheduler.fit(request_of(long_text(1000)));
+  EXPECT_GT(too_long.n_tokens, too_long.most_tokens);
+  EXPECT_EQ(too_long.most_tokens, 1999) << "one is left for the answer";
+  EXPECT_FALSE(too_long.limited_by_memory);
+  const PromptFit too_large = scheduler.fit(many);
+  EXPECT_TRUE(too_large.limited_by_memory);
+  Request longest = many;
+  longest.prompt.tokens.resize(static_cast<size_t>(too_large.most_tokens), 5);
+  EXPECT_NO_THROW(wait_for(*scheduler.submit(longest)));
+  longest.prompt.tokens.push_back(5);
+  EXPECT_EQ(refusal(scheduler, longest), Refused::Kind::never_fits);
   Request empty = request_of("x");
   empty.prompt.tokens.clear();
   EXPECT_EQ(refusal(scheduler, empty), Refused::Kind::bad_request);

@@ -34,6 +34,10 @@ std::string tokenize(const Json& body, const ApiContext& context);
 Json detokenize(const Json& body, const ApiContext& context);
 Json apply_template(const Json& body, const ApiContext& context);
 
+// fit.cpp
+/// Whether a body of /v1/chat/completions or /v1/completions fits, and how long its prompt may be.
+Json fit_json(const Json& body, const ApiContext& context);
+
 // slots.cpp
 Json slots_json(const ApiContext& context);
 /// `action`: save, restore or erase.

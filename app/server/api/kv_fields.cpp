@@ -134,6 +134,14 @@ Json kv_json(const KvReport& report) {
   return json;
 }
 
+Json policy_values(const PolicyConfig& config) {
+  Json json = {{"policy", config.name}};
+  for (const PolicySetting& setting : policy_settings(config)) {
+    std::visit([&](const auto& value) { json[setting.param->name] = value; }, setting.value);
+  }
+  return json;
+}
+
 Json policies_json() {
   Json all = Json::array();
   for (const PolicyInfo& info : all_policies()) {

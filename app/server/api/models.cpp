@@ -30,21 +30,13 @@ Json entry(const ApiContext& context) {
             {"n_embd", info.n_embd}}}};
 }
 
-Json values_of(const PolicyConfig& config) {
-  Json json = {{"policy", config.name}};
-  for (const PolicySetting& setting : policy_settings(config)) {
-    std::visit([&](const auto& value) { json[setting.param->name] = value; }, setting.value);
-  }
-  return json;
-}
-
 /// Returns the policies' tables with the values that a request gets which only names the policy.
 Json policies_in_force(const ApiContext& context) {
   Json all = policies_json();
   for (Json& policy : all) {
     const auto name = policy["name"].get<std::string>();
     const PolicyConfig& own = context.options.session.kv;
-    Json values = values_of(own.name == name ? own : context.options.policy(name));
+    Json values = policy_values(own.name == name ? own : context.options.policy(name));
     values.erase("policy");
     policy["values"] = values;
   }
@@ -107,7 +99,7 @@ Json props_json(const ApiContext& context) {
       {"build_info", fmt::format("snapkv {}", version())},
       {"backend", context.model().backend_description()},
       {"kv",
-       {{"defaults", values_of(options.session.kv)}, {"policies", policies_in_force(context)}}},
+       {{"defaults", policy_values(options.session.kv)}, {"policies", policies_in_force(context)}}},
       {"has_snapshots", !options.snapshot_dir.empty()}};
 }
 
