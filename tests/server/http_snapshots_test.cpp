@@ -34,7 +34,7 @@ TEST_F(Http, SnapshotsSayWhatTheyHoldAndOfWhichModel) {
     while (!prefill.step()) {
     }
     if (keeps_all) {
-      prefill.take_prefix(0)->save(path, notes);
+      prefill.take_prefix(0)->save(path, DType::f16, notes);
     } else {
       session.save(path, notes);
     }

@@ -168,6 +168,7 @@ export class App {
   private async store(conversation: Conversation): Promise<void> {
     conversation.changed = Date.now();
     conversation.model = this.props.model_alias;
+    if (conversation.id === this.chat.conversation.id) keepInTab("conversation", conversation.id);
     try {
       if (conversation.turns.length === 0) await this.history.remove(conversation.id);
       else await this.history.write(conversation);

@@ -74,7 +74,6 @@ export class Chat {
   endEdit(): void {
     this.editing = null;
     this.host.composer.edit("");
-    this.drawActions();
   }
 
   /** Whether a message fits with what comes before it, and with what is written of its answer. */

@@ -74,6 +74,7 @@ export function composer(actions: ComposerActions): Composer {
       cut.disabled = true;
       actions.firstPart(last, keep).then((part) => {
         if (documents.includes(last)) replace(documents.map((d) => (d === last ? part : d)));
+        area.focus();
       }, (error: Error) => say(error.message));
     });
     problem.append(" ", cut);
