@@ -32,6 +32,15 @@ GeneratorOptions generator_options(const Request& request, int64_t most_tokens) 
 
 }  // namespace
 
+AnswerPart::Token reported_token(const Model& model, const TokenLogprobs& token) {
+  const auto named = [&](const TokenLogprob& of) {
+    return TokenProbability{of.id, model.piece(of.id, true), of.logprob};
+  };
+  AnswerPart::Token reported{named(token.chosen), {}};
+  for (const TokenLogprob& other : token.top) reported.top.push_back(named(other));
+  return reported;
+}
+
 Answer::Answer(std::unique_ptr<Session> session, const Request& request, int choice,
                int64_t most_tokens, std::optional<GrammarMatcher> matcher)
     : session_(std::move(session)),
@@ -71,15 +80,11 @@ void Answer::report_token(Generation& client) {
   AnswerPart part;
   part.choice = choice_;
   part.text = token.text;
-  if (token.logprobs) {
-    const auto named = [&](const TokenLogprob& of) {
-      return TokenProbability{of.id, model.piece(of.id, true), of.logprob};
-    };
-    AnswerPart::Token reported{named(token.logprobs->chosen), {}};
-    for (const TokenLogprob& other : token.logprobs->top) reported.top.push_back(named(other));
-    part.tokens.push_back(std::move(reported));
-  }
-  if (!part.text.empty() || !part.tokens.empty()) client.push(std::move(part));
+  if (token.logprobs) part.tokens.push_back(reported_token(model, *token.logprobs));
+  ++n_unsaid_;
+  if (part.text.empty() && part.tokens.empty()) return;
+  part.n_tokens = std::exchange(n_unsaid_, 0);
+  client.push(std::move(part));
 }
 
 void Answer::end_at_length(Generation& client) {

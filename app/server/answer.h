@@ -15,6 +15,9 @@
 
 namespace snapkv::server {
 
+/// A token with its probability and those of the most likely ones, as clients get them.
+AnswerPart::Token reported_token(const Model& model, const TokenLogprobs& token);
+
 class Answer {
  public:
   using Clock = std::chrono::steady_clock;
@@ -57,6 +60,7 @@ class Answer {
   const int64_t n_prompt_;
   Generator generator_;
   std::string raw_text_;
+  int64_t n_unsaid_ = 0;  // tokens since the last part
   bool ended_ = false;  // the client has been told
   Clock::time_point began_ = Clock::now(), last_token_ = began_;
   double longest_gap_ = 0;

@@ -55,6 +55,8 @@ struct Request {
   /// calls are in some formats.
   bool shows_control_tokens = false;
   int top_logprobs = -1;  ///< alternatives for each token; -1: no logprobs
+  /// With top_logprobs >= 0: those of the prompt's tokens come too, before the answer.
+  bool scores_prompt = false;
   bool reports_progress = false;
   KvReportLevel kv_report = KvReportLevel::summary;
   /// Whether the request may continue a kept conversation, and be continued itself.
@@ -66,6 +68,8 @@ struct Request {
   int zstd_level = 0;  ///< also for make_snapshot(): of the file; 0: none
   /// Time limit in seconds, after which the request ends with an error; 0: none.
   double timeout = 0;
+  /// What is done otherwise than the client asked for; its answer's header says so.
+  std::vector<std::string> warnings;
 };
 
 struct TokenProbability {
@@ -99,9 +103,10 @@ struct KvReport {
 
 /// The prompt has been read; sent once, before any text.
 struct PromptRead {
-  int64_t n_tokens = 0;  ///< all tokens of the prompt
-  int64_t n_reused = 0;  ///< from a kept conversation, a prefix or a snapshot
-  double seconds = 0;    ///< time spent reading, without waiting
+  int64_t n_tokens = 0;  ///< of the prompt, all of them
+  int64_t n_reused = 0;  ///< of a kept conversation, a prefix or a snapshot
+  int64_t n_stored = 0;  ///< of the others, those that later prompts may reuse
+  double seconds = 0;    ///< reading, without waiting
   double queue_seconds = 0;
   KvReport kv;
 };
@@ -115,6 +120,8 @@ struct AnswerPart {
     std::vector<TokenProbability> top;  ///< highest first
   };
   std::vector<Token> tokens;  ///< new tokens, only with Request::top_logprobs >= 0
+  int64_t n_tokens = 0;       ///< generated since the last part
+  bool of_prompt = false;     ///< the tokens are the prompt's; the first one has no probability
 };
 
 enum class FinishReason { stop, length };

@@ -46,6 +46,7 @@ struct Job {
   bool makes_prefix = false;
   std::shared_ptr<const KvPrefix> document;  // all rows of a snapshot
   double compress_seconds_before = 0;        // of a kept session
+  std::vector<AnswerPart::Token> scores;     // of the prompt's tokens, where they are wanted
 
   std::vector<Answer> answers;
   int64_t most_tokens = 0;   // limit of each answer

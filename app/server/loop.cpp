@@ -100,6 +100,16 @@ size_t Scheduler::Loop::check(const Request& request) const {
                   longest_prompt_within(*model_, request, memory_.limit())));
 }
 
+PromptFit Scheduler::Loop::fit(Request request) const {
+  complete_options(request);
+  try {
+    return fit_prompt(*model_, request, memory_.limit());
+  } catch (const Error& e) {
+    if (e.code() != ErrorCode::kUsage) throw;
+    throw Refused(Refused::Kind::bad_request, e.what());
+  }
+}
+
 /// Returns a matcher at the beginning of its grammar. Matchers of one grammar share their masks.
 GrammarMatcher Scheduler::Loop::matcher_of(const Grammar& grammar) {
   const std::lock_guard lock(grammar_mutex_);

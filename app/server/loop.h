@@ -38,6 +38,7 @@ class Scheduler::Loop {
 
   std::shared_ptr<Generation> submit(Request request, const std::string& snapshot_path,
                                      const std::string& notes);
+  PromptFit fit(Request request) const;
   DocumentStore& documents() { return documents_; }
   void drain();
   bool draining() const;

@@ -27,7 +27,21 @@ double compress_seconds(const Session& session) {
   return session.stats().score_seconds + session.stats().gather_seconds;
 }
 
-PrefillPrompt prompt_of(const Job& job) {
+/// Each token's probability is that which the logits of the one before it give.
+void score_tokens(Job& job, PrefillOptions& options) {
+  const Model& model = job.sessions[0]->model();
+  job.scores.clear();
+  job.scores.push_back({{job.tokens[0], model.piece(job.tokens[0], true), 0.0}, {}});
+  options.n_logits = std::ssize(job.tokens);
+  options.on_logits = [&job, &model](int64_t token, std::span<const float> logits) {
+    const auto next = static_cast<size_t>(token) + 1;
+    if (next == job.tokens.size()) return;
+    job.scores.push_back(reported_token(
+        model, token_logprobs(logits, job.tokens[next], job.request.top_logprobs)));
+  };
+}
+
+PrefillPrompt prompt_of(Job& job) {
   PrefillPrompt prompt;
   prompt.sessions = pointers(job.sessions);
   prompt.tokens = job.tokens;
@@ -36,6 +50,7 @@ PrefillPrompt prompt_of(const Job& job) {
   // a question after a compressed document is kept whole
   prompt.options.compress = !job.request.document || job.request.document->file.keeps_all;
   prompt.makes_prefix = job.makes_prefix;
+  if (job.request.scores_prompt) score_tokens(job, prompt.options);
   return prompt;
 }
 
@@ -255,9 +270,14 @@ void Scheduler::Loop::finish_reading(Job& job, size_t index) {
   const double queued = std::chrono::duration<double>(job.began - job.submitted).count();
   job.client->push(PromptRead{.n_tokens = n_prompt,
                               .n_reused = job.n_reused,
+                              .n_stored = job.makes_prefix ? n_prompt - job.n_reused : 0,
                               .seconds = seconds_since(job.began),
                               .queue_seconds = queued,
                               .kv = kv});
+  for (int i = 0; i < job.request.n && !job.scores.empty(); ++i) {
+    job.client->push(AnswerPart{.choice = i, .text = "", .tokens = job.scores, .of_prompt = true});
+  }
+  job.scores.clear();
 }
 
 KvReport Scheduler::Loop::report(const Job& job) const {

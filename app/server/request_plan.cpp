@@ -14,6 +14,8 @@ namespace {
 /// Copies of the logits that an answer holds: the session's, the sampler's, and one without the
 /// tokens that the request forbids.
 constexpr size_t kLogitCopies = 3;
+/// Rows of logits that are there at a time while a prompt's tokens are scored.
+constexpr size_t kScoredRows = 32;
 
 /// Plans the memory of the request's prompt, including the rows of its document.
 MemoryPlan memory_of(const Model& model, const Request& request) {
@@ -62,9 +64,15 @@ RequestPlan plan_request(const Model& model, const Request& request) {
   const int64_t n_prompt = prompt_tokens(request);
   const int64_t n_ctx = context_of(model, request);
   if (n_prompt >= n_ctx) {
-    throw Refused(Refused::Kind::context_exceeded,
-                  fmt::format("the prompt has {} tokens, the context holds {}, the answer included",
-                              n_prompt, n_ctx));
+    // words that clients of OpenAI look for
+    Refused refused(Refused::Kind::context_exceeded,
+                    fmt::format("This model's maximum context length is {} tokens, the answer "
+                                "included. However, your messages resulted in {} tokens. Please "
+                                "reduce the length of the messages.",
+                                n_ctx, n_prompt));
+    refused.n_prompt = n_prompt;
+    refused.n_ctx = n_ctx;
+    throw refused;
   }
   const MemoryPlan memory = memory_of(model, request);
   RequestPlan plan;
@@ -87,29 +95,53 @@ RequestPlan plan_request(const Model& model, const Request& request) {
   if (request.document && request.document->rows) {
     plan.reading_bytes += request.document->rows->decoded_bytes();
   }
+  if (request.scores_prompt) plan.reading_bytes += kScoredRows * logits;
   plan.prefix_bytes = KvPrefix::bytes_for(info, request.session, n_prompt);
   if (request.keeps_all) plan.reading_bytes += plan.prefix_bytes;
   return plan;
 }
 
-int64_t longest_prompt_within(const Model& model, const Request& request, size_t limit) {
-  const auto fits = [&](int64_t n) {
-    Request other;
-    other.session = request.session;
-    other.session.n_ctx = kMostTokens;
-    other.n = request.n;
-    other.max_tokens = request.max_tokens;
-    other.document = request.document;
-    other.prompt.tokens.resize(static_cast<size_t>(n));
-    const RequestPlan plan = plan_request(model, other);
-    return plan.running_bytes + plan.reading_bytes <= limit;
-  };
-  int64_t low = 0, high = std::ssize(request.prompt.tokens);  // high does not fit
+namespace {
+
+/// Whether the request would take no more than `limit` bytes with `n` tokens of its own.
+bool fits_with(const Model& model, const Request& request, int64_t n, size_t limit) {
+  Request other;
+  other.session = request.session;
+  other.session.n_ctx = kMostTokens;
+  other.n = request.n;
+  other.max_tokens = request.max_tokens;
+  other.document = request.document;
+  other.prompt.tokens.resize(static_cast<size_t>(n));
+  const RequestPlan plan = plan_request(model, other);
+  return plan.running_bytes + plan.reading_bytes <= limit;
+}
+
+/// The most tokens, fewer than `high`, with which the request fits.
+int64_t longest_below(const Model& model, const Request& request, int64_t high, size_t limit) {
+  int64_t low = 0;
   while (high - low > 1) {
     const int64_t middle = low + (high - low) / 2;
-    (fits(middle) ? low : high) = middle;
+    (fits_with(model, request, middle, limit) ? low : high) = middle;
   }
   return low;
+}
+
+}  // namespace
+
+int64_t longest_prompt_within(const Model& model, const Request& request, size_t limit) {
+  return longest_below(model, request, std::ssize(request.prompt.tokens), limit);
+}
+
+PromptFit fit_prompt(const Model& model, const Request& request, size_t limit) {
+  PromptFit fit;
+  fit.n_tokens = prompt_tokens(request);
+  fit.n_ctx = context_of(model, request);
+  const int64_t n_document = fit.n_tokens - std::ssize(request.prompt.tokens);
+  const int64_t most = std::max<int64_t>(0, fit.n_ctx - 1 - n_document);  // of its own tokens
+  fit.limited_by_memory = most > 0 && !fits_with(model, request, most, limit);
+  fit.most_tokens =
+      n_document + (fit.limited_by_memory ? longest_below(model, request, most, limit) : most);
+  return fit;
 }
 
 }  // namespace snapkv::server

@@ -32,4 +32,14 @@ size_t token_bytes(const Model& model, const Request& request);
 /// Tokens of the longest prompt with which this request would take at most `limit` bytes.
 int64_t longest_prompt_within(const Model& model, const Request& request, size_t limit);
 
+/// Whether a prompt can be read, and how long it may be.
+struct PromptFit {
+  int64_t n_tokens = 0;            ///< of the whole prompt, a document that it continues included
+  int64_t most_tokens = 0;         ///< that a prompt of the same settings may have
+  int64_t n_ctx = 0;               ///< of the session: prompt and answer
+  bool limited_by_memory = false;  ///< most_tokens is less than the context would allow
+};
+/// `limit`: bytes for the request. Throws Error{kUsage} as plan_request().
+PromptFit fit_prompt(const Model& model, const Request& request, size_t limit);
+
 }  // namespace snapkv::server

@@ -16,6 +16,8 @@ std::shared_ptr<Generation> Scheduler::submit(Request request) {
   return loop_->submit(std::move(request), {}, {});
 }
 
+PromptFit Scheduler::fit(Request request) const { return loop_->fit(std::move(request)); }
+
 std::shared_ptr<Generation> Scheduler::make_snapshot(Request request, const std::string& path,
                                                      const std::string& notes) {
   return loop_->submit(std::move(request), path, notes);

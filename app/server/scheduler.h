@@ -15,6 +15,7 @@
 
 #include "server/document_store.h"
 #include "server/generation.h"
+#include "server/request_plan.h"
 #include "snapkv/engine.h"
 
 namespace snapkv::server {
@@ -49,6 +50,8 @@ class Refused : public std::runtime_error {
       : std::runtime_error(message), kind(why), retry_after(seconds) {}
   Kind kind;
   int retry_after;
+  /// Of Kind::context_exceeded: tokens of the prompt, and those that the context holds.
+  int64_t n_prompt = 0, n_ctx = 0;
 };
 
 /// A session that is answering or kept, for /slots.
@@ -90,6 +93,10 @@ class Engine {
   /// Throws Refused at once if the request can never be served or may not wait.
   virtual std::shared_ptr<Generation> submit(Request request) = 0;
 
+  /// Whether submit() would take a prompt of this length, and how long it may be. Throws
+  /// Refused{bad_request} for options that can't work.
+  virtual PromptFit fit(Request request) const = 0;
+
   /// Reads a text and writes its compressed cache to a file. Updates: PromptProgress, then
   /// PromptRead and one AnswerEnd, or Failure. `notes` go into the file. Throws as submit().
   virtual std::shared_ptr<Generation> make_snapshot(Request request, const std::string& path,
@@ -125,6 +132,7 @@ class Scheduler : public Engine {
   const Model& model() const override;
   const SchedulerOptions& options() const override;
   std::shared_ptr<Generation> submit(Request request) override;
+  PromptFit fit(Request request) const override;
   std::shared_ptr<Generation> make_snapshot(Request request, const std::string& path,
                                             const std::string& notes) override;
   DocumentStore& documents() override;

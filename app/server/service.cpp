@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "server/api/endpoints.h"
+#include "server/api/generation_fields.h"
 #include "server/http/body.h"
 #include "server/http/page.h"
 
@@ -40,6 +41,9 @@ Service::Service(HttpServer& http, ServiceOptions options)
   add_model_routes();
   add_state_routes();
   add_slot_routes();
+  add_document_routes();
+  add_ollama_routes();
+  add_missing_routes();
   // the library would read a body that nobody needs
   const auto refuse = [](const httplib::Request& request, httplib::Response& response,
                          const httplib::ContentReader&) {
@@ -53,6 +57,8 @@ Service::Service(HttpServer& http, ServiceOptions options)
 httplib::Server::HandlerResponse Service::before_routing(const httplib::Request& request,
                                                          httplib::Response& response) const {
   using Response = httplib::Server::HandlerResponse;
+  const std::string id = "req_" + random_id();
+  for (const char* name : {"x-request-id", "request-id"}) response.set_header(name, id);
   Connection* connection = Connection::current();
   if (connection != nullptr) {
     connection->begin_body(request.version);
@@ -142,6 +148,11 @@ void Service::add_generating_routes() {
                                        const httplib::Request&, httplib::Response& response) {
     write_json(response, {{"input_tokens", count_message_tokens(body, all)}});
   });
+  post("/v1/responses/input_tokens", [](const ApiContext& all, const Json& body,
+                                        const httplib::Request&, httplib::Response& response) {
+    write_json(response, {{"object", "response.input_tokens"},
+                          {"input_tokens", count_response_tokens(body, all)}});
+  });
 }
 
 void Service::add_model_routes() {
@@ -168,6 +179,7 @@ void Service::add_model_routes() {
   });
   add("/detokenize", detokenize);
   add("/apply-template", apply_template);
+  add("/v1/kv/fit", fit_json);
 }
 
 void Service::answer_health(httplib::Response& response) const {

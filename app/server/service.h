@@ -50,6 +50,10 @@ class Service {
   void add_model_routes();
   void add_state_routes();
   void add_slot_routes();
+  void add_document_routes();
+  void add_ollama_routes();
+  /// Routes of other servers, which are answered with what is missing.
+  void add_missing_routes();
   void get(const std::string& path, Handler handler);
   void post(const std::string& path, BodyHandler handler);
   void generate(const std::string& path, ReadExchange read);

@@ -55,7 +55,7 @@ PromptFormat format_for(const LongbenchTask& task, const PromptFormat& format) {
 }
 
 std::string chat_remark(const std::vector<LongbenchSet>& sets, const PromptFormat& format) {
-  if (!format.is_chat()) return "No chat template.";
+  if (!format.is_chat()) return "Without the chat template (--chat).";
   std::vector<std::string> plain;
   for (const LongbenchSet& set : sets) {
     if (!set.task.is_message()) plain.push_back(set.task.name);

@@ -298,6 +298,10 @@ struct PrefillOptions {
   /// Number of last tokens of the prompt whose logits are wanted (1: only the last, which is what
   /// generation needs).
   int64_t n_logits = 1;
+  /// If set: called with the logits, [n_vocab], of each of these tokens in order, from the thread
+  /// that reads the prompt; `token` counts those that are read from 0. They are computed a few at a
+  /// time, and only the last token's are kept. What it throws ends the prefill.
+  std::function<void(int64_t token, std::span<const float> logits)> on_logits = {};
   /// false: every row of these tokens is kept, in addition to the rows that are there, as for a
   /// question after a text that is already compressed. true: the policy selects among old and new
   /// rows, and the last of these tokens are its window.

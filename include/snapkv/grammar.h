@@ -26,16 +26,27 @@ namespace snapkv {
 
 class Tokenizer;
 
+/// What of a schema is not in its grammar. Without one, a schema that says more than a grammar can
+/// is an error.
+struct SchemaRelaxation {
+  std::vector<std::string> left_out;  ///< keywords and places: "uniqueItems (#/properties/tags)"
+  int64_t repetitions = 100'000;      ///< that lengths and numbers of items may still take together
+};
+
 /// Immutable; copies share their data.
 class Grammar {
  public:
   /// Reads GBNF; texts begin at the rule `root`. Throws Error{kUsage} "NAME: line L, column C: ..."
   /// if it is not a grammar, or for left recursion.
   static Grammar parse(std::string_view gbnf, std::string name = "grammar");
-  /// The grammar of JSON documents that a schema allows, with properties in the schema's order.
-  /// Throws Error{kUsage} "NAME: PLACE: ..." if it is not a schema, or for keywords that are not
-  /// supported.
-  static Grammar from_json_schema(std::string_view schema, std::string name = "JSON schema");
+  /// The same for GBNF that json_schema_to_gbnf() made, or that has parts which it made: lengths
+  /// and numbers of items may be larger.
+  static Grammar parse_schema_rules(std::string_view gbnf, std::string name = "grammar");
+  /// The JSON documents that a schema allows, properties in the schema's order. Throws
+  /// Error{kUsage} "NAME: PLACE: ..." for what is no schema; also for what a grammar can't say,
+  /// unless there is a `relaxation`, to which it is added.
+  static Grammar from_json_schema(std::string_view schema, std::string name = "JSON schema",
+                                  SchemaRelaxation* relaxation = nullptr);
   /// The grammar of any JSON object.
   static Grammar json_object();
   /// The grammar of any JSON value.
@@ -56,7 +67,8 @@ class Grammar {
 /// The GBNF that Grammar::from_json_schema() makes of a schema: rules for a larger grammar, not
 /// compiled on their own. Throws as that function does, except that left recursion is found only
 /// when the rules are compiled.
-std::string json_schema_to_gbnf(std::string_view schema, const std::string& name = "JSON schema");
+std::string json_schema_to_gbnf(std::string_view schema, const std::string& name = "JSON schema",
+                                SchemaRelaxation* relaxation = nullptr);
 
 /// Writes a text as a GBNF literal, with quotes.
 std::string gbnf_literal(std::string_view text);

@@ -162,9 +162,10 @@ PrefillPlan plan_prefill(std::span<Session::Impl* const> sessions, std::span<con
   plan.packed_at_use =
       plan.packed && packs_at_use(plan.n_tokens, first.options.chunk, first.backend().device());
   plan.releases_weights = plan.packed && !plan.packed_at_use && plan.n_tokens >= kReleaseMinTokens;
-  MemoryPlan memory = plan_all(sessions, n, options.compress, plan.n_logits);
+  const int64_t n_held = options.on_logits ? std::min(kOutputRows, plan.n_logits) : plan.n_logits;
+  MemoryPlan memory = plan_all(sessions, n, options.compress, n_held);
   if (options.prefix != nullptr) {  // the prefix's rows are not computed again
-    const MemoryPlan read = plan_all(sessions, plan.n_tokens, options.compress, plan.n_logits);
+    const MemoryPlan read = plan_all(sessions, plan.n_tokens, options.compress, n_held);
     memory.hidden_states = read.hidden_states;
     memory.activations = read.activations;
     memory.packed_weights = read.packed_weights;

@@ -32,8 +32,10 @@ class PrefillRun {
   void run_chunk(int64_t begin, int64_t end);
   void end_layer();
   void release_layer();
-  void compute_logits();
-  void compute_logits(PrefillSegment& segment, int64_t first_row);
+  /// More of the logits; false while there are some left for another step.
+  bool compute_logits();
+  /// Those of tokens [n_out_, n_out_ + rows) of the segment's last n_logits.
+  void compute_logits(PrefillSegment& segment, const Buffer& storage, int64_t rows);
   void report() const;
 
   Segments segments_;
@@ -50,9 +52,14 @@ class PrefillRun {
   bool begun_ = false;
   int il_ = 0;
   int64_t n_done_ = 0;  // tokens of layer il_ that are done
+  // after the last layer
+  size_t out_segment_ = 0;
+  int64_t out_row_ = 0;  // where its tokens begin
+  int64_t n_out_ = 0;    // of its logits that are wanted
   ActivationBuffer buffers_;
   HiddenStates hidden_;
   std::vector<int32_t> tokens_, pos_;  // [n_tokens], if there are several segments
+  std::vector<float> reported_;        // [rows, n_vocab], for PrefillOptions::on_logits
 };
 
 }  // namespace snapkv

@@ -4,6 +4,8 @@
 #include <signal.h>
 #include <sys/stat.h>
 
+#include <filesystem>
+#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "chat_support.h"
@@ -175,6 +177,96 @@ TEST(ChatTerminal, PastedTextIsOneMessage) {
   chat.wait_for("> ");
   chat.type("/system\r");
   chat.wait_for("system message: one\r\ntwo]");
+  end(chat);
+}
+
+// The line is drawn once more from its first row, where the terminal has wrapped it anew.
+TEST(ChatTerminal, AResizedTerminalGetsTheLineOnce) {
+  TerminalSession chat(chat_args());
+  chat.wait_for("> ");
+  const std::string text = "/system " + std::string(121, 'a') + "b";  // with the prompt 132 columns
+  chat.type(text);
+  chat.wait_for("b");
+  chat.resize(40);
+  chat.wait_for("\x1b[3A\r\x1b[J");
+  EXPECT_NE(chat.wait_for("b").find("> /system aaa"), std::string::npos);
+  chat.resize(200);
+  chat.wait_for("\r\x1b[J");
+  EXPECT_NE(chat.wait_for("b").find("> " + text), std::string::npos) << "in one row";
+  chat.type("\x01\x1b[C\x1b[C");  // in the first row, whatever comes after it
+  chat.resize(40);
+  chat.wait_for("\r\x1b[J");
+  chat.wait_for("b");
+  chat.type("\x05" "c\r");
+  chat.wait_for("system message set");
+  chat.wait_for("> ");
+  chat.type("/system\r");
+  EXPECT_NE(chat.wait_for("bc]").find("system message: aaa"), std::string::npos);
+  end(chat);
+}
+
+TEST(ChatTerminal, TabCompletesCommandsAndPaths) {
+  const std::string folder = make_folder();
+  for (const char* name : {"a book.txt", "a bowl.txt", "other.txt", ".hidden.txt"}) {
+    std::ofstream(folder + "/" + name) << "A text.";
+  }
+  std::filesystem::create_directory(folder + "/shelf");
+  std::ofstream(folder + "/shelf/alone.txt") << "A text.";
+  TerminalSession chat(chat_args({"-n", "1"}));
+  chat.wait_for("> ");
+  chat.type("/fi\t" + folder + "/sh\t\t\r");
+  chat.wait_for("alone.txt: ");
+  chat.wait_for("> ");
+  chat.type("/file \"" + folder + "/a b\t");  // two of them begin so
+  chat.wait_for("/a b");
+  chat.wait_for("o");
+  chat.type("\t");
+  const std::string listed = chat.wait_for("> /file");
+  EXPECT_NE(listed.find("a book.txt\""), std::string::npos) << listed;
+  EXPECT_NE(listed.find("a bowl.txt\""), std::string::npos) << listed;
+  EXPECT_EQ(listed.find("other.txt"), std::string::npos) << listed;
+  chat.type("o\t\r");
+  chat.wait_for("a book.txt: ");
+  chat.wait_for("> ");
+  chat.type("/file " + folder + "/\t");
+  const std::string all = chat.wait_for("> /file");
+  EXPECT_NE(all.find("shelf/"), std::string::npos) << all;
+  EXPECT_EQ(all.find(".hidden"), std::string::npos) << all;
+  chat.type(kCtrlC);
+  chat.wait_for("> ");
+  chat.type("/policy strea\tbudget=50\r");
+  chat.wait_for("streaming-llm: 50 rows kept");
+  chat.wait_for("> ");
+  chat.type("/nosuch\t\r");  // a Tab that knows nothing changes nothing
+  chat.wait_for("there is no command '/nosuch'");
+  end(chat);
+}
+
+TEST(ChatTerminal, CtrlCInRegenerateLeavesTheChatAsItWas) {
+  const std::string saved = make_folder() + "/chat.json";
+  const std::string book = make_file("book.txt", rome_prompt(150));
+  // with a limit no rows are kept, so that all of it is read again
+  TerminalSession chat(chat_args(
+      {"-n", "2", "--chunk", "16", "--compute", "f32", "--memory-limit", "2G", "--no-history"}));
+  chat.wait_for("> ");
+  chat.type("/file " + book + "\r");
+  chat.wait_for("begins with it");
+  chat.wait_for("> ");
+  chat.type("hello\r");
+  chat.wait_for("stopped after 2 tokens");
+  chat.wait_for("> ");
+  chat.type("/save " + saved + "\r");
+  chat.wait_for("2 messages in");
+  const std::string before = read_file(saved);
+  chat.wait_for("> ");
+  chat.type("/regenerate\r");
+  chat.wait_for("prefill");
+  chat.type(kCtrlC);
+  chat.wait_for("before an answer began; the chat is as it was");
+  chat.wait_for("> ");
+  chat.type("/save " + saved + "\r");
+  chat.wait_for("2 messages in");
+  EXPECT_EQ(read_file(saved), before);
   end(chat);
 }
 

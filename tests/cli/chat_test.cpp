@@ -193,7 +193,7 @@ TEST(Chat, PolicyChangesWhatIsKept) {
   EXPECT_EQ(r.code, 0) << r.err;
   EXPECT_TRUE(contains(r.err, "snapkv-max: 1024 rows kept")) << r.err;
   EXPECT_TRUE(contains(r.err, "streaming-llm: 48 rows kept")) << r.err;
-  EXPECT_TRUE(contains(r.err, "full: everything kept; the next answer reads")) << r.err;
+  EXPECT_TRUE(contains(r.err, "full: everything kept; the next answer chooses anew")) << r.err;
 }
 
 TEST(Chat, StatsAndHelpTellWhatTheySay) {
@@ -239,6 +239,7 @@ TEST(Chat, ErrorsNameWhatIsWrongAndTheChatGoesOn) {
       {"/file " + make_file("empty.txt", ""), 2, {"empty.txt", "empty"}},
       {"/file " + make_file("cp1251.txt", "\xcf\xf0\xe8\xe2\xe5\xf2"), 2, {"cp1251.txt", "UTF-8"}},
       {"/file " + make_file("a.gif", "GIF89a\1\0\1\0"s), 2, {"a.gif", "a GIF image"}},
+      {"/file \"a b.txt", 2, {"\"a b.txt", "not closed"}},
       {"/policy nosuch", 2, {"nosuch", "snapkv"}},
       {"/policy snapkv size=3", 2, {"'size'", "budget", "kernel"}},
       {"/policy snapkv budget", 2, {"'budget'", "PARAMETER=VALUE"}},
@@ -269,6 +270,89 @@ TEST(Chat, AMessageThatDoesNotFitIsNoPartOfTheChat) {
   EXPECT_TRUE(contains(r.err, "--ctx-size")) << r.err;
   EXPECT_TRUE(contains(r.err, "2 messages; ")) << r.err;
   EXPECT_EQ(count(r.out, "\n"), 2) << r.out;
+}
+
+// Rows of what is the same are there already: a document is read once.
+TEST(Chat, AnotherAnswerReadsOnlyWhatHasChanged) {
+  const std::string ask = "/file " + facts_file() + "\n" + question();
+  const auto reused = [&](const std::string& then, const std::vector<std::string>& options) {
+    const Result r = chat(ask + then + "/stats\n", options);
+    EXPECT_EQ(r.code, 0) << r.err;
+    EXPECT_GE(count(r.out, " 48213"), 2) << r.out << r.err;
+    const size_t at = r.err.find(" that were there");
+    return at == std::string::npos ? 0 : std::stoi(r.err.substr(r.err.rfind(' ', at - 1) + 1));
+  };
+  for (const std::vector<std::string>& options :
+       {full_cache(), std::vector<std::string>{"--kv-budget", "64"},
+        std::vector<std::string>{"--kv-budget", "64", "--kv-refresh"}}) {
+    EXPECT_GT(reused("/regenerate\n", options), 150);
+    EXPECT_GT(reused("/edit " + question(), options), 150);
+    EXPECT_GT(reused("hi\n/undo\n/regenerate\n", options), 150);
+  }
+  EXPECT_EQ(reused("/reset\n" + ask, full_cache()), 0);
+  EXPECT_EQ(reused("/regenerate\n", {"--kv-policy", "h2o", "--kv-budget", "4096"}), 0)
+      << "it observes every query";
+}
+
+// docs/chat.md shows these lines, and what comes of them.
+TEST(Chat, TheSessionOfItsDocumentIsTrue) {
+  const std::filesystem::path root =
+      std::filesystem::path(needle_model()).parent_path().parent_path();
+  const std::string document = read_file((root / "docs/chat.md").string());
+  Command command;
+  command.args = {"chat",        "-m",     needle_model(), "--chat-template",
+                  (root / "examples/lines.jinja").string(),
+                  "--temp",      "0",      "-n",           "7",
+                  "--kv-policy", "snapkv", "--kv-budget",  "64",
+                  "--kv-window", "32",     "--kv-kernel",  "7",
+                  "--kv-refresh"};
+  command.input = "/file " + (root / "examples/facts.txt").string() + "\n" + question() +
+                  "/policy kernel=15 window=16\n/regenerate\n" + question() + "/undo\n";
+  const Result r = run(command);
+  EXPECT_EQ(r.code, 0) << r.err;
+  EXPECT_EQ(r.out, " 48211.\n 48213.\n 48213.\n");
+  size_t at = 0;
+  for (const char* line : {"examples/facts.txt: 155 tokens, 158 of 8192 with the chat; the next "
+                           "message begins with it",
+                           "stopped after 7 tokens, as --n-predict says",
+                           "64 rows kept, window 16, kernel 15; the next answer chooses anew from "
+                           "the whole chat",
+                           "2 messages left"}) {
+    EXPECT_TRUE(contains(r.err, line)) << line << "\n" << r.err;
+    at = document.find(line, at);
+    EXPECT_NE(at, std::string::npos) << line << " is not in docs/chat.md";
+  }
+}
+
+TEST(Chat, StopsAtATextThatIsNotWritten) {
+  const Result r = chat("/file " + facts_file() + "\n" + question(),
+                        {"--kv-policy", "full", "--stop", "13", "--stop", "never"});
+  EXPECT_EQ(r.code, 0) << r.err;
+  EXPECT_EQ(r.out, " 482\n");
+}
+
+TEST(Chat, PathsMayHaveQuotesOrBackslashesOrNeither) {
+  const std::string folder = make_folder(), saved = folder + "/chat.json";
+  const std::string file = folder + "/it's \"a\" file.txt";
+  std::ofstream(file) << "A text.";
+  const auto replaced = [](std::string text, const std::string& part, const std::string& by) {
+    for (size_t at = 0; (at = text.find(part, at)) != std::string::npos; at += by.size()) {
+      text.replace(at, part.size(), by);
+    }
+    return text;
+  };
+  const std::string in_double = "\"" + replaced(file, "\"", "\\\"") + "\"";
+  std::string escaped = file;
+  for (const char* c : {" ", "'", "\""}) escaped = replaced(escaped, c, std::string("\\") + c);
+  const std::string plain = folder + "/plain name.txt";
+  std::ofstream(plain) << "A text.";
+  for (const std::string& typed : {file, in_double, escaped, "'" + plain + "'"}) {
+    const Result r = chat("/file " + typed + "\nhi\n", {"-n", "1"});
+    EXPECT_EQ(r.code, 0) << typed << r.err;
+    EXPECT_TRUE(contains(r.err, "begins with it")) << typed << r.err;
+  }
+  EXPECT_EQ(chat("hi\n/save \"" + folder + "/a chat.json\"\n", {"-n", "1"}).code, 0);
+  EXPECT_TRUE(std::filesystem::exists(folder + "/a chat.json"));
 }
 
 TEST(Chat, ATemplateThatRefusesAMessageIsAnError) {

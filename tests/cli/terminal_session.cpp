@@ -5,6 +5,7 @@
 #include <poll.h>
 #include <pty.h>
 #include <signal.h>
+#include <sys/ioctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -66,6 +67,13 @@ bool TerminalSession::read_some() {
 
 void TerminalSession::type(const std::string& text) {
   EXPECT_EQ(write(fd_, text.data(), text.size()), std::ssize(text));
+}
+
+void TerminalSession::resize(int columns) {
+  winsize size = {};
+  size.ws_row = 30;
+  size.ws_col = static_cast<unsigned short>(columns);
+  EXPECT_EQ(ioctl(fd_, TIOCSWINSZ, &size), 0);
 }
 
 std::string TerminalSession::wait_for(const std::string& text) {

@@ -20,8 +20,10 @@ class TerminalSession {
   TerminalSession& operator=(const TerminalSession&) = delete;
 
   void type(const std::string& text);
-  /// Reads until `text` has come since the last call, and returns the output up to its end. Fails
-  /// the test if it does not come.
+  /// As if the window had been drawn wider or narrower.
+  void resize(int columns);
+  /// Reads until `text` has come since the last call; what came up to its end. Fails the test when
+  /// it does not come.
   std::string wait_for(const std::string& text);
   /// Reads until the program has ended, and returns its exit code, or 128 + signal.
   int wait_for_end();

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstdio>
 
+#include "snapkv/prefill.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/processor.h"
 #include "tests/support/test_models.h"
@@ -121,6 +122,31 @@ TEST(SessionTest, LogitsOfManyTokensEqualThoseOfEachPrefix) {
   }
   EXPECT_EQ(error_of([&] { all.prefill_logits(60); }), ErrorCode::kUsage);
   EXPECT_EQ(max_difference(all.logits(), all.prefill_logits(59)), 0);
+}
+
+// Of more tokens than one step reports, beside which others decode.
+TEST(SessionTest, LogitsAreReportedInOrder) {
+  const auto ids = generated_ids(300, kVocab, 4);
+  Session all(load_model("tiny-f32"), full_options());
+  all.prefill(ids, {.n_logits = 290});
+  Session reported(load_model("tiny-f32"), full_options());
+  Session other(load_model("tiny-f32"), full_options());
+  other.prefill(std::span(ids).first(5));
+  int64_t next = 10;
+  PrefillPrompt prompt;
+  prompt.sessions = {&reported};
+  prompt.tokens = ids;
+  prompt.options.n_logits = 290;
+  prompt.options.on_logits = [&](int64_t token, std::span<const float> logits) {
+    EXPECT_EQ(token, next++);
+    EXPECT_EQ(max_difference(all.prefill_logits(token - 10), logits), 0) << token;
+  };
+  Prefill prefill(std::move(prompt));
+  while (!prefill.step()) other.decode(5);
+  EXPECT_EQ(next, 300);
+  EXPECT_EQ(max_difference(all.logits(), reported.logits()), 0);
+  EXPECT_EQ(error_of([&] { reported.prefill_logits(1); }), ErrorCode::kUsage);
+  EXPECT_LT(reported.stats().planned_bytes, all.stats().planned_bytes);
 }
 
 TEST(SessionTest, ThreadsDoNotChangeTheResult) {

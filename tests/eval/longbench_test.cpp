@@ -296,7 +296,7 @@ TEST_F(Longbench, RunsResumesAndTabulates) {
   EXPECT_NE(table.find("| mean of 2 of the 16 English tasks |"), std::string::npos) << table;
   EXPECT_NE(table.find("0 of 3 prompts lost the middle to fit. Question aware"), std::string::npos)
       << table;
-  EXPECT_NE(table.find(" No chat template.\n"), std::string::npos) << table;
+  EXPECT_NE(table.find(" Without the chat template (--chat).\n"), std::string::npos) << table;
   const auto format = PromptFormat::chat(ChatTemplate::built_in("chatml"), Json::object(), "");
   const std::string remark = " In the chat template, but for " + sets.back().task.name + ".\n";
   EXPECT_NE(longbench_table(run, sets, items, file, format).find(remark), std::string::npos);

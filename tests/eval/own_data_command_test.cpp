@@ -91,7 +91,7 @@ TEST(EvalLongbenchCommand, RunsAndNamesFileAndLine) {
   EXPECT_NE(first.out.find("Left out: vcsum (not supported: word segmentation"), std::string::npos);
   args.push_back("--resume");
   EXPECT_EQ(run(args).out, first.out);
-  EXPECT_NE(first.out.find(" No chat template.\n"), std::string::npos) << first.out;
+  EXPECT_NE(first.out.find(" Without the chat template (--chat).\n"), std::string::npos) << first.out;
   std::vector<std::string> chat_args = args;
   chat_args.insert(chat_args.end(), {"--chat", "--chat-template", "chatml"});
   const Result chat = run(chat_args);

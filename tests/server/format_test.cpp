@@ -59,7 +59,8 @@ const char* const kTools =
     R"("tools": [{"type": "function", "function": {"name": "get", "parameters": {}}}])";
 
 const Json kUsage = Json::parse(R"({"prompt_tokens": 10, "completion_tokens": 3, "total_tokens": 13,
-  "prompt_tokens_details": {"cached_tokens": 4}})");
+  "prompt_tokens_details": {"cached_tokens": 4},
+  "completion_tokens_details": {"reasoning_tokens": 0}})");
 const Json kKv = Json::parse(R"({"policy": "snapkv", "tokens_before": 10, "tokens_kept": 8,
   "bytes_before": 1000, "bytes_after": 800, "compress_ms": 250.0, "reused_tokens": 4})");
 const Json kTimings = Json::parse(R"({"cache_n": 4, "prompt_n": 6, "prompt_ms": 500.0,
@@ -279,7 +280,8 @@ TEST_F(Formats, CompletionOfSeveralPrompts) {
   EXPECT_TRUE(text->complete());
   const Json json = text->plain();
   EXPECT_EQ(json["usage"], Json::parse(R"({"prompt_tokens": 20, "completion_tokens": 6,
-    "total_tokens": 26, "prompt_tokens_details": {"cached_tokens": 8}})"));
+    "total_tokens": 26, "prompt_tokens_details": {"cached_tokens": 8},
+    "completion_tokens_details": {"reasoning_tokens": 0}})"));
   EXPECT_EQ(json["timings"]["prompt_ms"], 1500.0);
   EXPECT_EQ(json["kv"]["tokens_before"], 20);
   EXPECT_EQ(json["kv"]["tokens_kept"], 16);

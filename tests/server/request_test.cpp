@@ -112,7 +112,6 @@ TEST_F(Requests, WrongValuesAreNamed) {
   expect_error(R"("max_tokens": 99999999999999999999)", "max_tokens", "a whole number");
   expect_error(R"("stop": 5)", "stop", "a string or an array of strings, not 5");
   expect_error(R"("stop": ["a", null])", "stop", "not null");
-  expect_error(R"("stop": "")", "stop", "empty");
   expect_error(
       R"("stop": ["1","2","3","4","5","6","7","8","9","10","11","12","13","14","15","16","17"])",
       "stop", "at most 16");
@@ -134,7 +133,6 @@ TEST_F(Requests, WrongValuesAreNamed) {
   expect_error(R"("kv": {"memory": 10})", "kv", "kv_memory");
   expect_error(R"("kv": {"budget": 8, "window_size": 32})", "kv", "window");
   expect_error(R"("kv_report": "all")", "kv_report", "none, summary or positions");
-  expect_error(R"("stream_options": {"include_usage": true})", "stream_options", "'stream': true");
   expect_error(R"("response_format": {"type": "xml"})", "response_format.type", "json_object");
   expect_error(R"("response_format": {"type": "json_schema"})", "response_format.schema",
                "missing");
@@ -187,11 +185,6 @@ TEST_F(Requests, ToolsReachTheTemplate) {
       read(read_chat_completion, R"({"messages": [{"role": "user", "content": "x"}],
     "tools": [{"type": "function", "function": {"name": "get"}}], "tool_choice": "required"})");
   EXPECT_NE(required.grammar, nullptr);
-  options_.tool_template = ChatTemplate::built_in("chatml");
-  EXPECT_NE(error(read_chat_completion, R"({"messages": [{"role": "user", "content": "x"}],
-    "tools": [{"type": "function", "function": {"name": "get"}}]})")
-                .find("writes no tools"),
-            std::string::npos);
   const Request none =
       read(read_chat_completion, R"({"messages": [{"role": "user", "content": "x"}],
     "tools": [{"type": "function", "function": {"name": "get"}}], "tool_choice": "none"})");
@@ -228,12 +221,6 @@ TEST_F(Requests, EarlierCallsAreWrittenWithoutTools) {
     {"role": "tool", "tool_call_id": "c1", "content": "sunny"}]})";
   const std::string text = read(read_chat_completion, body).prompt.chat.text;
   EXPECT_NE(text.find("<tool_call>\n{\"name\": \"get\""), std::string::npos) << text;
-  options_.tool_template = ChatTemplate::built_in("chatml");
-  EXPECT_NE(error(read_chat_completion, body)
-                .find("messages| 'messages': the assistant has called tools, and the chat template "
-                      "'chatml' writes no calls"),
-            std::string::npos)
-      << error(read_chat_completion, body);
 }
 
 TEST_F(Requests, WithoutAChatTemplateAreRefused) {
@@ -265,12 +252,11 @@ TEST_F(Requests, CompletionsTakeTextsAndTokens) {
            {R"({"prompt": ["a", "b", "c", "d"]})", "at most 3 prompts are possible in one request"},
            {R"({"prompt": ["a", "b"], "return_progress": true})", "return_progress| "},
            {R"({"prompt": ["a", "b"], "kv_report": "positions"})", "kv_report| "},
-           {R"({"prompt": "a", "echo": true, "logprobs": 1})",
-            "echo| 'echo': with 'logprobs' it is not possible"},
+           {R"({"prompt": "a", "echo": true, "logprobs": 1, "stream": true})",
+            "echo| 'echo': with 'logprobs' it is not possible in a stream"},
            {R"({"prompt": "a", "suffix": "b"})",
             "suffix| 'suffix': the model can't fill in: its vocabulary has no tokens"},
            {R"({"prompt": "a", "best_of": 2})", "best_of| "},
-           {R"({"prompt": "a", "stream_options": {}})", "it needs 'stream': true"},
            {R"({"prompt": "a", "logprobs": 6})", "from 0 to 5, not 6"},
            {R"({"prompt": "a", "logprobs": true})", "not true"}}) {
     const std::string text = error(read_completion, body);
@@ -352,10 +338,8 @@ TEST_F(Requests, MessagesOfAnthropicBecomeConversations) {
            {R"({"messages": [{"role": "user", "content": "x"}]})", "'max_tokens' is missing"},
            {R"({"max_tokens": 5, "messages": [{"role": "user", "content": [{"type": "image"}]}]})",
             "text only"},
-           {R"({"max_tokens": 5, "messages": [{"role": "assistant", "content": "x"}]})",
-            "must be the user's"},
-           {R"({"max_tokens": 5, "messages": [{"role": "system", "content": "x"}]})",
-            "user or assistant"}}) {
+           {R"({"max_tokens": 5, "messages": [{"role": "robot", "content": "x"}]})",
+            "user, assistant or system"}}) {
     const std::string error_text = error(read_messages, body);
     EXPECT_NE(error_text.find(expected), std::string::npos) << body << " gives " << error_text;
   }

@@ -8,6 +8,7 @@
 #include <atomic>
 #include <thread>
 
+#include "snapkv/sampler.h"
 #include "tests/server/scheduler_support.h"
 #include "tests/support/expect_error.h"
 
@@ -258,6 +259,17 @@ TEST(Scheduler, RefusesWhatItCanNeverServe) {
   many.n = 20;
   EXPECT_EQ(refusal(scheduler, many, &message), Refused::Kind::never_fits);
   EXPECT_NE(message.find("longest prompt"), std::string::npos) << message;
+  const PromptFit too_long = scheduler.fit(request_of(long_text(1000)));
+  EXPECT_GT(too_long.n_tokens, too_long.most_tokens);
+  EXPECT_EQ(too_long.most_tokens, 1999) << "one is left for the answer";
+  EXPECT_FALSE(too_long.limited_by_memory);
+  const PromptFit too_large = scheduler.fit(many);
+  EXPECT_TRUE(too_large.limited_by_memory);
+  Request longest = many;
+  longest.prompt.tokens.resize(static_cast<size_t>(too_large.most_tokens), 5);
+  EXPECT_NO_THROW(wait_for(*scheduler.submit(longest)));
+  longest.prompt.tokens.push_back(5);
+  EXPECT_EQ(refusal(scheduler, longest), Refused::Kind::never_fits);
   Request empty = request_of("x");
   empty.prompt.tokens.clear();
   EXPECT_EQ(refusal(scheduler, empty), Refused::Kind::bad_request);
@@ -422,6 +434,46 @@ TEST(Scheduler, ReportsLogprobsAndPositions) {
     }
   }
   EXPECT_EQ(n_tokens, 5);
+}
+
+// Each token of the prompt with the probability that a session gives it, whatever is kept; beside a
+// prompt whose tokens are not wanted.
+TEST(Scheduler, ReportsLogprobsOfPrompts) {
+  Scheduler scheduler(model(), options_of(Reuse::refresh));
+  Request request = request_of(long_text(60), 1);
+  request.top_logprobs = 1;
+  request.scores_prompt = true;
+  request.reuses = false;
+  request.n = 2;
+  const std::vector<int32_t>& tokens = request.prompt.tokens;
+  SessionOptions options = request.session;
+  options.kv = {.name = "full"};
+  Session session(model(), options);
+  session.prefill(tokens, {.n_logits = std::ssize(tokens)});
+  const auto generation = scheduler.submit(request);
+  const auto other = scheduler.submit(request_of(long_text(5), 3));
+  std::vector<std::vector<AnswerPart::Token>> scores(2);
+  for (int n_ended = 0; n_ended < 2;) {
+    const std::optional<Update> update = generation->next(kPatience);
+    ASSERT_TRUE(update);
+    n_ended += std::holds_alternative<AnswerEnd>(*update) ? 1 : 0;
+    const auto* part = std::get_if<AnswerPart>(&*update);
+    if (part != nullptr && part->of_prompt) {
+      scores[static_cast<size_t>(part->choice)] = part->tokens;
+    }
+  }
+  EXPECT_EQ(wait_for(*other).ends[0].n_generated, 3);
+  for (const auto& all : scores) {
+    ASSERT_EQ(all.size(), tokens.size());
+    for (size_t i = 0; i < all.size(); ++i) {
+      EXPECT_EQ(all[i].chosen.id, tokens[i]);
+      if (i == 0) continue;
+      const TokenLogprobs expected =
+          token_logprobs(session.prefill_logits(static_cast<int64_t>(i) - 1), tokens[i], 1);
+      EXPECT_NEAR(all[i].chosen.logprob, expected.chosen.logprob, 0.05) << i;
+      ASSERT_EQ(all[i].top.size(), 1u);
+    }
+  }
 }
 
 }  // namespace

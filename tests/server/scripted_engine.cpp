@@ -47,6 +47,10 @@ std::shared_ptr<Generation> ScriptedEngine::submit(Request request) {
   return generation;
 }
 
+PromptFit ScriptedEngine::fit(Request request) const {
+  return fit_prompt(*model_, request, fit_limit_);
+}
+
 std::shared_ptr<Generation> ScriptedEngine::make_snapshot(Request request, const std::string& path,
                                                           const std::string& notes) {
   calls_.push_back("snapshot " + path + " " + notes);

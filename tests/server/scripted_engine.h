@@ -29,6 +29,8 @@ class ScriptedEngine : public server::Engine {
   const Model& model() const override { return *model_; }
   const server::SchedulerOptions& options() const override { return options_; }
   std::shared_ptr<server::Generation> submit(server::Request request) override;
+  /// Of a server with memory for `fit_limit_` bytes.
+  server::PromptFit fit(server::Request request) const override;
   std::shared_ptr<server::Generation> make_snapshot(server::Request request,
                                                     const std::string& path,
                                                     const std::string& notes) override;
@@ -43,6 +45,7 @@ class ScriptedEngine : public server::Engine {
   server::SchedulerStats stats() const override { return stats_; }
 
   server::SchedulerOptions options_;
+  size_t fit_limit_ = size_t{1} << 40;
   server::SchedulerStats stats_;
   std::vector<server::SlotInfo> slots_;
   std::vector<std::string> calls_;  ///< "save 3 /dir/name" and the like

@@ -4,7 +4,8 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { comparison, contextOf, latencySpec, memorySpec, promptSpec, seriesName } from "../src/bench/bench_lines";
 import { partsOf, prefillParts } from "../src/bench/prefill_parts";
-import { extent, intensity, limitName, pointLabel, pointTooltip, rooflinePicture, rooflineTable, roofs, withLimits }
+import type { Box } from "../src/bench/label_places";
+import { extent, intensity, limitName, pointLabel, pointPlaces, pointTooltip, rooflinePicture, rooflineTable, roofs, withLimits }
   from "../src/bench/roofline";
 import { lookOf, seriesColours } from "../src/colour";
 import { echarts } from "../src/echarts";
@@ -300,6 +301,23 @@ test("roofline: a point is a test, roofs are the machine's best", () => {
   assert.equal(limitName({ ...records[0], linear_products: "int8" }), "int8 and bf16 products");
   assert.deepEqual(records.map(pointLabel), ["prompt 4k", "decode at 4k × 2"]);
   assert.match(pointTooltip(records[1], "<full>"), /^&lt;full>: 32 tokens after 4k × 2<br><b>40%<\/b> of the limit by memory/);
+});
+
+test("roofline: no name covers another, a point, or a roof's name", () => {
+  const wide = { ...frame, width: 1160, height: 480 };
+  const many = [128, 256, 512, 1024, 2048].flatMap((n) => [0, 512].map((n_depth, i) =>
+    ({ ...withLimits(limited)[0], n_prompt: n, n_depth, work_gflop: n * (4 + i), work_gb: 4, gflops: 180 + n / 100 + 8 * i })));
+  for (const records of [many, [...many, ...many.map((r) => ({ ...r, gflops: r.gflops * 1.05 }))]]) {
+    const places = [...pointPlaces(records, wide, (r) => `${pointLabel(r)}: 80%`, (r) => `${records.indexOf(r) + 1}`).values()];
+    assert.equal(places.length, records.length);
+    const shown = places.filter((p) => p.shows !== "nothing");
+    assert.ok(shown.length >= 0.5 * records.length);
+    const boxes = shown.map(({ x, y, text }) => ({ x, y, width: 6.8 * text.length, height: 15 }));
+    const apart = (a: Box, b: Box) => a.x >= b.x + b.width || b.x >= a.x + a.width || a.y >= b.y + b.height || b.y >= a.y + a.height;
+    boxes.forEach((a, i) => boxes.forEach((b, j) => assert.ok(i === j || apart(a, b), `${shown[i].text} meets ${shown[j].text}`)));
+    assert.ok(boxes.every((box) => box.x >= 78 && box.x + box.width <= wide.width - 30), "inside the chart");
+  }
+  assert.ok([...pointPlaces(many, wide, pointLabel, () => "1").values()].filter((p) => p.shows === "name").length > 5, "most have their names");
 });
 
 test("roofline: the chart and its table say the same", () => {

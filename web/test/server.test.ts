@@ -3,13 +3,15 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { errorText } from "../src/server/api";
-import { applyChunk, contentOf, decodeDocument, exportJson, messagesOf, newAnswer, readConversation, snapshotName, type Conversation } from "../src/server/conversation";
-import { keptBy, keptData, pieceTexts } from "../src/server/kept";
+import { applyChunk, contentOf, exportJson, inputOf, messagesOf, newAnswer, newConversation, readConversation, readDocument, snapshotName, titleOf, type Conversation } from "../src/server/conversation";
+import { firstPart, fitReport } from "../src/server/fit";
+import { memoryHistory, surplus } from "../src/server/history";
+import { densestPassage, keptBy, keptData, pieceTexts } from "../src/server/kept";
 import { parseInline, parseMarkdown } from "../src/server/markdown";
 import { comparison, details, doneShare, etaSeconds, etaText, facts, progressText, ratio, times } from "../src/server/numbers";
-import { defaultSettings, isValid, kvRequests, rangeText, readSettings, requestBody, setParam, snapshotBody } from "../src/server/settings";
+import { defaultSettings, isBaseModel, isValid, kvRequests, rangeText, readSettings, requestBody, setParam, snapshotBody } from "../src/server/settings";
 import { EventParser } from "../src/server/sse";
-import type { Kv, Param, Props, Timings } from "../src/server/types";
+import type { Fit, Kv, Param, Props, Timings } from "../src/server/types";
 
 const budget: Param = { name: "budget", type: "integer", least: 1, most: 1e6, odd: false, default: 1024, help: "rows" };
 const kernel: Param = { name: "kernel_size", type: "integer", least: 1, most: 65535, odd: true, default: 7, help: "taps" };
@@ -61,7 +63,7 @@ test("chunks become an answer", () => {
 
 test("messages: documents before the question, the first answer goes on", () => {
   const done = (text: string) => ({ ...newAnswer({}), state: "done" as const, text });
-  const conversation: Conversation = { turns: [
+  const conversation: Conversation = { id: "1", model: "m", changed: 5, turns: [
     { text: "q1", documents: [{ name: "d", text: "doc\n" }], system: "", answers: [done("a1"), done("other")] },
     { text: "q2", documents: [], system: "be brief", answers: [] },
   ] };
@@ -76,18 +78,105 @@ test("messages: documents before the question, the first answer goes on", () => 
   assert.deepEqual([exported.model, exported.turns.length, exported.turns[1].messages.length], ["m", 2, 4]);
   const stored = JSON.parse(JSON.stringify(conversation));
   stored.turns[0].answers[0].state = "writing";
-  assert.equal(readConversation(stored).turns[0].answers[0].state, "stopped");
-  for (const bad of [null, 5, {}, { turns: [{}] }, { turns: [null] }, { turns: [{ ...stored.turns[0], answers: [{}] }] }]) {
-    assert.deepEqual(readConversation(bad), { turns: [] });
+  assert.equal(readConversation(stored)!.turns[0].answers[0].state, "stopped");
+  for (const bad of [null, 5, {}, { ...stored, turns: [{}] }, { ...stored, turns: [null] }, { ...stored, id: 1 },
+    { ...stored, turns: [{ ...stored.turns[0], answers: [{}] }] }]) {
+    assert.equal(readConversation(bad), null);
   }
+  assert.deepEqual(newConversation("m").turns, []);
+  assert.notEqual(newConversation("m").id, newConversation("m").id);
+  assert.equal(titleOf(conversation), "q1");
+  assert.equal(titleOf({ ...conversation, turns: [{ ...conversation.turns[0], text: "" }] }), "d");
+  assert.match(titleOf({ ...conversation, turns: [{ ...conversation.turns[0], text: "many words ".repeat(20) }] }), /^many words .{0,60} …$/);
 });
 
-test("documents are text, or an error says why not", () => {
+test("a base model continues texts", () => {
+  const answer = newAnswer({ policy: "snapkv" });
+  const turn = { text: "Once", documents: [{ name: "d", text: "Tales\n" }], system: "", completes: true, answers: [answer] };
+  const conversation: Conversation = { ...newConversation("m"), turns: [turn] };
+  assert.equal(inputOf(conversation, 0), "Tales\n\nOnce");
+  assert.equal(inputOf(conversation, 0, " upon"), "Tales\n\nOnce upon");
+  applyChunk(answer, { choices: [{ text: " upon a" }] }, 5);
+  applyChunk(answer, { choices: [{ text: " time", finish_reason: "length" }] }, 6);
+  assert.deepEqual([answer.text, answer.first_ms, answer.state], [" upon a time", 5, "done"]);
+  const settings = defaultSettings(props);
+  const body = requestBody(settings, { policy: "snapkv" }, "Once") as Record<string, unknown>;
+  assert.deepEqual([body.prompt, body.max_tokens, body.messages], ["Once", 256, undefined], "it does not end by itself");
+  settings.sampling.max_tokens = 7;
+  assert.equal((requestBody(settings, { policy: "snapkv" }, "Once") as { max_tokens: number }).max_tokens, 7);
+  assert.equal((requestBody({ ...settings, sampling: {} }, {}, []) as { max_tokens?: number }).max_tokens, undefined);
+  assert.equal(JSON.parse(exportJson(conversation, settings, props)).turns[0].prompt, "Tales\n\nOnce");
+  assert.ok(isBaseModel(props) && !isBaseModel({ ...props, chat_template: "x" }));
+});
+
+test("what does not fit is said before it is sent, with what would", () => {
+  const fit: Fit = { fits: false, prompt_tokens: 18300, most_prompt_tokens: 8191, limit: "context", n_ctx: 8192, n_ctx_train: 8192 };
+  const book = { name: "book.txt", text: "...", tokens: 18145 };
+  const report = fitReport(fit, [book], true);
+  assert.equal(report.keep, 18145 - (18300 - 8191) - 256);
+  assert.equal(report.problem, "“book.txt” does not fit: it has 18,145 tokens, 18,300 with the rest of the message, and the context " +
+    "holds 8,192, the answer included. 7,780 of its tokens would fit, with 256 left for the question and the answer.");
+  assert.match(fitReport({ ...fit, n_ctx_train: 32768 }, [book], true).problem, /A server started with -c 32768 could read 32,768/);
+  assert.match(fitReport({ ...fit, limit: "memory" }, [book], true).problem, /memory for caches .* larger --kv-memory/);
+  const late = fitReport({ ...fit, prompt_tokens: 8400 }, [{ ...book, tokens: 100 }], false);
+  assert.equal(late.keep, 0);
+  assert.match(late.problem, /with the rest of the message and the conversation.*A new conversation has more room/);
+  assert.match(fitReport(fit, [], false).problem, /^This message does not fit: .*delete earlier messages, or begin a new conversation/);
+  assert.deepEqual(fitReport({ ...fit, fits: true, prompt_tokens: 50 }, [book], true), { problem: "", note: "", keep: 0 });
+  assert.equal(fitReport({ ...fit, fits: true, prompt_tokens: 8181 }, [book], true).note, "10 tokens are left for the question and its answer.");
+  assert.deepEqual(firstPart(book, ["a", " b", " c"], 2), { name: "book.txt, first 2 tokens", text: "a b" });
+});
+
+test("the browser keeps conversations within bounds, the last ones", async () => {
+  const entry = (id: string, changed: number, size: number) => ({ id, title: id, model: "m", changed, size });
+  const entries = [entry("old", 1, 10), entry("new", 3, 10), entry("middle", 2, 10)];
+  assert.deepEqual(surplus(entries, 2, 100).map((e) => e.id), ["old"]);
+  assert.deepEqual(surplus(entries, 9, 25).map((e) => e.id), ["old"]);
+  assert.deepEqual(surplus(entries, 9, 5).map((e) => e.id), ["middle", "old"], "the last one stays");
+  const history = memoryHistory();
+  assert.equal(history.lasts, false);
+  const turn = { text: "q", documents: [], system: "", answers: [newAnswer({})] };
+  const one = { ...newConversation("m"), changed: 1, turns: [turn] };
+  const two = { ...newConversation("m"), changed: 2, turns: [turn] };
+  await history.write(one);
+  await history.write(two);
+  assert.deepEqual((await history.list()).map((e) => e.id), [two.id, one.id]);
+  assert.deepEqual((await history.read(one.id))!.turns[0].answers[0].state, "stopped");
+  await history.remove(one.id);
+  assert.equal(await history.read(one.id), null);
+});
+
+test("the passage of which most is kept", () => {
+  const counts = new Uint32Array(1000).fill(1);
+  counts.fill(8, 0, 4); // sinks
+  counts.fill(8, 968); // the window
+  assert.equal(densestPassage(counts, 8), 0, "no passage stands out");
+  counts.fill(5, 500, 560);
+  const at = densestPassage(counts, 8);
+  assert.ok(at > 495 && at <= 500, `${at}`);
+  assert.equal(densestPassage(new Uint32Array(10).fill(8), 8), 0, "all is kept");
+  assert.equal(densestPassage(new Uint32Array(0), 8), 0);
+});
+
+test("documents are text, or the server reads them", async () => {
   const bytes = (text: string) => new TextEncoder().encode(text);
-  assert.deepEqual(decodeDocument("a.txt", bytes("ä\n")), { name: "a.txt", text: "ä\n" });
-  assert.throws(() => decodeDocument("a.png", Uint8Array.of(0x89, 0x50)), /“a.png” is not a text file: it is not UTF-8/);
-  assert.throws(() => decodeDocument("a.bin", bytes("a\0b")), /zero bytes/);
-  assert.throws(() => decodeDocument("a.txt", bytes(" \n")), /empty/);
+  const asked: string[] = [];
+  const read = (name: string, content: Uint8Array) =>
+    readDocument(name, content, async (file) => {
+      asked.push(file);
+      if (file === "a.png") throw new Error("a.png: a PNG image, not a document snapkv can read");
+      return file === "scan.pdf" ? "\f\n" : `text of ${file}`;
+    });
+  assert.deepEqual(await read("a.txt", bytes("ä\n")), { name: "a.txt", text: "ä\n" });
+  assert.deepEqual(await read("a.md", bytes("# <b>\n")), { name: "a.md", text: "# <b>\n" });
+  assert.deepEqual(asked, []);
+  assert.equal((await read("a.pdf", Uint8Array.of(0x25, 0x50, 0xff))).text, "text of a.pdf");
+  assert.equal((await read("a.html", bytes("plain"))).text, "text of a.html");
+  assert.equal((await read("page", bytes("\n<!DOCTYPE html><p>"))).text, "text of page");
+  assert.equal((await read("a.bin", bytes("a\0b"))).text, "text of a.bin");
+  await assert.rejects(read("a.png", Uint8Array.of(0x89, 0x50)), /a PNG image/);
+  await assert.rejects(read("a.txt", bytes("")), /“a.txt” is empty/);
+  await assert.rejects(read("scan.pdf", Uint8Array.of(0x25, 0xff)), /“scan.pdf” has no text in it/);
   assert.equal(snapshotName("My bóok (2).txt"), "My-bo-ok-2");
   assert.equal(snapshotName("..."), "document");
   assert.match(snapshotName("x".repeat(500)), /^x{100}$/);
@@ -104,10 +193,11 @@ test("settings: what the server has in force is not sent, nor what it would refu
   assert.deepEqual(kvRequests(settings), [{ policy: "snapkv", reuse: false }, { policy: "full", reuse: false }]);
   settings.snapshot = "book";
   assert.deepEqual(kvRequests(settings), [{ policy: "snapkv", snapshot: "book" }]);
-  assert.deepEqual(snapshotBody(settings, "book", "text"), { name: "book", text: "text", keep_full: true }, "every row, unless one says otherwise");
-  const other = { ...settings, keep_full: false, params: { snapkv: { budget: 9, kernel_size: 3 } }, system: "be brief" };
-  assert.deepEqual(snapshotBody(other, "b", "t"), { name: "b", text: "t", kv: { budget: 9 }, system: "be brief" });
-  assert.deepEqual(snapshotBody({ ...other, keep_full: true, system: "" }, "b", "t"), { name: "b", text: "t", keep_full: true });
+  assert.deepEqual(kvRequests(settings, true), [{ snapshot: "book" }], "its own policy has chosen");
+  assert.deepEqual(snapshotBody(settings, "book", "text"), { name: "book", text: "text" }, "the server decides");
+  const other = { ...settings, keeps: "chosen" as const, params: { snapkv: { budget: 9, kernel_size: 3 } }, system: "be brief" };
+  assert.deepEqual(snapshotBody(other, "b", "t"), { name: "b", text: "t", keep_full: false, kv: { budget: 9 }, system: "be brief" });
+  assert.deepEqual(snapshotBody({ ...other, keeps: "full", system: "" }, "b", "t"), { name: "b", text: "t", keep_full: true });
   settings.sampling.top_k = 3;
   const body = requestBody(settings, { policy: "snapkv" }, []) as Record<string, unknown>;
   assert.deepEqual([body.top_k, body.kv_report, body.return_progress], [3, "positions", true]);
@@ -119,11 +209,12 @@ test("settings: what the server has in force is not sent, nor what it would refu
 
 test("settings that were stored for another server lose what this one does not know", () => {
   const read = readSettings({ policy: "snapkv", params: { snapkv: { budget: 64, kernel_size: 4, no: 1 }, other: { a: 1 } },
-    positions: false, sampling: { temperature: 0, top_p: 7 }, system: 3, snapshot: "s" }, props);
+    positions: false, sampling: { temperature: 0, top_p: 7 }, system: 3, snapshot: "s", keeps: "some" }, props);
   assert.deepEqual(read, { ...defaultSettings(props), positions: false, params: { snapkv: { budget: 64 } },
     sampling: { temperature: 0 }, snapshot: "s" });
   assert.equal(readSettings({ policy: "gone" }, props).policy, "snapkv");
   assert.equal(readSettings({ snapshot: "s" }, { ...props, has_snapshots: false }).snapshot, "");
+  assert.equal(readSettings({ keeps: "full" }, props).keeps, "full");
   assert.deepEqual(readSettings("x", props), defaultSettings(props));
 });
 

@@ -13,6 +13,11 @@ namespace {
 
 using Json = Conversation::Json;
 
+/// Fewer rows are computed again as fast as they are copied.
+constexpr int64_t kLeastReuse = 32;
+/// The part of the free memory that rows for later answers may take.
+constexpr size_t kRowShare = 8;
+
 /// Returns a text that stands for an answer, so that what the template writes after it can be
 /// found.
 std::string placeholder_for(const Json& messages) {
@@ -54,6 +59,27 @@ std::optional<ChatSession::Reading> ChatSession::new_part(
   return reading;
 }
 
+/// Tokens that `tokens` and what was read last have in common at their beginning, as far as their
+/// rows can be used: the policy's window must be read. 0 where it is not worth it.
+int64_t ChatSession::reusable_rows(std::span<const int32_t> tokens) const {
+  const PolicyConfig& kv = options_.session.kv;
+  if (!rows_ || policy_info(kv.name).observes) return 0;
+  const std::span<const int32_t> old = rows_->tokens();
+  const auto n_both = static_cast<std::ptrdiff_t>(std::min(old.size(), tokens.size()));
+  const int64_t n_alike =
+      std::mismatch(old.begin(), old.begin() + n_both, tokens.begin()).first - old.begin();
+  const int64_t window = std::max(1, policy_window(kv));
+  const int64_t n = std::min(n_alike, std::ssize(tokens) - window);
+  return n >= kLeastReuse ? n : 0;
+}
+
+bool ChatSession::keeps_rows(int64_t n_tokens) const {
+  // a device's memory is for caches, and where it is limited none is left over
+  if (model_->on_device() || options_.session.memory_limit > 0) return false;
+  const size_t bytes = KvPrefix::bytes_for(model_->info(), options_.session, n_tokens);
+  return bytes <= free_memory() / kRowShare;
+}
+
 ChatSession::Reading ChatSession::next_reading(const Conversation& conversation) const {
   if (is_current_) {
     if (std::optional<Reading> part = new_part(conversation)) return std::move(*part);
@@ -68,6 +94,27 @@ int64_t ChatSession::n_tokens_with(const std::string& message) const {
   return std::ssize(reading.tokens) + (reading.is_complete ? 0 : session_.n_past());
 }
 
+void ChatSession::read_all(std::span<const int32_t> tokens, const Callbacks& callbacks,
+                           Answer& result) {
+  is_current_ = false;
+  session_.reset();
+  PrefillPrompt prompt = {.sessions = {&session_}, .tokens = {tokens.begin(), tokens.end()}};
+  prompt.options.progress = callbacks.progress;
+  const int64_t n = reusable_rows(tokens);
+  if (n > 0) {
+    prompt.options.prefix = rows_;
+    prompt.options.n_from_prefix = n;
+    result.n_read -= n;
+    result.n_reused = n;
+  }
+  // where little is new, the next answer finds nearly as much in the rows that are there
+  prompt.makes_prefix = result.n_read > std::ssize(tokens) / 10 && keeps_rows(std::ssize(tokens));
+  Prefill prefill(std::move(prompt));
+  while (!prefill.step()) {
+  }
+  if (std::shared_ptr<const KvPrefix> rows = prefill.take_prefix()) rows_ = std::move(rows);
+}
+
 void ChatSession::read(const Callbacks& callbacks, Answer& result) {
   const Reading reading = next_reading(conversation_);
   if (reading.tokens.empty()) {
@@ -78,10 +125,10 @@ void ChatSession::read(const Callbacks& callbacks, Answer& result) {
   result.is_complete_reading = reading.is_complete;
   const Timer timer;
   if (reading.is_complete) {
-    is_current_ = false;
-    session_.reset();
+    read_all(reading.tokens, callbacks, result);
+  } else {
+    session_.prefill(reading.tokens, {.progress = callbacks.progress});
   }
-  session_.prefill(reading.tokens, {.progress = callbacks.progress});
   sampler_.accept(reading.tokens);
   is_current_ = false;  // until the answer is complete
   pending_.clear();
@@ -161,6 +208,7 @@ bool ChatSession::undo() {
 void ChatSession::reset() {
   conversation_.clear();
   is_current_ = false;
+  rows_.reset();
   session_.reset();
 }
 

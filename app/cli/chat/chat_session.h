@@ -7,6 +7,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -14,6 +15,7 @@
 #include "cli/generate/generation.h"
 #include "snapkv/chat.h"
 #include "snapkv/engine.h"
+#include "snapkv/prefill.h"
 
 namespace snapkv::cli {
 
@@ -30,6 +32,7 @@ class ChatSession {
     Generation generation;
     bool is_complete_reading = false;  ///< the whole conversation was read, not only the new part
     int64_t n_read = 0;                ///< tokens that were read for the answer
+    int64_t n_reused = 0;              ///< tokens whose rows were there already
     double read_seconds = 0;
     double answer_seconds = 0;
   };
@@ -48,6 +51,8 @@ class ChatSession {
   const Options& options() const { return options_; }
   /// The last answer; empty before the first.
   const std::optional<Answer>& last_answer() const { return last_; }
+  /// Of the rows that later answers may begin with, beside the cache.
+  size_t row_bytes() const { return rows_ ? rows_->bytes() : 0; }
 
   /// Adds a user's message (valid UTF-8) and answers it. If an Error occurs before the answer
   /// begins (the conversation does not fit, the template refuses it, Ctrl-C), the conversation is
@@ -83,6 +88,11 @@ class ChatSession {
   /// Applies `change` to the conversation and answers it; undoes the change if no answer begins.
   const Answer& answer_after(const std::function<void()>& change, const Callbacks& callbacks);
   void answer(const Callbacks& callbacks);
+  int64_t reusable_rows(std::span<const int32_t> tokens) const;
+  /// Whether there is memory for every row of so many tokens, beside the cache.
+  bool keeps_rows(int64_t n_tokens) const;
+  /// Reads a whole conversation, but for what it begins with as the last one that was read.
+  void read_all(std::span<const int32_t> tokens, const Callbacks& callbacks, Answer& result);
   void read(const Callbacks& callbacks, Answer& result);
   void write(const Callbacks& callbacks, Answer& result);
 
@@ -93,6 +103,9 @@ class ChatSession {
   Sampler sampler_;
   Conversation conversation_;
   bool is_current_ = false;       // the session holds the conversation up to the last answer
+  /// Every row of the last conversation that was read as a whole, for those that begin like it; null
+  /// if it would take too much memory.
+  std::shared_ptr<const KvPrefix> rows_;
   std::vector<int32_t> pending_;  // last tokens of that answer, not yet read by the session
   std::optional<Answer> last_;
 };

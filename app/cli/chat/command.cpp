@@ -26,6 +26,7 @@ void add_options(CLI::App& app, ChatCommandSettings& s) {
                  "does; can be given several times")
       ->type_name("FILE")
       ->allow_extra_args(false);
+  add_stop_option(app, s.limits);
   add_ignore_eos_option(app, s.limits);
   app.add_flag("--no-history", s.no_history,
                "Keep what is typed out of the file that the arrow keys bring it back from");

@@ -2,22 +2,31 @@
 #include "cli/chat/line_editor.h"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <histedit.h>
 #include <langinfo.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <clocale>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
+#include <cwchar>
 #include <filesystem>
+#include <string_view>
 #include <utility>
 
 #include "base/error.h"
+#include "cli/chat/shell_completion.h"
+#include "cli/common/chat_settings.h"
+#include "cli/common/plain_text.h"
 #include "cli/common/signals.h"
 #include "cli/common/terminal.h"
 
@@ -55,6 +64,53 @@ void use_utf8_locale() {
   std::setlocale(LC_CTYPE, "C.UTF-8");
 }
 
+/// Rows from the line's first one to the place of `end`, in a terminal of `width` columns: as
+/// libedit writes it, and as terminals wrap it anew when their width changes.
+int rows_before(std::wstring_view line, size_t end, int prompt_columns, int width) {
+  int row = 0, column = prompt_columns;
+  for (const wchar_t c : line.substr(0, end)) {
+    if (c == L'\n') {
+      ++row;
+      column = 0;
+      continue;
+    }
+    const int size = c == L'\t' ? 8 - column % 8 : std::max(wcwidth(c), 0);
+    if (column + size > width) {  // wide characters are not cut in two
+      ++row;
+      column = 0;
+    }
+    column += size;
+    if (column < width) continue;
+    ++row;
+    column = 0;
+  }
+  return row;
+}
+
+std::wstring line_text(EditLine* edit) {
+  const LineInfoW* line = el_wline(edit);
+  return {line->buffer, line->lastchar};
+}
+
+size_t cursor_of(EditLine* edit) {
+  const LineInfoW* line = el_wline(edit);
+  return static_cast<size_t>(line->cursor - line->buffer);
+}
+
+/// What all of them begin with, in whole characters.
+std::string common_beginning(const std::vector<std::string>& texts) {
+  std::string common = texts.front();
+  for (const std::string& text : texts) {
+    const size_t n = std::min(common.size(), text.size());
+    common.resize(static_cast<size_t>(
+        std::mismatch(common.begin(), common.begin() + static_cast<std::ptrdiff_t>(n), text.begin())
+            .first -
+        common.begin()));
+  }
+  while (!is_utf8(common)) common.pop_back();
+  return common;
+}
+
 /// Opens a file for rewriting, readable by its owner alone because it holds what people wrote. On
 /// failure returns -1 with errno set and leaves the file's content as it was.
 int open_private(const char* path) {
@@ -81,6 +137,9 @@ class LineEditor final : public LineReader {
   LineEditor& operator=(const LineEditor&) = delete;
 
   Line read(const std::string& prompt, const std::string& initial) override;
+  void set_completer(std::function<Completion(const std::string&)> completer) override {
+    completer_ = std::move(completer);
+  }
   void remember(const std::string& line) override;
   bool is_terminal() const override { return true; }
 
@@ -90,6 +149,11 @@ class LineEditor final : public LineReader {
   static int read_character(EditLine* edit, wchar_t* character);
   static unsigned char insert_paste(EditLine* edit, wint_t);
   static unsigned char insert_initial(EditLine* edit, wint_t);
+  static unsigned char complete(EditLine* edit, wint_t);
+  /// Writes the choices below the line, and the line again below them.
+  void list(const std::vector<std::string>& choices);
+  /// Draws the line for the terminal's new width.
+  void redraw_resized();
   /// Returns the terminal's next byte; -1 at its end or, with errno EINTR, when interrupted().
   int read_byte();
   /// Reads the UTF-8 character that begins with `first`. Returns 1, or -1 as read_byte().
@@ -101,6 +165,7 @@ class LineEditor final : public LineReader {
   std::string initial_;
   bool insert_next_ = false;  // `initial_` is still to be inserted
   int pushed_back_ = -1;      // a byte that was read too early; -1: none
+  std::function<Completion(const std::string&)> completer_;
   FILE* screen_;              // stdout, or stderr if only that is a terminal
   EditLine* edit_ = nullptr;
   History* history_ = nullptr;
@@ -123,6 +188,8 @@ LineEditor::LineEditor(std::string history_path)
   el_set(edit_, EL_GETCFN, &LineEditor::read_character);
   el_wset(edit_, EL_ADDFN, L"snapkv-paste", L"Insert pasted text", &LineEditor::insert_paste);
   el_wset(edit_, EL_ADDFN, L"snapkv-initial", L"Insert a text", &LineEditor::insert_initial);
+  el_wset(edit_, EL_ADDFN, L"snapkv-complete", L"Complete", &LineEditor::complete);
+  el_set(edit_, EL_BIND, "^I", "snapkv-complete", NULL);
   el_set(edit_, EL_BIND, "\\033[200~", "snapkv-paste", NULL);
   el_set(edit_, EL_BIND, "^^", "snapkv-initial", NULL);
   el_set(edit_, EL_BIND, "^R", "em-inc-search-prev", NULL);
@@ -166,10 +233,7 @@ int LineEditor::read_byte() {
       el_set(edit_, EL_PREP_TERM, 1);
       el_set(edit_, EL_REFRESH);
     }
-    if (g_resized.exchange(false)) {
-      el_resize(edit_);
-      el_set(edit_, EL_REFRESH);
-    }
+    if (g_resized.exchange(false)) redraw_resized();
     if (ready <= 0) continue;
     unsigned char byte = 0;
     const ssize_t n = ::read(STDIN_FILENO, &byte, 1);
@@ -224,6 +288,52 @@ unsigned char LineEditor::insert_paste(EditLine* edit, wint_t) {
 
 unsigned char LineEditor::insert_initial(EditLine* edit, wint_t) {
   return el_insertstr(edit, of(edit).initial_.c_str()) == 0 ? CC_REFRESH : CC_ERROR;
+}
+
+// Terminals wrap what they show anew when their width changes, and the cursor stays at its
+// character: the line then begins as many rows above it as it would if it had been written so.
+void LineEditor::redraw_resized() {
+  winsize size = {};
+  const bool is_known = ioctl(fileno(screen_), TIOCGWINSZ, &size) == 0 && size.ws_col > 1;
+  if (is_known) {
+    const int up = rows_before(line_text(edit_), cursor_of(edit_),
+                               static_cast<int>(n_columns(prompt_)), size.ws_col);
+    if (up > 0) fmt::print(screen_, "\x1b[{}A", up);
+    std::fputs("\r\x1b[J", screen_);
+  }
+  el_resize(edit_);
+  el_set(edit_, EL_REFRESH);  // as if nothing had been drawn yet
+}
+
+void LineEditor::list(const std::vector<std::string>& choices) {
+  const int width = terminal_width();
+  const std::wstring line = line_text(edit_);
+  const int prompt = static_cast<int>(n_columns(prompt_));
+  const int down = rows_before(line, line.size(), prompt, width) -
+                   rows_before(line, cursor_of(edit_), prompt, width);
+  std::string text(static_cast<size_t>(down), '\n');
+  for (const std::string& row : completion_rows(choices, width)) text += "\r\n" + row;
+  std::fputs((text + "\r\n").c_str(), screen_);
+  el_set(edit_, EL_REFRESH);
+}
+
+unsigned char LineEditor::complete(EditLine* edit, wint_t) {
+  LineEditor& self = of(edit);
+  const LineInfo* line = el_line(edit);
+  const std::string typed(line->buffer, line->cursor);
+  if (!self.completer_ || !is_utf8(typed)) return CC_ERROR;
+  const Completion found = self.completer_(typed);
+  if (found.choices.empty()) return CC_ERROR;
+  const std::string common = common_beginning(found.choices);
+  const std::string replaced = typed.substr(found.begin);
+  if (common != replaced && common.size() >= replaced.size()) {
+    const size_t n = std::mbstowcs(nullptr, replaced.c_str(), 0);
+    el_deletestr(edit, static_cast<int>(n));
+    return el_insertstr(edit, common.c_str()) == 0 ? CC_REFRESH : CC_ERROR;
+  }
+  if (found.choices.size() == 1) return CC_NORM;
+  self.list(found.choices);
+  return CC_NORM;
 }
 
 LineReader::Line LineEditor::read(const std::string& prompt, const std::string& initial) {

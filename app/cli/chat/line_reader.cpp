@@ -19,6 +19,7 @@ namespace {
 class PipeReader final : public LineReader {
  public:
   Line read(const std::string&, const std::string&) override;
+  void set_completer(std::function<Completion(const std::string&)>) override {}
   void remember(const std::string&) override {}
   bool is_terminal() const override { return false; }
 

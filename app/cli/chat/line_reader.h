@@ -3,10 +3,18 @@
 // file.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 namespace snapkv::cli {
+
+/// What a line that is being typed may go on with.
+struct Completion {
+  size_t begin = 0;                       ///< bytes of the line that stay as they are
+  std::vector<std::string> choices = {};  ///< each in place of the rest, as far as the cursor
+};
 
 class LineReader {
  public:
@@ -22,6 +30,8 @@ class LineReader {
   /// `interrupted` after Ctrl-C or another signal (signals.h); text typed before it is dropped.
   /// Throws kRuntime when nothing can be read.
   virtual Line read(const std::string& prompt, const std::string& initial = "") = 0;
+  /// Called with the line up to the cursor when somebody presses Tab.
+  virtual void set_completer(std::function<Completion(const std::string& line)> completer) = 0;
   /// Adds a line to the history that the arrow keys recall.
   virtual void remember(const std::string& line) = 0;
   /// Whether the lines are typed at a terminal.

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "cli/chat/shell_completion.h"
 #include "cli/common/chat_settings.h"
 #include "cli/common/plain_text.h"
 #include "cli/common/signals.h"
@@ -32,7 +33,11 @@ ChatShell::ChatShell(ChatSession& session, LineReader& reader, ProgressDisplay& 
       progress_(progress),
       display_(progress),
       cache_(std::move(cache)),
-      n_ctx_(n_ctx) {}
+      n_ctx_(n_ctx) {
+  reader_.set_completer([](const std::string& line) {
+    return complete_line(line, {command_names(), {"file", "save", "load"}, policy_names()});
+  });
+}
 
 void ChatShell::add_document(const std::string& path) {
   try {
@@ -105,7 +110,7 @@ void ChatShell::send(const std::string& text) {
     files_.clear();
   };
   try {
-    show_answer([&](const ChatSession::Callbacks& callbacks) -> const ChatSession::Answer& {
+    show_answer(true, [&](const ChatSession::Callbacks& callbacks) -> const ChatSession::Answer& {
       return session_.ask(files_ + text, callbacks);
     });
   } catch (const Error&) {
@@ -127,20 +132,22 @@ void ChatShell::check_room(const std::string& text) const {
 }
 
 void ChatShell::show_answer(
+    bool is_new,
     const std::function<const ChatSession::Answer&(const ChatSession::Callbacks&)>& ask) {
+  const char* const unchanged =
+      is_new ? "the message is not part of the chat" : "the chat is as it was";
   const ChatSession::Answer* answer = nullptr;
   try {
     answer = &ask(display_.callbacks());
   } catch (const Error& e) {
     display_.finish();
-    if (e.code() == ErrorCode::kContextExceeded) {
-      fail(e.code(), "{}\n/undo, /reset or a larger --ctx-size makes room", e.what());
-    }
+    if (e.code() == ErrorCode::kContextExceeded) fail(e.code(), "{}\n{}", e.what(), ways_to_room());
+    if (e.code() == ErrorCode::kCancelled) fail(e.code(), "{}", unchanged);
     throw;
   }
   display_.finish();
   const bool is_empty = answer->generation.ids.empty();
-  const char* const kept = is_empty ? "; the message is not part of the chat" : "";
+  const std::string kept = is_empty ? fmt::format("; {}", unchanged) : "";
   switch (answer->generation.stop_reason) {
     case StopReason::eos:
     case StopReason::stop:
@@ -156,10 +163,18 @@ void ChatShell::show_answer(
                        plural(session_.session().n_ctx(), "token"), kept));
       break;
     case StopReason::cancelled:
-      if (is_empty) fail(ErrorCode::kCancelled, "cancelled");
+      if (is_empty) fail(ErrorCode::kCancelled, "{}", unchanged);
       note(fmt::format("stopped by {}; the answer so far is part of the chat", interruption()));
       break;
   }
+}
+
+std::string ChatShell::ways_to_room() const {
+  std::vector<std::string> ways;
+  if (!files_.empty()) ways.emplace_back("/file off, which leaves out its files");
+  if (!session_.conversation().empty()) ways.emplace_back("/undo or /reset");
+  ways.emplace_back("a larger --ctx-size");
+  return fmt::format("What makes room: {}", fmt::join(ways, ", "));
 }
 
 void ChatShell::note(const std::string& text) const {
@@ -172,8 +187,7 @@ void ChatShell::note(const std::string& text) const {
 void ChatShell::report(const Error& error) {
   progress_.clear();
   if (error.code() == ErrorCode::kCancelled) {
-    note(fmt::format("stopped by {} before an answer began; the message is not part of the chat",
-                     interruption()));
+    note(fmt::format("stopped by {} before an answer began; {}", interruption(), error.what()));
     return;
   }
   write_styled_stderr(fmt::format("snapkv: {} {}\n{}", paint(Style::red, "error:", colour_stderr()),

@@ -30,6 +30,7 @@ class ChatShell {
  private:
   struct CommandRow;
   static const std::vector<CommandRow>& commands();
+  static std::vector<std::string> command_names();
 
   /// Reads a message, which may have several lines, or a command with its arguments.
   LineReader::Line read_input();
@@ -43,8 +44,12 @@ class ChatShell {
   /// As much of a text's beginning, up to a line's or word's end, as the context has room for.
   std::string fitting_part(const std::string& text) const;
   /// Shows the answer that `ask` makes with the callbacks that it is given.
+  /// `is_new`: a message that is not part of the chat yet.
   void show_answer(
+      bool is_new,
       const std::function<const ChatSession::Answer&(const ChatSession::Callbacks&)>& ask);
+  /// Says what makes room for a message that does not fit.
+  std::string ways_to_room() const;
   /// Writes a line for the user to stderr, apart from the answers.
   void note(const std::string& text) const;
   void report(const Error& error);

@@ -3,12 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <filesystem>
 #include <sstream>
 
 #include "base/error.h"
 #include "cli/chat/shell.h"
+#include "cli/chat/shell_completion.h"
 #include "cli/common/chat_settings.h"
 #include "cli/common/documents.h"
 #include "cli/common/plain_text.h"
@@ -46,9 +46,13 @@ const std::vector<ChatShell::CommandRow>& ChatShell::commands() {
   return kCommands;
 }
 
-namespace {
+std::vector<std::string> ChatShell::command_names() {
+  std::vector<std::string> names;
+  for (const CommandRow& command : commands()) names.emplace_back(command.name);
+  return names;
+}
 
-constexpr const char* kReadAgain = "the next answer reads the whole chat again";
+namespace {
 
 std::string trimmed(const std::string& text) {
   const char* const kSpaces = " \t\r\n";
@@ -57,16 +61,9 @@ std::string trimmed(const std::string& text) {
   return text.substr(begin, text.find_last_not_of(kSpaces) - begin + 1);
 }
 
-/// Expands ~/ to the home folder, as shells do.
-std::string expanded(const std::string& path) {
-  const char* home = std::getenv("HOME");
-  if (home == nullptr || !path.starts_with("~/")) return path;
-  return home + path.substr(1);
-}
-
 std::string required_path(const std::string& text, const char* command) {
   if (text.empty()) fail(ErrorCode::kUsage, "/{} needs a path: /{} PATH", command, command);
-  return expanded(text);
+  return typed_path(text);
 }
 
 void refuse_arguments(const std::string& text, const char* command) {
@@ -121,6 +118,9 @@ void ChatShell::help(const std::string& text) {
                               : fmt::format("{}\n{:<20}{}\n", left, "", command.help);
   }
   lines += fmt::format("{:<20}{}\n", "\\ at a line's end", "the message goes on in the next line");
+  if (reader_.is_terminal()) {
+    lines += fmt::format("{:<20}{}\n", "Tab", "complete a command or a path");
+  }
   lines += fmt::format("{:<20}{}\n", "Ctrl-C", "stop the answer; the chat goes on");
   write_stderr(lines + (reader_.is_terminal() ? "\n" : ""));
 }
@@ -129,7 +129,7 @@ void ChatShell::regenerate(const std::string& text) {
   refuse_arguments(text, "regenerate");
   const std::optional<std::string> message = session_.conversation().last_user();
   if (!message) fail(ErrorCode::kUsage, "there is no message yet to answer again");
-  show_answer([&](const ChatSession::Callbacks& callbacks) -> const ChatSession::Answer& {
+  show_answer(false, [&](const ChatSession::Callbacks& callbacks) -> const ChatSession::Answer& {
     return session_.ask_instead(*message, callbacks);
   });
 }
@@ -151,7 +151,7 @@ void ChatShell::edit(const std::string& text) {
   if (trimmed(edited).empty()) return note("nothing has changed");
   if (!is_utf8(edited)) fail(ErrorCode::kUsage, "the message is not valid UTF-8");
   reader_.remember(edited);
-  show_answer([&](const ChatSession::Callbacks& callbacks) -> const ChatSession::Answer& {
+  show_answer(false, [&](const ChatSession::Callbacks& callbacks) -> const ChatSession::Answer& {
     return session_.ask_instead(files + edited, callbacks);
   });
 }
@@ -159,7 +159,7 @@ void ChatShell::edit(const std::string& text) {
 void ChatShell::undo(const std::string& text) {
   refuse_arguments(text, "undo");
   if (!session_.undo()) fail(ErrorCode::kUsage, "there is no message to undo");
-  note(fmt::format("{} left; {}", role_counts(session_.conversation()), kReadAgain));
+  note(role_counts(session_.conversation()) + " left");
 }
 
 void ChatShell::reset(const std::string& text) {
@@ -179,7 +179,8 @@ void ChatShell::system(const std::string& text) {
   const bool off = text == "off";
   session_.set_system(off ? "" : text);
   const std::string what = off ? "no system message" : "system message set";
-  note(session_.conversation().empty() ? what : fmt::format("{}; {}", what, kReadAgain));
+  const bool is_empty = session_.conversation().empty();
+  note(what + (is_empty ? "" : "; the next answer reads the whole chat again"));
 }
 
 void ChatShell::save(const std::string& text) {
@@ -205,7 +206,8 @@ void ChatShell::load(const std::string& text) {
   const Conversation& conversation = session_.conversation();
   const bool is_open = !conversation.empty() && conversation.turns().back()["role"] == "user";
   note(fmt::format("{} from {}; {}", role_counts(conversation), path,
-                   is_open ? "the last one has no answer: /regenerate makes it" : kReadAgain));
+                   is_open ? "the last one has no answer: /regenerate makes it"
+                           : "the next answer reads them"));
 }
 
 std::string ChatShell::fitting_part(const std::string& text) const {
@@ -270,8 +272,8 @@ void ChatShell::file(const std::string& text) {
     document_failed_ = false;
     return;
   }
-  const std::string path = required_path(text, "file");
   document_failed_ = !reader_.is_terminal();  // until it is there
+  const std::string path = required_path(text, "file");
   const std::string content = read_document(path);
   if (content.empty()) fail(ErrorCode::kUsage, "{} is empty", path);
   add_text(path, content);
@@ -291,8 +293,11 @@ void ChatShell::stats(const std::string& text) {
                           session.n_past(), plural(session.n_ctx(), "token")));
   if (const auto& last = session_.last_answer()) {
     const Generation& generation = last->generation;
-    add("last answer", fmt::format("read {} ({}) in {}, {}", plural(last->n_read, "token"),
-                                   last->is_complete_reading ? "the whole chat" : "what was new",
+    const std::string what =
+        !last->is_complete_reading ? "what was new"
+        : last->n_reused > 0       ? fmt::format("after {} that were there", last->n_reused)
+                                   : "the whole chat";
+    add("last answer", fmt::format("read {} ({}) in {}, {}", plural(last->n_read, "token"), what,
                                    format_seconds(last->read_seconds),
                                    format_rate(last->n_read, last->read_seconds)));
     add("", fmt::format("wrote {} in {}, {}", plural(std::ssize(generation.ids), "token"),
@@ -310,6 +315,10 @@ void ChatShell::stats(const std::string& text) {
   if (stats.history_bytes > 0) {
     add("", fmt::format("and {} of uncompressed rows, for --kv-refresh",
                         format_bytes(stats.history_bytes)));
+  }
+  if (session_.row_bytes() > 0) {
+    add("", fmt::format("and {} of rows, for /regenerate, /edit and /undo",
+                        format_bytes(session_.row_bytes())));
   }
   add("memory", format_bytes(peak_rss()) + " peak RSS");
   write_styled_stderr(lines + (reader_.is_terminal() ? "\n" : ""));
@@ -344,9 +353,9 @@ void ChatShell::policy(const std::string& text) {
       session_options(changed, n_ctx_, &session_.session().model().info()));
   cache_ = std::move(changed);
   const PolicyConfig& now = session_.session().options().kv;
-  note(fmt::format("{}: {}{}{}", now.name, describe_policy(now),
-                   session_.conversation().empty() ? "" : "; ",
-                   session_.conversation().empty() ? "" : kReadAgain));
+  const bool is_empty = session_.conversation().empty();
+  note(fmt::format("{}: {}{}", now.name, describe_policy(now),
+                   is_empty ? "" : "; the next answer chooses anew from the whole chat"));
 }
 
 void ChatShell::exit(const std::string& text) {

@@ -104,6 +104,13 @@ void add_scheduling_options(CLI::App& app, ServeSettings& s) {
       "The folder of snapshots, the only one that clients reach; empty: none", "DIR");
 }
 
+/// Messages to clients name a template, and no folders of the server.
+ChatTemplate without_folders(const ChatTemplate& tmpl) {
+  const size_t slash = tmpl.name().rfind('/');
+  if (slash == std::string::npos) return tmpl;
+  return ChatTemplate::parse(tmpl.source(), tmpl.name().substr(slash + 1));
+}
+
 }  // namespace
 
 void add_serve_options(CLI::App& app, ServeSettings& s) {
@@ -174,8 +181,9 @@ server::ApiOptions api_options(const ServeSettings& s, const Model& model) {
   };
   const ModelChat chat = model.chat();
   if (!chat.templates.empty() || s.chat.names_template()) {
-    options.chat_template = s.chat.choose(chat, s.model.path, false);
-    options.tool_template = s.chat.choose(chat, s.model.path, true);
+    const std::string file = std::filesystem::path(s.model.path).filename().string();
+    options.chat_template = without_folders(s.chat.choose(chat, file, false));
+    options.tool_template = without_folders(s.chat.choose(chat, file, true));
   }
   options.template_variables = s.chat.variables();
   add_token_texts(chat, options.template_variables);

@@ -18,6 +18,7 @@ void add_prompt(PromptRead& all, const PromptRead& one) {
   }
   all.n_tokens += one.n_tokens;
   all.n_reused += one.n_reused;
+  all.n_stored += one.n_stored;
   all.seconds = std::max(all.seconds, one.seconds);
   all.queue_seconds = std::max(all.queue_seconds, one.queue_seconds);
   all.kv.tokens_before += one.kv.tokens_before;
@@ -59,6 +60,15 @@ void Answers::add_tokens(Choice& choice, const std::vector<Piece>& pieces,
   }
 }
 
+/// The tokens of a part are reasoning where its first piece is; a part without pieces belongs to
+/// the next one.
+void Answers::count_reasoning(Choice& choice, const std::vector<Piece>& pieces, int64_t n_tokens) {
+  choice.n_held += n_tokens;
+  if (pieces.empty()) return;
+  if (pieces.front().kind == Piece::Kind::reasoning) choice.n_reasoning += choice.n_held;
+  choice.n_held = 0;
+}
+
 void Answers::add(int index, std::vector<Piece> pieces,
                   const std::vector<AnswerPart::Token>& tokens) {
   Choice& choice = choices_[static_cast<size_t>(index)];
@@ -93,8 +103,14 @@ std::string Answers::take(const Update& update) {
   } else if (const auto* read = std::get_if<PromptRead>(&update)) {
     add_prompt(prompt_, *read);
   } else if (const auto* part = std::get_if<AnswerPart>(&update)) {
-    const Choice& choice = choices_.at(static_cast<size_t>(part->choice));
-    add(part->choice, choice.parser->push(part->text), part->tokens);
+    Choice& choice = choices_.at(static_cast<size_t>(part->choice));
+    if (part->of_prompt) {
+      choice.prompt_tokens = part->tokens;
+      return std::exchange(events_, {});
+    }
+    std::vector<Piece> pieces = choice.parser->push(part->text);
+    count_reasoning(choice, pieces, part->n_tokens);
+    add(part->choice, std::move(pieces), part->tokens);
   } else if (const auto* end = std::get_if<AnswerEnd>(&update)) {
     Choice& choice = choices_.at(static_cast<size_t>(end->choice));
     add(end->choice, choice.parser->finish(), {});
@@ -116,8 +132,10 @@ AnswerTimes Answers::times() const {
   AnswerTimes times;
   times.n_prompt = prompt_.n_tokens;
   times.n_reused = prompt_.n_reused;
+  times.n_stored = prompt_.n_stored;
   times.prompt_seconds = prompt_.seconds;
   for (const Choice& choice : choices_) {
+    times.n_reasoning += choice.n_reasoning;
     if (!choice.end) continue;
     times.n_generated += choice.end->n_generated;
     times.answer_seconds = std::max(times.answer_seconds, choice.end->seconds);

@@ -32,6 +32,9 @@ struct AnswerOptions {
   bool has_logprobs = false;
   KvReportLevel kv_report = KvReportLevel::summary;
   AnswerSyntax syntax;
+  /// Tokens of the prompt after the last cache_control (messages); nothing where there is none.
+  std::optional<int64_t> n_uncached;
+  std::vector<std::string> warnings;  ///< for the answer's header
 };
 
 class Answers {
@@ -51,6 +54,8 @@ class Answers {
   virtual std::string failed(const ApiError& error);
   /// Sent while there is nothing else to send.
   virtual std::string ping() const { return ": ping\n\n"; }
+  /// The type of a stream.
+  virtual const char* stream_type() const { return "text/event-stream"; }
 
   const AnswerOptions& options() const { return options_; }
   AnswerTimes times() const;
@@ -64,7 +69,10 @@ class Answers {
     std::vector<AnswerPart::Token> tokens;       ///< for a non-streamed answer
     std::vector<AnswerPart::Token> text_tokens;  ///< those of them that belong to `content`
     std::vector<AnswerPart::Token> held_tokens;  ///< tokens since the last piece
+    std::vector<AnswerPart::Token> prompt_tokens;  ///< with Request::scores_prompt
     std::optional<AnswerEnd> end;
+    int64_t n_reasoning = 0;  ///< tokens
+    int64_t n_held = 0;       ///< tokens since the last piece
     /// "tool_calls", "length" or "stop"
     const char* finish_reason() const;
     /// Whether the choice ends with a call that the client can make.
@@ -89,6 +97,7 @@ class Answers {
   void begin();
   static void add_tokens(Choice& choice, const std::vector<Piece>& pieces,
                          const std::vector<AnswerPart::Token>& tokens);
+  static void count_reasoning(Choice& choice, const std::vector<Piece>& pieces, int64_t n_tokens);
   void add(int choice, std::vector<Piece> pieces, const std::vector<AnswerPart::Token>& tokens);
 
   const AnswerOptions options_;

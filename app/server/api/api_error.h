@@ -26,6 +26,7 @@ class ApiError : public std::runtime_error {
   std::string code;   ///< "context_length_exceeded"; empty: null
   std::string param;  ///< the request's field; empty: null
   int retry_after;    ///< seconds; 0: none
+  std::string anthropic_message = {};  ///< where Anthropic's clients look for other words
 };
 
 /// 400: a field of the request is wrong.
@@ -40,5 +41,7 @@ ApiError api_error(const Error& error);
 Json openai_error(const ApiError& error);
 /// {"type": "error", "error": {"type", "message"}}
 Json anthropic_error(const ApiError& error);
+/// {"error": message}
+Json ollama_error(const ApiError& error);
 
 }  // namespace snapkv::server

@@ -25,6 +25,9 @@ class CompletionAnswers : public Answers {
   virtual Json whole_choice(int choice) const = 0;
   /// A choice in a chunk that adds nothing, but has all members.
   virtual Json empty_choice(int choice) const = 0;
+  virtual const char* finish_reason(int choice) const {
+    return choices()[static_cast<size_t>(choice)].finish_reason();
+  }
   void send_chunk(Json choice);
 
  private:

@@ -13,6 +13,8 @@ namespace snapkv::server {
 namespace {
 
 constexpr int kMostTextLogprobs = 5;  // OpenAI's limit
+/// Tokens of an answer to which no limit is given: many models never end a text.
+constexpr int64_t kMostUnasked = 1024;
 
 class TextAnswers : public CompletionAnswers {
  public:
@@ -40,7 +42,9 @@ class TextAnswers : public CompletionAnswers {
     const Choice& choice = choices()[static_cast<size_t>(index)];
     int64_t offset = 0;
     return choice_json(index, echo(index) + choice.content,
-                       options().has_logprobs ? text_logprobs_json(choice.tokens, offset) : Json(),
+                       options().has_logprobs
+                           ? text_logprobs_json(choice.tokens, offset, choice.prompt_tokens)
+                           : Json(),
                        choice.finish_reason());
   }
 
@@ -71,6 +75,14 @@ void refuse_best_of(const Fields& body, int n) {
   }
 }
 
+/// The probabilities of the prompt's tokens come of reading all of it.
+void score_prompt(const Fields& body, bool stream, Request& request) {
+  if (stream) body.refuse("echo", "with 'logprobs' it is not possible in a stream");
+  if (request.document) body.refuse("echo", "a document's tokens have no 'logprobs'");
+  request.scores_prompt = true;
+  request.reuses = false;
+}
+
 void refuse_of_several(const Fields& body, const Request& request) {
   if (request.reports_progress) {
     body.refuse("return_progress", "it is possible with one prompt only");
@@ -84,26 +96,24 @@ void refuse_of_several(const Fields& body, const Request& request) {
 
 Exchange read_completion(const Json& json, const ApiContext& context) {
   const Fields body(json);
-  refuse_unsupported(body, Api::completions);
   Request request = read_request(body, context, "cmpl-");
+  refuse_unsupported(body, Api::completions, request.warnings);
   refuse_best_of(body, request.n);
   request.max_tokens = read_max_tokens(body, {"max_tokens", "n_predict"}, 0);
+  const bool is_limited = body.has("max_tokens") || body.has("n_predict");
+  if (!is_limited) request.max_tokens = kMostUnasked;
   request.stops = read_stops(body, "stop");
   if (const auto n = body.whole("logprobs", 0, kMostTextLogprobs)) {
     request.top_logprobs = static_cast<int>(*n);
   }
-  request.grammar = read_grammar(body);
+  request.grammar = read_grammar(body, request.warnings);
   const bool echo = body.boolean("echo").value_or(false);
-  if (echo && request.top_logprobs >= 0) {
-    body.refuse("echo",
-                "with 'logprobs' it is not possible: no probabilities of the prompt's tokens "
-                "are computed");
-  }
+  const bool stream = body.boolean("stream").value_or(false);
+  if (echo && request.top_logprobs >= 0) score_prompt(body, stream, request);
   std::vector<CompletionPrompt> prompts =
       read_completion_prompts(body, context, request.document == nullptr);
   if (prompts.size() > 1) refuse_of_several(body, request);
 
-  const bool stream = body.boolean("stream").value_or(false);
   AnswerOptions options = answer_options(request, stream, context);
   options.n *= static_cast<int>(prompts.size());
   std::vector<std::string> echoes;

@@ -14,6 +14,7 @@ struct Conversation {
   Tools tools;
   Json template_variables = Json::object();  ///< chat_template_kwargs of the request
   bool splits_reasoning = true;              ///< reasoning_format: it is separate from the answer
+  bool begins_turn = false;  ///< the answer does not go on with a last message of the assistant
 };
 
 /// Reads the messages of a chat completion. The parts of a content become one text; arguments of
@@ -28,8 +29,14 @@ std::string content_text(const Fields& owner, const char* name,
 /// Reads chat_template_kwargs.
 Json read_template_variables(const Fields& body);
 
-/// Renders the conversation with the model's template.
-RenderedChat render(const Conversation& conversation, const ApiContext& context);
+/// `continue_final_message` and `add_generation_prompt`: whether the answer goes on with a last
+/// message of the assistant, as it does where neither is given.
+bool read_begins_turn(const Fields& body);
+
+/// Renders the conversation with the model's template, up to where the answer begins or goes on.
+/// Adds to `warnings` what the template could only be given in another form.
+RenderedChat render(const Conversation& conversation, const ApiContext& context,
+                    std::vector<std::string>& warnings);
 
 /// Renders it into the request, with the grammar that tool_choice requires, and returns how to
 /// parse the answer.

@@ -3,6 +3,9 @@
 // OpenAI's formats, and those for slots and snapshots. Each throws ApiError and Error.
 #pragma once
 
+#include <optional>
+#include <string>
+
 #include "server/api/context.h"
 #include "server/api/exchange.h"
 
@@ -14,11 +17,26 @@ Json models_json(const ApiContext& context);
 Json model_json(const ApiContext& context, const std::string& id);
 Json props_json(const ApiContext& context);
 
+// ollama_models.cpp
+Json ollama_version_json();
+Json ollama_tags_json(const ApiContext& context);
+Json ollama_ps_json(const ApiContext& context);
+Json ollama_show_json(const Json& body, const ApiContext& context);
+
+// ollama.cpp
+/// The answer to a request without a prompt or messages, which loads or unloads a model; nothing
+/// for others.
+std::optional<Json> ollama_load_answer(const Json& body, const ApiContext& context, bool chats);
+
 // tokens.cpp
 /// JSON as text: an object for each token would take hundreds of times as many bytes as the body.
 std::string tokenize(const Json& body, const ApiContext& context);
 Json detokenize(const Json& body, const ApiContext& context);
 Json apply_template(const Json& body, const ApiContext& context);
+
+// fit.cpp
+/// Whether a body of /v1/chat/completions or /v1/completions fits, and how long its prompt may be.
+Json fit_json(const Json& body, const ApiContext& context);
 
 // slots.cpp
 Json slots_json(const ApiContext& context);

@@ -24,9 +24,13 @@ Exchange read_chat_completion(const Json& body,
 Exchange read_completion(const Json& body, const ApiContext& context);  ///< completions.cpp
 Exchange read_response(const Json& body, const ApiContext& context);    ///< responses.cpp
 Exchange read_messages(const Json& body, const ApiContext& context);    ///< messages.cpp
+Exchange read_ollama_chat(const Json& body, const ApiContext& context);      ///< ollama.cpp
+Exchange read_ollama_generate(const Json& body, const ApiContext& context);  ///< ollama.cpp
 
 /// Tokens of the prompt in a body of /v1/messages, including a document that it continues.
 int64_t count_message_tokens(const Json& body, const ApiContext& context);
+/// The same of /v1/responses.
+int64_t count_response_tokens(const Json& body, const ApiContext& context);
 /// The prompt in a body with messages: /apply-template, /v1/kv/snapshots.
 RenderedChat read_chat_prompt(const Json& body, const ApiContext& context);
 

@@ -17,7 +17,7 @@ inline constexpr int kMostTopLogprobs = 20;
 /// kv_report and return_progress. Leaves the prompt empty.
 Request read_request(const Fields& body, const ApiContext& context, const char* id_prefix);
 
-/// Reads a string, or a list of at most kMostStops strings.
+/// A string, or a list of at most kMostStops; empty ones say nothing.
 std::vector<std::string> read_stops(const Fields& body, const char* name);
 
 /// Returns the first of these fields that is present, else -1 (no limit). A value below `least`

@@ -18,13 +18,16 @@ struct FormatField {
   const char* name;
 };
 
-/// Reads the grammar from `grammar`, `json_schema`, `response_format` or `formats`, an API's own
-/// names for the last; null if there is none. Throws if two of them are given.
-std::shared_ptr<const Grammar> read_grammar(const Fields& body,
+/// What `grammar`, `json_schema`, `response_format` or one of `formats`, an API's own names for it,
+/// ask for; null for none. Throws where two of them do. What a schema says and a grammar can't is
+/// left out and added to `warnings`.
+std::shared_ptr<const Grammar> read_grammar(const Fields& body, std::vector<std::string>& warnings,
                                             const std::vector<FormatField>& formats = {});
 
 /// Compiles GBNF. `name`: its name in messages; `field`: the field of the request.
 std::shared_ptr<const Grammar> compile_grammar(const std::string& gbnf, const std::string& name,
                                                const char* field);
+/// The same for rules made of tools' schemas.
+std::shared_ptr<const Grammar> compile_tool_grammar(const std::string& gbnf);
 
 }  // namespace snapkv::server

@@ -109,7 +109,11 @@ void read_kv(const Fields& body, const ApiContext& context, Request& request) {
       throw ApiError(404, fmt::format("there is no snapshot '{}'", *snapshot), "not_found",
                      "kv.snapshot");
     }
-    request.document = context.engine.documents().open(path);
+    try {
+      request.document = context.engine.documents().open(path);
+    } catch (const Error& e) {
+      throw Error(e.code(), without_folder(e.what(), context.options.snapshot_dir));
+    }
   }
   try {
     (void)resolve_options(session, context.model().info());
@@ -127,6 +131,14 @@ Json kv_json(const KvReport& report) {
                {"compress_ms", report.compress_seconds * 1e3},
                {"reused_tokens", report.reused_tokens}};
   if (!report.positions.empty()) json["positions"] = report.positions;
+  return json;
+}
+
+Json policy_values(const PolicyConfig& config) {
+  Json json = {{"policy", config.name}};
+  for (const PolicySetting& setting : policy_settings(config)) {
+    std::visit([&](const auto& value) { json[setting.param->name] = value; }, setting.value);
+  }
   return json;
 }
 

@@ -14,6 +14,9 @@ void read_kv(const Fields& body, const ApiContext& context, Request& request);
 /// Returns {"policy", "tokens_before", ...}.
 Json kv_json(const KvReport& report);
 
+/// {"policy": its name, and the value of each of its parameters}
+Json policy_values(const PolicyConfig& config);
+
 /// Returns the policies with their parameters, for /props and the page.
 Json policies_json();
 

@@ -41,28 +41,8 @@ uintmax_t size_of(const std::string& path) {
   return error ? 0 : size;
 }
 
-}  // namespace
-
-Json slots_json(const ApiContext& context) {
-  const int64_t n_ctx = context.options.session.n_ctx > 0 ? context.options.session.n_ctx
-                                                          : context.model().info().n_ctx_train;
-  Json all = Json::array();
-  for (const SlotInfo& slot : context.engine.slots()) {
-    all.push_back({{"id", slot.id},
-                   {"n_ctx", n_ctx},
-                   {"is_processing", slot.state != SlotInfo::State::kept},
-                   {"state", state_name(slot.state)},
-                   {"request", slot.request},
-                   {"policy", slot.policy},
-                   {"n_tokens", slot.n_tokens},
-                   {"kv_bytes", slot.bytes},
-                   {"idle_seconds", slot.idle_seconds}});
-  }
-  return all;
-}
-
-Json change_slot(int64_t id, const std::string& action, const Json& json,
-                 const ApiContext& context) {
+Json changed_slot(int64_t id, const std::string& action, const Json& json,
+                  const ApiContext& context) {
   const Fields body(json);
   const Timer timer;
   if (action == "erase") {
@@ -92,6 +72,35 @@ Json change_slot(int64_t id, const std::string& action, const Json& json,
           {"n_restored", tokens_of(context, restored)},
           {"n_read", size_of(path)},
           {"timings", {{"restore_ms", timer.seconds() * 1e3}}}};
+}
+
+}  // namespace
+
+Json slots_json(const ApiContext& context) {
+  const int64_t n_ctx = context.options.session.n_ctx > 0 ? context.options.session.n_ctx
+                                                          : context.model().info().n_ctx_train;
+  Json all = Json::array();
+  for (const SlotInfo& slot : context.engine.slots()) {
+    all.push_back({{"id", slot.id},
+                   {"n_ctx", n_ctx},
+                   {"is_processing", slot.state != SlotInfo::State::kept},
+                   {"state", state_name(slot.state)},
+                   {"request", slot.request},
+                   {"policy", slot.policy},
+                   {"n_tokens", slot.n_tokens},
+                   {"kv_bytes", slot.bytes},
+                   {"idle_seconds", slot.idle_seconds}});
+  }
+  return all;
+}
+
+Json change_slot(int64_t id, const std::string& action, const Json& body,
+                 const ApiContext& context) {
+  try {
+    return changed_slot(id, action, body, context);
+  } catch (const Error& e) {
+    throw Error(e.code(), without_folder(e.what(), context.options.snapshot_dir));
+  }
 }
 
 }  // namespace snapkv::server

@@ -8,9 +8,11 @@
 #include <filesystem>
 #include <vector>
 
+#include "base/error.h"
 #include "server/api/endpoints.h"
 #include "server/api/fields.h"
 #include "server/api/generation_fields.h"
+#include "server/api/kv_fields.h"
 #include "server/api/snapshot_names.h"
 #include "server/document.h"
 
@@ -48,6 +50,32 @@ int read_zstd_level(const Fields& body) {
   return static_cast<int>(*body.whole("zstd", 1, kMostZstdLevel));
 }
 
+/// What a snapshot was made of.
+DocumentFile read_snapshot_file(const ApiContext& context, const std::string& path) {
+  try {
+    return context.engine.documents().open(path)->file;
+  } catch (const Error& e) {
+    if (e.code() != ErrorCode::kUsage) throw;
+    return open_document(path, nullptr).file;  // every row of another model
+  }
+}
+
+/// What a snapshot holds; with `problem` where this server can't continue it.
+Json content_json(const ApiContext& context, const std::string& path) {
+  try {
+    const DocumentFile file = read_snapshot_file(context, path);
+    Json json = {{"model", file.model}, {"tokens", file.n_tokens}, {"keep_full", file.keeps_all}};
+    if (!file.keeps_all) json["kv"] = policy_values(file.options.kv);
+    if (file.fingerprint != context.model().fingerprint()) {
+      json["problem"] = fmt::format("made with another model, {}",
+                                    file.model.empty() ? "which has no name" : file.model);
+    }
+    return json;
+  } catch (const Error& e) {
+    return {{"problem", e.what()}};
+  }
+}
+
 void need_folder(const ApiContext& context) {
   (void)snapshot_path(context.options.snapshot_dir, "any", "name");
 }
@@ -67,9 +95,11 @@ Json snapshots_json(const ApiContext& context) {
     }
     const uintmax_t bytes = at->file_size(ignored);
     if (ignored) continue;
-    all.push_back({{"name", at->path().stem().string()},
-                   {"bytes", bytes},
-                   {"created", unix_seconds(at->last_write_time(ignored))}});
+    Json snapshot = {{"name", at->path().stem().string()},
+                     {"bytes", bytes},
+                     {"created", unix_seconds(at->last_write_time(ignored))}};
+    snapshot.update(content_json(context, at->path().string()));
+    all.push_back(std::move(snapshot));
   }
   if (error) {
     throw ApiError(500, fmt::format("the folder of snapshots can't be read: {}", error.message()));

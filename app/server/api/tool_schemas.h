@@ -5,22 +5,35 @@
 
 #include <cstddef>
 #include <string>
+#include <vector>
 
 #include "server/json.h"
+#include "snapkv/grammar.h"
 
 namespace snapkv::server {
 
+/// A grammar with other names for its rules: `name` for the root, NAME-RULE for the others.
+std::string with_rules_named(const std::string& gbnf, const std::string& name);
+
+/// One text for a header: "LABEL: uniqueItems (#/properties/tags), ...". At most a few places are
+/// named. Empty where nothing was left out.
+std::string relaxation_warning(const std::string& label, const SchemaRelaxation& relaxation);
+
 class ToolSchemas {
  public:
-  /// Returns GBNF for the JSON documents that a schema allows; the root is the rule `name`, all
-  /// others are called NAME-RULE. `label`: the schema's name in messages. Throws Error{kUsage} if
-  /// it is not a schema or not supported, or if this and the earlier ones together are too large.
+  /// GBNF of the JSON documents that a schema allows; its root is the rule `name`, all others are
+  /// called NAME-RULE. `label`: what messages call the schema. Throws Error{kUsage} for what is no
+  /// schema, and where this and the earlier ones are too large together.
   std::string rules(const Json& schema, const std::string& label, const std::string& name);
   /// Counts rules that were made elsewhere. Throws as rules(); messages begin with `label`.
   void count_made(size_t n_bytes, const std::string& label = "");
 
+  /// What was left out of the schemas since the last call, as a warning; empty: nothing.
+  std::string take_warning(const std::string& label);
+
  private:
   size_t n_read_ = 0, n_made_ = 0;  // bytes of schemas and of rules
+  SchemaRelaxation relaxation_;
 };
 
 }  // namespace snapkv::server

@@ -16,6 +16,7 @@ constexpr std::string_view kHermesEnd = "</tool_call>", kArguments = "[ARGS]";
 std::string_view mark_of(ToolFormat format) {
   switch (format) {
     case ToolFormat::hermes:
+    case ToolFormat::generic:
     case ToolFormat::coder:
       return "<tool_call>";
     case ToolFormat::mistral:

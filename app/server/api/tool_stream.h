@@ -48,7 +48,10 @@ class ToolStream {
 
   bool is_known(const std::string& name) const { return functions_.contains(name); }
   /// Whether all calls are enclosed in <tool_call> and </tool_call>.
-  bool has_tags() const { return format_ == ToolFormat::hermes || format_ == ToolFormat::coder; }
+  bool has_tags() const {
+    return format_ == ToolFormat::hermes || format_ == ToolFormat::generic ||
+           format_ == ToolFormat::coder;
+  }
   /// Each step consumes what it can at the beginning of held_; false when it needs more text.
   bool step();
   bool step_start();

@@ -5,13 +5,17 @@
 // the answer (user, store, service_tier ...) are ignored, as unknown ones are.
 #pragma once
 
+#include <string>
+#include <vector>
+
 #include "server/api/fields.h"
 
 namespace snapkv::server {
 
 enum class Api { completions, chat, responses, messages };
 
-/// Throws ApiError (400) that names the first such field.
-void refuse_unsupported(const Fields& body, Api api);
+/// Throws ApiError (400) that names the first such field. What a client can do without, as it only
+/// spares tokens, is added to `warnings`.
+void refuse_unsupported(const Fields& body, Api api, std::vector<std::string>& warnings);
 
 }  // namespace snapkv::server

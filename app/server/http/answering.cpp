@@ -101,7 +101,7 @@ class Running {
 
   void observe(const Update& update) {
     const auto* part = std::get_if<AnswerPart>(&update);
-    if (part == nullptr) return;
+    if (part == nullptr || part->of_prompt) return;
     const auto i = static_cast<size_t>(part->choice);
     if (has_token_[i]) {
       context_.metrics.observe_token(since_token_[i].lap());
@@ -154,7 +154,7 @@ void answer_stream(std::shared_ptr<Running> running, httplib::Response& response
   response.set_header("Cache-Control", "no-cache");
   response.set_header("X-Accel-Buffering", "no");  // so that proxies do not hold tokens back
   auto since_sent = std::make_shared<Timer>();
-  response.set_chunked_content_provider("text/event-stream",
+  response.set_chunked_content_provider(running->answers().stream_type(),
                                         [running, since_sent](size_t, httplib::DataSink& sink) {
                                           return send_next(*running, *since_sent, sink);
                                         });
@@ -164,6 +164,7 @@ void answer_stream(std::shared_ptr<Running> running, httplib::Response& response
 
 void answer(Exchange exchange, const httplib::Request&, httplib::Response& response,
             const AnsweringContext& context) {
+  write_warnings(response, exchange.answers->options().warnings);
   const bool stream = exchange.answers->options().stream;
   auto running = std::make_shared<Running>(std::move(exchange), context);
   if (stream) {

@@ -143,7 +143,8 @@ void write_json(httplib::Response& response, const Json& json, int status) {
 }
 
 Json error_json(const std::string& path, const ApiError& error) {
-  return path.starts_with("/v1/messages") ? anthropic_error(error) : openai_error(error);
+  if (path.starts_with("/v1/messages")) return anthropic_error(error);
+  return path.starts_with("/api/") ? ollama_error(error) : openai_error(error);
 }
 
 void write_error(const httplib::Request& request, httplib::Response& response,
@@ -152,6 +153,18 @@ void write_error(const httplib::Request& request, httplib::Response& response,
     response.set_header("Retry-After", std::to_string(error.retry_after));
   }
   write_json(response, error_json(request.path, error), error.status);
+}
+
+void write_warnings(httplib::Response& response, const std::vector<std::string>& warnings) {
+  constexpr size_t kMostBytes = 2000;
+  std::string text;
+  for (const std::string& warning : warnings) text += (text.empty() ? "" : "; ") + warning;
+  // a header is ASCII, in one line, and short
+  for (char& c : text) {
+    if (c < ' ' || c > '~') c = '?';
+  }
+  if (text.size() > kMostBytes) text.replace(kMostBytes, std::string::npos, "...");
+  if (!text.empty()) response.set_header("x-snapkv-warning", text);
 }
 
 ApiError server_ends() { return ApiError(503, "the server is about to end", "draining"); }

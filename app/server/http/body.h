@@ -5,6 +5,7 @@
 #include <httplib.h>
 
 #include <string>
+#include <vector>
 
 #include "server/api/api_error.h"
 #include "server/http/connection.h"
@@ -31,6 +32,9 @@ void write_json(httplib::Response& response, const Json& json, int status = 200)
 Json error_json(const std::string& path, const ApiError& error);
 void write_error(const httplib::Request& request, httplib::Response& response,
                  const ApiError& error);
+
+/// The header that says what is done otherwise than a client asked for; no warnings: none.
+void write_warnings(httplib::Response& response, const std::vector<std::string>& warnings);
 
 /// 503: the server is ending, so the request is not answered.
 ApiError server_ends();

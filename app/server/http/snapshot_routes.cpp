@@ -5,6 +5,7 @@
 #include "base/parse_number.h"
 #include "server/api/endpoints.h"
 #include "server/api/kv_fields.h"
+#include "server/api/snapshot_names.h"
 #include "server/http/body.h"
 #include "server/service.h"
 
@@ -36,7 +37,9 @@ Json make_snapshot(SnapshotRequest snapshot, const ApiContext& context) {
       json["seconds"] = read->seconds;
       json["kv"] = kv_json(read->kv);
     } else if (const auto* failure = std::get_if<Failure>(&*update)) {
-      throw given_up ? *given_up : api_error(*failure);
+      if (given_up) throw ApiError(*given_up);
+      throw api_error(Failure{failure->kind,
+                              without_folder(failure->message, context.options.snapshot_dir)});
     } else if (std::holds_alternative<AnswerEnd>(*update)) {
       return json;
     }

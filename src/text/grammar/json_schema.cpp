@@ -54,6 +54,21 @@ bool has_type(const Schema& value, const std::vector<std::string>& types) {
          });
 }
 
+bool has_unevaluated(const Schema& schema) {
+  return schema.contains("unevaluatedProperties") || schema.contains("unevaluatedItems");
+}
+
+// With all parts in one schema, what none of them has looked at is what is additional.
+Schema with_unevaluated(Schema schema) {
+  if (schema.contains("anyOf") || schema.contains("oneOf")) return schema;  // in each of them
+  for (const auto& [name, same] : {std::pair("unevaluatedProperties", "additionalProperties"),
+                                   std::pair("unevaluatedItems", "items")}) {
+    if (schema.contains(name) && !schema.contains(same)) schema[same] = schema[name];
+    schema.erase(name);
+  }
+  return schema;
+}
+
 // Whether the schema must be merged first: it has allOf, or keywords beside a $ref.
 bool schema_is_merged(const Schema& schema) {
   return schema.contains("allOf") ||
@@ -97,10 +112,10 @@ std::string SchemaReader::read(const Schema& given, const std::string& place,
   }
   if (given == false) reject(place, "the schema false allows no value");
   if (!given.is_object()) reject(place, "a schema is an object, true or false");
-  const bool is_flat = !schema_is_merged(given);
-  const Schema merged_parts = is_flat ? Schema() : flattened(given, place);
+  const bool is_flat = !schema_is_merged(given) && !has_unevaluated(given);
+  const Schema merged_parts = is_flat ? Schema() : with_unevaluated(flattened(given, place));
   const Schema& schema = is_flat ? given : merged_parts;
-  check_keywords(schema, at(place));
+  check_keywords(schema, at(place), work_);
   std::string expression;
   if (schema.contains("$ref")) {
     expression = read_reference(schema, place);
@@ -120,6 +135,9 @@ std::string SchemaReader::read(const Schema& given, const std::string& place,
     }
     if (types.empty()) expression = rules_.json("value");
     if (types.size() > 1) expression = "(" + expression + ")";
+  }
+  if (schema.value("nullable", Schema()) == true) {  // OpenAPI's
+    expression = "(" + expression + " | " + rules_.json("null") + ")";
   }
   --nesting_;
   rules_.count_bytes(expression.size());
@@ -157,11 +175,14 @@ Schema SchemaReader::flattened(const Schema& schema, const std::string& place, i
                                                              : result;
 }
 
-const Schema& SchemaReader::resolve(const std::string& reference, const std::string& place) const {
+const Schema& SchemaReader::resolve(const std::string& reference, const std::string& place) {
+  static const Schema kAny = Schema::object();
   if (reference == "#") return document_;
   if (!reference.starts_with("#/")) {
-    reject(place, fmt::format("$ref '{}': only references inside the schema (#/...) are supported",
-                              reference));
+    leave_out("$ref", place,
+              fmt::format("$ref '{}': only references inside the schema (#/...) are supported",
+                          reference));
+    return kAny;
   }
   std::string pointer;  // with %25 and other escapes of URIs decoded
   for (size_t i = 1; i < reference.size(); ++i) {
@@ -218,9 +239,11 @@ std::string SchemaReader::read_values(const Schema& schema, const Schema& values
                                       const std::string& place) {
   if (!values.is_array() || values.empty()) reject(place, "enum must be a list of values");
   for (const auto& [keyword, value] : schema.items()) {
-    const bool fits = keyword == "type" || keyword == "enum" || keyword == "const";
+    const bool fits = keyword == "type" || keyword == "enum" || keyword == "const" ||
+                      keyword == "nullable";
     if (!fits && is_constraint(keyword)) {
-      reject(place, fmt::format("{} beside enum or const is not supported", keyword));
+      leave_out(keyword.c_str(), place,
+                fmt::format("{} beside enum or const is not supported", keyword));
     }
   }
   const std::vector<std::string> types =
@@ -247,7 +270,7 @@ std::string SchemaReader::read_type(const Schema& schema, const std::string& typ
 }
 
 std::optional<int64_t> SchemaReader::count_of(const Schema& schema, const char* keyword,
-                                              const std::string& place) const {
+                                              const std::string& place) {
   const auto value = schema.find(keyword);
   if (value == schema.end()) return std::nullopt;
   const bool whole = value->is_number() && value->get<double>() >= 0 &&
@@ -256,11 +279,13 @@ std::optional<int64_t> SchemaReader::count_of(const Schema& schema, const char* 
   if (!whole)
     reject(place,
            fmt::format("{} must be a whole number of 0 or more, not {}", keyword, value->dump()));
-  if (value->get<int64_t>() > kMostRepetitions) {
-    reject(place,
-           fmt::format("{} {}: at most {} is supported", keyword, value->dump(), kMostRepetitions));
+  const auto n = value->get<int64_t>();
+  if (n > kMostRepetitions || !work_.take_repetitions(n)) {
+    leave_out(keyword, place, fmt::format("{} {}: at most {} is supported", keyword,
+                                          value->dump(), kMostRepetitions));
+    return std::nullopt;
   }
-  return value->get<int64_t>();
+  return n;
 }
 
 ParseLimits schema_limits() {
@@ -272,7 +297,8 @@ ParseLimits schema_limits() {
   return limits;
 }
 
-std::string schema_to_gbnf(std::string_view text, const std::string& name) {
+std::string schema_to_gbnf(std::string_view text, const std::string& name,
+                           SchemaRelaxation* relaxation) {
   if (text.size() > kMostSchemaBytes) {
     fail(ErrorCode::kUsage, "{}: {} bytes; a schema may have {}", name, text.size(),
          kMostSchemaBytes);
@@ -285,7 +311,7 @@ std::string schema_to_gbnf(std::string_view text, const std::string& name) {
     fail(ErrorCode::kUsage, "{}: no JSON: {}", name, e.what());
   }
   try {
-    return SchemaReader(schema, name).run();
+    return SchemaReader(schema, name, relaxation).run();
   } catch (const nlohmann::json::exception& e) {  // thrown by dump() for text that is not UTF-8
     fail(ErrorCode::kUsage, "{}: {}", name, e.what());
   }

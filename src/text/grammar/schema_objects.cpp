@@ -121,9 +121,8 @@ std::string SchemaReader::read_object(const Schema& schema, const std::string& p
   if (!required.is_array()) reject(place, "required must be a list of names");
   // As in llama.cpp: an object without any constraint may contain anything, but one with properties
   // has no others unless the schema says so.
-  const bool is_open = !schema.contains("properties") && !schema.contains("required");
   const Schema& others = member_or(schema, "additionalProperties", kAny);
-  if (is_open && others == true) return rules_.json("object");
+  if (properties.empty() && required.empty()) return read_map(schema, place, wish);
   std::set<std::string> needed;
   for (const Schema& name : required) {
     if (!name.is_string()) reject(place, "required must be a list of names");
@@ -151,7 +150,93 @@ std::string SchemaReader::read_object(const Schema& schema, const std::string& p
     if (known.contains(name)) continue;
     add_member(name, read(others, place + "/required", wish + "-" + shortened(name)));
   }
-  return join_members(members, read_more_members(schema, names, place, wish), wish);
+  const std::string more = read_more_members(schema, names, place, wish);
+  check_members(schema, members, !more.empty(), place);
+  return join_members(members, more, wish);
+}
+
+void SchemaReader::check_members(const Schema& schema, const std::vector<Member>& members,
+                                 bool has_more, const std::string& place) {
+  const auto refuse = [&](const char* keyword) {
+    leave_out(keyword, place, fmt::format("{} beside properties is not supported", keyword));
+  };
+  const auto n_required = std::count_if(members.begin(), members.end(),
+                                        [](const Member& member) { return member.second; });
+  const auto least = count_of(schema, "minProperties", place);
+  const auto most = count_of(schema, "maxProperties", place);
+  if (least && *least > n_required) refuse("minProperties");
+  if (most && (has_more || *most < std::ssize(members))) refuse("maxProperties");
+  if (schema.contains("propertyNames") && has_more) refuse("propertyNames");
+  if (schema.contains("patternProperties")) refuse("patternProperties");
+}
+
+std::string SchemaReader::map_member(const Schema& schema, const std::string& place,
+                                     const std::string& wish) {
+  const std::string space = rules_.json("space");
+  const auto member = [&](const std::string& key, const std::string& value) {
+    return rules_.add(wish + "-member", fmt::format(R"({} ":" {} {})", key, space, value));
+  };
+  const auto patterns = schema.find("patternProperties");
+  if (patterns != schema.end() && !patterns->is_object()) {
+    reject(place, "patternProperties must be an object");
+  }
+  if (patterns != schema.end() && !patterns->empty()) {
+    if (schema.contains("propertyNames")) {
+      leave_out("propertyNames", place, "propertyNames beside patternProperties is not supported");
+    }
+    if (patterns->size() > 1) {
+      leave_out("patternProperties", place,
+                "more than one of patternProperties is not supported");
+    }
+    std::string all;
+    for (const auto& [pattern, value] : patterns->items()) {
+      if (value == false) continue;
+      const std::string key = read_string(
+          {{"pattern", pattern}}, place + "/patternProperties/" + shortened(pattern));
+      all += (all.empty() ? "" : " | ") +
+             member(key, read(value, place + "/patternProperties/" + shortened(pattern),
+                              wish + "-value"));
+    }
+    return all.empty() ? "" : "(" + all + ")";
+  }
+  static const Schema kAny = true;
+  const Schema& others = member_or(schema, "additionalProperties", kAny);
+  if (others == false) return "";
+  const auto names = schema.find("propertyNames");
+  const std::string key =
+      names == schema.end()
+          ? rules_.json("string")
+          : read({{"allOf", Schema::array({Schema{{"type", "string"}}, *names})}},
+                 place + "/propertyNames", wish + "-key");
+  return member(key, read(others, place + "/additionalProperties", wish + "-value"));
+}
+
+std::string SchemaReader::read_map(const Schema& schema, const std::string& place,
+                                   const std::string& wish) {
+  static const Schema kAny = true;
+  const std::optional<int64_t> least = count_of(schema, "minProperties", place);
+  const std::optional<int64_t> most = count_of(schema, "maxProperties", place);
+  // as llama.cpp: one with properties, even with none of them, has no others unless it says so
+  const bool is_named = schema.contains("properties") || schema.contains("required");
+  const bool is_closed = is_named && !schema.contains("additionalProperties") &&
+                         !schema.contains("patternProperties");
+  const bool says_nothing = !least && !most && !schema.contains("patternProperties") &&
+                            !schema.contains("propertyNames") && !is_named;
+  if (says_nothing && member_or(schema, "additionalProperties", kAny) == true) {
+    return rules_.json("object");
+  }
+  if (least && most && *least > *most) {
+    reject(place, fmt::format("minProperties {} and maxProperties {}: no object has both", *least,
+                              *most));
+  }
+  const std::string member = is_closed || most == 0 ? "" : map_member(schema, place, wish);
+  if (member.empty() && least.value_or(0) > 0) {
+    reject(place, fmt::format("minProperties {}, and no member is allowed", *least));
+  }
+  rules_.json("space");
+  const std::string members =
+      member.empty() ? "" : repeated_items(member, least.value_or(0), most) + " space ";
+  return rules_.add(wish + "-object", fmt::format(R"("{{" space {}"}}")", members));
 }
 
 std::string SchemaReader::join_members(const std::vector<Member>& members, const std::string& more,
@@ -182,6 +267,9 @@ std::string SchemaReader::read_array(const Schema& schema, const std::string& pl
                                                            : kAny);
   if (!tuple.is_array()) reject(place, "prefixItems must be a list of schemas");
   const auto n_tuple = static_cast<int64_t>(tuple.size());
+  if (schema.value("uniqueItems", Schema()) == true && schema.value("maxItems", 2) > 1) {
+    leave_out("uniqueItems", place, "the keyword uniqueItems is not supported");
+  }
   const int64_t least = count_of(schema, "minItems", place).value_or(n_tuple);
   std::optional<int64_t> most = count_of(schema, "maxItems", place);
   if (items == false) most = std::min(most.value_or(n_tuple), n_tuple);

@@ -16,8 +16,8 @@ namespace snapkv::grammar {
 
 class SchemaReader {
  public:
-  SchemaReader(const Schema& document, std::string name)
-      : document_(document), name_(std::move(name)), rules_(name_) {}
+  SchemaReader(const Schema& document, std::string name, SchemaRelaxation* relaxation)
+      : document_(document), name_(std::move(name)), rules_(name_), work_(name_, relaxation) {}
   std::string run();
 
  private:
@@ -36,6 +36,14 @@ class SchemaReader {
   /// `more`; returns its name.
   std::string join_members(const std::vector<Member>& members, const std::string& more,
                            const std::string& wish);
+  /// An object without named members: what its keys and values are.
+  std::string read_map(const Schema& schema, const std::string& place, const std::string& wish);
+  /// Its members, one after the other, by what patternProperties, propertyNames and
+  /// additionalProperties say; empty: none is possible.
+  std::string map_member(const Schema& schema, const std::string& place, const std::string& wish);
+  /// What is said of the number and names of members, where they have names of their own.
+  void check_members(const Schema& schema, const std::vector<Member>& members, bool has_more,
+                     const std::string& place);
   std::string read_more_members(const Schema& schema, const std::vector<std::string>& names,
                                 const std::string& place, const std::string& wish);
   /// Adds rules for a key that is none of `names`; returns the name of the key's rule.
@@ -43,15 +51,21 @@ class SchemaReader {
                          const std::string& wish);
   std::string read_array(const Schema& schema, const std::string& place, const std::string& wish);
   std::string read_string(const Schema& schema, const std::string& place);
+  std::string read_pattern(const Schema& schema, const std::string& place,
+                           std::optional<int64_t> least, std::optional<int64_t> most);
   std::string read_number(const Schema& schema, bool whole, const std::string& place);
 
   /// The schema with the parts of allOf merged in, and the target of a $ref next to other keywords.
   Schema flattened(const Schema& schema, const std::string& place, int nesting = 0);
-  const Schema& resolve(const std::string& reference, const std::string& place) const;
+  const Schema& resolve(const std::string& reference, const std::string& place);
   /// A keyword's value, which must be 0 or more; no value if the schema does not have the keyword.
   std::optional<int64_t> count_of(const Schema& schema, const char* keyword,
-                                  const std::string& place) const;
+                                  const std::string& place);
   [[noreturn]] void reject(const std::string& place, const std::string& what) const;
+  /// Throws as reject(), unless it may be left out.
+  void leave_out(const char* keyword, const std::string& place, const std::string& what) {
+    work_.leave_out(keyword, at(place), what);
+  }
   std::string at(const std::string& place) const { return name_ + ": " + place; }
 
   const Schema& document_;

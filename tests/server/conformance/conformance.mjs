@@ -180,8 +180,14 @@ const tests = {
     const plain = await openai.completions.create({ model: "needle", prompt: needle, max_tokens: 6 });
     const echoed = await openai.completions.create({ model: "needle", prompt: needle, max_tokens: 6, echo: true });
     assert.equal(echoed.choices[0].text, needle + plain.choices[0].text);
+    const scored = await openai.completions.create(
+      { model: "needle", prompt: needle, echo: true, logprobs: 1, max_tokens: 1 });
+    const { tokens, token_logprobs } = scored.choices[0].logprobs;
+    assert.equal(tokens.length, token_logprobs.length);
+    assert.equal(token_logprobs[0], null);
+    assert.ok(token_logprobs.slice(1).every((value) => value <= 0));
     await assert.rejects(
-      openai.completions.create({ model: "needle", prompt: "x", echo: true, logprobs: 1 }), (e) => {
+      openai.completions.create({ model: "needle", prompt: "x", echo: true, logprobs: 1, stream: true }), (e) => {
         assert.equal(e.status, 400);
         assert.equal(e.param, "echo");
         return true;

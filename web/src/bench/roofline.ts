@@ -8,8 +8,9 @@ import { number, seconds, tokens } from "../format";
 import { baseOption, legend, xAxis, yAxis, type Frame, type Picture } from "../picture";
 import { groupBy } from "../stats";
 import { seriesName, testName } from "./bench_lines";
+import { placeNames, type Box, type Place } from "./label_places";
 
-const kNarrow = 560; // pixels; narrower charts label points with the table's numbers, not names
+const kNarrow = 560; // pixels; on a narrower chart all points have the table's numbers instead of names
 
 /** A record whose limits were measured. */
 export type LimitRecord = BenchRecord & {
@@ -107,6 +108,34 @@ function roofSeries(records: LimitRecord[], frame: Frame): object[] {
   ];
 }
 
+const kGrid = { left: 78, right: 30, top: 50, bottom: 56 };
+const kSymbol = 11;
+const textWidth = (text: string) => 6.8 * text.length + 4; // pixels, of 12 pixels' height
+
+/** Where the roofs' names are written: as words() in roofSeries() has them. */
+function roofBoxes(records: LimitRecord[], x: (v: number) => number, y: (v: number) => number): Box[] {
+  const { read, products } = roofs(records);
+  const highest = Math.max(...products.map((p) => p.rate)), lowest = Math.min(...products.map((p) => p.rate));
+  const right = x(extent(records).x[1]);
+  const box = (end: number, top: number, text: string) => ({ x: end - textWidth(text), y: top, width: textWidth(text), height: 16 });
+  return [box(x(highest / read) - 10, y(highest) - 8, `memory: ${number(read)} GB/s`),
+    ...products.map((roof) => box(right - 6, y(roof.rate) + (roof.rate === lowest ? 3 : -18), rateText(roof)))];
+}
+
+/** The place of each record's name on a chart of this size; its number, or nothing, where there is no room for it. */
+export function pointPlaces(records: LimitRecord[], frame: Frame, label: (r: LimitRecord) => string,
+    short: (r: LimitRecord) => string): Map<LimitRecord, Place & { text: string; dx: number; dy: number }> {
+  const chart = { x: kGrid.left, y: frame.top + kGrid.top, width: frame.width - kGrid.left - kGrid.right,
+    height: frame.height - frame.top - kGrid.top - kGrid.bottom };
+  const { x: [x0, x1], y: [y0, y1] } = extent(records);
+  const x = (v: number) => chart.x + (chart.width * Math.log(v / x0)) / Math.log(x1 / x0);
+  const y = (v: number) => chart.y + chart.height * (1 - Math.log(v / y0) / Math.log(y1 / y0));
+  const named = records.map((r) => ({ x: x(intensity(r)), y: y(r.gflops), width: textWidth(label(r)), shortWidth: textWidth(short(r)) }));
+  const places = placeNames(named, roofBoxes(records, x, y), chart);
+  return new Map(records.map((r, i) => [r, { ...places[i], text: { name: label(r), short: short(r), nothing: "" }[places[i].shows],
+    dx: places[i].x - named[i].x + kSymbol / 2, dy: places[i].y - named[i].y + kSymbol / 2 }]));
+}
+
 const kPrompt = "circle", kDecode = "triangle";
 
 /** The cache of a record; the number of sequences belongs to the test's name instead. */
@@ -122,16 +151,17 @@ export function rooflinePicture(chosen: () => LimitRecord[], all: BenchRecord[])
     caption: () => "Each point is one test: circles are prompts, triangles are decoding. The slope is what this " +
       "machine reads from memory, the level lines are what its products compute, both measured for half a second " +
       "before each test (the best of them is drawn). A point on its line needs a faster machine; one below could " +
-      "be faster here. Percent are of the rates before the test; on a narrow screen points have the numbers of the " +
-      "table.",
+      "be faster here. Percent are of the rates before the test; where there is no room for a name, the point has its " +
+      "number in the table.",
     height: (width) => (width < kNarrow ? 430 : 480),
     option(frame: Frame) {
       const records = chosen();
       const groups = groupBy(records, (r) => cacheName(r, all));
       const colours = seriesColours([...groups.keys()], frame.look);
       const { x, y } = extent(records);
-      const label = (r: LimitRecord) => (frame.width < kNarrow ? `${rows.indexOf(r) + 1}`
-        : `${pointLabel(r)}: ${number(Math.round(r.percent_of_limit))}%`);
+      const short = (r: LimitRecord) => `${rows.indexOf(r) + 1}`;
+      const places = pointPlaces(records, frame, frame.width < kNarrow ? short
+        : (r) => `${pointLabel(r)}: ${number(Math.round(r.percent_of_limit))}%`, short);
       return {
         ...baseOption(frame),
         tooltip: {
@@ -142,7 +172,7 @@ export function rooflinePicture(chosen: () => LimitRecord[], all: BenchRecord[])
           },
         },
         legend: legend(frame, [...groups.keys()]),
-        grid: { left: 78, right: 30, top: frame.top + 50, bottom: 56 },
+        grid: { ...kGrid, top: frame.top + kGrid.top },
         xAxis: xAxis(frame, "operations per byte of memory", { type: "log", min: x[0], max: x[1],
           axisLabel: { formatter: number, showMaxLabel: false }, splitLine: { show: false } }),
         yAxis: yAxis(frame, "GFLOP/s", 52, { type: "log", min: y[0], max: y[1],
@@ -150,12 +180,13 @@ export function rooflinePicture(chosen: () => LimitRecord[], all: BenchRecord[])
         series: [
           ...roofSeries(records, frame),
           ...[...groups].map(([name, group]) => ({
-            type: "scatter", name, z: 4, symbolSize: 11, itemStyle: { color: colours.get(name) },
-            data: group.map((r) => ({ value: [intensity(r), r.gflops], symbol: r.n_prompt > 0 ? kPrompt : kDecode })),
-            label: { show: true, position: "right", distance: 8, color: frame.look.ink, fontSize: 12,
-              formatter: ({ dataIndex }: { dataIndex: number }) => label(group[dataIndex]) },
-            labelLine: { show: true, length2: 4, lineStyle: { color: frame.look.soft } },
-            labelLayout: { moveOverlap: "shiftY" },
+            type: "scatter", name, z: 4, symbolSize: kSymbol, itemStyle: { color: colours.get(name) },
+            data: group.map((r) => {
+              const { text, dx, dy } = places.get(r)!;
+              return { value: [intensity(r), r.gflops], symbol: r.n_prompt > 0 ? kPrompt : kDecode,
+                label: { position: [dx, dy], formatter: text } };
+            }),
+            label: { show: true, align: "left", verticalAlign: "top", color: frame.look.ink, fontSize: 12 },
             emphasis: { focus: "series" },
           })),
         ],

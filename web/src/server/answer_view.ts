@@ -48,7 +48,8 @@ function panel(answer: Answer): HTMLElement[] {
   return parts;
 }
 
-export function answerView(answer: Answer, title: string): AnswerView {
+/** `isText`: the answer continues a text, so that it is shown as it was written. */
+export function answerView(answer: Answer, title: string, isText = false): AnswerView {
   const progress = el("progress", { max: "1", value: "0", "aria-label": "Reading the prompt" });
   const progressLine = el("p", { class: "state" });
   const reasoningText = el("div", { class: "reasoning-text" });
@@ -82,7 +83,9 @@ export function answerView(answer: Answer, title: string): AnswerView {
     }
     reasoning.firstElementChild!.textContent = answer.text === "" && running ? "Reasoning …" : "Reasoning";
     reasoning.hidden = answer.reasoning === "";
-    if (answer.text !== drawn.text) text.replaceChildren(...renderMarkdown(answer.text));
+    if (answer.text !== drawn.text) {
+      text.replaceChildren(...(isText ? [el("p", {}, answer.text)] : renderMarkdown(answer.text)));
+    }
     drawn = { text: answer.text, reasoning: answer.reasoning };
     error.textContent = answer.error ?? "";
     error.hidden = !answer.error;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The server's endpoints that the page calls. Every error is an ApiError with the server's message.
 import { EventParser } from "./sse";
-import type { Chunk, Message, Props, Snapshot } from "./types";
+import type { Chunk, Fit, Message, Props, Snapshot } from "./types";
 
 export class ApiError extends Error {
   /** `status` 0: the server could not be reached. */
@@ -52,9 +52,23 @@ export class Api {
     return (await this.json<{ prompt: string }>("POST", "/apply-template", { messages })).prompt;
   }
 
-  /** POST /v1/chat/completions as a stream. Ends with the stream; throws AbortError when aborted. */
-  async *chat(body: object, signal: AbortSignal): AsyncGenerator<Chunk> {
-    const response = await this.send("POST", "/v1/chat/completions", { ...body, stream: true }, signal);
+  /** The text of a document's bytes: PDF, HTML, EPUB, Word, text in other encodings. */
+  async documentText(name: string, bytes: Uint8Array): Promise<string> {
+    const path = `/v1/documents/text?name=${encodeURIComponent(name)}`;
+    const response = await this.request("POST", path, "application/octet-stream", bytes as BodyInit);
+    return ((await response.json()) as { text: string }).text;
+  }
+
+  /** Whether the server could read the prompt of this body. */
+  fit(body: object): Promise<Fit> {
+    return this.json("POST", "/v1/kv/fit", body);
+  }
+
+  /** A chat, or the completion of a text where `body` has a prompt, as a stream. Ends with the
+   *  stream; an abort is an AbortError. */
+  async *generate(body: object, signal: AbortSignal): AsyncGenerator<Chunk> {
+    const path = "prompt" in body ? "/v1/completions" : "/v1/chat/completions";
+    const response = await this.send("POST", path, { ...body, stream: true }, signal);
     const reader = response.body!.pipeThrough(new TextDecoderStream()).getReader();
     const parser = new EventParser();
     while (true) {
@@ -73,13 +87,17 @@ export class Api {
     return (await this.send(method, path, body, signal)).json() as Promise<T>;
   }
 
-  private async send(method: string, path: string, body?: object, signal?: AbortSignal): Promise<Response> {
+  private send(method: string, path: string, body?: object, signal?: AbortSignal): Promise<Response> {
+    return this.request(method, path, "application/json", body && JSON.stringify(body), signal);
+  }
+
+  private async request(method: string, path: string, type: string, body?: BodyInit, signal?: AbortSignal): Promise<Response> {
     const headers: Record<string, string> = {};
     if (this.key) headers.Authorization = `Bearer ${this.key}`;
-    if (body) headers["Content-Type"] = "application/json";
+    if (body) headers["Content-Type"] = type;
     let response: Response;
     try {
-      response = await fetch(path, { method, headers, signal, body: body && JSON.stringify(body) });
+      response = await fetch(path, { method, headers, signal, body });
     } catch (error) {
       if (signal?.aborted) throw error;
       throw new ApiError(0, "the server can't be reached");

@@ -31,12 +31,32 @@ export interface Turn {
   text: string;
   documents: TextDocument[];
   system: string;
-  /** The conversation continues with the first one. */
+  /** The model continues the text, by itself: it is no message of a chat. */
+  completes?: boolean;
+  /** The first one is what the conversation continues. */
   answers: Answer[];
 }
 
 export interface Conversation {
+  id: string;
+  /** Of the server that answered last. */
+  model: string;
+  /** Milliseconds since 1970. */
+  changed: number;
   turns: Turn[];
+}
+
+export function newConversation(model: string): Conversation {
+  const id = Array.from(crypto.getRandomValues(new Uint8Array(8)), (b) => b.toString(16).padStart(2, "0")).join("");
+  return { id, model, changed: Date.now(), turns: [] };
+}
+
+/** The first words that the user wrote, or the name of the document. */
+export function titleOf({ turns }: Conversation): string {
+  const kLongest = 60;
+  const [first] = turns;
+  const words = (first?.text || first?.documents[0]?.name || "").replace(/\s+/g, " ").trim();
+  return words.length > kLongest ? `${words.slice(0, kLongest).trimEnd()} …` : words || "Untitled";
 }
 
 export function newAnswer(request: KvRequest): Answer {
@@ -52,6 +72,11 @@ export function contentOf(turn: Turn): string {
   return [...turn.documents.map((d) => d.text.trimEnd()), turn.text].filter((s) => s !== "").join("\n\n");
 }
 
+/** What the model continues: the documents, then the text, and what it has written of it. */
+export function promptOf(turn: Turn, written = ""): string {
+  return contentOf(turn) + written;
+}
+
 /** The messages of the request for turn `index`. */
 export function messagesOf(conversation: Conversation, index: number): Message[] {
   const messages: Message[] = [];
@@ -65,7 +90,13 @@ export function messagesOf(conversation: Conversation, index: number): Message[]
   return messages;
 }
 
-/** Applies a chunk of the stream that arrived `ms` after the request. */
+/** What the model gets for turn `index`; `written`: of the text that it goes on with. */
+export function inputOf(conversation: Conversation, index: number, written = ""): Message[] | string {
+  const turn = conversation.turns[index];
+  return turn.completes ? promptOf(turn, written) : messagesOf(conversation, index);
+}
+
+/** Takes one chunk of the stream that came `ms` after the request. */
 export function applyChunk(answer: Answer, chunk: Chunk, ms: number): void {
   if (chunk.prompt_progress) {
     answer.progress = chunk.prompt_progress;
@@ -77,7 +108,11 @@ export function applyChunk(answer: Answer, chunk: Chunk, ms: number): void {
       answer.first_ms ??= ms;
       answer.state = "writing";
     }
-    answer.text += content ?? "";
+    if (choice.text) {
+      answer.first_ms ??= ms;
+      answer.state = "writing";
+    }
+    answer.text += content ?? choice.text ?? "";
     answer.reasoning += reasoning_content ?? "";
     if (choice.finish_reason) {
       answer.finish = choice.finish_reason;
@@ -91,12 +126,9 @@ export function applyChunk(answer: Answer, chunk: Chunk, ms: number): void {
   }
 }
 
-/**
- * Reads a stored conversation. Answers that were cut off when the page closed count as stopped;
- * anything else that is stored is ignored.
- */
-export function readConversation(stored: unknown): Conversation {
-  const turns = (stored as Conversation | null)?.turns;
+/** What was stored; what the page's end cut off counts as stopped. null: no conversation. */
+export function readConversation(stored: unknown): Conversation | null {
+  const { id, model, changed, turns } = (stored ?? {}) as Partial<Conversation>;
   const isAnswer = (a: Partial<Answer>) =>
     typeof a?.text === "string" && typeof a.reasoning === "string" && typeof a.state === "string" &&
     typeof a.request === "object" && a.request !== null;
@@ -104,28 +136,36 @@ export function readConversation(stored: unknown): Conversation {
     typeof t?.text === "string" && typeof t.system === "string" && Array.isArray(t.answers) &&
     t.answers.every(isAnswer) && Array.isArray(t.documents) &&
     t.documents.every((d) => typeof d?.text === "string" && typeof d.name === "string");
-  if (!Array.isArray(turns) || !turns.every(isTurn)) return { turns: [] };
+  if (typeof id !== "string" || typeof model !== "string" || typeof changed !== "number") return null;
+  if (!Array.isArray(turns) || !turns.every(isTurn)) return null;
   for (const answer of turns.flatMap((t) => t.answers)) if (isRunning(answer)) answer.state = "stopped";
-  return { turns };
+  return { id, model, changed, turns };
 }
 
 /** The file that "Export" saves: everything that another program needs to ask the same questions. */
 export function exportJson(conversation: Conversation, settings: Settings, props: Props): string {
-  const turns = conversation.turns.map((turn, i) => ({ ...turn, messages: messagesOf(conversation, i) }));
+  const turns = conversation.turns.map((turn, i) =>
+    ({ ...turn, ...(turn.completes ? { prompt: promptOf(turn) } : { messages: messagesOf(conversation, i) }) }));
   return JSON.stringify({ kind: "snapkv conversation", version: 1, program: props.build_info,
     model: props.model_alias, backend: props.backend, settings, turns }, null, 2);
 }
 
-/** The text of a file; throws an error that users can understand. */
-export function decodeDocument(name: string, bytes: Uint8Array): TextDocument {
-  let text: string;
+/** Text of a file; null where the server must read it: it is no UTF-8, or HTML. */
+export function plainText(name: string, bytes: Uint8Array): string | null {
+  if (/\.x?html?$/i.test(name)) return null;
   try {
-    text = new TextDecoder("utf-8", { fatal: true }).decode(bytes);
+    const text = new TextDecoder("utf-8", { fatal: true }).decode(bytes);
+    return text.includes("\0") || /^\s*<(!doctype\s+html|html|\?xml)/i.test(text) ? null : text;
   } catch {
-    throw new Error(`“${name}” is not a text file: it is not UTF-8`);
+    return null;
   }
-  if (text.includes("\0")) throw new Error(`“${name}” is not a text file: it has zero bytes in it`);
-  if (text.trim() === "") throw new Error(`“${name}” is empty`);
+}
+
+/** Throws an error in the user's words. `read`: the server's reader. */
+export async function readDocument(name: string, bytes: Uint8Array,
+    read: (name: string, bytes: Uint8Array) => Promise<string>): Promise<TextDocument> {
+  const text = plainText(name, bytes) ?? await read(name, bytes);
+  if (text.trim() === "") throw new Error(bytes.length === 0 ? `“${name}” is empty` : `“${name}” has no text in it`);
   return { name, text };
 }
 

@@ -42,7 +42,29 @@ export function keptBy(positions: number[][][], nTokens: number): Uint32Array {
   return counts;
 }
 
-/** Texts of tokens; bytes that are part of a character go to the token that completes it. */
+const kPassage = 64; // tokens: a few sentences
+
+/** Where the passage begins of which most is kept; 0 where no passage has more than the others. The
+ *  window at the end and the first tokens, which every head keeps, are no passage. */
+export function densestPassage(counts: Uint32Array, heads: number): number {
+  let begin = 0;
+  let end = counts.length;
+  while (begin < end && counts[begin] === heads) ++begin;
+  while (end > begin && counts[end - 1] === heads) --end;
+  const size = Math.min(kPassage, end - begin);
+  let sum = 0;
+  for (let i = begin; i < begin + size; ++i) sum += counts[i];
+  let best = { at: 0, sum };
+  for (let i = begin; i + size < end; ++i) {
+    sum += counts[i + size] - counts[i];
+    if (sum > best.sum) best = { at: i + 1, sum };
+  }
+  // not in the middle of what is kept
+  while (best.at > 0 && best.at < end && counts[best.at] === 0) ++best.at;
+  return best.at;
+}
+
+/** Texts of tokens: bytes that are part of a character go to the token that completes it. */
 export function pieceTexts(tokens: { piece: string | number[] }[]): string[] {
   const encoder = new TextEncoder();
   const decoder = new TextDecoder();

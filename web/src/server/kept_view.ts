@@ -5,24 +5,26 @@ import { look, mountChart } from "../chart";
 import { keptColour } from "../colour";
 import { count, percent } from "../format";
 import { keptMap, type KeptData } from "../inspect/kept_map";
-import { shadedText } from "../inspect/shaded_text";
+import { shadedText, type ShadedText } from "../inspect/shaded_text";
 import { el, saveButtons } from "../page";
 import { savePicture } from "../save";
 import type { Api } from "./api";
-import { keptBy, pieceTexts } from "./kept";
+import { densestPassage, keptBy, pieceTexts } from "./kept";
 import type { Message } from "./types";
 
 export interface Kept {
   data: KeptData;
   positions: number[][][];
-  messages: Message[];
-  /** Whether the prompt continues a snapshot; only the snapshot's maker knows its text. */
+  /** What the request was made of: a conversation, or the text that was continued. */
+  input: Message[] | string;
+  /** The prompt continues a snapshot, whose text only its maker knows. */
   snapshot: boolean;
 }
 
 /** Texts of the prompt's tokens; null if they are not the tokens that the answer was made from. */
 async function promptPieces(api: Api, kept: Kept): Promise<string[] | null> {
-  const prompt = await api.applyTemplate(kept.messages);
+  const { input } = kept;
+  const prompt = typeof input === "string" ? input : await api.applyTemplate(input);
   for (const special of [true, false]) {
     const { tokens } = await api.tokenize(prompt, special);
     if (tokens.length === kept.data.n_tokens) return pieceTexts(tokens);
@@ -30,8 +32,7 @@ async function promptPieces(api: Api, kept: Kept): Promise<string[] | null> {
   return null;
 }
 
-function shaded(kept: Kept, pieces: string[]): HTMLElement {
-  const counts = keptBy(kept.positions, kept.data.n_tokens);
+function shaded(kept: Kept, pieces: string[], counts: Uint32Array): ShadedText {
   const heads = kept.data.model.n_layer * kept.data.model.n_head_kv;
   const text = [{ begin: 0, pieces, kept_by: [] }];
   return shadedText({ n_tokens: pieces.length, text_limit: pieces.length, text }, {
@@ -40,7 +41,7 @@ function shaded(kept: Kept, pieces: string[]): HTMLElement {
     colour: () => keptColour(look()),
     describe: (token) => `token ${count(token)}\nkept by ${counts[token]} of ${heads} pairs of layer and KV head` +
       ` (${percent(counts[token] / heads)})`,
-  }).element;
+  });
 }
 
 /** Fills `box`, which must be on the page, because charts need its width. */
@@ -63,8 +64,13 @@ export async function showKept(box: HTMLElement, kept: Kept, api: Api): Promise<
     if (pieces === null) {
       note.textContent = "The prompt's text splits into other tokens than the conversation had, so it can't be shaded.";
     } else {
-      note.textContent = "The stronger the colour, the more of the heads still have the token.";
-      box.append(shaded(kept, pieces));
+      const counts = keptBy(kept.positions, kept.data.n_tokens);
+      const passage = densestPassage(counts, kept.data.model.n_layer * kept.data.model.n_head_kv);
+      note.textContent = "The stronger the colour, the more of the heads still have the token." +
+        (passage > 0 ? ` The text begins at token ${count(passage)}, where most is kept; scroll for the rest.` : "");
+      const text = shaded(kept, pieces, counts);
+      box.append(text.element);
+      if (passage > 0) text.show(passage);
     }
   } catch (error) {
     note.textContent = `The prompt can't be shown: ${(error as Error).message}`;

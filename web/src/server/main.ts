@@ -5,13 +5,14 @@ import { el } from "../page";
 import "../styles.css";
 import { Api, ApiError } from "./api";
 import { App } from "./app";
-import { readConversation } from "./conversation";
+import { newConversation, readConversation } from "./conversation";
+import { openHistory } from "./history";
 import "./server.css";
 import { readSettings } from "./settings";
-import { keepKey, kept, keptKey } from "./store";
+import { keepInTab, keptInTab, keptSettings, takeOldConversation } from "./store";
 
 const root = document.getElementById("page")!;
-const api = new Api(keptKey());
+const api = new Api(keptInTab("key"));
 
 function showState(...content: (HTMLElement | string)[]): void {
   root.replaceChildren(el("main", { class: "opening" }, el("h1", {}, "snapkv"), ...content));
@@ -27,7 +28,7 @@ function askForKey(parent: HTMLElement, message: string, done: () => void): void
   form.addEventListener("submit", (event) => {
     event.preventDefault();
     api.key = input.value.trim();
-    keepKey(api.key);
+    keepInTab("key", api.key);
     form.remove();
     done();
   });
@@ -39,9 +40,12 @@ async function start(): Promise<void> {
   try {
     const props = await api.props();
     document.title = `${props.model_alias} · snapkv`;
-    const app = new App(api, props, readSettings(kept("settings"), props), readConversation(kept("conversation")),
+    const history = await openHistory();
+    const old = readConversation({ ...newConversation(props.model_alias), ...takeOldConversation() });
+    if (old && old.turns.length > 0) await history.write(old);
+    const app = new App(api, props, readSettings(keptSettings(), props), history,
       (message) => askForKey(document.querySelector<HTMLElement>(".bottom")!, message, () => undefined));
-    app.mount(root);
+    await app.mount(root);
   } catch (error) {
     const status = error instanceof ApiError ? error.status : -1;
     const { message } = error as Error;

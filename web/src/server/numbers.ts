@@ -84,7 +84,7 @@ export function details(answer: Answer): string {
       (timings.prompt_n > 0 ? ` (${count(timings.prompt_per_second)} tokens/s)` : ""));
     parts.push(`${count(timings.predicted_n)} tokens written`);
   }
-  if (answer.finish === "length") parts.push("cut at the most tokens");
+  if (answer.finish === "length") parts.push("stopped at the token limit");
   return parts.join(" · ");
 }
 

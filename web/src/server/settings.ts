@@ -12,29 +12,53 @@ export interface Settings {
   /** Whether a second answer is computed with the full cache. */
   compare: boolean;
   snapshot: string;
-  /** Whether new snapshots keep every row, so that each question makes its own selection. */
-  keep_full: boolean;
+  /** What new snapshots keep: what the server decides, every row, or what a policy chooses. */
+  keeps: Keeps;
   system: string;
   /** Sampling parameters that differ from the server's; max_tokens and seed too. */
   sampling: Record<string, number>;
 }
 
+export type Keeps = "server" | "full" | "chosen";
+export const kKeeps: Record<Keeps, string> = {
+  server: "what the server decides",
+  full: "every row; each question chooses",
+  chosen: "what matters without a question",
+};
+
 export const kFull = "full";
 
+/** A model without a chat template: it continues texts, and knows no questions. */
+export function isBaseModel(props: Props): boolean {
+  return props.chat_template === "";
+}
+
+/** Tokens of a text that a base model writes, which rarely ends by itself, where nobody says. */
+export const kCompletionTokens = 256;
+
+export interface SamplingField {
+  name: string;
+  label: string;
+  least: number;
+  most: number;
+  step: number;
+  help: string;
+}
+
 /** Sampling fields of the page, in the order in which they are shown. */
-export const kSampling: { name: string; label: string; least: number; most: number; step: number; help: string }[] = [
+export const kSampling: SamplingField[] = [
   { name: "temperature", label: "Temperature", least: 0, most: 100, step: 0.05, help: "0: always the likeliest token" },
   { name: "top_p", label: "Top p", least: 0, most: 1, step: 0.01, help: "The likeliest tokens that have this probability together" },
   { name: "top_k", label: "Top k", least: 0, most: 1_000_000, step: 1, help: "So many of the likeliest tokens; 0: all" },
   { name: "min_p", label: "Min p", least: 0, most: 1, step: 0.01, help: "Least probability, relative to the likeliest token's" },
   { name: "repeat_penalty", label: "Repeat penalty", least: 0.01, most: 100, step: 0.01, help: "1: none" },
-  { name: "max_tokens", label: "Most tokens", least: 1, most: 10_000_000, step: 1, help: "Of an answer; empty: what the context holds" },
+  { name: "max_tokens", label: "Most tokens", least: 1, most: 10_000_000, step: 1, help: "Of an answer" },
   { name: "seed", label: "Seed", least: 0, most: Number.MAX_SAFE_INTEGER, step: 1, help: "Empty: another one each time" },
 ];
 
 export function defaultSettings(props: Props): Settings {
   return { policy: String(props.kv.defaults.policy), params: {}, positions: true, compare: false,
-    snapshot: "", keep_full: true, system: "", sampling: {} };
+    snapshot: "", keeps: "server", system: "", sampling: {} };
 }
 
 /** Reads stored settings. Values that this server does not know are left out. */
@@ -46,7 +70,7 @@ export function readSettings(stored: unknown, props: Props): Settings {
   if (typeof given.policy === "string" && policies.has(given.policy)) settings.policy = given.policy;
   if (typeof given.positions === "boolean") settings.positions = given.positions;
   if (typeof given.compare === "boolean") settings.compare = given.compare;
-  if (typeof given.keep_full === "boolean") settings.keep_full = given.keep_full;
+  if (typeof given.keeps === "string" && given.keeps in kKeeps) settings.keeps = given.keeps as Keeps;
   if (typeof given.system === "string") settings.system = given.system;
   if (typeof given.snapshot === "string" && props.has_snapshots) settings.snapshot = given.snapshot;
   for (const [name, values] of Object.entries(given.params ?? {})) {
@@ -92,30 +116,30 @@ export function setParam(settings: Settings, policy: Policy, param: Param, value
   else values[param.name] = value;
 }
 
-/** The `kv` objects for the requests of one message: the chosen one, and the full cache's for a comparison. */
-export function kvRequests(settings: Settings): KvRequest[] {
+/** The `kv` objects of the requests that one message needs: one, or one and the full cache's.
+ *  `hasChosen`: the snapshot in use holds what its own policy has chosen. */
+export function kvRequests(settings: Settings, hasChosen = false): KvRequest[] {
   const chosen: KvRequest = { policy: settings.policy, ...settings.params[settings.policy] };
-  // for a compressed document the server uses the document's own policy
-  if (settings.snapshot) return [{ ...chosen, snapshot: settings.snapshot }];
+  if (settings.snapshot) return [{ ...(hasChosen ? {} : chosen), snapshot: settings.snapshot }];
   if (!settings.compare || settings.policy === kFull) return [chosen];
   // neither may benefit from what the other has read
   return [{ ...chosen, reuse: false }, { policy: kFull, reuse: false }];
 }
 
-/**
- * The request for a new snapshot: the server's own policy for documents, which needs no question,
- * with the chosen budget.
- */
+/** What a new snapshot is made with. What is chosen without a question is chosen by the server's own
+ *  policy for documents, with the budget of the settings. */
 export function snapshotBody(settings: Settings, name: string, text: string): object {
   const { budget, ratio } = settings.params[settings.policy] ?? {};
   const kv = { ...(budget !== undefined ? { budget } : {}), ...(ratio !== undefined ? { ratio } : {}) };
-  return { name, text, ...(settings.system ? { system: settings.system } : {}),
-    ...(settings.keep_full ? { keep_full: true } : { kv }) };
+  const keeps = { server: {}, full: { keep_full: true }, chosen: { keep_full: false, kv } }[settings.keeps];
+  return { name, text, ...(settings.system ? { system: settings.system } : {}), ...keeps };
 }
 
-export function requestBody(settings: Settings, kv: KvRequest, messages: Message[]): object {
+/** `input`: a conversation, or a text that the model continues. */
+export function requestBody(settings: Settings, kv: KvRequest, input: Message[] | string): object {
+  const completes = typeof input === "string";
   return {
-    messages,
+    ...(completes ? { prompt: input, max_tokens: kCompletionTokens } : { messages: input }),
     ...settings.sampling,
     kv,
     // a full cache keeps every position, so a list of them is useless

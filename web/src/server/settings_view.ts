@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT
-// The settings: the cache's policy with its parameters from the policies' tables, the system prompt
-// and sampling. Calls `changed` after each valid change.
+// The settings: the cache's policy with the fields of the policies' own tables, the system prompt and
+// sampling. `changed` is called after each valid change.
+import { count, percent } from "../format";
 import { el } from "../page";
-import { inForce, isValid, kFull, kSampling, rangeText, setParam, type Settings } from "./settings";
-import type { Param, Policy, Props, Value } from "./types";
+import { inForce, isBaseModel, isValid, kCompletionTokens, kFull, kSampling, rangeText, setParam, type SamplingField, type Settings } from "./settings";
+import type { Param, Policy, Props, Snapshot, Value } from "./types";
 
 let nextId = 0;
 
@@ -61,9 +62,58 @@ function paramField(policy: Policy, param: Param, settings: Settings, changed: (
   return box;
 }
 
-function cacheFields(props: Props, settings: Settings, changed: () => void): HTMLElement {
-  const box = el("div");
+/** Fields that few people change, behind a word that opens them. */
+function advanced(fields: HTMLElement[]): HTMLElement[] {
+  return fields.length === 0 ? [] : [el("details", { class: "advanced" }, el("summary", {}, "Advanced"), ...fields)];
+}
+
+/** Which rows a snapshot holds, in the user's words; "" where the question chooses among all. */
+export function ownPolicy({ kv, tokens }: Snapshot): string {
+  if (!kv) return "";
+  const kept = Number(kv.ratio) > 0 ? `${percent(Number(kv.ratio))}` : kv.budget === undefined ? "all" : count(Number(kv.budget));
+  return `${kv.policy}, ${kept} of ${count(tokens ?? 0)} rows`;
+}
+
+/** In place of the policy's fields: what the snapshot in use was made with. */
+function snapshotFields(snapshot: Snapshot): HTMLElement[] {
+  return [el("p", { class: "own-policy" }, "The snapshot in use has its own: ", el("b", {}, ownPolicy(snapshot)), "."),
+    el("p", { class: "details" }, "Its rows were chosen when it was made. A question keeps all of its own.")];
+}
+
+function policyFields(policy: Policy, settings: Settings, changed: () => void, draw: () => void): HTMLElement[] {
+  const fields = policy.params.map((param) => ({ param, element: paramField(policy, param, settings, changed) }));
+  const isPlain = ({ param }: { param: Param }) => param.name === "budget";
+  const more = fields.filter((f) => !isPlain(f)).map((f) => f.element);
+  if (policy.name !== kFull) {
+    const positions = el("input", { type: "checkbox" });
+    positions.checked = settings.positions;
+    positions.addEventListener("change", () => {
+      settings.positions = positions.checked;
+      changed();
+    });
+    more.push(field("Report what is kept", positions, "For the map and the shaded prompt; takes no time, but much to send for large caches"));
+    const reset = el("button", { type: "button" }, "Back to the server's values");
+    reset.addEventListener("click", () => {
+      delete settings.params[policy.name];
+      changed();
+      draw();
+    });
+    more.push(reset);
+  }
+  return [...fields.filter(isPlain).map((f) => f.element), ...advanced(more)];
+}
+
+interface Fields {
+  element: HTMLElement;
+  draw(): void;
+}
+
+function cacheFields(props: Props, settings: Settings, inUse: () => Snapshot | null, changed: () => void): Fields {
+  const element = el("div");
   const draw = () => {
+    const snapshot = inUse();
+    if (snapshot?.kv) return element.replaceChildren(...snapshotFields(snapshot));
+    const open = element.querySelector<HTMLDetailsElement>(".advanced")?.open ?? false;
     const policy = props.kv.policies.find((p) => p.name === settings.policy)!;
     const list = select(props.kv.policies.map((p) => p.name), settings.policy);
     list.dataset.setting = "policy";
@@ -71,53 +121,43 @@ function cacheFields(props: Props, settings: Settings, changed: () => void): HTM
       settings.policy = list.value;
       changed();
       draw();
-      box.querySelector<HTMLElement>("[data-setting=policy]")!.focus();
+      element.querySelector<HTMLElement>("[data-setting=policy]")!.focus();
     });
-    const parts = [field("Policy", list, policy.score)];
-    for (const param of policy.params) parts.push(paramField(policy, param, settings, changed));
-    if (settings.policy !== kFull) {
-      const positions = el("input", { type: "checkbox" });
-      positions.checked = settings.positions;
-      positions.addEventListener("change", () => {
-        settings.positions = positions.checked;
-        changed();
-      });
-      parts.push(field("Report what is kept", positions, "For the map and the shaded prompt; takes no time, but much to send for large caches"));
-      const reset = el("button", { type: "button" }, "Back to the server's values");
-      reset.addEventListener("click", () => {
-        delete settings.params[policy.name];
-        changed();
-        draw();
-      });
-      parts.push(reset);
-    }
-    box.replaceChildren(...parts);
+    element.replaceChildren(field("Policy", list, policy.score), ...policyFields(policy, settings, changed, draw));
+    const more = element.querySelector<HTMLDetailsElement>(".advanced");
+    if (more) more.open = open;
   };
   draw();
-  return box;
+  return { element, draw };
+}
+
+function samplingField(usual: number | undefined, { name, label, least, most, step, help }: SamplingField,
+    settings: Settings, changed: () => void): HTMLElement {
+  const input = el("input", { type: "number", min: String(least), max: String(most),
+    step: step < 1 ? "any" : "1", inputmode: "decimal",
+    placeholder: usual === undefined ? "" : String(Number(usual.toPrecision(6))) });
+  input.dataset.sampling = name;
+  if (settings.sampling[name] !== undefined) input.value = String(settings.sampling[name]);
+  input.addEventListener("change", () => {
+    const value = input.valueAsNumber;
+    const empty = input.value === "" && !input.validity.badInput;
+    const valid = empty || (value >= least && value <= most && (step < 1 || Number.isInteger(value)));
+    input.setAttribute("aria-invalid", String(!valid));
+    if (!valid) return;
+    if (empty) delete settings.sampling[name];
+    else settings.sampling[name] = value;
+    changed();
+  });
+  return field(label, input, help);
 }
 
 function samplingFields(props: Props, settings: Settings, changed: () => void): HTMLElement {
-  const defaults = props.default_generation_settings.params;
-  return el("div", { class: "pairs" }, ...kSampling.map(({ name, label, least, most, step, help }) => {
-    const usual = defaults[name];
-    const input = el("input", { type: "number", min: String(least), max: String(most),
-      step: step < 1 ? "any" : "1", inputmode: "decimal",
-      placeholder: usual === undefined ? "" : String(Number(usual.toPrecision(6))) });
-    input.dataset.sampling = name;
-    if (settings.sampling[name] !== undefined) input.value = String(settings.sampling[name]);
-    input.addEventListener("change", () => {
-      const value = input.valueAsNumber;
-      const empty = input.value === "" && !input.validity.badInput;
-      const valid = empty || (value >= least && value <= most && (step < 1 || Number.isInteger(value)));
-      input.setAttribute("aria-invalid", String(!valid));
-      if (!valid) return;
-      if (empty) delete settings.sampling[name];
-      else settings.sampling[name] = value;
-      changed();
-    });
-    return field(label, input, help);
-  }));
+  const usual: Record<string, number> = { ...props.default_generation_settings.params };
+  if (isBaseModel(props)) usual.max_tokens = kCompletionTokens;
+  const shown = (rows: SamplingField[]) => el("div", { class: "pairs" },
+    ...rows.map((row) => samplingField(usual[row.name], row, settings, changed)));
+  const isPlain = ({ name }: SamplingField) => name === "temperature" || name === "max_tokens";
+  return el("div", {}, shown(kSampling.filter(isPlain)), ...advanced([shown(kSampling.filter((row) => !isPlain(row)))]));
 }
 
 function systemField(settings: Settings, changed: () => void): HTMLElement {
@@ -130,13 +170,20 @@ function systemField(settings: Settings, changed: () => void): HTMLElement {
   return field("System prompt", area, "Sent before the messages that follow");
 }
 
-export function settingsView(props: Props, settings: Settings, changed: () => void): HTMLElement[] {
+export interface SettingsView {
+  sections: HTMLElement[];
+  /** Another snapshot is in use, or none. */
+  refresh(): void;
+}
+
+/** `inUse`: the snapshot that the conversation is about, as far as it is known. */
+export function settingsView(props: Props, settings: Settings, inUse: () => Snapshot | null, changed: () => void): SettingsView {
   const section = (name: string, open: boolean, ...content: HTMLElement[]) =>
     el("details", { class: "section", "data-section": name, ...(open ? { open: "" } : {}) },
       el("summary", {}, name), ...content);
-  return [
-    section("Cache", true, cacheFields(props, settings, changed)),
-    section("System prompt", false, systemField(settings, changed)),
-    section("Sampling", false, samplingFields(props, settings, changed)),
-  ];
+  const cache = cacheFields(props, settings, inUse, changed);
+  const sections = [section("Cache", true, cache.element)];
+  if (!isBaseModel(props)) sections.push(section("System prompt", false, systemField(settings, changed)));
+  sections.push(section("Sampling", false, samplingFields(props, settings, changed)));
+  return { sections, refresh: cache.draw };
 }

@@ -1,39 +1,50 @@
 // SPDX-License-Identifier: MIT
-// What the browser stores for the page: conversation and settings in localStorage, and the API key
-// only while the tab is open.
+// What the browser keeps for the page beside the conversations (history.ts): settings in
+// localStorage; the API key and which conversation is open for as long as the tab is open.
 
 const name = (what: string) => `snapkv.${what}`;
 
-/** False if there is no room, or the browser stores nothing. */
-export function keep(what: "settings" | "conversation", value: unknown): boolean {
+/** Forgotten where there is no room, or the browser keeps nothing. */
+export function keepSettings(settings: unknown): void {
   try {
-    localStorage.setItem(name(what), JSON.stringify(value));
-    return true;
+    localStorage.setItem(name("settings"), JSON.stringify(settings));
   } catch {
-    return false;
+    // the settings are the server's own after a reload
   }
 }
 
-/** null if nothing readable is stored. */
-export function kept(what: "settings" | "conversation"): unknown {
+/** null where nothing is kept that can be read. */
+export function keptSettings(): unknown {
   try {
-    return JSON.parse(localStorage.getItem(name(what)) ?? "null");
+    return JSON.parse(localStorage.getItem(name("settings")) ?? "null");
   } catch {
     return null;
   }
 }
 
-export function keepKey(key: string): void {
+/** The conversation that an earlier version of the page kept here; it is asked for once. */
+export function takeOldConversation(): object {
   try {
-    sessionStorage.setItem(name("key"), key);
+    const old = JSON.parse(localStorage.getItem(name("conversation")) ?? "{}") as object;
+    localStorage.removeItem(name("conversation"));
+    return old;
+  } catch {
+    return {};
+  }
+}
+
+/** For as long as the tab is open; "" where there is none. */
+export function keepInTab(what: "key" | "conversation", text: string): void {
+  try {
+    sessionStorage.setItem(name(what), text);
   } catch {
     // the page asks for it again after a reload
   }
 }
 
-export function keptKey(): string {
+export function keptInTab(what: "key" | "conversation"): string {
   try {
-    return sessionStorage.getItem(name("key")) ?? "";
+    return sessionStorage.getItem(name(what)) ?? "";
   } catch {
     return "";
   }

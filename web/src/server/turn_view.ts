@@ -10,9 +10,28 @@ import { kFull } from "./settings";
 export interface TurnView {
   element: HTMLElement;
   answers: AnswerView[];
-  /** The place for "Regenerate", on the last turn only. */
-  actions: HTMLElement;
+  /** What can be done with the turn; nothing while an answer is computed. */
+  setActions(actions: TurnAction[]): void;
   update(): void;
+}
+
+export interface TurnAction {
+  /** Of the button, for tests and styles. */
+  name: string;
+  label: string;
+  act(): void;
+  /** What the button says before the second press, which acts. */
+  sure?: string;
+}
+
+function actionButton({ name, label, act, sure }: TurnAction): HTMLElement {
+  const button = el("button", { type: "button", class: "quiet", "data-do": name }, label);
+  button.addEventListener("click", () => {
+    if (!sure || button.dataset.sure === "yes") return act();
+    button.dataset.sure = "yes";
+    button.textContent = sure;
+  });
+  return button;
 }
 
 export function documentSize(document: TextDocument): string {
@@ -35,7 +54,7 @@ function shownDocument(document: TextDocument): HTMLElement {
 export function turnView(turn: Turn): TurnView {
   const user = el("div", { class: "user" }, ...turn.documents.map(shownDocument),
     ...(turn.text ? [el("p", {}, turn.text)] : []));
-  const answers = turn.answers.map((answer) => answerView(answer, titleOf(answer)));
+  const answers = turn.answers.map((answer) => answerView(answer, titleOf(answer), turn.completes));
   const line = el("p", { class: "comparison" });
   const actions = el("div", { class: "actions" });
   const element = el("section", { class: "turn", "aria-label": "Message and answer" }, user, line,
@@ -46,5 +65,6 @@ export function turnView(turn: Turn): TurnView {
     line.hidden = line.textContent === "";
   };
   update();
-  return { element, answers, actions, update };
+  return { element, answers, update,
+    setActions: (all) => actions.replaceChildren(...all.map(actionButton)) };
 }

@@ -40,6 +40,25 @@ export interface Snapshot {
   name: string;
   bytes: number;
   created: number;
+  /** What it was made of; absent where the file can't be read. */
+  model?: string;
+  tokens?: number;
+  /** Every row is there, from which each question chooses. */
+  keep_full?: boolean;
+  /** Otherwise: the policy that has chosen. */
+  kv?: Record<string, Value>;
+  /** Why this server can't continue it. */
+  problem?: string;
+}
+
+/** POST /v1/kv/fit. */
+export interface Fit {
+  fits: boolean;
+  prompt_tokens: number;
+  most_prompt_tokens: number;
+  limit: "context" | "memory";
+  n_ctx: number;
+  n_ctx_train: number;
 }
 
 export interface Message {
@@ -84,9 +103,10 @@ export interface Progress {
   time_ms: number;
 }
 
-/** One chunk of a streamed chat completion. */
+/** One chunk of a streamed chat completion, or of a text completion, which has `text`. */
 export interface Chunk {
   choices?: {
+    text?: string;
     delta?: { content?: string | null; reasoning_content?: string | null };
     finish_reason?: string | null;
   }[];

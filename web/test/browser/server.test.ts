@@ -2,135 +2,20 @@
 // The page of `snapkv serve`, as people use it: in headless Chromium, against the real program with
 // the needle model. Run by ctest with the variables of pages.test.ts.
 import assert from "node:assert/strict";
-import { spawn, type ChildProcess } from "node:child_process";
-import { mkdtempSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { mkdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
-import { chromium, type Browser, type Locator, type Page } from "playwright-core";
-import { accessibilityProblems, coloursIn, required } from "./support";
-
-const folder = mkdtempSync(join(tmpdir(), "snapkv-server-page-"));
-const filler = "The cold wind blew from the sea, and the baker sold his bread. ";
-const facts = `${filler.repeat(40)}The secret number of Rome is 48213. ${filler.repeat(20)}`;
-const question = "Question: What is the secret number of Rome?\nAnswer: The secret number of Rome is";
-let browser: Browser;
-const running = new Set<Server>(); // a test that fails leaves its server here
-
-interface Server {
-  url: string;
-  end(): Promise<void>;
-}
-
-/** Starts the program at a free port, and waits until its model is loaded. */
-async function serve(...more: string[]): Promise<Server> {
-  const template = "{% for m in messages %}{{ m.content }}{% if not loop.last %}{{ '\\n' }}{% endif %}{% endfor %}";
-  const child: ChildProcess = spawn(required("SNAPKV_BINARY"), ["serve", "-m", required("SNAPKV_MODEL"), "--port", "0", "-t", "1",
-    "--no-progress", "--chat-template", template, "--temp", "0", "--kv-budget", "64", ...more],
-    { stdio: ["ignore", "ignore", "pipe"], env: { ...process.env, OMP_WAIT_POLICY: "passive" } });
-  let errors = "";
-  const url = await new Promise<string>((resolve, reject) => {
-    child.stderr!.on("data", (data: Buffer) => {
-      errors += data.toString();
-      const ready = /ready: (\S+)/.exec(errors);
-      if (ready) resolve(ready[1]);
-    });
-    child.on("exit", (code) => reject(new Error(`snapkv serve ended with ${code}\n${errors}`)));
-  });
-  const server: Server = { url, end: () => new Promise((resolve) => {
-    running.delete(server);
-    if (child.exitCode !== null || child.signalCode !== null) return resolve();
-    child.on("exit", () => resolve());
-    child.kill("SIGTERM");
-    setTimeout(() => child.kill("SIGTERM"), 1000).unref(); // a second signal ends whatever still runs
-  }) };
-  running.add(server);
-  return server;
-}
-
-interface Opened {
-  page: Page;
-  close(): Promise<void>;
-}
-
-/**
- * Opens a page; `close` fails if it logged an error, broke its policy or contacted anything but its
- * server. `expected`: errors that belong to the test.
- */
-async function open(url: string, options: { scheme?: "light" | "dark"; width?: number; expected?: RegExp } = {}): Promise<Opened> {
-  const { scheme = "light", width = 1280, expected } = options;
-  const context = await browser.newContext({ viewport: { width, height: 850 }, colorScheme: scheme, acceptDownloads: true });
-  // the needle model answers with a number and does not know where to stop
-  await context.addInitScript(() => {
-    if (localStorage.getItem("snapkv.settings")) return;
-    localStorage.setItem("snapkv.settings", JSON.stringify({ sampling: { max_tokens: 7 } }));
-  });
-  const page = await context.newPage();
-  page.setDefaultTimeout(Number(process.env.TIMEOUT ?? 60_000));
-  const problems: string[] = [];
-  page.on("console", (message) => {
-    if (["error", "warning"].includes(message.type()) && !expected?.test(message.text())) problems.push(message.text());
-  });
-  page.on("pageerror", (error) => problems.push(`error: ${error.message}`));
-  page.on("request", (request) => {
-    if (!request.url().startsWith(`${url}/`) && !/^(data|blob):/.test(request.url())) problems.push(`request: ${request.url()}`);
-  });
-  await page.goto(url);
-  return { page, close: async () => {
-    await context.close();
-    assert.deepEqual(problems, []);
-  } };
-}
-
-async function shot(page: Page, name: string): Promise<Buffer> {
-  const image = await page.screenshot();
-  if (process.env.SCREENSHOTS) {
-    mkdirSync(process.env.SCREENSHOTS, { recursive: true });
-    writeFileSync(join(process.env.SCREENSHOTS, `server-${name}.png`), image);
-  }
-  return image;
-}
-
-/** Drops a file onto the page, once the page has asked the server for its properties and accepts files. */
-async function drop(page: Page, name: string, text: string): Promise<void> {
-  await page.getByLabel("Message", { exact: true }).waitFor();
-  const data = await page.evaluateHandle(([fileName, content]) => {
-    const transfer = new DataTransfer();
-    transfer.items.add(new File([content], fileName, { type: "text/plain" }));
-    return transfer;
-  }, [name, text]);
-  await page.dispatchEvent("body", "dragover", { dataTransfer: data });
-  await page.dispatchEvent("body", "drop", { dataTransfer: data });
-  await page.locator(".chips li", { hasText: name }).waitFor();
-}
-
-const send = async (page: Page, text: string) => {
-  await page.getByLabel("Message", { exact: true }).fill(text);
-  await page.keyboard.press("Enter");
-};
-const answers = (page: Page): Locator => page.locator("article.answer");
-/** Waits until the last answer is complete. */
-const finished = (page: Page) => page.locator("[data-do=regenerate]").waitFor();
-
-/** Lets answers go on until the context is full, which takes seconds. */
-async function makeEndless(page: Page): Promise<void> {
-  await page.locator("[data-section=Sampling] > summary").click();
-  await page.locator("[data-sampling=max_tokens]").fill("");
-  await page.locator("[data-sampling=max_tokens]").blur();
-}
+import { accessibilityProblems, coloursIn } from "./support";
+import { answers, begin, drop, end, facts, filler, finished, folder, makeEndless, open, question, send, serve, shot, type Server } from "./server_support";
 
 let server: Server;
 before(async () => {
-  browser = await chromium.launch({ executablePath: required("CHROMIUM"), args: ["--no-sandbox"] });
+  await begin();
   const snapshots = join(folder, "snapshots");
   mkdirSync(snapshots);
   server = await serve("--snapshot-dir", snapshots);
 });
-after(async () => {
-  await Promise.all([...running].map((each) => each.end()));
-  await browser?.close();
-  rmSync(folder, { recursive: true, force: true });
-});
+after(end);
 
 test("a document, a question, the answer and what it cost", async () => {
   const { page, close } = await open(server.url);
@@ -148,6 +33,8 @@ test("a document, a question, the answer and what it cost", async () => {
   await page.getByText("What was kept").click();
   await page.locator("[data-chart=kept-map][data-drawn=true]").waitFor();
   await page.locator(".kept-box .text").waitFor();
+  await page.getByText(/The text begins at token [\d,]+, where most is kept/).waitFor();
+  assert.ok(await page.locator(".kept-box .text").evaluate((e) => e.scrollTop) > 0, "not at its top");
   assert.ok(await coloursIn(page, await page.locator("[data-chart=kept-map]").screenshot()) > 3, "the map is blank");
   const text = (await page.locator(".kept-box .text").textContent())!;
   assert.equal(text.replace(/^<s>/, "").trim(), `${facts.trim()}\n\n${question}`);
@@ -168,9 +55,8 @@ test("a document, a question, the answer and what it cost", async () => {
   assert.deepEqual([exported.kind, exported.turns.length, exported.turns[1].messages.length], ["snapkv conversation", 2, 3]);
   assert.equal(exported.turns[0].answers[0].kv.policy, "snapkv-max");
   await page.locator("[data-do=new]").click();
-  assert.equal(await answers(page).count(), 0);
-  await page.reload();
   await page.getByText("Long prompts, small caches").waitFor();
+  assert.equal(await answers(page).count(), 0);
   await close();
 });
 
@@ -194,7 +80,7 @@ test("text comes while it is written, and stops", async () => {
   await finished(page);
   assert.equal(await answers(page).count(), 1);
   assert.equal(await answers(page).getAttribute("data-state"), "done");
-  assert.match((await page.locator(".details").allTextContents()).join(), /5 tokens written · cut at the most tokens/);
+  assert.match((await page.locator(".details").allTextContents()).join(), /5 tokens written · stopped at the token limit/);
   await close();
 });
 
@@ -216,7 +102,11 @@ test("a long prompt: progress, an estimate, and Escape", async () => {
   assert.deepEqual(await accessibilityProblems(page), []);
   await shot(page, "reading");
   await page.keyboard.press("Escape");
-  await page.getByText("Stopped.", { exact: true }).first().waitFor();
+  // the message is where it was written
+  await page.getByText("Stopped before the answer began").waitFor();
+  assert.equal(await page.getByLabel("Message", { exact: true }).inputValue(), question);
+  await page.locator(".chips li", { hasText: "book.txt" }).waitFor();
+  assert.equal(await page.locator(".turn").count(), 0);
   const seen = await page.evaluate(() => (window as unknown as { seen: string[] }).seen);
   assert.ok(seen.some((line) => /^Reading the prompt: [\d,]+ of [\d,]+ tokens, about .* left$/.test(line)), seen.join("\n"));
   await close();
@@ -243,6 +133,8 @@ test("SnapKV and the full cache side by side, and another policy", async () => {
   // the fields come from the policies' own tables
   await page.locator("[data-setting=policy]").selectOption("streaming-llm");
   assert.equal(await page.locator("[data-param=kernel_size]").count(), 0);
+  assert.equal(await page.locator("aside .advanced[open]").count(), 0, "what few people change is closed");
+  assert.ok(!(await page.locator("[data-param=sinks]").isVisible()));
   await page.locator("[data-param=budget]").fill("100");
   await page.locator("[data-param=budget]").blur();
   await page.getByRole("button", { name: "Regenerate" }).click();
@@ -259,6 +151,7 @@ test("SnapKV and the full cache side by side, and another policy", async () => {
 
 test("snapshots: made of a document, used, deleted", async () => {
   const { page, close } = await open(server.url);
+  await page.getByLabel("A new one keeps").selectOption("chosen");
   await drop(page, "old facts.txt", facts);
   await page.getByRole("button", { name: "Make a snapshot" }).click();
   const row = page.locator("[data-snapshot=old-facts]");
@@ -270,23 +163,32 @@ test("snapshots: made of a document, used, deleted", async () => {
   await finished(page);
   assert.deepEqual(await page.locator("article h3").allTextContents(), ["Snapshot old-facts"]);
   assert.match((await page.locator(".details").allTextContents()).join(), /tokens not read again/);
+  // its own policy, not the page's
+  assert.match((await page.locator(".own-policy").textContent())!, /keydiff, 64 of [\d,]+ rows/);
+  assert.match((await row.textContent())!, /keydiff, 64 of/);
+  assert.equal(await page.locator("[data-setting=policy]").count(), 0);
   assert.deepEqual(await accessibilityProblems(page), []);
   await shot(page, "snapshot");
   await page.getByRole("button", { name: "Delete old-facts" }).click();
   await page.getByRole("button", { name: "Really delete old-facts?" }).click();
   await row.waitFor({ state: "detached" });
+  await page.locator("[data-setting=policy]").waitFor();
   assert.ok(await page.getByLabel("Full cache beside it").isEnabled());
   await close();
 });
 
 test("what goes wrong is said, and markup stays text", async () => {
   const { page, close } = await open(server.url, { expected: /status of 400/ });
-  const buffer = Buffer.from([0x89, 0x50, 0x4e, 0x47, 0xff]);
+  const buffer = Buffer.from([0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a, 0xff, 0x00]);
   await page.locator("input[type=file]").setInputFiles({ name: "cat.png", mimeType: "image/png", buffer });
-  await page.getByText("“cat.png” is not a text file").waitFor();
-  await drop(page, "<img src=x onerror=alert(1)>.txt", `<script>alert(1)</script>${filler.repeat(20000)}`);
-  await send(page, "<b>too long</b>");
-  await page.locator(".answer .error", { hasText: /the context holds/ }).waitFor();
+  await page.getByText("cat.png: a PNG image, not a document").waitFor();
+  await page.locator("input[type=file]").setInputFiles({ name: "page.html", mimeType: "text/html",
+    buffer: Buffer.from("<html><head><title>T</title></head><body><p>Words of a page</p></body></html>") });
+  await page.locator(".chips li", { hasText: "page.html" }).waitFor();
+  await page.getByRole("button", { name: "Remove page.html" }).click();
+  await drop(page, "<img src=x onerror=alert(1)>.txt", `<script>alert(1)</script>${filler}`);
+  await send(page, "<b>markup</b>");
+  await finished(page);
   assert.equal(await page.locator(".log img, .log script, .log b:not(.facts b)").count(), 0);
   const pasted = await page.evaluateHandle((text) => {
     const data = new DataTransfer();
