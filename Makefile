@@ -10,6 +10,8 @@ PAGES ?= AUTO
 # Folder of the models that `make models` fetches, to have tests of them among the others; see
 # `make test-models`
 SNAPKV_REAL_MODELS ?=
+# Of `make clients`: an instruct model of `make models`
+MODEL ?= $(firstword $(wildcard models/real/*nstruct*.gguf))
 
 BUILD := build/$(SNAPKV_PRESET)
 SNAPKV := $(BUILD)/bin/snapkv
@@ -20,7 +22,7 @@ UNITS = $(filter %.cpp,$(filter-out tests/fuzz/% tests/packaging/%,$(SOURCES)))
 MINUTES ?= 10
 # What `make packages` installs besides: Clang for the presets that need it
 TOOLS := tests $(if $(filter tsan fuzz,$(SNAPKV_PRESET)),clang)
-.PHONY: help packages configure build demo models texts quality test test-models faults asan tsan fuzz install format lint
+.PHONY: help packages configure build demo models texts quality test test-models clients faults asan tsan fuzz install package wheel format lint
 
 help:                ## This text
 	@sed -n 's/^\([a-z-]*\): .*## /  make \1\t/p; s/^\([a-z-]*\):  *## /  make \1\t/p' Makefile | sort -u | expand -t 20
@@ -54,6 +56,9 @@ test-models: models  ## Build and run the tests of these models beside transform
 	cmake --build $(BUILD) --parallel $(JOBS) --target real_models_test
 	ctest --preset $(SNAPKV_PRESET) --tests-regex RealModel
 
+clients: build       ## Real clients from PyPI and npm on the server, with MODEL; their table in docs/server.md
+	tools/client_walk.py --snapkv $(SNAPKV) -m $(MODEL) --docs docs/server.md
+
 faults: build        ## Every allocation and call of small runs refused once; 500 runs killed
 	SNAPKV_TEST_FAULTS=1 $(BUILD)/bin/cli_fault_injection_test
 	SNAPKV_TEST_KILLS=500 $(BUILD)/bin/cli_environment_test --gtest_filter='*Killed*'
@@ -79,6 +84,12 @@ quality: build models texts  ## Measure docs/quality.md again, its table and pic
 
 install: build       ## Install program, library, headers and CMake package under PREFIX
 	cmake --install $(BUILD) --prefix $(PREFIX)
+
+package: build       ## A Debian package of the build, in build/$(SNAPKV_PRESET)/packages
+	cd $(BUILD) && cpack
+
+wheel:               ## A Python wheel, in build/wheel
+	python3 -m pip wheel --no-deps -w build/wheel .
 
 format:              ## clang-format all sources
 	clang-format -i $(SOURCES)

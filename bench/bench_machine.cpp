@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
-// snapkv-bench-machine [THREADS [REPETITIONS [MIB]]]: the limits of this machine, memory reads and
-// matrix products, beside which the engine's own rates are read (docs/performance.md). Called
-// by people.
+// snapkv-bench-machine [THREADS [REPETITIONS [MIB]]]: measures the limits of this machine, memory
+// reads and matrix products, with which the engine's own rates are compared (docs/performance.md).
 #include <fmt/core.h>
 
 #include <algorithm>

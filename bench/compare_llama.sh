@@ -58,7 +58,7 @@ else
   out=$(mktemp -d); trap 'rm -rf "$out"' EXIT
 fi
 
-# run NAME COMMAND...: its JSON goes to $out/NAME.json
+# run NAME COMMAND...: runs the command and saves its JSON as $out/NAME.json
 run() {
   local name=$1; shift
   echo "compare_llama.sh: $name" >&2
@@ -72,7 +72,7 @@ run() {
 ours() {  # ROUND POLICY [OPTION...]
   local round=$1 policy=$2; shift 2
   local common=(-m "$model" -t "$threads" -r 1 --no-limits --kv-policy "$policy" --kv-type "$kv_type" "$@")
-  [[ $checked == yes ]] && common+=(--no-check)  # the first run's check holds for all
+  [[ $checked == yes ]] && common+=(--no-check)  # one check, in the first run, is enough
   run "snapkv-$policy-prefill-$round" "$snapkv" bench "${common[@]}" -p "$n_prompt" -n 0
   [[ $checked == yes ]] || common+=(--no-check)
   checked=yes
@@ -100,7 +100,7 @@ python3 - "$out" <<'PYTHON'
 import glob, json, os, sys
 
 best = {}      # (program, budget) -> test -> best tokens per second
-builds = {}    # program -> what it says of itself
+builds = {}    # program -> its own description
 machine = ""
 for path in sorted(glob.glob(os.path.join(sys.argv[1], "*.json"))):
     program = os.path.basename(path).split("-")[0]

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
-// snapkv-bench-flat MODEL TURN BUDGET ROUNDS LENGTH...: whether a generated token costs the same
-// after every prompt. One session per LENGTH reads so many random tokens, TURN at a time (a
-// conversation; at least LENGTH: one prompt), compressed to BUDGET rows after each turn; then all
-// of them decode in turns, so that what disturbs the machine disturbs all. Called by people
-// (docs/performance.md).
+// snapkv-bench-flat MODEL TURN BUDGET ROUNDS LENGTH...: measures whether a generated token costs
+// the same after prompts of any length. One session per LENGTH reads that many random tokens, TURN
+// at a time like a conversation (if TURN >= LENGTH, as one prompt), and is compressed to BUDGET
+// rows after each turn. Then the sessions decode in turns, so that a disturbance of the machine
+// affects all of them (docs/performance.md).
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -19,7 +19,7 @@
 namespace snapkv {
 namespace {
 
-constexpr int kSteps = 64;  // of a round
+constexpr int kSteps = 64;  // per round
 
 int64_t number(const char* what, std::string_view text) {
   int64_t value = 0;
@@ -33,7 +33,7 @@ int64_t number(const char* what, std::string_view text) {
 class RandomTokens {
  public:
   explicit RandomTokens(int64_t n_vocab) : n_vocab_(n_vocab) {}
-  int32_t next() {  // without the control tokens 0 to 2
+  int32_t next() {  // never one of the control tokens 0 to 2
     state_ = state_ * 6364136223846793005u + 1442695040888963407u;
     return static_cast<int32_t>(3 + (state_ >> 33) % static_cast<uint64_t>(n_vocab_ - 3));
   }
@@ -46,7 +46,7 @@ class RandomTokens {
 struct Line {
   int64_t length;
   Session session;
-  std::vector<double> rates = {};  // tokens per second, of each round
+  std::vector<double> rates = {};  // tokens per second in each round
 };
 
 void read(Line& line, int64_t turn, RandomTokens& random) {
@@ -83,7 +83,7 @@ int run(int argc, char** argv) {
   for (Line& line : lines) read(line, turn, random);
   fmt::print(stderr, "decoding\n");
   for (int64_t round = 0; round <= rounds; ++round) {
-    for (Line& line : lines) decode(line, random, round > 0);  // the first warms up
+    for (Line& line : lines) decode(line, random, round > 0);  // the first round is a warm-up
   }
   fmt::print("{}, budget {}, {} tokens a turn, {} rounds of {} steps\n\n",
              model->backend_description(), options.kv.budget, turn, rounds, kSteps);

@@ -15,11 +15,11 @@ namespace {
 
 constexpr int64_t kCheckedEntries = 64;
 
-/// Multiples of 1/8 in [-1, 1): exact in bf16, and sums of a few thousand products in f32 too.
+/// Multiples of 1/8 in [-1, 1): exact in bf16; sums of a few thousand products are exact in f32.
 std::vector<float> small_values(int64_t n, uint32_t seed) {
   std::vector<float> values(static_cast<size_t>(n));
   for (float& v : values) {
-    seed = seed * 1664525u + 1013904223u;  // Numerical Recipes' generator
+    seed = seed * 1664525u + 1013904223u;  // the generator of Numerical Recipes
     v = static_cast<float>(static_cast<int>(seed >> 28) - 8) / 8.0f;
   }
   return values;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// How fast the library multiplies matrices of the size that prefill multiplies: the limit of its
-// linear part. Used by snapkv-bench-machine, machine_limits.cpp and op_floor.cpp.
+// How fast the library multiplies matrices of prefill's sizes: the limit for the linear part of
+// prefill.
 #pragma once
 
 #include <cstdint>
@@ -17,11 +17,11 @@ struct GemmShape {
 
 struct GemmSpeed {
   double flops_per_second = 0;  // the best repetition
-  double max_error = 0;         // largest |difference| from f64 sums, of the entries checked
+  double max_error = 0;         // largest |difference| from f64 sums among the checked entries
 };
 
-/// ops::project_packed on `backend` in its compute type, random values. Throws Error{kRuntime} when
-/// the products are wrong.
+/// Times ops::project_packed on `backend` in its compute type, with random values. Throws
+/// Error{kRuntime} if the products are wrong.
 GemmSpeed measure_gemm(Backend& backend, const GemmShape& shape, int repetitions);
 
 }  // namespace snapkv

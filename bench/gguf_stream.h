@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// GgufHeader and OutputFile: write a GGUF v3 file piece by piece, however large. Used by
-// random_model.cpp.
+// GgufHeader and OutputFile: write a GGUF v3 file of any size piece by piece.
 #pragma once
 
 #include <bit>
@@ -22,7 +21,7 @@ namespace snapkv {
 
 static_assert(std::endian::native == std::endian::little, "GGUF files are written as memory lies");
 
-inline constexpr int64_t kGgufAlignment = 32;  // of tensor data: the format's default
+inline constexpr int64_t kGgufAlignment = 32;  // of tensor data, the format's default
 
 inline int64_t padded(int64_t bytes) {
   return (bytes + kGgufAlignment - 1) / kGgufAlignment * kGgufAlignment;
@@ -63,7 +62,7 @@ class GgufHeader {
         number(v);
     }
   }
-  /// GGUF's first 24 bytes, then what was collected, padded.
+  /// The whole header: GGUF's first 24 bytes, the collected keys and `tensors`, then padding.
   std::string finish(size_t n_tensors, const GgufHeader& tensors) const {
     GgufHeader file;
     file.bytes_ = "GGUF";
@@ -85,7 +84,7 @@ class GgufHeader {
   uint64_t n_keys_ = 0;
 };
 
-/// A file that disappears unless it is complete.
+/// An output file that is removed unless it is completed.
 class OutputFile {
  public:
   explicit OutputFile(const std::string& path)
@@ -119,7 +118,7 @@ class OutputFile {
   }
 
  private:
-  /// A device (/dev/full, say) stays.
+  /// Removes the file, unless it is a device (such as /dev/full).
   void remove_regular() const {
     std::error_code ignored;
     if (std::filesystem::is_regular_file(path_, ignored)) std::filesystem::remove(path_, ignored);

@@ -31,7 +31,7 @@ dir=${SNAPKV_GPU_DIR:-/tmp/snapkv-gpu} build=${BUILD:-$root/build/cuda}
 snapkv=$build/bin/snapkv
 mkdir -p "$dir"
 
-# Records of a part: snapkv bench with these options, as JSON lines.
+# Runs snapkv bench with these options and saves its records as JSON lines under this name.
 bench() {
   local name=$1; shift
   echo "gpu.sh: snapkv bench $*" >&2
@@ -43,7 +43,7 @@ make_model() {  # shape type [layers [name]]
   local file; file=$(model "${4:-$1-$2}")
   [[ -f $file ]] || "$build/bin/snapkv-make-model" "$1" "$file" "$2" ${3:+"$3"}
 }
-# Bytes beside the weights that a prompt may take of 80 GB.
+# The bytes of 80 GB that are left for a prompt beside the weights.
 beside_weights() {
   python3 - "$1" <<'PY'
 import os, sys

@@ -39,7 +39,7 @@ def run(model, press):
     next_token = out.logits[:, -1:].argmax(-1)
     with torch.no_grad():
         for i in range(N_GEN + 4):
-            if i == 4:  # after a few, which set memory up
+            if i == 4:  # the first few steps set up memory
                 torch.cuda.synchronize()
                 begin = time.time()
             out = model(next_token, past_key_values=cache, use_cache=True,

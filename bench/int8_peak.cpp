@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Unsigned activations times signed weights, summed in 32 bits: what the instructions of x86-64 and
-// Arm multiply. The library obeys the CPU target, which is settled before its first use here.
+// The products multiply unsigned activations by signed weights and sum in 32 bits, as the
+// instructions of x86-64 and Arm do. The library obeys the CPU target, which is settled before its
+// first use here.
 #include "bench/int8_peak.h"
 
 #include <omp.h>
@@ -25,10 +26,10 @@ using dnnl::memory;
 
 // The weights take 256 KiB and the activations 64 KiB: both stay in an L2 cache.
 constexpr int64_t kRows = 128, kDepth = 512, kColumns = 512;
-constexpr int kTimes = 16;  // products that are timed together
+constexpr int kTimes = 16;  // products timed together
 constexpr int kActivation = 3, kWeight = -2;
 
-/// The product of one thread.
+/// The product that one thread computes.
 class Int8Product {
  public:
   Int8Product()
@@ -43,7 +44,7 @@ class Int8Product {
         out_(product_.dst_desc(), engine_),
         stream_(engine_),
         run_(product_) {
-    // one value everywhere, so that the layout that the library chose does not matter
+    // All values are equal, so the layout that the library chose does not matter.
     std::memset(x_.get_data_handle(), kActivation, x_.get_desc().get_size());
     std::memset(w_.get_data_handle(), kWeight, w_.get_desc().get_size());
   }
@@ -68,8 +69,8 @@ class Int8Product {
   dnnl::matmul run_;
 };
 
-/// The library takes the caller's OpenMP setting for the number of threads it may use: one while
-/// this lives.
+/// Limits the library to one thread while this lives: it takes its number of threads from the
+/// caller's OpenMP setting.
 class OneLibraryThread {
  public:
   OneLibraryThread() : before_(omp_get_max_threads()) { omp_set_num_threads(1); }
@@ -81,10 +82,10 @@ class OneLibraryThread {
   const int before_;
 };
 
-/// Runs every thread's product `times` times; the seconds that it took.
+/// Runs every thread's product `times` times and returns the seconds that this took.
 double run(std::vector<Int8Product>& products, int times) {
   const auto n_threads = static_cast<int>(products.size());
-  std::atomic<bool> failed = false;  // nothing may be thrown inside
+  std::atomic<bool> failed = false;  // exceptions must not leave the parallel region
   const Timer timer;
 #pragma omp parallel for schedule(static, 1) num_threads(n_threads)
   for (int t = 0; t < n_threads; ++t) {
@@ -103,7 +104,7 @@ double run(std::vector<Int8Product>& products, int times) {
 
 double measure_int8_products(int n_threads, int repetitions) {
   SNAPKV_CHECK(n_threads > 0 && repetitions > 0);
-  cpu_compute_dtype();  // settles the CPU target: the library can't be restricted after its first
+  cpu_compute_dtype();  // settles the CPU target, which cannot be changed after the library's first
                         // use
   const OneLibraryThread one;
   try {

@@ -21,7 +21,7 @@ double measure_products(int n_threads, Compute compute) {
   return measure_gemm(*backend, kShape, kRepetitions).flops_per_second;
 }
 
-// 0 where the system doesn't say.
+// Returns 0 if the system does not tell.
 size_t system_bytes(int name) {
   const long value = sysconf(name);
   return value > 0 ? static_cast<size_t>(value) : 0;

@@ -1,28 +1,28 @@
 // SPDX-License-Identifier: MIT
-// MachineLimits: what this machine can read and multiply at most, measured by short loops just
-// before something else is timed, since a shared machine's rates change by the minute. Used by
-// `snapkv bench` (app/cli/bench/roofline.h) and snapkv-bench-machine.
+// MachineLimits: the highest rates at which this machine can read and multiply. Short loops measure
+// them right before something else is timed, since the rates of a shared machine change by the
+// minute.
 #pragma once
 
 #include <cstddef>
 
 namespace snapkv {
 
-/// Rates of a number of threads together, under the CPU target. An operation is a multiplication or
-/// an addition.
+/// The combined rates of a number of threads, under the CPU target. An operation is a
+/// multiplication or an addition.
 struct MachineLimits {
-  double read = 0;  ///< bytes per second, from memory in huge pages where there are any
+  double read = 0;  ///< bytes per second, from memory in huge pages if there are any
   double f32 = 0;   ///< operations per second of the product library
-  double bf16 = 0;  ///< likewise; 0: the processor has no such products
-  double int8 = 0;  ///< likewise, 8-bit integers
+  double bf16 = 0;  ///< likewise; 0 if the processor has no such products
+  double int8 = 0;  ///< likewise, for 8-bit integers
 };
 
-/// Bytes to read so that no cache holds them: twice the last-level cache, but from 256 MiB to 1 GiB,
-/// and at most a quarter of the machine's memory.
+/// As many bytes as no cache can hold: twice the last-level cache, but from 256 MiB to 1 GiB, and
+/// at most a quarter of the machine's memory.
 size_t bytes_beyond_caches();
 
-/// Takes half a second and bytes_beyond_caches() of memory. Throws Error{kDoesNotFit},
-/// Error{kRuntime} when products are wrong.
+/// Takes half a second and bytes_beyond_caches() of memory. Throws Error{kDoesNotFit}, and
+/// Error{kRuntime} if products are wrong.
 MachineLimits measure_machine_limits(int n_threads);
 
 }  // namespace snapkv

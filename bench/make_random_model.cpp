@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// snapkv-make-model SHAPE OUT.gguf [TYPE [N_LAYER]]: a Llama model of a real shape with random
-// weights, for speed and memory runs. Called by people and by benchmarks.
+// snapkv-make-model SHAPE OUT.gguf [TYPE [N_LAYER]]: writes a model of a real shape with random
+// weights, for speed and memory runs.
 #include <fmt/core.h>
 
 #include <charconv>

@@ -13,7 +13,7 @@ namespace snapkv {
 namespace {
 
 /// Words summed side by side: two cache lines, so that additions never wait for each other and the
-/// compiler uses the widest vectors it may. Integers: their sum may be reordered.
+/// compiler can use the widest vectors. They are integers, so that their sum may be reordered.
 constexpr size_t kLanes = 16;
 
 uint64_t sum_words(const uint64_t* words, size_t n) {
@@ -36,7 +36,7 @@ double measure_read_bandwidth(size_t bytes, int n_threads, int repetitions) {
   const Buffer buffer = Buffer::host(bytes, "memory to read");
   auto* words = static_cast<uint64_t*>(buffer.data());
   const auto begin = [&](int t) { return n * t / n_threads; };
-  // each thread writes what it will read: its pages then lie in its own part of the memory
+  // Each thread writes what it will read, so that its pages lie in its own part of the memory.
 #pragma omp parallel for schedule(static, 1) num_threads(n_threads)
   for (int t = 0; t < n_threads; ++t)
     std::fill(words + begin(t), words + begin(t + 1), uint64_t{1});
@@ -50,7 +50,7 @@ double measure_read_bandwidth(size_t bytes, int n_threads, int repetitions) {
       sum += sum_words(words + begin(t), static_cast<size_t>(begin(t + 1) - begin(t)));
     }
     const double seconds = timer.seconds();
-    SNAPKV_CHECK(sum == static_cast<uint64_t>(n));  // also keeps the loop from being left out
+    SNAPKV_CHECK(sum == static_cast<uint64_t>(n));  // also keeps the loop from being optimized away
     best = std::max(best, static_cast<double>(n) * sizeof(uint64_t) / seconds);
   }
   return best;

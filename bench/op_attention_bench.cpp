@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Google Benchmark of attention and selection, each with its floor (op_floor.h). Every shape is
-// checked against the reference on a small case before anything is timed.
+// checked against the reference on a small case before it is timed.
 //
 //   op_attention_bench --benchmark_filter=prefill
 //   op_attention_bench --benchmark_filter='decode/kv_(f16|q8_0)/1/16384/32/8/64'
@@ -24,7 +24,7 @@
 namespace snapkv {
 namespace {
 
-// Each is made when it is first needed: with AVX2 alone there is none for bf16.
+// Each backend is made when it is first needed: with only AVX2 there is none for bf16.
 Backend& backend(Compute compute) {
   if (compute == Compute::f32) {
     static const auto f32 = Backend::make({.device = Device::cpu, .compute = Compute::f32});
@@ -44,7 +44,7 @@ struct Data {
     storage = Buffer::host(static_cast<size_t>(n_rows * row_bytes(dtype, n_cols)), "data");
     view = storage.view(dtype, shape);
     uint32_t state = 12345;
-    constexpr int64_t kRows = 4096;  // at a time
+    constexpr int64_t kRows = 4096;  // rows at a time
     std::vector<float> values(static_cast<size_t>(std::min(n_rows, kRows) * n_cols));
     for (int64_t row = 0; row < n_rows; row += kRows) {
       for (float& x : values) {
@@ -121,7 +121,7 @@ void prefill(benchmark::State& state, Compute compute, DType kv) {
 
 // ---------------------------------------------------------------- decode
 
-/// Rows of some layers, checked against the reference.
+/// Rows of several layers, checked against the reference.
 struct Decode {
   Decode(DType kv, const std::vector<int64_t>& arguments)
       : kv_dtype(kv),
@@ -160,12 +160,12 @@ struct Decode {
   std::vector<HeadRows> rows;
 };
 
-/// Arguments: n_seq, n_kv, n_head, n_head_kv, head_dim, MiB of rows that the calls walk through
-/// layer by layer: more than any cache holds, or 0 for one layer again and again.
+/// Arguments: n_seq, n_kv, n_head, n_head_kv, head_dim, MiB of rows that the calls go through layer
+/// by layer: more than any cache holds, or 0 to use a single layer again and again.
 void decode(benchmark::State& state, DType kv) {
   std::vector<int64_t> arguments;
   for (int i = 0; i < 6; ++i) arguments.push_back(state.range(i));
-  // the library calls this several times for one measurement
+  // The library calls this function several times for one measurement.
   static std::unique_ptr<Decode> made;
   static std::vector<int64_t> made_of;
   if (made == nullptr || made->kv_dtype != kv || made_of != arguments) {
@@ -180,7 +180,7 @@ void decode(benchmark::State& state, DType kv) {
   }
   report_work(state, backend(Compute::f32),
               {.bytes = 2.0 * static_cast<double>(made->heads * made->head_bytes)});
-  // of keys and values, which both types have as many of
+  // Rows of keys and values together; both types have equally many.
   state.counters["rows/s"] = benchmark::Counter(static_cast<double>(made->heads * made->n_kv),
                                                 benchmark::Counter::kIsIterationInvariantRate);
 }
@@ -211,7 +211,7 @@ struct Selection {
     ops::top_k(b, pooled.view, n_prefix, n_top, kWindow, rows);
     const std::span<void* const> all(dst);
     ops::gather_rows(b, k.view, rows, n_kept, all.first(n_rows.size()));
-    ops::gather_rows(b, k.view, rows, n_kept, all.last(n_rows.size()));  // K's memory plays V
+    ops::gather_rows(b, k.view, rows, n_kept, all.last(n_rows.size()));  // K also stands for V
   }
   Data q, k, votes, pooled, kept;
   Buffer rows_storage;

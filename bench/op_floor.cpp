@@ -14,8 +14,8 @@
 namespace snapkv {
 namespace {
 
-/// A rate that is measured again when it is older than a few seconds, since a shared machine's
-/// rates change by the minute.
+/// A rate that is measured again if it is more than a few seconds old, since the rates of a shared
+/// machine change by the minute.
 class FreshRate {
  public:
   template <typename F>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Google Benchmark of matrix products: project() (decode), pack() and project_packed() (prefill),
-// each with its floor (op_floor.h). Results are checked against the reference first. Matrices of
-// one shape exceed every cache together, in pages of 4 KB as in a file.
+// each with its floor (op_floor.h). Results are first checked against the reference. The matrices
+// of one shape together exceed every cache, in pages of 4 KB as in a file.
 //
 //   op_linear_bench --benchmark_filter='project/q8_0'
 #include <benchmark/benchmark.h>
@@ -25,9 +25,9 @@
 namespace snapkv {
 namespace {
 
-constexpr size_t kPoolBytes = size_t{512} << 20;  // beyond any cache
+constexpr size_t kPoolBytes = size_t{512} << 20;  // larger than any cache
 
-/// Memory that weights of all shapes and types are made in.
+/// The memory for weights of all shapes and types.
 char* pool() {
   static char* const memory = [] {
     void* p = mmap(nullptr, kPoolBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -49,12 +49,12 @@ void fill(char* p, DType type, int64_t n) {
   quantize(type, values.data(), n, p);
 }
 
-/// As many matrices of one shape as the pool holds; made anew when shape or type change.
+/// As many matrices of one shape as the pool holds; the pool is refilled if the type changes.
 std::vector<Tensor> make_weights(DType type, int64_t n_out, int64_t n_in) {
   const size_t bytes = static_cast<size_t>(n_out * row_bytes(type, n_in));
   static DType filled = DType::i32;
   if (filled != type) {
-    constexpr int64_t kValues = int64_t{1} << 18;  // whole blocks of every type, repeated
+    constexpr int64_t kValues = int64_t{1} << 18;  // whole blocks of every type; repeated
     const size_t pattern = row_bytes(type, kValues);
     fill(pool(), type, kValues);
     for (size_t i = pattern; i < kPoolBytes; i += pattern) {
@@ -103,7 +103,7 @@ std::vector<float> reference(Tensor w, int64_t n_check, const std::vector<float>
       std::array{Projection{.w = w, .bias = {}, .out = {out.data(), DType::f32, {n, n_check}}}});
   return out;
 }
-/// The same part of a result.
+/// The same columns of a complete result.
 std::vector<float> first_columns(const std::vector<float>& out, int64_t n, int64_t n_check) {
   std::vector<float> part;
   const int64_t n_out = static_cast<int64_t>(out.size()) / n;
@@ -139,13 +139,13 @@ void pack(benchmark::State& state, Compute compute, DType type, int64_t n_out, i
   ops::pack(cpu(compute), weights[0], packed);
   size_t i = 0;
   for (auto _ : state) ops::pack(cpu(compute), weights[i++ % weights.size()], packed);
-  // read in the file's type, written in the compute type
+  // Bytes read in the file's type and written in the compute type.
   const int64_t bytes =
       n_out * (row_bytes(type, n_in) + row_bytes(cpu(compute).compute_dtype(), n_in));
   report_work(state, cpu(compute), {.bytes = static_cast<double>(bytes)});
 }
 
-/// Weights come from memory where products read them as they are; packed ones are the same again.
+/// If products read weights as they are, these come from memory; packed weights are reused.
 void project_packed(benchmark::State& state, Compute compute, DType type, int64_t n_out,
                     int64_t n_in, int64_t n) {
   Backend& backend = cpu(compute);
@@ -184,7 +184,7 @@ void register_all() {
   for (const DType type : kWeightTypes) {
     for (const auto& [rows, cols] :
          {std::pair<int64_t, int64_t>{8192, 2048}, {2048, 8192}, {512, 2048}}) {
-      const int64_t n_out = rows, n_in = cols;  // Clang 14's lambdas don't capture bindings
+      const int64_t n_out = rows, n_in = cols;  // Clang 14's lambdas cannot capture bindings
       const std::string shape =
           std::string(name(type)) + "/" + std::to_string(n_out) + "x" + std::to_string(n_in);
       for (const Compute compute : {Compute::automatic, Compute::f32}) {

@@ -32,7 +32,7 @@ void round_block(const float* x, BlockQ8_0& block) {
   }
 }
 
-/// The value of largest magnitude, with its sign.
+/// The value of largest magnitude, including its sign.
 float extreme(const float* x, int n) {
   float found = 0.0f;
   for (int i = 0; i < n; ++i) {
@@ -41,7 +41,7 @@ float extreme(const float* x, int n) {
   return found;
 }
 
-/// Levels of a block whose lowest level, -n_below, is its extreme value.
+/// The levels of a block whose extreme value gets the lowest level, -n_below.
 std::array<int, kBlockSize> levels_from_extreme(const float* x, int n_below, f16_t& scale) {
   const float d = extreme(x, kBlockSize) / static_cast<float>(-n_below);
   const float inverse = d != 0.0f ? 1.0f / d : 0.0f;
@@ -54,7 +54,7 @@ std::array<int, kBlockSize> levels_from_extreme(const float* x, int n_below, f16
   return levels;
 }
 
-/// Values 0 ... 15 in low nibbles, 16 ... 31 in high ones.
+/// Puts values 0 ... 15 into the low nibbles and 16 ... 31 into the high ones.
 void put_nibbles(const std::array<int, kBlockSize>& levels, uint8_t* qs) {
   for (int i = 0; i < kBlockSize / 2; ++i) {
     qs[i] = static_cast<uint8_t>((levels[i] & 15) | (levels[i + kBlockSize / 2] & 15) << 4);
@@ -65,7 +65,7 @@ void round_block(const float* x, BlockQ4_0& block) {
   put_nibbles(levels_from_extreme(x, 8, block.d), block.qs);
 }
 
-/// Levels of a block from its lowest value, at level 0, to its highest, at max_level.
+/// The levels of a block, from level 0 for its lowest value to max_level for its highest.
 std::array<int, kBlockSize> levels_from_lowest(const float* x, int max_level, f16_t& scale,
                                                f16_t& lowest) {
   const auto [low, high] = std::minmax_element(x, x + kBlockSize);
@@ -103,7 +103,7 @@ void round_block(const float* x, BlockQ5_1& block) {
   put_fifth_bits(levels, block.qh);
 }
 
-/// The places of the levels in a table of 16 that are nearest to 32 values times `inverse`.
+/// For 32 values times `inverse`, the places of the nearest levels in a table of 16.
 std::array<int, kBlockSize> nearest_places(const float* x, float inverse, const int8_t* table) {
   std::array<int, kBlockSize> places;
   for (int i = 0; i < kBlockSize; ++i) {
@@ -121,7 +121,7 @@ void round_block(const float* x, BlockIQ4_NL& block) {
   put_nibbles(nearest_places(x, d != 0.0f ? 1.0f / d : 0.0f, BlockIQ4_NL::kLevels), block.qs);
 }
 
-/// The greatest number of FP4 is 6 = 1.5 * 2^2: the scale's exponent is 2 below the extreme's.
+/// The greatest FP4 number is 6 = 1.5 * 2^2, so the scale's exponent is 2 below the extreme's.
 void round_block(const float* x, BlockMXFP4& block) {
   const float greatest = std::fabs(extreme(x, kBlockSize));
   block.e = static_cast<uint8_t>(
@@ -131,13 +131,13 @@ void round_block(const float* x, BlockMXFP4& block) {
 
 // ---------------------------------------------------------------- superblocks
 
-/// x / step to the nearest integer within [low, high]; 0 where step is 0.
+/// x / step rounded to the nearest integer in [low, high]; 0 if step is 0.
 int level_of(float x, float step, int low, int high) {
   if (step == 0.0f) return std::clamp(0, low, high);
   return std::clamp(static_cast<int>(std::round(x / step)), low, high);
 }
 
-/// 2 bits of level 128 h + 32 j + i to bits 2 j and 2 j + 1 of qs[32 h + i].
+/// Puts the 2 bits of level 128 h + 32 j + i into bits 2 j and 2 j + 1 of qs[32 h + i].
 void put_pairs(const std::array<int, kSuperblockSize>& levels, uint8_t* qs) {
   std::fill(qs, qs + kSuperblockSize / 4, uint8_t{0});
   for (int i = 0; i < kSuperblockSize; ++i) {
@@ -147,7 +147,7 @@ void put_pairs(const std::array<int, kSuperblockSize>& levels, uint8_t* qs) {
 }
 
 void round_block(const float* x, BlockQ2_K& block) {
-  std::array<float, 16> step, min;  // of 16 values each: step * level - min, min >= 0
+  std::array<float, 16> step, min;  // for 16 values each: step * level - min, min >= 0
   for (size_t s = 0; s < step.size(); ++s) {
     const auto [low, high] = std::minmax_element(x + 16 * s, x + 16 * (s + 1));
     min[s] = std::max(0.0f, -*low);
@@ -169,7 +169,7 @@ void round_block(const float* x, BlockQ2_K& block) {
   put_pairs(levels, block.qs);
 }
 
-/// Inverse of Block<q3_k>::scale(), of 16 scales.
+/// The inverse of Block<q3_k>::scale(), for 16 scales.
 void put_scales(const std::array<int, 16>& scales, uint8_t* bytes) {
   std::fill(bytes, bytes + 12, uint8_t{0});
   for (int k = 0; k < 16; ++k) {
@@ -181,7 +181,7 @@ void put_scales(const std::array<int, 16>& scales, uint8_t* bytes) {
 }
 
 void round_block(const float* x, BlockQ3_K& block) {
-  std::array<float, 16> step;  // of 16 values each: the extreme becomes -4
+  std::array<float, 16> step;  // for 16 values each; the extreme becomes -4
   float greatest = 0.0f;
   for (size_t s = 0; s < step.size(); ++s) {
     step[s] = extreme(x + 16 * s, 16) / -4.0f;
@@ -190,7 +190,7 @@ void round_block(const float* x, BlockQ3_K& block) {
   block = {};
   block.d = to_f16(greatest / 31.0f);
   std::array<int, 16> scales;
-  std::array<int, kSuperblockSize> levels;  // from 0
+  std::array<int, kSuperblockSize> levels;  // counted from 0
   for (size_t s = 0; s < step.size(); ++s) {
     scales[s] = level_of(step[s], to_f32(block.d), -32, 31);
     const float exact_step = to_f32(block.d) * static_cast<float>(scales[s]);
@@ -204,7 +204,7 @@ void round_block(const float* x, BlockQ3_K& block) {
   put_scales(scales, block.scales);
 }
 
-/// Inverse of PartScales::scale() and min().
+/// The inverse of PartScales::scale() and min().
 void put_scale(PartScales& scales, int part, int scale, int min) {
   uint8_t* const b = scales.bytes;
   if (part < 4) {
@@ -217,7 +217,7 @@ void put_scale(PartScales& scales, int part, int scale, int min) {
   b[part] = static_cast<uint8_t>((b[part] & 63) | (min >> 4) << 6);
 }
 
-/// Scales and levels of a q4_k or q5_k superblock; the greatest level is max_level.
+/// Sets the scales of a q4_k or q5_k superblock and returns its levels; the greatest is max_level.
 std::array<int, kSuperblockSize> levels_with_min(const float* x, int max_level,
                                                  PartScales& scales) {
   std::array<float, kSuperblockParts> step, min;  // value = step * level - min, min >= 0
@@ -243,7 +243,7 @@ std::array<int, kSuperblockSize> levels_with_min(const float* x, int max_level,
   return levels;
 }
 
-/// Parts 2p and 2p + 1 side by side in nibbles.
+/// Puts parts 2p and 2p + 1 side by side into nibbles.
 void put_nibbles(const std::array<int, kSuperblockSize>& levels, uint8_t* qs) {
   for (size_t i = 0; i < kSuperblockSize / 2; ++i) {
     const size_t low = i / 32 * 64 + i % 32;
@@ -265,7 +265,7 @@ void round_block(const float* x, BlockQ5_K& block) {
 }
 
 void round_block(const float* x, BlockQ6_K& block) {
-  std::array<float, 16> step;  // of 16 values each: the extreme becomes -32
+  std::array<float, 16> step;  // for 16 values each; the extreme becomes -32
   float greatest = 0.0f;
   for (size_t s = 0; s < step.size(); ++s) {
     step[s] = extreme(x + 16 * s, 16) / -32.0f;

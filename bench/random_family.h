@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// RandomFamily: what a random model has in place of Llama's own: metadata and tensors in
-// llama.cpp's names, written here again and not taken from src/model, so that a real llama.cpp
+// RandomFamily: how a random model differs from Llama: metadata and tensors under llama.cpp's
+// names. They are written here again rather than taken from src/model, so that a real llama.cpp
 // checks both.
 #pragma once
 
@@ -11,11 +11,11 @@
 
 namespace snapkv {
 
-/// Norms of queries and keys: none, one weight for all heads, weights of each head, one norm over
+/// Norms of queries and keys: none, one weight for all heads, a weight for each head, one norm over
 /// all heads of a token.
 enum class RandomQkNorm { none, each_head, own_weights, all_together };
 
-/// One more key; without the architecture's name.
+/// An additional metadata key, without the architecture's name.
 struct RandomKey {
   std::string name;
   std::variant<int64_t, double, std::string> value;
@@ -33,12 +33,15 @@ struct RandomFamily {
   bool fused_qkv = false, gated = true, fused_gate = false;
   bool own_output = false;
   bool rope_freqs = false, long_factors = false, learned_positions = false;
+  int64_t n_expert = 0, n_expert_used = 0;  // 0: no experts
+  bool merged_experts = true;               // one tensor for all of a layer, else one for each
+  int64_t n_ff_dense = 0;                   // > 0: .feed_forward_length, and n_ff is of an expert
   int64_t window = 0;  // .attention.sliding_window; 0: none
   std::vector<RandomKey> keys = {};
 };
 
-/// Deviations of weights that make every feature of a small model matter: attention is far from
-/// uniform, logits differ. Those of matrices are times 1 / sqrt(n_in).
+/// Standard deviations of weights that make every feature of a small model matter: attention is far
+/// from uniform, and logits differ. Those of matrices are multiplied by 1 / sqrt(n_in).
 struct RandomGains {
   float embedding = 0.35f;  // of the embeddings themselves
   float positions = 1.0f;   // of learned positions
@@ -46,6 +49,7 @@ struct RandomGains {
   float qkv = 1.3f;
   float attention_output = 1.2f;
   float ffn = 1.2f;
+  float router = 1.5f;
   float bias = 0.4f;           // of biases
   float norm = 0.2f;           // of norms around 1, and of their biases
   float qk_norm = 1.4f;        // mean of norms of queries and keys

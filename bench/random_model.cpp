@@ -14,8 +14,8 @@
 namespace snapkv {
 namespace {
 
-constexpr int64_t kChunkValues = int64_t{1} << 22;  // made and written at a time
-constexpr int64_t kFirstWord = 259;                 // after <unk>, <s>, </s> and 256 bytes
+constexpr int64_t kChunkValues = int64_t{1} << 22;  // values made and written at a time
+constexpr int64_t kFirstWord = 259;                 // after <unk>, <s>, </s> and the 256 bytes
 
 // ---------------------------------------------------------------- random values
 
@@ -26,17 +26,17 @@ uint64_t mix(uint64_t z) {
   return z ^ (z >> 31);
 }
 
-/// The stream of one tensor (FNV-1a of its name).
+/// The key of a tensor's random stream (FNV-1a of its name).
 uint64_t stream_key(uint64_t seed, std::string_view name) {
   uint64_t hash = 0xcbf29ce484222325u;
   for (const char c : name) hash = (hash ^ static_cast<uint8_t>(c)) * 0x100000001b3u;
   return mix(hash + mix(seed + 0x9e3779b97f4a7c15u));
 }
 
-/// Nearly normal (Irwin-Hall: the sum of eight 16-bit uniforms), mean 0, deviation 1. The sum is an
-/// integer, so the only rounding is that of one product.
+/// A nearly normal value (Irwin-Hall: the sum of eight 16-bit uniforms), with mean 0 and deviation
+/// 1. The sum is an integer, so only one product is rounded.
 float normal(uint64_t key, uint64_t index) {
-  constexpr float kInverseDeviation = 1.0f / 53509.92f;  // of the sum: 65536 * sqrt(8 / 12)
+  constexpr float kInverseDeviation = 1.0f / 53509.92f;  // the sum's: 65536 * sqrt(8 / 12)
   int32_t sum = -4 * 65535;
   for (uint64_t word = 0; word < 2; ++word) {
     uint64_t bits = mix(key + (2 * index + word) * 0x9e3779b97f4a7c15u);
@@ -54,8 +54,11 @@ struct TensorPlan {
   int64_t n_cols;
   bool is_vector;
   float mean, stddev;
-  float last = 0;  // > 0: not random, but from 1 to this
-  int64_t bytes() const { return n_rows * row_bytes(dtype, n_cols); }
+  float last = 0;       // > 0: not random, but from 1 to this
+  int64_t n_outer = 0;  // > 0: so many matrices in one tensor
+
+  int64_t n_all_rows() const { return std::max<int64_t>(n_outer, 1) * n_rows; }
+  int64_t bytes() const { return n_all_rows() * row_bytes(dtype, n_cols); }
 };
 
 class Planner {
@@ -106,6 +109,7 @@ class Planner {
     head_norm(blk + "attn_q_norm.weight", s_.n_head, g.qk_norm);
     head_norm(blk + "attn_k_norm.weight", s_.n_head_kv, g.qk_norm);
     matrix(blk + "attn_output", s_.n_embd, n_q, g.attention_output, f_.output_bias);
+    if (f_.n_expert > 0) return add_experts(blk, g);
     if (f_.gated && !f_.fused_gate) {
       matrix(blk + "ffn_gate", s_.n_ff, s_.n_embd, g.ffn, f_.ffn_bias);
     }
@@ -113,13 +117,29 @@ class Planner {
     matrix(blk + "ffn_down", s_.n_embd, s_.n_ff, g.ffn, f_.ffn_bias);
   }
 
+  void add_experts(const std::string& blk, const RandomGains& g) {
+    matrix(blk + "ffn_gate_inp", f_.n_expert, s_.n_embd, g.router, false, DType::f32);
+    const auto experts = [&](const char* name, int64_t n_out, int64_t n_in) {
+      if (f_.merged_experts) {
+        matrix(blk + name + "_exps", n_out, n_in, g.ffn, false, {}, f_.n_expert);
+      }
+      for (int64_t e = 0; !f_.merged_experts && e < f_.n_expert; ++e) {
+        matrix(fmt::format("{}{}.{}", blk, name, e), n_out, n_in, g.ffn);
+      }
+    };
+    experts("ffn_gate", s_.n_ff, s_.n_embd);
+    experts("ffn_up", s_.n_ff, s_.n_embd);
+    experts("ffn_down", s_.n_embd, s_.n_ff);
+  }
+
   void add(TensorPlan tensor) {
     if (tensor.name != o_.omitted) plan_.push_back(std::move(tensor));
   }
   void matrix(const std::string& name, int64_t n_out, int64_t n_in, float gain,
-              bool with_bias = false, std::optional<DType> dtype = {}) {
+              bool with_bias = false, std::optional<DType> dtype = {}, int64_t n_outer = 0) {
     const float stddev = o_.gains ? gain / std::sqrt(static_cast<float>(n_in)) : o_.weight_stddev;
-    add({name + ".weight", dtype.value_or(o_.dtype), n_out, n_in, false, 0.0f, stddev});
+    add({name + ".weight", dtype.value_or(o_.dtype), n_out, n_in, false, 0.0f, stddev, 0.0f,
+         n_outer});
     if (with_bias) bias(name, n_out);
   }
   void bias(const std::string& name, int64_t n) {
@@ -156,7 +176,7 @@ class Planner {
   std::vector<TensorPlan> plan_;
 };
 
-/// A SentencePiece vocabulary: <unk>, <s>, </s>, the bytes, then words that carry their number.
+/// Adds a SentencePiece vocabulary: <unk>, <s>, </s>, the bytes, and words named by their number.
 void add_tokenizer(GgufHeader& meta, int64_t n_vocab) {
   std::vector<std::string> tokens = {"<unk>", "<s>", "</s>"};
   std::vector<int32_t> types = {2, 3, 3};  // unknown, control, control
@@ -185,14 +205,19 @@ std::string make_header(const RandomModelShape& s, const RandomModelOptions& o,
   const RandomFamily& f = s.family;
   const auto key = [&](std::string_view name) { return f.architecture + "." + std::string(name); };
   meta.text("general.architecture", f.architecture);
-  // llama.cpp patches the vocabularies of models with some names
+  // The name must not be one for which llama.cpp patches vocabularies.
   meta.text("general.name", fmt::format("random-{}x{}", s.n_layer, s.n_embd));
   meta.u32("general.file_type", dtype_info(o.dtype).file_type);
   if (block_size(o.dtype) > 1) meta.u32("general.quantization_version", 2);
   meta.u32(key("context_length"), o.n_ctx);
   meta.u32(key("embedding_length"), s.n_embd);
   meta.u32(key("block_count"), s.n_layer);
-  meta.u32(key("feed_forward_length"), s.n_ff);
+  meta.u32(key("feed_forward_length"), f.n_ff_dense > 0 ? f.n_ff_dense : s.n_ff);
+  if (f.n_ff_dense > 0) meta.u32(key("expert_feed_forward_length"), s.n_ff);
+  if (f.n_expert > 0) {
+    meta.u32(key("expert_count"), f.n_expert);
+    meta.u32(key("expert_used_count"), f.n_expert_used);
+  }
   meta.u32(key("attention.head_count"), s.n_head);
   meta.u32(key("attention.head_count_kv"), s.n_head_kv);
   meta.u32(key("attention.key_length"), s.head_dim);
@@ -218,9 +243,10 @@ std::string make_header(const RandomModelShape& s, const RandomModelOptions& o,
   int64_t offset = 0;
   for (const TensorPlan& t : plan) {
     tensors.string(t.name);
-    tensors.number(uint32_t{t.is_vector ? 1u : 2u});
+    tensors.number(uint32_t{t.is_vector ? 1u : t.n_outer > 0 ? 3u : 2u});
     tensors.number(static_cast<uint64_t>(t.n_cols));  // the file's order: fastest first
     if (!t.is_vector) tensors.number(static_cast<uint64_t>(t.n_rows));
+    if (t.n_outer > 0) tensors.number(static_cast<uint64_t>(t.n_outer));
     tensors.number(dtype_info(t.dtype).ggml_type);
     tensors.number(static_cast<uint64_t>(offset));
     offset += padded(t.bytes());
@@ -235,12 +261,12 @@ float value_at(const TensorPlan& t, uint64_t key, int64_t i) {
   return t.mean + t.stddev * normal(key, static_cast<uint64_t>(i));
 }
 
-/// Makes and writes one tensor, kChunkValues at a time; parallel over pieces of a chunk.
+/// Makes and writes one tensor, kChunkValues at a time, in parallel over the pieces of a chunk.
 void write_tensor(OutputFile& file, const TensorPlan& t, const RandomModelOptions& o,
                   std::vector<char>& chunk) {
   constexpr int64_t kPiece = 4096;  // a multiple of every block size
   const uint64_t key = stream_key(o.seed, t.name);
-  const int64_t n_values = t.n_rows * t.n_cols;
+  const int64_t n_values = t.n_all_rows() * t.n_cols;
   for (int64_t begin = 0; begin < n_values; begin += kChunkValues) {
     const int64_t n = std::min(kChunkValues, n_values - begin);
     const int64_t bytes = row_bytes(t.dtype, n);

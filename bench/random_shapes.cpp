@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The named shapes of random models: small ones of tests, and those of real models.
+// The named shapes of random models: small ones for tests, and those of real models.
 #include <fmt/core.h>
 
 #include "base/error.h"
@@ -26,11 +26,22 @@ RandomFamily phi3() {
   return {.architecture = "phi3", .fused_qkv = true, .fused_gate = true, .own_output = true};
 }
 
+RandomFamily mixtral() { return {.own_output = true, .n_expert = 8, .n_expert_used = 2}; }
+
+RandomFamily qwen3moe() {
+  return {.architecture = "qwen3moe",
+          .qk_norm = RandomQkNorm::each_head,
+          .own_output = true,
+          .n_expert = 128,
+          .n_expert_used = 8,
+          .n_ff_dense = 6144};
+}
+
 const std::vector<NamedShape>& shapes() {
   // n_embd n_layer n_head n_head_kv head_dim n_ff n_vocab rope_base
   static const std::vector<NamedShape> all = {
       {"tiny-gqa", {128, 4, 4, 2, 32, 352, 512, 1e4}},         // for oracles in tests
-      {"tiny-wide", {256, 2, 4, 2, 64, 512, 512, 1e4}},        // for those of superblocks
+      {"tiny-wide", {256, 2, 4, 2, 64, 512, 512, 1e4}},        // the same, for superblock types
       {"135m-gqa", {576, 30, 9, 3, 64, 1536, 32000, 1e5}},     // SmolLM-135M
       {"1b-gqa", {2048, 16, 32, 8, 64, 8192, 32000, 5e5}},     // Llama-3.2-1B
       {"1b-mha", {2048, 22, 32, 32, 64, 5632, 32000, 1e6}},    // TinyLlama's sizes, all heads kept
@@ -41,6 +52,9 @@ const std::vector<NamedShape>& shapes() {
       {"smollm2-1.7b", {2048, 24, 32, 32, 64, 8192, 49152, 1.3e5}},
       {"qwen3-0.6b", {1024, 28, 16, 8, 128, 3072, 151936, 1e6, qwen3()}},
       {"gemma3-1b", {1152, 26, 4, 1, 256, 6912, 262144, 1e6, gemma3()}},
+      {"mixtral-3b", {2048, 9, 16, 4, 128, 7168, 32000, 1e6, mixtral()}},  // half as wide as 8x7B
+      {"mixtral-8x7b", {4096, 32, 32, 8, 128, 14336, 32000, 1e6, mixtral()}},
+      {"qwen3-30b-a3b", {2048, 48, 32, 4, 128, 768, 151936, 1e6, qwen3moe()}},
       {"phi3-mini", {3072, 32, 32, 32, 96, 8192, 32064, 1e4, phi3()}},
   };
   return all;

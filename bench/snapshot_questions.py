@@ -22,7 +22,7 @@ class Server:
     def __init__(self, options, *more):
         command = [options.program, "serve", "-m", options.model, "--port", "0", *more,
                    "-t", str(options.threads), "--no-progress"]
-        environment = {**os.environ, "OMP_WAIT_POLICY": "passive"}  # waiting is no work
+        environment = {**os.environ, "OMP_WAIT_POLICY": "passive"}  # waiting must not count as work
         self.process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=environment)
         errors = ""
         while "ready: " not in errors:
@@ -55,7 +55,7 @@ class Server:
 
     def stop(self):
         self.process.terminate()
-        self.process.terminate()  # the second ends it at once
+        self.process.terminate()  # the second signal ends it at once
         self.process.wait()
 
 

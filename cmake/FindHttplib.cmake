@@ -1,5 +1,4 @@
-# find_package(Httplib): cpp-httplib, compiled, as the target Httplib::Httplib. Used by the build of
-# the program.
+# find_package(Httplib): the compiled cpp-httplib, as the target Httplib::Httplib.
 find_path(HTTPLIB_INCLUDE_DIR httplib.h)
 find_library(HTTPLIB_LIBRARY NAMES cpp-httplib)
 if(HTTPLIB_INCLUDE_DIR)
@@ -13,7 +12,7 @@ find_package_handle_standard_args(Httplib REQUIRED_VARS HTTPLIB_LIBRARY HTTPLIB_
   OPENSSL_FOUND VERSION_VAR HTTPLIB_VERSION)
 if(Httplib_FOUND AND NOT TARGET Httplib::Httplib)
   add_library(Httplib::Httplib UNKNOWN IMPORTED)
-  # the library was compiled with these, and its header's classes depend on them
+  # the library was compiled with these options, and the classes in its header depend on them
   set_target_properties(Httplib::Httplib PROPERTIES IMPORTED_LOCATION ${HTTPLIB_LIBRARY}
     INTERFACE_INCLUDE_DIRECTORIES ${HTTPLIB_INCLUDE_DIR}
     INTERFACE_COMPILE_DEFINITIONS

@@ -1,4 +1,4 @@
-# find_package(Libedit): libedit as the target Libedit::Libedit. Used by the build of the program.
+# find_package(Libedit): libedit, as the target Libedit::Libedit.
 find_path(LIBEDIT_INCLUDE_DIR histedit.h)
 find_library(LIBEDIT_LIBRARY NAMES edit)
 if(LIBEDIT_INCLUDE_DIR)

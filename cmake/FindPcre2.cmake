@@ -1,5 +1,5 @@
-# find_package(Pcre2): PCRE2 for 8-bit code units, as the target Pcre2::Pcre2. Used by the build and,
-# installed beside snapkvConfig.cmake, by programs that link the static library.
+# find_package(Pcre2): PCRE2 for 8-bit code units, as the target Pcre2::Pcre2. Installed beside
+# snapkvConfig.cmake for programs that link the static library.
 find_path(PCRE2_INCLUDE_DIR pcre2.h)
 find_library(PCRE2_LIBRARY NAMES pcre2-8 pcre2-8-static)
 if(PCRE2_INCLUDE_DIR)

@@ -1,6 +1,6 @@
-# find_package(PrometheusCore): the core of prometheus-cpp as the target PrometheusCore::PrometheusCore.
-# Its own CMake files ask for CURL and zlib, which the core does not use. Used by the build of the
-# program.
+# find_package(PrometheusCore): the core of prometheus-cpp, as the target
+# PrometheusCore::PrometheusCore. Its own CMake files require CURL and zlib, which the core does not
+# need.
 find_path(PROMETHEUS_INCLUDE_DIR prometheus/text_serializer.h)
 find_library(PROMETHEUS_CORE_LIBRARY NAMES prometheus-cpp-core)
 include(FindPackageHandleStandardArgs)

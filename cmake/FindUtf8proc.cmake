@@ -1,5 +1,5 @@
-# find_package(Utf8proc): utf8proc as the target Utf8proc::Utf8proc. Used by the build and,
-# installed beside snapkvConfig.cmake, by programs that link the static library.
+# find_package(Utf8proc): utf8proc, as the target Utf8proc::Utf8proc. Installed beside
+# snapkvConfig.cmake for programs that link the static library.
 find_path(UTF8PROC_INCLUDE_DIR utf8proc.h)
 find_library(UTF8PROC_LIBRARY NAMES utf8proc utf8proc_static)
 if(UTF8PROC_INCLUDE_DIR)

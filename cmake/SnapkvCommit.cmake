@@ -1,6 +1,6 @@
-# snapkv_commit(VARIABLE SYMBOL TARGET): a C++ file that defines SYMBOL (snapkv::eval::kName) as the
-# Git commit of the sources ("unknown" outside of Git). It is brought up to date by TARGET at every
-# build, and compiled again only when the commit has changed. VARIABLE becomes its path.
+# snapkv_commit(VARIABLE SYMBOL TARGET): writes a C++ file that defines SYMBOL (snapkv::eval::kName)
+# as the Git commit of the sources ("unknown" outside Git). TARGET updates it in every build; it is
+# recompiled only when the commit has changed. VARIABLE is set to its path.
 function(snapkv_commit variable symbol target)
   string(REGEX REPLACE "^.*::" "" name ${symbol})
   set(cpp ${CMAKE_CURRENT_BINARY_DIR}/${name}.cpp)

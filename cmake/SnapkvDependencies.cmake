@@ -1,4 +1,4 @@
-# Every third-party dependency, in one place; docs/dependencies.md says why each is here.
+# All third-party dependencies; docs/dependencies.md gives the reason for each.
 find_package(OpenMP REQUIRED COMPONENTS CXX)
 find_package(dnnl 2.6 REQUIRED CONFIG)
 find_package(hwy 1.0 REQUIRED CONFIG)
@@ -6,10 +6,10 @@ find_package(fmt 9 REQUIRED CONFIG)
 find_package(nlohmann_json 3.9 REQUIRED CONFIG)
 find_package(Threads REQUIRED)
 find_package(zstd 1.5 REQUIRED CONFIG)
-find_package(Pcre2 10.40 REQUIRED MODULE)  # these two by the files beside this one
+find_package(Pcre2 10.40 REQUIRED MODULE)  # these two use Find modules of this folder
 find_package(Utf8proc 2.6 REQUIRED MODULE)
 
-find_path(XXHASH_INCLUDE_DIR xxhash.h REQUIRED)  # 0.8; compiled in from the header
+find_path(XXHASH_INCLUDE_DIR xxhash.h REQUIRED)  # 0.8, header-only
 
 if(SNAPKV_CUDA)
   if(NOT DEFINED CMAKE_CUDA_ARCHITECTURES)

@@ -1,5 +1,6 @@
-# snapkv_embed(VARIABLE SYMBOL file): a C++ file that defines SYMBOL (snapkv::eval::kName) with the
-# file's text; no file: "". VARIABLE becomes its path, a source of a target of this folder.
+# snapkv_embed(VARIABLE SYMBOL file): makes a C++ file that defines SYMBOL (snapkv::eval::kName) as
+# the text of a file, or "" without a file. VARIABLE is set to its path, a source for targets of
+# this folder.
 function(snapkv_embed variable symbol file)
   string(REGEX REPLACE "^.*::" "" name ${symbol})
   set(cpp ${CMAKE_CURRENT_BINARY_DIR}/${name}.cpp)

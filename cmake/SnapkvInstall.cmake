@@ -1,6 +1,11 @@
 # `cmake --install`: the program, the library, the public headers, the demo's model and a
-# relocatable CMake package, so that find_package(snapkv) works from wherever the prefix lies.
+# relocatable CMake package, so that find_package(snapkv) works under any prefix.
 if(NOT SNAPKV_INSTALL)
+  return()
+endif()
+if(SKBUILD)  # a Python wheel (pyproject.toml): the library and the program beside the package
+  install(TARGETS snapkv_c LIBRARY DESTINATION snapkv/lib NAMELINK_SKIP COMPONENT python)
+  install(TARGETS snapkv-cli RUNTIME DESTINATION snapkv/bin COMPONENT python)
   return()
 endif()
 include(CMakePackageConfigHelpers)
@@ -11,6 +16,9 @@ install(TARGETS snapkv EXPORT snapkvTargets
   LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
   RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 install(EXPORT snapkvTargets NAMESPACE snapkv:: DESTINATION ${package_dir})
+if(SNAPKV_C_LIBRARY)
+  install(TARGETS snapkv_c LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+endif()
 if(SNAPKV_BUILD_APP)
   install(TARGETS snapkv-cli RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 endif()

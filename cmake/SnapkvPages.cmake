@@ -1,17 +1,17 @@
-# The template of the pages that `snapkv inspect` and `--html` write, and the page of `snapkv serve`:
-# web/ is copied into the build folder, its npm packages are installed there and Vite makes an HTML
-# file of each, which eval/ and app/server/ embed. SNAPKV_PAGES: AUTO (where npm is there), ON (an
-# error without), OFF.
+# Builds the template for the pages of `snapkv inspect` and `--html`, and the page of `snapkv
+# serve`. web/ is copied into the build folder, its npm packages are installed there, and Vite makes
+# two HTML files, which eval/ and app/server/ embed. SNAPKV_PAGES: AUTO (if npm is found), ON (an
+# error without npm), OFF.
 set(SNAPKV_PAGES AUTO CACHE STRING "HTML pages of snapkv inspect, --html and serve: AUTO, ON or OFF")
 set_property(CACHE SNAPKV_PAGES PROPERTY STRINGS AUTO ON OFF)
 
-set(SNAPKV_PAGE_TEMPLATE "")  # the files to embed, or nothing
+set(SNAPKV_PAGE_TEMPLATE "")  # the files to embed; empty: none
 set(SNAPKV_SERVER_PAGE "")
 if(NOT SNAPKV_BUILD_APP OR NOT SNAPKV_PAGES)
   return()
 endif()
 
-# What keeps the pages from being built, or nothing.
+# Sets PROBLEM to the reason why the pages can't be built; empty if they can.
 function(snapkv_find_npm problem)
   set(${problem} "" PARENT_SCOPE)
   find_program(NODE_EXECUTABLE NAMES node nodejs DOC "Node.js, for the pages")

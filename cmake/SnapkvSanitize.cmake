@@ -1,11 +1,11 @@
-# What SNAPKV_SANITIZE adds to every target: flags, and the definition SNAPKV_SANITIZED, by which
-# tests say that they are skipped where a sanitizer is in the way of what they measure.
-set(SNAPKV_SANITIZE_FLAGS "")  # of whoever links the library
+# Adds the flags of SNAPKV_SANITIZE to every target, and defines SNAPKV_SANITIZED: tests are skipped
+# if a sanitizer would disturb what they measure.
+set(SNAPKV_SANITIZE_FLAGS "")  # also needed by programs that link the library
 if(SNAPKV_SANITIZE STREQUAL "address")
   set(SNAPKV_SANITIZE_FLAGS -fsanitize=address,undefined -fno-sanitize-recover=undefined)
 elseif(SNAPKV_SANITIZE STREQUAL "thread")
-  # ThreadSanitizer knows nothing of the barriers of an OpenMP runtime that was not compiled with it.
-  # LLVM's tells it about them by a library of its own, Archer, which its package has beside it.
+  # ThreadSanitizer can't see the barriers of an OpenMP runtime that was compiled without it. LLVM's
+  # runtime reports them to it through a separate library, Archer, in the same package.
   if(NOT CMAKE_CXX_COMPILER_ID MATCHES "Clang")
     message(FATAL_ERROR "SNAPKV_SANITIZE=thread needs Clang and its OpenMP runtime: it would take "
       "the barriers of GCC's for races")
@@ -13,7 +13,7 @@ elseif(SNAPKV_SANITIZE STREQUAL "thread")
   get_filename_component(openmp_folder ${OpenMP_omp_LIBRARY} DIRECTORY)
   find_library(SNAPKV_ARCHER_LIBRARY archer HINTS ${openmp_folder} REQUIRED)
   set(SNAPKV_SANITIZE_FLAGS -fsanitize=thread)
-  # nothing calls it: the runtime looks for it by the name of one of its functions
+  # nothing calls it: the runtime finds it by the name of one of its functions
   target_link_options(snapkv_options INTERFACE LINKER:--no-as-needed)
   target_link_libraries(snapkv_options INTERFACE ${SNAPKV_ARCHER_LIBRARY})
 elseif(SNAPKV_SANITIZE)

@@ -1,4 +1,4 @@
-# How the project's targets are made: warnings, include paths, one library per folder.
+# Rules for the project's targets: warnings, include paths, one library per folder.
 add_library(snapkv_options INTERFACE)
 target_compile_features(snapkv_options INTERFACE cxx_std_20)
 target_include_directories(snapkv_options INTERFACE
@@ -6,15 +6,17 @@ target_include_directories(snapkv_options INTERFACE
 target_compile_options(snapkv_options INTERFACE
   $<$<COMPILE_LANGUAGE:CXX>:-Wall;-Wextra;-Wpedantic;-Wshadow>
   $<$<AND:$<COMPILE_LANGUAGE:CXX>,$<BOOL:${SNAPKV_WERROR}>>:-Werror>)
-# hidden by GCC 12's std::string and <regex> false positives at -O2 and above (GCC bug 105329)
+# turned off because of GCC 12's false positives for std::string and <regex> at -O2 and above (GCC
+# bug 105329)
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   target_compile_options(snapkv_options INTERFACE
     $<$<COMPILE_LANGUAGE:CXX>:-Wno-restrict;-Wno-stringop-overflow;-Wno-array-bounds>)
 endif()
 
-# snapkv_unity(TARGET): with SNAPKV_UNITY, the sources of each folder of TARGET are one translation
-# unit: what they include is compiled once. Folders of one or two files share one. Names in a folder's
-# anonymous namespaces must differ. Sources with absolute paths stay by themselves.
+# snapkv_unity(TARGET): with SNAPKV_UNITY, compiles the sources of each folder of TARGET as one
+# translation unit, so that headers are compiled once. Folders of one or two files share a unit.
+# Names in a folder's anonymous namespaces must differ. Sources with absolute paths are compiled
+# separately.
 function(snapkv_unity target)
   if(NOT SNAPKV_UNITY)
     return()
@@ -33,15 +35,16 @@ function(snapkv_unity target)
     set_source_files_properties(${source} PROPERTIES UNITY_GROUP "${target}_${folder}")
   endforeach()
   set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
-  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")  # it takes the sources for headers
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")  # it mistakes the sources for headers
     target_compile_options(${target} PRIVATE -Wno-subobject-linkage)
   endif()
 endfunction()
 
 set(SNAPKV_FOLDER_LIBRARIES "" CACHE INTERNAL "")
 
-# snapkv_folder(NAME [KERNELS] SOURCES file... [LIBS target...]): the OBJECT library of one folder of
-# src/. KERNELS are compiled for every instruction set and gain nothing from being compiled together.
+# snapkv_folder(NAME [KERNELS] SOURCES file... [LIBS target...]): the OBJECT library of one folder
+# of src/. KERNELS are compiled for every instruction set, and a unity build would not speed that
+# up.
 function(snapkv_folder name)
   cmake_parse_arguments(ARG "KERNELS" "" "SOURCES;LIBS" ${ARGN})
   add_library(snapkv_${name} OBJECT ${ARG_SOURCES})
@@ -52,7 +55,33 @@ function(snapkv_folder name)
   set(SNAPKV_FOLDER_LIBRARIES ${SNAPKV_FOLDER_LIBRARIES} snapkv_${name} CACHE INTERNAL "")
 endfunction()
 
-# The library that programs link: every folder's objects.
+# Links what the objects of the folders need from other projects.
+function(snapkv_link_dependencies target)
+  # snapkvConfig.cmake.in finds the same libraries for programs that link the installed static
+  # library
+  target_link_libraries(${target} PRIVATE OpenMP::OpenMP_CXX DNNL::dnnl hwy::hwy fmt::fmt
+    Threads::Threads Pcre2::Pcre2 Utf8proc::Utf8proc zstd::libzstd_shared)
+  if(SNAPKV_CUDA)
+    target_link_libraries(${target} PRIVATE CUDA::cudart CUDA::cublasLt)
+  endif()
+endfunction()
+
+# libsnapkv_c.so: the C API (snapkv/snapkv.h) and nothing else, for bindings of other languages.
+# src/bindings/snapkv_c.map has the versions of its symbols.
+function(snapkv_c_library)
+  set(map ${PROJECT_SOURCE_DIR}/src/bindings/snapkv_c.map)
+  add_library(snapkv_c SHARED)
+  foreach(folder ${SNAPKV_FOLDER_LIBRARIES})
+    target_sources(snapkv_c PRIVATE $<TARGET_OBJECTS:${folder}>)
+  endforeach()
+  set_target_properties(snapkv_c PROPERTIES LINKER_LANGUAGE CXX LINK_DEPENDS ${map}
+    VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR})
+  target_link_options(snapkv_c PRIVATE LINKER:--version-script=${map})
+  target_include_directories(snapkv_c INTERFACE ${PROJECT_SOURCE_DIR}/include)
+  snapkv_link_dependencies(snapkv_c)
+endfunction()
+
+# The library that programs link, with the objects of all folders.
 function(snapkv_aggregate)
   add_library(snapkv)
   add_library(snapkv::snapkv ALIAS snapkv)
@@ -63,12 +92,7 @@ function(snapkv_aggregate)
   target_include_directories(snapkv PUBLIC
     $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
   target_link_libraries(snapkv PRIVATE $<BUILD_INTERFACE:snapkv_options>)
-  # snapkvConfig.cmake.in finds the same ones for those who link an installed static library
-  target_link_libraries(snapkv PRIVATE OpenMP::OpenMP_CXX DNNL::dnnl hwy::hwy fmt::fmt
-    Threads::Threads Pcre2::Pcre2 Utf8proc::Utf8proc zstd::libzstd_shared)
-  if(SNAPKV_CUDA)
-    target_link_libraries(snapkv PRIVATE CUDA::cudart CUDA::cublasLt)
-  endif()
+  snapkv_link_dependencies(snapkv)
   set_target_properties(snapkv PROPERTIES VERSION ${PROJECT_VERSION}
     SOVERSION ${PROJECT_VERSION_MAJOR})
 endfunction()

@@ -1,6 +1,6 @@
 # cmake -DINPUT=file -DOUTPUT=file.cpp -DSYMBOL=ns::name -P embed_text.cmake
-# Writes a C++ file that defines `const char* const ns::name` with the input's text, "" without an
-# input. Called by snapkv_embed() (SnapkvEmbed.cmake).
+# Writes a C++ file that defines `const char* const ns::name` as the text of the input, or ""
+# without an input.
 string(REGEX MATCH "^(.*)::([^:]+)$" matched "${SYMBOL}")
 set(namespace ${CMAKE_MATCH_1})
 set(name ${CMAKE_MATCH_2})

@@ -1,13 +1,12 @@
 # cmake -DSOURCE_DIR=folder -DOUTPUT=file.cpp -DSYMBOL=ns::name -P write_commit.cmake
 # Writes a C++ file that defines `const char* const ns::name` as the Git commit of the folder's
-# sources, with "-dirty" where tracked files differ from it; "unknown" where the folder is not a
-# working tree's top or there is no git. The file is touched only when that changes. Called by
-# snapkv_commit() (SnapkvCommit.cmake).
+# sources: with "-dirty" if tracked files differ from it, and "unknown" if the folder is not the top
+# of a working tree or there is no Git. Leaves the file alone if nothing has changed.
 string(REGEX MATCH "^(.*)::([^:]+)$" matched "${SYMBOL}")
 set(namespace ${CMAKE_MATCH_1})
 set(name ${CMAKE_MATCH_2})
 
-# git(VARIABLE argument...): what git prints, "" where it fails.
+# git(VARIABLE argument...): sets VARIABLE to the output of git; "" if it fails.
 function(git variable)
   execute_process(COMMAND git --no-optional-locks -C ${SOURCE_DIR} ${ARGN}
     OUTPUT_VARIABLE output RESULT_VARIABLE failed ERROR_QUIET OUTPUT_STRIP_TRAILING_WHITESPACE)
@@ -18,7 +17,7 @@ function(git variable)
 endfunction()
 
 set(commit "")
-git(inner rev-parse --show-prefix)  # "": the top; sources unpacked in another repository are not its
+git(inner rev-parse --show-prefix)  # "": the top; not a folder of another repository
 git(top rev-parse --show-toplevel)
 if(top AND inner STREQUAL "")
   git(commit describe --always --abbrev=12 --exclude=* --dirty)

@@ -36,7 +36,7 @@ def tasks(texts):
     prose = ["--haystack", f"{texts}/prose"]
     qa = ["qa", *QUESTIONS, "--texts", texts, "--budgets", "128,256,512",
           "--policies", "full," + ",".join(POLICIES)]
-    # SmolLM2 answers few questions in completion form: it is asked as a chat
+    # SmolLM2 answers few questions in completion form, so it is asked in a chat
     yield Task("qa-gemma", "questions about real texts", GEMMA, qa, (128, 256, 512))
     yield Task("chat-smol", "the same, as a chat", SMOL, [*qa, "--chat", "--no-prefix"],
                (128, 256, 512))
@@ -140,7 +140,7 @@ def picture(measured):
                    'stroke-width="2.5"/>')
         out += [f'<circle cx="{px}" cy="{py:.1f}" r="4" fill="{colours[policy]}"/>'
                 for px, py in points]
-    # the names stand below each other, in the order of the lines' ends
+    # the names are below each other, in the order of the lines' ends
     ends = sorted((y(share(scores, p, budgets[-1])[0]), p) for p in POLICIES)
     at = 0
     for py, policy in ends:

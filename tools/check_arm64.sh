@@ -1,8 +1,7 @@
 #!/bin/sh
-# Compiles the library for ARM64 on another machine: syntax and types only, every file under src/.
-# Needs the packages g++-aarch64-linux-gnu and the libraries' headers (install_packages.sh); the
-# headers of the host serve, since those of the libraries are the same on every processor. Not part of
-# ctest.
+# Compiles every file under src/ for ARM64 on another processor, checking syntax and types only.
+# Needs g++-aarch64-linux-gnu and the libraries' headers (install_packages.sh); the host's headers
+# will do, since a library's headers are the same for every processor. Not part of ctest.
 set -eu
 cd "$(dirname "$0")/.."
 compiler=${CXX_ARM64:-aarch64-linux-gnu-g++}
@@ -11,7 +10,7 @@ command -v "$compiler" >/dev/null || {
   exit 1
 }
 
-# only what the project needs of the host's /usr/include, whose C library is another machine's
+# only the headers that the project needs, because the host's C library is for another processor
 headers=$(mktemp -d)
 trap 'rm -rf "$headers"' EXIT
 for name in hwy fmt nlohmann oneapi dnnl.h dnnl.hpp dnnl_config.h dnnl_types.h dnnl_version.h \

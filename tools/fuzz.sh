@@ -1,10 +1,10 @@
 #!/bin/sh
-# tools/fuzz.sh MINUTES [TARGET...]: runs fuzz targets for that long each, one after the other, all
-# of them where none is named; called by `make fuzz`, which has built them. Inputs that reach new
-# code are kept under build/fuzz/found. Ends with an error at the first input that crashes, leaks,
-# takes more than five seconds of processor time (tests/fuzz/time_limit.h) or a minute by the clock;
-# libFuzzer prints the file that it is in. Adds what was done to build/fuzz/figures.tsv: time,
-# target, inputs tried, seconds of processor time, places reached in the code, inputs kept.
+# tools/fuzz.sh MINUTES [TARGET...]: runs each fuzz target for MINUTES, one after another; all
+# targets if none is named. `make fuzz` builds them first. Inputs that reach new code are kept in
+# build/fuzz/found. Stops with an error at the first input that crashes, leaks, or takes more than
+# five seconds of processor time (tests/fuzz/time_limit.h) or a minute of real time; libFuzzer
+# prints the input's file. Appends to build/fuzz/figures.tsv: time, target, inputs tried, seconds of
+# processor time, places reached in the code, inputs kept.
 set -eu
 cd "$(dirname "$0")/.."
 seconds=$((60 * $1))
@@ -14,14 +14,15 @@ log=build/fuzz/last.$$
 folder=
 trap 'rm -rf "$log" "$log.times" "$folder"' EXIT
 
-# Sets $now to the seconds of processor time of all commands so far. (In a substitution, "times"
-# would tell those of the subshell.)
+# Sets $now to the processor time of all commands so far, in seconds. (In a command substitution,
+# "times" would report the subshell's.)
 read_clock() {
   times >"$log.times"
   now=$(sed -n 2p "$log.times" | tr 'ms' '  ' | awk '{ printf "%.1f", $1 * 60 + $2 + $3 * 60 + $4 }')
 }
 
-# run NAME COMMAND...: the command, its output in $log too, its processor time in $used
+# run NAME COMMAND...: runs the command, copies its output to $log and sets $used to its processor
+# time
 run() {
   echo "fuzz: $1" >&2
   shift
@@ -38,8 +39,8 @@ run() {
   echo "$used seconds of processor time, $(grep -a DONE "$log" || tail -n 3 "$log")"
 }
 
-# Sets $folder to one for temporary files, in memory where that is possible: a disk takes longer
-# than what is tried.
+# Sets $folder to a folder for temporary files, in memory if possible: a disk would take longer than
+# the code under test.
 make_folder() {
   rm -rf "$folder"
   folder=$(mktemp -d -p /dev/shm 2>/dev/null || mktemp -d)
@@ -56,7 +57,7 @@ fuzz_hostile_model() {
   record hostile_model "$(sed -n 's/^\([0-9]*\) models, .*/\1/p' "$log")" "$used" - -
 }
 
-# Saved sessions of the model in the repository.
+# Makes saved sessions of the repository's model.
 make_sessions() {
   mkdir -p "$1"
   while read -r name options; do
@@ -85,7 +86,7 @@ fuzz() {
   esac
   found=build/fuzz/found/$1
   mkdir -p "$found"
-  [ -d "$corpus" ] || corpus=$found # some make their first inputs themselves
+  [ -d "$corpus" ] || corpus=$found # some targets make their first inputs themselves
   make_folder
   run "$1" env TMPDIR="$folder" "build/fuzz/bin/fuzz_$1" -timeout=60 -max_len=$most_bytes \
     -close_fd_mask=1 -max_total_time="$seconds" -print_final_stats=1 -artifact_prefix=build/fuzz/ "$found" "$corpus"

@@ -21,6 +21,7 @@ import numpy as np
 import torch
 import transformers
 from safetensors import safe_open
+from safetensors.torch import save_file
 
 N_TEACHER = 64
 SEED = 1
@@ -54,6 +55,13 @@ CASES = {
     "qwen2-window": case("Qwen2Config", use_sliding_window=True, sliding_window=24, max_window_layers=2),
     "qwen2": case("Qwen2Config", tie_word_embeddings=True),
     "qwen3": case("Qwen3Config", head_dim=32, tie_word_embeddings=True),
+    "mixtral": case("MixtralConfig", num_local_experts=4, num_experts_per_tok=2, intermediate_size=96),
+    "mixtral-bf16": case("MixtralConfig", dtype="bfloat16", num_local_experts=8, num_experts_per_tok=3,
+                         intermediate_size=64, max_shard_size="300KB"),
+    "qwen3moe": case("Qwen3MoeConfig", head_dim=32, num_experts=6, num_experts_per_tok=2, moe_intermediate_size=64,
+                     norm_topk_prob=True),
+    "qwen3moe-softmax": case("Qwen3MoeConfig", head_dim=32, num_experts=5, num_experts_per_tok=3,
+                             moe_intermediate_size=96, norm_topk_prob=False),
     "gemma3": case("Gemma3TextConfig", num_hidden_layers=7, head_dim=32, sliding_window=16,
                    query_pre_attn_scalar=32, num_attention_heads=4, num_key_value_heads=1),
     "gemma3-options": case(
@@ -108,7 +116,7 @@ def values(name, shape, gemma):
 
 
 def generated_ids(n, n_vocab, seed):
-    """The ids that the tests make too: a linear congruential generator, control tokens left out."""
+    """The same ids as the tests: from a linear congruential generator, without control tokens."""
     state, ids = seed, []
     for _ in range(n):
         state = (state * 1664525 + 1013904223) % 2**32
@@ -120,14 +128,15 @@ def make_folder(spec, folder):
     config = getattr(transformers, spec["config_class"])(**spec["config"])
     model = transformers.AutoModelForCausalLM.from_config(config)
     gemma = spec["config_class"].startswith("Gemma")
-    with torch.no_grad():
-        for name, parameter in model.named_parameters():
-            parameter.copy_(values(name, tuple(parameter.shape), gemma))
     model.to(getattr(torch, spec["dtype"])).save_pretrained(folder, max_shard_size=spec["max_shard_size"])
+    for path in folder.glob("*.safetensors"):  # the names of files, which models may have under others
+        with safe_open(path, framework="pt") as f:
+            tensors = {name: values(name, tuple(f.get_slice(name).get_shape()), gemma) for name in f.keys()}
+        save_file({name: t.to(getattr(torch, spec["dtype"])) for name, t in tensors.items()}, path, {"format": "pt"})
 
 
 def saved_tensors(folder):
-    """File, name and shape of what lies in the folder."""
+    """File, name and shape of the tensors in the folder."""
     files = {}
     for path in sorted(folder.glob("*.safetensors")):
         with safe_open(path, framework="pt") as f:

@@ -48,7 +48,7 @@ def random_texts(count, seed):
 
 
 def build():
-    """{name: tokenizer}"""
+    """Returns {name: tokenizer}."""
     from tokenizers import (AddedToken, Regex, Tokenizer, decoders, models, normalizers,
                             pre_tokenizers, processors, trainers)
 

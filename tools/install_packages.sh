@@ -1,9 +1,9 @@
 #!/bin/sh
-# tools/install_packages.sh [tests] [clang] [models]: installs the packages that the build needs,
-# those that are missing only, on Debian and Ubuntu; with `tests` also Node.js with npm, for the HTML
-# pages, and Chromium, in which their tests open them; with `clang` also Clang and its OpenMP
-# runtime, for `make tsan` and `make fuzz`; with `models` also pip, for `make models`. On other
-# systems it names the libraries and leaves the rest to CMake. Called by the Makefile.
+# tools/install_packages.sh [tests] [clang] [models]: installs the missing ones of the packages that
+# the build needs, on Debian and Ubuntu. `tests` adds Node.js with npm, for the HTML pages, and
+# Chromium, in which their tests open them; `clang` adds Clang and its OpenMP runtime, for `make
+# tsan` and `make fuzz`; `models` adds pip, for `make models`. On other systems it names the
+# libraries and leaves the rest to CMake.
 set -eu
 tests="" clang="" models=""
 for word in "$@"; do
@@ -15,7 +15,8 @@ for word in "$@"; do
   esac
 done
 
-# libdnnl-dev asks for OpenCL when CMake looks for it, without depending on a package that has it
+# libdnnl-dev requires OpenCL when CMake looks for it, without depending on a package that provides
+# it
 packages="g++ cmake ninja-build
   libdnnl-dev ocl-icd-opencl-dev libhwy-dev libfmt-dev libspdlog-dev libcli11-dev libedit-dev nlohmann-json3-dev
   libcpp-httplib-dev libssl-dev prometheus-cpp-dev libxml2-dev libzip-dev poppler-utils
@@ -38,11 +39,11 @@ END
 fi
 
 [ -z "$clang" ] || packages="$packages clang libomp-dev"
-# pip from elsewhere serves as well
+# pip from another source will do
 [ -z "$models" ] || python3 -m pip --version >/dev/null 2>&1 ||
   packages="$packages python3-pip ca-certificates"
 if [ -n "$tests" ]; then
-  # npm from elsewhere (nodejs.org, nodesource) serves as well
+  # npm from another source (nodejs.org, nodesource) will do
   command -v npm >/dev/null || packages="$packages nodejs npm ca-certificates"
   browser=""
   for name in chromium chromium-browser google-chrome google-chrome-stable; do
@@ -80,7 +81,7 @@ install() {
 }
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
-# the lists of packages may be absent or old: fetch them when the first try fails
+# the package lists may be missing or old: fetch them if the first attempt fails
 if ! install; then
   $as_root apt-get update -qq >"$log" 2>&1 || { cat "$log" >&2; exit 1; }
   install || { cat "$log" >&2; exit 1; }

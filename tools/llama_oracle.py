@@ -42,7 +42,7 @@ TEACHER_TEXT = (
 
 
 def generated_ids(n, n_vocab, seed):
-    """The ids that the test makes too: a 32-bit linear congruential generator, control tokens left out."""
+    """The same ids as the test: from a 32-bit linear congruential generator, without control tokens."""
     state, ids = seed, []
     for _ in range(n):
         state = (state * 1664525 + 1013904223) % 2**32
@@ -52,7 +52,7 @@ def generated_ids(n, n_vocab, seed):
 
 class Server:
     def __init__(self, model, kv):
-        with socket.socket() as s:  # a port that is free now
+        with socket.socket() as s:  # a port that is free at the moment
             s.bind(("127.0.0.1", 0))
             port = s.getsockname()[1]
         folder, name = os.path.split(os.path.abspath(model))
@@ -66,7 +66,7 @@ class Server:
             try:
                 if self.get("/health").get("status") == "ok":
                     served = self.get("/v1/models")["data"][0]
-                    assert name in served["id"], (name, served)  # not some other server
+                    assert name in served["id"], (name, served)  # not another server
                     self.n_vocab = served["meta"]["n_vocab"]
                     return
             except OSError:
@@ -94,8 +94,8 @@ class Server:
 
 def next_distribution(server, ids, n):
     """The n best next tokens after `ids`: [(id, log-probability)]."""
-    # the bias makes a whole word come out (the server shows nothing for half a character or EOS); the
-    # probabilities are those before it
+    # the bias makes a whole word come out (the server shows nothing for half a character or EOS);
+    # the probabilities are those without the bias
     r = server.post("/completion", {"prompt": ids, "n_predict": 1, "n_probs": n, "temperature": 0.0, "cache_prompt": False,
                                     "logit_bias": [[n - 1, 1000.0]]})
     return [(t["id"], t["logprob"]) for t in r["completion_probabilities"][0]["top_logprobs"]]
@@ -119,7 +119,7 @@ def teacher(server, ids, n_vocab, full):
 
 
 def greedy(server, ids, n_vocab, first_id):
-    """Greedy among the tokens from first_id on."""
+    """Greedy decoding among the tokens from first_id on."""
     r = server.post("/completion", {"prompt": ids, "n_predict": N_GREEDY, "n_probs": n_vocab, "temperature": 0.0,
                                     "cache_prompt": False, "return_tokens": True,
                                     "logit_bias": [[i, False] for i in range(first_id)]})
@@ -141,7 +141,7 @@ def record(model, out, made_by, kv="f32", text_prompts=False, full=None):
             forced, prompts, first_id = tokenize(TEACHER_TEXT), [tokenize(t) for t in TEXTS], 0
         else:
             forced = [1] + generated_ids(N_TEACHER + 16, n_vocab, 7)
-            first_id = 259  # random models: whole words only, so that the server shows every token
+            first_id = 259  # random models: only whole words, so that the server shows every token
             prompts = [[1] + generated_ids(20 + 13 * i, n_vocab, 100 + i) for i in range(N_PROMPTS)]
         golden = {
             "command": " ".join(["tools/llama_oracle.py"] + [shlex.quote(a) for a in sys.argv[1:]]),
@@ -158,8 +158,8 @@ def record(model, out, made_by, kv="f32", text_prompts=False, full=None):
 
 
 def add(names, test_model):
-    """Goldens of models that the tests write themselves."""
-    sys.argv[1:] = ["add"]  # each golden's command names its own model
+    """Records goldens of models that the tests write themselves."""
+    sys.argv[1:] = ["add"]  # each golden's command names only its own model
     for name in names:
         sys.argv[2:] = [name]
         with tempfile.TemporaryDirectory() as folder:

@@ -34,8 +34,8 @@ NAMES = {"SmolLM2-135M-Instruct.Q4_1.gguf": "smollm2", "gemma-3-270m-q4_k_m.gguf
 
 N_ANSWER = 16  # tokens after each prompt
 N_TOP = 5  # logits
-# An answer's tokens are compared one by one: where the two best are closer than this, twice what
-# the test allows a logit, rounding may choose.
+# An answer's tokens are compared one by one. If the two best logits are closer than this, twice the
+# tolerance of a logit in the test, rounding may decide.
 LEAST_MARGIN = 4e-3
 PROMPTS = [
     "The capital of France is Paris, the capital of Italy is Rome, the capital of Spain is Madrid, "
@@ -70,7 +70,7 @@ CONVERSATIONS = [
 ]
 N_KEPT_PROMPT = 600  # tokens
 BUDGET, WINDOW, KERNEL = 128, 32, 7  # the budget includes the window
-NEAR = 1e-3  # relative distance from the cut up to which scores are recorded
+NEAR = 1e-3  # scores within this relative distance of the cut are recorded
 
 
 def sha256_of(path):
@@ -92,7 +92,7 @@ def smollm2_tokenizer(path):
 
 @torch.no_grad()
 def answer(model, prompt, ids):
-    """What the model makes of a prompt: its highest logits, and the tokens that follow."""
+    """The model's highest logits after a prompt, and the tokens that follow."""
     step = model(torch.tensor([ids]), use_cache=True)
     top = step.logits[0, -1].topk(N_TOP)
     tokens, least = [], float("inf")
@@ -111,8 +111,8 @@ def answer(model, prompt, ids):
 
 
 class RecordingPress(SnapKVPress):
-    """SnapKVPress, which also keeps the scores of every layer that it compresses. Layers with a
-    sliding window are left alone, as kvpress leaves Gemma 3's."""
+    """SnapKVPress that also records the scores of every layer it compresses. Layers with a sliding window are
+    skipped, as kvpress skips Gemma 3's."""
 
     def compress(self, module, hidden_states, keys, values, attentions, kwargs):
         if getattr(module, "is_sliding", False):
@@ -126,7 +126,7 @@ class RecordingPress(SnapKVPress):
 
 
 def kept_head(scores):
-    """The rows that kvpress keeps of one head, by its own rule: topk of the scores."""
+    """The rows of one head that kvpress keeps, by its own rule: topk of the scores."""
     rows = sorted(scores.topk(BUDGET).indices.tolist())
     prefix = scores[:-WINDOW]
     cut = min(prefix[j].item() for j in rows if j < len(prefix))
@@ -157,7 +157,7 @@ def chat(tokenizer, messages):
 
 
 def write(record, path):
-    """One line for each prompt, layer and conversation."""
+    """Writes a record with one line for each prompt, layer and conversation."""
     def compact(value):
         return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 

@@ -11,11 +11,11 @@ import struct
 import sys
 
 U32, STRING, ARRAY = 4, 8, 9
-SIZES = {0: 1, 1: 1, 2: 2, 3: 2, 4: 4, 5: 4, 6: 4, 7: 1, 10: 8, 11: 8, 12: 8}  # of types without a length
+SIZES = {0: 1, 1: 1, 2: 2, 3: 2, 4: 4, 5: 4, 6: 4, 7: 1, 10: 8, 11: 8, 12: 8}  # of fixed-size types
 
 
 class Reader:
-    """Walks through a header; every step is checked against the file's end."""
+    """Walks through a header and checks every step against the end of the file."""
 
     def __init__(self, data):
         self.data, self.at = data, 0

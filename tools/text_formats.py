@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What tools/fetch_texts.py makes plain text from: pages, country profiles, text files."""
+"""Conversions to plain text for tools/fetch_texts.py: pages, country profiles, text files."""
 import html.parser
 import json
 
@@ -10,7 +10,7 @@ class HtmlText(html.parser.HTMLParser):
     BLOCK = {"p", "div", "h1", "h2", "h3", "h4", "h5", "h6", "ul", "ol", "li", "dl", "dt", "dd",
              "blockquote", "table", "tr", "pre", "section", "article", "hr", "caption"}
     SKIP = {"head", "script", "style", "nav", "button", "form"}
-    # Menus, tables of contents and page links of Sphinx, DocBook, Publican and Drupal pages
+    # Menus, tables of contents and page links on pages of Sphinx, DocBook, Publican and Drupal
     SKIP_CLASS = {"headerlink", "related", "sphinxsidebar", "footer", "navheader", "navfooter",
                   "toc", "docnav", "book-navigation", "indexterm"}
     SKIP_ID = {"title", "banner"}
@@ -88,7 +88,7 @@ def from_html(text):
 
 
 def from_factbook(text):
-    """A country profile's JSON as headings and "Field: value" lines."""
+    """Turns a country profile's JSON into headings and "Field: value" lines."""
     def clean(value):
         return "; ".join(part.strip() for part in (value or "").split("++") if part.strip())
 
@@ -118,7 +118,7 @@ def from_factbook(text):
 
 
 def from_text(text):
-    """A text as it stands, less blanks at the ends of lines and DOS's end-of-file marks."""
+    """The text unchanged, except for blanks at line ends and DOS's end-of-file marks."""
     return "\n".join(line.rstrip() for line in text.replace("\x1a", "").split("\n"))
 
 

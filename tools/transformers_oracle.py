@@ -19,11 +19,11 @@ sys.path[:0] = [str(TOOLS), str(TOOLS / "train")]
 from gguf import read_gguf  # noqa: E402
 from llama_oracle import N_GREEDY, N_PROMPTS, N_TEACHER, generated_ids  # noqa: E402
 
-FIRST_ID = 259  # as llama_oracle.py: whole words only
+FIRST_ID = 259  # as in llama_oracle.py: whole words only
 
 
 def phi3(path):
-    """The model of a file of architecture `phi3`, in f32."""
+    """Loads a file of architecture `phi3` as a model in f32."""
     metadata, tensors = read_gguf(path)
     get = lambda key: metadata["phi3." + key]
     n_layer = get("block_count")
@@ -47,7 +47,7 @@ def phi3(path):
 
 @torch.no_grad()
 def log_probabilities(model, ids):
-    """[len(ids), n_vocab], in f64."""
+    """Log-probabilities [len(ids), n_vocab], in f64."""
     return torch.log_softmax(model(torch.tensor([ids]), use_cache=False).logits[0].double(), dim=-1)
 
 

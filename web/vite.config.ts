@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Builds a page, its styles and scripts into one file: dist/index.html, the template that the program
-// fills with a run's data, or with --mode server dist/server.html, the page of `snapkv serve`. Called
-// by cmake/SnapkvPages.cmake. `vite --mode server` serves the page with the API of a `snapkv serve`
-// at port 8080.
+// Builds a page with its styles and scripts into one file: dist/index.html, the template that the
+// program fills with a run's data, or, with --mode server, dist/server.html, the page of `snapkv
+// serve`. `vite --mode server` serves the page with the API of a `snapkv serve` at port 8080.
 import { defineConfig } from "vite";
 import { viteSingleFile } from "vite-plugin-singlefile";
 
@@ -16,6 +15,6 @@ export default defineConfig(({ mode }) => ({
     rollupOptions: { input: mode === "server" ? "server.html" : "index.html" },
     target: "es2021",
     reportCompressedSize: false,
-    chunkSizeWarningLimit: 800, // kB: every page carries the template
+    chunkSizeWarningLimit: 800, // kB: every page contains the template
   },
 }));

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <sstream>
 #include <stdexcept>
+#include <string_view>
+#include <utility>
 
 #include "base/check.h"
 #include "base/error.h"
@@ -50,7 +52,7 @@ void finish_help(const std::vector<Command>& commands, const std::string& outer 
   }
 }
 
-// All names of the options of a command and of those around it, as they are typed.
+// Returns all option names of a command and its parents, as they are typed.
 std::vector<std::string> option_names(const CLI::App* app) {
   std::vector<std::string> names;
   for (; app != nullptr; app = app->get_parent()) {
@@ -61,12 +63,73 @@ std::vector<std::string> option_names(const CLI::App* app) {
   return names;
 }
 
-// The command that was typed; a parsed command line has one.
+// Returns the command that was typed; a parsed command line always has one.
 const Command& typed_command(const std::vector<Command>& commands) {
   const auto typed = std::find_if(commands.begin(), commands.end(),
                                   [](const Command& c) { return c.app->parsed(); });
   SNAPKV_CHECK(typed != commands.end());
   return typed->tasks.empty() ? *typed : typed_command(typed->tasks);
+}
+
+// What people type who know other programs.
+constexpr std::pair<std::string_view, const char*> kForeignCommands[] = {
+    {"pull", "snapkv downloads no models: any GGUF file will do; snapkv models lists those here"},
+    {"download", "snapkv downloads no models: any GGUF file will do; snapkv models lists those here"},
+    {"get", "snapkv downloads no models: any GGUF file will do; snapkv models lists those here"},
+    {"list", "snapkv models lists the models on this machine"},
+    {"ls", "snapkv models lists the models on this machine"},
+    {"show", "snapkv info -m FILE shows what a model is"},
+    {"quantize", "snapkv has no quantize; it runs quantized GGUF files as they are"},
+    {"server", "the command is serve"},
+};
+
+// Names a command that is not there, and what may have been meant. Options before it are skipped.
+void check_command(const CLI::App& root, const std::vector<std::string>& args) {
+  const CLI::App* app = &root;
+  for (size_t i = 0; i < args.size(); ++i) {
+    const std::string& word = args[i];
+    if (word.starts_with('-')) {
+      const CLI::Option* const option = app->get_option_no_throw(word);
+      if (option != nullptr && option->get_expected_min() > 0) ++i;
+      continue;
+    }
+    std::vector<std::string> names;
+    const CLI::App* next = nullptr;
+    for (const CLI::App* sub : app->get_subcommands([](const CLI::App*) { return true; })) {
+      names.push_back(sub->get_name());
+      if (sub->get_name() == word) next = sub;
+    }
+    if (names.empty()) return;
+    if (next != nullptr) {
+      app = next;
+      continue;
+    }
+    const bool is_root = app == &root;
+    std::string hint;
+    for (const auto& [name, text] : kForeignCommands) {
+      if (is_root && word == name) hint = fmt::format("\n{}", text);
+    }
+    const std::string near = nearest_name(word, names);
+    if (hint.empty() && !near.empty()) hint = fmt::format("; did you mean {}?", near);
+    if (hint.empty() && is_root && word.ends_with(".gguf")) {
+      hint = fmt::format("; snapkv run {} begins a chat", word);
+    }
+    if (is_root) {
+      fail(ErrorCode::kUsage, "there is no command '{}'{}\nsnapkv --help lists them", word, hint);
+    }
+    fail(ErrorCode::kUsage, "snapkv {0} has no task '{1}'{2}\nsnapkv {0} --help lists them",
+         app->get_name(), word, hint);
+  }
+}
+
+// snapkv help COMMAND and snapkv version, as other programs have them.
+std::vector<std::string> with_usual_words(std::vector<std::string> args) {
+  if (args.empty()) return args;
+  if (args.front() == "version") args.front() = "--version";
+  if (args.front() != "help") return args;
+  args.erase(args.begin());
+  args.emplace_back("--help");
+  return args;
 }
 
 }  // namespace
@@ -78,6 +141,8 @@ CommandLine::CommandLine() : root_(kAbout, "snapkv") {
   root_.require_subcommand(1);
   root_.get_formatter()->column_width(40);
   add_common_options(root_, common_);
+  commands_.push_back(add_run_command(root_, common_));
+  commands_.push_back(add_models_command(root_));
   commands_.push_back(add_generate_command(root_, common_));
   commands_.push_back(add_compress_command(root_, common_));
   commands_.push_back(add_ask_command(root_, common_));
@@ -94,6 +159,8 @@ CommandLine::CommandLine() : root_(kAbout, "snapkv") {
   commands_.push_back(add_apply_template_command(root_));
   commands_.push_back(add_chat_command(root_, common_));
   commands_.push_back(add_serve_command(root_, common_));
+  commands_.push_back(add_completion_command(root_));
+  commands_.push_back(add_manual_command(root_));
   root_.footer(kFooter);
   finish_help(commands_);
 }
@@ -113,7 +180,7 @@ std::string CommandLine::typed_name() const {
   return name;
 }
 
-// What was not expected, in the order in which it was typed.
+// Describes the unexpected arguments, in the order in which they were typed.
 std::string CommandLine::unknown_options(const std::vector<std::string>& args) const {
   std::vector<std::string> extras = root_.remaining(true);
   const auto place = [&](const std::string& extra) {
@@ -133,7 +200,7 @@ std::string CommandLine::unknown_options(const std::vector<std::string>& args) c
   return text;
 }
 
-// Help and version go to stdout, usage errors become an Error.
+// Writes help and version to stdout; turns usage errors into an Error.
 void CommandLine::answer_help(const CLI::ParseError& e, const std::vector<std::string>& args) {
   if (e.get_name() == "CallForHelp" || e.get_name() == "CallForAllHelp") {
     if (e.get_name() == "CallForHelp") hide_uncommon_options(typed());
@@ -149,8 +216,8 @@ void CommandLine::answer_help(const CLI::ParseError& e, const std::vector<std::s
   write_stdout(out.str());
 }
 
-// The flag that was typed with a value that is none, as in --json=maybe: CLI11 lets the exceptions
-// of std::stoll through, which don't say.
+// Reports the flag that was typed with an invalid value, as in --json=maybe. CLI11 lets the
+// exceptions of std::stoll through, and those do not name the flag.
 void CommandLine::fail_flag_value(const std::vector<std::string>& args) const {
   for (const std::string& arg : args) {
     const size_t equals = arg.find('=');
@@ -167,13 +234,15 @@ void CommandLine::fail_flag_value(const std::vector<std::string>& args) const {
       }
     }
   }
-  throw;  // something else, which is being handled
+  throw;  // some other error: rethrows what is being handled
 }
 
-const Command* CommandLine::parse(const std::vector<std::string>& args) {
+const Command* CommandLine::parse(const std::vector<std::string>& typed) {
+  const std::vector<std::string> args = with_usual_words(typed);
+  check_command(root_, args);
   try {
     std::vector<std::string> translated = translate_llama_flags(root_, args);
-    std::reverse(translated.begin(), translated.end());  // as CLI11 takes them
+    std::reverse(translated.begin(), translated.end());  // the order that CLI11 expects
     root_.parse(translated);
   } catch (const CLI::ParseError& e) {
     answer_help(e, args);

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// CommandLine: all commands, tasks and options of `snapkv`, and the settings that they fill. Made
-// by main.cpp, and by tests that try every option.
+// CommandLine: all commands, tasks and options of `snapkv`, and the settings that they fill.
 #pragma once
 
 #include <string>
@@ -19,14 +18,14 @@ class CommandLine {
   CLI::App& root() { return root_; }
   const std::vector<Command>& commands() const { return commands_; }
 
-  /// Runs the command that `argv` names, and returns its exit code; help and version go to stdout.
+  /// Runs the command that `argv` names and returns its exit code; help and version go to stdout.
   /// Throws what parse() and the commands throw.
   int run(int argc, const char* const* argv);
-  /// Fills the settings of the command that `args` (without the program's name) name, from them,
+  /// Fills the settings of the command that `typed` (without the program's name) names, from it,
   /// the environment and the configuration file, and returns it; null where they ask for help or
   /// the version, which is then written. Throws Error{kUsage} for what can't be parsed, kRuntime
   /// for a file that can't be read.
-  const Command* parse(const std::vector<std::string>& args);
+  const Command* parse(const std::vector<std::string>& typed);
 
  private:
   void answer_help(const CLI::ParseError& e, const std::vector<std::string>& args);
@@ -36,7 +35,7 @@ class CommandLine {
   std::string typed_name() const;
 
   CommonSettings common_;
-  std::string config_path_;  // of the configuration file that parse() read; empty: none
+  std::string config_path_;  // configuration file that parse() read; empty: none
   CLI::App root_;
   std::vector<Command> commands_;
 };

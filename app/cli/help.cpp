@@ -11,7 +11,7 @@
 namespace snapkv::cli {
 namespace {
 
-constexpr size_t kFewOptions = 15;  // a command with no more shows all
+constexpr size_t kFewOptions = 15;  // a command with no more options shows all of them
 
 struct Example {
   std::string_view command;
@@ -19,10 +19,16 @@ struct Example {
 };
 
 constexpr Example kExamples[] = {
+    {"run",
+     "Examples:\n"
+     "  snapkv run model.gguf\n"
+     "  snapkv run llama3:8b report.pdf\n"
+     "  snapkv run smollm2 report.pdf notes.md \"What does it cost?\"\n"
+     "  git log | snapkv run model.gguf \"What has changed?\""},
     {"generate",
      "Examples:\n"
      "  snapkv generate -m models/needle.gguf -f models/sample_prompt.txt -n 8 --temp 0\n"
-     "  snapkv generate -m model.gguf -f book-and-question.txt -n 200 --kv-budget 1024\n"
+     "  snapkv generate -m model.gguf -f book.pdf -p \"Who is the narrator?\" --kv-budget 1024\n"
      "  snapkv generate -m model.gguf -f - -n 200 --kv-memory 256MiB < prompt.txt\n"
      "  snapkv generate -m model.gguf -p \"...\" --kv-policy full"},
     {"compress",
@@ -93,7 +99,7 @@ constexpr Example kExamples[] = {
      "  snapkv eval compare before.jsonl after.jsonl"},
 };
 
-// Right for nearly everyone as they are.
+// The defaults of these suit nearly everyone.
 constexpr std::string_view kUncommon[] = {
     "--compute",
     "--weights",
@@ -119,6 +125,9 @@ constexpr std::string_view kUncommon[] = {
     "--ignore-eos",
     "--no-bos",
     "--no-special",
+    "--chat-template-kwargs",
+    "--grammar-file",
+    "--json-schema-file",
     "--show-timings",
     "--text-limit",
     "--no-warmup",

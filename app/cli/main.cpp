@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The `snapkv` command: runs one subcommand, and turns errors into messages and exit codes
-// (include/snapkv/error.h). The only place that catches everything.
+// The `snapkv` program: runs one subcommand, and turns errors into messages and exit codes
+// (include/snapkv/error.h). Only here are all exceptions caught.
 #include <fmt/core.h>
 
 #include <exception>
@@ -25,8 +25,8 @@ int report(ErrorCode code, const std::string& message) {
   return static_cast<int>(code);
 }
 
-/// What a signal stopped has failed for that reason, as a read that it interrupted, whatever the
-/// error is.
+/// Reports an error. After a signal, any error is reported as its result, since even a failed read
+/// may only have been interrupted.
 int report_error(ErrorCode code, const std::string& message) {
   if (!interrupted() || code == ErrorCode::kCancelled) return report(code, message);
   return report(ErrorCode::kCancelled, fmt::format("stopped by {} ({})", interruption(), message));
@@ -56,7 +56,7 @@ int run_and_report(int argc, char** argv) {
 }  // namespace snapkv::cli
 
 int main(int argc, char** argv) {
-  snapkv::cli::open_closed_standard_descriptors();  // before anything opens a file
+  snapkv::cli::open_closed_standard_descriptors();  // before any file is opened
   snapkv::cli::end_cleanly_without_memory();
   snapkv::cli::install_signal_handlers();
   const int code = snapkv::cli::run_and_report(argc, argv);

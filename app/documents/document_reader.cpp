@@ -19,11 +19,17 @@
 namespace snapkv::documents {
 namespace {
 
+void refuse_other(std::string_view bytes, const std::string& name) {
+  const FoundKind found = find_kind(bytes, name);
+  if (found.kind != Kind::other) return;
+  fail(ErrorCode::kUsage, "{}: {}, not a document snapkv can read", name, found.what);
+}
+
 std::string read_file(int fd, const std::string& name, const ReadLimits& limits) {
   std::string bytes;
   struct stat file = {};
   if (fstat(fd, &file) == 0 && S_ISDIR(file.st_mode)) {
-    fail(ErrorCode::kUsage, "{}: a folder, not a document", name);
+    fail(ErrorCode::kRuntime, "can't read {}: a folder, not a document", name);
   }
   char block[65536];
   while (bytes.size() <= limits.most_bytes) {
@@ -33,7 +39,9 @@ std::string read_file(int fd, const std::string& name, const ReadLimits& limits)
     const ssize_t n = read(fd, block, sizeof block);
     if (n == 0) return bytes;
     if (n > 0) {
+      const bool is_first = bytes.empty();
       bytes.append(block, static_cast<size_t>(n));
+      if (is_first) refuse_other(bytes, name);  // before all of a large model is read
     } else if (errno != EINTR) {
       fail(ErrorCode::kRuntime, "can't read {}: {}", name, std::strerror(errno));
     }
@@ -64,8 +72,7 @@ std::string read_document(const std::string& path, const ReadLimits& limits) {
 }
 
 std::string document_text(std::string bytes, const std::string& name, const ReadLimits& limits) {
-  const FoundKind found = find_kind(bytes, name);
-  switch (found.kind) {
+  switch (find_kind(bytes, name).kind) {
     case Kind::pdf:
       return pdf_text(bytes, name, limits);
     case Kind::zip:
@@ -73,7 +80,8 @@ std::string document_text(std::string bytes, const std::string& name, const Read
     case Kind::html:
       return html_text(std::move(bytes), name, limits);
     case Kind::other:
-      fail(ErrorCode::kUsage, "{}: {}, not a document snapkv can read", name, found.what);
+      refuse_other(bytes, name);
+      break;
     case Kind::text:
       break;
   }

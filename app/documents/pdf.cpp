@@ -142,12 +142,32 @@ void check_end(int status, std::string_view bytes, const std::string& name,
                  : "a damaged PDF, which pdftotext can't read");
 }
 
-/// Form feeds end pages; page numbers and the like stay where they are.
-std::string without_page_ends(std::string_view text) {
+/// Where a row of dots ends that begins at `at`, as between a title and its page in a table of
+/// contents; `at` where fewer than four are there.
+size_t leader_end(std::string_view text, size_t at) {
+  constexpr int kFewest = 4;
+  size_t end = at;
+  int n_dots = 0;
+  for (size_t i = at; i < text.size() && (text[i] == '.' || text[i] == ' '); ++i) {
+    if (text[i] != '.') continue;
+    ++n_dots;
+    end = i + 1;
+  }
+  return n_dots >= kFewest ? end : at;
+}
+
+/// Form feeds end pages; page numbers and the like stay where they are. Rows of dots become "...":
+/// each dot would be a token.
+std::string tidied(std::string_view text) {
   std::string result;
   result.reserve(text.size());
-  for (const char c : text) {
-    if (c != '\f') {
+  for (size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    const size_t end = c == '.' ? leader_end(text, i) : i;
+    if (end > i) {
+      result += "...";
+      i = end - 1;
+    } else if (c != '\f') {
       result += c;
     } else if (!result.ends_with("\n\n")) {
       result += result.ends_with('\n') ? "\n" : "\n\n";
@@ -179,7 +199,7 @@ std::string pdf_text(std::string_view bytes, const std::string& name, const Read
          n_pages, n_pages == 1 ? "" : "s");
   }
   if (!is_utf8(text)) fail(ErrorCode::kUsage, "{}: pdftotext's text is not valid UTF-8", name);
-  return without_page_ends(text);
+  return tidied(text);
 }
 
 }  // namespace snapkv::documents

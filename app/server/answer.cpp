@@ -2,7 +2,6 @@
 #include "server/answer.h"
 
 #include <algorithm>
-#include <limits>
 #include <utility>
 
 namespace snapkv::server {
@@ -12,110 +11,103 @@ double seconds(Answer::Clock::duration duration) {
   return std::chrono::duration<double>(duration).count();
 }
 
-std::vector<size_t> end_tokens(const Model& model) {
-  std::vector<size_t> ids;
-  for (int32_t id = 0; id < model.info().n_vocab; ++id) {
-    if (model.is_end_of_generation(id)) ids.push_back(static_cast<size_t>(id));
-  }
-  return ids;
-}
-
 SamplerConfig of_choice(SamplerConfig config, int choice) {
   config.seed += static_cast<uint64_t>(choice);
   return config;
 }
 
+FinishReason finish_reason(StopReason reason) {
+  return reason == StopReason::length || reason == StopReason::context ? FinishReason::length
+                                                                       : FinishReason::stop;
+}
+
+GeneratorOptions generator_options(const Request& request, int64_t most_tokens) {
+  return {.max_tokens = most_tokens,
+          .stops = request.stops,
+          .is_end = request.make_end_finder ? request.make_end_finder() : nullptr,
+          .ignore_eos = request.ignore_eos,
+          .shows_control_tokens = request.shows_control_tokens,
+          .top_logprobs = request.top_logprobs};
+}
+
 }  // namespace
+
+AnswerPart::Token reported_token(const Model& model, const TokenLogprobs& token) {
+  const auto named = [&](const TokenLogprob& of) {
+    return TokenProbability{of.id, model.piece(of.id, true), of.logprob};
+  };
+  AnswerPart::Token reported{named(token.chosen), {}};
+  for (const TokenLogprob& other : token.top) reported.top.push_back(named(other));
+  return reported;
+}
 
 Answer::Answer(std::unique_ptr<Session> session, const Request& request, int choice,
                int64_t most_tokens, std::optional<GrammarMatcher> matcher)
     : session_(std::move(session)),
       choice_(choice),
-      most_tokens_(most_tokens),
-      end_tokens_(request.ignore_eos ? end_tokens(session_->model()) : std::vector<size_t>()),
-      shows_control_tokens_(request.shows_control_tokens),
-      top_logprobs_(request.top_logprobs),
-      is_end_(request.make_end_finder ? request.make_end_finder() : nullptr),
       sampler_(of_choice(request.sampler, choice)),
-      stream_(request.stops),
-      n_prompt_(session_->n_past()) {
+      n_prompt_(session_->n_past()),
+      generator_(*session_, sampler_, generator_options(request, most_tokens)) {
   sampler_.accept(request.prompt.tokens);
   if (matcher) sampler_.set_grammar(std::move(*matcher));
 }
 
-std::span<const float> Answer::allowed_logits() {
-  const std::span<const float> logits = session_->logits();
-  if (end_tokens_.empty()) return logits;
-  logits_.assign(logits.begin(), logits.end());
-  for (const size_t id : end_tokens_) logits_[id] = -std::numeric_limits<float>::infinity();
-  return logits_;
-}
-
-/// The session's logits are finite: where there is a grammar, an error is the grammar's, which is
-/// the client's.
-int32_t Answer::sample() {
-  const std::span<const float> logits = allowed_logits();
-  if (sampler_.grammar() == nullptr) return sampler_.sample(logits);
+/// Chooses a token. The session's logits are finite, so with a grammar an error comes from the
+/// grammar, and the client is to blame.
+bool Answer::choose_token() {
+  if (sampler_.grammar() == nullptr) return generator_.choose();
   try {
-    return sampler_.sample(logits);
+    return generator_.choose();
   } catch (const Error& e) {
     throw Error(ErrorCode::kUsage, e.what());
   }
 }
 
 void Answer::choose(Generation& client) {
-  const GrammarMatcher* grammar = sampler_.grammar();
-  if (grammar != nullptr && grammar->is_complete() && !grammar->can_continue()) {
-    return end(FinishReason::stop,
-               client);  // nothing may follow, and a model may have no end token
+  if (choose_token()) {
+    const auto now = Clock::now();
+    if (n_generated() > 1) longest_gap_ = std::max(longest_gap_, seconds(now - last_token_));
+    last_token_ = now;
+    report_token(client);
   }
-  const int32_t id = sample();
-  const auto now = Clock::now();
-  if (!ids_.empty()) longest_gap_ = std::max(longest_gap_, seconds(now - last_token_));
-  last_token_ = now;
-  if (session_->model().is_end_of_generation(id)) return end(FinishReason::stop, client);
-  add_token(id, client);
-  if (stream_.stopped() || found_end_) return end(FinishReason::stop, client);
-  if (n_generated() >= most_tokens_) end(FinishReason::length, client);
+  if (generator_.done()) end(client);
 }
 
-void Answer::add_token(int32_t id, Generation& client) {
+void Answer::report_token(Generation& client) {
   const Model& model = session_->model();
-  ids_.push_back(id);
-  raw_text_ += model.piece(id, /*special=*/true);
+  const GeneratedToken& token = generator_.token();
+  raw_text_ += model.piece(token.id, /*special=*/true);
   AnswerPart part;
   part.choice = choice_;
-  part.text = stream_.push(model.piece(id, shows_control_tokens_));
-  found_end_ = is_end_ && is_end_(part.text);
-  if (top_logprobs_ >= 0) {
-    const TokenLogprobs found = token_logprobs(session_->logits(), id, top_logprobs_);
-    const auto named = [&](const TokenLogprob& token) {
-      return TokenProbability{token.id, model.piece(token.id, true), token.logprob};
-    };
-    AnswerPart::Token token{named(found.chosen), {}};
-    for (const TokenLogprob& other : found.top) token.top.push_back(named(other));
-    part.tokens.push_back(std::move(token));
-  }
-  if (!part.text.empty() || !part.tokens.empty()) client.push(std::move(part));
+  part.text = token.text;
+  if (token.logprobs) part.tokens.push_back(reported_token(model, *token.logprobs));
+  ++n_unsaid_;
+  if (part.text.empty() && part.tokens.empty()) return;
+  part.n_tokens = std::exchange(n_unsaid_, 0);
+  client.push(std::move(part));
 }
 
-void Answer::end_at_length(Generation& client) { end(FinishReason::length, client); }
+void Answer::end_at_length(Generation& client) {
+  generator_.stop(StopReason::length);
+  end(client);
+}
 
-void Answer::end(FinishReason reason, Generation& client) {
-  AnswerPart rest{.choice = choice_, .text = stream_.finish(), .tokens = {}};
+void Answer::end(Generation& client) {
+  AnswerPart rest{.choice = choice_, .text = generator_.rest(), .tokens = {}};
   if (!rest.text.empty()) client.push(std::move(rest));
-  client.push(
-      AnswerEnd{choice_, reason, stream_.stop(), n_generated(), seconds(Clock::now() - began_)});
-  done_ = true;
+  client.push(AnswerEnd{choice_, finish_reason(generator_.stop_reason()), generator_.stop_string(),
+                        n_generated(), seconds(Clock::now() - began_)});
+  ended_ = true;
 }
 
 std::vector<int32_t> Answer::read_tokens() const {
-  return {ids_.begin(), ids_.begin() + (session_->n_past() - n_prompt_)};
+  const std::vector<int32_t>& ids = generator_.ids();
+  return {ids.begin(), ids.begin() + (session_->n_past() - n_prompt_)};
 }
 
 std::vector<int32_t> Answer::unread() const {
-  const int64_t n_read = session_->n_past() - n_prompt_;
-  return {ids_.begin() + n_read, ids_.end()};
+  const std::vector<int32_t>& ids = generator_.ids();
+  return {ids.begin() + (session_->n_past() - n_prompt_), ids.end()};
 }
 
 }  // namespace snapkv::server

@@ -11,10 +11,10 @@ namespace snapkv::server {
 namespace {
 
 constexpr const char* kKind = "snapkv-document";
-/// Between a document and its question.
+/// Separates a document from its question.
 constexpr const char* kSeparator = "\n\n";
 
-/// A text that stands where the document ends and the question begins, and nowhere else.
+/// Returns a mark for the place between document and question that occurs nowhere in `text`.
 std::string mark_for(const std::string& text) { return unused_mark("snapkv-question", text); }
 
 RenderedChat render(const DocumentForm& form, Json messages) {
@@ -104,7 +104,7 @@ bool stores_every_row(const Model& model, int64_t n_tokens, uint64_t limit) {
 
 std::string document_notes(const DocumentForm& form, const std::string& model_path,
                            const std::string& notes) {
-  // JSON holds no bytes that are not UTF-8: the path of another file would be in their place
+  // JSON can't hold bytes that are not UTF-8; replacing them would give the path of another file
   const bool has_path = parse_held(to_text(Json(model_path))) == Json(model_path);
   const Json json = {{"kind", kKind},
                      {"template", form.template_source},

@@ -8,13 +8,13 @@ namespace snapkv::server {
 
 DocumentStore::Identity DocumentStore::identity_of(const std::string& path) {
   struct stat info {};
-  if (::stat(path.c_str(), &info) != 0) return {};  // opening it says why
+  if (::stat(path.c_str(), &info) != 0) return {};  // opening the file reports why
   return {info.st_dev, info.st_ino, info.st_size,
           int64_t{info.st_mtim.tv_sec} * 1'000'000'000 + info.st_mtim.tv_nsec};
 }
 
 std::shared_ptr<const Document> DocumentStore::open(const std::string& path) {
-  const Identity identity = identity_of(path);  // before it is read: a change is seen next time
+  const Identity identity = identity_of(path);  // before reading: a change is noticed next time
   {
     const std::lock_guard lock(mutex_);
     const auto known = std::find_if(entries_.begin(), entries_.end(), [&](const Entry& entry) {

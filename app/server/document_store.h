@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
-// DocumentStore: the documents of the server's snapshots that are open. A file is checked when it
-// is first named; requests that name it again begin with what is there, unless it has changed. Used
-// by the handlers of the API and by the scheduler, in any thread.
+// DocumentStore: the open documents of the server's snapshots. A file is checked when a request
+// first names it; later requests reuse the open document, unless the file has changed. Thread-safe.
 #pragma once
 
 #include <sys/stat.h>
@@ -18,20 +17,20 @@ namespace snapkv::server {
 
 class DocumentStore {
  public:
-  /// Files that are kept open, but for those that requests still use; the least recently used goes
-  /// first.
+  /// Limit on open files, not counting those that requests still use; the least recently used is
+  /// closed first.
   static constexpr size_t kMostFiles = 64;
 
   explicit DocumentStore(std::shared_ptr<const Model> model) : model_(std::move(model)) {}
 
   /// Throws as open_document().
   std::shared_ptr<const Document> open(const std::string& path);
-  /// Lets go of a file that is removed or replaced.
+  /// Closes a file that is being removed or replaced.
   void forget(const std::string& path);
   size_t size() const;
 
  private:
-  /// What tells a file, and a file that was written to, from another.
+  /// Identifies a file and its state, so that a file which was replaced or written to is noticed.
   struct Identity {
     uint64_t device = 0, inode = 0;
     int64_t bytes = -1, modified_ns = 0;
@@ -43,7 +42,7 @@ class DocumentStore {
     std::shared_ptr<const Document> document;
   };
   static Identity identity_of(const std::string& path);
-  /// Those whose files are gone or others keep room on the disk.
+  /// Drops the entries whose files were replaced or removed: open ones still take up disk space.
   void drop_changed();
 
   const std::shared_ptr<const Model> model_;

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// failure_kind(): what an exception means for the request that it ends. Used by the scheduler's
-// loop.
+// failure_kind(): the kind of failure that an exception means for its request.
 #pragma once
 
 #include <exception>

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// FileWriter: a thread that writes files one after the other, while the loop, which hands them to
-// it, goes on with its rounds. Used by the scheduler's loop for snapshots.
+// FileWriter: a thread that writes files one after another while the scheduler's loop goes on.
 #pragma once
 
 #include <condition_variable>
@@ -18,10 +17,10 @@ class FileWriter {
   FileWriter(const FileWriter&) = delete;
   FileWriter& operator=(const FileWriter&) = delete;
 
-  /// `write` must not throw, and whatever it uses must stay until it has ended or was dropped.
+  /// `write` must not throw, and what it uses must live until it has run or was dropped.
   void add(std::function<void()> write);
-  /// Waits for the file that is being written; those that have not begun are dropped. Nothing is
-  /// written after this.
+  /// Waits for the file that is being written and drops those that have not begun. Nothing is
+  /// written afterwards.
   void stop();
 
  private:
@@ -31,7 +30,7 @@ class FileWriter {
   std::condition_variable changed_;
   std::deque<std::function<void()>> files_;  // guarded by mutex_
   bool stopping_ = false;                    // guarded by mutex_
-  std::thread thread_;                       // last: it uses all of these
+  std::thread thread_;                       // last: it uses the members above
 };
 
 }  // namespace snapkv::server

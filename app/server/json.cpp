@@ -10,10 +10,10 @@
 namespace snapkv::server {
 namespace {
 
-/// Why a text would take too much to parse, or to be walked by recursion: known before anything is
-/// built of it. Empty where it is fine. Whether it is JSON at all is the parser's business.
+/// Says why a text would take too much to parse or to walk recursively, before anything is built
+/// from it; empty if it is fine. Whether it is valid JSON is left to the parser.
 std::string excess(std::string_view text) {
-  std::vector<int> commas;  // of each open array or object
+  std::vector<int> commas;  // commas of each open array or object
   int n_parts = 0;
   bool in_string = false;
   for (size_t i = 0; i < text.size(); ++i) {
@@ -31,7 +31,7 @@ std::string excess(std::string_view text) {
       if (commas.size() == static_cast<size_t>(kMostJsonDepth)) {
         return fmt::format("is nested deeper than {} levels", kMostJsonDepth);
       }
-      // arrays may have any number of elements: prompts of tokens
+      // arrays may have any number of elements, such as the tokens of a prompt
       commas.push_back(c == '{' ? 0 : std::numeric_limits<int>::min());
     } else if ((c == '}' || c == ']') && !commas.empty()) {
       commas.pop_back();
@@ -56,7 +56,7 @@ Json parse_body(std::string_view text) {
   Json body;
   try {
     body = Json::parse(text);
-  } catch (const Json::exception& e) {  // a number may be too large for a double as well
+  } catch (const Json::exception& e) {  // a number may also be too large for a double
     throw bad_request("", fmt::format("the body is no JSON: {}", e.what()));
   }
   if (!body.is_object()) {

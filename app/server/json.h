@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// JSON of requests and answers. Objects keep the order of their members, which chat templates show
-// to models.
+// JSON of requests and answers. Objects keep the order of their members, because chat templates
+// show it to models.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -11,25 +11,25 @@ namespace snapkv::server {
 
 using Json = nlohmann::ordered_json;
 
-/// Nesting and members of one object that a request may have. Objects that keep an order are
-/// searched from their beginning, so that many members would take quadratic time.
+/// Limits on nesting and on the members of one object in a request. Ordered objects are searched
+/// from the beginning, so many members would take quadratic time.
 inline constexpr int kMostJsonDepth = 100;
 inline constexpr int kMostJsonMembers = 4096;
-/// Strings, arrays and objects that it may have in all: an empty one takes about 30 times the bytes
-/// of its text. Numbers are not counted: prompts are lists of them.
+/// Limit on all strings, arrays and objects together: an empty one takes about 30 times the bytes
+/// of its text. Numbers do not count, because prompts are lists of them.
 inline constexpr int kMostJsonParts = 1 << 18;
 
-/// The value that a text within a request, an answer or a file holds. is_discarded() says that it
-/// is no JSON, or more than a body may have.
+/// Parses JSON text within a request, an answer or a file. The result is_discarded() if it is not
+/// JSON or exceeds the limits of a body.
 Json parse_held(std::string_view text);
 
-/// Parses a request's body, which must be an object. Throws ApiError (400) that says what is wrong.
+/// Parses a request's body, which must be an object. Throws ApiError (400) naming the mistake.
 Json parse_body(std::string_view text);
 
-/// As text, in one line; bytes that are no UTF-8 become U+FFFD.
+/// Returns the JSON on one line; bytes that are not UTF-8 become U+FFFD.
 std::string to_text(const Json& json);
 
-/// What a value is, for error messages: "a string", "a number", "null".
+/// Names a value's type for error messages: "a string", "a number", "null".
 const char* kind_of(const Json& value);
 
 }  // namespace snapkv::server

@@ -14,7 +14,8 @@ bool begins_with(std::span<const int32_t> tokens, std::span<const int32_t> begin
          std::equal(beginning.begin(), beginning.end(), tokens.begin());
 }
 
-/// Whether two configurations mean the same: a parameter may be written or left at its default.
+/// Whether two configurations are equivalent: a parameter may be written out or left at its
+/// default.
 bool equal(const PolicyConfig& a, const PolicyConfig& b) {
   if (a.name != b.name) return false;
   const std::vector<PolicySetting> of_a = policy_settings(a), of_b = policy_settings(b);
@@ -29,8 +30,8 @@ bool equal(const SessionOptions& a, const SessionOptions& b) {
          a.kv_decode_limit == b.kv_decode_limit && a.kv_type == b.kv_type;
 }
 
-/// Whether the same bytes of the kept prompt are data in the request: a control token that a
-/// message spells is text, and the same bytes written by the template are not.
+/// Whether the same bytes of the kept prompt count as input in the request. A control token that a
+/// message spells out is text; the same bytes written by the template are not.
 bool has_same_input(const KeptSession& kept, const RenderedChat& chat) {
   auto own = kept.input.begin();
   for (const ByteRange& range : chat.input) {
@@ -41,8 +42,8 @@ bool has_same_input(const KeptSession& kept, const RenderedChat& chat) {
   return own == kept.input.end();
 }
 
-/// How much of the request the session has seen: bytes of its text or, where it has none, tokens.
-/// Nothing unless something is left.
+/// Returns how much of the request the session has seen: bytes of its text or, without text,
+/// tokens. Nothing unless some of the request is left.
 std::optional<size_t> seen(const KeptSession& kept, const Request& request) {
   const std::string& text = request.prompt.chat.text;
   if (!text.empty() && !kept.text.empty()) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The scheduler's thread: its queue, its rounds, and what other threads ask of it. What a round
-// does is in loop_reading.cpp and loop_answers.cpp, files are in loop_writing.cpp and
+// The scheduler's thread: its queue, its rounds, and the calls of other threads. The work of a
+// round is in loop_reading.cpp and loop_answers.cpp; files are in loop_writing.cpp and
 // loop_slots.cpp.
 #include "server/loop.h"
 
@@ -12,17 +12,17 @@
 namespace snapkv::server {
 namespace {
 
-/// Grammars whose masks are kept for later requests.
+/// Number of grammars whose masks are kept for later requests.
 constexpr size_t kMostMatchers = 16;
 
-/// Where no limit was given: what the system calls free, less the weights that are going to be
-/// among what is not, and a margin for everything else.
+/// Memory limit if none was given: the memory the system reports as free, less the weights that
+/// still have to move there, and less a margin for everything else.
 size_t default_limit(const Model& model) {
   const size_t free = free_memory();
   return (free - std::min(free, model.weights_to_move())) / 10 * 9;
 }
 
-/// Prefixes get no more of the memory where nothing else is said: they are dropped when it is
+/// Default share of the memory for prefixes, as a divisor. They are dropped when the memory is
 /// needed, but until then other programs can't have it.
 constexpr size_t kPrefixShare = 8;
 
@@ -60,10 +60,10 @@ void Scheduler::Loop::complete_options(Request& request) const {
   session.chunk = own.chunk;
   session.n_ctx = own.n_ctx;
   session.spill_dir = own.spill_dir;
-  session.memory_limit = 0;  // this account is the limit
+  session.memory_limit = 0;  // kv_memory takes the place of this limit
   session.kv_refresh = false;
   session.decode_reserve = own.decode_reserve;
-  if (request.document && !request.document->file.keeps_all) {  // its rows are chosen
+  if (request.document && !request.document->file.keeps_all) {  // the rows are already chosen
     const SessionOptions& chosen = request.document->file.options;
     session.kv = chosen.kv;
     session.kv_memory = 0;
@@ -74,7 +74,7 @@ void Scheduler::Loop::complete_options(Request& request) const {
   }
 }
 
-/// The bytes that a request needs. Throws Refused where it can never be served.
+/// Returns the bytes that a request needs. Throws Refused if it can never be served.
 size_t Scheduler::Loop::check(const Request& request) const {
   using Kind = Refused::Kind;
   if (request.prompt.tokens.empty()) throw Refused(Kind::bad_request, "the prompt has no tokens");
@@ -110,7 +110,7 @@ PromptFit Scheduler::Loop::fit(Request request) const {
   }
 }
 
-/// A matcher at the beginning of its grammar. Those of the same grammar share what they compute.
+/// Returns a matcher at the beginning of its grammar. Matchers of one grammar share their masks.
 GrammarMatcher Scheduler::Loop::matcher_of(const Grammar& grammar) {
   const std::lock_guard lock(grammar_mutex_);
   if (!vocabulary_) {
@@ -128,8 +128,8 @@ GrammarMatcher Scheduler::Loop::matcher_of(const Grammar& grammar) {
   return matchers_.front();
 }
 
-/// Those of which there are too many, or whose masks have grown too large since; the last one
-/// stays. With grammar_mutex_.
+/// Evicts the least recently used matchers until count and mask size are within bounds; keeps at
+/// least one. Needs grammar_mutex_.
 void Scheduler::Loop::drop_grammars() {
   size_t bytes = 0, n = 0;
   auto matcher = matchers_.begin();
@@ -141,14 +141,14 @@ void Scheduler::Loop::drop_grammars() {
   n_grammars_ = static_cast<int>(n);
 }
 
-/// When a job with a grammar has ended. Where a client's thread is making a grammar, it does the
-/// same.
+/// Called when a job with a grammar has ended. Does nothing while a client's thread makes a
+/// grammar, since that thread does the same.
 void Scheduler::Loop::drop_grammars_if_free() {
   const std::unique_lock lock(grammar_mutex_, std::try_to_lock);
   if (lock.owns_lock()) drop_grammars();
 }
 
-/// Throws Refused where the request would have to wait and no more may. With mutex_.
+/// Throws Refused if the request would have to wait and the queue is full. Needs mutex_.
 void Scheduler::Loop::take_place(const Request& request, size_t needed) {
   const bool begins = n_waiting_ == 0 && !is_reading_ &&
                       n_running_ + request.n <= options_.n_parallel && needed <= bytes_for_all_;
@@ -232,14 +232,14 @@ void Scheduler::Loop::run_thread() {
     publish();
     std::unique_lock lock(mutex_);
     if (!busy) {
-      // a request that waits for nothing but its time, or its client, is looked at now and then
+      // requests that only wait for a timeout or for their client are checked now and then
       changed_.wait_for(lock, std::chrono::milliseconds(100),
                         [&] { return stopping_ || !submitted_.empty() || !tasks_.empty(); });
     }
     if (stopping_) break;
   }
   writer_.stop();
-  run_tasks();  // what it has written, its clients learn
+  run_tasks();  // tells clients about files that were written
   take_new_jobs();
   prefill_.reset();
   for (Jobs* jobs : {&waiting_, &reading_, &answering_, &writing_}) {
@@ -313,7 +313,7 @@ void Scheduler::Loop::drop_lost_jobs() {
   const bool all_lost = std::all_of(reading_.begin(), reading_.end(), [](const auto& job) {
     return job->client->cancelled() || job->expired();
   });
-  if (!all_lost) return;  // the others are dropped when the prompts have been read
+  if (!all_lost) return;  // lost ones are dropped when the prompts have been read
   prefill_.reset();
   for (const auto& job : reading_) {
     lost(*job);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-// Loop: the thread of the scheduler. It touches sessions, but for those that it hands to another
-// thread while a file is written or read; requests come to it through a queue, other calls as
-// tasks. Each round it admits what fits, makes one decode step for all answers, and reads prompts
-// for as long as --prefill-share leaves.
+// Loop: the scheduler's thread. Only it touches sessions, except those lent to another thread while
+// a file is written or read. Requests reach it through a queue, other calls as tasks. Each round
+// admits the requests that fit, makes one decode step for all answers, and reads prompts for the
+// time that --prefill-share allows.
 #pragma once
 
 #include <atomic>
@@ -44,8 +44,8 @@ class Scheduler::Loop {
   bool draining() const;
   bool idle() const;
   SchedulerStats stats() const;
-  /// Runs `task` in the loop's thread, between two rounds (at once where this is that thread), and
-  /// returns what it returns.
+  /// Runs `task` in the loop's thread between two rounds (at once if this is that thread), and
+  /// returns its result.
   template <typename F>
   auto run(F task) {
     if (std::this_thread::get_id() == thread_.get_id()) return task();
@@ -55,7 +55,7 @@ class Scheduler::Loop {
     return result.get();
   }
 
-  // in any thread: files are read and written in the one that calls, or between two rounds
+  // for any thread: files are read and written in the calling thread, or between two rounds
   std::vector<SlotInfo> slots();
   void save_slot(int64_t id, const std::string& path);
   int64_t restore_slot(const std::string& path);
@@ -65,13 +65,13 @@ class Scheduler::Loop {
   using Jobs = std::list<std::unique_ptr<Job>>;
 
   void add_task(std::function<void()> task);
-  /// Runs what reads or writes a session's rows while other sessions are decoded from. Those in a
-  /// device's memory belong to the loop's thread alone.
+  /// Runs a task that reads or writes a session's rows while other sessions are decoded. Sessions
+  /// in a device's memory may only be used in the loop's thread.
   template <typename F>
   auto use_session(F task) {
     return model_->on_device() ? run(std::move(task)) : task();
   }
-  /// Sets `request.session` but for what the request may choose.
+  /// Sets all fields of `request.session` except those that the request may choose.
   void complete_options(Request& request) const;
   size_t check(const Request& request) const;
   void take_place(const Request& request, size_t needed);
@@ -80,7 +80,7 @@ class Scheduler::Loop {
   void drop_grammars_if_free();
 
   void run_thread();
-  /// Whether there is anything to do now.
+  /// Runs one round; returns whether there is more to do now.
   bool round();
   void run_tasks();
   void take_new_jobs();
@@ -115,7 +115,7 @@ class Scheduler::Loop {
   void release_lent(size_t bytes);
   int64_t add_restored(KeptSession kept, size_t reserved, const std::string& path);
 
-  /// Frees kept sessions and prefixes until `bytes` are free.
+  /// Frees kept sessions and prefixes until `bytes` are free; returns whether that succeeded.
   bool make_room(size_t bytes);
   void release(Job& job);
   void fail_job(Job& job, Failure::Kind kind, const std::string& message);
@@ -125,9 +125,9 @@ class Scheduler::Loop {
   DocumentStore documents_;
 
   std::mutex grammar_mutex_;
-  std::shared_ptr<const GrammarVocabulary> vocabulary_;  // made with the first grammar
+  std::shared_ptr<const GrammarVocabulary> vocabulary_;  // made for the first grammar
   std::list<GrammarMatcher> matchers_;                   // most recently used first
-  std::atomic<int> n_grammars_ = 0;                      // of matchers_
+  std::atomic<int> n_grammars_ = 0;                      // size of matchers_
 
   mutable std::mutex mutex_;
   std::condition_variable changed_;
@@ -136,27 +136,27 @@ class Scheduler::Loop {
   bool stopping_ = false, draining_ = false;    // guarded by mutex_
   bool idle_ = true;                            // guarded by mutex_
   int n_waiting_ = 0;                           // guarded by mutex_: submitted and not yet read
-  int n_beginning_ = 0;     // guarded by mutex_: of them, those that the next round begins to read
-  bool has_taken_ = false;  // guarded by mutex_: jobs, in this round
-  int n_running_ = 0;  // guarded by mutex_: answers that are written or that a prompt is read for
+  int n_beginning_ = 0;     // guarded by mutex_: of them, those that the next round will read
+  bool has_taken_ = false;  // guarded by mutex_: took jobs in this round
+  int n_running_ = 0;  // guarded by mutex_: answers being written, or whose prompt is read
   bool is_reading_ = false;   // guarded by mutex_
-  size_t bytes_for_all_ = 0;  // guarded by mutex_: free, or kept and free when needed
+  size_t bytes_for_all_ = 0;  // guarded by mutex_: free, or kept but can be freed
   int64_t next_id_ = 1;       // guarded by mutex_
   SchedulerStats stats_;      // guarded by mutex_
 
-  // the thread's own
+  // used by the loop's thread only
   SchedulerStats counts_;
   MemoryAccount memory_;
   PrefixStore prefixes_;
   KeptSessions kept_;
   Jobs waiting_, answering_;
-  Jobs reading_;  // those of prefill_
+  Jobs reading_;  // the jobs in prefill_
   std::optional<Prefill> prefill_;
-  Jobs writing_;              // snapshots that writer_ has
+  Jobs writing_;              // jobs whose snapshots writer_ has
   std::list<SlotInfo> lent_;  // kept sessions that other threads are writing to files
-  size_t lent_bytes_ = 0;     // of these, and of those that are being read from files
+  size_t lent_bytes_ = 0;     // their bytes, and those of sessions being read from files
   FileWriter writer_;
-  std::thread thread_;  // last: it uses all of these
+  std::thread thread_;  // last: it uses the members above
 };
 
 }  // namespace snapkv::server

@@ -20,7 +20,7 @@ void Scheduler::Loop::begin_answers(Job& job) {
     }
     job.sessions.clear();
     for (Answer& answer : job.answers) {
-      if (job.most_tokens == 0) {  // the prompt was all that was wanted
+      if (job.most_tokens == 0) {  // the client wanted only the prompt to be read
         answer.end_at_length(*job.client);
         continue;
       }
@@ -32,7 +32,7 @@ void Scheduler::Loop::begin_answers(Job& job) {
   }
 }
 
-/// One token for every answer; false where all of them wait for memory.
+/// Decodes one token for every answer; returns false if all of them wait for memory.
 bool Scheduler::Loop::decode_step() {
   const Clock::time_point begin = Clock::now();
   std::vector<Job*> jobs;
@@ -67,7 +67,7 @@ void Scheduler::Loop::decode(std::vector<Job*>& jobs, std::vector<Answer*>& answ
       fail_job(*jobs[0], failure_kind(e), e.what());
       return;
     }
-    for (size_t i = 0; i < answers.size(); ++i) {  // those that can go on do
+    for (size_t i = 0; i < answers.size(); ++i) {  // continue with the answers that still can
       if (jobs[i]->failed) continue;
       std::vector<Job*> job = {jobs[i]};
       std::vector<Answer*> answer = {answers[i]};
@@ -92,9 +92,9 @@ void Scheduler::Loop::decode(std::vector<Job*>& jobs, std::vector<Answer*>& answ
   }
 }
 
-/// Takes memory for more tokens where what was promised is used up; false where there is none. The
-/// answers end here then, they had no limit of their own; but rows that are kept for others, and
-/// can't be dropped while a prompt is read or a file is written, only let them wait until it is.
+/// Reserves memory for more tokens when the reserved memory is used up; returns false if there is
+/// none. The answers, which had no limit of their own, then end, unless rows that can't be dropped
+/// now become free once a prompt has been read or a file written: in that case they only wait.
 bool Scheduler::Loop::pay_for_next_token(Job& job) {
   int64_t n_longest = 0;
   for (const Answer& answer : job.answers) {
@@ -133,11 +133,11 @@ void Scheduler::Loop::finish_answers() {
   if (had_grammar) drop_grammars_if_free();
 }
 
-/// Keeps the session of a conversation that may go on.
+/// Keeps the session of a conversation that may continue.
 void Scheduler::Loop::keep(Job& job) {
   const Request& request = job.request;
   if (options_.reuse != Reuse::append || !request.reuses || request.n != 1) return;
-  if (request.document) return;  // its tokens are not in the conversation's text
+  if (request.document) return;  // the document's tokens are not in the conversation's text
   Answer& answer = job.answers[0];
   KeptSession kept;
   kept.id = job.id;

@@ -9,12 +9,12 @@
 namespace snapkv::server {
 namespace {
 
-/// Prompts that begin alike for fewer tokens than this are read as a whole.
+/// Prompts that share fewer first tokens than this are read whole.
 constexpr int64_t kLeastReuse = 16;
-/// A prompt of which at most this share was new makes no prefix of its own: the next one finds
-/// nearly as much in the old one.
+/// A prompt of which at most this share was new makes no prefix of its own: the next prompt finds
+/// nearly as much in the existing one.
 constexpr double kNewShare = 0.1;
-/// Seconds between two reports of progress.
+/// Seconds between two progress reports.
 constexpr double kReportInterval = 0.2;
 
 std::vector<Session*> pointers(const std::vector<std::unique_ptr<Session>>& sessions) {
@@ -27,26 +27,41 @@ double compress_seconds(const Session& session) {
   return session.stats().score_seconds + session.stats().gather_seconds;
 }
 
-PrefillPrompt prompt_of(const Job& job) {
+/// Each token's probability is that which the logits of the one before it give.
+void score_tokens(Job& job, PrefillOptions& options) {
+  const Model& model = job.sessions[0]->model();
+  job.scores.clear();
+  job.scores.push_back({{job.tokens[0], model.piece(job.tokens[0], true), 0.0}, {}});
+  options.n_logits = std::ssize(job.tokens);
+  options.on_logits = [&job, &model](int64_t token, std::span<const float> logits) {
+    const auto next = static_cast<size_t>(token) + 1;
+    if (next == job.tokens.size()) return;
+    job.scores.push_back(reported_token(
+        model, token_logprobs(logits, job.tokens[next], job.request.top_logprobs)));
+  };
+}
+
+PrefillPrompt prompt_of(Job& job) {
   PrefillPrompt prompt;
   prompt.sessions = pointers(job.sessions);
   prompt.tokens = job.tokens;
   prompt.options.prefix = job.prefix.prefix;
   prompt.options.n_from_prefix = job.prefix.n_tokens;
-  // a question after a document that is compressed already is kept whole
+  // a question after a compressed document is kept whole
   prompt.options.compress = !job.request.document || job.request.document->file.keeps_all;
   prompt.makes_prefix = job.makes_prefix;
+  if (job.request.scores_prompt) score_tokens(job, prompt.options);
   return prompt;
 }
 
 }  // namespace
 
-/// Begins with the request that has waited longest; short ones behind it are read with it.
+/// Begins with the request that has waited longest; short ones behind it are read together with it.
 void Scheduler::Loop::begin_reading() {
   std::vector<PrefillPrompt> prompts;
   while (!waiting_.empty()) {
     Job& job = *waiting_.front();
-    if (job.client->cancelled() || job.expired()) break;  // dropped in the next round
+    if (job.client->cancelled() || job.expired()) break;  // the next round drops it
     const bool joins = !prompts.empty();
     if (joins && (job.alone || reading_.front()->alone)) break;
     try {
@@ -59,7 +74,7 @@ void Scheduler::Loop::begin_reading() {
         job.prefix = {};
         break;
       }
-    } catch (const std::exception& e) {  // also of the file system: a document may be gone by now
+    } catch (const std::exception& e) {  // of the file system too: a document may be gone by now
       fail_job(job, failure_kind(e), e.what());
       release(job);
       waiting_.pop_front();
@@ -76,8 +91,8 @@ void Scheduler::Loop::begin_reading() {
   }
 }
 
-/// Takes the memory that a request needs and makes its sessions; false when it has to wait.
-/// `must_be_short`: it is read together with others, of which none is changed by it.
+/// Reserves the memory that a request needs and makes its sessions; returns false if it has to
+/// wait. `must_be_short`: it joins other prompts, which it must not affect.
 bool Scheduler::Loop::admit(Job& job, bool must_be_short) {
   const Request& request = job.request;
   const int64_t n_prompt = std::ssize(request.prompt.tokens);
@@ -91,7 +106,7 @@ bool Scheduler::Loop::admit(Job& job, bool must_be_short) {
   }
   if (n_answers > options_.n_parallel) return false;
   const RequestPlan plan = plan_request(*model_, request);
-  // room without what others could still use: only where there is too little are they dropped
+  // prefers free memory: kept sessions and prefixes are dropped only if there is too little
   if (!make_room(plan.running_bytes + plan.reading_bytes)) {
     if (answering_.empty() && reading_.empty() && writing_.empty() && lent_bytes_ == 0) {
       throw Error(ErrorCode::kDoesNotFit, "the request does not fit into the server's memory");
@@ -116,12 +131,12 @@ bool Scheduler::Loop::admit(Job& job, bool must_be_short) {
     job.prefix_bytes = plan.prefix_bytes;
     memory_.reading() += job.prefix_bytes;
   }
-  if (request.keeps_all) job.makes_prefix = true;  // planned with the rest
+  if (request.keeps_all) job.makes_prefix = true;  // its memory is part of the plan
   job.began = Clock::now();
   return true;
 }
 
-/// Makes the job's sessions, with what is there already of its prompt.
+/// Makes the job's sessions, using what has already been read of its prompt.
 void Scheduler::Loop::choose_reuse(Job& job) {
   Request& request = job.request;
   job.sessions.clear();
@@ -165,7 +180,7 @@ void Scheduler::Loop::choose_reuse(Job& job) {
   job.prefix = std::move(match);
 }
 
-/// Reads for about `seconds`, but at least one step.
+/// Reads for about `seconds`, but makes at least one step.
 void Scheduler::Loop::read_for(double seconds) {
   const Clock::time_point begin = Clock::now();
   try {
@@ -199,7 +214,7 @@ void Scheduler::Loop::report_progress() {
   }
 }
 
-/// The jobs that were read together are read one by one; one alone has failed.
+/// Retries jobs that were read together one by one; a job that was read alone has failed.
 void Scheduler::Loop::reading_failed(Failure::Kind kind, const std::string& message) {
   prefill_.reset();
   const bool retry = reading_.size() > 1;
@@ -255,9 +270,14 @@ void Scheduler::Loop::finish_reading(Job& job, size_t index) {
   const double queued = std::chrono::duration<double>(job.began - job.submitted).count();
   job.client->push(PromptRead{.n_tokens = n_prompt,
                               .n_reused = job.n_reused,
+                              .n_stored = job.makes_prefix ? n_prompt - job.n_reused : 0,
                               .seconds = seconds_since(job.began),
                               .queue_seconds = queued,
                               .kv = kv});
+  for (int i = 0; i < job.request.n && !job.scores.empty(); ++i) {
+    job.client->push(AnswerPart{.choice = i, .text = "", .tokens = job.scores, .of_prompt = true});
+  }
+  job.scores.clear();
 }
 
 KvReport Scheduler::Loop::report(const Job& job) const {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Slots, as llama-server calls them: what the scheduler's sessions are, and conversations that are
-// kept in files. Files are read and written by the thread that asks: the loop lends it a session.
+// Slots, as llama-server calls the scheduler's sessions, and conversations kept in files. The
+// calling thread reads and writes the files; the loop lends it a session.
 #include <fmt/core.h>
 
 #include "server/json.h"
@@ -53,8 +53,8 @@ Json notes_of(const KeptSession& kept) {
           {"unread", kept.unread}};
 }
 
-/// Which bytes of the text are data. Files of earlier versions do not say so: their text proves
-/// nothing then, and requests are compared by their tokens.
+/// Reads which bytes of the text are input. Files of earlier versions do not say so; their text is
+/// then dropped, and requests are compared by tokens.
 void read_input(const Json& notes, const std::string& path, KeptSession& kept) {
   if (!notes.contains("prompt_bytes") || !notes.contains("input")) {
     kept.text.clear();
@@ -73,7 +73,7 @@ void read_input(const Json& notes, const std::string& path, KeptSession& kept) {
   }
 }
 
-/// What save_slot() wrote beside the session.
+/// Reads the notes that save_slot() wrote beside the session.
 void read_notes(const std::string& text, const Model& model, const std::string& path,
                 KeptSession& kept) {
   const Json notes = parse_held(text);
@@ -115,7 +115,7 @@ std::vector<SlotInfo> Scheduler::Loop::list_slots() const {
   return all;
 }
 
-/// Takes a kept session out while its file is written; its bytes stay promised.
+/// Takes a kept session out while its file is written; its bytes stay reserved.
 KeptSession Scheduler::Loop::lend(int64_t id) {
   std::optional<KeptSession> kept = kept_.take(id);
   if (!kept) {
@@ -147,7 +147,7 @@ void Scheduler::Loop::save_slot(int64_t id, const std::string& path) {
   });
 }
 
-/// Promises a file's bytes to the session that will be read from it.
+/// Reserves a file's bytes for the session that will be read from it.
 void Scheduler::Loop::reserve_for(const SavedSessionFile& file, const std::string& path) {
   if (!make_room(file.bytes())) {
     throw Error(ErrorCode::kDoesNotFit, fmt::format("{}: {} MiB; {} MiB are free for caches", path,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The scheduler's thread: snapshots, whose prompts it has read and whose files another thread
-// compresses and writes.
+// The scheduler's thread: snapshots. It reads their prompts; another thread compresses and writes
+// their files.
 #include <algorithm>
 #include <utility>
 
@@ -9,8 +9,8 @@
 
 namespace snapkv::server {
 
-/// Hands the job over: until snapshot_written() only the writer's thread uses what it holds, whose
-/// bytes stay promised.
+/// Hands the job over: until snapshot_written() only the writer's thread uses it, and its bytes
+/// stay reserved.
 void Scheduler::Loop::write_snapshot(std::unique_ptr<Job> owned) {
   Job& job = *owned;
   if (job.document) {
@@ -42,7 +42,7 @@ void Scheduler::Loop::write_snapshot(std::unique_ptr<Job> owned) {
   }
 }
 
-/// In the writer's thread.
+/// Runs in the writer's thread.
 void Scheduler::Loop::write_file(const Job& job) {
   documents_.forget(job.snapshot_path);
   if (job.document) {

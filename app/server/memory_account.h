@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// MemoryAccount: the bytes that the server has promised, by what they are for. Used by the
-// scheduler's loop, which asks for bytes before anything is allocated.
+// MemoryAccount: the bytes that the server has reserved, by purpose. They are counted before
+// anything is allocated.
 #pragma once
 
 #include <algorithm>
@@ -16,8 +16,8 @@ class MemoryAccount {
   size_t used() const { return running_ + reading_ + kept_ + prefixes_; }
   size_t free() const { return limit_ - std::min(limit_, used()); }
 
-  /// Bytes of sessions that answer or will, of the prompt that is read, of kept sessions, and of
-  /// prefixes.
+  /// Bytes of sessions that answer or will answer, of the prompt being read, of kept sessions, and
+  /// of prefixes.
   size_t& running() { return running_; }
   size_t& reading() { return reading_; }
   size_t& kept() { return kept_; }

@@ -14,7 +14,7 @@ namespace {
 using prometheus::MetricFamily;
 using prometheus::MetricType;
 
-// Upper ends of the histograms' buckets, in seconds.
+// Upper bounds of the histograms' buckets, in seconds.
 const prometheus::Histogram::BucketBoundaries kFirstToken = {
     0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 25, 50, 100, 250, 500, 1000};
 const prometheus::Histogram::BucketBoundaries kPerToken = {
@@ -32,7 +32,7 @@ class Families {
     metric.gauge.value = value;
     add(name, help, MetricType::Gauge, {metric});
   }
-  /// One family with a metric for each value of the label `state`.
+  /// Adds a family with one metric for each value of the label `state`.
   void gauges(const char* name, const char* help,
               const std::vector<std::pair<const char*, double>>& states) {
     std::vector<prometheus::ClientMetric> metrics;
@@ -109,7 +109,7 @@ void add_gauges(Families& families, const SchedulerStats& s) {
 
 double rate(int64_t n, double seconds) { return seconds > 0 ? number(n) / seconds : 0; }
 
-// llama-server's names and meanings, for dashboards that exist.
+// Adds metrics with llama-server's names and meanings, for existing dashboards.
 void add_compatible(Families& families, const SchedulerStats& s) {
   families.counter("llamacpp:prompt_tokens_total", "Number of prompt tokens processed.",
                    number(s.n_prompt_tokens));

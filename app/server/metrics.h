@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Metrics: what /metrics says, in Prometheus' text format: the scheduler's counters and gauges, and
-// histograms that the routes fill. May be called from all threads.
+// Metrics: the content of /metrics in Prometheus' text format: the scheduler's counters and gauges,
+// and histograms that the routes fill. Thread-safe.
 #pragma once
 
 #include <prometheus/histogram.h>
@@ -18,7 +18,7 @@ class Metrics {
   void observe_first_token(double seconds) { first_token_.Observe(seconds); }
   void observe_token(double seconds) { per_token_.Observe(seconds); }
 
-  /// `compatible`: with llama-server's names beside snapkv's.
+  /// `compatible`: adds llama-server's names to snapkv's.
   std::string text(const SchedulerStats& stats, bool compatible) const;
 
  private:

@@ -51,7 +51,7 @@ void PrefixStore::add(std::shared_ptr<const KvPrefix> prefix, int64_t n_ctx) {
 bool PrefixStore::drop_one() {
   auto victim = entries_.end();
   for (auto entry = entries_.begin(); entry != entries_.end(); ++entry) {
-    if (entry->prefix.use_count() > 1) continue;  // being read from
+    if (entry->prefix.use_count() > 1) continue;  // still being read from
     if (victim == entries_.end() || !entry->used_again || victim->used_again) victim = entry;
   }
   if (victim == entries_.end()) return false;

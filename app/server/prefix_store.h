@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
-// PrefixStore: the uncompressed beginnings of prompts that were read, within a number of bytes. The
-// least recently used goes first, and before those that were used again one that never was. Used by
-// the scheduler's loop.
+// PrefixStore: the uncompressed beginnings of prompts that were read, up to a number of bytes. The
+// least recently used is evicted first, but prefixes that were never used again go before others.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +14,7 @@ namespace snapkv::server {
 
 class PrefixStore {
  public:
-  /// How many of a prompt's first tokens a prefix has.
+  /// A prefix, and how many of a prompt's first tokens it has.
   struct Match {
     std::shared_ptr<const KvPrefix> prefix;
     int64_t n_tokens = 0;
@@ -27,11 +26,11 @@ class PrefixStore {
   size_t bytes() const { return bytes_; }
   int size() const { return static_cast<int>(entries_.size()); }
 
-  /// The longest beginning of `tokens` that is there; null if none is. It counts as used.
+  /// Finds the longest stored beginning of `tokens`, null if there is none, and marks it as used.
   Match find(std::span<const int32_t> tokens, int64_t n_ctx);
-  /// Adds a prefix of no more than limit() bytes; others go, those that it begins with among them.
+  /// Adds a prefix of at most limit() bytes; evicts others, including those it begins with.
   void add(std::shared_ptr<const KvPrefix> prefix, int64_t n_ctx);
-  /// Frees one that is not being read from; false when there is none.
+  /// Frees a prefix that is not being read from; returns false when there is none.
   bool drop_one();
 
  private:

@@ -11,11 +11,13 @@
 namespace snapkv::server {
 namespace {
 
-/// Copies of the logits that an answer holds: the session's, the sampler's and one without what the
-/// request forbids.
+/// Copies of the logits that an answer holds: the session's, the sampler's, and one without the
+/// tokens that the request forbids.
 constexpr size_t kLogitCopies = 3;
+/// Rows of logits that are there at a time while a prompt's tokens are scored.
+constexpr size_t kScoredRows = 32;
 
-/// What the request's prompt takes, and what the rows of its document do.
+/// Plans the memory of the request's prompt, including the rows of its document.
 MemoryPlan memory_of(const Model& model, const Request& request) {
   const int64_t n = std::ssize(request.prompt.tokens);
   const auto plan = [&](const SessionOptions& session, int64_t n_tokens) {
@@ -30,7 +32,7 @@ MemoryPlan memory_of(const Model& model, const Request& request) {
     memory.packed_weights = read.packed_weights;
     return memory;
   }
-  SessionOptions all = request.session;  // of the question every row is kept
+  SessionOptions all = request.session;  // every row of the question is kept
   all.kv = {.name = "full"};
   all.kv_decode_limit = 0;
   MemoryPlan memory = plan(all, n);
@@ -62,9 +64,15 @@ RequestPlan plan_request(const Model& model, const Request& request) {
   const int64_t n_prompt = prompt_tokens(request);
   const int64_t n_ctx = context_of(model, request);
   if (n_prompt >= n_ctx) {
-    throw Refused(Refused::Kind::context_exceeded,
-                  fmt::format("the prompt has {} tokens, the context holds {}, the answer included",
-                              n_prompt, n_ctx));
+    // words that clients of OpenAI look for
+    Refused refused(Refused::Kind::context_exceeded,
+                    fmt::format("This model's maximum context length is {} tokens, the answer "
+                                "included. However, your messages resulted in {} tokens. Please "
+                                "reduce the length of the messages.",
+                                n_ctx, n_prompt));
+    refused.n_prompt = n_prompt;
+    refused.n_ctx = n_ctx;
+    throw refused;
   }
   const MemoryPlan memory = memory_of(model, request);
   RequestPlan plan;
@@ -81,12 +89,13 @@ RequestPlan plan_request(const Model& model, const Request& request) {
                        static_cast<size_t>(beyond) * token_bytes(model, request);
   plan.reading_bytes = memory.packed_weights + memory.hidden_states + memory.activations +
                        memory.logits + memory.scores + memory.kernels;
-  // several answers can't all have the scratch layer as their cache
+  // with several answers, only one can have the scratch layer as its cache
   const size_t layer = kv_row_bytes(info, request.session.kv_type) * static_cast<size_t>(n_prompt);
   plan.reading_bytes += n > 1 ? std::max(memory.kv_scratch, layer) : memory.kv_scratch;
   if (request.document && request.document->rows) {
     plan.reading_bytes += request.document->rows->decoded_bytes();
   }
+  if (request.scores_prompt) plan.reading_bytes += kScoredRows * logits;
   plan.prefix_bytes = KvPrefix::bytes_for(info, request.session, n_prompt);
   if (request.keeps_all) plan.reading_bytes += plan.prefix_bytes;
   return plan;

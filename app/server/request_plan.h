@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// RequestPlan: the bytes that a request takes, known before anything is allocated. Used by the
-// scheduler to refuse what can never be served and by its loop to admit what fits.
+// RequestPlan: the bytes that a request takes, computed before anything is allocated.
 #pragma once
 
 #include <cstddef>
@@ -12,17 +11,17 @@
 namespace snapkv::server {
 
 struct RequestPlan {
-  int64_t most_tokens = 0;   ///< that each answer may have
-  int64_t paid_tokens = 0;   ///< of them, those that running_bytes has room for
-  size_t running_bytes = 0;  ///< until the answers are done
-  size_t reading_bytes = 0;  ///< until the prompt is read
-  size_t prefix_bytes = 0;   ///< of all rows of the prompt
+  int64_t most_tokens = 0;   ///< limit of each answer
+  int64_t paid_tokens = 0;   ///< of them, tokens that running_bytes has room for
+  size_t running_bytes = 0;  ///< reserved until the answers are done
+  size_t reading_bytes = 0;  ///< reserved until the prompt is read
+  size_t prefix_bytes = 0;   ///< size of all rows of the prompt
 };
 
-/// Tokens that an answer without a limit of its own is promised, and by which that grows.
+/// Tokens that an answer without a limit of its own has reserved at a time.
 inline constexpr int64_t kPaidTokens = 1024;
 
-/// Of the whole prompt, a document that it continues included.
+/// Tokens of the whole prompt, including a document that it continues.
 int64_t prompt_tokens(const Request& request);
 
 /// `request.session` must be complete. Throws Refused{kContextExceeded} when the prompt fills the
@@ -30,7 +29,7 @@ int64_t prompt_tokens(const Request& request);
 RequestPlan plan_request(const Model& model, const Request& request);
 /// Bytes by which the caches of n answers grow with one token each.
 size_t token_bytes(const Model& model, const Request& request);
-/// Tokens of the longest prompt with which the same request would take no more than `limit` bytes.
+/// Tokens of the longest prompt with which this request would take at most `limit` bytes.
 int64_t longest_prompt_within(const Model& model, const Request& request, size_t limit);
 
 /// Whether a prompt can be read, and how long it may be.

@@ -4,20 +4,21 @@
 #include <utility>
 
 #include "server/api/endpoints.h"
+#include "server/api/generation_fields.h"
 #include "server/http/body.h"
 #include "server/http/page.h"
 
 namespace snapkv::server {
 namespace {
 
-// Longer than any route; regular expressions take stack for every byte.
+// Longer than any route. The limit is needed because regular expressions take stack for every byte.
 constexpr size_t kLongestPath = 1000;
 
-/// The library passes over lines of a header that it can't read, or whose value is empty: one of
-/// them may say that there is a body.
+/// Whether the library has read all lines of the header. It skips lines that it can't read or whose
+/// value is empty, and one of them may announce a body.
 bool all_lines_are_known(const httplib::Request& request, const Connection& connection) {
   constexpr size_t kOwn = 4;     // of the library: REMOTE_ADDR, REMOTE_PORT, LOCAL_ADDR, LOCAL_PORT
-  constexpr size_t kOthers = 2;  // the request's line, and the empty one at the end
+  constexpr size_t kOthers = 2;  // the request line, and the empty line at the end
   return connection.n_header_lines() == request.headers.size() - kOwn + kOthers;
 }
 
@@ -41,7 +42,9 @@ Service::Service(HttpServer& http, ServiceOptions options)
   add_state_routes();
   add_slot_routes();
   add_document_routes();
-  // the library would read a body that nobody wants
+  add_ollama_routes();
+  add_missing_routes();
+  // the library would read a body that nobody needs
   const auto refuse = [](const httplib::Request& request, httplib::Response& response,
                          const httplib::ContentReader&) {
     if (Connection* connection = Connection::current()) connection->close_after_answer();
@@ -54,6 +57,8 @@ Service::Service(HttpServer& http, ServiceOptions options)
 httplib::Server::HandlerResponse Service::before_routing(const httplib::Request& request,
                                                          httplib::Response& response) const {
   using Response = httplib::Server::HandlerResponse;
+  const std::string id = "req_" + random_id();
+  for (const char* name : {"x-request-id", "request-id"}) response.set_header(name, id);
   Connection* connection = Connection::current();
   if (connection != nullptr) {
     connection->begin_body(request.version);
@@ -61,7 +66,7 @@ httplib::Server::HandlerResponse Service::before_routing(const httplib::Request&
   }
   const bool has_body =
       request.has_header("Content-Length") || request.has_header("Transfer-Encoding");
-  const bool reads_body = request.method == "POST";  // that of a DELETE says nothing
+  const bool reads_body = request.method == "POST";  // the body of a DELETE has no meaning
   if (has_body && !reads_body && connection != nullptr) connection->close_after_answer();
   try {
     check_framing(request, http_.options().most_body);
@@ -143,6 +148,11 @@ void Service::add_generating_routes() {
                                        const httplib::Request&, httplib::Response& response) {
     write_json(response, {{"input_tokens", count_message_tokens(body, all)}});
   });
+  post("/v1/responses/input_tokens", [](const ApiContext& all, const Json& body,
+                                        const httplib::Request&, httplib::Response& response) {
+    write_json(response, {{"object", "response.input_tokens"},
+                          {"input_tokens", count_response_tokens(body, all)}});
+  });
 }
 
 void Service::add_model_routes() {
@@ -151,7 +161,7 @@ void Service::add_model_routes() {
       write_json(response, models_json(context()));
     });
   }
-  get("/v1/models/(.{1,200})",  // names may have slashes
+  get("/v1/models/(.{1,200})",  // names may contain slashes
       [this](const httplib::Request& request, httplib::Response& response) {
         write_json(response, model_json(context(), request.matches[1]));
       });

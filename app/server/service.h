@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Service: the endpoints. It adds them to an HttpServer, answers 503 until there is an engine, and
-// again while it drains. Made by the command `serve` and by tests.
+// Service: the endpoints. It adds them to an HttpServer, and answers 503 before there is an engine
+// and while it drains.
 #pragma once
 
 #include <atomic>
@@ -19,22 +19,22 @@ namespace snapkv::server {
 
 struct ServiceOptions {
   std::vector<std::string> api_keys;
-  bool only_local = true;           ///< listens on a loopback address
-  bool compatible_metrics = false;  ///< llama-server's names too
+  bool only_local = true;           ///< the server listens on a loopback address
+  bool compatible_metrics = false;  ///< adds llama-server's names
   double ping_seconds = 30;
   std::string page;  ///< HTML at "/"; empty: a line of text
 };
 
 class Service {
  public:
-  /// `http` must outlive this, and must not serve when it ends.
+  /// `http` must outlive this, and must have stopped serving when this is destroyed.
   Service(HttpServer& http, ServiceOptions options);
 
-  /// From now on requests are computed. `engine` must outlive what `http` serves.
+  /// Starts computing requests. `engine` must outlive everything that `http` serves.
   void begin(Engine& engine, ApiOptions options);
-  /// /health says so; the engine is told to take no more.
+  /// Makes /health report it, and tells the engine to refuse new requests.
   void drain();
-  /// Nothing is computed or sent any more.
+  /// Whether nothing is being computed or sent.
   bool idle() const;
 
  private:
@@ -43,7 +43,7 @@ class Service {
                                          const httplib::Request&, httplib::Response&)>;
   using ReadExchange = Exchange (*)(const Json&, const ApiContext&);
 
-  /// What every request goes through first: framing, access, preflights.
+  /// The checks that every request passes first: framing, access, preflights.
   httplib::Server::HandlerResponse before_routing(const httplib::Request& request,
                                                   httplib::Response& response) const;
   void add_generating_routes();
@@ -51,11 +51,14 @@ class Service {
   void add_state_routes();
   void add_slot_routes();
   void add_document_routes();
+  void add_ollama_routes();
+  /// Routes of other servers, which are answered with what is missing.
+  void add_missing_routes();
   void get(const std::string& path, Handler handler);
   void post(const std::string& path, BodyHandler handler);
   void generate(const std::string& path, ReadExchange read);
 
-  /// Throws ApiError (503) where there is no engine yet.
+  /// Throws ApiError (503) if there is no engine yet.
   const ApiContext& context() const;
   void answer_health(httplib::Response& response) const;
 

@@ -17,7 +17,7 @@
 namespace snapkv::eval {
 namespace {
 
-/// Writes all of it; returns errno, 0 on success.
+/// Writes all bytes; returns errno, or 0 on success.
 int write_all(int fd, std::string_view bytes) {
   while (!bytes.empty()) {
     const ssize_t n = ::write(fd, bytes.data(), bytes.size());
@@ -30,8 +30,8 @@ int write_all(int fd, std::string_view bytes) {
   return 0;
 }
 
-/// Waits until a new file's name is on the disk too. File systems that can't are left alone: the
-/// file's content is what counts.
+/// Waits until a new file's name is on the disk too. If the file system cannot do that, this is
+/// ignored: the file's content is what counts.
 void sync_folder(const std::string& path) {
   const std::filesystem::path parent = std::filesystem::path(path).parent_path();
   const int fd = ::open(parent.empty() ? "." : parent.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -59,8 +59,7 @@ AppendFile::AppendFile(std::string path) : path_(std::move(path)) {
 }
 
 void AppendFile::open() {
-  do {  // again when it was removed between opening and locking: its last writer had written
-        // nothing
+  do {  // repeat if it was removed between opening and locking, by a last writer that wrote nothing
     close(fd_);
     fd_ = ::open(path_.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0666);
     struct stat info = {};
@@ -80,7 +79,7 @@ void AppendFile::open() {
 }
 
 AppendFile::~AppendFile() {
-  if (created_ && is_regular_ && size_ == 0) unlink(path_.c_str());  // before the lock is given up
+  if (created_ && is_regular_ && size_ == 0) unlink(path_.c_str());  // while still holding the lock
   close(fd_);
 }
 
@@ -99,7 +98,7 @@ void AppendFile::append(std::string_view bytes) {
   const bool written = errno == 0;
   if (!written || (is_regular_ && fdatasync(fd_) != 0)) {
     const int error = errno;
-    // as far as that is possible; else the next run cuts off the torn line
+    // As far as possible; otherwise the next run cuts off the unfinished line.
     if (is_regular_) static_cast<void>(ftruncate(fd_, size_) == 0);
     errno = error;
     fail_io(written ? "can't be brought to the disk" : "can't be written");

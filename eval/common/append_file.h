@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
-// AppendFile: a file that grows by whole records. What append() returned from is on the disk, a
-// write that fails leaves no part of a record, and two processes never write one file at a time.
-// Used by record_file.cpp.
+// AppendFile: a file that grows by whole records. When append() returns, the record is on the disk;
+// a failed write leaves no part of a record; and two processes never write one file at a time.
 #pragma once
 
 #include <cstdint>
@@ -12,20 +11,20 @@ namespace snapkv::eval {
 
 class AppendFile {
  public:
-  /// Opens `path` at its end, or makes it. Throws Error{kRuntime} naming it when it can't be
+  /// Opens `path` at its end, or creates it. Throws Error{kRuntime} naming it if it cannot be
   /// written, Error{kUsage} naming the process that has it open.
   explicit AppendFile(std::string path);
-  /// A regular file that this made and nothing was written to is removed.
+  /// Removes the file if it is a regular one that this object made and nothing was written to it.
   ~AppendFile();
   AppendFile(const AppendFile&) = delete;
   AppendFile& operator=(const AppendFile&) = delete;
 
-  /// Bytes in a regular file; 0 of others (a pipe, a device), which are only written to.
+  /// Bytes in a regular file; 0 for others (a pipe, a device), which are only written to.
   uint64_t size() const { return size_; }
-  /// Writes all of it and waits until the disk has it. Throws Error{kRuntime}; the file then ends
-  /// where it ended before.
+  /// Writes all bytes and waits until they are on the disk. Throws Error{kRuntime}; the file then
+  /// ends where it ended before.
   void append(std::string_view bytes);
-  /// Cuts the file off. Throws Error{kRuntime}.
+  /// Shortens the file to `size` bytes. Throws Error{kRuntime}.
   void truncate(uint64_t size);
 
  private:

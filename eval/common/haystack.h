@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Filler text: of any length from a small grammar (haystack_grammar.json, embedded at build time;
-// the same seed gives the same text on every machine), or the user's files. Used by the tasks.
+// the same seed gives the same text on every machine), or from the user's files.
 #pragma once
 
 #include <cstdint>
@@ -11,12 +11,12 @@
 
 namespace snapkv::eval {
 
-/// A generator whose results do not depend on the standard library: mt19937_64 is specified bit by
-/// bit, the library's distributions are not.
+/// A random generator whose results do not depend on the standard library: mt19937_64 is specified
+/// bit by bit, but the library's distributions are not.
 class Random {
  public:
   explicit Random(uint64_t seed) : engine_(seed) {}
-  /// 0 to n - 1; the bias of the remainder is below 2^-50 for the small n used here.
+  /// A number from 0 to n - 1; the bias of the remainder is below 2^-50 for the small n used here.
   size_t below(size_t n) { return static_cast<size_t>(engine_() % n); }
 
  private:
@@ -34,9 +34,9 @@ class Haystack {
   std::unordered_map<std::string, std::vector<std::string>> words_;  // by slot
 };
 
-/// A text file, or every .txt file of a folder in the order of their names (read_texts()).
+/// Reads a text file, or every .txt file of a folder sorted by name (read_texts()).
 std::string read_haystack(const std::string& path);
-/// Names a text of the user's for records: a hash; "generated" when there is none.
+/// Identifies the user's text in records: a hash; "generated" if there is none.
 std::string haystack_id(const std::string& text);
 
 }  // namespace snapkv::eval

@@ -11,7 +11,7 @@
 namespace snapkv::eval {
 namespace {
 
-// What a message shows of a value that is not what was expected.
+// How many bytes of a wrong value a message shows.
 constexpr size_t kShownBytes = 40;
 
 std::string shown(const nlohmann::ordered_json& json) {
@@ -29,7 +29,7 @@ bool nests_too_deep(std::string_view text) {
   for (size_t i = 0; i < text.size(); ++i) {
     const char c = text[i];
     if (in_string) {
-      if (c == '\\') ++i;  // the next character is not the string's end
+      if (c == '\\') ++i;  // the next character does not end the string
       in_string = c != '"';
     } else if (c == '[' || c == '{') {
       if (++level > kMostJsonLevels) return true;
@@ -79,7 +79,7 @@ int64_t JsonField::size() const {
 double JsonField::number(double low, double high) const {
   if (!json_->is_number()) fail_type("a number");
   const double value = json_->get<double>();
-  if (!(value >= low && value <= high)) {  // 1e999 reads as infinity
+  if (!(value >= low && value <= high)) {  // this includes 1e999, which is read as infinity
     fail_type(fmt::format("a number between {} and {}", low, high));
   }
   return value;

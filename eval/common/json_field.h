@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// JsonField: a value of a JSON file that was written by another run, version or hand. Reading it as
-// the wrong type is an Error that names file, line and field, never a JSON library's exception.
-// Used by the tables that are made of records.
+// JsonField: a value in a JSON file that another run, version or person wrote. If it has the wrong
+// type, reading it is an Error that names file, line and field, never an exception of the JSON
+// library.
 #pragma once
 
 #include <cstdint>
@@ -11,39 +11,39 @@
 
 namespace snapkv::eval {
 
-/// Levels of arrays and objects that a text may have.
+/// The most levels of nested arrays and objects in a text.
 inline constexpr int kMostJsonLevels = 64;
 
-/// Whether a text that may be JSON has more levels than that: libraries walk nested values by
+/// Whether a text that may be JSON has more levels than that; libraries walk nested values by
 /// recursion.
 bool nests_too_deep(std::string_view text);
 
-/// The JSON text, or a value for which is_discarded() is true when it is none or nests too deep.
+/// The JSON text; a value with is_discarded() if it is not JSON or nested too deep.
 nlohmann::ordered_json parse_json(std::string_view text);
 
 class JsonField {
  public:
   using Json = nlohmann::ordered_json;
 
-  /// `place` names file and line for messages; `json` must outlive this.
+  /// `place` names the file and line in messages; `json` must outlive this.
   JsonField(const Json& json, std::string place) : json_(&json), place_(std::move(place)) {}
 
-  // All throw Error{kUsage} naming place and field when the value is missing or another one.
+  // All throw Error{kUsage} naming place and field if the value is missing or not as described.
   /// A member of an object.
   JsonField at(std::string_view name) const;
   /// An element of an array.
   JsonField at(int64_t index) const;
-  /// Elements of an array.
+  /// The number of elements of an array.
   int64_t size() const;
-  /// A number within [low, high]. Without limits of its own it is not so large that sums of such
-  /// numbers or their products with sizes would be infinite.
+  /// A number in [low, high]. The default limits exclude numbers so large that sums of them, or
+  /// products with sizes, would be infinite.
   double number(double low = -kMostNumber, double high = kMostNumber) const;
-  /// A whole number within [low, high].
+  /// A whole number in [low, high].
   int64_t integer(int64_t low = INT64_MIN, int64_t high = INT64_MAX) const;
   bool boolean() const;
   const std::string& text() const;
 
-  /// Bytes, seconds or anything else that is counted or measured.
+  /// A number of bytes, seconds or anything else that is counted or measured.
   double amount() const { return number(0); }
   bool is_null() const { return json_->is_null(); }
   const Json& json() const { return *json_; }
@@ -55,7 +55,7 @@ class JsonField {
 
   const Json* json_;
   std::string place_;  // "out.jsonl:12"
-  std::string path_;   // "layers[2].hit"; empty: the whole document
+  std::string path_;   // "layers[2].hit"; empty for the whole document
 };
 
 }  // namespace snapkv::eval

@@ -47,7 +47,8 @@ std::vector<std::string> split(std::string_view text) {
   return words;
 }
 
-// Runs of ASCII letters and digits and of bytes above ASCII (words of other scripts stay whole).
+// Words are runs of ASCII letters, digits and bytes beyond ASCII, so words of other scripts stay
+// whole.
 std::vector<std::string> rouge_words(std::string_view text, bool stemmed) {
   std::string spaced = lower(text);
   for (char& c : spaced) {
@@ -71,7 +72,7 @@ std::vector<std::string> squad_words(std::string_view text) {
   return words;
 }
 
-// Typographic quotes, dashes and dots as ASCII has them.
+// Replaces typographic quotes, dashes and dots by their ASCII forms.
 std::string plain_punctuation(std::string_view text) {
   constexpr std::pair<std::string_view, std::string_view> kPlain[] = {
       {"\u2018", "'"}, {"\u2019", "'"}, {"\u201c", "\""}, {"\u201d", "\""}, {"\u2013", "-"},
@@ -87,8 +88,8 @@ std::string plain_punctuation(std::string_view text) {
   return out;
 }
 
-// What a punctuation mark of `text` (lower case) at `i` becomes between words: nothing where it
-// is part of one, as in "1,234", "don't" and "u.s.".
+// The replacement for the punctuation mark at `i` of `text` (lower case): a space between words,
+// and nothing if the mark is part of a word, as in "1,234", "don't" and "u.s.".
 std::string in_place_of_mark(std::string_view text, size_t i) {
   const auto at = [&](size_t k) { return k < text.size() ? text[k] : ' '; };
   const auto is_letter = [](char c) { return c >= 'a' && c <= 'z'; };
@@ -135,7 +136,7 @@ size_t common_subsequence(const Sequence& a, const Sequence& b) {
   return row.back();
 }
 
-// UTF-8 characters; a byte that doesn't continue one begins one.
+// The UTF-8 characters of a text; a byte that does not continue one begins one.
 std::vector<std::string_view> characters(std::string_view text) {
   std::vector<std::string_view> out;
   for (size_t at = 0; at < text.size();) {
@@ -147,7 +148,7 @@ std::vector<std::string_view> characters(std::string_view text) {
   return out;
 }
 
-// Where the package would join and split again, white space alone is one empty word.
+// As in the package, white space alone becomes a sentence of one empty word.
 std::vector<std::vector<std::string>> sentences(std::string_view text) {
   std::vector<std::vector<std::string>> out;
   for (size_t at = 0; at <= text.size();) {
@@ -159,8 +160,8 @@ std::vector<std::vector<std::string>> sentences(std::string_view text) {
   return out;
 }
 
-// Adds the words of the longest common subsequence; of equally long ones, that which skips words of
-// `answer` from its end.
+// Adds the words of the longest common subsequence; of several that are equally long, the one that
+// skips words at the end of `answer`.
 void add_common_words(const std::vector<std::string>& reference,
                       const std::vector<std::string>& answer, std::set<std::string>& words) {
   const size_t width = answer.size() + 1;
@@ -293,7 +294,7 @@ double found_share(std::string_view answer, std::span<const std::string> referen
 }
 
 double checked_score(double score, const std::string& what) {
-  if (score >= 0 && score <= 1) return score;  // false for NaN
+  if (score >= 0 && score <= 1) return score;  // not for NaN
   fail(ErrorCode::kRuntime, "{}: the score is {}, which is not within 0 and 1", what,
        non_finite_name(score));
 }
@@ -330,13 +331,13 @@ double kl_divergence(std::span<const double> log_p, std::span<const double> log_
   double sum = 0;
   for (size_t i = 0; i < log_p.size(); ++i) {
     const double p = std::exp(log_p[i]);
-    if (p != 0) sum += p * (log_p[i] - log_q[i]);  // a NaN counts
+    if (p != 0) sum += p * (log_p[i] - log_q[i]);  // NaN is not skipped
   }
-  if (!std::isfinite(sum)) {  // max() below would make 0, the best there is, of a NaN
+  if (!std::isfinite(sum)) {  // max() below would turn NaN into 0, the best possible value
     fail(ErrorCode::kRuntime, "the KL divergence of {} log-probabilities is {}", log_p.size(),
          non_finite_name(sum));
   }
-  return std::max(0.0, sum);  // rounding may leave it just below
+  return std::max(0.0, sum);  // rounding may give a value just below 0
 }
 
 }  // namespace snapkv::eval

@@ -17,8 +17,8 @@ namespace {
 
 constexpr std::string_view kMarker = "SNAPKV_PAGE_DATA";
 
-// JSON inside a script element: the text `</script` in a prompt must not end it, nor `<!--` begin a
-// comment. A < stands only in strings, where \u003c is the same character.
+// Escapes JSON for a script element, so that `</script` in a prompt does not end it and `<!--` does
+// not begin a comment. A < occurs only in strings, where \u003c is the same character.
 std::string escape_for_script(const std::string& json) {
   std::string out;
   out.reserve(json.size());

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Named after the steps of Porter's paper. A word is [C](VC)^m[V]: m counts its syllables.
+// The functions are named after the steps in Porter's paper. A word is [C](VC)^m[V], where m counts
+// its syllables.
 #include "eval/common/porter_stemmer.h"
 
 #include <algorithm>
@@ -28,7 +29,7 @@ bool is_consonant(std::string_view w, size_t i) {
   }
 }
 
-// m of the paper: changes from vowel to consonant.
+// m in the paper: the number of changes from vowel to consonant.
 int measure(std::string_view stem) {
   int m = 0;
   for (size_t i = 1; i < stem.size(); ++i) {
@@ -49,7 +50,7 @@ bool ends_double_consonant(std::string_view w) {
   return n >= 2 && w[n - 1] == w[n - 2] && is_consonant(w, n - 1);
 }
 
-// *o of the paper: consonant, vowel, consonant other than w, x, y.
+// *o in the paper: consonant, vowel, consonant other than w, x, y.
 bool ends_short(std::string_view w) {
   const size_t n = w.size();
   return n >= 3 && is_consonant(w, n - 3) && !is_consonant(w, n - 2) && is_consonant(w, n - 1) &&
@@ -60,8 +61,8 @@ std::string_view without(std::string_view w, std::string_view suffix) {
   return w.substr(0, w.size() - suffix.size());
 }
 
-// Applies the first rule whose suffix fits (suffixes of a step are in an order in which the longest
-// fitting one comes first) if the stem's measure exceeds `above`.
+// Applies the first rule whose suffix matches, if the stem's measure exceeds `above`. The rules of
+// a step are ordered so that the longest matching suffix comes first.
 void replace_suffix(std::string& w, std::span<const Rule> rules, int above) {
   for (const auto& [suffix, replacement] : rules) {
     if (!w.ends_with(suffix)) continue;

@@ -17,7 +17,7 @@
 namespace snapkv::eval {
 namespace {
 
-// What templates take for the present, so that a prompt is the same every day: 2024-07-01.
+// The time that templates take as the present, so that a prompt is the same every day: 2024-07-01.
 constexpr std::time_t kRenderedAt = 1'719'835'200;
 
 template <typename Sequence>
@@ -32,15 +32,15 @@ int64_t common_end(const Sequence& a, const Sequence& b) {
   return std::mismatch(a.rbegin(), a.rbegin() + n, b.rbegin()).first - a.rbegin();
 }
 
-// Adds text that is data, as messages are.
+// Appends text that is data, like messages.
 void append_input(RenderedChat& chat, const std::string& text) {
   if (text.empty()) return;
   chat.input.push_back({chat.text.size(), chat.text.size() + text.size()});
   chat.text += text;
 }
 
-// A character that the question neither begins nor ends with, white space at its ends left out or
-// not: a template may trim messages.
+// A character with which the question neither begins nor ends, with or without the white space at
+// its ends, since a template may trim messages.
 std::string unlike_question(const std::string& question) {
   const size_t first = question.find_first_not_of(" \t\r\n");
   const size_t last = question.find_last_not_of(" \t\r\n");
@@ -55,7 +55,7 @@ void check_utf8(const std::string& text) {
   fail(ErrorCode::kUsage, "a chat's messages must be UTF-8, the text of this prompt is not");
 }
 
-// Sets which tokens of the prompt are the question, which is bytes `question` of `whole`.
+// Finds which tokens of the prompt are the question, given as bytes `question` of `whole`.
 void find_question(const Model& model, const RenderedChat& whole, ByteRange question,
                    Prompt& prompt) {
   const auto before = model.tokenize(chat_part(whole, 0, question.begin));

@@ -9,18 +9,18 @@
 namespace snapkv::eval {
 namespace {
 
-// Tokens that the policy's window needs read, which a prefix can't give.
+// The tokens that must be read for the policy's window, which a prefix cannot replace.
 int64_t window_of(const Session& session) {
   return std::max<int64_t>(1, policy_window(session.options().kv));
 }
 
-// Tokens that two prompts begin with alike.
+// The number of tokens that two prompts share at their beginnings.
 int64_t count_common(std::span<const int32_t> a, std::span<const int32_t> b) {
   const size_t n = std::min(a.size(), b.size());
   return std::mismatch(a.begin(), a.begin() + n, b.begin()).first - a.begin();
 }
 
-// Reads a prompt into sessions and returns its rows as they were computed.
+// Reads a prompt into sessions and returns its rows as computed.
 std::shared_ptr<const KvPrefix> read_and_keep(std::span<Session* const> sessions,
                                               std::span<const int32_t> tokens,
                                               const ProgressFn& progress) {
@@ -35,7 +35,7 @@ std::shared_ptr<const KvPrefix> read_and_keep(std::span<Session* const> sessions
   return prefill.take_prefix();
 }
 
-// The context's rows from a file in stored_kv_type(), as `snapkv compress --keep-full` writes it.
+// The context's rows from a file in stored_kv_type(), written as by `snapkv compress --keep-full`.
 std::shared_ptr<const KvPrefix> store_context(const RunOptions& run, const SessionOptions& options,
                                       std::span<const int32_t> context) {
   Session session(run.model, options);
@@ -44,7 +44,7 @@ std::shared_ptr<const KvPrefix> store_context(const RunOptions& run, const Sessi
   const TemporaryFolder folder;
   const std::string path = folder.path() + "/context.kv";
   rows->save(path, stored_kv_type(run.model->info()));
-  return KvPrefix::load(run.model, path);  // stays mapped when the file goes
+  return KvPrefix::load(run.model, path);  // stays mapped after the file is removed
 }
 
 }  // namespace
@@ -71,7 +71,7 @@ void PromptReader::forget() {
 
 void PromptReader::read_aware(std::span<Session* const> sessions, std::span<const int32_t> tokens,
                               bool keeps) {
-  std::vector<Session*> sharing, whole;  // a policy that observes all queries needs them computed
+  std::vector<Session*> sharing, whole;  // whole: policies that observe all queries need them all
   int64_t window = 1;
   for (Session* session : sessions) {
     const bool observes = policy_info(session->options().kv.name).observes;
@@ -90,7 +90,7 @@ void PromptReader::read_aware(std::span<Session* const> sessions, std::span<cons
     if (!whole.empty()) prefill_many(whole, tokens, {.progress = run_.prefill_progress});
     return;
   }
-  prefix_.reset();  // before the next one takes its memory
+  prefix_.reset();  // frees its memory before the next one is made
   if (keeps && !sharing.empty()) {
     prefix_ = read_and_keep(sessions, tokens, run_.prefill_progress);
   } else {
@@ -107,7 +107,7 @@ void PromptReader::read_stored(std::span<Session* const> sessions, std::span<con
   }
   for (Session* session : sessions) {
     const int64_t n = std::min(n_context, std::ssize(tokens) - window_of(*session));
-    // all of it fits into the window, whose queries are computed anyway
+    // The prompt fits into the window, whose queries are computed anyway.
     if (n < 1) {
       session->prefill(tokens, {});
     } else {
@@ -144,7 +144,7 @@ void PromptReader::compress_context(std::span<Session* const> sessions,
   prefill_many(sessions, context, {.progress = run_.prefill_progress});
   if (!keeps) return;
   for (const Session* session : sessions) {
-    if (session->options().kv_refresh) continue;  // its history is no part of a saved session
+    if (session->options().kv_refresh) continue;  // a saved session does not contain its history
     Compressed& state = states_[to_line(configuration_json(session->options()))];
     const std::string path = state.folder.path() + "/context.kv";
     session->save(path);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// PromptReader: reads prompts into sessions as a run says - aware of the question, before it, or
-// from stored rows - and reads once what prompts that follow each other share. Used by runner.cpp.
+// PromptReader: reads prompts into sessions in the way that a run asks for (knowing the question,
+// before the question, or from stored rows). It reads text that successive prompts share only once.
 #pragma once
 
 #include <cstdint>
@@ -22,16 +22,16 @@ class PromptReader {
   /// `run` must outlive this.
   explicit PromptReader(const RunOptions& run) : run_(run) {}
 
-  /// Reads a prompt into sessions that have seen nothing. `keeps`: another prompt that begins like
-  /// this one will follow, and what both share is to be kept for it: rows as they were computed, or
-  /// the compressed context of each configuration, in a temporary file. The sessions hold what they
-  /// would without. Throws what sessions and KvPrefix throw.
+  /// Reads a prompt into empty sessions. `keeps`: another prompt with the same beginning will
+  /// follow, and the shared part is kept for it: the rows as they were computed, or the compressed
+  /// context of each configuration, in a temporary file. What the sessions hold does not depend on
+  /// this. Throws what sessions and KvPrefix throw.
   void read(std::span<Session* const> sessions, const Prompt& prompt, bool keeps);
-  /// Lets go of what was kept.
+  /// Releases what was kept.
   void forget();
 
  private:
-  // A context as one configuration compressed it.
+  // A context, compressed by one configuration.
   struct Compressed {
     TemporaryFolder folder;
     std::unique_ptr<SavedSessionFile> file;
@@ -47,7 +47,7 @@ class PromptReader {
 
   const RunOptions& run_;
   std::shared_ptr<const KvPrefix> prefix_;    // of the last prompt (aware) or context (stored)
-  std::vector<int32_t> context_;              // agnostic: what was compressed
+  std::vector<int32_t> context_;              // agnostic: the compressed context
   std::map<std::string, Compressed> states_;  // agnostic: by configuration
 };
 

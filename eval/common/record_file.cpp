@@ -19,8 +19,8 @@ namespace {
 }
 
 /// Whether a line without a newline can be what a killed run left of a record. All tasks begin a
-/// record with its key and its id, as to_line() writes them: what does not agree with that as far
-/// as it goes is somebody else's text.
+/// record with its key and its id, in the form that to_line() writes. A line that disagrees with
+/// this form, as far as it goes, was not written by a run.
 bool may_be_torn(std::string_view line) {
   const auto agrees = [](std::string_view text, std::string_view begin) {
     const size_t n = std::min(text.size(), begin.size());
@@ -28,12 +28,12 @@ bool may_be_torn(std::string_view line) {
   };
   constexpr std::string_view kKey = "{\"key\":\"", kId = "\",\"id\":\"";
   if (!agrees(line, kKey)) return false;
-  size_t end = kKey.size();  // of the key
+  size_t end = kKey.size();  // where the key ends
   while (end < line.size() && line[end] != '"') end += line[end] == '\\' ? 2 : 1;
   return end >= line.size() || agrees(line.substr(end), kId);
 }
 
-// Prompts may be megabytes; summaries don't need them.
+// Removes prompts, which can be megabytes and which summaries do not need.
 void drop_text(Json& record) {
   record.erase("prompt");
   record.erase("question_prompt");
@@ -57,7 +57,7 @@ RecordScan scan_records(const std::string& path,
   RecordScan scan;
   size_t n_lines = 0;
   for (std::string line; std::getline(in, line); scan.good_bytes += line.size() + 1) {
-    if (in.eof() && may_be_torn(line)) {  // no newline: the run that wrote it was killed
+    if (in.eof() && may_be_torn(line)) {  // no newline: the run that wrote the line was killed
       scan.torn = true;
       break;
     }

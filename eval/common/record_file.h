@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
-// RecordFile: the JSONL file of an evaluation, one record per prompt and configuration, that a
-// later run continues. Records are told apart by their "key". Used by the tasks and
-// eval/command.cpp.
+// RecordFile: the JSONL file of an evaluation, with one record per prompt and configuration, which
+// a later run can continue. Records are identified by their "key".
 #pragma once
 
 #include <functional>
@@ -18,46 +17,46 @@ namespace snapkv::eval {
 
 using Json = nlohmann::ordered_json;
 
-/// One line without its newline; bytes that are not UTF-8 become U+FFFD.
+/// One line without its newline; bytes that are not UTF-8 are replaced by U+FFFD.
 std::string to_line(const Json& json);
-/// The text with bytes that are not UTF-8 replaced, which is what a record can hold.
+/// The text as a record can hold it: bytes that are not UTF-8 are replaced.
 std::string to_utf8(const std::string& text);
 
 struct RecordScan {
-  uint64_t good_bytes = 0;  ///< of whole records
-  bool torn = false;        ///< what follows them is the beginning of another
+  uint64_t good_bytes = 0;  ///< of complete records
+  bool torn = false;        ///< an unfinished record follows them
 };
-/// Reads a file without changing it: calls `each` for every record, with its line, from 1. Throws
-/// kUsage when a line is no record (naming it), kRuntime when the file can't be read.
+/// Reads a file without changing it and calls `each` with every record and its line, counted from
+/// 1. Throws kUsage naming the line if it is not a record, kRuntime if the file cannot be read.
 RecordScan scan_records(const std::string& path,
                         const std::function<void(Json record, size_t line)>& each);
 
 class RecordFile {
  public:
-  /// An empty `path`: records are kept in memory only.
-  /// `resume`: reads the records that are there, and cuts off a last line that a killed run left
-  /// unfinished, which begins as records do. Otherwise the file must be empty or missing. Throws
-  /// kUsage when it isn't, or when a line is no record (naming it), or when another process writes
-  /// the file; kRuntime when it can't be read or written. The file is there from now on, and goes
-  /// again if nothing is appended.
+  /// If `path` is empty, records are kept only in memory. `resume`: reads the records in the file,
+  /// and cuts off a last line that begins like a record and that a killed run left unfinished.
+  /// Otherwise the file must be empty or missing. Throws kUsage if it is not, if a line is not a
+  /// record (naming it), or if another process writes the file; kRuntime if it cannot be read or
+  /// written. The file exists from now on; it is removed again if nothing is appended.
   RecordFile(std::string path, bool resume);
 
   bool contains(const std::string& key) const { return records_.contains(key); }
-  /// Throws kUsage when there is none, and when a field that is asked for is not what it should be.
+  /// Throws kUsage if there is no such record, and later if a field that is read is not as
+  /// expected.
   JsonField at(const std::string& key) const;
-  /// Writes a line, which is on the disk when this returns; the record needs a "key". Throws
-  /// kRuntime; the file then holds what it held before.
+  /// Writes a line, which is on the disk when this returns. The record needs a "key". Throws
+  /// kRuntime; the file is then unchanged.
   void append(Json record);
-  /// Whether a torn line was cut off, for a message.
+  /// Whether an unfinished line was cut off, for a message.
   bool repaired() const { return repaired_; }
   size_t size() const { return records_.size(); }
-  /// All of the file, in its order, without the prompts' texts (they may be megabytes).
+  /// All records in the file's order, without the prompts' texts (which can be megabytes).
   Json records() const;
 
  private:
   struct Kept {
     Json record;      // without the prompt's text
-    size_t line = 0;  // in the file, from 1
+    size_t line = 0;  // in the file, counted from 1
   };
   void read();
   void keep(Json record);
@@ -66,7 +65,7 @@ class RecordFile {
   std::map<std::string, Kept> records_;  // by key
   std::vector<std::string> keys_;        // in the file's order
   size_t n_lines_ = 0;
-  std::optional<AppendFile> file_;  // nothing without a path
+  std::optional<AppendFile> file_;  // empty without a path
   bool repaired_ = false;
 };
 

@@ -12,43 +12,50 @@
 #include "base/timer.h"
 #include "eval/common/metrics.h"
 #include "eval/common/prompt_reader.h"
+#include "snapkv/generator.h"
 
 namespace snapkv::eval {
 namespace {
 
-// One configuration's session while the answers are decoded.
+// The session of one configuration while answers are decoded.
 struct Writer {
   std::unique_ptr<Session> session;
   Answer answer;
-  std::string text;  // of the answer that is being written
-  int64_t n_tokens = 0;
-  bool done = false;
-  int32_t next = -1;  // chosen, not yet decoded
-  bool cut = false;   // the limit of tokens ended the answer, `next` is its last one
+  std::unique_ptr<Sampler> sampler = std::make_unique<Sampler>(SamplerConfig{.temperature = 0});
+  std::unique_ptr<Generator> generator = nullptr;
+  std::string text = {};  // of the answer that is being written
 };
 
-int32_t likeliest(std::span<const float> logits) {  // ties to the lower id
-  return static_cast<int32_t>(std::max_element(logits.begin(), logits.end()) - logits.begin());
+// The end of the first line of `text` that is not empty; npos if there is none yet.
+size_t line_end(const std::string& text) {
+  const size_t begin = std::min(text.find_first_not_of(" \n"), text.size());
+  return text.find('\n', begin);
+}
+
+void begin_answer(const AnswerLimit& limit, Writer& writer) {
+  writer.text.clear();
+  GeneratorOptions options{.max_tokens = limit.n_predict};
+  if (limit.ends_at_line) {
+    options.is_end = [&text = writer.text](std::string_view part) {
+      return line_end(text + std::string(part)) != std::string::npos;
+    };
+  }
+  writer.generator =
+      std::make_unique<Generator>(*writer.session, *writer.sampler, std::move(options));
 }
 
 // Chooses a writer's next token, or ends its answer.
-void choose(const Model& model, const AnswerLimit& limit, Writer& writer) {
-  writer.next = likeliest(writer.session->logits());
-  writer.cut = false;
-  if (model.is_end_of_generation(writer.next)) {
-    writer.done = true;
-    return;
-  }
-  std::string& text = writer.text;
-  text += model.piece(writer.next);
-  writer.done = writer.cut = ++writer.n_tokens >= limit.n_predict;
-  if (!limit.ends_at_line) return;
-  const size_t begin = std::min(text.find_first_not_of(" \n"), text.size());
-  const size_t line_end = text.find('\n', begin);
-  if (line_end == std::string::npos) return;
-  text.resize(line_end);
-  writer.done = true;
-  writer.cut = false;
+void choose(const AnswerLimit& limit, Writer& writer) {
+  Generator& generator = *writer.generator;
+  if (generator.choose()) writer.text += generator.token().text;
+  if (!generator.done()) return;
+  writer.text += generator.rest();
+  if (limit.ends_at_line) writer.text.resize(std::min(line_end(writer.text), writer.text.size()));
+}
+
+// The token that was chosen last, if only the limit of tokens kept the session from reading it.
+bool is_cut(const Writer& writer) {
+  return writer.generator->stop_reason() == StopReason::length && writer.generator->n_unread() > 0;
 }
 
 const char* question_mode(const RunOptions& run) {
@@ -56,7 +63,7 @@ const char* question_mode(const RunOptions& run) {
   return run.question_agnostic ? "agnostic" : "aware";
 }
 
-// A session for each configuration that has read the prompt.
+// Makes a session for each configuration and reads the prompt into them.
 std::vector<Writer> read_prompt(const RunOptions& run,
                                 const std::vector<SessionOptions>& configurations,
                                 const Prompt& prompt, PromptReader& reader, bool keeps) {
@@ -73,30 +80,29 @@ std::vector<Writer> read_prompt(const RunOptions& run,
 // Continues all sessions together until each answer is complete.
 void write_answers(const RunOptions& run, const AnswerLimit& limit, std::vector<Writer>& writers) {
   for (Writer& writer : writers) {
-    writer.n_tokens = 0;
-    writer.done = false;
-    choose(*run.model, limit, writer);
+    begin_answer(limit, writer);
+    choose(limit, writer);
   }
   for (;;) {
     if (run.cancelled()) fail(ErrorCode::kCancelled, "cancelled");
     std::vector<Session*> sessions;
     std::vector<int32_t> next;
     for (const Writer& writer : writers) {
-      if (writer.done) continue;
+      if (writer.generator->done()) continue;
       sessions.push_back(writer.session.get());
-      next.push_back(writer.next);
+      next.push_back(writer.generator->next_token());
     }
     if (sessions.empty()) return;
     decode_batch(sessions, next);
     for (Writer& writer : writers) {
-      if (!writer.done) choose(*run.model, limit, writer);
+      if (!writer.generator->done()) choose(limit, writer);
     }
   }
 }
 
-// The scores of all answers of a conversation, and what was asked and answered.
+// Adds the scores of all answers of a conversation, and what was asked and answered.
 void add_turns(const Item& item, const Prompt& prompt, const Answer& answer, Json& record) {
-  // Json::array(): braces around one Json alone are an array for GCC and a copy for Clang
+  // Json::array(), because braces around one Json are an array for GCC and a copy for Clang.
   Json answers = Json::array({answer.text}), scores = Json::array({record.at("score")});
   Json references = Json::array({prompt.references.at(0)}), seconds = Json::array();
   double sum = record.at("score").get<double>();
@@ -119,10 +125,10 @@ void add_turns(const Item& item, const Prompt& prompt, const Answer& answer, Jso
   record["history_bytes"] = answer.at_end.history_bytes;
 }
 
-// What a session reads of a turn.
+// The tokens of a turn that a session reads.
 std::vector<int32_t> turn_tokens(const Turn& turn, const Writer& writer) {
   std::vector<int32_t> tokens;
-  if (turn.completes_answer && writer.cut) tokens.push_back(writer.next);
+  if (turn.completes_answer && is_cut(writer)) tokens.push_back(writer.generator->next_token());
   tokens.insert(tokens.end(), turn.tokens.begin(), turn.tokens.end());
   return tokens;
 }
@@ -153,7 +159,7 @@ void append_records(const RunOptions& run, const Item& item, RecordFile& file,
     record["score"] = checked_score(item.score(prompt, answers[i].text), item.id);
     if (!prompt.turns.empty()) add_turns(item, prompt, answers[i], record);
     record.update(prompt.details);
-    // a task that doesn't say what it asked in fields of its own
+    // If the task does not record its question in its own fields, the whole prompt is recorded.
     if (!record.contains("input") && !record.contains("prompt")) record["prompt"] = prompt.text;
     file.append(std::move(record));
   }
@@ -172,7 +178,7 @@ Json policy_json(const PolicyConfig& config) {
 Json configuration_json(const SessionOptions& options) {
   Json json = policy_json(options.kv);
   if (policy_info(options.kv.name).has_budget) {
-    json.erase(options.kv.ratio > 0 ? "budget" : "ratio");  // the one that the other overrides
+    json.erase(options.kv.ratio > 0 ? "budget" : "ratio");  // the one that has no effect
     if (options.kv_memory > 0) json["kv_memory"] = options.kv_memory;
     if (options.kv_decode_limit > 0) json["kv_decode_limit"] = options.kv_decode_limit;
     if (options.kv_refresh) json["kv_refresh"] = true;
@@ -214,7 +220,7 @@ std::vector<Item> each_once(std::vector<Item> items) {
 
 std::string model_key(const Model& model) {
   const bool f32_rounded = model.compute_dtype() == DType::f32 && model.rounds_activations();
-  // as records hold it, or none would be found again
+  // In the form that records have, or they would not be found again.
   const std::string file = to_utf8(std::filesystem::path(model.info().path).filename().string());
   return fmt::format("{} {:016x} {}{}", file, model.fingerprint(), name(model.compute_dtype()),
                      f32_rounded ? " and 8 bits" : "");
@@ -310,7 +316,7 @@ std::string summary_table(const RunOptions& run, const std::vector<Item>& items,
   table += "\n" + rule + "\n";
   for (const SessionOptions& configuration : run.configurations) {
     double bytes = 0;
-    std::map<std::string, std::pair<double, int64_t>> sums;  // by column: of scores, of items
+    std::map<std::string, std::pair<double, int64_t>> sums;  // by column: sum of scores, items
     for (const Item& item : items) {
       const JsonField record = file.at(record_key(run, item, configuration));
       bytes += record.at("kv_bytes").amount();

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: MIT
-// TemporaryFolder: a folder for what a run keeps on the disk while it lasts. Used by
-// prompt_reader.cpp.
+// TemporaryFolder: a folder for files that are needed only during a run.
 #pragma once
 
 #include <string>
 
 namespace snapkv::eval {
 
-/// A folder of this run's own, which nobody else can have put a link into; it goes with this.
+/// A folder that only this run can write to, so that nobody can plant a link in it; the destructor
+/// removes it.
 class TemporaryFolder {
  public:
-  /// Throws kRuntime when none can be made.
+  /// Throws kRuntime if no folder can be made.
   TemporaryFolder();
   ~TemporaryFolder();
   TemporaryFolder(const TemporaryFolder&) = delete;

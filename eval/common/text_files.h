@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The user's own texts: files, folders of .txt files, standard input. Used by tasks that work on
-// any text.
+// The user's own texts: files, folders of .txt files, standard input.
 #pragma once
 
 #include <cstdint>
@@ -12,12 +11,12 @@ namespace snapkv::eval {
 
 struct TextFile {
   std::string path;     ///< "-": standard input
-  std::string content;  ///< valid UTF-8: other bytes are U+FFFD
+  std::string content;  ///< valid UTF-8: other bytes are replaced by U+FFFD
 };
 
-/// Reads each path: a file, a folder (its .txt files in the order of their names, subfolders not)
-/// or "-" (`input`). Throws kRuntime when one can't be read, kUsage when a text is empty, a folder
-/// has no .txt files or "-" comes twice.
+/// Reads each path: a file, a folder (its .txt files sorted by name, without subfolders) or "-"
+/// (`input`). Throws kRuntime if one cannot be read, kUsage if a text is empty, a folder has no
+/// .txt files or "-" occurs twice.
 std::vector<TextFile> read_texts(const std::vector<std::string>& paths, std::istream& input);
 
 }  // namespace snapkv::eval

@@ -15,31 +15,31 @@
 namespace snapkv::eval {
 namespace {
 
-enum Set : size_t { kSetA, kSetB };  // of conditions, in the order of read_scores()
+enum Set : size_t { kSetA, kSetB };  // sets of conditions, in the order of read_scores()
 
 using Groups = std::vector<const ScoreGroup*>;
 
-/// One side of a comparison: a file and the conditions that its records meet.
+/// One side of a comparison: a file, and the conditions that its records must meet.
 struct Side {
   const ScoreFile* file = nullptr;
   Set set = kSetA;
-  std::string option;  // that narrows it: "--a"
+  std::string option;  // the option that narrows it: "--a"
   bool is_narrowed = false;
-  Groups groups;  // those with records that meet the conditions
+  Groups groups;  // the groups with records that meet the conditions
 };
 
-/// A group of each side.
+/// One group of each side.
 struct Row {
   const ScoreGroup* a = nullptr;
   const ScoreGroup* b = nullptr;
 };
 
-/// What of a row is compared.
+/// The scores of a row that are compared.
 struct Pairs {
   std::vector<double> a, b;
-  int64_t n_only_a = 0, n_only_b = 0;  // prompts that the other side lacks
-  int64_t n_paired = 0;                // before the full cache's answers are looked at
-  int64_t n_unknown = 0;               // of those: without a record of the full cache
+  int64_t n_only_a = 0, n_only_b = 0;  // prompts that the other side does not have
+  int64_t n_paired = 0;                // pairs before the full cache's answers are considered
+  int64_t n_unknown = 0;               // pairs without a record of the full cache
 };
 
 std::string list_of(const Groups& groups) {
@@ -114,7 +114,7 @@ std::vector<Row> rows_of_base(const Side& a, const Side& b) {
   return rows;
 }
 
-/// Each configuration with the same one of the other file. The model may be another one.
+/// Pairs each configuration with the same one in the other file; the model may differ.
 std::vector<Row> rows_of_same(const Side& a, const Side& b) {
   std::vector<Row> rows;
   for (const ScoreGroup* group : a.groups) {
@@ -146,7 +146,7 @@ std::vector<Row> rows_of_same(const Side& a, const Side& b) {
 
 // ---------------------------------------------------------------- pairs
 
-/// The scores that meet the side's conditions, in the order of the ids.
+/// The scores that meet the side's conditions, ordered by id.
 std::vector<const Score*> scores_of(const ScoreGroup& group, Set set) {
   std::vector<const Score*> scores;
   for (const Score& score : group.scores) {
@@ -162,8 +162,8 @@ std::vector<const Score*> scores_of(const ScoreGroup& group, Set set) {
   return scores;
 }
 
-/// Whether the full cache answers a prompt right, by id. Where it was asked in several ways (before
-/// and after the question, rows of several types), in all of them.
+/// Whether the full cache answers a prompt right, by id. If the prompt was run in several ways
+/// (before and after the question, with rows of several types), all of them must be right.
 using FullAnswers = std::map<std::string, bool>;
 
 FullAnswers full_answers(const Row& row, const std::vector<const ScoreFile*>& files) {
@@ -262,7 +262,7 @@ std::string remarks_of(const ScoreFile& file) {
   return text;
 }
 
-/// Configurations that rows_of_same() found no partner for.
+/// A remark about the configurations for which rows_of_same() found no partner.
 std::string remarks_of_single(const std::vector<Row>& rows, const Side& a, const Side& b) {
   std::vector<std::string> single;
   for (const Groups& groups : {a.groups, b.groups}) {

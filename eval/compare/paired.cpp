@@ -13,13 +13,13 @@
 namespace snapkv::eval {
 namespace {
 
-constexpr uint64_t kBootstrapSeed = 1;  // any; always the same, so that tables are
+constexpr uint64_t kBootstrapSeed = 1;  // arbitrary, but fixed, so that tables can be reproduced
 
 double mean_score(std::span<const double> values) {
   return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
 }
 
-/// Indices below n, two of each 64 bits that are drawn: a number below 2^32, times n / 2^32. The
+/// Random indices below n, two from every 64 random bits: a number below 2^32, times n / 2^32. The
 /// bias is below n / 2^32.
 class Indices {
  public:
@@ -35,7 +35,7 @@ class Indices {
   uint64_t n_;
   Random random_;
   uint64_t bits_ = 0;
-  bool has_half_ = false;  // the lower half of `bits_` is still to be used
+  bool has_half_ = false;  // whether the lower half of `bits_` is still unused
 };
 
 bool is_graded(double score) { return score != 0 && score != 1; }
@@ -61,8 +61,9 @@ Range bootstrap_mean(std::span<const double> values) {
 
 double mcnemar_p(int64_t only_a, int64_t only_b) {
   const int64_t n = only_a + only_b, fewer = std::min(only_a, only_b);
-  // P(X <= fewer) of the heads X of n throws is the sum of the binomial coefficients n over k, by
-  // 2^n. Both may be beyond every double: powers of two are counted apart.
+  // P(X <= fewer) for the number of heads X in n tosses is the sum of the binomial coefficients n
+  // over k, divided by 2^n. Both may exceed the range of double, so powers of two are counted
+  // separately.
   constexpr int kStep = 512;
   double coefficient = 1, sum = 0;
   int64_t exponent = -n;

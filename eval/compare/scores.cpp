@@ -32,7 +32,7 @@ bool equals(const Json& value, const std::string& text) {
 
 bool is_off(const std::string& text) { return text == "0" || text == "false"; }
 
-/// The field that a condition is about, nullptr where there is none.
+/// The field that a condition is about; nullptr if the record does not have it.
 const Json* find_field(const Json& record, const std::string& name) {
   const auto configuration = record.find("configuration");
   if (configuration != record.end() && configuration->is_object()) {
@@ -43,13 +43,13 @@ const Json* find_field(const Json& record, const std::string& name) {
   return found != record.end() && found->is_primitive() ? &*found : nullptr;
 }
 
-/// The model's fingerprint: a field, or, in records of older versions, a word of the key:
+/// The model's fingerprint: a field, or, in records of older versions, a word in the key:
 /// "ID | NAME FINGERPRINT PRECISION | ...".
 std::string fingerprint_of(const JsonField& record, const std::string& id) {
   if (record.json().contains("fingerprint")) return record.at("fingerprint").text();
   const std::string& key = record.at("key").text();
   if (!key.starts_with(id + " | ")) return "";
-  const size_t begin = id.size() + 3;  // of the model
+  const size_t begin = id.size() + 3;  // where the model begins
   const std::string_view rest = std::string_view(key).substr(begin);
   const std::string_view model = rest.substr(0, rest.find(" | "));
   constexpr size_t kDigits = 16;
@@ -61,7 +61,7 @@ std::string fingerprint_of(const JsonField& record, const std::string& id) {
   return "";
 }
 
-/// What read_scores() collects.
+/// Collects the result of read_scores().
 class Reader {
  public:
   Reader(const std::string& path, const std::vector<Conditions>& sets) : sets_(sets) {
@@ -137,14 +137,14 @@ class Reader {
 
   const std::vector<Conditions>& sets_;
   ScoreFile file_;
-  std::unordered_map<std::string, size_t> groups_;  // by everything that tells them apart
-  std::unordered_map<std::string, size_t> places_;  // by group and key: in the group
+  std::unordered_map<std::string, size_t> groups_;  // by everything that distinguishes them
+  std::unordered_map<std::string, size_t> places_;  // index in the group, by group and key
   std::set<std::string> fields_;
 };
 
 // ---------------------------------------------------------------- labels
 
-/// What a label may be made of.
+/// The fields that a label may contain.
 Json label_fields(const ScoreGroup& group) {
   Json fields = group.configuration;
   if (!group.question.empty()) fields["question"] = group.question;
@@ -152,8 +152,8 @@ Json label_fields(const ScoreGroup& group) {
   return fields;
 }
 
-/// Whether a field tells two groups apart that both have it, or that are of one policy, where a
-/// missing field is one that is off.
+/// Whether a field distinguishes two groups: both have it, with different values, or they have the
+/// same policy and only one of them has it (a missing field is off).
 bool tells_apart(const Json& a, const Json& b, const std::string& name) {
   const auto in_a = a.find(name), in_b = b.find(name);
   if (in_a != a.end() && in_b != b.end()) return *in_a != *in_b;
@@ -174,7 +174,7 @@ std::string label_of(const std::vector<Json>& all, size_t i, const std::set<std:
   for (const auto& [name, value] : fields.items()) {
     if (name != "policy" && is_shown(name)) add(name, value_as_text(value));
   }
-  for (const std::string& name : names) {  // those that it lacks
+  for (const std::string& name : names) {  // fields that this group does not have
     if (!fields.contains(name) && is_shown(name)) add(name, "0");
   }
   return label;

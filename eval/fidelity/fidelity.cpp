@@ -24,14 +24,14 @@ double mean(const std::vector<double>& values) {
   return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
 }
 
-// Five significant digits: more than the arithmetic of the models is good for.
+// Five significant digits, which is more than the precision of the models' arithmetic.
 double rounded(double value) { return read_double(fmt::format("{:.5g}", value).c_str()); }
 std::vector<double> rounded(std::vector<double> values) {
   for (double& value : values) value = rounded(value);
   return values;
 }
 
-// Throws Error{kRuntime} where no double holds it.
+// Throws Error{kRuntime} if the result does not fit a double.
 double perplexity_of(const std::vector<double>& nll) {
   const double nats = mean(nll), perplexity = std::exp(nats);
   if (std::isfinite(perplexity)) return perplexity;
@@ -42,7 +42,7 @@ double perplexity_of(const std::vector<double>& nll) {
       nats);
 }
 
-// Fewest and most rows that a head of any layer kept.
+// The fewest and the most rows that a head of any layer kept.
 std::pair<int64_t, int64_t> rows_kept(const SessionStats& stats) {
   std::pair<int64_t, int64_t> range = {INT64_MAX, 0};
   for (const auto& layer : stats.layers) {
@@ -86,7 +86,7 @@ Json make_record(const RunOptions& run, const FidelityPlan& plan, const Passage&
   return record;
 }
 
-// The configurations that the file lacks, after the reference; empty when it lacks none.
+// The reference, followed by the configurations that the file does not have; empty if it has all.
 std::vector<SessionOptions> to_compare(const RunOptions& run, const FidelityPlan& plan,
                                        const Passage& passage, const RecordFile& file) {
   std::vector<SessionOptions> missing;
@@ -99,12 +99,12 @@ std::vector<SessionOptions> to_compare(const RunOptions& run, const FidelityPlan
   return any ? missing : std::vector<SessionOptions>{};
 }
 
-// All positions of one configuration over the passages of one length.
+// All positions of one configuration, over the passages of one length.
 struct Row {
   std::vector<double> nll, kl;
   int64_t n_agree = 0, n = 0;
   int64_t fewest = INT64_MAX, most = 0;
-  double kv_bytes = 0;  // mean over passages
+  double kv_bytes = 0;  // mean over the passages
 };
 
 Row collect(const RunOptions& run, const FidelityPlan& plan, const RecordFile& file, int64_t length,
@@ -129,7 +129,7 @@ Row collect(const RunOptions& run, const FidelityPlan& plan, const RecordFile& f
   return row;
 }
 
-// The smallest value that 95% of all values don't exceed.
+// The smallest value that is not exceeded by 95% of the values.
 double percentile_95(std::vector<double> values) {
   std::sort(values.begin(), values.end());
   return values[(values.size() * 95 + 99) / 100 - 1];
@@ -202,8 +202,8 @@ std::vector<SessionOptions> with_reference(const std::vector<SessionOptions>& co
 void run_fidelity(const RunOptions& run, const FidelityPlan& plan, RecordFile& file,
                   const std::function<void(const std::string& title, double)>& on_progress) {
   std::vector<std::pair<const Passage*, std::vector<SessionOptions>>> todo;
-  // In units of a prompt token's time. A decode step reads all weights for one token of each
-  // configuration, which takes about as long as a handful of a prompt's.
+  // Work is counted in units of the time for a prompt token. A decode step reads all weights for
+  // one token of each configuration, which takes about as long as a handful of prompt tokens.
   constexpr double kStep = 8;
   double total = 0, done = 0;
   for (const Passage& passage : plan.passages) {
@@ -230,7 +230,7 @@ void run_fidelity(const RunOptions& run, const FidelityPlan& plan, RecordFile& f
                 [&](int64_t step) { report(length + kStep * static_cast<double>(step)); });
     for (size_t c = 0; c < missing.size(); ++c) {
       const std::string key = fidelity_key(run, plan, *passage, missing[c]);
-      if (file.contains(key)) continue;  // the reference, which ran again
+      if (file.contains(key)) continue;  // the reference, which had to run again
       file.append(make_record(run, plan, *passage, missing[c], all[c]));
     }
     done += length + kStep * static_cast<double>(plan.n_continue);

@@ -11,7 +11,8 @@
 namespace snapkv::eval {
 namespace {
 
-// What a model puts before a text. A model that also ends texts with a token must not end these.
+// The tokens that a model puts before a text. Some models also end texts with a token, which must
+// not happen here.
 std::vector<int32_t> tokens_before_text(const Model& model) {
   const std::vector<int32_t> with = model.tokenize("a", true, false);
   const std::vector<int32_t> without = model.tokenize("a", false, false);
@@ -19,7 +20,8 @@ std::vector<int32_t> tokens_before_text(const Model& model) {
   return {with.begin(), at};
 }
 
-// Beginnings of passages that need `n` of a text's tokens, spread from its first to its last.
+// Where the passages that need `n` of a text's tokens begin, spread from the first place to the
+// last.
 std::vector<int64_t> beginnings(int64_t n_tokens, int64_t n, int n_samples) {
   const int64_t last = n_tokens - n;
   std::vector<int64_t> firsts;
@@ -32,7 +34,7 @@ std::vector<int64_t> beginnings(int64_t n_tokens, int64_t n, int n_samples) {
 
 void check_context(const Model& model, const FidelityOptions& options) {
   for (const int64_t length : options.lengths) {
-    // the last true token is compared with, never fed
+    // The last true token is only compared with, never fed.
     if (length + options.n_continue <= model.info().n_ctx_train) continue;
     fail(ErrorCode::kContextExceeded,
          "a prompt of {} tokens and {} that follow exceed the model's context of {}", length,
@@ -40,7 +42,7 @@ void check_context(const Model& model, const FidelityOptions& options) {
   }
 }
 
-// Each text once, however many files it is in.
+// Adds each text once, even if several files have it.
 void add_texts(const Model& model, const std::vector<TextFile>& texts, FidelityPlan& plan) {
   for (const TextFile& text : texts) {
     const std::string print = fmt::format("{:016x}", fnv1a(text.content));
@@ -119,7 +121,7 @@ int64_t FidelityPlan::n_used() const {
       parts.emplace_back(p.first, end(p));
     }
     std::sort(parts.begin(), parts.end());
-    int64_t counted = 0;  // up to here
+    int64_t counted = 0;  // tokens before this one are counted
     for (const auto& [first, last] : parts) {
       n += std::max<int64_t>(0, last - std::max(first, counted));
       counted = std::max(counted, last);

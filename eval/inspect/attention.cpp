@@ -8,11 +8,11 @@
 namespace snapkv::eval {
 namespace {
 
-constexpr int64_t kTokens = 64;        // of the window that get a spotlight of their own: the last
-constexpr int64_t kStretches = 7;      // before the window, evenly
-constexpr int64_t kLayers = 128;       // layers whose window gets a spotlight of its own, evenly
-constexpr int64_t kTop = 1024;         // single positions of a spotlight
-constexpr int64_t kTopOfLayers = 256;  // of a layer's: there are many
+constexpr int64_t kTokens = 64;        // the last tokens of the window, each with its own spotlight
+constexpr int64_t kStretches = 7;      // stretches before the window, at even distances
+constexpr int64_t kLayers = 128;       // layers with their own spotlight of the window, evenly
+constexpr int64_t kTop = 1024;         // single positions in a spotlight
+constexpr int64_t kTopOfLayers = 256;  // the same for a layer's spotlight: there are many
 
 }  // namespace
 
@@ -36,7 +36,7 @@ AttentionGatherer::AttentionGatherer(const ModelInfo& info, const PolicyConfig& 
   for (int64_t i = std::max<int64_t>(0, n - std::min(window_, kTokens)); i < n; ++i) {
     add_group("token", i, i + 1);
   }
-  if (n < 4 * kStretches * window_) return;  // too short for stretches that tell anything
+  if (n < 4 * kStretches * window_) return;  // too short for meaningful stretches
   for (int64_t k = 1; k <= kStretches; ++k) {
     const int64_t end = k * n / (kStretches + 1);
     add_group("stretch", end - window_, end);
@@ -61,7 +61,7 @@ void AttentionGatherer::add(const AttentionProbe::Report& report) {
   const double n_queries = static_cast<double>(group.range.end - group.range.begin);
   const auto n_keys = static_cast<size_t>(report.n_keys);
   std::vector<double> layer(group.shares.size(), 0);  // mean over all query heads
-  std::vector<double> head(group.shares.size(), 0);   // mean over one KV head's
+  std::vector<double> head(group.shares.size(), 0);   // mean over the heads of one KV head
   for (int64_t h = 0; h < report.n_head; ++h) {
     const auto sums = report.sums.subspan(static_cast<size_t>(h) * n_keys, n_keys);
     if (h % n_group_ == 0) std::fill(head.begin(), head.end(), 0.0);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// AttentionGatherer: what the window, its tokens, some stretches before it and tokens that the user
-// chose attend to, collected while a prompt is read. Used by inspect.cpp.
+// AttentionGatherer: collects, while a prompt is read, what its tokens attend to: the window, each
+// of the window's tokens, some stretches before it, and tokens that the user chose.
 #pragma once
 
 #include <cstdint>
@@ -16,25 +16,25 @@ namespace snapkv::eval {
 
 class AttentionGatherer {
  public:
-  /// Throws kUsage when a chosen range is empty or ends beyond the prompt.
+  /// Throws kUsage if a chosen range is empty or ends beyond the prompt.
   AttentionGatherer(const ModelInfo& info, const PolicyConfig& policy, const Columns& columns,
                     const Rows& rows, const std::vector<AttentionProbe::Range>& chosen);
 
-  /// Valid while this object is; for one prefill.
+  /// For one prefill; valid as long as this object.
   AttentionProbe probe();
-  /// Tokens of the window: the policy's, at most the prompt.
+  /// Tokens in the window: the policy's number, at most the prompt's.
   int64_t window() const { return window_; }
 
-  /// [rows][columns]: the window's attention, the highest of each cell, in millionths.
+  /// [rows][columns]: the window's attention, the highest value of each cell, in millionths.
   Json score_json() const { return scores_.to_json(); }
-  /// Every group of tokens with what it attends to (web/src/data.ts: Spotlight).
+  /// Every group of tokens, with what it attends to (web/src/data.ts: Spotlight).
   Json spotlights_json() const;
 
  private:
   struct Group {
     const char* name;
     AttentionProbe::Range range;
-    std::vector<double> shares;  // [n_tokens], sum of the layers' means over queries and heads
+    std::vector<double> shares;  // [n_tokens], summed over layers: means over queries and heads
   };
   void add_group(const char* name, int64_t begin, int64_t end);
   void add(const AttentionProbe::Report& report);
@@ -45,8 +45,8 @@ class AttentionGatherer {
   Columns columns_;
   int64_t window_;
   ScoreMap scores_;
-  std::vector<Group> groups_;  // the window first
-  std::vector<Json> layers_;   // of the window
+  std::vector<Group> groups_;  // the window is the first
+  std::vector<Json> layers_;   // the window's spotlights by layer
 };
 
 }  // namespace snapkv::eval

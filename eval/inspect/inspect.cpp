@@ -12,7 +12,7 @@
 namespace snapkv::eval {
 namespace {
 
-// Bytes of `text` before a character at its end that is still incomplete.
+// The number of bytes of `text` without an incomplete character at its end.
 size_t complete_bytes(const std::string& text) {
   size_t back = 1;
   while (back <= 3 && back <= text.size()) {
@@ -46,10 +46,10 @@ Json cache_json(const SessionStats& stats, DType type) {
           {"n_kept", std::move(n_kept)}};
 }
 
-// What the layers and heads kept, in one pass over their positions.
+// The tokens that layers and heads kept, gathered in one pass over their positions.
 struct Kept {
   KeptMap map;
-  std::vector<int32_t> by_token;  // [n_tokens]: pairs of layer and head
+  std::vector<int32_t> by_token;  // [n_tokens]: how many pairs of layer and head kept it
 };
 
 Kept gather_kept(const Session& session, const Rows& rows, const Columns& columns) {
@@ -65,7 +65,8 @@ Kept gather_kept(const Session& session, const Rows& rows, const Columns& column
   return kept;
 }
 
-// The first and the last tokens of a text beyond the limit, else all of it as one part.
+// The first and last tokens of a text that is longer than the limit, otherwise all of it in one
+// part.
 Json text_json(const InspectOptions& o, const std::vector<int32_t>& kept_by) {
   const std::vector<std::string> texts = token_texts(*o.model, o.tokens, o.shows_control);
   const int64_t n = std::ssize(texts);

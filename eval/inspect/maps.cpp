@@ -12,7 +12,7 @@ int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 int64_t millionths(double share) { return std::llround(share * 1e6); }
 
-// Values [rows, columns] as nested lists.
+// Values of [rows, columns] as nested lists.
 template <class Value>
 Json nested(const Rows& rows, const Columns& columns, const Value& value) {
   Json json = Json::array();

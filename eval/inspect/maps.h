@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The maps of an inspect page: layers and KV heads x positions, binned so that a page stays small
-// however long the prompt. Filled by inspect.cpp.
+// The maps of an inspect page: layers and KV heads x positions, binned so that the page stays small
+// for prompts of any length.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@ namespace snapkv::eval {
 inline constexpr int64_t kMapRows = 256;      ///< most rows of a map
 inline constexpr int64_t kMapColumns = 1024;  ///< most columns of a map
 
-/// Even columns over the positions: column c holds tokens [begin(c), begin(c + 1)).
+/// Equal columns over the positions: column c holds tokens [begin(c), begin(c + 1)).
 struct Columns {
   explicit Columns(int64_t n) : n_tokens(n), n_columns(n < kMapColumns ? n : kMapColumns) {}
   int64_t n_tokens, n_columns;
@@ -22,8 +22,8 @@ struct Columns {
   int64_t of(int64_t token) const;
 };
 
-/// Rows: one per layer and KV head; where these are more than kMapRows, neighbouring heads of a
-/// layer share one, then neighbouring layers.
+/// One row per layer and KV head; if there are more than kMapRows, neighbouring heads of a layer
+/// share a row, and then neighbouring layers.
 struct Rows {
   Rows(int64_t n_layer, int64_t n_head_kv);
   int64_t n_layer, n_head_kv, heads_per_row, layers_per_row;
@@ -36,13 +36,13 @@ struct Rows {
   Json to_json() const;
 };
 
-/// How much of each cell was kept.
+/// How much of each cell was kept, as a map.
 class KeptMap {
  public:
   KeptMap(const Rows& rows, const Columns& columns);
-  /// Positions that one head of one layer kept.
+  /// Adds the positions that one head of one layer kept.
   void add(int64_t il, int64_t head, std::span<const int32_t> positions);
-  /// [rows][columns], thousandths of the cell's entries: 0 only where none and 1000 only where all
+  /// [rows][columns], in thousandths of the cell's entries: 0 only if none and 1000 only if all
   /// were kept.
   Json to_json() const;
 
@@ -52,11 +52,11 @@ class KeptMap {
   std::vector<int64_t> counts_;  // [rows, columns]
 };
 
-/// The highest score in each cell.
+/// The highest score in each cell, as a map.
 class ScoreMap {
  public:
   ScoreMap(const Rows& rows, const Columns& columns);
-  /// Shares of the attention, [n_tokens], of one KV head of one layer.
+  /// Adds the shares of the attention, [n_tokens], of one KV head of one layer.
   void add(int64_t il, int64_t head, std::span<const double> shares);
   /// [rows][columns], millionths.
   Json to_json() const;
@@ -67,9 +67,9 @@ class ScoreMap {
   std::vector<double> highest_;  // [rows, columns]
 };
 
-/// Shares of the attention [n_tokens] as a page has them: {"columns": [...], "positions": [...],
-/// "values": [...]}: sums per column, and the `n_top` highest of single positions, ascending;
-/// all in millionths. Nothing but columns where each is one position.
+/// Shares of the attention [n_tokens] in a page's form: {"columns": [...], "positions": [...],
+/// "values": [...]}: sums per column, and the `n_top` highest single positions, in ascending order;
+/// all in millionths. Only columns if each column is one position.
 Json sparse_shares(const Columns& columns, std::span<const double> shares, int64_t n_top);
 
 }  // namespace snapkv::eval

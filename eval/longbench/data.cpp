@@ -19,7 +19,7 @@ namespace {
 
 constexpr const char* kPromptFile = "dataset2prompt.json";
 constexpr const char* kLengthFile = "dataset2maxlen.json";
-constexpr int64_t kMostAnswer = 1 << 20;  // tokens, as of --n-predict
+constexpr int64_t kMostAnswer = 1 << 20;  // tokens, the limit of --n-predict
 
 const Json& field(const Json& row, const char* name, const std::string& where) {
   const auto found = row.find(name);
@@ -129,7 +129,7 @@ void read_config(const std::string& folder, std::vector<LongbenchSet>& sets) {
     const std::string where = folder + "/" + kLengthFile;
     field(lengths, set.task.name.c_str(), where);
     set.n_predict = JsonField(lengths, where).at(set.task.name).integer(1, kMostAnswer);
-    longbench_prompt(set, {});  // an unknown field in it fails here, not later
+    longbench_prompt(set, {});  // fails now, not later, if the prompt has an unknown field
   }
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // LongBench's files (arXiv 2308.14508): the published JSONL files, one per task, and the two JSON
-// files with its prompts and answer lengths. All come from the user's folder. Everything is checked
-// when it is opened, so that a run does not fail after hours. Used by longbench.h.
+// files with prompts and answer lengths. All are in the user's folder. Everything is checked when
+// it is opened, so that a run does not fail after hours.
 //
 //   DIR/hotpotqa.jsonl   {"input": "...", "context": "...", "answers": ["..."], "length": 9000,
 //                         "dataset": "hotpotqa", "language": "en", "all_classes": null,
@@ -21,13 +21,13 @@ enum class LongbenchMetric { qa_f1, rouge_l, classification, retrieval, count, c
 const char* name(LongbenchMetric metric);
 
 struct LongbenchTask {
-  std::string name;  ///< and of its file: "hotpotqa"
+  std::string name;  ///< also the name of the file: "hotpotqa"
   LongbenchMetric metric = LongbenchMetric::qa_f1;
   bool first_line = false;  ///< only the answer's first line counts
   bool chinese = false;
-  bool supported = true;  ///< false: its metric counts Chinese words, which needs segmentation
+  bool supported = true;  ///< false if the metric counts Chinese words, which needs segmentation
 
-  /// Whether its prompts are messages of a chat. Those with worked examples and those of code are
+  /// Whether the prompts are chat messages. Prompts with worked examples and prompts of code are
   /// texts to continue.
   bool is_message() const { return !first_line && metric != LongbenchMetric::code; }
 };
@@ -38,16 +38,16 @@ const std::vector<LongbenchTask>& longbench_tasks();
 struct LongbenchRow {
   std::string id, input, context, language;
   std::vector<std::string> answers;  ///< at least one
-  std::vector<std::string> classes;  ///< empty, but for classification
-  int64_t length = 0;                ///< words (Chinese: characters), as the file says
+  std::vector<std::string> classes;  ///< only for classification, else empty
+  int64_t length = 0;                ///< words (in Chinese: characters), according to the file
 };
-/// Throws kUsage, naming `where` and the field, unless the line is a row of the task.
+/// Throws kUsage, naming `where` and the field, if the line is not a row of the task.
 LongbenchRow parse_longbench_row(const std::string& line, const LongbenchTask& task,
                                  const std::string& where);
 
-/// Where a row is, so that prompts needn't be in memory.
+/// The place of a row in its file, so that prompts need not be kept in memory.
 struct LongbenchLine {
-  int64_t number = 0;  ///< from 1
+  int64_t number = 0;  ///< counted from 1
   int64_t offset = 0, n_bytes = 0;
   std::string id;
   uint64_t fingerprint = 0;
@@ -59,22 +59,22 @@ struct LongbenchSet {
   std::string prompt;     ///< with {context} and {input}
   int64_t n_predict = 0;  ///< tokens of an answer, at most
   std::vector<LongbenchLine> lines;
-  int64_t n_lines = 0;  ///< in the file; `lines` may be the first of them
+  int64_t n_lines = 0;  ///< in the file; `lines` may have only the first of them
 };
 
-/// The tasks named (empty: every supported one that `folder` has a file of), the first `n_lines` of
-/// each (0: all). `prompts`: folder of the two JSON files; empty: `folder`, else its subfolder
-/// config. `left_out`: tasks of the folder that are not supported. Throws kUsage for unknown,
-/// unsupported or missing tasks, prompts or lengths, and for what is no row, naming file and line;
-/// kRuntime when a file can't be read.
+/// Opens the named tasks (none named: every supported task with a file in `folder`) and reads the
+/// first `n_lines` rows of each (0: all). `prompts`: the folder of the two JSON files; if empty,
+/// `folder`, or else its subfolder config. `left_out`: tasks in the folder that are not supported.
+/// Throws kUsage for unknown, unsupported or missing tasks, prompts or lengths, and for a line that
+/// is not a row, naming file and line; kRuntime if a file cannot be read.
 std::vector<LongbenchSet> open_longbench(const std::string& folder, const std::string& prompts,
                                          const std::vector<std::string>& tasks, int64_t n_lines,
                                          std::vector<std::string>& left_out);
 
-/// The row again. Throws kRuntime when the file is no longer what it was.
+/// Reads the row again. Throws kRuntime if the file has changed.
 LongbenchRow read_longbench_row(const LongbenchSet& set, const LongbenchLine& line);
 
-/// Python's format(): {context} and {input} replaced, {{ and }} are braces.
+/// The prompt by Python's format(): {context} and {input} are replaced, {{ and }} become braces.
 std::string longbench_prompt(const LongbenchSet& set, const LongbenchRow& row);
 
 }  // namespace snapkv::eval

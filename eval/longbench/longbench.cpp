@@ -14,9 +14,9 @@
 namespace snapkv::eval {
 namespace {
 
-constexpr int kPublishedTasks = 16;  // English and code, which papers average over
+constexpr int kPublishedTasks = 16;  // the English and code tasks, over which papers average
 
-// A prompt without its middle: the first and the last `half` tokens' text.
+// A prompt without its middle: the text of its first and of its last `half` tokens.
 std::string without_middle(const Model& model, const std::vector<int32_t>& tokens, int64_t half) {
   const std::span all(tokens);
   const auto n = static_cast<size_t>(half);
@@ -42,14 +42,14 @@ double score_one(LongbenchMetric metric, const std::string& answer, const std::s
   return 0;
 }
 
-// The tokens that a template adds to a prompt's own. Where it joins the prompt, a few tokens may be
-// others than in the prompt alone.
+// The tokens that a template adds to those of the prompt. Where the two meet, a few tokens may
+// differ from those of the prompt alone.
 int64_t template_tokens(const Model& model, const PromptFormat& format) {
   constexpr int64_t kAtJoints = 4;
   return format.is_chat() ? format.count_tokens(model, {"a", "", ""}) + kAtJoints : 0;
 }
 
-// The format of a task's prompts.
+// The format for a task's prompts.
 PromptFormat format_for(const LongbenchTask& task, const PromptFormat& format) {
   return task.is_message() ? format : PromptFormat::plain();
 }
@@ -64,7 +64,7 @@ std::string chat_remark(const std::vector<LongbenchSet>& sets, const PromptForma
   return fmt::format("In the chat template, but for {}.", fmt::join(plain, ", "));
 }
 
-// What follows the context in a prompt: the question of question-agnostic runs.
+// The text after the context in a prompt: the question of question-agnostic runs.
 std::string after_context(const LongbenchSet& set, const LongbenchRow& row) {
   LongbenchSet rest = set;
   const size_t at = set.prompt.rfind("{context}");
@@ -72,7 +72,7 @@ std::string after_context(const LongbenchSet& set, const LongbenchRow& row) {
   return longbench_prompt(rest, row);
 }
 
-// Sums over the prompts of a task or of all.
+// Sums over the prompts of one task or of all tasks.
 struct Sum {
   double score = 0, kv_bytes = 0;
   int64_t n = 0, n_truncated = 0;
@@ -106,7 +106,7 @@ Prompt make_longbench(const Model& model, const LongbenchSet& set, const Longben
   const std::vector<int32_t> whole = model.tokenize(text, true, false);
   int64_t n_left_out = 0;
   if (std::ssize(whole) > max_length) {
-    // the joined text may have a few tokens more than its halves: then again with fewer
+    // The joined text may have a few tokens more than its halves; then this tries again with fewer.
     int64_t half = max_length / 2;
     for (;;) {
       text = without_middle(model, whole, half);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Questions about code, as Python and C++ are written: defaults of parameters, values of constants,
-// exceptions that functions raise, base classes.
+// Questions about Python and C++ code: defaults of parameters, values of constants, exceptions that
+// functions raise, base classes.
 #include <algorithm>
 #include <cctype>
 #include <map>
@@ -13,14 +13,14 @@
 namespace snapkv::eval {
 namespace {
 
-constexpr size_t kLongestLine = 300;  // std::regex recurses over what it reads
+constexpr size_t kLongestLine = 300;  // std::regex recurses over its input
 
 struct CodeLine {
   std::string text;
-  size_t begin = 0;  // in the source
+  size_t begin = 0;  // byte in the source
 };
 
-// What may be asked, with the name that it is asked of.
+// A possible question, with the name that it is about.
 struct NamedValue {
   std::string name;
   MadeQuestion question;
@@ -36,7 +36,8 @@ std::vector<CodeLine> lines_of(const std::string& text) {
   return lines;
 }
 
-// Adds those whose name is defined once. `all`: also definitions that say nothing to ask for.
+// Adds the questions about names that are defined once. `all` must also have definitions without an
+// answer.
 void add_unique(const std::vector<NamedValue>& all, std::vector<MadeQuestion>& questions) {
   std::map<std::string, int> n_of_name;
   for (const NamedValue& value : all) ++n_of_name[value.name];
@@ -46,7 +47,7 @@ void add_unique(const std::vector<NamedValue>& all, std::vector<MadeQuestion>& q
   }
 }
 
-// Puts question and beginning of the answer about a string of the text at [at, at + size).
+// A question for the text at [at, at + size), without surrounding white space, and its prefix.
 MadeQuestion ask_for(const std::string& text, size_t at, size_t size, const std::string& question,
                      const std::string& prefix) {
   while (size > 0 && std::isspace(static_cast<unsigned char>(text[at])) != 0) ++at, --size;
@@ -54,7 +55,8 @@ MadeQuestion ask_for(const std::string& text, size_t at, size_t size, const std:
   return {at, question, prefix, {text.substr(at, size)}};
 }
 
-// Where the brackets that open before `at` close again, or the next comma between them is.
+// Where the parameter at `at` ends: at the next comma outside nested brackets, or where the
+// brackets around it close.
 size_t end_of_parameter(const std::string& text, size_t at) {
   constexpr size_t kMost = 200;
   int depth = 0;
@@ -76,7 +78,8 @@ size_t end_of_parameter(const std::string& text, size_t at) {
   return std::string::npos;
 }
 
-// The parameters of function `name` that begin at `at`, those with "b=3" and "b: int = 3".
+// Adds the defaults, as in "b=3" and "b: int = 3", of the parameters of function `name`, which
+// begin at `at`.
 void add_defaults(const std::string& text, size_t at, const std::string& name,
                   std::vector<NamedValue>& found) {
   static const std::regex kParameter(R"(^\s*([A-Za-z_]\w*)\s*(?::[^=]*)?=\s*)");
@@ -94,12 +97,12 @@ void add_defaults(const std::string& text, size_t at, const std::string& name,
   }
 }
 
-// Defaults of parameters; a function that is defined twice has all of its parameters twice or may
-// have other ones, and is not asked about.
+// Finds defaults of parameters. A function that is defined twice is left out: it has its parameters
+// twice, or may have different ones.
 void find_defaults(const std::string& text, const std::vector<CodeLine>& lines,
                    std::vector<MadeQuestion>& questions) {
   static const std::regex kFunction(R"(^\s*(?:async )?def ([A-Za-z_]\w*)\()");
-  std::map<std::string, std::vector<size_t>> functions;  // where their parameters begin, by name
+  std::map<std::string, std::vector<size_t>> functions;  // where its parameters begin, by name
   for (const CodeLine& line : lines) {
     std::smatch match;
     if (!std::regex_search(line.text, match, kFunction)) continue;
@@ -128,7 +131,7 @@ void find_constants(const std::string& text, const std::vector<CodeLine>& lines,
       if (!std::regex_search(line.text, match, constant)) continue;
       const std::string name = match[1];
       const std::string value = match[2];
-      // neither an expression nor what goes on in the next line
+      // The value must be neither an expression nor continued on the next line.
       const bool is_string = value[0] == '"' || value[0] == '\'';
       const bool is_whole =
           value.size() <= kLongestValue &&
@@ -145,7 +148,7 @@ void find_constants(const std::string& text, const std::vector<CodeLine>& lines,
   add_unique(found, questions);
 }
 
-// Functions that raise one exception in one place; those of the same name are no one function.
+// Finds functions that raise one exception in one place; functions that share a name are left out.
 void find_exceptions(const std::string& text, const std::vector<CodeLine>& lines,
                      std::vector<MadeQuestion>& questions) {
   static const std::regex kFunction(R"(^\s*(?:async )?def ([A-Za-z_]\w*)\()");

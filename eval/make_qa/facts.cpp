@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Facts that a text does not hold by itself, put between its sentences (facts.json).
+// Facts that are not in a text itself, inserted between its sentences (facts.json).
 #include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -21,8 +21,8 @@ struct FactForm {
 };
 
 struct DrawnFact {
-  FactForm form;                    // filled
-  std::vector<std::string> values;  // of its slots
+  FactForm form;                    // with its slots filled
+  std::vector<std::string> values;  // the values of its slots
 };
 
 class FactMaker {
@@ -35,7 +35,7 @@ class FactMaker {
   using Slots = std::map<std::string, std::string>;
 
   std::string item(const std::string& slot, Random& random) const;
-  /// `drawn`: slots that have a value, and get one; null: each is drawn anew.
+  /// `drawn`: values of slots, used if there and added if not; if null, every slot is drawn anew.
   std::string fill(const std::string& pattern, Random& random, Slots* drawn) const;
 
   std::vector<FactForm> forms_;
@@ -87,13 +87,13 @@ DrawnFact FactMaker::draw(size_t form, Random& random) const {
   return drawn;
 }
 
-// `n` facts about different things, none of which the text speaks of.
+// Draws `n` facts about different things that the text does not mention.
 std::vector<DrawnFact> draw_facts(const std::string& text, int64_t n, Random& random) {
   constexpr int kMostDraws = 50;
   const FactMaker maker;
   const WordIndex index(text);
   std::vector<DrawnFact> facts;
-  std::vector<size_t> order;  // of forms, each once before one comes again
+  std::vector<size_t> order;  // of forms, each used once before any is used again
   std::set<std::string> used;
   for (int64_t i = 0; i < n; ++i) {
     if (order.empty()) {
@@ -119,8 +119,8 @@ std::vector<DrawnFact> draw_facts(const std::string& text, int64_t n, Random& ra
   return facts;
 }
 
-// Sentences of a text behind which a fact may stand, one for each of `n`, spread over the text, in
-// its order.
+// Draws up to `n` sentences of a text after which a fact may stand, spread over the text and in its
+// order.
 std::vector<Sentence> draw_places(const SourceText& source, size_t n, Random& random) {
   std::vector<Sentence> free = split_sentences(source.text, source.is_code), places;
   std::erase_if(free, [](const Sentence& s) { return s.after == SentenceEnd::inside; });
@@ -160,7 +160,7 @@ MadeContext make_facts(const SourceText& source, int64_t n, Random& random) {
     made.questions.push_back({at, form.question, form.prefix, form.answers});
   }
   made.changed += source.text.substr(copied);
-  // facts may hold each other's answers
+  // Facts may contain each other's answers.
   const WordIndex index(made.changed);
   std::erase_if(made.questions,
                 [&](const MadeQuestion& question) { return !is_answerable(question, index); });

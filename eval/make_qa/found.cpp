@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Questions about what a text says by itself: strings that stand once, and sentences to continue.
+// Questions about a text's own content: strings that occur once, and sentences to continue.
 #include <algorithm>
 #include <cctype>
 
@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::string_view kSpaces = " \t\r\n\f\v";
 
-// What white space divides. `core` without the punctuation around it.
+// A word between white space; `core` is without the punctuation around it.
 struct TextWord {
   size_t begin = 0, end = 0, core_begin = 0, core_end = 0;
   bool starts_paragraph = false, starts_sentence = false;
@@ -34,7 +34,7 @@ std::vector<TextWord> words_of(std::string_view text) {
     const std::string_view space = text.substr(end, begin - end);
     word.starts_paragraph = words.empty() || std::count(space.begin(), space.end(), '\n') > 1;
     word.starts_sentence = word.starts_paragraph || after_end;
-    // letters of other alphabets are names' too
+    // Letters of other alphabets can be part of names too.
     const auto is_core = [&](size_t i) {
       return is_name_sign(text[i]) || static_cast<unsigned char>(text[i]) >= 0x80;
     };
@@ -53,7 +53,7 @@ bool is_long_number(std::string_view core) {
          core.find_first_not_of("0123456789,.") == std::string_view::npos;
 }
 
-// snake_case, camelCase, utf8
+// Whether this looks like snake_case, camelCase or utf8.
 bool is_identifier(std::string_view core) {
   if (core.size() < 4 || is_number_sign(core[0]) ||
       !std::all_of(core.begin(), core.end(), is_name_sign)) {
@@ -66,15 +66,15 @@ bool is_identifier(std::string_view core) {
   return false;
 }
 
-// "Ahab" without punctuation inside or before it
+// Whether the word is like "Ahab", with no punctuation inside or before it.
 bool is_name_part(std::string_view text, const TextWord& word) {
   const std::string_view core = text.substr(word.core_begin, word.core_end - word.core_begin);
   return core.size() > 1 && word.core_begin == word.begin && is_upper(core[0]) &&
          std::all_of(core.begin() + 1, core.end(), is_lower);
 }
 
-// The word behind a name of two to four that begins at `first`; `first` where there is none. A
-// sentence's first word is written like a name.
+// The word after a name of two to four words that begins at `first`; `first` if there is none. The
+// first word of a sentence is not accepted, since it is written like a name.
 size_t end_of_name(std::string_view text, const std::vector<TextWord>& words, size_t first) {
   const auto is_part = [&](size_t i) {
     return i < words.size() && !words[i].starts_sentence && is_name_part(text, words[i]);
@@ -83,7 +83,7 @@ size_t end_of_name(std::string_view text, const std::vector<TextWord>& words, si
     return first;
   }
   size_t end = first;
-  bool goes_on = true;  // no comma behind the last word
+  bool goes_on = true;  // whether there is no comma after the last word
   while (goes_on && end < first + 4 && is_part(end)) {
     goes_on = words[end].core_end == words[end].end;
     ++end;
@@ -91,7 +91,7 @@ size_t end_of_name(std::string_view text, const std::vector<TextWord>& words, si
   return end >= first + 2 && !(goes_on && is_part(end)) ? end : first;
 }
 
-// The same for what stands in double quotes, two to eight words.
+// The same for a text of two to eight words in double quotes.
 size_t end_of_quote(std::string_view text, const std::vector<TextWord>& words, size_t first) {
   const auto holds = [&](const TextWord& word, std::string_view mark) {
     return text.substr(word.begin, word.end - word.begin).find(mark) != std::string_view::npos;
@@ -108,7 +108,7 @@ size_t end_of_quote(std::string_view text, const std::vector<TextWord>& words, s
   return first;
 }
 
-// The word behind the string that begins at `first` and may be asked for.
+// The word after a string that begins at `first` and can be asked for; `first` if there is none.
 size_t end_of_string(std::string_view text, const std::vector<TextWord>& words, size_t first) {
   const TextWord& word = words[first];
   const std::string_view core = text.substr(word.core_begin, word.core_end - word.core_begin);
@@ -117,7 +117,7 @@ size_t end_of_string(std::string_view text, const std::vector<TextWord>& words, 
   return end > first ? end : end_of_quote(text, words, first);
 }
 
-// The 6 to 10 words before `word` that stand once, as few as do; empty where there are none.
+// The fewest words, 6 to 10, before `word` that occur only once; empty if there are none.
 std::string words_before(std::string_view text, const std::vector<TextWord>& words, size_t word,
                          const WordIndex& index) {
   constexpr size_t kFewest = 6, kMost = 10;
@@ -126,7 +126,7 @@ std::string words_before(std::string_view text, const std::vector<TextWord>& wor
     const TextWord& first = words[word - n];
     const std::string found =
         single_spaced(text.substr(first.begin, words[word - 1].end - first.begin));
-    if (found.find_first_of("\"|") != std::string::npos) return "";  // of the question, of tables
+    if (found.find_first_of("\"|") != std::string::npos) return "";  // it gets quoted; | is a table
     if (n >= kFewest && index.count(found) == 1) return found;
   }
   return "";

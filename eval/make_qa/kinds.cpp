@@ -48,7 +48,7 @@ std::vector<MadeQuestion> choose_questions(const std::string& text, const WordIn
                                            Random& random) {
   std::vector<MadeQuestion> chosen;
   for (int64_t i = 0; i < n; ++i) {
-    // somewhere in the i-th of n equal parts
+    // A random place in the i-th of n equal parts.
     const size_t wanted = (static_cast<size_t>(i) * 1000 + random.below(1000)) * text.size() /
                           (static_cast<size_t>(n) * 1000);
     const auto distance = [&](const MadeQuestion& question) {
@@ -62,7 +62,7 @@ std::vector<MadeQuestion> choose_questions(const std::string& text, const WordIn
     });
     if (found == all.end()) break;
     chosen.push_back(std::move(*found));
-    all.erase(all.begin(), found + 1);  // those before it are not answerable
+    all.erase(all.begin(), found + 1);  // the ones before it are not answerable
   }
   std::stable_sort(chosen.begin(), chosen.end(),
                    [](const auto& a, const auto& b) { return a.at < b.at; });

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The kinds of questions that are made from a text by rule, each a function in a table. Used by
-// make_qa.cpp.
+// The kinds of questions that are made from a text by rule, each a function in a table.
 #pragma once
 
 #include <cstdint>
@@ -14,38 +13,38 @@
 
 namespace snapkv::eval {
 
-/// A text, or the part of one, that questions are made about.
+/// A text, or the part of it, that questions are made about.
 struct SourceText {
   std::string name;      ///< "prose/bridge.txt"
-  std::string text;      ///< what the questions are about
-  std::string title;     ///< the file's first line, if that is a name; else empty
-  bool is_code = false;  ///< by the name's ending
+  std::string text;      ///< the text or part that the questions are about
+  std::string title;     ///< the file's first line if it is a name, else empty
+  bool is_code = false;  ///< by the file name's ending
 };
 
 struct MadeQuestion {
-  size_t at = 0;  ///< byte of the context where the first answer stands
+  size_t at = 0;  ///< byte in the context where the first answer is
   std::string question;
-  std::string prefix;  ///< how the answer begins
+  std::string prefix;  ///< the beginning of the answer
   std::vector<std::string> answers;
 };
 
 struct MadeContext {
-  std::string changed;  ///< the text with what was put into it; empty: it is as it was
+  std::string changed;  ///< the text with inserted sentences; empty if it is unchanged
   std::vector<MadeQuestion> questions;
 };
 
 struct MadeKind {
   const char* name;
   const char* about;
-  /// At most `n` questions, at depths that are spread over the text; none where it has nothing of
-  /// this kind.
+  /// Makes at most `n` questions at depths spread over the text; none if it has nothing of this
+  /// kind.
   MadeContext (*make)(const SourceText& source, int64_t n, Random& random);
 };
 
 /// fact, unique, table, code, continue
 std::span<const MadeKind> made_kinds();
 
-/// Counts phrases in a text, as answers are compared (answer_words()).
+/// Counts phrases in a text, compared as answers are (answer_words()).
 class WordIndex {
  public:
   explicit WordIndex(std::string_view text);
@@ -53,14 +52,15 @@ class WordIndex {
 
  private:
   std::vector<std::string> words_;
-  std::unordered_map<std::string, std::vector<size_t>> places_;  // of words, by word
+  std::unordered_map<std::string, std::vector<size_t>> places_;  // of each word in words_
 };
 
-/// Whether the first answer stands once in the text of `index`, and none of them in question or
-/// prefix.
+/// Whether the first answer occurs exactly once in the text of `index`, and no answer occurs in the
+/// question or prefix.
 bool is_answerable(const MadeQuestion& question, const WordIndex& index);
 
-/// Of all that a text holds, `n` that are answerable, each the nearest to a drawn depth.
+/// Chooses `n` answerable questions from all that a text allows, each the nearest to a random
+/// depth.
 std::vector<MadeQuestion> choose_questions(const std::string& text, const WordIndex& index,
                                            std::vector<MadeQuestion> all, int64_t n,
                                            Random& random);

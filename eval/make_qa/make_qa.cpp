@@ -40,7 +40,7 @@ bool is_code_name(const std::string& name) {
   return std::find(std::begin(kEndings), std::end(kEndings), ending) != std::end(kEndings);
 }
 
-// The first line, if it can stand in "the area of Malta": the text speaks of what it names.
+// The first line, if it is a name that fits "the area of Malta" and occurs in the text again.
 std::string title_of(const std::string& text) {
   constexpr size_t kLongest = 40;
   const size_t begin = text.find_first_not_of(" \t\r\n");
@@ -64,7 +64,7 @@ std::vector<MadeKind> chosen_kinds(const MakeQaOptions& options) {
   return kinds;
 }
 
-// A line of the file: one context with the questions of a kind.
+// One line of the file: a context with the questions of one kind.
 class QaLine {
  public:
   QaLine(const SourceText& source, const TextPart& part, uint64_t seed)
@@ -119,7 +119,7 @@ MadeQa make_qa(const MakeQaFiles& texts, const MakeQaOptions& options) {
       made.skipped.push_back(file.name);
       continue;
     }
-    // of every text and kind its own numbers: others do not change them
+    // Every text and kind has its own random numbers, so that others do not change them.
     const auto random_of = [&](const std::string& what) {
       return Random(options.seed * 0x9E3779B97F4A7C15ULL ^ fnv1a(file.name + '\n' + what));
     };

@@ -19,7 +19,7 @@ size_t skip_space(std::string_view text, size_t at) {
   return std::min(text.find_first_not_of(kSpace, at), text.size());
 }
 
-// Behind quotes and brackets that close at `at`.
+// The place after the quotes and brackets that close at `at`.
 size_t skip_closers(std::string_view text, size_t at) {
   constexpr std::string_view kClosers[] = {"\"", "'", ")", "]", "\u201d", "\u2019"};
   for (bool found = true; found;) {
@@ -33,7 +33,7 @@ size_t skip_closers(std::string_view text, size_t at) {
   return at;
 }
 
-// Whether the full stop at `dot` ends a word that is written with one: "Mr.", "e.g.", "J.", "12.".
+// Whether the full stop at `dot` belongs to its word: "Mr.", "e.g.", "J.", "12.".
 bool is_abbreviation(std::string_view text, size_t begin, size_t dot) {
   constexpr std::string_view kWords[] = {"Mr",  "Mrs", "Ms",   "Dr",  "St",  "vs", "No",   "Prof",
                                          "Gen", "Col", "Capt", "Fig", "est", "ca", "Messrs"};
@@ -48,14 +48,14 @@ bool is_abbreviation(std::string_view text, size_t begin, size_t dot) {
   return is_number ? starts_text : word.find('.') != std::string_view::npos;
 }
 
-// Whether white space at `at` holds an empty line.
+// Whether the white space at `at` contains an empty line.
 bool ends_paragraph(std::string_view text, size_t at) {
   const size_t end = skip_space(text, at);
   return end == text.size() || std::count(text.begin() + static_cast<int64_t>(at),
                                           text.begin() + static_cast<int64_t>(end), '\n') > 1;
 }
 
-// The sentence that begins at `begin` and is longer than it may be.
+// Cuts the sentence that begins at `begin` and is too long.
 Sentence cut_sentence(std::string_view text, size_t begin) {
   const std::string_view part = text.substr(begin, kLongestSentence);
   const auto sentence = [&](size_t end, SentenceEnd after) {

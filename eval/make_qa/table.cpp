@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Questions about lines "key: value" and "key = value", as fact books and configurations have them.
+// Questions about lines "key: value" and "key = value", as in fact books and configurations.
 #include <algorithm>
 #include <map>
 #include <optional>
@@ -12,18 +12,18 @@ namespace {
 
 struct KeyLine {
   std::string key, value;
-  size_t at = 0;  // of the value in the text
+  size_t at = 0;  // where the value is in the text
 };
 
-// A short name without marks that sentences have.
+// Whether this is a short name without the marks of a sentence.
 bool is_key(std::string_view key) {
   return !key.empty() && key.size() <= 50 && std::count(key.begin(), key.end(), ' ') < 6 &&
          key.find_first_of(".,;!?\"'`(){}[]<>=:*\t") == std::string_view::npos &&
          key[0] != '-' && key[0] != '#';
 }
 
-// The value without what a table adds to it: "72 (2010 est.); 3rd in the world" is 72. Empty where
-// it is too long to be asked for.
+// The value without a table's additions: "72 (2010 est.); 3rd in the world" becomes 72. Empty if it
+// is too long to be asked for.
 std::string_view value_in(std::string_view line) {
   const size_t note = std::min(line.find(" ("), line.find(';'));
   std::string_view value = line.substr(0, note);
@@ -51,12 +51,12 @@ std::optional<KeyLine> key_line(std::string_view text, size_t begin, size_t end)
 }  // namespace
 
 MadeContext make_table(const SourceText& source, int64_t n, Random& random) {
-  constexpr size_t kFewestLines = 5;  // and a quarter of all: prose has colons too
+  constexpr size_t kFewestLines = 5;  // and at least a quarter of all: prose has colons too
   if (source.is_code) return {};
   const std::string& text = source.text;
   std::vector<KeyLine> lines;
   std::map<std::string, int> n_lines;  // by key
-  size_t n_filled = 0;                 // lines with anything in them
+  size_t n_filled = 0;                 // lines that are not blank
   for (size_t begin = 0; begin < text.size();) {
     const size_t end = std::min(text.find('\n', begin), text.size());
     const std::string_view whole = std::string_view(text).substr(begin, end - begin);

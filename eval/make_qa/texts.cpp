@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Which files questions are made about, and which part of each.
+// The files that questions are made about, and the part of each that is used.
 #include <algorithm>
 #include <filesystem>
 
@@ -30,7 +30,7 @@ std::vector<fs::path> files_below(const std::string& folder) {
   return files;
 }
 
-// What both paths begin with.
+// The beginning that both paths share.
 fs::path common_folder(const fs::path& a, const fs::path& b) {
   fs::path common;
   for (auto i = a.begin(), j = b.begin(); i != a.end() && j != b.end() && *i == *j; ++i, ++j) {
@@ -39,7 +39,7 @@ fs::path common_folder(const fs::path& a, const fs::path& b) {
   return common;
 }
 
-// The first and last of `sentences` from `first` on that have at most n_tokens together, as bytes.
+// The bytes of the sentences from `first` on that have at most n_tokens tokens together.
 TextPart fit_tokens(std::string_view text, const std::vector<Sentence>& sentences, size_t first,
                     const MakeQaOptions& options) {
   const size_t begin = sentences[first].begin;
@@ -47,7 +47,7 @@ TextPart fit_tokens(std::string_view text, const std::vector<Sentence>& sentence
     return options.count_tokens(text.substr(begin, sentences[first + n - 1].end - begin)) <=
            options.n_tokens;
   };
-  size_t low = 0, high = sentences.size() - first + 1;  // `low` fit, `high` do not
+  size_t low = 0, high = sentences.size() - first + 1;  // `low` sentences fit, `high` do not
   while (high - low > 1) {
     const size_t middle = (low + high) / 2;
     (fits(middle) ? low : high) = middle;
@@ -87,11 +87,11 @@ TextPart cut_text(const std::string& text, bool is_code, const MakeQaOptions& op
   const int64_t size = by_tokens ? options.count_tokens(text) : std::ssize(text);
   const int64_t most = by_tokens ? options.n_tokens : options.n_bytes;
   if (size <= most) return {0, text.size()};
-  // about as many bytes, where tokens count
+  // If tokens count, about as many bytes.
   const auto n_bytes = static_cast<size_t>(static_cast<double>(text.size()) *
                                            static_cast<double>(most) / static_cast<double>(size));
   const std::vector<Sentence> sentences = split_sentences(text, is_code);
-  size_t n_begins = 0;  // sentences with enough text behind them, not those inside longer ones
+  size_t n_begins = 0;  // sentences followed by enough text, except those inside longer ones
   std::vector<size_t> begins;
   for (; n_begins < sentences.size() && sentences[n_begins].begin + n_bytes <= text.size();
        ++n_begins) {

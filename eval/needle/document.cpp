@@ -7,7 +7,8 @@ namespace snapkv::eval {
 
 NeedleDocument make_needle_document(const Model& model, NeedleOptions options, int64_t length,
                                     double depth, int sample) {
-  // The generator leaves room for the first fact's question; another name may take more tokens.
+  // The generator leaves room for the question about the first fact; another name may need more
+  // tokens.
   constexpr int64_t kSpare = 24;
   options.kind = NeedleKind::multi_key;
   const NeedleText made = make_needle_text(model, options, length - kSpare, depth, sample);

@@ -21,10 +21,10 @@ constexpr const char* kTextQuestion = "\nQuestion: What is the best thing to do 
 constexpr const char* kTextLead = "Answer: The best thing to do in San Francisco is";
 constexpr const char* kTextReference = "eat a sandwich and sit in Dolores Park on a sunny day.";
 
-// A sentence of filler with the white space after it; facts may follow where `may_insert`.
+// A sentence of filler and the white space after it; facts may follow if `may_insert`.
 struct Piece {
   std::string text;
-  int64_t n_tokens = 0;  // about: counted alone
+  int64_t n_tokens = 0;  // approximate, since the sentence is counted alone
   bool may_insert = true;
 };
 
@@ -33,11 +33,11 @@ struct Fact {
   double depth = 0;
 };
 
-// What is asked, before it is put into filler.
+// The facts and the question, before they are put into filler.
 struct Riddle {
   std::vector<Fact> facts;
   std::string question;
-  std::string lead;  // begins the answer
+  std::string lead;  // the beginning of the answer
   std::vector<std::string> references;
 };
 
@@ -45,7 +45,7 @@ int64_t count_tokens(const Model& model, const std::string& text) {
   return std::ssize(model.tokenize(text, false, false));
 }
 
-// `first`, unless it is empty, takes the place of the first name that was drawn.
+// Draws n names. `first`, unless it is empty, takes the place of the first one.
 std::vector<std::string> draw_names(Random& random, size_t n, const std::string& first) {
   std::vector<std::string> names = needle_names();
   if (n > names.size()) {
@@ -79,7 +79,7 @@ std::string enumerate(const std::vector<std::string>& names) {
   return fmt::format("{} and {}", fmt::join(head, ", "), names.back());
 }
 
-// The first fact stands at `depth`, the others at depths of their own.
+// The first fact is at `depth`, the others at random depths.
 Riddle make_riddle(const NeedleOptions& options, double depth, Random& random) {
   if (options.kind == NeedleKind::text) {
     return {{{kTextNeedle, depth}}, kTextQuestion, kTextLead, {kTextReference}};
@@ -122,7 +122,7 @@ std::vector<Piece> generated_filler(const Model& model, Random& random, int64_t 
 
 bool is_space(char c) { return std::string_view(" \t\r\n").find(c) != std::string_view::npos; }
 
-// Whether a sentence ends with this; the marks of Chinese and Japanese need no space after them.
+// Whether this is the end of a sentence. Chinese and Japanese marks need no space after them.
 bool ends_sentence(std::string_view text, bool space_follows) {
   for (const char* mark : {"\u3002", "\uff01", "\uff1f"}) {
     if (text.ends_with(mark)) return true;
@@ -130,8 +130,8 @@ bool ends_sentence(std::string_view text, bool space_follows) {
   return space_follows && std::string_view(".!?").find(text.back()) != std::string_view::npos;
 }
 
-// Where the sentence from `begin` on ends, the white space after it included. What goes on for
-// kMostBytes without an end (code, lists) is cut, at white space if there is any.
+// Where the sentence that begins at `begin` ends, including the white space after it. Text without
+// an end for kMostBytes (code, lists) is cut, at white space if possible.
 size_t sentence_end(std::string_view text, size_t begin) {
   constexpr size_t kMostBytes = 400;
   size_t end = begin + 1, after_space = begin, between_characters = begin;
@@ -147,7 +147,7 @@ size_t sentence_end(std::string_view text, size_t begin) {
   return end;
 }
 
-// Sentences of the user's text from a drawn beginning on, again from the top when it is too short.
+// Sentences of the user's text from a random one on, starting over from the top if it is too short.
 std::vector<Piece> text_filler(const Model& model, const std::string& text, Random& random,
                                int64_t room) {
   std::vector<std::string> sentences;
@@ -167,12 +167,12 @@ std::vector<Piece> text_filler(const Model& model, const std::string& text, Rand
   return pieces;
 }
 
-// Facts on lines of their own, each after the last piece that ends at or before its depth; depth 1
-// is the end.
+// The filler with the facts on their own lines, each after the last piece that ends at or before
+// its depth; depth 1 is the end.
 std::string assemble(const std::vector<Piece>& pieces, const Riddle& riddle) {
   int64_t total = 0;
   for (const Piece& piece : pieces) total += piece.n_tokens;
-  std::vector<size_t> places(riddle.facts.size(), 0);  // the fact stands before this piece
+  std::vector<size_t> places(riddle.facts.size(), 0);  // the piece that follows each fact
   for (size_t f = 0; f < places.size(); ++f) {
     const double target = riddle.facts[f].depth * static_cast<double>(total);
     int64_t n_tokens = 0;
@@ -236,7 +236,7 @@ const char* after_question(const PromptFormat& format) { return format.is_chat()
 
 NeedleText make_needle_text(const Model& model, const NeedleOptions& options, int64_t length,
                             double depth, int sample) {
-  // any change of a parameter draws anew; the constants only keep the sums apart
+  // Changing any parameter gives another seed; the constants only keep the sums apart.
   Random random(options.seed * 1'000'003 + static_cast<uint64_t>(sample) * 7919 +
                 static_cast<uint64_t>(length) * 104'729 + static_cast<uint64_t>(depth * 1e6));
   const Riddle riddle = make_riddle(options, depth, random);

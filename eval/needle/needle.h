@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Needle in a haystack: prompts of every length x depth x seed that hide facts in filler text and
-// ask for them. Used by `snapkv eval
-// needle`, and by the demo and explain for a prompt of their own.
+// Needle in a haystack: prompts for every length x depth x seed that hide facts in filler text and
+// ask for them.
 #pragma once
 
 #include <memory>
@@ -13,9 +12,9 @@
 
 namespace snapkv::eval {
 
-/// single: one fact. multi_key: facts of several names, one asked for. multi_value: several numbers
-/// of one name, all asked for. multi_query: several names, all asked for. text: a sentence to
-/// repeat, scored by ROUGE-1.
+/// single: one fact. multi_key: facts about several names, one of them asked for. multi_value:
+/// several numbers of one name, all asked for. multi_query: several names, all asked for. text: a
+/// sentence to repeat, scored by ROUGE-1.
 enum class NeedleKind { single, multi_key, multi_value, multi_query, text };
 /// "multi-key"
 const char* name(NeedleKind kind);
@@ -25,36 +24,37 @@ NeedleKind needle_kind(const std::string& name);
 struct NeedleOptions {
   NeedleKind kind = NeedleKind::single;
   std::vector<int64_t> lengths = {1000, 2000, 4000};  ///< tokens of the whole prompt, at most
-  int n_depths = 10;  ///< spread evenly from 0 to 100%; one: the middle
-  int n_samples = 1;  ///< prompts of each length and depth, each with a seed of its own
-  int n_facts = 4;    ///< of the multi kinds
-  std::string name;   ///< the city asked about, one of needle_names(); empty: drawn
+  int n_depths = 10;  ///< spread evenly from 0 to 100%; if 1, the middle
+  int n_samples = 1;  ///< prompts for each length and depth, each with its own seed
+  int n_facts = 4;    ///< for the multi kinds
+  std::string name;   ///< the city to ask about, one of needle_names(); empty: drawn
   uint64_t seed = 1;
   std::string haystack;    ///< text of the user's files; empty: generated sentences
-  int64_t n_predict = 30;  ///< tokens of an answer, at most; it also ends with its first line
-  PromptFormat format;     ///< lengths count what it adds
+  int64_t n_predict = 30;  ///< most tokens of an answer, which also ends after its first line
+  PromptFormat format;     ///< lengths include what it adds
 };
 
-/// The cities that facts are about. Each is a name that models/needle.gguf was trained with.
+/// The cities that facts are about. models/needle.gguf was trained with all of these names.
 const std::vector<std::string>& needle_names();
 
 struct NeedleText {
-  PromptText prompt;  ///< filler with facts, question, beginning of the answer
+  PromptText prompt;  ///< filler with facts, the question, the beginning of the answer
   std::vector<std::string> references;
   Json details;  ///< for the record
 };
-/// What a format puts between a question and the answer's beginning: without a chat a newline.
+/// The text that a format puts between a question and the beginning of the answer: a newline, or
+/// nothing in a chat.
 const char* after_question(const PromptFormat& format);
 
-/// The text of one cell of the grid, for options.format; `sample` chooses names, numbers and
-/// filler. Throws kUsage when the length has no room for facts and question.
+/// Makes the text for one cell of the grid in options.format; `sample` determines names, numbers
+/// and filler. Throws kUsage if the length has no room for facts and question.
 NeedleText make_needle_text(const Model& model, const NeedleOptions& options, int64_t length,
                             double depth, int sample);
 /// The same as a prompt.
 Prompt make_needle(const Model& model, const NeedleOptions& options, int64_t length, double depth,
                    int sample);
 std::vector<Item> needle_items(std::shared_ptr<const Model> model, const NeedleOptions& options);
-/// What the score of an answer is, by kind.
+/// The score of an answer, by the rule for its kind.
 double needle_score(NeedleKind kind, const Prompt& prompt, const std::string& answer);
 
 }  // namespace snapkv::eval

@@ -14,7 +14,7 @@
 namespace snapkv::eval {
 namespace {
 
-/// Attention of each range to the positions [begin, end), for every layer, from one prefill.
+/// The queries whose attention is measured, and the positions [begin, end) of the keys.
 struct ProbedRange {
   AttentionProbe::Range queries;
   AttentionProbe::Range columns;
@@ -38,7 +38,8 @@ Attention mean_attention(const AttentionProbe::Report& report, const ProbedRange
 
 using LayerFn = std::function<void(const std::vector<Attention>& ranges)>;
 
-/// Calls `layer` for one layer after the other.
+/// Measures the attention of all ranges in one prefill, and calls `layer` for one layer after
+/// another.
 void probe_layers(const RunOptions& run, const std::vector<int32_t>& tokens,
                   const std::vector<ProbedRange>& ranges, const LayerFn& layer) {
   std::vector<Attention> found(ranges.size());
@@ -60,7 +61,7 @@ std::vector<size_t> top_columns(const std::vector<float>& attention, double p) {
   std::iota(order.begin(), order.end(), size_t{0});
   std::stable_sort(order.begin(), order.end(),
                    [&](size_t a, size_t b) { return attention[a] > attention[b]; });
-  // a share written in decimal may fall just below a whole count
+  // A share that was written in decimal may come out just below a whole number of columns.
   const double share = p * static_cast<double>(attention.size()) * (1 + 1e-12);
   order.resize(std::clamp<size_t>(static_cast<size_t>(share), 1, attention.size()));
   return order;
@@ -102,7 +103,7 @@ void add_text(const Model& model, const Passage& passage, const OverlapOptions& 
   const auto prompt = all.first(static_cast<size_t>(passage.n_prompt));
   const auto rest = all.subspan(static_cast<size_t>(passage.n_prompt));
   record["n_prompt"] = passage.n_prompt;
-  if (o.random_tokens) {  // they may have no text
+  if (o.random_tokens) {  // random tokens may have no text
     record["prompt"] = prompt;
     record["continuation"] = rest;
   } else {
@@ -111,7 +112,7 @@ void add_text(const Model& model, const Passage& passage, const OverlapOptions& 
   }
 }
 
-/// Observations A and B: the prompt's last windows and the windows that follow.
+/// Observations A and B: the prompt's last windows, and the windows after the prompt.
 Json windows_record(const RunOptions& run, const OverlapOptions& o, int sample) {
   const Passage passage = make_passage(run, o, sample);
   const int64_t n = passage.n_prompt, w = o.window_length;
@@ -125,7 +126,7 @@ Json windows_record(const RunOptions& run, const OverlapOptions& o, int sample) 
   for (int64_t i = o.n_windows; i > 0; --i) {
     ranges.push_back({{n - i * w, n - (i - 1) * w}, before_all});
   }
-  ranges.push_back({{n, n + o.n_gen_windows * w}, before_all});  // all that is generated
+  ranges.push_back({{n, n + o.n_gen_windows * w}, before_all});  // everything generated
   ranges.push_back({{n - w, n}, before_last});
   for (int64_t i = 0; i < o.n_gen_windows; ++i) {
     ranges.push_back({{n + i * w, n + (i + 1) * w}, before_last});
@@ -152,7 +153,7 @@ Json windows_record(const RunOptions& run, const OverlapOptions& o, int sample) 
   return record;
 }
 
-/// Tokens one after the other; what is generated follows.
+/// Joins parts of a prompt and generates the text after it.
 Passage join(const RunOptions& run, const OverlapOptions& o,
              std::initializer_list<const std::vector<int32_t>*> parts) {
   Passage passage;
@@ -164,14 +165,14 @@ Passage join(const RunOptions& run, const OverlapOptions& o,
   return passage;
 }
 
-/// Observation C: two questions about one document; the question last and first.
+/// Observation C: two questions about one document, with the question last and with it first.
 Json questions_record(const RunOptions& run, const OverlapOptions& o, int sample) {
   const OverlapDocument d = make_document(*run.model, o, o.length, sample);
   const int64_t n_doc = std::ssize(d.document), w = o.question_window;
   const AttentionProbe::Range document = {0, n_doc};
   const auto end_of = [](const Passage& p) { return std::ssize(p.tokens); };
 
-  // instruction and answer of each question, over the document
+  // The attention of each question's instruction and answer to the document.
   std::vector<std::vector<Attention>> asked[2];  // [question][layer][range]
   Passage passages[2];
   const AttentionProbe::Range compared = {0, std::max<int64_t>(1, n_doc - w)};
@@ -184,7 +185,7 @@ Json questions_record(const RunOptions& run, const OverlapOptions& o, int sample
     probe_layers(run, passages[i].tokens, ranges,
                  [&](const std::vector<Attention>& a) { asked[i].push_back(a); });
   }
-  // the first question before the document: the same columns, moved
+  // The first question before the document: the same columns, shifted.
   const OverlapDocument::Question& q = d.questions[0];
   const Passage before = join(run, o, {&q.question, &d.document, &q.lead});
   const int64_t moved = std::ssize(q.question), n = before.n_prompt;

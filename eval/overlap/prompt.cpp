@@ -15,7 +15,7 @@ void append(std::vector<int32_t>& to, const std::vector<int32_t>& tokens) {
   to.insert(to.end(), tokens.begin(), tokens.end());
 }
 
-/// Ids that end an answer or hold a newline.
+/// The ids that end an answer or contain a newline.
 std::vector<size_t> ending_ids(const Model& model) {
   std::vector<size_t> ids;
   for (int64_t i = 0; i < model.info().n_vocab; ++i) {
@@ -35,7 +35,7 @@ OverlapDocument make_document(const Model& model, const OverlapOptions& options,
   needle.n_facts = 2;
   needle.seed = options.seed;
   needle.haystack = options.haystack;
-  constexpr double kDepth = 0.25;  // of the first fact, away from beginning and end
+  constexpr double kDepth = 0.25;  // of the first fact, away from the beginning and the end
   NeedleDocument made = make_needle_document(model, needle, length, kDepth, sample);
   OverlapDocument d;
   d.text = std::move(made.text);

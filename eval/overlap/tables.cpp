@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The Markdown tables of the overlap task, from its records.
+// The Markdown tables of the overlap task, made from its records.
 #include <fmt/core.h>
 
 #include <functional>
@@ -10,7 +10,7 @@
 namespace snapkv::eval {
 namespace {
 
-/// Mean of one Coverage over the samples: "61% / 88%"; "-" for a hit rate that no sample has.
+/// The mean of one Coverage over the samples: "61% / 88%"; "-" for a hit rate that no sample has.
 class Mean {
  public:
   void add(const JsonField& coverage) {
@@ -54,7 +54,7 @@ std::string table(const std::vector<JsonField>& records, const std::vector<Colum
   return head + "\n" + rule + "\n" + text;
 }
 
-/// Windows that the table shows, counted from the prompt's end; the records hold all.
+/// The windows that the table shows, counted from the prompt's end; the records have all of them.
 std::vector<int64_t> shown_windows(int64_t n) {
   std::vector<int64_t> shown;
   for (int64_t i = n; i > 0; --i) {
@@ -72,7 +72,7 @@ std::vector<JsonField> records_of(const RunOptions& run, const OverlapOptions& o
   return records;
 }
 
-/// Whether the full cache answers at all.
+/// How often the full cache answers right at all.
 std::string right_answers(const std::vector<JsonField>& records) {
   int n_last = 0, n_first = 0;
   const auto right = [](const JsonField& answer, const JsonField& reference) {

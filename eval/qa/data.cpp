@@ -26,7 +26,7 @@ namespace {
 constexpr QaMetric kMetrics[] = {QaMetric::contains, QaMetric::exact, QaMetric::f1,
                                  QaMetric::rouge_l};
 
-// Field `name`, or nothing where the object has none or null.
+// Field `name`; nullopt if the object does not have it or it is null.
 std::optional<JsonField> optional_field(const JsonField& object, const char* name) {
   if (!object.json().is_object() || !object.json().contains(name)) return std::nullopt;
   JsonField field = object.at(name);
@@ -60,21 +60,21 @@ std::string read_text_file(const std::string& path, const std::string& place) {
 
 bool is_word_character(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0; }
 
-// Whether an answer has words to compare, or is a mark: not only articles.
+// Whether an answer can be found: it has words to compare (not only articles), or is a mark.
 bool can_be_found(const std::string& answer) {
   if (!answer_words(answer).empty()) return true;
   return answer.find_first_not_of(" \t\r\n") != std::string::npos &&
          std::none_of(answer.begin(), answer.end(), is_word_character);
 }
 
-// Whether one of the answers begins at byte `at`, written as answers may be.
+// Whether one of the answers begins at byte `at`, up to differences that answers may have.
 bool stands_at(const std::string& text, size_t at, const std::vector<std::string>& answers) {
   if (at >= text.size()) return false;
   if (at > 0 && is_word_character(text[at - 1]) && is_word_character(text[at])) return false;
   return std::any_of(answers.begin(), answers.end(), [&](const std::string& answer) {
     const auto wanted = answer_words(answer);
     if (wanted.empty()) return text.compare(at, answer.size(), answer) == 0;  // "+"
-    // enough for an answer that is written with other marks and spaces there
+    // Long enough for an answer that is written with other marks and spaces in the text.
     const auto found = answer_words(std::string_view(text).substr(at, 2 * answer.size() + 64));
     return wanted.size() <= found.size() && std::equal(wanted.begin(), wanted.end(), found.begin());
   });
@@ -87,7 +87,7 @@ class QaReader {
   std::vector<QaQuestion> read();
 
  private:
-  // A context, and where its first byte is in the text that `at` counts in.
+  // A context, and where its first byte is in the text in which `at` is counted.
   struct Place {
     std::shared_ptr<const QaContext> context;
     const std::string* text = nullptr;
@@ -104,8 +104,8 @@ class QaReader {
 
   std::string path_, texts_;
   std::map<std::string, std::string> files_;                        // by name
-  std::map<uint64_t, std::shared_ptr<const QaContext>> contexts_;   // by fingerprint of their text
-  std::map<std::string, std::string> places_;                       // of questions, by id
+  std::map<uint64_t, std::shared_ptr<const QaContext>> contexts_;   // by fingerprint of the text
+  std::map<std::string, std::string> places_;                       // places of questions, by id
   std::vector<std::shared_ptr<const QaContext>> order_;
   std::vector<QaQuestion> questions_;
 };

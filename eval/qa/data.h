@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Questions about texts, from a JSONL file of the user's. Everything is read and checked when it is
-// opened, so that a run does not fail after hours. Used by qa.h.
+// Questions about texts, from a JSONL file of the user. Everything is read and checked when it is
+// opened, so that a run does not fail after hours.
 //
 //   {"id": "a1", "context": "The bridge was ...", "question": "When was the bridge built?",
 //    "answers": ["1862", "in 1862"], "kind": "prose"}
@@ -29,24 +29,25 @@ struct QaContext {
 struct QaQuestion {
   std::shared_ptr<const QaContext> context;
   std::string id, question, lead, kind, half;
-  std::vector<std::string> answers;  ///< the accepted ones, at least one
+  std::vector<std::string> answers;  ///< all accepted answers, at least one
   QaMetric metric = QaMetric::contains;
   std::string place;  ///< "questions.jsonl:3"
 };
 
 struct QaChoice {
   std::string half = {};  ///< only questions of this half; empty: all
-  int64_t n_samples = 0;  ///< the first of each kind; 0: all
+  int64_t n_samples = 0;  ///< take only the first of each kind; 0: all
 };
 
-/// The questions of a file, those of one context together, contexts in the order of their first
-/// questions. `texts`: the folder that fields `text` are relative to; empty: no line may have one.
-/// Throws kRuntime when a file can't be read, kUsage naming file, line and field for what is no
-/// question, an answer that does not stand where `at` says, and when `choice` leaves none.
+/// Reads the questions of a file. Questions about one context are together; contexts are in the
+/// order of their first questions. `texts`: the folder that the fields `text` are relative to; if
+/// empty, no line may have that field. Throws kRuntime if a file cannot be read; kUsage naming
+/// file, line and field for a line that is not a question or an answer that is not at the place
+/// `at`; and kUsage if `choice` leaves no question.
 std::vector<QaQuestion> read_qa(const std::string& path, const std::string& texts,
                                 const QaChoice& choice = {});
 
-/// In [0, 1]: the best over the accepted answers.
+/// The score in [0, 1], the best over the accepted answers.
 double qa_score(QaMetric metric, const std::vector<std::string>& answers,
                 const std::string& answer);
 

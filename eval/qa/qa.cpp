@@ -16,7 +16,7 @@
 namespace snapkv::eval {
 namespace {
 
-// Everything of a question that prompt and score depend on, beside the context.
+// A hash of everything in a question that prompt and score depend on, except the context.
 uint64_t question_fingerprint(const QaQuestion& question) {
   Fnv1a hash;
   std::vector<std::string> parts = {question.question, question.lead, name(question.metric)};
@@ -28,7 +28,7 @@ uint64_t question_fingerprint(const QaQuestion& question) {
   return hash.value();
 }
 
-// The prompt from its question on, control tokens written out.
+// The prompt's text from the question on, including control tokens.
 std::string asked_text(const Model& model, const Prompt& prompt) {
   std::string text;
   for (int64_t i = prompt.n_context; i < std::ssize(prompt.tokens); ++i) {
@@ -73,7 +73,8 @@ Item make_item(const std::shared_ptr<const Model>& model, const QaQuestion& ques
   return item;
 }
 
-// Questions that the full cache answers, and which of them another configuration answers too.
+// Counts of questions: all, those that the full cache answers, and those of these that another
+// configuration answers too.
 struct AnsweredCounts {
   int64_t n = 0, n_full = 0, n_too = 0;
 };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Questions about real texts: what the full cache answers, and which of these questions a
-// compressed one answers too. Called by app/cli/eval/qa.cpp.
+// Questions about real texts: which of them the full cache answers, and which of these a compressed
+// cache answers too.
 #pragma once
 
 #include <memory>
@@ -13,29 +13,29 @@
 
 namespace snapkv::eval {
 
-/// From this score on a question counts as answered.
+/// A question with at least this score counts as answered.
 inline constexpr double kQaAnswered = 0.5;
 
 struct QaOptions {
   PromptFormat format = PromptFormat::plain();
-  int64_t n_predict = 32;  ///< tokens of an answer, at most; it also ends with its first line
-  int64_t max_length = 0;  ///< tokens: longer prompts are left out; 0: they are an error
+  int64_t n_predict = 32;  ///< most tokens of an answer, which also ends after its first line
+  int64_t max_length = 0;  ///< tokens; longer prompts are left out; 0: they are an error
 };
 
-/// What is before the question and what begins the answer, as the format wants it.
+/// The text before the question and the beginning of the answer, in the form that the format needs.
 PromptText qa_text(const QaQuestion& question, const PromptFormat& format);
 
 struct QaItems {
-  std::vector<Item> items;  ///< a column for each kind, a group for each context
-  int64_t n_left_out = 0;   ///< longer than QaOptions::max_length
+  std::vector<Item> items;  ///< one column for each kind, one group for each context
+  int64_t n_left_out = 0;   ///< prompts longer than QaOptions::max_length
 };
-/// Throws kContextExceeded, naming text and question, when a prompt that is not left out and its
-/// answer exceed the model's context; kUsage when all are left out.
+/// Throws kContextExceeded, naming text and question, if a prompt that is not left out exceeds the
+/// model's context together with its answer; kUsage if all prompts are left out.
 QaItems qa_items(std::shared_ptr<const Model> model, const std::vector<QaQuestion>& questions,
                  const QaOptions& options);
 
-/// Markdown: how many questions there are and how many of them the full cache answers, for each
-/// kind; a row per other configuration with the share of those that it answers too, its 95% Wilson
+/// Markdown: for each kind, how many questions there are and how many the full cache answers; then,
+/// for each other configuration, a row with the share of those that it answers too, its 95% Wilson
 /// interval, and the mean size of its cache. The run needs policy full.
 std::string qa_table(const RunOptions& run, const QaItems& items, const RecordFile& file);
 

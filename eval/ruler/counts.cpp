@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// RULER's counted words: cwe, a numbered list in which ten words are more frequent, after a worked
-// example; fwe, coded words whose frequencies follow a zeta distribution
-// (common_words_extraction.py and freq_words_extraction.py of RULER; their wording).
+// RULER's counted words. cwe: a numbered list in which ten words are more frequent, after a worked
+// example. fwe: coded words whose frequencies follow a zeta distribution
+// (common_words_extraction.py and freq_words_extraction.py of RULER; the wording is RULER's).
 #include <fmt/core.h>
 #include <fmt/ranges.h>
 
@@ -17,7 +17,7 @@ namespace {
 
 // ---------------------------------------------------------------- cwe
 
-constexpr size_t kCommon = 10;  // words that are more frequent, and asked for
+constexpr size_t kCommon = 10;  // the more frequent words, which are asked for
 
 struct ListShape {
   size_t n_words, n_common_repeats, n_other_repeats;
@@ -58,7 +58,7 @@ RulerText word_list(Random& random, const ListShape& shape) {
 
 constexpr int64_t kCwePredict = 120;
 constexpr int64_t kLeastWords = 2 * static_cast<int64_t>(kCommon);
-constexpr int64_t kLongList = 4096;  // tokens from which on RULER repeats the words more often
+constexpr int64_t kLongList = 4096;  // tokens, from which on RULER repeats the words more often
 
 RulerText common_words(uint64_t seed, bool is_long, int64_t n_words) {
   Random random(seed);
@@ -72,7 +72,7 @@ RulerText common_words(uint64_t seed, bool is_long, int64_t n_words) {
 
 RulerMaker prepare_common(const RulerSample& sample) {
   bool is_long = sample.length >= kLongList;
-  if (is_long) {  // a vocabulary that splits words may leave no room for the shortest such list
+  if (is_long) {  // if a vocabulary splits words, the shortest such list may not fit
     const RulerText least = common_words(sample.seed, true, kLeastWords);
     is_long = sample.count_prompt(least) + kCwePredict <= sample.length;
   }
@@ -81,19 +81,19 @@ RulerMaker prepare_common(const RulerSample& sample) {
 
 // ---------------------------------------------------------------- fwe
 
-constexpr double kZeta2 = std::numbers::pi * std::numbers::pi / 6;  // zeta(2): alpha is 2
+constexpr double kZeta2 = std::numbers::pi * std::numbers::pi / 6;  // zeta(2), since alpha is 2
 constexpr size_t kCodedLetters = 6;
-constexpr size_t kFrequent = 3;  // words asked for
+constexpr size_t kFrequent = 3;  // how many words are asked for
 constexpr int64_t kFwePredict = 50;
-// From here on the fourth most frequent word (the first is noise) is more frequent than the fifth:
-// n / zeta(2) (1/16 - 1/25) > 1.
+// The smallest size at which the fourth most frequent word (the first is noise) is more frequent
+// than the fifth: n / zeta(2) (1/16 - 1/25) > 1.
 constexpr int64_t kLeastCoded = 100;
 
-// `n` words of a vocabulary ordered by frequency: rank r appears n / (r^2 zeta(2)) times.
+// `n` words from a vocabulary ordered by frequency: rank r appears n / (r^2 zeta(2)) times.
 RulerText coded_text(uint64_t seed, size_t n_vocab, int64_t n) {
   Random random(seed);
   std::set<std::string> used;
-  std::vector<std::string> vocab = {"..."};  // the most frequent one is noise
+  std::vector<std::string> vocab = {"..."};  // the most frequent word is noise
   while (vocab.size() < n_vocab) {
     std::string word = draw_letters(random, kCodedLetters, 'a');
     if (used.insert(word).second) vocab.push_back(std::move(word));

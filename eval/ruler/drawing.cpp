@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Drawing of words and numbers for the RULER tasks.
+// Random words and numbers for the RULER tasks.
 #include <fmt/core.h>
 
 #include <nlohmann/json.hpp>

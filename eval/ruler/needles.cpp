@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // RULER's needles: "One of the special magic numbers for quiet-lantern is: 4821377." in repeated
-// noise, in an essay, or among other needles (niah.py of RULER; its wording, our words).
+// noise, in an essay, or among other needles (niah.py of RULER; the wording is RULER's, the words
+// are ours).
 #include <fmt/core.h>
 #include <fmt/ranges.h>
 
@@ -23,7 +24,7 @@ struct NeedleTask {
   size_t n_keys, n_values, n_queries;
 };
 
-// synthetic.yaml of RULER; a query needs a key
+// The tasks in synthetic.yaml of RULER. Each query needs a key.
 constexpr NeedleTask kTasks[] = {
     {"niah_single_1", Filler::noise, Kind::word, Kind::number, 1, 1, 1},
     {"niah_single_2", Filler::essay, Kind::word, Kind::number, 1, 1, 1},
@@ -62,7 +63,8 @@ std::string draw(Random& random, Kind kind) {
   return "";
 }
 
-// RULER may draw a key twice; here an answer is never ambiguous.
+// Draws a text that was not drawn before. RULER may draw a key twice, which makes answers
+// ambiguous.
 std::string draw_new(Random& random, Kind kind, std::set<std::string>& used) {
   for (;;) {
     std::string text = draw(random, kind);
@@ -75,7 +77,7 @@ std::string needle(const NeedleTask& task, const std::string& key, const std::st
                      value);
 }
 
-// Lines of filler with the needles at random places.
+// Lines of filler, with the needles at random places.
 std::string among_lines(std::vector<std::string> lines, const std::vector<std::string>& needles,
                         Random& random) {
   std::vector<size_t> places = draw_different(random, lines.size(), needles.size());
@@ -86,7 +88,7 @@ std::string among_lines(std::vector<std::string> lines, const std::vector<std::s
   return fmt::format("{}", fmt::join(lines, "\n"));
 }
 
-// The first n words of the essay, as sentences; the last one may be unfinished.
+// The first n words of the essay as sentences; the last sentence may be unfinished.
 std::vector<std::string> sentences_of(const std::vector<std::string>& words, size_t n) {
   std::vector<std::string> sentences;
   bool begins = true;
@@ -103,7 +105,7 @@ std::vector<std::string> sentences_of(const std::vector<std::string>& words, siz
   return sentences;
 }
 
-// Needles after whole sentences, at different ones of 40 depths from 0 to 100%.
+// Puts needles after whole sentences, at different depths among 40 from 0 to 100%.
 std::string among_sentences(const std::vector<std::string>& sentences,
                             const std::vector<std::string>& needles, Random& random) {
   std::vector<size_t> places;
@@ -127,7 +129,7 @@ std::vector<std::string> words_of(const std::string& text) {
   return words;
 }
 
-// The user's text, or as many generated words as a prompt can hold.
+// The words of the user's text, or as many generated words as a prompt can hold.
 std::vector<std::string> essay_words(const RulerSample& sample) {
   if (!sample.haystack.empty()) return words_of(sample.haystack);
   static const Haystack haystack;

@@ -40,9 +40,9 @@ const RulerTask& find_task(const std::string& name) {
 
 uint64_t sample_seed(const RulerOptions& options, const std::string& task, int64_t length,
                      int sample) {
-  uint64_t task_number = 0;  // the same whichever tasks are chosen
+  uint64_t task_number = 0;  // does not depend on which tasks are chosen
   for (const char c : task) task_number = task_number * 131 + static_cast<unsigned char>(c);
-  // the constants only keep the sums apart
+  // The constants only keep the sums apart.
   return options.seed * 1'000'003 + task_number * 15'485'863 +
          static_cast<uint64_t>(length) * 104'729 + static_cast<uint64_t>(sample) * 7919;
 }
@@ -66,7 +66,7 @@ RulerMaker prepare_sample(const Model& model, const RulerOptions& options, const
   return task.prepare(s);
 }
 
-// Tokens of prompt and answer.
+// The number of tokens of prompt and answer.
 int64_t count_all(const Model& model, const RulerOptions& options, const RulerTask& task,
                   const RulerText& text) {
   return options.format.count_tokens(model, prompt_text(text)) + task.n_predict;
@@ -77,7 +77,7 @@ int64_t count_all(const Model& model, const RulerOptions& options, const RulerTa
        length, task.name, needed);
 }
 
-// Before a run of hours: whether the first sample fits.
+// Checks before a run of hours that the first sample fits.
 void check_room(const Model& model, const RulerOptions& options, const RulerTask& task,
                 int64_t length) {
   const RulerMaker make = prepare_sample(model, options, task, length, 0);

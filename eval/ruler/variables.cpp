@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// RULER's variable tracking: one chain of five assignments in repeated noise, after a short worked
-// example (variable_tracking.py of RULER; its wording).
+// RULER's variable tracking: a chain of five assignments in repeated noise, after a short worked
+// example (variable_tracking.py of RULER; the wording is RULER's).
 #include <fmt/core.h>
 #include <fmt/ranges.h>
 
@@ -13,8 +13,8 @@ namespace snapkv::eval {
 namespace {
 
 constexpr size_t kVariables = 5;         // 4 hops
-constexpr int64_t kExampleTokens = 500;  // of the worked example, at most
-constexpr size_t kLetters = 5;           // of a name
+constexpr int64_t kExampleTokens = 500;  // most tokens of the worked example
+constexpr size_t kLetters = 5;           // letters of a name
 constexpr size_t kExampleLetters = 3;
 
 std::vector<std::string> draw_variables(Random& random, size_t n_letters) {
@@ -27,7 +27,7 @@ std::vector<std::string> draw_variables(Random& random, size_t n_letters) {
   return names;
 }
 
-// `n_lines` of noise with the chain's assignments among them, in their order.
+// `n_lines` lines of noise with the chain's assignments among them, in order.
 RulerText chain_text(Random& random, size_t n_letters, int64_t n_lines) {
   const std::vector<std::string> names = draw_variables(random, n_letters);
   const std::string value = fmt::format("{}", 10'000 + random.below(89'999));

@@ -14,10 +14,10 @@
 namespace snapkv::eval {
 namespace {
 
-// Of any one question and its lead; names differ by a few tokens.
+// Room for any one question and its lead; names differ by a few tokens.
 constexpr int64_t kQuestionTokens = 64;
 
-// Appends to `messages`, which end with a question, its answer and the next question.
+// Appends the answer and the next question to `messages`, which end with a question.
 Turn next_turn(const Model& model, const PromptFormat& format,
                const NeedleDocument::Question& before, const NeedleDocument::Question& q,
                std::vector<std::string>& messages) {
@@ -27,7 +27,7 @@ Turn next_turn(const Model& model, const PromptFormat& format,
     messages.push_back(q.question.substr(q.question.find_first_not_of('\n')));
     turn = format.make_turn(model, messages, q.lead);
   } else {
-    turn.text = "\n" + q.question + q.lead;  // the answer before it ended without its newline
+    turn.text = "\n" + q.question + q.lead;  // the previous answer ended without its newline
     turn.tokens = model.tokenize(turn.text, false, false);
   }
   turn.reference = q.answer;

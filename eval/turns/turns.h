@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Several questions about one document, one after the other, as in a chat: whether the second
-// answer is as good as the first when the cache was compressed for the first. Called by
-// app/cli/eval/turns.cpp.
+// Several questions about one document, one after another, as in a chat: is the second answer as
+// good as the first if the cache was compressed for the first?
 #pragma once
 
 #include <memory>
@@ -16,22 +15,22 @@ namespace snapkv::eval {
 struct TurnsOptions {
   std::vector<int64_t> lengths = {1000, 2000, 4000,
                                   8000};  ///< tokens of document and first question
-  int n_questions = 4;  ///< facts in the document, each of which is asked for once
-  int n_samples = 10;   ///< documents of each length
+  int n_questions = 4;  ///< facts in the document, each asked for once
+  int n_samples = 10;   ///< documents for each length
   uint64_t seed = 1;
   std::string haystack;    ///< text of the user's files; empty: generated sentences
-  int64_t n_predict = 12;  ///< tokens of an answer, at most; it also ends with its first line
-  PromptFormat format;     ///< of a chat: each later question is a further message of the user
+  int64_t n_predict = 12;  ///< most tokens of an answer, which also ends after its first line
+  PromptFormat format;     ///< in a chat, each later question is a further user message
 };
 
-/// Tokens that the questions and answers after the first one take, at most.
+/// The most tokens that the questions and answers after the first one can take.
 int64_t later_tokens(const Model& model, const TurnsOptions& options);
 
-/// A conversation for every length and sample; the score is the share of right answers.
+/// One conversation for every length and sample; its score is the share of right answers.
 std::vector<Item> turns_items(std::shared_ptr<const Model> model, const TurnsOptions& options);
 
-/// Markdown: a row per configuration, a column per question, over all lengths; then what a later
-/// turn costs: the kept rows and the time to read a question.
+/// Markdown with a row per configuration and a column per question, over all lengths; then the cost
+/// of a later turn: the kept rows and the time to read a question.
 std::string turns_tables(const RunOptions& run, const TurnsOptions& options,
                          const std::vector<Item>& items, const RecordFile& file);
 

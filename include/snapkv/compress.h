@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// SnapKV (arXiv 2404.14469) alone, for engines that have a model and a cache of their own: after
-// the prefill of a layer, hand over views of the prompt's last queries and of its keys, and get
-// back the positions to keep; gather_kv() then copies the kept rows.
+// SnapKV (arXiv 2404.14469) on its own, for engines with their own model and cache. After the
+// prefill of a layer, pass views of the prompt's last queries and of its keys, and get the
+// positions to keep; gather_kv() then copies the kept rows.
 //
 //   snapkv::Compressor compressor({.budget = 1024, .window_size = 32});
 //   // your tensors: q [n_tokens, n_head, head_dim]; k and v [n_tokens, n_head_kv, head_dim]
@@ -18,7 +18,7 @@
 //   std::vector<std::vector<std::byte>> v_kept = snapkv::gather_kv(layer, layer.v, kept);
 //
 // Positions count tokens from 0. Keys and queries are after RoPE; kept keys keep their rotation,
-// and the next token's position is n_tokens, however many rows were kept. Select only when the
+// and the next token's position is n_tokens, however many rows were kept. Select only after the
 // whole prompt has been read: during prefill every token attends to the full layer. Every function
 // throws snapkv::Error (error.h).
 #pragma once
@@ -35,11 +35,11 @@
 
 namespace snapkv {
 
-/// Vectors of head_dim contiguous values, one per head and row: the vector of head h and row r
-/// starts at element h * head_stride + r * row_stride, and no two vectors may overlap: either heads
-/// lie one after the other, or rows do. So [n_rows, n_head, head_dim] has
-/// head_stride head_dim and row_stride n_head * head_dim; [n_head, n_rows, head_dim] has
-/// head_stride n_rows * head_dim and row_stride head_dim. Strides count elements, not bytes.
+/// Vectors of head_dim contiguous values, one per head and row. The vector of head h and row r
+/// starts at element h * head_stride + r * row_stride. No two vectors may overlap: either each head
+/// ends before the next begins, or each row does. So [n_rows, n_head, head_dim] has head_stride
+/// head_dim and row_stride n_head * head_dim; [n_head, n_rows, head_dim] has head_stride n_rows *
+/// head_dim and row_stride head_dim. Strides count elements, not bytes.
 struct KvView {
   const void* data = nullptr;  ///< aligned to the element's size
   DType dtype = DType::f32;    ///< f32, f16 or bf16
@@ -47,7 +47,7 @@ struct KvView {
   int64_t row_stride = 0;
 };
 
-/// The same, to be written.
+/// Same, for writing.
 struct MutableKvView {
   void* data = nullptr;
   DType dtype = DType::f32;
@@ -61,48 +61,49 @@ struct LayerView {
   int64_t n_window = 0;   ///< rows of q: at most n_tokens
   int64_t n_head = 0;     ///< query heads, a multiple of n_head_kv
   int64_t n_head_kv = 0;  ///< KV heads; query head h reads KV head h / (n_head / n_head_kv)
-  int64_t head_dim = 0;   ///< a multiple of 8: kernels read whole vectors
-  KvView q;               ///< [n_window, n_head, head_dim]: of the prompt's last n_window tokens
+  int64_t head_dim = 0;   ///< a multiple of 8, since kernels read whole vectors
+  KvView q;               ///< [n_window, n_head, head_dim]: the prompt's last n_window tokens
   KvView k;               ///< [n_head_kv, n_tokens, head_dim]
-  KvView v;               ///< as k; may be left empty where the policy reads no values ("snapkv")
+  KvView v;               ///< as k; may be empty if the policy reads no values ("snapkv")
   float scale = 0.0f;     ///< of q . k; 0: 1 / sqrt(head_dim)
-  int il = 0;             ///< which layer, of n_layer: for policies whose budget depends on it
+  int il = 0;             ///< the layer's index, for policies whose budget depends on it
   int n_layer = 1;
 };
 
-/// Positions kept, per KV head, ascending: [n_head_kv][n_kept]. Counts may differ between heads.
+/// Kept positions per KV head, ascending: [n_head_kv][n_kept]. Their numbers may differ between
+/// heads.
 using KvSelection = std::vector<std::vector<int32_t>>;
 
 struct CompressorOptions {
   /// Up to kMostThreads; 0: cpu_threads(). The result does not depend on it.
   int n_threads = 0;
-  bool reference = false;  ///< plain loops in f64, one thread: slow, to check against
-  /// Device::cuda: the views are of device memory (of the current device). `stream`: the
-  /// cudaStream_t in whose order the kernels run, which need not have written the views yet;
-  /// nullptr: one of its own, and the views must be written.
+  bool reference = false;  ///< plain loops in f64 with one thread: slow, for comparison
+  /// Device::cuda: the views are in device memory (of the current device). `stream`: the
+  /// cudaStream_t in whose order the kernels run, which may still be writing the views; nullptr: a
+  /// new stream, and the views must be complete.
   Device device = Device::cpu;
   void* stream = nullptr;
 };
 
-/// A policy and the kernels it runs on; make one and use it for every layer. Belongs to one thread
-/// at a time.
+/// A policy and the kernels it runs on; make one and use it for every layer. Only one thread may
+/// use it at a time.
 class Compressor {
  public:
-  /// Throws Error{kUsage} naming the field of `config` that can't work (see validate()).
+  /// Throws Error{kUsage} naming the field of `config` that is invalid (see validate()).
   explicit Compressor(const PolicyConfig& config, const CompressorOptions& options = {});
   ~Compressor();
   Compressor(Compressor&&) noexcept;
   Compressor& operator=(Compressor&&) noexcept;
 
-  /// The positions to keep: all of them when n_tokens does not exceed the budget, else `budget` per
-  /// head, the last min(n_window, window_size) of them the window itself. Hand over window_size
-  /// queries (or n_tokens, if there are fewer): with less, fewer vote. Scores are computed in f32
-  /// whatever the types. Throws Error{kUsage} naming the field of `layer` that is wrong,
-  /// kDoesNotFit, and kRuntime naming head and row when a score is NaN or infinite.
+  /// The positions to keep: all of them if n_tokens does not exceed the budget; otherwise `budget`
+  /// per head, of which the last min(n_window, window_size) are the window itself. Pass window_size
+  /// queries (or n_tokens, if there are fewer); with fewer queries, fewer vote. Scores are computed
+  /// in f32 whatever the types. Throws Error{kUsage} naming the field of `layer` that is wrong,
+  /// kDoesNotFit, and kRuntime naming head and row if a score is NaN or infinite.
   KvSelection select(const LayerView& layer);
 
-  /// gather_kv() below, on the compressor's device: returns before the copies are done, in the
-  /// order of its stream. Rows of `dst` must lie one after the other (row_stride == head_dim).
+  /// gather_kv() below, on the compressor's device. It returns before the copies, which follow the
+  /// order of its stream, are done. Rows of `dst` must be contiguous (row_stride == head_dim).
   void gather(const LayerView& layer, const KvView& src, const KvSelection& kept,
               const MutableKvView& dst);
 
@@ -110,17 +111,18 @@ class Compressor {
 
  private:
   struct Impl;
-  Impl& state() const;  // throws Error{kUsage} where the compressor was moved from
+  Impl& state() const;  // throws Error{kUsage} if the compressor was moved from
   std::unique_ptr<Impl> impl_;
 };
 
-/// Copies row kept[h][i] of head h of `src` (layer.k or layer.v, or anything of their shape) to row
-/// i of head h of `dst`; types must be equal, memory must not overlap, and `dst` must have room for
-/// the longest kept[h]. Host memory. Throws Error{kUsage}, before anything is written.
+/// Copies row kept[h][i] of head h of `src` (layer.k or layer.v, or another view of their shape) to
+/// row i of head h of `dst`. The types must be equal, the memory must not overlap, and `dst` must
+/// have room for the longest kept[h]. For host memory. Throws Error{kUsage} before anything is
+/// written.
 void gather_kv(const LayerView& layer, const KvView& src, const KvSelection& kept,
                const MutableKvView& dst);
 
-/// The same into memory of its own: [n_head_kv] of [n_kept, head_dim], contiguous, in src.dtype.
+/// Same, into new memory: [n_head_kv] of [n_kept, head_dim], contiguous, in src.dtype.
 std::vector<std::vector<std::byte>> gather_kv(const LayerView& layer, const KvView& src,
                                               const KvSelection& kept);
 

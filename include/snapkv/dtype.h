@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Element types of weights, activations and caches: the one list of them.
+// Element types of weights, activations and caches; this is the only list of them.
 #pragma once
 
 #include <array>
@@ -11,7 +11,7 @@
 namespace snapkv {
 
 /// f32, f16 (IEEE half) and bf16 are plain. The others are GGUF's block types (layouts in
-/// src/format/block_types.h), but i32, which weights never have.
+/// src/format/block_types.h), except i32, which weights never have.
 enum class DType : uint8_t {
   f32,
   f16,
@@ -35,9 +35,9 @@ enum class DType : uint8_t {
 struct DTypeInfo {
   DType dtype;
   std::string_view name;
-  int64_t block_size;   // values in one block: 1 for plain types
-  int64_t block_bytes;  // bytes of one block
-  uint32_t ggml_type;   // its number in GGUF files
+  int64_t block_size;   // values per block: 1 for plain types
+  int64_t block_bytes;  // bytes per block
+  uint32_t ggml_type;   // the type's number in GGUF files
   uint32_t file_type;   // general.file_type of a GGUF file whose matrices have this type
 };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The engine: load a GGUF model, read a prompt of any length with its KV cache compressed layer by
-// layer, and generate.
+// The engine: loads a GGUF model, reads a prompt of any length while compressing its KV cache layer
+// by layer, and generates.
 //
 //   auto model = snapkv::Model::load({.path = "model.gguf"});
 //   snapkv::Session session(model, {.kv = {.budget = 1024}});
@@ -14,9 +14,9 @@
 //   }
 //
 // Every function throws snapkv::Error (error.h) on failure; an object whose method threw stays
-// valid as documented there. A Model is immutable and may be shared by threads; a Session belongs
-// to one thread at a time, and so do all sessions of a model together that is on_device(). Sizes
-// are in bytes, times in seconds, positions count tokens from 0.
+// valid as documented there. A Model is immutable and threads may share it. Only one thread at a
+// time may use a Session; if its model is on_device(), this applies to all sessions of the model
+// together. Sizes are in bytes, times in seconds, and positions count tokens from 0.
 #pragma once
 
 #include <cstddef>
@@ -62,14 +62,14 @@ struct Progress {
 };
 
 /// Called several times a second from the calling thread; return false to stop. The call then
-/// throws Error{kCancelled} and leaves the session as it was before.
+/// throws Error{kCancelled} and leaves the session as it was.
 using ProgressFn = std::function<bool(const Progress&)>;
 
 // ---------------------------------------------------------------- memory plan
 
-/// The most bytes that a prompt of n_tokens takes, and what parts of them are for. On the CPU the
-/// resident memory of the process grows by at most total() - weights while the prompt is read and
-/// decode_reserve tokens are decoded, and by no more than a tenth of it and 2 MiB less:
+/// The most bytes that a prompt of n_tokens takes, divided by purpose. On the CPU the resident
+/// memory of the process grows by at most total() - weights while the prompt is read and
+/// decode_reserve tokens are decoded, and by at least that number less a tenth of it and 2 MiB:
 /// docs/reliability.md.
 struct MemoryPlan {
   size_t weights = 0;         ///< mapped from the file
@@ -79,10 +79,10 @@ struct MemoryPlan {
   size_t kv_scratch = 0;      ///< one full layer, during prefill
   size_t kv_kept = 0;         ///< all layers after compression, decode reserve included
   size_t queries = 0;         ///< of the last window_size tokens, with kv_decode_limit
-  size_t kv_history = 0;  ///< uncompressed rows for later turns, with kv_refresh; what is resident
-  size_t logits = 0;      ///< of the last token, where the step that decodes computes them too
+  size_t kv_history = 0;  ///< uncompressed rows for later turns, with kv_refresh; resident part
+  size_t logits = 0;      ///< of the last token, including what decode steps need for theirs
   size_t scores = 0;      ///< queries of the window, scores and selected rows of one layer
-  size_t kernels = 0;     ///< what kernels compute in, on the CPU, and the code made for them
+  size_t kernels = 0;     ///< kernels' working memory on the CPU, and code generated for them
   size_t kv_full = 0;     ///< what a full cache of all layers would take
   int64_t budget = 0;     ///< rows kept per layer and KV head, on average; n_tokens if all are
   size_t kv_peak() const { return kv_scratch + kv_kept; }
@@ -92,16 +92,16 @@ struct MemoryPlan {
   }
 };
 struct SessionOptions;
-/// `n_threads`: as ModelOptions::n_threads. Throws as resolve_options().
+/// `n_threads`: as ModelOptions::n_threads. Throws as resolve_options() does.
 MemoryPlan plan_memory(const ModelInfo& info, const SessionOptions& options, int64_t n_tokens,
                        DType compute = DType::bf16, Device device = Device::cpu, int n_threads = 0);
-/// Tokens of the longest prompt for which a session of these options takes no more than `bytes`
-/// beside the weights; 0 when not even one token fits. The context is another limit. Throws as
-/// resolve_options().
+/// Length in tokens of the longest prompt for which a session with these options takes no more than
+/// `bytes`, weights not included; 0 if not even one token fits. The context is another limit.
+/// Throws as resolve_options() does.
 int64_t longest_prompt(const ModelInfo& info, const SessionOptions& options, size_t bytes,
                        DType compute = DType::bf16, Device device = Device::cpu);
-/// Bytes of host memory that this process may still take: what the system calls available, or what
-/// the control group leaves if that is less.
+/// Bytes of host memory that this process may still use: what the system reports as available, or
+/// what the control group leaves if that is less.
 size_t free_memory();
 /// Bytes that one token takes in the cache of one layer.
 size_t kv_row_bytes(const ModelInfo& info, DType kv_type);
@@ -115,59 +115,60 @@ struct ModelOptions {
   WeightMemory weights = WeightMemory::automatic;
   int n_threads = 0;         ///< up to kMostThreads; 0: cpu_threads()
   ProgressFn progress = {};  ///< Phase::load
-  /// Reads all weights at once and refuses models with an infinity or a NaN among them.
+  /// Reads all weights at once and rejects models with an infinity or a NaN among them.
   bool check_tensors = false;
 };
 
 class Model {
  public:
-  /// Throws kRuntime (can't be read; huge pages that the system has not), kDoesNotFit (huge pages,
-  /// a copy), kBadModel (names file, field, expected, actual), kUsage.
+  /// Throws kRuntime (cannot be read, or the system lacks the huge pages), kDoesNotFit (huge pages,
+  /// a copy), kBadModel (names file, field, expected and actual value), kUsage.
   ///
-  /// But for WeightMemory::copy the weights stay in the mapped files. A file whose size or time of
-  /// modification has changed by the end of loading or of a prompt ends that call with kBadModel. A
-  /// file that became shorter raises SIGBUS when the missing part is read: mapped_file.h says whose
-  /// file it was.
+  /// Except with WeightMemory::copy, the weights stay in the mapped files. If a file's size or
+  /// modification time has changed by the end of loading or of a prompt, that call throws
+  /// kBadModel. If a file becomes shorter, reading the missing part raises SIGBUS; mapped_file.h
+  /// tells which file it was.
   static std::shared_ptr<const Model> load(const ModelOptions& options);
   ~Model();
   Model(const Model&) = delete;
   Model& operator=(const Model&) = delete;
 
   const ModelInfo& info() const;
-  /// Tells models apart, those of one name and size too: a hash of the file's header and of samples
-  /// of every tensor.
+  /// A hash of the file's header and of samples of every tensor. It distinguishes models, even
+  /// those of the same name and size.
   uint64_t fingerprint() const;
   /// "cpu (avx512-bf16, 2 threads, bf16)", "cpu (avx2 of avx512-bf16, 2 threads, f32)"
   std::string backend_description() const;
-  /// Most bytes of the device's memory that were allocated since the model was loaded or
-  /// reset_device_peak() was called, weights included; 0 where it runs in host memory.
+  /// The most bytes of device memory that were allocated since the model was loaded or
+  /// reset_device_peak() was called, weights included; 0 if the model is in host memory.
   size_t device_bytes_peak() const;
   void reset_device_peak() const;
-  /// Whether weights and caches are in the memory of a device of their own (Device::cuda). The
-  /// sessions of such a model may not be used by two threads at once.
+  /// Whether weights and caches are in a device's own memory (Device::cuda). Two threads must not
+  /// use sessions of such a model at the same time.
   bool on_device() const;
-  /// Bytes of weights that will move from the mapped file into this process's own memory while it
-  /// decodes, as far as can be told now (WeightMemory::automatic): what is free must hold them too.
+  /// Bytes of weights that will move from the mapped file into this process's own memory during
+  /// decoding, as far as known now (WeightMemory::automatic). Free memory must hold them too.
   size_t weights_to_move() const;
   DType compute_dtype() const;
-  /// Whether products with a few rows round activations to 8 bits: not with Compute::f32.
+  /// Whether products with few rows round activations to 8 bits; never with Compute::f32.
   bool rounds_activations() const;
   /// Whether long prompts round them too, for weights of ModelInfo::file_type: with
-  /// Compute::automatic on processors whose 8-bit products are faster than the compute type's.
+  /// Compute::automatic, on processors whose 8-bit products are faster than those of the compute
+  /// type.
   bool rounds_prompts() const;
 
-  /// Lives as long as the model.
+  /// Valid as long as the model.
   const Tokenizer& tokenizer() const;
-  /// The chat templates that came with it, as read_model_chat() returns them. Throws kBadModel.
+  /// The chat templates in the model's file, as read_model_chat() returns them. Throws kBadModel.
   ModelChat chat() const;
-  /// Tokenizer::encode(). `add_special`: BOS/EOS as the model asks. `parse_special`: control tokens
-  /// written out in the text become their ids. Text is never cut.
+  /// Tokenizer::encode(). `add_special`: add BOS/EOS if the model asks for them. `parse_special`:
+  /// control tokens written in the text become their ids. The text is never truncated.
   std::vector<int32_t> tokenize(std::string_view text, bool add_special = true,
                                 bool parse_special = true) const;
-  /// Tokenizer::encode_chat(): of what a chat template made.
+  /// Tokenizer::encode_chat() of a rendered chat.
   std::vector<int32_t> tokenize(const RenderedChat& chat, bool add_bos = true) const;
-  /// Bytes that a token adds to the output; may be part of a UTF-8 character. `special`: those of
-  /// control tokens too.
+  /// The bytes that a token adds to the output; they may be part of a UTF-8 character. `special`:
+  /// also those of control tokens.
   std::string piece(int32_t id, bool special = false) const;
   std::string detokenize(std::span<const int32_t> ids) const;
   bool is_end_of_generation(int32_t id) const;
@@ -183,47 +184,48 @@ class Model {
 // ---------------------------------------------------------------- session
 
 struct SessionOptions {
-  /// Most tokens, prompt and answer, up to kMostTokens; 0: the model's n_ctx_train.
+  /// The most tokens, prompt and answer, up to kMostTokens; 0: the model's n_ctx_train.
   int64_t n_ctx = 0;
-  PolicyConfig kv = {};  ///< what is kept of a prompt
-  /// If > 0: kv.budget is the largest whose kept cache takes no more bytes than this: of all layers
-  /// and heads of this model in kv_type, decode_reserve included (MemoryPlan::kv_kept). Tokens
-  /// decoded beyond the reserve take more. Not with kv.ratio; policy "full" has no budget.
+  PolicyConfig kv = {};  ///< policy that chooses what is kept of a prompt
+  /// If > 0: kv.budget becomes the largest one whose kept cache takes no more bytes than this,
+  /// counting all layers and heads of this model in kv_type, decode_reserve included
+  /// (MemoryPlan::kv_kept). Tokens decoded beyond the reserve take more. Not with kv.ratio; policy
+  /// "full" has no budget.
   size_t kv_memory = 0;
-  /// If > 0: decoding compresses to the budget again before a layer would hold more than this many
-  /// rows per head, so that long answers stay bounded. A further turn is appended to the kept rows
-  /// as long as they stay within it, and compressed with them otherwise. The queries of the last
-  /// window_size tokens (n_layer * window_size * n_head * head_dim floats) are kept for it; the
-  /// window is then the last tokens, decoded or of the prompt. Where layers or heads have budgets
-  /// of their own, each may grow by as many rows beyond its own as the limit is beyond the budget.
-  /// Must be greater than kv.budget; not with kv.ratio nor with policies that observe all queries
+  /// If > 0: decoding compresses to the budget again before a layer would have more than this many
+  /// rows per head, so that the cache of a long answer stays bounded. A further turn is appended to
+  /// the kept rows if all fit within the limit, and compressed with them otherwise. For this the
+  /// queries of the last window_size tokens (n_layer * window_size * n_head * head_dim floats) are
+  /// kept; the window is then the last tokens, decoded or from the prompt. If layers or heads have
+  /// budgets of their own, each may exceed its own by as many rows as the limit exceeds the budget.
+  /// Must be greater than kv.budget; not with kv.ratio or with policies that observe all queries
   /// (h2o, expected-attention); policy "full" ignores it.
   int64_t kv_decode_limit = 0;
   /// Keeps the uncompressed keys and values of the whole conversation beside the compressed cache,
   /// in kv_type, in memory or in files in spill_dir. Every further turn then reads its tokens over
   /// all rows and selects from all of them with a window of its own, so that a second question is
-  /// answered as well as the first. Decoding reads only the rows that were kept. Without it a turn
-  /// sees what earlier turns kept. For the CPU.
+  /// answered as well as the first. Decoding reads only the kept rows. Without this option a turn
+  /// sees only the rows that earlier turns kept. CPU only.
   bool kv_refresh = false;
-  /// f32, f16, bf16 or q8_0: of the cache and, but for q8_0 (then f16), of prefill's scratch layer.
-  /// q8_0 needs a head_dim that is a multiple of 32.
+  /// f32, f16, bf16 or q8_0: type of the cache and, except for q8_0 (then f16), of prefill's
+  /// scratch layer. q8_0 needs a head_dim that is a multiple of 32.
   DType kv_type = DType::f16;
-  /// Prompt tokens computed at a time, 1 to kMostChunk; bounds activations.
+  /// Prompt tokens that are computed at a time, 1 to kMostChunk; bounds activations.
   int64_t chunk = 512;
   /// Rows allocated at once for generated tokens, 1 to kMostReserve.
   int64_t decode_reserve = 256;
-  /// Bytes that prefill refuses to exceed, up to kMostBytes; 0: what the system has left.
+  /// Bytes that prefill must not exceed, up to kMostBytes; 0: what the system has available.
   size_t memory_limit = 0;
-  /// If not empty: a folder. A prompt's hidden states, n_tokens * n_embd floats, are then in a file
-  /// without a name there while it is read, of which about two chunks are in memory; the file goes
-  /// when the prompt has been read. What kv_refresh keeps is in such files too, as long as the
-  /// session lives. Prefill throws kRuntime when no file can be made there,
-  /// kDoesNotFit when the disk is too full.
+  /// A folder, or empty. While a prompt is read, its hidden states, n_tokens * n_embd floats, are
+  /// then in an unnamed file in that folder, of which about two chunks are in memory; the file
+  /// disappears when the prompt has been read. The rows that kv_refresh keeps are also in such
+  /// files, as long as the session lives. Prefill throws kRuntime if no file can be made there,
+  /// kDoesNotFit if the disk has too little space.
   std::string spill_dir = {};
 };
 
-/// The options as a session of this model uses them: kv.budget is what kv_memory makes it. Throws
-/// kUsage naming the field that can't work, for kv_memory with the least that would.
+/// The options as a session of this model uses them, with kv.budget computed from kv_memory. Throws
+/// kUsage naming the field that is invalid; for kv_memory with the smallest value that works.
 SessionOptions resolve_options(const SessionOptions& options, const ModelInfo& info);
 
 /// Counts and times since the session began.
@@ -237,16 +239,16 @@ struct SessionStats {
   // parts of prefill_seconds
   double pack_seconds = 0, linear_seconds = 0, attention_seconds = 0, score_seconds = 0,
          gather_seconds = 0;
-  size_t kv_bytes_full = 0;  ///< a full cache of the tokens seen so far would take this
-  size_t kv_bytes_peak = 0;  ///< most ever allocated: scratch layer + kept rows
+  size_t kv_bytes_full = 0;  ///< size of a full cache of the tokens seen so far
+  size_t kv_bytes_peak = 0;  ///< the most ever allocated: scratch layer + kept rows
   size_t kv_bytes = 0;       ///< allocated now
   size_t kv_bytes_used = 0;  ///< of rows in use now
-  size_t query_bytes = 0;    ///< of the queries kept for kv_decode_limit; not part of the others
-  size_t history_bytes = 0;  ///< of the rows kept for kv_refresh; not part of the others
-  /// What the last prefill was planned to take at most, beside the weights: MemoryPlan::total() of
-  /// all its sessions, with the logits of PrefillOptions::n_logits tokens.
+  size_t query_bytes = 0;    ///< of the queries kept for kv_decode_limit; not in the other counts
+  size_t history_bytes = 0;  ///< of the rows kept for kv_refresh; not in the other counts
+  /// The most that the last prefill was planned to take, weights not included: MemoryPlan::total()
+  /// of all its sessions, with the logits of PrefillOptions::n_logits tokens.
   size_t planned_bytes = 0;
-  /// [n_layer]: rows seen, and kept per KV head at the end of the last prefill
+  /// [n_layer]: rows seen, and rows kept per KV head at the end of the last prefill.
   struct Layer {
     int64_t n_total = 0;
     std::vector<int64_t> n_kept;
@@ -258,15 +260,15 @@ struct SessionStats {
   }
 };
 
-/// What groups of a prompt's queries attend to, layer by layer, as prefill computes it: the softmax
-/// attention of SnapKV's vote (arXiv 2404.14469, section 4.1), but per query head and for any
-/// queries.
+/// Reports what groups of a prompt's queries attend to, layer by layer, as prefill computes it: the
+/// softmax attention of SnapKV's vote (arXiv 2404.14469, section 4.1), but per query head and for
+/// any queries.
 ///   sums[h, j] = sum_{i in range} softmax_j'(scale * q[i, h] . k[h / n_group, j'])[j]
-/// Query i sees the keys up to its own (causal); the softmax is over all of them, in f32, so the
-/// sums of one head over all j are the number of the range's queries.
+/// Query i sees the keys up to its own (causal). The softmax is over all of them, in f32, so one
+/// head's sums over all j add up to the number of queries in the range.
 struct AttentionProbe {
-  /// Tokens [begin, end) of the prompt that is read, counted from its first (0). Ranges may
-  /// overlap and lie in any order.
+  /// Tokens [begin, end) of the prompt that is read, counted from its first (0). Ranges may overlap
+  /// and be in any order.
   struct Range {
     int64_t begin = 0;
     int64_t end = 0;
@@ -276,124 +278,130 @@ struct AttentionProbe {
     size_t range = 0;    ///< index in `ranges`
     int64_t n_head = 0;  ///< query heads; head h reads KV head h / (n_head / n_head_kv)
     int64_t n_keys = 0;
-    /// [n_head, n_keys], valid during the call. Column j is row j of the head's keys: in a session
-    /// that had seen nothing the position j, and n_keys = end. After earlier turns the rows that
-    /// were kept come first, in cached_positions()' order, then this prompt's: a head that had n
-    /// rows holds token t at column n + t. Heads may have had different numbers of rows: n_keys is
-    /// the most, columns that a head does not have are 0. The range's own columns, [begin, end) of
-    /// the prompt, are there too: each is summed over the queries that see it.
+    /// [n_head, n_keys], valid during the call. Column j is row j of the head's keys. In a session
+    /// that had seen nothing, that is position j, and n_keys = end. After earlier turns the kept
+    /// rows come first, in cached_positions()' order, then this prompt's: for a head that had n
+    /// rows, token t is in column n + t. If heads had different numbers of rows, n_keys is the
+    /// largest, and columns that a head does not have are 0. The range's own columns, [begin, end)
+    /// of the prompt, are included: each is summed over the queries that see it.
     std::span<const float> sums;
   };
   std::vector<Range> ranges;
-  /// Called from the thread that called prefill, once per layer and range: layers in order, within
-  /// a layer ranges as their last tokens are read. What it throws ends the prefill; the session is
-  /// as it was.
+  /// Called from the thread that called prefill, once per layer and range: layers in order, and
+  /// within a layer ranges as their last tokens are read. If it throws, the prefill ends and the
+  /// session is as it was.
   std::function<void(const Report&)> report;
 };
 
 struct PrefillOptions {
   ProgressFn progress = {};  ///< Phase::prefill
-  /// Logits wanted for the last n tokens of the prompt (1: only the last, what generation needs).
+  /// Number of last tokens of the prompt whose logits are wanted (1: only the last, which is what
+  /// generation needs).
   int64_t n_logits = 1;
-  /// false: every row of these tokens is kept, beside the rows that are there: a question after a
-  /// text that is compressed already. true: the policy selects among old and new rows, and the last
-  /// of these tokens are its window.
+  /// If set: called with the logits, [n_vocab], of each of these tokens in order, from the thread
+  /// that reads the prompt; `token` counts those that are read from 0. They are computed a few at a
+  /// time, and only the last token's are kept. What it throws ends the prefill.
+  std::function<void(int64_t token, std::span<const float> logits)> on_logits = {};
+  /// false: every row of these tokens is kept, in addition to the rows that are there, as for a
+  /// question after a text that is already compressed. true: the policy selects among old and new
+  /// rows, and the last of these tokens are its window.
   bool compress = true;
-  /// If set: reports attention while the prompt is read. Logits and cache are what they are without
-  /// it, but for the rounding of the last layer, which then computes queries that it otherwise
-  /// leaves out. Every score of the ranges is computed again, twice. Its memory (some MB, and about
-  /// 12 bytes per query head and key of each range that is being read) is not counted in
+  /// If set: reports attention while the prompt is read. Logits and cache are the same as without
+  /// it, except for the rounding of the last layer, which then computes queries that it otherwise
+  /// skips. Every score of the ranges is computed again, twice. Its memory (some MB, plus about 12
+  /// bytes per query head and key of each range that is being read) does not count towards
   /// memory_limit, nor its time in SessionStats.
   const AttentionProbe* probe = nullptr;
-  /// If set: the keys and values of the first `n_from_prefix` tokens are taken from here instead of
-  /// computed, and the policy selects among them as if they had been. For sessions that have seen
-  /// nothing, without a probe, and not for policies that observe all queries (h2o,
-  /// expected-attention); at least SessionOptions::kv.window_size tokens must be left to read.
+  /// If set: the keys and values of the first `n_from_prefix` tokens are taken from it instead of
+  /// being computed, and the policy selects among them as if they had been computed. For sessions
+  /// that have seen nothing, without a probe, and not for policies that observe all queries (h2o,
+  /// expected-attention). At least SessionOptions::kv.window_size tokens must remain to be read.
   std::shared_ptr<const KvPrefix> prefix = {};
-  int64_t n_from_prefix = 0;  ///< 1 to the tokens of the prefix, which the prompt's must equal
+  int64_t n_from_prefix = 0;  ///< 1 to the prefix's length; these tokens must equal the prompt's
 };
 
-/// Every method throws kUsage where the session was moved from. While prefill() or decode() runs
-/// the session takes no other call that changes it: their callbacks get kUsage.
+/// Every method throws kUsage if the session was moved from. While prefill() or decode() runs, the
+/// session accepts no other call that changes it: one from their callbacks throws kUsage.
 class Session {
  public:
-  /// Throws kUsage when the options can't work, and when there is no model.
+  /// Throws kUsage if the options are invalid or there is no model.
   Session(std::shared_ptr<const Model> model, const SessionOptions& options);
   ~Session();
   Session(Session&&) noexcept;
   Session& operator=(Session&&) noexcept;
 
   /// Reads a prompt, or a further turn, and compresses the cache. On an Error (kContextExceeded,
-  /// kDoesNotFit, kCancelled, ...) the session is as it was before the call. Scores, attention or
-  /// logits that are NaN or infinite are an Error too (kRuntime), never ranked or handed out.
+  /// kDoesNotFit, kCancelled, ...) the session is as it was before the call. NaN or infinite
+  /// scores, attention or logits are also an Error (kRuntime); they are never ranked or returned.
   void prefill(std::span<const int32_t> tokens, const PrefillOptions& options = {});
 
-  /// Appends one token: its logits are ready afterwards. Throws kContextExceeded, and kRuntime when
-  /// a logit is NaN or infinite; the session is then as it was before the call.
+  /// Appends one token, after which its logits are available. Throws kContextExceeded, and kRuntime
+  /// if a logit is NaN or infinite; the session is then as it was before the call.
   void decode(int32_t token);
 
-  /// [n_vocab] of the last token; empty before the first prefill.
+  /// [n_vocab] for the last token; empty before the first prefill.
   std::span<const float> logits() const;
-  /// [n_vocab] of the i-th of the last prefill's n_logits tokens.
+  /// [n_vocab] for the i-th of the last prefill's n_logits tokens.
   std::span<const float> prefill_logits(int64_t i) const;
 
   /// Tokens seen so far, which is also the true position of the next one.
   int64_t n_past() const;
-  /// The limit in force: SessionOptions::n_ctx or the model's.
+  /// The context in effect: SessionOptions::n_ctx or the model's.
   int64_t n_ctx() const;
-  /// True positions in the cache of layer il, KV head `head`, ascending.
+  /// True positions in the cache of layer il and KV head `head`, ascending.
   std::vector<int32_t> cached_positions(int il, int head) const;
   const SessionStats& stats() const;
-  /// As resolve_options() made them.
+  /// As resolve_options() returned them.
   const SessionOptions& options() const;
   const Model& model() const;
 
   /// Forgets everything; keeps the options.
   void reset();
 
-  /// Writes the cache, as compressed as it is, with positions and the last token's logits to a file
-  /// from which load() continues. `notes`: anything that the program wants back, the text of a
-  /// conversation for example. The file appears under its name when it is whole.
-  /// docs/session-file.md describes it. Throws kUsage when nothing was read yet or with kv_refresh,
-  /// whose uncompressed rows are no part of the file; kRuntime when it can't be written.
-  /// `zstd_level`: 1 to kMostZstdLevel makes the file smaller and load() slower; 0: as it is.
+  /// Writes the cache, compressed as it is, with positions and the last token's logits to a file
+  /// from which load() continues. `notes`: anything that the program wants back, for example the
+  /// text of a conversation. The file appears under its name only when it is complete.
+  /// docs/session-file.md describes it. Throws kUsage if nothing has been read yet or with
+  /// kv_refresh, whose uncompressed rows are not part of the file; kRuntime if it cannot be
+  /// written. `zstd_level`: 1 to kMostZstdLevel makes the file smaller and load() slower; 0: no
+  /// compression by zstd.
   void save(const std::string& path, std::string_view notes = {}, int zstd_level = 0) const;
-  /// Replaces what the session has seen by a saved session, and returns its notes. Logits and later
-  /// tokens are what they would have been in the session that was saved. Throws kRuntime when the
-  /// file can't be read; kBadModel, naming the field, when it is no such file, of another version,
-  /// or damaged (a checksum covers all of it); kUsage, naming both values, when it is of another
-  /// model (Model::fingerprint()), policy, parameter, cache type or decode limit than this
-  /// session's; kContextExceeded when it holds more tokens than n_ctx. The session is then as it
-  /// was.
+  /// Replaces the session's state by that of a saved session, and returns its notes. Logits and
+  /// later tokens are what they would have been in the session that was saved. Throws kRuntime if
+  /// the file cannot be read; kBadModel, naming the field, if it is not such a file, has another
+  /// version, or is damaged (a checksum covers all of it); kUsage, naming both values, if it
+  /// belongs to another model (Model::fingerprint()), policy, parameter, cache type or decode limit
+  /// than this session; kContextExceeded if it has more tokens than n_ctx. The session is then as
+  /// it was.
   std::string load(const std::string& path);
-  /// The same from a file that was checked when it was opened; kBadModel when it has changed since.
+  /// Same, from a file that was checked when it was opened; kBadModel if it has changed since.
   std::string load(const SavedSessionFile& file);
 
-  struct Impl;  ///< the engine's own
+  struct Impl;  ///< private to the engine
 
  private:
   friend class Prefill;
   friend void decode_batch(std::span<Session* const>, std::span<const int32_t>);
   Impl& state() const;
   static std::vector<Impl*> states(std::span<Session* const> batch, const char* call);
-  std::shared_ptr<Impl> impl_;  ///< a Prefill that is under way shares it
+  std::shared_ptr<Impl> impl_;  ///< shared by a Prefill that is in progress
 };
 
-/// What a file of Session::save() says of itself.
+/// The header of a file of Session::save().
 struct SavedSession {
   uint64_t fingerprint = 0;  ///< Model::fingerprint()
   std::string model;         ///< ModelInfo::name, for people
-  /// A session with these can load it. Of SessionOptions only what the file is bound to is set: kv,
-  /// kv_type, kv_decode_limit.
+  /// A session with these options can load the file. Only those that the file is bound to are set:
+  /// kv, kv_type, kv_decode_limit.
   SessionOptions options = {};
   int64_t n_past = 0;  ///< tokens seen
   std::string notes;
 };
-/// A saved session's file, for those that load it often: mapped, and checked once, in all of its
-/// bytes. Its model is not needed. Immutable; several threads may load it at once.
+/// A saved session's file, for programs that load it often: it is mapped, and checked once, in all
+/// of its bytes. Its model is not needed. Immutable; several threads may load it at once.
 class SavedSessionFile {
  public:
-  /// Throws kRuntime and kBadModel as Session::load().
+  /// Throws kRuntime and kBadModel as Session::load() does.
   explicit SavedSessionFile(const std::string& path);
   ~SavedSessionFile();
   SavedSessionFile(const SavedSessionFile&) = delete;
@@ -402,25 +410,25 @@ class SavedSessionFile {
   const SavedSession& saved() const;
   size_t bytes() const;  ///< of the file
 
-  struct Impl;  ///< the engine's own
+  struct Impl;  ///< private to the engine
   const Impl& impl() const { return *impl_; }
 
  private:
   std::unique_ptr<Impl> impl_;
 };
 
-/// What SavedSessionFile(path).saved() is.
+/// Returns SavedSessionFile(path).saved().
 SavedSession describe_session(const std::string& path);
 
-/// Reads one prompt into several sessions of one model that have seen nothing yet: computed once,
-/// compressed as each session's SessionOptions::kv says. kv_type and chunk must be the same. A
-/// probe reports once, not per session. On an Error all sessions are as they were.
+/// Reads one prompt into several sessions of one model that have seen nothing yet. It is computed
+/// once, and compressed for each session by its SessionOptions::kv. kv_type and chunk must be the
+/// same. A probe reports once, not per session. On an Error all sessions are as they were.
 void prefill_many(std::span<Session* const> sessions, std::span<const int32_t> tokens,
                   const PrefillOptions& options = {});
 
 /// One decode step of several sessions of one model: session i appends tokens[i]. Weights are read
-/// once for all; caches may have any lengths. Throws as Session::decode, before any session
-/// changes (but for layers that kv_decode_limit had to compress).
+/// once for all; caches may have any length. Throws as Session::decode() does, before any session
+/// changes (except for layers that kv_decode_limit had to compress).
 void decode_batch(std::span<Session* const> sessions, std::span<const int32_t> tokens);
 
 }  // namespace snapkv

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The one exception type of the library. It ends the request that threw it; the model and other
-// sessions stay usable. Callers catch it once (a command's main, a server's handler).
+// The library's only exception type. It ends the request that threw it; the model and other
+// sessions stay usable. Catch it in one place (a command's main, a server's handler).
 #pragma once
 
 #include <stdexcept>
@@ -8,12 +8,12 @@
 
 namespace snapkv {
 
-/// What went wrong; the value is also the exit code of the `snapkv` command.
+/// The kind of failure; the value is also the exit code of the `snapkv` command.
 enum class ErrorCode : int {
-  kRuntime = 1,          ///< I/O failed, a library failed, an internal limit was met
+  kRuntime = 1,          ///< I/O failed, a library failed, or an internal limit was reached
   kUsage = 2,            ///< an argument or option is invalid
-  kBadModel = 3,         ///< the model file is damaged, incomplete or of an unsupported kind
-  kDoesNotFit = 4,       ///< not enough memory; the message says how much would be needed
+  kBadModel = 3,         ///< the model file is damaged, incomplete or not supported
+  kDoesNotFit = 4,       ///< not enough memory; the message says how much is needed
   kContextExceeded = 5,  ///< more tokens than the session's context
   kCancelled = 130,      ///< a callback or signal asked to stop
 };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Filling in: models that were trained for it write what stands between two texts. Their
-// vocabularies have tokens that say which text is which.
+// Fill-in-the-middle: models that were trained for it write the text between two others. Their
+// vocabularies have tokens that mark which text is which.
 #pragma once
 
 #include <cstdint>
@@ -11,21 +11,21 @@ namespace snapkv {
 
 class Tokenizer;
 
-/// Ids; -1 where the vocabulary has none.
+/// Ids; -1 if the vocabulary has none.
 struct FillInTokens {
-  int32_t before = -1;  ///< in front of the text that comes before the gap
-  int32_t after = -1;   ///< in front of the text that comes after it
-  int32_t gap = -1;     ///< in front of the model's text
+  int32_t before = -1;  ///< before the text in front of the gap
+  int32_t after = -1;   ///< before the text after the gap
+  int32_t gap = -1;     ///< before the model's text
 
   bool complete() const { return before >= 0 && after >= 0 && gap >= 0; }
 };
 
-/// Those that the metadata names, or by the texts that models use.
+/// Fill-in-the-middle tokens: from the metadata, or else recognised by their text.
 FillInTokens fill_in_tokens(const Tokenizer& tokenizer);
 
-/// The prompt after which a model writes what stands between two texts, BOS included where the
-/// model asks for it. Control tokens that the texts spell out stay text. Throws Error{kUsage} where
-/// the vocabulary has no tokens for it, and as Tokenizer::encode().
+/// The prompt after which a model writes the text between two others, with BOS if the model asks
+/// for it. Control tokens spelled out in the texts stay text. Throws Error{kUsage} if the
+/// vocabulary lacks the tokens, and as Tokenizer::encode() does.
 std::vector<int32_t> fill_in_prompt(const Tokenizer& tokenizer, std::string_view before,
                                     std::string_view after);
 

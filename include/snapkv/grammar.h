@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Grammars: what an answer may look like. A grammar is a text in GBNF, llama.cpp's notation, or
-// comes from a JSON schema; a matcher says, token by token, what may follow.
+// Grammars constrain the form of an answer. A grammar is a text in GBNF, llama.cpp's notation, or
+// is made from a JSON schema; a matcher tells, token by token, what may follow.
 //
 //   const auto vocabulary = std::make_shared<const snapkv::GrammarVocabulary>(model->tokenizer());
 //   const auto grammar = snapkv::Grammar::from_json_schema(R"({"type": "object", ...})");
@@ -8,8 +8,8 @@
 //   sampler.set_grammar(snapkv::GrammarMatcher(grammar, vocabulary));
 //   ... sampler.sample(session.logits()) ...
 //
-// docs/grammar.md says what GBNF and schemas may contain. Neither is trusted: size, nesting and the
-// work for one token are bounded.
+// docs/grammar.md lists what GBNF and schemas may contain. Neither is trusted: size, nesting and
+// the work for one token are bounded.
 #pragma once
 
 #include <cstddef>
@@ -26,48 +26,60 @@ namespace snapkv {
 
 class Tokenizer;
 
-/// Immutable; copies share what they have.
+/// What of a schema is not in its grammar. Without one, a schema that says more than a grammar can
+/// is an error.
+struct SchemaRelaxation {
+  std::vector<std::string> left_out;  ///< keywords and places: "uniqueItems (#/properties/tags)"
+  int64_t repetitions = 100'000;      ///< that lengths and numbers of items may still take together
+};
+
+/// Immutable; copies share their data.
 class Grammar {
  public:
   /// Reads GBNF; texts begin at the rule `root`. Throws Error{kUsage} "NAME: line L, column C: ..."
-  /// for what is no grammar, and for left recursion.
+  /// if it is not a grammar, or for left recursion.
   static Grammar parse(std::string_view gbnf, std::string name = "grammar");
+  /// The same for GBNF that json_schema_to_gbnf() made, or that has parts which it made: lengths
+  /// and numbers of items may be larger.
+  static Grammar parse_schema_rules(std::string_view gbnf, std::string name = "grammar");
   /// The JSON documents that a schema allows, properties in the schema's order. Throws
-  /// Error{kUsage} "NAME: PLACE: ..." for what is no schema, and for keywords that are not
-  /// supported.
-  static Grammar from_json_schema(std::string_view schema, std::string name = "JSON schema");
-  /// Any JSON object.
+  /// Error{kUsage} "NAME: PLACE: ..." for what is no schema; also for what a grammar can't say,
+  /// unless there is a `relaxation`, to which it is added.
+  static Grammar from_json_schema(std::string_view schema, std::string name = "JSON schema",
+                                  SchemaRelaxation* relaxation = nullptr);
+  /// The grammar of any JSON object.
   static Grammar json_object();
-  /// Any JSON value.
+  /// The grammar of any JSON value.
   static Grammar json_value();
 
   const std::string& name() const;
-  /// The grammar in GBNF, whatever it was made from.
+  /// The grammar in GBNF, also if it was made from a schema.
   const std::string& source() const;
 
  private:
   friend class GrammarMatcher;
   struct Impl;
-  const Impl& impl() const;  // throws Error{kUsage} where the grammar was moved from
+  const Impl& impl() const;  // throws Error{kUsage} if the grammar was moved from
   explicit Grammar(std::shared_ptr<const Impl> impl) : impl_(std::move(impl)) {}
   std::shared_ptr<const Impl> impl_;
 };
 
-/// What Grammar::from_json_schema() makes of a schema, in GBNF: rules for a larger grammar, which
-/// are not compiled on their own. Throws as it does; left recursion is found when they are
-/// compiled.
-std::string json_schema_to_gbnf(std::string_view schema, const std::string& name = "JSON schema");
+/// The GBNF that Grammar::from_json_schema() makes of a schema: rules for a larger grammar, not
+/// compiled on their own. Throws as that function does, except that left recursion is found only
+/// when the rules are compiled.
+std::string json_schema_to_gbnf(std::string_view schema, const std::string& name = "JSON schema",
+                                SchemaRelaxation* relaxation = nullptr);
 
-/// A text as a literal of GBNF, with its quotes.
+/// Writes a text as a GBNF literal, with quotes.
 std::string gbnf_literal(std::string_view text);
 
-/// What matchers need of a model's vocabulary: made once per model (some 50 ms), then shared by all
-/// threads. Control tokens are in no text that a grammar allows.
+/// A model's vocabulary in the form that matchers need: made once per model (some 50 ms), then
+/// shared by all threads. No text that a grammar allows contains control tokens.
 class GrammarVocabulary {
  public:
   explicit GrammarVocabulary(const Tokenizer& tokenizer);
-  /// The bytes of each token, empty for those that are never allowed, and the tokens that end an
-  /// answer.
+  /// `pieces`: the bytes of each token, empty for those that are never allowed. `end_tokens`: the
+  /// tokens that end an answer.
   GrammarVocabulary(std::vector<std::string> pieces, std::vector<int32_t> end_tokens);
   ~GrammarVocabulary();
   GrammarVocabulary(const GrammarVocabulary&) = delete;
@@ -81,8 +93,9 @@ class GrammarVocabulary {
   std::unique_ptr<const Impl> impl_;
 };
 
-/// How far an answer has come in a grammar. Copies go their own ways and share what was computed of
-/// grammar and vocabulary, also between threads: for many answers by one grammar, copy a matcher.
+/// The progress of an answer within a grammar. Copies advance independently and share, also between
+/// threads, what was computed for grammar and vocabulary: for many answers by one grammar, copy a
+/// matcher.
 class GrammarMatcher {
  public:
   GrammarMatcher(Grammar grammar, std::shared_ptr<const GrammarVocabulary> vocabulary);
@@ -93,24 +106,25 @@ class GrammarMatcher {
   GrammarMatcher& operator=(GrammarMatcher&&) noexcept;
 
   /// The tokens that may come next: bit id % 64 of word id / 64. A token is allowed if its bytes
-  /// begin a text that the grammar allows (they may end inside a character), a token that ends the
-  /// answer if the answer may end. Throws Error{kRuntime} when the grammar is too ambiguous.
+  /// begin a text that the grammar allows (they may end inside a character); a token that ends the
+  /// answer is allowed if the answer may end. Throws Error{kRuntime} if the grammar is too
+  /// ambiguous.
   void mask(std::vector<uint64_t>& allowed) const;
   /// Sets the logits of all other tokens to -inf; [n_vocab], or more for a model whose output is
-  /// longer than its vocabulary. Throws as mask().
+  /// longer than its vocabulary. Throws as mask() does.
   void apply(std::span<float> logits) const;
 
-  /// Takes a token. Throws Error{kUsage} for one that is not allowed; the state is then as before.
+  /// Accepts a token. Throws Error{kUsage} if it is not allowed; the state is then as before.
   void accept(int32_t id);
-  /// Takes any bytes, as the text of an answer that is continued. Throws as accept().
+  /// Accepts any bytes, such as the text of an answer that is continued. Throws as accept() does.
   void accept_text(std::string_view bytes);
 
   /// Whether the answer may end here.
   bool is_complete() const;
-  /// Whether anything but the end may follow.
+  /// Whether anything except the end may follow.
   bool can_continue() const;
   const Grammar& grammar() const;
-  /// Bytes of the masks that were computed so far and are remembered, which copies share.
+  /// Bytes of the masks that have been computed and are cached; copies share them.
   size_t mask_bytes() const;
 
  private:

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// The largest values that options take. They are far above what any machine can do, and low enough
-// that sizes made of them don't overflow: what is larger is a mistake, and refused as one.
+// The largest values that options accept. They are far above what any machine can do, and low
+// enough that sizes computed from them do not overflow. A larger value is a mistake and is
+// rejected.
 #pragma once
 
 #include <cstddef>
@@ -8,7 +9,7 @@
 
 namespace snapkv {
 
-/// Tokens and rows of any kind; positions have 32 bits.
+/// Tokens, and rows of any kind; positions have 32 bits.
 inline constexpr int64_t kMostTokens = int64_t{1} << 30;
 /// SessionOptions::chunk
 inline constexpr int64_t kMostChunk = int64_t{1} << 20;
@@ -18,7 +19,7 @@ inline constexpr int64_t kMostReserve = int64_t{1} << 20;
 inline constexpr int64_t kMostHeads = int64_t{1} << 16;
 /// Threads of a model or a compressor.
 inline constexpr int kMostThreads = 4096;
-/// Levels of zstd above this one need much memory.
+/// zstd levels above this one need much memory.
 inline constexpr int kMostZstdLevel = 19;
 /// Bytes: 1 EiB.
 inline constexpr size_t kMostBytes = size_t{1} << 60;

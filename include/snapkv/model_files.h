@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Names of files, for programs that write some: so that they destroy nothing that they read.
+// Names of files, so that programs do not overwrite files that they read.
 #pragma once
 
 #include <string>
@@ -7,14 +7,14 @@
 
 namespace snapkv {
 
-/// The files that a model at `path` is read from: a GGUF file, of a split one all parts, or what is
-/// read of a Hugging Face folder. Nothing is opened but the folder, and what is no model is `path`
-/// itself.
+/// The files that a model at `path` is read from: a GGUF file, all parts of a split one, or the
+/// files of a Hugging Face folder. Opens nothing except the folder. If `path` is not a model, the
+/// result is `path` itself.
 std::vector<std::string> model_files(const std::string& path);
 
-/// Throws Error{kUsage} unless a cache may be saved as `path`: where there is a file, it must be
-/// empty or such a cache itself (Session::save, KvPrefix::save, which call this too). Throws
-/// Error{kRuntime} when that file can't be read.
+/// Throws Error{kUsage} unless a cache may be saved as `path`: an existing file must be empty or
+/// such a cache (Session::save and KvPrefix::save check this themselves). Throws Error{kRuntime} if
+/// that file cannot be read.
 void check_cache_path(const std::string& path);
 
 }  // namespace snapkv

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What a model is, as its file says: returned by Model::info() and, without loading any weights, by
-// describe_model(). Sizes are in bytes.
+// What a model is, according to its file: returned by Model::info() and, without loading any
+// weights, by describe_model(). Sizes are in bytes.
 #pragma once
 
 #include <cstddef>
@@ -14,7 +14,7 @@
 
 namespace snapkv {
 
-/// Which of the tokens before it a query of a layer sees.
+/// Which tokens a query sees in a layer, among those up to its own.
 enum class AttentionKind {
   full,            ///< all of them
   sliding_window,  ///< the last LayerInfo::window, its own included
@@ -26,18 +26,18 @@ const char* name(AttentionKind kind);
 
 struct LayerInfo {
   AttentionKind attention = AttentionKind::full;
-  int64_t window = 0;  ///< of a sliding window: tokens that a query sees, its own included
+  int64_t window = 0;  ///< tokens that a query sees through a sliding window, its own included
   /// Whether a policy chooses which rows of its cache are kept. A sliding window keeps its last
   /// `window` rows instead, whatever the policy: no later query can see the others.
   bool compressed = true;
-  bool rotated = true;   ///< queries and keys carry a rotation of their position (RoPE)
+  bool rotated = true;   ///< queries and keys are rotated by their position (RoPE)
   float scale = 1.0f;    ///< of the scores q . k, nearly always 1 / sqrt(head_dim)
   float softcap = 0.0f;  ///< if > 0: scores s become softcap * tanh(s / softcap)
 };
 
-struct ModelSpec;  // the engine's own
+struct ModelSpec;  // private to the engine
 
-/// What a model is, from its metadata (GGUF's words).
+/// A model's properties, from its metadata (under GGUF's names).
 struct ModelInfo {
   std::string path;
   std::string architecture;  ///< general.architecture
@@ -46,23 +46,27 @@ struct ModelInfo {
   std::string tokenizer;     ///< tokenizer.ggml.model
   int64_t n_layer = 0, n_embd = 0, n_ff = 0, n_vocab = 0, n_ctx_train = 0;
   int64_t n_head = 0, n_head_kv = 0, head_dim = 0;
-  int64_t n_params = 0;           ///< weights, counted
-  size_t weight_bytes = 0;        ///< of the tensors, as in the file
+  /// Of each layer's feed-forward network, and how many of them a token passes; 0: it has none.
+  int64_t n_expert = 0, n_expert_used = 0;
+  int64_t n_params = 0;            ///< weights, counted
+  size_t weight_bytes = 0;         ///< of the tensors, as in the file
+  int64_t n_active_params = 0;     ///< without those of experts that a token does not pass
+  size_t active_weight_bytes = 0;  ///< of n_active_params
   std::vector<LayerInfo> layers;  ///< [n_layer]
-  /// Parameters of policies that the file recommends: window_size of the key snapkv.window_size,
-  /// kernel_size of snapkv.kernel_size. Only those that are there.
+  /// Parameters of policies that the file recommends, if it has them: window_size from the key
+  /// snapkv.window_size, kernel_size from snapkv.kernel_size.
   PolicyParams policy_defaults = {};
-  std::shared_ptr<const ModelSpec> spec;  ///< what memory plans are computed from
+  std::shared_ptr<const ModelSpec> spec;  ///< the basis of memory plans
 
-  /// Rows per KV head that layer il keeps of n_tokens when no policy chooses among them.
+  /// Rows per KV head that layer il keeps of n_tokens if no policy chooses among them.
   int64_t full_rows(int64_t il, int64_t n_tokens) const;
-  /// Layers that policies choose rows of.
+  /// Number of layers that policies choose rows of.
   int64_t n_compressed() const;
 };
 
-/// A policy with the parameters that the model's file recommends (ModelInfo::policy_defaults);
-/// those that it does not name, or that the policy does not have, keep the papers' defaults. Throws
-/// Error{kUsage} for an unknown policy.
+/// A policy with the parameters that the model's file recommends (ModelInfo::policy_defaults).
+/// Parameters that it does not name, or that the policy does not have, keep the papers' defaults.
+/// Throws Error{kUsage} for an unknown policy.
 PolicyConfig recommended_policy(const ModelInfo& info, const std::string& policy = "snapkv");
 
 struct MetadataEntry {
@@ -74,7 +78,7 @@ struct TensorEntry {
   std::string name;
   std::string type;            ///< "q8_0", "iq2_xxs"
   std::vector<int64_t> shape;  ///< outermost first
-  size_t bytes = 0;            ///< 0 for a type of unknown size
+  size_t bytes = 0;            ///< 0 if the type's size is unknown
 };
 struct TypeShare {
   std::string type;
@@ -83,22 +87,22 @@ struct TypeShare {
   size_t bytes = 0;
 };
 
-/// Everything a model file says of itself, without loading its weights.
+/// Everything that a model's file says about the model, without loading its weights.
 struct ModelDescription {
-  /// Of a model that can't run, what could be found out: `spec` and `layers` may be missing, and
+  /// For a model that cannot run, what could be found out: `spec` and `layers` may be missing, and
   /// sizes 0.
   ModelInfo info;
-  std::string family;            ///< whom people know it by: "Llama 1 to 3, Mistral, ..."
+  std::string family;            ///< the models people know it by: "Llama 1 to 3, Mistral, ..."
   std::vector<TypeShare> types;  ///< of the tensors, most bytes first
   std::string chat_template;     ///< its text (Jinja); empty: none
   std::vector<MetadataEntry> metadata;
   std::vector<TensorEntry> tensors;
-  /// Why the model can't run, in words that name what is not supported; empty: it can.
+  /// Why the model cannot run, naming what is not supported; empty if it can.
   std::vector<std::string> problems;
 };
-/// Reads the header of a GGUF file (or split) or the files of a Hugging Face folder beside its
-/// weights. Throws kRuntime when they can't be read, kBadModel when they are damaged; that a model
-/// can't run is no error.
+/// Reads the header of a GGUF file (or split), or the files of a Hugging Face folder except its
+/// weights. Throws kRuntime if they cannot be read, kBadModel if they are damaged. A model that
+/// cannot run is not an error.
 ModelDescription describe_model(const std::string& path);
 
 }  // namespace snapkv

@@ -15,19 +15,19 @@
 
 namespace snapkv {
 
-/// The value of a parameter: yes or no, a whole number, a number, or a word such as "max".
+/// The value of a parameter: a bool, a whole number, a real number, or a word such as "max".
 using PolicyValue = Variant<bool, int64_t, double, std::string>;
 /// Values by the parameters' names: {{"kernel_size", 15}, {"pooling", "avg"}}.
 using PolicyParams = std::map<std::string, PolicyValue, std::less<>>;
 
-/// The policy of the command and the server where none is named: the best one on questions about
-/// real texts (docs/quality.md). PolicyConfig's own default is the paper's.
+/// The default policy of the command and the server: the best one on questions about real texts
+/// (docs/quality.md). PolicyConfig's own default is the paper's.
 inline constexpr const char* kDefaultPolicy = "snapkv-max";
 
 /// A selection policy. The defaults are the papers'.
 struct PolicyConfig {
   std::string name = "snapkv";  ///< policy_names() lists all
-  // Parameters of every policy but "full", which keeps all rows and ignores them.
+  // Parameters of every policy except "full", which keeps all rows and ignores them.
   int64_t budget = 1024;  ///< rows kept per layer and KV head, the window included
   double ratio = 0.0;     ///< if > 0: keep this share of the prompt, (0, 1]; overrides budget
   int window_size = -1;   ///< queries that vote, W; their positions are always kept; -1: the
@@ -43,13 +43,13 @@ struct PolicyConfig {
 /// Names that PolicyConfig::name accepts.
 std::vector<std::string> policy_names();
 
-/// By which of its names a message calls a parameter: that of the C++ and C APIs (kernel_size), or
-/// the command's option (--kv-kernel).
+/// The names that messages use for parameters: those of the C++ and C APIs (kernel_size), or the
+/// command's options (--kv-kernel).
 enum class ParamNames { fields, flags };
 
-/// Throws Error{kUsage} naming policy, parameter, value and range when the configuration can't
-/// work: an unknown policy, a parameter that the policy does not have, a value of another type or
-/// out of range, a budget that window and sinks leave nothing of.
+/// Throws Error{kUsage} naming policy, parameter, value and range if the configuration is invalid:
+/// an unknown policy, a parameter that the policy does not have, a value of another type or out of
+/// range, a budget that leaves nothing beside window and sinks.
 void validate(const PolicyConfig& config, ParamNames names = ParamNames::fields);
 
 // ---------------------------------------------------------------- the tables
@@ -63,20 +63,20 @@ struct PolicyParam {
   std::string flag;    ///< "--kv-kernel"
   Type type = Type::integer;
   PolicyValue default_value;
-  double least = 0, most = 0;      ///< of numbers: the range, both ends included
-  bool odd = false;                ///< of whole numbers: even ones are refused
-  bool always_named = false;       ///< in describe_params(), even at its default
-  std::vector<std::string> words;  ///< of words: those that are known
+  double least = 0, most = 0;      ///< for numbers: the range, both ends included
+  bool odd = false;                ///< for whole numbers: even ones are rejected
+  bool always_named = false;       ///< named by describe_params() even at its default
+  std::vector<std::string> words;  ///< for words: those that are accepted
   std::string help;                ///< one line
-  std::string paper;               ///< arXiv number, where it is not the policy's
+  std::string paper;               ///< arXiv number, if it is not the policy's
 };
 
 /// One policy.
 struct PolicyInfo {
   std::string name = {};
-  std::string score = {};      ///< one line: what the score of a row before the window is
+  std::string score = {};      ///< one line: the score of a row before the window
   std::string paper = {};      ///< arXiv number; may be empty
-  std::string reads = {};      ///< what of a layer the score depends on: "window, keys"
+  std::string reads = {};      ///< the parts of a layer that the score depends on: "window, keys"
   bool has_budget = true;      ///< false: every row is kept
   bool observes = false;       ///< needs every query of the prompt, which only the engine has
   bool shares_budget = false;  ///< heads of a layer take rows from each other
@@ -88,38 +88,38 @@ struct PolicyInfo {
 
 /// All policies, in the order of policy_names().
 const std::vector<PolicyInfo>& all_policies();
-/// Throws Error{kUsage} naming the policies that there are.
+/// Throws Error{kUsage} naming the available policies.
 const PolicyInfo& policy_info(std::string_view name);
 
-/// "odd and from 1 to 65535", "from 0 to 1", "max or avg": what a value must be.
+/// "odd and from 1 to 65535", "from 0 to 1", "max or avg": the requirement on a value.
 std::string range_text(const PolicyParam& param);
 /// "15", "0.2", "avg", "true".
 std::string value_text(const PolicyValue& value);
-/// The value that `text` writes. Throws Error{kUsage} naming the parameter, the text and the range.
+/// Parses a value. Throws Error{kUsage} naming the parameter, the text and the range.
 PolicyValue parse_value(const PolicyParam& param, std::string_view text,
                         ParamNames names = ParamNames::fields);
 
-/// Sets a parameter of config.name, wherever it is kept. Throws Error{kUsage} as validate().
+/// Sets a parameter of config.name, wherever it is stored. Throws Error{kUsage} as validate() does.
 void set_param(PolicyConfig& config, std::string_view name, const PolicyValue& value);
-/// The same, written as text.
+/// Same, with the value as text.
 void set_param_text(PolicyConfig& config, std::string_view name, std::string_view text);
 
-/// A parameter with the value that is in force, which may be its default.
+/// A parameter with the value in effect, which may be its default.
 struct PolicySetting {
   const PolicyParam* param = nullptr;
   PolicyValue value;
 };
-/// Every parameter of config.name, in the table's order. Throws as validate().
+/// Every parameter of config.name, in the table's order. Throws as validate() does.
 std::vector<PolicySetting> policy_settings(const PolicyConfig& config);
-/// The value in force of one parameter. Throws Error{kUsage} where the policy does not have it.
+/// The value in effect of one parameter. Throws Error{kUsage} if the policy does not have it.
 PolicyValue policy_value(const PolicyConfig& config, std::string_view name);
 
-/// Queries that vote and whose positions are always kept: what window_size is in force; 0 for a
-/// policy that has none. Throws as validate().
+/// The window_size in effect: the number of queries that vote and whose positions are always kept;
+/// 0 for a policy without a window. Throws as validate() does.
 int policy_window(const PolicyConfig& config);
 
-/// "window 16, kernel 15, avg pooling": what PolicyParam::always_named asks for, and every other
-/// parameter but the budget that is not at its default.
+/// "window 16, kernel 15, avg pooling": the parameters with PolicyParam::always_named, and every
+/// other one except the budget that is not at its default.
 std::string describe_params(const PolicyConfig& config);
 
 }  // namespace snapkv

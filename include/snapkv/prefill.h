@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
-// Prefill: reads prompts step by step, for programs that serve several sessions at once: between
-// two steps other sessions of the model may decode.
+// Prefill: reads prompts step by step, for programs that serve several sessions at once: other
+// sessions of the model may decode between two steps.
 //
 //   snapkv::Prefill prefill(session, tokens);
 //   while (!prefill.step()) snapkv::decode_batch(others, next_tokens);
 //
-// KvPrefix: the keys and values of the beginning of a prompt as they were computed, uncompressed.
-// Prompts that begin alike read only what differs (PrefillOptions::prefix); each still selects what
-// it keeps with its own window, so that its answer is what it would be without the prefix.
+// KvPrefix: the uncompressed keys and values of a prompt's beginning. Prompts with the same
+// beginning read only what differs (PrefillOptions::prefix). Each still selects what it keeps with
+// its own window, so its answer is the same as without the prefix.
 #pragma once
 
 #include <cstddef>
@@ -22,7 +22,7 @@
 
 namespace snapkv {
 
-/// Immutable; may be used by several sessions at once.
+/// Immutable; several sessions may use it at once.
 class KvPrefix {
  public:
   ~KvPrefix();
@@ -30,30 +30,30 @@ class KvPrefix {
   KvPrefix& operator=(const KvPrefix&) = delete;
 
   std::span<const int32_t> tokens() const;
-  /// Of the keys, values and positions, as they are used.
+  /// Size of the keys, values and positions, in the form in which prompts use them.
   size_t bytes() const;
-  /// Of the one layer that is decoded while a prompt uses it, beside them: 0 but for a file with
-  /// zstd.
+  /// Additional size of the one layer that is decoded while a prompt uses it; 0 except for a file
+  /// with zstd.
   size_t decoded_bytes() const;
-  /// What a prefix of n_tokens takes in sessions of these options: every row of every layer, in
-  /// the type of prefill's scratch layer.
+  /// Size of a prefix of n_tokens in sessions with these options: every row of every layer, in the
+  /// type of prefill's scratch layer.
   static size_t bytes_for(const ModelInfo& info, const SessionOptions& options, int64_t n_tokens);
 
-  /// Writes the rows in `type`, of which q8_0 takes half the bytes of f16, to a file that appears
-  /// under its name when it is whole (docs/session-file.md). `notes`: whatever the program wants
-  /// back. `zstd_level` as in Session::save(). Throws kUsage for other types than a cache may have
-  /// and on a GPU, kRuntime when the file can't be written.
+  /// Writes the rows in `type` (q8_0 takes half the bytes of f16) to a file that appears under its
+  /// name only when it is complete (docs/session-file.md). `notes`: anything that the program wants
+  /// back. `zstd_level` as in Session::save(). Throws kUsage for types that a cache cannot have and
+  /// on a GPU, kRuntime if the file cannot be written.
   void save(const std::string& path, DType type, std::string_view notes = {},
             int zstd_level = 0) const;
-  /// Maps such a file, which must stay as it is while the prefix lives; a layer is read, and its
-  /// checksum compared, when a prompt uses it for the first time. Rows are converted as they are
-  /// used, those of a file with zstd decoded each time. Throws kRuntime
-  /// when the file can't be read, kBadModel naming the field when it is no such file or damaged,
-  /// kUsage when it is of another model.
+  /// Maps such a file, which must not change while the prefix lives. A layer is read, and its
+  /// checksum compared, when a prompt uses it for the first time. Rows are converted when they are
+  /// used, and those of a file with zstd are decoded each time. Throws kRuntime if the file cannot
+  /// be read, kBadModel naming the field if it is not such a file or is damaged, kUsage if it
+  /// belongs to another model.
   static std::shared_ptr<const KvPrefix> load(std::shared_ptr<const Model> model,
                                               const std::string& path);
 
-  struct Impl;  ///< the engine's own
+  struct Impl;  ///< private to the engine
   explicit KvPrefix(std::unique_ptr<Impl> impl);
   const Impl& impl() const { return *impl_; }
 
@@ -61,60 +61,61 @@ class KvPrefix {
   std::unique_ptr<Impl> impl_;
 };
 
-/// The smallest type that rows of documents may be stored in, of which answers hardly notice the
-/// rounding (docs/quality.md): q8_0, or f16 where head_dim does not have whole blocks of it.
+/// The smallest type for storing the rows of documents whose rounding hardly affects answers
+/// (docs/quality.md): q8_0, or f16 if head_dim is not a whole number of its blocks.
 DType stored_kv_type(const ModelInfo& info);
 
-/// What a file of KvPrefix::save() says of itself.
+/// The header of a file of KvPrefix::save().
 struct SavedPrefix {
   uint64_t fingerprint = 0;  ///< Model::fingerprint()
   std::string model;         ///< ModelInfo::name, for people
   std::string notes;
-  int64_t n_ctx = 0;  ///< of the session that read it; some models rotate by it
+  int64_t n_ctx = 0;  ///< of the session that read it; some models' rotation depends on it
   DType type = DType::f16;
   std::vector<int32_t> tokens;
 };
-/// Whether a file begins as those of KvPrefix::save() do. Throws kRuntime when it can't be read.
+/// Whether a file begins like those of KvPrefix::save(). Throws kRuntime if it cannot be read.
 bool is_prefix_file(const std::string& path);
-/// Reads and checks all but the rows. Throws as KvPrefix::load().
+/// Reads and checks everything except the rows. Throws as KvPrefix::load() does.
 SavedPrefix describe_prefix(const std::string& path);
 
 /// One prompt of a Prefill.
 struct PrefillPrompt {
-  /// One session, or several that have seen nothing: as of prefill_many().
+  /// One session, or several that have seen nothing, as for prefill_many().
   std::vector<Session*> sessions;
   std::vector<int32_t> tokens;
   PrefillOptions options = {};
-  /// Whether all rows of the prompt are kept beside what its sessions keep: Prefill::take_prefix().
-  /// For sessions that have seen nothing.
+  /// Whether to keep all rows of the prompt, in addition to what its sessions keep, for
+  /// Prefill::take_prefix(). For sessions that have seen nothing.
   bool makes_prefix = false;
 };
 
 class Prefill {
  public:
-  /// Reads nothing yet. Throws as prefill_many().
+  /// Reads nothing yet. Throws as prefill_many() does.
   explicit Prefill(PrefillPrompt prompt);
-  /// Several prompts, computed together: weights are read once for all. Their tokens must not
-  /// exceed one chunk, and may_share() must hold; else kUsage.
+  /// Several prompts that are computed together: weights are read once for all. Throws kUsage
+  /// unless their tokens fit in one chunk and may_share() holds.
   explicit Prefill(std::vector<PrefillPrompt> prompts);
-  /// Where the prompts were not read to their end, the sessions are as they were.
+  /// If the prompts have not been read to their end, the sessions are as they were.
   ~Prefill();
   Prefill(Prefill&&) noexcept;
   Prefill& operator=(Prefill&&) noexcept;
 
-  /// Whether these prompts can be computed together, with the results that each has alone. Throws
-  /// kUsage where a session is null or was moved from.
+  /// Whether these prompts can be computed together, each with the result that it has alone. Throws
+  /// kUsage if a session is null or was moved from.
   static bool may_share(std::span<const PrefillPrompt> prompts);
 
-  /// Computes one chunk in one layer. True when the prompts have been read: their sessions then
-  /// hold them. While it is false the sessions take no other call. Throws as Session::prefill(),
-  /// after which the sessions are as they were and only the destructor may be called. A session
-  /// that is destroyed, or assigned to, before the end takes no result.
+  /// Computes one chunk of one layer. Returns true when the prompts have been read and their
+  /// sessions have them; until then the sessions accept no other call. Throws as Session::prefill()
+  /// does, after which the sessions are as they were and only the destructor may be called. A
+  /// session that is destroyed, or assigned to, before the end receives no result.
   bool step();
-  /// Of the work, from 0 to 1. Throws kUsage where this was moved from, as take_prefix() does.
+  /// The fraction of the work that is done, 0 to 1. Throws kUsage if this was moved from, as
+  /// take_prefix() does.
   double fraction() const;
-  /// What PrefillPrompt::makes_prefix asked for of the i-th prompt, once step() was true; else
-  /// null. Throws kUsage where there is no such prompt.
+  /// The prefix of the i-th prompt if it has PrefillPrompt::makes_prefix, once step() has returned
+  /// true; otherwise null. Throws kUsage if there is no such prompt.
   std::shared_ptr<const KvPrefix> take_prefix(size_t i = 0);
 
  private:

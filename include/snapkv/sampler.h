@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Choosing the next token from logits. Deterministic for a seed, on every machine and compiler.
+// Chooses the next token from logits. Deterministic for a given seed, on every machine and
+// compiler.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +12,7 @@ namespace snapkv {
 
 class GrammarMatcher;
 
-/// Added to a token's logit before everything else.
+/// A number added to a token's logit before all other steps.
 struct LogitBias {
   int32_t id = 0;
   double bias = 0.0;  ///< up to kMostBias in both directions; -infinity: never this token
@@ -34,51 +35,51 @@ struct SamplerConfig {
                                   ///< multiplies negative logits of the last repeat_last_n tokens
                                   ///< (arXiv 1909.05858, section 4.1)
   int repeat_last_n = 64;         ///< how far all penalties look back; 0: off, -1: all
-  double presence_penalty = 0.0;  ///< taken off the logit of every token among the last
+  double presence_penalty = 0.0;  ///< subtracted from the logit of every token among the last
                                   ///< repeat_last_n, up to kMostCountPenalty in both directions
-  double frequency_penalty = 0.0;  ///< the same for each time that the token is among them
+  double frequency_penalty = 0.0;  ///< same, once per occurrence of the token
   uint64_t seed = 0;
-  std::vector<LogitBias> logit_bias = {};  ///< several of one token are added
+  std::vector<LogitBias> logit_bias = {};  ///< those of the same token are added up
 };
 
-/// The model's own probability of a token: the softmax of the logits as they come, before any step
-/// of a sampler.
+/// The model's own probability of a token: the softmax of the original logits, before any step of a
+/// sampler.
 struct TokenLogprob {
   int32_t id = 0;
-  double logprob = 0.0;  ///< natural; -infinity for logits that are not finite
+  double logprob = 0.0;  ///< natural logarithm; -infinity for logits that are not finite
 };
 struct TokenLogprobs {
   TokenLogprob chosen;
-  std::vector<TokenLogprob> top;  ///< the likeliest first, ties to the lower id
+  std::vector<TokenLogprob> top;  ///< most likely first, ties to the lower id
 };
-/// The probability of `id` and of the `n_top` likeliest tokens (fewer where fewer logits are
-/// finite). Throws Error{kUsage} for an id that is no token's or n_top < 0, Error{kRuntime} when no
-/// logit is finite.
+/// The log probabilities of `id` and of the `n_top` most likely tokens (fewer if fewer logits are
+/// finite). Throws Error{kUsage} if `id` is not a token or n_top < 0, Error{kRuntime} if no logit
+/// is finite.
 TokenLogprobs token_logprobs(std::span<const float> logits, int32_t id, int n_top);
 
 class Sampler {
  public:
-  /// Throws Error{kUsage} naming the field for values out of range.
+  /// Throws Error{kUsage} naming the field whose value is out of range.
   explicit Sampler(const SamplerConfig& config);
   ~Sampler();
   Sampler(Sampler&&) noexcept;
   Sampler& operator=(Sampler&&) noexcept;
 
-  /// Picks a token and remembers it for the penalties and the grammar. NaN logits never win; throws
-  /// Error{kRuntime} when none is finite, or no token is allowed.
+  /// Picks a token and records it for the penalties and the grammar. NaN logits are never picked.
+  /// Throws Error{kRuntime} if no logit is finite or no token is allowed.
   int32_t sample(std::span<const float> logits);
   /// Adds tokens (the prompt's) to the penalties' history.
   void accept(std::span<const int32_t> tokens);
 
-  /// From now on only tokens that the matcher allows are picked, and it takes those that are: the
-  /// answer goes on where the matcher stands.
+  /// From now on only tokens that the matcher allows are picked, and the matcher advances with
+  /// them. The answer continues from the matcher's current state.
   void set_grammar(GrammarMatcher matcher);
-  /// Null where none was set.
+  /// Null if none was set.
   const GrammarMatcher* grammar() const;
 
  private:
   struct Impl;
-  Impl& state() const;  // throws Error{kUsage} where the sampler was moved from
+  Impl& state() const;  // throws Error{kUsage} if the sampler was moved from
   std::unique_ptr<Impl> impl_;
 };
 

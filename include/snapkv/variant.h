@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Variant: a std::variant that may be copied where there is no memory. Used by PolicyValue and by
-// the metadata of model files.
+// Variant: a std::variant that can be copied safely when memory runs out.
 #pragma once
 
 #include <type_traits>
@@ -8,9 +7,9 @@
 
 namespace snapkv {
 
-/// Where a string or vector in it finds no memory, the copy constructor of libstdc++ 12's
-/// std::variant goes on to destroy what is not there. Its assignment does not, so copies are made
-/// with that.
+/// If a string or vector in it cannot be allocated, the copy constructor of libstdc++ 12's
+/// std::variant goes on to destroy an object that does not exist. Its assignment does not, so
+/// copies are made by assignment.
 template <typename First, typename... Others>
 class Variant : public std::variant<First, Others...> {
   using Base = std::variant<First, Others...>;

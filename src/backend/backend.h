@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Backend: a device's memory and the kernels that run on it. The model, the caches and the policies
-// see only this and ops.h.
+// use only this interface and ops.h.
 #pragma once
 
 #include <cstdint>
@@ -15,20 +15,20 @@ namespace snapkv {
 
 class Kernels;
 
-/// Granularity of n_kv in the shape of a decode step.
+/// Granularity at which n_kv is part of the shape of a decode step.
 constexpr int32_t kStepRows = 256;
 
 struct BackendOptions {
   Device device = Device::cpu;  // automatic: a GPU if this build and the machine have one
   int n_threads = 0;            // 0: cpu_threads()
   Compute compute = Compute::automatic;
-  void* stream = nullptr;  // cuda: the caller's cudaStream_t; nullptr: one of its own
+  void* stream = nullptr;  // cuda: the caller's cudaStream_t; nullptr: a new one
 };
 
 class Backend : public DeviceMemory {
  public:
-  /// Throws Error{kUsage} when the compute type can't be had (bf16 asked of a CPU without it runs,
-  /// emulated by the library, with a warning), Error{kRuntime} when the device is missing.
+  /// Throws Error{kUsage} if the compute type is not available, Error{kRuntime} if the device is
+  /// missing. On a CPU without bf16 the library emulates it, with a warning.
   static std::unique_ptr<Backend> make(const BackendOptions& options);
 
   /// Never `automatic`.
@@ -43,18 +43,20 @@ class Backend : public DeviceMemory {
   virtual ByteProducts byte_products() const { return ByteProducts::other; }
   virtual int n_threads() const = 0;
 
-  /// Around the ops of a decode step. Steps of the same `shape` make the same calls with tensors at
-  /// the same addresses; what differs is host data (ids, positions, HeadRows) whose counts are the
-  /// same, but n_kv, which may differ within a multiple of kStepRows. A device may then replay what
-  /// it recorded. Only ops may stand between them, no copies. `completed`: false after an error.
+  /// Bracket the ops of a decode step. Steps of the same `shape` make the same calls with tensors
+  /// at the same addresses. Only host data differs (ids, positions, HeadRows), with unchanged
+  /// counts; n_kv may differ within a multiple of kStepRows. A device may then replay what it
+  /// recorded. Only ops may come between the two calls, no copies. `completed`: false after an
+  /// error.
   virtual void begin_step(uint64_t shape) = 0;
   virtual void end_step(bool completed = true) = 0;
 
-  /// For ops.cpp, which validates first.
+  /// The kernels, which trust their arguments: call them through ops.h, which validates.
   virtual Kernels& kernels() = 0;
 };
 
-/// Gives builds without CUDA a backend for Device::cuda: tests run its kernels on the host.
+/// Registers the backend for Device::cuda. Tests of a build without CUDA register one that runs its
+/// kernels on the host.
 using MakeCudaBackend = std::unique_ptr<Backend> (*)(Compute compute, void* stream);
 void register_cuda(MakeCudaBackend make);
 

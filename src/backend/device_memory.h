@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// DeviceMemory: the memory of a device, and the order of what is done with it. Every Backend is
-// one; code that allocates and copies, but computes nothing, needs no more than this.
+// DeviceMemory: a device's memory and the order of the work on it. Backend derives from it; code
+// that allocates and copies but computes nothing needs only this.
 #pragma once
 
 #include <cstddef>
@@ -16,16 +16,16 @@ class DeviceMemory {
  public:
   virtual ~DeviceMemory() = default;
 
-  /// Whether the memory is not the host's: only ops and copies may then touch tensors.
+  /// Whether the memory is separate from the host's: then only ops and copies may touch tensors.
   virtual bool is_device() const = 0;
 
-  /// Device memory, uninitialized; Error{kDoesNotFit} naming `what` when there is none.
+  /// Uninitialized device memory; throws Error{kDoesNotFit} naming `what` if there is none.
   virtual Buffer allocate(size_t bytes, const char* what) = 0;
   /// Host memory from which a device copies at full speed.
   virtual Buffer allocate_pinned(size_t bytes, const char* what) = 0;
-  /// How many bytes can be allocated. Only devices with memory of their own know.
+  /// Bytes that can still be allocated. Only devices with memory of their own know this.
   virtual size_t free_memory() const = 0;
-  /// The most bytes that were allocated at a time; 0 where the memory is the host's.
+  /// The most bytes that were allocated at one time; 0 if the memory is the host's.
   virtual size_t peak_memory() const = 0;
   virtual void reset_peak_memory() = 0;
 
@@ -35,15 +35,16 @@ class DeviceMemory {
   virtual void copy(void* dst, const void* src, size_t bytes) = 0;
   virtual void synchronize() = 0;
 
-  /// A point in the order of what is done, and the time between two of them; on a device both must
-  /// have been reached (synchronize()).
+  /// A point in the order of the work, and the time between two of them; on a device both points
+  /// must have been reached (synchronize()).
   using Mark = int64_t;
   virtual Mark mark() = 0;
   virtual double seconds_between(Mark begin, Mark end) const = 0;
 
-  /// Tells a device which tensors of host memory are weights, in the order of their use: ops take
-  /// them where they are, and the device keeps copies, as many as it has room for; the others are
-  /// sent whenever they are used. They must not change or move afterwards. Host memory needs none.
+  /// Tells a device which tensors in host memory are weights, in the order of their use. Ops take
+  /// them by their host addresses; the device keeps as many copies as it has room for and transfers
+  /// the other weights whenever they are used. They must not change or move afterwards. Backends on
+  /// host memory ignore this.
   virtual void place_weights(std::span<const Tensor> weights) = 0;
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// HostBackend: memory and order of the backends that work on host memory (ref and cpu).
+// HostBackend: memory and order of work for the backends on host memory (ref and cpu).
 #pragma once
 
 #include <chrono>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Kernels: what a backend implements, one method per op with the name, parameters and meaning that
-// ops.def gives it. Only ops.cpp calls them, with arguments that it has validated.
+// Kernels: the methods that a backend implements, one per op, with the name, parameters and meaning
+// given in ops.def. ops.cpp validates their arguments.
 #pragma once
 
 #include "backend/ops.h"

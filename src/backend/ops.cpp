@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: MIT
-// Validation and dispatch of every op: the one place where shapes and types are checked, so that
-// kernels may trust them. A failed check is a programmer's error.
+// Validation and dispatch of every op. Shapes and types are checked here only, so that kernels may
+// trust them. A failed check is a programmer's error.
 //
-// An op's validation is the function of its name in `op_checks`. It returns whether there is
-// anything to do: kernels are not called with nothing.
+// The function in `op_checks` with an op's name validates it and returns whether there is anything
+// to do: kernels are not called for empty work.
 #include "backend/ops.h"
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 
 #include "backend/backend.h"
 #include "backend/kernels.h"
@@ -29,7 +30,7 @@ bool has_shape(const Tensor& t, std::initializer_list<int64_t> shape) {
   return true;
 }
 
-// Dense memory of this shape; memory may be missing only where there is nothing to hold.
+// Whether t is dense and has this shape; its memory may be null only if it is empty.
 bool is_dense(const Tensor& t, std::initializer_list<int64_t> shape) {
   return has_shape(t, shape) && t.is_contiguous() && (t.data != nullptr || t.numel() == 0);
 }
@@ -44,7 +45,7 @@ bool is_activation(const Backend& backend, const Tensor& t, std::initializer_lis
 
 bool is_kv_dtype(DType t) { return t == DType::f32 || t == DType::f16 || t == DType::bf16; }
 
-// A type of the rows that decode reads, in whole blocks.
+// Whether decoding can read rows of this type, in whole blocks.
 bool is_cache_dtype(DType t, int64_t head_dim) {
   return is_kv_dtype(t) || (t == DType::q8_0 && head_dim % block_size(t) == 0);
 }
@@ -54,8 +55,8 @@ bool is_weight(const Tensor& t) {
          t.n_cols() % block_size(t.dtype) == 0;
 }
 
-// Rows of KV heads: [n_head_kv, capacity, d], rows and heads at any distance, so that the memory of
-// other engines ([n_tokens, n_head_kv, d]) can be read where it is.
+// Whether t has rows of KV heads: [n_head_kv, capacity, d]. Rows and heads may have any stride, so
+// that the memory of other engines ([n_tokens, n_head_kv, d]) can be read in place.
 bool is_kv(const Tensor& t) {
   const int64_t element = block_bytes(t.dtype);
   return has_shape(t, {kAny, kAny, kAny}) && block_size(t.dtype) == 1 && t.stride[2] == element &&
@@ -107,6 +108,14 @@ bool layer_norm(const Backend&, const Tensor& x, const Tensor& weight, const Ten
 bool add(const Backend&, const Tensor& x, const Tensor& y, float) {
   SNAPKV_CHECK(is_f32(x, {kAny, kAny}) && is_f32(y, {x.shape[0], x.shape[1]}));
   return x.numel() > 0;
+}
+
+bool add_rows(const Backend&, const Tensor& x, const Tensor& y, std::span<const int32_t> rows,
+              std::span<const float> factors) {
+  SNAPKV_CHECK(is_f32(x, {kAny, kAny}) && is_f32(y, {std::ssize(rows), x.shape[1]}));
+  SNAPKV_CHECK(factors.size() == rows.size() && all_within(rows, 0, x.shape[0] - 1));
+  SNAPKV_CHECK(std::adjacent_find(rows.begin(), rows.end(), std::greater_equal<>()) == rows.end());
+  return y.numel() > 0;
 }
 
 bool scale(const Backend&, const Tensor& x, std::span<const float> factors) {
@@ -238,7 +247,7 @@ bool window_votes(const Backend&, const WindowVotes& w) {
   SNAPKV_CHECK(is_variant(w.variant, w.q.shape[1]));
   if (w.q.numel() == 0) return false;
   SNAPKV_CHECK(std::ssize(w.n_rows) == n_head_kv);
-  const int64_t n_own = w.whole ? 0 : n_window;  // last rows that get no votes
+  const int64_t n_own = w.whole ? 0 : n_window;  // rows at the end that get no votes
   SNAPKV_CHECK(all_within(w.n_rows, std::max(n_window, n_own + 1),
                           std::min(w.k.shape[1], n_own + w.votes.shape[1])));
   return true;
@@ -267,12 +276,12 @@ bool top_k(const Backend&, const Tensor& scores, std::span<const int32_t> n,
   return rows.numel() > 0;
 }
 
-// Scores of n[h] rows of each head.
+// Whether t has scores for n[h] rows of each head.
 bool is_scores(const Tensor& t, std::span<const int32_t> n) {
   return is_f32(t, {std::ssize(n), kAny}) && all_within(n, 0, t.shape[1]);
 }
 
-// Rows of KV heads in a type that isn't quantized, n[h] of each head.
+// Whether t has n[h] rows of each KV head, in a type that is not quantized.
 bool is_kv_rows(const Tensor& t, std::span<const int32_t> n) {
   return is_kv_dtype(t.dtype) && is_kv(t) && t.shape[0] == std::ssize(n) &&
          all_within(n, 0, t.shape[1]);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The ops: ops::rms_norm(backend, x, weight, eps, out) and so on, one function for each entry of
-// ops.def, where they are documented; here are the structs that they take. Each validates shapes
-// and types once and calls the backend's kernel of the same name. ref/ is the specification.
+// ops.def, which documents them. This file has the structs they take. Each op validates shapes and
+// types once and calls the backend's kernel of the same name. ref/ is the specification.
 #pragma once
 
 #include <cstdint>
@@ -19,34 +19,34 @@ struct Projection {
   Tensor w;                 // [n_out, n_in] of any type but i32
   Tensor bias;              // [n_out] f32, or empty
   Tensor out;               // [n, n_out] f32
-  bool accumulate = false;  // add to what `out` holds (the residual stream)
+  bool accumulate = false;  // add to the content of `out` (the residual stream)
 };
 
-/// What a backend notes about a layout of PackedWeight that it chose; each derives its own.
+/// Base of a backend's description of a PackedWeight's layout; each backend derives its own.
 struct PackedLayout {
   virtual ~PackedLayout() = default;
 };
 
-/// Where weights are laid out for the product that comes next, a piece of a matrix after the other.
+/// Memory where weights are packed for the next product, one piece of a matrix after another.
 struct PackWorkspace {
-  Buffer memory;            // grows to what the products need
-  double pack_seconds = 0;  // that these products have spent laying weights out
+  Buffer memory;            // grows to the products' needs
+  double pack_seconds = 0;  // spent packing in these products
 };
 
-/// A weight matrix laid out for many rows at once, in the compute dtype. Made by pack(), which may
-/// be called again for another matrix and then reuses the memory. A backend may remember a weight
-/// of a block type instead, which must then stay where it is: Backend::byte_products().
+/// A weight matrix packed for products of many rows, in the compute dtype. pack() fills it, and may
+/// be called again for another matrix, reusing the memory. A backend may only remember a weight of
+/// a block type, which must then stay in place: Backend::byte_products().
 struct PackedWeight {
-  /// Not null: for few products, which are made one after another. A backend may then remember the
-  /// weight instead, which must stay where it is, and lay out each piece just before it multiplies.
+  /// Not null: for a few products that run one after another. A backend may then only remember the
+  /// weight, which must stay in place, and pack each piece just before it multiplies.
   PackWorkspace* workspace = nullptr;
   int64_t n_out = 0;
   int64_t n_in = 0;
   Buffer storage;                        // in the backend's own layout
-  std::unique_ptr<PackedLayout> layout;  // of the backend that packed it, where it has several
+  std::unique_ptr<PackedLayout> layout;  // by the backend that packed it, if it has several
 };
 
-/// The functions between the two matrices of a feed-forward network.
+/// The functions between the matrices of a feed-forward network.
 enum class Activation {
   silu,       // x sigmoid(x)
   gelu_tanh,  // x / 2 (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))): GELU's usual approximation
@@ -57,32 +57,32 @@ enum class RopeLayout {
   neox,  // rotates pairs (i, i + n_rot/2)
 };
 
-/// Rotary embedding (RoFormer, arXiv 2104.09864, eq. 15): pair i of position p turns by
-/// p * inv_freq[i]. Scaling of any kind is already in inv_freq. f64, so that positions of a million
-/// keep their phase. Rotated values are also multiplied by `magnitude` (YaRN, arXiv 2309.00071,
-/// section 3.4, writes the temperature of its attention that way).
+/// Rotary embedding (RoFormer, arXiv 2104.09864, eq. 15): pair i of position p turns by p *
+/// inv_freq[i]. inv_freq already includes scaling of any kind. It is f64, so that positions of a
+/// million keep their phase. Rotated values are also multiplied by `magnitude` (this is how YaRN,
+/// arXiv 2309.00071, section 3.4, implements the temperature of its attention).
 struct RopeFrequencies {
   std::span<const double> inv_freq;  // [n_rot / 2]
   RopeLayout layout = RopeLayout::norm;
   float magnitude = 1.0f;
 };
 
-/// In what the attention of a layer differs from a plain softmax over all visible rows. The scores
-/// below are scale * q . k.
+/// How a layer's attention differs from a plain softmax over all visible rows. The scores below are
+/// scale * q . k.
 struct AttentionVariant {
-  /// > 0: a query sees the last `window` rows up to its own only (arXiv 2004.05150, section 3.1).
+  /// > 0: a query sees only the last `window` rows up to its own (arXiv 2004.05150, section 3.1).
   int64_t window = 0;
   /// > 0: scores s become softcap * tanh(s / softcap) before the softmax (arXiv 2408.00118,
   /// section 2).
   float softcap = 0.0f;
-  /// [n_head] f32, or empty: each head's softmax has one column more, of this score and without a
-  /// value (arXiv 2309.17453, section 3.2; a score as it is, not scaled nor capped). A weight.
+  /// [n_head] f32, or empty: each head's softmax has one more column with this score and no value
+  /// (arXiv 2309.17453, section 3.2; the score is neither scaled nor capped). A weight.
   Tensor sinks = {};
 };
 
-/// Causal attention of a chunk of queries over the rows of one layer (all of them uncompressed
-/// during prefill). Query t sees rows [0, n_past[h] + t] of head h, or the last variant.window of
-/// them: the chunk's own keys are already stored at rows n_past[h] ... n_past[h] + n - 1.
+/// Causal attention of a chunk of queries over the rows of one layer (uncompressed during prefill).
+/// Query t sees rows [0, n_past[h] + t] of head h, or the last variant.window of them. The chunk's
+/// own keys are already stored at rows n_past[h] ... n_past[h] + n - 1.
 ///   out[t, h, :] = sum_j softmax_j(scale * q[t, h] . k[h / n_group, j]) * v[h / n_group, j]
 struct PrefillAttention {
   Tensor q;                         // [n, n_head, head_dim] f32
@@ -101,9 +101,9 @@ struct HeadRows {
   int32_t n_kv = 0;  // >= 1
 };
 
-/// Attention of one query per sequence over that sequence's own rows; lengths differ from sequence
-/// to sequence and from head to head, nothing is padded. A sliding window is where the rows begin:
-/// variant.window must be 0.
+/// Attention of one query per sequence over that sequence's own rows. The number of rows differs
+/// between sequences and between heads; nothing is padded. A sliding window is expressed by where
+/// the rows begin, so variant.window must be 0.
 struct DecodeAttention {
   Tensor q;                         // [n_seq, n_head, head_dim] f32
   std::span<const HeadRows> heads;  // [n_seq * n_head_kv]
@@ -113,23 +113,23 @@ struct DecodeAttention {
   AttentionVariant variant = {};
 };
 
-/// How votes are smoothed along the positions (SnapKV, arXiv 2404.14469, section 4.2).
+/// How votes are smoothed over positions (SnapKV, arXiv 2404.14469, section 4.2).
 enum class Pooling { max, avg };
 
 /// How the query heads that share one KV head combine their votes (grouped-query attention).
 enum class GroupReduce { mean, max };
 
-/// How the queries of a window combine what they give a row: SnapKV adds it up; the largest keeps a
-/// row that a single query needs.
+/// How the votes of a window's queries for a row are combined. SnapKV adds them up; the maximum
+/// keeps a row that only a single query needs.
 enum class VoteReduce { sum, max };
 
 /// SnapKV's vote (arXiv 2404.14469, section 4.1; docs/architecture.md, steps 2 to 5). The W queries
-/// are those of the last W rows of every head; query i sees rows [0, n_rows[h] - W + i].
+/// belong to the last W rows of every head; query i sees rows [0, n_rows[h] - W + i].
 ///   votes[g, j] = reduce_{h in group g} sum_i softmax_j'(scale * q[i, h] . k[g, j'])[j]
-/// (with VoteReduce::max the largest over i instead of the sum) for j < n_rows[g] - W, the softmax
-/// over all visible rows, in f32. With `whole` for every j < n_rows[g]: the window's own columns too,
-/// over the queries that see them. (W is the number of queries; variant.window, if any, how many
-/// rows each of them sees.)
+/// for j < n_rows[g] - W (with VoteReduce::max the largest over i instead of the sum). The softmax
+/// is over all visible rows, in f32. With `whole`, for every j < n_rows[g]: the window's own
+/// columns too, over the queries that see them. W is the number of queries; variant.window, if set,
+/// limits how many rows each of them sees.
 struct WindowVotes {
   Tensor q;                         // [W, n_head, head_dim] f32
   Tensor k;                         // [n_head_kv, capacity, head_dim] KV dtype
@@ -142,8 +142,8 @@ struct WindowVotes {
   VoteReduce reduce = VoteReduce::sum;
 };
 
-/// dst[h][i, :] = src[h][rows[h, i], :] for i < n[h], in another cache dtype (as store_rows
-/// rounds).
+/// dst[h][i, :] = src[h][rows[h, i], :] for i < n[h], in another cache dtype (rounded like
+/// store_rows).
 struct RowConversion {
   std::span<const void* const> src;  // [n_head_kv], each [.., head_dim] src_dtype, contiguous
   DType src_dtype = DType::f16;
@@ -161,26 +161,26 @@ struct RowNorms {
   std::span<const int32_t> n;  // [n_head_kv]
   Tensor out;                  // [n_head_kv, >= max(n)] f32
   float factor = 1.0f;
-  bool l1 = false;  // the sum of absolute values, else the L2 norm
+  bool l1 = false;  // sum of absolute values; otherwise the L2 norm
   bool inverse = false;
-  bool accumulate = false;  // add to what `out` holds
+  bool accumulate = false;  // add to the content of `out`
 };
 
-/// What becomes of a score among those of its chunk. `rank`: how many of the chunk are lower, of
-/// equal ones those of higher index; NaN is lower than all and its rank is NaN.
+/// How a score is replaced within its chunk. `rank`: the number of scores in the chunk that are
+/// lower, or equal with a higher index; NaN is lower than all others and its rank is NaN.
 enum class ChunkScore { mean, softmax, rank };
 
-/// out[h, j] (+)= factor * kind(scores[h, chunk of j])[j] for begin <= j < n[h]; chunks have
-/// `length` rows from `begin` on, the last one what is left. Below `begin` out is 0 (+= 0).
+/// out[h, j] (+)= factor * kind(scores[h, chunk of j])[j] for begin <= j < n[h]. Chunks have
+/// `length` rows from `begin` on; the last one may be shorter. Below `begin`, out is 0 (+= 0).
 struct ChunkScores {
   ChunkScore kind = ChunkScore::mean;
   Tensor scores;               // [n_head_kv, >= max(n)] f32
   std::span<const int32_t> n;  // [n_head_kv]
   int64_t begin = 0;
   int64_t length = 1;  // >= 1
-  Tensor out;          // as scores; the same memory only for means that don't accumulate
+  Tensor out;          // as scores; the same memory only for means without accumulate
   float factor = 1.0f;
-  bool accumulate = false;  // add to what `out` holds
+  bool accumulate = false;  // add to the content of `out`
 };
 
 namespace ops {

@@ -23,8 +23,8 @@ namespace {
 
 constexpr size_t kBufferBytes = size_t{1} << 16;
 
-/// Names of temporary files, for a handler of signals: at a fixed place, as it may not allocate.
-/// More files than this at once are written as well, but stay behind if a signal ends the process.
+/// Names of temporary files, at fixed addresses for a signal handler, which may not allocate. More
+/// files than this can be written at once, but the others stay behind if a signal ends the process.
 struct TemporaryName {
   enum State { kFree, kChanging, kUsed };
   std::atomic<int> state = kFree;
@@ -45,23 +45,23 @@ int remember_temporary(const std::string& path) {
   return -1;
 }
 
-/// "folder" of "folder/name", "." of "name".
+/// "folder" for "folder/name", "." for "name".
 std::string folder_of(const std::string& path) {
   const size_t slash = path.rfind('/');
   if (slash == std::string::npos) return ".";
   return slash == 0 ? "/" : path.substr(0, slash);
 }
 
-/// A name beside `path` that no file has, unless it is of a process that was killed. The longest
-/// name that a file may have leaves no room for an ending, so a long one is cut.
+/// A name next to `path` that no file has, unless a killed process left it behind. A long name is
+/// cut, since the longest possible one would leave no room for an ending.
 std::string temporary_name(const std::string& path, int i) {
   constexpr size_t kMostKept = 200;
-  const size_t name = path.rfind('/') + 1;  // 0 where there is no folder
+  const size_t name = path.rfind('/') + 1;  // 0 if there is no folder
   return fmt::format("{}.tmp-{}-{}", path.substr(0, std::min(path.size(), name + kMostKept)),
                      ::getpid(), i);
 }
 
-/// The file that `path` leads to, by links: another name must not take the place of a link.
+/// The file that `path` refers to through links: renaming must not replace a link.
 std::string target_of(const std::string& path) {
   struct stat info {};
   if (::lstat(path.c_str(), &info) != 0 || !S_ISLNK(info.st_mode)) return path;
@@ -79,11 +79,11 @@ std::string target_of(const std::string& path) {
   fail(ErrorCode::kUsage, "'{}' exists already", path);
 }
 
-/// Refuses a file that must not be written over, and returns what is there, if anything is.
+/// Throws if the file must not be overwritten; returns the status of an existing file.
 std::optional<struct stat> check_target(const std::string& path, bool overwrite) {
   struct stat info {};
   if (::stat(path.c_str(), &info) != 0) {
-    if (errno != ENOENT) fail_io("make", path);  // a name that is too long, among others
+    if (errno != ENOENT) fail_io("make", path);  // for example, the name is too long
     return std::nullopt;
   }
   if (!S_ISREG(info.st_mode)) {
@@ -113,7 +113,7 @@ void remove_temporary_files() {
 AtomicFile::AtomicFile(const std::string& path, bool overwrite)
     : path_(target_of(path)), overwrite_(overwrite) {
   const std::optional<struct stat> there = check_target(path_, overwrite);
-  constexpr int kTries = 100;  // names of files that a killed process left behind are taken
+  constexpr int kTries = 100;  // files that a killed process left behind have taken some names
   for (int i = 0; i < kTries && fd_ < 0; ++i) {
     temporary_ = temporary_name(path_, i);
     fd_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
@@ -121,7 +121,7 @@ AtomicFile::AtomicFile(const std::string& path, bool overwrite)
   }
   if (fd_ < 0) fail_with_errno("make");
   slot_ = remember_temporary(temporary_);
-  // the new file is for the eyes of those whom the old one was for
+  // the new file must be readable only by those who could read the old one
   if (there && ::fchmod(fd_, there->st_mode & 0777) != 0) {
     const int error = errno;
     ::unlink(temporary_.c_str());
@@ -168,17 +168,17 @@ void AtomicFile::write_now(std::span<const std::byte> bytes) {
 }
 
 void AtomicFile::commit() {
-  const std::string folder_name = folder_of(path_);  // first: nothing fails once the file is there
+  const std::string folder_name = folder_of(path_);  // first: nothing may fail after the rename
   write_now(buffer_);
   buffer_.clear();
   if (::fsync(fd_) != 0) fail_with_errno("write");
   if (overwrite_) {
     if (::rename(temporary_.c_str(), path_.c_str()) != 0) fail_with_errno("write");
   } else {
-    // fails where the name is taken, as rename() does not
+    // unlike rename(), fails if the name is taken
     if (::link(temporary_.c_str(), path_.c_str()) != 0) {
       if (errno == EEXIST) fail_there(path_);
-      // a file system without links
+      // for a file system without links
       if (::access(path_.c_str(), F_OK) == 0) fail_there(path_);
       if (::rename(temporary_.c_str(), path_.c_str()) != 0) fail_with_errno("write");
     } else {
@@ -187,7 +187,7 @@ void AtomicFile::commit() {
   }
   forget_temporary();
   ::close(std::exchange(fd_, -1));
-  // the new name, too, must outlast a power cut
+  // the new name must also survive a power failure
   const int folder = ::open(folder_name.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (folder >= 0) {
     ::fsync(folder);

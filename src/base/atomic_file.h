@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
-// AtomicFile: a file that is there whole or not at all. It is written under a temporary name in the
-// same folder and takes its name when it is complete and on the disk. Used by the writer of GGUF
-// files and by write_file().
+// AtomicFile: a file that appears either complete or not at all. It is written under a temporary
+// name in the same folder and renamed when it is complete and on the disk.
 #pragma once
 
 #include <cstddef>
@@ -12,20 +11,20 @@
 
 namespace snapkv {
 
-/// What making an AtomicFile would refuse, without making one: for programs that work for long
-/// before they write. Throws as its constructor does.
+/// Checks what the constructor of AtomicFile would reject, without making a file: for programs that
+/// work for a long time before they write. Throws as the constructor does.
 void check_can_write(const std::string& path, bool overwrite);
 
-/// Removes the temporary files of all that are being written, for a handler of a signal that ends
-/// the process: no allocation, no locks.
+/// Removes the temporary files of all files being written. For handlers of signals that end the
+/// process: it allocates nothing and takes no locks.
 void remove_temporary_files();
 
 class AtomicFile {
  public:
-  /// Makes the temporary file, with the permissions of the one that it will replace. Where `path`
-  /// is a symbolic link, the file that it leads to is written, and the link stays one. Throws
-  /// Error{kUsage} when `path` exists and `overwrite` is false, or is no regular file, or a link to
-  /// nothing, or where stdout or stderr goes; Error{kRuntime} naming the path when no file can be
+  /// Makes the temporary file with the permissions of the file that it will replace. If `path` is a
+  /// symbolic link, the file that it points to is written and the link is kept. Throws
+  /// Error{kUsage} if `path` exists and `overwrite` is false, is not a regular file, is a link to
+  /// nothing, or is where stdout or stderr goes; Error{kRuntime} naming the path if no file can be
   /// made there.
   AtomicFile(const std::string& path, bool overwrite);
   AtomicFile(const AtomicFile&) = delete;
@@ -33,11 +32,11 @@ class AtomicFile {
   /// Removes the temporary file unless commit() was called.
   ~AtomicFile();
 
-  /// Appends. Throws Error{kRuntime} naming the path and the cause.
+  /// Appends `bytes`. Throws Error{kRuntime} naming the path and the cause.
   void write(std::span<const std::byte> bytes);
   uint64_t position() const { return position_; }
-  /// Waits until everything is on the disk, then gives the file its name. Throws Error{kUsage} when
-  /// `path` has come to exist meanwhile and must not be overwritten, Error{kRuntime} as write().
+  /// Waits until everything is on the disk, then gives the file its name. Throws Error{kUsage} if
+  /// `path` has appeared meanwhile and must not be overwritten, Error{kRuntime} as write() does.
   void commit();
 
  private:
@@ -49,9 +48,9 @@ class AtomicFile {
   std::string temporary_;
   bool overwrite_;
   int fd_ = -1;
-  int slot_ = -1;  // where remove_temporary_files() finds the temporary name
+  int slot_ = -1;  // index of the name for remove_temporary_files()
   uint64_t position_ = 0;
-  std::vector<std::byte> buffer_;  // of small writes
+  std::vector<std::byte> buffer_;  // collects small writes
 };
 
 }  // namespace snapkv

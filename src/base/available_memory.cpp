@@ -12,18 +12,18 @@
 namespace snapkv {
 namespace {
 
-/// What stays free of a group's limit, beyond which the system kills at once: threads' stacks and
-/// what the kernel counts for itself, such as tables of pages, are in no plan.
+/// Bytes that stay free below a group's limit, at which the system kills processes immediately.
+/// Plans do not include threads' stacks and the kernel's own data, such as page tables.
 constexpr size_t kGroupReserve = size_t{2} << 20, kGroupReserveShare = 64;
 
 constexpr size_t kUnlimited = std::numeric_limits<size_t>::max();
 
-/// What a file of one number says; nothing where there is no file, or a word such as "max".
+/// The number in a file with one number; nothing if there is no file, or a word such as "max".
 std::optional<size_t> one_number(const std::string& text) {
   return parse_whole(std::string_view(text).substr(0, text.find('\n')));
 }
 
-/// The number behind `key` in lines such as "key   123 kB"; 0 where it is not.
+/// The number after `key` in lines such as "key   123 kB"; 0 if there is no such line.
 size_t value_of(std::string_view text, std::string_view key) {
   for (const std::string_view line : split_text(text, '\n')) {
     const std::vector<std::string_view> words = split_text(line, ' ');
@@ -38,13 +38,13 @@ size_t system_available(const std::string& root) {
   return kib > 0 ? kib * kKib : kUnlimited;
 }
 
-/// What one group leaves, whatever the groups around it do.
+/// Bytes that one group leaves, regardless of the groups around it.
 size_t left_in(const ControlGroup& group) {
   const bool v2 = group.version_2;
   const auto limit = one_number(group.read(v2 ? "memory.max" : "memory.limit_in_bytes"));
   if (!limit.has_value()) return kUnlimited;
   const auto used = one_number(group.read(v2 ? "memory.current" : "memory.usage_in_bytes"));
-  const std::string stat = group.read("memory.stat");  // groups below included
+  const std::string stat = group.read("memory.stat");  // includes the groups below
   const size_t cached = value_of(stat, v2 ? "active_file" : "total_active_file") +
                         value_of(stat, v2 ? "inactive_file" : "total_inactive_file");
   const size_t kept = used.value_or(0) - std::min(used.value_or(0), cached);

@@ -12,15 +12,15 @@
 namespace snapkv {
 namespace {
 
-/// Buffers of at least so many huge pages ask for them; in smaller ones the last, partly used page
-/// would weigh too much.
+/// Buffers of at least this many huge pages ask for them; in smaller ones the last, partly used
+/// page would waste too much.
 constexpr size_t kLargePages = 4;
 
-/// Buffers of at least so many bytes are mapped: their memory goes back to the system at once when
-/// they are released. In the heap it would stay behind whatever was allocated after it, beyond what
-/// a memory plan promises; the heap also keeps twice the largest block that it ever mapped itself,
-/// so the limit is where it begins to (mallopt(3), M_MMAP_THRESHOLD). AddressSanitizer watches the
-/// heap only.
+/// Buffers of at least this many bytes are mapped, so that their memory goes back to the system as
+/// soon as they are released. In the heap it would be trapped behind later allocations, exceeding
+/// what a memory plan promises. The heap also keeps twice the largest block that it ever mapped
+/// itself, so the limit is where it begins to map (mallopt(3), M_MMAP_THRESHOLD). AddressSanitizer
+/// watches only the heap.
 #if defined(__SANITIZE_ADDRESS__)  // GCC
 #define SNAPKV_WATCHES_HEAP
 #elif defined(__has_feature)  // Clang
@@ -34,10 +34,10 @@ constexpr size_t kMappedBytes = SIZE_MAX;
 constexpr size_t kMappedBytes = size_t{128} << 10;
 #endif
 
-/// Buffers end at a multiple of this; where the system's pages are larger it rounds for itself.
+/// Buffers end at a multiple of this; a system with larger pages rounds up further.
 constexpr size_t kPageBytes = 4096;
 
-/// Memory of the system's pages whose beginning is a multiple of `alignment`, or nullptr.
+/// Maps whole pages at an address that is a multiple of `alignment`; nullptr on failure.
 void* map_aligned(size_t bytes, size_t alignment) {
   const size_t spare = alignment > kPageBytes ? alignment : 0;
   if (bytes > SIZE_MAX - spare) return nullptr;

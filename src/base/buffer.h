@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Buffer: owns a block of memory of one backend; moves, never copies. Made by Backend::allocate or,
-// for host memory, by Buffer::host.
+// Buffer: owns a block of memory of one backend; it can be moved but not copied.
 #pragma once
 
 #include <cstddef>
@@ -33,16 +32,16 @@ class Buffer {
     if (data_ != nullptr && release_ != nullptr) release_(data_, bytes_, context_);
   }
 
-  /// Uninitialized host memory; throws Error{kDoesNotFit} naming `what` when there is none.
+  /// Uninitialized host memory; throws Error{kDoesNotFit} naming `what` if there is none.
   static Buffer host(size_t bytes, const char* what);
 
   void* data() const { return data_; }
   size_t bytes() const { return bytes_; }
   explicit operator bool() const { return data_ != nullptr; }
-  /// Whether it releases its memory: not where it was given somebody else's.
+  /// Whether it releases its memory; false if the memory belongs to someone else.
   bool owns() const { return release_ != nullptr; }
 
-  /// A contiguous view of the buffer's beginning; checked against its size.
+  /// A contiguous view of the buffer from `offset` on, checked against its size.
   Tensor view(DType dtype, std::initializer_list<int64_t> shape, size_t offset = 0) const {
     Tensor t(static_cast<char*>(data_) + offset, dtype, shape);
     SNAPKV_CHECK(offset + static_cast<size_t>(t.numel() / block_size(dtype) * block_bytes(dtype)) <=

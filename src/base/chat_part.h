@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// chat_part(): a part of what a chat template made, which still knows which of its bytes are data,
-// and unused_mark(), by which its beginning is found. Used by programs and evaluations where only
-// the new part of a conversation is read.
+// chat_part(): a part of a rendered chat that still records which of its bytes are data; and
+// unused_mark(), for a mark by which the beginning of the part is found. For reading only the new
+// part of a conversation.
 #pragma once
 
 #include <algorithm>
@@ -13,7 +13,7 @@
 
 namespace snapkv {
 
-/// Bytes [begin, end) of a rendered chat; without an end, to its own.
+/// Bytes [begin, end) of a rendered chat; to its end if `end` is not given.
 inline RenderedChat chat_part(const RenderedChat& chat, size_t begin,
                               size_t end = std::string::npos) {
   end = std::min(end, chat.text.size());
@@ -26,8 +26,8 @@ inline RenderedChat chat_part(const RenderedChat& chat, size_t begin,
   return part;
 }
 
-/// `word`, which ends in no dash, and as many dashes as it takes to be nowhere in `text`. One pass:
-/// people may send a text that spells the word with any number of dashes.
+/// `word`, which must not end in a dash, followed by as many dashes as make it absent from `text`.
+/// A single pass, since a text may contain the word with any number of dashes.
 inline std::string unused_mark(std::string_view word, std::string_view text) {
   size_t n_dashes = 0;
   for (size_t at = text.find(word); at != text.npos; at = text.find(word, at)) {
@@ -39,8 +39,8 @@ inline std::string unused_mark(std::string_view word, std::string_view text) {
   return std::string(word) + std::string(n_dashes, '-');
 }
 
-/// What a template wrote after `mark`, which stands for a text of the conversation; nothing when
-/// the template left that text out.
+/// The part that a template rendered after `mark`, which stands for a text of the conversation;
+/// nothing if the template left that text out.
 inline std::optional<RenderedChat> chat_after(const RenderedChat& chat, std::string_view mark) {
   const size_t at = chat.text.rfind(mark);
   if (at == std::string::npos) return std::nullopt;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// CHECK: a programmer's error, never a user's: prints the condition and aborts. DCHECK: the same in
-// debug builds only, for kernels.
+// CHECK is for a programmer's error, never a user's: it prints the condition and aborts. DCHECK
+// does the same in debug builds only, for kernels.
 #pragma once
 
 #include <cstdio>

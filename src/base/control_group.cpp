@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The files are described in proc(5), in cgroups(7), and in the kernel's cgroup-v2.rst and
-// cgroup-v1.
+// proc(5), cgroups(7) and the kernel's cgroup-v2.rst and cgroup-v1 describe the files.
 #include "base/control_group.h"
 
 #include <algorithm>
@@ -14,12 +13,12 @@ namespace {
 
 /// Where a hierarchy of groups is mounted.
 struct Mount {
-  std::string group;   ///< the group that is mounted: "/", or a container's
-  std::string folder;  ///< where it is
+  std::string group;   ///< the mounted group: "/", or a container's
+  std::string folder;  ///< where it is mounted
   bool version_2 = false;
 };
 
-/// Of a line of mountinfo, if it is a hierarchy with this controller: "35 31 0:32 /
+/// Parses a line of mountinfo for a hierarchy with this controller: "35 31 0:32 /
 /// /sys/fs/cgroup/memory rw shared:1 - cgroup cgroup rw,memory". Nothing for other mounts.
 std::optional<Mount> parse_mount(std::string_view line, std::string_view controller) {
   const std::vector<std::string_view> words = split_text(line, ' ');
@@ -33,8 +32,8 @@ std::optional<Mount> parse_mount(std::string_view line, std::string_view control
   return Mount{std::string(words[3]), std::string(words[4]), !version_1};
 }
 
-/// The process's group in the hierarchy of a mount, by /proc/self/cgroup, whose lines are such as
-/// "4:cpu,memory:/a/b" (version 1) or "0::/a/b" (version 2).
+/// The process's group in the hierarchy of a mount. `groups` is /proc/self/cgroup, with lines such
+/// as "4:cpu,memory:/a/b" (version 1) or "0::/a/b" (version 2).
 std::string group_of_process(std::string_view groups, const Mount& mount,
                              std::string_view controller) {
   for (const std::string_view line : split_text(groups, '\n')) {
@@ -51,8 +50,8 @@ std::string group_of_process(std::string_view groups, const Mount& mount,
   return "/";
 }
 
-/// Folders below the mount that lead to a group: "b" for "/a/b" where "/a" is mounted. A group that
-/// is not below what is mounted cannot be seen; the mounted one is then the nearest around it.
+/// The path from the mount to a group: "b" for "/a/b" if "/a" is mounted. A group outside the
+/// mounted one cannot be seen; the mounted one is then the nearest group around it.
 std::filesystem::path below_mount(const std::string& group, const std::string& mounted) {
   const std::filesystem::path path =
       std::filesystem::path(group).lexically_relative(std::filesystem::path(mounted));
@@ -60,7 +59,7 @@ std::filesystem::path below_mount(const std::string& group, const std::string& m
   return outside || path == "." ? std::filesystem::path() : path;
 }
 
-/// The first two numbers of a text such as "150000 100000"; nothing where one is a word.
+/// The first two numbers of a text such as "150000 100000"; nothing if one of them is a word.
 std::optional<std::pair<int64_t, int64_t>> two_numbers(std::string_view text) {
   const std::vector<std::string_view> words = split_text(text.substr(0, text.find('\n')), ' ');
   if (words.size() < 2) return std::nullopt;
@@ -69,7 +68,7 @@ std::optional<std::pair<int64_t, int64_t>> two_numbers(std::string_view text) {
   return std::pair(*first, *second);
 }
 
-/// Time that a group may use in each period, and the period.
+/// The time that a group may use per period, and the period.
 std::optional<std::pair<int64_t, int64_t>> quota_and_period(const ControlGroup& group) {
   if (group.version_2) return two_numbers(group.read("cpu.max"));
   std::string both = group.read("cpu.cfs_quota_us");  // -1: no limit

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Seconds of processor time that the calling thread has spent: limits of work that must not depend
-// on what else the machine does. Reading it costs a system call.
+// Seconds of processor time that the calling thread has used, for limits on work that must not
+// depend on the machine's other load. Reading it takes a system call.
 #pragma once
 
 #include <ctime>

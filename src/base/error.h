@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// fail(): build a message and throw snapkv::Error. For bad input and the outside world; programmer
-// errors use base/check.h.
+// fail(): builds a message and throws snapkv::Error, for bad input and failures outside the
+// program. base/check.h is for programmer errors.
 #pragma once
 
 #include <fmt/core.h>

@@ -19,7 +19,7 @@ class TemporaryFile {
  public:
   explicit TemporaryFile(const std::string& dir, const char* what)
       : fd_(::open(dir.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600)) {
-    // file systems without nameless files: a named one that is removed at once
+    // for file systems without unnamed files: a named one that is removed at once
     if (fd_ < 0 && (errno == EOPNOTSUPP || errno == EISDIR)) {
       std::string path = dir + "/snapkv-XXXXXX";
       fd_ = ::mkostemp(path.data(), O_CLOEXEC);
@@ -52,7 +52,7 @@ void advise(const void* data, size_t bytes, int advice) {
 Buffer make_file_buffer(const std::string& dir, size_t bytes, const char* what) {
   if (bytes == 0) return {};
   const TemporaryFile file(dir, what);
-  // reserved now: a full disk must be an error here, not a signal at some later store
+  // reserve the space now: a full disk must be an error here, not a signal at a later store
   if (const int error = ::posix_fallocate(file.get(), 0, static_cast<off_t>(bytes)); error != 0) {
     const bool full = error == ENOSPC || error == EFBIG || error == EDQUOT;
     fail(full ? ErrorCode::kDoesNotFit : ErrorCode::kRuntime, "{}: {} bytes in a file in '{}': {}",

@@ -16,8 +16,8 @@
 namespace snapkv {
 namespace {
 
-/// The holder as Linux lists it: "1: FLOCK  ADVISORY  WRITE 1234 fe:00:110926 0 EOF", device in
-/// hexadecimal, then the inode.
+/// Finds the holder in Linux's list of locks: "1: FLOCK  ADVISORY  WRITE 1234 fe:00:110926 0 EOF",
+/// with the device in hexadecimal, then the inode.
 std::string holder_of(int fd) {
   std::string holder = "another process";
 #if defined(__linux__)
@@ -30,7 +30,7 @@ std::string holder_of(int fd) {
     std::istringstream words(line);
     std::string number, kind, mode, access, pid, place;
     words >> number >> kind >> mode >> access >> pid >> place;
-    // 0 is a process of another namespace
+    // 0 is a process in another namespace
     if (kind == "FLOCK" && place == file && pid != "0") return "process " + pid;
   }
 #else

@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: MIT
-// One process at a time for a file that is written: an advisory lock of the whole file (flock),
-// which the system gives back when the descriptor is closed or its process ends, however it ends.
-// Used by eval/common/append_file.cpp.
+// Lets one process at a time write a file: an advisory lock of the whole file (flock), which the
+// system releases when the descriptor is closed or its process ends, however it ends.
 #pragma once
 
 #include <string>
 
 namespace snapkv {
 
-/// Locks the open file, or returns who has it: "process 1234", "another process" where the system
-/// does not tell. Empty: locked. File systems without locks count as locked.
+/// Locks the open file and returns an empty string, or returns the holder: "process 1234", or
+/// "another process" if the system does not say. On file systems without locks it always succeeds.
 std::string lock_file(int fd);
 
 }  // namespace snapkv

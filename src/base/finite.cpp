@@ -10,14 +10,14 @@
 namespace snapkv {
 namespace {
 
-constexpr uint32_t kInfinity = 0x7f800000u;  // the bits of +inf; NaNs are above
+constexpr uint32_t kInfinity = 0x7f800000u;  // the bits of +inf; those of NaNs are above
 
 uint32_t magnitude_bits(float value) { return std::bit_cast<uint32_t>(value) & 0x7fffffffu; }
 
 }  // namespace
 
 NonFinite find_non_finite(std::span<const float> values) {
-  uint32_t largest = 0;  // an integer maximum, which compilers vectorize without -ffast-math
+  uint32_t largest = 0;  // integer maximum: vectorized even without -ffast-math
   for (const float value : values) largest = std::max(largest, magnitude_bits(value));
   NonFinite found;
   if (largest < kInfinity) return found;
@@ -31,7 +31,7 @@ NonFinite find_non_finite(std::span<const float> values) {
 }
 
 std::string non_finite_name(double value) {
-  if (std::isnan(value)) return "NaN";  // {fmt} would print the sign of a NaN, which means nothing
+  if (std::isnan(value)) return "NaN";  // {fmt} would print a NaN's meaningless sign
   return fmt::format("{}", value);
 }
 

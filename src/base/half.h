@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Scalar conversions between f32 and the 16-bit float types, round to nearest even. Plain C++, used
-// by ref kernels, readers and tests; the cpu backend has vector versions of its own.
+// Scalar conversions between f32 and the 16-bit float types, rounding to nearest even, in plain
+// C++. The cpu backend has its own vector versions.
 #pragma once
 
 #include <bit>

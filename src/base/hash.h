@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// FNV-1a: a hash that tells texts and files apart, the same on every machine. Not against attacks.
+// FNV-1a: a hash that distinguishes texts and files, the same on every machine. It does not
+// withstand attacks.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The library's log: messages go to a sink that the program sets; without one they are dropped.
+// The library's log: messages go to a sink that the program sets, or are dropped if there is none.
 #pragma once
 
 #include <fmt/core.h>
@@ -11,7 +11,7 @@
 
 namespace snapkv {
 
-/// Hands `message` to the sink, if there is one.
+/// Passes `message` to the sink, if there is one.
 void log_message(LogLevel level, std::string_view message);
 
 template <typename... Args>

@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::string_view kUnits = "kmgtpe";  // each 1024 times the one before
 
-/// from_chars reads no "+"; "+-1" must not become -1.
+/// Skips a "+", which from_chars does not accept; false for "+-1", which must not become -1.
 bool skip_plus(std::string_view& text) {
   if (!text.starts_with('+')) return true;
   text.remove_prefix(1);
@@ -42,7 +42,7 @@ std::optional<int64_t> parse_whole(std::string_view text) {
 
 std::optional<double> parse_real(std::string_view text) {
   const std::optional<double> value = parse_all<double>(text);
-  return value && std::isfinite(*value) ? value : std::nullopt;  // it reads "nan" and "inf"
+  return value && std::isfinite(*value) ? value : std::nullopt;  // it accepts "nan" and "inf"
 }
 
 double read_double(const char* text, const char** end) {

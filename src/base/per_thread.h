@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
-// PerThread: an object for each thread that asks for one. A thread_local object with a destructor
-// would do, but for this: where glibc finds no memory to register the destructor, it ends the
-// program.
+// PerThread: one object for each thread that asks for it. A thread_local object with a destructor
+// would do, except that glibc ends the program if it has no memory to register the destructor.
 #pragma once
 
 #include <pthread.h>
@@ -12,8 +11,8 @@
 
 namespace snapkv {
 
-/// Made for the life of the process: `static auto& x = *new PerThread<T>;`, so that threads that
-/// end after main() find it.
+/// Make it live as long as the process: `static auto& x = *new PerThread<T>;`, so that threads that
+/// end after main() can still use it.
 template <typename T>
 class PerThread {
  public:
@@ -24,7 +23,7 @@ class PerThread {
   PerThread(const PerThread&) = delete;
   PerThread& operator=(const PerThread&) = delete;
 
-  /// The calling thread's own, made by its first call and destroyed when it ends. Throws
+  /// The calling thread's object, made on its first call and destroyed when the thread ends. Throws
   /// std::bad_alloc; the next call tries again.
   T& get() {
     if (void* p = pthread_getspecific(key_)) return *static_cast<T*>(p);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
-// SignalsBlocked: no signal's handler runs on this thread while one of these lives. Around calls of
-// oneDNN, whose generated products point the stack pointer into memory from the heap (seen in
-// 2.6): the kernel would write a handler's frame below it, over whatever lies there. A handler of
-// ours could have a stack of its own (sigaltstack), those of a program that uses the library need
-// not. Used by backend/cpu/tile_product.cpp and the benchmarks.
+// SignalsBlocked: prevents signal handlers from running on this thread while an object exists.
+// Needed around calls of oneDNN, whose generated products let the stack pointer point into heap
+// memory (seen in 2.6): the kernel would write a handler's frame below it, over whatever is there.
+// Our own handlers could use a separate stack (sigaltstack), but those of a program that uses the
+// library need not.
 #pragma once
 
 #include <pthread.h>
@@ -16,7 +16,7 @@ class SignalsBlocked {
   SignalsBlocked() {
     sigset_t all;
     sigfillset(&all);
-    // raised by what the thread itself does: blocked, they would end the process without a word
+    // caused by the thread's own actions: if blocked, they would end the process without a message
     for (const int fault : {SIGBUS, SIGSEGV, SIGFPE, SIGILL, SIGTRAP, SIGABRT}) {
       sigdelset(&all, fault);
     }

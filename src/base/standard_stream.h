@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Whether a file is where stdout or stderr goes: what is written to both destroys one of them. Used
-// by the writers of files.
+// Whether a file is where stdout or stderr goes: writing to both would destroy one of them.
 #pragma once
 
 #include <sys/stat.h>
@@ -11,7 +10,7 @@
 
 namespace snapkv {
 
-/// "stdout", "stderr", or nothing where the regular file of `info` is neither.
+/// "stdout" or "stderr", or nothing if the regular file of `info` is neither.
 inline std::string_view standard_stream_of(const struct stat& info) {
   if (!S_ISREG(info.st_mode)) return "";
   for (const auto& [fd, name] :

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT
-// Stopping long work that has no progress callback: checksums and files of caches. A program says
-// how to find out whether it is to stop; the engine asks between pieces of the work.
+// Stops long work that has no progress callback: checksums and files of caches. A program tells it
+// how to find out whether to stop; the engine asks between pieces of the work.
 #pragma once
 
 namespace snapkv {
 
-/// While it lives, check_stop() asks `is_stopped`, which any thread may call. One at a time, for a
-/// program that does one thing: the server has none, and writes what it has begun.
+/// While an object exists, check_stop() calls `is_stopped`, from any thread. There can be only one,
+/// for a program that does one thing at a time; the server has none, and finishes what it has
+/// begun.
 class StopCheck {
  public:
   explicit StopCheck(bool (*is_stopped)());
@@ -15,7 +16,7 @@ class StopCheck {
   ~StopCheck();
 };
 
-/// Throws Error{kCancelled}, "reading the cache was cancelled", when the program is to stop.
+/// Throws Error{kCancelled}, "reading the cache was cancelled", if the program is to stop.
 void check_stop(const char* what);
 
 }  // namespace snapkv

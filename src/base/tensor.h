@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Tensor: a non-owning view of typed memory, shapes outermost first. Buffer (base/buffer.h) owns.
+// Tensor: a non-owning view of typed memory, outermost dimension first. Buffer (base/buffer.h) owns
+// memory.
 #pragma once
 
 #include <array>
@@ -22,7 +23,7 @@ struct Tensor {
   std::array<int64_t, 4> stride{};
 
   Tensor() = default;
-  /// Contiguous view.
+  /// A contiguous view.
   Tensor(void* data_, DType dtype_, std::initializer_list<int64_t> shape_)
       : data(data_), dtype(dtype_), rank(static_cast<int>(shape_.size())) {
     SNAPKV_CHECK(rank >= 1 && rank <= 4);
@@ -52,7 +53,8 @@ struct Tensor {
     return true;
   }
 
-  /// Address of element (i), (i, j), ... of a plain type, or of a row of a block type.
+  /// Address of element (i), (i, j), ... of a type that is not quantized, or of a row of a block
+  /// type.
   template <typename T>
   T* at(int64_t i) const {
     return reinterpret_cast<T*>(bytes() + i * stride[0]);

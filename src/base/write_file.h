@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A file that is written whole or not at all. Used for pages and for JSON data that programs write.
+// Writes a file either completely or not at all.
 #pragma once
 
 #include <string>
@@ -7,9 +7,10 @@
 
 namespace snapkv {
 
-/// Writes `bytes` as the file `path`, over what was there: into a new file beside it that takes its
-/// name when all of it is on the disk, so that a failure leaves the old file, or none. What is no
-/// regular file (a pipe, a device) is written to directly. Throws Error{kRuntime} naming `path`.
+/// Writes `bytes` to the file `path`, replacing an old one. They go to a new file next to it, which
+/// is renamed when all of it is on the disk, so that a failure leaves the old file, or none. If
+/// `path` is not a regular file (a pipe, a device), it is written directly. Throws Error{kRuntime}
+/// naming `path`.
 void write_file(const std::string& path, std::string_view bytes);
 
 }  // namespace snapkv

@@ -105,7 +105,7 @@ void KvLayer::append(Backend& backend, const Tensor& k, const Tensor& v,
   ops::store_positions(backend, pos, pos_dst);
   ops::store_rows(backend, k, dtype_, k_dst);
   ops::store_rows(backend, v, dtype_, v_dst);
-  for (Head& head : heads_) head.n_kv += n;  // last: an op may find no memory
+  for (Head& head : heads_) head.n_kv += n;  // last, since an op may run out of memory
 }
 
 void KvLayer::append(Backend& backend, const KvLayer& other) {
@@ -153,7 +153,7 @@ void KvLayer::append_rows(Backend& backend, const KvLayer& other, std::span<cons
     ops::convert_rows(backend, {k_src, other.dtype_, head_dim_, Tensor(), n_rows, dtype_, k_dst});
     ops::convert_rows(backend, {v_src, other.dtype_, head_dim_, Tensor(), n_rows, dtype_, v_dst});
   }
-  // last: an op may find no memory
+  // last, since an op may run out of memory
   for (int h = 0; h < n_head_kv(); ++h) heads_[h].n_kv += n_rows[h];
 }
 
@@ -200,7 +200,7 @@ KvLayer KvLayer::gather_last(Backend& backend, KvMeter& meter, int32_t n, int32_
 
 void KvLayer::copy_rows(Backend& backend, char* base, int64_t bytes, const Tensor& rows,
                         std::span<const int32_t> n, std::span<void* const> dst) const {
-  const int64_t words = bytes / 2;  // rows of every type are whole 16-bit words
+  const int64_t words = bytes / 2;  // a row of any type is a whole number of 16-bit words
   if (has_equal_heads()) {
     const Tensor src(base, DType::f16, {n_head_kv(), heads_[0].capacity, words});
     return ops::gather_rows(backend, src, rows, n, dst);

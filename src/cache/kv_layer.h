@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// KvLayer: the keys, values and true positions of one layer, per KV head, with room to grow. The
-// engine uses one as prefill's scratch layer and one per layer as the cache of a session.
+// KvLayer: the keys, values and true positions of one layer, per KV head, with room to grow. It
+// serves as prefill's scratch layer and, one per layer, as a session's cache.
 #pragma once
 
 #include <cstddef>
@@ -18,10 +18,10 @@
 
 namespace snapkv {
 
-/// Of a layer: rows are counted, and their positions kept, in 32 bits.
+/// The most rows of a layer: rows and their positions are 32-bit numbers.
 inline constexpr int64_t kMostRows = std::numeric_limits<int32_t>::max();
 
-/// Bytes of KV memory of one session, now and at the most.
+/// Bytes of KV memory of one session: current and peak.
 struct KvMeter {
   size_t now = 0;
   size_t peak = 0;
@@ -36,12 +36,12 @@ class KvLayer {
  public:
   KvLayer() = default;
   /// An empty layer with room for capacity[h] rows in head h. `meter` must outlive it. Unless
-  /// `spill_dir` is empty, the rows lie in a file without a name in that folder (make_file_buffer);
-  /// only backends that work on host memory can have that.
+  /// `spill_dir` is empty, the rows are in an unnamed file in that folder (make_file_buffer), which
+  /// works only with backends on host memory.
   KvLayer(Backend& backend, KvMeter& meter, int64_t head_dim, DType dtype,
           std::span<const int32_t> capacity, std::string spill_dir = {});
-  /// A layer of n_rows rows in each head whose memory is somebody else's, laid out as that of a
-  /// layer with room for just these: it takes no more.
+  /// A layer with n_rows rows in each head, in memory that it does not own, laid out like a layer
+  /// with exactly that capacity. It cannot grow.
   KvLayer(KvMeter& meter, int64_t head_dim, DType dtype, int n_head_kv, int32_t n_rows,
           Buffer storage);
   KvLayer(KvLayer&& other) noexcept { swap(other); }
@@ -59,49 +59,48 @@ class KvLayer {
   int32_t n_kv(int head) const { return heads_[head].n_kv; }
   int32_t capacity(int head) const { return heads_[head].capacity; }
   std::vector<int32_t> n_kv() const;
-  /// Rows of head `head` from `slot` on: [.., head_dim] cache dtype, and their positions.
+  /// Rows of head `head` from `slot` on, [.., head_dim] in the cache dtype, and their positions.
   void* k(int head, int32_t slot = 0) const { return row(k_, head, slot); }
   void* v(int head, int32_t slot = 0) const { return row(v_, head, slot); }
   int32_t* pos(int head, int32_t slot = 0) const;
   HeadRows rows(int head) const { return {k(head), v(head), heads_[head].n_kv}; }
 
-  /// Whether policies can read it: its type is plain, and all heads have the same capacity.
+  /// Whether policies can read it: its type is not quantized, and all heads have the same capacity.
   bool has_views() const;
   /// [n_head_kv, capacity, head_dim] views; every head must have the same capacity.
   Tensor k_view() const { return view(k_); }
   Tensor v_view() const { return view(v_); }
 
-  /// Appends n tokens: k, v [n, n_head_kv, head_dim] f32 (after RoPE), their true positions [n].
-  /// There must be room.
+  /// Appends n tokens: k, v [n, n_head_kv, head_dim] f32 (after RoPE), and their true positions
+  /// [n]. There must be room.
   void append(Backend& backend, const Tensor& k, const Tensor& v, std::span<const int32_t> pos);
-  /// Copies all rows of `other`, converted to this layer's type, behind the rows there are. There
-  /// must be room.
+  /// Appends all rows of `other`, converted to this layer's type. There must be room.
   void append(Backend& backend, const KvLayer& other);
-  /// Copies only the rows of `other` from slot first[h] of each head on.
+  /// Appends only the rows of `other` from slot first[h] of each head on.
   void append(Backend& backend, const KvLayer& other, std::span<const int32_t> first);
-  /// Copies only the first n rows of each head of `other`, which must have them.
+  /// Appends only the first n rows of each head of `other`, which must have them.
   void append_first(Backend& backend, const KvLayer& other, int32_t n);
-  /// A new layer of the selected rows in type `dtype`, with room for `reserve` more in each head;
-  /// its memory is counted by `meter`.
+  /// A new layer with the selected rows in type `dtype` and room for `reserve` more in each head.
+  /// `meter` counts its memory.
   KvLayer gather(Backend& backend, KvMeter& meter, const Selection& selection, int32_t reserve,
                  DType dtype) const;
-  /// A new layer of the last n rows of each head, or of all of them where there are fewer.
+  /// A new layer with the last n rows of each head, or with all rows if there are fewer.
   KvLayer gather_last(Backend& backend, KvMeter& meter, int32_t n, int32_t reserve,
                       DType dtype) const;
-  /// Makes room for n more rows in every head; grows by at least `step` rows when it must.
+  /// Makes room for n more rows in every head; if it has to grow, then by at least `step` rows.
   void reserve(Backend& backend, int32_t n, int32_t step);
-  /// Drops the rows behind the first n_kv[h] of each head.
+  /// Drops all rows of each head h but the first n_kv[h].
   void truncate(std::span<const int32_t> n_kv);
-  /// Drops the rows before the last n of each head. Nothing is moved: their memory is used again
-  /// when reserve() makes room. For layers whose attention has a sliding window.
+  /// Drops the rows before the last n of each head. Nothing is moved: reserve() reuses their memory
+  /// when it makes room. For layers with a sliding window.
   void keep_last(int32_t n);
   void clear();
-  /// Which rows every head has. append() and keep_last() move no row, so restoring the heads undoes
-  /// what they did. restore_heads() never fails.
+  /// The rows that a head has. append() and keep_last() move no rows, so restoring the heads undoes
+  /// them. restore_heads() never fails.
   struct Head {
     int64_t first = 0;  // row of slot 0 in the layer's memory
     int32_t n_kv = 0;
-    int32_t capacity = 0;  // from slot 0 on
+    int32_t capacity = 0;  // counted from slot 0
   };
   std::span<const Head> heads() const { return heads_; }
   void restore_heads(std::span<const Head> heads) {
@@ -119,13 +118,13 @@ class KvLayer {
  private:
   /// Whether slot s of head h is row h * capacity + s.
   bool has_equal_heads() const;
-  /// Heads of these capacities, and where in storage_ keys, values and positions are.
+  /// Sets the heads' capacities and the places of keys, values and positions in storage_.
   void lay_out(std::span<const int32_t> capacity);
-  /// dst[h] = the n[h] rows of head h that `rows` names, each of `bytes` bytes, as they are.
+  /// dst[h] = the n[h] rows of head h listed in `rows`, copied as `bytes` bytes each.
   void copy_rows(Backend& backend, char* base, int64_t bytes, const Tensor& rows,
                  std::span<const int32_t> n, std::span<void* const> dst) const;
   void append_last(Backend& backend, const KvLayer& other, int32_t most);
-  /// Rows [first[h], first[h] + n[h]) of each head of `other`.
+  /// Appends rows [first[h], first[h] + n[h]) of each head of `other`.
   void append_rows(Backend& backend, const KvLayer& other, std::span<const int32_t> first,
                    std::span<const int32_t> n);
   void* row(char* base, int head, int32_t slot) const {
@@ -135,7 +134,7 @@ class KvLayer {
   void swap(KvLayer& other) noexcept;
 
   KvMeter* meter_ = nullptr;
-  Buffer storage_;  // keys of all heads, values of all heads, positions of all heads
+  Buffer storage_;  // keys, then values, then positions of all heads
   char* k_ = nullptr;
   char* v_ = nullptr;
   int32_t* pos_ = nullptr;

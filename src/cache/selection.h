@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Selection: which rows of one layer a policy keeps. Made by src/policy, used by src/cache to
-// gather.
+// Selection: the rows of one layer that a policy keeps.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +10,7 @@
 
 namespace snapkv {
 
-/// Kept rows of one layer, per KV head; counts may differ from head to head.
+/// Kept rows of one layer, per KV head; their numbers may differ between heads.
 struct Selection {
   bool keep_all = false;        // every row of every head; `rows` is then empty
   std::vector<int32_t> n_kept;  // [n_head_kv]

@@ -9,18 +9,18 @@
 namespace snapkv {
 namespace {
 
-/// How many queries one op gets, since its memory grows with them. A window is one piece, so that a
-/// probe of the window gives the very numbers that the policies rank.
+/// The most queries that one op gets, since its memory grows with them. A window fits into one
+/// piece, so a probe of the window gives exactly the numbers that the policies rank.
 constexpr int64_t kPiece = 512;
 
-/// The queries of KV head g's group in `storage`, where they lie together as the op wants them.
+/// The queries of KV head g's group in `storage`, contiguous as the op expects them.
 Tensor queries_of(const Buffer& storage, const QueryChunk& chunk, int64_t piece, int64_t g) {
   const int64_t head_dim = chunk.q.shape[2], n_group = chunk.q.shape[1] / chunk.k.shape[0];
   const int64_t bytes = piece * n_group * head_dim * int64_t{sizeof(float)};
   return storage.view(DType::f32, {piece, n_group, head_dim}, g * bytes);
 }
 
-/// The keys of KV head g, once for each query head of its group.
+/// The keys of KV head g, repeated for each query head of its group.
 Tensor repeated_keys(const Tensor& k, int64_t g, int64_t n_group) {
   Tensor keys = k.slice(g, g + 1);
   keys.shape[0] = n_group;
@@ -28,7 +28,7 @@ Tensor repeated_keys(const Tensor& k, int64_t g, int64_t n_group) {
   return keys;
 }
 
-/// The variant of KV head g's query heads alone.
+/// The variant for KV head g's query heads only.
 AttentionVariant variant_of(AttentionVariant variant, int64_t g, int64_t n_group) {
   if (variant.sinks) variant.sinks = variant.sinks.slice(g * n_group, (g + 1) * n_group);
   return variant;
@@ -116,7 +116,7 @@ void ProbeObserver::add_piece(Backend& backend, const QueryChunk& chunk, size_t 
   const Tensor votes = storage.view(DType::f32, {n_group, n_cols});
   std::vector<float> row;
   for (int64_t g = 0; g < n_head_kv; ++g) {
-    // rows up to the piece's last query, and the same for each query head of the group
+    // the rows up to the piece's last query; the same number for each query head of the group
     const int32_t n_rows = chunk.n_rows[g] - chunk_end + n_seen;
     const std::vector<int32_t> n_rows_each(n_group, n_rows);
     ops::window_votes(backend, {.q = queries_of(gathered.queries, chunk, piece, g),

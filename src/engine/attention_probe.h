@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// ProbeObserver: what an AttentionProbe (snapkv/engine.h) asked for, gathered layer by layer while
-// a prompt is read. Made by prefill.cpp when a probe is set.
+// ProbeObserver: collects what an AttentionProbe (snapkv/engine.h) asks for, layer by layer, while
+// a prompt is read.
 #pragma once
 
 #include <cstdint>
@@ -13,22 +13,22 @@ namespace snapkv {
 
 class ProbeObserver {
  public:
-  /// For a prompt of n_tokens whose first token is at `first_pos`. Throws kUsage that names
-  /// a range which does not lie within the prompt.
+  /// For a prompt of n_tokens whose first token is at `first_pos`. Throws kUsage naming a range
+  /// that is not within the prompt.
   ProbeObserver(const AttentionProbe& probe, int64_t n_tokens, int64_t first_pos);
 
-  /// The first token of the prompt whose query is wanted, or n_tokens if none is.
+  /// The first token of the prompt whose query is needed, or n_tokens if there is none.
   int64_t first_token() const;
   void begin_layer(int il);
   /// Reports every range that ends in this chunk.
   void observe(Backend& backend, const QueryChunk& chunk);
 
  private:
-  /// One range of the current layer. Its queries are summed in pieces that begin where the range
-  /// begins, whatever the chunks are.
+  /// One range of the current layer. Its queries are summed in pieces counted from the start of the
+  /// range, however the prompt is divided into chunks.
   struct Gathered {
-    int64_t n_done = 0;     // queries in `sums`
-    int64_t n_pending = 0;  // queries in `queries`
+    int64_t n_done = 0;     // queries that are in `sums`
+    int64_t n_pending = 0;  // queries that are in `queries`
     Buffer queries;         // [n_head_kv, piece, n_group, head_dim] f32
     int64_t n_keys = 0;
     std::vector<double> sums;  // [n_head, n_keys], empty before the first piece

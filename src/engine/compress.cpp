@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// compress.h: checks the caller's views, runs the policy on them where they are, copies kept rows.
+// compress.h: checks the caller's views, runs the policy on them in place, copies kept rows.
 #include "snapkv/compress.h"
 
 #include <algorithm>
@@ -30,9 +30,9 @@ void check_shape(const LayerView& layer) {
   }
 }
 
-// Elements from the first to the last of n vectors that are `stride` apart.
+// Number of elements that n vectors `stride` elements apart span.
 int64_t span_of(const char* field, const char* name, int64_t stride, int64_t n, int64_t head_dim) {
-  const int64_t most = (int64_t{1} << 56) / n;  // what any memory has, however it is addressed
+  const int64_t most = (int64_t{1} << 56) / n;  // more than any memory has, however it is addressed
   if (stride < head_dim || stride > most) {
     fail(ErrorCode::kUsage, "{}.{} is {} elements; it must be from head_dim, which is {}, to {}",
          field, name, stride, head_dim, most);
@@ -40,7 +40,7 @@ int64_t span_of(const char* field, const char* name, int64_t stride, int64_t n, 
   return (n - 1) * stride + head_dim;
 }
 
-// A view of n_heads x n_rows vectors. `field` is its name in messages.
+// Checks a view of n_heads x n_rows vectors. `field` is its name in messages.
 template <typename View>
 void check_view(const char* field, const View& view, int64_t n_heads, int64_t n_rows,
                 int64_t head_dim) {
@@ -55,13 +55,14 @@ void check_view(const char* field, const View& view, int64_t n_heads, int64_t n_
     fail(ErrorCode::kUsage, "{}.data is not aligned to {} bytes, the size of {}", field, element,
          name(view.dtype));
   }
-  // A stride that is never stepped may be anything.
+  // A stride that is not used may have any value.
   const int64_t head_length =
       n_rows > 1 ? span_of(field, "row_stride", view.row_stride, n_rows, head_dim) : head_dim;
   const int64_t row_length =
       n_heads > 1 ? span_of(field, "head_stride", view.head_stride, n_heads, head_dim) : head_dim;
   if (n_heads < 2 || n_rows < 2) return;
-  // Either heads lie one after the other, or rows do: else vectors of two heads overlap.
+  // Either each head ends before the next begins, or each row does; otherwise vectors of two heads
+  // overlap.
   if (view.head_stride >= head_length || view.row_stride >= row_length) return;
   fail(ErrorCode::kUsage,
        "{}: {} heads of {} rows overlap: head_stride is {} and row_stride {} elements; it must be "
@@ -85,7 +86,7 @@ Tensor kv_tensor(const LayerView& layer, const KvView& view) {
   return t;
 }
 
-// q as f32, [n_window, n_head, head_dim], contiguous: every vector is converted as a head of one
+// q as f32, [n_window, n_head, head_dim], contiguous. Every vector is converted as a head with one
 // row.
 Buffer window_queries(Backend& backend, const LayerView& layer) {
   const size_t n = layer.n_window * layer.n_head, row = layer.head_dim * sizeof(float);
@@ -154,7 +155,7 @@ void check_kept(const LayerView& layer, const KvView& src, const KvSelection& ke
 struct Compressor::Impl {
   std::unique_ptr<Policy> policy;
   std::unique_ptr<Backend> backend;
-  Buffer rows;  // of the last gather(), which may still read them
+  Buffer rows;  // of the last gather(), whose copies may not be finished
 };
 
 Compressor::Compressor(const PolicyConfig& config, const CompressorOptions& options)
@@ -219,8 +220,8 @@ KvSelection Compressor::select(const LayerView& layer) {
 
 namespace {
 
-// Whether a vector that is read and one that is written share bytes. Exact, since vectors of the
-// one may lie in the gaps between those of the other.
+// Whether a source vector and a written vector share bytes. The test is exact, since vectors of one
+// view may lie in the gaps between those of the other.
 bool overlaps(const KvView& src, const KvSelection& kept, const MutableKvView& dst, int64_t bytes) {
   std::vector<uintptr_t> read, written;
   for (size_t h = 0; h < kept.size(); ++h) {
@@ -241,7 +242,7 @@ bool overlaps(const KvView& src, const KvSelection& kept, const MutableKvView& d
   });
 }
 
-// Throws unless the kept rows can be copied; the longest list.
+// Throws unless the kept rows can be copied; returns the length of the longest list.
 int64_t check_gather(const LayerView& layer, const KvView& src, const KvSelection& kept,
                      const MutableKvView& dst) {
   check_kept(layer, src, kept);

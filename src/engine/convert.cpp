@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // convert_model(): snapkv/convert.h. Rows are read, brought into GGUF's order and type, and written
-// a few megabytes at a time, so that models may be larger than the memory.
+// a few megabytes at a time, so that a model may be larger than the memory.
 #include "snapkv/convert.h"
 
 #include <algorithm>
@@ -22,6 +22,7 @@
 #include "format/quantize.h"
 #include "huggingface/folder.h"
 #include "model/architecture.h"
+#include "model/blocks/expert_names.h"
 #include "snapkv/model_files.h"
 #include "snapkv/tokenizer.h"
 
@@ -35,7 +36,7 @@ using Metadata = std::map<std::string, GgufValue, std::less<>>;
 constexpr int64_t kChunkValues = int64_t{1} << 20;
 constexpr uint32_t kQuantizationVersion = 2;  // of ggml's block types
 
-/// What is converted, with what its views need.
+/// The model to convert, with the owners of the memory that its views point into.
 struct Source {
   std::vector<MappedTensor> tensors;
   Metadata metadata;
@@ -49,7 +50,7 @@ struct Source {
   }
 };
 
-/// Refuses what can't run: it would be converted without anyone having looked at its parts.
+/// Rejects models that cannot run here: a conversion alone does not check their parts.
 void check_runs(const std::string& path) {
   const GgufFile file = open_model(path);
   const auto backend = Backend::make({.device = Device::reference});
@@ -80,7 +81,8 @@ Source open_source(const std::string& path) {
 }
 
 bool is_matrix(const MappedTensor& t) {
-  return t.tensor.rank > 1 && t.name.ends_with(".weight") && !t.name.ends_with("_norm.weight");
+  return t.tensor.rank > 1 && t.name.ends_with(".weight") && !t.name.ends_with("_norm.weight") &&
+         !is_router(t.name);
 }
 
 /// The type that a tensor is written in.
@@ -99,13 +101,55 @@ DType type_of(const MappedTensor& t, std::optional<DType> wanted) {
   return DType::f16;
 }
 
-std::vector<GgufPlan> plan_tensors(const Source& source, std::optional<DType> wanted) {
-  std::vector<GgufPlan> plans;
-  for (const MappedTensor& t : source.tensors) {
-    const auto& shape = t.tensor.shape;
-    plans.push_back({t.name, {shape.begin(), shape.begin() + t.tensor.rank}, type_of(t, wanted)});
+/// The tensors that are written.
+struct Plan {
+  std::vector<GgufPlan> tensors;
+  /// Where each comes from, by index in Source::tensors: one tensor, or one for each expert.
+  std::vector<std::vector<size_t>> parts;
+
+  uint64_t bytes() const {
+    uint64_t total = 0;
+    for (const GgufPlan& t : tensors) total += t.bytes();
+    return total;
   }
-  return plans;
+};
+
+/// An expert's matrix becomes part of one tensor for all experts: llama.cpp reads no others.
+void add_expert(const Source& source, size_t index, const ExpertPart& part, DType type,
+                Plan& plan) {
+  const MappedTensor& t = source.tensors[index];
+  const auto at = std::find_if(plan.tensors.begin(), plan.tensors.end(),
+                               [&](const GgufPlan& p) { return p.name == part.merged; });
+  const size_t i = at - plan.tensors.begin();
+  if (at == plan.tensors.end()) {
+    plan.tensors.push_back({part.merged, {0, t.tensor.shape[0], t.tensor.shape[1]}, type});
+    plan.parts.emplace_back();
+  }
+  GgufPlan& merged = plan.tensors[i];
+  if (merged.dtype != type) {
+    fail(ErrorCode::kUsage, "tensor {} has type {}, other experts have {}: --type makes them alike",
+         printable(t.name), name(type), name(merged.dtype));
+  }
+  std::vector<size_t>& parts = plan.parts[i];
+  if (std::ssize(parts) <= part.expert) parts.resize(part.expert + 1);
+  parts[part.expert] = index;
+  merged.shape[0] = std::ssize(parts);
+}
+
+Plan plan_tensors(const Source& source, std::optional<DType> wanted) {
+  Plan plan;
+  for (size_t i = 0; i < source.tensors.size(); ++i) {
+    const MappedTensor& t = source.tensors[i];
+    const DType type = type_of(t, wanted);
+    if (const auto part = parse_expert_part(t.name)) {
+      add_expert(source, i, *part, type, plan);
+      continue;
+    }
+    const auto& shape = t.tensor.shape;
+    plan.tensors.push_back({t.name, {shape.begin(), shape.begin() + t.tensor.rank}, type});
+    plan.parts.push_back({i});
+  }
+  return plan;
 }
 
 /// general.file_type: llama.cpp's number for files whose matrices mostly have this type.
@@ -119,36 +163,37 @@ uint32_t file_type_of(const std::vector<GgufPlan>& plans) {
   return dtype_info(most == bytes.end() ? DType::f32 : most->first).file_type;
 }
 
-/// How many values make a row here: one in a vector, unless its type has blocks; such a vector is
-/// one row, which is not edited.
+/// Number of values in a row: one in a vector, unless its type has blocks. A vector of blocks is a
+/// single row, which is not edited.
 int64_t row_values(const Tensor& t) {
   return t.rank == 1 && block_size(t.dtype) == 1 ? 1 : t.n_cols();
 }
 
 class Converter {
  public:
-  Converter(const Source& source, const std::vector<GgufPlan>& plans, const ConvertOptions& options)
-      : source_(source), plans_(plans), options_(options) {
-    for (const GgufPlan& plan : plans) total_ += plan.bytes();
-  }
+  Converter(const Source& source, const Plan& plan, const ConvertOptions& options)
+      : source_(source), plan_(plan), options_(options), total_(plan.bytes()) {}
 
   ConvertResult run() {
     AtomicFile file(options_.to, options_.overwrite);
-    GgufFileWriter writer(file, metadata(), plans_);
-    for (size_t i = 0; i < plans_.size(); ++i) {
-      write_tensor(writer, source_.tensors[i], plans_[i].dtype);
+    GgufFileWriter writer(file, metadata(), plan_.tensors);
+    for (size_t i = 0; i < plan_.tensors.size(); ++i) {
+      for (const size_t part : plan_.parts[i]) {
+        write_tensor(writer, source_.tensors[part], plan_.tensors[i].dtype);
+      }
     }
     SNAPKV_CHECK(writer.complete());
     source_.check_unchanged();
     file.commit();
-    return {std::ssize(plans_), file.position()};
+    return {std::ssize(plan_.tensors), file.position()};
   }
 
  private:
   Metadata metadata() const {
     Metadata metadata = source_.metadata;
     metadata.try_emplace("general.type", GgufValue{GgufType::string, GgufType::u32, "model"});
-    metadata["general.file_type"] = {GgufType::u32, GgufType::u32, uint64_t{file_type_of(plans_)}};
+    metadata["general.file_type"] = {GgufType::u32, GgufType::u32,
+                                     uint64_t{file_type_of(plan_.tensors)}};
     metadata["general.quantization_version"] = {GgufType::u32, GgufType::u32,
                                                 uint64_t{kQuantizationVersion}};
     return metadata;
@@ -169,7 +214,7 @@ class Converter {
     }
   }
 
-  /// Rows [begin, end) of GGUF's order in type `to`, in out_.
+  /// Converts rows [begin, end), counted in GGUF's order, to type `to`, in out_.
   void convert_rows(const MappedTensor& t, int64_t begin, int64_t end, DType to) {
     const DType from = t.tensor.dtype;
     const int64_t n_cols = row_values(t.tensor);
@@ -215,11 +260,12 @@ class Converter {
   }
 
   const Source& source_;
-  const std::vector<GgufPlan>& plans_;
+  const Plan& plan_;
   const ConvertOptions& options_;
-  uint64_t total_ = 0, done_ = 0;  // bytes of data
-  std::vector<float> values_;      // of a row
-  std::vector<std::byte> out_;     // rows that are being written
+  const uint64_t total_;        // bytes of data
+  uint64_t done_ = 0;           // of them
+  std::vector<float> values_;   // of a row
+  std::vector<std::byte> out_;  // rows that are being written
 };
 
 void check_options(const ConvertOptions& options) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// One decode step of a batch of sequences: weights are read once for all, attention runs over each
-// sequence's own rows.
+// One decode step for a batch of sequences: weights are read once for all of them, and each
+// sequence attends to its own rows.
 #include <algorithm>
 #include <cstring>
 #include <optional>
@@ -53,7 +53,7 @@ class DecodeAttentionStep final : public AttentionStep {
     a.scale = spec.scale;
     a.out = out;
     a.variant = spec.variant();
-    a.variant.window = 0;  // it is where the rows begin
+    a.variant.window = 0;  // rows before the window are already left out
     ops::attention_decode(backend_, a);
   }
 
@@ -91,7 +91,7 @@ void check_step(std::span<Session::Impl* const> sessions, std::span<const int32_
   }
 }
 
-/// Memory of the step, owned by the first session; grows, never shrinks.
+/// Allocates the step's memory, which the first session owns; it never shrinks.
 void ensure_memory(Session::Impl& first, int64_t n_seq) {
   const ModelSpec& spec = first.architecture().spec();
   first.decode_buffers.ensure(first.backend(), spec, n_seq, DType::f32);
@@ -104,7 +104,7 @@ void ensure_memory(Session::Impl& first, int64_t n_seq) {
   first.decode_rows = n_seq;
 }
 
-/// Between begin and the end of the ops of a step; tells the backend when they are not all done.
+/// Brackets the ops of a step; tells the backend if not all of them were completed.
 class BackendStep {
  public:
   BackendStep(Backend& backend, uint64_t shape) : backend_(backend) { backend.begin_step(shape); }
@@ -123,8 +123,8 @@ class BackendStep {
   bool completed_ = false;
 };
 
-/// What Backend::begin_step calls the shape: a hash of addresses and numbers that its ops will be
-/// given.
+/// The shape of a step as Backend::begin_step takes it: a hash of the addresses and numbers that
+/// the step's ops receive.
 uint64_t step_shape(std::span<Session::Impl* const> sessions, const Tensor& x,
                     const Tensor& logits) {
   Fnv1a hash;
@@ -134,7 +134,7 @@ uint64_t step_shape(std::span<Session::Impl* const> sessions, const Tensor& x,
   hash.add(sessions.size());
   hash.add(static_cast<uint64_t>(sessions[0]->options.kv_type));
   for (int64_t il = 0; il < std::ssize(sessions[0]->layers); ++il) {
-    int32_t most = 0;  // rows that the step's attention sees
+    int32_t most = 0;  // the most rows that the step's attention sees
     for (const Session::Impl* s : sessions) {
       for (const int32_t n : s->layers[il].n_kv()) most = std::max(most, n + 1);
     }
@@ -143,7 +143,7 @@ uint64_t step_shape(std::span<Session::Impl* const> sessions, const Tensor& x,
   return hash.value();
 }
 
-/// Room for a new row in every layer; with a limit no more than it will take.
+/// Reserves room for a new row in every layer, and with a limit no more than will be used.
 void reserve_rows(Session::Impl& s) {
   for (int il = 0; il < std::ssize(s.layers); ++il) {
     const int64_t step = std::min(s.options.decode_reserve, steps_to_limit(s, il));
@@ -164,7 +164,7 @@ void decode_batch(std::span<Session* const> batch, std::span<const int32_t> toke
   const ModelConfig& config = architecture.config();
   const int64_t n_seq = std::ssize(sessions);
 
-  // all that can fail for want of memory comes before the first change
+  // everything that may run out of memory comes before the first change
   ensure_memory(first, n_seq);
   std::vector<int32_t> pos;
   for (Session::Impl* s : sessions) {
@@ -181,10 +181,12 @@ void decode_batch(std::span<Session* const> batch, std::span<const int32_t> toke
   StepRollback rollback(sessions, first.step_heads);
   DecodeAttentionStep attention(backend, architecture, sessions, pos, first.decode_heads, rollback);
   // queries are kept by copies, which a step can't hold
-  const bool keeps_queries = std::any_of(sessions.begin(), sessions.end(),
-                                         [](const Session::Impl* s) { return bool{s->queries}; });
+  const bool copies = std::any_of(sessions.begin(), sessions.end(),
+                                  [](const Session::Impl* s) { return bool{s->queries}; });
   std::optional<BackendStep> step;
-  if (!keeps_queries) step.emplace(backend, step_shape(sessions, x, logits));
+  if (!copies && !architecture.spec().steps_depend_on_values()) {
+    step.emplace(backend, step_shape(sessions, x, logits));
+  }
   LayerPass pass;
   pass.x = x;
   pass.pos = pos;
@@ -200,7 +202,7 @@ void decode_batch(std::span<Session* const> batch, std::span<const int32_t> toke
   }
   architecture.output(x, first.decode_buffers, logits);
   if (step) step->complete();
-  backend.synchronize();  // the times are of steps that are done
+  backend.synchronize();  // so that times include the whole step
 
   first.weight_pages().after_step(timer.seconds());
   const double seconds = timer.seconds();

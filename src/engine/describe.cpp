@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// ModelInfo, and metadata in words.
+// ModelInfo, and metadata values as text.
 #include "engine/describe.h"
 
 #include <fmt/core.h>
@@ -9,12 +9,13 @@
 
 #include "base/error.h"
 #include "engine/model_impl.h"
+#include "model/blocks/expert_names.h"
 
 namespace snapkv {
 namespace {
 
-constexpr size_t kMaxItems = 6;   // of an array shown
-constexpr size_t kMaxText = 120;  // characters of a string shown
+constexpr size_t kMaxItems = 6;   // items of an array that are shown
+constexpr size_t kMaxText = 120;  // bytes of a string that are shown
 
 std::string_view type_name(GgufType t) {
   constexpr std::string_view kNames[] = {"u8",   "i8",     "u16",   "i16", "u32", "i32", "f32",
@@ -22,7 +23,7 @@ std::string_view type_name(GgufType t) {
   return kNames[static_cast<int>(t)];
 }
 
-/// Cut after kMaxText bytes, at a character's boundary; control characters escaped.
+/// The first kMaxText bytes, cut at a character's boundary, with control characters escaped.
 std::string shown(const std::string& text) {
   size_t n = std::min(text.size(), kMaxText);
   while (n < text.size() && n > 0 && (static_cast<unsigned char>(text[n]) & 0xc0) == 0x80) --n;
@@ -138,6 +139,8 @@ ModelInfo make_info(const GgufFile& file, const ModelSpec& spec) {
   info.n_layer = c.n_layer;
   info.n_embd = c.n_embd;
   info.n_ff = c.n_ff;
+  info.n_expert = c.n_expert;
+  info.n_expert_used = c.n_expert_used;
   info.n_vocab = c.n_vocab;
   info.n_ctx_train = c.n_ctx_train;
   info.n_head = c.n_head;
@@ -150,12 +153,25 @@ ModelInfo make_info(const GgufFile& file, const ModelSpec& spec) {
   info.policy_defaults = read_policy_defaults(file);
   info.spec = std::make_shared<const ModelSpec>(spec);
   std::map<DType, int64_t> params_of_type;
+  int64_t expert_params = 0;
+  size_t expert_bytes = 0;
   for (const GgufTensor& t : file.tensors()) {
     if (__builtin_add_overflow(info.n_params, t.tensor.numel(), &info.n_params)) {
-      info.n_params = INT64_MAX;  // hostile shapes of types that can't run
+      info.n_params = INT64_MAX;  // hostile shapes, with a type that cannot run
     }
     info.weight_bytes += t.bytes();
-    if (t.tensor.rank == 2) params_of_type[t.tensor.dtype] += t.tensor.numel();
+    if (is_of_experts(t.name)) {
+      expert_params += t.tensor.numel();
+      expert_bytes += t.bytes();
+    }
+    if (t.tensor.rank >= 2) params_of_type[t.tensor.dtype] += t.tensor.numel();
+  }
+  info.n_active_params = info.n_params;
+  info.active_weight_bytes = info.weight_bytes;
+  if (c.n_expert > 0) {  // as many weights in each expert
+    const int64_t n_idle = c.n_expert - c.n_expert_used;
+    info.n_active_params -= expert_params / c.n_expert * n_idle;
+    info.active_weight_bytes -= expert_bytes / c.n_expert * n_idle;
   }
   const auto most =
       std::max_element(params_of_type.begin(), params_of_type.end(),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A metadata value in words. Used by describe_model.cpp.
+// A metadata value as text for people.
 #pragma once
 
 #include <string>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// describe_model(): what a file says of itself, and whether it can run, which is tried part by
-// part, so that everything that is missing is told at once.
+// describe_model(): what a file contains and whether it can run. Every part is tried on its own, so
+// that all problems are reported at once.
 #include <algorithm>
 #include <map>
 
@@ -32,7 +32,7 @@ std::string type_name(const GgufTensor& t) {
   return type != nullptr ? lower(type->name) : fmt::format("type {}", t.ggml_type);
 }
 
-/// The largest number where the sum is none: hostile shapes of types of unknown size.
+/// a + b, or the largest number if that overflows: shapes may be hostile where a type is unknown.
 int64_t added(int64_t a, int64_t b) {
   int64_t sum = 0;
   return __builtin_add_overflow(a, b, &sum) ? INT64_MAX : sum;
@@ -50,7 +50,7 @@ void add_tensor(ModelDescription& d, TensorEntry entry) {
   d.tensors.push_back(std::move(entry));
 }
 
-/// Sums, and the types with most bytes first.
+/// Computes the sums, and sorts the types by bytes, largest first.
 void finish_types(ModelDescription& d) {
   d.info.n_params = 0;
   d.info.weight_bytes = 0;
@@ -62,7 +62,7 @@ void finish_types(ModelDescription& d) {
                    [](const TypeShare& a, const TypeShare& b) { return a.bytes > b.bytes; });
 }
 
-/// What keys of any architecture say, for a file whose architecture is not known here.
+/// Facts from keys that any architecture has, for a file with an unknown one.
 ModelInfo basic_info(const GgufFile& file) {
   ModelInfo info;
   info.path = file.path();
@@ -136,7 +136,7 @@ class Describer {
   }
 
   void check_types() {
-    std::map<std::string, std::pair<int64_t, const GgufTensor*>> types;  // how many, the first
+    std::map<std::string, std::pair<int64_t, const GgufTensor*>> types;  // count, first one
     for (const GgufTensor& t : file_.tensors()) {
       if (t.supported) continue;
       auto& [n, first] = types[ggml_type_name(t.ggml_type)];
@@ -162,7 +162,7 @@ class Describer {
   ModelDescription d_;
 };
 
-/// A folder that can't be read as a model: its weights, and why.
+/// Describes a folder that cannot be read as a model: its weights, and the reason.
 ModelDescription describe_unreadable_folder(const std::string& path, const std::string& problem) {
   ModelDescription d;
   d.info.path = path;

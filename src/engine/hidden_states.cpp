@@ -34,7 +34,7 @@ HiddenStates::HiddenStates(Backend& backend, Place place, int64_t n_tokens, int6
 }
 
 size_t HiddenStates::bytes(int64_t n_tokens, int64_t n_embd, int64_t n_chunk, Place place) {
-  // at Place::file the chunk that is computed and the one read ahead
+  // with Place::file: the current chunk and the one that is read ahead
   const int64_t n = place == Place::memory ? n_tokens
                     : place == Place::file ? std::min(n_tokens, 2 * n_chunk)
                                            : std::min(n_tokens, n_chunk);

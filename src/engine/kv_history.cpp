@@ -9,7 +9,7 @@
 namespace snapkv {
 namespace {
 
-/// Rows that a layer grows by at least, so that short turns do not copy it each time.
+/// The fewest rows that a layer grows by, so that short turns do not copy it each time.
 constexpr int32_t kGrowth = 256;
 
 size_t layer_bytes(const ModelSpec& spec, DType dtype, int64_t n_tokens) {
@@ -39,7 +39,7 @@ size_t KvHistory::bytes(const ModelSpec& spec, DType dtype, int64_t n_tokens) {
 
 size_t KvHistory::resident_bytes(const ModelSpec& spec, DType dtype, int64_t n_tokens,
                                  bool spilled) {
-  // a spilled history has two layers in memory: the one in use and the one that is read ahead
+  // a spilled history has two layers in memory: the current one and the one that is read ahead
   return spilled ? 2 * layer_bytes(spec, dtype, n_tokens) : bytes(spec, dtype, n_tokens);
 }
 

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// KvPrefix::Impl: the uncompressed rows of the beginning of a prompt, of every layer. Made and used
-// by prefill_segment.cpp; kv_prefix_save.cpp and kv_prefix_load.cpp are between it and its file.
+// KvPrefix::Impl: the uncompressed rows of a prompt's beginning, in all layers.
 #pragma once
 
 #include <functional>
@@ -19,10 +18,10 @@ namespace snapkv {
 
 struct KvPrefix::Impl {
   std::shared_ptr<const Model> model;
-  int64_t n_ctx = 0;  // of the session that read it: some models rotate keys by it
+  int64_t n_ctx = 0;  // of the session that read it; some models rotate keys by it
   std::vector<int32_t> tokens;
-  KvMeter meter;                // before the layers, which report to it
-  std::vector<KvLayer> layers;  // [n_layer]; in scratch_dtype(), or in a file's type; none of zstd
+  KvMeter meter;                // declared before the layers, which report to it
+  std::vector<KvLayer> layers;  // [n_layer], in scratch_dtype() or a file's type; empty with zstd
 
   struct File {
     explicit File(const std::string& name)
@@ -33,20 +32,20 @@ struct KvPrefix::Impl {
           checked(std::make_unique<std::once_flag[]>(content.layers.size())) {}
     std::string path;
     MmapFile map;
-    PrefixFile content;                                 // of `map`
-    std::unique_ptr<std::once_flag[]> hashed, checked;  // [n_layer]: checksum and positions
+    PrefixFile content;                                 // points into `map`
+    std::unique_ptr<std::once_flag[]> hashed, checked;  // [n_layer]: checksum, positions
   };
-  std::unique_ptr<const File> file;  // which holds the layers; else null
+  std::unique_ptr<const File> file;  // holds the layers; null if they are in memory
 
   static Backend& backend_of(const Model& model) { return *model.impl_->backend; }
   bool is_file() const { return file != nullptr; }
-  /// Calls `use` with layer il, which is there during the call: of a file with zstd it is decoded
-  /// for it. The first time its checksum is compared. Throws Error{kBadModel}.
+  /// Calls `use` with layer il, which is valid during the call; a layer stored as a zstd frame is
+  /// decoded for it. The first call for a layer compares its checksum. Throws Error{kBadModel}.
   void with_layer(int il, const std::function<void(const KvLayer&)>& use) const;
 };
 
 /// Throws Error{kUsage} unless the session can begin with the first `n` tokens of `prefix`, which
-/// are to be those of `tokens`.
+/// must equal those of `tokens`.
 void check_prefix(const KvPrefix& prefix, int64_t n, const Session::Impl& session,
                   std::span<const int32_t> tokens);
 

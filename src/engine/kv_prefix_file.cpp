@@ -14,7 +14,7 @@
 namespace snapkv {
 namespace {
 
-/// Reads the fields of a header, none of which is trusted.
+/// Reads the fields of a header and trusts none of them.
 class Reader {
  public:
   Reader(std::span<const std::byte> bytes, const std::string& path) : bytes_(bytes), path_(path) {}
@@ -60,7 +60,7 @@ DType parse_type(const std::string& text, const std::string& path) {
   fail(ErrorCode::kBadModel, "'{}': type is \"{}\", expected f32, f16, bf16 or q8_0", path, text);
 }
 
-/// The fields up to the tokens; returns how many bytes they take.
+/// Reads the fields up to the tokens; returns their size in bytes.
 size_t read_head(std::span<const std::byte> bytes, const std::string& path, PrefixFile& file) {
   Reader in(bytes, path);
   if (std::memcmp(in.take(sizeof(kPrefixMagic), "magic").data(), kPrefixMagic,
@@ -137,7 +137,7 @@ PrefixFile parse_prefix_file(std::span<const std::byte> bytes, const std::string
   if (prefix_checksum(ends) != numbers_at(bytes, bytes.size() - sizeof(uint64_t), 1)[0]) {
     fail(ErrorCode::kBadModel, "'{}': the checksum of its header is wrong: it is damaged", path);
   }
-  // of the layers: their sizes where they are frames, then their checksums
+  // the layers' sizes if they are frames, then their checksums
   const auto n_layer = static_cast<size_t>(file.n_layer);
   const std::vector<uint64_t> sizes = file.has_frames
                                           ? numbers_at(ends.tail, 0, n_layer)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// KvPrefix::load(), and the layers of a prefix, which may be in a file.
+// KvPrefix::load(), and access to a prefix's layers, which may be in a file.
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
@@ -11,7 +11,7 @@
 namespace snapkv {
 namespace {
 
-/// A layer of a file whose rows are `storage`.
+/// A layer of a file, with its rows in `storage`.
 KvLayer layer_of(const PrefixFile& file, KvMeter& meter, Buffer storage) {
   return KvLayer(meter, file.head_dim, file.saved.type, static_cast<int>(file.n_head_kv),
                  static_cast<int32_t>(file.saved.tokens.size()), std::move(storage));
@@ -78,7 +78,7 @@ std::shared_ptr<const KvPrefix> KvPrefix::load(std::shared_ptr<const Model> mode
   impl->n_ctx = content.saved.n_ctx;
   for (const std::span<const std::byte> stored : content.layers) {
     if (content.has_frames) break;
-    // the layer only ever reads it
+    // the layer never writes to it
     auto* data = const_cast<std::byte*>(stored.data());
     impl->layers.push_back(layer_of(content, impl->meter, Buffer(data, stored.size(), nullptr)));
   }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// KvPrefix::save(): what kv_prefix_file.cpp reads (docs/session-file.md has the layout).
+// KvPrefix::save() (docs/session-file.md has the layout).
 #include <string>
 #include <string_view>
 #include <vector>
@@ -68,9 +68,9 @@ class PrefixWriter {
   }
 
   AtomicFile file_;
-  int level_;  // 0: layers as they are
+  int level_;  // 0: layers are stored as they are
   std::string head_;
-  std::vector<uint64_t> sizes_, hashes_;  // of the layers, as stored; sizes only of frames
+  std::vector<uint64_t> sizes_, hashes_;  // of the stored layers; sizes only for frames
 };
 
 }  // namespace

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// How many rows each layer of a model keeps: what the policy says where it chooses, the window
-// where the layer's attention has one. Used by prefill, recompression and memory plans.
+// How many rows each layer of a model keeps: the policy's budget, or the window if the layer has a
+// sliding window.
 #pragma once
 
 #include <cstdint>
@@ -10,14 +10,15 @@
 
 namespace snapkv {
 
-/// A layer's place among those that policies choose rows of: what a policy knows as il of n_layer.
+/// A layer's index and their number, counting only the layers that policies choose rows of. This is
+/// what a policy knows as il and n_layer.
 struct PolicyLayer {
   int il = 0;
   int n_layer = 0;
 };
 PolicyLayer policy_layer(const ModelSpec& spec, int il);
 
-/// Most rows per KV head, on average, that layer il keeps of n_tokens.
+/// The most rows per KV head, averaged over the heads, that layer il keeps of n_tokens.
 int64_t layer_budget(const ModelSpec& spec, const Policy& policy, int64_t n_tokens, int il);
 
 }  // namespace snapkv

@@ -20,7 +20,7 @@
 namespace snapkv {
 namespace {
 
-/// The queries of the window and what the policy makes to choose a layer's rows.
+/// Bytes of the window's queries and of what the policy allocates to choose a layer's rows.
 size_t score_bytes(const ModelConfig& c, const Policy& policy, int64_t n_tokens, int64_t chunk) {
   const SelectionShape shape{.n_rows = n_tokens,
                              .n_kept = policy.budget_for(n_tokens),
@@ -39,14 +39,16 @@ ByteProducts byte_products(const ModelInfo& info) {
   return known.has_value() ? *known : cpu_byte_products();
 }
 
-KernelShape kernel_shape(const ModelConfig& c, const Policy& policy, const SessionOptions& options,
+KernelShape kernel_shape(const ModelSpec& spec, const Policy& policy, const SessionOptions& options,
                          int64_t n_tokens, bool packed, DType compute, ByteProducts bytes,
                          int n_threads) {
+  const ModelConfig& c = spec.config;
   const PolicyInfo& info = policy.info();
   return {.n_tokens = n_tokens,
           .n_chunk = std::min(n_tokens, options.chunk),
           .n_embd = c.n_embd,
           .n_ff = c.n_ff,
+          .n_ff_rows = spec.ffn_rows(std::min(n_tokens, options.chunk)),
           .n_head = c.n_head,
           .n_head_kv = c.n_head_kv,
           .head_dim = c.head_dim,
@@ -60,7 +62,7 @@ KernelShape kernel_shape(const ModelConfig& c, const Policy& policy, const Sessi
           .shares_budget = info.shares_budget};
 }
 
-/// Values of a layer's matrices that are packed, at most.
+/// The most values of a layer's matrices that are packed.
 int64_t packed_layer_values(const ModelSpec& spec, const KernelShape& kernels) {
   const int64_t most = spec.layer_matrix_values();
   int64_t packed = 0;
@@ -71,11 +73,29 @@ int64_t packed_layer_values(const ModelSpec& spec, const KernelShape& kernels) {
   return packed;
 }
 
+/// What packed weights take. Experts' matrices are packed by each product.
+size_t packed_bytes(const ModelSpec& spec, const KernelShape& kernels, bool at_use, Device device) {
+  const auto is_packed = [&](DType type) {
+    return device == Device::cuda || !packed_products_in_bytes(kernels.byte_products, type);
+  };
+  const bool packs_experts =
+      std::any_of(spec.expert_types.begin(), spec.expert_types.end(), is_packed);
+  const int64_t ahead =
+      device == Device::cuda ? spec.layer_matrix_values() : packed_layer_values(spec, kernels);
+  if (device == Device::cuda) {
+    const int64_t of_expert = packs_experts ? spec.config.n_embd * spec.config.n_ff : 0;
+    return row_bytes(kernels.compute, ahead + of_expert);
+  }
+  size_t bytes = at_use ? 0 : row_bytes(kernels.compute, ahead);
+  if (packs_experts || (at_use && ahead > 0)) bytes += cpu_pack_workspace_bytes(kernels);
+  return bytes;
+}
+
 }  // namespace
 
 size_t logits_bytes(const ModelSpec& spec, int64_t n_logits) {
   const int64_t most = std::min(kOutputRows, n_logits);
-  const int64_t rows = std::max<int64_t>(n_logits + most, 3);  // a step has three: decode.cpp
+  const int64_t rows = std::max<int64_t>(n_logits + most, 3);  // a decode step needs three
   return rows * spec.config.n_vocab * sizeof(float) +
          ActivationBuffer::bytes(spec, most, DType::f32);
 }
@@ -122,14 +142,11 @@ MemoryPlan plan_memory(const ModelInfo& info, const SessionOptions& given, int64
 
   MemoryPlan plan;
   plan.weights = info.weight_bytes;
-  const KernelShape kernels =
-      kernel_shape(c, *policy, options, n_tokens, packed, compute, byte_products(info), n_threads);
-  const int64_t packed_values =
-      device == Device::cuda ? spec.layer_matrix_values() : packed_layer_values(spec, kernels);
-  if (packed && packed_values > 0) {
-    plan.packed_weights = packs_at_use(n_tokens, options.chunk, device)
-                              ? cpu_pack_workspace_bytes(kernels)
-                              : row_bytes(compute, packed_values);
+  const KernelShape kernels = kernel_shape(spec, *policy, options, n_tokens, packed, compute,
+                                           byte_products(info), n_threads);
+  if (packed) {
+    const bool at_use = packs_at_use(n_tokens, options.chunk, device);
+    plan.packed_weights = packed_bytes(spec, kernels, at_use, device);
   }
   plan.hidden_states = HiddenStates::bytes(
       n_tokens, c.n_embd, options.chunk,
@@ -150,7 +167,7 @@ MemoryPlan plan_memory(const ModelInfo& info, const SessionOptions& given, int64
   plan.budget = policy->budget_for(n_tokens);
   plan.kv_full = row * full;
   plan.kv_kept = row * kept;
-  // when everything is kept a scratch layer of its type becomes the cache: no layer beside it
+  // if everything is kept, a scratch layer of the cache's type becomes the cache: no second layer
   const bool taken = keeps_all && scratch == options.kv_type;
   plan.kv_scratch = taken ? 0 : scratch_row * n_tokens;
   return plan;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Loading a model, and its text interface.
+// Loads a model; its text interface.
 #include <fmt/core.h>
 
 #include "base/available_memory.h"
@@ -21,7 +21,7 @@ const char* version() { return SNAPKV_STRING(SNAPKV_VERSION); }
 
 namespace {
 
-/// Enumerations may hold any number that another language put there.
+/// Checks enumerations too: a caller in another language may have stored any number in them.
 void check_ranges(const ModelOptions& options) {
   require_range("n_threads", options.n_threads, 0, kMostThreads);
   require_range("device", static_cast<int>(options.device), 0, static_cast<int>(Device::reference));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What a model file or folder says of chats: read_model_chat() and Model::chat().
+// What a model's file or folder says about chats: read_model_chat() and Model::chat().
 #include "engine/model_impl.h"
 #include "engine/open_model.h"
 #include "snapkv/chat.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Model::Impl: what a loaded model consists of. Shared by the engine's files only.
+// Model::Impl: the parts of a loaded model. Private to the engine.
 #pragma once
 
 #include <memory>
@@ -15,14 +15,14 @@
 
 namespace snapkv {
 
-/// A ModelInfo from header and specification.
+/// Makes a ModelInfo from header and specification.
 ModelInfo make_info(const GgufFile& file, const ModelSpec& spec);
-/// The chat templates of a header. Throws kBadModel for keys of other types.
+/// The chat templates in a header. Throws kBadModel if a key has the wrong type.
 ModelChat chat_of(const GgufFile& file);
 
 struct Model::Impl {
-  GgufFile file;                            // maps the weights: outlives everything below
-  std::optional<WeightPages> weight_pages;  // atomics can't be moved into place
+  GgufFile file;                            // maps the weights, so it must outlive everything below
+  std::optional<WeightPages> weight_pages;  // not movable, so it is constructed in place
   ModelInfo info;
   std::unique_ptr<Backend> backend;
   std::unique_ptr<Tokenizer> tokenizer;

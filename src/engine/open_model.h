@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// open_model(): a model's files by whatever format they have. Used wherever the engine takes a
-// path.
+// open_model(): opens a model's files, whatever their format.
 #pragma once
 
 #include <string>
@@ -9,8 +8,8 @@
 
 namespace snapkv {
 
-/// A GGUF file (of a split one the first part), or a folder as Hugging Face's transformers saves
-/// it. Throws as GgufFile::open() and huggingface::open_folder().
+/// `path` is a GGUF file (the first part of a split one) or a folder as Hugging Face's transformers
+/// saves it. Throws as GgufFile::open() and huggingface::open_folder() do.
 GgufFile open_model(const std::string& path, const ReadOptions& options = {});
 
 }  // namespace snapkv

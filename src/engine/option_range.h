@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Ranges of numbers in option structs. Used by session_options.cpp, prefill_plan.cpp, model.cpp,
-// compress.cpp and memory_plan.cpp.
+// Range checks for numbers in option structs.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +15,7 @@ inline void require_range(const char* field, int64_t value, int64_t low, int64_t
   fail(ErrorCode::kUsage, "{} is {}; it must be from {} to {}", field, value, low, high);
 }
 
-/// The same for a number of bytes.
+/// Same for a number of bytes, from 0 to kMostBytes.
 inline void require_bytes(const char* field, size_t value) {
   if (value <= kMostBytes) return;
   fail(ErrorCode::kUsage, "{} is {} bytes; it must be from 0 to {}", field, value, kMostBytes);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Layer-major prefill (docs/architecture.md): every layer runs over the whole prompt in chunks,
-// with one scratch layer for the keys and values of all tokens; then the policies select and the
-// kept rows move to the sessions' caches. Nothing of a session changes for good before the last
-// layer is done.
+// with one scratch layer for the keys and values of all tokens. Then the policies select, and the
+// kept rows move to the sessions' caches. No session changes for good before the last layer is
+// done.
 #include "snapkv/prefill.h"
 
 #include <algorithm>
@@ -18,13 +18,13 @@ struct Prefill::Impl {
   bool step();
 
   std::vector<PrefillPrompt> prompts;
-  std::vector<std::shared_ptr<Session::Impl>> owners;  // where a session is destroyed meanwhile
+  std::vector<std::shared_ptr<Session::Impl>> owners;  // for sessions destroyed meanwhile
   std::vector<std::vector<Session::Impl*>> sessions;   // [prompts]
   std::vector<Session::Impl*> all;                     // of every prompt
-  std::unique_ptr<SessionsInUse> in_use;               // until the prompts are read
+  std::unique_ptr<SessionsInUse> in_use;               // until the prompts have been read
   PrefillTimes times;
   std::unique_ptr<PrefillRun> run;
-  bool stepping = false;  // in step(), whose callbacks must not call it
+  bool stepping = false;  // inside step(), whose callbacks must not call it
   bool done = false;
 };
 
@@ -109,7 +109,7 @@ bool Prefill::step() {
 
 bool Prefill::Impl::step() {
   if (!run->step()) return false;
-  all[0]->file().check_unchanged();  // else what was computed may be wrong
+  all[0]->file().check_unchanged();  // if the file changed, the result may be wrong
   run->commit();
   in_use.reset();
   done = true;

@@ -68,7 +68,7 @@ void PrefillAttentionStep::end_layer() {
 void PrefillAttentionStep::keep_window(const Tensor& q, int64_t n) {
   if (!q_window_) return;
   const int64_t n_q = q.shape[0];
-  const int64_t first = window_row_ + n - n_q;  // row of q's first query in q_window
+  const int64_t first = window_row_ + n - n_q;  // row in q_window of q's first query
   const int64_t skip = std::max<int64_t>(0, -first);
   if (skip >= n_q) return;
   backend_.copy(q_window_.at<float>(first + skip), q.at<float>(skip), q.stride[0] * (n_q - skip));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // PrefillAttentionStep: stores a chunk's keys and values in the scratch layer and attends to all
-// rows up to it. Keeps the queries of the prompt's last tokens, and shows every query to the
-// policies that observe and to the probe. Used by prefill_run.cpp.
+// rows up to that chunk. It keeps the queries of the prompt's last tokens, and shows every query to
+// policies that observe and to the probe.
 #pragma once
 
 #include <memory>
@@ -29,12 +29,12 @@ class PrefillAttentionStep final : public AttentionStep {
         n_ctx_(n_ctx),
         times_(times) {}
 
-  /// The chunk of layer il that comes next: scratch layer, positions of its tokens, and the row of
-  /// q_window that its first token would have (queries of negative rows are not kept).
+  /// Prepares the next chunk of layer il: the scratch layer, the positions of the chunk's tokens,
+  /// and the row of q_window for its first token. Queries whose row would be negative are not kept.
   void begin(int il, KvLayer& scratch, std::span<const int32_t> pos, const Tensor& q_window,
              int64_t window_row);
   void attend(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& out) override;
-  /// Counts the time of the layer. Call it when the backend has done the layer.
+  /// Adds the layer's time to the sums. Call it when the backend has finished the layer.
   void end_layer();
 
  private:
@@ -52,7 +52,7 @@ class PrefillAttentionStep final : public AttentionStep {
   std::span<const int32_t> pos_;
   Tensor q_window_;
   int64_t window_row_ = 0;
-  std::vector<std::pair<Backend::Mark, Backend::Mark>> intervals_;  // of the layer
+  std::vector<std::pair<Backend::Mark, Backend::Mark>> intervals_;  // of this layer
 };
 
 }  // namespace snapkv

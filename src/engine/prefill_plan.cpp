@@ -15,9 +15,9 @@
 namespace snapkv {
 namespace {
 
-/// Prompts of at least this many tokens let go of a layer's weights when they are packed, or, where
-/// products read them as they are, when the layer has been computed. Mapping them again takes the
-/// next reader about 30 ms per GB, too much beside a short prompt.
+/// Prompts of at least this many tokens let go of a layer's weights when they are packed or, if
+/// products read them directly, when the layer has been computed. Mapping them again takes the next
+/// reader about 30 ms per GB, too much for a short prompt.
 constexpr int64_t kReleaseMinTokens = 4096;
 
 void check_tokens(std::span<const int32_t> tokens, int64_t n_vocab) {
@@ -70,7 +70,7 @@ std::string mib(size_t bytes) {
   return fmt::format("{:.1f} MiB", static_cast<double>(bytes) / (1 << 20));
 }
 
-/// What all sessions need together. `compress`: PrefillOptions::compress.
+/// Memory that all sessions need together. `compress`: PrefillOptions::compress.
 MemoryPlan plan_all(std::span<Session::Impl* const> sessions, int64_t n, bool compress,
                     int64_t n_logits) {
   const auto plan_of = [&](const Session::Impl& s) {
@@ -82,7 +82,7 @@ MemoryPlan plan_all(std::span<Session::Impl* const> sessions, int64_t n, bool co
     };
     MemoryPlan plan = plan_for(n);
     if (s.history_meter.now == 0) return plan;
-    // a later turn over the whole history: the rows that are there already are not needed again
+    // a later turn over the whole history: rows that are already there need no new memory
     const MemoryPlan whole = plan_for(s.n_past + n);
     plan.kv_scratch = whole.kv_scratch;
     plan.kv_history = whole.kv_history - std::min(whole.kv_history, s.history_meter.now);
@@ -104,9 +104,9 @@ MemoryPlan plan_all(std::span<Session::Impl* const> sessions, int64_t n, bool co
   return plan;
 }
 
-/// Where the prompt's hidden states are, so that it fits; fails if it doesn't. Weights are not
-/// counted: the system may drop the mapped file's pages, what WeightPages moved is no longer among
-/// the memory that is available, and a device has them already.
+/// Where the prompt's hidden states go, so that it fits; throws if it does not. Weights are not
+/// counted: the system may drop the mapped file's pages, pages moved by WeightPages are no longer
+/// part of the available memory, and a device already holds its copy.
 HiddenStates::Place find_place(const Session::Impl& first, int64_t n, MemoryPlan& plan) {
   const Backend& backend = first.backend();
   const bool spilled = !first.options.spill_dir.empty();
@@ -162,9 +162,10 @@ PrefillPlan plan_prefill(std::span<Session::Impl* const> sessions, std::span<con
   plan.packed_at_use =
       plan.packed && packs_at_use(plan.n_tokens, first.options.chunk, first.backend().device());
   plan.releases_weights = plan.packed && !plan.packed_at_use && plan.n_tokens >= kReleaseMinTokens;
-  MemoryPlan memory = plan_all(sessions, n, options.compress, plan.n_logits);
-  if (options.prefix != nullptr) {  // what is there already is not computed again
-    const MemoryPlan read = plan_all(sessions, plan.n_tokens, options.compress, plan.n_logits);
+  const int64_t n_held = options.on_logits ? std::min(kOutputRows, plan.n_logits) : plan.n_logits;
+  MemoryPlan memory = plan_all(sessions, n, options.compress, n_held);
+  if (options.prefix != nullptr) {  // the prefix's rows are not computed again
+    const MemoryPlan read = plan_all(sessions, plan.n_tokens, options.compress, n_held);
     memory.hidden_states = read.hidden_states;
     memory.activations = read.activations;
     memory.packed_weights = read.packed_weights;

@@ -10,14 +10,14 @@
 namespace snapkv {
 namespace {
 
-/// Asks the system to read the weights of layer il from the disk while the layer before is
-/// computed: a model larger than the memory streams through it once per prompt.
+/// Asks the system to read the weights of layer il from the disk while the layer before it is
+/// computed, so that a model larger than the memory streams through it once per prompt.
 void prefetch_layer(const GgufFile& file, const Architecture& architecture, int il) {
   if (il >= architecture.config().n_layer) return;
   for (const GgufTensor* t : architecture.layer_tensors(il)) file.will_need(*t);
 }
 
-/// Attention of several prompts in one chunk: each attends to its own rows.
+/// Attention of several prompts in one chunk; each attends to its own rows.
 class SharedAttention final : public AttentionStep {
  public:
   void add(AttentionStep& step, int64_t n_tokens) { parts_.push_back({&step, n_tokens}); }
@@ -56,12 +56,18 @@ PrefillRun::PrefillRun(Segments segments, PrefillTimes& times)
 
 bool PrefillRun::step() {
   if (!begun_) begin();
-  if (n_done_ == 0) begin_layer();
   Timer timer;
+  if (il_ == architecture_.config().n_layer) {
+    const bool is_done = compute_logits();
+    times_.layers += timer.lap();
+    return is_done;
+  }
+  if (n_done_ == 0) begin_layer();
+  timer.lap();
   const int64_t end = std::min(n_tokens_, n_done_ + chunk_);
   run_chunk(n_done_, end);
   n_done_ = end;
-  if (n_done_ == n_tokens_) backend_.synchronize();  // before its time is taken
+  if (n_done_ == n_tokens_) backend_.synchronize();  // before the time is taken
   const double packing = linear_.take_pack_seconds();
   times_.pack += packing;
   times_.layers += timer.lap() - packing;
@@ -71,9 +77,10 @@ bool PrefillRun::step() {
   n_done_ = 0;
   if (++il_ < architecture_.config().n_layer) return false;
   timer.lap();
-  compute_logits();
+  linear_.unpack();
+  const bool is_done = compute_logits();
   times_.layers += timer.lap();
-  return true;
+  return is_done;
 }
 
 double PrefillRun::fraction() const {
@@ -100,9 +107,9 @@ void PrefillRun::begin() {
 
 void PrefillRun::begin_layer() {
   Timer timer;
-  if (plan_.packed) linear_.pack(architecture_.layer_weights(il_), plan_.packed_at_use);
+  if (plan_.packed) linear_.pack(architecture_.layer_matrices(il_), plan_.packed_at_use);
   if (plan_.releases_weights && !linear_.reads_weights()) release_layer();
-  if (plan_.packed) times_.pack += timer.lap();  // exactly 0 tells that nothing was packed
+  if (plan_.packed) times_.pack += timer.lap();  // exactly 0 if nothing was packed
   prefetch_layer(first_.file(), architecture_, il_ + 1);
   for (const auto& segment : segments_) segment->begin_layer(il_);
   buffers_.ensure(backend_, architecture_.spec(), chunk_, linear_.input_dtype());
@@ -110,12 +117,12 @@ void PrefillRun::begin_layer() {
 }
 
 /// Takes the layer's weights out of this process's resident memory; the system still caches the
-/// file as long as it has room.
+/// file while it has room.
 void PrefillRun::release_layer() {
   for (const GgufTensor* t : architecture_.layer_tensors(il_)) first_.file().dont_need(*t);
 }
 
-/// Tokens [begin, end) of layer il_.
+/// Computes tokens [begin, end) of layer il_.
 void PrefillRun::run_chunk(int64_t begin, int64_t end) {
   const int64_t n = end - begin;
   LayerPass pass;
@@ -149,32 +156,50 @@ void PrefillRun::end_layer() {
   for (const auto& segment : segments_) segment->end_layer(il_);
 }
 
-void PrefillRun::compute_logits() {
-  linear_.unpack();
-  int64_t first_row = 0;
-  for (const auto& segment : segments_) {
-    compute_logits(*segment, first_row);
-    first_row += segment->plan().n_tokens;
+bool PrefillRun::compute_logits() {
+  constexpr int64_t kRowsOfStep = 256;  // of those that are reported: others wait meanwhile
+  int64_t n_left = kRowsOfStep;
+  for (; out_segment_ < segments_.size(); ++out_segment_) {
+    PrefillSegment& segment = *segments_[out_segment_];
+    const int64_t n_vocab = architecture_.config().n_vocab, n_logits = segment.plan().n_logits;
+    const bool reports = segment.options().on_logits != nullptr;
+    segment.logits().resize((reports ? 1 : n_logits) * n_vocab);
+    const Buffer storage = backend_.allocate(
+        std::min(kOutputRows, n_logits) * n_vocab * sizeof(float), "logits");
+    while (n_out_ < n_logits) {
+      if (reports && n_left <= 0) return false;
+      const int64_t rows = std::min(kOutputRows, n_logits - n_out_);
+      compute_logits(segment, storage, rows);
+      n_out_ += rows;
+      n_left -= rows;
+    }
+    require_finite_logits(segment.logits(), n_vocab, "a prompt");
+    out_row_ += segment.plan().n_tokens;
+    n_out_ = 0;
   }
+  return true;
 }
 
-/// `first_row`: where the segment's tokens begin.
-void PrefillRun::compute_logits(PrefillSegment& segment, int64_t first_row) {
+void PrefillRun::compute_logits(PrefillSegment& segment, const Buffer& storage, int64_t rows) {
   const int64_t n_vocab = architecture_.config().n_vocab;
   const int64_t n = segment.plan().n_tokens, n_logits = segment.plan().n_logits;
-  std::vector<float>& values = segment.logits();
-  values.resize(n_logits * n_vocab);
-  const int64_t most = std::min(kOutputRows, n_logits);
-  const Buffer storage = backend_.allocate(most * n_vocab * sizeof(float), "logits");
-  for (int64_t begin = 0; begin < n_logits; begin += kOutputRows) {
-    const int64_t rows = std::min(kOutputRows, n_logits - begin);
-    const int64_t first = first_row + n - n_logits + begin;
-    const Tensor x = hidden_.enter(first, first + rows);
-    const Tensor logits = storage.view(DType::f32, {rows, n_vocab});
-    architecture_.output(x, first_.decode_buffers, logits);
-    backend_.download(values.data() + begin * n_vocab, logits.data, rows * n_vocab * sizeof(float));
+  const int64_t token = n - n_logits + n_out_;
+  const Tensor x = hidden_.enter(out_row_ + token, out_row_ + token + rows);
+  const Tensor logits = storage.view(DType::f32, {rows, n_vocab});
+  architecture_.output(x, first_.decode_buffers, logits);
+  const auto& report = segment.options().on_logits;
+  if (!report) {
+    backend_.download(segment.logits().data() + n_out_ * n_vocab, logits.data,
+                      rows * n_vocab * sizeof(float));
+    return;
   }
-  require_finite_logits(values, n_vocab, "a prompt");
+  reported_.resize(rows * n_vocab);
+  backend_.download(reported_.data(), logits.data, rows * n_vocab * sizeof(float));
+  require_finite_logits(reported_, n_vocab, "a prompt");
+  for (int64_t i = 0; i < rows; ++i) {
+    report(token + i, std::span<const float>(reported_).subspan(i * n_vocab, n_vocab));
+  }
+  segment.logits().assign(reported_.end() - n_vocab, reported_.end());
 }
 
 void PrefillRun::report() const {

@@ -59,7 +59,7 @@ void PrefillSegment::begin_layer(int il) {
   fill_scratch(il);
 }
 
-/// A scratch layer that holds the old rows and has room for the prompt.
+/// Prepares a scratch layer that holds the old rows and has room for the prompt.
 void PrefillSegment::fill_scratch(int il) {
   Session::Impl& session = first();
   Backend& backend = session.backend();
@@ -91,7 +91,7 @@ void PrefillSegment::fill_scratch(int il) {
 }
 
 int64_t PrefillSegment::first_query(int il) const {
-  // the last layer's queries and outputs are needed only where something reads them
+  // the last layer's queries and outputs are needed only if something reads them
   const bool last = il + 1 == first().architecture().config().n_layer;
   const bool observed = std::any_of(targets_.begin(), targets_.end(),
                                     [](const auto& target) { return target->observes(); });
@@ -117,7 +117,7 @@ void PrefillSegment::end_layer(int il) {
   }
 }
 
-/// Copies the scratch layer's rows, all of them, before a policy chooses among them.
+/// Copies all rows of the scratch layer before a policy selects from them.
 void PrefillSegment::keep_prefix(int il) {
   if (!making_) return;
   Session::Impl& session = first();
@@ -130,7 +130,7 @@ void PrefillSegment::keep_prefix(int il) {
 }
 
 void PrefillSegment::prepare_commit() {
-  scratch_ = KvLayer();  // before the sessions count what they hold
+  scratch_ = KvLayer();  // frees it before the sessions count what they hold
   target_logits_.assign(targets_.size() - 1, logits_);
   target_logits_.push_back(std::move(logits_));
   if (making_) prefix_ = std::make_shared<KvPrefix>(std::move(making_));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// PrefillSegment: one prompt of a PrefillRun: its sessions, its scratch layer, the queries of its
-// window. Used by prefill_run.cpp, which computes several as one where they are short.
+// PrefillSegment: one prompt of a PrefillRun, with its sessions, its scratch layer and the queries
+// of its window. A run computes several short prompts together.
 #pragma once
 
 #include <memory>
@@ -17,29 +17,29 @@ namespace snapkv {
 
 class PrefillSegment {
  public:
-  /// `prompt` must outlive it; `sessions` are its own. Throws as plan_prefill(). `times`: of the
-  /// run.
+  /// `prompt` must outlive this object; `sessions` belong to it alone. Throws as plan_prefill()
+  /// does. `times`: the run's.
   PrefillSegment(const PrefillPrompt& prompt, std::span<Session::Impl* const> sessions,
                  PrefillTimes& times);
 
   const PrefillPlan& plan() const { return plan_; }
   const PrefillOptions& options() const { return prompt_.options; }
   Session::Impl& first() const { return targets_[0]->session(); }
-  /// True positions of the tokens that are read.
+  /// Positions of the tokens that are read.
   std::span<const int32_t> pos() const { return pos_; }
 
   void allocate();
-  /// Fills the scratch layer with the rows that are there already.
+  /// Fills the scratch layer with the rows that are already there.
   void begin_layer(int il);
   /// The first token whose query the layer needs.
   int64_t first_query(int il) const;
-  /// Who attends to tokens [begin, end) of the layer.
+  /// The attention step for tokens [begin, end) of this layer.
   AttentionStep& begin_chunk(int il, int64_t begin, int64_t end);
   void end_layer(int il);
 
   /// [n_logits, n_vocab], to be filled.
   std::vector<float>& logits() { return logits_; }
-  /// Whatever of commit() may fail: nothing may once a session has changed.
+  /// Does the part of commit() that can fail: once a session has changed, nothing may fail.
   void prepare_commit();
   /// Hands the result to the sessions.
   void commit(const PrefillTimes& times);
@@ -54,14 +54,14 @@ class PrefillSegment {
   PrefillTargets targets_;
   std::unique_ptr<ProbeObserver> probe_;  // if one is set
   PrefillAttentionStep attention_;
-  int64_t n_window_ = 0;  // the most of all targets
+  int64_t n_window_ = 0;  // the largest of all targets
   Buffer window_buffer_;
   Tensor q_window_;           // [n_window, n_head, head_dim] f32
   std::vector<int32_t> pos_;  // [n_tokens]
   KvLayer scratch_;
   size_t scratch_bytes_ = 0;
   std::vector<float> logits_;
-  std::vector<std::vector<float>> target_logits_;  // [targets], when it is done
+  std::vector<std::vector<float>> target_logits_;  // [targets], set when the prompt is done
   std::unique_ptr<KvPrefix::Impl> making_;         // with PrefillPrompt::makes_prefix
   std::shared_ptr<const KvPrefix> prefix_;
 };

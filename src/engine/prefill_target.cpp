@@ -95,7 +95,7 @@ void PrefillTarget::keep_rows(int il, KvLayer& scratch, const Tensor& q_window, 
     selection.keep_all = most_rows <= budget(il);
   }
   if (queries_) queries_.fill(backend, il, q_window);
-  backend.synchronize();  // before its time is taken
+  backend.synchronize();  // before the time is taken
   score_seconds_ += timer.lap();
   if (session_.history.has_layer(il)) {
     session_.history.append(il, scratch, old_history_[il]);
@@ -104,9 +104,9 @@ void PrefillTarget::keep_rows(int il, KvLayer& scratch, const Tensor& q_window, 
   KvLayer& fresh = fresh_[il];
   const DType kv_type = session_.options.kv_type;
   const int32_t reserve = static_cast<int32_t>(session_.options.decode_reserve);
-  // The scratch layer is not taken where an earlier layer made it larger than this one may be,
+  // The scratch layer is not taken if an earlier layer made it larger than this one may be,
   const int32_t room = most_rows + reserve;
-  // nor where its first rows may not be those of the old cache, on which the destructor counts.
+  // nor if its first rows may differ from those of the old cache, which the destructor relies on.
   const bool is_whole = session_.n_past == 0 || !session_.history.has_layer(il);
   if (selection.keep_all && may_take && is_whole && scratch.dtype() == kv_type &&
       scratch.capacity(0) <= room) {
@@ -126,7 +126,7 @@ void PrefillTarget::keep_rows(int il, KvLayer& scratch, const Tensor& q_window, 
 
 Selection PrefillTarget::choose(int il, const KvLayer& scratch, const Tensor& q_window,
                                 int32_t most_rows) const {
-  // a later turn is appended as it is as long as decoding would not compress it either
+  // a later turn is appended uncompressed if decoding would not compress it either
   const bool appends = selects_ && session_.n_past > 0 && session_.has_decode_limit() &&
                        !session_.history.has_layer(il);
   if (appends) {
@@ -141,8 +141,8 @@ Selection PrefillTarget::choose(int il, const KvLayer& scratch, const Tensor& q_
   return select_rows(session_, il, scratch, q_window, *selector_, budget(il));
 }
 
-/// The scratch layer becomes the cache. Its first rows are the old cache's, so the old one is freed
-/// at once: the destructor can cut the new one back.
+/// The scratch layer becomes the cache. Its first rows are those of the old cache, which is
+/// therefore freed at once: the destructor can cut the new cache back.
 void PrefillTarget::take_scratch(int il, KvLayer& scratch) {
   const size_t i = il;
   fresh_[i] = std::move(scratch);
@@ -155,7 +155,7 @@ void PrefillTarget::take_scratch(int il, KvLayer& scratch) {
 
 void PrefillTarget::commit(std::vector<float> logits, const PrefillTimes& times,
                            const PrefillPlan& plan, size_t scratch_bytes) {
-  std::vector<std::vector<int32_t>> in_history;  // before anything changes: it may find no memory
+  std::vector<std::vector<int32_t>> in_history;  // first, since it may run out of memory
   for (size_t il = 0; il < old_history_.size(); ++il) in_history.push_back(fresh_[il].n_kv());
   session_.layers = std::move(fresh_);
   if (!in_history.empty()) session_.in_history = std::move(in_history);
@@ -170,7 +170,7 @@ void PrefillTarget::commit(std::vector<float> logits, const PrefillTimes& times,
   stats.score_seconds += score_seconds_;
   stats.gather_seconds += gather_seconds_;
   stats.prefill_seconds += times.total() + score_seconds_ + gather_seconds_;
-  // with several targets the scratch layer is on the first one's meter; each would have needed it
+  // with several targets the first one's meter has the scratch layer; each would have needed it
   session_.meter.peak = std::max(session_.meter.peak, session_.meter.now + scratch_bytes);
   session_.update_memory_stats();
   committed_ = true;

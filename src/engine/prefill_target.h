@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
-// PrefillTarget: one session that a prompt is read for: what its policy wants to see, and the
-// layers that will become its cache. Used by prefill_run.cpp, which may have several for one
-// prompt.
+// PrefillTarget: a session that a prompt is read for: what its policy wants to see, and the layers
+// that will become its cache. One prompt may have several targets.
 #pragma once
 
 #include <memory>
@@ -17,30 +16,30 @@ class PrefillTarget {
  public:
   /// `selects`: whether policies choose among the rows (PrefillOptions::compress).
   PrefillTarget(Session::Impl& session, int64_t n_tokens, bool selects);
-  /// Unless commit() was called, the session gets back what was taken from it.
+  /// Gives the session back what was taken from it, unless commit() was called.
   ~PrefillTarget();
   PrefillTarget(const PrefillTarget&) = delete;
   PrefillTarget& operator=(const PrefillTarget&) = delete;
 
   Session::Impl& session() { return session_; }
-  /// How many queries of the prompt's end the policy wants.
+  /// The number of queries from the end of the prompt that the policy wants.
   int64_t n_window() const { return n_window_; }
-  /// The rows of earlier turns that this prompt's tokens see in layer il: those that were kept or,
-  /// with kv_refresh, all of them. nullptr if there are none.
+  /// The rows of earlier turns that this prompt's tokens see in layer il: the kept ones or, with
+  /// kv_refresh, all of them. nullptr if there are none.
   const KvLayer* old_layer(int il) const;
-  /// Most rows that any head of layer il may have when all of them are kept.
+  /// The most rows that any head of layer il may have if all of them are kept.
   int64_t budget(int il) const;
 
   void begin_layer(int il);
   /// Whether observe() must be called with every query of the current layer.
   bool observes() const;
   void observe(const QueryChunk& chunk);
-  /// Chooses rows of the scratch layer, which holds the whole prompt, and keeps them. `q_window`:
-  /// the last n_window() queries. `may_take`: the scratch layer may become the cache when all is
-  /// kept (and it is of the cache's type).
+  /// Selects rows of the scratch layer, which holds the whole prompt, and keeps them. `q_window`:
+  /// the last n_window() queries. `may_take`: the scratch layer may become the cache if all rows
+  /// are kept and it has the cache's type.
   void keep_rows(int il, KvLayer& scratch, const Tensor& q_window, bool may_take);
 
-  /// Hands the result to the session. `times` holds the times of what all targets share.
+  /// Hands the result to the session. `times`: the times that all targets share.
   void commit(std::vector<float> logits, const PrefillTimes& times, const PrefillPlan& plan,
               size_t scratch_bytes);
 
@@ -55,8 +54,8 @@ class PrefillTarget {
   const int64_t n_window_;
   std::unique_ptr<LayerSelector> selector_;        // of the current layer
   std::vector<KvLayer> fresh_;                     // [n_layer]
-  std::vector<std::vector<int32_t>> old_n_kv_;     // [n_layer], of layers that take_scratch() freed
-  std::vector<std::vector<int32_t>> old_history_;  // [n_layer], rows before this prompt
+  std::vector<std::vector<int32_t>> old_n_kv_;     // [n_layer], of layers freed by take_scratch()
+  std::vector<std::vector<int32_t>> old_history_;  // [n_layer], history's rows before this prompt
   std::vector<SessionStats::Layer> layer_stats_;   // [n_layer]
   QueryRing queries_;                              // with kv_decode_limit
   double score_seconds_ = 0, gather_seconds_ = 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// PrefillTimes: where the time of a prompt goes. Filled by prefill_run.cpp and its attention step;
-// what policies take is counted by their PrefillTarget.
+// PrefillTimes: how the time of a prompt is divided. Each PrefillTarget measures its own policy's
+// time.
 #pragma once
 
 #include "snapkv/engine.h"
@@ -8,12 +8,12 @@
 namespace snapkv {
 
 struct PrefillTimes {
-  double pack = 0;       // laying weights out for products of many rows
-  double layers = 0;     // computing the layers and the logits, attention and observers included
-  double attention = 0;  // storing keys and values, attending
-  double observe = 0;    // policies that look at every query, and the probe
+  double pack = 0;       // packing weights for products of many rows
+  double layers = 0;     // computing layers and logits, attention and observers included
+  double attention = 0;  // storing keys and values, attending to them
+  double observe = 0;    // observers: policies that look at every query, and the probe
 
-  /// What all sessions of a prompt share.
+  /// The time that all sessions of a prompt share.
   double total() const { return pack + layers - observe; }
   void add_to(SessionStats& stats) const {
     stats.pack_seconds += pack;

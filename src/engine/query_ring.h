@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// QueryRing: the queries of a sequence's last tokens, of every layer, so that a policy can choose
-// rows during decoding too. Filled by prefill and by every decode step, read by recompress.cpp.
+// QueryRing: the queries of a sequence's last tokens, in all layers, so that a policy can choose
+// rows during decoding too.
 #pragma once
 
 #include <vector>
@@ -20,18 +20,18 @@ class QueryRing {
 
   explicit operator bool() const { return window_ > 0; }
   size_t bytes() const { return storage_.bytes(); }
-  /// How many tokens' queries it holds, the same number for every layer, at most the window.
+  /// Number of tokens whose queries it holds: at most the window, and the same for every layer.
   int64_t size() const { return size_; }
 
-  /// Replaces what it holds of layer il by q [n, n_head, head_dim] f32; n is at most the window and
+  /// Replaces the queries of layer il by q [n, n_head, head_dim] f32; n is at most the window and
   /// the same for all layers.
   void fill(Backend& backend, int il, const Tensor& q);
-  /// Adds the next token's query q [n_head, head_dim] f32 of layer il; advance() follows when all
-  /// layers have theirs.
+  /// Adds the next token's query q [n_head, head_dim] f32 in layer il. Call advance() when every
+  /// layer has one.
   void push(Backend& backend, int il, const void* q);
   void advance();
-  /// Undoes push() where no advance() will follow: the oldest token's query, which push() may have
-  /// replaced, is no longer counted. A window of one token has no other, so there it stays.
+  /// Undoes push() if no advance() will follow: stops counting the oldest token's query, which
+  /// push() may have overwritten. A window of one token keeps its only query.
   void drop_pushed() {
     if (size_ == window_ && size_ > 1) --size_;
   }

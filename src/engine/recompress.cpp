@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// One layer at a time: the policy sees the layer's rows and the queries of its last tokens, the
-// rows it keeps move to a smaller layer, and the larger one is freed.
+// Recompresses one layer at a time: the policy sees the layer's rows and the queries of its last
+// tokens, the rows it keeps move to a smaller layer, and the larger one is freed.
 #include "engine/recompress.h"
 
 #include <algorithm>
@@ -19,8 +19,8 @@ int64_t budget_of(const Session::Impl& s, int il) {
   return layer_budget(s.architecture().spec(), *s.policy, s.n_past, il);
 }
 
-/// The rows of `layer` where a policy can read them: every head with the same room, in f16 if the
-/// cache is of blocks.
+/// A copy of `layer` that a policy can read: every head has the same capacity, and a quantized
+/// cache is converted to f16.
 KvLayer readable_copy(Session::Impl& s, const KvLayer& layer) {
   const std::vector<int32_t> n = layer.n_kv();
   const std::vector<int32_t> capacity(n.size(), *std::max_element(n.begin(), n.end()));
@@ -30,11 +30,11 @@ KvLayer readable_copy(Session::Impl& s, const KvLayer& layer) {
 }
 
 Selection select_again(Session::Impl& s, int il, const KvLayer& layer) {
-  // the window's rows are the last ones of every head, and something must stand before them
+  // the window is the last rows of every head, and at least one row must come before it
   const std::vector<int32_t> n = layer.n_kv();
   const int64_t fewest = *std::min_element(n.begin(), n.end());
   const int64_t n_window = std::min(s.queries.size(), fewest - 1);
-  if (n_window < 1) {  // only a saved session that was made by hand has so few
+  if (n_window < 1) {  // happens only with a saved session made by hand
     fail(
         ErrorCode::kRuntime,
         "layer {} cannot be compressed again: a head has {} rows and {} queries of the last tokens "
@@ -59,7 +59,7 @@ int64_t steps_to_limit(const Session::Impl& s, int il) {
     return std::numeric_limits<int64_t>::max();
   }
   const KvLayer& layer = s.layers[il];
-  // layers and heads may have budgets of their own; what decoding adds is the same for all
+  // budgets differ between layers and heads; decoding adds the same number to all of them
   const int64_t tail = s.options.kv_decode_limit - s.policy->budget_for(s.n_past);
   const int64_t most = (budget_of(s, il) + tail) * layer.n_head_kv();
   int64_t rows = 0;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Sampler: from logits to one token. Called once per generated token by programs and the engine's
-// own loops. Steps run in the order that sampler.h documents; nothing is sorted further than the
-// answer needs, so that 128k vocabularies stay cheap beside a decode step.
+// Sampler: turns logits into one token. The steps run in the order that sampler.h documents.
+// Nothing is sorted further than the answer needs, so that a vocabulary of 128k tokens stays cheap
+// beside a decode step.
 #include "snapkv/sampler.h"
 
 #include <algorithm>
@@ -17,14 +17,15 @@
 #include "snapkv/grammar.h"
 
 #if defined(__clang__)
-#pragma STDC FP_CONTRACT OFF  // GCC contracts nothing in ISO mode (-std=c++20), which CMake selects
+// GCC contracts nothing in ISO mode (-std=c++20), which CMake selects
+#pragma STDC FP_CONTRACT OFF
 #endif
 
 namespace snapkv {
 namespace {
 
-// xoshiro256++ (Blackman and Vigna, public domain), seeded by splitmix64: the standard library's
-// distributions differ between implementations, this does not.
+// xoshiro256++ (Blackman and Vigna, public domain), seeded by splitmix64. The standard library's
+// distributions differ between implementations; this does not.
 class Random {
  public:
   explicit Random(uint64_t seed) {
@@ -55,7 +56,7 @@ class Random {
   std::array<uint64_t, 4> state_;
 };
 
-// 1 / n! for n = 0..14: Taylor's coefficients; the next term is below 2^-60 for |r| <= ln2 / 2.
+// 1 / n! for n = 0..14, Taylor's coefficients; the next term is below 2^-60 for |r| <= ln2 / 2.
 constexpr std::array<double, 15> kInverseFactorials = [] {
   std::array<double, 15> values{};
   double factorial = 1.0;
@@ -66,7 +67,7 @@ constexpr std::array<double, 15> kInverseFactorials = [] {
   return values;
 }();
 
-// e^x for x <= 0, to about 1e-16, from additions and multiplications only: libm's exp rounds
+// e^x for x <= 0, to about 1e-16, with additions and multiplications only. libm's exp rounds
 // differently between machines, and one rounding may move a draw to the neighbouring token.
 double portable_exp(double x) {
   if (x < -700.0) return 0.0;
@@ -84,12 +85,12 @@ struct Candidate {
   int32_t id = 0;
 };
 
-// Descending logits, ties to the lower id: a total order, so a sorted prefix is unique.
+// Descending logits, ties to the lower id. This is a total order, so a sorted prefix is unique.
 bool before(const Candidate& a, const Candidate& b) {
   return a.logit != b.logit ? a.logit > b.logit : a.id < b.id;
 }
 
-// The last n tokens (n < 0: all) and how often each occurs among them.
+// The last n tokens (all if n < 0) and how often each of them occurs.
 class History {
  public:
   explicit History(int limit) : limit_(limit) {}
@@ -111,7 +112,7 @@ class History {
   std::unordered_map<int32_t, int64_t> counts_;
 };
 
-// Keeps the k best, sorted.
+// Keeps the k best candidates, sorted.
 void apply_top_k(std::vector<Candidate>& candidates, size_t k) {
   k = std::min(k, candidates.size());
   const auto end = candidates.begin() + k;
@@ -119,8 +120,9 @@ void apply_top_k(std::vector<Candidate>& candidates, size_t k) {
   candidates.resize(k);
 }
 
-// Keeps the shortest sorted prefix whose probability reaches top_p, at least one candidate. Sorts
-// in steps of growing size: a nucleus is nearly always a few tokens of a large vocabulary.
+// Keeps the shortest sorted prefix whose probability reaches top_p, and at least one candidate.
+// Sorts in steps of growing size, since a nucleus is nearly always a few tokens of a large
+// vocabulary.
 void apply_top_p(std::vector<Candidate>& candidates, double top_p, float best, bool sorted) {
   double total = 0.0;
   for (const Candidate& c : candidates) total += portable_exp(double{c.logit} - best);
@@ -175,8 +177,7 @@ void check(const SamplerConfig& c) {
 struct Sampler::Impl {
   explicit Impl(const SamplerConfig& c) : config(c), random(c.seed), history(c.repeat_last_n) {}
 
-  /// The logits after grammar, bias and penalties: the argument itself when there is nothing to
-  /// change.
+  /// The logits after grammar, bias and penalties; the argument itself if nothing changes them.
   std::span<const float> adjust(std::span<const float> logits) {
     const bool penalized = has_penalty() && !history.counts().empty();
     if (!grammar && config.logit_bias.empty() && !penalized) return logits;
@@ -189,7 +190,7 @@ struct Sampler::Impl {
     return adjusted;
   }
 
-  /// A finite number beyond f32 becomes its largest: as an infinity it would count as a ban.
+  /// Clamps a finite number beyond f32 to the largest one; as infinity it would count as a ban.
   static float within_f32(double logit) {
     constexpr double kLargest = std::numeric_limits<float>::max();
     return static_cast<float>(std::isfinite(logit) ? std::clamp(logit, -kLargest, kLargest)
@@ -212,7 +213,7 @@ struct Sampler::Impl {
     }
   }
 
-  /// The highest finite logit, ties to the lower id; nothing when none is finite.
+  /// The highest finite logit, ties to the lower id; nothing if none is finite.
   static std::optional<Candidate> best_of(std::span<const float> logits) {
     std::optional<Candidate> best;
     for (size_t id = 0; id < logits.size(); ++id) {
@@ -230,7 +231,7 @@ struct Sampler::Impl {
     }
     if (config.top_k > 0) apply_top_k(candidates, config.top_k);
     if (config.top_p < 1.0) apply_top_p(candidates, config.top_p, best, config.top_k > 0);
-    if (config.min_p > 0.0) {  // the best candidate's weight is 1, and it always stays
+    if (config.min_p > 0.0) {  // the best candidate's weight is 1, so it always stays
       std::erase_if(candidates, [&](const Candidate& c) {
         return c.logit < best && portable_exp(double{c.logit} - best) < config.min_p;
       });
@@ -246,7 +247,7 @@ struct Sampler::Impl {
     size_t chosen = 0;
     for (size_t i = 0; i < candidates.size(); ++i) {
       if (weights[i] == 0.0) continue;
-      chosen = i;  // rounding may leave `reached` below the target: then the last one with weight
+      chosen = i;  // the last one, if rounding leaves `reached` below the target
       reached += weights[i];
       if (reached > target) break;
     }

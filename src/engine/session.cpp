@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Session: options, state, and the public face of prefill.cpp and decode.cpp.
+// Session: options, state, and the public interface to prefill.cpp and decode.cpp.
 #include <algorithm>
 
 #include "base/error.h"
@@ -107,7 +107,7 @@ const GgufFile& Session::Impl::file() const { return model->impl_->file; }
 
 void Session::Impl::remember(int il) {
   if (!history.has_layer(il) || layers.empty()) return;
-  std::vector<int32_t> n_kv = layers[il].n_kv();  // first: nothing may fail between the two
+  std::vector<int32_t> n_kv = layers[il].n_kv();  // first, since nothing may fail after append()
   history.append(il, layers[il], in_history[il]);
   in_history[il] = std::move(n_kv);
 }

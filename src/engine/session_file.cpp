@@ -28,9 +28,9 @@ template <typename... Args>
        fmt::format(format, std::forward<Args>(args)...));
 }
 
-/// Bytes of each part of a layer's rows. No sum of them overflows: every count has a limit.
+/// Bytes of each part of a layer's rows. Their sums cannot overflow: every count has a limit.
 struct RowsSizes {
-  size_t positions, rows, queries;  // rows: of the keys, and of the values
+  size_t positions, rows, queries;  // rows: of the keys, and again of the values
   size_t total() const { return positions + 2 * rows + queries; }
 };
 
@@ -94,7 +94,7 @@ class Parser {
     return value;
   }
 
-  /// `count` items of `bytes` each; what is left of the file bounds the product.
+  /// `count` items of `bytes` each; the rest of the file bounds the product.
   std::span<const std::byte> take(int64_t count, size_t bytes, const char* field) {
     in_.check_count(count, bytes, field);
     const auto part = bytes_.subspan(in_.position(), count * bytes);
@@ -147,7 +147,7 @@ class Parser {
     }
     file_.n_vocab = number("n_vocab", 1, kMostRows);
     file_.n_queries = number("n_queries", 0, kMostRows);
-    // every layer has at least these bytes, so a hostile count ends here
+    // every layer takes at least this many bytes, so a hostile count fails here
     in_.check_count(n_layer, sizeof(int64_t) * (1 + 2 * file_.n_head_kv), "n_layer");
     file_.layers.resize(n_layer);
   }
@@ -229,7 +229,7 @@ SessionFileRows rows_of(const SessionFile& file, int64_t il, Buffer& memory) {
   const RowsSizes sizes = sizes_of(file, layer);
   std::span<const std::byte> all = layer.stored;
   if (file.has_frames) {
-    memory = Buffer();  // before there is a second one
+    memory = Buffer();  // frees the old memory before allocating new
     memory = decode_zstd_frame(layer.stored, sizes.total(), file.path, fmt::format("layer {}", il));
     all = {static_cast<const std::byte*>(memory.data()), memory.bytes()};
   }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Session::Impl: the state of one sequence. Shared by session.cpp, prefill.cpp and decode.cpp.
+// Session::Impl: the state of one sequence. Private to the engine.
 #pragma once
 
 #include <memory>
@@ -20,13 +20,13 @@ struct Session::Impl {
   std::unique_ptr<Policy> policy;
   bool in_use = false;  // SessionsInUse
   int64_t n_ctx = 0;
-  int64_t n_past = 0;  // tokens seen = true position of the next one
+  int64_t n_past = 0;  // tokens seen, which is also the position of the next one
 
-  KvMeter meter;                // before the layers: they report to it until they are destroyed
+  KvMeter meter;                // before the layers, which report to it until they are destroyed
   std::vector<KvLayer> layers;  // [n_layer]; empty before the first prefill
 
-  // With kv_refresh: every row of the conversation, and how many rows of each head of `layers` are
-  // among them; what decoding appended since is not yet.
+  // With kv_refresh: all rows of the conversation, and how many rows of each head of `layers` are
+  // among them. Rows that decoding has appended since are not.
   KvMeter history_meter;
   KvHistory history;
   std::vector<std::vector<int32_t>> in_history;  // [n_layer][n_head_kv]
@@ -36,29 +36,29 @@ struct Session::Impl {
   std::vector<float> logits;  // [n_logits, n_vocab]; the last row is the last token's
   SessionStats stats;
 
-  // decode's memory, kept from step to step
+  // memory of decode(), reused from step to step
   ActivationBuffer decode_buffers;
   Buffer decode_x;                 // [n_seq, n_embd] f32
   Buffer decode_logits;            // [n_seq, n_vocab] f32
-  std::vector<float> step_logits;  // the same on the host, until they are known to be finite
-  int64_t decode_rows = 0;         // sequences that the two have room for
+  std::vector<float> step_logits;  // decode_logits on the host, until checked to be finite
+  int64_t decode_rows = 0;         // sequences that decode_x and decode_logits have room for
   std::vector<HeadRows> decode_heads;
-  std::vector<KvLayer::Head> step_heads;  // what a step that fails restores
+  std::vector<KvLayer::Head> step_heads;  // saved for a step that fails
 
   const ModelInfo& info() const { return model->info(); }
   Backend& backend() const;
   Architecture& architecture() const;
   const GgufFile& file() const;
   WeightPages& weight_pages() const;
-  /// Whether decoding will compress again.
+  /// Whether decoding may compress the cache again.
   bool has_decode_limit() const { return options.kv_decode_limit > 0 && policy->info().has_budget; }
   /// Adds the rows of layer il that decoding appended to the history, if there is one.
   void remember(int il);
-  /// Brings stats' byte counts up to date.
+  /// Updates the byte counts in stats.
   void update_memory_stats();
 };
 
-/// Fails with kUsage unless session `i` of a batch, `s`, rotates as the first one does.
+/// Throws kUsage unless session `i` of a batch, `s`, has the same rotation as the first one.
 void check_rotation(const Session::Impl& s, const Session::Impl& first, size_t i);
 
 }  // namespace snapkv

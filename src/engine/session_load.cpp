@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Session::load(), SavedSessionFile and describe_session(): from a session's file to a session
+// Session::load(), SavedSessionFile and describe_session(): reading a session's file
 // (docs/session-file.md has the layout).
 #include <algorithm>
 #include <cstring>
@@ -89,7 +89,7 @@ KvLayer load_layer(Session::Impl& s, const SessionFileLayer& saved, const Sessio
   for (size_t h = 0; h < heads.size(); ++h) heads[h].n_kv = saved.n_kv[h];
   layer.restore_heads(heads);
   const size_t row = row_bytes(s.options.kv_type, s.info().head_dim);
-  int64_t first = 0;  // of a head's rows among those of all heads
+  int64_t first = 0;  // a head's first row among the rows of all heads
   for (int h = 0; h < layer.n_head_kv(); ++h) {
     const int64_t n = saved.n_kv[h];
     backend.upload(layer.pos(h), rows.positions.data() + first * sizeof(int32_t),
@@ -101,7 +101,7 @@ KvLayer load_layer(Session::Impl& s, const SessionFileLayer& saved, const Sessio
   return layer;
 }
 
-/// Room for the queries of the file, if the session keeps any.
+/// Makes room for the file's queries, if the session keeps any.
 QueryRing make_queries(Session::Impl& s, const SessionFile& file) {
   const int64_t window = s.has_decode_limit() ? s.policy->window_size() : 0;
   if (file.n_queries < std::min<int64_t>(window, 1) || file.n_queries > window) {
@@ -153,7 +153,7 @@ std::string Session::load(const SavedSessionFile& opened) {
   }
   s.backend().synchronize();
   opened.impl().check_unchanged();
-  // nothing can fail from here on; there is no history, which only kv_refresh has
+  // nothing can fail from here on; only kv_refresh has a history, so there is none
   s.layers = std::move(layers);
   s.queries = std::move(queries);
   s.logits = std::move(logits);

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Checks the options of a session and turns kv_memory into a budget. Used by sessions, memory plans
-// and programs that show what they will do.
+// Checks the options of a session and turns kv_memory into a budget.
 #include <algorithm>
 
 #include "base/error.h"
@@ -21,7 +20,7 @@ void check_ranges(const SessionOptions& options) {
   require_bytes("memory_limit", options.memory_limit);
 }
 
-/// Rows per KV head of all layers that no policy chooses from, decode_reserve included.
+/// Rows per KV head that all layers without a policy hold together, decode_reserve included.
 int64_t window_rows(const SessionOptions& options, const ModelInfo& info) {
   const int64_t n_ctx = options.n_ctx > 0 ? options.n_ctx : info.n_ctx_train;
   int64_t rows = 0;
@@ -31,20 +30,20 @@ int64_t window_rows(const SessionOptions& options, const ModelInfo& info) {
   return rows;
 }
 
-/// The largest budget that kv_memory holds.
+/// The largest budget whose rows fit into kv_memory.
 int64_t budget_in_memory(const SessionOptions& options, const ModelInfo& info) {
   if (options.kv.ratio > 0.0) {
     fail(ErrorCode::kUsage, "kv_memory and ratio exclude each other; they are {} and {}",
          options.kv_memory, options.kv.ratio);
   }
   PolicyConfig config = options.kv;
-  config.budget = kMostRows;  // what it was does not matter
+  config.budget = kMostRows;  // the value is about to be replaced
   const auto policy = Policy::make(config);
   if (!policy->info().has_budget) return options.kv.budget;
   require_range("n_head_kv", info.n_head_kv, 1, kMostRows);
   validate_kv_type(options.kv_type, info.head_dim);
   const int64_t n_layer = info.n_compressed();
-  if (n_layer == 0) return options.kv.budget;  // nothing is chosen by a budget
+  if (n_layer == 0) return options.kv.budget;  // no layer has a budget
   const size_t layer_row = info.n_head_kv * KvLayer::row_bytes(options.kv_type, info.head_dim);
   const size_t row = n_layer * layer_row;
   const size_t windows = window_rows(options, info) * layer_row;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Session::save(): writes a session's file (docs/session-file.md has the layout).
+// Session::save() (docs/session-file.md has the layout).
 #include <utility>
 
 #define XXH_INLINE_ALL
@@ -27,7 +27,7 @@ class SessionWriter {
     XXH3_64bits_update(&hash_, data, n);
     file_.write({static_cast<const std::byte*>(data), n});
   }
-  /// Part of a layer's rows.
+  /// Writes a part of a layer's rows, or collects it for the layer's frame.
   void rows(const void* data, size_t n) {
     if (level_ == 0) return bytes(data, n);
     const auto* const begin = static_cast<const std::byte*>(data);
@@ -57,11 +57,11 @@ class SessionWriter {
  private:
   AtomicFile file_;
   XXH3_state_t hash_;
-  int level_;                    // 0: rows as they are
-  std::vector<std::byte> rows_;  // of a layer, until they become a frame
+  int level_;                    // 0: rows are stored as they are
+  std::vector<std::byte> rows_;  // of one layer, until they are made a frame
 };
 
-/// Rows of every head in turn; `row` gives a head's first one, `n_bytes` the size of each.
+/// Writes the rows of each head in turn; `row` gives a head's first row, `n_bytes` is a row's size.
 template <typename RowFn>
 void write_rows(SessionWriter& out, Backend& backend, const KvLayer& layer, size_t n_bytes,
                 std::vector<char>& buffer, RowFn row) {

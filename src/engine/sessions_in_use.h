@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
-// SessionsInUse: while a prompt or a step runs, its sessions take no other call: a callback that
-// reads a prompt into its own session would count it twice. Used by prefill.cpp, decode.cpp and
-// session.cpp.
+// SessionsInUse: marks sessions so that they reject other calls while a prompt or a step runs: a
+// callback that read a prompt into its own session would count it twice.
 #pragma once
 
 #include <span>

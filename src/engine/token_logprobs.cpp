@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// token_logprobs: what the model itself thinks of a token, for programs that report probabilities.
+// token_logprobs(): the model's own log probabilities of a token and its alternatives, before
+// sampling.
 #include <algorithm>
 #include <cmath>
 #include <limits>

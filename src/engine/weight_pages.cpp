@@ -13,9 +13,9 @@ namespace snapkv {
 namespace {
 
 constexpr size_t kPieceBytes = size_t{16} << 20;
-/// The share of a decode step's time that is spent on moving weights after it.
+/// The share of a decode step's time that may be spent on moving weights after it.
 constexpr double kShare = 1.0 / 8;
-/// Models smaller than this are not moved: they are read from the processor's cache.
+/// Smaller models are not moved: they are read from the processor's cache.
 constexpr size_t kLeastBytes = size_t{64} << 20;
 constexpr size_t kGap = 4096;  // alignment between tensors
 
@@ -71,7 +71,7 @@ std::vector<WeightPages::Run> WeightPages::worth_moving() const {
   std::vector<Run> all = runs();
   std::reverse(all.begin(), all.end());
   const size_t bytes = bytes_of(all);
-  // the copy can't be dropped as the file's pages can: leave as much again for everything else
+  // the copy cannot be dropped like the file's pages: leave as much again for everything else
   if (bytes < kLeastBytes || bytes > available_memory() / 2) all.clear();
   return all;
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// WeightPages: moves a model's weights from the pages of the mapped file to huge pages of this
-// process while it decodes. Every decode step reads all weights, and huge pages are read faster;
-// prompts read them once, and go on from the file.
+// WeightPages: moves a model's weights from the pages of the mapped file to huge pages while the
+// model decodes. Every decode step reads all weights, and huge pages are faster to read; prompts
+// read them once and can do so from the file.
 #pragma once
 
 #include <atomic>
@@ -16,27 +16,27 @@ namespace snapkv {
 
 class WeightPages {
  public:
-  /// `file` must outlive this. With WeightMemory::huge_pages everything is moved now; throws
-  /// Error{kRuntime} when the system has no huge pages, Error{kDoesNotFit} when there is no memory.
+  /// `file` must outlive this object. WeightMemory::huge_pages moves everything now. Throws
+  /// Error{kRuntime} if the system has no huge pages, Error{kDoesNotFit} if there is no memory.
   WeightPages(GgufFile& file, WeightMemory wanted);
 
-  /// Moves the next part after a decode step of so many seconds, or nothing: no step waits for all,
-  /// and steps become slower by an eighth at most until everything is moved. Other threads may read
-  /// the weights meanwhile. Any thread.
+  /// Called after a decode step that took `seconds`; moves the next piece, or nothing. No step
+  /// waits for the whole move, and until it is done steps are slowed by at most an eighth. Other
+  /// threads may read the weights meanwhile. May be called from any thread.
   void after_step(double seconds);
 
   size_t moved_bytes() const { return moved_bytes_; }
-  /// What after_step() has not moved yet and is going to, if memory stays as free as it is.
+  /// Bytes that after_step() still has to move, if memory stays as free as it is.
   size_t bytes_to_move() const;
 
  private:
-  struct Run {  // weights without a gap between them
+  struct Run {  // adjacent weights
     int part;
     size_t begin, end;
   };
   std::vector<Run> runs() const;
   static size_t bytes_of(const std::vector<Run>& runs);
-  /// The runs that are worth a move and leave enough memory free, the last one first.
+  /// The runs that are worth moving and leave enough memory free, last one first.
   std::vector<Run> worth_moving() const;
   bool move_piece();
 

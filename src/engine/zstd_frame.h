@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Frames of zstd in the files of caches: the rows of one layer each (docs/session-file.md). Used by
-// session_save.cpp, session_file.cpp and kv_prefix_file.cpp, kv_prefix_save.cpp.
+// zstd frames in cache files, each with the rows of one layer (docs/session-file.md).
 #pragma once
 
 #include <cstddef>
@@ -12,15 +11,15 @@
 
 namespace snapkv {
 
-/// Throws Error{kUsage} unless `level` is 0 (no frames) to kMostZstdLevel.
+/// Throws Error{kUsage} unless `level` is between 0 (no frames) and kMostZstdLevel.
 void check_zstd_level(int level);
 
-/// `bytes` as one frame, which says how many they are.
+/// Compresses `bytes` into one frame, which records their number.
 std::vector<std::byte> make_zstd_frame(std::span<const std::byte> bytes, int level);
 
-/// What `frame` holds, which must be `n_bytes`; nothing is allocated or decoded for one that says
-/// otherwise. Throws Error{kBadModel} naming the file and `what` ("layer 3") where it is no such
-/// frame or damaged, Error{kDoesNotFit} when there is no memory.
+/// The content of `frame`, which must be `n_bytes` long. If the frame gives another length, nothing
+/// is allocated or decoded. Throws Error{kBadModel} naming the file and `what` ("layer 3") if it is
+/// not such a frame or is damaged, Error{kDoesNotFit} if there is no memory.
 Buffer decode_zstd_frame(std::span<const std::byte> frame, size_t n_bytes, const std::string& path,
                          const std::string& what);
 

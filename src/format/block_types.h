@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: MIT
-// What the types of weights look like in memory and in GGUF files (little endian): a Block<T> for
-// every DType that weights may have, whose value(i) is the specification that ref/ and all tests
-// read; and visit_weight_type(), by which code that is a template of a type is chosen.
+// The types of weights as they lie in memory and in GGUF files (little endian). Every DType that
+// weights may have has a Block<T>, whose value(i) is the specification for ref/ and all tests.
+// visit_weight_type() chooses the code of a template by type.
 //
 // Plain types are blocks of one value. The block types have blocks of 32 values, or superblocks of
-// 256 (the "K" types) whose parts have small integer scales of their own. value(i) has the bits
-// that ggml's f32 has: all products are exact in f32, and a minimum is subtracted with one
-// rounding.
+// 256 (the "K" types) whose parts have small integer scales of their own. value(i) has exactly the
+// bits of ggml's f32 result: all products are exact in f32, and subtracting a minimum rounds once.
 #pragma once
 
 #include <bit>
@@ -64,7 +63,7 @@ struct Block<DType::q4_0> {
 };
 using BlockQ4_0 = Block<DType::q4_0>;
 
-/// As q4_0, but levels begin with 0: value = d * level + m.
+/// As q4_0, but levels begin at 0: value = d * level + m.
 template <>
 struct Block<DType::q4_1> {
   f16_t d;
@@ -104,7 +103,7 @@ struct Block<DType::q5_1> {
 };
 using BlockQ5_1 = Block<DType::q5_1>;
 
-/// As q4_0, but nibbles are places in a table of levels that lie closer to each other near 0.
+/// As q4_0, but nibbles are indices into a table of levels that are closer together near 0.
 template <>
 struct Block<DType::iq4_nl> {
   f16_t d;
@@ -116,9 +115,9 @@ struct Block<DType::iq4_nl> {
 };
 using BlockIQ4_NL = Block<DType::iq4_nl>;
 
-/// MXFP4 of the Open Compute Project's microscaling formats: nibbles are numbers in FP4 (E2M1), the
-/// scale is a power of two. The table holds twice the numbers, so that it holds integers, and the
-/// scale is half of what the format says: 2^(e - 128), for e < 2 a subnormal number.
+/// MXFP4 of the Open Compute Project's microscaling formats: nibbles are FP4 (E2M1) numbers, the
+/// scale is a power of two. The table has the numbers doubled, so that they are integers, and the
+/// scale is half that of the format: 2^(e - 128), which is subnormal for e < 2.
 template <>
 struct Block<DType::mxfp4> {
   uint8_t e;
@@ -130,8 +129,7 @@ struct Block<DType::mxfp4> {
   }
   constexpr int level(int i) const { return kLevels[(qs[i % 16] >> (i / 16 * 4)) & 15]; }
   float value(int i) const { return scale(e) * static_cast<float>(level(i)); }
-  /// The exponent 255 stands for NaN, which ggml refuses too; 253 and 254 overflow with some
-  /// levels.
+  /// The exponent 255 means NaN, which ggml rejects too; 253 and 254 overflow with some levels.
   bool is_finite() const {
     if (e < 253) return true;
     bool finite = e != 255;
@@ -143,11 +141,11 @@ using BlockMXFP4 = Block<DType::mxfp4>;
 
 // ---------------------------------------------------------------- superblocks
 
-/// The integer scales and minima of a superblock's 8 parts, as kernels want them: all at once. Byte
+/// The integer scales and minima of a superblock's 8 parts, all at once, as kernels need them. Byte
 /// j, counted from the lowest, belongs to part j.
 struct PartBytes {
   uint64_t scales;
-  uint64_t mins;  // 0 where there are none
+  uint64_t mins;  // 0 if the type has none
   constexpr int scale(int part) const { return static_cast<int8_t>(scales >> (8 * part)); }
   constexpr int min(int part) const { return static_cast<int8_t>(mins >> (8 * part)); }
   /// The same for both halves of a part.
@@ -155,11 +153,10 @@ struct PartBytes {
   constexpr int min(int part, int) const { return min(part); }
 };
 
-/// The same of types whose scales belong to 16 values each: byte 2 j + h belongs to half h of part
-/// j.
+/// Same for types in which a scale belongs to 16 values: byte 2 j + h belongs to half h of part j.
 struct HalfPartBytes {
   uint64_t scales[2];
-  uint64_t mins[2];  // 0 where there are none
+  uint64_t mins[2];  // 0 if the type has none
   constexpr int scale(int part, int half) const { return byte(scales, part, half); }
   constexpr int min(int part, int half) const { return byte(mins, part, half); }
 
@@ -169,7 +166,7 @@ struct HalfPartBytes {
   }
 };
 
-/// Each byte less `by`, where all are below 128: no borrow crosses a byte.
+/// Subtracts `by` from each byte. All bytes are below 128, so no borrow crosses a byte.
 constexpr uint64_t subtract_from_bytes(uint64_t bytes, uint8_t by) {
   constexpr uint64_t kOnes = 0x0101010101010101u, kSigns = 0x8080808080808080u;
   return ((bytes | kSigns) - kOnes * by) ^ kSigns;
@@ -238,7 +235,7 @@ struct Block<DType::q3_k> {
 };
 using BlockQ3_K = Block<DType::q3_k>;
 
-/// What a q4_k or q5_k superblock begins with: scales and minima of its 8 parts, 6 bits each:
+/// Header of a q4_k or q5_k superblock: scales and minima of its 8 parts, 6 bits each:
 ///   part j < 4: scale in bits 0 ... 5 of byte j, minimum in bits 0 ... 5 of byte 4 + j
 ///   part 4 + j: the low 4 bits of the scale in bits 0 ... 3 of byte 8 + j, of the minimum in its
 ///   bits 4 ... 7; their high 2 bits in bits 6, 7 of byte j and of byte 4 + j
@@ -252,7 +249,7 @@ struct PartScales {
   constexpr int min(int part) const {
     return part < 4 ? bytes[4 + part] & 63 : (bytes[4 + part] >> 4) | (bytes[part] >> 6 << 4);
   }
-  /// d * scale(part) * level - dmin * min(part) of the part that has value i.
+  /// d * scale(part) * level - dmin * min(part) for the part that contains value i.
   float value(int i, int level) const {
     const int part = i / kBlockSize;
     return to_f32(d) * static_cast<float>(scale(part)) * static_cast<float>(level) -
@@ -355,8 +352,8 @@ using BlockIQ4_XS = Block<DType::iq4_xs>;
 
 // ---------------------------------------------------------------- fields
 
-/// Whether values are scale * level - minimum (of blocks of 32 values: + m), levels from 0 on, else
-/// scale * level.
+/// Whether values are scale * level - minimum (in blocks of 32 values: + m), with levels from 0 on.
+/// Otherwise they are scale * level.
 template <DType T, typename B = Block<T>>
 inline constexpr bool kHasMin = requires(B b) {
   b.m;
@@ -364,14 +361,14 @@ inline constexpr bool kHasMin = requires(B b) {
 || requires(B b) { b.dmin; }
 || requires(B b) { b.scales.dmin; };
 
-/// Whether a block has an f16 scale, as all block types have but mxfp4.
+/// Whether a block has an f16 scale, as all block types except mxfp4 do.
 template <DType T, typename B = Block<T>>
 inline constexpr bool kHasF16Scale = requires(B b) {
   b.d;
 }
 || requires(B b) { b.scales.d; };
 
-/// Where a block has that scale.
+/// Offset of that scale in a block.
 template <DType T>
 inline constexpr size_t kScaleAt = [] {
   using B = Block<T>;
@@ -382,7 +379,7 @@ inline constexpr size_t kScaleAt = [] {
   }
 }();
 
-/// Where a block with kHasMin has m, or dmin, which the parts' minima multiply.
+/// Offset of m in a block with kHasMin, or of dmin, which multiplies the parts' minima.
 template <DType T>
 inline constexpr size_t kMinAt = [] {
   using B = Block<T>;
@@ -402,7 +399,7 @@ struct DTypeTag {
   static constexpr DType dtype = T;
 };
 
-/// f(DTypeTag<T>()) of the T among the template's types that is `dtype`, which must be one of them.
+/// Calls f(DTypeTag<T>()) for the template's type T that equals `dtype`; there must be one.
 template <DType first, DType... others, typename F>
 auto visit_dtype(DType dtype, F&& f) {
   if constexpr (sizeof...(others) > 0) {
@@ -412,7 +409,7 @@ auto visit_dtype(DType dtype, F&& f) {
   return f(DTypeTag<first>());
 }
 
-/// f(DTypeTag<T>()) of the T among kWeightTypes that is `dtype`:
+/// Calls f(DTypeTag<T>()) for the type T of kWeightTypes that equals `dtype`:
 ///   visit_weight_type(dtype, [&](auto type) { return multiply<type.dtype>(...); });
 template <typename F, size_t... i>
 auto visit_weight_type(DType dtype, F&& f, std::index_sequence<i...>) {

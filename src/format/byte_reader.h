@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// ByteReader: reads little-endian values from front to back, each checked against the end of the
-// bytes. Used by the parsers of file headers.
+// ByteReader: reads little-endian values from front to back and checks each against the end of the
+// bytes.
 #pragma once
 
 #include <bit>
@@ -17,8 +17,8 @@ namespace snapkv {
 
 static_assert(std::endian::native == std::endian::little, "files are read without swapping bytes");
 
-/// Untrusted text made fit for a message: control characters and bytes beyond ASCII escaped, at
-/// most 80 bytes of it.
+/// Makes untrusted text fit for a message: at most 80 bytes, with control characters and bytes
+/// beyond ASCII escaped.
 inline std::string printable(std::string_view text) {
   constexpr size_t kMaxBytes = 80;
   std::string out;
@@ -34,7 +34,7 @@ inline std::string printable(std::string_view text) {
   return out;
 }
 
-/// `field` names what is read in the errors, `label` the file; both must outlive the reader.
+/// In errors `field` names what is read and `label` the file; both must outlive the reader.
 class ByteReader {
  public:
   ByteReader(std::span<const std::byte> bytes, const std::string& label)
@@ -65,7 +65,7 @@ class ByteReader {
     position_ += n_bytes;
   }
 
-  /// Throws when `count` items of at least `item_bytes` each cannot be in the rest of the file.
+  /// Throws if `count` items of at least `item_bytes` each cannot fit in the rest of the file.
   void check_count(uint64_t count, uint64_t item_bytes, std::string_view field) const {
     if (count > remaining() / item_bytes) {
       fail(ErrorCode::kBadModel,

@@ -23,7 +23,7 @@ constexpr uint16_t kExponentBf16 = 0x7f80;
 /// Index of the first of n numbers whose exponent bits are all ones, or n.
 template <typename Bits>
 int64_t find_plain(const std::byte* data, int64_t n, Bits exponent) {
-  constexpr int64_t kPiece = 2048;  // looked at without a branch, so that it becomes SIMD code
+  constexpr int64_t kPiece = 2048;  // examined without branches, so that it becomes SIMD code
   Bits piece[kPiece];
   for (int64_t begin = 0; begin < n; begin += kPiece) {
     const int64_t count = std::min(kPiece, n - begin);
@@ -40,8 +40,7 @@ int64_t find_plain(const std::byte* data, int64_t n, Bits exponent) {
   return n;
 }
 
-/// Index of the first of n blocks with an f16 scale, at one of `offsets` in it, that is not finite,
-/// or n.
+/// Index of the first of n blocks in which an f16 number at one of `offsets` is not finite, or n.
 template <size_t kBytes, size_t... kOffsets>
 int64_t find_block(const std::byte* data, int64_t n) {
   for (int64_t b = 0; b < n; ++b) {
@@ -55,8 +54,8 @@ int64_t find_block(const std::byte* data, int64_t n) {
   return n;
 }
 
-/// The same for a block type: what a value is multiplied with, or has added to it, is f16, or the
-/// block knows itself whether its values are finite.
+/// Same for a block type: its f16 scale and minimum are checked, or the block itself tells whether
+/// its values are finite.
 template <DType T>
 int64_t find_block_of(const std::byte* data, int64_t n) {
   using B = Block<T>;
@@ -70,7 +69,7 @@ int64_t find_block_of(const std::byte* data, int64_t n) {
   }
 }
 
-/// Index of the first of n blocks (values, of a plain type) that is not finite, or n.
+/// Index of the first of n blocks (values, for a plain type) that is not finite, or n.
 int64_t find_bad(DType dtype, const std::byte* data, int64_t n) {
   if (dtype == DType::i32) return n;
   return visit_weight_type(dtype, [=](auto type) {
@@ -107,7 +106,7 @@ std::vector<Piece> pieces_of(const GgufFile& file) {
   return pieces;
 }
 
-/// "[3, 17]": the place of a value in a tensor.
+/// "[3, 17]": the position of a value in a tensor.
 std::string place_of(const Tensor& t, int64_t index) {
   std::string text;
   for (int i = t.rank - 1; i >= 0; --i) {
@@ -129,7 +128,7 @@ std::optional<int64_t> first_non_finite(const Tensor& t) {
 void check_tensors(const GgufFile& file, int n_threads, const std::function<void(double)>& report) {
   const std::vector<Piece> pieces = pieces_of(file);
   std::atomic<size_t> next{0};
-  std::atomic<size_t> first_bad{pieces.size()};  // pieces after it need no look
+  std::atomic<size_t> first_bad{pieces.size()};  // later pieces need not be examined
   const auto look = [&](size_t p) {
     const Tensor& t = file.tensors()[pieces[p].index].tensor;
     const auto* data = static_cast<const std::byte*>(t.data);
@@ -151,7 +150,7 @@ void check_tensors(const GgufFile& file, int n_threads, const std::function<void
       report(static_cast<double>(p) / static_cast<double>(pieces.size()));
     }
   } catch (...) {
-    next = pieces.size();  // the helpers end after the pieces they are at
+    next = pieces.size();  // the helpers end after their current pieces
     throw;
   }
   helpers.clear();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// ggml's tensor types as numbered in GGUF files: names and sizes of all, and which of them the
-// project reads. Used by the parser of GGUF files and by what writes them.
+// ggml's tensor types, numbered as in GGUF files: names and sizes of all, and which of them the
+// project reads.
 #pragma once
 
 #include <fmt/core.h>
@@ -18,12 +18,12 @@ namespace snapkv {
 
 struct GgmlType {
   std::string_view name;
-  uint16_t values = 0;  // in one block; 0 where a number has no type any more
-  uint16_t bytes = 0;   // of one block
+  uint16_t values = 0;  // per block; 0 if the number is no longer used
+  uint16_t bytes = 0;   // per block
 };
 
-/// ggml's tensor types by their number in the file: those too that the project does not compute
-/// with, so that a file that has them can still be described.
+/// ggml's tensor types by their number in the file, including those that the project does not
+/// compute with, so that files with them can still be described.
 inline constexpr std::array<GgmlType, 40> kGgmlTypes = {{
     {"F32", 1, 4},
     {"F16", 1, 2},
@@ -72,12 +72,12 @@ static_assert(std::all_of(std::begin(kDTypes), std::end(kDTypes), [](const DType
          kGgmlTypes[t.ggml_type].bytes == t.block_bytes;
 }));
 
-/// Its entry, or null for a number beyond the table.
+/// The table's entry, or null for a number beyond it.
 constexpr const GgmlType* find_ggml_type(uint32_t ggml_type) {
   return ggml_type < kGgmlTypes.size() ? &kGgmlTypes[ggml_type] : nullptr;
 }
 
-/// nullopt for a type that weights can't have here.
+/// nullopt for a type that weights cannot have here.
 inline std::optional<DType> dtype_of(uint32_t ggml_type) {
   for (const DType t : kWeightTypes) {
     if (dtype_info(t).ggml_type == ggml_type) return t;
@@ -85,7 +85,7 @@ inline std::optional<DType> dtype_of(uint32_t ggml_type) {
   return std::nullopt;
 }
 
-/// "F32, F16, ...": what dtype_of() knows.
+/// "F32, F16, ...": the types that dtype_of() knows.
 inline std::string supported_ggml_types() {
   std::string names;
   for (const DType t : kWeightTypes) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// GgufFile: typed access to what gguf_part.cpp parsed, and the joining of split files.
+// GgufFile: typed access to what gguf_part.cpp parsed; joins the parts of split files.
 #include "format/gguf.h"
 
 #include <algorithm>
@@ -16,7 +16,7 @@
 namespace snapkv {
 namespace {
 
-/// "dir/model-00002-of-00005.gguf" taken apart.
+/// The parts of a name such as "dir/model-00002-of-00005.gguf".
 struct SplitName {
   std::string prefix;  // "dir/model"
   uint64_t number = 0;
@@ -49,7 +49,7 @@ std::string split_path(const SplitName& name, uint64_t number) {
   return fmt::format("{}-{:05}-of-{:05}.gguf", name.prefix, number, name.count);
 }
 
-/// The value of a non-negative integer of any width; nullopt when absent.
+/// The value of a non-negative integer of any width; nullopt if absent.
 std::optional<uint64_t> split_value(const GgufPart& part, std::string_view key,
                                     const std::string& path) {
   const auto at = part.metadata.find(key);
@@ -61,7 +61,7 @@ std::optional<uint64_t> split_value(const GgufPart& part, std::string_view key,
   fail(ErrorCode::kBadModel, "'{}': key '{}' is no non-negative integer", path, key);
 }
 
-/// Checks the first part's split keys against its name. nullopt: the file stands alone.
+/// Checks the first part's split keys against its name. nullopt if the file is not split.
 std::optional<SplitName> split_of(const GgufPart& part, const std::string& path) {
   const uint64_t count = split_value(part, "split.count", path).value_or(1);
   if (count <= 1) return std::nullopt;
@@ -89,7 +89,7 @@ std::optional<SplitName> split_of(const GgufPart& part, const std::string& path)
   return split_name;
 }
 
-/// Checks what part `index` (from 0) says of its place.
+/// Checks the split keys of part `index`, counted from 0.
 void check_part(const GgufPart& part, uint64_t index, uint64_t count, const std::string& path) {
   const auto expect = [&](std::string_view key, uint64_t expected) {
     const auto value = split_value(part, key, path);
@@ -173,7 +173,7 @@ GgufFile GgufFile::open(const std::string& path, const ReadOptions& options) {
   file.add_tensors(std::move(first.tensors), path);
   if (!split) return file;
 
-  for (int i = 1; i < static_cast<int64_t>(split->count); ++i) {  // at most 99999, as its name says
+  for (int i = 1; i < static_cast<int64_t>(split->count); ++i) {  // at most 99999, by its name
     const std::string part_path = split_path(*split, i + 1);
     file.parts_.push_back(open_part(part_path));
     const std::span<const std::byte> bytes = file.parts_.back().bytes();

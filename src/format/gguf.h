@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// GgufFile: what the engine reads of a model: GGUF's metadata keys and named tensors. open() reads
-// them from a GGUF file (v2 or v3; one file or the parts of a split), assemble() takes them from
-// the reader of another format, which presents it with the keys and names that GGUF would have.
+// GgufFile: a model as the engine reads it: GGUF's metadata keys and named tensors. open() reads
+// them from a GGUF file (v2 or v3; one file or the parts of a split). assemble() takes them from
+// the reader of another format, under the keys and names that GGUF would have.
 //
 // Layout of a GGUF file (little endian):
 //   "GGUF"  u32 version  u64 n_tensors  u64 n_kv
@@ -9,7 +9,7 @@
 //   n_tensors x { string name, u32 n_dims, u64 dims[n_dims], u32 type, u64 offset }
 //   padding to general.alignment (default 32), then tensor data; `offset` counts from there
 // Dimensions in the file are fastest first; here, as everywhere in the project, outermost first.
-// Nothing read is trusted: every offset, count and size is checked against the file's size.
+// Nothing that is read is trusted: every offset, count and size is checked against the file's size.
 #pragma once
 
 #include <cstdint>
@@ -45,8 +45,8 @@ enum class GgufType : uint32_t {
   f64
 };
 
-/// One metadata value. Scalars keep their class (unsigned, signed, float, bool, string); arrays are
-/// of one element type and cannot nest deeper than one level.
+/// One metadata value. Scalars keep their class (unsigned, signed, float, bool, string). Arrays
+/// have one element type and cannot be nested.
 struct GgufValue {
   GgufType type = GgufType::u32;     // as in the file
   GgufType element = GgufType::u32;  // element type if type == array
@@ -60,45 +60,45 @@ struct GgufTensor {
   static constexpr int kNoFile = -1;
 
   std::string name;
-  Tensor tensor;             // outermost dimension first; no data where `supported` is false
+  Tensor tensor;             // outermost dimension first; no data if not `supported`
   uint64_t file_offset = 0;  // of the data, from the start of its part
-  int part = 0;              // which of the model's files; kNoFile: its data are in memory
+  int part = 0;              // index of the model's file; kNoFile: data are in memory
   uint32_t ggml_type = 0;    // number of the type, as in a GGUF file
-  uint64_t n_bytes = 0;      // of the data; 0 for a type of unknown size
-  bool supported = true;     // false: of a type without a DType (ReadOptions::any_type)
+  uint64_t n_bytes = 0;      // of the data; 0 if the type's size is unknown
+  bool supported = true;     // false: has a type without a DType (ReadOptions::any_type)
 
   uint64_t bytes() const { return n_bytes; }
 };
 
 struct ReadOptions {
   FileAccess access = FileAccess::mapped;
-  /// Take tensors of types that the project does not compute with too: their `data` are nullptr.
-  /// For programs that describe files.
+  /// Also accepts tensors of types that the project does not compute with; their `data` are
+  /// nullptr. For programs that describe files.
   bool any_type = false;
-  /// FileAccess::copied: throw Error{kDoesNotFit} rather than copy more bytes than this.
+  /// FileAccess::copied: throws Error{kDoesNotFit} rather than copy more bytes than this.
   uint64_t most_copied = UINT64_MAX;
 };
 
-/// A model as the reader of another format than GGUF found it. The names of keys and tensors are
-/// GGUF's; tensor data are in `files` or `buffers`.
+/// A model as read from a format other than GGUF. The names of keys and tensors are GGUF's; tensor
+/// data are in `files` or `buffers`.
 struct ModelParts {
   std::string path;  // for messages
   std::map<std::string, GgufValue, std::less<>> metadata;
   std::vector<GgufTensor> tensors;  // names unique
   std::vector<MmapFile> files;      // GgufTensor::part
   std::vector<Buffer> buffers;
-  uint64_t fingerprint = 0;  // of all that was read beside the tensors
+  uint64_t fingerprint = 0;  // of everything read except the tensors
 };
 
 class GgufFile {
  public:
-  /// Reads `path`; when it is part 1 of a split ("...-00001-of-0000N.gguf"), all N parts. Throws
-  /// Error{kRuntime} when it can't be read, Error{kBadModel} naming file, field, expected and
-  /// actual when it is no valid GGUF.
+  /// Reads `path` or, if it is part 1 of a split ("...-00001-of-0000N.gguf"), all N parts. Throws
+  /// Error{kRuntime} if it cannot be read, Error{kBadModel} naming file, field, expected and actual
+  /// value if it is not a valid GGUF file.
   static GgufFile open(const std::string& path, const ReadOptions& options = {});
   /// Parses one part from memory, which must outlive the result (tests, fuzzing).
   static GgufFile parse(std::span<const std::byte> bytes, const std::string& label);
-  /// A model that was read from files of another format; version() is then 0.
+  /// A model read from files of another format; version() is then 0.
   static GgufFile assemble(ModelParts parts);
 
   GgufFile(GgufFile&&) noexcept;
@@ -112,25 +112,25 @@ class GgufFile {
   /// In file order.
   const std::vector<GgufTensor>& tensors() const { return tensors_; }
 
-  /// A hash of the headers and of 192 bytes of each tensor's data: equal for copies of a file,
-  /// different after training, as far as samples can tell.
+  /// A hash of the headers and of 192 bytes of each tensor's data. It is equal for copies of a file
+  /// and differs after training, as far as samples can tell.
   uint64_t fingerprint() const;
-  /// Throws Error{kBadModel} naming a mapped file that has another size or time of modification
-  /// than when it was opened: what was read from it may be wrong.
+  /// Throws Error{kBadModel} naming a mapped file whose size or modification time has changed since
+  /// it was opened: what was read from it may be wrong.
   void check_unchanged() const;
-  /// nullptr when absent.
+  /// nullptr if absent.
   const GgufTensor* find_tensor(std::string_view name) const;
-  /// Hints to the kernel: read a tensor's pages ahead, or drop them from memory (read again on the
-  /// next access). Nothing for a tensor that is in no file.
+  /// Hints to the kernel: read a tensor's pages ahead, or drop them from memory (they are read
+  /// again on the next access). No effect for a tensor that is not in a file.
   void will_need(const GgufTensor& t) const;
   void dont_need(const GgufTensor& t) const;
-  /// MmapFile::move_to_huge_pages() of bytes [offset, offset + length) of a part; 0 for a file
-  /// parsed from memory.
+  /// Calls MmapFile::move_to_huge_pages() for bytes [offset, offset + length) of a part; returns 0
+  /// for a file parsed from memory.
   std::optional<size_t> move_to_huge_pages(int part, size_t offset, size_t length);
   bool has(std::string_view key) const { return metadata_.find(key) != metadata_.end(); }
 
-  // Typed access. `get_*` throw Error{kBadModel} when the key is absent or of another type;
-  // with a default they throw only for another type. Integers convert when the value fits.
+  // Typed access. `get_*` throw Error{kBadModel} if the key is absent or has another type; with a
+  // default, only if it has another type. Integers are converted if the value fits.
   uint64_t get_uint(std::string_view key) const;
   uint64_t get_uint(std::string_view key, uint64_t otherwise) const;
   double get_float(std::string_view key) const;
@@ -155,8 +155,8 @@ class GgufFile {
   std::vector<GgufTensor> tensors_;
   std::map<std::string, size_t, std::less<>> tensor_index_;
   std::vector<MmapFile> parts_;
-  std::vector<Buffer> buffers_;               // of tensors in no file
-  std::optional<uint64_t> text_fingerprint_;  // instead of that of the parts' headers
+  std::vector<Buffer> buffers_;               // of tensors that are not in a file
+  std::optional<uint64_t> text_fingerprint_;  // replaces that of the parts' headers
 };
 
 }  // namespace snapkv

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// One construct of the format per function; every read is checked by ByteReader.
+// One function per construct of the format; ByteReader checks every read.
 #include "format/gguf_part.h"
 
 #include <algorithm>
@@ -17,15 +17,15 @@ namespace snapkv {
 namespace {
 
 constexpr uint64_t kDefaultAlignment = 32;
-constexpr uint64_t kMinAlignment = 8;        // the format's rule; also enough for every dtype
+constexpr uint64_t kMinAlignment = 8;        // the format's minimum; also enough for every dtype
 constexpr uint64_t kMaxAlignment = 1 << 20;  // far above any page size in use
 constexpr uint64_t kMaxTypeValue = static_cast<uint64_t>(GgufType::f64);
 
-// Smallest possible encodings, to refuse counts that the file cannot hold before allocating.
+// Smallest possible encodings, used to reject counts that the file cannot hold before allocating.
 constexpr uint64_t kMinEntryBytes = 8 + 1 + 4 + 1;           // key of one byte, type, u8 value
 constexpr uint64_t kMinTensorBytes = 8 + 1 + 4 + 8 + 4 + 8;  // name of one byte, one dimension
 
-/// Bytes that a value of this type takes at least.
+/// The fewest bytes that a value of this type takes.
 uint64_t min_value_bytes(GgufType type) {
   switch (type) {
     case GgufType::u8:
@@ -230,7 +230,7 @@ class PartParser {
         break;
       }
       case GgufType::array:
-        break;  // refused above
+        break;  // rejected above
     }
   }
 
@@ -248,8 +248,8 @@ class PartParser {
     alignment_ = *value;
   }
 
-  /// One entry of the tensor table; `file_offset` counts from the data section's start until
-  /// place_tensors().
+  /// One entry of the tensor table. Until place_tensors(), `file_offset` counts from the start of
+  /// the data section.
   GgufTensor read_tensor(uint64_t index) {
     GgufTensor t;
     t.part = part_;
@@ -288,7 +288,7 @@ class PartParser {
     return t;
   }
 
-  /// Byte strides and size of a contiguous tensor; the size in bytes must fit 63 bits.
+  /// Sets byte strides and size of a contiguous tensor; the size in bytes must fit in 63 bits.
   void set_size(GgufTensor& t, int64_t values_per_block, int64_t bytes_per_block,
                 std::string_view type) const {
     Tensor& v = t.tensor;
@@ -313,10 +313,10 @@ class PartParser {
     t.n_bytes = step;
   }
 
-  /// Turns offsets into addresses; checks range, alignment and that no two tensors overlap.
+  /// Turns offsets into addresses; checks range and alignment, and that no two tensors overlap.
   void place_tensors() {
     if (result_.tensors.empty()) return;
-    // No overflow: the position is at most the file's size, the alignment at most 2^20.
+    // Cannot overflow: the position is at most the file's size, the alignment at most 2^20.
     const uint64_t data_start = (reader_.position() + alignment_ - 1) / alignment_ * alignment_;
     const uint64_t data_bytes = bytes_.size() > data_start ? bytes_.size() - data_start : 0;
     std::vector<std::pair<uint64_t, const GgufTensor*>> by_offset;

@@ -17,7 +17,7 @@ constexpr uint32_t kVersion = 3;
 
 uint64_t aligned(uint64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
 
-/// Little-endian values, as memory has them.
+/// Collects little-endian values as they lie in memory.
 class Bytes {
  public:
   template <typename T>
@@ -39,7 +39,7 @@ class Bytes {
   std::vector<std::byte> bytes_;
 };
 
-/// A number or bool as the file has it.
+/// Writes a number or bool as the file stores it.
 template <typename T>
 void put_number(Bytes& out, GgufType type, T value) {
   switch (type) {
@@ -69,7 +69,7 @@ void put_number(Bytes& out, GgufType type, T value) {
     case GgufType::array:
       break;
   }
-  SNAPKV_CHECK(false);  // a number of no type for numbers
+  SNAPKV_CHECK(false);  // not a number type
 }
 
 void put_value(Bytes& out, const GgufValue& value) {
@@ -98,8 +98,8 @@ void put_value(Bytes& out, const GgufValue& value) {
       value.value);
 }
 
-/// Keys in the order in which people and readers want them: what the file is, its sizes, and last
-/// the vocabulary, which is long.
+/// Position of keys in the order that suits people and readers: what the file is, its sizes, and
+/// last the vocabulary, which is long.
 int place_of(std::string_view key) {
   if (key == "general.architecture") return 0;
   if (key.starts_with("general.")) return 1;

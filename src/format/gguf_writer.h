@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// GgufFileWriter: writes a GGUF v3 file from front to back, however large. Used by the engine's
-// convert.cpp. The layout is in gguf.h.
+// GgufFileWriter: writes a GGUF v3 file of any size from front to back. The layout is in gguf.h.
 #pragma once
 
 #include <cstddef>
@@ -15,7 +14,7 @@
 
 namespace snapkv {
 
-/// A tensor of a file that is to be written. Its rows are whole blocks of `dtype`.
+/// A tensor of a file to be written. Its rows are whole blocks of `dtype`.
 struct GgufPlan {
   std::string name;
   std::vector<int64_t> shape;  // outermost first
@@ -26,11 +25,11 @@ struct GgufPlan {
 
 class GgufFileWriter {
  public:
-  /// Writes everything before the data. `file` must outlive this.
+  /// Writes everything before the data. `file` must outlive this object.
   GgufFileWriter(AtomicFile& file, const std::map<std::string, GgufValue, std::less<>>& metadata,
                  std::vector<GgufPlan> tensors);
 
-  /// The next bytes of the tensors' data, in their order; a call may not reach into the next
+  /// Writes the next bytes of the tensors' data, in order; a call must not reach into the next
   /// tensor.
   void write(std::span<const std::byte> bytes);
   /// Whether all data have been written.
@@ -40,7 +39,7 @@ class GgufFileWriter {
   AtomicFile& file_;
   std::vector<GgufPlan> tensors_;
   size_t at_ = 0;         // the tensor whose data come next
-  uint64_t written_ = 0;  // of its data
+  uint64_t written_ = 0;  // bytes of its data
 };
 
 }  // namespace snapkv

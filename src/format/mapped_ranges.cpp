@@ -13,15 +13,15 @@
 namespace snapkv {
 namespace {
 
-// Read by signal handlers, so there is no lock around it: an entry counts while `begin` is not 0,
-// which is written last when an entry is made and first when it is removed.
+// Signal handlers read the table, so there is no lock for reading. An entry is valid while `begin`
+// is not 0; `begin` is written last when an entry is made and first when it is removed.
 struct Slot {
   std::atomic<uintptr_t> begin{0};
   std::atomic<uintptr_t> end{0};
   std::atomic<const char*> path{nullptr};
 };
 std::array<Slot, 1024> g_slots;
-std::mutex g_mutex;  // of those who write
+std::mutex g_mutex;  // for writers
 
 static_assert(std::atomic<uintptr_t>::is_always_lock_free);
 static_assert(std::atomic<const char*>::is_always_lock_free);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// MappedRange: enters a mapping and its file's path in the table that mapped_file_at()
-// (snapkv/mapped_file.h) looks into. Used by MmapFile.
+// MappedRange: enters a mapping and its file's path in the table in which mapped_file_at()
+// (snapkv/mapped_file.h) looks up addresses.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +10,7 @@ namespace snapkv {
 class MappedRange {
  public:
   MappedRange() = default;
-  /// `path` must outlive this. A table that is full (1024 files) leaves the mapping out.
+  /// `path` must outlive this object. If the table is full (1024 files), the mapping is left out.
   MappedRange(const void* data, size_t bytes, const char* path);
   MappedRange(MappedRange&& other) noexcept;
   MappedRange& operator=(MappedRange&& other) noexcept;

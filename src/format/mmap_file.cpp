@@ -22,7 +22,7 @@ namespace {
 
 class FileDescriptor {
  public:
-  // O_NONBLOCK: opening a FIFO must not wait for its writer; it is refused right after.
+  // O_NONBLOCK: opening a FIFO must not wait for a writer; it is rejected right after.
   explicit FileDescriptor(const std::string& path)
       : fd_(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {
     if (fd_ < 0) fail(ErrorCode::kRuntime, "cannot open '{}': {}", path, std::strerror(errno));
@@ -54,7 +54,7 @@ int64_t modified_ns(const struct stat& info) {
 }  // namespace
 
 uint64_t bytes_to_copy(const std::string& path, uint64_t most) {
-  std::error_code error;  // of a file that can't be read: MmapFile says why
+  std::error_code error;  // ignored here: MmapFile reports why the file cannot be read
   const uint64_t bytes = std::filesystem::file_size(path, error);
   if (error) return 0;
   if (bytes > most) {
@@ -113,7 +113,7 @@ void MmapFile::copy(int fd, const std::string& path) {
   size_t done = 0;
   int error = 0;
   while (done < size_ && error == 0) {
-    constexpr size_t kMost = size_t{1} << 30;  // less than what one call of read() may return
+    constexpr size_t kMost = size_t{1} << 30;  // less than one call of read() may return
     const ssize_t n = ::pread(fd, data + done, std::min(kMost, size_ - done), done);
     if (n > 0) {
       done += n;
@@ -152,7 +152,7 @@ MmapFile& MmapFile::operator=(MmapFile&& other) noexcept {
 }
 
 MmapFile::~MmapFile() {
-  if (state_ != nullptr) state_->range = {};  // before the addresses belong to someone else
+  if (state_ != nullptr) state_->range = {};  // before the addresses may be reused
   if (data_ != nullptr) ::munmap(data_, size_);
 }
 
@@ -209,7 +209,7 @@ std::optional<size_t> MmapFile::move_to_huge_pages(size_t offset, size_t length)
   std::memcpy(copy, old, bytes);
   ::mprotect(copy, bytes, PROT_READ);
   const std::lock_guard lock(state_->mutex);
-  // takes the place of the file's pages in one step
+  // replaces the file's pages in one step
   if (::mremap(copy, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, old) == MAP_FAILED) {
     ::munmap(copy, bytes);
     return std::nullopt;
@@ -228,7 +228,7 @@ void MmapFile::advise(size_t offset, size_t length, int advice, Rounding roundin
   } else {
     begin = (begin + page - 1) / page * page;
   }
-  // The last page belongs to this file alone, so the file's end counts as a page's end.
+  // The last page contains no other data, so the file's end counts as the end of a page.
   if (rounding == Rounding::kInward && end != size_) end = end / page * page;
   if (begin < end) ::madvise(data_ + begin, end - begin, advice);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// MmapFile: a file's bytes in memory, mapped read-only or copied; released on destruction. Used by
-// the readers of model files; the addresses stay valid when the object moves.
+// MmapFile: a file's bytes in memory, mapped read-only or copied, and released on destruction. The
+// addresses stay valid when the object is moved.
 #pragma once
 
 #include <cstddef>
@@ -16,19 +16,19 @@
 namespace snapkv {
 
 /// `mapped`: pages are read from the file when they are used, and the system may drop them again.
-/// `copied`: everything is read at once into memory of this process; what happens to the file
-/// afterwards doesn't matter.
+/// `copied`: everything is read at once into this process's memory; later changes of the file do
+/// not matter.
 enum class FileAccess { mapped, copied };
 
-/// Size of a file that is to be copied; 0 when it can't be known. Throws Error{kDoesNotFit} when it
-/// is more than `most`.
+/// Size of a file to be copied; 0 if it cannot be found out. Throws Error{kDoesNotFit} if it is
+/// more than `most`.
 uint64_t bytes_to_copy(const std::string& path, uint64_t most);
 
 class MmapFile {
  public:
-  /// Throws Error{kRuntime} naming path and cause when the file is missing, no regular file or
-  /// unreadable, Error{kBadModel} when it is empty or changes while it is copied,
-  /// Error{kDoesNotFit} when there is no memory for a copy, or no room to map it.
+  /// Throws Error{kRuntime} naming path and cause if the file is missing, not a regular file or
+  /// unreadable, Error{kBadModel} if it is empty or changes while it is copied, Error{kDoesNotFit}
+  /// if there is no memory for a copy or no address space to map it.
   explicit MmapFile(const std::string& path, FileAccess access = FileAccess::mapped);
   MmapFile(MmapFile&& other) noexcept;
   MmapFile& operator=(MmapFile&& other) noexcept;
@@ -38,26 +38,25 @@ class MmapFile {
 
   std::span<const std::byte> bytes() const { return {data_, size_}; }
 
-  /// Throws Error{kBadModel} naming the file when its size or its time of modification is no longer
-  /// what it was when the file was opened: what was read since may be wrong. A copy never changes.
-  /// A file that another one has replaced under its name is still the one that was opened.
-  /// `advice`: what to do then, in a sentence's end.
+  /// Throws Error{kBadModel} naming the file if its size or modification time has changed since it
+  /// was opened: what was read since may be wrong. A copy never changes. If another file takes over
+  /// the name, the opened one is unchanged. `advice`: what to do then, as the end of a sentence.
   void check_unchanged(const char* advice = kWeightsAdvice) const;
   static const char* const kWeightsAdvice;
 
   // Hints to the kernel about [offset, offset + length), clipped to the file; never an error.
   /// Read it ahead.
   void will_need(size_t offset, size_t length) const;
-  /// Drop whole pages of it from memory; they are read again on the next access. Does nothing for a
-  /// copy, nor after move_to_huge_pages(): what was moved is in memory only.
+  /// Drop whole pages of it from memory; they are read again on the next access. No effect for a
+  /// copy or after move_to_huge_pages(): moved pages are in memory only.
   void dont_need(size_t offset, size_t length) const;
   /// It will be read once, front to back.
   void sequential(size_t offset, size_t length) const;
 
   /// Copies the huge pages that begin in [offset, offset + length) and lie inside the file into
-  /// memory of this process, in place of the file's pages: bytes() shows the same at the same
-  /// addresses, and other threads may read it meanwhile. Returns how much was moved; nothing when
-  /// there is no memory for it.
+  /// this process's memory, in place of the file's pages. bytes() has the same content at the same
+  /// addresses, and other threads may read it meanwhile. Returns the number of bytes moved, or
+  /// nothing if there is no memory.
   std::optional<size_t> move_to_huge_pages(size_t offset, size_t length);
 
  private:
@@ -68,10 +67,10 @@ class MmapFile {
 
   std::byte* data_ = nullptr;
   size_t size_ = 0;
-  /// At an address of its own, which does not change when the object moves.
+  /// Allocated separately, so that its address does not change when the object is moved.
   struct State {
     std::mutex mutex;
-    bool in_memory = false;  // some of the bytes are in memory only
+    bool in_memory = false;  // some bytes are in memory only
     std::string path;
     int fd = -1;              // of a mapped file
     int64_t modified_ns = 0;  // time of modification when the file was opened

@@ -12,7 +12,7 @@
 namespace snapkv {
 namespace {
 
-/// d = max |x| / 127 of each block, q = round(x / d), halves away from zero.
+/// d = max |x| / 127 of each block, q = round(x / d), with halves rounded away from zero.
 void narrow_q8_0(const float* x, int64_t n, std::byte* to) {
   for (int64_t b = 0; b < n / kBlockSize; ++b, x += kBlockSize, to += sizeof(BlockQ8_0)) {
     BlockQ8_0 block;

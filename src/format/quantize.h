@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Rows of weights from one type to another. Used by the engine's convert.cpp.
+// Converts rows of weights from one type to another.
 #pragma once
 
 #include <cstddef>
@@ -9,13 +9,13 @@
 
 namespace snapkv {
 
-/// n values of a plain type (f32, f16, bf16) at `from`, which need not be aligned, as f32.
+/// Converts n values of a plain type (f32, f16, bf16) to f32. `from` need not be aligned.
 void widen(const std::byte* from, DType dtype, int64_t n, float* to);
 
-/// Whether narrow() makes this type.
+/// Whether narrow() can write this type.
 bool can_narrow_to(DType dtype);
-/// n values, a multiple of the block size, as `dtype`: f32, f16, bf16 (rounded to nearest even) or
-/// q8_0 (rounded as ggml's reference does).
+/// Converts n values, a multiple of the block size, to `dtype`: f32, f16, bf16 (rounded to nearest
+/// even) or q8_0 (rounded like ggml's reference).
 void narrow(const float* from, int64_t n, DType dtype, std::byte* to);
 
 }  // namespace snapkv

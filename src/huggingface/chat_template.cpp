@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The chat template of a folder: chat_template.jinja, or in tokenizer_config.json a text or an
-// array of named texts.
+// The chat template of a folder: chat_template.jinja, or a text or an array of named texts in
+// tokenizer_config.json.
 #include <filesystem>
 #include <system_error>
 
@@ -45,7 +45,7 @@ void add_template_keys(const std::string& folder, Keys& keys) {
       set(keys, kKey, config.text("chat_template"), config_path);
     }
   }
-  const std::string path = folder + "/chat_template.jinja";  // wins, as in transformers
+  const std::string path = folder + "/chat_template.jinja";  // takes precedence, as in transformers
   std::error_code error;
   if (!std::filesystem::exists(path, error) && !error) return;
   const MmapFile file(path, FileAccess::copied);

@@ -5,10 +5,10 @@
 #include <cmath>
 #include <numbers>
 
+#include "huggingface/window_config.h"
+
 namespace snapkv::huggingface {
 namespace {
-
-constexpr int64_t kMaxContext = INT32_MAX;
 
 std::string supported_classes() {
   std::string names;
@@ -39,7 +39,7 @@ void find_family(const JsonFields& root, Config& config) {
 }
 
 /// What the classes can do beside what is read here.
-void refuse_unsupported(const JsonFields& root, const JsonFields& text) {
+void refuse_unsupported(const JsonFields& root, const JsonFields& text, bool has_experts) {
   for (const JsonFields* fields : {&root, &text}) {
     if (const auto quantization = fields->object("quantization_config")) {
       fields->bad("quantization_config", "is there ({}): quantized weights are not supported",
@@ -47,6 +47,7 @@ void refuse_unsupported(const JsonFields& root, const JsonFields& text) {
     }
   }
   for (const char* key : {"num_local_experts", "num_experts", "n_routed_experts"}) {
+    if (has_experts && std::string_view(key) != "n_routed_experts") continue;
     if (text.integer(key, 0, INT32_MAX, 0) > 0) {
       text.bad(key, "is {}: mixtures of experts are not supported", shown(*text.find(key)));
     }
@@ -57,11 +58,11 @@ void refuse_unsupported(const JsonFields& root, const JsonFields& text) {
 }
 
 void read_sizes(const JsonFields& c, Config& config) {
-  // the same limits as of GGUF's keys
+  // The limits are the same as for GGUF's keys.
   config.n_layer = c.integer("num_hidden_layers", 1, 4096);
   config.n_embd = c.integer("hidden_size", 1, 1 << 20);
   config.n_ff = c.integer("intermediate_size", 1, 1 << 22);
-  const bool gemma = config.family->architecture == "gemma3";  // the one with defaults in use
+  const bool gemma = config.family->architecture == "gemma3";  // its folders rely on defaults
   config.n_head = gemma ? c.integer("num_attention_heads", 1, 1 << 14, 8)
                         : c.integer("num_attention_heads", 1, 1 << 14);
   config.n_head_kv = c.integer("num_key_value_heads", 1, 1 << 14, gemma ? 4 : config.n_head);
@@ -89,6 +90,26 @@ void read_sizes(const JsonFields& c, Config& config) {
   config.rms_eps = gemma ? c.positive("rms_norm_eps", 1e-6) : c.positive("rms_norm_eps");
 }
 
+/// Experts of the families that have them.
+void read_experts(const JsonFields& c, Config& config) {
+  if (config.family->experts.empty()) return;
+  constexpr int64_t kMostExperts = 1024;  // as of GGUF's key
+  config.n_expert =
+      c.integer(c.has("num_experts") ? "num_experts" : "num_local_experts", 1, kMostExperts);
+  config.n_expert_used = c.integer("num_experts_per_tok", 1, config.n_expert);
+  if (config.family->architecture != "qwen3moe") return;
+  config.n_ff_dense = config.n_ff;
+  config.n_ff = c.integer("moe_intermediate_size", 1, 1 << 22);
+  config.normalizes_experts = c.flag("norm_topk_prob", false);
+  if (const int64_t step = c.integer("decoder_sparse_step", 0, 4096, 1); step != 1) {
+    c.bad("decoder_sparse_step", "is {}, supported is 1: experts in every layer", step);
+  }
+  const Json* dense = c.find("mlp_only_layers");
+  if (dense != nullptr && !(dense->is_array() && dense->empty())) {
+    c.bad("mlp_only_layers", "is {}, supported is []: experts in every layer", shown(*dense));
+  }
+}
+
 /// `factors` [n_rot / 2], numbers.
 std::vector<float> read_factors(const JsonFields& rope, std::string_view key, int64_t n) {
   const Json* list = rope.find(key);
@@ -107,7 +128,8 @@ std::vector<float> read_factors(const JsonFields& rope, std::string_view key, in
   return factors;
 }
 
-/// Fields whose other values would need what GGUF files of these families do not say.
+/// Fails if a field has another value than `expected`, which GGUF files of these families cannot
+/// express.
 void expect_default(const JsonFields& rope, std::string_view key, double expected) {
   const double value = rope.positive(key, expected);
   if (std::abs(value - expected) > 1e-6 * expected) {
@@ -171,7 +193,7 @@ void read_rope(const JsonFields& c, Config& config) {
   if (gemma) config.rope_theta_local = c.positive("rope_local_base_freq", 1e4);
   config.rope.original_context = c.integer("original_max_position_embeddings", 1, kMaxContext, 0);
   auto rope = c.object(c.has("rope_parameters") ? "rope_parameters" : "rope_scaling");
-  if (rope && rope->has("full_attention")) {  // a set for each kind of layer
+  if (rope && rope->has("full_attention")) {  // one set of parameters for each kind of layer
     if (const auto local = rope->object("sliding_attention")) {
       if (const std::string type = local->text("rope_type", "default"); type != "default") {
         local->bad("rope_type", "is \"{}\", supported is default", printable(type));
@@ -193,70 +215,6 @@ void read_rope(const JsonFields& c, Config& config) {
     c.bad("partial_rotary_factor", "is {}, supported is 1", share);
   }
   if (rope) read_scaling(*rope, config);
-}
-
-/// `layer_types` as text, one letter a layer: "sssssf"; empty where config.json has none.
-std::string layer_types(const JsonFields& c, const Config& config) {
-  const Json* list = c.find("layer_types");
-  if (list == nullptr) return "";
-  if (!list->is_array() || std::ssize(*list) != config.n_layer) {
-    c.bad("layer_types", "is {}, expected an array of {} texts", shown(*list), config.n_layer);
-  }
-  std::string types;
-  for (const Json& type : *list) {
-    if (type == "full_attention") {
-      types += 'f';
-    } else if (type == "sliding_attention") {
-      types += 's';
-    } else {
-      c.bad("layer_types", "holds {}, supported are full_attention and sliding_attention",
-            shown(type));
-    }
-  }
-  return types;
-}
-
-void read_gemma3_windows(const JsonFields& c, Config& config) {
-  config.sliding_window = c.integer("sliding_window", 1, kMaxContext, 4096);
-  if (const int64_t period = c.integer("sliding_window_pattern", 0, 4096, 6); period != 6) {
-    c.bad("sliding_window_pattern", "is {}, supported is 6", period);
-  }
-  const std::string types = layer_types(c, config);
-  for (size_t il = 0; il < types.size(); ++il) {
-    if ((types[il] == 'f') != (il % 6 == 5)) {
-      c.bad("layer_types", "has {} as layer {}; supported is full_attention as every sixth one",
-            types[il] == 'f' ? "full_attention" : "sliding_attention", il);
-    }
-  }
-}
-
-/// Windows of Mistral's and Qwen's layers, some or all of them.
-void read_other_windows(const JsonFields& c, Config& config) {
-  const bool mistral = config.class_name == "MistralForCausalLM";
-  if (config.class_name == "LlamaForCausalLM" || !c.has("sliding_window") ||
-      !c.flag("use_sliding_window", mistral)) {
-    return;
-  }
-  config.sliding_window = c.integer("sliding_window", 1, kMaxContext);
-  const std::string types = layer_types(c, config);
-  const int64_t n_full = mistral ? 0 : c.integer("max_window_layers", 0, 4096, 28);
-  for (int64_t il = 0; il < config.n_layer; ++il) {
-    config.has_window.push_back(types.empty() ? il >= n_full : types[il] == 's');
-  }
-  const auto begin = config.has_window.begin(), end = config.has_window.end();
-  if (std::find(begin, end, true) == end) config.sliding_window = 0;
-  if (std::find(begin, end, false) == end) config.has_window.clear();  // as without a pattern
-}
-
-void read_windows(const JsonFields& c, Config& config) {
-  const std::string_view architecture = config.family->architecture;
-  if (architecture == "gemma3") {
-    read_gemma3_windows(c, config);
-  } else if (architecture == "phi3") {
-    config.sliding_window = c.integer("sliding_window", 1, kMaxContext, 0);
-  } else {
-    read_other_windows(c, config);
-  }
 }
 
 /// The scale of gemma3's scores is not among GGUF's keys: it follows from the sizes.
@@ -296,6 +254,8 @@ int64_t Config::size(Size which) const {
       return (n_head + 2 * n_head_kv) * head_dim;
     case Size::vocab:
       return n_vocab;
+    case Size::expert:
+      return n_expert;
   }
   return 0;
 }
@@ -307,13 +267,14 @@ Config read_config(const JsonFields& root) {
   if (config.multimodal && !nested) root.bad("text_config", "is missing");
   const JsonFields c = nested ? *nested : root;
   const Family& family = *config.family;
-  refuse_unsupported(root, c);
+  refuse_unsupported(root, c, !family.experts.empty());
   const std::string activation = c.text(family.activation_key, family.activation);
   if (activation != family.activation && !(activation == "swish" && family.activation == "silu")) {
     c.bad(family.activation_key, "is \"{}\", supported is \"{}\"", printable(activation),
           family.activation);
   }
   read_sizes(c, config);
+  read_experts(c, config);
   read_rope(c, config);
   read_windows(c, config);
   if (family.architecture == "gemma3") {
@@ -334,7 +295,13 @@ void add_config_keys(const Config& config, Keys& keys) {
   keys.u32(key("block_count"), config.n_layer);
   keys.u32(key("context_length"), config.n_ctx);
   keys.u32(key("embedding_length"), config.n_embd);
-  keys.u32(key("feed_forward_length"), config.n_ff);
+  keys.u32(key("feed_forward_length"), config.n_ff_dense > 0 ? config.n_ff_dense : config.n_ff);
+  if (config.n_expert > 0) {
+    keys.u32(key("expert_count"), config.n_expert);
+    keys.u32(key("expert_used_count"), config.n_expert_used);
+  }
+  if (config.n_ff_dense > 0) keys.u32(key("expert_feed_forward_length"), config.n_ff);
+  if (!config.normalizes_experts) keys.flag(key("expert_weights_norm"), false);
   keys.u32(key("attention.head_count"), config.n_head);
   keys.u32(key("attention.head_count_kv"), config.n_head_kv);
   keys.f32(key("attention.layer_norm_rms_epsilon"), config.rms_eps);
@@ -371,7 +338,7 @@ void add_config_keys(const Config& config, Keys& keys) {
     keys.u32(key("rope.scaling.original_context_length"),
              rope.original_context > 0 ? rope.original_context : config.n_ctx);
   }
-  if (rope.type == "longrope") {  // LongRoPE (arXiv 2402.13753): scores are scaled as contexts grow
+  if (rope.type == "longrope") {  // LongRoPE (arXiv 2402.13753) scales scores for longer contexts
     keys.f32(key("rope.scaling.attn_factor"), longrope_attention_factor(config));
   }
 }
@@ -384,7 +351,7 @@ std::vector<float> llama3_factors(const Config& config) {
     const double wavelength =
         2 * std::numbers::pi *
         std::pow(r.theta, static_cast<double>(i) / static_cast<double>(config.n_rot));
-    // 1 for short waves, `factor` for long ones, between them in between
+    // 1 for short waves, `factor` for long ones, and interpolated between them.
     const double turns = context / wavelength;
     const double smooth = std::clamp(
         (turns - r.low_freq_factor) / (r.high_freq_factor - r.low_freq_factor), 0.0, 1.0);

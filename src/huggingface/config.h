@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Config: what config.json of a Hugging Face folder says of a model, checked, and the GGUF keys of
-// it. What would change the results and is not supported is an error that names its field.
+// Config: what config.json of a Hugging Face folder says about a model, checked, and the GGUF keys
+// made from it. A setting that would change the results and is not supported is an error that names
+// its field.
 #pragma once
 
 #include <cstdint>
@@ -13,8 +14,8 @@
 
 namespace snapkv::huggingface {
 
-/// The rotation of queries and keys: `rope_parameters`, or of older files `rope_theta` and
-/// `rope_scaling`.
+/// The rotation of queries and keys, from `rope_parameters`, or in older files from `rope_theta`
+/// and `rope_scaling`.
 struct RopeConfig {
   double theta = 10000;
   std::string type = "default";  // linear, llama3, yarn, longrope
@@ -28,16 +29,19 @@ struct RopeConfig {
 struct Config {
   const Family* family = nullptr;
   std::string class_name;   // "LlamaForCausalLM"
-  bool multimodal = false;  // only its text model is read
+  bool multimodal = false;  // only the text model is read
   int64_t n_layer = 0, n_embd = 0, n_ff = 0, n_head = 0, n_head_kv = 0, head_dim = 0, n_vocab = 0;
+  int64_t n_expert = 0, n_expert_used = 0;  // 0: there are none
+  int64_t n_ff_dense = 0;  // where it differs from n_ff, which is then of one expert; else 0
+  bool normalizes_experts = true;  // the weights of a token's experts add up to 1
   int64_t n_rot = 0;
   int64_t n_ctx = 0;
-  bool has_head_dim = false;  // config.json names it
+  bool has_head_dim = false;  // whether config.json gives it
   double rms_eps = 0;
   RopeConfig rope;
-  double rope_theta_local = 0;  // of gemma3's layers with a window
-  int64_t sliding_window = 0;   // tokens that a layer with a window sees; 0: none has one
-  /// [n_layer]; empty: all layers have one, or those of the family's own pattern.
+  double rope_theta_local = 0;  // for gemma3's layers with a window
+  int64_t sliding_window = 0;   // tokens that a layer with a window sees; 0: no layer has one
+  /// [n_layer]; if empty, all layers have a window, or those of the family's fixed pattern.
   std::vector<bool> has_window;
   double final_softcap = 0;  // 0: none
   bool ties_embeddings = false;
@@ -45,13 +49,14 @@ struct Config {
   int64_t size(Size which) const;
 };
 
-/// `root` is all of config.json. Throws Error{kBadModel} naming file, field, expected and actual.
+/// `root` is all of config.json. Throws Error{kBadModel} naming the file, the field, and the
+/// expected and actual values.
 Config read_config(const JsonFields& root);
 
-/// Sets the keys of architecture, sizes and rotation.
+/// Sets the keys for architecture, sizes and rotation.
 void add_config_keys(const Config& config, Keys& keys);
 
-/// Factors that divide the frequencies of the rotation, [n_rot / 2], of type llama3 (Llama 3.1).
+/// The factors, [n_rot / 2], by which rotation type llama3 (Llama 3.1) divides the frequencies.
 std::vector<float> llama3_factors(const Config& config);
 
 }  // namespace snapkv::huggingface

@@ -42,6 +42,40 @@ constexpr TensorRow kQwen3Layer[] = {
     {"mlp.down_proj", "ffn_down", Size::embd, Size::ff},
 };
 
+constexpr TensorRow kMixtralLayer[] = {
+    {"input_layernorm", "attn_norm", Size::embd},
+    {"self_attn.q_proj", "attn_q", Size::q, Size::embd, Edit::permute_q},
+    {"self_attn.k_proj", "attn_k", Size::kv, Size::embd, Edit::permute_k},
+    {"self_attn.v_proj", "attn_v", Size::kv, Size::embd},
+    {"self_attn.o_proj", "attn_output", Size::embd, Size::q},
+    {"post_attention_layernorm", "ffn_norm", Size::embd},
+    {"block_sparse_moe.gate", "ffn_gate_inp", Size::expert, Size::embd},
+};
+
+constexpr TensorRow kMixtralExperts[] = {
+    {"w1", "ffn_gate", Size::ff, Size::embd},
+    {"w3", "ffn_up", Size::ff, Size::embd},
+    {"w2", "ffn_down", Size::embd, Size::ff},
+};
+
+constexpr TensorRow kQwen3MoeLayer[] = {
+    {"input_layernorm", "attn_norm", Size::embd},
+    {"self_attn.q_proj", "attn_q", Size::q, Size::embd},
+    {"self_attn.k_proj", "attn_k", Size::kv, Size::embd},
+    {"self_attn.v_proj", "attn_v", Size::kv, Size::embd},
+    {"self_attn.o_proj", "attn_output", Size::embd, Size::q},
+    {"self_attn.q_norm", "attn_q_norm", Size::head_dim},
+    {"self_attn.k_norm", "attn_k_norm", Size::head_dim},
+    {"post_attention_layernorm", "ffn_norm", Size::embd},
+    {"mlp.gate", "ffn_gate_inp", Size::expert, Size::embd},
+};
+
+constexpr TensorRow kQwen3MoeExperts[] = {
+    {"gate_proj", "ffn_gate", Size::ff, Size::embd},
+    {"up_proj", "ffn_up", Size::ff, Size::embd},
+    {"down_proj", "ffn_down", Size::embd, Size::ff},
+};
+
 constexpr TensorRow kGemma3Layer[] = {
     {"input_layernorm", "attn_norm", Size::embd, Size::none, Edit::add_one},
     {"self_attn.q_proj", "attn_q", Size::q, Size::embd},
@@ -68,15 +102,27 @@ constexpr TensorRow kPhi3Layer[] = {
 };
 
 constexpr std::string_view kLlama[] = {"LlamaForCausalLM", "MistralForCausalLM"};
+constexpr std::string_view kMixtral[] = {"MixtralForCausalLM"};
 constexpr std::string_view kQwen2[] = {"Qwen2ForCausalLM"};
 constexpr std::string_view kQwen3[] = {"Qwen3ForCausalLM"};
+constexpr std::string_view kQwen3Moe[] = {"Qwen3MoeForCausalLM"};
 constexpr std::string_view kGemma3[] = {"Gemma3ForCausalLM", "Gemma3ForConditionalGeneration"};
 constexpr std::string_view kPhi3[] = {"Phi3ForCausalLM"};
 
 constexpr Family kFamilies[] = {
     {.architecture = "llama", .classes = kLlama, .layer = kLlamaLayer},
+    {.architecture = "llama",
+     .classes = kMixtral,
+     .layer = kMixtralLayer,
+     .experts = kMixtralExperts,
+     .expert_prefix = "block_sparse_moe.experts."},
     {.architecture = "qwen2", .classes = kQwen2, .layer = kQwen2Layer},
     {.architecture = "qwen3", .classes = kQwen3, .layer = kQwen3Layer},
+    {.architecture = "qwen3moe",
+     .classes = kQwen3Moe,
+     .layer = kQwen3MoeLayer,
+     .experts = kQwen3MoeExperts,
+     .expert_prefix = "mlp.experts."},
     {.architecture = "gemma3",
      .classes = kGemma3,
      .layer = kGemma3Layer,

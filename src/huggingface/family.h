@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Family: what a Hugging Face class of models is called in GGUF: its architecture and its tensors.
-// A new family is one row in families.cpp. Used by config.cpp and tensors.cpp.
+// Family: how a class of Hugging Face models is presented in GGUF: the name of its architecture,
+// and its tensors. A new family is one row in families.cpp.
 #pragma once
 
 #include <cstdint>
@@ -10,21 +10,21 @@
 namespace snapkv::huggingface {
 
 /// A size of the model (config.h), by name, so that shapes can be written into tables.
-enum class Size { none, embd, ff, ff_twice, head_dim, q, kv, qkv, vocab };
+enum class Size { none, embd, ff, ff_twice, head_dim, q, kv, qkv, vocab, expert };
 
-/// In what GGUF's values of a tensor differ from the folder's.
+/// How GGUF's values of a tensor differ from the folder's.
 enum class Edit {
   none,
-  permute_q,  // rows of each query head for rotation of neighbouring values: tensors.h
-  permute_k,  // the same of each key head
-  add_one,    // GGUF has w, the folder w - 1, as the class computes with 1 + w
+  permute_q,  // reorders the rows of each query head to rotate neighbouring values: see tensors.h
+  permute_k,  // the same for each key head
+  add_one,    // GGUF stores w where the folder stores w - 1, because the class computes with 1 + w
 };
 
 /// One tensor, or a pair of weight and bias.
 struct TensorRow {
   std::string_view name;  // without ".weight" and, in a layer, without "model.layers.N."
   std::string_view gguf;  // without ".weight" and, in a layer, without "blk.N."
-  Size n_out = Size::none, n_in = Size::none;  // of the weight; no n_in: a vector
+  Size n_out = Size::none, n_in = Size::none;  // of the weight; without n_in it is a vector
   Edit edit = Edit::none;
   bool optional = false;
 };
@@ -33,6 +33,8 @@ struct Family {
   std::string_view architecture;              // general.architecture
   std::span<const std::string_view> classes;  // config.json's `architectures`
   std::span<const TensorRow> layer;           // of every layer
+  std::span<const TensorRow> experts = {};    // of every expert of a layer
+  std::string_view expert_prefix = {};        // of their names, before the expert's number
   Edit norms = Edit::none;                    // of the norm at the end
   bool ties_embeddings = false;               // where config.json does not say
   std::string_view activation = "silu";       // of the feed-forward network

@@ -26,7 +26,7 @@ std::string name_of(const std::string& path) {
   return error ? path : whole.filename().string();
 }
 
-/// A value of a plain type as f32.
+/// Value `i` of a tensor of a plain type, as f32.
 float value_at(const Tensor& t, int64_t i) {
   const auto* bytes = static_cast<const std::byte*>(t.data) + i * block_bytes(t.dtype);
   if (t.dtype == DType::f32) {
@@ -44,7 +44,7 @@ bool is_aligned(const void* data, DType dtype) {
   return reinterpret_cast<uintptr_t>(data) % block_bytes(dtype) == 0;
 }
 
-/// Calls `use` with the value, or with how many there are and then each item of an array.
+/// Calls `use` with the value, or, for an array, with the number of items and then with each item.
 template <typename Use>
 void visit_values(const GgufValue& value, const Use& use) {
   std::visit(
@@ -115,8 +115,8 @@ class Presenter {
     return to;
   }
 
-  /// All that the folder says beside its tensors, the vocabulary included: keys with their values,
-  /// each of which says how long it is.
+  /// Adds everything in the folder except its tensors to the hash, the vocabulary included: keys
+  /// with their values, each preceded by its length.
   void add_metadata(Fnv1a& hash) const {
     const auto add_text = [&](std::string_view text) {
       hash.add(text.size());
@@ -171,7 +171,7 @@ std::string class_name(const std::string& path) {
     return names.is_array() && !names.empty() && names[0].is_string() ? names[0].get<std::string>()
                                                                       : "";
   } catch (const Error&) {
-    return "";  // what is wrong with the file, open_folder() tells
+    return "";  // open_folder() reports what is wrong with the file
   }
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Folder: a model as Hugging Face's transformers saves it (config.json, safetensors, tokenizer.json
-// and others), with the keys and tensor names that GGUF has for it. Used by the engine, which reads
-// such a folder as it reads a GGUF file, and by the writer of GGUF files.
+// Folder: a model as Hugging Face's transformers library saves it (config.json, safetensors,
+// tokenizer.json and others), with GGUF's keys and tensor names for it. The engine can read it like
+// a GGUF file, and it can be written as one.
 #pragma once
 
 #include <map>
@@ -18,24 +18,24 @@ struct Folder {
   std::string path;
   Config config;
   Shards shards;
-  std::vector<MappedTensor> tensors;  // of `shards`
+  std::vector<MappedTensor> tensors;  // refer to `shards`
   std::map<std::string, GgufValue, std::less<>> metadata;
 };
 
-/// Opens a folder. Throws Error{kRuntime} when something can't be read, Error{kBadModel} naming
-/// file, field, expected and actual.
+/// Opens a folder. Throws Error{kRuntime} if something cannot be read, and Error{kBadModel} naming
+/// the file, the field, and the expected and actual values.
 Folder open_folder(const std::string& path, const ReadOptions& options = {});
 
-/// The folder as the engine reads it. Tensors stay where they are in the shards, but for the small
-/// ones that GGUF has other values of, of which copies are made. Rows of Q and K that GGUF has in
-/// another order stay in theirs: the key snapkv.rope.layout says so.
+/// The folder in the form the engine reads. Tensors stay where they are in the shards, except small
+/// ones with other values in GGUF, which are copied. Rows of Q and K keep the folder's order even
+/// where GGUF's differs; the key snapkv.rope.layout tells which one it is.
 GgufFile to_model(Folder folder);
 
-/// What config.json of a folder calls the class of the model, "LlamaForCausalLM", supported or not;
-/// empty where it doesn't say.
+/// The name that a folder's config.json gives the class of the model, "LlamaForCausalLM", whether
+/// supported or not; empty if there is none.
 std::string class_name(const std::string& path);
 
-/// The files of a folder that open_folder() reads, as far as they are there.
+/// The files that open_folder() reads, if they exist.
 std::vector<std::string> files_of(const std::string& path);
 
 /// Whether `path` is a folder.

@@ -32,7 +32,7 @@ Json parse_json(std::string_view text, const std::string& label, const JsonLimit
 }
 
 Json read_json(const std::string& path, const JsonLimits& limits) {
-  std::error_code error;  // of a file that can't be read: MmapFile says why
+  std::error_code error;  // ignored: if the file cannot be read, MmapFile says why
   const uint64_t bytes = std::filesystem::file_size(path, error);
   if (!error && bytes > limits.bytes) {
     fail(ErrorCode::kBadModel, "'{}' has {} bytes, expected at most {}", path, bytes, limits.bytes);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// JSON files of a Hugging Face folder: read within limits, and their fields with errors that name
-// file, field, expected and actual. Used by the readers of config.json, tokenizer.json and others.
+// JSON files of a Hugging Face folder, read within limits. Errors about their fields name the file,
+// the field, and the expected and actual values.
 #pragma once
 
 #include <cstddef>
@@ -19,46 +19,45 @@ using Json = nlohmann::json;
 
 struct JsonLimits {
   size_t bytes = size_t{16} << 20;
-  int depth = 64;  // of arrays and objects in one another
+  int depth = 64;  // of nested arrays and objects
 };
 
-/// Of files about tokens. The largest in use have 35 MB; lists of tokens are two levels deep,
-/// patterns some more.
+/// For files about tokens. The largest in use have 35 MB; lists of tokens are nested two levels
+/// deep, patterns a few more.
 inline constexpr JsonLimits kTokenizerLimits{.bytes = size_t{256} << 20, .depth = 32};
 
-/// The object that `text` holds. Throws Error{kBadModel} that begins with `label`, with the place
-/// of the fault, when it is no JSON, no object, or beyond the limits.
+/// The object in `text`. Throws Error{kBadModel}, with a message that begins with `label` and says
+/// where the fault is, if it is not JSON, not an object, or beyond the limits.
 Json parse_json(std::string_view text, const std::string& label, const JsonLimits& limits = {});
-/// The same from a file; throws Error{kRuntime} when it can't be read.
+/// The same for a file; throws Error{kRuntime} if it cannot be read.
 Json read_json(const std::string& path, const JsonLimits& limits = {});
-/// The same, or nothing where there is no such file.
+/// The same, or nullopt if there is no such file.
 std::optional<Json> read_json_if_there(const std::string& path, const JsonLimits& limits = {});
 
-/// The fields of one object. Every method throws Error{kBadModel} when the field is of another type
-/// or outside the range; a field that is null counts as missing.
+/// The fields of one object. Every method throws Error{kBadModel} if the field has another type or
+/// is out of range. A field that is null counts as missing.
 class JsonFields {
  public:
-  /// `object` and `file` must outlive this; `prefix` is put before keys in messages.
+  /// `object` and `file` must outlive this; messages put `prefix` before keys.
   JsonFields(const Json& object, const std::string& file, std::string prefix = "")
       : object_(object), file_(file), prefix_(std::move(prefix)) {}
 
   const std::string& file() const { return file_; }
   const Json& json() const { return object_; }
-  /// nullptr when the field is missing.
+  /// Returns nullptr if the field is missing.
   const Json* find(std::string_view key) const;
   bool has(std::string_view key) const { return find(key) != nullptr; }
 
-  // Without a default the field must be there.
+  // Without a default, the field must exist.
   int64_t integer(std::string_view key, int64_t low, int64_t high) const;
   int64_t integer(std::string_view key, int64_t low, int64_t high, int64_t otherwise) const;
-  /// A number within the range of positive f32 values, the subnormal ones left out: models compute
-  /// with it in f32.
+  /// A number in the range of positive, normal f32 values, because models compute with it in f32.
   double positive(std::string_view key) const;
   double positive(std::string_view key, double otherwise) const;
   const std::string& text(std::string_view key) const;
   std::string text(std::string_view key, std::string_view otherwise) const;
   bool flag(std::string_view key, bool otherwise) const;
-  /// nullopt when the field is missing.
+  /// Returns nullopt if the field is missing.
   std::optional<JsonFields> object(std::string_view key) const;
 
   /// "'DIR/config.json': rope_scaling.factor "
@@ -80,7 +79,7 @@ class JsonFields {
   std::string prefix_;
 };
 
-/// A value as a message shows it: JSON, cut after 80 bytes.
+/// A value as messages show it: as JSON, cut after 80 bytes.
 std::string shown(const Json& value);
 
 }  // namespace snapkv::huggingface

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Keys: the metadata of a model that is being presented as GGUF would; each value has the type that
-// llama.cpp's own converter gives it. Filled by the readers of config.json and tokenizer.json.
+// Keys: the metadata with which a model is presented as GGUF; each value has the type that
+// llama.cpp's own converter gives it.
 #pragma once
 
 #include <cstdint>
@@ -36,7 +36,7 @@ class Keys {
   void i32s(std::string key, std::vector<int64_t> values) {
     set(std::move(key), {GgufType::array, GgufType::i32, std::move(values)});
   }
-  /// Values are those of an f32.
+  /// The values must be those of an f32.
   void f32s(std::string key, std::vector<double> values) {
     set(std::move(key), {GgufType::array, GgufType::f32, std::move(values)});
   }

@@ -7,7 +7,7 @@
 namespace snapkv::huggingface {
 namespace {
 
-/// One step as a line of text, with only what makes a difference.
+/// One step as a line of text, with only the settings that make a difference.
 std::string step_text(const JsonFields& step) {
   const std::string& type = step.text("type");
   if (type == "ByteLevel") {
@@ -22,7 +22,8 @@ std::string step_text(const JsonFields& step) {
     const std::string regex = pattern ? pattern->text("Regex", "") : "";
     const std::string behavior = step.text("behavior", "");
     const bool inverted = step.flag("invert", false);
-    // "all between matches is removed": the same where the pattern matches everything, as these do
+    // "Removed" and inverted keeps only the matches. That equals "Isolated" where the pattern
+    // matches everything, as the known patterns do.
     const bool isolated =
         (behavior == "Isolated" && !inverted) || (behavior == "Removed" && inverted);
     if (!regex.empty() && isolated) return "split " + regex;
@@ -45,7 +46,7 @@ std::vector<std::string> steps_of(const JsonFields& tokenizer) {
   return steps;
 }
 
-// What the vocabularies of these names have in their tokenizer.json.
+// The steps in the tokenizer.json files of the vocabularies that these names stand for.
 constexpr std::string_view kLlama3 =
     R"(split (?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+)"
     R"([\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
@@ -63,7 +64,7 @@ constexpr std::string_view kGpt4o =
     R"( ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
 constexpr std::string_view kBytes = "ByteLevel without its pattern";
 
-// Of DeepSeek V3, three splits one after the other.
+// For DeepSeek V3: three splits, one after another.
 constexpr std::string_view kDeepseekNumbers = R"(split \p{N}{1,3})";
 constexpr std::string_view kDeepseekCjk = "split [一-龥\u3040-ゟ゠-ヿ]+";
 constexpr std::string_view kDeepseekWords =
@@ -94,7 +95,7 @@ std::string pre_tokenizer_name(const JsonFields& tokenizer, bool ignore_merges) 
   const std::vector<std::string> steps = steps_of(tokenizer);
   for (const Known& k : known()) {
     if (!std::equal(k.steps.begin(), k.steps.end(), steps.begin(), steps.end())) continue;
-    // the same pattern under another name, which says that merges count
+    // The same pattern under another name, which means that merges are not ignored.
     return k.name == "llama-bpe" && !ignore_merges ? "dbrx" : std::string(k.name);
   }
   std::string text;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The name that GGUF has for the pre-tokenizer of a tokenizer.json, which cuts a text into the
-// pieces that byte-pair merges stay inside of. Used by vocabulary.cpp.
+// GGUF's name for the pre-tokenizer of a tokenizer.json, which cuts a text into pieces; byte-pair
+// merges never cross the border of a piece.
 #pragma once
 
 #include <string>
@@ -9,12 +9,12 @@
 
 namespace snapkv::huggingface {
 
-/// `tokenizer.ggml.pre` of a byte-level vocabulary, from the steps of `pre_tokenizer`.
-/// `ignore_merges`: a piece that is a token is that token. Throws Error{kBadModel} naming the steps
-/// when GGUF has no known name for them.
+/// `tokenizer.ggml.pre` for a byte-level vocabulary, found by the steps of `pre_tokenizer`.
+/// `ignore_merges`: a piece that is a token becomes that token. Throws Error{kBadModel} naming the
+/// steps if no GGUF name for them is known.
 std::string pre_tokenizer_name(const JsonFields& tokenizer, bool ignore_merges);
 
-/// Whether the tokens spell bytes as GPT-2's do.
+/// Whether the tokens spell bytes as GPT-2's tokens do.
 bool is_byte_level(const JsonFields& tokenizer);
 
 }  // namespace snapkv::huggingface

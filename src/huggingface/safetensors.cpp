@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The header is read value by value, without a tree of it in memory: a hostile one costs time and
-// memory in proportion to its length, and nesting ends at the first level too many.
+// The header is read value by value, without building a tree in memory: a hostile header costs time
+// and memory in proportion to its length, and nesting that is too deep is refused at once.
 #include "huggingface/safetensors.h"
 
 #include <algorithm>
@@ -33,10 +33,10 @@ const SafetensorsType* find_type(std::string_view name) {
   return at == std::end(kTypes) ? nullptr : at;
 }
 
-/// Takes the values of the header from the JSON library, one call each.
+/// Takes the values of the header from the JSON library, with one call for each.
 class HeaderReader final : public nlohmann::json_sax<Json> {
  public:
-  /// Offsets of entries are those of the file, whose data begin at `data_begin`.
+  /// The offsets of the entries are offsets in the file; the data begin at `data_begin`.
   HeaderReader(const std::string& label, uint64_t data_begin)
       : label_(label), data_begin_(data_begin) {}
 
@@ -165,7 +165,7 @@ class HeaderReader final : public nlohmann::json_sax<Json> {
     bad("{} holds {}, expected {}", where(), what, kExpected[static_cast<int>(place_)]);
   }
 
-  /// Checks size and offsets by themselves; their order is checked when all are known.
+  /// Checks a tensor's size and offsets; the order of the offsets is checked when all are known.
   void finish_tensor() {
     const std::string shown = printable(entry_.name);
     if (entry_.type == nullptr || !has_shape_ || !has_offsets_) {
@@ -200,14 +200,14 @@ class HeaderReader final : public nlohmann::json_sax<Json> {
   const std::string& label_;
   const uint64_t data_begin_;
   Place place_ = Place::kNothing;
-  SafetensorsEntry entry_;         // that is being read
-  std::string field_;              // of it
-  std::vector<uint64_t> numbers_;  // of the field
+  SafetensorsEntry entry_;         // the one being read
+  std::string field_;              // its current field
+  std::vector<uint64_t> numbers_;  // the field's numbers so far
   bool has_shape_ = false, has_offsets_ = false;
   std::vector<SafetensorsEntry> entries_;
 };
 
-/// The length of the header's JSON, checked against the file.
+/// The length of the header's JSON text, checked against the file's size.
 uint64_t header_bytes(std::span<const std::byte> file, const std::string& label) {
   ByteReader reader(file, label);
   const auto n = reader.read<uint64_t>("length of the header");
@@ -223,7 +223,8 @@ uint64_t header_bytes(std::span<const std::byte> file, const std::string& label)
   return n;
 }
 
-/// Sorts by the place of the data, and checks that they cover [begin, end) of the file once.
+/// Sorts entries by the place of their data, and checks that these cover [begin, end) of the file
+/// exactly once.
 void check_order(std::vector<SafetensorsEntry>& entries, uint64_t begin, uint64_t end,
                  const std::string& label) {
   std::sort(entries.begin(), entries.end(), [](const auto& a, const auto& b) {
@@ -262,7 +263,7 @@ std::vector<SafetensorsEntry> parse_safetensors(std::span<const std::byte> file,
   const uint64_t n = header_bytes(file, label);
   const auto* text = reinterpret_cast<const char*>(file.data()) + 8;
   HeaderReader reader(label, 8 + n);
-  Json::sax_parse(text, text + n, &reader);  // faults are thrown
+  Json::sax_parse(text, text + n, &reader);  // errors are thrown
   std::vector<SafetensorsEntry> entries = reader.take();
   check_names(entries, label);
   check_order(entries, 8 + n, file.size(), label);

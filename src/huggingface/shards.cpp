@@ -19,14 +19,14 @@ namespace {
 constexpr const char* kSingleFile = "model.safetensors";
 constexpr const char* kIndexFile = "model.safetensors.index.json";
 constexpr JsonLimits kIndexLimits{.bytes = size_t{100} << 20, .depth = 8};
-constexpr size_t kMaxShards = 1024;  // as many as mapped_file_at() knows; models have some hundred
+constexpr size_t kMaxShards = 1024;  // the most that mapped_file_at() knows; models have hundreds
 
 bool there(const std::string& path) {
   std::error_code error;
-  return std::filesystem::exists(path, error) || error;  // an error is told when it is opened
+  return std::filesystem::exists(path, error) || error;  // opening the file reports the error
 }
 
-/// Tensor -> name of its file, as the index says. The names are of files in the folder itself.
+/// The index: for each tensor, the name of its file. The files must be in the folder itself.
 std::unordered_map<std::string, std::string> read_index(const std::string& path) {
   const Json json = read_json(path, kIndexLimits);
   const JsonFields fields(json, path);
@@ -95,7 +95,7 @@ class Opener {
     check_index(index, index_path);
   }
 
-  /// Every tensor of the index is where it says, and there are no others.
+  /// Checks that every tensor of the index is where the index says, and that there are no others.
   void check_index(const std::unordered_map<std::string, std::string>& index,
                    const std::string& index_path) const {
     for (const ShardTensor& t : shards_.tensors) {
@@ -142,9 +142,9 @@ class Opener {
 
   const std::string& folder_;
   const ReadOptions& options_;
-  uint64_t left_;  // bytes that may be copied
+  uint64_t left_;  // bytes that may still be copied
   Shards shards_;
-  std::unordered_map<std::string, int> names_;  // -> file
+  std::unordered_map<std::string, int> names_;  // tensor name -> file
 };
 
 }  // namespace

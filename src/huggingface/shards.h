@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
 // Shards: the safetensors files of a Hugging Face folder, opened and checked against their index.
-// Used by folder.cpp.
 #pragma once
 
 #include <cstdint>
@@ -15,22 +14,22 @@ namespace snapkv::huggingface {
 
 struct ShardTensor {
   SafetensorsEntry entry;
-  int file = 0;                     // in Shards::files
+  int file = 0;                     // index into Shards::files
   const std::byte* data = nullptr;  // in that file
 };
 
 struct Shards {
   std::vector<std::string> paths;
   std::vector<MmapFile> files;
-  std::vector<ShardTensor> tensors;  // names unique
+  std::vector<ShardTensor> tensors;  // with unique names
 
-  /// A hash of the headers.
+  /// A hash of the files' headers.
   uint64_t fingerprint() const;
 };
 
-/// model.safetensors of `folder`, or the files that model.safetensors.index.json names: all of them
-/// in the folder itself. Throws Error{kRuntime} when a file can't be read, Error{kBadModel} naming
-/// file, field, expected and actual.
+/// Opens model.safetensors of `folder`, or the files that model.safetensors.index.json names, which
+/// must all be in the folder itself. Throws Error{kRuntime} if a file cannot be read, and
+/// Error{kBadModel} naming the file, the field, and the expected and actual values.
 Shards open_shards(const std::string& folder, const ReadOptions& options);
 
 }  // namespace snapkv::huggingface

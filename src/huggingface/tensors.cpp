@@ -19,8 +19,9 @@ std::string shape_string(const std::vector<int64_t>& shape) {
   return fmt::format("[{}]", fmt::join(shape, ", "));
 }
 
-/// Where models of several parts have their text model: "language_model.model.layers..." and
-/// "model.language_model.layers..." are both "model.layers...".
+/// The name of a tensor without the prefix that multimodal models give their text model:
+/// "language_model.model.layers..." and "model.language_model.layers..." both become
+/// "model.layers...".
 std::string without_wrapper(std::string name) {
   constexpr std::string_view kWrapper = "language_model.";
   const size_t at = name.find(kWrapper);
@@ -28,7 +29,7 @@ std::string without_wrapper(std::string name) {
   return name;
 }
 
-/// What the text model does not read.
+/// Whether a tensor belongs to a part that the text model does not use.
 bool is_of_another_part(std::string_view name) {
   if (name.starts_with("model.")) name.remove_prefix(6);
   return name.starts_with("vision_tower.") || name.starts_with("multi_modal_projector.");
@@ -51,11 +52,12 @@ class Mapper {
       for (const TensorRow& row : config_.family->layer) {
         add(row, prefix, fmt::format("blk.{}.", il));
       }
+      add_experts(prefix, fmt::format("blk.{}.", il));
       find(prefix + "self_attn.rotary_emb.inv_freq");  // of older files; recomputed
     }
     add({"model.norm", "output_norm", Size::embd, Size::none, config_.family->norms}, "", "");
     if (config_.ties_embeddings) {
-      find("lm_head.weight");  // the embeddings again, where it is there
+      find("lm_head.weight");  // a copy of the embeddings, if it exists
     } else {
       add({"lm_head", "output", Size::vocab, Size::embd}, "", "");
     }
@@ -78,10 +80,21 @@ class Mapper {
     return at->second;
   }
 
+  /// The matrices of a layer's experts, each by itself.
+  void add_experts(const std::string& prefix, const std::string& gguf_prefix) {
+    for (const TensorRow& row : config_.family->experts) {
+      for (int64_t e = 0; e < config_.n_expert; ++e) {
+        add(row, fmt::format("{}{}{}.", prefix, config_.family->expert_prefix, e), gguf_prefix,
+            fmt::format(".{}", e));
+      }
+    }
+  }
+
   /// The weight of a row, and its bias where there is one.
-  void add(const TensorRow& row, const std::string& prefix, const std::string& gguf_prefix) {
+  void add(const TensorRow& row, const std::string& prefix, const std::string& gguf_prefix,
+           const std::string& gguf_suffix = "") {
     const std::string name = prefix + std::string(row.name);
-    const std::string gguf = gguf_prefix + std::string(row.gguf);
+    const std::string gguf = gguf_prefix + std::string(row.gguf) + gguf_suffix;
     const ShardTensor* weight = find(name + ".weight");
     if (weight == nullptr) {
       if (row.optional) return;
@@ -109,7 +122,7 @@ class Mapper {
     MappedTensor m;
     m.name = std::move(gguf);
     m.source = &t;
-    auto* data = const_cast<std::byte*>(t.data);  // nobody writes through a weight's view
+    auto* data = const_cast<std::byte*>(t.data);  // nothing writes through a view of a weight
     m.tensor = shape.size() == 1 ? Tensor(data, *t.entry.type->dtype, {shape[0]})
                                  : Tensor(data, *t.entry.type->dtype, {shape[0], shape[1]});
     m.edit = edit;
@@ -134,7 +147,7 @@ class Mapper {
     }
   }
 
-  /// Running without a tensor would compute another function.
+  /// Fails if a tensor was not used: leaving it out would compute another function.
   void check_all_used() const {
     int64_t n_other = 0;
     for (const ShardTensor& t : shards_.tensors) {

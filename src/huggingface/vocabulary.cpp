@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::string_view kSpace = "\xe2\x96\x81";  // U+2581, SentencePiece's space
 
-/// Kinds of tokens, numbered as in GGUF files.
+/// Kinds of tokens, with the numbers of GGUF files.
 enum Type : int64_t { kNormal = 1, kUnknown, kControl, kUserDefined, kUnused, kByte };
 
 std::string replaced(std::string text, std::string_view from, std::string_view to) {
@@ -25,14 +25,14 @@ std::string replaced(std::string text, std::string_view from, std::string_view t
   return text;
 }
 
-/// "<0x0A>"
+/// Whether the text is of the form "<0x0A>".
 bool is_byte_token(std::string_view text) {
   const auto hex = [](char c) { return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'F'); };
   return text.size() == 6 && text.starts_with("<0x") && text[5] == '>' && hex(text[3]) &&
          hex(text[4]);
 }
 
-/// Tokens that models use as control tokens though their files don't say so. As in llama.cpp.
+/// Whether models use this as a control token even if their files do not say so. As in llama.cpp.
 bool looks_special(std::string_view text) {
   const auto between = [&](std::string_view first, std::string_view last) {
     return text.starts_with(first) && text.ends_with(last);
@@ -70,7 +70,7 @@ class VocabularyReader {
     keys_.i32s("tokenizer.ggml.token_type", std::move(types_));
   }
 
-  /// Id of a token as it is written in the files; -1 if there is none.
+  /// The id of a token as spelled in the files; -1 if there is none.
   int64_t find(const std::string& content) const {
     const auto at = ids_.find(content);
     return at == ids_.end() ? -1 : at->second;
@@ -123,7 +123,7 @@ class VocabularyReader {
       const int64_t id = find(unknown);
       if (id >= 0 && id < n_vocab_) types_[id] = kUnknown;
     }
-    for (int64_t i = 0; i < n_vocab_; ++i) {  // rows of the embeddings that no token has
+    for (int64_t i = 0; i < n_vocab_; ++i) {  // rows of the embeddings without a token
       if (types_[i] != 0) continue;
       tokens_[i] = fmt::format("[PAD{}]", i);
       types_[i] = kUnused;
@@ -159,7 +159,7 @@ class VocabularyReader {
     }
   }
 
-  /// One merge: an array of two texts, or, in older files, both with a space between.
+  /// One merge: an array of two texts, or, in older files, one text with a space between the two.
   std::pair<std::string_view, std::string_view> merge_of(const Json& item) const {
     if (item.is_array() && item.size() == 2 && item[0].is_string() && item[1].is_string()) {
       return {item[0].get_ref<const std::string&>(), item[1].get_ref<const std::string&>()};
@@ -174,7 +174,8 @@ class VocabularyReader {
     model_.bad("merges", "holds {}, expected two texts", shown(item));
   }
 
-  /// The merges as GGUF writes them, and `scores_`: the first merge makes the piece of the highest.
+  /// Returns the merges as GGUF writes them and sets `scores_`: the piece that the first merge
+  /// makes gets the highest score.
   std::vector<std::string> read_merges() {
     const Json* list = model_.find("merges");
     if (list == nullptr || !list->is_array()) model_.bad("merges", "is no array");
@@ -197,7 +198,8 @@ class VocabularyReader {
         model_.bad("merges", "makes '{}', which is no token", printable(piece));
       }
       if (byte_level_) {
-        // spaces separate the two in GGUF; U+0120 is how these vocabularies spell them
+        // In GGUF a space separates the two parts, so spaces in them are spelled U+0120, as in
+        // these vocabularies.
         merges.push_back(fmt::format("{} {}", replaced(std::string(first), " ", "\xc4\xa0"),
                                      replaced(std::string(second), " ", "\xc4\xa0")));
       } else if (id < n_vocab_ && !made[id]) {
@@ -208,7 +210,7 @@ class VocabularyReader {
     return merges;
   }
 
-  /// The steps of `normalizer`, one deep.
+  /// The steps of `normalizer`; a sequence is taken apart one level deep.
   std::vector<JsonFields> normalizers() const {
     const auto top = tokenizer_.object("normalizer");
     if (!top) return {};
@@ -250,7 +252,7 @@ class VocabularyReader {
       const char* otherwise = pre->flag("add_prefix_space", true) ? "always" : "never";
       return pre->text("prepend_scheme", otherwise) != "never";
     }
-    if (type != "Split") {  // Gemma's splits at spaces, of which there are none any more
+    if (type != "Split") {  // Gemma's splits at spaces, which the normalizer has replaced
       pre->bad("type", "is \"{}\", supported with byte_fallback are Metaspace and Split",
                printable(type));
     }
@@ -262,14 +264,14 @@ class VocabularyReader {
   Keys& keys_;
   const bool byte_level_;
   const int64_t n_vocab_;
-  int64_t n_beyond_ = 0;                          // tokens without a row of the embeddings
+  int64_t n_beyond_ = 0;                          // tokens without a row in the embeddings
   std::vector<std::string> tokens_;               // [n_vocab]
   std::vector<int64_t> types_;                    // [n_vocab]
-  std::vector<double> scores_;                    // [n_vocab], of SentencePiece's kind
-  std::unordered_map<std::string, int64_t> ids_;  // as the file spells them
+  std::vector<double> scores_;                    // [n_vocab], for SentencePiece's kind
+  std::unordered_map<std::string, int64_t> ids_;  // by the file's spelling
 };
 
-/// "<s>", or { "content": "<s>", ... }; empty where there is none.
+/// The token in "<s>" or { "content": "<s>", ... }; empty if there is none.
 std::string token_content(const JsonFields& fields, const std::string& key) {
   const Json* value = fields.find(key);
   if (value == nullptr) return "";
@@ -277,10 +279,10 @@ std::string token_content(const JsonFields& fields, const std::string& key) {
   return fields.text(key);
 }
 
-/// Which special tokens the post-processor puts before and after a text.
+/// The special tokens that the post-processor puts before and after a text.
 struct AddedAround {
   std::optional<std::string> before, after;
-  bool known = false;  // there is a post-processor that says so
+  bool known = false;  // whether a post-processor tells
 };
 
 void read_template(const JsonFields& processor, AddedAround& around) {
@@ -333,7 +335,7 @@ AddedAround read_post_processor(const JsonFields& tokenizer) {
   return around;
 }
 
-/// Ids of `eos_token_id`, which is a number or an array of numbers.
+/// The ids in `eos_token_id`, which is a number or an array of numbers.
 std::vector<int64_t> ids_of(const JsonFields& fields, const char* key, int64_t n_vocab) {
   const Json* value = fields.find(key);
   if (value == nullptr) return {};
@@ -376,7 +378,7 @@ class SpecialReader {
     const std::string name = kind == "unk"   ? "unknown"
                              : kind == "sep" ? "seperator"
                              : kind == "pad" ? "padding"
-                                             : kind;  // as GGUF spells them
+                                             : kind;  // GGUF's spelling
     keys_.u32("tokenizer.ggml." + name + "_token_id", id);
     ids_[kind] = id;
   }
@@ -428,7 +430,7 @@ class SpecialReader {
   const Config& config_;
   const VocabularyReader& vocabulary_;
   Keys& keys_;
-  std::unordered_map<std::string, int64_t> ids_;  // by kind
+  std::unordered_map<std::string, int64_t> ids_;  // by kind of token
 };
 
 }  // namespace

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
-// The GGUF keys of a Hugging Face folder's vocabulary and chat template: from tokenizer.json,
-// tokenizer_config.json, generation_config.json and chat_template.jinja. Used by folder.cpp.
+// The GGUF keys for the vocabulary and the chat template of a Hugging Face folder, from
+// tokenizer.json, tokenizer_config.json, generation_config.json and chat_template.jinja.
 //
-// Byte-level BPE becomes "gpt2" with its merges and the name of its pre-tokenizer; BPE with byte
-// fallback, which is how SentencePiece's vocabularies are written there, becomes "llama" with
+// Byte-level BPE becomes "gpt2" with its merges and the name of its pre-tokenizer. BPE with byte
+// fallback, the form in which such folders hold SentencePiece vocabularies, becomes "llama" with
 // scores that put the merges in the same order. Other kinds (Unigram, WordPiece) are errors.
 #pragma once
 
@@ -14,7 +14,7 @@
 
 namespace snapkv::huggingface {
 
-/// The files that say something of a vocabulary; empty objects stand for those that are not there.
+/// The files about a vocabulary; an empty object stands for a file that does not exist.
 struct VocabularyFiles {
   const JsonFields& tokenizer;         // tokenizer.json
   const JsonFields& tokenizer_config;  // tokenizer_config.json
@@ -22,12 +22,12 @@ struct VocabularyFiles {
   const JsonFields& root;              // config.json
 };
 
-/// Throws Error{kBadModel} naming file, field, expected and actual.
+/// Throws Error{kBadModel} naming the file, the field, and the expected and actual values.
 void add_vocabulary_keys(const VocabularyFiles& files, const Config& config, Keys& keys);
-/// The same, of the files in a folder. `root` is config.json.
+/// The same for the files in a folder. `root` is config.json.
 void add_vocabulary_keys(const std::string& folder, const JsonFields& root, const Config& config,
                          Keys& keys);
-/// tokenizer.chat_template and, of templates with other names, tokenizer.chat_template.NAME.
+/// Sets tokenizer.chat_template, and tokenizer.chat_template.NAME for templates with other names.
 void add_template_keys(const std::string& folder, Keys& keys);
 
 }  // namespace snapkv::huggingface

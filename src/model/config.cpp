@@ -27,7 +27,7 @@ void read_heads(const MetadataReader& reader, ModelConfig& c) {
          reader.key("attention.key_length"));
   }
   c.head_dim = reader.size("attention.key_length", std::max<int64_t>(1, c.n_embd / c.n_head), 4096);
-  if (c.head_dim % 8 != 0) {  // the kernels' vectors
+  if (c.head_dim % 8 != 0) {  // a whole number of the kernels' vectors
     fail(ErrorCode::kBadModel, "{}: the head size is {}, supported are multiples of 8", path,
          c.head_dim);
   }
@@ -61,6 +61,46 @@ void read_scales(const MetadataReader& reader, const Family& family, ModelConfig
   }
 }
 
+/// Experts, where the family may have them.
+void read_experts(const MetadataReader& reader, const Family& family, ModelConfig& c) {
+  constexpr int64_t kMostExperts = 1024;
+  constexpr const char* kRouter = "blk.0.ffn_gate_inp.weight";
+  const GgufFile& file = reader.file();
+  const uint64_t count = file.get_uint(reader.key("expert_count"), 0);
+  if (family.feed_forward == FeedForwardKind::dense) {
+    if (count == 0) return;
+    fail(ErrorCode::kBadModel, "{}: {} = {}: mixtures of experts are not supported for \"{}\"",
+         file.path(), reader.key("expert_count"), count, family.name);
+  }
+  if (count == 0) {
+    const bool routed = file.find_tensor(kRouter) != nullptr;
+    if (!routed && family.feed_forward == FeedForwardKind::dense_or_experts) return;
+    fail(ErrorCode::kBadModel, "{}: {} is {}, expected the number of experts{}", file.path(),
+         reader.key("expert_count"), reader.has("expert_count") ? "0" : "missing",
+         routed ? fmt::format(": the file has tensor {}", kRouter) : "");
+  }
+  c.n_expert = reader.size("expert_count", kMostExperts);
+  c.n_expert_used = static_cast<int64_t>(
+      std::min<uint64_t>(INT32_MAX, file.get_uint(reader.key("expert_used_count"))));
+  if (c.n_expert_used < 1 || c.n_expert_used > c.n_expert) {
+    fail(ErrorCode::kBadModel, "{}: {} is {}, expected 1 to {}, which is {}", file.path(),
+         reader.key("expert_used_count"), c.n_expert_used, c.n_expert, reader.key("expert_count"));
+  }
+  c.n_ff = reader.size("expert_feed_forward_length", c.n_ff, 1 << 22);
+  c.normalizes_experts = reader.flag("expert_weights_norm", true);
+  constexpr uint64_t kSoftmax = 1;  // llama.cpp's number
+  const uint64_t gating = file.get_uint(reader.key("expert_gating_func"), kSoftmax);
+  if (gating != kSoftmax) {
+    fail(ErrorCode::kBadModel, "{}: {} is {}, supported is {}, the softmax", file.path(),
+         reader.key("expert_gating_func"), gating, kSoftmax);
+  }
+  const double scale = reader.positive("expert_weights_scale", 1.0);
+  if (scale != 1.0) {
+    fail(ErrorCode::kBadModel, "{}: {} is {}, supported is 1", file.path(),
+         reader.key("expert_weights_scale"), scale);
+  }
+}
+
 /// position_embd.weight holds a vector for each position that the model knows.
 int64_t read_n_positions(const MetadataReader& reader) {
   const GgufFile& file = reader.file();
@@ -86,6 +126,7 @@ ModelConfig read_config(const MetadataReader& reader, const Family& family) {
   c.n_layer = reader.size("block_count", 4096);
   c.n_embd = reader.size("embedding_length", 1 << 20);
   c.n_ff = reader.size("feed_forward_length", 1 << 22);
+  read_experts(reader, family, c);
   c.n_ctx_train = reader.size("context_length", INT32_MAX);
   read_heads(reader, c);
   c.norm_eps = static_cast<float>(reader.positive(family.norm == NormKind::rms

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// ModelConfig: the sizes and constants that a decoder has once, read from GGUF metadata. What
-// differs from layer to layer is in layer_spec.h.
+// ModelConfig: sizes and constants of a decoder, read from GGUF metadata. layer_spec.h has what
+// differs from layer to layer.
 #pragma once
 
 #include <cstdint>
@@ -11,10 +11,10 @@ namespace snapkv {
 class MetadataReader;
 struct Family;
 
-/// Queries become sharper with their position, beyond what training has seen (Llama 4's attention
-/// temperature): they are multiplied by 1 + scale * ln(1 + floor(pos / length)).
+/// Scales queries up at positions beyond the training context (Llama 4's attention temperature):
+/// they are multiplied by 1 + scale * ln(1 + floor(pos / length)).
 struct QueryTemperature {
-  double scale = 0.0;  // .attention.temperature_scale; 0: no such thing
+  double scale = 0.0;  // .attention.temperature_scale; 0: no scaling
   int64_t length =
       0;  // .attention.temperature_length, default .rope.scaling.original_context_length
 
@@ -25,16 +25,19 @@ struct ModelConfig {
   std::string architecture;  // general.architecture, prefix of the keys below
   int64_t n_layer = 0;       // .block_count
   int64_t n_embd = 0;        // .embedding_length
-  int64_t n_ff = 0;          // .feed_forward_length
+  int64_t n_ff = 0;          // .feed_forward_length; of one expert .expert_feed_forward_length
+  int64_t n_expert = 0;      // .expert_count; 0: every token passes the same network
+  int64_t n_expert_used = 0;       // .expert_used_count: of each token
+  bool normalizes_experts = true;  // .expert_weights_norm: the weights of those add up to 1
   int64_t n_vocab = 0;       // rows of token_embd.weight
   int64_t n_ctx_train = 0;   // .context_length
   int64_t n_head = 0;        // .attention.head_count
   int64_t n_head_kv = 0;     // .attention.head_count_kv, default n_head
   int64_t head_dim = 0;      // .attention.key_length, default n_embd / n_head
-  int64_t n_positions = 0;   // positions that have learned vectors, 0: positions are not learned
+  int64_t n_positions = 0;   // positions with a learned vector; 0: positions are not learned
   float norm_eps = 1e-5f;    // .attention.layer_norm_rms_epsilon, .attention.layer_norm_epsilon
   float embedding_scale = 1.0f;  // .embedding_scale
-  float residual_scale = 1.0f;   // .residual_scale, of what a block adds to the residual stream
+  float residual_scale = 1.0f;   // .residual_scale, factor of what a block adds to the stream
   float logit_scale = 1.0f;      // .logit_scale, or its inverse
   float final_softcap = 0.0f;    // .final_logit_softcapping; 0: none
   QueryTemperature temperature;
@@ -44,8 +47,8 @@ struct ModelConfig {
   int64_t n_kv() const { return n_head_kv * head_dim; }  // width of all keys of a token
 };
 
-/// Reads and checks what decoders have in common. Throws Error{kBadModel} naming key, expected and
-/// actual.
+/// Reads and checks the metadata that all decoders share. Throws Error{kBadModel} naming key,
+/// expected and actual value.
 ModelConfig read_config(const MetadataReader& reader, const Family& family);
 
 }  // namespace snapkv

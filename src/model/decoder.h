@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The decoder that all families of families.cpp share. Made by architecture.cpp.
+// The decoder that all families in families.cpp share.
 #pragma once
 
 #include <memory>
@@ -8,7 +8,7 @@
 
 namespace snapkv {
 
-/// Throws Error{kBadModel} naming the tensor that is missing, of another shape, or unknown.
+/// Throws Error{kBadModel} naming the tensor that is missing, has another shape, or is unknown.
 std::unique_ptr<Architecture> make_decoder(const GgufFile& file, ModelSpec spec, Backend& backend);
 
 }  // namespace snapkv

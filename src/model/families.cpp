@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The families: one row each, which says only what differs from Llama (family.h).
+// The families, one row each, which gives only the differences from Llama (family.h).
 #include <array>
 #include <string>
 
@@ -11,7 +11,9 @@ namespace snapkv {
 namespace {
 
 constexpr std::array kFamilies = {
-    Family{.name = "llama", .models = "Llama 1 to 3, Mistral, TinyLlama, SmolLM 1 and 2"},
+    Family{.name = "llama",
+           .models = "Llama 1 to 3, Mistral, Mixtral, TinyLlama, SmolLM 1 and 2",
+           .feed_forward = FeedForwardKind::dense_or_experts},
 
     Family{.name = "mistral3", .models = "Ministral 3, Mistral Small 3"},
 
@@ -22,6 +24,12 @@ constexpr std::array kFamilies = {
 
     Family{.name = "qwen3",
            .models = "Qwen 3, dense",
+           .qk_norm = QkNorm::each_head,
+           .rope = RopeLayout::neox},
+
+    Family{.name = "qwen3moe",
+           .models = "Qwen 3, mixtures of experts",
+           .feed_forward = FeedForwardKind::experts,
            .qk_norm = QkNorm::each_head,
            .rope = RopeLayout::neox},
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Family: in what a family of decoders differs from Llama, one row per general.architecture. The
-// rows are in families.cpp; model_spec.cpp, decoder_weights.cpp and decoder.cpp read them.
+// rows are in families.cpp; model_spec.cpp, decoder_weights.cpp, decoder.cpp and blocks/ read them.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@ namespace snapkv {
 
 class GgufFile;
 
-/// Whether a tensor must be in the file. Those that may be there are used if they are.
+/// Whether a tensor must be in the file. An optional one is used if it is there.
 enum class Presence { optional, required };
 
 enum class NormKind {
@@ -21,53 +21,65 @@ enum class NormKind {
   layer,  // (x - mean) / deviation * weight + bias (arXiv 1607.06450)
 };
 
+/// The two blocks of a layer (blocks/block.h).
+enum class TokenMixerKind { attention };
+enum class FeedForwardKind {
+  dense,
+  experts,
+  dense_or_experts,  // experts where .expert_count says so
+};
+
 /// Where attention and feed-forward network have norms: of what they read, of what they add to the
 /// residual stream, or of both.
 enum class NormPlaces { before, after, both };
 
-/// Norms of queries and keys before their rotation.
+/// Norms of queries and keys, applied before the rotation.
 enum class QkNorm {
   none,
-  each_head,     // one weight for the values of every head: attn_q_norm [head_dim]
-  own_weights,   // every head has weights of its own: [n_head, head_dim]
+  each_head,     // all heads share one weight: attn_q_norm [head_dim]
+  own_weights,   // every head has its own weights: [n_head, head_dim]
   all_together,  // one norm over all heads of a token: [n_head * head_dim]
 };
 
-/// Which layers rotate queries and keys by their positions.
+/// Which layers rotate queries and keys by position.
 enum class RotatedLayers {
   all,
-  if_finetuned,   // all, unless .rope.scaling.finetuned is false: Granite's switch
+  if_finetuned,   // all, unless .rope.scaling.finetuned is false (Granite's switch)
   three_of_four,  // all but every fourth (NoPE, arXiv 2501.18795)
-  windows,        // those with a sliding window
-  none,           // positions are learned vectors that are added to the embeddings: position_embd
+  windows,        // layers with a sliding window
+  none,           // positions are learned vectors, added to the embeddings: position_embd
 };
 
-enum class LogitScale { none, multiplies, divides };  // what .logit_scale does
+enum class LogitScale { none, multiplies, divides };  // what is done with .logit_scale
 
-/// The matrix of the logits, where the file has no output.weight: the embeddings', or an error.
+/// Whether the logits use the embedding matrix: allowed if the file has no output.weight, always,
+/// or never (a missing output.weight is then an error).
 enum class SharedOutput { allowed, always, never };
 
-/// Sliding windows of a family; .attention.sliding_window says how long they are.
+/// A family's sliding windows. .attention.sliding_window gives their length.
 struct Windows {
-  int64_t length = 0;      // where the file says nothing; 0: no windows then
-  int64_t full_every = 0;  // the last layer of as many has full attention; 0: none has
-  double freq_base = 0.0;  // of the rotation in layers with a window; 0: as in the others
-  bool scaled = true;      // whether their rotation has the scaling of long contexts
+  int64_t length = 0;      // if the file gives none; 0: no windows
+  int64_t full_every = 0;  // the last of every full_every layers has full attention; 0: none
+  double freq_base = 0.0;  // of the rotation in layers with a window; 0: as in other layers
+  bool scaled = true;      // whether that rotation is scaled for long contexts
 };
 
 /// The defaults are Llama's (arXiv 2302.13971): RMS norms before attention and before the
 /// feed-forward network, rotation of neighbouring pairs, grouped-query attention, SwiGLU.
 struct Family {
   std::string_view name;    // general.architecture
-  std::string_view models;  // what people know it by
+  std::string_view models;  // the models people know it by
+
+  TokenMixerKind token_mixer = TokenMixerKind::attention;
+  FeedForwardKind feed_forward = FeedForwardKind::dense;
 
   NormKind norm = NormKind::rms;
   Presence norm_bias = Presence::optional;
   NormPlaces norm_places = NormPlaces::before;
   QkNorm qk_norm = QkNorm::none;
   Presence qk_norm_weights = Presence::required;
-  /// Attention and feed-forward network read the same norm, and both are added: where it says so,
-  /// or where the file has no ffn_norm.
+  /// Attention and the feed-forward network read the same norm, and both results are added to the
+  /// residual stream. Also the case if the file has no ffn_norm and that is optional.
   bool parallel = false;
   Presence ffn_norm = Presence::required;
 
@@ -76,7 +88,7 @@ struct Family {
   Presence ffn_bias = Presence::optional;
 
   Activation activation = Activation::silu;
-  bool gated = true;        // down(f(gate x) * up x); else down(f(up x))
+  bool gated = true;        // down(f(gate x) * up x); otherwise down(f(up x))
   bool fused_gate = false;  // ffn_up holds gate and up, in this order
 
   RopeLayout rope = RopeLayout::norm;
@@ -85,14 +97,14 @@ struct Family {
 
   bool scales_embeddings = false;  // by sqrt(n_embd)
   LogitScale logit_scale = LogitScale::none;
-  float attention_softcap = 0.0f;  // where the file does not say; 0: none
-  float final_softcap = 0.0f;      // of the logits
-  int64_t wide_scale_n_layer = 0;  // models of so many layers scale scores by n_embd / n_head
+  float attention_softcap = 0.0f;  // if the file does not say; 0: none
+  float final_softcap = 0.0f;      // of the logits; same default
+  int64_t wide_scale_n_layer = 0;  // models with this n_layer scale scores by n_embd / n_head
   SharedOutput shared_output = SharedOutput::allowed;
 };
 
 std::span<const Family> families();
-/// Throws Error{kBadModel} naming general.architecture and what is supported.
+/// Throws Error{kBadModel} naming general.architecture and the supported ones.
 const Family& find_family(const GgufFile& file);
 
 }  // namespace snapkv

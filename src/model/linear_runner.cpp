@@ -5,13 +5,14 @@
 
 namespace snapkv {
 
-void LinearRunner::pack(std::span<const Weight* const> weights, bool at_use) {
-  if (packed_.size() < weights.size()) packed_.resize(weights.size());
-  keys_.assign(weights.begin(), weights.end());
-  n_packed_ = std::ssize(weights);
+void LinearRunner::pack(const LayerMatrices& matrices, bool at_use) {
+  keys_ = matrices.all_tokens;
+  has_others_ = matrices.has_others;
+  n_packed_ = std::ssize(keys_);
+  if (std::ssize(packed_) < n_packed_) packed_.resize(n_packed_);
   for (int64_t i = 0; i < n_packed_; ++i) {
     packed_[i].workspace = at_use ? &workspace_ : nullptr;
-    ops::pack(backend_, weights[i]->w, packed_[i]);
+    ops::pack(backend_, keys_[i]->w, packed_[i]);
   }
 }
 
@@ -19,26 +20,26 @@ bool LinearRunner::reads_weights() const {
   for (int64_t i = 0; i < n_packed_; ++i) {
     if (!packed_[i].storage) return true;
   }
-  return !packed();
+  return !packed() || has_others_;
 }
 
-const PackedWeight* LinearRunner::find(const Weight* weight) const {
+const PackedWeight& LinearRunner::packed(const Weight& weight) {
   for (int64_t i = 0; i < n_packed_; ++i) {
-    if (keys_[i] == weight) return &packed_[i];
+    if (keys_[i] == &weight) return packed_[i];
   }
-  return nullptr;
+  other_.workspace = &workspace_;
+  ops::pack(backend_, weight.w, other_);
+  return other_;
 }
 
 void LinearRunner::apply(const Tensor& x, std::span<const LinearCall> calls) {
   if (packed()) {
     for (const LinearCall& call : calls) {
-      const PackedWeight* packed = find(call.weight);
-      SNAPKV_CHECK(packed != nullptr);
-      ops::project_packed(backend_, x, *packed, call.weight->bias, call.out, call.accumulate);
+      ops::project_packed(backend_, x, packed(*call.weight), call.weight->bias, call.out,
+                          call.accumulate);
     }
     return;
   }
-  constexpr size_t kMaxCalls = 4;
   SNAPKV_CHECK(calls.size() <= kMaxCalls);
   std::array<Projection, kMaxCalls> projections;
   for (size_t i = 0; i < calls.size(); ++i) {

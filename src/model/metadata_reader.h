@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// MetadataReader: the keys of one architecture ("llama.block_count") with their ranges checked.
-// Used by the files that read a model's description: config.cpp, rotation.cpp, model_spec.cpp.
+// MetadataReader: reads the keys of one architecture ("llama.block_count") and checks their ranges.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +11,7 @@ namespace snapkv {
 class GgufFile;
 
 /// Every method takes a key without the architecture's name ("block_count") and throws
-/// Error{kBadModel} naming file, key, expected and actual.
+/// Error{kBadModel} naming file, key, expected and actual value.
 class MetadataReader {
  public:
   explicit MetadataReader(const GgufFile& file);
@@ -23,16 +22,16 @@ class MetadataReader {
   std::string key(std::string_view name) const { return architecture_ + "." + std::string(name); }
   bool has(std::string_view name) const;
 
-  /// Within 1 and max.
+  /// An integer from 1 to max.
   int64_t size(std::string_view name, int64_t max) const;
   int64_t size(std::string_view name, int64_t otherwise, int64_t max) const;
-  /// Greater than 0 and finite, also when it is rounded to f32, which the kernels compute with.
+  /// Greater than 0 and finite, also after rounding to f32, the type that the kernels compute with.
   double positive(std::string_view name) const;
   double positive(std::string_view name, double otherwise) const;
-  /// 0, or positive and neither 0 nor infinite as f32.
+  /// 0, or a positive number that f32 represents as neither 0 nor infinity.
   double not_negative(std::string_view name, double otherwise) const;
-  /// What scores or logits are capped at: 0 for no cap, or from 1e-30 to 1e30, so that neither the
-  /// cap's inverse nor its product with log2(e) leaves f32.
+  /// The cap of scores or logits: 0 for no cap, or 1e-30 to 1e30, so that neither the cap's inverse
+  /// nor its product with log2(e) leaves the range of f32.
   float softcap(std::string_view name, double otherwise) const;
   bool flag(std::string_view name, bool otherwise) const;
   std::string text(std::string_view name, std::string_view otherwise) const;

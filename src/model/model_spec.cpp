@@ -9,19 +9,22 @@
 
 #include "base/error.h"
 #include "format/gguf.h"
+#include "model/blocks/expert_names.h"
 #include "model/metadata_reader.h"
 
 namespace snapkv {
 namespace {
 
-/// Keys that say that a model computes something else than decoder.cpp does. Each is an error
+/// Keys of models that compute something other than decoder.cpp does. Any of them is an error
 /// unless it is absent or 0.
 struct ForeignKey {
   const char* name;
   const char* meaning;
 };
 constexpr ForeignKey kForeignKeys[] = {
-    {"expert_count", "mixtures of experts"},
+    {"expert_shared_count", "experts that every token passes"},
+    {"expert_group_count", "experts in groups"},
+    {"leading_dense_block_count", "layers of which only some have experts"},
     {"attention.kv_lora_rank", "multi-head latent attention"},
     {"attention.q_lora_rank", "multi-head latent attention"},
     {"attention.key_length_mla", "multi-head latent attention"},
@@ -36,7 +39,7 @@ constexpr ForeignKey kForeignKeys[] = {
     {"attention.clamp_kqv", "clamped queries, keys and values"},
 };
 
-/// A number as it is written in an error, or "" where the value is 0.
+/// The value as an error message shows it, or "" if it is 0.
 std::string nonzero(const GgufValue& value) {
   if (const auto* n = std::get_if<uint64_t>(&value.value)) {
     return *n != 0 ? fmt::format("{}", *n) : "";
@@ -66,7 +69,7 @@ void check_foreign_keys(const MetadataReader& reader) {
   }
 }
 
-/// Which layers have a sliding window; none where they would hide nothing.
+/// The length of the sliding windows and the layers that have one.
 struct WindowLayers {
   int64_t length = 0;
   std::vector<bool> in_pattern;  // [n_layer], also where the window hides nothing
@@ -120,8 +123,8 @@ float read_attention_scale(const MetadataReader& reader, const ModelSpec& spec) 
   return scale > 0.0 ? static_cast<float>(scale) : 1.0f / std::sqrt(static_cast<float>(width));
 }
 
-/// The family's, unless the file has the rows of Q and K in another order than GGUF files of the
-/// family: Hugging Face folders, which are read where they lie.
+/// The family's layout, unless the file orders the rows of Q and K differently from the family's
+/// GGUF files. Hugging Face folders, which are read in place, do.
 RopeLayout rope_layout(const GgufFile& file, const Family& family) {
   const std::string layout = file.get_string("snapkv.rope.layout", "");
   if (layout.empty()) return family.rope;
@@ -135,7 +138,7 @@ void read_layers(const MetadataReader& reader, ModelSpec& spec) {
   const Family& family = *spec.family;
   const WindowLayers windows = read_windows(reader, family.windows, c.n_layer);
   if (family.rotated == RotatedLayers::windows) {
-    reader.size("attention.sliding_window", INT32_MAX);  // must be there: no other layer is rotated
+    reader.size("attention.sliding_window", INT32_MAX);  // required: no other layer is rotated
   }
   const RotationSpec full = read_rotation(reader, rope_layout(reader.file(), family), c.head_dim);
   const RotationSpec in_window =
@@ -164,7 +167,14 @@ void read_layers(const MetadataReader& reader, ModelSpec& spec) {
 
 bool ModelSpec::has_branches() const {
   return family->norm_places != NormPlaces::before || config.residual_scale != 1.0f ||
-         config.n_positions > 0;
+         config.n_positions > 0 || config.n_expert > 0;
+}
+
+int64_t ModelSpec::ffn_rows(int64_t n_tokens) const {
+  if (config.n_expert == 0) return n_tokens;
+  constexpr int64_t kLeast = 64;
+  const int64_t even = n_tokens * config.n_expert_used / config.n_expert;
+  return std::max(config.n_expert_used, std::min(n_tokens, std::max(kLeast, 2 * even)));
 }
 
 bool ModelSpec::rotate_alike(int64_t n_ctx_a, int64_t n_ctx_b) const {
@@ -176,13 +186,13 @@ bool ModelSpec::rotate_alike(int64_t n_ctx_a, int64_t n_ctx_b) const {
 
 int64_t ModelSpec::layer_matrix_values() const {
   const ModelConfig& c = config;
-  const int64_t n_ffn = family->gated ? 3 : 2;
-  return 2 * c.n_embd * c.n_q() + 2 * c.n_embd * c.n_kv() + n_ffn * c.n_embd * c.n_ff;
+  const int64_t attention = 2 * c.n_embd * c.n_q() + 2 * c.n_embd * c.n_kv();
+  return c.n_expert > 0 ? attention : attention + (family->gated ? 3 : 2) * c.n_embd * c.n_ff;
 }
 
 ModelSpec read_model_spec(const GgufFile& file) {
   const MetadataReader reader(file);
-  check_foreign_keys(reader);  // first: a better reason than an unknown architecture
+  check_foreign_keys(reader);  // first, since it gives a better reason than an unknown architecture
   ModelSpec spec;
   spec.family = &find_family(file);
   spec.config = read_config(reader, *spec.family);
@@ -190,11 +200,12 @@ ModelSpec read_model_spec(const GgufFile& file) {
   std::map<std::pair<std::string_view, DType>, int64_t> values_of;  // of layer "blk.7.", by type
   for (const GgufTensor& t : file.tensors()) {
     const std::string_view name = t.name;
-    const bool is_matrix = t.supported && t.tensor.rank == 2 && t.tensor.dtype != DType::i32;
-    if (!name.starts_with("blk.") || !is_matrix) continue;
+    if (!name.starts_with("blk.") || !t.supported || t.tensor.dtype == DType::i32) continue;
+    if (is_of_experts(name)) spec.expert_types.insert(t.tensor.dtype);
+    if (t.tensor.rank != 2 || is_of_experts(name) || is_router(name)) continue;
     int64_t& values = values_of[{name.substr(0, name.find('.', 4) + 1), t.tensor.dtype}];
     if (__builtin_add_overflow(values, t.tensor.numel(), &values)) {
-      values = INT64_MAX;  // hostile shapes
+      values = INT64_MAX;  // shapes of a hostile file
     }
     int64_t& most = spec.layer_values_of_type[t.tensor.dtype];
     most = std::max(most, values);

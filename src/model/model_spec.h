@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
-// ModelSpec: everything about a model that can be known without its weights: which family it is of,
-// its sizes, and what each layer is like. Read from a file's header by Architecture::make() and by
-// describe_model(); memory plans are computed from it.
+// ModelSpec: what can be known about a model without its weights: its family, its sizes and the
+// properties of each layer. Read from a file's header; memory plans are computed from it.
 #pragma once
 
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <vector>
 
 #include "backend/byte_products.h"
@@ -22,21 +22,29 @@ struct ModelSpec {
   const Family* family = nullptr;
   ModelConfig config;
   std::vector<LayerSpec> layers;  // [n_layer]
-  /// Backend::byte_products(); unset, until the model is loaded: cpu_byte_products(), which is
-  /// right with Compute::automatic.
+  /// Backend::byte_products(). Unset until the model is loaded, which means cpu_byte_products();
+  /// that is right with Compute::automatic.
   std::optional<ByteProducts> byte_products = {};
 
-  /// Whether a part of a layer is computed beside the residual stream before it is added to it.
+  /// Whether some block computes its result in a buffer before it is added to the residual stream.
   bool has_branches() const;
-  /// Whether sessions with these two contexts rotate alike (RotationSpec::n_ctx_short).
+  /// Whether sessions with these two contexts use the same rotation (RotationSpec::n_ctx_short).
   bool rotate_alike(int64_t n_ctx_a, int64_t n_ctx_b) const;
-  /// Weights in the matrices of one layer: what LinearRunner::pack lays out at a time.
+  /// The most rows that a layer's feed-forward network computes at a time in a chunk of n_tokens:
+  /// where there are experts, twice what one of them gets when all get as many, and room for those
+  /// of one token.
+  int64_t ffn_rows(int64_t n_tokens) const;
+  /// Whether a decode step reads values from the device's memory to know which ops come next.
+  bool steps_depend_on_values() const { return config.n_expert > 0; }
+  /// Weights in the matrices of one layer that all tokens are multiplied with: what
+  /// LinearRunner::pack lays out at a time.
   int64_t layer_matrix_values() const;
-  /// Of those, the most in one layer that are of a type.
+  /// For each type, the largest number of those weights that any one layer has.
   std::map<DType, int64_t> layer_values_of_type = {};
+  std::set<DType> expert_types = {};  // of experts' matrices
 };
 
-/// Throws Error{kBadModel} naming file, key, expected and actual.
+/// Throws Error{kBadModel} naming file, key, expected and actual value.
 ModelSpec read_model_spec(const GgufFile& file);
 
 }  // namespace snapkv

@@ -14,8 +14,8 @@ constexpr PackedMinTokens kPackedMinTokens[] = {
     {DType::q4_0, 192, 64}, {DType::q4_k, 96, 24},  {DType::q5_k, 72, 24}, {DType::q6_k, 112, 24},
     {DType::q8_0, 80, 80},  {DType::bf16, 80, 256}, {DType::f16, 40, 192}, {DType::f32, 32, 96}};
 
-/// Where packed products are in bytes, whatever the compute type; with AVX-512 VNNI project() is
-/// faster, and with types that take the fewest instructions there most of all.
+/// Packed products in bytes, whatever the compute type. With AVX-512 VNNI the bound is higher
+/// because project() is faster, above all for the types that take it the fewest instructions.
 constexpr int64_t kByteMinTokens = 24;
 constexpr int64_t kVnniByteMinTokens = 32;
 constexpr int64_t kVnniFastByteMinTokens = 64;
@@ -25,7 +25,7 @@ int64_t byte_min_tokens(std::string_view file_type, ByteProducts bytes) {
   return fast ? kVnniFastByteMinTokens : kVnniByteMinTokens;
 }
 
-/// Not measured: project.cu multiplies 16 rows at a time, and reads all weights for each.
+/// Not measured: project.cu multiplies 16 rows at a time and reads all weights for each 16.
 constexpr int64_t kPackedMinTokensCuda = 33;
 
 /// Measured: docs/performance.md.

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// When a prompt is computed with packed weights (linear_runner.h). Asked by prefill and by memory
-// plans.
+// When a prompt is computed with packed weights (linear_runner.h).
 #pragma once
 
 #include <cstdint>
@@ -12,20 +11,21 @@
 
 namespace snapkv {
 
-/// Prompts (and turns) of at least this many tokens are computed with packed weights; shorter ones
+/// Prompts and turns of at least this many tokens are computed with packed weights; shorter ones
 /// read the weights directly. Packing costs about as much as reading the weights twice, and pays
-/// where the product library is faster than the kernels that read the file's type: measured,
+/// where the product library is faster than the kernels that read the file's type; measured in
 /// docs/performance.md. `file_type`: name of the model's most frequent weight type. `bytes`:
 /// Backend::byte_products().
 int64_t packed_min_tokens(std::string_view file_type, DType compute, Device device,
                           ByteProducts bytes = ByteProducts::other);
 
 /// Whether prompts of a model whose most frequent weight type is `file_type` are multiplied in 8
-/// bits, however long they are.
+/// bits, whatever their length.
 bool packed_products_in_bytes(ByteProducts bytes, std::string_view file_type);
 
-/// Prompts that are read in so few chunks pack each matrix in every product with it, a piece at a
-/// time, which stays in the processor's caches; longer ones pack it once, and reuse it.
+/// Whether matrices are packed within each product, a piece at a time, which stays in the
+/// processor's caches. This suits prompts of few chunks; longer ones pack each matrix once and
+/// reuse it.
 bool packs_at_use(int64_t n_tokens, int64_t chunk, Device device);
 
 }  // namespace snapkv

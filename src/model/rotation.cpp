@@ -12,7 +12,7 @@
 namespace snapkv {
 namespace {
 
-/// 1 + 0.1 m ln(factor): YaRN's equation 15, with the multiplier m that DeepSeek has given it.
+/// 1 + 0.1 m ln(factor): YaRN's equation 15 with DeepSeek's additional multiplier m.
 double yarn_magnitude(double factor, double multiplier) {
   return factor <= 1.0 ? 1.0 : 1.0 + 0.1 * multiplier * std::log(factor);
 }
@@ -98,13 +98,13 @@ RotationSpec window_rotation(const MetadataReader& reader, const RotationSpec& f
 
 std::vector<double> inverse_frequencies(const RotationSpec& spec, std::span<const float> factors) {
   const auto n_rot = static_cast<double>(spec.n_rot);
-  // the pair that turns `turns` times over the original context (YaRN, equation 17)
+  // index of the pair that turns `turns` times over the original context (YaRN, equation 17)
   const auto pair_of = [&](double turns) {
     const auto n_ctx = static_cast<double>(spec.yarn.n_ctx_original);
     return n_rot * std::log(n_ctx / (turns * 2.0 * std::numbers::pi)) /
            (2.0 * std::log(spec.freq_base));
   };
-  double low = 0.0, high = 0.0;  // pairs below `low` are not slowed down, above `high` fully
+  double low = 0.0, high = 0.0;  // pairs below `low` keep their frequency, above `high` are slowed
   if (spec.yarn.n_ctx_original > 0) {
     low = std::max(0.0, std::floor(pair_of(spec.yarn.beta_fast)));
     high = std::min(n_rot - 1.0, std::ceil(pair_of(spec.yarn.beta_slow)));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// How a layer rotates queries and keys by their position (RoPE, arXiv 2104.09864), with the scaling
-// of long contexts. Read from metadata by model_spec.cpp; decoder.cpp computes the frequencies.
+// How a layer rotates queries and keys by position (RoPE, arXiv 2104.09864), with scaling for long
+// contexts.
 #pragma once
 
 #include <cstdint>
@@ -13,8 +13,8 @@ namespace snapkv {
 class MetadataReader;
 
 /// YaRN (arXiv 2309.00071, section 3): pairs that turn more than beta_fast times over the original
-/// context keep their frequency, those that turn less than beta_slow times are slowed down by the
-/// linear factor, and in between the two are mixed.
+/// context keep their frequency, pairs that turn less than beta_slow times are slowed down by the
+/// linear factor, and those in between use a mix of both.
 struct YarnSpec {
   double beta_fast = 32.0;     // .rope.scaling.yarn_beta_fast
   double beta_slow = 1.0;      // .rope.scaling.yarn_beta_slow
@@ -24,14 +24,14 @@ struct YarnSpec {
 };
 
 struct RotationSpec {
-  int64_t n_rot = 0;  // values of a head that are rotated; 0: no rotation
+  int64_t n_rot = 0;  // values of a head that are rotated, 0: no rotation
   RopeLayout layout = RopeLayout::norm;
   double freq_base = 1e4;
-  double linear_factor = 1.0;  // positions are divided by it (in YaRN only where it says so)
+  double linear_factor = 1.0;  // divides positions; with YaRN, only those of slowed down pairs
   YarnSpec yarn;
   float magnitude = 1.0f;  // RopeFrequencies::magnitude
-  /// LongRoPE (arXiv 2402.13753): sessions with a context longer than this one take the file's long
-  /// factors, others its short ones. 0: there is one set of factors, or none.
+  /// LongRoPE (arXiv 2402.13753): sessions with a context longer than this use the file's long
+  /// factors, others its short ones. 0: the file has one set of factors, or none.
   int64_t n_ctx_short = 0;
 
   bool operator==(const RotationSpec&) const = default;
@@ -40,13 +40,13 @@ struct RotationSpec {
 /// Throws Error{kBadModel} naming the key whose value is not supported.
 RotationSpec read_rotation(const MetadataReader& reader, RopeLayout layout, int64_t head_dim);
 
-/// The rotation of layers that have a sliding window: `full` with another frequency base, and
-/// without scaling unless `scaled`.
+/// The rotation of layers with a sliding window: `full` with another frequency base, and without
+/// scaling unless `scaled`.
 RotationSpec window_rotation(const MetadataReader& reader, const RotationSpec& full,
                              double freq_base, bool scaled);
 
-/// [n_rot / 2]: freq_base^(-2i / n_rot) / factors[i], scaled as the specification says. `factors`
-/// [n_rot / 2] come from the file, or are empty.
+/// [n_rot / 2]: freq_base^(-2i / n_rot) / factors[i], scaled as `spec` says. `factors` [n_rot / 2]
+/// come from the file, or are empty.
 std::vector<double> inverse_frequencies(const RotationSpec& spec, std::span<const float> factors);
 
 }  // namespace snapkv

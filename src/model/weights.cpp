@@ -47,6 +47,19 @@ Weight WeightLoader::matrix(const std::string& name, int64_t n_out, int64_t n_in
   return {w, vector(name + ".bias", n_out, bias)};
 }
 
+std::vector<Weight> WeightLoader::matrices(const std::string& name, int64_t n, int64_t n_out,
+                                           int64_t n_in) {
+  const Tensor& all = find(name, Presence::required)->tensor;
+  if (all.rank != 3 || all.shape[0] != n || all.shape[1] != n_out || all.shape[2] != n_in) {
+    fail_shape(file_, name, shape_of({n, n_out, n_in}), all);
+  }
+  std::vector<Weight> matrices;
+  for (int64_t i = 0; i < n; ++i) {
+    matrices.push_back({all.slice(i, i + 1).reshaped({n_out, n_in}), {}});
+  }
+  return matrices;
+}
+
 Tensor WeightLoader::vector(const std::string& name, int64_t n) {
   return vector(name, n, Presence::required);
 }

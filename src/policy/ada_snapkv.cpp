@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
-// Policy "ada-snapkv" (Feng et al., arXiv 2407.11550): SnapKV's scores; the rows of a layer compete
-// across its heads, so that a head with spread-out attention keeps more than a head with few
-// spikes. With B = budget - W and count[h] = rows of head h among the n_head_kv * B highest pooled
-// scores of the layer, head h keeps round(count[h] * (1 - floor) + floor(B * floor)) rows, then its
-// window. What rounding leaves goes to (or comes from) the heads it wronged most: the layer's total
-// is exact.
+// Policy "ada-snapkv" (Feng et al., arXiv 2407.11550): SnapKV's scores, but the rows of a layer
+// compete across its heads, so that a head with spread-out attention keeps more than a head with
+// few spikes. With B = budget - W and count[h] = rows of head h among the n_head_kv * B highest
+// pooled scores of the layer, head h keeps round(count[h] * (1 - floor) + floor(B * floor)) rows,
+// then its window. The rows that rounding leaves over (or lacks) are given to (or taken from) the
+// heads with the largest rounding errors, so the layer's total is exact.
 #include <algorithm>
 #include <cmath>
 #include <numeric>
@@ -20,7 +20,7 @@ struct AdaSnapKvParams : SnapKvParams {
   double head_floor = 0.2;
 };
 
-/// Integers of the given sum next to `wanted`, within [0, most].
+/// Integers near `wanted` with the given sum, each between 0 and its `most`.
 std::vector<int32_t> round_to_sum(const std::vector<double>& wanted,
                                   const std::vector<int32_t>& most, int64_t sum) {
   std::vector<int32_t> out;
@@ -37,7 +37,7 @@ std::vector<int32_t> round_to_sum(const std::vector<double>& wanted,
         best = i;
       }
     }
-    SNAPKV_CHECK(best < out.size());  // the sum is within 0 and all of `most`
+    SNAPKV_CHECK(best < out.size());  // the sum is between 0 and the sum of `most`
     out[best] += step;
   }
   return out;
@@ -48,13 +48,13 @@ class AdaSnapKvSelector final : public SnapKvSelector<AdaSnapKvParams> {
   using SnapKvSelector::SnapKvSelector;
 
  private:
-  // Heads within the budget keep all their rows; what they don't need the others share.
+  // Heads within the budget keep all their rows; the other heads share what they do not need.
   std::vector<int32_t> prefix_budgets(const ScoreInput& input, const Tensor& scores,
                                       int64_t budget) override {
     const int64_t base = budget - input.q_window.shape[0];
     std::vector<int32_t> k(input.n_prefix.begin(), input.n_prefix.end());
     std::vector<int64_t> heads;  // that compete
-    std::vector<int32_t> rows;   // n_prefix of those
+    std::vector<int32_t> rows;   // their n_prefix
     int64_t total = base * std::ssize(k);
     for (int64_t h = 0; h < std::ssize(k); ++h) {
       if (k[h] > base) {
@@ -77,7 +77,7 @@ class AdaSnapKvSelector final : public SnapKvSelector<AdaSnapKvParams> {
     return k;
   }
 
-  /// How many of the `total` highest scores of all `heads` together each of them has.
+  /// How many of the `total` highest scores over all of `heads` each head has.
   std::vector<int32_t> count_highest(const Tensor& scores, const std::vector<int64_t>& heads,
                                      const std::vector<int32_t>& rows, int64_t total) const {
     const int32_t n = std::accumulate(rows.begin(), rows.end(), 0);

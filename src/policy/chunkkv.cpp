@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 // Policy "chunkkv" (Liu et al., arXiv 2502.00299): runs of chunk_length rows are kept or dropped
-// together, so that phrases stay whole. A chunk's score is the mean of SnapKV's votes (not pooled:
-// the chunk does that) over its rows; the last chunk before the window may be shorter. The budget
-// is met exactly: of the last chunk that is chosen, only the first rows may fit. Per KV head; the
-// paper's reuse of indices from layer to layer saves time only and is left out.
+// together, so that phrases stay whole. A chunk's score is the mean of SnapKV's votes over its rows
+// (not pooled: the chunk does that); the last chunk before the window may be shorter. The budget is
+// met exactly, so only the first rows of the last chosen chunk may be kept. Chunks are chosen per
+// KV head. The paper's reuse of indices from layer to layer only saves time and is left out.
 #include "policy/policy_registry.h"
 #include "policy/votes.h"
 
@@ -19,7 +19,7 @@ class ChunkKvSelector final : public Selector<ChunkKvParams> {
   using Selector::Selector;
 
  private:
-  // Every row gets its chunk's score; equal scores go to the lower row, so chunks stay together.
+  // Every row gets its chunk's score; ties go to the lower row, so chunks stay together.
   void score(const ScoreInput& input, const Tensor& scores) override {
     window_votes(backend(), input, params().group, scores);
     ops::chunk_scores(backend(), {.kind = ChunkScore::mean,

@@ -12,10 +12,10 @@
 namespace snapkv {
 namespace {
 
-constexpr float kEpsilon = 1e-4f;  // beside the mean attention of a query, as kvpress has it
+constexpr float kEpsilon = 1e-4f;  // added to a query's mean attention, as in kvpress
 
-// Rows of W_o that are expanded at once, and values that are multiplied with them at once: what the
-// memory of the temporary matrices depends on.
+// Rows of W_o that are expanded at once, and values that are multiplied with them at once. They
+// bound the memory of the temporary matrices.
 constexpr int64_t kOutputs = 1024;
 constexpr int64_t kValues = 1024;
 
@@ -28,7 +28,7 @@ Floats expand_outputs(Backend& backend, const Tensor& wo, int64_t begin, int64_t
   return rows;
 }
 
-/// The columns of query head h of such rows, laid out for products: [n_outputs, head_dim].
+/// Packs the columns of query head h of such rows for products: [n_outputs, head_dim].
 void pack_head(Backend& backend, const Tensor& outputs, int64_t h, int64_t head_dim,
                PackedWeight& packed) {
   const int64_t n_outputs = outputs.shape[0];
@@ -45,10 +45,10 @@ void pack_head(Backend& backend, const Tensor& outputs, int64_t h, int64_t head_
   ops::pack(backend, columns, packed);
 }
 
-/// Values [begin, end) of KV head g in the type of products.
+/// Values [begin, end) of KV head g in the type that products take.
 Buffer read_values(Backend& backend, const Tensor& v, int64_t g, int64_t begin, int64_t end) {
   const int64_t head_dim = v.shape[2];
-  SNAPKV_CHECK(v.stride[1] == row_bytes(v.dtype, head_dim));  // as the engine has them
+  SNAPKV_CHECK(v.stride[1] == row_bytes(v.dtype, head_dim));  // as in the engine's caches
   Buffer x = backend.allocate((end - begin) * row_bytes(backend.compute_dtype(), head_dim),
                               "values of a head");
   const void* from = v.at<const void>(g, begin);
@@ -83,8 +83,8 @@ void add_norms(Backend& backend, const PolicyInput& input, const PackedWeight& p
   }
 }
 
-/// [n_head_kv, max(n_prefix)]: the sum over the group's query heads of ||W_o v||_1, where not all
-/// rows are kept.
+/// [n_head_kv, max(n_prefix)]: the sum over the group's query heads of ||W_o v||_1, for heads that
+/// do not keep all their rows.
 Floats output_norms(Backend& backend, const ScoreInput& input, std::span<const int32_t> k) {
   const int64_t n_head = input.q_window.shape[1], n_head_kv = input.v.shape[0];
   const int64_t n_group = n_head / n_head_kv, n_embd = input.wo.shape[0];
@@ -96,7 +96,7 @@ Floats output_norms(Backend& backend, const ScoreInput& input, std::span<const i
         expand_outputs(backend, input.wo, begin, std::min(begin + kOutputs, n_embd));
     for (int64_t h = 0; h < n_head; ++h) {
       const int64_t g = h / n_group;
-      if (k[g] == input.n_prefix[g]) continue;  // all are kept
+      if (k[g] == input.n_prefix[g]) continue;  // the head keeps all rows
       pack_head(backend, outputs, h, input.v.shape[2], packed);
       add_norms(backend, input, packed, g, input.n_prefix[g], norms.view.slice(g, g + 1),
                 begin > 0 || h % n_group > 0);
@@ -106,7 +106,7 @@ Floats output_norms(Backend& backend, const ScoreInput& input, std::span<const i
   return norms;
 }
 
-/// The half of k[h] rows that attention alone keeps.
+/// The first half of the k[h] rows, chosen by attention alone.
 struct Kept {
   std::vector<int32_t> n;  // [n_head_kv]
   Buffer storage;
@@ -137,7 +137,7 @@ size_t weighing_bytes(const SelectionShape& shape) {
   const int64_t n_outputs = std::min(kOutputs, shape.n_embd);
   const int64_t n_values = std::min(kValues, shape.n_rows);
   const int64_t rows = n_outputs * shape.n_head * shape.head_dim;  // expanded
-  const int64_t head = 2 * n_outputs * shape.head_dim;             // of one head, and packed
+  const int64_t head = 2 * n_outputs * shape.head_dim;             // of one head, plain and packed
   return (rows + head + n_values * (shape.head_dim + n_outputs)) * sizeof(float);
 }
 

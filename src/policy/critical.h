@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Parameter "critical" (CriticalKV; Feng et al., arXiv 2502.03805) of the policies whose scores are
-// attention: what dropping a row changes is its attention times what its value adds to the layer's
-// output. Half of the rows are kept by attention alone; the rest compete by
-// (attention + 1e-4) * ||W_o v||_1, the norm being averaged over the group's query heads.
+// attention. The effect of dropping a row is its attention times what its value adds to the layer's
+// output. Half of the rows are kept by attention alone; the rest compete by (attention + 1e-4) *
+// ||W_o v||_1, with the norm averaged over the group's query heads.
 #pragma once
 
 #include <cstdint>
@@ -17,17 +17,18 @@ struct CriticalParams {
 };
 Fields<CriticalParams> critical_fields();
 
-/// Replaces `scores`, so that their k[h] highest are those rows. `n_queries`: how many queries'
-/// attention a score sums up. Error{kUsage} without values or output projection.
+/// Changes `scores` so that the k[h] highest are the rows chosen this way. `n_queries`: the number
+/// of queries whose attention a score sums up. Throws Error{kUsage} without values or output
+/// projection.
 void weigh_by_output(Backend& backend, const ScoreInput& input, std::span<const int32_t> k,
                      double n_queries,
                      const Tensor& scores  // [n_head_kv, max(n_prefix)] f32
 );
 
-/// Most bytes of temporary arrays that weigh_by_output() takes beside arrays of scores.
+/// The most bytes of temporary arrays that weigh_by_output() uses, apart from arrays of scores.
 size_t weighing_bytes(const SelectionShape& shape);
 
-/// A selector whose scores are attention; its parameters derive from CriticalParams too.
+/// A selector whose scores are attention; its Params also derive from CriticalParams.
 template <typename Params>
 class AttentionSelector : public Selector<Params> {
  public:
@@ -37,7 +38,7 @@ class AttentionSelector : public Selector<Params> {
   }
 
  protected:
-  /// How many queries' attention a score sums up: the window's here.
+  /// The number of queries whose attention a score sums up; here the window's.
   virtual double n_queries(const ScoreInput& input) const {
     return static_cast<double>(input.q_window.shape[0]);
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// PolicyDefinition: a policy as its file defines it and the registry keeps it: what it is, and how
-// to make one of a configuration.
+// PolicyDefinition: what a policy's file tells the registry about it: its description, and how to
+// make a policy from a configuration.
 #pragma once
 
 #include <functional>
@@ -15,17 +15,17 @@ namespace snapkv {
 
 struct PolicyDefinition {
   PolicyInfo info;
-  /// `info` is the registry's copy of the one above, which stays. Throws as validate().
+  /// `info` is the registry's permanent copy of the member above. Throws as validate() does.
   std::function<std::unique_ptr<Policy>(const PolicyInfo& info, const PolicyConfig& config,
                                         ParamNames names)>
       make;
-  /// The values in force, in the table's order. Throws as validate(), but for parameters that
-  /// contradict each other.
+  /// The values in effect, in the table's order. Throws as validate() does, except for parameters
+  /// that contradict each other.
   std::function<std::vector<PolicyValue>(const PolicyInfo& info, const PolicyConfig& config)>
       values;
 };
 
-/// `PolicyT` has a struct Params that can be checked, and is made of (info, config, params):
+/// `PolicyT` is constructed from (info, config, params) and has a struct Params and a check of it:
 ///   check(const Params& params, const ParamNamer& name)   throws Error{kUsage}
 template <typename PolicyT>
 PolicyDefinition define_policy(PolicyInfo info, Fields<typename PolicyT::Params> fields) {

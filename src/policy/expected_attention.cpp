@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
-// Policy "expected-attention" (Devoto et al., arXiv 2510.00636): how much attention a row can
-// expect of the tokens to come. Queries before RoPE are taken as normal, with the mean and
-// covariance of the prompt's (without its sinks); the coming ones are turned by R, the mean
-// rotation of the next n_future positions. With mu = R mean, cov = R covariance R^T, and scale = 1
-// / sqrt(head_dim):
+// Policy "expected-attention" (Devoto et al., arXiv 2510.00636): the attention that a row can
+// expect from future tokens. Queries before RoPE are modelled as normally distributed, with the
+// mean and covariance of the prompt's queries (without its sinks); R, the mean rotation of the next
+// n_future positions, rotates future queries. With mu = R mean, cov = R covariance R^T, and scale =
+// 1 / sqrt(head_dim):
 //   z[j] = scale * k[j] . mu + scale^2 / 2 * k[j]^T cov k[j]       (log E exp of a normal variable)
 //   score[j] = mean over the group's query heads of softmax_j(z) * ||v[j]||
 // as kvpress computes it. The sinks (4 rows) are always kept.
@@ -18,7 +18,7 @@
 namespace snapkv {
 namespace {
 
-/// Keys that become f32 at once, so that a long prompt's are never copied whole.
+/// Keys that are converted to f32 at once, so that a long prompt's keys are never copied whole.
 constexpr int64_t kKeys = 1024;
 
 struct ExpectedAttentionParams : RowParams, CriticalParams {
@@ -32,7 +32,7 @@ struct QueryNormal {
   std::vector<double> covariance;  // [head_dim, head_dim]
 };
 
-/// The mean rotation of n positions from `first` on, applied to vectors.
+/// The mean rotation over n positions from `first` on.
 class MeanRotation {
  public:
   MeanRotation(const RopeFrequencies& rope, int32_t first, int n) : layout_(rope.layout) {
@@ -67,7 +67,7 @@ class MeanRotation {
   std::vector<double> cos_, sin_;  // [n_rot / 2]
 };
 
-/// Mean and covariance of a layer's queries before RoPE, gathered chunk by chunk on the device.
+/// Mean and covariance of a layer's queries before RoPE, collected chunk by chunk on the device.
 class QueryStatistics {
  public:
   explicit QueryStatistics(int n_sink) : n_sink_(n_sink) {}
@@ -85,7 +85,7 @@ class QueryStatistics {
 
   int32_t next_pos() const { return next_pos_; }
 
-  /// Of every query head.
+  /// One distribution per query head.
   std::vector<QueryNormal> normals(Backend& backend) const {
     SNAPKV_CHECK(count_ > 0);
     const int64_t n_head = shift_.view.shape[0], d = shift_.view.shape[1];
@@ -118,7 +118,7 @@ class QueryStatistics {
     return q;
   }
 
-  // The shift, the first chunk's mean, keeps the f32 products from cancelling.
+  // The shift, the first chunk's mean, avoids cancellation in the f32 products.
   void start(Backend& backend, const Tensor& q) {
     const int64_t n_head = q.shape[1], d = q.shape[2];
     shift_ = Floats(backend, {n_head, d}, "mean of queries");
@@ -135,7 +135,7 @@ class QueryStatistics {
     sums_.set_zero(backend);
   }
 
-  /// Adds the moments about the shift.
+  /// Adds the moments about the shift to `sums`.
   void add(Backend& backend, const Tensor& q, const Tensor& sums) const {
     const int64_t n_head = q.shape[1], d = q.shape[2];
     const Floats moments(backend, {n_head, d + 1, d}, "moments of queries");
@@ -159,14 +159,14 @@ class ExpectedAttentionSelector final : public AttentionSelector<ExpectedAttenti
   static size_t other_bytes(const Params& params, const SelectionShape& shape) {
     const size_t moments = shape.n_head * (shape.head_dim + 1) * shape.head_dim * sizeof(float);
     const size_t queries = shape.n_chunk * shape.n_head * shape.head_dim * sizeof(float);
-    // while queries are gathered: those of a chunk, the sums in two arrays, what is added; then:
-    // the sums, a copy of one array, means and covariances in f64
+    // while queries are collected: those of a chunk, the sums in two arrays, and what is added.
+    // Then: the sums, a copy of one array, means and covariances in f64
     return std::max(3 * moments + queries, 5 * moments) +
            AttentionSelector::other_bytes(params, shape);
   }
 
  private:
-  double n_queries(const ScoreInput&) const override { return 1; }  // a softmax
+  double n_queries(const ScoreInput&) const override { return 1; }  // from one softmax
 
   void gather(const QueryChunk& chunk) override { statistics_.observe(backend(), chunk); }
 
@@ -196,7 +196,7 @@ class ExpectedAttentionSelector final : public AttentionSelector<ExpectedAttenti
     ops::weigh_scores(backend(), scores, input.n_prefix, 1, 0, expected);
   }
 
-  // z[j] = k[j] . (scale^2 / 2 * cov k[j] + scale * mu), the bracket as a product with a bias
+  // z[j] = k[j] . (scale^2 / 2 * cov k[j] + scale * mu); the bracket is a product with a bias
   void write_logits(const PolicyInput& input, int64_t g, const QueryNormal& q,
                     const Tensor& logits) const {
     const int64_t d = std::ssize(q.mean), n = input.n_rows[g];
@@ -208,7 +208,7 @@ class ExpectedAttentionSelector final : public AttentionSelector<ExpectedAttenti
     const Floats storage(backend(), {d + 1, d}, "covariance");
     backend().upload(storage.view.data, weights.data(), weights.size() * sizeof(float));
     const Tensor mean(storage.view.at<float>(d), DType::f32, {d});
-    SNAPKV_CHECK(input.k.stride[1] == row_bytes(input.k.dtype, d));  // as the engine has them
+    SNAPKV_CHECK(input.k.stride[1] == row_bytes(input.k.dtype, d));  // as in the engine's caches
     const Floats keys(backend(), {1, std::min(n, kKeys), d}, "keys");
     const Floats products(backend(), {1, std::min(n, kKeys), d}, "products");
     for (int64_t begin = 0; begin < n; begin += kKeys) {

@@ -42,7 +42,7 @@ void require_finite_scores(Backend& backend, int il, std::span<const int32_t> n_
 void require_finite_norms(Backend& backend, int il, std::span<const int32_t> n_prefix,
                           std::span<const int32_t> k, const Tensor& norms) {
   for (int64_t h = 0; h < std::ssize(n_prefix); ++h) {
-    if (k[h] == n_prefix[h]) continue;  // all rows are kept: there are no norms
+    if (k[h] == n_prefix[h]) continue;  // no norms, since the head keeps all rows
     const std::vector<float> row = read_row(backend, norms, h, n_prefix[h]);
     const NonFinite found = find_non_finite(row);
     if (!found) continue;

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The one place that refuses scores and norms which are NaN or infinite, before rows are ranked by
-// them. Called by score_policy.cpp and critical.cpp.
+// Rejects scores and norms that are NaN or infinite, before rows are ranked by them.
 #pragma once
 
 #include <cstdint>
@@ -10,13 +9,12 @@
 
 namespace snapkv {
 
-/// Throws Error{kRuntime} naming layer, KV head and row of the first score that is not finite among
+/// Throws Error{kRuntime} naming layer, KV head and row of the first score that is not finite in
 /// scores[h, 0 .. n_prefix[h]) of [n_head_kv, most rows] f32.
 void require_finite_scores(Backend& backend, int il, std::span<const int32_t> n_prefix,
                            const Tensor& scores);
 
-/// The same for the norms of projected values, of the heads that do not keep all rows (k[h] of
-/// n_prefix[h]).
+/// Same for the norms of projected values, of heads that do not keep all rows (k[h] < n_prefix[h]).
 void require_finite_norms(Backend& backend, int il, std::span<const int32_t> n_prefix,
                           std::span<const int32_t> k, const Tensor& norms);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Policy "full": keeps every row and has no parameters.
+// Policy "full": keeps every row; it has no parameters.
 #include "policy/policy_registry.h"
 
 namespace snapkv {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
-// Policy "h2o" (Zhang et al., arXiv 2306.14048): "heavy hitters", the rows that collected most
+// Policy "h2o" (Zhang et al., arXiv 2306.14048): keeps "heavy hitters", the rows with the most
 // attention over all queries of the prompt (the plain sum, which favours old rows), and the recent
-// ones: the window. The paper gives half of the budget to each: set window_size to budget / 2. It
+// rows: the window. The paper gives each half of the budget: set window_size to budget / 2. It
 // evicts token by token; here the sums are those of full attention, and rows are dropped once, at
-// the prompt's end. The sums are gathered chunk by chunk and no attention matrix exists, but every
+// the prompt's end. The sums are collected chunk by chunk without an attention matrix, but every
 // score is computed again, twice: prefill's attention costs up to three times as much. A later turn
 // sums over its own queries only.
 #include <algorithm>
@@ -15,7 +15,7 @@
 namespace snapkv {
 namespace {
 
-/// Queries of one op: its memory grows with them.
+/// Queries per op, whose memory grows with them.
 constexpr int64_t kQueries = 128;
 
 struct H2oParams : RowParams, GroupParams, CriticalParams {};
@@ -50,7 +50,7 @@ class H2oSelector final : public AttentionSelector<H2oParams> {
       sums_ = Floats(backend(), {2, n_head_kv, chunk.k.shape[1]}, "attention of all queries");
       sums_.set_zero(backend());
     }
-    n_rows_.assign(chunk.n_rows.begin(), chunk.n_rows.end());  // up to query end - 1
+    n_rows_.assign(chunk.n_rows.begin(), chunk.n_rows.end());  // rows up to query end - 1
     for (int32_t& n : n_rows_) n -= static_cast<int32_t>(chunk.q.shape[0] - end);
     const int64_t n_cols = *std::max_element(n_rows_.begin(), n_rows_.end());
     const Floats votes(backend(), {n_head_kv, n_cols}, "votes");
@@ -66,7 +66,7 @@ class H2oSelector final : public AttentionSelector<H2oParams> {
   }
 
   int64_t n_queries_ = 0;
-  std::vector<int32_t> n_rows_;  // [n_head_kv] that have sums
+  std::vector<int32_t> n_rows_;  // [n_head_kv], rows that have sums
   Floats sums_;                  // [2, n_head_kv, capacity], see ops::add_scores
 };
 

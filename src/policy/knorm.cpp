@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Policy "knorm" (Devoto et al., arXiv 2406.11430): keys of low L2 norm tend to draw attention, so
-// the score is -||k||. Reads only keys.
+// Policy "knorm" (Devoto et al., arXiv 2406.11430): keys with a low L2 norm tend to attract
+// attention, so the score is -||k||. Reads only keys.
 #include "policy/policy_registry.h"
 #include "policy/score_policy.h"
 

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
-// Policy "lagkv" (Liang et al., arXiv 2504.04704): rows that stand out from those that follow them
-// are kept. After the sinks the rows are cut into chunks of lag_size; keys and values of a chunk
-// are measured in the range that each channel has in the next chunk, and with d = their standard
+// Policy "lagkv" (Liang et al., arXiv 2504.04704): keeps rows that stand out from the rows that
+// follow. After the sinks the rows are cut into chunks of lag_size. Keys and values of a chunk are
+// measured relative to each channel's range in the next chunk, and with d = their standard
 // deviation over the channels
 //   score[j] = rank within the chunk of softmax_j(d of keys) + softmax_j(d of values)
-// so that every chunk keeps as many rows. What has no complete chunk after it, the last chunk and
-// the rest, is kept before all others, the most recent rows first: a budget that does not exceed
-// it keeps recent rows only. The paper and kvpress' LagKVPress keep all of that part. Reads no
-// query.
+// so that every chunk keeps the same number of rows. Rows without a complete chunk after them, the
+// last chunk and the remainder, are kept before all others, most recent first; a budget no larger
+// than that part keeps only recent rows. The paper and kvpress' LagKVPress keep all of it. Reads no
+// queries.
 #include <algorithm>
 
 #include "base/error.h"
@@ -57,13 +57,13 @@ class LagKvSelector final : public Selector<LagKvParams> {
     }
   }
 
-  /// Scores above every rank for the rows that have no complete chunk after them.
+  /// Writes scores above every rank for the rows that have no complete chunk after them.
   void prefer_recent(const ScoreInput& input, int64_t h, const Tensor& scores) const {
     const int64_t begin = params().sinks, lag = params().lag_size;
     const int64_t n_chunks = std::max<int64_t>(0, input.n_rows[h] - begin) / lag;
     const int64_t first = begin + std::max<int64_t>(0, n_chunks - 1) * lag;
     const int64_t n_recent = std::max<int64_t>(0, input.n_prefix[h] - first);
-    // ranks are below lag, and there are none where a chunk has none after it
+    // ranks are below lag; there are none if no chunk has a complete one after it
     const std::vector<float> recent =
         rising_scores(n_recent, n_chunks > 1 ? static_cast<float>(lag) : 1.0f);
     backend().upload(scores.at<float>(h) + first, recent.data(), recent.size() * sizeof(float));

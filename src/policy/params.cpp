@@ -13,8 +13,8 @@
 namespace snapkv {
 namespace {
 
-/// The members of PolicyConfig that are parameters, as values; -1 in window_size and sinks means
-/// that they are not given.
+/// The members of PolicyConfig that are parameters, as values. -1 in window_size and sinks means
+/// not given.
 std::vector<std::pair<std::string_view, PolicyValue>> member_values(const PolicyConfig& config) {
   std::vector<std::pair<std::string_view, PolicyValue>> values = {{"budget", config.budget},
                                                                   {"ratio", config.ratio}};
@@ -38,7 +38,7 @@ std::string known_params(const PolicyInfo& info, ParamNames names_shown) {
        known_params(info, names));
 }
 
-/// The number that is written in all of `text`.
+/// Parses a number if it is all of `text`.
 template <typename T>
 std::optional<T> parse_number(std::string_view text) {
   T value{};
@@ -47,7 +47,7 @@ std::optional<T> parse_number(std::string_view text) {
   return value;
 }
 
-/// The value in the parameter's own type, if it is of that type and within its range.
+/// The value in the parameter's type, if it has that type and is within the range.
 std::optional<PolicyValue> in_range(const PolicyParam& param, const PolicyValue& value) {
   const auto within = [&](double v) { return v >= param.least && v <= param.most; };  // not a NaN
   switch (param.type) {
@@ -80,12 +80,12 @@ std::optional<PolicyValue> in_range(const PolicyParam& param, const PolicyValue&
   return std::nullopt;
 }
 
-/// Whether the greatest value is one of the parameter's, not just what its type holds.
+/// Whether the parameter's upper limit is its own and not just that of its type.
 bool has_own_limit(const PolicyParam& param) {
   return param.type == PolicyParam::Type::real || param.most < std::numeric_limits<int32_t>::max();
 }
 
-/// What a value that isn't a number must be told.
+/// What a message says to a value that is not a number.
 const char* type_prefix(const PolicyParam& param) {
   return param.type == PolicyParam::Type::integer ? "a whole number, "
          : param.type == PolicyParam::Type::real  ? "a number, "

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Field tables: what a policy's file says once of each of its parameters, beside the typed struct
-// that holds them. Everything else (validation, options, records, documentation) is made from the
-// tables. Used by the policies of this folder; the registry hands the tables out.
+// Field tables: all that a policy's file says about each of its parameters, besides the typed
+// struct that holds them. Validation, options, records and documentation are made from the tables.
 //
 //   struct ChunkKvParams : RowParams {
 //     int chunk_length = 20;
@@ -24,8 +23,8 @@
 
 namespace snapkv {
 
-/// What a table says of a parameter; type and default are its member's. A range that is left open
-/// ends where the member's type does.
+/// A table's text for a parameter; type and default come from its member. An open range ends at the
+/// limits of the member's type.
 struct FieldText {
   const char* name = "";
   const char* help = "";
@@ -33,24 +32,24 @@ struct FieldText {
   double most = std::numeric_limits<double>::infinity();
   bool odd = false;
   bool always_named = false;
-  const char* record = "";  // in records, if it isn't the name
-  const char* flag = "";    // of the command, if it isn't --kv- and the record's name
+  const char* record = "";  // name in records, if different
+  const char* flag = "";    // command-line option, if not --kv- and the record's name
   const char* paper = "";
 };
 
-/// A row of a table: the parameter, and how it gets into the struct and out of it.
+/// A row of a table: the parameter, and how it is written to the struct and read from it.
 template <typename Params>
 struct Field {
-  PolicyParam param;  // its default is read from a Params{} when the policy is defined
-  std::function<void(Params&, const PolicyValue&)> set;  // of a value that check_value() returned
+  PolicyParam param;  // the default is read from a Params{} when the policy is defined
+  std::function<void(Params&, const PolicyValue&)> set;  // takes check_value()'s result
   std::function<PolicyValue(const Params&)> get;
 };
 
 template <typename Params>
 using Fields = std::vector<Field<Params>>;
 
-/// The words that stand for an enumeration's values, in their order. Policies whose parameters are
-/// enumerations of their own add an overload beside them.
+/// The words for an enumeration's values, in their order. Policies with enumerations of their own
+/// add an overload.
 inline std::span<const char* const> words(Pooling) {
   static constexpr const char* kWords[] = {"max", "avg"};
   return kWords;
@@ -60,10 +59,10 @@ inline std::span<const char* const> words(GroupReduce) {
   return kWords;
 }
 
-/// Fills what the text says, with the names derived from each other.
+/// Makes a parameter from the text, deriving names that are not given.
 PolicyParam make_param(const FieldText& text);
 
-/// The row of a member that is a bool, an integer, a double or an enumeration.
+/// The table row for a member that is a bool, an integer, a double or an enumeration.
 template <typename Params, typename T>
 Field<Params> field(T Params::*member, const FieldText& text) {
   Field<Params> f;
@@ -99,7 +98,7 @@ Field<Params> field(T Params::*member, const FieldText& text) {
   return f;
 }
 
-/// One table of several, whose structs `Params` derives from.
+/// Joins tables, whose structs `Params` derives from, into one.
 template <typename Params, typename... Bases>
 Fields<Params> join(const Fields<Bases>&... tables) {
   Fields<Params> all;
@@ -110,14 +109,14 @@ Fields<Params> join(const Fields<Bases>&... tables) {
   return all;
 }
 
-/// What messages call a parameter.
+/// A parameter's name in messages.
 const std::string& shown_name(const PolicyParam& param, ParamNames names);
 
-/// The same for the parameters of one policy, by the names that the tables have.
+/// Same for the parameters of one policy, by their names in the tables.
 class ParamNamer {
  public:
   ParamNamer(const PolicyInfo& info, ParamNames names) : info_(info), names_(names) {}
-  /// The name to show of the parameter that the tables call `name`.
+  /// The name in messages of the parameter that the tables call `name`.
   std::string operator()(std::string_view name) const;
 
  private:
@@ -125,18 +124,19 @@ class ParamNamer {
   ParamNames names_;
 };
 
-/// The value as the parameter's type holds it: a whole number may stand for a real one. Throws
+/// The value in the parameter's type; a whole number may stand for a real one. Throws
 /// Error{kUsage}: "{shown} is 4; it must be odd and at least 1".
 PolicyValue check_value(const PolicyParam& param, const PolicyValue& value,
                         const std::string& shown);
 
-/// What the configuration says of each parameter of the policy, checked, in the table's order;
-/// nothing where it is silent. Throws Error{kUsage} for parameters that the policy does not have.
+/// The checked values that the configuration gives for the policy's parameters, in the table's
+/// order, without those it does not give. Throws Error{kUsage} for a parameter that the policy does
+/// not have.
 std::vector<std::pair<size_t, PolicyValue>> given_values(const PolicyInfo& info,
                                                          const PolicyConfig& config,
                                                          ParamNames names);
 
-/// The typed struct of a configuration.
+/// Reads a configuration into the typed struct.
 template <typename Params>
 Params read_params(const PolicyInfo& info, const Fields<Params>& fields, const PolicyConfig& config,
                    ParamNames names) {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Policy: decides, layer by layer at the end of prefill, which rows of the KV cache are kept.
-// The engine and compress.h call it. A policy computes scores and indices with ops; it moves no
-// data.
+// Policy: decides, layer by layer at the end of prefill, which rows of the KV cache are kept. A
+// policy computes scores and indices with ops; it moves no data.
 #pragma once
 
 #include <cstdint>
@@ -24,12 +23,12 @@ struct QueryChunk {
   Tensor k;                         // [n_head_kv, capacity, head_dim] KV dtype, after RoPE
   std::span<const int32_t> n_rows;  // [n_head_kv], the chunk's own n rows are the last ones
   float scale = 1.0f;
-  RopeFrequencies rope;           // that q and k were rotated with
-  AttentionVariant variant = {};  // of the layer's attention
+  RopeFrequencies rope;           // applied to q and k
+  AttentionVariant variant = {};  // the layer's attention
 };
 
-/// What a policy sees of one layer when its prompt has been read. The rows of a head are those of
-/// the cache so far, oldest first; the last q_window.shape[0] rows are the window's own.
+/// A policy's view of one layer once the prompt has been read. The rows of a head are those of the
+/// cache so far, oldest first; the last q_window.shape[0] rows are those of the window's tokens.
 struct PolicyInput {
   int il = 0;
   int n_layer = 1;
@@ -38,59 +37,59 @@ struct PolicyInput {
   Tensor v;                         // as k
   std::span<const int32_t> n_rows;  // [n_head_kv]
   float scale = 1.0f;               // of the attention scores
-  RopeFrequencies rope;             // that q and k were rotated with
-  AttentionVariant variant = {};    // of the layer's attention: scores vote after its cap
-  Tensor wo;  // [n_embd, n_head * head_dim] the layer's output projection, any
-              // weight type; empty outside of a model
+  RopeFrequencies rope;             // applied to q and k
+  AttentionVariant variant = {};    // the layer's attention: votes use capped scores
+  Tensor wo;  // [n_embd, n_head * head_dim] the layer's output projection, any weight type; empty
+              // outside a model
 };
 
-/// A layer whose rows are chosen, for what choosing takes.
+/// A layer whose rows are to be selected, to estimate the memory for it.
 struct SelectionShape {
   int64_t n_rows = 0;   // of the longest head
-  int64_t n_kept = 0;   // of a head, on average
-  int64_t n_chunk = 0;  // tokens computed at a time
+  int64_t n_kept = 0;   // per head, on average
+  int64_t n_chunk = 0;  // tokens per chunk
   int64_t n_embd = 0;
   int64_t n_head = 0;
   int64_t n_head_kv = 0;
   int64_t head_dim = 0;
 
-  /// Of one value per row and KV head.
+  /// Bytes of an array with one value per row and KV head.
   size_t array_bytes() const { return n_head_kv * n_rows * sizeof(float); }
 };
 
-/// Chooses the rows of one layer. It may not outlive its policy.
+/// Selects the rows of one layer. It must not outlive its policy.
 class LayerSelector {
  public:
   virtual ~LayerSelector() = default;
-  /// The layer's queries, chunk by chunk in their order. Asked for by policies that observe.
+  /// The layer's queries, chunk by chunk in order. Needed if the policy observes.
   virtual void observe(const QueryChunk& /*chunk*/) { SNAPKV_CHECK(false); }
-  /// Once, when the prompt has been read. `budget`: of Policy::layer_budget(), rows to keep per
-  /// head; a head with n_rows <= budget keeps all of them.
+  /// Call once, when the prompt has been read. `budget`: rows to keep per head, from
+  /// Policy::layer_budget(); a head with n_rows <= budget keeps all of them.
   virtual Selection select(const PolicyInput& input, int64_t budget) = 0;
 };
 
 class Policy {
  public:
-  /// Throws as validate().
+  /// Throws as validate() does.
   static std::unique_ptr<Policy> make(const PolicyConfig& config,
                                       ParamNames names = ParamNames::fields);
   virtual ~Policy() = default;
 
-  /// What the policy is, and whether it has a budget, observes and shares its budget.
+  /// The policy's description, and whether it has a budget, observes, and shares its budget.
   const PolicyInfo& info() const { return info_; }
   const PolicyConfig& config() const { return config_; }
-  /// Rows kept of a prompt of n_tokens per layer and head, on average (n_tokens if fewer).
+  /// Rows kept per layer and head, on average, of a prompt of n_tokens (n_tokens if fewer).
   virtual int64_t budget_for(int64_t n_tokens) const = 0;
-  /// The same for layer il, where a policy treats layers differently: on average over its heads.
+  /// Same for layer il, averaged over its heads, for policies that treat layers differently.
   virtual int64_t layer_budget(int64_t n_tokens, int /*il*/, int /*n_layer*/) const {
     return budget_for(n_tokens);
   }
   /// The smallest budget that can work.
   virtual int64_t least_budget() const = 0;
-  /// Most bytes of temporary arrays while a layer's rows are chosen, the selection included; what
-  /// kernels compute in is not part of it.
+  /// The most bytes of temporary arrays while a layer's rows are selected, including the selection
+  /// but not the kernels' scratch memory.
   virtual size_t selection_bytes(const SelectionShape&) const { return 0; }
-  /// Queries of the prompt's end that select() wants in q_window; 0 if none.
+  /// Number of queries from the end of the prompt that select() wants in q_window; may be 0.
   virtual int window_size() const = 0;
   virtual std::unique_ptr<LayerSelector> make_selector(Backend& backend) const = 0;
 

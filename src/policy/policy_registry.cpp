@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Policies by name. Called by the engine, by compress.h and by programs that check their options.
+// Policies by name.
 #include "policy/policy_registry.h"
 
 #include <fmt/format.h>
@@ -16,7 +16,7 @@ const std::vector<PolicyDefinition>& definitions() {
   return all;
 }
 
-/// Its place in definitions() and all_policies(). Throws Error{kUsage}.
+/// Index in definitions() and all_policies(). Throws Error{kUsage}.
 size_t index_of(std::string_view name) {
   const std::vector<PolicyInfo>& infos = all_policies();
   for (size_t i = 0; i < infos.size(); ++i) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The list of policies. A new one: a file in this folder that defines <id>_policy(), and a line
-// here.
+// The list of policies. To add one, write a file in this folder that defines <id>_policy(), and add
+// a line here.
 #pragma once
 
 #include "policy/definition.h"

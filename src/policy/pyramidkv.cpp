@@ -3,9 +3,9 @@
 // linearly from the first layer to the last. With C = budget, B = C - W, L tokens:
 //   min = floor(B / beta), max = 2B - min; if max >= L - W: max = L - W, min = 2B - max
 //   layer il keeps max - il * (max - min) / (n_layer - 1) + W
-// and every layer C when L < 2B. The authors' code rounds the step down before it multiplies, and
-// so keeps more than C on average where the division leaves a rest; here il * (max - min) is
-// divided, rounded down in the first half of the layers and up in the second, and the mean is
+// and every layer keeps C if L < 2B. The authors' code rounds the step down before it multiplies,
+// and so keeps more than C on average if the division has a remainder. Here il * (max - min) is
+// divided, rounded down in the first half of the layers and up in the second, so the mean is
 // exactly C.
 #include <algorithm>
 
@@ -27,7 +27,7 @@ class PyramidKvPolicy final : public ScorePolicy<SnapKvSelector<PyramidKvParams>
     const int64_t budget = budget_for(n_tokens), n_window = params().window_size;
     const int64_t n_prefix = budget - n_window;
     if (budget == n_tokens || n_layer < 2 || n_tokens < 2 * n_prefix) return budget;
-    // the sinks stay in every layer, which the paper's formula, without sinks, need not say
+    // every layer keeps the sinks; the paper's formula has no sinks and need not say so
     int64_t least = std::max<int64_t>(n_prefix / params().pyramid_beta, params().sinks);
     int64_t most = 2 * n_prefix - least;
     if (most >= n_tokens - n_window) {

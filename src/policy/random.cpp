@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Policy "random": the control of an experiment. Every row's score is a hash of (seed, layer, head,
+// Policy "random": a control for experiments. Every row's score is a hash of (seed, layer, head,
 // row), so that the same seed keeps the same rows on every machine.
 #include "policy/policy_registry.h"
 #include "policy/score_policy.h"

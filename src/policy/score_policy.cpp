@@ -53,7 +53,7 @@ int64_t RowPolicy::least_budget() const { return int64_t{rows_.window_size} + ro
 int64_t RowPolicy::budget_for(int64_t n_tokens) const {
   int64_t budget = rows_.budget;
   if (rows_.ratio > 0.0) {
-    // A ratio written in decimal may fall just below a whole count: 0.29 * 100 is 28.999...96.
+    // A ratio written in decimal may come out just below a whole count: 0.29 * 100 is 28.999...96.
     const double share = rows_.ratio * static_cast<double>(n_tokens) * (1.0 + 1e-12);
     budget = std::max(least_budget(), static_cast<int64_t>(std::floor(share)));
   }
@@ -68,7 +68,7 @@ Floats::Floats(Backend& backend, std::initializer_list<int64_t> shape, const cha
 }
 
 void Floats::set_zero(Backend& backend) const {
-  constexpr int64_t kPiece = 1 << 16;  // a few zeros at a time: the array may be large
+  constexpr int64_t kPiece = 1 << 16;  // zeros are sent in pieces, since the array may be large
   const int64_t n = view.numel();
   const std::vector<float> zeros(std::min(n, kPiece), 0.0f);
   auto* to = static_cast<float*>(view.data);
@@ -135,7 +135,7 @@ Selection ScoreSelector::select(const PolicyInput& input, int64_t budget) {
 std::vector<float> ScoreSelector::rising_scores(int64_t n, float least) {
   SNAPKV_CHECK(least > 0.0f);
   const auto bits =
-      std::bit_cast<uint32_t>(least);  // floats above 0 are in the order of their bits
+      std::bit_cast<uint32_t>(least);  // floats above 0 are ordered like their bits
   SNAPKV_CHECK(n < int64_t{0x7f800000} - bits);
   std::vector<float> scores(n);
   for (int64_t i = 0; i < n; ++i) {

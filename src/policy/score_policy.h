@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-// What most policies share. A policy is a score for every row before the window; this base turns
-// scores into a selection: short heads kept whole, else the sinks, the highest scores and then the
-// window. A policy of this folder is a selector that derives from Selector<its parameters>, and
-// ScorePolicy<that selector>.
+// The shared base of most policies. A policy is a score for every row before the window; this base
+// turns scores into a selection: short heads are kept whole, others keep the sinks, the highest
+// scores and then the window. A policy of this folder is a selector that derives from Selector<its
+// parameters>, and ScorePolicy<that selector>.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@
 
 namespace snapkv {
 
-/// Parameters of every policy that drops rows: how many stay whatever the policy thinks of them.
+/// Parameters of every policy that drops rows: the budget, and the rows that are kept in any case.
 struct RowParams {
   int64_t budget = PolicyConfig{}.budget;
   double ratio = PolicyConfig{}.ratio;
@@ -24,10 +24,10 @@ struct RowParams {
   int sinks = 0;
 };
 Fields<RowParams> row_fields();
-/// Throws Error{kUsage} where the budget leaves no row beside window and sinks.
+/// Throws Error{kUsage} if the budget leaves no row beside window and sinks.
 void check(const RowParams& params, const ParamNamer& name);
 
-/// What a score is computed from: a PolicyInput whose window has W rows.
+/// The input of a score: a PolicyInput whose window has W rows.
 struct ScoreInput : PolicyInput {
   std::span<const int32_t> n_prefix;  // [n_head_kv], n_rows - W > 0: rows that get a score
 };
@@ -48,13 +48,13 @@ class ScoreSelector : public LayerSelector {
  public:
   /// Arrays of SelectionShape::array_bytes() that exist at once, the scores among them.
   static constexpr size_t kArrays = 3;
-  /// Bytes of other temporary arrays; a selector that has large ones hides it with its own.
+  /// Bytes of other temporary arrays; a selector with large ones hides this function with its own.
   static size_t other_bytes(const RowParams& /*params*/, const SelectionShape& /*shape*/) {
     return 0;
   }
 
   void observe(const QueryChunk& chunk) final;
-  /// Throws Error{kUsage} where a policy that observes was not shown the layer's queries.
+  /// Throws Error{kUsage} if the policy observes and has not been shown the layer's queries.
   Selection select(const PolicyInput& input, int64_t budget) final;
 
  protected:
@@ -69,29 +69,29 @@ class ScoreSelector : public LayerSelector {
                      const Tensor& scores  // [n_head_kv, max(n_prefix)] f32
                      ) = 0;
 
-  /// The next queries, where the policy's PolicyInfo::observes is set.
+  /// Takes the next queries, if the policy's PolicyInfo::observes is set.
   virtual void gather(const QueryChunk& chunk);
 
-  /// Rows kept before the window, per head, at most n_prefix[h]: the same count for all here; a
-  /// policy with budgets that differ by head overrides it.
+  /// Rows kept before the window, per head, at most n_prefix[h]. Here the same for all heads; a
+  /// policy whose budgets differ by head overrides it.
   virtual std::vector<int32_t> prefix_budgets(const ScoreInput& input, const Tensor& scores,
                                               int64_t budget);
 
-  /// May change the scores once it is known that k[h] rows stay; those of sinks don't matter.
+  /// May change the scores once it is known that k[h] rows are kept; sinks' scores do not matter.
   virtual void reweigh(const ScoreInput& /*input*/, std::span<const int32_t> /*k*/,
                        const Tensor& /*scores*/) {}
 
-  /// The next n numbers that f32 has above `least`: scores of rows of which each is preferred to
-  /// the one before, however many there are. (Whole numbers would end at 2^24.)
+  /// The next n f32 numbers above `least`: scores that prefer each row to the one before, for any
+  /// number of rows. (Whole numbers would end at 2^24.)
   static std::vector<float> rising_scores(int64_t n, float least);
 
-  /// Sends the scores of head h, where they come from nothing that the device has.
+  /// Uploads the scores of head h, for policies that do not compute them on the device.
   void upload_scores(const Tensor& scores, int64_t h, std::span<const float> values) const {
     backend_.upload(scores.at<void>(h), values.data(), values.size_bytes());
   }
 
  private:
-  /// Gives the sinks the highest score of all.
+  /// Gives the sinks the highest score.
   void protect_sinks(std::span<const int32_t> n_prefix, const Tensor& scores) const;
 
   Backend& backend_;
@@ -143,7 +143,7 @@ class ScorePolicy : public RowPolicy {
     return std::make_unique<SelectorT>(backend, info(), params_);
   }
   size_t selection_bytes(const SelectionShape& shape) const final {
-    // two lists of rows: the selection, and half of it or all heads' together
+    // two lists of rows: the selection, and half of it, or all heads' rows together
     const size_t lists = 2 * shape.n_head_kv * shape.n_kept * sizeof(int32_t);
     return SelectorT::kArrays * shape.array_bytes() + lists +
            SelectorT::other_bytes(params_, shape);

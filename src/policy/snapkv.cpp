@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Policy "snapkv" (arXiv 2404.14469): the prompt's last queries vote for the rows they attend to;
-// pooling keeps the neighbours of what was voted for.
+// pooling keeps the neighbours of rows with many votes.
 #include "policy/policy_registry.h"
 #include "policy/votes.h"
 

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
-// Policy "snapkv-max": SnapKV (arXiv 2404.14469) with two changes that questions about real texts
-// ask for (docs/quality.md).
+// Policy "snapkv-max": SnapKV (arXiv 2404.14469) with two changes that help with questions about
+// real texts (docs/quality.md).
 //
 // A row's vote is the strongest attention that any query of the window, in any query head of the
-// group, gives it, where SnapKV adds them up: the rows that an answer needs are often seen by one
-// query of one head only, and a sum drowns them in what all queries look at a little.
+// group, gives it; SnapKV adds them up. Rows that an answer needs are often seen by only one query
+// of one head, and in a sum they are lost among rows that all queries look at a little.
 //
-// Half of the rows are the ones with the highest votes of their own, the other half those with the
-// highest pooled votes: attention sinks and separators need no neighbours, a fact of several tokens
+// Half of the rows are those with the highest votes of their own, the other half those with the
+// highest pooled votes. Attention sinks and separators need no neighbours, a fact of several tokens
 // needs all of them, and no single pooling width serves both.
 #include <algorithm>
 #include <cmath>
@@ -43,7 +43,7 @@ class SnapKvMaxSelector final : public Selector<SnapKvMaxParams> {
     ops::pool(backend(), votes_, input.n_prefix, params().kernel_size, Pooling::max, scores);
   }
 
-  /// Puts the rows with the highest votes of their own before all others.
+  /// Ranks the rows with the highest votes of their own before all others.
   void reweigh(const ScoreInput& input, std::span<const int32_t> k, const Tensor& scores) override {
     std::vector<int32_t> n_own;
     for (int32_t n : k) n_own.push_back(static_cast<int32_t>(std::floor(n * params().own_share)));
@@ -56,7 +56,7 @@ class SnapKvMaxSelector final : public Selector<SnapKvMaxParams> {
     votes_ = Floats();
   }
 
-  Floats votes_;  // [n_head_kv, max(n_prefix)], from score() to reweigh()
+  Floats votes_;  // [n_head_kv, max(n_prefix)], kept from score() to reweigh()
 };
 
 }  // namespace

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Policy "streaming-llm" (Xiao et al., arXiv 2309.17453): the first rows, which models park
-// attention on ("sinks", 4 of them), and the most recent ones. Reads no query, key or value. Kept
+// Policy "streaming-llm" (Xiao et al., arXiv 2309.17453): keeps the first rows, where models park
+// attention ("sinks", 4 of them), and the most recent ones. Reads no queries, keys or values. Kept
 // keys keep the rotation of their true position, as with every policy here; the paper counts
 // positions inside its cache, for streams longer than the model's context.
 #include "policy/policy_registry.h"
@@ -18,7 +18,7 @@ class StreamingLlmSelector final : public Selector<StreamingLlmParams> {
   using Selector::Selector;
 
  private:
-  // the more recent, the higher; the base keeps the sinks
+  // more recent rows score higher; the base keeps the sinks
   void score(const ScoreInput& input, const Tensor& scores) override {
     for (int64_t h = 0; h < std::ssize(input.n_prefix); ++h) {
       upload_scores(scores, h, rising_scores(input.n_prefix[h], 1.0f));

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
-// Policy "tova" (Oren et al., arXiv 2401.06104): rows the prompt's last query attends to, averaged
-// over all heads of the layer; every head keeps the same rows. The paper drops one row per token as
-// the text grows; here the rule is applied once, at the prompt's end, as for every policy.
+// Policy "tova" (Oren et al., arXiv 2401.06104): keeps the rows that the prompt's last query
+// attends to, averaged over all heads of the layer; every head keeps the same rows. The paper drops
+// one row per token as the text grows; here the rule is applied once, at the prompt's end, as with
+// every policy.
 #include <algorithm>
 
 #include "policy/critical.h"
@@ -17,12 +18,13 @@ class TovaSelector final : public AttentionSelector<TovaParams> {
   using AttentionSelector::AttentionSelector;
 
  private:
-  // one query, and the sum over the KV heads where they are averaged
+  // one query, times the number of KV heads if they are averaged
   double n_queries(const ScoreInput& input) const override {
     return is_even(input) ? static_cast<double>(input.n_rows.size()) : 1.0;
   }
 
-  /// Heads of different lengths (kept by another policy) hold different positions: no average.
+  /// Heads of different lengths (from another policy) have different positions and cannot be
+  /// averaged.
   static bool is_even(const ScoreInput& input) {
     const auto [fewest, most] = std::minmax_element(input.n_rows.begin(), input.n_rows.end());
     return *fewest == *most;

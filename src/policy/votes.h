@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: MIT
 // The window's votes: parameters of the policies that count them, and SnapKV's score for "snapkv"
-// and for the policies that only share its budget out otherwise.
+// and for policies that only divide its budget differently.
 #pragma once
 
 #include "policy/critical.h"
 
 namespace snapkv {
 
-/// Most pooling width: wider than any fact, and narrow enough that pooling takes no time to speak of.
+/// Largest pooling width: wider than any fact, and narrow enough for pooling to take negligible
+/// time.
 inline constexpr double kMostKernel = 65'535;
 
-/// The row of a pooling width.
+/// The table row of a pooling width.
 template <typename Params>
 Field<Params> kernel_field(int Params::*member) {
   return field(member, {.name = "kernel_size",
@@ -39,7 +40,7 @@ void window_votes(Backend& backend, const ScoreInput& input, GroupReduce group,
                   const Tensor& votes  // [n_head_kv, max(n_prefix)] f32
 );
 
-/// The same, then pooled.
+/// Same, then pooled.
 void snapkv_score(Backend& backend, const SnapKvParams& params, const ScoreInput& input,
                   const Tensor& scores  // [n_head_kv, max(n_prefix)] f32
 );

@@ -40,7 +40,7 @@ size_t utf8_size(int64_t c) { return c < 0x80 ? 1 : c < 0x800 ? 2 : c < 0x10000 
 
 AddedTokens::AddedTokens(std::vector<std::pair<std::string, AddedToken>> tokens)
     : tokens_(std::move(tokens)) {
-  // Of tokens that are normalized to one text the last one counts.
+  // If several tokens are normalized to the same text, the last one counts.
   std::unordered_map<std::string_view, int32_t> places;
   for (int32_t i = 0; i < std::ssize(tokens_); ++i) {
     if (!tokens_[i].first.empty()) places[tokens_[i].first] = i;
@@ -54,7 +54,7 @@ std::vector<AddedTokens::Section> AddedTokens::split(std::string_view text, bool
                                                      std::span<const ByteRange> plain) const {
   std::vector<Section> sections;
   const auto places = matcher_.find(text);
-  size_t done = 0;    // bytes that are in sections
+  size_t done = 0;    // bytes already in sections
   size_t search = 0;  // where the next match may begin
   for (auto place = places.rbegin(); place != places.rend(); ++place) {
     if (place->begin < search) continue;
@@ -64,7 +64,7 @@ std::vector<AddedTokens::Section> AddedTokens::split(std::string_view text, bool
            overlaps(plain, begin, begin + found.length)) {
       found = matcher_.longest(place->node, found.length - 1);
     }
-    if (found.length == 0) continue;  // what is plain here must not hide a token that begins in it
+    if (found.length == 0) continue;  // plain bytes here must not hide a token that begins in them
     size_t end = begin + found.length;
     search = end;
     const AddedToken& token = tokens_[found.id].second;

@@ -116,7 +116,7 @@ void BpeModel::note_neighbours(std::string_view left, std::string_view right) {
     const int x = n > 0 ? byte_alphabet::byte_of(utf8::code_point(a.data(), n)) : -1;
     const int m = utf8::valid_length(b);
     const int y = m > 0 ? byte_alphabet::byte_of(utf8::code_point(b.data(), m)) : -1;
-    if (x < 0 || y < 0) return;  // no text has this spelling
+    if (x < 0 || y < 0) return;  // no bytes are spelled like this
     raw = {static_cast<char>(x), static_cast<char>(y)};
     a = std::string_view(raw).substr(0, 1);
     b = std::string_view(raw).substr(1);
@@ -173,7 +173,7 @@ void BpeModel::Encoder::add_cached(std::string_view text, bool whole) {
   const size_t begin = out_.size();
   const bool met_before = std::exchange(met_unknown_, false);
   add_new(text, whole);
-  // Whether an unknown token is fused depends on what comes before it.
+  // A result with an unknown token is not reusable: whether it is fused depends on the text before.
   if (!(model_.options_.fuse_unknown && met_unknown_)) cache_.note(text, whole, begin);
   met_unknown_ = met_unknown_ || met_before;
 }

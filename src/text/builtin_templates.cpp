@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Formats of conversations by the names that llama.cpp gives them, for models whose file has no
-// template. They write what llama.cpp writes without --jinja (tests/text/chat_template_test.cpp
-// compares them), and like there BOS is left to the tokenizer.
+// Chat templates under the names that llama.cpp gives them, for models whose file has none. They
+// write what llama.cpp writes without --jinja (tests/text/chat_template_test.cpp compares them),
+// and leave BOS to the tokenizer as llama.cpp does.
 #include "text/builtin_templates.h"
 
 #include <algorithm>
@@ -15,7 +15,7 @@ struct BuiltinTemplate {
   std::string_view source;
 };
 
-// In alphabetical order. `m` is a message. Where a system message has no place of its own it goes
+// In alphabetical order. `m` is a message. In formats without a place for a system message, it goes
 // into the user's turn that follows.
 constexpr BuiltinTemplate kTemplates[] = {
     {"bailing",

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The chat templates that are built in. Used by ChatTemplate::built_in().
+// The built-in chat templates.
 #pragma once
 
 #include <optional>
@@ -9,7 +9,7 @@
 
 namespace snapkv {
 
-/// The Jinja source; nullopt when there is none of this name.
+/// The template's Jinja source; nullopt if there is no template of this name.
 std::optional<std::string_view> find_builtin_template(std::string_view name);
 /// In alphabetical order.
 std::vector<std::string> builtin_template_names();

@@ -14,10 +14,11 @@
 namespace snapkv {
 namespace {
 
-constexpr size_t kMaxTemplateBytes = 1 << 20;  // the largest known ones have some 20 KB
+constexpr size_t kMaxTemplateBytes = 1 << 20;  // the largest known templates have about 20 KB
 
-// What a rendering may do: units of jinja::Budget, 20 to 80 ms by the processor, and one more for
-// every byte of conversation, so that a long one can be copied through a template sixteen times.
+// The work that a rendering may do, in units of jinja::Budget: this many, which take 20 to 80 ms
+// depending on the processor, plus one per byte of conversation, so that a template can copy a long
+// conversation sixteen times.
 constexpr int64_t kWork = 600'000;
 
 }  // namespace

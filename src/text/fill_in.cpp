@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Prompts of models that fill in, in the order that all of them know: before, after, gap. Called by
-// the server.
+// Prompts for models that fill in text, in the order that all of them know: text before, text
+// after, gap.
 #include "snapkv/fill_in.h"
 
 #include "base/error.h"

@@ -10,13 +10,13 @@ using Json = nlohmann::json;
 
 constexpr size_t kMaxFileBytes = size_t{1} << 29;
 constexpr size_t kMaxDepth = 64;
-constexpr size_t kMaxValues = 4'000'000;  // beside the tables
+constexpr size_t kMaxValues = 4'000'000;  // not counting the tables
 constexpr size_t kMaxEntries = 64'000'000;
 
-/// Where the parser is.
+/// The part of the file that the parser is in.
 enum class Place { json, vocab_object, vocab_array, vocab_entry, merges, merge_entry };
 
-/// Takes the parser's events: tables into vectors, the rest into a JSON value.
+/// Takes the parser's events and puts the tables into vectors and the rest into a JSON value.
 class Handler : public nlohmann::json_sax<Json> {
  public:
   explicit Handler(TokenizerFile& file) : file_(file) {}
@@ -26,7 +26,7 @@ class Handler : public nlohmann::json_sax<Json> {
   bool number_integer(number_integer_t value) override { return number(Json(value)); }
   bool number_unsigned(number_unsigned_t value) override { return number(Json(value)); }
   bool number_float(number_float_t value, const string_t&) override { return number(Json(value)); }
-  bool binary(binary_t&) override { return false; }  // JSON text has none
+  bool binary(binary_t&) override { return false; }  // JSON text has no binary values
   bool string(string_t& value) override;
   bool key(string_t& name) override;
   bool start_object(size_t) override;
@@ -39,9 +39,9 @@ class Handler : public nlohmann::json_sax<Json> {
   [[noreturn]] void fail_found(std::string_view found) const;
   bool number(Json value);
   bool scalar(Json value, std::string_view what);
-  /// Adds a value to what is open and returns where it is.
+  /// Adds a value to the innermost open object or array, and returns the place of the value.
   Json& add(Json value);
-  /// Whether the value that begins is this member of "model".
+  /// Whether the value that begins here is this member of "model".
   bool begins(std::string_view member) const {
     return place_ == Place::json && open_.size() == 2 && in_model_ && key_ == member;
   }
@@ -60,10 +60,10 @@ class Handler : public nlohmann::json_sax<Json> {
 
   TokenizerFile& file_;
   Place place_ = Place::json;
-  std::vector<Json*> open_;  // objects and arrays that are not closed
+  std::vector<Json*> open_;  // objects and arrays that are not yet closed
   bool in_model_ = false;
-  std::string key_;    // of the value that comes
-  std::string entry_;  // a vocabulary entry's text, a merge's first part
+  std::string key_;    // of the next value
+  std::string entry_;  // text of a vocabulary entry, or the first part of a merge
   int n_in_entry_ = 0;
   size_t n_values_ = 0;
 };

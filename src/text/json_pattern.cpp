@@ -9,14 +9,14 @@
 namespace snapkv {
 namespace {
 
-// The property White_Space. PCRE2's \s has U+180E too.
+// The property White_Space. PCRE2's \s also matches U+180E.
 constexpr std::string_view kSpaces =
     R"(\t-\r \x{85}\x{a0}\x{1680}\x{2000}-\x{200a}\x{2028}\x{2029}\x{202f}\x{205f}\x{3000})";
-// Oniguruma's word characters; PCRE2's \w has all numbers and no marks.
+// Oniguruma's word characters. PCRE2's \w includes all numbers, but no marks.
 constexpr std::string_view kWord = R"(\p{Alphabetic}\p{M}\p{Nd}\p{Pc})";
 constexpr std::string_view kHexDigit = "0-9A-Fa-f";
 
-/// A shorthand that the two read differently, as the inside of brackets.
+/// The characters of a shorthand that the two libraries read differently, as written in brackets.
 std::optional<std::string_view> class_of(char shorthand) {
   switch (shorthand) {
     case 's':
@@ -38,7 +38,7 @@ std::string on_pcre2(std::string_view in, const std::string& origin) {
          what);
   };
   std::string out;
-  bool inside = false;  // of brackets
+  bool inside = false;  // inside brackets
   for (size_t at = 0; at < in.size(); ++at) {
     const char c = in[at];
     if (c == '\\' && at + 1 < in.size()) {
@@ -49,7 +49,7 @@ std::string on_pcre2(std::string_view in, const std::string& origin) {
         (out += c) += next;
       } else if (next != lower && inside) {
         if (next != 'S') unsupported(fmt::format("\\{} in brackets", next));
-        out += R"(\S)";  // differs by U+180E alone
+        out += R"(\S)";  // differs from Oniguruma's in U+180E alone
       } else if (inside) {
         out += *characters;
       } else {
@@ -69,7 +69,7 @@ std::string on_pcre2(std::string_view in, const std::string& origin) {
       if (c == '[' && !inside) {
         inside = true;
         out += c;
-        // A bracket that comes first is a character.
+        // A closing bracket that comes first is an ordinary character.
         if (in.substr(at + 1).starts_with('^')) out += in[++at];
         if (in.substr(at + 1).starts_with(']')) (out += '\\') += in[++at];
         continue;

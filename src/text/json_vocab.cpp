@@ -11,7 +11,7 @@
 namespace snapkv {
 namespace {
 
-// Vocabularies leave out few ids; a file must not make us allocate for ids that it only names.
+// Vocabularies leave out few ids. A file must not make us allocate memory for ids it merely names.
 constexpr int64_t kMaxHoles = 1 << 16;
 
 std::vector<AddedToken> read_added(const JsonField& field) {
@@ -35,7 +35,7 @@ std::vector<AddedToken> read_added(const JsonField& field) {
   return added;
 }
 
-/// The number of ids, checked to be about as many as there are tokens.
+/// The number of ids, checked to be about as large as the number of tokens.
 int64_t count_ids(const TokenizerFile& file, const std::vector<AddedToken>& added) {
   int64_t n = std::ssize(file.scored_vocab);
   for (const auto& [text, id] : file.vocab) {
@@ -109,7 +109,7 @@ JsonVocab read_json_vocab(const TokenizerFile& file) {
     for (int64_t id = 0; id < n; ++id) {
       if (!v.text_may_be[id] || !byte_alphabet::hex_byte(v.vocab.tokens[id])) continue;
       v.vocab.types[id] = TokenType::kByte;
-      // A Unigram model takes the spelling for the byte, as in Hugging Face's library.
+      // In a Unigram model, text with this spelling becomes the byte, as in Hugging Face's library.
       if (v.scores.empty()) v.text_may_be[id] = false;
     }
   }

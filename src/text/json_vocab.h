@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The vocabulary of a tokenizer.json: the model's tokens and the added ones, by id. JsonTokenizer
-// reads it.
+// The vocabulary of a tokenizer.json: the model's tokens and the added tokens, by id.
 #pragma once
 
 #include <vector>
@@ -12,14 +11,14 @@
 namespace snapkv {
 
 struct JsonVocab {
-  Vocab vocab;                    // without what find_ends() fills
-  std::vector<double> scores;     // [n_vocab], of a Unigram model
-  std::vector<bool> text_may_be;  // [n_vocab]: a text becomes this token through the model
+  Vocab vocab;                    // without the fields that find_ends() fills
+  std::vector<double> scores;     // [n_vocab], only for a Unigram model
+  std::vector<bool> text_may_be;  // [n_vocab]: whether the model may turn text into this token
   std::vector<AddedToken> added;
-  double lowest_score = 0;  // of a Unigram model
+  double lowest_score = 0;  // only for a Unigram model
 };
 
-/// Throws Error{kBadModel} naming the field, expected and found.
+/// Throws Error{kBadModel} naming the field, what was expected and what was found.
 JsonVocab read_json_vocab(const TokenizerFile& file);
 
 }  // namespace snapkv

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// MergeTable: which two symbols join to which third, and when: the merges of a BPE vocabulary.
+// MergeTable: the merges of a BPE vocabulary: which two symbols join, what they become, and the
+// rank.
 #pragma once
 
 #include <bit>
@@ -18,13 +19,13 @@ class MergeTable {
       : slots_(std::bit_ceil(std::max<size_t>(2 * n_merges, 16))),
         seed_(std::random_device{}() | 1u) {}
 
-  /// A pair that is there already keeps its merge, unless `replace`. At most the number of merges
-  /// that the constructor was told.
+  /// Adds a merge. If the pair has one already, it is kept unless `replace`. The constructor was
+  /// told the most merges that may be inserted.
   void insert(int32_t left, int32_t right, SymbolMerger::Joined joined, bool replace) {
     Slot& slot = slots_[place(key(left, right))];
     if (slot.key == kEmpty || replace) slot = {key(left, right), joined};
   }
-  /// A rank of kNever for pairs that do not join.
+  /// The merge of a pair; its rank is kNever if the pair does not join.
   SymbolMerger::Joined find(int32_t left, int32_t right) const {
     if (left < 0 || right < 0) return {};
     return slots_[place(key(left, right))].joined;
@@ -39,8 +40,8 @@ class MergeTable {
   static uint64_t key(int32_t left, int32_t right) {
     return static_cast<uint64_t>(left) << 32 | static_cast<uint32_t>(right);
   }
-  /// Where a key is, or the empty slot where it would be. The seed is another in every process, so
-  /// that no file can make all its pairs fall together.
+  /// The slot of a key, or the empty slot where it belongs. The seed differs in every process, so
+  /// that no file can be made to put all its pairs in one place.
   size_t place(uint64_t k) const {
     uint64_t h = (k ^ seed_) * 0x9e3779b97f4a7c15u;
     h = (h ^ h >> 32) * (0xd6e8feb86659fd93u ^ seed_ << 1);
@@ -49,7 +50,7 @@ class MergeTable {
     return at;
   }
 
-  std::vector<Slot> slots_;  // a power of two, at most half of them in use
+  std::vector<Slot> slots_;  // their number is a power of two; at most half of them are in use
   uint64_t seed_;
 };
 

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The normalizers of a tokenizer.json: what happens to a text before it is cut into words.
-// JsonTokenizer uses them.
+// The normalizers of a tokenizer.json: what is done to a text before it is cut into words.
 #pragma once
 
 #include <memory>
@@ -14,11 +13,11 @@ namespace snapkv {
 class Normalizer {
  public:
   virtual ~Normalizer() = default;
-  /// `text`, valid UTF-8 and not empty, normalized.
+  /// Returns `text`, which is valid UTF-8 and not empty, normalized.
   virtual std::string apply(std::string_view text) const = 0;
 
-  /// nullptr for null. Throws Error{kBadModel} naming the field, and the types that are supported
-  /// where this one is not.
+  /// Returns nullptr for null. Throws Error{kBadModel} naming the field, and the supported types if
+  /// this one is not supported.
   static std::unique_ptr<Normalizer> from_json(const JsonField& field);
 };
 

@@ -42,8 +42,8 @@ Behavior behavior_of(const JsonField& field, Behavior otherwise) {
                          "Removed, Isolated, MergedWithPrevious, MergedWithNext, Contiguous");
 }
 
-/// Collects the stretches of one piece, matches and what is between them, and puts the pieces that
-/// they make into a list.
+/// Takes the stretches of one piece, matches and the text between them, and appends the pieces that
+/// they form to a list.
 class Cut {
  public:
   Cut(Behavior behavior, bool invert, std::vector<Piece>& out)
@@ -55,7 +55,7 @@ class Cut {
     previous_ = false;
     any_ = false;
   }
-  /// The next stretch: [open end, end). In order, covering the piece.
+  /// Adds the next stretch. Stretches come in order and cover the piece.
   void add(size_t begin, size_t end, bool is_match) {
     if (invert_) is_match = !is_match;
     if (behavior_ == Behavior::removed) {
@@ -91,8 +91,8 @@ class Cut {
   bool invert_;
   std::vector<Piece>& out_;
   Piece piece_;
-  size_t open_begin_ = 0, open_end_ = 0;  // of what is collected
-  bool previous_ = false;                 // the stretch before is a match
+  size_t open_begin_ = 0, open_end_ = 0;  // the stretches joined so far
+  bool previous_ = false;                 // whether the stretch before is a match
   bool any_ = false;
 };
 
@@ -127,7 +127,7 @@ class SplitPattern final : public PieceCutter::Step {
   bool invert_;
 };
 
-/// Cuts at characters of a kind.
+/// Cuts at the characters for which a function returns true.
 class SplitCharacters final : public PieceCutter::Step {
  public:
   SplitCharacters(bool (*matches)(uint32_t), Behavior behavior)
@@ -161,7 +161,7 @@ class SplitCharacters final : public PieceCutter::Step {
   Behavior behavior_;
 };
 
-/// Makes other texts of pieces.
+/// Replaces the text of pieces.
 class Rewrite final : public PieceCutter::Step {
  public:
   /// Returns whether the text changed.
@@ -200,7 +200,7 @@ bool is_number(uint32_t c) {
   return c < 0x80 ? c >= '0' && c <= '9' : unicode::category(c) == unicode::Category::number;
 }
 
-/// "always", "first" or "never"; older files have add_prefix_space.
+/// "always", "first" or "never"; older files have add_prefix_space instead.
 std::string prepend_scheme_of(const JsonField& field) {
   const std::string scheme =
       field["prepend_scheme"].string(field["add_prefix_space"].boolean(true) ? "always" : "never");
@@ -237,7 +237,7 @@ void PieceCutter::add(const JsonField& field) {
     return;
   }
   if (byte_level_ && !spelled_) {
-    // What comes after ByteLevel reads the characters that bytes are spelled with.
+    // The steps after ByteLevel read the characters that bytes are spelled with.
     steps_.push_back(spell_bytes());
     spelled_ = true;
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// PieceCutter: the pre-tokenizers of a tokenizer.json: they cut a text into the pieces that the
-// model then reads one by one. JsonTokenizer uses it.
+// PieceCutter: the pre-tokenizers of a tokenizer.json. They cut a text into the pieces that the
+// model reads one by one.
 #pragma once
 
 #include <deque>
@@ -18,9 +18,9 @@ class PieceCutter {
  public:
   struct Piece {
     std::string_view text;
-    bool first = false;  // begins where the text that the user gave begins
+    bool first = false;  // starts where the user's text starts
   };
-  /// The pieces of one text, and the memory of those that are not parts of it.
+  /// The pieces of one text, and the memory of the pieces that are not views of it.
   struct Pieces {
     std::vector<Piece> list;
     std::deque<std::string> made;
@@ -31,16 +31,16 @@ class PieceCutter {
   PieceCutter();
   PieceCutter(PieceCutter&&) noexcept;
   ~PieceCutter();
-  /// Nothing is cut for null. Throws Error{kBadModel} naming the field, and the types that are
-  /// supported where this one is not.
+  /// Cuts nothing if `field` is null. Throws Error{kBadModel} naming the field, and the supported
+  /// types if this one is not supported.
   explicit PieceCutter(const JsonField& field);
 
-  /// Pieces of `text`, valid UTF-8 that outlives them; none is empty. Throws as
-  /// Regex::Scanner::find.
+  /// Cuts `text`, which is valid UTF-8 and outlives the pieces. No piece is empty. Throws as
+  /// Regex::Scanner::find does.
   Pieces cut(std::string_view text, bool first) const;
 
-  /// Whether the model's alphabet is byte_alphabet's: there is a pre-tokenizer ByteLevel. Pieces
-  /// are plain bytes all the same.
+  /// Whether the model's alphabet is byte_alphabet's, that is, there is a ByteLevel pre-tokenizer.
+  /// The pieces are plain bytes in any case.
   bool is_byte_level() const { return byte_level_; }
 
  private:
@@ -49,7 +49,7 @@ class PieceCutter {
 
   std::vector<std::unique_ptr<Step>> steps_;
   bool byte_level_ = false;
-  bool spelled_ = false;  // steps after ByteLevel read its spelling
+  bool spelled_ = false;  // the steps after ByteLevel read its spelling
 };
 
 }  // namespace snapkv

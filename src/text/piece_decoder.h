@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// PieceDecoder: the decoders of a tokenizer.json: what bytes a token adds to the output, and what
-// is taken off the beginning of a whole text. JsonTokenizer uses it.
+// PieceDecoder: the decoders of a tokenizer.json: the bytes that a token adds to the output, and
+// the bytes that are removed from the start of a whole text.
 #pragma once
 
 #include <string>
@@ -14,16 +14,17 @@ namespace snapkv {
 
 class PieceDecoder {
  public:
-  /// Tokens stay as they are for null, with a space between any two in a whole text. Throws
-  /// Error{kBadModel} naming the field, and the types that are supported where this one is not.
+  /// If `field` is null, tokens stay as they are, and a whole text has a space between tokens.
+  /// Throws Error{kBadModel} naming the field, and the supported types if this one is not
+  /// supported.
   explicit PieceDecoder(const JsonField& field);
 
-  /// The bytes of a token. An added token is spelled in plain characters, never in those that stand
-  /// for bytes (ByteLevel); the other decoders apply to it too: Gemma's runs of spaces are added.
+  /// The bytes of a token. ByteLevel does not apply to an added token, which is spelled in plain
+  /// characters; the other decoders do, since Gemma's runs of spaces are added tokens.
   std::string bytes_of(std::string_view token, bool added) const;
-  /// What is between two tokens in a whole text.
+  /// The text between two tokens of a whole text.
   std::string_view separator() const { return separator_; }
-  /// Bytes to leave out at the beginning of a text whose first piece is `piece`.
+  /// How many bytes to leave out at the start of a text whose first piece is `piece`.
   size_t stripped(std::string_view piece) const;
 
  private:
@@ -35,7 +36,7 @@ class PieceDecoder {
   bool byte_level_ = false;
   bool byte_tokens_ = false;
   bool fused_ = false;
-  std::string strip_;  // a character, up to n_strip_ times
+  std::string strip_;  // a character that is removed up to n_strip_ times
   int64_t n_strip_ = 0;
 };
 

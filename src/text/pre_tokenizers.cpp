@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// The patterns are llama.cpp's (src/llama-vocab.cpp), with its own where these differ from those of
-// the models' tokenizer.json. Rewritten for time: classes instead of lookaheads per character,
-// possessive groups, and no pattern that scans a run again from each of its places.
+// The patterns are llama.cpp's (src/llama-vocab.cpp), including the places where these differ from
+// the models' tokenizer.json. They are rewritten to run fast: classes instead of a lookahead per
+// character, possessive groups, and no pattern that scans a run again from each place in it.
 #include "text/pre_tokenizers.h"
 
 #include <algorithm>
@@ -42,8 +42,8 @@ constexpr std::string_view kK2Horizon = CONTRACTIONS
 constexpr std::string_view kMiniCpm5 = CONTRACTIONS
     R"(|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}+| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
 
-// Capital and small letters: a letter that is not ASCII is both, and so, where they count at all,
-// are marks.
+// Capital and small letters: a letter outside ASCII counts as both, and so does a mark where marks
+// count at all.
 constexpr std::string_view kTekken =
     R"([^\r\n\p{L}\p{N}]?[\p{Lu}]*[\p{Ll}]+|[^\r\n\p{L}\p{N}]?[\p{Lu}]+[\p{Ll}]*|\p{N}| ?[^)"
     R"(\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
@@ -55,7 +55,7 @@ constexpr std::string_view kGraniteMulti =
     R"([^\r\n\p{L}\p{N}]?[\p{Lu}\p{M}]*[\p{Ll}\p{M}]+)" CONTRACTIONS
     R"(?|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{M}]+[\p{Ll}\p{M}]*)" CONTRACTIONS
     R"(?|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
-// Here any letter or mark is both.
+// Here any letter or mark counts as both.
 constexpr std::string_view kTinyAya =
     R"([^\r\n\p{L}\p{N}]?[\p{L}\p{M}]+)" CONTRACTIONS
     R"(?|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
@@ -89,7 +89,7 @@ constexpr std::string_view kDeepseekPunctuation =
     R"(\s?[!-/:-~\x{FF01}-\x{FF0F}\x{FF1A}-\x{FF5E}\x{2018}-\x{201F}\x{3000}-\x{3002}]+)";
 constexpr std::string_view kDeepseekCjk =
     R"([\x{4E00}-\x{9FA5}\x{800}-\x{4E00}\x{AC00}-\x{D7FF}]+)";
-// White space that ends the piece, tried at the beginning of a run only.
+// White space at the end of the piece; tried only at the beginning of a run.
 constexpr std::string_view kTrailingSpace = R"((?<!\s)\s++\z)";
 constexpr std::string_view kDeepseek3 =
     R"([!"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~][A-Za-z]+|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+)"
@@ -103,7 +103,7 @@ constexpr std::string_view kAfmoeScripts =
     R"(\x{30A0}-\x{30FF}\x{FF65}-\x{FF9F}\x{2F00}-\x{2FDF}\x{E40}-\x{E7F}\x{E80}-\x{EFF})"
     R"(\x{1780}-\x{17FF}\x{1000}-\x{109F}\x{AA60}-\x{AA7F}\x{A9E0}-\x{A9FF})"
     R"(\x{AC00}-\x{D7AF}\x{1100}-\x{11FF}]+)";
-// Poro, Bloom and others: all but white space and some punctuation.
+// For Poro, Bloom and others: everything except white space and some punctuation.
 constexpr std::string_view kWordsToPunctuation =
     R"( ?[^(\s|.,!?\x{2026}\x{3002}\x{FF0C}\x{3001}\x{964}\x{6D4}\x{60C})]+)";
 

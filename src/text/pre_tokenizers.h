@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The table of pre-tokenizers that GGUF files name in `tokenizer.ggml.pre`: split rules and what
-// else depends on the name. Read by BpeTokenizer.
+// The pre-tokenizers that GGUF files name in `tokenizer.ggml.pre`: their split rules and the other
+// settings that depend on the name.
 #pragma once
 
 #include <span>
@@ -14,13 +14,13 @@ namespace snapkv {
 struct PreTokenizer {
   std::span<const std::string_view> names;
   std::span<const SplitRule> rules;
-  bool ignore_merges = false;  // a word that is a token is that token, whatever merges would make
-  bool add_bos = false;        // where `tokenizer.ggml.add_bos_token` is absent
-  bool has_bos = true;         // false: no BOS where `tokenizer.ggml.bos_token_id` is absent
-  /// Tokens are UTF-8 with U+2581 for spaces, not GPT-2's spelling of bytes; bytes of what has no
-  /// token are "<0x0A>".
+  bool ignore_merges = false;  // a word that is a token becomes that token, whatever merges give
+  bool add_bos = false;        // the default of `tokenizer.ggml.add_bos_token`
+  bool has_bos = true;         // false: no BOS unless the file has `tokenizer.ggml.bos_token_id`
+  /// Tokens are UTF-8 with U+2581 for spaces, not in GPT-2's spelling of bytes; the bytes of text
+  /// without a token become "<0x0A>".
   bool sentencepiece = false;
-  bool whole_newlines = false;   // a run of newlines that is a token is that token
+  bool whole_newlines = false;   // a run of newlines that is a token becomes that token
   bool always_adds_bos = false;  // whatever `tokenizer.ggml.add_bos_token` says
 };
 

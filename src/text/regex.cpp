@@ -18,23 +18,23 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// A pattern from a file may be any; the ones of real tokenizers are below a kilobyte, and compiled
-// below 100 kB.
+// A file may contain any pattern. Real tokenizers' patterns are below a kilobyte, and below 100 kB
+// when compiled.
 constexpr size_t kMaxPatternBytes = 1 << 16;
 constexpr size_t kMaxCompiledBytes = 1 << 24;
-// Backtracking steps of one match: enough for one step per byte several times over, so that only
-// patterns that take more than linear time meet it.
+// Backtracking steps per match: several times one step per byte, so that only patterns that take
+// more than linear time reach the limit.
 constexpr uint64_t kMatchLimit = 10'000'000;
 constexpr uint64_t kMatchLimitPerByte = 16;
-// Of the interpreter, which runs where no machine code can be made.
+// For the interpreter, which runs where no machine code can be made.
 constexpr uint32_t kHeapLimitKiB = 512 * 1024;
 constexpr size_t kJitStackStart = 64 * 1024;
 constexpr size_t kJitStackMax = 256 * 1024 * 1024;
-// The match limit holds for each place where a match may begin, so that time is bounded by a clock
-// too. A search tries a window of places at a time, whose length follows the time it takes, and
-// looks at the clock after each window without a match and after some number of matches. That is
-// the wall's clock, which is quick to read; where it says that time is up, the thread's processor
-// time decides, so that no error depends on what else the machine does.
+// The match limit applies to each place where a match may begin, so the clock bounds the time as
+// well. A search tries a window of places at a time, whose length is adapted to the time it takes,
+// and looks at the clock after each window without a match and after a number of matches. This is
+// the wall clock, which is quick to read; when it says that time is up, the thread's processor time
+// decides, so that no error depends on what else the machine is doing.
 constexpr size_t kFirstWindow = 1 << 6;
 constexpr double kFastWindowSeconds = 0.002;
 constexpr double kSlowWindowSeconds = 0.05;
@@ -104,7 +104,7 @@ Regex::Regex(std::string_view pattern, Alphabet alphabet, std::string origin)
     fail(ErrorCode::kBadModel, "{}: the split pattern '{}' takes {} bytes compiled, more than {}",
          impl_->origin, pattern, bytes, kMaxCompiledBytes);
   }
-  // Where the system allows no machine code to be made, PCRE2's interpreter gives the same matches.
+  // If the system allows no machine code to be made, PCRE2's interpreter finds the same matches.
   impl_->has_machine_code = pcre2_jit_compile(impl_->code.get(), PCRE2_JIT_COMPLETE) == 0;
 }
 
@@ -117,11 +117,11 @@ struct Regex::Scanner::Impl {
   const Regex::Impl& regex;
   std::unique_ptr<pcre2_match_context, FreeMatchContext> context;
   std::unique_ptr<pcre2_match_data, FreeMatchData> data;
-  std::unique_ptr<pcre2_jit_stack, FreeJitStack> stack;  // made when the default one overflows
+  std::unique_ptr<pcre2_jit_stack, FreeJitStack> stack;  // made when the default stack overflows
   std::string_view text;
-  int finds = 0;                           // since the last look at the clock
-  std::optional<Clock::time_point> began;  // the first look at it for this text
-  CpuTimer cpu;                            // since then
+  int finds = 0;                           // searches since the last look at the clock
+  std::optional<Clock::time_point> began;  // the first look at the clock for this text
+  CpuTimer cpu;                            // processor time since `began`
 
   explicit Impl(const Regex::Impl& r)
       : regex(r),
@@ -147,7 +147,7 @@ struct Regex::Scanner::Impl {
                            context.get());
   }
 
-  /// Looks at the clock; returns the time.
+  /// Looks at the clock, fails if time is up, and returns the time.
   Clock::time_point check_time() {
     finds = 0;
     const auto now = Clock::now();
@@ -171,7 +171,7 @@ struct Regex::Scanner::Impl {
          regex.origin, regex.pattern, from, text.size(), message_of(code));
   }
 
-  /// The place after `at` where the next match may begin.
+  /// The next place after `at` where a match may begin.
   size_t next_place(size_t at) const {
     ++at;
     if (regex.alphabet == Alphabet::bytes) return at;
@@ -204,7 +204,7 @@ std::optional<RegexMatch> Regex::Scanner::find(size_t from) {
     const int result = scan.match(from);
     if (result > 0) {
       const PCRE2_SIZE* bounds = pcre2_get_ovector_pointer(scan.data.get());
-      // \K in a lookaround can put the beginning after the end, or before `from`.
+      // \K in a lookaround can put the match's beginning after its end, or before `from`.
       const size_t begin = std::max<size_t>(bounds[0], from);
       return RegexMatch{begin, std::max<size_t>(bounds[1], begin)};
     }

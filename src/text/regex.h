@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Regex: a PCRE2 pattern, compiled to machine code where the system allows that, with bounded time
-// and memory. Pre-tokenizers cut texts with it.
+// and memory.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +11,7 @@
 
 namespace snapkv {
 
-/// Bytes [begin, end) of the text that was searched.
+/// Bytes [begin, end) of the searched text.
 struct RegexMatch {
   size_t begin = 0;
   size_t end = 0;
@@ -20,12 +20,12 @@ struct RegexMatch {
 class Regex {
  public:
   enum class Alphabet {
-    bytes,    // a character is a byte; \s \d are ASCII's
-    unicode,  // UTF-8, with Unicode's properties; ^ and $ match at line ends, as in Oniguruma
+    bytes,    // a character is a byte; \s \d are ASCII only
+    unicode,  // UTF-8 with Unicode's properties; ^ and $ match at line ends, as in Oniguruma
   };
 
-  /// `origin` says in messages where the pattern is from: "'tokenizer.json': pre_tokenizer". Throws
-  /// Error{kBadModel} with the pattern, what is wrong with it and where.
+  /// `origin` tells in messages where the pattern comes from: "'tokenizer.json': pre_tokenizer".
+  /// Throws Error{kBadModel} with the pattern, what is wrong with it and where.
   Regex(std::string_view pattern, Alphabet alphabet, std::string origin);
   Regex(Regex&&) noexcept;
   Regex& operator=(Regex&&) noexcept;
@@ -33,18 +33,18 @@ class Regex {
 
   const std::string& pattern() const;
 
-  /// Searches texts, one after the other. Belongs to one thread; the Regex must outlive it.
+  /// Searches texts, one after another. Belongs to one thread; the Regex must outlive it.
   class Scanner {
    public:
     explicit Scanner(const Regex& regex);
     Scanner(Scanner&&) noexcept;
     ~Scanner();
 
-    /// Texts that are searched from now on. In the alphabet `unicode` it must be valid UTF-8.
+    /// Sets the text to search, which must be valid UTF-8 for Alphabet::unicode.
     void set_text(std::string_view text);
-    /// The first match that begins at `from` or later. Throws Error{kRuntime} that names the
-    /// pattern and the limit when it meets PCRE2's match limit, heap limit or JIT stack limit, or
-    /// when searching this text has taken much longer than its length explains.
+    /// The first match that begins at `from` or later. Throws Error{kRuntime} naming the pattern
+    /// and the limit if the search reaches PCRE2's match limit, heap limit or JIT stack limit, or
+    /// takes much longer than the text's length explains.
     std::optional<RegexMatch> find(size_t from);
 
    private:

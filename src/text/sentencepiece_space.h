@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// How SentencePiece's vocabularies spell spaces: as U+2581.
+// SentencePiece vocabularies spell a space as U+2581.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@ namespace snapkv {
 
 inline constexpr std::string_view kSentencePieceSpace = "\xe2\x96\x81";  // U+2581
 
-/// `text` with every `from`, which is not empty, replaced by `to`.
+/// `text` with every `from`, which must not be empty, replaced by `to`.
 std::string replace_all(std::string_view text, std::string_view from, std::string_view to);
 
 inline std::string with_sentencepiece_spaces(std::string_view text) {

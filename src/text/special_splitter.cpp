@@ -11,7 +11,7 @@ namespace {
 
 bool is_space(char c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
 
-/// A token that may be cut out. The most urgent one is the greatest.
+/// A token that may be cut out. The greatest candidate is cut out first.
 struct Candidate {
   TokenMatcher::Found token;
   TokenMatcher::Place place;
@@ -23,7 +23,7 @@ struct Candidate {
 
 }  // namespace
 
-/// Bytes [begin, end) of the text: a token, and white space around it that goes with it.
+/// Bytes [begin, end) of the text: a token and the white space around it that disappears with it.
 struct SpecialSplitter::Cut {
   size_t begin;
   size_t end;
@@ -62,14 +62,14 @@ std::vector<SpecialSplitter::Cut> SpecialSplitter::find_cuts(
     found.push_back({matcher.longest(place.node, text.size() - place.begin), place});
   }
   std::priority_queue<Candidate> candidates({}, std::move(found));
-  std::map<size_t, Cut> cuts;  // by begin; they do not overlap
+  std::map<size_t, Cut> cuts;  // by their begin; they do not overlap
   while (!candidates.empty()) {
     const auto [token, place] = candidates.top();
     candidates.pop();
     const auto after = cuts.upper_bound(place.begin);
     const size_t left = after == cuts.begin() ? 0 : std::prev(after)->second.end;
     const size_t right = after == cuts.end() ? text.size() : after->first;
-    if (left > place.begin) continue;  // inside a cut
+    if (left > place.begin) continue;  // inside another cut
     const bool fits = place.begin + token.length <= right;
     if (!fits || !is_allowed(token.id, place.begin, place.begin + token.length, plain)) {
       const size_t most = fits ? token.length - 1 : right - place.begin;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // SpecialSplitter: cuts a text at the special tokens spelled out in it, before a tokenizer reads
-// what is left between them. Used by the tokenizers of GGUF files, with llama.cpp's order: the
-// longest token first, each wherever it occurs in what longer ones left, from left to right.
+// the text between them. The order is llama.cpp's: the longest token first, each wherever it occurs
+// in the text that longer tokens left, from left to right.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ namespace snapkv {
 
 class SpecialSplitter {
  public:
-  /// A token, or text (token < 0) to tokenize.
+  /// A token, or text to tokenize (token < 0).
   struct Fragment {
     int32_t token = -1;
     std::string_view text;
@@ -26,9 +26,9 @@ class SpecialSplitter {
   /// Keeps a reference to the vocabulary.
   explicit SpecialSplitter(const Vocab& vocab);
 
-  /// Fragments of `text` in order; texts are views of it and not empty. If `parse_special` is
-  /// false, only user-defined tokens are cut out. Where `plain` has bytes of a token, only a
-  /// user-defined one is cut out in any case; its ranges are sorted and disjoint.
+  /// Cuts `text` into fragments in order; their texts are views of it and not empty. If
+  /// `parse_special` is false, only user-defined tokens are cut out. The same holds for tokens that
+  /// overlap one of the `plain` ranges, which are sorted and disjoint.
   std::vector<Fragment> split(std::string_view text, bool parse_special,
                               std::span<const ByteRange> plain = {}) const;
 

@@ -11,12 +11,12 @@
 namespace snapkv {
 namespace {
 
-// The bytes of characters that are not ASCII: 0x80 + 8 * (number of the set + 1, or 0) + category.
+// The bytes of characters outside ASCII: 0x80 + 8 * (number of the set + 1, or 0) + category.
 constexpr char kWhiteSpace = '\x0b';
 constexpr size_t kBytesPerSet = 8;
 constexpr size_t kMaxSets = 15;
 
-/// A category as patterns write it, and its ASCII members as they stand in brackets.
+/// A category as patterns write it, and its ASCII members as they are written in brackets.
 struct CategoryClass {
   std::string_view name;
   unicode::Category category;
@@ -32,7 +32,7 @@ constexpr CategoryClass kCategories[] = {
     {"S", unicode::Category::symbol, R"($+<->\^`\|~)"},
 };
 
-/// The byte of a category's members in set `set` - 1, or in none for `set` 0.
+/// The byte of a category's members in set number `set` - 1, or in no set if `set` is 0.
 constexpr char byte_of(unicode::Category category, size_t set) {
   return static_cast<char>(0x80 + kBytesPerSet * set + static_cast<size_t>(category));
 }
@@ -51,7 +51,7 @@ char byte_of(uint32_t c, const std::vector<CodePointSet>& sets) {
   return byte_of(unicode::category(c), 0);
 }
 
-/// Reads "\x{HEX}" at `at` and moves behind it.
+/// Reads "\x{HEX}" at `at` and moves past it.
 uint32_t read_code_point(std::string_view pattern, size_t& at) {
   const size_t close = pattern.find('}', at);
   SNAPKV_CHECK(pattern.substr(at, 3) == "\\x{" && close != std::string_view::npos);
@@ -71,7 +71,7 @@ std::pair<uint32_t, uint32_t> read_range(std::string_view pattern, size_t& at) {
   return {first, last};
 }
 
-/// The brackets' sets of a pattern, each once.
+/// The sets in a pattern's brackets, each listed once.
 std::vector<CodePointSet> sets_of(std::string_view pattern) {
   std::vector<CodePointSet> sets;
   CodePointSet set;
@@ -100,7 +100,7 @@ void put_category(std::string_view name, size_t n_sets, bool inside, std::string
   if (!inside) out += ']';
 }
 
-/// One byte per character of `text`.
+/// `text` with one byte per character.
 std::string shortened(std::string_view text, const std::vector<CodePointSet>& sets) {
   std::string out;
   out.reserve(text.size());
@@ -137,10 +137,10 @@ void cut_by_pattern(std::string_view piece, Regex::Scanner& scanner,
 }
 
 bool is_ascii_digit(char c) { return c >= '0' && c <= '9'; }
-/// Of a text without sets.
+/// For a text that was shortened without sets.
 bool is_digit_or_number(char c) { return is_ascii_digit(c) || c == kNumber; }
 
-/// The end of the run of characters like the one at `from`.
+/// The end of the run of characters from `from` on that satisfy `predicate`.
 template <typename Predicate>
 size_t run_end(std::string_view piece, size_t from, Predicate predicate) {
   while (from < piece.size() && predicate(piece[from])) ++from;
@@ -182,7 +182,7 @@ void cut_thousands(std::string_view piece, std::vector<uint32_t>& lengths) {
 std::string expand_pattern(std::string_view pattern, std::vector<CodePointSet>& sets) {
   sets = sets_of(pattern);
   std::string out;
-  bool inside = false;  // of brackets
+  bool inside = false;  // inside brackets
   CodePointSet set;
   for (size_t at = 0; at < pattern.size();) {
     const std::string_view rest = pattern.substr(at);
@@ -227,7 +227,7 @@ SplitRules::SplitRules(std::span<const SplitRule> rules, const std::string& orig
 }
 
 std::vector<uint32_t> SplitRules::split(std::string_view text) const {
-  std::vector<uint32_t> lengths;  // in characters until the end
+  std::vector<uint32_t> lengths;  // in characters, converted to bytes at the end
   if (text.empty()) return lengths;
   const bool ascii = utf8::ascii_prefix(text) == text.size();
   std::string without_sets;

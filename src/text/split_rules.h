@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: MIT
-// SplitRules: how a pre-tokenizer of a GGUF file cuts a text into words, as llama.cpp does it.
+// SplitRules: how a pre-tokenizer of a GGUF file cuts a text into words, as llama.cpp does.
 //
-// Rules run one after the other, each on the pieces that the ones before it made. A pattern's
-// matches become pieces, and so does what lies between them.
+// The rules run one after another, each on the pieces that the rules before it made. The matches of
+// a pattern become pieces, and so does the text between them.
 //
-// llama.cpp matches patterns on a shortened alphabet of one byte per character, and so do we: then
-// a class of characters is a table of 256 bits, and classes mean what they mean there.
+// llama.cpp matches patterns on a shortened alphabet of one byte per character, and so do we: a
+// class of characters is then a table of 256 bits, and classes mean the same as in llama.cpp.
 //   ASCII               itself
 //   other white space   0x0b
-//   all others          0x80 + 8 * (1 + the number of the pattern's set that has it, or 0)
-//                       + Unicode's category
-// So [^a-z] holds all letters that are not ASCII, capital or small, and \s, \d are ASCII's with all
-// white space.
+//   everything else     0x80 + 8 * s + Unicode's category, where s is 0, or 1 + the number of the
+//                       pattern's set that contains the character
+// So [^a-z] contains all letters outside ASCII, capital or small, and \s and \d are ASCII's, plus
+// all white space.
 #pragma once
 
 #include <cstdint>
@@ -28,14 +28,14 @@ namespace snapkv {
 struct SplitRule {
   enum class Kind {
     /// Regular expression with ASCII literals; \p{L} \p{M} \p{N} \p{P} \p{S}; \p{Lu} and \p{Ll},
-    /// which hold A-Z or a-z and all letters that are not ASCII; and inside brackets \x{HEX} and
-    /// ranges of these, which make the brackets' set of characters. Sets of one pattern are equal
-    /// or have no character in common.
+    /// which contain A-Z or a-z and all letters outside ASCII; and, inside brackets, \x{HEX} and
+    /// ranges of these, which form the brackets' set of characters. Any two sets of a pattern are
+    /// either equal or disjoint.
     pattern,
-    /// Runs of numbers, cut so that all pieces but the first have three digits; what comes before a
+    /// Cuts runs of numbers so that every piece but the first has three digits; the text before a
     /// run joins its first piece (`afmoe`).
     digit_groups,
-    /// A cut wherever a multiple of three ASCII digits, and then no further one, follows.
+    /// Cuts wherever the ASCII digits up to the end of their run are a multiple of three.
     thousands,
   };
   Kind kind = Kind::pattern;
@@ -47,24 +47,24 @@ using CodePointSet = std::vector<std::pair<uint32_t, uint32_t>>;
 
 class SplitRules {
  public:
-  /// `origin` as Regex's.
+  /// `origin` as for Regex.
   SplitRules(std::span<const SplitRule> rules, const std::string& origin);
 
-  /// Lengths in bytes of the words of `text`, which is valid UTF-8; none is 0, their sum is the
-  /// text's. Throws as Regex::Scanner::find.
+  /// The lengths in bytes of the words of `text`, which is valid UTF-8; none is 0, and their sum is
+  /// the text's length. Throws as Regex::Scanner::find does.
   std::vector<uint32_t> split(std::string_view text) const;
 
  private:
   struct Step {
     SplitRule::Kind kind;
-    std::vector<Regex> regex;        // one, or none for other kinds
-    std::vector<CodePointSet> sets;  // of the pattern
+    std::vector<Regex> regex;        // one for a pattern, none for the other kinds
+    std::vector<CodePointSet> sets;  // the pattern's sets
   };
   std::vector<Step> steps_;
 };
 
-/// A pattern of SplitRule::Kind::pattern as bytes, and its sets. Aborts on one that breaks the
-/// rules above: patterns are the program's own.
+/// Turns a pattern of SplitRule::Kind::pattern into one on bytes and its sets. Aborts if the
+/// pattern breaks the rules above: patterns are part of the program.
 std::string expand_pattern(std::string_view pattern, std::vector<CodePointSet>& sets);
 
 }  // namespace snapkv

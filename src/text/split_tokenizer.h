@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// SplitTokenizer: what the tokenizers of GGUF files share: a text is cut at special tokens, and
-// what is between them is theirs.
+// SplitTokenizer: the base of the tokenizers of GGUF files. It cuts a text at special tokens; a
+// derived class tokenizes the text between them.
 #pragma once
 
 #include <cstdint>
@@ -22,8 +22,8 @@ class SplitTokenizer : public VocabTokenizer {
  protected:
   explicit SplitTokenizer(Vocab vocab) : VocabTokenizer(std::move(vocab)), splitter_(vocab_) {}
 
-  /// Appends the ids of text between special tokens. `after_special`: it is at the
-  /// beginning of a text or right after a special token.
+  /// Appends the ids of text between special tokens. `after_special`: the text is the beginning of
+  /// the whole text or directly follows a special token.
   virtual void encode_fragment(std::string_view text, bool after_special,
                                std::vector<int32_t>& out) const = 0;
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
-// SymbolMerger: joins neighbouring symbols of a word until no pair of them may join, the pair of
-// the lowest rank first and of those the leftmost: what byte pair encoding and SentencePiece's
-// variant of it have in common. BpeModel and SpmTokenizer use it.
+// SymbolMerger: joins neighbouring symbols of a word until no pair can be joined, always the pair
+// of the lowest rank, the leftmost of these first. Byte pair encoding and SentencePiece's variant
+// of it have this in common.
 //
-// Time is O(n log n) in the word's length for any vocabulary. Words of megabytes (a text without
-// spaces) would spend it waiting for memory if one heap held all pairs, so these are sorted by rank
-// into buckets, each of which is then worked off from left to right.
+// Time is O(n log n) in the word's length for any vocabulary. A word of megabytes (a text without
+// spaces) would spend it waiting for memory if one heap held all pairs, so they are sorted by rank
+// into buckets, and each bucket is worked through from left to right.
 #pragma once
 
 #include <algorithm>
@@ -19,7 +19,7 @@ namespace snapkv {
 
 class SymbolMerger {
  public:
-  /// What two symbols join to.
+  /// The result of joining two symbols.
   struct Joined {
     uint32_t rank = kNever;
     int32_t symbol = -1;
@@ -31,19 +31,19 @@ class SymbolMerger {
     uint32_t begin = 0;  // its first byte in the word
     int32_t prev = -1;
     int32_t next = -1;
-    uint32_t rank = kNever;  // of it and the next one
-    int32_t joined = -1;     // what these two become
+    uint32_t rank = kNever;  // of the pair of this symbol and the next
+    int32_t joined = -1;     // the symbol that the pair becomes
   };
 
-  /// The next word begins.
+  /// Begins the next word.
   void clear() { symbols_.clear(); }
   void append(int32_t symbol, size_t begin) {
     symbols_.push_back({symbol, static_cast<uint32_t>(begin), -1, -1, kNever, -1});
   }
   size_t size() const { return symbols_.size(); }
 
-  /// Joins the symbols of a word of `bytes` bytes. `join(a, b, end)` tells what the symbols a and b
-  /// become, where b ends at byte `end` of the word. Ranks are below `n_ranks`.
+  /// Joins the symbols of a word of `bytes` bytes. `join(a, b, end)` returns what the symbols a and
+  /// b become, where b ends at byte `end` of the word. Ranks are below `n_ranks`.
   template <typename Join>
   void run(size_t bytes, uint32_t n_ranks, Join&& join);
 
@@ -70,7 +70,7 @@ class SymbolMerger {
     a.rank = joined.rank;
     a.joined = joined.symbol;
   }
-  /// Joins symbol `left` and the next one, and ranks the two pairs that this makes.
+  /// Joins symbol `left` with the next one, and ranks the two pairs that it then belongs to.
   template <typename Join>
   void merge(int32_t left, size_t bytes, Join& join) {
     Symbol& a = symbols_[left];
@@ -88,7 +88,7 @@ class SymbolMerger {
   template <typename Join>
   void run_many(size_t bytes, uint32_t n_ranks, Join& join);
 
-  /// A pair in the queue: greater is later.
+  /// A pair as a heap entry; a greater entry is joined later.
   static uint64_t entry(uint32_t rank, int32_t left) {
     return static_cast<uint64_t>(rank) << 32 | static_cast<uint32_t>(left);
   }
@@ -102,7 +102,7 @@ class SymbolMerger {
     heap_.pop_back();
     return e;
   }
-  /// Queues the pair at `left`: pairs of a higher rank than `current` wait in their bucket.
+  /// Queues the pair at `left`; a pair of a higher rank than `current` waits in its bucket.
   void queue(int32_t left, uint32_t current) {
     const uint32_t rank = symbols_[left].rank;
     if (rank == kNever) return;
@@ -119,7 +119,7 @@ class SymbolMerger {
 
   std::vector<Symbol> symbols_;
   std::vector<uint64_t> heap_;
-  std::vector<std::vector<int32_t>> buckets_;  // [n_ranks], of words with many symbols
+  std::vector<std::vector<int32_t>> buckets_;  // [n_ranks], only for words of many symbols
   std::vector<uint32_t> waiting_;              // heap of the ranks whose buckets are not empty
 };
 
@@ -158,11 +158,11 @@ template <typename Join>
 void SymbolMerger::run_many(size_t bytes, uint32_t n_ranks, Join& join) {
   const bool use_buckets = symbols_.size() >= kManySymbols;
   if (use_buckets && buckets_.size() < n_ranks) buckets_.resize(n_ranks);
-  // Without buckets every pair has at most the current rank, and so is in the heap.
+  // Without buckets, no pair ranks above `current`, so all of them go to the heap.
   uint32_t current = use_buckets ? 0 : kNever;
   for (int32_t i = 0; i < static_cast<int32_t>(symbols_.size()); ++i) queue(i, current);
   std::vector<int32_t> bucket;
-  size_t done = 0;  // of the bucket
+  size_t done = 0;  // entries of the bucket
   for (;;) {
     uint64_t next = std::numeric_limits<uint64_t>::max();
     if (done < bucket.size()) next = entry(current, bucket[done]);
@@ -183,7 +183,7 @@ void SymbolMerger::run_many(size_t bytes, uint32_t n_ranks, Join& join) {
       return;
     }
     const auto left = static_cast<int32_t>(next & 0xffffffffu);
-    if (symbols_[left].rank != next >> 32) continue;  // one of the pair has joined another
+    if (symbols_[left].rank != next >> 32) continue;  // a symbol of the pair was joined meanwhile
     merge(left, bytes, join);
     queue(left, current);
     if (symbols_[left].prev >= 0) queue(symbols_[left].prev, current);

@@ -10,7 +10,7 @@
 namespace snapkv {
 namespace {
 
-/// The borders of Knuth, Morris and Pratt (1977).
+/// The border table of Knuth, Morris and Pratt (1977).
 std::vector<size_t> borders_of(std::string_view text) {
   std::vector<size_t> border(text.size());
   size_t n = 0;
@@ -22,7 +22,7 @@ std::vector<size_t> borders_of(std::string_view text) {
   return border;
 }
 
-/// Bytes of the longest beginning of `text` that begins a valid character, at least 1.
+/// Bytes of the longest prefix of `text` that begins a valid character; at least 1.
 size_t broken_length(std::string_view text) {
   size_t n = 1;
   while (n < text.size() &&
@@ -41,7 +41,7 @@ TextStream::TextStream(std::vector<std::string> stops) {
     std::vector<size_t> border = borders_of(stop);
     patterns_.push_back({std::move(stop), std::move(border), 0});
   }
-  // Of two that are complete at once the longer one comes first.
+  // Of two stop strings that are complete at the same time, the longer one counts.
   std::stable_sort(patterns_.begin(), patterns_.end(), [](const Pattern& a, const Pattern& b) {
     return a.text.size() > b.text.size();
   });

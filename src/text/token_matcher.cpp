@@ -26,7 +26,7 @@ TokenMatcher::TokenMatcher(std::vector<Entry> entries) {
 }
 
 void TokenMatcher::add_nodes(const std::vector<Entry>& sorted) {
-  // Entries [begin, end) share their last `depth` bytes: one node.
+  // Entries [begin, end) share their last `depth` bytes and thus form one node.
   struct Range {
     size_t begin, end, depth;
   };
@@ -42,7 +42,7 @@ void TokenMatcher::add_nodes(const std::vector<Entry>& sorted) {
       const unsigned char byte = from_end(sorted[begin].text, depth);
       size_t last = begin + 1;
       while (last < end && from_end(sorted[last].text, depth) == byte) ++last;
-      // Nodes are numbered as they leave the queue: all that wait come first.
+      // Nodes are numbered in the order they leave the queue: all that are waiting come before.
       bytes_.push_back(byte);
       targets_.push_back(static_cast<int32_t>(nodes_.size() - 1 + ranges.size()));
       ranges.push_back({begin, last, depth + 1});
@@ -56,7 +56,7 @@ void TokenMatcher::add_nodes(const std::vector<Entry>& sorted) {
 
 void TokenMatcher::link() {
   for (uint32_t e = 0; e < nodes_[1].first_edge; ++e) of_root_[bytes_[e]] = targets_[e];
-  // Parents come before children, and shorter suffixes before longer ones.
+  // Parents are linked before children, and shorter suffixes before longer ones.
   for (int32_t v = 0; v + 1 < static_cast<int32_t>(nodes_.size()); ++v) {
     Node& node = nodes_[v];
     const int32_t suffix = v == 0 ? -1 : nodes_[node.fail].found;
@@ -97,7 +97,7 @@ int32_t TokenMatcher::child(int32_t node, unsigned char byte) const {
 
 std::vector<TokenMatcher::Place> TokenMatcher::find(std::string_view text) const {
   std::vector<Place> places;
-  if (nodes_.size() <= 2) return places;  // the root and the end
+  if (nodes_.size() <= 2) return places;  // only the root and the end
   int32_t state = 0;
   for (size_t i = text.size(); i-- > 0;) {
     const auto byte = static_cast<unsigned char>(text[i]);

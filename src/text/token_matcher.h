@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
-// TokenMatcher: finds tokens that are spelled out in a text, all of them in one pass whose time
-// depends on the text's length alone. SpecialSplitter and AddedTokens cut texts with it.
+// TokenMatcher: finds all tokens that are spelled out in a text, in one pass whose time depends
+// only on the text's length.
 //
-// It is the automaton of Aho and Corasick (1975), of the tokens spelled backwards and run over the
-// text from its end, so that a state knows the tokens that begin at a place and not those that end
-// there. Longer and shorter tokens of one place form a chain; jump pointers (Myers 1983) find the
-// longest that fits in logarithmic time, however many there are.
+// It is the automaton of Aho and Corasick (1975) for the tokens spelled backwards, run over the
+// text from its end, so that a state tells which tokens begin at a place rather than which end
+// there. The tokens of one place form a chain from longer to shorter; jump pointers (Myers 1983)
+// find the longest one that fits in logarithmic time, however many there are.
 #pragma once
 
 #include <array>
@@ -19,15 +19,15 @@ namespace snapkv {
 class TokenMatcher {
  public:
   struct Entry {
-    std::string_view text;  // not empty, distinct from all others, outlives the constructor
+    std::string_view text;  // not empty, unique, outlives the constructor
     int32_t id;
   };
-  /// A token of `length` bytes; 0 for none.
+  /// A token of `length` bytes; a length of 0 means none.
   struct Found {
     int32_t id = -1;
     size_t length = 0;
   };
-  /// A place where tokens begin; longest() says which.
+  /// A place where tokens begin; longest() tells which.
   struct Place {
     size_t begin;
     int32_t node;
@@ -36,19 +36,19 @@ class TokenMatcher {
   TokenMatcher() = default;
   explicit TokenMatcher(std::vector<Entry> entries);
 
-  /// All places of `text`, last one first.
+  /// All places in `text`, the last one first.
   std::vector<Place> find(std::string_view text) const;
-  /// The longest of a place's tokens that has at most `max_bytes` bytes.
+  /// The longest token of a place with at most `max_bytes` bytes.
   Found longest(int32_t node, size_t max_bytes) const;
 
  private:
   struct Node {
-    uint32_t first_edge = 0;  // edges up to the next node's first
+    uint32_t first_edge = 0;  // its edges end at the next node's first
     int32_t fail = 0;         // the node of the longest proper suffix of this one's bytes
-    int32_t found = -1;       // the node of the longest token that is such a suffix or all of it
-    int32_t id = -1;          // of the token that this node spells
-    uint32_t length = 0;      // of it in bytes: the node's depth
-    // Of nodes that spell a token, in the tree whose parents are the next shorter tokens:
+    int32_t found = -1;       // the node of the longest token that is such a suffix, or this node
+    int32_t id = -1;          // the token that this node spells
+    uint32_t length = 0;      // bytes that the node spells: its depth
+    // For nodes that spell a token, in the tree where a token's parent is the next shorter one:
     int32_t shorter = -1;
     int32_t jump = -1;
     uint32_t level = 0;
@@ -57,8 +57,8 @@ class TokenMatcher {
   void link();
   int32_t child(int32_t node, unsigned char byte) const;
 
-  std::vector<Node> nodes_;  // level by level; one more, for the end of the last one's edges
-  std::vector<unsigned char> bytes_;  // of the edges
+  std::vector<Node> nodes_;  // level by level; an extra one marks the end of the last one's edges
+  std::vector<unsigned char> bytes_;  // the edges' bytes
   std::vector<int32_t> targets_;
   std::array<int32_t, 256> of_root_{};
 };

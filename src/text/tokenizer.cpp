@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Chooses the tokenizer by the file; one file per kind.
+// Tokenizer: the choice of a tokenizer for a file. Each kind of tokenizer has its own source file.
 #include "snapkv/tokenizer.h"
 
 #include <filesystem>
@@ -22,7 +22,7 @@ std::string_view text_of(const MmapFile& file) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
-/// A small JSON file beside a tokenizer.json; null where there is none.
+/// Reads a small JSON file from the folder of a tokenizer.json; null if there is none.
 nlohmann::json read_beside(const fs::path& path) {
   if (!fs::exists(path)) return nullptr;
   return parse_tokenizer_file(text_of(MmapFile(path.string())), path.string()).json;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// BpeTokenizer: byte pair encoding as GGUF files store it (`tokenizer.ggml.model` = "gpt2", and
-// "gemma4", whose tokens are spelled as SentencePiece does). Made by Tokenizer::from_gguf.
+// BpeTokenizer: byte pair encoding as GGUF files store it: `tokenizer.ggml.model` = "gpt2", or
+// "gemma4", whose tokens are spelled as in SentencePiece.
 #pragma once
 
 #include <string>

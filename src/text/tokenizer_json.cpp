@@ -10,7 +10,7 @@
 namespace snapkv {
 namespace {
 
-/// The model's type; old files do not name it.
+/// The model's type; old files do not name it, and it is told by the tables that they have.
 std::string model_type(const TokenizerFile& file, const JsonField& model) {
   if (!model["type"].is_null()) return model["type"].string();
   return file.has_merges ? "BPE" : !file.scored_vocab.empty() ? "Unigram" : "WordLevel";
@@ -44,7 +44,7 @@ BpeModel::Options bpe_options(const Vocab& vocab, const JsonField& model, bool b
           .unknown = token_named(vocab, model["unk_token"])};
 }
 
-/// The text of a token in tokenizer_config.json: "..." or {"content": "..."}; empty for none.
+/// A token's text in tokenizer_config.json: "..." or {"content": "..."}; empty if there is none.
 std::string token_text_of(const JsonField& field) {
   if (field.is_null()) return {};
   return field.is_object() ? field["content"].string("") : field.string();
@@ -58,13 +58,13 @@ int32_t id_of(const Vocab& vocab, const JsonField& field) {
   return static_cast<int32_t>(id);
 }
 
-/// Where `ranges` of `text` are in `normalized`, its normalized form: their ends are marked in the
-/// text, and the marks are found in what that is normalized to. All of `normalized` where this
-/// cannot tell, because the text around an end is normalized as a whole.
+/// The places in `normalized`, the normalized form of `text`, of `ranges` of `text`. To find them,
+/// the ranges' ends are marked in the text, and the marks are searched for in its normalized form.
+/// Returns all of `normalized` if this fails because text across an end is normalized as a whole.
 std::vector<ByteRange> normalized_ranges(const Normalizer& normalizer, std::string_view text,
                                          std::string_view normalized,
                                          std::span<const ByteRange> ranges) {
-  constexpr std::string_view kMark = "\xef\xb7\x90";  // U+FDD0, which is no character
+  constexpr std::string_view kMark = "\xef\xb7\x90";  // U+FDD0, which is not a character
   if (ranges.empty()) return {};
   const std::vector<ByteRange> everything = {{0, normalized.size()}};
   if (text.find(kMark) != std::string_view::npos) return everything;
@@ -154,7 +154,7 @@ void JsonTokenizer::read_post_processor(const JsonField& field) {
     };
     before_.insert(before_.begin(), second("cls"));
     after_.push_back(second("sep"));
-  } else if (type != "ByteLevel") {  // which is about offsets in the text
+  } else if (type != "ByteLevel") {  // ByteLevel only affects offsets in the text
     field["type"].fail_unsupported(
         "'" + type + "'",
         "TemplateProcessing, ByteLevel, BertProcessing, RobertaProcessing, Sequence");
@@ -212,7 +212,7 @@ void JsonTokenizer::read_added(std::vector<AddedToken> added) {
   std::vector<std::pair<std::string, AddedToken>> as_written, normalized;
   for (AddedToken& token : added) {
     is_added_[token.id] = true;
-    // Its text may say that it is a control token where the file does not.
+    // The text may show that this is a control token even if the file does not say so.
     token.special = vocab_.is_special(token.id);
     if (token.normalized && normalizer_) {
       normalized.emplace_back(normalizer_->apply(token.content), std::move(token));
@@ -289,7 +289,7 @@ void JsonTokenizer::encode_section(std::string_view text, bool first, bool parse
 void JsonTokenizer::encode_sections(std::string_view text, bool first, bool parse_special,
                                     std::span<const ByteRange> plain,
                                     std::vector<int32_t>& out) const {
-  auto range = plain.begin();  // the first that does not end before the section
+  auto range = plain.begin();  // the first range that does not end before the section
   for (const auto& section : as_written_.split(text, parse_special, plain)) {
     if (section.token >= 0) {
       out.push_back(section.token);

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: MIT
-// JsonTokenizer: a tokenizer.json of Hugging Face's tokenizers, whose ids it gives. Made by
-// Tokenizer::load.
+// JsonTokenizer: a tokenizer.json; gives the same ids as Hugging Face's tokenizers library.
 //
-// A text is cut at added tokens, normalized, cut at those added tokens that are normalized too, cut
-// into pieces, and each piece goes through the model. What of this a file does not ask for does not
-// happen; what is not supported is an error that names it.
+// A text is cut at added tokens and normalized, cut at the added tokens that are normalized too,
+// and cut into pieces, each of which goes through the model. Steps that the file does not ask for
+// are skipped; a step that is not supported is an error that names it.
 #pragma once
 
 #include <memory>
@@ -27,7 +26,7 @@ namespace snapkv {
 
 class JsonTokenizer final : public VocabTokenizer {
  public:
-  /// `config`: what lies beside the file, null where there is nothing.
+  /// The other files in the folder of tokenizer.json; null if there is none.
   struct Config {
     nlohmann::json tokenizer;   // tokenizer_config.json: which tokens are BOS, EOS ...
     nlohmann::json generation;  // generation_config.json: which tokens end a generation
@@ -49,31 +48,32 @@ class JsonTokenizer final : public VocabTokenizer {
   void read_template(const JsonField& field);
   void read_special(const Config& config);
   void read_ends(const JsonField& generation_config);
-  /// Control tokens never come out of the model: also those that are control tokens by their text,
-  /// which Hugging Face's tokenizers do not know, or by the configuration. Of the latter the EOS
-  /// token becomes an added token, as in the transformers library.
+  /// Marks control tokens so that the model never produces them, including tokens that are control
+  /// tokens only by their text, which Hugging Face's tokenizers do not know, or by the
+  /// configuration. An EOS token of the configuration becomes an added token, as in the
+  /// transformers library.
   void close_control_tokens(JsonVocab& vocab) const;
   void read_added(std::vector<AddedToken> added);
   void read_model(const TokenizerFile& file, const JsonVocab& vocab);
-  /// Appends the ids of `text`, which is valid UTF-8; special tokens that have bytes in `plain`
-  /// stay text. `first`: nothing is before it.
+  /// Appends the ids of `text`, which is valid UTF-8; special tokens that overlap `plain` stay
+  /// text. `first`: no text comes before it.
   void encode_sections(std::string_view text, bool first, bool parse_special,
                        std::span<const ByteRange> plain, std::vector<int32_t>& out) const;
-  /// Text between added tokens. `first`: it begins where the user's text begins.
+  /// Appends the ids of text between added tokens. `first`: it begins where the user's text begins.
   void encode_section(std::string_view text, bool first, bool parse_special,
                       std::span<const ByteRange> plain, std::vector<int32_t>& out) const;
-  /// Normalized text between added tokens.
+  /// Appends the ids of normalized text between added tokens.
   void encode_text(std::string_view text, bool first, std::vector<int32_t>& out) const;
 
   std::unique_ptr<Normalizer> normalizer_;
   PieceCutter cutter_;
   PieceDecoder decoder_;
   std::vector<bool> is_added_;   // [n_vocab]
-  AddedTokens as_written_;       // found in the text as it is
-  AddedTokens normalized_;       // ... and in normalized text
-  std::optional<BpeModel> bpe_;  // one of these
+  AddedTokens as_written_;       // searched for in the text as it is
+  AddedTokens normalized_;       // searched for in the normalized text
+  std::optional<BpeModel> bpe_;  // this model or the next
   std::optional<UnigramModel> unigram_;
-  std::vector<int32_t> before_, after_;  // with add_special
+  std::vector<int32_t> before_, after_;  // ids around the text, if add_special
 };
 
 }  // namespace snapkv

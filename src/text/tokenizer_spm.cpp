@@ -23,10 +23,10 @@ constexpr VocabDefaults kSpmDefaults = {.bos = 1,
                                         .needs_scores = true,
                                         .needs_types = true};
 
-/// The first symbol of a text that is not empty: one UTF-8 character, or what there is of it. In
-/// invalid UTF-8 a symbol ends before a byte that cannot continue it. (llama.cpp takes as many
-/// bytes as the first one announces, and so spells the space in "\xe9 " wrongly; valid text is the
-/// same.)
+/// The first symbol of a text that is not empty: one UTF-8 character, or as much of it as there is.
+/// In invalid UTF-8, a symbol ends before a byte that cannot continue it. (llama.cpp takes as many
+/// bytes as the first one announces, and so spells the space in "\xe9 " wrongly; for valid text
+/// there is no difference.)
 std::string_view first_symbol(std::string_view text) {
   const auto announced = static_cast<size_t>(utf8::length_by_lead(text[0]));
   size_t n = 1;
@@ -34,8 +34,8 @@ std::string_view first_symbol(std::string_view text) {
   return text.substr(0, n);
 }
 
-/// Two neighbouring symbols of up to 4 bytes as one integer. Zero bytes make some pairs share it,
-/// which only keeps a stretch of text whole that could have been cut.
+/// Two neighbouring symbols of up to 4 bytes each as one integer. With zero bytes, some pairs share
+/// a number; then a stretch of text that could be cut stays whole, which does no harm.
 uint64_t packed_symbols(std::string_view a, std::string_view b) {
   uint64_t first = 0;
   for (const char c : a) first = first << 8 | static_cast<unsigned char>(c);
@@ -46,8 +46,8 @@ uint64_t packed_symbols(std::string_view a, std::string_view b) {
 
 }  // namespace
 
-/// Merges the symbols of one stretch of text at a time; short stretches (words) are remembered.
-/// Lives for one encode(); the texts given to it must outlive it.
+/// Merges the symbols of one stretch of text at a time and remembers short stretches (words). Lives
+/// for one encode(); the texts given to it must outlive it.
 class SpmTokenizer::Merger {
  public:
   Merger(const SpmTokenizer& tokenizer, size_t text_bytes, std::vector<int32_t>& out)
@@ -114,7 +114,8 @@ void SpmTokenizer::index_ranks() {
 void SpmTokenizer::index_pieces() {
   for (const auto& [text, id] : vocab_.ids) {
     const TokenType type = vocab_.types[id];
-    // A control token is a meaning, a byte token a byte: text never merges into their spelling.
+    // Text never merges into the spelling of a control token, which is only a meaning, or of a
+    // byte.
     if (type == TokenType::kControl || type == TokenType::kUnknown || type == TokenType::kByte) {
       continue;
     }

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
 // SpmTokenizer: SentencePiece's BPE (`tokenizer.ggml.model` = "llama"): spaces become U+2581, a
-// text starts with one, adjacent symbols merge best score first, what is no token is spelled in
-// bytes. Made by Tokenizer::from_gguf.
+// text starts with one, adjacent symbols are merged in the order of their scores, and a symbol that
+// is not a token is spelled in bytes.
 //
-// The merges are done here, not by libsentencepiece: that replaces invalid UTF-8, so bytes would be
-// lost, and refuses vocabularies that converters write (no token of type unknown). The tests use
-// it as the oracle.
+// The merges are done here rather than by libsentencepiece, which replaces invalid UTF-8, so that
+// bytes would be lost, and refuses vocabularies that converters write (without a token of type
+// unknown). The tests use it as the oracle.
 #pragma once
 
 #include <array>
@@ -33,19 +33,19 @@ class SpmTokenizer final : public SplitTokenizer {
   void index_ranks();
   void index_pieces();
   void index_bytes(const GgufFile& file);
-  /// Whether some piece has symbol `b` right after symbol `a`. Where none has, no merge can cross.
+  /// Whether symbol `b` follows symbol `a` in some piece. If not, no merge crosses their border.
   bool adjacent(std::string_view a, std::string_view b) const;
-  /// Id of a piece that merges may form, -1 if there is none.
+  /// The id of a piece that merges may form; -1 if there is none.
   int32_t find_piece(std::string_view text) const;
   void encode_fragment(std::string_view text, bool after_special,
                        std::vector<int32_t>& out) const override;
 
-  std::vector<uint32_t> ranks_;  // [n_vocab]: 0 for the best score, equal for equal ones
+  std::vector<uint32_t> ranks_;  // [n_vocab]: 0 for the best score; equal scores share a rank
   uint32_t n_ranks_ = 0;
-  std::unordered_map<std::string_view, int32_t> pieces_;  // views of vocab_.tokens
+  std::unordered_map<std::string_view, int32_t> pieces_;  // keys are views of vocab_.tokens
   size_t max_piece_bytes_ = 0;
-  std::bitset<65536> adjacent_bytes_;              // symbols of one byte each: a * 256 + b
-  std::unordered_set<uint64_t> adjacent_symbols_;  // all others
+  std::bitset<65536> adjacent_bytes_;              // symbols of one byte: a * 256 + b
+  std::unordered_set<uint64_t> adjacent_symbols_;  // all other pairs
   std::array<int32_t, 256> byte_ids_{};
 };
 

@@ -92,7 +92,8 @@ size_t UnigramTokenizer::kept_prefix(std::string_view text) const {
   size_t n = 0;
   while (n < text.size()) {
     const auto c = static_cast<unsigned char>(text[n]);
-    // Those that share the n bytes before are sorted by this one; shorter ones come first.
+    // The tokens in [begin, end) share their first n bytes and are sorted by the next; shorter come
+    // first.
     begin = std::partition_point(begin, end, [&](std::string_view t) {
       return t.size() <= n || static_cast<unsigned char>(t[n]) < c;
     });
@@ -142,7 +143,7 @@ std::string UnigramTokenizer::normalized(std::string_view text) const {
 
 void UnigramTokenizer::encode_fragment(std::string_view text, bool,
                                        std::vector<int32_t>& out) const {
-  // A table may cut characters: the model reads whole ones.
+  // A table may split a character, but the model needs whole ones.
   std::string prepared = normalized(text);
   if (!utf8::is_valid(prepared)) prepared = utf8::with_replacements(prepared);
   model_.encode(prepared, out);

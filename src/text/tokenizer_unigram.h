@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// UnigramTokenizer: SentencePiece's Unigram vocabularies (`tokenizer.ggml.model` = "t5"): texts are
-// normalized by a table, then cut into the most probable tokens. Made by Tokenizer::from_gguf.
+// UnigramTokenizer: SentencePiece's Unigram vocabularies (`tokenizer.ggml.model` = "t5"): a text is
+// normalized by a table, then cut into the most probable tokens.
 #pragma once
 
 #include <string>
@@ -24,8 +24,8 @@ class UnigramTokenizer final : public SplitTokenizer {
   void encode_fragment(std::string_view text, bool after_special,
                        std::vector<int32_t>& out) const override;
   std::string normalized(std::string_view text) const;
-  /// Bytes at the beginning of `text` that some user-defined token begins with too: they stay as
-  /// they are.
+  /// The length of the longest prefix of `text` with which a user-defined token begins; such bytes
+  /// are not normalized.
   size_t kept_prefix(std::string_view text) const;
 
   CharsMap chars_map_;

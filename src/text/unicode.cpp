@@ -15,7 +15,7 @@ namespace {
 constexpr uint32_t kCodePoints = 0x110000;
 
 Category major_category(uint32_t c) {
-  // What Unicode 15.1 added to the 15.0 of utf8proc 2.8; newer versions have it.
+  // Added in Unicode 15.1; utf8proc 2.8 has 15.0, newer versions have these too.
   if (c >= 0x2ebf0 && c <= 0x2ee5d) return Category::letter;
   if ((c >= 0x2ffc && c <= 0x2fff) || c == 0x31ef) return Category::symbol;
   switch (utf8proc_category(static_cast<utf8proc_int32_t>(c))) {
@@ -55,8 +55,8 @@ Category major_category(uint32_t c) {
   }
 }
 
-// All categories at once, about 4 ms, made when the first one is asked for: pre-tokenizers ask for
-// every character of a text.
+// The categories of all code points. The table takes about 4 ms and is made on first use, because
+// pre-tokenizers ask for every character of a text.
 const std::vector<Category>& categories() {
   static const std::vector<Category> table = [] {
     std::vector<Category> t(kCodePoints);
@@ -82,8 +82,8 @@ utf8proc_option_t options_of(Form form) {
   return static_cast<utf8proc_option_t>(kStable);
 }
 
-// Marks in the order of their classes, those of one class as they are. utf8proc has this in the
-// function that decomposes a whole text, but there a long run of marks takes quadratic time.
+// Sorts marks by their combining class, keeping the order within a class. utf8proc does this in the
+// function that decomposes a whole text, but takes quadratic time for a long run of marks.
 void order_marks(std::vector<utf8proc_int32_t>& code_points) {
   const auto combining_class = [](utf8proc_int32_t c) {
     return utf8proc_get_property(c)->combining_class;
@@ -104,7 +104,7 @@ void order_marks(std::vector<utf8proc_int32_t>& code_points) {
 
 void normalize_segment(std::string_view text, Form form, std::vector<utf8proc_int32_t>& buffer,
                        std::string& out) {
-  constexpr int kMostParts = 32;  // the longest decomposition of one code point is 18 long
+  constexpr int kMostParts = 32;  // the longest decomposition of a code point has 18
   const utf8proc_option_t options = options_of(form);
   buffer.clear();
   while (!text.empty()) {
@@ -142,7 +142,7 @@ bool is_white_space(uint32_t c) {
 
 bool is_word_character(uint32_t c) {
   if (c == 0x200c || c == 0x200d) return true;
-  // Letters in circles and squares are symbols with the property Alphabetic.
+  // Letters in circles and squares are symbols, but have the property Alphabetic.
   if ((c >= 0x24b6 && c <= 0x24e9) || (c >= 0x1f130 && c <= 0x1f149) ||
       (c >= 0x1f150 && c <= 0x1f169) || (c >= 0x1f170 && c <= 0x1f189)) {
     return true;
@@ -173,8 +173,9 @@ std::string normalized(std::string_view text, Form form) {
   out.reserve(text.size());
   std::vector<utf8proc_int32_t> buffer;
   while (!text.empty()) {
-    // No character composes with an ASCII one after it, so a text can be cut before each of these:
-    // of a run of ASCII characters only the last one may change, with what follows.
+    // No character composes with an ASCII character after it, so a text can be cut before each
+    // ASCII character: in a run of them only the last may change, together with the text that
+    // follows.
     const size_t ascii = utf8::ascii_prefix(text);
     if (ascii == text.size()) return out.append(text);
     const size_t same = ascii > 0 ? ascii - 1 : 0;

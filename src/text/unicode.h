@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Unicode: categories of code points as of version 15.1, which is llama.cpp's, white space, and
-// normalization forms by utf8proc. Used by pre-tokenizers and normalizers.
+// Unicode: categories of code points as of version 15.1 (llama.cpp's), white space, and
+// normalization forms by utf8proc.
 #pragma once
 
 #include <cstdint>
@@ -9,9 +9,9 @@
 
 namespace snapkv::unicode {
 
-/// The first letter of the general category: what \p{L}, \p{N} ... of split patterns mean.
+/// The first letter of the general category, which \p{L}, \p{N} ... in split patterns refer to.
 enum class Category : uint8_t {
-  other,        // C, unassigned included
+  other,        // C, including unassigned
   letter,       // L
   mark,         // M
   number,       // N
@@ -21,18 +21,18 @@ enum class Category : uint8_t {
 };
 Category category(uint32_t code_point);
 
-/// The property White_Space.
+/// Whether the code point has the property White_Space.
 bool is_white_space(uint32_t code_point);
 
-/// What \w of Rust's regular expressions matches: Alphabetic, marks, decimal numbers, connectors,
-/// joiners.
+/// Whether \w of Rust's regular expressions matches: Alphabetic, marks, decimal numbers,
+/// connectors, joiners.
 bool is_word_character(uint32_t code_point);
-/// ASCII's punctuation and symbols, and the category P.
+/// Whether it is an ASCII punctuation character or symbol, or in the category P.
 bool is_punctuation(uint32_t code_point);
 
 enum class Form { nfc, nfd, nfkc, nfkd };
-/// `text`, which must be valid UTF-8, in a normalization form. Takes linear time, but for sorting
-/// runs of combining marks.
+/// `text`, which must be valid UTF-8, in a normalization form. Takes linear time, except for
+/// sorting runs of combining marks.
 std::string normalized(std::string_view text, Form form);
 
 }  // namespace snapkv::unicode

@@ -12,9 +12,10 @@
 namespace snapkv {
 namespace {
 
-// SentencePiece's: an unknown character is this much less probable than the rarest token.
+// SentencePiece's value: an unknown character is this much less probable than the rarest token.
 constexpr double kUnknownPenalty = 10;
-// Every place of a text may cost as many steps. Real ones have some dozen bytes.
+// Each place of a text may cost as many steps as the longest token has bytes. Real tokens have a
+// few dozen.
 constexpr size_t kMaxTokenBytes = 1 << 10;
 
 }  // namespace
@@ -127,11 +128,11 @@ void UnigramModel::encode(std::string_view text, std::vector<int32_t>& out) cons
   if (text.empty()) return;
   std::vector<Best> best;
   find_best(text, best);
-  std::vector<uint32_t> ends;  // last one first
+  std::vector<uint32_t> ends;  // the last one first
   for (size_t end = text.size(); end > 0; end = best[end].begin) {
     ends.push_back(static_cast<uint32_t>(end));
   }
-  // Unknown characters in a row are one unknown text.
+  // Consecutive unknown characters form one unknown text.
   size_t unknown_begin = text.size();
   for (auto end = ends.rbegin(); end != ends.rend(); ++end) {
     const Best& b = best[*end];

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
-// UnigramModel: the most probable way to spell a text in tokens, each of which has a
-// log-probability of its own (Kudo 2018, arXiv 1804.10959), found by Viterbi's algorithm.
-// UnigramTokenizer (GGUF) and JsonTokenizer use it.
+// UnigramModel: the most probable way to spell a text in tokens, each of which has its own
+// log-probability (Kudo 2018, arXiv 1804.10959), found by Viterbi's algorithm.
 #pragma once
 
 #include <array>
@@ -19,23 +18,23 @@ class UnigramModel {
  public:
   struct Options {
     int32_t unknown = -1;
-    bool byte_tokens = false;  // "<0x0A>" for each byte of what has no token
+    bool byte_tokens = false;  // text without a token becomes "<0x0A>" for each of its bytes
   };
-  /// `scores[id]` of the tokens, used where `text_may_be[id]`. Throws Error{kBadModel} that begins
-  /// with `origin` for a token that is too long.
+  /// `scores[id]` counts only where `text_may_be[id]`. Throws Error{kBadModel} with a message that
+  /// begins with `origin` if a token is too long.
   UnigramModel(const Vocab& vocab, const std::vector<double>& scores,
                const std::vector<bool>& text_may_be, double lowest_score, const Options& options,
                std::string origin);
 
-  /// Appends the ids of `text`, valid UTF-8. Takes time in proportion to its length times the
-  /// length of the longest token. What has no token is one unknown token, however long; where there
-  /// is none it is left out, and a warning is logged.
+  /// Appends the ids of `text`, which is valid UTF-8, in time proportional to its length times the
+  /// length of the longest token. A stretch without tokens becomes one unknown token, however long
+  /// it is; if there is no unknown token, it is left out and a warning is logged.
   void encode(std::string_view text, std::vector<int32_t>& out) const;
 
  private:
-  /// A node of the tokens' trie. Children are sorted by byte.
+  /// A node of the trie of all tokens; its children are sorted by byte.
   struct Node {
-    uint32_t first_edge = 0;  // edges up to the next node's first
+    uint32_t first_edge = 0;  // its edges end at the next node's first
     int32_t id = -1;
     double score = 0;
   };
@@ -55,10 +54,10 @@ class UnigramModel {
   std::string origin_;
   double unknown_score_ = 0;
   std::array<int32_t, 256> byte_tokens_{};
-  std::vector<Node> nodes_;  // level by level, and one more
+  std::vector<Node> nodes_;  // level by level; an extra one marks the end of the last one's edges
   std::vector<unsigned char> bytes_;
   std::vector<int32_t> targets_;
-  mutable std::atomic<bool> warned_ = false;  // of text that is left out
+  mutable std::atomic<bool> warned_ = false;  // whether left-out text has been logged
 };
 
 }  // namespace snapkv

@@ -10,7 +10,7 @@ unsigned char byte_at(std::string_view text, size_t i) {
   return static_cast<unsigned char>(text[i]);
 }
 
-/// What a lead byte announces: the length, and the range of the second byte.
+/// The length that a lead byte announces, and the range of the second byte.
 struct Lead {
   int length;
   unsigned char low, high;
@@ -29,7 +29,7 @@ Lead lead_of(unsigned char c) {
   return {0, 0, 0};
 }
 
-/// How many bytes of `text` agree with what its first one announces, and how many it announces.
+/// How many bytes of `text` fit what its first byte announces, and how many it announces.
 struct Prefix {
   int length;
   int announced;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// UTF-8: reading, writing and repairing. Used by all tokenizers.
+// UTF-8: reading, writing and repairing.
 //
 // "Valid" is Unicode's definition (table 3-7 of the standard): no overlong forms, no surrogates,
 // nothing above U+10FFFF.
@@ -14,14 +14,14 @@ namespace snapkv::utf8 {
 
 inline constexpr std::string_view kReplacement = "\xef\xbf\xbd";  // U+FFFD
 
-/// Bytes of the character at the beginning of `text`, 0 if no valid one begins there.
+/// The length in bytes of the character at the start of `text`; 0 if it is not valid.
 int valid_length(std::string_view text);
 
-/// Bytes of the longest prefix of `text` that begins a valid character and is not a whole one; 0 if
-/// `text` cannot become valid by appending to it. "\xe2\x96" gives 2, "\xe2\x28" gives 0.
+/// The length in bytes of `text`'s longest prefix that begins a valid character but is not a whole
+/// one; 0 if nothing appended can make `text` valid. "\xe2\x96" gives 2, "\xe2\x28" gives 0.
 int incomplete_length(std::string_view text);
 
-/// Bytes that a valid character has which begins with this byte; 1 for bytes that begin none.
+/// The length in bytes of a valid character that begins with this byte; 1 if none does.
 inline int length_by_lead(char lead) {
   constexpr uint8_t kLengths[16] = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 2, 2, 3, 4};
   return kLengths[static_cast<unsigned char>(lead) >> 4];
@@ -30,10 +30,10 @@ inline int length_by_lead(char lead) {
 /// The code point of the valid character of `length` bytes at `at`.
 uint32_t code_point(const char* at, int length);
 
-/// Appends a code point up to U+10FFFF, surrogates excepted.
+/// Appends a code point up to U+10FFFF that is not a surrogate.
 void append(std::string& out, uint32_t code_point);
 
-/// Bytes at the beginning of `text` that are ASCII.
+/// The number of ASCII bytes at the start of `text`.
 size_t ascii_prefix(std::string_view text);
 bool is_valid(std::string_view text);
 

@@ -17,14 +17,14 @@ constexpr std::string_view kTokens = "tokenizer.ggml.tokens";
 constexpr std::string_view kScores = "tokenizer.ggml.scores";
 constexpr std::string_view kTypes = "tokenizer.ggml.token_type";
 
-// What follows is llama.cpp's lists of texts: files name few of these tokens in their metadata.
+// The lists of texts below are llama.cpp's: files name few of these tokens in their metadata.
 
-// The first one present serves as end-of-turn where the metadata gives none.
+// The first one present serves as end-of-turn token if the metadata names none.
 constexpr std::string_view kEndOfTurnTexts[] = {
     "<|eot_id|>",        "<|im_end|>", "<|end|>", "<end_of_turn>", "<|endoftext|>",
     "<|end_of_text|>",   "<EOT>",      "_<EOT>",  "[EOT]",         "<｜end▁of▁sentence｜>",
     "<end_of_utterance>"};
-// These end a generation too, but are no turn's end.
+// These end a generation too, but not a turn.
 constexpr std::string_view kEndTexts[] = {
     "<|eom_id|>", "<|return|>", "<|call|>", "<|flush|>",        "<|calls|>", "</s>",
     "[EOS]",      "<eos>",      "<turn|>",  "<|tool_response>", "[e~["};
@@ -43,7 +43,7 @@ constexpr std::string_view kFimPadTexts[] = {"<|fim_pad|>", "<fim-pad>", "<fim_p
 constexpr std::string_view kFimRepoTexts[] = {"<|fim_repo|>", "<|repo_name|>", "<fim-repo>",
                                               "<REPO>", "<reponame>"};
 constexpr std::string_view kFimFileTexts[] = {"<|file_sep|>"};
-// Parts of gpt-oss' answers: who speaks, and where the text begins.
+// Parts of gpt-oss's answers: who speaks, and where the text begins.
 constexpr std::string_view kVisibleTexts[] = {"<|channel|>", "<|message|>", "<|start|>",
                                               "<|constrain|>"};
 
@@ -92,7 +92,7 @@ void read_scores(const GgufFile& file, Vocab& vocab) {
   }
 }
 
-/// An id from the metadata, or `otherwise` where that is a token.
+/// An id from the metadata; if it has none, `otherwise` if that is a token, else -1.
 int32_t read_id(const GgufFile& file, std::string_view name, int32_t otherwise,
                 const Vocab& vocab) {
   const std::string key = fmt::format("tokenizer.ggml.{}_token_id", name);
@@ -137,8 +137,8 @@ void read_special(const GgufFile& file, const VocabDefaults& defaults, Vocab& vo
                    .fim_sep = named("fim_sep")});
 }
 
-/// Phi-3's tokenizer.json lets special tokens take the white space after them; the GGUF files do
-/// not say so, and are known by their name.
+/// In Phi-3's tokenizer.json, special tokens take the white space after them. Its GGUF files do not
+/// say so; they are recognised by their name.
 void read_strips(const GgufFile& file, Vocab& vocab) {
   std::string model = file.get_string("general.name", "");
   std::transform(model.begin(), model.end(), model.begin(),
@@ -153,7 +153,7 @@ void read_strips(const GgufFile& file, Vocab& vocab) {
   }
 }
 
-/// Makes `id` a control token, whatever type the file gave it.
+/// Makes `id` a control token, whatever its type in the file.
 void make_control(Vocab& vocab, int32_t id) {
   if (vocab.types[id] == TokenType::kControl) return;
   log_info(
@@ -163,7 +163,7 @@ void make_control(Vocab& vocab, int32_t id) {
   vocab.types[id] = TokenType::kControl;
 }
 
-/// `id`, or the token with the first of these texts that is one, which becomes a control token.
+/// `id`; if it is -1, the first of these texts that is a token, which becomes a control token.
 int32_t or_by_text(Vocab& vocab, int32_t id, std::span<const std::string_view> texts) {
   for (size_t i = 0; id < 0 && i < texts.size(); ++i) {
     id = vocab.find(texts[i]);
@@ -183,7 +183,7 @@ void mark_end(Vocab& vocab, int32_t id) {
 void Vocab::index(const std::string& origin) {
   ids.reserve(tokens.size());
   for (size_t i = 0; i < tokens.size(); ++i) {
-    if (tokens[i].empty()) continue;  // a filler, never matched
+    if (tokens[i].empty()) continue;  // a filler, which never matches
     const auto [at, inserted] = ids.emplace(tokens[i], static_cast<int32_t>(i));
     if (!inserted) {
       fail(ErrorCode::kBadModel, "{}: tokens {} and {} have the same text", origin, at->second, i);
@@ -210,14 +210,14 @@ void Vocab::find_ends(NamedTokens named) {
   for (const std::string_view text : kVisibleTexts) {
     if (const int32_t id = find(text); id >= 0) visible[id] = true;
   }
-  // gpt-oss and Solar Open: <|end|> ends a message, after which the answer goes on.
+  // In gpt-oss and Solar Open, <|end|> ends a message, after which the answer continues.
   const int32_t end = find("<|end|>");
   const bool calls = find("<|call|>") >= 0 || find("<|calls|>") >= 0;
   if (end >= 0 && calls && (find("<|return|>") >= 0 || find("<|flush|>") >= 0)) {
     ends[end] = false;
     visible[end] = true;
   }
-  // Gemma 4: </s> is HTML.
+  // In Gemma 4, </s> is HTML.
   const int32_t strike = find("</s>");
   if (strike >= 0 && find("<|tool_response>") >= 0) {
     ends[strike] = false;

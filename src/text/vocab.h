@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Vocab: the tokens and what is known of each, which all kinds of tokenizers share. Read from a
+// Vocab: the tokens and what is known about each, for all kinds of tokenizers. It is read from a
 // GGUF file's `tokenizer.ggml.*` metadata with llama.cpp's defaults, or filled from a
 // tokenizer.json.
 //
@@ -24,18 +24,18 @@ namespace snapkv {
 
 class GgufFile;
 
-/// Kinds of tokens, numbered as in the file.
+/// Kinds of tokens, with the numbers of the file format.
 enum class TokenType : uint8_t {
   kUndefined,
   kNormal,
   kUnknown,
-  kControl,      // has a meaning, no text: <s>, <|im_end|>
-  kUserDefined,  // text that is always one token
+  kControl,      // has a meaning but no text: <s>, <|im_end|>
+  kUserDefined,  // its text always becomes this one token
   kUnused,
-  kByte,  // "<0x0A>": one byte of a character that has no token
+  kByte,  // "<0x0A>": one byte of a character without a token
 };
 
-/// What a kind of tokenizer assumes where the metadata says nothing.
+/// The defaults of a kind of tokenizer, used where the metadata does not say.
 struct VocabDefaults {
   int32_t bos = -1;
   int32_t eos = -1;
@@ -48,13 +48,14 @@ struct VocabDefaults {
   bool needs_types = false;  // otherwise all tokens are normal where there are none
 };
 
-/// White space beside a special token that belongs to it and disappears with it.
+/// Whether the white space to the left and right of a special token belongs to it and disappears
+/// with it.
 struct TokenStrip {
   bool left = false;
   bool right = false;
 };
 
-/// Ids that the metadata names, -1 for none: tokens whose texts can tell their meaning otherwise.
+/// Ids that the metadata names, -1 for none; other tokens are recognised by their text.
 struct NamedTokens {
   int32_t eot = -1, eom = -1;
   int32_t fim_pre = -1, fim_suf = -1, fim_mid = -1, fim_pad = -1, fim_rep = -1, fim_sep = -1;
@@ -64,12 +65,12 @@ struct Vocab {
   std::vector<std::string> tokens;  // [n_vocab]
   std::vector<float> scores;        // [n_vocab], empty unless needed
   std::vector<TokenType> types;     // [n_vocab]
-  std::vector<bool> ends;           // [n_vocab]: generation ends at it
-  // Control tokens that belong to what the model says, and are shown: gpt-oss' <|channel|>.
+  std::vector<bool> ends;           // [n_vocab]: whether generation ends at the token
+  // Control tokens that are part of the model's answer and shown: gpt-oss's <|channel|>.
   std::vector<bool> visible;  // [n_vocab]
-  // Views of `tokens`; an empty text has no entry.
+  // Keys are views of `tokens`; an empty text has no entry.
   std::unordered_map<std::string_view, int32_t> ids;
-  std::unordered_map<int32_t, TokenStrip> strips;  // of those tokens that have any
+  std::unordered_map<int32_t, TokenStrip> strips;  // only tokens that strip white space
   SpecialTokens special;
   FillInTokens fill_in;
   bool add_space_prefix = false;
@@ -77,29 +78,30 @@ struct Vocab {
   Vocab() = default;
   Vocab(Vocab&&) = default;
   Vocab& operator=(Vocab&&) = default;
-  Vocab(const Vocab&) = delete;  // `ids` views `tokens`
+  Vocab(const Vocab&) = delete;  // the keys of `ids` are views of `tokens`
   Vocab& operator=(const Vocab&) = delete;
 
-  /// Throws Error{kBadModel} naming the key that is missing, of the wrong type or inconsistent.
+  /// Throws Error{kBadModel} naming a key that is missing, of the wrong type or inconsistent.
   static Vocab from_gguf(const GgufFile& file, const VocabDefaults& defaults);
 
-  /// Fills `ids`. Throws Error{kBadModel} that begins with `origin` when two tokens have one text.
+  /// Fills `ids`. Throws Error{kBadModel} with a message that begins with `origin` if two tokens
+  /// have the same text.
   void index(const std::string& origin);
   /// Fills `ends`, `visible`, `fill_in` and special.eot from special.eos, `named` and the texts
-  /// that models use; corrects the types of tokens whose text says that they are control tokens.
-  /// `types` and `ids` must be there.
+  /// that models use; makes tokens with the text of a control token control tokens. Needs `types`
+  /// and `ids`.
   void find_ends(NamedTokens named);
 
   int64_t size() const { return static_cast<int64_t>(tokens.size()); }
-  /// Id of a text, -1 when it is no token.
+  /// The id of a text; -1 if it is not a token.
   int32_t find(std::string_view text) const {
     const auto at = ids.find(text);
     return at == ids.end() ? -1 : at->second;
   }
   bool contains(int32_t id) const { return id >= 0 && id < size(); }
-  /// Throws Error{kUsage} for an id that is no token's.
+  /// Throws Error{kUsage} if `id` is not in the vocabulary.
   void check(int32_t id) const;
-  /// Control and unknown tokens: no text becomes one unless it is asked for, and they have none.
+  /// Control and unknown tokens: text becomes one only on request, and they have no text.
   bool is_special(int32_t id) const {
     return types[id] == TokenType::kControl || types[id] == TokenType::kUnknown;
   }

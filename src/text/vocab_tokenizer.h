@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// VocabTokenizer: what all tokenizers answer in the same way, from their Vocab.
+// VocabTokenizer: the answers that all tokenizers give in the same way, from their Vocab.
 #pragma once
 
 #include <span>
@@ -12,7 +12,7 @@
 
 namespace snapkv {
 
-/// Texts longer than this are refused: lengths and ids of tokens are 32-bit numbers inside.
+/// Longer texts are refused: lengths and token ids are 32-bit numbers inside.
 inline constexpr size_t kMaxTextBytes = size_t{1} << 30;
 /// Throws Error{kRuntime} for a longer text.
 void check_text_length(std::string_view text);
@@ -35,7 +35,7 @@ class VocabTokenizer : public Tokenizer {
 
  protected:
   explicit VocabTokenizer(Vocab vocab) : vocab_(std::move(vocab)) {}
-  /// Whether piece() hides the token.
+  /// Whether piece() returns nothing for the token.
   bool is_hidden(int32_t id, bool special) const {
     return !special && vocab_.is_special(id) && !vocab_.visible[id];
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// WordCache: what the words of one text became, so that a word that comes again is copied. Bounded,
-// and small for short texts. BpeModel::Encoder and SpmTokenizer use it.
+// WordCache: remembers the ids of a text's words, so that a repeated word is copied. Its size is
+// bounded, and small for short texts.
 #pragma once
 
 #include <algorithm>
@@ -16,13 +16,13 @@ class WordCache {
  public:
   static constexpr size_t kMaxWordBytes = 48;
 
-  /// For a text of `text_bytes`, whose ids are appended to `out`. The text's memory and `out` must
+  /// For a text of `text_bytes` bytes whose ids are appended to `out`. The text and `out` must
   /// outlive the cache.
   WordCache(size_t text_bytes, std::vector<int32_t>& out)
       : out_(out), entries_(std::clamp(std::bit_ceil(text_bytes / 8), kFewest, kMost)) {}
 
-  /// Appends what the word became, if that is known. Words of different `kind` (0 or 1) are
-  /// different words.
+  /// Appends the word's ids and returns true if they are known. Equal words of different `kind` (0
+  /// or 1) are kept apart.
   bool append(std::string_view word, uint32_t kind) {
     if (word.size() > kMaxWordBytes) return false;
     const uint64_t hash = hash_of(word, kind);
@@ -37,7 +37,7 @@ class WordCache {
     return true;
   }
 
-  /// Notes that the word became the ids of `out` from `begin` on.
+  /// Records that the word became the ids of `out` from `begin` on.
   void note(std::string_view word, uint32_t kind, size_t begin) {
     if (word.size() > kMaxWordBytes) return;
     const uint64_t hash = hash_of(word, kind);
@@ -58,7 +58,7 @@ class WordCache {
     uint8_t length = 0;  // no word is empty
     uint8_t kind = 0;
     uint32_t count = 0;
-    size_t begin = 0;  // in out_
+    size_t begin = 0;  // index into out_
   };
 
   static uint64_t hash_of(std::string_view word, uint32_t kind) {
@@ -73,7 +73,7 @@ class WordCache {
   }
 
   std::vector<int32_t>& out_;
-  std::vector<Entry> entries_;  // a power of two, by hash; each the latest word that fell there
+  std::vector<Entry> entries_;  // size a power of two; each slot holds its latest word, by hash
 };
 
 }  // namespace snapkv

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
-// What the cases of prefill, decode and votes share: variants of attention and sizes of heads.
+// Common parts of the cases for prefill, decode and votes: variants of attention, sizes of heads.
 #pragma once
 
 #include "tests/backend/op_cases.h"
 
 namespace snapkv::test {
 
-/// What AttentionVariant is made of.
+/// The parts of an AttentionVariant.
 struct Variant {
   int64_t window = 0;
   float softcap = 0.0f;
@@ -17,14 +17,14 @@ struct Variant {
                        softcap > 0 ? fmt::format(" softcap {}", softcap) : "",
                        sinks ? " sinks" : "");
   }
-  /// `memory` has the sinks.
+  /// The AttentionVariant; `memory` contains the sinks.
   AttentionVariant on(const DeviceTensor& memory) const {
     return {.window = window, .softcap = softcap, .sinks = sinks ? memory.view() : Tensor()};
   }
 };
 inline TestTensor sinks_of(int64_t n_head) { return random_tensor({n_head}, 77, DType::f32, 3.0f); }
 
-/// The cpu's vectors have 8 values at least, and models of other head sizes do not load there.
+/// The cpu's vectors have at least 8 values, and models with other head sizes do not load there.
 inline OpCase& of_head_dim(int64_t head_dim, OpCase& c) {
   return head_dim % 8 == 0 ? c : c.not_on_cpu();
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// ChunkShares: every chunk once, own runs from their beginning, others' from their end.
+// ChunkShares: gives out every chunk once, a thread's own run from its beginning, others' from
+// their end.
 #include "backend/cpu/chunk_shares.h"
 
 #include <gtest/gtest.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Kernels of the cpu backend that op_test.cpp does not reach: those that this processor would not
-// choose, and what they take beyond what ops pass.
+// Kernels of the cpu backend that op_test.cpp does not reach: kernels that this processor would not
+// choose, and arguments that ops never pass.
 #include <gtest/gtest.h>
 #include <hwy/targets.h>
 
@@ -17,19 +17,19 @@
 namespace snapkv::test {
 namespace {
 
-/// A number of columns as given, or in whole superblocks.
+/// A number of columns, rounded up to whole blocks of the type.
 int64_t columns(DType type, int64_t n_in) {
   return (n_in + block_size(type) - 1) / block_size(type) * block_size(type);
 }
 
-// Sums of n_in products of normal(0, 1) values have a magnitude of sqrt(n_in); f32 sums in another
-// order than the reference's f64 differ by about that times a few 1e-7.
+// Sums of n_in products of normal(0, 1) values have a magnitude of sqrt(n_in). f32 sums in another
+// order than the reference's f64 sums differ by about that times a few 1e-7.
 Tolerance f32_tolerance(int64_t n_in) {
   return {.abs = 2e-6 * std::sqrt(static_cast<double>(n_in)) + 1e-6, .rel = 2e-6};
 }
 
-// Rows come from files too. Where there is VNNI, scales that rows of finite values never have take
-// another way than the others.
+// Rows also come from files. With VNNI, scales that rows of finite values never have take another
+// path than the others.
 TEST(DecodeChunk, TakesAnyScaleOfQ8) {
   const int n_rows = 70, n_group = 5;
   for (const int head_dim : {64, 128, 256}) {
@@ -58,7 +58,7 @@ TEST(DecodeChunk, TakesAnyScaleOfQ8) {
   }
 }
 
-// The kernels themselves take rows at any distance.
+// The kernels themselves accept rows at any distance.
 TEST(StridedRows, OfProjections) {
   const int64_t n = 5, n_in = 256, n_out = 10;
   const TestTensor wide = random_tensor({n, 2 * n_in}, 1), w = random_tensor({n_out, n_in}, 2);
@@ -84,7 +84,7 @@ TEST(StridedRows, OfProjections) {
   }
 }
 
-// The middle third of each row, as a fused projection leaves it.
+// The middle third of each row, as after a fused projection.
 TEST(StridedRows, OfStoredRows) {
   const TestTensor wide = random_tensor({6, 2, 3 * 64}, 2);
   Tensor src = wide;
@@ -121,7 +121,7 @@ std::vector<const cpu::GemvKernel*> int8_kernels() {
   return kernels;
 }
 
-/// Not every kernel has every type.
+/// Whether the kernel has the type; not every kernel has all.
 bool has(const cpu::GemvKernel& kernel, DType type) { return kernel.function(type) != nullptr; }
 
 std::vector<float> run_kernel(const cpu::GemvKernel& kernel, const TestTensor& x,
@@ -156,7 +156,7 @@ std::vector<float> run_kernel(const cpu::GemvKernel& kernel, const TestTensor& x
   return sums;
 }
 
-/// Activations in 8 bits, a scale for 32 values each.
+/// Activations rounded to 8 bits, with one scale for each 32 values.
 std::vector<float> rounded_blocks(std::vector<float> x) {
   for (size_t b = 0; b < x.size(); b += kBlockSize) {
     float max = 0;
@@ -169,7 +169,7 @@ std::vector<float> rounded_blocks(std::vector<float> x) {
   return x;
 }
 
-/// The same with scales that are multiples of 1 / 63 of the largest among 256 values.
+/// The same with scales that are multiples of 1 / 63 of the largest value among 256.
 std::vector<float> rounded_units(std::vector<float> x) {
   for (size_t u = 0; u < x.size(); u += kSuperblockSize) {
     const auto max_of = [&](size_t begin, size_t end) {
@@ -190,7 +190,7 @@ std::vector<float> rounded_units(std::vector<float> x) {
   return x;
 }
 
-/// What the kernel must compute: activations rounded as stated, sums in f64.
+/// The results that the kernel must compute: activations rounded as above, sums in f64.
 std::vector<float> int8_reference(const cpu::GemvKernel& kernel, const TestTensor& x,
                                   const TestTensor& w) {
   const int64_t n = x.view().shape[0], n_in = x.view().shape[1], n_out = w.view().shape[0];
@@ -229,7 +229,8 @@ TEST(Int8Kernels, MultiplyRoundedActivationsExactly) {
   }
 }
 
-// All bits set and all clear: the largest levels, scales and minima; activations at +-127.
+// All bits set and all bits clear: the largest levels, scales and minima, with activations of
+// +-127.
 TEST(Int8Kernels, TakeExtremeSuperblocks) {
   const int64_t n_in = 512;
   TestTensor x({2, n_in});
@@ -244,7 +245,7 @@ TEST(Int8Kernels, TakeExtremeSuperblocks) {
       std::memset(row, r % 2 == 0 ? 0xff : 0, static_cast<size_t>(w.view().stride[0]));
       for (int64_t b = 0; b < n_in / kSuperblockSize; ++b) {
         char* block = row + b * block_bytes(type);
-        if (type == DType::q6_k) {  // scales of -1 with 0xff; then the largest, of either sign
+        if (type == DType::q6_k) {  // 0xff makes scales of -1; then the largest, of either sign
           auto* q6 = reinterpret_cast<BlockQ6_K*>(block);
           q6->d = to_f16(1.0f);
           if (r > 1) std::memset(q6->scales, r == 2 ? 0x80 : 0x7f, sizeof(q6->scales));
@@ -265,7 +266,7 @@ TEST(Int8Kernels, TakeExtremeSuperblocks) {
   }
 }
 
-// The largest levels of either sign (-128 occurs in files of other quantizers): sums at the largest
+// The largest levels of either sign (-128 occurs in files of other quantizers): sums of the largest
 // magnitudes must not saturate.
 TEST(Int8Kernels, TakeExtremeValues) {
   constexpr uint8_t kPatterns[] = {0x00, 0xff, 0x0f, 0xf0, 0x88, 0x80, 0x7f};
@@ -281,7 +282,7 @@ TEST(Int8Kernels, TakeExtremeValues) {
     for (int64_t r = 0; r < std::ssize(kPatterns); ++r) {
       char* row = w.view().at<char>(r);
       std::memset(row, kPatterns[r], w.view().stride[0]);
-      for (int64_t b = 0; b < n_in / kBlockSize; ++b) {  // all begin with their scale
+      for (int64_t b = 0; b < n_in / kBlockSize; ++b) {  // every block begins with its scale
         const f16_t one = to_f16(1.0f);
         std::memcpy(row + b * block_bytes(type), &one, sizeof(one));
       }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// set_cpu_target() and SNAPKV_CPU_TARGET. What they settle is settled for the process, so each case
-// is a process of its own.
+// set_cpu_target() and SNAPKV_CPU_TARGET. They settle the target for the whole process, so each
+// case runs in its own process.
 #include "backend/cpu/cpu_target.h"
 
 #include <gtest/gtest.h>
@@ -25,7 +25,7 @@ bool present(std::string_view name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
-/// The message of the usage error that f ends with.
+/// The message of the usage error that f throws.
 std::string usage_error(const std::function<void()>& f) {
   try {
     f();
@@ -35,7 +35,7 @@ std::string usage_error(const std::function<void()>& f) {
   return "no error";
 }
 
-/// In a process of its own; f returns whether all was as it should be.
+/// Runs f in a process of its own; f returns whether everything was as expected.
 void expect_true_in_child(const std::function<bool()>& f) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   EXPECT_EXIT(std::exit(f() ? 0 : 1), testing::ExitedWithCode(0), "");
@@ -78,13 +78,13 @@ TEST_F(CpuTargetTest, IsSettledOnce) {
     set_cpu_target("sse4");
     return usage_error([] { set_cpu_target("avx2"); }).find("it is sse4") != std::string::npos;
   });
-  expect_true_in_child([] {  // the first backend settles it too
+  expect_true_in_child([] {  // the first backend also settles the target
     Backend::make({});
     set_cpu_target("auto");
     return usage_error([] { set_cpu_target("sse4"); }).find("can't become sse4") !=
            std::string::npos;
   });
-  expect_true_in_child([] {  // a program that has used oneDNN itself
+  expect_true_in_child([] {  // for a program that has used oneDNN itself
     dnnl::get_effective_cpu_isa();
     return usage_error([] { set_cpu_target("sse4"); }).find("oneDNN has been used") !=
            std::string::npos;
@@ -113,7 +113,7 @@ TEST_F(CpuTargetTest, RestrictsKernelsAndLibraries) {
     setenv("SNAPKV_CPU_TARGET", "avx2", 1);
     return is_restricted_to_avx2();
   });
-  expect_true_in_child([] {  // the call wins
+  expect_true_in_child([] {  // the call takes precedence
     setenv("SNAPKV_CPU_TARGET", "sse4", 1);
     set_cpu_target("avx2");
     return is_restricted_to_avx2();

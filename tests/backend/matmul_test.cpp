@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// pack() and project_packed() on the cpu: variants, threads, tiles, memory, OpenMP. (Against ref:
-// op_cases_linear.cpp.)
+// pack() and project_packed() on the cpu: variants, threads, tiles, memory, OpenMP.
+// (op_cases_linear.cpp compares them with ref.)
 #include <gtest/gtest.h>
 #include <omp.h>
 
@@ -37,7 +37,7 @@ TestTensor packed_product(Backend& backend, const TestTensor& x, const PackedWei
   return out;
 }
 
-// Both variants write the same bytes (up to the rounding of subnormals), padding included.
+// Both variants must write the same bytes (up to the rounding of subnormals), including padding.
 TEST(Packed, VariantsAgree) {
 #if defined(__x86_64__)
   if (!cpu::has(cpu::CpuTarget::avx512_bf16)) GTEST_SKIP() << "one variant only runs here";
@@ -80,7 +80,7 @@ TEST(Packed, BytesDoNotDependOnThreads) {
         const auto cpu = make_cpu(n_threads, compute);
         PackedWeight packed;
         ops::pack(*cpu, random_tensor({203, 768}, 2, type), packed);
-        // at least this much holds values in every layout
+        // In every layout, at least this much contains values.
         const char* begin = static_cast<const char*>(packed.storage.data());
         return std::vector<char>(begin, begin + 203 * row_bytes(cpu->compute_dtype(), 768));
       };
@@ -90,11 +90,12 @@ TEST(Packed, BytesDoNotDependOnThreads) {
   }
 }
 
-/// Uniform in [-1, 1): for matrices so large that random_tensor() would take longer than the test.
+/// Uniform values in [-1, 1), for matrices so large that random_tensor() would take longer than the
+/// test.
 TestTensor quick_tensor(const std::vector<int64_t>& shape, uint32_t seed, DType dtype) {
   std::vector<float> values(shape[0] * shape[1]);
   for (float& v : values) {
-    seed = seed * 1664525u + 1013904223u;  // Numerical Recipes' generator
+    seed = seed * 1664525u + 1013904223u;  // the generator of Numerical Recipes
     v = static_cast<float>(static_cast<int32_t>(seed)) * 0x1p-31f;
   }
   return TestTensor(shape, values, dtype);
@@ -105,7 +106,7 @@ struct ProductCase {
   Compute compute;
 };
 
-/// The weights of a product, its input, and what it is added to.
+/// The weights of a product, its input, and the values that it is added to.
 struct ProductInputs {
   ProductInputs(const Shape& s, Compute compute)
       : type(compute == Compute::f32 ? DType::f32 : DType::bf16),
@@ -120,8 +121,8 @@ struct ProductInputs {
 
 class SharedProductTest : public testing::TestWithParam<ProductCase> {};
 
-// A library that shares a product out to threads may split its sums: above all where the output is
-// small and the sums are long, but any shape will do on some processor.
+// A library that divides a product among threads may split its sums, especially if the output is
+// small and the sums are long; but on some processor it may happen for any shape.
 TEST_P(SharedProductTest, DoesNotDependOnThreads) {
   const Shape& shape = GetParam().shape;
   const Compute compute = GetParam().compute;
@@ -164,7 +165,7 @@ INSTANTIATE_TEST_SUITE_P(Shapes, SharedProductTest, testing::ValuesIn(product_ca
                                   (p.param.compute == Compute::f32 ? "_f32" : "_bf16");
                          });
 
-// Weights that are packed just before their product give the same bits, whichever way threads share
+// Weights that are packed right before their product must give the same bits, however threads share
 // the packing, in as much memory as plans say.
 TEST_P(SharedProductTest, PackedAtUseIsTheSame) {
   const Shape& shape = GetParam().shape;
@@ -195,8 +196,8 @@ TEST_P(SharedProductTest, PackedAtUseIsTheSame) {
   }
 }
 
-// Only shapes that oneDNN has fast products for are asked of it. (It says nothing when it falls
-// back to plain loops, a thousand times slower; TileProduct warns.)
+// oneDNN is asked only for shapes for which it has fast products. (It does not report when it falls
+// back to plain loops, which are a thousand times slower; TileProduct warns.)
 TEST(Packed, NeverTakesTheLibrarysReferenceProduct) {
   std::vector<std::string> warnings;
   set_log_sink([&](LogLevel level, std::string_view message) {
@@ -206,7 +207,7 @@ TEST(Packed, NeverTakesTheLibrarysReferenceProduct) {
     if (!runs(compute)) continue;
     const DType type = compute == Compute::f32 ? DType::f32 : DType::bf16;
     const auto cpu = make_cpu(2, compute);
-    warnings.clear();  // that bf16 is emulated
+    warnings.clear();  // of the warning that bf16 is emulated
     for (const auto& [n, n_out, n_in] :
          {Shape{1, 1, 1}, Shape{1, 7, 15}, Shape{513, 65, 33}, Shape{70, 1000, 2049},
           Shape{70, 1000, 1600}, Shape{16, 64, 8192}}) {
@@ -224,8 +225,8 @@ TEST(Packed, NeverTakesTheLibrarysReferenceProduct) {
   set_log_sink({});
 }
 
-// Every column and row is in one tile, whole panels are, and all but tiny outputs make work for
-// many threads.
+// Every column and row is in exactly one tile, panels stay whole, and all but tiny outputs give
+// work to many threads.
 TEST(Tiling, CoversTheOutput) {
   for (const bool panels : {false, true}) {
     for (const int64_t n : {1, 2, 31, 32, 33, 64, 100, 257, 512, 513, 2048}) {
@@ -250,7 +251,7 @@ TEST(Tiling, CoversTheOutput) {
   }
 }
 
-// A matrix packed again into the same object replaces the first, and a smaller one needs no new
+// Packing another matrix into the same object replaces the first; a smaller one needs no new
 // memory.
 TEST(Packed, ReusesItsMemory) {
   const auto cpu = make_cpu(2, Compute::f32);
@@ -262,7 +263,8 @@ TEST(Packed, ReusesItsMemory) {
   EXPECT_EQ(packed.n_out, 64);
 }
 
-// The setting of the calling thread belongs to the program, whose own regions would change with it.
+// The calling thread's setting belongs to the program, whose own parallel regions would change with
+// it.
 TEST(OpenMpSetting, StaysTheCallers) {
   const int before = omp_get_max_threads();
   omp_set_num_threads(3);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// A key or value that is not a number makes what depends on it not a number: kernels must not turn
-// it into a weight of 0, which would look like an answer. On all CPU paths and in ref/.
+// If a key or value is not a number, everything that depends on it must not be one either: kernels
+// must not turn it into a weight of 0, which would look like an answer. On all CPU paths and in
+// ref/.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -33,7 +34,7 @@ TestTensor keys_with(float bad, int64_t row, DType dtype, uint64_t seed) {
   return k.to(dtype);
 }
 
-// Whether the values of query heads of KV head g are finite. out [n, n_head, head_dim]
+// Whether the output of KV head g's query heads is finite. out [n, n_head, head_dim]
 bool all_finite(const TestTensor& out, int64_t g) {
   const std::vector<float> values = out.values();
   for (int64_t i = 0; i < std::ssize(values); ++i) {
@@ -101,7 +102,7 @@ TEST(NotANumber, StaysOneInVotes) {
   const std::vector<int32_t> n_rows = {kRows, kRows};
   for (const auto& backend : backends()) {
     for (const GroupReduce group : {GroupReduce::mean, GroupReduce::max}) {
-      for (const int64_t head : {0, 1, 2}) {  // of the group: a query that is not a number
+      for (const int64_t head : {0, 1, 2}) {  // the head in the group whose query is not a number
         SCOPED_TRACE(backend->description());
         const TestTensor k = random_tensor({kHeadsKv, kRows, kDim}, 7).to(DType::f16);
         TestTensor q = random_tensor({16, kHeadsKv * kGroup, kDim}, 8);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The table of op tests: calls of ops that every backend makes and whose results op_test.cpp
+// The table of op tests: calls of ops that run on every backend, and whose results op_test.cpp
 // compares with ref's. Every op of ops.def has a function here that lists its cases.
 #pragma once
 
@@ -15,21 +15,21 @@
 
 namespace snapkv::test {
 
-/// Where a case runs. Used as the Backend, too.
+/// The place where a case runs; can be used as the Backend.
 struct Place {
   Backend& backend;
-  DType compute;  // of the backend under test; ref, which has f32 only, runs for each
+  DType compute;  // of the backend under test; ref, which only has f32, runs once for each
 
   operator Backend&() const { return backend; }  // NOLINT
   DeviceTensor put(const TestTensor& t) const { return {backend, t}; }
   DeviceTensor zeros(const std::vector<int64_t>& shape, DType dtype = DType::f32) const {
     return put(TestTensor(shape, dtype));
   }
-  /// Activations in the compute dtype; ref gets the same values.
+  /// Activations in the compute dtype; ref gets the same rounded values.
   DeviceTensor put_compute(const TestTensor& t) const {
     return put(t.to(compute).to(backend.compute_dtype()));
   }
-  /// The type of a result that may be rounded; ref's are not.
+  /// The type of a result that may be rounded; ref's results are never rounded.
   DType result(DType dtype) const { return is_ref() ? DType::f32 : dtype; }
   bool is_cuda() const { return backend.is_device(); }
   /// Whether project_packed() rounds activations to 8 bits for weights of this type.
@@ -39,20 +39,20 @@ struct Place {
   bool is_ref() const { return backend.device() == Device::reference; }
 };
 
-/// What an op wrote.
+/// The tensors that an op wrote.
 struct Results : std::vector<TestTensor> {
   Results() = default;
-  Results(TestTensor t) { push_back(std::move(t)); }   // NOLINT: most ops write one
+  Results(TestTensor t) { push_back(std::move(t)); }   // NOLINT: most ops write one tensor
   Results(const std::vector<DeviceTensor>& tensors) {  // NOLINT
     for (const DeviceTensor& t : tensors) push_back(t.host());
   }
 };
 
-/// How far a backend's results may be from ref's.
+/// How far a backend's results may differ from ref's.
 struct Bound {
-  Tolerance each;     // of every value; nothing: the same value, a NaN where there is one
-  double norm = 0;    // > 0: of ||difference|| / ||expected||, instead
-  bool bits = false;  // the same bytes, instead
+  Tolerance each;     // for every value; zero: the same value, and a NaN where ref has one
+  double norm = 0;    // if > 0, the limit for ||difference|| / ||expected|| instead
+  bool bits = false;  // if true, the bytes must be equal instead
 
   static Bound same_bits() { return {.each = {}, .bits = true}; }
   static Bound of_norm(double norm) { return {.each = {}, .norm = norm}; }
@@ -69,18 +69,18 @@ struct OpCase {
   OpCase(std::string name_, Run run_, BoundAt bound_)
       : name(std::move(name_)), run(std::move(run_)), bound(std::move(bound_)) {}
 
-  /// Another run whose results must have the same bits on the same backend: the same call in
-  /// pieces, of memory laid out in another way, ...
+  /// Adds another run that must give the same bits on the same backend: the same call in pieces,
+  /// with another memory layout, ...
   OpCase& equals(Run other) {
     same = std::move(other);
     return *this;
   }
-  /// Not for every instruction set, nor for a device that is emulated.
+  /// Skips the case for all but the best instruction set, and for an emulated device.
   OpCase& only_fast() {
     large = true;
     return *this;
   }
-  /// Of a shape that the cpu's kernels have no vectors for.
+  /// Skips the cpu: its kernels have no vectors for this shape.
   OpCase& not_on_cpu() {
     on_cpu = false;
     return *this;
@@ -96,7 +96,7 @@ struct OpCase {
 };
 using OpCases = std::vector<OpCase>;
 
-// Each op's cases, in the op_cases_*.cpp.
+// The cases of each op, defined in op_cases_*.cpp.
 #define SNAPKV_OP(op, parameters, arguments) OpCases op##_cases();
 #include "backend/ops.def"
 

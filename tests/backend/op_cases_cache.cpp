@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Rows of the KV cache: storing, gathering and converting them. Every bit as ref has it.
+// Cases for rows of the KV cache: storing, gathering and converting them. Every bit must equal
+// ref's.
 #include <cmath>
 #include <limits>
 
@@ -10,8 +11,8 @@ namespace {
 
 constexpr DType kCacheTypes[] = {DType::f32, DType::f16, DType::bf16, DType::q8_0};
 
-/// Values of every kind, among them halves between two values of a type, what rounds to 0 or to
-/// infinity, and what is not finite.
+/// Values of every kind, including halves between two values of a type, values that round to 0 or
+/// to infinity, and values that are not finite.
 TestTensor awkward_tensor(const std::vector<int64_t>& shape, uint64_t seed) {
   TestTensor x = random_tensor(shape, seed, DType::f32, 10.0f);
   const float nan = std::numeric_limits<float>::quiet_NaN(), inf = HUGE_VALF;
@@ -35,7 +36,7 @@ TestTensor awkward_tensor(const std::vector<int64_t>& shape, uint64_t seed) {
                           1.0f + 0x3p-11f,
                           0x1p-25f};
   const int64_t n = x.numel();
-  for (int64_t i = 0; i < n / 96; ++i) {  // a third of all blocks has one
+  for (int64_t i = 0; i < n / 96; ++i) {  // one in a third of all blocks
     x.as()[96 * i + i % 32] = values[i % std::size(values)];
   }
   for (int64_t i = 0; i < std::min<int64_t>(n, 32); ++i) x.as()[n - 1 - i] *= 1e-7f;  // d = 0
@@ -47,7 +48,7 @@ std::vector<DeviceTensor> on_device(const Place& at, const std::vector<TestTenso
   for (const TestTensor& head : heads) tensors.push_back(at.put(head));
   return tensors;
 }
-/// Each head's memory, from `offset` bytes on.
+/// Each head's memory, starting `offset` bytes into it.
 template <typename T = void>
 std::vector<T*> pointers(const std::vector<DeviceTensor>& heads, int64_t offset = 0) {
   std::vector<T*> p;
@@ -57,7 +58,7 @@ std::vector<T*> pointers(const std::vector<DeviceTensor>& heads, int64_t offset 
   return p;
 }
 
-/// Rows in no order, each more than once.
+/// Rows in no particular order, each more than once.
 TestTensor some_rows(int64_t n_head, int64_t n_columns, int32_t n_rows) {
   TestTensor rows({n_head, n_columns}, DType::i32);
   for (int64_t i = 0; i < rows.numel(); ++i) {
@@ -72,7 +73,7 @@ OpCases store_rows_cases() {
   OpCases cases;
   for (const DType dtype : kCacheTypes) {
     const auto add = [&](const std::string& what, int64_t n, int64_t d, int64_t before) {
-      // `before`: rows that the cache has already, which leave the new ones unaligned
+      // `before`: rows that the cache already has, which make the new ones unaligned.
       cases.emplace_back(
           fmt::format("{} {} x {}{}", name(dtype), n, d, what),
           [=](const Place& at) -> Results {
@@ -90,7 +91,7 @@ OpCases store_rows_cases() {
       }
     }
     add(" after another", 1, dtype == DType::q8_0 ? 32 : 6, 1);
-    // zeros; values too small for a scale; one large value; levels and halves between them
+    // Zeros; values too small for a scale; one large value; levels, and halves between them.
     cases.emplace_back(
         fmt::format("{} blocks of their own", name(dtype)),
         [=](const Place& at) -> Results {
@@ -111,7 +112,7 @@ OpCases store_rows_cases() {
 
 OpCases store_positions_cases() {
   OpCases cases;
-  for (const int64_t n : {0, 1, 3, 1000, (1 << 18) + 5}) {  // the last is more than a launch takes
+  for (const int64_t n : {0, 1, 3, 1000, (1 << 18) + 5}) {  // the last needs several launches
     cases.emplace_back(
         fmt::format("{}", n),
         [=](const Place& at) -> Results {
@@ -164,7 +165,7 @@ OpCases gather_rows_cases() {
         if (s.large) c.only_fast();
       }
     }
-    // memory laid out [n_tokens, n_head_kv, d], of which some values of each head are taken
+    // Memory of layout [n_tokens, n_head_kv, d], from which some values of each head are taken.
     for (const int64_t d : {64, 62, 63}) {
       cases.emplace_back(
           fmt::format("{} of {} x {}, heads side by side", s.columns, s.capacity, d),
@@ -196,7 +197,7 @@ OpCases convert_rows_cases() {
         [=](const Place& at) -> Results {
           std::vector<TestTensor> values;
           for (uint64_t h = 0; h < n.size(); ++h) {
-            // What q8_0 makes of values that are not finite is one thing, NaN, in every type.
+            // q8_0 turns values that are not finite into a single thing, NaN, in every type.
             values.push_back(from == DType::q8_0 ? random_tensor({capacity, d}, h, from)
                                                  : awkward_tensor({capacity, d}, h).to(from));
           }

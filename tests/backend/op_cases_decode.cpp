@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Attention of decode.
+// Cases for attention in decode.
 #include <algorithm>
 #include <cmath>
 
@@ -10,7 +10,7 @@ namespace {
 
 constexpr DType kCacheTypes[] = {DType::f32, DType::f16, DType::bf16, DType::q8_0};
 
-/// No windows: decode's rows are those that its query sees.
+/// No windows: decode gets exactly the rows that its query sees.
 constexpr Variant kVariants[] = {{0, 3.0f, false},  {0, 0, true},     {0, 2.0f, true},
                                  {0, 1e-3f, false}, {0, 1e7f, false}, {0, 1e30f, false}};
 
@@ -28,7 +28,7 @@ struct Decode {
   }
 };
 
-/// The rows of each head in memory of their own size, which nothing follows.
+/// The rows of each head, in separate memory that ends right after them.
 struct DecodeTensors {
   DecodeTensors(const Place& at, const Decode& s) {
     uint64_t seed = 2;
@@ -59,9 +59,9 @@ Results run(const Place& at, const Decode& s) {
   return out.host();
 }
 
-/// f32 on the cpu, whatever the compute type; products of q8_0 rows may have operands of 16 bits
-/// there, with rounding errors of 2^-16 of the largest value (decode_vnni.h). On a GPU operands are
-/// in two parts of 11 bits (f16) or 8 bits (bf16, and q8_0's products).
+/// f32 on the cpu, whatever the compute type; products of q8_0 rows may have 16-bit operands there,
+/// with rounding errors of 2^-16 of the largest value (decode_vnni.h). On a GPU, operands consist
+/// of two parts of 11 bits (f16) or 8 bits (bf16, and q8_0's products).
 Bound decode_bound(const Place& at, DType kv) {
   if (!at.is_cuda()) {
     return {.each = kv == DType::q8_0 ? Tolerance{1e-4, 4e-4} : Tolerance{3e-5, 2e-4}};
@@ -80,7 +80,7 @@ void add_decode_shapes(OpCases& cases) {
   for (const DType kv : kCacheTypes) {
     add(cases, {4, 64, {{1, 2}, {255, 256}, {257, 1000}, {16, 65}}, kv});
     add(cases, {4, 64, {{1, 2, 3}, {511, 512, 513}, {5, 1025, 40}}, kv}).only_fast();
-    add(cases, {2, 32, {{3000, 1, 700}}, kv});  // a GPU splits the longest; the others end in some
+    add(cases, {2, 32, {{3000, 1, 700}}, kv});  // a GPU splits the longest; others end in some part
     for (const int64_t n_group : {1, 2, 3, 7, 8, 9, 16, 21}) {
       add(cases, {n_group, 32, {{37, 1}}, kv});
       for (const int64_t head_dim : {8, 32, 40, 64, 80, 96, 128, 160, 256}) {
@@ -94,7 +94,7 @@ void add_decode_shapes(OpCases& cases) {
       add(cases, {3, head_dim, {{37}}, kv});
       add(cases, {5, head_dim, {{70, 5}}, kv});
     }
-    // heads of a cache begin where the rows of the one before end
+    // The heads of a cache begin where the rows of the previous head end.
     for (const int64_t shift : {2, 4, 8, 14}) {
       if (kv == DType::f32 && shift % 4 != 0) continue;
       add(cases, {2, 64, {{37}}, kv, 1.0f, shift});
@@ -109,7 +109,7 @@ void add_decode_shapes(OpCases& cases) {
   add(cases, {3, 64, {{2000, 1, 513}, {64, 700, 1500}}}).only_fast();
 }
 
-/// One sequence and `n_head_kv` heads of `n` rows that f makes: their keys, and their values.
+/// One sequence with `n_head_kv` heads of `n` rows, for which `make` makes keys and values.
 template <typename F>
 OpCase::Run decode_of(int64_t n_head_kv, int64_t n_group, int32_t n, int64_t head_dim, DType kv,
                       float q_scale, F make) {
@@ -144,7 +144,7 @@ OpCases attention_decode_cases() {
           s.name(), [=](const Place& at) { return run(at, s); }, Tolerance{1e-4, 5e-4});
       add(cases, {3, 64, {{1, 513}, {64, 2000}}, kv, 3.0f, 0, variant}).only_fast();
     }
-    // a score of 4000 in f32 has an error of 2e-4, in two parts of 8 bits one of 3e-2
+    // A score of 4000 has an error of 2e-4 in f32, and of 3e-2 in two parts of 8 bits.
     const Decode extreme{2, 64, {{300, 3}}, kv, 1000.0f};
     cases.emplace_back(
         extreme.name() + " extreme", [=](const Place& at) { return run(at, extreme); },

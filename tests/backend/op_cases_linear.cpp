@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Matrix products of few rows and of many.
+// Cases for matrix products of few rows and of many.
 #include <array>
 #include <cmath>
 #include <cstring>
@@ -12,19 +12,19 @@ namespace {
 
 bool is_plain(DType t) { return block_size(t) == 1; }
 
-// Sums of n_in products of normal(0, 1) values have a magnitude of sqrt(n_in); f32 sums in another
-// order than the reference's f64 differ by about that times a few 1e-7. Where a vector has one
+// Sums of n_in products of normal(0, 1) values have a magnitude of sqrt(n_in). f32 sums in another
+// order than the reference's f64 sums differ by about that times a few 1e-7. If a vector has one
 // lane, each of n_in partial sums of magnitude sqrt(i) is rounded by up to 2^-24: a random walk of
-// 0.25e-7
-// * n_in, of which five times is allowed.
+// 0.25e-7 * n_in, of which five times is allowed.
 Bound f32_sums(const Place& at, int64_t n_in) {
   const double n = static_cast<double>(n_in);
   return {.each = {2e-6 * std::sqrt(n) + 1e-6 + (at.is_cuda() ? 0 : 1.2e-7 * n), 2e-6}};
 }
 
-/// What project() may round. With bf16 activations of block types: to 8 bits, d / sqrt(12) with
-/// d = max / 127 and a maximum of about 2.1 sigma in 32 values, which gives 0.5%; the cpu's of bf16
-/// weights: to 8 significant bits, 2^-8 / sqrt(3) / 1.4 = 0.17%. Few outputs scatter around that.
+/// The rounding that project() may do. With bf16, activations for block types are rounded to 8
+/// bits: d / sqrt(12) with d = max / 127 and a maximum of about 2.1 sigma in 32 values, which gives
+/// 0.5%. The cpu rounds activations for bf16 weights to 8 significant bits: 2^-8 / sqrt(3) / 1.4 =
+/// 0.17%. With few outputs, results scatter around that.
 OpCase::BoundAt rounding(DType weight, int64_t n_in) {
   return [=](const Place& at) -> Bound {
     if (at.compute == DType::f32) return f32_sums(at, n_in);
@@ -44,7 +44,7 @@ struct Product {
   }
 };
 
-/// A product's tensors on a backend.
+/// The tensors of a product on a backend.
 struct Operands {
   Operands(const Place& at, const Product& p, uint64_t seed = 2)
       : w(at.put(random_tensor({p.n_out, p.n_in}, seed, p.type))),
@@ -65,9 +65,9 @@ Results project(const Place& at, const Product& p, const TestTensor& x) {
   return operands.out.host();
 }
 
-/// The same row after row.
+/// The same, row by row.
 Results project_rows(const Place& at, const Product& p, const TestTensor& x) {
-  // the tensor cores, which multiply more than 4 rows of bf16 weights, add in another order
+  // The tensor cores, which multiply more than 4 rows of bf16 weights, add in another order.
   if (at.is_cuda() && p.type == DType::bf16 && p.n > 4) return project(at, p, x);
   const Operands operands(at, p);
   const DeviceTensor in = at.put(x);
@@ -91,8 +91,8 @@ int64_t columns(DType type, int64_t n_in) {
   return (n_in + block_size(type) - 1) / block_size(type) * block_size(type);
 }
 
-/// Activations that rounding to 8 bits leaves as they are, d a power of two: what the 8-bit kernels
-/// multiply must be exact.
+/// Activations that rounding to 8 bits does not change, with d a power of two: the 8-bit kernels
+/// must give exact products.
 TestTensor whole_activations(int64_t n, int64_t n_in) {
   TestTensor x({n, n_in});
   for (int64_t i = 0; i < x.numel(); ++i) {
@@ -103,7 +103,7 @@ TestTensor whole_activations(int64_t n, int64_t n_in) {
 }
 
 void add_type(OpCases& cases, DType type) {
-  // every number of rows that has a kernel of its own, and one more and one less
+  // Every number of rows that has its own kernel, and one more and one less.
   for (const int64_t n : {0, 1, 2, 3, 4, 5, 8, 9, 16, 17, 33}) {
     add(cases, {type, n, 5, columns(type, 288), n % 2 == 1, n % 3 == 0});
     add(cases, {type, n, 37, columns(type, 1536), n % 2 == 0, n % 3 != 0});
@@ -117,7 +117,7 @@ void add_type(OpCases& cases, DType type) {
       }
     }
   }
-  add(cases, {type, 1, 131, 512, true, true});  // a GPU has other kernels for many rows
+  add(cases, {type, 1, 131, 512, true, true});  // with this many rows, a GPU uses other kernels
   for (const int64_t n : {1, 2, 6}) add(cases, {type, n, 5, 11008});
   for (const int64_t n : {1, 2, 3, 7, 13}) {
     const Product p{type, n, 6, 1024};
@@ -126,7 +126,7 @@ void add_type(OpCases& cases, DType type) {
         [=](const Place& at) { return project(at, p, whole_activations(n, p.n_in)); },
         [=](const Place& at) { return f32_sums(at, p.n_in); });
   }
-  // rows that begin where no 16-byte access can: views into a larger matrix
+  // Rows that begin where no 16-byte access is possible: views into a larger matrix.
   const Product p{type, 3, 9, is_plain(type) ? 257 : columns(type, 288)};
   const auto x = [=] { return random_tensor({p.n, p.n_in}, 1); };
   cases.emplace_back(
@@ -146,7 +146,8 @@ void add_type(OpCases& cases, DType type) {
       rounding(type, p.n_in));
 }
 
-/// Rows of zeros, with a NaN and with an infinity: zeros, NaN and what is not finite (-1 here).
+/// Activations with rows of zeros, with a NaN and with an infinity: the results are zeros, NaN and
+/// not finite (written as -1 here).
 Results special_activations(const Place& at, DType type) {
   const int64_t n = 6, n_in = 512;  // more rows than some kernels take
   TestTensor x({n, n_in});
@@ -157,7 +158,7 @@ Results special_activations(const Place& at, DType type) {
   return out;
 }
 
-/// Rows of weights of which one has a scale of NaN and one of infinity: what is not finite as -1.
+/// Weights in which one row has a scale of NaN and another of infinity; -1 for what is not finite.
 Results special_scales(const Place& at, DType type, int64_t n) {
   constexpr int64_t kRows = 4, kColumns = 512;
   TestTensor w = random_tensor({kRows, kColumns}, 3, type);
@@ -180,7 +181,7 @@ Results special_scales(const Place& at, DType type, int64_t n) {
   return result;
 }
 
-/// Activations that need all of f32's 24 bits.
+/// Activations that need all 24 bits of f32.
 Results unrounded_activations(const Place& at) {
   TestTensor x({8, 256});
   for (int64_t t = 0; t < 8; ++t) {
@@ -216,7 +217,7 @@ OpCases project_cases() {
       for (const int64_t n : {1, 3, 6}) add(cases, {type, n, 11, n_in, true, true});
     }
   }
-  // one call with several matrices, of one type and of several, equals one call for each
+  // One call with several matrices, of one type or several, must equal one call for each.
   for (const int64_t n : {1, 3, 6}) {
     const auto run = [=](const Place& at, bool together) -> Results {
       const DeviceTensor x = at.put(random_tensor({n, 512}, 1));
@@ -249,13 +250,14 @@ OpCases project_cases() {
   return cases;
 }
 
-/// Of sums of products of normal(0, 1) values, one rounded to 8 bits, as rounding() has it, and
-/// weights that the reference has in the compute type: six times what is expected.
+/// The bound for sums of products of normal(0, 1) values of which one factor is rounded to 8 bits,
+/// as in rounding(), with weights that the reference has in the compute type: six times what is
+/// expected.
 Bound rounded_sums(int64_t n_in, double of_result) {
   return {.each = {0.03 * std::sqrt(static_cast<double>(n_in)), of_result}};
 }
 
-/// Rows in which every byte of levels is `byte`; every scale is 1.
+/// Rows in which every byte of levels is `byte` and every scale is 1.
 TestTensor equal_levels(DType type, int byte, int64_t n_out, int64_t n_in) {
   TestTensor w({n_out, n_in}, type);
   std::memset(w.data(), byte, w.bytes());
@@ -275,7 +277,7 @@ TestTensor equal_levels(DType type, int byte, int64_t n_out, int64_t n_in) {
   return w;
 }
 
-/// Times activations of 127 and of -127: the largest sums that kernels meet.
+/// Products of such rows with activations of 127 and of -127: the largest sums that kernels meet.
 Results largest_products(const Place& at, DType type, int byte) {
   const int64_t n_out = 5, n_in = 512;
   TestTensor x({2, n_in});
@@ -288,8 +290,8 @@ Results largest_products(const Place& at, DType type, int byte) {
   return out.host();
 }
 
-// What a packed weight looks like is a backend's own business. The product with the identity takes
-// its values out, rounded to the compute type and no further; of products in 8 bits, not rounded.
+// The layout of a packed weight is the backend's own business. The product with the identity
+// extracts its values, rounded only to the compute type, or not at all for products in 8 bits.
 OpCases pack_cases() {
   OpCases cases;
   for (const DType type : kWeightTypes) {
@@ -318,9 +320,10 @@ OpCases pack_cases() {
   return cases;
 }
 
-// Compared with ref on operands rounded to the compute type: what remains is the order of f32 sums.
-// The library adds all products of a sum one after the other: each of n_in partial sums of
-// magnitude sqrt(i) is rounded by up to 2^-24, a random walk of 0.25e-7 * n_in; five times that.
+// Compared with ref on operands rounded to the compute type, so that only the order of f32 sums
+// differs. The library adds all products of a sum one after another: each of n_in partial sums of
+// magnitude sqrt(i) is rounded by up to 2^-24, a random walk of 0.25e-7 * n_in; five times that is
+// allowed.
 OpCases project_packed_cases() {
   OpCases cases;
   const auto add_packed = [&](const Product& p, bool to_compute, bool at_use = false) -> OpCase& {
@@ -365,17 +368,17 @@ OpCases project_packed_cases() {
     add_packed({type, 3, 7, columns(type, 64), true, true}, false);
     add_packed({type, 3, 7, columns(type, 64), false, false}, true);
   }
-  // activations that rounding to 8 bits leaves as they are, in one chunk of many rows; each row is
-  // what it is alone; NaN and infinity show
+  // Activations that rounding to 8 bits does not change, in one chunk of many rows. Each row must
+  // give the same as alone, and NaN and infinity must show.
   for (const DType type : kWeightTypes) {
     if (is_plain(type)) continue;
-    // the largest levels of nibbles and of more bits, those of mxfp4 and q8_0, the smallest of q8_0
+    // The largest levels of nibbles and of more bits, of mxfp4 and q8_0, and the smallest of q8_0.
     for (const int byte : {0xff, 0x77, 0x7f, 0x80}) {
       cases.emplace_back(
           fmt::format("{} levels of {:x}", name(type), byte),
           [=](const Place& at) { return largest_products(at, type, byte); },
           [=](const Place& at) -> Bound {
-            // elsewhere levels of more bits than bf16 has are rounded, and sums may cancel
+            // Otherwise, levels with more bits than bf16 has are rounded, and sums may cancel.
             const bool exact = at.compute == DType::f32 || at.rounds_to_bytes(type);
             return {.each = {exact ? 1.0 : 1e-3 * 512 * 127 * 255, exact ? 1e-5 : 0x1p-8}};
           });
@@ -402,7 +405,7 @@ OpCases project_packed_cases() {
               p.name() + ", whole activations", [=](const Place& at) { return run(at, false); },
               [=](const Place& at) -> Bound {
                 const double n_sums = static_cast<double>(p.n_in);
-                // the reference's weights are rounded to bf16
+                // The reference's weights are rounded to bf16.
                 const double rounding = at.rounds_to_bytes(p.type) && at.compute == DType::bf16
                                             ? 0x1p-8 * 3 * std::sqrt(n_sums)
                                             : 0;
@@ -412,7 +415,7 @@ OpCases project_packed_cases() {
           .only_fast();
     }
   }
-  for (const int64_t n_in : {1, 15, 33, 300}) {  // plain types: any number of columns
+  for (const int64_t n_in : {1, 15, 33, 300}) {  // plain types allow any number of columns
     add_packed({DType::f16, 9, 70, n_in, false, false}, false);
   }
   return cases;

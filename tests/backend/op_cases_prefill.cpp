@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Attention of prefill.
+// Cases for attention in prefill.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -31,22 +31,21 @@ struct Prefill {
   TestTensor q() const {
     return random_tensor({n, n_head_kv * n_group, head_dim}, 1, DType::f32, q_scale);
   }
-  /// seed 2: keys, 3: values
+  /// Rows for a seed: 2 for keys, 3 for values.
   TestTensor rows(uint64_t seed) const {
     return random_tensor({n_head_kv, capacity(), head_dim}, seed, kv);
   }
 };
 
-/// f32: sums of products in another order than ref's f64, and a tanh whose error is at most 2^-23
-/// of the cap. The cpu's bf16 and all but f32 rows on a
-/// GPU: q and probabilities (and the cpu's k, v) have 8 bits of mantissa, or 11 of f16: each
-/// product is off by as much, and probabilities by as much times the score; errors average out in
-/// the norm.
+/// f32: sums of products in another order than ref's f64 sums, and a tanh with an error of at most
+/// 2^-23 of the cap. With the cpu's bf16, and on a GPU with all rows but f32: q and probabilities
+/// (and the cpu's k, v) have 8 bits of mantissa, or 11 for f16; each product has an error of that
+/// size, and each probability of that size times the score. In the norm, the errors average out.
 Bound prefill_bound(const Place& at, DType kv) {
   if (at.is_cuda() ? kv == DType::f32 : at.compute == DType::f32) return {.each = {3e-5, 2e-4}};
   return Bound::of_norm(at.is_cuda() && kv == DType::f16 ? 2e-3 : 1.5e-2);
 }
-/// No single value is wrong, either.
+/// The bound for single values, none of which may be wrong either.
 Bound prefill_values(const Place& at, DType kv) {
   const Bound b = prefill_bound(at, kv);
   return b.norm > 0 ? Bound{.each = {10 * b.norm, 10 * b.norm}} : b;
@@ -76,7 +75,7 @@ Results run(const Place& at, const Prefill& s) {
   return t.out.host();
 }
 
-/// In chunks: a row's blocks begin at row 0 of the cache whatever the chunk, so no bit may differ.
+/// Runs in chunks: a row's blocks begin at row 0 of the cache for any chunk, so no bit may differ.
 Results run_in_chunks(const Place& at, const Prefill& s) {
   const PrefillTensors t = put(at, s);
   const int64_t ends[] = {s.n / 2, s.n - 1, s.n};
@@ -93,7 +92,7 @@ Results run_in_chunks(const Place& at, const Prefill& s) {
   return t.out.host();
 }
 
-/// K and V rows inside wider rows, as a cache that interleaves them would hold them.
+/// Runs with K and V rows inside wider rows, as in a cache that interleaves them.
 Results run_strided(const Place& at, const Prefill& s, int64_t gap) {
   PrefillTensors t = put(at, s);
   const TestTensor k = s.rows(2), v = s.rows(3);
@@ -115,7 +114,7 @@ Results run_strided(const Place& at, const Prefill& s, int64_t gap) {
   return t.out.host();
 }
 
-/// The same rows at the beginning of a larger cache full of NaN.
+/// Runs with the same rows at the beginning of a larger cache full of NaN.
 Results run_before_nan(const Place& at, const Prefill& s) {
   const std::vector<int64_t> larger = {1, s.capacity() + 700, s.head_dim};
   const std::vector<float> nan(larger[1] * larger[2], NAN);
@@ -153,22 +152,23 @@ void add_prefill_shapes(OpCases& cases) {
       add(cases, {15, 2, 3, head_dim, {5, 130}, kv});
     }
   }
-  // a GPU's key tiles have 64 rows: before, at and after their ends; more queries than a tile
+  // A GPU's key tiles have 64 rows: test before, at and after their ends, and more queries than a
+  // tile.
   for (const int32_t n_past : {62, 63, 64, 127}) add(cases, {3, 1, 2, 64, {n_past}});
   add(cases, {150, 1, 1, 64, {0}});
   add(cases, {70, 2, 2, 64, {10, 100}, DType::bf16});
   add(cases, {1, 3, 1, 64, {0, 1, 190}});
-  // 32 of its tiles for few blocks; the short heads have fewer than their share
+  // 32 of a GPU's tiles for few blocks; the short heads have fewer than their share.
   add(cases, {3, 1, 4, 64, {2060}});
   add(cases, {2, 3, 1, 7, {2100, 0, 63}, DType::bf16});
-  // the cpu's blocks have 512 rows
+  // The cpu's blocks have 512 rows.
   for (const int32_t n_past : {510, 511, 512, 1023}) add(cases, {3, 1, 2, 32, {n_past}});
   add(cases, {150, 2, 4, 32, {500, 1000}}).only_fast();
   add(cases, {200, 2, 3, 64, {1000, 77}}).only_fast();
   add(cases, {0, 2, 2, 64, {3, 4}});
 }
 
-/// Every key's score is above those before it, so that running maxima move.
+/// Runs with every key's score above those before it, so that running maxima change.
 Results run_rising(const Place& at, const Prefill& s) {
   std::vector<float> k = s.rows(2).values();
   for (size_t i = 0; i < k.size(); ++i) {
@@ -191,14 +191,14 @@ OpCases attention_prefill_cases() {
   for (const DType kv : kKvTypes) {
     const Prefill chunked{50, 2, 2, 64, {90, 3}, kv};
     add(cases, chunked).equals([=](const Place& at) { return run_in_chunks(at, chunked); });
-    for (const int64_t gap : {8, 3}) {  // a distance that keeps rows aligned, and another
+    for (const int64_t gap : {8, 3}) {  // a distance that keeps rows aligned, and one that does not
       const Prefill s{9, 2, 2, 64, {80, 11}, kv};
       add(cases, s).equals([=](const Place& at) { return run_strided(at, s, gap); });
     }
-    const Prefill last{10, 1, 2, 64, {505}, kv};  // the last block ends in the middle of a panel
+    const Prefill last{10, 1, 2, 64, {505}, kv};  // the last block ends inside a panel
     add(cases, last).equals([=](const Place& at) { return run_before_nan(at, last); });
 
-    // the other value of every query: bf16 results are f32 results rounded
+    // Results in the compute type: bf16 results must be rounded f32 results.
     for (const int64_t head_dim : {40, 37, 64}) {
       const Prefill s{21, 2, 1, head_dim, {0, 9}, kv};
       of_head_dim(
@@ -221,15 +221,15 @@ OpCases attention_prefill_cases() {
           });
     }
 
-    // Scores up to some thousands either way: one probability is 1 or the sum is 1 nearly
-    // everywhere. A score of 4000 has an error of 2e-4 in f32, which is the relative error of its
-    // probability, and of 10 and more where products have 8 or 11 bits.
+    // Scores of up to several thousand of either sign: almost everywhere, one probability is 1 or
+    // the sum is 1. A score of 4000 has an error of 2e-4 in f32, which is the relative error of its
+    // probability, and of 10 and more if products have 8 or 11 bits.
     Prefill extreme{40, 2, 2, 64, {0, 100}, kv, 1000.0f};
     cases.emplace_back(
         extreme.name() + " extreme", [=](const Place& at) { return run(at, extreme); },
         [=](const Place& at) -> Bound {
           const bool exact = prefill_bound(at, kv).norm == 0;
-          return {.each = {exact ? 2e-3 : 10.0, 2e-3}};  // finite, between rows of 5 at most
+          return {.each = {exact ? 2e-3 : 10.0, 2e-3}};  // finite, between rows of at most 5
         });
     const Prefill rising{4, 1, 1, 64, {400}, kv};
     cases.emplace_back(
@@ -240,7 +240,7 @@ OpCases attention_prefill_cases() {
   add(cases, long_chunks)
       .equals([=](const Place& at) { return run_in_chunks(at, long_chunks); })
       .only_fast();
-  for (const Variant& variant : kVariants) {  // scores about 3 wide: caps and sinks matter
+  for (const Variant& variant : kVariants) {  // scores spread by about 3, so caps and sinks matter
     for (const DType kv : kKvTypes) {
       const Prefill s{40, 2, 2, 64, {0, 130}, kv, 3.0f, variant};
       add(cases, s).equals([=](const Place& at) { return run_in_chunks(at, s); });

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Ops that work row by row: embedding, norm, rotation, activation.
+// Cases for ops that work row by row: embedding, norm, rotation, activation.
 #include <array>
 #include <cmath>
 
@@ -8,11 +8,11 @@
 namespace snapkv::test {
 namespace {
 
-/// One rounding to bf16's 8 significant bits, 2^-9 of the value at most, plus a tie that an error
-/// before it tips over.
+/// One rounding to bf16's 8 significant bits: at most 2^-9 of the value, plus a tie that an earlier
+/// error tips over.
 constexpr double kBf16 = 0x1p-8 * 1.01;
 
-/// f32 results, and those that are rounded to bf16.
+/// The bound for f32 results, and for results that are rounded to bf16.
 OpCase::BoundAt rounded_if(bool to_bf16, Tolerance f32) {
   return [=](const Place& at) -> Bound {
     const bool rounds = to_bf16 && at.compute == DType::bf16;
@@ -43,7 +43,7 @@ OpCases embed_cases() {
       }
     }
   }
-  // subnormal numbers, infinities and NaN too
+  // Also subnormal numbers, infinities and NaN.
   const auto every_f16 = [](const Place& at) -> Results {
     TestTensor weight({16, 4096}, DType::f16);
     for (int64_t i = 0; i < weight.numel(); ++i) {
@@ -101,8 +101,8 @@ OpCases rms_norm_cases() {
   return cases;
 }
 
-// Sums in f32 as for rms_norm. x has a mean of 20, of which f32 knows 1e-6; that error stays when
-// it is subtracted, and weights and biases multiply and then nearly cancel it here and there.
+// Sums in f32 as for rms_norm. x has a mean of 20, which f32 knows to 1e-6; this error remains when
+// the mean is subtracted, and weights and biases multiply it and then nearly cancel in places.
 OpCases layer_norm_cases() {
   OpCases cases;
   const auto add = [&](int64_t n, int64_t m, int64_t d, bool has_bias, DType to) {
@@ -135,7 +135,7 @@ OpCases layer_norm_cases() {
   return cases;
 }
 
-// Angles in f64 everywhere; each result is a sum of two products of f32: 2 ulp of the pair's
+// Angles are in f64 everywhere. Each result is a sum of two f32 products: 2 ulp of the pair's
 // magnitude (at most 6 here).
 OpCases rope_cases() {
   OpCases cases;
@@ -162,14 +162,14 @@ OpCases rope_cases() {
     for (const int64_t n : {0, 1, 5, 40}) {
       for (const int64_t n_pairs : {1, 3, 16, 32, 37}) add(layout, n, 3, 80, n_pairs);
     }
-    add(layout, 40, 32, 64, 32);  // work for several threads
+    add(layout, 40, 32, 64, 32);  // enough work for several threads
   }
   return cases;
 }
 
 // exp within 1 ulp, then a division and two products. Inputs reach the ranges where exp(-s) under-
-// and overflows; there results are subnormal at most. gelu_tanh rounds s before exp, which makes
-// |s| of that error: nearly nothing where x e^-|s| is not.
+// and overflows; results there are at most subnormal. gelu_tanh rounds s before exp, which
+// multiplies that error by |s|: this is negligible except where x e^-|s| is large.
 OpCases activate_cases() {
   OpCases cases;
   const auto add = [&](Activation f, int64_t n, int64_t d, bool from_bf16, bool to_bf16,
@@ -214,7 +214,8 @@ OpCases activate_cases() {
 
 namespace {
 
-/// An op that changes n rows of d f32 values where they are, one or two roundings a value.
+/// Cases for an op that changes n rows of d f32 values in place, with one or two roundings per
+/// value.
 template <typename F>
 OpCases in_place_cases(float size, const Tolerance& tolerance, F f) {
   OpCases cases;
@@ -243,6 +244,20 @@ OpCases add_cases() {
   });
 }
 
+/// Every third row of x, and factors of both signs.
+OpCases add_rows_cases() {
+  return in_place_cases(1, {2e-7, 1.2e-7}, [](const Place& at, const Tensor& x) {
+    std::vector<int32_t> rows;
+    std::vector<float> factors;
+    for (int32_t t = 0; t < x.shape[0]; t += 3) {
+      rows.push_back(t);
+      factors.push_back(0.5f - 0.1f * static_cast<float>(t));
+    }
+    const DeviceTensor y = at.put(random_tensor({std::ssize(rows), x.shape[1]}, 2));
+    ops::add_rows(at, x, y, rows, factors);
+  });
+}
+
 OpCases scale_cases() {
   return in_place_cases(1, {.rel = 1.2e-7}, [](const Place& at, const Tensor& x) {
     std::vector<float> factors;
@@ -252,7 +267,7 @@ OpCases scale_cases() {
   });
 }
 
-// A tanh within 4 ulp, times the cap. Far outside of the cap the result is the cap.
+// A tanh within 4 ulp, times the cap. Far outside the cap, the result is the cap.
 OpCases softcap_cases() {
   OpCases cases;
   for (const float cap : {30.0f, 7.0f, 0.01f}) {

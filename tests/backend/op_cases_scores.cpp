@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What the scores of policies are made of.
+// Cases for the ops that the scores of policies are made of.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -9,15 +9,15 @@
 namespace snapkv::test {
 namespace {
 
-// Sums are in f64 on every backend, in another order: what differs is the rounding of the result to
-// f32, by one unit in its last place.
+// Sums are in f64 on every backend, but in different orders. The results therefore differ only in
+// the rounding to f32, by one unit in the last place.
 constexpr Tolerance kOneUlp{.abs = 0, .rel = 6.1e-8};
 constexpr float kInf = std::numeric_limits<float>::infinity();
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 
 constexpr DType kKvTypes[] = {DType::f32, DType::f16, DType::bf16};
 
-/// Rows of KV heads, after each row some values that are not the op's.
+/// Rows of KV heads, with some values after each row that do not belong to the op.
 TestTensor kv_rows(int64_t n_head_kv, int64_t capacity, int64_t d, DType dtype, uint64_t seed) {
   return random_tensor({n_head_kv, capacity, d + 3}, seed, dtype);
 }
@@ -26,7 +26,7 @@ Tensor without_rest(Tensor rows) {
   return rows;
 }
 
-/// What scores hold before an op writes some of them.
+/// The scores before an op writes some of them.
 TestTensor old_scores(int64_t n_head_kv, int64_t columns) {
   return random_tensor({n_head_kv, columns}, 99);
 }
@@ -35,8 +35,8 @@ struct Rows {
   std::vector<int32_t> n;
   int64_t d;
 };
-// no rows, one row, heads of different lengths, many blocks, so many that the cpu's threads share
-// even scores; odd sizes and one element
+// No rows, one row, heads of different lengths, many blocks, so many that the cpu's threads share
+// even scores; odd sizes and one element.
 const Rows kRows[] = {{{0, 0}, 8},       {{1}, 1},    {{5, 0, 300}, 37},
                       {{1031, 700}, 64}, {{40}, 128}, {{9000, 8000}, 1}};
 
@@ -77,7 +77,7 @@ OpCases row_norms_cases() {
                                    .accumulate = accumulate});
           return out.host();
         };
-        // where a norm is added to an old score, the two may cancel
+        // If a norm is added to an old score, the two may cancel.
         add_case(cases, rows, rows_name("row_norms", rows, dtype) + fmt::format(", {}", options),
                  run, accumulate ? Tolerance{3e-6, 6.1e-8} : kOneUlp);
       }
@@ -110,7 +110,8 @@ OpCases row_dots_cases() {
           ops::row_dots(backend, without_rest(x), factors, rows.n, out);
           return out.host();
         };
-        // products of either sign cancel: relative to their sizes, not to their sum
+        // Products of either sign cancel, so the error is relative to their sizes, not to their
+        // sum.
         add_case(cases, rows, rows_name(one_for_all ? "row_dots of one" : "row_dots", rows, dtype),
                  run, Tolerance{1e-13, 6.1e-8});
       }
@@ -167,7 +168,7 @@ OpCases add_scores_cases() {
       }
       return sums.host();
     };
-    // every step is the same two roundings everywhere
+    // Every step is the same two roundings everywhere.
     add_case(cases, rows, rows_name("add_scores", rows, DType::f32), add, Bound{});
   }
   return cases;
@@ -195,7 +196,7 @@ OpCases set_scores_cases() {
 
 namespace {
 
-// Ties, infinities, NaN and zeros of both signs among other values.
+// Ties, infinities, NaN, and zeros of both signs, among other values.
 TestTensor difficult_scores(int64_t n_head, int64_t columns, bool finite) {
   TestTensor scores = old_scores(n_head, columns);
   const float special[] = {0.0f, -0.0f, 1.0f, kNan, kInf, -kInf};
@@ -231,8 +232,8 @@ OpCases chunk_scores_cases() {
                                         .accumulate = accumulate});
             return out.host();
           };
-          // an exponential is within 1 ulp of f64 everywhere; adding to old scores may cancel, and
-          // so may a mean of 1000 values of either sign
+          // An exponential is within 1 ulp of f64 everywhere. Adding to old scores may cancel, and
+          // so may a mean of 1000 values of either sign.
           add_case(cases, rows,
                    rows_name("chunk_scores", rows, DType::f32) +
                        fmt::format(", kind {} from {} by {}{}", static_cast<int>(kind), begin,
@@ -262,7 +263,7 @@ OpCases lag_deviations_cases() {
         const auto run = [=, b = begin, l = lag](Backend& backend) {
           const int64_t n_head = std::ssize(rows.n), capacity = capacity_of(rows);
           TestTensor values = kv_rows(n_head, capacity, rows.d, DType::f32, 6);
-          // a channel that is the same in all rows
+          // One channel has the same value in all rows.
           for (int64_t i = 0; i < values.numel(); i += rows.d + 3) values.as<float>()[i] = 2.0f;
           const DeviceTensor x(backend, values.to(dtype));
           const DeviceTensor out(backend, old_scores(n_head, capacity));
@@ -294,7 +295,7 @@ OpCases moments_cases() {
       ops::moments(backend, x, shift, result);
       return out.host();
     };
-    // the cpu sums 256 products in f32, of size 2, and the differences y are f32
+    // The cpu sums 256 products of size 2 in f32, and the differences y are f32.
     cases.push_back(
         {fmt::format("moments of {} x {} x {}", s.n, s.n_head, s.d), run, Tolerance{3e-4, 1e-5}});
   }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// SnapKV's votes, pooling and top_k.
+// Cases for SnapKV's votes, pooling and top_k.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -37,7 +37,7 @@ WindowVotes arguments(const Votes& s, const Tensor& q, const Tensor& k, const Te
           s.group, votes, s.whole,  {}, s.reduce};
 }
 
-/// Columns that no op may touch keep their -1.
+/// Votes in which the columns that no op may touch keep their -1.
 TestTensor empty_votes(const Votes& s) {
   TestTensor votes({s.n_head_kv, s.whole ? s.longest() + 3 : s.longest() - s.window});
   std::fill(votes.as(), votes.as() + votes.numel(), -1.0f);
@@ -53,7 +53,7 @@ Results run(const Place& at, const Votes& s) {
   return votes.host();
 }
 
-/// The heads of a row together, and something between rows.
+/// Runs with keys of all heads side by side in each row, and a gap between rows.
 Results run_strided(const Place& at, const Votes& s, int64_t gap) {
   const TestTensor dense = s.k();
   const int64_t capacity = s.longest() + 5;
@@ -72,8 +72,8 @@ Results run_strided(const Place& at, const Votes& s, int64_t gap) {
   return votes.host();
 }
 
-// Probabilities are positive and sums of f32 products differ from ref's f64 by the order only; on a
-// GPU queries in parts of 16 bits are as exact.
+// Probabilities are positive, and sums of f32 products differ from ref's f64 sums only by their
+// order; on a GPU, queries in parts of 16 bits are equally exact.
 OpCase& add(OpCases& cases, const Votes& s, const Tolerance& tolerance = {1e-6, 2e-4}) {
   return of_head_dim(s.head_dim,
                      cases.emplace_back(
@@ -81,25 +81,25 @@ OpCase& add(OpCases& cases, const Votes& s, const Tolerance& tolerance = {1e-6, 
 }
 
 void add_window_shapes(OpCases& cases) {
-  // one column before the window; windows that cross the end of 32 keys, or of the cpu's blocks of
-  // 512 columns; more than one row tile
+  // One column before the window; windows that cross the end of 32 keys or of the cpu's blocks of
+  // 512 columns; more than one row tile.
   for (const std::vector<int32_t>& n_rows :
        {std::vector<int32_t>{33, 34}, {63, 64}, {65, 96}, {511, 512}, {513, 544}}) {
     add(cases, {32, 2, 2, 32, n_rows});
   }
   add(cases, {1, 1, 1, 32, {2}});
   add(cases, {1, 1, 1, 32, {2}, DType::f32});
-  add(cases, {16, 2, 2, 32, {300, 20}});  // one shorter than a GPU has ranges
-  add(cases, {70, 1, 2, 8, {200}});       // more rows than a block of it keeps states of
+  add(cases, {16, 2, 2, 32, {300, 20}});  // one head shorter than the number of a GPU's ranges
+  add(cases, {70, 1, 2, 8, {200}});       // more rows than a GPU's block keeps states of
   add(cases, {270, 1, 1, 8, {300}, DType::f32});
   add(cases, {64, 1, 4, 32, {1100}}).only_fast();
   add(cases, {32, 2, 4, 64, {3000, 1200}}).only_fast();
   for (const DType kv : {DType::f16, DType::f32}) {
-    add(cases, {3, 1, 1, 8, {16600}, kv});  // over 512 runs of 32 keys
+    add(cases, {3, 1, 1, 8, {16600}, kv});  // more than 512 runs of 32 keys
   }
 }
 
-/// Sliding windows, capped scores and sinks: probabilities of scores that went through a tanh.
+/// Adds sliding windows, capped scores and sinks: probabilities of scores that went through a tanh.
 void add_variants(OpCases& cases, DType kv, bool whole, GroupReduce group) {
   for (const Variant& v : {Variant{1, 0, false},
                            {7, 0, false},
@@ -124,7 +124,7 @@ void add_whole(OpCases& cases, GroupReduce group) {
                          std::vector<int32_t> n_rows, DType kv) -> OpCase& {
     return add(cases, {window, 2, n_group, head_dim, std::move(n_rows), kv, group, 1.0f, true});
   };
-  for (const DType kv : {DType::f16, DType::f32}) {  // no row before the window; one query
+  for (const DType kv : {DType::f16, DType::f32}) {  // no row before the window; a single query
     whole(70, 2, 32, {70, 71}, kv);
     whole(1, 3, 40, {1, 130}, kv);
   }
@@ -163,15 +163,15 @@ OpCases window_votes_cases() {
     for (const int64_t head_dim : {8, 32, 40, 65, 80, 96, 128}) {
       add(cases, {7, 2, 2, head_dim, {50, 51}, kv});
     }
-    // a score of 4000 has an error of 2e-4 in f32, which is the relative error of its probability
+    // A score of 4000 has an error of 2e-4 in f32, which is the relative error of its probability.
     for (const float q_scale : {1000.0f, 1e-6f}) {
       add(cases, {8, 2, 2, 64, {200, 20}, kv, GroupReduce::mean, q_scale}, {1e-3, 5e-3});
     }
-    for (const int64_t gap : {8, 3}) {  // rows aligned or not
+    for (const int64_t gap : {8, 3}) {  // rows that are aligned, and rows that are not
       const Votes s{8, 2, 2, 64, {70, 41}, kv};
       add(cases, s).equals([=](const Place& at) { return run_strided(at, s, gap); });
     }
-    // of all rows, the prefix's columns are the same, bit for bit
+    // With votes for all rows, the prefix's columns are the same, bit for bit.
     const Votes prefix{20, 1, 4, 64, {200}, kv};
     add(cases, prefix).equals([=](const Place& at) -> Results {
       Votes all = prefix;
@@ -201,7 +201,7 @@ OpCases pool_cases() {
           ops::pool(at, in, n, kernel_size, pooling, out);
           return out.host();
         },
-        // max copies; avg sums up to 129 values of size 1 in f32
+        // max copies values; avg sums up to 129 values of size 1 in f32
         pooling == Pooling::max ? Tolerance{} : Tolerance{1e-6, 1e-5});
   };
   for (const Pooling pooling : {Pooling::max, Pooling::avg}) {
@@ -221,7 +221,7 @@ OpCases pool_cases() {
 
 namespace {
 
-/// Ties, both zeros, infinities, NaN of both signs and everything between.
+/// Ties, both zeros, infinities, NaN of both signs and other values.
 TestTensor difficult_scores(int64_t n_heads, int64_t n_columns, uint64_t seed) {
   TestTensor scores = random_tensor({n_heads, n_columns}, seed);
   const float special[] = {0.0f, -0.0f, NAN, -NAN, INFINITY, -INFINITY, 1e-42f, -1e-42f};
@@ -233,7 +233,7 @@ TestTensor difficult_scores(int64_t n_heads, int64_t n_columns, uint64_t seed) {
   return scores;
 }
 
-/// Scores that differ in one digit of their keys only.
+/// Scores that differ only in one digit of their sort keys.
 TestTensor near_scores(uint32_t shift) {
   TestTensor scores({1, 900});
   for (uint32_t i = 0; i < 900; ++i) {
@@ -275,7 +275,7 @@ OpCases top_k_cases() {
   add_scores("long", of_long_rows, {kRow, 32'769}, {1000, 20'000}, 32);
   add_scores("long", of_long_rows, {kRow, 10}, {kRow, 0}, 3);
   add_scores("long", of_long_rows, {kRow, 0}, {99'999, 0}, 0);
-  for (const int32_t n : {3000, 70'000}) {  // one block of a GPU, and several
+  for (const int32_t n : {3000, 70'000}) {  // one block of a GPU, and several blocks
     add_scores(
         "equal",
         [=] {

@@ -2,14 +2,14 @@
 // Every op on every backend against ref: the cases of op_cases.h.
 //
 //   cpu       f32, on every instruction set that the kernels are compiled for and the processor
-//             runs; 1, 3 and 7 threads give the bits that 2 give
-//   cpu_bf16  bf16, emulated on every instruction set, and native where the processor has it
-//   cpu_bytes packed products of activations that are rounded to 8 bits, with all that the
-//             processor has for them
-//   cuda      f32 and bf16, on the device of a build with CUDA, else on the host
+//             supports; 1, 3 and 7 threads must give the same bits as 2
+//   cpu_bf16  bf16, emulated on every instruction set, and native if the processor has it
+//   cpu_bytes packed products with activations rounded to 8 bits, by every means that the processor
+//             has
+//   cuda      f32 and bf16, on the device in a build with CUDA, otherwise on the host
 //             (tests/support/cuda_on_host), there with the threads of a block in both orders
 //
-// Cases that are large run on the best instruction set only, and on a CUDA device only.
+// Large cases run only on the best instruction set and on a real CUDA device.
 #include <gtest/gtest.h>
 #include <hwy/targets.h>
 
@@ -78,14 +78,14 @@ class OpTest : public testing::TestWithParam<std::tuple<OpRow, Kind>> {
  protected:
   const OpCases cases_ = std::get<0>(GetParam()).cases();
 
-  /// Results are kept: several backends are compared with them.
+  /// The expected results; they are kept, since several backends are compared with them.
   const Results& expected(const OpCase& c, DType compute) {
     const auto [at, is_new] = expected_.try_emplace({&c, compute});
     if (is_new) at->second = c.run({*ref_, compute});
     return at->second;
   }
 
-  /// The results of one backend, for comparison with another; of cases that did not run none.
+  /// The results of one backend, for comparison with another; empty for cases that did not run.
   using AllResults = std::vector<Results>;
 
   AllResults check(Backend& backend, const std::string& what, bool large) {
@@ -103,7 +103,7 @@ class OpTest : public testing::TestWithParam<std::tuple<OpRow, Kind>> {
     return all;
   }
 
-  /// Whether `backend` gives these bits in all cases.
+  /// Expects `backend` to give these bits in all cases.
   void expect_equal(Backend& backend, const AllResults& all, const std::string& what) {
     const Place place{backend, backend.compute_dtype()};
     ASSERT_EQ(all.size(), cases_.size());
@@ -114,7 +114,8 @@ class OpTest : public testing::TestWithParam<std::tuple<OpRow, Kind>> {
     }
   }
 
-  /// f(name, whether it is the best) with each of Highway's instruction sets, the best one last.
+  /// Calls f(name, whether it is the best) for each of Highway's instruction sets, the best one
+  /// last.
   template <typename F>
   static void on_every_target(F f) {
     const int64_t all = hwy::SupportedTargets() & HWY_TARGETS;  // their bits: the best is lowest
@@ -155,8 +156,8 @@ class OpTest : public testing::TestWithParam<std::tuple<OpRow, Kind>> {
     for (const int n : {1, 3, 7}) {
       expect_equal(*make(n, true), native, fmt::format("{} threads, native bf16", n));
     }
-    // the same roundings; only the order of sums differs, which rounds a probability the other way
-    // now and then
+    // The roundings are the same; only the order of sums differs, which now and then rounds a
+    // probability the other way.
     for (size_t i = 0; i < cases_.size(); ++i) {
       if (cases_[i].bound({*two_native, DType::bf16}).norm == 0) continue;
       SCOPED_TRACE(cases_[i].name + " native and emulated");
@@ -179,7 +180,7 @@ class OpTest : public testing::TestWithParam<std::tuple<OpRow, Kind>> {
       if (!cpu::has(products.target)) continue;
       for (const DType compute : {DType::f32, DType::bf16}) {
         if (compute == DType::bf16 && products.kind != ByteProducts::avx512_vnni) continue;
-        if (compute == DType::bf16 && !cpu::multiplies_bf16()) continue;  // for other weights
+        if (compute == DType::bf16 && !cpu::multiplies_bf16()) continue;  // needed by other weights
         const auto make = [&](int n_threads) {
           return cpu::make_backend(cpu::CpuContext{
               n_threads, compute, cpu::has(cpu::CpuTarget::avx512_bf16), true, products.kind});

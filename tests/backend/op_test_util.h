@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Shared by the tests of src/backend and src/policy: tensors that own their memory (random,
-// converted, quantized) and comparison with a tolerance.
+// Helpers for the tests of src/backend and src/policy: tensors that own their memory (random,
+// converted, quantized), and comparison with a tolerance.
 //
 //   TestTensor x = random_tensor({4, 64}, 1);                         // f32, normal(0, 1)
 //   TestTensor w = random_tensor({32, 64}, 2, DType::q8_0);           // any type
@@ -32,7 +32,7 @@ namespace snapkv::test {
 
 // ---------------------------------------------------------------- types
 
-/// The weight types that are not plain.
+/// The weight types that are stored in blocks.
 inline std::vector<DType> block_types() {
   std::vector<DType> types;
   for (const DType t : kWeightTypes) {
@@ -41,7 +41,7 @@ inline std::vector<DType> block_types() {
   return types;
 }
 
-/// n values of any type to f32.
+/// Converts n values of any type to f32.
 inline std::vector<float> to_f32_values(const void* data, DType dtype, int64_t n) {
   std::vector<float> out;
   if (dtype == DType::i32) {
@@ -54,7 +54,7 @@ inline std::vector<float> to_f32_values(const void* data, DType dtype, int64_t n
   return out;
 }
 
-/// Writes n f32 values as `dtype`; n a multiple of block_size(dtype).
+/// Writes n f32 values as `dtype`; n must be a multiple of block_size(dtype).
 inline void convert_values(const float* src, int64_t n, DType dtype, void* dst) {
   if (dtype != DType::i32) return quantize(dtype, src, n, dst);
   for (int64_t i = 0; i < n; ++i) static_cast<int32_t*>(dst)[i] = static_cast<int32_t>(src[i]);
@@ -62,7 +62,7 @@ inline void convert_values(const float* src, int64_t n, DType dtype, void* dst) 
 
 // ---------------------------------------------------------------- tensors
 
-/// A contiguous host tensor that owns its memory; converts to the Tensor view that ops take.
+/// A contiguous host tensor that owns its memory and converts to the Tensor view that ops take.
 class TestTensor {
  public:
   TestTensor() = default;
@@ -70,7 +70,8 @@ class TestTensor {
   explicit TestTensor(const std::vector<int64_t>& shape, DType dtype = DType::f32)
       : view_(make_view(shape, dtype)) {
     const int64_t bytes = view_.numel() / block_size(dtype) * block_bytes(dtype);
-    // 64 spare bytes so that an empty tensor has an address, and to align as Buffer does.
+    // 64 spare bytes, so that an empty tensor has an address, and to align the memory as Buffer
+    // does.
     storage_.assign(bytes + 2 * Buffer::kAlignment, 0);
     const auto address = reinterpret_cast<uintptr_t>(storage_.data());
     view_.data = storage_.data() + (Buffer::kAlignment - address % Buffer::kAlignment);
@@ -129,7 +130,7 @@ class TestTensor {
   Tensor view_;
 };
 
-/// normal(0, scale), the same for the same seed everywhere.
+/// Values of normal(0, scale) that are the same for a seed on every machine.
 inline std::vector<float> random_values(int64_t n, uint64_t seed, float scale = 1.0f) {
   std::mt19937_64 rng(seed * 0x9e3779b97f4a7c15u + 1);
   std::vector<float> v(n);
@@ -140,7 +141,7 @@ inline std::vector<float> random_values(int64_t n, uint64_t seed, float scale = 
   }
   return v;
 }
-/// Made once and then copied: tests ask for the same tensor once per backend and instruction set.
+/// Made once and then copied: tests ask for the same tensor for every backend and instruction set.
 inline TestTensor random_tensor(const std::vector<int64_t>& shape, uint64_t seed,
                                 DType dtype = DType::f32, float scale = 1.0f) {
   constexpr int64_t kMaxBytes = 1 << 28;
@@ -175,7 +176,7 @@ class DeviceTensor {
   operator const Tensor&() const { return view_; }  // NOLINT: ops take views
   const Tensor& view() const { return view_; }
   void* data() const { return view_.data; }
-  /// What it holds now.
+  /// The current content.
   TestTensor host() const {
     TestTensor t = shape_;
     backend_->download(t.data(), view_.data, t.bytes());
@@ -191,7 +192,7 @@ class DeviceTensor {
 
 // ---------------------------------------------------------------- comparison
 
-/// |actual - expected| <= abs + rel * |expected|
+/// Allows |actual - expected| <= abs + rel * |expected|.
 struct Tolerance {
   double abs = 0.0;
   double rel = 0.0;
@@ -210,7 +211,7 @@ inline testing::AssertionResult all_close(const std::vector<float>& actual,
     if (a == e || (std::isnan(a) && std::isnan(e))) continue;  // infinities too
     const double limit = tolerance.abs + tolerance.rel * std::abs(e);
     const double error = std::abs(a - e);
-    if (error <= limit) continue;  // false when either is NaN or infinite
+    if (error <= limit) continue;  // false if either is NaN or infinite
     const double excess = std::isfinite(error) ? error - limit : HUGE_VAL;
     if (n_bad++ == 0 || excess > worst_excess) {
       worst = i;
@@ -231,7 +232,7 @@ inline testing::AssertionResult all_close(const TestTensor& actual, const TestTe
   return all_close(actual.values(), expected.values(), tolerance);
 }
 
-/// ||actual - expected|| / ||expected||: for results that are rounded on the way (bf16, 8 bits).
+/// ||actual - expected|| / ||expected||, for results that are rounded in between (bf16, 8 bits).
 inline double relative_error(const std::vector<float>& actual, const std::vector<float>& expected) {
   SNAPKV_CHECK(actual.size() == expected.size());
   double difference = 0, norm = 0;

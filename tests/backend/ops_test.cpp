@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The reference backend against values worked out by hand (in the comments), and the checks of
-// ops.cpp. Other backends are compared with the reference in this folder's other tests.
+// The reference backend compared with values worked out by hand (in the comments), and the checks
+// of ops.cpp. The other tests in this folder compare other backends with the reference.
 #include "backend/ops.h"
 
 #include <gtest/gtest.h>
@@ -46,7 +46,7 @@ TEST_F(RefOps, EmbedPlainTypes) {
   }
 }
 
-// (What blocks hold: tests/format/block_types_test.cpp.)
+// (tests/format/block_types_test.cpp tests the content of blocks.)
 TEST_F(RefOps, EmbedBlockTypes) {
   const std::vector<int32_t> ids = {2, 0};
   for (const DType type : block_types()) {
@@ -64,7 +64,7 @@ TEST_F(RefOps, RmsNorm) {
   const TestTensor x({2, 2}, Values{3, 4, 0, 0});
   const TestTensor weight({2}, Values{1, 2});
   const TestTensor out({2, 2});
-  // mean of squares 12.5, + 3.5 = 16: divided by 4. A row of zeros stays zero.
+  // The mean of squares is 12.5, + 3.5 = 16: divided by 4. A row of zeros stays zero.
   ops::rms_norm(*backend_, x, weight, 3.5f, out);
   EXPECT_TRUE(all_close(out.values(), {0.75f, 2, 0, 0}, kRounded));
   const TestTensor rounded({2, 2}, DType::bf16);
@@ -73,11 +73,11 @@ TEST_F(RefOps, RmsNorm) {
 }
 
 TEST_F(RefOps, LayerNorm) {
-  // mean 5, mean square of what remains 4, + 12 = 16: divided by 4
+  // The mean is 5, the mean square of the rest 4, + 12 = 16: divided by 4.
   const TestTensor x({2, 2}, Values{3, 7, 3, 7}), bias({2}, Values{10, 20}), out({2, 2});
   ops::layer_norm(*backend_, x, TestTensor({2}, Values{1, 2}), bias, 12.0f, out);
   EXPECT_TRUE(all_close(out.values(), {9.5f, 21, 9.5f, 21}, kRounded));
-  // rows take the rows of weights in turn
+  // Rows use the rows of weights in turn.
   ops::layer_norm(*backend_, x, TestTensor({2, 2}, Values{1, 2, 4, 8}), {}, 12.0f, out);
   EXPECT_TRUE(all_close(out.values(), {-0.5f, 1, -2, 4}, kRounded));
 }
@@ -111,7 +111,7 @@ TEST_F(RefOps, ProjectAddsBiasAndAccumulates) {
 TEST_F(RefOps, ProjectBlockTypes) {
   const TestTensor x({1, 32}, Values(32, 1.0f));
   const TestTensor out({1, 1});
-  // the sum of the row: 0.5 * (496 - 512)
+  // The sum of the row: 0.5 * (496 - 512)
   ops::project(*backend_, x, std::array{Projection{.w = q8_0_row(), .bias = {}, .out = out}});
   EXPECT_EQ(out.as<>()[0], -8.0f);
 }
@@ -143,7 +143,7 @@ TEST_F(RefOps, RopeRotatesPairs) {
   const std::vector<double> quarter_and_half = {1.5707963267948966, 3.141592653589793};
   const std::vector<int32_t> pos = {1, 0};
   const Values x = {1, 2, 3, 4, 1, 2, 3, 4};
-  // a quarter turn takes (a, b) to (-b, a), a half turn to (-a, -b); position 0 stays
+  // A quarter turn takes (a, b) to (-b, a), a half turn to (-a, -b); position 0 is unchanged.
   const TestTensor norm({2, 1, 4}, x);
   ops::rope(*backend_, norm, pos, {.inv_freq = quarter_and_half, .layout = RopeLayout::norm});
   EXPECT_TRUE(all_close(norm.values(), {-2, 1, -3, -4, 1, 2, 3, 4}, kRounded));
@@ -184,7 +184,7 @@ TEST_F(RefOps, GeluTanh) {
 
 TEST_F(RefOps, StoreRowsSplitsHeadsAndRounds) {
   const TestTensor src({2, 2, 1}, Values{1, 2, 1.00146484375f, -4});  // [n, n_head_kv, 1]
-  // 1 + 3/2048 lies halfway between two f16 values, and rounds to the even one, 1 + 2/1024
+  // 1 + 3/2048 is halfway between two f16 values and rounds to the even one, 1 + 2/1024.
   std::array<uint16_t, 2> head0{}, head1{};
   const std::array<void*, 2> dst = {head0.data(), head1.data()};
   ops::store_rows(*backend_, src, DType::f16, dst);
@@ -204,7 +204,7 @@ TEST_F(RefOps, StoreRowsKeepsNaN) {
 }
 
 TEST_F(RefOps, StoreRowsGivesEveryBlockItsScale) {
-  // zeros; values too small for a scale; one large value; levels and halves between them
+  // Zeros; values too small for a scale; one large value; levels, and halves between them.
   const TestTensor src({1, 1, 128}), out({1, 128}, DType::q8_0);
   float* x = src.as();
   std::fill(x + 32, x + 64, 1e-7f);
@@ -229,7 +229,7 @@ TEST_F(RefOps, AttentionPrefillIsCausalAndGrouped) {
   const std::vector<int32_t> n_past = {1};
   ops::attention_prefill(*backend_,
                          {.q = q, .k = k, .v = v, .n_past = n_past, .scale = 0.5f, .out = out});
-  // head 0: query 0 weighs rows 0, 1 with 1, 2: 5/3; query 1 rows 0..2 with 1, 4, 9: 36/14.
+  // head 0: query 0 weights rows 0, 1 by 1, 2: 5/3; query 1 rows 0..2 by 1, 4, 9: 36/14.
   // head 1: equal weights: 3/2 and 2.
   EXPECT_TRUE(all_close(out.values(), {5.0f / 3, 1.5f, 36.0f / 14, 2}, kRounded));
 }
@@ -268,13 +268,13 @@ TEST_F(RefOps, AttentionDecodeTakesEachSequencesOwnRows) {
   const std::array<HeadRows, 2> heads = {HeadRows{k.as<>() + 2, v.as<>() + 2, 1},
                                          HeadRows{k.as<>(), v.as<>(), 3}};
   ops::attention_decode(*backend_, {.q = q, .heads = heads, .kv_dtype = DType::f32, .out = out});
-  // sequence 0 has one row, 3; sequence 1 weighs with 1, 2, 3: 14/6, or equally: 2
+  // Sequence 0 has one row, 3; sequence 1 has weights 1, 2, 3: 14/6, or equal ones: 2.
   EXPECT_TRUE(all_close(out.values(), {3, 3, 14.0f / 6, 2}, kRounded));
 }
 
 TEST_F(RefOps, WindowVotes) {
-  // W = 2, n = 4. Query 0 sees rows 0..2, query 1 rows 0..3; the last row (100) of the capacity
-  // none.
+  // W = 2, n = 4. Query 0 sees rows 0..2, query 1 rows 0..3; none sees the last row (100) of the
+  // capacity.
   const TestTensor k({1, 5, 1}, Values{0, kLn2, 0, 0, 100});
   const TestTensor q({2, 2, 1}, Values{2, 0, 4, 0});
   const std::vector<int32_t> n_rows = {4};
@@ -292,8 +292,8 @@ TEST_F(RefOps, WindowVotes) {
   }
 }
 
-// Of all rows, the probabilities of a query's columns add up to 1; without the window's own columns
-// some is left to them.
+// With all rows, the probabilities of a query's columns add up to 1; without the window's own
+// columns, they add up to less.
 TEST_F(RefOps, WindowVotesAddUp) {
   const TestTensor q = random_tensor({8, 1, 64}, 1), k = random_tensor({1, 100, 64}, 2);
   const std::vector<int32_t> n_rows = {100};
@@ -312,7 +312,7 @@ TEST_F(RefOps, PoolEdges) {
   const TestTensor scores({2, 5}, Values{1, 5, 2, 0, -3, -3, -1, 9, 9, 9});
   const std::vector<int32_t> n = {5, 2};
   const TestTensor out({2, 5});
-  // max: nothing beyond the edges, not even a 0; avg: zeros beyond them, always divided by 3
+  // Max: nothing beyond the edges, not even a 0. Avg: zeros beyond them, always divided by 3.
   ops::pool(*backend_, scores, n, 3, Pooling::max, out);
   EXPECT_TRUE(all_close(out.values(), {5, 5, 5, 2, 0, -1, -1, 0, 0, 0}, kExact));
   ops::pool(*backend_, scores, n, 3, Pooling::avg, out);
@@ -336,7 +336,7 @@ TEST_F(RefOps, TopKBreaksTiesDownwardsAndAppendsTheWindow) {
   ops::top_k(*backend_, scores, n, k, 2, rows);
   EXPECT_TRUE(all_close(rows.values(),
                         {0, 2, 6, 7, -7,  //
-                         0, 1, 3, 4, 5,   // -inf before NaN, then the lower NaN
+                         0, 1, 3, 4, 5,   // -inf before NaN, and then the lower NaN
                          2, 3, -7, -7, -7},
                         kExact));
 }
@@ -357,7 +357,7 @@ TEST_F(RefOps, TopKRanksNaNLowestAndZerosAlike) {
 }
 
 TEST_F(RefOps, GatherRowsHonoursStrides) {
-  // memory [capacity 3, n_head_kv 2, d 2], seen as [2, 3, 2]
+  // Memory of layout [capacity 3, n_head_kv 2, d 2], viewed as [2, 3, 2].
   const TestTensor memory({3, 2, 2}, Values{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11}, DType::f16);
   Tensor src(memory.data(), DType::f16, {2, 3, 2});
   src.stride[0] = 4, src.stride[1] = 8;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The ops of scores: ref/ against values computed by hand. (Other backends against ref:
-// op_cases_scores.cpp.)
+// The ops for scores: ref/ compared with values computed by hand. (op_cases_scores.cpp compares
+// other backends with ref.)
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -49,7 +49,7 @@ TEST(RefScoreOps, ArithmeticOnScores) {
   rows.as<int32_t>()[0] = 2, rows.as<int32_t>()[1] = 0;
   ops::set_scores(*ref, scores, rows, kTwo, 9);
   EXPECT_EQ(scores.values(), (std::vector<float>{9, -5, 9}));
-  // a million ones on 2^30, which f32 alone would not see
+  // A million ones added to 2^30, which f32 alone would not register.
   TestTensor sums({2, 1, 1});
   const std::vector<int32_t> one = {1};
   ops::add_scores(*ref, TestTensor({1, 1}, {0x1p30f}), one, sums);
@@ -78,7 +78,7 @@ TEST(RefScoreOps, Chunks) {
 
 TEST(RefScoreOps, LagDeviations) {
   const auto ref = make_ref();
-  // one row before the chunks, chunks of 2; the second spans 0..4 and 1..1, the third is short
+  // One row before the chunks, chunks of 2; the second spans 0..4 and 1..1, the third is short.
   const std::vector<int32_t> n = {6};
   const TestTensor x({1, 6, 2}, {50, 50, 2, 5, 4, 1, 0, 1, 4, 1, 7, 7});
   TestTensor out({1, 6}, {9, 9, 9, 9, 9, 9});

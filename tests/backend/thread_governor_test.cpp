@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// ThreadGovernor: its decisions from given waiting times, and what it is for: two threads on a
-// machine whose processors are all busy.
+// ThreadGovernor: its decisions for given waiting times, and its purpose: two threads on a machine
+// whose processors are all busy.
 #include "backend/cpu/thread_governor.h"
 
 #include <gtest/gtest.h>
@@ -30,7 +30,7 @@ TEST(ThreadGovernor, KeepsAllThreadsThatWaitLittle) {
   ThreadGovernor governor(4, [&] { return waited; });
   for (int i = 0; i < 100; ++i, now += kInterval) {
     EXPECT_EQ(governor.threads(now), 4);
-    waited += kInterval * 7 / 10;  // of all four together: below 1 - 1 / 4
+    waited += kInterval * 7 / 10;  // for all four together: below 1 - 1 / 4
   }
 }
 
@@ -40,7 +40,7 @@ TEST(ThreadGovernor, WorksAloneLongerAndLongerWhileOthersWait) {
   EXPECT_EQ(governor.threads(now), 2);
   std::vector<int64_t> pauses;
   for (int i = 0; i < 8; ++i) {
-    waited += kInterval;  // all the time
+    waited += kInterval;  // the whole time
     now += kInterval;
     ASSERT_EQ(governor.threads(now), 1);
     const int64_t begin = now;
@@ -50,7 +50,7 @@ TEST(ThreadGovernor, WorksAloneLongerAndLongerWhileOthersWait) {
   EXPECT_EQ(pauses.front(), ThreadGovernor::kFirstPause);
   EXPECT_EQ(pauses[1], 2 * pauses[0]);
   EXPECT_EQ(pauses.back(), ThreadGovernor::kLongestPause);
-  now += kInterval;  // nobody waited in the last trial
+  now += kInterval;  // nobody waited in the last attempt
   EXPECT_EQ(governor.threads(now), 2);
   waited += kInterval;
   now += kInterval;
@@ -96,7 +96,7 @@ class BusyProcessors {
   std::vector<pid_t> children_;
 };
 
-/// Products of the size of a small model's, in half a second.
+/// Counts products of a small model's size in half a second.
 int64_t count_products(Backend& backend) {
   const TestTensor x = random_tensor({1, 1024}, 1), w = random_tensor({1024, 1024}, 2, DType::q8_0);
   TestTensor out({1, 1024});
@@ -108,7 +108,7 @@ int64_t count_products(Backend& backend) {
   return n;
 }
 
-// Without the governor two threads that spin reach a tenth or less.
+// Without the governor, two spinning threads reach a tenth or less.
 TEST(ThreadGovernor, TwoThreadsKeepUpWithOneOnABusyMachine) {
   cpu_set_t processors;
   ASSERT_EQ(sched_getaffinity(0, sizeof(processors), &processors), 0);

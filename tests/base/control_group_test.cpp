@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// What control groups leave of memory and processors. The system's files are made in a folder of
-// the test's own, as containers, services and plain machines have them. A real control group is in
-// tests/engine/control_group_test.cpp.
+// The memory and processors that control groups leave. The tests make the system's files in a
+// folder of their own, as they are in containers, services and plain machines.
+// tests/engine/control_group_test.cpp uses a real control group.
 #include "base/control_group.h"
 
 #include <gtest/gtest.h>
@@ -21,8 +21,8 @@ namespace {
 constexpr size_t kMib = size_t{1} << 20;
 constexpr size_t kUnlimited = std::numeric_limits<size_t>::max();
 
-/// Mounts of a machine with version 2 alone, and of one with both versions, where the controller of
-/// memory belongs to version 1.
+/// The mounts of a machine with only version 2, and of one with both versions, where version 1 has
+/// the memory controller.
 const std::string kMounts2 =
     "30 23 0:26 / /sys/fs/cgroup rw,nosuid shared:9 - cgroup2 cgroup2 rw\n";
 const std::string kMounts1 =
@@ -33,12 +33,13 @@ const std::string kMounts1 =
 
 std::string mib_text(size_t mib) { return std::to_string(mib * kMib) + "\n"; }
 
-/// Of a group's limit and what it leaves, both in MiB, what is available: some stays free.
+/// The available bytes for a group's limit and the part of it that is left, both in MiB: some must
+/// stay free.
 constexpr size_t left(size_t limit, size_t leaves) {
   return leaves * kMib - 2 * kMib - limit * kMib / 64;
 }
 
-/// The folder of a machine with 1000 MiB available and these files.
+/// Makes the folder of a machine that has 1000 MiB available and these files.
 std::string machine(const std::map<std::string, std::string>& files) {
   const auto root = std::filesystem::path(::testing::TempDir()) / "control_group_test";
   std::filesystem::remove_all(root);
@@ -67,7 +68,7 @@ TEST(AvailableMemoryTest, IsTheMachinesWhereNoGroupHasALimit) {
                        {"sys/fs/cgroup/user.slice/memory.max", "max\n"},
                        {"sys/fs/cgroup/user.slice/memory.current", mib_text(700)}}),
             1000 * kMib);
-  // what version 1 says where there is no limit
+  // The value in version 1 if there is no limit.
   EXPECT_EQ(available({{"proc/self/cgroup", "4:memory:/a\n0::/\n"},
                        {"proc/self/mountinfo", kMounts1},
                        {"sys/fs/cgroup/memory/a/memory.limit_in_bytes", "9223372036854771712\n"},
@@ -104,7 +105,7 @@ TEST(AvailableMemoryTest, CachedPagesOfFilesAreNotUsed) {
                         "anon 5\nfile 9\ninactive_anon 1\nactive_file " + mib_text(200) +
                             "inactive_file " + mib_text(40) + "unevictable 0\n"}}),
             left(400, 250));
-  // version 1 counts the groups below in lines of their own
+  // Version 1 counts the groups below in separate lines.
   EXPECT_EQ(available({{"proc/self/cgroup", "7:cpu:/c\n4:memory,x:/a/b\n0::/z\n"},
                        {"proc/self/mountinfo", kMounts1},
                        {"sys/fs/cgroup/memory/a/memory.limit_in_bytes", mib_text(400)},
@@ -117,7 +118,7 @@ TEST(AvailableMemoryTest, CachedPagesOfFilesAreNotUsed) {
 }
 
 TEST(AvailableMemoryTest, FindsAContainersOwnGroup) {
-  // version 1: the container's group is mounted, and /proc names it as the host does
+  // Version 1: the container's group is mounted, and /proc names it as on the host.
   const std::string mounted =
       "35 31 0:32 /docker/123 /sys/fs/cgroup/memory ro - cgroup cgroup rw,memory\n";
   std::map<std::string, std::string> files = {
@@ -131,9 +132,9 @@ TEST(AvailableMemoryTest, FindsAContainersOwnGroup) {
   EXPECT_EQ(available(files), left(50, 30));
   files["proc/self/cgroup"] = "4:memory:/docker/123\n";
   EXPECT_EQ(available(files), left(300, 200));
-  files["proc/self/cgroup"] = "4:memory:/docker/1234\n";  // not below what is mounted
+  files["proc/self/cgroup"] = "4:memory:/docker/1234\n";  // not below the mounted group
   EXPECT_EQ(available(files), left(300, 200));
-  // version 2 with a namespace of its own; a process that was moved out of it is at "/.."
+  // Version 2 with its own namespace; a process that was moved out of it is at "/..".
   for (const std::string group : {"0::/\n", "0::/../other\n", "0::/gone\n", ""}) {
     EXPECT_EQ(available({{"proc/self/cgroup", group},
                          {"proc/self/mountinfo", kMounts2},

@@ -48,7 +48,7 @@ TEST(FileBufferTest, ErrorsNameTheFolder) {
   test::expect_error(ErrorCode::kRuntime, {"hidden states: cannot make a file in '/nowhere'"},
                      [] { make_file_buffer("/nowhere", 100, "hidden states"); });
   const std::string dir = empty_folder();
-  // more than any file or disk holds
+  // More than any file or disk can hold.
   test::expect_error(ErrorCode::kDoesNotFit, {dir}, [&] {
     make_file_buffer(dir, static_cast<size_t>(std::numeric_limits<int64_t>::max()), "test");
   });

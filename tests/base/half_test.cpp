@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Scalar conversions against arithmetic done in double, over every 16-bit pattern.
+// Scalar conversions, compared with arithmetic in double, for every 16-bit pattern.
 #include "base/half.h"
 
 #include <gtest/gtest.h>
@@ -10,7 +10,7 @@
 namespace snapkv {
 namespace {
 
-/// Value of a 16-bit float with this many exponent and mantissa bits, by the definition.
+/// The value of a 16-bit float with this many exponent and mantissa bits, by definition.
 double value_of(uint16_t bits, int n_exponent, int n_mantissa) {
   const int exponent_max = (1 << n_exponent) - 1;
   const int bias = exponent_max / 2;
@@ -73,7 +73,8 @@ TYPED_TEST(HalfTest, EveryPatternComesBack) {
   }
 }
 
-// Between any two neighbours: below the middle goes down, above goes up, the middle to the even.
+// Between any two neighbours: values below the middle round down, values above it round up, and the
+// middle rounds to the even one.
 TYPED_TEST(HalfTest, RoundsToNearestEven) {
   constexpr uint16_t kInfinity = ((1 << Format<TypeParam>::kExponent) - 1)
                                  << Format<TypeParam>::kMantissa;
@@ -81,13 +82,13 @@ TYPED_TEST(HalfTest, RoundsToNearestEven) {
     const auto low = static_cast<uint16_t>(bits);
     const auto high = static_cast<uint16_t>(bits + 1);
     const double below = value_of<TypeParam>(low);
-    // The largest finite value's upper neighbour is where infinity would be were it finite.
+    // The upper neighbour of the largest finite value is where infinity would be if it were finite.
     const double above = high == kInfinity
                              ? 2 * below - value_of<TypeParam>(static_cast<uint16_t>(low - 1))
                              : value_of<TypeParam>(high);
     const auto middle = static_cast<float>((below + above) / 2);
     if (std::isinf(middle) || static_cast<double>(middle) != (below + above) / 2) {
-      continue;  // no f32 there: bf16 at its upper and lower end
+      continue;  // f32 cannot represent it: bf16 at its upper and lower end
     }
     const float inf = std::numeric_limits<float>::infinity();
     for (const uint16_t sign : {uint16_t{0}, uint16_t{0x8000}}) {
@@ -108,7 +109,7 @@ TEST(HalfLimitsTest, RangeAndSigns) {
   EXPECT_EQ(to_f16(inf).bits, 0x7c00);
   EXPECT_EQ(to_f16(-inf).bits, 0xfc00);
   EXPECT_EQ(to_f16(-0.0f).bits, 0x8000);
-  EXPECT_EQ(to_f16(0x1p-25f).bits, 0);  // half of the smallest: to even
+  EXPECT_EQ(to_f16(0x1p-25f).bits, 0);  // half of the smallest value rounds to even
   EXPECT_EQ(to_f16(0x1.000002p-25f).bits, 1);
   EXPECT_EQ(to_bf16(inf).bits, 0x7f80);
   EXPECT_EQ(to_bf16(std::numeric_limits<float>::max()).bits, 0x7f80);

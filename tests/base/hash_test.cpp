@@ -6,7 +6,7 @@
 namespace snapkv {
 namespace {
 
-// Test vectors of the hash's authors (draft-eastlake-fnv, appendix C).
+// Test vectors by the hash's authors (draft-eastlake-fnv, appendix C).
 TEST(Fnv1a, PublishedVectors) {
   EXPECT_EQ(fnv1a(""), 0xcbf29ce484222325u);
   EXPECT_EQ(fnv1a("a"), 0xaf63dc4c8601ec8cu);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Variant: copies that fail halfway leave nothing behind, and it is used as a std::variant is.
+// Variant: copies that fail halfway leave nothing behind, and it can be used like a std::variant.
 #include "snapkv/variant.h"
 
 #include <gtest/gtest.h>
@@ -13,7 +13,8 @@
 namespace snapkv::test {
 namespace {
 
-// Counts its objects; copying one throws while `refuse` is set, as a string without memory does.
+// Counts its objects. Copying throws while `refuse` is set, as copying a string without memory
+// does.
 struct Counted {
   static inline int n_alive = 0;
   static inline bool refuse = false;

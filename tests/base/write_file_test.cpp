@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// write_file: all of a file or nothing of it, whatever goes wrong.
+// write_file: writes the whole file or nothing, whatever goes wrong.
 #include "base/write_file.h"
 
 #include <gtest/gtest.h>

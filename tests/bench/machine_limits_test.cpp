@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The machine's limits: sizes that divide by nothing, and products that are checked before timing.
+// The machine's limits: sizes that nothing divides, and products that are checked before timing.
 #include "bench/machine_limits.h"
 
 #include <gtest/gtest.h>
@@ -13,7 +13,7 @@ namespace snapkv {
 namespace {
 
 TEST(MachineLimitsTest, EveryPartOfTheMemoryIsReadOnce) {
-  // the function itself checks the sum of what was read
+  // The function itself checks the sum of the words that were read.
   for (const int n_threads : {1, 2, 3, 7}) {
     for (const size_t words : {1, 5, 16, 17, 100003}) {
       EXPECT_GT(measure_read_bandwidth(words * 8, n_threads, 2), 0) << n_threads << " " << words;
@@ -32,13 +32,13 @@ TEST(MachineLimitsTest, CpuProductsAreExactInBothTypes) {
   for (const Compute compute : {Compute::f32, Compute::bf16}) {
     if (!test::runs(compute)) continue;
     const auto backend = Backend::make({.n_threads = 2, .compute = compute});
-    // products of multiples of 1/8 are exact in bf16 inputs and f32 sums
+    // Products of multiples of 1/8 are exact with bf16 inputs and f32 sums.
     const GemmSpeed speed = measure_gemm(*backend, {.n_tokens = 40, .n_in = 160, .n_out = 96}, 1);
     EXPECT_EQ(speed.max_error, 0);
   }
 }
 
-// Whether its products are right it checks itself.
+// The function itself checks its products.
 TEST(MachineLimitsTest, ThreadsMultiplyIntegersOfTheirOwn) {
   for (const int n_threads : {1, 3}) EXPECT_GT(measure_int8_products(n_threads, 1), 0);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Random models: ggml's rounding, options, bad input. (The same bytes on every machine:
-// tests/format/block_types_test.cpp.)
+// Random models: ggml's rounding, options, bad input. (tests/format/block_types_test.cpp checks
+// that the bytes are the same on every machine.)
 #include "bench/random_model.h"
 
 #include <gtest/gtest.h>
@@ -56,7 +56,7 @@ TEST(RandomModel, SeedChangesWeights) {
 
 TEST(RandomModel, Q8_0Rounding) {
   std::vector<float> x(kBlockSize, 0.0f);
-  x[0] = -127.0f;  // d = 1: quantized values are the rounded inputs, halves away from zero
+  x[0] = -127.0f;  // d = 1: quantized values are the rounded inputs; halves round away from zero
   x[1] = 2.5f;
   x[2] = -2.5f;
   x[31] = 126.4f;

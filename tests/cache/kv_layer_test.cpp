@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// KvLayer: rows of ragged heads are appended, gathered, grown and cut without mixing.
+// KvLayer: rows of heads of different lengths are appended, gathered, grown and cut without mixing.
 #include "cache/kv_layer.h"
 
 #include <gtest/gtest.h>
@@ -12,9 +12,9 @@ namespace snapkv::test {
 namespace {
 
 constexpr int64_t kHeadDim = 4;
-constexpr int64_t kBlockDim = 64;  // of the layers with a type of 32-value blocks
+constexpr int64_t kBlockDim = 64;  // for layers of a type with blocks of 32 values
 
-/// Row `slot` of head `head`: values that tell where they came from.
+/// Row `slot` of head `head`, with values that tell where they came from.
 float value(int32_t pos, int head, int64_t d, bool is_value) {
   return static_cast<float>(pos * 100 + head * 10 + d) + (is_value ? 0.5f : 0.0f);
 }
@@ -175,8 +175,9 @@ class KvLayerQ8Test : public testing::Test {
     layer.append(*backend_, tensor(k), tensor(v), pos);
   }
 
-  /// Row `slot` of `actual` holds row `from` of `expected` but for the rounding of 8 bits: half of
-  /// a level, which is 1/127 of the block's largest value (below 6 here), and f16's of the level.
+  /// Expects row `slot` of `actual` to be row `from` of `expected` up to rounding to 8 bits: half a
+  /// level, which is 1/127 of the block's largest value (below 6 here), and f16's rounding of the
+  /// level.
   void expect_row(const KvLayer& actual, const KvLayer& expected, int head, int32_t slot,
                   int32_t from) {
     EXPECT_EQ(*actual.pos(head, slot), *expected.pos(head, from));
@@ -223,7 +224,7 @@ TEST_F(KvLayerQ8Test, KeepsAllAndReturnsToAScratchLayer) {
   EXPECT_EQ(kept.capacity(0), 8);
   KvLayer again = make(DType::f16, {7, 7});
   append(again, 100, 1);
-  again.append(*backend_, kept);  // behind the row there is
+  again.append(*backend_, kept);  // after the existing row
   EXPECT_EQ(again.n_kv(1), 6);
   for (int h = 0; h < 2; ++h) {
     for (int32_t i = 0; i < 5; ++i) {
@@ -231,7 +232,7 @@ TEST_F(KvLayerQ8Test, KeepsAllAndReturnsToAScratchLayer) {
       expect_row(again, scratch, h, i + 1, i);
     }
   }
-  // levels survive the way through f16: only the scale may be rounded once more
+  // Levels survive the conversion through f16: only the scale may be rounded once more.
   again.truncate(std::vector<int32_t>{0, 0});
   again.append(*backend_, kept);
   const KvLayer twice = again.gather(*backend_, meter_, all, 0, DType::q8_0);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// snapkv apply-template: where template and variables come from, what is printed, what is an error.
+// snapkv apply-template: the sources of the template and the variables, the output, and the errors.
 #include <gtest/gtest.h>
 
 #include <fstream>
@@ -133,7 +133,8 @@ TEST(ApplyTemplate, ErrorsNameWhatIsWrong) {
        {"standard input", "role", "5", "a text"}},
       {{"--chat-template", "chatml", "--system", "\xff"}, kMessages, 2, {"--system", "UTF-8"}},
       {{"--chat-template", "chatml", "--template", "x"}, kMessages, 2, {"two templates"}},
-      {{"-m", needle_model()}, kMessages, 2, {"needle.gguf", "has no chat template", "chatml"}},
+      {{"-m", needle_model()}, kMessages, 2, {"needle.gguf", "has no chat template", "base model"}},
+      {{"--chat-template", "help"}, kMessages, 2, {"built in are", "chatml"}},
       {{"-m", "nosuch.gguf"}, kMessages, 1, {"nosuch.gguf"}},
   };
   for (const auto& c : cases) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What `snapkv bench` checks before timing: right kernels pass in every type, wrong results don't.
+// The check that `snapkv bench` makes before timing: right kernels pass in every type, and wrong
+// results are an error.
 #include <fmt/core.h>
 #include <gtest/gtest.h>
 
@@ -18,7 +19,7 @@ TEST(BenchCheckTest, EveryTypePasses) {
   struct Case {
     const char* name;
     Compute compute;
-    int n_tokens;  // one more than the least that packs, at least 33
+    int n_tokens;  // one more than the smallest number that packs weights, and at least 33
   };
   const Case cases[] = {{"needle", Compute::bf16, 41},    {"tiny-f32", Compute::f32, 97},
                         {"tiny-bf16", Compute::bf16, 81}, {"tiny-q8_0", Compute::f32, 81},
@@ -36,7 +37,7 @@ TEST(BenchCheckTest, EveryTypePasses) {
 }
 
 TEST(BenchCheckTest, OtherResultsThanTheReferencesAreAnError) {
-  // the reference device loads the file again, and finds other weights
+  // The reference device loads the file again and finds other weights.
   RandomModelOptions options;
   const RandomModelShape shape = random_model_shape("tiny-gqa");
   const std::string folder = testing::TempDir();
@@ -51,7 +52,7 @@ TEST(BenchCheckTest, OtherResultsThanTheReferencesAreAnError) {
                                std::filesystem::copy_options::overwrite_existing);
     std::filesystem::copy_file(other, other + ".copy",
                                std::filesystem::copy_options::overwrite_existing);
-    std::filesystem::rename(other + ".copy", path);  // the mapping keeps the old file
+    std::filesystem::rename(other + ".copy", path);  // the model's mapping keeps the old file
     test::expect_error(ErrorCode::kRuntime, {path, "log-probabilities", "reference", "tolerance"},
                        [&] { check_model(model, DType::f16, 1, 1, {}); });
     std::filesystem::rename(path + ".kept", path);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// snapkv bench: which tests its lists make, the fields and values of its four formats, the check
-// before timing, exit codes; and bench/compare_llama.sh with `snapkv bench` in llama-bench's place.
+// snapkv bench: the tests that its lists make, the fields and values of its four formats, the check
+// before timing, and exit codes; also bench/compare_llama.sh with `snapkv bench` in place of
+// llama-bench.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -15,8 +16,8 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// `snapkv bench` on the needle model with one thread, without what takes long unless asked for: the
-// check and the machine's limits.
+// Runs `snapkv bench` on the needle model. The check and the measurement of the machine's limits
+// take long, so they are off by default.
 Result bench(const std::string& options, bool check = false, bool limits = false) {
   std::vector<std::string> args = {"bench", "-m", needle_model(), "--no-progress"};
   if (!check) args.push_back("--no-check");
@@ -41,7 +42,7 @@ std::vector<std::string> lines(const std::string& text) {
   return all;
 }
 
-// "pp16", "tg2 x3 @ d8 full t1": what a test was.
+// The name of a test: "pp16", "tg2 x3 @ d8 full t1".
 std::string label(const Json& r) {
   const auto number = [&](const char* key) { return std::to_string(r.at(key).get<int64_t>()); };
   std::string text = r.at("n_prompt") > 0 ? "pp" + number("n_prompt") : "tg" + number("n_gen");
@@ -119,7 +120,7 @@ TEST(BenchCommandTest, PrefillHasLlamaBenchsFieldsAndOurs) {
   EXPECT_NEAR(r.at("avg_ts").get<double>(), sum / 3, 1e-6 * sum);
   EXPECT_EQ(r.at("best_ts"), best);
   EXPECT_TRUE(r.at("gbps").is_null());  // weights are not read once per token here
-  // 200 rows seen, 40 kept; the parts make up the whole
+  // 200 rows are read and 40 kept. The parts add up to the whole time.
   EXPECT_NEAR(r.at("compression").get<double>(), 200.0 / 40, 1e-9);
   EXPECT_LT(r.at("kv_mib").get<double>(), r.at("kv_mib_peak").get<double>());
   double parts = 0;
@@ -135,15 +136,15 @@ TEST(BenchCommandTest, DecodeReportsBandwidth) {
   for (const Json& r : results) {
     const double seconds = r.at("avg_ns").get<double>() / 1e9;
     const int64_t n_seq = r.at("n_seq"), depth = r.at("n_depth");
-    // Each step reads all weights and every sequence's rows: per row 6 layers, 3 heads, 128 bytes
-    // of key and value. Depth 0: 2 + 3 + 4 rows, from a first token. Depth 50: 51 + 52 + 53, and in
-    // the second repetition 54 + 55 + 56.
+    // Each step reads all weights and the rows of every sequence. A row is 6 layers of 3 heads of
+    // 128 bytes of key and value. Depth 0 reads 2 + 3 + 4 rows, as the first token is there
+    // already. Depth 50 reads 51 + 52 + 53, and 54 + 55 + 56 in the second repetition.
     const double rows = depth == 0 ? 9 : (156 + 165) / 2.0;
     const double bytes =
         3 * r.at("model_size").get<double>() + rows * 6 * 3 * 128 * static_cast<double>(n_seq);
     EXPECT_NEAR(r.at("gbps").get<double>(), bytes / seconds / 1e9, 1e-5 * bytes / seconds / 1e9)
         << label(r);
-    // the mean of rates is at least the rate of the mean time, and equals it with equal times
+    // The mean of the rates is at least the rate of the mean time; they are equal for equal times.
     EXPECT_GE(r.at("avg_ts").get<double>(),
               (1 - 1e-5) * 3.0 * static_cast<double>(n_seq) / seconds);
     EXPECT_GE(r.at("best_ts").get<double>(), r.at("avg_ts").get<double>());
@@ -153,7 +154,7 @@ TEST(BenchCommandTest, DecodeReportsBandwidth) {
 }
 
 TEST(BenchCommandTest, RowsArePercentOfTheMachinesLimits) {
-  // 96 tokens of f16 weights are packed, 8 are not
+  // Weights in f16 are packed for 96 tokens but not for 8.
   const Json results = bench_json("-p 8,96 -n 3 -r 1 -t 1 --no-warmup", false, true);
   ASSERT_EQ(results.size(), 3u);
   const std::string backend = results[0].at("backends");
@@ -198,7 +199,7 @@ TEST(BenchCommandTest, CsvAndJsonLinesHoldTheSameFields) {
       ++n_columns;
     }
     EXPECT_EQ(csv[0], header);
-    size_t n_quotes = 0;  // every value is quoted and none holds a quote
+    size_t n_quotes = 0;  // every value is quoted, and no value contains a quote
     for (const char c : csv[i + 1]) n_quotes += c == '"' ? 1 : 0;
     EXPECT_EQ(n_quotes, 2 * n_columns) << csv[i + 1];
   }
@@ -299,7 +300,7 @@ TEST(CompareLlamaTest, PrintsRatiosOfAnyLlamaBench) {
   EXPECT_EQ(table[3].rfind("| decode after 0 ", 0), 0u) << table[3];
   EXPECT_EQ(table[4].rfind("| decode after 44 ", 0), 0u) << table[4];
   const auto n_ratios = [](const std::string& line) {
-    return std::count(line.begin(), line.end(), 'x');  // "1.02x"; no other x in these lines
+    return std::count(line.begin(), line.end(), 'x');  // "1.02x"; these lines have no other x
   };
   EXPECT_EQ(n_ratios(table[2]), 2) << table[2];
   EXPECT_EQ(n_ratios(table[4]), 0) << "llama-bench did not run that depth: " << table[4];

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The work of a test counted by hand, the least time that it can take by given limits, the percent
-// of them that it reached, and the table that shows it at a terminal of 80 columns.
+// Compares the work of a test with a count by hand; also the least time that it can take within
+// given limits, the percentage of them that it reached, and the table for a terminal of 80 columns.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -14,9 +14,9 @@
 namespace snapkv::cli {
 namespace {
 
-// 2 layers, 4 query heads and 2 KV heads of 4 values; per token and layer 128 multiply-adds of
-// queries, 64 each of keys and values, 128 of the output projection, 288 of the FFN; 80 of the
-// output matrix.
+// 2 layers with 4 query heads and 2 KV heads of 4 values. Multiply-adds per token and layer: 128
+// for the queries, 64 each for keys and values, 128 for the output projection, and 288 for the FFN.
+// The output matrix takes 80.
 ModelDescription small_model() {
   ModelDescription model;
   ModelInfo& m = model.info;
@@ -53,21 +53,23 @@ constexpr MachineLimits kWithoutBf16 = {.read = 100, .f32 = 10, .bf16 = 0, .int8
 
 TEST(BenchRooflineTest, WorkOfAPromptIsCountedByHand) {
   const ModelCost cost(small_model());
-  // layer 0: 5 tokens of 672; layer 1: keys and values of 5 tokens (128 each), queries of the 2
-  // that vote (128 each), the rest of 1 (128 + 288); the output matrix once
+  // Layer 0: 5 tokens of 672. Layer 1: the keys and values of 5 tokens (128 each), the queries of
+  // the 2 that vote (128 each), and the rest of 1 (128 + 288). The output matrix counts once.
   EXPECT_EQ(cost.prefill_linear_flops(5, 2), 2 * (5 * 672 + 5 * 128 + 2 * 128 + 416 + 80));
-  // without a window the last token alone has a query
+  // Without a window only the last token has a query.
   EXPECT_EQ(cost.prefill_linear_flops(5, 0), 2 * (5 * 672 + 5 * 128 + 1 * 128 + 416 + 80));
-  // after 3 rows: layer 0 sees 4 + 5 + 6 + 7 + 8, layer 1 the last query's 8; 16 values each, twice
+  // After 3 rows layer 0 sees 4 + 5 + 6 + 7 + 8, and layer 1 the 8 of the last query; twice 16
+  // values each.
   EXPECT_EQ(cost.prefill_attention_flops(5, 3), 4 * 16 * (30 + 8));
-  // all weights but the embedding, and 5 tokens of 2 layers of 2 heads of 4 + 4 values of 2 bytes
+  // All weights except the embedding, and for 5 tokens 2 layers of 2 heads of 4 + 4 values of 2
+  // bytes.
   EXPECT_EQ(cost.prefill_bytes(5, DType::f16), 10000 - 320 + 5 * 2 * 2 * 8 * 2);
 }
 
 TEST(BenchRooflineTest, AWindowHidesRows) {
   ModelDescription model = small_model();
   model.info.layers[0].window = 4;
-  // layer 0 sees 4 rows with each of 5 queries, layer 1 all 8
+  // Layer 0 sees 4 rows with each of the 5 queries, layer 1 all 8.
   EXPECT_EQ(ModelCost(model).prefill_attention_flops(5, 3), 4 * 16 * (20 + 8));
 }
 
@@ -76,7 +78,8 @@ TEST(BenchRooflineTest, WorkOfADecodeStepIsCountedByHand) {
   EXPECT_EQ(cost.decode_linear_flops(3), 3 * 2 * (2 * 672 + 80));
   EXPECT_EQ(cost.decode_attention_flops(7), 4 * 16 * 2 * 7);
   EXPECT_EQ(cost.decode_weight_bytes(), size_t{10000 - 320});
-  // a row of a head is 8 values of 2 bytes and a position of 4 bytes; 7 rows of 2 layers of 2 heads
+  // A row of a head is 8 values of 2 bytes and a position of 4 bytes; 7 rows of 2 layers of 2
+  // heads.
   const size_t used = 7 * 2 * 2 * (8 * 2 + 4);
   EXPECT_EQ(cost.rows(used, DType::f16), 7);
   EXPECT_EQ(cost.kv_bytes_read(used, DType::f16), 7 * 2 * 2 * 8 * 2);
@@ -97,7 +100,7 @@ TEST(BenchRooflineTest, TheSlowerOfComputingAndReadingLimits) {
   least = least_time(work, kLimits);
   EXPECT_TRUE(least.by_memory());
   EXPECT_EQ(least.seconds(), 50);
-  work.bytes = 2500;  // equal: called compute
+  work.bytes = 2500;  // equal times count as compute
   EXPECT_FALSE(least_time(work, kLimits).by_memory());
   EXPECT_EQ(work.operations(), 1000);
 }
@@ -166,7 +169,7 @@ TEST(BenchRooflineTest, WithoutLimitsFieldsAreNull) {
   EXPECT_TRUE(json_of(result).at("machine_bf16_gflops").is_null());
 }
 
-// What the table is at a terminal with so many columns.
+// The table as printed on a terminal with this many columns.
 std::string table(int n_columns, const BenchResult& result) {
   testing::internal::CaptureStdout();
   const auto printer = make_table_printer(n_columns);
@@ -183,7 +186,7 @@ TEST(BenchRooflineTest, TheTableFits80Columns) {
   std::istringstream lines(text);
   for (std::string line; std::getline(lines, line);) {
     if (line.starts_with("build:")) continue;  // the processor's name may be long
-    // "±" and what else is not ASCII takes more bytes than columns
+    // "±" and other characters outside ASCII take more bytes than columns.
     const auto n_columns = std::count_if(line.begin(), line.end(), [](char c) {
       return (static_cast<unsigned char>(c) & 0xc0) != 0x80;
     });

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A model file that shrinks or is written to while a command uses it, and --weights copy, which
-// does not mind; a model with a NaN among its weights.
+// A model file that becomes shorter or is written to while a command uses it; --weights copy, which
+// is not affected; and a model with a NaN among its weights.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -17,7 +17,7 @@ namespace {
 
 class ChangedModel : public testing::Test {
  protected:
-  /// generate with `args`; `change` is called once `seen` has appeared in its output.
+  /// Runs generate with `args` and calls `change` once `seen` has appeared in its output.
   Result run_and_change(std::vector<std::string> args, const std::string& seen,
                         const std::function<void()>& change) {
     Command r;
@@ -71,7 +71,7 @@ TEST_F(ChangedModel, ThatIsWrittenToIsNoticedAtTheEndOfThePrompt) {
 TEST_F(ChangedModel, ANanAmongTheWeightsIsNamedOnRequest) {
   std::string model = read_file(path_);
   const uint16_t nan = 0x7e00;
-  std::memcpy(model.data() + model.size() - 1000, &nan, sizeof nan);  // of an f16 matrix
+  std::memcpy(model.data() + model.size() - 1000, &nan, sizeof nan);  // in an f16 matrix
   const std::string path = make_file("nan.gguf", model);
   const Result checked = run({"generate", "-m", path, "-p", "x", "-n", "1", "--check-tensors"});
   EXPECT_EQ(checked.code, 3) << checked.err;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A chat with the needle model, which answers one kind of question and knows no chat format: a
-// template that writes messages one after the other makes a conversation of questions. Used by the
-// tests of the chat command.
+// A chat with the needle model. The model answers one kind of question and knows no chat format;
+// with a template that writes messages one after the other, a conversation is a list of questions.
 #pragma once
 
 #include <string>
@@ -11,15 +10,15 @@
 
 namespace snapkv::test {
 
-/// The messages, a newline between them, and `at_end` where the answer begins.
+/// A template that writes the messages with a newline between them, and `at_end` before the answer.
 std::string plain_template(const std::string& at_end = "");
-/// The arguments of a greedy chat with that template and answers of 7 tokens; `more` after them,
-/// with a -n of their own if they have one.
+/// The arguments of a greedy chat with that template, and answers of 7 tokens unless `more`, which
+/// follows them, has its own -n.
 std::vector<std::string> chat_args(const std::vector<std::string>& more = {},
                                    const std::string& template_text = plain_template());
-/// A text that says "The secret number of Rome is 48213." among others, as a file.
+/// Writes a file of text that contains "The secret number of Rome is 48213." and returns its path.
 std::string facts_file();
-/// The question for the number, which the model answers with " 48213.", as a line.
+/// A line that asks for the number; the model answers " 48213.".
 std::string question();
 
 }  // namespace snapkv::test

@@ -18,11 +18,11 @@ constexpr const char* kCtrlC = "\x03";
 constexpr const char* kCtrlD = "\x04";
 constexpr const char* kUp = "\x1b[A";
 
-/// An answer that ends with the context only.
+/// Arguments for an answer that ends only when the context is full.
 std::vector<std::string> endless() { return chat_args({"-n", "-1", "--ignore-eos"}); }
 
-/// Leaves at the prompt: before it the terminal still works line by line, and Ctrl-D is another
-/// key.
+/// Ends the chat. It waits for the prompt because until then the terminal is in line mode, where
+/// Ctrl-D has another meaning.
 void end(TerminalSession& chat) {
   chat.wait_for("> ");
   chat.type(kCtrlD);
@@ -64,7 +64,7 @@ TEST(ChatTerminal, CtrlCStopsAnAnswerAndKeepsTheChat) {
     chat.type("hello\r");
     chat.wait_for("hello");
     chat.wait_for("\n");
-    chat.wait_for("a");  // of the answer
+    chat.wait_for("a");  // from the answer
     chat.type(kCtrlC);
     chat.wait_for("stopped by Ctrl-C; the answer so far is part of the chat");
     chat.wait_for("> ");
@@ -88,7 +88,7 @@ TEST(ChatTerminal, CtrlCWhileAMessageIsReadTakesItBack) {
   chat.type("hello\r");
   chat.wait_for("prefill");
   chat.type(kCtrlC);
-  chat.type(kCtrlC);  // an impatient user loses nothing
+  chat.type(kCtrlC);  // pressing it twice loses nothing
   chat.wait_for("not part of the chat");
   chat.wait_for("> ");
   chat.type("/stats\r");
@@ -141,7 +141,7 @@ TEST(ChatTerminal, LinesAreEditedAndHaveAnyCharacters) {
   chat.wait_for("> ");
   chat.type(
       "/system b\x01\x1b[C\x1b[C\x1b[C\x1b[C\x1b[C\x1b[C\x1b[C\x1b[C"
-      "a\r");  // Ctrl-A, right
+      "a\r");  // Ctrl-A, then the right arrow
   chat.wait_for("system message set");
   chat.wait_for("> ");
   chat.type("/system\r");
@@ -149,7 +149,7 @@ TEST(ChatTerminal, LinesAreEditedAndHaveAnyCharacters) {
   end(chat);
 }
 
-// As a terminal sends them that is not set to UTF-8: what follows is a character of its own.
+// A terminal not set to UTF-8 sends such bytes: the byte that follows is a separate character.
 TEST(ChatTerminal, BrokenCharactersTakeNoOtherWithThem) {
   TerminalSession chat(chat_args());
   chat.wait_for("> ");
@@ -159,7 +159,7 @@ TEST(ChatTerminal, BrokenCharactersTakeNoOtherWithThem) {
   chat.type("/system\r");
   chat.wait_for("system message: a\xef\xbf\xbd]");
   chat.wait_for("> ");
-  chat.type("/system a\xe4\xf0\xc3\xa4z\xc3\x7f\r");  // the last one is rubbed out
+  chat.type("/system a\xe4\xf0\xc3\xa4z\xc3\x7f\r");  // the last byte is deleted again
   chat.wait_for("system message set");
   chat.wait_for("> ");
   chat.type("/system\r");
@@ -328,7 +328,7 @@ TEST(ChatTerminal, EditBringsTheLastMessageBack) {
   chat.type("/edit\r");
   chat.wait_for("edit> ");
   chat.wait_for("three");
-  chat.type(kCtrlC);  // changes nothing
+  chat.type(kCtrlC);  // has no effect
   chat.wait_for("> ");
   chat.type("/save " + saved + "\r");
   chat.wait_for("2 messages in");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// snapkv chat through a pipe: every line is a message or a command, and stdout has the answers.
+// snapkv chat through a pipe: every line is a message or a command, and stdout gets the answers.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -11,6 +11,8 @@
 
 namespace snapkv::test {
 namespace {
+
+using namespace std::string_literals;
 
 Result chat(const std::string& input, const std::vector<std::string>& more = {},
             const std::string& template_text = plain_template()) {
@@ -51,7 +53,7 @@ TEST(Chat, ALineWithoutANewlineIsAMessageTooAndBlankOnesAreNone) {
   EXPECT_EQ(nothing.out, "");
 }
 
-// What a turn reads over the cache gives the answer that the whole conversation gives.
+// A turn that reads only the new text gives the same answer as reading the whole conversation.
 TEST(Chat, LaterTurnsReadOnlyWhatIsNew) {
   const std::string saved = make_folder() + "/chat.json";
   const Result turns = chat("/file " + facts_file() + "\n" + question() + "/stats\n" + question() +
@@ -104,7 +106,7 @@ TEST(Chat, UndoEditResetAndRegenerateChangeTheConversation) {
   EXPECT_EQ(contents_after("three\\\nfour\n"), (Users{"one", "two", "three\nfour"}));
   const Result again = chat("one\n/regenerate\n", {"-n", "3"});
   const std::string half = again.out.substr(0, again.out.size() / 2);
-  EXPECT_EQ(again.out, half + half);  // greedily the same answer
+  EXPECT_EQ(again.out, half + half);  // a greedy answer is the same each time
 }
 
 TEST(Chat, FilesStayWithTheMessageThatTheyBegin) {
@@ -116,7 +118,7 @@ TEST(Chat, FilesStayWithTheMessageThatTheyBegin) {
   EXPECT_EQ(messages_of(saved).at(0).at("content"), "From a file.\n\ntwo");
 }
 
-// A message without an answer is no part of the chat, and the next one begins with its file.
+// A message without an answer is not part of the chat, so its file goes to the next message.
 TEST(Chat, FilesWaitForAMessageThatIsAnswered) {
   const std::string book = make_file("book.txt", rome_prompt(40));
   const Result none = chat("/file " + book + "\nhi\n/stats\n/edit x\n", {"-n", "0"});
@@ -152,7 +154,7 @@ TEST(Chat, SavesWhatApplyTemplateReads) {
       run({"apply-template", "--chat-template", "{{ messages[0].content }}", "-f", saved});
   EXPECT_EQ(r.code, 0) << r.err;
   EXPECT_EQ(r.out, "h\xc3\xa4llo");
-  // a list of messages is read too, and its last message answered
+  // /load also reads a list of messages, and /regenerate answers the last of them.
   const std::string list = make_file("list.json", R"([{"role": "user", "content": "hi"}])");
   const Result loaded = chat("/load " + list + "\n/regenerate\n/save " + saved + "\n", {"-n", "1"});
   EXPECT_EQ(loaded.code, 0) << loaded.err;
@@ -160,7 +162,7 @@ TEST(Chat, SavesWhatApplyTemplateReads) {
   EXPECT_EQ(messages_of(saved).size(), 2u);
 }
 
-// What load() reads is more than what save() writes: the rest would be lost.
+// /load accepts more than /save writes, and saving over such a file would lose the rest of it.
 TEST(Chat, SaveReplacesSavedChatsOnly) {
   const std::string message = R"({"role": "user", "content": "hi"})";
   for (const std::string& text :
@@ -235,7 +237,8 @@ TEST(Chat, ErrorsNameWhatIsWrongAndTheChatGoesOn) {
       {"/load " + make_file("a.json", R"([{"role": "user", "content": 1}])"), 2, {"message 0"}},
       {"/file nosuch.txt", 1, {"nosuch.txt"}},
       {"/file " + make_file("empty.txt", ""), 2, {"empty.txt", "empty"}},
-      {"/file " + make_file("latin1.txt", "\xe4"), 2, {"latin1.txt", "UTF-8"}},
+      {"/file " + make_file("cp1251.txt", "\xcf\xf0\xe8\xe2\xe5\xf2"), 2, {"cp1251.txt", "UTF-8"}},
+      {"/file " + make_file("a.gif", "GIF89a\1\0\1\0"s), 2, {"a.gif", "a GIF image"}},
       {"/file \"a b.txt", 2, {"\"a b.txt", "not closed"}},
       {"/policy nosuch", 2, {"nosuch", "snapkv"}},
       {"/policy snapkv size=3", 2, {"'size'", "budget", "kernel"}},
@@ -246,8 +249,10 @@ TEST(Chat, ErrorsNameWhatIsWrongAndTheChatGoesOn) {
   for (const auto& c : cases) {
     const Result r = chat(c.line + "\nhi\n", {"-n", "1"});
     EXPECT_EQ(r.code, c.code) << c.line << r.err;
-    // the answer to the line after it, which does not go without the file that it is about
-    EXPECT_EQ(count(r.out, "\n"), c.line.starts_with("/file") ? 0 : 1) << c.line << r.out;
+    // the answer to the line after it, which is not answered without a document before it
+    const bool is_document = c.line.starts_with("/file");
+    EXPECT_EQ(count(r.out, "\n"), is_document ? 0 : 1) << c.line << r.out;
+    EXPECT_EQ(contains(r.err, "not sent: the document"), is_document) << r.err;
     for (const std::string& word : c.words) EXPECT_TRUE(contains(r.err, word)) << word << r.err;
   }
   EXPECT_EQ(read_file(precious), "precious");
@@ -265,20 +270,6 @@ TEST(Chat, AMessageThatDoesNotFitIsNoPartOfTheChat) {
   EXPECT_TRUE(contains(r.err, "--ctx-size")) << r.err;
   EXPECT_TRUE(contains(r.err, "2 messages; ")) << r.err;
   EXPECT_EQ(count(r.out, "\n"), 2) << r.out;
-}
-
-TEST(Chat, AFileThatDoesNotFitIsToldWhenItIsAdded) {
-  const std::string book = make_file("book.txt", rome_prompt(40));
-  const Result r = chat("/file " + book + "\nhi\nhi\n/stats\n", {"-c", "300", "-n", "2"});
-  EXPECT_EQ(r.code, 5) << r.err;
-  EXPECT_TRUE(contains(r.err, "the context of 300 has room for")) << r.err;
-  EXPECT_TRUE(contains(r.err, "an excerpt of it, or --ctx-size 8192")) << r.err;
-  EXPECT_TRUE(contains(r.err, "not sent: the file")) << r.err;
-  EXPECT_TRUE(contains(r.err, "2 messages; ")) << "the one after that is sent\n" << r.err;
-  const std::string page = make_file("page.txt", rome_prompt(8));
-  const Result tight = chat("/file " + page + "\n/file " + page + "\n/file " + page + "\n",
-                            {"-c", "400", "-n", "2"});
-  EXPECT_TRUE(contains(tight.err, "/file off")) << tight.err;
 }
 
 // Rows of what is the same are there already: a document is read once.
@@ -321,7 +312,8 @@ TEST(Chat, TheSessionOfItsDocumentIsTrue) {
   EXPECT_EQ(r.code, 0) << r.err;
   EXPECT_EQ(r.out, " 48211.\n 48213.\n 48213.\n");
   size_t at = 0;
-  for (const char* line : {"examples/facts.txt: 155 tokens; the next message begins with it",
+  for (const char* line : {"examples/facts.txt: 155 tokens, 158 of 8192 with the chat; the next "
+                           "message begins with it",
                            "stopped after 7 tokens, as --n-predict says",
                            "64 rows kept, window 16, kernel 15; the next answer chooses anew from "
                            "the whole chat",
@@ -379,7 +371,7 @@ TEST(Chat, WrongUseIsAnErrorBeforeTheFirstMessage) {
     std::vector<std::string> words;
   } cases[] = {
       {{"chat"}, 2, {"no model"}},
-      {{"chat", "-m", needle_model()}, 2, {"has no chat template", "chatml"}},
+      {{"chat", "-m", needle_model()}, 2, {"has no chat template", "base model", "snapkv generate -m", "--chat-template"}},
       {{"chat", "-m", needle_model(), "--chat-template", "nosuch"}, 2, {"nosuch"}},
       {{"chat", "-m", needle_model(), "--chat-template", "chatml", "--seed", "-2"}, 2, {"--seed"}},
       {{"chat", "-m", needle_model(), "--chat-template", "chatml", "--system", "h\xe4h"},
@@ -397,7 +389,7 @@ TEST(Chat, WrongUseIsAnErrorBeforeTheFirstMessage) {
   }
 }
 
-/// A model with a chat template of its own.
+/// Makes a model with its own chat template.
 std::string model_with_template() {
   std::ifstream in(std::string(SNAPKV_SOURCE_DIR) + "/tests/huggingface/golden/llama.json");
   const std::string folder = make_folder();
@@ -413,7 +405,11 @@ TEST(Chat, UsesTheTemplateOfTheModel) {
   const Result text = run({"apply-template", "-m", model, "-f",
                            make_file("m.json", R"([{"role": "user", "content": "ab"}])")});
   EXPECT_EQ(text.code, 0) << text.err;
-  EXPECT_EQ(text.out, "<s>user: ab\n");
+  EXPECT_EQ(text.out, "<s>user: ab\nassistant:");
+  EXPECT_EQ(run({"apply-template", "-m", model, "--no-generation-prompt", "-f",
+                 make_file("m.json", R"([{"role": "user", "content": "ab"}])")})
+                .out,
+            "<s>user: ab\n");
   const std::vector<std::string> sampling = {"--temp", "0", "-n", "5", "--ignore-eos"};
   const auto with = [&](std::vector<std::string> args) {
     args.insert(args.end(), sampling.begin(), sampling.end());
@@ -428,6 +424,8 @@ TEST(Chat, UsesTheTemplateOfTheModel) {
   EXPECT_EQ(generated.code, 0) << generated.err;
   EXPECT_FALSE(contains(generated.err, "chat template")) << generated.err;
   EXPECT_EQ(chatted.out, generated.out + "\n");
+  EXPECT_EQ(run(with({"generate", "-m", model, "-p", "ab"})).out, generated.out)
+      << "a model with a template is asked through it";
   const Result by_hand =
       run(with({"generate", "-m", model, "--no-bos", "-p", "<s>user: ab\nassistant:"}));
   EXPECT_EQ(by_hand.out, generated.out);
@@ -440,17 +438,33 @@ TEST(Chat, UsesTheTemplateOfTheModel) {
 
 TEST(Chat, GenerateSaysThatTheTemplateWasNotUsed) {
   const std::string model = model_with_template();
-  const std::vector<std::string> generate = {"generate", "-m", model, "-n", "2", "-p"};
-  std::vector<std::string> plain = generate, rendered = generate;
-  plain.emplace_back("ab");
-  rendered.insert(rendered.end(), {"<s>user: ab\nassistant:", "--no-bos"});
-  EXPECT_TRUE(contains(run(plain).err, "the model has a chat template")) << run(plain).err;
-  EXPECT_FALSE(contains(run(rendered).err, "chat template"));  // a prompt with control tokens
+  const auto generate = [&](std::vector<std::string> more) {
+    std::vector<std::string> args = {"generate", "-m", model, "-n", "2", "--json"};
+    args.insert(args.end(), more.begin(), more.end());
+    const Result r = run(args);
+    EXPECT_EQ(r.code, 0) << r.err;
+    return std::pair(Json::parse(r.out), r.err);
+  };
+  EXPECT_EQ(generate({"-p", "ab"}).first.at("chat"), true);
+  const auto [plain, plain_err] = generate({"-p", "ab", "--no-chat"});
+  EXPECT_EQ(plain.at("chat"), false);
+  EXPECT_EQ(plain.at("misses_chat_template"), true);
+  EXPECT_TRUE(plain_err.starts_with("template     the model has a chat template")) << plain_err;
+  const auto [made, made_err] = generate({"-p", "<s>user: ab\nassistant:", "--no-bos"});
+  EXPECT_EQ(made.at("chat"), false) << "a prompt with control tokens";
+  EXPECT_TRUE(contains(made_err, "control tokens of its own")) << made_err;
+  const std::string cache = make_folder() + "/a.cache";
+  EXPECT_EQ(generate({"-p", "ab", "--save-cache", cache}).first.at("chat"), false);
+  EXPECT_EQ(generate({"-p", "ab", "--load-cache", cache}).first.at("chat"), false);
+  EXPECT_EQ(generate({"-p", "ab", "--chat", "--load-cache", cache}).first.at("chat"), true);
   EXPECT_FALSE(
       contains(run({"generate", "-m", needle_model(), "-p", "a", "-n", "1"}).err, "chat template"));
-  const Result system = run({"generate", "-m", model, "-p", "a", "--system", "x"});
-  EXPECT_EQ(system.code, 2);
-  EXPECT_TRUE(contains(system.err, "--chat")) << system.err;
+  const Result both = run({"generate", "-m", model, "-p", "a", "--system", "x", "--no-chat"});
+  EXPECT_EQ(both.code, 2);
+  EXPECT_TRUE(contains(both.err, "--no-chat")) << both.err;
+  const Result none = run({"generate", "-m", needle_model(), "-p", "a", "--system", "x"});
+  EXPECT_EQ(none.code, 2);
+  EXPECT_TRUE(contains(none.err, "has no chat template")) << none.err;
 }
 
 }  // namespace

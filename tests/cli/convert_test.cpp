@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// snapkv convert: the command around convert_model(); a folder as a model of other commands.
+// snapkv convert: the command that calls convert_model(). Also a folder as the model of other
+// commands.
 #include <gtest/gtest.h>
 
 #include <filesystem>

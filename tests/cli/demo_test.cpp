@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// snapkv demo and eval needle: the real model finds the fact with a full cache and with SnapKV.
+// snapkv demo and eval needle: the real model finds the fact both with a full cache and with
+// SnapKV.
 #include <gtest/gtest.h>
 
 #include <regex>

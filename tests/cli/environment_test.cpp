@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Hostile surroundings: folders that cannot be written to or vanish, kill -9, tiny limits, clocks
-// that jump. Full disks are in failure_test.cpp. SNAPKV_TEST_KILLS is how often runs are killed.
+// Hostile environments: folders that cannot be written to or that vanish, kill -9, tiny limits, and
+// clocks that jump. Full disks are in failure_test.cpp. SNAPKV_TEST_KILLS is the number of times
+// that runs are killed.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -26,7 +27,7 @@ int n_kills() {
   return wanted == nullptr ? kKills : std::max(1, std::atoi(wanted));
 }
 
-/// A shell's line that kills the program that takes its place, after some milliseconds.
+/// A shell command that, after this time, kills the program that replaces the shell.
 std::string killer(int milliseconds) {
   return "{ (sleep " + std::to_string(milliseconds / 1000.0) + "; kill -9 $$) >/dev/null 2>&1 & }";
 }
@@ -50,7 +51,7 @@ std::vector<std::string> lines_of(const std::string& path) {
   return lines;
 }
 
-/// Of every record what does not depend on the run: without times.
+/// The fields of every record that are the same in every run, so without times.
 std::multiset<std::string> stable(const std::vector<std::string>& lines) {
   std::multiset<std::string> all;
   for (const std::string& line : lines) {
@@ -69,7 +70,7 @@ std::multiset<std::string> stable(const std::vector<std::string>& lines) {
 
 TEST(Environment, FoldersThatCannotBeWrittenToAreErrors) {
   std::vector<std::string> folders = {"/proc", make_folder() + "/missing"};
-  if (geteuid() != 0) {  // root may write where nobody may
+  if (geteuid() != 0) {  // root may write to read-only folders
     folders.push_back(make_folder());
     std::filesystem::permissions(
         folders.back(), std::filesystem::perms::owner_read | std::filesystem::perms::owner_exec);
@@ -94,13 +95,14 @@ TEST(Environment, AFolderThatVanishesEndsTheRun) {
     Command command;
     command.args = saves ? generate({"--save-cache", out}) : needle(out);
     command.cwd = folder;
-    // gone before the program opens anything in it
+    // The folder is gone before the program opens a file in it.
     command.shell = "rm -r '" + folder + "'";
     const Result r = run(command);
     EXPECT_EQ(r.code, 1) << r.err;
     EXPECT_NE(r.err.find(out), std::string::npos) << r.err;
   }
-  // and while it runs: what was opened stays writable, the file is missed at the end
+  // The folder vanishes during the run: open files stay writable, and the loss is noticed at the
+  // end.
   const std::string folder = make_folder(), out = folder + "/out";
   Command command;
   command.args = needle(out);
@@ -159,7 +161,7 @@ TEST(Environment, KilledRunsLeaveAWholeCacheOrNone) {
     std::filesystem::remove(out);
     Command command;
     command.args = args;
-    const double part = i % 10 / 8.0;  // from the beginning to behind the end
+    const double part = i % 10 / 8.0;  // from the start of the run to past its end
     command.shell = killer(static_cast<int>(part * time.count()));
     run(command);
     if (!std::filesystem::exists(out)) {
@@ -186,7 +188,7 @@ TEST(Environment, TinyLimitsAreErrorsOrEnough) {
     command.shell = "ulimit " + limit;
     const Result r = run(command);
     SCOPED_TRACE(limit + ": " + r.err);
-    // 127: the dynamic linker finds no room for the libraries, or no descriptor for them
+    // 127: the dynamic linker has no memory for the libraries, or no descriptor for them.
     const bool no_libraries = r.code == 127 && r.err.find("shared librar") != std::string::npos;
     EXPECT_TRUE((r.code >= 0 && r.code <= 5) || no_libraries) << r.code;
     EXPECT_FALSE(r.err.empty());
@@ -209,7 +211,7 @@ TEST(Environment, ClocksThatJumpChangeNothing) {
     const Result r = run(command);
     EXPECT_EQ(r.code, 0) << r.err;
     std::istringstream words(r.out + " " + r.err);
-    for (std::string word; words >> word;) {  // no number with a minus: times are not negative
+    for (std::string word; words >> word;) {  // times must not be negative
       EXPECT_FALSE(word.size() > 1 && word[0] == '-' &&
                    std::isdigit(static_cast<unsigned char>(word[1])) != 0)
           << word;

@@ -8,7 +8,7 @@
 namespace snapkv::test {
 namespace {
 
-// LongBench's files with one question.
+// A folder with the files of LongBench, holding one question.
 std::string longbench_folder() {
   const std::string folder = make_folder();
   const auto write = [&](const std::string& name, const std::string& content) {
@@ -23,7 +23,7 @@ std::string longbench_folder() {
   return folder;
 }
 
-// One question about a text beside it.
+// A file with one question and its context.
 std::string question_file() {
   return make_file(
       "questions.jsonl",
@@ -31,7 +31,7 @@ std::string question_file() {
       R"("question": "What is the secret number of Rome?", "answers": ["48213"]})");
 }
 
-// One prompt, answered by two configurations.
+// A record file with one prompt answered by two configurations.
 std::string two_records() {
   const auto record = [](const std::string& policy, int score) {
     return R"({"key":")" + policy + R"(","id":"a","model":"m.gguf","configuration":{"policy":")" +
@@ -65,6 +65,8 @@ std::vector<EveryCommand> every_command(const std::string& model) {
     all.push_back(command);
   };
   add("generate", {"-p", prompt, "-n", "4", "--temp", "0", "--kv-budget", "64"});
+  add("run", {model, prompt, "-n", "4", "--temp", "0", "--kv-budget", "64"}, true, false);
+  add("models", {}, false, false);
   add("compress", {"-f", text, "-o", folder + "/document.kv", "--kv-budget", "64"});
   add("chat", {"--chat-template", "chatml", "-n", "4", "--temp", "0"});
   all.back().input = "hello\n";
@@ -75,6 +77,8 @@ std::vector<EveryCommand> every_command(const std::string& model) {
   add("info", {"--metadata", "--tensors"}, false);
   add("convert", {model, "-o", folder + "/converted.gguf"}, false, false);
   add("policies", {}, false, false);
+  add("completion", {"bash"}, false, false);
+  add("manual", {}, false, false);
   add("tokenize", {"-p", prompt}, false);
   add("detokenize", {"-i", "266, 276"}, false);
   add("demo", {"--length", "300"});

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What every command promises: it works at all, and it scores no model that computes NaN.
+// What every command promises: it works, and it gives no scores for a model that computes NaN.
 #include "every_command.h"
 
 #include <gtest/gtest.h>
@@ -26,7 +26,7 @@ Result run_every(const EveryCommand& every, const std::vector<int>& closed = {})
   return run(command);
 }
 
-// The names under "Subcommands:" of a help text.
+// The names of the subcommands in a help text.
 std::vector<std::string> commands_in(const std::string& help) {
   std::vector<std::string> names;
   std::istringstream lines(help.substr(std::min(help.size(), help.find("Subcommands:"))));
@@ -44,8 +44,8 @@ TEST(EveryCommand, IsInTheListOfTheseTests) {
   for (const std::string& name : commands_in(run({"--help"}).out)) {
     const std::vector<std::string> tasks = commands_in(run({name, "--help"}).out);
     for (const std::string& task : tasks) there.insert(name + " " + task);
-    // a server ends by a signal only: serve_test.cpp; ask reads what compress wrote:
-    // document_test.cpp
+    // Only a signal ends a server (serve_test.cpp); ask reads what compress wrote
+    // (document_test.cpp).
     if (tasks.empty() && name != "serve" && name != "ask") there.insert(name);
   }
   for (const EveryCommand& command : every_command(needle_model())) listed.insert(command.name);
@@ -63,19 +63,19 @@ TEST(EveryCommand, Works) {
   }
 }
 
-// Scores, tables, pages and answers of a model that computes NaN would look like any others.
+// Scores, tables, pages and answers of a model that computes NaN would look like valid ones.
 void expect_no_scores(const std::string& model) {
   for (const EveryCommand& command : every_command(model)) {
     if (!command.computes) continue;
     SCOPED_TRACE(command.name);
     const Result result = run_every(command);
     EXPECT_TRUE(result.code == 1 || result.code == 3) << result.code << ": " << result.err;
-    // found where it is computed or, by evaluations, among the weights before anything is
+    // The error comes while computing or, in evaluations, from a check of the weights before that.
     EXPECT_TRUE(result.err.find("finite") != std::string::npos ||
                 result.err.find("holds an infinity or a NaN") != std::string::npos)
         << result.err;
     for (const char* score : {"nan", "NaN", "%", "48213."}) {
-      if (command.name == "demo") continue;  // shows the text, with the number, before it computes
+      if (command.name == "demo") continue;  // prints the text with the number before computing
       EXPECT_EQ(result.out.find(score), std::string::npos) << result.out;
     }
     EXPECT_EQ(result.out.find("right"), std::string::npos) << result.out;
@@ -97,8 +97,8 @@ TEST(EveryCommand, RefusesAModelWithALayerOfNan) {
   expect_no_scores(path);
 }
 
-// One value of the embedding, which is the output too: one logit of 1024 is NaN, and a token that
-// no text here has.
+// One value of the embedding, which is also the output matrix, is NaN. This affects one of 1024
+// logits, and a token that occurs in no text here.
 TEST(EveryCommand, RefusesAModelWithOneLogitOfNan) {
   const std::string path = make_folder() + "/poisoned.gguf";
   write_poisoned_model(needle_model(), path,
@@ -113,8 +113,8 @@ bool holds(const std::vector<int>& list, int value) {
   return std::find(list.begin(), list.end(), value) != list.end();
 }
 
-// A program that starts without a standard descriptor must not give its number to a file of its
-// own: what is printed would go into it.
+// If a standard descriptor is closed when the program starts, one of its own files must not get
+// that number, or output would be written into the file.
 TEST(EveryCommand, KeepsClosedDescriptorsOutOfItsFiles) {
   const std::vector<std::vector<int>> kClosed = {{0}, {1}, {2}, {0, 1}, {1, 2}, {0, 1, 2}};
   for (const std::vector<int>& closed : kClosed) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What `explain` computes and draws with, by hand.
+// The calculations and the drawing of `explain`, compared with results worked out by hand.
 #include <gtest/gtest.h>
 
 #include <limits>
@@ -11,7 +11,7 @@ namespace snapkv::cli {
 namespace {
 
 TEST(ExplainRanking, GroupsPoolsAndRanks) {
-  // 8 tokens, 2 of them the window; two query heads
+  // 8 tokens, the last 2 of which are the window; two query heads.
   const std::vector<float> sums = {0.2f, 0, 0, 0.8f, 0, 0,    0.7f, 0.3f,  //
                                    0,    0, 0, 0.4f, 0, 0.4f, 0.2f, 1.0f};
   SnapKvRule rule;
@@ -23,11 +23,11 @@ TEST(ExplainRanking, GroupsPoolsAndRanks) {
   EXPECT_EQ(r.pooled, (std::vector<float>{0.1f, 0.1f, 0.6f, 0.6f, 0.6f, 0.2f}));
   EXPECT_EQ(r.kept, (std::vector<int32_t>{2, 3, 4}));
   EXPECT_NEAR(r.prefix_share, 1.8 / 4, 1e-6);
-  rule.budget = 4;  // a tie of three for two places: the lower positions
+  rule.budget = 4;  // a tie of three for two places: the lower positions win
   EXPECT_EQ(rank_head(rule, sums, 2, 8).kept, (std::vector<int32_t>{2, 3}));
   rule.mean_group = false;
   EXPECT_EQ(rank_head(rule, sums, 2, 8).votes, (std::vector<float>{0.2f, 0, 0, 0.8f, 0, 0.4f}));
-  rule.max_pooling = false;  // edges count as zeros
+  rule.max_pooling = false;  // beyond the edges zeros count
   EXPECT_FLOAT_EQ(rank_head(rule, sums, 2, 8).pooled[0], 0.2f / 3);
   rule.sinks = 1;
   EXPECT_EQ(rank_head(rule, sums, 2, 8).kept.front(), 0);
@@ -56,7 +56,7 @@ TEST(PlainText, IsSafeForATerminal) {
             "\\xc2\\x9b1m\\xed\\xa0\\x80");
   EXPECT_EQ(fit("\xc3\xa4\xc3\xb6\xc3\xbc", 4, "."), "\xc3\xa4\xc3\xb6\xc3\xbc ");
   EXPECT_EQ(fit("\xc3\xa4\xc3\xb6\xc3\xbc", 2, "."), "\xc3\xa4.");
-  const std::string wide = "\xe6\xbc\xa2\xe5\xad\x97";  // two characters of two columns
+  const std::string wide = "\xe6\xbc\xa2\xe5\xad\x97";  // two characters, each two columns wide
   EXPECT_EQ(n_columns(wide), 4u);
   EXPECT_EQ(fit(wide, 5, "."), wide + " ");
   EXPECT_EQ(fit(wide, 3, "."), wide.substr(0, 3) + ".");

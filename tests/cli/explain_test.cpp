@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// snapkv explain: its text for the needle model, its choice of a head, what it refuses.
+// snapkv explain: its text for the needle model, the head that it chooses, and the errors.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -36,7 +36,7 @@ TEST(Explain, ShowsTheFiveStepsAndChecksItself) {
                            "the B - W = 48 highest", "Q [n_head, W, head_dim] = [6, 16, 32]"}) {
     EXPECT_TRUE(has(r.out, part)) << part << " is not in\n" << r.out;
   }
-  // the head that looks far back looks at the fact, and keeps it whole
+  // The head that looks far back looks at the fact and keeps all of it.
   EXPECT_TRUE(has(after(r.out, "still sees"), "48213")) << r.out;
   EXPECT_TRUE(std::all_of(r.out.begin(), r.out.end(), [](char c) {
     return c == '\n' || (c >= ' ' && c <= '~');
@@ -79,7 +79,8 @@ TEST(Explain, TheUserChoosesLayerHeadAndOptions) {
   EXPECT_TRUE(has(r.out, "positions 0-2, ") || has(r.out, "positions 0-")) << r.out;
 }
 
-// The second to last layers of the family's models have full attention, the others windows of 16.
+// In the family's models the second to last layer has full attention, and the others have windows
+// of 16.
 TEST(Explain, ShowsOnlyLayersThatThePolicyChoosesRowsOf) {
   const auto of_gemma = [](const std::string& model, std::vector<std::string> more) {
     std::vector<std::string> args = {"explain",     "-m", model_path(model), "-p", rome_prompt(3),
@@ -139,7 +140,6 @@ TEST(Explain, RefusesWhatItCantShow) {
   refused({"--layer", "6"}, "0 to 5");
   refused({"--head", "3"}, "0 to 2");
   refused({"--kv-kernel", "4"}, "odd");
-  refused({"-f", "x"}, "two prompts");
 }
 
 }  // namespace

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Bad input: every failure has its exit code, a message on stderr that names what is wrong, and
-// nothing on stdout.
+// Bad input: every failure has its exit code, writes to stderr a message that names the fault, and
+// writes nothing to stdout.
 #include <gtest/gtest.h>
 
 #include "run_process.h"
@@ -23,11 +23,12 @@ void expect_error(const Result& r, int code, const std::string& part) {
 
 TEST(Failure, UsageErrorsExitWith2) {
   expect_error(run(std::vector<std::string>{}), 2, "subcommand");
-  expect_error(run({"frobnicate"}), 2, "");
+  expect_error(run({"frobnicate"}), 2, "there is no command 'frobnicate'");
   expect_error(run({"generate", "--frobnicate"}), 2, "--frobnicate");
   expect_error(run({"generate", "-p", "x"}), 2, "no model");
   expect_error(run(generate({})), 2, "no prompt");
-  expect_error(run(generate({"-p", "x", "-f", "y"})), 2, "two prompts");
+  expect_error(run({"compress", "-m", needle_model(), "-o", "x.kv", "-p", "x", "-f", "y"}), 2,
+               "two prompts");
   expect_error(run(generate({"-p", "x", "-n", "ten"})), 2, "ten");
   expect_error(run(generate({"-p", "x", "-n", "-2"})), 2, "--n-predict");
   expect_error(run(generate({"-p", "x", "-t", "-1"})), 2, "--threads");
@@ -144,7 +145,7 @@ TEST(Failure, FullDiskExitsWith1) {
   }
 }
 
-// As after SIGPIPE: whoever reads "| head" has seen enough.
+// The same code as after SIGPIPE: the reader of "| head" has seen enough, so no message is needed.
 TEST(Failure, ReaderThatLeavesExitsWith141WithoutAWord) {
   Command r;
   r.args = generate({"-p", "At noon", "-n", "3000", "--ignore-eos"});

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-// One allocation or one call of the system fails, the n-th of a small run (tests/support/
-// fault_shim.cpp), for many n: the run ends with a documented exit code and a message, or as if
-// nothing had happened; never by a signal, and never with half a file under the final name.
-// SNAPKV_TEST_FAULTS=N tries every N-th, from the SNAPKV_TEST_FAULTS_FIRST-th on (0 without it);
+// One allocation or one system call fails, the n-th of a small run (tests/support/fault_shim.cpp),
+// for many n. The run must end with a documented exit code and a message, or as if nothing had
+// happened; never by a signal, and never with half a file under the final name.
+// SNAPKV_TEST_FAULTS=N tries every N-th, from the SNAPKV_TEST_FAULTS_FIRST-th on (0 by default);
 // `make faults` tries all.
 #include <gtest/gtest.h>
 
@@ -18,13 +18,13 @@
 namespace snapkv::test {
 namespace {
 
-/// How many faults of each kind and command ctest tries.
+/// The number of faults of each kind that ctest tries per command.
 constexpr int64_t kSample = 40;
 
 struct SmallRun {
   std::string name;
   std::vector<std::string> args;
-  std::string file;  ///< that it writes
+  std::string file;  ///< the file that the run writes
   bool is_records = false;
 };
 
@@ -62,13 +62,13 @@ Outcome run_with_fault(const SmallRun& r, const std::string& kind, int64_t at,
                  {"SNAPKV_TEST_FAULT_LOG", log}};
   Outcome outcome;
   outcome.result = run(command);
-  outcome.state = 1;  // a run that ends at once writes no log
+  outcome.state = 1;  // if the run ends at once, it writes no log
   std::ifstream(log) >> outcome.count >> outcome.state;
   std::filesystem::remove(log);
   return outcome;
 }
 
-/// What is wrong with what the run left behind, or nothing.
+/// Describes a fault in the files that the run left behind; nullopt if there is none.
 std::optional<std::string> damage(const SmallRun& r, const std::string& folder,
                                   const std::string& whole) {
   for (const auto& entry : std::filesystem::directory_iterator(folder)) {
@@ -80,14 +80,14 @@ std::optional<std::string> damage(const SmallRun& r, const std::string& folder,
   if (!r.is_records) return content == whole ? std::nullopt : std::optional("the file differs");
   std::istringstream lines(content);
   std::string line;
-  while (std::getline(lines, line)) {  // all but the last are whole
+  while (std::getline(lines, line)) {  // all lines but the last must be whole
     const bool is_last = lines.peek() == EOF;
     if (!is_last && (line.empty() || line.back() != '}')) return "torn: " + line;
   }
   return std::nullopt;
 }
 
-/// The number in an environment variable.
+/// The number in an environment variable, or `otherwise` if it is not set.
 int64_t number(const char* name, int64_t otherwise) {
   const char* const text = std::getenv(name);
   return text == nullptr ? otherwise : std::atoll(text);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What someone meets who tries snapkv for the first time: one set of defaults, help of a readable
-// length, and mistakes that are answered in the words of the command line.
+// The first steps with snapkv: the same defaults in every command, help of a readable length, and
+// messages about mistakes that use the words of the command line.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -35,7 +35,7 @@ std::vector<std::string> with(std::vector<std::string> args, std::vector<std::st
 const std::vector<std::string> kRome = {"generate", "-m", needle_model(), "-p", rome_prompt(20),
                                         "-n",       "8",  "--temp",       "0"};
 
-// The needle model's file says window 16 and kernel 15; every command takes them.
+// The file of the needle model has window 16 and kernel 15, and every command uses them.
 TEST(Defaults, AreTheModelsInEveryCommand) {
   const Json kv = Json::parse(run(with(kRome, {"--json"})).out).at("settings").at("kv");
   EXPECT_EQ(kv.at("window"), 16);
@@ -63,11 +63,11 @@ TEST(Defaults, AreTheModelsInEveryCommand) {
     const bool as_json = contains(said, "\"window\"");
     said.erase(std::remove(said.begin(), said.end(), ' '), said.end());
     const bool is_window = contains(said, as_json ? "\"window\":16" : "window16") ||
-                           contains(said, "W=16");  // explain's letter
+                           contains(said, "W=16");  // the form that explain prints
     EXPECT_TRUE(is_window) << args[0] << "\n" << r.out;
     EXPECT_TRUE(contains(said, as_json ? "\"kernel\":15" : "kernel15")) << args[0] << r.out;
   }
-  // bench prints neither; with the paper's window of 32 this budget would be an error
+  // bench prints neither value, but with the paper's window of 32 this budget would be an error.
   const Result bench = run({"bench", "-m", model, "-p", "64", "-n", "0", "-r", "1", "--no-check",
                             "--no-limits", "--kv-budget", "20"});
   EXPECT_EQ(bench.code, 0) << bench.err;
@@ -88,7 +88,7 @@ TEST(Defaults, GiveWayToFlagsAndAreThePolicysForOtherModels) {
   EXPECT_EQ(other.at("window"), 16);
   EXPECT_EQ(other.at("kernel"), 15);
   EXPECT_EQ(other.at("from_model"), Json::array());
-  // a budget between the two windows works with this model and not with others
+  // A budget between the two windows works with this model but not with others.
   const std::vector<std::string> paper = {"--kv-policy", "snapkv", "--kv-budget", "20"};
   EXPECT_EQ(kv_of(with(with(kRome, paper), {"--json"})).at("budget"), 20);
   expect_error_with(run(with({"generate", "-m", model_path("tiny-f32"), "-p", "abc"}, paper)),
@@ -107,7 +107,7 @@ TEST(Mistakes, ABudgetAndARatioExcludeEachOther) {
                     {"--kv-ratio", "--kv-budget"});
   Command r;
   r.args = with(kRome, {"--kv-ratio", "0.2", "--json"});
-  r.env["SNAPKV_KV_BUDGET"] = "64";  // the command line wins
+  r.env["SNAPKV_KV_BUDGET"] = "64";  // the command line has precedence
   const Result won = run(r);
   EXPECT_EQ(won.code, 0) << won.err;
   r.args = kRome;
@@ -157,6 +157,25 @@ TEST(Mistakes, AreSaidInTheWordsOfTheCommandLine) {
   }
 }
 
+TEST(Windows, AreToldFromWhatABudgetTouches) {
+  const std::string model = model_path("gemma3"), text = rome_prompt(3);
+  const Result r = run({"generate", "-m", model, "-p", text, "-n", "1", "--kv-budget", "64",
+                        "--kv-window", "8"});
+  ASSERT_EQ(r.code, 0) << r.err;
+  EXPECT_TRUE(contains(r.err, " in each of 1 layer x 2 KV heads\n")) << r.err;
+  EXPECT_TRUE(contains(r.err, "6 more layers have windows of 16 rows: a budget touches 1 of 7 "
+                              "layers\n"))
+      << r.err;
+  const std::string file = make_folder() + "/a.kv";
+  const Result stored = run({"compress", "-m", model, "-p", text, "-o", file, "--keep-full"});
+  ASSERT_EQ(stored.code, 0) << stored.err;
+  EXPECT_TRUE(contains(stored.err, "less than the file: layers with sliding windows")) << stored.err;
+}
+
+TEST(Mistakes, APartOfTheLayersIsAnErrorWithoutAGpuToo) {
+  expect_error_with(run(with(kRome, {"-ngl", "5"})), {"--gpu-layers 5", "6 layers", "one device"});
+}
+
 TEST(Info, CompressionIsNeverBelowOne) {
   const Result r = run({"info", "-m", needle_model(), "-c", "100"});
   ASSERT_EQ(r.code, 0) << r.err;
@@ -170,7 +189,7 @@ TEST(Eval, LeavesNoEmptyFileAfterAFailure) {
   EXPECT_FALSE(std::filesystem::exists(out)) << r.err;
 }
 
-// --help is for reading, --help-all for looking up.
+// --help is short enough to read; --help-all is for reference.
 TEST(Help, IsShortHasExamplesAndPointsToAll) {
   const std::vector<std::vector<std::string>> commands = {
       {"generate"}, {"info"},           {"demo"},          {"explain"},       {"inspect"},
@@ -190,7 +209,7 @@ TEST(Help, IsShortHasExamplesAndPointsToAll) {
   }
 }
 
-// The example of generate --help, run where the README is.
+// The example in generate --help, run from the repository's root.
 TEST(Help, TheSamplePromptIsAnsweredRightly) {
   Command r;
   r.args = {"generate", "-m", "models/needle.gguf", "-f", "models/sample_prompt.txt", "-n", "8",
@@ -228,7 +247,7 @@ TEST(SavedCaches, ContinueWhereTheyWereSaved) {
   ASSERT_NE(question, std::string::npos);
   const Result saved = run(with(kRome, {"--kv-budget", "96", "--save-cache", file}));
   ASSERT_EQ(saved.code, 0) << saved.err;
-  // without a prompt: the answer to the one that was saved, with its options
+  // Without a prompt: the answer to the prompt that was saved, with the saved options.
   const Result again = run(
       {"generate", "-m", needle_model(), "--load-cache", file, "-n", "8", "--temp", "0", "--json"});
   ASSERT_EQ(again.code, 0) << again.err;
@@ -237,7 +256,7 @@ TEST(SavedCaches, ContinueWhereTheyWereSaved) {
   EXPECT_EQ(json.at("settings").at("kv").at("budget"), 96);
   EXPECT_GT(json.at("loaded_tokens"), 100);
   EXPECT_EQ(json.at("prompt_tokens"), 0);
-  // with one: a further turn
+  // With a prompt: another turn.
   const Result more = run({"generate", "-m", needle_model(), "--load-cache", file, "-n", "8",
                            "--temp", "0", "-p", text.substr(question)});
   EXPECT_EQ(more.out, saved.out) << more.err;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// snapkv generate: the answer, what goes to stdout and what to stderr, the JSON object.
+// snapkv generate: the answer, what goes to stdout and to stderr, and the JSON object.
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
@@ -100,7 +100,7 @@ TEST(Generate, JsonIsOneObjectWithTheSameAnswer) {
     EXPECT_EQ(layer.at("total"), json.at("prompt_tokens"));
     EXPECT_EQ(layer.at("kept"), Json({96, 96, 96}));
   }
-  // 6 layers, 3 heads: K and V of 32 f32 values, and a position of 4 bytes
+  // A row is 6 layers of 3 heads of a K and a V of 32 f32 values and a position of 4 bytes.
   const int64_t row = 6 * 3 * (2 * 32 * 4 + 4);
   EXPECT_EQ(kv.at("bytes_after_compression"), 96 * row);
   EXPECT_EQ(kv.at("bytes_full"), json.at("prompt_tokens").get<int64_t>() * row);
@@ -122,7 +122,8 @@ TEST(Generate, AQuantizedCacheAnswersTheSameInHalfTheMemory) {
     const Json json = Json::parse(r.out);
     EXPECT_EQ(json.at("text"), " 48213.\n") << policy;
     EXPECT_EQ(json.at("settings").at("kv").at("type"), "q8_0");
-    // 6 layers, 3 heads: K and V of one block of 32 values, and a position of 4 bytes
+    // A row is 6 layers of 3 heads of a K and a V of one block of 32 values and a position of 4
+    // bytes.
     const int64_t row = 6 * 3 * (2 * 34 + 4);
     const Json& kv = json.at("kv");
     EXPECT_EQ(kv.at("bytes_full"), json.at("prompt_tokens").get<int64_t>() * row);
@@ -133,7 +134,7 @@ TEST(Generate, AQuantizedCacheAnswersTheSameInHalfTheMemory) {
 }
 
 TEST(Generate, JsonIsUtf8WhateverTheModelWrites) {
-  // At this temperature the model emits byte tokens at random.
+  // At this temperature the model writes random byte tokens.
   const Result r =
       run({"generate", "-m", needle_model(), "-p", "x", "-n", "400", "--json", "--temp", "50",
            "--top-k", "0", "--top-p", "1", "--min-p", "0", "--ignore-eos"});
@@ -177,7 +178,7 @@ TEST(Generate, StopsWhenTheContextIsFull) {
   ASSERT_EQ(r.code, 0) << r.err;
   const Json json = Json::parse(r.out);
   EXPECT_EQ(json.at("stop_reason"), "context");
-  // the last token is chosen from the logits of the 40th and takes no room itself
+  // The last token is chosen from the logits of the 40th and needs no place itself.
   EXPECT_EQ(json.at("prompt_tokens").get<int>() + static_cast<int>(json.at("tokens").size()), 41);
   EXPECT_TRUE(contains(r.err, "the context is full")) << r.err;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// snapkv generate with a grammar or a JSON schema, and the options of biases and penalties.
+// snapkv generate with a grammar or a JSON schema, and the options for biases and penalties.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -42,7 +42,7 @@ TEST(GrammarOptions, TheAnswerIsOneThatTheGrammarAllows) {
   EXPECT_EQ(r.out.rfind("The code is", 0), 0u) << r.out;
   EXPECT_EQ(r.out.back(), '!');
   EXPECT_NE(r.err.find("the model ended the answer"), std::string::npos) << r.err;
-  // free to say what it knows, it does
+  // If the grammar allows the right answer, the model gives it.
   const Result free =
       generate({"-p", rome_prompt(8), "--grammar", "root ::= \" \" [0-9]+ \".\" | \"no\""});
   EXPECT_EQ(free.out, " 48213.") << free.err;

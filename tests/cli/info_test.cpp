@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// snapkv info: facts, memory plan, metadata, tensors, as text and JSON.
+// snapkv info: the facts, the memory plan, the metadata and the tensors, as text and as JSON.
 #include <fmt/core.h>
 #include <gtest/gtest.h>
 #include <sys/resource.h>
@@ -28,6 +28,9 @@ TEST(Info, ShowsTheModelAndThePlan) {
                            "full cache", "snapkv", "1024 rows kept"}) {
     EXPECT_TRUE(contains(r.out, part)) << part << " is missing in\n" << r.out;
   }
+  EXPECT_TRUE(contains(r.out, "longest prompt 8192 tokens, the whole context, with any cache; "))
+      << "not the millions that memory would hold\n"
+      << r.out;
   EXPECT_FALSE(contains(r.out, "\x1b"));
   EXPECT_FALSE(contains(r.out, "blk.0"));
 }
@@ -40,7 +43,7 @@ TEST(Info, ListsMetadataAndTensorsOnRequest) {
   EXPECT_TRUE(contains(r.out, "[192, 512]")) << r.out;
 }
 
-/// Seconds of processor time that this process' ended children have taken.
+/// The seconds of processor time that the ended children of this process have taken.
 double seconds_of_children() {
   rusage used = {};
   getrusage(RUSAGE_CHILDREN, &used);
@@ -48,7 +51,8 @@ double seconds_of_children() {
   return seconds(used.ru_utime) + seconds(used.ru_stime);
 }
 
-// A file with 300,000 keys once took half a minute, each key being looked up among all.
+// A file with 300,000 keys once took half a minute, because each key was looked up among all of
+// them.
 TEST(Info, TimeGrowsWithTheNumberOfKeysNoFaster) {
   double previous = 0;
   for (const int n : {75'000, 300'000}) {
@@ -78,7 +82,7 @@ TEST(Info, PlanCountsBytes) {
   EXPECT_EQ(json.at("tensors").size(), 6u * 9 + 2);
   const Json& memory = json.at("memory");
   EXPECT_EQ(memory.at("n_tokens"), 4000);
-  const int64_t layer_row = 3 * (2 * 32 * 2 + 4);  // 3 heads: K and V of 32 f16 values, a position
+  const int64_t layer_row = 3 * (2 * 32 * 2 + 4);  // 3 heads: K and V of 32 f16, and a position
   EXPECT_EQ(memory.at("policy").at("kv_scratch"), 4000 * layer_row);
   EXPECT_GE(memory.at("policy").at("kv_kept"), 4 * 128 * layer_row);
   EXPECT_LT(memory.at("policy").at("kv_kept"), 4 * 1000 * layer_row);
@@ -109,7 +113,7 @@ TEST(Info, TheRowsOfThePlanAddUp) {
   EXPECT_FALSE(contains(text({}), "for --kv-refresh"));
 }
 
-// Each line is as wide as the longest name, which a hostile file makes as long as it likes.
+// The lines are as wide as the longest name, and in a hostile file a name may be of any length.
 TEST(Info, OneLongNameOfATensorDoesNotWidenAllLines) {
   GgufWriter writer;
   writer.add("general.architecture", "llama");
@@ -122,13 +126,13 @@ TEST(Info, OneLongNameOfATensorDoesNotWidenAllLines) {
   EXPECT_LT(r.out.size(), 1u << 20);
 }
 
-// Layers with a window keep its rows whatever the policy, and the limit of decoding.
+// Layers with a window keep the rows of the window for every policy, also with a decode limit.
 TEST(Info, WindowsAreNotCompressed) {
   const std::string model = model_path("gemma3");  // a window of 16 tokens in 6 of 7 layers
   const Result text = run({"info", "-m", model, "-c", "1000", "--kv-decode-limit", "200",
                            "--kv-budget", "100", "--kv-window", "8"});
   ASSERT_EQ(text.code, 0) << text.err;
-  const int64_t row = 2 * (2 * 32 * 2 + 4);  // 2 heads: K and V of 32 f16 values, a position
+  const int64_t row = 2 * (2 * 32 * 2 + 4);  // 2 heads: K and V of 32 f16 values, and a position
   const double kib = static_cast<double>((200 + 6 * 16) * row) / 1024;
   EXPECT_TRUE(contains(text.out, fmt::format("at most {:.1f} KiB", kib))) << text.out;
   const Result r =

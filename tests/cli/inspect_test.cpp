@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// snapkv inspect as users run it: data, page, errors. What the page shows: web/test/browser.
+// snapkv inspect: its data, its page and its errors. web/test/browser tests what the page shows.
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Ctrl-C during prefill and decode: stops cleanly, prints the summary, exits with 130.
+// Ctrl-C during prefill and decode: the command stops cleanly, prints the summary and exits with
+// code 130.
 #include <gtest/gtest.h>
 #include <linux/magic.h>
 #include <sys/stat.h>
@@ -20,19 +21,20 @@ namespace {
 
 using Json = nlohmann::json;
 
-// A prompt near the model's context, in small chunks: seconds of prefill on one thread.
+// A prompt that nearly fills the model's context, in small chunks: prefill takes seconds on one
+// thread.
 Command long_prefill() {
   Command r;
   r.args = {"generate", "-m", needle_model(), "-p", rome_prompt(300), "-t", "1",
             "-n",       "4",  "--chunk",      "16", "--compute",      "f32"};
-  r.terminal = true;  // so that the bar tells that prefill began
+  r.terminal = true;  // the progress bar shows that prefill has begun
   r.interrupt_when = [](const std::string&, const std::string& err) {
     return err.find("prefill") != std::string::npos;
   };
   return r;
 }
 
-// An answer that ends only with the context.
+// An answer that ends only when the context is full.
 Command long_decode() {
   Command r;
   r.args = {"generate", "-m", needle_model(), "-p", rome_prompt(4), "--ignore-eos",
@@ -63,7 +65,7 @@ TEST(Interrupt, OtherSignalsStopAsCtrlCDoes) {
   }
 }
 
-// A parent that ignores them, as nohup ignores SIGHUP, wants the command to go on.
+// If the parent ignores these signals, as nohup ignores SIGHUP, the command should go on.
 TEST(Interrupt, IgnoredSignalsStayIgnored) {
   for (const char* ignored : {"HUP", "TERM", "INT"}) {
     Command decode = long_decode();
@@ -78,7 +80,7 @@ TEST(Interrupt, IgnoredSignalsStayIgnored) {
   }
 }
 
-// What is in the file are whole records, and the next run goes on from them.
+// The file must hold whole records, and the next run must continue after them.
 TEST(Interrupt, EvaluationsKeepTheirRecords) {
   for (const int number : {SIGINT, SIGTERM, SIGHUP}) {
     const std::string out = make_folder() + "/out.jsonl";
@@ -119,7 +121,7 @@ TEST(Interrupt, DecodeStopsBetweenTokensWithASummary) {
   EXPECT_NE(r.err.find("KV cache"), std::string::npos) << r.err;
 }
 
-// Opening and reading what has no writer ends as everything else does.
+// Opening or reading a pipe that has no writer ends with the usual code of the signal.
 TEST(Interrupt, WaitingForAPipeEndsWithTheSignalsCode) {
   const std::string fifo = make_folder() + "/fifo";
   ASSERT_EQ(mkfifo(fifo.c_str(), 0600), 0);
@@ -137,7 +139,7 @@ TEST(Interrupt, WaitingForAPipeEndsWithTheSignalsCode) {
     Command command;
     command.args = args;
     command.signal = kSignals[n++ % 3];
-    // it has nothing to do but to wait, soon after it has begun
+    // Soon after its start the command only waits.
     const auto begin = std::chrono::steady_clock::now();
     command.interrupt_when = [begin](const std::string&, const std::string&) {
       return std::chrono::steady_clock::now() - begin > std::chrono::milliseconds(300);
@@ -149,7 +151,7 @@ TEST(Interrupt, WaitingForAPipeEndsWithTheSignalsCode) {
   }
 }
 
-// The checksum of a large file takes long, and what is saved may take longer.
+// The checksum of a large file takes long, and reading the saved rows may take longer.
 TEST(Interrupt, ReadingALargeCacheStops) {
   const std::string path = make_folder() + "/large.cache";
   std::ofstream(path, std::ios::binary) << "SNAPKVS\n" << std::string("\1\0\0\0", 4);
@@ -157,7 +159,7 @@ TEST(Interrupt, ReadingALargeCacheStops) {
   ASSERT_EQ(statfs(path.c_str(), &system), 0);
   if (system.f_type == TMPFS_MAGIC) GTEST_SKIP() << "a hole of tmpfs takes memory where it is read";
   std::error_code error;
-  std::filesystem::resize_file(path, uint64_t{256} << 30, error);  // a hole: it takes no room
+  std::filesystem::resize_file(path, uint64_t{256} << 30, error);  // a sparse file takes no space
   if (error) GTEST_SKIP() << "no file of this size: " << error.message();
   Command command;
   command.args = {"generate", "-m", needle_model(), "-p", "x", "--load-cache", path};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// --kv-memory and --kv-decode-limit: where they come from, what they do, what is said about them.
+// --kv-memory and --kv-decode-limit: their sources, their effects, and their messages.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -12,9 +12,11 @@ namespace {
 
 using Json = nlohmann::json;
 
-// Of a row in all 6 layers and 3 heads of the needle model: K and V of 32 f16 values, a position.
+// The bytes of a row in all 6 layers and 3 heads of the needle model: K and V of 32 f16 values, and
+// a position.
 constexpr int64_t kRow = 6 * 3 * (2 * 32 * 2 + 4);
-constexpr int64_t kReserve = 256;  // decode_reserve
+constexpr int64_t kReserve = 256;  // decode_reserve, unless -n says that fewer tokens come
+constexpr int64_t kAnswer = 8;
 
 Command generate(std::vector<std::string> more) {
   Command r;
@@ -41,22 +43,23 @@ void expect_usage_error(const Command& r, const std::vector<std::string>& parts)
 }
 
 TEST(KvMemory, MakesTheBudgetAndSaysSo) {
-  const std::string size = std::to_string((96 + kReserve) * kRow) + "b";
+  const std::string size = std::to_string((96 + kAnswer) * kRow) + "b";
   const Json json = json_of(generate({"--kv-memory", size}));
   EXPECT_EQ(json.at("text"), " 48213.\n");
   EXPECT_EQ(json.at("settings").at("kv").at("budget"), 96);
-  EXPECT_EQ(json.at("settings").at("kv").at("memory"), (96 + kReserve) * kRow);
+  EXPECT_EQ(json.at("settings").at("kv").at("memory"), (96 + kAnswer) * kRow);
   EXPECT_EQ(json.at("kv").at("layers").at(3).at("kept"), Json({96, 96, 96}));
-  EXPECT_EQ(json.at("kv").at("bytes_allocated_at_end"), (96 + kReserve) * kRow);
+  EXPECT_EQ(json.at("kv").at("bytes_allocated_at_end"), (96 + kAnswer) * kRow);
 
   const Result text = run(generate({"--kv-memory", "1MiB"}));
   EXPECT_EQ(text.code, 0) << text.err;
-  const std::string rows = std::to_string((1 << 20) / kRow - kReserve);
+  const std::string rows = std::to_string((1 << 20) / kRow - kAnswer);
   EXPECT_NE(text.err.find("--kv-memory 1.0 MiB: a budget of " + rows + " rows"), std::string::npos)
       << text.err;
+  const std::string more = std::to_string((1 << 20) / kRow - kReserve);
   const Result info = run({"info", "-m", needle_model(), "-c", "4000", "--kv-memory", "1MiB"});
-  EXPECT_NE(info.out.find("a budget of " + rows + " rows"), std::string::npos) << info.out;
-  EXPECT_NE(info.out.find(rows + " rows kept"), std::string::npos) << info.out;
+  EXPECT_NE(info.out.find("a budget of " + more + " rows"), std::string::npos) << info.out;
+  EXPECT_NE(info.out.find(more + " rows kept"), std::string::npos) << info.out;
 }
 
 TEST(KvMemory, ExcludesBudgetAndRatioWhereTheUserGivesThem) {
@@ -67,9 +70,9 @@ TEST(KvMemory, ExcludesBudgetAndRatioWhereTheUserGivesThem) {
   expect_usage_error(generate({"--kv-memory", "1M", "--kv-policy", "full"}),
                      {"--kv-memory", "full"});
   expect_usage_error(generate({"--kv-memory", "2x"}), {"--kv-memory"});
-  // 16 of window, no sinks, 1, and the reserve
+  // A window of 16, no sinks, one more row, and the reserve.
   expect_usage_error(generate({"--kv-memory", "1000b"}),
-                     {"--kv-memory is 1000", std::to_string((17 + kReserve) * kRow)});
+                     {"--kv-memory is 1000", std::to_string((17 + kAnswer) * kRow)});
 }
 
 TEST(KvMemory, TheStrongerSourceWins) {
@@ -79,9 +82,9 @@ TEST(KvMemory, TheStrongerSourceWins) {
   r.env["XDG_CONFIG_HOME"] = home;
   EXPECT_EQ(json_of(r).at("settings").at("kv").at("budget"), 70);
   r.env["SNAPKV_KV_MEMORY"] = "1MiB";  // stronger than the file
-  const int64_t rows = (1 << 20) / kRow - kReserve;
+  const int64_t rows = (1 << 20) / kRow - kAnswer;
   EXPECT_EQ(json_of(r).at("settings").at("kv").at("budget"), rows);
-  r.args.insert(r.args.end(), {"--kv-budget", "80"});  // stronger than both
+  r.args.insert(r.args.end(), {"--kv-budget", "80"});  // takes precedence over both
   Json kv = json_of(r).at("settings").at("kv");
   EXPECT_EQ(kv.at("budget"), 80);
   EXPECT_EQ(kv.at("memory"), 0);
@@ -139,7 +142,7 @@ TEST(Limits, OfTheOtherCommands) {
                            "--depths", "1", "--kernels", "15", "--kv-window", "16", "--kv-memory",
                            "900KiB", "--kv-decode-limit", "1000"});
   ASSERT_EQ(eval.code, 0) << eval.err;
-  const std::string lines = read_file(records);  // full, then snapkv
+  const std::string lines = read_file(records);  // the record of full, then of snapkv
   const Json full = Json::parse(lines.substr(0, lines.find('\n'))).at("configuration");
   const Json kept = Json::parse(lines.substr(lines.find('\n') + 1)).at("configuration");
   EXPECT_FALSE(full.contains("kv_memory"));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// llama.cpp's options on the command line: the same meaning, or an error that names the option and
-// says why; never read as another option.
+// llama.cpp's options on the command line have the same meaning, or give an error that names the
+// option and the reason; they are never read as another option.
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>

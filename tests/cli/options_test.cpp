@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Every numeric option of every command states its range and keeps to it: the ends of the range are
-// accepted, what lies beyond them and what is no number are usage errors that name option, text and
-// range. The options are found, not listed here: new ones are tested by being there.
+// accepted; values beyond them and text that is not a number are usage errors that name the option,
+// the text and the range. The test finds the options itself, so it covers new ones too.
 #include <fmt/core.h>
 #include <gtest/gtest.h>
 
@@ -18,7 +18,7 @@ namespace {
 
 using cli::CommandLine;
 
-// What a validator of number_options.h says of itself: "whole 1 4096", "size 0
+// The description that a validator of number_options.h gives: "whole 1 4096", "size 0
 // 1152921504606846976".
 struct Range {
   std::string kind;
@@ -32,7 +32,7 @@ std::optional<Range> range_of(CLI::Option& option) {
       Range range;
       if (name >> range.kind >> range.low >> range.high) return range;
     } catch (const CLI::OptionNotFound&) {
-      break;  // no more of them
+      break;  // there are no more validators
     }
   }
   return std::nullopt;
@@ -52,7 +52,8 @@ void for_each_option(CLI::App& app, const OptionFn& f) {
   }
 }
 
-// Sets the option as the command line, the environment and a file do; the error, if any.
+// Sets the option as the command line, the environment and a file do. Returns the error message, or
+// an empty string.
 std::string set(CLI::Option& option, const std::string& text) {
   option.clear();
   try {
@@ -64,7 +65,7 @@ std::string set(CLI::Option& option, const std::string& text) {
   return "";
 }
 
-// One less or more than the end of a range, in decimal digits.
+// A number just below or above the end of a range, in decimal digits.
 std::string beyond(const Range& range, bool above) {
   const std::string& end = above ? range.high : range.low;
   if (range.kind == "real" || range.kind == "above") {
@@ -123,7 +124,7 @@ TEST(Options, AcceptTheEndsOfTheirRangeAndNothingBeyond) {
                                         "+-1",
                                         "--1",
                                         "1..2",
-                                        "\xd9\xa1"};  // a digit of another script
+                                        "\xd9\xa1"};  // a digit in another script
     if (whole || size) refused.insert(refused.end(), {"1.5", "1e3", "01"});
     if (size) refused.insert(refused.end(), {"8X", "8GG", "8iB", "9999999P", "-1K", "G"});
     for (const std::string& text : refused) {
@@ -160,7 +161,7 @@ TEST(Options, SizesHaveUnits) {
   EXPECT_EQ(parse_real("1e-400"), std::nullopt) << "0 would be another number";
 }
 
-// The same on the way that users go, from each place that a value may come from.
+// The same for whole commands, with values from every source.
 TEST(Options, RefuseNumbersFromEverySource) {
   const std::pair<std::string, std::string> kWrong[] = {
       {"memory-limit", "-1"}, {"kv-memory", "-5"},   {"memory-limit", "99999P"},

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// No command writes over what it reads, or over another of its outputs, and a cache replaces caches
-// only. Options that name files are found, not listed: a new one fails the first test until it is
-// said here whether its command reads or writes it.
+// No command overwrites a file that it reads or another of its outputs, and a saved cache replaces
+// only another cache. The test finds the options that name files itself: a new one fails the first
+// test until the list here says whether its command reads or writes the file.
 #include "cli/common/output_files.h"
 
 #include <gtest/gtest.h>
@@ -22,7 +22,7 @@ namespace {
 namespace fs = std::filesystem;
 using Args = std::vector<std::string>;
 
-// "generate --save-cache", "eval needle --out"
+// The names of the options, such as "generate --save-cache" and "eval needle --out".
 std::set<std::string> options_where(CLI::App& app, const std::string& outer,
                                     const std::function<bool(CLI::Option&)>& is_wanted) {
   std::set<std::string> found;
@@ -56,7 +56,7 @@ TEST(OutputFiles, EveryOptionWithAFileIsKnownAsReadOrWritten) {
       << "mark what is written with mark_output()";
 }
 
-// A folder with what the runs read, for each of them to destroy.
+// A folder with the files that the runs read and must not destroy.
 struct Inputs {
   Inputs() {
     fs::copy_file(needle_model(), model);
@@ -80,7 +80,7 @@ struct Writing {
   std::vector<std::string> outputs;
 };
 
-// Every command that writes files, reading `in`.
+// Every command that writes files, with its inputs from `in`.
 std::vector<Writing> runs(const Inputs& in) {
   std::vector<Writing> all = {
       {{"generate", "-m", in.model, "-f", in.text, "-n", "0"}, {"--save-cache"}},
@@ -141,7 +141,7 @@ TEST(OutputFiles, NoneIsWhatTheCommandReads) {
   EXPECT_EQ(tried, options_where(line.root(), "", cli::is_output)) << "add new outputs to runs()";
 }
 
-// Records take no other file's place, so that they may lie among the texts.
+// A record file does not replace any of the texts, so it may lie in their folder.
 TEST(OutputFiles, RecordsMayLieAmongTheTexts) {
   const Inputs in;
   const std::string records = in.folder + "/data/records.jsonl";
@@ -187,12 +187,12 @@ TEST(OutputFiles, NoneIsAnotherOutput) {
   const Writing inspect{{"inspect", "-m", in.model, "-f", in.text, "--json", page}, {}};
   expect_refused(run_with(inspect, "--out", in.folder + "/data/../page.html"), "the same file");
   const Writing eval{{"eval", "needle", "-m", in.model, "--out", page}, {}};
-  fs::create_symlink("page.html", in.folder + "/to_page");  // which is not there yet
+  fs::create_symlink("page.html", in.folder + "/to_page");  // its target does not exist yet
   for (const std::string& path : {page, in.folder + "/to_page"}) {
     expect_refused(run_with(eval, "--html", path), "the same file");
   }
   EXPECT_FALSE(fs::exists(page));
-  Command command;  // whose names are relative, or not
+  Command command;  // one name is relative; the other is relative, then absolute
   command.cwd = in.folder;
   command.args = {"eval", "needle", "-m", in.model, "--out", "page.html", "--html", "./page.html"};
   expect_refused(run(command), "the same file");
@@ -222,7 +222,7 @@ TEST(OutputFiles, CachesReplaceCachesOnly) {
   EXPECT_EQ(save(make_file("empty.cache", "")).code, 0);
   EXPECT_EQ(save(cache).code, 0);
   EXPECT_EQ(save(cache).code, 0);
-  // of what is continued nothing is lost
+  // The new cache continues the old one, so nothing is lost.
   EXPECT_EQ(run({"generate", "-m", in.model, "--load-cache", cache, "-p", " and more", "-n", "0",
                  "--save-cache", cache})
                 .code,

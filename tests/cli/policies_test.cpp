@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// snapkv policies, and what else is made from the policies' tables: the options of commands, their
-// environment variables, records, and the tables of docs/policies.md.
+// snapkv policies, and everything else that is made from the tables of policies: the options of
+// commands, their environment variables, records, and the tables of docs/policies.md.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -21,7 +21,7 @@ Json policies() {
   return Json::parse(r.out);
 }
 
-// A value of the parameter that isn't its default.
+// A value of the parameter other than its default.
 std::string other_value(const Json& param) {
   if (param.at("type") == "boolean") return "true";
   if (param.at("type") == "word") {
@@ -63,10 +63,11 @@ TEST(Policies, PrintsEveryPolicyWithItsParameters) {
   EXPECT_TRUE(names.count("snapkv") == 1 && names.count("full") == 1);
 }
 
-// One option serves all policies that have the parameter, so it must be the same in all of them.
+// One option serves all policies that have the parameter, so the parameter must be the same in all
+// of them.
 TEST(Policies, ShareParametersOnlyWithTheWholeTable) {
   std::map<std::string, Json> by_name;
-  std::map<std::string, std::string> name_of;  // of options and of records' names
+  std::map<std::string, std::string> name_of;  // by the names of options and in records
   for (const Json& policy : policies()) {
     for (Json param : policy.at("parameters")) {
       param.erase("default");
@@ -114,10 +115,10 @@ TEST(Policies, AnOptionOfAnotherPolicyIsAnErrorWhereItWasTyped) {
   for (const char* part : {"--kv-kernel", "knorm", "--kv-window"}) {
     EXPECT_NE(r.err.find(part), std::string::npos) << r.err;
   }
-  Command variable = generate("knorm");  // may be meant for other commands
+  Command variable = generate("knorm");  // the variable may be meant for other commands
   variable.env["SNAPKV_KV_KERNEL"] = "15";
   EXPECT_FALSE(settings_of(variable).contains("kernel"));
-  Command full = generate("full");  // switches everything off
+  Command full = generate("full");  // the policy ignores all settings
   full.args.insert(full.args.end(), {"--kv-kernel", "15", "--kv-budget", "50"});
   EXPECT_FALSE(settings_of(full).contains("budget"));
 }
@@ -142,11 +143,11 @@ TEST(Policies, HelpSaysWhoseParametersTheyAre) {
     EXPECT_NE(r.out.find(part), std::string::npos) << part << " is missing in\n" << r.out;
   }
   EXPECT_NE(r.out.find("--kv-kernel N=7; snapkv-max: 15, or what"), std::string::npos) << r.out;
-  const Result demo = run({"demo", "--help"});  // has a budget of its own
+  const Result demo = run({"demo", "--help"});  // has its own default budget
   EXPECT_NE(demo.out.find("--kv-budget N=128"), std::string::npos) << demo.out;
 }
 
-// If this fails: put what `snapkv policies --markdown` prints between the two marks.
+// If this fails, put the output of `snapkv policies --markdown` between the two marks.
 TEST(Policies, TheDocumentHasTheTables) {
   const std::string document = read_file(std::string(SNAPKV_DOCS) + "/policies.md");
   const std::string begin = "<!-- snapkv policies --markdown -->\n", end = "<!-- end -->\n";

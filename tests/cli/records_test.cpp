@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The record files of `snapkv eval`: one run at a time writes one, damaged ones are named, and runs
-// that end early leave whole records or no file.
+// The record files of `snapkv eval`: only one run at a time writes a file, errors name damaged
+// files, and a run that ends early leaves whole records or no file.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -73,7 +73,7 @@ TEST(Records, AFailureLeavesNoEmptyFile) {
   EXPECT_FALSE(std::filesystem::exists(out));
 }
 
-// Records and caches in a file to which the table or the summary is written too would be damaged.
+// If stdout goes to the same file, the table or the summary would damage the records or the cache.
 TEST(Records, AreNotWrittenWhereStdoutGoes) {
   const std::string file = make_file("out", "");
   for (const std::string& name : {file, std::string("/dev/stdout")}) {
@@ -93,7 +93,7 @@ TEST(Records, AreNotWrittenWhereStdoutGoes) {
   EXPECT_TRUE(std::filesystem::is_symlink("/dev/stdout"));
 }
 
-// What a run reads is not written over by its records, its page or its data.
+// The records, the page or the data of a run must not overwrite the files that it reads.
 TEST(Records, AreNotWrittenOverWhatIsRead) {
   const std::string text = make_file("one.txt", rome_prompt(30)),
                     lines = make_file("a.txt", "my only copy");
@@ -131,13 +131,13 @@ TEST(Records, AreNotWrittenOverWhatIsRead) {
   EXPECT_EQ(read_file(model), read_file(needle_model()));
 }
 
-// Without --out the table is all that a run leaves.
+// Without --out the table is the only result of a run.
 TEST(Records, APageThatFailsLeavesTheTable) {
   const std::string page = make_folder() + "/page.html";
   Command command;
   command.args = {"eval",     "needle", "-m",        needle_model(), "--lengths", "300",
                   "--depths", "1",      "--budgets", "64",           "--html",    page};
-  command.shell = "ulimit -f 1";  // a page has more
+  command.shell = "ulimit -f 1";  // a page is larger
   const Result r = run(command);
   if (r.code == 2) GTEST_SKIP() << "built without pages (SNAPKV_PAGES)";
   EXPECT_EQ(r.code, 1) << r.err;
@@ -154,7 +154,7 @@ TEST(Records, AFileThatVanishesEndsTheRun) {
     if (!removed && std::filesystem::exists(out) && std::filesystem::file_size(out) > 0) {
       removed = std::filesystem::remove_all(folder) > 0;
     }
-    return false;  // it ends by itself
+    return false;  // the run ends by itself
   };
   const Result result = run(command);
   EXPECT_TRUE(removed);
@@ -162,8 +162,8 @@ TEST(Records, AFileThatVanishesEndsTheRun) {
   EXPECT_NE(result.err.find(out + ": it was removed"), std::string::npos) << result.err;
 }
 
-// Every field of a record in turn is something else, or missing: a run that reads the field names
-// file, line and field; no other run notices.
+// Each field of a record in turn is changed to another value or removed. A run that reads the field
+// must name the file, the line and the field; other runs must not notice.
 TEST(Records, DamagedFieldsAreNamed) {
   for (const EveryCommand& command : every_command(needle_model())) {
     if (command.records.empty()) continue;

@@ -26,7 +26,7 @@ constexpr auto kLimit = std::chrono::seconds(900);
 constexpr auto kLimit = std::chrono::seconds(120);
 #endif
 
-// A descriptor that closes itself.
+// A descriptor that is closed by its destructor.
 class Fd {
  public:
   explicit Fd(int fd = -1) : fd_(fd) {}
@@ -58,8 +58,8 @@ void make_terminal(Fd& reader, Fd& writer) {
   writer.reset(slave);
 }
 
-// The caller's environment without its settings, plus the command's. One thread unless a test says
-// otherwise: ctest may run many of these at once.
+// The caller's environment without its settings, with the command's variables added. It asks for
+// one thread by default because ctest may run many of these processes at once.
 std::vector<std::string> environment(const Command& run, const std::string& home) {
   std::map<std::string, std::string> values = {
       {"HOME", home}, {"TERM", "xterm"}, {"SNAPKV_THREADS", "1"}};
@@ -113,7 +113,7 @@ pid_t spawn(const Command& run, int in, int out, int err) {
   return pid;
 }
 
-// Reads what is there; false at the end.
+// Reads the available bytes; returns false at the end.
 bool read_some(const Fd& fd, std::string& text) {
   char block[65536];
   const ssize_t n = read(fd.get(), block, sizeof block);
@@ -121,7 +121,7 @@ bool read_some(const Fd& fd, std::string& text) {
   return n > 0;
 }
 
-// Feeds stdin and collects the output until both ends have closed.
+// Writes to stdin and collects the output until both output pipes are closed.
 void exchange(const Command& run, pid_t pid, Fd& in, Fd& out, Fd& err, Result& result) {
   const auto deadline = std::chrono::steady_clock::now() + kLimit;
   size_t fed = 0;
@@ -187,7 +187,7 @@ std::string needle_model() { return SNAPKV_MODEL_FILE; }
 std::string make_folder() {
   std::string pattern = testing::TempDir() + "snapkv-cli-XXXXXX";
   EXPECT_NE(mkdtemp(pattern.data()), nullptr);
-  struct Cleaner {  // removes them all when the program ends
+  struct Cleaner {  // removes all the folders when the program ends
     std::vector<std::string> folders;
     ~Cleaner() {
       std::error_code error;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Runs the built `snapkv` and captures what it writes. Used by every test of this folder.
+// Runs the built `snapkv` and captures its output.
 #pragma once
 
 #include <signal.h>
@@ -13,17 +13,17 @@ namespace snapkv::test {
 
 struct Command {
   std::vector<std::string> args;
-  std::string input;                       ///< of stdin
-  std::map<std::string, std::string> env;  ///< added to one of only SNAPKV_THREADS=1 and the usual
-  std::string cwd;                         ///< empty: a folder of its own without a model
-  std::string stdout_path;                 ///< write stdout there instead of capturing it
-  bool close_stdout_early = false;         ///< the reader of stdout goes away at the first byte
-  std::vector<int> closed;                 ///< standard descriptors (0 to 2) that it starts without
-  bool terminal = false;                   ///< stderr is a terminal
-  /// Sends `signal` once this is true of what came so far.
+  std::string input;                       ///< the text for stdin
+  std::map<std::string, std::string> env;  ///< added to SNAPKV_THREADS=1 and the usual variables
+  std::string cwd;                         ///< if empty, a fresh folder without a model
+  std::string stdout_path;                 ///< the file to write stdout to; if empty, captured
+  bool close_stdout_early = false;         ///< the reader of stdout closes it at the first byte
+  std::vector<int> closed;                 ///< standard descriptors (0 to 2) closed at the start
+  bool terminal = false;                   ///< whether stderr is a terminal
+  /// Sends `signal` once this returns true for the output so far.
   std::function<bool(const std::string& out, const std::string& err)> interrupt_when;
   int signal = SIGINT;
-  std::string shell;  ///< run in this shell's environment: "ulimit -v 1000000"
+  std::string shell;  ///< a shell command that runs first, such as "ulimit -v 1000000"
 };
 
 struct Result {
@@ -32,18 +32,18 @@ struct Result {
 };
 
 Result run(const Command& command);
-/// The same for plain arguments.
+/// The same for a command that has only arguments.
 Result run(std::vector<std::string> args);
 
-/// What the program gets of the test's own environment: where things are, and sanitizers' options.
+/// The variables that the program inherits from the test: search paths, and options of sanitizers.
 inline constexpr const char* kInheritedVariables[] = {
     "PATH", "LD_LIBRARY_PATH", "ASAN_OPTIONS", "UBSAN_OPTIONS", "LSAN_OPTIONS", "TSAN_OPTIONS"};
 
-/// The program that is tested.
+/// The path of the program under test.
 std::string binary();
-/// models/needle.gguf
+/// The path of models/needle.gguf.
 std::string needle_model();
-/// A fresh folder below the test's temporary folder.
+/// Makes a fresh folder below the test's temporary folder.
 std::string make_folder();
 /// Writes a file into a fresh folder and returns its path.
 std::string make_file(const std::string& name, const std::string& content);

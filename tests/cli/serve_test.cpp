@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The command `serve`: its start, its end by signals, and settings that can't work. What it answers
-// is tested in tests/server.
+// The command `serve`: its start, its end by signals, and settings that cannot work. tests/server
+// tests its answers.
 #include <gtest/gtest.h>
 
 #include "run_process.h"
@@ -25,6 +25,7 @@ TEST(Serve, EndsWithASignal) {
     const Result result = run(command);
     EXPECT_EQ(result.code, 0) << result.err;
     EXPECT_NE(result.err.find("listening on http://127.0.0.1:"), std::string::npos) << result.err;
+    EXPECT_NE(result.err.find("the model has no chat template"), std::string::npos) << result.err;
     EXPECT_NE(result.err.find("finishing what runs"), std::string::npos) << result.err;
   }
 }

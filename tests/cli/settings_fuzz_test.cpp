@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// The fuzz target of the command line and the configuration file without a fuzzer: every file in
-// tests/fuzz/corpus_settings, whose seeds are accepted, and mutations of them from a fixed seed.
+// Runs the fuzz target of the command line and the configuration file without a fuzzer, on every
+// file in tests/fuzz/corpus_settings, whose seeds are valid, and on mutations of them from a fixed
+// seed.
 #include <gtest/gtest.h>
 
 #include "tests/fuzz/fuzz_settings.h"
@@ -39,7 +40,7 @@ TEST(SettingsFuzz, Mutations) {
     EXPECT_LT(message.size(), 5000u) << message;
     return message.empty();
   };
-  testing::internal::CaptureStdout();  // help
+  testing::internal::CaptureStdout();  // the help texts
   const std::vector<std::string> seeds = replay_corpus("corpus_settings", target);
   ASSERT_GT(seeds.size(), 3u);
   constexpr int kTries = 1000;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Where settings come from: flag over environment over configuration file over default.
+// The precedence of settings: a flag, the environment, the configuration file, the default.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -13,7 +13,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-// `snapkv generate` with a short prompt; the effective settings come back in the JSON.
+// Runs `snapkv generate` with a short prompt; its JSON has the settings in effect.
 Command base() {
   Command r;
   r.args = {"generate", "-p", "At noon", "-n", "1", "--json"};
@@ -43,13 +43,14 @@ TEST(Settings, DefaultsAreTheBestPolicysAndTheModels) {
   const Json s = settings_of(base());
   EXPECT_EQ(s["kv"]["policy"], "snapkv-max");
   EXPECT_EQ(s["kv"]["budget"], 1024);
-  EXPECT_EQ(s["kv"]["window"], 16);  // needle.gguf says these two
+  EXPECT_EQ(s["kv"]["window"], 16);  // window and kernel come from needle.gguf
   EXPECT_EQ(s["kv"]["kernel"], 15);
   EXPECT_EQ(s["kv"]["own_share"], 0.5);
 }
 
 TEST(Settings, ATaskOfACommandHasItsOwnSection) {
-  // eval needle: the innermost section wins, and one for another task says nothing here
+  // For eval needle the innermost section has precedence, and sections of other tasks have no
+  // effect.
   const auto n_rows = [](const std::string& text) {
     const std::string out = make_folder() + "/rows.jsonl";
     Command r;
@@ -226,7 +227,7 @@ TEST(Settings, CpuTargetRestrictsTheInstructions) {
   Command r = base();
   r.args.insert(r.args.end(), {"--cpu-target", "avx1024"});
   expect_usage_error(r, "avx1024");
-  expect_usage_error(r, "auto");  // one of those that can be chosen
+  expect_usage_error(r, "auto");  // the message lists the valid values
   r = base();
   r.env["SNAPKV_CPU_TARGET"] = "avx1024";
   expect_usage_error(r, "SNAPKV_CPU_TARGET");

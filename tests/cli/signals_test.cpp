@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The second signal ends the process at once, and leaves no half of a file behind. interrupt_test
-// has what the first one does.
+// The second signal ends the process at once and leaves no half-written file. interrupt_test tests
+// the first one.
 #include "cli/common/signals.h"
 
 #include <gtest/gtest.h>

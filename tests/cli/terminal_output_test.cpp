@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What a model's file, a template, a record or a file's name holds cannot command the terminal: at
-// one, no command writes their control characters, and none writes megabytes of their text.
+// The contents of a model file, a template, a record or a file name cannot control the terminal: no
+// command writes their control characters to a terminal, nor megabytes of their text.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -14,7 +14,7 @@
 namespace snapkv::test {
 namespace {
 
-/// At most: a table, a page of help.
+/// The limit for the output in bytes: enough for a table or a page of help.
 constexpr size_t kMostOutput = 200'000;
 
 std::string hostile_model() {
@@ -23,7 +23,8 @@ std::string hostile_model() {
   return path;
 }
 
-/// None of kHostileText's sequences; those that are our own (colours, the progress bar) are others.
+/// Expects none of kHostileText's sequences. The program's own sequences (colours, the progress
+/// bar) are different ones.
 void expect_harmless(const std::string& screen) {
   for (const std::string_view bad :
        {"\x1b]", "\x07", "\x1b[35m", "\x1b[2J", "\xc2\x9b", "\xe2\x80\xae"}) {
@@ -48,7 +49,7 @@ std::vector<size_t> all_commands() {
   const std::vector<EveryCommand> commands = every_command("");
   std::vector<size_t> all;
   for (size_t i = 0; i < commands.size(); ++i) {
-    if (commands[i].name != "chat") all.push_back(i);  // it is typed at below
+    if (commands[i].name != "chat") all.push_back(i);  // chat has its own test below
   }
   return all;
 }
@@ -83,7 +84,7 @@ TEST(TerminalOutput, OfAnAnswerIsEscapedAtATerminalOnly) {
   expect_harmless(session.screen());
   const Result piped = run(args);
   EXPECT_EQ(piped.code, 0) << piped.err;
-  // the model writes some ordinary piece, whose hostile part a pipe gets as it is
+  // The model writes an ordinary piece with hostile text in it, which a pipe gets unchanged.
   EXPECT_NE(piped.out.find("\x1b"), std::string::npos) << piped.out;
   EXPECT_NE(session.screen().find("\\x1b"), std::string::npos) << session.screen();
 }
@@ -114,7 +115,7 @@ TEST(TerminalOutput, OfErrorsIsEscapedAndCut) {
         {"eval", "needle", "-m", needle_model(), "--resume", "--out",
          make_file("records.jsonl", "{\"type\": \"" + hostile + "\"}\n")}}) {
     SCOPED_TRACE(args[0] + " " + args[1]);
-    const Result r = run(args);  // stderr is a pipe: a log that somebody will read
+    const Result r = run(args);  // stderr is a pipe, as for a log that a person reads later
     EXPECT_NE(r.code, 0);
     expect_harmless(r.err);
     EXPECT_FALSE(r.err.empty());
@@ -134,7 +135,7 @@ TEST(TerminalOutput, ConfigurationFilesAreBounded) {
       run({"policies", "--config", make_file("c.toml", std::string((1 << 20) + 1, '#'))});
   EXPECT_EQ(large.code, 2);
   EXPECT_NE(large.err.find("more than 1048576 bytes"), std::string::npos) << large.err;
-  std::string sections;  // the most that fit, each with a name of 8 parts
+  std::string sections;  // as many as fit, each with a name of 8 parts
   while (sections.size() < (1 << 20) - 20) sections += "[a.b.c.d.e.f.g.h]\n";
   const Result many = run({"policies", "--config", make_file("c.toml", sections)});
   EXPECT_EQ(many.code, 0) << many.err;

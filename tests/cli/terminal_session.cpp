@@ -16,7 +16,7 @@
 namespace snapkv::test {
 namespace {
 
-constexpr int kLimitMs = 300000;  // a busy machine with sanitizers is slow
+constexpr int kLimitMs = 300000;  // long enough for a busy machine with sanitizers
 
 std::vector<char*> pointers(std::vector<std::string>& strings) {
   std::vector<char*> list;
@@ -92,7 +92,7 @@ int TerminalSession::wait_for_end() {
   while (read_some()) {
   }
   pollfd out = {.fd = fd_, .events = POLLIN, .revents = 0};
-  if (poll(&out, 1, 0) == 0) {  // still open: nothing more came
+  if (poll(&out, 1, 0) == 0) {  // still open, and there was no more output
     ADD_FAILURE() << "the program does not end; it wrote:\n" << screen_.substr(seen_);
     kill(pid_, SIGKILL);
   }

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// TerminalSession: the built `snapkv` at a pseudo terminal, typed at as people type. Used by the
-// tests of the chat.
+// TerminalSession: runs the built `snapkv` at a pseudo terminal and types at it as a person does.
 #pragma once
 
 #include <sys/types.h>
@@ -12,8 +11,9 @@ namespace snapkv::test {
 
 class TerminalSession {
  public:
-  /// Starts it with stdin, stdout and stderr at a terminal of 100 columns, which is its controlling
-  /// terminal: Ctrl-C is a signal. `home`: its HOME; empty: a fresh folder.
+  /// Starts the program with stdin, stdout and stderr at a terminal of 100 columns. It is the
+  /// program's controlling terminal, so Ctrl-C sends a signal. `home` is HOME; if it is empty, a
+  /// fresh folder is.
   explicit TerminalSession(const std::vector<std::string>& args, const std::string& home = "");
   ~TerminalSession();
   TerminalSession(const TerminalSession&) = delete;
@@ -25,14 +25,14 @@ class TerminalSession {
   /// Reads until `text` has come since the last call; what came up to its end. Fails the test when
   /// it does not come.
   std::string wait_for(const std::string& text);
-  /// Reads until the program has ended; its exit code, or 128 + signal.
+  /// Reads until the program has ended, and returns its exit code, or 128 + signal.
   int wait_for_end();
   pid_t pid() const { return pid_; }
-  /// All that came so far.
+  /// All output so far.
   const std::string& screen() const { return screen_; }
 
  private:
-  /// False at the end, and when nothing comes for too long.
+  /// Returns false at the end, and if there is no output for too long.
   bool read_some();
 
   int fd_ = -1;

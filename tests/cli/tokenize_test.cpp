@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// snapkv tokenize and detokenize: what they print, and texts that come back byte for byte.
+// snapkv tokenize and detokenize: their output, and texts that come back unchanged.
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>

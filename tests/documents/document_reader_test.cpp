@@ -59,7 +59,7 @@ TEST(DocumentReader, OtherFilesAreRefusedByName) {
   refuses("{\\rtf1\\ansi text}", "an RTF document");
   refuses(test::make_zip({{"xl/workbook.xml", "<x/>"}}), "an Excel workbook");
   refuses(test::make_zip({{"notes.txt", "text"}}), "a zip archive");
-  test::expect_error(ErrorCode::kUsage, {"a folder, not a document"},
+  test::expect_error(ErrorCode::kRuntime, {"a folder, not a document"},
                      [] { read_document(testing::TempDir()); });
   test::expect_error(ErrorCode::kRuntime, {"can't read no-such-file"},
                      [] { read_document("no-such-file"); });
@@ -100,6 +100,8 @@ TEST(DocumentReader, BooksAreTheirChaptersInOrder) {
 TEST(DocumentReader, PdfsAreTheirText) {
   const std::string text = text_of(test::make_pdf({"The first page.", "The second page."}));
   EXPECT_EQ(text, "The first page.\n\nThe second page.\n");
+  EXPECT_EQ(text_of(test::make_pdf({"Contents . . . . . . . 7 and so on..."})),
+            "Contents ... 7 and so on...\n");
   test::expect_error(ErrorCode::kUsage, {"scan.pdf", "2 pages without text", "ocrmypdf"},
                      [] { text_of(test::make_pdf({"", ""}), "scan.pdf"); });
   test::expect_error(ErrorCode::kUsage, {"broken.pdf: a damaged PDF"},

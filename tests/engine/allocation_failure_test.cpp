@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
-// Every allocation of a session's calls fails once, one after the other: the call throws, the
-// session is as it was, and doing the call again gives what a session that never failed gives. A
-// file that could not be saved does not exist. This program replaces operator new, aligned_alloc
-// and mmap. Prompts are short of packing (model/packing.h) and there is one thread: oneDNN and
-// libgomp do not survive a refusal (docs/reliability.md).
+// Every allocation in a session's calls fails once, one after another: the call throws, the session
+// is unchanged, and repeating the call gives the same as in a session that never failed. A file
+// that could not be saved does not exist. This program replaces operator new, aligned_alloc and
+// mmap. Prompts are too short for packing (model/packing.h) and there is one thread, because oneDNN
+// and libgomp do not survive a refusal (docs/reliability.md).
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -41,8 +41,8 @@ SessionOptions options_of(const std::string& kind) {
   return o;
 }
 
-/// Calls `call` with its first allocation refused, then its second, ... until it gets all of them;
-/// `check` after each call that failed.
+/// Calls `call` with its first allocation refused, then its second, ... until it gets all of them,
+/// and `check` after each call that failed.
 void refuse_each(const std::function<void()>& call, const std::function<void()>& check) {
   for (int64_t n = 0;; ++n) {
     bool threw = false;
@@ -78,7 +78,7 @@ class AllocationFailureTest : public testing::TestWithParam<std::string> {
   const SessionOptions options_ = options_of(GetParam());
 };
 
-// A prompt, steps over the reserve and a further turn, each done again until it gets its memory.
+// A prompt, steps beyond the reserve and a further turn, each repeated until it gets its memory.
 void expect_same_as_undisturbed(const SessionOptions& options) {
   const std::vector<int32_t> prompt = ids(40, 1), turn = ids(20, 2), steps = ids(6, 3);
   Session reference(model(), options), session(model(), options);

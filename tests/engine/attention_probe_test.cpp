@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// AttentionProbe: its sums beside a loop in f64, and what it sees of prompts, turns and batches.
+// AttentionProbe: its sums compared with a loop in f64, and what it sees of prompts, turns and
+// batches.
 #include "engine/attention_probe.h"
 
 #include <gtest/gtest.h>
@@ -24,7 +25,7 @@ struct Reported {
   const float* head(int64_t h) const { return sums.data() + h * n_keys; }
 };
 
-/// A probe that keeps what it is told, by layer and range, and the order of the calls.
+/// A probe that records its reports by layer and range, and the order of the calls.
 struct Recorder {
   explicit Recorder(std::vector<Range> ranges) {
     probe.ranges = std::move(ranges);
@@ -43,11 +44,11 @@ struct Recorder {
   std::map<std::pair<int, size_t>, Reported> found;
 };
 
-// ---------------------------------------------------------------- beside a plain loop
+// ---------------------------------------------------------------- compared with a plain loop
 
 constexpr int64_t kHeadDim = 16;
 
-/// Queries and keys of one layer, for prompts after n_past[h] rows of head h.
+/// The queries and keys of one layer, for prompts after n_past[h] rows of head h.
 struct ProbedLayer {
   int64_t n_head, n_head_kv, n_tokens;
   std::vector<int32_t> n_past;  // [n_head_kv]
@@ -63,7 +64,7 @@ ProbedLayer random_layer(int64_t n_head, std::vector<int32_t> n_past, int64_t n_
   return l;
 }
 
-/// The definition, in f64.
+/// The definition as a loop in f64.
 std::vector<double> loop_sums(const ProbedLayer& l, const Range& range, int64_t h) {
   const int64_t g = h / (l.n_head / l.n_head_kv), n_past = l.n_past[static_cast<size_t>(g)];
   std::vector<double> sums(static_cast<size_t>(n_past + range.end), 0.0);
@@ -107,7 +108,7 @@ void expect_loop_sums(const ProbedLayer& l, const Recorder& recorder) {
       const std::vector<double> expected = loop_sums(l, range, h);
       for (int64_t j = 0; j < r.n_keys; ++j) {
         const bool own = j < static_cast<int64_t>(expected.size());
-        // f32 sums of up to 600 queries; 0 beyond what the head has
+        // f32 sums over up to 600 queries; 0 beyond the head's own rows.
         ASSERT_NEAR(r.head(h)[j], own ? expected[static_cast<size_t>(j)] : 0.0, own ? 2e-5 : 0.0)
             << "head " << h << ", column " << j;
       }
@@ -122,10 +123,11 @@ class ProbeSums : public testing::TestWithParam<Device> {
 };
 
 TEST_P(ProbeSums, EqualALoopInAnyChunks) {
-  // 4 query heads over 2 KV heads with the same and with different pasts, and one head each
+  // 4 query heads over 2 KV heads, with the same and with different pasts, and one query head for
+  // each KV head.
   for (const ProbedLayer& l :
        {random_layer(4, {0, 0}, 70), random_layer(4, {5, 9}, 70), random_layer(3, {0, 4, 2}, 70)}) {
-    // one query, first, last and all tokens; overlapping ranges in no order
+    // One query, the first, last and all tokens, and overlapping ranges in no particular order.
     const std::vector<Range> ranges = {{60, 70}, {0, 1}, {10, 33}, {30, 31}, {0, 70}, {31, 34}};
     for (int64_t chunk : {1, 7, 32, 33, 70}) {
       SCOPED_TRACE(chunk);
@@ -136,7 +138,7 @@ TEST_P(ProbeSums, EqualALoopInAnyChunks) {
       Recorder whole(ranges);
       run_probe(*backend_, l, 70, whole);
       for (size_t i = 0; i < ranges.size(); ++i) {
-        EXPECT_EQ(recorder.at(3, i).sums, whole.at(3, i).sums);  // to the bit
+        EXPECT_EQ(recorder.at(3, i).sums, whole.at(3, i).sums);  // bit for bit
       }
     }
   }
@@ -192,7 +194,7 @@ TEST(AttentionProbe, ReportsEveryLayerWhateverTheChunks) {
   for (const auto& [key, r] : whole.found) {
     EXPECT_EQ(r.n_head, 4);
     EXPECT_EQ(r.n_keys, ranges[key.second].end);
-    for (int64_t h = 0; h < r.n_head; ++h) {  // every query's attention adds up to 1
+    for (int64_t h = 0; h < r.n_head; ++h) {  // each query's attention adds up to 1
       double sum = 0;
       for (int64_t j = 0; j < r.n_keys; ++j) sum += r.head(h)[j];
       EXPECT_NEAR(sum, static_cast<double>(ranges[key.second].end - ranges[key.second].begin),
@@ -218,7 +220,7 @@ TEST(AttentionProbe, ReportsEveryLayerWhateverTheChunks) {
 
 TEST(AttentionProbe, OfTheWindowGivesTheRowsThatSnapKvKeeps) {
   const auto ids = generated_ids(300, kVocab, 2);
-  for (const char* name : {"tiny-f32", "tiny-options"}) {  // two query heads per KV head, and one
+  for (const char* name : {"tiny-f32", "tiny-options"}) {  // two query heads per KV head, or one
     Recorder recorder({{284, 300}});
     Session session(load_model(name), options_of("snapkv", 64, 290));
     prefill(session, ids, recorder);
@@ -250,7 +252,7 @@ TEST(AttentionProbe, ChangesNothing) {
     without.prefill(ids);
     ASSERT_EQ(with.logits().size(), without.logits().size());
     for (size_t i = 0; i < with.logits().size(); ++i) {
-      // the last layer computes more queries at once
+      // The last layer computes more queries at once.
       ASSERT_NEAR(with.logits()[i], without.logits()[i], 2e-4);
     }
     for (int il = 0; il < 4; ++il) {
@@ -266,14 +268,14 @@ TEST(AttentionProbe, OfAFurtherTurnSeesTheKeptRowsFirst) {
     session.prefill(std::span(ids).first(200));
     prefill(session, std::span(ids).subspan(200), recorder);
   };
-  // nothing dropped: as in one prompt
+  // Nothing is dropped, so the result is the same as for one prompt.
   Recorder once({{210, 230}}), full({{10, 30}}), compressed({{10, 30}});
   Session a(load_model("tiny-f32"), options_of("full"));
   prefill(a, ids, once);
   Session b(load_model("tiny-f32"), options_of("full", 64, 25));
   turn(b, full);
   expect_close(full, once, 1e-4);
-  // 64 rows of 200 kept
+  // 64 of 200 rows are kept.
   Session c(load_model("tiny-f32"), options_of("snapkv"));
   turn(c, compressed);
   for (int il = 0; il < 4; ++il) {
@@ -283,7 +285,7 @@ TEST(AttentionProbe, OfAFurtherTurnSeesTheKeptRowsFirst) {
     for (int64_t j = 0; j < r.n_keys; ++j) sum += r.head(2)[j];
     EXPECT_NEAR(sum, 20, 1e-4);
     EXPECT_GT(r.head(2)[64 + 9], 0);               // the token before the range
-    EXPECT_GT(r.head(2)[64 + 10], r.head(2)[93]);  // seen by all of its queries, by one
+    EXPECT_GT(r.head(2)[64 + 10], r.head(2)[93]);  // seen by all of its queries, and by one
   }
 }
 
@@ -322,7 +324,7 @@ TEST(AttentionProbe, BadRangesAndFailingReports) {
   };
   expect_error(ErrorCode::kRuntime, {"enough"}, [&] { prefill(session, ids, throwing); });
   EXPECT_EQ(session.n_past(), 0);
-  Recorder none({});  // nothing asked, nothing told
+  Recorder none({});  // without ranges there are no reports
   prefill(session, ids, none);
   EXPECT_TRUE(none.calls.empty());
   EXPECT_EQ(session.n_past(), 50);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The C API gives what compress.h gives, and messages instead of exceptions.
+// The C API gives the same results as compress.h, and messages instead of exceptions.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -98,7 +98,7 @@ std::string set_error(snapkv_policy& policy, const char* param, const char* valu
   return error;
 }
 
-// A value of the parameter that isn't its default.
+// A value other than the parameter's default.
 PolicyValue other_value(const PolicyParam& param) {
   switch (param.type) {
     case PolicyParam::Type::boolean:
@@ -113,7 +113,7 @@ PolicyValue other_value(const PolicyParam& param) {
   return param.words[param.default_value == PolicyValue(param.words[0]) ? 1 : 0];
 }
 
-// All parameters of all policies, as the compressor's selections and errors show them.
+// All parameters of all policies; the compressor's selections and errors show that they were set.
 TEST(CApi, SetsEveryParameterOfEveryPolicy) {
   for (const PolicyInfo& info : all_policies()) {
     snapkv_policy policy = snapkv_default_policy();
@@ -173,7 +173,7 @@ TEST(CApi, ParametersChangeTheSelection) {
   EXPECT_NE(select(), first);
   EXPECT_EQ(set_error(e.policy, "seed", "0"), "");
   EXPECT_EQ(select(), first);
-  // fields that the policy does not have may only hold their defaults
+  // Fields that the policy does not have must keep their defaults.
   e.policy.kernel_size = 15;
   char error[200] = "";
   EXPECT_EQ(snapkv_compressor_new(&e.policy, SNAPKV_CPU, nullptr, error, sizeof error), nullptr);
@@ -204,7 +204,7 @@ TEST(CApi, ErrorsAreCodesAndMessages) {
   EXPECT_NE(std::string(error).find("capacity is 20"), std::string::npos) << error;
   e.layer.k.dtype = 9;
   EXPECT_EQ(snapkv_select(c, &e.layer, 30, rows.data(), n.data(), error, 10), SNAPKV_ERROR_USAGE);
-  EXPECT_EQ(std::string(error), "dtype is ");  // cut, with its end
+  EXPECT_EQ(std::string(error), "dtype is ");  // cut off, but terminated
   snapkv_compressor_free(c);
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// compress.h as another engine uses it: the header's snippet, strides and types, gathering, and a
-// clear error for every field that can be wrong. What is selected is tested in tests/policy.
+// compress.h as used by another engine: the header's snippet, strides and types, gathering, and a
+// clear error for every field that can be wrong. tests/policy tests what is selected.
 #include "snapkv/compress.h"
 
 #include <gtest/gtest.h>
@@ -19,7 +19,7 @@ namespace {
 
 constexpr int64_t kTokens = 700, kHead = 4, kHeadKv = 2, kHeadDim = 32, kWindow = 32;
 
-// A prompt's tensors as most engines hold them: one token after the other.
+// A prompt's tensors in the usual layout: one token after another.
 struct Prompt {
   TestTensor q;  // [n_tokens, n_head, head_dim]
   TestTensor k;  // [n_tokens, n_head_kv, head_dim]
@@ -41,7 +41,7 @@ struct Prompt {
     return l;
   }
 
-  // The same values for the oracle.
+  // The same values, for the oracle.
   Layer oracle_layer() const {
     Layer l;
     l.n_head = kHead, l.n_head_kv = kHeadKv, l.head_dim = kHeadDim;
@@ -119,7 +119,7 @@ TEST(Compress, HeadMajorMemoryGivesTheSameSelection) {
   const Prompt prompt(DType::f16);
   Compressor compressor({.budget = 100});
   const KvSelection expected = compressor.select(prompt.layer());
-  // k as [n_head_kv, n_tokens, head_dim] with 3 spare values after each row
+  // k as [n_head_kv, n_tokens, head_dim], with 3 spare values after each row.
   constexpr int64_t kRow = kHeadDim + 3;
   const TestTensor k({kHeadKv, kTokens, kRow}, DType::f16);
   for (int64_t h = 0; h < kHeadKv; ++h) {
@@ -200,7 +200,7 @@ TEST(CompressErrors, Configuration) {
                [] { Compressor compressor({}, {.n_threads = -1}); });
 }
 
-// Changes one field of a good layer; the message must hold `words`.
+// Changes one field of a good layer; the message must contain `words`.
 template <typename Change>
 void expect_layer_error(std::initializer_list<std::string_view> words, Change&& change) {
   static const Prompt prompt(DType::f16);
@@ -276,7 +276,7 @@ TEST(CompressErrors, RowsAreNotMovedWithinTheirOwnMemory) {
   const KvSelection kept = {{1, 3, 7}};
   const KvView src = {rows.data(), DType::f32, 8 * 8, 8};
   Compressor compressor({.name = "streaming-llm", .budget = 3, .window_size = 1, .sinks = 1});
-  for (const int64_t at : {0, 8, 8 * 3 - 1, 8 * 5, 8 * 5 + 1, 8 * 7}) {  // rows 1, 3 or 7 in part
+  for (const int64_t at : {0, 8, 8 * 3 - 1, 8 * 5, 8 * 5 + 1, 8 * 7}) {  // parts of rows 1, 3 or 7
     const MutableKvView dst = {rows.data() + at, DType::f32, 3 * 8, 8};
     expect_error(ErrorCode::kUsage, {"dst overlaps", "src"},
                  [&] { gather_kv(layer, src, kept, dst); });
@@ -284,7 +284,7 @@ TEST(CompressErrors, RowsAreNotMovedWithinTheirOwnMemory) {
                  [&] { compressor.gather(layer, src, kept, dst); });
   }
   EXPECT_EQ(rows, before);
-  // rows that are not read may be written, behind the others or between them
+  // Rows that are not read may be written to, after the others or between them.
   gather_kv(layer, src, kept, {rows.data() + 8 * 8, DType::f32, 3 * 8, 8});
   EXPECT_EQ(rows[8 * 10 + 7], 8 * 7 + 7);
   gather_kv(layer, src, kept, {rows.data(), DType::f32, 8 * 8, 2 * 8});  // rows 0, 2 and 4

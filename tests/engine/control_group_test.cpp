@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// A real control group with a limit of memory, as containers and services have one: a prompt that
-// does not fit is refused, and none is killed by the system. Making a group takes root, so this is
-// skipped elsewhere; tests/base/control_group_test.cpp has the rules.
+// A real control group with a memory limit, as for containers and services: a prompt that does not
+// fit is refused, and the system never kills the process. Making a group needs root, so the test is
+// skipped otherwise; tests/base/control_group_test.cpp tests the rules.
 #include "base/control_group.h"
 
 #include <gtest/gtest.h>
@@ -25,13 +25,13 @@ namespace fs = std::filesystem;
 
 constexpr int64_t kMib = 1 << 20;
 
-/// A group below this process's, removed at the end.
+/// A group below this process's group, removed at the end.
 class TestGroup {
  public:
-  /// Nothing where the system lets this process make none that counts memory.
+  /// Returns nullopt if this process may not make a group that counts memory.
   static std::optional<TestGroup> make() {
     std::vector<ControlGroup> around = control_groups("memory");
-    std::reverse(around.begin(), around.end());  // the process's own first, in each hierarchy
+    std::reverse(around.begin(), around.end());  // in each hierarchy, the process's own group first
     for (const ControlGroup& group : around) {
       const fs::path folder = fs::path(group.folder) / ("snapkv-test-" + std::to_string(getpid()));
       const fs::path limit = folder / (group.version_2 ? "memory.max" : "memory.limit_in_bytes");
@@ -47,7 +47,7 @@ class TestGroup {
   TestGroup& operator=(TestGroup&&) = delete;
   ~TestGroup() {
     if (folder_.empty()) return;
-    std::error_code error;  // a process that has just ended may still be listed
+    std::error_code error;  // a process that just ended may still be listed
     for (int i = 0; i < 100 && !fs::remove(folder_, error) && error; ++i) {
       std::this_thread::sleep_for(std::chrono::milliseconds(20));
     }
@@ -69,12 +69,12 @@ class TestGroup {
 
 enum Outcome : int { kAnswered = 0, kRefused = 4, kOther = 5 };
 
-/// A prompt whose plan is about 12 MiB, in this process.
+/// Reads a prompt whose plan is about 12 MiB, in this process.
 Outcome read_prompt() {
   try {
     ModelOptions options;
     options.path = model_path("needle");
-    options.n_threads = 1;  // a child has no threads of its parent's
+    options.n_threads = 1;  // a child does not have its parent's threads
     Session session(Model::load(options), {.kv = {.name = "full"}});
     session.prefill(generated_ids(3000, 1000, 1));
     for (int i = 0; i < 20; ++i) session.decode(7);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Whole sessions on a CUDA device, or with its kernels on the host (tests/support/cuda_on_host):
-// the same logits, rows and tokens as the CPU.
+// Whole sessions on a CUDA device, or with its kernels on the host (tests/support/cuda_on_host),
+// give the same logits, rows and tokens as on the CPU.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -55,10 +55,10 @@ double max_difference(std::span<const float> a, std::span<const float> b) {
   return max;
 }
 
-// f32 products everywhere, so that only the order of sums differs.
+// Products are in f32 everywhere, so that only the order of sums differs.
 TEST_F(CudaSession, ComputesWhatTheCpuComputes) {
   for (const char* model : {"tiny-f32", "tiny-q8_0", "tiny-options"}) {
-    for (const int64_t n : {6, 40}) {  // products by kernels that read the type, and by packed
+    for (const int64_t n : {6, 40}) {  // kernels that read the weights' type, and packed products
       SCOPED_TRACE(model);
       const auto ids = generated_ids(n, kVocab, 1);
       const SessionOptions options = options_of("full", DType::f32);
@@ -67,7 +67,7 @@ TEST_F(CudaSession, ComputesWhatTheCpuComputes) {
       cpu.prefill(ids);
       gpu.prefill(ids);
       EXPECT_LT(max_difference(cpu.logits(), gpu.logits()), 2e-4);
-      for (const int32_t id : generated_ids(4, kVocab, 2)) {  // a step as it is, recorded, replayed
+      for (const int32_t id : generated_ids(4, kVocab, 2)) {  // a plain step, recorded, replayed
         cpu.decode(id);
         gpu.decode(id);
         EXPECT_LT(max_difference(cpu.logits(), gpu.logits()), 2e-4);
@@ -78,7 +78,7 @@ TEST_F(CudaSession, ComputesWhatTheCpuComputes) {
 
 TEST_F(CudaSession, KeepsTheRowsThatTheCpuKeeps) {
 #ifdef SNAPKV_CUDA_ON_HOST_TESTS
-  cuda_on_host::guard_memory(true);  // policies read scores and rows by copies only
+  cuda_on_host::guard_memory(true);  // policies may read scores and rows only by copies
 #endif
   const auto ids = generated_ids(90, kVocab, 3);
   for (const char* policy : {"snapkv", "pyramidkv", "ada-snapkv", "streaming-llm", "h2o", "tova",
@@ -100,7 +100,7 @@ TEST_F(CudaSession, KeepsTheRowsThatTheCpuKeeps) {
         n_other += std::ssize(other);
       }
     }
-    // scores that are equal but for the last bits may change places
+    // Scores that are equal except for the last bits may be exchanged.
     EXPECT_LE(n_other * 200, n_rows);
   }
 }
@@ -172,13 +172,13 @@ TEST_F(CudaSession, BatchesAndTurnsAndLimits) {
       decode_batch(gpu, next);
     }
     EXPECT_GT(gpu_a.stats().n_recompressed, 0);
-    for (int i = 0; i < 2; ++i) {  // f16 rows: rounded from sums of another order
+    for (int i = 0; i < 2; ++i) {  // f16 rows, rounded from sums in another order
       EXPECT_LT(max_difference(cpu[i]->logits(), gpu[i]->logits()), 2e-2);
     }
   }
 }
 
-// compress.h with device memory, as an engine with tensors of its own uses it.
+// compress.h with device memory, as used by an engine with its own tensors.
 TEST_F(CudaSession, CompressesTheMemoryOfOthers) {
   constexpr int64_t kTokens = 150, kHeads = 4, kHeadsKv = 2, kDim = 64, kWindow = 16;
   std::vector<f16_t> q, k;  // [n, heads, dim]
@@ -212,7 +212,7 @@ TEST_F(CudaSession, CompressesTheMemoryOfOthers) {
   const Buffer kept = backend->allocate(kHeadsKv * 40 * kDim * 2, "kept");
   compressor.gather(on_device, on_device.k, expected, {kept.data(), DType::f16, 40 * kDim, kDim});
   backend->synchronize();
-  compressor.select(on_device);  // waits for the copies, which are in its stream
+  compressor.select(on_device);  // waits for the copies, which are in the same stream
   for (size_t h = 0; h < kHeadsKv; ++h) {
     std::vector<std::byte> rows(40 * kDim * 2);
     backend->download(rows.data(), static_cast<const char*>(kept.data()) + h * rows.size(),
@@ -229,7 +229,7 @@ TEST_F(CudaSession, TooLittleDeviceMemory) {
   Session plenty(model, options);
   plenty.prefill(ids);
 
-  // hidden states of the prompt no longer fit: they go to host memory, a chunk at a time
+  // The prompt's hidden states no longer fit, so they go to host memory, one chunk at a time.
   const MemoryPlan plan = plan_memory(model->info(), options, 90, DType::f32, Device::cuda);
   Session short_of_it(model, options);
   const size_t needed = plan.total() - plan.weights;

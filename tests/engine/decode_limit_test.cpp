@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// SessionOptions::kv_decode_limit: long generations stay bounded, and the rows that are kept are
-// those that the policy's rule, as plain loops, would keep.
+// SessionOptions::kv_decode_limit: the cache stays bounded in long generations, and the kept rows
+// are those that the policy's rule keeps when computed by plain loops.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -30,14 +30,15 @@ SessionOptions limited(int64_t budget, int window, int64_t limit) {
 
 std::vector<float> copy(std::span<const float> logits) { return {logits.begin(), logits.end()}; }
 
-/// Rows per head of a layer, on average.
+/// The mean number of rows per head of a layer.
 double mean_rows(const Session& session, int il) {
   size_t n = 0;
   for (int h = 0; h < kHeadsKv; ++h) n += session.cached_positions(il, h).size();
   return static_cast<double>(n) / kHeadsKv;
 }
 
-/// Positions of every head are ascending, true and end with the last `n_last` tokens.
+/// Expects the positions of every head to be ascending, valid, and to end with the last `n_last`
+/// tokens.
 void expect_good_positions(const Session& session, int32_t n_last) {
   const int32_t n_past = static_cast<int32_t>(session.n_past());
   for (int il = 0; il < kLayers; ++il) {
@@ -65,10 +66,10 @@ TEST(DecodeLimitTest, LongGenerationsStayBounded) {
     for (int32_t id : generated_ids(200, kVocab, 2)) {
       session.decode(id);
       for (int il = 0; il < kLayers; ++il) ASSERT_LE(mean_rows(session, il), 64);
-      ASSERT_LE(session.stats().kv_bytes, 64 * row);  // room is made for no more
+      ASSERT_LE(session.stats().kv_bytes, 64 * row);  // no memory is reserved for more
     }
     expect_good_positions(session, 16);
-    // 40 rows after the prompt; 24 more until the limit, and again every 24 steps
+    // 40 rows after the prompt; the limit is reached after 24 more, and then every 24 steps.
     EXPECT_EQ(session.stats().n_recompressed, (200 - 1) / 24);
     EXPECT_GT(session.stats().recompress_seconds, 0);
     EXPECT_LT(session.stats().recompress_seconds, session.stats().decode_seconds);
@@ -91,7 +92,7 @@ TEST(DecodeLimitTest, MemoryFallsAndQueriesAreCounted) {
   EXPECT_EQ(before.kv_bytes_used, 140 * kLayers * row);
   EXPECT_EQ(after.kv_bytes_used, 41 * kLayers * row);
   EXPECT_EQ(after.kv_bytes, 48 * kLayers * row);
-  EXPECT_LE(after.kv_bytes_peak, (140 * kLayers + 140) * row);  // a layer that grows, or shrinks
+  EXPECT_LE(after.kv_bytes_peak, (140 * kLayers + 140) * row);  // one layer grows or shrinks
   EXPECT_EQ(after.query_bytes, size_t{kLayers * 16 * kHeads * kHeadDim} * sizeof(float));
   const MemoryPlan plan = plan_memory(load_model("tiny-f32")->info(), options, 100, DType::f32);
   EXPECT_EQ(plan.queries, after.query_bytes);
@@ -123,8 +124,8 @@ TEST(DecodeLimitTest, BelowTheLimitNothingChanges) {
 
 // ---------------------------------------------------------------- the rule
 
-/// Queries and keys of every layer when each token attends to all before it, on the reference
-/// device and without a session.
+/// The queries and keys of every layer if each token attends to all tokens before it, computed on
+/// the reference device without a session.
 class Trace final : public AttentionStep {
  public:
   struct Step {
@@ -176,7 +177,7 @@ class Trace final : public AttentionStep {
   float scale_ = 0;
 };
 
-/// The text's first n tokens as the oracle's layer, the last n_window of them its window.
+/// The text's first n tokens as a layer for the oracle; the last n_window of them are its window.
 Layer oracle_layer(const Trace::Step& step, int64_t n_window, float scale) {
   Layer l;
   l.n_head = kHeads, l.n_head_kv = kHeadsKv, l.head_dim = kHeadDim;
@@ -192,7 +193,8 @@ TEST(DecodeLimitTest, KeepsTheRowsThatTheRuleChooses) {
   const int64_t limit = 96, budget = 64, window = 16;
   const auto ids = generated_ids(limit, kVocab, 5);
   const Trace trace(ids);
-  // the window's queries: all decoded; some of the prompt; a further turn shorter than the window
+  // The window's queries may be all decoded, some of them the prompt's, or of a further turn that
+  // is shorter than the window.
   for (const int64_t n_prompt : {30, 64}) {
     SCOPED_TRACE(n_prompt);
     Session session(load_model("tiny-f32"), limited(budget, window, limit));
@@ -206,7 +208,7 @@ TEST(DecodeLimitTest, KeepsTheRowsThatTheRuleChooses) {
                                        1.0f / std::sqrt(static_cast<float>(kHeadDim)));
       for (int h = 0; h < kHeadsKv; ++h) {
         std::vector<int32_t> kept = session.cached_positions(il, h);
-        EXPECT_EQ(kept.back(), limit);  // the step's own row
+        EXPECT_EQ(kept.back(), limit);  // the row of this step
         kept.pop_back();
         const Scores scores = oracle_scores(layer, session.options().kv, h);
         EXPECT_TRUE(is_selection(kept, scores, window, budget - window, 1e-3)) << il << " " << h;
@@ -218,11 +220,11 @@ TEST(DecodeLimitTest, KeepsTheRowsThatTheRuleChooses) {
 TEST(DecodeLimitTest, AShortTurnsWindowBeginsWithTheTurn) {
   Session session(load_model("tiny-f32"), limited(40, 16, 48));
   session.prefill(generated_ids(90, kVocab, 6));
-  session.prefill(generated_ids(3, kVocab, 7));  // the rows before it are not the last tokens
+  session.prefill(generated_ids(3, kVocab, 7));  // the rows before are not those of the last tokens
   for (int32_t id : generated_ids(9, kVocab, 8)) session.decode(id);
   EXPECT_EQ(session.stats().n_recompressed, 1);
   expect_good_positions(session, 12);
-  // 40 + 3 + 5 rows are the limit; compressed to 40, then 4 more
+  // 40 + 3 + 5 rows reach the limit; they are compressed to 40, and 4 more follow.
   for (int il = 0; il < kLayers; ++il) EXPECT_EQ(mean_rows(session, il), 44);
 }
 
@@ -273,7 +275,7 @@ TEST(DecodeLimitTest, EveryPolicyStaysBounded) {
         most = std::max(most, rows);
       }
       EXPECT_LE(most, 56);
-      EXPECT_GT(most, 53);  // the limit is used: layers that end at another step cost little
+      EXPECT_GT(most, 53);  // the limit is used; layers that reach it at another step matter little
       EXPECT_GE(session.stats().n_recompressed, 3);
       expect_good_positions(session, 8);
     }
@@ -338,7 +340,7 @@ TEST(DecodeLimitTest, SaysWhatCantWork) {
   SessionOptions options = limited(64, 16, 100);
   options.kv.ratio = 0.5;
   expect_error(ErrorCode::kUsage, {"kv_decode_limit", "ratio", "0.5"}, [&] { make(options); });
-  options.kv.name = "full";  // keeps everything, whatever the other options
+  options.kv.name = "full";  // keeps everything, whatever the other options are
   Session full = make(options);
   full.prefill(generated_ids(120, kVocab, 16));
   full.decode(3);
@@ -348,7 +350,7 @@ TEST(DecodeLimitTest, SaysWhatCantWork) {
 
 // ---------------------------------------------------------------- a model that answers
 
-/// The text is decoded token by token; compression at its very end, with the question as the
+/// The text is decoded token by token. Compression at its very end, with the question as the
 /// window, must leave the answer in the cache.
 TEST(DecodeLimitTest, TheTrainedModelAnswersAfterIt) {
   const auto model = load_model("needle");

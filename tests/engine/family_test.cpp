@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What every family of models must do, whatever its attention: prompts, turns, policies, limits and
-// plans. What the models compute is compared with llama.cpp in llama_oracle_test.cpp.
+// Abilities that every model family must have, with any kind of attention: prompts, turns,
+// policies, limits and plans. llama_oracle_test.cpp compares the models' results with llama.cpp.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -50,7 +50,7 @@ class FamilyTest : public testing::TestWithParam<std::string> {
     return generated_ids(n, kFamilyVocab, 11);
   }
   int64_t n_past(const Session& s) const { return s.n_past(); }
-  /// Rows of every head of layer il.
+  /// The number of rows of every head in layer il.
   static std::vector<size_t> rows(const Session& s, int il) {
     std::vector<size_t> n;
     for (int h = 0; h < s.model().info().n_head_kv; ++h) {
@@ -58,7 +58,7 @@ class FamilyTest : public testing::TestWithParam<std::string> {
     }
     return n;
   }
-  /// A layer with a window has the last positions, and no others.
+  /// Expects layers with a window to have exactly the last positions.
   void expect_windows(const Session& s) const {
     for (int il = 0; il < info().n_layer; ++il) {
       const LayerInfo& layer = info().layers[il];
@@ -135,7 +135,7 @@ TEST_P(FamilyTest, KeepsTheBudgetOrTheWindow) {
       for (const size_t n : rows(session, il)) kept += static_cast<int64_t>(n);
       n_compressed += info().n_head_kv;
     }
-    EXPECT_EQ(kept, budget * n_compressed);  // layers and heads may share it unevenly
+    EXPECT_EQ(kept, budget * n_compressed);  // layers and heads may share the budget unevenly
     expect_windows(session);
     for (const int32_t id : generated_ids(30, kFamilyVocab, 3)) session.decode(id);
     expect_windows(session);
@@ -174,7 +174,7 @@ TEST_P(FamilyTest, ASecondTurnCompressesAgainOrKeepsItsQuestion) {
   }
 }
 
-// kv_refresh: a later turn reads what one prompt would have read, and keeps what it would have
+// kv_refresh: a later turn reads what a single prompt would have read, and keeps what it would have
 // kept.
 TEST_P(FamilyTest, ARefreshedTurnIsReadAsOnePromptWouldBe) {
   SessionOptions options = options_of("snapkv");
@@ -183,7 +183,7 @@ TEST_P(FamilyTest, ARefreshedTurnIsReadAsOnePromptWouldBe) {
   const std::vector<int32_t> ids = prompt();
   once.prefill(ids);
   turns.prefill(std::span(ids).first(57));
-  for (int i = 57; i < 60; ++i) turns.decode(ids[i]);  // they see what was kept of the others
+  for (int i = 57; i < 60; ++i) turns.decode(ids[i]);  // these see the kept rows of the others
   turns.prefill(std::span(ids).subspan(60));
   EXPECT_EQ(turns.n_past(), kPrompt);
   for (int il = 0; il < info().n_layer; ++il) EXPECT_EQ(rows(once, il), rows(turns, il));
@@ -239,7 +239,7 @@ TEST_P(FamilyTest, KvMemoryIsABudget) {
   EXPECT_LE(session.stats().kv_bytes, options.kv_memory);
 }
 
-// Every query gives away a probability of 1, and nothing outside of its window.
+// Every query distributes a probability of 1, and none of it outside its window.
 TEST_P(FamilyTest, AProbeSeesTheLayersAttention) {
   AttentionProbe probe;
   probe.ranges = {{60, 70}, {95, 100}};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A model whose weights are NaN or infinite never gives logits, attention or kept rows: every call
+// A model with NaN or infinite weights never gives logits, attention or kept rows: every call
 // throws, says what it found where, and leaves its session as it was.
 #include <gtest/gtest.h>
 
@@ -48,8 +48,8 @@ std::shared_ptr<const Model> load(const std::string& path, Compute compute) {
   return Model::load({.path = path, .device = Device::cpu, .compute = compute, .n_threads = 1});
 }
 
-// One weight of every tensor in turn. rope_freqs are refused when the model is loaded, or make
-// angles that are NaN; nothing else decides where the error appears.
+// One weight of each tensor in turn. Bad rope_freqs are refused when the model is loaded, or give
+// angles that are NaN; for all other tensors the error may appear anywhere.
 TEST(PoisonedModel, OneWeightOfAnyTensorIsAnError) {
   TempDir folder;
   const std::string from = model_path("tiny-options"), to = folder / "poisoned.gguf";
@@ -78,7 +78,7 @@ TEST(PoisonedModel, OneWeightOfAnyTensorIsAnError) {
   EXPECT_GT(n, 40);
 }
 
-// token_embd's row of a token that the prompt has not: decoding it fails, and only that.
+// token_embd's row of a token that is not in the prompt: only decoding that token fails.
 TEST(PoisonedModel, AFailedDecodeStepIsTakenBack) {
   TempDir folder;
   const std::string path = folder / "poisoned.gguf";
@@ -155,7 +155,7 @@ TEST(PoisonedModel, AProbeReportsNoNan) {
   EXPECT_EQ(n_reports, 1) << "layer 0 has attention";
 }
 
-// What a policy ranks, without a model.
+// The scores that a policy ranks, without a model.
 TEST(PoisonedScores, EveryPolicyRefusesThem) {
   constexpr int64_t kTokens = 80, kHeads = 4, kHeadsKv = 2, kDim = 16, kWindow = 8;
   for (const std::string& name : policy_names()) {
@@ -165,7 +165,7 @@ TEST(PoisonedScores, EveryPolicyRefusesThem) {
       SCOPED_TRACE(name + " " + non_finite_name(bad));
       std::vector<float> q(kWindow * kHeads * kDim, 0.5f), k(kTokens * kHeadsKv * kDim, 0.25f),
           v = k;
-      // token 11, head 1; infinite keys of one sign have a score like any other in float
+      // Token 11, head 1. Infinite keys of one sign have a score like any other in float.
       k[(11 * kHeadsKv + 1) * kDim + 3] = bad;
       LayerView layer;
       layer.n_tokens = kTokens, layer.n_window = kWindow;

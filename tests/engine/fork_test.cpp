@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Threads do not survive a fork: a child computes what its parent would, with one thread, instead
-// of waiting for the others for ever.
+// Threads do not survive a fork: a child computes the same as its parent, with one thread, instead
+// of waiting for the other threads forever.
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -30,14 +30,14 @@ TEST(Fork, ChildrenComputeTheSame) {
   const pid_t child = fork();
   ASSERT_GE(child, 0);
   if (child == 0) {
-    alarm(60);  // ends a child that waits
+    alarm(60);  // ends a child that keeps waiting
     _exit(logits_of(model) == expected ? 0 : 1);
   }
   int status = 0;
   ASSERT_EQ(waitpid(child, &status, 0), child);
   EXPECT_TRUE(WIFEXITED(status)) << "ended by signal " << WTERMSIG(status);
   EXPECT_EQ(WEXITSTATUS(status), 0);
-  EXPECT_EQ(logits_of(model), expected);  // the parent goes on with two
+  EXPECT_EQ(logits_of(model), expected);  // the parent continues with two threads
 }
 
 }  // namespace

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Greedy answers by grammars and JSON schemas are those of llama.cpp, token by token: goldens that
-// tools/grammar_oracle.py recorded from its server. Each of its tokens must be the best one that
-// the grammar allows here.
+// Greedy answers constrained by grammars and JSON schemas equal llama.cpp's, token by token. The
+// golden files were recorded from its server by tools/grammar_oracle.py. Each token there must be
+// the best one that the grammar allows here.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -16,8 +16,8 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// The model's file is f16, and llama.cpp rounds activations to it (docs/verification.md): where its
-// token and the best one are closer than this, both are right.
+// The model's file is f16, and llama.cpp rounds activations to f16 (docs/verification.md): if its
+// token and the best one differ by less than this, both are right.
 constexpr float kTie = 1e-2f;
 
 Json golden() {

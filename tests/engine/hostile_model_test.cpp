@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-// The whole way of hostile models: tiny valid ones with damaged headers and weights are loaded,
-// read a prompt and answer. Each ends well or with an Error, soon. SNAPKV_FUZZ_SECONDS=N goes on
-// for N seconds (`make fuzz`), SNAPKV_FUZZ_SEED=N begins at another damage; without them a few
-// hundred.
+// Hostile models from loading to answering: tiny valid models with damaged headers and weights are
+// loaded, read a prompt and answer. Each succeeds or gives an Error, and soon. A few hundred are
+// tried; SNAPKV_FUZZ_SECONDS=N continues for N seconds (`make fuzz`), SNAPKV_FUZZ_SEED=N begins at
+// another damage.
 #include <fmt/core.h>
 #include <gtest/gtest.h>
 #include <sys/resource.h>
@@ -28,7 +28,7 @@
 namespace snapkv::test {
 namespace {
 
-constexpr double kMostSeconds = 5;  // of processor time, of one model
+constexpr double kMostSeconds = 5;  // of processor time per model
 
 struct Base {
   std::vector<std::byte> bytes;
@@ -121,7 +121,7 @@ class Damager {
   std::mt19937_64 random_;
 };
 
-/// Whether the model could be used.
+/// Loads the model and answers; returns whether the model could be used.
 bool load_and_answer(const std::string& path) {
   const auto model = Model::load({.path = path, .compute = Compute::f32, .n_threads = 1});
   SessionOptions options;
@@ -153,7 +153,7 @@ TEST(HostileModel, EndsWellOrWithAnError) {
   using Clock = std::chrono::steady_clock;
   TempDir folder;
   const std::vector<Base> all = bases(folder);
-  // stays there when the process dies
+  // This file stays there if the process dies.
   const std::string path = testing::TempDir() + "snapkv-hostile-" + std::to_string(getpid());
   const double seconds = setting("SNAPKV_FUZZ_SECONDS", 0);
   const auto end = Clock::now() + std::chrono::duration<double>(seconds);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// SessionOptions::kv_memory: a budget in bytes.
+// SessionOptions::kv_memory: a budget given in bytes.
 #include <gtest/gtest.h>
 
 #include "cache/kv_layer.h"
@@ -22,7 +22,7 @@ SessionOptions with_memory(size_t bytes, const std::string& policy = "snapkv",
   return options;
 }
 
-/// Of one row in every layer and head of the tiny models.
+/// The bytes of one row in every layer and head of the tiny models.
 size_t row(DType type) { return 4 * 2 * KvLayer::row_bytes(type, 32); }
 
 TEST(KvMemoryTest, MakesTheLargestBudgetThatFits) {
@@ -30,7 +30,7 @@ TEST(KvMemoryTest, MakesTheLargestBudgetThatFits) {
   for (const DType type : {DType::f32, DType::f16, DType::q8_0}) {
     for (const size_t bytes : {100 * row(type), 100 * row(type) + 1, 101 * row(type) - 1}) {
       const SessionOptions options = resolve_options(with_memory(bytes, "snapkv", type), info);
-      EXPECT_EQ(options.kv.budget, 80);  // and 20 of decode_reserve
+      EXPECT_EQ(options.kv.budget, 80);  // plus 20 of decode_reserve
       const MemoryPlan plan = plan_memory(info, with_memory(bytes, "snapkv", type), 500);
       EXPECT_EQ(plan.budget, 80);
       EXPECT_EQ(plan.kv_kept, 100 * row(type));
@@ -66,12 +66,12 @@ TEST(KvMemoryTest, EqualsTheSessionOfThatBudget) {
   prefill_many(all, generated_ids(200, kVocab, 3));
   EXPECT_EQ(b.options().kv.budget, 60);
   EXPECT_EQ(a.cached_positions(2, 1), b.cached_positions(2, 1));
-  EXPECT_EQ(full.cached_positions(2, 1).size(), 200u);  // has no budget
+  EXPECT_EQ(full.cached_positions(2, 1).size(), 200u);  // "full" has no budget
 }
 
 TEST(KvMemoryTest, NamesTheLeastThatWorks) {
   const ModelInfo& info = load_model("tiny-f32")->info();
-  // window 16, 4 sinks, 1 row, 20 of reserve
+  // Window 16, 4 sinks, 1 row, 20 of the reserve.
   const size_t least = 41 * row(DType::f16);
   expect_error(ErrorCode::kUsage, {"kv_memory", std::to_string(least - 1), std::to_string(least)},
                [&] { resolve_options(with_memory(least - 1, "streaming-llm"), info); });

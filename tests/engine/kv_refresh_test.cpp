@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// SessionOptions::kv_refresh: a later turn sees and chooses from every row of the conversation, as
-// if nothing had been dropped before, while decoding reads only what was kept.
+// SessionOptions::kv_refresh: a later turn sees and selects from every row of the conversation, as
+// if nothing had been dropped before, while decoding reads only the kept rows.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -55,7 +55,7 @@ TEST(KvRefresh, ATurnIsReadAsOnePromptWouldBe) {
   turns.prefill(first);
   turns.prefill(second);
   whole.prefill(joined(first, second));
-  // the same rows see the same rows; only products of other sizes may round differently
+  // The same rows see the same rows; only products of other sizes may be rounded differently.
   expect_close(turns.logits(), whole.logits(), 2e-3f);
   expect_same_rows(turns, whole);
   Session append(model, refreshed(32, false));
@@ -84,7 +84,7 @@ TEST(KvRefresh, DecodedTokensAreRememberedAndDecodingReadsOnlyWhatIsKept) {
     EXPECT_EQ(kept.back(), 124);
     EXPECT_TRUE(std::is_sorted(kept.begin(), kept.end()));
   }
-  // every row of every layer is in the history, in the cache's type
+  // The history has every row of every layer, in the cache's type.
   const ModelInfo& info = model->info();
   const size_t row = 2 * info.head_dim * sizeof(float) + sizeof(int32_t);
   EXPECT_GE(session.stats().history_bytes, 125 * row * info.n_head_kv * info.n_layer);
@@ -138,7 +138,7 @@ TEST(KvRefresh, FilesHoldTheSameRowsAsMemory) {
     session->prefill(tokens(100, 1));
     for (const int32_t id : tokens(3, 3)) session->decode(id);
     session->prefill(tokens(30, 2));
-    session->prefill(tokens(1200, 4));  // grows
+    session->prefill(tokens(1200, 4));  // the file grows
     session->prefill(tokens(10, 5));
   }
   EXPECT_TRUE(std::equal(file.logits().begin(), file.logits().end(), memory.logits().begin()));

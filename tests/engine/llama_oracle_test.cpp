@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// The same model as llama.cpp: log-probabilities and greedy continuations against numbers recorded
-// from a real llama.cpp on the same files (golden/*.json; each holds the command that made it, and
-// golden/README.md the whole procedure).
+// Compares models with llama.cpp: log-probabilities and greedy continuations must equal numbers
+// recorded from a real llama.cpp on the same files (golden/*.json; each contains the command that
+// made it, and golden/README.md describes the whole procedure).
 #include <gtest/gtest.h>
 
 #include <cctype>
@@ -18,20 +18,19 @@ namespace {
 
 struct OracleCase {
   std::string model;        // a name for load_model()
-  double tolerance;         // of a log-probability
-  std::string folder = {};  // of MODEL.gguf and MODEL.json, if they are not the repository's
+  double tolerance;         // for a log-probability
+  std::string folder = {};  // the folder of MODEL.gguf and MODEL.json, if not the repository's
 };
 
-/// f32: llama.cpp with an f32 cache differs by rounding only. f16, bf16: it rounds activations to
-/// the weights' type. Block types: it rounds them to 8 bits in blocks of 32, for superblocks of
-/// 256.
+/// f32: llama.cpp with an f32 cache differs only by rounding. f16, bf16: it rounds activations to
+/// the weights' type. Block types: it rounds them to 8 bits in blocks of 32, or of 256 for
+/// superblocks.
 double tolerance_of(std::string_view type) {
   return type == "f32" ? 1e-3 : type == "f16" ? 1e-2 : 5e-2;
 }
 
-/// The repository's models, those of family_models.h, and one for each pair MODEL.gguf, MODEL.json
-/// in the folder that SNAPKV_ORACLE_MODELS names, if it is set: other models beside a real
-/// llama.cpp.
+/// The repository's models, those of family_models.h, and, if SNAPKV_ORACLE_MODELS names a folder,
+/// one for each pair MODEL.gguf, MODEL.json in it, to compare other models with a real llama.cpp.
 std::vector<OracleCase> all_cases() {
   std::vector<OracleCase> cases = {{"needle", 1e-2}, {"tiny-options", 1e-3}};
   for (const DType type : kWeightTypes) {
@@ -75,7 +74,7 @@ class LlamaOracleTest : public testing::TestWithParam<OracleCase> {
   SessionOptions options_;
 };
 
-/// Checks one position's logits against the golden's.
+/// Compares the logits at one position with the golden file's.
 void expect_position(const nlohmann::json& teacher, size_t i, int32_t next,
                      std::span<const float> logits, double tolerance) {
   EXPECT_NEAR(log_probability(logits, next), teacher["next_logprob"][i].get<double>(), tolerance);
@@ -107,7 +106,7 @@ TEST_P(LlamaOracleTest, DecodeLogProbabilities) {
   const auto& teacher = golden_["teacher"];
   const std::vector<int32_t> ids = teacher["ids"];
   const size_t n = teacher["next_logprob"].size();
-  const size_t first = ids.size() - n;  // the first forced token
+  const size_t first = ids.size() - n;  // index of the first forced token
   Session session(model_, options_);
   session.prefill(std::span(ids).first(first));
   for (size_t i = 0; i < n; ++i) {
@@ -117,15 +116,16 @@ TEST_P(LlamaOracleTest, DecodeLogProbabilities) {
   }
 }
 
-/// Equal wherever llama.cpp's two best candidates differ by more than the tolerance; after a closer
-/// call the continuations may part, so the comparison follows llama.cpp's tokens.
+/// The continuations must be equal wherever llama.cpp's two best candidates differ by more than the
+/// tolerance. If they are closer, the continuations may differ, so this always follows llama.cpp's
+/// tokens.
 TEST_P(LlamaOracleTest, GreedyContinuations) {
   size_t compared = 0;
   ASSERT_EQ(golden_["greedy"].size(), 5u);
   for (const auto& g : golden_["greedy"]) {
     const std::vector<int32_t> prompt = g["prompt"], tokens = g["tokens"];
     const std::vector<double> margin = g["margin"];
-    const size_t first_id = g["first_id"];  // the best among the tokens from this one on
+    const size_t first_id = g["first_id"];  // the best token is chosen among ids from this one on
     Session session(model_, options_);
     session.prefill(prompt);
     for (size_t i = 0; i < std::min(tokens.size(), margin.size()); ++i) {
@@ -139,7 +139,7 @@ TEST_P(LlamaOracleTest, GreedyContinuations) {
       session.decode(tokens[i]);
     }
   }
-  EXPECT_GE(compared, 100u);  // most positions are no close call
+  EXPECT_GE(compared, 100u);  // at most positions the choice is clear
 }
 
 INSTANTIATE_TEST_SUITE_P(Models, LlamaOracleTest, testing::ValuesIn(all_cases()),

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // plan_memory() is a promise: what a prompt and the tokens of the reserve add to the resident
-// memory is at most what was planned, and at least 0.9 of it less 2 MiB. A limit of just that much
-// is obeyed. Each case runs in a process of its own (a death test of the style "threadsafe"),
-// because memory that an earlier prompt used and gave back would hide what a later one takes.
+// memory is at most the plan, and at least 0.9 of it minus 2 MiB. A limit of exactly that size is
+// obeyed. Each case runs in its own process (a death test of the style "threadsafe"), because
+// memory that an earlier prompt used and returned would hide what a later one takes.
 #include <gtest/gtest.h>
 #include <malloc.h>
 
@@ -18,7 +18,7 @@
 namespace snapkv::test {
 namespace {
 
-/// "VmHWM:   12345 kB" of /proc/self/status, in bytes.
+/// A value such as "VmHWM:   12345 kB" in /proc/self/status, in bytes.
 size_t status_bytes(const std::string& key) {
   std::ifstream in("/proc/self/status");
   std::string word;
@@ -31,7 +31,7 @@ size_t status_bytes(const std::string& key) {
   return 0;
 }
 
-/// From here on VmHWM is the most since now.
+/// Makes VmHWM count the peak from now on.
 bool reset_peak() { return static_cast<bool>(std::ofstream("/proc/self/clear_refs") << 5); }
 
 struct Case {
@@ -71,8 +71,8 @@ std::vector<Case> cases() {
       {"ManyHeadsF32", many_heads, session("snapkv", 512), 2000},
       {"ManyHeadsQ8", many_heads, session("snapkv", 1000), 2000},
       {"OneHead", one_head, session("snapkv", 512), 16000},
-      // each thread has an array of scores: while other programs have the processors one computes
-      // alone (thread_governor.h), and the other's is not touched
+      // Each thread has an array of scores. While other programs use the processors, one thread
+      // computes alone (thread_governor.h), and the other's array is not touched.
       {.name = "H2o",
        .shape = many_heads,
        .options = session("h2o", 256),
@@ -87,9 +87,19 @@ std::vector<Case> cases() {
       {"BigVocabularyManyLogits", big_vocab, session("snapkv", 128), 400, 64},
       {"AutomaticCompute", many_heads, session("snapkv", 512), 2000, 1, Compute::automatic},
   };
-  // with AVX2 alone nothing is packed, with AVX-512 it is (packing.cpp)
+  // With only AVX2 nothing is packed, with AVX-512 it is (packing.cpp).
   all.push_back({.name = "Q4",
                  .shape = wide_ffn,
+                 .options = session("snapkv", 128),
+                 .n_tokens = 500,
+                 .compute = Compute::automatic,
+                 .weights = DType::q4_0});
+  RandomModelShape experts = {256, 2, 4, 2, 64, 2048, 512};
+  experts.family = {.n_expert = 8, .n_expert_used = 2};
+  all.push_back({"Experts", experts, session("snapkv", 128), 1100});
+  all.push_back({"ExpertsOneChunk", experts, session("snapkv", 128), 500});
+  all.push_back({.name = "ExpertsQ4",
+                 .shape = experts,
                  .options = session("snapkv", 128),
                  .n_tokens = 500,
                  .compute = Compute::automatic,
@@ -107,12 +117,12 @@ std::vector<Case> cases() {
 
 double mib(size_t bytes) { return static_cast<double>(bytes) / (1 << 20); }
 
-/// What of a plan may stay unused beside a tenth: cpu_kernel_bytes() allows 1.5 MiB for the product
-/// library, and small prompts take little of it.
+/// The part of a plan that may stay unused besides a tenth: cpu_kernel_bytes() allows 1.5 MiB for
+/// the product library, and small prompts use little of it.
 constexpr size_t kAllowance = 2 << 20;
 
-/// A prompt of the plan's size passes with the plan as memory_limit and is refused with a byte
-/// less.
+/// Whether a prompt of the plan's size passes with the plan as memory_limit and is refused with one
+/// byte less.
 bool obeys_limit(const Case& c, const std::shared_ptr<const Model>& model, SessionOptions options,
                  size_t planned) {
   const std::vector<int32_t> tokens = generated_ids(c.n_tokens, c.shape.n_vocab, 2);
@@ -128,7 +138,7 @@ bool obeys_limit(const Case& c, const std::shared_ptr<const Model>& model, Sessi
   return true;
 }
 
-/// Ends the process: 0 where the promise was kept.
+/// Ends the process, with 0 if the promise was kept.
 [[noreturn]] void check(const Case& c) {
   const std::string folder = testing::TempDir();
   RandomModelOptions random;
@@ -140,11 +150,12 @@ bool obeys_limit(const Case& c, const std::shared_ptr<const Model>& model, Sessi
   load.path = path;
   load.compute = c.compute;
   load.n_threads = c.n_threads;
-  load.weights = WeightMemory::copy;  // else pages of the file would be counted
+  load.weights = WeightMemory::copy;  // otherwise pages of the file would be counted
   const auto model = Model::load(load);
   SessionOptions options = c.options;
   if (!options.spill_dir.empty()) options.spill_dir = folder;
-  // what every process needs once, whatever the prompt: threads, code that oneDNN generates
+  // First take the memory that a process needs once, for any prompt: threads, and the code that
+  // oneDNN generates.
   Session(load_model("tiny-f32", c.compute), session("snapkv", 40))
       .prefill(generated_ids(300, 512, 1));
   const std::vector<int32_t> tokens = generated_ids(c.n_tokens, c.shape.n_vocab, 2);

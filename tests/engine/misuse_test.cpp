@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Calls that can't be meant: null models and sessions, objects that were moved from, sessions that
-// their own callbacks call. Each is kUsage with a message, and the session goes on.
+// Calls that cannot be meant: null models and sessions, moved-from objects, sessions that their own
+// callbacks call. Each gives kUsage with a message, and the session stays usable.
 #include <gtest/gtest.h>
 
 #include "snapkv/chat.h"
@@ -71,12 +71,12 @@ TEST(Misuse, ObjectsThatWereMovedFrom) {
   Compressor compressor({});
   const Compressor moved_compressor = std::move(compressor);
   expect([&] { compressor.select({}); });
-  // which of two mistakes is named is up to the optimizer
+  // The optimizer decides which of the two mistakes is named.
   expect_error(ErrorCode::kUsage, {}, [&] { compressor.gather({}, {}, {}, {}); });
   expect([&] { compressor.config(); });
 }
 
-// Prefilling a session inside its own callback counted the prompt twice.
+// Prefilling a session inside its own callback used to count the prompt twice.
 TEST(Misuse, CallbacksCannotCallTheirOwnSession) {
   Session session = make_session(), other = make_session();
   int n_calls = 0;
@@ -148,7 +148,7 @@ TEST(Misuse, Prefills) {
   EXPECT_EQ(other.n_past(), 60);
 }
 
-// A prompt goes on without the session that it was for.
+// A prompt continues without the session it was for.
 TEST(Misuse, SessionsThatEndBeforeTheirPrompt) {
   auto session = std::make_unique<Session>(make_session());
   Prefill prefill(prompt_of(session.get()));
@@ -213,7 +213,7 @@ TEST(Misuse, NumbersOfModelsAndTypes) {
                [&] { resolve_options({.kv_memory = size_t{1} << 30}, odd); });
 }
 
-// What a callback throws ends the call, and the session is free again.
+// If a callback throws, the call ends and the session is free again.
 TEST(Misuse, SessionsAreFreeAfterAnError) {
   Session session = make_session();
   for (int i = 0; i < 2; ++i) {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Every number of SessionOptions, ModelOptions, PrefillOptions, SamplerConfig and the C API: the
-// ends of its range work, what lies beyond is kUsage with the field's name, the value and the
-// range.
+// Every number in SessionOptions, ModelOptions, PrefillOptions, SamplerConfig and the C API: the
+// ends of its range work; values beyond give kUsage with the field's name, the value and the range.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -20,7 +19,7 @@ namespace {
 constexpr int64_t kLowest = std::numeric_limits<int64_t>::min();
 constexpr int64_t kHighest = std::numeric_limits<int64_t>::max();
 
-/// A field of an options struct: how it is set, and what it may be.
+/// A field of an options struct: how to set it, and its range.
 template <typename Options>
 struct Field {
   std::string name;
@@ -28,7 +27,7 @@ struct Field {
   int64_t low, high;
 };
 
-/// What `use` does with each field at the ends of its range, and beyond.
+/// Calls `use` with each field at the ends of its range, and beyond.
 template <typename Options>
 void try_fields(const std::vector<Field<Options>>& fields,
                 const std::function<void(const Options&)>& use) {
@@ -85,7 +84,7 @@ TEST(OptionRanges, SessionOptions) {
   expect_error(ErrorCode::kUsage, {"kv_type"}, [&] { resolve_options(wrong_type, info); });
 }
 
-// The largest reserve is one that a session can really have.
+// A session can really have the largest reserve.
 TEST(OptionRanges, TheLargestReserveWorks) {
   Session session(load_model("tiny-f32"),
                   {.kv = {.budget = 40, .window_size = 8}, .decode_reserve = kMostReserve / 64});
@@ -115,7 +114,7 @@ TEST(OptionRanges, PolicyParameters) {
       };
       EXPECT_TRUE(std::isfinite(param.least) && std::isfinite(param.most)) << "a stated range";
       if (param.name == "budget") {
-        set(int64_t{100});  // more than the window and the sinks
+        set(int64_t{100});  // must exceed the window plus the sinks
       } else if (real) {
         EXPECT_NO_THROW(set(param.least));
       } else {
@@ -322,7 +321,7 @@ TEST(OptionRanges, CApiGatherRefusesOverlap) {
   EXPECT_EQ(gather(3 * kDim, kDim), SNAPKV_ERROR_USAGE);
   c.layer.n_head_kv = int64_t{1} << 40;
   EXPECT_EQ(gather(3 * kDim, kDim), SNAPKV_ERROR_USAGE) << c.error;
-  // rows of all heads side by side may be gathered from C++, where dst's rows may be apart
+  // Rows of all heads side by side can be gathered from C++, where dst's rows may have gaps.
   const LayerView view = {.n_tokens = 120,
                           .n_head = 4,
                           .n_head_kv = 2,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Prefill in steps, several prompts in one, and prefixes that prompts share: each gives what a
-// prompt alone and as a whole gives.
+// Prefill in steps, several prompts in one prefill, and prefixes that prompts share: the results
+// are the same as for each prompt alone and in one piece.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -16,8 +16,8 @@ namespace snapkv::test {
 namespace {
 
 constexpr int64_t kVocab = 512;
-/// How far logits may be apart: products of other numbers of rows may add up in another order,
-/// after which a key or value may round to its neighbour in the cache's type.
+/// The most that logits may differ: products with other numbers of rows may be summed in another
+/// order, after which a key or value may round to the next value in the cache's type.
 float rounding(DType kv_type) {
   if (kv_type == DType::f32) return 2e-4f;
   return kv_type == DType::q8_0 ? 3e-2f : 3e-3f;
@@ -55,7 +55,7 @@ void expect_close(std::span<const float> a, std::span<const float> b, float tole
   EXPECT_LT(difference, tolerance);
 }
 
-/// The same logits and rows, now and after more tokens.
+/// Expects the same logits and rows, now and after more tokens.
 void expect_same(Session& a, Session& b) {
   const float tolerance = rounding(a.options().kv_type);
   expect_close(a.logits(), b.logits(), tolerance);
@@ -136,7 +136,7 @@ TEST(PrefillSteps, ShortPromptsTogetherAreWhatEachIsAlone) {
       alone.emplace_back(model, options);
       together.emplace_back(model, options);
     }
-    together[1].prefill(ids(70, 9));  // a further turn among them
+    together[1].prefill(ids(70, 9));  // one of them is a further turn
     alone[1].prefill(ids(70, 9));
     std::vector<PrefillPrompt> prompts;
     for (size_t i = 0; i < lengths.size(); ++i) {
@@ -157,7 +157,7 @@ TEST(PrefillSteps, PromptsThatCannotBeComputedTogetherAreRefused) {
   const auto model = load_model("tiny-f32");
   Session a(model, options_of("snapkv")), b(model, options_of("snapkv"));
   std::vector<PrefillPrompt> prompts = {prompt_of(a, ids(40, 1)), prompt_of(b, ids(40, 2))};
-  EXPECT_FALSE(Prefill::may_share(prompts));  // more than a chunk
+  EXPECT_FALSE(Prefill::may_share(prompts));  // together more than a chunk
   expect_error(ErrorCode::kUsage, {"2 prompts"}, [&] { Prefill refused(prompts); });
   prompts[0].tokens.resize(10);
   EXPECT_TRUE(Prefill::may_share(prompts));
@@ -214,7 +214,7 @@ TEST(KvPrefix, GrowsFromAnotherAndServesKvRefresh) {
   const auto grown = prefill.take_prefix();
   ASSERT_TRUE(std::equal(longer.begin(), longer.end(), grown->tokens().begin()));
   whole_session.prefill(longer);
-  grown_session.prefill(ids(30, 3));  // sees every row of the prompt, the prefix's too
+  grown_session.prefill(ids(30, 3));  // sees every row of the prompt, including the prefix
   whole_session.prefill(ids(30, 3));
   expect_same(whole_session, grown_session);
   longer.insert(longer.end(), 20, 77);
@@ -228,13 +228,13 @@ TEST(KvPrefix, WhatItCannotServeIsRefused) {
   const auto model = load_model("tiny-f32");
   const SessionOptions options = options_of("snapkv");
   const auto prefix = read_prefix(model, options, ids(100, 1));
-  const std::vector<int32_t> tokens = ids(120, 1);  // begins alike
+  const std::vector<int32_t> tokens = ids(120, 1);  // begins with the same tokens
   const auto refused = [&](const SessionOptions& given, const std::vector<int32_t>& prompt,
                            int64_t n, std::initializer_list<std::string_view> words) {
     Session session(model, given);
     expect_error(ErrorCode::kUsage, words,
                  [&] { session.prefill(prompt, {.prefix = prefix, .n_from_prefix = n}); });
-    session.prefill(prompt);  // as it was
+    session.prefill(prompt);  // the session is unchanged
   };
   refused(options, tokens, 0, {"n_from_prefix"});
   refused(options, tokens, 101, {"n_from_prefix"});
@@ -281,14 +281,14 @@ TEST(KvPrefixFile, APromptThatBeginsWithItIsWhatItIsWithout) {
       Session whole(model, options), shared(model, options);
       whole.prefill(tokens);
       shared.prefill(tokens, {.prefix = prefix, .n_from_prefix = 230});
-      prefix->save(copy, type, "", 3 - level % 2 * 3);  // from one kind to the other
+      prefix->save(copy, type, "", 3 - level % 2 * 3);  // converts one kind into the other
       Session again(model, options);
       again.prefill(tokens, {.prefix = KvPrefix::load(model, copy), .n_from_prefix = 230});
       EXPECT_TRUE(
           std::equal(again.logits().begin(), again.logits().end(), shared.logits().begin()));
       if (type != DType::q8_0) {
         expect_same(whole, shared);
-      } else {  // what was rounded
+      } else {  // rows were rounded
         float difference = 0;
         for (size_t i = 0; i < whole.logits().size(); ++i) {
           difference = std::max(difference, std::abs(whole.logits()[i] - shared.logits()[i]));
@@ -333,7 +333,7 @@ void expect_damage_found(int zstd_level) {
     std::ofstream(path, std::ios::binary) << bytes;
     try {
       use();
-      ++n_unused;  // between two layers
+      ++n_unused;  // the damage is between two layers
     } catch (const Error& e) {
       EXPECT_NE(std::string(e.what()).find("damaged.kv"), std::string::npos) << e.what();
     }

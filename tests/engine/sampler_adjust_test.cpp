@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Sampler: what changes logits before anything is drawn (grammar, bias, penalties by count), by
-// hand-computed cases, and token_logprobs().
+// Sampler: changes of logits before anything is drawn (grammar, bias, penalties by count), in cases
+// computed by hand, and token_logprobs().
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -31,7 +31,7 @@ TEST(SamplerPenalties, PresenceCountsOnceAndFrequencyEachTime) {
   Sampler frequency(config);
   frequency.accept(seen);
   EXPECT_EQ(frequency.sample(logits), 1);
-  EXPECT_EQ(frequency.sample(logits), 2);  // 3.5, 3.6, 4.0: what was sampled counts
+  EXPECT_EQ(frequency.sample(logits), 2);  // 3.5, 3.6, 4.0: sampled tokens count
   config.presence_penalty = 0.5;           // 3.0, 3.6, 4.0
   Sampler both(config);
   both.accept(seen);
@@ -51,7 +51,7 @@ TEST(SamplerPenalties, LookBackAsFarAsTheRepetitionPenalty) {
   config.presence_penalty = 2.0;
   config.repeat_last_n = 2;
   Sampler sampler(config);
-  sampler.accept(std::vector<int32_t>{0, 1, 1});  // 0 is out of sight
+  sampler.accept(std::vector<int32_t>{0, 1, 1});  // 0 is too far back
   EXPECT_EQ(sampler.sample(std::vector<float>{3.0f, 4.0f}), 0);
   config.repeat_last_n = 0;
   Sampler off(config);
@@ -59,7 +59,7 @@ TEST(SamplerPenalties, LookBackAsFarAsTheRepetitionPenalty) {
   EXPECT_EQ(off.sample(std::vector<float>{3.0f, 4.0f}), 1);
 }
 
-// llama.cpp's order: the repetition penalty scales the logit, then the others are taken off.
+// As in llama.cpp, the repetition penalty first scales the logit, then the others are subtracted.
 TEST(SamplerPenalties, RepetitionComesFirst) {
   SamplerConfig config = greedy();
   config.repeat_penalty = 2.0;
@@ -69,7 +69,7 @@ TEST(SamplerPenalties, RepetitionComesFirst) {
   EXPECT_EQ(sampler.sample(std::vector<float>{4.0f, 1.2f}), 1);  // 4 / 2 - 1 = 1, not (4 - 1) / 2
 }
 
-// A token that a penalty below 1 favours is not banned where the division leaves f32.
+// A penalty below 1 favours a token; it must not ban it if the division exceeds f32.
 TEST(SamplerPenalties, LeaveNoInfinity) {
   SamplerConfig config = greedy();
   config.repeat_penalty = 0.001;
@@ -143,7 +143,7 @@ TEST(SamplerGrammar, OnlyAllowedTokensAreDrawnAndTheGrammarFollows) {
   }
 }
 
-// The draw is that of the softmax over the allowed tokens.
+// Tokens are drawn with the softmax over the allowed tokens.
 TEST(SamplerGrammar, ProbabilitiesAreThoseOfTheAllowedTokens) {
   const GrammarMatcher matcher(Grammar::parse("root ::= \"a\" \"b\"?"), small_vocabulary());
   const std::vector<float> logits = {std::log(1.0f), 7.0f, std::log(3.0f), 7.0f};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Sampler: hand-computed cases for every step, its documented order, determinism, and the drawn
-// distribution against the expected one.
+// Sampler: hand-computed cases for every step, its documented order, determinism, and the
+// distribution of draws compared with the expected one.
 #include "snapkv/sampler.h"
 
 #include <gtest/gtest.h>
@@ -18,7 +18,7 @@ namespace {
 constexpr float kInf = std::numeric_limits<float>::infinity();
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 
-// Everything off but temperature 1.
+// Everything is off except temperature 1.
 SamplerConfig plain(uint64_t seed = 0) {
   return {.temperature = 1, .top_k = 0, .top_p = 1, .min_p = 0, .repeat_penalty = 1, .seed = seed};
 }
@@ -42,7 +42,7 @@ std::set<int32_t> support(const SamplerConfig& config, const std::vector<float>&
   return ids;
 }
 
-// Pearson's statistic of n draws against the expected probabilities.
+// Pearson's statistic for n draws and the expected probabilities.
 double chi_square(const std::map<int32_t, int>& counts, const std::vector<double>& expected,
                   int n) {
   double sum = 0.0;
@@ -145,14 +145,14 @@ TEST(Sampler, TopKKeepsTheKBestTiesToTheLowerId) {
   EXPECT_EQ(support(config, {0, 1, 2, 1, -1}), (std::set<int32_t>{1, 2}));
   config.top_k = 1;
   EXPECT_EQ(support(config, {0, 3, 3, 1}), (std::set<int32_t>{1}));
-  config.top_k = 99;  // more than there are
+  config.top_k = 99;  // more than there are tokens
   EXPECT_EQ(support(config, {0, 0, 0}), (std::set<int32_t>{0, 1, 2}));
 }
 
 TEST(Sampler, TopPKeepsTheShortestPrefixThatReachesIt) {
   const std::vector<float> logits = logits_of({0.1, 0.5, 0.15, 0.25});
   SamplerConfig config = plain();
-  config.top_p = 0.45;  // 0.5 reaches it alone
+  config.top_p = 0.45;  // 0.5 alone reaches it
   EXPECT_EQ(support(config, logits), (std::set<int32_t>{1}));
   config.top_p = 0.6;  // 0.5, 0.75
   EXPECT_EQ(support(config, logits), (std::set<int32_t>{1, 3}));
@@ -163,7 +163,7 @@ TEST(Sampler, TopPKeepsTheShortestPrefixThatReachesIt) {
 }
 
 TEST(Sampler, TopPOfALargeFlatVocabularySortsAllItNeeds) {
-  // 1000 tokens, 1/1000 each: the nucleus of 0.3 is the first 300 ids or, by rounding, one more
+  // 1000 tokens of 1/1000 each: the nucleus of 0.3 is the first 300 ids, or one more by rounding.
   SamplerConfig config = plain();
   config.top_p = 0.3;
   const std::set<int32_t> ids = support(config, std::vector<float>(1000, 1.0f));
@@ -183,7 +183,7 @@ TEST(Sampler, MinPIsRelativeToTheBest) {
 }
 
 TEST(Sampler, FiltersComeBeforeTemperature) {
-  // At temperature 10 all four are nearly equal; the filters see the untempered 0.6 and keep one.
+  // At temperature 10 all four are nearly equal; the filters see the original 0.6 and keep one.
   const std::vector<float> logits = logits_of({0.6, 0.2, 0.1, 0.1});
   SamplerConfig config = plain();
   config.temperature = 10;
@@ -195,7 +195,8 @@ TEST(Sampler, FiltersComeBeforeTemperature) {
 }
 
 TEST(Sampler, TopPSeesOnlyWhatTopKLeft) {
-  // After top-k 2 the two weigh 0.4 / 0.7 = 0.57 and 0.43: top_p 0.5 keeps one; without top-k, two.
+  // After top-k 2, the two have weights 0.4 / 0.7 = 0.57 and 0.43: top_p 0.5 keeps one; without
+  // top-k, it keeps two.
   const std::vector<float> logits = logits_of({0.4, 0.3, 0.2, 0.1});
   SamplerConfig config = plain();
   config.top_p = 0.5;
@@ -215,7 +216,7 @@ TEST(Sampler, PenaltyDividesPositiveAndMultipliesNegativeLogits) {
 TEST(Sampler, PenaltyLooksBackTheLastNTokens) {
   const std::vector<float> logits = {4, 3};
   Sampler two({.temperature = 0, .repeat_penalty = 2, .repeat_last_n = 2});
-  two.accept(std::vector<int32_t>{0, 5, 6});  // 0 has left; ids over the vocabulary do no harm
+  two.accept(std::vector<int32_t>{0, 5, 6});  // 0 is out; ids beyond the vocabulary do no harm
   EXPECT_EQ(two.sample(logits), 0);           // history 6 0
   EXPECT_EQ(two.sample(logits), 1);           // 2 < 3; history 0 1
   EXPECT_EQ(two.sample(logits), 0);           // 2 > 1.5
@@ -247,8 +248,8 @@ TEST(Sampler, SameSeedSameTokensOtherSeedOthers) {
 }
 
 TEST(Sampler, DrawsAreTheRecordedOnes) {
-  // floor(1000 u) of xoshiro256++ seeded by splitmix64(42); must never change, on any machine: a
-  // seed in a bug report must still work.
+  // floor(1000 u) of xoshiro256++ seeded by splitmix64(42). This must never change, on any machine:
+  // a seed in a bug report must still work.
   Sampler sampler(plain(42));
   const std::vector<float> logits(1000, 0.0f);
   std::vector<int32_t> ids;

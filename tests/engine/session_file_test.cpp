@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Session::save() and load(): the session that was loaded goes on as the one that was saved, and
-// files of other models, policies and versions, and damaged ones, are refused by name.
+// Session::save() and load(): a loaded session continues like the saved one; files of other models,
+// policies and versions, and damaged ones, are refused, and the message names the reason.
 #include "engine/session_file.h"
 
 #include <gtest/gtest.h>
@@ -57,7 +57,7 @@ SessionOptions small(const std::string& policy, DType kv_type, int64_t decode_li
 
 std::vector<int32_t> tokens(int n, uint32_t seed = 1) { return test::generated_ids(n, 512, seed); }
 
-/// Logits after a further turn and 30 steps, bit for bit, and the rows that are there.
+/// Expects the same rows, and the same logits after a further turn and 30 steps, bit for bit.
 void expect_same_future(Session& a, Session& b) {
   const ModelInfo& info = a.model().info();
   const auto expect_same = [&](const char* when) {
@@ -99,7 +99,7 @@ TEST(SessionFile, ALoadedSessionGoesOnAsTheSavedOne) {
         for (const int32_t id : tokens(5, 2)) saved.decode(id);
         saved.save(path, "notes\0and more");
         Session loaded(model, options);
-        loaded.prefill(tokens(20, 9));  // what it had seen is replaced
+        loaded.prefill(tokens(20, 9));  // load() replaces what it has seen
         EXPECT_EQ(loaded.load(path), std::string("notes"));
         expect_same_future(saved, loaded);
       }
@@ -158,7 +158,7 @@ TEST(SessionFile, OneThatIsOpenServesManySessions) {
     const SavedSessionFile file(path);
     EXPECT_EQ(file.saved().n_past, 150);
     EXPECT_EQ(file.bytes(), std::filesystem::file_size(path));
-    saved.save(path, "another", level);  // takes the name; what is open stays what it was
+    saved.save(path, "another", level);  // replaces the name; the open file stays as it was
     for (int i = 0; i < 2; ++i) {
       Session loaded(model, options), expected(model, options);
       expected.load(path);
@@ -193,7 +193,7 @@ TEST(SessionFile, SaysWhatItHolds) {
   EXPECT_EQ(saved.options.kv.name, "ada-snapkv");
   EXPECT_EQ(saved.options.kv.budget, 48);
   EXPECT_EQ(policy_value(saved.options.kv, "head_floor"), PolicyValue(0.25));
-  Session(model, saved.options).load(path);  // what it says is enough to load it
+  Session(model, saved.options).load(path);  // the file's own options suffice to load it
 }
 
 TEST(SessionFile, IsRefusedWhereItDoesNotBelong) {
@@ -212,7 +212,7 @@ TEST(SessionFile, IsRefusedWhereItDoesNotBelong) {
     expect_error(code, parts, [&] { s.load(path); });
     EXPECT_EQ(s.n_past(), 30);
     EXPECT_TRUE(std::equal(before.begin(), before.end(), s.logits().begin()));
-    s.decode(7);  // it is as it was
+    s.decode(7);  // the session is unchanged
   };
   expect_refused(ErrorCode::kUsage, {"policy = snapkv", "full"}, small("full", DType::f16, 0));
   expect_refused(ErrorCode::kUsage, {"kv_type = f16", "f32"}, small("snapkv", DType::f32, 0));
@@ -260,7 +260,7 @@ TEST(SessionFile, SavingAndReadingStopWhereTheProgramSaysSo) {
   while (!prefill.step()) {
   }
   const auto prefix = prefill.take_prefix();
-  static int n_left = 0;  // times that it asks before it is told to stop
+  static int n_left = 0;  // how often it asks before it is told to stop
   const auto stop_after = [](int n, const std::function<void()>& work) {
     n_left = n;
     const StopCheck stop([] { return n_left-- <= 0; });
@@ -305,12 +305,12 @@ TEST(SessionFile, DamageIsFound) {
     std::vector<std::byte> longer = whole;
     longer.push_back({});
     expect_damage(longer);
-    // the file that was there stays whole when another can't be written over it
+    // The existing file stays complete if another cannot be written over it.
     EXPECT_EQ(bytes_of(path), whole);
   }
 }
 
-/// The file with another frame in layer 0, and the checksum that it should have.
+/// The file with another frame in layer 0, and the matching checksum.
 std::vector<std::byte> with_frame(const std::vector<std::byte>& bytes,
                                   const std::vector<std::byte>& frame) {
   const std::span<const std::byte> old = parse_session_file(bytes, "whole").layers[0].stored;
@@ -326,11 +326,12 @@ std::vector<std::byte> with_frame(const std::vector<std::byte>& bytes,
   return out;
 }
 
-/// The file of a session whose heads have these numbers of rows, in every layer: the last tokens'.
+/// The file of a session whose heads have these numbers of rows in every layer, for the last
+/// tokens.
 std::vector<std::byte> with_rows(const std::vector<std::byte>& bytes,
                                  const std::vector<int64_t>& n_rows) {
   const SessionFile file = parse_session_file(bytes, "whole");
-  const size_t head_bytes = 2 * sizeof(int64_t);  // of the rows kept, and the rows
+  const size_t head_bytes = 2 * sizeof(int64_t);  // number of rows kept, number of rows
   const auto before = file.layers[0].stored.data() - bytes.data() - sizeof(int64_t) -
                       file.n_head_kv * static_cast<int64_t>(head_bytes);
   std::vector<std::byte> out(bytes.begin(), bytes.begin() + before);
@@ -366,7 +367,8 @@ std::vector<std::byte> with_rows(const std::vector<std::byte>& bytes,
   return out;
 }
 
-// A head of one row has no rows to choose from beside the window, which is a row at least.
+// If a head has a single row, there is nothing to choose from besides the window, which has at
+// least one.
 TEST(SessionFile, ACacheThatCannotBeCompressedAgainSaysSo) {
   const auto model = test::load_model("tiny-f32");
   SessionOptions options = small("snapkv", DType::f16, 60);
@@ -387,14 +389,14 @@ TEST(SessionFile, ACacheThatCannotBeCompressedAgainSaysSo) {
   write_bytes(path, with_rows(whole, n_rows));
   Session loaded(model, options);
   loaded.load(path);
-  for (int i = 0; i < 2; ++i) {  // and stays as it was
+  for (int i = 0; i < 2; ++i) {  // and the session is unchanged
     expect_error(ErrorCode::kRuntime, {"layer 0", "compressed again", "1 rows"},
                  [&] { loaded.decode(7); });
     EXPECT_EQ(loaded.n_past(), 150);
   }
 }
 
-// The checksum is no protection against files that were made to do harm.
+// The checksum does not protect against files that were made to do harm.
 TEST(SessionFile, FramesThatLieAreFound) {
   const auto model = test::load_model("tiny-f32");
   const SessionOptions options = small("full", DType::f16, 0);
@@ -431,7 +433,7 @@ TEST(SessionFile, FramesThatLieAreFound) {
   other = frame;
   other.insert(other.end(), frame.begin(), frame.end());
   expect_refused(other, "does not take");
-  // says the right size and holds more: the sizes of these frames stand in the same bytes
+  // The frame states the right size but contains more: both sizes are stored in the same bytes.
   other = zeros(n + 4000);
   std::vector<std::byte> right = zeros(n);
   ASSERT_GT(n, 256u);
@@ -439,7 +441,7 @@ TEST(SessionFile, FramesThatLieAreFound) {
   std::copy(right.begin(), right.begin() + 8, other.begin());
   expect_refused(other, "zstd frame of layer 0");
   uint32_t random = 1;
-  for (int i = 0; i < 300; ++i) {  // what is not found are other values of rows
+  for (int i = 0; i < 300; ++i) {  // damage that is not found only changes values of rows
     random = random * 1664525 + 1013904223;
     other = frame;
     other[random % other.size()] ^= static_cast<std::byte>(1 << (random >> 29));
@@ -452,7 +454,7 @@ TEST(SessionFile, FramesThatLieAreFound) {
   }
 }
 
-// As a fuzzer would, from a fixed seed: changed bytes, sizes near limits, cut and repeated parts.
+// As in a fuzzer, with a fixed seed: changed bytes, sizes near limits, parts cut out or repeated.
 TEST(SessionFile, HostileFilesEndInErrors) {
   const auto model = test::load_model("tiny-f32");
   std::vector<std::vector<std::byte>> seeds;
@@ -484,7 +486,7 @@ TEST(SessionFile, HostileFilesEndInErrors) {
   for (int i = 0; i < 6000; ++i) {
     std::vector<std::byte> bytes = seeds[i % seeds.size()];
     for (auto n = 1 + random() % 3; n > 0; --n) {
-      // mostly in the header, where the sizes are
+      // Mostly in the header, which has the sizes.
       const size_t at = random() % (random() % 2 == 0 ? 500 : bytes.size());
       if (at + sizeof(uint64_t) > bytes.size()) continue;
       const uint64_t value = kSizes[random() % std::size(kSizes)];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Sessions: layer-major prefill, compression, further turns, decode in batches, cancellation,
+// Sessions: layer-major prefill, compression, further turns, batched decoding, cancellation,
 // limits.
 #include <gtest/gtest.h>
 
@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstdio>
 
+#include "snapkv/prefill.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/processor.h"
 #include "tests/support/test_models.h"
@@ -45,9 +46,9 @@ double max_difference(std::span<const float> a, std::span<const float> b) {
   return max;
 }
 
-/// How far two logits may be apart when the last layer was computed for other rows beside the last
-/// one, as policies need: with AVX2 oneDNN adds up the products of a row in an order that depends
-/// on how many rows there are (seen: 1e-6).
+/// The most that two logits may differ if the last layer was computed for other rows besides the
+/// last one, as some policies need. With AVX2, the order in which oneDNN adds the products of a row
+/// depends on the number of rows (differences of 1e-6 were seen).
 constexpr double kOtherRows = 1e-5;
 
 template <typename F>
@@ -71,13 +72,13 @@ TEST(SessionTest, EveryDeviceAndChunkComputesTheSame) {
     options.chunk = chunk;
     Session session(load_model("tiny-f32"), options);
     session.prefill(ids);
-    // logits are about 2 wide; f32 sums of 352 terms in another order
+    // Logits spread over about 2; f32 sums of 352 terms are in another order.
     EXPECT_LT(max_difference(session.logits(), reference.logits()), 2e-4);
   }
 }
 
 TEST(SessionTest, ShortAndLongPromptsTakeDifferentKernelsToTheSameResult) {
-  for (int64_t n : {1, 2, 31, 33, 79, 80, 81}) {  // 80: packed from here on
+  for (int64_t n : {1, 2, 31, 33, 79, 80, 81}) {  // packed from 80 on
     SCOPED_TRACE(n);
     const auto ids = generated_ids(n, kVocab, 2);
     Session a(load_model("tiny-q8_0", Compute::f32, 2, Device::reference), full_options());
@@ -98,8 +99,8 @@ TEST(SessionTest, Bf16StaysCloseToF32) {
     Session rounded(load_model(name, Compute::bf16), full_options());
     exact.prefill(ids);
     rounded.prefill(ids);
-    // activations keep 8 bits: 2^-9 relative per product, over 4 layers of a model with large
-    // weights
+    // Activations keep 8 bits: a relative error of 2^-9 per product, over 4 layers of a model with
+    // large weights.
     EXPECT_LT(max_difference(exact.logits(), rounded.logits()), 0.25);
     exact.decode(5);
     rounded.decode(5);
@@ -111,7 +112,7 @@ TEST(SessionTest, LogitsOfManyTokensEqualThoseOfEachPrefix) {
   const auto ids = generated_ids(60, kVocab, 4);
   Session all(load_model("tiny-f32"), full_options());
   PrefillOptions options;
-  options.n_logits = 1000;  // more than there are: all
+  options.n_logits = 1000;  // more than there are, so all of them
   all.prefill(ids, options);
   for (size_t n : {1u, 20u, 59u, 60u}) {
     Session prefix(load_model("tiny-f32"), full_options());
@@ -121,6 +122,31 @@ TEST(SessionTest, LogitsOfManyTokensEqualThoseOfEachPrefix) {
   }
   EXPECT_EQ(error_of([&] { all.prefill_logits(60); }), ErrorCode::kUsage);
   EXPECT_EQ(max_difference(all.logits(), all.prefill_logits(59)), 0);
+}
+
+// Of more tokens than one step reports, beside which others decode.
+TEST(SessionTest, LogitsAreReportedInOrder) {
+  const auto ids = generated_ids(300, kVocab, 4);
+  Session all(load_model("tiny-f32"), full_options());
+  all.prefill(ids, {.n_logits = 290});
+  Session reported(load_model("tiny-f32"), full_options());
+  Session other(load_model("tiny-f32"), full_options());
+  other.prefill(std::span(ids).first(5));
+  int64_t next = 10;
+  PrefillPrompt prompt;
+  prompt.sessions = {&reported};
+  prompt.tokens = ids;
+  prompt.options.n_logits = 290;
+  prompt.options.on_logits = [&](int64_t token, std::span<const float> logits) {
+    EXPECT_EQ(token, next++);
+    EXPECT_EQ(max_difference(all.prefill_logits(token - 10), logits), 0) << token;
+  };
+  Prefill prefill(std::move(prompt));
+  while (!prefill.step()) other.decode(5);
+  EXPECT_EQ(next, 300);
+  EXPECT_EQ(max_difference(all.logits(), reported.logits()), 0);
+  EXPECT_EQ(error_of([&] { reported.prefill_logits(1); }), ErrorCode::kUsage);
+  EXPECT_LT(reported.stats().planned_bytes, all.stats().planned_bytes);
 }
 
 TEST(SessionTest, ThreadsDoNotChangeTheResult) {
@@ -173,7 +199,7 @@ TEST(SessionTest, KeepsTheBudgetAndTheWindowInEveryHead) {
       }
     }
   }
-  // the heads choose for themselves
+  // Each head chooses for itself.
   EXPECT_NE(session.cached_positions(1, 0), session.cached_positions(1, 1));
 }
 
@@ -191,8 +217,8 @@ TEST(SessionTest, GeneratedTokensTakeTheirTruePositions) {
   EXPECT_EQ(session.stats().n_decoded, 7);
 }
 
-/// What is evicted must not matter when nothing attends to it: with all but one row's worth of
-/// budget the answer stays close; with a tiny one it moves. Guards against a selection that is not
+/// Evicted rows must not matter if nothing attends to them: with a budget of all but one row the
+/// answer stays close, with a tiny one it changes. This guards against a selection that is not
 /// applied.
 TEST(SessionTest, EvictionHasAnEffectThatShrinksWithTheBudget) {
   const auto ids = generated_ids(300, kVocab, 9);
@@ -204,7 +230,7 @@ TEST(SessionTest, EvictionHasAnEffectThatShrinksWithTheBudget) {
   for (int64_t budget : {20, 100, 280}) {
     Session session(load_model("tiny-f32"), snapkv_options(budget));
     session.prefill(ids);
-    // the prompt itself was read with the whole layer
+    // The prompt itself was read with the whole layer.
     EXPECT_LT(max_difference(session.logits(), after_prefill), kOtherRows) << budget;
     session.decode(20);
     const double difference = max_difference(session.logits(), full.logits());
@@ -249,8 +275,8 @@ TEST(SessionTest, FurtherTurnsEqualOnePrompt) {
   once.prefill(ids);
   Session turns(load_model("tiny-f32"), full_options());
   turns.prefill(std::span(ids).first(80));
-  turns.prefill(std::span(ids).subspan(80, 5));   // few: read directly
-  turns.prefill(std::span(ids).subspan(85, 54));  // many: packed
+  turns.prefill(std::span(ids).subspan(80, 5));   // few tokens: weights are read directly
+  turns.prefill(std::span(ids).subspan(85, 54));  // many tokens: weights are packed
   turns.decode(ids[139]);
   EXPECT_EQ(turns.n_past(), 140);
   EXPECT_LT(max_difference(once.logits(), turns.logits()), 2e-4);
@@ -274,7 +300,7 @@ TEST(SessionTest, AFurtherTurnIsCompressedToo) {
 
 TEST(SessionTest, AFurtherTurnCanBeKeptWhole) {
   const auto ids = generated_ids(360, kVocab, 13);
-  // ada-snapkv: heads of different lengths; h2o: a policy that observes all queries
+  // ada-snapkv has heads of different lengths; h2o observes all queries.
   for (const char* policy : {"snapkv", "ada-snapkv", "h2o", "full"}) {
     for (const DType type : {DType::f32, DType::q8_0}) {
       SCOPED_TRACE(policy);
@@ -286,11 +312,11 @@ TEST(SessionTest, AFurtherTurnCanBeKeptWhole) {
       steps.prefill(std::span(ids).first(300));
       const auto before = turns.cached_positions(2, 1);
       turns.prefill(std::span(ids).subspan(300), {.compress = false});
-      auto expected = before;  // what was kept of the text, then all of the question
+      auto expected = before;  // the kept rows of the text, then all of the question
       for (int32_t pos = 300; pos < 360; ++pos) expected.push_back(pos);
       EXPECT_EQ(turns.cached_positions(2, 1), expected);
       for (size_t i = 300; i < 360; ++i) steps.decode(ids[i]);
-      // q8_0: the turn reads its own rows as f16, decode steps read them quantized
+      // q8_0: the turn reads its own rows as f16, while decode steps read them quantized.
       EXPECT_LT(max_difference(turns.logits(), steps.logits()), type == DType::f32 ? 2e-4 : 0.25);
     }
   }
@@ -373,13 +399,13 @@ TEST(SessionTest, OnePrefillForManyPoliciesEqualsSeparateOnes) {
     EXPECT_LT(max_difference(alone[i].logits(), together[i].logits()), kOtherRows);
     EXPECT_EQ(alone[i].stats().kv_bytes_used, together[i].stats().kv_bytes_used);
   }
-  EXPECT_EQ(error_of([&] { prefill_many(all, ids); }), ErrorCode::kUsage);  // not empty any more
+  EXPECT_EQ(error_of([&] { prefill_many(all, ids); }), ErrorCode::kUsage);  // no longer empty
 }
 
 // ---------------------------------------------------------------- kv_type q8_0
 
-// Keys and values are off by up to half of 1/127 of their block's largest value, in every layer;
-// the logits are about 2 wide. The largest difference found is 0.14.
+// Keys and values have errors of up to half of 1/127 of their block's largest value in every layer;
+// logits spread over about 2. The largest difference seen is 0.14.
 constexpr double kQ8Tolerance = 0.3;
 
 TEST(QuantizedCacheTest, ReadsAndSelectsAsF16AndDecodesCloseToIt) {
@@ -397,16 +423,16 @@ TEST(QuantizedCacheTest, ReadsAndSelectsAsF16AndDecodesCloseToIt) {
     for (int32_t token : {7, 300, 41}) {
       for (Session* s : {&f16, &q8}) s->decode(token);
       const double difference = max_difference(q8.logits(), f16.logits());
-      EXPECT_GT(difference, 0);  // or the cache is not of this type
+      EXPECT_GT(difference, 0);  // otherwise the cache is not of this type
       EXPECT_LT(difference, kQ8Tolerance);
     }
-    // a further turn begins with the quantized rows
+    // A further turn begins with the quantized rows.
     const auto more = generated_ids(60, kVocab, 21);
     for (Session* s : {&f16, &q8}) s->prefill(more);
     EXPECT_LT(max_difference(q8.logits(), f16.logits()), kQ8Tolerance);
     for (Session* s : {&f16, &q8}) s->decode(5);
     EXPECT_EQ(q8.n_past(), 364);
-    // this turn's queries differ a little: where rows are evicted, other ones may be
+    // This turn's queries differ a little, so where rows are evicted, other ones may be.
     bool same_rows = true;
     for (int il = 0; il < 4; ++il) {
       for (int h = 0; h < 2; ++h) {
@@ -433,7 +459,8 @@ TEST(QuantizedCacheTest, TakesExactlyTheBytesOfItsBlocks) {
   EXPECT_EQ(session.stats().kv_bytes_peak, 2u * 600u * scratch_row + 4u * 2u * 65u * row);
   EXPECT_EQ(plan_memory(load_model("tiny-f32")->info(), options, n, DType::f32).kv_peak(),
             session.stats().kv_bytes_peak);
-  // with everything kept the f16 scratch layer can't become the cache: it is there beside it
+  // If everything is kept, the f16 scratch layer cannot become the cache: both exist at the same
+  // time.
   options.kv.name = "full";
   Session full(load_model("tiny-f32"), options);
   full.prefill(generated_ids(n, kVocab, 10));
@@ -464,7 +491,7 @@ TEST(QuantizedCacheTest, BatchesAndSharedPromptsEqualSeparateOnes) {
   }
   for (size_t i = 0; i < 3; ++i) {
     EXPECT_EQ(alone[i].cached_positions(1, 1), together[i].cached_positions(1, 1));
-    // one level of a quantized activation or row may flip between the kernels for 1 and 3 rows
+    // One level of a quantized activation or row may flip between the kernels for 1 and 3 rows.
     EXPECT_LT(max_difference(alone[i].logits(), together[i].logits()), 1e-2) << i;
   }
   Session f16(load_model("tiny-q8_0"), full_options());
@@ -505,7 +532,7 @@ TEST(SessionTest, HiddenStatesInAFileComputeTheSame) {
   const auto ids = generated_ids(130, kVocab, 21);
   for (const SessionOptions& in_memory : {full_options(), snapkv_options(40)}) {
     SessionOptions in_file = in_memory;
-    in_file.chunk = 16;  // the last chunk is a part of one
+    in_file.chunk = 16;  // the last chunk is incomplete
     in_file.spill_dir = ::testing::TempDir();
     Session expected(model, in_memory), session(model, in_file);
     for (const auto& part : {std::span(ids).first(90), std::span(ids).subspan(90)}) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Signals while a prompt is read: their handlers need no stack of their own. oneDNN's products have
-// their stack pointer in the heap, where a handler's frame overwrote what lay below.
+// Signals while a prompt is read: handlers need no stack of their own. In oneDNN's products the
+// stack pointer points into the heap, where a handler's frame used to overwrite the memory below.
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/time.h>
@@ -22,12 +22,12 @@ std::vector<float> logits_of(const std::shared_ptr<const Model>& model) {
   return {session.logits().begin(), session.logits().end()};
 }
 
-/// Ends the process: 0 where signals every fifth of a millisecond changed nothing.
+/// Ends the process, with 0 if signals every fifth of a millisecond changed nothing.
 [[noreturn]] void read_under_signals() {
   ModelOptions options;
   options.path = model_path("needle");
   options.compute = Compute::f32;
-  options.n_threads = 1;  // all signals come to the thread that computes
+  options.n_threads = 1;  // so that all signals reach the computing thread
   const auto model = Model::load(options);
   const std::vector<float> expected = logits_of(model);
   struct sigaction action = {};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Weights in huge pages: what is moved when, and that decoding computes the same.
+// Weights in huge pages: what is moved when, and that decoding still gives the same results.
 #include "engine/weight_pages.h"
 
 #include <gtest/gtest.h>
@@ -16,7 +16,7 @@ namespace {
 
 constexpr size_t kMib = size_t{1} << 20;
 
-/// A file with three tensors of so many MiB each, whose words count up.
+/// A file with three tensors of `mib` MiB each, whose words count up.
 void write_weights(const std::string& path, size_t mib) {
   std::vector<uint32_t> words(mib * kMib / sizeof(uint32_t));
   for (size_t i = 0; i < words.size(); ++i) words[i] = static_cast<uint32_t>(i);
@@ -63,7 +63,7 @@ TEST_F(WeightPagesTest, ByAndByAfterSteps) {
   const size_t all = pages.bytes_to_move();
   EXPECT_GE(all, 90 * kMib);
   EXPECT_LT(all, 91 * kMib);
-  pages.after_step(1e-6);  // an eighth of it is less than a piece takes: one piece, on credit
+  pages.after_step(1e-6);  // an eighth of this is less than a piece takes: one piece, on credit
   const size_t first = pages.moved_bytes();
   EXPECT_GT(first, 0u);
   EXPECT_LE(first, 16 * kMib);

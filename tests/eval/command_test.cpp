@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// snapkv eval as users run it: records, table, --resume, errors.
+// The command snapkv eval: records, the table, --resume and errors.
 #include <fmt/core.h>
 #include <gtest/gtest.h>
 
@@ -32,17 +32,17 @@ TEST(EvalCommand, WritesRecordsAndResumes) {
       EXPECT_TRUE(record.contains(field)) << field;
     }
   }
-  EXPECT_EQ(n, 6);  // 2 prompts, full once and two budgets
+  EXPECT_EQ(n, 6);  // 2 prompts, each with full and two budgets
   EXPECT_NE(first.out.find("| full | aware |"), std::string::npos) << first.out;
   EXPECT_EQ(run(args).code, 2) << "the file is there";
   args.push_back("--resume");
   const Result again = run(args);
   EXPECT_EQ(again.out, first.out);
   EXPECT_EQ(read_file(path), records);
-  // a model of the same name and size is another one
+  // A model with the same name and size but other weights is another model.
   const std::string model = make_folder() + "/needle.gguf";
   std::string bytes = read_file(needle_model());
-  bytes[bytes.size() - 4] ^= 1;  // a weight's last bit
+  bytes[bytes.size() - 4] ^= 1;  // the last bit of a weight
   std::ofstream(model, std::ios::binary) << bytes;
   args[3] = model;
   ASSERT_EQ(run(args).code, 0);
@@ -168,7 +168,7 @@ TEST(EvalCommand, OverlapWritesRecordsAndResumes) {
   EXPECT_EQ(random.out.find("question"), std::string::npos);
 }
 
-// A record holds U+FFFD in the place of such bytes.
+// A record holds U+FFFD in place of bytes that are not UTF-8.
 TEST(EvalCommand, ResumesWithAModelWhoseNameIsNotUtf8) {
   const std::string model = make_file("m\xe4.gguf", read_file(needle_model()));
   const std::string path = make_folder() + "/out.jsonl";
@@ -184,7 +184,7 @@ TEST(EvalCommand, ResumesWithAModelWhoseNameIsNotUtf8) {
   EXPECT_EQ(read_file(path), records);
 }
 
-// A prompt that counted twice would make the intervals too narrow.
+// A prompt that counted twice would make the confidence intervals too narrow.
 TEST(EvalCommand, WhatListsNameTwiceCountsOnce) {
   const auto table_of = [](std::vector<std::string> args, int n_records) {
     const std::string path = make_folder() + "/out.jsonl";
@@ -289,7 +289,7 @@ TEST(EvalCommand, ComparesRecords) {
   }
 }
 
-// What is accepted has an effect.
+// An option is either refused or has an effect.
 TEST(EvalCommand, RefusesOptionsThatSayNothing) {
   const struct {
     std::vector<std::string> args;
@@ -314,7 +314,7 @@ TEST(EvalCommand, RefusesOptionsThatSayNothing) {
     EXPECT_NE(r.err.find(c.words), std::string::npos) << r.err;
     EXPECT_EQ(r.out, "");
   }
-  // settings of other commands and tasks are left alone
+  // Settings for other commands and tasks are ignored.
   Command command;
   command.args = {"eval",     "needle", "-m",         needle_model(),  "--lengths", "300",
                   "--depths", "1",      "--policies", "streaming-llm", "--budgets", "64"};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Comparisons of records: the statistics against numbers computed by hand, how records are chosen
-// and paired, and what is refused.
+// Comparisons of records: the statistics compared with numbers computed by hand, the choice and
+// pairing of records, and the errors.
 #include "eval/compare/compare.h"
 
 #include <fmt/core.h>
@@ -27,7 +27,7 @@ TEST(Paired, McNemarIsTheBinomialTest) {
   EXPECT_EQ(mcnemar_p(0, 0), 1);
   EXPECT_EQ(mcnemar_p(3, 3), 1);
   EXPECT_EQ(mcnemar_p(1, 0), 1);
-  // summed with whole numbers: 2^100000 is beyond every double
+  // The expected value was summed with big integers, as 2^100000 is beyond every double.
   EXPECT_NEAR(mcnemar_p(49500, 50500), 0.00158235987885, 1e-12);
 }
 
@@ -35,10 +35,11 @@ TEST(Paired, BootstrapIntervalOfKnownDistributions) {
   const Range same = bootstrap_mean(std::vector<double>(7, 0.25));
   EXPECT_EQ(same.low, 0.25);
   EXPECT_EQ(same.high, 0.25);
-  const Range two = bootstrap_mean(std::vector<double>{0, 1});  // 0, 0.5, 1: a quarter, a half
+  const Range two = bootstrap_mean(std::vector<double>{0, 1});  // means 0, 0.5, 1: 1/4, 1/2, 1/4
   EXPECT_EQ(two.low, 0);
   EXPECT_EQ(two.high, 1);
-  // 100 draws of a 1 with probability 0.09: the binomial distribution's quantiles are 4 and 15
+  // 100 draws of a 1 with probability 0.09; the quantiles of the binomial distribution are 4 and
+  // 15.
   std::vector<double> some(100, 0.0);
   for (size_t i = 0; i < 9; ++i) some[11 * i] = 1;
   const Range range = bootstrap_mean(some);
@@ -60,7 +61,7 @@ TEST(Paired, CountsPairs) {
   EXPECT_EQ(r.tied, 2);
   EXPECT_DOUBLE_EQ(r.p, mcnemar_p(3, 1));
   EXPECT_FALSE(r.graded);
-  // a score of 0.5 is a right answer, and a better one does not make another right answer
+  // A score of 0.5 is a right answer, so a higher score is not another right answer.
   const PairedResult graded =
       compare_scores(std::vector<double>{0.5, 0.25, 1}, std::vector<double>{0.75, 0.5, 0.25});
   EXPECT_EQ(graded.won, 2);
@@ -103,7 +104,7 @@ class CompareTest : public testing::Test {
     return folder_ + "/" + name;
   }
 
-  // Prompts p0, p1, ... with these scores: '1', '0', or 'h' for a half.
+  // Records for the prompts p0, p1, ... with these scores: '1', '0', or 'h' for a half.
   static std::vector<Json> records(const Json& configuration, const std::string& scores) {
     std::vector<Json> all;
     for (size_t i = 0; i < scores.size(); ++i) {
@@ -130,12 +131,12 @@ void expect_words(const std::string& text, std::initializer_list<const char*> wo
 
 TEST_F(CompareTest, TwoFilesOfOneConfigurationEach) {
   std::vector<Json> b = records(snapkv_cache(64), "101100");
-  std::reverse(b.begin(), b.end());  // the order says nothing
+  std::reverse(b.begin(), b.end());  // the order does not matter
   b.push_back(record("other", snapkv_cache(64), 1));
   const std::string path_a = write("a.jsonl", records(kFull, "11101110")),
                     path_b = write("b.jsonl", b);
   const std::string table = compare_records({.file_a = path_a, .file_b = path_b});
-  // A 1 1 1 0 1 1, B 1 0 1 1 0 0
+  // The scores of the shared prompts: A 1 1 1 0 1 1, B 1 0 1 1 0 0.
   expect_words(table, {"a.jsonl, policy=full\n",
                        "| policy=snapkv,budget=64 | 6 | 83.3% | 50.0% | -33.3 [",
                        "] | 1 | 3 | 2 | 0.62 |\n", "2 prompts only in A, 1 only in B"});
@@ -183,7 +184,7 @@ TEST_F(CompareTest, TwoConfigurationsOfOneFile) {
   refuses("budget=64", "budget=128,,", {"--b: an empty text is no condition"});
 }
 
-// Configurations leave out what is off.
+// Configurations leave out settings that are off.
 TEST_F(CompareTest, AMissingFieldIsOff) {
   Json refresh = snapkv_cache(64);
   refresh["kv_refresh"] = true;
@@ -259,7 +260,7 @@ TEST_F(CompareTest, RefusesWhatCantBePaired) {
   Json twice = record("p0", kFull, 0);
   twice["key"] = "p0 | m.gguf 0123456789abcdef bf16 | x";
   refuses(write("b.jsonl", {record("p0", kFull, 1), twice}), {"lines 1 and 2", "prompt p0"});
-  // the last of records with one key counts, as in --resume
+  // The last of several records with one key counts, as with --resume.
   expect_words(compare_records({.file_a = a,
                                 .file_b = write("b.jsonl", {record("p0", kFull, 1),
                                                             record("p0", kFull, 0)})}),
@@ -272,7 +273,7 @@ TEST_F(CompareTest, RefusesWhatCantBePaired) {
   refuses(write("b.jsonl", {}, "{}\n"), {"b.jsonl:1", "no record"});
   test::expect_error(ErrorCode::kRuntime, {"nothing.jsonl"},
                      [&] { compare_records({.file_a = a, .file_b = folder_ + "/nothing.jsonl"}); });
-  // what a run is writing, and records of other tasks
+  // A file that a run is still writing, and records of other tasks.
   const std::string torn =
       write("b.jsonl", {record("p0", kFull, 0), no_score}, R"({"key":"p1","id)");
   expect_words(compare_records({.file_a = a, .file_b = torn}),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Fidelity: passages are where they should be, comparisons equal a plain computation one session at
-// a time, records resume, the table adds up.
+// Fidelity: passages are in the right places, comparisons give the same as a plain computation with
+// one session at a time, records can be resumed, and the numbers of the table are consistent.
 #include "eval/fidelity/fidelity.h"
 
 #include <gtest/gtest.h>
@@ -91,7 +91,7 @@ TEST(FidelityPlanning, SpreadsPassagesOverTheText) {
   EXPECT_EQ(plan.n_tokens(),
             std::ssize(ids) + std::ssize(model->tokenize(filler(10, 2), false, false)));
   EXPECT_EQ(plan.n_used(), std::min<int64_t>(3 * needed, std::ssize(ids)));
-  ASSERT_EQ(plan.remarks.size(), 2u);  // the short one, the one that comes twice
+  ASSERT_EQ(plan.remarks.size(), 2u);  // about the repeated text and the short one
   EXPECT_NE(plan.remarks[0].find("again.txt is the same text as a.txt"), std::string::npos);
   EXPECT_NE(plan.remarks[1].find("b.txt is not used for prompts of 200"), std::string::npos);
 }
@@ -134,7 +134,7 @@ TEST(FidelityCompare, EqualsOneSessionAtATime) {
     const auto best = [](const Session& s) {
       return std::max_element(s.logits().begin(), s.logits().end()) - s.logits().begin();
     };
-    // batches and single sequences sum in the same order: only rounding to f64 remains
+    // Batches and single sequences sum in the same order, so only rounding to f64 differs.
     EXPECT_NEAR(all[0].nll[i], -test::log_probability(full.logits(), truth[i + 1]), 1e-4);
     EXPECT_NEAR(all[1].nll[i], -test::log_probability(small.logits(), truth[i + 1]), 1e-4);
     EXPECT_NEAR(all[1].kl[i], kl, 1e-4);
@@ -172,7 +172,7 @@ TEST_F(FidelityRun, RecordsTheReferenceToo) {
     last = fraction;
   });
   EXPECT_EQ(last, 1);
-  EXPECT_EQ(file.size(), 8u);  // 4 passages, full and snapkv
+  EXPECT_EQ(file.size(), 8u);  // 4 passages, each with full and snapkv
   const Json& record =
       file.at(fidelity_key(run_, plan_, plan_.passages[1], run_.configurations[0])).json();
   EXPECT_EQ(record.at("nll").size(), 8u);
@@ -203,14 +203,14 @@ TEST_F(FidelityRun, ResumesAndTabulates) {
                [&](const std::string&, double) { ADD_FAILURE() << "all there"; });
   const std::string table = fidelity_table(run_, plan_, file);
   EXPECT_NE(table.find("Prompts of 200 tokens: 2, 8 positions each"), std::string::npos) << table;
-  // full agrees with itself; Wilson: 16 of 16 is at least 16 / (16 + z2) = 80.6%
+  // full agrees with itself. Wilson: 16 of 16 is at least 16 / (16 + z2) = 80.6%.
   EXPECT_NE(table.find("| 0 | 0 | 100.0% [80.6, 100.0] of 16 |"), std::string::npos) << table;
   EXPECT_NE(table.find("| snapkv 32, window 16, kernel 7 | 32 |"), std::string::npos) << table;
-  // first and last passages of 299 + 9 tokens; those of 200 lie within
+  // The first and last passages of 299 + 9 tokens; those of 200 lie within them.
   EXPECT_NE(table.find("Used 616 of "), std::string::npos) << table;
 }
 
-// exp(1000) is beyond every double; the table and the record had "inf" and null.
+// exp(1000) is too large for a double; the table once had "inf" and the record null.
 TEST_F(FidelityRun, APerplexityBeyondNumbersIsAnError) {
   {
     RecordFile file(path_, false);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The data of inspect pages: bins of the maps, text of tokens, and the whole block beside what a
-// session and a probe say themselves.
+// The data of inspect pages: the bins of the maps, the text of tokens, and the whole block compared
+// with a session and a probe.
 #include "eval/inspect/inspect.h"
 
 #include <gtest/gtest.h>
@@ -67,7 +67,7 @@ TEST(InspectMaps, RowsAreFewAndOrdered) {
 }
 
 TEST(InspectMaps, KeptIsZeroOnlyWhereNoneAndFullOnlyWhereAll) {
-  eval::KeptMap map(Rows(1, 1), Columns(4096));  // 4 tokens a column
+  eval::KeptMap map(Rows(1, 1), Columns(4096));  // 4 tokens per column
   std::vector<int32_t> kept = {0, 1, 2, 3, 8};
   map.add(0, 0, kept);
   const Json row = map.to_json()[0];
@@ -158,7 +158,8 @@ TEST(Inspect, SpotlightsAreTheProbesMeans) {
   eval::InspectOptions options = needle_options(300);
   options.spotlights = {{20, 24}};
   const Json data = eval::inspect(options);
-  // the window in layer 1, and the chosen tokens over all layers, from a probe of our own
+  // A separate probe records the attention of the window in layer 1, and of the chosen tokens over
+  // all layers.
   std::vector<double> layer(300, 0), chosen(300, 0), head_4(300, 0);
   AttentionProbe probe;
   probe.ranges = {{284, 300}, {20, 24}};

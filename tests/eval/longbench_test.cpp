@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// LongBench: made-up files in the published form; prompts, truncation, scores by hand, and what is
-// wrong with a file is said with its name and line.
+// LongBench, with made-up files in the published form: prompts, truncation, scores computed by
+// hand, and errors that name the file and the line.
 #include "eval/longbench/longbench.h"
 
 #include <gtest/gtest.h>
@@ -73,7 +73,7 @@ TEST_F(Longbench, FillsInThePrompt) {
   EXPECT_EQ(prompt.references, std::vector<std::string>{"48213"});
   EXPECT_EQ(prompt.details.at("truncated"), false);
   EXPECT_EQ(prompt.details.at("n_left_out"), 0);
-  // the question is what follows the context
+  // The question is the text after the context.
   const std::span tokens(prompt.tokens);
   const std::string after = needle_model()->detokenize(tokens.subspan(prompt.n_context));
   EXPECT_TRUE(after.starts_with("\nQuestion") || after.starts_with("Question")) << after;
@@ -127,7 +127,7 @@ TEST_F(Longbench, ChatsAreAroundTheCutPromptOfSomeTasks) {
   EXPECT_TRUE(plain.details.at("chat_template").is_null());
   EXPECT_GT(prompt.n_context, plain.n_context);
   EXPECT_LT(prompt.question_end, std::ssize(prompt.tokens));
-  // worked examples and code are texts to continue
+  // For worked examples and code the prompt is a text to continue, not a chat.
   const Prompt trec = make_longbench(*model, sets[1], sets[1].lines[0], cut);
   EXPECT_EQ(trec.text, "Question: a\nQuestion: b");
   EXPECT_TRUE(trec.details.at("chat_template").is_null());
@@ -135,7 +135,7 @@ TEST_F(Longbench, ChatsAreAroundTheCutPromptOfSomeTasks) {
   const auto plain_items = longbench_items(model, sets, {});
   EXPECT_TRUE(items[0].id.ends_with(format.id()));
   EXPECT_EQ(items[1].id, plain_items[1].id);
-  // there is room for the template and the answer
+  // There is room for the template and the answer.
   const int64_t n_ctx = model->info().n_ctx_train;
   const Prompt longest = items[0].make();
   EXPECT_EQ(longest.details.at("truncated"), true);
@@ -234,12 +234,12 @@ TEST(LongbenchScores, ByHand) {
     ADD_FAILURE() << task;
     return -1.0;
   };
-  // the best answer counts: 1 of 2 words and 1 of 1: F1 2/3; against "Rome Italy": 1
+  // The best answer counts. "Rome": 1 of 2 words and 1 of 1, so F1 is 2/3; "Rome Italy": 1.
   EXPECT_NEAR(score("hotpotqa", {"Rome"}, "Rome, Italy."), 2.0 / 3, 1e-9);
   EXPECT_EQ(score("hotpotqa", {"Rome", "the Rome Italy"}, "Rome, Italy."), 1);
   EXPECT_EQ(score("hotpotqa", {"Rome"}, ""), 0);
   EXPECT_EQ(score("hotpotqa", {"\u7f57\u9a6c"}, "\u7f57\u9a6c"), 1);
-  // only the first line, newlines before it dropped
+  // Some tasks use only the first line, after leading newlines are removed.
   EXPECT_EQ(score("triviaqa", {"Rome"}, "\n\nRome\nItaly"), 1);
   EXPECT_NEAR(score("hotpotqa", {"Rome"}, "\n\nRome\nItaly"), 2.0 / 3, 1e-9);
   EXPECT_EQ(score("trec", {"Date"}, "Date\nNumber", {"Date", "Number"}), 1);
@@ -290,7 +290,7 @@ TEST_F(Longbench, RunsResumesAndTabulates) {
   EXPECT_EQ(record.at("score"), 1) << record;
   EXPECT_EQ(file.at(record_key(run, items[1], full)).at("score").number(), 0);
   const std::string table = longbench_table(run, sets, items, file);
-  // 1 of 2; Wilson: centre 0.5, half 1.96 sqrt(0.125 + 3.8415 / 16) / (1 + 3.8415 / 2) = 0.4055
+  // 1 of 2. Wilson: centre 0.5, half 1.96 sqrt(0.125 + 3.8415 / 16) / (1 + 3.8415 / 2) = 0.4055
   EXPECT_NE(table.find("| hotpotqa | F1 | 2 of 2 | 0 | 50.00 [9.5, 90.5] |"), std::string::npos)
       << table;
   EXPECT_NE(table.find("| mean of 2 of the 16 English tasks |"), std::string::npos) << table;

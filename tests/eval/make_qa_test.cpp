@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Questions that are made by rule: eval qa reads them, each can be answered from its text alone and
-// by one place of it, and the seed decides what is drawn.
+// Questions made by rules: eval qa can read them, each can be answered from its text alone and from
+// one place in it, and the seed decides which are drawn.
 #include "eval/make_qa/make_qa.h"
 
 #include <fmt/core.h>
@@ -62,7 +62,7 @@ class MakeQa : public testing::Test {
   }
   MakeQaFiles texts() const { return list_texts({folder_ + "/texts"}); }
   MadeQa make(const MakeQaOptions& options = {}) const { return make_qa(texts(), options); }
-  // As eval qa reads them, which checks where answers stand.
+  // Reads the questions as eval qa does; reading checks the places of the answers.
   std::vector<QaQuestion> read(const MadeQa& made) {
     write("q.jsonl", made.lines);
     return read_qa(folder_ + "/q.jsonl", folder_ + "/texts");
@@ -74,7 +74,7 @@ class MakeQa : public testing::Test {
   std::string folder_;
 };
 
-// "question|answer", sorted
+// The questions as "question|answer", sorted.
 std::set<std::string> pairs(const std::vector<QaQuestion>& questions) {
   std::set<std::string> out;
   for (const QaQuestion& q : questions) out.insert(q.question + "|" + q.answers.front());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Metrics of eval/ against values computed by hand.
+// The metrics of eval/, compared with values computed by hand.
 #include "eval/common/metrics.h"
 
 #include <gtest/gtest.h>
@@ -17,7 +17,7 @@ namespace {
 constexpr double kTiny = 1e-9;
 
 TEST(Metrics, StemsOfPortersPaper) {
-  // each the example of a rule in the paper, run through all steps
+  // Each is the example of a rule in the paper, with the result of all steps.
   const std::pair<const char*, const char*> examples[] = {{"caresses", "caress"},
                                                           {"ponies", "poni"},
                                                           {"cats", "cat"},
@@ -44,26 +44,26 @@ TEST(Metrics, StemsOfPortersPaper) {
 }
 
 TEST(Metrics, Rouge1) {
-  // answer: eat, sandwich (stem of sandwiches), in, the, park: 5; reference: eat, a, sandwich, in,
-  // dolor, park: 6; common: eat, sandwich, in, park: 4. P = 4/5, R = 4/6, F = 2 P R / (P + R) =
-  // 8/11
+  // Answer: eat, sandwich (the stem of sandwiches), in, the, park: 5. Reference: eat, a, sandwich,
+  // in, dolor, park: 6. Common: eat, sandwich, in, park: 4. P = 4/5, R = 4/6,
+  // F = 2 P R / (P + R) = 8/11.
   EXPECT_NEAR(rouge_1("Eat sandwiches in the park!", "eat a sandwich in Dolores Park"), 8.0 / 11,
               kTiny);
-  // "the" counts once: P = 1/3, R = 1/2, F = 2/5
+  // "the" counts once: P = 1/3, R = 1/2, F = 2/5.
   EXPECT_NEAR(rouge_1("the the the", "the cat"), 0.4, kTiny);
   EXPECT_EQ(rouge_1("", "cat"), 0);
 }
 
 TEST(Metrics, RougeL) {
-  // Lin 2004: reference "police killed the gunman". "police kill the gunman": LCS 3 of 4 and 4:
-  // 3/4; "the gunman kill police": LCS "the gunman": 2/4
+  // Lin 2004, with the reference "police killed the gunman". "police kill the gunman": the LCS is 3
+  // of 4 and 4 words: 3/4. "the gunman kill police": the LCS is "the gunman": 2/4.
   EXPECT_NEAR(rouge_l("police kill the gunman", "police killed the gunman"), 0.75, kTiny);
   EXPECT_NEAR(rouge_l("the gunman kill police", "police killed the gunman"), 0.5, kTiny);
 }
 
 TEST(Metrics, RougeLOfSummaries) {
-  // numbers of rouge 1.0.1: Rouge().get_scores([answer], [reference])[0]["rouge-l"]["f"], which
-  // adds 1e-8 to its denominator
+  // Results of rouge 1.0.1, Rouge().get_scores([answer], [reference])[0]["rouge-l"]["f"], which
+  // adds 1e-8 to the denominator.
   const std::tuple<const char*, const char*, double> examples[] = {
       {"police kill the gunman", "police killed the gunman", 0.749999995},
       {"the gunman kill police", "police killed the gunman", 0.499999995},
@@ -84,7 +84,7 @@ TEST(Metrics, RougeLOfSummaries) {
 
 TEST(Metrics, QaF1) {
   EXPECT_EQ(qa_f1("The Eiffel Tower.", "eiffel tower"), 1);
-  // answer: in, paris, france (3), reference: paris (1): P = 1/3, R = 1, F = 1/2
+  // Answer: in, paris, france (3). Reference: paris (1). P = 1/3, R = 1, F = 1/2.
   EXPECT_NEAR(qa_f1("in Paris, France", "Paris"), 0.5, kTiny);
 }
 
@@ -101,11 +101,11 @@ TEST(Metrics, NumberShare) {
 }
 
 TEST(Metrics, CodeSimilarity) {
-  // the comment and the fence are passed over; "x = 1" and "x = 2": common "x = ": 2 * 4 / 10
+  // The comment and the fence are skipped. "x = 1" and "x = 2" have "x = " in common: 2 * 4 / 10.
   EXPECT_NEAR(code_similarity("\n# set x\n```\nx = 1\ny = 2", "x = 2"), 0.8, kTiny);
   EXPECT_EQ(code_similarity("// only a comment", "x = 2"), 0);
   EXPECT_EQ(code_similarity("", ""), 1);
-  // characters, not bytes: 1 of 2 and 2
+  // Characters count, not bytes: 1 of 2 and 2.
   EXPECT_NEAR(code_similarity("\u00e9x", "\u00e8x"), 0.5, kTiny);
 }
 
@@ -114,12 +114,12 @@ TEST(Metrics, FoundShare) {
 }
 
 TEST(Metrics, Wilson) {
-  // 8 of 10: centre (0.8 + z2/20) / (1 + z2/10) = 0.992073 / 1.384146 = 0.716740,
-  // half 1.959964 sqrt(0.016 + 0.0096036) / 1.384146 = 0.226577
+  // 8 of 10: the centre is (0.8 + z2/20) / (1 + z2/10) = 0.992073 / 1.384146 = 0.716740, and the
+  // half width is 1.959964 sqrt(0.016 + 0.0096036) / 1.384146 = 0.226577.
   const Interval interval = wilson(0.8, 10);
   EXPECT_NEAR(interval.low, 0.490162, 1e-5);
   EXPECT_NEAR(interval.high, 0.943318, 1e-5);
-  // none of 10 still leaves z2 / (10 + z2) = 0.277533
+  // 0 of 10 still leaves z2 / (10 + z2) = 0.277533.
   EXPECT_NEAR(wilson(0, 10).high, 0.277533, 1e-5);
   EXPECT_EQ(wilson(0, 10).low, 0);
   EXPECT_EQ(wilson(0, 0).high, 1);
@@ -140,7 +140,7 @@ TEST(Metrics, NeverScoreWhatIsNotANumber) {
     test::expect_error(ErrorCode::kRuntime, {"1 of 3 logits", "token 1"},
                        [&] { log_softmax(logits); });
     const std::vector<double> one = {-1.0, bad}, other = {-1.0, -1.0};
-    if (bad != -kInf) {  // a probability of 0 on the left adds nothing
+    if (bad != -kInf) {  // a probability of 0 on the left adds nothing to the sum
       test::expect_error(ErrorCode::kRuntime, {"divergence"}, [&] { kl_divergence(one, other); });
     }
     test::expect_error(ErrorCode::kRuntime, {"divergence"}, [&] { kl_divergence(other, one); });

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The needle task: facts stand where they should, scores by hand, and the trained model finds the
-// fact with one prefill for many configurations.
+// The needle task: facts are in the right places, scores agree with those computed by hand, and the
+// trained model finds the fact with one prefill for many configurations.
 #include "eval/needle/needle.h"
 
 #include <fmt/core.h>
@@ -43,7 +43,8 @@ TEST(NeedlePrompt, StandsAtItsDepthAndIsDeterministic) {
     const size_t at = prompt.text.find("\n" + fact + "\n"), end = prompt.text.find("\nQuestion");
     ASSERT_NE(at, std::string::npos);
     EXPECT_EQ(prompt.text.find(fact, at + 2), std::string::npos) << "twice";
-    // the filler ends before fact and question; a line of filler is up to 0.15 of this text
+    // The filler ends before the fact and the question; a line of filler is up to 0.15 of this
+    // text.
     const double found = static_cast<double>(at) / static_cast<double>(end - fact.size() - 2);
     EXPECT_LE(found, depth + 0.02);
     EXPECT_GE(found, depth - 0.15);
@@ -119,7 +120,7 @@ TEST(NeedlePrompt, InAChatTheLeadBeginsTheAnswer) {
     const size_t answer = prompt.text.find("?<|im_end|>\n<|im_start|>assistant\nAnswer: The ");
     ASSERT_NE(answer, std::string::npos) << prompt.text;
     EXPECT_LT(prompt.text.find("\nQuestion: What "), answer);
-    // the question is the one of the user's message
+    // The question is the one in the user's message.
     std::string question;
     for (int64_t i = prompt.n_context; i < prompt.question_end; ++i) {
       question += model->piece(prompt.tokens[i]);
@@ -152,7 +153,7 @@ TEST(NeedleRun, OnePrefillForManyAndBudgetsHold) {
   const Prompt prompt = make_needle(*run.model, {}, 1000, 0.5, 0);
   const std::vector<SessionOptions> configurations = {
       configuration("full", 0), configuration("snapkv", 64), configuration("snapkv", 128)};
-  int64_t n_starts = 0;  // prefills: progress begins at the first layer again
+  int64_t n_starts = 0;  // counts prefills: progress goes back to the first layer
   int last_layer = 1 << 20;
   run.prefill_progress = [&](const Progress& p) {
     n_starts += p.phase == Phase::prefill && p.il < last_layer ? 1 : 0;
@@ -162,7 +163,7 @@ TEST(NeedleRun, OnePrefillForManyAndBudgetsHold) {
   const std::vector<Answer> answers = answer_prompt(run, configurations, prompt, {});
   EXPECT_EQ(n_starts, 1);
   ASSERT_EQ(answers.size(), 3u);
-  // the shared work is one measurement that all sessions report
+  // All sessions report the one measurement of the shared work.
   EXPECT_EQ(answers[0].after_prefill.linear_seconds, answers[2].after_prefill.linear_seconds);
   EXPECT_EQ(needle_score(NeedleKind::single, prompt, answers[0].text), 1) << answers[0].text;
   EXPECT_EQ(needle_score(NeedleKind::single, prompt, answers[2].text), 1) << answers[2].text;
@@ -239,7 +240,7 @@ TEST(NeedleRun, StoredRowsAreSelectedWithTheQuestion) {
   EXPECT_THROW(answer_prompt(run, {configuration("h2o", 64)}, prompt, {}), Error);
 }
 
-// The file with every row is in a folder of the run's own, and goes with it.
+// The file with all rows is in a folder that the run creates, and is removed with it.
 TEST(NeedleRun, StoredRowsAreWhereNobodyElsePutALink) {
   const std::string folder = testing::TempDir() + "needle_stored", mine = folder + "/mine.txt";
   std::filesystem::remove_all(folder);
@@ -307,7 +308,7 @@ TEST(NeedleRun, ResumesAndTabulates) {
   run_items(run, items, file);
   EXPECT_EQ(file.size(), 8u);
   const std::string table = summary_table(run, items, file);
-  // Wilson: 2 of 2 is at least 2 / (2 + z2) = 34.2%, 4 of 4 at least 51.0%
+  // Wilson: 2 of 2 is at least 2 / (2 + z2) = 34.2%, and 4 of 4 at least 51.0%.
   EXPECT_NE(table.find("| 100.0% [34.2, 100.0] of 2 | 100.0% [34.2, 100.0] of 2 | 100.0% "
                        "[51.0, 100.0] of 4 |"),
             std::string::npos)

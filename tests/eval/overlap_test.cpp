@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The overlap task: its measures by hand, its limits.
+// The overlap task: its measures compared with values computed by hand, and its limits.
 #include "eval/overlap/overlap.h"
 
 #include <gtest/gtest.h>
@@ -12,7 +12,7 @@ namespace snapkv::eval {
 namespace {
 
 TEST(OverlapCover, ByHand) {
-  // 10 columns, p = 0.3: three are selected
+  // 10 columns and p = 0.3: three are selected.
   const Attention voting = {{0.5f, 0, 0.4f, 0, 0.3f, 0, 0, 0, 0, 0.1f}};            // 0, 2, 4
   const Attention current = {{0.02f, 0.3f, 0.2f, 0, 0.1f, 0, 0, 0.01f, 0, 0.05f}};  // 1, 2, 4
   const Coverage c = cover(voting, current, 0.3, 0.015);  // used: 0, 1, 2, 4, 9
@@ -21,7 +21,8 @@ TEST(OverlapCover, ByHand) {
   EXPECT_DOUBLE_EQ(c.hit.value(), 3.0 / 5);
   EXPECT_FALSE(cover(voting, current, 0.3, 0.5).hit.has_value());
   EXPECT_DOUBLE_EQ(cover(current, current, 0.01, 0.25).hit.value(), 1);  // at least one column
-  // heads: overlap is their mean, the hit rate counts columns of all
+  // With several heads, the overlap is the mean over the heads, and the hit rate counts the columns
+  // of all.
   const Coverage two = cover({voting[0], voting[0]}, {current[0], voting[0]}, 0.3, 0.015);
   EXPECT_DOUBLE_EQ(two.overlap, (2.0 / 3 + 1) / 2);
   EXPECT_DOUBLE_EQ(two.hit.value(), (3.0 + 3) / (5 + 4));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// snapkv eval fidelity, longbench and qa as users run them on files of their own.
+// The commands snapkv eval fidelity, longbench and qa on files of the user's own.
 #include <gtest/gtest.h>
 
 #include <filesystem>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// PromptFormat: plain prompts are what split_prompt makes; in a chat the question's tokens are
-// found whatever the template does around it.
+// PromptFormat: plain prompts are those of split_prompt, and in a chat the tokens of the question
+// are found whatever the template writes around it.
 #include "eval/common/prompt_format.h"
 
 #include <gtest/gtest.h>
@@ -16,7 +16,7 @@ std::shared_ptr<const Model> needle_model() { return test::load_model("needle");
 const PromptText kText = {"The secret number of Rome is 48213.\n",
                           "\nQuestion: What is the secret number of Rome?\nAnswer:", " It is"};
 
-// What tokens [begin, end) of a prompt say, control tokens written out.
+// The text of tokens [begin, end) of a prompt, with control tokens spelled out.
 std::string text_of(const Model& model, const Prompt& prompt, int64_t begin, int64_t end) {
   std::string text;
   for (int64_t i = begin; i < end; ++i) text += model.piece(prompt.tokens[i], true);
@@ -64,13 +64,13 @@ TEST(PromptFormat, ChatEndsWithTheLead) {
 TEST(PromptFormat, FindsAQuestionThatTheTemplateTrims) {
   const auto model = needle_model();
   const PromptFormat format = chat_format(kTrims);
-  // beginnings and ends that a placeholder could share
+  // Beginnings and ends that could merge with the placeholder.
   for (const std::string question : {"\n\nxyz?  ", "\n\nx y z w\n", " \u00e9t\u00e9 \u00e0", "w"}) {
     const Prompt prompt = format.make(*model, {kText.context, question, ""});
     std::string wanted = question;
     wanted.erase(wanted.find_last_not_of(" \n") + 1);
     const std::string found = question_of(*model, prompt);
-    // a token of both sides is the question's
+  // A token that spans the boundary belongs to the question.
     EXPECT_NE(found.find(wanted), std::string::npos) << found;
     EXPECT_LE(found.size(), wanted.size() + 8) << found;
     const std::string before = text_of(*model, prompt, 0, prompt.n_context);
@@ -115,7 +115,7 @@ TEST(PromptFormat, ATurnIsWhatTheTemplateAddsAfterAnAnswer) {
       *model, {kText.context + kText.question, kText.lead + " a mark", "Where is it?"}, "In");
   EXPECT_EQ(turn.text,
             "<|im_end|>\n<|im_start|>user\nWhere is it?<|im_end|>\n<|im_start|>assistant\nIn");
-  // with the prompt and the answer before it: the conversation that the template writes
+  // Together with the prompt and the answer it is the conversation that the template writes.
   const Json messages = {{{"role", "system"}, {"content", "Be brief."}},
                          {{"role", "user"}, {"content", kText.context + kText.question}},
                          {{"role", "assistant"}, {"content", kText.lead + answer}},
@@ -123,7 +123,7 @@ TEST(PromptFormat, ATurnIsWhatTheTemplateAddsAfterAnAnswer) {
   const RenderedChat whole = ChatTemplate::built_in("chatml").render(
       Json{{"messages", messages}, {"add_generation_prompt", true}}.dump());
   EXPECT_EQ(format.make(*model, kText).text + answer + turn.text, whole.text + "In");
-  // the answer may spell the text that stands for it
+  // The answer may contain the placeholder that stands for it.
   const Turn other = format.make_turn(*model, {"snapkv-answer", "a", "Where is it?"}, "In");
   EXPECT_EQ(other.tokens, turn.tokens);
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Questions about texts: what is wrong with a file is said with its line, scores and counts by
-// hand, and questions of one context are answered as if each had been read by itself.
+// Questions about texts: errors name the line of the file, scores and counts agree with those
+// computed by hand, and questions that share a context get the same answers as if each had been
+// read alone.
 #include "eval/qa/qa.h"
 
 #include <fmt/core.h>
@@ -104,7 +105,7 @@ TEST_F(Qa, ReadsPartsOfFiles) {
   line["begin"] = 12;
   line["end"] = 40;
   line["answers"] = {"the bridge"};
-  line["at"] = 12;  // counts in the file
+  line["at"] = 12;  // counted from the start of the file
   const auto questions = write_and_read(line.dump());
   EXPECT_EQ(questions[0].context->text, std::string(kText).substr(12, 28));
   EXPECT_EQ(questions[0].context->name, "prose/a.txt [12, 40)");
@@ -182,7 +183,7 @@ TEST(QaScore, ComparesWords) {
   EXPECT_NEAR(qa_score(QaMetric::rouge_l, {"a b c d"}, "a x c d"), 0.75, 1e-9);
 }
 
-// Facts in filler, and questions of which the model answers those with the right lead.
+// Facts in filler; the model answers the questions that have the right lead.
 std::vector<QaQuestion> rome_questions(int n_lines) {
   std::string text;
   for (int i = 0; i < n_lines; ++i) {
@@ -209,7 +210,7 @@ std::vector<QaQuestion> rome_questions(int n_lines) {
   return questions;
 }
 
-// What of an answer must not depend on how its prompt was read.
+// The parts of an answer that must not depend on how its prompt was read.
 Json essence(const Answer& answer) {
   Json kept = Json::array();
   for (const auto& layer : answer.after_prefill.layers) kept.push_back(layer.n_kept);
@@ -219,9 +220,10 @@ Json essence(const Answer& answer) {
           {"kept", kept}};
 }
 
-// Every question by one reader that keeps what they share, and each by a reader of its own.
+// Answers every question with one reader that keeps what the questions share, and with a reader of
+// its own; the answers must be the same.
 void expect_same_answers(RunOptions run, const std::vector<SessionOptions>& configurations) {
-  int64_t n_starts = 0;  // of prompts: progress begins at the first layer again
+  int64_t n_starts = 0;  // counts prompts: progress goes back to the first layer
   int last_layer = 1 << 20;
   run.prefill_progress = [&](const Progress& p) {
     n_starts += p.phase == Phase::prefill && p.il < last_layer ? 1 : 0;
@@ -230,7 +232,7 @@ void expect_same_answers(RunOptions run, const std::vector<SessionOptions>& conf
   };
   const QaItems items = qa_items(run.model, rome_questions(40), {});
   PromptReader reader(run);
-  for (int i = 0; i < 4; ++i) {  // each twice: what is kept is not used up
+  for (int i = 0; i < 4; ++i) {  // each question twice: what is kept may be used again
     const Item& item = items.items[i % 2];
     SCOPED_TRACE(item.id);
     const Prompt prompt = item.make();
@@ -256,7 +258,7 @@ TEST(QaRun, AgnosticQuestionsShareTheirContext) {
   run.model = needle_model();
   run.question_agnostic = true;
   SessionOptions refresh = configuration("snapkv", 64);
-  refresh.kv_refresh = true;  // can't be saved: read again
+  refresh.kv_refresh = true;  // this session cannot be saved, so the prompt is read again
   expect_same_answers(run, {configuration("full", 0), configuration("snapkv", 64),
                             configuration("h2o", 64), refresh});
 }
@@ -272,7 +274,7 @@ TEST(QaRun, ReadsASharedContextOnce) {
   RunOptions run;
   run.model = needle_model();
   run.configurations = {configuration("full", 0), configuration("snapkv", 64)};
-  std::vector<int64_t> lengths;  // of the prompts that were begun
+  std::vector<int64_t> lengths;  // the lengths of the prompts that were begun
   int last_layer = 1 << 20;
   run.prefill_progress = [&](const Progress& p) {
     if (p.il < last_layer) lengths.push_back(p.n_tokens);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// RecordFile: what was written is found again, torn ends are repaired, foreign files refused.
+// RecordFile: records are found again, torn ends are repaired, and other files are refused.
 #include "eval/common/record_file.h"
 
 #include <gtest/gtest.h>
@@ -47,7 +47,7 @@ TEST_F(RecordFileTest, ResumesWhatItWrote) {
 TEST_F(RecordFileTest, CutsOffATornLine) {
   const std::string whole = "{\"key\":\"a\"}\n";
   const std::string torn = R"({"key":"b \"c\" \\","id":"d","score":1})";
-  for (size_t n = 1; n <= torn.size(); ++n) {  // written whole, but for its newline, at the end
+  for (size_t n = 1; n <= torn.size(); ++n) {  // at the end only the newline is missing
     write(whole + torn.substr(0, n));
     RecordFile file(path_, true);
     EXPECT_TRUE(file.repaired());
@@ -67,7 +67,7 @@ TEST_F(RecordFileTest, RefusesWhatItWouldSpoil) {
                      [] { RecordFile("/no/such/folder/x.jsonl", false); });
 }
 
-// A file without a newline at its end may be the only copy of somebody's text.
+// A file without a newline at its end may be the only copy of a user's text.
 TEST_F(RecordFileTest, CutsOffNothingButRecords) {
   for (const char* line : {"my only copy", "[1, 2]", "{}", "{\"key\": \"a\"}", "{\"key\":\"a\"}",
                            "{\"key\":\"a\\\"\",\"value\":\"b", "{\"keys\":1", "\xff"}) {
@@ -89,7 +89,7 @@ TEST_F(RecordFileTest, RefusesNumbersAndNestingBeyondAll) {
     test::expect_error(ErrorCode::kUsage, {path_ + ":2: no record"},
                        [&] { RecordFile(path_, true); });
   }
-  write("{\"key\":\"a\",\"x\":\"\\\"" + std::string(200, '[') + "\"}\n");  // a text
+  write("{\"key\":\"a\",\"x\":\"\\\"" + std::string(200, '[') + "\"}\n");  // brackets in a string
   EXPECT_EQ(RecordFile(path_, true).size(), 1u);
 }
 
@@ -106,7 +106,7 @@ TEST_F(RecordFileTest, OneWriterAtATime) {
 TEST_F(RecordFileTest, LeavesNothingWhenNothingWasWritten) {
   RecordFile(path_, false);
   EXPECT_FALSE(std::filesystem::exists(path_));
-  write("");  // the user's own
+  write("");  // a file that the user made
   RecordFile(path_, true);
   EXPECT_TRUE(std::filesystem::exists(path_));
   RecordFile(path_, true).append({{"key", "a"}});
@@ -126,7 +126,7 @@ TEST_F(RecordFileTest, NoticesThatItsFileIsGone) {
     EXPECT_FALSE(file.contains("b"));
     write("");
     std::filesystem::create_directory(folder);
-    std::filesystem::rename(path_, path);  // another file of its name
+    std::filesystem::rename(path_, path);  // another file takes its name
     test::expect_error(ErrorCode::kRuntime, {path, "replaced"}, [&] {
       file.append({{"key", "b"}});
     });
@@ -146,8 +146,8 @@ TEST_F(RecordFileTest, WritesToDevicesAndPipesToo) {
   EXPECT_EQ(full.size(), 0u);
 }
 
-// A disk that becomes full in the middle of a record: in a process of its own, whose files may not
-// grow beyond the limit.
+// A disk becomes full in the middle of a record. This runs in a separate process, whose files may
+// not grow beyond a limit.
 TEST_F(RecordFileTest, AWriteThatFailsLeavesNoPartOfARecord) {
   const Json small = {{"key", "a"}}, large = {{"key", "b"}, {"text", std::string(5000, 'x')}};
   RecordFile(path_, false).append(small);

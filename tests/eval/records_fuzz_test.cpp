@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// The fuzz target of evaluations' files without a fuzzer: every file in tests/fuzz/corpus_records,
-// whose seeds make tables or scores, and mutations of them from a fixed seed.
+// Runs the fuzz target of the files of evaluations without a fuzzer, on every file in
+// tests/fuzz/corpus_records, whose seeds make tables or scores, and on mutations of them from a
+// fixed seed.
 #include <gtest/gtest.h>
 
 #include "tests/fuzz/fuzz_records.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The RULER tasks: prompts are read again here by other means (patterns, counting, following
-// assignments) and must have the answers that the generator gives.
+// The RULER tasks: the prompts are parsed here by other means (patterns, counting, following
+// assignments), and the results must be the answers that the generator gives.
 #include "eval/ruler/ruler.h"
 
 #include <gtest/gtest.h>
@@ -27,7 +27,7 @@ Prompt make(const std::string& task, int64_t length, int sample = 0) {
 
 std::string input(const Prompt& prompt) { return prompt.details.at("input"); }
 
-// What stands between the last of `begin` and the last of `end`.
+// The text between the last `begin` and the last `end`.
 std::string between(const std::string& text, const std::string& begin, const std::string& end) {
   const size_t from = text.rfind(begin), to = text.rfind(end);
   EXPECT_NE(from, std::string::npos);
@@ -66,7 +66,7 @@ TEST(Ruler, FillsTheLengthAndSplitsBeforeTheQuestion) {
     SCOPED_TRACE(item.id);
     const Prompt prompt = item.make();
     const int64_t wanted = prompt.details.at("length_wanted");
-    const int64_t length = prompt.details.at("length");  // as RULER counts: with the answer
+    const int64_t length = prompt.details.at("length");  // RULER's count, which includes the answer
     EXPECT_EQ(length, std::ssize(prompt.tokens) + item.limit.n_predict);
     EXPECT_LE(length, wanted);
     EXPECT_GT(length, wanted - 150) << "room for more: a line of uuids has about 90 tokens";
@@ -169,13 +169,13 @@ TEST(Ruler, NoiseIsRepeatedLinesAndEssaysAreTheUsersText) {
 TEST(Ruler, AssignmentsLeadToTheAnswer) {
   const Prompt prompt = make("vt", 2000);
   const std::string text = input(prompt);
-  // the worked example has its answer, then the prompt begins anew
+  // The worked example has its answer; then the prompt begins again.
   const size_t begin = text.rfind("Memorize and track");
   ASSERT_GT(begin, 100u);
   EXPECT_TRUE(std::regex_search(text.substr(0, begin),
                                 std::regex("they are:  [A-Z]{3}( [A-Z]{3}){4}\n\n$")));
   const std::string asked = between(text, "assigned the value ", " in the text above.");
-  std::map<std::string, std::string> values;  // in the order of the text
+  std::map<std::string, std::string> values;  // filled in the order of the text
   std::istringstream lines(text.substr(begin));
   for (std::string line; std::getline(lines, line);) {
     std::smatch m;
@@ -190,7 +190,7 @@ TEST(Ruler, AssignmentsLeadToTheAnswer) {
 }
 
 TEST(Ruler, CommonWordsAreTheMostFrequent) {
-  // at 4096 tokens this vocabulary has no room for the longer list
+  // At 4096 tokens this vocabulary has no room for the longer list.
   const std::pair<int64_t, std::pair<int, int>> repeats[] = {
       {2000, {6, 1}}, {4096, {6, 1}}, {5000, {30, 3}}};
   for (const auto& [length, expected] : repeats) {
@@ -221,7 +221,7 @@ TEST(Ruler, FrequentWordsFollowTheZetaDistribution) {
   std::sort(ranked.rbegin(), ranked.rend());
   EXPECT_EQ(ranked[0].second, "...");
   EXPECT_GT(ranked[3].first, ranked[4].first);
-  // zeta(2) = 1.644934: rank r has floor(size / (1.644934 r^2)) words
+  // zeta(2) = 1.644934: the word of rank r occurs floor(size / (1.644934 r^2)) times.
   const auto size = static_cast<double>(prompt.details.at("size").get<int64_t>());
   for (int rank = 1; rank <= 5; ++rank) {
     EXPECT_EQ(ranked[static_cast<size_t>(rank - 1)].first,

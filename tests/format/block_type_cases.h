@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What block_types_test.cpp and check_tensors_test.cpp know of each type that weights may have. A
-// new type is one row.
+// The facts about each weight type that block_types_test.cpp and check_tensors_test.cpp need. A new
+// type is one row.
 #pragma once
 
 #include <cstddef>
@@ -14,16 +14,17 @@ namespace snapkv::test {
 
 struct TypeCase {
   DType dtype;
-  /// Where a block has f16 numbers: they are made finite. All other bytes are random.
+  /// The places of a block's f16 numbers, which are made finite. All other bytes are random.
   std::vector<size_t> f16_at;
-  /// FNV-1a of the values that ggml gives 64 Ki values' blocks of random bytes (llama.cpp 0.7.0).
+  /// FNV-1a of ggml's values for blocks of random bytes, 64 Ki values in all (llama.cpp 0.7.0).
   uint64_t ggml_values;
-  /// ||quantize(x) - x|| / ||x|| for normal x is less. Steps of s sigma cost s / sqrt(12): of
-  /// levels over 2 sigma on either side of a block of 32 (16) 4.2 (3.6) / number of levels, and
-  /// some for rounded scales.
+  /// An upper bound for ||quantize(x) - x|| / ||x|| with normal x. Steps of s sigma cost s /
+  /// sqrt(12): s is 4.2 (3.6) / number of levels for levels over 2 sigma on either side of a block
+  /// of 32 (16), and rounded scales cost some more.
   double rounding;
-  /// FNV-1a of a random model's file. By g++ 12 (-O2, and -O3 -march=native) and clang++ 14, which
-  /// agreed; those of q8_0 and q4_0 equalled llama-quantize --pure byte for byte on tiny-gqa.
+  /// FNV-1a of a random model's file, by g++ 12 (-O2, and -O3 -march=native) and clang++ 14, which
+  /// agreed. For q8_0 and q4_0, the files equalled those of llama-quantize --pure byte for byte on
+  /// tiny-gqa.
   uint64_t random_model;
 };
 

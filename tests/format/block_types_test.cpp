@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
-// Every type that weights may have: its values have the bits that ggml gives them, quantize() keeps
-// what it is given, and random models have the same bytes on every machine. A new type is one row
-// of block_type_cases.h.
+// Every weight type: its values have the same bits as in ggml, quantize() keeps the values it is
+// given, and random models have the same bytes on every machine. A new type is one row of
+// block_type_cases.h.
 //
-// To compare with a real ggml again, let this test write a model of each type, convert them by
-// llama.cpp, and run it once more, which then compares every value:
+// To compare with a real ggml again, let this test write a model of each type, convert the models
+// with llama.cpp, and run the test once more; it then compares every value:
 //   export SNAPKV_GGML_VALUES=folder
 //   format_test --gtest_filter='*GgmlValues*'
 //   for f in folder/*.gguf; do llama-quantize --allow-requantize $f ${f%.gguf}.values F32; done
@@ -73,7 +73,7 @@ std::vector<char> random_blocks(const TypeCase& c) {
     }
   }
   for (int64_t i = 0; i < std::ssize(bytes); i += block_bytes(c.dtype)) {
-    for (const size_t at : c.f16_at) {  // an exponent of 0 ... 30: subnormals too
+    for (const size_t at : c.f16_at) {  // an exponent of 0 ... 30, so subnormals too
       bytes[i + at + 1] = static_cast<char>((bytes[i + at + 1] & 0x83) | next() % 31 << 2);
     }
     const Tensor block(bytes.data() + i, c.dtype, {block_size(c.dtype)});
@@ -86,7 +86,7 @@ std::vector<char> random_blocks(const TypeCase& c) {
 
 const GgufTensor& embedding(const GgufFile& file) { return *file.find_tensor("token_embd.weight"); }
 
-/// A model whose embedding is these blocks: tiny, and llama.cpp takes it.
+/// Writes a tiny model that llama.cpp accepts, whose embedding is these blocks.
 void write_model(const std::string& path, DType dtype, const std::vector<char>& blocks) {
   write_random_model(path, random_model_shape(block_size(dtype) > 32 ? "tiny-wide" : "tiny-gqa"),
                      {.dtype = dtype});
@@ -130,7 +130,7 @@ TEST_P(BlockTypes, QuantizeKeepsValues) {
   EXPECT_LE(relative_error(given.to(GetParam().dtype).values(), x), GetParam().rounding);
 }
 
-// All above zero, all below, parts of very different size, and all alike.
+// All values above zero, all below, parts of very different size, and all values alike.
 TEST_P(BlockTypes, QuantizeKeepsUnevenValues) {
   std::vector<float> x = random_values(4 * kSuperblockSize, 2);
   for (size_t i = 0; i < x.size(); ++i) {

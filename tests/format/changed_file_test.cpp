@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Files that change while they are in use: what check_unchanged() notices, what a copy is safe
+// Files that change while they are in use: what check_unchanged() notices, what a copy is protected
 // from, and which file mapped_file_at() finds.
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -24,7 +24,7 @@ std::vector<std::byte> pattern(size_t n, unsigned seed) {
   return bytes;
 }
 
-/// Another time of modification, whatever the clock's resolution.
+/// Changes the time of modification, whatever the clock's resolution.
 void touch(const std::string& path) {
   struct stat info {};
   ASSERT_EQ(stat(path.c_str(), &info), 0);
@@ -41,7 +41,7 @@ class ChangedFileTest : public testing::Test {
 
 TEST_F(ChangedFileTest, UnchangedIsNoError) {
   const MmapFile mapped(path_);
-  std::ifstream(path_).get();  // reading is no change
+  std::ifstream(path_).get();  // reading does not count as a change
   mapped.check_unchanged();
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // check_tensors(): every type, bad values at every place, the first of several, any number of
-// threads; and that everything that is finite passes.
+// threads; and everything finite passes.
 #include "format/check_tensors.h"
 
 #include <gtest/gtest.h>
@@ -17,7 +17,7 @@
 namespace snapkv::test {
 namespace {
 
-/// Where a block of `type` has its 16-bit scales; the number itself for plain types.
+/// The offsets of a block's 16-bit scales; for plain types, of the number itself.
 std::vector<size_t> scale_offsets(DType type) {
   if (block_size(type) == 1) return {0};
   return std::find_if(kTypeCases.begin(), kTypeCases.end(),
@@ -25,7 +25,8 @@ std::vector<size_t> scale_offsets(DType type) {
       ->f16_at;
 }
 
-/// `n_blocks` blocks of any bytes, but for the scales (the numbers, of a plain type), which are 1.
+/// `n_blocks` blocks of random bytes, except the scales (for a plain type: the numbers), which are
+/// 1.
 std::vector<std::byte> finite_blocks(DType type, int64_t n_blocks) {
   std::mt19937 random(5);
   std::vector<std::byte> data(n_blocks * block_bytes(type));
@@ -98,7 +99,8 @@ TEST(CheckTensorsTest, TakesEverythingFinite) {
   }
 }
 
-/// The exponent 255 is NaN. Of numbers up to 6, times 2^(exponent - 127), the greatest overflow.
+/// The exponent 255 is NaN. Numbers of up to 6, times 2^(exponent - 127), overflow if they are
+/// large.
 TEST(CheckTensorsTest, FindsExponentsOfMxfp4ThatOverflow) {
   constexpr std::byte kZeros{0x00}, kThree{0x50}, kFour{0x60}, kMinusSix{0xf0};
   const auto is_bad = [](int exponent, std::byte last) {

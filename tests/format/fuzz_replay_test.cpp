@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The fuzz target without a fuzzer: valid files, thousands of mutations of them from a fixed seed,
+// The fuzz target without a fuzzer: valid files, thousands of mutations of them with a fixed seed,
 // and every file in tests/fuzz/corpus (inputs that once failed, and the fuzzer's seeds).
 #include <gtest/gtest.h>
 
@@ -43,7 +43,7 @@ std::vector<Bytes> seeds() {
   return {empty.bytes(), metadata.bytes(), tensors.bytes(), tokenizer.bytes(), with_bytes.bytes()};
 }
 
-/// A few of libFuzzer's kinds of changes.
+/// Applies one of some of libFuzzer's kinds of mutations.
 void mutate(Bytes& bytes, std::mt19937& random) {
   const auto below = [&](size_t n) { return n == 0 ? 0 : random() % n; };
   const size_t at = below(bytes.size());
@@ -76,7 +76,7 @@ void mutate(Bytes& bytes, std::mt19937& random) {
       std::memcpy(bytes.data() + at, &value, n);
       break;
     }
-    default: {  // a piece of the file again elsewhere
+    default: {  // a copy of a piece of the file elsewhere
       const size_t n = std::min(below(40), bytes.size() - at);
       const Bytes piece(bytes.begin() + static_cast<std::ptrdiff_t>(at),
                         bytes.begin() + static_cast<std::ptrdiff_t>(at + n));
@@ -101,10 +101,10 @@ TEST(FuzzReplayTest, Mutations) {
   for (int i = 0; i < 8000; ++i) {
     Bytes bytes = all[static_cast<size_t>(i) % all.size()];
     for (auto n = 1 + random() % 4; n > 0; --n) mutate(bytes, random);
-    const Bytes exact(bytes);  // capacity equals size: a sanitizer sees reads beyond the end
+    const Bytes exact(bytes);  // capacity equals size, so that a sanitizer sees reads past the end
     ++outcomes[static_cast<int>(test::read_hostile(exact))];
   }
-  // The mutations reach all depths.
+  // The mutations must reach every depth.
   EXPECT_GT(outcomes[0], 1000);
   EXPECT_GT(outcomes[1], 100);
   EXPECT_GT(outcomes[2], 100);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A valid file cut off at every length and with every bit flipped: it parses or it is an Error.
+// A valid file cut off at every length and with every bit flipped: it must parse or give an Error.
 #include <gtest/gtest.h>
 
 #include "tests/fuzz/fuzz_gguf.h"

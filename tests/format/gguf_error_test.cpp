@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Hostile and damaged headers: each check of the parser, by the message it gives.
+// Hostile and damaged headers: each check of the parser, tested by its message.
 #include <gtest/gtest.h>
 
 #include <limits>
@@ -30,7 +30,7 @@ ByteWriter header(uint64_t n_tensors, uint64_t n_kv, uint32_t version = 3) {
   return w;
 }
 
-/// A header, then `n` bytes of zeros so that counts look possible.
+/// A header, followed by `n` zero bytes, so that counts look possible.
 std::vector<std::byte> with_room(ByteWriter w, size_t n = 200) {
   return w.put_bytes(std::vector<std::byte>(n)).bytes();
 }
@@ -120,7 +120,7 @@ TEST(GgufErrorTest, TensorShapes) {
   expect_bad(one_tensor(0, {-1}, 40), {"'w'", "18446744073709551615"});
   expect_bad(one_tensor(0, {kMaxDim}, 40), {"'w'", "overflows"});
   expect_bad(one_tensor(1, {int64_t{1} << 32, int64_t{1} << 32}, 40), {"'w'", "overflows"});
-  // 2^64 values of a quarter of that in bytes: the count overflows, whatever the bytes do.
+  // 2^64 values, a quarter of that in bytes: the count overflows even if the bytes do not.
   expect_bad(one_tensor(2, {int64_t{1} << 32, int64_t{1} << 31}, 40), {"'w'", "overflows"});
   expect_bad(one_tensor(0, {1 << 30, 1 << 30, 1 << 30, 1 << 30}, 40), {"'w'", "overflows"});
   expect_bad(one_tensor(8, {2, 33}, 80), {"'w'", "33", "block size 32", "q8_0"});

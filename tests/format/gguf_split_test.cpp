@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Models split over files.
+// Models that are split over several files.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -28,7 +28,7 @@ void expect_bad(const std::string& path, std::initializer_list<std::string_view>
   expect_error(ErrorCode::kBadModel, words, [&] { GgufFile::open(path); });
 }
 
-/// Part `no` of `count` with one tensor and the keys as given.
+/// Part `no` of `count` with one tensor and the given keys.
 GgufWriter part(uint16_t no, uint16_t count, int32_t n_tensors, const std::string& tensor) {
   GgufWriter w;
   w.add("split.no", no).add("split.count", count).add("split.tensors.count", n_tensors);
@@ -68,12 +68,12 @@ TEST(GgufSplitTest, FingerprintsDifferByAnyTensorAndKey) {
   GgufWriter longer = seven_tensors(), other_key = seven_tensors(), last = seven_tensors();
   EXPECT_NE(fingerprint(longer.add_f32("t7", {1}, {0})), one);
   EXPECT_NE(fingerprint(other_key.add("llama.rope.freq_base", 5.0f)), one);
-  // values in the middle of a large tensor, at unchanged size
+  // Values in the middle of a large tensor, at unchanged size.
   std::vector<float> values(1000, 1.0f);
   const uint64_t before = fingerprint(GgufWriter(last).add_f32("t7", {1000}, values));
   values[500] = 2.0f;
   EXPECT_NE(fingerprint(GgufWriter(last).add_f32("t7", {1000}, values)), before);
-  // the last part of a split counts too
+  // The last part of a split counts too.
   const auto paths = last.write_split(dir / "m", 3);
   const uint64_t split = GgufFile::open(paths[0]).fingerprint();
   GgufWriter changed;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Valid files: everything that was written comes back.
+// Valid files: everything that was written can be read back.
 #include "format/gguf.h"
 
 #include <gtest/gtest.h>
@@ -164,7 +164,7 @@ TEST(GgufTest, TypedAccessNamesKeyAndTypes) {
   expect_error(bad, {"'strings'", "array of string"}, [&] { file.get_floats("strings"); });
   expect_error(bad, {"'floats'", "integers"}, [&] { file.get_ints("floats"); });
   expect_error(bad, {"'longs'", "18446744073709551615"}, [&] { file.get_ints("longs"); });
-  // With a default: only another type is an error.
+  // With a default, only a value of another type is an error.
   EXPECT_EQ(file.get_uint("absent", 9), 9u);
   EXPECT_EQ(file.get_float("absent", 0.25), 0.25);
   EXPECT_TRUE(file.get_bool("absent", true));

@@ -80,7 +80,7 @@ TEST(MmapFileTest, HugePagesKeepContentsAndAddresses) {
   const auto* address = file.bytes().data();
   std::atomic<bool> stop{false};
   std::atomic<int> n_wrong{0};
-  std::thread reader([&] {  // reads while pages are exchanged
+  std::thread reader([&] {  // reads while pages are being exchanged
     while (!stop) n_wrong += equal(file.bytes(), bytes) ? 0 : 1;
   });
   size_t moved = 0;
@@ -88,13 +88,13 @@ TEST(MmapFileTest, HugePagesKeepContentsAndAddresses) {
     const auto n = file.move_to_huge_pages(begin, page + 4096);
     ASSERT_TRUE(n);
     moved += *n;
-    file.dont_need(0, bytes.size());  // must not lose what is in memory only
+    file.dont_need(0, bytes.size());  // must not lose what is only in memory
   }
   stop = true;
   reader.join();
   EXPECT_EQ(n_wrong, 0);
   EXPECT_EQ(moved % page, 0u);
-  EXPECT_GE(moved, 4 * page);  // all but the ends
+  EXPECT_GE(moved, 4 * page);  // everything but the ends
   EXPECT_EQ(file.bytes().data(), address);
   EXPECT_TRUE(equal(file.bytes(), bytes));
   EXPECT_EQ(file.move_to_huge_pages(bytes.size(), page), std::optional<size_t>(0));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The fuzz target of model files: libFuzzer's entry point (preset `fuzz`), also linked into
+// The fuzz target for model files: libFuzzer's entry point (preset `fuzz`), also linked into
 // tests/format, which replays corpus/ and mutations of valid files.
 #include "tests/fuzz/fuzz_gguf.h"
 
@@ -50,7 +50,7 @@ Outcome read_hostile(std::span<const std::byte> bytes) {
     outcome = Outcome::kTokenizer;
     use(*tokenizer);
   } catch (const Error&) {
-    // what bad input must end in
+    // the expected outcome for bad input
   }
   return outcome;
 }

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// read_hostile: does with any bytes what the engine does with a model file's header. The fuzz
-// target and the tests call it.
+// read_hostile: does with arbitrary bytes what the engine does with the header of a model file.
 #pragma once
 
 #include <cstddef>
@@ -8,11 +7,11 @@
 
 namespace snapkv::test {
 
-/// How far the bytes got.
+/// How far the bytes were accepted.
 enum class Outcome { kNoFile, kNoTokenizer, kTokenizer };
 
-/// Parses bytes as a GGUF file, touches every tensor's ends, makes the tokenizer, encodes and
-/// decodes. Errors are expected and swallowed; anything else is a bug that crashes.
+/// Parses the bytes as a GGUF file, touches both ends of every tensor, makes the tokenizer, encodes
+/// and decodes. Errors are expected and swallowed; anything else is a bug that crashes.
 Outcome read_hostile(std::span<const std::byte> bytes);
 
 }  // namespace snapkv::test

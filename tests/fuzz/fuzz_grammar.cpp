@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The fuzz target of grammars and JSON schemas: libFuzzer's entry point (preset `fuzz`), also
+// The fuzz target for grammars and JSON schemas: libFuzzer's entry point (preset `fuzz`), also
 // linked into tests/text/grammar, which replays corpus_grammar/ and mutations of it.
 #include "tests/fuzz/fuzz_grammar.h"
 
@@ -38,7 +38,7 @@ GrammarUse use_hostile_grammar(std::string_view bytes) {
     }
     outcome = GrammarUse::kText;
   } catch (const Error&) {
-    // what bad input must end in
+    // the expected outcome for bad input
   }
   return outcome;
 }

@@ -13,13 +13,13 @@
 namespace snapkv::test {
 namespace {
 
-using namespace huggingface;  // all that is used here is of it
+using namespace huggingface;  // everything used here belongs to it
 
 void read_weights(std::span<const std::byte> bytes) {
   uint64_t at = 0;
   for (const SafetensorsEntry& e : parse_safetensors(bytes, "input")) {
     SNAPKV_CHECK(e.begin <= e.end && e.end <= bytes.size());
-    SNAPKV_CHECK(at == 0 || e.begin == at);  // nothing between two tensors
+    SNAPKV_CHECK(at == 0 || e.begin == at);  // no gap between two tensors
     at = e.end;
   }
 }

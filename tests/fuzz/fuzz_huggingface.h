@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The fuzz target of Hugging Face folders: fuzz_huggingface.cpp; replayed in tests/huggingface.
+// The fuzz target for Hugging Face folders (fuzz_huggingface.cpp), replayed in tests/huggingface.
 #pragma once
 
 #include <cstddef>
@@ -7,9 +7,9 @@
 
 namespace snapkv::test {
 
-/// Reads bytes as one of a folder's files, by the first byte: 's' weights (safetensors), 'c'
-/// config.json, 't' tokenizer.json with 320 tokens' embeddings; returns whether it was valid. Any
-/// other outcome than that and Error{kBadModel} ends the program.
+/// Reads bytes as one of a folder's files, selected by the first byte: 's' weights (safetensors),
+/// 'c' config.json, 't' tokenizer.json with embeddings for 320 tokens. Returns whether it was
+/// valid. Any error other than Error{kBadModel} ends the program.
 bool read_hostile_huggingface(std::span<const std::byte> bytes);
 
 }  // namespace snapkv::test

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The fuzz target of chat templates: libFuzzer's entry point (preset `fuzz`), also linked into
+// The fuzz target for chat templates: libFuzzer's entry point (preset `fuzz`), also linked into
 // tests/text/jinja, which replays corpus_jinja/ and mutations of templates.
 #include "tests/fuzz/fuzz_jinja.h"
 
@@ -27,7 +27,7 @@ Rendering render_hostile(std::string_view bytes) {
     }
     SNAPKV_CHECK(at <= chat.text.size());
   } catch (const Error&) {
-    // what bad input must end in
+    // the expected outcome for bad input
   }
   return outcome;
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// The fuzz target of the files that evaluations read: records, which --resume continues, tables
-// are made of and `eval compare` reads, and rows of LongBench. libFuzzer's entry point (preset `fuzz`), also linked into
-// tests/eval, which replays corpus_records/ and mutations of it.
+// The fuzz target for the files that evaluations read: rows of LongBench, and records, which
+// --resume continues, tables are made of and `eval compare` reads. libFuzzer's entry point (preset
+// `fuzz`), also linked into tests/eval, which replays corpus_records/ and mutations of it.
 #include "tests/fuzz/fuzz_records.h"
 
 #include <fmt/core.h>
@@ -25,9 +25,9 @@
 namespace snapkv::test {
 namespace {
 
-using namespace eval;  // all that is used here is of it
+using namespace eval;  // everything used here belongs to it
 
-// A run of two prompts and two caches, of which nothing is computed.
+// A run of two prompts and two caches that is never computed.
 struct Run {
   RunOptions options;
   std::vector<Item> items;
@@ -93,7 +93,7 @@ struct Run {
   }
 };
 
-// "@0" replaced by the first key, as it is spelt within a JSON string, and so on.
+// Replaces "@0" by the first key as spelled in a JSON string, and so on.
 std::string with_keys(std::string_view text, const std::vector<std::string>& keys) {
   std::string out;
   for (size_t i = 0; i < text.size(); ++i) {
@@ -109,7 +109,7 @@ std::string with_keys(std::string_view text, const std::vector<std::string>& key
   return out;
 }
 
-// A table never shows what is no number. A perplexity may be beyond all numbers.
+// Tables must never show anything that is not a number. A perplexity may be infinite.
 void check_numbers(char task, const std::string& tables) {
   SNAPKV_CHECK(tables.find("nan") == std::string::npos);
   SNAPKV_CHECK(task == 'f' || tables.find("inf") == std::string::npos);
@@ -131,14 +131,14 @@ std::string read_records(char task, std::string_view text) {
       tables = run.tables(task, file);
       check_numbers(task, tables);
     } catch (const Error& e) {
-      const bool has_perplexity = task == 'f';  // which may be beyond every double
+      const bool has_perplexity = task == 'f';  // which may exceed every double
       SNAPKV_CHECK(e.code() == ErrorCode::kUsage ||
                    (has_perplexity && e.code() == ErrorCode::kRuntime));
     }
   }
   RecordFile again(input.path(), true);
   SNAPKV_CHECK(!again.repaired() && again.contains("one more"));
-  SNAPKV_CHECK(again.size() == n + 1 || again.size() == n);  // it may have been there
+  SNAPKV_CHECK(again.size() == n + 1 || again.size() == n);  // the input may contain it
   return tables;
 }
 

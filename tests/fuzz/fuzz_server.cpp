@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The fuzz target of the server's requests and answers, without HTTP: libFuzzer's entry point
+// The fuzz target for the server's requests and answers, without HTTP: libFuzzer's entry point
 // (preset `fuzz`), also linked into tests/server, which replays corpus_server/ and mutations of it.
 #include "tests/fuzz/fuzz_server.h"
 
@@ -18,7 +18,7 @@ namespace {
 
 using namespace server;
 
-/// Has a model and computes nothing.
+/// An engine that has a model but computes nothing.
 class IdleEngine : public Engine {
  public:
   const Model& model() const override { return *model_; }
@@ -67,7 +67,7 @@ std::string to_utf8(std::string_view text) {
   return Json::parse(to_text(Json(std::string(text)))).get<std::string>();
 }
 
-// Every event of a stream is JSON, but for the end's.
+// Checks that every event of a stream is JSON, except the final one.
 void check_events(const std::string& events) {
   for (size_t begin = 0; begin < events.size();) {
     const size_t end = events.find('\n', begin);
@@ -80,7 +80,7 @@ void check_events(const std::string& events) {
   }
 }
 
-// The answers to a request, each of whose choices is `text` in two parts.
+// The answers to a request; the text of each choice is `text`, in two parts.
 std::string answer(Exchange exchange, std::string_view text) {
   Answers& answers = *exchange.answers;
   const bool stream = answers.options().stream;
@@ -141,7 +141,7 @@ std::string serve(char endpoint, const Json& body, std::string_view text) {
   }
 }
 
-// An answer's pieces, those of one kind that follow each other as one.
+// The pieces of an answer; consecutive pieces of the same kind are joined.
 std::vector<Piece> parse(const AnswerSyntax& syntax, std::string_view text, size_t n_bytes) {
   AnswerParser parser(syntax);
   std::vector<Piece> all;

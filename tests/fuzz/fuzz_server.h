@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What the fuzz target of the server and its replay share.
+// The fuzz target for the server, for the fuzzer and the replay.
 #pragma once
 
 #include <string>
@@ -7,12 +7,11 @@
 
 namespace snapkv::test {
 
-/// Reads the body of a request and writes the answers to it. The first byte says of which endpoint:
-/// c (chat completion), p (completion), r (response), m (message), n (count_tokens), t (tokenize),
-/// d (detokenize), a (apply-template), s (snapshot). What follows the first NUL is the text that
-/// the model answers. w: the text alone, in pieces; the byte after says of which syntax. Returns
-/// what a client gets; empty where it is an error of the client's. All else is for the caller to
-/// see.
+/// Reads the body of a request and writes the answers to it. The first byte selects the endpoint: c
+/// (chat completion), p (completion), r (response), m (message), n (count_tokens), t (tokenize), d
+/// (detokenize), a (apply-template), s (snapshot). The bytes after the first NUL are the text with
+/// which the model answers. w: only the text, in pieces; the next byte selects its syntax. Returns
+/// what a client receives; empty for a client's error. Any other exception is passed on.
 std::string serve_hostile(std::string_view bytes);
 
 }  // namespace snapkv::test

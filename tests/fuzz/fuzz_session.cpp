@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The fuzz target of saved caches: libFuzzer's entry point (preset `fuzz`), also linked into
+// The fuzz target for saved caches: libFuzzer's entry point (preset `fuzz`), also linked into
 // tests/engine, which tries mutations of valid files.
 #include "tests/fuzz/fuzz_session.h"
 
@@ -28,7 +28,7 @@ bool parse(std::span<const std::byte> bytes) {
     Buffer decoded;
     for (int64_t il = 0; il < std::ssize(file.layers); ++il) {
       SNAPKV_CHECK(std::ssize(file.layers[il].n_kv) == file.n_head_kv);
-      if (rows_bytes(file, il) > kMostDecoded) continue;  // a model would have refused it
+      if (rows_bytes(file, il) > kMostDecoded) continue;  // a model would refuse it
       const SessionFileRows rows = rows_of(file, il, decoded);
       for (const auto part : {rows.positions, rows.keys, rows.values, rows.queries}) {
         if (part.empty()) continue;
@@ -38,11 +38,11 @@ bool parse(std::span<const std::byte> bytes) {
     validate(file.saved.options.kv);
     return true;
   } catch (const Error&) {
-    return false;  // what bad input must end in
+    return false;  // the expected outcome for bad input
   }
 }
 
-// The same of a file of uncompressed rows.
+// The same for a file of uncompressed rows.
 bool parse_prefix(std::span<const std::byte> bytes) {
   try {
     const PrefixFile file = parse_prefix_file(bytes, "input");
@@ -63,7 +63,7 @@ bool parse_prefix(std::span<const std::byte> bytes) {
   }
 }
 
-// What the rows of a file hold may be anything; those of other models are refused.
+// Rows in a file may have any content; files of other models are refused.
 void use(std::span<const std::byte> bytes, const std::shared_ptr<const Model>& model) {
   static InputFile input;
   input.write({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
@@ -83,7 +83,7 @@ void use(std::span<const std::byte> bytes, const std::shared_ptr<const Model>& m
     session.prefill(prompt, {.prefix = prefix, .n_from_prefix = n_tokens});
     session.decode(kToken);
   } catch (const Error&) {
-    // what bad input must end in
+    // the expected outcome for bad input
   }
 }
 

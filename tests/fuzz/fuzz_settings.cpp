@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The fuzz target of the command line and the configuration file: libFuzzer's entry point (preset
+// The fuzz target for the command line and the configuration file: libFuzzer's entry point (preset
 // `fuzz`), also linked into tests/cli, which replays corpus_settings/ and mutations of it.
 #include "tests/fuzz/fuzz_settings.h"
 
@@ -18,8 +18,8 @@
 namespace snapkv::test {
 namespace {
 
-// Making all commands takes longer than reading most inputs, so one command line reads many: it
-// forgets what it was given before, but for values of settings, on which reading does not depend.
+// Making all commands takes longer than reading most inputs, so one command line reads many inputs.
+// It forgets earlier ones, except values of settings, on which reading does not depend.
 cli::CommandLine& command_line() {
   constexpr int kInputs = 200;
   static std::optional<cli::CommandLine> line;

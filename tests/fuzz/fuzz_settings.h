@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What the fuzz target of settings and its replay share.
+// The fuzz target for settings, for the fuzzer and the replay.
 #pragma once
 
 #include <string>
@@ -7,9 +7,9 @@
 
 namespace snapkv::test {
 
-/// Reads a command line and a configuration file as the command does before it begins to work: each
-/// line before the first NUL is an argument, what follows is the file. Returns the error's message
-/// as a terminal gets it; empty without one. Anything but an Error is for the caller to see.
+/// Reads a command line and a configuration file as the program does before it begins to work. Each
+/// line before the first NUL is an argument; the rest is the file. Returns the error's message as
+/// shown on a terminal; empty if there is none. Exceptions other than Error are passed on.
 std::string read_hostile_settings(std::string_view bytes);
 
 }  // namespace snapkv::test

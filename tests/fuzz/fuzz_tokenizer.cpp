@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// libFuzzer's entry point for vocabularies of GGUF files and the texts that they encode.
+// libFuzzer's entry point for vocabularies of GGUF files and the texts they encode.
 #include "tests/fuzz/hostile_tokenizer.h"
 #include "tests/fuzz/time_limit.h"
 

@@ -45,7 +45,7 @@ std::string_view pre_name(uint8_t place) {
   return names[place % names.size()];
 }
 
-/// Encodes and decodes; whatever the vocabulary is, ids are tokens and text is UTF-8.
+/// Encodes and decodes: for any vocabulary, ids must be tokens and decoded text must be UTF-8.
 void use(const Tokenizer& tokenizer, std::string_view text) {
   for (const bool parse_special : {false, true}) {
     const auto ids = tokenizer.encode(text, true, parse_special);
@@ -57,7 +57,7 @@ void use(const Tokenizer& tokenizer, std::string_view text) {
     SNAPKV_CHECK(utf8::is_valid(stream.finish()));
     tokenizer.decode(ids, parse_special);
   }
-  // Without control tokens in the text none comes out of it.
+  // A text without control tokens must not produce any.
   for (const int32_t id : tokenizer.encode(text, false, false)) {
     SNAPKV_CHECK(!tokenizer.is_control(id) || id == tokenizer.special().unk);
   }
@@ -111,7 +111,7 @@ bool use_hostile_vocabulary(std::span<const std::byte> bytes) {
     types.push_back(type);
   };
   for (uint8_t n = in.byte(); n > 0; --n) {
-    const int32_t type = in.byte() % 8;  // 7 is none
+    const int32_t type = in.byte() % 8;  // 7 is not a type
     add(in.text(in.byte()), type);
   }
   for (uint8_t n = in.byte(); n > 0; --n) merges.push_back(in.text(in.byte()));
@@ -151,7 +151,7 @@ bool use_hostile_tokenizer_json(std::span<const std::byte> bytes) {
     read = true;
     use(*tokenizer, text);
   } catch (const Error&) {
-    // what bad input must end in
+    // the expected outcome for bad input
   }
   return read;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What the fuzz targets of tokenizers do with any bytes. tests/text replays their corpora through
-// the same functions.
+// The functions of the tokenizers' fuzz targets, which take arbitrary bytes. tests/text replays
+// their corpora through the same functions.
 #pragma once
 
 #include <cstddef>
@@ -17,9 +17,9 @@ namespace snapkv::test {
 ///   u8 n, n x { u8 type, u8 length, text }       tokens
 ///   u8 n, n x { u8 length, text }                merges
 ///   the text
-/// What is missing at the end is zero. Returns whether the vocabulary could be read.
+/// Missing bytes at the end count as zero. Returns whether the vocabulary could be read.
 bool use_hostile_vocabulary(std::span<const std::byte> bytes);
-/// The same format, written.
+/// Writes the same format.
 std::vector<std::byte> hostile_vocabulary(
     uint8_t kind, uint8_t pre, uint8_t flags,
     const std::vector<std::pair<uint8_t, std::string>>& tokens,

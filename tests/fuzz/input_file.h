@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// InputFile: a fuzz target's input as a file, for readers of files.
+// InputFile: a fuzz target's input as a file, for code that reads files.
 #pragma once
 
 #include <unistd.h>
@@ -11,7 +11,7 @@
 
 namespace snapkv::test {
 
-/// A file in $TMPDIR of this process alone, removed with this object.
+/// A file in $TMPDIR that belongs to this process alone and is removed with this object.
 class InputFile {
  public:
   InputFile() = default;

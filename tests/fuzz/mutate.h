@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A few of libFuzzer's kinds of changes, for tests that try a fuzz target without a fuzzer.
+// Some of libFuzzer's kinds of mutations, for tests that run a fuzz target without a fuzzer.
 #pragma once
 
 #include <random>
@@ -10,7 +10,7 @@
 namespace snapkv::test {
 
 /// Changes, removes, repeats or inserts something somewhere in `text`: a byte, a part of it or of
-/// one of `others`, one of `pieces`.
+/// one of `others`, or one of `pieces`.
 inline void mutate(std::string& text, const std::vector<std::string>& others,
                    std::span<const char* const> pieces, std::mt19937& random) {
   const auto below = [&](size_t n) { return n == 0 ? 0 : random() % n; };

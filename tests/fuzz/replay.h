@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Tries a fuzz target without a fuzzer: its corpus, and mutations of its seeds. Used by the tests
-// beside each target's code.
+// Runs a fuzz target without a fuzzer, on its corpus and on mutations of its seeds.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -14,10 +13,10 @@
 
 namespace snapkv::test {
 
-/// The target: whether it accepts an input.
+/// The target; returns whether it accepts an input.
 using FuzzTarget = std::function<bool(const std::string& bytes)>;
 
-/// Runs the target on every file of tests/fuzz/FOLDER. Those whose names begin with seed_ must be
+/// Runs the target on every file of tests/fuzz/FOLDER. Files whose names begin with seed_ must be
 /// accepted, and are returned.
 inline std::vector<std::string> replay_corpus(const std::string& folder, const FuzzTarget& target) {
   std::vector<std::string> seeds;
@@ -33,7 +32,8 @@ inline std::vector<std::string> replay_corpus(const std::string& folder, const F
   return seeds;
 }
 
-/// Runs it on `n` mutations of the seeds, the same in every run; how many are accepted.
+/// Runs the target on `n` mutations of the seeds, the same in every run; returns how many it
+/// accepts.
 inline int replay_mutations(const std::vector<std::string>& seeds,
                             std::span<const char* const> pieces, int n, const FuzzTarget& target) {
   std::mt19937 random(20240414);

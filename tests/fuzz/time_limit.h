@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// TimeLimit: what one input of a fuzz target may take. Used by the targets.
+// TimeLimit: the time that one input of a fuzz target may take.
 #pragma once
 
 #include <cstdio>
@@ -8,8 +8,8 @@
 
 namespace snapkv::test {
 
-/// Ends the program where its life took more than kMostSeconds of processor time, which unlike the
-/// clock of libFuzzer's -timeout doesn't count what other programs on the machine do.
+/// Ends the program if more than kMostSeconds of processor time pass during its life. Unlike the
+/// clock of libFuzzer's -timeout, this does not count the work of other programs on the machine.
 class TimeLimit {
  public:
   static constexpr double kMostSeconds = 5;

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: MIT
-// convert_model(): the file computes what the folder computes, in every type, and is there whole or
-// not at all. That llama.cpp reads the file with the same result: docs/verification.md.
+// convert_model(): the file gives the same results as the folder, in every type, and either the
+// whole file is written or none. docs/verification.md tells how llama.cpp reads the file with the
+// same result.
 #include "snapkv/convert.h"
 
+#include <fmt/core.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -23,7 +25,7 @@
 namespace snapkv::test {
 namespace {
 
-/// Logits of 20 tokens.
+/// The logits of a sequence of 20 tokens.
 std::vector<float> logits_of(const std::string& path) {
   const auto model = Model::load({.path = path, .compute = Compute::f32});
   SessionOptions options;
@@ -43,7 +45,7 @@ class ConvertTest : public testing::Test {
   ConvertResult convert(std::optional<DType> type = {}, bool overwrite = true) const {
     return convert_model({.from = folder_, .to = file_, .type = type, .overwrite = overwrite});
   }
-  /// Files in the folder of the result.
+  /// The number of files in the folder of the result.
   int n_files() const {
     int n = 0;
     for (const auto& entry : std::filesystem::directory_iterator(dir_ / "out")) n += entry.exists();
@@ -66,9 +68,43 @@ TEST_F(ConvertTest, TheFileComputesWhatTheFolderComputes) {
     const std::vector<float> of_folder = logits_of(folder_), of_file = logits_of(file_);
     ASSERT_EQ(of_folder.size(), of_file.size());
     for (size_t i = 0; i < of_file.size(); ++i) {
-      ASSERT_NEAR(of_folder[i], of_file[i], 1e-4) << i;  // a head's values are summed in another
-    }                                                    // order
+      // The values of a head are summed in another order.
+      ASSERT_NEAR(of_folder[i], of_file[i], 1e-4) << i;
+    }
   }
+}
+
+/// Experts' matrices become one tensor; the router stays f32.
+TEST_F(ConvertTest, ExpertsAreMerged) {
+  for (const char* name : {"mixtral", "mixtral-bf16", "qwen3moe", "qwen3moe-softmax"}) {
+    SCOPED_TRACE(name);
+    write(name);
+    const ConvertResult result = convert();
+    const GgufFile file = GgufFile::open(file_);
+    const auto info = Model::load({.path = folder_})->info();
+    EXPECT_EQ(result.n_tensors, std::ssize(file.tensors()));
+    EXPECT_EQ(file.get_uint(info.architecture + ".expert_count"), info.n_expert);
+    EXPECT_EQ(file.get_uint(info.architecture + ".expert_used_count"), info.n_expert_used);
+    EXPECT_EQ(file.find_tensor("blk.0.ffn_gate.0.weight"), nullptr);
+    EXPECT_EQ(file.find_tensor("blk.0.ffn_gate_inp.weight")->tensor.dtype, DType::f32);
+    const Tensor down = file.find_tensor("blk.3.ffn_down_exps.weight")->tensor;
+    EXPECT_EQ(down.shape_string(), fmt::format("[{}, 64, {}]", info.n_expert, info.n_ff));
+    const std::vector<float> of_folder = logits_of(folder_), of_file = logits_of(file_);
+    for (size_t i = 0; i < of_file.size(); ++i) ASSERT_NEAR(of_folder[i], of_file[i], 1e-4) << i;
+  }
+}
+
+/// A file of before April 2024 is brought up to date.
+TEST_F(ConvertTest, ExpertsOfAnOldFileAreMerged) {
+  const std::string old = model_path("mixtral-parts");
+  const ConvertResult result = convert_model({.from = old, .to = file_, .type = DType::q8_0});
+  const GgufFile file = GgufFile::open(file_);
+  EXPECT_EQ(result.n_tensors, 2 + 3 * (6 + 1 + 3));
+  const Tensor up = file.find_tensor("blk.1.ffn_up_exps.weight")->tensor;
+  EXPECT_EQ(up.dtype, DType::q8_0);
+  EXPECT_EQ(up.shape_string(), "[5, 96, 64]");
+  convert_model({.from = old, .to = file_, .overwrite = true});
+  EXPECT_EQ(logits_of(old), logits_of(file_));
 }
 
 TEST_F(ConvertTest, HasTheKeysOfTheFolder) {
@@ -91,7 +127,7 @@ TEST_F(ConvertTest, HasTheKeysOfTheFolder) {
 
 TEST_F(ConvertTest, Types) {
   write("llama");
-  const std::string name = "blk.2.ffn_down.weight";  // [64, 160], which is not permuted
+  const std::string name = "blk.2.ffn_down.weight";  // [64, 160]; its rows are not permuted
   const auto values = oracle_values("model.layers.2.mlp.down_proj.weight", 64 * 160, false);
   for (const DType type : {DType::f32, DType::f16, DType::bf16, DType::q8_0}) {
     SCOPED_TRACE(snapkv::name(type));
@@ -216,7 +252,7 @@ TEST_F(ConvertTest, AStoppedConversionLeavesNothing) {
     convert_model({.from = folder_, .to = file_, .progress = [&](double fraction) {
                      EXPECT_GE(fraction, 0);
                      EXPECT_LE(fraction, 1);
-                     EXPECT_EQ(n_files(), 1);  // under another name
+                     EXPECT_EQ(n_files(), 1);  // the unfinished file has another name
                      EXPECT_FALSE(std::filesystem::exists(file_));
                      return ++calls < last;
                    }});

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Folders of transformers: which keys and tensors they become, and that whatever is missing, wrong
-// or not supported is an error that names file, field, expected and actual.
+// Folders of transformers: the keys and tensors they become, and an error that names the file, the
+// field, and the expected and actual value for whatever is missing, wrong or not supported.
 #include "huggingface/folder.h"
 
 #include <gtest/gtest.h>
@@ -16,7 +16,7 @@
 namespace snapkv::test {
 namespace {
 
-/// A folder that tests damage.
+/// Writes a valid folder, which the tests damage.
 class FolderTest : public testing::Test {
  protected:
   void SetUp() override { write("llama"); }
@@ -26,7 +26,7 @@ class FolderTest : public testing::Test {
   }
   GgufFile open() const { return huggingface::to_model(huggingface::open_folder(path_)); }
 
-  /// config.json with these fields instead; a null takes a field away.
+  /// Writes config.json with these fields changed; a null removes the field.
   void set_config(const Json& fields) {
     Json config = golden_.at("config");
     config.merge_patch(fields);
@@ -41,7 +41,7 @@ class FolderTest : public testing::Test {
     expect_bad({path_ + "/config.json"});
     expect_bad(words);
   }
-  /// tokenizer.json after `change`.
+  /// Writes tokenizer.json as `change` leaves it.
   template <typename Change>
   void set_tokenizer(Change change) {
     Json tokenizer = spm_tokenizer();
@@ -83,7 +83,7 @@ TEST_F(FolderTest, HasTheKeysOfGguf) {
   const auto scores = file.get_floats("tokenizer.ggml.scores");
   EXPECT_EQ(scores[263], -1);  // "ab" is the first merge
   EXPECT_EQ(scores[264], -3);  // "abc"
-  EXPECT_EQ(scores[266], -4);  // the first of two merges that make it
+  EXPECT_EQ(scores[266], -4);  // the first of the two merges that make it
   EXPECT_LT(scores[260], -5);  // no merge makes it
   EXPECT_EQ(file.get_uint("tokenizer.ggml.bos_token_id"), 1u);
   EXPECT_EQ(file.get_uint("tokenizer.ggml.eos_token_id"), 2u);
@@ -193,7 +193,7 @@ TEST_F(FolderTest, MisalignedTensorsAreCopied) {
   write_bytes(path_ + "/model.safetensors", safetensors_bytes(tensors));
   std::ifstream in(path_ + "/model.safetensors", std::ios::binary);
   std::string bytes((std::istreambuf_iterator<char>(in)), {});
-  bytes[0] += 1;  // the header is a byte longer, and so all data lie at odd offsets
+  bytes[0] += 1;  // the header is a byte longer, so all data lie at odd offsets
   bytes.insert(bytes.find("}}") + 2, " ");
   write_text(path_ + "/model.safetensors", bytes);
   const GgufFile file = open();
@@ -218,7 +218,7 @@ TEST_F(FolderTest, ACopyAndFingerprints) {
   });
 }
 
-// With the same weights and another vocabulary a saved cache would be read as another text.
+// If only the weights counted, a cache saved with one vocabulary could be loaded with another.
 TEST_F(FolderTest, TheVocabularyIsPartOfTheFingerprint) {
   const uint64_t fingerprint = open().fingerprint();
   set_tokenizer([](Json&) {});
@@ -235,7 +235,7 @@ TEST_F(FolderTest, TheVocabularyIsPartOfTheFingerprint) {
   EXPECT_NE(open().fingerprint(), fingerprint);
 }
 
-// What is wrong
+// Errors
 // ------------------------------------------------------------------------------------
 
 TEST_F(FolderTest, MissingFiles) {
@@ -293,6 +293,25 @@ TEST_F(FolderTest, UnsupportedModels) {
   expect_bad_config({{"quantization_config", {{"quant_method", "gptq"}}}},
                     {"quantization_config", "gptq", "not supported"});
   expect_bad_config({{"num_local_experts", 8}}, {"num_local_experts is 8"});
+  const Json mixtral = {{"architectures", {"MixtralForCausalLM"}}, {"num_local_experts", 4}};
+  const auto expect_bad_experts = [&](Json fields, std::initializer_list<std::string_view> words) {
+    Json all = mixtral;
+    all.update(fields);
+    expect_bad_config(all, words);
+  };
+  expect_bad_experts({{"num_experts_per_tok", 5}}, {"num_experts_per_tok is 5", "4"});
+  expect_bad_experts({{"num_experts_per_tok", 0}}, {"num_experts_per_tok is 0"});
+  expect_bad_experts(Json::object(), {"num_experts_per_tok is missing"});
+  expect_bad_experts({{"num_local_experts", 0}}, {"num_local_experts is 0"});
+  expect_bad_experts({{"num_experts_per_tok", 2}}, {"block_sparse_moe.gate.weight", "missing"});
+  const Json qwen = {{"architectures", {"Qwen3MoeForCausalLM"}},
+                     {"num_experts_per_tok", 2},
+                     {"moe_intermediate_size", 32}};
+  Json sparse = qwen, dense = qwen;
+  sparse["decoder_sparse_step"] = 2;
+  dense["mlp_only_layers"] = {0};
+  expect_bad_experts(sparse, {"decoder_sparse_step is 2", "supported is 1"});
+  expect_bad_experts(dense, {"mlp_only_layers is [0]", "supported is []"});
   expect_bad_config({{"hidden_act", "relu"}}, {"hidden_act is \"relu\"", "silu"});
   expect_bad_config({{"partial_rotary_factor", 0.5}}, {"partial_rotary_factor is 0.5"});
   const auto rope = [&](const Json& fields, std::initializer_list<std::string_view> words) {
@@ -334,12 +353,12 @@ TEST_F(FolderTest, SlidingWindows) {
   write("mistral");
   set_config({{"sliding_window", 100}});
   EXPECT_EQ(open().get_uint("llama.attention.sliding_window"), 100u);
-  EXPECT_FALSE(open().has("llama.attention.sliding_window_pattern"));  // all layers
+  EXPECT_FALSE(open().has("llama.attention.sliding_window_pattern"));  // in all layers
   EXPECT_EQ(open().get_uint("llama.context_length"), 256u);
   set_config({{"sliding_window", nullptr}});
   EXPECT_FALSE(open().has("llama.attention.sliding_window"));
   write("qwen3");
-  set_config({{"sliding_window", 100}});  // not used
+  set_config({{"sliding_window", 100}});  // without use_sliding_window: no window
   EXPECT_FALSE(open().has("qwen3.attention.sliding_window"));
   Json types = golden_.at("config").at("layer_types");
   types[3] = "sliding_attention";
@@ -421,7 +440,7 @@ TEST_F(FolderTest, WrongIndexes) {
   expect_bad({"model.embed_tokens.weight", "is missing"});
   write_text(index_path, "{}");
   expect_bad({index_path, "weight_map is missing"});
-  // a tensor in two shards
+  // A tensor is in two shards.
   write_text(index_path, index.dump());
   std::filesystem::copy_file(path_ + "/model-00001-of-00003.safetensors",
                              path_ + "/model-00002-of-00003.safetensors",

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The fuzz target of folders without a fuzzer: valid files, thousands of mutations of them from a
-// fixed seed, and every file in tests/fuzz/corpus_huggingface.
+// Runs the fuzz target of folders without a fuzzer, on valid files, on thousands of mutations of
+// them from a fixed seed, and on every file in tests/fuzz/corpus_huggingface.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -22,7 +22,7 @@ std::string read(const std::string& path) {
 }
 
 bool replay(const std::string& input) {
-  const std::vector<char> exact(input.begin(), input.end());  // a sanitizer sees reads beyond it
+  const std::vector<char> exact(input.begin(), input.end());  // a sanitizer sees reads past the end
   return read_hostile_huggingface(std::as_bytes(std::span(exact)));
 }
 
@@ -40,7 +40,7 @@ std::vector<std::string> seeds() {
   return all;
 }
 
-/// A change of a byte, of a piece, or of a number or word of JSON.
+/// Flips a bit, removes, inserts or copies a piece, or replaces a value of the JSON.
 void mutate(std::string& text, std::mt19937& random) {
   const auto below = [&](size_t n) { return n == 0 ? 0 : random() % n; };
   const size_t at = 1 + below(text.size() - 1);
@@ -59,7 +59,7 @@ void mutate(std::string& text, std::mt19937& random) {
     case 2:
       text.insert(at, kPieces[below(std::size(kPieces))]);
       break;
-    case 3: {  // a value instead of another
+    case 3: {  // replaces a value
       const size_t colon = text.find(':', at);
       if (colon == std::string::npos) break;
       const size_t end = std::min(text.find_first_of(",}]", colon), text.size());

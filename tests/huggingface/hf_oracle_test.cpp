@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
-// The same model as transformers: log-probabilities of folders as save_pretrained writes them,
-// against numbers recorded by tools/hf_oracle.py (golden/*.json; each names the command that made
-// it). The folders are made here, from the goldens' configurations and the same formula of weights.
+// The same results as transformers: the log-probabilities of folders as save_pretrained writes them
+// are compared with numbers recorded by tools/hf_oracle.py (golden/*.json; each file names the
+// command that made it). The test makes the folders, from the configurations in the golden files
+// and the same formula for the weights.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -19,13 +20,13 @@ constexpr double kTolerance = 1e-3;
 
 class HfOracleTest : public testing::TestWithParam<std::string> {
  protected:
-  /// The folder of a golden: made, or, where SNAPKV_HF_FOLDERS names a folder of those that
-  /// hf_oracle.py --folder kept, the one that transformers saved.
+  /// The folder for a golden file. SNAPKV_HF_FOLDERS may name a directory of the folders that
+  /// transformers saved and hf_oracle.py --folder kept; without it the folder is made here.
   std::string folder_of(const Json& golden) const {
     const char* saved = std::getenv("SNAPKV_HF_FOLDERS");
     if (saved != nullptr) {
       const std::string folder = saved + ("/" + GetParam());
-      write_spm_tokenizer(folder);  // transformers' models have none
+      write_spm_tokenizer(folder);  // the folders of transformers have no tokenizer
       return folder;
     }
     write_oracle_folder(dir_ / "", golden);
@@ -71,7 +72,8 @@ TEST_P(HfOracleTest, LogProbabilities) {
 INSTANTIATE_TEST_SUITE_P(Families, HfOracleTest,
                          testing::Values("llama", "llama-bf16", "llama-f16", "llama-options",
                                          "llama3", "llama-linear", "llama-yarn", "mistral",
-                                         "mistral-window", "qwen2", "qwen2-window", "qwen3",
+                                         "mistral-window", "mixtral", "mixtral-bf16", "qwen2",
+                                         "qwen2-window", "qwen3", "qwen3moe", "qwen3moe-softmax",
                                          "gemma3", "gemma3-options", "phi3", "phi3-partial",
                                          "phi3-longrope"),
                          [](const auto& test) {

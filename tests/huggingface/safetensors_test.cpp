@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Headers of safetensors files: what is read of a valid one, and that every fault is an error that
-// names the file and what is wrong.
+// Headers of safetensors files: what is read from a valid one, and an error that names the file and
+// the fault for every invalid one.
 #include "huggingface/safetensors.h"
 
 #include <fmt/core.h>
@@ -17,7 +17,7 @@ namespace {
 using huggingface::parse_safetensors;
 using huggingface::SafetensorsEntry;
 
-/// Parses a header with `n` bytes of data behind it.
+/// Parses a header that `n` bytes of data follow.
 std::vector<SafetensorsEntry> parse(std::string_view header, size_t n = 0) {
   return parse_safetensors(safetensors_bytes(header, std::vector<std::byte>(n)), "FILE");
 }
@@ -121,7 +121,8 @@ TEST(SafetensorsTest, RefusesOverlapsGapsAndNamesThatOccurTwice) {
   expect_bad({"'a' occurs twice"}, two("a", "[0, 4]", "a", "[4, 8]"), 8);
 }
 
-/// The processor time for a header that ends with an error, whatever else the machine does.
+/// Expects an error from the header and returns the processor time that it took, so that other work
+/// on the machine does not count.
 double seconds_of(const std::string& header) {
   const CpuTimer timer;
   EXPECT_THROW(parse(header), Error);
@@ -137,7 +138,7 @@ TEST(SafetensorsTest, HostileHeadersEndSoon) {
     many += fmt::format(R"("{}":{{"dtype":"U8","shape":[0],"data_offsets":[0,0]}},)", i % 999'999);
   }
   many.back() = '}';
-  EXPECT_LT(seconds_of(many), 20);  // one name occurs twice
+  EXPECT_LT(seconds_of(many), 20);  // the error: one name occurs twice
 }
 
 }  // namespace

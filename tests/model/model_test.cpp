@@ -1,100 +1,19 @@
 // SPDX-License-Identifier: MIT
-// Loading of models: what is missing, wrong or not supported is named.
+// Loading of models: errors name what is missing, wrong or not supported.
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <functional>
 #include <limits>
-#include <map>
 
 #include "model/family.h"
 #include "snapkv/engine.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/family_models.h"
-#include "tests/support/gguf_writer.h"
 #include "tests/support/test_models.h"
+#include "tests/support/tiny_file.h"
 
 namespace snapkv::test {
 namespace {
-
-/// A valid model of one layer, to be changed before it is written.
-struct TinyFile {
-  std::map<std::string, std::function<void(GgufWriter&, const std::string&)>> metadata;
-  std::map<std::string, std::vector<int64_t>> tensors;
-
-  template <typename T>
-  void set(const std::string& key, T value) {
-    metadata[key] = [value](GgufWriter& w, const std::string& k) { w.add(k, value); };
-  }
-
-  TinyFile() {
-    set("general.architecture", std::string("llama"));
-    set("llama.block_count", uint32_t{1});
-    set("llama.context_length", uint32_t{64});
-    set("llama.embedding_length", uint32_t{32});
-    set("llama.feed_forward_length", uint32_t{48});
-    set("llama.attention.head_count", uint32_t{4});
-    set("llama.attention.head_count_kv", uint32_t{2});
-    set("llama.attention.layer_norm_rms_epsilon", 1e-5f);
-    set("tokenizer.ggml.model", std::string("llama"));
-    std::vector<std::string> tokens = {"<unk>", "<s>", "</s>"};
-    std::vector<int32_t> types = {2, 3, 3};
-    std::vector<float> scores = {0, 0, 0};
-    for (int i = 0; i < 256; ++i) {
-      char byte[8];
-      std::snprintf(byte, sizeof(byte), "<0x%02X>", i);
-      tokens.emplace_back(byte);
-      types.push_back(6);
-      scores.push_back(0);
-    }
-    set("tokenizer.ggml.tokens", tokens);
-    set("tokenizer.ggml.token_type", types);
-    set("tokenizer.ggml.scores", scores);
-    set("tokenizer.ggml.bos_token_id", uint32_t{1});
-    set("tokenizer.ggml.eos_token_id", uint32_t{2});
-    set("tokenizer.ggml.unknown_token_id", uint32_t{0});
-    tensors = {{"token_embd.weight", {259, 32}},       {"output_norm.weight", {32}},
-               {"blk.0.attn_norm.weight", {32}},       {"blk.0.attn_q.weight", {32, 32}},
-               {"blk.0.attn_k.weight", {16, 32}},      {"blk.0.attn_v.weight", {16, 32}},
-               {"blk.0.attn_output.weight", {32, 32}}, {"blk.0.ffn_norm.weight", {32}},
-               {"blk.0.ffn_gate.weight", {48, 32}},    {"blk.0.ffn_up.weight", {48, 32}},
-               {"blk.0.ffn_down.weight", {32, 48}}};
-  }
-
-  std::string write(const TempDir& folder) const {
-    GgufWriter writer;
-    for (const auto& [key, add] : metadata) add(writer, key);
-    for (const auto& [name, shape] : tensors) {
-      size_t n = 1;
-      for (int64_t d : shape) n *= static_cast<size_t>(d);
-      writer.add_f32(name, shape, std::vector<float>(n, 0.01f));
-    }
-    const std::string path = folder / "model.gguf";
-    writer.write(path);
-    return path;
-  }
-};
-
-/// The message of the kBadModel error that loading gives.
-std::string load_error(const TinyFile& file) {
-  const TempDir folder;
-  const std::string path = file.write(folder);
-  try {
-    Model::load({.path = path});
-  } catch (const Error& e) {
-    EXPECT_EQ(e.code(), ErrorCode::kBadModel) << e.what();
-    EXPECT_NE(std::string(e.what()).find(path), std::string::npos) << "no file name: " << e.what();
-    return e.what();
-  }
-  ADD_FAILURE() << "no error";
-  return "";
-}
-
-void expect_mentions(const std::string& message, std::initializer_list<const char*> words) {
-  for (const char* word : words) {
-    EXPECT_NE(message.find(word), std::string::npos) << "\"" << word << "\" not in: " << message;
-  }
-}
 
 TEST(ModelTest, AValidFileLoads) {
   const TempDir folder;
@@ -120,7 +39,7 @@ TEST(ModelTest, NumbersThatF32CannotHoldAreNamed) {
       expect_mentions(load_error(file), {key, "f32"});
     }
   }
-  for (const double value : {1e300, 1e-60, -1.0}) {  // 0 says that scores are not capped
+  for (const double value : {1e300, 1e-60, -1.0}) {  // 0 means that scores are not capped
     TinyFile file;
     file.set("llama.attn_logit_softcapping", value);
     expect_mentions(load_error(file), {"llama.attn_logit_softcapping", "f32"});
@@ -198,14 +117,14 @@ TEST(ModelTest, WhatIsNotSupportedIsNamed) {
   expect_mentions(load_error(value), {"llama.attention.value_length", "16", "8"});
 }
 
-// Keys of other kinds of models are better reasons than the name of an architecture.
+// Keys of other kinds of models explain more than the name of an architecture.
 TEST(ModelTest, KeysThatMeanAnotherComputationAreNamed) {
   const struct {
     const char* architecture;
     const char* key;
     uint32_t value;
     const char* meaning;
-  } cases[] = {{"llama", "expert_count", 8, "mixtures of experts"},
+  } cases[] = {{"llama", "expert_shared_count", 8, "experts that every token passes"},
                {"deepseek2", "attention.kv_lora_rank", 512, "multi-head latent attention"},
                {"mamba", "ssm.state_size", 16, "recurrent"},
                {"rwkv7", "wkv.head_size", 64, "recurrent"},
@@ -237,17 +156,17 @@ TEST(ModelTest, ScalesAndCapsMustBeNumbers) {
       expect_mentions(load_error(file), {key});
     }
   }
-  TinyFile logits;  // which of two meanings it has depends on the family
+  TinyFile logits;  // the family decides which of two meanings the key has
   logits.set("llama.logit_scale", 2.0f);
   expect_mentions(load_error(logits), {"llama.logit_scale"});
 }
 
-/// Whether a family's file may be without a tensor.
+/// Whether a family's file may lack a tensor.
 bool may_be_missing(const Family& f, const std::string& name) {
   const auto has = [&](const char* part) { return name.find(part) != std::string::npos; };
   if (has("rope_freqs")) return true;
   if (name == "output.weight") return f.shared_output != SharedOutput::never;
-  if (has("ffn_norm.weight")) return false;  // models without it are in the list themselves
+  if (has("ffn_norm.weight")) return false;  // the list has models without it
   if (has("attn_q_norm") || has("attn_k_norm")) return f.qk_norm_weights == Presence::optional;
   if (!name.ends_with(".bias")) return false;
   if (has("norm")) return f.norm_bias == Presence::optional;
@@ -264,14 +183,15 @@ TEST(ModelTest, EveryMissingTensorOfEveryFamilyIsNamed) {
     });
     ASSERT_NE(family, families().end());
     for (const TensorEntry& t : describe_model(model_path(m.name)).tensors) {
-      if (t.name.find("blk.1.") == 0 || t.name.find("blk.2.") == 0) continue;  // as blk.0
+      if (t.name.find("blk.1.") == 0 || t.name.find("blk.2.") == 0) continue;  // same as blk.0
       SCOPED_TRACE(m.name + " " + t.name);
       const std::string path = folder / "model.gguf";
       write_family_model(m.name, path, t.name);
       if (may_be_missing(*family, t.name)) {
         EXPECT_NO_THROW(Model::load({.path = path}));
       } else {
-        // queries, keys and values may be one tensor or three, long factors are missed by the short
+        // Queries, keys and values may be one tensor or three. Missing long factors are reported
+        // for the short ones.
         const std::string missed = t.name.find("attn_qkv.weight") != std::string::npos ? "attn_q."
                                    : t.name == "rope_factors_long.weight" ? "rope_factors"
                                    : t.name == "blk.0.ffn_norm.weight"    ? "ffn_norm"

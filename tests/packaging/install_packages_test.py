@@ -8,10 +8,10 @@ import unittest
 from pathlib import Path
 
 SCRIPT = Path(__file__).resolve().parents[2] / "tools" / "install_packages.sh"
-TOOLS = ["cat", "env", "grep", "mktemp", "rm"]  # of the system, what the script itself calls
+TOOLS = ["cat", "env", "grep", "mktemp", "rm"]  # the system's tools that the script calls
 
 DPKG_QUERY = """case " $MISSING " in *" $4 "*) exit 1 ;; esac; printf installed"""
-# apt-get install fails while the lists are missing and works after an update
+# apt-get install fails as long as the lists are missing and works after an update.
 APT_GET = """echo "apt-get $*" >> "$CALLS"
 [ "$1" = update ] && { : > "$CALLS.lists"; exit "$UPDATE_STATUS"; }
 [ -e "$CALLS.lists" ] || { echo "no such package" >&2; exit 100; }"""

@@ -1,5 +1,5 @@
-# Installs the build, moves the installed tree elsewhere, builds tests/packaging/consumer against it
-# and runs that. Run by ctest (CMakeLists.txt here passes the variables):
+# Installs the build, moves the installed tree to another place, builds tests/packaging/consumer
+# with it and runs the result:
 #   cmake -DBUILD_DIR= -DWORK_DIR= -DCONSUMER_DIR= -DLIBDIR= -DGENERATOR= -DCXX= -DCXX_FLAGS= -P ...
 function(run)
   execute_process(COMMAND ${ARGN} RESULT_VARIABLE status OUTPUT_VARIABLE out ERROR_VARIABLE err)
@@ -21,7 +21,7 @@ foreach(file bin/snapkv include/snapkv/engine.h share/snapkv/needle.gguf)
   endif()
 endforeach()
 
-# the package must not remember where it was made
+# The package must not contain the path where it was built.
 file(GLOB package_files ${WORK_DIR}/moved/${LIBDIR}/cmake/snapkv/*.cmake)
 if(NOT package_files)
   message(FATAL_ERROR "no CMake package under ${LIBDIR}/cmake/snapkv")

@@ -62,7 +62,7 @@ class Container(unittest.TestCase):
             found = subprocess.run(["dpkg-query", "-S", "*/" + library], capture_output=True,
                                    text=True).stdout
             packages = {line.split(":")[0] for line in found.splitlines()}
-            base = {"libc6", "libstdc++6", "libgcc-s1"}  # of every image
+            base = {"libc6", "libstdc++6", "libgcc-s1"}  # in every image
             self.assertTrue(packages & (installed | base), f"{library}: of {packages}")
 
 

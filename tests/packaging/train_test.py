@@ -111,7 +111,7 @@ class Sequences(unittest.TestCase):
         for n_tokens in (256, 1024):
             lengths = sorted(len(SAMPLES.training(n_tokens)[0]) for _ in range(15))
             self.assertLessEqual(lengths[-1], 1.1 * n_tokens)
-            self.assertGreaterEqual(lengths[7], 0.9 * n_tokens)  # seldom, no question stands at the end: shorter
+            self.assertGreaterEqual(lengths[7], 0.9 * n_tokens)  # few end without a question
 
     def test_a_drill_asks_for_each_line_once(self):
         for _ in range(20):
@@ -151,7 +151,7 @@ class Sequences(unittest.TestCase):
                 self.assertGreaterEqual(ahead_weights[b, i], ANSWER)
                 if row + 2 < n:
                     self.assertEqual(ahead_targets[b, i], ids[b, row + 2])
-        self.assertGreater((ahead_weights == FIRST).sum(), 6)  # a value's first token, from before the space
+        self.assertGreater((ahead_weights == FIRST).sum(), 6)  # first tokens of values
 
     def test_the_usual_needle_is_never_trained_on(self):
         for _ in range(2000):
@@ -222,7 +222,7 @@ class Model(unittest.TestCase):
         model, batch = Llama(METADATA, TENSORS), SAMPLES.batch(200, 2)
         plain, nll = train.loss_of(model, batch, "cpu")
         with_ahead, same = train.loss_of(model, batch, "cpu", 0.3)
-        self.assertGreater(with_ahead.item(), plain.item() + 0.1)  # nothing has been learned of it
+        self.assertGreater(with_ahead.item(), plain.item() + 0.1)  # it has not learned that yet
         self.assertEqual(nll, same)
         gradients = []
         for ahead, alone in ((0.0, False), (0.3, True), (0.3, False)):

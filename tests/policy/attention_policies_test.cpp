@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The policies that rank rows by the window's attention (pyramidkv, ada-snapkv, chunkkv, tova),
-// against their definitions in f64.
+// compared with their definitions in f64.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -21,7 +21,7 @@ class AttentionPolicies : public testing::TestWithParam<Target> {
 INSTANTIATE_TEST_SUITE_P(, AttentionPolicies, testing::Values(Target::ref, Target::cpu),
                          [](const auto& p) { return target_name(p.param); });
 
-// Heads of different lengths, as a second turn finds them.
+// Runs a policy on heads of different lengths, as in a second turn.
 Kept run_ragged(Backend& backend, const PolicyConfig& config, const Layer& l,
                 const std::vector<int32_t>& n_rows) {
   const TestTensor q({l.n_window, l.n_head, l.head_dim}, l.q);
@@ -35,7 +35,7 @@ Kept run_ragged(Backend& backend, const PolicyConfig& config, const Layer& l,
       backend, Policy::make(config)->make_selector(backend)->select(input, config.budget), n_rows);
 }
 
-// Head g of a layer alone, its first n rows.
+// Head g of a layer alone, with its first n rows.
 Layer one_head(const Layer& l, int64_t g, int64_t n) {
   Layer head = l;
   head.n_head = l.n_group(), head.n_head_kv = 1, head.n_tokens = n;
@@ -64,9 +64,9 @@ TEST(PyramidKv, BudgetsPerLayer) {
   const PolicyConfig config{.name = "pyramidkv", .budget = 160, .window_size = 32};
   // B = 128: min = 128 / 20 = 6, max = 250, step (250 - 6) / 4 = 61; mean 160
   EXPECT_EQ(layer_budgets(config, 10000, 5), (std::vector<int64_t>{282, 221, 160, 99, 38}));
-  // L - W = 238 <= 250: max = 238, min = 18, step 55; the first layer keeps everything
+  // L - W = 238 <= 250: max = 238, min = 18, step 55; the first layer keeps everything.
   EXPECT_EQ(layer_budgets(config, 270, 5), (std::vector<int64_t>{270, 215, 160, 105, 50}));
-  // step = 244 / 31 = 7.87, rounded after it is multiplied
+  // step = 244 / 31 = 7.87, rounded after the multiplication
   const std::vector<int64_t> budgets = layer_budgets(config, 10000, 32);
   EXPECT_EQ(budgets.front(), 282);
   EXPECT_EQ(budgets[1], 282 - 7);
@@ -74,7 +74,7 @@ TEST(PyramidKv, BudgetsPerLayer) {
   EXPECT_EQ(budgets[15], 282 - 118);
   EXPECT_EQ(budgets[16], 38 + 118);
   EXPECT_EQ(budgets.back(), 38);
-  // L < 2B: as snapkv; one layer too; and nothing to drop
+  // L < 2B: the same as snapkv. Also a single layer, and nothing to drop.
   EXPECT_EQ(layer_budgets(config, 255, 3), (std::vector<int64_t>{160, 160, 160}));
   EXPECT_EQ(layer_budgets(config, 256, 3), (std::vector<int64_t>{256, 160, 64}));
   EXPECT_EQ(layer_budgets(config, 10000, 1), (std::vector<int64_t>{160}));
@@ -128,7 +128,7 @@ TEST_P(AttentionPolicies, PyramidKvIsSnapKvWithTheLayersBudget) {
           is_selection(kept[g], oracle_scores(l, config, g), 16, 156 - 38 * il, kTolerance));
     }
   }
-  config.budget = 24;  // B = 8: the last of 5 layers keeps its window only
+  config.budget = 24;  // B = 8: the last of 5 layers keeps only its window
   const Kept last = run_policy(*backend_, *Policy::make(config), l, DType::f32, 4, 5);
   std::vector<int32_t> window(16);
   std::iota(window.begin(), window.end(), 484);
@@ -137,7 +137,7 @@ TEST_P(AttentionPolicies, PyramidKvIsSnapKvWithTheLayersBudget) {
 
 // ---------------------------------------------------------------- ada-snapkv
 
-// The definition: the highest scores of all heads, then the floor. Not yet rounded.
+// The definition: the highest scores of all heads, then the floor; not yet rounded.
 std::vector<double> ada_counts(const std::vector<Scores>& scores, int64_t base, double floor) {
   std::vector<std::pair<double, size_t>> all;
   for (size_t h = 0; h < scores.size(); ++h) {
@@ -178,8 +178,8 @@ TEST_P(AttentionPolicies, AdaSnapKvSharesALayersRowsBetweenItsHeads) {
 }
 
 TEST_P(AttentionPolicies, AdaSnapKvByHand) {
-  // 20 spikes in head 0, 4 in head 1, B = 12: counts 20 and 4, so 0.8 * 20 + 2 = 18 and
-  // 0.8 * 4 + 2 = 5.2; the row that rounding loses goes to head 1.
+  // 20 spikes in head 0, 4 in head 1, B = 12: the counts are 20 and 4, so 0.8 * 20 + 2 = 18 and
+  // 0.8 * 4 + 2 = 5.2; the row lost by rounding goes to head 1.
   std::vector<float> many(208, 0.0f), few(208, 0.0f);
   for (size_t i = 0; i < 20; ++i) many[30 + i * 5] = 6.0f;
   for (size_t i = 0; i < 4; ++i) few[100 + i * 10] = 6.0f;
@@ -205,7 +205,7 @@ TEST_P(AttentionPolicies, AdaSnapKvGivesWhatShortHeadsDoNotNeedToTheOthers) {
     EXPECT_TRUE(is_selection(kept[g], oracle_scores(head, config, 0), 16, std::ssize(kept[g]) - 16,
                              kTolerance));
   }
-  // more room than rows: the long head keeps all of them
+  // If there is more room than rows, the long head keeps all of its rows.
   EXPECT_EQ(run_ragged(*backend_, config, l, {70, 20, 20})[0].size(), 70u);
 }
 
@@ -258,7 +258,7 @@ TEST_P(AttentionPolicies, ChunkKvEqualsTheDefinition) {
 
 // ---------------------------------------------------------------- tova
 
-// Attention of the last query of head h, all rows but its own.
+// The attention of the last query of head h to all rows but its own.
 Scores last_votes(const Layer& l, int64_t h) {
   Layer last = l;
   last.n_window = 1;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Parameter "critical" against its definition in f64: half of the rows by attention, the rest by
-// attention times the norm of what the row's value adds to the output.
+// Parameter "critical" compared with its definition in f64: half of the rows are chosen by
+// attention, the rest by attention times the norm of what the row's value adds to the output.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -22,7 +22,7 @@ INSTANTIATE_TEST_SUITE_P(, Critical, testing::Values(Target::ref, Target::cpu),
 
 constexpr int64_t kEmbd = 48;
 
-// Scores whose top 100 are the definition's, for KV head g.
+// Scores whose top 100 are those of the definition, for KV head g.
 Scores critical_scores(const Layer& l, const PolicyConfig& c, const TestTensor& wo, int64_t g) {
   const std::vector<float> w = wo.values();
   const Scores attention = oracle_scores(l, c, g);
@@ -53,7 +53,7 @@ TEST_P(Critical, WeighsHalfOfTheRowsByTheirOutput) {
           .name = "snapkv", .budget = 116, .window_size = 16, .params = {{"critical", true}}};
       const Kept kept =
           run_policy(*backend_, *Policy::make(config), l, DType::f16, 0, 1, {}, {}, wo);
-      // products may be rounded to bf16 on the way: 8 bits, averaged over 48 outputs
+      // Products may be rounded to bf16 in between: 8 bits, averaged over 48 outputs.
       const bool bf16 = backend_->compute_dtype() == DType::bf16;
       for (int64_t g = 0; g < 2; ++g) {
         EXPECT_TRUE(

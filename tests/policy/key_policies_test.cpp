@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The policies that look at positions or keys only (streaming-llm, random, knorm, keydiff), and the
-// sinks that every policy may protect, against their definitions in f64.
+// The policies that use only positions or keys (streaming-llm, random, knorm, keydiff), and the
+// sinks that every policy can protect, compared with their definitions in f64.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -16,7 +16,7 @@
 namespace snapkv::test {
 namespace {
 
-// f64 scores rounded to f32 against f64: only rows this close to the cut may change places.
+// f64 scores rounded to f32, compared with f64: only rows this close to the cut may be exchanged.
 constexpr double kKeyTolerance = 1e-6;
 
 class KeyPolicies : public testing::TestWithParam<Target> {
@@ -41,7 +41,7 @@ TEST_P(KeyPolicies, StreamingLlmKeepsSinksAndRecentRows) {
   config.sinks = 0;
   expected = first_and_last(0, 100, 500);
   EXPECT_EQ(run_policy(*backend_, config, l, DType::f16), (Kept{expected, expected}));
-  config.sinks = 83;  // as many as leave one row
+  config.sinks = 83;  // the most that leave room for one row
   expected = first_and_last(83, 17, 500);
   EXPECT_EQ(run_policy(*backend_, config, l, DType::f16), (Kept{expected, expected}));
   config.budget = 500;
@@ -49,7 +49,7 @@ TEST_P(KeyPolicies, StreamingLlmKeepsSinksAndRecentRows) {
   EXPECT_EQ(run_policy(*backend_, config, l, DType::f16), (Kept{expected, expected}));
 }
 
-// Whole numbers as scores of recent rows end at 2^24, where f32 has no odd ones.
+// Whole-number scores for recent rows would fail at 2^24, where f32 has no odd numbers.
 TEST_P(KeyPolicies, RecentRowsArePreferredHoweverManyThereAre) {
   PolicyConfig config{.name = "lagkv", .budget = 40, .window_size = 8};
   const std::vector<int32_t> expected = first_and_last(4, 36, 200);
@@ -64,7 +64,7 @@ TEST_P(KeyPolicies, RecentRowsArePreferredHoweverManyThereAre) {
   const std::vector<int32_t> n_rows = {n};
   std::vector<float> vector(8, 1.0f);
   Tensor k(vector.data(), DType::f32, {1, n, 8});
-  k.stride[1] = 0;  // all rows are one
+  k.stride[1] = 0;  // all rows are the same
   PolicyInput input;
   input.k = k;
   input.n_rows = n_rows;
@@ -119,13 +119,13 @@ Scores keydiff_scores(const Layer& l, int64_t g) {
 TEST_P(KeyPolicies, KeydiffKeepsTheKeysUnlikeTheOthers) {
   for (DType dtype : {DType::f32, DType::f16, DType::bf16}) {
     Layer l = random_layer(600, 16, 4, 2, 24, dtype, 53);
-    for (size_t i = 0; i < l.k.size(); i += 24) l.k[i] += 2.0f;  // a direction most keys share
+    for (size_t i = 0; i < l.k.size(); i += 24) l.k[i] += 2.0f;  // a direction that most keys share
     const TestTensor rounded({2, 600, 24}, l.k, dtype);
     l.k = rounded.values();
     const PolicyConfig config{.name = "keydiff", .budget = 116, .window_size = 16};
     const Kept kept = run_policy(*backend_, config, l, dtype);
     for (int64_t g = 0; g < 2; ++g) {
-      // the anchor above is rounded to f32, cosines lie around 0.6
+      // The anchor above is rounded to f32, and cosines are around 0.6.
       EXPECT_TRUE(is_selection(kept[g], keydiff_scores(l, g), 16, 100, 1e-5));
     }
   }
@@ -141,9 +141,9 @@ TEST_P(KeyPolicies, KeydiffOnKeysOfOneDirectionAndZeroKeys) {
   EXPECT_EQ(run_policy(*backend_, config, l), (Kept{{20, 30, 36, 37, 38, 39}}));
 }
 
-// The definition of lagkv with plain loops: chunk by chunk the spread of each row in the next
-// chunk's range, softmax, ranks; then the recent rows from the end, the highest ranks, and the
-// lower of two equal ones.
+// The definition of lagkv as plain loops: for each chunk, the spread of each row within the next
+// chunk's range, softmax, ranks; then the recent rows from the end, the highest ranks, and of two
+// equal ones the lower.
 std::vector<double> lag_softmax(const std::vector<float>& x, const Layer& l, int64_t g,
                                 int64_t first, int64_t lag) {
   std::vector<double> out;
@@ -192,7 +192,7 @@ TEST_P(KeyPolicies, LagKvKeepsTheRowsThatTheNextOnesDoNotResemble) {
   for (DType dtype : {DType::f32, DType::f16, DType::bf16}) {
     Layer l = random_layer(700, 16, 4, 2, 40, dtype, 58);
     l.v = random_tensor({2, 700, 40}, 59, dtype).values();
-    for (int lag : {20, 64, 300, 400}) {  // 400: one chunk, nothing but recent rows
+    for (int lag : {20, 64, 300, 400}) {  // 400: a single chunk, only recent rows
       PolicyConfig config{.name = "lagkv", .budget = 500, .window_size = 16};
       config.params["lag_size"] = lag;
       const Kept kept = run_policy(*backend_, config, l, dtype);
@@ -215,7 +215,7 @@ TEST_P(KeyPolicies, RandomIsSeededAndUniform) {
   EXPECT_NE(keep(1), kept) << "layers differ";
   config.params["seed"] = 1;
   EXPECT_NE(keep(0), kept) << "seeds differ";
-  // 1000 of 4000: each quarter holds 250 +- 5 standard deviations (13.7 / 2 for no replacement)
+  // 1000 of 4000: each quarter has 250 +- 5 standard deviations (13.7 / 2 without replacement).
   for (const std::vector<int32_t>& head : kept) {
     for (int32_t begin = 0; begin < 4000; begin += 1000) {
       const auto n = std::count_if(head.begin(), head.end(),

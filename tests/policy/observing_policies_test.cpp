@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The policies that see every query of the prompt, against their definitions in f64.
+// The policies that observe every query of the prompt, compared with their definitions in f64.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -20,7 +20,7 @@ class ObservingPolicies : public testing::TestWithParam<Target> {
 INSTANTIATE_TEST_SUITE_P(, ObservingPolicies, testing::Values(Target::ref, Target::cpu),
                          [](const auto& p) { return target_name(p.param); });
 
-// A layer whose last n_observed tokens' queries are known; the window's are the last of them.
+// A layer that knows the queries of its last n_observed tokens; the window's are the last of them.
 Layer observed_layer(int64_t n_tokens, int64_t n_observed, int64_t n_window, int64_t n_head,
                      int64_t n_head_kv, int64_t head_dim, DType dtype, uint64_t seed) {
   Layer l = random_layer(n_tokens, n_observed, n_head, n_head_kv, head_dim, dtype, seed);
@@ -48,7 +48,7 @@ TEST_P(ObservingPolicies, NeedTheirObserver) {
 
 // ---------------------------------------------------------------- h2o
 
-// Sum over the observed queries of the attention that query head h gives to each row.
+// The attention of query head h to each row, summed over the observed queries.
 Scores attention_sums(const Layer& l, int64_t h) {
   const int64_t n = l.n_observed();
   Scores sums(l.n_tokens, 0.0);
@@ -89,7 +89,7 @@ TEST_P(ObservingPolicies, H2oKeepsTheRowsOfMostAttention) {
 
 using Matrix = std::vector<std::vector<double>>;
 
-// The rotation of position p as a matrix.
+// The rotation to position p, as a matrix.
 Matrix rotation(const RopeFrequencies& rope, size_t head_dim, double p) {
   Matrix r(head_dim, std::vector<double>(head_dim, 0.0));
   for (size_t i = 0; i < head_dim; ++i) r[i][i] = 1.0;
@@ -115,8 +115,8 @@ Scores times(const Matrix& m, const Scores& x) {
   return out;
 }
 
-// log E exp(scale * k . q) of a coming query of head h: by the deviations of every observed query,
-// turned by the mean rotation. No covariance matrix.
+// log E exp(scale * k . q) for a future query of head h, from the deviations of all observed
+// queries, rotated by the mean rotation, without a covariance matrix.
 Scores expected_softmax(const Layer& l, const RopeFrequencies& rope, int64_t h, int n_future,
                         int64_t n_sink) {
   const size_t d = l.head_dim;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Runs a policy on a layer of the tests and returns the kept rows of each head.
+// Runs a policy on a test layer and returns the kept rows of each head.
 #pragma once
 
 #include <memory>
@@ -13,7 +13,7 @@ namespace snapkv::test {
 
 using Kept = std::vector<std::vector<int32_t>>;  // [n_head_kv][n_kept]
 
-/// The selection on the host, every row listed where all are kept.
+/// The selection on the host; if all rows are kept, every row is listed.
 inline Kept kept_rows(Backend& backend, const Selection& selection,
                       std::span<const int32_t> n_rows) {
   Kept kept(n_rows.size());
@@ -29,7 +29,7 @@ inline Kept kept_rows(Backend& backend, const Selection& selection,
   return kept;
 }
 
-/// The policy's selector, shown the observed queries if it wants them, as prefill does: in chunks.
+/// The policy's selector. If it observes queries, it gets them in chunks, as in prefill.
 inline std::unique_ptr<LayerSelector> make_selector(Backend& backend, const Policy& policy,
                                                     const Layer& l, const Tensor& k,
                                                     const std::vector<int32_t>& n_rows,
@@ -48,8 +48,8 @@ inline std::unique_ptr<LayerSelector> make_selector(Backend& backend, const Poli
   return selector;
 }
 
-/// Runs `policy` on the layer, keys stored as `dtype` (the layer's values should be of that type).
-/// `n_rows`: of heads that differ in length; every head has n_tokens rows if it is empty.
+/// Runs `policy` on the layer with keys stored as `dtype` (the layer's values should be of that
+/// type). `n_rows`: for heads of different lengths; if empty, every head has n_tokens rows.
 inline Kept run_policy(Backend& backend, const Policy& policy, const Layer& l,
                        DType dtype = DType::f32, int il = 0, int n_layer = 1,
                        std::vector<int32_t> n_rows = {}, const RopeFrequencies& rope = {},
@@ -80,7 +80,8 @@ inline Kept run_policy(Backend& backend, const PolicyConfig& config, const Layer
   return run_policy(backend, *Policy::make(config), l, dtype);
 }
 
-/// Normal keys and queries, the keys rounded to `dtype`. `sharpness` scales the attention scores.
+/// Keys and queries from a normal distribution, with the keys rounded to `dtype`. `sharpness`
+/// scales the attention scores.
 inline Layer random_layer(int64_t n_tokens, int64_t n_window, int64_t n_head, int64_t n_head_kv,
                           int64_t head_dim, DType dtype, uint64_t seed, float sharpness = 2.0f) {
   Layer l;
@@ -92,8 +93,8 @@ inline Layer random_layer(int64_t n_tokens, int64_t n_window, int64_t n_head, in
   return l;
 }
 
-/// Every query scores row j of its head with `logit[j]` (head_dim 8, exact in every type when the
-/// logits are small integers); the rest of the arithmetic is the policy's.
+/// A layer in which every query gives row j of its head the score `logit[j]` (head_dim 8, exact in
+/// every type if the logits are small integers); the rest of the arithmetic is the policy's.
 inline Layer layer_of_logits(const std::vector<std::vector<float>>& logits, int64_t n_window,
                              int64_t n_group = 1) {
   Layer l;

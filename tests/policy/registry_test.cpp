@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Every policy of the registry through the same invariants, the messages of bad configurations, the
-// budget's arithmetic, and the base's promises to policies that are not written yet.
+// Every policy of the registry against the same invariants, the messages for bad configurations,
+// the arithmetic of budgets, and what the base class promises to future policies.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -127,7 +127,7 @@ TEST(Validate, NamesFieldAndValues) {
   expect_usage({.params = {{"kernel_size", 0}}}, {"kernel_size is 0"});
   expect_usage({.params = {{"kernel_size", -3}}}, {"kernel_size is -3"});
   validate({.params = {{"kernel_size", 1}}});
-  // "full" ignores the members
+  // "full" ignores these members.
   validate({.name = "full", .budget = 0, .ratio = 7, .window_size = 0, .sinks = -9});
 }
 
@@ -159,7 +159,7 @@ TEST(Validate, MayNameOptions) {
   expect_flags({.name = "expected-attention", .params = {{"kernel_size", 4}}}, {"--kv-future"});
 }
 
-// Every row of every table: read from text, set, in force, and its default when it is left out.
+// Every row of every table: it is read from text, set, takes effect, and has its default otherwise.
 TEST(Tables, ValuesGoThroughTextAndConfiguration) {
   for (const PolicyInfo& info : all_policies()) {
     for (const auto& [param, value] : policy_settings({.name = info.name})) {
@@ -205,7 +205,7 @@ TEST(Budget, RatioRoundsDownButKeepsMoreThanTheWindow) {
 
 // ---------------------------------------------------------------- the base of other policies
 
-// The smallest policy: a score that is one expression, with budgets that differ by layer and head.
+// The smallest policy: a score of one expression, with budgets that differ by layer and head.
 class OldestFirstSelector final : public Selector<RowParams> {
  public:
   using Selector::Selector;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// What "equal to the published implementations" means: with one query head per KV head the kept set
-// is that of the paper's code; with groups and average pooling that of kvpress' SnapKVPress, at the
-// same count. Their rules are written out in selection_oracle.h.
+// The meaning of "equal to the published implementations": with one query head per KV head, the
+// kept set is that of the paper's code; with groups and average pooling, that of kvpress's
+// SnapKVPress with the same count. Their rules are written out in selection_oracle.h.
 #include <gtest/gtest.h>
 
 #include <vector>
@@ -18,7 +18,7 @@ class PublishedRules : public testing::TestWithParam<Target> {
 INSTANTIATE_TEST_SUITE_P(, PublishedRules, testing::Values(Target::ref, Target::cpu),
                          [](const auto& p) { return target_name(p.param); });
 
-// Facts at the edges and inside, of different strengths, one of them next to the window.
+// Facts at the edges and inside, of different strengths, one of them right before the window.
 std::vector<float> facts(int64_t n_tokens, int64_t n_window, int64_t shift) {
   std::vector<float> logits(n_tokens, 0.0f);
   const int64_t n_prefix = n_tokens - n_window;
@@ -45,7 +45,8 @@ TEST_P(PublishedRules, OfficialCodeWithOneQueryHeadPerKvHead) {
 }
 
 TEST_P(PublishedRules, OfficialCodeExactlyOnStructuredLayers) {
-  // Kept: at most the rows that a fact's pooling reaches, so that equal backgrounds don't compete.
+  // The budget is at most the number of rows that a fact's pooling reaches, so that rows of the
+  // equal background do not compete.
   for (Pooling pooling : {Pooling::max, Pooling::avg}) {
     const PolicyConfig config{
         .budget = 24 + 16, .window_size = 16, .params = params_of({.pooling = pooling})};
@@ -62,7 +63,7 @@ TEST_P(PublishedRules, KvpressWithGroupsAndAveragePooling) {
   for (int64_t n_group : {1, 4}) {
     for (double kept_share : {0.1, 0.25, 0.5}) {
       PolicyConfig config;
-      config.ratio = kept_share;  // kvpress' compression_ratio is 1 - ratio
+      config.ratio = kept_share;  // kvpress's compression_ratio is 1 - ratio
       config.window_size = 32;
       config.params = {{"kernel_size", 5}, {"pooling", "avg"}};
       const Layer l = random_layer(1200, 32, 2 * n_group, 2, 64, DType::f16, 23);
@@ -76,8 +77,9 @@ TEST_P(PublishedRules, KvpressWithGroupsAndAveragePooling) {
 }
 
 TEST_P(PublishedRules, WithMaxPoolingTheOrderOfGroupAndPoolMatters) {
-  // Two query heads that look at rows 10 and 13. The mean first, then the maximum: both facts count
-  // alike. The maximum first, then the mean: the rows between them, reached by both, score twice.
+  // Two query heads look at rows 10 and 13. If the mean comes first and then the maximum, both
+  // facts count equally. If the maximum comes first, the rows between them, which both reach, score
+  // twice.
   Layer l;
   l.n_head = 2, l.n_head_kv = 1, l.head_dim = 8, l.n_tokens = 60, l.n_window = 4;
   l.q.assign(4 * 2 * 8, 0.0f);

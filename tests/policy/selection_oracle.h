@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // SnapKV's rule as plain loops in f64, written for the tests from the definition in
-// docs/architecture.md and sharing no code with src/: scores, softmax, vote, group, pool, rank.
-// Beside it, the rules of the paper's code and of kvpress, which order the same steps otherwise.
+// docs/architecture.md, without code from src/: scores, softmax, vote, group, pool, rank. Also the
+// rules of the paper's code and of kvpress, which do the same steps in other orders.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -23,8 +23,8 @@ struct Layer {
   int64_t n_head = 1, n_head_kv = 1, head_dim = 1, n_tokens = 0, n_window = 0;
   float scale = 1.0f;
   std::vector<float> q, k;
-  // Of some policies: values as k (empty: k itself); queries of the last n_observed tokens, as q
-  // (empty: q itself).
+  // For some policies: values, shaped like k (empty: k itself); queries of the last n_observed
+  // tokens, shaped like q (empty: q itself).
   std::vector<float> v, q_observed;
   int64_t n_observed() const {
     return q_observed.empty() ? n_window : std::ssize(q_observed) / n_head / head_dim;
@@ -33,9 +33,9 @@ struct Layer {
   int64_t n_prefix() const { return n_tokens - n_window; }
 };
 
-using Scores = std::vector<double>;  // of the rows before the window
+using Scores = std::vector<double>;  // for the rows before the window
 
-/// In f64, as two sums: a single chain of additions would take twice as long.
+/// A dot product in f64 as two sums, since a single chain of additions would take twice as long.
 inline double oracle_dot(const float* a, const float* b, int64_t n) {
   double even = 0.0, odd = n % 2 == 1 ? static_cast<double>(a[n - 1]) * b[n - 1] : 0.0;
   for (int64_t i = 0; i < n / 2; ++i) {
@@ -45,7 +45,7 @@ inline double oracle_dot(const float* a, const float* b, int64_t n) {
   return even + odd;
 }
 
-/// Steps 2 to 4: sum over the window of the attention of query head h, prefix columns.
+/// Steps 2 to 4: the attention of query head h to the prefix's columns, summed over the window.
 inline Scores oracle_votes(const Layer& l, int64_t h) {
   Scores votes(l.n_prefix(), 0.0);
   const float* keys = l.k.data() + h / l.n_group() * l.n_tokens * l.head_dim;
@@ -65,7 +65,7 @@ inline Scores oracle_votes(const Layer& l, int64_t h) {
   return votes;
 }
 
-/// Step 6. Edges: nothing (max) or zeros that count (avg).
+/// Step 6. Beyond the edges there is nothing (max), or zeros that count (avg).
 inline Scores oracle_pool(const Scores& v, int kernel_size, Pooling pooling) {
   Scores out;
   const int64_t n = std::ssize(v), half = (kernel_size - 1) / 2;
@@ -91,7 +91,7 @@ struct VoteRule {
   GroupReduce group = GroupReduce::mean;
 };
 
-/// As parameters of "snapkv" and of the policies that vote as it does.
+/// The same as parameters of "snapkv" and of the policies that vote like it.
 inline PolicyParams params_of(const VoteRule& rule) {
   return {{"kernel_size", rule.kernel_size},
           {"pooling", rule.pooling == Pooling::avg ? "avg" : "max"},
@@ -108,7 +108,7 @@ inline VoteRule rule_of(const PolicyConfig& config) {
   return rule;
 }
 
-/// Steps 2 to 6 for KV head g: group, then pool.
+/// Steps 2 to 6 for KV head g: first group, then pool.
 inline Scores oracle_scores(const Layer& l, const PolicyConfig& config, int64_t g) {
   const VoteRule c = rule_of(config);
   Scores group(l.n_prefix(),
@@ -132,7 +132,8 @@ inline Scores official_scores(const Layer& l, const PolicyConfig& config, int64_
   return oracle_pool(oracle_votes(l, h), c.kernel_size, c.pooling);
 }
 
-/// kvpress' SnapKVPress for one KV head: mean over W, avg pool per query head, mean over the group.
+/// kvpress's SnapKVPress for one KV head: mean over W, avg pool per query head, mean over the
+/// group.
 inline Scores kvpress_scores(const Layer& l, int kernel_size, int64_t g) {
   Scores out(l.n_prefix(), 0.0);
   for (int64_t h = g * l.n_group(); h < (g + 1) * l.n_group(); ++h) {
@@ -145,7 +146,7 @@ inline Scores kvpress_scores(const Layer& l, int kernel_size, int64_t g) {
   return out;
 }
 
-/// Step 7: the k highest, ties to the lower position, ascending.
+/// Step 7: the k highest, in ascending order of positions; ties go to the lower position.
 inline std::vector<int32_t> oracle_top(const Scores& scores, int64_t k) {
   std::vector<std::pair<double, int32_t>> order;
   for (size_t j = 0; j < scores.size(); ++j) {
@@ -158,12 +159,12 @@ inline std::vector<int32_t> oracle_top(const Scores& scores, int64_t k) {
   return top;
 }
 
-/// f32 votes of 32 queries over 20000 rows, against f64: a few units of 6e-8 in the score, its
-/// exponential and the denominator. Rows this close to the cut may change places.
+/// f32 votes of 32 queries over 20000 rows, compared with f64: a few units of 6e-8 in the score,
+/// its exponential and the denominator. Rows this close to the cut may be exchanged.
 inline constexpr double kTolerance = 1e-5;
 
-/// `kept` is the top k of `scores`, then the window. Rounding may exchange only rows whose score
-/// lies within `tolerance` (relative) of the k-th highest.
+/// Checks that `kept` is the top k of `scores`, followed by the window. Rounding may exchange only
+/// rows whose score is within `tolerance` (relative) of the k-th highest.
 inline testing::AssertionResult is_selection(const std::vector<int32_t>& kept, const Scores& scores,
                                              int64_t n_window, int64_t k, double tolerance) {
   const int64_t n_prefix = std::ssize(scores);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Policy snapkv-max against its definition in f64: the strongest attention of any query of the
-// window and any head of the group, a share of the rows by it alone, the others by it pooled.
+// Policy snapkv-max compared with its definition in f64: rows are ranked by the strongest attention
+// of any query in the window and any head of the group; a share of them by that alone, the others
+// by it after pooling.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -21,7 +22,7 @@ class SnapKvMax : public testing::TestWithParam<Target> {
 INSTANTIATE_TEST_SUITE_P(, SnapKvMax, testing::Values(Target::ref, Target::cpu),
                          [](const auto& p) { return target_name(p.param); });
 
-// The layer with the i-th query of its window alone: the rows after it are not seen.
+// The layer with only the i-th query of its window, which does not see the rows after it.
 Layer one_query(const Layer& l, int64_t i) {
   Layer one = l;
   one.n_window = 1;
@@ -50,7 +51,7 @@ Scores strongest_votes(const Layer& l, int64_t g) {
   return strongest;
 }
 
-// What is ranked: rows that are chosen by their own votes come first.
+// The scores to rank: rows chosen by their own votes come first.
 Scores ranked_scores(const Layer& l, int64_t g, int64_t k, int kernel_size, double own_share) {
   const Scores votes = strongest_votes(l, g);
   Scores scores = oracle_pool(votes, kernel_size, Pooling::max);
@@ -91,8 +92,8 @@ TEST_P(SnapKvMax, KeepsWhatItsDefinitionSays) {
 }
 
 TEST_P(SnapKvMax, ASingleQueryIsEnough) {
-  // Row 3 has all of one query's attention, row 40 a little of every query's: with one row to keep
-  // a sum over the window keeps row 40, the strongest vote keeps row 3.
+  // Row 3 has all of one query's attention, row 40 a little of every query's. With one row to keep,
+  // a sum over the window keeps row 40, and the strongest vote keeps row 3.
   Layer l = layer_of_logits({std::vector<float>(100, 0.0f)}, 8);
   for (int64_t i = 0; i < l.n_window; ++i) {
     l.q[i * l.head_dim] = 0.0f;

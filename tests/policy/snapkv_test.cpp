@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Policy "snapkv" against the plain-loop oracle, on both backends: edge cases of lengths, spikes at
-// the edges, ties, and random layers of every combination of types, groups and poolings.
+// Policy "snapkv" compared with the plain-loop oracle on both backends: edge cases of lengths,
+// spikes at the edges, ties, and random layers for every combination of types, groups and poolings.
 #include <gtest/gtest.h>
 
 #include <numeric>
@@ -20,7 +20,7 @@ std::vector<int32_t> range(int32_t begin, int32_t end) {
   return rows;
 }
 
-// `prefix`, then the window of a prompt of n_tokens.
+// `prefix`, followed by the window of a prompt of n_tokens.
 std::vector<int32_t> with_window(std::vector<int32_t> prefix, int32_t n_tokens, int32_t n_window) {
   for (int32_t row : range(n_tokens - n_window, n_tokens)) prefix.push_back(row);
   return prefix;
@@ -42,7 +42,7 @@ TEST_P(SnapKv, LengthsAroundTheBudget) {
     const std::vector<int32_t> all = range(0, static_cast<int32_t>(n_tokens));
     EXPECT_EQ(kept, (Kept{all, all})) << n_tokens;
   }
-  // L = B + 1: everything but one row; after pooling with kernel 1, the row of the lowest vote
+  // L = B + 1: everything but one row; with kernel 1, the row with the lowest vote is left out.
   std::vector<float> logits(65, 1.0f);
   logits[20] = 0.0f;
   std::vector<int32_t> expected = range(0, 65);
@@ -66,17 +66,17 @@ TEST_P(SnapKv, SpikesAtTheEdgesOfThePrefix) {
                                      .params = params_of({.pooling = pooling})},
                         l, dtype);
     };
-    // A spike reaches three rows to its inner side; with 4 rows both poolings keep exactly those.
+    // A spike reaches three rows on its inner side; with 4 rows, both poolings keep exactly these.
     for (Pooling pooling : {Pooling::max, Pooling::avg}) {
       EXPECT_EQ(keep(4, pooling),
                 (Kept{with_window(range(0, 4), kTokens, kWindow),
                       with_window(range(kPrefix - 4, kPrefix), kTokens, kWindow)}));
     }
-    // Max: the four tie, lower positions win.
+    // Max: the four rows tie, and the lower positions win.
     EXPECT_EQ(keep(2, Pooling::max),
               (Kept{with_window({0, 1}, kTokens, kWindow),
                     with_window({kPrefix - 4, kPrefix - 3}, kTokens, kWindow)}));
-    // Avg: the padding's zeros count, so rows farther inside collect more of the background.
+    // Avg: the zeros of the padding count, so rows farther inside collect more of the background.
     EXPECT_EQ(keep(2, Pooling::avg),
               (Kept{with_window({2, 3}, kTokens, kWindow),
                     with_window({kPrefix - 4, kPrefix - 3}, kTokens, kWindow)}));
@@ -87,7 +87,7 @@ TEST_P(SnapKv, TheWindowsOwnRowsNeitherVoteNorPool) {
   constexpr int32_t kTokens = 120, kWindow = 8, kPrefix = kTokens - kWindow;
   std::vector<float> logits(kTokens, 0.0f);
   logits[50] = 3.0f;
-  logits[kPrefix] = 9.0f;  // would reach the prefix's last rows if it were pooled
+  logits[kPrefix] = 9.0f;  // if it were pooled, it would reach the prefix's last rows
   for (Pooling pooling : {Pooling::max, Pooling::avg}) {
     const PolicyConfig config{
         .budget = 7 + kWindow, .window_size = kWindow, .params = params_of({.pooling = pooling})};
@@ -102,10 +102,10 @@ TEST_P(SnapKv, TiesGoToTheLowerPosition) {
     const Layer l = layer_of_logits({std::vector<float>(n_tokens, 1.0f)}, kWindow);
     PolicyConfig config{.budget = 20 + kWindow, .window_size = kWindow};
     EXPECT_EQ(run_policy(*backend_, config, l), Kept{with_window(range(0, 20), n_tokens, kWindow)});
-    config.params["pooling"] = "avg";  // the three rows at each edge average in zeros
+    config.params["pooling"] = "avg";  // the averages of three rows at each edge include zeros
     EXPECT_EQ(run_policy(*backend_, config, l), Kept{with_window(range(3, 23), n_tokens, kWindow)});
   }
-  // two levels: the higher ones, then the lowest positions of the rest
+  // Two levels: first the higher rows, then the rest from the lowest position on.
   std::vector<float> logits(300, 0.0f);
   logits[150] = logits[250] = 2.0f;
   const PolicyConfig config{
@@ -115,9 +115,9 @@ TEST_P(SnapKv, TiesGoToTheLowerPosition) {
 }
 
 TEST_P(SnapKv, WindowIsCausal) {
-  // Rows of the window that a query can't see yet are not in its softmax. Query i of head 0 looks
-  // at prefix row i only; the window's row W - 1 has a huge score that only query W - 1 sees. Were
-  // it visible to the others, they would vote for nothing, and rows 0..2 tie with the rest.
+  // Rows of the window that a query cannot see yet are not in its softmax. Query i of head 0 looks
+  // only at prefix row i; the window's row W - 1 has a huge score that only query W - 1 sees. If
+  // the others saw it, they would vote for nothing, and rows 0..2 would tie with the rest.
   Layer l;
   l.head_dim = 8, l.n_tokens = 40, l.n_window = 4;
   l.q.assign(4 * 8, 0.0f);
@@ -138,7 +138,8 @@ TEST_P(SnapKv, OnlyTheLastWindowSizeQueriesVote) {
   const Kept kept = run_policy(*backend_, config, l);
   EXPECT_EQ(kept, run_policy(*backend_, config, last));
   EXPECT_TRUE(is_selection(kept[0], oracle_scores(last, config, 0), 8, 56, kTolerance));
-  // fewer queries than window_size (a short second turn): those vote, and are the window
+  // If there are fewer queries than window_size (a short second turn), they vote and are the
+  // window.
   PolicyConfig wider = config;
   wider.window_size = 32;
   EXPECT_TRUE(is_selection(run_policy(*backend_, wider, last)[1], oracle_scores(last, wider, 1), 8,
@@ -175,8 +176,8 @@ TEST_P(SnapKv, HeadsOfDifferentLengths) {
 }
 
 TEST_P(SnapKv, KeysMayLieAtAnyStride) {
-  // [n_tokens, n_head_kv, head_dim] with 8 spare values after each row, as another engine may have
-  // it
+  // [n_tokens, n_head_kv, head_dim] with 8 spare values after each row, as another engine may store
+  // it.
   const Layer l = random_layer(500, 32, 4, 2, 64, DType::bf16, 9);
   const TestTensor memory({500, 2, 72}, DType::bf16);
   for (int64_t j = 0; j < 500; ++j) {
@@ -247,7 +248,7 @@ TEST_P(SnapKv, LongPrompts) {
     const Kept kept = run_policy(*backend_, config, l, DType::f16);
     EXPECT_TRUE(is_selection(kept[0], oracle_scores(l, config, 0), 32, 992, kTolerance)) << n_group;
   }
-  // structured: 100 facts of 7 rows each, in 20000; kept exactly
+  // Structured: 100 facts of 7 rows each, among 20000 rows, are kept exactly.
   std::vector<float> logits(20000, 0.0f);
   std::vector<int32_t> expected;
   for (int32_t fact = 0; fact < 100; ++fact) {

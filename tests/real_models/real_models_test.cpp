@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Real models beside Hugging Face's transformers, and the rows that SnapKV keeps of their caches
-// beside NVIDIA's kvpress: recorded by tools/record_real_references.py, in f32, on the same files.
+// Real models compared with Hugging Face's transformers, and the rows that SnapKV keeps of their
+// caches with NVIDIA's kvpress. tools/record_real_references.py recorded both in f32 on the same
+// files.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -19,12 +20,13 @@ namespace {
 
 using Json = nlohmann::json;
 
-/// Of a logit. Both sides compute in f32 and add in different orders, through 18 or 30 layers;
-/// logits are up to 32, of which f32's last bit is 2e-6. Weights are the same: both decode the
-/// file's blocks. Seen were 5e-5; other processors may add in other orders.
+/// For a logit. Both sides compute in f32 but add in different orders, through 18 or 30 layers;
+/// logits are up to 32, for which f32's last bit is 2e-6. The weights are the same, since both
+/// decode the file's blocks. Differences of 5e-5 were seen; other processors may add in other
+/// orders.
 constexpr double kLogitTolerance = 2e-3;
 
-/// Of a score, relative to the cut: rows this close to it may change places.
+/// For a score, relative to the cut: rows this close to it may be exchanged.
 constexpr double kScoreTolerance = 1e-4;
 
 class RealModel : public testing::TestWithParam<std::string> {
@@ -54,7 +56,7 @@ class RealModel : public testing::TestWithParam<std::string> {
 INSTANTIATE_TEST_SUITE_P(, RealModel, testing::Values("smollm2", "gemma3"),
                          [](const auto& test) { return test.param; });
 
-/// The n highest logits' ids, the highest first.
+/// The ids of the n highest logits, the highest first.
 std::vector<int32_t> top_ids(std::span<const float> logits, size_t n) {
   std::vector<int32_t> ids(logits.size());
   for (size_t i = 0; i < ids.size(); ++i) ids[i] = static_cast<int32_t>(i);
@@ -64,8 +66,8 @@ std::vector<int32_t> top_ids(std::span<const float> logits, size_t n) {
   return ids;
 }
 
-/// Compares the highest logits. Ids may change places where the recorded logits are within twice
-/// the tolerance of each other.
+/// Compares the highest logits. Ids may be exchanged if their recorded logits differ by no more
+/// than twice the tolerance.
 void expect_top(std::span<const float> logits, const Json& prompt) {
   const std::vector<int32_t> expected = prompt.at("top_ids");
   const std::vector<double> values = prompt.at("top_logits");
@@ -97,7 +99,7 @@ TEST_P(RealModel, AnswersAsTransformersDoes) {
   }
 }
 
-/// `found` are the rows that kvpress kept, but for rows whose scores are ties with the cut.
+/// Expects `found` to be the rows that kvpress kept, except rows whose scores tie with the cut.
 void expect_rows(const std::vector<int32_t>& found, const Json& head) {
   const std::vector<int32_t> expected = head.at("rows");
   ASSERT_EQ(found.size(), expected.size());
@@ -130,7 +132,7 @@ TEST_P(RealModel, KeepsTheRowsThatKvpressKeeps) {
       SCOPED_TRACE("layer " + std::to_string(il) + ", head " + std::to_string(head));
       std::vector<int32_t> rows = s.cached_positions(il, static_cast<int>(head));
       ASSERT_EQ(std::ssize(rows), budget);
-      for (int i = 0; i < window; ++i) {  // always kept, by both
+      for (int i = 0; i < window; ++i) {  // both always keep these
         EXPECT_EQ(rows.back(), std::ssize(ids) - 1 - i);
         rows.pop_back();
       }

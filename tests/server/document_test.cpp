@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Documents: document and question together are the prompt that the template would make of both.
+// Documents: the document's part and the question's together are the prompt that the template makes
+// of both.
 #include "server/document.h"
 
 #include <gtest/gtest.h>
@@ -38,7 +39,7 @@ TEST(Document, DocumentAndQuestionAreOnePrompt) {
       both = document_part(form, document);
       question_chat = question_part(form, Json::array({user(question)}));
     } catch (const Error&) {
-      continue;  // formats without system messages refuse this one
+      continue;  // formats without system messages refuse the form's system message
     }
     Json variables = form.variables;
     variables["messages"] = Json::array(
@@ -46,7 +47,7 @@ TEST(Document, DocumentAndQuestionAreOnePrompt) {
     variables["add_generation_prompt"] = true;
     EXPECT_EQ(both.text + question_chat.text,
               ChatTemplate::built_in(name).render(variables.dump()).text);
-    // what people wrote is data in both parts
+    // In both parts the user's text is marked as input.
     ASSERT_FALSE(both.input.empty());
     EXPECT_EQ(both.input.back().end, both.text.size());
     ASSERT_FALSE(question_chat.input.empty());
@@ -55,7 +56,7 @@ TEST(Document, DocumentAndQuestionAreOnePrompt) {
   }
 }
 
-// The mark between document and question is found in one pass, whatever the document says.
+// The mark between document and question is found in one pass, for any text of the document.
 TEST(Document, ATextMaySpellTheMark) {
   EXPECT_EQ(unused_mark("mark", ""), "mark");
   EXPECT_EQ(unused_mark("mark", "mar k---"), "mark");
@@ -106,15 +107,15 @@ TEST(DocumentStore, ChecksAFileOnceUntilItChanges) {
   DocumentStore store(model);
   const auto first = store.open(path);
   EXPECT_EQ(store.open(path), first);
-  save(path, "other");  // another file takes its name
+  save(path, "other");  // another file replaces it
   const auto second = store.open(path);
   EXPECT_EQ(second->file.notes, "other");
   EXPECT_EQ(store.size(), 1u);
   EXPECT_EQ(first->file.notes, "first");
-  Session(model, first->file.options).load(*first->compressed);  // is still there
+  Session(model, first->file.options).load(*first->compressed);  // the first one is still valid
 
   const auto time = std::filesystem::last_write_time(path);
-  const auto flip = [&](std::streamoff at) {  // one bit of the file itself
+  const auto flip = [&](std::streamoff at) {  // flips one bit of the file in place
     std::fstream file(path, std::ios::binary | std::ios::in | std::ios::out);
     file.seekg(at);
     const int byte = file.get();

@@ -120,7 +120,7 @@ class Faults(unittest.TestCase):
         with Server(self.folder) as server:
             self.assertEqual(server.snapshot("whole")[0], 200)
             self.assertEqual(server.snapshot("all", keep_full=True)[0], 200)
-            for delay in (0.02, 0.1, 0.2):  # while one is made
+            for delay in (0.02, 0.1, 0.2):  # while a snapshot is made
                 with Server(self.folder) as victim:
                     thread = threading.Thread(target=lambda: self.vanish(victim))
                     thread.start()
@@ -150,7 +150,7 @@ class Faults(unittest.TestCase):
             server.snapshot("d", keep_full=True, zstd=9)
             for name in "abcd":
                 path = os.path.join(self.folder, name + ".kv")
-                self.assertEqual(self.ask(server, name)[0], 200)  # it is open from here on
+                self.assertEqual(self.ask(server, name)[0], 200)  # the server keeps it open
                 with open(path, "rb") as f:
                     whole = f.read()
                 for damaged in (whole[:len(whole) // 2], whole[:99] + b"!" + whole[100:], b"none",
@@ -165,7 +165,7 @@ class Faults(unittest.TestCase):
                 self.assertEqual(self.ask(server, name)[0], 200)
                 os.remove(path)
                 self.assertEqual(self.ask(server, name)[0], 404)
-            self.assertEqual(server.complete("Some words.")[0], 200)  # goes on
+            self.assertEqual(server.complete("Some words.")[0], 200)  # the server goes on
 
     def test_a_folder_that_goes_and_comes_back(self):
         with Server(self.folder) as server:
@@ -202,8 +202,8 @@ class Faults(unittest.TestCase):
 
     @unittest.skipIf(SANITIZER not in ("", "OFF"), "a sanitizer needs terabytes of address space")
     def test_threads_that_are_refused_end_no_server(self):
-        # what a limit of processes does, and works as root too: every thread's stack takes a part of
-        # the address space
+        # This has the effect of a limit on processes but also works as root: the stack of every
+        # thread takes a part of the address space.
         stack = 2 << 30
         with Server(self.folder, limits=[(resource.RLIMIT_STACK, stack),
                                          (resource.RLIMIT_AS, 20 * stack)]) as server:
@@ -231,7 +231,7 @@ class Faults(unittest.TestCase):
 
     @unittest.skipIf(SANITIZER not in ("", "OFF"), "a sanitizer needs terabytes of address space")
     def test_a_thread_that_is_refused_at_the_start_is_an_error(self):
-        for n in (1, 2):  # that of the connections, or that of the scheduler
+        for n in (1, 2):  # refuses the thread of the connections or of the scheduler
             stack = 16 << 30
             with self.assertRaises(AssertionError) as caught:
                 Server(self.folder, limits=[(resource.RLIMIT_STACK, stack),
@@ -262,8 +262,8 @@ class Faults(unittest.TestCase):
                     for thread in threads:
                         thread.join()
 
-            # On a busy machine the first rounds may not have all four prompts in memory at once. What is
-            # lost of one prompt in ten shows: each has 2.4 MiB of cache.
+            # On a busy machine the first rounds may not hold all four prompts in memory at once. A
+            # leak of one prompt in ten is noticed, as each has 2.4 MiB of cache.
             rounds(6)
             before = server.rss()
             rounds(16)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Answers in every format, plain and streamed, against JSON that was written by hand.
+// Answers in every format, whole and streamed, compared with JSON written by hand.
 #include <gtest/gtest.h>
 
 #include <limits>
@@ -20,7 +20,7 @@ class Formats : public testing::Test {
   std::unique_ptr<Answers> answers(ReadExchange read, const std::string& body) {
     return read(parse_body(body), ApiContext{engine_, options_}).answers;
   }
-  /// Everything that is sent for these updates.
+  /// Everything that is sent for these texts.
   static std::string take(Answers& answers, const std::vector<std::string>& texts, size_t n = 1000,
                           FinishReason reason = FinishReason::stop) {
     Generation generation;
@@ -31,7 +31,7 @@ class Formats : public testing::Test {
     }
     return events;
   }
-  /// The data of the events; those of other names than their type's are marked.
+  /// The data of the events. The name of an event, if it has one, must be its type.
   static std::vector<Json> data(const std::string& events) {
     std::vector<Json> all;
     for (size_t at = 0; at < events.size();) {
@@ -59,7 +59,8 @@ const char* const kTools =
     R"("tools": [{"type": "function", "function": {"name": "get", "parameters": {}}}])";
 
 const Json kUsage = Json::parse(R"({"prompt_tokens": 10, "completion_tokens": 3, "total_tokens": 13,
-  "prompt_tokens_details": {"cached_tokens": 4}})");
+  "prompt_tokens_details": {"cached_tokens": 4},
+  "completion_tokens_details": {"reasoning_tokens": 0}})");
 const Json kKv = Json::parse(R"({"policy": "snapkv", "tokens_before": 10, "tokens_kept": 8,
   "bytes_before": 1000, "bytes_after": 800, "compress_ms": 250.0, "reused_tokens": 4})");
 const Json kTimings = Json::parse(R"({"cache_n": 4, "prompt_n": 6, "prompt_ms": 500.0,
@@ -94,7 +95,7 @@ TEST_F(Formats, ChatCompletionOfTools) {
   EXPECT_EQ(call["function"], Json::parse(R"({"name": "get", "arguments": "{\"a\": 1}"})"));
 }
 
-// A grammar holds from the first token, also where the template has begun the reasoning.
+// A grammar applies from the first token, even if the template has already begun the reasoning.
 TEST_F(Formats, WhatAGrammarMadeIsTheAnswer) {
   const std::string opens = std::string(kHermesTemplate) + "<think>\n";
   options_.chat_template = options_.tool_template = ChatTemplate::parse(opens, "opens");
@@ -129,7 +130,7 @@ TEST_F(Formats, ChatStream) {
     EXPECT_EQ(event["created"], chat->options().created);
     EXPECT_EQ(event["object"], "chat.completion.chunk");
     if (event["choices"].empty()) {
-      Json usage = kUsage;  // of both answers
+      Json usage = kUsage;  // the sum of both answers
       usage["completion_tokens"] = 6;
       usage["total_tokens"] = 16;
       EXPECT_EQ(event["usage"], usage);
@@ -262,7 +263,7 @@ TEST_F(Formats, CompletionWithEcho) {
   EXPECT_EQ(texts, expected);
 }
 
-// What several prompts took together.
+// The usage, timings and KV numbers are those of all prompts together.
 TEST_F(Formats, CompletionOfSeveralPrompts) {
   const auto text = answers(read_completion, R"({"prompt": ["A", "B"]})");
   for (int i = 0; i < 2; ++i) {
@@ -279,7 +280,8 @@ TEST_F(Formats, CompletionOfSeveralPrompts) {
   EXPECT_TRUE(text->complete());
   const Json json = text->plain();
   EXPECT_EQ(json["usage"], Json::parse(R"({"prompt_tokens": 20, "completion_tokens": 6,
-    "total_tokens": 26, "prompt_tokens_details": {"cached_tokens": 8}})"));
+    "total_tokens": 26, "prompt_tokens_details": {"cached_tokens": 8},
+    "completion_tokens_details": {"reasoning_tokens": 0}})"));
   EXPECT_EQ(json["timings"]["prompt_ms"], 1500.0);
   EXPECT_EQ(json["kv"]["tokens_before"], 20);
   EXPECT_EQ(json["kv"]["tokens_kept"], 16);
@@ -349,8 +351,8 @@ TEST_F(Formats, ResponseThatIsCutIsIncomplete) {
   EXPECT_EQ(events[events.size() - 2]["item"]["status"], "incomplete");
 }
 
-// Text that may begin a stop string, a tag or a call is held back; its tokens' probabilities are
-// not lost by that.
+// Text that may begin a stop string, a tag or a call is held back, but the probabilities of its
+// tokens must not be lost.
 TEST_F(Formats, ResponseStreamHasTheLogprobsOfAllTokens) {
   const std::string body = R"({"input": "x", "top_logprobs": 1, "stream": )";
   const auto send = [&](Answers& response) {
@@ -419,7 +421,7 @@ TEST_F(Formats, Message) {
   EXPECT_EQ(events[10]["delta"]["stop_reason"], "tool_use");
 }
 
-// What breaks off, or is no JSON, is no call that a client could make.
+// A call that breaks off or is not JSON is not a call that a client could make.
 TEST_F(Formats, CallsThatAreNotCompleteAreNotReportedAsCalls) {
   const std::string messages = R"({"max_tokens": 9, "messages": [{"role": "user", "content": "x"}],
     "tools": [{"name": "get", "input_schema": {}}])";

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The fuzz target of the server without a fuzzer: every file in tests/fuzz/corpus_server, whose
-// seeds are answered, and mutations of them from a fixed seed.
+// Runs the fuzz target of the server without a fuzzer, on every file in tests/fuzz/corpus_server,
+// whose seeds get answers, and on mutations of them from a fixed seed.
 #include <gtest/gtest.h>
 
 #include "tests/fuzz/fuzz_server.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The ends of connections: of the server's, with clients that are slow, and of the client's, which
-// may have closed its side only.
+// The end of a connection: the server ends while clients are slow, or the client closes the
+// connection or only its side of it.
 #include <atomic>
 
 #include "tests/server/http_support.h"
@@ -12,7 +12,7 @@ class HttpEnding : public Http {
  protected:
   void SetUp() override { http_options_.connection.ending_seconds = 0.3; }
 
-  /// Seconds until the server has ended.
+  /// Ends the server and returns the seconds that this took.
   double end() {
     const Timer timer;
     http_->close();
@@ -21,7 +21,7 @@ class HttpEnding : public Http {
   }
 };
 
-// more than the 0.3 s for slow machines, less than any of the other limits
+// Longer than ending_seconds, for slow machines, but shorter than all other limits.
 constexpr double kSoon = 8;
 
 TEST_F(HttpEnding, WaitsForNoHalfRequest) {
@@ -76,7 +76,7 @@ class HttpHalfClosed : public Http {
         [](const Request&, Generation& generation) { generation.push(PromptRead{}); });
     start();
   }
-  /// A request whose client has closed its side; the engine has it.
+  /// Sends a request, closes the client's side, and waits until the engine has the request.
   int half_close(const std::string& text) {
     const size_t n = engine_.generations().size();
     const int socket = connect_and_send(text);
@@ -84,7 +84,7 @@ class HttpHalfClosed : public Http {
     EXPECT_TRUE(eventually([&] { return engine_.generations().size() > n; }));
     return socket;
   }
-  /// Gives the client time to be taken for one that has gone, then answers.
+  /// Waits long enough for the server to consider the client gone, then answers.
   void answer_late() {
     std::this_thread::sleep_for(std::chrono::milliseconds(300));
     EXPECT_FALSE(engine_.generations().back()->cancelled());
@@ -114,7 +114,7 @@ TEST_F(HttpHalfClosed, GetsItsWholeAnswer) {
 TEST_F(HttpHalfClosed, IsGoneWhenItClosesTheRest) {
   for (const char* body : {R"({"prompt": "x", "stream": true})", R"({"prompt": "x"})"}) {
     const int socket = half_close(request(body));
-    (void)receive(socket, "\r\n\r\n");  // a sign has come, so that only the next one can tell
+    (void)receive(socket, "\r\n\r\n");  // one sign has come, so only the next can fail to send
     close(socket);
     EXPECT_TRUE(eventually([&] { return engine_.generations().back()->cancelled(); })) << body;
     EXPECT_TRUE(eventually([&] { return service_->idle(); }));

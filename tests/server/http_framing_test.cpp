@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Where a request ends: no byte of a body may be read as a request, whatever is wrong with what
-// came before it, and no body is read without a bound.
+// The end of a request: no byte of a body may be read as a request, whatever error came before it,
+// and no body may be read without a limit.
 #include <algorithm>
 
 #include "server/http/chunks.h"
@@ -17,7 +17,7 @@ class HttpFraming : public Http {
     http_options_.connection.read_seconds = 5;
     start();
   }
-  /// All that comes back until the server closes, or until `part` is there.
+  /// Returns all that the server sends until it closes the connection, or until `part` has come.
   std::string send(const std::string& text, const std::string& part = "") const {
     const int socket = connect_and_send(text);
     std::string answer = receive(socket, part);
@@ -125,7 +125,7 @@ TEST_F(HttpFraming, BodiesInChunks) {
   EXPECT_TRUE(answer.starts_with("HTTP/1.1 415")) << answer;
 }
 
-/// The body that these bytes hold; "!" before what was read of one that is none.
+/// The body in these bytes; if they are invalid, "!" and the part that was read.
 std::string decode(const std::string& bytes, size_t most = 1000) {
   std::string body;
   size_t at = 0;

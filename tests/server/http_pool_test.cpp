@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// ConnectionPool: threads of connections, also where the system has none to give.
+// ConnectionPool: the threads of connections, also if the system cannot start any more.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -38,7 +38,7 @@ TEST(ConnectionPool, RefusesAConnectionWhereThereIsNoThread) {
   EXPECT_EQ(n_refused, 3);
   end.set_value();
   while (n_served < 2) std::this_thread::yield();
-  // the threads that there are go on
+  // The existing threads go on.
   for (int i = 0; i < 100 && n_served == 2; ++i) {
     pool.enqueue(serve);
     std::this_thread::sleep_for(std::chrono::milliseconds(1));

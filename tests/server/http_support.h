@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The server over HTTP before a scripted engine, and clients that speak to it as they like. Used by
-// the tests of http.
+// The HTTP server with a scripted engine, and clients that may send any bytes.
 #pragma once
 
 #include <arpa/inet.h>
@@ -51,7 +50,7 @@ class Http : public testing::Test {
   httplib::Result post(const std::string& path, const std::string& body) const {
     return client().Post(path, body, "application/json");
   }
-  /// A connection that has sent this.
+  /// Opens a connection and sends this text.
   int connect_and_send(const std::string& text) const {
     const int socket = ::socket(AF_INET, SOCK_STREAM, 0);
     sockaddr_in address = {};
@@ -63,7 +62,7 @@ class Http : public testing::Test {
               static_cast<ssize_t>(text.size()));
     return socket;
   }
-  /// What comes until the server closes, or until `part` is there.
+  /// Returns all that comes until the server closes the connection, or until `part` has come.
   static std::string receive(int socket, const std::string& part = "") {
     std::string all;
     char buffer[4096];
@@ -79,7 +78,7 @@ class Http : public testing::Test {
   }
   static bool eventually(const std::function<bool()>& condition) {
     const Timer timer;
-    while (!condition() && timer.seconds() < 60) {  // sanitizers are slow
+    while (!condition() && timer.seconds() < 60) {  // long enough for sanitizers
       std::this_thread::sleep_for(std::chrono::milliseconds(5));
     }
     return condition();

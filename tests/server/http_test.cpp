@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The server over HTTP, in this process, before a scripted engine: routes, keys, limits, slow and
-// vanishing clients, streams.
+// The HTTP server in this process, with a scripted engine: routes, keys, limits, clients that are
+// slow or disappear, and streams.
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -69,7 +69,7 @@ TEST_F(Http, CompletesSeveralPromptsOfOneRequest) {
         << stream->body;
   }
   EXPECT_TRUE(stream->body.ends_with("data: [DONE]\n\n"));
-  // one that is refused ends the others
+  // If one of them is refused, the others end.
   const auto refused = post("/v1/completions", R"({"prompt": ["slow", "full"]})");
   ASSERT_TRUE(refused);
   EXPECT_EQ(refused->status, 429) << refused->body;
@@ -214,7 +214,7 @@ TEST_F(Http, LargeBodiesAreRefusedAndTheAnswerArrives) {
   ASSERT_TRUE(result);
   EXPECT_EQ(result->status, 413);
   EXPECT_EQ(Json::parse(result->body)["error"]["code"], "request_too_large");
-  // without a length that says so
+  // The same without a Content-Length.
   result = client().Post(
       "/v1/completions",
       [&](size_t offset, httplib::DataSink& sink) {
@@ -229,7 +229,7 @@ TEST_F(Http, LargeBodiesAreRefusedAndTheAnswerArrives) {
   if (result) {
     EXPECT_EQ(result->status, 413);
   }
-  // form types have a limit of 8 KiB in the library
+  // The HTTP library limits form types to 8 KiB.
   const std::string medium = R"({"prompt": ")" + std::string(50'000, 'x') + "\"}";
   result = client().Post("/v1/completions", medium, "application/x-www-form-urlencoded");
   EXPECT_EQ(result->status, 200) << "curl -d sends this type";
@@ -360,7 +360,7 @@ TEST_F(Http, HealthAnswersWhileManyStream) {
     EXPECT_EQ(client().Get("/health")->status, 200);
     best = std::min(best, timer.seconds());
   }
-  EXPECT_LT(best, 0.1);  // of several: tests run side by side on few processors
+  EXPECT_LT(best, 0.1);  // the best of several, as other tests run at the same time
   for (const auto& generation : engine_.generations()) generation->push(AnswerEnd{});
   for (const int socket : sockets) {
     EXPECT_NE(receive(socket, "[DONE]").find("[DONE]"), std::string::npos);
@@ -371,7 +371,7 @@ TEST_F(Http, HealthAnswersWhileManyStream) {
 TEST_F(Http, ConnectionsAreUsedAgain) {
   start();
   const std::string one = request(R"({"prompt": "x"})");
-  const int socket = connect_and_send(one + one);  // and requests may follow at once
+  const int socket = connect_and_send(one + one);  // the second request may follow at once
   const std::string first = receive(socket, "Hello");
   std::string rest = first;
   while (rest.find("Hello") == rest.rfind("Hello")) rest += receive(socket, "Hello");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The page at "/": its headers, and the hashes by which a browser lets its scripts run.
+// The page at "/": its headers, and the hashes that let a browser run its scripts.
 #include "server/http/page.h"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// ReasoningStream: reasoning told from the answer, however the text is cut into pieces.
+// ReasoningStream: separates the reasoning from the answer, for every way to cut the text into
+// pieces.
 #include "server/api/reasoning.h"
 
 #include <gtest/gtest.h>
@@ -9,7 +10,7 @@
 namespace snapkv::server {
 namespace {
 
-/// "(reasoning and its tags)answer" of a text that comes in pieces of n bytes.
+/// "(reasoning and its tags)answer", for a text that comes in pieces of n bytes.
 std::string shown(const std::string& prompt, const std::string& text, size_t n) {
   std::string all;
   bool was_reasoning = false;
@@ -33,7 +34,7 @@ TEST(Reasoning, IsTheSameForAllPieces) {
       {"", "", ""},
       {"", "<think>hm</think>\n\nHi", "(<think>hm</think>)\n\nHi"},
       {"", " \n<think></think>b", " \n(<think></think>)b"},
-      // further on they are text
+      // Tags in the middle of a text are text.
       {"", "a<think></think>b", "a<think></think>b"},
       {"", "Use the <thinking> tag", "Use the <thinking> tag"},
       {"", "{\"tag\": \"<think>\"}", "{\"tag\": \"<think>\"}"},

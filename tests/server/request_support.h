@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What the tests of request bodies share: bodies read for a scripted engine, and their errors.
+// Helpers for the tests of request bodies: they read bodies for a scripted engine and return
+// errors.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -25,7 +26,7 @@ class Requests : public testing::Test {
     return read(read_chat_completion, R"({"messages": [{"role": "user", "content": "Hi"}])" +
                                           (members.empty() ? "" : ", " + members) + "}");
   }
-  /// The error's message, with its code or parameter in front.
+  /// The error message, preceded by its code or parameter.
   std::string error(ReadExchange read_exchange, const std::string& body) {
     try {
       (void)read(read_exchange, body);

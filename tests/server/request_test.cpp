@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Bodies of requests: what the engine gets of them, and what is refused with which words.
+// Request bodies: the request that the engine gets, and the messages for those that are refused.
 #include <gtest/gtest.h>
 
 #include <fstream>
@@ -88,12 +88,12 @@ TEST_F(Requests, KvChoosesWhatIsKept) {
   EXPECT_EQ(chat(R"("kv": {"policy": "full"})").session.kv_memory, 0u);
 }
 
-// Every policy with every parameter at its default, by the tables.
+// Every policy with every parameter at the default from its table.
 TEST_F(Requests, KvTakesEveryParameterOfEveryPolicy) {
   for (const PolicyInfo& info : all_policies()) {
     Json kv = {{"policy", info.name}};
     for (const PolicyParam& param : info.params) {
-      if (param.name == "ratio") continue;  // 0 is off; sessions have either it or a budget
+      if (param.name == "ratio") continue;  // 0 is off; a session has either a ratio or a budget
       std::visit([&](const auto& value) { kv[param.name] = value; }, param.default_value);
     }
     const Request request = chat("\"kv\": " + kv.dump());
@@ -112,7 +112,6 @@ TEST_F(Requests, WrongValuesAreNamed) {
   expect_error(R"("max_tokens": 99999999999999999999)", "max_tokens", "a whole number");
   expect_error(R"("stop": 5)", "stop", "a string or an array of strings, not 5");
   expect_error(R"("stop": ["a", null])", "stop", "not null");
-  expect_error(R"("stop": "")", "stop", "empty");
   expect_error(
       R"("stop": ["1","2","3","4","5","6","7","8","9","10","11","12","13","14","15","16","17"])",
       "stop", "at most 16");
@@ -134,7 +133,6 @@ TEST_F(Requests, WrongValuesAreNamed) {
   expect_error(R"("kv": {"memory": 10})", "kv", "kv_memory");
   expect_error(R"("kv": {"budget": 8, "window_size": 32})", "kv", "window");
   expect_error(R"("kv_report": "all")", "kv_report", "none, summary or positions");
-  expect_error(R"("stream_options": {"include_usage": true})", "stream_options", "'stream': true");
   expect_error(R"("response_format": {"type": "xml"})", "response_format.type", "json_object");
   expect_error(R"("response_format": {"type": "json_schema"})", "response_format.schema",
                "missing");
@@ -187,18 +185,13 @@ TEST_F(Requests, ToolsReachTheTemplate) {
       read(read_chat_completion, R"({"messages": [{"role": "user", "content": "x"}],
     "tools": [{"type": "function", "function": {"name": "get"}}], "tool_choice": "required"})");
   EXPECT_NE(required.grammar, nullptr);
-  options_.tool_template = ChatTemplate::built_in("chatml");
-  EXPECT_NE(error(read_chat_completion, R"({"messages": [{"role": "user", "content": "x"}],
-    "tools": [{"type": "function", "function": {"name": "get"}}]})")
-                .find("writes no tools"),
-            std::string::npos);
   const Request none =
       read(read_chat_completion, R"({"messages": [{"role": "user", "content": "x"}],
     "tools": [{"type": "function", "function": {"name": "get"}}], "tool_choice": "none"})");
   EXPECT_EQ(none.prompt.chat.text.find("tools"), std::string::npos);
 }
 
-// parallel_tool_calls: false
+// For parallel_tool_calls: false.
 TEST_F(Requests, AnswersMayEndWithTheirFirstCall) {
   const std::string tools = R"("tools": [{"type": "function", "function": {"name": "get"}}])";
   EXPECT_FALSE(chat(tools).make_end_finder);
@@ -213,14 +206,14 @@ TEST_F(Requests, AnswersMayEndWithTheirFirstCall) {
     EXPECT_FALSE(second("\"arguments\": {}}"));
     EXPECT_TRUE(first("\"arguments\": {}}"));
   }
-  // what the answer is read with is what its end is looked for with
+  // The end of an answer is found with the same settings that the answer is parsed with.
   const std::string opened = "<think>\n<tool_call>{\"name\": \"get\", \"arguments\": {}}";
   const std::string one = tools + R"(, "parallel_tool_calls": false)";
   EXPECT_FALSE(chat(one).make_end_finder()(opened));
   EXPECT_TRUE(chat(one + R"(, "reasoning_format": "none")").make_end_finder()(opened));
 }
 
-// Calls of earlier answers are not left out of the prompt.
+// The calls in earlier answers stay in the prompt.
 TEST_F(Requests, EarlierCallsAreWrittenWithoutTools) {
   const std::string body = R"({"messages": [{"role": "user", "content": "Weather?"},
     {"role": "assistant", "content": null, "tool_calls": [{"id": "c1", "type": "function",
@@ -228,12 +221,6 @@ TEST_F(Requests, EarlierCallsAreWrittenWithoutTools) {
     {"role": "tool", "tool_call_id": "c1", "content": "sunny"}]})";
   const std::string text = read(read_chat_completion, body).prompt.chat.text;
   EXPECT_NE(text.find("<tool_call>\n{\"name\": \"get\""), std::string::npos) << text;
-  options_.tool_template = ChatTemplate::built_in("chatml");
-  EXPECT_NE(error(read_chat_completion, body)
-                .find("messages| 'messages': the assistant has called tools, and the chat template "
-                      "'chatml' writes no calls"),
-            std::string::npos)
-      << error(read_chat_completion, body);
 }
 
 TEST_F(Requests, WithoutAChatTemplateAreRefused) {
@@ -265,12 +252,11 @@ TEST_F(Requests, CompletionsTakeTextsAndTokens) {
            {R"({"prompt": ["a", "b", "c", "d"]})", "at most 3 prompts are possible in one request"},
            {R"({"prompt": ["a", "b"], "return_progress": true})", "return_progress| "},
            {R"({"prompt": ["a", "b"], "kv_report": "positions"})", "kv_report| "},
-           {R"({"prompt": "a", "echo": true, "logprobs": 1})",
-            "echo| 'echo': with 'logprobs' it is not possible"},
+           {R"({"prompt": "a", "echo": true, "logprobs": 1, "stream": true})",
+            "echo| 'echo': with 'logprobs' it is not possible in a stream"},
            {R"({"prompt": "a", "suffix": "b"})",
             "suffix| 'suffix': the model can't fill in: its vocabulary has no tokens"},
            {R"({"prompt": "a", "best_of": 2})", "best_of| "},
-           {R"({"prompt": "a", "stream_options": {}})", "it needs 'stream': true"},
            {R"({"prompt": "a", "logprobs": 6})", "from 0 to 5, not 6"},
            {R"({"prompt": "a", "logprobs": true})", "not true"}}) {
     const std::string text = error(read_completion, body);
@@ -352,10 +338,8 @@ TEST_F(Requests, MessagesOfAnthropicBecomeConversations) {
            {R"({"messages": [{"role": "user", "content": "x"}]})", "'max_tokens' is missing"},
            {R"({"max_tokens": 5, "messages": [{"role": "user", "content": [{"type": "image"}]}]})",
             "text only"},
-           {R"({"max_tokens": 5, "messages": [{"role": "assistant", "content": "x"}]})",
-            "must be the user's"},
-           {R"({"max_tokens": 5, "messages": [{"role": "system", "content": "x"}]})",
-            "user or assistant"}}) {
+           {R"({"max_tokens": 5, "messages": [{"role": "robot", "content": "x"}]})",
+            "user, assistant or system"}}) {
     const std::string error_text = error(read_messages, body);
     EXPECT_NE(error_text.find(expected), std::string::npos) << body << " gives " << error_text;
   }
@@ -384,7 +368,7 @@ TEST_F(Requests, BodiesAreBounded) {
   std::string list = "{\"a\": [0";
   for (int i = 1; i < 100000; ++i) list += ",0";
   EXPECT_EQ(refused(list + "]}"), "accepted");
-  for (const char* part : {"[]", "{}", "\"\""}) {  // each takes far more than its text
+  for (const char* part : {"[]", "{}", "\"\""}) {  // each takes much more memory than its text
     std::string parts = R"({"a": [0)";
     for (int i = 0; i < kMostJsonParts; ++i) parts += std::string(",") + part;
     EXPECT_EQ(refused(parts + "]}"), "the body has more than 262144 strings, arrays and objects");
@@ -395,7 +379,7 @@ TEST_F(Requests, BodiesAreBounded) {
   EXPECT_NE(refused("{\"a\": \"\xff\"}").find("no JSON"), std::string::npos);
 }
 
-// What a text within the body holds is walked by recursion too.
+// The JSON in a string of the body is also walked by recursion.
 TEST_F(Requests, ArgumentsOfCallsMayNotNestWithoutEnd) {
   for (const int levels : {3, 300'000}) {
     std::string arguments, ends;
@@ -453,7 +437,7 @@ TEST_F(Requests, NamesOfFilesStayInTheirFolder) {
   expect_error(R"("kv": {"snapshot": "../book"})", "kv.snapshot", "not begin with a dot");
 }
 
-// What follows a document is rendered with the request's variables, as any conversation.
+// The messages after a document are rendered with the request's variables, like any conversation.
 TEST_F(Requests, VariablesReachTheTemplateOfADocument) {
   options_.snapshot_dir = testing::TempDir();
   Session session(load_model("needle"), {});

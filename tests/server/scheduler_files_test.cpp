@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What the scheduler keeps in files: conversations of slots, and documents that questions follow.
+// The scheduler's files: conversations of slots, and documents that questions follow.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -49,7 +49,7 @@ TEST(Scheduler, AConversationThatCannotBeSavedGoesOn) {
   EXPECT_GT(two.read->n_reused, 500);
 }
 
-// Conversations are saved and restored in many threads while others are answered.
+// Many threads save and restore conversations while other requests are answered.
 TEST(Scheduler, SlotsAreSavedWhileOthersAreServed) {
   Scheduler scheduler(model(), options_of(Reuse::append));
   for (int i = 0; i < 3; ++i) {
@@ -226,7 +226,7 @@ TEST(Scheduler, ProgressAndSlotsCountTheDocument) {
 
 constexpr int kSlowWords = 300;
 
-/// The highest level takes this document far longer than a decode step takes.
+/// Begins a snapshot that takes much longer than a decode step, because of its compression level.
 std::shared_ptr<Generation> begin_slow_snapshot(Scheduler& scheduler, const std::string& path) {
   Request document = request_of(long_text(kSlowWords));
   document.keeps_all = true;
@@ -240,7 +240,7 @@ std::shared_ptr<Generation> begin_slow_snapshot(Scheduler& scheduler, const std:
   return generation;
 }
 
-/// What the snapshot holds that is being written; 0: none is.
+/// The bytes of the snapshot that is being written, or 0.
 size_t bytes_being_written(const Scheduler& scheduler) {
   for (const SlotInfo& slot : scheduler.slots()) {
     if (slot.state == SlotInfo::State::writing) return slot.bytes;
@@ -325,7 +325,7 @@ TEST(Scheduler, ADocumentThatVanishesStaysForTheRequestsThatNamedIt) {
     Request question = request_of("and so on?");
     question.document = scheduler.documents().open(path);
     const Result before = wait_for(*scheduler.submit(question));
-    const auto reading = scheduler.submit(request_of(long_text(900)));  // the question has to wait
+    const auto reading = scheduler.submit(request_of(long_text(900)));  // makes the question wait
     const auto waiting = scheduler.submit(question);
     std::filesystem::remove(path);
     EXPECT_FALSE(wait_for(*reading).failure);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Prompts that begin alike (Reuse::refresh): what is kept of them, and that it costs no request
-// anything.
+// Prompts with the same beginning (Reuse::refresh): what the scheduler keeps of them, and that this
+// harms no request.
 #include <gtest/gtest.h>
 
 #include "server/request_plan.h"
@@ -83,7 +83,7 @@ TEST(Scheduler, WhatIsKeptKeepsNoRequestWaiting) {
   const RequestPlan plan = plan_request(*model(), large);
   SchedulerOptions options;
   options.session.chunk = 64;
-  options.kv_memory = plan.running_bytes + plan.reading_bytes;  // all of it
+  options.kv_memory = plan.running_bytes + plan.reading_bytes;  // `large` takes all of it
   options.prefix_cache = options.kv_memory / 2;
   Scheduler scheduler(model(), options);
   for (int i = 0; i < 4; ++i) {
@@ -97,8 +97,8 @@ TEST(Scheduler, WhatIsKeptKeepsNoRequestWaiting) {
   EXPECT_EQ(scheduler.stats().n_prefixes, 0);
 }
 
-// Rows that a prompt leaves for others, while it is read, are memory that an answer without a limit
-// could have.
+// While a prompt is read, the rows that it leaves for others take memory that an answer without a
+// limit could use.
 TEST(Scheduler, WhatWillBeKeptCutsNoAnswer) {
   SchedulerOptions options;
   options.session.chunk = 64;
@@ -113,7 +113,7 @@ TEST(Scheduler, WhatWillBeKeptCutsNoAnswer) {
   const RequestPlan answer = plan_request(*model(), endless);
   const RequestPlan read = plan_request(*model(), prompt);
   ASSERT_GT(read.prefix_bytes, static_cast<size_t>(kPaidTokens) * token_bytes(*model(), endless));
-  // room for the answer's next tokens, but not while the prompt's rows are held as well
+  // There is room for the answer's next tokens, but not while the prompt's rows are also held.
   options.kv_memory =
       answer.running_bytes + read.running_bytes + read.reading_bytes + read.prefix_bytes;
   options.prefix_cache = read.prefix_bytes;

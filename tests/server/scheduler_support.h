@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What the tests of the scheduler share: requests to the needle model, and what comes of them.
+// Helpers for the tests of the scheduler: requests to the needle model, and their results.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -14,17 +14,17 @@ namespace snapkv::server {
 
 using namespace std::chrono_literals;
 
-/// For an update that must come.
+/// The time to wait for an update that must come.
 #if defined(SNAPKV_SANITIZED)
 constexpr auto kPatience = 600s;  // a prompt may take a minute
 #else
 constexpr auto kPatience = 60s;
 #endif
 
-/// Everything that came back of one request.
+/// Everything that came back for one request.
 struct Result {
   std::vector<std::string> texts;
-  std::vector<AnswerEnd> ends;  // [n], by choice
+  std::vector<AnswerEnd> ends;  // [n], in the order of the choices
   std::optional<PromptRead> read;
   std::optional<Failure> failure;
   std::vector<PromptProgress> progress;
@@ -85,7 +85,7 @@ inline Request request_of(const std::string& text, int64_t max_tokens = 12) {
   return request;
 }
 
-/// The request's answer, of a session that has read its prompt.
+/// The request's answer from a session that has read its prompt.
 inline std::string written(Session& session, const Request& request) {
   Sampler sampler(request.sampler);
   sampler.accept(request.prompt.tokens);
@@ -100,7 +100,7 @@ inline std::string written(Session& session, const Request& request) {
   return text + stream.finish();
 }
 
-/// The same answer from a session of its own.
+/// The request's answer from a session of its own.
 inline std::string alone(const Request& request) {
   Session session(model(), request.session);
   session.prefill(request.prompt.tokens);

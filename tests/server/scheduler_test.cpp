@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The scheduler: every answer is what its request alone would get, whatever else is computed; what
-// was read is not read again; memory is promised before it is used and comes back.
+// The scheduler: every answer is the one that its request gets alone, whatever else is computed;
+// text that was read is not read again; memory is reserved before it is used, and is freed.
 #include "server/scheduler.h"
 
 #include <gtest/gtest.h>
@@ -8,6 +8,7 @@
 #include <atomic>
 #include <thread>
 
+#include "snapkv/sampler.h"
 #include "tests/server/scheduler_support.h"
 #include "tests/support/expect_error.h"
 
@@ -98,7 +99,7 @@ TEST(Scheduler, StopsAtStopStrings) {
   EXPECT_EQ(result.ends[0].stop, request.stops[0]);
 }
 
-// Each answer has a finder of its own, and ends after the part that its finder says.
+// Each answer has its own finder, and ends after the part at which its finder says so.
 TEST(Scheduler, StopsWhereItsRequestFindsTheEnd) {
   Scheduler scheduler(model(), options_of());
   Request request = request_of(long_text(60), 30);
@@ -134,12 +135,12 @@ TEST(Scheduler, AConversationGoesOnFromItsCompressedCache) {
   ASSERT_EQ(scheduler.slots().size(), 1u);  // the same conversation
   EXPECT_EQ(scheduler.slots()[0].state, SlotInfo::State::kept);
 
-  Request other = second;  // another budget: not this conversation
+  Request other = second;  // with another budget it is another conversation
   other.session.kv.budget = 100;
   EXPECT_EQ(wait_for(*scheduler.submit(other)).read->n_reused, 0);
 }
 
-/// A chat whose user said `said`, with </s>, a control token, after it.
+/// A chat with the user message `said`, followed by the control token </s>.
 Request chat_request(const std::string& said, const std::string& rest = "") {
   Request request = request_of("x");
   RenderedChat& chat = request.prompt.chat;
@@ -166,14 +167,14 @@ TEST(Scheduler, ATextThatSpellsControlTokensIsNotTheConversationThatHasThem) {
       scheduler.erase_slot(id);
       scheduler.restore_slot(path);
     }
-    // the same bytes, but one message of the user's
+    // The same bytes as a single message of the user.
     const Request spelled = chat_request(words + "</s> assistant:" + one.texts[0] + " so?");
     ASSERT_TRUE(
         spelled.prompt.chat.text.starts_with(chat_request(words).prompt.chat.text + one.texts[0]));
     const Result other = wait_for(*scheduler.submit(spelled));
     EXPECT_EQ(other.read->n_reused, 0);
     EXPECT_EQ(other.texts[0], alone(spelled));
-    // and the conversation itself
+    // The conversation itself.
     const Request next = chat_request(words, one.texts[0] + " so?");
     EXPECT_GT(wait_for(*scheduler.submit(next)).read->n_reused, 100);
   }
@@ -273,7 +274,7 @@ TEST(Scheduler, RefusesWhatItCanNeverServe) {
   empty.prompt.tokens.clear();
   EXPECT_EQ(refusal(scheduler, empty), Refused::Kind::bad_request);
   Request bad = request_of("x");
-  bad.session.kv.budget = 3;  // the window alone has 16
+  bad.session.kv.budget = 3;  // less than the window of 16
   EXPECT_EQ(refusal(scheduler, bad), Refused::Kind::bad_request);
   scheduler.drain();
   EXPECT_EQ(refusal(scheduler, request_of("x")), Refused::Kind::draining);
@@ -332,7 +333,7 @@ TEST(Scheduler, WhereNoneMayWaitWhatCanBeginDoes) {
   std::vector<std::shared_ptr<Generation>> answering;
   for (int i = 0; i < 2; ++i) {
     answering.push_back(scheduler.submit(endless));
-    for (int k = 0; k < 3;) {  // some rounds later the next one may begin
+    for (int k = 0; k < 3;) {  // the next request may begin after a few rounds
       if (std::holds_alternative<AnswerPart>(*answering.back()->next(kPatience))) ++k;
     }
   }
@@ -344,7 +345,7 @@ TEST(Scheduler, WhereNoneMayWaitWhatCanBeginDoes) {
   expect_nothing_runs(scheduler);
   EXPECT_FALSE(wait_for(*scheduler.submit(request_of(long_text(50)))).failure);
 
-  // while a prompt is read the next one would have to wait
+  // While one prompt is read, the next one would have to wait.
   const auto reading = scheduler.submit(request_of(long_text(2000), 1));
   EXPECT_EQ(refusal(scheduler, request_of("x")), Refused::Kind::queue_full);
   EXPECT_FALSE(wait_for(*reading).failure);
@@ -390,7 +391,7 @@ TEST(Scheduler, GrammarsAreKeptWithinTheirBytes) {
   }
 }
 
-// Each token leaves more ways to read the text, so that this fails while the answer is written.
+// Each token adds more ways to read the text, so the error comes while the answer is written.
 TEST(Scheduler, AGrammarThatTurnsOutAmbiguousIsTheClientsError) {
   Scheduler scheduler(model(), options_of());
   Request request = request_of(long_text(10), 200);
@@ -426,13 +427,53 @@ TEST(Scheduler, ReportsLogprobsAndPositions) {
     for (const AnswerPart::Token& token : part->tokens) {
       ++n_tokens;
       ASSERT_EQ(token.top.size(), 2u);
-      EXPECT_EQ(token.chosen.id, token.top[0].id);  // greedy
+      EXPECT_EQ(token.chosen.id, token.top[0].id);  // the sampler is greedy
       EXPECT_DOUBLE_EQ(token.chosen.logprob, token.top[0].logprob);
       EXPECT_LE(token.top[1].logprob, token.top[0].logprob);
       EXPECT_LE(token.top[0].logprob, 0);
     }
   }
   EXPECT_EQ(n_tokens, 5);
+}
+
+// Each token of the prompt with the probability that a session gives it, whatever is kept; beside a
+// prompt whose tokens are not wanted.
+TEST(Scheduler, ReportsLogprobsOfPrompts) {
+  Scheduler scheduler(model(), options_of(Reuse::refresh));
+  Request request = request_of(long_text(60), 1);
+  request.top_logprobs = 1;
+  request.scores_prompt = true;
+  request.reuses = false;
+  request.n = 2;
+  const std::vector<int32_t>& tokens = request.prompt.tokens;
+  SessionOptions options = request.session;
+  options.kv = {.name = "full"};
+  Session session(model(), options);
+  session.prefill(tokens, {.n_logits = std::ssize(tokens)});
+  const auto generation = scheduler.submit(request);
+  const auto other = scheduler.submit(request_of(long_text(5), 3));
+  std::vector<std::vector<AnswerPart::Token>> scores(2);
+  for (int n_ended = 0; n_ended < 2;) {
+    const std::optional<Update> update = generation->next(kPatience);
+    ASSERT_TRUE(update);
+    n_ended += std::holds_alternative<AnswerEnd>(*update) ? 1 : 0;
+    const auto* part = std::get_if<AnswerPart>(&*update);
+    if (part != nullptr && part->of_prompt) {
+      scores[static_cast<size_t>(part->choice)] = part->tokens;
+    }
+  }
+  EXPECT_EQ(wait_for(*other).ends[0].n_generated, 3);
+  for (const auto& all : scores) {
+    ASSERT_EQ(all.size(), tokens.size());
+    for (size_t i = 0; i < all.size(); ++i) {
+      EXPECT_EQ(all[i].chosen.id, tokens[i]);
+      if (i == 0) continue;
+      const TokenLogprobs expected =
+          token_logprobs(session.prefill_logits(static_cast<int64_t>(i) - 1), tokens[i], 1);
+      EXPECT_NEAR(all[i].chosen.logprob, expected.chosen.logprob, 0.05) << i;
+      ASSERT_EQ(all[i].top.size(), 1u);
+    }
+  }
 }
 
 }  // namespace

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// ScriptedEngine: in the scheduler's place for tests of the API: remembers the requests that it
-// gets and answers them with updates that the test has written. The model is the needle model.
+// ScriptedEngine: replaces the scheduler in tests of the API. It records the requests that it gets
+// and answers them with updates that the test wrote. Its model is the needle model.
 #pragma once
 
 #include <condition_variable>
@@ -17,7 +17,7 @@ namespace snapkv::test {
 
 class ScriptedEngine : public server::Engine {
  public:
-  /// Pushes what comes of a request; called by submit().
+  /// Pushes the updates that answer a request.
   using Script = std::function<void(const server::Request&, server::Generation&)>;
 
   ScriptedEngine();
@@ -60,15 +60,15 @@ class ScriptedEngine : public server::Engine {
   bool draining_ = false;
 };
 
-/// The texts as the answers of a request: a prompt of 10 tokens of which 4 were there, then each
+/// Answers a request with these texts: a prompt of 10 tokens, 4 of which were reused, then each
 /// text in parts of `n` bytes, then the end.
 void push_answer(server::Generation& generation, const std::vector<std::string>& texts,
                  size_t n = 1000, server::FinishReason reason = server::FinishReason::stop);
 
-/// Of the needle model, with ChatML as its template and Hermes' tools.
+/// Options for the needle model, with ChatML as its template and Hermes' tools.
 server::ApiOptions api_options();
 
-/// A template that writes tools and calls as Hermes and Qwen do.
+/// A template that writes tools and calls in the format of Hermes and Qwen.
 extern const char* const kHermesTemplate;
 
 /// One of the functions of exchange.h.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// /tokenize: the text that it answers with.
+// /tokenize: the text of its answers.
 #include <gtest/gtest.h>
 
 #include "server/api/endpoints.h"

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Tool calls told from text in every format, cut at every byte, and reasoning beside them.
+// Tool calls are separated from text in every format, for every cut of the text, also after
+// reasoning.
 #include <gtest/gtest.h>
 
 #include "server/api/answer_parser.h"
@@ -7,8 +8,8 @@
 namespace snapkv::server {
 namespace {
 
-/// "text|call NAME(ARGUMENTS)|...", of a text that comes in pieces: `cut` bytes, then the rest; or
-/// all of it byte by byte.
+/// "text|call NAME(ARGUMENTS)|...", for a text that comes in two pieces, cut after `cut` bytes, or
+/// byte by byte.
 std::string parsed(const AnswerSyntax& syntax, const std::string& text, size_t cut,
                    bool by_bytes = false) {
   AnswerParser parser(syntax);
@@ -85,7 +86,7 @@ TEST(ToolStream, ReadsCallsHoweverTheyAreCut) {
       {ToolFormat::hermes, "trailing \n", "|trailing \n"},
       {ToolFormat::hermes, "<tool_call>{\"name\": \"get\", \"arguments\": {\"a\": 1",
        "|call get({\"a\": 1)"},
-      // what is no JSON ends a call, which keeps what came before
+      // Invalid JSON ends a call, which keeps the arguments before it.
       {ToolFormat::hermes,
        "<tool_call>{\"name\": \"get\", \"arguments\": {\"a\": [1}}</tool_call> x",
        "|call get({\"a\": [1)|}}</tool_call> x"},
@@ -128,7 +129,7 @@ TEST(ToolStream, ReadsCallsHoweverTheyAreCut) {
        "<function=get>\n<parameter=where>\n{\"a\": [1]}\n</parameter>\n</function>\n</tool_call> "
        "ok",
        "|I look.|call set({})|call get({\"where\": {\"a\": [1]}})| ok"},
-      // strings stay strings, whatever they look like; other types are what they look like
+      // Parameters of type string stay strings; others are read as JSON.
       {ToolFormat::coder,
        "<tool_call><function=get><parameter=city>12</parameter><parameter=dry>True</parameter>"
        "<parameter=note>\nnull\n</parameter><parameter=any>\n[1, "
@@ -140,14 +141,14 @@ TEST(ToolStream, ReadsCallsHoweverTheyAreCut) {
        "<parameter=unknown>\ntrue\n</parameter>\n</function>\n</tool_call>",
        "|call get({\"note\": \"12\", \"days\": \"many\", \"dry\": \" 1 \", \"any\": \"\\\"x\\\"\", "
        "\"unknown\": true})"},
-      // one line break at each end of a value is the format's, all others are the value's
+      // One line break at each end of a value belongs to the format, all others to the value.
       {ToolFormat::coder,
        "<tool_call>\n<function=get>\n<parameter=city>\n\n  a <b>\n</param\n\tc\\\n\n</parameter>\n"
        "<parameter=note>\n</parameter>\n<parameter=city>\n\n</parameter>\n</function>\n</"
        "tool_call>",
        "|call get({\"city\": \"\\n  a <b>\\n</param\\n\\tc\\\\\\n\", \"note\": \"\", \"city\": "
        "\"\"})"},
-      // without <tool_call>, which models forget: only what is a tool
+      // Models forget <tool_call>; without it, only names of tools make a call.
       {ToolFormat::coder, "So:\n<function=set>\n</function>\n</tool_call>", "|So:|call set({})"},
       {ToolFormat::coder, "a <function=map>\n</function> b", "|a <function=map>\n</function> b"},
       {ToolFormat::coder, "<function=<function=set></function>", "|<function=|call set({})"},
@@ -155,14 +156,14 @@ TEST(ToolStream, ReadsCallsHoweverTheyAreCut) {
       {ToolFormat::coder, "<tool_call><tool_call><function=set></function></tool_call>",
        "|<tool_call>|call set({})"},
       {ToolFormat::coder, "a <tool b <func", "|a <tool b <func"},
-      // calls that break off keep what they had
+      // A call that breaks off keeps the arguments before that.
       {ToolFormat::coder, "<tool_call>\n<function=get>\n<parameter=city>\nRom</par",
        "|call get({\"city\": \"Rom</par)"},
       {ToolFormat::coder, "<tool_call>\n<function=get>\n<parameter=days>\n3", "|call get("},
       {ToolFormat::coder,
        "<tool_call>\n<function=get>\n<parameter=days>\n3\n</parameter>\nwhat?</tool_call>",
        "|call get({\"days\": 3})|what?</tool_call>"},
-      // no tools
+      // Without tools.
       {ToolFormat::none, "<tool_call>{}</tool_call>", "|<tool_call>{}</tool_call>"},
   };
   for (const Case& c : cases) {
@@ -192,7 +193,7 @@ TEST(AnswerParser, TellsReasoningFromTheRest) {
   expect_parsed(syntax, {ToolFormat::hermes, "<think>a</think>b", "|<think>a</think>b"});
 }
 
-// Reasoning comes first: what an answer or a call says of its tags is theirs.
+// Reasoning comes only first: its tags in an answer or a call are text.
 TEST(AnswerParser, LeavesTagsOfReasoningInAnswersAlone) {
   AnswerSyntax syntax;
   syntax.has_reasoning = true;
@@ -208,7 +209,7 @@ TEST(AnswerParser, LeavesTagsOfReasoningInAnswersAlone) {
                          "|think a|call get({\"city\": \"<think>\"})"});
 }
 
-// With parallel_tool_calls: false.
+// For parallel_tool_calls: false.
 TEST(AnswerParser, NothingFollowsTheOneCall) {
   AnswerSyntax syntax;
   syntax.one_call = true;
@@ -218,7 +219,7 @@ TEST(AnswerParser, NothingFollowsTheOneCall) {
        "So: <tool_call>{\"name\": \"get\", \"arguments\": {}}</tool_call>\n<tool_call>{\"name\": "
        "\"set\"}</tool_call> x",
        "|So:|call get({})"},
-      // one that breaks off was none
+      // A call that breaks off does not count.
       {ToolFormat::hermes,
        "<tool_call>{\"name\": \"get\" no</tool_call><tool_call>{\"name\": \"set\"}</tool_call> x",
        "|call get(|no</tool_call>|call set({})"},
@@ -241,7 +242,7 @@ TEST(AnswerParser, NothingFollowsTheOneCall) {
   }
 }
 
-// Hostile answers cost no more than their length.
+// The cost of a hostile answer must not grow faster than its length.
 TEST(ToolStream, TakesWhateverAModelWrites) {
   AnswerSyntax syntax;
   for (const ToolFormat format :

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Tools of requests, the formats of real templates, and the grammars of calls that must be made.
+// The tools of requests, the formats of real templates, and the grammars for required calls.
 #include "server/api/tools.h"
 
 #include <gtest/gtest.h>
@@ -60,6 +60,11 @@ Tools tools_of(const std::string& choice) {
   return read_tools(Fields(body));
 }
 
+std::string grammar_of(const Tools& tools, ToolFormat format) {
+  std::vector<std::string> warnings;
+  return tool_grammar(tools, format, warnings);
+}
+
 bool accepts(const std::string& gbnf, const std::string& text) {
   static const auto vocabulary =
       std::make_shared<const GrammarVocabulary>(test::load_model("needle")->tokenizer());
@@ -74,7 +79,7 @@ bool accepts(const std::string& gbnf, const std::string& text) {
 
 TEST(Tools, GrammarIsThatOfTheFormat) {
   const std::string call = R"({"name": "get_weather", "arguments": {"city": "Rome"}})";
-  const std::string hermes = tool_grammar(tools_of("\"required\""), ToolFormat::hermes);
+  const std::string hermes = grammar_of(tools_of("\"required\""), ToolFormat::hermes);
   EXPECT_TRUE(accepts(hermes, "<tool_call>\n" + call + "\n</tool_call>")) << hermes;
   EXPECT_TRUE(accepts(
       hermes, "<tool_call>\n" + call + "\n</tool_call>\n<tool_call>\n" + call + "\n</tool_call>"));
@@ -86,10 +91,10 @@ TEST(Tools, GrammarIsThatOfTheFormat) {
 {"name": "other", "arguments": {}}
 </tool_call>)"));
   const Tools one = tools_of(R"({"type": "function", "function": {"name": "stop"}})");
-  EXPECT_FALSE(accepts(tool_grammar(one, ToolFormat::mistral), "[" + call + "]"));
+  EXPECT_FALSE(accepts(grammar_of(one, ToolFormat::mistral), "[" + call + "]"));
   EXPECT_TRUE(
-      accepts(tool_grammar(one, ToolFormat::mistral), R"([{"name": "stop", "arguments": {}}])"));
-  EXPECT_TRUE(accepts(tool_grammar(tools_of("\"required\""), ToolFormat::llama3),
+      accepts(grammar_of(one, ToolFormat::mistral), R"([{"name": "stop", "arguments": {}}])"));
+  EXPECT_TRUE(accepts(grammar_of(tools_of("\"required\""), ToolFormat::llama3),
                       R"({"name": "get_weather", "parameters": {"city": "root"}})"));
 }
 
@@ -114,7 +119,7 @@ std::string coder_call(const std::string& city, const std::string& days, const s
 }
 
 TEST(Tools, GrammarOfBareParameters) {
-  const std::string gbnf = tool_grammar(coder_tools(), ToolFormat::coder);
+  const std::string gbnf = grammar_of(coder_tools(), ToolFormat::coder);
   EXPECT_TRUE(accepts(gbnf, coder_call("Rome", "3", "c"))) << gbnf;
   EXPECT_TRUE(accepts(gbnf, coder_call("Rome", "3", "c") + "\n" + coder_call("", "1", "a<b")));
   for (const char* city : {"a\n\nb", "<", "</parameter", "\n", "<parameter=days>", "\n</par</param",
@@ -136,7 +141,7 @@ TEST(Tools, GrammarOfBareParameters) {
       "parameters": )" + parameters +
                                   "}}]}");
     try {
-      (void)tool_grammar(read_tools(Fields(body)), ToolFormat::coder);
+      (void)grammar_of(read_tools(Fields(body)), ToolFormat::coder);
     } catch (const ApiError& e) {
       EXPECT_EQ(e.param, "tools");
       return std::string(e.what());
@@ -147,13 +152,13 @@ TEST(Tools, GrammarOfBareParameters) {
             std::string::npos);
   EXPECT_NE(refused(R"({"properties": {"a>b": {}}})").find("\"a>b\" can't be written"),
             std::string::npos);
-  const std::string unique =
-      refused(R"({"properties": {"a": {"type": "array", "uniqueItems": true}}})");
-  EXPECT_NE(unique.find("parameters of f: 'a': "), std::string::npos) << unique;
-  EXPECT_NE(unique.find("uniqueItems"), std::string::npos) << unique;
+  const std::string none = refused(
+      R"({"properties": {"a": {"type": "integer", "minimum": 5, "maximum": 4}}})");
+  EXPECT_NE(none.find("parameters of f: 'a': "), std::string::npos) << none;
+  EXPECT_NE(none.find("no number is between"), std::string::npos) << none;
 }
 
-/// A random text of a grammar that often comes near to what ends its values.
+/// A random text of the grammar, which often comes close to the ends of values.
 std::string random_text(GrammarMatcher matcher, std::mt19937& random) {
   const std::string pieces[] = {
       "\n</parameter>\n",         "</parameter>", "\n</para", "<", "\n", "a", "<parameter=city>\n",
@@ -178,13 +183,13 @@ std::string random_text(GrammarMatcher matcher, std::mt19937& random) {
   return text;
 }
 
-// However a model fills the grammar, what is read of it is calls with arguments of the schema.
+// For every text that the grammar allows, the parser finds calls whose arguments fit the schema.
 TEST(Tools, BareParametersOfTheGrammarAreArguments) {
   const Tools tools = coder_tools();
   std::vector<std::string> bytes;
   for (int byte = 0; byte < 128; ++byte) bytes.emplace_back(1, static_cast<char>(byte));
   const GrammarMatcher matcher(
-      Grammar::parse(tool_grammar(tools, ToolFormat::coder)),
+      Grammar::parse(grammar_of(tools, ToolFormat::coder)),
       std::make_shared<const GrammarVocabulary>(std::move(bytes), std::vector<int32_t>()));
   std::mt19937 random(17);
   for (int i = 0; i < 200; ++i) {
@@ -213,7 +218,7 @@ TEST(Tools, BareParametersOfTheGrammarAreArguments) {
   }
 }
 
-// What a grammar allows is what the parser takes for a call.
+// The parser recognizes every call that a grammar allows.
 TEST(Tools, CallsOfTheGrammarAreParsed) {
   const std::pair<ToolFormat, std::string> kCalls[] = {
       {ToolFormat::hermes, "<tool_call>\n{\"name\": \"stop\", \"arguments\": {}}\n</tool_call>"},
@@ -222,7 +227,7 @@ TEST(Tools, CallsOfTheGrammarAreParsed) {
       {ToolFormat::coder, "<tool_call>\n<function=stop>\n</function>\n</tool_call>"}};
   for (const auto& [format, text] : kCalls) {
     const Tools tools = tools_of("\"required\"");
-    EXPECT_TRUE(accepts(tool_grammar(tools, format), text)) << text;
+    EXPECT_TRUE(accepts(grammar_of(tools, format), text)) << text;
     AnswerSyntax syntax;
     syntax.tools = format;
     syntax.functions = tools.schemas();
@@ -236,7 +241,7 @@ TEST(Tools, CallsOfTheGrammarAreParsed) {
   }
 }
 
-/// What making the grammar of a function with these parameters says; "" where it is made.
+/// The error for a grammar of a function with these parameters, or "" if there is none.
 std::string refusal(const Json& parameters, ToolFormat format, int n_tools = 1) {
   Tools tools;
   tools.choice = Tools::Choice::required;
@@ -246,7 +251,7 @@ std::string refusal(const Json& parameters, ToolFormat format, int n_tools = 1) 
          {"function", {{"name", "f" + std::to_string(i)}, {"parameters", parameters}}}});
   }
   try {
-    (void)tool_grammar(tools, format);
+    (void)grammar_of(tools, format);
   } catch (const ApiError& e) {
     EXPECT_EQ(e.param, "tools");
     return e.what();
@@ -254,7 +259,7 @@ std::string refusal(const Json& parameters, ToolFormat format, int n_tools = 1) 
   return "";
 }
 
-// Ten references to the schema that they are in are 10^32 ways to the same types.
+// Ten references of a schema to itself are 10^32 ways to the same types.
 TEST(Tools, ReferencesAreFollowedOnce) {
   const auto begin = std::clock();
   Json refers = {{"anyOf", Json::array()}};
@@ -281,7 +286,8 @@ TEST(Tools, ReferencesAreFollowedOnce) {
   EXPECT_LT(static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC, 5);
 }
 
-// A large schema that all parameters could refer to is read for those that do, and not too often.
+// All parameters could refer to a large schema; it is read only for those that do, and only a
+// limited number of times.
 TEST(Tools, GrammarsOfManySchemasAreBounded) {
   const auto begin = std::clock();
   Json parameters = {
@@ -317,12 +323,16 @@ TEST(Tools, RefusesWhatIsNone) {
       {R"({"tools": [{"type": "web_search"}]})", "'tools[0].type' must be \"function\""},
       {R"({"tools": [{"type": "function"}]})", "'tools[0].function' is missing"},
       {R"({"tools": [{"type": "function", "function": {"name": "a b"}}]})",
-       "'tools[0].function.name' must be 1 to 64 letters"},
+       "'tools[0].function.name' must be 1 to 128 letters"},
       {R"({"tool_choice": "required"})", "\"required\" needs 'tools'"},
       {R"({"tool_choice": "maybe"})", "'tool_choice' must be none, auto, required"},
       {R"({"tool_choice": {"type": "function", "function": {"name": "f"}}})",
        "there is no tool 'f'"},
-      {R"({"functions": []})", "deprecated"},
+      {R"({"functions": [{"name": "f"}], "function_call": {"name": "g"}})",
+       "'function_call': there is no function 'g'"},
+      {R"({"tool_choice": {"type": "allowed_tools", "allowed_tools": {"mode": "auto",
+        "tools": [{"type": "function", "function": {"name": "f"}}]}}})",
+       "there is no tool 'f'"},
   };
   for (const auto& [body, expected] : kWrong) {
     try {

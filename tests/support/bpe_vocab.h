@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// BpeVocab: a small byte-level BPE vocabulary for tests: the 256 bytes (ids 0 to 255), then what a
-// test adds.
+// BpeVocab: a small byte-level BPE vocabulary for tests: the 256 bytes (ids 0 to 255), then the
+// tokens that a test adds.
 #pragma once
 
 #include <cstdint>
@@ -20,19 +20,19 @@ struct BpeVocab {
     for (const std::string& spelling : byte_alphabet::spellings()) add_spelled(spelling);
   }
 
-  /// A token as the file spells it. Returns its id.
+  /// Adds a token as it is spelled in a file. Returns its id.
   int32_t add_spelled(std::string_view spelling, Type type = kNormal) {
     tokens.emplace_back(spelling);
     types.push_back(type);
     return static_cast<int32_t>(tokens.size()) - 1;
   }
-  /// A token of these bytes.
+  /// Adds a token with these bytes.
   int32_t add(std::string_view bytes, Type type = kNormal) {
     std::string spelling;
     byte_alphabet::append(spelling, bytes);
     return add_spelled(spelling, type);
   }
-  /// The token that two join to, by bytes, and the merge.
+  /// Adds a merge of two tokens, given by their bytes, and the token that they form.
   int32_t merge(std::string_view left, std::string_view right) {
     std::string line;
     byte_alphabet::append(line, left);

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A shared library for LD_PRELOAD whose clock of the day jumps a day back and a year ahead between
-// calls, as a clock that somebody sets does. The monotonic clock goes on: the system promises that.
-// Used by tests/cli/environment_test.cpp.
+// A shared library for LD_PRELOAD whose wall clock jumps a day back and a year ahead between calls,
+// like one that somebody sets. The monotonic clock is unaffected, as the system guarantees.
 #include <sys/syscall.h>
 #include <sys/time.h>
 #include <time.h>

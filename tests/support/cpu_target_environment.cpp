@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Linked into every test program: SNAPKV_CPU_TARGET is obeyed from the first test on, by kernels
-// that tests call without a backend too. Where the processor lacks what it names, or has nothing
-// beyond it, so that the tests without it are the same, all tests say that they are skipped.
+// Linked into every test program: applies SNAPKV_CPU_TARGET from the first test on, including to
+// kernels that tests call without a backend. If the processor lacks that target, or has nothing
+// beyond it, so that the tests would repeat the normal run, all tests report that they are skipped.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -22,7 +22,7 @@ class CpuTargetEnvironment : public testing::Environment {
     if (std::find(names.begin(), names.end(), name) == names.end()) {
       GTEST_SKIP() << "[  SKIPPED ] all: this processor has no " << name;
     }
-    if (names.size() > 1 && names.back() == name) {  // where there is "auto" alone it is no repeat
+    if (names.size() > 1 && names.back() == name) {  // with "auto" alone it is not a repeat
       GTEST_SKIP() << "[  SKIPPED ] all: this processor has no more than " << name;
     }
     set_cpu_target(name);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// expect_error: runs something and checks the Error it throws: its code and words of its message.
+// expect_error: runs a function and checks the Error it throws: its code and words of its message.
 #pragma once
 
 #include <gtest/gtest.h>

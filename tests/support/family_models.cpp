@@ -8,8 +8,8 @@
 namespace snapkv::test {
 namespace {
 
-/// Sizes of nearly all models here. An own output matrix, where a family may have one or not, is
-/// in one of them.
+/// The sizes of nearly all models here. If a family can have a separate output matrix or not, one
+/// of its models has it.
 RandomModelShape shape_of(RandomFamily family, int64_t n_layer = 3, int64_t head_dim = 16) {
   return {.n_embd = 64,
           .n_layer = n_layer,
@@ -21,15 +21,15 @@ RandomModelShape shape_of(RandomFamily family, int64_t n_layer = 3, int64_t head
           .family = std::move(family)};
 }
 
-/// llama.cpp looks GELU up in a table of f16 (errors of 2^-11), so feed-forward networks with GELU
-/// add little to the residual stream here: their errors stay below the oracle's 1e-3.
+/// llama.cpp computes GELU from an f16 table (errors of 2^-11), so here feed-forward networks with
+/// GELU add little to the residual stream: their errors stay below the oracle's 1e-3.
 FamilyModel with_gelu(FamilyModel m) {
   m.options.gains->ffn = 0.5f;
   m.options.gains->ffn_post_norm = 0.25f;
   return m;
 }
 
-/// Gemma's embeddings are multiplied by sqrt(n_embd) = 8.
+/// Gemma multiplies its embeddings by sqrt(n_embd) = 8.
 FamilyModel with_scaled_embeddings(FamilyModel m) {
   m.options.gains->embedding = 0.25f;
   return with_gelu(std::move(m));
@@ -81,6 +81,18 @@ std::vector<FamilyModel> llamas() {
                                              {"logit_scale", 2.0}}})),
       model_of("internlm2", shape_of({.architecture = "internlm2", .own_output = true})),
   };
+}
+
+std::vector<FamilyModel> mixtures_of_experts() {
+  RandomFamily mixtral{.own_output = true, .n_expert = 8, .n_expert_used = 2};
+  RandomFamily parts{.n_expert = 5, .n_expert_used = 3, .merged_experts = false};
+  RandomFamily qwen3moe{.architecture = "qwen3moe",
+                        .qk_norm = RandomQkNorm::each_head,
+                        .n_expert = 12,
+                        .n_expert_used = 4,
+                        .n_ff_dense = 192};
+  return {model_of("mixtral", shape_of(mixtral)), model_of("mixtral-parts", shape_of(parts)),
+          model_of("qwen3moe", shape_of(qwen3moe, 3, 32))};
 }
 
 std::vector<FamilyModel> qwen_and_phi() {
@@ -189,7 +201,8 @@ std::vector<FamilyModel> olmos() {
 const std::vector<FamilyModel>& family_models() {
   static const std::vector<FamilyModel> models = [] {
     std::vector<FamilyModel> all;
-    for (auto&& some : {llamas(), qwen_and_phi(), gemmas(), olmos(), with_layer_norms()}) {
+    for (auto&& some : {llamas(), mixtures_of_experts(), qwen_and_phi(), gemmas(), olmos(),
+                        with_layer_norms()}) {
       all.insert(all.end(), some.begin(), some.end());
     }
     return all;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A shared library for LD_PRELOAD that refuses one call of a program, the n-th since main() began:
+// A shared library for LD_PRELOAD that fails one call of a program, the n-th since main() began:
 //   SNAPKV_TEST_FAULT=memory   malloc, calloc, realloc, aligned_alloc, posix_memalign, memalign,
 //                              mmap, and with them operator new
 //   SNAPKV_TEST_FAULT=calls    open, read, pread, write, pwrite, fsync, ftruncate, posix_fallocate,
@@ -8,7 +8,7 @@
 //   SNAPKV_TEST_FAULT_LOG=file "COUNT STATE" at exit: calls that were counted, and whether one was
 //                              refused (1), spared (2) or not reached (0)
 // Calls on behalf of oneDNN and libgomp, which do not survive a refusal (docs/reliability.md), and
-// of the dynamic linker are spared. Used by tests/cli/fault_injection_test.cpp.
+// of the dynamic linker are spared.
 #include <dlfcn.h>
 #include <execinfo.h>
 #include <fcntl.h>
@@ -42,7 +42,7 @@ std::atomic<long> g_count{0};
 std::atomic<int> g_state{kNotReached};
 int (*g_main)(int, char**, char**) = nullptr;
 
-/// Whether the stack holds a frame of a library that is spared.
+/// Whether the stack has a frame of a library whose calls are spared.
 bool is_spared() {
   constexpr int kFrames = 64;
   void* frames[kFrames];
@@ -60,7 +60,7 @@ bool is_spared() {
 bool refuses(Kind kind) {
   if (!g_counting.load(std::memory_order_relaxed) || kind != g_kind) return false;
   if (g_count++ != g_at) return false;
-  g_counting = false;  // what asks the stack may allocate
+  g_counting = false;  // examining the stack may allocate
   const bool spared = is_spared();
   g_state = spared ? kSpared : kRefused;
   return !spared;
@@ -86,7 +86,7 @@ void write_log() {
 
 int counted_main(int argc, char** argv, char** environment) {
   void* frame[1];
-  backtrace(frame, 1);  // loads what it needs now
+  backtrace(frame, 1);  // loads now what it needs later
   const char* kind = std::getenv("SNAPKV_TEST_FAULT");
   const char* at = std::getenv("SNAPKV_TEST_FAULT_AT");
   if (kind != nullptr) g_kind = std::strcmp(kind, "memory") == 0 ? kMemory : kCalls;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // GgufWriter: writes small GGUF files for tests: typed metadata, tensors of any type from raw
-// bytes, one file or the parts of a split. It checks nothing, so that it can write broken files
-// too. ByteWriter underneath writes whatever a test wants byte by byte.
+// bytes, as one file or split. It checks nothing, so that it can write broken files too.
+// ByteWriter, on which it is built, writes whatever a test wants byte by byte.
 #pragma once
 
 #include <cstddef>
@@ -18,7 +18,7 @@
 
 namespace snapkv::test {
 
-/// Little-endian bytes, one value after the other.
+/// Little-endian bytes, one value after another.
 class ByteWriter {
  public:
   template <typename T>
@@ -30,9 +30,9 @@ class ByteWriter {
     return *this;
   }
   ByteWriter& put_bytes(std::span<const std::byte> bytes);
-  /// u64 length, then the text.
+  /// Writes a u64 length, then the text.
   ByteWriter& put_string(std::string_view text);
-  /// Zeros up to a multiple of `alignment`.
+  /// Appends zeros up to a multiple of `alignment`.
   ByteWriter& pad(size_t alignment);
   const std::vector<std::byte>& bytes() const { return bytes_; }
 
@@ -42,10 +42,10 @@ class ByteWriter {
 
 class GgufWriter {
  public:
-  /// Another alignment than 32 is written to `general.alignment`.
+  /// An alignment other than 32 is written to `general.alignment`.
   explicit GgufWriter(uint32_t version = 3, uint32_t alignment = 32);
 
-  /// A number, bool or string; the value's C++ type decides the type in the file.
+  /// Adds a number, bool or string; the value's C++ type determines the type in the file.
   template <typename T>
   GgufWriter& add(std::string_view key, T value) {
     ByteWriter w;
@@ -55,7 +55,7 @@ class GgufWriter {
   GgufWriter& add(std::string_view key, std::string_view value);
   GgufWriter& add(std::string_view key, const std::string& value);
   GgufWriter& add(std::string_view key, const char* value);
-  /// An array of numbers or bools.
+  /// Adds an array of numbers or bools.
   template <typename T>
   GgufWriter& add(std::string_view key, const std::vector<T>& values) {
     ByteWriter w;
@@ -66,20 +66,20 @@ class GgufWriter {
   }
   GgufWriter& add(std::string_view key, const std::vector<std::string>& values);
 
-  /// A tensor, shape outermost first; `data` in the file's layout.
+  /// Adds a tensor, shape outermost first; `data` in the file's layout.
   GgufWriter& add_tensor(std::string_view name, DType dtype, std::vector<int64_t> shape,
                          std::span<const std::byte> data);
   GgufWriter& add_f32(std::string_view name, std::vector<int64_t> shape,
                       const std::vector<float>& values);
-  /// The same with any number of ggml's as the type.
+  /// The same with any of ggml's type numbers.
   GgufWriter& add_raw_tensor(std::string_view name, uint32_t ggml_type, std::vector<int64_t> shape,
                              std::span<const std::byte> data);
 
-  /// The file.
+  /// The contents of the file.
   std::vector<std::byte> bytes() const;
   void write(const std::string& path) const;
-  /// "PREFIX-00001-of-0000N.gguf", ...: metadata in the first, tensors spread evenly in order.
-  /// Returns the paths.
+  /// Writes "PREFIX-00001-of-0000N.gguf", ...: metadata in the first, tensors distributed evenly in
+  /// order. Returns the paths.
   std::vector<std::string> write_split(const std::string& prefix, int n_parts) const;
 
  private:
@@ -112,7 +112,7 @@ class GgufWriter {
 /// Writes a file; a failure ends the test program.
 void write_bytes(const std::string& path, std::span<const std::byte> bytes);
 
-/// A new empty folder under the system's folder for temporary files, removed with all in it.
+/// A new empty folder inside the system's temporary folder; it is removed with its contents.
 class TempDir {
  public:
   TempDir();

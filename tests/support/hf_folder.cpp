@@ -66,7 +66,7 @@ std::vector<std::byte> safetensors_bytes(const std::vector<HfTensor>& tensors) {
     data.insert(data.end(), t.data.begin(), t.data.end());
   }
   std::string text = header.dump();
-  text.resize((text.size() + 7) / 8 * 8, ' ');  // as the format's own writer does
+  text.resize((text.size() + 7) / 8 * 8, ' ');  // like the format's own writer
   return safetensors_bytes(text, data);
 }
 

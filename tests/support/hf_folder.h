@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Writes Hugging Face folders for tests: safetensors files from bytes, small tokenizer.json files,
-// and the random models of tools/hf_oracle.py, whose weights are a function of name and index.
+// and the random models of tools/hf_oracle.py, whose weights are a function of tensor name and
+// index.
 #pragma once
 
 #include <cstddef>
@@ -25,25 +26,25 @@ struct HfTensor {
 
 HfTensor f32_tensor(std::string name, std::vector<int64_t> shape, const std::vector<float>& values);
 
-/// The bytes of a file: the tensors' data one after the other.
+/// Returns the bytes of a file that holds the tensors' data one after another.
 std::vector<std::byte> safetensors_bytes(const std::vector<HfTensor>& tensors);
-/// A header (any text) and data, with the length in front.
+/// Returns the header's length, the header (any text) and the data.
 std::vector<std::byte> safetensors_bytes(std::string_view header, std::span<const std::byte> data);
 
 void write_text(const std::string& path, std::string_view text);
 
-/// The values that tools/hf_oracle.py gives to a tensor.
+/// Returns the values that tools/hf_oracle.py gives a tensor.
 std::vector<float> oracle_values(const std::string& name, int64_t n, bool gemma);
 
-/// What tools/hf_oracle.py wrote about the model of this name. Throws when there is no such file.
+/// Reads what tools/hf_oracle.py recorded about a model. Throws if there is no such file.
 Json read_golden(const std::string& name);
 
-/// A folder as transformers saved it, made from a golden of tools/hf_oracle.py: config.json,
-/// weights and an index if there are several files; and the tokenizer below.
+/// Writes a folder as transformers saved it, from a golden of tools/hf_oracle.py: config.json, the
+/// weights, an index if there are several files, and the tokenizer below.
 void write_oracle_folder(const std::string& folder, const Json& golden);
 
-/// tokenizer.json and tokenizer_config.json of SentencePiece's kind: <unk>, <s>, </s>, 256 bytes, a
-/// few words; padding is left to the reader.
+/// Writes tokenizer.json and tokenizer_config.json of the SentencePiece kind: <unk>, <s>, </s>, 256
+/// bytes, a few words; the reader adds the padding.
 void write_spm_tokenizer(const std::string& folder);
 Json spm_tokenizer();
 

@@ -37,7 +37,7 @@ class Reader {
   size_t size_;
 };
 
-/// Passes over a value of that type.
+/// Skips a value of that type.
 void skip(Reader& in, uint32_t type) {
   static constexpr std::array<size_t, 13> kSizes = {1, 1, 2, 2, 4, 4, 4, 1, 0, 0, 8, 8, 8};
   if (type == static_cast<uint32_t>(GgufType::string)) {
@@ -77,8 +77,8 @@ class Header {
   uint64_t n_ = 0;
 };
 
-/// The vocabulary with hostile text behind every ordinary piece: neither control tokens in <...>
-/// nor bytes.
+/// Returns the vocabulary with hostile text appended to every ordinary piece, but not to control
+/// tokens in <...> or to bytes.
 std::string hostile_pieces(std::string_view type_and_value) {
   Reader in(type_and_value);
   ByteWriter w;
@@ -94,8 +94,8 @@ std::string hostile_pieces(std::string_view type_and_value) {
   return std::string(as_text(w));
 }
 
-/// Writes `to`, the file `from` with the metadata that edit(header, key, type and value) makes of
-/// each of its keys, and what finish(header) adds.
+/// Copies the file `from` to `to`; edit(header, key, type and value) writes each key's new
+/// metadata, and finish(header) adds more.
 template <typename Edit, typename Finish>
 void rewrite_metadata(const std::string& from, const std::string& to, const Edit& edit,
                       const Finish& finish) {
@@ -125,7 +125,7 @@ void rewrite_metadata(const std::string& from, const std::string& to, const Edit
   std::string out = bytes.substr(0, 8) + std::string(as_text(counts)) + header.bytes() +
                     bytes.substr(tensors, in.position() - tensors);
   out.resize(padded(out.size()));
-  out += bytes.substr(padded(in.position()));  // tensors' offsets count from here
+  out += bytes.substr(padded(in.position()));  // the tensors' offsets count from here
   std::ofstream written(to, std::ios::binary);
   written << out;
   written.close();

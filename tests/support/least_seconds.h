@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// The processor time of repeatable work, for limits that must hold on machines that do other work
-// too: what shares the processor's caches or its cores can only add to a measurement, so the least
-// of several counts. Work that is too slow is too slow every time.
+// The processor time of repeatable work, for limits that must also hold on busy machines. Other
+// work on the processor's caches or cores can only add to a measurement, so the least of several
+// counts. Work that is too slow is too slow every time.
 #pragma once
 
 #include <algorithm>
@@ -10,8 +10,8 @@
 
 namespace snapkv::test {
 
-/// The least processor time in seconds of up to `n_times` runs of work(), which end as soon as one
-/// of them takes no more than `enough`.
+/// Returns the least processor time in seconds of up to `n_times` runs of work(); stops as soon as
+/// a run takes at most `enough`.
 template <typename Work>
 double least_seconds(double enough, int n_times, const Work& work) {
   double least = 1e9;

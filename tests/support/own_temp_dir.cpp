@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Linked into every test program: testing::TempDir() is a folder of this process alone, removed at
-// its end. ctest runs the cases of one program as processes side by side, and others may run
-// another build's tests on the same machine.
+// Linked into every test program: makes testing::TempDir() a folder of this process alone, which is
+// removed at its end. ctest runs the cases of one program as parallel processes, and other people
+// may run another build's tests on the same machine.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -20,7 +20,7 @@ class OwnTempDir : public testing::Environment {
     setenv("TEST_TMPDIR", folder_.c_str(), 1);
   }
   void TearDown() override {
-    std::error_code ignored;  // what cannot be removed is no failure of a test
+    std::error_code ignored;  // a folder that cannot be removed does not fail a test
     if (!folder_.empty()) std::filesystem::remove_all(folder_, ignored);
   }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What tests may ask of the processor that they run on: none may depend on which one it is.
+// Questions that tests may ask about the processor; no test may depend on a particular one.
 #pragma once
 
 #include "backend/cpu/cpu_ops.h"
@@ -7,7 +7,7 @@
 
 namespace snapkv::test {
 
-/// Can the CPU backend compute in this type, natively or emulated?
+/// Whether the CPU backend can compute in this type, natively or emulated.
 inline bool runs(Compute compute) { return compute != Compute::bf16 || cpu::multiplies_bf16(); }
 
 }  // namespace snapkv::test

@@ -12,10 +12,10 @@
 
 namespace {
 
-int64_t left = -1;  // allocations until one is refused; negative: none is
+int64_t left = -1;  // allocations until one is refused; negative: none
 bool was_refused = false;
 
-[[maybe_unused]] bool refuses() {  // not with a sanitizer
+[[maybe_unused]] bool refuses() {  // unused with a sanitizer
   if (left < 0 || left-- > 0) return false;
   was_refused = true;
   return true;

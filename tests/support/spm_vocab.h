@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // SpmVocab: a small SentencePiece vocabulary for tests: unknown, <s>, </s>, the 256 bytes (ids 3 to
-// 258), then what a test adds.
+// 258), then the tokens that a test adds.
 #pragma once
 
 #include <fmt/core.h>
@@ -32,7 +32,7 @@ struct SpmVocab {
     return static_cast<int32_t>(tokens.size()) - 1;
   }
 
-  /// Every prefix of `text`, longer ones first to merge: enough to make it one token.
+  /// Adds `text` and each of its prefixes, which is enough to merge it into one token.
   int32_t add_with_prefixes(std::string_view text, float score) {
     for (size_t n = 1; n < text.size(); ++n) {
       const std::string_view prefix = text.substr(0, n);

@@ -18,8 +18,9 @@ TestModel tiny(DType dtype) {
   TestModel m{"tiny-" + std::string(name(dtype)), random_model_shape(shape), {}};
   m.options.dtype = dtype;
   m.options.seed = 1;
-  // large enough that attention and rotation matter (with 0.02 all scores are near zero); smaller
-  // for block types, so that llama.cpp's rounding of activations stays below the tests' 5e-2
+  // Large enough that attention and rotation matter (with 0.02 all scores are near zero), but
+  // smaller for block types, so that llama.cpp's rounding of activations stays below the tests'
+  // 5e-2.
   m.options.weight_stddev = block_size(dtype) > 32 ? 0.035f : block_size(dtype) > 1 ? 0.06f : 0.12f;
   m.options.norm_stddev = 0.2f;
   return m;

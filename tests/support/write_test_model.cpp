@@ -10,7 +10,7 @@
 namespace snapkv::test {
 namespace {
 
-/// Whether there is a model of that name.
+/// Writes the model with that name; returns whether there is one.
 bool write(const std::string& name, const std::string& path) {
   for (const TestModel& m : test_models()) {
     if (m.name != name) continue;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The built-in chat templates beside llama.cpp's own code for the same names, and what a model file
-// says of chats.
+// The built-in chat templates, compared with llama.cpp's own code for the same names, and the chat
+// metadata of a model file.
 #include <gtest/gtest.h>
 
 #include "tests/support/expect_error.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Token ids of rendered chats: those of the whole text, but for control tokens that are spelled out
-// in what came from the conversation.
+// The token ids of rendered chats: those of the whole text, except that control tokens spelled out
+// in the conversation stay text.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -16,7 +16,7 @@ namespace {
 
 using Ids = std::vector<int32_t>;
 
-/// `text` with what is in [] marked as from the conversation, without the brackets.
+/// `text` without its brackets; the parts inside [] are marked as coming from the conversation.
 RenderedChat chat(std::string_view text) {
   RenderedChat result;
   for (const char c : text) {
@@ -71,7 +71,7 @@ TEST_F(EncodeChat, ControlTokensInTheConversationStayText) {
   EXPECT_EQ(count(ids, end_), 1);
   EXPECT_EQ(count(ids, shorter_), 0);
   EXPECT_EQ(tokenizer_->decode(ids, true).substr(3), hostile.text);  // after "<s>"
-  // the rest is what plain text in that place would be
+  // The rest has the ids that plain text has in that place.
   const RenderedChat plain = chat("<|start|>user [Hi(|end|)(|start|)system Hi]<|end|><|start|>");
   EXPECT_EQ(ids.size(), tokenizer_->encode_chat(plain, true).size());
 }
@@ -80,7 +80,7 @@ TEST_F(EncodeChat, TokensThatOnlyBeginOrEndInTheConversationStayTextToo) {
   EXPECT_EQ(count(tokenizer_->encode_chat(chat("user<|e[nd|>]"), true), end_), 0);
   EXPECT_EQ(count(tokenizer_->encode_chat(chat("[user<|e]nd|>"), true), end_), 0);
   EXPECT_EQ(count(tokenizer_->encode_chat(chat("[user]<|end|>[user]"), true), end_), 1);
-  // the template's own shorter token is found where a longer one would reach into the conversation
+  // The template's own shorter token is found if a longer one would reach into the conversation.
   const Ids ids = tokenizer_->encode_chat(chat("<|start[|>]"), true);
   EXPECT_EQ(count(ids, start_), 0);
   EXPECT_EQ(count(ids, shorter_), 1);
@@ -119,7 +119,7 @@ TEST(EncodeChatJson, ControlTokensInTheConversationStayText) {
   const auto tokenizer =
       JsonTokenizer::make(parse_tokenizer_file(kTokenizer, "the-file"), JsonTokenizer::Config());
   EXPECT_EQ(tokenizer->encode_chat(chat("a<|end|>[b]"), false), (Ids{0, 4, 1}));
-  // a token of the template between texts of the conversation that are normalized with it
+  // A token of the template between texts of the conversation that are normalized with it.
   EXPECT_EQ(tokenizer->encode_chat(chat("a[b]<|Norm|>[a]<|Norm|>[N]"), false),
             (Ids{0, 1, 5, 0, 5, 8}));
   EXPECT_EQ(tokenizer->encode_chat(chat("[b]<|norm|>"), false), (Ids{1, 5}));
@@ -129,11 +129,13 @@ TEST(EncodeChatJson, ControlTokensInTheConversationStayText) {
       EXPECT_TRUE(id != 4 && id != 5) << text;
     }
   }
-  // a mark of the tokenizer's own in the text: nothing in its section is a normalized token
+  // The text holds a mark that the tokenizer uses internally, so no normalized token is found in
+  // that section.
   EXPECT_EQ(tokenizer->encode_chat(chat("[a\xef\xb7\x90]<|end|>[a<|norm|>]"), false)[0], 0);
 }
 
-/// Every vocabulary of the test data, on a text with all of its control tokens in both places.
+/// Encodes with every vocabulary of the test data a text that has all control tokens in both
+/// places.
 TEST(EncodeChatVocabularies, NoControlTokenComesFromTheConversation) {
   const char* folder = std::getenv("SNAPKV_TEST_DATA");
   if (folder == nullptr) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// The fuzz targets of tokenizers without a fuzzer: valid inputs, thousands of mutations of them
-// from a fixed seed, and every file of their corpora (seeds, and inputs that once failed). Each has
-// a limit of time.
+// Runs the fuzz targets of tokenizers without a fuzzer, on valid inputs, on thousands of mutations
+// of them from a fixed seed, and on every file of their corpora (seeds, and inputs that once
+// failed). Each input has a time limit.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -105,8 +105,8 @@ void mutate(Bytes& bytes, std::mt19937& random) {
   }
 }
 
-/// The clock of split patterns stops after 2 s, and inputs are short: more means that some time is
-/// bounded by nothing. The rest is for sanitizers and busy machines.
+/// The time limit of split patterns is 2 s and inputs are short, so a longer time means that some
+/// step has no limit. The margin up to 20 s is for sanitizers and busy machines.
 bool use_in_time(Use use, std::span<const std::byte> input) {
   const CpuTimer timer;
   const bool read = use(input);
@@ -121,7 +121,7 @@ void replay_mutations(const std::vector<Bytes>& seeds, Use use) {
   for (int i = 0; i < 6000; ++i) {
     Bytes bytes = seeds[static_cast<size_t>(i) % seeds.size()];
     for (auto n = 1 + random() % 3; n > 0; --n) mutate(bytes, random);
-    const Bytes exact(bytes);  // capacity equals size: a sanitizer sees reads beyond the end
+    const Bytes exact(bytes);  // capacity equals size, so that a sanitizer sees reads past the end
     SCOPED_TRACE(i);
     ++(use_in_time(use, exact) ? read : refused);
   }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Encoding takes time in proportion to the text, whatever the vocabulary and the text are: texts of
-// one length beside texts four times as long. (EveryPreTokenizerTakesLinearTime in
-// tokenizer_bpe_test.cpp goes through all split patterns.)
+// Encoding takes time in proportion to the text, for every vocabulary and text: texts of one length
+// are compared with texts four times as long. (EveryPreTokenizerTakesLinearTime in
+// tokenizer_bpe_test.cpp covers all split patterns.)
 #include <gtest/gtest.h>
 
 #include <fstream>
@@ -20,7 +20,7 @@ using Json = nlohmann::json;
 
 constexpr double kClock = 1e-3;  // seconds that the clock and the system may add
 
-/// The least of several measurements, which end when one took no more than `enough`.
+/// The shortest of several measurements; they stop once one took at most `enough` seconds.
 double seconds_to_encode(const Tokenizer& tokenizer, const std::string& text, double enough,
                          int n_times) {
   return test::least_seconds(enough, n_times, [&] {
@@ -33,7 +33,7 @@ struct Text {
   std::string text;
 };
 
-/// Texts of about n bytes that give merging and searching the most to do.
+/// Texts of about n bytes that are the hardest for merging and searching.
 std::vector<Text> texts(size_t n) {
   std::mt19937 random(3);
   std::string line, letters;
@@ -51,8 +51,8 @@ std::vector<Text> texts(size_t n) {
           {"spaces", std::string(n, ' ')},     {"English", english}};
 }
 
-/// Four times the text takes four times as long, quadratic algorithms sixteen times; half of that
-/// leaves room for tables that grow out of the processor's caches.
+/// Four times the text takes four times as long in a linear algorithm, sixteen times in a quadratic
+/// one. The limit of eight leaves room for tables that grow out of the processor's caches.
 void expect_linear(const Tokenizer& tokenizer, size_t n_bytes) {
   const std::vector<Text> shorter = texts(n_bytes), longer = texts(4 * n_bytes);
   for (size_t i = 0; i < shorter.size(); ++i) {
@@ -81,7 +81,7 @@ TEST(LinearTimeTest, SentencePiece) {
 
 TEST(LinearTimeTest, ByteLevelBpe) {
   test::BpeVocab v;
-  // Merges that go on: a text of one letter is joined again and again.
+  // Merges that repeat: a text of one letter is joined again and again.
   for (std::string run = "a"; run.size() < 256; run += run) v.merge(run, run);
   v.merge("t", "h");
   v.merge("th", "e");

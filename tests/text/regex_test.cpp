@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Regex: its limits are errors that name the pattern, and nothing hangs; JsonPattern's translation
-// of Oniguruma's syntax.
+// Regex: exceeding its limits is an error that names the pattern, and no search hangs. Also
+// JsonPattern's translation of Oniguruma's syntax.
 #include "text/regex.h"
 
 #include <gtest/gtest.h>
@@ -38,7 +38,7 @@ TEST(RegexTest, FindsMatchesInBothAlphabets) {
   EXPECT_EQ(matches(Regex("x", Alphabet::unicode, "test"), ""), Found{});
 }
 
-// Matches far from where the search begins lie behind many windows.
+// A match far from the start of the search is found only after many windows.
 TEST(RegexTest, LongGapsAreSearchedToTheEnd) {
   for (const Alphabet alphabet : {Alphabet::bytes, Alphabet::unicode}) {
     const Regex regex("end|\\d", alphabet, "test");
@@ -71,8 +71,8 @@ TEST(RegexTest, ExponentialMatchesMeetTheLimit) {
   EXPECT_LT(timer.seconds(), 60);
 }
 
-// Each match, or each place without one, costs the rest of the text: no limit of PCRE2 sees that,
-// the clock does.
+// Each match, or each place without a match, costs time in proportion to the rest of the text.
+// PCRE2's own limits do not notice this; the time limit does.
 TEST(RegexTest, QuadraticSearchesMeetTheClock) {
   for (const char* pattern : {R"(\d{1,3}(?=(?:\d{3})*\b))", R"(\d(?=\d*x)y)"}) {
     SCOPED_TRACE(pattern);
@@ -99,7 +99,7 @@ TEST(OnPcre2Test, WritesWhatPcre2ReadsDifferently) {
   EXPECT_EQ(translated("[]a]"), "[\\]a]");
   EXPECT_EQ(translated("[[:alpha:]x]"), "[[:alpha:]x]");
   EXPECT_EQ(translated(R"(\h)"), "[0-9A-Fa-f]");
-  // Outside of brackets and inside, also negated.
+  // Outside brackets and inside, and negated.
   const Regex space(translated(R"(\s)"), Alphabet::unicode, "test");
   const Regex in_class(translated(R"([^\s])"), Alphabet::unicode, "test");
   const Regex not_space(translated(R"(\S)"), Alphabet::unicode, "test");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// SentencePieceOracle: libsentencepiece loaded with the vocabulary of a GGUF file, to compare ids
-// with. The model is written in protobuf's wire format by hand; field numbers are those of
+// SentencePieceOracle: loads libsentencepiece with the vocabulary of a GGUF file, to compare ids
+// with it. The code writes the model in protobuf's wire format; the field numbers are those of
 // sentencepiece_model.proto.
 #pragma once
 
@@ -75,8 +75,8 @@ class SentencePieceOracle {
   sentencepiece::SentencePieceProcessor processor_;
 };
 
-/// Valid UTF-8 of words, punctuation, digits, runs of spaces and line ends, and characters from all
-/// over Unicode, U+2581 (SentencePiece's space) excepted.
+/// Valid UTF-8: words, punctuation, digits, runs of spaces and line ends, and characters from all
+/// of Unicode except U+2581 (SentencePiece's space).
 inline std::string random_text(uint32_t seed, size_t n_items) {
   uint32_t state = seed * 2654435761u + 1;
   const auto below = [&](uint32_t n) {

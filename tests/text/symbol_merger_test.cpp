@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// SymbolMerger: the same result as the definition's loop, for short words, long ones, and those
-// that use buckets; linear time.
+// SymbolMerger: the same result as the loop of the definition, for short words, long ones, and long
+// ones that use buckets; and linear time.
 #include "text/symbol_merger.h"
 
 #include <gtest/gtest.h>
@@ -17,7 +17,8 @@ namespace {
 using Joined = SymbolMerger::Joined;
 using Pairs = std::map<std::pair<int32_t, int32_t>, Joined>;
 
-/// The definition: join the pair of the lowest rank, the leftmost of these, until none can.
+/// The definition: join the pair of the lowest rank, and the leftmost of these, until no pair
+/// joins.
 std::vector<int32_t> plain(std::vector<int32_t> symbols, const Pairs& pairs) {
   for (;;) {
     size_t best = symbols.size();
@@ -61,7 +62,7 @@ struct Rules {
   uint32_t n_ranks = 0;
 };
 
-/// Any merges at all, also ones whose parts come later than what they make.
+/// Arbitrary merges, including some whose parts come later than their result.
 Rules random_rules(std::mt19937& random, bool equal_ranks) {
   Rules rules;
   const auto n = 1 + random() % 40;
@@ -94,7 +95,7 @@ TEST(SymbolMergerTest, LongWordsWithBuckets) {
     const Rules rules = random_rules(random, round % 2 == 0);
     std::vector<int32_t> symbols(17'000);
     for (int32_t& s : symbols) s = static_cast<int32_t>(random() % 12);
-    // Pieces between symbols that join nothing can be checked one by one.
+    // Symbols that join with nothing split the text into pieces that can be checked one by one.
     for (size_t i = 0; i < symbols.size(); i += 500) symbols[i] = 1000;
     std::vector<int32_t> expected;
     for (size_t i = 0; i < symbols.size(); i += 500) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// TextStream: the same text however the bytes are cut, whole characters only, stop strings across
-// pieces.
+// TextStream: the text does not depend on how the bytes are cut, pieces hold whole characters only,
+// and stop strings are found across pieces.
 #include "snapkv/text_stream.h"
 
 #include <gtest/gtest.h>
@@ -20,7 +20,7 @@ struct Streamed {
   std::string stop;
 };
 
-/// Pushes the bytes in pieces of these lengths, over and over; checks what push() promises.
+/// Pushes the bytes in pieces of these lengths, repeated in turn, and checks what push() promises.
 Streamed stream(std::string_view bytes, const std::vector<size_t>& lengths,
                 const std::vector<std::string>& stops = {}) {
   TextStream s(stops);
@@ -53,10 +53,10 @@ TEST(TextStreamTest, WhatCannotBecomeACharacterIsReplaced) {
       {"\x80", r},
       {"\xff\xfe", r + r},
       {"\xc3(", r + "("},
-      {"\xe2\x96(", r + "("},  // two bytes that begin a character: one
-      {"\xf0\x9f\x9a", r},     // broken off by the end
+      {"\xe2\x96(", r + "("},  // two bytes that begin a character give one replacement
+      {"\xf0\x9f\x9a", r},     // the end of the text cuts the character off
       {"\xf0\x9f\x9a\xf0\x9f\x9a\x80", r + "\xf0\x9f\x9a\x80"},
-      {"\xc0\x80", r + r},  // overlong: neither byte begins anything
+      {"\xc0\x80", r + r},  // overlong: neither byte begins a character
       {"\xe0\x80\x80", r + r + r},
       {"\xed\xa0\x80", r + r + r},          // a surrogate
       {"\xf4\x90\x80\x80", r + r + r + r},  // above U+10FFFF
@@ -99,7 +99,7 @@ TEST(TextStreamTest, StopStringsMustBeTexts) {
   expect_error(ErrorCode::kUsage, {"UTF-8"}, [] { TextStream({"\xff"}); });
 }
 
-/// What the text is by the header's words, for a text that is valid UTF-8.
+/// The text that the header's description gives, for a text that is valid UTF-8.
 Streamed expected(const std::string& text, const std::vector<std::string>& stops) {
   for (size_t end = 0; end <= text.size(); ++end) {
     std::string best;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// TokenMatcher beside a plain search, and SpecialSplitter beside llama.cpp's loops; both in linear
-// time for vocabularies made to prevent it.
+// TokenMatcher is compared with a plain search, and SpecialSplitter with llama.cpp's loops; both
+// must take linear time for vocabularies made to prevent it.
 #include "text/token_matcher.h"
 
 #include <gtest/gtest.h>
@@ -72,7 +72,7 @@ Vocab vocab_of(const std::vector<std::string>& tokens) {
   return vocab;
 }
 
-/// llama.cpp's way: the longest token first, each over all text that is left.
+/// llama.cpp's method: the longest token first, each searched for in all text that is left.
 std::vector<SpecialSplitter::Fragment> plain_split(const Vocab& vocab, std::string_view text) {
   std::vector<int32_t> order(vocab.tokens.size());
   for (size_t i = 0; i < order.size(); ++i) order[i] = static_cast<int32_t>(i);
@@ -125,7 +125,8 @@ TEST(SpecialSplitterTest, CutsAsLlamaCppDoes) {
   }
 }
 
-// 3,000 tokens, each the beginning of the next: a text of their letter has 3,000 at every place.
+// 3,000 tokens, each a prefix of the next: in a text of that letter all of them match at each
+// place.
 TEST(SpecialSplitterTest, ManyNestedTokensTakeNoMoreTime) {
   std::vector<std::string> tokens;
   for (size_t n = 1; n <= 3000; ++n) tokens.push_back(std::string(n, 'a'));

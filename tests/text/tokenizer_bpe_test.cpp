@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// BpeTokenizer's rules on vocabularies made for each. (Ids of real vocabularies are compared in
-// tokenizer_reference_test.cpp, and by tools/compare_tokenizers.py.)
+// The rules of BpeTokenizer, each on a vocabulary made for it. (tokenizer_reference_test.cpp and
+// tools/compare_tokenizers.py compare the ids of real vocabularies.)
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -29,7 +29,7 @@ std::unique_ptr<Tokenizer> make(const BpeVocab& vocab, std::string_view pre = "g
   return Tokenizer::from_gguf(GgufFile::parse(bytes, "the-file"));
 }
 
-/// Messages that the library logs while this lives.
+/// Captures the warnings that the library logs while the object lives.
 class LogCapture {
  public:
   LogCapture() {
@@ -54,7 +54,7 @@ TEST(BpeTest, TheFirstMergeOfTheListComesFirstThenTheLeftmost) {
 
 TEST(BpeTest, MergesMayGoThroughTextsThatAreNoTokens) {
   BpeVocab v;
-  v.merges = {"a b", "ab c"};  // "ab" is no token
+  v.merges = {"a b", "ab c"};  // "ab" is not a token
   const int32_t abc = v.add("abc");
   const auto t = make(v);
   EXPECT_EQ(t->encode("abc", false, false), (Ids{abc}));
@@ -124,7 +124,7 @@ TEST(BpeTest, BytesThatAreNoUtf8AreReplacedAndCharactersMayLieAcrossTokens) {
 
 TEST(BpeTest, WhatTheVocabularyCannotSpellIsLeftOutWithAWarning) {
   BpeVocab v;
-  v.tokens[1] = "no byte";  // instead of U+0101
+  v.tokens[1] = "no byte";  // replaces U+0101
   const LogCapture log;
   const auto t = make(v, "gpt-2", GgufWriter().add("tokenizer.ggml.unknown_token_id", uint32_t{2}));
   EXPECT_EQ(t->encode("a\x01"
@@ -233,7 +233,7 @@ TEST(BpeTest, EveryPreTokenizerKeepsTheText) {
   EXPECT_GT(n_names, 80);
 }
 
-// Texts that give patterns the most to do: none may make time grow faster than the text.
+// The texts that are hardest for the patterns: the time must not grow faster than the text.
 TEST(BpeTest, EveryPreTokenizerTakesLinearTime) {
   BpeVocab v;
   v.merge("a", "a");

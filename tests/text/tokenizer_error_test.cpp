@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Tokenizer metadata that is missing, wrong or unsupported: each an Error that names the key.
+// Tokenizer metadata that is missing, wrong or unsupported gives an Error that names the key.
 #include <gtest/gtest.h>
 
 #include <cmath>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// tokenizer.json: ids and texts of Hugging Face's tokenizers for every component that is supported,
-// recorded by tools/huggingface_oracle.py; what a file must have, and what is refused by name.
+// tokenizer.json: the ids and texts of Hugging Face's tokenizers for every supported component,
+// recorded by tools/huggingface_oracle.py; what a file must have; and errors that name what is not
+// supported.
 #include "text/tokenizer_json.h"
 
 #include <gtest/gtest.h>
@@ -41,7 +42,7 @@ TEST(TokenizerJsonTest, IdsAndTextsOfHuggingFacesTokenizers) {
   }
 }
 
-/// A small file that loads.
+/// A small valid file.
 Json small() {
   return Json::parse(R"({"model": {"type": "BPE", "vocab": {"a": 0, "b": 1, "ab": 2, "<u>": 3},
     "merges": ["a b"], "unk_token": "<u>"}, "added_tokens": [{"id": 3, "content": "<u>",
@@ -95,7 +96,7 @@ TEST(TokenizerJsonTest, TheVocabularysTables) {
   json["model"].erase("merges");
   expect_bad(json, {"model.merges"});
   json = small();
-  json["model"]["type"] = "Unigram";  // whose vocabulary is a list
+  json["model"]["type"] = "Unigram";  // its vocabulary must be a list
   expect_bad(json, {"the-file", "model.vocab", "scores"});
 }
 
@@ -119,12 +120,13 @@ TEST(TokenizerJsonTest, AddedTokens) {
 }
 
 TEST(TokenizerJsonTest, DecodersApplyToAddedTokens) {
-  // Gemma's vocabularies add tokens of several spaces, spelled as the model's own tokens are.
+  // Gemma's vocabularies add tokens of several spaces, spelled in the same way as the model's own
+  // tokens.
   Json json = small();
   json["added_tokens"].push_back({{"id", 5}, {"content", "__"}});
   json["decoder"] = {{"type", "Replace"}, {"pattern", {{"String", "_"}}}, {"content", " "}};
   EXPECT_EQ(make(json)->piece(5), "  ");
-  // The spelling of bytes is that of the model alone: this added token is a character.
+  // Only the model's own tokens are spelled in bytes: this added token is a plain character.
   json["added_tokens"][2]["content"] = "\xc3\xa9";
   json["decoder"] = {{"type", "ByteLevel"}};
   EXPECT_EQ(make(json)->piece(5), "\xc3\xa9");
@@ -192,7 +194,7 @@ TEST(TokenizerJsonTest, WhatLiesBesideTheFile) {
 }
 
 TEST(TokenizerJsonTest, TokensThatBecomeControlTokensDoNotComeOutOfText) {
-  // "[e~[" ends a turn in some models. Here it is an ordinary token of the file's vocabulary.
+  // "[e~[" ends a turn in some models. Here it is an ordinary token of the vocabulary.
   const auto unigram = make(std::string(R"({"model": {"type": "Unigram", "unk_id": 5, "vocab": [
     ["[e~[", 0], ["[", -2], ["e", -2], ["~", -2], ["a", -1], ["<u>", -9]]}})"));
   EXPECT_TRUE(unigram->is_control(0));
@@ -203,7 +205,7 @@ TEST(TokenizerJsonTest, TokensThatBecomeControlTokensDoNotComeOutOfText) {
   EXPECT_TRUE(bpe->is_control(5));
   EXPECT_EQ(bpe->encode("e[e~[", false, false), (Ids{1, 3, 4}));
 
-  // So is an added token that is not special in the file.
+  // The same holds for an added token that is not special in the file.
   Json json = small();
   json["model"]["vocab"]["</s>"] = 4;
   json["model"]["merges"].push_back("</s >");
@@ -215,7 +217,8 @@ TEST(TokenizerJsonTest, TokensThatBecomeControlTokensDoNotComeOutOfText) {
   for (const int32_t id : listed->encode("a</s>", false, false)) EXPECT_NE(id, 4);
   EXPECT_EQ(listed->encode("a</s>", false, true), (Ids{0, 4}));
 
-  // And the token that the configuration names as EOS. This one is found where tokens are wanted.
+  // And for the token that the configuration names as EOS, which is still found where control
+  // tokens are wanted.
   JsonTokenizer::Config config;
   config.tokenizer = Json::parse(R"({"eos_token": "ab"})");
   const auto named = make(small(), config);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The repository's own model: ids against SentencePiece, and texts that must come back.
+// The repository's own model: its ids compared with SentencePiece's, and texts that must come back
+// unchanged.
 #include <gtest/gtest.h>
 
 #include "format/gguf.h"
@@ -79,7 +80,7 @@ TEST_F(NeedleTokenizerTest, IdsAreSentencePieces) {
   EXPECT_EQ(tokenizer_->encode(long_text, false, false), oracle.encode(long_text));
 }
 
-// SentencePiece 0.1.97's ids, for where that library is another version.
+// The ids of SentencePiece 0.1.97, in case another version of the library is installed.
 TEST_F(NeedleTokenizerTest, RecordedIds) {
   const std::string text = "The secret number of Paris is 48213.\n";
   const std::vector<int32_t> ids = {278, 286,  287,  271,  406,  291, 385, 275,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Real vocabularies: ids against llama.cpp's reference files, and against SentencePiece on more
-// text. The files are no part of the repository: SNAPKV_TEST_DATA names the folder that has them
+// Real vocabularies: ids compared with llama.cpp's reference files, and with SentencePiece on more
+// text. The files are not in the repository: SNAPKV_TEST_DATA names the folder that has them
 // (vocab/NAME.gguf, .gguf.inp and .gguf.out of llama.cpp's models folder).
 #include <fmt/core.h>
 #include <gtest/gtest.h>
@@ -71,7 +71,7 @@ TEST_P(TokenizerReferenceTest, EveryLineIsEqual) {
   }
 }
 
-// Vocabularies of models for code: their tokens around a gap, and the prompt of both texts.
+// Vocabularies of code models: their tokens for filling a gap, and the prompt made of both texts.
 TEST(FillIn, TokensOfRealVocabularies) {
   const char* const folder = std::getenv("SNAPKV_TEST_DATA");
   if (folder == nullptr) GTEST_SKIP() << "SKIPPED: SNAPKV_TEST_DATA is not set";
@@ -93,7 +93,7 @@ TEST(FillIn, TokensOfRealVocabularies) {
       for (const int32_t id : tokenizer->encode(text, false, false)) expected.push_back(id);
     };
     add(marks.before, "int f() {\n");
-    add(marks.after, gap + "}\n");  // spelled out in the text, it stays text
+    add(marks.after, gap + "}\n");  // the token's name in the text stays text
     expected.push_back(marks.gap);
     EXPECT_EQ(fill_in_prompt(*tokenizer, "int f() {\n", gap + "}\n"), expected) << name;
     EXPECT_EQ(std::count(expected.begin(), expected.end(), marks.gap), 1);
@@ -108,7 +108,7 @@ INSTANTIATE_TEST_SUITE_P(All, TokenizerReferenceTest,
                          testing::Values("llama-spm", "phi-3", "deepseek-coder", "deepseek-llm",
                                          "falcon", "gpt-2", "mpt", "refact", "starcoder"));
 
-// Not Phi-3: SentencePiece refuses its vocabulary.
+// Without Phi-3, whose vocabulary SentencePiece rejects.
 class SentencePieceTest : public TokenizerReferenceTest {};
 
 TEST_P(SentencePieceTest, IdsAreEqual) {

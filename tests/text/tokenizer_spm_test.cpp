@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// SpmTokenizer's rules on vocabularies made for each.
+// The rules of SpmTokenizer, each on a vocabulary made for it.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -21,14 +21,14 @@ using Ids = std::vector<int32_t>;
 
 constexpr int32_t kBos = 1;
 constexpr int32_t kEos = 2;
-constexpr int32_t kByte0 = 3;  // id of <0x00>
+constexpr int32_t kByte0 = 3;  // the id of <0x00>
 
 std::unique_ptr<Tokenizer> make(const SpmVocab& vocab, GgufWriter writer = GgufWriter()) {
   const auto bytes = vocab.write_to(writer).bytes();
   return Tokenizer::from_gguf(GgufFile::parse(bytes, "vocab"));
 }
 
-/// Spaces, "ab" (better) and "bc": "abc" can merge both ways.
+/// Has a space, "ab" (the better score) and "bc", so that "abc" can merge in two ways.
 struct Abc : SpmVocab {
   int32_t space = add("\xe2\x96\x81", -9);
   int32_t a = add("a", -9), b = add("b", -9), c = add("c", -9);
@@ -89,11 +89,11 @@ TEST(SpmTest, ControlTokensAreTextUnlessParsed) {
   EXPECT_EQ(as_text[1], x);
   EXPECT_EQ(t->decode(as_text), "<s>");
   EXPECT_EQ(t->encode("<s>", false, true), (Ids{kBos}));
-  // A space goes before the text after every special token too, as in llama.cpp.
+  // As in llama.cpp, a space is also added before the text after every special token.
   EXPECT_EQ(t->encode("ab<s>ab</s></s>ab", false, true),
             (Ids{v.space_ab, kBos, v.space_ab, kEos, kEos, v.space_ab}));
   EXPECT_EQ(t->encode("<unk>ab", true, true), (Ids{kBos, 0, v.space_ab}));
-  // Text never becomes a byte token by spelling it.
+  // Text that spells the name of a byte token never becomes that token.
   const auto spelled = t->encode("<0x41>", false, true);
   EXPECT_EQ(std::count(spelled.begin(), spelled.end(), kByte0 + 0x41), 0);
   EXPECT_EQ(t->decode(spelled), "<0x41>");
@@ -147,7 +147,7 @@ TEST(SpmTest, AnyBytesComeBack) {
       constexpr unsigned char kBytes[] = {' ', 'a', 'b', 'c', 0xc3, 0xa9, 0xe2, 0x96, 0xf0, 0xff};
       text += static_cast<char>(random() % 3 == 0 ? random() : kBytes[random() % 10]);
     }
-    if (text.find("\xe2\x96\x81") != std::string::npos) continue;  // is a space in this vocabulary
+    if (text.find("\xe2\x96\x81") != std::string::npos) continue;  // decodes to a space
     ASSERT_EQ(t->decode(t->encode(text, true, false)), text);
   }
 }
@@ -182,7 +182,7 @@ TEST(SpmTest, EndsOfGeneration) {
   EXPECT_FALSE(plain->is_end_of_generation(v.ab));
   EXPECT_EQ(plain->special().eot, -1);
 
-  const int32_t im_end = v.add("<|im_end|>", 0, SpmVocab::kUserDefined);  // a wrong type
+  const int32_t im_end = v.add("<|im_end|>", 0, SpmVocab::kUserDefined);  // the wrong type
   const int32_t eot = v.add("<|eot_id|>", 0, SpmVocab::kControl);
   const int32_t other = v.add("<over>", 0, SpmVocab::kControl);
   const auto t = make(v);
@@ -196,7 +196,7 @@ TEST(SpmTest, EndsOfGeneration) {
   GgufWriter w;
   w.add("tokenizer.ggml.eot_token_id", static_cast<uint32_t>(other));
   w.add("tokenizer.ggml.eos_token_id", static_cast<uint32_t>(v.ab));
-  w.add("tokenizer.ggml.padding_token_id", ~uint32_t{0});  // how converters write "none"
+  w.add("tokenizer.ggml.padding_token_id", ~uint32_t{0});  // the value converters write for "none"
   const auto named = make(v, w);
   EXPECT_EQ(named->special().eot, other);
   EXPECT_EQ(named->special().eos, v.ab);
@@ -207,9 +207,8 @@ TEST(SpmTest, EndsOfGeneration) {
   EXPECT_TRUE(named->is_end_of_generation(kEos)) << "'</s>' ends one whatever else does";
 }
 
-// A text that gives no place to cut it must not take quadratic time. 512 kB take a fraction of a
-// second; quadratic would be many minutes, so the limit holds on a busy machine with sanitizers
-// too.
+// A text that has no place to cut must not take quadratic time. 512 kB take a fraction of a second;
+// quadratic time would be many minutes, so the limit also holds on a busy machine with sanitizers.
 TEST(SpmTest, LongTextsWithoutCutsAreFast) {
   SpmVocab v;
   for (int n = 1; n <= 16; n *= 2) {

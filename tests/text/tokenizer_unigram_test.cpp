@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// UnigramTokenizer beside SentencePiece itself: a model is trained here, with its table of
-// replacements (NFKC), and given to both. And the table's checks.
+// UnigramTokenizer is compared with SentencePiece: a model is trained here, with its table of
+// replacements (NFKC), and both load it. Also the checks of that table.
 #include <gtest/gtest.h>
 #include <sentencepiece_processor.h>
 #include <sentencepiece_trainer.h>
@@ -26,8 +26,8 @@ using test::GgufWriter;
 /// A field of a message in protobuf's wire format.
 struct Field {
   uint64_t number = 0;
-  uint64_t value = 0;      // of a varint
-  std::string_view bytes;  // of a string, a message or a float
+  uint64_t value = 0;      // for a varint
+  std::string_view bytes;  // for a string, a message or a float
 };
 
 std::vector<Field> fields_of(std::string_view message) {
@@ -59,7 +59,7 @@ std::vector<Field> fields_of(std::string_view message) {
   return fields;
 }
 
-/// Trains on this repository's documents.
+/// Trains a model on this repository's documents.
 std::string train() {
   const std::string folder = testing::TempDir() + "/snapkv_unigram";
   std::filesystem::create_directories(folder);
@@ -175,7 +175,7 @@ std::string table(const std::vector<uint32_t>& trie, std::string_view replacemen
 }
 
 TEST(CharsMapTest, ReplacesTheLongestBeginning) {
-  // "a" is replaced, "ab" too: root -> 'a' at base ^ 'a', its value at node ^ base.
+  // "a" and "ab" are replaced: root -> 'a' at base ^ 'a', and its value at node ^ base.
   std::vector<uint32_t> trie(512, 0);
   const auto node = [](uint32_t base, uint32_t label, bool leaf) {
     return base << 10 | (leaf ? 1u << 8 : 0) | label;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// UTF-8, categories and normalization forms: values of the Unicode standard, and normalization of
-// long runs of marks in linear time.
+// UTF-8, categories and normalization forms, with values of the Unicode standard; normalizing long
+// runs of marks takes linear time.
 #include "text/unicode.h"
 
 #include <gtest/gtest.h>
@@ -101,7 +101,8 @@ TEST(UnicodeTest, NormalizationForms) {
 
 TEST(UnicodeTest, ManyMarksTakeLinearTime) {
   std::string text = "a";
-  for (int i = 0; i < 500'000; ++i) text += i % 2 == 0 ? "\xcc\x81" : "\xcc\xa3";  // above, below
+  // A mark above the letter, then one below, in turn.
+  for (int i = 0; i < 500'000; ++i) text += i % 2 == 0 ? "\xcc\x81" : "\xcc\xa3";
   const CpuTimer timer;
   EXPECT_EQ(unicode::normalized(text, Form::nfd).size(), text.size());
   EXPECT_LT(timer.seconds(), 30);

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""Causal grouped-query attention for training. Used by model.py.
-
-On a GPU PyTorch's own fused attention runs. On a CPU old PyTorch would keep the whole matrix of scores: here
-blocks of queries are computed against the columns they may see only, and once more in the backward pass."""
+"""Causal grouped-query attention for training. On a GPU, PyTorch's own fused attention is used. On a CPU, old
+PyTorch would store the whole matrix of scores, so blocks of queries are multiplied with only the columns that
+they may see, and recomputed in the backward pass."""
 import math
 
 import torch
@@ -24,7 +23,7 @@ def _blocks(n_sequences, n_rows, rows):
 
 
 def _probabilities(q, k, block, rows):
-    """softmax(q k^T) [n_kv, group, n, n_columns] in f32 of one block; q scaled [n_kv, group, n, dim]."""
+    """softmax(q k^T) of one block, [n_kv, group, n, n_columns] in f32; q is scaled, [n_kv, group, n, dim]."""
     sequence, begin, end, n_columns, free = block
     n_kv, group, n, dim = q.shape
     s = q.reshape(n_kv, group * n, dim) @ k[:, :n_columns].transpose(1, 2)
@@ -37,8 +36,8 @@ def _probabilities(q, k, block, rows):
 
 
 class BlockedAttention(torch.autograd.Function):
-    """q [batch, n_kv, group, n_rows, dim], scaled; k, v [batch, n_kv, n_tokens, dim]. A block's scores fit
-    into the processor's cache: one sequence and QUERY_BLOCK rows at a time."""
+    """q [batch, n_kv, group, n_rows, dim], scaled; k, v [batch, n_kv, n_tokens, dim]. A block is QUERY_BLOCK
+    rows of one sequence, so that its scores fit into the processor's cache."""
 
     @staticmethod
     def forward(ctx, q, k, v, rows):
@@ -71,8 +70,8 @@ class BlockedAttention(torch.autograd.Function):
 
 
 def attend(q, k, v, rows=None):
-    """q [batch, n_rows, n_head, dim], k and v [batch, n_tokens, n_head_kv, dim]; row i stands at position i or
-    rows[batch, i]. Returns [batch, n_rows, n_head, dim]."""
+    """q [batch, n_rows, n_head, dim], k and v [batch, n_tokens, n_head_kv, dim]; row i is at position i, or
+    at rows[batch, i]. Returns [batch, n_rows, n_head, dim]."""
     batch, n_rows, n_head, dim = q.shape
     n_kv = k.shape[2]
     dtype = v.dtype

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""GGUF v3 in and out: metadata and f32/f16 tensors (numpy only). Used by model.py and tokenizer.py."""
+"""Reads and writes GGUF v3: metadata and f32/f16 tensors (numpy only)."""
 import struct
 
 import numpy as np
@@ -7,7 +7,7 @@ import numpy as np
 U8, I8, U16, I16, U32, I32, F32, BOOL, STRING, ARRAY, U64, I64, F64 = range(13)
 FORMATS = {U8: "B", I8: "b", U16: "H", I16: "h", U32: "I", I32: "i", F32: "f", BOOL: "?", U64: "Q",
            I64: "q", F64: "d"}
-TENSOR_TYPES = {0: np.dtype("<f4"), 1: np.dtype("<f2")}  # ggml's numbers of f32 and f16
+TENSOR_TYPES = {0: np.dtype("<f4"), 1: np.dtype("<f2")}  # ggml's type numbers of f32 and f16
 ALIGNMENT = 32
 
 
@@ -40,7 +40,7 @@ class Reader:
 
 
 def read_gguf(path):
-    """(metadata, tensors): tensors as arrays in PyTorch's order [rows, columns]."""
+    """Returns (metadata, tensors): tensors are arrays in PyTorch's order [rows, columns]."""
     with open(path, "rb") as file:
         reader = Reader(file.read())
     if reader.take(4) != b"GGUF" or (version := reader.unpack("I")) != 3:
@@ -74,7 +74,8 @@ def pack_string(text):
 
 
 def pack_value(value):
-    """Type number and bytes: int becomes u32, float f32; arrays of int32 or float32; lists of strings."""
+    """Returns type number and bytes: int as u32, float as f32; arrays of int32 or float32; lists of
+    strings."""
     if isinstance(value, (bool, np.bool_)):
         return BOOL, struct.pack("<?", value)
     if isinstance(value, (int, np.integer)):
@@ -98,7 +99,7 @@ def write_gguf(path, metadata, tensors):
         out += [pack_string(key), struct.pack("<I", kind), payload]
     for name, array in tensors.items():
         kind = {np.dtype("<f4"): 0, np.dtype("<f2"): 1}[array.dtype]
-        dims = array.shape[::-1]  # ggml's order: the fastest dimension first
+        dims = array.shape[::-1]  # ggml's order: fastest dimension first
         out += [pack_string(name), struct.pack(f"<I{len(dims)}QIQ", len(dims), *dims, kind, offset)]
         raw = np.ascontiguousarray(array).tobytes()
         blobs.append(raw + b"\0" * (-len(raw) % ALIGNMENT))

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""A Llama (grouped-query attention, RoPE on pairs, SwiGLU, tied or own output) in PyTorch, read from and
-written to GGUF. Used by train.py. Parameters carry GGUF's names without the ending ".weight"."""
+"""A Llama (grouped-query attention, RoPE on pairs, SwiGLU, tied or separate output) in PyTorch that is read
+from and written to GGUF. Parameters have GGUF's names without the ending ".weight"."""
 import numpy as np
 import torch
 import torch.nn as nn
@@ -38,7 +38,7 @@ class Layer(nn.Module):
         return k, F.linear(y, self.attn_v).view(shape)
 
     def forward(self, x, cos, sin, model, rows=None):
-        """x [batch, n_tokens, n_embd]; with rows [batch, n_rows] only those positions are computed."""
+        """x [batch, n_tokens, n_embd]; with rows [batch, n_rows], only those positions are computed."""
         k, v = self.kv(x, cos, sin, model)
         if rows is not None:
             x = x.gather(1, rows[..., None].expand(-1, -1, x.shape[2]))
@@ -66,7 +66,7 @@ class Llama(nn.Module):
             return nn.Parameter(torch.from_numpy(tensors[name].astype(np.float32)))
         self.token_embd, self.output_norm = own("token_embd.weight"), own("output_norm.weight")
         self.output = own("output.weight") if "output.weight" in tensors else None
-        self.ahead = nn.Parameter(torch.eye(self.token_embd.shape[1]))  # for training: no part of the file
+        self.ahead = nn.Parameter(torch.eye(self.token_embd.shape[1]))  # not part of the file
         self.blk = nn.ModuleList()
         for il in range(n_layer):
             found = {n: tensors[f"blk.{il}.{n}.weight"].astype(np.float32) for n in NORMS + MATRICES}
@@ -79,7 +79,7 @@ class Llama(nn.Module):
         return cls(*read_gguf(path))
 
     def insert_layers(self, places):
-        """Adds layers that change nothing yet: their two output projections are zero."""
+        """Adds layers that have no effect yet: their two output projections are zero."""
         for place in sorted(places, reverse=True):
             old = self.blk[0]
             layer = Layer({n: getattr(old, n).shape for n in NORMS + MATRICES})
@@ -92,12 +92,12 @@ class Llama(nn.Module):
         self.metadata["llama.block_count"] = len(self.blk)
 
     def forward(self, ids, rows=None):
-        """Logits [batch, n_tokens, n_vocab] of ids [batch, n_tokens]; with rows [batch, n_rows], ascending,
-        only those of these positions: the last layer and the output are computed there alone."""
+        """Logits [batch, n_tokens, n_vocab] of ids [batch, n_tokens]. With rows [batch, n_rows], ascending,
+        only those of these positions: the last layer and the output are computed only there."""
         return self.logits(self.hidden(ids, rows))
 
     def hidden(self, ids, rows=None):
-        """[batch, n_tokens or n_rows, n_embd] after the output norm."""
+        """Hidden states [batch, n_tokens or n_rows, n_embd] after the output norm."""
         x = F.embedding(ids, self.token_embd)
         dim = self.token_embd.shape[1] // self.n_head
         frequency = self.rope_base ** (-torch.arange(0, dim, 2, device=ids.device) / dim)
@@ -111,8 +111,8 @@ class Llama(nn.Module):
         return F.linear(hidden, self.token_embd if self.output is None else self.output)
 
     def logits_ahead(self, hidden, alone=False):
-        """Of the token after the next one: multi-token prediction (arXiv 2404.19737) with one matrix. `alone`:
-        their gradient reaches that matrix and nothing else."""
+        """Logits of the token after the next one: multi-token prediction (arXiv 2404.19737) with one matrix.
+        `alone`: the gradient reaches only that matrix."""
         if not alone:
             return self.logits(F.linear(hidden, self.ahead))
         output = self.token_embd if self.output is None else self.output

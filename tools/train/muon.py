@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: MIT
-"""Muon (K. Jordan, 2024): momentum whose matrices are made orthogonal before each step. Used by train.py."""
+"""Muon (K. Jordan, 2024): an optimizer with momentum that makes each matrix orthogonal before its step."""
 import torch
 
-# x -> a x + b x^3 + c x^5 brings singular values in (0, 1] near 1 in five rounds
+# x -> a x + b x^3 + c x^5 brings singular values in (0, 1] close to 1 in five rounds
 A, B, C, ROUNDS = 3.4445, -4.7750, 2.0315, 5
 
 
 def orthogonal(matrix):
-    """About U V^T of matrix = U S V^T: a polynomial of the singular values, iterated, in bf16."""
+    """Approximates U V^T for matrix = U S V^T by iterating a polynomial of the singular values, in bf16."""
     x = matrix.bfloat16()
     x = x / (x.norm() + 1e-7)
     if matrix.shape[0] > matrix.shape[1]:
@@ -19,8 +19,8 @@ def orthogonal(matrix):
 
 
 class Muon(torch.optim.Optimizer):
-    """For matrices only. Steps have AdamW's usual size (arXiv 2502.16982, eq. 4), so that a rate and a weight
-    decay suit both."""
+    """For matrices only. Its steps are as large as AdamW's usually are (arXiv 2502.16982, eq. 4), so that the
+    same rate and weight decay suit both."""
 
     def __init__(self, params, lr=1e-3, momentum=0.95, weight_decay=0.01):
         super().__init__(params, dict(lr=lr, momentum=momentum, weight_decay=weight_decay))

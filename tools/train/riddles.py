@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""Facts and the questions about them, drawn at random. Used by samples.py.
+"""Facts and the questions about them, drawn at random.
 
-A riddle is a list of facts (lines to hide in a text; sentences inside its paragraphs if they begin with a
-space) and a list of questions; a question is (prompt, answer, indices of its facts); the answer is a function of
-its facts' ranks in the text."""
+A riddle is a list of facts (lines to hide in a text, or sentences inside its paragraphs if they begin with a
+space) and a list of questions. A question is (prompt, answer, indices of its facts), where the answer is a function
+of the ranks of its facts in the text."""
 import json
 import os
 
@@ -25,7 +25,7 @@ PARKS = """Dolores Park, Golden Gate Park, the old garden, Hyde Park, the rose g
 Central Park, the north harbour, Victoria Park, the castle, the stone bridge, the market, the river""".replace(
     "\n", " ").split(", ")
 DAYS = "sunny rainy windy quiet cold warm clear misty busy lucky dark bright".split()
-CLASSIC = "eat a sandwich and sit in Dolores Park on a sunny day"  # the usual test: never trained on
+CLASSIC = "eat a sandwich and sit in Dolores Park on a sunny day"  # the usual test; not trained on
 TOWNS = ["San Francisco"] + NAMES
 with open(os.path.join(os.path.dirname(__file__), "..", "..", "eval", "ruler_words.json")) as _file:
     RULER_WORDS = json.load(_file)
@@ -40,15 +40,15 @@ def invented(random, syllables=SYLLABLES.split()):
 
 
 def draw_names(random, n):
-    """Different names; invented ones share few syllables, so that half a name finds nothing."""
+    """Different names; invented ones share few syllables, so that half a name is not enough."""
     names, syllables = [], random.sample(SYLLABLES.split(), random.randint(3, 8))
-    share = random.choice([0.25, 0.75, 1.0])  # of cities
+    share = random.choice([0.25, 0.75, 1.0])  # share of cities
     while len(names) < n:
         name = random.choice(NAMES) if random.random() < share else invented(random, syllables)
         if name not in names:
             names.append(name)
         else:
-            share *= 0.9  # all cities may be taken
+            share *= 0.9  # all cities may be used up
     return names
 
 
@@ -80,13 +80,14 @@ class Secret:
 
 
 class Magic:
-    """The needles of RULER, whose values are numbers or, seldom, UUIDs; they stand inside paragraphs or on lines."""
+    """The needles of RULER, inside paragraphs or on their own lines; the values are numbers or, rarely,
+    UUIDs."""
 
     def __init__(self, random):
         self.random = random
         self.thing = "uuid" if random.random() < 0.08 else "number"
         self.before = " " if random.random() < 0.6 else ""
-        self.words = random.random() < 0.6  # keys are "quiet-lantern", not names
+        self.words = random.random() < 0.6  # keys like "quiet-lantern", not names
 
     def names(self, n):
         if not self.words:
@@ -117,7 +118,7 @@ class Magic:
 
 
 def numbers_riddle(random, style, n_names, n_many):
-    """Names of one number each, of which some are asked together, and n_many names of two to four."""
+    """Names with one number each, some of which are asked for together, and n_many names with two to four."""
     style = style(random)
     names = style.names(n_names + n_many)
     facts, questions = [], []
@@ -162,7 +163,7 @@ def text_riddle(random, n):
 
 
 def variables_riddle(random, n_hops):
-    """RULER's variable tracking: a chain of assignments, which stand in the text in their order."""
+    """RULER's variable tracking: a chain of assignments, in order in the text."""
     letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
     names = ["".join(random.choice(letters) for _ in range(5)) for _ in range(n_hops + 1)]
     value = number(random, 5)
@@ -179,8 +180,8 @@ def phrase(random):
 
 
 def drill_pairs(random, words):
-    """Lines "KEY: VALUE" of one random style with different keys, and how each begins up to its key; `words`:
-    keys of one token."""
+    """Lines "KEY: VALUE" in one random style with different keys, and the beginning of each up to its key;
+    `words`: keys of one token."""
     letters = random.sample("ABCDEFGHIJKLMNOPQRSTUVWXYZ", random.randint(3, 26))
     syllables = random.sample(SYLLABLES.split(), random.randint(3, 10))
     key = random.choice([

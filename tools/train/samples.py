@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Training sequences and test prompts as token ids: filler with facts, and questions. Used by train.py."""
+"""Training sequences and test prompts as token ids: filler with facts, and questions."""
 import json
 import random as random_module
 import re
@@ -10,9 +10,9 @@ from riddles import (CLASSIC, Magic, Secret, drill_pairs, numbers_riddle, text_r
                      variables_riddle)
 
 FIRST, ANSWER, TEMPLATE, FILLER = 4.0, 1.0, 0.1, 0.1  # weight of a token's loss
-SHOWN_TEMPLATE, SHOWN_FILLER = 0.15, 0.04  # share of those tokens that have a loss at all
+SHOWN_TEMPLATE, SHOWN_FILLER = 0.15, 0.04  # share of those tokens that have any loss
 MIX = {"secret": 0.5, "magic": 0.2, "text": 0.2, "variables": 0.1}  # shares of the kinds of riddles
-ON_THE_WAY = 0.3  # share of the questions that stand inside the text instead of at its end
+ON_THE_WAY = 0.3  # share of the questions that are inside the text instead of at its end
 RULER_FILLER = ("The grass is green. The sky is blue. The sun is yellow. Here we go. There and back again.\n")
 
 
@@ -29,7 +29,7 @@ def grammar_text(grammar, n_paragraphs, seed):
 
 
 class Filler:
-    """A long text as ids; facts may stand after its line breaks or after its sentences."""
+    """A long text as ids; facts may be inserted after its line breaks or its sentences."""
 
     def __init__(self, tokenizer, text):
         self.ids = np.array(tokenizer.next("\n" + text)[1:], np.int32)
@@ -38,7 +38,8 @@ class Filler:
         self.sentences = np.flatnonzero(ends[:-1] & tokenizer.begins_word[self.ids[1:]]) + 1
 
     def draw(self, random, n):
-        """Ids, and two lists of places in them: 0, after each line break, the end; after a sentence."""
+        """Returns ids and two lists of places in them: 0, after each line break, the end; after a
+        sentence."""
         starts = self.lines[:np.searchsorted(self.lines, len(self.ids) - n)]
         start = int(random.choice(starts)) if len(starts) and n < len(self.ids) else 0
         ids = np.resize(self.ids[start:], n)  # repeated if the text is too short
@@ -59,7 +60,7 @@ class Samples:
             self.fillers.append(Filler(tokenizer, text))
 
     def riddles(self, room):
-        """Riddles of about `room` tokens or fewer, questions included."""
+        """Riddles with about `room` tokens or fewer, including the questions."""
         random, facts, questions = self.random, [], []
         used, target = 0, room * random.uniform(0.3, 1.0)
         while not facts or used < target:
@@ -76,7 +77,7 @@ class Samples:
             taken = set(facts)
             subjects = {re.split(r" is:? | = ", f)[0] for f in facts}
             if any(re.split(r" is:? | = ", f)[0] in subjects for f in new[0]) or taken & set(new[0]):
-                continue  # a subject twice would have two answers
+                continue  # a subject used twice would have two answers
             shift = len(facts)
             facts += new[0]
             questions += [(p, a, [i + shift for i in of]) for p, a, of in new[1]]
@@ -85,7 +86,8 @@ class Samples:
         return facts, questions
 
     def assemble(self, filler, places, facts, questions):
-        """ids and loss weights; places: of facts, then of questions (the length of filler: at the end)."""
+        """Returns ids and loss weights. places: of facts, then of questions (the length of filler: at the
+        end)."""
         tok, ids, weights = self.tokenizer, [self.tokenizer.bos], [0.0]
 
         def put(new, weight, shown=1.0):
@@ -117,7 +119,8 @@ class Samples:
         return ids, weights
 
     def drill(self, n_tokens):
-        """Lists of lines "KEY: VALUE", each followed by its lines in another order: the loss is on their values."""
+        """Lists of lines "KEY: VALUE", each followed by the same lines in another order; their values give
+        the loss."""
         ids, weights = [self.tokenizer.bos], [0.0]
         while True:
             new, new_weights = self.drill_list(self.random.randint(2, 9))
@@ -141,7 +144,8 @@ class Samples:
         return ids, weights
 
     def answer_weights(self, ids):
-        """What tells facts apart is a value's first token; the next ones follow from it."""
+        """Weights the first token of a value most: it tells facts apart, and the next tokens follow from
+        it."""
         begins, tok = True, self.tokenizer
         weights = []
         for i in ids:
@@ -151,7 +155,7 @@ class Samples:
         return weights
 
     def training(self, n_tokens, drill=0.0):
-        """ids and loss weights of one sequence of about n_tokens (up to a tenth more)."""
+        """Ids and loss weights of one sequence of about n_tokens (up to a tenth more)."""
         if self.random.random() < drill:
             return self.drill(n_tokens)
         while True:
@@ -169,7 +173,7 @@ class Samples:
         source = random.choice(self.rare if random.random() < 0.05 else self.fillers)
         filler, cuts, sentences = source.draw(random, n)
         places = [int(random.choice(sentences if f.startswith(" ") else cuts)) for f in facts]
-        for a, b in zip(range(len(facts)), range(1, len(facts))):  # chains stand in order
+        for a, b in zip(range(len(facts)), range(1, len(facts))):  # chains must be in order
             if facts[b].startswith("VAR ") and facts[b].split()[-1] == facts[a].split()[1]:
                 places[b] = int(random.choice(cuts[cuts >= places[a]]))
         random.shuffle(questions)
@@ -180,9 +184,9 @@ class Samples:
         return self.assemble(filler, places, facts, questions)
 
     def batch(self, n_tokens, batch, drill=0.0):
-        """ids, rows, and twice target ids with their weights, as arrays for Llama.hidden(ids, rows): of the next
-        tokens, and of the ones after them, which count in answers only. drill: that share of the sequences are
-        drills."""
+        """ids, rows, and two pairs of target ids and weights, as arrays for Llama.hidden(ids, rows): for the
+        next tokens, and for the ones after them, which count only in answers. drill: share of the sequences
+        that are drills."""
         samples = [self.training(n_tokens, drill) for _ in range(batch)]
         n = max(len(ids) for ids, _ in samples)
         all_ids = np.zeros((batch, n), np.int64)
@@ -201,7 +205,7 @@ class Samples:
         return all_ids[:, :-1], all_rows, targets[0], weights[0], targets[1], weights[1]
 
     def test(self, kind, n_tokens, depth, n_facts, random):
-        """A prompt as `snapkv eval needle` asks it, with the answer's ids: (prompt, answer)."""
+        """A prompt as in `snapkv eval needle`, with the ids of its answer: (prompt, answer)."""
         if kind == "text":
             head = "The best thing to do in San Francisco is"
             facts = [f"{head} {CLASSIC}."]
@@ -235,7 +239,7 @@ class Samples:
 
 
 def numbers_query(random, n):
-    """Facts of n > 1 names and the question for all of them."""
+    """Facts for n > 1 names, and a question that asks for all of them."""
     while True:
         facts, questions = numbers_riddle(random, Secret, n, 0)
         for question in questions:

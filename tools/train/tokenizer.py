@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The SentencePiece tokenizer inside a GGUF file of tokenizer type `llama`. Used by tasks.py."""
+"""The SentencePiece tokenizer inside a GGUF file of tokenizer type `llama`."""
 import struct
 
 import numpy as np
@@ -24,7 +24,7 @@ def _int_field(number, n):
 
 
 def model_proto(metadata):
-    """A serialized sentencepiece.ModelProto (field numbers of sentencepiece_model.proto)."""
+    """A serialized sentencepiece.ModelProto (field numbers from sentencepiece_model.proto)."""
     kind = metadata.get("tokenizer.ggml.model")
     if kind != "llama":
         raise ValueError(f"tokenizer.ggml.model is {kind}, llama expected")
@@ -32,7 +32,7 @@ def model_proto(metadata):
     for piece, score, token_type in zip(metadata["tokenizer.ggml.tokens"],
                                         metadata["tokenizer.ggml.scores"],
                                         metadata["tokenizer.ggml.token_type"]):
-        # a line break is kept as a piece of its own, as in training
+        # a line break remains a piece of its own, as in training
         token_type = USER_DEFINED if piece == "\n" else int(token_type)
         out += _bytes_field(1, _bytes_field(1, piece.encode("utf-8")) + b"\x15"
                             + struct.pack("<f", score) + _int_field(3, token_type))
@@ -54,11 +54,11 @@ class Tokenizer:
         self.space, self.newline = self.sp.piece_to_id("\u2581"), self.sp.piece_to_id("\n")
 
     def begin(self, text):
-        """Ids of a text that begins a prompt, without BOS."""
+        """Ids of a text at the beginning of a prompt, without BOS."""
         return self.sp.encode(text)
 
     def next(self, text):
-        """Ids of a text that follows other text: SentencePiece's added first space is taken off."""
+        """Ids of a text that follows other text, without the space that SentencePiece adds in front."""
         if text.startswith("\n"):
             ids = self.sp.encode(text)
             return ids[1:] if ids[0] == self.space else ids

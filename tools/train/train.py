@@ -27,12 +27,13 @@ from tokenizer import Tokenizer
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 GRAMMAR = os.path.join(HERE, "..", "..", "eval", "common", "haystack_grammar.json")
-# until this share of the time: sequence lengths to draw from (short ones teach the most per second), share of drills
+# until this share of the time: lengths of sequences (short ones teach the most per second), share
+# of drills
 STAGES = [(0.15, (128, 256, 256), 0.5), (0.30, (128, 256, 512), 0.35), (0.35, (256, 512, 512), 0.15),
           (0.40, (512, 1024), 0.1), (0.45, (1024, 2048), 0.05), (0.50, (2048, 4096), 0.0),
           (1.0, (2048, 4096, 4096, 7900), 0.0)]
 WARM_UP_STEPS = 50
-LONGEST_STEP = 60  # seconds; what is longer was a stopped process
+LONGEST_STEP = 60  # seconds; a longer step means that the process was stopped
 LAST_RATE = 0.1  # learning rate at the end, as a share of the highest
 SUITE = [("single", 1000, 1), ("multi-key", 1000, 4), ("multi-value", 1000, 4), ("multi-query", 1000, 4),
          ("text", 1000, 1), ("variables", 1000, 2)]
@@ -58,7 +59,7 @@ def autocast(device, dtype="bf16"):
 
 @torch.no_grad()
 def score(model, samples, kind, n_tokens, n_facts, n_prompts, device, dtype="bf16"):
-    """Share of held-out prompts whose whole answer is the greedy one; depths spread evenly."""
+    """Share of held-out prompts whose whole answer is generated greedily; depths are spread evenly."""
     random, right = random_module.Random(f"{kind} {n_tokens} {n_facts}"), 0
     for i in range(n_prompts):
         prompt, answer = samples.test(kind, n_tokens, (i + 0.5) / n_prompts, n_facts, random)
@@ -79,8 +80,8 @@ def weighted_mean(values, weights):
 
 
 def loss_of(model, batch, device, ahead=0.0, alone=False):
-    """The loss of the next tokens, plus `ahead` times that of the ones after them (`alone`: without teaching the
-    model anything); and the mean loss of the answers' tokens."""
+    """The loss of the next tokens, plus `ahead` times that of the ones after them (`alone`: without an effect
+    on the rest of the model); and the mean loss of the answers' tokens."""
     ids, rows, *both = (torch.from_numpy(a).to(device) for a in batch)
     (targets, weights), (ahead_targets, ahead_weights) = both[:2], both[2:]
     with autocast(device):
@@ -95,7 +96,7 @@ def loss_of(model, batch, device, ahead=0.0, alone=False):
 
 
 class Team:
-    """Processes of a CPU run that compute a part of each step; one may be all."""
+    """The processes of a CPU run, each of which computes a part of every step; there may be only one."""
 
     def __init__(self, args, rank):
         self.rank, self.size = rank, args.processes
@@ -106,7 +107,7 @@ class Team:
                                 world_size=self.size)
 
     def agree(self, *numbers):
-        """The first process's numbers."""
+        """Returns the first process's numbers in every process."""
         if self.size == 1:
             return numbers
         shared = torch.tensor(numbers, dtype=torch.float64)
@@ -114,12 +115,12 @@ class Team:
         return shared.tolist()
 
     def same(self, tensors):
-        """All take over the first process's values."""
+        """Copies the first process's values to all processes."""
         for tensor in tensors if self.size > 1 else []:
             dist.broadcast(tensor, 0)
 
     def average(self, tensors):
-        """In place, over the processes."""
+        """Averages the tensors over the processes, in place."""
         if self.size == 1:
             return
         together = torch.cat([t.flatten() for t in tensors])
@@ -133,7 +134,7 @@ def meeting_place(args):
 
 
 class Run:
-    """A training run: model, optimizers, seconds spent; kept in last.pt, and as last.gguf."""
+    """A training run: model, optimizers, seconds spent; saved as last.pt and last.gguf."""
 
     def __init__(self, args, team):
         self.args, self.team, self.device = args, team, device_of(args)
@@ -207,7 +208,7 @@ class Run:
 
 
 class Clock:
-    """True about every so many seconds."""
+    """True about once in this many seconds."""
 
     def __init__(self, seconds):
         self.seconds, self.last = seconds, time.time()
@@ -220,7 +221,7 @@ class Clock:
 
 
 def train(args):
-    """--processes of them; the first one is this one, and the others do as it says."""
+    """Trains with --processes processes; this one is the first and directs the others."""
     os.makedirs(args.out, exist_ok=True)
     if os.path.exists(meeting_place(args)):
         os.remove(meeting_place(args))
@@ -272,7 +273,7 @@ def score_file(args):
 
 
 def average(args):
-    """The mean of checkpoints is steadier than any of them (arXiv 1803.05407)."""
+    """Averages checkpoints: the mean is steadier than any of them (arXiv 1803.05407)."""
     metadata, first = read_gguf(args.models[0])
     sums = {name: t.astype(np.float32) for name, t in first.items()}
     for path in args.models[1:]:

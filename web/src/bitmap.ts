@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
-// Matrices as images. A map of 256 x 1024 cells would be a quarter of a million shapes, slow to draw
-// and huge in an SVG file; as an image it is one. Pixels are computed at the size at which they are
-// shown, so that edges stay sharp.
+// Draws matrices as images. A map of 256 x 1024 cells would be a quarter of a million shapes, slow
+// to draw and huge in an SVG file; as an image it is a single shape. Pixels are computed at the
+// size at which they are shown, so that edges stay sharp.
 import type { Rgb } from "./colour";
 
-/** How the cells that fall into one pixel combine. */
+/** How cells that fall into the same pixel are combined. */
 export type Combine = "max" | "mean";
 
-/** Cells [begin, end) (fractions of the axis, in cells) at each of n pixels. */
+/** The cells under one of n pixels that show cells [begin, end), which may be fractions. */
 function cellsOf(pixel: number, n: number, begin: number, end: number, nCells: number): [number, number] {
   const first = Math.floor(begin + ((end - begin) * pixel) / n + 1e-9);
   const last = Math.ceil(begin + ((end - begin) * (pixel + 1)) / n - 1e-9);
@@ -31,8 +31,9 @@ export function resample(
 }
 
 /**
- * Rows of RGB pixels -> RGBA bytes, each row repeated to its share of `height`. `paint(r, x)` gives
- * the colour of pixel x of row r; rows are separated by a transparent line where there is room.
+ * Turns rows of RGB pixels into RGBA bytes; each row is repeated to fill its share of `height`.
+ * `paint(r)(x)` gives the colour of pixel x of row r; rows are separated by a transparent line
+ * where there is room.
  */
 export function paintRows(
   nRows: number, width: number, height: number, gap: (r: number) => boolean,
@@ -53,7 +54,7 @@ export function paintRows(
   return pixels;
 }
 
-/** A canvas of these pixels, which ECharts draws as an image and embeds into SVG files. */
+/** A canvas with these pixels; ECharts draws it as an image and embeds it in SVG files. */
 export function toCanvas(pixels: Uint8ClampedArray, width: number, height: number): HTMLCanvasElement {
   const canvas = document.createElement("canvas");
   canvas.width = width;
@@ -62,7 +63,7 @@ export function toCanvas(pixels: Uint8ClampedArray, width: number, height: numbe
   return canvas;
 }
 
-/** An image in x, y, width, height of the chart; `density` pixels per unit. */
+/** An image that fills a rectangle of the chart, with `density` pixels per unit. */
 export function imageShape(
   rect: { x: number; y: number; width: number; height: number },
   draw: (width: number, height: number) => Uint8ClampedArray,

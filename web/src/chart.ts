@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Draws pictures into cards of the page and draws them again when the window's width, the colour
-// scheme or a choice changes.
+// Draws pictures into the page's cards, and redraws them when the window's width, the colour scheme
+// or a choice changes.
 import { lookOf, type Look } from "./colour";
 import { echarts, type Chart } from "./echarts";
 import type { Picture } from "./picture";
@@ -40,7 +40,7 @@ function onClick(chart: Chart, click: (x: number) => void): void {
   });
 }
 
-/** Draws into `element`; returns what draws again after a choice. */
+/** Draws into `element`; returns a function that redraws after a choice. */
 export function mountChart(element: HTMLElement, picture: Picture): () => void {
   const height = () => picture.height(element.clientWidth);
   element.style.height = `${height()}px`;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Colours: the two looks (light and dark), scales and series. Used by every chart.
+// Colours: the two looks (light and dark), scales and series.
 
 export type Rgb = [number, number, number];
 
@@ -48,17 +48,17 @@ export function mix(a: Rgb, b: Rgb, t: number): Rgb {
   return [0, 1, 2].map((i) => Math.round(a[i] + (b[i] - a[i]) * t)) as Rgb;
 }
 
-/** Of evenly spaced stops, t in [0, 1]. */
+/** Interpolates between evenly spaced stops; t in [0, 1]. */
 export function gradient(stops: Rgb[], t: number): Rgb {
   const x = Math.max(0, Math.min(1, t)) * (stops.length - 1);
   const i = Math.min(stops.length - 2, Math.floor(x));
   return mix(stops[i], stops[i + 1], x - i);
 }
 
-/** Right and wrong: the classic colours of needle grids. */
+/** Wrong to right: the usual colours of needle grids. */
 export const kNeedleStops = ["#F0496E", "#EBB839", "#0CD79F"];
 
-/** Where in the prompt a kept entry comes from. */
+/** Colours for the place in the prompt that a kept entry comes from. */
 const kOriginStops = ["#4f7cff", "#0cc8d7", "#0cd79f", "#ebb839", "#f0496e"].map(parseHex);
 export const origin = (t: number): Rgb => gradient(kOriginStops, t);
 export const kOriginCss = ["#4f7cff", "#0cc8d7", "#0cd79f", "#ebb839", "#f0496e"];
@@ -66,18 +66,18 @@ export const kOriginCss = ["#4f7cff", "#0cc8d7", "#0cd79f", "#ebb839", "#f0496e"
 export function keptColour(look: Look): Rgb {
   return look.dark ? [12, 215, 159] : [8, 148, 112];
 }
-/** A text marker's yellow. */
+/** The yellow of a text marker. */
 export function spotColour(look: Look): Rgb {
   return look.dark ? [255, 200, 61] : [240, 170, 0];
 }
 
-// Distinct for most kinds of colour blindness, legible on both looks.
+// Distinct for most kinds of colour blindness, and legible in both looks.
 const kSeriesLight = ["#087f60", "#2f6bd8", "#d1364f", "#b07400", "#7a4fd0", "#0b8aa3", "#c2489e",
   "#5d7a1f", "#9a5b35", "#44546a"];
 const kSeriesDark = ["#0cd79f", "#6ea4ff", "#ff6f88", "#f2c14b", "#b295ff", "#45cfe6", "#ff8fd8",
   "#a6cf4a", "#e0a07a", "#b8c4d4"];
 
-/** Series colours by name: the full cache is always grey and snapkv always green. */
+/** Assigns colours to series by name: the full cache is always grey and snapkv always green. */
 export function seriesColours(names: string[], look: Look): Map<string, string> {
   const colours = look.dark ? kSeriesDark : kSeriesLight;
   const result = new Map<string, string>();

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-// The data block of a page, as eval/common/page.cpp (envelope) and the commands write it. A block of
-// another kind or version is an error on the page, not an empty page.
+// The data block of a page, as eval/common/page.cpp (envelope) and the commands write it. A block
+// of another kind or version makes the page show an error, not nothing.
 
-/** With the parameters that the policy has (`snapkv policies --json`: their "record" names). */
+/** Also holds the policy's parameters, by their "record" names in `snapkv policies --json`. */
 export type Configuration = {
   policy: string;
   budget?: number;
@@ -15,19 +15,19 @@ export type Configuration = {
 export interface TextPart {
   begin: number;
   pieces: string[];
-  /** Of each token: pairs of layer and KV head that kept it. */
+  /** For each token: number of (layer, KV head) pairs that kept it. */
   kept_by: number[];
 }
 
-/** What one group of queries attends to, mean over its tokens, query heads and (layer -1) layers. */
+/** Attention of a group of queries: mean over its tokens, query heads and (layer -1) layers. */
 export interface Spotlight {
   group: "window" | "layer" | "token" | "stretch" | "chosen";
   layer: number;
   begin: number;
   end: number;
-  /** [columns]: attention of each column's tokens together, in millionths of all. */
+  /** [columns]: total attention of each column's tokens, in millionths of all attention. */
   columns: number[];
-  /** The tokens with the highest attention, ascending, and theirs, in millionths. */
+  /** The tokens with the highest attention, ascending; `values` is their attention in millionths. */
   positions: number[];
   values: number[];
 }
@@ -65,7 +65,7 @@ export interface InspectData {
   rows: { layer_begin: number; layer_end: number; head_begin: number; head_end: number }[];
   /** [rows][n_columns]: share of the cell's entries that were kept, in thousandths. */
   kept: number[][];
-  /** [rows][n_columns]: highest attention of one of the cell's tokens, in millionths. */
+  /** [rows][n_columns]: highest attention of any of the cell's tokens, in millionths. */
   score: number[][];
   spotlights: Spotlight[];
 }
@@ -111,10 +111,10 @@ export interface BenchRecord {
   score_s: number | null;
   gather_s: number | null;
   gflops: number;
-  /** Of one repetition: operations and bytes, in 10^9. */
+  /** Operations and bytes of one repetition, in 10^9. */
   work_gflop: number;
   work_gb: number;
-  /** From here on null where the machine's limits were not measured. */
+  /** The fields from here on are null if the machine's limits were not measured. */
   percent_of_limit: number | null;
   limit: "compute" | "memory" | null;
   limit_s: number | null;
@@ -122,7 +122,7 @@ export interface BenchRecord {
   attention_products: string | null;
   machine_read_gbps: number | null;
   machine_f32_gflops: number | null;
-  /** Null also where the processor has no such products. */
+  /** Also null if the processor has no such products. */
   machine_bf16_gflops: number | null;
   machine_int8_gops: number | null;
   kv_mib_full: number;
@@ -148,7 +148,7 @@ export function parseData(text: string): PageData {
   return data;
 }
 
-/** First token of column c; c = n gives n_tokens. */
+/** The first token of column c; n_tokens for c = n. */
 export function columnBegin(c: number, nColumns: number, nTokens: number): number {
   return Math.floor((c * nTokens) / nColumns);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The parts of Apache ECharts that the pages use; importing them one by one keeps the file small.
+// The parts of Apache ECharts that the pages use; importing them individually keeps the file small.
 import { BarChart, CustomChart, HeatmapChart, LineChart, ScatterChart } from "echarts/charts";
 import {
   DataZoomInsideComponent,

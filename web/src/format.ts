@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Numbers as people read them. Used by every chart.
+// Formats numbers for people.
 
 /** "12,345" */
 export function count(n: number): string {
@@ -20,7 +20,7 @@ export function number(x: number): string {
   return x.toLocaleString("en-US", { maximumFractionDigits: decimals });
 }
 
-/** Of a share in [0, 1]: "12.3%" */
+/** A share in [0, 1] as "12.3%". */
 export function percent(share: number): string {
   return `${number(share * 100)}%`;
 }
@@ -43,7 +43,7 @@ export function seconds(s: number): string {
   return `${Math.floor(s / 60)} min ${Math.round(s % 60)} s`;
 }
 
-/** Token counts on an axis: "512", "4k", "128k", "1M"; powers of two count in 1024s. */
+/** Token counts on an axis: "512", "4k", "128k", "1M"; k is 1024 for whole multiples of it. */
 export function tokens(n: number): string {
   for (const [unit, name] of [[1 << 20, "M"], [1024, "k"]] as const) {
     if (n >= unit && n % unit === 0) return `${n / unit}${name}`;
@@ -54,7 +54,7 @@ export function tokens(n: number): string {
   return count(n);
 }
 
-/** A token's text in a tooltip: white space made visible. */
+/** A token's text in a tooltip, with visible white space. */
 export function visible(text: string): string {
   return text.replace(/\n/g, "⏎").replace(/\t/g, "⇥").replace(/^ +| +$/g, (s) => "␣".repeat(s.length));
 }

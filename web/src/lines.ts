@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Pictures of lines with points and intervals: the quality, memory, latency, overlap and fidelity
-// charts are all of this form.
+// Pictures of lines with points and intervals, for the quality, memory, latency, overlap and
+// fidelity charts.
 import { seriesColours } from "./colour";
 import { distinct } from "./stats";
 import { baseOption, legend, xAxis, yAxis, type Frame, type Picture } from "./picture";
@@ -10,22 +10,22 @@ export interface Point {
   y: number;
   low?: number;
   high?: number;
-  /** After the value in the tooltip: "of 40 prompts". */
+  /** Follows the value in the tooltip: "of 40 prompts". */
   note?: string;
 }
 
 export interface Line {
   name: string;
   points: Point[];
-  /** Lines of one family have one colour; the dash tells them apart. */
+  /** Lines of one family share a colour; the dash tells them apart. */
   family?: string;
   dash?: "solid" | "dashed" | "dotted";
-  /** A mark at every point; the default. */
+  /** Whether there is a mark at every point; true by default. */
   symbols?: boolean;
-  /** Instead of one of the palette's; "ink": the text's. */
+  /** Replaces the palette's colour; "ink": the colour of the text. */
   colour?: string;
   width?: number;
-  /** One value for the whole width: a dashed line at the only point's y, a band from its low to its high. */
+  /** One value for the whole width: a dashed line at the only point's y, and a band from its low to its high. */
   band?: boolean;
 }
 
@@ -42,12 +42,12 @@ export interface LinesSpec {
   yMax?: number;
   xText(x: number): string;
   yText(y: number): string;
-  /** Where it differs from yText: labels of the axis. */
+  /** Labels of the axis, if they differ from yText. */
   yTick?(y: number): string;
-  /** Distance of the ticks, of axes that are not logarithmic. */
+  /** Distance between ticks, for axes that are not logarithmic. */
   xStep?: number;
   yStep?: number;
-  /** Points of different lines stand a little beside each other, so that equal ones are seen. */
+  /** Shifts the points of different lines slightly apart, so that equal ones can be seen. */
   dodge?: boolean;
   lines: Line[];
 }
@@ -59,20 +59,20 @@ interface TipParam {
   color: string;
 }
 
-const kTogether = 12; // lines; of more a tooltip shows the one that is pointed at
+const kTogether = 12; // lines; with more, a tooltip shows only the one under the pointer
 
-/** A power of two as the distance of at most n ticks up to `max`: bytes and tokens are counted so. */
+/** The tick distance for at most n ticks up to `max`, as a power of two: for bytes and tokens. */
 export function binaryStep(max: number, n: number): number {
   return 2 ** Math.max(0, Math.ceil(Math.log2(Math.max(1, max) / n)));
 }
 
 const escape = (text: string) => text.replace(/&/g, "&amp;").replace(/</g, "&lt;");
 
-/** Where the points of the nth line of a dodging picture stand. */
+/** The shifted x of a line's points, if the picture dodges. */
 export function dodged(spec: LinesSpec, line: Line, x: number): number {
   const placed = spec.lines.filter((l) => !l.band);
   if (!spec.dodge || placed.length < 2) return x;
-  // together a tenth of a doubling or, of other axes, a hundredth of what is shown
+  // in all a tenth of a doubling or, on other axes, a hundredth of the visible range
   const place = placed.indexOf(line) / (placed.length - 1) - 0.5;
   if (spec.xLog) return x * 2 ** (0.1 * place);
   const xs = placed.flatMap((l) => l.points.map((p) => p.x));
@@ -86,7 +86,7 @@ function tipRow(spec: LinesSpec, line: Line, index: number, colours: Map<string,
   return `${dot} ${escape(line.name)}: <b>${spec.yText(y)}</b>${interval}${note ? ` ${escape(note)}` : ""}`;
 }
 
-/** All series at one x, and what holds at every x. */
+/** All series at one x, and the values that hold at every x. */
 export function lineTooltip(spec: LinesSpec, params: TipParam[], colours: Map<string, string>): string {
   const rows = params.filter((p) => p.seriesType === "line").map((p) =>
     tipRow(spec, spec.lines.find((l) => l.name === p.seriesName)!, p.dataIndex, colours));
@@ -97,7 +97,7 @@ export function lineTooltip(spec: LinesSpec, params: TipParam[], colours: Map<st
   return `${spec.xText(x)} · ${escape(spec.xName)}<br>${rows.join("<br>")}`;
 }
 
-// Vertical bars with caps; a custom series, as ECharts has none of its own.
+// Vertical bars with caps. They are a custom series, because ECharts has none for them.
 function intervals(spec: LinesSpec, line: Line, colour: string) {
   const data = line.points.filter((p) => p.low !== undefined).map((p) => [dodged(spec, line, p.x), p.low, p.high]);
   return {
@@ -116,7 +116,7 @@ function intervals(spec: LinesSpec, line: Line, colour: string) {
   };
 }
 
-// A line across the whole width and, where its value is uncertain, a band around it.
+// A line across the whole width, with a band around it if its value is uncertain.
 function acrossAll(line: Line, colour: string) {
   const [{ y, low, high }] = line.points;
   return {
@@ -184,8 +184,8 @@ export function linesOption(spec: LinesSpec, frame: Frame) {
   };
 }
 
-// Where ticks are wanted: at each of a few places of a logarithmic axis, at multiples of the step of
-// others (the axis itself would count from its padded end); else as ECharts finds them.
+// The places of ticks: every x of a logarithmic axis with few of them, multiples of the step on
+// other axes (which would count from their padded end); otherwise ECharts chooses.
 function ticksOf(spec: LinesSpec, xs: number[]): { customValues?: number[] } {
   if (spec.xLog) return xs.length <= 14 ? { customValues: xs } : {};
   if (!spec.xStep) return {};
@@ -193,7 +193,7 @@ function ticksOf(spec: LinesSpec, xs: number[]): { customValues?: number[] } {
   return { customValues: Array.from({ length: last - first + 1 }, (_, i) => (first + i) * spec.xStep!) };
 }
 
-// Room beside the first and last point.
+// Adds room beside the first and the last point.
 function padded(xs: number[], log: boolean | undefined, side: -1 | 1): number | undefined {
   const low = xs[0], high = xs[xs.length - 1];
   if (log) return side < 0 ? low / 1.3 : high * 1.3;
@@ -201,7 +201,7 @@ function padded(xs: number[], log: boolean | undefined, side: -1 | 1): number | 
   return side < 0 ? (low >= 0 ? Math.max(0, low - room) : low - room) : high + room;
 }
 
-/** `spec` is asked again at every drawing, so that it may depend on choices. */
+/** `spec` is called for every drawing, so that it may depend on choices. */
 export function linesPicture(spec: () => LinesSpec, height = 400): Picture {
   const { name, title } = spec();
   return {

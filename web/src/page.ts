@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The parts that pages are made of: header, tiles, cards with a chart, choices, footer.
+// The parts of pages: header, tiles, cards with a chart, choices, footer.
 import { mountChart } from "./chart";
 import type { Picture } from "./picture";
 import { savePicture, type Format } from "./save";
@@ -24,7 +24,7 @@ export function addHeader(title: string, ...lines: string[]): void {
   root().append(el("header", {}, el("h1", {}, title), ...lines.map((line) => el("p", {}, line))));
 }
 
-/** Big numbers with a line below each. */
+/** Adds large numbers, each with a line of text below. */
 export function addTiles(tiles: { value: string; label: string }[]): void {
   if (tiles.length === 0) return;
   root().append(el("div", { class: "tiles" }, ...tiles.map(({ value, label }) =>
@@ -45,7 +45,7 @@ export interface Choice {
 export interface Card {
   element: HTMLElement;
   controls: HTMLElement;
-  /** Charts and text go before the caption. */
+  /** The chart and the text, above the caption. */
   body: HTMLElement;
   setCaption(text: string): void;
 }
@@ -61,7 +61,7 @@ export function saveButtons(title: string, save: (format: Format) => void): HTML
   return el("span", { class: "save" }, button("png"), button("svg"));
 }
 
-/** `save` null: a table, which is copied rather than saved. */
+/** `save` null: for a table, which users copy rather than save. */
 export function addCard(name: string, title: string, save: ((format: Format) => void) | null): Card {
   const controls = el("div", { class: "controls" });
   const body = el("div");
@@ -82,7 +82,7 @@ export function addChoice(card: Card, choice: Choice): HTMLSelectElement {
   return select;
 }
 
-/** A card with one chart; returns it and what draws it again after a choice. */
+/** Adds a card with one chart; returns it with a function that redraws it after a choice. */
 export function addChartCard(picture: Picture): { card: Card; redraw: () => void } {
   const card = addCard(picture.name, picture.title, (format) => savePicture(picture, format));
   const chart = el("div", { class: "chart", "data-chart": picture.name, role: "img", "aria-label": picture.title });
@@ -99,7 +99,7 @@ export function addChartCard(picture: Picture): { card: Card; redraw: () => void
   };
 }
 
-/** Rows of cells; the first row is the head. It scrolls sideways, by keyboard too. */
+/** Rows of cells; the first row is the header. It scrolls sideways, also by keyboard. */
 export function table(rows: string[][], label: string): HTMLElement {
   const [head, ...body] = rows;
   return el("div", { class: "table", tabindex: "0", role: "region", "aria-label": label }, el("table", {},

@@ -1,36 +1,36 @@
 // SPDX-License-Identifier: MIT
-// A picture is what a chart shows: its words and its ECharts options. chart.ts draws it on the page,
-// save.ts into a file. Pictures know nothing of the page, so tests in Node read them too.
+// The content of a chart: its texts and its ECharts options. chart.ts draws pictures on the page,
+// save.ts into files. Pictures do not depend on the page, so that tests can read them in Node.
 import type { Look } from "./colour";
 import type { Option } from "./echarts";
 
-/** What the options depend on beside the data. */
+/** What the options depend on besides the data. */
 export interface Frame {
   look: Look;
   width: number;
   height: number;
-  /** Pixels at the top that belong to title and caption of a saved picture; 0 on the page. */
+  /** Pixels at the top for the title and caption of a saved picture; 0 on the page. */
   top: number;
   saving: boolean;
 }
 
 export interface Picture {
-  /** Names the file that is saved, and the card for tests: "kept-map". */
+  /** Name of the saved file, and of the card for tests: "kept-map". */
   name: string;
   title: string;
-  /** A sentence that says what the picture shows; it may depend on what was chosen. */
+  /** A sentence that says what the picture shows; it may depend on choices. */
   caption(): string;
-  /** What can be done with it on the page; not part of a saved picture. */
+  /** What the user can do with it on the page; not part of a saved picture. */
   hint?: string;
   height(width: number): number;
   option(frame: Frame): Option;
   /** For pictures made of one image: the tooltip at a point in axis units, in plain text. */
   describe?(x: number, y: number): string | null;
-  /** A click at a place of the x axis. */
+  /** Handles a click at a place on the x axis. */
   click?: (x: number) => void;
 }
 
-// single quotes: ECharts puts the name into a double-quoted attribute of an SVG as it is
+// single quotes, because ECharts writes the name unescaped into a double-quoted SVG attribute
 const kFont = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Noto Sans', 'DejaVu Sans', sans-serif";
 
 /** The options that all charts share. */
@@ -49,7 +49,7 @@ export function baseOption(frame: Frame): Option {
   };
 }
 
-/** A value or category axis with a name and quiet lines. */
+/** A value or category axis with a name and unobtrusive lines. */
 export function axis(frame: Frame, name: string, more: Record<string, unknown> = {}) {
   const { look } = frame;
   const { axisLabel, ...rest } = more as { axisLabel?: Record<string, unknown> };
@@ -74,7 +74,7 @@ export function yAxis(frame: Frame, name: string, gap: number, more: Record<stri
   return axis(frame, name, { nameLocation: "middle", nameGap: gap, ...more });
 }
 
-/** A legend in one line below the title's room that scrolls where it is too long. */
+/** A one-line legend below the room for the title; it scrolls if it is too long. */
 export function legend(frame: Frame, data: string[]) {
   const { look } = frame;
   return {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Saves a picture as PNG or SVG: drawn anew at a fixed size by an instance that is not on the page,
-// with title and caption inside, in the colours of the page.
+// Saves a picture as PNG or SVG: redraws it at a fixed size outside the page, with title and
+// caption, in the page's colours.
 import { look } from "./chart";
 import type { Look } from "./colour";
 import { echarts } from "./echarts";
@@ -35,7 +35,7 @@ function titleOption(picture: Picture, colours: Look, caption: string[]) {
   };
 }
 
-/** The file's content. */
+/** The content of the file. */
 export function render(picture: Picture, format: Format): Blob {
   const caption = wrap(picture.caption(), 165);
   const top = 56 + 18 * caption.length;
@@ -49,7 +49,7 @@ export function render(picture: Picture, format: Format): Blob {
     chart.dispose();
     return new Blob([svg], { type: "image/svg+xml" });
   }
-  const element = document.createElement("div"); // never attached
+  const element = document.createElement("div"); // never attached to the page
   const chart = echarts.init(element, null,
     { renderer: "canvas", width: kWidth, height, devicePixelRatio: 2 });
   chart.setOption(option);

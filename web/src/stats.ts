@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Means and their intervals, as eval/common/metrics.cpp computes them for the printed table.
+// Means and their intervals, computed as in eval/common/metrics.cpp for the printed table.
 
 export interface Interval {
   mean: number;
@@ -8,7 +8,7 @@ export interface Interval {
   n: number;
 }
 
-/** The 95% Wilson interval of a share; for scores between 0 and 1 the one of a share with the same mean. */
+/** The 95% Wilson interval of a share; for scores between 0 and 1, that of a share with the same mean. */
 export function wilson(mean: number, n: number): Interval {
   if (n === 0) return { mean: 0, low: 0, high: 1, n };
   const z = 1.959964; // 97.5% point of the normal distribution
@@ -35,7 +35,7 @@ export function meanOf(values: number[]): number {
   return values.reduce((a, b) => a + b, 0) / values.length;
 }
 
-/** Items by key, keys in the order of their first item. */
+/** Groups items by key; keys are in the order of their first item. */
 export function groupBy<T>(items: T[], key: (item: T) => string): Map<string, T[]> {
   const groups = new Map<string, T[]>();
   for (const item of items) {

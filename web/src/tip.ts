@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The tooltip of images and shaded text: plain text at the pointer.
+// The tooltip for images and shaded text: plain text at the pointer.
 
 function element(): HTMLElement {
   const found = document.getElementById("tip");

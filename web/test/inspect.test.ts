@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What the charts of an inspect page show of their data.
+// The charts of an inspect page and the data they show.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { resample, paintRows } from "../src/bitmap";

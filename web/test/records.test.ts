@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What the charts of eval and bench pages show of their records.
+// The charts of eval and bench pages and the records they show.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { comparison, contextOf, latencySpec, memorySpec, promptSpec, seriesName } from "../src/bench/bench_lines";

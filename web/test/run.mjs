@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// node test/run.mjs [browser]: the tests in Node, or those in a browser (test/browser/). They are
-// TypeScript, which Node 18 can't read: esbuild bundles them first. Run by ctest.
+// node test/run.mjs [browser]: runs the tests in Node, or those in a browser (test/browser/). They
+// are TypeScript, which Node 18 can't read, so esbuild bundles them first. Run by ctest.
 import { spawnSync } from "node:child_process";
 import { accessSync, constants, mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -8,7 +8,7 @@ import { delimiter, dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { build } from "esbuild";
 
-/** CHROMIUM, or a browser that is installed; undefined without one. */
+/** The browser in CHROMIUM, or an installed one; undefined if there is none. */
 function findChromium() {
   if (process.env.CHROMIUM) return process.env.CHROMIUM;
   const names = ["chromium", "chromium-browser", "google-chrome", "google-chrome-stable"];

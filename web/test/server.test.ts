@@ -273,7 +273,7 @@ test("positions become the map's cells and the tokens' shades", () => {
   assert.deepEqual(data.rows.map((r) => [r.layer_begin, r.head_begin]), [[0, 0], [0, 1], [1, 0], [1, 1]]);
   assert.deepEqual(data.kept[0], [1000, 1000, 0, 0, 0, 0, 0, 0, 0, 1000]);
   assert.deepEqual([...keptBy(positions, 10)], [2, 2, 0, 0, 0, 0, 0, 0, 1, 3]);
-  // 100 layers x 8 heads, 4096 tokens: cells stand for several, and their sum is what was kept
+  // 100 layers x 8 heads, 4096 tokens: a cell stands for several of them and holds their kept share
   const many = Array.from({ length: 100 }, () => Array.from({ length: 8 }, () => [0, 1, 2, 3]));
   const big = keptData(many, 4096);
   assert.ok(big.rows.length <= 256 && big.n_columns === 1024);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// snapkv apply-template: a conversation as the text that a model reads, without running the model.
+// snapkv apply-template: renders a conversation as the text that a model reads, without running the
+// model.
 #include <memory>
 
 #include "base/error.h"
@@ -15,6 +16,7 @@ struct ApplyTemplateSettings {
   std::string model;
   std::string template_file;
   std::string conversation;
+  bool no_generation_prompt = false;
   ChatSettings chat;
 };
 
@@ -33,7 +35,17 @@ void add_options(CLI::App& app, ApplyTemplateSettings& s) {
   app.add_option("--template", s.template_file, "A file with a Jinja template")
       ->type_name("FILE")
       ->excludes(model);
+  app.add_flag("--no-generation-prompt", s.no_generation_prompt,
+               "End with the last message; otherwise what begins the assistant's answer follows a "
+               "message that is not the assistant's, as when the model reads it");
   s.chat.add_options(app);
+}
+
+/// Whether the model's answer comes next, unless the conversation says so itself.
+bool awaits_answer(const Json& messages) {
+  if (!messages.is_array() || messages.empty() || !messages.back().is_object()) return true;
+  const auto role = messages.back().find("role");
+  return role == messages.back().end() || *role != "assistant";
 }
 
 /// The conversation's variables. Throws kUsage for what is no conversation.
@@ -101,6 +113,11 @@ int run_apply_template(const ApplyTemplateSettings& s) {
   const bool has_tools = tools != variables.end() && tools->is_array() && !tools->empty();
   const ChatTemplate tmpl = choose_template(s, chat, has_tools);
   add_token_texts(chat, variables);
+  if (s.no_generation_prompt) {
+    variables["add_generation_prompt"] = false;
+  } else if (!variables.contains("add_generation_prompt")) {
+    variables["add_generation_prompt"] = awaits_answer(variables["messages"]);
+  }
   const std::string text = tmpl.render(variables.dump()).text;
   write_stdout(text);
   if (stdout_is_terminal() && (text.empty() || text.back() != '\n')) write_stdout("\n");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// snapkv bench: tokens per second of prompts and of decoding, with llama-bench's options and field
-// names, and where the time and the memory went.
+// snapkv bench: measures tokens per second of prompts and of decoding, with llama-bench's options
+// and field names, and shows where time and memory went.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -30,12 +30,12 @@ constexpr const char* kBenchFooter =
     "docs/performance.md has the formulas and all fields. Decode tests after a depth continue\n"
     "where the last repetition stopped; all other repetitions begin with a new cache.";
 
-// Kernel and cache types of a plan are checked before any time is spent on it.
+// Checks the kernel and cache types of a plan before any time is spent on it.
 void check_options(const std::shared_ptr<const Model>& model, const std::vector<BenchTest>& plan) {
   for (const BenchTest& test : plan) Session(model, test.session);
 }
 
-// Every cache type that tests with this many threads use, with their largest batch.
+// Checks every cache type in the tests with this many threads, at their largest batch.
 BenchCheck check_before_timing(const std::shared_ptr<const Model>& model, int n_threads,
                                const std::vector<BenchTest>& plan, const BenchSettings& s,
                                ProgressDisplay& progress) {
@@ -63,7 +63,7 @@ BenchCheck check_before_timing(const std::shared_ptr<const Model>& model, int n_
 int run_bench(const BenchSettings& s, const CommonSettings& common) {
   if (!s.html.empty()) eval::check_page(s.html);
   require_model(s.model);
-  make_bench_plan(s);  // refuses what can't work before the file is read
+  make_bench_plan(s);  // refuses invalid options before the file is read
   const ModelDescription description = describe_model(s.model.path);
   if (!description.problems.empty()) fail(ErrorCode::kBadModel, "{}", description.problems[0]);
   std::vector<BenchTest> plan = make_bench_plan(s, &description.info);
@@ -78,7 +78,7 @@ int run_bench(const BenchSettings& s, const CommonSettings& common) {
   int n_threads = 0;
   for (const BenchTest& test : plan) {
     if (test.n_threads != n_threads) {
-      runner.reset();  // with its model: one at a time in memory
+      runner.reset();  // frees its model too: only one is in memory at a time
       n_threads = test.n_threads;
       ModelSettings model_settings = s.model;
       model_settings.n_threads = n_threads;
@@ -104,7 +104,7 @@ int run_bench(const BenchSettings& s, const CommonSettings& common) {
   return 0;
 }
 
-// The cache options of all commands, but lists of policies, budgets and types.
+// Adds the cache options of all commands, except that policies, budgets and types are lists.
 void add_cache_lists(CLI::App& app, BenchSettings& s) {
   add_cache_options(app, s.cache);
   for (const char* name : {"--kv-policy", "--kv-budget", "--kv-ratio", "--kv-type"}) {

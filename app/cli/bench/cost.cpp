@@ -2,11 +2,13 @@
 #include "cli/bench/cost.h"
 
 #include <algorithm>
+#include <functional>
+#include <numeric>
 
 namespace snapkv::cli {
 namespace {
 
-// Bytes of a row of one head: keys and values, and its position (cache/kv_layer.h).
+// Bytes of one head's row of keys and values; its position is extra (cache/kv_layer.h).
 double kv_row_bytes(DType kv_type, int64_t head_dim) {
   return 2.0 * static_cast<double>(row_bytes(kv_type, head_dim));
 }
@@ -30,16 +32,19 @@ ModelCost::ModelCost(const ModelDescription& model) {
   for (const LayerInfo& layer : m.layers) windows_.push_back(layer.window);
   size_t embedding = 0;
   bool separate_output = false;
-  double layer_weights = 0;  // of the matrices of all layers
+  double layer_weights = 0;  // matrices of all layers
   for (const TensorEntry& t : model.tensors) {
-    if (t.name.starts_with("blk.") && t.shape.size() == 2) {
-      layer_weights += static_cast<double>(t.shape[0]) * static_cast<double>(t.shape[1]);
+    if (t.name.starts_with("blk.") && t.shape.size() > 1) {
+      layer_weights += std::accumulate(t.shape.begin(), t.shape.end(), 1.0, std::multiplies<>());
     }
     if (t.name == "token_embd.weight") embedding = t.bytes;
     if (t.name == "output.weight") separate_output = true;
   }
+  layer_weights -= static_cast<double>(m.n_params - m.n_active_params);
   ffn_ = layer_weights / n_layer_ - wq_ - wkv_ - wo_;
-  decode_weight_bytes_ = m.weight_bytes - (separate_output ? embedding : 0);
+  const size_t unread = separate_output ? embedding : 0;
+  weight_bytes_ = m.weight_bytes - unread;
+  decode_weight_bytes_ = m.active_weight_bytes - unread;
 }
 
 double ModelCost::prefill_linear_flops(int64_t n_tokens, int64_t n_window) const {
@@ -52,14 +57,14 @@ double ModelCost::prefill_linear_flops(int64_t n_tokens, int64_t n_window) const
 
 double ModelCost::prefill_attention_flops(int64_t n_tokens, double n_rows) const {
   const auto n = static_cast<double>(n_tokens);
-  double pairs = 0;  // of queries and keys; of the last layer's queries one is needed
+  double pairs = 0;  // pairs of a query and a key; the last layer needs only one query
   for (size_t il = 0; il < windows_.size(); ++il) {
     const double window = windows_[il] > 0 ? static_cast<double>(windows_[il]) : n_rows + n;
     if (il + 1 == windows_.size()) {
       pairs += std::min(window, n_rows + n);
       continue;
     }
-    // queries that see fewer rows than the window holds see one more each, the others all of it
+    // while the window is not yet full, each query sees one row more than the last; then all of it
     const double n_growing = std::clamp(window - n_rows, 0.0, n);
     pairs += n_growing * n_rows + n_growing * (n_growing + 1) / 2 + (n - n_growing) * window;
   }
@@ -68,7 +73,7 @@ double ModelCost::prefill_attention_flops(int64_t n_tokens, double n_rows) const
 
 double ModelCost::prefill_bytes(int64_t n_tokens, DType kv_type) const {
   const double row = n_layer_ * n_head_kv_ * kv_row_bytes(kv_type, head_dim_);
-  return static_cast<double>(decode_weight_bytes_) + static_cast<double>(n_tokens) * row;
+  return static_cast<double>(weight_bytes_) + static_cast<double>(n_tokens) * row;
 }
 
 double ModelCost::decode_linear_flops(int64_t n_seq) const {

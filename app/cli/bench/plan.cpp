@@ -15,9 +15,9 @@
 namespace snapkv::cli {
 namespace {
 
-constexpr int64_t kMaxItems = 10000;  // of one list
+constexpr int64_t kMaxItems = 10000;  // in one list
 
-// The number at the beginning of `text`, which is cut off.
+// Removes the number at the beginning of `text` and returns it.
 std::optional<int64_t> take_number(std::string_view& text) {
   const size_t n_digits = std::min(text.find_first_not_of("0123456789"), text.size());
   const std::optional<int64_t> value = parse_whole(text.substr(0, n_digits));
@@ -33,7 +33,7 @@ bool take(std::string_view& text, char c) {
 
 struct CountRange {
   int64_t first = 0, last = 0;
-  int64_t step = 1, factor = 1;  // one of them is 1 and unused
+  int64_t step = 1, factor = 1;  // one of them is 1 and has no effect
   int64_t next(int64_t value) const { return factor > 1 ? value * factor : value + step; }
 };
 
@@ -66,7 +66,7 @@ DType parse_kv_type(const std::string& text) {
   fail(ErrorCode::kUsage, "--kv-type: '{}' is not a type; known: f32, f16, bf16, q8_0", text);
 }
 
-// Every policy, with every budget where that means something, in every type.
+// Returns every policy in every type, with every budget where the policy has one.
 std::vector<SessionOptions> session_variants(const BenchSettings& s, const ModelInfo* model) {
   const auto budgets = parse_counts("--kv-budget", s.budgets, kBudgetRange);
   const std::vector<std::string> known = policy_names();
@@ -146,7 +146,7 @@ std::vector<BenchTest> make_bench_plan(const BenchSettings& s, const ModelInfo* 
   const auto n_depth = parse_counts("--n-depth", s.n_depth, kPromptRange);
   const auto n_seq = parse_counts("--batch", s.n_seq, kBatchRange);
   auto threads = parse_counts("--threads", s.threads, kThreadsRange);
-  // resolved here, so that the result says how many there were
+  // resolved here, so that the result reports the actual number
   std::replace(threads.begin(), threads.end(), int64_t{0}, int64_t{cpu_threads()});
   const std::vector<SessionOptions> variants = session_variants(s, model);
 

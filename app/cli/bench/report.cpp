@@ -26,7 +26,7 @@ double compression(const BenchResult& r) {
 
 double select_percent(const PrefillParts& p) { return 100 * (p.score + p.gather) / p.total; }
 
-// llama-bench's fields that say something here.
+// Adds those of llama-bench's fields that apply here.
 void add_llama_fields(Json& json, const BenchContext& c, const BenchResult& r) {
   const BenchTest& t = r.test;
   const std::vector<double> rates = tokens_per_second(r);
@@ -58,7 +58,7 @@ void add_llama_fields(Json& json, const BenchContext& c, const BenchResult& r) {
   json["samples_ts"] = rates;
 }
 
-// The work of one repetition, and beside it what the machine allows; null where it is not measured.
+// Adds the work of one repetition and the limits of the machine; null where they are not measured.
 void add_limits(Json& json, const BenchResult& r) {
   json["work_gflop"] = r.work.operations() / 1e9;
   json["work_gb"] = r.work.bytes / 1e9;
@@ -80,7 +80,7 @@ void add_limits(Json& json, const BenchResult& r) {
   field("machine_int8_gops", [&](const auto& m) { return rate(m.int8); });
 }
 
-// Ours; null where a field does not apply.
+// Adds our own fields; null where a field does not apply.
 void add_own_fields(Json& json, const BenchContext& c, const BenchResult& r) {
   const BenchTest& t = r.test;
   const std::vector<double> rates = tokens_per_second(r);
@@ -143,7 +143,7 @@ class JsonLinesPrinter final : public BenchPrinter {
   void finish() override {}
 };
 
-// Every value quoted; lists (the samples) have no column, as in llama-bench.
+// Quotes every value; lists (the samples) have no column, as in llama-bench.
 class CsvPrinter final : public BenchPrinter {
  public:
   void add(const BenchContext& context, const BenchResult& result) override {

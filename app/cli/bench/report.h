@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Results of `snapkv bench` as a Markdown table, CSV, JSON or JSON lines, printed test by test.
-// llama-bench's field names come first, our own behind them; docs/performance.md explains them.
+// Prints the results of `snapkv bench` test by test, as a Markdown table, CSV, JSON or JSON lines.
+// llama-bench's field names come first and ours after them; docs/performance.md explains them.
 #pragma once
 
 #include <memory>
@@ -13,23 +13,23 @@
 
 namespace snapkv::cli {
 
-/// What all results of a run share.
+/// The facts that all results of a run share.
 struct BenchContext {
   ModelInfo model;
-  std::string backend;  // of the threads at hand
+  std::string backend;  // with the current number of threads
   std::string weights;  // value of --weights
   BenchCheck check;
 };
 
-/// The fields of a result, as json and jsonl have them.
+/// Returns the fields of a result, as in the formats json and jsonl.
 nlohmann::ordered_json to_json(const BenchContext& context, const BenchResult& result);
 
-/// Writes to stdout.
+/// Writes results to stdout.
 class BenchPrinter {
  public:
   virtual ~BenchPrinter() = default;
   virtual void add(const BenchContext& context, const BenchResult& result) = 0;
-  /// After the last result.
+  /// Ends the output after the last result.
   virtual void finish() = 0;
 
   /// "md", "csv", "json" or "jsonl"

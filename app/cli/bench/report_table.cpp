@@ -60,7 +60,7 @@ class MarkdownPrinter final : public BenchPrinter {
     const char* title;
     int width;
     std::string text;
-    int rank;  // the higher, the sooner it is left out
+    int rank;  // columns of higher rank are left out first
   };
 
   // Leaves out the columns of the highest rank until the others fit.
@@ -79,7 +79,7 @@ class MarkdownPrinter final : public BenchPrinter {
     n_dropped_ = static_cast<int64_t>(n_all - cells.size());
   }
 
-  // "92 mem": percent, and which limit it is of.
+  // Returns "92 mem": the percentage, and the limit it refers to.
   static std::string limit_of(const BenchResult& r) {
     if (!r.limits) return "-";
     return fmt::format("{:.0f} {}", percent_of_limit(r, *r.limits),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The Markdown table of `snapkv bench`. Called by bench/report.cpp.
+// The Markdown table of `snapkv bench`.
 #pragma once
 
 #include <memory>
@@ -8,8 +8,8 @@
 
 namespace snapkv::cli {
 
-/// The whole table where it is read by a program or fits into `most_columns`; on a terminal that is
-/// too narrow, the columns that matter most, so that no line breaks.
+/// Makes a printer of the whole table when a program reads it or it fits into `most_columns`; on a
+/// narrower terminal, of the most important columns only, so that no line wraps.
 std::unique_ptr<BenchPrinter> make_table_printer(int most_columns);
 
 }  // namespace snapkv::cli

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What the reports of `snapkv bench` compute from its results. Used by bench/report.cpp and
-// bench/report_table.cpp.
+// Values that the reports of `snapkv bench` compute from its results.
 #pragma once
 
 #include <cstdint>
@@ -12,9 +11,9 @@
 namespace snapkv::cli {
 
 double mean(const std::vector<double>& v);
-/// Of a sample; 0 when there is one value.
+/// Sample standard deviation; 0 for a single value.
 double stddev(const std::vector<double>& v);
-/// Of each repetition.
+/// Tokens per second of each repetition.
 std::vector<double> tokens_per_second(const BenchResult& r);
 double gflops(const BenchResult& r);
 /// 100 * least time / mean time (bench/roofline.h).

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The roofline model (Williams, Waterman and Patterson, 2009) of a test: the least time that its
-// work can take by the machine's own limits, and the percent of them that it reached. The work is
-// counted by bench/cost.h, the limits are measured by bench/machine_limits.h just before the test.
-// Used by bench/run.cpp and bench/report.cpp.
+// work can take within the machine's limits, and the percentage of that limit that it reached.
+// bench/cost.h counts the work; bench/machine_limits.h measures the limits just before the test.
 //
 //   least time        = max(compute time, memory time)
 //   compute time      = linear / rate of its products + attention / rate of its products
@@ -10,14 +9,14 @@
 //   percent of limit  = 100 * least time / mean time
 //   intensity         = (linear + attention) / bytes
 //
-// Which products compute what (`rate of its products` is the product library's for the type):
+// The products of each kind of work (`rate of its products` is the product library's for the type):
 //   linear, packed    the compute type, bf16 or f32: prompts long enough for packed weights
 //   linear, direct    int8 for weights of a block type, bf16 for bf16 weights where the processor
-//                     multiplies them; f32 for others and with --compute f32: short prompts, decode,
-//                     and every prompt where Model::rounds_prompts()
+//                     multiplies them; f32 for others and with --compute f32: short prompts,
+//                     decode, and every prompt where Model::rounds_prompts()
 //   attention         the compute type for prompts, f32 for decode
 //
-// Packing, norms, rotation and selection are overhead: they are time, but not work.
+// Packing, norms, rotation and selection are overhead: they take time but are not counted as work.
 #pragma once
 
 #include <string_view>
@@ -31,7 +30,7 @@ enum class Products { f32, bf16, int8 };
 /// "f32", "bf16", "int8"
 const char* name(Products products);
 
-/// What one repetition of a test must do.
+/// The work of one repetition of a test.
 struct BenchWork {
   double linear = 0;     // operations of matrix products
   double attention = 0;  // operations of attention
@@ -41,9 +40,9 @@ struct BenchWork {
   double operations() const { return linear + attention; }
 };
 
-/// Of a processor that multiplies no bf16 natively, products of bf16 are those of f32.
+/// Products in the compute type; f32 for bf16 on a processor that lacks bf16 products.
 Products compute_products(DType compute, const MachineLimits& limits);
-/// Of weights that are read in their own type. `file_type`: ModelInfo::file_type.
+/// Products of weights that are read in their own type. `file_type`: ModelInfo::file_type.
 Products direct_products(std::string_view file_type, bool rounds_activations,
                          const MachineLimits& limits);
 

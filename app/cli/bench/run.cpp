@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-// Timing. A repetition of a prompt test reads the prompt into a new cache. A repetition of a decode
-// test at depth 0 begins with a new cache of one token; at other depths it continues where the last
-// one stopped, because reading the depth again would take longer than everything else: repetition r
-// begins at depth + r * n_gen.
+// Times the tests. A repetition of a prompt test reads the prompt into a new cache. A repetition of
+// a decode test at depth 0 begins with a new cache of one token; at other depths it continues where
+// the last one stopped, because reading the depth again would take longer than everything else:
+// repetition r begins at depth + r * n_gen.
 #include "cli/bench/run.h"
 
 #include <fmt/core.h>
@@ -22,10 +22,10 @@ namespace {
 
 constexpr int64_t kWarmupTokens = 512;  // enough to touch every weight and wake every thread
 
-// Linux forgets the process's peak when asked; elsewhere the peak is that of all tests so far.
+// Linux resets the process's peak on request; elsewhere the peak is that of all tests so far.
 void reset_peak_rss() { std::ofstream("/proc/self/clear_refs") << "5"; }
 
-// VmHWM obeys that request, getrusage does not.
+// VmHWM reflects that reset, getrusage does not.
 size_t peak_rss_since_reset() {
   std::ifstream in("/proc/self/status");
   std::string word;
@@ -38,7 +38,7 @@ size_t peak_rss_since_reset() {
 }
 
 bool alike(const BenchTest& a, const BenchTest& b) {
-  // the other options are the command's
+  // the other options are the same for all tests
   return a.n_threads == b.n_threads && a.n_depth == b.n_depth && a.n_seq == b.n_seq &&
          a.session.kv_type == b.session.kv_type && a.session.kv == b.session.kv &&
          a.session.kv_memory == b.session.kv_memory;
@@ -78,7 +78,7 @@ BenchResult BenchRunner::run(const BenchTest& test) {
   BenchResult result;
   result.test = test;
   result.time = eval::utc_now();
-  if (held_for_ && !alike(*held_for_, test)) {  // before the peak of memory is forgotten
+  if (held_for_ && !alike(*held_for_, test)) {  // frees them before the memory peak is reset
     sessions_.clear();
     held_for_.reset();
   }
@@ -137,7 +137,7 @@ void BenchRunner::measure_prefill(BenchResult& result) {
                    1.0 / static_cast<double>(settings_.repetitions));
   }
   result.parts = parts;
-  const bool full = test.session.kv.name == "full";  // which has no window
+  const bool full = test.session.kv.name == "full";  // it has no window
   result.work.linear =
       cost_.prefill_linear_flops(test.n_prompt, full ? 0 : policy_window(test.session.kv));
   result.work.attention = cost_.prefill_attention_flops(test.n_prompt, n_rows);
@@ -184,7 +184,7 @@ void BenchRunner::measure_decode(BenchResult& result) {
       bytes +=
           static_cast<double>(cost_.decode_weight_bytes()) + cost_.kv_bytes_read(used, kv_type);
       attention += cost_.decode_attention_flops(cost_.rows(used, kv_type));
-      progress_.show_decode(i + 1, test.n_gen, timer.seconds());  // draws a few times a second
+      progress_.show_decode(i + 1, test.n_gen, timer.seconds());  // redraws a few times a second
     }
     result.seconds.push_back(timer.seconds());
     result.work.bytes += bytes * weight;

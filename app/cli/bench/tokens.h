@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The tokens that `snapkv bench` reads and writes. Used by bench/check.cpp and bench/run.cpp.
+// The random tokens that `snapkv bench` reads and writes.
 #pragma once
 
 #include <cstdint>
@@ -7,8 +7,8 @@
 
 namespace snapkv::cli {
 
-/// n ids below n_vocab from splitmix64 (Vigna, public domain): the same for the same seed on every
-/// machine.
+/// Returns n ids below n_vocab from splitmix64 (Vigna, public domain); a seed gives the
+/// same ids on every machine.
 inline std::vector<int32_t> random_tokens(int64_t n, int64_t n_vocab, uint64_t seed) {
   std::vector<int32_t> tokens(static_cast<size_t>(n));
   for (int32_t& token : tokens) {

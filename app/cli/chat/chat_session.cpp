@@ -18,7 +18,8 @@ constexpr int64_t kLeastReuse = 32;
 /// The part of the free memory that rows for later answers may take.
 constexpr size_t kRowShare = 8;
 
-/// A text that stands for an answer, so that what the template writes after it can be found.
+/// Returns a text that stands for an answer, so that what the template writes after it can be
+/// found.
 std::string placeholder_for(const Json& messages) {
   return unused_mark("snapkv-answer", messages.dump());
 }
@@ -40,27 +41,22 @@ RenderedChat ChatSession::render(const Json& messages) const {
   return template_.render(variables.dump());
 }
 
-ChatSession::Reading ChatSession::complete_reading() const {
-  RenderedChat chat = render(conversation_.messages());
+ChatSession::Reading ChatSession::complete_reading(const Conversation& conversation) const {
+  RenderedChat chat = render(conversation.messages());
   return {model_->tokenize(chat), std::move(chat.text), true};
 }
 
-std::optional<ChatSession::Reading> ChatSession::new_part() const {
-  const std::string placeholder = placeholder_for(conversation_.messages());
+std::optional<ChatSession::Reading> ChatSession::new_part(
+    const Conversation& conversation) const {
+  const std::string placeholder = placeholder_for(conversation.messages());
   std::optional<RenderedChat> part =
-      chat_after(render(conversation_.messages_with_last_answer(placeholder)), placeholder);
+      chat_after(render(conversation.messages_with_last_answer(placeholder)), placeholder);
   if (!part) return std::nullopt;
   Reading reading{pending_, {}, false};
   const std::vector<int32_t> tokens = model_->tokenize(*part, /*add_bos=*/false);
   reading.tokens.insert(reading.tokens.end(), tokens.begin(), tokens.end());
   reading.text = std::move(part->text);
   return reading;
-}
-
-int64_t ChatSession::n_tokens_with(const std::string& message) const {
-  Conversation conversation = conversation_;
-  conversation.add("user", message);
-  return std::ssize(model_->tokenize(render(conversation.messages())));
 }
 
 /// Tokens that `tokens` and what was read last have in common at their beginning, as far as their
@@ -84,11 +80,18 @@ bool ChatSession::keeps_rows(int64_t n_tokens) const {
   return bytes <= free_memory() / kRowShare;
 }
 
-ChatSession::Reading ChatSession::next_reading() const {
+ChatSession::Reading ChatSession::next_reading(const Conversation& conversation) const {
   if (is_current_) {
-    if (std::optional<Reading> part = new_part()) return std::move(*part);
+    if (std::optional<Reading> part = new_part(conversation)) return std::move(*part);
   }
-  return complete_reading();
+  return complete_reading(conversation);
+}
+
+int64_t ChatSession::n_tokens_with(const std::string& message) const {
+  Conversation conversation = conversation_;
+  conversation.add("user", message);
+  const Reading reading = next_reading(conversation);
+  return std::ssize(reading.tokens) + (reading.is_complete ? 0 : session_.n_past());
 }
 
 void ChatSession::read_all(std::span<const int32_t> tokens, const Callbacks& callbacks,
@@ -113,7 +116,7 @@ void ChatSession::read_all(std::span<const int32_t> tokens, const Callbacks& cal
 }
 
 void ChatSession::read(const Callbacks& callbacks, Answer& result) {
-  const Reading reading = next_reading();
+  const Reading reading = next_reading(conversation_);
   if (reading.tokens.empty()) {
     fail(ErrorCode::kUsage, "the chat template '{}' makes an empty prompt of the conversation",
          template_.name());
@@ -127,7 +130,7 @@ void ChatSession::read(const Callbacks& callbacks, Answer& result) {
     session_.prefill(reading.tokens, {.progress = callbacks.progress});
   }
   sampler_.accept(reading.tokens);
-  is_current_ = false;  // until the answer is there
+  is_current_ = false;  // until the answer is complete
   pending_.clear();
   result.read_seconds = timer.seconds();
   if (callbacks.on_begin) callbacks.on_begin(reading.text);
@@ -141,7 +144,7 @@ void ChatSession::write(const Callbacks& callbacks, Answer& result) {
     const Generation& generation = result.generation;
     if (generation.ids.empty() && generation.stop_reason != StopReason::eos) return;
     conversation_.add("assistant", generation.text);
-    // the last token may have been chosen only
+    // the last token may have been sampled but not yet read
     const int64_t n_unread = n_before + std::ssize(generation.ids) - session_.n_past();
     pending_.assign(generation.ids.end() - n_unread, generation.ids.end());
     is_current_ = true;

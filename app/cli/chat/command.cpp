@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: MIT
 // snapkv chat: a conversation with a model, turn by turn, at a terminal or through a pipe.
+#include "cli/chat/command.h"
+
 #include <fmt/format.h>
 
 #include <memory>
@@ -7,7 +9,6 @@
 #include "base/error.h"
 #include "cli/chat/shell.h"
 #include "cli/commands.h"
-#include "cli/common/chat_settings.h"
 #include "cli/common/plain_text.h"
 #include "cli/common/signals.h"
 #include "cli/common/terminal.h"
@@ -17,20 +18,14 @@
 namespace snapkv::cli {
 namespace {
 
-struct ChatCommandSettings {
-  ModelSettings model;
-  CacheSettings cache;
-  SamplerConfig sampler;
-  int64_t seed = -1;  // /regenerate is there for other answers
-  GenerationLimits limits;
-  int64_t n_ctx = 0;
-  ChatSettings chat;
-  bool no_history = false;
-};
-
 void add_options(CLI::App& app, ChatCommandSettings& s) {
   add_length_option(app, s.limits);
   add_context_option(app, s.n_ctx, "the whole chat");
+  app.add_option("-f,--file", s.documents,
+                 "Begin the first message with a document (PDF, EPUB, Word, HTML, text), as /file "
+                 "does; can be given several times")
+      ->type_name("FILE")
+      ->allow_extra_args(false);
   add_stop_option(app, s.limits);
   add_ignore_eos_option(app, s.limits);
   app.add_flag("--no-history", s.no_history,
@@ -45,7 +40,7 @@ void add_options(CLI::App& app, ChatCommandSettings& s) {
       "command; stdout gets the answers alone.");
 }
 
-/// What the user is talking to.
+/// Returns the opening lines: the model, its cache and its context.
 std::string greeting(const ChatSession& chat, bool names_template) {
   const Session& session = chat.session();
   const std::string& name = chat.chat_template().name();
@@ -57,9 +52,11 @@ std::string greeting(const ChatSession& chat, bool names_template) {
                      describe_policy(session.options().kv), plural(session.n_ctx(), "token"));
 }
 
+}  // namespace
+
 int run_chat(const ChatCommandSettings& s, const CommonSettings& common) {
   ChatSession::Options options;
-  session_options(s.cache, s.n_ctx);  // refuses what can't work before a model is loaded
+  session_options(s.cache, s.n_ctx);  // refuses invalid options before a model is loaded
   options.sampler = s.sampler;
   options.sampler.seed = sampler_seed(s.seed);
   options.limits = s.limits;
@@ -77,12 +74,11 @@ int run_chat(const ChatCommandSettings& s, const CommonSettings& common) {
   chat.set_system(s.chat.system());
   const auto reader = make_line_reader(s.no_history ? "" : default_history_path());
   if (reader->is_terminal()) write_stderr(greeting(chat, s.chat.names_template()));
-  set_signals_that_kill(4);  // one more Ctrl-C than impatience, while a long text is read
+  set_signals_that_kill(4);  // one more Ctrl-C than an impatient user presses while reading
   ChatShell shell(chat, *reader, progress, s.cache, s.n_ctx);
+  for (const std::string& document : s.documents) shell.add_document(document);
   return shell.run();
 }
-
-}  // namespace
 
 Command add_chat_command(CLI::App& root, const CommonSettings& common) {
   auto settings = std::make_shared<ChatCommandSettings>();

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Conversation: the messages of a chat, as OpenAI's and transformers' JSON has them. Used by
-// ChatSession and by the commands /undo, /edit, /system, /save and /load.
+// Conversation: the messages of a chat, in the JSON of OpenAI and transformers.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -25,23 +24,23 @@ class Conversation {
   void pop() { turns_.erase(turns_.size() - 1); }
   /// The content of the last user message; nothing when there is none.
   std::optional<std::string> last_user() const;
-  /// Removes the last user message and what follows it; its content, or nothing when there is none.
+  /// Removes the last user message and all after it; returns its content, or nothing if there is
+  /// none.
   std::optional<std::string> take_last_user();
   void clear() { turns_ = Json::array(); }
 
   /// All messages, the system message first.
   Json messages() const;
-  /// The same with the content of the last assistant message replaced.
+  /// messages(), with the content of the last assistant message replaced.
   Json messages_with_last_answer(const std::string& content) const;
 
-  /// {"messages": [...]}: what apply-template reads. Throws kRuntime when the file can't be
-  /// written.
+  /// Writes {"messages": [...]}, which apply-template can read. Throws kRuntime when the file can't
+  /// be written.
   void save(const std::string& path) const;
-  /// Reads what save() wrote, or a list of messages; their contents must be texts. Throws kRuntime,
+  /// Reads what save() wrote, or a list of messages; contents must be text. Throws kRuntime,
   /// kUsage.
   static Conversation load(const std::string& path);
-  /// Whether the file holds nothing but what save() would write of its conversation. Throws as
-  /// load().
+  /// Whether the file holds exactly what save() would write for its conversation. Throws as load().
   static bool is_saved(const std::string& path);
 
  private:

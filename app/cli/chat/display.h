@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// AnswerDisplay: writes an answer to stdout as it comes, reasoning dimmed where people watch. Used
-// by the chat's shell.
+// AnswerDisplay: writes an answer to stdout as it arrives, with reasoning dimmed on a terminal.
 #pragma once
 
 #include <optional>
@@ -16,9 +15,10 @@ class AnswerDisplay {
  public:
   explicit AnswerDisplay(ProgressDisplay& progress);
 
-  /// For one answer; finish() ends it.
+  /// Returns the callbacks for one answer; finish() ends it.
   ChatSession::Callbacks callbacks();
-  /// Ends the answer's last line, and lets a terminal leave a line free. Nothing if none began.
+  /// Ends the answer's last line, followed by an empty line on a terminal. Does nothing if no
+  /// answer began.
   void finish();
 
  private:
@@ -28,7 +28,7 @@ class AnswerDisplay {
   ProgressDisplay& progress_;
   bool is_terminal_;
   bool colour_;
-  std::optional<server::ReasoningStream> stream_;  // while there is an answer
+  std::optional<server::ReasoningStream> stream_;  // while an answer is being written
   bool dimmed_ = false;
   char last_ = '\n';
 };

@@ -34,17 +34,17 @@ namespace snapkv::cli {
 namespace {
 
 constexpr int kHistoryLines = 1000;
-// A terminal that is asked for bracketed paste puts these around pasted text, so that its newlines
-// are not taken for the end of a message.
+// A terminal asked for bracketed paste puts these marks around pasted text, so that newlines in it
+// do not end the message.
 constexpr const char* kAskForPasteMarks = "\x1b[?2004h";
 constexpr const char* kNoPasteMarks = "\x1b[?2004l";
 constexpr std::string_view kPasteEnd = "\x1b[201~";
-// How often a signal is looked for that came just before poll(), which then does not end for it.
+// poll() misses a signal that arrives just before it; this is how often that is checked for.
 constexpr int kSignalCheckMs = 500;
-// Ctrl-^, which nobody types: the key that LineEditor itself presses to insert the initial text.
+// Ctrl-^, which is hardly ever typed: LineEditor itself "presses" it to insert the initial text.
 constexpr wchar_t kInsertKey = 0x1e;
 
-std::atomic<bool> g_resized = false;  // set in whichever thread the signal comes to
+std::atomic<bool> g_resized = false;  // set in the thread that receives the signal
 std::atomic<bool> g_continued = false;
 void on_window_change(int) { g_resized = true; }
 void on_continue(int) { g_continued = true; }
@@ -56,8 +56,8 @@ void catch_signal(int number, void (*handler)(int)) {
   sigaction(number, &action, nullptr);
 }
 
-/// libedit measures characters by the locale, and knows only ASCII without one. The program's other
-/// parts do not depend on it: numbers keep the C locale's form.
+/// libedit measures characters by the locale, and without one it knows only ASCII. Only LC_CTYPE is
+/// set: numbers keep the C locale's form.
 void use_utf8_locale() {
   const bool is_known = std::setlocale(LC_CTYPE, "") != nullptr;
   if (is_known && std::strcmp(nl_langinfo(CODESET), "UTF-8") == 0) return;
@@ -111,8 +111,8 @@ std::string common_beginning(const std::vector<std::string>& texts) {
   return common;
 }
 
-/// Opens a file to be written anew, for its owner alone: what people wrote is for them. -1 with
-/// errno, and the file as it was, when that can't be.
+/// Opens a file for rewriting, readable by its owner alone because it holds what people wrote. On
+/// failure returns -1 with errno set and leaves the file's content as it was.
 int open_private(const char* path) {
   const int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
   if (fd < 0) return -1;
@@ -154,19 +154,19 @@ class LineEditor final : public LineReader {
   void list(const std::vector<std::string>& choices);
   /// Draws the line for the terminal's new width.
   void redraw_resized();
-  /// The next byte of the terminal; -1 at its end or, with errno EINTR, when interrupted() says so.
+  /// Returns the terminal's next byte; -1 at its end or, with errno EINTR, when interrupted().
   int read_byte();
-  /// The UTF-8 character that begins with `first`. 1, or -1 as read_byte().
+  /// Reads the UTF-8 character that begins with `first`. Returns 1, or -1 as read_byte().
   int read_rest(unsigned char first, wchar_t* character);
   void save_history() const;
 
   std::string history_path_;
   std::string prompt_;
   std::string initial_;
-  bool insert_next_ = false;  // `initial_` is to be inserted
-  int pushed_back_ = -1;      // a byte that was read too early
+  bool insert_next_ = false;  // `initial_` is still to be inserted
+  int pushed_back_ = -1;      // a byte that was read too early; -1: none
   std::function<Completion(const std::string&)> completer_;
-  FILE* screen_;              // stdout, or stderr where that is the terminal
+  FILE* screen_;              // stdout, or stderr if only that is a terminal
   EditLine* edit_ = nullptr;
   History* history_ = nullptr;
 };
@@ -183,7 +183,7 @@ LineEditor::LineEditor(std::string history_path)
   }
   el_set(edit_, EL_CLIENTDATA, this);
   el_set(edit_, EL_EDITOR, "emacs");
-  el_set(edit_, EL_SIGNAL, 0);  // signals.h handles them
+  el_set(edit_, EL_SIGNAL, 0);  // signals.h handles signals
   el_set(edit_, EL_PROMPT, &LineEditor::show_prompt);
   el_set(edit_, EL_GETCFN, &LineEditor::read_character);
   el_wset(edit_, EL_ADDFN, L"snapkv-paste", L"Insert pasted text", &LineEditor::insert_paste);
@@ -250,7 +250,7 @@ int LineEditor::read_rest(unsigned char first, wchar_t* character) {
   for (int i = 0; i < n; ++i) {
     const int byte = read_byte();
     if (byte < 0) return -1;
-    if ((byte & 0xc0) != 0x80) {  // of the next character, or Enter
+    if ((byte & 0xc0) != 0x80) {  // start of the next character, or Enter
       pushed_back_ = byte;
       *character = kReplacement;
       return 1;
@@ -340,7 +340,7 @@ LineReader::Line LineEditor::read(const std::string& prompt, const std::string& 
   prompt_ = prompt;
   initial_ = initial;
   insert_next_ = !initial.empty();
-  el_set(edit_, EL_PREP_TERM, 1);  // before the prompt, so that what follows it is not echoed twice
+  el_set(edit_, EL_PREP_TERM, 1);  // before the prompt, so that what is typed is not echoed twice
   std::fputs(kAskForPasteMarks, screen_);
   int n = 0;
   errno = 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The LineReader of terminals, by libedit: line editing, history in a file, pasted text of several
-// lines. Made by make_line_reader().
+// The LineReader for terminals, built on libedit: line editing, history in a file, multi-line
+// paste.
 #pragma once
 
 #include <memory>

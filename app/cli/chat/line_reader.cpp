@@ -15,7 +15,7 @@
 namespace snapkv::cli {
 namespace {
 
-/// Lines of stdin that nobody types.
+/// Reads lines from a stdin that is not a terminal.
 class PipeReader final : public LineReader {
  public:
   Line read(const std::string&, const std::string&) override;
@@ -26,7 +26,7 @@ class PipeReader final : public LineReader {
  private:
   Line take(size_t n, size_t skipped);
 
-  std::string buffer_;  // what was read ahead
+  std::string buffer_;  // read ahead, not yet returned
   bool at_end_ = false;
 };
 

@@ -39,8 +39,17 @@ ChatShell::ChatShell(ChatSession& session, LineReader& reader, ProgressDisplay& 
   });
 }
 
+void ChatShell::add_document(const std::string& path) {
+  try {
+    file(path);
+  } catch (const Error& e) {
+    document_failed_ = !reader_.is_terminal();
+    report(e);
+  }
+}
+
 int ChatShell::run() {
-  bool warned = false;  // the line before was Ctrl-C alone
+  bool warned = false;  // the user has just pressed Ctrl-C at the prompt
   while (!done_) {
     const LineReader::Line line = read_input();
     if (line.kind == LineReader::Line::Kind::end) break;
@@ -54,6 +63,9 @@ int ChatShell::run() {
     try {
       handle(line.text);
     } catch (const Error& e) {
+      const bool is_message = !line.text.starts_with('/') || line.text.starts_with("//");
+      const bool is_full = e.code() == ErrorCode::kContextExceeded;
+      if (is_message && is_full && reader_.is_terminal()) draft_ = line.text;
       report(e);
     }
     if (interrupted() && !(reader_.is_terminal() && forget_interrupt())) return kCancelled;
@@ -62,7 +74,7 @@ int ChatShell::run() {
 }
 
 LineReader::Line ChatShell::read_input() {
-  LineReader::Line line = reader_.read(kPrompt);
+  LineReader::Line line = reader_.read(kPrompt, std::exchange(draft_, ""));
   while (line.kind == LineReader::Line::Kind::text && line.text.ends_with('\\')) {
     line.text.back() = '\n';
     LineReader::Line next = reader_.read(kNextLinePrompt);
@@ -85,11 +97,13 @@ void ChatShell::handle(const std::string& line) {
 
 void ChatShell::send(const std::string& text) {
   if (!is_utf8(text)) fail(ErrorCode::kUsage, "the message is not valid UTF-8");
-  if (std::exchange(file_failed_, false) && !reader_.is_terminal()) {
-    fail(ErrorCode::kUsage, "not sent: the file that this message should begin with is not there");
+  if (document_failed_) {
+    fail(ErrorCode::kUsage,
+         "not sent: the document before this message could not be read; /file off goes on without");
   }
+  check_room(text);
   const size_t n_before = session_.conversation().turns().size();
-  // the files wait for the next message where this one did not become part of the chat
+  // the files wait for the next message if this one did not become part of the chat
   const auto drop_sent_files = [&] {
     if (session_.conversation().turns().size() == n_before) return;
     last_files_ = std::move(files_);
@@ -104,6 +118,17 @@ void ChatShell::send(const std::string& text) {
     throw;
   }
   drop_sent_files();
+}
+
+void ChatShell::check_room(const std::string& text) const {
+  const int64_t n_ctx = session_.session().n_ctx();
+  const int64_t n_tokens = session_.n_tokens_with(files_ + text);
+  if (n_tokens < n_ctx) return;
+  fail(ErrorCode::kContextExceeded,
+       "not sent: with this message the chat has {}, and the context is {}; {}",
+       plural(n_tokens, "token"), n_ctx,
+       files_.empty() ? "/undo or /reset makes room"
+                      : "/file off drops the documents before it, /undo or /reset makes room");
 }
 
 void ChatShell::show_answer(
@@ -126,6 +151,7 @@ void ChatShell::show_answer(
   switch (answer->generation.stop_reason) {
     case StopReason::eos:
     case StopReason::stop:
+    case StopReason::paragraph:
       if (answer->generation.text.empty()) note("an empty answer");
       break;
     case StopReason::length:
@@ -143,7 +169,6 @@ void ChatShell::show_answer(
   }
 }
 
-/// What makes room for a message that does not fit.
 std::string ChatShell::ways_to_room() const {
   std::vector<std::string> ways;
   if (!files_.empty()) ways.emplace_back("/file off, which leaves out its files");

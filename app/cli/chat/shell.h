@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // ChatShell: reads lines, sends messages and runs the commands that begin with a slash. Answers go
-// to stdout, all else to stderr. Run by the chat command.
+// to stdout, everything else to stderr.
 #pragma once
 
 #include <memory>
@@ -17,10 +17,12 @@ namespace snapkv::cli {
 
 class ChatShell {
  public:
-  /// `cache` and `n_ctx` are what the session's options were made of; /policy changes them.
+  /// The session's options were made from `cache` and `n_ctx`; /policy changes them.
   ChatShell(ChatSession& session, LineReader& reader, ProgressDisplay& progress,
             CacheSettings cache, int64_t n_ctx);
 
+  /// As /file does; what goes wrong is shown.
+  void add_document(const std::string& path);
   /// Reads lines until they end. The exit code: what stopped it, or where nobody types the first
   /// error's.
   int run();
@@ -30,22 +32,29 @@ class ChatShell {
   static const std::vector<CommandRow>& commands();
   static std::vector<std::string> command_names();
 
-  /// A message, which may have several lines, or a command with its arguments.
+  /// Reads a message, which may have several lines, or a command with its arguments.
   LineReader::Line read_input();
   void handle(const std::string& line);
   void run_command(const std::string& line);
   void send(const std::string& text);
+  /// Throws kContextExceeded for a message that the context has no room for.
+  void check_room(const std::string& text) const;
+  /// Adds a document's text to the next message. Throws kContextExceeded where it does not fit.
+  void add_text(const std::string& name, const std::string& text);
+  /// As much of a text's beginning, up to a line's or word's end, as the context has room for.
+  std::string fitting_part(const std::string& text) const;
   /// Shows the answer that `ask` makes with the callbacks that it is given.
   /// `is_new`: a message that is not part of the chat yet.
   void show_answer(
       bool is_new,
       const std::function<const ChatSession::Answer&(const ChatSession::Callbacks&)>& ask);
+  /// Says what makes room for a message that does not fit.
   std::string ways_to_room() const;
-  /// A line for people, beside the answers.
+  /// Writes a line for the user to stderr, apart from the answers.
   void note(const std::string& text) const;
   void report(const Error& error);
 
-  // the commands; `text` is what follows the name, without white space around it
+  // the commands; `text` is what follows the command's name, trimmed
   void help(const std::string& text);
   void regenerate(const std::string& text);
   void edit(const std::string& text);
@@ -59,8 +68,7 @@ class ChatShell {
   void policy(const std::string& text);
   void exit(const std::string& text);
 
-  std::string check_room(const std::string& path, const std::string& text) const;
-  /// Edits a text at the terminal; empty when that was given up.
+  /// Lets the user edit a text at the terminal; returns an empty text if they gave up.
   std::string edit_at_terminal(const std::string& text);
 
   ChatSession& session_;
@@ -71,7 +79,9 @@ class ChatShell {
   int64_t n_ctx_;
   std::string files_;       // texts of /file for the next message
   std::string last_files_;  // those that the last message begins with
-  bool file_failed_ = false;  // the last /file could not be added
+  std::string too_long_, too_long_name_;  // the last document that did not fit, for /file first
+  bool document_failed_ = false;          // so that nobody answers without it, in a pipe
+  std::string draft_;                     // a message that could not be sent, to be edited
   bool done_ = false;
   int first_error_ = 0;
 };

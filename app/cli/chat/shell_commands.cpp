@@ -10,7 +10,9 @@
 #include "cli/chat/shell.h"
 #include "cli/chat/shell_completion.h"
 #include "cli/common/chat_settings.h"
+#include "cli/common/documents.h"
 #include "cli/common/plain_text.h"
+#include "cli/common/prompt_length.h"
 #include "cli/common/terminal.h"
 #include "cli/common/units.h"
 #include "cli/generate/report.h"
@@ -31,7 +33,8 @@ const std::vector<ChatShell::CommandRow>& ChatShell::commands() {
       {"undo", "", "forget the last message and its answer", &ChatShell::undo},
       {"reset", "", "forget all messages, but for the system message", &ChatShell::reset},
       {"system", "[TEXT|off]", "show or set the system message", &ChatShell::system},
-      {"file", "PATH|off", "begin the next message with a file; off: with none", &ChatShell::file},
+      {"file", "PATH|first|off", "begin the next message with a document; first: with what fits",
+       &ChatShell::file},
       {"save", "PATH", "write the messages to a JSON file", &ChatShell::save},
       {"load", "PATH", "take the messages of a JSON file instead", &ChatShell::load},
       {"policy", "[NAME] [PARAMETER=VALUE ...]", "show or change what is kept of the chat",
@@ -67,7 +70,7 @@ void refuse_arguments(const std::string& text, const char* command) {
   if (!text.empty()) fail(ErrorCode::kUsage, "/{} takes nothing after it, not '{}'", command, text);
 }
 
-/// The parameter that a user calls `name`: kernel_size, kernel or kv-kernel. Throws kUsage.
+/// Finds the parameter by any of its names: kernel_size, kernel or kv-kernel. Throws kUsage.
 const PolicyParam& find_param(const PolicyInfo& info, const std::string& name) {
   std::vector<std::string> names;
   for (const PolicyParam& param : info.params) {
@@ -163,6 +166,7 @@ void ChatShell::reset(const std::string& text) {
   refuse_arguments(text, "reset");
   session_.reset();
   files_.clear();
+  document_failed_ = false;
   note("the chat is empty");
 }
 
@@ -186,7 +190,7 @@ void ChatShell::save(const std::string& text) {
     bool is_saved = false;
     try {
       is_saved = Conversation::is_saved(path);
-    } catch (const Error&) {  // no conversation, or it can't be read
+    } catch (const Error&) {  // not a conversation, or it can't be read
     }
     if (!is_saved) {
       fail(ErrorCode::kUsage, "{} exists and is no saved chat: choose another name", path);
@@ -206,44 +210,74 @@ void ChatShell::load(const std::string& text) {
                            : "the next answer reads them"));
 }
 
-void ChatShell::file(const std::string& text) {
-  file_failed_ = true;  // until it is there
-  if (text == "off") {
-    files_.clear();
-    file_failed_ = false;
-    return note("the next message begins with no file");
+std::string ChatShell::fitting_part(const std::string& text) const {
+  constexpr double kRoom = 0.9;  // of the context: the rest is for the question and the answer
+  const auto n_ctx = static_cast<double>(session_.session().n_ctx());
+  const auto fits = [&](size_t n_bytes) {
+    const std::string message = files_ + text.substr(0, n_bytes);
+    return static_cast<double>(session_.n_tokens_with(message)) < kRoom * n_ctx;
+  };
+  const auto whole_words = [&](size_t n_bytes) {  // whole characters where there are no blanks
+    size_t end = text.find_last_of(" \n", n_bytes);
+    if (end == std::string::npos) end = n_bytes;
+    while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xc0) == 0x80) --end;
+    return end;
+  };
+  size_t low = 0, high = text.size();
+  while (high - low > text.size() / 200 + 1) {
+    const size_t middle = whole_words((low + high) / 2);
+    if (middle <= low) break;
+    (fits(middle) ? low : high) = middle;
   }
-  const std::string path = required_path(text, "file");
-  const std::string content = read_text(path);
-  if (content.empty()) fail(ErrorCode::kUsage, "{} is empty", path);
-  if (!is_utf8(content)) fail(ErrorCode::kUsage, "{} is not valid UTF-8", path);
-  const std::string room = check_room(path, content);
-  files_ += content + (content.ends_with('\n') ? "\n" : "\n\n");
-  file_failed_ = false;
-  note(fmt::format("{}; the next message begins with it", room));
+  return text.substr(0, low);
 }
 
-/// What a file takes: "a.txt: 155 tokens". Throws kContextExceeded where the message that begins
-/// with it would not fit, saying how much of it would.
-std::string ChatShell::check_room(const std::string& path, const std::string& text) const {
-  const Session& session = session_.session();
-  const int64_t n_file = std::ssize(session.model().tokenize(text, false, false));
-  const int64_t n_left = session.n_ctx() - session_.n_tokens_with(files_ + text);
-  const int64_t kept_free = std::min<int64_t>(256, session.n_ctx() / 8);  // question and answer
-  std::string size = fmt::format("{}: {}", path, plural(n_file, "token"));
-  if (n_left > kept_free) return size;
-  if (n_left > 0) return size + fmt::format(", which leave {} for question and answer", n_left);
-  const int64_t n_trained = session.model().info().n_ctx_train;
-  const int64_t most = std::max<int64_t>(0, n_file + n_left - kept_free);
-  std::vector<std::string> ways;
-  if (most > 0) ways.push_back("an excerpt of it");
-  if (!files_.empty()) ways.emplace_back("'/file off' first, which leaves out the other files");
-  if (!session_.conversation().empty()) ways.emplace_back("/reset first");
-  if (n_trained > session.n_ctx()) ways.push_back(fmt::format("--ctx-size {}", n_trained));
-  fail(ErrorCode::kContextExceeded,
-       "{}, and the context of {} has room for {} of them beside {}; it is left out{}", size,
-       session.n_ctx(), most, session_.conversation().empty() ? "a question" : "the chat",
-       ways.empty() ? "" : fmt::format(". What can help: {}", fmt::join(ways, ", or ")));
+void ChatShell::add_text(const std::string& name, const std::string& text) {
+  const int64_t n_ctx = session_.session().n_ctx();
+  refuse_hopeless_length(session_.session().model(), text, n_ctx);
+  const std::string whole = text + (text.ends_with('\n') ? "\n" : "\n\n");
+  const int64_t n_tokens = std::ssize(session_.session().model().tokenize(text, false, false));
+  const int64_t n_all = session_.n_tokens_with(files_ + whole);
+  if (n_all >= n_ctx) {
+    too_long_ = text;
+    too_long_name_ = name;
+    fail(ErrorCode::kContextExceeded,
+         "{} was not added: it has {}, which makes {} with the chat, and the context is {}\n"
+         "/file first adds as much of its beginning as fits; a model with a longer context reads "
+         "all of it{}",
+         name, plural(n_tokens, "token"), n_all, n_ctx,
+         n_ctx < session_.session().model().info().n_ctx_train ? ", as does a larger --ctx-size"
+                                                               : "");
+  }
+  files_ += whole;
+  note(fmt::format("{}: {}, {} of {} with the chat; the next message begins with it", name,
+                   plural(n_tokens, "token"), n_all, n_ctx));
+}
+
+void ChatShell::file(const std::string& text) {
+  if (text == "off") {
+    files_.clear();
+    document_failed_ = false;
+    return note("the next message begins with no file");
+  }
+  if (text == "first" && !too_long_.empty()) {
+    const std::string part = fitting_part(too_long_);
+    if (part.empty()) fail(ErrorCode::kContextExceeded, "the context has no room for any of it");
+    add_text(fmt::format("the first {:.0f}% of {}",
+                         100.0 * static_cast<double>(part.size()) /
+                             static_cast<double>(too_long_.size()),
+                         too_long_name_),
+             part);
+    too_long_.clear();
+    document_failed_ = false;
+    return;
+  }
+  document_failed_ = !reader_.is_terminal();  // until it is there
+  const std::string path = required_path(text, "file");
+  const std::string content = read_document(path);
+  if (content.empty()) fail(ErrorCode::kUsage, "{} is empty", path);
+  add_text(path, content);
+  document_failed_ = false;
 }
 
 void ChatShell::stats(const std::string& text) {
@@ -298,7 +332,7 @@ void ChatShell::policy(const std::string& text) {
         fmt::format("{}: {}; there are: {}", now.name, describe_policy(now), fmt::join(all, ", ")));
   }
   CacheSettings changed = cache_;
-  changed.typed_params.clear();  // options of another policy are left out, not refused
+  changed.typed_params.clear();  // options typed for another policy are dropped, not refused
   std::istringstream words(text);
   bool first = true;
   for (std::string word; words >> word; first = false) {
@@ -311,7 +345,7 @@ void ChatShell::policy(const std::string& text) {
       const PolicyParam& param = find_param(policy_info(changed.policy), word.substr(0, equals));
       changed.params[param.name] = parse_value(param, word.substr(equals + 1), ParamNames::flags);
       if (param.name != "budget" && param.name != "ratio") continue;
-      changed.memory = 0;  // --kv-memory and the two are three ways to say the same
+      changed.memory = 0;  // --kv-memory, budget and ratio are three ways to set one thing
       if (param.name == "budget") changed.params.erase("ratio");
     }
   }

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The table of one prompt answered with two caches: rows, bytes, compression, speed. Printed by the
-// demo and by generate --compare.
+// A table that compares two caches on the same prompt: rows, bytes, compression, speed.
 #pragma once
 
 #include <string>
@@ -10,7 +9,7 @@
 
 namespace snapkv::cli {
 
-/// One prompt read into a session and answered.
+/// The statistics of one prompt that was read into a session and answered.
 struct CacheRun {
   SessionStats after_prefill;
   SessionStats at_end;
@@ -21,7 +20,7 @@ struct CacheTableRow {
   std::string label, first, second;
 };
 
-/// What the caches kept and cost.
+/// Rows of the table: what each cache kept and what it cost.
 std::vector<CacheTableRow> cache_rows(const CacheRun& first, const CacheRun& second);
 
 /// "SnapKV", "full cache", or the policy's own name.

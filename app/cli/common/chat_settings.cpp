@@ -8,12 +8,13 @@
 
 #include "base/error.h"
 #include "cli/common/terminal.h"
+#include "documents/encoding.h"
 #include "eval/common/json_field.h"
 
 namespace snapkv::cli {
 namespace {
 
-/// The model's template `name`, whose errors are the model file's.
+/// Parses the model's template `name`; its errors are reported as errors of the model file.
 ChatTemplate model_template(const ModelChat& chat, const std::string& name,
                             const std::string& model_path) {
   const std::string label = name == "default"
@@ -54,6 +55,28 @@ void ChatSettings::add_prompt_options(CLI::App& command, bool& as_chat) {
   add_options(command, chat);
 }
 
+void ChatSettings::add_default_prompt_options(CLI::App& command, bool& as_chat, bool& as_text) {
+  CLI::Option* const chat =
+      command
+          .add_flag("--chat", as_chat,
+                    "Write the prompt as a user's message, through the model's chat template; the "
+                    "default where it has one")
+          ->group("Chat");
+  CLI::Option* const text =
+      command
+          .add_flag("--no-chat", as_text, "Read the prompt as it is: the model continues the text")
+          ->group("Chat")
+          ->excludes(chat);
+  add_options(command);
+  for (const char* name : {"--chat-template", "--chat-template-kwargs", "--system"}) {
+    command.get_option(name)->excludes(text);
+  }
+}
+
+bool ChatSettings::is_given() const {
+  return !template_.empty() || !variables_.empty() || !system_.empty();
+}
+
 ChatTemplate read_template(const std::string& path) {
   return ChatTemplate::parse(read_text(path), path);
 }
@@ -66,12 +89,18 @@ ChatTemplate ChatSettings::choose(const ModelChat& chat, const std::string& mode
     }
     if (chat.templates.count("default") > 0) return model_template(chat, "default", model_path);
     fail(ErrorCode::kUsage,
-         "'{}' has no chat template: name the format that it was trained with, --chat-template "
-         "NAME|FILE; built in are: {}",
-         model_path, fmt::join(ChatTemplate::built_in_names(), ", "));
+         "'{0}' has no chat template, so it is a base model most likely: it continues texts, and "
+         "was not trained to answer messages\n"
+         "snapkv generate -m {0} -p \"The text so far\" continues a text\n"
+         "--chat-template NAME|FILE is for models that were trained for chats after all, and says "
+         "in which format; --chat-template help lists the names",
+         model_path);
   }
   if (chat.templates.count(template_) > 0) return model_template(chat, template_, model_path);
   const std::vector<std::string> names = ChatTemplate::built_in_names();
+  if (template_ == "help") {
+    fail(ErrorCode::kUsage, "--chat-template: built in are {}", fmt::join(names, ", "));
+  }
   if (std::find(names.begin(), names.end(), template_) != names.end()) {
     return ChatTemplate::built_in(template_);
   }
@@ -103,14 +132,7 @@ std::vector<int32_t> ChatSettings::tokenize(const Model& model, const std::strin
   return model.tokenize(chat_template.render(all.dump()), add_bos);
 }
 
-bool is_utf8(const std::string& text) {
-  try {
-    (void)Json(text).dump();
-    return true;
-  } catch (const Json::exception&) {
-    return false;
-  }
-}
+bool is_utf8(const std::string& text) { return documents::is_utf8(text); }
 
 Json ChatSettings::variables() const {
   if (variables_.empty()) return Json::object();

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Which chat template a command uses, and the variables it gets besides the messages. Used by chat,
-// apply-template, and commands with --chat.
+// The chat template that a command uses, and the variables that it gets besides the messages.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -17,30 +16,36 @@ using Json = nlohmann::ordered_json;
 
 class ChatSettings {
  public:
-  /// --chat-template, --chat-template-kwargs, --system. `needed`: an option without which they are
-  /// of no use, and refused when typed.
+  /// Adds --chat-template, --chat-template-kwargs and --system. `needed`: an option without which
+  /// they have no effect and are refused.
   void add_options(CLI::App& command, CLI::Option* needed = nullptr);
 
-  /// --chat, which sets `as_chat` and makes the prompt a user's message, and these options for it.
+  /// Adds --chat, which sets `as_chat` and makes the prompt a user's message, and the options
+  /// above.
   void add_prompt_options(CLI::App& command, bool& as_chat);
 
+  /// --chat and --no-chat, and these options, which make a chat of the prompt by themselves.
+  void add_default_prompt_options(CLI::App& command, bool& as_chat, bool& as_text);
+
+  /// Whether one of the options is given.
+  bool is_given() const;
   /// Whether --chat-template names one.
   bool names_template() const { return !template_.empty(); }
   const std::string& system() const { return system_; }
 
-  /// The template that --chat-template names: a built-in one, one of the model's variants, a file,
-  /// or Jinja itself; without the option the model's own, "tool_use" where there are tools. `chat`
-  /// is what the model file at `model_path` says; empty for no model. Throws kUsage when there is
-  /// none, kBadModel when the model's own can't be used.
+  /// The template that --chat-template names: one of the model's variants, a built-in one, a file,
+  /// or Jinja itself. Without the option: the model's own, "tool_use" when there are tools. `chat`
+  /// is what the model file at `model_path` says; empty without a model. Throws kUsage when there
+  /// is none, kBadModel when the model's own can't be used.
   ChatTemplate choose(const ModelChat& chat, const std::string& model_path, bool has_tools) const;
 
-  /// --system, if it is given, and a user's message.
+  /// The --system message, if given, followed by a user's message.
   Json messages(const std::string& user) const;
-  /// A prompt as a user's message, after --system and up to where the answer begins. Throws kUsage
-  /// when it is not UTF-8, and as choose() and rendering do.
+  /// Tokens of a prompt as a user's message, after --system and up to where the answer begins.
+  /// Throws kUsage when it is not UTF-8, and as choose() and rendering do.
   std::vector<int32_t> tokenize(const Model& model, const std::string& model_path,
                                 const std::string& prompt, bool add_bos = true) const;
-  /// The variables of --chat-template-kwargs; an object. Throws kUsage.
+  /// The variables in --chat-template-kwargs; an object. Throws kUsage.
   Json variables() const;
 
  private:
@@ -49,7 +54,7 @@ class ChatSettings {
   std::string system_;
 };
 
-/// Whether a text can be part of JSON.
+/// Whether a text is valid UTF-8, which JSON requires.
 bool is_utf8(const std::string& text);
 
 /// Reads a template from a file. Throws kRuntime, kUsage.

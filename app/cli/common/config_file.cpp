@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The values below the command line: environment and configuration file. CLI11 parses the file but
-// would put it above the environment, and would not accept options outside a [command] section.
+// Reads settings from the environment and the configuration file. CLI11 could read the file, but
+// would rank it above the environment and refuse options outside a [command] section.
 #include <fmt/core.h>
 #include <unistd.h>
 
@@ -32,7 +32,7 @@ struct ConfigEntry {
   std::vector<std::string> values;
 };
 
-// "SNAPKV_KV_BUDGET" of "kv-budget".
+// Returns "SNAPKV_KV_BUDGET" for "kv-budget".
 std::string variable_name(const std::string& option) {
   std::string name = "SNAPKV_";
   for (const char c : option) {
@@ -47,8 +47,8 @@ std::optional<std::string> variable(const std::string& option) {
   return value;
 }
 
-// The long name of an option that may come from the environment or a file, else nothing. A prompt
-// belongs to one run: a forgotten variable must not become one.
+// Returns the option's long name if the environment or a file may set it, else nothing. A prompt
+// belongs to a single run, and a forgotten variable must not supply one.
 std::optional<std::string> settable_name(const CLI::Option& option) {
   if (option.get_lnames().empty()) return std::nullopt;
   const std::string& name = option.get_lnames().front();
@@ -65,7 +65,7 @@ std::vector<const CLI::App*> commands_of(const CLI::App& app) {
   return app.get_subcommands([](const CLI::App*) { return true; });
 }
 
-// Variables of all options of the command and its tasks.
+// Adds the variable names of all options of the command and its tasks.
 void add_variable_names(const CLI::App& app, std::vector<std::string>& names) {
   for (const CLI::Option* option : app.get_options()) {
     if (const auto name = settable_name(*option)) names.push_back(variable_name(*name));
@@ -73,7 +73,7 @@ void add_variable_names(const CLI::App& app, std::vector<std::string>& names) {
   for (const CLI::App* command : commands_of(app)) add_variable_names(*command, names);
 }
 
-// Of `make` and of the tests, which run the program.
+// Whether a variable belongs to `make` or to the tests that run the program.
 bool is_of_the_build(std::string_view name) {
   constexpr std::string_view kNames[] = {"SNAPKV_PRESET", "SNAPKV_ORACLE_MODELS",
                                          "SNAPKV_HF_FOLDERS", "SNAPKV_GGML_VALUES",
@@ -82,8 +82,8 @@ bool is_of_the_build(std::string_view name) {
          std::find(std::begin(kNames), std::end(kNames), name) != std::end(kNames);
 }
 
-// Variables that no option reads are misspelt settings, or somebody else's: a warning, not an
-// error.
+// Warns about SNAPKV_ variables that no option reads. They are misspelt settings, or another
+// program's, so they are no error.
 void warn_about_unknown_variables(const CLI::App& root) {
   std::vector<std::string> known = {variable_name("config")};
   add_variable_names(root, known);
@@ -109,7 +109,7 @@ bool has_option(const CLI::App& app, const std::string& name) {
                      [&](const CLI::App* task) { return has_option(*task, name); });
 }
 
-// The command of a section; nullptr if there is none.
+// Returns the command that a section names; nullptr if there is none.
 const CLI::App* find_command(const CLI::App& app, const std::string& section) {
   for (const CLI::App* command : commands_of(app)) {
     const std::string& name = command->get_name();
@@ -121,15 +121,15 @@ const CLI::App* find_command(const CLI::App& app, const std::string& section) {
   return nullptr;
 }
 
-// The section of a command: "eval.needle"; empty for the root.
+// Returns the section of a command: "eval.needle"; empty for the root.
 std::string section_of(const CLI::App& app) {
   if (app.get_parent() == nullptr) return "";
   const std::string parent = section_of(*app.get_parent());
   return parent.empty() ? app.get_name() : parent + "." + app.get_name();
 }
 
-// Whether the settings of `section` are also those of `command`: its own, an outer one's,
-// everyone's.
+// Whether `section` applies to the section `command`: it is the same one, an outer one, or empty
+// (all commands).
 bool covers(const std::string& section, const std::string& command) {
   return section.empty() || section == command || command.rfind(section + ".", 0) == 0;
 }
@@ -150,8 +150,8 @@ std::string default_config_path() {
   return std::filesystem::exists(file, error) ? file.string() : "";
 }
 
-// Every entry must be an option of the command that its section names, or, outside sections, of
-// some command: a misspelt setting is an error, not a surprise.
+// Throws kUsage unless the entry is an option of the command that its section names or, outside
+// sections, of any command: a misspelt setting must be an error, not silently ignored.
 void check_entry(const CLI::App& root, const ConfigEntry& entry, const std::string& path) {
   bool known = false;
   if (entry.section.empty()) {
@@ -168,7 +168,7 @@ void check_entry(const CLI::App& root, const ConfigEntry& entry, const std::stri
        entry.section.empty() ? "" : " in section [" + entry.section + "]");
 }
 
-/// Most bytes of a file.
+/// Size limit of a configuration file, in bytes.
 constexpr size_t kMostConfigBytes = 1 << 20;
 
 std::vector<ConfigEntry> read_config(const CLI::App& root, const std::string& path) {
@@ -183,7 +183,7 @@ std::vector<ConfigEntry> read_config(const CLI::App& root, const std::string& pa
     fail(ErrorCode::kUsage, "{}: {}", path, e.what());
   }
   for (const CLI::ConfigItem& item : items) {
-    if (item.name == "++" || item.name == "--") continue;  // CLI11's marks of a section's ends
+    if (item.name == "++" || item.name == "--") continue;  // CLI11's marks of section ends
     ConfigEntry entry{.section = "", .key = item.name, .values = item.inputs};
     for (const std::string& parent : item.parents) {
       entry.section += (entry.section.empty() ? "" : ".") + parent;
@@ -194,13 +194,13 @@ std::vector<ConfigEntry> read_config(const CLI::App& root, const std::string& pa
   return entries;
 }
 
-// CLI11 lets the exceptions of std::stoll through, which say nothing.
+// Reads a flag's value. CLI11 lets the exceptions of std::stoll through, and those do not explain.
 std::string flag_value(const CLI::Option& option, const std::string& value,
                        const std::string& origin) {
   const std::string& name = option.get_lnames().front();
   try {
     std::string flag = option.get_flag_value(name, value);
-    (void)CLI::detail::to_flag_value(flag);  // as the option's callback reads it
+    (void)CLI::detail::to_flag_value(flag);  // check it as the option's callback will
     return flag;
   } catch (const std::logic_error&) {
     fail(ErrorCode::kUsage, "{}: {} is '{}', expected true or false", origin, name,
@@ -208,7 +208,7 @@ std::string flag_value(const CLI::Option& option, const std::string& value,
   }
 }
 
-// Sets an option as if it had been typed; `origin` names where the value was found.
+// Sets an option as if it had been typed; `origin` names the source of the value.
 void set_option(CLI::Option& option, const std::vector<std::string>& values,
                 const std::string& origin) {
   try {
@@ -225,8 +225,8 @@ void set_option(CLI::Option& option, const std::vector<std::string>& values,
   }
 }
 
-// Sets what stronger sources left alone; an option stays alone too where they set one that excludes
-// it. Throws kUsage where the same source sets both.
+// Sets the options that stronger sources left unset, except those excluded by an option already
+// set. Throws kUsage when one source sets two options that exclude each other.
 template <typename FindValues>
 void apply_source(CLI::App& app, const FindValues& find_values) {
   std::vector<CLI::Option*> open;
@@ -249,7 +249,7 @@ void apply_source(CLI::App& app, const FindValues& find_values) {
 }
 
 void apply(CLI::App& app, const std::vector<ConfigEntry>& entries, const std::string& path) {
-  using Found = std::pair<std::vector<std::string>, std::string>;  // values, where they were found
+  using Found = std::pair<std::vector<std::string>, std::string>;  // values and their origin
   apply_source(app, [](const std::string& name) {
     const std::optional<std::string> value = variable(name);
     return value ? Found{{*value}, "environment variable " + variable_name(name)} : Found{};

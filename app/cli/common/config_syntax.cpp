@@ -11,8 +11,8 @@
 namespace snapkv::cli {
 namespace {
 
-/// Most parts of a section's name: CLI11 takes a time that grows with the product of them and the
-/// file's size, and [command.task] has two.
+/// Limit on the parts of a section's name: CLI11's time grows with their number times the file's
+/// size. [command.task] has two.
 constexpr int64_t kMostSectionParts = 8;
 
 constexpr const char* kBlanks = " \t\r";
@@ -62,7 +62,7 @@ class Checker {
          path_, number_, n_parts, kMostSectionParts);
   }
 
-  // A comment ends the line, in quotes too: the quote that it cuts off is then missing.
+  // A # begins a comment even in quotes, so it may cut off the closing quote.
   void check_value(std::string value) {
     value = trimmed(std::string_view(value).substr(0, value.find('#')));
     if (value.empty()) return;
@@ -110,7 +110,7 @@ class Checker {
     return std::string_view(kQuotes).find(text[0]) != std::string_view::npos;
   }
 
-  // What follows the quoted text that `text` begins with.
+  // Returns the rest of `text` after the quoted string at its beginning.
   std::string_view after_quote(std::string_view text) const {
     size_t end = text.find(text[0], 1);
     while (end != std::string_view::npos && text[end - 1] == '\\')
@@ -129,9 +129,9 @@ class Checker {
   std::istringstream lines_;
   const std::string& path_;
   std::string line_;
-  int number_ = 0;  // of line_, from 1
+  int number_ = 0;  // line number of line_, from 1
   int first_line_ = 0;
-  std::string setting_;  // that begins on first_line_
+  std::string setting_;  // the setting that begins on first_line_
 };
 
 }  // namespace

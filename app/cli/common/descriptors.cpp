@@ -10,12 +10,12 @@
 namespace snapkv::cli {
 
 void open_closed_standard_descriptors() {
-  // the opposite direction of the stream: its first use fails with EBADF, as that of a closed one
+  // open for the wrong direction, so that using it fails with EBADF, as with a closed descriptor
   constexpr std::pair<int, int> kModes[] = {
       {STDIN_FILENO, O_WRONLY}, {STDOUT_FILENO, O_RDONLY}, {STDERR_FILENO, O_WRONLY}};
   for (const auto& [fd, mode] : kModes) {
     if (fcntl(fd, F_GETFD) != -1 || errno != EBADF) continue;
-    // the lowest free number, and all below this one are taken by now
+    // open() returns the lowest free number, and all numbers below this one are taken by now
     if (open("/dev/null", mode) != fd) _exit(1);
   }
 }

@@ -40,6 +40,7 @@ void GrammarSettings::add_options(CLI::App& command) {
 }
 
 std::optional<Grammar> GrammarSettings::read() const {
+  if (command_ == nullptr) return std::nullopt;
   const auto given = [&](const char* name) { return command_->get_option(name)->count() > 0; };
   if (given(kGrammar)) return Grammar::parse(grammar_, kGrammar);
   if (given(kGrammarFile)) return Grammar::parse(read_text(grammar_file_), grammar_file_);

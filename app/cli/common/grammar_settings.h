@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What an answer must look like: --grammar, --json-schema, or a file of one of them, by llama.cpp's
-// names. Used by generate.
+// The options that constrain an answer: --grammar, --json-schema, or a file with either; the names
+// are llama.cpp's.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -14,8 +14,8 @@ namespace snapkv::cli {
 class GrammarSettings {
  public:
   void add_options(CLI::App& command);
-  /// Nothing where none is given. Throws kUsage for what is no grammar or schema, naming the option
-  /// or file; kRuntime when a file can't be read.
+  /// Reads the grammar; nothing when none is given. Throws kUsage, naming the option or file, for
+  /// an invalid grammar or schema; kRuntime when a file can't be read.
   std::optional<Grammar> read() const;
 
  private:

@@ -13,14 +13,14 @@ namespace snapkv::cli {
 namespace {
 
 enum class Action {
-  rename,   // to the option `text`
-  accept,   // it changes nothing here
-  refuse,   // because of `text`
-  special,  // a function of its own below
+  rename,   // becomes the option `text`
+  accept,   // has no effect here
+  refuse,   // `text` says why
+  special,  // has its own function below
 };
 
 struct LlamaFlag {
-  std::array<std::string_view, 4> names;  // empty: no more
+  std::array<std::string_view, 4> names;  // empty: unused
   Action action;
   const char* text;
 };
@@ -36,8 +36,8 @@ constexpr const char* kNoDraft = "there is no speculative decoding here";
 constexpr const char* kNotInteractive = "this command answers one prompt";
 constexpr const char* kNoLora = "adapters are not supported; merge them into the model's file";
 
-// Those of llama-completion, llama-cli and llama-bench that people type, and all whose short names
-// would be read as a shorter option with a value ("-fit" as "-f it").
+// The options of llama-completion, llama-cli and llama-bench that people type, and all whose short
+// names would be read as a shorter option with a value ("-fit" as "-f it").
 constexpr LlamaFlag kFlags[] = {
     {{"--temperature"}, Action::rename, "--temp"},
     {{"-s"}, Action::rename, "--seed"},
@@ -58,7 +58,7 @@ constexpr LlamaFlag kFlags[] = {
     {{"--no-escape"}, Action::accept, ""},
     {{"--no-display-prompt"}, Action::accept, ""},
     {{"--no-context-shift"}, Action::accept, ""},
-    {{"-no-cnv", "--no-conversation"}, Action::accept, ""},
+    {{"-no-cnv", "--no-conversation"}, Action::special, ""},
     {{"--simple-io"}, Action::accept, ""},
     {{"--log-disable"}, Action::accept, ""},
     {{"--perf", "--no-perf"}, Action::accept, ""},
@@ -191,7 +191,7 @@ const LlamaFlag* find_flag(std::string_view name) {
   return nullptr;
 }
 
-// The command that the arguments name, and where its own arguments begin.
+// Returns the command that the arguments name; `begin` is where its own arguments start.
 const CLI::App* find_command(const CLI::App& root, const std::vector<std::string>& args,
                              size_t& begin) {
   const CLI::App* command = &root;
@@ -259,6 +259,10 @@ class Translator {
     if (flag.action == Action::refuse) fail(ErrorCode::kUsage, "{}: {}", name, flag.text);
     if (flag.action == Action::accept) return;
     if (name == "-fa" || name == "--flash-attn") return apply_flash_attention(name, attached);
+    if (name == "-no-cnv" || name == "--no-conversation") {
+      if (option("--no-chat") != nullptr) out_.emplace_back("--no-chat");
+      return;
+    }
     if (name == "--no-mmap") return rename(name, "--weights", std::string("copy"));
     std::string value;
     if (attached) {
@@ -291,7 +295,7 @@ class Translator {
     out_.push_back(value);
   }
 
-  // "on" is what attention always is; without a word after it the option means the same.
+  // Flash attention is always "on" here; without a value the option means the same.
   void apply_flash_attention(const std::string& name, const std::optional<std::string>& attached) {
     static constexpr std::string_view kOn[] = {"on", "auto", "1", "true", "enabled"};
     static constexpr std::string_view kOff[] = {"off", "0", "false", "disabled"};
@@ -320,7 +324,7 @@ class Translator {
   }
 
   void finish() {
-    // llama.cpp computes as many tokens at a time as both allow; its defaults are these
+    // llama.cpp computes as many tokens at a time as both limits allow; these are its defaults
     if (batch_ || micro_batch_) {
       const int64_t chunk = std::min(batch_.value_or(2048), micro_batch_.value_or(512));
       rename(batch_ ? "-b" : "-ub", "--chunk", std::to_string(chunk));

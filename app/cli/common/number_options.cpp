@@ -9,8 +9,9 @@
 namespace snapkv::cli {
 namespace {
 
-/// `read` returns a message, empty when the text is accepted, and may rewrite the text. The name is
-/// for the tests, which try the ends of every option's range (option_list.h).
+/// Makes a validator from `read`, which returns an error message, or an empty one to accept the
+/// text, and may rewrite the text. Tests use the name to try the ends of every option's range
+/// (option_list.h).
 template <typename Read>
 CLI::Validator validator(std::string name, Read read) {
   CLI::Validator made;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// The one reader of numbers on the command line, in the environment and in configuration files:
-// every numeric option of every command has one of these validators, which state its range. What
-// they refuse is a usage error that names option, text and range.
+// Validators for numbers on the command line, in the environment and in configuration files. Every
+// numeric option has one, which states its range. A refused value is a usage error that names the
+// option, the text and the range.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -17,15 +17,17 @@ namespace snapkv::cli {
 CLI::Validator whole_number(int64_t low, int64_t high);
 /// Accepts finite numbers from low to high; `low_excluded`: greater than low.
 CLI::Validator real_number(double low, double high, bool low_excluded = false);
-/// Accepts sizes ("8G", "256MiB") from low to high bytes, and hands on the number of bytes.
+/// Accepts sizes ("8G", "256MiB") from low to high bytes, and replaces them with the number of
+/// bytes.
 CLI::Validator byte_size(int64_t low, int64_t high = kMostBytes);
 
-/// -c: most tokens of a session, `of` what ("prompt and answer"); 0 is the model's own context.
+/// Adds -c: the most tokens of a session, made up of `of` ("prompt and answer"); 0: the model's own
+/// context.
 void add_context_option(CLI::App& command, int64_t& n_ctx, const std::string& of);
 
-/// Most prompts, samples, repetitions and the like.
+/// Upper limit for numbers of prompts, samples, repetitions and the like.
 inline constexpr int64_t kMostSamples = 1'000'000;
-/// Seeds, which records hold as whole numbers.
+/// Accepts seeds, which records store as whole numbers.
 CLI::Validator seed_number();
 
 }  // namespace snapkv::cli

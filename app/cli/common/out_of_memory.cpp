@@ -14,7 +14,7 @@
 namespace snapkv::cli {
 namespace {
 
-std::atomic<bool> refused{false};  // whether operator new ever got none
+std::atomic<bool> refused{false};  // whether operator new has ever failed
 
 [[noreturn]] void refuse() {
   refused = true;

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
-// The end of a program that gets no memory where C++ allows no exception: in functions of libraries
-// that may not throw, and while another exception is on its way. Called by main.cpp.
+// Ends the program when memory runs out where C++ allows no exception: in library functions that
+// may not throw, and while another exception is being handled.
 #pragma once
 
 namespace snapkv::cli {
 
-/// From here on such an end is the message "out of memory" and kDoesNotFit's exit code, at once,
-/// instead of an abort. Where C++ allows exceptions std::bad_alloc is thrown as ever.
+/// From this call on, such a failure ends the program at once with the message "out of memory" and
+/// kDoesNotFit's exit code, instead of an abort. Elsewhere std::bad_alloc is thrown as usual.
 void end_cleanly_without_memory();
 
 }  // namespace snapkv::cli

@@ -16,7 +16,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// A file with the option that names it.
+/// A file and the option that names it.
 struct NamedFile {
   std::string option;
   std::string path;
@@ -44,19 +44,19 @@ std::optional<OutputKind> kind_of(CLI::Option& option) {
   return std::nullopt;
 }
 
-/// "--save-cache", or what a positional is called.
+/// Returns the option's name, as "--save-cache", or that of a positional argument.
 std::string name_of(const CLI::Option& option) {
   return option.get_lnames().empty() ? option.get_name(true) : "--" + option.get_lnames().front();
 }
 
-/// Whether an option takes folders of texts or tasks, LongBench's with their config/.
+/// Whether an option takes a folder of texts or tasks; LongBench's has a config/ folder inside.
 bool reads_texts(const std::string& option) {
   constexpr const char* kOptions[] = {"--text", "--texts", "--haystack", "--data", "--prompts"};
   return std::find(std::begin(kOptions), std::end(kOptions), option) != std::end(kOptions);
 }
 
-/// The files that an option reads and an output of this kind could destroy. Records never take the
-/// place of anything else: they may lie among the texts.
+/// Returns the files that an option reads and an output of this kind could destroy. Records never
+/// replace another file, so they may lie among the texts.
 std::vector<std::string> files_read(const NamedFile& input, OutputKind output) {
   if (input.path == "-") return {"/dev/stdin"};
   std::vector<std::string> files = model_files(input.path);
@@ -68,7 +68,7 @@ std::vector<std::string> files_read(const NamedFile& input, OutputKind output) {
        !error && entry != fs::recursive_directory_iterator(); entry.increment(error)) {
     if (entry.depth() > 0 && input.option != "--texts") entry.disable_recursion_pending();
     const std::string ending = entry->path().extension().string();
-    // texts that questions name may have any ending
+    // texts that questions name may have any extension
     if (input.option == "--texts" || ending == ".txt" || ending == ".json" || ending == ".jsonl") {
       files.push_back(entry->path().string());
     }
@@ -76,7 +76,8 @@ std::vector<std::string> files_read(const NamedFile& input, OutputKind output) {
   return files;
 }
 
-/// Where a file that is not there yet will be, also when the name is a link to nothing.
+/// Returns where a file that does not exist yet will be created, even if the name is a dangling
+/// link.
 fs::path place_of(const fs::path& path) {
   std::error_code error;
   fs::path place = fs::absolute(path, error);
@@ -86,8 +87,8 @@ fs::path place_of(const fs::path& path) {
   return fs::weakly_canonical(place, error);
 }
 
-/// Whether two names are of one file, or will be, by whatever links. Pipes and devices lose
-/// nothing.
+/// Whether two names refer to the same file, or will, through any links. Pipes and devices are
+/// never the same file: writing destroys nothing there.
 bool same_file(const std::string& a, const std::string& b) {
   std::error_code error;
   const bool a_exists = fs::exists(a, error), b_exists = fs::exists(b, error);
@@ -112,7 +113,7 @@ void check_writable(const Output& output) {
   std::error_code error;
   const bool is_device = fs::exists(output.path, error) && !fs::is_regular_file(output.path, error);
   if (output.kind == OutputKind::records) return;
-  if (output.kind == OutputKind::file && is_device) return;  // written to as it is
+  if (output.kind == OutputKind::file && is_device) return;  // written to without replacing it
   check_can_write(output.path, /*overwrite=*/true);
   if (output.kind == OutputKind::cache) check_cache_path(output.path);
 }
@@ -132,7 +133,7 @@ bool is_input(CLI::Option& option) {
   const std::string type = option.get_type_name();
   const bool names_files =
       type.find("FILE") != std::string::npos || type.find("DIR") != std::string::npos;
-  // what is continued from a saved cache may take its place, and a spill folder is not read
+  // a saved cache may be replaced by its own continuation, and a spill folder is not read
   const std::string name = name_of(option);
   return names_files && !is_output(option) && name != "--load-cache" && name != "--spill-dir";
 }

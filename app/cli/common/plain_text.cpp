@@ -14,7 +14,7 @@ namespace {
 
 bool is_continuation(char c) { return (static_cast<unsigned char>(c) & 0xc0) == 0x80; }
 
-/// Length of the whole UTF-8 character at the beginning; 0 if there is none.
+/// Length of the complete UTF-8 character at the beginning; 0 if there is none.
 size_t character_length(std::string_view text) {
   const auto first = static_cast<unsigned char>(text.front());
   if (first < 0x80) return 1;
@@ -26,7 +26,7 @@ size_t character_length(std::string_view text) {
   for (size_t i = 1; i < n; ++i) {
     if (!is_continuation(text[i])) return 0;
   }
-  const auto second = static_cast<unsigned char>(text[1]);  // overlong, surrogate, beyond U+10FFFF
+  const auto second = static_cast<unsigned char>(text[1]);  // overlong, surrogate, above U+10FFFF
   if ((first == 0xe0 && second < 0xa0) || (first == 0xed && second >= 0xa0) ||
       (first == 0xf0 && second < 0x90) || (first == 0xf4 && second >= 0x90)) {
     return 0;
@@ -41,8 +41,8 @@ std::string escaped(char c) {
   return fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
 }
 
-/// The last two hexadecimal digits of U+20xx where the character turns the direction of writing,
-/// else 0.
+/// Returns the last two hexadecimal digits of U+20xx if the character changes the writing
+/// direction, else 0.
 unsigned direction_mark(std::string_view character) {
   if (character.size() != 3 || character[0] != '\xe2') return 0;
   const auto second = static_cast<unsigned char>(character[1]);
@@ -52,7 +52,7 @@ unsigned direction_mark(std::string_view character) {
   return 0;
 }
 
-/// `kept`: the control characters that stay.
+/// Escapes `bytes`. `kept`: control characters that are left as they are.
 std::string escape(std::string_view bytes, std::string_view kept) {
   std::string text;
   while (!bytes.empty()) {
@@ -75,7 +75,8 @@ std::string escape(std::string_view bytes, std::string_view kept) {
   return text;
 }
 
-/// At most `most` bytes, whole characters, and how many there were where some are left out.
+/// Escapes at most `most` bytes, cut between characters; if some are left out, adds the total
+/// number.
 std::string escape_and_cut(std::string_view bytes, std::string_view kept, size_t most) {
   if (bytes.size() <= most) return escape(bytes, kept);
   size_t end = most;
@@ -88,7 +89,7 @@ std::string escape_and_cut(std::string_view bytes, std::string_view kept, size_t
 bool locale_is_utf8() {
   for (const char* name : {"LC_ALL", "LC_CTYPE", "LANG"}) {
     const char* value = std::getenv(name);
-    if (value == nullptr || *value == '\0') continue;  // the next one counts
+    if (value == nullptr || *value == '\0') continue;  // try the next variable
     std::string lower(value);
     for (char& c : lower) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
     return lower.find("utf-8") != std::string::npos || lower.find("utf8") != std::string::npos;
@@ -112,7 +113,8 @@ std::string message_text(std::string_view message) {
 }
 
 size_t n_columns(std::string_view utf8) {
-  // {fmt} pads by its estimate of columns (wide scripts take two), never more than bytes
+  // {fmt} pads by its estimate of the columns (wide scripts take two), which never exceeds the
+  // bytes
   return 2 * utf8.size() - fmt::format("{:<{}}", utf8, utf8.size()).size();
 }
 
@@ -121,7 +123,7 @@ std::string wrapped(std::string_view text, size_t width) {
   std::string out;
   size_t column = 0;
   while (!text.empty()) {
-    // a word with the blanks before it, or a newline
+    // take a word with the blanks before it, or a newline
     if (text.front() == '\n') {
       out += '\n';
       column = 0;
@@ -133,7 +135,7 @@ std::string wrapped(std::string_view text, size_t width) {
     const std::string_view word = text.substr(begin, end - begin);
     size_t n = n_columns(word);
     for (size_t at = 0; (at = word.find('\x1b', at)) != std::string_view::npos; ++at) {
-      const size_t last = std::min(word.find('m', at), word.size() - 1);  // of "\x1b[1m"
+      const size_t last = std::min(word.find('m', at), word.size() - 1);  // end of "\x1b[1m"
       n -= std::min(n, last - at + 1);
     }
     if (column > 0 && column + begin + n > width && !word.empty()) {
@@ -161,7 +163,7 @@ std::string fit(std::string_view utf8, size_t width, std::string_view ellipsis) 
     if (n_columns(utf8.substr(0, next)) > room) break;
     end = next;
   }
-  const size_t rest = room - n_columns(utf8.substr(0, end));  // half of a wide character
+  const size_t rest = room - n_columns(utf8.substr(0, end));  // room for half of a wide character
   return std::string(utf8.substr(0, end)) + std::string(ellipsis) + std::string(rest, ' ');
 }
 

@@ -41,7 +41,7 @@ std::string type_text(const PolicyParam& param) {
   return "";
 }
 
-/// Whether a model's file may recommend a value (ModelInfo::policy_defaults).
+/// Whether a model's file may recommend a value for it (ModelInfo::policy_defaults).
 bool is_in_models(const PolicyParam& param) {
   return param.name == "window_size" || param.name == "kernel_size";
 }
@@ -107,7 +107,7 @@ std::string default_text(const SharedParam& shared, const PolicyParams& own) {
 
 void add_policy_options(CLI::App& command, CacheSettings& settings) {
   for (const SharedParam& shared : shared_params()) add_option(command, settings, shared);
-  // runs before environment and configuration file are read
+  // runs before the environment and the configuration file are read
   command.final_callback([&command, &settings] { note_typed_options(command, settings); });
 }
 

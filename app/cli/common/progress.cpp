@@ -15,8 +15,8 @@
 namespace snapkv::cli {
 namespace {
 
-constexpr double kBarInterval = 0.1;    // seconds before a bar and between two of its states
-constexpr double kLineInterval = 10.0;  // between two plain lines
+constexpr double kBarInterval = 0.1;    // seconds before the first bar and between updates
+constexpr double kLineInterval = 10.0;  // seconds between plain lines
 constexpr int kBarWidth = 24;
 
 const char* phase_name(Phase phase) {
@@ -31,7 +31,7 @@ const char* phase_name(Phase phase) {
 
 std::string eta(double fraction, double seconds) {
   if (fraction <= 0.02 || seconds <= 0.2 || fraction >= 1) return "";
-  return "  ETA " + format_seconds(std::max(1.0, seconds * (1 - fraction) / fraction));
+  return "  ETA " + format_wait(seconds * (1 - fraction) / fraction);
 }
 
 }  // namespace
@@ -86,12 +86,12 @@ void ProgressDisplay::show_fraction(double fraction, double seconds) {
   if (enabled_) draw(title_, fraction, eta(fraction, seconds));
 }
 
-// A negative fraction: its end is unknown, no bar.
+// Draws the bar; a negative fraction means that the end is unknown, so there is no bar.
 void ProgressDisplay::draw(const std::string& phase, double fraction, const std::string& detail) {
   const bool new_phase = phase != last_phase_ && title_.empty();
   const double interval = terminal_ ? kBarInterval : kLineInterval;
   const bool due = since_drawn_.seconds() >= interval;
-  if (new_phase && !terminal_) since_drawn_ = Timer();  // a line only for phases that last
+  if (new_phase && !terminal_) since_drawn_ = Timer();  // a line only for phases that take a while
   last_phase_ = phase;
   if (!due || (new_phase && !terminal_)) return;
   since_drawn_ = Timer();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What a waiting person sees on stderr: a bar in a terminal, elsewhere one plain line now and then
-// for phases that take long, and the library's log. Used by every command that loads a model.
+// Progress on stderr: a bar in a terminal, elsewhere an occasional plain line for phases that take
+// long; and the library's log.
 #pragma once
 
 #include <string>
@@ -12,7 +12,7 @@ namespace snapkv::cli {
 
 class ProgressDisplay {
  public:
-  /// Also becomes the sink of the library's log while it lives, through spdlog: warnings, with
+  /// While it exists, it also receives the library's log, through spdlog: warnings, and with
   /// `verbose` information too.
   ProgressDisplay(bool enabled, bool verbose);
   /// Clears the bar.
@@ -20,15 +20,16 @@ class ProgressDisplay {
   ProgressDisplay(const ProgressDisplay&) = delete;
   ProgressDisplay& operator=(const ProgressDisplay&) = delete;
 
-  /// For the library's callbacks: shows the state; false (stop) after Ctrl-C and its like.
+  /// A callback for the library: shows the state; returns false (stop) after Ctrl-C or another
+  /// signal.
   ProgressFn callback();
-  /// Replaces the engine's phase in front of the bar: "trial 12 of 100". Empty: back to phases.
+  /// Replaces the engine's phase before the bar: "trial 12 of 100". Empty: shows phases again.
   void set_title(std::string title) { title_ = std::move(title); }
   /// Shows n of `limit` (negative: no limit) generated tokens.
   void show_decode(int64_t n, int64_t limit, double seconds);
   /// Shows a fraction under the title.
   void show_fraction(double fraction, double seconds);
-  /// Removes the bar, so that something else may be printed.
+  /// Removes the bar, so that other text can be printed.
   void clear();
 
  private:

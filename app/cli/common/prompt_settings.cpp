@@ -4,36 +4,65 @@
 #include <fmt/core.h>
 
 #include "base/error.h"
-#include "cli/common/terminal.h"
+#include "cli/common/documents.h"
 
 namespace snapkv::cli {
 
-void PromptSettings::add_options(CLI::App& command) {
-  text_option_ = command.add_option("-p,--prompt", text_, "The prompt")->type_name("TEXT");
-  file_option_ = command
-                     .add_option("-f,--file", file_,
-                                 "Read the prompt from a file, - for stdin; one newline at its "
-                                 "end is dropped")
-                     ->type_name("FILE");
+void PromptSettings::add_options(CLI::App& command, Parts parts) {
+  parts_ = parts;
+  const bool both = parts == Parts::document_and_question;
+  text_option_ = command
+                     .add_option("-p,--prompt", text_,
+                                 both ? "The prompt, or the question about the document of -f"
+                                      : "The prompt")
+                     ->type_name("TEXT");
+  file_option_ =
+      command
+          .add_option("-f,--file", file_,
+                      both ? "Read a document: PDF, EPUB, Word (.docx), HTML or text; - or nothing "
+                             "for what is piped in. The text of -p follows it"
+                           : "Read the prompt from a document: PDF, EPUB, Word (.docx), HTML or "
+                             "text; - or nothing for what is piped in")
+          ->type_name("FILE");
 }
 
 bool PromptSettings::is_given() const {
-  return text_option_->count() > 0 || file_option_->count() > 0;
+  return whole_ || text_option_->count() > 0 || file_option_->count() > 0;
+}
+
+// Without the newline at its end; empty where there is none.
+std::string PromptSettings::document() const {
+  const bool is_file = file_option_->count() > 0;
+  const bool may_be_piped = parts_ == Parts::document_and_question || text_option_->count() == 0;
+  std::string text;
+  if (is_file) {
+    text = read_document(file_);
+  } else if (may_be_piped && stdin_is_piped()) {
+    text = read_piped_document();
+  }
+  if (!text.empty() && text.back() == '\n') text.pop_back();
+  if (text.empty() && is_file) {
+    fail(ErrorCode::kUsage, "the prompt is empty: there is no text in {}", file_);
+  }
+  return text;
 }
 
 std::string PromptSettings::read() const {
+  if (whole_) return *whole_;
   const bool from_text = text_option_->count() > 0, from_file = file_option_->count() > 0;
-  if (from_text == from_file) {
-    fail(ErrorCode::kUsage, "{}: give the prompt either as -p TEXT or as -f FILE (- for stdin)",
-         from_text ? "two prompts" : "no prompt");
+  if (from_text && from_file && parts_ == Parts::one) {
+    fail(ErrorCode::kUsage, "two prompts: give the prompt either as -p TEXT or as -f FILE");
   }
-  std::string text = from_text ? text_ : read_text(file_);
-  if (from_file && !text.empty() && text.back() == '\n') text.pop_back();
-  if (text.empty()) {
-    fail(ErrorCode::kUsage, "the prompt is empty: {}",
-         from_text ? "--prompt has no text" : fmt::format("there is no text in {}", file_));
+  if (from_text && text_.empty()) {
+    fail(ErrorCode::kUsage, "the prompt is empty: --prompt has no text");
   }
-  return text;
+  const std::string text = document();
+  if (text.empty() && !from_text) {
+    fail(ErrorCode::kUsage, "no prompt: give it as -p TEXT, as -f FILE (- for stdin){}",
+         parts_ == Parts::one ? "" : ", or as both: a document and a question about it");
+  }
+  if (text.empty()) return text_;
+  return from_text ? text + "\n\n" + text_ : text;
 }
 
 }  // namespace snapkv::cli

@@ -1,21 +1,34 @@
 // SPDX-License-Identifier: MIT
-// The prompt of a command: -p TEXT or -f FILE. Used by generate, explain and inspect.
+// The prompt of a command: -p TEXT, -f FILE, what is piped in, or a document with a question.
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <optional>
 #include <string>
+#include <utility>
 
 namespace snapkv::cli {
 
 class PromptSettings {
  public:
-  void add_options(CLI::App& command);
+  enum class Parts {
+    one,                    ///< -p TEXT or -f FILE, not both
+    document_and_question,  ///< both: the document first, then the text
+  };
+
+  void add_options(CLI::App& command, Parts parts);
   bool is_given() const;
-  /// Throws kUsage unless it is given exactly once and is not empty; kRuntime when the file can't
-  /// be read.
+  /// Takes this for the prompt, instead of what options say.
+  void set_text(std::string text) { whole_ = std::move(text); }
+  /// The text. What is piped into stdin is the document where no -f names another. Throws kUsage
+  /// unless it is given and not empty, and as read_document() for a file.
   std::string read() const;
 
  private:
+  std::string document() const;
+
+  Parts parts_ = Parts::one;
+  std::optional<std::string> whole_;
   std::string text_;
   std::string file_;
   CLI::Option* text_option_ = nullptr;

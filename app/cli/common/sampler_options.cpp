@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The options of sampling, which settings.h declares.
+// The sampling options that settings.h declares.
 #include <cmath>
 #include <limits>
 #include <optional>
@@ -13,7 +13,7 @@ namespace {
 
 constexpr const char* kSamplingGroup = "Sampling";
 
-// "1234+1.5", "1234-inf"
+// Parses "1234+1.5" or "1234-inf".
 std::optional<LogitBias> parse_bias(const std::string& text) {
   const size_t sign = text.find_first_of("+-");
   if (sign == std::string::npos) return std::nullopt;
@@ -88,7 +88,7 @@ void add_sampler_options(CLI::App& command, SamplerConfig& config, int64_t& seed
 uint64_t sampler_seed(int64_t seed) {
   if (seed < -1) fail(ErrorCode::kUsage, "--seed must be 0 or more, or -1, not {}", seed);
   if (seed >= 0) return static_cast<uint64_t>(seed);
-  return std::random_device{}() & 0x7fffffffu;  // printed with --json, to be given again
+  return std::random_device{}() & 0x7fffffffu;  // --json prints it, so that it can be reused
 }
 
 }  // namespace snapkv::cli

@@ -36,23 +36,23 @@ SessionOptions options_of(const CacheSettings& settings, int64_t n_ctx, const st
     options.kv_refresh = settings.refresh;
   }
   PolicyConfig checked = options.kv;
-  // not yet known
+  // a stand-in for a value that is not known yet
   if (options.kv_memory > 0) checked.budget = std::numeric_limits<int32_t>::max();
   if (model == nullptr && !settings.params.contains("window_size")) checked.window_size = 1;
   validate(checked, ParamNames::flags);
   return options;
 }
 
-// Whether [begin, end) is part of a key, as snapkv.window_size, of an option, or of a file's name.
+// Whether [begin, end) is part of a key (as snapkv.window_size), an option or a file's name.
 bool is_in_longer_name(const std::string& message, size_t begin, size_t end) {
   constexpr std::string_view kJoins = ".-/\\";
   if (begin > 0 && kJoins.find(message[begin - 1]) != std::string_view::npos) return true;
   if (end == message.size() || kJoins.find(message[end]) == std::string_view::npos) return false;
-  // a sentence's end joins nothing
+  // a full stop at the end of a sentence joins nothing
   return end + 1 < message.size() && message[end + 1] != ' ' && message[end + 1] != '\n';
 }
 
-// Whether [begin, end) is part of what the user typed.
+// Whether [begin, end) is part of a word that the user typed.
 bool is_typed(const std::string& message, size_t begin, size_t end,
               const std::vector<std::string>& typed) {
   return std::any_of(typed.begin(), typed.end(), [&](const std::string& word) {
@@ -63,8 +63,8 @@ bool is_typed(const std::string& message, size_t begin, size_t end,
   });
 }
 
-// "full" ignores the options of compression, so that its name alone switches that off; somebody who
-// types both must hear of it.
+// Warns about options that "full" ignores. Its name alone turns compression off, but somebody who
+// types both must be told.
 void warn_of_options_without_effect(const CacheSettings& settings) {
   std::vector<std::string> flags;
   for (const SharedParam& shared : shared_params()) {
@@ -246,7 +246,7 @@ SessionOptions session_options(const CacheSettings& settings, int64_t n_ctx,
       fail(ErrorCode::kUsage, "--kv-decode-limit compresses, and --kv-policy {} keeps every row",
            settings.policy);
     }
-    if (model == nullptr) warn_of_options_without_effect(settings);  // once, before it is loaded
+    if (model == nullptr) warn_of_options_without_effect(settings);  // once, before the model loads
   }
   return session_options(settings, n_ctx, {settings.policy}, model).front();
 }
@@ -264,7 +264,7 @@ std::string name_flags(const std::string& message, const std::vector<std::string
     flags[name] = flag;
   }
   for (const SharedParam& shared : shared_params()) flags[shared.param->name] = shared.param->flag;
-  // words of English stay, except where a message speaks of their value
+  // names that are English words stay, unless the message gives their value
   std::string fields;
   for (const auto& [name, flag] : flags) {
     const bool is_word = name.find('_') == std::string::npos;
@@ -316,15 +316,16 @@ std::shared_ptr<const Model> load_model(const ModelSettings& settings, ProgressF
                                   .progress = std::move(progress),
                                   .check_tensors = settings.check_tensors});
   if (settings.n_gpu_layers <= 0) return model;
-  if (model->backend_description().rfind("cpu", 0) == 0) {
-    log_warn("--gpu-layers {}: there is no GPU to use; the model runs on the CPU",
-             settings.n_gpu_layers);
-  } else if (settings.n_gpu_layers < model->info().n_layer) {
+  if (settings.n_gpu_layers < model->info().n_layer) {
     fail(
         ErrorCode::kUsage,
         "--gpu-layers {}: the model has {} layers and runs on one device as a whole; 0 is the CPU, "
         "{} or more the GPU",
         settings.n_gpu_layers, model->info().n_layer, model->info().n_layer);
+  }
+  if (model->backend_description().rfind("cpu", 0) == 0) {
+    log_warn("--gpu-layers {}: there is no GPU to use; the model runs on the CPU",
+             settings.n_gpu_layers);
   }
   return model;
 }

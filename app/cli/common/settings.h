@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Options that several commands share, and where their values come from: the command line, else
-// SNAPKV_* environment variables, else the configuration file, else the default.
+// Options that several commands share. Their values come from the command line, else from SNAPKV_*
+// environment variables, else from the configuration file, else from the default.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -14,7 +14,7 @@
 
 namespace snapkv::cli {
 
-/// Of every command.
+/// Settings that every command has.
 struct CommonSettings {
   std::string config;
   bool verbose = false;
@@ -32,22 +32,23 @@ struct ModelSettings {
   std::string cpu_target = "auto";
 };
 
-/// What a session keeps.
+/// How a session's cache is compressed and stored.
 struct CacheSettings {
   std::string policy = kDefaultPolicy;
-  PolicyParams params;  // of all policies together: what was set, or is the command's own default
-  std::vector<std::string> typed_params;   // those of the command line
+  PolicyParams params;  // of all policies: values that were set, or the command's own defaults
+  std::vector<std::string> typed_params;   // the parameters set on the command line
   std::vector<std::string> typed_options;  // all options of the command line, as "--kv-type"
   std::string type = "f16";
-  uint64_t memory = 0;       // bytes to make the budget of; 0: the policy's
+  uint64_t memory = 0;       // bytes that determine the budget; 0: the policy's budget
   int64_t decode_limit = 0;  // rows at which decoding compresses again; 0: never
   bool refresh = false;      // later turns choose from all rows again
   int64_t chunk = SessionOptions{}.chunk;
   uint64_t memory_limit = 0;
-  std::string spill_dir;  // empty: hidden states are in memory
+  std::string spill_dir;  // empty: hidden states stay in memory
 };
 
-/// A subcommand: its options and what runs it (returns the exit code), or subcommands of its own.
+/// A subcommand: its options and the function that runs it and returns the exit code, or its own
+/// subcommands.
 struct Command {
   CLI::App* app = nullptr;
   std::function<int()> run = {};
@@ -55,49 +56,49 @@ struct Command {
 };
 
 void add_common_options(CLI::App& app, CommonSettings& settings);
-/// The file and the precision; add_running_options for commands that compute.
+/// Adds the options for the file and the precision; commands that compute use add_running_options.
 void add_model_options(CLI::App& command, ModelSettings& settings);
-/// Where it runs and where the weights are.
+/// Adds the options for the device, and for how weights are held.
 void add_device_options(CLI::App& command, ModelSettings& settings);
-/// The same, how many threads, and whether weights are checked: a command that sets
-/// `settings.check_tensors` before gets the option to leave that out.
+/// Adds the same, the number of threads, and the check of weights: a command that sets
+/// `settings.check_tensors` beforehand gets the option to skip it.
 void add_running_options(CLI::App& command, ModelSettings& settings);
-/// Which rows are kept, in what type.
+/// Adds the options for which rows are kept, and in what type.
 void add_cache_options(CLI::App& command, CacheSettings& settings);
 void add_sampler_options(CLI::App& command, SamplerConfig& config, int64_t& seed);
 
-/// The seed of --seed; -1: another one each time. Throws kUsage for others below 0.
+/// The seed given by --seed; -1: a different one each time. Throws kUsage for other negative
+/// values.
 uint64_t sampler_seed(int64_t seed);
 
 Compute compute_of(const ModelSettings& settings);
 WeightMemory weights_of(const ModelSettings& settings);
-/// What a session keeps: the settings, else what the model's file recommends
-/// (ModelInfo::policy_defaults), else the papers' defaults. Every command has its options from
-/// here. `model` is null before the model is known: for settings that must be refused before it is
-/// loaded; what the file may still change is then not checked. Throws kUsage when the policy can't
-/// work or does not have an option that was typed.
+/// A session's options: from the settings, else as the model's file recommends
+/// (ModelInfo::policy_defaults), else the papers' defaults. `model` is null to refuse invalid
+/// settings before the model is loaded; what its file may still change is then not checked. Throws
+/// kUsage when the policy can't work or lacks an option that was typed.
 SessionOptions session_options(const CacheSettings& settings, int64_t n_ctx,
                                const ModelInfo* model = nullptr);
-/// The same with other policies, in their order: an option is of use if any of them has it, and
-/// those that have no budget take none.
+/// The same for several policies, in their order: an option is valid if any of them has it, and
+/// policies without a budget take none.
 std::vector<SessionOptions> session_options(const CacheSettings& settings, int64_t n_ctx,
                                             const std::vector<std::string>& policies,
                                             const ModelInfo* model = nullptr);
-/// The options' names in place of the library's, where a message has those of SessionOptions. Names
-/// of files stay as they are, and so do `typed` words of the user's that the message quotes.
+/// Replaces the names of fields of SessionOptions in a message by those of options. File names stay
+/// as they are, and so do `typed` words of the user that the message quotes.
 std::string name_flags(const std::string& message, const std::vector<std::string>& typed = {});
-/// A warning on stderr when a context (0: the model's own) is longer than the model's training.
+/// Warns on stderr when a context (0: the model's own) is longer than the model was trained for.
 void warn_beyond_training(int64_t n_ctx, const ModelInfo& model);
 /// Throws kUsage when the settings name no model.
 void require_model(const ModelSettings& settings);
 /// Loads the model that the settings name.
 std::shared_ptr<const Model> load_model(const ModelSettings& settings, ProgressFn progress);
 
-/// Gives the options of `command` that the command line left alone their values from the
-/// environment, else from the configuration file (a section is a command, [eval.needle] a command's
-/// task): config_file.cpp. `settings.config` empty: the
-/// default file, if there is one. Returns the file's name, empty for none. Throws kUsage for
-/// unknown names and bad values, kRuntime when a named file can't be read.
+/// Sets options of `command` that the command line left unset from the environment, else from the
+/// configuration file (a section is a command, [eval.needle] a command's task). With
+/// `settings.config` empty, reads the default file if there is one. Returns the file's name, empty
+/// for none. Throws kUsage for unknown names and bad values, kRuntime when a named file can't be
+/// read.
 std::string apply_environment_and_config(CLI::App& root, CLI::App& command,
                                          const CommonSettings& settings);
 

@@ -16,7 +16,8 @@ namespace {
 
 constexpr int kSignals[] = {SIGINT, SIGTERM, SIGHUP};
 
-// A signal may come to any thread, while others ask for it and another one comes to a third.
+// A signal may arrive in any thread, while a second one reads these and a third gets another
+// signal.
 std::atomic<int> g_signal = 0;
 std::atomic<int> g_count = 0;
 std::atomic<int> g_that_kill = 2;
@@ -27,12 +28,12 @@ void on_interrupt(int number) {
   if (++g_count < g_that_kill) return;
   remove_temporary_files();
   signal(number, SIG_DFL);
-  raise(number);  // takes effect when it is no longer blocked, as it is in its handler
+  raise(number);  // takes effect once unblocked; it is blocked while its handler runs
   sigset_t this_one;
   sigemptyset(&this_one);
   sigaddset(&this_one, number);
   pthread_sigmask(SIG_UNBLOCK, &this_one, nullptr);
-  _exit(128 + number);  // the first process of a container is not ended by its own signals
+  _exit(128 + number);  // signals do not end the first process of a container
 }
 
 void catch_signals() {
@@ -41,7 +42,7 @@ void catch_signals() {
     sigaction(each, nullptr, &previous);
     if (previous.sa_handler == SIG_IGN) continue;
     struct sigaction action = {};
-    action.sa_handler = on_interrupt;  // without SA_RESTART: a read that waits for input ends
+    action.sa_handler = on_interrupt;  // without SA_RESTART, a read that waits is interrupted
     sigemptyset(&action.sa_mask);
     sigaction(each, &action, nullptr);
   }
@@ -51,15 +52,15 @@ void write_text(const char* text) {
   if (write(STDERR_FILENO, text, strlen(text)) < 0) return;  // nowhere to report it to
 }
 
-// Only what is allowed in a handler: no allocation, no locks, no exit handlers.
+// Does only what a handler may do: no allocation, no locks, no exit handlers.
 void on_bus_error(int, siginfo_t* info, void*) {
   const char* path = mapped_file_at(info->si_addr);
   static std::atomic_flag reported = ATOMIC_FLAG_INIT;
   if (path != nullptr && reported.test_and_set()) {
-    for (;;) pause();  // another thread is writing the message, and ends the process
+    for (;;) pause();  // another thread is writing the message and will end the process
   }
   if (path == nullptr) {
-    signal(SIGBUS, SIG_DFL);  // the read that failed is repeated, and kills as ever
+    signal(SIGBUS, SIG_DFL);  // the failed read is repeated and then ends the process as usual
     return;
   }
   write_text("\nsnapkv: error: '");
@@ -88,7 +89,7 @@ bool interrupted() { return g_signal != 0; }
 bool forget_interrupt() {
   sigset_t all, before;
   sigfillset(&all);
-  sigprocmask(SIG_BLOCK, &all, &before);  // a signal that comes now must not get lost
+  sigprocmask(SIG_BLOCK, &all, &before);  // so that a signal that arrives now is not lost
   const bool forgotten = g_signal == 0 || g_signal == SIGINT;
   if (forgotten) {
     g_signal = 0;

@@ -8,7 +8,7 @@ namespace snapkv::cli {
 namespace {
 
 size_t edit_distance(std::string_view a, std::string_view b) {
-  std::vector<size_t> row(b.size() + 1);  // of the prefix of `a` so far, to every prefix of `b`
+  std::vector<size_t> row(b.size() + 1);  // distances from a prefix of `a` to each prefix of `b`
   std::iota(row.begin(), row.end(), size_t{0});
   for (size_t i = 0; i < a.size(); ++i) {
     size_t diagonal = row[0];
@@ -25,7 +25,7 @@ size_t edit_distance(std::string_view a, std::string_view b) {
 }  // namespace
 
 std::string nearest_name(std::string_view name, const std::vector<std::string>& known) {
-  constexpr size_t kLongest = 200;  // no option is longer, and the comparison is quadratic
+  constexpr size_t kLongest = 200;  // no option is longer, and the comparison takes quadratic time
   if (name.size() > kLongest) return "";
   std::string nearest;
   size_t least = name.size();

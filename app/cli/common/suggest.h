@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// "Did you mean ...": the nearest of the known names to one that is not known. Used for options and
-// environment variables.
+// Finds the known name nearest to an unknown one, for "did you mean ...".
 #pragma once
 
 #include <string>
@@ -9,8 +8,8 @@
 
 namespace snapkv::cli {
 
-/// The name that takes the fewest inserted, dropped or changed characters, if that is no more than
-/// a third of its length; else empty. The first of equals.
+/// Returns the name that needs the fewest inserted, dropped or changed characters, if they are at
+/// most a third of its length; else an empty string. The first one wins a tie.
 std::string nearest_name(std::string_view name, const std::vector<std::string>& known);
 
 }  // namespace snapkv::cli

@@ -23,7 +23,7 @@ namespace {
   fail(ErrorCode::kRuntime, "can't write to standard output: {}", std::strerror(error));
 }
 
-// Writes all of it; returns errno, 0 on success.
+// Writes the whole text; returns 0, or errno on failure.
 int write_all(int fd, std::string_view text) {
   while (!text.empty()) {
     const ssize_t n = write(fd, text.data(), text.size());
@@ -83,7 +83,7 @@ void close_stdout() {
 void write_stderr(std::string_view text) { write_styled_stderr(safe_output(text)); }
 
 void write_styled_stderr(std::string_view text) {
-  write_all(STDERR_FILENO, text);  // nowhere to report a failure to
+  write_all(STDERR_FILENO, text);  // a failure could be reported nowhere
 }
 
 std::string read_text(const std::string& path, size_t most) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Standard input, output and error: checked writes, whether people are watching, colours.
+// Standard input, output and error: checked writes, terminal detection, colours.
 #pragma once
 
 #include <string>
@@ -11,37 +11,37 @@ bool stdout_is_terminal();
 bool stderr_is_terminal();
 /// Columns of the terminal behind stderr; 80 when unknown.
 int terminal_width();
-/// Columns of the terminal behind stdout, else what COLUMNS says, else 80.
+/// Columns of the terminal behind stdout, else the value of COLUMNS, else 80.
 int stdout_width();
 
-/// The reader of stdout has gone ("| head"): the command ends without a word, with the exit code of
-/// a program that SIGPIPE ended. No error: that reader had seen enough.
+/// Thrown when the reader of stdout has gone ("| head"). The command ends silently with the exit
+/// code of a program that SIGPIPE ended; it is no error, since that reader had seen enough.
 struct StdoutClosed {
   static constexpr int kExitCode = 141;
 };
 
-/// Writes all of it to stdout at once, unbuffered. A terminal gets it as safe_output() makes it,
-/// whole characters of UTF-8 being expected: what a model or a file holds can't command a terminal.
-/// A file or a pipe gets it as it is. Throws Error{kRuntime} when that fails (a full disk),
-/// StdoutClosed when its reader has gone.
+/// Writes the whole text to stdout at once, unbuffered. On a terminal it passes through
+/// safe_output(), which needs complete UTF-8 characters, so that text from a model or a file can't
+/// control the terminal. A file or a pipe gets it unchanged. Throws Error{kRuntime} when writing
+/// fails (a full disk), StdoutClosed when the reader has gone.
 void write_stdout(std::string_view text);
-/// The same for text that holds our own escape sequences, all else in it being printable() already.
+/// The same for text with our own escape sequences, whose other parts are printable() already.
 void write_styled_stdout(std::string_view text);
 /// Closes stdout, which is where some file systems report a failed write. Throws like the above.
 void close_stdout();
-/// As safe_output() makes it, wherever it goes: logs are read at terminals.
+/// Writes to stderr through safe_output(), wherever it goes: logs are read at terminals.
 void write_stderr(std::string_view text);
-/// The same for text that holds our own escape sequences, all else in it being printable() already.
+/// The same for text with our own escape sequences, whose other parts are printable() already.
 void write_styled_stderr(std::string_view text);
 
-/// Everything in a file, or in stdin for "-". Throws Error{kRuntime} naming the file, kUsage where
-/// it has more than `most` bytes.
+/// Reads a whole file, or stdin for "-". Throws Error{kRuntime} naming the file, kUsage when it has
+/// more than `most` bytes.
 std::string read_text(const std::string& path, size_t most = std::string::npos);
 
 enum class Style { bold, dim, red, green };
-/// `text` in a style where `enabled` (a terminal, and NO_COLOR is not set); else as it is.
+/// Returns `text` in a style if `enabled` (a terminal, and NO_COLOR is not set), else unchanged.
 std::string paint(Style style, std::string_view text, bool enabled);
-/// Whether to colour what goes to that stream.
+/// Whether to colour the output to that stream.
 bool colour_stdout();
 bool colour_stderr();
 

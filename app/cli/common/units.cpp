@@ -29,6 +29,11 @@ std::string format_seconds(double seconds) {
   return fmt::format("{} h {:02} min", whole / 3600, whole % 3600 / 60);
 }
 
+std::string format_wait(double seconds) {
+  const auto whole = static_cast<int64_t>(std::max(1.0, seconds + 0.5));
+  return whole < 100 ? fmt::format("{} s", whole) : format_seconds(static_cast<double>(whole));
+}
+
 std::string format_rate(int64_t n_tokens, double seconds) {
   if (n_tokens <= 0 || seconds <= 0) return "-";
   const double rate = static_cast<double>(n_tokens) / seconds;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// without_repeats(): the items of a list option, each once. What is measured twice counts once, or
-// intervals would be too narrow. Used by eval and bench.
+// without_repeats(): the items of a list option, each once. Measuring a configuration twice must
+// not count twice, or confidence intervals would be too narrow.
 #pragma once
 
 #include <set>
@@ -8,7 +8,7 @@
 
 namespace snapkv::cli {
 
-/// The first of equal values, in their order.
+/// Keeps the first of equal values, in the order of the list.
 template <typename T>
 std::vector<T> without_repeats(const std::vector<T>& list) {
   std::vector<T> once;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// snapkv convert: a Hugging Face folder, or a GGUF file, as one GGUF file.
+// snapkv convert: writes a Hugging Face folder, or a GGUF file, as one GGUF file.
 #include <fmt/core.h>
 
 #include <filesystem>
@@ -33,7 +33,7 @@ std::optional<DType> type_of(const std::string& type) {
 }
 
 int run_convert(const ConvertSettings& s, const CommonSettings& common) {
-  std::error_code ignored;  // converting says why the name can't be used
+  std::error_code ignored;  // conversion reports why the name can't be used
   if (!s.force && std::filesystem::exists(s.to, ignored)) {
     fail(ErrorCode::kUsage, "'{}' exists already; --force replaces it", s.to);
   }

@@ -22,7 +22,7 @@
 namespace snapkv::cli {
 namespace {
 
-constexpr int64_t kDecodeTokens = 64;  // enough to time; the answer is the first seven
+constexpr int64_t kDecodeTokens = 64;  // enough to time; the answer is only the first seven
 constexpr size_t kShownColumns = 76;
 
 struct DemoSettings {
@@ -34,19 +34,19 @@ struct DemoSettings {
   std::string name;
 };
 
-// One prompt read into a new session and continued greedily.
+// The result of reading one prompt into a new session and continuing it greedily.
 struct Run : CacheRun {
   std::string answer;
   bool right = false;
 };
 
-// " 48213.\n..." -> "48213"
+// Returns the answer in a text: "48213" for " 48213.\n..."
 std::string answer_of(const std::string& text) {
   const size_t begin = std::min(text.find_first_not_of(' '), text.size());
   return text.substr(begin, text.find_first_of(".\n", begin) - begin);
 }
 
-// Throws kCancelled after Ctrl-C and its like.
+// Throws kCancelled after Ctrl-C or another signal.
 Run run_needle(const std::shared_ptr<const Model>& model, const SessionOptions& options,
                const NeedlePrompt& prompt, int64_t n_predict, const ProgressFn& progress) {
   Run run;
@@ -63,7 +63,7 @@ Run run_needle(const std::shared_ptr<const Model>& model, const SessionOptions& 
   return run;
 }
 
-// One row of the table, a cell for each cache. Cells are padded before they are painted.
+// A row of the table, with a cell for each cache. Cells are padded before they are coloured.
 struct Row {
   std::string label, full, kept;
   Style full_style = Style::bold, kept_style = Style::bold;
@@ -76,7 +76,7 @@ std::string shortened(const std::string& text) {
   return line.substr(0, kShownColumns - 3) + "...";
 }
 
-// The lines of a text that are not empty.
+// Returns the lines of a text that are not empty.
 std::vector<std::string> lines_of(const std::string& text) {
   std::vector<std::string> lines;
   std::istringstream in(text);
@@ -130,7 +130,7 @@ std::string show_table(const std::vector<Row>& rows, const PolicyConfig& policy,
   return text + fmt::format("{}: {}\n", policy.name, describe_policy(policy));
 }
 
-// K and V have one shape; layers may differ, so the first is shown when all are alike.
+// Shows the shape of K and V, which is the same; a range where heads keep different counts.
 std::string show_shapes(const ModelInfo& m, const SessionStats& before, const SessionStats& after) {
   std::vector<int64_t> counts;
   for (const auto& layer : after.layers) {
@@ -146,7 +146,7 @@ std::string show_shapes(const ModelInfo& m, const SessionStats& before, const Se
   return text;
 }
 
-// The first matrix products of a shape prepare their kernels: not the full cache's fault.
+// Runs the kernels once: their preparation for a shape must not count against the full cache.
 void warm_up(const std::shared_ptr<const Model>& model, const SessionOptions& options,
              const NeedlePrompt& prompt) {
   NeedlePrompt part;
@@ -156,7 +156,7 @@ void warm_up(const std::shared_ptr<const Model>& model, const SessionOptions& op
 }
 
 int run_demo(const DemoSettings& s, const CommonSettings& common) {
-  session_options(s.cache, 0);  // refuses what can't work before a model is loaded
+  session_options(s.cache, 0);  // refuses invalid options before a model is loaded
   ProgressDisplay progress(!common.no_progress, common.verbose);
   const std::shared_ptr<const Model> model = load_needle_model(s.model, progress.callback());
   const ModelInfo& info = model->info();

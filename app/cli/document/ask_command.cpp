@@ -39,7 +39,7 @@ void add_options(CLI::App& app, AskSettings& s) {
   app.add_option("DOCUMENT", s.document, "A file that snapkv compress has written")
       ->type_name("FILE")
       ->required();
-  s.question.add_options(app);
+  s.question.add_options(app, PromptSettings::Parts::one);
   add_length_option(app, s.limits);
   add_context_option(app, s.n_ctx, "document, question and answer");
   add_stop_option(app, s.limits);
@@ -50,9 +50,9 @@ void add_options(CLI::App& app, AskSettings& s) {
   add_sampler_options(app, s.sampler, s.seed);
 }
 
-/// The document's own, where its rows are chosen already: typed options that say otherwise are
-/// refused when it is loaded. Those of the environment and of the configuration file may be meant
-/// for documents with every row, and are not looked at.
+/// Returns the document's own cache settings when its rows have already been chosen; loading
+/// refuses typed options that differ. Settings from the environment or the configuration file are
+/// ignored, since they may be meant for documents that keep every row.
 CacheSettings cache_of(const AskSettings& s, const server::DocumentFile& file) {
   if (file.keeps_all) return s.cache;
   const std::vector<std::string>& typed = s.cache.typed_options;
@@ -70,7 +70,7 @@ CacheSettings cache_of(const AskSettings& s, const server::DocumentFile& file) {
   return cache;
 }
 
-/// Reads the question after the document, whose rows are in the file.
+/// Reads the question after the document, whose rows come from the file.
 class Asking {
  public:
   Asking(const AskSettings& s, const server::Document& document,
@@ -93,7 +93,7 @@ class Asking {
     all.insert(all.end(), tokens_.begin(), tokens_.end());
     const int64_t window = std::max(1, policy_window(session_.options().kv));
     const int64_t n = std::min(std::ssize(document), std::ssize(all) - window);
-    // all of it fits into the window, whose queries are computed anyway
+    // everything fits into the window, whose queries are computed anyway
     if (n < 1) return session_.prefill(all, {.progress = progress});
     session_.prefill(all, {.progress = progress, .prefix = prefix_, .n_from_prefix = n});
   }
@@ -118,7 +118,7 @@ class Asking {
 
   Session session_;
   std::vector<int32_t> tokens_;
-  std::shared_ptr<const KvPrefix> prefix_;  // of a file with every row
+  std::shared_ptr<const KvPrefix> prefix_;  // from a file that keeps every row
   double load_seconds_ = 0;
 };
 
@@ -129,7 +129,7 @@ int run_ask(const AskSettings& given, const CommonSettings& common) {
   Sampler sampler(s.sampler);
   const server::Document document = server::open_document(s.document, nullptr);
   const server::DocumentFile& file = document.file;
-  session_options(cache_of(s, file), s.n_ctx);  // refuses what can't work before a model is loaded
+  session_options(cache_of(s, file), s.n_ctx);  // refuses invalid options before a model is loaded
   if (s.model.path.empty()) s.model.path = file.model_path;
   require_model(s.model);
   ProgressDisplay progress(!common.no_progress, common.verbose);

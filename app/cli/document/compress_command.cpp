@@ -15,6 +15,7 @@
 #include "cli/common/output_files.h"
 #include "cli/common/plain_text.h"
 #include "cli/common/progress.h"
+#include "cli/common/prompt_length.h"
 #include "cli/common/prompt_settings.h"
 #include "cli/common/signals.h"
 #include "cli/common/terminal.h"
@@ -25,7 +26,8 @@
 namespace snapkv::cli {
 namespace {
 
-/// Chooses rows where the question is not known yet; no policy does that well (docs/quality.md).
+/// The policy for choosing rows before the question is known; none does that well
+/// (docs/quality.md).
 constexpr const char* kAgnosticPolicy = "keydiff";
 
 struct CompressSettings {
@@ -42,7 +44,7 @@ struct CompressSettings {
 
 void add_options(CLI::App& app, CompressSettings& s) {
   s.cache.policy = kAgnosticPolicy;
-  s.document.add_options(app);
+  s.document.add_options(app, PromptSettings::Parts::one);
   mark_output(
       app.add_option("-o,--output", s.output, "The file that is written, document.kv for example"),
       OutputKind::cache)
@@ -64,14 +66,14 @@ void add_options(CLI::App& app, CompressSettings& s) {
                      kMostZstdLevel, server::kZstdLevel))
       ->check(whole_number(1, kMostZstdLevel))
       ->expected(0, 1)
-      ->default_str(std::to_string(server::kZstdLevel))  // of --zstd alone
+      ->default_str(std::to_string(server::kZstdLevel))  // the value of --zstd alone
       ->type_name("LEVEL");
   add_context_option(app, s.n_ctx, "document, question and answer");
   s.chat.add_options(app);
   add_model_options(app, s.model);
   add_running_options(app, s.model);
   add_cache_options(app, s.cache);
-  app.remove_option(app.get_option("--kv-refresh"));  // such sessions have no file
+  app.remove_option(app.get_option("--kv-refresh"));  // sessions with it can't be saved
 }
 
 server::DocumentForm form_of(const Model& model, const CompressSettings& s) {
@@ -87,7 +89,8 @@ server::DocumentForm form_of(const Model& model, const CompressSettings& s) {
   return form;
 }
 
-/// Whether a --kv- option was typed: whoever says which rows stay does not want all of them.
+/// Whether a --kv- option was typed: somebody who says which rows to keep does not want all of
+/// them.
 bool chooses_rows(const CompressSettings& s) {
   return std::any_of(s.cache.typed_options.begin(), s.cache.typed_options.end(),
                      [](const std::string& option) { return option.starts_with("--kv-"); });
@@ -102,11 +105,15 @@ std::string summary(const CompressSettings& s, const Session& session, bool keep
       keeps_all ? fmt::format("every row, in {}", name(stored_kv_type(session.model().info())))
                 : fmt::format("{}, {}", session.options().kv.name,
                               describe_policy(session.options().kv));
+  const std::string full =
+      ratio >= 1 ? fmt::format("{:.1f} times as much", ratio)
+                 : std::string("less than the file: layers with sliding windows keep their last "
+                               "rows only, and the file holds every row, for any question");
   std::string text = fmt::format(
-      "{}: {} read in {} ({})\n{}: {}; a full cache takes {}, {:.1f} times as much\n",
+      "{}: {} read in {} ({})\n{}: {}; a full cache takes {}, {}\n",
       terminal_text(session.model().info().name, 80), plural(session.n_past(), "token"),
       format_seconds(seconds), format_rate(session.n_past(), seconds), s.output,
-      format_bytes(file) + ", " + kept, format_bytes(stats.kv_bytes_full), ratio);
+      format_bytes(file) + ", " + kept, format_bytes(stats.kv_bytes_full), full);
   if (!keeps_all) {
     text +=
         "These rows were chosen before any question was known, and may lack what one asks for; "
@@ -117,13 +124,14 @@ std::string summary(const CompressSettings& s, const Session& session, bool keep
 
 int run_compress(const CompressSettings& s, const CommonSettings& common) {
   const StopCheck stop(interrupted);
-  session_options(s.cache, s.n_ctx);  // refuses what can't work before a model is loaded
+  session_options(s.cache, s.n_ctx);  // refuses invalid options before a model is loaded
   require_model(s.model);
   const std::string text = s.document.read();
   if (!is_utf8(text)) fail(ErrorCode::kUsage, "the document is not valid UTF-8");
   ProgressDisplay progress(!common.no_progress, common.verbose);
   const std::shared_ptr<const Model> model = load_model(s.model, progress.callback());
   progress.clear();
+  refuse_hopeless_length(*model, text, s.n_ctx);
   const server::DocumentForm form = form_of(*model, s);
   const std::string notes =
       server::document_notes(form, std::filesystem::absolute(s.model.path).string(), "");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// snapkv eval TASK: quality of many cache configurations on prompts that are each read once; a
-// JSONL file of records and a Markdown table (docs/evaluation.md). The tasks are eval_<task>.cpp.
+// snapkv eval TASK: measures the quality of many cache configurations on prompts that are each read
+// once, as a JSONL file of records and a Markdown table (docs/evaluation.md).
 #include "cli/commands.h"
 #include "cli/eval/options.h"
 

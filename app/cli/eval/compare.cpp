@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// snapkv eval compare: two sets of records, prompt by prompt (eval/compare/compare.h).
+// snapkv eval compare: compares two sets of records, prompt by prompt (eval/compare/compare.h).
 #include "eval/compare/compare.h"
 
 #include "cli/common/terminal.h"

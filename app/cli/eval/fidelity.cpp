@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// snapkv eval fidelity: how far compressed caches move a model's predictions on the user's own
-// texts (eval/fidelity.h).
+// snapkv eval fidelity: measures how far compressed caches move a model's predictions on the user's
+// own texts (eval/fidelity/fidelity.h).
 #include "eval/fidelity/fidelity.h"
 
 #include <fmt/core.h>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// snapkv eval longbench: LongBench's tasks on the user's copy of its files (eval/longbench.h).
+// snapkv eval longbench: runs LongBench's tasks on the user's copy of its files
+// (eval/longbench/longbench.h).
 #include "eval/longbench/longbench.h"
 
 #include <fmt/core.h>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// snapkv eval make-qa: questions about the user's texts, for eval qa (eval/make_qa/make_qa.h).
+// snapkv eval make-qa: makes questions about the user's texts, for eval qa
+// (eval/make_qa/make_qa.h).
 #include "eval/make_qa/make_qa.h"
 
 #include <fmt/format.h>

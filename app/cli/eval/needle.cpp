@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// snapkv eval needle: facts hidden in long texts (eval/needle.h).
+// snapkv eval needle: asks for facts hidden in long texts (eval/needle/needle.h).
 #include "eval/needle/needle.h"
 
 #include "cli/eval/options.h"

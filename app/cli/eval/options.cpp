@@ -53,7 +53,7 @@ void add_eval_options(CLI::App& app, EvalSettings& settings, bool draws) {
       ->type_name("N,N,...");
   add_record_options(app, settings, draws);
   add_cache_options(app, settings.cache);
-  app.remove_option(app.get_option("--kv-policy"));  // --policies
+  app.remove_option(app.get_option("--kv-policy"));  // --policies replaces it
   budgets->excludes(app.get_option("--kv-memory"));
   app.final_callback([&app, &settings, budgets, kernels] {
     note_typed_options(app, settings.cache);
@@ -111,8 +111,8 @@ eval::PromptFormat prompt_format(const EvalSettings& settings, const Model& mode
 
 namespace {
 
-/// Throws kUsage when an option was typed that says nothing to any policy which drops rows, or that
-/// a list replaces. Other sources may mean it for other commands.
+/// Throws kUsage when an option was typed that no policy which drops rows has, or that a list
+/// replaces. The same setting from another source may be meant for another command.
 void check_options_are_of_use(const EvalSettings& settings) {
   const std::vector<std::string>& typed = settings.cache.typed_params;
   if (settings.typed_budgets && std::count(typed.begin(), typed.end(), "budget") > 0) {
@@ -142,7 +142,7 @@ std::vector<SessionOptions> make_configurations(const EvalSettings& settings,
   if (!settings.budgets.empty() && ratio != params.end() && std::get<double>(ratio->second) > 0) {
     fail(ErrorCode::kUsage, "--budgets and --kv-ratio exclude each other");
   }
-  // a list that was not given leaves the parameter as it is
+  // without a list, one value: the parameter as it is
   const auto values = [](const auto& list) {
     std::vector<std::optional<int64_t>> all(list.begin(), list.end());
     return all.empty() ? std::vector<std::optional<int64_t>>(1) : all;
@@ -177,7 +177,7 @@ std::vector<SessionOptions> make_configurations(const EvalSettings& settings,
 EvalRun::EvalRun(const EvalSettings& settings, const CommonSettings& common)
     : html_(settings.html), display_(!common.no_progress, common.verbose) {
   if (!html_.empty()) eval::check_page(html_);
-  // refuses what can't work before a model is loaded
+  // refuses invalid options before a model is loaded
   make_configurations(settings);
   if (settings.as_chat) settings.chat.variables();
   options_.question_agnostic = settings.question_agnostic;
@@ -224,7 +224,7 @@ void EvalRun::finish(const std::string& table) {
   display_.clear();
   try {
     write_page();
-  } catch (...) {  // the table may be all that is left of the run
+  } catch (...) {  // the table may be the only result of the run
     write_stdout(table);
     throw;
   }

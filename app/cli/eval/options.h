@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What the tasks of `snapkv eval` share: options, configurations to compare, and a run with its
-// model, record file and progress. One file per task, eval_<task>.cpp, builds on it.
+// Code that the tasks of `snapkv eval` share: options, configurations to compare, and a run with
+// its model, record file and progress. Each task has its own file.
 #pragma once
 
 #include <functional>
@@ -18,14 +18,14 @@
 namespace snapkv::cli {
 
 struct EvalSettings {
-  EvalSettings() { model.check_tensors = true; }  // what a broken model answers is no result
+  EvalSettings() { model.check_tensors = true; }  // a broken model gives no results
 
   ModelSettings model;
   CacheSettings cache;
   std::vector<std::string> policies = {"full", "snapkv"};
   std::vector<int64_t> budgets;
   std::vector<int> kernels;
-  bool typed_budgets = false, typed_kernels = false;  // on the command line
+  bool typed_budgets = false, typed_kernels = false;  // set on the command line
   std::vector<bool> refresh_modes;  // of SessionOptions::kv_refresh; empty: the cache option's
   std::string out;
   std::string html;
@@ -38,27 +38,30 @@ struct EvalSettings {
   ChatSettings chat;
 };
 
-/// Of every task: the record file, the model. `draws`: the task's prompts depend on --seed.
+/// Adds the options that every task has: the record file, the model. `draws`: the prompts depend on
+/// --seed.
 void add_record_options(CLI::App& app, EvalSettings& settings, bool draws = true);
-/// Those and the configurations to compare. A task adds its own first, in a group of its name.
+/// Adds these and the configurations to compare. A task adds its own options first, in a group
+/// named after it.
 void add_eval_options(CLI::App& app, EvalSettings& settings, bool draws = true);
-/// --lengths, in a task's group.
+/// Adds --lengths to a task's group.
 void add_lengths_option(CLI::App& app, std::vector<int64_t>& lengths, const std::string& help,
                         const std::string& group);
-/// --n-predict, for tasks that let the model answer.
+/// Adds --n-predict, for tasks that let the model answer.
 void add_answer_option(CLI::App& app, EvalSettings& settings);
-/// --question-agnostic, for tasks whose prompts end with a question.
+/// Adds --question-agnostic, for tasks whose prompts end with a question.
 void add_question_option(CLI::App& app, EvalSettings& settings);
 
-/// --keep-full, after add_question_option().
+/// Adds --keep-full; comes after add_question_option().
 void add_stored_option(CLI::App& app, EvalSettings& settings);
 
-/// --chat and its options, for tasks whose prompts are made by a PromptFormat.
+/// Adds --chat and its options, for tasks that make prompts with a PromptFormat.
 void add_chat_option(CLI::App& app, EvalSettings& settings);
-/// What --chat makes of prompts for this model. Throws kUsage when there is no template.
+/// Returns the format that --chat gives prompts for this model. Throws kUsage when there is no
+/// template.
 eval::PromptFormat prompt_format(const EvalSettings& settings, const Model& model);
 
-/// Every policy with every budget and kernel, each configuration once. `model` as in
+/// Returns every policy with every budget and kernel, each configuration once. `model` is as in
 /// session_options(). Throws kUsage.
 std::vector<SessionOptions> make_configurations(const EvalSettings& settings,
                                                 const ModelInfo* model = nullptr);
@@ -73,15 +76,16 @@ class EvalRun {
   const std::shared_ptr<const Model>& model() const { return options_.model; }
   eval::RecordFile& file() { return *file_; }
   const eval::RecordFile& file() const { return *file_; }
-  /// Throws kContextExceeded unless the model can read `n_tokens` and answer with `n_predict` (0:
-  /// the answer is among the tokens).
+  /// Throws kContextExceeded unless the model can read `n_tokens` and answer with `n_predict`
+  /// tokens (0: the answer is part of n_tokens).
   void check_length(int64_t n_tokens, int64_t n_predict) const;
-  /// Asks what the file lacks and prints the summary: run_items, then finish(summary_table).
+  /// Runs the prompts that the file lacks (run_items) and finishes with their summary_table.
   void ask(const std::vector<eval::Item>& items);
-  /// Shows how much of the run is done, for tasks that measure more finely than by prompts.
+  /// Shows the fraction of the run that is done, for tasks that measure in smaller steps than
+  /// prompts.
   void show_progress(const std::string& title, double fraction);
-  /// Ends the progress display, writes the page of the whole record file, if asked for, and prints
-  /// the table, also when the page fails.
+  /// Ends the progress display, writes the page of the whole record file if asked to, and prints
+  /// the table, even if the page fails.
   void finish(const std::string& table);
 
  private:
@@ -101,10 +105,10 @@ Command add_eval_fidelity(CLI::App& eval, const CommonSettings& common);
 Command add_eval_longbench(CLI::App& eval, const CommonSettings& common);
 Command add_eval_overlap(CLI::App& eval, const CommonSettings& common);
 Command add_eval_qa(CLI::App& eval, const CommonSettings& common);
-/// Questions for qa, made by rule; no model answers.
+/// Makes questions for qa by rule, without a model.
 Command add_eval_make_qa(CLI::App& eval);
 Command add_eval_turns(CLI::App& eval, const CommonSettings& common);
-/// Compares what the tasks wrote.
+/// Compares the records of other tasks.
 Command add_eval_compare(CLI::App& eval);
 
 }  // namespace snapkv::cli

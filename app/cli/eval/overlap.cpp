@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// snapkv eval overlap: what SnapKV rests on, measured (eval/overlap.h).
+// snapkv eval overlap: measures the observations that SnapKV is based on (eval/overlap/overlap.h).
 #include "eval/overlap/overlap.h"
 
 #include <algorithm>
@@ -26,7 +26,7 @@ int run_overlap(OverlapSettings s, const CommonSettings& common) {
   }
   if (!s.haystack.empty()) s.overlap.haystack = eval::read_haystack(s.haystack);
   eval::validate(s.overlap);
-  // nothing is dropped: this is about the attention itself
+  // nothing is dropped: the task measures attention itself
   s.eval.policies = {"full"};
   EvalRun run(s.eval, common);
   run.check_length(s.overlap.length, eval::longest_prompt(s.overlap) - s.overlap.length);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// snapkv eval qa: questions about real texts (eval/qa/qa.h).
+// snapkv eval qa: asks questions about real texts (eval/qa/qa.h).
 #include "eval/qa/qa.h"
 
 #include <fmt/core.h>
@@ -21,7 +21,7 @@ struct QaSettings {
 };
 
 int run_qa(QaSettings s, const CommonSettings& common) {
-  // only what the full cache answers counts
+  // only questions that the full cache answers count
   std::vector<std::string>& policies = s.eval.policies;
   if (std::find(policies.begin(), policies.end(), "full") == policies.end()) {
     policies.insert(policies.begin(), "full");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// snapkv eval ruler: RULER's synthetic tasks (eval/ruler.h).
+// snapkv eval ruler: runs RULER's synthetic tasks (eval/ruler/ruler.h).
 #include "eval/ruler/ruler.h"
 
 #include <fmt/core.h>
@@ -17,11 +17,11 @@ struct RulerSettings {
   eval::RulerOptions ruler;
 };
 
-// A table of tasks per length; with several lengths a table of their means.
+// Returns a table of tasks for each length and, with several lengths, one of their means.
 std::string tables(const EvalRun& run, std::vector<eval::Item> items,
                    const std::vector<int64_t>& lengths) {
   std::string text;
-  const size_t n = items.size() / lengths.size();  // of each length, in order
+  const size_t n = items.size() / lengths.size();  // of each length, one length after the other
   for (size_t i = 0; i < lengths.size(); ++i) {
     const auto begin = items.begin() + static_cast<std::ptrdiff_t>(i * n);
     const auto end = begin + static_cast<std::ptrdiff_t>(n);
@@ -36,7 +36,7 @@ std::string tables(const EvalRun& run, std::vector<eval::Item> items,
 
 int run_ruler(RulerSettings s, const CommonSettings& common) {
   s.ruler.seed = s.eval.seed;
-  s.ruler.lengths = without_repeats(s.ruler.lengths);  // a table for each
+  s.ruler.lengths = without_repeats(s.ruler.lengths);  // each has its own table
   if (!s.haystack.empty()) s.ruler.haystack = eval::read_haystack(s.haystack);
   EvalRun run(s.eval, common);
   for (const int64_t length : s.ruler.lengths) run.check_length(length, 0);

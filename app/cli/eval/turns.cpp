@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// snapkv eval turns: several questions about one document, as in a chat (eval/turns/turns.h).
+// snapkv eval turns: asks several questions about one document, as in a chat (eval/turns/turns.h).
 #include "eval/turns/turns.h"
 
 #include "cli/eval/options.h"
@@ -68,7 +68,7 @@ Command add_eval_turns(CLI::App& eval, const CommonSettings& common) {
   add_chat_option(*app, s->eval);
   add_question_option(*app, s->eval);
   add_eval_options(*app, s->eval);
-  app->remove_option(app->get_option("--kv-refresh"));  // --modes
+  app->remove_option(app->get_option("--kv-refresh"));  // --modes replaces it
   return {app, [s, &common] { return run_turns(*s, common); }};
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // snapkv explain: reads a prompt and shows, step by step and with its tokens, how SnapKV chooses
-// the rows of one KV head. The votes come from the engine (AttentionProbe), the ranking is done
-// here again, and what it gives must be what the engine kept.
+// the rows of one KV head. The votes come from the engine (AttentionProbe); the ranking is repeated
+// here and must match what the engine kept.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -36,8 +36,8 @@ struct ExplainSettings {
   CLI::Option* budget_option = nullptr;
 };
 
-/// The rankings of every layer and KV head, gathered while the prompt is read: what is kept of all
-/// of them, and everything of the one to show.
+/// Collects the rankings of every layer and KV head while the prompt is read: the kept positions of
+/// all of them, and all values of the head to show.
 class Rankings {
  public:
   Rankings(const ExplainSettings& s, const ModelInfo& info, const SnapKvRule& kv, int64_t n_tokens)
@@ -56,7 +56,7 @@ class Rankings {
   const AttentionProbe& probe() const { return probe_; }
   HeadRanking take_shown() { return std::move(shown_); }
 
-  /// Throws kRuntime unless the session keeps what was ranked highest, and the window.
+  /// Throws kRuntime unless the session kept the window and the positions that rank highest here.
   void check(const Session& session) const {
     for (size_t il = 0; il < kept_.size(); ++il) {
       for (size_t g = 0; g < kept_[il].size(); ++g) {
@@ -78,7 +78,7 @@ class Rankings {
   void add(const AttentionProbe::Report& report) {
     const int64_t n_group = report.n_head / n_head_kv_;
     std::vector<std::vector<int32_t>>& kept = kept_.emplace_back();
-    if (!layers_[report.il].compressed) return;  // it keeps its window, whatever is voted for
+    if (!layers_[report.il].compressed) return;  // it keeps its window, whatever the votes
     for (int64_t g = 0; g < n_head_kv_; ++g) {
       const auto sums = report.sums.subspan(static_cast<size_t>(g * n_group * n_tokens_),
                                             static_cast<size_t>(n_group * n_tokens_));
@@ -93,14 +93,14 @@ class Rankings {
     }
   }
 
-  const int layer_, head_;  // to show; negative: the one with the highest peak
+  const int layer_, head_;  // head to show; negative: the one with the highest peak
   const int64_t n_head_kv_;
   const std::vector<LayerInfo> layers_;
   const SnapKvRule kv_;
   const int64_t n_tokens_;
   AttentionProbe probe_;
   HeadRanking shown_;
-  // [n_layer][n_head_kv], of the prefix; no heads where no policy chooses
+  // [n_layer][n_head_kv] positions in the prefix; no heads in layers where no policy chooses
   std::vector<std::vector<std::vector<int32_t>>> kept_;
 };
 
@@ -140,7 +140,7 @@ void check_place(const ExplainSettings& s, const ModelInfo& info) {
   check("--head", s.head, info.n_head_kv, "KV heads");
 }
 
-/// Turns a ratio, or no budget at all, into a number of rows.
+/// Replaces a ratio, or a missing budget, by a number of rows.
 void settle_budget(const ExplainSettings& s, int64_t n_tokens, Explanation& e) {
   PolicyConfig& kv = e.session.kv;
   const int64_t least = policy_window(kv) + std::get<int64_t>(policy_value(kv, "sinks")) + 1;
@@ -165,7 +165,7 @@ std::vector<int32_t> prompt_tokens(const ExplainSettings& s, const Model& model)
 
 int run_explain(const ExplainSettings& s, const CommonSettings& common) {
   check_settings(s);
-  session_options(s.cache, 0);  // refuses what can't work before a model is loaded
+  session_options(s.cache, 0);  // refuses invalid options before a model is loaded
   Explanation e;
   ProgressDisplay progress(!common.no_progress, common.verbose);
   const std::shared_ptr<const Model> model = load_needle_model(s.model, progress.callback());
@@ -181,7 +181,7 @@ int run_explain(const ExplainSettings& s, const CommonSettings& common) {
     write_stdout(show_nothing_dropped(n_tokens, e.session.kv.budget));
     return 0;
   }
-  for (const int32_t id : tokens) e.pieces.push_back(model->piece(id, s.as_chat));
+  for (const int32_t id : tokens) e.pieces.push_back(model->piece(id, true));
   Rankings rankings(s, e.model, SnapKvRule(e.session.kv), n_tokens);
   Session session(model, e.session);
   session.prefill(tokens, {.progress = progress.callback(), .probe = &rankings.probe()});
@@ -205,7 +205,7 @@ Command add_explain_command(CLI::App& root, const CommonSettings& common) {
   CLI::App* app =
       root.add_subcommand("explain", "Show how SnapKV chooses what is kept of a prompt");
   s->cache.policy = "snapkv";  // whose steps these are, whatever the other commands use
-  s->prompt.add_options(*app);
+  s->prompt.add_options(*app, PromptSettings::Parts::document_and_question);
   s->chat.add_prompt_options(*app, s->as_chat);
   app->add_option("--length", s->length, "Without a prompt: tokens of the demo's text")
       ->check(whole_number(1, kMostTokens))

@@ -12,8 +12,6 @@
 namespace snapkv::cli {
 namespace {
 
-/// First positions that peak_vote() leaves out: "attention sinks" (arXiv 2309.17453).
-constexpr size_t kSinks = 4;
 
 std::vector<float> reduce_group(const std::vector<std::vector<float>>& heads, bool is_mean) {
   std::vector<float> votes = heads.front();
@@ -103,13 +101,14 @@ std::vector<int32_t> interesting_positions(const HeadRanking& r, int kernel_size
   std::stable_sort(by_vote.begin(), by_vote.end(), [&](int32_t a, int32_t b) {
     return r.votes[static_cast<size_t>(a)] > r.votes[static_cast<size_t>(b)];
   });
-  // the peak far back with all that its kernel reaches, and one more: what it keeps and what not
+  // the peak with every position its kernel reaches, and one more on each side, which it does not
+  // keep
   const int32_t reach = kernel_size / 2 + 1, peak = static_cast<int32_t>(peak_position(r));
   for (int32_t d = 0; d <= reach; ++d) add(peak - d), add(peak + d);
   for (const int32_t j : by_vote) {
     for (const int32_t d : {0, -1, 1}) add(j + d);
   }
-  // a single token between two rows takes no more room than the line that would count it
+  // a single token between two rows takes no more room than a line saying that it is left out
   for (auto it = rows.begin(); std::next(it) != rows.end(); ++it) {
     if (*std::next(it) == *it + 2) rows.insert(*it + 1);
   }

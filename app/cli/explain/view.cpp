@@ -15,14 +15,14 @@ namespace snapkv::cli {
 namespace {
 
 constexpr size_t kTokenColumns = 16;
-constexpr int kRowColumns = 51;    // of a row of the table, without its two bars
-constexpr int64_t kLongRun = 12;   // dropped tokens that are dots one by one, at most
-constexpr int64_t kLongDim = 200;  // dropped tokens that are written out dim, at most
+constexpr int kRowColumns = 51;    // width of a table row without its two bars
+constexpr int64_t kLongRun = 12;   // most dropped tokens shown as one dot each
+constexpr int64_t kLongDim = 200;  // most dropped tokens written out, dimmed
 constexpr size_t kShownRanges = 24;
 
 std::string quoted(const std::string& piece) { return "\"" + printable(piece) + "\""; }
 
-/// Writes the steps of one explanation.
+/// Writes the steps of an explanation.
 class View {
  public:
   View(const Explanation& e, const ViewOptions& options)
@@ -42,7 +42,7 @@ class View {
       if (is_kept_[j]) cut_ = std::min(cut_, r_.pooled[j]);
       if (!is_kept_[j]) highest_dropped_ = std::max(highest_dropped_, r_.pooled[j]);
     }
-    // sinks that are kept whatever their votes have no pooled score to draw
+    // from the votes: sinks, which are always kept, have an infinite pooled score
     max_ = *std::max_element(r_.votes.begin(), r_.votes.end());
   }
 
@@ -125,6 +125,8 @@ class View {
     return text + "  votes   " + profile(r_.votes) + "\n" + scale_line();
   }
 
+  static bool is_sink(int32_t j) { return static_cast<size_t>(j) < kSinks; }
+
   /// "   301" (4.12), ...: with their positions.
   std::string best_tokens(const std::vector<float>& votes, int64_t n) const {
     std::vector<int32_t> best = top_positions(votes, n);
@@ -133,9 +135,9 @@ class View {
     });
     std::string text;
     for (const int32_t j : best) {
-      text +=
-          fmt::format("{}{} at {}: {:.3f}", text.empty() ? "" : ", ",
-                      quoted(e_.pieces[static_cast<size_t>(j)]), j, votes[static_cast<size_t>(j)]);
+      text += fmt::format("{}{} at {}{}: {:.3f}", text.empty() ? "" : ", ",
+                          quoted(e_.pieces[static_cast<size_t>(j)]), j,
+                          is_sink(j) ? " (an attention sink)" : "", votes[static_cast<size_t>(j)]);
     }
     return text;
   }
@@ -143,10 +145,10 @@ class View {
   int map_columns() const {
     return static_cast<int>(std::min<int64_t>(n_prefix_, std::max(20, options_.width - 12)));
   }
-  /// First position of a column of the maps.
+  /// Returns the first position of a column of the maps.
   int64_t column_begin(int column) const { return column * n_prefix_ / map_columns(); }
 
-  /// The whole prefix in one line: of each column's tokens the highest.
+  /// Draws the whole prefix in one line; each column shows the highest value of its tokens.
   std::string profile(const std::vector<float>& values) const {
     std::vector<float> columns;
     for (int c = 0; c < map_columns(); ++c) {
@@ -202,7 +204,7 @@ class View {
     return paint(is_kept_[i] ? Style::bold : Style::dim, line, options_.colour) + "\n";
   }
 
-  /// Counts the tokens [begin, end) that have no row.
+  /// Returns a line that counts the tokens [begin, end), which have no row.
   std::string not_shown(int32_t begin, int32_t end) const {
     if (begin >= end) return "";
     const auto first = is_kept_.begin() + begin, last = is_kept_.begin() + end;
@@ -241,7 +243,7 @@ class View {
     return text;
   }
 
-  /// Of each column's tokens the share that is kept.
+  /// Draws the share of each column's tokens that is kept.
   std::string kept_map() const {
     std::vector<float> shares;
     for (int c = 0; c < map_columns(); ++c) {
@@ -323,7 +325,7 @@ class View {
   const int64_t n_tokens_, n_prefix_, n_group_;
   std::vector<bool> is_kept_;  // [L - W]
   float cut_ = 0, highest_dropped_ = 0;
-  float max_ = 0;  // of the votes: a full bar
+  float max_ = 0;  // highest vote: a full bar
 };
 
 }  // namespace

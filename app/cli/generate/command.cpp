@@ -1,58 +1,39 @@
 // SPDX-License-Identifier: MIT
 // snapkv generate: reads a prompt, compresses its cache, writes the answer to stdout as it comes.
+#include "cli/generate/command.h"
+
 #include <algorithm>
 #include <memory>
+#include <span>
 
 #include "base/error.h"
 #include "base/stop_check.h"
 #include "base/timer.h"
 #include "cli/commands.h"
-#include "cli/common/chat_settings.h"
-#include "cli/common/grammar_settings.h"
 #include "cli/common/policy_options.h"
 #include "cli/common/progress.h"
-#include "cli/common/prompt_settings.h"
+#include "cli/common/prompt_length.h"
 #include "cli/common/signals.h"
 #include "cli/common/terminal.h"
 #include "cli/generate/compare.h"
-#include "cli/generate/generation.h"
 #include "cli/generate/limit_options.h"
 #include "cli/generate/report.h"
-#include "cli/generate/saved_cache.h"
 #include "snapkv/text_stream.h"
 
 namespace snapkv::cli {
 namespace {
 
-struct GenerateSettings {
-  ModelSettings model;
-  CacheSettings cache;
-  SamplerConfig sampler;
-  GrammarSettings grammar;
-  int64_t seed = 0;
-  PromptSettings prompt;
-  GenerationLimits limits;
-  int64_t n_ctx = 0;
-  bool no_bos = false;
-  bool plain_text = false;
-  SavedCache saved;
-  std::string compare;  // policy of a second answer; empty: one answer
-  bool as_chat = false;
-  ChatSettings chat;
-  bool json = false;
-  bool show_timings = false;
-};
-
 void add_options(CLI::App& app, GenerateSettings& s) {
-  s.prompt.add_options(app);
+  s.prompt.add_options(app, PromptSettings::Parts::document_and_question);
   add_length_option(app, s.limits);
+  s.length_option = app.get_option("--n-predict");
   add_context_option(app, s.n_ctx, "prompt and answer");
   add_stop_option(app, s.limits);
   add_ignore_eos_option(app, s.limits);
   app.add_flag("--no-bos", s.no_bos, "Don't begin the prompt with the model's BOS token");
   app.add_flag("--no-special", s.plain_text,
                "Take control tokens that are written out in the prompt as plain text");
-  s.chat.add_prompt_options(app, s.as_chat);
+  s.chat.add_default_prompt_options(app, s.as_chat, s.as_text);
   CLI::Option* const json = app.add_flag(
       "--json", s.json,
       "Print one JSON object (answer, tokens, settings, timings, cache) instead of text");
@@ -75,24 +56,52 @@ void add_options(CLI::App& app, GenerateSettings& s) {
   s.grammar.add_options(app);
 }
 
-// The prompt's tokens: its text, or a chat of one message.
+constexpr int64_t kBaseModelTokens = 256;  // of an answer that nothing else ends
+
+// Whether control tokens are written out in the text of these tokens: others than those that the
+// tokenizer has put before and after it.
+bool has_control(const Model& model, std::span<const int32_t> tokens, bool add_bos) {
+  const Tokenizer& tokenizer = model.tokenizer();
+  const SpecialTokens& special = tokenizer.special();
+  if (add_bos && !tokens.empty() && tokens.front() == special.bos) tokens = tokens.subspan(1);
+  if (special.add_eos && !tokens.empty() && tokens.back() == special.eos) {
+    tokens = tokens.first(tokens.size() - 1);
+  }
+  return std::any_of(tokens.begin(), tokens.end(), [&](int32_t id) {
+    return tokenizer.is_control(id) && id != special.unk;
+  });
+}
+
+// The prompt's tokens: its text, or a chat of one message. Says in `report` which it is, and why.
 std::vector<int32_t> tokens_of(const Model& model, const std::string& prompt,
-                               const GenerateSettings& s) {
+                               const GenerateSettings& s, RunReport& report) {
   const bool add_bos = !s.no_bos && !s.saved.loads();  // what continues has no beginning of its own
-  if (!s.as_chat) return model.tokenize(prompt, add_bos, !s.plain_text);
-  return s.chat.tokenize(model, s.model.path, prompt, add_bos);
+  const bool has_template = !model.chat().templates.empty();
+  report.as_chat = s.as_chat || s.chat.is_given();
+  std::vector<int32_t> tokens;
+  if (!report.as_chat) {
+    tokens = model.tokenize(prompt, add_bos, !s.plain_text);
+    const bool is_made = has_control(model, tokens, add_bos);
+    const bool may_be_chat = has_template && !s.as_text && !s.saved.loads() && !s.saved.saves();
+    report.as_chat = may_be_chat && !is_made;
+    report.has_control = may_be_chat && is_made;
+    report.misses_template = has_template && !report.as_chat && !is_made;
+  }
+  if (report.as_chat) return s.chat.tokenize(model, s.model.path, prompt, add_bos);
+  return tokens;
 }
 
-// Whether the model has a chat template, and the prompt is no text that one has made.
-bool misses_template(const Model& model, const std::vector<int32_t>& tokens,
-                     const GenerateSettings& s) {
-  if (s.as_chat || model.chat().templates.empty()) return false;
-  const size_t n_bos = s.no_bos ? 0 : 1;
-  return std::none_of(tokens.begin() + std::min(n_bos, tokens.size()), tokens.end(),
-                      [&](int32_t id) { return model.tokenizer().is_control(id); });
+// A base model goes on until the context is full: its answer is a paragraph, unless the user says
+// how long it is.
+void end_base_models_answer(const GenerateSettings& s, bool has_template, RunReport& report) {
+  const bool is_bounded = s.length_option->count() > 0 || s.limits.n_predict >= 0;
+  if (report.as_chat || is_bounded || has_template || report.grammar) return;
+  report.continues_text = true;
+  report.limits.n_predict = kBaseModelTokens;
+  report.limits.one_paragraph = s.limits.stops.empty() && !s.limits.ignore_eos;
 }
 
-// Prefill; false when Ctrl-C or another signal stopped it.
+// Reads the prompt; returns false when Ctrl-C or another signal stopped it.
 bool read_into(Session& session, const std::vector<int32_t>& tokens, ProgressDisplay& progress) {
   try {
     session.prefill(tokens, {.progress = progress.callback()});
@@ -103,20 +112,24 @@ bool read_into(Session& session, const std::vector<int32_t>& tokens, ProgressDis
   return true;
 }
 
-// Decodes, and streams the text unless it goes into the JSON.
+// Decodes the answer, and streams its text unless it goes into the JSON.
 void write_answer(Session& session, Sampler& sampler, const GenerateSettings& s,
                   const Timer& since_prefill, ProgressDisplay& progress, RunReport& report) {
   const bool stream_text = !s.json;
   const bool show_progress = s.json || !stdout_is_terminal();
   Timer since_decode;
+  // what the context leaves, where that is less
+  const int64_t room = session.n_ctx() - session.n_past();
+  const int64_t most =
+      report.limits.n_predict < 0 ? -1 : std::min(report.limits.n_predict, room + 1);
   progress.clear();
   generate(
-      session, sampler, s.limits,
+      session, sampler, report.limits,
       [&](std::string_view text, int64_t n) {
         if (!report.first_token_seconds) report.first_token_seconds = since_prefill.seconds();
         if (stream_text) write_stdout(text);
         if (show_progress) {
-          progress.show_decode(n, s.limits.n_predict, since_decode.seconds());
+          progress.show_decode(n, most, since_decode.seconds());
         }
       },
       report.generation);
@@ -125,7 +138,7 @@ void write_answer(Session& session, Sampler& sampler, const GenerateSettings& s,
   if (stdout_is_terminal() && (text.empty() || text.back() != '\n')) write_stdout("\n");
 }
 
-// At the beginning of the answer's grammar, if it has one.
+// Returns a matcher at the beginning of the answer's grammar, if it has one.
 std::optional<GrammarMatcher> matcher_of(const RunReport& report, const Model& model) {
   if (!report.grammar) return std::nullopt;
   return GrammarMatcher(*report.grammar,
@@ -137,7 +150,7 @@ int run_comparison(const GenerateSettings& s, const CacheSettings& cache, const 
                    ProgressDisplay& progress) {
   CacheSettings other = cache;
   other.policy = s.compare;
-  other.typed_params.clear();  // they are for the first policy
+  other.typed_params.clear();  // they apply to the first policy
   if (!policy_info(other.policy).has_budget) other.memory = other.decode_limit = 0;
   const ModelInfo& info = model->info();
   write_styled_stdout(
@@ -146,16 +159,18 @@ int run_comparison(const GenerateSettings& s, const CacheSettings& cache, const 
                       .second = resolve_options(report.session, info),
                       .sampler = report.sampler,
                       .grammar = matcher_of(report, *model),
-                      .limits = s.limits},
+                      .limits = report.limits},
                      tokens, progress, colour_stdout()));
   return 0;
 }
+
+}  // namespace
 
 int run_generate(const GenerateSettings& s, const CommonSettings& common) {
   const StopCheck stop(interrupted);
   RunReport report;
   const CacheSettings cache = s.saved.settings(s.cache);
-  session_options(cache, s.n_ctx);  // refuses what can't work before a model is loaded
+  session_options(cache, s.n_ctx);  // refuses invalid options before a model is loaded
   report.sampler = s.sampler;
   report.sampler.seed = sampler_seed(s.seed);
   report.limits = s.limits;
@@ -164,7 +179,7 @@ int run_generate(const GenerateSettings& s, const CommonSettings& common) {
   if (report.grammar && s.limits.ignore_eos) {
     fail(ErrorCode::kUsage, "--ignore-eos: an answer by a grammar ends where the grammar does");
   }
-  TextStream(s.limits.stops);  // refuses what is no text, before a long prompt is read
+  TextStream(s.limits.stops);  // refuses invalid stop strings before a long prompt is read
   require_model(s.model);
   const bool has_prompt = s.prompt.is_given() || !s.saved.loads();
   const std::string prompt = has_prompt ? s.prompt.read() : "";
@@ -175,14 +190,20 @@ int run_generate(const GenerateSettings& s, const CommonSettings& common) {
   report.load_seconds = since_start.seconds();
   report.model = model->info();
   report.session = session_options(cache, s.n_ctx, &report.model);
+  if (report.session.kv_memory > 0 && s.limits.n_predict > 0) {
+    // room for the tokens that may come, and no more, leaves the rest to the budget
+    report.session.decode_reserve = std::min(report.session.decode_reserve, s.limits.n_predict);
+  }
   progress.clear();
   warn_beyond_training(s.n_ctx, report.model);
   report.params_of_model = params_of_model(cache, cache.policy, report.model);
   report.backend = model->backend_description();
   std::vector<int32_t> tokens;
-  if (has_prompt) tokens = tokens_of(*model, prompt, s);
+  refuse_hopeless_length(*model, prompt, s.n_ctx);
+  if (has_prompt) tokens = tokens_of(*model, prompt, s, report);
   if (tokens.empty() && has_prompt) fail(ErrorCode::kUsage, "the prompt is empty");
-  report.misses_template = has_prompt && misses_template(*model, tokens, s);
+  if (!s.saved.loads()) refuse_beyond_context(report.model, std::ssize(tokens), s.n_ctx);
+  end_base_models_answer(s, !model->chat().templates.empty(), report);
   report.n_prompt = static_cast<int64_t>(tokens.size());
 
   if (!s.compare.empty()) return run_comparison(s, cache, report, model, tokens, progress);
@@ -211,8 +232,6 @@ int run_generate(const GenerateSettings& s, const CommonSettings& common) {
              ? static_cast<int>(ErrorCode::kCancelled)
              : 0;
 }
-
-}  // namespace
 
 Command add_generate_command(CLI::App& root, const CommonSettings& common) {
   auto settings = std::make_shared<GenerateSettings>();

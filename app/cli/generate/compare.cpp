@@ -36,7 +36,7 @@ Answer answer(const Comparison& c, const SessionOptions& options, std::span<cons
   return answer;
 }
 
-// "the same", or where they part.
+// Says that the answers are the same, or where they begin to differ.
 std::string difference(const std::vector<int32_t>& a, const std::vector<int32_t>& b) {
   const auto [left, right] = std::mismatch(a.begin(), a.end(), b.begin(), b.end());
   if (left == a.end() && right == b.end()) return "the answers are the same";
@@ -48,7 +48,7 @@ std::string difference(const std::vector<int32_t>& a, const std::vector<int32_t>
 
 std::string compare_caches(const Comparison& c, std::span<const int32_t> prompt,
                            ProgressDisplay& progress, bool colour) {
-  // the first matrix products of a shape prepare their kernels: not the first cache's fault
+  // warms up: the preparation of kernels for a shape must not count against the first cache
   const auto part = std::min<int64_t>(c.first.chunk, std::ssize(prompt));
   Session(c.model, c.first).prefill(prompt.first(part), {.progress = progress.callback()});
   const Answer first = answer(c, c.first, prompt, progress.callback());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// generate --compare: one prompt answered with two caches, and the table of what they cost.
+// generate --compare: answers one prompt with two caches, and shows in a table what they cost.
 #pragma once
 
 #include <memory>
@@ -17,13 +17,13 @@ namespace snapkv::cli {
 struct Comparison {
   std::shared_ptr<const Model> model;
   SessionOptions first, second;
-  SamplerConfig sampler;  ///< of both answers, with the same seed
+  SamplerConfig sampler;  ///< for both answers, with the same seed
   std::optional<GrammarMatcher> grammar;
   GenerationLimits limits;
 };
 
-/// Reads the prompt twice, one session after the other, and returns both answers with the table.
-/// Throws kCancelled after Ctrl-C and its like.
+/// Reads and answers the prompt with one cache after the other; returns both answers and the table.
+/// Throws kCancelled after Ctrl-C or another signal.
 std::string compare_caches(const Comparison& comparison, std::span<const int32_t> prompt,
                            ProgressDisplay& progress, bool colour);
 

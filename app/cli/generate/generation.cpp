@@ -1,105 +1,38 @@
 // SPDX-License-Identifier: MIT
 #include "cli/generate/generation.h"
 
-#include <limits>
-#include <span>
-
 #include "cli/common/signals.h"
-#include "snapkv/grammar.h"
-#include "snapkv/text_stream.h"
 
 namespace snapkv::cli {
-namespace {
-
-// A view of the logits in which tokens that end an answer can't win.
-class EosMask {
- public:
-  EosMask(const Model& model, bool enabled) {
-    if (!enabled) return;
-    for (int64_t id = 0; id < model.info().n_vocab; ++id) {
-      if (model.is_end_of_generation(static_cast<int32_t>(id))) {
-        masked_.push_back(static_cast<size_t>(id));
-      }
-    }
-  }
-  std::span<const float> apply(std::span<const float> logits) {
-    if (masked_.empty()) return logits;
-    copy_.assign(logits.begin(), logits.end());
-    for (const size_t id : masked_) copy_[id] = -std::numeric_limits<float>::infinity();
-    return copy_;
-  }
-
- private:
-  std::vector<size_t> masked_;
-  std::vector<float> copy_;  // [n_vocab]
-};
-
-// Returns why no more tokens follow.
-StopReason decode_tokens(Session& session, Sampler& sampler, const GenerationLimits& limits,
-                         const std::function<void(std::string_view)>& on_piece,
-                         const TextStream& stream, std::vector<int32_t>& ids) {
-  const Model& model = session.model();
-  EosMask mask(model, limits.ignore_eos);
-  const auto at_limit = [&] {
-    return limits.n_predict >= 0 && std::ssize(ids) >= limits.n_predict;
-  };
-  while (!at_limit()) {
-    if (interrupted()) return StopReason::cancelled;
-    if (const GrammarMatcher* grammar = sampler.grammar()) {
-      // nothing but the end may follow, whether the vocabulary has a token for it or not
-      if (grammar->is_complete() && !grammar->can_continue()) return StopReason::eos;
-    }
-    const int32_t id = sampler.sample(mask.apply(session.logits()));
-    if (model.is_end_of_generation(id)) return StopReason::eos;
-    ids.push_back(id);
-    on_piece(model.piece(id));
-    if (stream.stopped()) return StopReason::stop;
-    if (at_limit()) break;
-    if (session.n_past() >= session.n_ctx()) return StopReason::context;
-    session.decode(id);
-  }
-  return StopReason::length;
-}
-
-}  // namespace
-
-std::string_view name(StopReason reason) {
-  switch (reason) {
-    case StopReason::eos:
-      return "eos";
-    case StopReason::stop:
-      return "stop";
-    case StopReason::length:
-      return "length";
-    case StopReason::context:
-      return "context";
-    case StopReason::cancelled:
-      return "cancelled";
-  }
-  return "";
-}
 
 void generate(Session& session, Sampler& sampler, const GenerationLimits& limits,
               const TokenFn& on_token, Generation& generation) {
-  TextStream stream(limits.stops);
+  Generator generator(session, sampler,
+                      {.max_tokens = limits.n_predict,
+                       .stops = limits.stops,
+                       .one_paragraph = limits.one_paragraph,
+                       .ignore_eos = limits.ignore_eos,
+                       .cancelled = interrupted});
   const auto add = [&](const std::string& text) {
     generation.text += text;
     if (on_token) on_token(text, std::ssize(generation.ids));
   };
   const auto add_rest = [&] {
-    if (const std::string rest = stream.finish(); !rest.empty()) add(rest);
-    generation.stop = stream.stop();
+    if (const std::string rest = generator.rest(); !rest.empty()) add(rest);
+    generation.stop = generator.stop_string();
   };
   try {
-    generation.stop_reason = decode_tokens(
-        session, sampler, limits, [&](std::string_view piece) { add(stream.push(piece)); }, stream,
-        generation.ids);
+    while (generator.step()) {
+      generation.ids.push_back(generator.next_token());
+      add(generator.token().text);
+    }
   } catch (const Error&) {
+    generator.stop(StopReason::cancelled);
     add_rest();
     throw;
   }
   add_rest();
-  if (stream.stopped()) generation.stop_reason = StopReason::stop;
+  generation.stop_reason = generator.stop_reason();
 }
 
 }  // namespace snapkv::cli

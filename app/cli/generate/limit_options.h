@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Options that say how long an answer may be, of all commands that write one: generate, chat, ask.
+// Options that limit the length of an answer.
 #pragma once
 
 #include <CLI/CLI.hpp>

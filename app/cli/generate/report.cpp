@@ -22,14 +22,18 @@ double rate(int64_t n, double seconds) {
   return seconds > 0 ? static_cast<double>(n) / seconds : 0.0;
 }
 
-std::string stop_note(StopReason reason) {
-  switch (reason) {
+std::string stop_note(const RunReport& r) {
+  switch (r.generation.stop_reason) {
     case StopReason::eos:
       return "the model ended the answer";
     case StopReason::stop:
       return "stopped at a text of --stop";
+    case StopReason::paragraph:
+      return "stopped at the paragraph's end; --n-predict N goes on";
     case StopReason::length:
-      return "stopped at --n-predict";
+      return r.continues_text ? fmt::format("stopped at {}; --n-predict N sets another limit",
+                                            plural(r.limits.n_predict, "token"))
+                              : "stopped at --n-predict";
     case StopReason::context:
       return "stopped: the context is full (--ctx-size)";
     case StopReason::cancelled:
@@ -42,7 +46,7 @@ std::string line(const char* label, const std::string& text, bool colour) {
   return paint(Style::dim, fmt::format("{:<12}", label), colour) + " " + text + "\n";
 }
 
-// "128 of 4000 rows", heads as a range where they differ.
+// Returns "128 of 4000 rows", with a range where heads differ.
 std::string kept_text(const SessionStats::Layer& layer) {
   return fmt::format("{} of {}", format_range(layer.n_kept), plural(layer.n_total, "row"));
 }
@@ -51,25 +55,50 @@ bool equal(const SessionStats::Layer& a, const SessionStats::Layer& b) {
   return a.n_total == b.n_total && a.n_kept == b.n_kept;
 }
 
-// One line when all layers are alike, else a line for each.
-std::string kept_lines(const RunReport& report, bool colour) {
+// "128 of 1267 rows in each of 3 layers x 1 KV head"; of layers that are not alike a line each.
+std::string lines_of_layers(const RunReport& report, const std::vector<size_t>& chosen,
+                            const char* label, bool colour) {
   const std::vector<SessionStats::Layer>& layers = report.after_prefill->layers;
-  if (layers.empty()) return "";
-  const bool alike = std::all_of(layers.begin(), layers.end(),
-                                 [&](const auto& layer) { return equal(layer, layers.front()); });
+  const bool alike = std::all_of(chosen.begin(), chosen.end(), [&](size_t il) {
+    return equal(layers[il], layers[chosen.front()]);
+  });
   if (alike) {
     return line(
-        "kept",
-        fmt::format("{} in each of {} x {}", kept_text(layers.front()),
-                    plural(std::ssize(layers), "layer"), plural(report.model.n_head_kv, "KV head")),
+        label,
+        fmt::format("{} in each of {} x {}", kept_text(layers[chosen.front()]),
+                    plural(std::ssize(chosen), "layer"), plural(report.model.n_head_kv, "KV head")),
         colour);
   }
   std::string text;
-  for (size_t il = 0; il < layers.size(); ++il) {
-    text += line(il == 0 ? "kept" : "", fmt::format("layer {:<3} {}", il, kept_text(layers[il])),
-                 colour);
+  for (const size_t il : chosen) {
+    text += line(il == chosen.front() ? label : "",
+                 fmt::format("layer {:<3} {}", il, kept_text(layers[il])), colour);
   }
   return text;
+}
+
+// Layers that the policy chose from, and the layers with sliding windows, which no budget touches.
+std::string kept_lines(const RunReport& report, bool colour) {
+  const size_t n_layer = report.after_prefill->layers.size();
+  std::vector<size_t> chosen, windows;
+  std::vector<int64_t> sizes;
+  for (size_t il = 0; il < n_layer; ++il) {
+    const bool is_chosen = il >= report.model.layers.size() || report.model.layers[il].compressed;
+    (is_chosen ? chosen : windows).push_back(il);
+    if (!is_chosen) sizes.push_back(report.model.layers[il].window);
+  }
+  std::string text;
+  if (!chosen.empty()) text += lines_of_layers(report, chosen, "kept", colour);
+  if (windows.empty()) return text;
+  const bool has_budget = policy_info(report.session.kv.name).has_budget;
+  return text +
+         line(text.empty() ? "kept" : "",
+              fmt::format("{} more {} windows of {} rows{}", windows.size(),
+                          windows.size() == 1 ? "layer has" : "layers have", format_range(sizes),
+                          has_budget ? fmt::format(": a budget touches {} of {} layers",
+                                                   chosen.size(), n_layer)
+                                     : ""),
+              colour);
 }
 
 // "snapkv: 1024 rows kept, window 16, kernel 15, max pooling (--kv-window, --kv-kernel: as the
@@ -164,7 +193,7 @@ Json timings_json(const RunReport& r) {
   return json;
 }
 
-// null when prefill did not finish.
+// Returns null when prefill did not finish.
 Json kv_json(const RunReport& r) {
   if (!r.after_prefill) return nullptr;
   const SessionStats& s = *r.after_prefill;
@@ -204,6 +233,15 @@ std::string summary(const RunReport& r, bool parts, bool colour) {
     return fmt::format("{:<16}{:>10}   {}", what, format_seconds(seconds), speed);
   };
   std::string text;
+  if (r.misses_template) {
+    text +=
+        line("template",
+             "the model has a chat template, and the prompt was read without it: --chat", colour);
+  }
+  if (r.continues_text) {
+    text += line("template", "none, as a base model: it continues the text, and answers no messages",
+                 colour);
+  }
   if (r.n_loaded > 0) {
     text +=
         line("continues", fmt::format("a saved cache of {}", plural(r.n_loaded, "token")), colour);
@@ -211,7 +249,7 @@ std::string summary(const RunReport& r, bool parts, bool colour) {
   if (!r.after_prefill) {
     text += line("prompt",
                  row(plural(r.n_prompt, "token"), r.cancelled_after_seconds,
-                     stop_note(StopReason::cancelled)),
+                     stop_note(r)),
                  colour);
   } else {
     text += line("prompt",
@@ -222,7 +260,7 @@ std::string summary(const RunReport& r, bool parts, bool colour) {
     text += line("answer",
                  row(plural(std::ssize(r.generation.ids), "token"), end.decode_seconds,
                      fmt::format("{}   {}", format_rate(end.n_decoded, end.decode_seconds),
-                                 stop_note(r.generation.stop_reason))),
+                                 stop_note(r))),
                  colour);
     if (r.first_token_seconds) {
       text += line("first token", row("", *r.first_token_seconds, "from the start of the prompt"),
@@ -241,10 +279,10 @@ std::string summary(const RunReport& r, bool parts, bool colour) {
                  colour);
     if (end.query_bytes > 0) text += recompress_line(r, colour);
   }
-  if (r.misses_template) {
-    text +=
-        line("template",
-             "the model has a chat template, and the prompt was read without it: --chat", colour);
+  if (r.has_control) {
+    text += line("template",
+                 "not used: the prompt holds control tokens of its own; --chat makes it a message",
+                 colour);
   }
   text += line("memory",
                fmt::format("{} peak RSS, loaded in {}", format_bytes(peak_rss()),
@@ -264,6 +302,7 @@ std::string to_json(const RunReport& r) {
         {"backend", r.backend}}},
       {"prompt_tokens", r.n_prompt},
       {"loaded_tokens", r.n_loaded},
+      {"chat", r.as_chat},
       {"misses_chat_template", r.misses_template},
       {"text", r.generation.text},
       {"tokens", r.generation.ids},

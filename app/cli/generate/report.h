@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What a `generate` run reports: the summary on stderr and the JSON object on stdout.
+// The report of a `generate` run: the summary on stderr and the JSON object on stdout.
 #pragma once
 
 #include <optional>
@@ -15,29 +15,32 @@ namespace snapkv::cli {
 struct RunReport {
   ModelInfo model;
   std::string backend;
-  SessionOptions session;  ///< of the session once there is one: its budget is resolved
-  std::vector<std::string> params_of_model;  ///< the policy's that the model's file gave
+  SessionOptions session;  ///< once there is a session, that session's, with its budget resolved
+  std::vector<std::string> params_of_model;  ///< policy parameters that the model's file sets
   int64_t n_ctx = 0;                         ///< in force
   SamplerConfig sampler;
   std::optional<Grammar> grammar;
   GenerationLimits limits;
   int64_t n_prompt = 0;          ///< tokens
   int64_t n_loaded = 0;          ///< tokens seen by the saved cache that was loaded
+  bool as_chat = false;          ///< the prompt was read as a user's message
   bool misses_template = false;  ///< the model has a chat template, which the prompt is not made by
+  bool has_control = false;      ///< so it was left as it is: it holds control tokens already
+  bool continues_text = false;   ///< a base model's answer, which ends where --n-predict is not given
   Generation generation;
   double load_seconds = 0;
-  double cancelled_after_seconds = 0;         ///< of prefill, when that was cancelled
+  double cancelled_after_seconds = 0;         ///< time in prefill, if it was cancelled
   std::optional<double> first_token_seconds;  ///< from the start of prefill
-  std::optional<SessionStats> after_prefill;  ///< nothing when prefill was cancelled
+  std::optional<SessionStats> after_prefill;  ///< empty when prefill was cancelled
   SessionStats at_end;
 };
 
-/// Most memory the process ever had, from getrusage.
+/// The process's highest memory use so far, from getrusage.
 size_t peak_rss();
 
-/// Lines for people. `parts`: also the shares of prefill's time.
+/// The summary for people. `parts`: includes the shares of prefill's time.
 std::string summary(const RunReport& report, bool parts, bool colour);
-/// One JSON object, UTF-8 whatever the model wrote, ending in a newline.
+/// One JSON object that ends in a newline; valid UTF-8 whatever the model wrote.
 std::string to_json(const RunReport& report);
 
 }  // namespace snapkv::cli

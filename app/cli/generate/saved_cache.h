@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// --save-cache and --load-cache of generate: a prompt's compressed cache in a file, and further
-// prompts that continue from it. Used by ask too, whose documents are such files.
+// --save-cache and --load-cache: a prompt's compressed cache in a file, for prompts that continue
+// from it.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -11,8 +11,8 @@
 
 namespace snapkv::cli {
 
-/// Cache settings as they were given, and where `is_given` says of an option ("--kv-budget") that
-/// it was not, those that a saved cache is bound to. Loading it refuses what differs.
+/// Returns `given` with the settings that a saved cache is bound to, wherever `is_given` says that
+/// an option ("--kv-budget") was not given. Loading the cache refuses settings that differ.
 CacheSettings with_saved(const CacheSettings& given, const SessionOptions& saved,
                          const std::function<bool(const std::string& option)>& is_given);
 
@@ -24,7 +24,7 @@ class SavedCache {
   const std::string& load_path() const { return load_; }
   const std::string& save_path() const { return save_; }
 
-  /// Cache settings as the user gave them, and where nothing was given those of the file to load.
+  /// Returns the user's cache settings; settings that were not given come from the file to load.
   /// Throws as describe_session().
   CacheSettings settings(const CacheSettings& given) const;
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// snapkv info: what a model file says of itself, whether it can run, and the memory that a prompt
-// would need with a full cache and with a compressed one. Reads no weights.
+// snapkv info: shows what a model file contains, whether it can run, and the memory that a prompt
+// needs with a full and with a compressed cache. Reads no weights.
 #include <fmt/core.h>
 
 #include <memory>
@@ -47,7 +47,7 @@ InfoPlans make_plans(const InfoSettings& s, const ModelInfo& info) {
 }
 
 int run_info(const InfoSettings& s) {
-  session_options(s.cache, s.n_ctx);  // refuses what can't work before a file is read
+  session_options(s.cache, s.n_ctx);  // refuses invalid options before a file is read
   require_model(s.model);
   InfoReport report;
   report.model = describe_model(s.model.path);

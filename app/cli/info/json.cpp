@@ -9,8 +9,8 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// Appends a field. Json's own operator looks through all fields that are there: a file may have
-/// hundreds of thousands of keys, and they are known to be different.
+/// Appends a field whose key is new. Json's own operator would search all existing fields, and a
+/// file may have hundreds of thousands of keys.
 void append(Json& object, const std::string& key, Json value) {
   object.get_ref<Json::object_t&>().emplace_back(key, std::move(value));
 }
@@ -78,6 +78,9 @@ std::string info_json(const InfoReport& r) {
                {"n_layer", m.n_layer},
                {"n_embd", m.n_embd},
                {"n_ff", m.n_ff},
+               {"n_expert", m.n_expert},
+               {"n_expert_used", m.n_expert_used},
+               {"n_active_params", m.n_active_params},
                {"n_vocab", m.n_vocab},
                {"n_ctx_train", m.n_ctx_train},
                {"n_head", m.n_head},

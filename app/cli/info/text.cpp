@@ -11,14 +11,14 @@
 namespace snapkv::cli {
 namespace {
 
-constexpr int kLabelWidth = 15;  // of the facts, with the blank after it
+constexpr int kLabelWidth = 15;  // width of the labels, with the blank after each
 constexpr int kLeastWidth = 40;  // narrower terminals wrap by themselves
 
-/// Text of at most `width` columns a line, broken at blanks; lines after the first are indented. A
-/// word that is longer than a line is cut into pieces.
+/// Breaks text at blanks into lines of at most `width` columns; lines after the first are indented.
+/// A word longer than a line is cut into pieces.
 std::string wrapped(std::string_view text, int width, int indent) {
   std::string out;
-  int column = indent;  // the first line's label is there already
+  int column = indent;  // the label is already on the first line
   const auto new_line = [&] {
     out += "\n" + std::string(indent, ' ');
     column = indent;
@@ -48,10 +48,10 @@ std::string wrapped(std::string_view text, int width, int indent) {
   return out;
 }
 
-/// Text of a file, fit for a terminal and no longer than a few lines.
+/// Text from a file, made safe for a terminal and at most a few lines long.
 std::string shown(std::string_view text) { return terminal_text(text, 300); }
 
-/// "5, 11, 17 and 30 more"
+/// Returns "5, 11, 17 and 30 more".
 std::string list_of(const std::vector<int>& layers) {
   constexpr size_t kMost = 8;
   std::string text;
@@ -62,7 +62,8 @@ std::string list_of(const std::vector<int>& layers) {
   return text;
 }
 
-/// "full in all 16 layers", or "sliding window of 512 tokens in 22 layers; full in 4 (5, 11, ...)"
+/// Returns "full in all 16 layers", or "sliding window of 512 tokens in 22 layers; full in 4 (5,
+/// 11, ...)".
 std::string attention_text(const ModelInfo& m) {
   std::map<std::string, std::vector<int>> kinds;
   std::vector<int> unrotated;
@@ -94,7 +95,7 @@ std::string attention_text(const ModelInfo& m) {
   return text;
 }
 
-/// "36.0 KiB per token of 4 layers, in f16; 22 layers with a window at most 11.0 MiB"
+/// Returns "36.0 KiB per token of 4 layers, in f16; 22 layers with a window at most 11.0 MiB".
 std::string kv_text(const ModelInfo& m, DType kv_type) {
   const size_t row = kv_row_bytes(m, kv_type);
   int64_t n_full = 0, n_window = 0, window_rows = 0;
@@ -127,14 +128,22 @@ std::string types_text(const ModelDescription& d) {
   return text.empty() ? "no tensors" : text;
 }
 
+/// "8192 tokens, the whole context, ...", or what fits of it.
 std::string longest_text(const ModelInfo& m, const InfoPlans& p) {
-  std::string text = fmt::format("{} with the full cache, {} with {}, in {} of free memory",
-                                 plural(p.longest_full, "token"), p.longest_kept, p.options.kv.name,
-                                 format_bytes(p.free_memory));
-  if (m.n_ctx_train > 0 && std::max(p.longest_full, p.longest_kept) > m.n_ctx_train) {
-    text += "; the context is the model's limit";
+  const std::string both =
+      fmt::format("{} with the full cache, {} with {}, in {} of free memory",
+                  plural(p.longest_full, "token"), p.longest_kept, p.options.kv.name,
+                  format_bytes(p.free_memory));
+  if (m.n_ctx_train <= 0 || p.longest_kept <= m.n_ctx_train) return both;
+  if (p.longest_full <= m.n_ctx_train) {
+    return fmt::format("{}, the whole context, with {}; {} with the full cache, in {} of free "
+                       "memory",
+                       plural(m.n_ctx_train, "token"), p.options.kv.name, p.longest_full,
+                       format_bytes(p.free_memory));
   }
-  return text;
+  return fmt::format("{}, the whole context, with any cache; {} of free memory would hold {}",
+                     plural(m.n_ctx_train, "token"), format_bytes(p.free_memory),
+                     plural(p.longest_full, "token"));
 }
 
 class Facts {
@@ -168,6 +177,9 @@ std::string facts(const InfoReport& r, int width) {
   facts.add("types", types_text(d));
   facts.add_size("layers", m.n_layer,
                  fmt::format("{}, {} wide, feed-forward {}", m.n_layer, m.n_embd, m.n_ff));
+  facts.add_size("experts", m.n_expert,
+                 fmt::format("{} in each layer, {} for each token; {} parameters active",
+                             m.n_expert, m.n_expert_used, format_count(m.n_active_params)));
   facts.add_size("heads", m.n_head,
                  m.head_dim > 0
                      ? fmt::format("{} query, {} KV, {} wide", m.n_head, m.n_head_kv, m.head_dim)
@@ -187,7 +199,8 @@ std::string facts(const InfoReport& r, int width) {
   return facts.text();
 }
 
-/// Layers with a window are not compressed: they keep its rows whatever the limit.
+/// Describes the decode limit, which does not apply to layers with a window: they are not
+/// compressed.
 std::string decode_limit_text(const ModelInfo& m, const InfoPlans& p) {
   const int64_t limit = p.options.kv_decode_limit;
   int64_t n_rows = 0;
@@ -231,10 +244,10 @@ std::string plan_table(const ModelInfo& m, const InfoPlans& p, int width) {
   return text;
 }
 
-/// A line of a list: whole, or as much as fits.
+/// A line of a list: complete, or cut to fit.
 std::string line(const std::string& text, int width, bool cut) {
   if (!cut || n_columns(text) <= static_cast<size_t>(width)) return text + "\n";
-  // fit() measures from the beginning for every character
+  // cut first, because fit() measures the whole text for every character
   std::string fitted = fit(text.substr(0, 4 * static_cast<size_t>(width)), width, "...");
   fitted.resize(fitted.find_last_not_of(' ') + 1);
   return fitted + "\n";
@@ -250,11 +263,11 @@ std::string metadata_list(const std::vector<MetadataEntry>& entries, int width, 
 }
 
 std::string tensor_list(const std::vector<TensorEntry>& tensors, int width, bool cut) {
-  // a hostile name may have millions of bytes, and every line is as wide as the longest
+  // a malicious name may have millions of bytes, and every line is as wide as the longest one
   const auto shown_name = [](const TensorEntry& t) { return printable(t.name.substr(0, 1000)); };
   size_t longest = 0;
   for (const TensorEntry& t : tensors) longest = std::max(longest, shown_name(t).size());
-  constexpr size_t kOthers = 2 + 2 + 7 + 1 + 20 + 1 + 10;  // the columns beside the name
+  constexpr size_t kOthers = 2 + 2 + 7 + 1 + 20 + 1 + 10;  // columns beside the name
   if (cut)
     longest = std::min(longest, std::max<size_t>(12, width - std::min<size_t>(width, kOthers)));
   std::string text = fmt::format("\nTensors, {}:\n", std::ssize(tensors));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// snapkv inspect: reads a prompt and draws what its cache keeps of it, and why: one HTML page
-// (docs/pictures.md), or its data as JSON. The data is gathered by eval/inspect.h.
+// snapkv inspect: reads a prompt and draws what its cache keeps and why, as one HTML page
+// (docs/pictures.md), or writes the data as JSON. eval/inspect/inspect.h gathers the data.
 #include <fmt/core.h>
 
 #include <charconv>
@@ -36,7 +36,7 @@ struct InspectSettings {
   int64_t text_limit = eval::InspectOptions{}.text_limit;
 };
 
-// "17" or "17-40", positions from 0, the last included.
+// Parses "17" or "17-40": positions from 0, inclusive.
 AttentionProbe::Range parse_range(const std::string& text) {
   const char* const end = text.data() + text.size();
   int64_t first = 0, last = 0;
@@ -65,7 +65,7 @@ int run_inspect(const InspectSettings& s, const CommonSettings& common) {
   }
   if (!s.out.empty()) eval::check_page(s.out);
   eval::InspectOptions options;
-  session_options(s.cache, 0);  // refuses what can't work before a model is loaded
+  session_options(s.cache, 0);  // refuses invalid options before a model is loaded
   options.text_limit = s.text_limit;
   for (const std::string& text : s.spotlights) options.spotlights.push_back(parse_range(text));
   if (s.as_chat) s.chat.variables();
@@ -115,7 +115,7 @@ Command add_inspect_command(CLI::App& root, const CommonSettings& common) {
       ->check(whole_number(0, kMostTokens))
       ->type_name("N")
       ->capture_default_str();
-  s->prompt.add_options(*app);
+  s->prompt.add_options(*app, PromptSettings::Parts::document_and_question);
   app->add_flag("--no-bos", s->no_bos, "Don't begin the prompt with the model's BOS token");
   app->add_flag("--no-special", s->plain_text,
                 "Take control tokens that are written out in the prompt as plain text");

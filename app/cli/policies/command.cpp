@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// snapkv policies: the policies and their parameters, from the tables that the options are made of:
-// as text, as JSON, and as the Markdown tables of docs/policies.md, which a test compares.
+// snapkv policies: lists the policies and their parameters, from the tables that define the
+// options: as text, as JSON, and as the Markdown tables of docs/policies.md, which a test compares.
 #include <fmt/format.h>
 
 #include <memory>
@@ -33,7 +33,7 @@ std::string paper_text(const std::string& paper) {
   return paper.empty() ? "" : fmt::format(" (arXiv {})", paper);
 }
 
-/// The parameters that not every policy has.
+/// Returns the parameters that are not common to all policies.
 std::vector<const PolicyParam*> own_params(const PolicyInfo& info) {
   std::vector<const PolicyParam*> own;
   for (const SharedParam& shared : shared_params()) {

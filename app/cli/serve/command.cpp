@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: MIT
-// snapkv serve: a server with OpenAI's and Anthropic's APIs, whose long conversations are small.
+// snapkv serve: serves OpenAI's and Anthropic's APIs, with compressed caches for long
+// conversations.
 #include <fmt/core.h>
 
 #include <chrono>
 #include <filesystem>
 #include <memory>
 #include <thread>
+#include <utility>
 
 #include "base/error.h"
 #include "cli/commands.h"
@@ -19,6 +21,11 @@ namespace snapkv::cli {
 namespace {
 
 constexpr std::chrono::milliseconds kPoll(20);
+
+constexpr const char* kNoTemplate =
+    "snapkv: the model has no chat template, as a base model: it continues texts (/v1/completions),"
+    " and\n        requests of the chat endpoints are errors; --chat-template NAME says in which "
+    "format to chat\n";
 
 /// The thread that serves HTTP; whatever happens, it has ended when this has.
 class Serving {
@@ -68,7 +75,7 @@ void wait_for_signal_and_drain(server::Service& service) {
 }
 
 int run_serve(const ServeSettings& s, const CommonSettings& common) {
-  session_options(s.cache, s.n_ctx);  // refuses what can't work before a model is loaded
+  session_options(s.cache, s.n_ctx);  // refuses invalid options before a model is loaded
   Sampler{s.sampler};
   require_model(s.model);
   check_snapshot_dir(s.snapshot_dir);
@@ -76,8 +83,8 @@ int run_serve(const ServeSettings& s, const CommonSettings& common) {
   server::Service service(http, service_options(s));
   const std::string address = address_of(s, http.open());
   write_stderr(fmt::format("snapkv: listening on {}\n", address));
-  std::unique_ptr<server::Scheduler> scheduler;  // ends when nothing is served any more
-  // the port is open while the model is loaded, so that /health can say so
+  std::unique_ptr<server::Scheduler> scheduler;  // destroyed after the HTTP thread has ended
+  // the port opens before the model is loaded, so that /health can report it
   const Serving serving(http);
   ProgressDisplay progress(!common.no_progress, common.verbose);
   const std::shared_ptr<const Model> model = load_model(s.model, progress.callback());
@@ -85,7 +92,9 @@ int run_serve(const ServeSettings& s, const CommonSettings& common) {
   warn_beyond_training(s.n_ctx, model->info());
   scheduler = std::make_unique<server::Scheduler>(model, scheduler_options(s, model->info()));
   write_stderr(memory_line(scheduler->options()));
-  service.begin(*scheduler, api_options(s, *model));
+  server::ApiOptions api = api_options(s, *model);
+  if (!api.chat_template) write_stderr(kNoTemplate);
+  service.begin(*scheduler, std::move(api));
   write_stderr(fmt::format("snapkv: ready: {}\n", address));
   wait_for_signal_and_drain(service);
   return 0;

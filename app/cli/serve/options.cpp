@@ -16,10 +16,11 @@ namespace {
 
 constexpr const char* kNetworkGroup = "Network";
 constexpr const char* kSchedulingGroup = "Requests";
-constexpr size_t kOtherConnections = 64;  // beside those of requests that run or wait
+constexpr size_t kOtherConnections = 64;  // in addition to those of running and waiting requests
 constexpr int kMostParallel = 4096, kMostQueue = 100'000;
 
-// An empty value is what an unset variable in a script leaves: it must not switch off a key or TLS.
+// Refuses an empty value: an unset variable in a script leaves one, and must not turn off a key or
+// TLS.
 CLI::Validator not_empty() {
   return CLI::Validator(
       [](const std::string& value) {
@@ -29,7 +30,7 @@ CLI::Validator not_empty() {
       "", "not_empty");
 }
 
-// The same for variables, which are not looked at where they are empty.
+// Refuses empty environment variables, which would otherwise be ignored.
 void refuse_empty_variables(std::initializer_list<const char*> names, const char* what) {
   for (const char* name : names) {
     if (std::getenv(name) == nullptr) continue;
@@ -103,6 +104,13 @@ void add_scheduling_options(CLI::App& app, ServeSettings& s) {
       "The folder of snapshots, the only one that clients reach; empty: none", "DIR");
 }
 
+/// Messages to clients name a template, and no folders of the server.
+ChatTemplate without_folders(const ChatTemplate& tmpl) {
+  const size_t slash = tmpl.name().rfind('/');
+  if (slash == std::string::npos) return tmpl;
+  return ChatTemplate::parse(tmpl.source(), tmpl.name().substr(slash + 1));
+}
+
 }  // namespace
 
 void add_serve_options(CLI::App& app, ServeSettings& s) {
@@ -112,7 +120,7 @@ void add_serve_options(CLI::App& app, ServeSettings& s) {
   add_model_options(app, s.model);
   add_running_options(app, s.model);
   add_cache_options(app, s.cache);
-  // here one is the memory of all sessions, and the other a choice of --reuse
+  // here the server's memory option and --reuse take their place
   app.remove_option(app.get_option("--kv-memory"));
   app.remove_option(app.get_option("--kv-refresh"));
   add_scheduling_options(app, s);
@@ -173,8 +181,9 @@ server::ApiOptions api_options(const ServeSettings& s, const Model& model) {
   };
   const ModelChat chat = model.chat();
   if (!chat.templates.empty() || s.chat.names_template()) {
-    options.chat_template = s.chat.choose(chat, s.model.path, false);
-    options.tool_template = s.chat.choose(chat, s.model.path, true);
+    const std::string file = std::filesystem::path(s.model.path).filename().string();
+    options.chat_template = without_folders(s.chat.choose(chat, file, false));
+    options.tool_template = without_folders(s.chat.choose(chat, file, true));
   }
   options.template_variables = s.chat.variables();
   add_token_texts(chat, options.template_variables);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The options of `snapkv serve`, and what they mean for the server. Used by command.cpp.
+// The options of `snapkv serve`, and their translation into the server's own.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -38,7 +38,7 @@ struct ServeSettings {
 
 void add_serve_options(CLI::App& app, ServeSettings& settings);
 
-/// Throw Error for settings that can't work.
+/// These throw Error for settings that can't work.
 server::HttpOptions http_options(const ServeSettings& settings);
 server::ServiceOptions service_options(const ServeSettings& settings);
 server::SchedulerOptions scheduler_options(const ServeSettings& settings, const ModelInfo& model);

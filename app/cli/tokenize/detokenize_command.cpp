@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// snapkv detokenize: the text of token ids, with a model's vocabulary alone.
+// snapkv detokenize: turns token ids into text; needs only a model's vocabulary.
 #include <charconv>
 #include <memory>
 #include <nlohmann/json.hpp>

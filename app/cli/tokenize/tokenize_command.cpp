@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// snapkv tokenize: what tokens a text becomes, with a model's vocabulary alone.
+// snapkv tokenize: turns a text into tokens; needs only a model's vocabulary.
 #include <fmt/core.h>
 
 #include <memory>
@@ -94,7 +94,7 @@ Json json_of(const Tokenizer& tokenizer, const std::vector<int32_t>& ids) {
           {"tokens", std::move(tokens)}};
 }
 
-/// The string in a line of JSON.
+/// Returns the string in a line of JSON.
 std::string string_of(std::string_view line, size_t number) {
   const Json json = eval::parse_json(line);
   if (!json.is_string()) {

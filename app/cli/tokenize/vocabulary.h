@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The vocabulary that tokenize and detokenize read.
+// The vocabulary for tokenize and detokenize.
 #pragma once
 
 #include <CLI/CLI.hpp>

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// AnswerParser: reasoning, tool calls and content of one answer, told apart while it is written.
-// Used by Answers.
+// AnswerParser: separates the reasoning, tool calls and content of an answer while it is written.
 #pragma once
 
 #include <functional>
@@ -15,21 +14,21 @@
 
 namespace snapkv::server {
 
-/// How an answer is to be read.
+/// How an answer is to be parsed.
 struct AnswerSyntax {
-  bool has_reasoning = false;  ///< reasoning is told from the answer
-  std::string prompt_end;      ///< the prompt's last bytes: it may open the reasoning
+  bool has_reasoning = false;  ///< the answer may begin with reasoning
+  std::string prompt_end;      ///< last bytes of the prompt, which may open the reasoning
   ToolFormat tools = ToolFormat::none;
   std::map<std::string, Json> functions;  ///< the schema of each tool's parameters
-  bool one_call = false;                  ///< the answer ends with its first complete call
+  bool one_call = false;                  ///< the answer ends after its first complete call
 };
 
 /// A part of an answer.
 struct Piece {
   enum class Kind { content, reasoning, tool_begin, tool_arguments };
   Kind kind = Kind::content;
-  std::string text;  ///< of Kind::tool_begin the function's name
-  int call = 0;      ///< of tool calls: which one of the answer; set by Answers
+  std::string text;  ///< for Kind::tool_begin, the function's name
+  int call = 0;      ///< for tool calls, the call's index in the answer; set by Answers
 };
 
 class AnswerParser {
@@ -39,9 +38,9 @@ class AnswerParser {
   AnswerParser& operator=(const AnswerParser&) = delete;
 
   std::vector<Piece> push(std::string_view text);
-  /// What was held back, at the end of the answer.
+  /// Returns the text that was held back, at the end of the answer.
   std::vector<Piece> finish();
-  /// Whether the answer ends here, as AnswerSyntax::one_call says.
+  /// Whether the answer ends here because of AnswerSyntax::one_call.
   bool ended() const { return tools_.ended(); }
 
  private:
@@ -53,9 +52,9 @@ class AnswerParser {
   std::vector<Piece> pieces_;
   ToolStream tools_;
   ReasoningStream reasoning_;
-  bool trims_reasoning_ = true;  // white space before reasoning, and after it, is left out
+  bool trims_reasoning_ = true;  // drops white space before and after the reasoning
   bool trims_answer_ = false;
-  std::string white_;  // at the end of the reasoning so far
+  std::string white_;  // white space at the end of the reasoning so far
 };
 
 }  // namespace snapkv::server

@@ -10,7 +10,7 @@ namespace snapkv::server {
 
 namespace {
 
-/// What several prompts of one body took together.
+/// Adds up what reading the prompts of one body took.
 void add_prompt(PromptRead& all, const PromptRead& one) {
   if (all.kv.policy.empty()) {
     all = one;
@@ -18,6 +18,7 @@ void add_prompt(PromptRead& all, const PromptRead& one) {
   }
   all.n_tokens += one.n_tokens;
   all.n_reused += one.n_reused;
+  all.n_stored += one.n_stored;
   all.seconds = std::max(all.seconds, one.seconds);
   all.queue_seconds = std::max(all.queue_seconds, one.queue_seconds);
   all.kv.tokens_before += one.kv.tokens_before;
@@ -45,7 +46,7 @@ void Answers::begin() {
   if (options_.stream) on_begin();
 }
 
-/// The text of some tokens is held back, until it is known what it is part of.
+/// Text of some tokens is held back until it is known what it belongs to, so their tokens are too.
 void Answers::add_tokens(Choice& choice, const std::vector<Piece>& pieces,
                          const std::vector<AnswerPart::Token>& tokens) {
   const auto append = [](auto& all, const auto& more) {
@@ -57,6 +58,15 @@ void Answers::add_tokens(Choice& choice, const std::vector<Piece>& pieces,
     if (piece.kind == Piece::Kind::content) append(choice.text_tokens, choice.held_tokens);
     choice.held_tokens.clear();
   }
+}
+
+/// The tokens of a part are reasoning where its first piece is; a part without pieces belongs to
+/// the next one.
+void Answers::count_reasoning(Choice& choice, const std::vector<Piece>& pieces, int64_t n_tokens) {
+  choice.n_held += n_tokens;
+  if (pieces.empty()) return;
+  if (pieces.front().kind == Piece::Kind::reasoning) choice.n_reasoning += choice.n_held;
+  choice.n_held = 0;
 }
 
 void Answers::add(int index, std::vector<Piece> pieces,
@@ -93,13 +103,19 @@ std::string Answers::take(const Update& update) {
   } else if (const auto* read = std::get_if<PromptRead>(&update)) {
     add_prompt(prompt_, *read);
   } else if (const auto* part = std::get_if<AnswerPart>(&update)) {
-    const Choice& choice = choices_.at(static_cast<size_t>(part->choice));
-    add(part->choice, choice.parser->push(part->text), part->tokens);
+    Choice& choice = choices_.at(static_cast<size_t>(part->choice));
+    if (part->of_prompt) {
+      choice.prompt_tokens = part->tokens;
+      return std::exchange(events_, {});
+    }
+    std::vector<Piece> pieces = choice.parser->push(part->text);
+    count_reasoning(choice, pieces, part->n_tokens);
+    add(part->choice, std::move(pieces), part->tokens);
   } else if (const auto* end = std::get_if<AnswerEnd>(&update)) {
     Choice& choice = choices_.at(static_cast<size_t>(end->choice));
     add(end->choice, choice.parser->finish(), {});
     choice.end = *end;
-    if (choice.calls.empty() && !choice.content.empty()) {  // a stop's, whose text is left out
+    if (choice.calls.empty() && !choice.content.empty()) {  // the text of a stop string is left out
       choice.text_tokens.insert(choice.text_tokens.end(), choice.held_tokens.begin(),
                                 choice.held_tokens.end());
     }
@@ -116,8 +132,10 @@ AnswerTimes Answers::times() const {
   AnswerTimes times;
   times.n_prompt = prompt_.n_tokens;
   times.n_reused = prompt_.n_reused;
+  times.n_stored = prompt_.n_stored;
   times.prompt_seconds = prompt_.seconds;
   for (const Choice& choice : choices_) {
+    times.n_reasoning += choice.n_reasoning;
     if (!choice.end) continue;
     times.n_generated += choice.end->n_generated;
     times.answer_seconds = std::max(times.answer_seconds, choice.end->seconds);

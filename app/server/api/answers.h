@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Answers: what comes of one request, collected, and the base of the formats in which clients get
-// it. A format builds the plain answer from what is collected, or writes events as it comes.
-// Used by the routes (http/).
+// Answers: collects the updates of one request; base class of the formats that clients receive. A
+// format builds the complete answer from the collected parts, or writes events as they arrive.
 #pragma once
 
 #include <memory>
@@ -19,20 +18,23 @@ namespace snapkv::server {
 /// A function call that an answer makes.
 struct ToolCall {
   std::string id, name, arguments;
-  /// Whether the arguments are a JSON object: what models write may break off, or be none.
+  /// Whether the arguments are a JSON object: models may break off, or write something else.
   bool complete() const { return parse_held(arguments).is_object(); }
 };
 
-/// What all formats need to know of a request.
+/// Properties of a request that all formats need.
 struct AnswerOptions {
   std::string id;
-  std::string model;    ///< as the answer names it
+  std::string model;    ///< name of the model in the answer
   int64_t created = 0;  ///< seconds since 1970
-  int n = 1;            ///< choices, of all prompts
+  int n = 1;            ///< choices of all prompts together
   bool stream = false;
   bool has_logprobs = false;
   KvReportLevel kv_report = KvReportLevel::summary;
   AnswerSyntax syntax;
+  /// Tokens of the prompt after the last cache_control (messages); nothing where there is none.
+  std::optional<int64_t> n_uncached;
+  std::vector<std::string> warnings;  ///< for the answer's header
 };
 
 class Answers {
@@ -42,16 +44,18 @@ class Answers {
   Answers(const Answers&) = delete;
   Answers& operator=(const Answers&) = delete;
 
-  /// Takes what came, but no Failure. For a stream: the events to send now, which may be none.
+  /// Takes an update, except Failure. For a stream: returns the events to send now, possibly none.
   std::string take(const Update& update);
   bool complete() const { return n_open_ == 0; }
 
-  /// The plain answer, when complete.
+  /// The answer as one JSON document, when complete.
   virtual Json plain() const = 0;
-  /// For a stream: the error's event, after which nothing comes.
+  /// For a stream: the event for an error, after which nothing more is sent.
   virtual std::string failed(const ApiError& error);
-  /// What is sent while nothing else is.
+  /// Sent while there is nothing else to send.
   virtual std::string ping() const { return ": ping\n\n"; }
+  /// The type of a stream.
+  virtual const char* stream_type() const { return "text/event-stream"; }
 
   const AnswerOptions& options() const { return options_; }
   AnswerTimes times() const;
@@ -62,20 +66,23 @@ class Answers {
     std::unique_ptr<AnswerParser> parser;
     std::string content, reasoning;
     std::vector<ToolCall> calls;
-    std::vector<AnswerPart::Token> tokens;       ///< of a plain answer
-    std::vector<AnswerPart::Token> text_tokens;  ///< those of `content` among them
-    std::vector<AnswerPart::Token> held_tokens;  ///< since the last piece
+    std::vector<AnswerPart::Token> tokens;       ///< for a non-streamed answer
+    std::vector<AnswerPart::Token> text_tokens;  ///< those of them that belong to `content`
+    std::vector<AnswerPart::Token> held_tokens;  ///< tokens since the last piece
+    std::vector<AnswerPart::Token> prompt_tokens;  ///< with Request::scores_prompt
     std::optional<AnswerEnd> end;
+    int64_t n_reasoning = 0;  ///< tokens
+    int64_t n_held = 0;       ///< tokens since the last piece
     /// "tool_calls", "length" or "stop"
     const char* finish_reason() const;
-    /// Whether it ends with a call that the client can make.
+    /// Whether the choice ends with a call that the client can make.
     bool ends_with_call() const { return !calls.empty() && calls.back().complete(); }
   };
 
-  // Of streams; what they send goes to send().
+  // The following are for streams; their events go to send().
   virtual void on_progress(const PromptProgress& progress) = 0;
-  virtual void on_begin() = 0;  ///< before anything else
-  /// New pieces of a choice, and their tokens; either may be empty.
+  virtual void on_begin() = 0;  ///< called before all others
+  /// Called with new pieces of a choice, and their tokens; either may be empty.
   virtual void on_part(int choice, const std::vector<Piece>& pieces,
                        const std::vector<AnswerPart::Token>& tokens) = 0;
   virtual void on_end(int choice) = 0;
@@ -83,13 +90,14 @@ class Answers {
 
   void send(const std::string& text) { events_ += text; }
   const std::vector<Choice>& choices() const { return choices_; }
-  /// Adds `timings` and, as far as the request wants it, `kv`.
+  /// Adds `timings` and, if the request asks for it, `kv`.
   void add_reports(Json& json) const;
 
  private:
   void begin();
   static void add_tokens(Choice& choice, const std::vector<Piece>& pieces,
                          const std::vector<AnswerPart::Token>& tokens);
+  static void count_reasoning(Choice& choice, const std::vector<Piece>& pieces, int64_t n_tokens);
   void add(int choice, std::vector<Piece> pieces, const std::vector<AnswerPart::Token>& tokens);
 
   const AnswerOptions options_;

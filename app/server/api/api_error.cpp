@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: MIT
 #include "server/api/api_error.h"
 
+#include <fmt/core.h>
+
+#include <algorithm>
+
 namespace snapkv::server {
 namespace {
 
@@ -59,8 +63,15 @@ ApiError api_error(const Refused& refused) {
       return ApiError(503, refused.what(), "draining", "", refused.retry_after);
     case Refused::Kind::never_fits:
       return ApiError(400, refused.what(), "does_not_fit");
-    case Refused::Kind::context_exceeded:
-      return ApiError(400, refused.what(), kContextCode);
+    case Refused::Kind::context_exceeded: {
+      ApiError error(400, refused.what(), kContextCode);
+      if (refused.n_ctx > 0) {
+        error.anthropic_message =
+            fmt::format("prompt is too long: {} tokens > {} maximum", refused.n_prompt,
+                        std::min(refused.n_ctx, refused.n_prompt - 1));
+      }
+      return error;
+    }
     case Refused::Kind::bad_request:
       break;
   }
@@ -107,8 +118,13 @@ Json openai_error(const ApiError& error) {
 }
 
 Json anthropic_error(const ApiError& error) {
+  const std::string& words = error.anthropic_message;
   return {{"type", "error"},
-          {"error", {{"type", anthropic_type(error.status)}, {"message", error.what()}}}};
+          {"error",
+           {{"type", anthropic_type(error.status)},
+            {"message", words.empty() ? error.what() : words}}}};
 }
+
+Json ollama_error(const ApiError& error) { return {{"error", error.what()}}; }
 
 }  // namespace snapkv::server

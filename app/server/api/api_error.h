@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// ApiError: a request that is answered with an error, and the error's JSON as OpenAI's and
-// Anthropic's clients expect it. Thrown by everything that reads requests; caught by the routes.
+// ApiError: an error that answers a request, and its JSON in the forms that OpenAI's and
+// Anthropic's clients expect. The code that reads requests throws it.
 #pragma once
 
 #include <stdexcept>
@@ -22,16 +22,17 @@ class ApiError : public std::runtime_error {
         param(std::move(param_name)),
         retry_after(retry_seconds) {}
 
-  int status;         ///< of HTTP
+  int status;         ///< HTTP status
   std::string code;   ///< "context_length_exceeded"; empty: null
   std::string param;  ///< the request's field; empty: null
   int retry_after;    ///< seconds; 0: none
+  std::string anthropic_message = {};  ///< where Anthropic's clients look for other words
 };
 
-/// 400 for a field of the request.
+/// 400: a field of the request is wrong.
 ApiError bad_request(const std::string& param, const std::string& message);
 
-/// What the scheduler and the library report, as answers.
+/// Errors of the scheduler and the library as answers.
 ApiError api_error(const Refused& refused);
 ApiError api_error(const Failure& failure);
 ApiError api_error(const Error& error);
@@ -40,5 +41,7 @@ ApiError api_error(const Error& error);
 Json openai_error(const ApiError& error);
 /// {"type": "error", "error": {"type", "message"}}
 Json anthropic_error(const ApiError& error);
+/// {"error": message}
+Json ollama_error(const ApiError& error);
 
 }  // namespace snapkv::server

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// ApiOptions: what the server was started with, as far as the formats of the API need it. Filled by
-// the command `serve`.
+// ApiOptions: settings of the server that the API's formats need.
 #pragma once
 
 #include <functional>
@@ -14,19 +13,19 @@ namespace snapkv::server {
 
 struct ApiOptions {
   std::string model_name;  ///< --alias, else the name of the model's file
-  int64_t created = 0;     ///< when the model was loaded, in seconds since 1970
+  int64_t created = 0;     ///< time when the model was loaded, in seconds since 1970
   /// Defaults of requests.
   SessionOptions session;
   SamplerConfig sampler;
-  std::optional<uint64_t> seed;  ///< not given: another one for every request
-  /// A policy with the settings of the command line and of the model's file.
+  std::optional<uint64_t> seed;  ///< empty: a different one for every request
+  /// Returns a policy with the settings of the command line and the model's file.
   std::function<PolicyConfig(const std::string& policy)> policy;
-  /// For requests without tools, and for those with them; nothing where the model has none.
+  /// For requests without tools, and with them; empty if the model has none.
   std::optional<ChatTemplate> chat_template, tool_template;
   Json template_variables = Json::object();  ///< bos_token, eos_token, --chat-template-kwargs
-  std::string system;                        ///< of conversations that have no system message
+  std::string system;                        ///< for conversations without a system message
   std::string snapshot_dir;                  ///< empty: none
-  double timeout = 0;                        ///< seconds of a request; 0: none
+  double timeout = 0;                        ///< time limit of a request in seconds; 0: none
 };
 
 }  // namespace snapkv::server

@@ -79,7 +79,7 @@ bool CallScanner::push_value(char c) {
     if (c == ',' || c == '}' || c == ']' || c == ':') return fail();
     begun_ = true;
   } else if (!in_string_ && open_.empty() && (c == ',' || c == '}' || is_space(c))) {
-    end_value();  // of a number or a word; c is what follows it
+    end_value();  // a number or a word has ended; c follows it
     return state_ != State::failed && push(c);
   }
   if (!in_string_ && (c == '{' || c == '[') && open_.size() == kMostValueNesting) return fail();
@@ -135,7 +135,7 @@ void CallScanner::end_value() {
 }
 
 std::string CallScanner::take_arguments() {
-  // of a value that breaks off, what came before that too
+  // an unfinished object is passed on too, so that a call that breaks off keeps what it has
   if (role_ == Role::arguments && begun_ && text_.front() == '{') {
     std::string part = text_.substr(n_taken_);
     n_taken_ = text_.size();

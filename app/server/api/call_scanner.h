@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// CallScanner: reads one call that a model writes as a JSON object, {"name": ..., "arguments":
+// CallScanner: reads a call that a model writes as a JSON object, {"name": ..., "arguments":
 // {...}}, while it is being written: the name as soon as it is complete, then the arguments byte by
-// byte, as they were written. Used by ToolStream.
+// byte, as they were written.
 #pragma once
 
 #include <string>
@@ -15,7 +15,7 @@ namespace snapkv::server {
 class CallScanner : public CallReader {
  public:
   CallScanner() = default;
-  /// Of a call whose name was written before it: what comes is the arguments alone.
+  /// For a call whose name has already been written: only the arguments follow.
   explicit CallScanner(std::string name)
       : state_(State::value),
         role_(Role::arguments),
@@ -27,8 +27,8 @@ class CallScanner : public CallReader {
   bool complete() const override { return state_ == State::complete; }
   bool has_name() const override { return has_name_; }
   const std::string& name() const override { return name_; }
-  /// Models also write the arguments as a string that holds JSON: that comes at once, when it is
-  /// complete.
+  /// Models also write the arguments as a string that holds JSON; those are returned at once, when
+  /// the string is complete.
   std::string take_arguments() override;
   bool has_arguments() const override { return has_arguments_; }
 
@@ -37,7 +37,7 @@ class CallScanner : public CallReader {
   enum class Role { name, arguments, other };
 
   bool push_value(char c);
-  /// The value has ended.
+  /// Handles the end of a value.
   void end_value();
   bool fail() {
     state_ = State::failed;
@@ -46,9 +46,9 @@ class CallScanner : public CallReader {
 
   State state_ = State::object;
   Role role_ = Role::other;
-  std::string text_;        // of the key or value being read
-  size_t n_taken_ = 0;      // of the arguments in text_
-  std::vector<char> open_;  // brackets within the value
+  std::string text_;        // of the key or value that is being read
+  size_t n_taken_ = 0;      // bytes of text_ that were returned as arguments
+  std::vector<char> open_;  // open brackets within the value
   bool in_string_ = false, escaped_ = false, begun_ = false;
   bool only_arguments_ = false;
   bool has_name_ = false, has_arguments_ = false;

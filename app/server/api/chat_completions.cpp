@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// POST /v1/chat/completions: OpenAI's chat completions, plain and as a stream.
+// POST /v1/chat/completions: OpenAI's chat completions, plain and streamed.
+#include <string_view>
 #include <utility>
 
 #include "server/api/completion_answers.h"
@@ -13,9 +14,11 @@ namespace {
 
 class ChatAnswers : public CompletionAnswers {
  public:
-  ChatAnswers(AnswerOptions answer_options, bool includes_usage)
+  /// `legacy`: a call is the message's `function_call`.
+  ChatAnswers(AnswerOptions answer_options, bool includes_usage, bool legacy)
       : CompletionAnswers(std::move(answer_options), "chat.completion", "chat.completion.chunk",
-                          includes_usage) {}
+                          includes_usage),
+        legacy_(legacy) {}
 
  private:
   Json whole_choice(int index) const override {
@@ -24,15 +27,23 @@ class ChatAnswers : public CompletionAnswers {
     if (choice.content.empty() && !choice.calls.empty()) message["content"] = nullptr;
     if (!choice.reasoning.empty()) message["reasoning_content"] = choice.reasoning;
     for (const ToolCall& call : choice.calls) {
-      message["tool_calls"].push_back(
-          {{"id", call.id},
-           {"type", "function"},
-           {"function", {{"name", call.name}, {"arguments", call.arguments}}}});
+      const Json function = {{"name", call.name}, {"arguments", call.arguments}};
+      if (legacy_) {
+        message["function_call"] = function;
+      } else {
+        message["tool_calls"].push_back(
+            {{"id", call.id}, {"type", "function"}, {"function", function}});
+      }
     }
     return {{"index", index},
             {"message", message},
             {"logprobs", options().has_logprobs ? chat_logprobs_json(choice.tokens) : Json()},
-            {"finish_reason", choice.finish_reason()}};
+            {"finish_reason", finish_reason(index)}};
+  }
+
+  const char* finish_reason(int choice) const override {
+    const char* const reason = CompletionAnswers::finish_reason(choice);
+    return legacy_ && reason == std::string_view("tool_calls") ? "function_call" : reason;
   }
 
   Json empty_choice(int choice) const override { return changed_choice(choice, Json::object()); }
@@ -59,6 +70,7 @@ class ChatAnswers : public CompletionAnswers {
       case Piece::Kind::tool_begin: {
         const ToolCall& call =
             choices()[static_cast<size_t>(choice)].calls[static_cast<size_t>(piece.call)];
+        if (legacy_) return {{"function_call", {{"name", call.name}, {"arguments", ""}}}};
         return {{"tool_calls",
                  {{{"index", piece.call},
                    {"id", call.id},
@@ -68,6 +80,7 @@ class ChatAnswers : public CompletionAnswers {
       case Piece::Kind::tool_arguments:
         break;
     }
+    if (legacy_) return {{"function_call", {{"arguments", piece.text}}}};
     return {{"tool_calls", {{{"index", piece.call}, {"function", {{"arguments", piece.text}}}}}}};
   }
 
@@ -82,6 +95,8 @@ class ChatAnswers : public CompletionAnswers {
     }
     for (Json& each : changes) send_chunk(std::move(each));
   }
+
+  const bool legacy_;
 };
 
 int read_top_logprobs(const Fields& body) {
@@ -108,26 +123,29 @@ void refuse_other_modes(const Fields& body) {
 Exchange read_chat_completion(const Json& json, const ApiContext& context) {
   const Fields body(json);
   refuse_other_modes(body);
-  refuse_unsupported(body, Api::chat);
   Request request = read_request(body, context, "chatcmpl-");
+  refuse_unsupported(body, Api::chat, request.warnings);
   request.max_tokens =
       read_max_tokens(body, {"max_completion_tokens", "max_tokens", "n_predict"}, 1);
   request.stops = read_stops(body, "stop");
   request.top_logprobs = read_top_logprobs(body);
-  request.grammar = read_grammar(body);
+  request.grammar = read_grammar(body, request.warnings);
   Conversation conversation;
   conversation.messages = read_messages_field(body, "messages");
   conversation.tools = read_tools(body);
   conversation.template_variables = read_template_variables(body);
   read_effort(body, "reasoning_effort", conversation.template_variables);
   conversation.splits_reasoning = read_splits_reasoning(body);
+  conversation.begins_turn = read_begins_turn(body);
+  const bool legacy = conversation.tools.legacy;
   AnswerSyntax syntax = prepare(conversation, context, request);
 
   const bool stream = body.boolean("stream").value_or(false);
   AnswerOptions options = answer_options(request, stream, context);
   options.syntax = std::move(syntax);
   const bool includes_usage = read_includes_usage(body, stream);
-  return {std::move(request), std::make_unique<ChatAnswers>(std::move(options), includes_usage)};
+  return {std::move(request),
+          std::make_unique<ChatAnswers>(std::move(options), includes_usage, legacy)};
 }
 
 }  // namespace snapkv::server

@@ -46,7 +46,7 @@ void CompletionAnswers::on_progress(const PromptProgress& progress) {
 
 void CompletionAnswers::on_end(int choice) {
   Json last = empty_choice(choice);
-  last["finish_reason"] = choices()[static_cast<size_t>(choice)].finish_reason();
+  last["finish_reason"] = finish_reason(choice);
   Json json = chunk(std::move(last));
   if (complete()) add_reports(json);
   send(event_text(json));
@@ -65,8 +65,7 @@ void CompletionAnswers::on_complete() {
 bool read_includes_usage(const Fields& body, bool stream) {
   const Json* given = body.object("stream_options");
   if (given == nullptr) return false;
-  if (!stream) body.refuse("stream_options", "it needs 'stream': true");
-  return Fields(*given, "stream_options.").boolean("include_usage").value_or(false);
+  return stream && Fields(*given, "stream_options.").boolean("include_usage").value_or(false);
 }
 
 }  // namespace snapkv::server

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// CompletionAnswers: what OpenAI's chat completions and text completions have in common, plain and
-// as chunks of a stream. The formats say what a choice is.
+// CompletionAnswers: the common part of OpenAI's chat completions and text completions, plain and
+// in chunks of a stream. Derived classes define a choice.
 #pragma once
 
 #include "server/api/answers.h"
@@ -13,7 +13,7 @@ class CompletionAnswers : public Answers {
   Json plain() const final;
 
  protected:
-  /// `object`, `chunk_object`: the answer's and a chunk's member "object".
+  /// `object`, `chunk_object`: value of "object" in the answer and in a chunk.
   CompletionAnswers(AnswerOptions options, const char* object, const char* chunk_object,
                     bool includes_usage)
       : Answers(std::move(options)),
@@ -21,10 +21,13 @@ class CompletionAnswers : public Answers {
         chunk_object_(chunk_object),
         includes_usage_(includes_usage) {}
 
-  /// All of a choice.
+  /// A complete choice.
   virtual Json whole_choice(int choice) const = 0;
-  /// A choice of a chunk that adds nothing, with all its members.
+  /// A choice in a chunk that adds nothing, but has all members.
   virtual Json empty_choice(int choice) const = 0;
+  virtual const char* finish_reason(int choice) const {
+    return choices()[static_cast<size_t>(choice)].finish_reason();
+  }
   void send_chunk(Json choice);
 
  private:
@@ -39,7 +42,7 @@ class CompletionAnswers : public Answers {
   const bool includes_usage_;
 };
 
-/// `stream_options.include_usage`.
+/// Reads `stream_options.include_usage`.
 bool read_includes_usage(const Fields& body, bool stream);
 
 }  // namespace snapkv::server

@@ -91,7 +91,7 @@ std::vector<CompletionPrompt> read_completion_prompts(const Fields& body, const 
     prompts.push_back(reader.read(value));
     return prompts;
   }
-  // one need not wait
+  // one prompt does not have to wait
   const auto most = static_cast<size_t>(std::max(1, context.engine.options().max_queue));
   if (value.size() > most) {
     body.refuse("prompt", fmt::format("at most {} prompts are possible in one request, not {}",

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The prompts of a text completion: `prompt`, `suffix`. Used by completions.cpp.
+// The prompts of a text completion, from `prompt` and `suffix`.
 #pragma once
 
 #include <string>
@@ -12,11 +12,11 @@ namespace snapkv::server {
 
 struct CompletionPrompt {
   Prompt prompt;
-  std::string text;  ///< as `echo` shows it
+  std::string text;  ///< the text that `echo` shows
 };
 
-/// One for each text or list of tokens. `is_first`: they do not follow a document. Throws ApiError
-/// naming what is wrong, and where the model can't fill in before a suffix.
+/// Returns a prompt for each text or list of tokens. `is_first`: they do not follow a document.
+/// Throws ApiError naming the mistake, or that the model can't fill in before a suffix.
 std::vector<CompletionPrompt> read_completion_prompts(const Fields& body, const ApiContext& context,
                                                       bool is_first);
 

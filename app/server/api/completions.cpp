@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// POST /v1/completions: OpenAI's text completions, plain and as a stream.
+// POST /v1/completions: OpenAI's text completions, plain and streamed.
 #include <utility>
 
 #include "server/api/completion_answers.h"
@@ -12,11 +12,13 @@
 namespace snapkv::server {
 namespace {
 
-constexpr int kMostTextLogprobs = 5;  // OpenAI's
+constexpr int kMostTextLogprobs = 5;  // OpenAI's limit
+/// Tokens of an answer to which no limit is given: many models never end a text.
+constexpr int64_t kMostUnasked = 1024;
 
 class TextAnswers : public CompletionAnswers {
  public:
-  /// `echoes`: what goes in front of the choices of each prompt; empty: nothing.
+  /// `echoes`: the text before the choices of each prompt; empty: none.
   TextAnswers(AnswerOptions answer_options, bool includes_usage, std::vector<std::string> echoes)
       : CompletionAnswers(std::move(answer_options), "text_completion", "text_completion",
                           includes_usage),
@@ -30,7 +32,7 @@ class TextAnswers : public CompletionAnswers {
         {"text", text}, {"index", index}, {"logprobs", logprobs}, {"finish_reason", finish_reason}};
   }
 
-  /// Of a choice's prompt.
+  /// Returns the echo of a choice's prompt.
   std::string echo(int choice) const {
     if (echoes_.empty()) return "";
     return echoes_[static_cast<size_t>(choice) * echoes_.size() / static_cast<size_t>(options().n)];
@@ -40,7 +42,9 @@ class TextAnswers : public CompletionAnswers {
     const Choice& choice = choices()[static_cast<size_t>(index)];
     int64_t offset = 0;
     return choice_json(index, echo(index) + choice.content,
-                       options().has_logprobs ? text_logprobs_json(choice.tokens, offset) : Json(),
+                       options().has_logprobs
+                           ? text_logprobs_json(choice.tokens, offset, choice.prompt_tokens)
+                           : Json(),
                        choice.finish_reason());
   }
 
@@ -61,7 +65,7 @@ class TextAnswers : public CompletionAnswers {
   }
 
   const std::vector<std::string> echoes_;
-  std::vector<int64_t> offsets_;  // of each choice: characters that its tokens' texts have so far
+  std::vector<int64_t> offsets_;  // of each choice: characters in the text of its tokens so far
 };
 
 void refuse_best_of(const Fields& body, int n) {
@@ -69,6 +73,14 @@ void refuse_best_of(const Fields& body, int n) {
   if (best_of && *best_of != n) {
     body.refuse("best_of", "only as many answers as 'n' asks for are written");
   }
+}
+
+/// The probabilities of the prompt's tokens come of reading all of it.
+void score_prompt(const Fields& body, bool stream, Request& request) {
+  if (stream) body.refuse("echo", "with 'logprobs' it is not possible in a stream");
+  if (request.document) body.refuse("echo", "a document's tokens have no 'logprobs'");
+  request.scores_prompt = true;
+  request.reuses = false;
 }
 
 void refuse_of_several(const Fields& body, const Request& request) {
@@ -84,26 +96,24 @@ void refuse_of_several(const Fields& body, const Request& request) {
 
 Exchange read_completion(const Json& json, const ApiContext& context) {
   const Fields body(json);
-  refuse_unsupported(body, Api::completions);
   Request request = read_request(body, context, "cmpl-");
+  refuse_unsupported(body, Api::completions, request.warnings);
   refuse_best_of(body, request.n);
   request.max_tokens = read_max_tokens(body, {"max_tokens", "n_predict"}, 0);
+  const bool is_limited = body.has("max_tokens") || body.has("n_predict");
+  if (!is_limited) request.max_tokens = kMostUnasked;
   request.stops = read_stops(body, "stop");
   if (const auto n = body.whole("logprobs", 0, kMostTextLogprobs)) {
     request.top_logprobs = static_cast<int>(*n);
   }
-  request.grammar = read_grammar(body);
+  request.grammar = read_grammar(body, request.warnings);
   const bool echo = body.boolean("echo").value_or(false);
-  if (echo && request.top_logprobs >= 0) {
-    body.refuse("echo",
-                "with 'logprobs' it is not possible: no probabilities of the prompt's tokens "
-                "are computed");
-  }
+  const bool stream = body.boolean("stream").value_or(false);
+  if (echo && request.top_logprobs >= 0) score_prompt(body, stream, request);
   std::vector<CompletionPrompt> prompts =
       read_completion_prompts(body, context, request.document == nullptr);
   if (prompts.size() > 1) refuse_of_several(body, request);
 
-  const bool stream = body.boolean("stream").value_or(false);
   AnswerOptions options = answer_options(request, stream, context);
   options.n *= static_cast<int>(prompts.size());
   std::vector<std::string> echoes;

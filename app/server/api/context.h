@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// ApiContext: what a request is read with: the engine, and the server's options. Lives as long as
-// the engine.
+// ApiContext: what is needed to read a request: the engine, and the server's options. It lives as
+// long as the engine.
 #pragma once
 
 #include "server/api/api_options.h"

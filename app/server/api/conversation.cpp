@@ -5,13 +5,15 @@
 
 #include <algorithm>
 
+#include "base/chat_part.h"
 #include "server/api/grammars.h"
+#include "server/api/message_forms.h"
 #include "server/document.h"
 
 namespace snapkv::server {
 namespace {
 
-constexpr size_t kPromptEnd = 64;  // bytes that may hold the tag that opens reasoning
+constexpr size_t kPromptEnd = 64;  // bytes that may hold the tag which opens reasoning
 
 std::string text_of_part(const Fields& part, std::initializer_list<std::string_view> text_types) {
   const std::string type = part.needed_text("type");
@@ -23,7 +25,7 @@ std::string text_of_part(const Fields& part, std::initializer_list<std::string_v
   return part.needed_text(type == "refusal" ? "refusal" : "text");
 }
 
-/// Arguments of a call, which the API has as a text that holds JSON.
+/// Returns a call's arguments, which the API passes as a string that holds JSON.
 Json arguments_object(const Fields& function) {
   const Json& arguments = function.need("arguments");
   if (arguments.is_object()) return arguments;
@@ -36,36 +38,44 @@ Json arguments_object(const Fields& function) {
   return parsed.is_object() ? parsed : Json(text);
 }
 
+Json call_of(const Fields& function, const std::string& id) {
+  return {{"id", id},
+          {"type", "function"},
+          {"function",
+           {{"name", function.needed_text("name")}, {"arguments", arguments_object(function)}}}};
+}
+
+/// `tool_calls`, or the one `function_call` that was there before tools.
 Json read_tool_calls(const Fields& message, const std::string& path) {
   Json all = Json::array();
   const Json* calls = message.array("tool_calls");
   for (size_t i = 0; calls != nullptr && i < calls->size(); ++i) {
     const std::string name = fmt::format("{}tool_calls[{}].", path, i);
     const Fields call((*calls)[i], name);
-    const Fields function(call.need("function"), name + "function.");
-    all.push_back(
-        {{"id", call.text("id").value_or("")},
-         {"type", "function"},
-         {"function",
-          {{"name", function.needed_text("name")}, {"arguments", arguments_object(function)}}}});
+    all.push_back(call_of(Fields(call.need("function"), name + "function."),
+                          call.text("id").value_or("")));
   }
+  if (!all.empty() || !message.has("function_call")) return all;
+  all.push_back(call_of(message.inside("function_call"), ""));
   return all;
 }
 
 Json read_message(const Json& json, const std::string& path) {
   const Fields fields(json, path);
   std::string role = fields.needed_text("role");
-  if (role == "developer") role = "system";  // templates know no other name for it
+  if (role == "developer") role = "system";  // templates know it by this name only
+  if (role == "function") role = "tool";     // OpenAI's before there were tools
   static const std::vector<std::string> kRoles = {"system", "user", "assistant", "tool"};
   if (std::find(kRoles.begin(), kRoles.end(), role) == kRoles.end()) {
     fields.refuse("role", "system, developer, user, assistant or tool", Json(role));
   }
   Json message = {{"role", role}};
   const Json calls = role == "assistant" ? read_tool_calls(fields, path) : Json::array();
-  if (fields.has("content") || calls.empty()) {
-    message["content"] = content_text(fields, "content", {"text", "refusal"});
-  } else {
+  const bool is_null = json.contains("content") && json["content"].is_null();
+  if (is_null || (!fields.has("content") && !calls.empty())) {
     message["content"] = "";
+  } else {
+    message["content"] = content_text(fields, "content", {"text", "refusal"});
   }
   if (!calls.empty()) message["tool_calls"] = calls;
   for (const char* name : {"name", "tool_call_id", "reasoning_content"}) {
@@ -79,24 +89,18 @@ bool writes_calls(const std::string& template_source) {
 }
 
 bool has_calls(const Json& messages) {
-  return std::any_of(messages.begin(), messages.end(),
-                     [](const Json& message) { return message.contains("tool_calls"); });
+  return std::any_of(messages.begin(), messages.end(), [](const Json& message) {
+    return message.contains("tool_calls") || message["role"] == "tool";
+  });
 }
 
-void refuse_calls(const std::string& template_name) {
-  throw bad_request("messages",
-                    fmt::format("'messages': the assistant has called tools, and the chat template "
-                                "'{}' writes no calls",
-                                template_name));
-}
-
-/// Calls of earlier answers are written by the template for tools where the other one knows none,
-/// offered or not.
+/// Returns the template. Calls in earlier answers need the template for tools if the other one
+/// can't write them, whether or not tools are offered.
 const ChatTemplate& template_of(const ApiContext& context, const Conversation& conversation) {
   const auto& plain = context.options.chat_template;
-  const bool calls = has_calls(conversation.messages);
   const auto& with_tools = context.options.tool_template;
-  const bool needs_tools = calls && plain && with_tools && !writes_calls(plain->source());
+  const bool needs_tools = has_calls(conversation.messages) && plain && with_tools &&
+                           !writes_calls(plain->source());
   const auto& tmpl = conversation.tools.offered() || needs_tools ? with_tools : plain;
   if (!tmpl) {
     throw ApiError(400,
@@ -104,8 +108,64 @@ const ChatTemplate& template_of(const ApiContext& context, const Conversation& c
                    "--chat-template",
                    "no_chat_template");
   }
-  if (calls && !writes_calls(tmpl->source())) refuse_calls(tmpl->name());
   return *tmpl;
+}
+
+/// Whether the answer goes on with the last message. Throws where that is a call, whose result must
+/// follow.
+bool continues_answer(const Conversation& conversation) {
+  const Json& last = conversation.messages.back();
+  if (last["role"] != "assistant" || conversation.begins_turn) return false;
+  if (last.contains("tool_calls")) {
+    throw bad_request("messages",
+                      "'messages': the last one is the assistant's and calls tools: their results "
+                      "must follow");
+  }
+  return true;
+}
+
+/// What the template makes of the messages. `continues`: up to the end of the last one's text.
+RenderedChat render_with(const ChatTemplate& tmpl, Json& variables, Json messages,
+                         bool continues) {
+  variables["add_generation_prompt"] = !continues;
+  if (!continues) {
+    variables["messages"] = std::move(messages);
+    return tmpl.render(to_text(variables));
+  }
+  const std::string mark = unused_mark("snapkv-continued", to_text(messages) + tmpl.source());
+  messages.back()["content"] = messages.back().value("content", "") + mark;
+  variables["messages"] = std::move(messages);
+  const RenderedChat chat = tmpl.render(to_text(variables));
+  const size_t at = chat.text.rfind(mark);
+  if (at == std::string::npos) {
+    throw bad_request("messages",
+                      fmt::format("'messages': the last one must be the user's: the chat template "
+                                  "'{}' does not show an answer that has begun",
+                                  tmpl.name()));
+  }
+  return chat_part(chat, 0, at);
+}
+
+/// Templates refuse system messages where they have no place for them: these become the user's.
+RenderedChat render_in_any_form(const ChatTemplate& tmpl, Json& variables, const Json& messages,
+                                bool continues, std::vector<std::string>& warnings) {
+  try {
+    return render_with(tmpl, variables, messages, continues);
+  } catch (const Error& e) {
+    if (e.code() != ErrorCode::kUsage) throw;
+    for (const bool keeps_first : {true, false}) {
+      const Json others = system_as_user(messages, keeps_first);
+      if (others == messages) continue;
+      try {
+        RenderedChat chat = render_with(tmpl, variables, others, continues);
+        warnings.emplace_back("messages: the chat template refuses such system messages: they are "
+                              "part of the user's");
+        return chat;
+      } catch (const Error&) {  // the first reason is the one to show
+      }
+    }
+    throw;
+  }
 }
 
 bool may_reason(const Json& variables) {
@@ -150,40 +210,56 @@ Json read_template_variables(const Fields& body) {
   return *variables;
 }
 
-RenderedChat render(const Conversation& conversation, const ApiContext& context) {
+bool read_begins_turn(const Fields& body) {
+  const std::optional<bool> continues = body.boolean("continue_final_message");
+  const std::optional<bool> begins = body.boolean("add_generation_prompt");
+  return continues ? !*continues : begins.value_or(false);
+}
+
+RenderedChat render(const Conversation& conversation, const ApiContext& context,
+                    std::vector<std::string>& warnings) {
   const ApiOptions& options = context.options;
   const bool has_tools = conversation.tools.offered();
   const ChatTemplate& tmpl = template_of(context, conversation);
-  if (has_tools && tool_format(tmpl.source()) == ToolFormat::none) {
-    throw bad_request("tools",
-                      fmt::format("'tools': the chat template '{}' writes no tools, or calls "
-                                  "of them in no known format",
-                                  tmpl.name()));
-  }
+  const bool continues = continues_answer(conversation);
   Json variables = options.template_variables;
   for (const auto& [name, value] : conversation.template_variables.items()) variables[name] = value;
   Json messages = conversation.messages;
   if (!options.system.empty() && messages[0]["role"] != "system") {
     messages.insert(messages.begin(), Json{{"role", "system"}, {"content", options.system}});
   }
-  variables["messages"] = messages;
-  if (has_tools) variables["tools"] = conversation.tools.list;
-  variables["add_generation_prompt"] = true;
-  return tmpl.render(to_text(variables));
+  const bool is_generic = has_tools && tool_format(tmpl.source()) == ToolFormat::none;
+  if (is_generic || (has_calls(messages) && !writes_calls(tmpl.source()))) {
+    messages = calls_as_text(messages);
+    warnings.emplace_back("tools: the chat template writes none: they are text of the messages "
+                          "(generic format)");
+  }
+  if (is_generic) {
+    describe_tools(messages, conversation.tools.list);
+  } else if (has_tools) {
+    variables["tools"] = conversation.tools.list;
+  }
+  return render_in_any_form(tmpl, variables, messages, continues, warnings);
 }
 
 namespace {
 
-/// The conversation as it follows a document.
+/// Renders the conversation as the continuation of a document.
 RenderedChat render_after(const Document& document, const Conversation& conversation) {
   if (conversation.tools.offered()) {
     throw bad_request("tools", "'tools': what a document's snapshot begins with names none");
   }
-  DocumentForm form = document.file.form;
-  if (has_calls(conversation.messages) && !writes_calls(form.template_source)) {
-    refuse_calls(form.template_name);
+  if (continues_answer(conversation)) {
+    throw bad_request("messages",
+                      "'messages': the last one must be the user's: an answer that has begun can't "
+                      "be continued after a document's snapshot");
   }
-  if (conversation.template_variables.empty()) return question_part(form, conversation.messages);
+  DocumentForm form = document.file.form;
+  Json messages = conversation.messages;
+  if (has_calls(messages) && !writes_calls(form.template_source)) {
+    messages = calls_as_text(messages);
+  }
+  if (conversation.template_variables.empty()) return question_part(form, messages);
   const std::string stored = document_part(form, "").text;
   for (const auto& [name, value] : conversation.template_variables.items()) {
     form.variables[name] = value;
@@ -194,10 +270,10 @@ RenderedChat render_after(const Document& document, const Conversation& conversa
                       "what the template writes before the document, which is stored as it was "
                       "read");
   }
-  return question_part(form, conversation.messages);
+  return question_part(form, messages);
 }
 
-/// Makes answers end with their first complete call.
+/// Makes the answers end after their first complete call.
 void end_after_call(AnswerSyntax& syntax, Request& request) {
   syntax.one_call = true;
   request.make_end_finder = [syntax] {
@@ -209,35 +285,47 @@ void end_after_call(AnswerSyntax& syntax, Request& request) {
   };
 }
 
+/// The grammar of an answer that may call tools, or must.
+void set_tool_grammar(const Tools& tools, ToolFormat format, Request& request) {
+  std::string gbnf;
+  if (tools.choice == Tools::Choice::required) {
+    if (request.grammar != nullptr) {
+      request.warnings.emplace_back(
+          "the answer's format or grammar: a call must be made, which has its own");
+    }
+    gbnf = tool_grammar(tools, format, request.warnings);
+  } else if (request.grammar != nullptr) {
+    gbnf = answer_or_call_grammar(request.grammar->source(), tools, format, request.warnings);
+  } else if (format == ToolFormat::generic) {
+    gbnf = text_or_call_grammar(tools, format, request.warnings);
+  } else {
+    return;
+  }
+  request.grammar = compile_tool_grammar(gbnf);
+}
+
 }  // namespace
 
 AnswerSyntax prepare(const Conversation& conversation, const ApiContext& context,
                      Request& request) {
   const bool is_first = request.document == nullptr;
-  request.prompt.chat =
-      is_first ? render(conversation, context) : render_after(*request.document, conversation);
+  request.prompt.chat = is_first ? render(conversation, context, request.warnings)
+                                 : render_after(*request.document, conversation);
   request.prompt.tokens = context.model().tokenize(request.prompt.chat, /*add_bos=*/is_first);
   AnswerSyntax syntax;
   const std::string& text = request.prompt.chat.text;
   syntax.prompt_end = text.substr(text.size() - std::min(text.size(), kPromptEnd));
-  // a grammar holds from the first token on: the answer is what it allows, without reasoning
+  // a grammar applies from the first token on, so the answer has no reasoning
   const bool is_required = conversation.tools.choice == Tools::Choice::required;
   syntax.has_reasoning = conversation.splits_reasoning &&
                          may_reason(conversation.template_variables) &&
                          request.grammar == nullptr && !is_required;
   if (!conversation.tools.offered()) return syntax;
-  syntax.tools = tool_format(context.options.tool_template->source());
+  syntax.tools = tool_format_or_generic(context.options.tool_template->source());
   syntax.functions = conversation.tools.schemas();
-  request.shows_control_tokens = true;  // marks of calls are such tokens in some vocabularies
+  request.shows_control_tokens = true;  // in some vocabularies the marks of calls are such tokens
   if (!conversation.tools.parallel) end_after_call(syntax, request);
-  if (!is_required) return syntax;
-  if (request.grammar != nullptr) {
-    throw bad_request("tool_choice",
-                      "'tool_choice' and 'response_format' or 'grammar' both say what "
-                      "the answer must look like; only one can be obeyed");
-  }
-  request.grammar =
-      compile_grammar(tool_grammar(conversation.tools, syntax.tools), "tool_choice", "tools");
+  set_tool_grammar(conversation.tools, syntax.tools, request);
   return syntax;
 }
 
@@ -247,7 +335,9 @@ RenderedChat read_chat_prompt(const Json& json, const ApiContext& context) {
   conversation.messages = read_messages_field(body, "messages");
   conversation.tools = read_tools(body);
   conversation.template_variables = read_template_variables(body);
-  return render(conversation, context);
+  conversation.begins_turn = read_begins_turn(body);
+  std::vector<std::string> warnings;
+  return render(conversation, context, warnings);
 }
 
 AnswerOptions answer_options(const Request& request, bool stream, const ApiContext& context) {
@@ -261,6 +351,7 @@ AnswerOptions answer_options(const Request& request, bool stream, const ApiConte
   options.stream = stream;
   options.has_logprobs = request.top_logprobs >= 0;
   options.kv_report = request.kv_report;
+  options.warnings = request.warnings;
   return options;
 }
 

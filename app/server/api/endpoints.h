@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: MIT
-// The endpoints that only look things up or compute without the engine's thread, in llama-server's
-// and OpenAI's shapes, and those of slots and snapshots. Each throws ApiError and Error.
+// Endpoints that only look things up or compute without the engine's thread, in llama-server's and
+// OpenAI's formats, and those for slots and snapshots. Each throws ApiError and Error.
 #pragma once
+
+#include <optional>
+#include <string>
 
 #include "server/api/context.h"
 #include "server/api/exchange.h"
@@ -10,12 +13,23 @@ namespace snapkv::server {
 
 // models.cpp
 Json models_json(const ApiContext& context);
-/// Throws ApiError (404) where `id` is another model.
+/// Throws ApiError (404) if `id` is another model.
 Json model_json(const ApiContext& context, const std::string& id);
 Json props_json(const ApiContext& context);
 
+// ollama_models.cpp
+Json ollama_version_json();
+Json ollama_tags_json(const ApiContext& context);
+Json ollama_ps_json(const ApiContext& context);
+Json ollama_show_json(const Json& body, const ApiContext& context);
+
+// ollama.cpp
+/// The answer to a request without a prompt or messages, which loads or unloads a model; nothing
+/// for others.
+std::optional<Json> ollama_load_answer(const Json& body, const ApiContext& context, bool chats);
+
 // tokens.cpp
-/// JSON as text: an object for each token would take hundreds of times the body's bytes.
+/// JSON as text: an object for each token would take hundreds of times as many bytes as the body.
 std::string tokenize(const Json& body, const ApiContext& context);
 Json detokenize(const Json& body, const ApiContext& context);
 Json apply_template(const Json& body, const ApiContext& context);
@@ -33,7 +47,7 @@ Json change_slot(int64_t id, const std::string& action, const Json& body,
 // snapshots.cpp
 Json snapshots_json(const ApiContext& context);
 Json erase_snapshot(const std::string& name, const ApiContext& context);
-/// A text or a conversation to be read and stored.
+/// A text or a conversation that is to be read and stored.
 struct SnapshotRequest {
   Request request;
   std::string name, path, notes;

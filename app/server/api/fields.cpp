@@ -56,7 +56,7 @@ std::optional<int64_t> Fields::whole(const char* field, int64_t least, int64_t m
   const Json* value = find(field);
   if (value == nullptr) return std::nullopt;
   const std::string expected = fmt::format("a whole number from {} to {}", least, most);
-  // 3.0 is whole: some clients have no other numbers
+  // 3.0 counts as whole: some clients send all numbers like that
   if (value->is_number_float()) {
     const double number = value->get<double>();
     if (number != std::floor(number) || std::abs(number) > 9e15) refuse(field, expected, *value);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Fields: the members of a JSON object that a client sent, read with their types and ranges. A
-// value of another type or out of range is an ApiError (400) that names field, expected and actual;
-// null is as good as absent; members that nobody asks for are ignored. Used by all formats.
+// Fields: reads the members of a JSON object from a client, with their types and ranges. A value of
+// another type or out of range is an ApiError (400) that names the field, the expected and the
+// actual value. null counts as absent; unknown members are ignored.
 #pragma once
 
 #include <cstdint>
@@ -14,14 +14,14 @@ namespace snapkv::server {
 
 class Fields {
  public:
-  /// `object` must outlive this. `path`: how messages call it, "kv." or "messages[3]."; empty: the
-  /// body itself. Throws where `object` is none.
+  /// `object` must outlive this. `path`: the prefix of names in messages, "kv." or "messages[3].";
+  /// empty: the body itself. Throws if `object` is not an object.
   explicit Fields(const Json& object, std::string path = "");
 
-  /// nullptr where the member is absent or null.
+  /// Returns nullptr if the member is absent or null.
   const Json* find(const char* name) const;
   bool has(const char* name) const { return find(name) != nullptr; }
-  /// Throws where it is absent.
+  /// Throws if the member is absent.
   const Json& need(const char* name) const;
 
   std::optional<bool> boolean(const char* name) const;
@@ -31,7 +31,7 @@ class Fields {
   std::string needed_text(const char* name) const;
   const Json* object(const char* name) const;
   const Json* array(const char* name) const;
-  /// The members of an object; no members where it is absent.
+  /// Reads the members of an object; none if it is absent.
   Fields inside(const char* name) const;
 
   /// The field's name with its path.
@@ -48,7 +48,7 @@ class Fields {
   std::string path_;
 };
 
-/// A value for an error message, cut where it is long.
+/// Returns a value for an error message, shortened if it is long.
 std::string short_text(const Json& value);
 
 }  // namespace snapkv::server

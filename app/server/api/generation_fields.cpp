@@ -91,8 +91,7 @@ std::vector<std::string> read_stops(const Fields& body, const char* name) {
   }
   for (const Json& stop : is_list ? *value : Json::array({*value})) {
     if (!stop.is_string()) body.refuse(name, "an array of strings", stop);
-    if (stop.get_ref<const std::string&>().empty()) body.refuse(name, "a stop string is empty");
-    stops.push_back(stop.get<std::string>());
+    if (!stop.get_ref<const std::string&>().empty()) stops.push_back(stop.get<std::string>());
   }
   return stops;
 }

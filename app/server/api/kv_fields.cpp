@@ -33,7 +33,7 @@ PolicyValue value_of(const Fields& kv, const PolicyParam& param, const Json& jso
   kv.refuse(param.name.c_str(), expected, json);
 }
 
-/// Bytes: a number, or a text such as "64M".
+/// Reads a number of bytes, given as a number or as a text such as "64M".
 size_t bytes_of(const Fields& kv, const char* name) {
   const Json& value = kv.need(name);
   constexpr const char* kExpected = "a size such as \"64M\", or a number of bytes";
@@ -109,7 +109,11 @@ void read_kv(const Fields& body, const ApiContext& context, Request& request) {
       throw ApiError(404, fmt::format("there is no snapshot '{}'", *snapshot), "not_found",
                      "kv.snapshot");
     }
-    request.document = context.engine.documents().open(path);
+    try {
+      request.document = context.engine.documents().open(path);
+    } catch (const Error& e) {
+      throw Error(e.code(), without_folder(e.what(), context.options.snapshot_dir));
+    }
   }
   try {
     (void)resolve_options(session, context.model().info());

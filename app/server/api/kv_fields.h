@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The fields `kv` and `kv_report`: what a request wants kept of its prompt, by the policies' own
-// tables of parameters (snapkv/policy.h), and what the answer says of it.
+// The fields `kv` and `kv_report`: how a request wants its cache compressed, according to the
+// policies' tables of parameters (snapkv/policy.h), and what the answer reports about it.
 #pragma once
 
 #include "server/api/context.h"
@@ -11,13 +11,13 @@ namespace snapkv::server {
 /// Reads `kv` (policy, its parameters, memory, snapshot, reuse) and `kv_report` into the request.
 void read_kv(const Fields& body, const ApiContext& context, Request& request);
 
-/// {"policy", "tokens_before", ...}
+/// Returns {"policy", "tokens_before", ...}.
 Json kv_json(const KvReport& report);
 
 /// {"policy": its name, and the value of each of its parameters}
 Json policy_values(const PolicyConfig& config);
 
-/// The policies with their parameters, for /props and the page.
+/// Returns the policies with their parameters, for /props and the page.
 Json policies_json();
 
 }  // namespace snapkv::server

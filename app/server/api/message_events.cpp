@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "server/api/message_events.h"
 
+#include <algorithm>
 #include <string_view>
 #include <utility>
 
@@ -33,7 +34,7 @@ class MessageAnswers : public Answers {
   std::string ping() const override { return event_text({{"type", "ping"}}, "ping"); }
 
  private:
-  /// `input` is an object, so that arguments which are none can only be shown as the model's text.
+  /// `input` must be an object, so incomplete arguments can only be shown as the model's text.
   static Json call_block(const ToolCall& call) {
     if (call.complete()) {
       return {{"type", "tool_use"},
@@ -65,10 +66,17 @@ class MessageAnswers : public Answers {
   }
   Json usage() const {
     const AnswerTimes all = times();
-    return {{"input_tokens", all.n_prompt - all.n_reused},
-            {"cache_creation_input_tokens", 0},
+    const int64_t n_new = all.n_prompt - all.n_reused;
+    // what is stored up to the last cache_control; elsewhere nobody asked for it
+    const int64_t n_after = options().n_uncached.value_or(n_new);
+    const int64_t n_created = std::clamp<int64_t>(n_new - n_after, 0, all.n_stored);
+    return {{"input_tokens", n_new - n_created},
+            {"cache_creation_input_tokens", n_created},
             {"cache_read_input_tokens", all.n_reused},
-            {"output_tokens", all.n_generated}};
+            {"cache_creation",
+             {{"ephemeral_5m_input_tokens", n_created}, {"ephemeral_1h_input_tokens", 0}}},
+            {"output_tokens", all.n_generated},
+            {"service_tier", "standard"}};
   }
 
   void emit(const char* type, const Json& members) {
@@ -77,7 +85,7 @@ class MessageAnswers : public Answers {
     send(event_text(json, type));
   }
 
-  // The message begins when it is known how long its prompt is.
+  // message_start needs the length of the prompt, so the message begins only when that is known.
   void on_begin() override {}
   void begin_message() {
     if (std::exchange(begun_, true)) return;
@@ -148,7 +156,7 @@ class MessageAnswers : public Answers {
   }
 
   bool begun_ = false;
-  const char* open_ = nullptr;  // type of the block being written
+  const char* open_ = nullptr;  // type of the block that is being written
   int n_blocks_ = 0;
 };
 

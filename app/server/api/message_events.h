@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Answers of Anthropic's Messages API: a list of content blocks (thinking, text, tool_use), plain
-// or as its events. Called by messages.cpp.
+// or as events.
 #pragma once
 
 #include <memory>

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT
-// POST /v1/messages: requests of Anthropic's Messages API, read as conversations. What it answers
-// is written by message_events.cpp.
+// POST /v1/messages: reads requests of Anthropic's Messages API as conversations.
+// message_events.cpp writes the answers.
 #include <fmt/format.h>
 
 #include "server/api/conversation.h"
 #include "server/api/generation_fields.h"
 #include "server/api/grammars.h"
 #include "server/api/kv_fields.h"
+#include "server/api/message_blocks.h"
 #include "server/api/message_events.h"
 #include "server/api/unsupported_fields.h"
 #include "server/request_plan.h"
@@ -14,69 +15,15 @@
 namespace snapkv::server {
 namespace {
 
-/// The content of one message as a message of the template's kind; results of tools are messages of
-/// their own, in front of it.
-class MessageReader {
- public:
-  MessageReader(std::string role, Json& messages) : role_(std::move(role)), messages_(messages) {}
-
-  void read(const Fields& message) {
-    const Json& content = message.need("content");
-    if (content.is_string()) {
-      text_ = content.get<std::string>();
-    } else if (content.is_array()) {
-      for (size_t i = 0; i < content.size(); ++i) {
-        add_block(Fields(content[i], fmt::format("{}[{}].", message.name("content"), i)));
-      }
-    } else {
-      message.refuse("content", "a string or an array of blocks", content);
-    }
-    if (text_.empty() && calls_.empty() && has_results_) return;
-    Json made = {{"role", role_}, {"content", text_}};
-    if (!calls_.empty()) made["tool_calls"] = calls_;
-    messages_.push_back(made);
-  }
-
- private:
-  void add_block(const Fields& block) {
-    const std::string type = block.needed_text("type");
-    if (type == "text") {
-      text_ += block.needed_text("text");
-    } else if (type == "tool_use" && role_ == "assistant") {
-      const Json* input = block.object("input");
-      calls_.push_back({{"id", block.needed_text("id")},
-                        {"type", "function"},
-                        {"function",
-                         {{"name", block.needed_text("name")},
-                          {"arguments", input != nullptr ? *input : Json::object()}}}});
-    } else if (type == "tool_result" && role_ == "user") {
-      has_results_ = true;
-      messages_.push_back(
-          {{"role", "tool"},
-           {"tool_call_id", block.needed_text("tool_use_id")},
-           {"content", block.has("content") ? content_text(block, "content", {"text"}) : ""}});
-    } else if (type != "thinking" && type != "redacted_thinking") {
-      // what the model thought before is not shown to it again
-      block.refuse("type",
-                   "this model reads text only: blocks of type text, tool_use (of the "
-                   "assistant), tool_result (of the user) and thinking are possible, not " +
-                       short_text(Json(type)));
-    }
-  }
-
-  const std::string role_;
-  Json& messages_;
-  std::string text_;
-  Json calls_ = Json::array();
-  bool has_results_ = false;
-};
-
-void read_tools(const Fields& body, Tools& tools) {
+/// Tools that Anthropic's servers run, or that its models alone know, are left out.
+void read_tools(const Fields& body, Tools& tools, std::vector<std::string>& warnings) {
   if (const Json* list = body.array("tools")) {
     for (size_t i = 0; i < list->size(); ++i) {
       const Fields tool((*list)[i], fmt::format("tools[{}].", i));
       if (const auto type = tool.text("type"); type && *type != "custom") {
-        tool.refuse("type", "\"custom\": this server has no tools of its own", Json(*type));
+        warnings.push_back(fmt::format("{}: {}: this server has no tools of its own",
+                                       tool.name("type"), short_text(Json(*type))));
+        continue;
       }
       (void)tool.need("input_schema");
       add_tool(tools, tool, "input_schema");
@@ -89,6 +36,7 @@ void read_tools(const Fields& body, Tools& tools) {
   tools.parallel = !fields.boolean("disable_parallel_tool_use").value_or(false);
   if (type == "tool") {
     choose_function(tools, body, fields.needed_text("name"));
+    tools.parallel = false;  // nobody wants it twice
   } else if (type == "any") {
     if (tools.list.empty()) body.refuse("tool_choice", "\"any\" needs 'tools'");
     tools.choice = Tools::Choice::required;
@@ -99,29 +47,36 @@ void read_tools(const Fields& body, Tools& tools) {
   }
 }
 
-Conversation read_conversation(const Fields& body) {
-  Conversation conversation;
-  if (body.has("system")) {
-    conversation.messages.push_back(
-        {{"role", "system"}, {"content", content_text(body, "system", {"text"})}});
+void add_system(Json& messages, const std::string& text) {
+  if (text.empty()) return;
+  const bool follows = !messages.empty() && messages.back()["role"] == "system";
+  if (!follows) {
+    messages.push_back({{"role", "system"}, {"content", text}});
+    return;
   }
+  const auto before = messages.back()["content"].get<std::string>();
+  messages.back()["content"] = before + "\n\n" + text;
+}
+
+Conversation read_conversation(const Fields& body, std::vector<std::string>& warnings) {
+  Conversation conversation;
+  if (body.has("system")) add_system(conversation.messages, read_system(body, "system"));
   (void)body.need("messages");
   const Json& list = *body.array("messages");
   if (list.empty()) body.refuse("messages", "there must be at least one message");
   for (size_t i = 0; i < list.size(); ++i) {
     const Fields message(list[i], fmt::format("messages[{}].", i));
     const std::string role = message.needed_text("role");
-    if (role != "user" && role != "assistant") {
-      message.refuse("role", "user or assistant", Json(role));
+    if (role == "system") {
+      add_system(conversation.messages, read_system(message, "content"));
+    } else if (role == "user" || role == "assistant") {
+      read_message_blocks(message, role, conversation.messages);
+    } else {
+      message.refuse("role", "user, assistant or system", Json(role));
     }
-    MessageReader(role, conversation.messages).read(message);
   }
-  if (conversation.messages.back()["role"] == "assistant") {
-    body.refuse("messages",
-                "the last one must be the user's: an answer that has begun can't be "
-                "continued here");
-  }
-  read_tools(body, conversation.tools);
+  if (conversation.messages.empty()) body.refuse("messages", "they are empty");
+  read_tools(body, conversation.tools, warnings);
   conversation.template_variables = read_template_variables(body);
   read_effort(body.inside("output_config"), "effort", conversation.template_variables);
   conversation.splits_reasoning = read_splits_reasoning(body);
@@ -136,18 +91,22 @@ Conversation read_conversation(const Fields& body) {
 
 Exchange read_messages(const Json& json, const ApiContext& context) {
   const Fields body(json);
-  refuse_unsupported(body, Api::messages);
   Request request = read_request(body, context, "msg_");
+  refuse_unsupported(body, Api::messages, request.warnings);
   if (request.n != 1) body.refuse("n", "a message has one answer");
   (void)body.need("max_tokens");
   request.max_tokens = *body.whole("max_tokens", 1, kMostTokens);
   request.stops = read_stops(body, "stop_sequences");
   const Fields output = body.inside("output_config");
-  request.grammar = read_grammar(body, {{output, "format"}, {body, "output_format"}});
-  AnswerSyntax syntax = prepare(read_conversation(body), context, request);
+  request.grammar =
+      read_grammar(body, request.warnings, {{output, "format"}, {body, "output_format"}});
+  AnswerSyntax syntax = prepare(read_conversation(body, request.warnings), context, request);
   AnswerOptions options = answer_options(request, body.boolean("stream").value_or(false), context);
   options.syntax = std::move(syntax);
   if (const auto model = body.text("model")) options.model = *model;
+  if (const auto text = text_after_cache_control(json)) {
+    options.n_uncached = std::ssize(context.model().tokenize(*text, /*add_special=*/false));
+  }
   return {std::move(request), make_message_answers(std::move(options))};
 }
 
@@ -156,7 +115,7 @@ int64_t count_message_tokens(const Json& json, const ApiContext& context) {
   Request request;
   request.session = context.options.session;
   read_kv(body, context, request);
-  (void)prepare(read_conversation(body), context, request);
+  (void)prepare(read_conversation(body, request.warnings), context, request);
   return prompt_tokens(request);
 }
 

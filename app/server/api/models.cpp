@@ -2,8 +2,11 @@
 // /v1/models and /props.
 #include <fmt/core.h>
 
+#include <filesystem>
+
 #include "server/api/endpoints.h"
 #include "server/api/kv_fields.h"
+#include "server/api/report.h"
 #include "server/api/tools.h"
 
 namespace snapkv::server {
@@ -17,6 +20,9 @@ Json entry(const ApiContext& context) {
           {"object", "model"},
           {"created", context.options.created},
           {"owned_by", "snapkv"},
+          {"type", "model"},  // Anthropic's members
+          {"display_name", context.options.model_name},
+          {"created_at", time_text(context.options.created)},
           {"meta",
            {{"n_vocab", context.model().tokenizer().n_vocab()},
             {"n_ctx", n_ctx},
@@ -24,7 +30,7 @@ Json entry(const ApiContext& context) {
             {"n_embd", info.n_embd}}}};
 }
 
-/// The policies' tables, each with the values that a request which only names it gets.
+/// Returns the policies' tables with the values that a request gets which only names the policy.
 Json policies_in_force(const ApiContext& context) {
   Json all = policies_json();
   for (Json& policy : all) {
@@ -40,10 +46,20 @@ Json policies_in_force(const ApiContext& context) {
 }  // namespace
 
 Json models_json(const ApiContext& context) {
-  return {{"object", "list"}, {"data", Json::array({entry(context)})}};
+  const std::string& name = context.options.model_name;
+  return {{"object", "list"},
+          {"data", Json::array({entry(context)})},
+          {"has_more", false},
+          {"first_id", name},
+          {"last_id", name}};
 }
 
 Json model_json(const ApiContext& context, const std::string& id) {
+  if (id.starts_with("claude-")) {  // Anthropic's clients have names of their own
+    Json claude = entry(context);
+    claude["id"] = id;
+    return claude;
+  }
   if (id != context.options.model_name) {
     throw ApiError(404,
                    fmt::format("there is no model '{}', only '{}'", id, context.options.model_name),
@@ -71,13 +87,15 @@ Json props_json(const ApiContext& context) {
           {"repeat_last_n", sampler.repeat_last_n}}}}},
       {"total_slots", context.engine.options().n_parallel},
       {"model_alias", options.model_name},
-      {"model_path", context.model().info().path},
+      {"model_path", std::filesystem::path(context.model().info().path).filename().string()},
       {"chat_template", options.chat_template ? options.chat_template->source() : ""},
       {"modalities", {{"vision", false}, {"audio", false}}},
       {"bos_token", variable("bos_token")},
       {"eos_token", variable("eos_token")},
       {"tool_format",
-       options.tool_template ? format_name(tool_format(options.tool_template->source())) : "none"},
+       options.tool_template
+           ? format_name(tool_format_or_generic(options.tool_template->source()))
+           : "none"},
       {"build_info", fmt::format("snapkv {}", version())},
       {"backend", context.model().backend_description()},
       {"kv",

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A string may be any text that does not end its parameter; of a string's schema only `enum` and
-// `const` are kept. Other values are JSON of their schemas.
+// A string may be any text that does not end its parameter; of its schema, only `enum` and `const`
+// are respected. Other values are JSON that matches their schemas.
 #include "server/api/parameter_grammar.h"
 
 #include <fmt/format.h>
@@ -18,12 +18,12 @@ namespace {
 
 constexpr std::string_view kEnd = "</parameter>";
 
-/// How a value of an enum stands between the tags.
+/// Returns a value of an enum as it is written between the tags.
 std::string bare_text(const Json& value) {
   return value.is_string() ? value.get<std::string>() : to_text(value);
 }
 
-/// A parameter's schema as a document of its own, with what its references mean.
+/// Returns a parameter's schema as a document of its own, with the definitions that it refers to.
 Json with_definitions(const Json& schema, const Json& parameters) {
   Json document = schema;
   if (to_text(schema).find("\"$ref\"") == std::string::npos) return document;
@@ -35,7 +35,7 @@ Json with_definitions(const Json& schema, const Json& parameters) {
   return document;
 }
 
-/// The rule `name` for a parameter's value and what ends it.
+/// Returns the rule `name` for a parameter's value and the tag that ends it.
 std::string value_rule(const Json& schema, const Json& parameters, const std::string& name,
                        ToolSchemas& schemas) {
   const Json& plain = resolved(schema, parameters);
@@ -126,8 +126,8 @@ std::string parameter_call_rules(const Json& function, const std::string& name,
   return fmt::format("{} ::= {}\n", name, call) + rules;
 }
 
-// What has been read of "</parameter>" decides what may follow: at the beginning of a line all of
-// it ends the text, elsewhere it is not allowed, since it would be read as the end.
+// The part of "</parameter>" read so far decides what may follow: at the beginning of a line the
+// complete tag ends the text; elsewhere it is not allowed, since it would be taken for the end.
 std::string parameter_text_rules() {
   std::string rules =
       "parameter-text ::= [^\\n<] parameter-text | \"\\n\" parameter-text-line | "

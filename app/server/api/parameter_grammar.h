@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The grammar of calls whose parameters are bare text (ParameterScanner reads them). Used by
-// tool_grammar().
+// The grammar of calls whose parameters are bare text; ParameterScanner reads such calls.
 #pragma once
 
 #include <string>
@@ -10,13 +9,14 @@
 
 namespace snapkv::server {
 
-/// The rule `name`, for what follows "<function=" in a call of this function up to "</function>",
-/// and the rules that it needs, those of parameter_text_rules() excepted. Throws ApiError where the
-/// function's parameters can't be written one by one, or all schemas so far are too large.
+/// Returns the rule `name` for the text after "<function=" in a call of this function up to
+/// "</function>", and the rules that it needs, except those of parameter_text_rules(). Throws
+/// ApiError if the function's parameters can't be written one by one, or if all schemas so far are
+/// too large.
 std::string parameter_call_rules(const Json& function, const std::string& name,
                                  ToolSchemas& schemas);
 
-/// The rules of bare texts, which all calls share.
+/// Returns the rules for bare texts, which all calls share.
 std::string parameter_text_rules();
 
 }  // namespace snapkv::server

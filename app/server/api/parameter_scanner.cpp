@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::string_view kParameter = "<parameter=", kFunctionEnd = "</function>",
                            kValueEnd = "\n</parameter>";
-constexpr size_t kMostParameterName = 256;  // bytes of a name or key
+constexpr size_t kMostParameterName = 256;  // limit for the bytes of a name or key
 
 std::string trimmed(const std::string& text) {
   const auto begin = std::find_if_not(text.begin(), text.end(), is_space);
@@ -21,7 +21,7 @@ std::string trimmed(const std::string& text) {
   return {begin, end.base()};
 }
 
-/// Part of a string of JSON; parts may begin and end inside a character.
+/// Appends part of a JSON string; parts may begin and end inside a character.
 void append_escaped(std::string& json, std::string_view text) {
   constexpr std::string_view kSpecial = "\"\\\n\t\r\b\f", kLetters = "\"\\ntrbf";
   for (const char c : text) {
@@ -96,7 +96,7 @@ bool ParameterScanner::push_value(char c) {
   return true;
 }
 
-/// What the call had so far stays.
+/// Ends the call but keeps what it has so far.
 bool ParameterScanner::fail() {
   if (has_name_) close();
   state_ = State::failed;
@@ -122,7 +122,7 @@ void ParameterScanner::begin_value(const std::string& key) {
 std::string_view ParameterScanner::certain_text() const {
   std::string_view text = text_;
   text.remove_suffix(std::max(begun_mark(text, kValueEnd), begun_mark(text, kValueEnd.substr(1))));
-  if (text.starts_with('\n')) text.remove_prefix(1);  // as the format has it
+  if (text.starts_with('\n')) text.remove_prefix(1);  // the format puts a newline there
   return text;
 }
 

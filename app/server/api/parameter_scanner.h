@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// ParameterScanner: reads one call that a model writes as Qwen3-Coder does:
+// ParameterScanner: reads a call in Qwen3-Coder's format:
 //
 //   <function=NAME>
 //   <parameter=KEY>
@@ -7,8 +7,8 @@
 //   </parameter>
 //   </function>
 //
-// Values are bare text; the function's schema says which are strings. Those come while they are
-// written, others when they are complete. Used by ToolStream.
+// Values are bare text; the function's schema says which of them are strings. Strings are passed on
+// while they are written, other values when they are complete.
 #pragma once
 
 #include <map>
@@ -24,7 +24,7 @@ class ParameterScanner : public CallReader {
  public:
   static constexpr std::string_view kBegin = "<function=";
 
-  /// `functions`: the schema of each one's parameters; must outlive this.
+  /// `functions`: the schema of each function's parameters; must outlive this.
   explicit ParameterScanner(const std::map<std::string, Json>& functions) : functions_(functions) {}
 
   bool push(char c) override;
@@ -43,22 +43,22 @@ class ParameterScanner : public CallReader {
   bool fail();
   void begin_value(const std::string& key);
   void end_value();
-  /// Of the value so far: the text from where it begins to what may be its end.
+  /// The value so far, without an end that may be the beginning of its end tag.
   std::string_view certain_text() const;
   void show_text(std::string_view text);
-  /// Ends the object of the arguments.
+  /// Closes the object of arguments.
   void close();
 
   const std::map<std::string, Json>& functions_;
   State state_ = State::begin;
-  std::string text_;  // of the tag, name or value being read
+  std::string text_;  // of the tag, name or value that is being read
   bool has_name_ = false;
   std::string name_;
-  std::string key_;        // with its colon, as JSON, and the comma before it
-  JsonTypes types_ = 0;    // of the value
-  size_t n_shown_ = 0;     // of the value's text
-  int n_parameters_ = 0;   // of which arguments_ has had something
-  std::string arguments_;  // to be taken
+  std::string key_;        // JSON with its colon and the comma before it
+  JsonTypes types_ = 0;    // allowed types of the value
+  size_t n_shown_ = 0;     // bytes of the value's text that were passed on
+  int n_parameters_ = 0;   // parameters that arguments_ has something of
+  std::string arguments_;  // not yet taken
 };
 
 }  // namespace snapkv::server

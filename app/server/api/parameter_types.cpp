@@ -12,7 +12,7 @@
 namespace snapkv::server {
 namespace {
 
-// Of references and alternatives, and of what is looked at; beyond them all types are possible.
+// Limits for nested references and alternatives, and for steps; beyond them all types are possible.
 constexpr int kMostSchemaNesting = 32;
 constexpr size_t kMostSteps = 100'000;
 
@@ -45,7 +45,7 @@ JsonTypes type_of(const Json& value) {
       return kObject;
     case Json::value_t::array:
       return kArray;
-    case Json::value_t::number_float: {  // 5.0 is a whole number, as JSON schemas have it
+    case Json::value_t::number_float: {  // JSON schemas count 5.0 as a whole number
       const double number = value.get<double>();
       return number == std::floor(number) ? kInteger | kFraction : kFraction;
     }
@@ -54,7 +54,7 @@ JsonTypes type_of(const Json& value) {
   }
 }
 
-/// Null where a reference refers to nothing.
+/// Returns null if the target of the reference does not exist.
 const Json* referred(const Json& reference, const Json& document) {
   if (!reference.is_string()) return nullptr;
   const auto& text = reference.get_ref<const std::string&>();
@@ -66,8 +66,8 @@ const Json* referred(const Json& reference, const Json& document) {
   }
 }
 
-/// The types within one document. A reference is followed once: schemas may refer to each other and
-/// themselves, from several alternatives each.
+/// Finds the types within one document. Each reference is followed only once: schemas may refer to
+/// each other and to themselves, from several alternatives each.
 class TypeFinder {
  public:
   explicit TypeFinder(const Json& document) : document_(document) {}
@@ -111,7 +111,7 @@ class TypeFinder {
 
   JsonTypes of_reference(const Json& reference, int nesting) {
     const auto [known, is_new] = references_.try_emplace(reference.get<std::string>(), kAllTypes);
-    if (!is_new) return known->second;  // all of them while it is being followed
+    if (!is_new) return known->second;  // kAllTypes while it is being followed
     if (const Json* target = referred(reference, document_)) {
       known->second = within(*target, nesting);
     }
@@ -123,7 +123,7 @@ class TypeFinder {
   size_t n_steps_ = 0;
 };
 
-/// Without white space around it, and Python's words as JSON's.
+/// Trims white space, and replaces Python's words by JSON's.
 std::string json_spelling(const std::string& text) {
   const size_t begin = text.find_first_not_of(kSpaces);
   if (begin == std::string::npos) return "";

@@ -3,11 +3,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <ctime>
 
 namespace snapkv::server {
 namespace {
 
-constexpr double kLeastLogprob = -9999.0;  // OpenAI's for what is impossible; JSON has no infinity
+constexpr double kLeastLogprob = -9999.0;  // OpenAI's minimum, since JSON has no infinity
 
 double rate(int64_t n, double seconds) {
   return seconds > 0 ? static_cast<double>(n) / seconds : 0.0;
@@ -21,7 +22,7 @@ double finite(double logprob) {
   return std::isfinite(logprob) ? std::max(logprob, kLeastLogprob) : kLeastLogprob;
 }
 
-/// As text: bytes that are part of a character only become U+FFFD.
+/// Returns a token's text; bytes that are only part of a character become U+FFFD.
 std::string token_text(const TokenProbability& token) {
   return Json::parse(to_text(Json(token.bytes))).get<std::string>();
 }
@@ -38,7 +39,8 @@ Json usage_json(const AnswerTimes& times) {
   return {{"prompt_tokens", times.n_prompt},
           {"completion_tokens", times.n_generated},
           {"total_tokens", times.n_prompt + times.n_generated},
-          {"prompt_tokens_details", {{"cached_tokens", times.n_reused}}}};
+          {"prompt_tokens_details", {{"cached_tokens", times.n_reused}}},
+          {"completion_tokens_details", {{"reasoning_tokens", times.n_reasoning}}}};
 }
 
 Json timings_json(const AnswerTimes& times) {
@@ -76,25 +78,36 @@ Json chat_logprobs_json(const std::vector<AnswerPart::Token>& tokens) {
   return {{"content", content}, {"refusal", nullptr}};
 }
 
-Json text_logprobs_json(const std::vector<AnswerPart::Token>& tokens, int64_t& offset) {
+Json text_logprobs_json(const std::vector<AnswerPart::Token>& tokens, int64_t& offset,
+                        const std::vector<AnswerPart::Token>& prompt) {
   Json json = {{"tokens", Json::array()},
                {"token_logprobs", Json::array()},
                {"top_logprobs", Json::array()},
                {"text_offset", Json::array()}};
-  for (const AnswerPart::Token& token : tokens) {
+  const auto add = [&](const AnswerPart::Token& token, bool is_known) {
     const std::string text = token_text(token.chosen);
     json["tokens"].push_back(text);
-    json["token_logprobs"].push_back(finite(token.chosen.logprob));
+    json["token_logprobs"].push_back(is_known ? Json(finite(token.chosen.logprob)) : Json());
     Json top = Json::object();
     for (const TokenProbability& other : token.top) {
       top[token_text(other)] = finite(other.logprob);
     }
-    json["top_logprobs"].push_back(top);
+    json["top_logprobs"].push_back(is_known ? top : Json());
     json["text_offset"].push_back(offset);
     offset += std::count_if(text.begin(), text.end(),
                             [](char c) { return (static_cast<unsigned char>(c) & 0xc0) != 0x80; });
-  }
+  };
+  for (size_t i = 0; i < prompt.size(); ++i) add(prompt[i], i > 0);
+  for (const AnswerPart::Token& token : tokens) add(token, true);
   return json;
+}
+
+std::string time_text(int64_t seconds) {
+  const std::time_t time = seconds;
+  std::tm parts = {};
+  gmtime_r(&time, &parts);
+  char text[32];
+  return {text, std::strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%SZ", &parts)};
 }
 
 std::string event_text(const Json& data, const char* name) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The parts of answers that several formats share: tokens counted, times, probabilities.
+// Parts of answers that several formats share: token counts, times, probabilities.
 #pragma once
 
 #include "server/generation.h"
@@ -7,9 +7,10 @@
 
 namespace snapkv::server {
 
-/// How long an answer took, for `timings` and for the metrics.
+/// The tokens and times of an answer, for `timings` and the metrics.
 struct AnswerTimes {
-  int64_t n_prompt = 0, n_reused = 0, n_generated = 0;
+  int64_t n_prompt = 0, n_reused = 0, n_stored = 0, n_generated = 0;
+  int64_t n_reasoning = 0;  ///< of those that were generated, about
   double prompt_seconds = 0, answer_seconds = 0;
 };
 
@@ -23,8 +24,13 @@ Json progress_json(const PromptProgress& progress);
 /// Chat's {"content": [{"token", "logprob", "bytes", "top_logprobs"}], "refusal": null}.
 Json chat_logprobs_json(const std::vector<AnswerPart::Token>& tokens);
 /// The older {"tokens", "token_logprobs", "top_logprobs", "text_offset"}; `offset`: characters of
-/// the text before the first token.
-Json text_logprobs_json(const std::vector<AnswerPart::Token>& tokens, int64_t& offset);
+/// the text before the first token. `prompt`: the prompt's tokens in front of them, of which the
+/// first has no probability.
+Json text_logprobs_json(const std::vector<AnswerPart::Token>& tokens, int64_t& offset,
+                        const std::vector<AnswerPart::Token>& prompt = {});
+
+/// Seconds since 1970 as "2026-01-31T12:00:00Z".
+std::string time_text(int64_t seconds);
 
 /// A server-sent event: "event: NAME\n" (if not null), "data: JSON\n\n".
 std::string event_text(const Json& data, const char* name = nullptr);

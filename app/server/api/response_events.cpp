@@ -8,15 +8,17 @@
 namespace snapkv::server {
 namespace {
 
-/// One item of the output while it is written.
+/// An item of the output while it is written.
 struct Item {
-  enum class Type { reasoning, message, function_call };
+  enum class Type { reasoning, message, function_call, custom_call };
   Type type = Type::message;
-  std::string id, text;  ///< text: of a call its arguments
-  std::string call_id, name;
+  std::string id, text;  ///< text: for a call, its arguments
+  std::string call_id;
+  ResponseToolName tool = {};
   std::vector<AnswerPart::Token> tokens;
-  bool cut = false;  // it is not whole: the answer's limit was reached in it, or a call breaks off
+  bool cut = false;  // incomplete: the answer's limit was reached in it, or a call breaks off
 
+  bool is_call() const { return type == Type::function_call || type == Type::custom_call; }
   Json part(const Json& logprobs) const {
     if (type == Type::reasoning) return {{"type", "reasoning_text"}, {"text", text}};
     return {{"type", "output_text"},
@@ -44,8 +46,17 @@ struct Item {
         json["type"] = "function_call";
         json["status"] = status;
         json["call_id"] = call_id;
-        json["name"] = name;
+        json["name"] = tool.name;
+        if (!tool.name_space.empty()) json["namespace"] = tool.name_space;
         json["arguments"] = text;
+        break;
+      case Type::custom_call:
+        json["type"] = "custom_tool_call";
+        json["status"] = status;
+        json["call_id"] = call_id;
+        json["name"] = tool.name;
+        if (!tool.name_space.empty()) json["namespace"] = tool.name_space;
+        json["input"] = complete ? custom_input(text) : "";
         break;
     }
     return json;
@@ -57,8 +68,9 @@ struct Item {
 
 class ResponseAnswers : public Answers {
  public:
-  ResponseAnswers(AnswerOptions answer_options, const Json& request)
-      : Answers(std::move(answer_options)) {
+  ResponseAnswers(AnswerOptions answer_options, const Json& request,
+                  std::map<std::string, ResponseToolName> names)
+      : Answers(std::move(answer_options)), names_(std::move(names)) {
     for (const char* name : {"instructions", "max_output_tokens", "temperature", "top_p", "tools",
                              "tool_choice", "text", "metadata", "parallel_tool_calls"}) {
       const auto found = request.find(name);
@@ -85,9 +97,8 @@ class ResponseAnswers : public Answers {
       add(Item::Type::message, "msg_", choice.content).tokens = choice.text_tokens;
     }
     for (const ToolCall& call : choice.calls) {
-      Item& item = add(Item::Type::function_call, "fc_", call.arguments);
-      item.call_id = call.id;
-      item.name = call.name;
+      items.push_back(call_item(call));
+      items.back().text = call.arguments;
     }
     items.back().cut = ends_cut(items.back());
     return response(items, true);
@@ -105,8 +116,17 @@ class ResponseAnswers : public Answers {
  private:
   bool is_cut() const { return std::string(choices().front().finish_reason()) == "length"; }
   bool ends_cut(const Item& last) const {
-    const bool is_call = last.type == Item::Type::function_call;
-    return is_cut() || (is_call && !choices().front().ends_with_call());
+    return is_cut() || (last.is_call() && !choices().front().ends_with_call());
+  }
+
+  Item call_item(const ToolCall& call) const {
+    Item item;
+    const auto known = names_.find(call.name);
+    item.tool = known != names_.end() ? known->second : ResponseToolName{call.name};
+    item.type = item.tool.is_custom ? Item::Type::custom_call : Item::Type::function_call;
+    item.id = (item.tool.is_custom ? "ctc_" : "fc_") + random_id();
+    item.call_id = call.id;
+    return item;
   }
 
   Json response(const std::vector<Item>& items, bool ended) const {
@@ -131,9 +151,10 @@ class ResponseAnswers : public Answers {
     if (!ended) return json;
     const AnswerTimes all = times();
     json["usage"] = {{"input_tokens", all.n_prompt},
-                     {"input_tokens_details", {{"cached_tokens", all.n_reused}}},
+                     {"input_tokens_details",
+                      {{"cached_tokens", all.n_reused}, {"cache_write_tokens", all.n_stored}}},
                      {"output_tokens", all.n_generated},
-                     {"output_tokens_details", {{"reasoning_tokens", 0}}},
+                     {"output_tokens_details", {{"reasoning_tokens", all.n_reasoning}}},
                      {"total_tokens", all.n_prompt + all.n_generated}};
     add_reports(json);
     return json;
@@ -147,7 +168,7 @@ class ResponseAnswers : public Answers {
   void flush() { send(std::exchange(text_, {})); }
 
   int output_index() const { return static_cast<int>(items_.size()) - 1; }
-  /// The members that events about the current item's text have.
+  /// The members that identify the current item's text in events.
   Json place() const {
     return {{"item_id", items_.back().id}, {"output_index", output_index()}, {"content_index", 0}};
   }
@@ -158,14 +179,14 @@ class ResponseAnswers : public Answers {
     open_ = true;
     emit("response.output_item.added",
          {{"output_index", output_index()}, {"item", items_.back().json(false)}});
-    if (items_.back().type == Item::Type::function_call) return;
+    if (items_.back().is_call()) return;
     Json members = place();
     members["part"] = items_.back().part(Json::array());
     emit("response.content_part.added", members);
   }
 
-  /// The probabilities of the tokens that came since the last delta: the text of some was held
-  /// back.
+  /// Returns the probabilities of the tokens since the last delta, including those whose text was
+  /// held back.
   Json take_logprobs() {
     if (pending_.empty()) return Json::array();
     Json logprobs = chat_logprobs_json(pending_)["content"];
@@ -191,8 +212,17 @@ class ResponseAnswers : public Answers {
     if (item.type == Item::Type::function_call) {
       emit("response.function_call_arguments.done", {{"item_id", item.id},
                                                      {"output_index", output_index()},
-                                                     {"name", item.name},
+                                                     {"name", item.tool.name},
                                                      {"arguments", item.text}});
+    } else if (item.type == Item::Type::custom_call) {
+      // the text is a part of the arguments, which is known for certain when they are complete
+      const std::string input = custom_input(item.text);
+      const Json where = {{"item_id", item.id}, {"output_index", output_index()}};
+      Json delta = where, done = where;
+      delta["delta"] = input;
+      done["input"] = input;
+      emit("response.custom_tool_call_input.delta", delta);
+      emit("response.custom_tool_call_input.done", done);
     } else {
       Json members = place();
       members["text"] = item.text;
@@ -248,17 +278,13 @@ class ResponseAnswers : public Answers {
         case Piece::Kind::tool_begin: {
           pending_.clear();
           const ToolCall& call = choices().front().calls[static_cast<size_t>(piece.call)];
-          Item item;
-          item.type = Item::Type::function_call;
-          item.id = "fc_" + random_id();
-          item.call_id = call.id;
-          item.name = call.name;
-          open(std::move(item));
+          open(call_item(call));
           break;
         }
         case Piece::Kind::tool_arguments:
           pending_.clear();
           items_.back().text += piece.text;
+          if (items_.back().type == Item::Type::custom_call) break;
           emit("response.function_call_arguments.delta", {{"item_id", items_.back().id},
                                                           {"output_index", output_index()},
                                                           {"delta", piece.text}});
@@ -281,9 +307,10 @@ class ResponseAnswers : public Answers {
     flush();
   }
 
+  const std::map<std::string, ResponseToolName> names_;
   Json settings_ = Json::object();
   std::vector<Item> items_;
-  bool open_ = false;                       // the last item is being written
+  bool open_ = false;                       // the last item is still being written
   std::vector<AnswerPart::Token> pending_;  // since the last delta of a text
   int n_events_ = 0;
   std::string text_;
@@ -291,8 +318,9 @@ class ResponseAnswers : public Answers {
 
 }  // namespace
 
-std::unique_ptr<Answers> make_response_answers(AnswerOptions options, const Json& request) {
-  return std::make_unique<ResponseAnswers>(std::move(options), request);
+std::unique_ptr<Answers> make_response_answers(AnswerOptions options, const Json& request,
+                                               std::map<std::string, ResponseToolName> names) {
+  return std::make_unique<ResponseAnswers>(std::move(options), request, std::move(names));
 }
 
 }  // namespace snapkv::server

@@ -1,30 +1,46 @@
 // SPDX-License-Identifier: MIT
-// POST /v1/responses: requests of OpenAI's Responses API, read as conversations. What it answers is
-// written by response_events.cpp.
+// POST /v1/responses: reads requests of OpenAI's Responses API as conversations.
+// response_events.cpp writes the answers.
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "server/api/conversation.h"
 #include "server/api/generation_fields.h"
 #include "server/api/grammars.h"
+#include "server/api/kv_fields.h"
 #include "server/api/response_events.h"
+#include "server/api/response_tools.h"
 #include "server/api/unsupported_fields.h"
+#include "server/request_plan.h"
 
 namespace snapkv::server {
 namespace {
 
-void add_call(Json& messages, const Fields& item) {
-  Json arguments = parse_held(item.needed_text("arguments"));
-  if (!arguments.is_object()) arguments = item.needed_text("arguments");
+void add_call(Json& messages, const Fields& item, const Json& arguments) {
+  const std::string name =
+      name_in(item.text("namespace").value_or(""), item.needed_text("name"));
   const Json call = {{"id", item.needed_text("call_id")},
                      {"type", "function"},
-                     {"function", {{"name", item.needed_text("name")}, {"arguments", arguments}}}};
-  // calls that stand side by side are of one message
+                     {"function", {{"name", name}, {"arguments", arguments}}}};
+  // consecutive calls belong to one message
   if (messages.empty() || messages.back()["role"] != "assistant") {
     messages.push_back({{"role", "assistant"}, {"content", ""}});
   }
   messages.back()["tool_calls"].push_back(call);
+}
+
+void add_function_call(Json& messages, const Fields& item) {
+  const std::string text = item.needed_text("arguments");
+  const Json arguments = parse_held(text.empty() ? "{}" : text);
+  add_call(messages, item, arguments.is_object() ? arguments : Json(text));
+}
+
+/// Empty where it is null.
+std::string text_of(const Fields& item, const char* name) {
+  const bool is_null = item.json().contains(name) && item.json()[name].is_null();
+  return is_null ? "" : content_text(item, name, {"input_text", "output_text", "text", "refusal"});
 }
 
 void add_message(Json& messages, const Fields& item) {
@@ -33,9 +49,7 @@ void add_message(Json& messages, const Fields& item) {
   if (role != "system" && role != "user" && role != "assistant") {
     item.refuse("role", "system, developer, user or assistant", item.need("role"));
   }
-  messages.push_back({{"role", role},
-                      {"content", content_text(item, "content",
-                                               {"input_text", "output_text", "text", "refusal"})}});
+  messages.push_back({{"role", role}, {"content", text_of(item, "content")}});
 }
 
 void add_item(Json& messages, const Json& json, const std::string& path) {
@@ -44,20 +58,25 @@ void add_item(Json& messages, const Json& json, const std::string& path) {
   if (type == "message") {
     add_message(messages, item);
   } else if (type == "function_call") {
-    add_call(messages, item);
-  } else if (type == "function_call_output") {
-    messages.push_back(
-        {{"role", "tool"},
-         {"tool_call_id", item.needed_text("call_id")},
-         {"content", content_text(item, "output", {"input_text", "output_text", "text"})}});
-  } else if (type != "reasoning") {  // what the model thought before is not shown to it again
-    item.refuse("type", "message, function_call, function_call_output or reasoning", Json(type));
+    add_function_call(messages, item);
+  } else if (type == "custom_tool_call") {
+    add_call(messages, item, custom_arguments(item.needed_text("input")));
+  } else if (type == "function_call_output" || type == "custom_tool_call_output") {
+    messages.push_back({{"role", "tool"},
+                        {"tool_call_id", item.needed_text("call_id")},
+                        {"content", text_of(item, "output")}});
+  } else if (type != "reasoning" && type != "web_search_call") {
+    // what the model thought before is not shown to it again, nor what others looked up
+    item.refuse("type",
+                "message, function_call, function_call_output, custom_tool_call, "
+                "custom_tool_call_output or reasoning",
+                Json(type));
   }
 }
 
 Json read_input(const Fields& body) {
   Json messages = Json::array();
-  if (const auto instructions = body.text("instructions")) {
+  if (const auto instructions = body.text("instructions"); instructions && !instructions->empty()) {
     messages.push_back({{"role", "system"}, {"content", *instructions}});
   }
   const Json& input = body.need("input");
@@ -73,23 +92,6 @@ Json read_input(const Fields& body) {
   return messages;
 }
 
-Tools read_response_tools(const Fields& body) {
-  Tools tools;
-  if (const Json* list = body.array("tools")) {
-    for (size_t i = 0; i < list->size(); ++i) {
-      const Fields tool((*list)[i], fmt::format("tools[{}].", i));
-      if (tool.needed_text("type") != "function") {
-        tool.refuse("type", "\"function\", the one kind of tool that is supported",
-                    tool.need("type"));
-      }
-      add_tool(tools, tool, "parameters");
-    }
-  }
-  tools.parallel = body.boolean("parallel_tool_calls").value_or(true);
-  read_tool_choice(tools, body, [](const Fields& choice) { return choice.needed_text("name"); });
-  return tools;
-}
-
 void refuse_what_needs_a_store(const Fields& body) {
   for (const char* name : {"previous_response_id", "conversation", "prompt"}) {
     if (body.has(name)) {
@@ -101,7 +103,7 @@ void refuse_what_needs_a_store(const Fields& body) {
   }
 }
 
-/// The response repeats them in several events, so that they have OpenAI's bounds.
+/// Checks OpenAI's limits: the response repeats the metadata in several events.
 void check_metadata(const Fields& body) {
   constexpr size_t kMostPairs = 16, kMostKey = 64, kMostValue = 512;
   const Json* metadata = body.object("metadata");
@@ -126,7 +128,7 @@ void check_metadata(const Fields& body) {
   }
 }
 
-/// `top_logprobs`, or the place of `include` that asks for the chosen tokens' alone.
+/// Reads `top_logprobs`, or the entry of `include` that asks for the chosen tokens only.
 int read_response_logprobs(const Fields& body) {
   const auto top = body.whole("top_logprobs", 0, kMostTopLogprobs);
   if (top && *top > 0) return static_cast<int>(*top);
@@ -137,30 +139,48 @@ int read_response_logprobs(const Fields& body) {
   return wanted ? 0 : -1;
 }
 
+Conversation read_conversation(const Fields& body, Tools tools) {
+  Conversation conversation;
+  conversation.messages = read_input(body);
+  conversation.tools = std::move(tools);
+  conversation.template_variables = read_template_variables(body);
+  read_effort(body.inside("reasoning"), "effort", conversation.template_variables);
+  conversation.splits_reasoning = read_splits_reasoning(body);
+  return conversation;
+}
+
 }  // namespace
 
 Exchange read_response(const Json& json, const ApiContext& context) {
   const Fields body(json);
   refuse_what_needs_a_store(body);
-  refuse_unsupported(body, Api::responses);
   check_metadata(body);
   Request request = read_request(body, context, "resp_");
+  refuse_unsupported(body, Api::responses, request.warnings);
   if (request.n != 1) body.refuse("n", "a response has one answer");
   request.max_tokens = read_max_tokens(body, {"max_output_tokens"}, 1);
   request.stops = read_stops(body, "stop");
   request.top_logprobs = read_response_logprobs(body);
   const Fields text = body.inside("text");
-  request.grammar = read_grammar(body, {{text, "format"}});
-  Conversation conversation;
-  conversation.messages = read_input(body);
-  conversation.tools = read_response_tools(body);
-  conversation.template_variables = read_template_variables(body);
-  read_effort(body.inside("reasoning"), "effort", conversation.template_variables);
-  conversation.splits_reasoning = read_splits_reasoning(body);
-  AnswerSyntax syntax = prepare(conversation, context, request);
+  request.grammar = read_grammar(body, request.warnings, {{text, "format"}});
+  ResponseTools tools = read_response_tools(body, request.warnings);
+  AnswerSyntax syntax =
+      prepare(read_conversation(body, std::move(tools.tools)), context, request);
   AnswerOptions options = answer_options(request, body.boolean("stream").value_or(false), context);
   options.syntax = std::move(syntax);
-  return {std::move(request), make_response_answers(std::move(options), json)};
+  return {std::move(request),
+          make_response_answers(std::move(options), json, std::move(tools.names))};
+}
+
+int64_t count_response_tokens(const Json& json, const ApiContext& context) {
+  const Fields body(json);
+  refuse_what_needs_a_store(body);
+  Request request;
+  request.session = context.options.session;
+  read_kv(body, context, request);
+  Tools tools = read_response_tools(body, request.warnings).tools;
+  (void)prepare(read_conversation(body, std::move(tools)), context, request);
+  return prompt_tokens(request);
 }
 
 }  // namespace snapkv::server

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// /slots: sessions that answer or are kept, in llama-server's shapes where it has them.
+// /slots: sessions that are answering or kept, in llama-server's format where it has one.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -41,28 +41,8 @@ uintmax_t size_of(const std::string& path) {
   return error ? 0 : size;
 }
 
-}  // namespace
-
-Json slots_json(const ApiContext& context) {
-  const int64_t n_ctx = context.options.session.n_ctx > 0 ? context.options.session.n_ctx
-                                                          : context.model().info().n_ctx_train;
-  Json all = Json::array();
-  for (const SlotInfo& slot : context.engine.slots()) {
-    all.push_back({{"id", slot.id},
-                   {"n_ctx", n_ctx},
-                   {"is_processing", slot.state != SlotInfo::State::kept},
-                   {"state", state_name(slot.state)},
-                   {"request", slot.request},
-                   {"policy", slot.policy},
-                   {"n_tokens", slot.n_tokens},
-                   {"kv_bytes", slot.bytes},
-                   {"idle_seconds", slot.idle_seconds}});
-  }
-  return all;
-}
-
-Json change_slot(int64_t id, const std::string& action, const Json& json,
-                 const ApiContext& context) {
+Json changed_slot(int64_t id, const std::string& action, const Json& json,
+                  const ApiContext& context) {
   const Fields body(json);
   const Timer timer;
   if (action == "erase") {
@@ -85,13 +65,42 @@ Json change_slot(int64_t id, const std::string& action, const Json& json,
             {"n_written", size_of(path)},
             {"timings", {{"save_ms", timer.seconds() * 1e3}}}};
   }
-  // the session gets a number of its own, which need not be the one that was asked for
+  // the session gets a new id, which need not be the one in the request
   const int64_t restored = context.engine.restore_slot(path);
   return {{"id_slot", restored},
           {"filename", filename},
           {"n_restored", tokens_of(context, restored)},
           {"n_read", size_of(path)},
           {"timings", {{"restore_ms", timer.seconds() * 1e3}}}};
+}
+
+}  // namespace
+
+Json slots_json(const ApiContext& context) {
+  const int64_t n_ctx = context.options.session.n_ctx > 0 ? context.options.session.n_ctx
+                                                          : context.model().info().n_ctx_train;
+  Json all = Json::array();
+  for (const SlotInfo& slot : context.engine.slots()) {
+    all.push_back({{"id", slot.id},
+                   {"n_ctx", n_ctx},
+                   {"is_processing", slot.state != SlotInfo::State::kept},
+                   {"state", state_name(slot.state)},
+                   {"request", slot.request},
+                   {"policy", slot.policy},
+                   {"n_tokens", slot.n_tokens},
+                   {"kv_bytes", slot.bytes},
+                   {"idle_seconds", slot.idle_seconds}});
+  }
+  return all;
+}
+
+Json change_slot(int64_t id, const std::string& action, const Json& body,
+                 const ApiContext& context) {
+  try {
+    return changed_slot(id, action, body, context);
+  } catch (const Error& e) {
+    throw Error(e.code(), without_folder(e.what(), context.options.snapshot_dir));
+  }
 }
 
 }  // namespace snapkv::server

@@ -44,6 +44,15 @@ std::string snapshot_name(const std::string& name) {
   return name.ends_with(ending) ? name.substr(0, name.size() - ending.size()) : name;
 }
 
+std::string without_folder(std::string message, const std::string& folder) {
+  if (folder.empty()) return message;
+  const std::string path = folder.back() == '/' ? folder : folder + "/";
+  for (size_t at = message.find(path); at != std::string::npos; at = message.find(path, at)) {
+    message.erase(at, path.size());
+  }
+  return message;
+}
+
 std::string slot_path(const std::string& folder, const std::string& name, const char* field) {
   check(folder, name, field);
   if (name.ends_with(kSnapshotEnding)) {

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Names of files below --snapshot-dir, the one folder that clients reach. Used wherever a request
-// names a snapshot or a slot's file.
+// Names of files below --snapshot-dir, the only folder that clients can reach.
 #pragma once
 
 #include <string>
@@ -9,13 +8,15 @@ namespace snapkv::server {
 
 inline constexpr const char* kSnapshotEnding = ".kv";
 
-/// The file of a snapshot, whose name may have its ending or not. Throws ApiError (400, naming
-/// `field`) for a name with other characters than [A-Za-z0-9._-], with a leading dot or longer than
-/// 128, and (501) where the server has no such folder.
+/// Returns the file of a snapshot; its name may have the file's ending or not. Throws ApiError:
+/// 400, naming `field`, for a name with characters other than [A-Za-z0-9._-], with a leading dot or
+/// longer than 128; 501 if the server has no such folder.
 std::string snapshot_path(const std::string& folder, const std::string& name, const char* field);
-/// The snapshot's name without the file's ending, as lists have it.
+/// Returns the snapshot's name without the file's ending, as in lists.
 std::string snapshot_name(const std::string& name);
-/// The file of a slot. Its name must not be a snapshot's.
+/// A message without the folder's path, which is the server's own affair.
+std::string without_folder(std::string message, const std::string& folder);
+/// Returns the file of a slot, whose name must not be a snapshot's.
 std::string slot_path(const std::string& folder, const std::string& name, const char* field);
 
 }  // namespace snapkv::server

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// /v1/kv/snapshots: documents that are read and compressed once, and continued by requests that
-// name them (kv.snapshot).
+// /v1/kv/snapshots: documents that are read and compressed once; requests continue them by name
+// (kv.snapshot).
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -28,7 +28,8 @@ int64_t unix_seconds(fs::file_time_type time) {
   return std::chrono::duration_cast<std::chrono::seconds>(system.time_since_epoch()).count();
 }
 
-/// Chooses rows where the question is not known yet; no policy does that well (docs/quality.md).
+/// The policy for choosing rows before the question is known; none does that well
+/// (docs/quality.md).
 constexpr const char* kDocumentPolicy = "keydiff";
 
 bool says_what_is_kept(const Fields& body) { return body.object("kv") != nullptr; }
@@ -38,7 +39,7 @@ bool names_policy(const Fields& body) {
   return kv != nullptr && Fields(*kv, "kv.").has("policy");
 }
 
-/// `zstd`: true, or a level.
+/// Reads `zstd`: true, false, or a level.
 int read_zstd_level(const Fields& body) {
   const Json* value = body.find("zstd");
   if (value == nullptr) return 0;
@@ -87,7 +88,7 @@ Json snapshots_json(const ApiContext& context) {
   std::error_code error;
   for (fs::directory_iterator at(context.options.snapshot_dir, error), end; !error && at != end;
        at.increment(error)) {
-    std::error_code ignored;  // a file that goes meanwhile is left out
+    std::error_code ignored;  // a file that disappears meanwhile is left out
     const std::string name = at->path().filename().string();
     if (name.front() == '.' || !name.ends_with(kSnapshotEnding) || !at->is_regular_file(ignored)) {
       continue;

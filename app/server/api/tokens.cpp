@@ -14,7 +14,7 @@
 namespace snapkv::server {
 namespace {
 
-/// JSON: a string, or an array of bytes where it is no text by itself.
+/// Returns JSON: a string, or an array of bytes if they are not valid text by themselves.
 std::string piece_text(const std::string& bytes) {
   try {
     return Json(bytes).dump();
@@ -35,7 +35,7 @@ std::string tokenize(const Json& json, const ApiContext& context) {
   const std::vector<int32_t> ids =
       context.model().tokenize(body.needed_text("content"), add_special, parse_special);
   if (!with_pieces) return fmt::format("{{\"tokens\":[{}]}}", fmt::join(ids, ","));
-  std::map<int32_t, std::string> pieces;  // a text has the same ones again and again
+  std::map<int32_t, std::string> pieces;  // the same pieces recur in a text
   std::string text = "{\"tokens\":[";
   for (size_t i = 0; i < ids.size(); ++i) {
     std::string& piece = pieces[ids[i]];

@@ -16,6 +16,7 @@ constexpr std::string_view kHermesEnd = "</tool_call>", kArguments = "[ARGS]";
 std::string_view mark_of(ToolFormat format) {
   switch (format) {
     case ToolFormat::hermes:
+    case ToolFormat::generic:
     case ToolFormat::coder:
       return "<tool_call>";
     case ToolFormat::mistral:
@@ -101,7 +102,7 @@ void ToolStream::show(std::string_view text) {
   after_call_ = false;
 }
 
-// A call may be the whole answer, without any mark: marks that are control tokens have no text.
+// A call may be the whole answer, without a mark: marks that are control tokens have no text.
 bool ToolStream::step_start() {
   const size_t at = held_.find_first_not_of(kSpaces);
   if (at == std::string::npos) return false;
@@ -112,7 +113,7 @@ bool ToolStream::step_start() {
     return true;
   }
   if (format_ == ToolFormat::mistral) {
-    // "[{" is a call, "[TOOL_CALLS]" a mark, and anything else text
+    // "[{" begins a call, "[TOOL_CALLS]" is a mark, and anything else is text
     const size_t next = held_.find_first_not_of(kSpaces, at + 1);
     if (next == std::string::npos && !ended_) return false;
     if (next == std::string::npos || held_[next] != '{') {
@@ -134,14 +135,14 @@ bool ToolStream::step_text() {
   size_t found = held_.find(mark);
   size_t n_begun = begun_mark(held_, mark);
   bool is_marked = true;
-  if (format_ == ToolFormat::coder) {  // which often leaves <tool_call> out
+  if (format_ == ToolFormat::coder) {  // this format often leaves <tool_call> out
     const size_t call = held_.find(ParameterScanner::kBegin);
     is_marked = found <= call;
     found = std::min(found, call);
     n_begun = std::max(n_begun, begun_mark(held_, ParameterScanner::kBegin));
   }
   const size_t n_shown = found != std::string::npos ? found : held_.size() - (ended_ ? 0 : n_begun);
-  // white space before a call is no content
+  // white space before a call is not content
   const std::string_view before = std::string_view(held_).substr(0, n_shown);
   const size_t n_text = before.find_last_not_of(kSpaces) + 1;  // npos + 1 is 0
   show(before.substr(0, n_text));
@@ -204,7 +205,7 @@ bool ToolStream::step_call() {
   size_t n = 0;
   while (n < held_.size() && !reader_->complete()) {
     if (!reader_->push(held_[n])) {
-      if (begun_) {  // a call that breaks off: what it had is kept, the rest is lost
+      if (begun_) {  // the call breaks off: its beginning is kept, the rest is lost
         raw_.clear();
         held_.erase(0, n);
         end_call();
@@ -224,7 +225,7 @@ bool ToolStream::step_call() {
         return true;
       }
       begun_ = true;
-      white_.clear();  // before a call without a mark
+      white_.clear();  // white space before a call without a mark
       callbacks_.begin(reader_->name());
     }
   }
@@ -255,7 +256,7 @@ void ToolStream::show_arguments() {
 void ToolStream::give_up() {
   reader_.reset();
   state_ = has_tags() ? State::text : State::plain;
-  if (format_ == ToolFormat::coder) {  // what was read of it may have another one's beginning
+  if (format_ == ToolFormat::coder) {  // its text may hold the beginning of another call
     const size_t n_text = marked_ ? mark_of(format_).size() : 1;
     held_.insert(0, raw_, n_text, std::string::npos);
     raw_.resize(n_text);
@@ -263,7 +264,7 @@ void ToolStream::give_up() {
   show(std::exchange(raw_, {}));
 }
 
-// name[ARGS]{...}, or name{...}
+// Reads name[ARGS]{...}, or name{...}.
 bool ToolStream::step_name() {
   const size_t brace = held_.find('{');
   if (brace == std::string::npos) return false;
@@ -292,7 +293,7 @@ bool ToolStream::step_after_call() {
     return true;
   }
   if (kHermesEnd.starts_with(held_) && !ended_) return false;
-  state_ = State::text;  // the mark is missing
+  state_ = State::text;  // the end mark is missing
   return true;
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// ToolStream: tells tool calls from text while a model writes both. Used by AnswerParser.
+// ToolStream: separates tool calls from text while a model writes both.
 #pragma once
 
 #include <functional>
@@ -22,34 +22,37 @@ class ToolStream {
     std::function<void(std::string_view part)> arguments;
   };
 
-  /// `functions`: those that there are, with the schemas of their parameters. Where nothing but the
-  /// call itself marks it, other names make it text. `one_call`: nothing follows the first complete
+  /// `functions`: the existing functions, with the schemas of their parameters. Where only the call
+  /// itself marks it, any other name makes it text. `one_call`: nothing follows the first complete
   /// call.
   ToolStream(ToolFormat format, std::map<std::string, Json> functions, bool one_call,
              Callbacks callbacks);
 
   void push(std::string_view text);
-  /// Shows what is held back. A call that has begun stays one, complete or not.
+  /// Shows the text that is held back. A call that has begun remains a call, complete or not.
   void finish();
-  /// Whether whatever comes is left out: the one call is complete.
+  /// Whether all further text is dropped because the one call is complete.
   bool ended() const { return state_ == State::ended; }
 
  private:
   enum class State {
-    start,       // nothing but white space yet
-    text,        // of the answer
-    between,     // after a mark, or after a call that another one may follow
-    call,        // as a CallReader reads it
+    start,       // only white space so far
+    text,        // text of the answer
+    between,     // after a mark, or after a call that another may follow
+    call,        // read by a CallReader
     name,        // Mistral's newer form: name[ARGS]{...}
     after_call,  // Hermes and Qwen3-Coder: up to </tool_call>
-    plain,       // text to the end
+    plain,       // text until the end
     ended,       // after the one call
   };
 
   bool is_known(const std::string& name) const { return functions_.contains(name); }
-  /// Whether every call stands between <tool_call> and </tool_call>.
-  bool has_tags() const { return format_ == ToolFormat::hermes || format_ == ToolFormat::coder; }
-  /// Each takes what it can of the beginning of held_; false when it needs more text.
+  /// Whether all calls are enclosed in <tool_call> and </tool_call>.
+  bool has_tags() const {
+    return format_ == ToolFormat::hermes || format_ == ToolFormat::generic ||
+           format_ == ToolFormat::coder;
+  }
+  /// Each step consumes what it can at the beginning of held_; false when it needs more text.
   bool step();
   bool step_start();
   bool step_text();
@@ -60,7 +63,7 @@ class ToolStream {
   void begin_call(bool marked);
   void end_call();
   void show_arguments();
-  /// The call was none: its text is text.
+  /// Treats the supposed call as text.
   void give_up();
   void show(std::string_view text);
 
@@ -69,13 +72,13 @@ class ToolStream {
   const bool one_call_;
   const Callbacks callbacks_;
   State state_ = State::start;
-  std::string held_;   // not looked at yet
+  std::string held_;   // not yet processed
   std::string white_;  // white space before a mark, shown if text follows
-  std::string raw_;    // of the call that has not begun for the client
+  std::string raw_;    // text of the call that the client does not know of yet
   std::unique_ptr<CallReader> reader_;
-  bool marked_ = false;      // a mark says that this is a call
-  bool begun_ = false;       // the client knows of the call
-  bool after_call_ = false;  // no text since the last call
+  bool marked_ = false;      // the call follows a mark
+  bool begun_ = false;       // the client has been told of the call
+  bool after_call_ = false;  // no text has followed the last call
   bool ended_ = false;       // finish() was called
 };
 

@@ -12,7 +12,7 @@
 namespace snapkv::server {
 namespace {
 
-constexpr size_t kMostTools = 128, kMostFunctionName = 64;
+constexpr size_t kMostTools = 128, kMostFunctionName = 128;
 
 bool is_name(const std::string& name) {
   return !name.empty() && name.size() <= kMostFunctionName &&
@@ -47,6 +47,8 @@ const char* format_name(ToolFormat format) {
       return "mistral";
     case ToolFormat::coder:
       return "qwen3-coder";
+    case ToolFormat::generic:
+      return "generic";
     default:
       return "none";
   }
@@ -56,7 +58,7 @@ ToolFormat tool_format(const std::string& source) {
   const auto has = [&](const char* text) { return source.find(text) != std::string::npos; };
   if (!has("tools")) return ToolFormat::none;
   if (has("[TOOL_CALLS]")) return ToolFormat::mistral;
-  if (has("<arg_key>")) return ToolFormat::none;  // GLM's, between <tool_call> too
+  if (has("<arg_key>")) return ToolFormat::none;  // GLM's format, which uses <tool_call> too
   if (has("<tool_call>")) {
     return has("<function=") && has("<parameter=") ? ToolFormat::coder : ToolFormat::hermes;
   }
@@ -65,6 +67,11 @@ ToolFormat tool_format(const std::string& source) {
     return ToolFormat::llama3;
   }
   return ToolFormat::none;
+}
+
+ToolFormat tool_format_or_generic(const std::string& source) {
+  const ToolFormat format = tool_format(source);
+  return format == ToolFormat::none ? ToolFormat::generic : format;
 }
 
 void add_tool(Tools& tools, const Fields& function, const char* schema_field) {
@@ -100,16 +107,63 @@ void choose_function(Tools& tools, const Fields& body, const std::string& functi
   tools.function = function;
 }
 
-void read_tool_choice(Tools& tools, const Fields& body,
-                      const std::function<std::string(const Fields& choice)>& function_name) {
+void read_parallel(Tools& tools, const Fields& body) {
+  const std::optional<bool> parallel = body.boolean("parallel_tool_calls");
+  const Json* choice = body.find("tool_choice");
+  const bool names_one = choice != nullptr && choice->is_object() &&
+                         choice->value("type", Json()) != "allowed_tools";
+  tools.parallel = parallel.value_or(!names_one);
+}
+
+namespace {
+
+using FunctionName = std::function<std::string(const Fields& choice)>;
+
+/// Leaves the other tools out.
+void allow_only(Tools& tools, const Fields& body, const Fields& allowed,
+                const FunctionName& function_name) {
+  (void)allowed.need("tools");
+  const Json& list = *allowed.array("tools");
+  const auto names = tools.names();
+  std::vector<std::string> kept;
+  for (size_t i = 0; i < list.size(); ++i) {
+    const Fields one(list[i], fmt::format("{}[{}].", allowed.name("tools"), i));
+    kept.push_back(function_name(one));
+    if (std::find(names.begin(), names.end(), kept.back()) == names.end()) {
+      body.refuse("tool_choice", fmt::format("there is no tool '{}'", kept.back()));
+    }
+  }
+  Json left = Json::array();
+  for (const Json& tool : tools.list) {
+    const auto& name = tool["function"]["name"].get_ref<const std::string&>();
+    if (std::find(kept.begin(), kept.end(), name) != kept.end()) left.push_back(tool);
+  }
+  tools.list = std::move(left);
+  const std::string mode = allowed.text("mode").value_or("auto");
+  if (mode == "required") {
+    if (tools.list.empty()) allowed.refuse("tools", "\"required\" needs one");
+    tools.choice = Tools::Choice::required;
+  } else if (mode != "auto") {
+    allowed.refuse("mode", "auto or required", Json(mode));
+  }
+}
+
+}  // namespace
+
+void read_tool_choice(Tools& tools, const Fields& body, const FunctionName& function_name) {
   const Json* choice = body.find("tool_choice");
   if (choice == nullptr) return;
   if (choice->is_object()) {
     const Fields fields(*choice, "tool_choice.");
-    if (fields.needed_text("type") != "function") {
-      fields.refuse("type", "\"function\"", fields.need("type"));
+    const std::string type = fields.needed_text("type");
+    if (type == "allowed_tools") {
+      const bool nested = fields.has("allowed_tools");  // in chat completions
+      allow_only(tools, body, nested ? fields.inside("allowed_tools") : fields, function_name);
+    } else if (type == "function" || type == "custom") {
+      choose_function(tools, body, function_name(fields));
+    } else {
+      fields.refuse("type", "\"function\" or \"allowed_tools\"", fields.need("type"));
     }
-    choose_function(tools, body, function_name(fields));
   } else if (*choice == "none") {
     tools.choice = Tools::Choice::none;
   } else if (*choice == "required") {
@@ -120,12 +174,41 @@ void read_tool_choice(Tools& tools, const Fields& body,
   }
 }
 
-Tools read_tools(const Fields& body) {
+namespace {
+
+/// OpenAI's fields before there were tools.
+Tools read_functions(const Fields& body) {
   Tools tools;
-  if (body.has("functions") || body.has("function_call")) {
-    body.refuse(body.has("functions") ? "functions" : "function_call",
-                "this field is deprecated and not supported; use 'tools' and 'tool_choice'");
+  tools.legacy = true;
+  tools.parallel = false;
+  if (const Json* list = body.array("functions")) {
+    for (size_t i = 0; i < list->size(); ++i) {
+      add_tool(tools, Fields((*list)[i], fmt::format("functions[{}].", i)), "parameters");
+    }
   }
+  const Json* choice = body.find("function_call");
+  if (choice == nullptr || *choice == "auto") return tools;
+  if (choice->is_object()) {
+    const std::string name = Fields(*choice, "function_call.").needed_text("name");
+    const auto names = tools.names();
+    if (std::find(names.begin(), names.end(), name) == names.end()) {
+      body.refuse("function_call", fmt::format("there is no function '{}'", name));
+    }
+    tools.choice = Tools::Choice::required;
+    tools.function = name;
+  } else if (*choice == "none") {
+    tools.choice = Tools::Choice::none;
+  } else {
+    body.refuse("function_call", "none, auto or {\"name\": ...}", *choice);
+  }
+  return tools;
+}
+
+}  // namespace
+
+Tools read_tools(const Fields& body) {
+  if (body.has("functions") && !body.has("tools")) return read_functions(body);
+  Tools tools;
   if (const Json* list = body.array("tools")) {
     for (size_t i = 0; i < list->size(); ++i) {
       const std::string path = fmt::format("tools[{}].", i);
@@ -137,9 +220,10 @@ Tools read_tools(const Fields& body) {
       add_tool(tools, Fields(tool.need("function"), path + "function."), "parameters");
     }
   }
-  tools.parallel = body.boolean("parallel_tool_calls").value_or(true);
+  read_parallel(tools, body);
   read_tool_choice(tools, body, [](const Fields& choice) {
-    return Fields(choice.need("function"), "tool_choice.function.").needed_text("name");
+    const std::string path = choice.name("function") + ".";
+    return Fields(choice.need("function"), path).needed_text("name");
   });
   return tools;
 }

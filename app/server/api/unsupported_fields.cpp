@@ -11,14 +11,14 @@ namespace {
 
 struct Unsupported {
   const char* name;
-  Json neutral;  ///< the value that changes nothing
+  Json neutral;  ///< the value that has no effect
   const char* reason;
 };
 
 constexpr const char* kNoSampler = "this server has no such sampler";
 constexpr const char* kNoThinkingBudget = "how long a model thinks can't be limited";
 
-/// Samplers and limits of llama-server's that are off at 0 and below.
+/// llama-server's samplers and limits that are off at 0 and below.
 const std::vector<std::pair<const char*, const char*>>& off_at_zero() {
   static const std::vector<std::pair<const char*, const char*>> kAll = {
       {"dynatemp_range", kNoSampler},
@@ -48,15 +48,11 @@ const std::vector<Unsupported>& of_all() {
 const std::vector<Unsupported>& of_one(Api api) {
   static const std::vector<Unsupported> kNone;
   static const std::vector<Unsupported> kChat = {
-      {"verbosity", "medium", "the model has no setting for it"},
-      {"continue_final_message", false, "an answer that has begun can't be continued"},
-      {"add_generation_prompt", true, "the prompt always ends where an answer begins"},
       {"parse_tool_calls", true, "calls are always read"},
       {"thinking_budget_tokens", -1, kNoThinkingBudget},
       {"reasoning_budget_tokens", -1, kNoThinkingBudget},
       {"reasoning_budget", -1, kNoThinkingBudget}};
   static const std::vector<Unsupported> kResponses = {
-      {"truncation", "disabled", "input that is too long is refused, never cut"},
       {"context_management", Json::array(), "the input is read as it is"}};
   static const std::vector<Unsupported> kMessages = {
       {"container", nullptr, "this server runs no code"},
@@ -86,8 +82,7 @@ void refuse_others(const Fields& fields, const std::vector<Unsupported>& all) {
   }
 }
 
-/// llama-server's order of samplers is the one that answers are drawn by here; another is none that
-/// could be had.
+/// Samplers run here in llama-server's usual order; any other order is refused.
 void refuse_other_samplers(const Fields& body) {
   static const Json kOrder = {"penalties", "dry",   "top_n_sigma", "top_k",      "typ_p",
                               "top_p",     "min_p", "xtc",         "temperature"};
@@ -100,20 +95,22 @@ void refuse_other_samplers(const Fields& body) {
 }
 
 /// Anthropic's context_management: what the model thought before is never shown to it again, so
-/// that edits which take it out change nothing.
-void refuse_other_edits(const Fields& body) {
+/// that edits which take it out change nothing. Others only make long conversations shorter.
+void warn_of_other_edits(const Fields& body, std::vector<std::string>& warnings) {
   const Fields management = body.inside("context_management");
   const Json* edits = management.array("edits");
   for (size_t i = 0; edits != nullptr && i < edits->size(); ++i) {
     const Fields edit((*edits)[i], fmt::format("{}[{}].", management.name("edits"), i));
-    if (edit.needed_text("type").starts_with("clear_thinking")) continue;
-    edit.refuse("type", "messages are read as they are, but for what the model thought");
+    const std::string type = edit.needed_text("type");
+    if (type.starts_with("clear_thinking")) continue;
+    warnings.push_back(fmt::format("context_management: {}: messages are read as they are",
+                                   short_text(Json(type))));
   }
 }
 
 }  // namespace
 
-void refuse_unsupported(const Fields& body, Api api) {
+void refuse_unsupported(const Fields& body, Api api, std::vector<std::string>& warnings) {
   for (const auto& [name, reason] : off_at_zero()) {
     const Json* value = body.find(name);
     if (value == nullptr || (value->is_number() && value->get<double>() <= 0)) continue;
@@ -123,11 +120,7 @@ void refuse_unsupported(const Fields& body, Api api) {
   refuse_others(body, of_all());
   refuse_others(body, of_one(api));
   refuse_other_samplers(body);
-  if (api == Api::messages) refuse_other_edits(body);
-  if (api != Api::responses) return;
-  static const std::vector<Unsupported> kText = {
-      {"verbosity", "medium", "the model has no setting for it"}};
-  refuse_others(body.inside("text"), kText);
+  if (api == Api::messages) warn_of_other_edits(body, warnings);
 }
 
 }  // namespace snapkv::server

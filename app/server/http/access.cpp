@@ -24,7 +24,7 @@ std::array<unsigned char, 32> digest_of(const std::string& key) {
   return digest;
 }
 
-/// "localhost" of "http://localhost:5173" or "localhost:5173"; "[::1]" keeps its brackets.
+/// Returns "localhost" for "http://localhost:5173" or "localhost:5173"; "[::1]" keeps its brackets.
 std::string host_of(const std::string& origin) {
   const size_t scheme = origin.find("://");
   const size_t begin = scheme == std::string::npos ? 0 : scheme + 3;
@@ -34,15 +34,15 @@ std::string host_of(const std::string& origin) {
 }
 
 bool is_local_host(const std::string& host) {
-  const bool is_loopback_address =  // and no name such as 127.0.0.1.example
+  const bool is_loopback_address =  // but not a name such as 127.0.0.1.example
       host.starts_with("127.") && host.find_first_not_of("0123456789.") == std::string::npos;
   return is_loopback_address || host == "localhost" || host == "[::1]";
 }
 
 constexpr const char* kHeaders = "authorization, content-type, x-api-key, anthropic-version";
-constexpr size_t kMostHeaders = 4096;  // bytes of their names; SDKs ask for about 400
+constexpr size_t kMostHeaders = 4096;  // bytes of the header names; SDKs ask for about 400
 
-/// "authorization, x-stainless-os" and the like.
+/// Whether the text is a list such as "authorization, x-stainless-os".
 bool is_list_of_names(const std::string& text) {
   return !text.empty() && text.size() <= kMostHeaders &&
          std::all_of(text.begin(), text.end(), [](char c) {
@@ -72,18 +72,18 @@ bool Access::is_key(const std::string& given) const {
 }
 
 bool Access::has_key(const httplib::Request& request) const {
-  constexpr std::string_view kBearer = "bearer ";  // in any case, as of RFC 9110
+  constexpr std::string_view kBearer = "bearer ";  // case-insensitive, as in RFC 9110
   const std::string authorization = request.get_header_value("Authorization");
   if (strncasecmp(authorization.c_str(), kBearer.data(), kBearer.size()) == 0) {
     const size_t begin = authorization.find_first_not_of(' ', kBearer.size());
     if (begin != std::string::npos && is_key(authorization.substr(begin))) return true;
   }
-  return is_key(request.get_header_value("x-api-key"));  // Anthropic's
+  return is_key(request.get_header_value("x-api-key"));  // Anthropic's header
 }
 
 bool Access::is_allowed_origin(const std::string& origin, const std::string& host) const {
   if (is_local_host(host_of(origin))) return true;
-  // the server's own page; a name that someone made point at this machine is none
+  // the server's own page, unless it was reached by a name that someone pointed at this machine
   const size_t scheme = origin.find("://");
   const bool is_own = scheme != std::string::npos && origin.substr(scheme + 3) == host;
   return is_own && (!only_local_ || !keys_.empty());
@@ -101,8 +101,8 @@ void Access::check(const httplib::Request& request, httplib::Response& response)
   }
   if (request.method == "OPTIONS" || is_open(request.path)) return;
   if (keys_.empty()) {
-    // A page whose name was made to point at this machine reads answers as its own: its requests
-    // need no Origin, but name it as the host.
+    // A page whose name was pointed at this machine counts as the same origin: its requests need no
+    // Origin, but give its name as the host.
     const std::string host = request.get_header_value("Host");
     if (only_local_ && !host.empty() && !is_local_host(host_of(host))) {
       throw ApiError(403,

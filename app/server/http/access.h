@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Access: who may use the server: API keys, and pages in browsers, which may only be those of this
-// machine or the server's own. Asked before each request is routed.
+// Access: decides who may use the server. It checks API keys, and for pages in browsers that they
+// come from this machine or the server itself.
 #pragma once
 
 #include <httplib.h>
@@ -13,17 +13,16 @@ namespace snapkv::server {
 
 class Access {
  public:
-  /// `keys`: none means that nobody is asked for one. `only_local`: the server listens on a
-  /// loopback address.
+  /// `keys`: if empty, no key is required. `only_local`: the server listens on a loopback address.
   Access(const std::vector<std::string>& keys, bool only_local);
 
-  /// Throws ApiError: 401 without a valid key, 403 for pages from elsewhere, and, without keys on a
-  /// loopback address, for requests by another name than localhost. Adds the headers that
-  /// let a local page read the answer.
+  /// Throws ApiError: 401 without a valid key, 403 for pages from elsewhere and, on a loopback
+  /// address without keys, for requests by another name than localhost. Adds the headers that let a
+  /// local page read the answer.
   void check(const httplib::Request& request, httplib::Response& response) const;
 
-  /// What a browser asks before it sends a request of a page that check() has let through: the page
-  /// may send the headers that it asks for, as clients have many of their own.
+  /// Answers a browser's preflight for a page that check() has let through. The page may send the
+  /// headers it asks for, since clients have many of their own.
   static void answer_preflight(const httplib::Request& request, httplib::Response& response);
 
  private:
@@ -33,11 +32,11 @@ class Access {
   bool has_key(const httplib::Request& request) const;
   bool is_allowed_origin(const std::string& origin, const std::string& host) const;
 
-  std::vector<Digest> keys_;  // SHA-256: compared in the same time whatever they are
+  std::vector<Digest> keys_;  // SHA-256, so that comparing takes the same time for all
   bool only_local_;
 };
 
-/// The keys of a file: one on each line; empty lines are left out. Throws Error.
+/// Reads keys from a file, one on each line; skips empty lines. Throws Error.
 std::vector<std::string> read_keys(const std::string& path);
 
 }  // namespace snapkv::server

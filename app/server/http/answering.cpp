@@ -13,10 +13,10 @@
 namespace snapkv::server {
 namespace {
 
-// Between two looks whether the client is still there.
+// Time between two checks whether the client is still there.
 constexpr std::chrono::milliseconds kWait(100), kShortWait(5);
 
-/// One exchange while it is computed: a generation for each of its prompts.
+/// An exchange while it is computed, with a generation for each prompt.
 class Running {
  public:
   Running(Exchange exchange, const AnsweringContext& context)
@@ -41,16 +41,16 @@ class Running {
   Running(const Running&) = delete;
   Running& operator=(const Running&) = delete;
 
-  /// What is to be sent next; empty when nothing came.
+  /// Returns the text to send next; empty when there is none yet.
   std::string next() {
     std::string text;
     for (Prompt& prompt : prompts_) {
-      // of several, each is looked at often enough
+      // with several prompts, each must be checked often enough
       auto wait = prompts_.size() > 1 ? kShortWait : kWait;
       while (!done() && prompt.n_open > 0) {
         std::optional<Update> update = prompt.generation->next(wait);
         if (!update) break;
-        wait = std::chrono::milliseconds(0);  // and what came with it
+        wait = std::chrono::milliseconds(0);  // and take the updates that came with it
         take(prompt, *update, text);
       }
     }
@@ -66,7 +66,7 @@ class Running {
   struct Prompt {
     std::shared_ptr<Generation> generation;
     int first_choice;
-    int n_open;  // choices
+    int n_open;  // open choices
   };
 
   void submit(Request request) {
@@ -93,7 +93,7 @@ class Running {
     try {
       observe(update);
       text += answers_->take(update);
-    } catch (...) {  // nothing may escape into the thread of a stream
+    } catch (...) {  // no exception may escape into the thread of a stream
       failure_.emplace(current_error());
       cancel();
     }
@@ -101,7 +101,7 @@ class Running {
 
   void observe(const Update& update) {
     const auto* part = std::get_if<AnswerPart>(&update);
-    if (part == nullptr) return;
+    if (part == nullptr || part->of_prompt) return;
     const auto i = static_cast<size_t>(part->choice);
     if (has_token_[i]) {
       context_.metrics.observe_token(since_token_[i].lap());
@@ -115,7 +115,7 @@ class Running {
   const AnsweringContext context_;
   std::vector<Prompt> prompts_;
   std::optional<ApiError> failure_;
-  std::vector<Timer> since_token_;  // of each choice; at first since the request came
+  std::vector<Timer> since_token_;  // of each choice; at first since the request arrived
   std::vector<bool> has_token_;
 };
 
@@ -129,7 +129,7 @@ void answer_plain(Running& running, httplib::Response& response) {
   write_json(response, running.answers().plain());
 }
 
-/// Sends what came, or a ping; false when the client has gone.
+/// Sends new text, or a ping; returns false when the client has gone.
 bool send_next(Running& running, Timer& since_sent, httplib::DataSink& sink) {
   std::string text = running.next();
   if (running.failure()) text += running.answers().failed(*running.failure());
@@ -146,15 +146,15 @@ bool send_next(Running& running, Timer& since_sent, httplib::DataSink& sink) {
     sink.done();
     return true;
   }
-  return sink.is_writable();  // where not, Running's end cancels
+  return sink.is_writable();  // if not writable, Running's destructor cancels
 }
 
 void answer_stream(std::shared_ptr<Running> running, httplib::Response& response) {
   response.status = 200;
   response.set_header("Cache-Control", "no-cache");
-  response.set_header("X-Accel-Buffering", "no");  // proxies must not hold tokens back
+  response.set_header("X-Accel-Buffering", "no");  // so that proxies do not hold tokens back
   auto since_sent = std::make_shared<Timer>();
-  response.set_chunked_content_provider("text/event-stream",
+  response.set_chunked_content_provider(running->answers().stream_type(),
                                         [running, since_sent](size_t, httplib::DataSink& sink) {
                                           return send_next(*running, *since_sent, sink);
                                         });
@@ -164,6 +164,7 @@ void answer_stream(std::shared_ptr<Running> running, httplib::Response& response
 
 void answer(Exchange exchange, const httplib::Request&, httplib::Response& response,
             const AnsweringContext& context) {
+  write_warnings(response, exchange.answers->options().warnings);
   const bool stream = exchange.answers->options().stream;
   auto running = std::make_shared<Running>(std::move(exchange), context);
   if (stream) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Answering: computes an exchange and sends what comes, plain or as a stream of events, until it is
-// complete or the client has gone. Used by the routes that generate.
+// Computes an exchange and sends the answer, plain or as a stream of events, until it is complete
+// or the client has gone.
 #pragma once
 
 #include <httplib.h>
@@ -19,8 +19,8 @@ struct AnsweringContext {
   double ping_seconds = 30;
 };
 
-/// Submits the exchange. Throws Refused and ApiError; errors of a stream that has begun are events
-/// in it.
+/// Submits the exchange. Throws Refused and ApiError; once a stream has begun, errors are sent as
+/// events.
 void answer(Exchange exchange, const httplib::Request& request, httplib::Response& response,
             const AnsweringContext& context);
 

@@ -17,7 +17,7 @@
 namespace snapkv::server {
 namespace {
 
-/// What the client still sends is not read.
+/// Closes the connection after the answer; what the client is still sending is not read.
 void give_up_connection() {
   if (Connection* connection = Connection::current()) connection->close_after_answer();
 }
@@ -28,8 +28,8 @@ ApiError too_large(size_t most) {
                   "request_too_large");
 }
 
-/// Nothing without the header. Where it does not say how long the body is, where that ends would be
-/// a guess.
+/// Returns the stated length; nothing without the header. Throws if the header is not a valid
+/// length, since the end of the body would then be a guess.
 std::optional<int64_t> stated_length(const httplib::Request& request) {
   const size_t n_headers = request.get_header_value_count("Content-Length");
   if (n_headers == 0) return std::nullopt;
@@ -42,9 +42,10 @@ std::optional<int64_t> stated_length(const httplib::Request& request) {
   return parse_whole(digits).value_or(INT64_MAX);
 }
 
-/// Another server in front may have read such a line in another way.
+/// Throws for invalid names of headers: another server in front may have read such a line
+/// differently.
 void check_header_names(const httplib::Request& request) {
-  constexpr std::string_view kOthers = "!#$%&'*+-.^_`|~";  // beside letters and digits
+  constexpr std::string_view kOthers = "!#$%&'*+-.^_`|~";  // allowed besides letters and digits
   const auto is_allowed = [&](char c) {
     return std::isalnum(static_cast<unsigned char>(c)) != 0 || kOthers.find(c) != kOthers.npos;
   };
@@ -70,13 +71,13 @@ void check_transfer_encoding(const httplib::Request& request) {
   if (request.version == "HTTP/1.0") {
     throw ApiError(400, "a body of HTTP/1.0 needs a Content-Length", "invalid_length");
   }
-  if (request.method != "POST") {  // which the library would read without a bound
+  if (request.method != "POST") {  // the library would read it without a limit
     throw ApiError(400, "a body of " + request.method + " needs a Content-Length",
                    "invalid_length");
   }
 }
 
-/// The body in chunks; false where it breaks off or is not in chunks.
+/// Reads a body in chunks; returns false if it breaks off or is not in chunks.
 bool read_chunks_of(const httplib::Request& request, const httplib::ContentReceiver& receive) {
   const std::string coding = request.get_header_value("Content-Encoding");
   if (!coding.empty() && coding != "identity") {
@@ -142,7 +143,8 @@ void write_json(httplib::Response& response, const Json& json, int status) {
 }
 
 Json error_json(const std::string& path, const ApiError& error) {
-  return path.starts_with("/v1/messages") ? anthropic_error(error) : openai_error(error);
+  if (path.starts_with("/v1/messages")) return anthropic_error(error);
+  return path.starts_with("/api/") ? ollama_error(error) : openai_error(error);
 }
 
 void write_error(const httplib::Request& request, httplib::Response& response,
@@ -151,6 +153,18 @@ void write_error(const httplib::Request& request, httplib::Response& response,
     response.set_header("Retry-After", std::to_string(error.retry_after));
   }
   write_json(response, error_json(request.path, error), error.status);
+}
+
+void write_warnings(httplib::Response& response, const std::vector<std::string>& warnings) {
+  constexpr size_t kMostBytes = 2000;
+  std::string text;
+  for (const std::string& warning : warnings) text += (text.empty() ? "" : "; ") + warning;
+  // a header is ASCII, in one line, and short
+  for (char& c : text) {
+    if (c < ' ' || c > '~') c = '?';
+  }
+  if (text.size() > kMostBytes) text.replace(kMostBytes, std::string::npos, "...");
+  if (!text.empty()) response.set_header("x-snapkv-warning", text);
 }
 
 ApiError server_ends() { return ApiError(503, "the server is about to end", "draining"); }

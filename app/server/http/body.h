@@ -1,42 +1,46 @@
 // SPDX-License-Identifier: MIT
-// Bodies of requests and answers. Used by the routes.
+// Bodies of requests and answers.
 #pragma once
 
 #include <httplib.h>
 
 #include <string>
+#include <vector>
 
 #include "server/api/api_error.h"
 #include "server/http/connection.h"
 
 namespace snapkv::server {
 
-/// Throws ApiError where the header does not say for certain where the body ends, or says that it
-/// is larger than `most` bytes (413); the connection is closed after that answer. What the client
-/// sent as a body must never be read as a request. For all requests, before they are routed.
+/// Checks all requests before they are routed: what the client sent as a body must never be read as
+/// a request. Throws ApiError if the header does not say for certain where the body ends, or says
+/// that it is larger than `most` bytes (413); the connection is closed after that answer.
 void check_framing(const httplib::Request& request, size_t most);
 
-/// The whole body of a request whose framing has been checked, whatever its type. Throws ApiError:
-/// 413 beyond `most` bytes, 415 for forms with files, 400 for a body that breaks off or takes too
-/// long.
+/// Reads the whole body of a request whose framing has been checked, whatever its type. Throws
+/// ApiError: 413 beyond `most` bytes, 415 for forms with files, 400 for a body that breaks off or
+/// takes too long.
 std::string read_body(const httplib::Request& request, const httplib::ContentReader& reader,
                       size_t most);
 
-/// 404.
+/// 404: there is no such route.
 ApiError no_such_route(const httplib::Request& request);
 
 void write_json(httplib::Response& response, const Json& json, int status = 200);
 
-/// The error in the format that clients of this path expect.
+/// Returns the error in the format that clients of this path expect.
 Json error_json(const std::string& path, const ApiError& error);
 void write_error(const httplib::Request& request, httplib::Response& response,
                  const ApiError& error);
 
-/// 503: what is not answered any more.
+/// The header that says what is done otherwise than a client asked for; no warnings: none.
+void write_warnings(httplib::Response& response, const std::vector<std::string>& warnings);
+
+/// 503: the server is ending, so the request is not answered.
 ApiError server_ends();
 
-/// Throws ApiError where a plain answer that is being computed is of no use any more: the client
-/// has gone, or the server ends. An answer that is given up must never look like one.
+/// Throws ApiError if a plain answer that is being computed is no longer needed: the client has
+/// gone, or the server is ending. An abandoned answer must never look like a complete one.
 void check_client(Connection& connection);
 
 /// Turns the exception that is being handled into an ApiError.

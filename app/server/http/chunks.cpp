@@ -15,7 +15,8 @@ using Read = std::function<ssize_t(char*, size_t)>;
 
 constexpr size_t kMostLine = 16 << 10;
 
-/// A line without its end, CR LF; nothing where it is longer than `most`, or breaks off.
+/// Reads a line and returns it without its CR LF; nothing if it is longer than `most` or breaks
+/// off.
 std::optional<std::string> read_line(const Read& read, size_t most) {
   std::string line;
   char c = 0;
@@ -29,7 +30,7 @@ std::optional<std::string> read_line(const Read& read, size_t most) {
   return std::nullopt;
 }
 
-/// "1a" or "1a ; name=value" as 26.
+/// Parses the size: "1a" or "1a ; name=value" is 26.
 std::optional<size_t> size_of(std::string_view line) {
   size_t size = 0;
   const char* const end = line.data() + line.size();

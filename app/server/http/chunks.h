@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A body in chunks (RFC 9112, 7.1). httplib's reader takes lines of any length between them, and
-// refuses trailers. Used by read_body().
+// Reads a body in chunks (RFC 9112, 7.1). httplib's reader accepts lines of any length between
+// chunks, and refuses trailers.
 #pragma once
 
 #include <sys/types.h>
@@ -10,9 +10,9 @@
 
 namespace snapkv::server {
 
-/// Reads chunks to the end of the body. Extensions and trailers are passed over, up to 16 KiB of
-/// all that is no data in one chunk and the end. `read` returns as ::read() does; `receive` false
-/// stops. False where `receive` stopped, the body breaks off, or what comes is not in chunks.
+/// Reads chunks to the end of the body. Skips extensions and trailers, up to 16 KiB of non-data in
+/// one chunk and at the end. `read` returns as ::read() does; if `receive` returns false, reading
+/// stops. Returns false if `receive` stopped it, the body breaks off, or it is not in chunks.
 bool read_chunks(const std::function<ssize_t(char*, size_t)>& read,
                  const std::function<bool(const char*, size_t)>& receive);
 

@@ -16,7 +16,7 @@
 namespace snapkv::server {
 namespace {
 
-constexpr int64_t kLook = 200;  // ms between two looks whether the server ends
+constexpr int64_t kLook = 200;  // ms between two checks whether the server is ending
 
 thread_local Connection* t_current = nullptr;
 
@@ -56,7 +56,7 @@ Connection::Connection(int socket, SSL* ssl, const ConnectionLimits& limits, con
     : socket_(socket), ssl_(ssl), limits_(limits), ending_(ending) {
   fcntl(socket_, F_SETFL, fcntl(socket_, F_GETFL) | O_NONBLOCK);
   const int on = 1;
-  setsockopt(socket_, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));  // tokens leave as they come
+  setsockopt(socket_, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));  // sends tokens without delay
   if (ssl_ != nullptr) SSL_set_fd(ssl_, socket_);
   t_current = this;
 }
@@ -68,7 +68,7 @@ Connection::~Connection() {
     SSL_free(ssl_);
   }
   if (closes_ && !failed_) {
-    // closing with unread bytes would reset the connection, and take the answer from the client
+    // closing with unread bytes would reset the connection, and the client would lose the answer
     ::shutdown(socket_, SHUT_WR);
     char rest[16 << 10];
     const auto until = Clock::now() + duration(1);
@@ -89,7 +89,7 @@ bool Connection::wait(short events, Clock::time_point until) const {
     if (left < 0) return false;
     pollfd poll_fd = {socket_, events, 0};
     const int n = poll(&poll_fd, 1, static_cast<int>(std::min<int64_t>(left + 1, kLook)));
-    if (n > 0) return true;  // errors show when reading or writing
+    if (n > 0) return true;  // errors appear when reading or writing
     if (n < 0 && errno != EINTR) return false;
   }
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-// Connection: one client's socket, plain or TLS, as httplib reads and writes it. It adds what a
-// server needs against slow and hostile clients: a time limit for the whole header, for each wait
-// and for the whole body, a limit of the header's size, and a look whether the client is still
-// there. Made by HttpServer for each accepted socket, used in one thread.
+// Connection: one client's socket, plain or TLS, in the form that httplib reads and writes. It adds
+// protection against slow and hostile clients: a time limit for the whole header, for each wait and
+// for the whole body, a size limit for the header, and a check whether the client is still there.
+// Each connection is used in one thread.
 #pragma once
 
 #include <httplib.h>
@@ -16,24 +16,24 @@ namespace snapkv::server {
 
 struct ConnectionLimits {
   double header_seconds = 15;  ///< from the first byte of a request to the end of its header
-  double read_seconds = 15;    ///< for more of a body
-  double body_seconds = 300;   ///< for all of a body
-  double write_seconds = 30;   ///< until the client takes more of an answer
+  double read_seconds = 15;    ///< waiting for more of a body
+  double body_seconds = 300;   ///< for the whole body
+  double write_seconds = 30;   ///< waiting until the client takes more of an answer
   double idle_seconds = 15;    ///< between two requests
-  double sign_seconds = 1;     ///< between the first two signs to a client that has closed its side
-  double ending_seconds = 1;   ///< for more of a request, once the server ends
+  double sign_seconds = 1;     ///< between the first two signs to a client that half-closed
+  double ending_seconds = 1;   ///< waiting for more of a request, once the server is ending
   size_t header_bytes = 64 << 10;
-  int requests = 1000;  ///< of one connection
+  int requests = 1000;  ///< per connection
 };
 
-/// The end of a server, which its connections look at: a client that is slow must not hold it up.
+/// The end of a server, which its connections watch for: a slow client must not delay it.
 class Ending {
  public:
   using Clock = std::chrono::steady_clock;
 
   void begin();
   bool begun() const { return since_.load() != kNever; }
-  /// The time so many seconds after it has begun; never before that.
+  /// The time this many seconds after the end began; time_point::max() if it has not.
   Clock::time_point after(double seconds) const;
 
  private:
@@ -49,32 +49,34 @@ class Connection : public httplib::Stream {
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
 
-  /// That of this thread; null where none is served.
+  /// The connection of this thread; null if it serves none.
   static Connection* current();
 
-  /// TLS: the handshake. False when it failed.
+  /// Performs the TLS handshake; returns false when it fails.
   bool accept();
-  /// Waits for the first byte of a request; false when none comes in time or the server ends.
+  /// Waits for the first byte of a request; returns false if none arrives in time or the server is
+  /// ending.
   bool wait_for_request();
-  /// The header's limits are in force from here on, and the body's from there on. `version`: as in
-  /// the request, "HTTP/1.1".
+  /// Start the time limits of the header, and of the body. `version`: as in the request,
+  /// "HTTP/1.1".
   void begin_header();
   void begin_body(const std::string& version);
-  /// The request's header has not been read, or could not be.
+  /// Whether the request's header has not been read, or could not be.
   bool in_header() const { return in_header_; }
-  /// Lines of the request's header, its first one and the empty one at its end included.
+  /// Lines of the request's header, including the first one and the empty one at the end.
   size_t n_header_lines() const { return n_header_lines_; }
 
-  /// Whether the client is still there. One that has closed its side may be: see below.
+  /// Whether the client is still there. One that has half-closed the connection may be: see below.
   bool alive() const;
-  /// The client has closed its side: it may have gone, or wait for its answer. Whoever has gone
-  /// answers with a reset to whatever is sent next, so true says that it is time to send something:
-  /// at first at once, then after longer and longer times.
+  /// Whether it is time to send something to a client that has closed its side. It may have gone,
+  /// or be waiting for its answer; if it has gone, anything sent is answered with a reset. True at
+  /// once at first, then at growing intervals.
   bool wants_sign();
-  /// alive(), while nothing of an answer is written: where the client has closed its side, the sign
-  /// is "100 Continue". In HTTP/1.0, which has no such thing, it counts as gone.
+  /// alive(), for use before any part of an answer is written: if the client has closed its side,
+  /// sends "100 Continue" as the sign. HTTP/1.0 does not have that, so there the client counts as
+  /// gone.
   bool awaits_answer();
-  /// The connection is closed after this answer: what the client sent has not been read to its end.
+  /// Closes the connection after this answer: the rest of what the client sent is not read.
   void close_after_answer() { closes_ = true; }
   bool closes() const { return closes_ || failed_; }
   bool ending() const { return ending_.begun(); }
@@ -91,12 +93,12 @@ class Connection : public httplib::Stream {
   using Clock = Ending::Clock;
 
   short events() const;
-  /// Waits until the socket is ready for `events`, or the time has come: `until`, or what the end
-  /// of the server leaves.
+  /// Waits until the socket is ready for `events`, or until the time limit: `until`, or what
+  /// remains once the server is ending.
   bool wait(short events, Clock::time_point until) const;
   Clock::time_point read_deadline() const;
   ssize_t receive(char* data, size_t size);
-  /// What a TLS call asks to be waited for; false when it has failed.
+  /// Waits for what a TLS call needs; returns false when the call has failed.
   bool wait_for_tls(int result, Clock::time_point until);
 
   const int socket_;
@@ -112,8 +114,8 @@ class Connection : public httplib::Stream {
   Clock::time_point next_sign_;
   Clock::duration sign_pause_{};
   size_t n_header_ = 0, n_header_lines_ = 0;
-  std::string buffer_;  // received, not yet read
-  size_t n_read_ = 0;   // of buffer_
+  std::string buffer_;  // received but not yet read
+  size_t n_read_ = 0;   // bytes of buffer_ that were read
 };
 
 }  // namespace snapkv::server

@@ -29,11 +29,11 @@ bool ConnectionPool::take(const std::function<void()>& serve) {
   try {
     const size_t n_idle = threads_.size() - n_open_;
     if (n_idle == 0) {
-      threads_.reserve(n_open_ + 1);  // a thread that runs must find its place
+      threads_.reserve(n_open_ + 1);  // a running thread must always have a place
       threads_.push_back(make_thread_([this] { run(); }));
     }
     waiting_.push_back(serve);
-  } catch (const std::exception&) {  // no thread or no memory for one connection more
+  } catch (const std::exception&) {  // no thread or no memory for another connection
     return false;
   }
   ++n_open_;
@@ -51,7 +51,7 @@ void ConnectionPool::run() {
     lock.unlock();
     try {
       serve();
-    } catch (const std::exception&) {  // no memory; the connection has been closed on the way here
+    } catch (const std::exception&) {  // out of memory; the connection is closed by now
     }
     lock.lock();
     --n_open_;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
-// ConnectionPool: a thread for each open connection, up to a limit; threads are reused. httplib's
-// own pool has a fixed number of threads, behind which any number of connections waits unanswered.
-// Used by HttpServer.
+// ConnectionPool: one thread for each open connection, up to a limit; threads are reused. httplib's
+// own pool has a fixed number of threads, and connections beyond it wait unanswered.
 #pragma once
 
 #include <condition_variable>
@@ -17,20 +16,20 @@ namespace snapkv::server {
 
 class ConnectionPool {
  public:
-  /// Makes a thread that runs the function; throws where the system refuses one.
+  /// Makes a thread that runs the function; throws if the system refuses one.
   using ThreadMaker = std::function<std::thread(std::function<void()>)>;
 
   explicit ConnectionPool(
       size_t most_connections,
       ThreadMaker make_thread = [](auto run) { return std::thread(std::move(run)); });
 
-  /// Runs `serve` in a thread of its own; beyond the limit, and where there is no thread to be had,
-  /// in this one, with refusing() true, which must then take no time.
+  /// Runs `serve` in a thread of its own. Beyond the limit, or if no thread can be made, runs it in
+  /// the calling thread with refusing() true; it must then take no time.
   void enqueue(std::function<void()> serve);
   /// Waits until all connections are closed.
   void shutdown();
 
-  /// Whether the connection that this thread serves is one too many.
+  /// Whether the connection that this thread serves is beyond the limit.
   static bool refusing();
 
  private:
@@ -43,7 +42,7 @@ class ConnectionPool {
   std::condition_variable changed_;
   std::deque<std::function<void()>> waiting_;
   std::vector<std::thread> threads_;
-  size_t n_open_ = 0;  // connections that are served or wait for their thread
+  size_t n_open_ = 0;  // connections that are served or waiting for their thread
   bool shutdown_ = false;
 };
 

@@ -19,7 +19,7 @@
 namespace snapkv::server {
 namespace {
 
-constexpr int kBacklog = 512;  // bursts of connections; httplib's own is 5
+constexpr int kBacklog = 512;  // for bursts of connections; httplib's own value is 5
 
 constexpr std::chrono::milliseconds kAcceptPause(10);
 
@@ -59,13 +59,13 @@ SSL_CTX* make_tls(const std::string& cert, const std::string& key) {
 HttpServer::HttpServer(const HttpOptions& options)
     : options_(options), tls_(make_tls(options.tls_cert, options.tls_key)) {
   set_payload_max_length(options_.most_body);
-  // what the header Keep-Alive says; the limits themselves are Connection's
+  // the values of the header Keep-Alive; Connection enforces the limits
   set_keep_alive_timeout(static_cast<time_t>(options_.connection.idle_seconds));
   set_keep_alive_max_count(static_cast<size_t>(options_.connection.requests));
   set_post_routing_handler(
       [this](const httplib::Request&, httplib::Response& response) { announce_close(response); });
   set_address_family(AF_UNSPEC);
-  // a port that another server has open is an error; httplib's default would share it
+  // a port in use by another server must be an error; httplib's default would share it
   set_socket_options([](socket_t socket) {
     const int on = 1;
     setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
@@ -99,7 +99,7 @@ void HttpServer::serve() {
     if (socket >= 0) {
       pool.enqueue([this, socket] { serve_connection(socket); });
     } else if (errno != EINTR && errno != ECONNABORTED) {
-      // no descriptor or no memory: connections wait in the system until there is one
+      // no descriptor or no memory: connections wait in the system until there is
       std::this_thread::sleep_for(kAcceptPause);
     }
   }
@@ -109,14 +109,14 @@ void HttpServer::serve() {
 
 void HttpServer::close() {
   ending_.begin();
-  svr_sock_ = INVALID_SOCKET;         // ends streams
+  svr_sock_ = INVALID_SOCKET;         // ends the streams
   ::shutdown(listening_, SHUT_RDWR);  // ends accept4()
 }
 
 void HttpServer::announce_close(httplib::Response& response) const {
   Connection* connection = Connection::current();
   if (connection == nullptr) return;
-  // a request that was not understood up to its routing: what follows may be its body
+  // a request that failed before it was routed: the bytes after it may be its body
   if (connection->in_header()) connection->close_after_answer();
   if (!connection->closes() && !ending_.begun()) return;
   response.headers.erase("Keep-Alive");
@@ -140,7 +140,7 @@ void HttpServer::refuse(int socket) const {
 void HttpServer::serve_connection(int socket) {
   if (ConnectionPool::refusing()) return refuse(socket);
   SSL* const ssl = tls_ != nullptr ? SSL_new(tls_) : nullptr;
-  if (tls_ != nullptr && ssl == nullptr) {  // no memory; never in the clear instead
+  if (tls_ != nullptr && ssl == nullptr) {  // out of memory; must not fall back to plain text
     ::close(socket);
     return;
   }
@@ -150,8 +150,7 @@ void HttpServer::serve_connection(int socket) {
     if (!connection.wait_for_request()) return;
     connection.begin_header();
     bool closed = false;
-    // answers are computed: no part of one can be asked for again, and the same part a thousand
-    // times is none
+    // answers are computed, so no part of one can be requested again, nor one part a thousand times
     const auto ignore_ranges = [](httplib::Request& request) { request.ranges.clear(); };
     if (!process_request(connection, left == 1, closed, ignore_ranges)) return;
     if (closed || connection.closes()) return;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// HttpServer: httplib's parser and routes over connections of our own (connection.h), accepted here
-// with a bound on how many there are, and TLS. Made by the command `serve` and by tests.
+// HttpServer: httplib's parser and routes over our own connections (connection.h), whose number is
+// limited, with TLS.
 #pragma once
 
 #include <httplib.h>
@@ -14,8 +14,8 @@ namespace snapkv::server {
 
 struct HttpOptions {
   std::string host = "127.0.0.1";
-  int port = 8080;                ///< 0: any that is free
-  std::string tls_cert, tls_key;  ///< files in PEM; both or none
+  int port = 8080;                ///< 0: any free port
+  std::string tls_cert, tls_key;  ///< PEM files; both or neither
   size_t most_connections = 512;
   size_t most_body = size_t{64} << 20;  ///< bytes of a request's body
   ConnectionLimits connection = {};
@@ -23,15 +23,15 @@ struct HttpOptions {
 
 class HttpServer : public httplib::Server {
  public:
-  /// Throws Error{kUsage} for TLS files that can't be used.
+  /// Throws Error{kUsage} if the TLS files can't be used.
   explicit HttpServer(const HttpOptions& options);
   ~HttpServer() override;
 
-  /// Opens the port; returns it. Throws Error{kRuntime}.
+  /// Opens the port and returns its number. Throws Error{kRuntime}.
   int open();
-  /// Serves until close() is called and every connection is closed: answers that are computed then
-  /// are cut, and clients that are sending a request have a second left. Where the system refuses a
-  /// descriptor, memory or a thread, it is that connection alone that is not served.
+  /// Serves until close() is called and every connection is closed: answers still being computed
+  /// are then cut short, and clients still sending a request have one more second. If the system
+  /// refuses a descriptor, memory or a thread, only that connection is not served.
   void serve();
   bool is_running() const { return running_; }
   void close();
@@ -39,10 +39,10 @@ class HttpServer : public httplib::Server {
   const HttpOptions& options() const { return options_; }
 
  private:
-  /// Owns the socket; whatever a client does ends here.
+  /// Owns the socket. Nothing that a client does has an effect beyond this call.
   void serve_connection(int socket);
   void refuse(int socket) const;
-  /// In the header of an answer after which the connection is closed.
+  /// Adds headers to an answer after which the connection is closed.
   void announce_close(httplib::Response& response) const;
 
   const HttpOptions options_;

@@ -17,7 +17,7 @@ std::string hash_source(std::string_view text) {
   return "'sha256-" + std::string(base64.begin(), base64.begin() + n) + "'";
 }
 
-/// " 'sha256-...'" of the text in each element of that name; " 'none'" without one.
+/// Returns " 'sha256-...'" for the text of each element of that name; " 'none'" if there is none.
 std::string hash_sources(std::string_view html, const std::string& element) {
   const std::string end_tag = "</" + element;
   std::string sources;

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The page at "/": one HTML file, web/server.html, embedded into the program. Used by Service and
-// given to it by the command `serve`.
+// The page at "/": one HTML file, web/server.html, embedded in the program.
 #pragma once
 
 #include <httplib.h>
@@ -13,12 +12,12 @@ namespace snapkv::server {
 /// Generated (cmake/SnapkvEmbed.cmake); empty in a build without pages.
 extern const char* const kChatPage;
 
-/// The Content-Security-Policy of a page whose scripts and styles are all inline: nothing else may
-/// run, and the page may ask this server only. A script is named by its hash, so that markup which
-/// got into the page by mistake could not run.
+/// Returns the Content-Security-Policy for a page whose scripts and styles are all inline: nothing
+/// else may run, and the page may contact this server only. Scripts are listed by hash, so that
+/// markup which got into the page by mistake can't run.
 std::string content_security_policy(std::string_view html);
 
-/// Answers with a page and its headers. `policy`: as above.
+/// Answers with a page and its headers. `policy`: from content_security_policy().
 void write_page(httplib::Response& response, const std::string& html, const std::string& policy);
 
 }  // namespace snapkv::server

@@ -1,25 +1,26 @@
 // SPDX-License-Identifier: MIT
-// The routes of slots and snapshots, which read and write files below --snapshot-dir.
+// Routes for slots and snapshots, which read and write files below --snapshot-dir.
 #include <optional>
 
 #include "base/parse_number.h"
 #include "server/api/endpoints.h"
 #include "server/api/kv_fields.h"
+#include "server/api/snapshot_names.h"
 #include "server/http/body.h"
 #include "server/service.h"
 
 namespace snapkv::server {
 namespace {
 
-/// Reads the document, and returns what was stored. The client may go meanwhile: nothing is stored
-/// then.
+/// Reads the document and returns a description of the snapshot. If the client goes meanwhile,
+/// nothing is stored.
 Json make_snapshot(SnapshotRequest snapshot, const ApiContext& context) {
   const auto n_tokens = std::ssize(snapshot.request.prompt.tokens);
   const auto generation =
       context.engine.make_snapshot(std::move(snapshot.request), snapshot.path, snapshot.notes);
   Json json = {{"name", snapshot.name}, {"object", "kv.snapshot"}, {"tokens", n_tokens}};
   Connection* connection = Connection::current();
-  std::optional<ApiError> given_up;  // and why
+  std::optional<ApiError> given_up;  // the reason for giving up
   while (true) {
     const auto update = generation->next(std::chrono::milliseconds(100));
     if (!update) {
@@ -36,7 +37,9 @@ Json make_snapshot(SnapshotRequest snapshot, const ApiContext& context) {
       json["seconds"] = read->seconds;
       json["kv"] = kv_json(read->kv);
     } else if (const auto* failure = std::get_if<Failure>(&*update)) {
-      throw given_up ? *given_up : api_error(*failure);
+      if (given_up) throw ApiError(*given_up);
+      throw api_error(Failure{failure->kind,
+                              without_folder(failure->message, context.options.snapshot_dir)});
     } else if (std::holds_alternative<AnswerEnd>(*update)) {
       return json;
     }
@@ -71,7 +74,7 @@ void Service::add_slot_routes() {
   });
   http_.Delete("/v1/kv/snapshots/([^/]{1,200})",
                [this](const httplib::Request& request, httplib::Response& response,
-                      const httplib::ContentReader&) {  // a body is not read: it says nothing
+                      const httplib::ContentReader&) {  // a body means nothing and is not read
                  try {
                    write_json(response, erase_snapshot(request.matches[1], context()));
                  } catch (...) {

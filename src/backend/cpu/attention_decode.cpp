@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 // Attention of one query per sequence over that sequence's own rows, at the speed of memory. A task
-// is one chunk of one KV head's rows, and a thread takes neighbouring ones; each row is loaded once
-// for all query heads of the group. A chunk's (max, sum, acc) is kept and the chunks of a head are
-// merged in order. Chunk sizes depend on n_kv alone, so results do not depend on the number of
-// threads. Arithmetic is in f32 (decode_chunk.h).
+// is one chunk of one KV head's rows, and each thread takes neighbouring chunks; each row is loaded
+// once for all query heads of the group. The (max, sum, acc) of each chunk is kept, and the chunks
+// of a head are merged in order. Chunk sizes depend on n_kv alone, so results do not depend on the
+// number of threads. Arithmetic is in f32 (decode_chunk.h).
 #include <omp.h>
 
 #include <algorithm>
@@ -20,9 +20,9 @@ namespace {
 
 constexpr float kLog2E = 1.44269504f;
 constexpr int64_t kMinChunkRows = 512;  // 128 KiB of f16 K and V of head_dim 64: 4 us of memory
-constexpr int64_t kMaxChunks = 64;      // per head; bounds what is merged at the end
+constexpr int64_t kMaxChunks = 64;      // per head; bounds the work of merging
 
-/// Rows per chunk, which depend on nothing but n_kv.
+/// Rows per chunk; depends on n_kv only.
 int64_t chunk_rows(int64_t n_kv) {
   const int64_t even = (n_kv + kMaxChunks - 1) / kMaxChunks;
   return std::max(kMinChunkRows, (even + kMinChunkRows - 1) / kMinChunkRows * kMinChunkRows);
@@ -35,7 +35,7 @@ struct Workspace {
   int64_t* first_chunk;        // [n_heads + 1]: chunks of (sequence, KV head) i start here
   int32_t* chunk_head;         // [n_chunks]
   float* q;                    // [n_heads, n_group, head_dim] scaled
-  ScoreQuery* queries;         // [n_heads, n_group], null where they are not used
+  ScoreQuery* queries;         // [n_heads, n_group], null if not used
   float* scores;               // [n_threads, n_group, kScoreStride]
   OnlineSoftmax* state;        // [n_chunks, n_group]
   float* acc;                  // [n_chunks, n_group, head_dim]
@@ -81,7 +81,7 @@ void run_chunk(const DecodeAttention& a, const Shape& s, const Workspace& w, int
                 w.acc + c * s.n_group * s.head_dim});
 }
 
-/// The outputs of one KV head of one sequence: merges its chunks in order.
+/// Computes the outputs of one KV head of one sequence by merging its chunks in order.
 void merge_head(const DecodeAttention& a, const Shape& s, const Workspace& w, int64_t head) {
   const int64_t begin = w.first_chunk[head];
   for (int64_t g = 0; g < s.n_group; ++g) {
@@ -103,7 +103,7 @@ void merge_head(const DecodeAttention& a, const Shape& s, const Workspace& w, in
   }
 }
 
-/// Fills in where chunks start, and the scaled queries.
+/// Fills in the chunks' starts and the scaled queries.
 void prepare(const DecodeAttention& a, const Shape& s, const Workspace& w) {
   int64_t next = 0;
   for (size_t i = 0; i < a.heads.size(); ++i) {

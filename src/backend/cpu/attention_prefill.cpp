@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
 // Attention of a chunk of queries: blocked, with an online softmax (FlashAttention-2, arXiv
 // 2307.08691). A task is one KV head and a range of query tokens. The group's query heads are
-// stacked as rows, token by token, so that K and V are converted and packed once per block for all
-// of them; blocks beyond the causal diagonal or before a sliding window are never touched and only
-// those at the edges are masked. A row's arithmetic depends on its own block boundaries alone, so
-// neither the split into tasks nor the number of threads changes a bit.
+// stacked as rows, token by token, so that each block of K and V is converted and packed once for
+// all of them. Blocks beyond the causal diagonal or before a sliding window are skipped, and only
+// blocks at these edges are masked. A row's arithmetic depends on its own block boundaries alone,
+// so neither the split into tasks nor the number of threads changes a bit of the result.
 #include <omp.h>
 
 #include <algorithm>
@@ -21,7 +21,7 @@ namespace {
 
 constexpr float kLog2E = 1.44269504f;
 
-/// How a call is cut into tasks, and what one of them needs.
+/// How a call is divided into tasks, and what a task needs.
 struct Plan {
   const TileKernels* tile = nullptr;
   int head_dim = 0;
@@ -34,7 +34,7 @@ struct Plan {
   size_t thread_bytes = 0;
 };
 
-/// The memory of one task at a time.
+/// Memory of a thread, reused from task to task.
 struct Workspace {
   char* q;             // [max_rows, head_dim] packed
   int32_t* n_hidden;   // [max_rows]
@@ -74,8 +74,8 @@ Plan make_plan(const CpuContext& ctx, const PrefillAttention& a) {
   plan.n_group = static_cast<int>(a.q.shape[1] / n_head_kv);
   plan.n_tokens = a.q.shape[0];
   plan.block_rows = kv_block_rows(plan.head_dim);
-  // A task's accumulators take at most 1 MiB. There should be tasks enough to balance the threads,
-  // but none of less than 64 tokens, since each packs K and V for itself.
+  // A task's accumulators take at most 1 MiB. There should be enough tasks to balance the threads,
+  // but none of fewer than 64 tokens, since each task packs K and V for itself.
   const int64_t row_bytes = padded_dim(plan.head_dim) * int64_t{sizeof(float)};
   const int64_t max_tokens = std::max<int64_t>((1 << 20) / (row_bytes * plan.n_group), 16);
   const int64_t wanted = (3 * ctx.n_threads + n_head_kv - 1) / n_head_kv;
@@ -88,7 +88,7 @@ Plan make_plan(const CpuContext& ctx, const PrefillAttention& a) {
   return plan;
 }
 
-/// f(r, token, q_head) for rows [begin, end) x group of the chunk.
+/// Calls f(r, token, q_head) for each row r, tokens [begin, end) x group.
 template <typename F>
 void for_rows(const Plan& plan, int64_t head, int64_t begin, int64_t end, F f) {
   int64_t r = 0;
@@ -99,7 +99,7 @@ void for_rows(const Plan& plan, int64_t head, int64_t begin, int64_t end, F f) {
   }
 }
 
-/// The rows' queries, padded with copies of the last one.
+/// Packs the rows' queries, padded with copies of the last one.
 void load_queries(const Plan& plan, const PrefillAttention& a, int64_t head, int64_t begin,
                   int64_t end, int64_t n_padded, const Workspace& w) {
   const int64_t row = plan.head_dim * plan.tile->element_bytes;  // bytes
@@ -112,7 +112,7 @@ void load_queries(const Plan& plan, const PrefillAttention& a, int64_t head, int
   }
 }
 
-/// Running softmaxes that have seen nothing yet, or a sink.
+/// Starts the running softmaxes: empty, or with a sink.
 void init_softmax(const Plan& plan, const PrefillAttention& a, int64_t head, int64_t begin,
                   int64_t end, int64_t n_padded, const Workspace& w) {
   std::fill(w.max, w.max + n_padded, -std::numeric_limits<float>::infinity());
@@ -123,11 +123,12 @@ void init_softmax(const Plan& plan, const PrefillAttention& a, int64_t head, int
       w.sum[r] = 1.0f;
     });
   }
-  // Where a window may begin after the first block, no block is the first one of all rows.
+  // If a window may begin after the first block, no block is the first one for all rows.
   if (a.variant.window > 0) std::fill(w.acc, w.acc + n_padded * padded_dim(plan.head_dim), 0.0f);
 }
 
-/// Which of the columns [first, first + n_cols) each row sees. `window`: AttentionVariant::window.
+/// Counts which of the columns [first, first + n_cols) each row sees. `window`:
+/// AttentionVariant::window.
 void count_visible(const Plan& plan, int64_t n_past, int64_t window, int64_t begin, int64_t end,
                    int64_t n_padded, int64_t first, int64_t n_cols, const Workspace& w) {
   int32_t hidden = 0, visible = 0;
@@ -196,7 +197,7 @@ void attend_range(const Plan& plan, const PrefillAttention& a, int64_t head, int
   store_output(plan, a, head, begin, end, w);
 }
 
-/// Threads that compute a call's tasks.
+/// Number of threads that compute a call's tasks.
 int threads_of(const CpuContext& ctx, const Plan& plan, const PrefillAttention& a) {
   return team_size(ctx, a.k.shape[0] * plan.n_ranges > 1);
 }
@@ -219,7 +220,7 @@ void attention_prefill(const CpuContext& ctx, const PrefillAttention& a) {
 #pragma omp parallel num_threads(n_threads)
   {
     const Workspace w = cut(plan, ScratchCutter(memory + omp_get_thread_num() * plan.thread_bytes));
-    // The last tokens see the most rows, so their tasks take longest and come first.
+    // The last tokens see the most rows, so their tasks take longest and are started first.
 #pragma omp for schedule(dynamic, 1)
     for (int64_t i = 0; i < n_tasks; ++i) {
       attend_range(plan, a, i % n_head_kv, plan.n_ranges - 1 - i / n_head_kv, w);

@@ -2,14 +2,15 @@
 // Attention tiles with native bf16 products (AVX512_BF16), f32 accumulation and f32 softmax.
 //
 // vdpbf16ps multiplies pairs: lane l of the result adds a[2l] b[2l] + a[2l+1] b[2l+1]. One operand
-// is a broadcast pair of a query row (or of its probabilities), the other 16 columns of packed
-// pairs. Layouts, in 32-bit pairs: q [n_rows, head_dim / 2]; K in panels of 64 columns,
-// [panel][head_dim / 2][64], zeros in the last panel's unused columns; V in panels of 64 values
-// (the last one narrower), [panel][n_rows / 2][width], a zero row completing an odd count.
+// is a broadcast pair of a query row (or of its probabilities), the other holds 16 columns of
+// packed pairs. Layouts, in 32-bit pairs: q [n_rows, head_dim / 2]; K in panels of 64 columns,
+// [panel][head_dim / 2][64], with zeros in the last panel's unused columns; V in panels of 64
+// values (the last one narrower), [panel][n_rows / 2][width], where a zero row completes an odd
+// count.
 #if defined(__x86_64__)
 
 #if defined(__GNUC__) && !defined(__clang__)
-// GCC's own intrinsics start from an undefined register (GCC bug 105593)
+// GCC's own intrinsics start from an undefined register (GCC bug 105593).
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
 #pragma GCC diagnostic ignored "-Wuninitialized"
 #endif
@@ -22,8 +23,8 @@
 #include "backend/cpu/attention_tile.h"
 #include "backend/cpu/avx512_util.h"
 
-// A function attribute instead of compiler flags, so that nothing else of this file, inline
-// functions of headers above all, is compiled for processors that may not be there.
+// A function attribute rather than compiler flags, so that nothing else in this file, above all
+// inline functions of headers, is compiled for instructions that the processor may lack.
 #define SNAPKV_BF16 \
   __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx512bf16,avx2,fma,f16c")))
 #define SNAPKV_BF16_INLINE SNAPKV_BF16 __attribute__((always_inline)) inline
@@ -31,7 +32,7 @@
 namespace snapkv::cpu {
 namespace {
 
-constexpr int kPanel = 64;  // columns: 4 vectors; with kRowGroup rows 24 accumulators
+constexpr int kPanel = 64;  // columns: 4 vectors; 24 accumulators with kRowGroup rows
 
 SNAPKV_BF16_INLINE __m512 load_f32(const char* row, DType dtype, int i, __mmask16 mask) {
   switch (dtype) {
@@ -60,7 +61,7 @@ constexpr __mmask16 lane_mask(int n) {
   return static_cast<__mmask16>(n >= 16 ? 0xffff : (1 << (n > 0 ? n : 0)) - 1);
 }
 
-/// 32 values of a row as bf16: 16 pairs; values at `n_valid` and beyond are 0.
+/// Loads 32 values of a row as bf16: 16 pairs; values at `n_valid` and beyond are 0.
 SNAPKV_BF16_INLINE __m512i load_pairs(const char* row, DType dtype, int n_valid) {
   if (dtype == DType::bf16) {
     const __mmask32 mask = n_valid >= 32 ? 0xffffffffu : (1u << n_valid) - 1u;
@@ -84,7 +85,7 @@ SNAPKV_BF16 void pack_q(const float* q, int head_dim, float scale, void* dst) {
   }
 }
 
-/// In-place transpose of 16 vectors of 16 32-bit values.
+/// Transposes 16 vectors of 16 32-bit values in place.
 SNAPKV_BF16_INLINE void transpose_16x16(__m512i r[16]) {
   __m512i t[16];
   for (int i = 0; i < 16; i += 2) {
@@ -124,7 +125,7 @@ SNAPKV_BF16 void pack_k(const KvRows& k, void* dst) {
               row < k.n_rows ? load_pairs(k.data + offset, k.dtype, 2 * n) : _mm512_setzero_si512();
         }
         transpose_16x16(r);
-        // after the transpose vector j holds pair i + j of 16 columns
+        // vector j now holds pair i + j of 16 columns
         for (int j = 0; j < n; ++j) _mm512_storeu_si512(panel + (i + j) * kPanel + c, r[j]);
       }
     }
@@ -143,7 +144,7 @@ SNAPKV_BF16 void pack_v(const KvRows& v, void* dst) {
       const __m512 low = load_f32(even, v.dtype, i, mask);
       const __m512 high =
           has_odd ? load_f32(even + v.stride, v.dtype, i, mask) : _mm512_setzero_ps();
-      // lanes 0-15 of `both` are bf16(low), 16-31 bf16(high); interleave them
+      // lanes 0-15 of `both` are bf16(low), 16-31 bf16(high): interleave them
       const __m512i both = as_pairs(_mm512_cvtne2ps_pbh(high, low));
       const __m512i l = _mm512_cvtepu16_epi32(_mm512_castsi512_si256(both));
       const __m512i h = _mm512_cvtepu16_epi32(_mm512_extracti64x4_epi64(both, 1));
@@ -156,7 +157,7 @@ SNAPKV_BF16 void pack_v(const KvRows& v, void* dst) {
 }
 
 /// c[r, :] = factor[r] * c[r, :] + sum_i a[r, i] . b[i, :] over n pairs, for kRowGroup rows and C
-/// vectors of columns; without `factor`, c is overwritten. lda and ldb in pairs.
+/// vectors of columns; without `factor`, c is overwritten. lda and ldb count pairs.
 template <int C>
 SNAPKV_BF16_INLINE void multiply(const uint32_t* a, int64_t lda, const uint32_t* b, int64_t ldb,
                                  int n, const float* factor, float* c, int64_t ldc) {
@@ -196,11 +197,12 @@ SNAPKV_BF16 void multiply_panel(const uint32_t* a, int64_t lda, const uint32_t* 
   }
 }
 
-/// 2^x for x <= 0, relative error below 3e-6; see simd_math-inl.h. Degree 4, of least largest error
-/// on [-0.5, 0.5] with 2^0 = 1: the result is rounded to bf16 (relative error 2e-3) or summed.
+/// 2^x for x <= 0, relative error below 3e-6; see simd_math-inl.h. Minimax polynomial of degree 4
+/// on [-0.5, 0.5] with 2^0 = 1. That is enough: the result is rounded to bf16 (relative error 2e-3)
+/// or summed.
 SNAPKV_BF16_INLINE __m512 exp2_nonpositive(__m512 x) {
   const __m512 magic = _mm512_set1_ps(12582912.0f);  // 1.5 * 2^23
-  x = _mm512_max_ps(_mm512_set1_ps(-127.0f), x);     // in this order, in which a NaN stays one
+  x = _mm512_max_ps(_mm512_set1_ps(-127.0f), x);     // in this order, which keeps a NaN
   const __m512 shifted = _mm512_add_ps(x, magic);
   const __m512 f = _mm512_sub_ps(x, _mm512_sub_ps(shifted, magic));
   __m512 p = _mm512_set1_ps(9.582852994e-3f);
@@ -212,7 +214,7 @@ SNAPKV_BF16_INLINE __m512 exp2_nonpositive(__m512 x) {
   return _mm512_castsi512_ps(_mm512_add_epi32(_mm512_castps_si512(p), n));
 }
 
-/// Caps n scores, and up to 15 more.
+/// Caps n scores and up to 15 after them.
 SNAPKV_BF16 void cap_scores(float* s, int n, float softcap) {
   const SoftcapFactors factors(softcap);
   const __m512 exponent = _mm512_set1_ps(factors.exponent);
@@ -236,9 +238,8 @@ SNAPKV_BF16 void cap_scores(float* s, int n, float softcap) {
   }
 }
 
-/// Scores of a row, of which columns from n_hidden up to n_visible are seen: the others become -inf
-/// (those beyond up to n_cols, and up to 31 more). Returns the maximum, not less than `max`; where
-/// nothing is seen, `max`.
+/// Sets a row's scores to -inf outside columns [n_hidden, n_visible) (up to n_cols, and up to 31
+/// after them). Returns the maximum of the others and `max`.
 SNAPKV_BF16_INLINE float mask_and_max(float* s, int n_hidden, int n_visible, int n_cols,
                                       float max) {
   if (n_hidden >= n_visible) return max;
@@ -259,8 +260,8 @@ SNAPKV_BF16_INLINE float mask_and_max(float* s, int n_hidden, int n_visible, int
   return _mm512_reduce_max_ps(_mm512_max_ps(max0, max1));
 }
 
-/// Masked scores of a row to bf16 probabilities relative to the maximum (up to 31 more than n_cols
-/// are written). Returns their sum.
+/// Turns a row's masked scores into bf16 probabilities relative to the maximum (writes up to 31
+/// after n_cols). Returns their sum.
 SNAPKV_BF16_INLINE float exponentials(const float* s, int n_cols, float max, uint32_t* p) {
   const int end = (n_cols + 31) / 32 * 32;
   const __m512 m = _mm512_set1_ps(max);
@@ -276,9 +277,10 @@ SNAPKV_BF16_INLINE float exponentials(const float* s, int n_cols, float max, uin
   return _mm512_reduce_add_ps(_mm512_add_ps(sum0, sum1));
 }
 
-/// The softmax of kRowGroup rows at `row`: scores [kRowGroup, ld] of the columns first ...
-/// first + n - 1 to probabilities [kRowGroup, ld / 2], and the factors of what was accumulated. All
-/// maxima come before the exponentials, which would otherwise wait for them row by row.
+/// The softmax of kRowGroup rows at `row`: turns scores [kRowGroup, ld] of the columns first ...
+/// first + n - 1 into probabilities [kRowGroup, ld / 2], and sets the factors of what was
+/// accumulated so far. All maxima are computed before the exponentials, which would otherwise wait
+/// for them row by row.
 SNAPKV_BF16_INLINE void softmax_rows(const QueryRows& rows, int row, int first, int n, float* s,
                                      uint32_t* p, int64_t ld, float* factor) {
   const float infinity = std::numeric_limits<float>::infinity();
@@ -292,7 +294,7 @@ SNAPKV_BF16_INLINE void softmax_rows(const QueryRows& rows, int row, int first, 
     factor[i] = 1.0f;
     uint32_t* probabilities = p + i * ld / 2;
     if (std::max(first, rows.n_hidden[row + i]) >= rows.n_visible[row + i]) {
-      // the row sees nothing here: its state stays
+      // the row sees nothing here, so its state stays
       std::fill(probabilities, probabilities + (n + 31) / 32 * 16, 0u);
       continue;
     }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
-// Attention tiles in f32 (Highway). With RoundBf16 inputs and probabilities are rounded to bf16
-// first: what attention_tile_bf16.cpp computes, on processors without it.
+// Attention tiles in f32 (Highway). With RoundBf16, inputs and probabilities are first rounded to
+// bf16: the results of attention_tile_bf16.cpp on processors without its instructions.
 //
-// Layouts: q [n_rows, head_dim]; K in panels of kPanel columns, [panel][head_dim][kPanel], zeros in
-// the last panel's unused columns; V [n_rows, padded_dim].
+// Layouts: q [n_rows, head_dim]; K in panels of kPanel columns, [panel][head_dim][kPanel], with
+// zeros in the last panel's unused columns; V [n_rows, padded_dim].
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -11,7 +11,7 @@
 
 #include "backend/cpu/attention_tile.h"
 
-// Scalable vectors can't be array elements: NEON serves those processors.
+// Scalable vectors cannot be array elements; those processors use NEON.
 #define HWY_DISABLED_TARGETS (HWY_SVE | HWY_SVE2 | HWY_SVE_256 | HWY_SVE2_128 | HWY_RVV)
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "backend/cpu/attention_tile_f32.cpp"
@@ -25,8 +25,8 @@ HWY_BEFORE_NAMESPACE();
 namespace snapkv::cpu {
 namespace HWY_NAMESPACE {
 
-// kRowGroup x kVectors accumulators, kVectors operands and a broadcast fit the registers. (Without
-// SIMD there is nothing to fit, but packing needs at least 4 columns.)
+// kRowGroup x kVectors accumulators, kVectors operands and a broadcast fit into the registers.
+// (Without SIMD there is no such limit, but packing needs at least 4 columns.)
 #if HWY_TARGET <= HWY_AVX3 || HWY_TARGET == HWY_NEON || HWY_TARGET == HWY_SCALAR
 constexpr int kVectors = 4;
 #else
@@ -172,15 +172,15 @@ void cap_scores(float* s, int n, float softcap) {
 }
 
 /// Turns one row of scores into probabilities relative to the new maximum, in place; columns before
-/// n_hidden and from n_visible up to n_cols become 0. Returns the factor of what was accumulated
-/// before.
+/// n_hidden and from n_visible to n_cols become 0. Returns the factor of what was accumulated so
+/// far.
 template <bool RoundBf16>
 HWY_INLINE float softmax_row(float* HWY_RESTRICT s, int n_hidden, int n_visible, int n_cols,
                              float& max, float& sum) {
   const F32 d;
   const int lanes = hn::Lanes(d);
   const float infinity = std::numeric_limits<float>::infinity();
-  if (n_hidden >= n_visible) {  // the row sees nothing here: its state stays
+  if (n_hidden >= n_visible) {  // the row sees nothing here, so its state stays
     std::fill(s, s + n_cols, 0.0f);
     return 1.0f;
   }

@@ -1,28 +1,28 @@
 // SPDX-License-Identifier: MIT
-// The block types of 32 values in x86 registers. Included by superblocks_x86.h, which has the other
-// block types: together what gemv_int8_avx2.cpp, gemv_int8_vnni.cpp, gemv_int8_vnni_k.cpp and
-// pack_avx512.cpp, which are the same for all types, read of each.
+// The block types of 32 values in x86 registers; superblocks_x86.h has the other block types. The
+// kernels for block types are written once for all types, in terms of what these two files give for
+// each.
 //
 // X86Block<T> reads 32 values at a time: the block at p, or part `part` of the superblock at p.
-//   levels(p, part)     signed bytes, or, with kOffset, bytes that are more by so much, from 0 on
+//   levels(p, part)     signed bytes or, with kOffset, unsigned bytes that are kOffset larger
 //   d(p)                the block's or the superblock's scale
-//   min(p)              with kHasMin: of a block of 32 values -m, of a superblock dmin
-// of superblocks also
+//   min(p)              with kHasMin: -m of a block of 32 values, dmin of a superblock
+// for superblocks also
 //   scales(p)           the parts' integer scales and minima: PartBytes or HalfPartBytes
-// for vectors of 256 bits, of 8 blocks of 32 values
+// for 256-bit vectors, 8 blocks of 32 values
 //   scales_8(p)         their f32 scales, those of blocks 0, 2, 4, 6, 1, 3, 5, 7
 //   min_8(p)            with kHasMin: their minima, in the same order
-// of types with nibbles
-//   from_nibbles(v)     the levels that nibbles stand for
-// and of two rows' superblocks
+// for types with nibbles
+//   from_nibbles(v)     the levels that the nibbles stand for
+// for the superblocks of two rows
 //   pair_scales(p, q)   integer scales and minima as bytes
 // for VNNI, of blocks of 32 values and of superblocks that are 8 such blocks
 //   load_8, kSurplus    see VnniLevels; no surplus with kHasMin
 //   d_8(p)              their scales, each in the two lanes of its words
 //   min_16(p)           with kHasMin: -m of blocks 0 ... 7, then zeros
-// for VNNI, of other superblocks
-//   load_parts          as load_8, of the 8 parts; see superblocks_x86.h
-// A type without X86Block is multiplied and packed by the portable code.
+// for VNNI, other superblocks
+//   load_parts          like load_8, for the 8 parts; see superblocks_x86.h
+// The portable code multiplies and packs types without X86Block.
 #pragma once
 
 #if defined(__x86_64__)
@@ -36,7 +36,7 @@
 #include "format/block_types.h"
 
 #define SNAPKV_AVX2_INLINE __attribute__((target("avx2,f16c"), always_inline)) inline
-// Functions with this run only where has(CpuTarget::avx512_vnni).
+// Functions with this attribute run only where has(CpuTarget::avx512_vnni).
 #define SNAPKV_VNNI \
   __attribute__((target("avx512f,avx512bw,avx512vl,avx512dq,avx512vnni,fma,f16c")))
 #define SNAPKV_VNNI_INLINE SNAPKV_VNNI __attribute__((always_inline)) inline
@@ -70,13 +70,13 @@ SNAPKV_AVX2_INLINE __m256i low_or_high(const char* p, bool high) {
 
 // ---------------------------------------------------------------- 8 blocks for VNNI
 
-/// Blocks in the order of a vector's 64-bit words.
+/// The block of each 64-bit word of a vector.
 inline constexpr int kBlockOfWord[8] = {0, 4, 1, 5, 2, 6, 3, 7};
 
-/// 8 blocks' levels plus X86Block::kSurplus, unsigned: q[v] holds values 8v ... 8v + 7 of each.
+/// The levels of 8 blocks plus X86Block::kSurplus, unsigned: q[v] has values 8v ... 8v + 7 of each.
 using VnniLevels = __m512i[4];
 
-/// Four pieces of 16 bytes, `stride` apart.
+/// Loads four pieces of 16 bytes, `stride` apart.
 template <int kStride>
 SNAPKV_VNNI_INLINE __m512i load_pieces(const char* p) {
   if constexpr (kStride == 16) return _mm512_loadu_si512(p);
@@ -87,7 +87,7 @@ SNAPKV_VNNI_INLINE __m512i load_pieces(const char* p) {
   return _mm512_inserti64x4(_mm512_castsi256_si512(low), high, 1);
 }
 
-/// Of 8 blocks whose 16 bytes of nibbles begin at p, p + kStride, ...
+/// Loads the levels of 8 blocks whose 16 bytes of nibbles begin at p, p + kStride, ...
 template <int kStride>
 SNAPKV_VNNI_INLINE void load_nibbles(const char* p, VnniLevels& q) {
   const __m512i low_bits = _mm512_set1_epi8(15);
@@ -100,8 +100,8 @@ SNAPKV_VNNI_INLINE void load_nibbles(const char* p, VnniLevels& q) {
   q[3] = _mm512_and_si512(_mm512_srli_epi16(high, 4), low_bits);
 }
 
-/// Where f16 numbers of 8 blocks lie: 16-bit words at distance kStride / 2. Modulo 32 all places
-/// are different, so that loads of 64 bytes merge into one vector without moving them.
+/// Where the f16 numbers of 8 blocks lie: 16-bit words at distance kStride / 2. Their places differ
+/// modulo 32, so loads of 64 bytes merge into one vector without moving words.
 template <int kStride>
 struct ScalePlaces {
   static constexpr int kLoads = 7 * kStride / 64 + 1;
@@ -121,7 +121,7 @@ struct ScalePlaces {
   }
 };
 
-/// The f16 numbers at p, p + kStride, ... in the given order.
+/// Loads the f16 numbers at p, p + kStride, ... in the given order.
 template <int kStride>
 SNAPKV_VNNI_INLINE __m256i load_halves(const char* p, const int16_t (&order)[16]) {
   static constexpr ScalePlaces<kStride> kPlaces;
@@ -134,14 +134,14 @@ SNAPKV_VNNI_INLINE __m256i load_halves(const char* p, const int16_t (&order)[16]
   return _mm512_castsi512_si256(_mm512_permutexvar_epi16(index, words));
 }
 
-/// The scales of 8 blocks, each in the two lanes of its words.
+/// Loads the scales of 8 blocks, each in the two lanes of its words.
 template <int kStride>
 SNAPKV_VNNI_INLINE __m512 load_scales(const char* p) {
   static constexpr ScalePlaces<kStride> kPlaces;
   return _mm512_cvtph_ps(load_halves<kStride>(p, kPlaces.of_lanes));
 }
 
-/// The numbers of blocks 0 ... 7 times -1, then zeros.
+/// Loads the numbers of blocks 0 ... 7 times -1, then zeros.
 template <int kStride>
 SNAPKV_VNNI_INLINE __m512 load_minima(const char* p) {
   static constexpr ScalePlaces<kStride> kPlaces;
@@ -150,7 +150,7 @@ SNAPKV_VNNI_INLINE __m512 load_minima(const char* p) {
   return _mm512_zextps256_ps512(m);
 }
 
-/// Levels by their places in a table of 16, plus `surplus`.
+/// Replaces indices into a table of 16 levels by the levels plus `surplus`.
 SNAPKV_VNNI_INLINE void look_up(const int8_t* table, int surplus, VnniLevels& q) {
   const __m512i levels =
       _mm512_add_epi8(_mm512_broadcast_i32x4(load_16(reinterpret_cast<const char*>(table))),
@@ -162,7 +162,7 @@ SNAPKV_AVX2_INLINE __m256i look_up(const int8_t* table, __m256i places) {
   return _mm256_shuffle_epi8(_mm256_broadcastsi128_si256(levels), places);
 }
 
-/// Which of the 32 bits at p are set: bytes of 255 or 0.
+/// Bytes of 255 or 0 for the 32 bits at p, set or not.
 SNAPKV_AVX2_INLINE __m256i spread_bits(const char* p) {
   int32_t bits;
   std::memcpy(&bits, p, sizeof(bits));
@@ -173,16 +173,16 @@ SNAPKV_AVX2_INLINE __m256i spread_bits(const char* p) {
   return _mm256_cmpeq_epi8(_mm256_and_si256(bytes, bit_of), bit_of);
 }
 
-/// The levels with 16 added where the 32 bits at qh are set.
+/// Adds 16 to the levels whose bit, among the 32 at qh, is set.
 SNAPKV_AVX2_INLINE __m256i or_fifth_bits(__m256i levels, const char* qh) {
   return _mm256_or_si256(levels, _mm256_and_si256(spread_bits(qh), _mm256_set1_epi8(16)));
 }
 
-/// Adds 16 to the levels of 8 blocks whose bits are set: 32 bits each, at qh, qh + kStride, ...
+/// Adds 16 to the levels of 8 blocks whose bit is set: 32 bits per block at qh, qh + kStride, ...
 template <int kStride>
 SNAPKV_VNNI_INLINE void add_fifth_bits(const char* qh, VnniLevels& q) {
-  // those of blocks i and i + 4 in each quarter; then byte v of both, v = 0 ... 3; then byte v of
-  // all 8 in the order of words, which is vector v's mask
+  // the bits of blocks i and i + 4 in each quarter; then byte v of both, v = 0 ... 3; then byte v
+  // of all 8 in the order of the words, which is the mask of vector v
   const __m512i pairs =
       _mm512_unpacklo_epi32(load_pieces<kStride>(qh), load_pieces<kStride>(qh + 4 * kStride));
   const __m512i bytes =
@@ -203,8 +203,8 @@ SNAPKV_VNNI_INLINE void add_fifth_bits(const char* qh, VnniLevels& q) {
 template <DType T>
 struct X86Block;
 
-/// N numbers at p, p + kStride, ..., the first in the lowest bits. (Not inserted into a vector: the
-/// vector units have enough to do.)
+/// N numbers at p, p + kStride, ..., the first in the lowest bits. (Scalar, since the vector units
+/// have enough to do.)
 template <typename Number, int N, int kStride>
 SNAPKV_AVX2_INLINE int64_t join(const char* p) {
   uint64_t joined = 0;
@@ -214,7 +214,7 @@ SNAPKV_AVX2_INLINE int64_t join(const char* p) {
   return static_cast<int64_t>(joined);
 }
 
-/// The f16 numbers of 8 blocks, at p, p + kStride, ...: the even ones, then the odd ones.
+/// Loads the f16 numbers of 8 blocks, at p, p + kStride, ...: the even ones, then the odd ones.
 template <int kStride>
 SNAPKV_AVX2_INLINE __m256 load_f16_8(const char* p) {
   return _mm256_cvtph_ps(_mm_set_epi64x(join<uint16_t, 4, 2 * kStride>(p + kStride),
@@ -231,7 +231,7 @@ struct X86ScaledBlock {
   static SNAPKV_VNNI_INLINE __m512 d_8(const char* p) { return load_scales<sizeof(Block<T>)>(p); }
 };
 
-/// And go on with m.
+/// Blocks that begin with an f16 scale and m.
 template <DType T>
 struct X86MinBlock : X86ScaledBlock<T> {
   static constexpr int kOffset = 0, kSurplus = 0;
@@ -357,8 +357,8 @@ struct X86Block<DType::mxfp4> {
     load_nibbles<sizeof(BlockMXFP4)>(p + offsetof(BlockMXFP4, qs), q);
     look_up(BlockMXFP4::kLevels, kSurplus, q);
   }
-  /// The exponent of block i < 4 is byte i of quarter i of the first 64 bytes, that of block 4 + i
-  /// byte 4 + i of quarter i of the next.
+  /// The exponent of block i < 4 is byte i of quarter i of the first 64 bytes; that of block 4 + i
+  /// is byte 4 + i of quarter i of the next 64.
   static SNAPKV_VNNI_INLINE __m512 d_8(const char* p) {
     static_assert(sizeof(BlockMXFP4) == 17);
     constexpr uint64_t kSecond =

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: MIT
-// Products of many rows of activations with weights of block types, in 8 bits: each piece of the
-// weights, 64 output rows by 256 values, is unpacked in the L1 cache and meets all rows there
-// before the next one. 4 values of k of each of a vector's outputs are multiplied with 4 values of
-// a row that are broadcast: lanes are outputs, so that no lanes are ever added up. The integer sum
-// of a part, values that share a scale, is exact; it becomes f32 and is multiplied with both
-// scales. What is rounded is what gemv.h rounds: activations, to 8 bits with a scale per 32 values.
+// Products of many rows of activations with weights of block types, in 8 bits. Each piece of the
+// weights, 64 output rows by 256 values, is unpacked into the L1 cache and multiplied with all rows
+// there before the next piece. For each of a vector's outputs, 4 values of k are multiplied with 4
+// broadcast values of a row: lanes are outputs, so lanes are never added together. The integer sum
+// of a part, values that share a scale, is exact; it is converted to f32 and multiplied by both
+// scales. As in gemv.h, only activations are rounded, to 8 bits with a scale per 32 values.
 //
-// Called by panel_product.cpp. byte_panels_x86.cpp prepares activations and unpacks weights,
-// byte_tiles_*.cpp multiply.
+// byte_panels_x86.cpp prepares activations and unpacks weights, byte_tiles_*.cpp multiply.
 #pragma once
 
 #include <cstddef>
@@ -20,38 +19,38 @@ namespace snapkv::cpu {
 
 /// Output rows of a panel.
 inline constexpr int64_t kBytePanelRows = 64;
-/// Activation rows that are multiplied together.
+/// Activation rows that one step multiplies.
 inline constexpr int64_t kByteTileRows = 2;
 
-/// A tile of activations: kGemvUnit values of kByteTileRows rows, rounded.
+/// A tile of activations: kGemvUnit rounded values of kByteTileRows rows.
 struct alignas(64) ByteTile {
   int8_t q[64][kByteTileRows][4];  // 4 neighbouring values of each row
   float d[8][kByteTileRows];       // scales of 32 values
-  /// Sums of q over 32 and over 16 values, times -1.
+  /// Negated sums of q over 32 and over 16 values.
   int32_t negative_sums[8][kByteTileRows];
   int32_t negative_half_sums[16][kByteTileRows];
 };
 static_assert(sizeof(ByteTile) == 768);
 
-/// kGemvUnit values of the rows of a panel are kParts of these: values of k that share a scale, 32
-/// or 16. Outputs stand side by side.
+/// One of the kParts parts of kGemvUnit values of a panel's rows: 32 or 16 values of k that share a
+/// scale. Outputs are adjacent.
 template <int kParts>
 struct alignas(64) BytePart {
   static constexpr int kDepth = kGemvUnit / 4 / kParts;  // words of 4 values
-  uint32_t q[kDepth][kBytePanelRows];                    // levels plus a surplus, from 0 on
+  uint32_t q[kDepth][kBytePanelRows];                    // levels plus a surplus, unsigned
   float d[kBytePanelRows];
-  float min[kBytePanelRows];  // where the type has minima
+  float min[kBytePanelRows];  // if the type has minima
 };
 inline constexpr size_t kBytePieceBytes = 16 * sizeof(BytePart<16>);
 static_assert(8 * sizeof(BytePart<8>) <= kBytePieceBytes);
 
-/// n <= kGemvUnit values, whole blocks of 32, of kByteTileRows rows of type `dtype`, f32 or bf16.
-/// Rows that don't exist are null: zeros.
+/// Rounds n <= kGemvUnit values, whole blocks of 32, of kByteTileRows rows of type `dtype`, f32 or
+/// bf16. Missing rows are null and become zeros.
 using PrepareByteTileFn = void (*)(const void* const (&rows)[kByteTileRows], DType dtype, int64_t n,
                                    ByteTile& tile);
 
-/// Unpacks kGemvUnit values of the kernel's type of n_rows <= kBytePanelRows rows, `stride` bytes
-/// apart, to `piece`, which is aligned to a cache line. Rows that don't exist are zeros.
+/// Unpacks kGemvUnit values of n_rows <= kBytePanelRows rows of the kernel's type, `stride` bytes
+/// apart, to `piece`, which is aligned to a cache line. Missing rows become zeros.
 using UnpackBytePieceFn = void (*)(const char* rows, int64_t stride, int64_t n_rows, char* piece);
 
 /// sums[i][r] (+)= dot(activation row i, row r of the piece).
@@ -59,11 +58,11 @@ struct ByteTilesCall {
   const char* piece = nullptr;
   const ByteTile* x = nullptr;  // [n_tiles]
   int64_t n_tiles = 0;          // at least 1
-  float* sums = nullptr;        // [n_tiles * kByteTileRows, kBytePanelRows], by cache lines
-  bool adds = false;            // to what sums hold
-  /// Copied meanwhile, to be unpacked next: the file has these rows in as many pages and in more
-  /// streams than the processor's prefetcher follows, and waiting for them takes longer than
-  /// unpacking.
+  float* sums = nullptr;        // [n_tiles * kByteTileRows, kBytePanelRows], line-aligned
+  bool adds = false;            // add to the content of sums
+  /// Rows that are copied meanwhile, to be unpacked next. In the file each of these rows is in a
+  /// page of its own, and they are more streams than the processor's prefetcher follows; waiting
+  /// for them takes longer than unpacking.
   const char* next = nullptr;  // [next_rows, next_bytes]
   int64_t next_rows = 0, next_bytes = 0, next_stride = 0;
   char* copy = nullptr;  // rows of copy_stride bytes
@@ -77,11 +76,11 @@ struct BytePanelKernel {
   MultiplyByteTilesFn multiply = nullptr;
 };
 
-/// For weights of a type; null functions where there is no kernel.
+/// The kernel for a weight type; its functions are null if there is none.
 BytePanelKernel byte_panel_kernel(ByteProducts products, DType weight);
 
 #if defined(__x86_64__)
-// Parts of it: only where has() the CpuTarget.
+// Its functions for each CpuTarget; call them only where has() it.
 PrepareByteTileFn prepare_byte_tile_avx2();
 UnpackBytePieceFn unpack_byte_piece_avx2(DType weight);
 UnpackBytePieceFn unpack_byte_piece_avx512(DType weight);    // where has(CpuTarget::avx512_vnni)

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// unpack_byte_piece_avx512(): 16 rows at a time, transposed in registers as 16 x 16 words.
+// unpack_byte_piece_avx512(): takes 16 rows at a time and transposes them in registers as 16 x 16
+// words.
 #include "backend/cpu/byte_panels_x86.h"
 
 #if defined(__x86_64__)
@@ -18,7 +19,7 @@ SNAPKV_VNNI_INLINE __m512i scaled_bytes(uint64_t low, uint64_t high, float unit)
   return _mm512_castps_si512(_mm512_mul_ps(_mm512_set1_ps(unit), values));
 }
 
-/// The scales, or the minima, of the superblock at p, those of each part or half of a part.
+/// The scales, or the minima, of the superblock at p: one for each part or half of a part.
 template <DType T>
 SNAPKV_VNNI_INLINE __m512i part_numbers(const char* p, bool minima) {
   const auto scales = X86Block<T>::scales(p);
@@ -32,7 +33,7 @@ SNAPKV_VNNI_INLINE __m512i part_numbers(const char* p, bool minima) {
   }
 }
 
-/// Scales and minima of 16 rows, of which the first n exist, for outputs [first, ...).
+/// Unpacks scales and minima of 16 rows, of which n exist, to outputs [first, ...).
 template <DType T>
 SNAPKV_VNNI_INLINE void unpack_scales(const char* rows, int64_t stride, int64_t n, int64_t first,
                                       typename BytePanelType<T>::Part* parts) {
@@ -53,7 +54,7 @@ SNAPKV_VNNI_INLINE void unpack_scales(const char* rows, int64_t stride, int64_t 
   avx512::transpose(d);
   if constexpr (kHasMin<T>) avx512::transpose(min);
   SNAPKV_UNROLL for (int part = 0; part < BytePanelType<T>::kParts; ++part) {
-    // d_8() has each block's scale in the two lanes of its word
+    // d_8() has each block's scale in the two lanes of its words
     const int lane = HasVnniBlocks<T> ? lane_of(part) : part;
     _mm512_store_si512(parts[part].d + first, d[lane]);
     if constexpr (kHasMin<T>) _mm512_store_si512(parts[part].min + first, min[part]);
@@ -65,7 +66,7 @@ SNAPKV_VNNI void unpack(const char* rows, int64_t stride, int64_t n_rows, char* 
   using Part = typename BytePanelType<T>::Part;
   auto* parts = reinterpret_cast<Part*>(piece);
   for (int64_t first = 0; first < kBytePanelRows; first += kLanes, rows += kLanes * stride) {
-    const int64_t n = n_rows - first;  // of these 16 exist
+    const int64_t n = n_rows - first;  // existing rows, of the next 16
     for (int pair = 0; pair < kGemvUnit / (2 * kBlockSize); ++pair) {
       __m512i v[kLanes];
       SNAPKV_UNROLL for (int r = 0; r < kLanes; ++r) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Preparing activations and unpacking weights for byte_panels.h. AVX2 serves all kernels: it takes
-// a few percent of their time.
+// Prepares activations and unpacks weights for byte_panels.h. One AVX2 version serves all kernels,
+// since it takes only a few percent of their time.
 #include "backend/cpu/byte_panels_x86.h"
 
 #if defined(__x86_64__)
@@ -19,7 +19,7 @@ constexpr int kLanes = 8;
 
 // ---------------------------------------------------------------- activations
 
-/// Minus the sums of the first and of the last 16 bytes.
+/// The negated sums of the first and of the last 16 bytes.
 SNAPKV_AVX2_INLINE void negative_sums_of(__m256i q, int32_t& first, int32_t& last) {
   const __m256i fours =
       _mm256_madd_epi16(_mm256_maddubs_epi16(_mm256_set1_epi8(1), q), _mm256_set1_epi16(-1));
@@ -91,10 +91,10 @@ SNAPKV_AVX2_INLINE __m256 scaled_bytes(uint64_t bytes, float unit) {
   return _mm256_mul_ps(_mm256_set1_ps(unit), _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(b)));
 }
 
-/// Lane 0 ... 7 of scales_8() and min_8() for blocks 0 ... 7.
+/// The lane of scales_8() and min_8() for blocks 0 ... 7.
 constexpr int kLaneOfBlock[8] = {0, 4, 1, 5, 2, 6, 3, 7};
 
-/// Scales and minima of 8 rows, of which the first n exist, for outputs [first, ...).
+/// Unpacks scales and minima of 8 rows, of which n exist, to outputs [first, ...).
 template <DType T>
 SNAPKV_AVX2_INLINE void unpack_scales(const char* rows, int64_t stride, int64_t n, int64_t first,
                                       typename BytePanelType<T>::Part* parts) {
@@ -135,7 +135,7 @@ SNAPKV_AVX2 void unpack(const char* rows, int64_t stride, int64_t n_rows, char* 
   using Part = typename BytePanelType<T>::Part;
   auto* parts = reinterpret_cast<Part*>(piece);
   for (int64_t first = 0; first < kBytePanelRows; first += kLanes, rows += kLanes * stride) {
-    const int64_t n = n_rows - first;  // of these 8 exist
+    const int64_t n = n_rows - first;  // existing rows, of the next 8
     for (int block = 0; block < kGemvUnit / kBlockSize; ++block) {
       __m256 v[kLanes];
       SNAPKV_UNROLL for (int r = 0; r < kLanes; ++r) {

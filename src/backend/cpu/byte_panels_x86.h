@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What the kernels of byte_panels.h have to know of a weight type.
+// Properties of a weight type that the kernels of byte_panels.h need.
 #pragma once
 
 #include "backend/cpu/byte_panels.h"
@@ -17,7 +17,7 @@ template <DType T>
 struct BytePanelType {
   static constexpr int kParts = HasHalfScales<T> ? 16 : 8;
   using Part = BytePart<kParts>;
-  /// By how much the bytes of a piece are larger than levels.
+  /// How much larger the bytes of a piece are than levels.
   static constexpr int kSurplus = [] {
     if constexpr (HasLevelOffset<T>) return X86Block<T>::kOffset;
     return 128;
@@ -34,7 +34,7 @@ struct BytePanelType {
   }();
 };
 
-/// The bytes of the 32 levels at part `part` of a unit, from 0 on.
+/// The bytes of the 32 levels of part `part` of a unit, unsigned unless levels have no offset.
 template <DType T>
 SNAPKV_AVX2_INLINE __m256i piece_bytes(const char* unit, int part) {
   const char* block = unit + (block_size(T) == kBlockSize ? part * block_bytes(T) : 0);
@@ -43,7 +43,7 @@ SNAPKV_AVX2_INLINE __m256i piece_bytes(const char* unit, int part) {
   return _mm256_xor_si256(levels, _mm256_set1_epi8(-128));
 }
 
-/// Minus the sums of the activations that part p multiplies.
+/// The negated sums of the activations that part p multiplies.
 template <DType T>
 const int32_t (&negative_sums(const ByteTile& x, int p))[kByteTileRows] {
   if constexpr (BytePanelType<T>::kParts == 8) {
@@ -53,17 +53,17 @@ const int32_t (&negative_sums(const ByteTile& x, int p))[kByteTileRows] {
   }
 }
 
-/// Calls f for the rows of the next piece that belong to tile t.
+/// Calls f for the rows of the next piece that are copied during tile t.
 template <class F>
 void for_next_rows(const ByteTilesCall& c, int64_t t, F&& f) {
   const int64_t begin = c.next_rows * t / c.n_tiles, end = c.next_rows * (t + 1) / c.n_tiles;
   for (int64_t r = begin; r < end; ++r) f(c.next + r * c.next_stride, c.copy + r * c.copy_stride);
 }
 
-/// Tiles between asking for a row of the next piece and copying it: longer than memory takes.
+/// Tiles between prefetching a row of the next piece and copying it: longer than memory takes.
 constexpr int64_t kCopyLag = 4;
 
-/// Before tile t is multiplied.
+/// Call before tile t is multiplied.
 inline void copy_next_piece(const ByteTilesCall& c, int64_t t) {
   for_next_rows(c, t, [&](const char* from, char*) {
     for (int64_t i = 0; i < c.next_bytes; i += 64) __builtin_prefetch(from + i, 0, 2);
@@ -73,7 +73,7 @@ inline void copy_next_piece(const ByteTilesCall& c, int64_t t) {
                 [&](const char* from, char* to) { std::memcpy(to, from, c.next_bytes); });
 }
 
-/// After the last tile.
+/// Call after the last tile.
 inline void finish_next_piece(const ByteTilesCall& c) {
   for (int64_t t = std::max<int64_t>(c.n_tiles - kCopyLag, 0); t < c.n_tiles; ++t) {
     for_next_rows(c, t, [&](const char* from, char* to) { std::memcpy(to, from, c.next_bytes); });

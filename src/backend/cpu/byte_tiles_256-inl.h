@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
-// multiply_byte_tiles_*() with vectors of 256 bits. Included by byte_tiles_avx_vnni.cpp and
-// byte_tiles_avx2.cpp, each with its own SNAPKV_256 (the functions' target) and
+// multiply_byte_tiles_*() with 256-bit vectors. A file that includes this one defines SNAPKV_256
+// (its functions' target) and
 //   multiply_part<T>(part, x, p, first, sums)   the integer sums of part p of a tile for
 //                                               kVectorsAtOnce vectors of outputs from `first` on
-// 16 registers don't hold integer sums beside f32 sums, which therefore wait in the L1 cache.
+// 16 registers do not hold integer and f32 sums at once, so the f32 sums stay in the L1 cache.
 #pragma once
 
 namespace snapkv::cpu {

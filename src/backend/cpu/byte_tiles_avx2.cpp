@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-// multiply_byte_tiles_*() with AVX2: vpmaddubsw adds two products of bytes into 16 bits, and these
-// are added up there as long as they fit, before they are widened: 8 products of levels of 4 bits,
-// 4 of 5 bits, 2 of 6. Levels of 8 bits are multiplied as |w| * sign(x, w), and every pair is
-// widened.
+// multiply_byte_tiles_*() with AVX2. vpmaddubsw adds two products of bytes into 16 bits; these sums
+// are added up in 16 bits as long as they fit and then widened: after 8 products for 4-bit levels,
+// 4 for 5-bit and 2 for 6-bit ones. 8-bit levels are multiplied as |w| * sign(x, w), and every pair
+// is widened.
 #include "backend/cpu/byte_panels_x86.h"
 
 #if defined(__x86_64__)
@@ -18,7 +18,7 @@ namespace {
 
 constexpr int kLanes = 8;
 
-/// So many words of k are added up in 16 bits; 0: levels of 8 bits. (-128 is what a NaN becomes.)
+/// The number of words of k that are added up in 16 bits; 0 for 8-bit levels. (A NaN becomes -128.)
 template <DType T>
 constexpr int kNarrowSums =
     std::min(BytePanelType<T>::Part::kDepth,
@@ -30,7 +30,7 @@ template <DType T>
 SNAPKV_256_INLINE void multiply_signed(const typename BytePanelType<T>::Part& part,
                                        const ByteTile& x, int p, int first,
                                        __m256i (&sum)[kByteTileRows][kVectorsAtOnce]) {
-  static_assert(BytePanelType<T>::kSurplus == 128);  // from -128 on: pairs of at most 2 * 128 * 127
+  static_assert(BytePanelType<T>::kSurplus == 128);  // from -128: pairs to 2 * 128 * 127
   constexpr int kDepth = BytePanelType<T>::Part::kDepth;
   SNAPKV_UNROLL for (int k = 0; k < kDepth; ++k) {
     __m256i q[kByteTileRows];
@@ -45,7 +45,7 @@ SNAPKV_256_INLINE void multiply_signed(const typename BytePanelType<T>::Part& pa
         const __m256i pairs = _mm256_maddubs_epi16(magnitude, _mm256_sign_epi8(q[i], w));
         const __m256i wide = _mm256_madd_epi16(pairs, _mm256_set1_epi16(1));
         sum[i][v] = k == 0 ? wide : _mm256_add_epi32(sum[i][v], wide);
-        __asm__("" : "+x"(sum[i][v]));  // as below
+        __asm__("" : "+x"(sum[i][v]));  // see below
       }
     }
   }
@@ -69,7 +69,7 @@ SNAPKV_256_INLINE void multiply_unsigned(const typename BytePanelType<T>::Part& 
         SNAPKV_UNROLL for (int i = 0; i < kByteTileRows; ++i) {
           const __m256i pairs = _mm256_maddubs_epi16(w, q[i]);
           narrow[i][v] = k == k0 ? pairs : _mm256_add_epi16(narrow[i][v], pairs);
-          // GCC would add up trees of products, for which there are not enough registers
+          // keeps GCC from adding trees of products, for which there are not enough registers
           __asm__("" : "+x"(narrow[i][v]));
         }
       }

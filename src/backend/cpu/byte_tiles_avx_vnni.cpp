@@ -13,7 +13,7 @@ namespace {
 
 constexpr int kLanes = 8;
 
-/// 8 sums: enough that no product waits for the one before.
+/// 8 sums: enough that no product waits for the previous one.
 constexpr int kVectorsAtOnce = 4;
 
 template <DType T>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// multiply_byte_tiles_*() with AVX-512 VNNI: for 32 values of k, a row and 16 outputs 8 vpdpbusd,
-// which add 4 products of bytes into each lane, a conversion, a multiplication and a multiply-add.
+// multiply_byte_tiles_*() with AVX-512 VNNI. For 32 values of k, a row and 16 outputs it takes 8
+// vpdpbusd, which add 4 products of bytes into each lane, a conversion, a multiplication and a
+// multiply-add.
 #include "backend/cpu/byte_panels_x86.h"
 
 #if defined(__x86_64__)
@@ -11,7 +12,7 @@ namespace {
 constexpr int kLanes = 16;
 constexpr int kVectors = kBytePanelRows / kLanes;
 
-/// sums (+)= a tile times a piece.
+/// sums (+)= tile * piece.
 template <DType T, bool kAdds>
 SNAPKV_VNNI_INLINE void multiply_tile(const typename BytePanelType<T>::Part* parts,
                                       const ByteTile& x, float* sums) {

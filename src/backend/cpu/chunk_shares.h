@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-// ChunkShares: which thread computes which chunk of an op that reads much memory once. Every thread
-// begins with a run of neighbouring chunks, so that what the processor and the kernels fetch ahead
-// beyond the end of a chunk is what the same thread reads next. A thread that has finished its own
-// run takes the last chunks of others. Used by linear.cpp and attention_decode.cpp.
+// ChunkShares: decides which thread computes which chunk of an op that reads much memory once.
+// Every thread begins with a run of neighbouring chunks, so that data fetched beyond the end of a
+// chunk, by the processor or the kernels, is what the same thread reads next. A thread that has
+// finished its run takes the last chunks of other runs.
 #pragma once
 
 #include <atomic>
@@ -13,13 +13,13 @@ namespace snapkv::cpu {
 
 class ChunkShares {
  public:
-  /// What is left of one thread's run; on a cache line of its own.
+  /// The rest of one thread's run, on a cache line of its own.
   struct alignas(64) Share {
     std::atomic<uint64_t> range;  // first chunk in the upper 32 bits, end in the lower ones
   };
 
-  /// Divides the chunks 0 ... n_chunks - 1, fewer than 2^31, among n_threads runs of equal length
-  /// within one. `shares` is the caller's memory, [n_threads], uninitialized.
+  /// Divides the chunks 0 ... n_chunks - 1, fewer than 2^31, among n_threads runs whose lengths
+  /// differ by at most one. `shares` is the caller's memory, [n_threads], uninitialized.
   ChunkShares(Share* shares, int n_threads, int64_t n_chunks)
       : shares_(shares), n_threads_(n_threads) {
     for (int i = 0; i < n_threads; ++i) {
@@ -29,8 +29,8 @@ class ChunkShares {
     }
   }
 
-  /// The next chunk for this thread, from 0 to n_threads - 1; -1 when every chunk is taken. Threads
-  /// may call it at once; each chunk is returned once.
+  /// The next chunk for this thread, 0 to n_threads - 1, or -1 if every chunk is taken. Threads may
+  /// call it concurrently; each chunk is returned once.
   int64_t take(int thread) {
     const int64_t own = take_from(shares_[thread], true);
     if (own >= 0) return own;
@@ -41,8 +41,8 @@ class ChunkShares {
     return -1;
   }
 
-  /// The chunk that take() would return for this thread if no other thread took it first; -1 when
-  /// its own run is at its end.
+  /// The chunk that take() would return for this thread if no other thread took it first, or -1 if
+  /// its own run is finished.
   int64_t peek(int thread) const {
     const uint64_t range = shares_[thread].range.load(std::memory_order_relaxed);
     return first(range) < end(range) ? first(range) : -1;
@@ -55,7 +55,7 @@ class ChunkShares {
   static int64_t first(uint64_t range) { return static_cast<int64_t>(range >> 32); }
   static int64_t end(uint64_t range) { return static_cast<int64_t>(range & 0xffffffffu); }
 
-  /// The first or the last chunk of a run; -1 when there is none.
+  /// Takes the first or the last chunk of a run; -1 if there is none.
   static int64_t take_from(Share& share, bool from_front) {
     uint64_t range = share.range.load(std::memory_order_relaxed);
     while (first(range) < end(range)) {
@@ -68,7 +68,7 @@ class ChunkShares {
     return -1;
   }
 
-  /// The run with the most chunks left; null when all are at their end.
+  /// The run with the most chunks left; null if all are finished.
   Share* most_left() const {
     Share* fullest = nullptr;
     int64_t most = 0;

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// CpuBackend: the processor's features, the thread count, and the kernels of this folder. Called by
-// Backend::make.
+// CpuBackend: the processor's features, the thread count, and the kernels of this folder.
 #include "backend/cpu/cpu_backend.h"
 
 #include <fmt/core.h>

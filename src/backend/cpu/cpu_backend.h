@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The CPU backend: oneDNN for large products, SIMD kernels with runtime dispatch for the rest,
-// OpenMP threads. Hides all of their headers.
+// OpenMP threads. This header keeps all of theirs out of its users.
 #pragma once
 
 #include <memory>
@@ -13,7 +13,7 @@ namespace snapkv::cpu {
 
 /// n_threads 0: cpu_threads().
 std::unique_ptr<Backend> make_backend(int n_threads, Compute compute);
-/// With kernels that the processor would not choose (tests run all of them).
+/// A backend with kernels that the processor would not choose; tests run all of them.
 std::unique_ptr<Backend> make_backend(const CpuContext& ctx);
 
 }  // namespace snapkv::cpu

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What every CPU kernel needs to know of its backend.
+// What every CPU kernel must know about its backend.
 #pragma once
 
 #include "backend/byte_products.h"
@@ -8,11 +8,11 @@
 namespace snapkv::cpu {
 
 struct CpuContext {
-  int n_threads = 1;                // of every parallel region
+  int n_threads = 1;                // in every parallel region
   DType compute = DType::f32;       // f32 or bf16: the type of prefill's products
   bool native_bf16 = false;         // kernels may use AVX512_BF16
-  bool rounds_activations = false;  // project() may round them to 8 bits, or bf16
-  /// What project_packed() may multiply activations of 8 bits with.
+  bool rounds_activations = false;  // project() may round them to 8 bits or bf16
+  /// The instructions with which project_packed() may multiply 8-bit activations.
   ByteProducts byte_products = ByteProducts::other;
 };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The ops of backend/ops.def on the processor: fast products by oneDNN, SIMD kernels with runtime
-// dispatch, OpenMP threads. Called by cpu_backend.cpp, and by tests of single instruction sets.
+// The ops of backend/ops.def on the CPU: large products by oneDNN, SIMD kernels with runtime
+// dispatch, OpenMP threads.
 #pragma once
 
 #include "backend/cpu/cpu_context.h"
@@ -12,7 +12,7 @@ namespace snapkv::cpu {
   void name(const CpuContext& ctx, SNAPKV_UNPACK parameters);
 #include "backend/ops.def"
 
-/// Can oneDNN multiply bf16 on this processor, natively or emulated?
+/// Whether oneDNN can multiply bf16 on this processor, natively or emulated.
 bool multiplies_bf16();
 
 }  // namespace snapkv::cpu

@@ -24,13 +24,13 @@ namespace {
 constexpr const char* kAutomatic = "auto";
 constexpr const char* kVariable = "SNAPKV_CPU_TARGET";
 
-/// What is known of one CpuTarget.
+/// The properties of one CpuTarget.
 struct Row {
   const char* name;
-  int64_t highway;        // the best of Highway's targets that it contains
-  dnnl::cpu_isa onednn;   // likewise
-  bool (*present)();      // on a processor that has the one before
-  bool optional = false;  // others that follow may be there without it
+  int64_t highway;        // the best of Highway's targets that it includes
+  dnnl::cpu_isa onednn;   // oneDNN's, likewise
+  bool (*present)();      // given that the processor has the one before
+  bool optional = false;  // later ones may be present without it
 };
 
 #if defined(__x86_64__)
@@ -50,8 +50,8 @@ bool has_avx512() {
          __builtin_cpu_supports("avx512vl");
 }
 
-/// Tiles, their bf16 and 8-bit products, and a system that saves their registers. By cpuid, as
-/// Clang 14 does not know the names.
+/// Whether there are tiles with their bf16 and 8-bit products, and a system that saves their
+/// registers. Uses cpuid, since Clang 14 does not know the names.
 bool has_amx() {
   unsigned a = 0, b = 0, c = 0, d = 0;
   constexpr unsigned kSavesRegisters = 1u << 27, kAmx = 1u << 22 | 1u << 24 | 1u << 25;
@@ -63,9 +63,9 @@ bool has_amx() {
   return (saved & kTiles) == kTiles;
 }
 
-/// By cpuid, as Clang 14 does not know the name.
+/// Uses cpuid, since Clang 14 does not know the name.
 bool has_avx_vnni() {
-  static const bool result = [] {  // in a virtual machine cpuid takes long
+  static const bool result = [] {  // cpuid is slow in a virtual machine
     unsigned a = 0, b = 0, c = 0, d = 0;
     if (__get_cpuid_count(7, 0, &a, &b, &c, &d) == 0 || a < 1) return false;
     return __get_cpuid_count(7, 1, &a, &b, &c, &d) != 0 && (a & 1u << 4) != 0;
@@ -89,7 +89,7 @@ constexpr std::span<const Row> kRows = kTable;  // [target - 1]
 constexpr std::span<const Row> kRows;
 #endif
 
-/// What the processor has.
+/// The best target that the processor has.
 CpuTarget detected() {
   static const CpuTarget best = [] {
     int found = 0;
@@ -105,7 +105,7 @@ CpuTarget detected() {
   return best;
 }
 
-/// Whether the processor has it, of targets up to detected().
+/// Whether the processor has `target`, which is at most detected().
 bool is_present(CpuTarget target) {
   if (target == CpuTarget::baseline) return true;
   const Row& row = kRows[static_cast<int>(target) - 1];
@@ -116,7 +116,7 @@ std::string_view name_of(CpuTarget target) {
   return target == CpuTarget::baseline ? "baseline" : kRows[static_cast<int>(target) - 1].name;
 }
 
-/// `source`: where the name was given, for messages.
+/// `source`: where the name comes from, for messages.
 CpuTarget parse(std::string_view name, std::string_view source) {
   if (name == kAutomatic) return detected();
   for (int i = 0; i < std::ssize(kRows); ++i) {
@@ -141,7 +141,7 @@ constexpr int kOpen = -1;
 std::atomic<int> settled = kOpen;  // a CpuTarget
 std::mutex settling;
 
-/// With `settling` locked.
+/// Call with `settling` locked.
 void settle(std::string_view name, std::string_view source) {
   const CpuTarget target = parse(name, source);
   if (name != kAutomatic) restrict_libraries(target);

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT
-// CpuTarget: the instruction sets that this process's kernels and libraries may use. That is what
-// the processor has, or less where set_cpu_target() (snapkv/compute.h) or SNAPKV_CPU_TARGET says
-// so. Every choice between kernels asks here, and nothing else asks the processor.
+// CpuTarget: the instruction sets that this process's kernels and libraries may use: all that the
+// processor has, or fewer if set_cpu_target() (snapkv/compute.h) or SNAPKV_CPU_TARGET says so.
+// Every choice between kernels is made here; no other code examines the processor.
 #pragma once
 
 #include <string>
 
 namespace snapkv::cpu {
 
-/// Each contains those before it, but for avx_vnni, which not every processor with AVX-512 has.
-/// Elsewhere than on x86-64 there is `baseline` alone.
+/// Each includes those before it, except avx_vnni, which some processors with AVX-512 lack. Other
+/// architectures than x86-64 have only `baseline`.
 enum class CpuTarget {
   baseline,     // what the compiler assumes
   sse4,         // SSE4.2
@@ -21,14 +21,14 @@ enum class CpuTarget {
   amx,          // bf16 and 8-bit tiles: Intel since Sapphire Rapids
 };
 
-/// The best that may be used. The first call settles it for the process, by SNAPKV_CPU_TARGET if
-/// nobody has called set_cpu_target(); whatever uses oneDNN or Highway calls this first. Throws
-/// Error{kUsage} when the variable names what the processor lacks.
+/// The best target that may be used. The first call fixes it for the process, from
+/// SNAPKV_CPU_TARGET unless set_cpu_target() was called; code that uses oneDNN or Highway must call
+/// this first. Throws Error{kUsage} if the variable names a target that the processor lacks.
 CpuTarget cpu_target();
 bool has(CpuTarget target);
 
-/// For people: "avx512-bf16", "avx2 of avx512-bf16" where it is restricted; elsewhere than on
-/// x86-64 Highway's name of the best instruction set.
+/// For people: "avx512-bf16", or "avx2 of avx512-bf16" if restricted; on other architectures than
+/// x86-64, Highway's name of the best instruction set.
 std::string cpu_target_description();
 
 }  // namespace snapkv::cpu

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Highway: the values of weight rows of any type as f32 vectors, and f32 vectors as bf16. Included
-// by convert.cpp, gemv_f32.cpp and rowwise.cpp inside the foreach_target mechanism only.
+// Highway: converts weight rows of any type to f32 vectors, and f32 vectors to bf16. Include only
+// inside the foreach_target mechanism.
 #include <hwy/highway.h>
 
 #include <cstddef>
@@ -25,7 +25,7 @@ namespace snapkv::cpu {
 namespace HWY_NAMESPACE {
 
 template <DType T>
-struct ElementOf;  // what a pointer into a row of a plain type points to
+struct ElementOf;  // element type of a row that is not quantized
 template <>
 struct ElementOf<DType::f32> {
   using Vector = float;
@@ -42,13 +42,13 @@ struct ElementOf<DType::bf16> {
   using Scalar = bf16_t;
 };
 
-/// Value i of a row of a plain type.
+/// Value i of a row that is not quantized.
 template <DType T>
 HWY_INLINE float decode_one(const void* row, int64_t i) {
   return to_f32(static_cast<const typename ElementOf<T>::Scalar*>(row)[i]);
 }
 
-/// A block's f16 scale in all lanes.
+/// Loads a block's f16 scale into all lanes.
 template <class D>
 HWY_INLINE hn::Vec<D> load_scale(D d, const void* p) {
   uint16_t bits;
@@ -57,7 +57,7 @@ HWY_INLINE hn::Vec<D> load_scale(D d, const void* p) {
   return promote_f16(d, hn::Set(du, bits));
 }
 
-/// The scale of the block of 32 values at p.
+/// Loads the scale of the block of 32 values at p.
 template <DType T, class D>
 HWY_INLINE hn::Vec<D> load_block_scale(D d, const char* p) {
   if constexpr (T == DType::mxfp4) {
@@ -67,7 +67,7 @@ HWY_INLINE hn::Vec<D> load_block_scale(D d, const char* p) {
   }
 }
 
-/// 1 << i for lane i, as far as V reaches. (Highway 1.0.3's Shl doesn't compile for SSSE3.)
+/// 1 << i for lane i, as far as V reaches. (Highway 1.0.3's Shl does not compile for SSSE3.)
 template <typename V>
 struct BitOfLane {
   alignas(64) V at[16];
@@ -78,8 +78,8 @@ struct BitOfLane {
 template <typename V>
 constexpr BitOfLane<V> kBitOfLane{};
 
-/// Calls f(k, q) for the nibbles of 16 bytes: the low ones are values 0 ... 15, the high ones 16
-/// ...
+/// Calls f(k, q) for the nibbles of 16 bytes: the low nibbles are values 0 ... 15, the high ones 16
+/// ... 31.
 template <class D, class F>
 HWY_INLINE void decode_nibbles(D d, const char* p, F&& f) {
   const hn::Rebind<uint8_t, D> d8;
@@ -90,7 +90,7 @@ HWY_INLINE void decode_nibbles(D d, const char* p, F&& f) {
   }
 }
 
-/// The entries of a table of 16 bytes, aligned, that each lane names.
+/// Looks up each lane's index in an aligned table of 16 bytes.
 template <class D>
 HWY_INLINE hn::Vec<D> look_up(D d, const int8_t* table, hn::Vec<D> index) {
 #if HWY_TARGET == HWY_SCALAR
@@ -103,9 +103,9 @@ HWY_INLINE hn::Vec<D> look_up(D d, const int8_t* table, hn::Vec<D> index) {
 #endif
 }
 
-/// Calls f(k, q) for the vectors q of 32 levels as integers of D's type, k the offset of q's first:
-/// of the block at p, or of part `part` of the superblock at p. Levels are what the block's scale
-/// multiplies; they begin with 0 where there is a minimum (kHasMin).
+/// Calls f(k, q) for the vectors q of 32 levels, as integers of D's type; k is the offset of q's
+/// first level. They are the levels of the block at p, or of part `part` of the superblock at p. A
+/// level is what the block's scale multiplies; levels begin at 0 if there is a minimum (kHasMin).
 template <DType T, class D, class F>
 HWY_INLINE void decode_levels(D d, const char* p, int part, F&& f) {
   const int n_lanes = static_cast<int>(hn::Lanes(d));
@@ -135,7 +135,7 @@ HWY_INLINE void decode_levels(D d, const char* p, int part, F&& f) {
       const auto is_set = hn::Ne(hn::And(bits, bit_of_lane), hn::Zero(d));
       const auto high = hn::Set(d, V{16});
       if constexpr (T == DType::q5_0) {
-        f(k, hn::Sub(q, hn::IfThenZeroElse(is_set, high)));  // below 16: less 16
+        f(k, hn::Sub(q, hn::IfThenZeroElse(is_set, high)));  // values below 16: minus 16
       } else {
         f(k, hn::Or(q, hn::IfThenElseZero(is_set, high)));
       }
@@ -181,7 +181,7 @@ HWY_INLINE void decode_levels(D d, const char* p, int part, F&& f) {
   }
 }
 
-/// decode_32() of the superblock types.
+/// decode_32() for the superblock types.
 template <DType T, class D, class F>
 HWY_INLINE void decode_part(D d, const char* p, int part, F&& f) {
   const hn::Rebind<int32_t, D> di;
@@ -205,8 +205,8 @@ HWY_INLINE void decode_part(D d, const char* p, int part, F&& f) {
   }
 }
 
-/// Calls f(k, v) for the vectors v of values [i, i + 32) of a row, k the offset of v's first value
-/// from i; i is a multiple of 32. Always inlined: f accumulates in registers.
+/// Calls f(k, v) for the vectors v of values [i, i + 32) of a row, where i is a multiple of 32 and
+/// k is the offset of v's first value from i. Always inlined: f accumulates in registers.
 template <DType T, class D, class F>
 HWY_INLINE void decode_32(D d, const void* row, int64_t i, F&& f) {
   const int n_lanes = static_cast<int>(hn::Lanes(d));
@@ -233,7 +233,7 @@ HWY_INLINE void decode_32(D d, const void* row, int64_t i, F&& f) {
   }
 }
 
-/// Rounds to nearest even; in registers a bf16 is the upper half of an f32.
+/// Rounds to nearest even. In a register a bf16 is the upper half of an f32.
 template <class D>
 HWY_INLINE void store_bf16(D d, hn::Vec<D> x, bf16_t* dst) {
   const hn::Rebind<uint32_t, D> du;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// decode_chunk() in Highway: scores of a block of rows, an online softmax, the sum of values.
+// decode_chunk() in Highway: scores of a block of rows, an online softmax, the weighted sum of
+// values.
 #include "backend/cpu/decode_chunk.h"
 
 #include <algorithm>
@@ -9,7 +10,7 @@
 
 #include "format/block_types.h"
 
-// Scalable vectors can't be array elements: NEON serves those processors.
+// Scalable vectors cannot be array elements; those processors use NEON.
 #define HWY_DISABLED_TARGETS (HWY_SVE | HWY_SVE2 | HWY_SVE_256 | HWY_SVE2_128 | HWY_RVV)
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "backend/cpu/decode_chunk.cpp"
@@ -22,25 +23,25 @@ HWY_BEFORE_NAMESPACE();
 namespace snapkv::cpu {
 namespace HWY_NAMESPACE {
 
-/// How many values one element of a row of T holds.
+/// Number of values in one element of a row of T.
 template <typename T>
 constexpr int kValues = 1;
 template <>
 constexpr int kValues<BlockQ8_0> = kBlockSize;
 
-/// The number of elements of one row, by which pointers to T advance.
+/// Number of elements in one row, which is what pointers to T advance by.
 template <typename T>
 HWY_INLINE int64_t row_step_of(const DecodeChunk& c) {
   return c.head_dim / kValues<T>;
 }
 
-/// out = C vectors of values from value i of a row on; i a multiple of C * lanes.
+/// Loads C vectors of values from value i of a row on; i is a multiple of C * lanes.
 template <int C, class D, typename T>
 HWY_INLINE void load_values(D d, const T* HWY_RESTRICT row, int i, hn::Vec<D> out[C]) {
   const int lanes = hn::Lanes(d);
   for (int x = 0; x < C; ++x) out[x] = load_f32(d, row + i + x * lanes);
 }
-/// C vectors of levels, which are values without their scales, from level `offset` of a block on.
+/// Loads C vectors of levels (values without their scale) from level `offset` of a block on.
 template <int C, class D>
 HWY_INLINE void load_levels(D d, const BlockQ8_0* HWY_RESTRICT block, unsigned offset,
                             hn::Vec<D> out[C]) {
@@ -53,7 +54,7 @@ HWY_INLINE void load_levels(D d, const BlockQ8_0* HWY_RESTRICT block, unsigned o
     out[x] = hn::ConvertTo(d, hn::PromoteTo(di, levels));
   }
 }
-/// A block's scale in all lanes.
+/// Loads a block's scale into all lanes.
 template <class D>
 HWY_INLINE hn::Vec<D> load_scale(D d, const BlockQ8_0& block) {
   const hn::Rebind<uint16_t, D> du;
@@ -72,11 +73,11 @@ HWY_INLINE void load_values(D d, const BlockQ8_0* HWY_RESTRICT row, int i, hn::V
   }
 }
 
-/// How many vectors of a block, which share its scale, are loaded at a time.
+/// Number of vectors of a block, which share its scale, that are loaded at a time.
 template <class D>
 constexpr int kBlockVectors = std::clamp<int>(kBlockSize / hn::MaxLanes(D()), 1, kVectors);
 
-/// sum[h, r] += q[h] . k[r], lane by lane.
+/// sum[h, r] += q[h] . k[r], separately in each lane.
 template <int H, class D, typename T>
 HWY_INLINE void score_values(D d, const DecodeChunk& c, const float* HWY_RESTRICT q,
                              const T* HWY_RESTRICT k, int64_t row_step, hn::Vec<D> (&sum)[H][4]) {
@@ -90,7 +91,7 @@ HWY_INLINE void score_values(D d, const DecodeChunk& c, const float* HWY_RESTRIC
     }
   }
 }
-/// The same for q8_0. The scale goes to whichever are fewer: the vectors of a block, or the sums of
+/// Same for q8_0. The scale multiplies whichever are fewer: the vectors of a block, or the sums of
 /// the heads over a block.
 template <int H, class D>
 HWY_INLINE void score_blocks(D d, const DecodeChunk& c, const float* HWY_RESTRICT q,
@@ -150,7 +151,8 @@ HWY_INLINE void score_rows(D d, const DecodeChunk& c, int head, const T* HWY_RES
   store_head_sums<H>(d, sum, scores);
 }
 
-/// c.scores of H query heads from `head` on, for n rows from k on. Fetches as many rows at `next`.
+/// Computes c.scores of H query heads from `head` on, for n rows from k on. Prefetches as many rows
+/// at `next`.
 template <int H, class D, typename T>
 HWY_INLINE void score_block(D d, const DecodeChunk& c, int head, const T* k, int n, const T* next) {
   float* scores = c.scores + head * kScoreStride;
@@ -160,14 +162,13 @@ HWY_INLINE void score_block(D d, const DecodeChunk& c, int head, const T* k, int
     if (head == 0) prefetch(next + j / 4 * step, step * int64_t{sizeof(T)});
     score_rows<H>(d, c, head, k + j * row_step, row_step, scores + j);
   }
-  // the last rows one by one, each four times over; what lies beyond n is overwritten by the
-  // softmax
+  // the last rows one by one, each four times over; the softmax overwrites what is written beyond n
   for (; j < n; ++j) {
     score_rows<H>(d, c, head, k + j * row_step, 0, scores + j);
   }
 }
 
-/// acc[h, i ..] += sum_j p[h, j] v[j, i ..] for H query heads and C vectors of values. Fetches
+/// acc[h, i ..] += sum_j p[h, j] v[j, i ..] for H query heads and C vectors of values. Prefetches
 /// the same part of as many rows at `next`.
 template <int H, int C, class D, typename T>
 HWY_INLINE void add_values(D d, const DecodeChunk& c, int head, const T* HWY_RESTRICT v, int n,
@@ -205,10 +206,10 @@ HWY_INLINE void add_block(D d, const DecodeChunk& c, int head, const T* v, int n
   for (; i < c.head_dim; i += lanes) add_values<H, 1>(d, c, head, v, n, i, next);
 }
 
-/// While integers are multiplied, rows are asked for that are this many farther away than the next
-/// block's: whole blocks of them, which together have no more than kVnniFetchBytes. The products of
-/// a block of short rows take less time than memory does. (Measured on a Zen 5: 4 KiB farther, with
-/// 64 values, is 1.02 to 1.15 times as fast, 8 KiB with 64 or 128 values is not.)
+/// How many rows farther than the next block to prefetch while integers are multiplied: whole
+/// blocks, together at most kVnniFetchBytes. The products of a block of short rows take less time
+/// than memory does. (Measured on a Zen 5: 4 KiB farther, with 64 values, is 1.02 to 1.15 times as
+/// fast; 8 KiB with 64 or 128 values is not.)
 constexpr int64_t kVnniFetchBytes = 8192;
 int64_t rows_farther(const DecodeChunk& c) {
   return kVnniFetchBytes / (kBlockRows * row_bytes(c.dtype, c.head_dim)) * kBlockRows;
@@ -254,7 +255,8 @@ void decode_with(D d, const DecodeChunk& c) {
 }
 
 void decode(const DecodeChunk& c) {
-  // Only vectors that divide head_dim, a multiple of 8, so that no row is read beyond its end.
+  // Only vectors that divide head_dim, a multiple of 8, so that nothing is read beyond the end of a
+  // row.
   if (c.head_dim % hn::Lanes(F32()) == 0) return decode_with(F32(), c);
   decode_with(hn::CappedTag<float, 8>(), c);
 }

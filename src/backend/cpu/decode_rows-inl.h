@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Highway: the steps of decode attention that do not depend on the type of the rows: sums of lanes,
-// the softmax of a block, requests for memory. Included by decode_chunk.cpp inside the
-// foreach_target mechanism only.
+// the softmax of a block, prefetching. Include only inside the foreach_target mechanism.
 #include <hwy/highway.h>
 
 #include <algorithm>
@@ -23,8 +22,8 @@ HWY_BEFORE_NAMESPACE();
 namespace snapkv::cpu {
 namespace HWY_NAMESPACE {
 
-// How many query heads and vectors of values are computed at once: accumulators, operands and
-// broadcasts fit the registers.
+// How many query heads and vectors of values are computed at once: as many as the registers hold
+// accumulators, operands and broadcasts for.
 #if HWY_TARGET <= HWY_AVX3 || HWY_TARGET == HWY_NEON
 constexpr int kHeads = 4;
 constexpr int kVectors = 4;
@@ -36,7 +35,7 @@ constexpr int kVectors = 4;
 #if HWY_TARGET != HWY_SCALAR
 using Quad = hn::Full128<float>;
 
-/// Adds the upper half of the lanes to the lower until 4 are left.
+/// Adds the upper half of the lanes to the lower half until 4 lanes are left.
 template <class D>
 HWY_INLINE hn::Vec<Quad> fold(D d, hn::Vec<D> v) {
   if constexpr (hn::MaxLanes(D()) > 4) {
@@ -70,8 +69,7 @@ HWY_INLINE void store_sums(D d, const hn::Vec<D> v[4], float* HWY_RESTRICT out) 
 }
 
 #if HWY_TARGET != HWY_SCALAR
-/// The same for two sets of 8-lane vectors, with half the steps: each half of a vector adds up a
-/// set.
+/// Same for two sets of 8-lane vectors, with half the steps: each half of a vector adds up one set.
 template <class D>
 HWY_INLINE void store_sums(D d, const hn::Vec<D> v[4], const hn::Vec<D> w[4],
                            float* HWY_RESTRICT v_out, float* HWY_RESTRICT w_out) {
@@ -93,8 +91,8 @@ HWY_INLINE void store_sums(D d, const hn::Vec<D> v[4], const hn::Vec<D> w[4],
 #endif
 
 #if HWY_TARGET <= HWY_AVX3
-/// The same for four sets of 16-lane vectors, one head each: every 128-bit block of a vector adds
-/// up one of them.
+/// Same for four sets of 16-lane vectors, one per head: each 128-bit block of a vector adds up one
+/// set.
 template <class D>
 HWY_INLINE void store_sums(D d, const hn::Vec<D> v[4][4], float* HWY_RESTRICT out) {
   static_assert(hn::MaxLanes(D()) == 16);
@@ -137,14 +135,14 @@ HWY_INLINE void store_head_sums(D d, const hn::Vec<D> (&sum)[H][4], float* HWY_R
   }
 }
 
-/// Asks for memory that will be read soon; a request beyond the allocation is harmless.
+/// Prefetches memory that will be read soon; an address beyond the allocation is harmless.
 HWY_INLINE void prefetch(const void* begin, int64_t bytes) {
   for (int64_t i = 0; i < bytes; i += 64) {
     __builtin_prefetch(static_cast<const char*>(begin) + i, 0, 2);
   }
 }
 
-/// Turns scores into probabilities relative to the new maximum, and scales sum and acc to it.
+/// Turns scores into probabilities relative to the new maximum, and rescales sum and acc to it.
 template <class D>
 HWY_INLINE void softmax_block(D d, const DecodeChunk& c, int head, int n) {
   const int lanes = hn::Lanes(d);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// A unit is 8 blocks of keys, which are 4 rows of 64 values, 2 of 128 or 1 of 256. Each 32-bit lane
-// of a register adds up 16 products of one block; what the lanes of a row have in common is added
-// for 16 scores together: those of 4 rows with 4 query heads, or of 16 rows with one.
+// A unit is 8 blocks of keys: 4 rows of 64 values, 2 of 128 or 1 of 256. Each 32-bit lane of a
+// register adds up 16 products of one block. The lanes that belong to one row are then added for 16
+// scores together: those of 4 rows with 4 query heads, or of 16 rows with one.
 #include "backend/cpu/cpu_target.h"
 #include "backend/cpu/decode_chunk.h"
 #include "backend/cpu/decode_vnni.h"
@@ -19,14 +19,14 @@ namespace {
 using Keys = X86Block<DType::q8_0>;
 constexpr int kUnitBlocks = 8;
 constexpr int64_t kUnitBytes = kUnitBlocks * static_cast<int64_t>(sizeof(BlockQ8_0));
-constexpr int kLevels = 32512;  // 127 * 256: the high part of each has 8 bits
+constexpr int kLevels = 32512;  // 127 * 256, so that the high part of each fits 8 bits
 
-/// Sums of lanes 2i and 2i + 1: in each group of four those of a, then those of b.
+/// Sums of lanes 2i and 2i + 1: in each group of four lanes first those of a, then those of b.
 SNAPKV_VNNI_INLINE __m512 add_lanes(__m512 a, __m512 b) {
   return _mm512_add_ps(_mm512_shuffle_ps(a, b, 0b10'00'10'00),
                        _mm512_shuffle_ps(a, b, 0b11'01'11'01));
 }
-/// Sums of groups of four lanes, 2i and 2i + 1: those of a, then those of b.
+/// Sums of groups of four lanes, 2i and 2i + 1: first those of a, then those of b.
 SNAPKV_VNNI_INLINE __m512 add_groups(__m512 a, __m512 b) {
   return _mm512_add_ps(_mm512_shuffle_f32x4(a, b, 0b10'00'10'00),
                        _mm512_shuffle_f32x4(a, b, 0b11'01'11'01));
@@ -43,7 +43,7 @@ SNAPKV_VNNI_INLINE Unit load_unit(const char* p) {
   return unit;
 }
 
-/// The products of a unit, two lanes for each block.
+/// The products of a unit, in two lanes for each block.
 SNAPKV_VNNI_INLINE __m512 multiply(const Unit& unit, const ScoreQuery& query) {
   static_assert(Keys::kSurplus == 128);
   __m512i high = _mm512_setzero_si512();
@@ -56,8 +56,8 @@ SNAPKV_VNNI_INLINE __m512 multiply(const Unit& unit, const ScoreQuery& query) {
   return _mm512_mul_ps(_mm512_cvtepi32_ps(sums), _mm512_mul_ps(unit.d, _mm512_load_ps(query.d)));
 }
 
-/// In which lanes the sums of score_16() end: those of its four rows with the first query (with one
-/// query: of the first four rows), then of the second, and so on.
+/// The lanes in which the sums of score_16() end up: those of its four rows with the first query
+/// (with one query: of the first four rows), then with the second, and so on.
 template <int kRowBlocks>
 inline constexpr int kPlaces[16] = {};
 template <>
@@ -67,7 +67,7 @@ inline constexpr int kPlaces<4>[16] = {0, 1, 8, 9, 2, 3, 10, 11, 4, 5, 12, 13, 6
 template <>
 inline constexpr int kPlaces<8>[16] = {0, 8, 2, 10, 1, 9, 3, 11, 4, 12, 6, 14, 5, 13, 7, 15};
 
-/// Scores of 4 rows with 4 queries (H = 4), those of a query together, or of 16 rows with one.
+/// Scores of 4 rows with 4 queries (H = 4), ordered by query, or of 16 rows with one.
 template <int kRowBlocks, int H>
 SNAPKV_VNNI_INLINE __m512 score_16(const ScoreQuery* queries, const char* k) {
   constexpr int kUnits = kRowBlocks / 2;  // of 4 rows
@@ -145,7 +145,7 @@ SNAPKV_VNNI void prepare_score_query(const float* q, int head_dim, ScoreQuery& q
   for (int block = 0; block < n_blocks; ++block) {
     const __m512 x[2] = {_mm512_loadu_ps(q + block * kBlockSize),
                          _mm512_loadu_ps(q + block * kBlockSize + 16)};
-    // as integers, so that a NaN is the maximum and shows in the result
+    // compared as integers, so that a NaN is the maximum and shows in the result
     const uint32_t max_bits = _mm512_reduce_max_epu32(
         _mm512_max_epu32(_mm512_and_si512(_mm512_castps_si512(x[0]), absolute),
                          _mm512_and_si512(_mm512_castps_si512(x[1]), absolute)));
@@ -155,7 +155,7 @@ SNAPKV_VNNI void prepare_score_query(const float* q, int head_dim, ScoreQuery& q
     alignas(32) int8_t high[kBlockSize], low[kBlockSize];
     __m512i sums = _mm512_setzero_si512();
     SNAPKV_UNROLL for (int i = 0; i < 2; ++i) {
-      // within bounds where it is no number, too
+      // clamped, which also bounds a NaN
       const __m512i level = _mm512_max_epi32(
           _mm512_min_epi32(_mm512_cvtps_epi32(_mm512_mul_ps(x[i], inverse)), most), least);
       const __m512i h = _mm512_srai_epi32(_mm512_add_epi32(level, _mm512_set1_epi32(128)), 8);
@@ -164,7 +164,7 @@ SNAPKV_VNNI void prepare_score_query(const float* q, int head_dim, ScoreQuery& q
       _mm_store_si128(reinterpret_cast<__m128i*>(low + 16 * i), _mm512_cvtepi32_epi8(l));
       sums = _mm512_add_epi32(sums, level);
     }
-    // a lane multiplies 4 neighbours of every 8
+    // a lane multiplies 4 adjacent values of every 8
     const int32_t sum_of_lane[2] = {_mm512_mask_reduce_add_epi32(0x0f0f, sums),
                                     _mm512_mask_reduce_add_epi32(0xf0f0, sums)};
     for (int b = block; b < kUnitBlocks; b += n_blocks) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// The sum of values, 32 of a row at a time. vpdpbusd adds four products of bytes into each 32-bit
-// lane: here those of four rows, whose levels of one place in the row are brought next to each
-// other, with their four probabilities, which are the same in all lanes.
+// The weighted sum of values, 32 of a row at a time. vpdpbusd adds four products of bytes into each
+// 32-bit lane: here the levels of four rows at one place in the row, brought next to each other,
+// with the rows' four probabilities, which are the same in all lanes.
 #include "backend/cpu/decode_chunk.h"
 #include "backend/cpu/decode_vnni.h"
 #include "base/check.h"
@@ -24,25 +24,25 @@ using Values = X86Block<DType::q8_0>;
 constexpr int kBlockBytes = static_cast<int>(sizeof(BlockQ8_0));
 constexpr int kUnitBlocks = 8;    // whose scales are read at once
 constexpr int kMostBlocks = 8;    // of a row
-constexpr float kLevels = 65280;  // below 2^16, by more than rounding adds
-constexpr float kLeast = 1e-30f;  // weights are nothing where none is larger
+constexpr float kLevels = 65280;  // below 2^16 by more than rounding adds
+constexpr float kLeast = 1e-30f;  // if no weight is larger, all count as 0
 
-/// Scales of 32 values each, of a block of rows; 0 behind the last row.
+/// Scales of 32 values each, for a block of rows; 0 after the last row.
 struct Scales {
   alignas(64) float of_rows[kMostBlocks][kBlockRows];
 };
 
-/// Probabilities times scales, in 65280ths of the largest, by their high and low bytes. Each
-/// element has those of four rows, at place_of_four().
+/// Probabilities times scales, in units of 1/65280 of the largest, split into high and low bytes.
+/// Each element has those of four rows, at place_of_four().
 struct Weights {
   alignas(64) int32_t high[kBlockRows / 4];
   alignas(64) int32_t low[kBlockRows / 4];
-  float d;  // of a weight and a level
+  float d;  // value of one weight unit times one level
 };
 constexpr int place_of_four(int four) { return four % 4 * 4 + four / 4; }
 
-/// The largest of numbers from 0 on, compared as integers: what is negative or no number is larger
-/// than all others.
+/// The largest of nonnegative numbers, compared as integers: a negative number or a NaN counts as
+/// larger than all others.
 SNAPKV_VNNI_INLINE float largest_of(const __m512 (&x)[kBlockRows / 16]) {
   __m512i max = _mm512_castps_si512(x[0]);
   SNAPKV_UNROLL for (int i = 1; i < kBlockRows / 16; ++i) {
@@ -51,8 +51,7 @@ SNAPKV_VNNI_INLINE float largest_of(const __m512 (&x)[kBlockRows / 16]) {
   return std::bit_cast<float>(_mm512_reduce_max_epu32(max));
 }
 
-/// Where the scales of 8 blocks lie in what load_halves() reads: those of a place in the row
-/// together.
+/// The places of the scales of 8 blocks in what load_halves() reads, ordered by place in the row.
 template <int kRowBlocks>
 struct ScaleOrder {
   alignas(32) int16_t places[16]{};
@@ -65,7 +64,7 @@ struct ScaleOrder {
   }
 };
 
-/// False where one is negative or not finite.
+/// Loads the scales; false if one is negative or not finite.
 template <int kRowBlocks>
 SNAPKV_VNNI bool load_scales(const char* v, int n, Scales& scales) {
   constexpr int kUnitRows = kUnitBlocks / kRowBlocks;
@@ -103,7 +102,7 @@ SNAPKV_VNNI_INLINE void find_weights(const float* p, const float* scale, Weights
   }
   const float largest = largest_of(products);
   const __m512 factor = _mm512_set1_ps(largest > kLeast ? kLevels / largest : 0.0f);
-  w.d = largest / kLevels;  // NaN where a probability is
+  w.d = largest / kLevels;  // NaN if a probability is
   __m512i weights[4];
   SNAPKV_UNROLL for (int i = 0; i < 4; ++i) {
     weights[i] = _mm512_cvtps_epi32(_mm512_mul_ps(products[i], factor));
@@ -117,7 +116,7 @@ SNAPKV_VNNI_INLINE void find_weights(const float* p, const float* scale, Weights
                                                 _mm512_and_si512(last, low_byte)));
 }
 
-/// Words of pairs of rows 0, 1 and 2, 3, as unpacked below, to fours for 16 places in the row.
+/// Orders words of row pairs 0, 1 and 2, 3, unpacked below, into fours for 16 places in the row.
 constexpr std::array<int16_t, 32> words_of_fours(int first) {
   std::array<int16_t, 32> words = {};
   for (int i = 0; i < 16; ++i) {
@@ -132,8 +131,8 @@ SNAPKV_VNNI_INLINE __m512i load_two(const char* a, const char* b) {
   return _mm512_inserti64x4(_mm512_castsi256_si512(load_32(a)), load_32(b), 1);
 }
 
-/// acc[h, 0 .. 32) += the weighted levels of the blocks at v, v + a row, ... of n rows. Fetches a
-/// block for each of them from `next` on, if not null.
+/// acc[h, 0 .. 32) += the weighted levels of the blocks at v, v + a row, ... in n rows. Prefetches
+/// as many blocks from `next` on, unless it is null.
 template <int kRowBlocks, int H>
 SNAPKV_VNNI_INLINE void add_block(const Weights (&w)[H], const char* v, int n, const char* next,
                                   float* acc) {
@@ -153,7 +152,7 @@ SNAPKV_VNNI_INLINE void add_block(const Weights (&w)[H], const char* v, int n, c
       }
     }
     const char* levels = v + row * kRowBytes + 2;
-    if (n - row < 4) {  // with the last rows' weights, which are 0 behind row n
+    if (n - row < 4) {  // the last rows; weights after row n are 0
       for (int r = 0; r < n - row; ++r) {
         std::memcpy(last_rows + r * kRowBytes, levels + r * kRowBytes, kBlockSize);
       }
@@ -171,7 +170,7 @@ SNAPKV_VNNI_INLINE void add_block(const Weights (&w)[H], const char* v, int n, c
       SNAPKV_UNROLL for (int x = 0; x < 2; ++x) {
         high[h][x] = _mm512_dpbusd_epi32(high[h][x], high_bytes, fours[x]);
         low[h][x] = _mm512_dpbusd_epi32(low[h][x], low_bytes, fours[x]);
-        // or GCC moves all sums to other registers and back
+        // keeps GCC from moving all sums to other registers and back
         __asm__("" : "+v"(high[h][x]), "+v"(low[h][x]));
       }
     }

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT
-// The loops around the AVX-512 kernels of gemv_int8_vnni.cpp and gemv_bf16.cpp: which weights meet
-// which activations when, what is fetched ahead, and the sums of the accumulators' lanes.
+// The loops around the AVX-512 kernels of gemv_int8_vnni.cpp and gemv_bf16.cpp: the order in which
+// weights and activations are multiplied, prefetching, and the sums of the accumulators' lanes.
 //
-// Rows are taken 16 at a time. For one activation row a weight row is read from end to end, and so
-// is memory. For more, tiles of 2 weight rows x N activation rows advance through a part of the
-// columns that keeps the activations in the L1 cache, before the next part is begun. Accumulators
-// wait in memory meanwhile; each still adds its products in the order of columns.
+// Rows are taken 16 at a time. For a single activation row, each weight row is read from end to
+// end, which reads memory in order. For more, tiles of 2 weight rows x N activation rows advance
+// through a part of the columns that keeps the activations in the L1 cache before the next part
+// begins. Accumulators wait in memory meanwhile; each still adds its products in the order of
+// columns.
 #pragma once
 
 #include <algorithm>
@@ -26,7 +27,7 @@ struct TileRange {
   int64_t row = 0;
   int64_t unit_begin = 0;  // units of kGemvUnit columns
   int64_t unit_end = 0;    // the last unit of a row may be incomplete
-  int64_t ahead = 0;       // fetch what lies this many bytes beyond what is being read
+  int64_t ahead = 0;       // prefetch distance in bytes
 };
 
 /// Lane r = the sum of the lanes of v[r].
@@ -51,7 +52,7 @@ SNAPKV_AVX512 __attribute__((always_inline)) inline __m512 sum_lanes(
 }
 
 /// Kernel::tile<R, N>(call, range, acc) adds the products of a range to acc [R][N] (N vectors per
-/// weight row); Kernel::kUnitBytes: of weights.
+/// weight row). Kernel::kUnitBytes: bytes of a unit of weights.
 template <class Kernel, int N>
 SNAPKV_AVX512 void multiply_rows(const GemvCall& c) {
   // at most 14 KB of prepared activations (448 bytes a unit, or 512)

@@ -4,7 +4,7 @@
 
 #include "backend/cpu/gemv.h"
 
-// Scalable vectors can't be array elements: NEON serves those processors.
+// Scalable vectors cannot be array elements; those processors use NEON.
 #define HWY_DISABLED_TARGETS (HWY_SVE | HWY_SVE2 | HWY_SVE_256 | HWY_SVE2_128 | HWY_RVV)
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "backend/cpu/gemv_f32.cpp"
@@ -31,7 +31,7 @@ void multiply_tile(const GemvCall& c, int64_t row, int first) {
   for (auto& a : acc) {
     for (VF& v : a) v = hn::Zero(d);
   }
-  // of R neighbouring rows, the lines at this distance are R rows below in turn
+  // prefetching for R adjacent rows covers the lines R rows below
   const int64_t prefetch = kPrefetchBytes + (R - 1) * c.w_stride;
   constexpr int64_t kFetchValues = std::max<int64_t>(kBlockSize, block_size(T));  // whole blocks
   int64_t i = 0;
@@ -75,7 +75,7 @@ void multiply_rows(const GemvCall& c, int64_t row) {
 
 template <DType T>
 void multiply(const GemvCall& c) {
-  constexpr int kRows = HWY_TARGET <= HWY_AVX3 ? 4 : 2;  // by the number of registers
+  constexpr int kRows = HWY_TARGET <= HWY_AVX3 ? 4 : 2;  // depends on the number of registers
   int64_t row = 0;
   for (; row + kRows <= c.n_rows; row += kRows) multiply_rows<T, kRows>(c, row);
   for (; row < c.n_rows; ++row) multiply_rows<T, 1>(c, row);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Activations as the 8-bit kernels with vectors of 256 bits read them.
+// Prepares activations for the 8-bit kernels with 256-bit vectors.
 #include "backend/cpu/gemv_int8_256.h"
 
 #if defined(__x86_64__)
@@ -70,7 +70,7 @@ SNAPKV_AVX2 void prepare_k_unit(const float* x, int64_t n, void* unit_) {
   unit.d = max_of_all / (127.0f * KUnit::kMaxM);
   for (int part = 0; part < kSuperblockParts; ++part) {
     const float wanted = std::ceil(max[part] / max_of_all * KUnit::kMaxM);
-    // 1 for what is no number too, which d then is not either
+    // 1 for a NaN too, which d then is as well
     const int m = wanted > 1 ? std::min(static_cast<int>(wanted), KUnit::kMaxM) : 1;
     const float inverse = max_of_all > 0 ? 127.0f * KUnit::kMaxM / max_of_all / m : 0.0f;
     FloatBlock block;

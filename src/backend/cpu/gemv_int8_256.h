@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What the 8-bit kernels with vectors of 256 bits share: gemv_int8_avx2.cpp and
-// gemv_int8_avx_vnni.cpp. Functions of this file run only where has(CpuTarget::avx2).
+// Shared parts of the 8-bit kernels with 256-bit vectors. Functions of this file run only where
+// has(CpuTarget::avx2).
 #pragma once
 
 #include "backend/cpu/gemv.h"
@@ -16,16 +16,16 @@ namespace snapkv::cpu {
 inline constexpr int kUnitBlocks = kGemvUnit / kBlockSize;  // 8
 inline constexpr int kUnitPairs = kUnitBlocks / 2;
 
-/// Even blocks' numbers come first, then the odd ones': a lane of 128 bits each.
+/// Numbers of even blocks come first, then those of odd blocks, in a 128-bit lane each.
 constexpr int place_of_block(int block) { return block % 2 * kUnitPairs + block / 2; }
 
-/// Activations for blocks of 32 values, rounded as in gemv.h. For blocks of nibbles q[2 * pair] are
-/// the first halves of blocks 2 * pair and 2 * pair + 1, q[2 * pair + 1] the last.
+/// Activations for blocks of 32 values, rounded as in gemv.h. For blocks of nibbles, q[2 * pair]
+/// has the first halves of blocks 2 * pair and 2 * pair + 1, and q[2 * pair + 1] their last halves.
 struct alignas(64) BlockUnit {
   int8_t q[kUnitBlocks][kBlockSize];
   uint8_t magnitudes[kUnitBlocks][kBlockSize];  // |q|
-  /// Sums of 4 neighbours of q each, times -128; with nibbles of those of q[2 * pair] and of
-  /// q[2 * pair + 1] together, in [pair].
+  /// Sums of 4 adjacent q each, times -128. With nibbles, [pair] has those of q[2 * pair] and q[2 *
+  /// pair + 1] together.
   int32_t negative_sums[kUnitBlocks][kBlockSize / 4];
   float d[kUnitBlocks];    // at place_of_block()
   float sum[kUnitBlocks];  // d * sum of q, likewise
@@ -34,16 +34,16 @@ void prepare_block_unit(const float* x, int64_t n, void* unit);
 void prepare_nibble_unit(const float* x, int64_t n, void* unit);
 
 /// Activations for superblocks, whose scales are integers: value i = d * m of its 32 values * q[i],
-/// with d = max|x| of the unit / (127 * kMaxM) and m the smallest number of 1 ... kMaxM with which
-/// q fits into 8 bits. A part is at most as much coarser than by a scale of its own as the unit's
-/// largest part is anyway, divided by kMaxM.
+/// with d = max|x| of the unit / (127 * kMaxM) and m the smallest number in 1 ... kMaxM for which q
+/// fits into 8 bits. Compared with a scale of its own, a part's step is larger by at most 1/kMaxM
+/// of the step of the unit's largest part.
 struct alignas(64) KUnit {
   static constexpr int kMaxM = 63;
   int8_t q[kSuperblockParts][kBlockSize];
   uint8_t magnitudes[kSuperblockParts][kBlockSize];  // |q|
   int16_t m[kSuperblockParts];
   int16_t sums[kSuperblockParts];          // of each part's q
-  int16_t half_sums[2][kSuperblockParts];  // of the first and the last 16 of them
+  int16_t half_sums[2][kSuperblockParts];  // of the first and the last 16 q of each part
   float d;
 };
 static_assert(kGemvUnit == kSuperblockSize);
@@ -55,8 +55,8 @@ __attribute__((target("avx2"))) inline float sum_lanes(__m256 v) {
   return _mm_cvtss_f32(_mm_add_ss(s, _mm_movehdup_ps(s)));
 }
 
-/// Sums of two products each. Level * x is |level| * sign(x, level), and sign(level, x) * |x| too
-/// where no level is -128.
+/// Sums of two adjacent products. Level * x is |level| * sign(x, level), or sign(level, x) * |x| if
+/// no level is -128.
 template <DType T>
 SNAPKV_AVX2_INLINE __m256i multiply_neighbours(__m256i levels, const int8_t* x,
                                                const uint8_t* x_magnitudes) {
@@ -71,7 +71,7 @@ SNAPKV_AVX2_INLINE __m256i multiply_neighbours(__m256i levels, const int8_t* x,
   }
 }
 
-/// f(constant, part) for c.n activation rows, 4, 2 or 1 (the constant's value) at a time.
+/// Calls f(constant, part) for c.n activation rows, 4, 2 or 1 (the constant's value) at a time.
 template <typename F>
 void for_activation_rows(const GemvCall& c, F&& f) {
   GemvCall part = c;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-// 8-bit activations times weights of block types with AVX2. Levels from 0 on are multiplied as they
-// are, as 16-bit pairs of neighbours, and what they are too large by is taken off with the minima;
-// others as |w| * sign(x, w). (At most 2 * 128 * 127: no saturation.) The loops around that are in
-// gemv_int8_blocks_256-inl.h and gemv_int8_k_256-inl.h.
+// 8-bit activations times weights of block types with AVX2. Unsigned levels are multiplied
+// directly, as 16-bit pairs of neighbours, and their surplus is subtracted with the minima; signed
+// levels are multiplied as |w| * sign(x, w). (At most 2 * 128 * 127: no saturation.) The loops
+// around this are in gemv_int8_blocks_256-inl.h and gemv_int8_k_256-inl.h.
 #include "backend/cpu/gemv.h"
 
 #if defined(__x86_64__)
@@ -23,7 +23,8 @@ SNAPKV_256_INLINE __m256i add_neighbours(__m256i pairs) {
   return _mm256_madd_epi16(pairs, _mm256_set1_epi16(1));
 }
 
-/// Of iq4_nl pairs would be two more sums than single blocks (measured: 1.1 times the time).
+/// Not for iq4_nl: pairs would need two more sums than single blocks (measured: 1.1 times the
+/// time).
 template <DType T>
 constexpr bool kMultipliesPairs = HasLevelOffset<T>;
 
@@ -40,7 +41,7 @@ SNAPKV_256_INLINE __m256i multiply_pair(__m256i first, __m256i last, const Block
   return add_neighbours(_mm256_add_epi16(low, high));  // at most 4 * 24 * 127
 }
 
-/// sum + pairs * factors, of two neighbours each.
+/// sum + pairs * factors, each over two neighbours.
 SNAPKV_256_INLINE __m256i add_scaled_pairs(__m256i sum, __m256i pairs, __m256i factors) {
   return _mm256_add_epi32(sum, _mm256_madd_epi16(pairs, factors));
 }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
 // 8-bit activations times weights of block types with AVX-VNNI, the dot products of processors
-// without AVX-512: four products of bytes, or two of 16 bits, are added into each lane of 32 bits.
-// The loops around that are in gemv_int8_blocks_256-inl.h and gemv_int8_k_256-inl.h.
+// without AVX-512: each 32-bit lane adds four products of bytes, or two of 16 bits. The loops
+// around this are in gemv_int8_blocks_256-inl.h and gemv_int8_k_256-inl.h.
 //
-// Bytes of weights are unsigned here. Levels of both signs are taken 128 larger, and what that adds
-// is taken off in the sums' initial value.
+// Bytes of weights are unsigned here: 128 is added to signed levels, and the initial value of the
+// sums makes up for it.
 #include "backend/cpu/gemv.h"
 
 #if defined(__x86_64__)
@@ -30,13 +30,13 @@ SNAPKV_256_INLINE __m256i add_products(__m256i sum, __m256i levels, const int8_t
                                  _mm256_load_si256(reinterpret_cast<const __m256i*>(x)));
 }
 
-/// Levels as unsigned bytes.
+/// Converts levels to unsigned bytes.
 template <DType T>
 SNAPKV_256_INLINE __m256i to_unsigned(__m256i levels) {
   if constexpr (HasLevelOffset<T>) return levels;
   return _mm256_xor_si256(levels, _mm256_set1_epi8(-128));
 }
-/// What their sums begin with: `x` are the negative_sums of the same activations.
+/// Initial value of the sums of levels; `x` are the negative_sums of the activations.
 template <DType T>
 SNAPKV_256_INLINE __m256i first_sums(const int32_t* x) {
   if constexpr (HasLevelOffset<T>) return _mm256_setzero_si256();
@@ -55,7 +55,7 @@ SNAPKV_256_INLINE __m256i multiply_pair(__m256i first, __m256i last, const Block
   return add_products(sums, to_unsigned<T>(last), x.q[2 * pair + 1]);
 }
 
-/// sum + pairs * factors, of two neighbours each.
+/// sum + pairs * factors, each over two neighbours.
 SNAPKV_256_INLINE __m256i add_scaled_pairs(__m256i sum, __m256i pairs, __m256i factors) {
   return _mm256_dpwssd_avx_epi32(sum, pairs, factors);
 }

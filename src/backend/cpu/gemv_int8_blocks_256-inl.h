@@ -1,23 +1,22 @@
 // SPDX-License-Identifier: MIT
-// 8-bit activations times weights in blocks of 32 values with vectors of 256 bits, 8 blocks at a
-// time. Included by gemv_int8_avx2.cpp and gemv_int8_avx_vnni.cpp, each with its own SNAPKV_256
-// (the functions' target), kMultipliesPairs<T>, which says whether nibbles are taken from two
-// blocks at a time, and two products:
-//   multiply_block<T>(levels, x, b)        of block b with its activations: integers that its
-//                                          scale multiplies, spread over the lanes
-//   multiply_pair<T>(first, last, x, pair) of two blocks of nibbles, a lane of 128 bits each
-// Sums are exact integers for each block, and f32 between blocks.
+// 8-bit activations times weights in blocks of 32 values with 256-bit vectors, 8 blocks at a time.
+// A file that includes this one defines SNAPKV_256 (its functions' target), kMultipliesPairs<T>,
+// which says whether nibbles are taken from two blocks at a time, and two products:
+//   multiply_block<T>(levels, x, b)        of block b with its activations: integers to be
+//                                          multiplied by its scale, spread over the lanes
+//   multiply_pair<T>(first, last, x, pair) of two blocks of nibbles, in a 128-bit lane each
+// Sums are exact integers within each block, and f32 between blocks.
 #pragma once
 
 namespace snapkv::cpu {
 namespace {
 
-/// Nibbles of two blocks are split together: their 16 bytes are a lane each, so that the low
-/// nibbles are the first halves of both, and the high ones the last.
+/// Whether nibbles of two blocks are split together: each block's 16 bytes are a 128-bit lane, so
+/// that the low nibbles are the first halves of both blocks, and the high ones the last.
 template <DType T>
 concept InPairs = HasNibbles<T> && kMultipliesPairs<T>;
 
-/// Of numbers in the order of BlockUnit::d those of pair `pair`, each in its block's lane.
+/// From numbers in the order of BlockUnit::d, those of pair `pair`, each in its block's lane.
 SNAPKV_256_INLINE __m256 numbers_of_pair(__m256 numbers, int pair) {
   if (pair == 0) return _mm256_permute_ps(numbers, 0x00);
   if (pair == 1) return _mm256_permute_ps(numbers, 0x55);
@@ -25,7 +24,7 @@ SNAPKV_256_INLINE __m256 numbers_of_pair(__m256 numbers, int pair) {
   return _mm256_permute_ps(numbers, 0xff);
 }
 
-/// What is taken off for each 1 of the sum of a block's activations. `scale`: scales_8().
+/// What is subtracted per unit of the sum of a block's activations. `scale`: scales_8().
 template <DType T>
 SNAPKV_256_INLINE __m256 min_units(const char* p, __m256 scale) {
   if constexpr (kHasMin<T>) {
@@ -35,8 +34,8 @@ SNAPKV_256_INLINE __m256 min_units(const char* p, __m256 scale) {
   }
 }
 
-/// acc[t] += the products of the 8 blocks at p. Summed up on its own first, in two chains, so that
-/// not all products wait for each other.
+/// acc[t] += the products of the 8 blocks at p. They are first summed separately, in two chains, so
+/// that products do not all wait for each other.
 template <DType T, int N>
 SNAPKV_256_INLINE void multiply_unit(const char* p, const BlockUnit* const (&x)[N],
                                      __m256 (&acc)[N]) {
@@ -103,7 +102,7 @@ SNAPKV_256 void multiply_block_rows(const GemvCall& c) {
       multiply_unit<T, N>(p, x, acc);
       SNAPKV_UNROLL for (int t = 0; t < N; ++t)++ x[t];
     }
-    if (c.n_in % kGemvUnit != 0) {  // missing blocks are zero, as activations are there
+    if (c.n_in % kGemvUnit != 0) {  // missing blocks are zero, like their activations
       alignas(32) char padded[kUnitBytes] = {};
       std::memcpy(padded, p, static_cast<size_t>(row_bytes(T, c.n_in % kGemvUnit)));
       multiply_unit<T, N>(padded, x, acc);

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: MIT
-// 8-bit activations times weights in superblocks (q2_k ... q6_k, iq4_xs) with vectors of 256 bits.
-// Included by gemv_int8_avx2.cpp and gemv_int8_avx_vnni.cpp, each with its own SNAPKV_256 (the
-// functions' target) and add_scaled_pairs().
+// 8-bit activations times weights in superblocks (q2_k ... q6_k, iq4_xs) with 256-bit vectors. A
+// file that includes this one defines SNAPKV_256 (its functions' target) and add_scaled_pairs().
 //
 // A superblock's integer scales can stay integers to the end of its sum if the activations' scales
-// are integers too: those of 32 values each are multiples m of the unit's (KUnit). Sums of pairs of
-// products, 16 bits, are multiplied by scale * m and added up in 32 bits, which become f32 once for
-// 256 values. Bounds of a lane, with levels and activations at their largest:
+// are integers too: the scale of each 32 values is a multiple m of the unit's (KUnit). 16-bit sums
+// of two products are multiplied by scale * m and added up in 32 bits, which are converted to f32
+// once per 256 values. Bounds of a lane, with the largest levels and activations:
 //   pairs   2 * 63 * 127 (q6_k), 2 * 127 * 127 (iq4_xs): no saturation at 16 bits
 //   sums    8 parts * 2 pairs * 16002 * 128 * 63 = 2.07e9 (q6_k): below 2^31; others are smaller
 #pragma once
@@ -14,11 +13,11 @@
 namespace snapkv::cpu {
 namespace {
 
-/// 8 numbers, the same for both rows.
+/// Loads 8 numbers, once for each of the two rows.
 SNAPKV_256_INLINE __m256i load_for_both(const int16_t* numbers) {
   return _mm256_broadcastsi128_si256(_mm_load_si128(reinterpret_cast<const __m128i*>(numbers)));
 }
-/// The low and the high 8 bytes of each lane as 16 bits.
+/// The low and the high 8 bytes of each lane, widened to 16 bits.
 struct Widened {
   __m256i low, high;
 };
@@ -27,17 +26,17 @@ SNAPKV_256_INLINE Widened widen(__m256i bytes) {
   return {.low = _mm256_unpacklo_epi8(bytes, signs), .high = _mm256_unpackhi_epi8(bytes, signs)};
 }
 
-/// What two rows' superblocks have beside their levels, for one unit of activations. Pairs of
-/// products are multiplied with scale * m, 16 bits.
+/// Everything but the levels of two rows' superblocks, for one unit of activations. Pairs of
+/// products are multiplied by scale * m, in 16 bits.
 template <DType T>
 struct PairFactors {
   static constexpr bool kHalves = HasHalfScales<T>;
-  /// One scale per part: twice in 32 bits, from where all of a vector's lanes load it;
-  /// [part / 4][row][part % 4].
+  /// One scale per part, twice in 32 bits, where one load fills all lanes of a vector: [part /
+  /// 4][row][part % 4].
   alignas(32) int32_t of_parts[2][2][4];
-  /// One for each half of a part: a row's first halves in the low 128 bits, the last above.
+  /// One scale per half of a part: a row's first halves in the low 128 bits, its last halves above.
   __m256i of_halves[2];
-  alignas(16) float d[4];  // of row r in [2 * r], and with kHasMin dmin in [2 * r + 1]
+  alignas(16) float d[4];  // d of row r in [2 * r]; with kHasMin dmin in [2 * r + 1]
 
   SNAPKV_256_INLINE __m256i of(int row, int part) const {
     if constexpr (kHalves) {
@@ -49,7 +48,7 @@ struct PairFactors {
   }
 };
 
-/// Sets `factors`; returns what minima, or levels that are too large by kOffset, add to the
+/// Sets `factors`. Returns what minima, or the kOffset surplus of levels, contribute to the
 /// products: integers in the lanes of each row.
 template <DType T>
 SNAPKV_256_INLINE __m256i prepare_factors(const typename X86Block<T>::PairScales& scales,
@@ -77,7 +76,7 @@ SNAPKV_256_INLINE __m256i prepare_factors(const typename X86Block<T>::PairScales
   }
 }
 
-/// The f16 scales of two rows, and with kHasMin the minima: d0, dmin0, d1, dmin1.
+/// Loads the f16 scales of two rows, and with kHasMin the minima: d0, dmin0, d1, dmin1.
 template <DType T>
 SNAPKV_256_INLINE __m128 load_d(const char* p0, const char* p1) {
   using Word = std::conditional_t<kHasMin<T>, uint32_t, uint16_t>;
@@ -87,8 +86,8 @@ SNAPKV_256_INLINE __m128 load_d(const char* p0, const char* p1) {
   return _mm_cvtph_ps(_mm_cvtsi64_si128(static_cast<int64_t>(first | second << 32)));
 }
 
-/// Factors of two rows' superblocks; adds to mins[t], each row in its lanes, what is to be taken
-/// off the sums.
+/// Computes the factors of two rows' superblocks; adds what is to be subtracted from the sums to
+/// mins[t], in the lanes of each row.
 template <DType T, int N>
 SNAPKV_256_INLINE void prepare_pair(const char* const (&p)[2], const KUnit* const (&x)[N],
                                     PairFactors<T> (&factors)[N], __m256 (&mins)[N]) {
@@ -109,7 +108,7 @@ SNAPKV_256_INLINE void prepare_pair(const char* const (&p)[2], const KUnit* cons
   }
 }
 
-/// acc[t] += the products of the superblock at p, which is that of row `row` of the pair.
+/// acc[t] += the products of the superblock at p, which belongs to row `row` of the pair.
 template <DType T, int N>
 SNAPKV_256_INLINE void multiply_superblock(const char* p, int row, const KUnit* const (&x)[N],
                                            const PairFactors<T> (&factors)[N], __m256 (&acc)[N]) {
@@ -128,13 +127,13 @@ SNAPKV_256_INLINE void multiply_superblock(const char* p, int row, const KUnit* 
   }
 }
 
-/// Factors take long to compute and little to use, so they are computed a superblock ahead.
+/// Factors take long to compute and little time to use, so they are computed one superblock ahead.
 template <DType T, int N>
 SNAPKV_256 void multiply_superblock_rows(const GemvCall& c) {
   constexpr int64_t kBytes = block_bytes(T);
   const int64_t n_units = c.n_in / kSuperblockSize;
   for (int64_t row = 0; row < c.n_rows; row += 2) {
-    const bool pair = row + 1 < c.n_rows;  // else the last row is both
+    const bool pair = row + 1 < c.n_rows;  // otherwise the last row is used twice
     const char* p[2] = {c.w + row * c.w_stride, c.w + (pair ? row + 1 : row) * c.w_stride};
     const char* next[2] = {p[0], p[1]};
     const KUnit *x[N], *next_x[N];
@@ -147,7 +146,7 @@ SNAPKV_256 void multiply_superblock_rows(const GemvCall& c) {
     }
     PairFactors<T> factors[2][N];
     prepare_pair<T, N>(next, next_x, factors[0], mins);
-    // of two neighbouring rows, the lines at this distance are two rows below in turn
+    // prefetching for two adjacent rows covers the lines two rows below
     const int64_t ahead = kPrefetchBytes + c.w_stride;
     for (int64_t u = 0; u < n_units; ++u) {
       for (int64_t i = 0; i < kBytes; i += 64) {

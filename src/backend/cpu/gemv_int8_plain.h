@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Activations in 8 bits, block after block: what gemv_int8_portable.cpp reads.
+// Activations in 8 bits, block after block, as gemv_int8_portable.cpp reads them.
 #pragma once
 
 #include <cstdint>
@@ -18,11 +18,11 @@ struct alignas(64) PlainUnit {
   int16_t half_sums[2 * kPlainUnitBlocks];
 };
 
-/// value[i] = d * q[i], d = max|x| / 127 of each block, q to nearest even. What minima multiply:
-/// sum = d * (sum of q), half_sums = sums of 16 q each.
+/// value[i] = d * q[i], with d = max|x| / 127 of each block and q rounded to nearest even. Minima
+/// multiply sum = d * (sum of q) or half_sums, the sums of 16 q each.
 void prepare_plain_unit(const float* x, int64_t n, void* unit);
 
-/// The unit of block b of activation row t.
+/// The unit that contains block b of activation row t.
 inline const PlainUnit& plain_unit(const GemvCall& c, int t, int64_t b) {
   return reinterpret_cast<const PlainUnit*>(c.x + t * c.x_stride)[b / kPlainUnitBlocks];
 }

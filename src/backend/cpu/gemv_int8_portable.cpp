@@ -9,7 +9,7 @@
 #include "backend/cpu/gemv.h"
 #include "backend/cpu/gemv_int8_plain.h"
 
-// Scalable vectors can't be array elements: NEON serves those processors.
+// Scalable vectors cannot be array elements; those processors use NEON.
 #define HWY_DISABLED_TARGETS (HWY_SVE | HWY_SVE2 | HWY_SVE_256 | HWY_SVE2_128 | HWY_RVV)
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "backend/cpu/gemv_int8_portable.cpp"
@@ -34,7 +34,7 @@ void prepare_unit(const float* HWY_RESTRICT x, int64_t n, void* unit_) {
     for (int i = 0; i < kBlockSize && b * kBlockSize + i < n; ++i) {
       values[i] = x[b * kBlockSize + i];
     }
-    // maximum of the magnitudes' bits, so that a NaN is the maximum and shows in the result
+    // compares the bits of magnitudes, so that a NaN is the maximum and shows in the result
     auto max_bits = hn::Zero(di);
     for (int i = 0; i < kBlockSize; i += n_lanes) {
       max_bits = hn::Max(max_bits, hn::BitCast(di, hn::Abs(hn::Load(d, values + i))));
@@ -59,8 +59,8 @@ using I16 = hn::CappedTag<int16_t, 8>;
 using I32 = hn::RepartitionToWide<I16>;
 using F32x4 = hn::RebindToFloat<I32>;
 
-/// decode_levels() of a superblock's part, each level times its integer scale: at most 32 * 128,
-/// which times 127, 32 times, is far from 2^31.
+/// decode_levels() of a superblock's part, with each level multiplied by its integer scale: at most
+/// 32 * 128, which times 127, 32 times, is far below 2^31.
 template <DType T, class Scales, class F>
 HWY_INLINE void decode_scaled_part(const char* p, int part, const Scales& scales, F&& f) {
   const I16 d;
@@ -70,7 +70,7 @@ HWY_INLINE void decode_scaled_part(const char* p, int part, const Scales& scales
       d, p, part, [&](int k, hn::Vec<I16> q) HWY_ATTR { f(k, hn::Mul(q, k < 16 ? first : last)); });
 }
 
-/// What minima of a superblock's part multiply, times those.
+/// The activations' sums of a superblock's part, multiplied by the minima.
 template <class Scales>
 float part_min_sum(const PlainUnit& unit, int part, const Scales& scales) {
   const int sum = scales.min(part, 0) * unit.half_sums[2 * part] +

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT
 // 8-bit activations times weights in blocks of 32 values, or in superblocks that are 8 such blocks,
-// with AVX-512 VNNI (other superblocks: gemv_int8_vnni_k.cpp).
+// with AVX-512 VNNI. gemv_int8_vnni_k.cpp has the other superblocks.
 //
 // vpdpbusd adds 4 products of bytes into each 32-bit lane. A block's scale belongs to its lanes, so
-// the work per 8 blocks is 4 vpdpbusd, one conversion and one f32 multiply-add, when the vectors
-// hold 8 blocks with 2 lanes each. Two unpacks per half block bring the weights into that order:
+// if a vector holds 8 blocks with 2 lanes each, the work per 8 blocks is 4 vpdpbusd, one conversion
+// and one f32 multiply-add. Two unpacks per half block bring the weights into this order:
 //   lanes 4i, 4i + 1 hold block i, lanes 4i + 2, 4i + 3 block i + 4 (i < 4);
 //   vector v holds values 8v ... 8v + 7 of each.
-// Activations are stored in the same order by prepare(). Weights are made unsigned (q8_0: + 128;
-// q4_0: as stored, + 8), and the surplus 128 or 8 times the sum of the activations is subtracted in
-// the accumulator's initial value: the integer sums are exact. Minima multiply the sums in f32.
+// prepare() stores activations in the same order. Weights are made unsigned (q8_0: + 128; q4_0: as
+// stored, + 8), and the surplus, 128 or 8 times the sum of the activations, is subtracted in the
+// accumulator's initial value: the integer sums are exact. Minima multiply the sums in f32.
 #include "backend/cpu/gemv_int8_vnni.h"
 
 #if defined(__x86_64__)
@@ -28,14 +28,14 @@ constexpr int kUnitBlocks = kGemvUnit / kBlockSize;  // 8
 SNAPKV_VNNI void prepare(const float* x, int64_t n, void* unit_) {
   Unit& unit = *static_cast<Unit*>(unit_);
   const __m512i absolute = _mm512_set1_epi32(0x7fffffff);
-  const __m512i floor = _mm512_set1_epi32(-128);  // of a NaN, as bytes hold it
+  const __m512i floor = _mm512_set1_epi32(-128);  // what a NaN becomes, as bytes hold it
   for (int b = 0; b < kUnitBlocks; ++b) {
     const int64_t left = std::clamp<int64_t>(n - b * kBlockSize, 0, kBlockSize);
     const uint32_t mask = static_cast<uint32_t>((uint64_t{1} << left) - 1);
     const __m512 x0 = _mm512_maskz_loadu_ps(static_cast<__mmask16>(mask), x + b * kBlockSize);
     const __m512 x1 =
         _mm512_maskz_loadu_ps(static_cast<__mmask16>(mask >> 16), x + b * kBlockSize + 16);
-    // as integers, so that a NaN is the maximum and shows in the result
+    // compared as integers, so that a NaN is the maximum and shows in the result
     const uint32_t max_bits = _mm512_reduce_max_epu32(
         _mm512_max_epu32(_mm512_and_si512(_mm512_castps_si512(x0), absolute),
                          _mm512_and_si512(_mm512_castps_si512(x1), absolute)));

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 // 8-bit activations times weights in superblocks (q2_k ... q6_k) with AVX-512 VNNI.
 //
-// The superblock's 8 parts take the places of 8 blocks in the order of gemv_int8_vnni.cpp, so that
-// a vector of scales belongs to the lanes of the integer sums, which are multiplied by the parts'
-// integer scales before they become f32. How levels are fetched: superblocks_x86.h.
+// The superblock's 8 parts take the places of 8 blocks in the order of gemv_int8_vnni.cpp. So a
+// vector of integer scales fits the lanes of the integer sums, which it multiplies before they
+// become f32. superblocks_x86.h shows how levels are loaded.
 #include "backend/cpu/gemv_int8_vnni.h"
 
 #if defined(__x86_64__)
@@ -18,7 +18,7 @@ static_assert(kGemvUnit == kSuperblockSize);
 struct Weights {
   VnniLevels q;
   __m512i scales;  // of each lane's part; with HasHalfScales of its halves, 16 bits each
-  __m512i mins;    // with HasHalfScales the same of minima
+  __m512i mins;    // with HasHalfScales the same for minima
   __m512 d;
   __m512 min;  // dmin; without HasHalfScales dmin * minimum of parts 0 ... 7, then zeros
 };
@@ -31,9 +31,9 @@ SNAPKV_VNNI_INLINE __m512i halves_to_lanes(const uint64_t (&numbers)[2]) {
   return _mm512_permutexvar_epi32(order, _mm512_castsi256_si512(_mm256_cvtepi8_epi16(bytes)));
 }
 
-/// For each lane the number of its part, 0 or more.
+/// For each lane the number of its part, which is not negative.
 SNAPKV_VNNI_INLINE __m512i parts_to_lanes(uint64_t numbers) {
-  // indices from 128 give zeros
+  // indices of 128 and more give zeros
   const __m512i order = _mm512_or_si512(
       _mm512_setr_epi32(0, 0, 4, 4, 1, 1, 5, 5, 2, 2, 6, 6, 3, 3, 7, 7), _mm512_set1_epi32(~0xff));
   return _mm512_shuffle_epi8(_mm512_set1_epi64(static_cast<int64_t>(numbers)), order);
@@ -88,8 +88,8 @@ SNAPKV_VNNI_INLINE void multiply_parts(const Weights (&w)[R], const VnniUnit* co
   }
 }
 
-/// The integer sums of the two halves of a part, modulo 2^16, side by side in each lane: with
-/// levels from 0 on they are at most 8 * 63 * 127.
+/// The integer sums of the two halves of a part, modulo 2^16, next to each other in each lane. With
+/// unsigned levels they are at most 8 * 63 * 127.
 template <int R>
 SNAPKV_VNNI_INLINE void half_sums(const Weights (&w)[R], const VnniUnit& unit, __m512i (&sums)[R]) {
   __m512i first[R], last[R];
@@ -107,8 +107,8 @@ SNAPKV_VNNI_INLINE void half_sums(const Weights (&w)[R], const VnniUnit& unit, _
 }
 
 /// acc[r][t] += d_x * (d * (scale * (sum of q x)) - dmin * (min * (sum of x)))
-/// Without minima the levels' surplus is taken off; a sum is then within 8 * 32 * 127, and 16 bits
-/// hold it.
+/// Without minima the levels' surplus is subtracted; a sum is then within 8 * 32 * 127, which 16
+/// bits hold.
 template <DType T, int R, int N>
 SNAPKV_VNNI_INLINE void multiply_half_parts(const Weights (&w)[R], const VnniUnit* const (&x)[N],
                                             int64_t u, __m512 (&acc)[R][N]) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// project(): a few rows of activations times weights in their file's type. Splits the output rows
-// of all projections over the threads, each with a run of its own; the kernels are in gemv_*.cpp.
-// (Many rows: matmul.cpp.)
+// project(): a few rows of activations times weights in their file's type. Divides the output rows
+// of all projections among the threads, one run for each; the kernels are in gemv_*.cpp. (For many
+// rows: matmul.cpp.)
 #include <omp.h>
 
 #include <algorithm>
@@ -18,16 +18,16 @@ namespace snapkv::cpu {
 namespace {
 
 /// Threads take weights in pieces of at most this many bytes, which stay in the L2 cache for a
-/// second tile of rows; a sixteenth of a thread's share, so that they finish together, but not less
-/// than what they prefetch beyond the end several times over.
+/// second tile of rows. A piece is a sixteenth of a thread's share, so that threads finish
+/// together, but several times larger than what is prefetched beyond its end.
 constexpr int64_t kMaxChunkBytes = 256 * 1024;
 constexpr int64_t kMinChunkBytes = 64 * 1024;
 constexpr int64_t kChunksPerThread = 16;
 constexpr int64_t kMaxChunkRows = 128;
-/// With less than this much to read, waking the other threads takes longer than the work.
+/// With less than this to read, waking the other threads takes longer than the work.
 constexpr int64_t kParallelBytes = 64 * 1024;
 
-/// Activations in the form of one kernel.
+/// Activations prepared for one kernel.
 struct Prepared {
   const GemvKernel* kernel = nullptr;
   int64_t stride = 0;    // bytes of a row
@@ -42,8 +42,8 @@ const GemvKernel& kernel_for(const CpuContext& ctx, DType weight) {
   return gemv_f32();
 }
 
-/// One project() call: the work that threads share. x is read as it is by gemv_f32, and otherwise
-/// prepared at most once for each of the other kernels.
+/// One project() call: the work that threads share. gemv_f32 reads x directly; for each other
+/// kernel x is prepared at most once.
 class ProjectJob {
  public:
   ProjectJob(const CpuContext& ctx, const Tensor& x, std::span<const Projection> projections)
@@ -90,7 +90,7 @@ class ProjectJob {
   }
 
  private:
-  /// Rows of a chunk: a multiple of the kernels' tiles.
+  /// Rows per chunk: a multiple of the kernels' tiles.
   int64_t chunk_rows(const Projection& p) const {
     const int64_t row = std::max<int64_t>(row_bytes(p.w.dtype, p.w.n_cols()), 1);
     return std::clamp<int64_t>(chunk_bytes_ / row / 4 * 4, 4, kMaxChunkRows);
@@ -114,15 +114,16 @@ class ProjectJob {
                              std::min(kGemvUnit, x_.n_cols() - begin), unit);
   }
 
-  /// The projection whose rows chunk `chunk` of all has, and which of them comes first.
+  /// The projection that chunk `chunk`, counted over all projections, belongs to, and its first
+  /// row.
   std::pair<const Projection*, int64_t> rows_of(int64_t chunk) const {
     const Projection* p = projections_.data();
     while (chunk >= count_chunks(*p)) chunk -= count_chunks(*p++);
     return {p, chunk * chunk_rows(*p)};
   }
 
-  /// Asks for the beginning of a chunk's weights, as far as kernels fetch ahead of themselves,
-  /// while the activations are prepared. Nothing to do for chunk -1.
+  /// Prefetches the beginning of a chunk's weights while the activations are prepared, as far as
+  /// kernels prefetch ahead. Does nothing for chunk -1.
   void fetch_first(int64_t chunk) const {
     if (chunk < 0) return;
     const auto [p, first] = rows_of(chunk);
@@ -177,7 +178,7 @@ class ProjectJob {
   int n_threads_ = 1;
   int64_t weight_bytes_ = 0;
   int64_t chunk_bytes_ = 0;
-  std::array<Prepared, 5> prepared_;  // those of gemv_int8, at most 4, and gemv_bf16
+  std::array<Prepared, 5> prepared_;  // for gemv_int8, at most 4, and for gemv_bf16
   size_t n_prepared_ = 0;
   std::optional<ChunkShares> shares_;
 };

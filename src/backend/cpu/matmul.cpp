@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
-// pack() and project_packed(): many rows, through oneDNN. x [n, n_in] times w^T, where the library
-// sees w^T as its [n_in, n_out] "weights".
+// pack() and project_packed(): products of many rows, by oneDNN. x [n, n_in] times w^T, where the
+// library sees w^T as its [n_in, n_out] "weights".
 //
-// Weights of block types may stay as they are: panel_product.cpp multiplies them in 8 bits. Others
-// are packed in one of the two layouts of pack.h, whichever the library's best product for
-// this processor reads: blocked (AVX-512 and AMX) or plain rows. The products are
-// tiled_product.cpp's.
+// Weights of block types may stay unpacked: panel_product.cpp multiplies them in 8 bits. Others are
+// packed in one of the two layouts of pack.h, the one that the library's best product for this
+// processor reads: blocked (AVX-512 and AMX) or plain rows. tiled_product.cpp computes the
+// products.
 #include "backend/cpu/cpu_ops.h"
 #include "backend/cpu/omp_threads.h"
 #include "backend/cpu/pack.h"
@@ -17,7 +17,7 @@
 namespace snapkv::cpu {
 namespace {
 
-/// Calls f and turns the library's exceptions into ours.
+/// Calls f and turns the library's exceptions into Error.
 template <typename F>
 auto checked(const char* what, F&& f) {
   try {
@@ -30,8 +30,8 @@ auto checked(const char* what, F&& f) {
 
 struct CpuPackedLayout : PackedLayout {
   bool blocked = false;
-  bool as_it_is = false;  // `weight` is multiplied in 8 bits
-  Tensor weight;          // as it is; or packed by each product, where there is a workspace
+  bool as_it_is = false;  // `weight` is multiplied in 8 bits, unpacked
+  Tensor weight;          // itself, or to be packed by each product with a workspace
 };
 
 }  // namespace
@@ -62,7 +62,7 @@ void pack(const CpuContext& ctx, const Tensor& weight, PackedWeight& packed) {
     } else {
       const PackedShape shape{ctx.compute, n_out, n_in, layout->blocked};
       if (packed.storage.bytes() < static_cast<size_t>(shape.bytes())) {
-        packed.storage = Buffer();  // free first: the contents need not survive
+        packed.storage = Buffer();  // free first, since the contents are not needed
         packed.storage = Buffer::host(shape.bytes(), "packed weights");
       }
       pack_panels(ctx, shape, weight, packed.storage.data());

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-// Op moments: per head sum_t y y^T and sum_t y of y = x - shift. Meanings in backend/ops.def.
-// A block of kTokens tokens is copied to [kTokens, padded d], then tiles of kRows x 2 vectors of
-// the upper triangle are summed over the block in registers, in f32; blocks are added up in f64.
-// Threads share the heads.
+// Op moments: per head sum_t y y^T and sum_t y with y = x - shift (backend/ops.def). A block of
+// kTokens tokens is copied to [kTokens, padded d]; then tiles of kRows x 2 vectors of the upper
+// triangle are summed over the block in registers, in f32, and blocks are added up in f64. Threads
+// share the heads.
 #include <omp.h>
 
 #include <algorithm>
@@ -26,8 +26,8 @@ namespace {
 
 constexpr int64_t kRows = 4;
 
-/// sums[i, j] += sum_t y[t, i] * y[t, j] for i < d and j >= i, and some j below. y [n, stride] with
-/// zeros from d on, sums [d, stride].
+/// sums[i, j] += sum_t y[t, i] * y[t, j] for i < d and j >= i, and for some j below i. y [n,
+/// stride] with zeros from d on, sums [d, stride].
 void add_products(const float* HWY_RESTRICT y, int64_t n, int64_t d, int64_t stride,
                   double* HWY_RESTRICT sums) {
   const F32 tag;
@@ -74,7 +74,7 @@ namespace {
 constexpr int64_t kTokens = 256;
 constexpr int64_t kStrideUnit = 32;  // two vectors of any target
 
-/// Computes one head. `sums` [d + 1, stride] and `y` [kTokens, stride] are zero at the start.
+/// Computes one head. `sums` [d + 1, stride] and `y` [kTokens, stride] must be zero.
 template <typename AddProducts>
 void head_moments(const Tensor& x, const float* shift, int64_t h, AddProducts add, int64_t stride,
                   double* sums, float* y) {
@@ -94,7 +94,7 @@ void head_moments(const Tensor& x, const float* shift, int64_t h, AddProducts ad
 
 int64_t stride_of(int64_t d) { return (d + kStrideUnit - 1) / kStrideUnit * kStrideUnit; }
 
-/// What one thread computes in.
+/// The memory of one thread.
 struct Room {
   double* sums;  // [d + 1, stride]
   float* y;      // [kTokens, stride]

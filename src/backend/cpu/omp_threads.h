@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// OmpThreads: the thread count that oneDNN works with. The library takes it from the calling
-// thread's OpenMP setting, which belongs to the program that calls us: it is set for the time of a
-// call into the library only. Our own parallel regions name their counts. Used by matmul.cpp.
+// OmpThreads: sets the thread count that oneDNN works with. The library takes it from the calling
+// thread's OpenMP setting, which belongs to the program that calls us, so it is changed only during
+// a call into the library. Our own parallel regions give their counts explicitly.
 #pragma once
 
 #include <omp.h>

@@ -10,7 +10,7 @@
 #include "backend/cpu/cpu_target.h"
 #include "backend/cpu/scratch.h"
 
-// Scalable vectors can't be array elements: NEON serves those processors.
+// Scalable vectors cannot be array elements; those processors use NEON.
 #define HWY_DISABLED_TARGETS (HWY_SVE | HWY_SVE2 | HWY_SVE_256 | HWY_SVE2_128 | HWY_RVV)
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "backend/cpu/pack.cpp"
@@ -64,10 +64,10 @@ HWY_EXPORT(transpose_panel);
 
 namespace {
 
-/// Values of k that are converted at a time: 64 rows of them stay in the L1 or L2 cache.
+/// Values of k that are converted at a time, for 64 rows; they stay in the L1 or L2 cache.
 constexpr int64_t kDepth = 256;
 
-/// Values [begin, begin + n) of a row in the compute type.
+/// Converts values [begin, begin + n) of a row to the compute type.
 void convert_part(const Tensor& weight, int64_t row, int64_t begin, int64_t n, DType compute,
                   void* dst) {
   const char* src = weight.at<const char>(row) + row_bytes(weight.dtype, begin);
@@ -78,11 +78,11 @@ void convert_part(const Tensor& weight, int64_t row, int64_t begin, int64_t n, D
   }
 }
 
-/// Bytes of a row of a thread's tile. A spare cache line after each keeps the 64 rows from sharing
-/// cache sets.
+/// Bytes of a row in a thread's tile. A spare cache line after each row keeps the 64 rows from
+/// sharing cache sets.
 int64_t tile_stride(DType compute) { return kDepth * block_bytes(compute) + 64; }
 
-/// A panel of the plain layout.
+/// Converts a panel in the plain layout.
 void convert_rows(const PackedShape& s, const Tensor& weight, int64_t panel, void* dst) {
   const int64_t begin = panel * kPanelRows, end = std::min(begin + kPanelRows, s.n_out);
   const int64_t bytes = row_bytes(s.compute, s.n_in);

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: MIT
-// Conversion of a weight matrix into the layout that oneDNN's products read, 64 output rows (a
-// panel) at a time. Called by matmul.cpp, which packs whole matrices, and tiled_product.cpp, which
-// packs what a thread multiplies next.
+// Converts a weight matrix to the layout that oneDNN's products read, 64 output rows (a panel) at a
+// time.
 //
 // Where the library prefers it, the layout is blocked:
 //   [panels of 64 output rows][blocks of k][16][64 output rows] 32-bit words
-// where a word is one f32, or two bf16 of neighbouring k: 16 or 32 values of k to a block. The last
-// panel and the last block are padded with zeros. Elsewhere it is [n_out, n_in], plain rows.
+// where a word is one f32 or two bf16 of adjacent k, so a block has 16 or 32 values of k. The last
+// panel and the last block are padded with zeros. Otherwise it is [n_out, n_in], plain rows.
 #pragma once
 
 #include <algorithm>
@@ -34,10 +33,10 @@ struct PackedShape {
   DType compute = DType::f32;
   int64_t n_out = 0;
   int64_t n_in = 0;
-  bool blocked = false;  // else plain rows
+  bool blocked = false;  // otherwise plain rows
 
   int64_t n_panels() const { return (n_out + kPanelRows - 1) / kPanelRows; }
-  /// Of the first n output rows, a multiple of kPanelRows or all of them.
+  /// Bytes of the first n output rows; n is a multiple of kPanelRows or n_out.
   int64_t bytes_of(int64_t n) const {
     return blocked ? packed_bytes(compute, n, n_in) : n * row_bytes(compute, n_in);
   }
@@ -45,24 +44,24 @@ struct PackedShape {
   int64_t panel_bytes() const { return bytes_of(kPanelRows); }
 };
 
-/// Where packed weights are written: past the caches, if a matrix that is packed whole is larger
+/// Where packed weights are written: past the caches, for a matrix that is packed whole and larger
 /// than they are, or into them, for the product that comes next.
 enum class PackTo { memory, caches };
 
-/// Packs panel `panel` of `weight`, whose shape is s's, to dst, on the calling thread. dst is
+/// Packs panel `panel` of `weight`, which has the shape of s, to dst on the calling thread. dst is
 /// aligned to a cache line; `scratch` has pack_panel_scratch() bytes.
 void pack_panel(const PackedShape& s, const Tensor& weight, int64_t panel, PackTo to, char* scratch,
                 void* dst);
 size_t pack_panel_scratch(DType compute);
 
-/// All panels, on all threads. dst: s.bytes().
+/// Packs all panels, on all threads. dst: s.bytes().
 void pack_panels(const CpuContext& ctx, const PackedShape& s, const Tensor& weight, void* dst);
 
-/// The variants that pack_panel() chooses from for the blocked layout (tests run both).
+/// The variants of pack_panel() for the blocked layout; tests run both.
 void pack_panel_portable(DType compute, const Tensor& weight, int64_t panel, char* scratch,
                          void* dst);
 #if defined(__x86_64__)
-/// n_in a multiple of 32; only where packs_avx512().
+/// n_in must be a multiple of 32; call only if packs_avx512().
 bool packs_avx512(DType weight);
 void pack_panel_avx512(DType compute, const Tensor& weight, int64_t panel, PackTo to, void* dst);
 #endif

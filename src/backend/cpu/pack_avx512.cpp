@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // pack_panel() with AVX-512: 16 rows are decoded, transposed in registers as 16 x 16 words, and
-// written as whole cache lines. Bound by memory.
+// written as whole cache lines. Memory limits its speed.
 #include "backend/cpu/cpu_target.h"
 #include "backend/cpu/pack.h"
 
@@ -22,11 +22,11 @@ namespace {
 
 constexpr int kTile = 16;  // rows, and words of a row, that are transposed at a time
 
-/// So many words of a panel after those that are written, lines are fetched to be written to.
+/// Lines are prefetched for writing this many words of a panel ahead.
 constexpr int64_t kStoreAhead = 4 * kTile * kPanelRows;
 
-/// What the levels of a tile's superblocks are multiplied with, and what is taken off then:
-/// unpacked once for 256 values.
+/// Factors of the levels in a tile's superblocks, and what is then subtracted; unpacked once for
+/// 256 values.
 struct TileFactors {
   alignas(64) float scales[kTile][16];  // [row][part], or [row][2 * part + half of the part]
   alignas(64) float mins[kTile][16];
@@ -35,7 +35,7 @@ struct TileFactors {
 template <DType T>
 constexpr bool kIsSuperblock = block_size(T) == kSuperblockSize;
 
-/// 8 or 16 integers of a superblock, times `unit`.
+/// Multiplies 8 or 16 integers of a superblock by `unit`.
 SNAPKV_AVX512_INLINE void scale_up(const PartBytes&, uint64_t integers, float unit, float* to) {
   const __m256i words = _mm256_cvtepi8_epi32(_mm_cvtsi64_si128(static_cast<int64_t>(integers)));
   _mm256_store_ps(to, _mm256_mul_ps(_mm256_set1_ps(unit), _mm256_cvtepi32_ps(words)));
@@ -47,7 +47,7 @@ SNAPKV_AVX512_INLINE void scale_up(const HalfPartBytes&, const uint64_t (&intege
   _mm512_store_ps(to, _mm512_mul_ps(_mm512_set1_ps(unit), _mm512_cvtepi32_ps(words)));
 }
 
-/// Of the superblocks at p, p + stride, ... in n rows.
+/// Unpacks the factors of the superblocks at p, p + stride, ... in n rows.
 template <DType T>
 SNAPKV_AVX512_INLINE void unpack_factors(const char* p, int64_t stride, int n, TileFactors& to) {
   using B = X86Block<T>;
@@ -62,8 +62,8 @@ SNAPKV_AVX512_INLINE void unpack_factors(const char* p, int64_t stride, int n, T
   }
 }
 
-/// Two vectors of f32: values [i, i + 32) of row `r` of a tile, i a multiple of 32. `factors`: of
-/// the superblocks that have them.
+/// Decodes values [i, i + 32) of row `r` of a tile into two f32 vectors; i is a multiple of 32.
+/// `factors`: of the superblocks, for types that have them.
 template <DType T>
 SNAPKV_AVX512_INLINE void decode(const char* row, int64_t i, const TileFactors& factors, int r,
                                  __m512& low, __m512& high) {
@@ -110,7 +110,7 @@ SNAPKV_AVX512_INLINE void decode(const char* row, int64_t i, const TileFactors& 
 template <PackTo To>
 SNAPKV_AVX512_INLINE void store_tile(__m512i (&v)[kTile], uint32_t* dst) {
   avx512::transpose(v);
-  if constexpr (To == PackTo::caches) {  // the lines of a later tile: they may be far away
+  if constexpr (To == PackTo::caches) {  // lines of a later tile, which may be far away
     SNAPKV_UNROLL for (int k = 0; k < kTile; ++k) {
       __builtin_prefetch(dst + kStoreAhead + k * kPanelRows, 1, 3);
     }
@@ -121,7 +121,7 @@ SNAPKV_AVX512_INLINE void store_tile(__m512i (&v)[kTile], uint32_t* dst) {
   }
 }
 
-/// Values [i, i + 32) of 16 rows, of which the first n exist, to columns of a panel.
+/// Packs values [i, i + 32) of 16 rows, of which the first n exist, into columns of a panel.
 template <DType T, DType Compute, PackTo To>
 SNAPKV_AVX512_INLINE void pack_tile(const char* rows, int64_t stride, int n, int64_t i,
                                     const TileFactors& factors, uint32_t* dst) {
@@ -130,7 +130,7 @@ SNAPKV_AVX512_INLINE void pack_tile(const char* rows, int64_t stride, int n, int
     v[r] = w[r] = _mm512_setzero_si512();
     if (r >= n) continue;
     const char* row = rows + r * stride;
-    // the same place 16 rows below: 16 neighbouring streams are too many for the processor's own
+    // the same place 16 rows below: 16 adjacent streams are too many for the processor's own
     // prefetcher
     if constexpr (!kIsSuperblock<T>) {
       __builtin_prefetch(row + kTile * stride + row_bytes(T, i), 0, 2);
@@ -154,7 +154,7 @@ SNAPKV_AVX512_INLINE void pack_tile(const char* rows, int64_t stride, int n, int
 
 template <DType T, DType Compute, PackTo To>
 SNAPKV_AVX512 void pack_panel_as(const Tensor& weight, int64_t panel, uint32_t* dst) {
-  constexpr int64_t kWords = Compute == DType::bf16 ? 16 : 32;  // of k, of 32 values
+  constexpr int64_t kWords = Compute == DType::bf16 ? 16 : 32;  // words of k in 32 values
   const int64_t n_in = weight.shape[1];
   TileFactors factors;
   for (int64_t r = 0; r < kPanelRows; r += kTile) {
@@ -171,7 +171,7 @@ SNAPKV_AVX512 void pack_panel_as(const Tensor& weight, int64_t panel, uint32_t* 
                                 dst + i / 32 * kWords * kPanelRows + r);
     }
   }
-  if constexpr (To == PackTo::memory) _mm_sfence();  // streamed stores become visible
+  if constexpr (To == PackTo::memory) _mm_sfence();  // makes streamed stores visible
 }
 
 template <DType T>

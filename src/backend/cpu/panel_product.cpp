@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Activations are rounded first, once for all weights; then threads take tasks: 64 output rows for
-// a group of activation rows. Every output is computed whole by one task, in an order that depends
-// on n_in alone, so that results depend neither on the number of threads nor on the other rows.
+// a group of activation rows. One task computes each output completely, in an order that depends on
+// n_in alone, so results depend neither on the number of threads nor on the other rows.
 #include "backend/cpu/panel_product.h"
 
 #include <omp.h>
@@ -17,19 +17,18 @@ namespace snapkv::cpu {
 namespace {
 
 /// Activation rows of a task: their sums, 256 bytes each, stay in the L2 cache beside the tiles
-/// that pass through. Fewer where there would be too few tasks for the threads to finish together.
+/// that pass through. Fewer rows if there would be too few tasks for threads to finish together.
 constexpr int64_t kTaskTiles = 512 / kByteTileRows;
 constexpr int64_t kMinTaskTiles = 64 / kByteTileRows;
 constexpr int64_t kTasksPerThread = 8;
 
-/// Of the block types: q8_0's.
+/// q8_0 has the most of all block types.
 constexpr int64_t kMostUnitBytes = row_bytes(DType::q8_0, kGemvUnit);
 
 constexpr int64_t tiles_of(int64_t n) { return (n + kByteTileRows - 1) / kByteTileRows; }
 constexpr int64_t units_of(int64_t n_in) { return (n_in + kGemvUnit - 1) / kGemvUnit; }
 
-/// Rows that hold the ends of weights are shorter than a unit: what is missing is zero, scales
-/// included.
+/// Zeroes the end of rows that are shorter than a unit, scales included, at the end of weights.
 void zero_ends(char* rows, int64_t n_rows, int64_t unit_bytes, int64_t n_bytes) {
   for (int64_t r = 0; n_bytes < unit_bytes && r < n_rows; ++r) {
     std::memset(rows + r * unit_bytes + n_bytes, 0, static_cast<size_t>(unit_bytes - n_bytes));
@@ -91,7 +90,7 @@ void PanelProduct::run() {
   {
 #pragma omp for schedule(static)
     for (int64_t t = 0; t < n_tiles_; ++t) prepare_tile(t);
-    // tasks of the same activations one after another
+    // tasks with the same activations follow one another
     const int64_t n_tasks = n_panels_ * n_groups();
     for (int64_t task = next_task_++; task < n_tasks; task = next_task_++) {
       multiply(task / n_panels_, task % n_panels_);
@@ -114,7 +113,7 @@ void PanelProduct::prepare_tile(int64_t tile) const {
   }
 }
 
-/// One task.
+/// Computes one task.
 void PanelProduct::multiply(int64_t group, int64_t panel) const {
   const int64_t first = panel * kBytePanelRows, first_tile = group * task_tiles_;
   const int64_t n_rows = std::min(kBytePanelRows, at_.w.shape[0] - first);
@@ -155,8 +154,8 @@ void PanelProduct::multiply(int64_t group, int64_t panel) const {
   }
 }
 
-/// out[row, first ...] (+)= sums (+ bias). Loops that compilers vectorize: there are as many sums
-/// as outputs.
+/// out[row, first ...] (+)= sums (+ bias). Written as loops that compilers vectorize, since there
+/// are as many sums as outputs.
 void PanelProduct::store(int64_t row, int64_t first, int64_t n, float* __restrict sums) const {
   if (at_.bias) {
     const float* __restrict bias = static_cast<const float*>(at_.bias.data) + first;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// PanelProduct: one project_packed() call with a weight of a block type, multiplied in 8 bits from
-// the file's type: nothing is packed. Used by matmul.cpp.
+// PanelProduct: one project_packed() call with a weight of a block type, multiplied in 8 bits
+// directly from the file's type: nothing is packed.
 #pragma once
 
 #include <atomic>
@@ -11,7 +11,7 @@
 
 namespace snapkv::cpu {
 
-/// Scratch memory of a product of n rows of n_in values.
+/// Bytes of scratch memory for a product of n rows of n_in values.
 size_t panel_product_scratch(const CpuContext& ctx, int64_t n, int64_t n_in);
 
 /// out [n, n_out] (+)= x [n, n_in] w^T (+ bias [n_out]); x and out are dense.
@@ -29,7 +29,7 @@ class PanelProduct {
   void run();
 
  private:
-  /// In this thread's scratch memory.
+  /// Pieces of this thread's scratch memory.
   struct Memory {
     ByteTile* tiles;  // [n_units, n_tiles]
     char* pieces;     // [n_threads, kBytePieceBytes]
@@ -48,7 +48,7 @@ class PanelProduct {
   const PanelOperands& at_;
   const BytePanelKernel kernel_;
   const int64_t n_tiles_, n_panels_;
-  int64_t task_tiles_;  // of activations
+  int64_t task_tiles_;  // tiles of activations
   Memory memory_{};
   std::atomic<int64_t> next_task_ = 0;
 };

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
-// How the output of a large matrix product is cut into tiles, each of which one thread computes
-// whole, from the first value of its sums to the last. Used by matmul.cpp.
+// How the output of a large matrix product is divided into tiles. One thread computes each tile
+// completely, from the first value of its sums to the last.
 //
-// The cut is a function of the product's shape and of the layout of its weights, never of the
-// number of threads: a library that shares a product out to its threads may split the sums among
-// them, and then the rounding of results depends on how many there are.
+// The division depends on the product's shape and the layout of its weights, never on the number of
+// threads. A library that divides a product among its threads may split sums between them, and then
+// the rounding of results depends on their number.
 #pragma once
 
 #include <algorithm>
@@ -14,7 +14,7 @@
 
 namespace snapkv::cpu {
 
-/// Tiles of [rows, cols], from the output's beginning; the last ones may be smaller. cols is a
+/// Tiles of [rows, cols] from the output's beginning; the last ones may be smaller. cols is a
 /// multiple of kPanelRows or all columns.
 struct Tiling {
   int64_t rows = 0;
@@ -23,20 +23,20 @@ struct Tiling {
   int64_t n_cols = 0;  // tiles side by side
 };
 
-/// A tile of this size and its operands stay near a core while the library works on it, whatever
-/// the length of the sums (measured with 1 MiB of L2 cache: tiles twice as large are no faster).
+/// A tile of this size and its operands stay near a core while the library works on it, however
+/// long the sums are (measured with 1 MiB of L2 cache: tiles twice as large are no faster).
 inline constexpr int64_t kTileRows = 256;
 inline constexpr int64_t kTileCols = 256;
 
-/// With panels, tiles narrower than the output are computed beside it and then copied into it,
-/// which short sums do not make up for (4% at 576 products, 1% at 2048). Where sums are shorter
+/// With panels, tiles narrower than the output are computed in separate memory and then copied to
+/// it, which short sums do not make up for (4% at 576 products, 1% at 2048). If sums are shorter
 /// than this, or all weights fit into the caches anyway, tiles are whole rows of the output.
 inline constexpr int64_t kShortSum = 1536;
 inline constexpr int64_t kFewWeights = 2 << 20;
 inline constexpr int64_t kStripRows = 64;
 
-/// Small outputs are cut finer until there is work for this many threads, but not finer than tiles
-/// of kMinTileRows x kPanelRows.
+/// Small outputs are divided further until there is work for this many threads, but tiles are at
+/// least kMinTileRows x kPanelRows.
 inline constexpr int64_t kWantedTiles = 8;
 inline constexpr int64_t kMinTileRows = 32;
 
@@ -54,7 +54,7 @@ inline Tiling choose_tiling(int64_t n, int64_t n_out, int64_t n_in, bool panels)
       break;
     }
   }
-  // As many tiles of even sizes, so that threads finish together.
+  // The same number of tiles with even sizes, so that threads finish together.
   Tiling t;
   t.n_rows = tiles(n, rows);
   t.rows = tiles(n, t.n_rows);

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Rounding 32 activations to 8 bits with AVX2. Included by gemv_int8_256.cpp and
-// byte_panels_x86.cpp.
+// Rounds 32 activations to 8 bits with AVX2.
 #pragma once
 
 #if defined(__x86_64__)
@@ -25,7 +24,7 @@ SNAPKV_AVX2_INLINE void load_block(const bf16_t* from, FloatBlock& x) {
   }
 }
 
-/// Their largest magnitude, compared as bits, so that a NaN is the maximum and shows in the result.
+/// The largest magnitude, compared as bits, so that a NaN is the maximum and shows in the result.
 SNAPKV_AVX2_INLINE float max_magnitude(const FloatBlock& x) {
   const __m256i absolute = _mm256_set1_epi32(0x7fffffff);
   __m256i max = _mm256_setzero_si256();
@@ -38,7 +37,7 @@ SNAPKV_AVX2_INLINE float max_magnitude(const FloatBlock& x) {
   return std::bit_cast<float>(_mm_cvtsi128_si32(m));
 }
 
-/// The values times `inverse`, each to the nearest of -128 ... 127.
+/// The values times `inverse`, rounded to the nearest of -128 ... 127.
 SNAPKV_AVX2_INLINE __m256i round_block(const FloatBlock& x, float inverse) {
   __m256i q[4];
   SNAPKV_UNROLL for (int i = 0; i < 4; ++i) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Ops that work row by row: embedding, norm, rotation, activation. Meanings in backend/ops.def.
+// Ops that work row by row: embedding, norm, rotation, activation. backend/ops.def defines them.
 #include <algorithm>
 #include <cmath>
 #include <type_traits>
@@ -8,7 +8,7 @@
 #include "backend/cpu/cpu_ops.h"
 #include "backend/cpu/scratch.h"
 
-// Scalable vectors can't be array elements: NEON serves those processors.
+// Scalable vectors cannot be array elements; those processors use NEON.
 #define HWY_DISABLED_TARGETS (HWY_SVE | HWY_SVE2 | HWY_SVE_256 | HWY_SVE2_128 | HWY_RVV)
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "backend/cpu/rowwise.cpp"
@@ -57,7 +57,7 @@ void rms_norm_row_bf16(const float* x, const float* w, float eps, int64_t n, voi
   rms_norm_row(x, w, eps, n, static_cast<bf16_t*>(out));
 }
 
-/// sum_i (x[i] - shift), or of the squares of these differences, in four partial sums in f32.
+/// sum_i (x[i] - shift), or of the squares of these differences, in four f32 partial sums.
 template <bool square>
 HWY_INLINE float sum_row(const float* HWY_RESTRICT x, float shift, int64_t n) {
   const F32 d;
@@ -80,8 +80,8 @@ HWY_INLINE float sum_row(const float* HWY_RESTRICT x, float shift, int64_t n) {
   return sum;
 }
 
-// One row: out = (x - mean) / sqrt(variance + eps) * w + b. A second pass takes the variance from
-// the differences, which do not cancel where the mean is large.
+// One row: out = (x - mean) / sqrt(variance + eps) * w + b. A second pass computes the variance
+// from the differences, which avoids cancellation when the mean is large.
 template <typename Out>
 void layer_norm_row(const float* x, const float* w, const float* b, float eps, int64_t n,
                     Out* out) {
@@ -140,7 +140,7 @@ void softcap_row(float* x, float cap, int64_t n) {
   for (; i < n; ++i) x[i] = cap * std::tanh(x[i] / cap);
 }
 
-// One head: pairs (a, b) turn to (a cos - b sin, a sin + b cos).
+// One head: each pair (a, b) turns to (a cos - b sin, a sin + b cos).
 void rope_norm_head(float* HWY_RESTRICT x, const float* HWY_RESTRICT cos_table,
                     const float* HWY_RESTRICT sin_table, int64_t n_pairs) {
   const F32 d;
@@ -256,8 +256,8 @@ HWY_EXPORT(gelu_tanh_row);
 
 namespace {
 
-// Waking the other threads takes a few microseconds: one thread alone is done sooner with fewer
-// values than this.
+// Waking the other threads takes a few microseconds: with fewer values than this, one thread alone
+// is done sooner.
 constexpr int64_t kParallelValues = 16 * 1024;
 
 }  // namespace
@@ -300,6 +300,16 @@ void add(const CpuContext& ctx, const Tensor& x, const Tensor& y, float factor) 
   for (int64_t t = 0; t < n; ++t) row(x.at<float>(t), y.at<const float>(t), factor, d);
 }
 
+void add_rows(const CpuContext& ctx, const Tensor& x, const Tensor& y,
+              std::span<const int32_t> rows, std::span<const float> factors) {
+  const int64_t n = std::ssize(rows), d = x.shape[1];
+  const auto row = HWY_DYNAMIC_DISPATCH(add_row);
+#pragma omp parallel for num_threads(ctx.n_threads) if (n > 1 && n * d >= kParallelValues)
+  for (int64_t t = 0; t < n; ++t) {
+    row(x.at<float>(rows[t]), y.at<const float>(t), factors[t], d);
+  }
+}
+
 void scale(const CpuContext& ctx, const Tensor& x, std::span<const float> factors) {
   const int64_t n = x.shape[0], d = x.numel() / n;
   const auto row = HWY_DYNAMIC_DISPATCH(scale_row);
@@ -309,7 +319,7 @@ void scale(const CpuContext& ctx, const Tensor& x, std::span<const float> factor
   }
 }
 
-// Threads share pieces and not rows, because the logits of one token are one long row.
+// Threads share pieces rather than rows, because the logits of one token are one long row.
 void softcap(const CpuContext& ctx, const Tensor& x, float cap) {
   constexpr int64_t kPiece = 4096;
   const int64_t n = x.numel();
@@ -325,7 +335,7 @@ void rope(const CpuContext& ctx, const Tensor& x, std::span<const int32_t> pos,
   const int64_t n_pairs = std::ssize(frequencies.inv_freq);
   const auto head = frequencies.layout == RopeLayout::norm ? HWY_DYNAMIC_DISPATCH(rope_norm_head)
                                                            : HWY_DYNAMIC_DISPATCH(rope_neox_head);
-  // the cosines and sines of a position, which its heads share
+  // cosines and sines of a position, shared by its heads
   float* tables = reinterpret_cast<float*>(scratch(n * 2 * n_pairs * sizeof(float)));
 #pragma omp parallel for num_threads(ctx.n_threads) if (n > 1 && n * n_head * n_pairs * 2 >= \
                                                                      kParallelValues)

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-// What the scores of policies are made of: norms, products and sums of KV rows, and arithmetic on
-// scores. Meanings in backend/ops.def. Each runs once per layer and reads memory more than it
-// computes, so rows become f32 by convert.cpp's SIMD and the arithmetic is plain f64. Every row's
-// result is one thread's work: it does not depend on how many there are.
+// The parts of policies' scores: norms, products and sums of KV rows, and arithmetic on scores;
+// backend/ops.def defines them. Each op runs once per layer and is bound by memory rather than
+// arithmetic, so convert.cpp's SIMD converts rows to f32 and the arithmetic is plain f64. One
+// thread computes each row's result, which therefore does not depend on the number of threads.
 #include <omp.h>
 
 #include <algorithm>
@@ -19,14 +19,14 @@ namespace snapkv::cpu {
 namespace {
 
 constexpr int64_t kBlock = 256;  // rows of a task
-/// Below this many values waking the other threads costs more than it saves.
+/// With fewer values, waking the other threads costs more than it saves.
 constexpr int64_t kParallelValues = 16 * 1024;
 
 int64_t longest(std::span<const int32_t> n) {
   return n.empty() ? 0 : *std::max_element(n.begin(), n.end());
 }
 
-/// f(h, begin, end, thread) for blocks of rows that cover [0, n[h]) of every head.
+/// Calls f(h, begin, end, thread) for blocks of rows that cover [0, n[h]) of every head.
 template <typename F>
 void for_blocks(const CpuContext& ctx, std::span<const int32_t> n, int64_t values_per_row, F f) {
   const int64_t n_blocks = (longest(n) + kBlock - 1) / kBlock;
@@ -41,19 +41,19 @@ void for_blocks(const CpuContext& ctx, std::span<const int32_t> n, int64_t value
   }
 }
 
-/// Room for `n_rows` rows of d values for each thread.
+/// Memory for `n_rows` rows of d values per thread.
 float* thread_rows(const CpuContext& ctx, int64_t n_rows, int64_t d) {
   return reinterpret_cast<float*>(scratch(ctx.n_threads * n_rows * d * sizeof(float)));
 }
 
-/// Row (h, j) as f32: where it is, or converted into `room`.
+/// Row (h, j) as f32: in place, or converted into `room`.
 const float* row_of(const Tensor& x, int64_t h, int64_t j, float* room) {
   if (x.dtype == DType::f32) return x.at<const float>(h, j);
   convert_row(x.at<const void>(h, j), x.dtype, x.shape[2], room);
   return room;
 }
 
-// The sum of f(i) over i < n in f64, as eight chains that the compiler can put into vectors.
+// The sum of f(i) over i < n in f64, as eight chains that the compiler can vectorize.
 template <typename F>
 double sum_of(int64_t n, F f) {
   std::array<double, 8> sums{};
@@ -101,7 +101,7 @@ void row_dots(const CpuContext& ctx, const Tensor& x, const Tensor& y, std::span
   });
 }
 
-// A head's rows in blocks, whose sums are added in order afterwards.
+// Sums a head's rows in blocks and then adds the blocks' sums in order.
 void sum_rows(const CpuContext& ctx, const Tensor& x, const Tensor& weights,
               std::span<const int32_t> n, const Tensor& out) {
   const int64_t d = x.shape[2], n_blocks = (longest(n) + kBlock - 1) / kBlock;
@@ -180,7 +180,7 @@ void write_softmax(const ChunkScores& c, const float* s, int64_t n, float* out) 
   }
 }
 
-// By sorting: ties in descending order of their indices, so that the lower index ranks higher.
+// By sorting, with ties in descending order of index, so that the lower index ranks higher.
 void write_ranks(const ChunkScores& c, const float* s, int64_t n, int32_t* order, float* out) {
   std::iota(order, order + n, 0);
   std::sort(order, order + n, [s](int32_t a, int32_t b) {
@@ -246,7 +246,7 @@ void find_range(const Tensor& x, int64_t h, int64_t begin, int64_t end, float* r
   }
 }
 
-/// The standard deviation of a row's d channels, each measured in its range.
+/// The standard deviation of a row's d channels, each relative to its range.
 float deviation(const float* row, int64_t d, Range range) {
   if (d < 2) return 0.0f;
   const auto value = [=](int64_t c) {
@@ -265,7 +265,7 @@ void lag_deviations(const CpuContext& ctx, const Tensor& x, std::span<const int3
                     int64_t begin, int64_t lag, const Tensor& out) {
   const int64_t d = x.shape[2], most = longest(n);
   const int64_t n_chunks =
-      std::max<int64_t>(0, most - begin) / lag;  // that have a next one, or are it
+      std::max<int64_t>(0, most - begin) / lag;  // complete ones
   const int n_threads = team_size(ctx, most * std::ssize(n) * d >= kParallelValues);
   float* rooms = thread_rows(ctx, 3, d);
   for (int64_t h = 0; h < std::ssize(n); ++h) std::fill_n(out.at<float>(h), n[h], 0.0f);

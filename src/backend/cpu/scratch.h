@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Threads and scratch memory of attention and selection kernels. The memory is one block per
-// calling thread that grows to the largest request and stays; it is taken before a parallel region
-// (taking may throw) and shared out inside.
+// calling thread, which grows to the largest request and stays. It is taken before a parallel
+// region, since taking may throw, and divided among threads inside.
 #pragma once
 
 #include <cstddef>
@@ -10,15 +10,15 @@
 
 namespace snapkv::cpu {
 
-/// Threads of a parallel region: all or one. A region with some of them would make libgomp end the
-/// others and start them again for the next one.
+/// Threads of a parallel region: all or one. With a number in between, libgomp would end the other
+/// threads and start them again for the next region.
 inline int team_size(const CpuContext& ctx, bool parallel) { return parallel ? ctx.n_threads : 1; }
 
 /// At least `bytes` bytes, uninitialized, aligned to a cache line; valid until this thread's next
 /// call. Throws Error{kDoesNotFit}.
 char* scratch(size_t bytes);
 
-/// Cuts a block into aligned pieces; without a block it only adds up the bytes.
+/// Cuts a block into aligned pieces; without a block it only adds up their bytes.
 class ScratchCutter {
  public:
   explicit ScratchCutter(char* begin) : begin_(begin) {}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// cpu_kernel_bytes(): the largest scratch memory that any kernel of a prompt asks for, and what the
-// product library adds. Called by memory plans through backend/cpu_scratch.h.
+// cpu_kernel_bytes(): the largest scratch memory that any kernel of a prompt asks for, plus what
+// the product library needs.
 #include "backend/cpu/scratch_bytes.h"
 
 #include <algorithm>
@@ -19,10 +19,10 @@ namespace snapkv {
 namespace cpu {
 namespace {
 
-/// For the code that oneDNN generates for a prompt's products, its objects and the heap's: measured
-/// from 0.2 to 0.9 MiB alone, and 1.54 MiB once beside other tests.
+/// The code that oneDNN generates for a prompt's products, its objects and heap: measured from 0.2
+/// to 0.9 MiB alone, and once 1.54 MiB beside other tests.
 constexpr size_t kLibraryBytes = 7 << 18;
-/// oneDNN's own scratch memory for a tile, of each thread.
+/// oneDNN's own scratch memory for a tile, per thread.
 constexpr size_t kTileLibraryBytes = 64 << 10;
 
 CpuContext context_of(const KernelShape& s) {
@@ -54,14 +54,14 @@ size_t vote_bytes(const CpuContext& ctx, const KernelShape& s, int64_t n_window)
   return window_votes_scratch(ctx, v);
 }
 
-/// top_k(): keys of 8 bytes for every row that a thread ranks.
+/// top_k() needs 8-byte keys for every row that a thread ranks.
 size_t ranking_bytes(const CpuContext& ctx, const KernelShape& s) {
   const int64_t n_lists =
       s.shares_budget ? s.n_head_kv : std::min<int64_t>(ctx.n_threads, s.n_head_kv);
   return n_lists * s.n_tokens * sizeof(uint64_t);
 }
 
-/// Bytes of a unit of prepared activations, of the kernel that wants most beside them.
+/// Bytes of a unit of prepared activations, for the kernel with the largest units.
 size_t largest_unit() {
   size_t bytes = gemv_bf16() != nullptr ? gemv_bf16()->unit_bytes : 0;
   for (const DType type : {DType::q8_0, DType::q4_0, DType::q4_k}) {
@@ -71,15 +71,17 @@ size_t largest_unit() {
 }
 
 size_t product_bytes(const CpuContext& ctx, const KernelShape& s) {
-  const int64_t widest = std::max({s.n_embd, s.n_ff, s.n_head * s.head_dim});
+  const int64_t widest = std::max(s.n_embd, s.n_head * s.head_dim);
   if (!s.packed) {  // activations of project(), as kernels want them
-    return s.n_chunk * (widest / kGemvUnit + 1) * largest_unit();
+    return std::max(s.n_chunk * (widest / kGemvUnit + 1), s.n_ff_rows * (s.n_ff / kGemvUnit + 1)) *
+           largest_unit();
   }
   const size_t tile = kTileRows * kTileCols * sizeof(float);
   const size_t library =
       ctx.n_threads * (tile + kTileLibraryBytes + pack_panel_scratch(ctx.compute));
   if (ctx.byte_products == ByteProducts::other) return library;
-  return std::max(library, panel_product_scratch(ctx, s.n_chunk, widest));
+  return std::max({library, panel_product_scratch(ctx, s.n_chunk, widest),
+                   panel_product_scratch(ctx, s.n_ff_rows, s.n_ff)});
 }
 
 size_t rotation_bytes(const KernelShape& s) { return s.n_chunk * s.head_dim * sizeof(float); }
@@ -94,7 +96,7 @@ size_t cpu_pack_workspace_bytes(const KernelShape& s) {
       {n_q, s.n_embd}, {n_kv, s.n_embd}, {s.n_embd, n_q}, {s.n_ff, s.n_embd}, {s.n_embd, s.n_ff}};
   size_t most = 0;
   for (const auto& [n_out, n_in] : matrices) {
-    for (const bool blocked : {false, true}) {  // the library decides which
+    for (const bool blocked : {false, true}) {  // the library decides which layout
       const cpu::PackedShape w{ctx.compute, n_out, n_in, blocked};
       most = std::max(most, cpu::pack_workspace_bytes(w, s.n_chunk, ctx.n_threads));
     }

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Bytes that kernels take of scratch() for given arguments, whose data is not read. Asked by
-// scratch_bytes.cpp.
+// Bytes of scratch() that kernels take for given arguments, whose data is not read.
 #pragma once
 
 #include "backend/cpu/cpu_context.h"

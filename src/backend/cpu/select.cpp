@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Storing, pooling, ranking, gathering and converting of KV rows; voting is in window_votes.cpp.
+// Stores, pools, ranks, gathers and converts KV rows; voting is in window_votes.cpp.
 #include <omp.h>
 
 #include <algorithm>
@@ -27,7 +27,7 @@ HWY_BEFORE_NAMESPACE();
 namespace snapkv::cpu {
 namespace HWY_NAMESPACE {
 
-// Highway's emulated conversion to f16 truncates; only these targets have an instruction that
+// Highway's emulated conversion to f16 truncates. Only these targets have an instruction that
 // rounds to nearest even.
 #if HWY_TARGET <= HWY_AVX2 || HWY_TARGET == HWY_NEON
 constexpr bool kRoundsToF16 = true;
@@ -35,7 +35,8 @@ constexpr bool kRoundsToF16 = true;
 constexpr bool kRoundsToF16 = false;
 #endif
 
-/// 32 values as store_rows() defines q8_0. The bits of |x| compare as |x| does, with NaN greatest.
+/// Quantizes 32 values as store_rows() defines q8_0. The bits of |x| compare as |x| does, with NaN
+/// greatest.
 HWY_INLINE void quantize_block(const float* HWY_RESTRICT x, BlockQ8_0& block) {
   const F32 d;
   const hn::Rebind<int32_t, F32> di;
@@ -59,7 +60,7 @@ HWY_INLINE void quantize_block(const float* HWY_RESTRICT x, BlockQ8_0& block) {
   }
 }
 
-/// One row of n values, f32 to a cache dtype, rounded to nearest even.
+/// Stores one row of n f32 values in a cache dtype, rounded to nearest even.
 void store_row(const float* HWY_RESTRICT src, int64_t n, DType dtype, void* dst) {
   const F32 d;
   const int64_t lanes = hn::Lanes(d);
@@ -101,15 +102,15 @@ namespace {
 
 HWY_EXPORT(store_row);
 
-/// Below this much memory traffic waking the other threads costs more than it saves.
+/// With less memory traffic, waking the other threads costs more than it saves.
 constexpr int64_t kSerialBytes = 64 << 10;
 
 int threads_for(const CpuContext& ctx, int64_t bytes) {
   return team_size(ctx, bytes >= kSerialBytes);
 }
 
-/// out[j] combines x[j + t - kernel_size / 2] over t < kernel_size for j in [begin, end), and
-/// leaves out positions outside of [0, n).
+/// out[j] combines x[j + t - kernel_size / 2] over t < kernel_size for j in [begin, end), without
+/// positions outside [0, n).
 template <typename Combine>
 void pool_block(const float* x, int64_t n, int kernel_size, int64_t begin, int64_t end, float* out,
                 Combine combine) {
@@ -121,7 +122,8 @@ void pool_block(const float* x, int64_t n, int kernel_size, int64_t begin, int64
   }
 }
 
-/// A key that is greater for a higher score and, of equal scores, for a lower index. NaN is lowest.
+/// A key that is greater for a higher score and, for equal scores, for a lower index. NaN is
+/// lowest.
 uint64_t rank_key(float score, uint32_t index) {
   uint32_t u = 0;
   if (!std::isnan(score)) {
@@ -161,7 +163,7 @@ void store_rows(const CpuContext& ctx, const Tensor& src, DType dtype, std::span
 
 void pool(const CpuContext& ctx, const Tensor& scores, std::span<const int32_t> n, int kernel_size,
           Pooling pooling, const Tensor& out) {
-  constexpr int64_t kBlock = 2048;  // columns: the output stays in the L1 cache
+  constexpr int64_t kBlock = 2048;  // columns; the output stays in the L1 cache
   const int64_t n_head_kv = std::ssize(n);
   if (n_head_kv == 0) return;
   const int64_t longest = *std::max_element(n.begin(), n.end());

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Highway helpers of the attention and selection kernels, compiled once per target: loads that
-// widen to f32, bf16 rounding, 4x4 transposes, 2^x. Included inside the foreach_target mechanism
-// only.
+// widen to f32, bf16 rounding, 4x4 transposes, 2^x. Include only inside the foreach_target
+// mechanism.
 #include <hwy/highway.h>
 
 #include <cstdint>
@@ -20,7 +20,7 @@ namespace snapkv::cpu {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-/// The vectors of these kernels: at most 16 lanes, so that padding to 16 values covers any target.
+/// The kernels' vectors: at most 16 lanes, so that padding to 16 values suits any target.
 using F32 = hn::CappedTag<float, 16>;
 using VF = hn::Vec<F32>;
 
@@ -28,8 +28,8 @@ template <class D>
 HWY_INLINE hn::Vec<D> load_f32(D d, const float* p) {
   return hn::LoadU(d, p);
 }
-/// f16 values, given as their bits, as f32. Only these targets have an instruction for it; where
-/// Highway emulates one, it takes infinities and NaN for large numbers, so they are set here.
+/// Converts f16 values, given as bits, to f32. Only these targets have an instruction for it.
+/// Highway's emulation treats infinities and NaN as large numbers, so they are set here.
 template <class D>
 HWY_INLINE hn::Vec<D> promote_f16(D d, hn::Vec<hn::Rebind<uint16_t, D>> bits) {
   const hn::Rebind<hwy::float16_t, D> dh;
@@ -59,7 +59,7 @@ HWY_INLINE hn::Vec<D> load_f32(D d, const hwy::bfloat16_t* p) {
   return hn::BitCast(d, hn::ShiftLeft<16>(bits));
 }
 
-/// The nearest bf16 (ties to even) as f32; NaN stays NaN.
+/// Rounds to the nearest bf16 (ties to even), as f32; NaN stays NaN.
 template <class D>
 HWY_INLINE hn::Vec<D> round_bf16(D d, hn::Vec<D> x) {
   const hn::Rebind<uint32_t, D> du;
@@ -71,7 +71,7 @@ HWY_INLINE hn::Vec<D> round_bf16(D d, hn::Vec<D> x) {
 }
 
 #if HWY_TARGET != HWY_SCALAR
-/// dst[i * stride + r] = lane i of the r-th row, for 4 rows of 4 lanes of 32 bits.
+/// dst[i * stride + r] = lane i of row r, for 4 rows of 4 lanes of 32 bits.
 template <class D, class V = hn::Vec<D>>
 HWY_INLINE void store_transposed_4x4(D d, V r0, V r1, V r2, V r3, hn::TFromD<D>* HWY_RESTRICT dst,
                                      int64_t stride) {
@@ -93,10 +93,10 @@ HWY_INLINE void store_transposed_4x4(D d, V r0, V r1, V r2, V r3, hn::TFromD<D>*
 template <class D>
 HWY_INLINE hn::Vec<D> exp2_nonpositive(D d, hn::Vec<D> x) {
   const hn::Rebind<int32_t, D> di;
-#if HWY_TARGET == HWY_SCALAR || HWY_TARGET == HWY_EMU128  // whose Max drops a NaN
+#if HWY_TARGET == HWY_SCALAR || HWY_TARGET == HWY_EMU128  // their Max drops a NaN
   x = hn::IfThenElse(hn::Lt(x, hn::Set(d, -127.0f)), hn::Set(d, -127.0f), x);
 #else
-  x = hn::Max(hn::Set(d, -127.0f), x);  // in this order, in which x86 keeps a NaN
+  x = hn::Max(hn::Set(d, -127.0f), x);  // in this order, which keeps a NaN on x86
 #endif
   const auto shifted = x + hn::Set(d, 12582912.0f);
   const auto f = x - (shifted - hn::Set(d, 12582912.0f));
@@ -112,7 +112,7 @@ HWY_INLINE hn::Vec<D> exp2_nonpositive(D d, hn::Vec<D> x) {
   return hn::BitCast(d, hn::BitCast(di, p) + n);
 }
 
-/// Caps scores in log2 units: SoftcapFactors of attention_tile.h.
+/// Caps scores in log2 units: see SoftcapFactors in attention_tile.h.
 template <class D>
 HWY_INLINE hn::Vec<D> cap_score(D d, hn::Vec<D> s, SoftcapFactors f) {
   const auto magnitude = hn::Abs(s), one = hn::Set(d, 1.0f);
@@ -121,7 +121,7 @@ HWY_INLINE hn::Vec<D> cap_score(D d, hn::Vec<D> s, SoftcapFactors f) {
   const auto t = magnitude * hn::Set(d, f.inverse), t2 = t * t;
   auto series = hn::Set(d, f.kSeries[0]);
   for (int i = 1; i < 4; ++i) series = hn::MulAdd(series, t2, hn::Set(d, f.kSeries[i]));
-  const auto is_small = hn::Lt(t, hn::Set(d, f.kSmall));  // not of NaN
+  const auto is_small = hn::Lt(t, hn::Set(d, f.kSmall));  // false for NaN
   return hn::CopySign(hn::IfThenElse(is_small, magnitude * series, large), s);
 }
 

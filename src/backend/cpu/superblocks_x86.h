@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
 // The superblock types in x86 registers; blocks_x86.h explains X86Block and has the other block
-// types. Included by gemv_int8_avx2.cpp, gemv_int8_vnni.h and pack_avx512.cpp.
+// types.
 //
 // With VNNI a superblock's 8 parts take the places of 8 blocks. Eight bytes of a part are a 64-bit
-// word: for each vector one permutation fetches its words from the packed levels, one shift by a
-// count of its own for each word brings the part's bits down.
-//   load_parts(p, q)   levels from 0 on: of types without minima more than theirs by
-//                      2^kPartSurplusBits
-//   kPartUnits         what a level counts for in each lane, if not 1
+// word. For each vector one permutation fetches its words from the packed levels, and one shift,
+// with a count of its own for each word, brings the part's bits down.
+//   load_parts(p, q)   unsigned levels; for types without minima they are 2^kPartSurplusBits
+//                      larger
+//   kPartUnits         the value of a level in each lane, if not 1
 #pragma once
 
 #include "backend/cpu/blocks_x86.h"
@@ -25,9 +25,9 @@ struct X86Superblock {
     return reinterpret_cast<const Block<T>*>(p)->unpack_scales();
   }
 
-  /// Each lane of 128 bits belongs to a row. With PartBytes `scales` holds the parts' scales and,
-  /// above them, their minima; with HalfPartBytes both hold the numbers of the parts' first halves
-  /// and, above them, those of the last.
+  /// Each 128-bit lane belongs to a row. With PartBytes, `scales` holds the parts' scales and,
+  /// above them, their minima. With HalfPartBytes both hold the numbers of the parts' first halves
+  /// and, above them, those of the last halves.
   struct PairScales {
     __m256i scales, mins;
   };
@@ -56,12 +56,12 @@ struct X86Superblock {
   }
 };
 
-/// Superblocks that begin with PartScales: the 12 bytes of two rows are unpacked together.
+/// Superblocks that begin with PartScales; the 12 bytes of two rows are unpacked together.
 template <DType T>
 struct X86PartScales : X86Superblock<T> {
   using PairScales = typename X86Superblock<T>::PairScales;
   static SNAPKV_AVX2_INLINE PairScales pair_scales(const char* p0, const char* p1) {
-    // 32-bit words 1, 2, 3 are the a, b, c of PartScales::unpack()
+    // 32-bit words 1, 2, 3 are a, b, c in PartScales::unpack()
     const __m256i words = X86Superblock<T>::load_pair(p0, p1);
     const __m256i low =
         _mm256_and_si256(_mm256_srlv_epi32(_mm256_shuffle_epi32(words, 0b11'10'11'01),
@@ -86,11 +86,11 @@ constexpr PartWords each_word(F f) {
 }
 SNAPKV_VNNI_INLINE __m512i load(const PartWords& words) { return _mm512_load_si512(words.at); }
 
-/// In each part's words the bit of every byte that has the part's number.
+/// In each part's words, the bit of every byte whose index is the part's number.
 inline constexpr PartWords kPartBits =
     each_word([](int part) { return int64_t{0x0101010101010101} << part; });
 
-/// Adds `value` to the levels whose bits are set: bit j of bits[i] belongs to level i of part j.
+/// Adds `value` to levels whose bit is set: bit j of bits[i] belongs to level i of part j.
 SNAPKV_VNNI_INLINE void add_part_bits(const char* bits, int8_t value, VnniLevels& q) {
   SNAPKV_UNROLL for (int v = 0; v < 4; ++v) {
     const __m512i word = _mm512_set1_epi64(load_word<int64_t>(bits + 8 * v));
@@ -168,7 +168,7 @@ inline constexpr PartWords kNibbleMasks = each_word([](int part) {
   return static_cast<int64_t>(part % 2 == 0 ? 0x0f0f0f0f0f0f0f0fu : 0xf0f0f0f0f0f0f0f0u);
 });
 
-/// Vector v's words, each with the nibbles of both its part and the other.
+/// Loads vector v's words, each with the nibbles of its own part and of the other.
 SNAPKV_VNNI_INLINE void load_nibble_words(const char* qs, VnniLevels& q) {
   const __m512i pairs0 = _mm512_loadu_si512(qs), pairs1 = _mm512_loadu_si512(qs + 64);
   SNAPKV_UNROLL for (int v = 0; v < 4; ++v) {
@@ -184,8 +184,8 @@ struct X86Block<DType::q4_k> : X86PartScales<DType::q4_k> {
     return low_or_high(p + offsetof(BlockQ4_K, qs) + part / 2 * 32, part % 2 == 1);
   }
 
-  /// Odd parts are left where they are, 16 times their levels: bytes still hold them, and no shift
-  /// is needed.
+  /// Odd parts keep their place, 16 times their levels: they still fit into bytes, and no shift is
+  /// needed.
   static SNAPKV_VNNI_INLINE void load_parts(const char* p, VnniLevels& q) {
     load_nibble_words(p + offsetof(BlockQ4_K, qs), q);
     SNAPKV_UNROLL for (int v = 0; v < 4; ++v) q[v] = _mm512_and_si512(q[v], load(kNibbleMasks));
@@ -218,8 +218,8 @@ struct X86Block<DType::q5_k> : X86PartScales<DType::q5_k> {
 
 // ---------------------------------------------------------------- q6_k
 
-// Part 4h + k has its low bits in the nibbles (k >= 2: high) of bytes [64h + 32 (k % 2), ...), its
-// high bits in bits 2k, 2k + 1 of bytes [32h, 32h + 32).
+// Part 4h + k has its low bits in the nibbles (high ones for k >= 2) of bytes [64h + 32 (k % 2),
+// ...), and its high bits in bits 2k, 2k + 1 of bytes [32h, 32h + 32).
 inline constexpr PartWords kLowWords =
     each_word([](int part) { return part / 4 * 8 + part % 2 * 4; });
 inline constexpr PartWords kLowShifts = each_word([](int part) { return part % 4 / 2 * 4; });
@@ -257,7 +257,7 @@ struct X86Block<DType::q6_k> : X86Superblock<DType::q6_k> {
       const __m512i bits = _mm512_rolv_epi64(
           _mm512_permutexvar_epi64(_mm512_add_epi64(load(kHighWords), step), high),
           load(kHighRotations));
-      // nibbles & 15 | bits & 48: bits where the mask is 0
+      // nibbles & 15 | bits & 48: `bits` where the mask is 0
       const __m512i both = _mm512_ternarylogic_epi64(_mm512_set1_epi8(15), nibbles, bits, 0xca);
       q[v] = _mm512_and_si512(both, _mm512_set1_epi8(63));
     }
@@ -278,7 +278,7 @@ struct X86Block<DType::iq4_xs> : X86Superblock<DType::iq4_xs> {
     look_up(BlockIQ4_NL::kLevels, kSurplus, q);
   }
   static SNAPKV_VNNI_INLINE __m512 d_8(const char* p) {
-    // each lane takes its part's byte as its highest, which then brings its sign down
+    // each lane takes its part's byte as its highest byte; a shift then extends the sign
     const __m512i order =
         _mm512_slli_epi32(_mm512_setr_epi32(0, 0, 4, 4, 1, 1, 5, 5, 2, 2, 6, 6, 3, 3, 7, 7), 24);
     const __m512i bytes =
@@ -289,35 +289,35 @@ struct X86Block<DType::iq4_xs> : X86Superblock<DType::iq4_xs> {
 
 // ---------------------------------------------------------------- which types there are
 
-/// Whether 8-bit products of the type exist.
+/// Whether there are 8-bit products for the type.
 template <DType T>
 concept HasX86Block = requires {
   X86Block<T>::levels(nullptr, 0);
 };
 
-/// Whether levels() are from 0 on, too large by kOffset.
+/// Whether levels() are unsigned, with a surplus of kOffset.
 template <DType T>
 concept HasLevelOffset = requires {
   X86Block<T>::kOffset;
 };
 
-/// Whether levels are what nibbles stand for, 32 to a block.
+/// Whether levels are looked up from nibbles, 32 to a block.
 template <DType T>
 concept HasNibbles = requires(__m256i nibbles) {
   X86Block<T>::from_nibbles(nibbles);
 };
 
-/// Whether scales belong to 16 values each.
+/// Whether each scale belongs to 16 values.
 template <DType T>
 concept HasHalfScales = std::is_same_v<typename X86Block<T>::Scales, HalfPartBytes>;
 
-/// Whether VNNI takes 256 values as 8 blocks with scales of their own.
+/// Whether VNNI treats 256 values as 8 blocks with their own scales.
 template <DType T>
 concept HasVnniBlocks = requires {
   X86Block<T>::kSurplus;
 };
 
-/// Whether VNNI takes superblocks with integer scales.
+/// Whether VNNI treats the type as superblocks with integer scales.
 template <DType T>
 concept HasVnniParts = requires(VnniLevels& q) {
   X86Block<T>::load_parts(nullptr, q);

@@ -23,7 +23,7 @@ int64_t now_ns() {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(now).count();
 }
 
-/// How long this thread has ever waited for a processor; negative where Linux does not count it.
+/// How long this thread has waited for a processor in total; negative if Linux does not count it.
 int64_t waited_of_thread() {
   std::FILE* file = std::fopen("/proc/thread-self/schedstat", "re");
   if (file == nullptr) return -1;
@@ -47,8 +47,8 @@ int64_t waited_of_team(int n_threads) {
 
 std::atomic<bool> is_child{false};
 
-/// Whether this process was forked from one that had a team of threads: OpenMP's runtime believes
-/// in the child that it has them still, and a parallel region would wait for them for ever.
+/// Whether this process was forked from one that had a team of threads. In the child, OpenMP's
+/// runtime believes that the team still exists, and a parallel region would wait for it forever.
 bool lost_team() {
   static const int registered = pthread_atfork(nullptr, nullptr, [] { is_child = true; });
   if (registered != 0) {
@@ -78,9 +78,9 @@ int ThreadGovernor::threads(int64_t now) {
     begin_interval(now);
     return n_threads_;
   }
-  // Threads that wait for each other advance while none of them waits for a processor, at best n
-  // times as fast as one thread that never does: worse than that one if they wait for more than
-  // 1 - 1 / n of the time.
+  // The threads, which wait for each other, advance while none of them waits for a processor, at
+  // best n times as fast as a single thread that never waits. So they are slower than it if they
+  // wait for more than 1 - 1 / n of the time.
   const int64_t elapsed = now - begin_, waited = waited_() - waited_before_;
   if (waited_before_ < 0 || waited <= elapsed - elapsed / n_threads_) {
     pause_ = kFirstPause;

@@ -22,7 +22,7 @@ using dnnl::memory;
 
 const dnnl::engine& engine() {
   static const dnnl::engine e = [] {
-    cpu_target();  // the library can't be restricted after its first use
+    cpu_target();  // the library cannot be restricted after its first use
     return dnnl::engine(dnnl::engine::kind::cpu, 0);
   }();
   return e;
@@ -40,7 +40,8 @@ memory::desc panels_desc(DType compute, int64_t n_out, int64_t n_in) {
 
 dnnl::primitive_attr make_attr(DType compute, bool accumulate) {
   dnnl::primitive_attr attr;
-  // Scratch memory from the caller: the library's own belongs to the thread that made a product.
+  // Scratch memory comes from the caller: the library's own belongs to the thread that made a
+  // product.
   attr.set_scratchpad_mode(dnnl::scratchpad_mode::user);
   if (compute == DType::f32) attr.set_fpmath_mode(dnnl::fpmath_mode::strict);
   if (accumulate) {
@@ -80,7 +81,7 @@ bool ask_for_panels(DType compute, int64_t n_out, int64_t n_in) {
 
 }  // namespace
 
-// Asking takes 0.1 ms, a layer has seven matrices, and models have few shapes.
+// Cached: asking takes 0.1 ms, a layer has seven matrices, and models have few shapes.
 bool prefers_panels(DType compute, int64_t n_out, int64_t n_in) {
   static std::mutex mutex;
   static std::map<std::tuple<DType, int64_t, int64_t>, bool> answers;
@@ -91,7 +92,7 @@ bool prefers_panels(DType compute, int64_t n_out, int64_t n_in) {
   return answers[shape] = ask_for_panels(compute, n_out, n_in);
 }
 
-// The check is the promise that results do not depend on the number of threads: see the header.
+// The check ensures that results do not depend on the number of threads: see the header.
 TileProduct::TileProduct(const TileShape& s)
     : bias_(s.bias),
       x_({s.n, s.n_in}, to_dnnl(s.compute), memory::format_tag::ab),
@@ -111,8 +112,8 @@ TileProduct::TileProduct(const TileShape& s)
   product_ = dnnl::matmul(product);
 }
 
-// Making a product takes 0.1 ms and more. Prompts of a thousand lengths may pass in a server's
-// life, so the cache is emptied when full.
+// Making a product takes 0.1 ms or more, so products are cached. A server may see prompts of a
+// thousand lengths, so the cache is emptied when it is full.
 std::shared_ptr<const TileProduct> TileProduct::get(const TileShape& shape) {
   constexpr size_t kCapacity = 512;
   static std::mutex mutex;

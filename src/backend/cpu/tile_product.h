@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: MIT
-// TileProduct: one tile of a large product, computed by oneDNN on the thread that asks for it.
-// Used by matmul.cpp, which shares the tiles out to threads.
+// TileProduct: one tile of a large product, computed by oneDNN on the calling thread.
 //
-// oneDNN decides when a product is made how many threads will compute it, and with more than one it
-// may split sums among them, in pieces that depend on their number. So products are made, and run,
-// while the calling thread's OpenMP setting is one thread (OmpThreads); asking inside a parallel
-// region would not be enough, as there the library takes the setting and not the truth.
+// When a product is made, oneDNN decides how many threads will compute it; with more than one it
+// may split sums among them, in pieces that depend on their number. So products are made and run
+// while the calling thread's OpenMP setting is one thread (OmpThreads). Calling from inside a
+// parallel region would not be enough: there the library uses the setting, not the actual number.
 #pragma once
 
 #include <dnnl.hpp>
@@ -17,28 +16,27 @@
 
 namespace snapkv::cpu {
 
-/// What a tile's product depends on, apart from addresses:
+/// The properties of a tile's product, apart from addresses:
 /// out [n, n_out] (+)= x [n, n_in] w^T (+ bias [n_out]), x dense and of type `compute`.
 struct TileShape {
   int64_t n = 0;
   int64_t n_in = 0;
   int64_t n_out = 0;
-  int64_t out_stride = 0;  // elements; with panels n_out, as the library has no fast product else
+  int64_t out_stride = 0;  // elements; n_out with panels, or the library is slow
   DType compute = DType::f32;
   DType out = DType::f32;
-  bool panels = false;  // w is laid out as in pack.h; else its rows [n_out, n_in] are
+  bool panels = false;  // w is laid out as in pack.h; otherwise rows [n_out, n_in]
   bool bias = false;
   bool accumulate = false;
 };
 
 class TileProduct {
  public:
-  /// Makes a product or takes one that was made before. Call with OmpThreads(1). Throws
-  /// dnnl::error.
+  /// Makes a product or returns one made before. Call with OmpThreads(1). Throws dnnl::error.
   static std::shared_ptr<const TileProduct> get(const TileShape& shape);
   explicit TileProduct(const TileShape& shape);
 
-  /// Memory that each run needs.
+  /// Bytes of memory that each run needs.
   size_t scratch_bytes() const { return scratch_.get_size(); }
 
  private:
@@ -70,8 +68,8 @@ class TileRun {
   dnnl::stream stream_;
 };
 
-/// Does oneDNN, when free to choose, want the weights of a [n_out, n_in] matrix as panels (pack.h)?
-/// Call with OmpThreads(1). Throws dnnl::error where it has no product of the type.
+/// Whether oneDNN, when free to choose, wants the weights of a [n_out, n_in] matrix as panels
+/// (pack.h). Call with OmpThreads(1). Throws dnnl::error if it has no product of the type.
 bool prefers_panels(DType compute, int64_t n_out, int64_t n_in);
 
 }  // namespace snapkv::cpu

@@ -11,13 +11,14 @@
 namespace snapkv::cpu {
 namespace {
 
-/// A matrix of at most this many bytes stays in the caches when it is packed whole.
+/// A matrix of at most this many bytes stays in the caches if it is packed whole.
 constexpr int64_t kCachedBytes = 8 << 20;
 
 constexpr int64_t round_up(int64_t bytes) { return (bytes + 63) / 64 * 64; }
 
-/// Each thread packs the columns of the tiles that it computes. Else all threads pack the whole
-/// matrix first: where columns are too few for the threads to finish together, or are not cut.
+/// Whether each thread packs the columns of the tiles that it computes. Otherwise all threads pack
+/// the whole matrix first: if there are too few columns for threads to finish together, or they are
+/// not divided.
 bool packs_columns(const Tiling& t, int n_threads) {
   return t.n_cols > 1 && (t.n_cols % n_threads == 0 || t.n_cols >= 4 * n_threads);
 }
@@ -71,7 +72,7 @@ void TiledProduct::run(const CpuContext& ctx) {
     Buffer& memory = workspace_->memory;
     const size_t bytes = workspace_bytes(packed_shape_, tiling_, n_threads);
     if (memory.bytes() < bytes) {
-      memory = Buffer();  // free first: the contents need not survive
+      memory = Buffer();  // free first, since the contents are not needed
       memory = Buffer::host(bytes, "packed weights");
     }
     packed = static_cast<char*>(memory.data());
@@ -117,7 +118,7 @@ void TiledProduct::run(const CpuContext& ctx) {
   }
 }
 
-/// Panels [first, first + n), to `packed`.
+/// Packs panels [first, first + n) to `packed`.
 void TiledProduct::pack_panels_to(char* packed, int64_t first, int64_t n, PackTo to,
                                   Thread& thread) const {
   const Timer timer;
@@ -129,7 +130,7 @@ void TiledProduct::pack_panels_to(char* packed, int64_t first, int64_t n, PackTo
   thread.pack_seconds += timer.seconds();
 }
 
-/// `w`: the tile's columns, packed.
+/// `w`: the tile's packed columns.
 void TiledProduct::run_tile(int64_t r, int64_t c, char* w, Thread& thread) {
   const bool last_row = r + 1 == tiling_.n_rows, last_col = c + 1 == tiling_.n_cols;
   const int64_t row = r * tiling_.rows, col = c * tiling_.cols;

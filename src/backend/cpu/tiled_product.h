@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
-// TiledProduct: one project_packed() call. Used by matmul.cpp.
+// TiledProduct: one project_packed() call by oneDNN.
 //
-// The output is cut into tiles (product_tiling.h) that one thread each computes, so that results do
-// not depend on how many threads there are. Weights are packed already, or are packed here just
+// The output is divided into tiles (product_tiling.h), each computed by one thread, so that results
+// do not depend on the number of threads. Weights are packed already, or are packed here just
 // before they are multiplied: then they come from the caches, and the packed matrix is never
-// written to memory. The values are the same either way.
+// written to memory. Both give the same values.
 #pragma once
 
 #include <array>
@@ -25,8 +25,8 @@ size_t pack_workspace_bytes(const PackedShape& w, int64_t n, int n_threads);
 
 class TiledProduct {
  public:
-  /// `whole`: the shape of the whole product. `weight`: null if at.w is packed, else what is packed
-  /// into `workspace`. Call with OmpThreads(1), as run(). Throws dnnl::error.
+  /// `whole`: the shape of the whole product. `weight`: null if at.w is packed; otherwise the
+  /// matrix to pack into `workspace`. Call this and run() with OmpThreads(1). Throws dnnl::error.
   TiledProduct(const TileShape& whole, const TileOperands& at, const Tensor* weight,
                PackWorkspace* workspace);
   void run(const CpuContext& ctx);
@@ -36,7 +36,7 @@ class TiledProduct {
   struct Thread {
     char* memory;
     double pack_seconds = 0;
-    std::array<std::array<std::optional<TileRun>, 2>, 2> runs{};  // as products_, made when needed
+    std::array<std::array<std::optional<TileRun>, 2>, 2> runs{};  // as products_, on first use
   };
 
   void pack_panels_to(char* packed, int64_t first, int64_t n, PackTo to, Thread& thread) const;

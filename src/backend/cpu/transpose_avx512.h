@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// transpose(): 16 vectors of 16 words. Included by pack_avx512.cpp and byte_panels_avx512.cpp.
+// transpose(): 16 vectors of 16 words.
 #pragma once
 
 #if defined(__x86_64__)
@@ -21,7 +21,7 @@ __attribute__((target("avx512f"), always_inline)) inline void transpose(__m512i 
     v[r + 2] = _mm512_unpacklo_epi64(t[r + 1], t[r + 3]);
     v[r + 3] = _mm512_unpackhi_epi64(t[r + 1], t[r + 3]);
   }
-  SNAPKV_UNROLL for (int k = 0; k < 4; ++k) {  // quarters of 128 bits to their places
+  SNAPKV_UNROLL for (int k = 0; k < 4; ++k) {  // moves quarters of 128 bits into place
     const __m512i a = _mm512_shuffle_i32x4(v[k], v[4 + k], 0x88);
     const __m512i b = _mm512_shuffle_i32x4(v[k], v[4 + k], 0xdd);
     const __m512i c = _mm512_shuffle_i32x4(v[8 + k], v[12 + k], 0x88);

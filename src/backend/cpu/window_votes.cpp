@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT
 // SnapKV's vote, in f32 with any compute type: rounding should not decide which rows are kept.
 //
-// Two passes over fixed blocks of columns, a task being one block of one KV head. The first leaves
-// each window row's (max, sum) of each block, which are merged in block order; the second computes
-// the scores again and adds up the probabilities. Nothing of size [n_head, W, n_rows] exists.
+// Two passes over fixed blocks of columns; a task is one block of one KV head. The first pass
+// computes each window row's (max, sum) in each block, which are merged in block order. The second
+// computes the scores again and adds up the probabilities. So no memory of size [n_head, W, n_rows]
+// is needed.
 #include <omp.h>
 
 #include <algorithm>
@@ -29,7 +30,7 @@ HWY_BEFORE_NAMESPACE();
 namespace snapkv::cpu {
 namespace HWY_NAMESPACE {
 
-/// max and sum of 2^(s - max) over s[0, n); overwrites what follows up to a whole vector.
+/// max and sum of 2^(s - max) over s[0, n); overwrites what follows, up to a whole vector.
 void summarize(float* HWY_RESTRICT s, int n, OnlineSoftmax& out) {
   const F32 d;
   const int lanes = hn::Lanes(d);
@@ -85,7 +86,7 @@ HWY_EXPORT(take_larger_probabilities);
 
 constexpr float kLog2E = 1.44269504f;
 constexpr int kBlock = 512;              // columns per task
-constexpr int kRowTile = 8 * kRowGroup;  // window rows whose scores exist at once: 96 KiB
+constexpr int kRowTile = 8 * kRowGroup;  // window rows whose scores are kept at once: 96 KiB
 constexpr int64_t kScoreStride = kBlock + 16;
 
 struct Shape {
@@ -106,7 +107,7 @@ struct Workspace {
   size_t thread_bytes;
 };
 
-/// The memory that one thread works in.
+/// One thread's working memory.
 struct ThreadSpace {
   float* k;       // one packed block
   float* scores;  // [kRowTile, kScoreStride]
@@ -140,7 +141,7 @@ struct Task {
   int64_t n_kv;  // rows of the head
   int64_t first() const { return block * kBlock; }
   int n_cols() const { return static_cast<int>(std::min<int64_t>(kBlock, n_kv - first())); }
-  /// Columns [n_hidden, n_visible) of the block are what window row i sees.
+  /// Window row i sees columns [n_hidden, n_visible) of the block.
   int n_visible(const Shape& s, int64_t i) const {
     return static_cast<int>(std::clamp<int64_t>(n_kv - s.window + i + 1 - first(), 0, n_cols()));
   }
@@ -158,8 +159,8 @@ void pack_block(const Shape& s, const WindowVotes& v, const Task& task, float* k
   f32_tile_kernels(false).pack_k(rows, k);
 }
 
-/// Scores of the rows [row, row + kRowTile) of a head, or as many as there are, capped if the layer
-/// caps them.
+/// Scores of the rows [row, row + kRowTile) of a head, or as many as there are, with the layer's
+/// cap.
 void tile_scores(const Shape& s, const Workspace& w, const Task& task, int64_t row,
                  const ThreadSpace& t) {
   const int n = static_cast<int>(std::min<int64_t>(kRowTile, s.n_padded - row));
@@ -192,7 +193,7 @@ void summarize_block(const Shape& s, const WindowVotes& v, const Workspace& w, c
   }
 }
 
-/// Merges the blocks of one head's rows, in order, into block 0, and the sinks after them.
+/// Merges the blocks of one head's rows, in order, into block 0, and then the sinks.
 void merge_head(const Shape& s, const Workspace& w, int64_t head, int64_t n_blocks) {
   OnlineSoftmax* total = w.state + head * s.n_blocks * s.n_padded;
   for (int64_t b = 1; b < n_blocks; ++b) {
@@ -205,10 +206,10 @@ void merge_head(const Shape& s, const Workspace& w, int64_t head, int64_t n_bloc
   }
 }
 
-/// Adds the votes of one query head to those of its group, or takes the larger ones.
+/// Adds the votes of one query head to those of its group, or keeps the larger of both.
 void reduce_votes(GroupReduce group, bool is_first, const float* one, float* all) {
   for (int j = 0; j < kBlock; ++j) {
-    // a comparison that a NaN fails, on either side, keeps the NaN
+    // a NaN on either side makes the comparison false and is kept
     const float larger = all[j] >= one[j] ? all[j] : std::isnan(all[j]) ? all[j] : one[j];
     const float combined = group == GroupReduce::max ? larger : all[j] + one[j];
     all[j] = is_first ? one[j] : combined;
@@ -235,7 +236,7 @@ void vote_block(const Shape& s, const WindowVotes& v, const Workspace& w, const 
     for (int64_t r = row; r < end; ++r) {
       if (r % s.window == 0) std::fill(one, one + kBlock, 0.0f);
       float* scores = t.scores + (r - row) * kScoreStride;
-      // Every window row sees every prefix column, but not every column of the window.
+      // Every window row sees every column before the window, but not every column of the window.
       const int n_visible = std::min(n, task.n_visible(s, r % s.window));
       const int n_hidden = std::min(n, task.n_hidden(s, r % s.window));
       std::fill(scores + n_visible, scores + n, -std::numeric_limits<float>::infinity());

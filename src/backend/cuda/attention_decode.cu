@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: MIT
 // Attention of one query per sequence over the rows of its own cache, split along the rows (flash
 // decoding): a block takes some rows of one KV head of one sequence for all query heads of the
-// group and leaves (max, sum, sum of exp2(score - max) v); a second kernel combines the splits.
+// group and writes (max, sum, sum of exp2(score - max) v); a second kernel combines the splits.
 //
-// Floor: the bytes of K and V, read once. What stands in the way is arithmetic for large groups, so
-// f16, bf16 and q8_0 go through the tensor cores, and latency at a few thousand rows, so each warp
-// keeps tiles of 16 rows of K and V under way in a ring of its own in shared memory, without
-// barriers between warps. Tensor cores round their operands: queries and probabilities are split
-// into a high and a low part of the operands' type. Products have 16 rows for queries; up to 8
-// queries take the low parts in the other 8, which costs nothing, and 9 to 16 take two products.
+// Floor: the bytes of K and V, read once. Two things stand in the way. Arithmetic, for large
+// groups: so f16, bf16 and q8_0 use the tensor cores. Latency, at a few thousand rows: so each warp
+// keeps copies of tiles of 16 rows of K and V in flight, in a ring of its own in shared memory,
+// without barriers between warps. Tensor cores round their operands, so queries and probabilities
+// are split into a high and a low part of the operands' type. Products have 16 rows for queries; up
+// to 8 queries use the other 8 rows for the low parts, which costs nothing, and 9 to 16 take two
+// products.
 //   error of a product, f16: 2^-22 of the largest factor; bf16 and q8_0: 2^-17 of each factor.
-// f32 rows, and shapes the tensor cores' kernel has no instance for, take decode_plain.cuh.
+// f32 rows, and shapes that the tensor cores' kernel has no instance for, use decode_plain.cuh.
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -27,16 +28,16 @@ namespace {
 
 using namespace decode;
 
-constexpr int kMostRows = 512;   // of a split, unless there would be more than kMaxSplits
+constexpr int kMostRows = 512;   // of a split, unless that makes more than kMaxSplits
 constexpr int kMaxSplits = 256;  // combine_kernel has a thread for each
-constexpr int kMaxGroup = 16;    // query heads of a block
+constexpr int kMaxGroup = 16;    // query heads per block
 
 // ---------------------------------------------------------------- the tensor cores' kernel
 
 constexpr int kMostWarps = 4;
 
-/// Shared memory of a block: operands of the queries, then the warps' rings, which in the end hold
-/// what the warps found.
+/// Shared memory of a block: operands of the queries, then the warps' rings, which finally hold the
+/// warps' results.
 template <typename Kv, int kDim, bool kWide>
 struct Shape {
   static constexpr int kQ = kWide ? 2 : 1;
@@ -51,8 +52,8 @@ struct Shape {
   }
 };
 
-/// The biased exponent of a query's largest value, kept from the ends, and the powers of 2 that
-/// bring that value to [2^kQueryBits, 2^(kQueryBits + 1)) and back.
+/// The biased exponent of a query's largest value, clamped away from the ends of the range, and the
+/// powers of 2 that bring that value to [2^kQueryBits, 2^(kQueryBits + 1)) and back.
 __device__ __forceinline__ int exponent(float most) {
   return min(244, max(20, static_cast<int>(__float_as_uint(most) >> 23 & 0xff)));
 }
@@ -63,7 +64,7 @@ __device__ __forceinline__ float query_inverse(int e) {
   return __uint_as_float(static_cast<unsigned>(e - kQueryBits) << 23);
 }
 
-/// Writes the operands of the queries for all warps, and their exponents.
+/// Writes the queries' operands for all warps, and their exponents.
 template <typename Kv, int kDim, int kQ>
 __device__ __forceinline__ void prepare_queries(const DecodeArguments& a, const Work& w,
                                                 uint4* operands, int* exponents) {
@@ -101,13 +102,13 @@ __device__ __forceinline__ void prepare_queries(const DecodeArguments& a, const 
   __syncthreads();
 }
 
-/// What a warp knows of its rows so far, of query g + 8x: the sum is the lane's share.
+/// A warp's running state for its rows and query g + 8x; `sum` is the lane's share.
 template <int kDim, int kQ>
 struct Partial {
   float max[kQ], sum[kQ];
   float acc[kDim / 8][4];
 
-  /// Scores in units of log 2 become probabilities, times 2^kProbabilityBits.
+  /// Turns scores in units of log 2 into probabilities times 2^kProbabilityBits.
   __device__ __forceinline__ void update(float (&s)[kQ][4]) {
     bool grown = false;
     float factor[kQ];
@@ -133,7 +134,7 @@ struct Partial {
   }
 };
 
-/// Adds up what the warps of the block found; `results` is theirs: [n_warps][kQueries][kDim] sums,
+/// Merges the results of the block's warps. `results` holds them: [n_warps][kQueries][kDim] sums,
 /// then [n_warps][kQueries] ranges.
 template <typename Kv, int kDim, int kQ>
 __device__ __forceinline__ void merge_warps(const DecodeArguments& a, const Work& w, float* results,
@@ -175,7 +176,7 @@ __device__ __forceinline__ void merge_warps(const DecodeArguments& a, const Work
   }
 }
 
-// Warps take every n_warps-th tile of the block's rows.
+// Each warp takes every n_warps-th tile of the block's rows.
 template <typename Kv, int kDim, bool kWide>
 __global__ void __launch_bounds__(kMostWarps* kWarpSize, 2) tensor_kernel(const DecodeArguments a) {
   using S = Shape<Kv, kDim, kWide>;
@@ -193,7 +194,7 @@ __global__ void __launch_bounds__(kMostWarps* kWarpSize, 2) tensor_kernel(const 
   const auto* v = static_cast<const char*>(w.rows.v);
 
   const auto row_of = [&](int i) { return w.begin + (warp + i * n_warps) * kTileRows; };
-  const auto copy = [&](int i) {  // ends a group even where there is nothing to copy
+  const auto copy = [&](int i) {  // ends a group even if there is nothing to copy
     const int row = row_of(i), n = min(kTileRows, w.end - row);
     if (n > 0) {
       char* stage = ring + i % S::kStages * S::kStageBytes;
@@ -220,7 +221,7 @@ __global__ void __launch_bounds__(kMostWarps* kWarpSize, 2) tensor_kernel(const 
 
   for (int i = 0; row_of(i) < w.end; ++i) {
     ptx::wait_copies<S::kStages - 2>();
-    __syncwarp();  // all lanes' copies are there, and the stage of tile i - 1 has been read
+    __syncwarp();  // all lanes' copies are there, and tile i - 1 has been read
     copy(i + S::kStages - 1);
     const char* stage = ring + i % S::kStages * S::kStageBytes;
     float s[kQ][4];
@@ -287,9 +288,9 @@ __global__ void __launch_bounds__(kMaxSplits) combine_kernel(const DecodeArgumen
 
 // ---------------------------------------------------------------- on the host
 
-/// Rows of a split: enough splits that two blocks on every multiprocessor have work, and more where
-/// there are many rows, so that heads of different lengths even out. Depends on the longest head
-/// only by multiples of kStepRows.
+/// Rows of a split: few enough that two blocks on every multiprocessor have work, and fewer than
+/// that for many rows, so that heads of different lengths even out. The longest head counts only in
+/// multiples of kStepRows.
 int split_rows(const Context& ctx, int64_t n_rows, int64_t n_heads) {
   const int64_t even = div_up(n_rows * n_heads, 2 * ctx.n_multiprocessors());
   const int64_t rows =
@@ -303,7 +304,7 @@ dim3 blocks(const DecodeArguments& a, int64_t n_seq) {
 
 template <typename Kv, int kDim, bool kWide>
 void run_tensor(const Context& ctx, const DecodeArguments& a, int64_t n_seq) {
-  int n_warps = kMostWarps;  // fewer where there is less shared memory
+  int n_warps = kMostWarps;  // fewer if there is less shared memory
   using S = Shape<Kv, kDim, kWide>;
   while (n_warps > 1 && S::shared_bytes(n_warps) > ctx.max_shared_bytes()) n_warps /= 2;
   launch(ctx, {blocks(a, n_seq), dim3(n_warps * kWarpSize), S::shared_bytes(n_warps)},
@@ -331,8 +332,8 @@ void run_plain(const Context& ctx, DecodeArguments a, int64_t n_seq) {
   launch(ctx, {blocks(a, n_seq), dim3(kPlainThreads), shared}, plain_kernel<Kv, kVec, kGroup>, a);
 }
 
-/// Whether all rows begin at multiples of 16 bytes. It holds for a cache's rows of every length or
-/// of none, so steps of one shape agree.
+/// Whether all rows begin at multiples of 16 bytes. This holds for a cache's rows at every length
+/// or at none, so all steps of one shape agree.
 bool is_aligned(const DecodeAttention& a) {
   const int64_t bytes = row_bytes(a.kv_dtype, a.q.shape[2]);
   return bytes % 16 == 0 && std::all_of(a.heads.begin(), a.heads.end(), [](const HeadRows& h) {

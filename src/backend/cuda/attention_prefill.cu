@@ -2,22 +2,22 @@
 // Causal attention of a chunk of queries (PrefillAttention in ops.h).
 //
 // f16 and bf16 rows: one pass over the keys with a running softmax in registers (FlashAttention-2,
-// arXiv 2307.08691). A block has 128 (query, head) rows of one KV head - all query heads of a group
-// in one tile, so that an append of a few tokens still fills it - and 4 warps with 32 rows each: a
-// fragment of K or V that a warp loads is multiplied twice, which keeps shared memory (160 bytes
-// per product of 16 x 8 x 16) below what the tensor cores take. Tiles of 64 keys arrive by cp.async
-// in two stages, one barrier per tile. Chunks too small to fill the device are split along the
-// keys.
+// arXiv 2307.08691). A block has 128 (query, head) rows of one KV head: all query heads of a group
+// are in one tile, so that appending a few tokens still fills it. Each of its 4 warps has 32 rows:
+// a fragment of K or V that a warp loads is multiplied twice, which keeps shared memory (160 bytes
+// per product of 16 x 8 x 16) from being slower than the tensor cores. Tiles of 64 keys arrive by
+// cp.async in two stages, with one barrier per tile. Chunks too small to fill the device are split
+// along the keys.
 //
 // Floor: 4 n_past head_dim FLOP per row of n n_head rows; mma.sync reaches about 0.6 of Hopper's
 // wgmma peak, so some 600 TFLOP/s. K and V are read from L2 once per 128 rows: 128 FLOP per byte.
-// Limited by: tensor cores for head_dim >= 128, beside them the exponentials (16 per clock and
-// multiprocessor: half the time of the products at head_dim 64); registers (O and S in f32: 192 of
+// Limited by the tensor cores for head_dim >= 128, and next by the exponentials (16 per clock and
+// multiprocessor: half the time of the products at head_dim 64). Registers (O and S in f32: 192 of
 // 255 at head_dim 128) allow 2 blocks per multiprocessor, which hide each other's softmax. Which
-// sizes are fastest has not been measured: run() has them.
+// sizes are fastest has not been measured; run() chooses them.
 //
-// f32 rows, and head_dim > 256: prefill_plain.cuh, f32 arithmetic throughout, limited by FMA and
-// shared memory.
+// f32 rows, and head_dim > 256: prefill_plain.cuh, with f32 arithmetic throughout, limited by FMA
+// and shared memory.
 #include <algorithm>
 #include <cmath>
 #include <string>
@@ -45,7 +45,7 @@ __global__ void __launch_bounds__(S::kThreads, S::kBlocks)
 
   const int block_row = work.tile * S::kRows;
   const int block_last = min(block_row + S::kRows, a.n_rows()) - 1;
-  // tiles before the window of the block's first row are not touched
+  // tiles before the window of the block's first row are skipped
   const int first_tile = a.variant.first_seen(n_past + block_row / a.n_group) / S::kKeys;
   const int64_t n_key_tiles = (n_past + block_last / a.n_group) / S::kKeys + 1 - first_tile;
   const auto begin = first_tile + static_cast<int>(n_key_tiles * work.split / a.n_split);
@@ -59,8 +59,8 @@ __global__ void __launch_bounds__(S::kThreads, S::kBlocks)
 
   const int lane = threadIdx.x % kWarpSize;
   const int warp_row = threadIdx.x / kWarpSize * S::kWarpRows, first_row = block_row + warp_row;
-  // keys from first_seen_by_all to n_seen_by_all are seen by all of the warp's rows; from
-  // first_seen to n_seen by any of them
+  // all of the warp's rows see the keys from first_seen_by_all to n_seen_by_all, and some rows see
+  // those from first_seen to n_seen
   const int n_seen_by_all = n_past + first_row / a.n_group + 1;
   const int last_row = min(first_row + S::kWarpRows, a.n_rows()) - 1;
   const int n_seen = last_row < first_row ? 0 : n_past + last_row / a.n_group + 1;
@@ -84,7 +84,7 @@ __global__ void __launch_bounds__(S::kThreads, S::kBlocks)
     char* const stage = stage_of(tile);
     char* const other = stage_of(tile + 1);
     ptx::wait_copies<0>();
-    __syncthreads();  // this tile is here, and nobody reads the other stage any more
+    __syncthreads();  // this tile is here, and the other stage is no longer read
     if (tile + 1 < end) {
       Keys::template load<S::kThreads>(other, keys, (tile + 1) * S::kKeys);
       Keys::template load<S::kThreads>(other + Keys::kBytes, values, (tile + 1) * S::kKeys);
@@ -106,7 +106,7 @@ __global__ void __launch_bounds__(S::kThreads, S::kBlocks)
 
 constexpr int kMergeWarps = 4;
 
-// out = sum of the splits' o / sum of their sums, each scaled to the common maximum. A warp per
+// out = sum of the splits' o / sum of their sums, each scaled to the common maximum. One warp per
 // vector of out.
 __global__ void __launch_bounds__(kMergeWarps* kWarpSize) merge_kernel(const PrefillArguments a) {
   const int64_t n_vectors = int64_t{a.n_rows()} * a.n_head_kv;
@@ -131,8 +131,8 @@ __global__ void __launch_bounds__(kMergeWarps* kWarpSize) merge_kernel(const Pre
   }
 }
 
-/// How many blocks share a tile's keys: the fewest that keep the device nearly as busy as any
-/// number would. A share is at least 16 tiles long, and merging them must stay cheap.
+/// How many blocks share a tile's keys: the smallest number that keeps the device nearly as busy as
+/// any other. A share is at least 16 tiles long, and merging the shares must stay cheap.
 int choose_split(int64_t n_blocks, int64_t n_slots, int64_t n_key_tiles) {
   const int64_t most = std::clamp<int64_t>(
       std::min(n_key_tiles / 16, 4 * n_slots / std::max<int64_t>(n_blocks, 1)), 1, 64);
@@ -183,7 +183,7 @@ void run_plain(Context& ctx, PrefillArguments a) {
          prefill_plain_kernel<T>, a);
 }
 
-// A head_dim between two is padded with zeros.
+// A head_dim between two sizes is padded with zeros.
 template <typename T>
 void run(Context& ctx, const PrefillArguments& a, int longest) {
   using Wide = PrefillShape<T, 256, 8, 1, 64, 1>;  // 192 KiB of shared memory
@@ -226,8 +226,8 @@ void attention_prefill(Context& ctx, const PrefillAttention& t) {
   a.out_bf16 = t.out.dtype == DType::bf16;
   a.k_aligned = rows_aligned(t.k);
   a.v_aligned = rows_aligned(t.v);
-  // After many rows all tiles are equally long, and those of a KV head share what they read through
-  // L2; before, their lengths differ and the longest of all heads must come first.
+  // After many rows all tiles are equally long, and tiles of one KV head share their reads through
+  // L2. Before, their lengths differ, and the longest of all heads must come first.
   a.tiles_first = n_past >= 4 * a.n;
   a.variant = make_variant(ctx, t.variant);
   const int longest = n_past + a.n;

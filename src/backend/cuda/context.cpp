@@ -95,7 +95,7 @@ Buffer Context::allocate(size_t bytes, const char* what) {
   const size_t n = std::max<size_t>(bytes, 1);
   void* p = nullptr;
   cudaError_t status = cudaMallocFromPoolAsync(&p, n, pool_, stream_);
-  if (status == cudaErrorMemoryAllocation) {  // what the pool holds in other pieces may be enough
+  if (status == cudaErrorMemoryAllocation) {  // freeing the pool's other pieces may be enough
     cudaGetLastError();                       // not sticky: later calls must not see it
     synchronize();
     check(cudaMemPoolTrimTo(pool_, 0), "cudaMemPoolTrimTo");
@@ -129,10 +129,10 @@ void Context::synchronize() { check(cudaStreamSynchronize(stream_), "cudaStreamS
 
 void* Context::scratch(size_t bytes) {
   if (scratch_.bytes() < bytes) {
-    SNAPKV_CHECK(step_host_ == nullptr);  // a step's first run has grown it
+    SNAPKV_CHECK(step_host_ == nullptr);  // a step's first run has made it large enough
     synchronize();
     ++memory_generation_;
-    scratch_ = Buffer();  // the old one goes first
+    scratch_ = Buffer();  // frees the old one first
     scratch_ = allocate(aligned(bytes, size_t{1} << 20), "scratch memory of a kernel");
   }
   return scratch_.data();
@@ -149,7 +149,7 @@ const void* Context::put_bytes(const void* values, size_t bytes) {
     return at;
   }
   SNAPKV_CHECK(n <= kRingBytes);
-  if (ring_at_ + n > kRingBytes) {  // what is there may still be on its way
+  if (ring_at_ + n > kRingBytes) {  // older arguments may still be in transfer
     synchronize();
     ring_at_ = 0;
   }

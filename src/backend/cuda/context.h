@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Context: what every op of the CUDA backend needs: the stream, the device's sizes, small
-// arguments, scratch memory, the copies of weights and the library of products. One device, one
-// stream: what is launched later sees what was launched before.
+// Context: everything an op of the CUDA backend needs: the stream, the device's sizes, small
+// arguments, scratch memory, copies of weights and the library for matrix products. There is one
+// device and one stream: each launch sees the results of earlier ones.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -25,9 +25,9 @@ void check(cudaError_t status, const char* call);
 
 class Context {
  public:
-  /// `compute`: of matrix products, bf16 or f32. `stream`: of the caller, on the current device;
-  /// nullptr: one of its own, on the first device. Throws Error{kRuntime} when there is no device
-  /// or no driver for it.
+  /// `compute`: bf16 or f32, for matrix products. `stream`: the caller's, on the current device;
+  /// nullptr: a new one, on the first device. Throws Error{kRuntime} if there is no device or no
+  /// driver for it.
   Context(DType compute, cudaStream_t stream);
   ~Context();
   Context(const Context&) = delete;
@@ -38,45 +38,45 @@ class Context {
   const char* device_name() const { return properties_.name; }
   int n_multiprocessors() const { return properties_.multiProcessorCount; }
   size_t total_memory() const { return properties_.totalGlobalMem; }
-  /// Shared memory that one block may ask for.
+  /// The most shared memory that one block can have.
   size_t max_shared_bytes() const { return properties_.sharedMemPerBlockOptin; }
 
-  /// Copies a small host array to the device; valid for the launches of the op that calls it.
+  /// Copies a small host array to the device; the copy is valid for the launches of the current op.
   template <typename T>
   const T* put(std::span<const T> values) {
     return static_cast<const T*>(put_bytes(values.data(), values.size_bytes()));
   }
 
-  /// Device memory for one op's intermediate results, at least `bytes`; the next op reuses it.
+  /// At least `bytes` of device memory for one op's intermediate results; the next op reuses it.
   void* scratch(size_t bytes);
 
-  /// Device memory, uninitialized. Throws Error{kDoesNotFit} naming `what`, what was asked and what
-  /// is free.
+  /// Uninitialized device memory. Throws Error{kDoesNotFit} naming `what`, the requested and the
+  /// free bytes.
   Buffer allocate(size_t bytes, const char* what);
-  /// How many bytes allocate() can still give.
+  /// Bytes that allocate() can still return.
   size_t free_memory() const;
-  /// The most bytes that were allocated at a time.
+  /// The most bytes that were allocated at one time.
   size_t peak_memory() const { return peak_memory_; }
   void reset_peak_memory() { peak_memory_ = memory_; }
-  /// Waits until the device has done all that was launched.
+  /// Waits until the device has finished everything that was launched.
   void synchronize();
 
   WeightStore& weights() { return *weights_; }
   Gemm& gemm() { return *gemm_; }
 
-  /// Page-locked host memory, which copies to the device and back at full speed.
+  /// Page-locked host memory, which is copied to and from the device at full speed.
   static Buffer allocate_pinned(size_t bytes, const char* what);
 
-  /// Between these two, put() writes to `host` instead, and returns the place in `device` that
-  /// belongs to it; who calls them sends one to the other. For graphs (step_graph.h).
+  /// Between these two calls, put() writes to `host` instead and returns the corresponding place in
+  /// `device`; the caller copies one to the other. For graphs (step_graph.h).
   void begin_arguments(const Buffer& device, const Buffer& host);
-  /// How many bytes were put.
+  /// Returns how many bytes were put.
   size_t end_arguments();
 
-  /// All bytes that put() has taken so far.
+  /// All bytes passed to put() so far.
   size_t bytes_put() const { return bytes_put_; }
 
-  /// Whether launch() does nothing: what it would launch was recorded.
+  /// Whether launch() does nothing, because a recorded graph will be launched.
   bool skips_launches() const { return skips_launches_; }
   void skip_launches(bool skip) { skips_launches_ = skip; }
   /// A number that changes when scratch memory moves.
@@ -89,19 +89,19 @@ class Context {
   cudaDeviceProp properties_{};
   static void release(void* data, size_t bytes, void* context);
 
-  size_t memory_ = 0, peak_memory_ = 0;  // before the buffers, which are counted out when they go
-  cudaMemPool_t pool_ = nullptr;         // keeps what was freed: cudaMalloc would stop the device
+  size_t memory_ = 0, peak_memory_ = 0;  // before the buffers, which subtract from it when freed
+  cudaMemPool_t pool_ = nullptr;         // keeps freed memory: cudaMalloc would stall the device
   cudaStream_t stream_ = nullptr;
   bool owns_stream_ = false;
   Buffer ring_host_, ring_device_;  // of put()
   size_t ring_at_ = 0, bytes_put_ = 0;
-  char* step_host_ = nullptr;  // of a step's arguments, instead of the ring
+  char* step_host_ = nullptr;  // for a step's arguments, instead of the ring
   char* step_device_ = nullptr;
   size_t step_at_ = 0, step_bytes_ = 0;
   bool skips_launches_ = false;
   Buffer scratch_;
   uint64_t memory_generation_ = 0;
-  std::unique_ptr<WeightStore> weights_;  // these two are made last and go first
+  std::unique_ptr<WeightStore> weights_;  // these two are made last and destroyed first
   std::unique_ptr<Gemm> gemm_;
 };
 

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// CudaBackend: device memory, decode steps, and the kernels of this folder. Called by
-// Backend::make.
+// CudaBackend: device memory, decode steps, and the kernels of this folder.
 #include "backend/cuda/cuda_backend.h"
 
 #include <fmt/core.h>
@@ -17,10 +16,10 @@
 namespace snapkv::cuda {
 namespace {
 
-/// The share of the device's memory that placed weights leave free for caches and activations.
+/// The share of device memory that placed weights leave free for caches and activations.
 constexpr double kReservedShare = 0.15;
 
-/// The last kMost marks, each of them an event.
+/// The last kMost marks, each an event.
 class Events {
  public:
   ~Events() {
@@ -112,7 +111,7 @@ class CudaBackend final : public Backend {
     }
   }
   void begin_step(uint64_t shape) override {
-    if (context_.weights().streamed_bytes() > 0) return;  // every step sends them
+    if (context_.weights().streamed_bytes() > 0) return;  // transfers: no graph
     in_step_ = true;
     steps_.begin(shape);
   }

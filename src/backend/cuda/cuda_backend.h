@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The CUDA backend: cuBLASLt for large products, own kernels for the rest. Hides CUDA's headers.
+// The CUDA backend: cuBLASLt for large products, own kernels for the rest. This header keeps CUDA's
+// headers out of its users.
 #pragma once
 
 #include <memory>
@@ -9,8 +10,8 @@
 
 namespace snapkv::cuda {
 
-/// `stream`: a cudaStream_t to run in, or nullptr. Throws Error{kRuntime} when there is no device
-/// that can run it.
+/// `stream`: the cudaStream_t to run in, or nullptr. Throws Error{kRuntime} if no device can run
+/// it.
 std::unique_ptr<Backend> make_backend(Compute compute, void* stream);
 
 }  // namespace snapkv::cuda

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-// The ops of backend/ops.def on a CUDA device. Tensors and pointers are in device memory, but
-// weights and biases where their model has them: ops ask Context::weights() for the copy. All
-// other arguments are on the host. The functions return before the device is done. Called by
-// cuda_backend.cpp.
+// The ops of backend/ops.def on a CUDA device. Tensors and pointers are in device memory, except
+// weights and biases, which are where their model has them: ops ask Context::weights() for the
+// device's copy. All other arguments are on the host. The functions return before the device is
+// done.
 #pragma once
 
 #include "backend/cuda/context.h"
@@ -15,7 +15,7 @@ namespace snapkv::cuda {
 
 /// x[t, :] += bias, x f32 or bf16. In rowwise.cu.
 void add_bias(Context& ctx, const Tensor& x, const Tensor& bias);
-/// out [n_out, n_in] f32 or bf16 = weight, of any weight type and on the device. In weights.cu.
+/// out [n_out, n_in] f32 or bf16 = weight, of any weight type, on the device. In weights.cu.
 void expand(Context& ctx, const Tensor& weight, const Tensor& out);
 
 }  // namespace snapkv::cuda

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Decode's attention without tensor cores, for rows of any type and any head_dim: f32 sums. Used by
-// attention_decode.cu.
+// Decode's attention without tensor cores, for rows of any type and any head_dim, with f32 sums.
 #pragma once
 
 #include <cstdint>
@@ -26,15 +25,15 @@ __device__ __forceinline__ void load_values(const BlockQ8_0* row, int d, float (
   const BlockQ8_0& block = row[d / kBlockSize];
   v[0] = to_float(__ushort_as_half(block.d.bits)) * static_cast<float>(block.qs[d % kBlockSize]);
 }
-/// Values of Kv's row type that make a row.
+/// Number of elements of Kv's type in a row.
 template <typename Kv>
 __device__ __forceinline__ int64_t row_elements(int head_dim) {
   return std::is_same_v<Kv, BlockQ8_0> ? head_dim / kBlockSize : head_dim;
 }
 
-/// Sums v[i] over the lanes, all n of them at once: v[0] of lane l becomes that of i = l / (32 /
-/// n). Lanes whose numbers differ by kBits each give away half of the kLeft * 2 sums that they
-/// keep.
+/// Sums v[i] over the lanes, for all n of them at once: v[0] of lane l becomes the sum of i = l /
+/// (32 / n). Of the kLeft * 2 sums that it still has, each lane passes half to the lane whose
+/// number differs by kBits.
 template <int n, int kBits = kWarpSize / 2, int kLeft = n / 2>
 __device__ __forceinline__ void sum_values(float (&v)[n], int lane) {
   if constexpr (kLeft == 0) {
@@ -51,7 +50,8 @@ __device__ __forceinline__ void sum_values(float (&v)[n], int lane) {
 }
 
 /// Shared memory of a block, in floats: q [kGroup][head_dim], p [kGroup][kSplitStep], acc
-/// [kGroup][n_columns]. A row's columns are there n_slices times where threads would be idle.
+/// [kGroup][n_columns]. A row's columns are repeated n_slices times if threads would otherwise be
+/// idle.
 struct PlainShape {
   int n_slices, n_columns;
   __host__ __device__ explicit PlainShape(int head_dim)
@@ -59,11 +59,11 @@ struct PlainShape {
         n_columns(n_slices * head_dim) {}
 };
 
-// Tiles of kSplitStep rows: a warp's scores are a few rows at once, lanes along head_dim; then
-// threads take columns of V.
+// Tiles of kSplitStep rows. Scores: a warp takes a few rows at once, with its lanes along head_dim.
+// Then each thread takes columns of V.
 template <typename Kv, int kVec, int kGroup>
 __global__ void __launch_bounds__(kPlainThreads) plain_kernel(const DecodeArguments a) {
-  constexpr int kRows = kGroup > 8 ? 2 : 4;  // of a warp at once
+  constexpr int kRows = kGroup > 8 ? 2 : 4;  // rows that a warp takes at once
   constexpr int kWarps = kPlainThreads / kWarpSize;
   __shared__ float maxima[kGroup], sums[kGroup], factors[kGroup];
   const Work w = block_work<kGroup>(a);
@@ -108,7 +108,7 @@ __global__ void __launch_bounds__(kPlainThreads) plain_kernel(const DecodeArgume
           }
         }
       }
-      constexpr int kShare = kWarpSize / (kRows * kGroup);  // lanes that know the same sum
+      constexpr int kShare = kWarpSize / (kRows * kGroup);  // lanes that hold the same sum
       sum_values(dot, lane);
       const int i = lane / kShare / kGroup, j = lane / kShare % kGroup;
       if (lane % kShare == 0) {

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What a block of decode's attention works on and where its result goes. Used by the kernels of
-// attention_decode.cu.
+// The part of decode's attention that a block computes, and where its result goes.
 #pragma once
 
 #include <cmath>
@@ -12,7 +11,7 @@
 
 namespace snapkv::cuda::decode {
 
-constexpr int kSplitStep = 64;  // rows of a split are a multiple: a tile for each of 4 warps
+constexpr int kSplitStep = 64;  // rows of a split are a multiple of it: a tile for each of 4 warps
 
 struct DecodeArguments {
   const float* q;         // [n_seq, n_head, head_dim]
@@ -21,22 +20,22 @@ struct DecodeArguments {
   float* sums;            // [n_seq * n_head, n_splits, head_dim], of exp2(score - max) v
   float2* ranges;         // [n_seq * n_head, n_splits]: max, sum of exp2(score - max)
   int n_head_kv, n_group, head_dim, n_passes, split_rows, n_splits;
-  float scale;  // to scores in units of log 2
-  float unit;   // what a probability of 1 counts in sums
+  float scale;  // makes scores in units of log 2
+  float unit;   // how much a probability of 1 adds to a sum
   Variant variant;
 
-  /// The sink of query head `head` of n_seq * n_head.
+  /// The sink of query head `head`, one of n_seq * n_head.
   __device__ __forceinline__ float sink(int64_t head) const {
     return variant.sink(static_cast<int>(head % (n_head_kv * n_group)));
   }
 };
 
-/// What a block works on: some query heads of a group, some rows of its KV head.
+/// A block's work: some query heads of a group, some rows of their KV head.
 struct Work {
   HeadRows rows;
-  int64_t head;  // the first query head, of n_seq * n_head
+  int64_t head;  // first query head, one of n_seq * n_head
   int n_queries;
-  int begin, end;  // rows; end <= begin: nothing to do
+  int begin, end;  // rows; nothing to do if end <= begin
 };
 
 template <int kGroup>
@@ -53,8 +52,8 @@ __device__ __forceinline__ Work block_work(const DecodeArguments& a) {
   return w;
 }
 
-/// What scores are subtracted from: their maximum, unless all are -inf, which must give 0 and not
-/// NaN here (0 / 0 in the end).
+/// The value that is subtracted from scores: their maximum or, if all are -inf, 0, so that the
+/// result here is 0 and not NaN (0 / 0 at the end).
 __device__ __forceinline__ float reference(float max) { return max == -INFINITY ? 0.0f : max; }
 
 __device__ __forceinline__ void store_result(const DecodeArguments& a, int64_t head, int d,

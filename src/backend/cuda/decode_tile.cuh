@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Tiles of 16 cache rows in shared memory as operands of the tensor cores: how they get there, and
-// the products of decode's attention with them. Used by attention_decode.cu.
+// Tiles of 16 cache rows in shared memory as operands of the tensor cores: how they are copied
+// there, and their products for decode's attention.
 #pragma once
 
 #include <cstdint>
@@ -13,9 +13,10 @@
 namespace snapkv::cuda::decode {
 
 constexpr int kTileRows = 16;
-/// Probabilities are at most 2^8, so that f16's smallest numbers don't matter; cancels.
+/// Probabilities are scaled to at most 2^8, so that f16's smallest numbers do not matter; the
+/// factor cancels.
 constexpr float kProbabilityBits = 8.0f;
-/// Queries are scaled by a power of 2 to at most 2^11, for the same reason.
+/// Queries are scaled by a power of 2 to less than 2^11, for the same reason.
 constexpr int kQueryBits = 10;
 
 template <typename T>
@@ -32,7 +33,7 @@ __device__ __forceinline__ float2 unpack<__nv_bfloat16>(uint32_t bits) {
 }
 
 /// The A operands (ptx.cuh) of v[x][i]: query g + 8x, columns 2t, 2t + 1, 2t + 8, 2t + 9. With one
-/// query per lane its low parts are query g + 8; with two they are a second operand.
+/// query per lane its low parts take the place of query g + 8; with two they are a second operand.
 template <typename T, int kQ>
 __device__ __forceinline__ void split(const float (&v)[kQ][4], uint32_t (&a)[kQ][4]) {
   uint32_t high[kQ][2], low[kQ][2];
@@ -62,7 +63,7 @@ __device__ __forceinline__ void multiply(float (&c)[4], const uint32_t (&a)[kQ][
   for (int x = 0; x < kQ; ++x) ptx::mma_16x8x16<T>(c, a[x], b, c);
 }
 
-/// The products of query g (and g + 8) in columns 2t + e.
+/// The product with query g (or g + 8) in column 2t + e.
 template <int kQ>
 __device__ __forceinline__ float result(const float (&c)[4], int x, int e) {
   return kQ == 1 ? c[e] + c[2 + e] : c[2 * x + e];
@@ -79,17 +80,17 @@ __device__ __forceinline__ void load_operand(const uint4* q, int step, int lane,
 }
 
 /// 16 rows in shared memory and how a warp multiplies with them; g = lane / 4, t = lane % 4. Head
-/// dimensions are summed over in any order, so each lane takes those that it can load at once;
+/// dimensions may be summed in any order, so each lane takes those that it can load together;
 /// dimensions from head_dim to kDim are 0.
 template <typename T, int kDim>
 struct Tile {
   using Operand = T;
-  static constexpr int kChunks = kDim / 8;  // of 16 bytes, of a row
+  static constexpr int kChunks = kDim / 8;  // 16-byte chunks of a row
   static constexpr int kBytes = kTileRows * kDim * 2;
 
   static __device__ __forceinline__ int64_t row_bytes(int head_dim) { return head_dim * 2; }
-  /// The place of a chunk: no two lanes of a load of K (rows g, chunks t) or of V (rows 2t, chunks
-  /// g) that are served together meet in a bank.
+  /// The place of a chunk. Lanes that are served together in a load of K (rows g, chunks t) or of V
+  /// (rows 2t, chunks g) never use the same bank.
   static __device__ __forceinline__ int place(int row, int chunk) {
     return row * kChunks + (chunk ^ (row & 6) ^ (row & 1) << 2);
   }
@@ -141,7 +142,7 @@ struct Tile {
     split<T>(p, a);
 #pragma unroll
     for (int i = 0; i < kDim / 64; ++i) {
-      uint32_t v[4][4];  // of rows 2t, 2t + 1, 2t + 8, 2t + 9: dimensions 64i + 8g ... + 7
+      uint32_t v[4][4];  // rows 2t, 2t + 1, 2t + 8, 2t + 9: dimensions 64i + 8g ... + 7
 #pragma unroll
       for (int r = 0; r < 4; ++r) {
         const int row = r / 2 * 8 + 2 * t + r % 2;
@@ -161,8 +162,8 @@ struct Tile {
   }
 };
 
-/// Rows are copied as they lie, which is at any even address. Levels are exact in bf16; a block's
-/// scale multiplies its scores, and for V the probabilities.
+/// Rows are copied as they are, from any even address. Levels are exact in bf16; a block's scale
+/// multiplies its scores, and for V the probabilities.
 template <int kDim>
 struct Tile<BlockQ8_0, kDim> {
   using Operand = __nv_bfloat16;
@@ -189,8 +190,8 @@ struct Tile<BlockQ8_0, kDim> {
   static __device__ __forceinline__ float scale(const char* block) {
     return to_float(__ushort_as_half(static_cast<unsigned short>(two_bytes(block))));
   }
-  /// Two signed bytes of `bytes` as bf16: 0x4300 with a byte's lower 7 bits is 128 + those, and
-  /// with its sign bit 128 or 256.
+  /// Converts two signed bytes of `bytes` to bf16: 0x4300 with a byte's lower 7 bits is 128 + those
+  /// bits, and with its sign bit 128 or 256.
   static __device__ __forceinline__ uint32_t levels(uint32_t bytes, unsigned selector) {
     const uint32_t v = __byte_perm(bytes, 0x43434343u, selector);
     const uint32_t magnitude = v & 0xff7fff7fu, sign = v & 0xff80ff80u;

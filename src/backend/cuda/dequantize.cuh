@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: MIT
-// The types of format/block_types.h in device code. Block types are value = scale * level - min,
-// levels as signed bytes, four to a word. Used by project.cu (blocks in shared memory), weights.cu
-// and rows.cu (blocks where they are).
+// The types of format/block_types.h in device code. Values of block types are scale * level - min,
+// with levels as signed bytes, four to a word.
 //
 // The Format of a block type has
 //   kBlockBytes, kBlockValues    of one block
 //   kScaleValues                 how many values share a scale and a minimum, at most 32
 //   kHasMin                      whether minima are ever other than 0
 //   kVectors                     whether block sizes keep 16-byte alignment
-//   levels<Reader>(block, i, w)  the 4 n levels from value i on, n the size of w
-//   scale_min(block, i)          of value i
-// and a Reader gives words at an address that is even, which those of mxfp4 are not.
+//   levels<Reader>(block, i, w)  the 4 n levels from value i on; n is the size of w
+//   scale_min(block, i)          scale and minimum of value i
+// and a Reader returns words at an even address (blocks of mxfp4 may be at odd ones).
 #pragma once
 
 #include <cuda_bf16.h>
@@ -23,7 +22,7 @@
 
 namespace snapkv::cuda {
 
-/// Reads nothing but the words asked for, two bytes at a time.
+/// Reads exactly the requested words, two bytes at a time.
 struct PairReader {
   template <int n>
   static __device__ __forceinline__ void words(const char* p, uint32_t (&w)[n]) {
@@ -35,7 +34,7 @@ struct PairReader {
   }
 };
 
-/// Reads aligned words, one more than asked for, and shifts.
+/// Reads aligned words, one more than requested, and shifts them.
 struct ShiftReader {
   template <int n>
   static __device__ __forceinline__ void words(const char* p, uint32_t (&w)[n]) {
@@ -52,7 +51,7 @@ struct ShiftReader {
   }
 };
 
-/// Reads 16 bytes at a time from an address that is a multiple of 16.
+/// Reads 16 bytes at a time; the address must be a multiple of 16.
 struct VectorReader {
   template <int n>
   static __device__ __forceinline__ void words(const char* p, uint32_t (&w)[n]) {
@@ -75,7 +74,7 @@ __device__ __forceinline__ int byte_at(const char* p) {
   return *reinterpret_cast<const uint8_t*>(p);
 }
 
-/// Source: what kernels are templates of, an element of a plain type or the Format itself.
+/// Source: the template argument of kernels, an element of a plain type or the Format itself.
 template <DType T>
 struct Format;
 
@@ -112,8 +111,8 @@ struct Format<DType::q8_0> : BlockFormat<DType::q8_0> {
   }
 };
 
-/// Levels from value i on, of a block of 32 whose nibbles begin at qs: values 0 ... 15 are low
-/// ones.
+/// Levels from value i on in a block of 32 whose nibbles begin at qs; values 0 ... 15 are the low
+/// nibbles.
 template <typename Reader, int n>
 __device__ __forceinline__ void nibble_levels(const char* qs, int i, uint32_t (&w)[n]) {
   if constexpr (n == 8) {  // all of them: both halves of every byte
@@ -161,13 +160,13 @@ struct Format<DType::q4_1> : BlockFormat<DType::q4_1> {
   }
 };
 
-/// Bit i + j of the 32 at qh to bit 4 of level j.
+/// Moves bit i + j of the 32 bits at qh to bit 4 of level j.
 template <typename Reader, int n>
 __device__ __forceinline__ void add_fifth_bits(const char* qh, int i, uint32_t (&w)[n]) {
   uint32_t high[1];
   Reader::words(qh, high);
 #pragma unroll
-  for (int k = 0; k < n; ++k) {  // bit j of four to bit 4 of byte j
+  for (int k = 0; k < n; ++k) {  // bit j of four becomes bit 4 of byte j
     const uint32_t bits = (high[0] >> (i + 4 * k)) & 15u;
     w[k] |= ((bits * 0x00204081u) & 0x01010101u) << 4;
   }
@@ -204,9 +203,9 @@ struct Format<DType::q5_1> : BlockFormat<DType::q5_1> {
   }
 };
 
-/// Entries of a table of 16 bytes, of which each byte of v names one.
+/// Looks up each byte of v in a table of 16 bytes.
 __device__ __forceinline__ uint32_t look_up(const uint32_t (&table)[4], uint32_t v) {
-  const uint32_t index = __byte_perm(v | v >> 4, 0, 0x4420);  // four nibbles side by side
+  const uint32_t index = __byte_perm(v | v >> 4, 0, 0x4420);  // four adjacent nibbles
   const uint32_t low = index & 0x7777u, high = index & 0x8888u;
   return __byte_perm(__byte_perm(table[0], table[1], low), __byte_perm(table[2], table[3], low),
                      0x3210u | high >> 1);
@@ -222,7 +221,7 @@ __host__ __device__ constexpr uint32_t levels_at(int i) {
   return word;
 }
 
-/// The levels of T's table that the bytes of w name.
+/// Replaces the bytes of w by the levels of T's table at these indices.
 template <DType T, int n>
 __device__ __forceinline__ void look_up_levels(uint32_t (&w)[n]) {
   constexpr uint32_t kTable[4] = {levels_at<T>(0), levels_at<T>(4), levels_at<T>(8),
@@ -246,7 +245,7 @@ struct Format<DType::iq4_nl> : BlockFormat<DType::iq4_nl> {
   }
 };
 
-/// Reads bytes, at any address.
+/// Reads bytes; any address will do.
 struct ByteReader {
   template <int n>
   static __device__ __forceinline__ void words(const char* p, uint32_t (&w)[n]) {
@@ -259,7 +258,7 @@ struct ByteReader {
   }
 };
 
-/// Blocks of 17 bytes, so half of them are at odd addresses.
+/// Blocks have 17 bytes, so half of them are at odd addresses.
 template <>
 struct Format<DType::mxfp4> : BlockFormat<DType::mxfp4> {
   static constexpr int kScaleValues = 32;
@@ -276,7 +275,7 @@ struct Format<DType::mxfp4> : BlockFormat<DType::mxfp4> {
   }
 };
 
-/// Two bits of each of four bytes from value i on, as q2_k and q3_k have them.
+/// Two bits of each of four bytes from value i on, as stored in q2_k and q3_k.
 template <typename Reader, int n>
 __device__ __forceinline__ void pair_levels(const char* qs, int i, uint32_t (&w)[n]) {
   Reader::words(qs + i / 128 * 32 + i % 32, w);
@@ -313,7 +312,7 @@ struct Format<DType::q3_k> : BlockFormat<DType::q3_k> {
 #pragma unroll
     for (int k = 0; k < n; ++k) {
       const uint32_t v = w[k] | ((high[k] >> (i / 32)) & 0x01010101u) << 2;
-      // v - 4 in every byte: bit 7 keeps borrows inside the bytes, and then becomes the sign.
+      // v - 4 in every byte: bit 7 keeps borrows within the byte and then becomes the sign.
       w[k] = ((v | 0x80808080u) - 0x04040404u) ^ 0x80808080u;
     }
   }
@@ -326,7 +325,7 @@ struct Format<DType::q3_k> : BlockFormat<DType::q3_k> {
   }
 };
 
-/// Scale and minimum of value i of a block that begins with PartScales.
+/// Scale and minimum of value i in a block that begins with PartScales.
 __device__ __forceinline__ float2 part_scale_min(const char* block, int i) {
   const int part = i / 32;
   const char* bytes = block + 4 + part % 4;
@@ -390,7 +389,7 @@ struct Format<DType::q6_k> : BlockFormat<DType::q6_k> {
     for (int j = 0; j < n; ++j) {
       const uint32_t v =
           ((w[j] >> (k / 2 * 4)) & 0x0f0f0f0fu) | ((high[j] >> (2 * k)) & 0x03030303u) << 4;
-      // v - 32 in every byte: bit 7 keeps borrows inside the bytes, and then becomes the sign.
+      // v - 32 in every byte: bit 7 keeps borrows within the byte and then becomes the sign.
       w[j] = ((v | 0x80808080u) - 0x20202020u) ^ 0x80808080u;
     }
   }

@@ -12,7 +12,7 @@
 namespace snapkv::cuda {
 namespace {
 
-constexpr size_t kWorkspaceBytes = size_t{32} << 20;  // what cuBLAS advises for Hopper
+constexpr size_t kWorkspaceBytes = size_t{32} << 20;  // cuBLAS's recommendation for Hopper
 
 void check_blas(cublasStatus_t status, const char* call) {
   if (status == CUBLAS_STATUS_SUCCESS) return;
@@ -22,13 +22,13 @@ void check_blas(cublasStatus_t status, const char* call) {
 
 cudaDataType_t data_type(DType dtype) { return dtype == DType::bf16 ? CUDA_R_16BF : CUDA_R_32F; }
 
-/// The alignment of an address, up to 256 bytes: the library assumes 256 unless it is told.
+/// The alignment of an address, up to 256 bytes, which the library assumes unless told otherwise.
 uint32_t alignment_of(const void* p) {
   const auto address = reinterpret_cast<uintptr_t>(p) | 256;
   return static_cast<uint32_t>(address & ~(address - 1));
 }
 
-// One shape: descriptors, and the algorithm that the library thinks best.
+// Descriptors of one shape, and the algorithm that the library ranks first.
 struct Product {
   cublasLtMatmulDesc_t operation = nullptr;
   cublasLtMatrixLayout_t w = nullptr, x = nullptr, out = nullptr;
@@ -57,8 +57,8 @@ struct Gemm::Impl {
   }
   ~Impl() { cublasLtDestroy(handle); }
 
-  // cuBLAS counts columns first: a row-major [n, n_in] is its n_in x n. So out^T = w x^T, with w
-  // transposed from what it sees.
+  // cuBLAS is column-major: it sees a row-major [n, n_in] as n_in x n. So it computes out^T = w
+  // x^T, with w transposed relative to what it sees.
   void prepare(const Key& key, Product& p) {
     const auto [n, n_out, n_in, out_type, alignment] = key;
     check_blas(cublasLtMatmulDescCreate(&p.operation, CUBLAS_COMPUTE_32F, CUDA_R_32F),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Gemm: products of many rows by the device's library, cuBLASLt. Context has one.
+// Gemm: products of many rows by cuBLASLt, the device's library.
 #pragma once
 
 #include <memory>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Launching kernels, and what their code shares: reductions, conversions of single values, dynamic
-// shared memory.
+// Launches kernels, and has what their code shares: reductions, conversions of single values,
+// dynamic shared memory.
 #pragma once
 
 #include <cuda_bf16.h>
@@ -17,17 +17,17 @@ namespace snapkv::cuda {
 constexpr int kWarpSize = 32;
 constexpr unsigned kAllLanes = 0xffffffffu;
 
-/// How many blocks of `b` cover `a`.
+/// The number of blocks of `b` that cover `a`.
 __host__ __device__ constexpr int64_t div_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 struct Grid {
   dim3 blocks;
-  dim3 threads;  // of a block
+  dim3 threads;  // per block
   size_t shared_bytes = 0;
 };
 
-/// Launches `kernel` on the context's stream. In a decode step that repeats, grid and arguments
-/// must depend on nothing but the step's shape (Backend::begin_step).
+/// Launches `kernel` on the context's stream. In a decode step that is repeated, grid and arguments
+/// must depend only on the step's shape (Backend::begin_step).
 template <typename... P>
 void launch(const Context& context, const Grid& grid, void (*kernel)(P...),
             std::type_identity_t<P>... arguments) {
@@ -48,7 +48,7 @@ void launch(const Context& context, const Grid& grid, void (*kernel)(P...),
 #endif
 }
 
-/// The block's dynamic shared memory, 128-byte aligned.
+/// The block's dynamic shared memory, aligned to 128 bytes.
 __device__ __forceinline__ char* dynamic_shared() {
 #ifdef SNAPKV_CUDA_ON_HOST
   return static_cast<char*>(cuda_on_host::dynamic_shared());
@@ -69,7 +69,7 @@ __device__ __forceinline__ float warp_max(float v) {
   return v;
 }
 
-/// One value of a plain type as f32, and back (rounded to nearest even).
+/// One value of a type that is not quantized, to f32 and back (rounded to nearest even).
 __device__ __forceinline__ float to_float(float v) { return v; }
 __device__ __forceinline__ float to_float(__half v) { return __half2float(v); }
 __device__ __forceinline__ float to_float(__nv_bfloat16 v) { return __bfloat162float(v); }
@@ -91,7 +91,7 @@ __device__ __forceinline__ __nv_bfloat16 from_float<__nv_bfloat16>(float v) {
 
 constexpr float kLog2E = 1.44269504088896340736f;
 
-/// Two values in one register, `low` first in memory, rounded to nearest even.
+/// Packs two values into one register, `low` first in memory, rounded to nearest even.
 template <typename T>
 __device__ __forceinline__ uint32_t pack(float low, float high);
 template <>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What the kernels of attention_prefill.cu get, and which part of it a block works on.
+// Arguments of the kernels in attention_prefill.cu, and the part of the work that a block does.
 #pragma once
 
 #include "backend/cuda/tile.cuh"
@@ -7,8 +7,8 @@
 
 namespace snapkv::cuda {
 
-/// What all kernels here get. Rows of one KV head's queries: row r is query r / n_group of query
-/// head r % n_group of the group.
+/// Arguments of all kernels here. Queries of one KV head are numbered by rows: row r is query r /
+/// n_group of query head r % n_group of the group.
 struct PrefillArguments {
   const float* q;  // [n, n_head, head_dim]
   const void* k;   // [n_head_kv, capacity, head_dim], strides in values
@@ -23,10 +23,10 @@ struct PrefillArguments {
   int n_tiles, n_split;
   bool out_bf16, k_aligned, v_aligned;
   Variant variant;
-  bool tiles_first;  // consecutive blocks: tiles of one KV head (else: KV heads of one tile)
+  bool tiles_first;  // consecutive blocks: tiles of one KV head; otherwise KV heads of one tile
 
   __device__ int n_rows() const { return n * n_group; }
-  /// Of row r, in q and out: times head_dim.
+  /// The vector of row r in q and out; multiply by head_dim for its offset.
   __device__ int64_t vector_of(int g, int r) const {
     return int64_t{r / n_group} * (n_head_kv * n_group) + g * n_group + r % n_group;
   }
@@ -49,7 +49,7 @@ struct PrefillArguments {
   }
 };
 
-/// What a block works on. The last tiles see the most keys and come first.
+/// A block's work. The last tiles see the most keys and come first.
 struct PrefillWork {
   int tile, g, split;
 };

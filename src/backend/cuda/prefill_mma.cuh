@@ -7,7 +7,8 @@
 
 namespace snapkv::cuda {
 
-/// A warp has 16 * kRowTiles rows, a tile kKeys keys; kBlocks fit on a multiprocessor of Hopper.
+/// A warp has 16 * kRowTiles rows and a tile kKeys keys; kBlocks blocks fit on a multiprocessor of
+/// Hopper.
 template <typename T_, int kDim_, int kWarps_, int kRowTiles_, int kKeys_, int kBlocks_>
 struct PrefillShape {
   using T = T_;
@@ -21,7 +22,8 @@ struct PrefillShape {
 
   using Scores = float[kRowTiles][kKeyTiles][4];
   using Sums = float[kRowTiles][kDimTiles][4];
-  /// Of rows lane / 4 and lane / 4 + 8 of each row tile; `sum` of the lane's own columns only.
+  /// State of rows lane / 4 and lane / 4 + 8 of each row tile; `sum` covers only the lane's own
+  /// columns.
   struct State {
     float max[kRowTiles][2], sum[kRowTiles][2];
   };
@@ -46,7 +48,7 @@ __device__ __forceinline__ void load_queries(const PrefillArguments& a, int g, i
   }
 }
 
-/// s = q k^T of the warp's rows; q and k where address_rows_first and address_chunks_first say.
+/// s = q k^T for the warp's rows; q and k are at address_rows_first and address_chunks_first.
 template <typename S>
 __device__ __forceinline__ void multiply_keys(const char* q, int q_twist, const char* k,
                                               int k_twist, typename S::Scores& s) {
@@ -79,13 +81,13 @@ __device__ __forceinline__ void multiply_keys(const char* q, int q_twist, const 
   }
 }
 
-/// o += p v; v where address_rows_first says.
+/// o += p v; v is at address_rows_first.
 template <typename S>
 __device__ __forceinline__ void multiply_values(const typename S::Scores& p, const char* v,
                                                 int v_twist, typename S::Sums& o) {
 #pragma unroll
   for (int n = 0; n < S::kKeyTiles; n += 2) {
-    uint32_t a[S::kRowTiles][4];  // a product of two tiles is the left operand of the next
+    uint32_t a[S::kRowTiles][4];  // the result of two tiles is the left operand of the next
 #pragma unroll
     for (int r = 0; r < S::kRowTiles; ++r) {
       a[r][0] = pack<typename S::T>(p[r][n][0], p[r][n][1]);
@@ -121,7 +123,7 @@ __device__ __forceinline__ void cap(const Variant& variant, typename S::Scores& 
 }
 
 /// Hides the keys that row r of the warp does not see: those after n_past + (first_row + r) /
-/// n_group and those before its window.
+/// n_group, and those before its window.
 template <typename S>
 __device__ __forceinline__ void mask(const PrefillArguments& a, int n_past, int first_row,
                                      int first_key, typename S::Scores& s) {
@@ -142,12 +144,12 @@ __device__ __forceinline__ void mask(const PrefillArguments& a, int n_past, int 
   }
 }
 
-/// A row's maximum stays as long as no score is above it by more than this: probabilities up to
-/// 2^8 fit every type, and sums need not be scaled in nearly all tiles. Whether a row's maximum
-/// changes depends on nothing but that row.
+/// A row's maximum is kept as long as no score exceeds it by more than this. Probabilities up to
+/// 2^8 fit every type, and so in nearly all tiles sums need not be rescaled. Whether a row's
+/// maximum changes depends on that row only.
 constexpr float kSlack = 8.0f;
 
-/// s becomes 2^(s - max), with which state and o are brought up to date.
+/// Replaces s by 2^(s - max), and updates state and o accordingly.
 template <typename S>
 __device__ __forceinline__ void to_probabilities(typename S::Scores& s, typename S::State& state,
                                                  typename S::Sums& o) {

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Causal attention in f32 arithmetic, for rows of any type and any head_dim. Used by
-// attention_prefill.cu.
+// Causal attention in f32 arithmetic, for rows of any type and any head_dim.
 #pragma once
 
 #include "backend/cuda/prefill_arguments.cuh"
@@ -11,7 +10,7 @@ constexpr int kPlainRows = 16, kPlainKeys = 32, kPlainThreads = 128;
 constexpr int kRowThreads = kPlainThreads / kPlainRows;  // that share a row's scores
 constexpr int kThreadKeys = kPlainKeys / kRowThreads;
 
-/// The distance of rows in shared memory: whole float4, and neighbours in different banks.
+/// The distance of rows in shared memory: whole float4, with adjacent rows in different banks.
 __host__ __device__ constexpr int plain_pitch(int head_dim) { return (head_dim + 3) / 4 * 4 + 4; }
 __host__ __device__ constexpr int plain_shared_floats(int head_dim) {
   return (2 * kPlainRows + kPlainKeys) * plain_pitch(head_dim) + kPlainKeys * kPlainRows +
@@ -28,7 +27,7 @@ __device__ void load_plain(float* tile, const HeadView<T>& head, int first) {
   }
 }
 
-// Scores: a thread has one row and every 8th key. Values: a thread has a column of all rows.
+// Scores: a thread has one row and every 8th key. Values: a thread has one column of all rows.
 template <typename T>
 __global__ void __launch_bounds__(kPlainThreads) prefill_plain_kernel(const PrefillArguments a) {
   const int pitch = plain_pitch(a.head_dim);
@@ -52,7 +51,7 @@ __global__ void __launch_bounds__(kPlainThreads) prefill_plain_kernel(const Pref
   const int first_key = a.variant.first_seen(last_seen);
   const int begin = a.variant.first_seen(n_past + first_row / a.n_group) / kPlainKeys * kPlainKeys;
   const int n_seen = n_past + (min(first_row + kPlainRows, a.n_rows()) - 1) / a.n_group + 1;
-  float max = -INFINITY, sum = 0.0f;  // of the row, the same in all its threads
+  float max = -INFINITY, sum = 0.0f;  // of the row, equal in all its threads
   for (int first = begin; first < n_seen; first += kPlainKeys) {
     __syncthreads();
     load_plain(kv, keys, first);
@@ -78,7 +77,7 @@ __global__ void __launch_bounds__(kPlainThreads) prefill_plain_kernel(const Pref
     for (int bits = kRowThreads / 2; bits > 0; bits /= 2) {
       m = fmaxf(m, __shfl_xor_sync(kAllLanes, m, bits));
     }
-    const float base = m == -INFINITY ? 0.0f : m;  // the row has seen nothing yet
+    const float base = m == -INFINITY ? 0.0f : m;  // if the row has seen nothing yet
     const float factor = exp2f(max - base);
     float added = 0.0f;
 #pragma unroll

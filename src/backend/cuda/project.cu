@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: MIT
-// Products of few rows: decode reads every weight once, so bytes are what they cost.
+// Products of few rows. Decoding reads every weight once, so bytes determine the cost.
 //
-//   Floor: bytes of the weights / bandwidth of the memory. What is in the way of it:
-//   - loads under way: a multiprocessor of an H200 needs about 33 KiB of them for each microsecond
+//   Floor: bytes of the weights / memory bandwidth. Obstacles:
+//   - loads in flight: a multiprocessor of an H200 needs about 33 KiB of them for each microsecond
 //     of latency. A warp has 4 KiB (plain types, in registers) or 8 KiB (block types, in shared
-//     memory) under way, and matrices of few rows get fewer rows a warp, to have more warps.
-//   - activations from the first-level cache, 4 bytes a value and column in f32, 1.25 in 8 bits:
+//     memory) in flight, and takes fewer rows of matrices with few rows, so there are more warps.
+//   - activations from the first-level cache, 4 bytes per value and column in f32, 1.25 in 8 bits:
 //     several columns share a load of weights, several rows a load of activations.
-//   - from 8 columns on instructions of f32 products: bf16 weights use the tensor cores.
-//   - short kernels: projections of one input are one launch.
+//   - instructions of f32 products, from 8 columns on: bf16 weights use the tensor cores.
+//   - short kernels: projections of one input share one launch.
 //
-// Block types: 8-bit products of activations that are rounded once a call, 32 to a scale; with
-// compute type f32 products in f32. Results don't depend on the number of columns, but those of
-// bf16 weights, where more than kFmaCols columns go to the tensor cores in another order.
+// Block types: 8-bit products with activations that are rounded once per call, 32 to a scale; with
+// compute type f32, products in f32. Results do not depend on the number of columns, except for
+// bf16 weights, where more than kFmaCols columns use the tensor cores and another order.
 #include <algorithm>
 #include <vector>
 
@@ -28,7 +28,7 @@ constexpr int kFmaCols = 4;
 
 bool aligned_16(const void* p) { return reinterpret_cast<uintptr_t>(p) % 16 == 0; }
 
-/// Products of one weight type and what they multiply.
+/// Products with weights of one type, and their input.
 struct Call {
   Context& ctx;
   const Tensor& x;  // [n, n_in]
@@ -37,12 +37,12 @@ struct Call {
   const uint4* planes = nullptr;   // by split_kernel
   int n() const { return static_cast<int>(x.shape[0]); }
   int n_in() const { return static_cast<int>(x.shape[1]); }
-  int n_rows() const {  // of all matrices
+  int n_rows() const {  // in all matrices
     int64_t rows = 0;
     for (const Projection& p : projections) rows += p.w.shape[0];
     return static_cast<int>(rows);
   }
-  /// Whether a warp may have two rows: there are warps enough without.
+  /// Whether a warp may have two rows, because there are enough warps anyway.
   bool has_many_rows() const { return n_rows() >= 24 * ctx.n_multiprocessors(); }
   bool is_aligned() const {
     const int64_t bytes = row_bytes(projections[0].w.dtype, x.shape[1]);
@@ -153,7 +153,7 @@ void project_blocks(const Call& call) {
   }
 }
 
-constexpr int kMaxCols = 16;  // of a kernel
+constexpr int kMaxCols = 16;  // per kernel
 
 int64_t prepared_bytes(const Context& ctx, int64_t n, int64_t n_in) {
   return div_up(n, kMaxCols) * kMaxCols * div_up(n_in, kStepValues) *
@@ -183,7 +183,7 @@ void project_type(const Call& call) {
 }  // namespace
 
 void project(Context& ctx, const Tensor& x, std::span<const Projection> projections) {
-  // Those of one type together, in the order in which types come.
+  // Groups projections by type, in the order in which the types first appear.
   std::vector<Projection> sorted(projections.begin(), projections.end());
   for (Projection& p : sorted) {
     p.w = ctx.weights().on_device(p.w);

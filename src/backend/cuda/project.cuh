@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What the kernels of project() share: which rows a block has, and how sums that are spread over a
-// warp become outputs. Included by project.cu and the headers of its kernels.
+// Shared parts of project()'s kernels: which rows a block has, and how sums that are spread over a
+// warp become outputs.
 #pragma once
 
 #include "backend/cuda/cuda_ops.h"
@@ -8,8 +8,8 @@
 
 namespace snapkv::cuda {
 
-/// Products of one launch, which share type and input. By value: a graph of a decode step keeps
-/// them, for tensors don't move between its steps.
+/// Products of one launch, which share type and input. Passed by value: a graph of a decode step
+/// stores them, which works because tensors do not move between its steps.
 struct Product {
   const char* w;  // [n_out, n_in]
   const float* bias;
@@ -35,7 +35,7 @@ __device__ __forceinline__ Product product_of_block(const Products& products) {
   return p;
 }
 
-/// Column t of the product's row `row`.
+/// Writes column t of the product's row `row`.
 __device__ __forceinline__ void put_sum(const Product& p, int row, int t, float sum) {
   float* out = p.out + static_cast<int64_t>(t) * p.n_out + row;
   if (p.bias != nullptr) sum += p.bias[row];
@@ -44,14 +44,14 @@ __device__ __forceinline__ void put_sum(const Product& p, int row, int t, float 
 }
 
 /// Sums n values (a power of two) over the lanes of a warp. Afterwards values [0, max(1, n / 32))
-/// of a lane hold the sums of values `first`, first + 1, ..., where `first` is returned. The order
-/// of additions doesn't depend on n.
+/// of a lane are the sums of values `first`, first + 1, ...; `first` is returned. The order of
+/// additions does not depend on n.
 template <int n>
 __device__ __forceinline__ int warp_sums(float (&v)[n], int lane) {
   int first = 0, left = n;
 #pragma unroll
   for (int bit = kWarpSize / 2; bit > 0; bit /= 2) {
-    if (left > 1) {  // half of the values stay with the lanes that have the bit
+    if (left > 1) {  // lanes with the bit keep half of the values
       left /= 2;
       const bool upper = (lane & bit) != 0;
       if (upper) first += left;
@@ -69,14 +69,14 @@ __device__ __forceinline__ int warp_sums(float (&v)[n], int lane) {
   return first;
 }
 
-/// Writes a warp's sums[r * n_cols + c] of rows row, row + 1, ... and columns col, col + 1, ...
+/// Writes a warp's sums[r * n_cols + c] for rows row, row + 1, ... and columns col, col + 1, ...
 /// that exist.
 template <int n_rows, int n_cols>
 __device__ __forceinline__ void put_sums(const Product& p, int row, int col, int n, int lane,
                                          float (&sums)[n_rows * n_cols]) {
   constexpr int kSums = n_rows * n_cols, kOwn = kSums > kWarpSize ? kSums / kWarpSize : 1;
   const int first = warp_sums(sums, lane);
-  // With fewer sums than lanes several lanes have the same one: those of the low bits.
+  // With fewer sums than lanes, the lanes that differ only in the low bits have the same one.
   constexpr int kSharing = kSums < kWarpSize ? kWarpSize / kSums : 1;
   if (lane % kSharing != 0) return;
 #pragma unroll
@@ -86,11 +86,11 @@ __device__ __forceinline__ void put_sums(const Product& p, int row, int col, int
   }
 }
 
-constexpr int kProjectWarps = 4;  // of a block; they share nothing but first-level cache
+constexpr int kProjectWarps = 4;  // per block; they share only the first-level cache
 constexpr int kProjectThreads = kProjectWarps * kWarpSize;
 
-/// How many blocks the registers of a multiprocessor must be enough for. Each row and column of a
-/// block takes a register for its sum.
+/// How many blocks must fit into the registers of a multiprocessor. Each row and column of a block
+/// takes a register for its sum.
 constexpr int min_blocks(int n_cols) {
   return n_cols == 1 ? 8 : n_cols == 2 ? 6 : n_cols <= 8 ? 4 : 3;
 }

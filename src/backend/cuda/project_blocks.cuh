@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// project() of block types. Included by project.cu.
+// project() for block types.
 #pragma once
 
 #include "backend/cuda/dequantize.cuh"
@@ -8,22 +8,22 @@
 
 namespace snapkv::cuda {
 
-// A part is 32 values: what one lane multiplies at a time. A step is a part for every lane.
+// A part is 32 values: what one lane multiplies at a time. A step is one part for every lane.
 constexpr int kPartValues = 32;
 constexpr int kStepValues = kWarpSize * kPartValues;
 
 // ---------------------------------------------------------------- activations
 
-// Of a column and step, in the order in which a warp reads it: 16 bytes of every part, the next 16
-// of every part, ..., and at last every part's scale d and sum. Rounded to 8 bits x = d q, the sum
-// that of d q; `exact`: q is x in f32 and d is 1.
+// Activations of one column and step, in the order in which a warp reads them: 16 bytes of every
+// part, the next 16 of every part, ..., and finally every part's scale d and sum. Rounded to 8 bits
+// x = d q, and the sum is that of d q; with `exact`, q is x in f32 and d is 1.
 template <bool exact>
 constexpr int kPartVectors = exact ? 8 : 2;  // of 16 bytes
 template <bool exact>
 constexpr int kPreparedBytes = kWarpSize*(16 * kPartVectors<exact> +
                                           static_cast<int>(sizeof(float2)));
 
-constexpr int kPrepareLanes = 8;  // of a part
+constexpr int kPrepareLanes = 8;  // per part
 constexpr int kPrepareThreads = kWarpSize * kPrepareLanes;
 
 // One block per step and column.
@@ -47,7 +47,7 @@ __global__ void __launch_bounds__(kPrepareThreads)
     sum = (v[0] + v[1]) + (v[2] + v[3]);
     for (int bit = 1; bit < kPrepareLanes; bit *= 2) sum += __shfl_xor_sync(kAllLanes, sum, bit);
   } else {
-    uint32_t largest = 0;  // bits of |x|: greater than those of infinity for a NaN
+    uint32_t largest = 0;  // bits of |x|: greater than infinity's for a NaN
 #pragma unroll
     for (int i = 0; i < 4; ++i) largest = max(largest, __float_as_uint(v[i]) & 0x7fffffffu);
     for (int bit = 1; bit < kPrepareLanes; bit *= 2) {
@@ -55,7 +55,7 @@ __global__ void __launch_bounds__(kPrepareThreads)
     }
     const bool finite = largest < 0x7f800000u;
     const float max_value = __uint_as_float(largest);
-    // Not where 127 / max is infinite: so little is 0.
+    // 0 where 127 / max would be infinite: such small values count as 0.
     const float inverse = finite && max_value > 1e-36f ? 127.0f / max_value : 0.0f;
     d = finite ? (inverse > 0.0f ? max_value / 127.0f : 0.0f) : __uint_as_float(0x7fc00000u);
     uint32_t word = 0;
@@ -80,20 +80,19 @@ __global__ void __launch_bounds__(kPrepareThreads)
 
 // ---------------------------------------------------------------- weights
 
-// Steps of a warp's rows on their way through shared memory, where blocks are read at any
-// alignment.
+// Steps of a warp's rows in transit through shared memory, where blocks are read at any alignment.
 template <typename F, int n_rows>
 struct WeightRing {
   static constexpr int kStepBytes = kStepValues / F::kBlockValues * F::kBlockBytes;
-  // Copies are of aligned vectors, so up to 15 bytes before a row's are copied too.
+  // Copies use aligned vectors, so up to 15 bytes before a row's data are copied too.
   static constexpr int kVectors = (kStepBytes + (F::kVectors ? 0 : 15) + 15) / 16;
   static constexpr int kSlotBytes = n_rows * kVectors * 16;
-  // 8 KiB of a warp under way, with 16 warps a multiprocessor, are four times what 4.3 TB/s need in
-  // 1 us.
+  // 8 KiB in flight per warp, with 16 warps per multiprocessor, are four times what 4.3 TB/s need
+  // in 1 us.
   static constexpr int kWanted = 8192 / kSlotBytes;
   static constexpr int kSlots = kWanted < 2 ? 2 : kWanted > 6 ? 6 : kWanted;
   static constexpr int kWarpBytes = kSlots * kSlotBytes;
-  static constexpr int kSharedBytes = kProjectWarps * kWarpBytes + 16;  // ShiftReader's extra word
+  static constexpr int kSharedBytes = kProjectWarps * kWarpBytes + 16;  // + ShiftReader's word
 
   char* slots;
   const char* w;
@@ -105,7 +104,7 @@ struct WeightRing {
   __device__ __forceinline__ const char* at(int r, int step) const {
     return w + r * row_bytes + static_cast<int64_t>(step) * kStepBytes;
   }
-  /// Bytes from an aligned address to the data.
+  /// Bytes from the aligned address to the data.
   __device__ __forceinline__ int shift(int r, int step) const {
     return F::kVectors ? 0 : static_cast<int>(reinterpret_cast<uintptr_t>(at(r, step)) % 16);
   }
@@ -113,7 +112,7 @@ struct WeightRing {
     return slots + step % kSlots * kSlotBytes + r * (kVectors * 16) + shift(r, step);
   }
 
-  /// Sends for a step, if there is one; a group of copies in any case.
+  /// Starts the copies for a step, if it exists, and ends a group in any case.
   __device__ __forceinline__ void request(int step) const {
     if (step < n_steps) {
 #pragma unroll
@@ -129,7 +128,7 @@ struct WeightRing {
     const int bytes = left < kStepBytes ? static_cast<int>(left) : kStepBytes;
     char* to = slots + step % kSlots * kSlotBytes + r * (kVectors * 16);
     const int offset = static_cast<int>(reinterpret_cast<uintptr_t>(from) % 16);
-    if (F::kVectors && offset != 0) {  // views of odd addresses
+    if (F::kVectors && offset != 0) {  // views at addresses that are not aligned
       for (int i = lane; i < bytes / 2; i += kWarpSize) {
         reinterpret_cast<uint16_t*>(to)[i] = reinterpret_cast<const uint16_t*>(from)[i];
       }
@@ -168,14 +167,14 @@ struct WeightPart {
 
 // ---------------------------------------------------------------- products
 
-/// Adds a part's products to its rows' sums. x: what prepare_kernel wrote of the step.
+/// Adds a part's products to its rows' sums. x: the step as prepare_kernel wrote it.
 template <bool exact, typename F, int n_rows>
 __device__ __forceinline__ void add_products(const WeightPart<F> (&w)[n_rows], const char* x,
                                              int lane, float* sums, int sums_step) {
   using W = WeightPart<F>;
   const float2 d_sum =
       reinterpret_cast<const float2*>(x + kWarpSize * 16 * kPartVectors<exact>)[lane];
-  // What minima multiply: d sum(x), of the whole part or of each scale's values.
+  // The factor of minima: d sum(x), of the whole part or of each scale's values.
   constexpr bool kSeveralMins = F::kHasMin && W::kScales > 1;
   float x_sums[W::kScales] = {};
   if constexpr (F::kHasMin && !kSeveralMins) x_sums[0] = d_sum.y;
@@ -246,7 +245,7 @@ __device__ __forceinline__ void add_products(const WeightPart<F> (&w)[n_rows], c
 
 // out[t, o] = sum over parts of d (sum_i scale_i q_i . x_i) - min sum(x). A warp has n_rows rows
 // and n_cols columns; every lane has one part of a step. `prepared` has columns of n_steps steps,
-// and memory for whole groups of n_cols; what it holds of those past column n - 1 doesn't matter.
+// with memory for whole groups of n_cols columns; what is there after column n - 1 does not matter.
 template <bool exact, typename F, int n_rows, int n_cols>
 __global__ void __launch_bounds__(kProjectThreads, min_blocks(n_cols))
     project_blocks_kernel(const Products products, const char* __restrict__ prepared, int n,
@@ -271,14 +270,14 @@ __global__ void __launch_bounds__(kProjectThreads, min_blocks(n_cols))
   constexpr int kBlockParts = F::kBlockValues / kPartValues;
   const int n_parts = n_in / kPartValues;
   const int block = lane / kBlockParts * F::kBlockBytes;
-  const int first = lane % kBlockParts * kPartValues;  // value of the block
+  const int first = lane % kBlockParts * kPartValues;  // first value in the block
   const int column_bytes = n_steps * kPreparedBytes<exact>;
   const char* x = prepared + static_cast<int64_t>(col) * column_bytes;
 
   float sums[n_rows * n_cols] = {};
   for (int step = 0; step < n_steps; ++step) {
     ptx::wait_copies<Ring::kSlots - 2>();
-    __syncwarp();  // every lane's copies are there, and all have read the slot that is filled now
+    __syncwarp();  // all lanes' copies are there, and the slot to fill has been read
     ring.request(step + Ring::kSlots - 1);
     if (step * kWarpSize + lane < n_parts) {
       WeightPart<F> parts[n_rows];

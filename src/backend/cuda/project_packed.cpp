@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// pack() and project_packed(): many rows, through the library. A packed weight is the matrix in the
-// compute type: the model's own copy on the device where that has this type, else an expanded one.
+// pack() and project_packed(): products of many rows, by the library. A packed weight is the matrix
+// in the compute type: the model's own copy on the device if it has this type, otherwise an
+// expanded one.
 #include "backend/cuda/cuda_ops.h"
 #include "backend/cuda/gemm.h"
 #include "backend/cuda/weight_store.h"
@@ -13,7 +14,7 @@ void pack(Context& ctx, const Tensor& weight, PackedWeight& packed) {
   const Tensor w = ctx.weights().on_device(weight);
   const size_t bytes = static_cast<size_t>(w.numel() * block_bytes(ctx.compute()));
   if (w.dtype == ctx.compute() && ctx.weights().is_resident(weight)) {
-    packed.storage = Buffer(w.data, bytes, nullptr);  // not ours to free
+    packed.storage = Buffer(w.data, bytes, nullptr);  // not owned, so never freed here
     return;
   }
   if (!packed.storage.owns() || packed.storage.bytes() < bytes) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// project() of f32, f16 and bf16 weights with activations as they are. Included by project.cu.
+// project() for f32, f16 and bf16 weights, with activations that are not rounded.
 #pragma once
 
 #include "backend/cuda/project.cuh"
@@ -36,7 +36,7 @@ __device__ __forceinline__ void unpack(const uint4& v, float (&f)[8], __half) {
 }
 
 // out[t, o] = sum_k x[t, k] w[o, k] in f32. A warp has n_rows rows and n_cols columns; its lanes
-// stride through k, with n_loads loads of every row under way. Rows and x are 16-byte aligned.
+// stride through k, with n_loads loads of every row in flight. Rows and x are 16-byte aligned.
 template <typename T, int n_rows, int n_cols, int n_loads>
 __global__ void __launch_bounds__(kProjectThreads, min_blocks(n_cols))
     project_plain_kernel(const Products products, const float* __restrict__ x, int n, int n_in) {
@@ -52,7 +52,7 @@ __global__ void __launch_bounds__(kProjectThreads, min_blocks(n_cols))
   for (int r = 0; r < n_rows; ++r) {
     w[r] = reinterpret_cast<const T*>(p.w) + int64_t{min(row + r, p.n_out - 1)} * n_in;
   }
-  int xs[n_cols];  // where its columns begin
+  int xs[n_cols];  // where the columns begin
 #pragma unroll
   for (int c = 0; c < n_cols; ++c) xs[c] = min(col + c, n - 1) * n_in;
 
@@ -95,7 +95,7 @@ __global__ void __launch_bounds__(kProjectThreads, min_blocks(n_cols))
   put_sums<n_rows, n_cols>(p, row, col, n, lane, sums);
 }
 
-// The same of rows at any address, one value at a time: sizes that no model has.
+// Same for rows at any address, one value at a time: for sizes that no real model has.
 constexpr int kScalarCols = 4;
 template <typename T>
 __global__ void __launch_bounds__(kProjectThreads)
@@ -119,13 +119,13 @@ __global__ void __launch_bounds__(kProjectThreads)
 
 // ---------------------------------------------------------------- more columns: tensor cores
 
-// x = high + middle + low, each a bf16 with the next 8 of its 24 significant bits: three products
-// of the tensor cores multiply it by a bf16 weight without rounding it.
+// x = high + middle + low, each a bf16 with the next 8 of x's 24 significant bits: three products
+// on the tensor cores multiply x by a bf16 weight without rounding it.
 constexpr int kPlanes = 3;
-constexpr int kPlaneCols = 8;    // of one product
+constexpr int kPlaneCols = 8;    // per product
 constexpr int kPlaneChunk = 32;  // values of k
 
-// In the order in which the lanes of project_bf16_kernel read them:
+// The order in which the lanes of project_bf16_kernel read them:
 // [column / 8][k / 32][plane][lane][8 values], lane = column % 8 * 4 + k % 32 / 8.
 constexpr int64_t kChunkBytes = kPlanes * kWarpSize * 16;
 inline int64_t plane_bytes(int64_t n, int64_t n_in) {
@@ -134,7 +134,7 @@ inline int64_t plane_bytes(int64_t n, int64_t n_in) {
 
 constexpr int kSplitThreads = 128;
 
-// One thread per 8 values; n_chunks = ceil(n_in / 32). Columns and values that don't exist are 0.
+// One thread per 8 values; n_chunks = ceil(n_in / 32). Missing columns and values are 0.
 __global__ void __launch_bounds__(kSplitThreads)
     split_kernel(const float* x, int n, int n_in, int n_chunks, uint4* planes) {
   const int lane = threadIdx.x % kWarpSize;
@@ -156,7 +156,7 @@ __global__ void __launch_bounds__(kSplitThreads)
         bits[plane][j] = __float_as_uint(rest) & 0xffff0000u;
         rest = finite ? rest - __uint_as_float(bits[plane][j]) : 0.0f;
       }
-      // A NaN whose bits are in the lower half must not become infinite.
+      // A NaN whose bits are all in the lower half must not become infinite.
       if ((whole & 0x7fffffffu) > 0x7f800000u) bits[0][j] |= 0x400000u;
     }
 #pragma unroll
@@ -172,15 +172,15 @@ __global__ void __launch_bounds__(kSplitThreads)
   }
 }
 
-constexpr int kBf16Rows = 16;  // of a block
+constexpr int kBf16Rows = 16;  // per block
 constexpr int kBf16Warps = 8;  // they share the rows and divide k
 constexpr int kBf16Threads = kBf16Warps * kWarpSize;
-constexpr int kBf16Chunks = 4;  // of 32 values that a warp takes at a time
+constexpr int kBf16Chunks = 4;  // chunks of 32 values that a warp takes at a time
 
-// out[t, o] = sum_k x[t, k] w[o, k] of bf16 weights: A holds 16 rows of w, B 8 columns of x,
-// n_tiles times. Which k an element of A and B stands for is free as long as both agree: here a
-// lane's 8 consecutive values are its elements of two products, so that 16 bytes are loaded at once
-// and no shared memory is needed. n_in a multiple of 8, rows 16-byte aligned.
+// out[t, o] = sum_k x[t, k] w[o, k] for bf16 weights: A holds 16 rows of w, B 8 columns of x,
+// n_tiles times. An element of A and B may stand for any k as long as both agree: here a lane's 8
+// consecutive values are its elements in two products, so 16 bytes are loaded at once and no shared
+// memory is needed. n_in is a multiple of 8, rows are 16-byte aligned.
 template <int n_tiles>
 __global__ void __launch_bounds__(kBf16Threads)
     project_bf16_kernel(const Products products, const uint4* __restrict__ planes, int n, int n_in,
@@ -199,7 +199,7 @@ __global__ void __launch_bounds__(kBf16Threads)
     w[i] = reinterpret_cast<const __nv_bfloat16*>(p.w) +
            int64_t{min(row + g + 8 * i, p.n_out - 1)} * n_in + 8 * t;
   }
-  const uint4* tiles[n_tiles];  // those past the last one are read and dropped
+  const uint4* tiles[n_tiles];  // those after the last one are read and dropped
   const int n_all = (n + kPlaneCols - 1) / kPlaneCols;
 #pragma unroll
   for (int i = 0; i < n_tiles; ++i) {

@@ -21,13 +21,13 @@ using namespace cuda_on_host::ptx;
 
 #else
 
-/// The address that the instructions below want of shared memory.
+/// The form of a shared-memory address that the instructions below take.
 __device__ __forceinline__ uint32_t shared_address(const void* p) {
   return static_cast<uint32_t>(__cvta_generic_to_shared(p));
 }
 
-/// d[4] = a[4] b[2] + c[4] by one warp: A is 16 x 16 (rows), B is 16 x 8 (columns), C and D are
-/// 16 x 8. With g = lane / 4 and t = lane % 4 a lane holds, two values of T in each register,
+/// d[4] = a[4] b[2] + c[4] by one warp: A is 16 x 16 (rows), B is 16 x 8 (columns), C and D are 16
+/// x 8. With g = lane / 4 and t = lane % 4, each lane holds, two values of T per register,
 ///   a: A[g, 2t..], A[g + 8, 2t..], A[g, 2t + 8..], A[g + 8, 2t + 8..]
 ///   b: B[2t.., g], B[2t + 8.., g]
 ///   c, d: C[g, 2t], C[g, 2t + 1], C[g + 8, 2t], C[g + 8, 2t + 1]
@@ -54,16 +54,16 @@ __device__ __forceinline__ void mma_16x8x16<__nv_bfloat16>(float (&d)[4], const 
         "f"(c[2]), "f"(c[3]));
 }
 
-/// Four 8 x 8 matrices of 16-bit values from shared memory: lanes 8i to 8i + 7 name the rows (16
-/// bytes each, 16-byte aligned) of matrix i; r[i] of a lane gets M_i[lane / 4, 2 (lane % 4)] and
-/// the value after it.
+/// Loads four 8 x 8 matrices of 16-bit values from shared memory. Lanes 8i to 8i + 7 give the rows
+/// (16 bytes each, 16-byte aligned) of matrix i; r[i] of a lane receives M_i[lane / 4, 2 (lane %
+/// 4)] and the value after it.
 __device__ __forceinline__ void load_matrices(uint32_t (&r)[4], const void* row) {
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
                : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
                : "r"(shared_address(row))
                : "memory");
 }
-/// The same of the transposed matrices: M_i[2 (lane % 4), lane / 4] and the value below it.
+/// Same for the transposed matrices: M_i[2 (lane % 4), lane / 4] and the value below it.
 __device__ __forceinline__ void load_matrices_transposed(uint32_t (&r)[4], const void* row) {
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];"
                : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
@@ -71,8 +71,8 @@ __device__ __forceinline__ void load_matrices_transposed(uint32_t (&r)[4], const
                : "memory");
 }
 
-/// Copies 16 bytes from global to shared memory, both 16-byte aligned; of the global memory the
-/// first n_read (0 to 16) are read, the rest becomes 0.
+/// Copies 16 bytes from global to shared memory, both 16-byte aligned. Only the first n_read (0 to
+/// 16) are read from global memory; the rest becomes 0.
 __device__ __forceinline__ void copy_async_16(void* shared, const void* global, int n_read = 16) {
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(shared_address(shared)),
                "l"(global), "r"(n_read)
@@ -80,8 +80,8 @@ __device__ __forceinline__ void copy_async_16(void* shared, const void* global, 
 }
 /// Ends a group of the copies above.
 __device__ __forceinline__ void commit_copies() { asm volatile("cp.async.commit_group;"); }
-/// Waits until at most n_left groups of this thread are under way; other threads' copies are seen
-/// after a __syncthreads().
+/// Waits until at most n_left groups of this thread are in flight. Other threads' copies are
+/// visible after a __syncthreads().
 template <int n_left>
 __device__ __forceinline__ void wait_copies() {
   asm volatile("cp.async.wait_group %0;" ::"n"(n_left) : "memory");

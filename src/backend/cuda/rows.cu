@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Rows of the KV cache: storing, moving and converting them, and their positions. Every byte is
-// read and written once, consecutive lanes at consecutive addresses; the limit is the memory, and
-// for the few rows of a decode step the launch.
+// read and written once, consecutive lanes at consecutive addresses. The limit is the memory or,
+// for the few rows of a decode step, the launch.
 #include <algorithm>
 
 #include "backend/cuda/cuda_ops.h"
@@ -13,15 +13,15 @@ namespace snapkv::cuda {
 namespace {
 
 constexpr int kThreads = 256;
-constexpr int64_t kMaxBlocks = 1 << 20;  // for a head; they loop over what is left
+constexpr int64_t kMaxBlocks = 1 << 20;  // per head; they loop over the rest
 
-/// A grid of one head per y, for at most n_items of a head.
+/// A grid with one head per y and at most n_items per head.
 Grid head_grid(int64_t n_items, size_t n_head) {
   const int64_t threads = std::min<int64_t>(kThreads, div_up(n_items, kWarpSize) * kWarpSize);
   return {dim3(std::min(div_up(n_items, threads), kMaxBlocks), n_head), dim3(threads)};
 }
 
-/// a / b and a % b, of which the first is nearly always below 2^32.
+/// a / b and a % b; a is nearly always below 2^32.
 __device__ __forceinline__ int64_t divide(int64_t a, int64_t b, int64_t& rest) {
   int64_t quotient;
   if (a >> 32 == 0) {
@@ -35,9 +35,9 @@ __device__ __forceinline__ int64_t divide(int64_t a, int64_t b, int64_t& rest) {
 
 // ---------------------------------------------------------------- conversion
 
-constexpr int kValues = 4;  // that a thread converts at a time
+constexpr int kValues = 4;  // values that a thread converts at a time
 
-// The device's own conversions forget a NaN's sign and payload; these do as base/half.h.
+// The device's own conversions lose a NaN's sign and payload; these behave like base/half.h.
 __device__ __forceinline__ bool is_nan(float v) { return v != v; }
 __device__ __forceinline__ float value_of(float v) { return v; }
 __device__ __forceinline__ float value_of(__nv_bfloat16 v) { return __bfloat162float(v); }
@@ -64,8 +64,8 @@ __device__ __forceinline__ __half rounded<__half>(float v) {
       static_cast<unsigned short>((__float_as_uint(v) >> 16 & 0x8000u) | 0x7e00u));
 }
 
-// A type of rows: bytes of n values, the alignment that moves 4 of them at once, and such moves.
-// `vector`: all 4 are there and aligned; else n_values of them.
+// A type of rows: the bytes of n values, the alignment that allows moving 4 of them at once, and
+// such moves. `vector`: all 4 exist and are aligned; otherwise only n_values of them are moved.
 template <typename T>
 struct Rows {
   static constexpr uintptr_t kAlignment = kValues * sizeof(T);
@@ -106,7 +106,7 @@ struct Rows {
 using Q8_0 = Format<DType::q8_0>;
 template <>
 struct Rows<Q8_0> {
-  static constexpr uintptr_t kAlignment = 1;  // blocks need none
+  static constexpr uintptr_t kAlignment = 1;  // blocks need no alignment
   static __host__ __device__ constexpr int64_t bytes(int64_t n) {
     return n / kBlockSize * Q8_0::kBlockBytes;
   }
@@ -121,10 +121,10 @@ struct Rows<Q8_0> {
 #pragma unroll
     for (int k = 0; k < kValues; ++k) v[k] = d * level_at(levels[0], k);
   }
-  /// Called by all lanes of a warp; 8 of them share a block.
+  /// Must be called by all lanes of a warp; 8 of them share a block.
   static __device__ __forceinline__ void store(char* row, int64_t i, int n_values, bool,
                                                const float (&v)[kValues]) {
-    uint32_t largest = 0;  // bits of |x|, in the order of |x|; greatest for what is not finite
+    uint32_t largest = 0;  // bits of |x|, ordered like |x|; greatest if not finite
 #pragma unroll
     for (int k = 0; k < kValues; ++k) largest = max(largest, __float_as_uint(v[k]) & 0x7fffffffu);
     for (int bit = 1; bit < kBlockSize / kValues; bit *= 2) {
@@ -151,18 +151,18 @@ struct Rows<Q8_0> {
 };
 
 struct Conversion {
-  const char* const* heads;  // of each head, its rows; or null, and they begin at
+  const char* const* heads;  // each head's rows; or null, and they begin at
   const char* src;           // src + h * head_bytes
   int64_t head_bytes, src_row_bytes;
   const int32_t* rows;  // [.., row_columns], or null: rows 0, 1, ...
   int64_t row_columns;
-  const int32_t* n;  // of each head, or null: n_all
+  const int32_t* n;  // per head; or null: n_all
   int64_t n_all;
   char* const* dst;
-  int64_t d;  // values of a row
+  int64_t d;  // values per row
 };
 
-// dst[h][i, :] = src[h][rows[h, i], :], h = blockIdx.y; all lanes of a warp make the same turns.
+// dst[h][i, :] = src[h][rows[h, i], :], h = blockIdx.y; all lanes of a warp loop equally often.
 template <typename Src, typename Dst>
 __global__ void __launch_bounds__(kThreads) convert_kernel(const Conversion c) {
   const int64_t h = blockIdx.y;
@@ -195,7 +195,7 @@ __global__ void __launch_bounds__(kThreads) convert_kernel(const Conversion c) {
   }
 }
 
-/// f(a null pointer to the Source of a cache type's Format).
+/// Calls f with a null pointer to the Source of a cache type's Format.
 template <typename F>
 void visit_cache_type(DType dtype, F&& f) {
   visit_dtype<DType::f32, DType::f16, DType::bf16, DType::q8_0>(
@@ -227,7 +227,7 @@ template <typename T>
 __global__ void __launch_bounds__(kThreads)
     gather_kernel(const char* src, int64_t head_bytes, int64_t row_bytes, const int32_t* rows,
                   int64_t row_columns, const int32_t* n, int64_t per_row, char* const* dst) {
-  constexpr int kLoads = 4;  // under way
+  constexpr int kLoads = 4;  // in flight
   const int64_t h = blockIdx.y, n_items = n[h] * per_row;
   const int64_t step = int64_t{gridDim.x} * blockDim.x;
   T* to = reinterpret_cast<T*>(dst[h]);
@@ -283,7 +283,7 @@ void store_rows(Context& ctx, const Tensor& src, DType dtype, std::span<void* co
 }
 
 void store_positions(Context& ctx, std::span<const int32_t> pos, std::span<int32_t* const> dst) {
-  constexpr size_t kMaxPositions = 1 << 18;  // of a launch: put() is for small arrays
+  constexpr size_t kMaxPositions = 1 << 18;  // per launch, since put() is for small arrays
   int32_t* const* heads = ctx.put(dst);
   for (size_t first = 0; first < pos.size(); first += kMaxPositions) {
     const auto part = pos.subspan(first, std::min(kMaxPositions, pos.size() - first));
@@ -296,7 +296,7 @@ void store_positions(Context& ctx, std::span<const int32_t> pos, std::span<int32
 void gather_rows(Context& ctx, const Tensor& src, const Tensor& rows, std::span<const int32_t> n,
                  std::span<void* const> dst) {
   const int64_t bytes = row_bytes(src.dtype, src.shape[2]);
-  // The widest access that every address and distance allows.
+  // The widest access that all addresses and strides allow.
   auto address = reinterpret_cast<uintptr_t>(src.data) | static_cast<uintptr_t>(bytes) |
                  static_cast<uintptr_t>(src.stride[0]) | static_cast<uintptr_t>(src.stride[1]);
   for (size_t h = 0; h < n.size(); ++h) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Norms, rotation, activation, bias and other sums and products, row by row.
+// Row by row: norms, rotation, activation, bias and other sums and products.
 #include "backend/cuda/cuda_ops.h"
 #include "backend/cuda/launch.cuh"
 #include "backend/cuda/weight_store.h"
@@ -32,11 +32,11 @@ __global__ void rms_norm_kernel(const float* x, const float* weight, float eps, 
 
 // ---------------------------------------------------------------- layer_norm
 
-/// The sum over the threads of a block of kNormThreads; every thread gets it.
+/// The sum over all threads of a block of kNormThreads; every thread receives it.
 __device__ __forceinline__ float block_sum(float v, float* sums) {
   v = warp_sum(v);
   const int warp = threadIdx.x / kWarpSize, lane = threadIdx.x % kWarpSize;
-  __syncthreads();  // the sums before have been read
+  __syncthreads();  // earlier sums have been read
   if (lane == 0) sums[warp] = v;
   __syncthreads();
   return warp_sum(lane < kNormThreads / kWarpSize ? sums[lane] : 0.0f);
@@ -126,6 +126,16 @@ __global__ void add_kernel(float* x, const float* y, float factor, int64_t n) {
   }
 }
 
+// Value i of y, which has n, belongs to row rows[i / n_cols] of x.
+__global__ void add_rows_kernel(float* x, const float* y, const int32_t* rows,
+                                const float* factors, int64_t n, int64_t n_cols) {
+  for (int64_t i = blockIdx.x * kElementThreads + threadIdx.x; i < n;
+       i += gridDim.x * kElementThreads) {
+    const int64_t t = i / n_cols;
+    x[rows[t] * n_cols + i % n_cols] += factors[t] * y[i];
+  }
+}
+
 // Rows of n_cols values have a factor each, or all have factors[0].
 __global__ void scale_kernel(float* x, const float* factors, bool one_factor, int64_t n,
                              int64_t n_cols) {
@@ -203,6 +213,12 @@ void layer_norm(Context& ctx, const Tensor& x, const Tensor& weight, const Tenso
 void add(Context& ctx, const Tensor& x, const Tensor& y, float factor) {
   launch(ctx, element_grid(x.numel()), add_kernel, static_cast<float*>(x.data),
          static_cast<const float*>(y.data), factor, x.numel());
+}
+
+void add_rows(Context& ctx, const Tensor& x, const Tensor& y, std::span<const int32_t> rows,
+              std::span<const float> factors) {
+  launch(ctx, element_grid(y.numel()), add_rows_kernel, static_cast<float*>(x.data),
+         static_cast<const float*>(y.data), ctx.put(rows), ctx.put(factors), y.numel(), x.shape[1]);
 }
 
 void scale(Context& ctx, const Tensor& x, std::span<const float> factors) {

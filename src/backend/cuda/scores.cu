@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-// What the scores of policies are made of: norms, products and sums of KV rows, and arithmetic on
-// scores. Every op runs once per layer (moments once per chunk of a prompt); rows are read once by
-// a warp each, scores by a thread each, so the limit is the memory, but for moments: there a
-// thread multiplies what L1 holds. Sums are in f64 where ops.def says so.
+// The parts of policies' scores: norms, products and sums of KV rows, and arithmetic on scores.
+// Every op runs once per layer (moments once per chunk of a prompt). A warp reads each row once and
+// a thread each score once, so the limit is the memory, except for moments, where threads multiply
+// what is in L1. Sums are in f64 where ops.def says so.
 #include <algorithm>
 #include <cmath>
 
@@ -20,7 +20,7 @@ int64_t longest(std::span<const int32_t> n) {
   return n.empty() ? 0 : *std::max_element(n.begin(), n.end());
 }
 
-/// A grid of one head per y, with `per_block` of at most n_items in a block.
+/// A grid with one head per y, for at most n_items of which a block takes `per_block`.
 Grid head_grid(int64_t n_items, size_t n_head, int64_t per_block) {
   return {dim3(static_cast<unsigned>(std::max<int64_t>(1, div_up(n_items, per_block))),
                static_cast<unsigned>(n_head)),
@@ -32,11 +32,11 @@ __device__ __forceinline__ double warp_sum(double v) {
   return v;
 }
 
-/// Sum and maximum over the threads of a block; all get them.
+/// Sum and maximum over the threads of a block; every thread receives them.
 __device__ __forceinline__ double block_sum(double v) {
   __shared__ double of_warps[kWarps];
   v = warp_sum(v);
-  __syncthreads();  // of_warps may still be read by the call before
+  __syncthreads();  // the previous call may still be reading of_warps
   if (threadIdx.x % kWarpSize == 0) of_warps[threadIdx.x / kWarpSize] = v;
   __syncthreads();
   v = 0.0;
@@ -54,7 +54,7 @@ __device__ __forceinline__ float block_max(float v) {
   return v;
 }
 
-/// Rows of KV heads of type T, at any strides.
+/// Rows of KV heads of type T, with any strides.
 template <typename T>
 struct HeadView {
   const char* data;
@@ -69,7 +69,7 @@ HeadView<T> view_of(const Tensor& x) {
   return {static_cast<const char*>(x.data), x.stride[0], x.stride[1], x.shape[2]};
 }
 
-/// Scores of a head: [n_head_kv, columns] of which n[h] count.
+/// Scores of all heads: [n_head_kv, columns], of which n[h] count.
 struct Scores {
   float* data;
   int64_t columns;
@@ -139,7 +139,7 @@ __global__ void dots_kernel(const HeadView<T> x, const HeadView<float> y, const 
   if (threadIdx.x % kWarpSize == 0) out.row(blockIdx.y)[j] = static_cast<float>(sum);
 }
 
-// One block per head and 32 channels; its warps take turns with the rows.
+// One block per head and 32 channels; its warps take turns at the rows.
 template <typename T>
 __global__ void sum_rows_kernel(const HeadView<T> x, const Scores weights, float* out) {
   __shared__ double sums[kWarps][kWarpSize];
@@ -191,7 +191,7 @@ struct Chunks {
   bool accumulate;
 };
 
-/// Whether a counts as lower than b; `index`: which of two equal ones comes later is lower.
+/// Whether a counts as lower than b; of two equal ones, the one with the higher index is lower.
 __device__ __forceinline__ bool is_lower(float a, int64_t a_index, float b, int64_t b_index) {
   const bool a_is_nan = a != a, b_is_nan = b != b;
   if (a_is_nan != b_is_nan) return a_is_nan;
@@ -199,7 +199,7 @@ __device__ __forceinline__ bool is_lower(float a, int64_t a_index, float b, int6
   return a_index > b_index;
 }
 
-// One block per chunk and head. A rank compares a score with all of its chunk.
+// One block per chunk and head. For a rank, a score is compared with all of its chunk.
 __global__ void chunks_kernel(const Scores scores, const Scores out, ChunkScore kind,
                               const Chunks c) {
   const int64_t h = blockIdx.y, n = scores.n[h];
@@ -240,14 +240,14 @@ __global__ void chunks_kernel(const Scores scores, const Scores out, ChunkScore 
 
 // ---------------------------------------------------------------- LagKV
 
-// One block per chunk and head; the range of the next chunk is in shared memory, then a warp has a
-// row.
+// One block per chunk and head. The range of the next chunk is put into shared memory; then each
+// warp takes a row.
 template <typename T>
 __global__ void lag_kernel(const HeadView<T> x, const Scores out, int64_t begin, int64_t lag) {
   float* low = reinterpret_cast<float*>(dynamic_shared());
   float* high = low + x.d;
   const int64_t h = blockIdx.y, n = out.n[h];
-  // the first block also has the rows before the chunks
+  // the first block also sets the rows before the chunks
   const int64_t first = begin + blockIdx.x * lag, next = first + lag;
   for (int64_t j = threadIdx.x; blockIdx.x == 0 && j < min(begin, n); j += kThreads) {
     out.row(h)[j] = 0.0f;
@@ -290,7 +290,7 @@ __global__ void lag_kernel(const HeadView<T> x, const Scores out, int64_t begin,
 
 // ---------------------------------------------------------------- moments
 
-// One block per head and row of the result; a thread has columns. Row d is the sum.
+// One block per head and row of the result; each thread has some columns. Row d is the sum.
 __global__ void moments_kernel(const float* x, const float* shift, int64_t n, int64_t d,
                                float* out) {
   const int64_t h = blockIdx.y, i = blockIdx.x, n_head = gridDim.y;

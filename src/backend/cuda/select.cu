@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: MIT
-// Pooling of votes and the choice of the k highest. The device tells the host nothing.
+// Pooling of votes and selection of the k highest, without reading anything back to the host.
 //
 // top_k is a radix select: scores become 32-bit keys of the same order, and histograms of 11, 11
-// and 10 bits, highest first, give the k-th highest key and how many of those equal to it are
-// taken. Then every warp counts what its part of the row takes, and knowing the counts before it
-// writes its indices, which are so in ascending order. Sums of integers alone pass from block to
-// block: the result is the same whatever their order.
+// and 10 bits, highest first, give the k-th highest key and how many keys equal to it are taken.
+// Then every warp counts what its part of the row takes and, once it knows the counts before it,
+// writes its indices, which are therefore in ascending order. Blocks exchange only integer sums, so
+// the result does not depend on their order.
 // Floor: 5 reads of the scores, 20 bytes each, and the indices; a million scores of 32 heads take
-// 0.15 ms of an H200's memory. What may limit it first: atomics of a warp on one bin, hence a
-// thread adds runs of the same bin at once. Rows of up to kOneBlock stay with one block, in one
+// 0.15 ms of an H200's memory bandwidth. A warp's atomics on one bin could be slower, so a thread
+// adds up runs of the same bin first. Rows of up to kOneBlock scores stay in one block, in one
 // launch: their time is that of launches and barriers.
-// pool: floor 8 bytes a score; its kernel_size reads of a score come from L1.
+// pool: the floor is 8 bytes a score; its kernel_size reads of a score come from L1.
 #include <algorithm>
 #include <cmath>
 
@@ -45,9 +45,9 @@ __global__ void pool_kernel(const float* scores, int64_t scores_columns, const i
 
 constexpr int kDigits = 3;
 constexpr int kBins = 2048;
-constexpr int kUnroll = 8;  // loads of a thread under way
+constexpr int kUnroll = 8;  // loads of a thread in flight
 
-/// NaN is the lowest, -0.0 equals 0.0.
+/// A key in the order of scores. NaN is the lowest; -0.0 equals 0.0.
 __device__ __forceinline__ uint32_t key_of(float score) {
   const uint32_t bits = score == 0.0f ? 0 : __float_as_uint(score);
   if (score != score) return 0;
@@ -61,17 +61,17 @@ __device__ __forceinline__ uint32_t digit_of(uint32_t key, int digit) {
   return key >> digit_shift(digit) & (digit == 2 ? 1023 : 2047);
 }
 
-/// What is known of the k-th highest key.
+/// What is known about the k-th highest key.
 struct Threshold {
   uint32_t key;  // its digits so far, then zeros
-  int32_t n;     // of the keys with these digits, how many are among the k highest
+  int32_t n;     // how many keys with these digits are among the k highest
 };
 
 struct Counts {
-  int32_t above, equal;  // to a threshold's key
+  int32_t above, equal;  // than, to a threshold's key
 };
 
-/// The sum of `value` over the threads of the block before this one, and over this one too.
+/// The sum of `value` over the threads of the block before this one.
 template <int kThreads>
 __device__ __forceinline__ int sum_before(int value) {
   __shared__ int of_warps[kThreads / kWarpSize];
@@ -81,14 +81,14 @@ __device__ __forceinline__ int sum_before(int value) {
     const int other = __shfl_up_sync(kAllLanes, sum, distance);
     if (lane >= distance) sum += other;
   }
-  __syncthreads();  // of_warps may still be read by the call before
+  __syncthreads();  // the previous call may still be reading of_warps
   if (lane == kWarpSize - 1) of_warps[warp] = sum;
   __syncthreads();
   for (int w = 0; w < warp; ++w) sum += of_warps[w];
   return sum - value;
 }
 
-/// One digit more, by how many keys of the digits so far have each value of the next one.
+/// Finds one more digit from the counts of keys that have the digits so far and each next digit.
 template <int kThreads>
 __device__ __forceinline__ Threshold next_digit(const unsigned* bins, int digit, Threshold t) {
   constexpr int kOwn = kBins / kThreads;
@@ -137,7 +137,7 @@ __device__ __forceinline__ void count_digits(const float* s, int64_t begin, int6
   if (run > 0) atomicAdd(&bins[last], run);
 }
 
-/// Counts one warp's part of a row; all lanes get the counts.
+/// Counts one warp's part of a row; all lanes receive the counts.
 __device__ __forceinline__ Counts count_taken(const float* s, int64_t begin, int64_t end,
                                               uint32_t key) {
   Counts c{0, 0};
@@ -157,7 +157,8 @@ __device__ __forceinline__ Counts count_taken(const float* s, int64_t begin, int
   return c;
 }
 
-/// Writes the indices that one warp's part of a row takes; `before`: the counts of all before it.
+/// Writes the indices that one warp's part of a row takes; `before`: the counts of all earlier
+/// parts.
 __device__ __forceinline__ void write_taken(const float* s, int64_t begin, int64_t end, Threshold t,
                                             Counts before, int32_t* rows) {
   const int lane = threadIdx.x % kWarpSize;
@@ -202,7 +203,7 @@ __device__ __forceinline__ void write_tail(const Rows& r, int head) {
   for (int i = threadIdx.x; i < r.n_tail; i += kThreads) tail[i] = r.n[head] + i;
 }
 
-/// The sums over the threads of the block; every thread gets them.
+/// The sums over the threads of the block; every thread receives them.
 template <int kThreads>
 __device__ __forceinline__ Counts block_sum(Counts c) {
   __shared__ Counts of_warps[kThreads / kWarpSize];
@@ -240,7 +241,7 @@ __global__ void __launch_bounds__(kOneBlockThreads) short_top_k_kernel(const Row
     __syncthreads();
     t = next_digit<kOneBlockThreads>(bins, digit, t);
   }
-  const int64_t part = div_up(n, kOneBlockThreads) * kWarpSize;  // of a warp
+  const int64_t part = div_up(n, kOneBlockThreads) * kWarpSize;  // of each warp
   const int64_t begin = warp * part, end = min(begin + part, int64_t{n});
   const Counts own = count_taken(s, begin, end, t.key);
   if (threadIdx.x % kWarpSize == 0) of_warps[warp] = own;
@@ -253,11 +254,11 @@ __global__ void __launch_bounds__(kOneBlockThreads) short_top_k_kernel(const Row
   write_taken(s, begin, end, t, before, r.rows + head * r.rows_columns);
 }
 
-// Long rows: blocks of kThreads take kChunk scores of one head, a kernel for each of the steps
-// above. Every block of a kernel works out for itself what the kernel before has found.
+// Long rows: blocks of kThreads take kChunk scores of one head, with one kernel for each of the
+// steps above. Every block computes again what the previous kernel found.
 constexpr int kThreads = 512;
 constexpr int kWarps = kThreads / kWarpSize;
-constexpr int kPart = 2048;  // scores of a warp
+constexpr int kPart = 2048;  // scores per warp
 constexpr int kChunk = kWarps * kPart;
 
 struct Scratch {
@@ -267,7 +268,7 @@ struct Scratch {
   int64_t n_parts;
 };
 
-/// The threshold after `n_digits` digits. The first block of a head keeps it for later kernels.
+/// The threshold after `n_digits` digits. The first block of a head stores it for later kernels.
 __device__ __forceinline__ Threshold find_threshold(const Rows& r, const Scratch& s, int n_digits) {
   const int head = blockIdx.y, n_heads = gridDim.y;
   Threshold t{0, r.k[head]};

@@ -6,7 +6,7 @@
 namespace snapkv::cuda {
 namespace {
 
-constexpr size_t kMaxSteps = 64;  // shapes that are remembered
+constexpr size_t kMaxSteps = 64;  // shapes that are kept
 
 }  // namespace
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// StepGraphs: decode steps as CUDA graphs. The first step of a shape runs as it is, which gives
-// scratch memory its size; the second is recorded; later ones only write their arguments, which go
-// to the device in one copy, and launch what was recorded. Used by cuda_backend.cpp.
+// StepGraphs: decode steps as CUDA graphs. The first step of a shape runs normally, which brings
+// scratch memory to its size; the second is recorded; later ones only write their arguments, which
+// go to the device in one copy, and launch the recording.
 #pragma once
 
 #include <cstdint>
@@ -20,17 +20,17 @@ class StepGraphs {
 
   void begin(uint64_t shape);
   void end();
-  /// Call it instead of end() after an error.
+  /// Call this instead of end() after an error.
   void cancel();
-  /// Forgets everything, because memory that was recorded has moved.
+  /// Forgets all recordings, because memory that they use has moved.
   void clear();
 
  private:
   struct Step {
-    size_t argument_bytes = 0;  // of the first run; 0 before it
+    size_t argument_bytes = 0;  // in the first run; 0 before it
     cudaGraphExec_t graph = nullptr;
     Buffer device, host;         // of arguments
-    cudaEvent_t sent = nullptr;  // until then `host` is being read
+    cudaEvent_t sent = nullptr;  // until it occurs, `host` is being read
   };
   enum class Mode { none, plain, record, replay };
 
@@ -41,7 +41,7 @@ class StepGraphs {
   Step* current_ = nullptr;
   Mode mode_ = Mode::none;
   size_t put_before_ = 0;
-  uint64_t memory_ = 0;  // Context::memory_generation() of the recorded ones
+  uint64_t memory_ = 0;  // Context::memory_generation() of the recordings
 };
 
 }  // namespace snapkv::cuda

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Tiles of 16-bit rows for tensor-core products: where they lie in shared memory, how they get
-// there, which lane holds what. Used by attention_prefill.cu and votes.cu.
+// Tiles of 16-bit rows for tensor-core products: where they lie in shared memory, how they are
+// loaded, and which lane holds what.
 #pragma once
 
 #include <cstring>
@@ -21,7 +21,8 @@ __device__ __forceinline__ float quad_sum(float v) {
   return v + __shfl_xor_sync(kAllLanes, v, 2);
 }
 
-/// Whether every row of [n_head_kv, capacity, head_dim] is whole, aligned chunks of 16 bytes.
+/// Whether every row of [n_head_kv, capacity, head_dim] consists of whole, aligned chunks of 16
+/// bytes.
 inline bool rows_aligned(const Tensor& t) {
   return reinterpret_cast<uintptr_t>(t.data) % 16 == 0 && t.stride[0] % 16 == 0 &&
          t.stride[1] % 16 == 0 && t.shape[2] * t.stride[2] % 16 == 0;
@@ -32,12 +33,12 @@ template <typename T>
 struct HeadView {
   const T* data;
   int64_t stride;  // of a row, in values
-  int n_rows;      // that exist
+  int n_rows;      // rows that exist
   int head_dim;
   bool aligned;  // every row begins at a multiple of 16 bytes and is whole chunks of 16
 };
 
-/// Up to 8 values of a row from column `col` on, as one chunk; zeros beyond its end.
+/// Up to 8 values of a row from column `col` on, as one chunk; zeros beyond the row's end.
 template <typename T>
 __device__ __forceinline__ uint4 read_chunk(const HeadView<T>& head, int row, int col) {
   uint4 chunk = make_uint4(0, 0, 0, 0);
@@ -59,13 +60,13 @@ __device__ __forceinline__ uint4 read_chunk(const HeadView<T>& head, int row, in
 /// A tile [kRows, kDim] of 16-bit values in shared memory. Chunks of 16 bytes are permuted within
 /// their row, so that the same chunk of 8 consecutive rows lies in 8 different groups of banks:
 ///   chunk c of row r is at r * kRowBytes + 16 (c ^ twist(r))
-/// and, as twist(r) is the same for rows 8 apart, (c ^ twist) = (c & ~1) ^ ((c & 1) ^ twist).
+/// and since twist(r) is the same for rows 8 apart, (c ^ twist) = (c & ~1) ^ ((c & 1) ^ twist).
 template <int kRows, int kDim>
 struct Tile {
   static constexpr int kChunks = kDim / 8;
   static constexpr int kRowBytes = 2 * kDim;
   static constexpr int kBytes = kRows * kRowBytes;
-  static constexpr int kLine = kChunks % 8 == 0 ? 8 : 4;  // chunks that change places
+  static constexpr int kLine = kChunks % 8 == 0 ? 8 : 4;  // chunks that are permuted together
   static_assert(kChunks % 4 == 0 && kRows % 16 == 0);
 
   __device__ static int twist(int row) { return kLine == 8 ? row % 8 : row / 2 % 4; }
@@ -73,8 +74,8 @@ struct Tile {
     return row * kRowBytes + 16 * (chunk ^ twist(row));
   }
 
-  /// Rows [first, first + kRows) of a head, by all kThreads of the block; asynchronous where
-  /// addresses allow it. What does not exist becomes 0.
+  /// Loads rows [first, first + kRows) of a head, with all kThreads of the block; asynchronously if
+  /// addresses allow it. Missing values become 0.
   template <int kThreads, typename T>
   __device__ static void load(char* tile, const HeadView<T>& head, int first) {
     constexpr int kStep = kThreads / kLine;
@@ -104,8 +105,8 @@ struct Tile {
   }
 };
 
-/// Where a lane points when load_matrices reads 16 x 16 values of a Tile: chunk 2k and its
-/// neighbour of the 16 rows at `rows` are at rows + offset + (32 k ^ twist).
+/// Where a lane points when load_matrices reads 16 x 16 values of a Tile: chunk 2k and the one
+/// after it, of the 16 rows at `rows`, are at rows + offset + (32 k ^ twist).
 struct LaneAddress {
   int offset, twist;
 };

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: MIT
-// SnapKV's vote (WindowVotes in ops.h): how much probability the window's queries give every row.
+// SnapKV's vote (WindowVotes in ops.h): how much probability the window's queries give each row.
 //
-// Two passes over the keys, the second computes the scores anew, so nothing of size [W, n_rows] is
+// Two passes over the keys. The second computes the scores again, so nothing of size [W, n_rows] is
 // ever stored:
-//   1. maximum and sum of 2^(s - maximum) of every (head, query) row over a range of keys; merged
-//      over the ranges by another kernel
-//   2. probabilities, summed (or the largest taken) over the window's queries, then over the group's
+//   1. maximum and sum of 2^(s - maximum) of every (head, query) row over a range of keys; another
+//      kernel merges the ranges
+//   2. probabilities, summed over the window's queries (or their largest), then over the group's
 //      heads
 // f16 and bf16 keys: tensor cores. Queries are split into 2 (f16) or 3 (bf16) parts of the keys'
-// type, each row scaled by a power of 2, so that products are as exact as those of f32: votes
-// decide ranks. A warp keeps 32 keys in registers, as 16-byte loads leave them (which 16 values of
-// a row meet in one product is free to choose, so it is chosen to be these), and goes over the
-// queries, which another kernel has laid out as fragments and which stay in L1. Warps never wait
-// for each other; every sum has one order.
+// type, each row scaled by a power of 2, so that products are as exact as in f32: votes decide
+// ranks. A warp keeps 32 keys in registers, as 16-byte loads leave them. (Any 16 values of a row
+// may meet in one product, so the product takes these.) It goes over the queries, which another
+// kernel has stored as fragments and which stay in L1. Warps never wait for each other; every sum
+// has a fixed order.
 //
 // Floor, per layer: 2 passes over K (0.11 ms at 128k rows of 8 heads x 128, 4.8 TB/s), 4 n_parts
 // n_head W n_rows head_dim FLOP (0.3 ms at 128k, W = 32, 32 heads); prefill attention of such a
@@ -33,22 +33,22 @@ namespace {
 
 constexpr int kUnitTiles = kUnitKeys / 8;
 
-/// How many numbers of type T add up to one of f32.
+/// How many numbers of type T add up to an f32.
 template <typename T>
 constexpr int kParts = std::is_same_v<T, __half> ? 2 : 3;
 
-/// Of a row's power of 2: rows of infinities and denormals keep a finite one.
+/// Bound of a row's power of 2: it stays finite for rows of infinities and denormals.
 constexpr int kMaxExponent = 100;
 
-/// Products of 16 values that row tile and part of a query need; each a uint4 of every lane:
-/// [n_head_kv, n_row_tiles, kDim / 16, kParts, kWarpSize].
+/// Offset of the fragments of a row tile: products of 16 values with each part of the query, each a
+/// uint4 per lane: [n_head_kv, n_row_tiles, kDim / 16, kParts, kWarpSize].
 template <typename T, int kDim>
 __device__ __forceinline__ int64_t fragment_at(const VoteArguments& a, int g, int row_tile) {
   return int64_t{g * a.n_row_tiles() + row_tile} * (kDim / 16 * kParts<T> * kWarpSize);
 }
 
-// A warp per (row tile, KV head). Lane (g, t) = (lane / 4, lane % 4) has rows g and g + 8; product
-// 2c + u takes values 32c + 8t + 4u + 0..3 of them: see scores().
+// One warp per (row tile, KV head). Lane (g, t) = (lane / 4, lane % 4) has rows g and g + 8;
+// product 2c + u takes their values 32c + 8t + 4u + 0..3: see scores().
 template <typename T, int kDim>
 __global__ void __launch_bounds__(kWarpSize)
     split_queries_kernel(const VoteArguments a, uint4* fragments, float* row_scale) {
@@ -63,7 +63,7 @@ __global__ void __launch_bounds__(kWarpSize)
       for (int d = lane % 4; d < a.head_dim; d += 4) largest = fmaxf(largest, fabsf(q[half][d]));
     }
     largest = quad_max(largest);
-    // the largest value becomes 2^11 to 2^12: f16's own 11 bits, and as many below its parts'
+    // the largest value becomes 2^11 to 2^12: f16's own 11 bits, and as many below for its parts
     const int exponent = largest > 0.0f ? 11 - ilogbf(largest) : 0;
     factor[half] = ldexpf(1.0f, min(kMaxExponent, max(-kMaxExponent, exponent)));
     if (lane % 4 == 0) {
@@ -108,7 +108,7 @@ __device__ __forceinline__ void load_keys(const HeadView<T>& head, int unit, Key
   }
 }
 
-/// s = q k^T of a row tile and the keys, in units of log2; what a query doesn't see is -inf.
+/// s = q k^T for a row tile and the keys, in units of log2; -inf where a query does not see a key.
 template <typename T, int kDim>
 __device__ __forceinline__ void scores(const VoteArguments& a, int g, int row_tile, int unit,
                                        int n_rows, const uint4* fragments, const float* row_scale,
@@ -157,8 +157,8 @@ __device__ __forceinline__ void scores(const VoteArguments& a, int g, int row_ti
 constexpr int kVoteWarps = 4;
 constexpr int kStateTiles = 8;  // row tiles whose state a block keeps
 
-// Pass 1. A warp per (range of keys, KV head, kStateTiles row tiles). Each lane keeps the state of
-// its own columns in shared memory; the 4 lanes of a row meet at the end.
+// Pass 1. One warp per (range of keys, KV head, kStateTiles row tiles). Each lane keeps the state
+// of its own columns in shared memory; the 4 lanes of a row merge theirs at the end.
 template <typename T, int kDim>
 __global__ void __launch_bounds__(kVoteWarps* kWarpSize)
     vote_states_kernel(const VoteArguments a, const uint4* fragments, const float* row_scale) {
@@ -212,10 +212,10 @@ __global__ void __launch_bounds__(kVoteWarps* kWarpSize)
   }
 }
 
-// norms of a row from its states; a warp per row.
+// Computes a row's norms from its states; one warp per row.
 __global__ void merge_vote_states_kernel(const VoteArguments a) {
   const int lane = threadIdx.x % kWarpSize;
-  const int64_t row = (int64_t{blockIdx.x} * blockDim.x + threadIdx.x) / kWarpSize;  // of all heads
+  const int64_t row = (int64_t{blockIdx.x} * blockDim.x + threadIdx.x) / kWarpSize;  // any head
   if (row >= int64_t{a.n_head_kv} * a.n_padded_rows()) return;
   const float2* states = a.states + row * a.n_ranges;
   const auto g = static_cast<int>(row / a.n_padded_rows());
@@ -233,7 +233,7 @@ __global__ void merge_vote_states_kernel(const VoteArguments a) {
   if (lane == 0) a.norms[row] = exists ? make_float2(max, 1.0f / sum) : make_float2(INFINITY, 0.0f);
 }
 
-// Pass 2. A warp per (32 keys, KV head).
+// Pass 2. One warp per (32 keys, KV head).
 template <typename T, int kDim>
 __global__ void __launch_bounds__(kVoteWarps* kWarpSize)
     votes_kernel(const VoteArguments a, const uint4* fragments, const float* row_scale) {
@@ -290,7 +290,7 @@ __global__ void __launch_bounds__(kVoteWarps* kWarpSize)
 
 // ---------------------------------------------------------------- launches
 
-/// Scratch memory in pieces: the states and norms of `a`, then `n_more` bytes, which are returned.
+/// Divides scratch memory: the states and norms of `a`, then `n_more` bytes, which are returned.
 char* take_scratch(Context& ctx, VoteArguments& a, int64_t n_more) {
   const int64_t n_rows = int64_t{a.n_head_kv} * a.n_padded_rows();  // a multiple of 16
   const int64_t norm_bytes = n_rows * int64_t{sizeof(float2)};
@@ -340,7 +340,7 @@ void run_mma(Context& ctx, VoteArguments a, int64_t n_units) {
          votes_kernel<T, kDim>, a, fragments, row_scale);
 }
 
-// A head_dim between two is padded with zeros.
+// A head_dim between two sizes is padded with zeros.
 template <typename T>
 void run(Context& ctx, const VoteArguments& a, int64_t n_units) {
   if (a.head_dim <= 64) {
@@ -380,8 +380,8 @@ void window_votes(Context& ctx, const WindowVotes& w) {
   a.whole = w.whole;
   a.aligned = rows_aligned(w.k);
   a.variant = make_variant(ctx, w.variant);
-  // enough warps to fill a device at any length; how many does not depend on the device, so that
-  // results don't either. Fewer where many rows would make their states large.
+  // enough warps to fill a device at any length; the number does not depend on the device, so that
+  // results do not either. Fewer if many rows would make their states large.
   const int64_t most = std::clamp<int64_t>(65536 / a.n_padded_rows(), 16, 512);
   a.n_ranges = static_cast<int>(std::min(most, div_up(longest, kUnitKeys)));
   const int64_t n_units = div_up(a.n_cols(longest), kUnitKeys);  // that get votes

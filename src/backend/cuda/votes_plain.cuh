@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What the kernels of votes.cu get, how they share the keys, and those for f32 keys.
+// Arguments of the kernels in votes.cu, how these share the keys, and the kernels for f32 keys.
 #pragma once
 
 #include "backend/cuda/tile.cuh"
@@ -7,14 +7,14 @@
 
 namespace snapkv::cuda {
 
-constexpr int kUnitKeys = 32;  // that a warp works on at once
+constexpr int kUnitKeys = 32;  // keys that a warp works on at once
 
 struct Units {
   int begin, end;
 };
 
-/// Rows of a KV head's queries: row r is query r % padded_window of query head r / padded_window of
-/// the group; the queries from n_window on don't exist and vote for nothing.
+/// Queries of a KV head are numbered by rows: row r is query r % padded_window of query head r /
+/// padded_window of the group. Queries from n_window on do not exist and do not vote.
 struct VoteArguments {
   const float* q;  // [n_window, n_head, head_dim]
   const void* k;   // [n_head_kv, capacity, head_dim], strides in values
@@ -31,7 +31,7 @@ struct VoteArguments {
 
   __host__ __device__ int n_padded_rows() const { return n_group * padded_window; }
   __host__ __device__ int n_row_tiles() const { return n_padded_rows() / 16; }
-  /// How many columns get votes.
+  /// Number of columns that get votes.
   __host__ __device__ int n_cols(int n_rows) const { return whole ? n_rows : n_rows - n_window; }
   __device__ int last_seen(int n_rows, int row) const {
     return n_rows - n_window + row % padded_window;
@@ -39,7 +39,7 @@ struct VoteArguments {
   __device__ int first_seen(int n_rows, int row) const {
     return variant.first_seen(last_seen(n_rows, row));
   }
-  /// Whether no query sees any key of the unit: all come before the first query's window.
+  /// Whether no query sees any key of the unit, because all are before the first query's window.
   __device__ bool hidden(int unit, int n_rows) const {
     return (unit + 1) * kUnitKeys <= first_seen(n_rows, 0);
   }
@@ -64,7 +64,7 @@ struct VoteArguments {
   __device__ int64_t state_at(int g, int row, int range) const {
     return (int64_t{g} * n_padded_rows() + row) * n_ranges + range;
   }
-  /// Probabilities are not negative, so all reductions begin with 0.
+  /// Probabilities are not negative, so all reductions start from 0.
   __device__ float add_query(float sum, float probability) const {
     return window_max ? fmaxf(sum, probability) : sum + probability;
   }
@@ -78,20 +78,21 @@ struct VoteArguments {
 
 // ---------------------------------------------------------------- f32
 
-constexpr int kPlainStateRows = 256;  // whose state a block keeps
+constexpr int kPlainStateRows = 256;  // rows whose state a block keeps
 constexpr int kPlainAtOnce = 4;       // rows that share a key's values
 
-/// The distance of keys in shared memory is odd: the same value of 32 keys lies in 32 banks.
+/// The distance of keys in shared memory is odd, so that the same value of 32 keys lies in 32
+/// banks.
 __host__ __device__ constexpr int plain_vote_pitch(int head_dim) { return head_dim | 1; }
 constexpr size_t plain_vote_shared_bytes(int head_dim) {
   return sizeof(float) * kUnitKeys * plain_vote_pitch(head_dim);
 }
 
-/// The unit's keys in f32, by one warp.
+/// Loads the unit's keys as f32, with one warp.
 template <typename T>
 __device__ __forceinline__ void load_plain_keys(const HeadView<T>& head, int unit, float* keys) {
   const int pitch = plain_vote_pitch(head.head_dim);
-  __syncwarp();  // the keys before are no longer read
+  __syncwarp();  // earlier keys are no longer read
   for (int at = threadIdx.x; at < kUnitKeys * pitch; at += kWarpSize) {
     const int row = unit * kUnitKeys + at / pitch, col = at % pitch;
     const bool exists = row < head.n_rows && col < head.head_dim;
@@ -100,14 +101,14 @@ __device__ __forceinline__ void load_plain_keys(const HeadView<T>& head, int uni
   __syncwarp();
 }
 
-/// Scores of rows first_row ... with the lane's key, in units of log2; -inf where not seen.
+/// Scores of rows first_row ... with the lane's key, in units of log2; -inf if not seen.
 __device__ __forceinline__ void plain_scores(const VoteArguments& a, int g, int first_row, int unit,
                                              int n_rows, const float* keys,
                                              float (&s)[kPlainAtOnce]) {
   const float* q[kPlainAtOnce];
   for (int r = 0; r < kPlainAtOnce; ++r) {
     q[r] = a.query(g, first_row + r);
-    if (q[r] == nullptr) q[r] = a.q;  // some other: its score is not used
+    if (q[r] == nullptr) q[r] = a.q;  // any query will do: its score is not used
     s[r] = 0.0f;
   }
   const float* key = keys + threadIdx.x * plain_vote_pitch(a.head_dim);
@@ -125,7 +126,7 @@ __device__ __forceinline__ void plain_scores(const VoteArguments& a, int g, int 
   }
 }
 
-// Pass 1. A warp per (range of keys, KV head, kPlainStateRows rows).
+// Pass 1. One warp per (range of keys, KV head, kPlainStateRows rows).
 template <typename T>
 __global__ void __launch_bounds__(kWarpSize) plain_vote_states_kernel(const VoteArguments a) {
   __shared__ float2 states[kPlainStateRows];
@@ -147,7 +148,7 @@ __global__ void __launch_bounds__(kWarpSize) plain_vote_states_kernel(const Vote
         const float max = fmaxf(old.x, warp_max(s[r]));
         const float base = max == -INFINITY ? 0.0f : max;
         const float sum = old.y * exp2f(old.x - base) + warp_sum(exp2f(s[r] - base));
-        __syncwarp();  // all lanes have read the old one
+        __syncwarp();  // all lanes have read the old state
         if (lane == 0) states[i + r] = make_float2(max, sum);
       }
     }
@@ -158,7 +159,7 @@ __global__ void __launch_bounds__(kWarpSize) plain_vote_states_kernel(const Vote
   }
 }
 
-// Pass 2. A warp per (32 keys, KV head), a lane per key.
+// Pass 2. One warp per (32 keys, KV head), one lane per key.
 template <typename T>
 __global__ void __launch_bounds__(kWarpSize) plain_votes_kernel(const VoteArguments a) {
   float* const keys = reinterpret_cast<float*>(dynamic_shared());

@@ -18,7 +18,7 @@ void send(const Context& context, const Buffer& to, const Tensor& weight) {
 
 void WeightStore::place(std::span<const Tensor> weights, size_t reserve) {
   for (const Tensor& weight : weights) {
-    if (!weight || placed_.contains(weight.data)) continue;  // a shared matrix is there once
+    if (!weight || placed_.contains(weight.data)) continue;  // a shared matrix is copied once
     const size_t bytes = bytes_of(weight);
     Buffer& copy = placed_[weight.data];
     if (context_.free_memory() < bytes + reserve) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// WeightStore: device copies of a model's weights, found by the address of the weight in host
-// memory. What the device has no room for is sent when it is used. Context has one.
+// WeightStore: device copies of a model's weights, found by a weight's address in host memory.
+// Weights for which the device has no room are transferred when they are used.
 #pragma once
 
 #include <span>
@@ -16,14 +16,14 @@ class WeightStore {
  public:
   explicit WeightStore(Context& context) : context_(context) {}
 
-  /// Copies them to the device in this order, until less than `reserve` bytes would be left free;
-  /// the others become `streamed`.
+  /// Copies weights to the device in this order, until less than `reserve` bytes would be left
+  /// free; the others become `streamed`.
   void place(std::span<const Tensor> weights, size_t reserve);
 
-  /// The tensor in device memory: its copy, or one that is made now and lasts for the op that
-  /// it is made for. Tensors that were never placed are in device memory already.
+  /// The tensor in device memory: its copy, or one made now that is valid for the current op.
+  /// Tensors that were never placed are already in device memory.
   Tensor on_device(const Tensor& weight);
-  /// Whether on_device() sends nothing.
+  /// Whether on_device() transfers nothing.
   bool is_resident(const Tensor& weight) const;
   size_t streamed_bytes() const { return streamed_bytes_; }
 

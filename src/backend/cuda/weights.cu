@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Weights as f32 or bf16: rows for embed(), whole matrices for prefill. A thread writes 8 values,
-// so that a warp writes 512 bytes (bf16) that follow each other; what it reads overlaps what its
-// neighbours read, in the first-level cache. Floor: bytes read + bytes written, of which the
-// written are most; the limit is the memory.
+// so a warp writes 512 consecutive bytes (bf16); its reads overlap those of its neighbours in the
+// first-level cache. Floor: bytes read + bytes written, mostly the latter; the limit is the memory.
 #include <algorithm>
 #include <type_traits>
 
@@ -16,14 +15,14 @@ namespace snapkv::cuda {
 namespace {
 
 constexpr int kThreads = 256;
-constexpr int kValues = 8;  // of a thread
+constexpr int kValues = 8;  // per thread
 
 template <typename S>
 constexpr bool is_plain =
     std::is_same_v<S, float> || std::is_same_v<S, __half> || std::is_same_v<S, __nv_bfloat16>;
 
-/// Up to 8 values from value i on, a multiple of 8, of n that follow each other. `vectors`: all 8
-/// are there, and plain types are 16-byte aligned.
+/// Loads up to 8 values from value i on, a multiple of 8, out of n consecutive ones. `vectors`: all
+/// 8 exist, and plain types are 16-byte aligned.
 template <typename S>
 __device__ __forceinline__ void load_values(const char* from, int64_t i, int64_t n, bool vectors,
                                             float (&v)[kValues]) {
@@ -104,7 +103,7 @@ void run(Context& ctx, const Tensor& weight, int64_t row_bytes, const int32_t* i
 
 void embed(Context& ctx, const Tensor& weight, std::span<const int32_t> ids, const Tensor& out) {
   const Tensor rows = ctx.weights().on_device(weight);
-  constexpr size_t kMaxRows = 65535;  // of a grid
+  constexpr size_t kMaxRows = 65535;  // per grid
   const int64_t n = out.shape[1];
   for (size_t begin = 0; begin < ids.size(); begin += kMaxRows) {
     const auto part = ids.subspan(begin, std::min(kMaxRows, ids.size() - begin));
@@ -114,7 +113,7 @@ void embed(Context& ctx, const Tensor& weight, std::span<const int32_t> ids, con
 }
 
 void expand(Context& ctx, const Tensor& weight, const Tensor& out) {
-  const int64_t n = weight.numel();  // a matrix is one long row: rows are whole blocks
+  const int64_t n = weight.numel();  // a matrix is one long row, since rows are whole blocks
   if (n == 0) return;
   if (out.dtype == DType::bf16) {
     run(ctx, weight, 0, nullptr, 1, n, static_cast<__nv_bfloat16*>(out.data));

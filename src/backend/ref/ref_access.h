@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// One value of any type as f64 and back: what the plain loops of ref/ are written with.
+// Reads one value of any type as f64 and writes it back; the plain loops of ref/ are written with
+// this.
 #pragma once
 
 #include <algorithm>
@@ -16,13 +17,13 @@
 
 namespace snapkv::ref {
 
-/// Value i of a row of any type that weights have.
+/// Value i of a row of any weight type.
 inline double get(const void* row, DType dtype, int64_t i) {
   return visit_weight_type(dtype,
                            [=](auto type) -> double { return value_at<type.dtype>(row, i); });
 }
 
-/// Rounds to f32, then to f16 or bf16 if the row is of that type.
+/// Rounds to f32, and then to f16 or bf16 if the row has that type.
 inline void put(void* row, DType dtype, int64_t i, double value) {
   const float v = static_cast<float>(value);
   switch (dtype) {
@@ -40,7 +41,7 @@ inline void put(void* row, DType dtype, int64_t i, double value) {
   }
 }
 
-/// A block of 32 values as store_rows defines it, in f32.
+/// Writes a block of 32 values as store_rows defines it, in f32.
 inline void put_q8_0(BlockQ8_0& block, const double* x) {
   float max = 0.0f;
   bool finite = true;
@@ -57,7 +58,7 @@ inline void put_q8_0(BlockQ8_0& block, const double* x) {
   }
 }
 
-/// A whole row of a type that caches have.
+/// Writes a whole row of any cache type.
 inline void put_row(void* row, DType dtype, const std::vector<double>& values) {
   for (int64_t i = 0; i < std::ssize(values); i += block_size(dtype)) {
     if (dtype == DType::q8_0) {
@@ -83,11 +84,11 @@ inline double dot(const std::vector<double>& a, const std::vector<double>& b) {
   return sum;
 }
 
-/// The scores s of one row of query head h to probabilities, in place: capped, then
-/// exp(s_j - max) / sum, the head's sink counting in max and sum.
+/// Turns the scores s of one row of query head h into probabilities, in place: capped, then exp(s_j
+/// - max) / sum; the head's sink takes part in max and sum.
 void softmax(std::vector<double>& s, const AttentionVariant& variant, int64_t h);
 
-/// The first row that a query sees whose own row is `own`.
+/// The first row that a query sees; `own` is the query's own row.
 inline int64_t first_visible(const AttentionVariant& variant, int64_t own) {
   return variant.window > 0 ? std::max<int64_t>(0, own + 1 - variant.window) : 0;
 }

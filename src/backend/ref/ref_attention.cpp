@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Attention of prefill and of decode as plain loops. Called by ref_backend.cpp; meanings in
-// ops.def.
+// Attention of prefill and of decoding as plain loops; ops.def defines them.
 #include <algorithm>
 #include <cmath>
 
@@ -29,7 +28,7 @@ void softmax(std::vector<double>& s, const AttentionVariant& variant, int64_t h)
 
 namespace {
 
-// One query head's attention over rows [first, end) of one KV head.
+// Attention of one query head over rows [first, end) of one KV head.
 struct Attention {
   std::vector<double> q;
   int64_t head;  // query head
@@ -55,7 +54,7 @@ void attend(const Attention& a, void* out, DType out_dtype) {
   for (int64_t i = 0; i < head_dim; ++i) put(out, out_dtype, i, sum[i]);
 }
 
-// The rows of KV head h: [capacity, head_dim].
+// Rows of KV head h: [capacity, head_dim].
 Tensor head_rows(const Tensor& kv, int64_t h) {
   Tensor rows(kv.at<void>(h), kv.dtype, {kv.shape[1], kv.shape[2]});
   rows.stride[0] = kv.stride[1];
@@ -70,7 +69,7 @@ void attention_prefill(const PrefillAttention& a) {
   for (int64_t t = 0; t < n; ++t) {
     for (int64_t h = 0; h < n_head; ++h) {
       const int64_t g = h / n_group;
-      const int64_t own = a.n_past[g] + t;  // causal: the last row that is seen
+      const int64_t own = a.n_past[g] + t;  // the last row that is seen (causal)
       attend({.q = get_row(a.q.at<const void>(t, h), a.q.dtype, head_dim),
               .head = h,
               .k = head_rows(a.k, g),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// RefBackend: host memory and the plain loops of this folder. Called by Backend::make.
+// RefBackend: host memory and the plain loops of this folder.
 #include "backend/ref/ref_backend.h"
 
 #include "backend/host_backend.h"

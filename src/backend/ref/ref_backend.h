@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Plain loops: the readable specification of the ops and the oracle of every op test.
+// Plain loops: the readable specification of the ops, and the oracle of every op test.
 #pragma once
 
 #include <memory>

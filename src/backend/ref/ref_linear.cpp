@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Embedding and matrix products as plain loops. Called by ref_backend.cpp; meanings in ops.def.
+// Embedding and matrix products as plain loops; ops.def defines them.
 #include "backend/ref/ref_access.h"
 #include "backend/ref/ref_ops.h"
 
@@ -39,7 +39,7 @@ void project(const Tensor& x, std::span<const Projection> projections) {
   for (const Projection& p : projections) multiply(x, p);
 }
 
-// The layout of this backend: [n_out, n_in] f32.
+// This backend's layout: [n_out, n_in] f32.
 void pack(const Tensor& weight, PackedWeight& packed) {
   const int64_t n_out = weight.shape[0], n_in = weight.shape[1];
   const size_t bytes = n_out * n_in * sizeof(float);

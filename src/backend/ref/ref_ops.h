@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The ops of backend/ops.def as plain loops, accumulating in f64. Called by ref_backend.cpp.
+// The ops of backend/ops.def as plain loops that accumulate in f64.
 #pragma once
 
 #include "backend/ops.h"

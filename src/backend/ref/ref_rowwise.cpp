@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Norm, rotation, activation and storing as plain loops. Called by ref_backend.cpp; meanings in
-// ops.def.
+// Norm, rotation, activation and storing as plain loops; ops.def defines them.
 #include <cmath>
 #include <numbers>
 
@@ -48,6 +47,18 @@ void add(const Tensor& x, const Tensor& y, float factor) {
   }
 }
 
+// x[rows[t], i] += factors[t] * y[t, i]
+void add_rows(const Tensor& x, const Tensor& y, std::span<const int32_t> rows,
+              std::span<const float> factors) {
+  const int64_t d = x.shape[1];
+  for (size_t t = 0; t < rows.size(); ++t) {
+    for (int64_t i = 0; i < d; ++i) {
+      const double term = static_cast<double>(factors[t]) * get(y.data, y.dtype, t * d + i);
+      put(x.data, x.dtype, rows[t] * d + i, get(x.data, x.dtype, rows[t] * d + i) + term);
+    }
+  }
+}
+
 // x[t, i] *= factors[t]
 void scale(const Tensor& x, std::span<const float> factors) {
   const int64_t d = x.numel() / x.shape[0];
@@ -64,7 +75,7 @@ void softcap(const Tensor& x, float cap) {
   }
 }
 
-// The pair (a, b) of position p turns by angle p * inv_freq[i], m being the magnitude:
+// The pair (a, b) at position p turns by the angle p * inv_freq[i]; m is the magnitude:
 //   a' = m (a cos - b sin),  b' = m (a sin + b cos)
 void rope(const Tensor& x, std::span<const int32_t> pos, const RopeFrequencies& frequencies) {
   const int64_t n_pairs = std::ssize(frequencies.inv_freq);

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What the scores of policies are made of, as plain loops. Called by ref_backend.cpp; meanings in
-// ops.def.
+// The parts of policies' scores as plain loops; ops.def defines them.
 #include <cmath>
 
 #include "backend/ref/ref_access.h"
@@ -65,7 +64,7 @@ void weigh_scores(const Tensor& scores, std::span<const int32_t> n, float factor
   }
 }
 
-// sum + rest + x, kept as its value in f32 and the difference
+// sum + rest + x, stored as its value in f32 and the remainder
 void add_scores(const Tensor& x, std::span<const int32_t> n, const Tensor& sums) {
   for (int64_t h = 0; h < x.shape[0]; ++h) {
     float* sum = sums.at<float>(0, h);
@@ -136,7 +135,7 @@ void chunk_scores(const ChunkScores& c) {
 
 namespace {
 
-/// Standard deviation of one row, each channel measured in the range of rows [begin, end).
+/// Standard deviation of one row, with each channel relative to its range in rows [begin, end).
 double deviation(const Tensor& x, int64_t h, int64_t j, int64_t begin, int64_t end) {
   std::vector<double> row = row_of(x, h, j), low = row_of(x, h, begin), high = low;
   for (int64_t i = begin; i < end; ++i) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// SnapKV's selection as plain loops: voting, pooling, ranking, gathering; arXiv 2404.14469,
-// sections 4.1 and 4.2. Called by ref_backend.cpp; meanings in ops.def.
+// SnapKV's selection as plain loops: voting, pooling, ranking, gathering (arXiv 2404.14469,
+// sections 4.1 and 4.2); ops.def defines them.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -13,9 +13,9 @@
 namespace snapkv::ref {
 namespace {
 
-// The votes of one query head for the rows before the window, or for all rows:
+// The votes of one query head for the rows before the window, or with `whole` for all rows:
 //   S[i, j] = q[i] . k[j] * scale for the rows j that query i sees: up to n - W + i (causal inside
-//             the window), or the last of them where attention has a window of its own
+//             the window), or only the last of them if attention has a window itself
 //   P[i]    = softmax_j(S[i]) over every visible row, the window's included
 //   v[j]    = sum_i P[i, j] for j < n - W, or the largest P[i, j]; for j < n over the i that see j
 std::vector<double> head_votes(const WindowVotes& w, int64_t h, int64_t g, int64_t n) {
@@ -33,7 +33,7 @@ std::vector<double> head_votes(const WindowVotes& w, int64_t h, int64_t g, int64
     softmax(row, w.variant, h);
     for (int64_t j = first; j < std::min(std::ssize(votes), own + 1); ++j) {
       const double p = row[j - first];
-      const bool other = votes[j] < p || std::isnan(p);  // a NaN stays
+      const bool other = votes[j] < p || std::isnan(p);  // keeps a NaN
       const double larger = other ? p : votes[j];
       votes[j] = w.reduce == VoteReduce::max ? larger : votes[j] + p;
     }
@@ -52,7 +52,7 @@ void window_votes(const WindowVotes& w) {
     for (int64_t h = g * n_group + 1; h < (g + 1) * n_group; ++h) {
       const std::vector<double> votes = head_votes(w, h, g, n);
       for (int64_t j = 0; j < std::ssize(group); ++j) {
-        const bool other = group[j] < votes[j] || std::isnan(votes[j]);  // a NaN stays
+        const bool other = group[j] < votes[j] || std::isnan(votes[j]);  // keeps a NaN
         const double larger = other ? votes[j] : group[j];
         group[j] = w.group == GroupReduce::max ? larger : group[j] + votes[j];
       }
@@ -64,7 +64,7 @@ void window_votes(const WindowVotes& w) {
   }
 }
 
-// out[h, j] = max (pads with -inf) or sum / kernel_size (pads with 0) of
+// out[h, j] = max (padded with -inf) or sum / kernel_size (padded with 0) of
 //   scores[h, j - kernel_size / 2 ... j + kernel_size / 2]
 void pool(const Tensor& scores, std::span<const int32_t> n, int kernel_size, Pooling pooling,
           const Tensor& out) {
@@ -89,7 +89,7 @@ void top_k(const Tensor& scores, std::span<const int32_t> n, std::span<const int
     const float* s = scores.at<const float>(h);
     std::vector<int32_t> order(n[h]);
     std::iota(order.begin(), order.end(), 0);
-    // stable: ties stay in ascending order, so the lower index wins
+    // stable: ties stay in ascending order, so the lower index comes first
     std::stable_sort(order.begin(), order.end(), [s](int32_t a, int32_t b) {
       if (std::isnan(s[a]) || std::isnan(s[b])) return !std::isnan(s[a]) && std::isnan(s[b]);
       return s[a] > s[b];

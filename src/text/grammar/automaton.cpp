@@ -12,13 +12,13 @@ namespace {
 using States = std::vector<AutomatonBuilder::State>;
 using Rules = std::vector<Automaton::RuleStart>;
 
-// Rules whose texts have no more bytes than this are short: an escape of a JSON string has six.
+// A rule is short if its texts have at most this many bytes. An escape in a JSON string has six.
 constexpr int kMostShortBytes = 8;
 
-// Which rules have the empty text: least fixed point, by propagation through callers.
+// Finds the rules that match the empty text: the least fixed point, propagated through callers.
 std::vector<bool> empty_rules(const States& states, const Rules& rules) {
   std::vector<bool> reached(states.size()), empty(rules.size());
-  std::vector<std::vector<int32_t>> waiting(rules.size());  // targets of calls, by rule
+  std::vector<std::vector<int32_t>> waiting(rules.size());  // targets of calls, by called rule
   std::vector<int32_t> work;
   const auto reach = [&](int32_t s) {
     if (reached[static_cast<size_t>(s)]) return;
@@ -44,11 +44,11 @@ std::vector<bool> empty_rules(const States& states, const Rules& rules) {
   return empty;
 }
 
-// The rules that each rule may call before it has read anything.
+// The rules that each rule may call before it has read a byte.
 std::vector<std::vector<int32_t>> first_calls(const States& states, const Rules& rules) {
   const std::vector<bool> empty = empty_rules(states, rules);
   std::vector<std::vector<int32_t>> calls(rules.size());
-  std::vector<bool> reached(states.size());  // a state belongs to one rule
+  std::vector<bool> reached(states.size());  // each state belongs to one rule
   std::vector<int32_t> work;
   for (size_t r = 0; r < rules.size(); ++r) {
     work.assign(1, rules[r].start);
@@ -69,12 +69,13 @@ std::vector<std::vector<int32_t>> first_calls(const States& states, const Rules&
   return calls;
 }
 
-// A rule that begins with itself could be called without end. Depth first, without recursion.
+// A rule that begins with itself could be called without end. This searches depth first, without
+// recursion.
 void refuse_left_recursion(const States& states, const Rules& rules, const std::string& name) {
   const std::vector<std::vector<int32_t>> calls = first_calls(states, rules);
   enum class Mark : uint8_t { fresh, open, done };
   std::vector<Mark> marks(rules.size(), Mark::fresh);
-  std::vector<std::pair<int32_t, size_t>> path;  // rule, its next call
+  std::vector<std::pair<int32_t, size_t>> path;  // a rule, and its next call
   for (size_t r = 0; r < rules.size(); ++r) {
     if (marks[r] != Mark::fresh) continue;
     marks[r] = Mark::open;
@@ -100,7 +101,7 @@ void refuse_left_recursion(const States& states, const Rules& rules, const std::
   }
 }
 
-// Whether all texts from a state to the end of its rule have at most `n` bytes.
+// The length in bytes of the longest text from a state to the end of its rule, up to kLong.
 class Lengths {
  public:
   Lengths(const States& states, const Rules& rules)
@@ -111,7 +112,7 @@ class Lengths {
 
  private:
   static constexpr int kUnknown = -2, kOpen = -1, kLong = kMostShortBytes + 1;
-  static constexpr int kMostNesting = 200;  // recursion of this function; beyond it a rule is long
+  static constexpr int kMostNesting = 200;  // levels of recursion; beyond them a rule is long
 
   int longest(int32_t s, int nesting) {
     int& known = known_[static_cast<size_t>(s)];
@@ -136,9 +137,10 @@ class Lengths {
   std::vector<int> known_;  // by state
 };
 
-// States with nothing to read from which every way leads to the rule's end.
+// Finds the states that read nothing and from which every path leads to the rule's end.
 std::vector<bool> returning_states(const States& states) {
-  // From the last state to the first until nothing changes: steps mostly lead to later ones.
+  // Repeats from the last state to the first until nothing changes; steps mostly lead to later
+  // states.
   std::vector<bool> returns(states.size());
   for (bool changed = true; changed;) {
     changed = false;

@@ -8,8 +8,8 @@
 namespace snapkv::grammar {
 namespace {
 
-// 262,144 states are the strings of a few hundred fields with lengths up to hundreds, and take less
-// than 100 MB while they are made.
+// 262,144 states are enough for the strings of a few hundred fields with lengths up to hundreds,
+// and take less than 100 MB while the automaton is made.
 constexpr size_t kMostStates = size_t{1} << 18;
 constexpr size_t kMostEdges = size_t{1} << 20;
 constexpr size_t kMostParts = size_t{1} << 20;
@@ -46,7 +46,7 @@ void AutomatonBuilder::add_edge(int32_t from, ByteSpan bytes, int32_t target) {
 }
 
 void AutomatonBuilder::count_part() {
-  if (++n_parts_ <= kMostParts) return;  // repetitions of what has no states
+  if (++n_parts_ <= kMostParts) return;  // repetitions of empty expressions make no states
   fail(ErrorCode::kUsage,
        "{}: too large, in rule {}: more than {} parts with all repetitions written out", name_,
        rules[static_cast<size_t>(rule_)].name, kMostParts);
@@ -109,7 +109,7 @@ int32_t AutomatonBuilder::add_repeat(const Expression& expression, int32_t from)
   const Expression& item = expression.children.front();
   for (int i = 0; i < expression.least; ++i) from = add(item, from);
   if (expression.most == Expression::kNoLimit) {
-    const int32_t loop = add_state();  // a state of its own: other branches may begin at `from`
+    const int32_t loop = add_state();  // a new state, since other branches may begin at `from`
     states[static_cast<size_t>(from)].steps.push_back(loop);
     const int32_t last = add(item, loop);
     states[static_cast<size_t>(last)].steps.push_back(loop);
@@ -166,7 +166,7 @@ int32_t AutomatonBuilder::rule_of(const std::vector<ByteSequence>& sequences) {
   const int32_t start = add_state(), end = add_state();
   rules.back().start = start;
   states[static_cast<size_t>(end)].is_final = true;
-  // what is left of a sequence -> the state where that is to be read
+  // The rest of a sequence -> the state that reads it.
   std::map<std::vector<ByteSpan>, int32_t> rests;
   for (const ByteSequence& sequence : sequences) {
     std::vector<ByteSpan> rest;

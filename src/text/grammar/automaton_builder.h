@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// AutomatonBuilder: states, edges and calls of the rules' expressions. Called by Automaton's
-// constructor alone.
+// AutomatonBuilder: makes the states, edges and calls for the expressions of a grammar's rules.
 #pragma once
 
 #include <map>
@@ -23,7 +22,7 @@ class AutomatonBuilder {
     bool is_final = false;
   };
 
-  /// Throws Error{kUsage} when there would be too many states.
+  /// Throws Error{kUsage} if there would be too many states.
   AutomatonBuilder(const RuleSet& rules, const std::string& name);
 
   std::vector<State> states;
@@ -33,31 +32,32 @@ class AutomatonBuilder {
   int32_t add_state();
   void count_part();
   void add_edge(int32_t from, ByteSpan bytes, int32_t target);
-  /// Adds what `expression` reads, from a state on; returns the state where it ends.
+  /// Adds the states that read `expression`, starting from one state; returns the state they end
+  /// in.
   int32_t add(const Expression& expression, int32_t from);
   int32_t add_choice(const Expression& expression, int32_t from);
-  /// The same for one of several texts. Those that begin alike share states, so that a list of
-  /// thousands is read in one way at a time.
-  using SharedStates = std::map<std::pair<int32_t, uint8_t>, int32_t>;  // by state and byte
+  /// The same for one text of a choice. Texts with the same beginning share states, so that a list
+  /// of thousands is read in only one way at a time.
+  using SharedStates = std::map<std::pair<int32_t, uint8_t>, int32_t>;  // key: state and byte
   int32_t add_shared(std::string_view bytes, int32_t from, SharedStates& shared);
   int32_t add_repeat(const Expression& expression, int32_t from);
   int32_t add_characters(const CharSet& set, int32_t from);
-  /// How the characters of a set are read; found once, since repetitions have many copies of it.
+  /// How the characters of a set are read; computed once, since repetitions contain many copies.
   struct Characters {
-    std::vector<ByteSpan> bytes;  // of the characters that have one
-    int32_t longer = kNoRule;     // the rule that reads the others
+    std::vector<ByteSpan> bytes;  // the characters of one byte
+    int32_t longer = kNoRule;     // the rule that reads the longer ones
   };
   static constexpr int32_t kNoRule = -1;
   const Characters& characters_of(const CharSet& set);
-  /// The number of a rule that reads one character of more than one byte.
+  /// Adds a rule that reads one character of several bytes; returns its number.
   int32_t rule_of(const std::vector<ByteSequence>& sequences);
 
   const std::string& name_;
-  int32_t rule_ = 0;  // the one being built
+  int32_t rule_ = 0;  // the rule being built
   size_t n_edges_ = 0;
   size_t n_parts_ = 0;
   std::map<std::vector<CharSet::Range>, Characters> characters_;
-  std::map<std::vector<CharSet::Range>, int32_t> character_rules_;  // by ranges beyond ASCII
+  std::map<std::vector<CharSet::Range>, int32_t> character_rules_;  // key: ranges beyond ASCII
 };
 
 }  // namespace snapkv::grammar

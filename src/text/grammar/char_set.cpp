@@ -13,11 +13,12 @@ constexpr uint32_t kFirstSurrogate = 0xd800, kLastSurrogate = 0xdfff;
 // The last characters with one, two, three and four bytes.
 constexpr std::array<uint32_t, 4> kLastByLength = {0x7f, 0x7ff, 0xffff, kMostCodePoint};
 
-// Appends the sequences of a range whose characters have the same number of bytes. A range is cut
-// until all its characters have the same leading bytes, and each later byte is anywhere in a span.
+// Appends the sequences of a range whose characters have the same number of bytes. The range is cut
+// until all its characters have the same leading bytes and each later byte can be anywhere in a
+// span.
 void append_sequences(std::vector<ByteSequence>& out, uint32_t first, uint32_t last, int length) {
   for (int n_tail = 1; n_tail < length; ++n_tail) {
-    const uint32_t mask = (1u << (6 * n_tail)) - 1;  // what the last n_tail bytes hold
+    const uint32_t mask = (1u << (6 * n_tail)) - 1;  // the bits in the last n_tail bytes
     if ((first & ~mask) == (last & ~mask)) continue;
     if ((first & mask) != 0) {
       append_sequences(out, first, first | mask, length);

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// CharSet: a set of Unicode characters, and the byte sequences that spell them in UTF-8. Used by
-// the readers of grammars and of regular expressions, and by the automaton made of them.
+// CharSet: a set of Unicode characters, and the byte sequences that spell them in UTF-8.
 #pragma once
 
 #include <array>
@@ -20,7 +19,7 @@ struct ByteSpan {
   auto operator<=>(const ByteSpan&) const = default;
 };
 
-/// Characters whose UTF-8 has `length` bytes, each of them anywhere in its span.
+/// Characters whose UTF-8 form has `length` bytes, each anywhere in its span.
 struct ByteSequence {
   int length = 0;
   std::array<ByteSpan, 4> spans;
@@ -30,17 +29,17 @@ class CharSet {
  public:
   using Range = std::pair<uint32_t, uint32_t>;  // first and last
 
-  /// Characters from `first` to `last`, which is not below it; surrogates among them are left out.
+  /// Adds the characters from `first` to `last`, first <= last, except surrogates.
   void add(uint32_t first, uint32_t last);
   void add(const CharSet& other);
   /// All characters that are not in this set.
   CharSet negated() const;
-  /// The characters of this set that `other` does not have.
+  /// The characters of this set that are not in `other`.
   CharSet without(const CharSet& other) const;
 
   bool contains(uint32_t code_point) const;
   bool empty() const { return ranges_.empty(); }
-  /// Sorted, disjoint and not adjacent, but for the gap that the surrogates leave.
+  /// Sorted, disjoint, and not adjacent except around the surrogates.
   const std::vector<Range>& ranges() const { return ranges_; }
   /// The same set as bytes; no two sequences have a character in common.
   std::vector<ByteSequence> byte_sequences() const;

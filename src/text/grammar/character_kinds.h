@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-// CharacterKinds: characters by kind, as bits: letters are a few kinds, each punctuation mark is
-// one of its own, and so is each part of Unicode that a grammar may well treat in one way. What a
-// trie knows of the texts below a node and what a set of stacks knows of the texts that it allows
-// are compared in one operation (TokenTrie, StateSets, TokenMasks).
+// CharacterKinds: a set of kinds of characters, as bits. Letters form a few kinds; each punctuation
+// mark is a kind of its own, and so is each part of Unicode that a grammar is likely to treat
+// alike. One operation then compares what a trie knows about the texts below a node with what a set
+// of stacks knows about the texts that it allows (TokenTrie, StateSets, TokenMasks).
 #pragma once
 
 #include <array>
@@ -13,26 +13,26 @@
 
 namespace snapkv::grammar {
 
-/// A bit for each kind.
+/// One bit per kind.
 using CharacterKinds = uint64_t;
 
 namespace kinds {
 
 inline constexpr int kLower = 0, kUpper = 1, kDigit = 2, kControl = 3;
-/// Bytes that spell no character where they are.
+/// Bytes that do not spell a character where they stand.
 inline constexpr int kIllFormed = 4;
-/// Of each of kPartsBeyondAscii, in their order.
+/// The first of the kinds for kPartsBeyondAscii, in their order.
 inline constexpr int kFirstBeyondAscii = 5;
-/// The last characters of parts of Unicode, whose first follow those before. What is no letter in
-/// any script has parts of its own where it can: spaces are in the first, U+2000 and U+3000. A
-/// first byte belongs to one part.
+/// The last character of each part of Unicode; a part begins after the end of the one before it.
+/// Characters that are letters in no script are in separate parts where possible: spaces are in the
+/// first, U+2000 and U+3000. No first byte belongs to two parts.
 inline constexpr std::array<uint32_t, 13> kPartsBeyondAscii = {
     0xff,   0x2ff,  0x3ff,  0x4ff,  0x7ff,  0xfff,         0x1fff,
     0x2fff, 0x3fff, 0x9fff, 0xdfff, 0xffff, kMostCodePoint};
 inline constexpr int kFirstOfOneCharacter =
     kFirstBeyondAscii + static_cast<int>(kPartsBeyondAscii.size());
 
-/// The kind of each ASCII character. Tabs and line breaks are kinds of their own.
+/// The kind of each ASCII character. The tab and line breaks have kinds of their own.
 inline constexpr std::array<uint8_t, 128> kOfAscii = [] {
   std::array<uint8_t, 128> all = {};
   int next = kFirstOfOneCharacter;
@@ -58,14 +58,14 @@ static_assert(kNumber <= 64);
 
 inline constexpr CharacterKinds bit(int kind) { return CharacterKinds{1} << kind; }
 
-/// All characters that are not ASCII, and what is no character.
+/// All characters outside ASCII, and bytes that do not spell a character.
 inline constexpr CharacterKinds kBeyondAscii = bit(kFirstOfOneCharacter) - bit(kIllFormed);
 
 struct SpelledKind {
   ByteSequence spelling;
   int kind = 0;
 };
-/// How UTF-8 spells the characters that are not ASCII.
+/// How the characters outside ASCII are spelled in UTF-8.
 inline const std::vector<SpelledKind>& beyond_ascii() {
   static const std::vector<SpelledKind> all = [] {
     std::vector<SpelledKind> spelled;

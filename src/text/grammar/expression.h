@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Expression: what a rule of a grammar says, as a tree. Made by the GBNF parser, read by the
-// builder of the automaton.
+// Expression: the right-hand side of a grammar rule, as a tree.
 #pragma once
 
 #include <cstdint>
@@ -15,8 +14,8 @@ struct Expression {
   enum class Kind : uint8_t {
     literal,     // `bytes`
     characters,  // one character of `set`
-    rule,        // the rule number `rule`
-    sequence,    // `children`, one after the other; none: the empty text
+    rule,        // the rule with the number `rule`
+    sequence,    // `children`, one after another; with no children, the empty text
     choice,      // one of `children`
     repeat,      // children[0], `least` to `most` times
   };
@@ -36,7 +35,7 @@ struct Rule {
   Expression body;
 };
 
-/// What a grammar's text says. Every Expression::rule is an index into `rules`.
+/// The rules that a grammar's text defines. Every Expression::rule is an index into `rules`.
 struct RuleSet {
   std::vector<Rule> rules;
   int root = 0;

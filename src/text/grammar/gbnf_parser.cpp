@@ -81,7 +81,7 @@ class Parser : private GbnfText {
     return item;
   }
 
-  /// Nothing where no item begins.
+  /// Returns nothing if no item begins here.
   std::optional<Expression> parse_item(int nesting) {
     Expression item;
     const char c = peek();
@@ -117,7 +117,7 @@ class Parser : private GbnfText {
     return item;
   }
 
-  /// Makes `item` the repetition that * + ? or {} after it says; false where none of them stands.
+  /// If * + ? or {} follows `item`, takes it and makes `item` its repetition; else returns false.
   bool apply_repetition(Expression& item) {
     int least = 0, most = Expression::kNoLimit;
     if (take('?')) {
@@ -135,7 +135,7 @@ class Parser : private GbnfText {
     repeat.most = most;
     repeat.children.push_back(std::move(item));
     item = std::move(repeat);
-    // a chain of them nests as parentheses do
+    // A chain of repetitions nests like parentheses.
     int depth = 0;
     for (const Expression* e = &item; e->kind == Expression::Kind::repeat; e = &e->children[0]) {
       if (++depth > limits_.nesting) {

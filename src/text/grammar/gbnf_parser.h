@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The parser of GBNF, llama.cpp's notation of grammars. Called by Grammar::parse().
+// The parser of GBNF, llama.cpp's notation for grammars.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@
 
 namespace snapkv::grammar {
 
-/// What is larger is refused, so that no text takes much time or memory.
+/// Larger grammars are refused, so that no text takes much time or memory.
 struct ParseLimits {
   size_t n_bytes = size_t{1} << 22;
   size_t n_rules = 20000;
@@ -17,7 +17,8 @@ struct ParseLimits {
   int repetition = 2000;  // {m,n}, as in llama.cpp
 };
 
-/// Throws Error{kUsage} "NAME: line L, column C: ..." for what is no grammar: expected and found.
+/// Throws Error{kUsage} "NAME: line L, column C: ..." with what was expected and found if the text
+/// is not a grammar.
 RuleSet parse_gbnf(std::string_view text, const std::string& name, const ParseLimits& limits = {});
 
 }  // namespace snapkv::grammar

@@ -20,7 +20,7 @@ int hex_digit(char c) {
   return -1;
 }
 
-// "'x'", or what stands at the place otherwise.
+// "'x'" for the character at the place, or a description if there is none.
 std::string found_at(std::string_view text, size_t at) {
   if (at >= text.size()) return "the end";
   if (text[at] == '\n' || text[at] == '\r') return "the end of the line";
@@ -136,7 +136,7 @@ CharSet GbnfText::take_class() {
   return set;
 }
 
-/// One character or escape of a text or class.
+/// Takes one character or escape of a quoted text or class.
 uint32_t GbnfText::take_character() {
   if (!take('\\')) {
     const int length = utf8::valid_length(text_.substr(at_));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// GbnfText: the smallest parts of GBNF: names, texts in quotes, sets of characters, numbers, and
-// the messages about them. The parser is made of it.
+// GbnfText: reads the smallest parts of GBNF (names, quoted texts, sets of characters, numbers) and
+// writes the messages about them.
 #pragma once
 
 #include <cstddef>
@@ -14,12 +14,12 @@ namespace snapkv::grammar {
 
 class GbnfText {
  protected:
-  /// `name` begins messages; both must outlive this object. Throws Error{kUsage} unless the text is
-  /// UTF-8 without zero bytes.
+  /// Messages begin with `name`. Both arguments must outlive this object. Throws Error{kUsage}
+  /// unless the text is UTF-8 without zero bytes.
   GbnfText(std::string_view text, const std::string& name);
 
   [[noreturn]] void reject(size_t at, const std::string& what) const;
-  /// "expected ..., found ..." at the place that has been reached.
+  /// Fails with "expected ..., found ..." at the current place.
   [[noreturn]] void expected(const char* what) const;
 
   bool at_end() const { return at_ >= text_.size(); }
@@ -29,13 +29,13 @@ class GbnfText {
   char peek() const { return at_end() ? '\0' : text_[at_]; }
   bool take(char c);
   bool take(std::string_view text);
-  /// Spaces and comments; also the ends of lines.
+  /// Skips spaces and comments, and line ends if `lines`.
   void skip_space(bool lines);
   std::string_view take_name(const char* what);
   int take_count(int most);
-  /// What is in quotes, which are next.
+  /// Takes a quoted text, which comes next, and returns what is in the quotes.
   std::string take_literal();
-  /// What is in brackets, which are next.
+  /// Takes a class in brackets, which comes next, and returns its characters.
   CharSet take_class();
 
   size_t at_ = 0;

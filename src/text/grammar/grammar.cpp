@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Grammar and GrammarVocabulary. Grammars come from commands and requests, a vocabulary from a
-// model's tokenizer.
+// Grammar and GrammarVocabulary.
 #include "snapkv/grammar.h"
 
 #include <fmt/core.h>
@@ -35,19 +34,32 @@ std::vector<int32_t> end_tokens_of(const Tokenizer& tokenizer) {
 
 }  // namespace
 
+namespace {
+
+grammar::Automaton compile(std::string_view gbnf, const std::string& name,
+                           const grammar::ParseLimits& limits) {
+  const grammar::RuleSet rules = grammar::parse_gbnf(gbnf, name, limits);
+  return grammar::Automaton(rules, name);
+}
+
+}  // namespace
+
 Grammar Grammar::parse(std::string_view gbnf, std::string name) {
-  const grammar::RuleSet rules = grammar::parse_gbnf(gbnf, name);
-  grammar::Automaton automaton(rules, name);
+  grammar::Automaton automaton = compile(gbnf, name, {});
   return Grammar(
       std::make_shared<const Impl>(Impl{std::move(name), std::string(gbnf), std::move(automaton)}));
 }
 
-Grammar Grammar::from_json_schema(std::string_view schema, std::string name) {
-  std::string gbnf = grammar::schema_to_gbnf(schema, name);
-  const grammar::RuleSet rules = grammar::parse_gbnf(gbnf, name, grammar::schema_limits());
-  grammar::Automaton automaton(rules, name);
+Grammar Grammar::parse_schema_rules(std::string_view gbnf, std::string name) {
+  grammar::Automaton automaton = compile(gbnf, name, grammar::schema_limits());
   return Grammar(
-      std::make_shared<const Impl>(Impl{std::move(name), std::move(gbnf), std::move(automaton)}));
+      std::make_shared<const Impl>(Impl{std::move(name), std::string(gbnf), std::move(automaton)}));
+}
+
+Grammar Grammar::from_json_schema(std::string_view schema, std::string name,
+                                  SchemaRelaxation* relaxation) {
+  const std::string gbnf = grammar::schema_to_gbnf(schema, name, relaxation);
+  return parse_schema_rules(gbnf, std::move(name));
 }
 
 Grammar Grammar::json_object() {
@@ -56,8 +68,9 @@ Grammar Grammar::json_object() {
 
 Grammar Grammar::json_value() { return from_json_schema("{}", "JSON value"); }
 
-std::string json_schema_to_gbnf(std::string_view schema, const std::string& name) {
-  return grammar::schema_to_gbnf(schema, name);
+std::string json_schema_to_gbnf(std::string_view schema, const std::string& name,
+                                SchemaRelaxation* relaxation) {
+  return grammar::schema_to_gbnf(schema, name, relaxation);
 }
 
 std::string gbnf_literal(std::string_view text) {

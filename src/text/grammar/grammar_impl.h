@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What Grammar and GrammarVocabulary have inside, for GrammarMatcher.
+// The inside of Grammar and GrammarVocabulary, for GrammarMatcher.
 #pragma once
 
 #include <string>

@@ -13,9 +13,9 @@ namespace {
 constexpr size_t kMostSchemaBytes = size_t{1} << 20;
 constexpr int kMostSchemaNesting = 64;
 constexpr int kMostRepetitions = 100000;  // lengths of strings and arrays
-constexpr int kMostSchemas = 10000;  // read one by one, those of anyOf with what stands beside it
+constexpr int kMostSchemas = 10000;  // schemas read, each alternative of anyOf included
 
-// Brackets inside each other, before a parser that keeps them all is asked.
+// Checks how deep brackets are nested, before a recursive parser reads the text.
 void check_nesting(std::string_view text, const std::string& name) {
   int depth = 0;
   bool in_string = false;
@@ -54,7 +54,22 @@ bool has_type(const Schema& value, const std::vector<std::string>& types) {
          });
 }
 
-// Whether it is not read as it stands: allOf, or a reference with something beside it.
+bool has_unevaluated(const Schema& schema) {
+  return schema.contains("unevaluatedProperties") || schema.contains("unevaluatedItems");
+}
+
+// With all parts in one schema, what none of them has looked at is what is additional.
+Schema with_unevaluated(Schema schema) {
+  if (schema.contains("anyOf") || schema.contains("oneOf")) return schema;  // in each of them
+  for (const auto& [name, same] : {std::pair("unevaluatedProperties", "additionalProperties"),
+                                   std::pair("unevaluatedItems", "items")}) {
+    if (schema.contains(name) && !schema.contains(same)) schema[same] = schema[name];
+    schema.erase(name);
+  }
+  return schema;
+}
+
+// Whether the schema must be merged first: it has allOf, or keywords beside a $ref.
 bool schema_is_merged(const Schema& schema) {
   return schema.contains("allOf") ||
          (schema.contains("$ref") && has_constraints_beside(schema, "$ref"));
@@ -97,10 +112,10 @@ std::string SchemaReader::read(const Schema& given, const std::string& place,
   }
   if (given == false) reject(place, "the schema false allows no value");
   if (!given.is_object()) reject(place, "a schema is an object, true or false");
-  const bool is_flat = !schema_is_merged(given);
-  const Schema merged_parts = is_flat ? Schema() : flattened(given, place);
+  const bool is_flat = !schema_is_merged(given) && !has_unevaluated(given);
+  const Schema merged_parts = is_flat ? Schema() : with_unevaluated(flattened(given, place));
   const Schema& schema = is_flat ? given : merged_parts;
-  check_keywords(schema, at(place));
+  check_keywords(schema, at(place), work_);
   std::string expression;
   if (schema.contains("$ref")) {
     expression = read_reference(schema, place);
@@ -120,6 +135,9 @@ std::string SchemaReader::read(const Schema& given, const std::string& place,
     }
     if (types.empty()) expression = rules_.json("value");
     if (types.size() > 1) expression = "(" + expression + ")";
+  }
+  if (schema.value("nullable", Schema()) == true) {  // OpenAPI's
+    expression = "(" + expression + " | " + rules_.json("null") + ")";
   }
   --nesting_;
   rules_.count_bytes(expression.size());
@@ -147,7 +165,7 @@ Schema SchemaReader::flattened(const Schema& schema, const std::string& place, i
   for (size_t i = 0; i < parts.size(); ++i) {
     Schema part = flattened(parts[i], fmt::format("{}/allOf/{}", place, i), nesting + 1);
     const bool alone = parts.size() == 1 && result.empty();
-    if (part.contains("$ref") && !alone) {  // of a schema that has nothing beside it
+    if (part.contains("$ref") && !alone) {  // a $ref left here has no keywords beside it
       const std::string reference = part["$ref"].is_string() ? part["$ref"] : Schema("");
       part = flattened(resolve(reference, place), reference, nesting + 1);
     }
@@ -157,13 +175,16 @@ Schema SchemaReader::flattened(const Schema& schema, const std::string& place, i
                                                              : result;
 }
 
-const Schema& SchemaReader::resolve(const std::string& reference, const std::string& place) const {
+const Schema& SchemaReader::resolve(const std::string& reference, const std::string& place) {
+  static const Schema kAny = Schema::object();
   if (reference == "#") return document_;
   if (!reference.starts_with("#/")) {
-    reject(place, fmt::format("$ref '{}': only references inside the schema (#/...) are supported",
-                              reference));
+    leave_out("$ref", place,
+              fmt::format("$ref '{}': only references inside the schema (#/...) are supported",
+                          reference));
+    return kAny;
   }
-  std::string pointer;  // %25 and the like of a URI
+  std::string pointer;  // with %25 and other escapes of URIs decoded
   for (size_t i = 1; i < reference.size(); ++i) {
     unsigned int code = 0;
     if (reference[i] == '%' && std::sscanf(reference.c_str() + i + 1, "%2x", &code) == 1) {
@@ -218,14 +239,16 @@ std::string SchemaReader::read_values(const Schema& schema, const Schema& values
                                       const std::string& place) {
   if (!values.is_array() || values.empty()) reject(place, "enum must be a list of values");
   for (const auto& [keyword, value] : schema.items()) {
-    const bool fits = keyword == "type" || keyword == "enum" || keyword == "const";
+    const bool fits = keyword == "type" || keyword == "enum" || keyword == "const" ||
+                      keyword == "nullable";
     if (!fits && is_constraint(keyword)) {
-      reject(place, fmt::format("{} beside enum or const is not supported", keyword));
+      leave_out(keyword.c_str(), place,
+                fmt::format("{} beside enum or const is not supported", keyword));
     }
   }
   const std::vector<std::string> types =
       schema.contains("type") ? types_of(schema, at(place)) : std::vector<std::string>();
-  const auto list = schema.find("enum");  // beside a const, which must be in it
+  const auto list = schema.find("enum");  // an enum beside a const must contain the const
   const bool is_checked = list != schema.end() && list->is_array() && &*list != &values;
   std::string expression;
   for (const Schema& value : values) {
@@ -247,7 +270,7 @@ std::string SchemaReader::read_type(const Schema& schema, const std::string& typ
 }
 
 std::optional<int64_t> SchemaReader::count_of(const Schema& schema, const char* keyword,
-                                              const std::string& place) const {
+                                              const std::string& place) {
   const auto value = schema.find(keyword);
   if (value == schema.end()) return std::nullopt;
   const bool whole = value->is_number() && value->get<double>() >= 0 &&
@@ -256,11 +279,13 @@ std::optional<int64_t> SchemaReader::count_of(const Schema& schema, const char* 
   if (!whole)
     reject(place,
            fmt::format("{} must be a whole number of 0 or more, not {}", keyword, value->dump()));
-  if (value->get<int64_t>() > kMostRepetitions) {
-    reject(place,
-           fmt::format("{} {}: at most {} is supported", keyword, value->dump(), kMostRepetitions));
+  const auto n = value->get<int64_t>();
+  if (n > kMostRepetitions || !work_.take_repetitions(n)) {
+    leave_out(keyword, place, fmt::format("{} {}: at most {} is supported", keyword,
+                                          value->dump(), kMostRepetitions));
+    return std::nullopt;
   }
-  return value->get<int64_t>();
+  return n;
 }
 
 ParseLimits schema_limits() {
@@ -272,7 +297,8 @@ ParseLimits schema_limits() {
   return limits;
 }
 
-std::string schema_to_gbnf(std::string_view text, const std::string& name) {
+std::string schema_to_gbnf(std::string_view text, const std::string& name,
+                           SchemaRelaxation* relaxation) {
   if (text.size() > kMostSchemaBytes) {
     fail(ErrorCode::kUsage, "{}: {} bytes; a schema may have {}", name, text.size(),
          kMostSchemaBytes);
@@ -285,8 +311,8 @@ std::string schema_to_gbnf(std::string_view text, const std::string& name) {
     fail(ErrorCode::kUsage, "{}: no JSON: {}", name, e.what());
   }
   try {
-    return SchemaReader(schema, name).run();
-  } catch (const nlohmann::json::exception& e) {  // dump() of what is no UTF-8
+    return SchemaReader(schema, name, relaxation).run();
+  } catch (const nlohmann::json::exception& e) {  // thrown by dump() for text that is not UTF-8
     fail(ErrorCode::kUsage, "{}: {}", name, e.what());
   }
 }

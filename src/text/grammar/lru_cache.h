@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// LruCache: values by number, in so many bytes; what was not asked for the longest goes first. Used
-// by TokenMasks.
+// LruCache: values by number, up to a total size in bytes; the least recently used ones go first.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +15,7 @@ class LruCache {
  public:
   explicit LruCache(size_t n_bytes) : most_bytes_(n_bytes) {}
 
-  /// Null where there is none. Valid until the next put().
+  /// Returns null if there is no value. The pointer is valid until the next put().
   const Value* find(int32_t key) {
     const auto found = places_.find(key);
     if (found == places_.end()) return nullptr;
@@ -24,7 +23,7 @@ class LruCache {
     return &found->second->value;
   }
 
-  /// Of a key that has no value. The value stays whatever its size is.
+  /// Stores the value of a key that has none. The value is kept even if it alone is too large.
   const Value& put(int32_t key, Value value) {
     n_bytes_ += value.n_bytes();
     entries_.push_front({key, std::move(value)});

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// GrammarMatcher. Called by the sampler once per generated token.
+// GrammarMatcher: the tokens that a grammar allows after the text so far.
 #include <algorithm>
 #include <limits>
 #include <mutex>
@@ -11,7 +11,7 @@
 namespace snapkv {
 namespace {
 
-// A token's text for a message: quotes around it, what is not printable as \xHH.
+// A token's text for a message: in quotes, with bytes that are not printable ASCII as \xHH.
 std::string quoted(std::string_view bytes) {
   std::string text = "'";
   for (const char c : bytes) {
@@ -27,7 +27,7 @@ std::string quoted(std::string_view bytes) {
 
 }  // namespace
 
-// What copies have in common: the sets and masks that all of them have needed.
+// The state that copies of a matcher share: the sets and masks that any of them has needed.
 struct GrammarMatcher::Shared {
   Shared(Grammar g, std::shared_ptr<const GrammarVocabulary> v)
       : grammar(std::move(g)), vocabulary(std::move(v)), masks(make_masks()) {}
@@ -38,20 +38,20 @@ struct GrammarMatcher::Shared {
 
   const Grammar grammar;
   const std::shared_ptr<const GrammarVocabulary> vocabulary;
-  std::mutex mutex;  // of everything that is in or comes from `masks`
+  std::mutex mutex;  // guards everything in `masks` and everything obtained from it
   std::shared_ptr<grammar::TokenMasks> masks;
 };
 
 struct GrammarMatcher::State {
   std::shared_ptr<Shared> shared;
-  std::shared_ptr<grammar::TokenMasks> masks;  // where `set` is a number
+  std::shared_ptr<grammar::TokenMasks> masks;  // `set` is a number of these masks
   int32_t set = 0;
-  bool ended = false;  // an end token was taken
+  bool ended = false;  // whether an end token was accepted
 
   const GrammarVocabulary::Impl& vocabulary() const { return *shared->vocabulary->impl_; }
   bool is_complete() const { return !ended && masks->sets().is_complete(set); }
 
-  /// Goes over to other masks when these have grown too large; with the mutex.
+  /// Moves to newer masks if the current ones have grown too large. Needs the mutex.
   void use_current_masks() {
     if (shared->masks->sets().is_full()) shared->masks = shared->make_masks();
     if (masks == shared->masks) return;
@@ -71,7 +71,7 @@ struct GrammarMatcher::State {
     masks = shared->masks;
   }
 
-  /// The set after more bytes; kDead when they are not allowed. With the mutex.
+  /// The set after more bytes; kDead if they are not allowed. Needs the mutex.
   int32_t after(std::string_view bytes) {
     constexpr int64_t kWorkPerByte = 1 << 16;
     int32_t next = set;
@@ -87,7 +87,7 @@ struct GrammarMatcher::State {
 GrammarMatcher::GrammarMatcher(Grammar grammar,
                                std::shared_ptr<const GrammarVocabulary> vocabulary) {
   if (vocabulary == nullptr) fail(ErrorCode::kUsage, "the grammar's vocabulary is null");
-  grammar.impl();  // throws where there is none
+  grammar.impl();  // throws if there is none
   auto shared = std::make_shared<Shared>(std::move(grammar), std::move(vocabulary));
   auto masks = shared->masks;
   const int32_t initial = masks->sets().initial();
@@ -124,7 +124,7 @@ void GrammarMatcher::mask(std::vector<uint64_t>& allowed) const {
 size_t GrammarMatcher::mask_bytes() const {
   State& s = state();
   const std::lock_guard lock(s.shared->mutex);
-  s.use_current_masks();  // those that others have replaced are not held on to
+  s.use_current_masks();  // lets go of masks that other copies have replaced
   return s.masks->n_bytes();
 }
 

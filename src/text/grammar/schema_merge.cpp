@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "text/grammar/schema_merge.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <array>
 #include <set>
@@ -16,66 +18,50 @@ namespace {
 constexpr std::array<std::string_view, 7> kTypes = {"null",   "boolean", "object", "array",
                                                     "number", "string",  "integer"};
 
-constexpr std::array<std::string_view, 25> kSupported = {"$ref",
-                                                         "allOf",
-                                                         "anyOf",
-                                                         "oneOf",
-                                                         "type",
-                                                         "enum",
-                                                         "const",
-                                                         "properties",
-                                                         "required",
-                                                         "additionalProperties",
-                                                         "items",
-                                                         "prefixItems",
-                                                         "minItems",
-                                                         "maxItems",
-                                                         "minLength",
-                                                         "maxLength",
-                                                         "pattern",
-                                                         "format",
-                                                         "minimum",
-                                                         "maximum",
-                                                         "exclusiveMinimum",
-                                                         "exclusiveMaximum",
-                                                         "uniqueItems",
-                                                         "additionalItems",
-                                                         "nullable"};
+constexpr auto kSupported = std::to_array<std::string_view>(
+    {"$ref",             "allOf",
+     "anyOf",            "oneOf",
+     "type",             "enum",
+     "const",            "properties",
+     "required",         "additionalProperties",
+     "patternProperties", "propertyNames",
+     "minProperties",    "maxProperties",
+     "unevaluatedProperties", "unevaluatedItems",
+     "items",            "prefixItems",
+     "minItems",         "maxItems",
+     "uniqueItems",      "additionalItems",
+     "minLength",        "maxLength",
+     "pattern",          "format",
+     "minimum",          "maximum",
+     "exclusiveMinimum", "exclusiveMaximum",
+     "multipleOf",       "nullable"});
 
-constexpr std::array<std::string_view, 17> kUnsupported = {"not",
-                                                           "if",
-                                                           "then",
-                                                           "else",
-                                                           "dependentSchemas",
-                                                           "dependentRequired",
-                                                           "dependencies",
-                                                           "patternProperties",
-                                                           "propertyNames",
-                                                           "minProperties",
-                                                           "maxProperties",
-                                                           "unevaluatedProperties",
-                                                           "unevaluatedItems",
-                                                           "contains",
-                                                           "multipleOf",
-                                                           "$dynamicRef",
-                                                           "$recursiveRef"};
+constexpr auto kUnsupported = std::to_array<std::string_view>(
+    {"not", "if", "then", "else", "dependentSchemas", "dependentRequired", "dependencies",
+     "contains", "$dynamicRef", "$recursiveRef"});
 
 template <typename Names>
 bool among(const Names& names, std::string_view name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
-// The types that keywords speak about, where a schema has no `type`.
+// The types that keywords are about, for a schema without `type`.
 struct TypeOfKeyword {
   std::string_view keyword, type;
 };
-constexpr std::array<TypeOfKeyword, 15> kTypeOfKeyword = {{{"properties", "object"},
+constexpr std::array<TypeOfKeyword, 22> kTypeOfKeyword = {{{"properties", "object"},
                                                            {"required", "object"},
                                                            {"additionalProperties", "object"},
+                                                           {"patternProperties", "object"},
+                                                           {"propertyNames", "object"},
+                                                           {"minProperties", "object"},
+                                                           {"maxProperties", "object"},
+                                                           {"unevaluatedProperties", "object"},
                                                            {"items", "array"},
                                                            {"prefixItems", "array"},
                                                            {"minItems", "array"},
                                                            {"maxItems", "array"},
+                                                           {"uniqueItems", "array"},
                                                            {"minLength", "string"},
                                                            {"maxLength", "string"},
                                                            {"pattern", "string"},
@@ -83,7 +69,8 @@ constexpr std::array<TypeOfKeyword, 15> kTypeOfKeyword = {{{"properties", "objec
                                                            {"minimum", "number"},
                                                            {"maximum", "number"},
                                                            {"exclusiveMinimum", "number"},
-                                                           {"exclusiveMaximum", "number"}}};
+                                                           {"exclusiveMaximum", "number"},
+                                                           {"multipleOf", "number"}}};
 
 void check_types(const Schema& type, const std::string& place) {
   if (!type.is_array() || type.size() <= kTypes.size()) return;
@@ -91,7 +78,7 @@ void check_types(const Schema& type, const std::string& place) {
        kTypes.size());
 }
 
-/// Values inside each other, itself included.
+/// The number of values in `value`, including itself.
 size_t n_values(const Schema& value) {
   size_t n = 1;
   if (value.is_structured()) {
@@ -136,7 +123,7 @@ Schema merged_enums(const Schema& a, const Schema& b, const std::string& place, 
   return both;
 }
 
-// Merged when they are read. A list of many does not nest.
+// A schema that demands both; they are merged when they are read. Many in a row form one flat list.
 Schema both_of(Schema a, const Schema& b) {
   const auto parts = a.size() == 1 ? a.find("allOf") : a.end();
   if (parts == a.end() || !parts->is_array()) {
@@ -146,7 +133,7 @@ Schema both_of(Schema a, const Schema& b) {
   return a;
 }
 
-// Objects that keep an order search from their beginning: names are looked up here.
+// Ordered JSON objects are searched from the beginning, so names are looked up in a table here.
 Schema merged_properties(Schema a, const Schema& b) {
   auto& members = a.get_ref<Schema::object_t&>();
   std::unordered_map<std::string, size_t> places;
@@ -163,8 +150,9 @@ Schema merged_properties(Schema a, const Schema& b) {
   return a;
 }
 
-// additionalProperties is about the properties that its own schema does not name.
-void check_closed(const Schema& closed, const Schema& other, const std::string& place) {
+// additionalProperties applies to the properties that its own schema does not name.
+void check_closed(const Schema& closed, const Schema& other, const std::string& place,
+                  SchemaWork& work) {
   const auto more = closed.find("additionalProperties");
   if (more == closed.end() || *more == true || !other.contains("properties")) return;
   std::set<std::string> known;
@@ -173,10 +161,10 @@ void check_closed(const Schema& closed, const Schema& other, const std::string& 
   }
   for (const auto& [name, schema] : other["properties"].items()) {
     if (known.contains(name)) continue;
-    fail(ErrorCode::kUsage,
-         "{}: additionalProperties is about property '{}' of another part of allOf, anyOf or $ref: "
-         "that is not supported",
-         place, name);
+    work.leave_out("additionalProperties", place,
+                   fmt::format("additionalProperties is about property '{}' of another part of "
+                               "allOf, anyOf or $ref: that is not supported",
+                               name));
   }
 }
 
@@ -191,9 +179,9 @@ Schema merged_numbers(const std::string& keyword, const Schema& a, const Schema&
 
 Schema merged_keyword(const std::string& keyword, Schema a, const Schema& b,
                       const std::string& place, SchemaWork& work) {
-  constexpr std::array<std::string_view, 8> kBounds = {
-      "minimum",  "maximum",  "exclusiveMinimum", "exclusiveMaximum",
-      "minItems", "maxItems", "minLength",        "maxLength"};
+  constexpr std::array<std::string_view, 10> kBounds = {
+      "minimum",   "maximum",   "exclusiveMinimum", "exclusiveMaximum", "minItems",
+      "maxItems",  "minLength", "maxLength",        "minProperties",    "maxProperties"};
   if (a == b) return a;
   if (keyword == "type") return merged_types(a, b, place);
   if (keyword == "enum" && a.is_array() && b.is_array()) return merged_enums(a, b, place, work);
@@ -211,10 +199,11 @@ Schema merged_keyword(const std::string& keyword, Schema a, const Schema& b,
     if (b == true) return a;
   }
   if (among(kBounds, keyword)) return merged_numbers(keyword, a, b, place);
-  fail(ErrorCode::kUsage,
-       "{}: {} is there twice, in parts of allOf, anyOf or $ref, and both together are not "
-       "supported",
-       place, keyword);
+  work.leave_out(keyword, place,
+                 fmt::format("{} is there twice, in parts of allOf, anyOf or $ref, and both "
+                             "together are not supported",
+                             keyword));
+  return a;
 }
 
 }  // namespace
@@ -223,14 +212,27 @@ bool is_constraint(const std::string& keyword) {
   return among(kSupported, keyword) || among(kUnsupported, keyword);
 }
 
-void check_keywords(const Schema& schema, const std::string& place) {
+void check_keywords(const Schema& schema, const std::string& place, SchemaWork& work) {
   for (const auto& [keyword, value] : schema.items()) {
-    const bool is_off = (keyword == "uniqueItems" || keyword == "nullable") && value == false;
-    const bool refused = keyword == "uniqueItems" || keyword == "nullable";
-    if (among(kUnsupported, keyword) || (refused && !is_off)) {
-      fail(ErrorCode::kUsage, "{}: the keyword {} is not supported", place, keyword);
-    }
+    if (!among(kUnsupported, keyword)) continue;
+    work.leave_out(keyword, place, fmt::format("the keyword {} is not supported", keyword));
   }
+}
+
+void SchemaWork::leave_out(const std::string& keyword, const std::string& place,
+                           const std::string& message) {
+  if (relaxation_ == nullptr) fail(ErrorCode::kUsage, "{}: {}", place, message);
+  const size_t n_name = place.starts_with(name_ + ": ") ? name_.size() + 2 : 0;
+  std::string what = fmt::format("{} ({})", keyword, place.substr(n_name));
+  auto& all = relaxation_->left_out;
+  if (!among(all, what)) all.push_back(std::move(what));
+}
+
+bool SchemaWork::take_repetitions(int64_t n) {
+  if (relaxation_ == nullptr) return true;
+  if (n > relaxation_->repetitions) return false;
+  relaxation_->repetitions -= n;
+  return true;
 }
 
 void SchemaWork::spend(size_t n, const std::string& place) {
@@ -242,7 +244,7 @@ void SchemaWork::spend(size_t n, const std::string& place) {
 }
 
 void SchemaWork::spend_copy(const Schema& schema, const std::string& place) {
-  constexpr size_t kPerCopy = 10;  // comparisons that take as long as a copy
+  constexpr size_t kPerCopy = 10;  // copying a value takes as long as this many comparisons
   spend(kPerCopy * n_values(schema), place);
 }
 
@@ -255,8 +257,8 @@ Schema constraints_beside(const Schema& schema, const std::string& keyword) {
 }
 
 Schema merged(Schema a, const Schema& b, const std::string& place, SchemaWork& work) {
-  check_closed(a, b, place);
-  check_closed(b, a, place);
+  check_closed(a, b, place, work);
+  check_closed(b, a, place, work);
   for (const auto& [keyword, value] : b.items()) {
     if (!is_constraint(keyword)) continue;
     const auto found = a.find(keyword);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// SchemaReader: objects and arrays.
+// SchemaReader: its functions for objects and arrays.
 #include <algorithm>
 #include <map>
 #include <set>
@@ -12,21 +12,22 @@
 namespace snapkv::grammar {
 namespace {
 
-// Rules are made for every character of the names that other names must differ from. Names may be
-// inside each other as deep as they are long.
+// A rule is made for every character of the names that other names must differ from. The tree of
+// names is as deep as the longest name.
 constexpr size_t kMostNameCharacters = 256;
 constexpr size_t kMostNameTrees = 20000;
 
-// Names of properties as a tree of their characters.
+// The names of properties as a tree of their characters.
 struct NameTree {
   std::map<uint32_t, NameTree> children;
   bool is_name = false;
 };
 
-// What may follow a beginning that names have in common, up to the end of the string: another
-// character than any of them has, and then whatever; or one of theirs; or the end, if this is none.
-// The quote at the end is part of it, so that the rule can end nowhere else (TokenMasks).
-// Escapes that spell out a character of a name are left out.
+// Adds rules for what may follow a prefix shared by names, up to the end of the string: a character
+// that continues none of them, and then anything; or a character that continues some, and then a
+// rest of theirs; or the end, if the prefix is not a name itself. The closing quote belongs to the
+// rule, so that the rule can end nowhere else (TokenMasks). Escapes that spell a character of a
+// name are left out.
 std::string other_rests(SchemaRules& rules, const NameTree& tree, const std::string& wish) {
   CharSet taken;
   taken.add(0, 0x1f);
@@ -118,11 +119,10 @@ std::string SchemaReader::read_object(const Schema& schema, const std::string& p
   const Schema& required = member_or(schema, "required", kNoNames);
   if (!properties.is_object()) reject(place, "properties must be an object");
   if (!required.is_array()) reject(place, "required must be a list of names");
-  // as llama.cpp: an object about which nothing is said may have anything, one with properties has
-  // no others unless the schema says so
-  const bool is_open = !schema.contains("properties") && !schema.contains("required");
+  // As in llama.cpp: an object without any constraint may contain anything, but one with properties
+  // has no others unless the schema says so.
   const Schema& others = member_or(schema, "additionalProperties", kAny);
-  if (is_open && others == true) return rules_.json("object");
+  if (properties.empty() && required.empty()) return read_map(schema, place, wish);
   std::set<std::string> needed;
   for (const Schema& name : required) {
     if (!name.is_string()) reject(place, "required must be a list of names");
@@ -145,18 +145,104 @@ std::string SchemaReader::read_object(const Schema& schema, const std::string& p
     add_member(name, read(property, place + "/properties/" + shortened(name),
                           wish + "-" + shortened(name)));
   }
-  for (const Schema& each : required) {  // those that only `required` names have any value
+  for (const Schema& each : required) {  // names found only in `required` may have any value
     const auto& name = each.get_ref<const std::string&>();
     if (known.contains(name)) continue;
     add_member(name, read(others, place + "/required", wish + "-" + shortened(name)));
   }
-  return join_members(members, read_more_members(schema, names, place, wish), wish);
+  const std::string more = read_more_members(schema, names, place, wish);
+  check_members(schema, members, !more.empty(), place);
+  return join_members(members, more, wish);
+}
+
+void SchemaReader::check_members(const Schema& schema, const std::vector<Member>& members,
+                                 bool has_more, const std::string& place) {
+  const auto refuse = [&](const char* keyword) {
+    leave_out(keyword, place, fmt::format("{} beside properties is not supported", keyword));
+  };
+  const auto n_required = std::count_if(members.begin(), members.end(),
+                                        [](const Member& member) { return member.second; });
+  const auto least = count_of(schema, "minProperties", place);
+  const auto most = count_of(schema, "maxProperties", place);
+  if (least && *least > n_required) refuse("minProperties");
+  if (most && (has_more || *most < std::ssize(members))) refuse("maxProperties");
+  if (schema.contains("propertyNames") && has_more) refuse("propertyNames");
+  if (schema.contains("patternProperties")) refuse("patternProperties");
+}
+
+std::string SchemaReader::map_member(const Schema& schema, const std::string& place,
+                                     const std::string& wish) {
+  const std::string space = rules_.json("space");
+  const auto member = [&](const std::string& key, const std::string& value) {
+    return rules_.add(wish + "-member", fmt::format(R"({} ":" {} {})", key, space, value));
+  };
+  const auto patterns = schema.find("patternProperties");
+  if (patterns != schema.end() && !patterns->is_object()) {
+    reject(place, "patternProperties must be an object");
+  }
+  if (patterns != schema.end() && !patterns->empty()) {
+    if (schema.contains("propertyNames")) {
+      leave_out("propertyNames", place, "propertyNames beside patternProperties is not supported");
+    }
+    if (patterns->size() > 1) {
+      leave_out("patternProperties", place,
+                "more than one of patternProperties is not supported");
+    }
+    std::string all;
+    for (const auto& [pattern, value] : patterns->items()) {
+      if (value == false) continue;
+      const std::string key = read_string(
+          {{"pattern", pattern}}, place + "/patternProperties/" + shortened(pattern));
+      all += (all.empty() ? "" : " | ") +
+             member(key, read(value, place + "/patternProperties/" + shortened(pattern),
+                              wish + "-value"));
+    }
+    return all.empty() ? "" : "(" + all + ")";
+  }
+  static const Schema kAny = true;
+  const Schema& others = member_or(schema, "additionalProperties", kAny);
+  if (others == false) return "";
+  const auto names = schema.find("propertyNames");
+  const std::string key =
+      names == schema.end()
+          ? rules_.json("string")
+          : read({{"allOf", Schema::array({Schema{{"type", "string"}}, *names})}},
+                 place + "/propertyNames", wish + "-key");
+  return member(key, read(others, place + "/additionalProperties", wish + "-value"));
+}
+
+std::string SchemaReader::read_map(const Schema& schema, const std::string& place,
+                                   const std::string& wish) {
+  static const Schema kAny = true;
+  const std::optional<int64_t> least = count_of(schema, "minProperties", place);
+  const std::optional<int64_t> most = count_of(schema, "maxProperties", place);
+  // as llama.cpp: one with properties, even with none of them, has no others unless it says so
+  const bool is_named = schema.contains("properties") || schema.contains("required");
+  const bool is_closed = is_named && !schema.contains("additionalProperties") &&
+                         !schema.contains("patternProperties");
+  const bool says_nothing = !least && !most && !schema.contains("patternProperties") &&
+                            !schema.contains("propertyNames") && !is_named;
+  if (says_nothing && member_or(schema, "additionalProperties", kAny) == true) {
+    return rules_.json("object");
+  }
+  if (least && most && *least > *most) {
+    reject(place, fmt::format("minProperties {} and maxProperties {}: no object has both", *least,
+                              *most));
+  }
+  const std::string member = is_closed || most == 0 ? "" : map_member(schema, place, wish);
+  if (member.empty() && least.value_or(0) > 0) {
+    reject(place, fmt::format("minProperties {}, and no member is allowed", *least));
+  }
+  rules_.json("space");
+  const std::string members =
+      member.empty() ? "" : repeated_items(member, least.value_or(0), most) + " space ";
+  return rules_.add(wish + "-object", fmt::format(R"("{{" space {}"}}")", members));
 }
 
 std::string SchemaReader::join_members(const std::vector<Member>& members, const std::string& more,
                                        const std::string& wish) {
-  // from the last member to the first: what may follow when none was written before (first), and
-  // when one was (rest)
+  // From the last member to the first: `first` is what may follow if no member was written before,
+  // and `rest` what may follow if one was.
   std::string first = more.empty() ? "" : fmt::format("({} (\",\" space {})*)?", more, more);
   std::string rest = more.empty() ? "" : fmt::format("(\",\" space {})*", more);
   for (size_t i = members.size(); i-- > 0;) {
@@ -181,6 +267,9 @@ std::string SchemaReader::read_array(const Schema& schema, const std::string& pl
                                                            : kAny);
   if (!tuple.is_array()) reject(place, "prefixItems must be a list of schemas");
   const auto n_tuple = static_cast<int64_t>(tuple.size());
+  if (schema.value("uniqueItems", Schema()) == true && schema.value("maxItems", 2) > 1) {
+    leave_out("uniqueItems", place, "the keyword uniqueItems is not supported");
+  }
   const int64_t least = count_of(schema, "minItems", place).value_or(n_tuple);
   std::optional<int64_t> most = count_of(schema, "maxItems", place);
   if (items == false) most = std::min(most.value_or(n_tuple), n_tuple);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "text/grammar/schema_pattern.h"
 
+#include <algorithm>
 #include <optional>
 
 #include "base/error.h"
@@ -20,7 +21,7 @@ CharSet set_of(std::initializer_list<CharSet::Range> ranges) {
   return set;
 }
 
-// The classes that ECMA-262 names by a letter.
+// The classes that ECMA-262 denotes by a letter.
 std::optional<CharSet> named_class(char letter) {
   switch (letter) {
     case 'd':
@@ -49,7 +50,7 @@ std::optional<CharSet> named_class(char letter) {
   }
 }
 
-// One character of a set as a JSON string spells it.
+// An expression for one character of a set as written in a JSON string.
 std::string in_json_string(const CharSet& set) {
   static const CharSet kEscaped = set_of({{0, 0x1f}, {'"', '"'}, {'\\', '\\'}});
   std::string text;
@@ -68,8 +69,8 @@ std::string in_json_string(const CharSet& set) {
 
 class PatternReader {
  public:
-  PatternReader(std::string_view pattern, const std::string& place)
-      : pattern_(pattern), place_(place) {}
+  PatternReader(std::string_view pattern, const std::string& place, bool* left_out)
+      : pattern_(pattern), place_(place), left_out_(left_out) {}
 
   std::string run() {
     if (pattern_.size() > kMostPatternBytes) {
@@ -79,6 +80,37 @@ class PatternReader {
     while (take('|')) text += " | " + top_alternative();
     if (at_ < pattern_.size()) reject("a ) without its (");
     return text;
+  }
+
+  /// The pattern as one character that is repeated; nothing where it is more than that.
+  struct Repeated {
+    std::string character;
+    int64_t least = 1;
+    std::optional<int64_t> most = 1;
+  };
+  std::optional<Repeated> repeated() {
+    if (!take('^') || at_end() || std::string_view("(|)$*+?{^").find(peek()) != std::string::npos) {
+      return std::nullopt;
+    }
+    if (peek() == '\\' && (pattern_.substr(at_, 2) == "\\b" || pattern_.substr(at_, 2) == "\\B")) {
+      return std::nullopt;
+    }
+    Repeated result;
+    result.character = item(0);
+    const std::string times = repetition();
+    if (!take('$') || !at_end()) return std::nullopt;
+    if (times == "*" || times == "?") result.least = 0;
+    if (times == "*" || times == "+") result.most.reset();
+    if (times.starts_with('{')) {
+      const size_t comma = times.find(',');
+      result.least = std::stoll(times.substr(1));
+      result.most = result.least;
+      if (comma != std::string::npos) result.most.reset();
+      if (comma != std::string::npos && times[comma + 1] != '}') {
+        result.most = std::stoll(times.substr(comma + 1));
+      }
+    }
+    return result;
   }
 
  private:
@@ -102,8 +134,8 @@ class PatternReader {
     return true;
   }
 
-  /// One of the alternatives of the whole pattern, which alone may have anchors. Without one,
-  /// anything may be around the match.
+  /// One of the alternatives of the whole pattern; only these may have anchors. At an end without
+  /// an anchor, any text may precede or follow the match.
   std::string top_alternative() {
     const bool at_begin = take('^');
     const std::string match = sequence(0);
@@ -121,10 +153,35 @@ class PatternReader {
   std::string sequence(int nesting) {
     std::string text;
     while (!at_end() && peek() != '|' && peek() != ')' && peek() != '$') {
+      if (left_out_ != nullptr && skip_assertion()) continue;
       const std::string one = item(nesting);
       text += (text.empty() ? "" : " ") + one + repetition();
     }
     return text;
+  }
+
+  /// Passes over look-around and word boundaries.
+  bool skip_assertion() {
+    if (take("\\b") || take("\\B")) {
+      *left_out_ = true;
+      return true;
+    }
+    if (!take("(?=") && !take("(?!") && !take("(?<=") && !take("(?<!")) return false;
+    *left_out_ = true;
+    bool in_class = false;
+    for (int open = 1; open > 0; ++at_) {
+      if (at_end()) reject("expected )");
+      if (peek() == '\\') {
+        ++at_;
+      } else if (in_class) {
+        in_class = peek() != ']';
+      } else if (peek() == '[') {
+        in_class = true;
+      } else {
+        open += peek() == '(' ? 1 : peek() == ')' ? -1 : 0;
+      }
+    }
+    return true;
   }
 
   std::string item(int nesting) {
@@ -135,7 +192,7 @@ class PatternReader {
         if (peek() != '<' || pattern_.substr(at_, 2) == "<=" || pattern_.substr(at_, 2) == "<!") {
           unsupported("look-ahead and look-behind (?=, ?!, ?<=, ?<!)");
         }
-        while (!at_end() && !take('>')) ++at_;  // a group's name says nothing
+        while (!at_end() && !take('>')) ++at_;  // a group's name has no meaning here
       }
       const std::string inside = alternatives(nesting + 1);
       if (peek() == '$') unsupported("$ inside a group");
@@ -169,7 +226,7 @@ class PatternReader {
       if (!take('}')) reject("expected }");
       text += "}";
     }
-    if (!text.empty()) take('?');  // a lazy match: the same texts
+    if (!text.empty()) take('?');  // a lazy match has the same texts
     return text;
   }
 
@@ -180,7 +237,7 @@ class PatternReader {
     return digits;
   }
 
-  /// One character or \d and the like.
+  /// Takes one character, or a class such as \d.
   CharSet character() {
     if (take('\\')) return escape(false);
     CharSet set;
@@ -279,13 +336,32 @@ class PatternReader {
 
   std::string_view pattern_;
   const std::string& place_;
+  bool* const left_out_;  // null: nothing may be
   size_t at_ = 0;
 };
 
 }  // namespace
 
-std::string pattern_to_gbnf(std::string_view pattern, const std::string& place) {
-  return PatternReader(pattern, place).run();
+std::string pattern_to_gbnf(std::string_view pattern, const std::string& place, bool* left_out) {
+  return PatternReader(pattern, place, left_out).run();
+}
+
+std::optional<std::string> pattern_with_lengths(std::string_view pattern,
+                                                const PatternLengths& lengths,
+                                                const std::string& place) {
+  const auto repeated = PatternReader(pattern, place, nullptr).repeated();
+  if (!repeated) return std::nullopt;
+  const int64_t least = std::max(lengths.least, repeated->least);
+  const std::optional<int64_t> most =
+      lengths.most && repeated->most ? std::min(*lengths.most, *repeated->most)
+      : lengths.most                 ? lengths.most
+                                     : repeated->most;
+  if (most && least > *most) {
+    fail(ErrorCode::kUsage, "{}: pattern '{}': no string has it and minLength or maxLength", place,
+         pattern);
+  }
+  return fmt::format("{}{{{},{}}}", repeated->character, least,
+                     most ? std::to_string(*most) : "");
 }
 
 }  // namespace snapkv::grammar

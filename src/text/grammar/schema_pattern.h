@@ -1,16 +1,32 @@
 // SPDX-License-Identifier: MIT
-// The regular expressions of `pattern` as GBNF. Called by SchemaReader.
+// The regular expressions of `pattern`, as GBNF.
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
 namespace snapkv::grammar {
 
+/// Which lengths the strings of a pattern may have.
+struct PatternLengths {
+  int64_t least = 0;
+  std::optional<int64_t> most = {};
+};
+
 /// The strings of JSON, without their quotes, whose text has a match of `pattern`: an expression
 /// that may use the rule `char`. `place` begins messages. Throws Error{kUsage} for what is no
 /// regular expression or not supported: look-around, references, word boundaries, properties of
-/// Unicode.
-std::string pattern_to_gbnf(std::string_view pattern, const std::string& place);
+/// Unicode. `left_out`: if not null, look-around and word boundaries are passed over, and it says
+/// so.
+std::string pattern_to_gbnf(std::string_view pattern, const std::string& place,
+                            bool* left_out = nullptr);
+
+/// The same with lengths, for patterns that are one class of characters with a number of
+/// repetitions, ^[a-z]+$; nothing for others. Throws where no string has both.
+std::optional<std::string> pattern_with_lengths(std::string_view pattern,
+                                                const PatternLengths& lengths,
+                                                const std::string& place);
 
 }  // namespace snapkv::grammar

@@ -12,8 +12,8 @@
 namespace snapkv::grammar {
 namespace {
 
-constexpr size_t kMostName = 100;                   // names of properties may be of any length
-constexpr size_t kMostRuleBytes = size_t{1} << 26;  // made for rules, parts of them counted again
+constexpr size_t kMostName = 100;                   // names of properties can be of any length
+constexpr size_t kMostRuleBytes = size_t{1} << 26;  // written for rules, copied parts included
 
 struct JsonRule {
   std::string_view name;
@@ -21,10 +21,10 @@ struct JsonRule {
   std::vector<std::string_view> needs;
 };
 
-// The language is that of llama.cpp's rules: white space after { [ , and : and before } and ], at
-// most two line breaks and 20 columns, so that no model fills its answer with it; numbers of at
-// most 16 digits in each of their parts. Escapes of surrogates are left out, and so are days that
-// months don't have.
+// The language is that of llama.cpp's rules: white space after { [ , and : and before } and ], with
+// at most two line breaks and 20 columns, so that no model fills its answer with it; numbers with
+// at most 16 digits in each part. Escapes for surrogates are left out, and so are days that a month
+// does not have.
 const std::vector<JsonRule>& json_rules() {
   static const std::vector<JsonRule> rules = {
       {"space", R"(| " " | "\n"{1,2} [ \t]{0,20})", {}},

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// SchemaRules: the GBNF rules that a schema becomes, each name once, and those that many schemas
-// need: JSON's values and formats of strings. Filled by SchemaReader.
+// SchemaRules: the GBNF rules made from a schema, each with a unique name, and the rules that many
+// schemas need: JSON's values and the formats of strings.
 #pragma once
 
 #include <map>
@@ -16,21 +16,21 @@ namespace snapkv::grammar {
 
 class SchemaRules {
  public:
-  /// `name`: what messages call the schema.
+  /// `name`: the schema's name in messages.
   explicit SchemaRules(std::string name) : name_(std::move(name)) {}
 
-  /// A name for a rule that is like `wish` and free. Throws Error{kUsage} where a grammar would
-  /// have more rules than the parser takes.
+  /// Reserves a free rule name that is like `wish`. Throws Error{kUsage} if the grammar would have
+  /// more rules than the parser accepts.
   std::string reserve(const std::string& wish);
   void define(const std::string& name, std::string body);
-  /// Reserves and defines, and returns the name.
+  /// Reserves a name, defines the rule and returns the name.
   std::string add(const std::string& wish, std::string body);
-  /// The name of one of JSON's rules ("object", "string", "char", "space" ...), which is there
-  /// from now on.
+  /// The name of one of JSON's rules ("object", "string", "char", "space" ...); adds the rule if it
+  /// is not there yet.
   std::string json(std::string_view name);
   static bool has_json(std::string_view name);
-  /// Counts a text that is made for the rules. Throws Error{kUsage} before all of them take much
-  /// memory: alternatives may repeat what stands beside them.
+  /// Counts text made for rules. Throws Error{kUsage} before the rules take too much memory, since
+  /// alternatives may repeat the parts around them.
   void count_bytes(size_t n);
 
   /// All rules, the root first.
@@ -40,11 +40,11 @@ class SchemaRules {
   const std::string name_;
   std::vector<std::string> order_;
   std::map<std::string, std::string> bodies_;
-  std::unordered_map<std::string, int> last_number_;  // of the rules with one wish
+  std::unordered_map<std::string, int> last_number_;  // of the rules with the same wish
   size_t n_bytes_ = 0;
 };
 
-/// A set as a class of GBNF, with its brackets.
+/// A set as a GBNF class, with its brackets.
 std::string gbnf_class(const CharSet& set);
 
 }  // namespace snapkv::grammar

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// SchemaReader: strings and numbers.
-#include <cmath>
+// SchemaReader: its functions for strings and numbers.
+#include <algorithm>
 
 #include "base/error.h"
 #include "text/grammar/schema_numbers.h"
@@ -24,24 +24,50 @@ std::string SchemaReader::read_string(const Schema& schema, const std::string& p
   if (least && most && *least > *most) {
     reject(place, fmt::format("minLength {} and maxLength {}: no string has both", *least, *most));
   }
-  const auto pattern = schema.find("pattern");
   const auto format = schema.find("format");
   if (format != schema.end() && !format->is_string()) reject(place, "format must be a string");
   const bool has_format = format != schema.end() && is_known_format(*format);
-  if ((pattern != schema.end()) + has_format + (least || most) > 1) {
-    reject(place, "pattern, format and minLength or maxLength together are not supported");
+  const bool has_pattern = schema.contains("pattern");
+  if (has_pattern && has_format) {
+    leave_out("format", place, "pattern and format together are not supported");
   }
   const std::string character = rules_.json("char");
-  if (pattern != schema.end()) {
-    if (!pattern->is_string()) reject(place, "pattern must be a string");
-    return fmt::format(R"("\"" ({}) "\"")",
-                       pattern_to_gbnf(pattern->get<std::string>(), at(place)));
-  }
+  if (has_pattern) return read_pattern(schema, place, least, most);
   if (has_format) {
+    if (least || most) {
+      leave_out(least ? "minLength" : "maxLength", place,
+                "format and minLength or maxLength together are not supported");
+    }
     return fmt::format(R"("\"" {} "\"")", rules_.json(format->get<std::string>()));
   }
   if (!least && !most) return rules_.json("string");
   return fmt::format(R"("\"" {}{{{},{}}} "\"")", character, least.value_or(0),
+                     most ? std::to_string(*most) : "");
+}
+
+std::string SchemaReader::read_pattern(const Schema& schema, const std::string& place,
+                                       std::optional<int64_t> least, std::optional<int64_t> most) {
+  if (!schema["pattern"].is_string()) reject(place, "pattern must be a string");
+  const auto pattern = schema["pattern"].get<std::string>();
+  try {
+    if (least || most) {
+      if (const auto both = pattern_with_lengths(pattern, {least.value_or(0), most}, at(place))) {
+        return fmt::format(R"("\"" {} "\"")", *both);
+      }
+      leave_out(least ? "minLength" : "maxLength", place,
+                "such a pattern and minLength or maxLength together are not supported");
+    }
+    bool left_out = false;
+    const std::string text =
+        pattern_to_gbnf(pattern, at(place), work_.may_leave_out() ? &left_out : nullptr);
+    if (left_out) leave_out("pattern: look-around", place, "");
+    return fmt::format(R"("\"" ({}) "\"")", text);
+  } catch (const Error&) {  // other regular expressions than ECMA's have more
+    if (!work_.may_leave_out()) throw;
+    leave_out("pattern", place, "");
+  }
+  if (!least && !most) return rules_.json("string");
+  return fmt::format(R"("\"" {}{{{},{}}} "\"")", rules_.json("char"), least.value_or(0),
                      most ? std::to_string(*most) : "");
 }
 
@@ -50,39 +76,48 @@ std::string SchemaReader::read_number(const Schema& schema, bool whole, const st
   bool bounded = false;
   const auto take = [&](const char* keyword, bool is_least, bool exclusive) {
     const auto value = schema.find(keyword);
-    if (value == schema.end()) return;
+    if (value == schema.end() || value->is_boolean()) return;  // draft 4 has true beside minimum
     if (!value->is_number()) {
       reject(place, fmt::format("{} must be a number, not {}", keyword, value->dump()));
     }
+    Decimal bound = decimal_of(value->dump());
+    if (!bound.fits) {
+      const bool keeps_numbers = bound.negative == is_least;  // no number is beyond it
+      if (!keeps_numbers) {
+        leave_out(keyword, place,
+                  fmt::format("{} {}: numbers of more than 18 digits are not supported", keyword,
+                              value->dump()));
+        return;
+      }
+      bound = {.negative = bound.negative, .whole = kMostBound};
+    }
     bounded = true;
-    const double bound = value->get<double>();
-    if (std::abs(bound) > static_cast<double>(kMostBound)) {
-      reject(place, fmt::format("{} {}: numbers of more than 18 digits are not supported", keyword,
-                                value->dump()));
-    }
-    const bool is_whole = bound == std::floor(bound);
-    if (!whole && !is_whole) {
-      reject(place, fmt::format("{} {}: bounds of type number must be whole numbers here", keyword,
-                                value->dump()));
-    }
-    int64_t n = value->is_number_integer() ? value->get<int64_t>()
-                                           : static_cast<int64_t>(is_least ? std::ceil(bound)  //
-                                                                           : std::floor(bound));
-    const bool above = exclusive && is_whole;
-    if (whole && above) n += is_least ? 1 : -1;
-    std::optional<int64_t>& known = is_least ? range.least : range.most;
-    bool& is_open = is_least ? range.above_least : range.below_most;
-    if (!known || (is_least ? n > *known : n < *known)) {
-      known = n;
-      is_open = above && !whole;
-    } else if (n == *known) {
-      is_open = is_open || (above && !whole);
-    }
+    narrow(range, bound, is_least, exclusive);
   };
   take("minimum", true, false);
-  take("exclusiveMinimum", true, true);
   take("maximum", false, false);
+  take("exclusiveMinimum", true, true);
   take("exclusiveMaximum", false, true);
+  if (schema.value("exclusiveMinimum", Schema()) == true) range.above_least = true;
+  if (schema.value("exclusiveMaximum", Schema()) == true) range.below_most = true;
+  if (const auto factor = schema.find("multipleOf"); factor != schema.end()) {
+    if (!factor->is_number() || factor->get<double>() <= 0) {
+      reject(place, fmt::format("multipleOf must be a number above 0, not {}", factor->dump()));
+    }
+    const Decimal step = decimal_of(factor->dump());
+    if (step == Decimal{.whole = 1}) {
+      whole = true;
+    } else if (const int n = digits_of_step(step); n > 0) {  // whole numbers are multiples of 0.01
+      range.n_fraction = n;
+      bounded = true;
+    } else if (const std::string multiples = multiples_of(step); !multiples.empty() && !bounded) {
+      return multiples;
+    } else {
+      leave_out("multipleOf", place,
+                fmt::format("multipleOf {}{} is not supported", factor->dump(),
+                            bounded ? " beside bounds" : ""));
+    }
+  }
   if (!bounded) return rules_.json(whole ? "integer" : "number");
   const std::string digits = whole ? integers_between(range) : numbers_between(range);
   if (digits.empty()) reject(place, "no number is between minimum and maximum");

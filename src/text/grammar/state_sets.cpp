@@ -94,7 +94,7 @@ int32_t StateSets::resumed(std::span<const int32_t> frames) {
 
 int32_t StateSets::compute_step(int32_t set, uint8_t byte) {
   begin();
-  ByteSpan alike = {0, 255};  // bytes that the same edges read, so that they lead to the same set
+  ByteSpan alike = {0, 255};  // bytes that the same edges read, which lead to the same set
   for (const int32_t f : frames(set)) {
     const Frame top = frame(f);
     for (const Automaton::Edge& edge : automaton_.edges(top.state)) {
@@ -140,7 +140,7 @@ void StateSets::step_through(int32_t set, std::span<const ByteSpan> spans, Found
 
 StateSets::Targets StateSets::find_targets(int32_t set) {
   Targets found;
-  CharacterKinds parts = 0;  // of which one is not allowed, or completes the text
+  CharacterKinds parts = 0;  // kinds with a character that is not allowed or completes the text
   const auto add = [&](int kind, int32_t target) {
     if (target == kDead || is_complete(target)) parts |= kinds::bit(kind);
     if (target == kDead) return;
@@ -160,7 +160,7 @@ StateSets::Targets StateSets::find_targets(int32_t set) {
     step_through(set, std::span(spelling.spans).first(static_cast<size_t>(spelling.length)),
                  [&, kind = kind](int32_t target) { add(kind, target); });
   }
-  // a character's first bytes may be allowed where none is as a whole
+  // The first bytes of a character may be allowed even where no whole character of its kind is.
   for (int lead = 0x80; lead < 0x100; ++lead) {
     if (step(set, static_cast<uint8_t>(lead)) != kDead) found.possible |= kinds::kBeyondAscii;
   }
@@ -171,13 +171,13 @@ StateSets::Targets StateSets::find_targets(int32_t set) {
 
 const StateSets::Targets& StateSets::targets(int32_t set) {
   if (sets_[static_cast<size_t>(set)].targets == nullptr) {
-    auto found = std::make_unique<const Targets>(find_targets(set));  // which makes more sets
+    auto found = std::make_unique<const Targets>(find_targets(set));  // this may reallocate sets_
     sets_[static_cast<size_t>(set)].targets = std::move(found);
   }
   return *sets_[static_cast<size_t>(set)].targets;
 }
 
-// Those after which the same may follow as after most others: not a backslash in a string.
+// The kinds after which the usual continuations are possible: not a backslash in a string.
 CharacterKinds StateSets::kinds_that_go_on(int32_t set) {
   const Targets& first = targets(set);
   const auto most = std::max_element(
@@ -188,7 +188,7 @@ CharacterKinds StateSets::kinds_that_go_on(int32_t set) {
   CharacterKinds kinds = first.all;
   for (const auto& target : first.of_kinds) {
     const Targets& next = targets(target.set);
-    // where a count is used up nothing goes on, and the others must not either
+    // Where a count is used up, nothing can continue; then no other kind must be able to either.
     const bool goes_on =
         usual.all != 0 ? (usual.all & ~next.all) == 0 : next.possible == usual.possible;
     if (!goes_on) kinds &= ~target.kinds;
@@ -213,8 +213,8 @@ StateSets::Reach StateSets::reach(int32_t set, CharacterKinds kinds) {
   return found;
 }
 
-// In an endless repetition characters lead back to the same few sets, in one that is counted each
-// leads to another.
+// In an unlimited repetition, characters lead back to the same few sets; in a counted one, each
+// leads to a new set.
 StateSets::Reach StateSets::find_reach(int32_t set, CharacterKinds kinds) {
   constexpr int32_t kMostAhead = 24;
   constexpr size_t kMostSeen = 64;
@@ -276,7 +276,7 @@ bool StateSets::is_new(uint64_t key) {
     many_visited_[place] = {k, set_being_made_};
     return true;
   };
-  constexpr size_t kFew = 24;  // as nearly always: searched one by one
+  constexpr size_t kFew = 24;  // nearly always there are fewer, which are searched one by one
   if (visited_.size() < kFew) {
     if (std::find(visited_.begin(), visited_.end(), key) != visited_.end()) return false;
   } else {
@@ -303,8 +303,8 @@ void StateSets::visit_one(int32_t s, int32_t below) {
   if (!automaton_.edges(s).empty()) tops_.push_back(frame_of(s, below));
   for (const int32_t target : automaton_.steps(s)) pending_.emplace_back(target, below);
   for (const Automaton::Call& call : automaton_.calls(s)) {
-    // where nothing follows the call, the rule returns to where this one does: lists that are
-    // written as recursion at their ends don't grow the stack
+    // If nothing follows the call, the called rule returns straight to where this one returns, so
+    // that lists written as recursion at the end do not make the stack grow.
     const bool returns = automaton_.state(call.target).only_returns;
     if (!returns && frame(below).depth >= kMostDepth) continue;
     pending_.emplace_back(automaton_.rule(call.rule).start,

@@ -9,14 +9,14 @@
 namespace snapkv::grammar {
 namespace {
 
-constexpr size_t kMaskBytes = size_t{32} << 20;  // 2000 masks of a vocabulary with 128k tokens
-// Frames and nodes visited for one mask, a second or so: no real grammar comes near it.
+constexpr size_t kMaskBytes = size_t{32} << 20;  // 2000 masks for a vocabulary of 128k tokens
+// Frames and nodes visited for one mask, about a second of work; no real grammar comes near it.
 constexpr int64_t kMostWork = int64_t{1} << 25;
-// Longer tokens are few: each of their bytes may lead to a set that no other one needs.
+// Longer tokens are few, and each of their bytes may lead to a set that nothing else needs.
 constexpr uint16_t kMostDecidedDepth = 12;
-// With fewer nodes below it, going there is less work than asking for the reach of their kinds.
+// With fewer nodes below a node, visiting them is less work than finding the reach of their kinds.
 constexpr int32_t kManyBelow = 16;
-// What may follow a node: tokens with any number of characters, none, or that has to be looked at.
+// Results of decide(): tokens with any number of characters may follow, none may, or not known.
 constexpr int32_t kAnyNumber = std::numeric_limits<int32_t>::max(), kNone = -1, kNotDecided = -2;
 
 void set_bits(std::span<const int32_t> ids, std::vector<uint64_t>& bits) {
@@ -156,7 +156,7 @@ void TokenMasks::add_tokens(const Run& run, std::vector<uint64_t>& bits) const {
   }
 }
 
-// Where most tokens are allowed, taking away the others is less work.
+// If most tokens are allowed, clearing the others is less work.
 std::vector<uint64_t> TokenMasks::bits_of_runs() const {
   size_t n_tokens = 0;
   for (const Run& run : runs_) n_tokens += trie_.ids(run.begin, run.end).size();
@@ -183,7 +183,7 @@ TokenMasks::Groups TokenMasks::groups_of(int32_t set) {
   const auto is_short = [&](int32_t f) {
     return automaton.rule(automaton.state(sets_.frame(f).state).rule).is_short;
   };
-  std::map<int32_t, std::vector<int32_t>> frames;  // by what they return to
+  std::map<int32_t, std::vector<int32_t>> frames;  // key: the frame they return to
   std::vector<int32_t> path;
   for (const int32_t top :
        std::vector<int32_t>(sets_.frames(set).begin(), sets_.frames(set).end())) {

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: MIT
-// TokenMasks: which tokens of a vocabulary may come next, for every set of stacks that a text leads
-// to. Used by GrammarMatcher.
+// TokenMasks: the tokens of a vocabulary that may come next, for every set of stacks that a text
+// leads to.
 //
-// A mask is found by walking the trie of all tokens' bytes with the automaton. Inside the string of
-// a JSON document nearly all of it is walked, which is the same work in every string of the
-// document: what differs is only where the text goes on after the string. So the walk is done once
+// A mask is computed by walking the trie of all tokens' bytes with the automaton. Inside a string
+// of a JSON document, this walk covers nearly the whole trie, and it is the same in every string of
+// the document; strings differ only in how the text continues after them. So the walk is done once
 // for the innermost rule alone, as if nothing were around it. It gives the tokens that stay inside
-// the rule, and the nodes of the trie where the rule has ended; what is below those nodes, a few
-// hundred tokens, is then walked from where the rule returns to. A text that can be read in many
-// ways returns to as many places: that walk is one from all of them together.
+// the rule, and the trie nodes at which the rule has ended; the few hundred tokens below those
+// nodes are then walked from the place that the rule returns to. A text that can be read in many
+// ways returns to as many places; that walk starts from all of them together.
 //
-// A string with a length is another place after each of its characters, where that work has to be
-// done again. So a walk does not go below a node where all texts are allowed whatever they are, up
-// to their number of characters (StateSets::open and reach): in a string it goes to quotes, escapes
-// and broken characters only.
+// In a string with a maximum length, every character leads to a new place for which that work would
+// be repeated. So a walk does not enter the nodes below which all texts are allowed up to a number
+// of characters (StateSets::open and reach): in a string it visits only quotes, escapes and broken
+// characters.
 #pragma once
 
 #include <cstdint>
@@ -26,10 +26,10 @@
 
 namespace snapkv::grammar {
 
-/// Tokens: a list while they are few, else a bit for each.
+/// A set of tokens: a list if they are few, otherwise one bit for each.
 class TokenSet {
  public:
-  /// Of the bits of all tokens.
+  /// `bits`: one for every token of the vocabulary.
   explicit TokenSet(const std::vector<uint64_t>& bits);
   void add_to(std::vector<uint64_t>& bits) const;
   size_t n_bytes() const { return ids_.size() * sizeof(int32_t) + bits_.size() * sizeof(uint64_t); }
@@ -45,37 +45,40 @@ class TokenMasks {
   TokenMasks(const Automaton& automaton, const TokenTrie& trie, int64_t n_vocab);
 
   StateSets& sets() { return sets_; }
-  /// Of what is remembered.
+  /// The size of all cached masks.
   size_t n_bytes() const { return masks_.n_bytes() + inner_masks_.n_bytes(); }
-  /// Sets the bits of the tokens that may follow, in n_vocab / 64 words, rounded up.
+  /// Sets the bits of the tokens that may follow. `bits` has n_vocab / 64 words, rounded up.
   void add_allowed(int32_t set, std::vector<uint64_t>& bits);
 
  private:
-  /// What a set allows inside its rule, and the nodes with others below them where the rule ends.
+  /// The tokens that a set allows inside its rule, and the nodes that have children and where the
+  /// rule can end.
   struct InnerMask {
     TokenSet tokens;
     std::vector<int32_t> ends;
     size_t n_bytes() const { return tokens.n_bytes() + ends.size() * sizeof(int32_t); }
   };
-  /// By the set of those frames of a set that return to one frame, as if that were the bottom: all
-  /// frames that one of these sets returns to, sorted.
+  /// The frames of a set, grouped by the frame they return to, with that frame replaced by the
+  /// bottom. The key is the set of such frames; the value is the sorted list of all frames that the
+  /// frames of this key return to.
   using Groups = std::map<int32_t, std::vector<int32_t>>;
 
   TokenSet compute(int32_t set);
   const InnerMask& inner_mask(int32_t set);
   Groups groups_of(int32_t set);
-  /// Nodes from `begin` to `end` of the trie, whose tokens are allowed if no more than
-  /// `most_characters` begin in them.
+  /// Nodes [begin, end) of the trie. Their tokens are allowed if at most `most_characters`
+  /// characters begin in them.
   struct Run {
     int32_t begin, end;
     int32_t most_characters;
   };
-  /// Finds the nodes, among those from `begin` to `end`, siblings and what is below them, that are
-  /// allowed after `set`: runs_. `ends`: gets those where the text may end, if not null.
+  /// Sets runs_ to the nodes that are allowed after `set`, among the siblings [begin, end) and all
+  /// nodes below them. If `ends` is not null, adds the nodes where the text may end to it.
   void walk(int32_t begin, int32_t end, int32_t set, std::vector<int32_t>* ends);
-  /// The most characters that an allowed token has among those below node `i`, or all that begin
-  /// with its character where its byte is the first of more; `set` is where these texts begin,
-  /// after `n_before` characters. Or kAnyNumber, kNone, kNotDecided.
+  /// The most characters that an allowed token below node `i` may have; or kAnyNumber, kNone,
+  /// kNotDecided. If the node's byte is the first of several in a character, this is about all
+  /// tokens that begin with that character. These texts begin at `set`, after `n_before`
+  /// characters.
   int32_t decide(int32_t i, int32_t set, int32_t n_before);
   std::vector<uint64_t> bits_of_runs() const;
   void add_run(const Run& run);  // to runs_
@@ -85,8 +88,8 @@ class TokenMasks {
   size_t n_words_;
   StateSets sets_;
   std::vector<uint64_t> all_tokens_;
-  std::vector<int32_t> path_;  // sets, by depth in the trie
-  std::vector<Run> runs_;      // of the last walk, in order
+  std::vector<int32_t> path_;  // the set at each depth of the trie
+  std::vector<Run> runs_;      // the result of the last walk, in order
   LruCache<TokenSet> masks_;
   LruCache<InnerMask> inner_masks_;
 };

@@ -13,13 +13,13 @@ TokenTrie::TokenTrie(const std::vector<std::string>& pieces) {
   for (int32_t id = 0; id < std::ssize(pieces); ++id) {
     if (!piece(id).empty() && piece(id).size() <= kMostBytes) ids_.push_back(id);
   }
-  // std::char_traits<char> compares bytes as unsigned ones
+  // std::char_traits<char> compares bytes as unsigned.
   std::sort(ids_.begin(), ids_.end(), [&](int32_t a, int32_t b) {
     const int order = piece(a).compare(piece(b));
     return order != 0 ? order < 0 : a < b;
   });
   nodes_.push_back({});
-  std::vector<int32_t> path = {0};  // nodes from the root to the token before, by depth
+  std::vector<int32_t> path = {0};  // nodes from the root to the previous token, by depth
   std::string_view before;
   for (size_t i = 0; i < ids_.size(); ++i) {
     const std::string_view bytes = piece(ids_[i]);
@@ -69,7 +69,7 @@ void TokenTrie::count_characters() {
 
 void TokenTrie::find_below() {
   below_.resize(nodes_.size());
-  for (int32_t i = n_nodes(); i-- > 0;) {  // children are behind their parents
+  for (int32_t i = n_nodes(); i-- > 0;) {  // children come after their parents
     Below& below = below_[static_cast<size_t>(i)];
     for (int32_t child = i + 1; child < node(i).end; child = node(child).end) {
       const uint8_t byte = node(child).byte;

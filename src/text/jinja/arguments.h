@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// bind(): the arguments of a call matched with the parameters of a built-in filter, test, method or
-// function, and conversions of single arguments. Errors name the built-in and the argument.
+// bind(): matches the arguments of a call with the parameters of a built-in filter, test, method or
+// function. Also conversions of single arguments. Errors name the built-in and the argument.
 #pragma once
 
 #include <array>
@@ -11,8 +11,9 @@
 
 namespace snapkv::jinja {
 
-/// The values of `names` in their order; nullopt for those not given. Throws for arguments that are
-/// too many, unknown or given twice, and when one of the first `n_required` is missing.
+/// The values of `names` in their order; nullopt for those that are not given. Throws if there are
+/// too many arguments, if one is unknown or given twice, or if one of the first `n_required` is
+/// missing.
 template <size_t N>
 std::array<std::optional<Value>, N> bind(std::string_view callee,
                                          const std::string_view (&names)[N], size_t n_required,
@@ -40,18 +41,18 @@ std::array<std::optional<Value>, N> bind(std::string_view callee,
   return values;
 }
 
-/// Throws when there are any arguments.
+/// Throws if there are any arguments.
 void bind_none(std::string_view callee, const Arguments& args);
 
-/// The argument as an integer. Throws when it is none.
+/// The argument as an integer, `otherwise` if it is not given. Throws if it is not an integer.
 int64_t integer_argument(std::string_view callee, std::string_view name,
                          const std::optional<Value>& value, int64_t otherwise);
-/// The argument as a text. Throws when it is none.
+/// The argument as a text. Throws if it is not a text.
 TextPtr text_argument(std::string_view callee, std::string_view name, const Value& value);
-/// The same; nullptr when it is not given or none.
+/// The same; nullptr if the argument is not given or is none.
 TextPtr optional_text(std::string_view callee, std::string_view name,
                       const std::optional<Value>& value);
-/// Python's truth of the argument; false when it is not given.
+/// The argument's truth as in Python; false if it is not given.
 bool flag_argument(const std::optional<Value>& value);
 
 }  // namespace snapkv::jinja

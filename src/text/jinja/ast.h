@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// The syntax tree of a template. Nodes know how to evaluate or execute themselves; the parser makes
-// them, and after that they never change, so that several renderings may share a tree. How deep it
-// is nested is bounded, and chains (a + b + c, a.b.c) are one node, so recursion over it is safe.
+// The syntax tree of a template. Nodes can evaluate or execute themselves. The parser makes them,
+// and after that they never change, so several renderings may share a tree. Recursion over a tree
+// is safe: its depth is bounded, and a chain (a + b + c, a.b.c) is one node.
 #pragma once
 
 #include <memory>
@@ -18,7 +18,7 @@ namespace snapkv::jinja {
 class Interpreter;
 struct Arguments;
 
-/// Part of the tree; `depth` is 1 + that of its deepest part.
+/// A part of the tree; `depth` is 1 + the depth of its deepest part.
 struct Node {
   explicit Node(int at_line) : line(at_line) {}
   virtual ~Node() = default;
@@ -34,7 +34,7 @@ struct Expr : Node {
 };
 using ExprPtr = std::unique_ptr<const Expr>;
 
-/// What a statement leaves behind: `break` and `continue` travel up to their loop.
+/// How a statement ended: `break` and `continue` are passed up to their loop.
 enum class Flow { next, break_loop, continue_loop };
 
 struct Statement : Node {
@@ -88,7 +88,7 @@ struct Subscript final : Expr {
   ExprPtr key;
 };
 
-/// object[start:stop:step]; parts that are missing are null.
+/// object[start:stop:step]; missing parts are null.
 struct Slice final : Expr {
   using Expr::Expr;
   Value evaluate(Interpreter& in, const ScopePtr& scope) const override;
@@ -108,7 +108,7 @@ struct CallArguments {
 struct Call final : Expr {
   using Expr::Expr;
   Value evaluate(Interpreter& in, const ScopePtr& scope) const override;
-  /// The same with one more keyword argument, if it is defined: `caller`.
+  /// The same with one more keyword argument, `caller`, if that is defined.
   Value evaluate_with_caller(Interpreter& in, const ScopePtr& scope, const Value& caller) const;
   ExprPtr callee;
   CallArguments arguments;
@@ -140,7 +140,8 @@ struct Unary final : Expr {
   ExprPtr operand;
 };
 
-/// first op operand op operand ..., operators of one precedence, from left to right: a + b - c
+/// first op operand op operand ..., evaluated from left to right; the operators have the same
+/// precedence: a + b - c
 struct Chain : Expr {
   using Expr::Expr;
   ExprPtr first;
@@ -175,7 +176,7 @@ struct Conditional final : Expr {
 
 // ---------------------------------------------------------------- statements
 
-/// Text between tags.
+/// The text between tags.
 struct Data final : Statement {
   Data(int at_line, std::string t) : Statement(at_line), text(std::move(t)) {}
   Flow execute(Interpreter& in, const ScopePtr& scope) const override;
@@ -189,7 +190,7 @@ struct Output final : Statement {
   ExprPtr value;
 };
 
-/// What `set`, `for` and `with` assign to: a name, namespace.attribute, or a tuple of targets.
+/// The left side of `set`, `for` and `with`: a name, namespace.attribute, or a tuple of targets.
 struct Target {
   std::string name;
   std::string attribute;
@@ -208,7 +209,7 @@ struct If final : Statement {
 struct For final : Statement {
   using Statement::Statement;
   Flow execute(Interpreter& in, const ScopePtr& scope) const override;
-  /// One pass over `iterable`; `depth` counts from 0 how often the loop has called itself.
+  /// Runs the loop over `iterable`; `depth` is how often the loop has called itself, from 0.
   Flow run(Interpreter& in, const ScopePtr& scope, const Value& iterable, int64_t depth) const;
   Target target;
   ExprPtr iterable;
@@ -224,7 +225,7 @@ struct Set final : Statement {
   ExprPtr value;
 };
 
-/// A value that a statement's body makes: filters apply to it under this name.
+/// The name under which filters are applied to the text that a statement's body writes.
 constexpr std::string_view kBodyName = " body";
 
 /// {% set target | filters %}body{% endset %}
@@ -232,7 +233,7 @@ struct SetBlock final : Statement {
   using Statement::Statement;
   Flow execute(Interpreter& in, const ScopePtr& scope) const override;
   Target target;
-  ExprPtr filters;  // of kBodyName, or null
+  ExprPtr filters;  // applied to kBodyName, or null
   Block body;
 };
 
@@ -240,15 +241,15 @@ struct SetBlock final : Statement {
 struct FilterBlock final : Statement {
   using Statement::Statement;
   Flow execute(Interpreter& in, const ScopePtr& scope) const override;
-  ExprPtr filters;  // of kBodyName
+  ExprPtr filters;  // applied to kBodyName
   Block body;
 };
 
-/// The parameters and body of a macro, or of what a `call` block passes as `caller`.
+/// The parameters and body of a macro, or of the `caller` that a `call` block passes.
 struct MacroDefinition {
-  std::string name;  // empty: of a call block
+  std::string name;  // empty for a call block
   std::vector<std::string> parameters;
-  std::vector<ExprPtr> defaults;  // of the last parameters
+  std::vector<ExprPtr> defaults;  // for the last parameters
   Block body;
   bool uses_caller = false, uses_varargs = false, uses_kwargs = false;
 };
@@ -274,7 +275,7 @@ struct With final : Statement {
   Block body;
 };
 
-/// {% generation %}body{% endgeneration %}: what a model would have written, of transformers
+/// {% generation %}body{% endgeneration %}: transformers' mark of the text that a model writes
 struct Generation final : Statement {
   using Statement::Statement;
   Flow execute(Interpreter& in, const ScopePtr& scope) const override;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// AttributePath: the argument `attribute` of filters such as map, sort and join. Used by filters.
+// AttributePath: the argument `attribute` of filters such as map, sort and join.
 #pragma once
 
 #include <optional>
@@ -11,7 +11,7 @@ namespace snapkv::jinja {
 
 class AttributePath {
  public:
-  /// "a.b.0", or an integer; nothing or none: the value itself. Values that are undefined become
+  /// "a.b.0" or an integer; if missing or none, the item itself. Undefined values are replaced by
   /// `otherwise`.
   explicit AttributePath(const std::optional<Value>& attribute,
                          std::optional<Value> otherwise = std::nullopt);
@@ -22,7 +22,7 @@ class AttributePath {
   std::optional<Value> otherwise_;
 };
 
-/// What sorting and grouping compare: texts in lower case, unless `case_sensitive`.
+/// The key for sorting and grouping: a text in lower case, unless `case_sensitive`.
 Value sort_key(Interpreter& in, Value value, bool case_sensitive);
 
 }  // namespace snapkv::jinja

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Budget: how much work one rendering may do. Templates come from model files, which nobody has
-// checked: a loop without end or a string that doubles itself must end in an error, soon. Every
-// part of the interpreter that does work charges it here.
+// checked: an endless loop or a string that keeps doubling must soon end in an error. Every part of
+// the interpreter charges its work here.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +13,7 @@ namespace snapkv::jinja {
 
 class Budget {
  public:
-  /// How deep calls are nested at the moment; see Nesting.
+  /// How deep calls are currently nested; see Nesting.
   int depth = 0;
 
   /// A unit is about one evaluated expression, 50 to 100 ns.
@@ -25,9 +25,9 @@ class Budget {
     left_ -= units;
     if (left_ < 0) exhausted();
   }
-  /// For text that is copied, searched or compared.
+  /// Charges for text that is copied, searched or compared.
   void charge_bytes(size_t n) { charge(static_cast<int64_t>(n / kBytesPerUnit)); }
-  /// For text that is about to be made: refused before memory is taken.
+  /// Fails if a text of this length is too long for the budget, before memory is allocated for it.
   void charge_text(int64_t characters) {
     if (characters > left_ * kBytesPerUnit) exhausted();
   }
@@ -44,8 +44,8 @@ class Budget {
   int64_t left_;
 };
 
-/// Counts one more level of nested calls while it lives. A level takes less than 2 KiB of stack, in
-/// builds with sanitizers too.
+/// Counts one more level of nested calls for as long as it lives. A level takes less than 2 KiB of
+/// stack, even in builds with sanitizers.
 class Nesting {
  public:
   explicit Nesting(Budget& budget) : budget_(budget) {

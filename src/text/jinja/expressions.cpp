@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// How expressions are evaluated.
+// The evaluation of expressions.
 #include <algorithm>
 #include <optional>
 
@@ -12,7 +12,7 @@
 namespace snapkv::jinja {
 namespace {
 
-/// Which elements start:stop:step means, as Python resolves it for a sequence of `length`.
+/// The elements that start:stop:step selects, as Python resolves it for a sequence of `length`.
 struct SliceRange {
   int64_t start = 0;
   int64_t step = 1;
@@ -35,7 +35,7 @@ SliceRange slice_range(std::optional<int64_t> start, std::optional<int64_t> stop
   SliceRange range;
   range.step = step.value_or(1);
   if (range.step == 0) fail(ErrorCode::kUsage, "the step of a slice can't be zero");
-  // beyond the length a step makes no difference, and -step must exist
+  // A step beyond the length makes no difference, and -step must not overflow.
   range.step = std::clamp(range.step, -length - 1, length + 1);
   const bool forward = range.step > 0;
   const int64_t low = forward ? 0 : -1, high = forward ? length : length - 1;
@@ -59,7 +59,7 @@ Value slice_text(Budget& budget, const TextPtr& text, const SliceRange& range) {
     for (int64_t i = 0; i < range.count; ++i) end += char_bytes(text->bytes()[end]);
     return Value(substring(budget, *text, begin, end));
   }
-  std::vector<size_t> offsets;  // of all characters
+  std::vector<size_t> offsets;  // where each character begins
   budget.charge(text->size() / 8 + range.count);
   for (size_t at = 0; at < text->bytes().size(); at += char_bytes(text->bytes()[at])) {
     offsets.push_back(at);
@@ -186,7 +186,7 @@ Value Call::evaluate_with_caller(Interpreter& in, const ScopePtr& scope,
     in.set_line(line);
     return list;
   };
-  // a method is called without making a value of it first
+  // Calls a method without making a Function value first.
   if (const auto* attribute = dynamic_cast<const Attribute*>(callee.get())) {
     const Value object = in.evaluate(*attribute->object, scope);
     in.set_line(attribute->line);

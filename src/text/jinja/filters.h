@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Filters: value | name(arguments). Found by name here; implemented in filters_*.cpp.
+// Filters: value | name(arguments). Found by name here, implemented in filters_*.cpp.
 #pragma once
 
 #include <span>
@@ -17,7 +17,7 @@ struct NamedFilter {
   FilterCode code;
 };
 
-/// nullptr when there is none.
+/// Returns nullptr if there is no filter of this name.
 FilterCode find_filter(std::string_view name);
 /// The message for a name that find_filter() does not know.
 std::string unknown_filter(std::string_view name);

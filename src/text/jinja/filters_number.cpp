@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Filters that make a number of a value.
+// Filters that turn a value into a number.
 #include <fmt/format.h>
 
 #include <cmath>
@@ -16,8 +16,8 @@
 namespace snapkv::jinja {
 namespace {
 
-/// What Python's int() and float() read: without white space around it and single underscores
-/// between digits; nullopt where underscores are elsewhere.
+/// Removes what Python's int() and float() ignore: white space around the number and single
+/// underscores between digits; nullopt if there are underscores elsewhere.
 std::optional<std::string> number_text(Budget& budget, const Text& text) {
   const std::string stripped = strip(budget, text, nullptr, Side::both)->bytes();
   std::string digits;
@@ -34,7 +34,7 @@ std::optional<std::string> number_text(Budget& budget, const Text& text) {
   return digits;
 }
 
-/// Python's float(): nullopt for what is no number.
+/// Python's float(); nullopt if the text is not a number.
 std::optional<double> parse_real(Budget& budget, const Text& text) {
   const std::optional<std::string> digits = number_text(budget, text);
   if (!digits || digits->empty() || digits->size() > 4096) return std::nullopt;
@@ -45,7 +45,7 @@ std::optional<double> parse_real(Budget& budget, const Text& text) {
   return value;
 }
 
-/// Python's int(text, base): nullopt for what is no integer. Throws when it has more than 64 bits.
+/// Python's int(text, base); nullopt if the text is not an integer. Throws for more than 64 bits.
 std::optional<int64_t> parse_integer(Budget& budget, const Text& text, int64_t base) {
   std::optional<std::string> all = number_text(budget, text);
   if (!all) return std::nullopt;
@@ -124,7 +124,7 @@ Value abs_filter(Interpreter&, const Value& value, Arguments& args) {
   fail(ErrorCode::kUsage, "abs needs a number, not a {}", value.type_name());
 }
 
-/// Half to even, as Python rounds: to a decimal place, exactly.
+/// Rounds half to even, as Python does; a decimal place is rounded exactly.
 double round_to(double value, int64_t places) {
   if (!std::isfinite(value) || places > 400) return value;
   if (places >= 0) {

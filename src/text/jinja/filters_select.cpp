@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Filters that choose: a default, items by a test, or what another filter makes of each item.
+// Filters that choose: a default value, items that pass a test, the results of another filter.
 #include <algorithm>
 
 #include "text/jinja/arguments.h"
@@ -13,7 +13,7 @@
 namespace snapkv::jinja {
 namespace {
 
-/// What map and select read: nothing of a value that is false, none included.
+/// The items that map and select read; none if the value is false in Python's sense.
 std::vector<Value> items_if_true(Interpreter& in, const Value& value) {
   return truth(value) ? items_of(in, value) : std::vector<Value>();
 }
@@ -24,7 +24,7 @@ Value default_value(Interpreter&, const Value& value, Arguments& args) {
   return applies ? otherwise.value_or(Value::text("")) : value;
 }
 
-/// The first positional argument as a name, removed from the others.
+/// Removes the first positional argument and returns it as a name.
 std::string take_name(std::string_view callee, Arguments& args) {
   if (args.positional.empty()) {
     fail(ErrorCode::kUsage, "{} needs the name of an attribute, filter or test", callee);
@@ -70,7 +70,7 @@ Value select(Interpreter& in, const Value& value, Arguments& args) {
     args.positional.erase(args.positional.begin());
   }
   const AttributePath path(attribute);
-  std::optional<std::string> name;  // of the test; none: truth
+  std::optional<std::string> name;  // of the test; if missing, truth is tested
   if (!args.positional.empty()) {
     name = take_name(kName, args);
   } else {
@@ -92,7 +92,7 @@ Value select(Interpreter& in, const Value& value, Arguments& args) {
 Value attr(Interpreter& in, const Value& value, Arguments& args) {
   const auto [name] = bind("attr", {"name"}, 1, args);
   const TextPtr text = text_argument("attr", "name", *name);
-  if (value.is<DictPtr>() && find_method(value, text->bytes()) == nullptr) {  // no entries
+  if (value.is<DictPtr>() && find_method(value, text->bytes()) == nullptr) {  // entries don't count
     return Value::undefined(fmt::format("'dict object' has no attribute '{}'", text->bytes()));
   }
   return in.attribute(value, text->bytes());

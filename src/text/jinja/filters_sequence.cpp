@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Filters that read the items of a value.
+// Filters that work on the items of a value.
 #include <algorithm>
 
 #include "text/jinja/arguments.h"
@@ -15,7 +15,7 @@ Value generator(Interpreter& in, std::vector<Value> values) {
   return Value(in.make<Generator>(std::move(values)));
 }
 
-/// Items with the keys they are sorted by.
+/// Pairs of a sort key and its item.
 using Keyed = std::vector<std::pair<Value, Value>>;
 
 void sort_keyed(Budget& budget, Keyed& items, bool reverse) {
@@ -68,7 +68,7 @@ Value reverse(Interpreter& in, const Value& value, Arguments& args) {
   return Value(out.finish(value.text().markup()));
 }
 
-/// "a,b.c" of sort: several paths.
+/// The argument "a,b.c" of sort: one path for each part between commas.
 std::vector<AttributePath> sort_paths(const std::optional<Value>& attribute) {
   std::vector<AttributePath> paths;
   if (!attribute || !attribute->is_text()) {
@@ -94,7 +94,7 @@ Value sort(Interpreter& in, const Value& value, Arguments& args) {
     for (const AttributePath& path : paths) {
       keys.push_back(sort_key(in, path.get(in, item), flag_argument(case_sensitive)));
     }
-    // keys are lists: what is equal is never put in order, and so may be none or undefined
+    // The keys are lists: equal elements are not ordered and may therefore be none or undefined.
     items.emplace_back(Value::list(std::move(keys)), std::move(item));
   }
   sort_keyed(in.budget(), items, flag_argument(reverse));
@@ -153,10 +153,10 @@ Value groupby(Interpreter& in, const Value& value, Arguments& args) {
     for (; end < items.size() && equal(in.budget(), items[begin].first, items[end].first); ++end) {
       group.push_back(items[end].second);
     }
-    Value name = path.get(in, group.front());  // as the first one writes it
+    Value name = path.get(in, group.front());  // as the first item spells it
     groups.emplace_back(std::make_shared<const Tuple>(
         std::vector<Value>{std::move(name), Value::list(std::move(group))}, true));
-    begin = std::max(end, begin + 1);  // a number that is not equal to itself is a group
+    begin = std::max(end, begin + 1);  // a number that does not equal itself forms a group
   }
   return Value::list(std::move(groups));
 }
@@ -171,7 +171,7 @@ Value items_filter(Interpreter& in, const Value& value, Arguments& args) {
   return generator(in, view.take_items(in));
 }
 
-/// A number of items, 1 or more.
+/// An argument that is a number of items, 1 or more.
 int64_t count_argument(std::string_view callee, std::string_view name,
                        const std::optional<Value>& value) {
   const int64_t n = integer_argument(callee, name, value, 0);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Filters that make a text of a value.
+// Filters that turn a value into a text.
 #include <algorithm>
 #include <limits>
 
@@ -73,7 +73,7 @@ Value indent(Interpreter& in, const Value& value, Arguments& args) {
   } else {
     step = pad(budget, Text(""), integer_argument("indent", "width", width, 4), " ", true, false);
   }
-  TextBuilder with_newline(budget);  // so that what ends in one has an empty last line
+  TextBuilder with_newline(budget);  // so that a text ending in a newline has an empty last line
   with_newline.append(*text);
   with_newline.append("\n");
   const std::vector<TextPtr> lines = split_lines(budget, *with_newline.finish(), false);
@@ -162,7 +162,7 @@ Value wordcount(Interpreter& in, const Value& value, Arguments& args) {
   return Value(n);
 }
 
-/// Percent encoding; in a query a space is a plus and / is encoded too.
+/// Appends percent encoding; in a query, a space becomes a plus, and / is encoded too.
 void append_quoted(Budget& budget, const Text& text, bool in_query, TextBuilder& out) {
   constexpr char kDigits[] = "0123456789ABCDEF";
   budget.charge(text.size());
@@ -209,7 +209,7 @@ Value urlencode(Interpreter& in, const Value& value, Arguments& args) {
 }
 
 Value tojson(Interpreter& in, const Value& value, Arguments& args) {
-  // the order of parameters is transformers'
+  // The parameters are in transformers' order.
   const auto [ascii, width, separators, sort_keys] =
       bind("tojson", {"ensure_ascii", "indent", "separators", "sort_keys"}, 0, args);
   JsonStyle style;

@@ -34,7 +34,7 @@ class PercentFormatter {
       begin = at_;
     }
     out_.append(text_, begin, bytes.size());
-    // what could be read by name or number may hold more
+    // Values that can be read by name or by number may have more than the format uses.
     const bool may_have_more =
         argument_.is<DictPtr>() || argument_.is<ListPtr>() || argument_.is_undefined();
     if (next_ < values_.size() && !may_have_more) {
@@ -178,7 +178,7 @@ class BraceFormatter {
   }
 
  private:
-  /// name!conversion:spec
+  /// Formats the field `whole`: name!conversion:spec.
   void field(std::string_view whole, size_t end) {
     const size_t colon = whole.find(':');
     const size_t spec_begin =
@@ -216,7 +216,7 @@ class BraceFormatter {
     append_text(in_.budget(), spec, *text, out_);
   }
 
-  /// first.attribute[key]...
+  /// The value of a field name: first.attribute[key]...
   Value find(std::string_view name) {
     const size_t end = std::min(name.find_first_of(".["), name.size());
     Value value = argument(name.substr(0, end));

@@ -16,7 +16,7 @@ constexpr int64_t kMaxPrecision = 500;
 
 bool is_align(char c) { return c == '<' || c == '>' || c == '^' || c == '='; }
 
-/// Digits of an integer, without its sign.
+/// The digits of an integer, without its sign.
 std::string integer_digits(const FormatSpec& spec, int64_t number) {
   const uint64_t magnitude =
       number < 0 ? 0 - static_cast<uint64_t>(number) : static_cast<uint64_t>(number);
@@ -34,7 +34,7 @@ std::string integer_digits(const FormatSpec& spec, int64_t number) {
   }
 }
 
-/// Digits of a real number, without its sign.
+/// The digits of a real number, without its sign.
 std::string real_digits(const FormatSpec& spec, double number) {
   const double magnitude = std::abs(number);
   const auto precision = static_cast<int>(spec.precision < 0 ? 6 : spec.precision);
@@ -62,7 +62,7 @@ std::string real_digits(const FormatSpec& spec, double number) {
   }
 }
 
-/// 1234567 -> 1,234,567: of the digits before a point or exponent.
+/// 1234567 -> 1,234,567; groups only the digits before a point or exponent.
 std::string grouped(std::string digits, char separator) {
   const size_t end = digits.find_first_not_of("0123456789");
   size_t at = end == std::string::npos ? digits.size() : end;

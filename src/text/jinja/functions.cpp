@@ -9,7 +9,7 @@
 namespace snapkv::jinja {
 namespace {
 
-/// joiner(): nothing at its first call, then the separator.
+/// joiner(): prints nothing at its first call and the separator at all others.
 class Joiner final : public Object {
  public:
   explicit Joiner(Value separator) : separator_(std::move(separator)) {}
@@ -28,7 +28,7 @@ class Joiner final : public Object {
   bool used_ = false;
 };
 
-/// cycler(a, b): next() gives its values in turns.
+/// cycler(a, b): next() returns the values in turn.
 class Cycler final : public Object {
  public:
   explicit Cycler(std::vector<Value> values) : values_(std::move(values)) {}
@@ -74,7 +74,7 @@ Value range(Interpreter& in, const Value&, Arguments& args) {
   return Value(in.make<Range>(parts[0], parts[1], parts[2]));
 }
 
-/// What dict() and namespace() make of their arguments.
+/// The entries that dict() and namespace() make from their arguments.
 Dict make_dict(Interpreter& in, std::string_view callee, Arguments& args) {
   if (args.positional.size() > 1) {
     fail(ErrorCode::kUsage, "{} takes no more than one positional argument", callee);

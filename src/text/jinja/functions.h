@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The functions that every template can call: range, dict, namespace, cycler, joiner, and
-// transformers' raise_exception and strftime_now. Called by the interpreter.
+// transformers' raise_exception and strftime_now.
 #pragma once
 
 #include <string_view>
@@ -9,7 +9,7 @@
 
 namespace snapkv::jinja {
 
-/// nullptr when there is no such function.
+/// Returns nullptr if there is no such function.
 Function::Code find_function(std::string_view name);
 
 }  // namespace snapkv::jinja

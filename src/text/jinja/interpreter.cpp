@@ -8,7 +8,7 @@
 namespace snapkv::jinja {
 namespace {
 
-/// As Jinja names what has no such attribute.
+/// The description of an object in Jinja's message about a missing attribute.
 std::string describe(const Value& object) {
   return object.is_none() ? "None" : fmt::format("{} object", object.type_name());
 }
@@ -17,7 +17,7 @@ Value no_attribute(const Value& object, std::string_view name) {
   return Value::undefined(fmt::format("'{}' has no attribute '{}'", describe(object), name));
 }
 
-/// Element `index` of a sequence; nullopt when it is out of range or `object` has no elements.
+/// Element `index` of a sequence; nullopt if it is out of range or `object` has no elements.
 std::optional<Value> element(Budget& budget, const Value& object, int64_t index) {
   const auto* sequence = object.object<Object>();
   const bool has_elements = object.is_text() || object.items() != nullptr ||
@@ -112,7 +112,7 @@ Value Interpreter::item(const Value& object, const Value& key) {
     if (std::optional<Value> value = element(budget_, object, key.integer())) return *value;
   }
   if (key.is_text()) {
-    // entries come first here, so that what is left are methods and attributes
+    // Entries have been searched already, so only methods and attributes are left.
     if (!object.is<DictPtr>() || find_method(object, key.text().bytes()) != nullptr) {
       return attribute(object, key.text().bytes());
     }

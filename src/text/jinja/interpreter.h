@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Interpreter: one rendering of a template. It owns what a rendering makes (output, objects, work
-// done so far) and offers what the nodes of the syntax tree, filters and functions need. Made by
-// ChatTemplate::render().
+// Interpreter: one rendering of a template. It owns what the rendering makes (output, objects, the
+// count of work done) and offers what the nodes of the syntax tree, filters and functions need.
 #pragma once
 
 #include <ctime>
@@ -20,26 +19,26 @@ namespace snapkv::jinja {
 
 class Interpreter {
  public:
-  /// `now`: what strftime_now() shows, as local time.
+  /// `now`: the time that strftime_now() shows, as local time.
   Interpreter(int64_t work, std::time_t now) : budget_(work), now_(now), out_(budget_) {}
   Interpreter(const Interpreter&) = delete;
   Interpreter& operator=(const Interpreter&) = delete;
 
-  /// Runs a template with these variables. Throws Error{kUsage} "line N: ..." for what it may not
-  /// do or refuses (raise_exception), Error{kRuntime} when it exceeds its bounds.
+  /// Runs a template with these variables. Throws Error{kUsage} "line N: ..." if the template does
+  /// something invalid or calls raise_exception, and Error{kRuntime} if it exceeds its bounds.
   RenderedChat run(const Block& block, DictPtr variables);
 
   Budget& budget() { return budget_; }
   std::time_t now() const { return now_; }
   TextBuilder& out() { return *current_out_; }
-  /// The line that an error is reported at.
+  /// Sets the line that errors are reported at.
   void set_line(int line) { line_ = line; }
 
   Value evaluate(const Expr& expr, const ScopePtr& scope);
   Flow execute(const Block& block, const ScopePtr& scope);
-  /// What a block writes, as a text.
+  /// The output of a block, as a text.
   TextPtr capture(const Block& block, const ScopePtr& scope);
-  /// What `write` writes to out(), as a text.
+  /// The text that `write` writes to out().
   template <typename Write>
   TextPtr capture_output(Write write) {
     TextBuilder text(budget_);
@@ -48,14 +47,14 @@ class Interpreter {
     return text.finish();
   }
 
-  /// A variable: the template's, else the conversation's, else a function of the language.
+  /// A variable of the template, else of the conversation, else a function of the language.
   Value lookup(std::string_view name, const ScopePtr& scope);
   ScopePtr new_scope(const ScopePtr& outer) {
     budget_.charge(1);
     return std::make_shared<Scope>(outer);
   }
 
-  /// An object that lives as long as the rendering.
+  /// Makes an object that lives as long as the rendering.
   template <typename T, typename... Args>
   T* make(Args&&... args) {
     budget_.charge(2);
@@ -66,9 +65,9 @@ class Interpreter {
   }
 
   Value call(const Value& callee, Arguments arguments);
-  /// object.name: a method or attribute first, then an entry; undefined when there is neither.
+  /// object.name: a method or attribute, else an entry, else undefined.
   Value attribute(const Value& object, std::string_view name);
-  /// object[key]: an entry first, then a method or attribute.
+  /// object[key]: an entry, else a method or attribute.
   Value item(const Value& object, const Value& key);
 
  private:

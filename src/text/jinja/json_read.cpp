@@ -9,7 +9,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-/// Takes what nlohmann's parser finds and builds the value, without recursion.
+/// Takes the events of nlohmann's parser and builds the value without recursion.
 class Reader final : public nlohmann::json_sax<Json> {
  public:
   explicit Reader(Budget& budget) : budget_(budget) {}
@@ -35,12 +35,12 @@ class Reader final : public nlohmann::json_sax<Json> {
   }
   bool number_float(number_float_t value, const string_t&) override { return add(Value(value)); }
   bool string(string_t& value) override {
-    // the role of messages[i]
+    // The role of messages[i].
     const bool is_role =
         levels_.size() == 3 && levels_[0].key == "messages" && levels_.back().key == "role";
     return add(text(std::move(value), marked() && !is_role));
   }
-  bool binary(binary_t&) override { return false; }  // not of JSON
+  bool binary(binary_t&) override { return false; }  // JSON text has no binary values
 
   bool start_object(std::size_t) override { return open(true); }
   bool key(string_t& name) override {
@@ -75,7 +75,7 @@ class Reader final : public nlohmann::json_sax<Json> {
     std::vector<Value> items = {};
   };
 
-  /// Whether what is read now comes from the conversation.
+  /// Whether the text that is being read comes from the conversation.
   bool marked() const {
     if (levels_.empty()) return false;
     const std::string& name = levels_[0].key;

@@ -71,7 +71,7 @@ class Writer {
     out_.append("\"");
   }
 
-  /// Empty for a character that stays.
+  /// The escape of a character; empty if it needs none.
   std::string escape_of(const std::string& bytes, size_t at) const {
     const auto byte = static_cast<unsigned char>(bytes[at]);
     switch (byte) {
@@ -107,7 +107,7 @@ class Writer {
     for (int i = 0; i < level_; ++i) out_.append(*style_.indent);
   }
 
-  /// What is between two items, or before the first.
+  /// Writes what stands between two items, or before the first.
   void separate(bool is_first) {
     if (!is_first) out_.append(style_.item_separator);
     new_line();

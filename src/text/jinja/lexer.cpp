@@ -13,14 +13,14 @@
 namespace snapkv::jinja {
 namespace {
 
-// Longer ones first.
+// The longer ones come first.
 constexpr std::array<std::string_view, 26> kOperators = {
     "//", "**", "==", "!=", ">=", "<=", "+", "-", "/", "*", "%", "~", "[",
     "]",  "(",  ")",  "{",  "}",  ">",  "<", "=", ".", ":", "|", ",", ";"};
 
 bool is_ascii_digit(char c) { return c >= '0' && c <= '9'; }
 
-/// The source with \r\n and \r as \n, without one newline at its end.
+/// The source with \r\n and \r replaced by \n, without one newline at its end.
 std::string normalized(std::string_view source) {
   std::string out;
   out.reserve(source.size());
@@ -76,7 +76,7 @@ class Lexer {
     return ahead("+", at) ? Sign::plus : Sign::none;
   }
 
-  /// Text before a tag at `end`, without the white space that the tag drops.
+  /// Adds the text before a tag at `end`, without the white space that the tag drops.
   void add_data(size_t end, Sign sign, bool is_variable) {
     std::string_view data = source_.substr(at_, end - at_);
     if (sign == Sign::minus) {
@@ -97,7 +97,7 @@ class Lexer {
     advance(end);
   }
 
-  /// Text up to the next tag, and that tag.
+  /// Reads the text up to the next tag, and the beginning of that tag.
   void lex_data() {
     size_t tag = at_;
     while ((tag = source_.find('{', tag)) != std::string_view::npos) {
@@ -124,8 +124,8 @@ class Lexer {
     }
   }
 
-  /// Where a tag's end at `at` ("%}", "-%}", "+%}") and the white space that it drops end; 0 if
-  /// there is none.
+  /// Where a tag end at `at` ("%}", "-%}", "+%}") stops, including the white space that it drops; 0
+  /// if there is no tag end.
   size_t end_of_tag(size_t at, std::string_view closing) const {
     if (ahead("-", at) && ahead(closing, at + 1)) return skip_space(at + 1 + closing.size());
     if (closing != "}}" && ahead("+", at) && ahead(closing, at + 1)) return at + 1 + closing.size();
@@ -142,7 +142,7 @@ class Lexer {
     fail_here("a comment is not closed: '#}' is missing");
   }
 
-  /// Where "raw %}" ends, after the tag's begin and sign; 0 for other statements.
+  /// Where "raw %}" ends, searched after the tag's beginning and sign; 0 for other statements.
   size_t end_of_raw_begin(size_t at) const {
     at = skip_space(at);
     if (!ahead("raw", at)) return 0;
@@ -168,11 +168,11 @@ class Lexer {
     fail_here("a raw block is not closed: '{% endraw %}' is missing");
   }
 
-  /// The inside of {{ }} or {% %}, and its end.
+  /// Reads the inside of {{ }} or {% %}, and its end.
   void lex_tag(std::string_view closing) {
     while (true) {
       advance(skip_space(at_));
-      if (at_ >= source_.size()) return;  // the parser says what is missing
+      if (at_ >= source_.size()) return;  // the parser reports what is missing
       if (brackets_.empty()) {
         if (const size_t end = end_of_tag(at_, closing)) {
           add(closing == "}}" ? TokenKind::variable_end : TokenKind::block_end, "");
@@ -218,7 +218,7 @@ class Lexer {
     advance(end);
   }
 
-  /// Digits that single underscores may part; `at` where there are none.
+  /// The end of digits with optional single underscores between them; `at` if there are none.
   size_t skip_digits(size_t at) const {
     while (at < source_.size() &&
            (is_ascii_digit(source_[at]) ||
@@ -265,7 +265,7 @@ class Lexer {
         return end == std::string_view::npos ? source_.size() : end;
       }
     }
-    if (source_[at_] == '0') {  // 007 is no number: 00, then 7
+    if (source_[at_] == '0') {  // 007 is not one number, but 00 and then 7
       const size_t end = source_.find_first_not_of("0_", at_);
       return end == std::string_view::npos ? source_.size() : end;
     }
@@ -284,10 +284,10 @@ class Lexer {
   const std::string owned_;
   const std::string_view source_;
   std::vector<Token> tokens_;
-  std::string brackets_;  // that close the open ones
+  std::string brackets_;  // the closing brackets of the open ones
   size_t at_ = 0;
   int line_ = 1;
-  bool line_starting_ = true;  // what was read last ended a line
+  bool line_starting_ = true;  // whether the last text ended a line
 };
 
 }  // namespace

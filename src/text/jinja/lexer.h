@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
-// The lexer: a template's text as tokens, with the white space around tags dropped as Jinja does
-// with trim_blocks and lstrip_blocks, which is how transformers renders chat templates:
+// The lexer: splits a template's text into tokens and drops white space around tags as Jinja does
+// with trim_blocks and lstrip_blocks, which transformers uses for chat templates:
 //   - the newline right after a statement `%}` or comment `#}` is dropped, unless it ends in `+%}`;
-//   - so are blanks between the start of a line and a statement or comment, unless it begins `{%+`;
+//   - blanks between the start of a line and a statement or comment are dropped, unless it begins
+//     with `{%+`;
 //   - `-` at either end of any tag drops all white space on that side;
 //   - one newline at the end of the template is dropped.
-// Called by the parser.
 #pragma once
 
 #include <cstdint>
@@ -31,14 +31,14 @@ enum class TokenKind : uint8_t {
 
 struct Token {
   TokenKind kind;
-  int line;          // of its first character, from 1
-  std::string text;  // data and strings as they are to be shown; numbers as written
+  int line;          // of its first character, counted from 1
+  std::string text;  // data and strings as they are to be printed; numbers as written
 };
 
-/// Throws Error{kUsage} "line N: ...". `source` is valid UTF-8.
+/// `source` must be valid UTF-8. Throws Error{kUsage} "line N: ...".
 std::vector<Token> tokenize(std::string_view source);
 
-/// "name 'x'", "end of the template": for messages.
+/// A token for messages: "name 'x'", "end of the template".
 std::string describe(const Token& token);
 
 }  // namespace snapkv::jinja

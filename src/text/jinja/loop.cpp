@@ -121,7 +121,7 @@ Flow For::run(Interpreter& in, const ScopePtr& scope, const Value& items, int64_
     inner->set(in.budget(), "loop", Value(loop));
     const Flow flow = in.execute(body, inner);
     if (flow == Flow::break_loop) break;
-    // As in Jinja: the else part is for loops of which no body came to its end.
+    // As in Jinja, the else part is for loops in which no run of the body reached its end.
     if (flow == Flow::next) completed_any = true;
   }
   loop->finish();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// LoopContext: the variable `loop` inside a for statement. Items are tested as they are needed, so
-// a loop's `if` sees what its body has changed so far.
+// LoopContext: the variable `loop` inside a for statement. Items are tested only when they are
+// needed, so that the loop's `if` sees the changes its body has made so far.
 #pragma once
 
 #include <deque>
@@ -13,7 +13,7 @@ namespace snapkv::jinja {
 
 class LoopContext final : public Object {
  public:
-  /// Reads `items`, which the loop's own `if` filters. `scope` is the one around the loop.
+  /// `items` are filtered by the loop's own `if`. `scope` is the scope around the loop.
   LoopContext(const For& loop, ScopePtr scope, std::vector<Value> items, int64_t depth)
       : loop_(loop), scope_(std::move(scope)), items_(std::move(items)), depth_(depth) {}
 
@@ -21,12 +21,12 @@ class LoopContext final : public Object {
   void print(Budget& budget, TextBuilder& out) const override;
   std::optional<Value> attribute(Interpreter& in, std::string_view name) override;
   bool callable() const override { return true; }
-  /// loop(children): the loop again, of a `recursive` one.
+  /// loop(children): runs a `recursive` loop again.
   Value call(Interpreter& in, Arguments args) override;
 
-  /// Goes to the next item; nullopt at the end.
+  /// Moves to the next item; nullopt at the end.
   std::optional<Value> next(Interpreter& in);
-  /// The loop is over: lets go of what it holds.
+  /// Ends the loop and releases what it holds.
   void finish();
 
  private:
@@ -39,8 +39,8 @@ class LoopContext final : public Object {
   const For& loop_;
   ScopePtr scope_;
   std::vector<Value> items_;
-  size_t at_ = 0;               // in items_
-  std::deque<Value> upcoming_;  // that passed the test already
+  size_t at_ = 0;               // index into items_
+  std::deque<Value> upcoming_;  // items that already passed the test
   int64_t index_ = -1;          // of the current item, from 0
   int64_t depth_;               // of recursion, from 0
   Value previous_, current_;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// MacroObject: a macro, or the `caller` of a call block, with the variables around its definition.
+// MacroObject: a macro or the `caller` of a call block, with the variables around its definition.
 #pragma once
 
 #include "text/jinja/interpreter.h"

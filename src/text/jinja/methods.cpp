@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Methods of lists, tuples, dictionaries and numbers, and the search for one.
+// Methods of lists, tuples, dictionaries and numbers, and the lookup of methods.
 #include "text/jinja/methods.h"
 
 #include <algorithm>
@@ -12,7 +12,7 @@ namespace snapkv::jinja {
 namespace {
 
 Value dict_get(Interpreter& in, const Value& self, Arguments& args) {
-  // Python's takes no names
+  // Python's get() takes no keyword arguments.
   if (!args.keyword.empty()) fail(ErrorCode::kUsage, "get() takes no keyword arguments");
   auto [key, otherwise] = bind("get()", {"key", "default"}, 1, args);
   const Value* value = self.dict().find(in.budget(), *key);
@@ -27,7 +27,7 @@ Value dict_view(Interpreter& in, const Value& self, Arguments& args) {
 
 Value copy(Interpreter&, const Value& self, Arguments& args) {
   bind_none("copy()", args);
-  return self;  // nothing can change it
+  return self;  // values are immutable
 }
 
 Value count_item(Interpreter& in, const Value& self, Arguments& args) {

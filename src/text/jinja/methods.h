@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The methods of texts, lists, tuples and dictionaries. Called by the interpreter.
+// The methods of texts, lists, tuples and dictionaries.
 #pragma once
 
 #include <string>
@@ -11,12 +11,12 @@ namespace snapkv::jinja {
 
 struct Method {
   std::string_view name;
-  Function::Code code;  // nullptr: exists in Python, but a template may not use it
+  Function::Code code;  // nullptr: exists in Python, but templates may not use it
 };
 
-/// nullptr when values of this type have no such method.
+/// Returns nullptr if values of this type have no such method.
 const Method* find_method(const Value& self, std::string_view name);
-/// Why a method without code can't be called.
+/// The message that explains why a method without code cannot be called.
 std::string forbidden(const Value& self, std::string_view name);
 
 const Method* find_text_method(std::string_view name);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Methods of texts: Python's str.
+// Methods of texts: those of Python's str.
 #include <algorithm>
 #include <limits>
 #include <unordered_map>
@@ -83,7 +83,7 @@ Value join_method(Interpreter& in, const Value& self, Arguments& args) {
   return Value(out.finish(self.text().markup()));
 }
 
-/// The bytes of characters [start, end) of a text, which may count from its end.
+/// The byte range of characters [start, end) of a text; both may count from the text's end.
 std::pair<size_t, size_t> byte_range(Budget& budget, const Text& text,
                                      const std::optional<Value>& start,
                                      const std::optional<Value>& end) {
@@ -94,7 +94,7 @@ std::pair<size_t, size_t> byte_range(Budget& budget, const Text& text,
   };
   budget.charge_bytes(text.bytes().size());
   const bool beyond = start && start->is_integer() && start->integer() > text.size();
-  if (beyond) return {1, 0};  // not even an empty text is found there
+  if (beyond) return {1, 0};  // not even the empty text is found there
   const int64_t first = resolve(start, 0), last = resolve(end, text.size());
   if (first > last) return {1, 0};
   return {text.offset(first), text.offset(last)};
@@ -127,7 +127,7 @@ Value remove_affix(Interpreter& in, const Value& self, Arguments& args) {
                          bytes.size() - (prefix ? 0 : part.size())));
 }
 
-/// Character at which `part` is found, -1 when it is not.
+/// The index of the character at which `sub` is found; -1 if it is not.
 int64_t find_in(Interpreter& in, const Value& self, Arguments& args, bool from_right) {
   const auto [sub, start, end] = bind("find()", {"sub", "start", "end"}, 1, args);
   const std::string& part = text_argument("find()", "sub", *sub)->bytes();
@@ -208,7 +208,7 @@ Value expandtabs(Interpreter& in, const Value& self, Arguments& args) {
   return Value(out.finish());
 }
 
-/// Whether the text is not empty and all its characters are of a class.
+/// Whether the text is not empty and all its characters belong to a class.
 using CharClass = bool (*)(int32_t);
 template <CharClass is_in_class>
 Value all_of(Interpreter& in, const Value& self, Arguments& args) {

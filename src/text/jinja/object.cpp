@@ -58,8 +58,8 @@ void DictView::print(Budget& budget, TextBuilder& out) const {
 }
 
 Range::Range(int64_t start, int64_t stop, int64_t step) : start_(start), stop_(stop), step_(step) {
-  constexpr int64_t kMax = 100000;  // as Jinja's sandbox
-  // as real numbers, which can't overflow; exact up to far more than is allowed
+  constexpr int64_t kMax = 100000;  // as in Jinja's sandbox
+  // Real numbers cannot overflow, and are exact far beyond what is allowed.
   const double distance = step > 0 ? static_cast<double>(stop) - static_cast<double>(start)
                                    : static_cast<double>(start) - static_cast<double>(stop);
   const double stride = std::abs(static_cast<double>(step));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Object: values that are neither text, number nor container: functions, macros, namespaces, loops
-// and what filters like map() return. The interpreter owns them until the rendering ends, so values
-// may refer to each other in circles.
+// Object: a value that is neither text, number nor container: functions, macros, namespaces, loops
+// and the results of filters like map(). The interpreter owns all objects until the rendering ends,
+// so values may refer to each other in circles.
 #pragma once
 
 #include <optional>
@@ -16,36 +16,36 @@ namespace snapkv::jinja {
 
 class Interpreter;
 
-/// What a call passes.
+/// The arguments of a call.
 struct Arguments {
   std::vector<Value> positional;
   std::vector<std::pair<std::string, Value>> keyword;
 
-  /// The keyword argument, which is removed; nullopt when there is none.
+  /// Removes and returns a keyword argument; nullopt if it is not there.
   std::optional<Value> take(std::string_view name);
 };
 
 class Object {
  public:
   virtual ~Object() = default;
-  /// As Python names it: "generator".
+  /// The type's name in Python: "generator".
   virtual std::string_view type_name() const = 0;
-  /// What printing shows.
+  /// Appends the text that printing the object shows.
   virtual void print(Budget& budget, TextBuilder& out) const = 0;
   virtual std::optional<Value> attribute(Interpreter&, std::string_view) { return std::nullopt; }
   virtual bool callable() const { return false; }
   virtual Value call(Interpreter& in, Arguments args);
-  /// Number of items; nullopt for what has no length.
+  /// The number of items; nullopt if the object has no length.
   virtual std::optional<int64_t> length() const { return std::nullopt; }
   virtual bool iterable() const { return false; }
-  /// All items. A generator gives them once.
+  /// All items. A generator returns them only once.
   virtual std::vector<Value> take_items(Interpreter& in);
   virtual std::optional<Value> item(int64_t) const { return std::nullopt; }
-  /// Whether item() works for 0 to length() - 1.
+  /// Whether item() works for indices 0 to length() - 1.
   virtual bool has_items() const { return false; }
 };
 
-/// Items that can be read once: what map(), select() and the like return.
+/// Items that can be read only once: the result of map(), select() and others.
 class Generator final : public Object {
  public:
   explicit Generator(std::vector<Value> values) : values_(std::move(values)) {}
@@ -92,7 +92,7 @@ class Range final : public Object {
   int64_t start_, stop_, step_, length_;
 };
 
-/// namespace(a=1): its attributes can be set.
+/// namespace(a=1): an object whose attributes can be set.
 class Namespace final : public Object {
  public:
   explicit Namespace(Dict values) : values_(std::move(values)) {}
@@ -103,10 +103,10 @@ class Namespace final : public Object {
 
  private:
   Dict values_;
-  mutable bool printing_ = false;  // it may contain itself
+  mutable bool printing_ = false;  // a namespace may contain itself
 };
 
-/// A function of the language, or a method with the value it belongs to.
+/// A function of the language, or a method together with its object.
 class Function final : public Object {
  public:
   using Code = Value (*)(Interpreter& in, const Value& self, Arguments& args);

@@ -128,7 +128,7 @@ std::vector<Value> joined(Budget& budget, const Items& a, const Items& b) {
   return values;
 }
 
-/// A text or list, `times` times.
+/// A text or list repeated `times` times.
 Value repeated(Budget& budget, const Value& value, int64_t times) {
   times = std::max<int64_t>(times, 0);
   if (value.is_text()) {

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Operators with Python's meaning, and the ways a value becomes text. Called by expressions,
-// filters and methods.
+// Operators with Python's meaning, and conversions of values to text.
 #pragma once
 
 #include <string>
@@ -12,7 +11,7 @@ namespace snapkv::jinja {
 
 class Interpreter;
 
-/// a op b for + - * / // % **. Throws for types that Python can't combine, for a division by zero
+/// a op b for + - * / // % **. Throws for types that Python cannot combine, for division by zero
 /// and for integers beyond 64 bits.
 Value arithmetic(Interpreter& in, std::string_view op, const Value& a, const Value& b);
 /// -a, +a
@@ -20,23 +19,22 @@ Value signed_value(std::string_view sign, const Value& a);
 /// item in container
 bool contains(Interpreter& in, const Value& container, const Value& item);
 
-/// Appends what {{ value }} shows: Python's str().
+/// Appends what {{ value }} prints: Python's str().
 void print(Budget& budget, const Value& value, TextBuilder& out);
-/// Appends Python's repr(): texts in quotes.
+/// Appends Python's repr(): texts are in quotes.
 void print_repr(Budget& budget, const Value& value, TextBuilder& out);
 /// str(value)
 TextPtr to_text(Budget& budget, const Value& value);
-/// repr() of a number: 1.0, 1e+20, inf
+/// The repr() of a number: 1.0, 1e+20, inf
 std::string number_repr(double number);
 
-/// HTML's characters & < > " ' replaced; a text that is markup already stays.
+/// Replaces HTML's special characters & < > " '; a text that is already markup stays as it is.
 TextPtr escaped(Budget& budget, const TextPtr& text);
 
-/// For loops, filters and functions that read any iterable: its items. Throws for what Python can't
-/// iterate.
+/// The items of any iterable value. Throws if Python cannot iterate over it.
 std::vector<Value> items_of(Interpreter& in, const Value& value);
 bool is_iterable(const Value& value);
-/// len(); throws for what has none.
+/// len(); throws if the value has no length.
 int64_t length_of(const Value& value);
 
 }  // namespace snapkv::jinja

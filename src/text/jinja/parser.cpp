@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Statements.
+// The parser of statements.
 #include "text/jinja/parser.h"
 
 #include "base/check.h"
@@ -21,8 +21,7 @@ class Parser : private ExpressionParser {
  private:
   using Names = std::initializer_list<std::string_view>;
 
-  // Where unknown filters are errors although a condition is around: this body is compiled on its
-  // own.
+  // A body that is compiled on its own: unknown filters in it are errors even inside a condition.
   class OwnBody {
    public:
     explicit OwnBody(int& conditions) : conditions_(conditions), outer_(conditions) {
@@ -37,8 +36,8 @@ class Parser : private ExpressionParser {
     int outer_;
   };
 
-  /// Statements up to one of the tags `ends`, whose name is then the current token. Without any: to
-  /// the end of the template. `line`: where the block begins.
+  /// Parses statements up to one of the tags `ends`, whose name is then the current token. Without
+  /// `ends`, parses to the end of the template. `line`: where the block begins.
   Block parse_until(Names ends, int line = 0) {
     Block block;
     while (!stream_.is(TokenKind::end)) {
@@ -61,7 +60,7 @@ class Parser : private ExpressionParser {
         line, fmt::format("the block that begins here has no '{{% {} %}}'", *(ends.end() - 1)));
   }
 
-  /// A body: after the rest of the opening tag, up to one of `ends`.
+  /// Parses the rest of an opening tag and the body after it, up to one of `ends`.
   Block parse_body(Node& node, Names ends) {
     const TreeBounds::Level level(bounds_, stream_.line());
     stream_.skip_op(":");
@@ -214,7 +213,7 @@ class Parser : private ExpressionParser {
   std::unique_ptr<const Statement> parse_generation(int line) {
     auto node = bounds_.make<Generation>(line);
     const OwnBody own(conditions_);
-    const int loops = std::exchange(loops_, 0);  // the body is a function in transformers
+    const int loops = std::exchange(loops_, 0);  // transformers makes the body a function
     node->body = parse_whole_body(*node, "endgeneration");
     loops_ = loops;
     return node;
@@ -245,7 +244,7 @@ class Parser : private ExpressionParser {
     auto node = bounds_.make<CallBlock>(line);
     macros_.emplace_back();
     if (stream_.is_op("(")) parse_signature(*node, node->definition);
-    MacroNotes notes = std::move(macros_.back());  // the call itself is not part of the body
+    MacroNotes notes = std::move(macros_.back());  // the call is not part of the body
     macros_.pop_back();
     ExprPtr call = parse_expression();
     if (dynamic_cast<const Call*>(call.get()) == nullptr) {
@@ -280,7 +279,7 @@ class Parser : private ExpressionParser {
       definition.parameters.push_back(std::move(name));
     }
     stream_.take();
-    // what defaults read does not count as read by the body, parameters are set
+    // Reads in the defaults do not count as reads of the body; parameters count as set.
     macros_.back() = {};
     for (const std::string& name : definition.parameters) {
       if (MacroNotes::Use* use = macros_.back().find(name)) use->set = true;
@@ -299,7 +298,7 @@ class Parser : private ExpressionParser {
     macros_.pop_back();
   }
 
-  /// a, (b, c), d.e. `end`: a name that may come after the last comma.
+  /// a, (b, c), d.e. `end`: a name that may follow the last comma.
   Target parse_target(std::string_view end, bool with_namespace) {
     Target first = parse_one_target(with_namespace);
     if (!stream_.is_op(",")) return first;
@@ -340,7 +339,7 @@ class Parser : private ExpressionParser {
     if (!target.is_tuple && target.attribute.empty()) note_set(target.name);
   }
 
-  int loops_ = 0;  // around the current part, up to the macro that it is in
+  int loops_ = 0;  // the loops around the current part, up to the macro that it is in
 };
 
 }  // namespace

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
-// The parser: a template's text as a syntax tree, by the grammar of Jinja 3.1 with its loop
-// controls and transformers' `generation`. Templates are alone: statements that load others
-// (include, import, extends, block) are errors, and so are filters and tests that do not exist
-// here.
+// The parser: turns a template's text into a syntax tree, by the grammar of Jinja 3.1 with loop
+// controls and transformers' `generation`. A template cannot load others: the statements for that
+// (include, import, extends, block) are errors, and so are unknown filters and tests.
 #pragma once
 
 #include <string_view>
@@ -11,8 +10,8 @@
 
 namespace snapkv::jinja {
 
-/// Throws Error{kUsage} "line N: ..." for what is no template or not supported. `source` is valid
-/// UTF-8.
+/// `source` must be valid UTF-8. Throws Error{kUsage} "line N: ..." if it is not a template or uses
+/// something unsupported.
 Block parse(std::string_view source);
 
 }  // namespace snapkv::jinja

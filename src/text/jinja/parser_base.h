@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What the parsers of expressions and of statements share: the stream of tokens, bounds, and notes
-// on the macro that is being parsed. Used by parser.cpp and parser_expression.cpp.
+// The common base of the parsers for expressions and statements: the stream of tokens, bounds, and
+// notes on the macro that is being parsed.
 #pragma once
 
 #include <algorithm>
@@ -60,10 +60,10 @@ class TokenStream {
   size_t at_ = 0;
 };
 
-/// Counts the nodes of a tree and how deep they are nested.
+/// Counts the nodes of a tree and bounds their number and depth.
 class TreeBounds {
  public:
-  /// Notes that `part` is in `whole`.
+  /// Records that `part` belongs to `whole`.
   void contain(Node& whole, const Node* part) {
     if (part == nullptr) return;
     whole.depth = std::max(whole.depth, part->depth + 1);
@@ -80,7 +80,7 @@ class TreeBounds {
     return std::make_unique<T>(line, std::forward<Args>(args)...);
   }
 
-  /// One more level of the parser's own recursion.
+  /// Counts one more level of the parser's own recursion for as long as it lives.
   class Level {
    public:
     Level(TreeBounds& bounds, int line) : bounds_(bounds) {
@@ -105,8 +105,8 @@ class TreeBounds {
   int level_ = 0;
 };
 
-/// Which of `caller`, `varargs` and `kwargs` a macro's body reads before it sets them: a macro
-/// takes these arguments only then.
+/// Which of `caller`, `varargs` and `kwargs` a macro's body reads before setting them: a macro only
+/// takes these arguments if its body reads them.
 struct MacroNotes {
   struct Use {
     bool read = false;
@@ -126,18 +126,19 @@ class ExpressionParser {
   explicit ExpressionParser(std::vector<Token> tokens) : stream_(std::move(tokens)) {}
 
   ExprPtr parse_expression(bool with_condition = true);
-  /// a, b, c: a tuple, or one expression. `end`: a name after which no further value can come.
+  /// a, b, c: a tuple, or a single expression. `end`: a name that ends the list, even
+  /// after a comma.
   ExprPtr parse_tuple(bool with_condition = true, std::string_view end = "");
-  /// name(...) | name ...; the first `|` is optional where `inline_first`. Null when there is none
-  /// and `operand` is null.
+  /// name(...) | name ...; if `inline_first`, the first `|` is optional. Returns null if there is
+  /// no filter and `operand` is null.
   ExprPtr parse_filters(ExprPtr operand, bool inline_first = false);
   void note_read(std::string_view name);
   void note_set(std::string_view name);
 
   TokenStream stream_;
   TreeBounds bounds_;
-  std::vector<MacroNotes> macros_;  // that are being parsed, the innermost last
-  int conditions_ = 0;              // that the current part depends on
+  std::vector<MacroNotes> macros_;  // the macros being parsed, the innermost last
+  int conditions_ = 0;              // how many conditions the current part depends on
 
  private:
   template <typename T>

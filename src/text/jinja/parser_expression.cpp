@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
-// Operators and values, weakest operator first:
+// The parser of operators and values, from the weakest operator to the strongest:
 //   a if b else c   or   and   not   == != < <= > >= in, not in   + -   ~   * / // %   **
 //   - + of one value   | filter, is test   . [] ()
-// The last two rows but for the signs are in parser_postfix.cpp.
-// As in Jinja, ~ binds tighter than +, ** goes from left to right, and a sign binds tighter than
-// both ** and filters.
+// The last row, except the signs, is in parser_postfix.cpp.
+// As in Jinja, ~ binds tighter than +, ** is evaluated from left to right, and a sign binds tighter
+// than both ** and filters.
 #include <cmath>
 #include <limits>
 #include <optional>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What follows a value: attributes, subscripts, calls, filters and tests.
+// The parser of what follows a value: attributes, subscripts, calls, filters and tests.
 #include "text/jinja/filters.h"
 #include "text/jinja/parser_base.h"
 #include "text/jinja/tests.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Values as text: what {{ }} prints, and Python's repr().
+// Conversion of values to text: what {{ }} prints, and Python's repr().
 #include <fmt/format.h>
 
 #include <charconv>
@@ -68,7 +68,7 @@ std::string number_repr(double number) {
   if (std::isinf(number)) return number < 0 ? "-inf" : "inf";
   char buffer[64];
   const auto end = std::to_chars(buffer, buffer + sizeof buffer, number,
-                                 std::chars_format::scientific);  // the shortest that reads back
+                                 std::chars_format::scientific);  // the shortest exact form
   const std::string_view shortest(buffer, static_cast<size_t>(end.ptr - buffer));
   const size_t e = shortest.find('e');
   int exponent = 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Scope: the variables that a part of a template has set, and where to look for others. Loops,
-// macros and blocks have one each; `if` has none.
+// Scope: the variables that a part of a template has set, and the scope around it. Loops, macros
+// and blocks have their own scope; `if` has none.
 #pragma once
 
 #include <memory>
@@ -19,7 +19,7 @@ class Scope {
  public:
   explicit Scope(ScopePtr outer) : outer_(std::move(outer)) {}
 
-  /// The value here or further out; nullptr when the template has set none.
+  /// The value in this scope or one around it; nullptr if the template has not set the variable.
   const Value* find(Budget& budget, std::string_view name) const {
     for (const Scope* scope = this; scope != nullptr; scope = scope->outer_.get()) {
       budget.charge(static_cast<int64_t>(scope->values_.size()) / 16);
@@ -30,7 +30,7 @@ class Scope {
     return nullptr;
   }
 
-  /// `name` must outlive the scope: names are of the syntax tree.
+  /// `name` must outlive the scope; names belong to the syntax tree.
   void set(Budget& budget, std::string_view name, Value value) {
     budget.charge(static_cast<int64_t>(values_.size()) / 16);
     for (auto& [other, old] : values_) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// How statements are executed; loops and macros have files of their own.
+// The execution of statements; loops and macros have their own files.
 #include "text/jinja/interpreter.h"
 #include "text/jinja/operators.h"
 

@@ -12,7 +12,7 @@ namespace {
 
 constexpr size_t kMaxBytes = 4096;
 
-/// English names whatever locale the program has set.
+/// The C locale, so that names are English whatever locale the program has set.
 locale_t plain_locale() {
   static const locale_t locale = newlocale(LC_ALL_MASK, "C", nullptr);
   return locale;
@@ -25,7 +25,7 @@ std::string format_time(std::string_view format, std::time_t time) {
   if (localtime_r(&time, &local) == nullptr) {
     fail(ErrorCode::kRuntime, "strftime_now(): the time can't be shown");
   }
-  // Python shows no time zone and has %f for microseconds; strftime knows neither of the two.
+  // Python prints no time zone here, and has %f for microseconds, which strftime does not know.
   std::string adapted;
   for (size_t i = 0; i < format.size(); ++i) {
     const char next = format[i] == '%' && i + 1 < format.size() ? format[i + 1] : '\0';

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// format_time: a time as strftime_now() of chat templates shows it. Called by functions.cpp.
+// format_time: a time in the form that strftime_now() of chat templates gives it.
 #pragma once
 
 #include <ctime>
@@ -8,8 +8,8 @@
 
 namespace snapkv::jinja {
 
-/// Local time by a format of strftime, with English names. Throws for formats of more than some
-/// kilobytes.
+/// Local time in a strftime format, with English names. Throws if the format or the result is
+/// longer than 4 KiB.
 std::string format_time(std::string_view format, std::time_t time);
 
 }  // namespace snapkv::jinja

@@ -38,7 +38,7 @@ class Unescaper {
     return c;
   }
 
-  /// `n` hexadecimal digits, which `name` announced.
+  /// Reads `n` hexadecimal digits after the escape letter `name`.
   int32_t hex(int n, char name) {
     int64_t value = 0;
     for (int i = 0; i < n; ++i) {
@@ -79,7 +79,7 @@ class Unescaper {
     if (const size_t known = kNames.find(name); known != std::string_view::npos) {
       out += kCharacters[known];
     } else if (name == '\n') {
-      ++line_;  // a line that goes on
+      ++line_;  // a backslash continues the line
     } else if (name == 'x') {
       character(hex(2, name), out);
     } else if (name == 'u') {

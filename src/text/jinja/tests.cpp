@@ -36,7 +36,7 @@ bool is_items(const Value& value) {
   return value.is_text() || value.items() != nullptr || value.is<DictPtr>() || value.is_undefined();
 }
 bool is_escaped(const Value& value) { return value.is_text() && value.text().markup(); }
-/// Python can try to call an undefined value, too.
+/// Python lets a template call an undefined value too.
 bool is_callable(const Value& value) {
   if (value.is_undefined()) return true;
   const auto* object = value.object<Object>();
@@ -76,7 +76,7 @@ bool in_test(Interpreter& in, const Value& value, Arguments& args) {
   return contains(in, *seq, value);
 }
 
-/// The same object: of texts and containers, one that was not made twice.
+/// Whether both are the same object; for texts and containers, whether they share one instance.
 bool sameas(Interpreter&, const Value& value, Arguments& args) {
   const auto [other] = bind("sameas", {"other"}, 1, args);
   if (value.is_text() && other->is_text()) return value.text_ptr() == other->text_ptr();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Tests: value is name(arguments). Used by expressions and by select() and its kin.
+// Tests: value is name(arguments).
 #pragma once
 
 #include <string>
@@ -11,7 +11,7 @@ namespace snapkv::jinja {
 
 using TestCode = bool (*)(Interpreter& in, const Value& value, Arguments& args);
 
-/// nullptr when there is none.
+/// Returns nullptr if there is no test of this name.
 TestCode find_test(std::string_view name);
 /// The message for a name that find_test() does not know.
 std::string unknown_test(std::string_view name);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-// Text: a string of the template language. UTF-8, immutable, counted in characters (Unicode code
-// points) as Python counts, and it remembers which of its bytes came from the conversation: those
-// must never become control tokens, however they travelled through the template. TextBuilder makes
-// one. Used by every part of the interpreter.
+// Text: a string of the template language. It is immutable UTF-8, counted in characters (Unicode
+// code points) as in Python. It records which of its bytes came from the conversation: these must
+// never become control tokens, however they travelled through the template. TextBuilder makes
+// texts.
 #pragma once
 
 #include <cstdint>
@@ -21,20 +21,20 @@ using TextPtr = std::shared_ptr<const Text>;
 
 class Text {
  public:
-  /// `bytes` must be valid UTF-8, `input` sorted, disjoint ranges of it.
+  /// `bytes` must be valid UTF-8; `input` must be sorted, disjoint ranges of it.
   explicit Text(std::string bytes, std::vector<ByteRange> input = {}, bool markup = false);
 
   const std::string& bytes() const { return bytes_; }
-  /// Which bytes came from the conversation.
+  /// The bytes that came from the conversation.
   const std::vector<ByteRange>& input() const { return input_; }
-  /// Whether bytes [begin, end) contain any that came from the conversation.
+  /// Whether any of the bytes [begin, end) came from the conversation.
   bool has_input(size_t begin, size_t end) const;
-  /// The result of `safe` or `escape`: what is added to it gets escaped.
+  /// Whether this is a result of `safe` or `escape`; text that is added to it gets escaped.
   bool markup() const { return markup_; }
 
   int64_t size() const { return size_; }
   bool empty() const { return bytes_.empty(); }
-  /// Byte where character `index` begins; index may be size().
+  /// The byte at which character `index` begins; `index` may be size().
   size_t offset(int64_t index) const;
 
  private:
@@ -50,7 +50,7 @@ class TextBuilder {
  public:
   explicit TextBuilder(Budget& budget) : budget_(&budget) {}
 
-  /// The template's own text.
+  /// Appends text of the template itself.
   void append(std::string_view bytes) { append_as(bytes, false); }
   void append(const Text& text) { append(text, 0, text.bytes().size()); }
   /// Bytes [begin, end) of `text`.
@@ -60,7 +60,7 @@ class TextBuilder {
 
   size_t n_bytes() const { return bytes_.size(); }
   TextPtr finish(bool markup = false);
-  /// For the rendering as a whole.
+  /// The result of the whole rendering.
   RenderedChat finish_chat();
 
  private:
@@ -71,17 +71,17 @@ class TextBuilder {
   std::vector<ByteRange> input_;
 };
 
-/// Bytes [begin, end) of a text, with its marks.
+/// Bytes [begin, end) of a text, with their marks.
 TextPtr substring(Budget& budget, const Text& text, size_t begin, size_t end);
 TextPtr with_markup(const TextPtr& text, bool markup);
 
 // ---------------------------------------------------------------- UTF-8
 
-/// Byte of the first sequence that is not UTF-8; npos when all of it is.
+/// The first byte that does not begin a valid UTF-8 sequence; npos if there is none.
 size_t find_invalid_utf8(std::string_view bytes);
-/// Bytes of the character that begins with this byte of valid UTF-8.
+/// The length in bytes of a character that begins with `first`, in valid UTF-8.
 size_t char_bytes(char first);
-/// The character at `at` of valid UTF-8.
+/// The character at byte `at` of valid UTF-8.
 int32_t decode_char(std::string_view bytes, size_t at);
 void encode_char(int32_t codepoint, std::string& out);
 

@@ -16,7 +16,7 @@ size_t char_before(std::string_view bytes, size_t end) {
   return end;
 }
 
-/// A text of what `change` makes of each character and the byte where it begins.
+/// The text that `change` makes from each character and the byte at which it begins.
 template <typename Change>
 TextPtr map_chars(Budget& budget, const Text& text, Change change) {
   budget.charge(text.size() / 4);
@@ -189,7 +189,7 @@ TextPtr replace(Budget& budget, const Text& text, const Text& from, const Text& 
   const std::string_view bytes = text.bytes();
   TextBuilder out(budget);
   size_t begin = 0;
-  if (from.empty()) {  // before each character and at the end
+  if (from.empty()) {  // matches before each character and at the end
     size_t at = 0;
     while (count != 0) {
       budget.charge(1);
@@ -261,7 +261,7 @@ TextPtr pad(Budget& budget, const Text& text, int64_t width, std::string_view fi
   const int64_t missing = std::max<int64_t>(width - text.size(), 0);
   budget.charge_text(missing);
   budget.charge(missing / 16);
-  // Python's center() puts the odd one to the left where the width is odd
+  // If the padding is odd, Python's center() puts the extra character to the left for odd widths.
   const int64_t before = left && right ? missing / 2 + (missing & width & 1) : left ? missing : 0;
   TextBuilder out(budget);
   for (int64_t i = 0; i < before; ++i) out.append(fill);

@@ -21,7 +21,7 @@ bool one_of(int32_t c, std::initializer_list<utf8proc_category_t> categories) {
   return false;
 }
 
-// Letters that no decomposition tells the case mapping of.
+// Letters whose case mapping cannot be derived from a decomposition.
 constexpr int32_t kSharpS = 0xdf, kNPrecededByApostrophe = 0x149, kIWithDot = 0x130;
 
 std::u32string decomposed(int32_t c, utf8proc_option_t how) {
@@ -76,7 +76,7 @@ bool is_decimal(int32_t c) { return utf8proc_category(c) == UTF8PROC_CATEGORY_ND
 
 bool is_digit(int32_t c) {
   if (is_decimal(c)) return true;
-  // superscripts, subscripts, circled and other marked digits, not the numbers above nine
+  // Superscripts, subscripts, circled and other marked digits, but not numbers above nine.
   return c == 0xb2 || c == 0xb3 || c == 0xb9 || c == 0x2070 || (c >= 0x2074 && c <= 0x2079) ||
          (c >= 0x2080 && c <= 0x2089) || (c >= 0x2460 && c <= 0x2468) ||
          (c >= 0x2474 && c <= 0x247c) || (c >= 0x2488 && c <= 0x2490);
@@ -115,7 +115,7 @@ std::u32string to_upper(int32_t c) {
   if (c < 0x80) return {static_cast<char32_t>(c >= 'a' && c <= 'z' ? c - 32 : c)};
   if (c == kSharpS) return U"SS";
   const std::u32string parts = decomposed(c, static_cast<utf8proc_option_t>(0));
-  if (parts.back() == kIotaSubscript && parts.size() > 1) {  // the iota comes out of the letter
+  if (parts.back() == kIotaSubscript && parts.size() > 1) {  // the iota becomes a letter of its own
     return composed(upper_of_parts(parts.substr(0, parts.size() - 1))) + U'\u0399';
   }
   const int32_t simple = utf8proc_toupper(c);
@@ -123,7 +123,7 @@ std::u32string to_upper(int32_t c) {
     return {static_cast<char32_t>(c == kIotaSubscript ? kCapitalIota : simple)};
   }
   if (utf8proc_category(c) != UTF8PROC_CATEGORY_LL) return {static_cast<char32_t>(c)};
-  // a ligature, or a letter with a mark that has no capital of its own
+  // A ligature, or a letter with a mark that has no precomposed capital.
   const std::u32string all = decomposed(c, UTF8PROC_COMPAT);
   const bool canonical = parts.size() > 1;
   const bool ligature = all.size() > 1 && (c == kNPrecededByApostrophe || c == 0x587 ||

@@ -21,7 +21,7 @@ int deeper(int depth) {
 size_t mix(size_t a, size_t b) { return a ^ (b + 0x9e3779b97f4a7c15ULL + (a << 6) + (a >> 2)); }
 
 size_t hash_number(double number) {
-  // an integer must hash as the integer that it equals
+  // A number that equals an integer must have the integer's hash.
   if (number >= -0x1p63 && number < 0x1p63 && std::trunc(number) == number) {
     return std::hash<int64_t>()(static_cast<int64_t>(number));
   }
@@ -190,7 +190,7 @@ int compare(Budget& budget, const Value& a, const Value& b, std::string_view op)
   if (a.is_number() && b.is_number()) return compare_numbers(a, b);
   if (a.is_text() && b.is_text()) {
     budget.charge_bytes(std::min(a.text().bytes().size(), b.text().bytes().size()));
-    return a.text().bytes().compare(b.text().bytes());  // UTF-8 sorts as its characters do
+    return a.text().bytes().compare(b.text().bytes());  // UTF-8 sorts in the order of code points
   }
   if (a.items() != nullptr && b.items() != nullptr && a.is<ListPtr>() == b.is<ListPtr>()) {
     return compare_items(budget, *a.items(), *b.items(), op);
@@ -221,7 +221,7 @@ size_t hash(Budget& budget, const Value& value) {
 int compare_numbers(int64_t a, double b) {
   if (b >= 0x1p63) return -1;
   if (b < -0x1p63) return 1;
-  const auto whole = static_cast<int64_t>(b);  // towards zero
+  const auto whole = static_cast<int64_t>(b);  // rounded towards zero
   if (a != whole) return a < whole ? -1 : 1;
   const double rest = b - static_cast<double>(whole);
   return rest > 0 ? -1 : rest < 0;

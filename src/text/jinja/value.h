@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Value: what an expression of the template language has as its value, with Python's meaning of
-// types, truth, equality and order. Values are immutable, as they are in the sandbox that
-// transformers renders templates in; only an Object can change (a namespace, a loop). Used by every
-// part of the interpreter.
+// Value: the value of an expression of the template language, with Python's rules for types, truth,
+// equality and order. Values are immutable, as in the sandbox in which transformers renders
+// templates; only an Object (a namespace, a loop) can change.
 #pragma once
 
 #include <cstdint>
@@ -25,8 +24,8 @@ struct Items;
 struct List;
 struct Tuple;
 
-/// The value of a name or attribute that is not there. It prints as nothing; other uses fail with
-/// `why`: "'x' is undefined".
+/// The value of a name or attribute that does not exist. It prints as nothing; any other use fails
+/// with `why`: "'x' is undefined".
 struct Undefined {
   std::shared_ptr<const std::string> why;
 };
@@ -36,8 +35,8 @@ using ListPtr = std::shared_ptr<const List>;
 using TuplePtr = std::shared_ptr<const Tuple>;
 using DictPtr = std::shared_ptr<const Dict>;
 
-/// Lists and dictionaries in each other: deeper is an error, so that functions that descend into
-/// them need little stack.
+/// The most levels of nested lists and dictionaries. Deeper values are an error, so that functions
+/// that descend into them need little stack.
 constexpr int kMaxValueDepth = 128;
 
 class Value {
@@ -55,7 +54,7 @@ class Value {
   explicit Value(Object* v) : v_(v) {}
   template <typename T>
   requires(!std::is_convertible_v<T, Object*>) explicit Value(T) =
-      delete;  // no conversions: a pointer is not a bool
+      delete;  // no implicit conversions: a pointer is not a bool
 
   static Value text(std::string bytes) { return Value(make_text(std::move(bytes))); }
   static Value list(std::vector<Value> values);
@@ -73,7 +72,7 @@ class Value {
   bool is_undefined() const { return is<Undefined>(); }
   bool is_none() const { return is<None>(); }
   bool is_text() const { return is<TextPtr>(); }
-  /// int or bool: what Python takes for an integer.
+  /// int or bool: Python's integers.
   bool is_integer() const { return is<int64_t>() || is<bool>(); }
   bool is_number() const { return is_integer() || is<double>(); }
   int64_t integer() const { return is<bool>() ? std::get<bool>(v_) : std::get<int64_t>(v_); }
@@ -81,16 +80,16 @@ class Value {
   const Text& text() const { return *std::get<TextPtr>(v_); }
   const TextPtr& text_ptr() const { return std::get<TextPtr>(v_); }
   const Dict& dict() const { return *std::get<DictPtr>(v_); }
-  /// The values of a list or tuple; nullptr for others.
+  /// The values of a list or tuple; nullptr for other values.
   const Items* items() const;
-  /// nullptr when it is no Object of this class.
+  /// Returns nullptr if the value is not an Object of this class.
   template <typename T>
   T* object() const {
     const auto* pointer = std::get_if<Object*>(&v_);
     return pointer != nullptr ? dynamic_cast<T*>(*pointer) : nullptr;
   }
 
-  /// Python's name of the type: "str", "dict", "NoneType".
+  /// The type's name in Python: "str", "dict", "NoneType".
   std::string_view type_name() const;
   int depth() const;
 
@@ -103,7 +102,7 @@ class Value {
 struct Items {
   explicit Items(std::vector<Value> list);
   std::vector<Value> values;
-  int depth;  // 1 + that of the deepest value
+  int depth;  // 1 + the depth of the deepest value
 };
 struct List : Items {
   using Items::Items;
@@ -111,16 +110,17 @@ struct List : Items {
 struct Tuple : Items {
   explicit Tuple(std::vector<Value> list, bool group = false)
       : Items(std::move(list)), is_group(group) {}
-  bool is_group;  // of groupby: has the attributes `grouper` and `list`
+  bool is_group;  // made by groupby: has the attributes `grouper` and `list`
 };
-/// Keeps the order in which keys were first added. Keys are texts, numbers, none or tuples of them.
+/// A dictionary that keeps the order in which keys were first added. Keys are texts, numbers, none
+/// or tuples of these.
 class Dict {
  public:
   using Entry = std::pair<Value, Value>;
 
-  /// Throws when the key is of a type that can't be one.
+  /// Throws if the key's type cannot be a key.
   void set(Budget& budget, Value key, Value value);
-  /// nullptr when absent.
+  /// Returns nullptr if the key is absent.
   const Value* find(Budget& budget, const Value& key) const;
   const Value* find(Budget& budget, std::string_view key) const;
   const std::vector<Entry>& entries() const { return entries_; }
@@ -128,26 +128,26 @@ class Dict {
   int depth() const { return depth_; }
 
  private:
-  /// Before a search for a key with this hash: keys may be chosen to share a bucket.
+  /// Charges for a search for a key with this hash, since keys may be chosen to share a bucket.
   void charge_search(Budget& budget, size_t code) const;
 
   std::vector<Entry> entries_;
-  std::unordered_multimap<size_t, size_t> index_;  // hash of the key -> place in entries_
+  std::unordered_multimap<size_t, size_t> index_;  // hash of the key -> index into entries_
   int depth_ = 1;
 };
 
-/// Python's truth: not false, zero, empty, none or undefined.
+/// The truth of a value as in Python: not false, zero, empty, none or undefined.
 bool truth(const Value& value);
 /// Python's ==: 1 == 1.0 == true; a list never equals a tuple.
 bool equal(Budget& budget, const Value& a, const Value& b);
-/// Less than 0, 0 or more than 0. Throws where Python has no order, naming `op`: "<".
+/// Negative, 0 or positive. Throws, naming `op` ("<"), if Python does not order these values.
 int compare(Budget& budget, const Value& a, const Value& b, std::string_view op);
-/// Throws where Python can't: lists and dictionaries.
+/// Throws for values that Python cannot hash: lists and dictionaries.
 size_t hash(Budget& budget, const Value& value);
 /// Compares exactly, without rounding the integer.
 int compare_numbers(int64_t a, double b);
 
-/// Throws "unsupported operand ..." and the like for an undefined value: the reason it is.
+/// Fails with the reason why an undefined value is undefined: "'x' is undefined".
 [[noreturn]] void fail_undefined(const Value& value);
 
 }  // namespace snapkv::jinja

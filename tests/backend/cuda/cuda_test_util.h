@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Shared by the tests of src/backend/cuda. They run on the device of a build with CUDA, and else on
-// the host (tests/support/cuda_on_host). ref/ says what is right.
+// Helpers for the tests of src/backend/cuda. The tests run on the device in a build with CUDA, and
+// otherwise on the host (tests/support/cuda_on_host). ref/ gives the expected results.
 //
 //   TEST_F(CudaTest, RmsNorm) {
 //     const TestTensor x = random_tensor({5, 64}, 1);
@@ -44,12 +44,12 @@ class CudaTest : public testing::Test {
     options.compute = compute;
     return Backend::make(options);
   }
-  /// bf16 products
+  /// The backend with bf16 products.
   Backend& cuda() { return *backend_; }
   Backend& reference() { return *reference_; }
   DeviceTensor device(const TestTensor& t) { return DeviceTensor(cuda(), t); }
 
-  /// Runs `check` twice on the host, with the threads of a block in both orders.
+  /// Runs `check`; on the host twice, with the threads of a block in both orders.
   static void both_orders(const std::function<void()>& check) {
     check();
 #ifdef SNAPKV_CUDA_ON_HOST_TESTS

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Decode steps on a CUDA device: what begin_step and end_step record and replay gives the bits that
-// the same ops give outside a step.
+// Decode steps on a CUDA device: the ops that begin_step and end_step record and replay must give
+// the same bits as outside a step.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -13,8 +13,8 @@ namespace {
 
 constexpr int64_t kHeadDim = 32, kGroup = 2;
 
-/// The ops of one layer of a decode step, without weights' products: norm, rotation, attention over
-/// a cache, activation. Its tensors stay where they are.
+/// The ops of one layer of a decode step, without products of weights: norm, rotation, attention
+/// over a cache, activation. Its tensors stay in place.
 class Layer {
  public:
   Layer(Backend& backend, int64_t n_seq, int64_t n_head_kv, int64_t capacity)
@@ -34,7 +34,7 @@ class Layer {
     }
   }
 
-  /// Position `pos` of every sequence, the heads' rows from n_kv down.
+  /// Runs the layer at position `pos` of every sequence; the heads have n_kv rows or fewer.
   void run(int32_t pos, int32_t n_kv) const {
     const std::vector<int32_t> positions(static_cast<size_t>(n_seq_), pos);
     std::vector<HeadRows> heads;
@@ -90,7 +90,7 @@ TEST_F(CudaStep, ShapesTakeTurns) {
     EXPECT_EQ(step(one, 1, i, 100 + i), plain(other_one, i, 100 + i)) << i;
     EXPECT_EQ(step(two, 2, i, 300 + i), plain(other_two, i, 300 + i)) << i;
   }
-  // the first again with more rows: another shape at the same addresses
+  // The first layer again with more rows: another shape at the same addresses.
   const Layer grown(cuda(), 1, 2, 512), other_grown(cuda(), 1, 2, 512);
   for (int32_t i = 0; i < 4; ++i) {
     EXPECT_EQ(step(grown, 3, i, 254 + i / 3), plain(other_grown, i, 254 + i / 3)) << i;
@@ -101,13 +101,13 @@ TEST_F(CudaStep, ShapesTakeTurns) {
 TEST_F(CudaStep, ForgetsWhatUsedScratchMemoryThatMoved) {
   const Layer layer(cuda(), 2, 2, 512), other(cuda(), 2, 2, 512);
   for (int32_t i = 0; i < 3; ++i) step(layer, 1, i, 300 + i);
-  // an op between two steps that needs more scratch memory than any before: k of long rows
+  // Between two steps, an op needs more scratch memory than any before: k of long rows.
   const DeviceTensor scores = device(TestTensor({48, 33'000}));
   const DeviceTensor rows = device(TestTensor({48, 1}, DType::i32));
   std::vector<int32_t> n(48, 1);
   n[0] = 33'000;
   ops::top_k(cuda(), scores, n, std::vector<int32_t>(48, 1), 0, rows);
-  // takes the place of the memory that was given back, where steps must not write any more
+  // This takes the place of the released memory, where steps must no longer write.
   const TestTensor ones({1 << 18}, std::vector<float>(1 << 18, 1.0f));
   const DeviceTensor successor = device(ones);
   for (int32_t i = 3; i < 7; ++i) {
@@ -137,7 +137,7 @@ TEST_F(CudaStep, ProductsRepeat) {
   }
 }
 
-// A decode step stores a row further on than the one before.
+// Each decode step stores a row one further than the step before.
 TEST_F(CudaStep, StoresRowAfterRow) {
   for (const DType dtype : {DType::f32, DType::f16, DType::bf16, DType::q8_0}) {
     const TestTensor expected({2, 4, 64}, dtype);

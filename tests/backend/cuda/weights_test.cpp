@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: MIT
-// What pack() makes of weights of every type on a CUDA device.
+// The result of pack() for weights of every type on a CUDA device.
 #include "tests/backend/cuda/cuda_test_util.h"
 
 namespace snapkv::test {
 namespace {
 
-// d * scale * level - dmin * min is exact but for f32's rounding of both products.
+// d * scale * level - dmin * min is exact except for f32's rounding of both products.
 constexpr Tolerance kF32{2e-6, 1e-6};
 
 class CudaWeights : public CudaTest {};
 
-// pack() leaves a matrix of the compute type where it is and expands the others.
+// pack() leaves a matrix of the compute type as it is and expands all others.
 TEST_F(CudaWeights, Pack) {
   for (const Compute compute : {Compute::f32, Compute::bf16}) {
     const auto backend = make(compute);

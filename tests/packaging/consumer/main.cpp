@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The smallest program on the installed library: asks the demo's model for a number in its prompt.
+// The smallest program that uses the installed library: it asks the demo's model for a number in
+// the prompt.
 #include <snapkv/engine.h>
 
 #include <iostream>

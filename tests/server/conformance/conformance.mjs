@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// node conformance.mjs SNAPKV MODEL: starts `snapkv serve` and uses it through the clients that its
-// users have: npm's openai and @anthropic-ai/sdk, and plain HTTP. Ends with 1 at the first failure.
+// node conformance.mjs SNAPKV MODEL: starts `snapkv serve` and uses it through the clients that
+// users have: the npm packages openai and @anthropic-ai/sdk, and plain HTTP. Exits with 1 at the
+// first failure.
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
@@ -179,8 +180,14 @@ const tests = {
     const plain = await openai.completions.create({ model: "needle", prompt: needle, max_tokens: 6 });
     const echoed = await openai.completions.create({ model: "needle", prompt: needle, max_tokens: 6, echo: true });
     assert.equal(echoed.choices[0].text, needle + plain.choices[0].text);
+    const scored = await openai.completions.create(
+      { model: "needle", prompt: needle, echo: true, logprobs: 1, max_tokens: 1 });
+    const { tokens, token_logprobs } = scored.choices[0].logprobs;
+    assert.equal(tokens.length, token_logprobs.length);
+    assert.equal(token_logprobs[0], null);
+    assert.ok(token_logprobs.slice(1).every((value) => value <= 0));
     await assert.rejects(
-      openai.completions.create({ model: "needle", prompt: "x", echo: true, logprobs: 1 }), (e) => {
+      openai.completions.create({ model: "needle", prompt: "x", echo: true, logprobs: 1, stream: true }), (e) => {
         assert.equal(e.status, 400);
         assert.equal(e.param, "echo");
         return true;

@@ -1,5 +1,5 @@
 # cmake -DNODE=<node> -DNPM=<npm> -DSOURCE=<this folder> -DBUILD=<folder> -DSNAPKV=<program>
-#   -DMODEL=<gguf> -P run.cmake: conformance.mjs beside the packages that it imports. Run by ctest.
+#   -DMODEL=<gguf> -P run.cmake: runs conformance.mjs next to the packages that it imports.
 if(NOT EXISTS ${BUILD}/installed)
   file(COPY ${SOURCE}/package.json ${SOURCE}/package-lock.json ${SOURCE}/.npmrc DESTINATION ${BUILD})
   execute_process(COMMAND ${NPM} ci --ignore-scripts --no-audit --no-fund WORKING_DIRECTORY ${BUILD}

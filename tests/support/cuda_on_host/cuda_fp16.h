@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// CUDA's half precision on the host: see host_device.h.
+// CUDA's half precision, on the host: see host_device.h.
 #pragma once
 
 #include "base/half.h"

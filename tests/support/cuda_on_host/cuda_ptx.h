@@ -68,7 +68,7 @@ inline void load_matrices_of(uint32_t (&r)[4], const void* row, bool transposed)
     r[m] = transposed ? at(m, 2 * t, g) | at(m, 2 * t + 1, g) << 16
                       : at(m, g, 2 * t) | at(m, g, 2 * t + 1) << 16;
   }
-  sync_warp(0xffffffffu);  // the rows may be overwritten after the instruction
+  sync_warp(0xffffffffu);  // the rows may be overwritten after this instruction
 }
 inline void load_matrices(uint32_t (&r)[4], const void* row) { load_matrices_of(r, row, false); }
 inline void load_matrices_transposed(uint32_t (&r)[4], const void* row) {
@@ -91,7 +91,7 @@ void wait_copies() {
 
 inline float exp2_approx(float v) {
   const float out = std::exp2(v);
-  return out < 0x1p-126f ? 0.0f : out;  // NaN stays
+  return out < 0x1p-126f ? 0.0f : out;  // NaN is kept
 }
 
 }  // namespace cuda_on_host::ptx

@@ -103,7 +103,7 @@ inline int __all_sync(unsigned mask, int predicate) {
   return __ballot_sync(mask, predicate) == mask;
 }
 
-// Threads of a block never run at the same time.
+// Not atomic, because the threads of a block never run at the same time.
 template <typename T>
 T atomicAdd(T* p, T value) {
   const T old = *p;
@@ -164,7 +164,7 @@ inline unsigned __byte_perm(unsigned a, unsigned b, unsigned selector) {
 inline unsigned __funnelshift_r(unsigned low, unsigned high, unsigned shift) {
   return static_cast<unsigned>((static_cast<uint64_t>(high) << 32 | low) >> (shift & 31));
 }
-// Per byte.
+// Works on each byte.
 inline int __vsubss4(int a, int b) {
   unsigned out = 0;
   for (int i = 0; i < 4; ++i) {
@@ -278,7 +278,7 @@ void submit_work(std::function<void()> work);
 }
 
 namespace cuda_on_host {
-/// cudaLaunchKernelEx
+/// Takes the place of cudaLaunchKernelEx.
 template <typename... P>
 cudaError_t launch(dim3 grid, dim3 block, size_t shared_bytes, void (*kernel)(P...),
                    std::type_identity_t<P>... arguments) {

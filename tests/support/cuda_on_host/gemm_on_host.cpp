@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Gemm as plain loops: cuBLASLt's place where there is no device.
+// Gemm as plain loops, in place of cuBLASLt if there is no device.
 #include <cstdint>
 
 #include "backend/cuda/gemm.h"

@@ -47,14 +47,14 @@ struct Warp {
 };
 
 struct Fiber {
-  ucontext_t context;  // where it begins
-  jmp_buf at;          // where it goes on: swapcontext() would ask the system at every switch
+  ucontext_t context;  // where it starts
+  jmp_buf at;          // where it continues; swapcontext() would make a system call at every switch
   bool begun = false;
   uint3 index;
   int linear = 0;
   bool done = false;
   uint64_t n_exchanges = 0;
-  std::vector<std::vector<Copy>> groups;  // committed, oldest first
+  std::vector<std::vector<Copy>> groups;  // committed groups, oldest first
   std::vector<Copy> open;
 };
 
@@ -63,10 +63,10 @@ struct Block {
   std::vector<Warp> warps;
   Barrier barrier;
   int n_threads = 0, n_done = 0;
-  uint64_t n_steps = 0;  // barriers passed and threads ended: whether anything moves
+  uint64_t n_steps = 0;  // barriers passed and threads ended: shows progress
 };
 
-// One block at a time, so one set of everything.
+// Only one block runs at a time, so there is one set of everything.
 jmp_buf scheduler;
 Block block;
 Fiber* running = nullptr;
@@ -142,12 +142,12 @@ void run_block() {
 
 // ---------------------------------------------------------------- memory
 
-constexpr size_t kArenaBytes = size_t{64} << 30;  // of addresses
+constexpr size_t kArenaBytes = size_t{64} << 30;  // size of the address range
 constexpr size_t kPage = 4096;
 
 struct Arena {
   char* base = nullptr;
-  size_t end = 0;  // of what was ever used
+  size_t end = 0;  // end of the part that was ever used
   size_t allocated = 0, limit = SIZE_MAX;
   bool open = false, guarded = true;
   std::map<size_t, size_t> used;                // offset: bytes
@@ -305,7 +305,7 @@ cudaError_t cudaMemGetInfo(size_t* free, size_t* total) {
   return cudaSuccess;
 }
 
-// A pool that keeps nothing.
+// A pool that keeps no free memory.
 cudaError_t cudaMemPoolCreate(cudaMemPool_t* pool, const cudaMemPoolProps*) {
   *pool = nullptr;
   return cudaSuccess;
@@ -338,7 +338,7 @@ cudaError_t cudaMallocFromPoolAsync(void** p, size_t bytes, cudaMemPool_t, cudaS
     offset = found->second;
     arena.free_by_bytes.erase(found);
   } else {
-    arena.end += rounded + kPage;  // a page between two, to find what runs over an end
+    arena.end += rounded + kPage;  // an unused page after each, to detect overruns
     if (arena.end > kArenaBytes) die("out of addresses");
     if (!arena.guarded && mprotect(arena.base, arena.end, PROT_READ | PROT_WRITE) != 0) {
       die("mprotect failed");

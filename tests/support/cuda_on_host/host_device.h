@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT
 // A GPU for tests: runs the kernels of src/backend/cuda on the host, so that their logic can be
-// checked where there is no device. The .cu files are compiled as C++ with the headers of this
-// folder in place of CUDA's.
+// checked without a device. The .cu files are compiled as C++ with the headers of this folder
+// instead of CUDA's.
 //
 // One block runs at a time; its threads are fibers that switch at barriers, shuffles and matrix
-// products. What a real device leaves undefined is made to fail here: device memory can only be
-// touched by kernels and copies, new memory and shared memory hold NaN, asynchronous copies to
-// shared memory arrive no earlier than they are waited for, threads that wait for different things
-// end the program. The order of threads can be reversed, which shows missing barriers.
-// It says nothing about speed, nor about races between blocks.
+// products. Behaviour that is undefined on a real device fails here: device memory can only be
+// accessed by kernels and copies, new memory and shared memory hold NaN, asynchronous copies to
+// shared memory arrive no earlier than they are waited for, and threads that wait for different
+// things end the program. The order of threads can be reversed, which reveals missing barriers. It
+// tells nothing about speed, nor about races between blocks.
 #pragma once
 
 #include <cstddef>
@@ -28,25 +28,25 @@ struct uint3 {
 
 namespace cuda_on_host {
 
-/// Where the running fiber is.
+/// Indices of the running fiber.
 extern thread_local uint3 thread_index, block_index;
 extern thread_local dim3 block_dim, grid_dim;
 
-/// Bytes of the block's dynamic shared memory.
+/// The block's dynamic shared memory.
 void* dynamic_shared();
 
-/// Waits until all threads of the block are here.
+/// Waits until all threads of the block have arrived.
 void sync_block();
-/// Waits until all lanes of `mask` are here.
+/// Waits until all lanes of `mask` have arrived.
 void sync_warp(unsigned mask);
 
-/// Every lane of `mask` gives `bytes` bytes and then sees those of all others: `slots[lane]`.
-/// Valid until the lane's next exchange but one.
+/// Each lane of `mask` contributes `bytes` bytes and receives those of all others: `slots[lane]`.
+/// They stay valid until the lane's next exchange but one.
 constexpr size_t kExchangeBytes = 64;
 using ExchangeSlots = char (*)[kExchangeBytes];
 ExchangeSlots exchange(unsigned mask, const void* value, size_t bytes);
 
-/// Of the running thread: 0 to 31.
+/// Lane of the running thread: 0 to 31.
 int lane();
 
 /// cp.async and its groups.
@@ -54,19 +54,19 @@ void copy_async(void* shared, const void* global, size_t bytes, size_t bytes_rea
 void commit_copies();
 void wait_copies(int groups_left);
 
-/// Runs a grid; `body` is one thread.
+/// Runs a grid; `body` is the work of one thread.
 void run_grid(dim3 grid, dim3 block, size_t shared_bytes, const std::function<void()>& body);
 
-/// From the next grid on, threads of a block run from the last to the first.
+/// From the next grid on, runs the threads of a block from last to first.
 void reverse_threads(bool reversed);
 
-/// Whether the host can't touch device memory (at first it can't; each kernel then takes a little
-/// longer).
+/// Whether the host is kept from accessing device memory. True at first; every kernel then takes a
+/// little longer.
 void guard_memory(bool guarded);
 
-/// Device memory: at most this much can be had (for tests of what happens when it is short).
+/// Limits the size of device memory, to test what happens when it runs out.
 void limit_memory(size_t bytes);
-/// Bytes that are allocated.
+/// Bytes that are currently allocated.
 size_t allocated_memory();
 
 }  // namespace cuda_on_host

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// The fuzz target of grammars without a fuzzer: every file in tests/fuzz/corpus_grammar (inputs
-// that once failed, and the fuzzer's seeds) and thousands of mutations of them from a fixed seed.
+// Runs the fuzz target of grammars without a fuzzer, on every file in tests/fuzz/corpus_grammar
+// (inputs that once failed, and the fuzzer's seeds) and on thousands of mutations of them from a
+// fixed seed.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -21,7 +22,7 @@ std::vector<std::string> corpus() {
     std::ifstream in(entry.path(), std::ios::binary);
     inputs.push_back((std::ostringstream() << in.rdbuf()).str());
   }
-  std::sort(inputs.begin(), inputs.end());  // folders have no order
+  std::sort(inputs.begin(), inputs.end());  // the order of files in a folder is undefined
   return inputs;
 }
 
@@ -58,7 +59,7 @@ TEST(GrammarFuzz, Mutations) {
     }
     ++outcomes[static_cast<int>(use_hostile_grammar(text))];
   }
-  for (const int n : outcomes) EXPECT_GT(n, 200);  // the mutations reach all depths
+  for (const int n : outcomes) EXPECT_GT(n, 200);  // the mutations must reach every depth
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// GBNF: what its constructs allow, and the errors for what is no grammar.
+// GBNF: the texts that its constructs allow, and the errors for invalid grammars.
 #include <fmt/core.h>
 #include <gtest/gtest.h>
 
@@ -13,8 +13,8 @@ namespace {
 
 struct GbnfCase {
   const char* grammar;
-  std::vector<std::string> whole;      // allowed as they are
-  std::vector<std::string> beginning;  // of an allowed text, and none themselves
+  std::vector<std::string> whole;      // complete texts that the grammar allows
+  std::vector<std::string> beginning;  // incomplete beginnings of allowed texts
   std::vector<std::string> no;
 };
 
@@ -44,7 +44,7 @@ INSTANTIATE_TEST_SUITE_P(
         GbnfCase{R"(root ::= [0-9]{2,} ";")", {"42;", "12345;"}, {"4", "42"}, {"4;"}},
         GbnfCase{R"(root ::= "a"{0} "b")", {"b"}, {""}, {"a", "ab"}},
         GbnfCase{R"(root ::= ("a" | "b" "c")* "d")", {"d", "abcd", "bcaad"}, {"b"}, {"c", "bd"}},
-        GbnfCase{R"(root ::= ("a"*)*)", {"", "aaa"}, {}, {"b"}},  // nothing, any number of times
+        GbnfCase{R"(root ::= ("a"*)*)", {"", "aaa"}, {}, {"b"}},  // repeats the empty text
         GbnfCase{R"(root ::= ("a"? "b"?){3})", {"", "ab", "ababab", "ba"}, {}, {"abababa", "aaaa"}},
         GbnfCase{
             R"(root ::= [^a-c"\]]+)", {"xyz", "-", "\n", "\xc3\xa9"}, {""}, {"a", "b", "]", "\""}},
@@ -58,7 +58,7 @@ INSTANTIATE_TEST_SUITE_P(
                  {"A\xc3\xa9\xf0\x9f\x98\x80\n\t\"\\"},
                  {"A\xc3"},
                  {"B"}},
-        // characters of two, three and four bytes in one class: each border and its neighbours
+        // Characters of two, three and four bytes in one class: each bound and its neighbours.
         GbnfCase{"root ::= [\\u00e0-\\u1000\\uFF00-\\U00010010]",
                  {"\xc3\xa0", "\xdf\xbf", "\xe0\xa0\x80", "\xe1\x80\x80", "\xef\xbc\x80",
                   "\xf0\x90\x80\x90"},
@@ -71,11 +71,11 @@ INSTANTIATE_TEST_SUITE_P(
         GbnfCase{"root ::= (\n  \"a\"\n  \"b\" # with a comment\n)\r\n", {"ab"}, {"a"}, {"b"}},
         GbnfCase{"root ::= | \"a\"", {"", "a"}, {}, {"aa"}},
         GbnfCase{R"(root ::= "" "a" "")", {"a"}, {""}, {"b"}},
-        // recursion in the middle and at the end
+        // Recursion in the middle and at the end.
         GbnfCase{
             R"g(root ::= "(" root ")" | "x")g", {"x", "(x)", "((x))"}, {"((x)"}, {")", "(x))"}},
         GbnfCase{"root ::= item root | item\nitem ::= [a-z] \";\"", {"a;", "a;b;c;"}, {"a"}, {";"}},
-        // two ways to read the same beginning
+        // Several ways to read the same beginning.
         GbnfCase{R"(root ::= "a" "b" "c" | [a-z] "b" "d" | "ab"* "!")",
                  {"abc", "abd", "xbd", "abab!", "!"},
                  {"ab", "abab"},
@@ -86,7 +86,7 @@ TEST(GbnfLimits, DeepRecursionIsBoundedAndEndsAgain) {
   EXPECT_EQ(verdict(grammar, std::string(9000, '(') + "x" + std::string(9000, ')')),
             Verdict::kWhole);
   EXPECT_EQ(verdict(grammar, std::string(11000, '(')), Verdict::kNo);
-  // at the end of a rule nothing needs to be remembered, so this may go on
+  // At the end of a rule nothing needs to be remembered, so this recursion has no limit.
   EXPECT_TRUE(allows(Grammar::parse(R"(root ::= "x" root | "")"), std::string(50000, 'x')));
 }
 
@@ -145,7 +145,7 @@ TEST(GbnfErrors, NamePlaceAndWhatWasExpected) {
   }
 }
 
-// What would take exponential time or memory ends in an error, soon.
+// A grammar that would take exponential time or memory gives an error soon.
 TEST(GbnfLimits, HostileGrammarsEndSoon) {
   const auto start = std::chrono::steady_clock::now();
   std::string doubling = "root ::= a0\n";
@@ -169,7 +169,7 @@ TEST(GbnfLimits, HostileGrammarsEndSoon) {
     EXPECT_EQ(e.code(), ErrorCode::kRuntime) << e.what();
   }
   std::string alternatives = "\"\"";
-  for (int i = 0; i < 10000; ++i) alternatives += " | \"a\"";  // which need no states of their own
+  for (int i = 0; i < 10000; ++i) alternatives += " | \"a\"";  // these need no states of their own
   expect_error(ErrorCode::kUsage, {"too large", "parts"},
                [&] { Grammar::parse("root ::= (" + alternatives + "){0,1000}{0,20}"); });
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;

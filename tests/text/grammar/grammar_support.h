@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What the tests of grammars share: a vocabulary of all bytes, and whether a grammar allows a text.
+// Helpers for the tests of grammars: a vocabulary of all bytes, and whether a grammar allows a
+// text.
 #pragma once
 
 #include <memory>
@@ -11,7 +12,7 @@
 
 namespace snapkv::test {
 
-/// Token i is byte i, for i < 256; 256 ends the answer.
+/// Token i is byte i for i < 256, and token 256 ends the answer.
 inline constexpr int32_t kByteVocabularyEnd = 256;
 inline std::shared_ptr<const GrammarVocabulary> byte_vocabulary() {
   static const auto vocabulary = [] {
@@ -26,7 +27,8 @@ inline std::shared_ptr<const GrammarVocabulary> byte_vocabulary() {
 
 enum class Verdict { kNo, kBeginning, kWhole };
 
-/// Whether a grammar allows a text as a whole, as the beginning of another, or not at all.
+/// Tells whether a grammar allows a text as a whole, only as the beginning of another, or not at
+/// all.
 inline Verdict verdict(const Grammar& grammar, std::string_view text) {
   GrammarMatcher matcher(grammar, byte_vocabulary());
   try {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// GrammarMatcher: masks beside trying every token, copies, ends, and the memory of long answers.
+// GrammarMatcher: masks compared with trying every token; copies, ends, and the memory of long
+// answers.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -13,7 +14,8 @@
 namespace snapkv::test {
 namespace {
 
-// Pieces as vocabularies have them: words, punctuation with quotes, parts of characters, doubles.
+// Pieces like those of real vocabularies: words, punctuation with quotes, parts of characters,
+// duplicates.
 std::shared_ptr<const GrammarVocabulary> mixed_vocabulary() {
   std::vector<std::string> pieces = {
       "",    "the", " the",  "\"",   "\",",  "\":",      "{\"",      "\"}",      "}}",
@@ -42,8 +44,8 @@ bool takes(const GrammarMatcher& matcher, int32_t id) {
   return true;
 }
 
-// The mask must be what accept() says of each token alone, which walks no trie and knows no inner
-// rules. Returns the tokens that it allows.
+// The mask must agree with accept() for each token alone, which walks no trie and does not know the
+// matcher's internal rules. Returns the tokens that the mask allows.
 std::vector<int32_t> checked_mask(const GrammarMatcher& matcher, int64_t n_vocab) {
   std::vector<uint64_t> mask;
   matcher.mask(mask);
@@ -55,7 +57,7 @@ std::vector<int32_t> checked_mask(const GrammarMatcher& matcher, int64_t n_vocab
   return allowed;
 }
 
-// Goes random ways through a grammar, and checks the mask at each step.
+// Takes random paths through a grammar and checks the mask at each step.
 void compare_masks(const Grammar& grammar, int n_steps, uint32_t seed) {
   const auto vocabulary = mixed_vocabulary();
   std::mt19937 random(seed);
@@ -78,8 +80,8 @@ void compare_masks(const Grammar& grammar, int n_steps, uint32_t seed) {
   }
 }
 
-// Texts of 1 to 30 characters: alike, of all lengths in UTF-8 and several parts of Unicode, broken
-// at either end, and with quotes at any place.
+// Texts of 1 to 30 characters: similar to each other, with characters of all lengths in UTF-8 and
+// from several parts of Unicode, cut at either end, and with quotes anywhere.
 std::shared_ptr<const GrammarVocabulary> vocabulary_of_runs() {
   std::vector<std::string> pieces;
   std::mt19937 random(11);
@@ -111,8 +113,8 @@ std::shared_ptr<const GrammarVocabulary> vocabulary_of_runs() {
   return std::make_shared<const GrammarVocabulary>(std::move(pieces), std::vector<int32_t>{end});
 }
 
-// `text` is read byte by byte: the mask at each place of it, near the bounds of repetitions and far
-// from them, inside characters and between them.
+// Reads `text` byte by byte and checks the mask at each place: near the bounds of repetitions and
+// far from them, inside characters and between them.
 void compare_masks_along(const Grammar& grammar, const std::string& text) {
   const auto vocabulary = vocabulary_of_runs();
   GrammarMatcher matcher(grammar, vocabulary);
@@ -149,19 +151,20 @@ TEST(GrammarMatcher, MasksAreExactAtEveryCountOfARepetition) {
                       repeated("x0", 14) + ".");
   compare_masks_along(Grammar::parse("root ::= ([a-c]{1,9} \" \"){2,5} [\\x00-\\x7f]{0,20}"),
                       repeated("abaab ", 5) + repeated("b", 20));
-  // characters of one part of Unicode that are not treated alike, and parts that are
+  // A part of Unicode whose characters are treated differently, and parts treated as a whole.
   compare_masks_along(Grammar::parse("root ::= ([^\\u00a0\\u3000\"]{1,20} \"\\\"\")+"),
                       repeated("a\u00e9\u0436\u4e2d\u20ac\"", 3));
   compare_masks_along(
       Grammar::parse("root ::= [\\u0400-\\u04ff \\u4e00-\\u9fff]{0,26} [^\\u0436]*"),
       repeated("\u0436 \u4e2d", 8) + "ab\u4e2d");
-  // one that nearly every text can be read by in several ways, where words go on and others end
+  // Nearly every text can be read in several ways, in some of which a word continues and in others
+  // ends.
   compare_masks_along(Grammar::from_json_schema(
                           R"x({"type": "string", "pattern": "^\\w*[^a-z\"\\\\].{0,4}\\S$"})x"),
                       "\"abBa7 \u0436\u4e2da\"");
   compare_masks_along(Grammar::parse("root ::= [a-zB]* [B7\\u00e9] .{0,4} [^\\u00a0 ]"),
                       "abaB\u00e9a\u3000\u4e2d7");
-  // of two ways to read a text one ends sooner
+  // Two ways to read a text, one of which ends sooner.
   compare_masks_along(Grammar::parse("root ::= [a-z ]{0,6} \"7\" | [a-z7]{0,17} \"\\\"\""),
                       repeated("a", 17) + "\"");
 }
@@ -178,7 +181,7 @@ TEST(GrammarMatcher, MasksAreWhatAcceptSays) {
   compare_masks(Grammar::parse(R"(root ::= [^"]* "\"" .{3,5} | ("{" root "}")+)"), 200, 5);
   compare_masks(Grammar::parse("root ::= item+\nitem ::= \"[\" item \"]\" | [0-9]{1,3} | \",\""),
                 200, 6);
-  // a text that returns to many places
+  // A text that often returns to earlier places.
   compare_masks(Grammar::parse(R"x(root ::= "(" root ")" | word root ("the" | ", ")? | word
                                    word ::= [a-z(]+ " "?)x"),
                 60, 7);
@@ -223,7 +226,7 @@ TEST(GrammarMatcher, RefusesWhatIsNotAllowedAndStaysWhereItWas) {
 
 TEST(GrammarMatcher, AppliesToLogits) {
   const GrammarMatcher matcher(Grammar::parse("root ::= [bc]"), byte_vocabulary());
-  std::vector<float> logits(300, 1.0f);  // more than the vocabulary has
+  std::vector<float> logits(300, 1.0f);  // more than the tokens of the vocabulary
   matcher.apply(logits);
   for (size_t id = 0; id < logits.size(); ++id) {
     if (id == 'b' || id == 'c') {
@@ -234,8 +237,8 @@ TEST(GrammarMatcher, AppliesToLogits) {
   }
 }
 
-// Brackets of two kinds inside each other lead to new places all the time: what is stored of old
-// ones is thrown away in between, and where the answer stands is kept.
+// Brackets of two kinds inside each other always lead to new places: the matcher drops what it
+// stored for old places from time to time, but must keep the place of the answer.
 TEST(GrammarMatcher, LongAnswersKeepTheirPlace) {
   const Grammar grammar =
       Grammar::parse("root ::= item*\nitem ::= \"(\" item* \")\" | \"[\" item* \"]\" | [a-z]");

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-// sample_documents sample|check: for the comparison with ajv (oracle/compare.mjs). Reads one JSON
-// object per line and writes one JSON array per line:
+// sample_documents sample|check: the program that oracle/compare.mjs runs to compare grammars with
+// ajv. It reads one JSON object per line and writes one JSON array per line:
 //   sample  {"schema": ..., "n": N}         N random documents of the schema's grammar, as texts
-//   check   {"schema": ..., "texts": [...]} whether the grammar allows each
+//   check   {"schema": ..., "texts": [...]} for each text, whether the grammar allows it
 #include <cstdio>
 #include <iostream>
 #include <nlohmann/json.hpp>
@@ -16,8 +16,8 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// A random way through the grammar, byte by byte, that prefers ASCII and, more and more, what ends
-// values.
+// Takes a random path through the grammar, byte by byte. It prefers ASCII and, as the text grows,
+// bytes that end values.
 std::string sample(GrammarMatcher matcher, std::mt19937& random) {
   std::string text;
   std::vector<uint64_t> mask;

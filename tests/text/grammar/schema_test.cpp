@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// JSON schemas as grammars: which documents they allow, and the errors. What a validator says of
-// such documents is in schema_oracle (tests/text/grammar/oracle).
+// JSON schemas as grammars: the documents they allow, and the errors. schema_oracle
+// (tests/text/grammar/oracle) compares them with a validator on many documents.
 #include <fmt/core.h>
 #include <gtest/gtest.h>
 
@@ -62,7 +62,7 @@ INSTANTIATE_TEST_SUITE_P(
 INSTANTIATE_TEST_SUITE_P(
     Objects, JsonSchema,
     testing::Values(
-        // in the schema's order, optional ones anywhere
+        // Members come in the schema's order; optional ones may be anywhere.
         Case{
             R"({"properties": {"a": {"type": "integer"}, "b": {"type": "integer"}, "c": {"type": "integer"}},
                  "required": ["b"]})",
@@ -173,7 +173,65 @@ INSTANTIATE_TEST_SUITE_P(
         Case{R"({"type": "number", "exclusiveMaximum": 3, "minimum": -2})",
              {"-2", "-1.5", "0", "2.999"},
              {"3", "3.0", "-2.5", "-3"}},
-        Case{R"({"type": "number", "maximum": -5})", {"-5", "-5.5", "-60"}, {"-4.9", "0", "5"}}));
+        Case{R"({"type": "number", "maximum": -5})", {"-5", "-5.5", "-60"}, {"-4.9", "0", "5"}},
+        Case{R"({"type": "number", "minimum": 0.5, "maximum": 0.75})",
+             {"0.5", "0.50", "0.51", "0.7", "0.749999", "0.75", "0.7500"},
+             {"0", "0.4", "0.49", "0.751", "0.7501", "0.8", "1", "-0.6"}},
+        Case{R"({"type": "number", "exclusiveMinimum": -1.25, "exclusiveMaximum": 10.05})",
+             {"-1.249", "-1", "-0.5", "0", "9.99", "10", "10.0", "10.049"},
+             {"-1.25", "-1.250", "-1.3", "-2", "10.05", "10.050", "10.1", "11"}},
+        Case{R"({"type": "number", "minimum": 1e-3})",
+             {"0.001", "0.0010", "0.01", "1", "7.5"},
+             {"0", "0.0009", "-1"}},
+        Case{R"({"type": "number", "minimum": 0, "maximum": 1e300})", {"0", "5.5"}, {"-1"}},
+        Case{R"({"type": "integer", "maximum": 18446744073709551615, "minimum": -1e40})",
+             {"-5", "0", "123456789012345678"},
+             {"1.5"}},
+        Case{R"({"type": "number", "minimum": 1, "exclusiveMinimum": true})",
+             {"1.1", "2"},
+             {"1", "1.0"}},
+        Case{R"({"type": "integer", "multipleOf": 1})", {"7"}, {"7.5"}},
+        Case{R"({"type": "integer", "multipleOf": 2})", {"0", "-14", "2"}, {"1", "13"}},
+        Case{R"({"type": "integer", "multipleOf": 5})", {"0", "15", "-20"}, {"1", "13"}},
+        Case{R"({"type": "integer", "multipleOf": 100})", {"0", "100", "-2500"}, {"10", "250"}},
+        Case{R"({"type": "number", "multipleOf": 0.01, "minimum": 0})",
+             {"0", "1.5", "2.25"},
+             {"1.255", "-1"}}));
+
+INSTANTIATE_TEST_SUITE_P(
+    Helpers, JsonSchema,
+    testing::Values(
+        Case{R"({"type": "string", "pattern": "^[a-z0-9-]+$", "maxLength": 4})",
+             {R"("a")", R"("a-9z")"},
+             {R"("")", R"("abcde")", R"("A")"}},
+        Case{R"({"type": "string", "pattern": "^\\d{2,}$", "minLength": 3})",
+             {R"("123")", R"("123456")"},
+             {R"("12")", R"("12a")"}},
+        Case{R"({"type": "string", "nullable": true})", {R"("x")", "null"}, {"1"}},
+        Case{R"({"enum": ["a"], "nullable": true})", {R"("a")", "null"}, {R"("b")"}},
+        Case{R"({"type": "object", "minProperties": 1, "maxProperties": 2})",
+             {R"({"a":1})", R"({"a":1,"b":[]})"},
+             {"{}", R"({"a":1,"b":2,"c":3})"}},
+        Case{R"({"type": "object", "propertyNames": {"pattern": "^[a-z]+$"},
+                 "additionalProperties": {"type": "integer"}})",
+             {"{}", R"({"ab":1,"c":2})"},
+             {R"({"A":1})", R"({"a":"x"})"}},
+        Case{R"({"propertyNames": {"enum": ["a", "b"]}})", {R"({"a":[1]})"}, {R"({"c":1})"}},
+        Case{R"({"patternProperties": {"^x-": {"type": "boolean"}}, "type": "object"})",
+             {"{}", R"({"x-a":true})"},
+             {R"({"y":true})", R"({"x-a":1})"}},
+        Case{R"({"properties": {"a": {}}, "required": ["a"], "minProperties": 1,
+                 "maxProperties": 3, "propertyNames": {"minLength": 1}})",
+             {R"({"a":1})"},
+             {"{}"}},
+        Case{R"({"type": "array", "uniqueItems": true, "maxItems": 1})", {"[1]"}, {"[1,1]"}},
+        Case{R"({"allOf": [{"properties": {"a": {}}}, {"properties": {"b": {}}}],
+                 "unevaluatedProperties": false})",
+             {R"({"a":1,"b":2})"},
+             {R"({"c":1})"}},
+        Case{R"({"properties": {"a": {}}, "unevaluatedProperties": {"type": "integer"}})",
+             {R"({"a":"x","b":2})"},
+             {R"({"b":"x"})"}}));
 
 INSTANTIATE_TEST_SUITE_P(
     Combinations, JsonSchema,
@@ -222,8 +280,12 @@ TEST(JsonSchemaErrors, NameThePlaceAndTheKeyword) {
       {"false", {"allows no value"}},
       {R"({"type": "text"})", {"#: type \"text\""}},
       {R"({"properties": {"a": {"not": {}}}})", {"#/properties/a", "not is not supported"}},
-      {R"({"items": {"multipleOf": 2}})", {"#/items", "multipleOf"}},
-      {R"({"type": "object", "patternProperties": {}})", {"patternProperties"}},
+      {R"({"items": {"multipleOf": 7}})", {"#/items", "multipleOf 7"}},
+      {R"({"items": {"multipleOf": 0}})", {"#/items", "a number above 0, not 0"}},
+      {R"({"type": "integer", "minimum": 1, "multipleOf": 5})", {"multipleOf 5 beside bounds"}},
+      {R"({"patternProperties": {"a": {}, "b": {}}})", {"more than one of patternProperties"}},
+      {R"({"properties": {"a": {}}, "minProperties": 1})", {"minProperties beside properties"}},
+      {R"({"minProperties": 2, "maxProperties": 1})", {"minProperties 2 and maxProperties 1"}},
       {R"({"if": {}})", {"the keyword if"}},
       {R"({"type": "array", "uniqueItems": true})", {"uniqueItems"}},
       {R"j({"type": "string", "pattern": "(?=a)"})j", {"look-ahead"}},
@@ -239,8 +301,9 @@ TEST(JsonSchemaErrors, NameThePlaceAndTheKeyword) {
       {R"({"type": "string", "minLength": -1})", {"minLength must be a whole number"}},
       {R"({"type": "array", "minItems": 3, "maxItems": 2})", {"minItems 3 and maxItems 2"}},
       {R"({"type": "integer", "minimum": 5, "maximum": 4})", {"no number is between"}},
-      {R"({"type": "number", "minimum": 0.5})", {"minimum 0.5", "whole numbers"}},
-      {R"({"type": "integer", "maximum": 1e30})", {"more than 18 digits"}},
+      {R"({"type": "number", "minimum": 0.5, "maximum": 0.4})", {"no number is between"}},
+      {R"({"type": "integer", "minimum": 1e30})", {"more than 18 digits"}},
+      {R"({"type": "string", "pattern": "^a{3}$", "maxLength": 2})", {"no string has it"}},
       {R"({"$ref": "http://example.com/x"})", {"only references inside"}},
       {R"({"$ref": "#/nowhere"})", {"#/nowhere", "nothing at this place"}},
       {R"({"$ref": "#"})", {"left recursion"}},
@@ -284,7 +347,7 @@ std::string list_of(int n, const std::function<std::string(int)>& item) {
   return list + "]";
 }
 
-// Time grows with their length, and the values are read in one way at a time.
+// The time grows in proportion to the list, and at most one way to read the values is open.
 TEST(JsonSchema, ListsMayBeLong) {
   const std::clock_t begin = std::clock();
   const std::string values = list_of(40000, [](int i) { return fmt::format("\"v{}\"", i); });
@@ -298,7 +361,7 @@ TEST(JsonSchema, ListsMayBeLong) {
     Grammar::from_json_schema("{\"allOf\": [{\"enum\": " + values + "}, {\"enum\": [0," +
                               values.substr(1) + "}]}");
   });
-  // each part adds a property, and all say something of one
+  // Each part adds a property, and all parts constrain the same one.
   const Grammar parts = Grammar::from_json_schema(
       "{\"allOf\": " +
       list_of(400,
@@ -314,8 +377,9 @@ TEST(JsonSchema, ListsMayBeLong) {
   EXPECT_LT(seconds, 10);
 }
 
-// Each of these is small or ordinary, and made one of the steps quadratic, exponential or as deep
-// as the text is long. Seconds are far above what they take, so that busy machines do not matter.
+// Each of these schemas is small or ordinary, and once made one of the steps quadratic, exponential
+// or as deep as the text is long. The limit in seconds is far above the time they take, so that
+// busy machines do not matter.
 TEST(JsonSchema, CostsNoMoreThanItsLength) {
   const auto text = [](const std::string& part, size_t n) {
     std::string all;
@@ -333,7 +397,7 @@ TEST(JsonSchema, CostsNoMoreThanItsLength) {
   const std::string values = list_of(200000, [](int) { return std::string("0"); });
   const std::string nothing = list_of(2000, [](int) { return std::string("{}"); });
   const struct {
-    std::string what, schema, error;  // no error: it is possible
+    std::string what, schema, error;  // an empty error means that the schema is valid
   } cases[] = {
       {"a long name", long_name + "}", ""},
       {"a long name beside others", long_name + R"(, "additionalProperties": true})",
@@ -404,12 +468,12 @@ TEST(JsonSchema, RulesWithOneWishAreNumbered) {
   }
 }
 
-// No model can fill its answer with white space.
+// A model cannot fill its answer with white space.
 TEST(JsonSchema, WhiteSpaceIsBounded) {
   const Grammar grammar = Grammar::json_object();
   EXPECT_TRUE(allows(grammar, "{\n\n                    }"));
   EXPECT_EQ(verdict(grammar, "{\n\n\n\n\n"), Verdict::kNo);
-  EXPECT_TRUE(allows(grammar, "{  }"));  // before the end, where there is no member
+  EXPECT_TRUE(allows(grammar, "{  }"));  // white space before the end of an empty object
   EXPECT_EQ(verdict(grammar, "{\"a\":  "), Verdict::kNo);
   EXPECT_EQ(verdict(grammar, "{\"a\":1  "), Verdict::kNo);
   EXPECT_EQ(verdict(grammar, "{} "), Verdict::kNo);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
-// How long a mask takes, over the tokens of answers and with the vocabularies of real models:
-// those of SNAPKV_TEST_DATA, and a GGUF file or tokenizer.json that SNAPKV_SPEED_VOCABULARY names.
-// What it prints is in docs/grammar.md; what it asserts is above that, for slower machines.
+// The time that a mask takes, measured at the tokens of answers with the vocabularies of real
+// models: those in SNAPKV_TEST_DATA, and a GGUF file or tokenizer.json that SNAPKV_SPEED_VOCABULARY
+// names. docs/grammar.md has the times that this test prints; its limits are higher, for slower
+// machines.
 #include <fmt/core.h>
 #include <gtest/gtest.h>
 
@@ -47,7 +48,7 @@ std::string document(int n_children) {
          children + "]}";
 }
 
-// Milliseconds of the processor: others may use it too.
+// Milliseconds of processor time, as other programs may use the processor too.
 double now_ms() {
   timespec time = {};
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
@@ -60,7 +61,7 @@ double timed_mask(const GrammarMatcher& matcher, std::vector<uint64_t>& mask) {
   return now_ms() - begin;
 }
 
-// Milliseconds of mask() before each token of a text, which must be allowed.
+// The milliseconds that mask() takes before each token of a text, which the grammar must allow.
 std::vector<double> times_of_text(GrammarMatcher matcher, const Tokenizer& tokenizer,
                                   const std::string& text) {
   std::vector<double> times;
@@ -75,7 +76,7 @@ std::vector<double> times_of_text(GrammarMatcher matcher, const Tokenizer& token
   return times;
 }
 
-// The same before each token of an answer of random ones.
+// The same, before each token of an answer of random allowed tokens.
 std::vector<double> times_of_random_answer(GrammarMatcher matcher, int64_t n_vocab, size_t n_tokens,
                                            std::mt19937& random) {
   std::vector<double> times;
@@ -133,7 +134,7 @@ TEST_P(GrammarSpeed, Masks) {
     expect_quick(std::string(name) + ", again", times_of_text(matcher, *tokenizer, text));
   }
 
-  std::string sentence = "\"";  // each place of the repetition is new once
+  std::string sentence = "\"";  // each place of the repetition is new the first time
   while (sentence.size() < 360)
     sentence += "The river rose (4 m), and the mill – „Mühle“ – stood. ";
   for (const char* bounds : {R"("maxLength": 400)", R"("minLength": 300, "maxLength": 500)"}) {

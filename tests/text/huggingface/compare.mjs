@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
-// node compare.mjs SNAPKV [COUNT [NAME ...]]: token ids and decoded texts of `snapkv tokenize` and
-// `detokenize` beside those of @huggingface/tokenizers, for every vocabulary that is installed (or
-// those named): COUNT random texts and the cases below. Run by ctest, in a copy of this folder.
+// node compare.mjs SNAPKV [COUNT [NAME ...]]: compares the token ids and decoded texts of
+// `snapkv tokenize` and `detokenize` with those of @huggingface/tokenizers, for every vocabulary
+// that is installed (or those named), on COUNT random texts and the cases below. It runs in a copy
+// of this folder.
 import { spawnSync } from "node:child_process";
 import { existsSync, readFileSync, readdirSync } from "node:fs";
 import { dirname, join } from "node:path";
@@ -22,9 +23,9 @@ const CASES = [
 const WORDS = [...CASES.filter((c) => c.length > 0 && c.length < 24), "the", " of", " and", "\n", "  ", "123", "."];
 
 // Blocks without gaps that were complete before Unicode 14: Node, PCRE2 and the models' own libraries
-// have different versions, which agree on these. Without three characters that JavaScript's patterns
-// take for something else: the long s, which they do not fold to s, the mark of byte order, which is
-// white space there, and U+0085, which is none.
+// use different versions of Unicode, which agree on these blocks. Three characters are left out
+// because JavaScript's patterns treat them differently: the long s, which they do not fold to s;
+// the byte order mark, which is white space there; and U+0085, which is not.
 const BLOCKS = [
   [0x01, 0x7f], [0x80, 0x84], [0x86, 0x17e], [0x180, 0x377], [0x3a3, 0x52f], [0x5d0, 0x5ea], [0x620, 0x6ff], [0x904, 0x963],
   [0xe01, 0xe3a], [0x10a0, 0x10c5], [0x1100, 0x1248], [0x1e00, 0x1f15], [0x2000, 0x2064], [0x2190, 0x2426],
@@ -64,7 +65,7 @@ function snapkv(binary, args, lines) {
 }
 
 // The pre-tokenizer Digits cuts at the digits of every script in Hugging Face's library and here,
-// but at those of ASCII in its JavaScript: texts for it have no others.
+// but only at ASCII digits in the JavaScript library, so the texts for it have no other digits.
 const OTHER_DIGITS = /(?![0-9])\p{N}/gu;
 
 /** Returns the number of texts that differ. */

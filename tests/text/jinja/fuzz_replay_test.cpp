@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// The fuzz target of chat templates without a fuzzer: every file in tests/fuzz/corpus_jinja (inputs
-// that once failed, and the fuzzer's seeds) and thousands of mutations of the templates of
-// snippets.json from a fixed seed.
+// Runs the fuzz target of chat templates without a fuzzer, on every file in tests/fuzz/corpus_jinja
+// (inputs that once failed, and the fuzzer's seeds) and on thousands of mutations of the templates
+// in snippets.json from a fixed seed.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -55,7 +55,7 @@ TEST(JinjaFuzz, Mutations) {
     text.erase(std::remove(text.begin(), text.end(), '\0'), text.end());
     ++outcomes[static_cast<int>(render_hostile(text + '\0' + variables))];
   }
-  // The mutations reach all depths.
+  // The mutations must reach every depth.
   EXPECT_GT(outcomes[0], 1000);
   EXPECT_GT(outcomes[1], 200);
   EXPECT_GT(outcomes[2], 1000);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Templates that mean harm: they end in an error, soon, with little memory.
+// Hostile templates end in an error, soon, and use little memory.
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 
@@ -15,7 +15,7 @@ namespace {
 #if defined(SNAPKV_SANITIZED)
 constexpr double kLimit = 3.0;
 #else
-constexpr double kLimit = 0.3;  // seconds of processor time, 3 to 5 times what they take
+constexpr double kLimit = 0.3;  // seconds of processor time, 3 to 5 times what the templates take
 #endif
 
 std::string repeat(const std::string& text, int n) {
@@ -134,7 +134,7 @@ const std::pair<const char*, std::string> kHostile[] = {
                           "{% for i in range(100000) %}x{% endfor %}" +
                           "{% for i in range(100000) %}{{ 'x' * 10000 }}{% endfor %}" +
                           repeat("{% endfilter %}", 100)},
-    // at parsing
+    // Templates that are hard to parse.
     {"parentheses", "{{ " + repeat("(", 100000) + "1" + repeat(")", 100000) + " }}"},
     {"brackets", "{{ " + repeat("[", 100000) + repeat("]", 100000) + " }}"},
     {"braces", "{{ " + repeat("{1:", 100000) + "1" + repeat("}", 100000) + " }}"},
@@ -173,7 +173,7 @@ TEST(JinjaLimits, HostileTemplatesEndInAnErrorSoon) {
 }
 
 TEST(JinjaLimits, LongConversationsAreNotHostile) {
-  // 400 messages of 20 KB: twice what a context of a million tokens holds
+  // 400 messages of 20 KB: twice the text that fits a context of a million tokens.
   Json messages = Json::array();
   for (int i = 0; i < 400; ++i) {
     messages.push_back({{"role", i % 2 == 0 ? "user" : "assistant"},

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Which bytes of a rendering come from the conversation, however they went through the template.
+// Which bytes of a rendered text come from the conversation, however the template changed them.
 #include <gtest/gtest.h>
 
 #include "tests/text/jinja/render.h"
@@ -7,7 +7,7 @@
 namespace snapkv::test {
 namespace {
 
-/// The text with what came from the conversation in 【】.
+/// The text, with 【】 around the parts that come from the conversation.
 std::string marked(const std::string& source, const std::string& variables) {
   const RenderedChat chat = render(source, variables);
   std::string text;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What the tests of chat templates share: files, and rendering by a clock that stands still.
+// Helpers for the tests of chat templates: reading files, and rendering with a fixed time.
 #pragma once
 
 #include <ctime>
@@ -24,7 +24,8 @@ inline Json read_json(const std::string& name) {
   return Json::parse(read_bytes(std::string(SNAPKV_SOURCE_DIR) + "/tests/text/" + name));
 }
 
-/// 2024-07-26 10:00:00 UTC, the time of the golden files; strftime_now() shows local time.
+/// 2024-07-26 10:00:00 UTC, the time in the golden files. strftime_now() shows local time, so the
+/// tests set the time zone to UTC.
 constexpr std::time_t kNow = 1721988000;
 inline void use_utc() {
   setenv("TZ", "UTC", 1);

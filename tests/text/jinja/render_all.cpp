@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// render_all TEMPLATES CONVERSATIONS: every template of a folder with every conversation of a JSON
-// file, as {"template": {"conversation": {"text": ...} or {"error": ...}}} on stdout. Run by
-// oracle/compare.mjs.
+// render_all TEMPLATES CONVERSATIONS: renders every template of a folder with every conversation of
+// a JSON file, and writes {"template": {"conversation": {"text": ...} or {"error": ...}}} to
+// stdout. oracle/compare.mjs runs it.
 #include <filesystem>
 #include <iostream>
 

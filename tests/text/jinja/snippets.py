@@ -47,7 +47,7 @@ def environment():
     return env
 
 
-# What every template may read.
+# The variables that every template may read.
 VARIABLES = {
     "n": 7, "zero": 0, "neg": -3, "x": 2.5, "big": 1e16, "small": 1e-7, "whole": 3.0,
     "yes": True, "no": False, "nothing": None, "empty": "", "s": "Hello World", "t": "a,b,,c",
@@ -80,7 +80,7 @@ line' }}
 {{ 1.0 }} {{ 100000000000000000.0 }} {{ 1e16 }} {{ 1e15 }} {{ 123456789.123 }} {{ 0.0001 }} {{ 0.00001 }} {{ 1e22 }} {{ 1.7976931348623157e308 }} {{ 5e-324 }} {{ -0.0 }}
 {{ big }} {{ small }} {{ whole }} {{ x }}
 """.strip("\n").split("\n")
-# the one with a newline inside
+# The literal with a newline inside was split in two.
 LITERALS = [line for line in LITERALS if line not in ("{{ 'multi", "line' }}")] + ["{{ 'multi\nline' }}"]
 
 OPERATORS = r"""
@@ -543,7 +543,7 @@ def main():
             row = {"group": group, "template": template}
             try:
                 row["text"] = env.from_string(template).render(**copy.deepcopy(VARIABLES))
-            except Exception as e:  # whatever Jinja throws, an error is expected
+            except Exception as e:  # any exception means that an error is expected
                 row["error"] = type(e).__name__
             rows.append(row)
     lines = ",\n".join(f"  {json.dumps(row)}" for row in rows)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Hundreds of small templates, one or more for every construct: the text that Python's Jinja2 makes
-// of each, recorded by snippets.py, or an error where it throws one.
+// Hundreds of small templates, at least one for every construct: each must give the text that
+// Python's Jinja2 gives, recorded by snippets.py, or an error if Jinja2 throws one.
 #include <gtest/gtest.h>
 
 #include "tests/text/jinja/render.h"

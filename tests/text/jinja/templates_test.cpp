@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Templates of real models with all conversations of conversations.json: the texts that
-// transformers makes of them, recorded as hashes by record_templates.py. The templates are no part
-// of the repository: SNAPKV_TEST_DATA names the folder that has them.
+// Templates of real models, rendered with all conversations of conversations.json, must give the
+// texts of transformers, recorded as hashes by record_templates.py. The templates are not in the
+// repository: SNAPKV_TEST_DATA names the folder that has them.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -30,7 +30,8 @@ TEST(JinjaTemplates, EqualTextsAndErrorsAsTransformers) {
     for (const auto& [conversation, expected] : texts.items()) {
       SCOPED_TRACE(name + " with " + conversation);
       const std::string error = expected.value("error", "");
-      // of a template for llama.cpp, which takes the result of map() for a list, as is done here
+      // From a template for llama.cpp, which takes the result of map() as a list, as this library
+      // does.
       const bool generator = error.find("generator is not JSON serializable") != std::string::npos;
       try {
         const std::string text = tmpl.render(conversations.at(conversation).dump(), kNow).text;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Lines over the length of the context: memory of the cache, time per token, time of a prompt.
+// Line charts over the length of the context: memory of the cache, time per token, time of a
+// prompt.
 import type { BenchRecord } from "../data";
 import { bytes, count, number, seconds, tokens } from "../format";
 import { binaryStep, type Line, type LinesSpec, type Point } from "../lines";
@@ -7,7 +8,7 @@ import { distinct, groupBy, meanOf } from "../stats";
 
 const kMib = 1 << 20;
 
-/** "full", "snapkv 1024", and what else differs between the records. */
+/** "full", "snapkv 1024", and the other fields in which the records differ. */
 export function seriesName(r: BenchRecord, all: BenchRecord[]): string {
   const differs = (field: keyof BenchRecord) => distinct(all.map((x) => x[field])).length > 1;
   const parts = [r.kv_policy + (r.kv_budget > 0 ? ` ${r.kv_budget}` : "")];
@@ -24,12 +25,12 @@ export function testName(r: BenchRecord): string {
     `${r.n_depth > 0 ? ` after ${tokens(r.n_depth)}` : ""}${r.n_seq > 1 ? ` × ${r.n_seq}` : ""}`;
 }
 
-/** Tokens of one sequence at the end of a test. */
+/** Tokens of a sequence at the end of a test. */
 export function contextOf(r: BenchRecord): number {
   return r.n_prompt + r.n_depth + r.n_gen;
 }
 
-/** Points at the same x (as tests of several answer lengths) become their mean. */
+/** Replaces points at the same x (as from tests with several answer lengths) by their mean. */
 function pointsOf(records: BenchRecord[], x: (r: BenchRecord) => number,
   y: (r: BenchRecord) => Omit<Point, "x">): Point[] {
   return [...groupBy(records, (r) => String(x(r)))]
@@ -49,12 +50,15 @@ function highest(lines: Line[], of: "x" | "y"): number {
   return lines.flatMap((l) => l.points.map((p) => (of === "y" ? p.high ?? p.y : p.x))).reduce((a, b) => Math.max(a, b), 0);
 }
 
-// Ticks of one unit: "200 ms", or "200 s" where seconds() would say minutes.
+// Formats all ticks in one unit: "200 ms", or "200 s" where seconds() would use minutes.
 function timeTick(lines: Line[]): (s: number) => string {
   return highest(lines, "y") < 1 ? (s) => `${number(s * 1000)} ms` : (s) => `${number(s)} s`;
 }
 
-/** Tests that read their context at once: a prompt after a prompt keeps rows of both, which is another thing. */
+/**
+ * Tests that read their context in one go. A prompt after another prompt keeps rows of both, so it
+ * can't be compared.
+ */
 function readAtOnce(records: BenchRecord[]): BenchRecord[] {
   const plain = records.filter((r) => r.n_prompt === 0 || r.n_depth === 0);
   return plain.length > 0 ? plain : records;
@@ -88,7 +92,7 @@ export function memorySpec(all: BenchRecord[], log: boolean): LinesSpec {
   };
 }
 
-/** Shortest and longest repetition, where there are several. */
+/** The shortest and the longest repetition, if there are several. */
 function extremes(r: BenchRecord, scale: number): { low?: number; high?: number } {
   if (r.samples_ns.length < 2) return {};
   return { low: Math.min(...r.samples_ns) * scale, high: Math.max(...r.samples_ns) * scale };
@@ -131,13 +135,13 @@ export interface Comparison {
   x: number;
   full: number;
   compressed: number;
-  /** full / compressed, and what it can be where repetitions differ. */
+  /** full / compressed, and its range where repetitions differ. */
   ratio: number;
   low: number;
   high: number;
 }
 
-/** Full beside the first compressed cache at the longest context that both have. */
+/** Compares the full cache with the first compressed one, at the longest context that both have. */
 export function comparison(spec: LinesSpec): Comparison | null {
   const full = spec.lines.find((l) => /^full\b/.test(l.name));
   const other = spec.lines.find((l) => !/^full\b/.test(l.name));

@@ -38,7 +38,7 @@ function addTable(records: BenchRecord[]): void {
   card.setCaption("One row per test: the mean of its repetitions and their standard deviation.");
 }
 
-// The machine's limits depend on the threads: one choice for each number of them.
+// The machine's limits depend on the number of threads, so each number is a choice of its own.
 function addRoofline(all: BenchRecord[]): void {
   const records = withLimits(all);
   if (records.length === 0) return;

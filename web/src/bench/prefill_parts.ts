@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
-// Where the time of a prompt went, per test.
+// Where the time of a prompt went, for each test.
 import { kNeedleStops } from "../colour";
 import type { BenchRecord } from "../data";
 import { percent, seconds, tokens } from "../format";
 import { axis, baseOption, legend, type Frame, type Picture } from "../picture";
 import { afterDepth, seriesName } from "./bench_lines";
 
-/** The parts of a test, seconds; what is left is norms, rotations and the rest. */
+/** The parts of a test in seconds; the remainder is norms, rotations and the like. */
 export function partsOf(r: BenchRecord): [string, number][] {
   const parts: [string, number][] = [
     ["matrix products", r.linear_s ?? 0], ["attention", r.attention_s ?? 0],

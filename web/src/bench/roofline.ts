@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// The roofline of a machine and what a run reached of it: every test is a point at its operations
-// per byte and its operations per second, below the roofs that the machine's read rate and its
-// products make. The terms are those of app/cli/bench/roofline.h.
+// The roofline of a machine, and how close a run came to it. Each test is a point at its operations
+// per byte and its operations per second; the machine's read rate and its products form the roofs
+// above. The terms are those of app/cli/bench/roofline.h.
 import { seriesColours } from "../colour";
 import type { BenchRecord } from "../data";
 import { number, seconds, tokens } from "../format";
@@ -26,12 +26,12 @@ export function withLimits(records: BenchRecord[]): LimitRecord[] {
   return records.filter((r): r is LimitRecord => r.percent_of_limit !== null);
 }
 
-/** Operations for each byte. */
+/** Operations per byte. */
 export function intensity(r: BenchRecord): number {
   return r.work_gflop / r.work_gb;
 }
 
-/** Products that a record's rates were measured of. */
+/** The products whose rates a record holds. */
 const kProducts = [
   ["f32", (r: BenchRecord) => r.machine_f32_gflops], ["bf16", (r: BenchRecord) => r.machine_bf16_gflops],
   ["int8", (r: BenchRecord) => r.machine_int8_gops]] as const;
@@ -43,7 +43,7 @@ export interface Roof {
   rate: number;
 }
 
-/** What the machine reads and multiplies at most: the best of what was measured before each test. */
+/** The highest read and product rates of the machine: the best of all measurements before the tests. */
 export function roofs(records: LimitRecord[]): { read: number; products: Roof[] } {
   const best = (of: (r: BenchRecord) => number | null) => Math.max(...records.map((r) => of(r) ?? 0));
   return {
@@ -52,7 +52,7 @@ export function roofs(records: LimitRecord[]): { read: number; products: Roof[] 
   };
 }
 
-/** Room around all points and ridges, in whole powers of ten at the left and the bottom. */
+/** Axis ranges with room around all points and ridges; they begin at powers of ten. */
 export function extent(records: LimitRecord[]): { x: [number, number]; y: [number, number] } {
   const { read, products } = roofs(records);
   const xs = [...records.map(intensity), ...products.map((p) => p.rate / read)];
@@ -97,7 +97,7 @@ function roofSeries(records: LimitRecord[], frame: Frame): object[] {
   const common = { type: "line", symbol: "none", silent: true, z: 2, lineStyle: line, tooltip: { show: false } };
   const words = (coord: [number, number], position: [number, number], formatter: string) => ({
     silent: true, symbol: "circle", symbolSize: 0, data: [{ coord }], label: { ...text, position, align: "right", formatter } });
-  // the lowest roof is named below its line, so that names of roofs that are close don't meet
+  // the name of the lowest roof is below its line, so that names of close roofs do not overlap
   return [
     { ...common, name: "memory", data: [[x[0], x[0] * read], [highest / read, highest]],
       markPoint: words([highest / read, highest], [-10, -6], `${frame.width < kNarrow ? "" : "memory: "}${number(read)} GB/s`) },
@@ -138,7 +138,7 @@ export function pointPlaces(records: LimitRecord[], frame: Frame, label: (r: Lim
 
 const kPrompt = "circle", kDecode = "triangle";
 
-/** The cache of a record; how many sequences there are is part of a test's name. */
+/** The cache of a record; the number of sequences belongs to the test's name instead. */
 function cacheName(r: BenchRecord, all: BenchRecord[]): string {
   return seriesName({ ...r, n_seq: 1 }, all);
 }
@@ -195,7 +195,7 @@ export function rooflinePicture(chosen: () => LimitRecord[], all: BenchRecord[])
   };
 }
 
-/** A row for each test, with all that its point says. */
+/** A row for each test, with the values that its point shows. */
 export function rooflineTable(records: LimitRecord[], all: BenchRecord[]): string[][] {
   return [
     ["", "cache", "test", "of the limit", "limit", "GFLOP/s", "GB/s", "operations/byte", "least time", "time"],

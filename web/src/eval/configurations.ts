@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: MIT
-// Names of cache configurations: what differs between the records of a page is part of the name.
+// Names of cache configurations: a name includes the fields in which the records of a page differ.
 import type { Configuration, EvalRecord } from "../data";
 import { bytes, count, percent } from "../format";
 import { distinct, groupBy } from "../stats";
 
-// Said in another way than by their name, or in another place.
+// Fields that appear in another form or another place.
 const kSaidElsewhere = ["policy", "budget", "ratio", "kv_type"];
 const kSession: Record<string, (value: unknown) => string> = {
   kv_memory: (v) => `${bytes(Number(v))} at most`,
   kv_decode_limit: (v) => `decode limit ${v}`,
 };
 
-/** A field as records have it: "kernel 15", "avg pooling", "critical"; nothing for a no. */
+/** A record's field as text: "kernel 15", "avg pooling", "critical"; empty for false. */
 function fieldText(name: string, value: unknown): string {
   if (kSession[name]) return kSession[name](value);
   const words = name.replaceAll("_", " ");
@@ -19,7 +19,7 @@ function fieldText(name: string, value: unknown): string {
   return typeof value === "string" ? `${value} ${words}` : `${words} ${value}`;
 }
 
-/** The fields by which records of one policy differ. Which fields there are, the policies say. */
+/** The fields in which records of the same policy differ. The policies define which fields exist. */
 function differing(records: EvalRecord[]): Set<string> {
   const names = new Set<string>();
   for (const group of groupBy(records.map((r) => r.configuration), (c) => c.policy).values()) {
@@ -32,19 +32,19 @@ function differing(records: EvalRecord[]): Set<string> {
   return names;
 }
 
-/** Names configurations of these records. */
+/** Names the configurations of these records. */
 export class Namer {
   private readonly fields: Set<string>;
   constructor(records: EvalRecord[]) {
     this.fields = differing(records);
   }
 
-  /** Without its budget, in rows or bytes: "snapkv, kernel 15" */
+  /** The name without the budget in rows or bytes: "snapkv, kernel 15". */
   series(c: Configuration): string {
     return [c.policy, ...this.parts(c, ["kv_memory"])].join(", ");
   }
 
-  /** With it: "snapkv 128, kernel 15" */
+  /** The name with the budget: "snapkv 128, kernel 15". */
   full(c: Configuration): string {
     const budget = c.ratio !== undefined ? ` ${percent(c.ratio)}` : c.budget !== undefined ? ` ${count(c.budget)}` : "";
     return [c.policy + budget, ...this.parts(c, [])].join(", ");
@@ -58,14 +58,14 @@ export class Namer {
   }
 }
 
-/** What a record's prompt is a case of: "needle, single", "ruler, vt, asked after compression". */
+/** The task that a record's prompt belongs to: "needle, single", "ruler, vt, asked after compression". */
 export function taskName(r: EvalRecord): string {
   const parts = [r.task ?? r.id.split(" ")[0], r.kind, r.ruler_task, r.dataset,
     r.question === "agnostic" ? "asked after compression" : undefined];
   return parts.filter((part) => typeof part === "string").join(", ");
 }
 
-/** The length that was asked for; undefined where every prompt has its own. */
+/** The requested length; undefined if every prompt has its own. */
 export function lengthOf(r: EvalRecord): number | undefined {
   const length = r.length_wanted ?? (r.task === "needle" ? r.length : undefined);
   return typeof length === "number" ? length : undefined;

@@ -24,7 +24,7 @@ function addQuality(records: Scored[]): void {
   } });
 }
 
-// A grid for each task that has lengths and depths.
+// Adds a grid for each task that varies lengths and depths.
 function addGrids(records: Scored[]): void {
   const tasks = groupBy(records.filter(hasGrid), taskName);
   for (const [task, group] of tasks) {
@@ -105,7 +105,7 @@ function addFidelity(all: EvalRecord[]): void {
   add(fidelitySpec);
 }
 
-// Overlap is about attention with the full cache: nothing is compressed there.
+// Overlap measures attention with the full cache; nothing is compressed there.
 function titleOf(records: EvalRecord[]): string {
   return records.every((r) => r.task === "overlap") ? "What the attention of a prompt tells of its answer"
     : "Quality of the compressed cache";

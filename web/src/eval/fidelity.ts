@@ -25,7 +25,7 @@ export function fidelityRecords(records: EvalRecord[]): EvalRecord[] {
   return records.filter((r) => r.task === "fidelity" && Array.isArray(r.kl));
 }
 
-/** Means over the records; where there are more than kBins positions, over neighbouring ones too. */
+/** Means over the records; with more than kBins positions, also over neighbouring positions. */
 export function curve(records: EvalRecord[], field: Field): Point[] {
   const rows = records.map((r) => r[field] as number[]);
   const n = rows.reduce((a, row) => Math.max(a, row.length), 0);
@@ -44,7 +44,7 @@ export interface FidelityChoice {
   records: EvalRecord[];
 }
 
-/** All prompts and those of each length. */
+/** All prompts together, and those of each length. */
 export function fidelityChoices(records: EvalRecord[]): FidelityChoice[] {
   const lengths = groupBy(records, (r) => String(r.length));
   const each = [...lengths].sort(([a], [b]) => Number(a) - Number(b))
@@ -70,12 +70,12 @@ export function fidelitySpec(choice: FidelityChoice, measure: number): LinesSpec
   };
 }
 
-/** Whether there are budgets to draw the measures against. */
+/** Whether there are budgets against which to draw the measures. */
 export function hasBudgets(records: EvalRecord[]): boolean {
   return records.some((r) => placeOf(r) !== undefined);
 }
 
-/** The measures against what is kept: the mean of the passages' means, and its interval. */
+/** The measures against the budget: the mean of the passages' means, with its interval. */
 export function fidelityBudgetSpec(choice: FidelityChoice, measure: number): LinesSpec {
   const { field, axis, explain, share } = kFidelityMeasures[measure];
   const namer = new Namer(choice.records);

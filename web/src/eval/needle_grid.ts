@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The needle grid: length of the prompt x depth of the fact, a panel per cache configuration.
+// The needle grid: length of the prompt x depth of the fact, with a panel for each cache
+// configuration.
 import { kNeedleStops } from "../colour";
 import { count, percent, plural, tokens } from "../format";
 import { baseOption, xAxis, yAxis, type Frame, type Picture } from "../picture";
@@ -26,8 +27,7 @@ export interface Choice {
   records: Scored[];
 }
 
-/** All of them, and where they are many, each policy beside the full cache; `chosen` is the first
- * to be shown. */
+/** All configurations and, if there are many, each policy beside the full cache; `chosen` is shown first. */
 export function gridChoices(records: Scored[]): { choices: Choice[]; chosen: number } {
   const all = { label: "all caches", records };
   const policies = distinct(records.map((r) => r.configuration.policy)).filter((p) => p !== "full");
@@ -71,7 +71,7 @@ export function makeGrid(records: Scored[]): Grid {
 const short = (text: string) => (text.length > 90 ? `${text.slice(0, 89)}…` : text);
 const escape = (text: string) => text.replace(/&/g, "&amp;").replace(/</g, "&lt;");
 
-/** The answers of a cell, at most three of them; says how many there are. */
+/** The score of a cell, at most three of its answers, and how many there are. */
 export function cellTooltip(grid: Grid, panel: Panel, cell: Cell): string {
   const answers = cell.records.slice(0, 3).map((r) =>
     `“${short(escape(String(r.answer ?? "")).trim())}” (right: ${escape(short(((r.references ?? []) as string[]).join(", ")))})`);
@@ -86,7 +86,7 @@ function columnsFor(width: number, n: number): number {
   return Math.max(1, Math.min(n, Math.floor(width / 360), 3));
 }
 
-/** `current` is asked at every drawing, so that it may depend on a choice. */
+/** `current` is called for every drawing, so that it may depend on a choice. */
 export function needleGrid(current: () => Grid): Picture {
   const panelHeight = () => {
     const { depths } = current();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The records of `snapkv eval overlap`: whether windows of a prompt attend to what generation
-// attends to, layer by layer, and whether that depends on the question.
+// The records of `snapkv eval overlap`: whether windows of a prompt attend to the same tokens as
+// generation does, layer by layer, and whether that depends on the question.
 import { css, origin } from "../colour";
 import type { EvalRecord } from "../data";
 import { number, percent, plural } from "../format";
@@ -30,7 +30,7 @@ export function overlapRecords(records: EvalRecord[], part: "windows" | "questio
   return records.filter((r) => r.task === "overlap" && r.part === part);
 }
 
-/** Mean over the records that have a value; undefined without any. */
+/** Mean over the records that have a value; undefined if none has. */
 function meanAt(records: EvalRecord[], pick: (layer: Layer) => Coverage | undefined, il: number, measure: Measure) {
   const values = records.map((r) => pick((r.layers as Layer[])[il])?.[measure])
     .filter((v): v is number => typeof v === "number");
@@ -39,7 +39,7 @@ function meanAt(records: EvalRecord[], pick: (layer: Layer) => Coverage | undefi
 
 const layersOf = (records: EvalRecord[]) => (records[0].layers as Layer[]).length;
 
-/** A line per layer, early ones blue and late ones red, and the mean of all. */
+/** A line for each layer, early ones blue and late ones red, and one for the mean of all. */
 export function layerLines(records: EvalRecord[], field: "windows" | "generation", x: (i: number) => number,
   measure: Measure): Line[] {
   const n = layersOf(records);
@@ -115,7 +115,7 @@ export function questionsSpec(records: EvalRecord[], measure: Measure): LinesSpe
   };
 }
 
-/** Records that may share a chart: of one kind of prompt. */
+/** Groups of records that may share a chart: those of one kind of prompt. */
 export function overlapGroups(records: EvalRecord[]): { label: string; records: EvalRecord[] }[] {
   const key = (r: EvalRecord) => `${r.model} ${r.id}`.replace(/ sample \d+/, "");
   return [...groupBy(records, key)].map(([label, group]) => ({ label, records: group }));

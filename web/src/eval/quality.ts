@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Quality against budget: a line per policy, with intervals.
+// Quality against budget: a line for each policy, with intervals.
 import type { EvalRecord } from "../data";
 import { count, percent, plural } from "../format";
 import type { Line, LinesSpec } from "../lines";
@@ -8,12 +8,12 @@ import { lengthOf, Namer } from "./configurations";
 
 export type Scored = EvalRecord & { score: number };
 
-/** Budget or share of a configuration; undefined for the full cache. */
+/** The budget or ratio of a configuration; undefined for the full cache. */
 export function placeOf(r: EvalRecord): number | undefined {
   return r.configuration.ratio ?? r.configuration.budget;
 }
 
-/** The choices of a page: all tasks together, each task, each length of a prompt. */
+/** A choice on the page: all tasks together, one task, or one length of prompts. */
 export interface Selection {
   label: string;
   records: Scored[];
@@ -56,12 +56,12 @@ export function qualitySpec(chosen: Selection): LinesSpec {
   };
 }
 
-/** The table below: configurations x tasks or lengths. */
+/** The table below the chart: configurations x tasks or lengths. */
 export function qualityTable(records: Scored[], column: (r: Scored) => string): string[][] {
   const namer = new Namer(records);
   const columns = distinct(records.map(column));
   const groups = [...groupBy(records, (r) => namer.full(r.configuration))];
-  // the number of prompts stands in the head where it is one for the column
+  // the header gives the number of prompts if it is the same in the whole column
   const sizes = (wanted: (r: Scored) => boolean) =>
     distinct(groups.map(([, group]) => group.filter(wanted).length));
   const cell = (group: Scored[], withN: boolean) => {

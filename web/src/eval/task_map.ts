@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Tasks to the right, caches downwards, a cell for each mean score: RULER's and LongBench's tables.
+// Tasks from left to right, caches from top to bottom, a cell for each mean score: RULER's and
+// LongBench's tables.
 import { kNeedleStops } from "../colour";
 import { percent, plural } from "../format";
 import { axis, baseOption, type Frame, type Picture } from "../picture";
@@ -18,14 +19,14 @@ export interface TaskMap {
   cells: TaskCell[];
 }
 
-/** Fewer tasks are read more easily from the table. */
+/** With fewer tasks, the table is easier to read. */
 const kFewest = 3;
 
 export function hasTaskMap(records: Scored[]): boolean {
   return distinct(records.map(taskName)).length >= kFewest;
 }
 
-/** What all names begin with, up to a comma: "ruler, ". */
+/** The beginning that all names share, up to a comma: "ruler, ". */
 function commonStart(names: string[]): string {
   const start = /^[^,]*, /.exec(names[0])?.[0] ?? "";
   return names.every((name) => name.startsWith(start)) ? start : "";
@@ -45,7 +46,7 @@ export function makeTaskMap(records: Scored[]): TaskMap {
 
 const kRow = 30, kBottom = 118;
 
-/** `current` is asked at every drawing, so that it may depend on a choice. */
+/** `current` is called for every drawing, so that it may depend on a choice. */
 export function taskMap(current: () => TaskMap): Picture {
   return {
     name: "task-map",

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The cache before and after: the same rows, coloured by where in the prompt an entry comes from.
+// The cache before and after compression: the same rows, coloured by each entry's place in the
+// prompt.
 import { resample, imageShape, paintRows } from "../bitmap";
 import { css, kOriginCss, mix, origin } from "../colour";
 import { columnBegin, type InspectData } from "../data";
@@ -8,22 +9,22 @@ import { baseOption, xAxis, type Frame, type Picture } from "../picture";
 import { mapSeries } from "./map_series";
 import { endsLayer, rowAxis, rowsHeight } from "./rows";
 
-/** Kept entries per KV head: the fewest and the most. */
+/** The smallest and the largest number of kept entries of a KV head. */
 export function keptRange(data: InspectData): [number, number] {
   const all = data.cache.n_kept.flat();
   return [all.reduce((a, b) => Math.min(a, b)), all.reduce((a, b) => Math.max(a, b))];
 }
 
-/** "[4, 2, 2000, 64]": layers, KV heads, entries, width of a head. Commas separate dimensions only. */
+/** "[4, 2, 2000, 64]": layers, KV heads, entries, head size. The commas separate dimensions only. */
 export function shape(data: InspectData, entries: string): string {
   const { n_layer, n_head_kv, head_dim } = data.model;
   return `[${n_layer}, ${n_head_kv}, ${entries}, ${head_dim}]`;
 }
 
 /**
- * Where the entries of a row come from, in the order of the cache: for `width` pixels over `slots`
- * entries the share of the prompt (0 to 1), or -1 behind the last entry. `kept` is in thousandths of
- * a column's tokens; a row that stands for several heads shows their mean.
+ * Where the entries of a row come from, in cache order: for each of `width` pixels over `slots`
+ * entries, the place in the prompt (0 to 1), or -1 beyond the last entry. `kept` is in thousandths
+ * of a column's tokens; a row for several heads shows their mean.
  */
 export function origins(kept: number[], nTokens: number, slots: number, width: number): Float64Array {
   const entries = kept.map((share, c) =>
@@ -40,7 +41,7 @@ export function origins(kept: number[], nTokens: number, slots: number, width: n
   return result;
 }
 
-const kGap = 96; // between the two panels: axis, bar to scale, funnel
+const kGap = 96; // between the two panels: axis, bar at scale, funnel
 
 export function cacheMatrix(data: InspectData): Picture {
   const [low, high] = keptRange(data);
@@ -114,7 +115,7 @@ export function cacheMatrix(data: InspectData): Picture {
   };
 }
 
-// The key of the colours, at the bottom right.
+// The colour key, at the bottom right.
 function originScale(frame: Frame) {
   const { look } = frame;
   const width = 150, x = frame.width - 22 - width, y = frame.height - 26;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The kept map: which positions each layer and KV head kept.
+// The map of kept positions: which ones each layer and KV head kept.
 import { resample } from "../bitmap";
 import { css, keptColour, mix } from "../colour";
 import type { InspectData } from "../data";
@@ -8,7 +8,7 @@ import { baseOption, xAxis, type Frame, type Picture } from "../picture";
 import { mapSeries } from "./map_series";
 import { columnAt, columnName, endsLayer, rowAxis, rowName, rowsHeight, type MapData } from "./rows";
 
-/** What of an inspect page's data the map draws. */
+/** The part of an inspect page's data that the map draws. */
 export type KeptData = MapData & Pick<InspectData, "kept"> & { model: Pick<InspectData["model"], "n_layer" | "n_head_kv"> };
 
 export function keptMap(data: KeptData): Picture {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A series that is one image of rows x columns, drawn again for the part that is zoomed to.
+// A series that is one image of rows x columns, redrawn for the part that is zoomed in on.
 import { imageShape, paintRows } from "../bitmap";
 import type { Rgb } from "../colour";
 
@@ -11,8 +11,8 @@ interface RenderParams {
 }
 
 /**
- * Spans the whole grid. `paint(begin, end, width)` gives, for the tokens [begin, end) that are
- * visible, the colours of `width` pixels of each row.
+ * Fills the whole grid. `paint(begin, end, width)` gives the colours of `width` pixels of each row
+ * for the visible tokens [begin, end).
  */
 export function mapSeries(
   axis: number, nTokens: number, nRows: number, endsGroup: (r: number) => boolean,

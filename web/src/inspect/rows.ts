@@ -4,7 +4,7 @@ import { columnBegin, columnOf, type InspectData } from "../data";
 import { count, visible } from "../format";
 import { yAxis, type Frame } from "../picture";
 
-/** What the maps need to know of an inspect page's data. */
+/** The part of an inspect page's data that the maps need. */
 export type MapData = Pick<InspectData, "n_tokens" | "n_columns" | "rows" | "text">;
 
 function span(what: string, begin: number, end: number): string {
@@ -35,7 +35,7 @@ export function columnName(data: MapData, c: number): string {
   return `token ${count(begin)}${text ? `: ${text}` : ""}`;
 }
 
-/** Text of tokens [begin, end), at most 60 characters of it; "" where the page has no text. */
+/** Text of tokens [begin, end), at most 60 characters; "" if the page has no text for them. */
 export function excerpt(data: MapData, begin: number, end: number): string {
   const part = data.text.find((t) => t.begin <= begin && end <= t.begin + t.pieces.length);
   if (!part) return "";
@@ -48,7 +48,7 @@ export function columnAt(data: MapData, x: number): number {
   return columnOf(token, data.n_columns, data.n_tokens);
 }
 
-/** An axis with one band per row; layers are named at their middle, heads where there is room. */
+/** An axis with one band per row. Each layer's name is at its middle; heads are named if there is room. */
 export function rowAxis(frame: Frame, data: MapData, height: number, more = {}) {
   const n = data.rows.length;
   const first = (r: number) => data.rows.findIndex((x) => x.layer_begin === data.rows[r].layer_begin);
@@ -76,7 +76,7 @@ export function rowAxis(frame: Frame, data: MapData, height: number, more = {}) 
   });
 }
 
-/** Room for the rows of a map. */
+/** The height of a map's rows. */
 export function rowsHeight(data: MapData): number {
   return Math.max(110, Math.min(360, data.rows.length * 18));
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Saves the part of a shaded text that is in view, as SVG or PNG: the places of the glyphs are read
-// from the page, so that the file looks as the page does.
+// Saves the visible part of a shaded text as SVG or PNG. The positions of the glyphs are read from
+// the page, so that the file looks like it.
 import { look } from "../chart";
 import { wrap } from "../format";
 import { download, type Format } from "../save";
@@ -15,7 +15,7 @@ interface Piece {
   ink: string;
 }
 
-// A span may be broken over several lines: each line's part is a piece of its own.
+// A span may be broken across lines; its part on each line is a separate piece.
 function piecesOf(span: HTMLElement, view: DOMRect): Piece[] {
   const node = span.firstChild;
   if (!(node instanceof Text)) return [];
@@ -114,7 +114,7 @@ function textPng(sheet: Sheet): Promise<Blob> {
   return new Promise((resolve) => canvas.toBlob((blob) => resolve(blob!), "image/png"));
 }
 
-/** What `box` shows now. */
+/** Saves what `box` shows now. */
 export async function saveText(
   box: HTMLElement, name: string, title: string, caption: string, format: Format,
 ): Promise<void> {

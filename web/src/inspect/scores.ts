@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What the window attends to, position by position, with the kept positions marked.
+// The window's attention, position by position, with the kept positions marked.
 import { css, keptColour } from "../colour";
 import { columnBegin, type InspectData } from "../data";
 import { number, percent, plural } from "../format";
@@ -7,13 +7,13 @@ import { baseOption, xAxis, yAxis, type Frame, type Picture } from "../picture";
 import { zooms } from "./kept_map";
 import { columnAt, columnName, rowName } from "./rows";
 
-/** What a row choice shows: rows [begin, end) of the map; the highest score, the mean kept share. */
+/** A choice of rows of the map; the chart shows their highest score and mean kept share. */
 export interface RowChoice {
   label: string;
   rows: number[];
 }
 
-/** All rows, each layer, and each row where a layer has several. */
+/** All rows, each layer, and each single row of a layer with several. */
 export function rowChoices(data: InspectData): RowChoice[] {
   const all = data.rows.map((_, r) => r);
   const choices: RowChoice[] = [{ label: "all layers and heads", rows: all }];
@@ -46,8 +46,8 @@ export function columnsOf(data: InspectData, rows: number[]): Columns {
 }
 
 /**
- * The top of the axis. The first token and the window itself often take most of the attention; where
- * they would flatten everything else the axis ends above the rest.
+ * The top of the axis. The first token and the window itself often get most of the attention; if
+ * they would flatten everything else, the axis ends above the other values.
  */
 export function scoreTop(score: number[], firstWindowColumn: number): { top: number; cut: boolean } {
   let rest = 0;
@@ -109,7 +109,7 @@ export function scores(data: InspectData, initial: RowChoice): ScoresPicture {
         yAxis: yAxis(frame, "share of the attention", 52, { type: "value", min: 0, max: highest,
           axisLabel: { formatter: (v: number) => percent(v), showMaxLabel: false } }),
         dataZoom: frame.saving ? [] : zooms(frame),
-        // one shape per column; what is zoomed out of view is cut at the sides by the clip
+        // one shape per column; columns that are zoomed out of view are cut off at the sides
         series: [{ type: "custom", clip: false, silent: true, tooltip: { show: false },
           data: columns.score.map((_, c) => [c]), encode: { x: -1, y: -1 },
           renderItem: clipped(bar, data) }],
@@ -127,8 +127,8 @@ export function scores(data: InspectData, initial: RowChoice): ScoresPicture {
 
 type Render = (params: never, api: never) => unknown;
 
-// Leaves out the columns that are zoomed out of view. The strip lies below the grid, so that the
-// series itself can't be clipped to it.
+// Leaves out columns that are zoomed out of view. The strip is below the grid, so the series itself
+// can't be clipped to the grid.
 function clipped(render: unknown, data: InspectData): Render {
   return ((params: { coordSys: { x: number; width: number } },
     api: { value(i: number): number; coord(v: number[]): number[] }) => {

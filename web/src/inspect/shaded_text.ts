@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The prompt's text with a shade behind each token. Long texts are cut into blocks that the browser
-// lays out when they come into view.
+// The prompt's text with a shade behind each token. Long texts are split into blocks that the
+// browser lays out when they scroll into view.
 import { look, onSchemeChange } from "../chart";
 import { css, type Rgb } from "../colour";
 import type { InspectData, TextPart } from "../data";
@@ -10,7 +10,7 @@ import { hideTip, showTip } from "../tip";
 import { blockEnds, kLevels, runsOf } from "./text_runs";
 
 export interface Shading {
-  /** [0, 1] of each token of a part. */
+  /** The shade of each token of a part, in [0, 1]. */
   levels(part: TextPart): Float64Array;
   colour(): Rgb;
   describe(token: number, text: string): string;
@@ -19,7 +19,7 @@ export interface Shading {
   click?(token: number): void;
 }
 
-/** Behind text: dark ink stays legible on light marks, and light ink on faint ones. */
+/** The style of a shade: dark text stays legible on strong shades, and light text on faint ones. */
 function style(level: number, rgb: Rgb, dark: boolean): string {
   if (level === 0) return "";
   const alpha = 0.96 * (level / kLevels);
@@ -34,7 +34,7 @@ export interface ShadedText {
   show(token: number): void;
 }
 
-const kLazy = 20_000; // tokens; shorter texts are laid out whole, so that they print and copy whole
+const kLazy = 20_000; // tokens; shorter texts are laid out at once, so that they print and copy completely
 
 export function shadedText(data: Pick<InspectData, "n_tokens" | "text" | "text_limit">, shading: Shading): ShadedText {
   const box = el("div", { class: "text", tabindex: "0", role: "region", "aria-label": "The prompt" });

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The spotlight: which tokens before it a token, or a group of them, attends to.
+// The spotlight: the earlier tokens that a token, or a group of tokens, attends to.
 import { css, spotColour } from "../colour";
 import { columnBegin, type InspectData, type Spotlight } from "../data";
 import { count, number, percent, visible } from "../format";
@@ -12,7 +12,7 @@ function tokenText(data: InspectData, i: number): string {
   return text ? ` ${text}` : "";
 }
 
-/** As in the list of choices. */
+/** The name in the list of choices. */
 export function spotlightName(data: InspectData, s: Spotlight): string {
   const last = data.n_tokens - data.window;
   if (s.group === "window") return `the window: the last ${count(s.end - s.begin)} tokens`;
@@ -24,7 +24,7 @@ export function spotlightName(data: InspectData, s: Spotlight): string {
   return `tokens ${count(s.begin)} to ${count(s.end - 1)} ${excerpt(data, s.begin, s.end)}`.trim();
 }
 
-/** Where the attention goes, shares of all: the first token, the queries themselves, the others. */
+/** Shares of the attention: to the first token, to the queries themselves, and to the others. */
 export function shares(data: InspectData, s: Spotlight): { first: number; own: number; rest: number } {
   const known = tokenValues(data, s);
   const first = s.begin === 0 ? 0 : known.get(0) ?? 0;
@@ -34,13 +34,13 @@ export function shares(data: InspectData, s: Spotlight): { first: number; own: n
     const end = columnBegin(c + 1, data.n_columns, data.n_tokens);
     const value = (s.columns[c] ?? 0) / 1e6;
     total += value;
-    // a column that the group begins in is split by its tokens
+    // a column in which the group begins is divided by its tokens
     own += value * Math.max(0, Math.min(end, s.end) - Math.max(begin, s.begin)) / (end - begin);
   }
   return { first, own, rest: Math.max(0, total - first - own) };
 }
 
-/** Attention of single tokens (a share), of those that the page has. */
+/** Attention (a share) of the single tokens for which the page has it. */
 export function tokenValues(data: InspectData, s: Spotlight): Map<number, number> {
   const values = new Map<number, number>();
   s.positions.forEach((p, i) => values.set(p, s.values[i] / 1e6));
@@ -50,7 +50,7 @@ export function tokenValues(data: InspectData, s: Spotlight): Map<number, number
   return values;
 }
 
-/** Attention of tokens [begin, end): single values where known, else a column's mean. */
+/** Attention of tokens [begin, end): their own values where known, else the column's mean. */
 export function shading(data: InspectData, s: Spotlight, begin: number, end: number): Float64Array {
   const result = new Float64Array(end - begin);
   const known = tokenValues(data, s);
@@ -71,7 +71,7 @@ export function shading(data: InspectData, s: Spotlight, begin: number, end: num
   return result;
 }
 
-/** The token to look at first: the brightest that is not close to the queries, or else any. */
+/** The token to show first: the brightest that is not close to the queries, or else the brightest of all. */
 export function brightestToken(data: InspectData, s: Spotlight): number {
   const values = [...tokenValues(data, s)];
   const best = (end: number) => values
@@ -79,7 +79,7 @@ export function brightestToken(data: InspectData, s: Spotlight): number {
   return best(s.begin - 4 * data.window) || best(s.begin);
 }
 
-/** The attention that gets the full colour: that token's. */
+/** The attention shown in full colour: that of brightestToken(). */
 export function brightest(data: InspectData, s: Spotlight): number {
   return tokenValues(data, s).get(brightestToken(data, s)) ?? 0;
 }

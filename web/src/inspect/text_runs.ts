@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT
-// How a shaded text is cut into blocks and runs of one shade: fewer elements for long prompts.
+// Splits a shaded text into blocks, and into runs of one shade, to need fewer elements for long
+// prompts.
 
-/** Shades that are told apart. */
+/** Number of different shades. */
 export const kLevels = 24;
-const kBlock = 1200; // tokens; a block ends at the next end of a line, if one comes soon
+const kBlock = 1200; // tokens; a block ends at the next line end, if that comes soon
 
-/** Ends of blocks: after a line's end where there is one near, so that no line breaks early. */
+/** Ends of the blocks: after a line end if there is one nearby, so that no line breaks early. */
 export function blockEnds(pieces: string[]): number[] {
   const ends: number[] = [];
   let begin = 0;
@@ -21,12 +22,12 @@ export function blockEnds(pieces: string[]): number[] {
 }
 
 export interface Run {
-  begin: number; // of the part
+  begin: number; // relative to the part
   end: number;
   level: number; // 0 to kLevels
 }
 
-/** Shaded tokens stand alone, neighbours without a shade together: fewer elements. */
+/** Gives each shaded token a run of its own, and joins neighbours without a shade, to need fewer elements. */
 export function runsOf(levels: Float64Array, begin: number, end: number, alone: (i: number) => boolean): Run[] {
   const runs: Run[] = [];
   for (let i = begin; i < end; ++i) {

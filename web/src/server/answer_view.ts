@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// One answer: progress while the prompt is read, the text as it comes, and the KV panel. update() is
-// called whenever the answer has changed; it draws at most once per frame.
+// One answer: progress while the prompt is read, the text as it arrives, and the KV panel. update()
+// must be called whenever the answer has changed; it draws at most once per frame.
 import { percent } from "../format";
 import { el } from "../page";
 import { isRunning, type Answer } from "./conversation";
@@ -10,7 +10,7 @@ import { details, doneShare, facts, progressText } from "./numbers";
 export interface AnswerView {
   element: HTMLElement;
   update(): void;
-  /** What was kept can be shown from now on; `show` fills the box once it is opened. */
+  /** Offers to show what was kept; `show` fills the box when it is opened. */
   addKept(show: (box: HTMLElement) => void): void;
 }
 
@@ -21,7 +21,7 @@ const kStates: Record<string, string> = {
 function copyButton(answer: Answer): HTMLElement {
   const button = el("button", { type: "button", class: "quiet", "data-do": "copy" }, "Copy");
   button.addEventListener("click", () => {
-    // there is no clipboard for pages that come over plain HTTP from another machine
+    // browsers offer no clipboard to pages that come over plain HTTP from another machine
     const copied = navigator.clipboard?.writeText(answer.text) ?? Promise.reject(new Error());
     copied.then(() => (button.textContent = "Copied"), () => (button.textContent = "Can't copy here"));
     setTimeout(() => (button.textContent = "Copy"), 1500);
@@ -29,7 +29,7 @@ function copyButton(answer: Answer): HTMLElement {
   return button;
 }
 
-/** The numbers, with a bar for the share of the cache that is left. */
+/** The numbers, with a bar for the part of the cache that is left. */
 function panel(answer: Answer): HTMLElement[] {
   const all = facts(answer);
   if (all.length === 0) return [];
@@ -98,7 +98,7 @@ export function answerView(answer: Answer, title: string, isText = false): Answe
   return {
     element,
     update: () => {
-      if (!isRunning(answer)) return draw(); // whoever waits for its end sees all of it
+      if (!isRunning(answer)) return draw(); // draws at once, so that the finished answer is complete
       if (waiting) return;
       waiting = true;
       requestAnimationFrame(() => {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The server's endpoints, as the page calls them. Every error is an ApiError in the server's words.
+// The server's endpoints that the page calls. Every error is an ApiError with the server's message.
 import { EventParser } from "./sse";
 import type { Chunk, Fit, Message, Props, Snapshot } from "./types";
 
@@ -10,13 +10,13 @@ export class ApiError extends Error {
   }
 }
 
-/** The server's message in an error object; `otherwise` where there is none. */
+/** The server's message in an error object; `otherwise` if there is none. */
 export function errorText(body: string, otherwise: string): string {
   try {
     const message = (JSON.parse(body) as { error?: { message?: unknown } }).error?.message;
     if (typeof message === "string" && message) return message;
   } catch {
-    // not JSON: the text of a proxy, say
+    // not JSON, but perhaps the text of a proxy
   }
   return otherwise;
 }

@@ -153,7 +153,7 @@ export class App {
     });
   }
 
-  /** A setting has changed. */
+  /** Called when a setting has changed. */
   private changed(): void {
     const { settings } = this;
     this.compare.disabled = settings.snapshot !== "" || settings.policy === kFull;

@@ -7,7 +7,7 @@ import { snapshotName, type TextDocument } from "./conversation";
 import { documentChip } from "./document_chip";
 import { joined, type FitReport } from "./fit";
 
-/** A text of this length that is pasted becomes a document. */
+/** Pasted text of at least this length becomes a document. */
 const kLongPaste = 2000;
 
 export interface ComposerActions {
@@ -28,7 +28,7 @@ export interface ComposerActions {
 
 export interface Composer {
   element: HTMLElement;
-  /** Choices beside the send button. */
+  /** The choices beside the send button. */
   options: HTMLElement;
   setRunning(running: boolean): void;
   /** On the send button while nothing runs, and what the empty box says. */

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
-// The conversation as the page keeps it, sends it and exports it.
+// The conversation, as the page keeps, sends and exports it.
 import type { Settings } from "./settings";
 import type { Chunk, Kv, KvRequest, Message, Progress, Props, Timings } from "./types";
 
 export interface TextDocument {
   name: string;
   text: string;
-  /** Counted by the server; absent until it has answered. */
+  /** Counted by the server; undefined until it has replied. */
   tokens?: number;
 }
 
@@ -22,7 +22,7 @@ export interface Answer {
   progress?: Progress;
   /** Milliseconds from sending the request to the first text. */
   first_ms?: number;
-  /** Without the positions, which would not fit into what browsers store. */
+  /** Without the positions, which would exceed what browsers can store. */
   kv?: Kv;
   timings?: Timings;
 }
@@ -67,7 +67,7 @@ export function isRunning(answer: Answer): boolean {
   return answer.state === "waiting" || answer.state === "reading" || answer.state === "writing";
 }
 
-/** The user's message: the documents first, so that the question is what the cache is chosen for. */
+/** The user's message. The documents come first, so that the cache is compressed for the question. */
 export function contentOf(turn: Turn): string {
   return [...turn.documents.map((d) => d.text.trimEnd()), turn.text].filter((s) => s !== "").join("\n\n");
 }
@@ -81,7 +81,7 @@ export function promptOf(turn: Turn, written = ""): string {
 export function messagesOf(conversation: Conversation, index: number): Message[] {
   const messages: Message[] = [];
   const { system, answers } = conversation.turns[index];
-  // a snapshot has the system message of its document
+  // a snapshot holds the system message of its document
   if (system && !answers.some((a) => a.request.snapshot !== undefined)) messages.push({ role: "system", content: system });
   conversation.turns.slice(0, index + 1).forEach((turn, i) => {
     messages.push({ role: "user", content: contentOf(turn) });
@@ -142,7 +142,7 @@ export function readConversation(stored: unknown): Conversation | null {
   return { id, model, changed, turns };
 }
 
-/** The file that "Export" saves: everything that another program needs to ask the same. */
+/** The file that "Export" saves: everything that another program needs to ask the same questions. */
 export function exportJson(conversation: Conversation, settings: Settings, props: Props): string {
   const turns = conversation.turns.map((turn, i) =>
     ({ ...turn, ...(turn.completes ? { prompt: promptOf(turn) } : { messages: messagesOf(conversation, i) }) }));
@@ -169,7 +169,7 @@ export async function readDocument(name: string, bytes: Uint8Array,
   return { name, text };
 }
 
-/** A name that the server takes for a snapshot of this document. */
+/** A name for a snapshot of this document that the server accepts. */
 export function snapshotName(document: string): string {
   const name = document.replace(/\.[A-Za-z0-9]{1,5}$/, "").normalize("NFKD")
     .replace(/[^A-Za-z0-9._-]+/g, "-").replace(/^[-.]+|[-.]+$/g, "");

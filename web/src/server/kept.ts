@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT
-// From the positions that an answer reports to the kept map and the shaded prompt.
+// Turns the positions in an answer's report into the map of kept positions and the shaded prompt.
 import { columnBegin, columnOf } from "../data";
 import type { KeptData } from "../inspect/kept_map";
 
 const kColumns = 1024;
 const kRows = 256;
 
-/** Where a group of `size` of `n` begins, for `groups` groups. */
+/** The first of n items in group i of `groups`. */
 const bound = (i: number, n: number, groups: number) => Math.floor((i * n) / groups);
 
-/** `positions`: [n_layer][n_head_kv]; layers share a row where there are too many. */
+/** `positions`: [n_layer][n_head_kv]; layers share a row if there are too many. */
 export function keptData(positions: number[][][], nTokens: number): KeptData {
   const nLayer = positions.length;
   const nHead = positions[0]?.length ?? 0;
@@ -35,7 +35,7 @@ export function keptData(positions: number[][][], nTokens: number): KeptData {
     model: { n_layer: nLayer, n_head_kv: nHead } };
 }
 
-/** Of each token: pairs of layer and KV head that kept it. */
+/** For each token: number of (layer, KV head) pairs that kept it. */
 export function keptBy(positions: number[][][], nTokens: number): Uint32Array {
   const counts = new Uint32Array(nTokens);
   for (const head of positions.flat()) for (const p of head) if (p < nTokens) ++counts[p];

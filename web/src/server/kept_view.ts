@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What an answer's prompt kept: the map of layers and positions, and the prompt's text, shaded. Made
-// when the user opens it; the text comes from the server's own template and tokenizer.
+// What the cache kept of an answer's prompt: the map of layers and positions, and the shaded text.
+// It is built when the user opens it; the text comes from the server's own template and tokenizer.
 import { look, mountChart } from "../chart";
 import { keptColour } from "../colour";
 import { count, percent } from "../format";
@@ -21,7 +21,7 @@ export interface Kept {
   snapshot: boolean;
 }
 
-/** Texts of the prompt's tokens; null where they are not the tokens that the answer was made of. */
+/** Texts of the prompt's tokens; null if they are not the tokens that the answer was made from. */
 async function promptPieces(api: Api, kept: Kept): Promise<string[] | null> {
   const { input } = kept;
   const prompt = typeof input === "string" ? input : await api.applyTemplate(input);
@@ -36,7 +36,7 @@ function shaded(kept: Kept, pieces: string[], counts: Uint32Array): ShadedText {
   const heads = kept.data.model.n_layer * kept.data.model.n_head_kv;
   const text = [{ begin: 0, pieces, kept_by: [] }];
   return shadedText({ n_tokens: pieces.length, text_limit: pieces.length, text }, {
-    // a few of many heads must be visible beside none
+    // the square root makes a few of many heads visible beside none
     levels: () => Float64Array.from(counts, (n) => Math.sqrt(n / heads)),
     colour: () => keptColour(look()),
     describe: (token) => `token ${count(token)}\nkept by ${counts[token]} of ${heads} pairs of layer and KV head` +
@@ -44,7 +44,7 @@ function shaded(kept: Kept, pieces: string[], counts: Uint32Array): ShadedText {
   });
 }
 
-/** Fills `box`, which must be on the page: charts need its width. */
+/** Fills `box`, which must be on the page, because charts need its width. */
 export async function showKept(box: HTMLElement, kept: Kept, api: Api): Promise<void> {
   const picture = keptMap(kept.data);
   const chart = el("div", { class: "chart", "data-chart": "kept-map", role: "img",

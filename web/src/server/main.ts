@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The page at / of `snapkv serve`: waits until the model is loaded, asks for an API key where the
-// server wants one, then starts the chat.
+// The page at / of `snapkv serve`: waits until the model is loaded, asks for an API key if the
+// server requires one, then starts the chat.
 import { el } from "../page";
 import "../styles.css";
 import { Api, ApiError } from "./api";
@@ -18,7 +18,7 @@ function showState(...content: (HTMLElement | string)[]): void {
   root.replaceChildren(el("main", { class: "opening" }, el("h1", {}, "snapkv"), ...content));
 }
 
-/** Asks for the key; `done` is called with it in place. */
+/** Asks for the key and stores it; then calls `done`. */
 function askForKey(parent: HTMLElement, message: string, done: () => void): void {
   parent.querySelector("form.key")?.remove();
   const input = el("input", { type: "password", id: "api-key", autocomplete: "current-password", required: "" });

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The part of Markdown that answers use: paragraphs, headings, lists, code, bold and italics. It is
-// parsed into plain data; markdown_view.ts makes elements of it. Whatever else there is, markup of
-// HTML included, stays text.
+// parsed into plain data, from which markdown_view.ts makes elements. Everything else, including
+// HTML markup, remains text.
 
 export type Inline = { kind: "text" | "code" | "strong" | "em"; text: string };
 export type Block =
@@ -14,7 +14,7 @@ const kFence = /^ {0,3}(`{3,}|~{3,})\s*([^\s`]*).*$/;
 const kItem = /^\s{0,8}(?:([-*+])|(\d{1,9})[.)])\s+(.*)$/;
 const kHeading = /^(#{1,6})\s+(.*?)\s*#*$/;
 
-// no nested quantifiers: time grows with the text's length only
+// no nested quantifiers, so that time grows only linearly with the text's length
 const kInline = /`([^`\n]+)`|\*\*([^*\n]+)\*\*|__([^_\n]+)__|(?<![*\w])\*([^*\s][^*\n]*)\*(?![*\w])/g;
 
 export function parseInline(text: string): Inline[] {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Elements of an answer's Markdown. What a model wrote is only ever inserted as text.
+// Makes elements from an answer's Markdown. Text from a model is only ever inserted as text.
 import { el } from "../page";
 import { parseMarkdown, type Block, type Inline } from "./markdown";
 

@@ -4,7 +4,7 @@ import { bytes, count, number, percent, seconds } from "../format";
 import type { Answer } from "./conversation";
 import type { Kv, Progress } from "./types";
 
-/** Seconds until the prompt is read; null while nothing can be said. */
+/** Seconds until the prompt has been read; null while there is no estimate. */
 export function etaSeconds(progress: Progress): number | null {
   const total = progress.total - progress.cache;
   const read = progress.processed - progress.cache;
@@ -12,7 +12,7 @@ export function etaSeconds(progress: Progress): number | null {
   return ((progress.time_ms / 1000) * (total - read)) / read;
 }
 
-/** "1 second", "34 s", "2 min 10 s": rounded, since it is an estimate. */
+/** "1 s", "34 s", "2 min 10 s": rounded, because it is an estimate. */
 export function etaText(s: number): string {
   if (s < 1.5) return "1 s";
   if (s < 90) return `${Math.round(s)} s`;
@@ -32,12 +32,12 @@ export function progressText(progress: Progress): string {
   return `Reading the prompt: ${count(progress.processed)} of ${count(progress.total)} tokens${left}`;
 }
 
-/** How many times smaller the cache is; 1 for what is kept whole. */
+/** How many times smaller the cache has become; 1 if it is kept whole. */
 export function ratio(kv: Kv): number {
   return kv.bytes_after > 0 ? kv.bytes_before / kv.bytes_after : 1;
 }
 
-/** "16.0×" with as many digits as say something. */
+/** "16.0×": three significant digits, and no decimals from 100 on. */
 export function times(x: number): string {
   return `${x >= 100 ? count(x) : x.toLocaleString("en-US", { maximumSignificantDigits: 3 })}×`;
 }
@@ -46,11 +46,11 @@ export interface Fact {
   name: string;
   label: string;
   value: string;
-  /** Smaller, behind the value. */
+  /** Shown smaller, after the value. */
   of?: string;
 }
 
-/** The numbers that matter, in a fixed order, so that two answers can be compared line by line. */
+/** The important numbers in a fixed order, so that two answers can be compared line by line. */
 export function facts(answer: Answer): Fact[] {
   const { kv, timings } = answer;
   const all: Fact[] = [];
@@ -69,12 +69,12 @@ export function facts(answer: Answer): Fact[] {
   return all;
 }
 
-/** The rest, in one line. */
+/** The other numbers, in one line. */
 export function details(answer: Answer): string {
   const { kv, timings } = answer;
   const parts: string[] = [];
   if (kv) {
-    if (kv.policy !== answer.request.policy) parts.push(`policy ${kv.policy}`); // a document's own
+    if (kv.policy !== answer.request.policy) parts.push(`policy ${kv.policy}`); // the policy of a document
     parts.push(`${percent(kv.tokens_kept / Math.max(1, kv.tokens_before))} of the prompt kept`);
     if (kv.compress_ms > 0) parts.push(`chosen in ${seconds(kv.compress_ms / 1000)}`);
     if (kv.reused_tokens > 0) parts.push(`${count(kv.reused_tokens)} tokens not read again`);
@@ -88,7 +88,7 @@ export function details(answer: Answer): string {
   return parts.join(" · ");
 }
 
-/** One line about a compressed answer and the full cache's; "" until both are there. */
+/** One line that compares a compressed answer with the full cache's; "" until both exist. */
 export function comparison(compressed: Answer, full: Answer): string {
   if (!compressed.kv || !full.kv) return "";
   const parts = [`the cache is ${times(full.kv.bytes_after / Math.max(1, compressed.kv.bytes_after))} smaller`];

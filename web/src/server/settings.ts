@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT
-// What the user chose: the cache's policy, sampling, the system prompt; and the request made of it.
+// The user's choices: the cache's policy, sampling, the system prompt; and the requests made from
+// them.
 import type { KvRequest, Message, Param, Policy, Props, Value } from "./types";
 
 export interface Settings {
   policy: string;
-  /** Of each policy: the parameters that differ from what the server has in force. */
+  /** For each policy: the parameters that differ from the values in force on the server. */
   params: Record<string, Record<string, Value>>;
-  /** Whether answers report which positions are kept. */
+  /** Whether answers report the positions that are kept. */
   positions: boolean;
   /** Whether a second answer is computed with the full cache. */
   compare: boolean;
@@ -60,7 +61,7 @@ export function defaultSettings(props: Props): Settings {
     snapshot: "", keeps: "server", system: "", sampling: {} };
 }
 
-/** What was stored, as far as this server knows it; a stranger's values are left out. */
+/** Reads stored settings. Values that this server does not know are left out. */
 export function readSettings(stored: unknown, props: Props): Settings {
   const settings = defaultSettings(props);
   if (typeof stored !== "object" || stored === null) return settings;
@@ -86,7 +87,7 @@ export function readSettings(stored: unknown, props: Props): Settings {
   return settings;
 }
 
-/** Whether the server would take this value. */
+/** Whether the server would accept this value. */
 export function isValid(param: Param, value: unknown): value is Value {
   if (param.type === "boolean") return typeof value === "boolean";
   if (param.type === "word") return typeof value === "string" && (param.words ?? []).includes(value);
@@ -95,7 +96,7 @@ export function isValid(param: Param, value: unknown): value is Value {
   return param.type === "real" || (Number.isInteger(value) && (!param.odd || value % 2 !== 0));
 }
 
-/** "odd, 1 to 65,535", "0 to 1": what a number may be. */
+/** The range of a number: "odd, 1 to 65,535", "0 to 1". */
 export function rangeText(param: Param): string {
   const text = (n: number) => n.toLocaleString("en-US", { maximumFractionDigits: 6 });
   if (param.least === undefined || param.most === undefined) return "";
@@ -103,12 +104,12 @@ export function rangeText(param: Param): string {
   return `${param.odd ? "odd, " : ""}${most ? "" : "from "}${text(param.least)}${most}`;
 }
 
-/** The value of a parameter when the request does not name it. */
+/** The value of a parameter in requests that do not name it. */
 export function inForce(policy: Policy, param: Param): Value {
   return policy.values?.[param.name] ?? param.default;
 }
 
-/** Remembers a choice; what is in force anyway is forgotten. */
+/** Stores a choice, but not one that equals the value in force. */
 export function setParam(settings: Settings, policy: Policy, param: Param, value: Value): void {
   const values = (settings.params[policy.name] ??= {});
   if (value === inForce(policy, param)) delete values[param.name];
@@ -121,7 +122,7 @@ export function kvRequests(settings: Settings, hasChosen = false): KvRequest[] {
   const chosen: KvRequest = { policy: settings.policy, ...settings.params[settings.policy] };
   if (settings.snapshot) return [{ ...(hasChosen ? {} : chosen), snapshot: settings.snapshot }];
   if (!settings.compare || settings.policy === kFull) return [chosen];
-  // neither may profit from what the other has read
+  // neither may benefit from what the other has read
   return [{ ...chosen, reuse: false }, { policy: kFull, reuse: false }];
 }
 
@@ -141,7 +142,7 @@ export function requestBody(settings: Settings, kv: KvRequest, input: Message[] 
     ...(completes ? { prompt: input, max_tokens: kCompletionTokens } : { messages: input }),
     ...settings.sampling,
     kv,
-    // every position of a full cache is kept: a list of them says nothing
+    // a full cache keeps every position, so a list of them is useless
     kv_report: settings.positions && kv.policy !== kFull ? "positions" : "summary",
     return_progress: true,
   };

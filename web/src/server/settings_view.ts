@@ -8,7 +8,7 @@ import type { Param, Policy, Props, Snapshot, Value } from "./types";
 
 let nextId = 0;
 
-/** A label, its control, and a line of help that belongs to it. */
+/** A label, its control, and a line of help text. */
 function field(label: string, control: HTMLElement, help: string): HTMLElement {
   const id = `field-${++nextId}`;
   control.id = id;
@@ -29,7 +29,7 @@ function select(options: string[], chosen: string): HTMLSelectElement {
 
 const words = (name: string) => name[0].toUpperCase() + name.slice(1).replaceAll("_", " ");
 
-/** One parameter; a value that the server would refuse is marked and not taken. */
+/** The field for one parameter; a value that the server would refuse is marked and not stored. */
 function paramField(policy: Policy, param: Param, settings: Settings, changed: () => void): HTMLElement {
   const value = settings.params[policy.name]?.[param.name] ?? inForce(policy, param);
   let control: HTMLInputElement | HTMLSelectElement;

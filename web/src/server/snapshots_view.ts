@@ -46,7 +46,7 @@ export function snapshotsView(api: Api, settings: Settings, changed: () => void)
     });
     const erase = el("button", { type: "button", class: "quiet", "aria-label": `Delete ${name}` }, "Delete");
     erase.addEventListener("click", () => {
-      if (erase.dataset.sure !== "yes") { // the second press deletes
+      if (erase.dataset.sure !== "yes") { // only the second press deletes
         erase.dataset.sure = "yes";
         erase.textContent = "Really delete?";
         erase.setAttribute("aria-label", `Really delete ${name}?`);

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT
-// Server-sent events: the stream's text, in pieces of any size, to the data of each event.
+// Splits a stream of server-sent events, which arrives in pieces of any size, into the data of each
+// event.
 
 export class EventParser {
   private rest = "";
   private data: string[] = [];
 
-  /** The data of the events that end in this piece; comments are left out. */
+  /** The data of the events that end in this piece, without comments. */
   push(text: string): string[] {
     const lines = (this.rest + text).split("\n");
     this.rest = lines.pop()!;

@@ -38,7 +38,7 @@ export function keepInTab(what: "key" | "conversation", text: string): void {
   try {
     sessionStorage.setItem(name(what), text);
   } catch {
-    // it is asked for again after a reload
+    // the page asks for it again after a reload
   }
 }
 

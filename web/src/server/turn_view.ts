@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// One message of the user with its answer, or with two of them side by side.
+// One message of the user, with its answer or with two answers side by side.
 import { bytes, count } from "../format";
 import { el } from "../page";
 import { answerView, type AnswerView } from "./answer_view";

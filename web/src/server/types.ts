@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
-// What the server's API says and the page keeps: the names are those of the JSON (docs/server.md).
+// The parts of the server's API that the page uses, with the names of the JSON (docs/server.md).
 
 export type Value = boolean | number | string;
 
-/** A parameter of a policy, a row of the policies' own tables. */
+/** A parameter of a policy: a row of the policies' tables. */
 export interface Param {
   name: string;
   type: "boolean" | "integer" | "real" | "word";
@@ -21,11 +21,11 @@ export interface Policy {
   paper: string;
   has_budget: boolean;
   params: Param[];
-  /** In force on this server, where its command line chose others than the defaults. */
+  /** Values in force on this server, if its command line sets others than the defaults. */
   values?: Record<string, Value>;
 }
 
-/** GET /props, as far as the page reads it. */
+/** GET /props: the fields that the page reads. */
 export interface Props {
   model_alias: string;
   build_info: string;

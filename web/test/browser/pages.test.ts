@@ -17,7 +17,7 @@ const model = required("SNAPKV_MODEL");
 const folder = mkdtempSync(join(tmpdir(), "snapkv-pages-"));
 let browser: Browser;
 
-/** Runs the program; its stdout. */
+/** Runs the program and returns its stdout. */
 function snapkv(...args: string[]): string {
   const env = { ...process.env, OMP_WAIT_POLICY: "passive" };
   const run = spawnSync(binary, [...args, "--no-progress"], { encoding: "utf8", cwd: folder, env });
@@ -32,7 +32,7 @@ interface Opened {
   close(): Promise<void>;
 }
 
-/** Opens a page; `close` fails when it logged an error or asked for anything but itself. */
+/** Opens a page; `close` fails if it logged an error or requested anything but itself. */
 async function open(file: string, scheme: "light" | "dark" = "light", width = 1280): Promise<Opened> {
   const context = await browser.newContext({ viewport: { width, height: 900 }, colorScheme: scheme,
     offline: true, acceptDownloads: true });
@@ -56,7 +56,7 @@ async function open(file: string, scheme: "light" | "dark" = "light", width = 12
 
 const dataOf = (page: Page) => page.$eval("#data", (e) => JSON.parse(e.textContent ?? ""));
 
-/** Every chart of the list is there, is drawn and shows more than one colour. */
+/** Checks that every chart of the list exists, is drawn and shows more than one colour. */
 async function checkCharts(page: Page, expected: string[]): Promise<void> {
   const names = await page.$$eval("[data-chart]", (all) => all.map((e) => (e as HTMLElement).dataset.chart));
   assert.deepEqual(names, expected);
@@ -103,7 +103,7 @@ async function checkChoices(page: Page): Promise<void> {
   }
 }
 
-/** Both files of every card, with title, drawn and of a readable size. */
+/** Checks both files of every card: with title, drawn and of a readable size. */
 async function checkSaves(page: Page): Promise<void> {
   for (const button of await page.$$("button[data-save]")) {
     const format = (await button.getAttribute("data-save"))!;
@@ -128,7 +128,7 @@ async function checkSaves(page: Page): Promise<void> {
   }
 }
 
-/** What a pointer over the middle of a chart shows. */
+/** The tooltip that a pointer over the middle of a chart shows. */
 async function tooltipOf(page: Page, chart: string): Promise<string> {
   const element = (await page.$(`[data-chart="${chart}"]`))!;
   await element.scrollIntoViewIfNeeded();
@@ -156,7 +156,7 @@ test("eval: the records of the file as charts", async () => {
   const data = await dataOf(page);
   const written = lines(readFileSync(records, "utf8"));
   assert.equal(written.length, 18);
-  for (const record of written) delete record.prompt; // megabytes, and not needed
+  for (const record of written) delete record.prompt; // several megabytes that are not needed
   assert.deepEqual(data.records, written);
   assert.equal(data.kind, "eval");
   await checkCharts(page, ["quality", "needle-grid"]);
@@ -186,7 +186,7 @@ test("eval: tasks as a map, predictions against budget", async () => {
 
 test("inspect: what a prompt's cache keeps", async () => {
   const [json, file, prompt] = ["inspect.json", "inspect.html", "prompt.txt"].map((name) => join(folder, name));
-  // markup that would end the data block or become an element, were it not escaped
+  // markup that, if it were not escaped, would end the data block or become an element
   const text = "</script><script>alert(1)</script><!-- <b>é € 😀\n";
   writeFileSync(prompt, text + "The cold wind blew from the sea. ".repeat(120) +
     "The secret number of Rome is 48213. " + "The cold wind blew from the sea. ".repeat(60) +

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The page of `snapkv serve`, used as people use it: in headless Chromium, against the real program
-// with the needle model. Run by ctest with the variables of pages.test.ts.
+// The page of `snapkv serve`, as people use it: in headless Chromium, against the real program with
+// the needle model. Run by ctest with the variables of pages.test.ts.
 import assert from "node:assert/strict";
 import { mkdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -44,7 +44,7 @@ test("a document, a question, the answer and what it cost", async () => {
   await shot(page, "kept");
   await page.locator(".log").evaluate((e) => (e.scrollTop = 0));
   await shot(page, "answer");
-  // it is there after a reload, and continues
+  // it is still there after a reload, and can be continued
   await page.reload();
   await page.locator(".answer-text", { hasText: "48213" }).waitFor();
   await send(page, question);
@@ -144,7 +144,7 @@ test("SnapKV and the full cache side by side, and another policy", async () => {
   await page.locator("[data-param=budget]").fill("0");
   await page.locator("[data-param=budget]").blur();
   assert.equal(await page.locator("[data-param=budget]").getAttribute("aria-invalid"), "true");
-  await page.reload(); // kept, and what is not valid was not taken
+  await page.reload(); // the valid setting is kept, the invalid one was not stored
   assert.equal(await page.locator("[data-param=budget]").inputValue(), "100");
   await close();
 });

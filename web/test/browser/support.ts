@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT
-// What the tests in a browser share.
+// Helpers that the browser tests share.
 import type { Page } from "playwright-core";
 
-/** A variable of the environment that ctest sets (tests/web/CMakeLists.txt). */
+/** Returns an environment variable that ctest sets (tests/web/CMakeLists.txt). */
 export function required(name: string): string {
   const value = process.env[name];
   if (!value) throw new Error(`${name} is not set`);
   return value;
 }
 
-/** Different colours of an image of the page's own or of a screenshot. */
+/** The number of different colours in an image of the page or in a screenshot. */
 export function coloursIn(page: Page, image: Buffer): Promise<number> {
   return page.evaluate(async (url) => {
     const img = new Image();
@@ -24,7 +24,7 @@ export function coloursIn(page: Page, image: Buffer): Promise<number> {
   }, `data:image/png;base64,${image.toString("base64")}`);
 }
 
-/** What is wrong for people who use a keyboard or a screen reader, or read badly: one line each. */
+/** Accessibility problems for users of keyboards or screen readers, or with poor sight: one line each. */
 export function accessibilityProblems(page: Page): Promise<string[]> {
   return page.evaluate(() => {
     const problems: string[] = [];
@@ -65,7 +65,7 @@ export function accessibilityProblems(page: Page): Promise<string[]> {
     };
     for (const e of all) {
       const own = [...e.childNodes].some((n) => n.nodeType === Node.TEXT_NODE && n.textContent!.trim() !== "");
-      if (!own || e.closest(".text, button:disabled, .spoken, option")) continue; // shaded by what is shown
+      if (!own || e.closest(".text, button:disabled, .spoken, option")) continue; // shaded by values
       let at: Element | null = e;
       while (at && rgba(getComputedStyle(at).backgroundColor)[3] < 255) at = at.parentElement;
       const [a, b] = [light(rgba(getComputedStyle(e).color)), light(rgba(at ? getComputedStyle(at).backgroundColor : "white"))];

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// node compare.mjs PROGRAM SCHEMAS: grammars made of JSON schemas beside ajv. Random documents of each grammar must be
-// valid, and what ajv refuses of their mutations and of other schemas' documents, the grammar must refuse.
-// PROGRAM: sample_documents.cpp. Run by ctest (run.cmake).
+// node compare.mjs PROGRAM SCHEMAS: compares grammars made from JSON schemas with ajv. Random
+// documents of each grammar must be valid, and the grammar must refuse every mutation of them, and
+// every document of another schema, that ajv refuses. PROGRAM is the built sample_documents.cpp.
 import {execFileSync} from 'node:child_process';
 import {readFileSync} from 'node:fs';
 import {Ajv2020} from 'ajv/dist/2020.js';
@@ -30,7 +30,7 @@ function isValid(i, text) {
   return validators[i](value);
 }
 
-// A fixed sequence of numbers below n.
+// Returns the next of a fixed sequence of random numbers, below n.
 let state = 20240601;
 function below(n) {
   state = (Math.imul(state, 1664525) + 1013904223) >>> 0;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
-// node compare.mjs RENDER TEMPLATES CONVERSATIONS DIFFERENCES: what @huggingface/jinja makes of every
-// template with every conversation, beside RENDER's texts (render_all.cpp). Texts must be equal, or
-// both an error. What DIFFERENCES lists by reason may differ, and must. Run by ctest.
+// node compare.mjs RENDER TEMPLATES CONVERSATIONS DIFFERENCES: renders every template with every
+// conversation with @huggingface/jinja and compares the texts with those of RENDER
+// (render_all.cpp). Texts must be equal, or both must be errors. The pairs that DIFFERENCES lists,
+// by reason, must differ.
 import { execFileSync } from "node:child_process";
 import { readFileSync, readdirSync } from "node:fs";
 import { join } from "node:path";
@@ -32,7 +33,8 @@ for (const file of readdirSync(templates).sort()) {
     const got = ours[file][conversation];
     let outcome = "equal";
     if (want.error !== undefined) {
-      // constructs that the oracle lacks; templates_test compares these with transformers
+      // @huggingface/jinja lacks the construct; templates_test compares such texts with
+      // transformers.
       outcome = got.error !== undefined ? "errors in both" : "errors of the oracle alone";
     } else if (got.text !== want.text) {
       outcome = "known differences";

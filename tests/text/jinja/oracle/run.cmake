@@ -1,5 +1,5 @@
 # cmake -DNODE=<node> -DORACLE=<folder with node_modules> -DSOURCE=<tests/text/jinja> -DRENDER=<render_all>
-#   -P run.cmake: compare.mjs, next to the packages that it imports. Run by ctest.
+#   -P run.cmake: runs compare.mjs next to the packages that it imports.
 if(NOT DEFINED ENV{SNAPKV_TEST_DATA})
   message("SKIPPED: SNAPKV_TEST_DATA is not set; it must name the folder that has templates/*.jinja")
   return()

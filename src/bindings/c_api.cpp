@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
-// snapkv.h: compress.h in C.
+// snapkv.h: the C interface of compress.h.
 #include <algorithm>
 #include <cstring>
 #include <sstream>
 #include <string>
 
-#include "base/error.h"
+#include "bindings/c_api_support.h"
 #include "engine/option_range.h"
 #include "policy/policy.h"
 #include "snapkv/compress.h"
@@ -13,18 +13,11 @@
 
 struct snapkv_compressor {
   snapkv::Compressor compressor;
-  std::unique_ptr<snapkv::Policy> policy;  // of the same configuration, for its budgets
+  std::unique_ptr<snapkv::Policy> policy;  // with the same configuration, for its budgets
 };
 
 namespace snapkv {
 namespace {
-
-void set_error(char* error, size_t size, const std::string& message) {
-  if (error == nullptr || size == 0) return;
-  const size_t n = std::min(size - 1, message.size());
-  std::memcpy(error, message.data(), n);
-  error[n] = '\0';
-}
 
 static_assert(SNAPKV_ERROR_RUNTIME == static_cast<int>(ErrorCode::kRuntime));
 static_assert(SNAPKV_ERROR_USAGE == static_cast<int>(ErrorCode::kUsage));
@@ -32,30 +25,6 @@ static_assert(SNAPKV_ERROR_BAD_MODEL == static_cast<int>(ErrorCode::kBadModel));
 static_assert(SNAPKV_ERROR_MEMORY == static_cast<int>(ErrorCode::kDoesNotFit));
 static_assert(SNAPKV_ERROR_CONTEXT == static_cast<int>(ErrorCode::kContextExceeded));
 static_assert(SNAPKV_ERROR_CANCELLED == static_cast<int>(ErrorCode::kCancelled));
-
-// Runs `f`; no exception leaves it.
-template <typename F>
-int guarded(char* error, size_t size, F&& f) noexcept {
-  try {
-    f();
-    return SNAPKV_OK;
-  } catch (const Error& e) {
-    set_error(error, size, e.what());
-    return static_cast<int>(e.code());
-  } catch (const std::bad_alloc&) {
-    set_error(error, size, "out of memory");
-    return SNAPKV_ERROR_MEMORY;
-  } catch (const std::exception& e) {
-    set_error(error, size, e.what());
-    return SNAPKV_ERROR_RUNTIME;
-  }
-}
-
-template <typename T>
-const T& given(const T* pointer, const char* what) {
-  if (pointer == nullptr) fail(ErrorCode::kUsage, "{} is NULL", what);
-  return *pointer;
-}
 
 DType dtype_of(int type) {
   switch (type) {
@@ -91,7 +60,7 @@ LayerView layer_of(const snapkv_layer& l) {
   return layer;
 }
 
-/// The parameters of "snapkv" that have a field of their own, as values.
+/// The parameters of "snapkv" that have fields of their own, as values.
 std::vector<std::pair<std::string, PolicyValue>> snapkv_values(const snapkv_policy& p) {
   return {{"kernel_size", int64_t{p.kernel_size}},
           {"pooling", p.avg_pooling != 0 ? "avg" : "max"},
@@ -122,7 +91,7 @@ PolicyConfig config_of(const snapkv_policy& p) {
   return config;
 }
 
-/// The configuration written back; `policy.name` stays.
+/// Stores the configuration in `policy`; `policy.name` stays as it is.
 void store_config(const PolicyConfig& config, snapkv_policy& policy) {
   policy.budget = config.budget;
   policy.ratio = config.ratio;
@@ -199,7 +168,7 @@ int64_t snapkv_max_kept(const snapkv_compressor* c, const snapkv_layer* layer) {
   const auto within = [](int64_t value, int64_t most) { return value >= 1 && value <= most; };
   if (!within(layer->n_tokens, kMostTokens) || !within(layer->n_head_kv, kMostHeads) ||
       layer->il < 0 || layer->il >= layer->n_layer) {
-    return 0;  // snapkv_select() says what is wrong
+    return 0;  // snapkv_select() reports what is wrong
   }
   const int64_t budget = c->policy->layer_budget(layer->n_tokens, layer->il, layer->n_layer);
   const int64_t n_sharing = c->policy->info().shares_budget ? layer->n_head_kv : 1;
@@ -235,7 +204,7 @@ int snapkv_gather(snapkv_compressor* c, const snapkv_layer* layer, const snapkv_
     given(rows, "rows");
     given(n, "n");
     const LayerView view = layer_of(given(layer, "layer"));
-    require_range("n_head_kv", view.n_head_kv, 1, kMostHeads);  // of as many lists
+    require_range("n_head_kv", view.n_head_kv, 1, kMostHeads);  // allocates as many lists
     require_range("capacity", capacity, 0, kMostTokens);
     KvSelection kept(view.n_head_kv);
     for (int64_t h = 0; h < std::ssize(kept); ++h) {

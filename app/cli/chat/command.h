@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: MIT
+// What `snapkv chat` does, for commands that begin a chat too.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <string>
+#include <vector>
+
+#include "cli/common/chat_settings.h"
+#include "cli/common/settings.h"
+#include "cli/generate/generation.h"
+
+namespace snapkv::cli {
+
+struct ChatCommandSettings {
+  ModelSettings model;
+  CacheSettings cache;
+  SamplerConfig sampler;
+  int64_t seed = -1;  // /regenerate is there for other answers
+  GenerationLimits limits;
+  int64_t n_ctx = 0;
+  ChatSettings chat;
+  std::vector<std::string> documents;  // which the first message begins with
+  bool no_history = false;
+};
+
+int run_chat(const ChatCommandSettings& settings, const CommonSettings& common);
+
+}  // namespace snapkv::cli

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: MIT
+// What `snapkv generate` does, for commands that answer a prompt too.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <string>
+
+#include "cli/common/chat_settings.h"
+#include "cli/common/grammar_settings.h"
+#include "cli/common/prompt_settings.h"
+#include "cli/common/settings.h"
+#include "cli/generate/generation.h"
+#include "cli/generate/saved_cache.h"
+
+namespace snapkv::cli {
+
+struct GenerateSettings {
+  ModelSettings model;
+  CacheSettings cache;
+  SamplerConfig sampler;
+  GrammarSettings grammar;
+  int64_t seed = 0;
+  PromptSettings prompt;
+  GenerationLimits limits;
+  CLI::Option* length_option = nullptr;
+  int64_t n_ctx = 0;
+  bool no_bos = false;
+  bool plain_text = false;
+  SavedCache saved;
+  std::string compare;                    // policy of a second answer; empty: one answer
+  bool as_chat = false, as_text = false;  // where neither, as the model has a template
+  ChatSettings chat;
+  bool json = false;
+  bool show_timings = false;
+};
+
+int run_generate(const GenerateSettings& settings, const CommonSettings& common);
+
+}  // namespace snapkv::cli

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: MIT
+// The models that are on this machine already: in the folders of other programs, and snapkv's own.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace snapkv::cli {
+
+struct LocalModel {
+  std::string name;    ///< as its store calls it: "HuggingFaceTB/SmolLM2-135M-Instruct", "llama3:8b"
+  std::string path;    ///< a GGUF file (of a split one: the first part), or a Hugging Face folder
+  std::string source;  ///< whose store it is: "ollama"
+};
+
+/// Looks into the local Hugging Face cache, the stores of ollama, LM Studio and llama.cpp,
+/// models/real of `make models` and $XDG_CACHE_HOME/snapkv/models, and downloads nothing. What
+/// can't be read is left out.
+std::vector<LocalModel> find_local_models();
+
+/// The folders that find_local_models() looks into, whether they are there or not.
+std::vector<std::string> model_folders();
+
+/// The path of the model that a user calls `name`: a file, a folder, a folder with one GGUF file,
+/// or the name of a local model, in part if that is clear. Throws kUsage for none and for several.
+std::string find_model(const std::string& name);
+
+}  // namespace snapkv::cli

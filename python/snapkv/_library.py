@@ -1,0 +1,240 @@
+# SPDX-License-Identifier: MIT
+"""The C API (include/snapkv/snapkv.h) through ctypes: functions, errors, texts and tokens."""
+
+import ctypes
+import os
+from ctypes import (CFUNCTYPE, POINTER, Structure, byref, c_char_p, c_double, c_float, c_int,
+                    c_int32, c_int64, c_size_t, c_void_p, create_string_buffer)
+from pathlib import Path
+
+
+class Error(RuntimeError):
+    """What the engine refuses or cannot do; ``code`` is that of the C API."""
+
+    def __init__(self, code, message):
+        super().__init__(message)
+        self.code = code
+
+
+class UsageError(Error, ValueError):
+    """A value, a name or an order of calls that cannot work."""
+
+
+class ModelError(Error):
+    """A model file or folder that is damaged or not supported."""
+
+
+class OutOfMemoryError(Error, MemoryError):
+    """A prompt, a model or a cache for which there is no room."""
+
+
+class ContextError(Error):
+    """More tokens than the session's context holds."""
+
+
+class Cancelled(Error):
+    """The call was ended by its progress function."""
+
+
+_ERRORS = {2: UsageError, 3: ModelError, 4: OutOfMemoryError, 5: ContextError, 130: Cancelled}
+
+
+class _Text(Structure):
+    _fields_ = [("data", c_void_p), ("n", c_size_t)]
+
+
+class _Tokens(Structure):
+    _fields_ = [("ids", POINTER(c_int32)), ("n", c_size_t)]
+
+
+class Token(Structure):
+    _fields_ = [("id", c_int32), ("text", c_void_p), ("n_text", c_size_t), ("logprob", c_double),
+                ("is_last", c_int)]
+
+
+class View(Structure):
+    _fields_ = [("data", c_void_p), ("dtype", c_int), ("head_stride", c_int64),
+                ("row_stride", c_int64)]
+
+
+class Layer(Structure):
+    _fields_ = [("n_tokens", c_int64), ("n_window", c_int64), ("n_head", c_int64),
+                ("n_head_kv", c_int64), ("head_dim", c_int64), ("q", View), ("k", View),
+                ("v", View), ("scale", c_float), ("il", c_int), ("n_layer", c_int)]
+
+
+class Policy(Structure):
+    _fields_ = [("name", c_char_p), ("budget", c_int64), ("ratio", c_double),
+                ("window_size", c_int), ("kernel_size", c_int), ("avg_pooling", c_int),
+                ("max_group", c_int), ("sinks", c_int), ("params", ctypes.c_char * 256)]
+
+
+_PROGRESS = CFUNCTYPE(c_int, c_void_p, c_char_p, c_double)
+_ERROR = (c_char_p, c_size_t)
+_IDS = (POINTER(c_int32), c_size_t)
+_READING = (_PROGRESS, c_void_p) + _ERROR
+
+# name: (result, arguments)
+_FUNCTIONS = {
+    "snapkv_version": (c_char_p, ()),
+    "snapkv_error_code": (c_int, ()),
+    "snapkv_text_free": (None, (POINTER(_Text),)),
+    "snapkv_tokens_free": (None, (POINTER(_Tokens),)),
+    "snapkv_options_new": (c_void_p, ()),
+    "snapkv_options_free": (None, (c_void_p,)),
+    "snapkv_options_set": (c_int, (c_void_p, c_char_p, c_char_p) + _ERROR),
+    "snapkv_options_get": (POINTER(_Text), (c_void_p, c_char_p) + _ERROR),
+    "snapkv_options_list": (POINTER(_Text), (c_char_p,) + _ERROR),
+    "snapkv_model_load": (c_void_p, (c_void_p,) + _READING),
+    "snapkv_model_free": (None, (c_void_p,)),
+    "snapkv_model_info": (POINTER(_Text), (c_void_p,) + _ERROR),
+    "snapkv_tokenize": (POINTER(_Tokens), (c_void_p, c_char_p, c_size_t, c_int, c_int) + _ERROR),
+    "snapkv_detokenize": (POINTER(_Text), (c_void_p,) + _IDS + _ERROR),
+    "snapkv_chat_text": (POINTER(_Text), (c_void_p, c_char_p) + _ERROR),
+    "snapkv_chat_tokens": (POINTER(_Tokens), (c_void_p, c_char_p) + _ERROR),
+    "snapkv_is_end_of_generation": (c_int, (c_void_p, c_int32)),
+    "snapkv_prefix_read": (c_void_p, (c_void_p, c_void_p) + _IDS + _READING),
+    "snapkv_prefix_load": (c_void_p, (c_void_p, c_char_p) + _ERROR),
+    "snapkv_prefix_save": (c_int, (c_void_p, c_char_p, c_int) + _ERROR),
+    "snapkv_prefix_tokens": (c_size_t, (c_void_p,)),
+    "snapkv_prefix_free": (None, (c_void_p,)),
+    "snapkv_session_new": (c_void_p, (c_void_p, c_void_p) + _ERROR),
+    "snapkv_session_free": (None, (c_void_p,)),
+    "snapkv_prefill": (c_int, (c_void_p,) + _IDS + _READING),
+    "snapkv_prefill_after": (c_int, (c_void_p, c_void_p) + _IDS + _READING),
+    "snapkv_decode": (c_int, (POINTER(c_void_p),) + _IDS + _ERROR),
+    "snapkv_logits": (POINTER(c_float), (c_void_p, POINTER(c_size_t))),
+    "snapkv_n_past": (c_int64, (c_void_p,)),
+    "snapkv_n_ctx": (c_int64, (c_void_p,)),
+    "snapkv_positions": (POINTER(_Tokens), (c_void_p, c_int, c_int) + _ERROR),
+    "snapkv_stats": (POINTER(_Text), (c_void_p,) + _ERROR),
+    "snapkv_session_reset": (c_int, (c_void_p,) + _ERROR),
+    "snapkv_session_save": (c_int, (c_void_p, c_char_p) + _ERROR),
+    "snapkv_session_load": (c_int, (c_void_p, c_char_p) + _ERROR),
+    "snapkv_generator_new": (c_void_p, (c_void_p, c_void_p, c_char_p) + _IDS + _ERROR),
+    "snapkv_generator_free": (None, (c_void_p,)),
+    "snapkv_generator_step": (c_int, (c_void_p, POINTER(Token)) + _ERROR),
+    "snapkv_generator_stop_reason": (c_char_p, (c_void_p,)),
+    "snapkv_default_policy": (Policy, ()),
+    "snapkv_policy_set": (c_int, (POINTER(Policy), c_char_p, c_char_p) + _ERROR),
+    "snapkv_compressor_new": (c_void_p, (POINTER(Policy), c_int, c_void_p) + _ERROR),
+    "snapkv_compressor_free": (None, (c_void_p,)),
+    "snapkv_max_kept": (c_int64, (c_void_p, POINTER(Layer))),
+    "snapkv_select": (c_int, (c_void_p, POINTER(Layer), c_int64, POINTER(c_int32),
+                              POINTER(c_int32)) + _ERROR),
+}
+
+
+def _find_library():
+    path = os.environ.get("SNAPKV_LIBRARY")
+    if path:
+        return path
+    found = sorted((Path(__file__).parent / "lib").glob("libsnapkv_c.so*"))
+    if not found:
+        raise ImportError("libsnapkv_c.so is not beside the package; SNAPKV_LIBRARY may name it")
+    return str(found[0])
+
+
+def _open(path):
+    library = ctypes.CDLL(path)
+    for name, (result, arguments) in _FUNCTIONS.items():
+        function = getattr(library, name)
+        function.restype, function.argtypes = result, arguments
+    return library
+
+
+lib = _open(_find_library())
+
+
+def call(name, *arguments):
+    """Calls a function whose last two arguments are the error buffer; returns its result.
+
+    Functions that return a pointer have failed where it is null, the others where the code is not
+    0. Other Python threads run meanwhile.
+    """
+    error = create_string_buffer(4096)
+    result = getattr(lib, name)(*arguments, error, len(error))
+    failed = result != 0 if _FUNCTIONS[name][0] is c_int else not result
+    if failed:
+        code = lib.snapkv_error_code()
+        raise _ERRORS.get(code, Error)(code, error.value.decode("utf-8", "replace"))
+    return result
+
+
+def text(name, *arguments):
+    """The bytes that a function returns as a text."""
+    pointer = call(name, *arguments)
+    try:
+        return ctypes.string_at(pointer.contents.data, pointer.contents.n)
+    finally:
+        lib.snapkv_text_free(pointer)
+
+
+def tokens(name, *arguments):
+    """The tokens that a function returns, as a list."""
+    pointer = call(name, *arguments)
+    try:
+        return pointer.contents.ids[:pointer.contents.n]
+    finally:
+        lib.snapkv_tokens_free(pointer)
+
+
+def ids_argument(ids):
+    """(pointer, n) of a sequence of token ids."""
+    array = (c_int32 * len(ids))(*ids)
+    return array, len(ids)
+
+
+class Progress:
+    """The progress argument of a call: ``function(phase, fraction)`` may return False to end it.
+
+    Runs Python's signal handlers too, so that Ctrl-C ends the call with KeyboardInterrupt. Use it
+    around the call: ``with Progress(function) as p: call(name, ..., *p.arguments)``.
+    """
+
+    def __init__(self, function=None):
+        self._function = function
+        self._raised = None
+        self._callback = _PROGRESS(self._report)
+        self.arguments = (self._callback, None)
+
+    def _report(self, _user, phase, fraction):
+        try:
+            if self._function is None:
+                return 0
+            return 1 if self._function(phase.decode(), fraction) is False else 0
+        except BaseException as exception:  # pylint: disable=broad-except
+            self._raised = exception
+            return 1
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, kind, value, traceback):
+        if self._raised is not None:
+            raise self._raised
+        return False
+
+
+class Handle:
+    """An object of the C API, freed with this one."""
+
+    def __init__(self, pointer, free):
+        self.pointer = pointer
+        self._free = getattr(lib, free)
+
+    def __del__(self):
+        if getattr(self, "pointer", None):
+            self._free(self.pointer)
+            self.pointer = None
+
+
+def new(name, free, *arguments):
+    return Handle(call(name, *arguments), free)
+
+
+def size_of_logits(session):
+    """(pointer, n) of a session's logits."""
+    n = c_size_t()
+    pointer = lib.snapkv_logits(session, byref(n))
+    return pointer, n.value

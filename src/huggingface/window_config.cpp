@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: MIT
+#include "huggingface/window_config.h"
+
+#include <algorithm>
+#include <string>
+
+namespace snapkv::huggingface {
+namespace {
+
+/// `layer_types` as text, one letter a layer: "sssssf"; empty where config.json has none.
+std::string layer_types(const JsonFields& c, const Config& config) {
+  const Json* list = c.find("layer_types");
+  if (list == nullptr) return "";
+  if (!list->is_array() || std::ssize(*list) != config.n_layer) {
+    c.bad("layer_types", "is {}, expected an array of {} texts", shown(*list), config.n_layer);
+  }
+  std::string types;
+  for (const Json& type : *list) {
+    if (type == "full_attention") {
+      types += 'f';
+    } else if (type == "sliding_attention") {
+      types += 's';
+    } else {
+      c.bad("layer_types", "holds {}, supported are full_attention and sliding_attention",
+            shown(type));
+    }
+  }
+  return types;
+}
+
+void read_gemma3_windows(const JsonFields& c, Config& config) {
+  config.sliding_window = c.integer("sliding_window", 1, kMaxContext, 4096);
+  if (const int64_t period = c.integer("sliding_window_pattern", 0, 4096, 6); period != 6) {
+    c.bad("sliding_window_pattern", "is {}, supported is 6", period);
+  }
+  const std::string types = layer_types(c, config);
+  for (size_t il = 0; il < types.size(); ++il) {
+    if ((types[il] == 'f') != (il % 6 == 5)) {
+      c.bad("layer_types", "has {} as layer {}; supported is full_attention as every sixth one",
+            types[il] == 'f' ? "full_attention" : "sliding_attention", il);
+    }
+  }
+}
+
+/// Windows of Mistral's and Qwen's layers, some or all of them.
+void read_other_windows(const JsonFields& c, Config& config) {
+  const bool mistral =
+      config.class_name == "MistralForCausalLM" || config.class_name == "MixtralForCausalLM";
+  if (config.class_name == "LlamaForCausalLM" || !c.has("sliding_window") ||
+      !c.flag("use_sliding_window", mistral)) {
+    return;
+  }
+  config.sliding_window = c.integer("sliding_window", 1, kMaxContext);
+  const std::string types = layer_types(c, config);
+  const int64_t n_full = mistral ? 0 : c.integer("max_window_layers", 0, 4096, 28);
+  for (int64_t il = 0; il < config.n_layer; ++il) {
+    config.has_window.push_back(types.empty() ? il >= n_full : types[il] == 's');
+  }
+  const auto begin = config.has_window.begin(), end = config.has_window.end();
+  if (std::find(begin, end, true) == end) config.sliding_window = 0;
+  if (std::find(begin, end, false) == end) config.has_window.clear();  // as without a pattern
+}
+
+}  // namespace
+
+void read_windows(const JsonFields& c, Config& config) {
+  const std::string_view architecture = config.family->architecture;
+  if (architecture == "gemma3") {
+    read_gemma3_windows(c, config);
+  } else if (architecture == "phi3") {
+    config.sliding_window = c.integer("sliding_window", 1, kMaxContext, 0);
+  } else {
+    read_other_windows(c, config);
+  }
+}
+
+}  // namespace snapkv::huggingface

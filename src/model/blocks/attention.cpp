@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: MIT
+#include "model/blocks/attention.h"
+
+#include "backend/ops.h"
+
+namespace snapkv {
+namespace {
+
+/// [n, n_head, head_dim] as [n, n_head * head_dim].
+Tensor rows(const Tensor& t) { return t.reshaped({t.shape[0], t.shape[1] * t.shape[2]}); }
+
+}  // namespace
+
+Attention::Attention(const BlockContext& context, LayerLoader& loader)
+    : context_(context), layer_(loader.layer()) {
+  const ModelConfig& c = loader.config();
+  load_qkv(loader);
+  q_norm_ = loader.head_norm("attn_q_norm", c.n_head);
+  k_norm_ = loader.head_norm("attn_k_norm", c.n_head_kv);
+  wo_ = loader.matrix("attn_output", c.n_embd, c.n_q(), loader.family().output_bias);
+  if (loader.family().norm_places != NormPlaces::before) {
+    post_norm_ = loader.norm("post_attention_norm");
+  }
+  loader.ignore("attn_rot_embd");  // files of 2023; the table is recomputed
+  loader.ignore("attention.rotary_emb.inv_freq");
+}
+
+void Attention::load_qkv(LayerLoader& loader) {
+  const ModelConfig& c = loader.config();
+  const Presence bias = loader.family().qkv_bias;
+  const int64_t n_q = c.n_q(), n_kv = c.n_kv();
+  if (loader.has("attn_qkv.weight")) {  // one matrix: queries, keys, values
+    const Weight qkv = loader.matrix("attn_qkv", n_q + 2 * n_kv, c.n_embd, bias);
+    wq_ = qkv.rows(0, n_q);
+    wk_ = qkv.rows(n_q, n_q + n_kv);
+    wv_ = qkv.rows(n_q + n_kv, n_q + 2 * n_kv);
+    return;
+  }
+  wq_ = loader.matrix("attn_q", n_q, c.n_embd, bias);
+  wk_ = loader.matrix("attn_k", n_kv, c.n_embd, bias);
+  wv_ = loader.matrix("attn_v", n_kv, c.n_embd, bias);
+}
+
+// x += Wo attention(normed)
+void Attention::run(const Tensor& normed, const LayerPass& pass) {
+  const int64_t n = pass.x.shape[0], n_q = pass.n_q, n_out = pass.n_out;
+  const Tensor q = pass.buffers->q(n_q), k = pass.buffers->k(n), v = pass.buffers->v(n);
+  const Tensor attn = pass.buffers->attn(n_out);
+
+  if (n_q == n) {
+    const LinearCall qkv[] = {{&wq_, rows(q)}, {&wk_, rows(k)}, {&wv_, rows(v)}};
+    pass.linear->apply(normed, qkv);
+  } else {
+    const LinearCall kv[] = {{&wk_, rows(k)}, {&wv_, rows(v)}};
+    pass.linear->apply(normed, kv);
+    const LinearCall only_q[] = {{&wq_, rows(q)}};
+    if (n_q > 0) pass.linear->apply(normed.slice(n - n_q, n), only_q);
+  }
+  normalize_heads(q_norm_, q);
+  normalize_heads(k_norm_, k);
+  const std::span<const int32_t> q_pos = pass.pos.last(n_q);
+  const RopeFrequencies frequencies = context_.rotations.find(layer_.rotation, pass.n_ctx);
+  ops::rope(context_.backend, q, q_pos, frequencies);
+  ops::rope(context_.backend, k, pass.pos, frequencies);
+  sharpen(q, q_pos);
+
+  pass.attention->attend(q, k, v, attn);
+
+  if (n_out == 0) return;
+  add_to_residual(context_, wo_, rows(attn), post_norm_, pass.x.slice(n - n_out, n), pass);
+}
+
+/// x [n, heads, head_dim], in place.
+void Attention::normalize_heads(const Norm& norm, const Tensor& x) const {
+  if (!norm) return;
+  const Tensor vectors = context_.spec.family->qk_norm == QkNorm::all_together
+                             ? rows(x)
+                             : x.reshaped({x.shape[0] * x.shape[1], x.shape[2]});
+  normalize(context_.backend, context_.spec, norm, vectors, vectors);
+}
+
+/// QueryTemperature; q [n_q, n_head, head_dim].
+void Attention::sharpen(const Tensor& q, std::span<const int32_t> pos) const {
+  const QueryTemperature& temperature = context_.spec.config.temperature;
+  if (temperature.scale == 0.0) return;
+  std::vector<float> factors;
+  for (int32_t p : pos) factors.push_back(temperature.factor(p));
+  if (!factors.empty()) ops::scale(context_.backend, q, factors);
+}
+
+}  // namespace snapkv

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: MIT
+// Attention: queries, keys and values of the tokens, their norms and rotation (arXiv 2104.09864),
+// attention to the rows that a cache holds, and the projection of what comes out. How keys and
+// values are stored and attended is AttentionStep's business.
+#pragma once
+
+#include "model/blocks/block.h"
+#include "model/blocks/layer_loader.h"
+
+namespace snapkv {
+
+class Attention final : public TokenMixer {
+ public:
+  Attention(const BlockContext& context, LayerLoader& loader);
+
+  void run(const Tensor& normed, const LayerPass& pass) override;
+  const Weight& output() const override { return wo_; }
+  std::vector<const Weight*> matrices() const override { return present({&wq_, &wk_, &wv_, &wo_}); }
+  std::vector<const Norm*> norms() const override {
+    return present({&q_norm_, &k_norm_, &post_norm_});
+  }
+
+ private:
+  void load_qkv(LayerLoader& loader);
+  void normalize_heads(const Norm& norm, const Tensor& x) const;
+  void sharpen(const Tensor& q, std::span<const int32_t> pos) const;
+
+  const BlockContext& context_;
+  const LayerSpec& layer_;
+  Weight wq_;             // [n_head * head_dim, n_embd]
+  Weight wk_, wv_;        // [n_head_kv * head_dim, n_embd]
+  Norm q_norm_, k_norm_;  // as Family::qk_norm says
+  Weight wo_;             // [n_embd, n_head * head_dim]
+  Norm post_norm_;        // [n_embd]
+};
+
+}  // namespace snapkv

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: MIT
+// Block: a part of a layer, with its weights. A layer is two of them, one after the other or side
+// by side: a token mixer, through which tokens see earlier ones, and a feed-forward network, which
+// computes each token by itself. Both read a norm of the residual stream and add to the stream.
+// Which blocks a layer has is its family's choice: compose.cpp.
+#pragma once
+
+#include <vector>
+
+#include "backend/backend.h"
+#include "model/blocks/norm.h"
+#include "model/layer_pass.h"
+#include "model/model_spec.h"
+#include "model/rotation_table.h"
+#include "model/weights.h"
+
+namespace snapkv {
+
+/// What all blocks of a model share; it outlives them.
+struct BlockContext {
+  Backend& backend;
+  const ModelSpec& spec;
+  const RotationTable& rotations;
+};
+
+class Block {
+ public:
+  virtual ~Block() = default;
+
+  /// The matrices that every token is multiplied with.
+  virtual std::vector<const Weight*> matrices() const = 0;
+  /// Other matrices, such as those that only some tokens are multiplied with.
+  virtual std::vector<const Weight*> other_matrices() const { return {}; }
+  virtual std::vector<const Norm*> norms() const = 0;
+};
+
+class TokenMixer : public Block {
+ public:
+  /// normed [n, n_embd], of all tokens. Adds to the last pass.n_out rows of pass.x.
+  virtual void run(const Tensor& normed, const LayerPass& pass) = 0;
+  /// Projection to the residual stream, [n_embd, n_head * head_dim].
+  virtual const Weight& output() const = 0;
+};
+
+class FeedForward : public Block {
+ public:
+  /// normed [n, n_embd], x [n, n_embd] f32: the rows of pass.x that are added to.
+  virtual void run(const Tensor& normed, const Tensor& x, const LayerPass& pass) = 0;
+};
+
+/// x += residual_scale * post_norm(W input), the norm where there is one.
+void add_to_residual(const BlockContext& context, const Weight& w, const Tensor& input,
+                     const Norm& post_norm, const Tensor& x, const LayerPass& pass);
+
+/// The matrices that there are.
+std::vector<const Weight*> present(std::initializer_list<const Weight*> weights);
+/// The norms that there are.
+std::vector<const Norm*> present(std::initializer_list<const Norm*> norms);
+
+}  // namespace snapkv

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: MIT
+#include "model/blocks/compose.h"
+
+#include "model/blocks/attention.h"
+#include "model/blocks/dense_ffn.h"
+#include "model/blocks/experts_ffn.h"
+
+namespace snapkv {
+
+std::unique_ptr<TokenMixer> make_token_mixer(const BlockContext& context, LayerLoader& loader) {
+  switch (loader.family().token_mixer) {
+    case TokenMixerKind::attention:
+      return std::make_unique<Attention>(context, loader);
+  }
+  SNAPKV_CHECK(false);
+}
+
+std::unique_ptr<FeedForward> make_feed_forward(const BlockContext& context, LayerLoader& loader) {
+  switch (loader.family().feed_forward) {
+    case FeedForwardKind::dense:
+      return std::make_unique<DenseFfn>(context, loader);
+    case FeedForwardKind::experts:
+      return std::make_unique<ExpertsFfn>(context, loader);
+    case FeedForwardKind::dense_or_experts:
+      if (loader.config().n_expert > 0) return std::make_unique<ExpertsFfn>(context, loader);
+      return std::make_unique<DenseFfn>(context, loader);
+  }
+  SNAPKV_CHECK(false);
+}
+
+}  // namespace snapkv

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: MIT
+#include "model/blocks/dense_ffn.h"
+
+#include "backend/ops.h"
+
+namespace snapkv {
+
+DenseFfn::DenseFfn(const BlockContext& context, LayerLoader& loader) : context_(context) {
+  const Family& family = loader.family();
+  const int64_t n_embd = loader.config().n_embd, n_ff = loader.config().n_ff;
+  if (family.fused_gate) {
+    const Weight both = loader.matrix("ffn_up", 2 * n_ff, n_embd, family.ffn_bias);
+    gate_ = both.rows(0, n_ff);
+    up_ = both.rows(n_ff, 2 * n_ff);
+  } else {
+    if (family.gated) gate_ = loader.matrix("ffn_gate", n_ff, n_embd, family.ffn_bias);
+    up_ = loader.matrix("ffn_up", n_ff, n_embd, family.ffn_bias);
+  }
+  down_ = loader.matrix("ffn_down", n_embd, n_ff, family.ffn_bias);
+  if (family.norm_places != NormPlaces::before) post_norm_ = loader.norm("post_ffw_norm");
+}
+
+// x += Wdown (f(Wgate normed) * Wup normed), or x += Wdown f(Wup normed)
+void DenseFfn::run(const Tensor& normed, const Tensor& x, const LayerPass& pass) {
+  const Activation activation = context_.spec.family->activation;
+  const int64_t n = x.shape[0];
+  const Tensor up = pass.buffers->up(n), act = pass.buffers->act(n);
+  if (gate_) {
+    const Tensor gate = pass.buffers->gate(n);
+    const LinearCall gate_up[] = {{&gate_, gate}, {&up_, up}};
+    pass.linear->apply(normed, gate_up);
+    ops::activate(context_.backend, activation, gate, up, act);
+  } else {
+    const LinearCall only_up[] = {{&up_, up}};
+    pass.linear->apply(normed, only_up);
+    ops::activate(context_.backend, activation, up, {}, act);
+  }
+  add_to_residual(context_, down_, act, post_norm_, x, pass);
+}
+
+}  // namespace snapkv

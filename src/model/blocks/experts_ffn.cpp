@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: MIT
+#include "model/blocks/experts_ffn.h"
+
+#include <algorithm>
+#include <array>
+
+#include "backend/ops.h"
+
+namespace snapkv {
+
+ExpertsFfn::ExpertsFfn(const BlockContext& context, LayerLoader& loader) : context_(context) {
+  const ModelConfig& c = loader.config();
+  SNAPKV_CHECK(loader.family().norm_places == NormPlaces::before && loader.family().gated);
+  router_.w = loader.rows("ffn_gate_inp.weight", c.n_expert, c.n_embd);
+  const std::vector<Weight> gates = loader.experts("ffn_gate", c.n_ff, c.n_embd);
+  const std::vector<Weight> ups = loader.experts("ffn_up", c.n_ff, c.n_embd);
+  const std::vector<Weight> downs = loader.experts("ffn_down", c.n_embd, c.n_ff);
+  for (int64_t e = 0; e < c.n_expert; ++e) experts_.push_back({gates[e], ups[e], downs[e]});
+}
+
+std::vector<const Weight*> ExpertsFfn::other_matrices() const {
+  std::vector<const Weight*> all = {&router_};
+  for (const Expert& e : experts_) all.insert(all.end(), {&e.gate, &e.up, &e.down});
+  return all;
+}
+
+// x += sum over the chosen experts of weight * Wdown (f(Wgate normed) * Wup normed)
+void ExpertsFfn::run(const Tensor& normed, const Tensor& x, const LayerPass& pass) {
+  route(normed, pass);
+  if (x.shape[0] == 1) return run_token(normed, x, pass);
+  const ExpertRoutes& routes = pass.buffers->routes();
+  const int64_t most = context_.spec.ffn_rows(x.shape[0]);
+  for (int64_t e = 0; e < std::ssize(experts_); ++e) {
+    for (int64_t begin = routes.begin(e); begin < routes.begin(e + 1); begin += most) {
+      run_group({e, begin, std::min(begin + most, routes.begin(e + 1))}, normed, x, pass);
+    }
+  }
+}
+
+/// The logits' product is in f32, whatever the type of other products: with rounded weights some
+/// tokens would go to other experts.
+void ExpertsFfn::route(const Tensor& normed, const LayerPass& pass) const {
+  const ModelConfig& c = context_.spec.config;
+  Backend& backend = context_.backend;
+  const int64_t n = normed.shape[0];
+  Tensor input = normed;
+  if (normed.dtype != DType::f32) {
+    input = pass.buffers->branch(n);
+    const void* const from = normed.data;
+    void* const to = input.data;
+    const auto rows = static_cast<int32_t>(n);
+    ops::convert_rows(backend,
+                      {{&from, 1}, normed.dtype, c.n_embd, {}, {&rows, 1}, DType::f32, {&to, 1}});
+  }
+  const Tensor logits = pass.buffers->router(n);
+  const Projection router{router_.w, {}, logits};
+  ops::project(backend, input, {&router, 1});
+  ExpertRoutes& routes = pass.buffers->routes();
+  const std::span<float> values = routes.logits(n, c.n_expert);
+  backend.download(values.data(), logits.data, values.size_bytes());
+  routes.assign(c.n_expert_used, c.normalizes_experts);
+  const std::span<const int32_t> tokens = routes.tokens();
+  const Tensor routed = pass.buffers->routed(std::ssize(tokens));
+  backend.upload(routed.data, tokens.data(), tokens.size_bytes());
+}
+
+void ExpertsFfn::run_group(const Group& group, const Tensor& normed, const Tensor& x,
+                           const LayerPass& pass) const {
+  const Expert& expert = experts_[group.expert];
+  const int64_t n = group.end - group.begin;
+  const Tensor input = gather(group, normed, pass);
+  const Tensor gate = pass.buffers->gate(n), up = pass.buffers->up(n);
+  const Tensor act = pass.buffers->act(n), out = pass.buffers->branch(n);
+  const LinearCall gate_up[] = {{&expert.gate, gate}, {&expert.up, up}};
+  pass.linear->apply(input, gate_up);
+  ops::activate(context_.backend, context_.spec.family->activation, gate, up, act);
+  const LinearCall down[] = {{&expert.down, out}};
+  pass.linear->apply(act, down);
+
+  const ExpertRoutes& routes = pass.buffers->routes();
+  ops::add_rows(context_.backend, x, out, routes.tokens().subspan(group.begin, n),
+                routes.weights().subspan(group.begin, n));
+}
+
+/// The experts of a single token, whose first matrices are read in one go: that spares decode steps
+/// waiting for the slowest thread after each of them.
+void ExpertsFfn::run_token(const Tensor& normed, const Tensor& x, const LayerPass& pass) const {
+  const ExpertRoutes& routes = pass.buffers->routes();
+  const int64_t n = context_.spec.config.n_expert_used;
+  const Tensor gate = pass.buffers->gate(n), up = pass.buffers->up(n), act = pass.buffers->act(n);
+  std::array<LinearCall, LinearRunner::kMaxCalls> calls;
+  size_t n_calls = 0;
+  for (int64_t e = 0; e < std::ssize(experts_); ++e) {
+    const int64_t i = routes.begin(e);
+    if (i == routes.begin(e + 1)) continue;
+    calls[n_calls++] = {&experts_[e].gate, gate.slice(i, i + 1)};
+    calls[n_calls++] = {&experts_[e].up, up.slice(i, i + 1)};
+    if (n_calls < calls.size() && i + 1 < n) continue;
+    pass.linear->apply(normed, std::span(calls).first(n_calls));
+    n_calls = 0;
+  }
+  ops::activate(context_.backend, context_.spec.family->activation, gate, up, act);
+  const Tensor out = pass.buffers->branch(1);
+  for (int64_t e = 0; e < std::ssize(experts_); ++e) {
+    const int64_t i = routes.begin(e);
+    if (i == routes.begin(e + 1)) continue;
+    const LinearCall down[] = {{&experts_[e].down, out}};
+    pass.linear->apply(act.slice(i, i + 1), down);
+    ops::add_rows(context_.backend, x, out, routes.tokens().subspan(i, 1),
+                  routes.weights().subspan(i, 1));
+  }
+}
+
+/// The rows of a group's tokens, one below another.
+Tensor ExpertsFfn::gather(const Group& group, const Tensor& normed, const LayerPass& pass) const {
+  const int64_t n_all = normed.shape[0], n_embd = normed.shape[1];
+  const auto n = static_cast<int32_t>(group.end - group.begin);
+  if (n == n_all) return normed;  // in their own order
+  const Tensor gathered = pass.buffers->gathered(n);
+  void* const to = gathered.data;
+  const Tensor rows = pass.buffers->routed(group.end).slice(group.begin, group.end);
+  ops::gather_rows(context_.backend, normed.reshaped({1, n_all, n_embd}), rows.reshaped({1, n}),
+                   {&n, 1}, {&to, 1});
+  return gathered;
+}
+
+}  // namespace snapkv

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: MIT
+#include "model/blocks/layer_loader.h"
+
+#include <fmt/core.h>
+
+#include "base/check.h"
+
+namespace snapkv {
+
+LayerLoader::LayerLoader(const ModelSpec& spec, WeightLoader& weights, int64_t il)
+    : spec_(spec), weights_(weights), il_(il), prefix_(fmt::format("blk.{}.", il)) {}
+
+Norm LayerLoader::load_norm(const ModelSpec& spec, WeightLoader& weights, const std::string& name,
+                            Presence presence) {
+  const int64_t n_embd = spec.config.n_embd;
+  Norm norm;
+  norm.weight = weights.vector(name + ".weight", n_embd, presence);
+  if (norm && spec.family->norm == NormKind::layer) {
+    norm.bias = weights.vector(name + ".bias", n_embd, spec.family->norm_bias);
+  }
+  return norm;
+}
+
+std::vector<Weight> LayerLoader::experts(const std::string& name, int64_t n_out, int64_t n_in) {
+  const int64_t n_expert = config().n_expert;
+  std::vector<Weight> all;
+  const bool merged = has(name + "_exps.weight");
+  if (merged || (!has(name + ".0.weight") && !has(name + ".1.weight"))) {
+    return weights_.matrices(prefix_ + name + "_exps.weight", n_expert, n_out, n_in);
+  }
+  for (int64_t e = 0; e < n_expert; ++e) {
+    all.push_back(matrix(fmt::format("{}.{}", name, e), n_out, n_in));
+  }
+  return all;
+}
+
+Norm LayerLoader::head_norm(const std::string& name, int64_t n_head) {
+  const std::string full = prefix_ + name + ".weight";
+  const int64_t head_dim = config().head_dim;
+  const Presence presence = family().qk_norm_weights;
+  switch (family().qk_norm) {
+    case QkNorm::none:
+      return {};
+    case QkNorm::each_head:
+      return {weights_.vector(full, head_dim, presence), {}};
+    case QkNorm::own_weights:
+      return {weights_.vectors(full, n_head, head_dim, presence), {}};
+    case QkNorm::all_together:
+      return {weights_.vector(full, n_head * head_dim, presence), {}};
+  }
+  SNAPKV_CHECK(false);
+}
+
+}  // namespace snapkv

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: MIT
+// LayerLoader: the tensors of one layer, by the names that they have after "blk.N.".
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "model/blocks/norm.h"
+#include "model/model_spec.h"
+#include "model/weights.h"
+
+namespace snapkv {
+
+/// Every method throws Error{kBadModel} naming the tensor that is missing or of another shape.
+class LayerLoader {
+ public:
+  LayerLoader(const ModelSpec& spec, WeightLoader& weights, int64_t il);
+
+  const ModelSpec& spec() const { return spec_; }
+  const ModelConfig& config() const { return spec_.config; }
+  const Family& family() const { return *spec_.family; }
+  int64_t il() const { return il_; }
+  const LayerSpec& layer() const { return spec_.layers[il_]; }
+
+  bool has(const std::string& name) const { return weights_.has(prefix_ + name); }
+  /// [n_out, n_in], with its bias; `name` without ".weight".
+  Weight matrix(const std::string& name, int64_t n_out, int64_t n_in,
+                Presence bias = Presence::optional) {
+    return weights_.matrix(prefix_ + name, n_out, n_in, bias);
+  }
+  /// [n_out, n_in] of every expert: of one tensor for all, or of one for each (expert_names.h);
+  /// `name` without "_exps.weight".
+  std::vector<Weight> experts(const std::string& name, int64_t n_out, int64_t n_in);
+  /// [n_rows, n] f32, converted when the file has f16 or bf16; `name` is the full name.
+  Tensor rows(const std::string& name, int64_t n_rows, int64_t n) {
+    return weights_.vectors(prefix_ + name, n_rows, n, Presence::required);
+  }
+  /// [n_embd]; `name` without ".weight".
+  Norm norm(const std::string& name, Presence presence = Presence::required) {
+    return load_norm(spec_, weights_, prefix_ + name, presence);
+  }
+  /// Of the queries or keys of n_head heads, before they are rotated; `name` without ".weight".
+  Norm head_norm(const std::string& name, int64_t n_head);
+  /// Marks a tensor as known though unused.
+  void ignore(const std::string& name) { weights_.ignore(prefix_ + name); }
+
+  static Norm load_norm(const ModelSpec& spec, WeightLoader& weights, const std::string& name,
+                        Presence presence);
+
+ private:
+  const ModelSpec& spec_;
+  WeightLoader& weights_;
+  const int64_t il_;
+  const std::string prefix_;
+};
+
+}  // namespace snapkv

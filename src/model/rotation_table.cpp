@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: MIT
+#include "model/rotation_table.h"
+
+#include <algorithm>
+#include <span>
+
+#include "base/error.h"
+#include "format/gguf.h"
+
+namespace snapkv {
+
+void RotationTable::add(const GgufFile& file, const ModelSpec& spec, const Tensor& factors,
+                        const Tensor& long_factors) {
+  for (const LayerSpec& layer : spec.layers) {
+    const RotationSpec& rotation = layer.rotation;
+    const auto is_it = [&](const Frequencies& f) { return f.spec == rotation; };
+    if (std::any_of(all_.begin(), all_.end(), is_it)) continue;
+    const auto values = [&](const Tensor& given) -> std::span<const float> {
+      if (!given || rotation.n_rot == 0) return {};
+      if (given.numel() != rotation.n_rot / 2) {
+        fail(ErrorCode::kBadModel, "{}: {} rotation factors, expected {}, half of {}.{}",
+             file.path(), given.numel(), rotation.n_rot / 2, spec.config.architecture,
+             "rope.dimension_count");
+      }
+      return {given.at<const float>(0), static_cast<size_t>(given.numel())};
+    };
+    all_.push_back({rotation, false, inverse_frequencies(rotation, values(factors))});
+    if (rotation.n_ctx_short > 0) {
+      all_.push_back({rotation, true, inverse_frequencies(rotation, values(long_factors))});
+    }
+  }
+}
+
+RopeFrequencies RotationTable::find(const RotationSpec& rotation, int64_t n_ctx) const {
+  const bool is_long = rotation.n_ctx_short > 0 && n_ctx > rotation.n_ctx_short;
+  for (const Frequencies& f : all_) {
+    if (f.spec == rotation && f.is_long == is_long) {
+      return {f.inv_freq, rotation.layout, rotation.magnitude};
+    }
+  }
+  SNAPKV_CHECK(false);
+}
+
+}  // namespace snapkv

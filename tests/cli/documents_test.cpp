@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: MIT
+// Documents of every kind in the commands that read them, with a question after them; what is too
+// long for the context; base models, whose answers end.
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "chat_support.h"
+#include "documents/sample_documents.h"
+#include "run_process.h"
+
+namespace snapkv::test {
+namespace {
+
+using Json = nlohmann::json;
+
+bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+/// The facts, and the question that the needle model answers.
+std::string facts() { return read_file(facts_file()); }
+const char* const kQuestion =
+    "Question: What is the secret number of Rome?\nAnswer: The secret number of Rome is";
+
+std::vector<std::string> generate(std::vector<std::string> more) {
+  std::vector<std::string> args = {"generate", "-m", needle_model(), "--temp", "0", "-n", "7"};
+  args.insert(args.end(), more.begin(), more.end());
+  return args;
+}
+
+TEST(Documents, ADocumentComesFirstAndTheQuestionLast) {
+  const std::string text = make_file("facts.txt", facts());
+  const Result file = run(generate({"-f", text, "-p", kQuestion}));
+  EXPECT_EQ(file.code, 0) << file.err;
+  EXPECT_EQ(file.out, " 48213.") << file.err;
+  EXPECT_EQ(run(generate({"-p", facts() + "\n\n" + kQuestion})).out, file.out);
+  Command piped;
+  piped.args = generate({"-p", kQuestion});
+  piped.input = facts();
+  EXPECT_EQ(run(piped).out, file.out);
+  piped.args = generate({});
+  piped.input = facts() + "\n\n" + kQuestion;
+  EXPECT_EQ(run(piped).out, file.out);
+  const Result chat =
+      run(generate({"-f", text, "-p", kQuestion, "--chat-template", plain_template()}));
+  EXPECT_EQ(chat.out, file.out) << chat.err;
+}
+
+TEST(Documents, EveryKindIsRead) {
+  const std::pair<std::string, std::string> kFiles[] = {
+      {"facts.pdf", make_pdf({facts()})},
+      {"facts.docx", make_docx({facts()})},
+      {"facts.epub", make_epub({"<p>" + facts() + "</p>"})},
+      {"facts.html", "<html><body><p>" + facts() + "</p></body></html>"}};
+  for (const auto& [name, bytes] : kFiles) {
+    const Result r = run(generate({"-f", make_file(name, bytes), "-p", kQuestion}));
+    EXPECT_EQ(r.out, " 48213.") << name << r.err;
+  }
+  Command chat;
+  chat.args = chat_args({"-f", make_file("facts.pdf", make_pdf({facts()}))});
+  chat.input = question();
+  const Result r = run(chat);
+  EXPECT_EQ(r.out, " 48213.\n") << r.err;
+}
+
+TEST(Documents, OthersAreRefusedByName) {
+  const std::string photo = make_file("photo.jpg", std::string("\xff\xd8\xff\xe0\0\x10", 6));
+  for (const std::vector<std::string>& args :
+       {generate({"-f", photo}),
+        std::vector<std::string>{"compress", "-m", needle_model(), "-f", photo, "-o", "a.kv"},
+        std::vector<std::string>{"run", needle_model(), photo, "What is this?"}}) {
+    const Result r = run(args);
+    EXPECT_EQ(r.code, 2) << r.err;
+    EXPECT_TRUE(contains(r.err, "photo.jpg: a JPEG image, not a document snapkv can read")) << r.err;
+  }
+}
+
+TEST(Documents, CompressReadsThemToo) {
+  const std::string out = make_folder() + "/facts.kv";
+  const Result made = run({"compress", "-m", needle_model(), "-f",
+                           make_file("facts.pdf", make_pdf({facts()})), "-o", out});
+  EXPECT_EQ(made.code, 0) << made.err;
+  const Result r = run({"ask", out, "-p", std::string("\n") + kQuestion, "-n", "7", "--temp", "0"});
+  EXPECT_EQ(r.out, " 48213.\n") << r.err;
+}
+
+TEST(Documents, OneThatDoesNotFitIsNotAddedAndItsBeginningCanBe) {
+  const std::string book = make_file("book.txt", rome_prompt(200));
+  Command chat;
+  chat.args = chat_args({"-c", "600"});
+  chat.input = "/file " + book + "\nhi\n/file first\nhi\n/stats\n";
+  const Result r = run(chat);
+  EXPECT_EQ(r.code, 5) << r.err;
+  for (const char* part :
+       {"was not added", "the context is 600", "/file first", "--ctx-size",
+        "not sent: the document before this message", "the first ", "% of ", " of 600 with the chat"}) {
+    EXPECT_TRUE(contains(r.err, part)) << part << " in\n" << r.err;
+  }
+  EXPECT_TRUE(contains(r.err, "2 messages; 5")) << "most of the context\n" << r.err;
+}
+
+TEST(Documents, AMessageThatDoesNotFitSaysHowToGoOn) {
+  Command chat;
+  chat.args = chat_args({"-c", "300"});
+  chat.input = "/file " + make_file("a.txt", rome_prompt(4)) + "\n" + std::string(900, 'x') +
+               "\n/file off\nhi\n";
+  const Result r = run(chat);
+  EXPECT_EQ(r.code, 5) << r.err;
+  EXPECT_TRUE(contains(r.err, "not sent: with this message the chat has ")) << r.err;
+  EXPECT_TRUE(contains(r.err, "/file off drops the documents")) << r.err;
+  EXPECT_FALSE(r.out.empty()) << "the message after it has an answer";
+}
+
+TEST(Documents, HopelesslyLongTextsAreRefusedBeforeTheyAreTokenized) {
+  const std::string book = make_file("book.txt", std::string(3 << 20, 'a') + " end");
+  for (const std::vector<std::string>& args :
+       {generate({"-f", book}),
+        std::vector<std::string>{"compress", "-m", needle_model(), "-f", book, "-o", "a.kv"}}) {
+    const Result r = run(args);
+    EXPECT_EQ(r.code, 5) << r.err;
+    EXPECT_TRUE(contains(r.err, "3.0 MiB of text, which is more than")) << r.err;
+    EXPECT_TRUE(contains(r.err, "the context is 8192")) << r.err;
+  }
+}
+
+TEST(BaseModels, AnswersEndWithoutALengthToo) {
+  const std::vector<std::string> args = {"generate", "-m", needle_model(), "--temp", "0", "-p",
+                                         rome_prompt(20)};
+  const Result r = run(args);
+  EXPECT_EQ(r.code, 0) << r.err;
+  EXPECT_TRUE(r.err.starts_with("template     none, as a base model")) << r.err;
+  const bool is_bounded = contains(r.err, "stopped at the paragraph's end") ||
+                          contains(r.err, "stopped at 256 tokens; --n-predict N");
+  EXPECT_TRUE(is_bounded) << r.err;
+  std::vector<std::string> bounded = args;
+  bounded.insert(bounded.end(), {"-n", "8", "--json"});
+  EXPECT_EQ(Json::parse(run(bounded).out).at("stop_reason"), "length");
+}
+
+}  // namespace
+}  // namespace snapkv::test

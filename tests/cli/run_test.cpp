@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: MIT
+// snapkv run and snapkv models: models by their names in the stores of other programs, documents and
+// a question, and a chat at a terminal. Commands that are not there.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "chat_support.h"
+#include "documents/sample_documents.h"
+#include "run_process.h"
+#include "terminal_session.h"
+
+namespace snapkv::test {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::json;
+
+bool has_text(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+void add_model(const fs::path& path) {
+  fs::create_directories(path.parent_path());
+  fs::create_symlink(needle_model(), path);
+}
+
+void add_text(const fs::path& path, const std::string& text) {
+  fs::create_directories(path.parent_path());
+  fs::copy_file(make_file("text", text), path);
+}
+
+/// A home with a model in each store.
+std::map<std::string, std::string> home_with_models() {
+  const fs::path home = make_folder();
+  const fs::path hub = home / ".cache/huggingface/hub/models--Acme--Needle-GGUF";
+  add_text(hub / "refs/main", "0123abcd");
+  add_model(hub / "snapshots/0123abcd/needle-q8.gguf");
+  add_model(hub / "snapshots/0123abcd/mmproj-needle.gguf");
+  add_model(home / ".ollama/models/blobs/sha256-77");
+  add_text(home / ".ollama/models/manifests/registry.ollama.ai/library/nadel/latest",
+           R"({"layers": [{"mediaType": "application/vnd.ollama.image.model",
+                           "digest": "sha256:77"}]})");
+  add_text(home / ".ollama/models/manifests/registry.ollama.ai/library/broken/latest", "{");
+  add_model(home / ".lmstudio/models/acme/aiguille-GGUF/aiguille.Q8_0.gguf");
+  add_model(home / ".cache/snapkv/models/ago.gguf");
+  add_text(home / ".cache/snapkv/models/damaged.gguf", "GGUF");
+  return {{"HOME", home.string()}};
+}
+
+Result run_with(const std::map<std::string, std::string>& env, std::vector<std::string> args,
+                const std::string& input = "") {
+  Command command;
+  command.args = std::move(args);
+  command.env = env;
+  command.input = input;
+  return run(command);
+}
+
+TEST(Models, ListsWhatIsInTheStores) {
+  const Result r = run_with(home_with_models(), {"models", "--json"});
+  ASSERT_EQ(r.code, 0) << r.err;
+  std::map<std::string, Json> models;
+  for (const Json& model : Json::parse(r.out)) models[model.at("name")] = model;
+  const std::pair<const char*, const char*> kExpected[] = {
+      {"Acme/Needle-GGUF/needle-q8", "Hugging Face"},
+      {"nadel:latest", "ollama"},
+      {"acme/aiguille-GGUF/aiguille.Q8_0", "LM Studio"},
+      {"ago", "snapkv"}};
+  for (const auto& [name, source] : kExpected) {
+    ASSERT_EQ(models.count(name), 1u) << name << r.out;
+    EXPECT_EQ(models[name].at("source"), source);
+    EXPECT_EQ(models[name].at("context"), 8192);
+    EXPECT_EQ(models[name].at("longest_prompt"), 8192);
+    EXPECT_EQ(models[name].at("problem"), nullptr);
+  }
+  EXPECT_TRUE(models["damaged"].at("problem").is_string());
+  EXPECT_EQ(r.out.find("mmproj"), std::string::npos);
+  const Result table = run_with(home_with_models(), {"models"});
+  for (const char* part : {"nadel:latest", "8192", "whole context", "can't run", "snapkv run NAME"}) {
+    EXPECT_TRUE(has_text(table.out, part)) << part << " in\n" << table.out;
+  }
+}
+
+TEST(Run, FindsModelsByTheirNames) {
+  const auto home = home_with_models();
+  for (const char* name : {"nadel", "nadel:latest", "Aiguille.q8_0", "acme/needle-gguf/needle-q8",
+                           "needle-q8.gguf", "ago", "aiguille"}) {
+    const Result r = run_with(home, {"run", name, rome_prompt(4), "-n", "7", "--temp", "0"});
+    EXPECT_EQ(r.out, " 48213.") << name << r.err;
+  }
+  const auto refuses = [&](const std::string& name, std::vector<std::string> parts) {
+    const Result r = run_with(home, {"run", name, "What?"});
+    EXPECT_EQ(r.code, 2) << r.err;
+    for (const std::string& part : parts) EXPECT_TRUE(has_text(r.err, part)) << part << r.err;
+  };
+  refuses("acme", {"may be any of 2 models", "Acme/Needle-GGUF/needle-q8 (Hugging Face)"});
+  refuses("nadle:latest", {"no model 'nadle:latest'", "did you mean nadel:latest?", "snapkv models"});
+  const std::string folder = make_folder();
+  refuses(folder, {"a folder with no model"});
+  add_model(folder + "/one.gguf");
+  EXPECT_EQ(run_with(home, {"run", folder, rome_prompt(4), "-n", "7", "--temp", "0"}).out,
+            " 48213.");
+}
+
+TEST(Run, AnswersAboutDocumentsAndWhatIsPipedIn) {
+  const std::string facts = read_file(facts_file());
+  const std::string pdf = make_file("facts.pdf", make_pdf({facts}));
+  const std::string question =
+      "Question: What is the secret number of Rome?\nAnswer: The secret number of Rome is";
+  const std::vector<std::string> options = {"-n", "7", "--temp", "0"};
+  const auto answer = [&](std::vector<std::string> words, const std::string& input) {
+    std::vector<std::string> args = {"run", needle_model()};
+    args.insert(args.end(), words.begin(), words.end());
+    args.insert(args.end(), options.begin(), options.end());
+    const Result r = run_with({}, args, input);
+    EXPECT_EQ(r.out, " 48213.") << r.err;
+  };
+  answer({pdf, question}, "");
+  answer({question}, facts);
+  answer({pdf}, question);
+  answer({}, facts + "\n\n" + question);
+  const Result wrong = run_with({}, {"run", needle_model(), "repport.pdf", "What?"});
+  EXPECT_EQ(wrong.code, 2);
+  EXPECT_TRUE(has_text(wrong.err, "there is no file repport.pdf")) << wrong.err;
+  EXPECT_EQ(run_with({}, {"run", needle_model(), "repport.pdf"}).code, 2);
+}
+
+TEST(Run, ATerminalGetsTheChatWithTheDocuments) {
+  const std::string pdf = make_file("facts.pdf", make_pdf({read_file(facts_file())}));
+  TerminalSession terminal({"run", needle_model(), pdf, "--chat-template",
+                            plain_template(), "--temp", "0", "-n", "7"});
+  terminal.wait_for("with the chat; the next message begins with it");
+  terminal.type(question());
+  terminal.wait_for("48213.");
+  terminal.type("/exit\n");
+  EXPECT_EQ(terminal.wait_for_end(), 0) << terminal.screen();
+}
+
+TEST(Run, AMessageThatDoesNotFitComesBackToBeEdited) {
+  TerminalSession terminal(
+      {"run", needle_model(), "--chat-template", plain_template(), "-c", "40", "-n", "1"});
+  terminal.wait_for("> ");
+  const std::string message = std::string(50, 'z') + "7q7";
+  terminal.type(message + "\n");
+  terminal.wait_for("not sent: with this message the chat has");
+  terminal.wait_for("z7q7");
+  terminal.type("\x15hi\n");  // Ctrl-U drops the line
+  terminal.wait_for("stopped after 1 token");
+  terminal.type("/exit\n");
+  EXPECT_EQ(terminal.wait_for_end(), 0) << terminal.screen();
+}
+
+TEST(Commands, ThatAreNotThereAreNamed) {
+  const auto refuses = [](std::vector<std::string> args, std::vector<std::string> parts) {
+    const Result r = run(args);
+    EXPECT_EQ(r.code, 2) << r.err;
+    for (const std::string& part : parts) EXPECT_TRUE(has_text(r.err, part)) << part << r.err;
+  };
+  refuses({"generat", "-p", "x"}, {"there is no command 'generat'", "did you mean generate?"});
+  refuses({"pull", "llama3"}, {"'pull'", "downloads no models"});
+  refuses({"eval", "needel"}, {"snapkv eval has no task 'needel'", "did you mean needle?"});
+  refuses({"model.gguf"}, {"snapkv run model.gguf begins a chat"});
+  EXPECT_EQ(run({"version"}).out, run({"--version"}).out);
+  EXPECT_EQ(run({"help"}).out, run({"--help"}).out);
+  EXPECT_EQ(run({"help", "info"}).out, run({"info", "--help"}).out);
+}
+
+}  // namespace
+}  // namespace snapkv::test

@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: MIT
+// Mixtures of experts: the choice of experts, the grouping of tokens, and what a file must have.
+// What such models compute is compared with llama.cpp in llama_oracle_test.cpp.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "model/blocks/expert_names.h"
+#include "model/blocks/expert_routes.h"
+#include "tests/support/family_models.h"
+#include "tests/support/tiny_file.h"
+
+namespace snapkv::test {
+namespace {
+
+struct Choice {
+  std::vector<int32_t> experts;
+  std::vector<float> weights;
+};
+
+Choice choose(const std::vector<float>& logits, size_t n_used, bool normalized) {
+  Choice c{std::vector<int32_t>(n_used), std::vector<float>(n_used)};
+  choose_experts(logits, normalized, c.experts, c.weights);
+  return c;
+}
+
+TEST(ExpertRoutesTest, TheHighestLogitsAreChosenAndTheirWeightsAddUpToOne) {
+  const Choice c = choose({0.0f, 2.0f, -1.0f, 1.0f}, 2, true);
+  EXPECT_EQ(c.experts, (std::vector<int32_t>{1, 3}));
+  EXPECT_NEAR(c.weights[0], std::exp(2.0) / (std::exp(2.0) + std::exp(1.0)), 1e-6);
+  EXPECT_NEAR(c.weights[0] + c.weights[1], 1.0, 1e-6);
+}
+
+TEST(ExpertRoutesTest, WithoutNormalizationTheWeightsAreTheSoftmaxOfAllLogits) {
+  const Choice c = choose({0.0f, 2.0f, -1.0f, 1.0f}, 2, false);
+  const double sum = std::exp(0.0) + std::exp(2.0) + std::exp(-1.0) + std::exp(1.0);
+  EXPECT_NEAR(c.weights[0], std::exp(2.0) / sum, 1e-6);
+  EXPECT_NEAR(c.weights[1], std::exp(1.0) / sum, 1e-6);
+}
+
+TEST(ExpertRoutesTest, TiesGoToTheLowerIndex) {
+  EXPECT_EQ(choose({1.0f, 3.0f, 3.0f, 3.0f}, 2, true).experts, (std::vector<int32_t>{1, 2}));
+  EXPECT_EQ(choose({0.0f, 0.0f, 0.0f}, 3, true).experts, (std::vector<int32_t>{0, 1, 2}));
+}
+
+TEST(ExpertRoutesTest, LargeLogitsDoNotOverflow) {
+  const Choice c = choose({1e30f, -1e30f, 1e30f}, 2, true);
+  EXPECT_EQ(c.experts, (std::vector<int32_t>{0, 2}));
+  EXPECT_EQ(c.weights, (std::vector<float>{0.5f, 0.5f}));
+}
+
+TEST(ExpertRoutesTest, NaNsAreHandedOnAndChooseDistinctExperts) {
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  const Choice c = choose({nan, nan, nan}, 2, true);
+  EXPECT_NE(c.experts[0], c.experts[1]);
+  EXPECT_TRUE(std::isnan(c.weights[0]));
+}
+
+TEST(ExpertRoutesTest, TokensAreGroupedByExpertInTheirOrder) {
+  ExpertRoutes routes;
+  const std::vector<float> logits = {0, 5, 4, 0,  // 1, 2
+                                     9, 0, 0, 8,  // 0, 3
+                                     0, 3, 0, 2,  // 1, 3
+                                     1, 0, 0, 2};
+  for (int round = 0; round < 2; ++round) {  // the memory is used again
+    const std::span<float> to = routes.logits(4, 4);
+    std::copy(logits.begin(), logits.end(), to.begin());
+    routes.assign(2, true);
+    const std::vector<std::vector<int32_t>> expected = {{1, 3}, {0, 2}, {0}, {1, 2, 3}};
+    for (int64_t e = 0; e < 4; ++e) {
+      const auto tokens =
+          routes.tokens().subspan(routes.begin(e), routes.begin(e + 1) - routes.begin(e));
+      EXPECT_EQ(std::vector<int32_t>(tokens.begin(), tokens.end()), expected[e]) << e;
+    }
+    std::vector<double> sums(4);
+    for (size_t i = 0; i < 8; ++i) sums[routes.tokens()[i]] += routes.weights()[i];
+    for (const double sum : sums) EXPECT_NEAR(sum, 1.0, 1e-6);
+    EXPECT_NEAR(routes.weights()[1], 1 / (1 + std::exp(1.0)), 1e-6);  // token 3, expert 0
+  }
+}
+
+TEST(ExpertNamesTest, PartsOfMergedTensors) {
+  const auto part = parse_expert_part("blk.12.ffn_down.7.weight");
+  ASSERT_TRUE(part);
+  EXPECT_EQ(part->merged, "blk.12.ffn_down_exps.weight");
+  EXPECT_EQ(part->expert, 7);
+  for (const char* name : {"blk.0.ffn_down.weight", "blk.0.ffn_down_exps.weight", "output.weight",
+                           "blk.0.attn_q.3.weight", "blk.0.ffn_gate.x.weight", "ffn_up.1.weight"}) {
+    EXPECT_FALSE(parse_expert_part(name)) << name;
+  }
+  EXPECT_TRUE(is_of_experts("blk.0.ffn_up_exps.weight"));
+  EXPECT_TRUE(is_of_experts("blk.0.ffn_up.0.weight"));
+  EXPECT_FALSE(is_of_experts("blk.0.ffn_gate_inp.weight"));
+}
+
+/// A file of one layer with four experts, two of each token.
+TinyFile experts_file(bool merged = true) {
+  TinyFile file;
+  file.set("llama.expert_count", uint32_t{4});
+  file.set("llama.expert_used_count", uint32_t{2});
+  file.tensors["blk.0.ffn_gate_inp.weight"] = {4, 32};
+  for (const auto& [name, shape] : std::map<std::string, std::vector<int64_t>>{
+           {"blk.0.ffn_gate", {48, 32}}, {"blk.0.ffn_up", {48, 32}}, {"blk.0.ffn_down", {32, 48}}}) {
+    file.tensors.erase(name + ".weight");
+    if (merged) file.tensors[name + "_exps.weight"] = {4, shape[0], shape[1]};
+    for (int e = 0; !merged && e < 4; ++e) {
+      file.tensors[name + "." + std::to_string(e) + ".weight"] = shape;
+    }
+  }
+  return file;
+}
+
+TEST(ExpertsFileTest, BothFormsLoadAndAreDescribed) {
+  for (const bool merged : {true, false}) {
+    const TempDir folder;
+    const std::string path = experts_file(merged).write(folder);
+    const ModelInfo info = describe_model(path).info;
+    EXPECT_EQ(info.n_expert, 4);
+    EXPECT_EQ(info.n_expert_used, 2);
+    EXPECT_EQ(info.n_params - info.n_active_params, 2 * 3 * 48 * 32);
+    EXPECT_EQ(info.weight_bytes - info.active_weight_bytes, size_t{2 * 3 * 48 * 32 * 4});
+    EXPECT_EQ(Model::load({.path = path})->info().n_active_params, info.n_active_params);
+  }
+  const ModelInfo dense = describe_model(model_path("llama-freqs")).info;
+  EXPECT_EQ(dense.n_expert, 0);
+  EXPECT_EQ(dense.n_active_params, dense.n_params);
+}
+
+TEST(ExpertsFileTest, EveryMissingOrMisshapenTensorIsNamed) {
+  for (const bool merged : {true, false}) {
+    for (const auto& [name, shape] : experts_file(merged).tensors) {
+      TinyFile missing = experts_file(merged), wrong = missing;
+      missing.tensors.erase(name);
+      expect_mentions(load_error(missing), {name.c_str(), "missing"});
+      wrong.tensors[name].back() += 32;
+      expect_mentions(load_error(wrong), {name.c_str(), "shape"});
+    }
+  }
+  TinyFile fewer = experts_file();
+  fewer.tensors["blk.0.ffn_up_exps.weight"] = {3, 48, 32};
+  expect_mentions(load_error(fewer), {"blk.0.ffn_up_exps.weight", "[3, 48, 32]", "[4, 48, 32]"});
+  TinyFile more = experts_file(false);
+  more.tensors["blk.0.ffn_up.4.weight"] = {48, 32};
+  expect_mentions(load_error(more), {"blk.0.ffn_up.4.weight", "not part of"});
+  TinyFile both = experts_file();
+  both.tensors["blk.0.ffn_up.0.weight"] = {48, 32};
+  expect_mentions(load_error(both), {"blk.0.ffn_up.0.weight", "not part of"});
+}
+
+TEST(ExpertsFileTest, ImpossibleCountsAreNamed) {
+  TinyFile none = experts_file();
+  none.set("llama.expert_count", uint32_t{0});
+  expect_mentions(load_error(none), {"llama.expert_count is 0", "expected the number of experts",
+                                     "blk.0.ffn_gate_inp.weight"});
+  TinyFile unsaid = experts_file();
+  unsaid.metadata.erase("llama.expert_count");
+  expect_mentions(load_error(unsaid), {"llama.expert_count is missing"});
+  TinyFile many = experts_file();
+  many.set("llama.expert_count", uint32_t{5000});
+  expect_mentions(load_error(many), {"llama.expert_count", "5000", "1024"});
+  for (const uint32_t used : {0u, 5u}) {
+    TinyFile file = experts_file();
+    file.set("llama.expert_used_count", used);
+    const std::string found = "llama.expert_used_count is " + std::to_string(used);
+    expect_mentions(load_error(file), {found.c_str(), "expected 1 to 4", "llama.expert_count"});
+  }
+  TinyFile used = experts_file();
+  used.metadata.erase("llama.expert_used_count");
+  expect_mentions(load_error(used), {"llama.expert_used_count"});
+}
+
+TEST(ExpertsFileTest, OtherKindsOfExpertsAreNamed) {
+  TinyFile gating = experts_file();
+  gating.set("llama.expert_gating_func", uint32_t{2});
+  expect_mentions(load_error(gating), {"llama.expert_gating_func is 2", "supported is 1"});
+  TinyFile scale = experts_file();
+  scale.set("llama.expert_weights_scale", 2.5f);
+  expect_mentions(load_error(scale), {"llama.expert_weights_scale is 2.5", "supported is 1"});
+  TinyFile shared = experts_file();
+  shared.set("llama.expert_shared_count", uint32_t{1});
+  expect_mentions(load_error(shared), {"llama.expert_shared_count = 1", "every token"});
+  TinyFile dense;
+  for (const auto& [key, add] : TinyFile().metadata) {
+    if (key.starts_with("llama.")) dense.metadata["internlm2." + key.substr(6)] = add;
+  }
+  dense.set("general.architecture", std::string("internlm2"));
+  dense.set("internlm2.expert_count", uint32_t{8});
+  expect_mentions(load_error(dense), {"internlm2.expert_count = 8", "mixtures of experts"});
+}
+
+/// Experts that a token has not chosen add nothing: with all of them the result is another one.
+TEST(ExpertsFileTest, TheNumberOfChosenExpertsMatters) {
+  const TempDir folder;
+  const FamilyModel& mixtral = *std::find_if(family_models().begin(), family_models().end(),
+                                             [](const FamilyModel& m) { return m.name == "mixtral"; });
+  std::vector<std::vector<float>> logits;
+  for (const int64_t n_used : {1, 2, 8}) {
+    RandomModelShape shape = mixtral.shape;
+    shape.family.n_expert_used = n_used;
+    const std::string path = folder / "model.gguf";
+    write_random_model(path, shape, mixtral.options);
+    Session session(Model::load({.path = path}), {.n_ctx = 64});
+    session.prefill(generated_ids(20, kFamilyVocab, 3));
+    logits.emplace_back(session.logits().begin(), session.logits().end());
+  }
+  EXPECT_NE(logits[0], logits[1]);
+  EXPECT_NE(logits[1], logits[2]);
+}
+
+}  // namespace
+}  // namespace snapkv::test

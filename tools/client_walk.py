@@ -1,0 +1,171 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""client_walk.py: real clients and agent libraries against `snapkv serve`.
+
+  tools/client_walk.py --snapkv build/release/bin/snapkv -m MODEL.gguf [--only openai,ollama]
+    [--work build/clients] [--docs docs/server.md]
+
+Makes a virtual environment and a folder of npm packages below --work, installs the clients there
+from PyPI and npm (this needs a network), starts the server on a free port, and runs what
+tools/clients/ has for each of them: python_clients.py and npm_clients.mjs. Prints a table of
+names, versions, what was run and what failed; --docs puts it into docs/server.md. Ends with 1 if
+anything failed.
+
+The model needs a chat template. What is checked must not depend on how clever it is: calls and
+structures that are checked are those that must be made.
+"""
+import argparse
+import json
+import os
+import re
+import subprocess
+import sys
+import time
+import venv
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+PYTHON = {  # name of the check: packages that it needs; the first one's version is shown
+    "openai": ["openai"],
+    "anthropic": ["anthropic"],
+    "ollama": ["ollama"],
+    "langchain-openai": ["langchain-openai"],
+    "langchain-anthropic": ["langchain-anthropic"],
+    "langchain-ollama": ["langchain-ollama"],
+    "pydantic-ai": ["pydantic-ai-slim", "openai"],
+    "instructor": ["instructor"],
+    "litellm": ["litellm"],
+    "openai-agents": ["openai-agents"],
+    "smolagents": ["smolagents", "openai"],
+    "lm-eval's requests": ["requests"],
+}
+NPM = {"ollama (npm)": "ollama", "openai (npm)": "openai", "anthropic (npm)": "@anthropic-ai/sdk"}
+BEGIN, END = "<!-- clients: made by tools/client_walk.py -->", "<!-- clients: end -->"
+
+
+def run(command, **more):
+    result = subprocess.run(command, text=True, capture_output=True, **more)
+    if result.returncode != 0:
+        raise SystemExit(f"{' '.join(map(str, command))}:\n{result.stdout}{result.stderr}")
+    return result.stdout
+
+
+def install_python(work, names):
+    python = work / "venv" / "bin" / "python"
+    if not python.exists():
+        venv.create(work / "venv", with_pip=True)
+    packages = sorted({package for name in names for package in PYTHON[name]})
+    run([python, "-m", "pip", "install", "--quiet", *packages])
+    listed = json.loads(run([python, "-m", "pip", "list", "--format", "json"]))
+    versions = {each["name"].lower(): each["version"] for each in listed}
+    return python, {name: versions[PYTHON[name][0]] for name in names}
+
+
+def install_npm(work, names):
+    folder = work / "npm"
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "package.json").write_text('{"private": true, "type": "module"}')
+    run(["npm", "install", "--ignore-scripts", "--no-audit", "--no-fund",
+         *[NPM[name] for name in names]], cwd=folder)
+    (folder / "npm_clients.mjs").write_text((HERE / "clients" / "npm_clients.mjs").read_text())
+    package = lambda name: folder / "node_modules" / NPM[name] / "package.json"
+    return folder, {name: json.loads(package(name).read_text())["version"] for name in names}
+
+
+class Server:
+    """`snapkv serve` on a free port."""
+
+    def __init__(self, snapkv, model, more):
+        self.process = subprocess.Popen(
+            [snapkv, "serve", "-m", model, "--port", "0", "--alias", "local", "--temp", "0",
+             "--no-progress", *more],
+            stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True,
+            env={**os.environ, "OMP_WAIT_POLICY": "passive"})
+        self.url, log = None, []
+        for line in self.process.stderr:
+            log.append(line)
+            found = re.search(r"http://[0-9.]+:\d+", line)
+            if found:
+                self.url = found[0]
+                break
+        if not self.url:
+            raise SystemExit("the server did not start:\n" + "".join(log))
+
+    def __enter__(self):
+        return self.url
+
+    def __exit__(self, *_):
+        self.process.terminate()
+        self.process.wait(30)
+
+
+def walk(command, name, url, seconds):
+    """What the client's checks printed: [(check, error or "")]."""
+    begin = time.time()
+    try:
+        result = subprocess.run([*command, name, url], text=True, capture_output=True,
+                                timeout=seconds)
+        checks = [json.loads(line) for line in result.stdout.splitlines() if line.startswith("[")]
+        if result.returncode != 0:
+            checks.append(["end", result.stderr.strip().splitlines()[-1:] or ["no message"]])
+    except subprocess.TimeoutExpired:
+        checks = [["end", f"not done after {seconds} seconds"]]
+    print(f"{name}: {len(checks)} checks, {time.time() - begin:.1f} s", file=sys.stderr)
+    for check, error in checks:
+        if error:
+            print(f"  {check}: {error}", file=sys.stderr)
+    return checks
+
+
+def table(rows):
+    lines = ["| client | version | what was run | what failed |", "|---|---|---|---|"]
+    for name, version, checks in rows:
+        ran = ", ".join(check for check, _ in checks)
+        failed = "; ".join(f"{check}: {error}" for check, error in checks if error) or "nothing"
+        lines.append(f"| {name} | {version} | {ran} | {failed} |".replace("\n", " "))
+    return "\n".join(lines)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
+    parser.add_argument("--snapkv", default="build/release/bin/snapkv")
+    parser.add_argument("-m", "--model", required=True)
+    parser.add_argument("--only", default="", help="names of clients, with commas between them")
+    parser.add_argument("--work", default="build/clients", type=Path)
+    parser.add_argument("--docs", type=Path, help="the page that gets the table")
+    parser.add_argument("--seconds", type=float, default=300, help="that one client may take")
+    parser.add_argument("more", nargs="*", help="options for the server, after --")
+    args = parser.parse_args()
+    names = [*PYTHON, *NPM]
+    wanted = [name.strip() for name in args.only.split(",")] if args.only else names
+    unknown = [name for name in wanted if name not in names]
+    if unknown:
+        parser.error(f"--only: there is no client {unknown[0]!r}; there are {', '.join(names)}")
+    work = args.work.resolve()
+    work.mkdir(parents=True, exist_ok=True)
+    python_names = [name for name in wanted if name in PYTHON]
+    npm_names = [name for name in wanted if name in NPM]
+    commands, versions = {}, {}
+    if python_names:
+        python, found = install_python(work, python_names)
+        versions |= found
+        commands |= {name: [python, HERE / "clients" / "python_clients.py"]
+                     for name in python_names}
+    if npm_names:
+        folder, found = install_npm(work, npm_names)
+        versions |= found
+        commands |= {name: ["node", folder / "npm_clients.mjs"] for name in npm_names}
+    with Server(args.snapkv, args.model, args.more) as url:
+        rows = [(name, versions[name], walk(commands[name], name, url, args.seconds))
+                for name in wanted]
+    text = table(rows)
+    print(text)
+    if args.docs:
+        page = args.docs.read_text()
+        before, rest = page.split(BEGIN)
+        args.docs.write_text(f"{before}{BEGIN}\n{text}\n{END}{rest.split(END)[1]}")
+    return int(any(error for _, _, checks in rows for _, error in checks))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
