@@ -31,6 +31,7 @@ set(CPACK_INSTALL_DEFAULT_DIRECTORY_PERMISSIONS OWNER_READ OWNER_WRITE OWNER_EXE
 set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
 set(CPACK_DEBIAN_PACKAGE_SECTION utils)
 set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
+set(CPACK_DEBIAN_PACKAGE_RECOMMENDS poppler-utils)  # pdftotext, for PDFs
 set(CPACK_DEBIAN_PACKAGE_DESCRIPTION "Long prompts in little memory
  Runs GGUF models and keeps, of a long prompt, only the part of the KV cache that
  matters for what comes next (SnapKV): as a command, a server and a library.")

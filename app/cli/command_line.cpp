@@ -71,11 +71,13 @@ const Command& typed_command(const std::vector<Command>& commands) {
   return typed->tasks.empty() ? *typed : typed_command(typed->tasks);
 }
 
+constexpr const char* kNoDownload =
+    "snapkv downloads no models: any GGUF file will do; snapkv models lists those here";
 // What people type who know other programs.
 constexpr std::pair<std::string_view, const char*> kForeignCommands[] = {
-    {"pull", "snapkv downloads no models: any GGUF file will do; snapkv models lists those here"},
-    {"download", "snapkv downloads no models: any GGUF file will do; snapkv models lists those here"},
-    {"get", "snapkv downloads no models: any GGUF file will do; snapkv models lists those here"},
+    {"pull", kNoDownload},
+    {"download", kNoDownload},
+    {"get", kNoDownload},
     {"list", "snapkv models lists the models on this machine"},
     {"ls", "snapkv models lists the models on this machine"},
     {"show", "snapkv info -m FILE shows what a model is"},

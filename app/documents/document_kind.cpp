@@ -80,7 +80,8 @@ bool begins_with(std::string_view text, std::string_view prefix) {
 }
 
 bool ends_with(std::string_view text, std::string_view suffix) {
-  return text.size() >= suffix.size() && begins_with(text.substr(text.size() - suffix.size()), suffix);
+  return text.size() >= suffix.size() &&
+         begins_with(text.substr(text.size() - suffix.size()), suffix);
 }
 
 std::string_view without_space(std::string_view text) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The text of documents: PDF, EPUB, Word (.docx), HTML, and plain text in UTF-8, UTF-16 or Latin-1.
-// Anything else is refused by its name. What is read may be damaged or hostile: it ends in an error.
+// Anything else is refused by its name. Damaged and hostile files end in an error.
 #pragma once
 
 #include <cstddef>
@@ -23,8 +23,8 @@ struct ReadLimits {
 };
 
 /// The text of the document at `path` ("-": standard input), as UTF-8. Throws Error{kRuntime} where
-/// the file or its reader fails, kUsage for what is no document, is damaged or exceeds a limit; both
-/// name the file.
+/// the file or its reader fails, kUsage for what is no document, is damaged or exceeds a limit;
+/// both name the file.
 std::string read_document(const std::string& path, const ReadLimits& limits = {});
 
 /// The same for a document's bytes. `name` is what messages call it, and its ending tells HTML that

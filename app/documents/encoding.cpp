@@ -96,7 +96,9 @@ std::string convert(std::string_view bytes, const std::string& charset, const st
                     const ReadLimits& limits) {
   const auto kNone = reinterpret_cast<iconv_t>(-1);
   const iconv_t opened = iconv_open("UTF-8", charset.c_str());
-  if (opened == kNone) fail(ErrorCode::kUsage, "{}: unknown character encoding '{}'", name, charset);
+  if (opened == kNone) {
+    fail(ErrorCode::kUsage, "{}: unknown character encoding '{}'", name, charset);
+  }
   const std::unique_ptr<void, CloseIconv> converter(opened);
   std::string text;
   char* in = const_cast<char*>(bytes.data());  // iconv changes the pointer only

@@ -371,7 +371,9 @@ TEST(Chat, WrongUseIsAnErrorBeforeTheFirstMessage) {
     std::vector<std::string> words;
   } cases[] = {
       {{"chat"}, 2, {"no model"}},
-      {{"chat", "-m", needle_model()}, 2, {"has no chat template", "base model", "snapkv generate -m", "--chat-template"}},
+      {{"chat", "-m", needle_model()},
+       2,
+       {"has no chat template", "base model", "snapkv generate -m", "--chat-template"}},
       {{"chat", "-m", needle_model(), "--chat-template", "nosuch"}, 2, {"nosuch"}},
       {{"chat", "-m", needle_model(), "--chat-template", "chatml", "--seed", "-2"}, 2, {"--seed"}},
       {{"chat", "-m", needle_model(), "--chat-template", "chatml", "--system", "h\xe4h"},

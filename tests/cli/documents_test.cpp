@@ -72,7 +72,8 @@ TEST(Documents, OthersAreRefusedByName) {
         std::vector<std::string>{"run", needle_model(), photo, "What is this?"}}) {
     const Result r = run(args);
     EXPECT_EQ(r.code, 2) << r.err;
-    EXPECT_TRUE(contains(r.err, "photo.jpg: a JPEG image, not a document snapkv can read")) << r.err;
+    EXPECT_TRUE(contains(r.err, "photo.jpg: a JPEG image, not a document snapkv can read"))
+        << r.err;
   }
 }
 
@@ -94,7 +95,8 @@ TEST(Documents, OneThatDoesNotFitIsNotAddedAndItsBeginningCanBe) {
   EXPECT_EQ(r.code, 5) << r.err;
   for (const char* part :
        {"was not added", "the context is 600", "/file first", "--ctx-size",
-        "not sent: the document before this message", "the first ", "% of ", " of 600 with the chat"}) {
+        "not sent: the document before this message", "the first ", "% of ",
+        " of 600 with the chat"}) {
     EXPECT_TRUE(contains(r.err, part)) << part << " in\n" << r.err;
   }
   EXPECT_TRUE(contains(r.err, "2 messages; 5")) << "most of the context\n" << r.err;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// snapkv run and snapkv models: models by their names in the stores of other programs, documents and
-// a question, and a chat at a terminal. Commands that are not there.
+// snapkv run and snapkv models: models by their names in the stores of other programs, documents
+// and a question, and a chat at a terminal. Commands that are not there.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -78,7 +78,8 @@ TEST(Models, ListsWhatIsInTheStores) {
   EXPECT_TRUE(models["damaged"].at("problem").is_string());
   EXPECT_EQ(r.out.find("mmproj"), std::string::npos);
   const Result table = run_with(home_with_models(), {"models"});
-  for (const char* part : {"nadel:latest", "8192", "whole context", "can't run", "snapkv run NAME"}) {
+  for (const char* part :
+       {"nadel:latest", "8192", "whole context", "can't run", "snapkv run NAME"}) {
     EXPECT_TRUE(has_text(table.out, part)) << part << " in\n" << table.out;
   }
 }
@@ -96,7 +97,8 @@ TEST(Run, FindsModelsByTheirNames) {
     for (const std::string& part : parts) EXPECT_TRUE(has_text(r.err, part)) << part << r.err;
   };
   refuses("acme", {"may be any of 2 models", "Acme/Needle-GGUF/needle-q8 (Hugging Face)"});
-  refuses("nadle:latest", {"no model 'nadle:latest'", "did you mean nadel:latest?", "snapkv models"});
+  refuses("nadle:latest",
+          {"no model 'nadle:latest'", "did you mean nadel:latest?", "snapkv models"});
   const std::string folder = make_folder();
   refuses(folder, {"a folder with no model"});
   add_model(folder + "/one.gguf");

@@ -24,6 +24,7 @@ class IdleEngine : public Engine {
   const Model& model() const override { return *model_; }
   const SchedulerOptions& options() const override { return options_; }
   std::shared_ptr<Generation> submit(Request) override { return nullptr; }
+  PromptFit fit(Request) const override { return {}; }
   std::shared_ptr<Generation> make_snapshot(Request, const std::string&,
                                             const std::string&) override {
     return nullptr;

@@ -54,9 +54,6 @@ class ChatSession {
   /// Of the rows that later answers may begin with, beside the cache.
   size_t row_bytes() const { return rows_ ? rows_->bytes() : 0; }
 
-  /// Tokens of the whole conversation with this message of the user's at its end.
-  int64_t n_tokens_with(const std::string& message) const;
-
   /// Adds a user's message (valid UTF-8) and answers it. If an Error occurs before the answer
   /// begins (the conversation does not fit, the template refuses it, Ctrl-C), the conversation is
   /// unchanged.

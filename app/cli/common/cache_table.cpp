@@ -3,11 +3,15 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
+
 #include "cli/common/units.h"
 
 namespace snapkv::cli {
 
 std::vector<CacheTableRow> cache_rows(const CacheRun& first, const CacheRun& second) {
+  constexpr int64_t kFew = 32;  // tokens, whose time is mostly that of the first ones
+  const bool has_few = std::min(first.at_end.n_decoded, second.at_end.n_decoded) < kFew;
   const auto row = [&](const char* label, auto text) {
     return CacheTableRow{label, text(first), text(second)};
   };
@@ -32,7 +36,7 @@ std::vector<CacheTableRow> cache_rows(const CacheRun& first, const CacheRun& sec
           [](const CacheRun& run) {
             return format_rate(run.at_end.n_prompt, run.at_end.prefill_seconds);
           }),
-      row("decode",
+      row(has_few ? "decode, of few tokens" : "decode",
           [](const CacheRun& run) {
             return format_rate(run.at_end.n_decoded, run.at_end.decode_seconds);
           }),

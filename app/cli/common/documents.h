@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Documents that commands read (documents/document_reader.h): from files, and from what is piped in.
+// Documents that commands read (documents/document_reader.h), from files and from pipes.
 #pragma once
 
 #include <string>

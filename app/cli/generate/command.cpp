@@ -164,6 +164,20 @@ int run_comparison(const GenerateSettings& s, const CacheSettings& cache, const 
   return 0;
 }
 
+// What the model and its file make of the settings.
+void describe_run(const GenerateSettings& s, const CacheSettings& cache, const Model& model,
+                  RunReport& report) {
+  report.model = model.info();
+  report.session = session_options(cache, s.n_ctx, &report.model);
+  if (report.session.kv_memory > 0 && s.limits.n_predict > 0) {
+    // room for the tokens that may come, and no more, leaves the rest to the budget
+    report.session.decode_reserve = std::min(report.session.decode_reserve, s.limits.n_predict);
+  }
+  warn_beyond_training(s.n_ctx, report.model);
+  report.params_of_model = params_of_model(cache, cache.policy, report.model);
+  report.backend = model.backend_description();
+}
+
 }  // namespace
 
 int run_generate(const GenerateSettings& s, const CommonSettings& common) {
@@ -188,16 +202,8 @@ int run_generate(const GenerateSettings& s, const CommonSettings& common) {
   const Timer since_start;
   const std::shared_ptr<const Model> model = load_model(s.model, progress.callback());
   report.load_seconds = since_start.seconds();
-  report.model = model->info();
-  report.session = session_options(cache, s.n_ctx, &report.model);
-  if (report.session.kv_memory > 0 && s.limits.n_predict > 0) {
-    // room for the tokens that may come, and no more, leaves the rest to the budget
-    report.session.decode_reserve = std::min(report.session.decode_reserve, s.limits.n_predict);
-  }
   progress.clear();
-  warn_beyond_training(s.n_ctx, report.model);
-  report.params_of_model = params_of_model(cache, cache.policy, report.model);
-  report.backend = model->backend_description();
+  describe_run(s, cache, *model, report);
   std::vector<int32_t> tokens;
   refuse_hopeless_length(*model, prompt, s.n_ctx);
   if (has_prompt) tokens = tokens_of(*model, prompt, s, report);

@@ -239,8 +239,8 @@ std::string summary(const RunReport& r, bool parts, bool colour) {
              "the model has a chat template, and the prompt was read without it: --chat", colour);
   }
   if (r.continues_text) {
-    text += line("template", "none, as a base model: it continues the text, and answers no messages",
-                 colour);
+    text += line("template",
+                 "none, as a base model: it continues the text, and answers no messages", colour);
   }
   if (r.n_loaded > 0) {
     text +=

@@ -26,7 +26,7 @@ struct RunReport {
   bool as_chat = false;          ///< the prompt was read as a user's message
   bool misses_template = false;  ///< the model has a chat template, which the prompt is not made by
   bool has_control = false;      ///< so it was left as it is: it holds control tokens already
-  bool continues_text = false;   ///< a base model's answer, which ends where --n-predict is not given
+  bool continues_text = false;   ///< a base model's answer, without --n-predict
   Generation generation;
   double load_seconds = 0;
   double cancelled_after_seconds = 0;         ///< time in prefill, if it was cancelled

@@ -70,8 +70,8 @@ Json to_json(const ModelRow& row) {
 std::string table(const std::vector<ModelRow>& rows, size_t memory) {
   size_t width = 4;
   for (const ModelRow& row : rows) width = std::max(width, n_columns(printable(row.model.name)));
-  std::string text = fmt::format("{:<{}}  {:>10}  {:>8}  {:<4}  {:<28}  {}\n", "name", width, "size",
-                                 "context", "chat", "fits into memory", "from");
+  std::string text = fmt::format("{:<{}}  {:>10}  {:>8}  {:<4}  {:<28}  {}\n", "name", width,
+                                 "size", "context", "chat", "fits into memory", "from");
   for (const ModelRow& row : rows) {
     const std::string name = printable(row.model.name);
     text += fmt::format("{}{}  {:>10}  {:>8}  {:<4}  {:<28}  {}\n", name,

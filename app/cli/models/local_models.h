@@ -8,7 +8,7 @@
 namespace snapkv::cli {
 
 struct LocalModel {
-  std::string name;    ///< as its store calls it: "HuggingFaceTB/SmolLM2-135M-Instruct", "llama3:8b"
+  std::string name;    ///< as its store calls it: "HuggingFaceTB/SmolLM2-135M", "llama3:8b"
   std::string path;    ///< a GGUF file (of a split one: the first part), or a Hugging Face folder
   std::string source;  ///< whose store it is: "ollama"
 };

@@ -98,8 +98,8 @@ Command add_run_command(CLI::App& root, const CommonSettings& common) {
       ->type_name("MODEL")
       ->required();
   app->add_option("WORDS", s->words,
-                  "Documents (PDF, EPUB, Word, HTML, text), and last a question, in quotes; without "
-                  "a question a chat begins, unless one is piped in")
+                  "Documents (PDF, EPUB, Word, HTML, text), and last a question, in quotes; "
+                  "without a question a chat begins, unless one is piped in")
       ->type_name("[FILE...] [QUESTION]");
   add_length_option(*app, g.limits);
   g.length_option = app->get_option("--n-predict");
