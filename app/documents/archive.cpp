@@ -65,9 +65,9 @@ std::string Archive::read(const std::string& file) {
     fail(ErrorCode::kUsage, "{}: can't read {} in it: {}", name_, file, zip_strerror(zip_.get()));
   }
   std::string content;
-  char block[65536];
+  std::string block(65536, '\0');  // not on the stack, which may be small
   while (true) {
-    const zip_int64_t n = zip_fread(opened.get(), block, sizeof block);
+    const zip_int64_t n = zip_fread(opened.get(), block.data(), block.size());
     if (n < 0) fail(ErrorCode::kUsage, "{}: {} in it is damaged", name_, file);
     if (n == 0) return content;
     n_read_ += static_cast<size_t>(n);
@@ -77,7 +77,7 @@ std::string Archive::read(const std::string& file) {
     if (limits_.keep_going && !limits_.keep_going()) {
       fail(ErrorCode::kCancelled, "cancelled while reading {}", name_);
     }
-    content.append(block, static_cast<size_t>(n));
+    content.append(block.data(), static_cast<size_t>(n));
   }
 }
 

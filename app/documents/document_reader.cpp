@@ -31,16 +31,16 @@ std::string read_file(int fd, const std::string& name, const ReadLimits& limits)
   if (fstat(fd, &file) == 0 && S_ISDIR(file.st_mode)) {
     fail(ErrorCode::kRuntime, "can't read {}: a folder, not a document", name);
   }
-  char block[65536];
+  std::string block(65536, '\0');  // not on the stack, which may be small
   while (bytes.size() <= limits.most_bytes) {
     if (limits.keep_going && !limits.keep_going()) {
       fail(ErrorCode::kCancelled, "cancelled while reading {}", name);
     }
-    const ssize_t n = read(fd, block, sizeof block);
+    const ssize_t n = read(fd, block.data(), block.size());
     if (n == 0) return bytes;
     if (n > 0) {
       const bool is_first = bytes.empty();
-      bytes.append(block, static_cast<size_t>(n));
+      bytes.append(block.data(), static_cast<size_t>(n));
       if (is_first) refuse_other(bytes, name);  // before all of a large model is read
     } else if (errno != EINTR) {
       fail(ErrorCode::kRuntime, "can't read {}: {}", name, std::strerror(errno));

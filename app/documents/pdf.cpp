@@ -107,7 +107,7 @@ std::string read_output(int fd, const std::string& name, const ReadLimits& limit
   constexpr int kAskInterval = 100;  // milliseconds
   const Timer timer;
   std::string text;
-  char block[65536];
+  std::string block(65536, '\0');  // not on the stack, which may be small
   while (true) {
     pollfd ready = {.fd = fd, .events = POLLIN, .revents = 0};
     poll(&ready, 1, kAskInterval);
@@ -119,10 +119,10 @@ std::string read_output(int fd, const std::string& name, const ReadLimits& limit
            2 * limits.pdf_seconds);
     }
     if (ready.revents == 0) continue;
-    const ssize_t n = read(fd, block, sizeof block);
+    const ssize_t n = read(fd, block.data(), block.size());
     if (n < 0 && errno == EINTR) continue;
     if (n <= 0) return text;
-    text.append(block, static_cast<size_t>(n));
+    text.append(block.data(), static_cast<size_t>(n));
     if (text.size() > limits.most_text_bytes) {
       fail(ErrorCode::kUsage, "{}: more than {} bytes of text", name, limits.most_text_bytes);
     }

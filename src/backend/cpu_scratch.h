@@ -18,6 +18,7 @@ struct KernelShape {
   int64_t n_embd = 0;
   int64_t n_ff = 0;
   int64_t n_ff_rows = 0;  // tokens that the feed-forward network computes at a time
+  int64_t n_expert = 0;   // feed-forward networks that a router chooses among
   int64_t n_head = 0;
   int64_t n_head_kv = 0;
   int64_t head_dim = 0;

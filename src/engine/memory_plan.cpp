@@ -49,6 +49,7 @@ KernelShape kernel_shape(const ModelSpec& spec, const Policy& policy, const Sess
           .n_embd = c.n_embd,
           .n_ff = c.n_ff,
           .n_ff_rows = spec.ffn_rows(std::min(n_tokens, options.chunk)),
+          .n_expert = c.n_expert,
           .n_head = c.n_head,
           .n_head_kv = c.n_head_kv,
           .head_dim = c.head_dim,
@@ -142,12 +143,13 @@ MemoryPlan plan_memory(const ModelInfo& info, const SessionOptions& given, int64
 
   MemoryPlan plan;
   plan.weights = info.weight_bytes;
-  const KernelShape kernels = kernel_shape(spec, *policy, options, n_tokens, packed, compute,
-                                           byte_products(info), n_threads);
+  KernelShape kernels = kernel_shape(spec, *policy, options, n_tokens, packed, compute,
+                                     byte_products(info), n_threads);
   if (packed) {
     const bool at_use = packs_at_use(n_tokens, options.chunk, device);
     plan.packed_weights = packed_bytes(spec, kernels, at_use, device);
   }
+  if (plan.packed_weights == 0) kernels.n_expert = 0;  // no product of the library's
   plan.hidden_states = HiddenStates::bytes(
       n_tokens, c.n_embd, options.chunk,
       options.spill_dir.empty() ? HiddenStates::Place::memory : HiddenStates::Place::file);

@@ -29,7 +29,7 @@ ModelDescription small_model() {
   m.head_dim = 4;
   m.n_vocab = 10;
   m.layers.resize(2);
-  m.weight_bytes = 10000;
+  m.weight_bytes = m.active_weight_bytes = 10000;
   for (const char* layer : {"blk.0.", "blk.1."}) {
     const auto add = [&](const char* name, int64_t n_out, int64_t n_in) {
       model.tensors.push_back({std::string(layer) + name, "f32", {n_out, n_in}, 0});

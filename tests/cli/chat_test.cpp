@@ -312,7 +312,7 @@ TEST(Chat, TheSessionOfItsDocumentIsTrue) {
   EXPECT_EQ(r.code, 0) << r.err;
   EXPECT_EQ(r.out, " 48211.\n 48213.\n 48213.\n");
   size_t at = 0;
-  for (const char* line : {"examples/facts.txt: 155 tokens, 158 of 8192 with the chat; the next "
+  for (const char* line : {"examples/facts.txt: 155 tokens, 157 of 8192 with the chat; the next "
                            "message begins with it",
                            "stopped after 7 tokens, as --n-predict says",
                            "64 rows kept, window 16, kernel 15; the next answer chooses anew from "

@@ -52,7 +52,7 @@ TEST(OutputFiles, EveryOptionWithAFileIsKnownAsReadOrWritten) {
                                          "--json-schema-file", "--load-cache", "--model",
                                          "--prompts", "--snapshot-dir", "--spill-dir", "--template",
                                          "--text", "--texts", "--tls-cert", "--tls-key", "DOCUMENT",
-                                         "model", "records"}))
+                                         "WORDS", "model", "records"}))
       << "mark what is written with mark_output()";
 }
 

@@ -31,7 +31,7 @@ TEST_F(Http, DocumentsBecomeText) {
     EXPECT_NE(text_of(make_pdf({"A page of words"}), "a.pdf").find("A page of words"),
               std::string::npos);
   }
-  const auto photo = send("\xff\xd8\xff\xe0 JFIF", "photo.jpg");
+  const auto photo = send(std::string("\xff\xd8\xff\xe0\0\x10JFIF", 10), "photo.jpg");
   EXPECT_EQ(photo->status, 400) << photo->body;
   EXPECT_NE(photo->body.find("photo.jpg: a JPEG image"), std::string::npos) << photo->body;
   EXPECT_EQ(send(std::string(100'001, 'a'), "long.txt")->status, 413);

@@ -256,7 +256,7 @@ TEST(Scheduler, RefusesWhatItCanNeverServe) {
   EXPECT_NE(message.find("2000"), std::string::npos) << message;
   Request many = request_of(long_text(300), 400);
   many.session.kv.name = "full";
-  many.n = 20;
+  many.n = 10;
   EXPECT_EQ(refusal(scheduler, many, &message), Refused::Kind::never_fits);
   EXPECT_NE(message.find("longest prompt"), std::string::npos) << message;
   const PromptFit too_long = scheduler.fit(request_of(long_text(1000)));

@@ -22,6 +22,10 @@ namespace {
 /// The code that oneDNN generates for a prompt's products, its objects and heap: measured from 0.2
 /// to 0.9 MiB alone, and once 1.54 MiB beside other tests.
 constexpr size_t kLibraryBytes = 7 << 18;
+/// The same for each expert: oneDNN generates code for every number of tokens that a product has,
+/// and experts get different ones.
+constexpr size_t kExpertLibraryBytes = 128 << 10;
+constexpr int64_t kMostExpertKernels = 16;  // its cache of kernels forgets old ones
 /// oneDNN's own scratch memory for a tile, per thread.
 constexpr size_t kTileLibraryBytes = 64 << 10;
 
@@ -114,7 +118,8 @@ size_t cpu_kernel_bytes(const KernelShape& s, int64_t n_window) {
         {most, cpu::vote_bytes(ctx, s, s.observes ? 128 : n_window), cpu::ranking_bytes(ctx, s)});
   }
   if (s.observes) most = std::max(most, cpu::moments_scratch(ctx, s.n_head, s.head_dim));
-  return most + cpu::kLibraryBytes;
+  const int64_t n_expert = s.packed ? std::min(s.n_expert, cpu::kMostExpertKernels) : 0;
+  return most + cpu::kLibraryBytes + n_expert * cpu::kExpertLibraryBytes;
 }
 
 }  // namespace snapkv
