@@ -267,7 +267,7 @@ TEST(Scheduler, RefusesWhatItCanNeverServe) {
   EXPECT_TRUE(too_large.limited_by_memory);
   Request longest = many;
   longest.prompt.tokens.resize(static_cast<size_t>(too_large.most_tokens), 5);
-  EXPECT_NO_THROW(wait_for(*scheduler.submit(longest)));
+  EXPECT_NO_THROW(wait_for(*scheduler.submit(longest), longest.n));
   longest.prompt.tokens.push_back(5);
   EXPECT_EQ(refusal(scheduler, longest), Refused::Kind::never_fits);
   Request empty = request_of("x");
