@@ -122,8 +122,12 @@ export const send = async (page: Page, text: string) => {
   await page.keyboard.press("Enter");
 };
 export const answers = (page: Page): Locator => page.locator("article.answer");
-/** Waits until the last answer is complete. */
-export const finished = (page: Page) => page.locator("[data-do=regenerate]").waitFor();
+/** Waits until the message has been checked and sent, and the last answer is complete. */
+export async function finished(page: Page): Promise<void> {
+  await page.waitForFunction(() =>
+    document.querySelector("textarea[readonly], article.answer[aria-busy=true]") === null);
+  await page.locator("[data-do=regenerate]").waitFor();
+}
 
 /** Lets answers go on until the context is full, which takes seconds. */
 export async function makeEndless(page: Page): Promise<void> {
