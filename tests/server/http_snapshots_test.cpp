@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // GET /v1/kv/snapshots: what each file holds, and whether this server can continue it.
 #include <filesystem>
+#include <fstream>
 
 #include "server/document.h"
 #include "snapkv/prefill.h"
@@ -59,6 +60,19 @@ TEST_F(Http, SnapshotsSayWhatTheyHoldAndOfWhichModel) {
     EXPECT_NE(list[i]["problem"].get<std::string>().find("another model"), std::string::npos)
         << list[i];
   }
+}
+
+TEST_F(Http, WhatIsWrongWithASnapshotIsSaidWithoutTheServersPath) {
+  api_.snapshot_dir = testing::TempDir() + "/damaged";
+  std::filesystem::remove_all(api_.snapshot_dir);
+  std::filesystem::create_directory(api_.snapshot_dir);
+  std::ofstream(api_.snapshot_dir + "/torn.kv") << "SNAPKVS";
+  start();
+  const Json list = Json::parse(client().Get("/v1/kv/snapshots")->body)["data"];
+  ASSERT_EQ(list.size(), 1u) << list;
+  const std::string problem = list[0].value("problem", "");
+  EXPECT_NE(problem.find("torn.kv"), std::string::npos) << problem;
+  EXPECT_EQ(problem.find(api_.snapshot_dir), std::string::npos) << problem;
 }
 
 }  // namespace
