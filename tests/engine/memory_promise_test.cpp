@@ -97,6 +97,9 @@ std::vector<Case> cases() {
   RandomModelShape experts = {256, 2, 4, 2, 64, 2048, 512};
   experts.family = {.n_expert = 8, .n_expert_used = 2};
   all.push_back({"Experts", experts, session("snapkv", 128), 1100});
+  RandomModelShape many_experts = {256, 2, 4, 2, 64, 512, 512};
+  many_experts.family = {.n_expert = 64, .n_expert_used = 4};
+  all.push_back({"ManyExperts", many_experts, session("snapkv", 128), 1100});
   all.push_back({"ExpertsOneChunk", experts, session("snapkv", 128), 500});
   all.push_back({.name = "ExpertsQ4",
                  .shape = experts,

@@ -25,7 +25,8 @@ constexpr size_t kLibraryBytes = 7 << 18;
 /// The same for each expert: oneDNN generates code for every number of tokens that a product has,
 /// and experts get different ones.
 constexpr size_t kExpertLibraryBytes = 128 << 10;
-constexpr int64_t kMostExpertKernels = 16;  // its cache of kernels forgets old ones
+/// More experts divide the same tokens among them: with 64 of them no more was measured.
+constexpr int64_t kMostExpertKernels = 16;
 /// oneDNN's own scratch memory for a tile, per thread.
 constexpr size_t kTileLibraryBytes = 64 << 10;
 
