@@ -4,12 +4,15 @@ if(NOT SNAPKV_INSTALL OR NOT SNAPKV_BUILD_APP OR SKBUILD OR NOT CMAKE_SYSTEM_NAM
   return()
 endif()
 set(made ${PROJECT_BINARY_DIR}/package)
+# whatever settings the user of the build has for the program must not end the build
+set(run_snapkv ${CMAKE_COMMAND} -E env --unset=SNAPKV_REAL_MODELS XDG_CONFIG_HOME=${made}
+  $<TARGET_FILE:snapkv-cli>)
 foreach(shell bash zsh fish)
   add_custom_command(OUTPUT ${made}/completion.${shell}
-    COMMAND snapkv-cli completion ${shell} > ${made}/completion.${shell} DEPENDS snapkv-cli)
+    COMMAND ${run_snapkv} completion ${shell} > ${made}/completion.${shell} DEPENDS snapkv-cli)
 endforeach()
 add_custom_command(OUTPUT ${made}/snapkv.1.gz
-  COMMAND snapkv-cli manual > ${made}/snapkv.1 && gzip -9nf ${made}/snapkv.1 DEPENDS snapkv-cli)
+  COMMAND ${run_snapkv} manual > ${made}/snapkv.1 && gzip -9nf ${made}/snapkv.1 DEPENDS snapkv-cli)
 add_custom_target(snapkv_shell_files ALL
   DEPENDS ${made}/completion.bash ${made}/completion.zsh ${made}/completion.fish ${made}/snapkv.1.gz)
 install(FILES ${made}/snapkv.1.gz DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
