@@ -176,7 +176,7 @@ OptionRow stop_row() {
 
 void add_model_rows(std::vector<OptionRow>& rows) {
   constexpr Group kGroup = Group::model;
-  rows.push_back(text(kGroup, {"model", "A GGUF file (the first of a split) or a Hugging Face folder"},
+  rows.push_back(text(kGroup, {"model", "A GGUF file (of a split: the first) or Hugging Face folder"},
                       [](auto& o) -> auto& { return o.model.path; }));
   rows.push_back(word(kGroup, {"device", "Where the model runs"},
                       [](auto& o) -> auto& { return o.model.device; },
@@ -227,7 +227,7 @@ void add_sampler_rows(std::vector<OptionRow>& rows) {
                        [](auto& o) -> auto& { return o.sampler.top_k; }, 0, kMostInt));
   rows.push_back(real(kGroup, {"top_p", "Only the likeliest tokens of this probability; 1: off"},
                       [](auto& o) -> auto& { return o.sampler.top_p; }, 0, 1));
-  rows.push_back(real(kGroup, {"min_p", "Only tokens of this share of the best probability; 0: off"},
+  rows.push_back(real(kGroup, {"min_p", "Only tokens of this share of the best one; 0: off"},
                       [](auto& o) -> auto& { return o.sampler.min_p; }, 0, 1));
   rows.push_back(real(kGroup, {"repeat_penalty", "Makes repeated tokens unlikelier; 1: off"},
                       [](auto& o) -> auto& { return o.sampler.repeat_penalty; }, S::kLeastPenalty,

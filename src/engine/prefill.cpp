@@ -135,4 +135,18 @@ void prefill_many(std::span<Session* const> batch, std::span<const int32_t> toke
   }
 }
 
+void prefill_after(Session& session, std::shared_ptr<const KvPrefix> prefix,
+                   std::span<const int32_t> tokens, const ProgressFn& progress) {
+  if (prefix == nullptr) fail(ErrorCode::kUsage, "prefill_after: the prefix is null");
+  const std::span<const int32_t> before = prefix->tokens();
+  std::vector<int32_t> all(before.begin(), before.end());
+  all.insert(all.end(), tokens.begin(), tokens.end());
+  const int64_t window = std::max(1, policy_window(session.options().kv));
+  const int64_t n = std::min(std::ssize(before), std::ssize(all) - window);
+  // everything fits into the window, whose queries are computed anyway
+  if (n < 1) return session.prefill(all, {.progress = progress});
+  session.prefill(all,
+                  {.progress = progress, .prefix = std::move(prefix), .n_from_prefix = n});
+}
+
 }  // namespace snapkv

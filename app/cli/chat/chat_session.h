@@ -103,8 +103,8 @@ class ChatSession {
   Sampler sampler_;
   Conversation conversation_;
   bool is_current_ = false;       // the session holds the conversation up to the last answer
-  /// Every row of the last conversation that was read as a whole, for those that begin like it; null
-  /// if it would take too much memory.
+  /// Every row of the last conversation that was read as a whole, for those that begin like it;
+  /// null if it would take too much memory.
   std::shared_ptr<const KvPrefix> rows_;
   std::vector<int32_t> pending_;  // last tokens of that answer, not yet read by the session
   std::optional<Answer> last_;

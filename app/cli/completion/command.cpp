@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// snapkv completion: prints the completion script of a shell. snapkv manual: prints the manual page.
+// snapkv completion: prints a shell's completion script. snapkv manual: prints the manual page.
 #include <memory>
 
 #include "cli/commands.h"

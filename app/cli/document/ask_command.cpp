@@ -88,14 +88,7 @@ class Asking {
 
   void read(const ProgressFn& progress) {
     if (!prefix_) return session_.prefill(tokens_, {.progress = progress, .compress = false});
-    const std::span<const int32_t> document = prefix_->tokens();
-    std::vector<int32_t> all(document.begin(), document.end());
-    all.insert(all.end(), tokens_.begin(), tokens_.end());
-    const int64_t window = std::max(1, policy_window(session_.options().kv));
-    const int64_t n = std::min(std::ssize(document), std::ssize(all) - window);
-    // everything fits into the window, whose queries are computed anyway
-    if (n < 1) return session_.prefill(all, {.progress = progress});
-    session_.prefill(all, {.progress = progress, .prefix = prefix_, .n_from_prefix = n});
+    prefill_after(session_, prefix_, tokens_, progress);
   }
 
   Session& session() { return session_; }
