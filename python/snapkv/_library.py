@@ -39,6 +39,11 @@ class Cancelled(Error):
 _ERRORS = {2: UsageError, 3: ModelError, 4: OutOfMemoryError, 5: ContextError, 130: Cancelled}
 
 
+def error(code, message):
+    """The exception of a code of the C API, which is also an exit code of the program."""
+    return _ERRORS.get(code, Error)(code, message)
+
+
 class _Text(Structure):
     _fields_ = [("data", c_void_p), ("n", c_size_t)]
 
@@ -136,7 +141,11 @@ def _find_library():
 
 
 def _open(path):
-    library = ctypes.CDLL(path)
+    try:
+        library = ctypes.CDLL(path)
+    except OSError as problem:
+        raise ImportError(f"{problem}; the package needs the libraries of Debian and Ubuntu that "
+                          f"its README names") from problem
     for name, (result, arguments) in _FUNCTIONS.items():
         function = getattr(library, name)
         function.restype, function.argtypes = result, arguments
@@ -152,12 +161,11 @@ def call(name, *arguments):
     Functions that return a pointer have failed where it is null, the others where the code is not
     0. Other Python threads run meanwhile.
     """
-    error = create_string_buffer(4096)
-    result = getattr(lib, name)(*arguments, error, len(error))
+    message = create_string_buffer(4096)
+    result = getattr(lib, name)(*arguments, message, len(message))
     failed = result != 0 if _FUNCTIONS[name][0] is c_int else not result
     if failed:
-        code = lib.snapkv_error_code()
-        raise _ERRORS.get(code, Error)(code, error.value.decode("utf-8", "replace"))
+        raise error(lib.snapkv_error_code(), message.value.decode("utf-8", "replace"))
     return result
 
 
