@@ -56,7 +56,8 @@ def measure_snapkv(job):
 def measure_kvpress(job):
     import torch
     from kvpress import SnapKVPress
-    from transformers import AutoModelForCausalLM
+    from transformers import AutoModelForCausalLM, logging
+    logging.disable_progress_bar()
     torch.set_num_threads(job["threads"])
     path = Path(job["model"])
     model = AutoModelForCausalLM.from_pretrained(path.parent, gguf_file=path.name,
@@ -95,7 +96,7 @@ def prompt_ids(path, length):
 
 def measure(engine, job_file):
     done = subprocess.run([sys.executable, __file__, "--child", engine, job_file], check=True,
-                          stdout=subprocess.PIPE, env={**os.environ, "TRANSFORMERS_VERBOSITY": "error"})
+                          stdout=subprocess.PIPE)
     return json.loads(done.stdout.splitlines()[-1])
 
 

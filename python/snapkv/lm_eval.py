@@ -87,9 +87,9 @@ class SnapKVLM(TemplateLM):
         """The text of a conversation in the model's template."""
         return self._model.chat_text(chat_history, add_generation_prompt=add_generation_prompt)
 
-    def tok_encode(self, string, add_special_tokens=True, **_kwargs):
+    def tok_encode(self, string, add_special_tokens=None, **_kwargs):
         """Ids of a text, with the token for its beginning where the model wants one."""
-        ids = self._model.tokenize(string, add_special=add_special_tokens)
+        ids = self._model.tokenize(string, add_special=add_special_tokens is not False)
         if ids[:2] == [self._begin] * 2:  # a chat template had written it already
             del ids[0]
         return ids
