@@ -88,8 +88,11 @@ install: build       ## Install program, library, headers and CMake package unde
 package: build       ## A Debian package of the build, in build/$(SNAPKV_PRESET)/packages
 	cd $(BUILD) && cpack
 
-wheel:               ## A Python wheel, in build/wheel
-	python3 -m pip wheel --no-deps -w build/wheel .
+wheel:               ## A Python wheel, in build/wheel, and what its README says in a new environment
+	@tools/install_packages.sh models
+	rm -f build/wheel/*.whl
+	CMAKE_BUILD_PARALLEL_LEVEL=$(JOBS) python3 -m pip wheel --no-deps -w build/wheel -C build-dir=build/wheel/cmake .
+	tools/check_wheel.py build/wheel
 
 docs:                ## API documentation of C++, C and Python, in build/docs
 	@tools/install_packages.sh docs

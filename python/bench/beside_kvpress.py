@@ -41,7 +41,7 @@ def measure_snapkv(job):
     import snapkv
     model = snapkv.Model(job["model"], compute="f32", n_threads=job["threads"])
     session = model.session(kv_policy="snapkv", kv_type="f32", kv_budget=job["budget"],
-                            kv_window=WINDOW, kv_kernel=KERNEL, kv_pooling="avg")
+                            kv_window_size=WINDOW, kv_kernel_size=KERNEL, kv_pooling="avg")
     forget_peak()
     start = time.perf_counter()
     session.prefill(job["ids"])
