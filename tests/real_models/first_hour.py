@@ -92,7 +92,7 @@ class Walk:
 
     def run(self, step, args, *words, stdin=None, code=0):
         """Runs the program; `words` must stand in its output."""
-        done = subprocess.run([self.options.snapkv, *args], input=stdin, cwd=self.home, env=self.env,
+        done = subprocess.run([str(self.options.snapkv), *args], input=stdin, cwd=self.home, env=self.env,
                               text=True, capture_output=True, timeout=SECONDS)
         output = f"{done.stdout}\n--- stderr\n{done.stderr}"
         if done.returncode != code:
@@ -108,7 +108,7 @@ class Walk:
         child, terminal = pty.fork()
         if child == 0:
             os.chdir(self.home)
-            os.execve(self.options.snapkv, [self.options.snapkv, *args], self.env)
+            os.execve(self.options.snapkv, [str(self.options.snapkv), *args], self.env)
         shown = ""
         try:
             def wait_for(pattern, begin):
@@ -155,7 +155,7 @@ class Walk:
         if not self.options.web or not shutil.which("node"):
             print("           skipped: the page (built without pages, or no node)")
             return
-        env = self.env | {"SNAPKV_BINARY": self.options.snapkv, "SNAPKV_MODEL": str(model),
+        env = self.env | {"SNAPKV_BINARY": str(self.options.snapkv), "SNAPKV_MODEL": str(model),
                           "SNAPKV_PDF": str(pdf), "SNAPKV_QUESTION": QUESTION,
                           "SNAPKV_ANSWER": ANSWER, "TIMEOUT": str(SECONDS * 1000),
                           "HOME": os.environ.get("HOME", str(self.home))}
@@ -174,9 +174,10 @@ def main():
     parser.add_argument("--model", required=True, help="SmolLM2-135M-Instruct.Q4_1.gguf")
     parser.add_argument("--web", default="")
     options = parser.parse_args()
-    options.snapkv = str(pathlib.Path(options.snapkv).resolve())
     with tempfile.TemporaryDirectory(prefix="snapkv-first-hour-") as folder:
         home = pathlib.Path(folder)
+        # where it was built, the program finds the models of `make models` beside it
+        options.snapkv = shutil.copy(options.snapkv, home / "snapkv")
         walk = Walk(options, home)
         pdf = home / "handbook.pdf"
         pdf.write_bytes(make_pdf(handbook_lines()))
