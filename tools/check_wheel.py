@@ -45,10 +45,10 @@ def check_files(wheel):
     with zipfile.ZipFile(wheel) as archive:
         names = set(archive.namelist())
     sources = {f"snapkv/{p.name}" for p in (ROOT / "python" / "snapkv").glob("*.py")}
-    missing = sources | {"snapkv/bin/snapkv"}
+    missing = sources | {"snapkv/bin/snapkv", "snapkv/lib/libsnapkv_c.so"}
     missing -= names
-    if missing or not any(n.startswith("snapkv/lib/libsnapkv_c.so") for n in names):
-        sys.exit(f"{wheel.name}: has no {', '.join(sorted(missing)) or 'library'}")
+    if missing:
+        sys.exit(f"{wheel.name}: has no {', '.join(sorted(missing))}")
 
 
 def readme_program(model, chats):

@@ -8,7 +8,8 @@ decoding.
 Both read the same GGUF file (transformers expands its blocks to f32), compress the same prompt by
 SnapKV with the same window, kernel and mean pooling, and decode greedily. Each measurement is a
 process of its own, the engines take turns, and the best of the rounds counts; the worst is in
-brackets, so that a busy machine shows. Memory is the peak of the resident set after the model was
+brackets, so that a busy machine shows; the processor's seconds of all threads, which depend less on
+what else runs, stand beside the clock's. Memory is the peak of the resident set after the model was
 loaded, the program and its libraries included. Needs torch, transformers, gguf, accelerate and
 kvpress; SNAPKV_LIBRARY names the library where the package is not installed.
 """
@@ -37,20 +38,35 @@ def peak_mib():
     return next(int(line.split()[1]) for line in lines if line.startswith("VmHWM")) / 1024
 
 
+class Watch:
+    """Seconds since the last lap: (the clock's, the processor's)."""
+
+    def __init__(self):
+        self._last = self._now()
+
+    @staticmethod
+    def _now():
+        return time.perf_counter(), time.process_time()
+
+    def lap(self):
+        before, self._last = self._last, self._now()
+        return tuple(now - then for now, then in zip(self._last, before))
+
+
 def measure_snapkv(job):
     import snapkv
     model = snapkv.Model(job["model"], compute="f32", n_threads=job["threads"])
     session = model.session(kv_policy="snapkv", kv_type="f32", kv_budget=job["budget"],
                             kv_window_size=WINDOW, kv_kernel_size=KERNEL, kv_pooling="avg")
     forget_peak()
-    start = time.perf_counter()
+    watch = Watch()
     session.prefill(job["ids"])
-    read = time.perf_counter()
+    prefill = watch.lap()
     answer = []
     for _ in range(N_DECODED):
         answer.append(int(session.logits.argmax()))
         session.decode(answer[-1])
-    return read - start, time.perf_counter() - read, answer
+    return prefill, watch.lap(), answer
 
 
 def measure_kvpress(job):
@@ -67,16 +83,16 @@ def measure_kvpress(job):
                         kernel_size=KERNEL)
     forget_peak()
     with torch.no_grad():
-        start = time.perf_counter()
+        watch = Watch()
         with press(model):
             out = model(torch.tensor([job["ids"]]), use_cache=True, logits_to_keep=1)
-        read = time.perf_counter()
+        prefill = watch.lap()
         answer = []
         for i in range(N_DECODED):
             answer.append(int(out.logits[0, -1].argmax()))
             out = model(torch.tensor([answer[-1:]]), past_key_values=out.past_key_values,
                         position_ids=torch.tensor([[n + i]]), use_cache=True)
-    return read - start, time.perf_counter() - read, answer
+    return prefill, watch.lap(), answer
 
 
 ENGINES = {"snapkv": measure_snapkv, "kvpress": measure_kvpress}
@@ -84,8 +100,9 @@ ENGINES = {"snapkv": measure_snapkv, "kvpress": measure_kvpress}
 
 def child(engine, job_file):
     prefill, decode, answer = ENGINES[engine](json.loads(Path(job_file).read_text()))
-    print(json.dumps({"prefill_s": prefill, "tokens_per_s": N_DECODED / decode,
-                      "peak_mib": peak_mib(), "answer": answer}))
+    print(json.dumps({"prefill_s": prefill[0], "prefill_cpu_s": prefill[1],
+                      "tokens_per_s": N_DECODED / decode[0], "peak_mib": peak_mib(),
+                      "answer": answer}))
 
 
 def prompt_ids(path, length):
@@ -95,22 +112,26 @@ def prompt_ids(path, length):
 
 
 def measure(engine, job_file):
+    quiet = {"TQDM_DISABLE": "1", "OMP_WAIT_POLICY": "passive"}
     done = subprocess.run([sys.executable, __file__, "--child", engine, job_file], check=True,
-                          stdout=subprocess.PIPE)
+                          stdout=subprocess.PIPE, env={**os.environ, **quiet})
     return json.loads(done.stdout.splitlines()[-1])
 
 
-def cell(runs, field, digits, best):
+# field: (heading, digits, the best of several)
+COLUMNS = {"prefill_s": ("prefill and compression, s", 2, min),
+           "prefill_cpu_s": ("of the processor, s", 2, min),
+           "peak_mib": ("peak resident, MiB", 0, min),
+           "tokens_per_s": ("decode, tok/s", 1, max)}
+
+
+def cell(runs, field):
+    _, digits, best = COLUMNS[field]
     values = sorted((run[field] for run in runs), reverse=best is max)
     return f"{values[0]:.{digits}f} [{values[-1]:.{digits}f}]"
 
 
 def table(runs, job):
-    best = {engine: {"prefill_s": min(r["prefill_s"] for r in own),
-                     "peak_mib": min(r["peak_mib"] for r in own),
-                     "tokens_per_s": max(r["tokens_per_s"] for r in own)}
-            for engine, own in runs.items()}
-    ours, theirs = best["snapkv"], best["kvpress"]
     same = 0
     for a, b in zip(runs["snapkv"][0]["answer"], runs["kvpress"][0]["answer"]):
         if a != b:
@@ -119,14 +140,13 @@ def table(runs, job):
     lines = [f"{Path(job['model']).name}, {len(job['ids'])} tokens, {job['budget']} rows kept, f32, "
              f"{job['threads']} threads; best [worst] of {len(runs['snapkv'])}, in turns; the first "
              f"{same} of {N_DECODED} tokens agree", "",
-             "| | prefill and compression, s | peak resident, MiB | decode, tok/s |",
-             "|---|---|---|---|"]
+             "| | " + " | ".join(heading for heading, _, _ in COLUMNS.values()) + " |",
+             "|---" * (1 + len(COLUMNS)) + "|"]
     for engine, own in runs.items():
-        lines.append(f"| {engine} | {cell(own, 'prefill_s', 2, min)} | "
-                     f"{cell(own, 'peak_mib', 0, min)} | {cell(own, 'tokens_per_s', 1, max)} |")
-    lines.append(f"| kvpress / snapkv | {theirs['prefill_s'] / ours['prefill_s']:.1f} | "
-                 f"{theirs['peak_mib'] / ours['peak_mib']:.1f} | "
-                 f"{theirs['tokens_per_s'] / ours['tokens_per_s']:.2f} |")
+        lines.append(f"| {engine} | " + " | ".join(cell(own, field) for field in COLUMNS) + " |")
+    ratios = [best(r[field] for r in runs["kvpress"]) / best(r[field] for r in runs["snapkv"])
+              for field, (_, _, best) in COLUMNS.items()]
+    lines.append("| kvpress / snapkv | " + " | ".join(f"{ratio:.2f}" for ratio in ratios) + " |")
     return "\n".join(lines)
 
 

@@ -136,10 +136,10 @@ def _find_library():
     path = os.environ.get("SNAPKV_LIBRARY")
     if path:
         return path
-    found = sorted((Path(__file__).parent / "lib").glob("libsnapkv_c.so*"))
-    if not found:
-        raise ImportError("libsnapkv_c.so is not beside the package; SNAPKV_LIBRARY may name it")
-    return str(found[0])
+    found = Path(__file__).parent / "lib" / "libsnapkv_c.so"
+    if not found.exists():
+        raise ImportError(f"{found} is missing; SNAPKV_LIBRARY may name the library")
+    return str(found)
 
 
 def _open(path):

@@ -60,6 +60,11 @@ class Examples(unittest.TestCase):
         self.assertLess(scores["streaming-llm 32", "1000"], 1)
         run("evaluate.py", table, MODEL)  # goes on where it stopped: at the end
 
+    def test_compress_torch_cache(self):
+        if not importlib.util.find_spec("torch"):
+            self.skipTest("needs torch")
+        self.assertIn("cpu: kept 1024 of 4096 rows per head", run("compress_torch_cache.py"))
+
     def test_transformers_cache(self):
         if not importlib.util.find_spec("torch") or not importlib.util.find_spec("transformers"):
             self.skipTest("needs torch and transformers")
