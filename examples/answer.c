@@ -2,8 +2,8 @@
 // C: one answer about a document, through the C API.
 //
 //   cc -Iinclude examples/answer.c -Lbuild/release -lsnapkv_c -o answer
-//   ./answer models/needle.gguf examples/facts.txt \
-//       "Question: What is the secret number of Rome? Answer: The secret number of Rome is"
+//   question="Question: What is the secret number of Rome? Answer: The secret number of Rome is"
+//   ./answer models/needle.gguf examples/facts.txt "$question"
 #include <snapkv/snapkv.h>
 #include <stdio.h>
 #include <stdlib.h>

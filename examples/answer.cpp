@@ -5,8 +5,8 @@
 //   find_package(snapkv REQUIRED)                       # after make install
 //   target_link_libraries(answer PRIVATE snapkv::snapkv)
 //
-//   ./answer models/needle.gguf examples/facts.txt \
-//       "Question: What is the secret number of Rome? Answer: The secret number of Rome is"
+//   question="Question: What is the secret number of Rome? Answer: The secret number of Rome is"
+//   ./answer models/needle.gguf examples/facts.txt "$question"
 #include <snapkv/generator.h>
 #include <snapkv/prefill.h>
 
