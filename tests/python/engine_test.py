@@ -88,7 +88,7 @@ class Engine(unittest.TestCase):
 
         thread = threading.Thread(target=tick)
         thread.start()
-        ids = self.model.tokenize(TEXT * 10)[:8000]
+        ids = self.model.tokenize(TEXT * 10)[:4000]
         before, start = ticks[0], time.monotonic()
         while time.monotonic() - start < 0.2:
             self.model.session(kv_budget=BUDGET).prefill(ids)
@@ -99,7 +99,7 @@ class Engine(unittest.TestCase):
 
     def test_ctrl_c_ends_a_prefill(self):
         """The signal comes from outside, and no progress function is there to raise it."""
-        ids = self.model.tokenize(TEXT * 10)[:8000]
+        ids = self.model.tokenize(TEXT * 10)[:4000]
         session = self.model.session(kv_budget=BUDGET)
         session.prefill(ids)
         seconds = session.stats["prefill_seconds"]
