@@ -25,19 +25,6 @@ KvLayer::KvLayer(Backend& backend, KvMeter& meter, int64_t head_dim, DType dtype
   meter_->add(bytes());
 }
 
-KvLayer::KvLayer(KvMeter& meter, int64_t head_dim, DType dtype, int n_head_kv, int32_t n_rows,
-                 Buffer storage)
-    : meter_(&meter),
-      storage_(std::move(storage)),
-      dtype_(dtype),
-      head_dim_(head_dim),
-      row_bytes_(snapkv::row_bytes(dtype, head_dim)) {
-  SNAPKV_CHECK(storage_.bytes() == n_head_kv * n_rows * row_bytes(dtype, head_dim));
-  lay_out(std::vector<int32_t>(n_head_kv, n_rows));
-  for (Head& head : heads_) head.n_kv = n_rows;
-  meter_->add(bytes());
-}
-
 void KvLayer::lay_out(std::span<const int32_t> capacity) {
   int64_t n_rows = 0;
   for (const int32_t rows : capacity) {

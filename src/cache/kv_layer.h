@@ -14,6 +14,7 @@
 #include "backend/ops.h"
 #include "base/buffer.h"
 #include "base/tensor.h"
+#include "cache/saved_state.h"
 #include "cache/selection.h"
 
 namespace snapkv {
@@ -40,10 +41,6 @@ class KvLayer {
   /// works only with backends on host memory.
   KvLayer(Backend& backend, KvMeter& meter, int64_t head_dim, DType dtype,
           std::span<const int32_t> capacity, std::string spill_dir = {});
-  /// A layer with n_rows rows in each head, in memory that it does not own, laid out like a layer
-  /// with exactly that capacity. It cannot grow.
-  KvLayer(KvMeter& meter, int64_t head_dim, DType dtype, int n_head_kv, int32_t n_rows,
-          Buffer storage);
   KvLayer(KvLayer&& other) noexcept { swap(other); }
   KvLayer& operator=(KvLayer&& other) noexcept {
     KvLayer moved(std::move(other));
@@ -106,6 +103,20 @@ class KvLayer {
   void restore_heads(std::span<const Head> heads) {
     std::copy(heads.begin(), heads.end(), heads_.begin());
   }
+
+  /// Gives a sink the rows, as docs/session-file.md describes them.
+  void save(Backend& backend, const ByteSink& out) const;
+  /// The most bytes that save() makes of n_tokens tokens.
+  static size_t most_saved_bytes(int64_t head_dim, DType dtype, int n_head_kv, int64_t n_tokens);
+  /// A copy of saved rows, with room for `reserve` more in each head. Throws Error{kBadModel} naming
+  /// what differs unless they are of this size and type, with ascending positions up to the last
+  /// token's.
+  static KvLayer load(Backend& backend, KvMeter& meter, int64_t head_dim, DType dtype,
+                      int n_head_kv, const SavedState& saved, int64_t reserve);
+  /// Reads saved rows where they are. It cannot grow, and is valid as long as the bytes. Throws as
+  /// load() does.
+  static KvLayer borrow(KvMeter& meter, int64_t head_dim, DType dtype, int n_head_kv,
+                        const SavedState& saved);
 
   const void* data() const { return storage_.data(); }
   size_t bytes() const { return storage_.bytes(); }

@@ -13,14 +13,8 @@ KvPrefix::KvPrefix(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 KvPrefix::~KvPrefix() = default;
 
 std::span<const int32_t> KvPrefix::tokens() const { return impl_->tokens; }
-size_t KvPrefix::bytes() const {
-  if (!impl_->is_file()) return impl_->meter.now;
-  return impl_->file->content.layer_bytes * impl_->file->content.layers.size();
-}
-
-size_t KvPrefix::decoded_bytes() const {
-  return impl_->is_file() && impl_->file->content.has_frames ? impl_->file->content.layer_bytes : 0;
-}
+size_t KvPrefix::bytes() const { return impl_->bytes(); }
+size_t KvPrefix::decoded_bytes() const { return impl_->decoded_bytes(); }
 
 size_t KvPrefix::bytes_for(const ModelInfo& info, const SessionOptions& options, int64_t n_tokens) {
   validate_kv_type(options.kv_type, info.head_dim);

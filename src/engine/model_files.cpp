@@ -9,8 +9,7 @@
 #include <fstream>
 
 #include "base/error.h"
-#include "engine/kv_prefix_file.h"
-#include "engine/session_file.h"
+#include "engine/cache_file.h"
 #include "format/gguf_part.h"
 #include "huggingface/folder.h"
 
@@ -25,14 +24,11 @@ void check_cache_path(const std::string& path) {
   const bool holds_bytes =
       ::stat(path.c_str(), &info) == 0 && S_ISREG(info.st_mode) && info.st_size > 0;
   if (!holds_bytes) return;
-  static_assert(sizeof(kSessionMagic) == sizeof(kPrefixMagic));
-  char magic[sizeof(kSessionMagic)] = {};
+  char magic[sizeof(kCacheMagic)] = {};
   std::ifstream in(path, std::ios::binary);
   if (!in) fail(ErrorCode::kRuntime, "can't read '{}': {}", path, std::strerror(errno));
   in.read(magic, sizeof(magic));
-  for (const auto& known : {kSessionMagic, kPrefixMagic}) {
-    if (std::memcmp(magic, known, sizeof(magic)) == 0) return;
-  }
+  if (begins_as_cache({magic, sizeof(magic)})) return;
   fail(ErrorCode::kUsage,
        "'{}' is there and is no saved cache, which alone is replaced by another: name another file",
        path);
