@@ -105,43 +105,35 @@ void KvLayer::save(Backend& backend, const ByteSink& out) const {
   for (int h = 0; h < n_head_kv(); ++h) write(pos(h), n_kv(h) * sizeof(int32_t));
 }
 
-size_t KvLayer::most_saved_bytes(int64_t head_dim, DType dtype, int n_head_kv, int64_t n_tokens) {
-  return head_bytes(n_head_kv) + n_tokens * n_head_kv * row_bytes(dtype, head_dim);
+size_t KvLayer::most_saved_bytes(int64_t n) const {
+  return head_bytes(n_head_kv()) + n * n_head_kv() * row_bytes(dtype_, head_dim_);
 }
 
-KvLayer KvLayer::borrow(KvMeter& meter, int64_t head_dim, DType dtype, int n_head_kv,
-                        const SavedState& saved) {
-  const std::vector<int32_t> n_kv =
-      read_counts(saved, make_head(head_dim, dtype, n_head_kv), row_bytes(dtype, head_dim));
-  const auto rows = saved.bytes.subspan(head_bytes(n_head_kv));
-  KvLayer layer;
-  layer.meter_ = &meter;
-  layer.dtype_ = dtype;
-  layer.head_dim_ = head_dim;
-  layer.row_bytes_ = snapkv::row_bytes(dtype, head_dim);
+void KvLayer::borrow(const SavedState& saved) {
+  const std::vector<int32_t> n = read_counts(saved, make_head(head_dim_, dtype_, n_head_kv()),
+                                             row_bytes(dtype_, head_dim_));
+  const auto rows = saved.bytes.subspan(head_bytes(n_head_kv()));
+  const int64_t n_rows = std::accumulate(n.begin(), n.end(), int64_t{0});
+  check_positions(saved, rows.last(n_rows * sizeof(int32_t)).data(), n);
   // the layer never writes to it
-  layer.storage_ = Buffer(const_cast<std::byte*>(rows.data()), rows.size(), nullptr);
-  layer.lay_out(n_kv);
-  for (int h = 0; h < n_head_kv; ++h) layer.heads_[h].n_kv = n_kv[h];
-  meter.add(layer.bytes());
-  check_positions(saved, reinterpret_cast<const std::byte*>(layer.pos(0)), n_kv);
-  return layer;
+  storage_ = Buffer(const_cast<std::byte*>(rows.data()), rows.size(), nullptr);
+  lay_out(n);
+  for (int h = 0; h < n_head_kv(); ++h) heads_[h].n_kv = n[h];
 }
 
-KvLayer KvLayer::load(Backend& backend, KvMeter& meter, int64_t head_dim, DType dtype,
-                      int n_head_kv, const SavedState& saved, int64_t reserve) {
+void KvLayer::load(Backend& backend, const SavedState& saved, int64_t reserve) {
   KvMeter of_file;
-  const KvLayer from = borrow(of_file, head_dim, dtype, n_head_kv, saved);
-  std::vector<int32_t> capacity = from.n_kv();
+  KvLayer from(of_file, {.n_head = n_head_kv(), .head_dim = head_dim_}, dtype_);
+  from.borrow(saved);
+  std::vector<int32_t> capacity = from.n_rows();
   for (int32_t& n : capacity) n = static_cast<int32_t>(std::min(n + reserve, kMostRows));
-  KvLayer layer(backend, meter, head_dim, dtype, capacity);
-  for (int h = 0; h < n_head_kv; ++h) {
-    const int64_t n = layer.heads_[h].n_kv = from.n_kv(h);
-    backend.upload(layer.k(h), from.k(h), n * layer.row_bytes_);
-    backend.upload(layer.v(h), from.v(h), n * layer.row_bytes_);
-    backend.upload(layer.pos(h), from.pos(h), n * sizeof(int32_t));
+  allocate(backend, capacity);
+  for (int h = 0; h < n_head_kv(); ++h) {
+    const int64_t n = heads_[h].n_kv = from.n_kv(h);
+    backend.upload(k(h), from.k(h), n * row_bytes_);
+    backend.upload(v(h), from.v(h), n * row_bytes_);
+    backend.upload(pos(h), from.pos(h), n * sizeof(int32_t));
   }
-  return layer;
 }
 
 }  // namespace snapkv

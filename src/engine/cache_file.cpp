@@ -12,7 +12,7 @@
 
 #include "base/error.h"
 #include "base/stop_check.h"
-#include "cache/kv_layer.h"
+#include "cache/layer_state.h"
 #include "engine/zstd_frame.h"
 #include "snapkv/model_files.h"
 

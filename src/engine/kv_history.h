@@ -6,11 +6,12 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
 
-#include "cache/kv_layer.h"
+#include "cache/layer_state.h"
 #include "model/model_spec.h"
 
 namespace snapkv {
@@ -21,20 +22,20 @@ class KvHistory {
   /// Makes an empty history. Layers that no policy compresses have no history: their cache is
   /// complete. `meter` must outlive the history.
   KvHistory(Backend& backend, KvMeter& meter, const ModelSpec& spec, DType dtype,
-            std::string spill_dir);
+            const std::string& spill_dir);
 
-  /// Bytes that n_tokens take in all layers, and how many of those bytes are resident.
-  static size_t bytes(const ModelSpec& spec, DType dtype, int64_t n_tokens);
+  /// Bytes that n_tokens take in all layers, as far as they are resident.
   static size_t resident_bytes(const ModelSpec& spec, DType dtype, int64_t n_tokens, bool spilled);
 
-  bool has_layer(int il) const { return il < std::ssize(spec_) && spec_[il]; }
+  bool has_layer(int il) const { return il < std::ssize(layers_) && layers_[il] != nullptr; }
   /// All rows so far, oldest first.
-  const KvLayer& layer(int il) const { return layers_[il]; }
+  const LayerState& layer(int il) const { return *layers_[il]; }
   /// Appends each head's rows of `source` from slot first[h] on. Throws as Backend::allocate and
   /// make_file_buffer do, and then adds nothing.
-  void append(int il, const KvLayer& source, std::span<const int32_t> first);
-  /// Drops all rows of each head h but the first n_kv[h].
-  void truncate(int il, std::span<const int32_t> n_kv);
+  void append(int il, const LayerState& source, std::span<const int32_t> first);
+  /// roll_back() drops the rows that were appended since snapshot().
+  void snapshot(int il) { layers_[il]->snapshot(); }
+  void roll_back(int il) { layers_[il]->roll_back(); }
   /// leave() says that the layer will not be read for a while, prefetch() that it soon will be. A
   /// spilled layer then leaves the memory or is read ahead.
   void leave(int il) const;
@@ -42,13 +43,8 @@ class KvHistory {
 
  private:
   Backend* backend_ = nullptr;
-  KvMeter* meter_ = nullptr;
-  int64_t head_dim_ = 0;
-  int64_t n_head_kv_ = 0;
-  DType dtype_ = DType::f16;
-  std::string spill_dir_;
-  std::vector<bool> spec_;       // [n_layer]: whether the layer has a history
-  std::vector<KvLayer> layers_;  // [n_layer]
+  bool spilled_ = false;
+  std::vector<std::unique_ptr<LayerState>> layers_;  // [n_layer]; null: the layer has no history
 };
 
 }  // namespace snapkv

@@ -18,8 +18,7 @@ size_t KvPrefix::decoded_bytes() const { return impl_->decoded_bytes(); }
 
 size_t KvPrefix::bytes_for(const ModelInfo& info, const SessionOptions& options, int64_t n_tokens) {
   validate_kv_type(options.kv_type, info.head_dim);
-  return KvLayer::row_bytes(scratch_dtype(options.kv_type), info.head_dim) * info.n_head_kv *
-         info.n_layer * n_tokens;
+  return kv_row_bytes(info, scratch_dtype(options.kv_type)) * info.n_layer * n_tokens;
 }
 
 DType stored_kv_type(const ModelInfo& info) {
@@ -36,9 +35,9 @@ void check_prefix(const KvPrefix& prefix, int64_t n, const Session::Impl& sessio
          session.n_past);
   }
   if (rows.model != session.model) fail(ErrorCode::kUsage, "the prefix is of another model");
-  if (!rows.is_file() && rows.layers[0].dtype() != scratch_dtype(session.options.kv_type)) {
+  if (!rows.is_file() && rows.type != scratch_dtype(session.options.kv_type)) {
     fail(ErrorCode::kUsage, "the prefix has rows of {}, a session with kv_type {} needs {}",
-         name(rows.layers[0].dtype()), name(session.options.kv_type),
+         name(rows.type), name(session.options.kv_type),
          name(scratch_dtype(session.options.kv_type)));
   }
   if (!session.architecture().spec().rotate_alike(rows.n_ctx, session.n_ctx)) {

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "cache/kv_layer.h"
+#include "cache/layer_state.h"
 #include "engine/cache_file.h"
 #include "engine/session_impl.h"
 #include "format/mmap_file.h"
@@ -19,8 +19,9 @@ struct KvPrefix::Impl {
   std::shared_ptr<const Model> model;
   int64_t n_ctx = 0;  // of the session that read it; some models rotate keys by it
   std::vector<int32_t> tokens;
-  KvMeter meter;                // declared before the layers, which report to it
-  std::vector<KvLayer> layers;  // [n_layer], in scratch_dtype(); empty if they are in a file
+  DType type = DType::f16;  // scratch_dtype() or, of a file, any
+  KvMeter meter;            // declared before the layers, which report to it
+  std::vector<std::unique_ptr<LayerState>> layers;  // [n_layer]; empty if they are in a file
 
   struct File {
     explicit File(const std::string& path);
@@ -38,7 +39,7 @@ struct KvPrefix::Impl {
   size_t decoded_bytes() const;
   /// Calls `use` with layer il, which is valid during the call; a layer stored as a zstd frame is
   /// decoded for it. The first call for a layer compares its checksum. Throws Error{kBadModel}.
-  void with_layer(int il, const std::function<void(const KvLayer&)>& use) const;
+  void with_layer(int il, const std::function<void(const LayerState&)>& use) const;
 };
 
 /// Throws Error{kUsage} unless the session can begin with the first `n` tokens of `prefix`, which

@@ -38,28 +38,24 @@ KvPrefix::Impl::File::File(const std::string& path)
       blocks(map.bytes(), path, CacheContents::all_rows),
       saved(read_prefix_file(blocks)) {}
 
-void KvPrefix::Impl::with_layer(int il, const std::function<void(const KvLayer&)>& use) const {
-  if (!file) return use(layers[il]);
+void KvPrefix::Impl::with_layer(int il, const std::function<void(const LayerState&)>& use) const {
+  if (!file) return use(*layers[il]);
   check_stop("reading the rows");
-  const ModelConfig& c = model->impl_->architecture->config();
-  const auto n_head_kv = static_cast<int>(c.n_head_kv);
-  const auto n_tokens = std::ssize(tokens);
-  const size_t block = kPrefixBlocks + il;
-  const DType type = file->saved.type;
-  file->blocks.expect(block, "rows", il);
-  Buffer memory;
-  const auto bytes = file->blocks.content(
-      block, KvLayer::most_saved_bytes(c.head_dim, type, n_head_kv, n_tokens), memory);
   KvMeter of_this;
+  const auto rows =
+      make_full_state(model->impl_->architecture->layer_spec(il).state, of_this, type);
+  const size_t block = kPrefixBlocks + il;
+  const auto n_tokens = std::ssize(tokens);
+  file->blocks.expect(block, rows->kind(), il);
+  Buffer memory;
+  const auto bytes = file->blocks.content(block, rows->most_saved_bytes(n_tokens), memory);
   const std::string name = fmt::format("'{}': layer {}", file->blocks.path(), il);
-  const KvLayer rows =
-      KvLayer::borrow(of_this, c.head_dim, type, n_head_kv, {bytes, n_tokens, name});
-  for (int h = 0; h < n_head_kv; ++h) {
-    if (rows.n_kv(h) == n_tokens) continue;
-    fail(ErrorCode::kBadModel, "{}, head {}: {} rows are not those of {} tokens", name, h,
-         rows.n_kv(h), n_tokens);
+  rows->borrow({bytes, n_tokens, name});
+  for (const int32_t n : rows->n_rows()) {
+    if (n == n_tokens) continue;
+    fail(ErrorCode::kBadModel, "{}: {} rows are not those of {} tokens", name, n, n_tokens);
   }
-  use(rows);
+  use(*rows);
   file->map.check_unchanged("open it again when it is complete");
 }
 
@@ -94,12 +90,14 @@ void KvPrefix::save(const std::string& path, DType type, std::string_view notes,
                    impl_->n_ctx, std::ssize(impl_->tokens)});
   out.block("tokens", std::as_bytes(std::span(impl_->tokens)));
   KvMeter meter;
+  const auto n = static_cast<int32_t>(std::ssize(impl_->tokens));
   for (int il = 0; il < info.n_layer; ++il) {
-    impl_->with_layer(il, [&](const KvLayer& rows) {
-      KvLayer converted(backend, meter, info.head_dim, type, rows.n_kv());
-      converted.append(backend, rows);
-      out.layer_block("rows", il, [&](const ByteSink& sink) { converted.save(backend, sink); });
-    });
+    auto converted =
+        make_full_state(impl_->model->impl_->architecture->layer_spec(il).state, meter, type);
+    converted->reserve(backend, n, n);
+    impl_->with_layer(il, [&](const LayerState& rows) { converted->append(backend, rows); });
+    out.layer_block(converted->kind(), il,
+                    [&](const ByteSink& sink) { converted->save(backend, sink); });
   }
   out.finish();
 }
@@ -114,6 +112,7 @@ std::shared_ptr<const KvPrefix> KvPrefix::load(std::shared_ptr<const Model> mode
   impl->file = std::make_unique<Impl::File>(path);
   check_model(impl->file->blocks, impl->file->saved, *model, kPrefixBlocks, 1);
   impl->n_ctx = impl->file->saved.n_ctx;
+  impl->type = impl->file->saved.type;
   impl->tokens = impl->file->saved.tokens;
   impl->model = std::move(model);
   return std::make_shared<KvPrefix>(std::move(impl));

@@ -7,7 +7,7 @@
 #include "backend/cpu_scratch.h"
 #include "base/available_memory.h"
 #include "base/error.h"
-#include "cache/kv_layer.h"
+#include "cache/layer_state.h"
 #include "engine/hidden_states.h"
 #include "engine/kv_history.h"
 #include "engine/layer_budget.h"
@@ -129,19 +129,19 @@ MemoryPlan plan_memory(const ModelInfo& info, const SessionOptions& given, int64
   const ModelConfig& c = spec.config;
   const auto policy = Policy::make(options.kv);
   const bool packed = packs_weights(info, n_tokens, compute, device);
-  int64_t full = 0, kept = 0;  // rows per KV head, all layers
+  const DType scratch = scratch_dtype(options.kv_type);
+  MemoryPlan plan;
   bool keeps_all = true;
   for (int il = 0; il < c.n_layer; ++il) {
+    const LayerSpec& layer = spec.layers[il];
     const int64_t rows = std::min(n_tokens, layer_budget(spec, *policy, n_tokens, il));
-    full += spec.layers[il].visible_rows(n_tokens);
-    kept += rows + options.decode_reserve;
+    plan.kv_full += layer.state.bytes(options.kv_type, layer.visible_rows(n_tokens));
+    plan.kv_kept += layer.state.bytes(options.kv_type, rows + options.decode_reserve);
+    plan.kv_scratch = std::max(plan.kv_scratch, layer.state.bytes(scratch, n_tokens));
     keeps_all = keeps_all && rows == n_tokens;
   }
-  const DType scratch = scratch_dtype(options.kv_type);
-  const size_t row = KvLayer::row_bytes(options.kv_type, c.head_dim) * c.n_head_kv;
-  const size_t scratch_row = KvLayer::row_bytes(scratch, c.head_dim) * c.n_head_kv;
-
-  MemoryPlan plan;
+  // if everything is kept, a scratch layer of the cache's type becomes the cache: no second layer
+  if (keeps_all && scratch == options.kv_type) plan.kv_scratch = 0;
   plan.weights = info.weight_bytes;
   KernelShape kernels = kernel_shape(spec, *policy, options, n_tokens, packed, compute,
                                      byte_products(info), n_threads);
@@ -167,11 +167,6 @@ MemoryPlan plan_memory(const ModelInfo& info, const SessionOptions& given, int64
         cpu_kernel_bytes(kernels, policy->window_size()) + n_tokens * sizeof(int32_t);  // positions
   }
   plan.budget = policy->budget_for(n_tokens);
-  plan.kv_full = row * full;
-  plan.kv_kept = row * kept;
-  // if everything is kept, a scratch layer of the cache's type becomes the cache: no second layer
-  const bool taken = keeps_all && scratch == options.kv_type;
-  plan.kv_scratch = taken ? 0 : scratch_row * n_tokens;
   return plan;
 }
 
@@ -199,7 +194,7 @@ size_t free_memory() { return available_memory(); }
 
 size_t kv_row_bytes(const ModelInfo& info, DType kv_type) {
   validate_kv_type(kv_type, info.head_dim);
-  return KvLayer::row_bytes(kv_type, info.head_dim) * info.n_head_kv;
+  return StateShape{.n_head = info.n_head_kv, .head_dim = info.head_dim}.bytes(kv_type, 1);
 }
 
 }  // namespace snapkv

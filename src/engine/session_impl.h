@@ -5,7 +5,7 @@
 #include <memory>
 #include <vector>
 
-#include "cache/kv_layer.h"
+#include "cache/layer_state.h"
 #include "engine/kv_history.h"
 #include "engine/model_impl.h"
 #include "engine/query_ring.h"
@@ -22,8 +22,8 @@ struct Session::Impl {
   int64_t n_ctx = 0;
   int64_t n_past = 0;  // tokens seen, which is also the position of the next one
 
-  KvMeter meter;                // before the layers, which report to it until they are destroyed
-  std::vector<KvLayer> layers;  // [n_layer]; empty before the first prefill
+  KvMeter meter;  // before the layers, which report to it until they are destroyed
+  std::vector<std::unique_ptr<LayerState>> layers;  // [n_layer]; empty before the first prefill
 
   // With kv_refresh: all rows of the conversation, and how many rows of each head of `layers` are
   // among them. Rows that decoding has appended since are not.
@@ -43,7 +43,6 @@ struct Session::Impl {
   std::vector<float> step_logits;  // decode_logits on the host, until checked to be finite
   int64_t decode_rows = 0;         // sequences that decode_x and decode_logits have room for
   std::vector<HeadRows> decode_heads;
-  std::vector<KvLayer::Head> step_heads;  // saved for a step that fails
 
   const ModelInfo& info() const { return model->info(); }
   Backend& backend() const;

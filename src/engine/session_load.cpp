@@ -100,20 +100,17 @@ class Loader {
     return logits;
   }
 
-  std::vector<KvLayer> layers() {
-    const ModelConfig& c = s_.architecture().config();
-    const auto n_head_kv = static_cast<int>(c.n_head_kv);
-    const DType type = s_.options.kv_type;
-    const size_t most =
-        KvLayer::most_saved_bytes(c.head_dim, type, n_head_kv, file_.saved.n_past);
-    std::vector<KvLayer> layers;
-    for (int il = 0; il < c.n_layer; ++il) {
+  std::vector<std::unique_ptr<LayerState>> layers() {
+    std::vector<std::unique_ptr<LayerState>> layers;
+    for (int il = 0; il < s_.info().n_layer; ++il) {
       check_stop("reading the cache");
-      const auto bytes = content("rows", il, most);
-      const SavedState saved = {bytes, file_.saved.n_past,
-                                fmt::format("'{}': layer {}", blocks_.path(), il)};
-      layers.push_back(KvLayer::load(s_.backend(), s_.meter, c.head_dim, type, n_head_kv, saved,
-                                     s_.options.decode_reserve));
+      auto layer =
+          make_state(s_.architecture().layer_spec(il).state, s_.meter, s_.options.kv_type);
+      const int64_t n_past = file_.saved.n_past;
+      const auto bytes = content(layer->kind(), il, layer->most_saved_bytes(n_past));
+      const std::string name = fmt::format("'{}': layer {}", blocks_.path(), il);
+      layer->load(s_.backend(), {bytes, n_past, name}, s_.options.decode_reserve);
+      layers.push_back(std::move(layer));
       if (ring_) load_queries(il);
     }
     return layers;
@@ -216,7 +213,7 @@ std::string Session::load(const SavedSessionFile& opened) {
   Loader loader(s, blocks, file);
   loader.make_queries();
   std::vector<float> logits = loader.logits();
-  std::vector<KvLayer> layers = loader.layers();
+  auto layers = loader.layers();
   SessionStats stats;
   stats.layers = file.stats;
   s.backend().synchronize();

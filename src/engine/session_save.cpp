@@ -52,8 +52,8 @@ void Session::save(const std::string& path, std::string_view notes, int zstd_lev
   out.block("session", session_fields(s).bytes());
   out.block("logits", std::as_bytes(logits()));
   for (int il = 0; il < std::ssize(s.layers); ++il) {
-    out.layer_block("rows", il,
-                    [&](const ByteSink& sink) { s.layers[il].save(s.backend(), sink); });
+    const LayerState& layer = *s.layers[il];
+    out.layer_block(layer.kind(), il, [&](const ByteSink& sink) { layer.save(s.backend(), sink); });
     if (s.queries && s.queries.size() > 0) {
       out.layer_block("queries", il, [&](const ByteSink& sink) { save_queries(s, il, sink); });
     }

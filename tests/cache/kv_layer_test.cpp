@@ -120,9 +120,8 @@ TEST_F(KvLayerTest, GathersDifferentCountsPerHeadAndGrows) {
   KvLayer again = make({8, 8});
   again.append(*backend_, kept);
   expect_rows(again, 1, {0, 2, 5, 6, 8, 9});
-  again.truncate(std::vector<int32_t>{1, 3});
-  expect_rows(again, 0, {1});
-  expect_rows(again, 1, {0, 2, 5});
+  again.roll_back();  // there was no snapshot
+  expect_rows(again, 0, {});
 }
 
 TEST_F(KvLayerTest, KeepsAllOnRequest) {
@@ -205,7 +204,7 @@ TEST_F(KvLayerQ8Test, GathersIntoBlocksAndGrows) {
   append(kept, 8, 1);
   append(scratch, 8, 1);  // the same token
   kept.reserve(*backend_, 1, 2);
-  EXPECT_EQ(kept.n_kv(), (std::vector<int32_t>{3, 5}));
+  EXPECT_EQ(kept.n_rows(), (std::vector<int32_t>{3, 5}));
   const std::vector<std::vector<int32_t>> expected = {{1, 7, 8}, {0, 2, 5, 6, 8}};
   for (int h = 0; h < 2; ++h) {
     const auto& from = expected[static_cast<size_t>(h)];
@@ -233,7 +232,7 @@ TEST_F(KvLayerQ8Test, KeepsAllAndReturnsToAScratchLayer) {
     }
   }
   // Levels survive the conversion through f16: only the scale may be rounded once more.
-  again.truncate(std::vector<int32_t>{0, 0});
+  again.roll_back();
   again.append(*backend_, kept);
   const KvLayer twice = again.gather(*backend_, meter_, all, 0, DType::q8_0);
   for (int32_t i = 0; i < 5; ++i) {
