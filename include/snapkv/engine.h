@@ -392,13 +392,15 @@ struct SavedCache {
   uint64_t fingerprint = 0;  ///< Model::fingerprint()
   std::string model;         ///< ModelInfo::name, for people
   std::string notes;
+  DType type = DType::f16;  ///< of the rows
+  int64_t n_ctx = 0;        ///< of the session that read it; some models' rotation depends on it
+  int64_t n_past = 0;       ///< tokens seen
 };
 /// The header of a file of Session::save().
 struct SavedSession : SavedCache {
   /// A session with these options can load the file. Only those that the file is bound to are set:
   /// kv, kv_type, kv_decode_limit.
   SessionOptions options = {};
-  int64_t n_past = 0;  ///< tokens seen
 };
 /// A saved session's file, for programs that load it often: it is mapped, and checked once, in all
 /// of its bytes. Its model is not needed. Immutable; several threads may load it at once.

@@ -67,8 +67,6 @@ DType stored_kv_type(const ModelInfo& info);
 
 /// The header of a file of KvPrefix::save().
 struct SavedPrefix : SavedCache {
-  int64_t n_ctx = 0;  ///< of the session that read it; some models' rotation depends on it
-  DType type = DType::f16;
   std::vector<int32_t> tokens;
 };
 /// Whether a file begins like those of KvPrefix::save(). Throws kRuntime if it cannot be read,

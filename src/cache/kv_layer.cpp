@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "base/file_buffer.h"
-#include "cache/window_layer.h"
 
 namespace snapkv {
 
@@ -156,58 +155,33 @@ void KvLayer::append(Backend& backend, const LayerState& state, std::span<const 
   for (int h = 0; h < n_head_kv(); ++h) heads_[h].n_kv += n_rows[h];
 }
 
-KvLayer KvLayer::gather(Backend& backend, KvMeter& meter, const Selection& selection,
-                        int32_t reserve, DType dtype) const {
-  std::vector<int32_t> capacity = selection.keep_all ? n_rows() : selection.n_kept;
+void KvLayer::keep(Backend& backend, const LayerState& state, const Selection& selection,
+                   int32_t reserve) {
+  const KvLayer& all = rows_of(state);
+  std::vector<int32_t> capacity = selection.keep_all ? all.n_rows() : selection.n_kept;
   for (int32_t& rows : capacity) rows += reserve;
-  KvLayer out(backend, meter, head_dim_, dtype, capacity);
-  if (selection.keep_all) {
-    out.append(backend, *this);
-    return out;
-  }
-  std::vector<const void*> k_src(heads_.size()), v_src(heads_.size());
-  std::vector<void*> k_dst(heads_.size()), v_dst(heads_.size()), pos_dst(heads_.size());
+  allocate(backend, capacity);
+  if (selection.keep_all) return append(backend, all);
+  std::vector<const void*> k_src, v_src;
+  std::vector<void*> k_dst, v_dst, pos_dst;
   for (int h = 0; h < n_head_kv(); ++h) {
-    k_src[h] = k(h);
-    v_src[h] = v(h);
-    k_dst[h] = out.k(h);
-    v_dst[h] = out.v(h);
-    pos_dst[h] = out.pos(h);
-    out.heads_[h].n_kv = selection.n_kept[h];
+    k_src.push_back(all.k(h));
+    v_src.push_back(all.v(h));
+    k_dst.push_back(k(h));
+    v_dst.push_back(v(h));
+    pos_dst.push_back(pos(h));
+    heads_[h].n_kv = selection.n_kept[h];
   }
   const Tensor& rows = selection.rows;
   const std::vector<int32_t>& n = selection.n_kept;
-  if (dtype == dtype_) {
-    copy_rows(backend, k_, row_bytes_, rows, n, k_dst);
-    copy_rows(backend, v_, row_bytes_, rows, n, v_dst);
+  if (all.dtype_ == dtype_) {
+    all.copy_rows(backend, all.k_, row_bytes_, rows, n, k_dst);
+    all.copy_rows(backend, all.v_, row_bytes_, rows, n, v_dst);
   } else {
-    ops::convert_rows(backend, {k_src, dtype_, head_dim_, rows, n, dtype, k_dst});
-    ops::convert_rows(backend, {v_src, dtype_, head_dim_, rows, n, dtype, v_dst});
+    ops::convert_rows(backend, {k_src, all.dtype_, head_dim_, rows, n, dtype_, k_dst});
+    ops::convert_rows(backend, {v_src, all.dtype_, head_dim_, rows, n, dtype_, v_dst});
   }
-  copy_rows(backend, reinterpret_cast<char*>(pos_), sizeof(int32_t), rows, n, pos_dst);
-  return out;
-}
-
-KvLayer KvLayer::gather_last(Backend& backend, KvMeter& meter, int32_t n, int32_t reserve,
-                             DType dtype) const {
-  std::vector<int32_t> capacity, first;
-  for (const Head& head : heads_) {
-    first.push_back(std::max(0, head.n_kv - n));
-    capacity.push_back(head.n_kv - first.back() + reserve);
-  }
-  KvLayer out(backend, meter, head_dim_, dtype, capacity);
-  out.append(backend, *this, first, n);
-  return out;
-}
-
-void KvLayer::keep(Backend& backend, const LayerState& all, const Selection& selection,
-                   int32_t reserve) {
-  *this = rows_of(all).gather(backend, *meter_, selection, reserve, dtype_);
-}
-
-void WindowLayer::keep(Backend& backend, const LayerState& all, const Selection&,
-                       int32_t reserve) {
-  KvLayer::operator=(rows_of(all).gather_last(backend, meter(), window_, reserve, dtype()));
+  all.copy_rows(backend, reinterpret_cast<char*>(all.pos_), sizeof(int32_t), rows, n, pos_dst);
 }
 
 bool KvLayer::take(LayerState& all, int64_t n) {
@@ -258,6 +232,14 @@ void KvLayer::keep_last(int32_t n) {
     head.n_kv -= dropped;
     head.capacity -= dropped;
   }
+}
+
+void KvLayer::leave() const {
+  if (!spill_dir_.empty() && storage_) release_pages(storage_.data(), storage_.bytes());
+}
+
+void KvLayer::prefetch() const {
+  if (!spill_dir_.empty() && storage_) prefetch_pages(storage_.data(), storage_.bytes());
 }
 
 size_t KvLayer::bytes_used() const {

@@ -59,18 +59,13 @@ class KvLayer : public LayerState {
   size_t most_saved_bytes(int64_t n) const override;
   void load(Backend& backend, const SavedState& saved, int64_t reserve) override;
   void borrow(const SavedState& saved) override;
+  void leave() const override;
+  void prefetch() const override;
   std::span<const std::byte> memory() const override {
     return {static_cast<const std::byte*>(storage_.data()), storage_.bytes()};
   }
   size_t bytes_used() const override;
 
-  /// A new layer with the selected rows in type `dtype` and room for `reserve` more in each head.
-  /// `meter` counts its memory.
-  KvLayer gather(Backend& backend, KvMeter& meter, const Selection& selection, int32_t reserve,
-                 DType dtype) const;
-  /// A new layer with the last n rows of each head, or with all rows if there are fewer.
-  KvLayer gather_last(Backend& backend, KvMeter& meter, int32_t n, int32_t reserve,
-                      DType dtype) const;
   /// Drops the rows before the last n of each head. Nothing is moved: reserve() reuses their memory
   /// when it makes room.
   void keep_last(int32_t n);
@@ -80,9 +75,7 @@ class KvLayer : public LayerState {
   }
 
  protected:
-  /// `other` as a layer of rows of the same sizes, which it must be.
-  const KvLayer& rows_of(const LayerState& other) const;
-  KvMeter& meter() { return *meter_; }
+  void allocate(Backend& backend, std::span<const int32_t> capacity);
 
  private:
   /// The rows that a head has. append() and keep_last() move no rows, so restoring the heads undoes
@@ -92,11 +85,12 @@ class KvLayer : public LayerState {
     int32_t n_kv = 0;
     int32_t capacity = 0;  // counted from slot 0
   };
+  /// `other` as a layer of rows of the same sizes, which it must be.
+  const KvLayer& rows_of(const LayerState& other) const;
   /// Whether slot s of head h is row h * capacity + s.
   bool has_equal_heads() const;
   /// Sets the heads' capacities and the places of keys, values and positions in storage_.
   void lay_out(std::span<const int32_t> capacity);
-  void allocate(Backend& backend, std::span<const int32_t> capacity);
   /// dst[h] = the n[h] rows of head h listed in `rows`, copied as `bytes` bytes each.
   void copy_rows(Backend& backend, char* base, int64_t bytes, const Tensor& rows,
                  std::span<const int32_t> n, std::span<void* const> dst) const;

@@ -11,55 +11,50 @@
 namespace snapkv {
 namespace {
 
-/// The first bytes of saved rows. The number of rows of each head follows, i64, then zeros up to a
-/// multiple of Buffer::kAlignment.
-struct SavedHead {
-  char type[8];  // padded with zeros
-  int64_t head_dim;
-  int64_t n_head_kv;
-};
+constexpr size_t kTypeBytes = 8;
 
-SavedHead make_head(int64_t head_dim, DType dtype, int n_head_kv) {
-  SavedHead head = {{}, head_dim, n_head_kv};
-  name(dtype).copy(head.type, sizeof(head.type));
-  return head;
-}
-
-size_t head_bytes(int n_head_kv) {
-  const size_t bytes = sizeof(SavedHead) + n_head_kv * sizeof(int64_t);
+/// Type, head_dim, number of heads and their numbers of rows, then zeros up to a multiple of
+/// Buffer::kAlignment.
+size_t head_bytes(size_t n_head) {
+  const size_t bytes = kTypeBytes + (2 + n_head) * sizeof(int64_t);
   return (bytes + Buffer::kAlignment - 1) / Buffer::kAlignment * Buffer::kAlignment;
 }
 
-/// Compares the head of saved rows with what it should be, and their number with the bytes; returns
-/// the number of each head's.
-std::vector<int32_t> read_counts(const SavedState& saved, const SavedHead& expected,
-                                 size_t row_bytes) {
-  const auto n_head_kv = static_cast<int>(expected.n_head_kv);
-  SavedHead head;
-  if (saved.bytes.size() < head_bytes(n_head_kv)) {
-    fail(ErrorCode::kBadModel, "{} has {} bytes, {} are needed for {} heads", saved.name,
-         saved.bytes.size(), head_bytes(n_head_kv), n_head_kv);
-  }
-  std::memcpy(&head, saved.bytes.data(), sizeof(head));
-  if (std::memcmp(&head, &expected, sizeof(head)) != 0) {
-    fail(ErrorCode::kBadModel, "{}: its type or sizes are not those of the model that it names",
-         saved.name);
+std::vector<std::byte> make_head(DType dtype, int64_t head_dim, std::span<const int32_t> n_rows) {
+  std::vector<std::byte> head(head_bytes(n_rows.size()));
+  std::memcpy(head.data(), name(dtype).data(), std::min(name(dtype).size(), kTypeBytes));
+  std::vector<int64_t> numbers = {head_dim, std::ssize(n_rows)};
+  numbers.insert(numbers.end(), n_rows.begin(), n_rows.end());
+  std::memcpy(head.data() + kTypeBytes, numbers.data(), numbers.size() * sizeof(int64_t));
+  return head;
+}
+
+/// Reads the number of rows of each head, and compares type, sizes and bytes with what they say.
+std::vector<int32_t> read_counts(const SavedState& saved, DType dtype, int64_t head_dim,
+                                 int n_head) {
+  const size_t n_bytes = saved.bytes.size(), head = head_bytes(n_head);
+  if (n_bytes < head) {
+    fail(ErrorCode::kBadModel, "{} has {} bytes, {} are needed for {} heads", saved.name, n_bytes,
+         head, n_head);
   }
   std::vector<int32_t> counts;
-  size_t bytes = head_bytes(n_head_kv);
-  for (int h = 0; h < n_head_kv; ++h) {
+  for (int h = 0; h < n_head; ++h) {
     int64_t n;
-    std::memcpy(&n, saved.bytes.data() + sizeof(head) + h * sizeof(n), sizeof(n));
+    std::memcpy(&n, saved.bytes.data() + kTypeBytes + (2 + h) * sizeof(n), sizeof(n));
     if (n < 1 || n > saved.n_tokens) {
       fail(ErrorCode::kBadModel, "{}: head {} has {} rows, expected 1 to {}", saved.name, h, n,
            saved.n_tokens);
     }
     counts.push_back(static_cast<int32_t>(n));
-    bytes += n * row_bytes;
   }
-  if (saved.bytes.size() != bytes) {
-    fail(ErrorCode::kBadModel, "{} has {} bytes, expected {}", saved.name, saved.bytes.size(),
-         bytes);
+  const std::vector<std::byte> expected = make_head(dtype, head_dim, counts);
+  if (!std::equal(expected.begin(), expected.end(), saved.bytes.begin())) {
+    fail(ErrorCode::kBadModel, "{}: its type or sizes are not those of the model that it names",
+         saved.name);
+  }
+  const int64_t n_rows = std::accumulate(counts.begin(), counts.end(), int64_t{0});
+  if (const size_t all = head + n_rows * KvLayer::row_bytes(dtype, head_dim); n_bytes != all) {
+    fail(ErrorCode::kBadModel, "{} has {} bytes, expected {}", saved.name, n_bytes, all);
   }
   return counts;
 }
@@ -87,13 +82,7 @@ void check_positions(const SavedState& saved, const std::byte* pos, std::span<co
 }  // namespace
 
 void KvLayer::save(Backend& backend, const ByteSink& out) const {
-  std::vector<std::byte> bytes(head_bytes(n_head_kv()));
-  const SavedHead head = make_head(head_dim_, dtype_, n_head_kv());
-  std::memcpy(bytes.data(), &head, sizeof(head));
-  for (int h = 0; h < n_head_kv(); ++h) {
-    const int64_t n = n_kv(h);
-    std::memcpy(bytes.data() + sizeof(head) + h * sizeof(n), &n, sizeof(n));
-  }
+  std::vector<std::byte> bytes = make_head(dtype_, head_dim_, n_rows());
   out(bytes);
   const auto write = [&](const void* rows, size_t n) {
     bytes.resize(n);
@@ -110,8 +99,7 @@ size_t KvLayer::most_saved_bytes(int64_t n) const {
 }
 
 void KvLayer::borrow(const SavedState& saved) {
-  const std::vector<int32_t> n = read_counts(saved, make_head(head_dim_, dtype_, n_head_kv()),
-                                             row_bytes(dtype_, head_dim_));
+  const std::vector<int32_t> n = read_counts(saved, dtype_, head_dim_, n_head_kv());
   const auto rows = saved.bytes.subspan(head_bytes(n_head_kv()));
   const int64_t n_rows = std::accumulate(n.begin(), n.end(), int64_t{0});
   check_positions(saved, rows.last(n_rows * sizeof(int32_t)).data(), n);

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <memory>
 #include <span>
@@ -15,7 +16,6 @@
 #include "backend/backend.h"
 #include "backend/ops.h"
 #include "base/tensor.h"
-#include "cache/saved_state.h"
 #include "cache/selection.h"
 
 namespace snapkv {
@@ -43,6 +43,16 @@ struct StateShape {
 
   /// Bytes of a state with n_rows rows in each head.
   size_t bytes(DType dtype, int64_t n_rows) const;
+};
+
+/// Takes the next bytes of a state that is being saved.
+using ByteSink = std::function<void(std::span<const std::byte>)>;
+
+/// The content of a state's block in a file (docs/session-file.md).
+struct SavedState {
+  std::span<const std::byte> bytes;  // in host memory, aligned as a Buffer
+  int64_t n_tokens = 0;              // tokens seen; the last one's position is one less
+  std::string name;                  // file and layer, for messages: "'a.kv': layer 3"
 };
 
 class LayerState {
@@ -102,7 +112,7 @@ class LayerState {
   virtual void roll_back() = 0;
 
   // ---- files
-  /// Gives a sink the content of the state's block (docs/session-file.md).
+  /// Gives a sink the content of the state's block.
   virtual void save(Backend& backend, const ByteSink& out) const = 0;
   /// The most bytes that save() makes of n tokens.
   virtual size_t most_saved_bytes(int64_t n) const = 0;
@@ -115,6 +125,10 @@ class LayerState {
   virtual void borrow(const SavedState& saved) = 0;
 
   // ---- memory
+  /// leave() says that it will not be read for a while, prefetch() that it soon will be: one with a
+  /// spill_dir then leaves the memory or is read ahead.
+  virtual void leave() const = 0;
+  virtual void prefetch() const = 0;
   virtual std::span<const std::byte> memory() const = 0;
   size_t bytes() const { return memory().size(); }
   virtual size_t bytes_used() const = 0;

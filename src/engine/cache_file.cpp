@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "engine/cache_file.h"
 
-#define XXH_INLINE_ALL
-#include <xxhash.h>
-
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
@@ -12,7 +9,6 @@
 
 #include "base/error.h"
 #include "base/stop_check.h"
-#include "cache/layer_state.h"
 #include "engine/zstd_frame.h"
 #include "snapkv/model_files.h"
 
@@ -29,13 +25,6 @@ std::span<const std::byte> bytes_of(const T& value) {
   return std::as_bytes(std::span(&value, 1));
 }
 
-template <typename... Args>
-[[noreturn]] void fail_damaged(const std::string& path, fmt::format_string<Args...> format,
-                               Args&&... args) {
-  fail(ErrorCode::kBadModel, "'{}': {}; the saved cache is damaged", path,
-       fmt::format(format, std::forward<Args>(args)...));
-}
-
 std::string_view text_of(const char (&kind)[8]) {
   return {kind, static_cast<size_t>(std::find(kind, kind + sizeof(kind), '\0') - kind)};
 }
@@ -44,6 +33,19 @@ std::string name_of(const CacheBlock& block) {
   const std::string kind = printable(text_of(block.kind));
   return block.il < 0 ? fmt::format("block \"{}\"", kind)
                       : fmt::format("block \"{}\" of layer {}", kind, block.il);
+}
+
+bool begins_as_cache(std::string_view bytes) {
+  return bytes.starts_with(kMagic) || bytes.starts_with(kOldMagics[0]) ||
+         bytes.starts_with(kOldMagics[1]);
+}
+
+std::string first_bytes(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  if (!in) fail(ErrorCode::kRuntime, "can't read '{}': {}", path, std::strerror(errno));
+  std::string bytes(sizeof(CacheStart), '\0');
+  in.read(bytes.data(), std::ssize(bytes));
+  return bytes;
 }
 
 CacheStart read_start(std::span<const std::byte> bytes, const std::string& path) {
@@ -101,21 +103,14 @@ uint64_t ends_checksum(std::span<const std::byte> bytes, size_t table_at) {
   return XXH3_64bits_digest(&state);
 }
 
-struct CacheFileWriter::Hash {
-  XXH3_state_t state;
-};
-
 CacheFileWriter::CacheFileWriter(const std::string& path, CacheContents contents, int zstd_level)
     : file_((check_zstd_level(zstd_level), check_cache_path(path), path), /*overwrite=*/true),
-      level_(zstd_level),
-      hash_(std::make_unique<Hash>()) {
+      level_(zstd_level) {
   std::copy(std::begin(kCacheMagic), std::end(kCacheMagic), start_.magic);
   start_.version = kCacheVersion;
   start_.contents = contents;
   file_.write(bytes_of(start_));
 }
-
-CacheFileWriter::~CacheFileWriter() = default;
 
 void CacheFileWriter::block(std::string_view kind, std::span<const std::byte> bytes) {
   begin(kind, -1);
@@ -162,11 +157,11 @@ void CacheFileWriter::begin(std::string_view kind, int il) {
   std::copy(kind.begin(), kind.end(), block.kind);
   block.il = il;
   blocks_.push_back(block);
-  XXH3_64bits_reset(&hash_->state);
+  XXH3_64bits_reset(&hash_);
 }
 
 void CacheFileWriter::store(std::span<const std::byte> bytes) {
-  XXH3_64bits_update(&hash_->state, bytes.data(), bytes.size());
+  XXH3_64bits_update(&hash_, bytes.data(), bytes.size());
   file_.write(bytes);
   blocks_.back().stored += bytes.size();
 }
@@ -174,7 +169,7 @@ void CacheFileWriter::store(std::span<const std::byte> bytes) {
 void CacheFileWriter::end() {
   CacheBlock& block = blocks_.back();
   if (block.is_frame == 0) block.bytes = block.stored;
-  block.checksum = XXH3_64bits_digest(&hash_->state);
+  block.checksum = XXH3_64bits_digest(&hash_);
 }
 
 void CacheFileWriter::align() {
@@ -260,6 +255,13 @@ std::span<const std::byte> CacheFile::content(size_t i, uint64_t most, Buffer& m
   return {static_cast<const std::byte*>(memory.data()), memory.bytes()};
 }
 
+SavedState CacheFile::state(size_t i, int il, const LayerState& state, int64_t n,
+                            Buffer& memory) const {
+  expect(i, state.kind(), il);
+  return {content(i, state.most_saved_bytes(n), memory), n,
+          fmt::format("'{}': layer {}", path_, il)};
+}
+
 void CacheFile::check_all() const {
   for (size_t i = 0; i < n_blocks(); ++i) checked(i);
 }
@@ -280,22 +282,22 @@ void FieldReader::end() const {
   fail_damaged(file_.path(), "{} bytes follow the last field of a block", in_.remaining());
 }
 
-void write_head(CacheFileWriter& out, const CacheHead& head) {
+void write_head(CacheFileWriter& out, const SavedCache& head) {
   FieldWriter fields;
   fields.number(static_cast<int64_t>(head.fingerprint));
   fields.text(head.model);
   fields.text(head.notes);
   fields.text(name(head.type));
   fields.number(head.n_ctx);
-  fields.number(head.n_tokens);
+  fields.number(head.n_past);
   out.block("head", fields.bytes());
 }
 
-CacheHead read_head(const CacheFile& file) {
+SavedCache read_head(const CacheFile& file) {
   constexpr auto kLimits = std::numeric_limits<int64_t>();
   constexpr DType kTypes[] = {DType::f32, DType::f16, DType::bf16, DType::q8_0};
   FieldReader in(file, 0, "head");
-  CacheHead head;
+  SavedCache head;
   head.fingerprint = static_cast<uint64_t>(in.number("fingerprint", kLimits.min(), kLimits.max()));
   head.model = in.text("model");
   head.notes = in.text("notes");
@@ -307,37 +309,29 @@ CacheHead read_head(const CacheFile& file) {
   }
   head.type = *found;
   head.n_ctx = in.number("n_ctx", 1, kMostRows);
-  head.n_tokens = in.number("n_tokens", 1, kMostRows);
+  head.n_past = in.number("n_past", 1, kMostRows);
   in.end();
   return head;
 }
 
-void check_model(const CacheFile& file, const SavedCache& saved, const Model& model, size_t n_first,
-                 size_t per_layer) {
-  const ModelInfo& info = model.info();
-  if (saved.fingerprint != model.fingerprint()) {
+void check_model(const CacheFile& file, const SavedCache& head, const Model& model,
+                 size_t n_blocks) {
+  if (head.fingerprint != model.fingerprint()) {
     fail(ErrorCode::kUsage,
          "'{}': saved with another model, \"{}\" of fingerprint {:016x}; this one, {}, has {:016x}",
-         file.path(), saved.model, saved.fingerprint, info.path, model.fingerprint());
+         file.path(), head.model, head.fingerprint, model.info().path, model.fingerprint());
   }
-  const size_t expected = n_first + per_layer * info.n_layer;
-  if (file.n_blocks() == expected) return;
-  fail(ErrorCode::kBadModel, "'{}': its {} blocks are not those of the model that it names: {}",
-       file.path(), file.n_blocks(), expected);
+  if (file.n_blocks() != n_blocks) {
+    fail_damaged(file.path(), "it has {} blocks, and the model that it names needs {}",
+                 file.n_blocks(), n_blocks);
+  }
 }
 
-bool begins_as_cache(std::string_view bytes) {
-  return bytes.starts_with(kMagic) ||
-         std::any_of(std::begin(kOldMagics), std::end(kOldMagics),
-                     [&](std::string_view magic) { return bytes.starts_with(magic); });
-}
+bool is_saved_cache(const std::string& path) { return begins_as_cache(first_bytes(path)); }
 
 std::optional<CacheContents> cache_contents(const std::string& path) {
-  std::ifstream in(path, std::ios::binary);
-  if (!in) fail(ErrorCode::kRuntime, "can't read '{}': {}", path, std::strerror(errno));
-  char bytes[sizeof(CacheStart)] = {};
-  in.read(bytes, sizeof(bytes));
-  if (!begins_as_cache({bytes, sizeof(bytes)})) return std::nullopt;
+  const std::string bytes = first_bytes(path);
+  if (!begins_as_cache(bytes)) return std::nullopt;
   return read_start(std::as_bytes(std::span(bytes)), path).contents;
 }
 

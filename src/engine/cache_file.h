@@ -3,6 +3,9 @@
 // docs/session-file.md has the layout.
 #pragma once
 
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -16,7 +19,8 @@
 
 #include "base/atomic_file.h"
 #include "base/buffer.h"
-#include "cache/saved_state.h"
+#include "base/error.h"
+#include "cache/layer_state.h"
 #include "format/byte_reader.h"
 #include "snapkv/engine.h"
 
@@ -59,6 +63,13 @@ constexpr uint64_t aligned_block(uint64_t at) {
   return (at + kBlockAlignment - 1) / kBlockAlignment * kBlockAlignment;
 }
 
+template <typename... Args>
+[[noreturn]] void fail_damaged(const std::string& path, fmt::format_string<Args...> format,
+                               Args&&... args) {
+  fail(ErrorCode::kBadModel, "'{}': {}; the saved cache is damaged", path,
+       fmt::format(format, std::forward<Args>(args)...));
+}
+
 /// XXH3, 64 bits, of a block.
 uint64_t block_checksum(std::span<const std::byte> stored);
 /// The same of a file's CacheStart, its table and the number of blocks.
@@ -69,7 +80,6 @@ class CacheFileWriter {
   /// The file replaces only an empty one or a saved cache. Throws as check_zstd_level(),
   /// check_cache_path() and AtomicFile do.
   CacheFileWriter(const std::string& path, CacheContents contents, int zstd_level);
-  ~CacheFileWriter();
 
   void block(std::string_view kind, std::span<const std::byte> bytes);
   /// A block of layer il, which `save` gives to a sink piece by piece. Only with zstd is all of it
@@ -88,8 +98,7 @@ class CacheFileWriter {
   CacheStart start_ = {};
   int level_;  // 0: no frames
   std::vector<CacheBlock> blocks_;
-  struct Hash;
-  std::unique_ptr<Hash> hash_;  // of the current block
+  XXH3_state_t hash_;  // of the current block
 };
 
 /// The blocks of a file. No field is trusted: every error is kBadModel and names the file.
@@ -108,6 +117,9 @@ class CacheFile {
   std::span<const std::byte> plain(size_t i) const;
   /// The bytes of block i, which must not be more than `most`; a frame is decoded into `memory`.
   std::span<const std::byte> content(size_t i, uint64_t most, Buffer& memory) const;
+  /// Block i as the state of layer il, of the kind and size that `state` has after n tokens. A frame
+  /// is decoded into `memory`.
+  SavedState state(size_t i, int il, const LayerState& state, int64_t n, Buffer& memory) const;
   /// Compares the checksum of every block.
   void check_all() const;
 
@@ -151,20 +163,16 @@ class FieldReader {
 };
 
 /// The block that every file begins with.
-struct CacheHead : SavedCache {
-  DType type = DType::f16;  // of keys and values
-  int64_t n_ctx = 0;        // of the session; some models' rotation depends on it
-  int64_t n_tokens = 0;     // tokens seen
-};
-void write_head(CacheFileWriter& out, const CacheHead& head);
-CacheHead read_head(const CacheFile& file);
+void write_head(CacheFileWriter& out, const SavedCache& head);
+SavedCache read_head(const CacheFile& file);
 /// Throws Error{kUsage} naming both models unless the file belongs to this one, Error{kBadModel}
-/// unless `per_layer` blocks for each of its layers follow the first n_first.
-void check_model(const CacheFile& file, const SavedCache& saved, const Model& model, size_t n_first,
-                 size_t per_layer);
+/// unless it has so many blocks.
+void check_model(const CacheFile& file, const SavedCache& head, const Model& model,
+                 size_t n_blocks);
 
-/// Whether these first bytes of a file are a saved cache's, perhaps one of an older version.
-bool begins_as_cache(std::string_view bytes);
+/// Whether a file begins as a saved cache does, perhaps one of an older version. Throws
+/// Error{kRuntime} if it cannot be read.
+bool is_saved_cache(const std::string& path);
 /// What a file holds; nothing if it is no saved cache. Throws Error{kBadModel} for those of other
 /// versions, Error{kRuntime} if it cannot be read.
 std::optional<CacheContents> cache_contents(const std::string& path);

@@ -12,10 +12,37 @@
 #include "engine/recompress.h"
 #include "engine/session_impl.h"
 #include "engine/sessions_in_use.h"
-#include "engine/step_rollback.h"
 
 namespace snapkv {
 namespace {
+
+/// Undoes a step that fails, so that an Error leaves every session as it was.
+class StepRollback {
+ public:
+  explicit StepRollback(std::span<Session::Impl* const> sessions) : sessions_(sessions) {}
+  ~StepRollback() {
+    const int64_t n_seq = std::ssize(sessions_);
+    for (int64_t i = 0; i < n_changed_; ++i) {
+      Session::Impl& session = *sessions_[i % n_seq];
+      session.layers[i / n_seq]->roll_back();
+      if (i < n_seq) session.queries.drop_pushed();
+    }
+  }
+  StepRollback(const StepRollback&) = delete;
+  StepRollback& operator=(const StepRollback&) = delete;
+
+  /// Must be called before each change. Layers come in order, and within a layer the sessions.
+  void before(LayerState& layer) {
+    layer.snapshot();
+    ++n_changed_;
+  }
+  /// Keeps the rows of the step, which has succeeded.
+  void commit() { n_changed_ = 0; }
+
+ private:
+  std::span<Session::Impl* const> sessions_;
+  int64_t n_changed_ = 0;  // pairs of a layer and a session
+};
 
 /// Appends each sequence's new row to its own cache and attends to that cache alone.
 class DecodeAttentionStep final : public AttentionStep {

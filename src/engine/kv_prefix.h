@@ -32,11 +32,6 @@ struct KvPrefix::Impl {
   std::unique_ptr<const File> file;  // holds the layers; null if they are in memory
 
   static Backend& backend_of(const Model& model) { return *model.impl_->backend; }
-  bool is_file() const { return file != nullptr; }
-  /// Bytes of all layers in the form in which prompts use them, and of the one that is decoded
-  /// meanwhile.
-  size_t bytes() const;
-  size_t decoded_bytes() const;
   /// Calls `use` with layer il, which is valid during the call; a layer stored as a zstd frame is
   /// decoded for it. The first call for a layer compares its checksum. Throws Error{kBadModel}.
   void with_layer(int il, const std::function<void(const LayerState&)>& use) const;

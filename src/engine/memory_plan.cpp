@@ -9,7 +9,6 @@
 #include "base/error.h"
 #include "cache/layer_state.h"
 #include "engine/hidden_states.h"
-#include "engine/kv_history.h"
 #include "engine/layer_budget.h"
 #include "engine/option_range.h"
 #include "engine/query_ring.h"
@@ -32,6 +31,19 @@ size_t score_bytes(const ModelConfig& c, const Policy& policy, int64_t n_tokens,
   const int64_t n_window = std::min<int64_t>(n_tokens, policy.window_size());
   const bool selects = policy.info().has_budget && shape.n_kept < n_tokens;
   return n_window * c.n_q() * sizeof(float) + (selects ? policy.selection_bytes(shape) : 0);
+}
+
+/// Resident bytes of the rows that are kept for later turns.
+size_t history_bytes(const ModelSpec& spec, const SessionOptions& options, int64_t n_tokens) {
+  size_t all = 0, largest = 0;
+  for (const LayerSpec& layer : spec.layers) {
+    if (!layer.compressed) continue;
+    const size_t bytes = layer.state.bytes(options.kv_type, n_tokens + kHistoryGrowth);
+    all += bytes;
+    largest = std::max(largest, bytes);
+  }
+  // if spilled, two layers are in memory: the current one and the one that is read ahead
+  return options.spill_dir.empty() ? all : 2 * largest;
 }
 
 ByteProducts byte_products(const ModelInfo& info) {
@@ -156,8 +168,7 @@ MemoryPlan plan_memory(const ModelInfo& info, const SessionOptions& given, int64
   plan.activations = ActivationBuffer::bytes(spec, std::min(n_tokens, options.chunk),
                                              packed ? compute : DType::f32);
   if (options.kv_refresh && policy->info().has_budget) {
-    plan.kv_history =
-        KvHistory::resident_bytes(spec, options.kv_type, n_tokens, !options.spill_dir.empty());
+    plan.kv_history = history_bytes(spec, options, n_tokens);
   }
   if (options.kv_decode_limit > 0) plan.queries = QueryRing::bytes(c, policy->window_size());
   plan.logits = logits_bytes(spec, 1);

@@ -27,23 +27,28 @@ PrefillTarget::PrefillTarget(Session::Impl& session, int64_t n_tokens, bool sele
   if (!session.options.kv_refresh || !session.policy->info().has_budget) return;
   const ModelSpec& spec = session.architecture().spec();
   if (session.layers.empty()) {
-    session.history = KvHistory(session.backend(), session.history_meter, spec,
-                                session.options.kv_type, session.options.spill_dir);
+    session.history.clear();
+    for (const LayerSpec& layer : spec.layers) {
+      session.history.push_back(
+          layer.compressed ? make_full_state(layer.state, session.history_meter,
+                                             session.options.kv_type, session.options.spill_dir)
+                           : nullptr);
+    }
     session.in_history.resize(n_layer);
   }
   old_history_.resize(n_layer);
   for (int il = 0; il < std::ssize(spec.layers); ++il) {
-    if (!session.history.has_layer(il)) continue;
+    if (!session.has_history(il)) continue;
     session.remember(il);
-    session.history.snapshot(il);
-    old_history_[il] = session.history.layer(il).n_rows();
+    session.history[il]->snapshot();
+    old_history_[il] = session.history[il]->n_rows();
   }
 }
 
 PrefillTarget::~PrefillTarget() {
   if (committed_) return;
   for (int il = 0; il < std::ssize(old_history_); ++il) {
-    if (session_.history.has_layer(il)) session_.history.roll_back(il);
+    if (session_.has_history(il)) session_.history[il]->roll_back();
   }
   for (size_t il = 0; il < session_.layers.size(); ++il) {
     if (session_.layers[il] != nullptr) continue;
@@ -55,9 +60,9 @@ PrefillTarget::~PrefillTarget() {
 
 const LayerState* PrefillTarget::old_layer(int il) const {
   if (session_.layers.empty()) return nullptr;
-  if (!session_.history.has_layer(il)) return session_.layers[il].get();
-  session_.history.prefetch(il + 1);
-  return &session_.history.layer(il);
+  if (!session_.has_history(il)) return session_.layers[il].get();
+  if (session_.has_history(il + 1)) session_.history[il + 1]->prefetch();
+  return session_.history[il].get();
 }
 
 int64_t PrefillTarget::budget(int il) const {
@@ -91,9 +96,9 @@ void PrefillTarget::keep_rows(int il, LayerState& scratch, const Tensor& q_windo
   if (queries_) queries_.fill(backend, il, q_window);
   backend.synchronize();  // before the time is taken
   score_seconds_ += timer.lap();
-  if (session_.history.has_layer(il)) {
-    session_.history.append(il, scratch, old_history_[il]);
-    session_.history.leave(il);
+  if (session_.has_history(il)) {
+    session_.add_to_history(il, scratch, old_history_[il]);
+    session_.history[il]->leave();
   }
   fresh_[il] = make_state(session_.architecture().layer_spec(il).state, session_.meter,
                           session_.options.kv_type);
@@ -102,7 +107,7 @@ void PrefillTarget::keep_rows(int il, LayerState& scratch, const Tensor& q_windo
   // The scratch layer is not taken if an earlier layer made it larger than this one may be,
   const int32_t room = most_rows + reserve;
   // nor if its first rows may differ from those of the old cache, which the destructor relies on.
-  const bool is_whole = session_.n_past == 0 || !session_.history.has_layer(il);
+  const bool is_whole = session_.n_past == 0 || !session_.has_history(il);
   if (selection.keep_all && may_take && is_whole && fresh.take(scratch, room)) {
     if (!session_.layers.empty()) session_.layers[il].reset();  // the destructor can restore it
   } else {
@@ -124,7 +129,7 @@ Selection PrefillTarget::choose(int il, const LayerState& scratch, const Tensor&
   }
   // a later turn is appended uncompressed if decoding would not compress it either
   const bool appends = selects_ && session_.n_past > 0 && session_.has_decode_limit() &&
-                       !session_.history.has_layer(il);
+                       !session_.has_history(il);
   if (appends) {
     const int64_t n_past = session_.n_past + n_tokens_;
     const int64_t tail = session_.options.kv_decode_limit - session_.policy->budget_for(n_past);

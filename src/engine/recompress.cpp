@@ -84,7 +84,7 @@ void recompress_at_limit(Session::Impl& s) {
     auto kept = make_state(s.architecture().layer_spec(il).state, s.meter, s.options.kv_type);
     kept->keep(s.backend(), *layer, selection, static_cast<int32_t>(reserve));
     layer = std::move(kept);
-    if (s.history.has_layer(il)) s.in_history[il] = layer->n_rows();
+    if (s.has_history(il)) s.in_history[il] = layer->n_rows();
   }
   if (!any) return;
   s.stats.n_recompressed += 1;

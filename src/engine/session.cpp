@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "engine/memory_plan.h"
 #include "engine/session_impl.h"
 #include "engine/sessions_in_use.h"
 
@@ -88,7 +89,7 @@ void Session::reset() {
   Impl* const self = &state();
   const SessionsInUse in_use({&self, 1}, "reset");
   state().layers.clear();
-  state().history = {};
+  state().history.clear();
   state().in_history.clear();
   state().queries = {};
   state().logits.clear();
@@ -102,10 +103,20 @@ Architecture& Session::Impl::architecture() const { return *model->impl_->archit
 WeightPages& Session::Impl::weight_pages() const { return *model->impl_->weight_pages; }
 const GgufFile& Session::Impl::file() const { return model->impl_->file; }
 
+void Session::Impl::add_to_history(int il, const LayerState& source,
+                                   std::span<const int32_t> first) {
+  const std::vector<int32_t> n_rows = source.n_rows();
+  int32_t n = 0;
+  for (size_t h = 0; h < n_rows.size(); ++h) n = std::max(n, n_rows[h] - first[h]);
+  if (n == 0) return;
+  history[il]->reserve(backend(), n, n + kHistoryGrowth);
+  history[il]->append(backend(), source, first, n);
+}
+
 void Session::Impl::remember(int il) {
-  if (!history.has_layer(il) || layers.empty()) return;
+  if (!has_history(il) || layers.empty()) return;
   std::vector<int32_t> n_rows = layers[il]->n_rows();  // first: nothing may fail after append()
-  history.append(il, *layers[il], in_history[il]);
+  add_to_history(il, *layers[il], in_history[il]);
   in_history[il] = std::move(n_rows);
 }
 

@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "cache/layer_state.h"
-#include "engine/kv_history.h"
 #include "engine/model_impl.h"
 #include "engine/query_ring.h"
 #include "policy/policy.h"
@@ -25,11 +24,12 @@ struct Session::Impl {
   KvMeter meter;  // before the layers, which report to it until they are destroyed
   std::vector<std::unique_ptr<LayerState>> layers;  // [n_layer]; empty before the first prefill
 
-  // With kv_refresh: all rows of the conversation, and how many rows of each head of `layers` are
-  // among them. Rows that decoding has appended since are not.
+  // With kv_refresh: all rows of the conversation, over which every turn reads its tokens and from
+  // which it selects again, and how many rows of each head of `layers` are among them. Rows that
+  // decoding has appended since are not.
   KvMeter history_meter;
-  KvHistory history;
-  std::vector<std::vector<int32_t>> in_history;  // [n_layer][n_head_kv]
+  std::vector<std::unique_ptr<LayerState>> history;  // [n_layer]; null where no policy chooses
+  std::vector<std::vector<int32_t>> in_history;      // [n_layer][n_head_kv]
 
   QueryRing queries;  // of the last tokens, with kv_decode_limit
 
@@ -51,7 +51,11 @@ struct Session::Impl {
   WeightPages& weight_pages() const;
   /// Whether decoding may compress the cache again.
   bool has_decode_limit() const { return options.kv_decode_limit > 0 && policy->info().has_budget; }
-  /// Adds the rows of layer il that decoding appended to the history, if there is one.
+  bool has_history(int il) const { return il < std::ssize(history) && history[il] != nullptr; }
+  /// Adds each head's rows of `source` from slot first[h] on to the history of layer il. What it
+  /// throws leaves the history as it was.
+  void add_to_history(int il, const LayerState& source, std::span<const int32_t> first);
+  /// Adds the rows of layer il that decoding appended, if the layer has a history.
   void remember(int il);
   /// Updates the byte counts in stats.
   void update_memory_stats();

@@ -7,28 +7,23 @@
 
 #include "base/error.h"
 #include "base/stop_check.h"
-#include "engine/session_file.h"
+#include "engine/cache_file.h"
 #include "engine/session_impl.h"
 #include "engine/sessions_in_use.h"
 #include "format/mmap_file.h"
 
 namespace snapkv {
+namespace {
 
-struct SavedSessionFile::Impl {
-  explicit Impl(const std::string& path)
-      : map(path), blocks(map.bytes(), path, CacheContents::session) {
-    blocks.check_all();
-    content = read_session_file(blocks);
-    check_unchanged();
-  }
-  void check_unchanged() const { map.check_unchanged("open it again when it is complete"); }
-
-  MmapFile map;
-  CacheFile blocks;  // its bytes are the map's
-  SessionFile content;
+/// What the file says of a session, besides its layers.
+struct SessionFile {
+  SavedSession saved;
+  int64_t n_queries = 0;  // tokens whose queries are stored, with kv_decode_limit
+  std::vector<SessionStats::Layer> stats;
 };
 
-namespace {
+/// The blocks before those of the layers: head, session, logits.
+constexpr size_t kSessionBlocks = 3;
 
 [[noreturn]] void fail_differs(std::string_view path, std::string_view what, std::string_view saved,
                                std::string_view here) {
@@ -48,9 +43,29 @@ void read_policy(FieldReader& in, const std::string& path, PolicyConfig& kv) {
     validate(kv);
   } catch (const Error& e) {
     if (e.code() != ErrorCode::kUsage) throw;
-    fail(ErrorCode::kBadModel, "'{}': {}; the saved session is damaged", path,
-         printable(e.what()));
+    fail_damaged(path, "{}", printable(e.what()));
   }
+}
+
+/// Reads and checks all that needs no model.
+SessionFile read_session_file(const CacheFile& file) {
+  SessionFile session;
+  static_cast<SavedCache&>(session.saved) = read_head(file);
+  SessionOptions& options = session.saved.options;
+  options.kv_type = session.saved.type;
+  FieldReader in(file, 1, "session");
+  read_policy(in, file.path(), options.kv);
+  options.kv_decode_limit = in.number("kv_decode_limit", 0, kMostRows);
+  session.n_queries = in.number("n_queries", 0, kMostRows);
+  const auto most = [&] { return static_cast<int64_t>(in.bytes_left() / sizeof(int64_t)); };
+  session.stats.resize(in.number("n_layer", 1, most()));
+  for (SessionStats::Layer& layer : session.stats) {
+    layer.n_total = in.number("rows seen", 0, session.saved.n_past);
+    layer.n_kept.resize(in.number("heads", 0, most()));
+    for (int64_t& n : layer.n_kept) n = in.number("rows kept", 0, layer.n_total);
+  }
+  in.end();
+  return session;
 }
 
 void check_options(const std::string& path, const SessionFile& file, const Session::Impl& s) {
@@ -78,8 +93,8 @@ void check_options(const std::string& path, const SessionFile& file, const Sessi
     fail(ErrorCode::kContextExceeded, "{}: the saved session has {} tokens, the context {}", path,
          file.saved.n_past, s.n_ctx);
   }
-  if (!s.architecture().spec().rotate_alike(file.n_ctx, s.n_ctx)) {
-    fail_differs(path, "n_ctx", std::to_string(file.n_ctx),
+  if (!s.architecture().spec().rotate_alike(file.saved.n_ctx, s.n_ctx)) {
+    fail_differs(path, "n_ctx", std::to_string(file.saved.n_ctx),
                  fmt::format("{}; the model rotates keys of long contexts otherwise", s.n_ctx));
   }
 }
@@ -95,7 +110,7 @@ class Loader {
     blocks_.expect(2, "logits");
     copy(blocks_.plain(2), std::as_writable_bytes(std::span(logits)), "logits");
     for (size_t i = 0; i < logits.size(); ++i) {
-      if (!std::isfinite(logits[i])) bad("logits[{}] is not finite", i);
+      if (!std::isfinite(logits[i])) fail_damaged(blocks_.path(), "logits[{}] is not finite", i);
     }
     return logits;
   }
@@ -106,10 +121,9 @@ class Loader {
       check_stop("reading the cache");
       auto layer =
           make_state(s_.architecture().layer_spec(il).state, s_.meter, s_.options.kv_type);
-      const int64_t n_past = file_.saved.n_past;
-      const auto bytes = content(layer->kind(), il, layer->most_saved_bytes(n_past));
-      const std::string name = fmt::format("'{}': layer {}", blocks_.path(), il);
-      layer->load(s_.backend(), {bytes, n_past, name}, s_.options.decode_reserve);
+      layer->load(s_.backend(),
+                  blocks_.state(next_++, il, *layer, file_.saved.n_past, memory_),
+                  s_.options.decode_reserve);
       layers.push_back(std::move(layer));
       if (ring_) load_queries(il);
     }
@@ -121,7 +135,8 @@ class Loader {
     const int64_t window = s_.has_decode_limit() ? s_.policy->window_size() : 0;
     const int64_t least = std::min<int64_t>(window, 1);
     if (file_.n_queries < least || file_.n_queries > window) {
-      bad("n_queries is {}, expected {} to {}", file_.n_queries, least, window);
+      fail_damaged(blocks_.path(), "n_queries is {}, expected {} to {}", file_.n_queries, least,
+                   window);
     }
     if (window == 0) return;
     ring_ = QueryRing(s_.backend(), s_.architecture().config(), static_cast<int>(window));
@@ -129,20 +144,9 @@ class Loader {
   QueryRing take_queries() { return std::move(ring_); }
 
  private:
-  template <typename... Args>
-  [[noreturn]] void bad(fmt::format_string<Args...> format, Args&&... args) const {
-    fail(ErrorCode::kBadModel, "'{}': {}; the saved session is damaged", blocks_.path(),
-         fmt::format(format, std::forward<Args>(args)...));
-  }
-
-  std::span<const std::byte> content(std::string_view kind, int il, uint64_t most) {
-    blocks_.expect(next_, kind, il);
-    return blocks_.content(next_++, most, memory_);
-  }
-
   void copy(std::span<const std::byte> from, std::span<std::byte> to, const char* what) const {
     if (from.size() != to.size()) {
-      bad("{} have {} bytes, expected {}", what, from.size(), to.size());
+      fail_damaged(blocks_.path(), "{} have {} bytes, expected {}", what, from.size(), to.size());
     }
     std::copy(from.begin(), from.end(), to.begin());
   }
@@ -150,7 +154,8 @@ class Loader {
   void load_queries(int il) {
     const ModelConfig& config = s_.architecture().config();
     std::vector<std::byte> q(file_.n_queries * config.n_q() * sizeof(float));
-    copy(content("queries", il, q.size()), q, "queries");
+    blocks_.expect(next_, "queries", il);
+    copy(blocks_.content(next_++, q.size(), memory_), q, "queries");
     const Buffer device = s_.backend().allocate(q.size(), "queries of a saved session");
     s_.backend().upload(device.data(), q.data(), q.size());
     ring_.fill(s_.backend(), il,
@@ -167,28 +172,19 @@ class Loader {
 
 }  // namespace
 
-SessionFile read_session_file(const CacheFile& file) {
-  const CacheHead head = read_head(file);
-  SessionFile session;
-  static_cast<SavedCache&>(session.saved) = head;
-  session.n_ctx = head.n_ctx;
-  session.saved.n_past = head.n_tokens;
-  SessionOptions& options = session.saved.options;
-  options.kv_type = head.type;
-  FieldReader in(file, 1, "session");
-  read_policy(in, file.path(), options.kv);
-  options.kv_decode_limit = in.number("kv_decode_limit", 0, kMostRows);
-  session.n_queries = in.number("n_queries", 0, kMostRows);
-  const auto most = [&] { return static_cast<int64_t>(in.bytes_left() / sizeof(int64_t)); };
-  session.stats.resize(in.number("n_layer", 1, most()));
-  for (SessionStats::Layer& layer : session.stats) {
-    layer.n_total = in.number("rows seen", 0, head.n_tokens);
-    layer.n_kept.resize(in.number("heads", 0, most()));
-    for (int64_t& n : layer.n_kept) n = in.number("rows kept", 0, layer.n_total);
+struct SavedSessionFile::Impl {
+  explicit Impl(const std::string& path)
+      : map(path), blocks(map.bytes(), path, CacheContents::session) {
+    blocks.check_all();
+    content = read_session_file(blocks);
+    check_unchanged();
   }
-  in.end();
-  return session;
-}
+  void check_unchanged() const { map.check_unchanged("open it again when it is complete"); }
+
+  MmapFile map;
+  CacheFile blocks;  // its bytes are the map's
+  SessionFile content;
+};
 
 SavedSessionFile::SavedSessionFile(const std::string& path) : impl_(std::make_unique<Impl>(path)) {}
 SavedSessionFile::~SavedSessionFile() = default;
@@ -204,11 +200,11 @@ std::string Session::load(const SavedSessionFile& opened) {
   Impl& s = *self;
   const CacheFile& blocks = opened.impl().blocks;
   const SessionFile& file = opened.impl().content;
-  check_model(blocks, file.saved, *s.model, kSessionBlocks, file.n_queries > 0 ? 2 : 1);
+  const size_t per_layer = file.n_queries > 0 ? 2 : 1;
+  check_model(blocks, file.saved, *s.model, kSessionBlocks + per_layer * s.info().n_layer);
   check_options(blocks.path(), file, s);
   if (std::ssize(file.stats) != s.info().n_layer) {
-    fail(ErrorCode::kBadModel, "'{}': its sizes are not those of the model that it names",
-         blocks.path());
+    fail_damaged(blocks.path(), "it describes {} layers", file.stats.size());
   }
   Loader loader(s, blocks, file);
   loader.make_queries();

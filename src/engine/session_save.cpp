@@ -47,8 +47,8 @@ void Session::save(const std::string& path, std::string_view notes, int zstd_lev
          "save: with kv_refresh a session has uncompressed rows, which are no part of its file");
   }
   CacheFileWriter out(path, CacheContents::session, zstd_level);
-  write_head(out, {{s.model->fingerprint(), s.info().name, std::string(notes)},
-                   s.options.kv_type, s.n_ctx, s.n_past});
+  write_head(out, {s.model->fingerprint(), s.info().name, std::string(notes), s.options.kv_type,
+                   s.n_ctx, s.n_past});
   out.block("session", session_fields(s).bytes());
   out.block("logits", std::as_bytes(logits()));
   for (int il = 0; il < std::ssize(s.layers); ++il) {

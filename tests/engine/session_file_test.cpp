@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Session::save() and load(): a loaded session continues like the saved one; files of other models,
 // policies and versions, and damaged ones, are refused, and the message names the reason.
-#include "engine/session_file.h"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -14,6 +12,7 @@
 #include <random>
 
 #include "base/stop_check.h"
+#include "engine/cache_file.h"
 #include "engine/zstd_frame.h"
 #include "snapkv/engine.h"
 #include "snapkv/prefill.h"
@@ -367,9 +366,10 @@ struct Blocks {
       at += file.block(i).stored;
     }
   }
-  size_t rows_of(int il) const {
+  /// The first block of this kind, of layer `il` or later.
+  size_t find(std::string_view kind, int il) const {
     for (size_t i = 0; i < table.size(); ++i) {
-      if (table[i].il == il && std::string_view(table[i].kind) == "rows") return i;
+      if (table[i].il >= il && std::string_view(table[i].kind) == kind) return i;
     }
     return table.size();
   }
@@ -402,7 +402,7 @@ struct Blocks {
 std::vector<std::byte> with_frame(const std::vector<std::byte>& bytes,
                                   const std::vector<std::byte>& frame) {
   Blocks blocks(bytes);
-  blocks.stored[blocks.rows_of(0)] = frame;
+  blocks.stored[blocks.find("rows", 0)] = frame;
   return blocks.file();
 }
 
@@ -415,7 +415,7 @@ std::vector<std::byte> with_rows(const std::vector<std::byte>& bytes, const Mode
   const size_t rows_at = aligned_block(counts_at + n_rows.size() * sizeof(int64_t));
   const size_t row = info.head_dim * block_bytes(type);
   for (int il = 0; il < info.n_layer; ++il) {
-    std::vector<std::byte>& block = blocks.stored[blocks.rows_of(il)];
+    std::vector<std::byte>& block = blocks.stored[blocks.find("rows", il)];
     const std::vector<std::byte> old = block;
     block.resize(rows_at);
     std::memcpy(block.data() + counts_at, n_rows.data(), n_rows.size() * sizeof(int64_t));
@@ -436,6 +436,27 @@ std::vector<std::byte> with_rows(const std::vector<std::byte>& bytes, const Mode
     }
   }
   return blocks.file();
+}
+
+TEST(SessionFile, StatesOfAnotherKindAreRefused) {
+  const auto model = test::load_model("gemma3");
+  const SessionOptions options = small("snapkv", DType::f16, 0);
+  const std::string path = temporary("kinds.session");
+  Session session(model, options);
+  session.prefill(test::generated_ids(90, model->info().n_vocab, 1));
+  session.save(path);
+  Blocks blocks(bytes_of(path));
+  const size_t rows = blocks.find("rows", 0), window = blocks.find("window", 0);
+  ASSERT_LT(std::max(rows, window), blocks.table.size()) << "the model has layers of both kinds";
+  for (const auto& [block, kind] : {std::pair{rows, "window"}, {window, "rows"}, {rows, "later"}}) {
+    Blocks other = blocks;
+    std::memset(other.table[block].kind, 0, sizeof(other.table[block].kind));
+    std::memcpy(other.table[block].kind, kind, std::strlen(kind));
+    write_bytes(path, other.file());
+    Session loaded(model, options);
+    expect_error(ErrorCode::kBadModel, {"kinds.session", kind, "expected block"},
+                 [&] { loaded.load(path); });
+  }
 }
 
 // If a head has a single row, there is nothing to choose from besides the window, which has at
@@ -480,7 +501,7 @@ TEST(SessionFile, FramesThatLieAreFound) {
   session.save(path, "notes", 3);
   const std::vector<std::byte> whole = bytes_of(path);
   const Blocks blocks(whole);
-  const size_t block = blocks.rows_of(0), n = blocks.table[block].bytes;
+  const size_t block = blocks.find("rows", 0), n = blocks.table[block].bytes;
   const std::vector<std::byte> frame = blocks.stored[block];
   const auto expect_refused = [&](const std::vector<std::byte>& other, std::string_view why) {
     SCOPED_TRACE(why);
@@ -497,7 +518,7 @@ TEST(SessionFile, FramesThatLieAreFound) {
   EXPECT_LT(bomb.size(), 100'000u);
   expect_refused(bomb, "its zstd frame 67108864");
   expect_refused(zeros(n - 1), "its zstd frame");
-  expect_refused(zeros(n), "type or sizes");
+  expect_refused(zeros(n), "head 0 has 0 rows");
   expect_refused(std::vector<std::byte>(20), "no zstd frame");
   expect_refused({frame.begin(), frame.begin() + 5}, "no zstd frame");
   expect_refused({frame.begin(), frame.end() - 1}, "zstd frame of block");

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/check.h"
-#include "engine/session_file.h"
+#include "engine/cache_file.h"
 #include "snapkv/error.h"
 #include "snapkv/prefill.h"
 #include "tests/fuzz/input_file.h"
@@ -30,11 +30,7 @@ bool parse(std::span<const std::byte> bytes) {
   try {
     const CacheFile file(bytes, "input", contents_of(bytes));
     file.check_all();
-    if (contents_of(bytes) == CacheContents::session) {
-      validate(read_session_file(file).saved.options.kv);
-    } else {
-      read_head(file);
-    }
+    read_head(file);
     Buffer memory;
     for (size_t i = 0; i < file.n_blocks(); ++i) {
       if (file.block(i).bytes > kMostDecoded) continue;  // a model would refuse it
@@ -49,18 +45,24 @@ bool parse(std::span<const std::byte> bytes) {
   }
 }
 
-// Rows in a file may have any content; files of other models are refused.
-void use(std::span<const std::byte> bytes, const std::shared_ptr<const Model>& model) {
+// Rows in a file may have any content; files of other models are refused. Returns whether the file
+// says what it holds.
+bool use(std::span<const std::byte> bytes, const std::shared_ptr<const Model>& model) {
   static InputFile input;
   input.write({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
   constexpr int32_t kToken = 5;
+  bool is_whole = false;
   try {
     if (!is_prefix_file(input.path())) {
-      Session session(model, describe_session(input.path()).options);
+      const SavedSession saved = describe_session(input.path());
+      validate(saved.options.kv);
+      is_whole = true;
+      Session session(model, saved.options);
       session.load(input.path());
       session.decode(kToken);
-      return;
+      return true;
     }
+    is_whole = !describe_prefix(input.path()).tokens.empty();
     const auto prefix = KvPrefix::load(model, input.path());
     std::vector<int32_t> prompt(prefix->tokens().begin(), prefix->tokens().end());
     const int64_t n_tokens = std::ssize(prompt);
@@ -71,6 +73,7 @@ void use(std::span<const std::byte> bytes, const std::shared_ptr<const Model>& m
   } catch (const Error&) {
     // the expected outcome for bad input
   }
+  return is_whole;
 }
 
 }  // namespace
@@ -102,9 +105,7 @@ bool read_hostile_session(std::span<const std::byte> bytes,
                           const std::shared_ptr<const Model>& model) {
   parse(bytes);
   const std::vector<std::byte> with_checksums = sealed({bytes.begin(), bytes.end()});
-  const bool is_whole = parse(with_checksums);
-  if (is_whole) use(with_checksums, model);
-  return is_whole;
+  return parse(with_checksums) && use(with_checksums, model);
 }
 
 }  // namespace snapkv::test
