@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// LayerState: what one layer remembers of the tokens that it has seen. Engine, server and files know
-// only this interface; make_state() makes the kind that a layer needs.
+// LayerState: what one layer remembers of the tokens that it has seen. Engine, server and files
+// know only this interface; make_state() makes the kind that a layer needs.
 #pragma once
 
 #include <cstddef>
@@ -34,12 +34,12 @@ struct KvMeter {
   void remove(size_t bytes) { now -= bytes; }
 };
 
-/// What a layer's states are like, as the model's header says. A new kind of state is a field here, a
-/// class, and a line in make_state().
+/// The form of a layer's states, which the model's header determines. A new kind of state is a
+/// field here, a class, and a line in make_state().
 struct StateShape {
   int64_t n_head = 0;  // KV heads
   int64_t head_dim = 0;
-  int64_t window = 0;  // if > 0, decoding sees the last tokens only, so many
+  int64_t window = 0;  // of a sliding window: the number of last tokens that are seen; 0: all
 
   /// Bytes of a state with n_rows rows in each head.
   size_t bytes(DType dtype, int64_t n_rows) const;
@@ -62,23 +62,23 @@ class LayerState {
   LayerState& operator=(const LayerState&) = delete;
   virtual ~LayerState() = default;
 
-  /// The name of its kind in files, of 8 letters at most.
+  /// The name of its kind in files, at most 8 letters.
   virtual std::string_view kind() const = 0;
 
   // ---- tokens
-  /// Makes room for n more tokens; if it has to grow, then by at least `step` of them.
+  /// Makes room for n more tokens; if it has to grow, then for at least `step` of them.
   virtual void reserve(Backend& backend, int32_t n, int32_t step) = 0;
   /// Appends n tokens: k, v [n, n_head, head_dim] f32 (after RoPE), and their true positions [n].
   /// There must be room.
   virtual void append(Backend& backend, const Tensor& k, const Tensor& v,
                       std::span<const int32_t> pos) = 0;
-  /// Appends what `other` remembers, converted to this type: in each head h at most `most` rows from
-  /// first[h] on, or from the first one on if `first` is empty. There must be room.
+  /// Appends rows of `other`, converted to this type: in each head h at most `most` of them, from
+  /// row first[h] on (from row 0 on if `first` is empty). There must be room.
   virtual void append(Backend& backend, const LayerState& other, std::span<const int32_t> first,
                       int64_t most) = 0;
   void append(Backend& backend, const LayerState& other) { append(backend, other, {}, kMostRows); }
-  /// Forgets all, for the prompt of a layer of this shape. Returns false, and changes nothing, if it
-  /// has no room for n tokens of such a layer.
+  /// Forgets everything, so that a layer of this shape can use the memory. Returns false, and
+  /// changes nothing, if that has no room for n tokens of such a layer.
   virtual bool reuse(const StateShape& shape, int64_t n) = 0;
 
   // ---- what attention and policies read; views are made once per layer, not per row
@@ -93,21 +93,22 @@ class LayerState {
   struct Views {
     Tensor k, v;  // [n_head, capacity, head_dim]
   };
-  /// Throws away nothing and copies nothing; has_views() must hold.
+  /// Copies nothing. has_views() must hold.
   virtual Views views() const = 0;
 
   // ---- compression
-  /// Becomes what this kind of layer keeps of `all`, with room for `reserve` more tokens: the
-  /// selected rows or, if policies do not choose, what later tokens can see. It must be empty.
+  /// Fills this empty state with what its kind of layer keeps of `all`, and room for `reserve` more
+  /// tokens: the selected rows or, in layers where no policy chooses, what later tokens can see.
   virtual void keep(Backend& backend, const LayerState& all, const Selection& selection,
                     int32_t reserve) = 0;
-  /// Takes the memory of `all`, if all of it is kept and it has this type and room for n rows in
-  /// each head at most. Returns false, and changes nothing, if it has not.
+  /// Fills this empty state with everything that `all` remembers by taking over its memory, with
+  /// its snapshot. Returns false, and changes nothing, if `all` has another type or room for more
+  /// than n rows in a head.
   virtual bool take(LayerState& all, int64_t n) = 0;
 
   // ---- undo
-  /// Remembers the tokens so far; roll_back() forgets those that were appended since. Neither fails
-  /// nor allocates. Before the first snapshot there are none.
+  /// roll_back() forgets the tokens that were appended since the last snapshot(), or all of them if
+  /// there was none. Neither fails nor allocates.
   virtual void snapshot() = 0;
   virtual void roll_back() = 0;
 
@@ -116,17 +117,17 @@ class LayerState {
   virtual void save(Backend& backend, const ByteSink& out) const = 0;
   /// The most bytes that save() makes of n tokens.
   virtual size_t most_saved_bytes(int64_t n) const = 0;
-  /// Copies a saved state, with room for `reserve` more tokens. Throws Error{kBadModel} naming what
-  /// differs unless it is of this kind, shape and type, and its positions ascend up to the last
-  /// token's. It must be empty.
+  /// Fills this empty state with a copy of a saved one, and room for `reserve` more tokens. Throws
+  /// Error{kBadModel} naming what differs unless that has this state's form and type, and positions
+  /// that ascend up to the last token's.
   virtual void load(Backend& backend, const SavedState& saved, int64_t reserve) = 0;
-  /// Reads a saved state in host memory where it is; then it cannot grow, and is valid as long as
-  /// the bytes. Throws as load() does.
+  /// The same without a copy: this state reads the bytes where they are, which must outlive it, and
+  /// cannot grow.
   virtual void borrow(const SavedState& saved) = 0;
 
   // ---- memory
-  /// leave() says that it will not be read for a while, prefetch() that it soon will be: one with a
-  /// spill_dir then leaves the memory or is read ahead.
+  /// leave() says that the state will not be read for a while, prefetch() that it soon will be. A
+  /// state in a file (make_full_state) then leaves the resident memory or is read ahead.
   virtual void leave() const = 0;
   virtual void prefetch() const = 0;
   virtual std::span<const std::byte> memory() const = 0;

@@ -127,7 +127,7 @@ void CacheFileWriter::layer_block(std::string_view kind, int il,
     return end();
   }
   std::vector<std::byte> all;
-  save([&](std::span<const std::byte> bytes) { all.insert(all.end(), bytes.begin(), bytes.end()); });
+  save([&](std::span<const std::byte> part) { all.insert(all.end(), part.begin(), part.end()); });
   store(make_zstd_frame(all, level_));
   blocks_.back().is_frame = 1;
   blocks_.back().bytes = all.size();

@@ -82,8 +82,8 @@ class CacheFileWriter {
   CacheFileWriter(const std::string& path, CacheContents contents, int zstd_level);
 
   void block(std::string_view kind, std::span<const std::byte> bytes);
-  /// A block of layer il, which `save` gives to a sink piece by piece. Only with zstd is all of it
-  /// in memory.
+  /// A block of layer il, which `save` gives to a sink piece by piece. The whole block is in memory
+  /// only with zstd.
   void layer_block(std::string_view kind, int il, const std::function<void(const ByteSink&)>& save);
   /// Writes the table and gives the file its name.
   void finish();
@@ -117,8 +117,8 @@ class CacheFile {
   std::span<const std::byte> plain(size_t i) const;
   /// The bytes of block i, which must not be more than `most`; a frame is decoded into `memory`.
   std::span<const std::byte> content(size_t i, uint64_t most, Buffer& memory) const;
-  /// Block i as the state of layer il, of the kind and size that `state` has after n tokens. A frame
-  /// is decoded into `memory`.
+  /// Block i as a saved state of layer il after n tokens, checked to be of the kind of `state` and
+  /// not larger than it can be. A frame is decoded into `memory`.
   SavedState state(size_t i, int il, const LayerState& state, int64_t n, Buffer& memory) const;
   /// Compares the checksum of every block.
   void check_all() const;

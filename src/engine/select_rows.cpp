@@ -7,8 +7,8 @@
 
 namespace snapkv {
 
-Selection select_rows(Session::Impl& session, int il, const LayerState& rows, const Tensor& q_window,
-                      LayerSelector& selector, int64_t budget) {
+Selection select_rows(Session::Impl& session, int il, const LayerState& rows,
+                      const Tensor& q_window, LayerSelector& selector, int64_t budget) {
   const Architecture& architecture = session.architecture();
   const LayerSpec& layer = architecture.layer_spec(il);
   const PolicyLayer place = policy_layer(architecture.spec(), il);

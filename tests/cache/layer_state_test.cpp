@@ -43,7 +43,9 @@ class LayerStateTest : public testing::TestWithParam<StateShape> {
   void append(LayerState& state, int32_t begin, int32_t end) {
     const std::vector<int32_t> pos = range(begin, end);
     std::vector<float> values;
-    for (const int32_t p : pos) values.insert(values.end(), kHeads * kHeadDim, static_cast<float>(p));
+    for (const int32_t p : pos) {
+      values.insert(values.end(), kHeads * kHeadDim, static_cast<float>(p));
+    }
     const Tensor rows(values.data(), DType::f32, {end - begin, kHeads, kHeadDim});
     state.reserve(*backend_, end - begin, 3);
     state.append(*backend_, rows, rows, pos);

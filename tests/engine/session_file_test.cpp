@@ -280,7 +280,7 @@ TEST(SessionFile, SavingAndReadingStopWhereTheProgramSaysSo) {
   other.load(path);
 }
 
-// Files of versions before the container, which began otherwise, and a container of another version.
+// Files of versions before the container, which began otherwise, and one of a later version.
 TEST(SessionFile, OtherVersionsAreRefusedAndMayBeReplaced) {
   const auto model = test::load_model("needle");
   const std::string path = temporary("old.session");
