@@ -50,7 +50,8 @@ std::string first_bytes(const std::string& path) {
 
 CacheStart read_start(std::span<const std::byte> bytes, const std::string& path) {
   CacheStart start = {};
-  std::memcpy(&start, bytes.data(), std::min(bytes.size(), sizeof(start)));
+  std::copy_n(bytes.begin(), std::min(bytes.size(), sizeof(start)),
+              reinterpret_cast<std::byte*>(&start));
   const std::string_view magic(start.magic, sizeof(start.magic));
   if (magic != kMagic && begins_as_cache(magic)) {
     fail(ErrorCode::kBadModel,
@@ -118,7 +119,7 @@ void CacheFileWriter::block(std::string_view kind, std::span<const std::byte> by
   end();
 }
 
-void CacheFileWriter::layer_block(std::string_view kind, int il,
+void CacheFileWriter::layer_block(std::string_view kind, int il, size_t most,
                                   const std::function<void(const ByteSink&)>& save) {
   check_stop("saving the cache");
   begin(kind, il);
@@ -127,6 +128,7 @@ void CacheFileWriter::layer_block(std::string_view kind, int il,
     return end();
   }
   std::vector<std::byte> all;
+  all.reserve(most);
   save([&](std::span<const std::byte> part) { all.insert(all.end(), part.begin(), part.end()); });
   store(make_zstd_frame(all, level_));
   blocks_.back().is_frame = 1;
@@ -200,7 +202,8 @@ CacheFile::CacheFile(std::span<const std::byte> bytes, std::string path, CacheCo
          what(contents));
   }
   blocks_.resize(end.n_blocks);
-  std::memcpy(blocks_.data(), bytes.data() + table_at, end.n_blocks * sizeof(CacheBlock));
+  std::copy_n(bytes.begin() + table_at, end.n_blocks * sizeof(CacheBlock),
+              std::as_writable_bytes(std::span(blocks_)).begin());
   uint64_t at = sizeof(start);
   for (const CacheBlock& block : blocks_) {
     const uint64_t begin = std::min(aligned_block(at), table_at);

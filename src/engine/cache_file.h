@@ -82,9 +82,10 @@ class CacheFileWriter {
   CacheFileWriter(const std::string& path, CacheContents contents, int zstd_level);
 
   void block(std::string_view kind, std::span<const std::byte> bytes);
-  /// A block of layer il, which `save` gives to a sink piece by piece. The whole block is in memory
-  /// only with zstd.
-  void layer_block(std::string_view kind, int il, const std::function<void(const ByteSink&)>& save);
+  /// A block of layer il, of `most` bytes at most, which `save` gives to a sink piece by piece. The
+  /// whole block is in memory only with zstd.
+  void layer_block(std::string_view kind, int il, size_t most,
+                   const std::function<void(const ByteSink&)>& save);
   /// Writes the table and gives the file its name.
   void finish();
 

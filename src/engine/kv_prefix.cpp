@@ -133,7 +133,7 @@ void KvPrefix::save(const std::string& path, DType type, std::string_view notes,
         make_full_state(impl_->model->impl_->architecture->layer_spec(il).state, meter, type);
     converted->reserve(backend, n, n);
     impl_->with_layer(il, [&](const LayerState& rows) { converted->append(backend, rows); });
-    out.layer_block(converted->kind(), il,
+    out.layer_block(converted->kind(), il, converted->most_saved_bytes(n),
                     [&](const ByteSink& sink) { converted->save(backend, sink); });
   }
   out.finish();

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Session::save() (docs/session-file.md has the layout).
+#include <algorithm>
+
 #include "base/error.h"
 #include "engine/cache_file.h"
 #include "engine/session_impl.h"
@@ -28,11 +30,19 @@ FieldWriter session_fields(const Session::Impl& s) {
   return fields;
 }
 
-void save_queries(const Session::Impl& s, int il, const ByteSink& out) {
+void save_layer(const Session::Impl& s, int il, CacheFileWriter& out) {
+  const LayerState& layer = *s.layers[il];
+  const std::vector<int32_t> n_rows = layer.n_rows();
+  out.layer_block(layer.kind(), il,
+                  layer.most_saved_bytes(*std::max_element(n_rows.begin(), n_rows.end())),
+                  [&](const ByteSink& sink) { layer.save(s.backend(), sink); });
+  if (!s.queries || s.queries.size() == 0) return;
   const Buffer q = s.queries.last(s.backend(), il, s.queries.size());
-  std::vector<std::byte> bytes(q.bytes());
-  s.backend().download(bytes.data(), q.data(), q.bytes());
-  out(bytes);
+  out.layer_block("queries", il, q.bytes(), [&](const ByteSink& sink) {
+    std::vector<std::byte> bytes(q.bytes());
+    s.backend().download(bytes.data(), q.data(), q.bytes());
+    sink(bytes);
+  });
 }
 
 }  // namespace
@@ -51,13 +61,7 @@ void Session::save(const std::string& path, std::string_view notes, int zstd_lev
                    s.n_ctx, s.n_past});
   out.block("session", session_fields(s).bytes());
   out.block("logits", std::as_bytes(logits()));
-  for (int il = 0; il < std::ssize(s.layers); ++il) {
-    const LayerState& layer = *s.layers[il];
-    out.layer_block(layer.kind(), il, [&](const ByteSink& sink) { layer.save(s.backend(), sink); });
-    if (s.queries && s.queries.size() > 0) {
-      out.layer_block("queries", il, [&](const ByteSink& sink) { save_queries(s, il, sink); });
-    }
-  }
+  for (int il = 0; il < std::ssize(s.layers); ++il) save_layer(s, il, out);
   out.finish();
 }
 
