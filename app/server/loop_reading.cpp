@@ -296,7 +296,7 @@ KvReport Scheduler::Loop::report(const Job& job) const {
     n_heads += std::ssize(layer.n_kept);
   }
   if (n_heads > 0) kv.tokens_kept = (n_rows + n_heads / 2) / n_heads;
-  if (job.request.kv_report != KvReportLevel::positions) return kv;
+  if (!reports_positions(job.request.kv_report)) return kv;
   for (int il = 0; il < model_->info().n_layer; ++il) {
     auto& heads = kv.positions.emplace_back();
     for (int h = 0; h < model_->info().n_head_kv; ++h) {

@@ -304,7 +304,28 @@ void set_tool_grammar(const Tools& tools, ToolFormat format, Request& request) {
   request.grammar = compile_tool_grammar(gbnf);
 }
 
+/// What an answer may be taken from: the messages of users and tools, of the last one without its
+/// last paragraph, which is the question.
+std::vector<CitableText> citable_texts(const Json& messages) {
+  std::vector<CitableText> texts;
+  for (size_t i = 0; i < messages.size(); ++i) {
+    const std::string role = messages[i].value("role", "");
+    const auto content = messages[i].find("content");
+    const bool is_text = content != messages[i].end() && content->is_string();
+    if (!is_text || (role != "user" && role != "tool")) continue;
+    std::string text = content->get<std::string>();
+    if (i + 1 == messages.size()) text = without_question(text);
+    if (!text.empty()) texts.push_back({static_cast<int64_t>(i), std::move(text)});
+  }
+  return texts;
+}
+
 }  // namespace
+
+std::string without_question(const std::string& text) {
+  const size_t question = text.rfind("\n\n", text.find_last_not_of('\n'));
+  return question == std::string::npos ? "" : text.substr(0, question);
+}
 
 AnswerSyntax prepare(const Conversation& conversation, const ApiContext& context,
                      Request& request) {
@@ -312,6 +333,13 @@ AnswerSyntax prepare(const Conversation& conversation, const ApiContext& context
   request.prompt.chat = is_first ? render(conversation, context, request.warnings)
                                  : render_after(*request.document, conversation);
   request.prompt.tokens = context.model().tokenize(request.prompt.chat, /*add_bos=*/is_first);
+  if (reports_sources(request.kv_report)) {
+    if (!is_first) {
+      throw bad_request("kv_report", "'kv_report': sources are looked for in messages, and a "
+                                     "snapshot keeps no text");
+    }
+    request.citable = citable_texts(conversation.messages);
+  }
   AnswerSyntax syntax;
   const std::string& text = request.prompt.chat.text;
   syntax.prompt_end = text.substr(text.size() - std::min(text.size(), kPromptEnd));

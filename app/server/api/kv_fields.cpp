@@ -73,7 +73,9 @@ KvReportLevel read_level(const Fields& body) {
   if (level == "none") return KvReportLevel::none;
   if (level == "summary") return KvReportLevel::summary;
   if (level == "positions") return KvReportLevel::positions;
-  body.refuse("kv_report", "none, summary or positions", Json(level));
+  if (level == "sources") return KvReportLevel::sources;
+  if (level == "all") return KvReportLevel::all;
+  body.refuse("kv_report", "none, summary, positions, sources or all", Json(level));
 }
 
 }  // namespace
