@@ -1,17 +1,18 @@
 #!/bin/sh
-# tools/install_packages.sh [tests] [clang] [models]: installs the missing ones of the packages that
+# tools/install_packages.sh [tests] [clang] [models] [docs]: installs the missing ones of the packages that
 # the build needs, on Debian and Ubuntu. `tests` adds Node.js with npm, for the HTML pages, and
 # Chromium, in which their tests open them; `clang` adds Clang and its OpenMP runtime, for `make
-# tsan` and `make fuzz`; `models` adds pip, for `make models`. On other systems it names the
-# libraries and leaves the rest to CMake.
+# tsan` and `make fuzz`; `models` adds pip, for `make models`; `docs` adds Doxygen and Python's venv,
+# for `make docs`. On other systems it names the libraries and leaves the rest to CMake.
 set -eu
-tests="" clang="" models=""
+tests="" clang="" models="" docs=""
 for word in "$@"; do
   case "$word" in
     tests) tests=yes ;;
     clang) clang=yes ;;
     models) models=yes ;;
-    *) echo "usage: $0 [tests] [clang] [models]" >&2; exit 2 ;;
+    docs) docs=yes ;;
+    *) echo "usage: $0 [tests] [clang] [models] [docs]" >&2; exit 2 ;;
   esac
 done
 
@@ -34,6 +35,7 @@ This is not Debian or Ubuntu: please install these yourself if the configure ste
   for the HTML pages and their tests: Node.js 18 with npm, Chromium
   for make tsan and make fuzz: Clang 14, LLVM's OpenMP runtime with its library Archer
   for make models: pip
+  for make docs: Doxygen 1.9, Python's venv with pip
 END
   exit 0
 fi
@@ -42,6 +44,7 @@ fi
 # pip from another source will do
 [ -z "$models" ] || python3 -m pip --version >/dev/null 2>&1 ||
   packages="$packages python3-pip ca-certificates"
+[ -z "$docs" ] || packages="$packages doxygen python3-venv"
 if [ -n "$tests" ]; then
   # npm from another source (nodejs.org, nodesource) will do
   command -v npm >/dev/null || packages="$packages nodejs npm ca-certificates"
