@@ -15,14 +15,14 @@ MODEL ?= $(firstword $(wildcard models/real/*nstruct*.gguf))
 
 BUILD := build/$(SNAPKV_PRESET)
 SNAPKV := $(BUILD)/bin/snapkv
-SOURCES = $(shell find src include app bench eval tests -name '*.cpp' -o -name '*.h' -o -name '*.cu*' -o -name '*.def')
-UNITS = $(filter %.cpp,$(filter-out tests/fuzz/% tests/packaging/%,$(SOURCES)))
+SOURCES = $(shell find src include node/src app bench eval tests -name '*.cpp' -o -name '*.h' -o -name '*.cu*' -o -name '*.def')
+UNITS = $(filter %.cpp,$(filter-out tests/fuzz/% tests/packaging/% node/%,$(SOURCES)))
 
 .DEFAULT_GOAL := help
 MINUTES ?= 10
 # What `make packages` installs besides: Clang for the presets that need it
 TOOLS := tests $(if $(filter tsan fuzz,$(SNAPKV_PRESET)),clang)
-.PHONY: help packages configure build demo models texts quality test test-models clients faults asan tsan fuzz install package wheel format lint
+.PHONY: help packages configure build demo models texts quality test test-models clients faults asan tsan fuzz install package wheel node format lint
 
 help:                ## This text
 	@sed -n 's/^\([a-z-]*\): .*## /  make \1\t/p; s/^\([a-z-]*\):  *## /  make \1\t/p' Makefile | sort -u | expand -t 20
@@ -90,6 +90,11 @@ package: build       ## A Debian package of the build, in build/$(SNAPKV_PRESET)
 
 wheel:               ## A Python wheel, in build/wheel
 	python3 -m pip wheel --no-deps -w build/wheel .
+
+node:                ## A package for Node.js, in build/$(SNAPKV_PRESET)/node (needs npm's registry)
+	@tools/install_packages.sh node
+	cmake --preset $(SNAPKV_PRESET) $(if $(wildcard $(BUILD)/CMakeCache.txt),,-DSNAPKV_PAGES=OFF) -DSNAPKV_NODE=ON
+	cmake --build $(BUILD) --parallel $(JOBS) --target snapkv_node_package
 
 format:              ## clang-format all sources
 	clang-format -i $(SOURCES)

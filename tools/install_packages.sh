@@ -1,17 +1,18 @@
 #!/bin/sh
-# tools/install_packages.sh [tests] [clang] [models]: installs the missing ones of the packages that
-# the build needs, on Debian and Ubuntu. `tests` adds Node.js with npm, for the HTML pages, and
-# Chromium, in which their tests open them; `clang` adds Clang and its OpenMP runtime, for `make
-# tsan` and `make fuzz`; `models` adds pip, for `make models`. On other systems it names the
-# libraries and leaves the rest to CMake.
+# tools/install_packages.sh [tests] [node] [clang] [models]: installs the missing ones of the packages
+# that the build needs, on Debian and Ubuntu. `tests` adds Node.js with npm, for the HTML pages, and
+# Chromium, in which their tests open them; `node` adds Node.js with npm alone, for `make node`;
+# `clang` adds Clang and its OpenMP runtime, for `make tsan` and `make fuzz`; `models` adds pip, for
+# `make models`. On other systems it names the libraries and leaves the rest to CMake.
 set -eu
-tests="" clang="" models=""
+tests="" node="" clang="" models=""
 for word in "$@"; do
   case "$word" in
-    tests) tests=yes ;;
+    tests) tests=yes node=yes ;;
+    node) node=yes ;;
     clang) clang=yes ;;
     models) models=yes ;;
-    *) echo "usage: $0 [tests] [clang] [models]" >&2; exit 2 ;;
+    *) echo "usage: $0 [tests] [node] [clang] [models]" >&2; exit 2 ;;
   esac
 done
 
@@ -42,9 +43,11 @@ fi
 # pip from another source will do
 [ -z "$models" ] || python3 -m pip --version >/dev/null 2>&1 ||
   packages="$packages python3-pip ca-certificates"
-if [ -n "$tests" ]; then
+if [ -n "$node" ]; then
   # npm from another source (nodejs.org, nodesource) will do
   command -v npm >/dev/null || packages="$packages nodejs npm ca-certificates"
+fi
+if [ -n "$tests" ]; then
   browser=""
   for name in chromium chromium-browser google-chrome google-chrome-stable; do
     if command -v "$name" >/dev/null; then browser=$name; fi
