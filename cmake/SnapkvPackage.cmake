@@ -58,15 +58,17 @@ set(CPACK_DEBIAN_PROGRAM_PACKAGE_NAME snapkv)
 set(CPACK_DEBIAN_PROGRAM_PACKAGE_SECTION utils)
 set(CPACK_DEBIAN_PROGRAM_PACKAGE_RECOMMENDS poppler-utils)  # pdftotext, for PDFs
 set(CPACK_DEBIAN_PROGRAM_DESCRIPTION "long prompts in little memory
- Runs GGUF models and keeps, of a long prompt, only the part of the KV cache that
- matters for what comes next (SnapKV): as a command and a server.")
+ Runs GGUF models and keeps, of a long prompt, only the part of the KV cache
+ that matters for what comes next (SnapKV): as a command and a server.")
 
 set(library_package libsnapkv-c${PROJECT_VERSION_MAJOR})
 set(CPACK_DEBIAN_LIBRARY_PACKAGE_NAME ${library_package})
 set(CPACK_DEBIAN_LIBRARY_PACKAGE_SECTION libs)
+file(WRITE ${made}/triggers "activate-noawait ldconfig\n")
+set(CPACK_DEBIAN_LIBRARY_PACKAGE_CONTROL_EXTRA ${made}/triggers)
 set(CPACK_DEBIAN_LIBRARY_DESCRIPTION "long prompts in little memory - C library
- Runs GGUF models and keeps, of a long prompt, only the part of the KV cache that
- matters for what comes next (SnapKV): the library that bindings load.")
+ Runs GGUF models and keeps, of a long prompt, only the part of the KV cache
+ that matters for what comes next (SnapKV): the library that bindings load.")
 
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_NAME libsnapkv-dev)
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_SECTION libdevel)
@@ -75,8 +77,8 @@ set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_SHLIBDEPS OFF)
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_DEPENDS "${library_package} (= ${PROJECT_VERSION}), libdnnl-dev, \
 ocl-icd-opencl-dev, libhwy-dev, libfmt-dev, libzstd-dev, libpcre2-dev, libutf8proc-dev")
 set(CPACK_DEBIAN_DEVELOPMENT_DESCRIPTION "long prompts in little memory - development files
- Headers in C and C++, the static library and the CMake package of snapkv, which
- compresses the KV cache of long prompts (SnapKV).")
+ Headers in C and C++, the static library and the CMake package of snapkv,
+ which compresses the KV cache of long prompts (SnapKV).")
 
 # The changelog and the licence of each, where Debian wants them.
 string(TIMESTAMP SNAPKV_DATE "%a, %d %b %Y %H:%M:%S +0000" UTC)  # SOURCE_DATE_EPOCH, if it is set

@@ -13,10 +13,16 @@ if [ "$(id -u)" -ne 0 ] || ! command -v debootstrap >/dev/null; then
   echo "$0 needs root and debootstrap" >&2
   exit 1
 fi
+temporary=""
 if [ -z "$root" ]; then
   root=$(mktemp -d)
-  trap 'rm -rf --one-file-system "$root"' EXIT
+  temporary=$root
 fi
+leave() {
+  if mountpoint -q "$root/proc"; then umount "$root/proc"; fi
+  [ -z "$temporary" ] || rm -rf --one-file-system "$temporary"
+}
+trap leave EXIT
 mirror=${MIRROR:-$(sed -n 's/^URIs: *//p; s/^deb \(\[[^]]*\] \)\?\([^ ]*\) .*/\2/p' \
   /etc/apt/sources.list /etc/apt/sources.list.d/* 2>/dev/null | head -n 1)}
 
@@ -24,6 +30,9 @@ mirror=${MIRROR:-$(sed -n 's/^URIs: *//p; s/^deb \(\[[^]]*\] \)\?\([^ ]*\) .*/\2
 rm -rf "$root/packages"
 mkdir "$root/packages"
 cp "$packages"/*.deb "$root/packages"
+
+# the program finds what was installed with it by its own path
+mountpoint -q "$root/proc" || mount -t proc proc "$root/proc"
 
 inside() {
   env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin LC_ALL=C.UTF-8 DEBIAN_FRONTEND=noninteractive \
