@@ -64,10 +64,10 @@ class Answer {
   }
 
   async #start() {
-    const {grammar, history = []} = this.#controls;
+    this.#session = await this.#begin();
+    const {grammar, history = []} = this.#controls;  // begin() may set the history
     const rules = typeof grammar === 'object' ? JSON.stringify(grammar) : grammar ?? null;
     const ids = idArray('history', history);
-    this.#session = await this.#begin();
     this.#handle = await this.#session._use((session) =>
         native.newAnswer(session, optionList(this.#options), rules, ids));
   }

@@ -94,6 +94,12 @@ test('answers follow schemas and grammars, and end at a stop text', async () => 
   assert.ok(!text.includes('blue'));
 });
 
+test('penalties count the prompt, unless a history is given', async () => {
+  const options = {kvBudget: 128, repeatPenalty: 1000, repeatLastN: -1};
+  assert.doesNotMatch(await model.generate(TEXT + QUESTION, options), /48213/);
+  assert.match(await model.generate(TEXT + QUESTION, {...options, history: []}), /4/);
+});
+
 test('sessions decode together', async () => {
   const ids = await model.tokenize('The special number of Paris');
   const [first, second] = await Promise.all([model.session(), model.session()]);
