@@ -1,5 +1,6 @@
 # cmake -DSOURCE=<root> -DBUILD=<folder> -DADDON=<snapkv.node> -DLIBRARY=<libsnapkv_c.so> -DSONAME=<its name>
-#   -DSTRIP=<strip> -DVERSION= -DCPU=<as process.arch> -DNPM=<npm> -P pack_node.cmake
+#   -DSTRIP=<strip> -DVERSION= -DCPU=<as process.arch> -DNPM=<npm> -DMODULES=<npm's packages>
+#   -DJSON_HEADER=<nlohmann/json.hpp> -DXXHASH_HEADER=<xxhash.h> -P pack_node.cmake
 # Lays out the npm package in BUILD/package and packs it as BUILD/snapkv-cpp-VERSION.tgz: node/'s files,
 # the addon, the library, and beside them the libraries that these need and Node.js has not, with their
 # licences.
@@ -23,7 +24,7 @@ function(add_binary path name)
   run(${STRIP} --strip-unneeded ${binaries}/${name})
 endfunction()
 
-# The text of the licence of a system library, which Debian's packages have.
+# The text of the licence of a file of the system, which Debian's packages have.
 function(add_licence path)
   file(REAL_PATH ${path} file)
   string(REGEX REPLACE "^/usr/" "/" merged ${file})  # dpkg knows a file by either path
@@ -60,6 +61,9 @@ foreach(library ${found})
     add_licence(${library})
   endif()
 endforeach()
+add_licence(${JSON_HEADER})  # compiled in, as the next two
+add_licence(${XXHASH_HEADER})
+file(COPY_FILE ${MODULES}/node-addon-api/LICENSE.md ${package}/licenses/node-addon-api.txt)
 
 file(READ ${SOURCE}/node/package.json json)
 string(JSON json SET "${json}" version "\"${VERSION}\"")
