@@ -13,7 +13,7 @@ function load() {
     return require(path.resolve(file));
   } catch (cause) {
     const error = new SnapkvError(
-        `the addon for ${platform} cannot be loaded from ${file}: ${cause.message}. It needs Linux ` +
+        `the addon for ${platform} cannot be loaded from ${file}: ${cause.message.split('\n')[0]}. It needs Linux ` +
             'with glibc 2.34 or later on the processor that the package was built for; `make node` ' +
             'in the repository builds it.',
         'SNAPKV_ERROR_RUNTIME');

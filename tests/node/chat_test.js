@@ -82,6 +82,14 @@ test('errors name what is wrong, with the codes of the engine', () => {
   }
 });
 
+test('a system without an addon is told what there is', () => {
+  const {status, stderr} = spawnSync(process.execPath, [COMMAND], {
+    encoding: 'utf8', env: {...process.env, SNAPKV_NODE_ADDON: 'no/such.node'},
+  });
+  assert.match(stderr, /^snapkv-cpp: the addon for .* cannot be loaded from no\/such\.node: .*\n$/);
+  assert.equal(status, 1);
+});
+
 test('--help lists every option, --version says which it is', () => {
   const help = chat(['--help'], '');
   assert.match(help.stdout, /^usage: snapkv-cpp MODEL/);
