@@ -22,7 +22,7 @@ UNITS = $(filter %.cpp,$(filter-out tests/fuzz/% tests/packaging/% node/%,$(SOUR
 MINUTES ?= 10
 # What `make packages` installs besides: Clang for the presets that need it
 TOOLS := tests $(if $(filter tsan fuzz,$(SNAPKV_PRESET)),clang)
-.PHONY: help packages configure build demo models texts quality test test-models clients faults asan tsan fuzz install package wheel node format lint
+.PHONY: help packages configure build demo models texts quality test test-models clients faults asan tsan fuzz install package wheel format lint
 
 help:                ## This text
 	@sed -n 's/^\([a-z-]*\): .*## /  make \1\t/p; s/^\([a-z-]*\):  *## /  make \1\t/p' Makefile | sort -u | expand -t 20
@@ -82,6 +82,12 @@ texts:               ## Fetch the evaluation texts (eval/texts/README.md) into t
 quality: build models texts  ## Measure docs/quality.md again, its table and picture (under an hour)
 	eval/quality.py --snapkv $(SNAPKV)
 
+.PHONY: node
+node:                ## A package for Node.js, in build/$(SNAPKV_PRESET)/node (needs npm's registry)
+	@tools/install_packages.sh node
+	cmake --preset $(SNAPKV_PRESET) $(if $(wildcard $(BUILD)/CMakeCache.txt),,-DSNAPKV_PAGES=OFF) -DSNAPKV_NODE=ON
+	cmake --build $(BUILD) --parallel $(JOBS) --target snapkv_node_package
+
 install: build       ## Install program, library, headers and CMake package under PREFIX
 	cmake --install $(BUILD) --prefix $(PREFIX)
 
@@ -90,11 +96,6 @@ package: build       ## A Debian package of the build, in build/$(SNAPKV_PRESET)
 
 wheel:               ## A Python wheel, in build/wheel
 	python3 -m pip wheel --no-deps -w build/wheel .
-
-node:                ## A package for Node.js, in build/$(SNAPKV_PRESET)/node (needs npm's registry)
-	@tools/install_packages.sh node
-	cmake --preset $(SNAPKV_PRESET) $(if $(wildcard $(BUILD)/CMakeCache.txt),,-DSNAPKV_PAGES=OFF) -DSNAPKV_NODE=ON
-	cmake --build $(BUILD) --parallel $(JOBS) --target snapkv_node_package
 
 format:              ## clang-format all sources
 	clang-format -i $(SOURCES)
