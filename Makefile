@@ -91,7 +91,7 @@ node:                ## A package for Node.js, in build/$(SNAPKV_PRESET)/node (n
 install: build       ## Install program, library, headers and CMake package under PREFIX
 	cmake --install $(BUILD) --prefix $(PREFIX)
 
-package: build       ## A Debian package of the build, in build/$(SNAPKV_PRESET)/packages
+package: build       ## Debian packages of the build, in build/$(SNAPKV_PRESET)/packages
 	cd $(BUILD) && cpack
 
 wheel:               ## A Python wheel, in build/wheel
