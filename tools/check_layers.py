@@ -30,6 +30,7 @@ MAY_INCLUDE = {
     "src/engine": ["src/base", "src/format", "src/huggingface", "src/text", "src/backend", "src/cache", "src/policy",
                    "src/model"],
     "src/bindings": ["src/base", "src/policy", "src/engine/option_range.h"],
+    "node/src": [],
     "app": ["src/base", "eval", "bench/machine_limits.h"],
     "eval": ["src/base"],
     "bench": ["src/base", "src/backend", "src/format/block_types.h", "src/format/ggml_types.h"],
@@ -62,6 +63,7 @@ LIBRARIES = {
     "libzip": (r"zip\.h", ["app"]),
     "Prometheus": (r"prometheus/", ["app"]),
     "OpenSSL": (r"openssl/", ["app"]),
+    "Node-API": (r"napi\.h", ["node/src"]),
     "Google Benchmark": (r"benchmark/", ["bench"]),
     "GoogleTest": (r"g(test|mock)/", []),
 }
@@ -151,7 +153,7 @@ def check_file(root, path):
 def check_tree(root):
     """All findings below root, as they are printed."""
     findings = []
-    for top in ("include", "src", "app", "eval", "bench", "tests"):
+    for top in ("include", "src", "node", "app", "eval", "bench", "tests"):
         for file in sorted((root / top).rglob("*")):
             if file.suffix in ENDINGS and file.is_file():
                 path = file.relative_to(root).as_posix()

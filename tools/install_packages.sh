@@ -1,18 +1,20 @@
 #!/bin/sh
-# tools/install_packages.sh [tests] [clang] [models] [docs]: installs the missing ones of the packages that
-# the build needs, on Debian and Ubuntu. `tests` adds Node.js with npm, for the HTML pages, and
-# Chromium, in which their tests open them; `clang` adds Clang and its OpenMP runtime, for `make
-# tsan` and `make fuzz`; `models` adds pip, for `make models`; `docs` adds Doxygen and Python's venv,
-# for `make docs`. On other systems it names the libraries and leaves the rest to CMake.
+# tools/install_packages.sh [tests] [node] [clang] [models] [docs]: installs the missing ones of the
+# packages that the build needs, on Debian and Ubuntu. `tests` adds Node.js with npm, for the HTML pages,
+# and Chromium, in which their tests open them; `node` adds Node.js with npm alone, for `make node`;
+# `clang` adds Clang and its OpenMP runtime, for `make tsan` and `make fuzz`; `models` adds pip, for
+# `make models`; `docs` adds Doxygen and Python's venv, for `make docs`. On other systems it names the
+# libraries and leaves the rest to CMake.
 set -eu
-tests="" clang="" models="" docs=""
+tests="" node="" clang="" models="" docs=""
 for word in "$@"; do
   case "$word" in
-    tests) tests=yes ;;
+    tests) tests=yes node=yes ;;
+    node) node=yes ;;
     clang) clang=yes ;;
     models) models=yes ;;
     docs) docs=yes ;;
-    *) echo "usage: $0 [tests] [clang] [models] [docs]" >&2; exit 2 ;;
+    *) echo "usage: $0 [tests] [node] [clang] [models] [docs]" >&2; exit 2 ;;
   esac
 done
 
@@ -45,9 +47,11 @@ fi
 [ -z "$models" ] || python3 -m pip --version >/dev/null 2>&1 ||
   packages="$packages python3-pip ca-certificates"
 [ -z "$docs" ] || packages="$packages doxygen python3-venv"
-if [ -n "$tests" ]; then
+if [ -n "$node" ]; then
   # npm from another source (nodejs.org, nodesource) will do
   command -v npm >/dev/null || packages="$packages nodejs npm ca-certificates"
+fi
+if [ -n "$tests" ]; then
   browser=""
   for name in chromium chromium-browser google-chrome google-chrome-stable; do
     if command -v "$name" >/dev/null; then browser=$name; fi
