@@ -52,6 +52,7 @@ LIBRARIES = {
     "fmt": (r"fmt/", [f for f in MAY_INCLUDE if f != PUBLIC]),
     "spdlog": (r"spdlog/", ["app", "eval", "bench"]),
     "CLI11": (r"CLI/", ["app", "eval", "bench"]),
+    "toml++": (r"toml\+\+/", ["app"]),
     "libedit": (r"histedit\.h", ["app"]),
     "xxHash": (r"xxhash\.h", ["src/engine"]),
     "zstd": (r"zstd\.h", ["src/engine"]),
