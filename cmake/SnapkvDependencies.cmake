@@ -31,6 +31,8 @@ if(SNAPKV_BUILD_APP)
   find_package(CLI11 2.1 REQUIRED CONFIG)
   find_package(spdlog 1.9 REQUIRED CONFIG)
   find_path(TOMLPLUSPLUS_INCLUDE_DIR toml++/toml.h REQUIRED)  # 3.3, used header-only
+  find_path(STEMMER_INCLUDE_DIR libstemmer.h REQUIRED)
+  find_library(STEMMER_LIBRARY stemmer REQUIRED)  # 2.2
   find_package(Libedit 2.11 REQUIRED MODULE)
   find_package(LibXml2 2.9 REQUIRED)
   find_package(Libzip REQUIRED MODULE)

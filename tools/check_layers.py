@@ -53,6 +53,7 @@ LIBRARIES = {
     "spdlog": (r"spdlog/", ["app", "eval", "bench"]),
     "CLI11": (r"CLI/", ["app", "eval", "bench"]),
     "toml++": (r"toml\+\+/", ["app"]),
+    "libstemmer": (r"libstemmer\.h", ["eval"]),
     "libedit": (r"histedit\.h", ["app"]),
     "xxHash": (r"xxhash\.h", ["src/engine"]),
     "zstd": (r"zstd\.h", ["src/engine"]),
