@@ -18,7 +18,7 @@ MAY_INCLUDE = {
     "src/format": ["src/base"],
     "src/huggingface": ["src/base", "src/format"],
     "src/text/jinja": ["src/base"],
-    "src/text/grammar": ["src/base", "src/text/utf8.h"],
+    "src/text/grammar": ["src/base"],
     "src/text": ["src/base", "src/format", "src/text/jinja"],
     "src/backend": ["src/base", "src/format/block_types.h"],
     "src/backend/ref": ["src/base", "src/backend", "src/format/block_types.h"],
