@@ -168,6 +168,9 @@ void Service::add_model_routes() {
   get("/props", [this](const httplib::Request&, httplib::Response& response) {
     write_json(response, props_json(context()));
   });
+  get("/tokenizer_info", [this](const httplib::Request&, httplib::Response& response) {
+    write_json(response, tokenizer_info_json(context()));
+  });
   const auto add = [this](const char* path, Json (*compute)(const Json&, const ApiContext&)) {
     post(path,
          [compute](const ApiContext& all, const Json& body, const httplib::Request&,

@@ -4,8 +4,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "base/chat_part.h"
+#include "server/api/custom_tools.h"
 #include "server/api/grammars.h"
 #include "server/api/message_forms.h"
 #include "server/document.h"
@@ -38,11 +40,14 @@ Json arguments_object(const Fields& function) {
   return parsed.is_object() ? parsed : Json(text);
 }
 
-Json call_of(const Fields& function, const std::string& id) {
+Json call_json(const std::string& id, const std::string& name, Json arguments) {
   return {{"id", id},
           {"type", "function"},
-          {"function",
-           {{"name", function.needed_text("name")}, {"arguments", arguments_object(function)}}}};
+          {"function", {{"name", name}, {"arguments", std::move(arguments)}}}};
+}
+
+Json call_of(const Fields& function, const std::string& id) {
+  return call_json(id, function.needed_text("name"), arguments_object(function));
 }
 
 /// `tool_calls`, or the one `function_call` that was there before tools.
@@ -52,8 +57,14 @@ Json read_tool_calls(const Fields& message, const std::string& path) {
   for (size_t i = 0; calls != nullptr && i < calls->size(); ++i) {
     const std::string name = fmt::format("{}tool_calls[{}].", path, i);
     const Fields call((*calls)[i], name);
-    all.push_back(call_of(Fields(call.need("function"), name + "function."),
-                          call.text("id").value_or("")));
+    const std::string id = call.text("id").value_or("");
+    if (call.text("type").value_or("function") == "custom") {
+      const Fields custom(call.need("custom"), name + "custom.");
+      all.push_back(call_json(id, custom.needed_text("name"),
+                              custom_arguments(custom.needed_text("input"))));
+    } else {
+      all.push_back(call_of(Fields(call.need("function"), name + "function."), id));
+    }
   }
   if (!all.empty() || !message.has("function_call")) return all;
   all.push_back(call_of(message.inside("function_call"), ""));
