@@ -53,8 +53,8 @@ test: build          ## Build and run all tests
 test-models: models  ## Build and run the tests of these models beside transformers and kvpress
 	cmake --preset $(SNAPKV_PRESET) $(if $(wildcard $(BUILD)/CMakeCache.txt),,-DSNAPKV_PAGES=OFF) \
 	  -DSNAPKV_REAL_MODELS=$(CURDIR)/models/real
-	cmake --build $(BUILD) --parallel $(JOBS) --target real_models_test
-	ctest --preset $(SNAPKV_PRESET) --tests-regex RealModel
+	cmake --build $(BUILD) --parallel $(JOBS) --target real_models_test bin/snapkv
+	ctest --preset $(SNAPKV_PRESET) --tests-regex 'RealModel|real_models'
 
 clients: build       ## Real clients from PyPI and npm on the server, with MODEL; their table in docs/server.md
 	tools/client_walk.py --snapkv $(SNAPKV) -m $(MODEL) --docs docs/server.md

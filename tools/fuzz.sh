@@ -73,11 +73,39 @@ queries --kv-policy ada-snapkv --kv-budget 20 --kv-decode-limit 100
 EOF
 }
 
+# Makes a page, a Word document and a book.
+make_documents() {
+  mkdir -p "$1"
+  python3 - "$1" <<'EOF'
+import sys, zipfile
+page = ("<!DOCTYPE html><html><meta charset=iso-8859-2><body><p>A <b>page</b>.<pre>x</pre><ul><li>one"
+        "<li>two</ul><script>no</script><table><tr><td>1<td>2</table>&amp;&#x41;</body></html>")
+container = ('<container><rootfiles><rootfile full-path="b.opf"/></rootfiles></container>')
+package = ('<package><manifest><item id="a" href="a.xhtml" media-type="application/xhtml+xml"/>'
+           '</manifest><spine><itemref idref="a"/></spine></package>')
+w = "http://schemas.openxmlformats.org/wordprocessingml/2006/main"
+words = f'<w:document xmlns:w="{w}"><w:body><w:p><w:r><w:t>First.</w:t></w:r></w:p></w:body></w:document>'
+def archive(name, files):
+    with zipfile.ZipFile(f"{sys.argv[1]}/{name}", "w") as out:
+        for path, text in files: out.writestr(path, text)
+open(f"{sys.argv[1]}/page", "w").write(page)
+open(f"{sys.argv[1]}/utf16", "wb").write("Wörter\n".encode("utf-16"))
+open(f"{sys.argv[1]}/latin1", "wb").write("Gr\xf6\xdfe\n".encode("latin-1"))
+archive("word", [("[Content_Types].xml", "<Types/>"), ("word/document.xml", words)])
+archive("book", [("mimetype", "application/epub+zip"), ("META-INF/container.xml", container),
+                 ("b.opf", package), ("a.xhtml", page)])
+EOF
+}
+
 fuzz() {
   corpus=tests/fuzz/corpus_$1
   most_bytes=8192
   case $1 in
     gguf) corpus=tests/fuzz/corpus ;;
+    documents)
+      corpus=build/fuzz/documents
+      make_documents "$corpus"
+      ;;
     session)
       corpus=build/fuzz/sessions
       most_bytes=32768

@@ -51,9 +51,9 @@ constexpr std::array kSignatures = {
                  "ELF"sv, "a program"},
     Signature{0, "SQLite format 3\0"sv, "an SQLite database"},
     Signature{0, "GGUF"sv, "a model (GGUF): name it with -m"},
-    Signature{0, "SNAPKVS\n"sv, "a saved cache of snapkv: --load-cache or snapkv ask reads it"},
-    Signature{0, "SNAPKVP\n"sv,
-              "a document that snapkv compress has read: snapkv ask answers about it"},
+    Signature{0, "SNAPKVC\n"sv, "a saved cache of snapkv: --load-cache or snapkv ask reads it"},
+    Signature{0, "SNAPKVS\n"sv, "a saved cache of an older snapkv, to be made again"},
+    Signature{0, "SNAPKVP\n"sv, "a saved cache of an older snapkv, to be made again"},
 };
 
 /// Whether there is a zero near the beginning, as in all of these formats but two: a text may begin

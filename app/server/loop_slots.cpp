@@ -53,13 +53,9 @@ Json notes_of(const KeptSession& kept) {
           {"unread", kept.unread}};
 }
 
-/// Reads which bytes of the text are input. Files of earlier versions do not say so; their text is
-/// then dropped, and requests are compared by tokens.
+/// Reads which bytes of the text are input.
 void read_input(const Json& notes, const std::string& path, KeptSession& kept) {
-  if (!notes.contains("prompt_bytes") || !notes.contains("input")) {
-    kept.text.clear();
-    return;
-  }
+  if (!notes.contains("prompt_bytes") || !notes.contains("input")) fail_foreign(path);
   const auto number = [&](const Json& json, size_t most) {
     if (!json.is_number_unsigned() || json.get<size_t>() > most) fail_foreign(path);
     return json.get<size_t>();

@@ -170,7 +170,7 @@ void append_records(const RunOptions& run, const Item& item, RecordFile& file,
 Json policy_json(const PolicyConfig& config) {
   Json json = {{"policy", config.name}};
   for (const PolicySetting& setting : policy_settings(config)) {
-    std::visit([&](const auto& v) { json[setting.param->record] = v; }, setting.value);
+    std::visit([&](const auto& v) { json[setting.param->name] = v; }, setting.value);
   }
   return json;
 }

@@ -369,7 +369,7 @@ class Session {
   /// Replaces the session's state by that of a saved session, and returns its notes. Logits and
   /// later tokens are what they would have been in the session that was saved. Throws kRuntime if
   /// the file cannot be read; kBadModel, naming the field, if it is not such a file, has another
-  /// version, or is damaged (a checksum covers all of it); kUsage, naming both values, if it
+  /// version, or is damaged (checksums cover all of it); kUsage, naming both values, if it
   /// belongs to another model (Model::fingerprint()), policy, parameter, cache type or decode limit
   /// than this session; kContextExceeded if it has more tokens than n_ctx. The session is then as
   /// it was.
@@ -387,15 +387,20 @@ class Session {
   std::shared_ptr<Impl> impl_;  ///< shared by a Prefill that is in progress
 };
 
-/// The header of a file of Session::save().
-struct SavedSession {
+/// What the files of Session::save() and KvPrefix::save() (prefill.h) say of themselves.
+struct SavedCache {
   uint64_t fingerprint = 0;  ///< Model::fingerprint()
   std::string model;         ///< ModelInfo::name, for people
+  std::string notes;
+  DType type = DType::f16;  ///< of the rows
+  int64_t n_ctx = 0;        ///< of the session that read it; some models' rotation depends on it
+  int64_t n_past = 0;       ///< tokens seen
+};
+/// The header of a file of Session::save().
+struct SavedSession : SavedCache {
   /// A session with these options can load the file. Only those that the file is bound to are set:
   /// kv, kv_type, kv_decode_limit.
   SessionOptions options = {};
-  int64_t n_past = 0;  ///< tokens seen
-  std::string notes;
 };
 /// A saved session's file, for programs that load it often: it is mapped, and checked once, in all
 /// of its bytes. Its model is not needed. Immutable; several threads may load it at once.

@@ -58,9 +58,9 @@ void validate(const PolicyConfig& config, ParamNames names = ParamNames::fields)
 struct PolicyParam {
   enum class Type { boolean, integer, real, word };
 
-  std::string name;    ///< "kernel_size": in PolicyConfig, or the key in PolicyConfig::params
-  std::string record;  ///< "kernel": in JSON records
-  std::string flag;    ///< "--kv-kernel"
+  std::string name;   ///< "kernel_size": in JSON and PolicyConfig, or the key in PolicyConfig::params
+  std::string label;  ///< "kernel": in tables and summaries
+  std::string flag;   ///< "--kv-kernel"
   Type type = Type::integer;
   PolicyValue default_value;
   double least = 0, most = 0;      ///< for numbers: the range, both ends included

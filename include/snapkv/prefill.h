@@ -66,15 +66,11 @@ class KvPrefix {
 DType stored_kv_type(const ModelInfo& info);
 
 /// The header of a file of KvPrefix::save().
-struct SavedPrefix {
-  uint64_t fingerprint = 0;  ///< Model::fingerprint()
-  std::string model;         ///< ModelInfo::name, for people
-  std::string notes;
-  int64_t n_ctx = 0;  ///< of the session that read it; some models' rotation depends on it
-  DType type = DType::f16;
+struct SavedPrefix : SavedCache {
   std::vector<int32_t> tokens;
 };
-/// Whether a file begins like those of KvPrefix::save(). Throws kRuntime if it cannot be read.
+/// Whether a file begins like those of KvPrefix::save(). Throws kRuntime if it cannot be read,
+/// kBadModel if another version of snapkv has written it.
 bool is_prefix_file(const std::string& path);
 /// Reads and checks everything except the rows. Throws as KvPrefix::load() does.
 SavedPrefix describe_prefix(const std::string& path);

@@ -2,51 +2,48 @@
 #include "cache/kv_layer.h"
 
 #include <algorithm>
-#include <limits>
 #include <utility>
 
 #include "base/file_buffer.h"
 
 namespace snapkv {
 
-KvLayer::KvLayer(Backend& backend, KvMeter& meter, int64_t head_dim, DType dtype,
-                 std::span<const int32_t> capacity, std::string spill_dir)
+KvLayer::KvLayer(KvMeter& meter, const StateShape& shape, DType dtype, std::string spill_dir)
     : meter_(&meter),
       dtype_(dtype),
-      head_dim_(head_dim),
-      row_bytes_(snapkv::row_bytes(dtype, head_dim)),
-      spill_dir_(std::move(spill_dir)) {
+      head_dim_(shape.head_dim),
+      row_bytes_(snapkv::row_bytes(dtype, shape.head_dim)),
+      heads_(shape.n_head),
+      saved_(shape.n_head),
+      spill_dir_(std::move(spill_dir)) {}
+
+KvLayer::KvLayer(Backend& backend, KvMeter& meter, int64_t head_dim, DType dtype,
+                 std::span<const int32_t> capacity, std::string spill_dir)
+    : KvLayer(meter, {.n_head = std::ssize(capacity), .head_dim = head_dim}, dtype,
+              std::move(spill_dir)) {
+  allocate(backend, capacity);
+}
+
+void KvLayer::allocate(Backend& backend, std::span<const int32_t> capacity) {
   int64_t n_rows = 0;
   for (const int32_t rows : capacity) n_rows += rows;
-  const size_t size = n_rows * row_bytes(dtype, head_dim);
+  const size_t size = n_rows * row_bytes(dtype_, head_dim_);
   storage_ = spill_dir_.empty() ? backend.allocate(size, "KV cache")
                                 : make_file_buffer(spill_dir_, size, "KV cache");
   lay_out(capacity);
-  meter_->add(bytes());
-}
-
-KvLayer::KvLayer(KvMeter& meter, int64_t head_dim, DType dtype, int n_head_kv, int32_t n_rows,
-                 Buffer storage)
-    : meter_(&meter),
-      storage_(std::move(storage)),
-      dtype_(dtype),
-      head_dim_(head_dim),
-      row_bytes_(snapkv::row_bytes(dtype, head_dim)) {
-  SNAPKV_CHECK(storage_.bytes() == n_head_kv * n_rows * row_bytes(dtype, head_dim));
-  lay_out(std::vector<int32_t>(n_head_kv, n_rows));
-  for (Head& head : heads_) head.n_kv = n_rows;
-  meter_->add(bytes());
 }
 
 void KvLayer::lay_out(std::span<const int32_t> capacity) {
   int64_t n_rows = 0;
-  for (const int32_t rows : capacity) {
-    heads_.push_back({n_rows, 0, rows});
-    n_rows += rows;
+  for (size_t h = 0; h < capacity.size(); ++h) {
+    heads_[h] = {n_rows, 0, capacity[h]};
+    n_rows += capacity[h];
   }
+  saved_ = heads_;
   k_ = static_cast<char*>(storage_.data());
   v_ = k_ + n_rows * row_bytes_;
   pos_ = reinterpret_cast<int32_t*>(v_ + n_rows * row_bytes_);
+  meter_->add(bytes());
 }
 
 KvLayer::~KvLayer() {
@@ -63,16 +60,32 @@ void KvLayer::swap(KvLayer& other) noexcept {
   std::swap(head_dim_, other.head_dim_);
   std::swap(row_bytes_, other.row_bytes_);
   std::swap(heads_, other.heads_);
+  std::swap(saved_, other.saved_);
   std::swap(spill_dir_, other.spill_dir_);
 }
 
-std::vector<int32_t> KvLayer::n_kv() const {
+const KvLayer& KvLayer::rows_of(const LayerState& other) const {
+  const auto* const rows = dynamic_cast<const KvLayer*>(&other);
+  SNAPKV_CHECK(rows != nullptr && rows->head_dim_ == head_dim_ &&
+               rows->n_head_kv() == n_head_kv());
+  return *rows;
+}
+
+std::vector<int32_t> KvLayer::n_rows() const {
   std::vector<int32_t> n;
   for (const Head& head : heads_) n.push_back(head.n_kv);
   return n;
 }
 
-int32_t* KvLayer::pos(int head, int32_t slot) const { return pos_ + heads_[head].first + slot; }
+void KvLayer::visible_rows(std::vector<HeadRows>& heads) const {
+  for (int h = 0; h < n_head_kv(); ++h) heads.push_back(rows(h));
+}
+
+std::vector<int32_t> KvLayer::positions(Backend& backend, int head) const {
+  std::vector<int32_t> all(n_kv(head));
+  backend.download(all.data(), pos(head), all.size() * sizeof(int32_t));
+  return all;
+}
 
 bool KvLayer::has_equal_heads() const {
   for (int64_t h = 0; h < std::ssize(heads_); ++h) {
@@ -84,9 +97,12 @@ bool KvLayer::has_equal_heads() const {
 
 bool KvLayer::has_views() const { return block_size(dtype_) == 1 && has_equal_heads(); }
 
-Tensor KvLayer::view(char* base) const {
+KvLayer::Views KvLayer::views() const {
   SNAPKV_CHECK(has_views());
-  return Tensor(base, dtype_, {n_head_kv(), heads_[0].capacity, head_dim_});
+  const auto view = [this](char* base) {
+    return Tensor(base, dtype_, {n_head_kv(), heads_[0].capacity, head_dim_});
+  };
+  return {view(k_), view(v_)};
 }
 
 void KvLayer::append(Backend& backend, const Tensor& k, const Tensor& v,
@@ -108,41 +124,23 @@ void KvLayer::append(Backend& backend, const Tensor& k, const Tensor& v,
   for (Head& head : heads_) head.n_kv += n;  // last, since an op may run out of memory
 }
 
-void KvLayer::append(Backend& backend, const KvLayer& other) {
-  append_last(backend, other, std::numeric_limits<int32_t>::max());
-}
-
-void KvLayer::append_last(Backend& backend, const KvLayer& other, int32_t most) {
-  std::vector<int32_t> first = other.n_kv();
-  for (int32_t& n : first) n -= std::min(most, n);
-  append(backend, other, first);
-}
-
-void KvLayer::append(Backend& backend, const KvLayer& other, std::span<const int32_t> first) {
-  std::vector<int32_t> n_rows = other.n_kv();
-  for (size_t h = 0; h < n_rows.size(); ++h) n_rows[h] -= first[h];
-  append_rows(backend, other, first, n_rows);
-}
-
-void KvLayer::append_first(Backend& backend, const KvLayer& other, int32_t n) {
-  const std::vector<int32_t> first(heads_.size(), 0), n_rows(heads_.size(), n);
-  append_rows(backend, other, first, n_rows);
-}
-
-void KvLayer::append_rows(Backend& backend, const KvLayer& other, std::span<const int32_t> first,
-                          std::span<const int32_t> n_rows) {
-  SNAPKV_CHECK(other.head_dim_ == head_dim_ && other.n_head_kv() == n_head_kv());
+void KvLayer::append(Backend& backend, const LayerState& state, std::span<const int32_t> first,
+                     int64_t most) {
+  const KvLayer& other = rows_of(state);
   std::vector<const void*> k_src, v_src;
   std::vector<void*> k_dst, v_dst;
+  std::vector<int32_t> n_rows;
   for (int h = 0; h < n_head_kv(); ++h) {
-    const int32_t n = n_rows[h];
+    const int32_t begin = first.empty() ? 0 : first[h];
+    const auto n = static_cast<int32_t>(std::min<int64_t>(most, other.n_kv(h) - begin));
     const Head& head = heads_[h];
-    SNAPKV_CHECK(n >= 0 && first[h] + n <= other.n_kv(h) && head.n_kv + n <= head.capacity);
-    k_src.push_back(other.k(h, first[h]));
-    v_src.push_back(other.v(h, first[h]));
+    SNAPKV_CHECK(n >= 0 && head.n_kv + n <= head.capacity);
+    n_rows.push_back(n);
+    k_src.push_back(other.k(h, begin));
+    v_src.push_back(other.v(h, begin));
     k_dst.push_back(k(h, head.n_kv));
     v_dst.push_back(v(h, head.n_kv));
-    backend.copy(pos(h, head.n_kv), other.pos(h, first[h]), n * sizeof(int32_t));
+    backend.copy(pos(h, head.n_kv), other.pos(h, begin), n * sizeof(int32_t));
   }
   if (other.dtype_ == dtype_) {
     for (int h = 0; h < n_head_kv(); ++h) {
@@ -157,45 +155,46 @@ void KvLayer::append_rows(Backend& backend, const KvLayer& other, std::span<cons
   for (int h = 0; h < n_head_kv(); ++h) heads_[h].n_kv += n_rows[h];
 }
 
-KvLayer KvLayer::gather(Backend& backend, KvMeter& meter, const Selection& selection,
-                        int32_t reserve, DType dtype) const {
-  std::vector<int32_t> capacity = selection.keep_all ? n_kv() : selection.n_kept;
+void KvLayer::keep(Backend& backend, const LayerState& state, const Selection& selection,
+                   int32_t reserve) {
+  const KvLayer& all = rows_of(state);
+  std::vector<int32_t> capacity = selection.keep_all ? all.n_rows() : selection.n_kept;
   for (int32_t& rows : capacity) rows += reserve;
-  KvLayer out(backend, meter, head_dim_, dtype, capacity);
-  if (selection.keep_all) {
-    out.append(backend, *this);
-    return out;
-  }
-  std::vector<const void*> k_src(heads_.size()), v_src(heads_.size());
-  std::vector<void*> k_dst(heads_.size()), v_dst(heads_.size()), pos_dst(heads_.size());
+  allocate(backend, capacity);
+  if (selection.keep_all) return append(backend, all);
+  std::vector<const void*> k_src, v_src;
+  std::vector<void*> k_dst, v_dst, pos_dst;
   for (int h = 0; h < n_head_kv(); ++h) {
-    k_src[h] = k(h);
-    v_src[h] = v(h);
-    k_dst[h] = out.k(h);
-    v_dst[h] = out.v(h);
-    pos_dst[h] = out.pos(h);
-    out.heads_[h].n_kv = selection.n_kept[h];
+    k_src.push_back(all.k(h));
+    v_src.push_back(all.v(h));
+    k_dst.push_back(k(h));
+    v_dst.push_back(v(h));
+    pos_dst.push_back(pos(h));
+    heads_[h].n_kv = selection.n_kept[h];
   }
   const Tensor& rows = selection.rows;
   const std::vector<int32_t>& n = selection.n_kept;
-  if (dtype == dtype_) {
-    copy_rows(backend, k_, row_bytes_, rows, n, k_dst);
-    copy_rows(backend, v_, row_bytes_, rows, n, v_dst);
+  if (all.dtype_ == dtype_) {
+    all.copy_rows(backend, all.k_, row_bytes_, rows, n, k_dst);
+    all.copy_rows(backend, all.v_, row_bytes_, rows, n, v_dst);
   } else {
-    ops::convert_rows(backend, {k_src, dtype_, head_dim_, rows, n, dtype, k_dst});
-    ops::convert_rows(backend, {v_src, dtype_, head_dim_, rows, n, dtype, v_dst});
+    ops::convert_rows(backend, {k_src, all.dtype_, head_dim_, rows, n, dtype_, k_dst});
+    ops::convert_rows(backend, {v_src, all.dtype_, head_dim_, rows, n, dtype_, v_dst});
   }
-  copy_rows(backend, reinterpret_cast<char*>(pos_), sizeof(int32_t), rows, n, pos_dst);
-  return out;
+  all.copy_rows(backend, reinterpret_cast<char*>(all.pos_), sizeof(int32_t), rows, n, pos_dst);
 }
 
-KvLayer KvLayer::gather_last(Backend& backend, KvMeter& meter, int32_t n, int32_t reserve,
-                             DType dtype) const {
-  std::vector<int32_t> capacity;
-  for (const Head& head : heads_) capacity.push_back(std::min(n, head.n_kv) + reserve);
-  KvLayer out(backend, meter, head_dim_, dtype, capacity);
-  out.append_last(backend, *this, n);
-  return out;
+bool KvLayer::take(LayerState& all, int64_t n) {
+  auto* const rows = dynamic_cast<KvLayer*>(&all);
+  if (rows == nullptr || rows->dtype_ != dtype_ || rows->capacity(0) > n) return false;
+  swap(*rows);
+  return true;
+}
+
+bool KvLayer::reuse(const StateShape& shape, int64_t n) {
+  if (shape.n_head != n_head_kv() || shape.head_dim != head_dim_ || capacity(0) < n) return false;
+  for (Head& head : heads_) head.n_kv = 0;
+  return true;
 }
 
 void KvLayer::copy_rows(Backend& backend, char* base, int64_t bytes, const Tensor& rows,
@@ -219,15 +218,11 @@ void KvLayer::reserve(Backend& backend, int32_t n, int32_t step) {
   std::vector<int32_t> capacity;
   for (const Head& head : heads_) capacity.push_back(head.n_kv + std::max(n, step));
   KvLayer grown(backend, *meter_, head_dim_, dtype_, capacity, spill_dir_);
-  grown.append(backend, *this);
-  *this = std::move(grown);
-}
-
-void KvLayer::truncate(std::span<const int32_t> n_kv) {
-  for (int h = 0; h < n_head_kv(); ++h) {
-    SNAPKV_CHECK(n_kv[h] <= heads_[h].n_kv);
-    heads_[h].n_kv = n_kv[h];
+  if (storage_) grown.append(backend, *this);
+  for (int h = 0; h < n_head_kv(); ++h) {  // unless rows before them were dropped since
+    grown.saved_[h].n_kv = std::min(saved_[h].n_kv, heads_[h].n_kv);
   }
+  swap(grown);
 }
 
 void KvLayer::keep_last(int32_t n) {
@@ -239,8 +234,12 @@ void KvLayer::keep_last(int32_t n) {
   }
 }
 
-void KvLayer::clear() {
-  for (Head& head : heads_) head.n_kv = 0;
+void KvLayer::leave() const {
+  if (!spill_dir_.empty() && storage_) release_pages(storage_.data(), storage_.bytes());
+}
+
+void KvLayer::prefetch() const {
+  if (!spill_dir_.empty() && storage_) prefetch_pages(storage_.data(), storage_.bytes());
 }
 
 size_t KvLayer::bytes_used() const {

@@ -1,121 +1,92 @@
 // SPDX-License-Identifier: MIT
-// KvLayer: the keys, values and true positions of one layer, per KV head, with room to grow. It
-// serves as prefill's scratch layer and, one per layer, as a session's cache.
+// KvLayer: the keys, values and true positions of one layer's tokens, per KV head, with room to
+// grow. The state of a layer of full attention, and of any layer while all of its rows are needed.
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
-#include <limits>
-#include <span>
 #include <string>
-#include <vector>
 
-#include "backend/backend.h"
-#include "backend/ops.h"
 #include "base/buffer.h"
-#include "base/tensor.h"
-#include "cache/selection.h"
+#include "cache/layer_state.h"
 
 namespace snapkv {
 
-/// The most rows of a layer: rows and their positions are 32-bit numbers.
-inline constexpr int64_t kMostRows = std::numeric_limits<int32_t>::max();
-
-/// Bytes of KV memory of one session: current and peak.
-struct KvMeter {
-  size_t now = 0;
-  size_t peak = 0;
-  void add(size_t bytes) {
-    now += bytes;
-    if (now > peak) peak = now;
-  }
-  void remove(size_t bytes) { now -= bytes; }
-};
-
-class KvLayer {
+class KvLayer : public LayerState {
  public:
   KvLayer() = default;
-  /// An empty layer with room for capacity[h] rows in head h. `meter` must outlive it. Unless
-  /// `spill_dir` is empty, the rows are in an unnamed file in that folder (make_file_buffer), which
-  /// works only with backends on host memory.
+  /// An empty layer without room. Rows go to `spill_dir` as make_full_state() says.
+  KvLayer(KvMeter& meter, const StateShape& shape, DType dtype, std::string spill_dir = {});
+  /// An empty layer with room for capacity[h] rows in head h.
   KvLayer(Backend& backend, KvMeter& meter, int64_t head_dim, DType dtype,
           std::span<const int32_t> capacity, std::string spill_dir = {});
-  /// A layer with n_rows rows in each head, in memory that it does not own, laid out like a layer
-  /// with exactly that capacity. It cannot grow.
-  KvLayer(KvMeter& meter, int64_t head_dim, DType dtype, int n_head_kv, int32_t n_rows,
-          Buffer storage);
   KvLayer(KvLayer&& other) noexcept { swap(other); }
   KvLayer& operator=(KvLayer&& other) noexcept {
     KvLayer moved(std::move(other));
     swap(moved);
     return *this;
   }
-  ~KvLayer();
+  ~KvLayer() override;
 
-  explicit operator bool() const { return !heads_.empty(); }
   int n_head_kv() const { return static_cast<int>(heads_.size()); }
   DType dtype() const { return dtype_; }
 
   int32_t n_kv(int head) const { return heads_[head].n_kv; }
   int32_t capacity(int head) const { return heads_[head].capacity; }
-  std::vector<int32_t> n_kv() const;
   /// Rows of head `head` from `slot` on, [.., head_dim] in the cache dtype, and their positions.
   void* k(int head, int32_t slot = 0) const { return row(k_, head, slot); }
   void* v(int head, int32_t slot = 0) const { return row(v_, head, slot); }
-  int32_t* pos(int head, int32_t slot = 0) const;
+  int32_t* pos(int head, int32_t slot = 0) const { return pos_ + heads_[head].first + slot; }
   HeadRows rows(int head) const { return {k(head), v(head), heads_[head].n_kv}; }
 
-  /// Whether policies can read it: its type is not quantized, and all heads have the same capacity.
-  bool has_views() const;
-  /// [n_head_kv, capacity, head_dim] views; every head must have the same capacity.
-  Tensor k_view() const { return view(k_); }
-  Tensor v_view() const { return view(v_); }
+  std::string_view kind() const override { return "rows"; }
+  void reserve(Backend& backend, int32_t n, int32_t step) override;
+  void append(Backend& backend, const Tensor& k, const Tensor& v,
+              std::span<const int32_t> pos) override;
+  using LayerState::append;
+  void append(Backend& backend, const LayerState& other, std::span<const int32_t> first,
+              int64_t most) override;
+  bool reuse(const StateShape& shape, int64_t n) override;
+  std::vector<int32_t> n_rows() const override;
+  void visible_rows(std::vector<HeadRows>& heads) const override;
+  std::vector<int32_t> positions(Backend& backend, int head) const override;
+  bool has_views() const override;
+  Views views() const override;
+  void keep(Backend& backend, const LayerState& all, const Selection& selection,
+            int32_t reserve) override;
+  bool take(LayerState& all, int64_t n) override;
+  void snapshot() override { saved_ = heads_; }
+  void roll_back() override { heads_ = saved_; }
+  void save(Backend& backend, const ByteSink& out) const override;
+  size_t most_saved_bytes(int64_t n) const override;
+  void load(Backend& backend, const SavedState& saved, int64_t reserve) override;
+  void borrow(const SavedState& saved) override;
+  void leave() const override;
+  void prefetch() const override;
+  std::span<const std::byte> memory() const override {
+    return {static_cast<const std::byte*>(storage_.data()), storage_.bytes()};
+  }
+  size_t bytes_used() const override;
 
-  /// Appends n tokens: k, v [n, n_head_kv, head_dim] f32 (after RoPE), and their true positions
-  /// [n]. There must be room.
-  void append(Backend& backend, const Tensor& k, const Tensor& v, std::span<const int32_t> pos);
-  /// Appends all rows of `other`, converted to this layer's type. There must be room.
-  void append(Backend& backend, const KvLayer& other);
-  /// Appends only the rows of `other` from slot first[h] of each head on.
-  void append(Backend& backend, const KvLayer& other, std::span<const int32_t> first);
-  /// Appends only the first n rows of each head of `other`, which must have them.
-  void append_first(Backend& backend, const KvLayer& other, int32_t n);
-  /// A new layer with the selected rows in type `dtype` and room for `reserve` more in each head.
-  /// `meter` counts its memory.
-  KvLayer gather(Backend& backend, KvMeter& meter, const Selection& selection, int32_t reserve,
-                 DType dtype) const;
-  /// A new layer with the last n rows of each head, or with all rows if there are fewer.
-  KvLayer gather_last(Backend& backend, KvMeter& meter, int32_t n, int32_t reserve,
-                      DType dtype) const;
-  /// Makes room for n more rows in every head; if it has to grow, then by at least `step` rows.
-  void reserve(Backend& backend, int32_t n, int32_t step);
-  /// Drops all rows of each head h but the first n_kv[h].
-  void truncate(std::span<const int32_t> n_kv);
   /// Drops the rows before the last n of each head. Nothing is moved: reserve() reuses their memory
-  /// when it makes room. For layers with a sliding window.
+  /// when it makes room.
   void keep_last(int32_t n);
-  void clear();
+  /// Bytes of one row of one head: key, value and position.
+  static size_t row_bytes(DType dtype, int64_t head_dim) {
+    return 2 * snapkv::row_bytes(dtype, head_dim) + sizeof(int32_t);
+  }
+
+ protected:
+  void allocate(Backend& backend, std::span<const int32_t> capacity);
+
+ private:
   /// The rows that a head has. append() and keep_last() move no rows, so restoring the heads undoes
-  /// them. restore_heads() never fails.
+  /// them.
   struct Head {
     int64_t first = 0;  // row of slot 0 in the layer's memory
     int32_t n_kv = 0;
     int32_t capacity = 0;  // counted from slot 0
   };
-  std::span<const Head> heads() const { return heads_; }
-  void restore_heads(std::span<const Head> heads) {
-    std::copy(heads.begin(), heads.end(), heads_.begin());
-  }
-
-  const void* data() const { return storage_.data(); }
-  size_t bytes() const { return storage_.bytes(); }
-  /// Bytes of one row of one head: key, value and position.
-  static size_t row_bytes(DType dtype, int64_t head_dim) {
-    return 2 * snapkv::row_bytes(dtype, head_dim) + sizeof(int32_t);
-  }
-  size_t bytes_used() const;
-
- private:
+  /// `other` as a layer of rows of the same sizes, which it must be.
+  const KvLayer& rows_of(const LayerState& other) const;
   /// Whether slot s of head h is row h * capacity + s.
   bool has_equal_heads() const;
   /// Sets the heads' capacities and the places of keys, values and positions in storage_.
@@ -123,14 +94,9 @@ class KvLayer {
   /// dst[h] = the n[h] rows of head h listed in `rows`, copied as `bytes` bytes each.
   void copy_rows(Backend& backend, char* base, int64_t bytes, const Tensor& rows,
                  std::span<const int32_t> n, std::span<void* const> dst) const;
-  void append_last(Backend& backend, const KvLayer& other, int32_t most);
-  /// Appends rows [first[h], first[h] + n[h]) of each head of `other`.
-  void append_rows(Backend& backend, const KvLayer& other, std::span<const int32_t> first,
-                   std::span<const int32_t> n);
   void* row(char* base, int head, int32_t slot) const {
     return base + (heads_[head].first + slot) * row_bytes_;
   }
-  Tensor view(char* base) const;
   void swap(KvLayer& other) noexcept;
 
   KvMeter* meter_ = nullptr;
@@ -141,8 +107,8 @@ class KvLayer {
   DType dtype_ = DType::f16;
   int64_t head_dim_ = 0;
   int64_t row_bytes_ = 0;  // of a key or a value
-  std::vector<Head> heads_;
-  std::string spill_dir_;  // empty: in the backend's memory
+  std::vector<Head> heads_, saved_;  // saved_: of the snapshot
+  std::string spill_dir_;            // empty: in the backend's memory
 };
 
 }  // namespace snapkv

@@ -12,10 +12,37 @@
 #include "engine/recompress.h"
 #include "engine/session_impl.h"
 #include "engine/sessions_in_use.h"
-#include "engine/step_rollback.h"
 
 namespace snapkv {
 namespace {
+
+/// Undoes a step that fails, so that an Error leaves every session as it was.
+class StepRollback {
+ public:
+  explicit StepRollback(std::span<Session::Impl* const> sessions) : sessions_(sessions) {}
+  ~StepRollback() {
+    const int64_t n_seq = std::ssize(sessions_);
+    for (int64_t i = 0; i < n_changed_; ++i) {
+      Session::Impl& session = *sessions_[i % n_seq];
+      session.layers[i / n_seq]->roll_back();
+      if (i < n_seq) session.queries.drop_pushed();
+    }
+  }
+  StepRollback(const StepRollback&) = delete;
+  StepRollback& operator=(const StepRollback&) = delete;
+
+  /// Must be called before each change. Layers come in order, and within a layer the sessions.
+  void before(LayerState& layer) {
+    layer.snapshot();
+    ++n_changed_;
+  }
+  /// Keeps the rows of the step, which has succeeded.
+  void commit() { n_changed_ = 0; }
+
+ private:
+  std::span<Session::Impl* const> sessions_;
+  int64_t n_changed_ = 0;  // pairs of a layer and a session
+};
 
 /// Appends each sequence's new row to its own cache and attends to that cache alone.
 class DecodeAttentionStep final : public AttentionStep {
@@ -36,13 +63,10 @@ class DecodeAttentionStep final : public AttentionStep {
     const LayerSpec& spec = architecture_.layer_spec(il_);
     heads_.clear();
     for (int64_t s = 0; s < std::ssize(sessions_); ++s) {
-      KvLayer& layer = sessions_[s]->layers[il_];
-      rollback_.before(s, il_);
+      LayerState& layer = *sessions_[s]->layers[il_];
+      rollback_.before(layer);
       layer.append(backend_, k.slice(s, s + 1), v.slice(s, s + 1), pos_.subspan(s, 1));
-      if (spec.attention == AttentionKind::sliding_window) {
-        layer.keep_last(static_cast<int32_t>(spec.window));
-      }
-      for (int h = 0; h < layer.n_head_kv(); ++h) heads_.push_back(layer.rows(h));
+      layer.visible_rows(heads_);
       QueryRing& queries = sessions_[s]->queries;
       if (queries) queries.push(backend_, il_, q.at<const void>(s));
     }
@@ -53,7 +77,7 @@ class DecodeAttentionStep final : public AttentionStep {
     a.scale = spec.scale;
     a.out = out;
     a.variant = spec.variant();
-    a.variant.window = 0;  // rows before the window are already left out
+    a.variant.window = 0;  // the state has left out the rows before the window
     ops::attention_decode(backend_, a);
   }
 
@@ -136,7 +160,7 @@ uint64_t step_shape(std::span<Session::Impl* const> sessions, const Tensor& x,
   for (int64_t il = 0; il < std::ssize(sessions[0]->layers); ++il) {
     int32_t most = 0;  // the most rows that the step's attention sees
     for (const Session::Impl* s : sessions) {
-      for (const int32_t n : s->layers[il].n_kv()) most = std::max(most, n + 1);
+      for (const int32_t n : s->layers[il]->n_rows()) most = std::max(most, n + 1);
     }
     hash.add((most + kStepRows - 1) / kStepRows);
   }
@@ -147,7 +171,7 @@ uint64_t step_shape(std::span<Session::Impl* const> sessions, const Tensor& x,
 void reserve_rows(Session::Impl& s) {
   for (int il = 0; il < std::ssize(s.layers); ++il) {
     const int64_t step = std::min(s.options.decode_reserve, steps_to_limit(s, il));
-    s.layers[il].reserve(s.backend(), 1, static_cast<int32_t>(step));
+    s.layers[il]->reserve(s.backend(), 1, static_cast<int32_t>(step));
   }
 }
 
@@ -178,7 +202,7 @@ void decode_batch(std::span<Session* const> batch, std::span<const int32_t> toke
   const Tensor x = first.decode_x.view(DType::f32, {n_seq, config.n_embd});
   const Tensor logits = first.decode_logits.view(DType::f32, {n_seq, config.n_vocab});
   LinearRunner linear(backend);
-  StepRollback rollback(sessions, first.step_heads);
+  StepRollback rollback(sessions);
   DecodeAttentionStep attention(backend, architecture, sessions, pos, first.decode_heads, rollback);
   // queries are kept by copies, which a step can't hold
   const bool copies = std::any_of(sessions.begin(), sessions.end(),

@@ -4,12 +4,11 @@
 
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <vector>
 
-#include "cache/kv_layer.h"
-#include "engine/kv_prefix_file.h"
+#include "cache/layer_state.h"
+#include "engine/cache_file.h"
 #include "engine/session_impl.h"
 #include "format/mmap_file.h"
 #include "snapkv/prefill.h"
@@ -20,28 +19,22 @@ struct KvPrefix::Impl {
   std::shared_ptr<const Model> model;
   int64_t n_ctx = 0;  // of the session that read it; some models rotate keys by it
   std::vector<int32_t> tokens;
-  KvMeter meter;                // declared before the layers, which report to it
-  std::vector<KvLayer> layers;  // [n_layer], in scratch_dtype() or a file's type; empty with zstd
+  DType type = DType::f16;  // scratch_dtype() or, of a file, any
+  KvMeter meter;            // declared before the layers, which report to it
+  std::vector<std::unique_ptr<LayerState>> layers;  // [n_layer]; empty if they are in a file
 
   struct File {
-    explicit File(const std::string& name)
-        : path(name),
-          map(name),
-          content(parse_prefix_file(map.bytes(), name)),
-          hashed(std::make_unique<std::once_flag[]>(content.layers.size())),
-          checked(std::make_unique<std::once_flag[]>(content.layers.size())) {}
-    std::string path;
+    explicit File(const std::string& path);
     MmapFile map;
-    PrefixFile content;                                 // points into `map`
-    std::unique_ptr<std::once_flag[]> hashed, checked;  // [n_layer]: checksum, positions
+    CacheFile blocks;  // its bytes are the map's
+    SavedPrefix saved;
   };
   std::unique_ptr<const File> file;  // holds the layers; null if they are in memory
 
   static Backend& backend_of(const Model& model) { return *model.impl_->backend; }
-  bool is_file() const { return file != nullptr; }
   /// Calls `use` with layer il, which is valid during the call; a layer stored as a zstd frame is
   /// decoded for it. The first call for a layer compares its checksum. Throws Error{kBadModel}.
-  void with_layer(int il, const std::function<void(const KvLayer&)>& use) const;
+  void with_layer(int il, const std::function<void(const LayerState&)>& use) const;
 };
 
 /// Throws Error{kUsage} unless the session can begin with the first `n` tokens of `prefix`, which

@@ -7,9 +7,8 @@
 #include "backend/cpu_scratch.h"
 #include "base/available_memory.h"
 #include "base/error.h"
-#include "cache/kv_layer.h"
+#include "cache/layer_state.h"
 #include "engine/hidden_states.h"
-#include "engine/kv_history.h"
 #include "engine/layer_budget.h"
 #include "engine/option_range.h"
 #include "engine/query_ring.h"
@@ -32,6 +31,19 @@ size_t score_bytes(const ModelConfig& c, const Policy& policy, int64_t n_tokens,
   const int64_t n_window = std::min<int64_t>(n_tokens, policy.window_size());
   const bool selects = policy.info().has_budget && shape.n_kept < n_tokens;
   return n_window * c.n_q() * sizeof(float) + (selects ? policy.selection_bytes(shape) : 0);
+}
+
+/// Resident bytes of the rows that are kept for later turns.
+size_t history_bytes(const ModelSpec& spec, const SessionOptions& options, int64_t n_tokens) {
+  size_t all = 0, largest = 0;
+  for (const LayerSpec& layer : spec.layers) {
+    if (!layer.compressed) continue;
+    const size_t bytes = layer.state.bytes(options.kv_type, n_tokens + kHistoryGrowth);
+    all += bytes;
+    largest = std::max(largest, bytes);
+  }
+  // if spilled, two layers are in memory: the current one and the one that is read ahead
+  return options.spill_dir.empty() ? all : 2 * largest;
 }
 
 ByteProducts byte_products(const ModelInfo& info) {
@@ -129,19 +141,19 @@ MemoryPlan plan_memory(const ModelInfo& info, const SessionOptions& given, int64
   const ModelConfig& c = spec.config;
   const auto policy = Policy::make(options.kv);
   const bool packed = packs_weights(info, n_tokens, compute, device);
-  int64_t full = 0, kept = 0;  // rows per KV head, all layers
+  const DType scratch = scratch_dtype(options.kv_type);
+  MemoryPlan plan;
   bool keeps_all = true;
   for (int il = 0; il < c.n_layer; ++il) {
+    const LayerSpec& layer = spec.layers[il];
     const int64_t rows = std::min(n_tokens, layer_budget(spec, *policy, n_tokens, il));
-    full += spec.layers[il].visible_rows(n_tokens);
-    kept += rows + options.decode_reserve;
+    plan.kv_full += layer.state.bytes(options.kv_type, layer.visible_rows(n_tokens));
+    plan.kv_kept += layer.state.bytes(options.kv_type, rows + options.decode_reserve);
+    plan.kv_scratch = std::max(plan.kv_scratch, layer.state.bytes(scratch, n_tokens));
     keeps_all = keeps_all && rows == n_tokens;
   }
-  const DType scratch = scratch_dtype(options.kv_type);
-  const size_t row = KvLayer::row_bytes(options.kv_type, c.head_dim) * c.n_head_kv;
-  const size_t scratch_row = KvLayer::row_bytes(scratch, c.head_dim) * c.n_head_kv;
-
-  MemoryPlan plan;
+  // if everything is kept, a scratch layer of the cache's type becomes the cache: no second layer
+  if (keeps_all && scratch == options.kv_type) plan.kv_scratch = 0;
   plan.weights = info.weight_bytes;
   KernelShape kernels = kernel_shape(spec, *policy, options, n_tokens, packed, compute,
                                      byte_products(info), n_threads);
@@ -156,8 +168,7 @@ MemoryPlan plan_memory(const ModelInfo& info, const SessionOptions& given, int64
   plan.activations = ActivationBuffer::bytes(spec, std::min(n_tokens, options.chunk),
                                              packed ? compute : DType::f32);
   if (options.kv_refresh && policy->info().has_budget) {
-    plan.kv_history =
-        KvHistory::resident_bytes(spec, options.kv_type, n_tokens, !options.spill_dir.empty());
+    plan.kv_history = history_bytes(spec, options, n_tokens);
   }
   if (options.kv_decode_limit > 0) plan.queries = QueryRing::bytes(c, policy->window_size());
   plan.logits = logits_bytes(spec, 1);
@@ -167,11 +178,6 @@ MemoryPlan plan_memory(const ModelInfo& info, const SessionOptions& given, int64
         cpu_kernel_bytes(kernels, policy->window_size()) + n_tokens * sizeof(int32_t);  // positions
   }
   plan.budget = policy->budget_for(n_tokens);
-  plan.kv_full = row * full;
-  plan.kv_kept = row * kept;
-  // if everything is kept, a scratch layer of the cache's type becomes the cache: no second layer
-  const bool taken = keeps_all && scratch == options.kv_type;
-  plan.kv_scratch = taken ? 0 : scratch_row * n_tokens;
   return plan;
 }
 
@@ -199,7 +205,7 @@ size_t free_memory() { return available_memory(); }
 
 size_t kv_row_bytes(const ModelInfo& info, DType kv_type) {
   validate_kv_type(kv_type, info.head_dim);
-  return KvLayer::row_bytes(kv_type, info.head_dim) * info.n_head_kv;
+  return StateShape{.n_head = info.n_head_kv, .head_dim = info.head_dim}.bytes(kv_type, 1);
 }
 
 }  // namespace snapkv

@@ -18,6 +18,10 @@ constexpr DType scratch_dtype(DType kv_type) {
 /// Rows of logits that are computed at once after the last layer.
 inline constexpr int64_t kOutputRows = 16;
 
+/// The fewest rows that a layer's history (kv_refresh) grows by, so that short turns do not copy it
+/// each time.
+inline constexpr int32_t kHistoryGrowth = 256;
+
 /// Bytes that the logits of a prompt's last tokens take while they are computed.
 size_t logits_bytes(const ModelSpec& spec, int64_t n_logits);
 

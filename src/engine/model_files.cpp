@@ -4,13 +4,8 @@
 
 #include <sys/stat.h>
 
-#include <cerrno>
-#include <cstring>
-#include <fstream>
-
 #include "base/error.h"
-#include "engine/kv_prefix_file.h"
-#include "engine/session_file.h"
+#include "engine/cache_file.h"
 #include "format/gguf_part.h"
 #include "huggingface/folder.h"
 
@@ -24,15 +19,7 @@ void check_cache_path(const std::string& path) {
   struct stat info = {};
   const bool holds_bytes =
       ::stat(path.c_str(), &info) == 0 && S_ISREG(info.st_mode) && info.st_size > 0;
-  if (!holds_bytes) return;
-  static_assert(sizeof(kSessionMagic) == sizeof(kPrefixMagic));
-  char magic[sizeof(kSessionMagic)] = {};
-  std::ifstream in(path, std::ios::binary);
-  if (!in) fail(ErrorCode::kRuntime, "can't read '{}': {}", path, std::strerror(errno));
-  in.read(magic, sizeof(magic));
-  for (const auto& known : {kSessionMagic, kPrefixMagic}) {
-    if (std::memcmp(magic, known, sizeof(magic)) == 0) return;
-  }
+  if (!holds_bytes || is_saved_cache(path)) return;
   fail(ErrorCode::kUsage,
        "'{}' is there and is no saved cache, which alone is replaced by another: name another file",
        path);

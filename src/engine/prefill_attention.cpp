@@ -7,7 +7,7 @@
 
 namespace snapkv {
 
-void PrefillAttentionStep::begin(int il, KvLayer& scratch, std::span<const int32_t> pos,
+void PrefillAttentionStep::begin(int il, LayerState& scratch, std::span<const int32_t> pos,
                                  const Tensor& q_window, int64_t window_row) {
   il_ = il;
   scratch_ = &scratch;
@@ -19,7 +19,7 @@ void PrefillAttentionStep::begin(int il, KvLayer& scratch, std::span<const int32
 void PrefillAttentionStep::attend(const Tensor& q, const Tensor& k, const Tensor& v,
                                   const Tensor& out) {
   const Backend::Mark begin = backend_.mark();
-  std::vector<int32_t> n_past = scratch_->n_kv();
+  std::vector<int32_t> n_past = scratch_->n_rows();
   scratch_->append(backend_, k, v, pos_);
   keep_window(q, k.shape[0]);
   const int64_t n_out = out.shape[0];
@@ -28,8 +28,9 @@ void PrefillAttentionStep::attend(const Tensor& q, const Tensor& k, const Tensor
     for (int32_t& n : n_past) n += static_cast<int32_t>(k.shape[0] - n_out);
     PrefillAttention a;
     a.q = q.slice(q.shape[0] - n_out, q.shape[0]);
-    a.k = scratch_->k_view();
-    a.v = scratch_->v_view();
+    const LayerState::Views views = scratch_->views();
+    a.k = views.k;
+    a.v = views.v;
     a.n_past = n_past;
     a.scale = layer.scale;
     a.out = out;
@@ -44,10 +45,11 @@ void PrefillAttentionStep::attend(const Tensor& q, const Tensor& k, const Tensor
 
 void PrefillAttentionStep::show(const Tensor& q) {
   const LayerSpec& layer = architecture_.layer_spec(il_);
-  const std::vector<int32_t> n_rows = scratch_->n_kv();
+  const std::vector<int32_t> n_rows = scratch_->n_rows();
+  const LayerState::Views views = scratch_->views();
   const QueryChunk chunk{.q = q,
                          .pos = pos_.last(q.shape[0]),
-                         .k = scratch_->k_view(),
+                         .k = views.k,
                          .n_rows = n_rows,
                          .scale = layer.scale,
                          .rope = architecture_.rotation(il_, n_ctx_),

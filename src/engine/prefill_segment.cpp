@@ -50,6 +50,7 @@ void PrefillSegment::allocate() {
   making_ = std::make_unique<KvPrefix::Impl>();
   making_->model = session.model;
   making_->n_ctx = session.n_ctx;
+  making_->type = scratch_dtype(session.options.kv_type);
   making_->tokens = prompt_.tokens;
 }
 
@@ -63,30 +64,30 @@ void PrefillSegment::begin_layer(int il) {
 void PrefillSegment::fill_scratch(int il) {
   Session::Impl& session = first();
   Backend& backend = session.backend();
-  const ModelConfig& c = session.architecture().config();
   int64_t n_rows = plan_.n_tokens + prompt_.options.n_from_prefix;
-  const KvLayer* old = targets_[0]->old_layer(il);
+  const LayerState* old = targets_[0]->old_layer(il);
   if (old != nullptr) {
-    const std::vector<int32_t> n_kv = old->n_kv();
-    n_rows += *std::max_element(n_kv.begin(), n_kv.end());
+    const std::vector<int32_t> n_old = old->n_rows();
+    n_rows += *std::max_element(n_old.begin(), n_old.end());
   }
   // a scratch layer that will become the cache needs room for generated tokens
   const DType dtype = scratch_dtype(session.options.kv_type);
   const bool taken =
       targets_.size() == 1 && dtype == session.options.kv_type && n_rows <= targets_[0]->budget(il);
-  const int64_t room = n_rows + (taken ? session.options.decode_reserve : 0);
-  if (!scratch_ || scratch_.capacity(0) < room) {
-    scratch_ = KvLayer();  // frees the old one before the new one is allocated
-    const std::vector<int32_t> capacity(c.n_head_kv, static_cast<int32_t>(room));
-    scratch_ = KvLayer(backend, session.meter, c.head_dim, dtype, capacity);
-    scratch_bytes_ = scratch_.bytes();
+  const auto room = static_cast<int32_t>(n_rows + (taken ? session.options.decode_reserve : 0));
+  const StateShape& shape = session.architecture().layer_spec(il).state;
+  if (scratch_ == nullptr || !scratch_->reuse(shape, room)) {
+    scratch_.reset();  // frees the old one before the new one is allocated
+    scratch_ = make_full_state(shape, session.meter, dtype);
+    scratch_->reserve(backend, room, room);
+    scratch_bytes_ = scratch_->bytes();
   }
-  scratch_.clear();
-  if (old != nullptr) scratch_.append(backend, *old);
+  if (old != nullptr) scratch_->append(backend, *old);
+  scratch_->snapshot();  // for PrefillTarget, which may have to restore the old layer
   if (const KvPrefix* prefix = prompt_.options.prefix.get()) {
-    const auto n = static_cast<int32_t>(prompt_.options.n_from_prefix);
-    prefix->impl().with_layer(
-        il, [&](const KvLayer& rows) { scratch_.append_first(backend, rows, n); });
+    prefix->impl().with_layer(il, [&](const LayerState& rows) {
+      scratch_->append(backend, rows, {}, prompt_.options.n_from_prefix);
+    });
   }
 }
 
@@ -101,7 +102,7 @@ int64_t PrefillSegment::first_query(int il) const {
 }
 
 AttentionStep& PrefillSegment::begin_chunk(int il, int64_t begin, int64_t end) {
-  attention_.begin(il, scratch_, pos().subspan(begin, end - begin), q_window_,
+  attention_.begin(il, *scratch_, pos().subspan(begin, end - begin), q_window_,
                    begin - (plan_.n_tokens - n_window_));
   return attention_;
 }
@@ -113,7 +114,7 @@ void PrefillSegment::end_layer(int il) {
   for (const auto& target : targets_) {
     Tensor window;
     if (q_window_) window = q_window_.slice(n_window_ - target->n_window(), n_window_);
-    target->keep_rows(il, scratch_, window, may_take);
+    target->keep_rows(il, *scratch_, window, may_take);
   }
 }
 
@@ -121,16 +122,17 @@ void PrefillSegment::end_layer(int il) {
 void PrefillSegment::keep_prefix(int il) {
   if (!making_) return;
   Session::Impl& session = first();
-  const std::vector<int32_t> n_kv = scratch_.n_kv();
-  KvLayer rows(session.backend(), making_->meter, session.architecture().config().head_dim,
-               scratch_.dtype(), n_kv);
-  rows.append(session.backend(), scratch_);
+  auto rows = make_full_state(session.architecture().layer_spec(il).state, making_->meter,
+                              making_->type);
+  const int32_t n = scratch_->n_rows()[0];
+  rows->reserve(session.backend(), n, n);
+  rows->append(session.backend(), *scratch_);
   making_->layers.push_back(std::move(rows));
   SNAPKV_CHECK(std::ssize(making_->layers) == il + 1);
 }
 
 void PrefillSegment::prepare_commit() {
-  scratch_ = KvLayer();  // frees it before the sessions count what they hold
+  scratch_.reset();  // before the sessions count what they hold
   target_logits_.assign(targets_.size() - 1, logits_);
   target_logits_.push_back(std::move(logits_));
   if (making_) prefix_ = std::make_shared<KvPrefix>(std::move(making_));

@@ -58,7 +58,7 @@ class PrefillSegment {
   Buffer window_buffer_;
   Tensor q_window_;           // [n_window, n_head, head_dim] f32
   std::vector<int32_t> pos_;  // [n_tokens]
-  KvLayer scratch_;
+  std::unique_ptr<LayerState> scratch_;
   size_t scratch_bytes_ = 0;
   std::vector<float> logits_;
   std::vector<std::vector<float>> target_logits_;  // [targets], set when the prompt is done

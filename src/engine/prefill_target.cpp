@@ -19,7 +19,6 @@ PrefillTarget::PrefillTarget(Session::Impl& session, int64_t n_tokens, bool sele
                     : 0) {
   const size_t n_layer = session.info().n_layer;
   fresh_.resize(n_layer);
-  old_n_kv_.resize(n_layer);
   layer_stats_.resize(n_layer);
   if (session.has_decode_limit()) {
     queries_ = QueryRing(session.backend(), session.architecture().config(),
@@ -28,36 +27,42 @@ PrefillTarget::PrefillTarget(Session::Impl& session, int64_t n_tokens, bool sele
   if (!session.options.kv_refresh || !session.policy->info().has_budget) return;
   const ModelSpec& spec = session.architecture().spec();
   if (session.layers.empty()) {
-    session.history = KvHistory(session.backend(), session.history_meter, spec,
-                                session.options.kv_type, session.options.spill_dir);
+    session.history.clear();
+    for (const LayerSpec& layer : spec.layers) {
+      session.history.push_back(
+          layer.compressed ? make_full_state(layer.state, session.history_meter,
+                                             session.options.kv_type, session.options.spill_dir)
+                           : nullptr);
+    }
     session.in_history.resize(n_layer);
   }
   old_history_.resize(n_layer);
   for (int il = 0; il < std::ssize(spec.layers); ++il) {
-    if (!session.history.has_layer(il)) continue;
+    if (!session.has_history(il)) continue;
     session.remember(il);
-    const KvLayer& rows = session.history.layer(il);
-    old_history_[il] = rows ? rows.n_kv() : std::vector<int32_t>(spec.config.n_head_kv, 0);
+    session.history[il]->snapshot();
+    old_history_[il] = session.history[il]->n_rows();
   }
 }
 
 PrefillTarget::~PrefillTarget() {
   if (committed_) return;
   for (int il = 0; il < std::ssize(old_history_); ++il) {
-    if (session_.history.has_layer(il)) session_.history.truncate(il, old_history_[il]);
+    if (session_.has_history(il)) session_.history[il]->roll_back();
   }
-  for (size_t il = 0; il < old_n_kv_.size(); ++il) {
-    if (old_n_kv_[il].empty()) continue;
-    fresh_[il].truncate(old_n_kv_[il]);
+  for (size_t il = 0; il < session_.layers.size(); ++il) {
+    if (session_.layers[il] != nullptr) continue;
+    // the scratch layer was taken, and its first rows are those of the old layer
+    fresh_[il]->roll_back();
     session_.layers[il] = std::move(fresh_[il]);
   }
 }
 
-const KvLayer* PrefillTarget::old_layer(int il) const {
+const LayerState* PrefillTarget::old_layer(int il) const {
   if (session_.layers.empty()) return nullptr;
-  if (!session_.history.has_layer(il)) return &session_.layers[il];
-  session_.history.prefetch(il + 1);
-  return &session_.history.layer(il);
+  if (!session_.has_history(il)) return session_.layers[il].get();
+  if (session_.has_history(il + 1)) session_.history[il + 1]->prefetch();
+  return session_.history[il].get();
 }
 
 int64_t PrefillTarget::budget(int il) const {
@@ -82,81 +87,61 @@ void PrefillTarget::observe(const QueryChunk& chunk) {
   score_seconds_ += timer.seconds();
 }
 
-void PrefillTarget::keep_rows(int il, KvLayer& scratch, const Tensor& q_window, bool may_take) {
+void PrefillTarget::keep_rows(int il, LayerState& scratch, const Tensor& q_window, bool may_take) {
   Timer timer;
   Backend& backend = session_.backend();
-  const LayerSpec& spec = session_.architecture().layer_spec(il);
-  const std::vector<int32_t> n_rows = scratch.n_kv();
+  const std::vector<int32_t> n_rows = scratch.n_rows();
   const int32_t most_rows = *std::max_element(n_rows.begin(), n_rows.end());
-  Selection selection;
-  if (spec.compressed) {
-    selection = choose(il, scratch, q_window, most_rows);
-  } else {
-    selection.keep_all = most_rows <= budget(il);
-  }
+  const Selection selection = choose(il, scratch, q_window, most_rows);
   if (queries_) queries_.fill(backend, il, q_window);
   backend.synchronize();  // before the time is taken
   score_seconds_ += timer.lap();
-  if (session_.history.has_layer(il)) {
-    session_.history.append(il, scratch, old_history_[il]);
-    session_.history.leave(il);
+  if (session_.has_history(il)) {
+    session_.add_to_history(il, scratch, old_history_[il]);
+    session_.history[il]->leave();
   }
-  KvLayer& fresh = fresh_[il];
-  const DType kv_type = session_.options.kv_type;
+  fresh_[il] = make_state(session_.architecture().layer_spec(il).state, session_.meter,
+                          session_.options.kv_type);
+  LayerState& fresh = *fresh_[il];
   const int32_t reserve = static_cast<int32_t>(session_.options.decode_reserve);
   // The scratch layer is not taken if an earlier layer made it larger than this one may be,
   const int32_t room = most_rows + reserve;
   // nor if its first rows may differ from those of the old cache, which the destructor relies on.
-  const bool is_whole = session_.n_past == 0 || !session_.history.has_layer(il);
-  if (selection.keep_all && may_take && is_whole && scratch.dtype() == kv_type &&
-      scratch.capacity(0) <= room) {
-    take_scratch(il, scratch);
-  } else if (!spec.compressed) {
-    const int32_t n = static_cast<int32_t>(budget(il));
-    fresh = scratch.gather_last(backend, session_.meter, n, reserve, kv_type);
+  const bool is_whole = session_.n_past == 0 || !session_.has_history(il);
+  if (selection.keep_all && may_take && is_whole && fresh.take(scratch, room)) {
+    if (!session_.layers.empty()) session_.layers[il].reset();  // the destructor can restore it
   } else {
-    fresh = scratch.gather(backend, session_.meter, selection, reserve, kv_type);
+    fresh.keep(backend, scratch, selection, reserve);
   }
   backend.synchronize();
   gather_seconds_ += timer.lap();
   SessionStats::Layer& layer = layer_stats_[il];
   layer.n_total = session_.n_past + n_tokens_;
-  for (int h = 0; h < fresh.n_head_kv(); ++h) layer.n_kept.push_back(fresh.n_kv(h));
+  for (const int32_t n : fresh.n_rows()) layer.n_kept.push_back(n);
 }
 
-Selection PrefillTarget::choose(int il, const KvLayer& scratch, const Tensor& q_window,
+Selection PrefillTarget::choose(int il, const LayerState& scratch, const Tensor& q_window,
                                 int32_t most_rows) const {
+  Selection all;
+  all.keep_all = true;
+  if (!session_.architecture().layer_spec(il).compressed) {
+    return most_rows <= budget(il) ? std::move(all) : Selection();
+  }
   // a later turn is appended uncompressed if decoding would not compress it either
   const bool appends = selects_ && session_.n_past > 0 && session_.has_decode_limit() &&
-                       !session_.history.has_layer(il);
+                       !session_.has_history(il);
   if (appends) {
     const int64_t n_past = session_.n_past + n_tokens_;
     const int64_t tail = session_.options.kv_decode_limit - session_.policy->budget_for(n_past);
-    if (most_rows <= budget(il) + tail) {
-      Selection all;
-      all.keep_all = true;
-      return all;
-    }
+    if (most_rows <= budget(il) + tail) return all;
   }
   return select_rows(session_, il, scratch, q_window, *selector_, budget(il));
-}
-
-/// The scratch layer becomes the cache. Its first rows are those of the old cache, which is
-/// therefore freed at once: the destructor can cut the new cache back.
-void PrefillTarget::take_scratch(int il, KvLayer& scratch) {
-  const size_t i = il;
-  fresh_[i] = std::move(scratch);
-  scratch = KvLayer();
-  if (!session_.layers.empty()) {
-    old_n_kv_[i] = session_.layers[i].n_kv();
-    session_.layers[i] = KvLayer();
-  }
 }
 
 void PrefillTarget::commit(std::vector<float> logits, const PrefillTimes& times,
                            const PrefillPlan& plan, size_t scratch_bytes) {
   std::vector<std::vector<int32_t>> in_history;  // first, since it may run out of memory
-  for (size_t il = 0; il < old_history_.size(); ++il) in_history.push_back(fresh_[il].n_kv());
+  for (size_t il = 0; il < old_history_.size(); ++il) in_history.push_back(fresh_[il]->n_rows());
   session_.layers = std::move(fresh_);
   if (!in_history.empty()) session_.in_history = std::move(in_history);
   session_.queries = std::move(queries_);

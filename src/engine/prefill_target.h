@@ -26,7 +26,7 @@ class PrefillTarget {
   int64_t n_window() const { return n_window_; }
   /// The rows of earlier turns that this prompt's tokens see in layer il: the kept ones or, with
   /// kv_refresh, all of them. nullptr if there are none.
-  const KvLayer* old_layer(int il) const;
+  const LayerState* old_layer(int il) const;
   /// The most rows that any head of layer il may have if all of them are kept.
   int64_t budget(int il) const;
 
@@ -34,27 +34,26 @@ class PrefillTarget {
   /// Whether observe() must be called with every query of the current layer.
   bool observes() const;
   void observe(const QueryChunk& chunk);
-  /// Selects rows of the scratch layer, which holds the whole prompt, and keeps them. `q_window`:
-  /// the last n_window() queries. `may_take`: the scratch layer may become the cache if all rows
-  /// are kept and it has the cache's type.
-  void keep_rows(int il, KvLayer& scratch, const Tensor& q_window, bool may_take);
+  /// Selects rows of the scratch layer, which holds the whole prompt and has had a snapshot of what
+  /// old_layer() gave, and keeps them. `q_window`: the last n_window() queries. `may_take`: the
+  /// scratch layer may become the cache if all rows are kept and it has the cache's type.
+  void keep_rows(int il, LayerState& scratch, const Tensor& q_window, bool may_take);
 
   /// Hands the result to the session. `times`: the times that all targets share.
   void commit(std::vector<float> logits, const PrefillTimes& times, const PrefillPlan& plan,
               size_t scratch_bytes);
 
  private:
-  void take_scratch(int il, KvLayer& scratch);
-  Selection choose(int il, const KvLayer& scratch, const Tensor& q_window, int32_t most_rows) const;
+  Selection choose(int il, const LayerState& scratch, const Tensor& q_window,
+                   int32_t most_rows) const;
 
   Session::Impl& session_;
   const int64_t n_tokens_;
   const bool selects_;
   int il_ = 0;  // the current layer
   const int64_t n_window_;
-  std::unique_ptr<LayerSelector> selector_;        // of the current layer
-  std::vector<KvLayer> fresh_;                     // [n_layer]
-  std::vector<std::vector<int32_t>> old_n_kv_;     // [n_layer], of layers freed by take_scratch()
+  std::unique_ptr<LayerSelector> selector_;         // of the current layer
+  std::vector<std::unique_ptr<LayerState>> fresh_;  // [n_layer]
   std::vector<std::vector<int32_t>> old_history_;  // [n_layer], history's rows before this prompt
   std::vector<SessionStats::Layer> layer_stats_;   // [n_layer]
   QueryRing queries_;                              // with kv_decode_limit

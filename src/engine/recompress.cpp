@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <numeric>
 
 #include "base/error.h"
 #include "base/timer.h"
@@ -21,17 +22,19 @@ int64_t budget_of(const Session::Impl& s, int il) {
 
 /// A copy of `layer` that a policy can read: every head has the same capacity, and a quantized
 /// cache is converted to f16.
-KvLayer readable_copy(Session::Impl& s, const KvLayer& layer) {
-  const std::vector<int32_t> n = layer.n_kv();
-  const std::vector<int32_t> capacity(n.size(), *std::max_element(n.begin(), n.end()));
-  KvLayer copy(s.backend(), s.meter, s.info().head_dim, scratch_dtype(layer.dtype()), capacity);
-  copy.append(s.backend(), layer);
+std::unique_ptr<LayerState> readable_copy(Session::Impl& s, int il, const LayerState& layer) {
+  auto copy = make_full_state(s.architecture().layer_spec(il).state, s.meter,
+                              scratch_dtype(s.options.kv_type));
+  const std::vector<int32_t> n = layer.n_rows();
+  const int32_t most = *std::max_element(n.begin(), n.end());
+  copy->reserve(s.backend(), most, most);
+  copy->append(s.backend(), layer);
   return copy;
 }
 
-Selection select_again(Session::Impl& s, int il, const KvLayer& layer) {
+Selection select_again(Session::Impl& s, int il, const LayerState& layer) {
   // the window is the last rows of every head, and at least one row must come before it
-  const std::vector<int32_t> n = layer.n_kv();
+  const std::vector<int32_t> n = layer.n_rows();
   const int64_t fewest = *std::min_element(n.begin(), n.end());
   const int64_t n_window = std::min(s.queries.size(), fewest - 1);
   if (n_window < 1) {  // happens only with a saved session made by hand
@@ -48,8 +51,8 @@ Selection select_again(Session::Impl& s, int il, const KvLayer& layer) {
   if (layer.has_views()) {
     return select_rows(s, il, layer, q_window, *selector, budget_of(s, il));
   }
-  const KvLayer copy = readable_copy(s, layer);
-  return select_rows(s, il, copy, q_window, *selector, budget_of(s, il));
+  const auto copy = readable_copy(s, il, layer);
+  return select_rows(s, il, *copy, q_window, *selector, budget_of(s, il));
 }
 
 }  // namespace
@@ -58,13 +61,12 @@ int64_t steps_to_limit(const Session::Impl& s, int il) {
   if (!s.queries || !s.architecture().layer_spec(il).compressed) {
     return std::numeric_limits<int64_t>::max();
   }
-  const KvLayer& layer = s.layers[il];
+  const std::vector<int32_t> n_rows = s.layers[il]->n_rows();
   // budgets differ between layers and heads; decoding adds the same number to all of them
   const int64_t tail = s.options.kv_decode_limit - s.policy->budget_for(s.n_past);
-  const int64_t most = (budget_of(s, il) + tail) * layer.n_head_kv();
-  int64_t rows = 0;
-  for (int h = 0; h < layer.n_head_kv(); ++h) rows += layer.n_kv(h);
-  return std::max<int64_t>(0, (most - rows) / layer.n_head_kv());
+  const int64_t most = (budget_of(s, il) + tail) * std::ssize(n_rows);
+  const int64_t rows = std::accumulate(n_rows.begin(), n_rows.end(), int64_t{0});
+  return std::max<int64_t>(0, (most - rows) / std::ssize(n_rows));
 }
 
 void recompress_at_limit(Session::Impl& s) {
@@ -75,13 +77,14 @@ void recompress_at_limit(Session::Impl& s) {
     if (steps_to_limit(s, il) > 0) continue;
     any = true;
     s.remember(il);
-    KvLayer& layer = s.layers[il];
-    const Selection selection = select_again(s, il, layer);
+    std::unique_ptr<LayerState>& layer = s.layers[il];
+    const Selection selection = select_again(s, il, *layer);
     const int64_t tail = s.options.kv_decode_limit - s.policy->budget_for(s.n_past);
     const int64_t reserve = std::min(s.options.decode_reserve, tail);
-    layer =
-        layer.gather(s.backend(), s.meter, selection, static_cast<int32_t>(reserve), layer.dtype());
-    if (s.history.has_layer(il)) s.in_history[il] = layer.n_kv();
+    auto kept = make_state(s.architecture().layer_spec(il).state, s.meter, s.options.kv_type);
+    kept->keep(s.backend(), *layer, selection, static_cast<int32_t>(reserve));
+    layer = std::move(kept);
+    if (s.has_history(il)) s.in_history[il] = layer->n_rows();
   }
   if (!any) return;
   s.stats.n_recompressed += 1;

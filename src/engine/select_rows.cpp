@@ -7,12 +7,12 @@
 
 namespace snapkv {
 
-Selection select_rows(Session::Impl& session, int il, const KvLayer& rows, const Tensor& q_window,
-                      LayerSelector& selector, int64_t budget) {
+Selection select_rows(Session::Impl& session, int il, const LayerState& rows,
+                      const Tensor& q_window, LayerSelector& selector, int64_t budget) {
   const Architecture& architecture = session.architecture();
   const LayerSpec& layer = architecture.layer_spec(il);
   const PolicyLayer place = policy_layer(architecture.spec(), il);
-  const std::vector<int32_t> n_rows = rows.n_kv();
+  const std::vector<int32_t> n_rows = rows.n_rows();
   if (std::all_of(n_rows.begin(), n_rows.end(), [&](int32_t n) { return n <= budget; })) {
     Selection all;
     all.keep_all = true;
@@ -22,8 +22,9 @@ Selection select_rows(Session::Impl& session, int il, const KvLayer& rows, const
   input.il = place.il;
   input.n_layer = place.n_layer;
   input.q_window = q_window;
-  input.k = rows.k_view();
-  input.v = rows.v_view();
+  const LayerState::Views views = rows.views();
+  input.k = views.k;
+  input.v = views.v;
   input.n_rows = n_rows;
   input.scale = layer.scale;
   input.variant = layer.variant();

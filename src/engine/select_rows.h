@@ -11,7 +11,7 @@ namespace snapkv {
 /// capacity in every head. `q_window` [n_window, n_head, head_dim] f32 holds the queries of the
 /// last n_window tokens. `selector` is the policy's selector for this layer; if the policy
 /// observes, it has seen the layer's queries. `budget` comes from the policy's layer_budget().
-Selection select_rows(Session::Impl& session, int il, const KvLayer& rows, const Tensor& q_window,
-                      LayerSelector& selector, int64_t budget);
+Selection select_rows(Session::Impl& session, int il, const LayerState& rows,
+                      const Tensor& q_window, LayerSelector& selector, int64_t budget);
 
 }  // namespace snapkv

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "engine/memory_plan.h"
 #include "engine/session_impl.h"
 #include "engine/sessions_in_use.h"
 
@@ -78,20 +79,17 @@ const Model& Session::model() const { return *state().model; }
 std::vector<int32_t> Session::cached_positions(int il, int head) const {
   if (state().layers.empty()) return {};
   if (il < 0 || il >= std::ssize(state().layers) || head < 0 ||
-      head >= state().layers[il].n_head_kv()) {
+      head >= std::ssize(state().layers[il]->n_rows())) {
     fail(ErrorCode::kUsage, "cached_positions: no layer {} with a KV head {}", il, head);
   }
-  const KvLayer& layer = state().layers[il];
-  std::vector<int32_t> pos(layer.n_kv(head));
-  state().backend().download(pos.data(), layer.pos(head), pos.size() * sizeof(int32_t));
-  return pos;
+  return state().layers[il]->positions(state().backend(), head);
 }
 
 void Session::reset() {
   Impl* const self = &state();
   const SessionsInUse in_use({&self, 1}, "reset");
   state().layers.clear();
-  state().history = {};
+  state().history.clear();
   state().in_history.clear();
   state().queries = {};
   state().logits.clear();
@@ -105,11 +103,21 @@ Architecture& Session::Impl::architecture() const { return *model->impl_->archit
 WeightPages& Session::Impl::weight_pages() const { return *model->impl_->weight_pages; }
 const GgufFile& Session::Impl::file() const { return model->impl_->file; }
 
+void Session::Impl::add_to_history(int il, const LayerState& source,
+                                   std::span<const int32_t> first) {
+  const std::vector<int32_t> n_rows = source.n_rows();
+  int32_t n = 0;
+  for (size_t h = 0; h < n_rows.size(); ++h) n = std::max(n, n_rows[h] - first[h]);
+  if (n == 0) return;
+  history[il]->reserve(backend(), n, n + kHistoryGrowth);
+  history[il]->append(backend(), source, first, n);
+}
+
 void Session::Impl::remember(int il) {
-  if (!history.has_layer(il) || layers.empty()) return;
-  std::vector<int32_t> n_kv = layers[il].n_kv();  // first, since nothing may fail after append()
-  history.append(il, layers[il], in_history[il]);
-  in_history[il] = std::move(n_kv);
+  if (!has_history(il) || layers.empty()) return;
+  std::vector<int32_t> n_rows = layers[il]->n_rows();  // first: nothing may fail after append()
+  add_to_history(il, *layers[il], in_history[il]);
+  in_history[il] = std::move(n_rows);
 }
 
 void check_rotation(const Session::Impl& s, const Session::Impl& first, size_t i) {
@@ -121,16 +129,16 @@ void check_rotation(const Session::Impl& s, const Session::Impl& first, size_t i
 }
 
 void Session::Impl::update_memory_stats() {
-  const size_t row = KvLayer::row_bytes(options.kv_type, info().head_dim);
-  int64_t n_rows = 0;  // per KV head, all layers
-  for (int64_t il = 0; il < info().n_layer; ++il) n_rows += info().full_rows(il, n_past);
-  stats.kv_bytes_full = n_rows * info().n_head_kv * row;
+  stats.kv_bytes_full = 0;
+  for (const LayerSpec& layer : architecture().spec().layers) {
+    stats.kv_bytes_full += layer.state.bytes(options.kv_type, layer.visible_rows(n_past));
+  }
   stats.kv_bytes_peak = meter.peak;
   stats.kv_bytes = meter.now;
   stats.query_bytes = queries.bytes();
   stats.history_bytes = history_meter.now;
   stats.kv_bytes_used = 0;
-  for (const KvLayer& layer : layers) stats.kv_bytes_used += layer.bytes_used();
+  for (const auto& layer : layers) stats.kv_bytes_used += layer->bytes_used();
 }
 
 }  // namespace snapkv

@@ -5,8 +5,7 @@
 #include <memory>
 #include <vector>
 
-#include "cache/kv_layer.h"
-#include "engine/kv_history.h"
+#include "cache/layer_state.h"
 #include "engine/model_impl.h"
 #include "engine/query_ring.h"
 #include "policy/policy.h"
@@ -22,14 +21,15 @@ struct Session::Impl {
   int64_t n_ctx = 0;
   int64_t n_past = 0;  // tokens seen, which is also the position of the next one
 
-  KvMeter meter;                // before the layers, which report to it until they are destroyed
-  std::vector<KvLayer> layers;  // [n_layer]; empty before the first prefill
+  KvMeter meter;  // before the layers, which report to it until they are destroyed
+  std::vector<std::unique_ptr<LayerState>> layers;  // [n_layer]; empty before the first prefill
 
-  // With kv_refresh: all rows of the conversation, and how many rows of each head of `layers` are
-  // among them. Rows that decoding has appended since are not.
+  // With kv_refresh: all rows of the conversation, over which every turn reads its tokens and from
+  // which it selects again, and how many rows of each head of `layers` are among them. Rows that
+  // decoding has appended since are not.
   KvMeter history_meter;
-  KvHistory history;
-  std::vector<std::vector<int32_t>> in_history;  // [n_layer][n_head_kv]
+  std::vector<std::unique_ptr<LayerState>> history;  // [n_layer]; null where no policy chooses
+  std::vector<std::vector<int32_t>> in_history;      // [n_layer][n_head_kv]
 
   QueryRing queries;  // of the last tokens, with kv_decode_limit
 
@@ -43,7 +43,6 @@ struct Session::Impl {
   std::vector<float> step_logits;  // decode_logits on the host, until checked to be finite
   int64_t decode_rows = 0;         // sequences that decode_x and decode_logits have room for
   std::vector<HeadRows> decode_heads;
-  std::vector<KvLayer::Head> step_heads;  // saved for a step that fails
 
   const ModelInfo& info() const { return model->info(); }
   Backend& backend() const;
@@ -52,7 +51,11 @@ struct Session::Impl {
   WeightPages& weight_pages() const;
   /// Whether decoding may compress the cache again.
   bool has_decode_limit() const { return options.kv_decode_limit > 0 && policy->info().has_budget; }
-  /// Adds the rows of layer il that decoding appended to the history, if there is one.
+  bool has_history(int il) const { return il < std::ssize(history) && history[il] != nullptr; }
+  /// Adds each head's rows of `source` from slot first[h] on to the history of layer il. What it
+  /// throws leaves the history as it was.
+  void add_to_history(int il, const LayerState& source, std::span<const int32_t> first);
+  /// Adds the rows of layer il that decoding appended, if the layer has a history.
   void remember(int il);
   /// Updates the byte counts in stats.
   void update_memory_stats();

@@ -2,29 +2,28 @@
 // Session::load(), SavedSessionFile and describe_session(): reading a session's file
 // (docs/session-file.md has the layout).
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 
 #include "base/error.h"
 #include "base/stop_check.h"
-#include "engine/session_file.h"
+#include "engine/cache_file.h"
 #include "engine/session_impl.h"
 #include "engine/sessions_in_use.h"
 #include "format/mmap_file.h"
 
 namespace snapkv {
+namespace {
 
-struct SavedSessionFile::Impl {
-  explicit Impl(const std::string& path)
-      : file(path), content(parse_session_file(file.bytes(), path)) {
-    check_unchanged();
-  }
-  void check_unchanged() const { file.check_unchanged("open it again when it is complete"); }
-
-  MmapFile file;
-  SessionFile content;  // its spans point into `file`
+/// What the file says of a session, besides its layers.
+struct SessionFile {
+  SavedSession saved;
+  int64_t n_queries = 0;  // tokens whose queries are stored, with kv_decode_limit
+  std::vector<SessionStats::Layer> stats;
 };
 
-namespace {
+/// The blocks before those of the layers: head, session, logits.
+constexpr size_t kSessionBlocks = 3;
 
 [[noreturn]] void fail_differs(std::string_view path, std::string_view what, std::string_view saved,
                                std::string_view here) {
@@ -32,19 +31,41 @@ namespace {
        here);
 }
 
-void check_model(const std::string& path, const SessionFile& file, const Session::Impl& s) {
-  const ModelInfo& info = s.info();
-  if (file.saved.fingerprint != s.model->fingerprint()) {
-    fail(ErrorCode::kUsage,
-         "{}: saved with another model, \"{}\" of fingerprint {:016x}; this one, {}, has {:016x}",
-         path, file.saved.model, file.saved.fingerprint, info.path, s.model->fingerprint());
+void read_policy(FieldReader& in, const std::string& path, PolicyConfig& kv) {
+  kv.name = in.text("policy");
+  const int64_t n = in.number("parameters", 0, 1000);
+  try {
+    policy_info(kv.name);
+    for (int64_t i = 0; i < n; ++i) {
+      const std::string name = in.text("parameter");
+      set_param_text(kv, name, in.text("value of parameter"));
+    }
+    validate(kv);
+  } catch (const Error& e) {
+    if (e.code() != ErrorCode::kUsage) throw;
+    fail_damaged(path, "{}", printable(e.what()));
   }
-  const bool fits = std::ssize(file.layers) == info.n_layer && file.n_head == info.n_head &&
-                    file.n_head_kv == info.n_head_kv && file.head_dim == info.head_dim &&
-                    file.n_vocab == info.n_vocab;
-  if (!fits) {
-    fail(ErrorCode::kBadModel, "'{}': its sizes are not those of the model that it names", path);
+}
+
+/// Reads and checks all that needs no model.
+SessionFile read_session_file(const CacheFile& file) {
+  SessionFile session;
+  static_cast<SavedCache&>(session.saved) = read_head(file);
+  SessionOptions& options = session.saved.options;
+  options.kv_type = session.saved.type;
+  FieldReader in(file, 1, "session");
+  read_policy(in, file.path(), options.kv);
+  options.kv_decode_limit = in.number("kv_decode_limit", 0, kMostRows);
+  session.n_queries = in.number("n_queries", 0, kMostRows);
+  const auto most = [&] { return static_cast<int64_t>(in.bytes_left() / sizeof(int64_t)); };
+  session.stats.resize(in.number("n_layer", 1, most()));
+  for (SessionStats::Layer& layer : session.stats) {
+    layer.n_total = in.number("rows seen", 0, session.saved.n_past);
+    layer.n_kept.resize(in.number("heads", 0, most()));
+    for (int64_t& n : layer.n_kept) n = in.number("rows kept", 0, layer.n_total);
   }
+  in.end();
+  return session;
 }
 
 void check_options(const std::string& path, const SessionFile& file, const Session::Impl& s) {
@@ -72,62 +93,104 @@ void check_options(const std::string& path, const SessionFile& file, const Sessi
     fail(ErrorCode::kContextExceeded, "{}: the saved session has {} tokens, the context {}", path,
          file.saved.n_past, s.n_ctx);
   }
-  if (!s.architecture().spec().rotate_alike(file.n_ctx, s.n_ctx)) {
-    fail_differs(path, "n_ctx", std::to_string(file.n_ctx),
+  if (!s.architecture().spec().rotate_alike(file.saved.n_ctx, s.n_ctx)) {
+    fail_differs(path, "n_ctx", std::to_string(file.saved.n_ctx),
                  fmt::format("{}; the model rotates keys of long contexts otherwise", s.n_ctx));
   }
 }
 
-KvLayer load_layer(Session::Impl& s, const SessionFileLayer& saved, const SessionFileRows& rows) {
-  Backend& backend = s.backend();
-  std::vector<int32_t> capacity;
-  for (const int32_t n : saved.n_kv) {
-    capacity.push_back(static_cast<int32_t>(std::min(n + s.options.decode_reserve, kMostRows)));
-  }
-  KvLayer layer(backend, s.meter, s.info().head_dim, s.options.kv_type, capacity);
-  std::vector<KvLayer::Head> heads(layer.heads().begin(), layer.heads().end());
-  for (size_t h = 0; h < heads.size(); ++h) heads[h].n_kv = saved.n_kv[h];
-  layer.restore_heads(heads);
-  const size_t row = row_bytes(s.options.kv_type, s.info().head_dim);
-  int64_t first = 0;  // a head's first row among the rows of all heads
-  for (int h = 0; h < layer.n_head_kv(); ++h) {
-    const int64_t n = saved.n_kv[h];
-    backend.upload(layer.pos(h), rows.positions.data() + first * sizeof(int32_t),
-                   n * sizeof(int32_t));
-    backend.upload(layer.k(h), rows.keys.data() + first * row, n * row);
-    backend.upload(layer.v(h), rows.values.data() + first * row, n * row);
-    first += n;
-  }
-  return layer;
-}
+/// What a loaded session gets; its layers report to the session's meter.
+class Loader {
+ public:
+  Loader(Session::Impl& s, const CacheFile& blocks, const SessionFile& file)
+      : s_(s), blocks_(blocks), file_(file) {}
 
-/// Makes room for the file's queries, if the session keeps any.
-QueryRing make_queries(Session::Impl& s, const SessionFile& file) {
-  const int64_t window = s.has_decode_limit() ? s.policy->window_size() : 0;
-  if (file.n_queries < std::min<int64_t>(window, 1) || file.n_queries > window) {
-    fail(ErrorCode::kBadModel, "'{}': n_queries is {}, expected {} to {}", file.path,
-         file.n_queries, std::min<int64_t>(window, 1), window);
+  std::vector<float> logits() const {
+    std::vector<float> logits(s_.info().n_vocab);
+    blocks_.expect(2, "logits");
+    copy(blocks_.plain(2), std::as_writable_bytes(std::span(logits)), "logits");
+    for (size_t i = 0; i < logits.size(); ++i) {
+      if (!std::isfinite(logits[i])) fail_damaged(blocks_.path(), "logits[{}] is not finite", i);
+    }
+    return logits;
   }
-  if (window == 0) return {};
-  return QueryRing(s.backend(), s.architecture().config(), static_cast<int>(window));
-}
 
-void load_queries(Session::Impl& s, const SessionFile& file, const SessionFileRows& rows, int il,
-                  QueryRing& ring) {
-  if (!ring) return;
-  const ModelConfig& config = s.architecture().config();
-  const Buffer q = s.backend().allocate(rows.queries.size(), "queries of a saved session");
-  s.backend().upload(q.data(), rows.queries.data(), rows.queries.size());
-  ring.fill(s.backend(), il, q.view(DType::f32, {file.n_queries, config.n_head, config.head_dim}));
-}
+  std::vector<std::unique_ptr<LayerState>> layers() {
+    std::vector<std::unique_ptr<LayerState>> layers;
+    for (int il = 0; il < s_.info().n_layer; ++il) {
+      check_stop("reading the cache");
+      auto layer =
+          make_state(s_.architecture().layer_spec(il).state, s_.meter, s_.options.kv_type);
+      layer->load(s_.backend(),
+                  blocks_.state(next_++, il, *layer, file_.saved.n_past, memory_),
+                  s_.options.decode_reserve);
+      layers.push_back(std::move(layer));
+      if (ring_) load_queries(il);
+    }
+    return layers;
+  }
+
+  /// Makes room for the file's queries, if the session keeps any.
+  void make_queries() {
+    const int64_t window = s_.has_decode_limit() ? s_.policy->window_size() : 0;
+    const int64_t least = std::min<int64_t>(window, 1);
+    if (file_.n_queries < least || file_.n_queries > window) {
+      fail_damaged(blocks_.path(), "n_queries is {}, expected {} to {}", file_.n_queries, least,
+                   window);
+    }
+    if (window == 0) return;
+    ring_ = QueryRing(s_.backend(), s_.architecture().config(), static_cast<int>(window));
+  }
+  QueryRing take_queries() { return std::move(ring_); }
+
+ private:
+  void copy(std::span<const std::byte> from, std::span<std::byte> to, const char* what) const {
+    if (from.size() != to.size()) {
+      fail_damaged(blocks_.path(), "{} have {} bytes, expected {}", what, from.size(), to.size());
+    }
+    std::copy(from.begin(), from.end(), to.begin());
+  }
+
+  void load_queries(int il) {
+    const ModelConfig& config = s_.architecture().config();
+    std::vector<std::byte> q(file_.n_queries * config.n_q() * sizeof(float));
+    blocks_.expect(next_, "queries", il);
+    copy(blocks_.content(next_++, q.size(), memory_), q, "queries");
+    const Buffer device = s_.backend().allocate(q.size(), "queries of a saved session");
+    s_.backend().upload(device.data(), q.data(), q.size());
+    ring_.fill(s_.backend(), il,
+               device.view(DType::f32, {file_.n_queries, config.n_head, config.head_dim}));
+  }
+
+  Session::Impl& s_;
+  const CacheFile& blocks_;
+  const SessionFile& file_;
+  size_t next_ = kSessionBlocks;  // the next layer's block
+  Buffer memory_;                 // of a decoded one
+  QueryRing ring_;
+};
 
 }  // namespace
+
+struct SavedSessionFile::Impl {
+  explicit Impl(const std::string& path)
+      : map(path), blocks(map.bytes(), path, CacheContents::session) {
+    blocks.check_all();
+    content = read_session_file(blocks);
+    check_unchanged();
+  }
+  void check_unchanged() const { map.check_unchanged("open it again when it is complete"); }
+
+  MmapFile map;
+  CacheFile blocks;  // its bytes are the map's
+  SessionFile content;
+};
 
 SavedSessionFile::SavedSessionFile(const std::string& path) : impl_(std::make_unique<Impl>(path)) {}
 SavedSessionFile::~SavedSessionFile() = default;
 
 const SavedSession& SavedSessionFile::saved() const { return impl_->content.saved; }
-size_t SavedSessionFile::bytes() const { return impl_->file.bytes().size(); }
+size_t SavedSessionFile::bytes() const { return impl_->map.bytes().size(); }
 
 std::string Session::load(const std::string& path) { return load(SavedSessionFile(path)); }
 
@@ -135,27 +198,25 @@ std::string Session::load(const SavedSessionFile& opened) {
   Impl* const self = &state();
   const SessionsInUse in_use({&self, 1}, "load");
   Impl& s = *self;
+  const CacheFile& blocks = opened.impl().blocks;
   const SessionFile& file = opened.impl().content;
-  check_model(file.path, file, s);
-  check_options(file.path, file, s);
-  QueryRing queries = make_queries(s, file);
-  std::vector<float> logits(file.n_vocab);
-  std::memcpy(logits.data(), file.logits.data(), file.logits.size());
-  std::vector<KvLayer> layers;
-  SessionStats stats;
-  Buffer decoded;
-  for (int il = 0; il < std::ssize(file.layers); ++il) {
-    check_stop("reading the cache");
-    const SessionFileRows rows = rows_of(file, il, decoded);
-    layers.push_back(load_layer(s, file.layers[il], rows));
-    load_queries(s, file, rows, il, queries);
-    stats.layers.push_back(file.layers[il].stats);
+  const size_t per_layer = file.n_queries > 0 ? 2 : 1;
+  check_model(blocks, file.saved, *s.model, kSessionBlocks + per_layer * s.info().n_layer);
+  check_options(blocks.path(), file, s);
+  if (std::ssize(file.stats) != s.info().n_layer) {
+    fail_damaged(blocks.path(), "it describes {} layers", file.stats.size());
   }
+  Loader loader(s, blocks, file);
+  loader.make_queries();
+  std::vector<float> logits = loader.logits();
+  auto layers = loader.layers();
+  SessionStats stats;
+  stats.layers = file.stats;
   s.backend().synchronize();
   opened.impl().check_unchanged();
   // nothing can fail from here on; only kv_refresh has a history, so there is none
   s.layers = std::move(layers);
-  s.queries = std::move(queries);
+  s.queries = loader.take_queries();
   s.logits = std::move(logits);
   s.n_past = file.saved.n_past;
   s.stats = std::move(stats);

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "cache/kv_layer.h"
+#include "cache/layer_state.h"
 #include "engine/memory_plan.h"
 #include "engine/option_range.h"
 #include "policy/policy.h"
@@ -41,10 +41,9 @@ int64_t budget_in_memory(const SessionOptions& options, const ModelInfo& info) {
   const auto policy = Policy::make(config);
   if (!policy->info().has_budget) return options.kv.budget;
   require_range("n_head_kv", info.n_head_kv, 1, kMostRows);
-  validate_kv_type(options.kv_type, info.head_dim);
   const int64_t n_layer = info.n_compressed();
   if (n_layer == 0) return options.kv.budget;  // no layer has a budget
-  const size_t layer_row = info.n_head_kv * KvLayer::row_bytes(options.kv_type, info.head_dim);
+  const size_t layer_row = kv_row_bytes(info, options.kv_type);
   const size_t row = n_layer * layer_row;
   const size_t windows = window_rows(options, info) * layer_row;
   const size_t left = options.kv_memory - std::min(options.kv_memory, windows);

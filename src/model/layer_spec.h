@@ -7,6 +7,7 @@
 #include <cstdint>
 
 #include "backend/ops.h"
+#include "cache/layer_state.h"
 #include "model/rotation.h"
 #include "snapkv/model_info.h"
 
@@ -18,7 +19,8 @@ struct LayerSpec {
   float scale = 1.0f;      // of the scores
   float softcap = 0.0f;    // of the scores; 0: none
   RotationSpec rotation;   // of queries and keys
-  bool compressed = true;  // whether a policy chooses among the rows of its cache
+  bool compressed = true;  // whether a policy chooses among the rows of its state
+  StateShape state;        // what it remembers of a sequence
 
   /// Number of rows that a query at position n_tokens - 1 sees.
   int64_t visible_rows(int64_t n_tokens) const {

@@ -148,6 +148,7 @@ void read_layers(const MetadataReader& reader, ModelSpec& spec) {
   for (int64_t il = 0; il < c.n_layer; ++il) {
     const bool in_pattern = windows.length > 0 && windows.in_pattern[il];
     LayerSpec layer;
+    layer.state = {.n_head = c.n_head_kv, .head_dim = c.head_dim};
     layer.scale = scale;
     layer.softcap = softcap;
     if (is_rotated(reader, family.rotated, il, in_pattern)) {
@@ -156,7 +157,7 @@ void read_layers(const MetadataReader& reader, ModelSpec& spec) {
     // a window as long as the context hides nothing
     if (in_pattern && windows.length < c.n_ctx_train) {
       layer.attention = AttentionKind::sliding_window;
-      layer.window = windows.length;
+      layer.window = layer.state.window = windows.length;
       layer.compressed = false;
     }
     spec.layers.push_back(layer);

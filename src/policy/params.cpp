@@ -97,10 +97,10 @@ const char* type_prefix(const PolicyParam& param) {
 PolicyParam make_param(const FieldText& text) {
   PolicyParam p;
   p.name = text.name;
-  p.record = *text.record != '\0' ? text.record : text.name;
+  p.label = *text.label != '\0' ? text.label : text.name;
   p.flag = text.flag;
   if (p.flag.empty()) {
-    p.flag = "--kv-" + p.record;
+    p.flag = "--kv-" + p.label;
     std::replace(p.flag.begin(), p.flag.end(), '_', '-');
   }
   p.least = text.least;
@@ -243,11 +243,11 @@ std::string describe_params(const PolicyConfig& config) {
     if (param->name == "budget" || param->name == "ratio") continue;
     if (!param->always_named && value == param->default_value) continue;
     if (param->type == PolicyParam::Type::boolean) {
-      parts.push_back((std::get<bool>(value) ? "" : "not ") + param->record);
+      parts.push_back((std::get<bool>(value) ? "" : "not ") + param->label);
     } else if (param->type == PolicyParam::Type::word) {
-      parts.push_back(value_text(value) + " " + param->record);
+      parts.push_back(value_text(value) + " " + param->label);
     } else {
-      parts.push_back(param->record + " " + value_text(value));
+      parts.push_back(param->label + " " + value_text(value));
     }
   }
   return fmt::format("{}", fmt::join(parts, ", "));

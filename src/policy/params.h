@@ -32,8 +32,8 @@ struct FieldText {
   double most = std::numeric_limits<double>::infinity();
   bool odd = false;
   bool always_named = false;
-  const char* record = "";  // name in records, if different
-  const char* flag = "";    // command-line option, if not --kv- and the record's name
+  const char* label = "";  // for people, if not the name
+  const char* flag = "";    // command-line option, if not --kv- and the label
   const char* paper = "";
 };
 

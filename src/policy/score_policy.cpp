@@ -35,7 +35,7 @@ Fields<RowParams> row_fields() {
              .help = "Last tokens of the prompt, which choose what is kept and are always kept",
              .least = 1,
              .always_named = true,
-             .record = "window"}),
+             .label = "window"}),
       sinks,
   };
 }

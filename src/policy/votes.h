@@ -20,7 +20,7 @@ Field<Params> kernel_field(int Params::*member) {
                         .most = kMostKernel,
                         .odd = true,
                         .always_named = true,
-                        .record = "kernel"});
+                        .label = "kernel"});
 }
 
 struct GroupParams {

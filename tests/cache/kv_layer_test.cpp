@@ -57,6 +57,11 @@ class KvLayerTest : public testing::Test {
   KvLayer make(std::vector<int32_t> capacity) {
     return KvLayer(*backend_, meter_, kHeadDim, DType::f32, capacity);
   }
+  KvLayer keep(const KvLayer& all, const Selection& selection, int32_t reserve, DType type) {
+    KvLayer kept(meter_, {.n_head = all.n_head_kv(), .head_dim = kHeadDim}, type);
+    kept.keep(*backend_, all, selection, reserve);
+    return kept;
+  }
 };
 
 TEST_F(KvLayerTest, AppendsToEveryHead) {
@@ -87,19 +92,6 @@ TEST_F(KvLayerTest, SlidesOverALongText) {
   expect_rows(copy, 1, {36, 37, 38, 39, 40, 41});
 }
 
-TEST_F(KvLayerTest, GathersTheLastRows) {
-  KvLayer scratch = make({8, 8});
-  append(scratch, 0, 6);
-  KvLayer kept = scratch.gather_last(*backend_, meter_, 4, 2, DType::f32);
-  expect_rows(kept, 0, {2, 3, 4, 5});
-  expect_rows(kept, 1, {2, 3, 4, 5});
-  EXPECT_EQ(kept.capacity(0), 6);
-  expect_rows(scratch.gather_last(*backend_, meter_, 9, 0, DType::f32), 1, {0, 1, 2, 3, 4, 5});
-  const KvLayer rounded = scratch.gather_last(*backend_, meter_, 1, 0, DType::f16);
-  EXPECT_EQ(*rounded.pos(1, 0), 5);
-  EXPECT_EQ(to_f32(static_cast<const f16_t*>(rounded.v(1))[3]), value(5, 1, 3, true));
-}
-
 TEST_F(KvLayerTest, GathersDifferentCountsPerHeadAndGrows) {
   KvLayer scratch = make({8, 8});
   append(scratch, 0, 8);
@@ -107,7 +99,7 @@ TEST_F(KvLayerTest, GathersDifferentCountsPerHeadAndGrows) {
   selection.n_kept = {2, 4};
   std::vector<int32_t> rows = {1, 7, 0, 0, /* head 1 */ 0, 2, 5, 6};
   selection.rows = Tensor(rows.data(), DType::i32, {2, 4});
-  KvLayer kept = scratch.gather(*backend_, meter_, selection, 1, DType::f32);
+  KvLayer kept = keep(scratch, selection, 1, DType::f32);
   expect_rows(kept, 0, {1, 7});
   expect_rows(kept, 1, {0, 2, 5, 6});
   append(kept, 8, 1);
@@ -120,9 +112,8 @@ TEST_F(KvLayerTest, GathersDifferentCountsPerHeadAndGrows) {
   KvLayer again = make({8, 8});
   again.append(*backend_, kept);
   expect_rows(again, 1, {0, 2, 5, 6, 8, 9});
-  again.truncate(std::vector<int32_t>{1, 3});
-  expect_rows(again, 0, {1});
-  expect_rows(again, 1, {0, 2, 5});
+  again.roll_back();  // there was no snapshot
+  expect_rows(again, 0, {});
 }
 
 TEST_F(KvLayerTest, KeepsAllOnRequest) {
@@ -130,7 +121,7 @@ TEST_F(KvLayerTest, KeepsAllOnRequest) {
   append(scratch, 0, 3);
   Selection all;
   all.keep_all = true;
-  const KvLayer kept = scratch.gather(*backend_, meter_, all, 2, DType::f32);
+  const KvLayer kept = keep(scratch, all, 2, DType::f32);
   expect_rows(kept, 0, {0, 1, 2});
   EXPECT_EQ(kept.capacity(1), 5);
 }
@@ -160,6 +151,11 @@ class KvLayerQ8Test : public testing::Test {
 
   KvLayer make(DType dtype, std::vector<int32_t> capacity) {
     return KvLayer(*backend_, meter_, kBlockDim, dtype, capacity);
+  }
+  KvLayer keep(const KvLayer& all, const Selection& selection, int32_t reserve, DType type) {
+    KvLayer kept(meter_, {.n_head = all.n_head_kv(), .head_dim = kBlockDim}, type);
+    kept.keep(*backend_, all, selection, reserve);
+    return kept;
   }
 
   /// Appends tokens with positions first ... first + n - 1 whose values differ everywhere.
@@ -199,13 +195,13 @@ TEST_F(KvLayerQ8Test, GathersIntoBlocksAndGrows) {
   selection.n_kept = {2, 4};
   std::vector<int32_t> rows = {1, 7, 0, 0, /* head 1 */ 0, 2, 5, 6};
   selection.rows = Tensor(rows.data(), DType::i32, {2, 4});
-  KvLayer kept = scratch.gather(*backend_, meter_, selection, 1, DType::q8_0);
+  KvLayer kept = keep(scratch, selection, 1, DType::q8_0);
   EXPECT_EQ(kept.dtype(), DType::q8_0);
   EXPECT_EQ(kept.bytes_used(), 6u * (2 * 2 * 34 + 4));  // K and V of 2 blocks, and the position
   append(kept, 8, 1);
   append(scratch, 8, 1);  // the same token
   kept.reserve(*backend_, 1, 2);
-  EXPECT_EQ(kept.n_kv(), (std::vector<int32_t>{3, 5}));
+  EXPECT_EQ(kept.n_rows(), (std::vector<int32_t>{3, 5}));
   const std::vector<std::vector<int32_t>> expected = {{1, 7, 8}, {0, 2, 5, 6, 8}};
   for (int h = 0; h < 2; ++h) {
     const auto& from = expected[static_cast<size_t>(h)];
@@ -220,7 +216,7 @@ TEST_F(KvLayerQ8Test, KeepsAllAndReturnsToAScratchLayer) {
   append(scratch, 0, 5);
   Selection all;
   all.keep_all = true;
-  const KvLayer kept = scratch.gather(*backend_, meter_, all, 3, DType::q8_0);
+  const KvLayer kept = keep(scratch, all, 3, DType::q8_0);
   EXPECT_EQ(kept.capacity(0), 8);
   KvLayer again = make(DType::f16, {7, 7});
   append(again, 100, 1);
@@ -233,9 +229,9 @@ TEST_F(KvLayerQ8Test, KeepsAllAndReturnsToAScratchLayer) {
     }
   }
   // Levels survive the conversion through f16: only the scale may be rounded once more.
-  again.truncate(std::vector<int32_t>{0, 0});
+  again.roll_back();
   again.append(*backend_, kept);
-  const KvLayer twice = again.gather(*backend_, meter_, all, 0, DType::q8_0);
+  const KvLayer twice = keep(again, all, 0, DType::q8_0);
   for (int32_t i = 0; i < 5; ++i) {
     const auto* a = static_cast<const BlockQ8_0*>(kept.k(1, i));
     const auto* b = static_cast<const BlockQ8_0*>(twice.k(1, i));
@@ -253,7 +249,7 @@ TEST_F(KvLayerQ8Test, GathersBlocksAsTheyAre) {
   selection.n_kept = {2, 3};
   std::vector<int32_t> rows = {1, 5, 0, /* head 1 */ 0, 2, 3};
   selection.rows = Tensor(rows.data(), DType::i32, {2, 3});
-  const KvLayer kept = from.gather(*backend_, meter_, selection, 4, DType::q8_0);
+  const KvLayer kept = keep(from, selection, 4, DType::q8_0);
   const size_t bytes = 2 * sizeof(BlockQ8_0);
   for (int h = 0; h < 2; ++h) {
     ASSERT_EQ(kept.n_kv(h), selection.n_kept[static_cast<size_t>(h)]);

@@ -38,8 +38,8 @@ const std::vector<std::string> kRome = {"generate", "-m", needle_model(), "-p", 
 // The file of the needle model has window 16 and kernel 15, and every command uses them.
 TEST(Defaults, AreTheModelsInEveryCommand) {
   const Json kv = Json::parse(run(with(kRome, {"--json"})).out).at("settings").at("kv");
-  EXPECT_EQ(kv.at("window"), 16);
-  EXPECT_EQ(kv.at("kernel"), 15);
+  EXPECT_EQ(kv.at("window_size"), 16);
+  EXPECT_EQ(kv.at("kernel_size"), 15);
   EXPECT_EQ(kv.at("from_model"), Json::array({"kernel_size", "window_size"}));
   const std::string words = "window 16, kernel 15";
   const std::string model = needle_model(), folder = make_folder();
@@ -60,12 +60,12 @@ TEST(Defaults, AreTheModelsInEveryCommand) {
     std::string said = r.out;
     if (args[0] == "eval") said = read_file(folder + "/needle.jsonl");
     if (args[0] == "inspect") said = read_file(folder + "/inspect.json");
-    const bool as_json = contains(said, "\"window\"");
+    const bool as_json = contains(said, "\"window_size\"");
     said.erase(std::remove(said.begin(), said.end(), ' '), said.end());
-    const bool is_window = contains(said, as_json ? "\"window\":16" : "window16") ||
+    const bool is_window = contains(said, as_json ? "\"window_size\":16" : "window16") ||
                            contains(said, "W=16");  // the form that explain prints
     EXPECT_TRUE(is_window) << args[0] << "\n" << r.out;
-    EXPECT_TRUE(contains(said, as_json ? "\"kernel\":15" : "kernel15")) << args[0] << r.out;
+    EXPECT_TRUE(contains(said, as_json ? "\"kernel_size\":15" : "kernel15")) << args[0] << r.out;
   }
   // bench prints neither value, but with the paper's window of 32 this budget would be an error.
   const Result bench = run({"bench", "-m", model, "-p", "64", "-n", "0", "-r", "1", "--no-check",
@@ -80,13 +80,13 @@ TEST(Defaults, GiveWayToFlagsAndAreThePolicysForOtherModels) {
     return Json::parse(r.out).at("settings").at("kv");
   };
   const Json typed = kv_of(with(kRome, {"--json", "--kv-window", "8"}));
-  EXPECT_EQ(typed.at("window"), 8);
-  EXPECT_EQ(typed.at("kernel"), 15);
+  EXPECT_EQ(typed.at("window_size"), 8);
+  EXPECT_EQ(typed.at("kernel_size"), 15);
   EXPECT_EQ(typed.at("from_model"), Json::array({"kernel_size"}));
   const Json other =
       kv_of({"generate", "-m", model_path("tiny-f32"), "-p", "abc", "-n", "1", "--json"});
-  EXPECT_EQ(other.at("window"), 16);
-  EXPECT_EQ(other.at("kernel"), 15);
+  EXPECT_EQ(other.at("window_size"), 16);
+  EXPECT_EQ(other.at("kernel_size"), 15);
   EXPECT_EQ(other.at("from_model"), Json::array());
   // A budget between the two windows works with this model but not with others.
   const std::vector<std::string> paper = {"--kv-policy", "snapkv", "--kv-budget", "20"};

@@ -14,6 +14,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "engine/cache_file.h"
 #include "run_process.h"
 
 namespace snapkv::test {
@@ -151,16 +152,38 @@ TEST(Interrupt, WaitingForAPipeEndsWithTheSignalsCode) {
   }
 }
 
+/// Makes a saved cache of a single block of zeros, which take no space in a sparse file.
+bool make_large_cache(const std::string& path, uint64_t block_bytes) {
+  CacheStart start = {{}, kCacheVersion, CacheContents::session};
+  std::copy(std::begin(kCacheMagic), std::end(kCacheMagic), start.magic);
+  const CacheBlock block = {"rows", 0, 0, block_bytes, block_bytes, 0};
+  CacheEnd end = {1, 0};
+  const auto together = [&] {
+    std::string all;
+    const auto add = [&](const auto& part) {
+      all.append(reinterpret_cast<const char*>(&part), sizeof(part));
+    };
+    add(start);
+    add(block);
+    add(end);
+    return all;
+  };
+  const std::string unsummed = together();
+  end.checksum = ends_checksum(std::as_bytes(std::span(unsummed)), sizeof(start));
+  std::ofstream(path, std::ios::binary) << together().substr(0, sizeof(start));
+  std::error_code error;
+  std::filesystem::resize_file(path, kBlockAlignment + block_bytes, error);
+  std::ofstream(path, std::ios::binary | std::ios::app) << together().substr(sizeof(start));
+  return !error;
+}
+
 // The checksum of a large file takes long, and reading the saved rows may take longer.
 TEST(Interrupt, ReadingALargeCacheStops) {
   const std::string path = make_folder() + "/large.cache";
-  std::ofstream(path, std::ios::binary) << "SNAPKVS\n" << std::string("\1\0\0\0", 4);
   struct statfs system = {};
   ASSERT_EQ(statfs(path.c_str(), &system), 0);
   if (system.f_type == TMPFS_MAGIC) GTEST_SKIP() << "a hole of tmpfs takes memory where it is read";
-  std::error_code error;
-  std::filesystem::resize_file(path, uint64_t{256} << 30, error);  // a sparse file takes no space
-  if (error) GTEST_SKIP() << "no file of this size: " << error.message();
+  if (!make_large_cache(path, uint64_t{256} << 30)) GTEST_SKIP() << "no file of this size";
   Command command;
   command.args = {"generate", "-m", needle_model(), "-p", "x", "--load-cache", path};
   const auto begin = std::chrono::steady_clock::now();

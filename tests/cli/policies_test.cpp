@@ -67,15 +67,13 @@ TEST(Policies, PrintsEveryPolicyWithItsParameters) {
 // of them.
 TEST(Policies, ShareParametersOnlyWithTheWholeTable) {
   std::map<std::string, Json> by_name;
-  std::map<std::string, std::string> name_of;  // by the names of options and in records
+  std::map<std::string, std::string> name_of;  // by the names of options
   for (const Json& policy : policies()) {
     for (Json param : policy.at("parameters")) {
       param.erase("default");
       const std::string name = param.at("name");
       EXPECT_EQ(by_name.emplace(name, param).first->second, param) << name;
-      for (const char* other : {"option", "record"}) {
-        EXPECT_EQ(name_of.emplace(param.at(other), name).first->second, name);
-      }
+      EXPECT_EQ(name_of.emplace(param.at("option"), name).first->second, name);
     }
   }
 }
@@ -94,13 +92,13 @@ TEST(Policies, EveryParameterIsAnOptionAVariableAndASetting) {
       for (char& c : name_there) c = c == '-' ? '_' : static_cast<char>(std::toupper(c));
       variable.env[name_there] = value;
       for (const Command& command : {typed, variable}) {
-        const Json set = settings_of(command).at(param.at("record").get<std::string>());
+        const Json set = settings_of(command).at(param.at("name").get<std::string>());
         EXPECT_EQ(set.is_string() ? set.get<std::string>() : set.dump(), value)
             << name << " " << option;
       }
       const std::map<std::string, int> of_model = {{"window_size", 16}, {"kernel_size", 15}};
       const auto own = of_model.find(param.at("name").get<std::string>());
-      EXPECT_EQ(settings_of(generate(name)).at(param.at("record").get<std::string>()),
+      EXPECT_EQ(settings_of(generate(name)).at(param.at("name").get<std::string>()),
                 own == of_model.end() ? param.at("default") : Json(own->second))
           << "the default, or what the model's file names";
     }
@@ -117,7 +115,7 @@ TEST(Policies, AnOptionOfAnotherPolicyIsAnErrorWhereItWasTyped) {
   }
   Command variable = generate("knorm");  // the variable may be meant for other commands
   variable.env["SNAPKV_KV_KERNEL"] = "15";
-  EXPECT_FALSE(settings_of(variable).contains("kernel"));
+  EXPECT_FALSE(settings_of(variable).contains("kernel_size"));
   Command full = generate("full");  // the policy ignores all settings
   full.args.insert(full.args.end(), {"--kv-kernel", "15", "--kv-budget", "50"});
   EXPECT_FALSE(settings_of(full).contains("budget"));

@@ -43,8 +43,8 @@ TEST(Settings, DefaultsAreTheBestPolicysAndTheModels) {
   const Json s = settings_of(base());
   EXPECT_EQ(s["kv"]["policy"], "snapkv-max");
   EXPECT_EQ(s["kv"]["budget"], 1024);
-  EXPECT_EQ(s["kv"]["window"], 16);  // window and kernel come from needle.gguf
-  EXPECT_EQ(s["kv"]["kernel"], 15);
+  EXPECT_EQ(s["kv"]["window_size"], 16);  // window and kernel come from needle.gguf
+  EXPECT_EQ(s["kv"]["kernel_size"], 15);
   EXPECT_EQ(s["kv"]["own_share"], 0.5);
 }
 
@@ -105,10 +105,10 @@ TEST(Settings, NamedFileReplacesTheDefaultOne) {
   r.env["SNAPKV_CONFIG"] = other;
   Json s = settings_of(r);
   EXPECT_EQ(s["kv"]["budget"], 1024);
-  EXPECT_EQ(s["kv"]["window"], 8);
+  EXPECT_EQ(s["kv"]["window_size"], 8);
   r.env["SNAPKV_CONFIG"] = "/nowhere.toml";
   r.args.insert(r.args.end(), {"--config", other});
-  EXPECT_EQ(settings_of(r)["kv"]["window"], 8);
+  EXPECT_EQ(settings_of(r)["kv"]["window_size"], 8);
 }
 
 TEST(Settings, FlagsAndSizesWorkFromTheEnvironment) {

@@ -55,7 +55,8 @@ TEST(DocumentReader, OtherFilesAreRefusedByName) {
   refuses("\xff\xd8\xff\xe0\0\x10JFIF"s, "a JPEG image");
   refuses("\x89PNG\r\n\x1a\n\0\0\0\rIHDR"s, "a PNG image");
   refuses("GGUF\3\0\0\0"s, "a model (GGUF)");
-  refuses("SNAPKVP\n\1\0\0\0"s, "snapkv ask");
+  refuses("SNAPKVC\n\1\0\0\0"s, "snapkv ask");
+  refuses("SNAPKVP\n\1\0\0\0"s, "an older snapkv");
   refuses("{\\rtf1\\ansi text}", "an RTF document");
   refuses(test::make_zip({{"xl/workbook.xml", "<x/>"}}), "an Excel workbook");
   refuses(test::make_zip({{"notes.txt", "text"}}), "a zip archive");

@@ -164,10 +164,11 @@ class Trace final : public AttentionStep {
     KvLayer rows(*backend_, meter, kHeadDim, DType::f32, std::vector<int32_t>(kHeadsKv, n));
     rows.append(*backend_, k, v, pos_);
     const std::vector<int32_t> n_past(kHeadsKv, 0);
-    ops::attention_prefill(*backend_, {q, rows.k_view(), rows.v_view(), n_past, scale_, out});
+    const auto [k_view, v_view] = rows.views();
+    ops::attention_prefill(*backend_, {q, k_view, v_view, n_past, scale_, out});
     const float* q_data = q.at<float>(0);
-    const float* k_data = rows.k_view().at<float>(0);
-    layers.push_back({{q_data, q_data + q.numel()}, {k_data, k_data + rows.k_view().numel()}});
+    const float* k_data = k_view.at<float>(0);
+    layers.push_back({{q_data, q_data + q.numel()}, {k_data, k_data + k_view.numel()}});
   }
 
  private:

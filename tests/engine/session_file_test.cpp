@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Session::save() and load(): a loaded session continues like the saved one; files of other models,
 // policies and versions, and damaged ones, are refused, and the message names the reason.
-#include "engine/session_file.h"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -14,6 +12,7 @@
 #include <random>
 
 #include "base/stop_check.h"
+#include "engine/cache_file.h"
 #include "engine/zstd_frame.h"
 #include "snapkv/engine.h"
 #include "snapkv/prefill.h"
@@ -244,7 +243,7 @@ TEST(SessionFile, IsRefusedWhereItDoesNotBelong) {
   std::ofstream(book) << "what must not be lost";
   expect_error(ErrorCode::kUsage, {"book.txt", "no saved cache"}, [&] { session.save(book); });
   EXPECT_EQ(bytes_of(book).size(), 21u);
-  expect_error(ErrorCode::kBadModel, {"no saved session"},
+  expect_error(ErrorCode::kBadModel, {"no saved cache"},
                [&] { describe_session(test::model_path("needle")); });
 }
 
@@ -281,6 +280,50 @@ TEST(SessionFile, SavingAndReadingStopWhereTheProgramSaysSo) {
   other.load(path);
 }
 
+// Files of versions before the container, which began otherwise, and one of a later version.
+TEST(SessionFile, OtherVersionsAreRefusedAndMayBeReplaced) {
+  const auto model = test::load_model("needle");
+  const std::string path = temporary("old.session");
+  Session session(model, small("snapkv", DType::f16, 0));
+  session.prefill(tokens(64));
+  for (const std::string magic : {"SNAPKVS\n", "SNAPKVP\n"}) {
+    std::ofstream(path) << magic << std::string("\1\0\0\0", 4) << std::string(500, 'x');
+    const std::initializer_list<std::string_view> why = {"old.session", "older version",
+                                                         "make it again"};
+    expect_error(ErrorCode::kBadModel, why, [&] { session.load(path); });
+    expect_error(ErrorCode::kBadModel, why, [&] { is_prefix_file(path); });
+    expect_error(ErrorCode::kBadModel, why, [&] { KvPrefix::load(model, path); });
+    session.save(path);
+    session.load(path);
+  }
+  std::vector<std::byte> later = bytes_of(path);
+  later[sizeof(kCacheMagic)] = std::byte{9};
+  write_bytes(path, later);
+  expect_error(ErrorCode::kBadModel, {"version 9", "only 1"}, [&] { session.load(path); });
+  EXPECT_EQ(session.n_past(), 64);
+}
+
+TEST(SessionFile, ASessionAndRowsOfADocumentAreNotTakenForEachOther) {
+  const auto model = test::load_model("needle");
+  const std::string path = temporary("one.kv");
+  Session session(model, small("full", DType::f16, 0));
+  PrefillPrompt prompt;
+  prompt.sessions = {&session};
+  prompt.tokens = tokens(64);
+  prompt.makes_prefix = true;
+  Prefill prefill(std::move(prompt));
+  while (!prefill.step()) {
+  }
+  session.save(path);
+  EXPECT_FALSE(is_prefix_file(path));
+  expect_error(ErrorCode::kBadModel, {"one.kv", "a compressed session", "every row"},
+               [&] { KvPrefix::load(model, path); });
+  prefill.take_prefix()->save(path, DType::f16);
+  EXPECT_TRUE(is_prefix_file(path));
+  expect_error(ErrorCode::kBadModel, {"one.kv", "every row", "a compressed session"},
+               [&] { session.load(path); });
+}
+
 TEST(SessionFile, DamageIsFound) {
   const auto model = test::load_model("needle");
   const std::string path = temporary("whole.session"), damaged = temporary("damaged.session");
@@ -310,61 +353,110 @@ TEST(SessionFile, DamageIsFound) {
   }
 }
 
-/// The file with another frame in layer 0, and the matching checksum.
+/// The blocks of a file, to be changed and put together again.
+struct Blocks {
+  explicit Blocks(const std::vector<std::byte>& bytes)
+      : start(bytes.begin(), bytes.begin() + sizeof(CacheStart)) {
+    const CacheFile file(bytes, "whole", CacheContents::session);
+    size_t at = sizeof(CacheStart);
+    for (size_t i = 0; i < file.n_blocks(); ++i) {
+      at = aligned_block(at);
+      table.push_back(file.block(i));
+      stored.emplace_back(bytes.begin() + at, bytes.begin() + at + file.block(i).stored);
+      at += file.block(i).stored;
+    }
+  }
+  /// The first block of this kind, of layer `il` or later.
+  size_t find(std::string_view kind, int il) const {
+    for (size_t i = 0; i < table.size(); ++i) {
+      if (table[i].il >= il && std::string_view(table[i].kind) == kind) return i;
+    }
+    return table.size();
+  }
+  std::vector<std::byte> file() const {
+    std::vector<std::byte> out = start;
+    for (const auto& block : stored) {
+      out.resize(aligned_block(out.size()));
+      out.insert(out.end(), block.begin(), block.end());
+    }
+    out.resize(aligned_block(out.size()));
+    for (size_t i = 0; i < table.size(); ++i) {
+      CacheBlock block = table[i];
+      block.stored = stored[i].size();
+      if (block.is_frame == 0) block.bytes = block.stored;
+      const auto bytes = std::as_bytes(std::span(&block, 1));
+      out.insert(out.end(), bytes.begin(), bytes.end());
+    }
+    const CacheEnd end = {table.size(), 0};
+    const auto bytes = std::as_bytes(std::span(&end, 1));
+    out.insert(out.end(), bytes.begin(), bytes.end());
+    return test::sealed(out);
+  }
+
+  std::vector<std::byte> start;
+  std::vector<CacheBlock> table;
+  std::vector<std::vector<std::byte>> stored;
+};
+
+/// The file with another frame in layer 0.
 std::vector<std::byte> with_frame(const std::vector<std::byte>& bytes,
                                   const std::vector<std::byte>& frame) {
-  const std::span<const std::byte> old = parse_session_file(bytes, "whole").layers[0].stored;
-  const auto at = old.data() - bytes.data();
-  std::vector<std::byte> out(bytes.begin(), bytes.begin() + at - sizeof(uint64_t));
-  const auto add = [&](const auto& part) { out.insert(out.end(), part.begin(), part.end()); };
-  const uint64_t size = frame.size();
-  add(std::as_bytes(std::span(&size, 1)));
-  add(frame);
-  add(std::span(bytes).subspan(at + old.size(), bytes.size() - at - old.size() - sizeof(uint64_t)));
-  const uint64_t checksum = session_checksum(out);
-  add(std::as_bytes(std::span(&checksum, 1)));
-  return out;
+  Blocks blocks(bytes);
+  blocks.stored[blocks.find("rows", 0)] = frame;
+  return blocks.file();
 }
 
 /// The file of a session whose heads have these numbers of rows in every layer, for the last
 /// tokens.
-std::vector<std::byte> with_rows(const std::vector<std::byte>& bytes,
-                                 const std::vector<int64_t>& n_rows) {
-  const SessionFile file = parse_session_file(bytes, "whole");
-  const size_t head_bytes = 2 * sizeof(int64_t);  // number of rows kept, number of rows
-  const auto before = file.layers[0].stored.data() - bytes.data() - sizeof(int64_t) -
-                      file.n_head_kv * static_cast<int64_t>(head_bytes);
-  std::vector<std::byte> out(bytes.begin(), bytes.begin() + before);
-  const auto add = [&](const void* data, size_t n) {
-    const auto* const begin = static_cast<const std::byte*>(data);
-    out.insert(out.end(), begin, begin + n);
-  };
-  for (int64_t il = 0; il < std::ssize(file.layers); ++il) {
-    const SessionFileLayer& layer = file.layers[il];
-    const size_t row = file.head_dim * block_bytes(file.saved.options.kv_type);
-    Buffer memory;
-    const SessionFileRows rows = rows_of(file, il, memory);
-    add(&layer.stats.n_total, sizeof(int64_t));
-    for (const int64_t n : n_rows) {
-      add(&n, sizeof(n));
-      add(&n, sizeof(n));
+std::vector<std::byte> with_rows(const std::vector<std::byte>& bytes, const ModelInfo& info,
+                                 DType type, int64_t n_past, const std::vector<int64_t>& n_rows) {
+  Blocks blocks(bytes);
+  const size_t counts_at = 24;  // after type, head_dim, n_head_kv
+  const size_t rows_at = aligned_block(counts_at + n_rows.size() * sizeof(int64_t));
+  const size_t row = info.head_dim * block_bytes(type);
+  for (int il = 0; il < info.n_layer; ++il) {
+    std::vector<std::byte>& block = blocks.stored[blocks.find("rows", il)];
+    const std::vector<std::byte> old = block;
+    block.resize(rows_at);
+    std::memcpy(block.data() + counts_at, n_rows.data(), n_rows.size() * sizeof(int64_t));
+    const auto add = [&](const void* data, size_t n) {
+      const auto* const begin = static_cast<const std::byte*>(data);
+      block.insert(block.end(), begin, begin + n);
+    };
+    for (int part = 0; part < 2; ++part) {  // keys, values: any
+      for (const int64_t n : n_rows) {
+        for (int64_t i = 0; i < n; ++i) add(old.data() + rows_at + i % 40 * row, row);
+      }
     }
     for (const int64_t n : n_rows) {
       for (int64_t i = 0; i < n; ++i) {
-        const auto pos = static_cast<int32_t>(file.saved.n_past - n + i);
+        const auto pos = static_cast<int32_t>(n_past - n + i);
         add(&pos, sizeof(pos));
       }
     }
-    for (const auto& part : {rows.keys, rows.values}) {
-      for (const int64_t n : n_rows) {
-        for (int64_t i = 0; i < n; ++i) add(part.data() + i % layer.n_kv[0] * row, row);
-      }
-    }
-    add(rows.queries.data(), rows.queries.size());
   }
-  const uint64_t checksum = session_checksum(out);
-  add(&checksum, sizeof(checksum));
-  return out;
+  return blocks.file();
+}
+
+TEST(SessionFile, StatesOfAnotherKindAreRefused) {
+  const auto model = test::load_model("gemma3");
+  const SessionOptions options = small("snapkv", DType::f16, 0);
+  const std::string path = temporary("kinds.session");
+  Session session(model, options);
+  session.prefill(test::generated_ids(90, model->info().n_vocab, 1));
+  session.save(path);
+  Blocks blocks(bytes_of(path));
+  const size_t rows = blocks.find("rows", 0), window = blocks.find("window", 0);
+  ASSERT_LT(std::max(rows, window), blocks.table.size()) << "the model has layers of both kinds";
+  for (const auto& [block, kind] : {std::pair{rows, "window"}, {window, "rows"}, {rows, "later"}}) {
+    Blocks other = blocks;
+    std::memset(other.table[block].kind, 0, sizeof(other.table[block].kind));
+    std::memcpy(other.table[block].kind, kind, std::strlen(kind));
+    write_bytes(path, other.file());
+    Session loaded(model, options);
+    expect_error(ErrorCode::kBadModel, {"kinds.session", kind, "expected block"},
+                 [&] { loaded.load(path); });
+  }
 }
 
 // If a head has a single row, there is nothing to choose from besides the window, which has at
@@ -379,14 +471,17 @@ TEST(SessionFile, ACacheThatCannotBeCompressedAgainSaysSo) {
   const std::vector<std::byte> whole = bytes_of(path);
   const int64_t n_head_kv = model->info().n_head_kv;
   std::vector<int64_t> n_rows(n_head_kv, 60);
-  write_bytes(path, with_rows(whole, n_rows));
+  const auto write_rows = [&] {
+    write_bytes(path, with_rows(whole, model->info(), options.kv_type, 150, n_rows));
+  };
+  write_rows();
   Session possible(model, options);
   possible.load(path);
   possible.decode(7);
   EXPECT_EQ(possible.stats().n_recompressed, 1);
   n_rows.assign(n_head_kv, 120);
   n_rows[0] = 1;
-  write_bytes(path, with_rows(whole, n_rows));
+  write_rows();
   Session loaded(model, options);
   loaded.load(path);
   for (int i = 0; i < 2; ++i) {  // and the session is unchanged
@@ -405,9 +500,9 @@ TEST(SessionFile, FramesThatLieAreFound) {
   session.prefill(tokens(64));
   session.save(path, "notes", 3);
   const std::vector<std::byte> whole = bytes_of(path);
-  const SessionFile file = parse_session_file(whole, path);
-  const size_t n = rows_bytes(file, 0);
-  const std::vector<std::byte> frame(file.layers[0].stored.begin(), file.layers[0].stored.end());
+  const Blocks blocks(whole);
+  const size_t block = blocks.find("rows", 0), n = blocks.table[block].bytes;
+  const std::vector<std::byte> frame = blocks.stored[block];
   const auto expect_refused = [&](const std::vector<std::byte>& other, std::string_view why) {
     SCOPED_TRACE(why);
     write_bytes(path, with_frame(whole, other));
@@ -423,10 +518,10 @@ TEST(SessionFile, FramesThatLieAreFound) {
   EXPECT_LT(bomb.size(), 100'000u);
   expect_refused(bomb, "its zstd frame 67108864");
   expect_refused(zeros(n - 1), "its zstd frame");
-  expect_refused(zeros(n), "position 0 comes after position 0");
+  expect_refused(zeros(n), "head 0 has 0 rows");
   expect_refused(std::vector<std::byte>(20), "no zstd frame");
   expect_refused({frame.begin(), frame.begin() + 5}, "no zstd frame");
-  expect_refused({frame.begin(), frame.end() - 1}, "zstd frame of layer 0");
+  expect_refused({frame.begin(), frame.end() - 1}, "zstd frame of block");
   std::vector<std::byte> other = frame;
   other.push_back({});
   expect_refused(other, "does not take");
@@ -439,7 +534,7 @@ TEST(SessionFile, FramesThatLieAreFound) {
   ASSERT_GT(n, 256u);
   ASSERT_LT(n + 4000, 65536u);
   std::copy(right.begin(), right.begin() + 8, other.begin());
-  expect_refused(other, "zstd frame of layer 0");
+  expect_refused(other, "zstd frame of block");
   uint32_t random = 1;
   for (int i = 0; i < 300; ++i) {  // damage that is not found only changes values of rows
     random = random * 1664525 + 1013904223;
@@ -490,14 +585,18 @@ TEST(SessionFile, HostileFilesEndInErrors) {
       const size_t at = random() % (random() % 2 == 0 ? 500 : bytes.size());
       if (at + sizeof(uint64_t) > bytes.size()) continue;
       const uint64_t value = kSizes[random() % std::size(kSizes)];
-      switch (random() % 4) {
+      switch (random() % 5) {
         case 0:
           bytes[at] = static_cast<std::byte>(random());
           break;
         case 1:
           std::memcpy(bytes.data() + at, &value, sizeof(value));
           break;
-        case 2:
+        case 2:  // the fields that follow move
+          std::rotate(bytes.begin() + at, bytes.begin() + at + 1 + random() % 7,
+                      bytes.begin() + std::min(at + 64, bytes.size()));
+          break;
+        case 3:
           bytes.erase(bytes.begin() + at, bytes.begin() + at + 1 + random() % 8);
           break;
         default:

@@ -198,7 +198,7 @@ TEST(EvalCommand, WhatListsNameTwiceCountsOnce) {
   };
   const std::vector<std::string> twice[] = {{"--lengths", "300,300", "--budgets", "64,64"},
                                             {"--policies", "snapkv,full,snapkv,full"},
-                                            {"--kernels", "7,7"}};
+                                            {"--kernels", "7,7", "--windows", "16,16"}};
   std::vector<std::string> args = {"needle", "--depths", "1", "--samples", "2"};
   for (const auto& list : twice) args.insert(args.end(), list.begin(), list.end());
   const std::string needle = table_of(args, 4);
@@ -304,6 +304,7 @@ TEST(EvalCommand, RefusesOptionsThatSayNothing) {
       {{"needle", "--budgets", "64", "--kv-budget", "64"}, "--budgets and --kv-budget exclude"},
       {{"needle", "--budgets", "64", "--kv-ratio", "0.5"}, "--budgets and --kv-ratio exclude"},
       {{"needle", "--kernels", "7", "--kv-kernel", "7"}, "--kernels and --kv-kernel exclude"},
+      {{"needle", "--windows", "8", "--kv-window", "8"}, "--windows and --kv-window exclude"},
   };
   for (const auto& c : cases) {
     std::vector<std::string> args = {"eval"};

@@ -8,9 +8,7 @@
 #include <vector>
 
 #include "base/check.h"
-#include "engine/kv_prefix_file.h"
-#include "engine/session_file.h"
-#include "engine/zstd_frame.h"
+#include "engine/cache_file.h"
 #include "snapkv/error.h"
 #include "snapkv/prefill.h"
 #include "tests/fuzz/input_file.h"
@@ -22,59 +20,49 @@ namespace {
 constexpr size_t kMostDecoded = size_t{1} << 24;
 volatile unsigned char g_sink;
 
+CacheContents contents_of(std::span<const std::byte> bytes) {
+  CacheStart start = {};
+  if (bytes.size() >= sizeof(start)) std::memcpy(&start, bytes.data(), sizeof(start));
+  return start.contents;
+}
+
 bool parse(std::span<const std::byte> bytes) {
   try {
-    const SessionFile file = parse_session_file(bytes, "input");
-    Buffer decoded;
-    for (int64_t il = 0; il < std::ssize(file.layers); ++il) {
-      SNAPKV_CHECK(std::ssize(file.layers[il].n_kv) == file.n_head_kv);
-      if (rows_bytes(file, il) > kMostDecoded) continue;  // a model would refuse it
-      const SessionFileRows rows = rows_of(file, il, decoded);
-      for (const auto part : {rows.positions, rows.keys, rows.values, rows.queries}) {
-        if (part.empty()) continue;
-        g_sink = static_cast<unsigned char>(part.front() ^ part.back());
-      }
+    const CacheFile file(bytes, "input", contents_of(bytes));
+    file.check_all();
+    read_head(file);
+    Buffer memory;
+    for (size_t i = 0; i < file.n_blocks(); ++i) {
+      if (file.block(i).bytes > kMostDecoded) continue;  // a model would refuse it
+      const auto content = file.content(i, kMostDecoded, memory);
+      SNAPKV_CHECK(content.size() == file.block(i).bytes);
+      if (content.empty()) continue;
+      g_sink = static_cast<unsigned char>(content.front() ^ content.back());
     }
-    validate(file.saved.options.kv);
     return true;
   } catch (const Error&) {
     return false;  // the expected outcome for bad input
   }
 }
 
-// The same for a file of uncompressed rows.
-bool parse_prefix(std::span<const std::byte> bytes) {
-  try {
-    const PrefixFile file = parse_prefix_file(bytes, "input");
-    SNAPKV_CHECK(std::ssize(file.layers) == file.n_layer);
-    SNAPKV_CHECK(std::ssize(file.hashes) == file.n_layer);
-    for (const std::span<const std::byte> layer : file.layers) {
-      if (!file.has_frames) {
-        SNAPKV_CHECK(layer.size() == file.layer_bytes);
-        g_sink = static_cast<unsigned char>(layer.front() ^ layer.back());
-      } else if (file.layer_bytes <= kMostDecoded) {
-        SNAPKV_CHECK(decode_zstd_frame(layer, file.layer_bytes, "input", "layer").bytes() ==
-                     file.layer_bytes);
-      }
-    }
-    return true;
-  } catch (const Error&) {
-    return false;
-  }
-}
-
-// Rows in a file may have any content; files of other models are refused.
-void use(std::span<const std::byte> bytes, const std::shared_ptr<const Model>& model) {
+// Rows in a file may have any content; files of other models are refused. Returns whether the file
+// says what it holds.
+bool use(std::span<const std::byte> bytes, const std::shared_ptr<const Model>& model) {
   static InputFile input;
   input.write({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
   constexpr int32_t kToken = 5;
+  bool is_whole = false;
   try {
     if (!is_prefix_file(input.path())) {
-      Session session(model, describe_session(input.path()).options);
+      const SavedSession saved = describe_session(input.path());
+      validate(saved.options.kv);
+      is_whole = true;
+      Session session(model, saved.options);
       session.load(input.path());
       session.decode(kToken);
-      return;
+      return true;
     }
+    is_whole = !describe_prefix(input.path()).tokens.empty();
     const auto prefix = KvPrefix::load(model, input.path());
     std::vector<int32_t> prompt(prefix->tokens().begin(), prefix->tokens().end());
     const int64_t n_tokens = std::ssize(prompt);
@@ -85,32 +73,39 @@ void use(std::span<const std::byte> bytes, const std::shared_ptr<const Model>& m
   } catch (const Error&) {
     // the expected outcome for bad input
   }
-}
-
-bool is_prefix(std::span<const std::byte> bytes) {
-  return bytes.size() >= sizeof(kPrefixMagic) &&
-         std::memcmp(bytes.data(), kPrefixMagic, sizeof(kPrefixMagic)) == 0;
+  return is_whole;
 }
 
 }  // namespace
 
+std::vector<std::byte> sealed(std::vector<std::byte> bytes) {
+  CacheEnd end;
+  if (bytes.size() < sizeof(CacheStart) + sizeof(end)) return bytes;
+  const size_t end_at = bytes.size() - sizeof(end);
+  std::memcpy(&end, bytes.data() + end_at, sizeof(end));
+  if (end.n_blocks > (end_at - sizeof(CacheStart)) / sizeof(CacheBlock)) return bytes;
+  const size_t table_at = end_at - end.n_blocks * sizeof(CacheBlock);
+  const std::span<const std::byte> all(bytes);
+  uint64_t at = sizeof(CacheStart);
+  for (size_t i = table_at; i < end_at; i += sizeof(CacheBlock)) {
+    CacheBlock block;
+    std::memcpy(&block, bytes.data() + i, sizeof(block));
+    at = aligned_block(at);
+    if (at > table_at || block.stored > table_at - at) break;
+    block.checksum = block_checksum(all.subspan(at, block.stored));
+    std::memcpy(bytes.data() + i, &block, sizeof(block));
+    at += block.stored;
+  }
+  end.checksum = ends_checksum(all, table_at);
+  std::memcpy(bytes.data() + end_at, &end, sizeof(end));
+  return bytes;
+}
+
 bool read_hostile_session(std::span<const std::byte> bytes,
                           const std::shared_ptr<const Model>& model) {
-  is_prefix(bytes) ? parse_prefix(bytes) : parse(bytes);
-  if (bytes.size() < sizeof(uint64_t)) return false;
-  std::vector<std::byte> summed(bytes.begin(), bytes.end());
-  const auto content = std::span(summed).first(summed.size() - sizeof(uint64_t));
-  uint64_t checksum = 0;
-  try {
-    checksum = is_prefix(bytes) ? prefix_checksum(prefix_ends(summed, "input"))
-                                : session_checksum(content);
-  } catch (const Error&) {
-    return false;
-  }
-  std::memcpy(summed.data() + content.size(), &checksum, sizeof(checksum));
-  const bool is_whole = is_prefix(bytes) ? parse_prefix(summed) : parse(summed);
-  if (is_whole) use(summed, model);
-  return is_whole;
+  parse(bytes);
+  const std::vector<std::byte> with_checksums = sealed({bytes.begin(), bytes.end()});
+  return parse(with_checksums) && use(with_checksums, model);
 }
 
 }  // namespace snapkv::test

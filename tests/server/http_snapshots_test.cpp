@@ -66,7 +66,7 @@ TEST_F(Http, WhatIsWrongWithASnapshotIsSaidWithoutTheServersPath) {
   api_.snapshot_dir = testing::TempDir() + "/damaged";
   std::filesystem::remove_all(api_.snapshot_dir);
   std::filesystem::create_directory(api_.snapshot_dir);
-  std::ofstream(api_.snapshot_dir + "/torn.kv") << "SNAPKVS";
+  std::ofstream(api_.snapshot_dir + "/torn.kv") << "SNAPKVC";
   start();
   const Json list = Json::parse(client().Get("/v1/kv/snapshots")->body)["data"];
   ASSERT_EQ(list.size(), 1u) << list;

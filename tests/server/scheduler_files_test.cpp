@@ -89,6 +89,7 @@ TEST(Scheduler, RefusesSlotsOfOtherMakes) {
       R"({"text": "a", "tokens": ["b"], "unread": []})",
       R"({"text": "a", "tokens": [-1], "unread": []})",
       R"({"text": "a", "tokens": [], "unread": [4294967297]})",
+      R"({"text": "a", "tokens": [], "unread": []})",
       R"({"text": "a", "prompt_bytes": 2, "input": [], "tokens": [], "unread": []})",
       R"({"text": "a", "prompt_bytes": 1, "input": [[0, 2]], "tokens": [], "unread": []})",
       R"({"text": "a", "prompt_bytes": 1, "input": [5], "tokens": [], "unread": []})"};
@@ -99,7 +100,8 @@ TEST(Scheduler, RefusesSlotsOfOtherMakes) {
   }
   EXPECT_TRUE(scheduler.slots().empty());
   EXPECT_EQ(scheduler.stats().bytes_kept, 0u);
-  session.save(path, R"({"text": "a", "tokens": [1], "unread": [5]})");
+  session.save(
+      path, R"({"text": "a", "prompt_bytes": 1, "input": [], "tokens": [1], "unread": [5]})");
   EXPECT_GT(scheduler.restore_slot(path), 0);
 }
 

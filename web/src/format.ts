@@ -43,11 +43,8 @@ export function seconds(s: number): string {
   return `${Math.floor(s / 60)} min ${Math.round(s % 60)} s`;
 }
 
-/** Token counts on an axis: "512", "4k", "128k", "1M"; k is 1024 for whole multiples of it. */
+/** Token counts on an axis: "512", "4,096", "4k", "1.5M"; k is always 1000, as in the commands' tables. */
 export function tokens(n: number): string {
-  for (const [unit, name] of [[1 << 20, "M"], [1024, "k"]] as const) {
-    if (n >= unit && n % unit === 0) return `${n / unit}${name}`;
-  }
   for (const [unit, name] of [[1e6, "M"], [1000, "k"]] as const) {
     if (n >= unit && n % (unit / 10) === 0) return `${n / unit}${name}`;
   }

@@ -35,7 +35,7 @@ test("numbers read well", () => {
   assert.equal(bytes(3.75 * 1024 * 1024), "3.75 MiB");
   assert.equal(seconds(0.00031), "0.31 ms");
   assert.equal(seconds(125), "2 min 5 s");
-  assert.deepEqual([512, 4096, 131072, 1000, 2500, 1 << 20].map(tokens), ["512", "4k", "128k", "1k", "2.5k", "1M"]);
+  assert.deepEqual([512, 4096, 131072, 1000, 2500, 1 << 20].map(tokens), ["512", "4,096", "131,072", "1k", "2.5k", "1,048,576"]);
   assert.equal(visible(" a\n"), "␣a⏎");
   assert.deepEqual(wrap("one two three", 8), ["one two", "three"]);
 });
@@ -263,7 +263,7 @@ test("bench: memory and latency by context, full beside snapkv", () => {
 test("bench: prompts after others stand apart", () => {
   const turn = bench("snapkv", { n_prompt: 256, n_depth: 4096, kv_mib: 7 });
   const names = promptSpec([...results, turn], false).lines.map((l) => l.name);
-  assert.deepEqual(names, ["snapkv 128", "snapkv 128, after 4k"]);
+  assert.deepEqual(names, ["snapkv 128", "snapkv 128, after 4,096"]);
   const kept = memorySpec([...results, turn], false).lines.flatMap((l) => l.points.map((p) => p.y));
   assert.ok(!kept.includes(7 << 20));
   assert.equal(memorySpec([turn], false).lines[0].points.length, 1, "where there is nothing else they are shown");
@@ -299,8 +299,8 @@ test("roofline: a point is a test, roofs are the machine's best", () => {
   assert.ok(x[0] * 50 >= y[0], "the slope begins inside");
   assert.deepEqual(records.map(limitName), ["bf16 products", "memory"]);
   assert.equal(limitName({ ...records[0], linear_products: "int8" }), "int8 and bf16 products");
-  assert.deepEqual(records.map(pointLabel), ["prompt 4k", "decode at 4k × 2"]);
-  assert.match(pointTooltip(records[1], "<full>"), /^&lt;full>: 32 tokens after 4k × 2<br><b>40%<\/b> of the limit by memory/);
+  assert.deepEqual(records.map(pointLabel), ["prompt 4,096", "decode at 4,096 × 2"]);
+  assert.match(pointTooltip(records[1], "<full>"), /^&lt;full>: 32 tokens after 4,096 × 2<br><b>40%<\/b> of the limit by memory/);
 });
 
 test("roofline: no name covers another, a point, or a roof's name", () => {
@@ -323,13 +323,13 @@ test("roofline: no name covers another, a point, or a roof's name", () => {
 test("roofline: the chart and its table say the same", () => {
   const records = withLimits(limited);
   const picture = svg(rooflinePicture(() => records, limited).option(frame));
-  for (const words of ["prompt 4k: 80%", "decode at 4k × 2: 40%", "memory: 50 GB/s", "bf16 products: 500 GFLOP/s",
+  for (const words of ["prompt 4,096: 80%", "decode at 4,096 × 2: 40%", "memory: 50 GB/s", "bf16 products: 500 GFLOP/s",
     "int8 products: 2,000 GFLOP/s", "operations per byte of memory", "snapkv 128", "full"]) {
     assert.ok(picture.includes(words), words);
   }
   const narrow = svg(rooflinePicture(() => records, limited).option({ ...frame, width: 370 }));
-  assert.ok(!narrow.includes("prompt 4k: 80%") && />2<\/text>/.test(narrow), "points are numbered");
+  assert.ok(!narrow.includes("prompt 4,096: 80%") && />2<\/text>/.test(narrow), "points are numbered");
   const rows = rooflineTable(records, limited);
-  assert.deepEqual(rows[1], ["1", "snapkv 128", "prompt of 4k", "80%", "bf16 products", "400", "0.4", "1,000", "8 s", "10 s"]);
-  assert.deepEqual(rows[2], ["2", "full", "32 tokens after 4k × 2", "40%", "memory", "40", "20", "2", "800 ms", "2 s"]);
+  assert.deepEqual(rows[1], ["1", "snapkv 128", "prompt of 4,096", "80%", "bf16 products", "400", "0.4", "1,000", "8 s", "10 s"]);
+  assert.deepEqual(rows[2], ["2", "full", "32 tokens after 4,096 × 2", "40%", "memory", "40", "20", "2", "800 ms", "2 s"]);
 });

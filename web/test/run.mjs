@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// node test/run.mjs [browser]: runs the tests in Node, or those in a browser (test/browser/). They
-// are TypeScript, which Node 18 can't read, so esbuild bundles them first. Run by ctest.
+// node test/run.mjs [FOLDER]: runs the tests in Node, or those of a folder in a browser: browser, or
+// first_hour, which needs a real model. They are TypeScript, which Node 18 can't read, so esbuild
+// bundles them first. Run by ctest.
 import { spawnSync } from "node:child_process";
 import { accessSync, constants, mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -23,14 +24,14 @@ function findChromium() {
   });
 }
 
-const inBrowser = process.argv[2] === "browser";
+const inBrowser = process.argv[2];
 const chromium = inBrowser ? findChromium() : "";
 if (chromium === undefined) {
   console.log("SKIPPED: no Chromium was found (Debian: apt-get install chromium), CHROMIUM=FILE names one");
   process.exit(77); // ctest: skipped
 }
 const here = dirname(fileURLToPath(import.meta.url));
-const folder = inBrowser ? join(here, "browser") : here;
+const folder = inBrowser ? join(here, inBrowser) : here;
 const tests = readdirSync(folder).filter((name) => name.endsWith(".test.ts"));
 if (tests.length === 0) throw new Error(`${folder}: no tests`);
 const out = mkdtempSync(join(tmpdir(), "snapkv-web-"));

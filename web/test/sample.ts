@@ -22,7 +22,7 @@ export function sample(): InspectData {
     model: { name: "sample", file: "sample.gguf", architecture: "llama", file_type: "f16", n_layer: 2,
       n_head: 4, n_head_kv: 2, head_dim: 64 },
     backend: "cpu", label: "snapkv 8, window 4, kernel 3",
-    configuration: { policy: "snapkv", budget: 8, window: 4, kernel: 3, pooling: "max", kv_type: "f16" },
+    configuration: { policy: "snapkv", budget: 8, window_size: 4, kernel_size: 3, pooling: "max", kv_type: "f16" },
     n_tokens: n, window: 4, text_limit: 100,
     text: [{ begin: 0, pieces: Array.from({ length: n }, (_, j) => ` w${j}`),
       kept_by: Array.from({ length: n }, (_, j) => rows.filter((_, r) => keeps(r, j)).length) }],
@@ -37,7 +37,7 @@ export function sample(): InspectData {
 export function scored(policy: string, budget: number, score: number, more: object = {}): Scored {
   return { id: `needle ${JSON.stringify(more)}`, model: "m/needle.gguf", version: "0.1.0", n_prompt: 400,
     task: "needle", kind: "single", score, answer: "12345", references: ["12345"],
-    configuration: { policy, kv_type: "f16", ...(policy === "full" ? {} : { budget, kernel: 7, window: 32 }) },
+    configuration: { policy, kv_type: "f16", ...(policy === "full" ? {} : { budget, kernel_size: 7, window_size: 32 }) },
     ...more };
 }
 

@@ -76,7 +76,7 @@ const PolicyParam& find_param(const PolicyInfo& info, const std::string& name) {
   for (const PolicyParam& param : info.params) {
     const std::string flag = param.flag.substr(param.flag.find_first_not_of('-'));
     const std::string brief = flag.starts_with("kv-") ? flag.substr(3) : flag;
-    if (name == param.name || name == param.record || name == flag || name == brief ||
+    if (name == param.name || name == param.label || name == flag || name == brief ||
         name == param.flag) {
       return param;
     }

@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <optional>
 
 #include "base/error.h"
 #include "cli/common/output_files.h"
@@ -42,23 +41,21 @@ void add_eval_options(CLI::App& app, EvalSettings& settings, bool draws) {
       ->delimiter(',')
       ->type_name("NAME,...")
       ->default_str("full,snapkv");
-  CLI::Option* budgets =
-      app.add_option("--budgets", settings.budgets, "Rows kept (instead of --kv-budget)");
-  budgets->check(whole_number(1, kMostTokens))->delimiter(',')->type_name("N,N,...");
-  const PolicyParam& kernel_size = *policy_info("snapkv").find("kernel_size");
-  CLI::Option* kernels =
-      app.add_option("--kernels", settings.kernels, "Pooling widths (instead of --kv-kernel)");
-  kernels->check(whole_number(1, static_cast<int64_t>(kernel_size.most)))
-      ->delimiter(',')
-      ->type_name("N,N,...");
+  std::vector<CLI::Option*> lists;
+  for (ParamList& list : settings.lists) {
+    const PolicyParam& param = *policy_info("snapkv").find(list.param);
+    const auto most = static_cast<int64_t>(std::min(param.most, double{kMostTokens}));
+    CLI::Option* const option = app.add_option(list.flag, list.values, list.help);
+    option->check(whole_number(1, most))->delimiter(',')->type_name("N,N,...");
+    lists.push_back(option);
+  }
   add_record_options(app, settings, draws);
   add_cache_options(app, settings.cache);
   app.remove_option(app.get_option("--kv-policy"));  // --policies replaces it
-  budgets->excludes(app.get_option("--kv-memory"));
-  app.final_callback([&app, &settings, budgets, kernels] {
+  app.get_option("--budgets")->excludes(app.get_option("--kv-memory"));
+  app.final_callback([&app, &settings, lists] {
     note_typed_options(app, settings.cache);
-    settings.typed_budgets = budgets->count() > 0;
-    settings.typed_kernels = kernels->count() > 0;
+    for (size_t i = 0; i < lists.size(); ++i) settings.lists[i].typed = lists[i]->count() > 0;
   });
 }
 
@@ -115,21 +112,40 @@ namespace {
 /// replaces. The same setting from another source may be meant for another command.
 void check_options_are_of_use(const EvalSettings& settings) {
   const std::vector<std::string>& typed = settings.cache.typed_params;
-  if (settings.typed_budgets && std::count(typed.begin(), typed.end(), "budget") > 0) {
-    fail(ErrorCode::kUsage, "--budgets and --kv-budget exclude each other");
-  }
-  if (settings.typed_kernels && std::count(typed.begin(), typed.end(), "kernel_size") > 0) {
-    fail(ErrorCode::kUsage, "--kernels and --kv-kernel exclude each other");
+  for (const ParamList& list : settings.lists) {
+    if (!list.typed || std::count(typed.begin(), typed.end(), list.param) == 0) continue;
+    fail(ErrorCode::kUsage, "{} and {} exclude each other", list.flag,
+         policy_info("snapkv").find(list.param)->flag);
   }
   std::vector<std::string> policies = settings.policies;
   std::erase(policies, "full");
   check_policy_options(settings.cache, policies);
-  const bool has_kernel = std::any_of(policies.begin(), policies.end(), [](const auto& policy) {
-    return policy_info(policy).find("kernel_size") != nullptr;
-  });
-  if (!settings.typed_kernels || policies.empty() || has_kernel) return;
-  fail(ErrorCode::kUsage, "--kernels is no option of policy {}: no scores are pooled",
-       fmt::join(policies, ", "));
+  for (const ParamList& list : settings.lists) {
+    const bool has = std::any_of(policies.begin(), policies.end(), [&](const auto& policy) {
+      return policy_info(policy).find(list.param) != nullptr;
+    });
+    if (!list.typed || policies.empty() || has) continue;
+    fail(ErrorCode::kUsage, "{} is no option of policy {}", list.flag, fmt::join(policies, ", "));
+  }
+}
+
+/// Returns `base` with every value of every list in place of its own, the last list's values in
+/// turn first.
+std::vector<CacheSettings> with_lists(const CacheSettings& base,
+                                      const std::vector<ParamList>& lists) {
+  std::vector<CacheSettings> all = {base};
+  for (const ParamList& list : lists) {
+    if (list.values.empty()) continue;
+    std::vector<CacheSettings> next;
+    for (const CacheSettings& settings : all) {
+      for (const int64_t value : list.values) {
+        next.push_back(settings);
+        next.back().params[list.param] = value;
+      }
+    }
+    all = std::move(next);
+  }
+  return all;
 }
 
 }  // namespace
@@ -139,22 +155,15 @@ std::vector<SessionOptions> make_configurations(const EvalSettings& settings,
   check_options_are_of_use(settings);
   const PolicyParams& params = settings.cache.params;
   const auto ratio = params.find("ratio");
-  if (!settings.budgets.empty() && ratio != params.end() && std::get<double>(ratio->second) > 0) {
+  const bool has_budgets = std::any_of(
+      settings.lists.begin(), settings.lists.end(),
+      [](const ParamList& list) { return list.param == "budget" && !list.values.empty(); });
+  if (has_budgets && ratio != params.end() && std::get<double>(ratio->second) > 0) {
     fail(ErrorCode::kUsage, "--budgets and --kv-ratio exclude each other");
   }
-  // without a list, one value: the parameter as it is
-  const auto values = [](const auto& list) {
-    std::vector<std::optional<int64_t>> all(list.begin(), list.end());
-    return all.empty() ? std::vector<std::optional<int64_t>>(1) : all;
-  };
-  std::vector<std::vector<SessionOptions>> combinations;  // [budgets * kernels][policies]
-  for (const auto& budget : values(settings.budgets)) {
-    for (const auto& kernel : values(settings.kernels)) {
-      CacheSettings cache = settings.cache;
-      if (budget) cache.params["budget"] = *budget;
-      if (kernel) cache.params["kernel_size"] = *kernel;
-      combinations.push_back(session_options(cache, 0, settings.policies, model));
-    }
+  std::vector<std::vector<SessionOptions>> combinations;  // [values of lists][policies]
+  for (const CacheSettings& cache : with_lists(settings.cache, settings.lists)) {
+    combinations.push_back(session_options(cache, 0, settings.policies, model));
   }
   std::vector<bool> refresh_modes = settings.refresh_modes;
   if (refresh_modes.empty()) refresh_modes = {settings.cache.refresh};

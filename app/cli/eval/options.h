@@ -17,15 +17,30 @@
 
 namespace snapkv::cli {
 
+/// A policy parameter of which a list may be given, as --budgets 64,128: each value is a
+/// configuration.
+struct ParamList {
+  std::string param;  // as policy.h names it
+  std::string flag;   // the list's own option
+  std::string help;
+  std::vector<int64_t> values = {};
+  bool typed = false;  // set on the command line
+};
+
 struct EvalSettings {
   EvalSettings() { model.check_tensors = true; }  // a broken model gives no results
 
   ModelSettings model;
   CacheSettings cache;
   std::vector<std::string> policies = {"full", "snapkv"};
-  std::vector<int64_t> budgets;
-  std::vector<int> kernels;
-  bool typed_budgets = false, typed_kernels = false;  // set on the command line
+  std::vector<ParamList> lists = {
+      {.param = "budget", .flag = "--budgets", .help = "Rows kept (instead of --kv-budget)"},
+      {.param = "kernel_size",
+       .flag = "--kernels",
+       .help = "Pooling widths (instead of --kv-kernel)"},
+      {.param = "window_size",
+       .flag = "--windows",
+       .help = "Windows, in tokens (instead of --kv-window)"}};
   std::vector<bool> refresh_modes;  // of SessionOptions::kv_refresh; empty: the cache option's
   std::string out;
   std::string html;
@@ -61,7 +76,7 @@ void add_chat_option(CLI::App& app, EvalSettings& settings);
 /// template.
 eval::PromptFormat prompt_format(const EvalSettings& settings, const Model& model);
 
-/// Returns every policy with every budget and kernel, each configuration once. `model` is as in
+/// Returns every policy with every value of every list, each configuration once. `model` is as in
 /// session_options(). Throws kUsage.
 std::vector<SessionOptions> make_configurations(const EvalSettings& settings,
                                                 const ModelInfo* model = nullptr);

@@ -100,7 +100,6 @@ std::string to_markdown() {
 Json to_json(const PolicyParam& param) {
   Json json = {{"name", param.name},
                {"option", param.flag},
-               {"record", param.record},
                {"type", type_name(param.type)},
                {"range", range_text(param)}};
   std::visit([&](const auto& v) { json["default"] = v; }, param.default_value);

@@ -11,10 +11,10 @@ const kSession: Record<string, (value: unknown) => string> = {
   kv_decode_limit: (v) => `decode limit ${v}`,
 };
 
-/** A record's field as text: "kernel 15", "avg pooling", "critical"; empty for false. */
+/** A record's field as text: "kernel 15" of kernel_size, "avg pooling", "critical"; empty for false. */
 function fieldText(name: string, value: unknown): string {
   if (kSession[name]) return kSession[name](value);
-  const words = name.replaceAll("_", " ");
+  const words = name.replace(/^(kernel|window)_size$/, "$1").replaceAll("_", " ");
   if (typeof value === "boolean") return value ? words : "";
   return typeof value === "string" ? `${value} ${words}` : `${words} ${value}`;
 }

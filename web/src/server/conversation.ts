@@ -150,22 +150,13 @@ export function exportJson(conversation: Conversation, settings: Settings, props
     model: props.model_alias, backend: props.backend, settings, turns }, null, 2);
 }
 
-/** Text of a file; null where the server must read it: it is no UTF-8, or HTML. */
-export function plainText(name: string, bytes: Uint8Array): string | null {
-  if (/\.x?html?$/i.test(name)) return null;
-  try {
-    const text = new TextDecoder("utf-8", { fatal: true }).decode(bytes);
-    return text.includes("\0") || /^\s*<(!doctype\s+html|html|\?xml)/i.test(text) ? null : text;
-  } catch {
-    return null;
-  }
-}
-
-/** Throws an error in the user's words. `read`: the server's reader. */
+/** The server reads every document, so that page and commands take the same files for the same text: a
+ *  PDF may consist of ASCII alone. Throws an error in the user's words. `read`: the server's reader. */
 export async function readDocument(name: string, bytes: Uint8Array,
     read: (name: string, bytes: Uint8Array) => Promise<string>): Promise<TextDocument> {
-  const text = plainText(name, bytes) ?? await read(name, bytes);
-  if (text.trim() === "") throw new Error(bytes.length === 0 ? `“${name}” is empty` : `“${name}” has no text in it`);
+  if (bytes.length === 0) throw new Error(`“${name}” is empty`);
+  const text = await read(name, bytes);
+  if (text.trim() === "") throw new Error(`“${name}” has no text in it`);
   return { name, text };
 }
 

@@ -88,11 +88,15 @@ export function details(answer: Answer): string {
   return parts.join(" · ");
 }
 
+/** Speeds of shorter answers say little: a pause of some milliseconds changes them. */
+const kTokensToTime = 16;
+
 /** One line that compares a compressed answer with the full cache's; "" until both exist. */
 export function comparison(compressed: Answer, full: Answer): string {
   if (!compressed.kv || !full.kv) return "";
   const parts = [`the cache is ${times(full.kv.bytes_after / Math.max(1, compressed.kv.bytes_after))} smaller`];
-  const [a, b] = [compressed.timings?.predicted_per_second ?? 0, full.timings?.predicted_per_second ?? 0];
+  const [a, b] = [compressed, full].map(({ timings }) =>
+    timings && timings.predicted_n >= kTokensToTime ? timings.predicted_per_second : 0);
   if (a > 0 && b > 0) parts.push(`tokens come ${times(a / b)} as fast`);
   const finished = compressed.state === "done" && full.state === "done";
   if (finished) parts.push(compressed.text === full.text ? "the answers are the same" : "the answers differ");

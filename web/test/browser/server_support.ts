@@ -38,10 +38,15 @@ export function serve(...more: string[]): Promise<Server> {
   return serveBase("--chat-template", kTemplate, ...more);
 }
 
+/** With the model as it is. */
+export function serveBase(...more: string[]): Promise<Server> {
+  return serveAsUsersDo("-t", "1", "--temp", "0", "--kv-budget", "64", ...more);
+}
+
 /** Starts the program at a port that is free, and waits until its model is loaded. */
-export async function serveBase(...more: string[]): Promise<Server> {
-  const child: ChildProcess = spawn(required("SNAPKV_BINARY"), ["serve", "-m", required("SNAPKV_MODEL"), "--port", "0", "-t", "1",
-    "--no-progress", "--temp", "0", "--kv-budget", "64", ...more],
+export async function serveAsUsersDo(...more: string[]): Promise<Server> {
+  const child: ChildProcess = spawn(required("SNAPKV_BINARY"), ["serve", "-m", required("SNAPKV_MODEL"), "--port", "0",
+    "--no-progress", ...more],
     { stdio: ["ignore", "ignore", "pipe"], env: { ...process.env, OMP_WAIT_POLICY: "passive" } });
   let errors = "";
   const url = await new Promise<string>((resolve, reject) => {
@@ -70,14 +75,15 @@ export interface Opened {
 
 /** `close` fails when the page logged an error, broke its policy or asked anybody but its server.
  *  `expected`: errors that belong to the test. */
-export async function open(url: string, options: { scheme?: "light" | "dark"; width?: number; expected?: RegExp } = {}): Promise<Opened> {
-  const { scheme = "light", width = 1280, expected } = options;
-  const context = await browser.newContext({ viewport: { width, height: 850 }, colorScheme: scheme, acceptDownloads: true });
+export async function open(url: string, options: { scheme?: "light" | "dark"; width?: number; expected?: RegExp;
+  maxTokens?: number } = {}): Promise<Opened> {
   // the needle model answers with a number and does not know where to end
-  await context.addInitScript(() => {
+  const { scheme = "light", width = 1280, expected, maxTokens = 7 } = options;
+  const context = await browser.newContext({ viewport: { width, height: 850 }, colorScheme: scheme, acceptDownloads: true });
+  await context.addInitScript((max_tokens) => {
     if (localStorage.getItem("snapkv.settings")) return;
-    localStorage.setItem("snapkv.settings", JSON.stringify({ sampling: { max_tokens: 7 } }));
-  });
+    localStorage.setItem("snapkv.settings", JSON.stringify({ sampling: { max_tokens } }));
+  }, maxTokens);
   const page = await context.newPage();
   page.setDefaultTimeout(Number(process.env.TIMEOUT ?? 60_000));
   const problems: string[] = [];

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: MIT
+// The kinds of states besides KvLayer, and where all are made.
+#include "cache/layer_state.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "cache/kv_layer.h"
+
+namespace snapkv {
+namespace {
+
+/// The state of a layer with a sliding window: the last tokens, among which no policy chooses.
+class WindowLayer final : public KvLayer {
+ public:
+  WindowLayer(KvMeter& meter, const StateShape& shape, DType dtype)
+      : KvLayer(meter, shape, dtype), window_(static_cast<int32_t>(shape.window)) {}
+
+  std::string_view kind() const override { return "window"; }
+  using KvLayer::append;
+  void append(Backend& backend, const Tensor& k, const Tensor& v,
+              std::span<const int32_t> pos) override {
+    KvLayer::append(backend, k, v, pos);
+    keep_last(window_);
+  }
+  void keep(Backend& backend, const LayerState& all, const Selection&, int32_t reserve) override {
+    std::vector<int32_t> first, capacity;
+    for (const int32_t n : all.n_rows()) {
+      first.push_back(std::max(0, n - window_));
+      capacity.push_back(n - first.back() + reserve);
+    }
+    allocate(backend, capacity);
+    append(backend, all, first, window_);
+  }
+
+ private:
+  int32_t window_;
+};
+
+}  // namespace
+
+size_t StateShape::bytes(DType dtype, int64_t n_rows) const {
+  return KvLayer::row_bytes(dtype, head_dim) * n_head * n_rows;
+}
+
+std::unique_ptr<LayerState> make_state(const StateShape& shape, KvMeter& meter, DType dtype) {
+  if (shape.window > 0) return std::make_unique<WindowLayer>(meter, shape, dtype);
+  return std::make_unique<KvLayer>(meter, shape, dtype);
+}
+
+std::unique_ptr<LayerState> make_full_state(const StateShape& shape, KvMeter& meter, DType dtype,
+                                            std::string spill_dir) {
+  return std::make_unique<KvLayer>(meter, shape, dtype, std::move(spill_dir));
+}
+
+}  // namespace snapkv

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: MIT
+// LayerState: what one layer remembers of the tokens that it has seen. Engine, server and files
+// know only this interface; make_state() makes the kind that a layer needs.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "backend/backend.h"
+#include "backend/ops.h"
+#include "base/tensor.h"
+#include "cache/selection.h"
+
+namespace snapkv {
+
+/// The most rows of a layer: rows and their positions are 32-bit numbers.
+inline constexpr int64_t kMostRows = std::numeric_limits<int32_t>::max();
+
+/// Bytes of KV memory of one session: current and peak.
+struct KvMeter {
+  size_t now = 0;
+  size_t peak = 0;
+  void add(size_t bytes) {
+    now += bytes;
+    if (now > peak) peak = now;
+  }
+  void remove(size_t bytes) { now -= bytes; }
+};
+
+/// The form of a layer's states, which the model's header determines. A new kind of state is a
+/// field here, a class, and a line in make_state().
+struct StateShape {
+  int64_t n_head = 0;  // KV heads
+  int64_t head_dim = 0;
+  int64_t window = 0;  // of a sliding window: the number of last tokens that are seen; 0: all
+
+  /// Bytes of a state with n_rows rows in each head.
+  size_t bytes(DType dtype, int64_t n_rows) const;
+};
+
+/// Takes the next bytes of a state that is being saved.
+using ByteSink = std::function<void(std::span<const std::byte>)>;
+
+/// The content of a state's block in a file (docs/session-file.md).
+struct SavedState {
+  std::span<const std::byte> bytes;  // in host memory, aligned as a Buffer
+  int64_t n_tokens = 0;              // tokens seen; the last one's position is one less
+  std::string name;                  // file and layer, for messages: "'a.kv': layer 3"
+};
+
+class LayerState {
+ public:
+  LayerState() = default;
+  LayerState(const LayerState&) = delete;
+  LayerState& operator=(const LayerState&) = delete;
+  virtual ~LayerState() = default;
+
+  /// The name of its kind in files, at most 8 letters.
+  virtual std::string_view kind() const = 0;
+
+  // ---- tokens
+  /// Makes room for n more tokens; if it has to grow, then for at least `step` of them.
+  virtual void reserve(Backend& backend, int32_t n, int32_t step) = 0;
+  /// Appends n tokens: k, v [n, n_head, head_dim] f32 (after RoPE), and their true positions [n].
+  /// There must be room.
+  virtual void append(Backend& backend, const Tensor& k, const Tensor& v,
+                      std::span<const int32_t> pos) = 0;
+  /// Appends rows of `other`, converted to this type: in each head h at most `most` of them, from
+  /// row first[h] on (from row 0 on if `first` is empty). There must be room.
+  virtual void append(Backend& backend, const LayerState& other, std::span<const int32_t> first,
+                      int64_t most) = 0;
+  void append(Backend& backend, const LayerState& other) { append(backend, other, {}, kMostRows); }
+  /// Forgets everything, so that a layer of this shape can use the memory. Returns false, and
+  /// changes nothing, if that has no room for n tokens of such a layer.
+  virtual bool reuse(const StateShape& shape, int64_t n) = 0;
+
+  // ---- what attention and policies read; views are made once per layer, not per row
+  /// Number of rows of each head.
+  virtual std::vector<int32_t> n_rows() const = 0;
+  /// Adds the rows of each head that the next token sees.
+  virtual void visible_rows(std::vector<HeadRows>& heads) const = 0;
+  /// True positions of the rows of a head, ascending.
+  virtual std::vector<int32_t> positions(Backend& backend, int head) const = 0;
+  /// Whether policies can read it: its type is not quantized, and all heads have the same capacity.
+  virtual bool has_views() const = 0;
+  struct Views {
+    Tensor k, v;  // [n_head, capacity, head_dim]
+  };
+  /// Copies nothing. has_views() must hold.
+  virtual Views views() const = 0;
+
+  // ---- compression
+  /// Fills this empty state with what its kind of layer keeps of `all`, and room for `reserve` more
+  /// tokens: the selected rows or, in layers where no policy chooses, what later tokens can see.
+  virtual void keep(Backend& backend, const LayerState& all, const Selection& selection,
+                    int32_t reserve) = 0;
+  /// Fills this empty state with everything that `all` remembers by taking over its memory, with
+  /// its snapshot. Returns false, and changes nothing, if `all` has another type or room for more
+  /// than n rows in a head.
+  virtual bool take(LayerState& all, int64_t n) = 0;
+
+  // ---- undo
+  /// roll_back() forgets the tokens that were appended since the last snapshot(), or all of them if
+  /// there was none. Neither fails nor allocates.
+  virtual void snapshot() = 0;
+  virtual void roll_back() = 0;
+
+  // ---- files
+  /// Gives a sink the content of the state's block.
+  virtual void save(Backend& backend, const ByteSink& out) const = 0;
+  /// The most bytes that save() makes of n tokens.
+  virtual size_t most_saved_bytes(int64_t n) const = 0;
+  /// Fills this empty state with a copy of a saved one, and room for `reserve` more tokens. Throws
+  /// Error{kBadModel} naming what differs unless that has this state's form and type, and positions
+  /// that ascend up to the last token's.
+  virtual void load(Backend& backend, const SavedState& saved, int64_t reserve) = 0;
+  /// The same without a copy: this state reads the bytes where they are, which must outlive it, and
+  /// cannot grow.
+  virtual void borrow(const SavedState& saved) = 0;
+
+  // ---- memory
+  /// leave() says that the state will not be read for a while, prefetch() that it soon will be. A
+  /// state in a file (make_full_state) then leaves the resident memory or is read ahead.
+  virtual void leave() const = 0;
+  virtual void prefetch() const = 0;
+  virtual std::span<const std::byte> memory() const = 0;
+  size_t bytes() const { return memory().size(); }
+  virtual size_t bytes_used() const = 0;
+};
+
+/// An empty state for a session's layer. `meter` counts its memory and must outlive it.
+std::unique_ptr<LayerState> make_state(const StateShape& shape, KvMeter& meter, DType dtype);
+/// An empty state that remembers every token of such a layer, for prompts and for what is kept of
+/// them beside a session. Unless `spill_dir` is empty, it is in an unnamed file in that folder
+/// (make_file_buffer), which works only with backends on host memory.
+std::unique_ptr<LayerState> make_full_state(const StateShape& shape, KvMeter& meter, DType dtype,
+                                            std::string spill_dir = {});
+
+}  // namespace snapkv

@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: MIT
+// LayerState: every kind of state keeps, forgets, undoes, saves and loads what it should, seen
+// through the interface alone.
+#include "cache/layer_state.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <numeric>
+
+#include "base/buffer.h"
+#include "tests/support/expect_error.h"
+
+namespace snapkv::test {
+namespace {
+
+constexpr int64_t kHeads = 2, kHeadDim = 4;
+constexpr int32_t kWindow = 4;
+constexpr StateShape kFull = {.n_head = kHeads, .head_dim = kHeadDim};
+constexpr StateShape kWindowed = {.n_head = kHeads, .head_dim = kHeadDim, .window = kWindow};
+
+std::vector<int32_t> range(int32_t begin, int32_t end) {
+  std::vector<int32_t> all(end - begin);
+  std::iota(all.begin(), all.end(), begin);
+  return all;
+}
+
+class LayerStateTest : public testing::TestWithParam<StateShape> {
+ protected:
+  std::unique_ptr<Backend> backend_ = Backend::make({.device = Device::reference});
+  KvMeter meter_;
+
+  bool slides() const { return GetParam().window > 0; }
+  std::unique_ptr<LayerState> make(DType type = DType::f32) {
+    return make_state(GetParam(), meter_, type);
+  }
+  /// Positions of what the layer sees after tokens [0, end).
+  std::vector<int32_t> seen(int32_t end) const {
+    return range(slides() ? std::max(0, end - kWindow) : 0, end);
+  }
+
+  /// Appends tokens [begin, end), whose keys are their positions.
+  void append(LayerState& state, int32_t begin, int32_t end) {
+    const std::vector<int32_t> pos = range(begin, end);
+    std::vector<float> values;
+    for (const int32_t p : pos) {
+      values.insert(values.end(), kHeads * kHeadDim, static_cast<float>(p));
+    }
+    const Tensor rows(values.data(), DType::f32, {end - begin, kHeads, kHeadDim});
+    state.reserve(*backend_, end - begin, 3);
+    state.append(*backend_, rows, rows, pos);
+  }
+
+  void expect_rows(const LayerState& state, const std::vector<int32_t>& positions) {
+    std::vector<HeadRows> heads;
+    state.visible_rows(heads);
+    ASSERT_EQ(std::ssize(heads), kHeads);
+    for (int h = 0; h < kHeads; ++h) {
+      EXPECT_EQ(state.positions(*backend_, h), positions);
+      ASSERT_EQ(heads[h].n_kv, std::ssize(positions));
+      for (size_t i = 0; i < positions.size(); ++i) {
+        EXPECT_EQ(static_cast<const float*>(heads[h].k)[i * kHeadDim], positions[i]);
+        EXPECT_EQ(static_cast<const float*>(heads[h].v)[i * kHeadDim + 3], positions[i]);
+      }
+    }
+    EXPECT_EQ(state.bytes_used(), GetParam().bytes(DType::f32, std::ssize(positions)));
+  }
+
+  std::vector<std::byte> saved(const LayerState& state) {
+    std::vector<std::byte> bytes;
+    state.save(*backend_, [&](std::span<const std::byte> part) {
+      bytes.insert(bytes.end(), part.begin(), part.end());
+    });
+    return bytes;
+  }
+};
+
+TEST_P(LayerStateTest, SeesWhatItsKindSees) {
+  const auto state = make();
+  for (int32_t t = 0; t < 20; ++t) {
+    append(*state, t, t + 1);
+    expect_rows(*state, seen(t + 1));
+  }
+  EXPECT_EQ(meter_.now, state->bytes());
+}
+
+TEST_P(LayerStateTest, KeepsWhatIsSelectedOrItsWindow) {
+  const auto whole = make_full_state(GetParam(), meter_, DType::f32);
+  append(*whole, 0, 9);
+  expect_rows(*whole, range(0, 9));
+  std::vector<int32_t> rows = {1, 5, 8, /* head 1 */ 1, 5, 8};
+  Selection selection;
+  selection.n_kept = {3, 3};
+  selection.rows = Tensor(rows.data(), DType::i32, {kHeads, 3});
+  const auto kept = make();
+  kept->keep(*backend_, *whole, selection, 2);
+  expect_rows(*kept, slides() ? range(5, 9) : std::vector<int32_t>{1, 5, 8});
+  append(*kept, 9, 11);
+  if (slides()) expect_rows(*kept, range(7, 11));
+}
+
+TEST_P(LayerStateTest, TakesTheMemoryOfAllRows) {
+  auto whole = make_full_state(GetParam(), meter_, DType::f32);
+  append(*whole, 0, 2);
+  whole->snapshot();
+  append(*whole, 2, 4);
+  const std::byte* const memory = whole->memory().data();
+  const size_t bytes = whole->bytes();
+  EXPECT_FALSE(make(DType::f16)->take(*whole, 100));
+  EXPECT_FALSE(make()->take(*whole, 3)) << "it has room for more";
+  const auto state = make();
+  ASSERT_TRUE(state->take(*whole, 100));
+  EXPECT_EQ(state->memory().data(), memory);
+  EXPECT_EQ(meter_.now, bytes);
+  EXPECT_FALSE(whole->reuse(GetParam(), 1));
+  expect_rows(*state, range(0, 4));
+  state->roll_back();
+  expect_rows(*state, range(0, 2));
+}
+
+TEST_P(LayerStateTest, RollsBackToTheSnapshot) {
+  const auto state = make();
+  append(*state, 0, 6);
+  for (int i = 0; i < 3; ++i) {
+    state->reserve(*backend_, 1, 1);
+    state->snapshot();
+    append(*state, 6, 7);
+    state->roll_back();
+    expect_rows(*state, seen(6));
+  }
+  append(*state, 6, 7);
+  expect_rows(*state, seen(7));
+}
+
+// A state that had no room for more rows has moved when it is rolled back.
+TEST_P(LayerStateTest, RollsBackFullStatesThatHaveGrown) {
+  const auto whole = make_full_state(GetParam(), meter_, DType::f32);
+  append(*whole, 0, 5);
+  whole->snapshot();
+  append(*whole, 5, 50);
+  whole->roll_back();
+  expect_rows(*whole, range(0, 5));
+}
+
+TEST_P(LayerStateTest, ComesBackFromAFile) {
+  const auto state = make();
+  append(*state, 0, 7);
+  const std::vector<std::byte> bytes = saved(*state);
+  EXPECT_LE(bytes.size(), state->most_saved_bytes(7));
+  const auto loaded = make();
+  loaded->load(*backend_, {bytes, 7, "layer 3"}, 5);
+  expect_rows(*loaded, seen(7));
+  append(*loaded, 7, 8);
+  expect_rows(*loaded, seen(8));
+  const Buffer aligned = Buffer::host(bytes.size(), "a saved state");
+  std::memcpy(aligned.data(), bytes.data(), bytes.size());
+  const auto borrowed = make();
+  borrowed->borrow({{static_cast<const std::byte*>(aligned.data()), bytes.size()}, 7, "layer 3"});
+  expect_rows(*borrowed, seen(7));
+
+  const auto refused = [&](std::span<const std::byte> other, int64_t n, DType type,
+                           std::string_view why) {
+    const auto fresh = make(type);
+    expect_error(ErrorCode::kBadModel, {"layer 3", why},
+                 [&] { fresh->load(*backend_, {other, n, "layer 3"}, 5); });
+    EXPECT_EQ(fresh->bytes(), 0u);
+  };
+  refused(bytes, 7, DType::f16, "type or sizes");
+  refused(bytes, 8, DType::f32, "last position is 6, expected 7");
+  refused(bytes, 3, DType::f32, "rows, expected 1 to 3");
+  refused(std::span(bytes).first(10), 7, DType::f32, "10 bytes");
+  refused(std::span(bytes).first(bytes.size() - 1), 7, DType::f32, "bytes, expected");
+  std::vector<std::byte> other = bytes;
+  std::memset(other.data() + other.size() - 8, 0, 4);  // the position before the last
+  refused(other, 7, DType::f32, "position 0 comes after");
+}
+
+INSTANTIATE_TEST_SUITE_P(Kinds, LayerStateTest, testing::Values(kFull, kWindowed),
+                         [](const auto& kind) {
+                           return kind.param.window > 0 ? "Window" : "Rows";
+                         });
+
+}  // namespace
+}  // namespace snapkv::test
