@@ -75,7 +75,7 @@ void Scheduler::Loop::begin_reading() {
         break;
       }
     } catch (const std::exception& e) {  // of the file system too: a document may be gone by now
-      fail_job(job, failure_kind(e), e.what());
+      fail_job(job, failure_kind(e), failure_text(e));
       release(job);
       waiting_.pop_front();
       continue;
@@ -87,7 +87,7 @@ void Scheduler::Loop::begin_reading() {
   try {
     prefill_.emplace(std::move(prompts));
   } catch (const std::exception& e) {
-    reading_failed(failure_kind(e), e.what());
+    reading_failed(failure_kind(e), failure_text(e));
   }
 }
 
@@ -190,7 +190,7 @@ void Scheduler::Loop::read_for(double seconds) {
   } catch (const std::bad_alloc&) {
     reading_failed(Failure::Kind::does_not_fit, "the system has no more memory");
   } catch (const std::exception& e) {
-    reading_failed(failure_kind(e), e.what());
+    reading_failed(failure_kind(e), failure_text(e));
   }
   counts_.prefill_seconds += seconds_since(begin);
 }
