@@ -15,8 +15,8 @@ MODEL ?= $(firstword $(wildcard models/real/*nstruct*.gguf))
 
 BUILD := build/$(SNAPKV_PRESET)
 SNAPKV := $(BUILD)/bin/snapkv
-SOURCES = $(shell find src include app bench eval tests -name '*.cpp' -o -name '*.h' -o -name '*.cu*' -o -name '*.def')
-UNITS = $(filter %.cpp,$(filter-out tests/fuzz/% tests/packaging/%,$(SOURCES)))
+SOURCES = $(shell find src include node/src app bench eval tests -name '*.cpp' -o -name '*.h' -o -name '*.cu*' -o -name '*.def')
+UNITS = $(filter %.cpp,$(filter-out tests/fuzz/% tests/packaging/% node/%,$(SOURCES)))
 
 .DEFAULT_GOAL := help
 MINUTES ?= 10
@@ -82,10 +82,16 @@ texts:               ## Fetch the evaluation texts (eval/texts/README.md) into t
 quality: build models texts  ## Measure docs/quality.md again, its table and picture (under an hour)
 	eval/quality.py --snapkv $(SNAPKV)
 
+.PHONY: node
+node:                ## A package for Node.js, in build/$(SNAPKV_PRESET)/node (needs npm's registry)
+	@tools/install_packages.sh node
+	cmake --preset $(SNAPKV_PRESET) $(if $(wildcard $(BUILD)/CMakeCache.txt),,-DSNAPKV_PAGES=OFF) -DSNAPKV_NODE=ON
+	cmake --build $(BUILD) --parallel $(JOBS) --target snapkv_node_package
+
 install: build       ## Install program, library, headers and CMake package under PREFIX
 	cmake --install $(BUILD) --prefix $(PREFIX)
 
-package: build       ## A Debian package of the build, in build/$(SNAPKV_PRESET)/packages
+package: build       ## Debian packages of the build, in build/$(SNAPKV_PRESET)/packages
 	cd $(BUILD) && cpack
 
 wheel:               ## A Python wheel, in build/wheel, and what its README says in a new environment

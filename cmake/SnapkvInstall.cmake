@@ -1,5 +1,6 @@
 # `cmake --install`: the program, the library, the public headers, the demo's model and a
-# relocatable CMake package, so that find_package(snapkv) works under any prefix.
+# relocatable CMake package, so that find_package(snapkv) works under any prefix. The components are
+# the Debian packages of SnapkvPackage.cmake.
 if(NOT SNAPKV_INSTALL)
   return()
 endif()
@@ -15,21 +16,21 @@ include(CMakePackageConfigHelpers)
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/snapkv)
 
 install(TARGETS snapkv EXPORT snapkvTargets
-  ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR}
-  LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
-  RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
-install(EXPORT snapkvTargets NAMESPACE snapkv:: DESTINATION ${package_dir})
+  ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT development
+  LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT library NAMELINK_COMPONENT development)
+install(EXPORT snapkvTargets NAMESPACE snapkv:: DESTINATION ${package_dir} COMPONENT development)
 if(SNAPKV_C_LIBRARY)
-  install(TARGETS snapkv_c LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+  install(TARGETS snapkv_c LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT library
+    NAMELINK_COMPONENT development)
 endif()
 if(SNAPKV_BUILD_APP)
-  install(TARGETS snapkv-cli RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+  install(TARGETS snapkv-cli RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT program)
 endif()
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/snapkv
-  DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h")
+  DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT development FILES_MATCHING PATTERN "*.h")
 install(FILES ${PROJECT_SOURCE_DIR}/models/needle.gguf
-  DESTINATION ${CMAKE_INSTALL_DATADIR}/snapkv)
-install(FILES ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
+  DESTINATION ${CMAKE_INSTALL_DATADIR}/snapkv COMPONENT program)
+install(FILES ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT license)
 
 configure_package_config_file(${PROJECT_SOURCE_DIR}/cmake/snapkvConfig.cmake.in
   ${PROJECT_BINARY_DIR}/package/snapkvConfig.cmake INSTALL_DESTINATION ${package_dir}
@@ -39,4 +40,4 @@ write_basic_package_version_file(${PROJECT_BINARY_DIR}/package/snapkvConfigVersi
 install(FILES ${PROJECT_BINARY_DIR}/package/snapkvConfig.cmake
   ${PROJECT_BINARY_DIR}/package/snapkvConfigVersion.cmake
   ${PROJECT_SOURCE_DIR}/cmake/FindPcre2.cmake ${PROJECT_SOURCE_DIR}/cmake/FindUtf8proc.cmake
-  DESTINATION ${package_dir})
+  DESTINATION ${package_dir} COMPONENT development)

@@ -18,7 +18,7 @@ MAY_INCLUDE = {
     "src/format": ["src/base"],
     "src/huggingface": ["src/base", "src/format"],
     "src/text/jinja": ["src/base"],
-    "src/text/grammar": ["src/base", "src/text/utf8.h"],
+    "src/text/grammar": ["src/base"],
     "src/text": ["src/base", "src/format", "src/text/jinja"],
     "src/backend": ["src/base", "src/format/block_types.h"],
     "src/backend/ref": ["src/base", "src/backend", "src/format/block_types.h"],
@@ -30,6 +30,7 @@ MAY_INCLUDE = {
     "src/engine": ["src/base", "src/format", "src/huggingface", "src/text", "src/backend", "src/cache", "src/policy",
                    "src/model"],
     "src/bindings": ["src/base", "src/policy", "src/engine/option_range.h"],
+    "node/src": [],
     "app": ["src/base", "eval", "bench/machine_limits.h"],
     "eval": ["src/base"],
     "bench": ["src/base", "src/backend", "src/format/block_types.h", "src/format/ggml_types.h"],
@@ -52,6 +53,8 @@ LIBRARIES = {
     "fmt": (r"fmt/", [f for f in MAY_INCLUDE if f != PUBLIC]),
     "spdlog": (r"spdlog/", ["app", "eval", "bench"]),
     "CLI11": (r"CLI/", ["app", "eval", "bench"]),
+    "toml++": (r"toml\+\+/", ["app"]),
+    "libstemmer": (r"libstemmer\.h", ["eval"]),
     "libedit": (r"histedit\.h", ["app"]),
     "xxHash": (r"xxhash\.h", ["src/engine"]),
     "zstd": (r"zstd\.h", ["src/engine"]),
@@ -62,6 +65,7 @@ LIBRARIES = {
     "libzip": (r"zip\.h", ["app"]),
     "Prometheus": (r"prometheus/", ["app"]),
     "OpenSSL": (r"openssl/", ["app"]),
+    "Node-API": (r"napi\.h", ["node/src"]),
     "Google Benchmark": (r"benchmark/", ["bench"]),
     "GoogleTest": (r"g(test|mock)/", []),
 }
@@ -151,7 +155,7 @@ def check_file(root, path):
 def check_tree(root):
     """All findings below root, as they are printed."""
     findings = []
-    for top in ("include", "src", "app", "eval", "bench", "tests"):
+    for top in ("include", "src", "node", "app", "eval", "bench", "tests"):
         for file in sorted((root / top).rglob("*")):
             if file.suffix in ENDINGS and file.is_file():
                 path = file.relative_to(root).as_posix()

@@ -97,6 +97,8 @@ class Layers(unittest.TestCase):
         self.assert_bad("bench/x.cpp", "<httplib.h>", "HTTP")
         self.assert_bad("src/engine/x.cpp", "<sentencepiece_processor.h>", "SentencePiece")
         self.assert_bad("include/snapkv/x.cpp", "<fmt/core.h>", "fmt")
+        self.assert_bad("src/bindings/x.cpp", "<napi.h>", "Node-API", "node/src")
+        self.assert_bad("node/src/x.cpp", '"base/error.h"', "may include itself and include/snapkv")
         self.assert_bad("app/cli/x.cpp", "<gtest/gtest.h>", "only in tests")
         self.assert_bad("src/engine/x.cpp", "<boost/any.hpp>", "does not know")
         for path, name in [
@@ -104,7 +106,7 @@ class Layers(unittest.TestCase):
                 ("src/backend/cpu/x.cpp", '"hwy/highway.h"'),
                 ("src/backend/cuda/x.cu", "<cuda_runtime.h>"),
                 ("app/cli/x.cpp", "<nlohmann/json.hpp>"),
-                ("src/text/x.cpp", "<pcre2.h>"),
+                ("src/text/x.cpp", "<pcre2.h>"), ("node/src/x.cpp", "<napi.h>"),
                 ("src/base/x.cpp", "<fmt/core.h>"),
                 ("src/format/x.cpp", "<sys/mman.h>"), ("src/model/x.cpp", "<vector>"),
                 ("src/engine/x.cpp", "<unistd.h>")]:

@@ -82,6 +82,11 @@ class InstallPackages(unittest.TestCase):
         there = self.run_script(lacking, args=["tests"], programs_there=["npm", "google-chrome"])
         self.assertEqual(there, (0, "", []))
 
+    def test_npm_without_a_browser_for_the_addon(self):
+        status, err, calls = self.run_script("nodejs npm chromium", args=["node"])
+        self.assertEqual(status, 0, err)
+        self.assertTrue(calls[0].endswith(" nodejs npm"), calls)
+
     def test_ubuntu_has_no_chromium_package(self):
         status, err, calls = self.run_script("npm chromium", args=["tests"], system="ubuntu")
         self.assertEqual(status, 0, err)

@@ -48,6 +48,18 @@ class Options(unittest.TestCase):
 
 
 class Container(unittest.TestCase):
+    def test_runs_as_a_user_whose_health_is_asked_for(self):
+        build, final = re.split(r"^FROM ", read("packaging/Dockerfile"), flags=re.M)[1:]
+        self.assertIn(" AS build", build)
+        self.assertIn("COPY --from=build", final)
+        self.assertRegex(final, r"(?m)^USER (?!root|0)\w+$")
+        path = re.search(r"HEALTHCHECK[^\n]*\\\n *CMD .*127\.0\.0\.1:8080(/\w+)", final)[1]
+        self.assertIn(f'"{path}"', "".join(p.read_text() for p in (ROOT / "app/server").rglob("*.cpp")))
+
+    def test_takes_no_builds_and_no_models_from_the_folder(self):
+        left_out = set(read(".dockerignore").splitlines())
+        self.assertLessEqual({"build", "models/real", "texts", ".git", "web/node_modules"}, left_out)
+
     def test_has_every_library_that_the_program_links(self):
         if not shutil.which("dpkg-query"):
             self.skipTest("no Debian")
