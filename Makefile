@@ -22,7 +22,7 @@ UNITS = $(filter %.cpp,$(filter-out tests/fuzz/% tests/packaging/% node/%,$(SOUR
 MINUTES ?= 10
 # What `make packages` installs besides: Clang for the presets that need it
 TOOLS := tests $(if $(filter tsan fuzz,$(SNAPKV_PRESET)),clang)
-.PHONY: help packages configure build demo models texts quality test test-models clients faults asan tsan fuzz install package wheel format lint
+.PHONY: help packages configure build demo models texts quality test test-models clients faults asan tsan fuzz install package wheel docs format lint
 
 help:                ## This text
 	@sed -n 's/^\([a-z-]*\): .*## /  make \1\t/p; s/^\([a-z-]*\):  *## /  make \1\t/p' Makefile | sort -u | expand -t 20
@@ -94,8 +94,19 @@ install: build       ## Install program, library, headers and CMake package unde
 package: build       ## Debian packages of the build, in build/$(SNAPKV_PRESET)/packages
 	cd $(BUILD) && cpack
 
-wheel:               ## A Python wheel, in build/wheel
-	python3 -m pip wheel --no-deps -w build/wheel .
+wheel:               ## A Python wheel, in build/wheel, and what its README says in a new environment
+	@tools/install_packages.sh models
+	rm -f build/wheel/*.whl
+	CMAKE_BUILD_PARALLEL_LEVEL=$(JOBS) python3 -m pip wheel --no-deps -w build/wheel -C build-dir=build/wheel/cmake .
+	tools/check_wheel.py build/wheel
+
+docs:                ## API documentation of C++, C and Python, in build/docs
+	@tools/install_packages.sh docs
+	cmake --preset $(SNAPKV_PRESET) $(if $(wildcard $(BUILD)/CMakeCache.txt),,-DSNAPKV_PAGES=OFF)
+	cmake --build $(BUILD) --parallel $(JOBS) --target snapkv_c
+	python3 -m venv --system-site-packages build/docs-python
+	build/docs-python/bin/pip install -q pdoc numpy
+	SNAPKV_LIBRARY=$(BUILD)/libsnapkv_c.so build/docs-python/bin/python -B tools/api_docs.py build/docs
 
 format:              ## clang-format all sources
 	clang-format -i $(SOURCES)

@@ -57,6 +57,11 @@ endif()
 if(SNAPKV_BUILD_APP)
   snapkv_find(program CLI11 2.1 REQUIRED CONFIG)
   snapkv_find(program spdlog 1.9 REQUIRED CONFIG)
+  find_path(TOMLPLUSPLUS_INCLUDE_DIR toml++/toml.h REQUIRED)  # 3.3, used header-only
+  snapkv_found(program toml++)
+  find_path(STEMMER_INCLUDE_DIR libstemmer.h REQUIRED)
+  find_library(STEMMER_LIBRARY stemmer REQUIRED)  # 2.2
+  snapkv_found(program libstemmer)
   snapkv_find(program Libedit 2.11 REQUIRED MODULE)
   snapkv_find(program LibXml2 2.9 REQUIRED)
   snapkv_find(program Libzip REQUIRED MODULE)

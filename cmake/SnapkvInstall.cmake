@@ -5,7 +5,10 @@ if(NOT SNAPKV_INSTALL)
   return()
 endif()
 if(SKBUILD)  # a Python wheel (pyproject.toml): the library and the program beside the package
-  install(TARGETS snapkv_c LIBRARY DESTINATION snapkv/lib NAMELINK_SKIP COMPONENT python)
+  # one file without a version: a wheel has no symbolic links and would hold it twice
+  set_property(TARGET snapkv_c PROPERTY VERSION)
+  set_property(TARGET snapkv_c PROPERTY SOVERSION)
+  install(TARGETS snapkv_c LIBRARY DESTINATION snapkv/lib COMPONENT python)
   install(TARGETS snapkv-cli RUNTIME DESTINATION snapkv/bin COMPONENT python)
   return()
 endif()

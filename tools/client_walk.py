@@ -5,11 +5,10 @@
   tools/client_walk.py --snapkv build/release/bin/snapkv -m MODEL.gguf [--only openai,ollama]
     [--work build/clients] [--docs docs/server.md]
 
-Makes a virtual environment and a folder of npm packages below --work, installs the clients there
-from PyPI and npm (this needs a network), starts the server on a free port, and runs what
-tools/clients/ has for each of them: python_clients.py and npm_clients.mjs. Prints a table of
-names, versions, what was run and what failed; --docs puts it into docs/server.md. Ends with 1 if
-anything failed.
+Makes virtual environments and a folder of npm packages below --work, installs the clients there from
+PyPI and npm (this needs a network), starts the server on a free port, and runs what tools/clients/
+has for each of them. Prints a table of names, versions, what was run and what failed; --docs puts it
+into docs/server.md. Ends with 1 if anything failed.
 
 The model needs a chat template. What is checked must not depend on how clever it is: calls and
 structures that are checked are those that must be made.
@@ -18,6 +17,7 @@ import argparse
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import time
@@ -25,7 +25,8 @@ import venv
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-PYTHON = {  # name of the check: packages that it needs; the first one's version is shown
+# Names of checks, and the packages that each needs; the version of the first is shown
+CLIENTS = {  # python_clients.py, in one environment
     "openai": ["openai"],
     "anthropic": ["anthropic"],
     "ollama": ["ollama"],
@@ -37,9 +38,22 @@ PYTHON = {  # name of the check: packages that it needs; the first one's version
     "litellm": ["litellm"],
     "openai-agents": ["openai-agents"],
     "smolagents": ["smolagents", "openai"],
-    "lm-eval's requests": ["requests"],
 }
-NPM = {"ollama (npm)": "ollama", "openai (npm)": "openai", "anthropic (npm)": "@anthropic-ai/sdk"}
+FRAMEWORKS = {  # frameworks.py, each in an environment of its own
+    "lm-eval": ["lm-eval[api]"],
+    "llama-index": ["llama-index-llms-openai-like"],
+    "dspy": ["dspy", "litellm"],
+    "haystack": ["haystack-ai"],
+    "outlines": ["outlines", "openai"],
+}
+NPM = {
+    "ollama (npm)": ["ollama"],
+    "openai (npm)": ["openai"],
+    "anthropic (npm)": ["@anthropic-ai/sdk"],
+    "Vercel AI SDK (openai-compatible)": ["ai", "@ai-sdk/openai-compatible", "zod"],
+    "Vercel AI SDK (openai)": ["ai", "@ai-sdk/openai", "zod"],
+    "codex": ["@openai/codex"],
+}
 BEGIN, END = "<!-- clients: made by tools/client_walk.py -->", "<!-- clients: end -->"
 
 
@@ -50,26 +64,56 @@ def run(command, **more):
     return result.stdout
 
 
-def install_python(work, names):
-    python = work / "venv" / "bin" / "python"
+def install_python(folder, packages):
+    """Makes an environment with these packages, by uv where there is one, and returns its Python and
+    the versions of all in it."""
+    python, uv = folder / "bin" / "python", shutil.which("uv")
     if not python.exists():
-        venv.create(work / "venv", with_pip=True)
-    packages = sorted({package for name in names for package in PYTHON[name]})
-    run([python, "-m", "pip", "install", "--quiet", *packages])
-    listed = json.loads(run([python, "-m", "pip", "list", "--format", "json"]))
-    versions = {each["name"].lower(): each["version"] for each in listed}
-    return python, {name: versions[PYTHON[name][0]] for name in names}
+        venv.create(folder, with_pip=not uv)
+    install = [uv, "pip", "install", "--python", python] if uv else \
+        [python, "-m", "pip", "install", "--no-compile"]
+    run([*install, "--quiet", "--upgrade", *sorted(packages)])
+    listed = run([python, "-c", "import importlib.metadata as all, json\n"
+                  "print(json.dumps([[each.name, each.version] for each in all.distributions()]))"])
+    return python, {name.lower().replace("_", "-"): version for name, version in json.loads(listed)}
 
 
-def install_npm(work, names):
+def install_all_python(work, wanted):
+    """For each name: the command that runs its checks, and its version."""
+    commands, versions = {}, {}
+
+    def add(folder, script, clients, names):
+        python, found = install_python(
+            work / folder, {package for name in names for package in clients[name]})
+        for name in names:
+            commands[name] = [python, "-B", HERE / "clients" / script]
+            versions[name] = found[clients[name][0].split("[")[0]]
+
+    if together := [name for name in wanted if name in CLIENTS]:
+        add("venv", "python_clients.py", CLIENTS, together)
+    for name in wanted:
+        if name in FRAMEWORKS:
+            add(f"venv-{name}", "frameworks.py", FRAMEWORKS, [name])
+    return commands, versions
+
+
+def install_all_npm(work, wanted):
+    """The same of npm's packages."""
+    names = [name for name in wanted if name in NPM]
+    if not names:
+        return {}, {}
     folder = work / "npm"
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "package.json").write_text('{"private": true, "type": "module"}')
     run(["npm", "install", "--ignore-scripts", "--no-audit", "--no-fund",
-         *[NPM[name] for name in names]], cwd=folder)
+         *sorted({package for name in names for package in NPM[name]})], cwd=folder)
     (folder / "npm_clients.mjs").write_text((HERE / "clients" / "npm_clients.mjs").read_text())
-    package = lambda name: folder / "node_modules" / NPM[name] / "package.json"
-    return folder, {name: json.loads(package(name).read_text())["version"] for name in names}
+    commands = {name: ["node", folder / "npm_clients.mjs"] for name in names}
+    if "codex" in names:
+        commands["codex"] = [sys.executable, "-B", HERE / "clients" / "codex_client.py",
+                             folder / "node_modules" / ".bin" / "codex"]
+    package = lambda name: folder / "node_modules" / NPM[name][0] / "package.json"
+    return commands, {name: json.loads(package(name).read_text())["version"] for name in names}
 
 
 class Server:
@@ -136,25 +180,17 @@ def main():
     parser.add_argument("--seconds", type=float, default=300, help="that one client may take")
     parser.add_argument("more", nargs="*", help="options for the server, after --")
     args = parser.parse_args()
-    names = [*PYTHON, *NPM]
+    names = [*CLIENTS, *FRAMEWORKS, *NPM]
     wanted = [name.strip() for name in args.only.split(",")] if args.only else names
     unknown = [name for name in wanted if name not in names]
     if unknown:
         parser.error(f"--only: there is no client {unknown[0]!r}; there are {', '.join(names)}")
     work = args.work.resolve()
     work.mkdir(parents=True, exist_ok=True)
-    python_names = [name for name in wanted if name in PYTHON]
-    npm_names = [name for name in wanted if name in NPM]
-    commands, versions = {}, {}
-    if python_names:
-        python, found = install_python(work, python_names)
-        versions |= found
-        commands |= {name: [python, HERE / "clients" / "python_clients.py"]
-                     for name in python_names}
-    if npm_names:
-        folder, found = install_npm(work, npm_names)
-        versions |= found
-        commands |= {name: ["node", folder / "npm_clients.mjs"] for name in npm_names}
+    commands, versions = install_all_python(work, wanted)
+    npm_commands, npm_versions = install_all_npm(work, wanted)
+    commands |= npm_commands
+    versions |= npm_versions
     with Server(args.snapkv, args.model, args.more) as url:
         rows = [(name, versions[name], walk(commands[name], name, url, args.seconds))
                 for name in wanted]

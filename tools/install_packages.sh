@@ -1,26 +1,28 @@
 #!/bin/sh
-# tools/install_packages.sh [tests] [node] [clang] [models]: installs the missing ones of the packages
-# that the build needs, on Debian and Ubuntu. `tests` adds Node.js with npm, for the HTML pages, and
-# Chromium, in which their tests open them; `node` adds Node.js with npm alone, for `make node`;
+# tools/install_packages.sh [tests] [node] [clang] [models] [docs]: installs the missing ones of the
+# packages that the build needs, on Debian and Ubuntu. `tests` adds Node.js with npm, for the HTML pages,
+# and Chromium, in which their tests open them; `node` adds Node.js with npm alone, for `make node`;
 # `clang` adds Clang and its OpenMP runtime, for `make tsan` and `make fuzz`; `models` adds pip, for
-# `make models`. On other systems it names the libraries and leaves the rest to CMake.
+# `make models`; `docs` adds Doxygen and Python's venv, for `make docs`. On other systems it names the
+# libraries and leaves the rest to CMake.
 set -eu
-tests="" node="" clang="" models=""
+tests="" node="" clang="" models="" docs=""
 for word in "$@"; do
   case "$word" in
     tests) tests=yes node=yes ;;
     node) node=yes ;;
     clang) clang=yes ;;
     models) models=yes ;;
-    *) echo "usage: $0 [tests] [node] [clang] [models]" >&2; exit 2 ;;
+    docs) docs=yes ;;
+    *) echo "usage: $0 [tests] [node] [clang] [models] [docs]" >&2; exit 2 ;;
   esac
 done
 
 # libdnnl-dev requires OpenCL when CMake looks for it, without depending on a package that provides
 # it
 packages="g++ cmake ninja-build
-  libdnnl-dev ocl-icd-opencl-dev libhwy-dev libfmt-dev libspdlog-dev libcli11-dev libedit-dev nlohmann-json3-dev
-  libcpp-httplib-dev libssl-dev prometheus-cpp-dev libxml2-dev libzip-dev poppler-utils
+  libdnnl-dev ocl-icd-opencl-dev libhwy-dev libfmt-dev libspdlog-dev libcli11-dev libtomlplusplus-dev libedit-dev nlohmann-json3-dev
+  libcpp-httplib-dev libssl-dev prometheus-cpp-dev libxml2-dev libzip-dev libstemmer-dev poppler-utils
   libpcre2-dev libutf8proc-dev libxxhash-dev libzstd-dev libsentencepiece-dev libgtest-dev libbenchmark-dev python3"
 
 if ! command -v dpkg-query >/dev/null || ! command -v apt-get >/dev/null; then
@@ -28,13 +30,14 @@ if ! command -v dpkg-query >/dev/null || ! command -v apt-get >/dev/null; then
 This is not Debian or Ubuntu: please install these yourself if the configure step misses one:
   a C++20 compiler with OpenMP (GCC 12, Clang 14 or later), CMake 3.25, Ninja, Python 3
   oneDNN 2.6 (OpenMP build; with OpenCL where its CMake files ask for it), Highway 1.0, fmt 9,
-  spdlog 1.9, CLI11 2.1, libedit 3.1, cpp-httplib 0.11 (compiled, with OpenSSL),
-  prometheus-cpp 1.0, libxml2 2.9, libzip 1.7, pdftotext of poppler, nlohmann-json 3.9,
+  spdlog 1.9, CLI11 2.1, toml++ 3.3, libedit 3.1, cpp-httplib 0.11 (compiled, with OpenSSL),
+  prometheus-cpp 1.0, libxml2 2.9, libzip 1.7, libstemmer 2.2, pdftotext of poppler, nlohmann-json 3.9,
   PCRE2 10.40, utf8proc 2.6, xxHash 0.8, zstd 1.5,
   SentencePiece 0.1.97, GoogleTest 1.12, Google Benchmark 1.7
   for the HTML pages and their tests: Node.js 18 with npm, Chromium
   for make tsan and make fuzz: Clang 14, LLVM's OpenMP runtime with its library Archer
   for make models: pip
+  for make docs: Doxygen 1.9, Python's venv with pip
 END
   exit 0
 fi
@@ -43,6 +46,7 @@ fi
 # pip from another source will do
 [ -z "$models" ] || python3 -m pip --version >/dev/null 2>&1 ||
   packages="$packages python3-pip ca-certificates"
+[ -z "$docs" ] || packages="$packages doxygen python3-venv"
 if [ -n "$node" ]; then
   # npm from another source (nodejs.org, nodesource) will do
   command -v npm >/dev/null || packages="$packages nodejs npm ca-certificates"

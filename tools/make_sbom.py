@@ -36,6 +36,8 @@ KNOWN = {
     "Libedit": ("libedit", "BSD-3-Clause", ""),
     "LibXml2": ("libxml2", "MIT", "pkg:github/gnome/libxml2"),
     "Libzip": ("libzip", "BSD-3-Clause", "pkg:github/nih-at/libzip"),
+    "toml++": ("toml++", "MIT", "pkg:github/marzer/tomlplusplus"),
+    "libstemmer": ("Snowball libstemmer", "BSD-3-Clause", "pkg:github/snowballstem/snowball"),
     "Httplib": ("cpp-httplib", "MIT", "pkg:github/yhirose/cpp-httplib"),
     "OpenSSL": ("OpenSSL", "Apache-2.0", "pkg:github/openssl/openssl"),
     "PrometheusCore": ("prometheus-cpp", "MIT", "pkg:github/jupp0r/prometheus-cpp"),

@@ -133,6 +133,7 @@ constexpr std::string_view kUncommon[] = {
     "--no-warmup",
     "--no-check",
     "--max-queue",
+    "--body-memory",
     "--prefill-share",
     "--metrics-compat",
 };

@@ -9,36 +9,10 @@
 #include <memory>
 
 #include "base/error.h"
+#include "base/utf8.h"
 
 namespace snapkv::documents {
 namespace {
-
-/// Length of the UTF-8 character at the beginning; 0 if there is none.
-size_t character_length(std::string_view text) {
-  const auto byte = [&](size_t i) { return static_cast<unsigned char>(text[i]); };
-  const unsigned char first = byte(0);
-  if (first < 0x80) return 1;
-  const size_t n = first >= 0xf0 && first < 0xf5 ? 4 : first >= 0xe0 ? 3 : first >= 0xc2 ? 2 : 0;
-  if (n == 0 || first >= 0xf5 || text.size() < n) return 0;
-  for (size_t i = 1; i < n; ++i) {
-    if ((byte(i) & 0xc0) != 0x80) return 0;
-  }
-  // longer than necessary, surrogates, beyond U+10FFFF
-  const bool is_wrong = (first == 0xe0 && byte(1) < 0xa0) || (first == 0xed && byte(1) >= 0xa0) ||
-                        (first == 0xf0 && byte(1) < 0x90) || (first == 0xf4 && byte(1) >= 0x90);
-  return is_wrong ? 0 : n;
-}
-
-/// Where the first byte is that is no UTF-8; the size where all are.
-size_t utf8_end(std::string_view bytes) {
-  size_t at = 0;
-  while (at < bytes.size()) {
-    const size_t n = character_length(bytes.substr(at));
-    if (n == 0) break;
-    at += n;
-  }
-  return at;
-}
 
 /// What bytes that are not UTF-8 are made of.
 struct Census {
@@ -55,7 +29,7 @@ Census census_of(std::string_view bytes) {
   bool after_high = false;
   for (size_t at = 0; at < bytes.size();) {
     const auto c = static_cast<unsigned char>(bytes[at]);
-    const size_t n = character_length(bytes.substr(at));
+    const int n = utf8::valid_length(bytes.substr(at));
     const bool is_high = n == 0;
     if (is_high) {
       ++census.n_high;
@@ -69,7 +43,7 @@ Census census_of(std::string_view bytes) {
       census.n_control += (c < 0x20 && !(c >= '\t' && c <= '\r') && c != 0x1b) || c == 0x7f ? 1 : 0;
     }
     after_high = is_high;
-    at += std::max<size_t>(n, 1);
+    at += static_cast<size_t>(std::max(n, 1));
   }
   return census;
 }
@@ -128,7 +102,8 @@ std::string convert_latin1(std::string_view bytes, const std::string& name,
     fail(ErrorCode::kUsage, "{}: data, not a document snapkv can read", name);
   }
   if (census.n_utf8 > census.n_high) {
-    fail(ErrorCode::kUsage, "{}: not valid UTF-8, from byte {} on", name, utf8_end(bytes));
+    fail(ErrorCode::kUsage, "{}: not valid UTF-8, from byte {} on", name,
+         utf8::valid_prefix(bytes));
   }
   // Western languages have a letter with an accent now and then, seldom two in a row
   const bool is_western = census.n_undefined == 0 && census.n_high_pairs * 2 <= census.n_high &&
@@ -144,8 +119,6 @@ std::string convert_latin1(std::string_view bytes, const std::string& name,
 
 }  // namespace
 
-bool is_utf8(std::string_view bytes) { return utf8_end(bytes) == bytes.size(); }
-
 std::string to_utf8(std::string bytes, const std::string& declared, const std::string& name,
                     const ReadLimits& limits) {
   const std::string_view view = bytes;
@@ -154,7 +127,7 @@ std::string to_utf8(std::string bytes, const std::string& declared, const std::s
   if (const std::string charset = utf16_without_mark(view); !charset.empty()) {
     return convert(view, charset, name, limits);
   }
-  if (is_utf8(view)) {
+  if (utf8::is_valid(view)) {
     if (view.starts_with("\xef\xbb\xbf")) bytes.erase(0, 3);
     return bytes;
   }

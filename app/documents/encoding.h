@@ -9,9 +9,6 @@
 
 namespace snapkv::documents {
 
-/// Whether all of it is UTF-8 (RFC 3629).
-bool is_utf8(std::string_view bytes);
-
 /// `bytes` as UTF-8, without a byte order mark: UTF-8 as it is; UTF-16 by its mark or by the zeros
 /// in it; else `declared` (a name that iconv knows), or Latin-1 in its superset Windows-1252 where
 /// that is empty. Throws Error{kUsage} naming `name` for what is no text, or none of these.

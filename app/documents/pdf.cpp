@@ -16,7 +16,7 @@
 
 #include "base/error.h"
 #include "base/timer.h"
-#include "documents/encoding.h"
+#include "base/utf8.h"
 
 extern "C" char** environ;
 
@@ -198,7 +198,8 @@ std::string pdf_text(std::string_view bytes, const std::string& name, const Read
          "{}: a PDF of {} page{} without text, a scanned one perhaps; ocrmypdf adds the text", name,
          n_pages, n_pages == 1 ? "" : "s");
   }
-  if (!is_utf8(text)) fail(ErrorCode::kUsage, "{}: pdftotext's text is not valid UTF-8", name);
+  if (!utf8::is_valid(text))
+    fail(ErrorCode::kUsage, "{}: pdftotext's text is not valid UTF-8", name);
   return tidied(text);
 }
 

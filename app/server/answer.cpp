@@ -2,7 +2,10 @@
 #include "server/answer.h"
 
 #include <algorithm>
+#include <string_view>
 #include <utility>
+
+#include "snapkv/sources.h"
 
 namespace snapkv::server {
 namespace {
@@ -30,6 +33,10 @@ GeneratorOptions generator_options(const Request& request, int64_t most_tokens) 
           .top_logprobs = request.top_logprobs};
 }
 
+int64_t n_characters(std::string_view utf8) {
+  return std::count_if(utf8.begin(), utf8.end(), [](char c) { return (c & 0xC0) != 0x80; });
+}
+
 }  // namespace
 
 AnswerPart::Token reported_token(const Model& model, const TokenLogprobs& token) {
@@ -43,12 +50,14 @@ AnswerPart::Token reported_token(const Model& model, const TokenLogprobs& token)
 
 Answer::Answer(std::unique_ptr<Session> session, const Request& request, int choice,
                int64_t most_tokens, std::optional<GrammarMatcher> matcher)
-    : session_(std::move(session)),
+    : request_(request),
+      session_(std::move(session)),
       choice_(choice),
       sampler_(of_choice(request.sampler, choice)),
       n_prompt_(session_->n_past()),
       generator_(*session_, sampler_, generator_options(request, most_tokens)) {
   sampler_.accept(request.prompt.tokens);
+  if (!request.citable.empty()) session_->trace_answer();
   if (matcher) sampler_.set_grammar(std::move(*matcher));
 }
 
@@ -92,11 +101,41 @@ void Answer::end_at_length(Generation& client) {
   end(client);
 }
 
+/// The passages of the request's texts that the answer attended to. A text that the template has
+/// changed has none.
+std::vector<CitedPassage> Answer::sources() {
+  std::vector<CitedPassage> passages;
+  if (request_.citable.empty()) return passages;
+  const std::vector<float> attention = session_->answer_attention();
+  float most = 0;
+  for (const CitableText& citable : request_.citable) {
+    const std::string_view text = citable.text;
+    std::vector<SourcePassage> found;
+    try {
+      found = find_sources(session_->model(), request_.prompt.tokens, attention, text);
+    } catch (const Error& e) {
+      if (e.code() != ErrorCode::kUsage) throw;
+    }
+    for (const SourcePassage& source : found) {
+      const std::string_view words = text.substr(source.begin, source.end - source.begin);
+      const int64_t begin = n_characters(text.substr(0, source.begin));
+      passages.push_back({citable.index, begin, begin + n_characters(words), source.attention,
+                          std::string(words)});
+      most = std::max(most, source.attention);
+    }
+  }
+  // find_sources() compares passages of one text; several texts are compared here
+  std::erase_if(passages, [most](const CitedPassage& passage) {
+    return passage.attention < SourceOptions().share * most;
+  });
+  return passages;
+}
+
 void Answer::end(Generation& client) {
   AnswerPart rest{.choice = choice_, .text = generator_.rest(), .tokens = {}};
   if (!rest.text.empty()) client.push(std::move(rest));
   client.push(AnswerEnd{choice_, finish_reason(generator_.stop_reason()), generator_.stop_string(),
-                        n_generated(), seconds(Clock::now() - began_)});
+                        n_generated(), seconds(Clock::now() - began_), sources()});
   ended_ = true;
 }
 

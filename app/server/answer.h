@@ -22,7 +22,7 @@ class Answer {
  public:
   using Clock = std::chrono::steady_clock;
 
-  /// `session` has read the prompt. `most_tokens`: limit of the answer; with 0 only end_at_length()
+  /// `request` must outlive this, and `session` has read its prompt. `most_tokens`: limit of the answer; with 0 only end_at_length()
   /// may be called. `matcher`: for the request's grammar, if it has one.
   Answer(std::unique_ptr<Session> session, const Request& request, int choice, int64_t most_tokens,
          std::optional<GrammarMatcher> matcher);
@@ -51,9 +51,11 @@ class Answer {
 
  private:
   bool choose_token();
+  std::vector<CitedPassage> sources();
   void report_token(Generation& client);
   void end(Generation& client);
 
+  const Request& request_;
   std::unique_ptr<Session> session_;
   const int choice_;
   Sampler sampler_;

@@ -6,6 +6,7 @@
 
 #include "base/chat_part.h"
 #include "base/error.h"
+#include "server/file_error.h"
 
 namespace snapkv::server {
 namespace {
@@ -117,6 +118,7 @@ std::string document_notes(const DocumentForm& form, const std::string& model_pa
 }
 
 Document open_document(const std::string& path, const std::shared_ptr<const Model>& model) {
+  require_regular_file(path);
   Document document;
   DocumentFile& file = document.file;
   file.keeps_all = is_prefix_file(path);

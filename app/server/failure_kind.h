@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: MIT
-// failure_kind(): the kind of failure that an exception means for its request.
+// The kind and the message of the failure that an exception means for its request.
 #pragma once
 
 #include <exception>
 #include <new>
+#include <string>
 
+#include "server/file_error.h"
 #include "server/generation.h"
 #include "snapkv/error.h"
 
@@ -13,6 +15,7 @@ namespace snapkv::server {
 inline Failure::Kind failure_kind(ErrorCode code) {
   switch (code) {
     case ErrorCode::kUsage:
+    case ErrorCode::kBadModel:  // of the snapshot that the request continues
       return Failure::Kind::bad_request;
     case ErrorCode::kContextExceeded:
       return Failure::Kind::context_exceeded;
@@ -29,6 +32,12 @@ inline Failure::Kind failure_kind(const std::exception& e) {
   if (const auto* error = dynamic_cast<const Error*>(&e)) return failure_kind(error->code());
   if (dynamic_cast<const std::bad_alloc*>(&e) != nullptr) return Failure::Kind::does_not_fit;
   return Failure::Kind::internal;
+}
+
+inline std::string failure_text(const std::exception& e) {
+  const auto* error = dynamic_cast<const Error*>(&e);
+  const bool is_of_file = error != nullptr && error->code() == ErrorCode::kBadModel;
+  return is_of_file ? file_error_text(*error) : e.what();
 }
 
 }  // namespace snapkv::server

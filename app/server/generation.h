@@ -33,8 +33,29 @@ struct Prompt {
   std::vector<int32_t> tokens;
 };
 
-/// How much of the cache's state the answer reports.
-enum class KvReportLevel { none, summary, positions };
+/// How much of the cache's state the answer reports: nothing, sizes, these and the positions that
+/// are kept, these and the passages that the answer was taken from, or all of it.
+enum class KvReportLevel { none, summary, positions, sources, all };
+inline bool reports_positions(KvReportLevel level) {
+  return level == KvReportLevel::positions || level == KvReportLevel::all;
+}
+inline bool reports_sources(KvReportLevel level) {
+  return level == KvReportLevel::sources || level == KvReportLevel::all;
+}
+
+/// A text of the prompt that an answer may be taken from.
+struct CitableText {
+  int64_t index = 0;  ///< of its message or document
+  std::string text;
+};
+
+/// A sentence that an answer was taken from (snapkv/sources.h).
+struct CitedPassage {
+  int64_t index = 0;           ///< CitableText::index
+  int64_t begin = 0, end = 0;  ///< in characters of that text
+  float attention = 0;
+  std::string text;
+};
 
 struct Request {
   std::string id;  ///< "chatcmpl-...": the answer's id, for logs and /slots
@@ -63,6 +84,8 @@ struct Request {
   bool reuses = true;
   /// If not null, the prompt continues this document, and its tokens are those after it.
   std::shared_ptr<const Document> document;
+  /// The texts among which each answer's sources are looked for; empty: they are not wanted.
+  std::vector<CitableText> citable;
   /// For Engine::make_snapshot(): writes every row; each question makes its own selection.
   bool keeps_all = false;
   int zstd_level = 0;  ///< also for make_snapshot(): of the file; 0: none
@@ -97,7 +120,7 @@ struct KvReport {
   size_t bytes_after = 0;     ///< size of the rows that were kept
   double compress_seconds = 0;
   int64_t reused_tokens = 0;
-  /// [n_layer][n_head_kv]: true positions kept; empty except with KvReportLevel::positions.
+  /// [n_layer][n_head_kv]: true positions kept; empty unless reports_positions().
   std::vector<std::vector<std::vector<int32_t>>> positions;
 };
 
@@ -133,6 +156,7 @@ struct AnswerEnd {
   std::string stop;         ///< the stop string that was found; empty for an end token or a limit
   int64_t n_generated = 0;  ///< tokens, without the end token
   double seconds = 0;       ///< since the prompt was read
+  std::vector<CitedPassage> sources = {};  ///< in Request::citable
 };
 
 /// The whole request has ended with an error; nothing follows.

@@ -23,6 +23,10 @@ inline constexpr int kMostJsonParts = 1 << 18;
 /// JSON or exceeds the limits of a body.
 Json parse_held(std::string_view text);
 
+/// The most bytes that a request takes from parsing this text to the tokens of its prompt. Throws
+/// as parse_body() does for unreasonable texts.
+size_t parsing_bytes(std::string_view text);
+
 /// Parses a request's body, which must be an object. Throws ApiError (400) naming the mistake.
 Json parse_body(std::string_view text);
 

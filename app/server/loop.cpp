@@ -16,10 +16,10 @@ namespace {
 constexpr size_t kMostMatchers = 16;
 
 /// Memory limit if none was given: the memory the system reports as free, less the weights that
-/// still have to move there, and less a margin for everything else.
+/// still have to move there, and less a margin for the bodies of requests and everything else.
 size_t default_limit(const Model& model) {
   const size_t free = free_memory();
-  return (free - std::min(free, model.weights_to_move())) / 10 * 9;
+  return (free - std::min(free, model.weights_to_move())) / 10 * 8;
 }
 
 /// Default share of the memory for prefixes, as a divisor. They are dropped when the memory is

@@ -28,7 +28,7 @@ void Scheduler::Loop::begin_answers(Job& job) {
       ++counts_.n_generated_tokens;
     }
   } catch (const std::exception& e) {
-    fail_job(job, failure_kind(e), e.what());
+    fail_job(job, failure_kind(e), failure_text(e));
   }
 }
 
@@ -64,7 +64,7 @@ void Scheduler::Loop::decode(std::vector<Job*>& jobs, std::vector<Answer*>& answ
   }
   const auto failed = [&](const std::exception& e) {
     if (answers.size() == 1) {
-      fail_job(*jobs[0], failure_kind(e), e.what());
+      fail_job(*jobs[0], failure_kind(e), failure_text(e));
       return;
     }
     for (size_t i = 0; i < answers.size(); ++i) {  // continue with the answers that still can
@@ -87,7 +87,7 @@ void Scheduler::Loop::decode(std::vector<Job*>& jobs, std::vector<Answer*>& answ
       counts_.longest_gap_seconds =
           std::max(counts_.longest_gap_seconds, answers[i]->longest_gap());
     } catch (const std::exception& e) {
-      fail_job(*jobs[i], failure_kind(e), e.what());
+      fail_job(*jobs[i], failure_kind(e), failure_text(e));
     }
   }
 }

@@ -75,7 +75,7 @@ void Scheduler::Loop::begin_reading() {
         break;
       }
     } catch (const std::exception& e) {  // of the file system too: a document may be gone by now
-      fail_job(job, failure_kind(e), e.what());
+      fail_job(job, failure_kind(e), failure_text(e));
       release(job);
       waiting_.pop_front();
       continue;
@@ -87,7 +87,7 @@ void Scheduler::Loop::begin_reading() {
   try {
     prefill_.emplace(std::move(prompts));
   } catch (const std::exception& e) {
-    reading_failed(failure_kind(e), e.what());
+    reading_failed(failure_kind(e), failure_text(e));
   }
 }
 
@@ -190,7 +190,7 @@ void Scheduler::Loop::read_for(double seconds) {
   } catch (const std::bad_alloc&) {
     reading_failed(Failure::Kind::does_not_fit, "the system has no more memory");
   } catch (const std::exception& e) {
-    reading_failed(failure_kind(e), e.what());
+    reading_failed(failure_kind(e), failure_text(e));
   }
   counts_.prefill_seconds += seconds_since(begin);
 }
@@ -296,7 +296,7 @@ KvReport Scheduler::Loop::report(const Job& job) const {
     n_heads += std::ssize(layer.n_kept);
   }
   if (n_heads > 0) kv.tokens_kept = (n_rows + n_heads / 2) / n_heads;
-  if (job.request.kv_report != KvReportLevel::positions) return kv;
+  if (!reports_positions(job.request.kv_report)) return kv;
   for (int il = 0; il < model_->info().n_layer; ++il) {
     auto& heads = kv.positions.emplace_back();
     for (int h = 0; h < model_->info().n_head_kv; ++h) {

@@ -30,7 +30,7 @@ void Scheduler::Loop::write_snapshot(std::unique_ptr<Job> owned) {
         write_file(job);
       }
     } catch (const std::exception& e) {
-      failure = Failure{failure_kind(e), e.what()};
+      failure = Failure{failure_kind(e), failure_text(e)};
     }
     const double seconds = seconds_since(begin);
     add_task([this, &job, failure, seconds] { snapshot_written(job, failure, seconds); });

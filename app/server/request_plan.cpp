@@ -101,6 +101,18 @@ RequestPlan plan_request(const Model& model, const Request& request) {
   return plan;
 }
 
+size_t least_memory(const Model& model, const SessionOptions& session) {
+  Request request;
+  request.session = session;
+  request.session.memory_limit = 0;
+  request.session.kv_refresh = false;
+  request.session.decode_reserve = 1;
+  request.max_tokens = 1;
+  request.prompt.tokens.resize(1);
+  const RequestPlan plan = plan_request(model, request);
+  return plan.running_bytes + plan.reading_bytes;
+}
+
 namespace {
 
 /// Whether the request would take no more than `limit` bytes with `n` tokens of its own.

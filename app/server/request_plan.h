@@ -27,6 +27,9 @@ int64_t prompt_tokens(const Request& request);
 /// `request.session` must be complete. Throws Refused{kContextExceeded} when the prompt fills the
 /// context, Error{kUsage} for options that can't work.
 RequestPlan plan_request(const Model& model, const Request& request);
+/// Bytes that the shortest request needs, a token and an answer of one: a server with less memory
+/// can serve nothing.
+size_t least_memory(const Model& model, const SessionOptions& session);
 /// Bytes by which the caches of n answers grow with one token each.
 size_t token_bytes(const Model& model, const Request& request);
 /// Tokens of the longest prompt with which this request would take at most `limit` bytes.

@@ -69,7 +69,7 @@ httplib::Server::HandlerResponse Service::before_routing(const httplib::Request&
   const bool reads_body = request.method == "POST";  // the body of a DELETE has no meaning
   if (has_body && !reads_body && connection != nullptr) connection->close_after_answer();
   try {
-    check_framing(request, http_.options().most_body);
+    check_framing(request, http_.most_body());
     access_.check(request, response);
     const bool has_routes = request.path.size() <= kLongestPath &&
                             (reads_body || request.method == "GET" || request.method == "HEAD" ||
@@ -122,9 +122,11 @@ void Service::post(const std::string& path, BodyHandler handler) {
                                                         httplib::Response& response,
                                                         const httplib::ContentReader& reader) {
     try {
-      const std::string text = read_body(request, reader, http_.options().most_body);
+      ReceivedBody received = read_body(request, reader, http_.most_body(), http_.bodies());
       const ApiContext& all = context();
-      handler(all, parse_body(text.empty() ? "{}" : text), request, response);
+      Body body{parse_body(received, http_.bodies())};
+      body.share = std::move(received.share);
+      handler(all, body, request, response);
     } catch (...) {
       write_error(request, response, current_error());
     }
@@ -132,11 +134,18 @@ void Service::post(const std::string& path, BodyHandler handler) {
 }
 
 void Service::generate(const std::string& path, ReadExchange read) {
-  post(path, [this, read](const ApiContext& all, const Json& body, const httplib::Request& request,
+  post(path, [this, read](const ApiContext& all, Body& body, const httplib::Request& request,
                           httplib::Response& response) {
-    answer(read(body, all), request, response,
-           {all.engine, metrics_, n_active_, options_.ping_seconds});
+    answer_exchange(read(body.json, all), body, request, response);
   });
+}
+
+void Service::answer_exchange(Exchange exchange, Body& body, const httplib::Request& request,
+                              httplib::Response& response) {
+  body.json = Json();
+  body.share.end_parsing();
+  answer(std::move(exchange), std::move(body.share), request, response,
+         {context().engine, metrics_, n_active_, options_.ping_seconds});
 }
 
 void Service::add_generating_routes() {
@@ -144,14 +153,14 @@ void Service::add_generating_routes() {
   generate("/v1/completions", read_completion);
   generate("/v1/responses", read_response);
   generate("/v1/messages", read_messages);
-  post("/v1/messages/count_tokens", [](const ApiContext& all, const Json& body,
-                                       const httplib::Request&, httplib::Response& response) {
-    write_json(response, {{"input_tokens", count_message_tokens(body, all)}});
+  post("/v1/messages/count_tokens", [](const ApiContext& all, Body& body, const httplib::Request&,
+                                       httplib::Response& response) {
+    write_json(response, {{"input_tokens", count_message_tokens(body.json, all)}});
   });
-  post("/v1/responses/input_tokens", [](const ApiContext& all, const Json& body,
+  post("/v1/responses/input_tokens", [](const ApiContext& all, Body& body,
                                         const httplib::Request&, httplib::Response& response) {
     write_json(response, {{"object", "response.input_tokens"},
-                          {"input_tokens", count_response_tokens(body, all)}});
+                          {"input_tokens", count_response_tokens(body.json, all)}});
   });
 }
 
@@ -168,14 +177,18 @@ void Service::add_model_routes() {
   get("/props", [this](const httplib::Request&, httplib::Response& response) {
     write_json(response, props_json(context()));
   });
+  get("/tokenizer_info", [this](const httplib::Request&, httplib::Response& response) {
+    write_json(response, tokenizer_info_json(context()));
+  });
   const auto add = [this](const char* path, Json (*compute)(const Json&, const ApiContext&)) {
-    post(path,
-         [compute](const ApiContext& all, const Json& body, const httplib::Request&,
-                   httplib::Response& response) { write_json(response, compute(body, all)); });
+    post(path, [compute](const ApiContext& all, Body& body, const httplib::Request&,
+                         httplib::Response& response) {
+      write_json(response, compute(body.json, all));
+    });
   };
-  post("/tokenize", [](const ApiContext& all, const Json& body, const httplib::Request&,
+  post("/tokenize", [](const ApiContext& all, Body& body, const httplib::Request&,
                        httplib::Response& response) {
-    response.set_content(tokenize(body, all), "application/json");
+    response.set_content(tokenize(body.json, all), "application/json");
   });
   add("/detokenize", detokenize);
   add("/apply-template", apply_template);

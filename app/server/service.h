@@ -39,8 +39,13 @@ class Service {
 
  private:
   using Handler = std::function<void(const httplib::Request&, httplib::Response&)>;
-  using BodyHandler = std::function<void(const ApiContext&, const Json& body,
-                                         const httplib::Request&, httplib::Response&)>;
+  /// A request's body, which a handler may free when it has read it.
+  struct Body {
+    Json json;
+    BodyBudget::Share share = {};
+  };
+  using BodyHandler = std::function<void(const ApiContext&, Body& body, const httplib::Request&,
+                                         httplib::Response&)>;
   using ReadExchange = Exchange (*)(const Json&, const ApiContext&);
 
   /// The checks that every request passes first: framing, access, preflights.
@@ -57,6 +62,9 @@ class Service {
   void get(const std::string& path, Handler handler);
   void post(const std::string& path, BodyHandler handler);
   void generate(const std::string& path, ReadExchange read);
+  /// Frees the body and computes its answer.
+  void answer_exchange(Exchange exchange, Body& body, const httplib::Request& request,
+                       httplib::Response& response);
 
   /// Throws ApiError (503) if there is no engine yet.
   const ApiContext& context() const;

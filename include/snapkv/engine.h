@@ -355,6 +355,17 @@ class Session {
   const SessionOptions& options() const;
   const Model& model() const;
 
+  /// Notes from now on, until the next prefill(), load() or reset(), which of the tokens read so far
+  /// the tokens that decode() appends attend to. Costs copies of a few layers' queries, and every 16
+  /// tokens what SnapKV's votes cost in these layers; on a GPU, steps are no longer replayed as one
+  /// graph. Throws kUsage if nothing has been read yet.
+  void trace_answer();
+  /// [tokens read when trace_answer() was called]: how strongly the answer attends to each of them,
+  /// from 0 to 1: the largest softmax attention that any decoded token's query gives its row in any
+  /// head, averaged over up to 6 layers without a window (spread between 0.3 and 0.9 of the depth).
+  /// 0 where no row was kept, and for the first 4 tokens, which are attention sinks. Empty without trace_answer(), or if every layer has a window.
+  std::vector<float> answer_attention();
+
   /// Forgets everything; keeps the options.
   void reset();
 

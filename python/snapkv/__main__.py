@@ -3,13 +3,14 @@
 
 import os
 import sys
-from pathlib import Path
+
+from . import _program
 
 
 def main():
     """Becomes the program, with the arguments of this process."""
-    program = Path(__file__).parent / "bin" / "snapkv"
-    os.execv(program, [str(program), *sys.argv[1:]])
+    program = _program.path()
+    os.execv(program, [program, *sys.argv[1:]])
 
 
 if __name__ == "__main__":

@@ -3,6 +3,8 @@
 
 import ctypes
 import os
+import signal
+import threading
 from ctypes import (CFUNCTYPE, POINTER, Structure, byref, c_char_p, c_double, c_float, c_int,
                     c_int32, c_int64, c_size_t, c_void_p, create_string_buffer)
 from pathlib import Path
@@ -37,6 +39,11 @@ class Cancelled(Error):
 
 
 _ERRORS = {2: UsageError, 3: ModelError, 4: OutOfMemoryError, 5: ContextError, 130: Cancelled}
+
+
+def error(code, message):
+    """The exception of a code of the C API, which is also an exit code of the program."""
+    return _ERRORS.get(code, Error)(code, message)
 
 
 class _Text(Structure):
@@ -129,14 +136,18 @@ def _find_library():
     path = os.environ.get("SNAPKV_LIBRARY")
     if path:
         return path
-    found = sorted((Path(__file__).parent / "lib").glob("libsnapkv_c.so*"))
-    if not found:
-        raise ImportError("libsnapkv_c.so is not beside the package; SNAPKV_LIBRARY may name it")
-    return str(found[0])
+    found = Path(__file__).parent / "lib" / "libsnapkv_c.so"
+    if not found.exists():
+        raise ImportError(f"{found} is missing; SNAPKV_LIBRARY may name the library")
+    return str(found)
 
 
 def _open(path):
-    library = ctypes.CDLL(path)
+    try:
+        library = ctypes.CDLL(path)
+    except OSError as problem:
+        raise ImportError(f"{problem}; the package needs the libraries of Debian and Ubuntu that "
+                          f"its README names") from problem
     for name, (result, arguments) in _FUNCTIONS.items():
         function = getattr(library, name)
         function.restype, function.argtypes = result, arguments
@@ -152,12 +163,11 @@ def call(name, *arguments):
     Functions that return a pointer have failed where it is null, the others where the code is not
     0. Other Python threads run meanwhile.
     """
-    error = create_string_buffer(4096)
-    result = getattr(lib, name)(*arguments, error, len(error))
+    message = create_string_buffer(4096)
+    result = getattr(lib, name)(*arguments, message, len(message))
     failed = result != 0 if _FUNCTIONS[name][0] is c_int else not result
     if failed:
-        code = lib.snapkv_error_code()
-        raise _ERRORS.get(code, Error)(code, error.value.decode("utf-8", "replace"))
+        raise error(lib.snapkv_error_code(), message.value.decode("utf-8", "replace"))
     return result
 
 
@@ -188,29 +198,39 @@ def ids_argument(ids):
 class Progress:
     """The progress argument of a call: ``function(phase, fraction)`` may return False to end it.
 
-    Runs Python's signal handlers too, so that Ctrl-C ends the call with KeyboardInterrupt. Use it
-    around the call: ``with Progress(function) as p: call(name, ..., *p.arguments)``.
+    Ctrl-C ends the call too, with KeyboardInterrupt. Python's handler would raise that before the
+    first line of the callback, where nothing can catch it; so within the call a handler stands in
+    that only notes it. Use it around the call: ``with Progress(function) as p: call(name, ...,
+    *p.arguments)``.
     """
 
     def __init__(self, function=None):
         self._function = function
         self._raised = None
+        self._handler = None  # Python's own, while another one stands in
         self._callback = _PROGRESS(self._report)
         self.arguments = (self._callback, None)
 
     def _report(self, _user, phase, fraction):
         try:
-            if self._function is None:
-                return 0
-            return 1 if self._function(phase.decode(), fraction) is False else 0
+            if self._function is not None and self._function(phase.decode(), fraction) is False:
+                return 1
         except BaseException as exception:  # pylint: disable=broad-except
             self._raised = exception
-            return 1
+        return 0 if self._raised is None else 1
+
+    def _note_interrupt(self, _signal, _frame):
+        self._raised = KeyboardInterrupt()
 
     def __enter__(self):
+        if (threading.current_thread() is threading.main_thread()
+                and signal.getsignal(signal.SIGINT) is signal.default_int_handler):
+            self._handler = signal.signal(signal.SIGINT, self._note_interrupt)
         return self
 
     def __exit__(self, kind, value, traceback):
+        if self._handler is not None:
+            signal.signal(signal.SIGINT, self._handler)
         if self._raised is not None:
             raise self._raised
         return False

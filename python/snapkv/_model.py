@@ -76,6 +76,10 @@ class Model:
         return _c.text("snapkv_detokenize", self._handle.pointer,
                        *_c.ids_argument(ids)).decode("utf-8", "replace")
 
+    def is_end_of_generation(self, token):
+        """Whether an id ends an answer."""
+        return bool(_c.lib.snapkv_is_end_of_generation(self._handle.pointer, token))
+
     def chat_text(self, messages, **variables):
         """The prompt that the model's chat template makes of messages (dicts of role, content)."""
         return _c.text("snapkv_chat_text", self._handle.pointer,

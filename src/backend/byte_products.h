@@ -7,8 +7,9 @@
 
 namespace snapkv {
 
-/// `other`: AVX-512 without VNNI, AMX (whose bf16 products are as fast), and 128-bit vectors.
-enum class ByteProducts { other, avx2, avx_vnni, avx512_vnni };
+/// `other`: AVX-512 without VNNI, AMX (whose bf16 products are as fast), and 128-bit vectors; there
+/// only project() rounds activations. `none`: nothing does (Compute::f32).
+enum class ByteProducts { other, avx2, avx_vnni, avx512_vnni, none };
 
 /// The products that Compute::automatic uses. Fixed once per process, like the CPU target
 /// (snapkv/compute.h).

@@ -2,6 +2,7 @@
 #include "base/atomic_file.h"
 
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -11,6 +12,7 @@
 #include <climits>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -59,6 +61,16 @@ std::string temporary_name(const std::string& path, int i) {
   const size_t name = path.rfind('/') + 1;  // 0 if there is no folder
   return fmt::format("{}.tmp-{}-{}", path.substr(0, std::min(path.size(), name + kMostKept)),
                      ::getpid(), i);
+}
+
+/// Whether a file's name is one that temporary_name() makes.
+bool is_temporary(const std::string& name) {
+  const size_t ending = name.rfind(".tmp-");
+  if (ending == std::string::npos || ending == 0) return false;
+  const std::string numbers = name.substr(ending + 5);  // "12345-0"
+  const size_t dash = numbers.find('-');
+  return dash != std::string::npos && dash > 0 && dash + 1 < numbers.size() &&
+         numbers.find_first_not_of("0123456789-") == std::string::npos;
 }
 
 /// The file that `path` refers to through links: renaming must not replace a link.
@@ -110,6 +122,22 @@ void remove_temporary_files() {
   }
 }
 
+int remove_abandoned_files(const std::string& folder) {
+  int n = 0;
+  std::error_code error;
+  for (std::filesystem::directory_iterator at(folder, error), end; !error && at != end;
+       at.increment(error)) {
+    const std::string path = at->path().string();
+    std::error_code ignored;  // a file that disappears meanwhile
+    if (!is_temporary(at->path().filename().string()) || !at->is_regular_file(ignored)) continue;
+    const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    if (fd < 0) continue;
+    if (::flock(fd, LOCK_EX | LOCK_NB) == 0 && ::unlink(path.c_str()) == 0) ++n;
+    ::close(fd);
+  }
+  return n;
+}
+
 AtomicFile::AtomicFile(const std::string& path, bool overwrite)
     : path_(target_of(path)), overwrite_(overwrite) {
   const std::optional<struct stat> there = check_target(path_, overwrite);
@@ -120,6 +148,7 @@ AtomicFile::AtomicFile(const std::string& path, bool overwrite)
     if (fd_ < 0 && errno != EEXIST) break;
   }
   if (fd_ < 0) fail_with_errno("make");
+  ::flock(fd_, LOCK_EX | LOCK_NB);  // the system unlocks it when the process ends, however it does
   slot_ = remember_temporary(temporary_);
   // the new file must be readable only by those who could read the old one
   if (there && ::fchmod(fd_, there->st_mode & 0777) != 0) {

@@ -19,6 +19,10 @@ void check_can_write(const std::string& path, bool overwrite);
 /// process: it allocates nothing and takes no locks.
 void remove_temporary_files();
 
+/// Removes the temporary files in a folder that processes which were killed have left there, and
+/// returns their number. Files that a process is still writing stay.
+int remove_abandoned_files(const std::string& folder);
+
 class AtomicFile {
  public:
   /// Makes the temporary file with the permissions of the file that it will replace. If `path` is a

@@ -69,6 +69,8 @@ class DecodeAttentionStep final : public AttentionStep {
       layer.visible_rows(heads_);
       QueryRing& queries = sessions_[s]->queries;
       if (queries) queries.push(backend_, il_, q.at<const void>(s));
+      AnswerTrace& trace = sessions_[s]->trace;
+      if (trace) trace.push(backend_, il_, q.at<const void>(s));
     }
     DecodeAttention a;
     a.q = q;
@@ -193,6 +195,7 @@ void decode_batch(std::span<Session* const> batch, std::span<const int32_t> toke
   std::vector<int32_t> pos;
   for (Session::Impl* s : sessions) {
     pos.push_back(static_cast<int32_t>(s->n_past));
+    if (s->trace.is_full()) vote_pending(*s);
     recompress_at_limit(*s);
     reserve_rows(*s);
     s->logits.reserve(config.n_vocab);
@@ -206,7 +209,7 @@ void decode_batch(std::span<Session* const> batch, std::span<const int32_t> toke
   DecodeAttentionStep attention(backend, architecture, sessions, pos, first.decode_heads, rollback);
   // queries are kept by copies, which a step can't hold
   const bool copies = std::any_of(sessions.begin(), sessions.end(),
-                                  [](const Session::Impl* s) { return bool{s->queries}; });
+                                  [](const Session::Impl* s) { return s->queries || s->trace; });
   std::optional<BackendStep> step;
   if (!copies && !architecture.spec().steps_depend_on_values()) {
     step.emplace(backend, step_shape(sessions, x, logits));
@@ -240,6 +243,7 @@ void decode_batch(std::span<Session* const> batch, std::span<const int32_t> toke
     s.logits.assign(row.begin(), row.end());
     s.n_past += 1;
     if (s.queries) s.queries.advance();
+    if (s.trace) s.trace.advance();
     s.stats.n_decoded += 1;
     s.stats.decode_seconds += seconds;
     s.update_memory_stats();

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 // What a model's file or folder says about chats: read_model_chat() and Model::chat().
+#include "base/utf8.h"
 #include "engine/model_impl.h"
 #include "engine/open_model.h"
 #include "snapkv/chat.h"
-#include "text/utf8.h"
 
 namespace snapkv {
 namespace {

@@ -145,6 +145,7 @@ void PrefillTarget::commit(std::vector<float> logits, const PrefillTimes& times,
   session_.layers = std::move(fresh_);
   if (!in_history.empty()) session_.in_history = std::move(in_history);
   session_.queries = std::move(queries_);
+  session_.trace = {};
   session_.logits = std::move(logits);
   session_.n_past += n_tokens_;
   SessionStats& stats = session_.stats;

@@ -20,18 +20,6 @@ int64_t budget_of(const Session::Impl& s, int il) {
   return layer_budget(s.architecture().spec(), *s.policy, s.n_past, il);
 }
 
-/// A copy of `layer` that a policy can read: every head has the same capacity, and a quantized
-/// cache is converted to f16.
-std::unique_ptr<LayerState> readable_copy(Session::Impl& s, int il, const LayerState& layer) {
-  auto copy = make_full_state(s.architecture().layer_spec(il).state, s.meter,
-                              scratch_dtype(s.options.kv_type));
-  const std::vector<int32_t> n = layer.n_rows();
-  const int32_t most = *std::max_element(n.begin(), n.end());
-  copy->reserve(s.backend(), most, most);
-  copy->append(s.backend(), layer);
-  return copy;
-}
-
 Selection select_again(Session::Impl& s, int il, const LayerState& layer) {
   // the window is the last rows of every head, and at least one row must come before it
   const std::vector<int32_t> n = layer.n_rows();
@@ -51,7 +39,7 @@ Selection select_again(Session::Impl& s, int il, const LayerState& layer) {
   if (layer.has_views()) {
     return select_rows(s, il, layer, q_window, *selector, budget_of(s, il));
   }
-  const auto copy = readable_copy(s, il, layer);
+  const auto copy = readable_copy(s, il);
   return select_rows(s, il, *copy, q_window, *selector, budget_of(s, il));
 }
 
@@ -75,6 +63,7 @@ void recompress_at_limit(Session::Impl& s) {
   bool any = false;
   for (int il = 0; il < std::ssize(s.layers); ++il) {
     if (steps_to_limit(s, il) > 0) continue;
+    if (!any) vote_pending(s);  // before their rows may be gone
     any = true;
     s.remember(il);
     std::unique_ptr<LayerState>& layer = s.layers[il];

@@ -4,8 +4,20 @@
 #include <algorithm>
 
 #include "engine/layer_budget.h"
+#include "engine/memory_plan.h"
 
 namespace snapkv {
+
+std::unique_ptr<LayerState> readable_copy(Session::Impl& session, int il) {
+  const LayerState& layer = *session.layers[il];
+  auto copy = make_full_state(session.architecture().layer_spec(il).state, session.meter,
+                              scratch_dtype(session.options.kv_type));
+  const std::vector<int32_t> n = layer.n_rows();
+  const int32_t most = *std::max_element(n.begin(), n.end());
+  copy->reserve(session.backend(), most, most);
+  copy->append(session.backend(), layer);
+  return copy;
+}
 
 Selection select_rows(Session::Impl& session, int il, const LayerState& rows,
                       const Tensor& q_window, LayerSelector& selector, int64_t budget) {

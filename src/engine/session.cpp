@@ -85,6 +85,22 @@ std::vector<int32_t> Session::cached_positions(int il, int head) const {
   return state().layers[il]->positions(state().backend(), head);
 }
 
+void Session::trace_answer() {
+  Impl* const self = &state();
+  const SessionsInUse in_use({&self, 1}, "trace_answer");
+  if (self->layers.empty()) {
+    fail(ErrorCode::kUsage, "trace_answer: the session has read no prompt yet");
+  }
+  self->trace = AnswerTrace(self->backend(), self->architecture().spec(), self->n_past);
+}
+
+std::vector<float> Session::answer_attention() {
+  Impl* const self = &state();
+  const SessionsInUse in_use({&self, 1}, "answer_attention");
+  vote_pending(*self);
+  return self->trace.attention();
+}
+
 void Session::reset() {
   Impl* const self = &state();
   const SessionsInUse in_use({&self, 1}, "reset");
@@ -92,6 +108,7 @@ void Session::reset() {
   state().history.clear();
   state().in_history.clear();
   state().queries = {};
+  state().trace = {};
   state().logits.clear();
   state().n_past = 0;
   state().stats = {};

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "cache/layer_state.h"
+#include "engine/answer_trace.h"
 #include "engine/model_impl.h"
 #include "engine/query_ring.h"
 #include "policy/policy.h"
@@ -32,6 +33,7 @@ struct Session::Impl {
   std::vector<std::vector<int32_t>> in_history;      // [n_layer][n_head_kv]
 
   QueryRing queries;  // of the last tokens, with kv_decode_limit
+  AnswerTrace trace;  // after trace_answer()
 
   std::vector<float> logits;  // [n_logits, n_vocab]; the last row is the last token's
   SessionStats stats;

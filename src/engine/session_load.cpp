@@ -217,6 +217,7 @@ std::string Session::load(const SavedSessionFile& opened) {
   // nothing can fail from here on; only kv_refresh has a history, so there is none
   s.layers = std::move(layers);
   s.queries = loader.take_queries();
+  s.trace = {};
   s.logits = std::move(logits);
   s.n_past = file.saved.n_past;
   s.stats = std::move(stats);

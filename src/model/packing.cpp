@@ -6,23 +6,19 @@
 namespace snapkv {
 namespace {
 
+/// Where nothing but the order of sums differs between the two ways.
 struct PackedMinTokens {
   DType weights;
-  int64_t bf16, f32;  // by compute type
+  int64_t n_tokens;
 };
 constexpr PackedMinTokens kPackedMinTokens[] = {
-    {DType::q4_0, 192, 64}, {DType::q4_k, 96, 24},  {DType::q5_k, 72, 24}, {DType::q6_k, 112, 24},
-    {DType::q8_0, 80, 80},  {DType::bf16, 80, 256}, {DType::f16, 40, 192}, {DType::f32, 32, 96}};
+    {DType::q4_0, 64}, {DType::q4_k, 24},  {DType::q5_k, 24}, {DType::q6_k, 24},
+    {DType::q8_0, 80}, {DType::bf16, 256}, {DType::f16, 192}, {DType::f32, 96}};
 
-/// Packed products in bytes, whatever the compute type. With AVX-512 VNNI the bound is higher
-/// because project() is faster, above all for the types that take it the fewest instructions.
-constexpr int64_t kByteMinTokens = 24;
-constexpr int64_t kVnniByteMinTokens = 32;
-constexpr int64_t kVnniFastByteMinTokens = 64;
-int64_t byte_min_tokens(std::string_view file_type, ByteProducts bytes) {
-  if (bytes != ByteProducts::avx512_vnni) return kByteMinTokens;
-  const bool fast = file_type == name(DType::q8_0) || file_type == name(DType::q4_0);
-  return fast ? kVnniFastByteMinTokens : kVnniByteMinTokens;
+bool is_block_type(std::string_view file_type) {
+  return std::any_of(kWeightTypes.begin(), kWeightTypes.end(), [&](DType t) {
+    return file_type == name(t) && block_size(t) > 1;
+  });
 }
 
 /// Not measured: project.cu multiplies 16 rows at a time and reads all weights for each 16.
@@ -36,9 +32,12 @@ constexpr int64_t kMostChunksPackedAtUse = 1;
 int64_t packed_min_tokens(std::string_view file_type, DType compute, Device device,
                           ByteProducts bytes) {
   if (device == Device::cuda) return kPackedMinTokensCuda;
-  if (packed_products_in_bytes(bytes, file_type)) return byte_min_tokens(file_type, bytes);
+  // project() rounds activations to 8 bits for block types, and keeps them for others
+  const bool one_precision = compute == DType::f32 && (bytes == ByteProducts::none ||
+                                                       !is_block_type(file_type));
+  if (!one_precision) return 1;
   for (const PackedMinTokens& row : kPackedMinTokens) {
-    if (file_type == name(row.weights)) return compute == DType::bf16 ? row.bf16 : row.f32;
+    if (file_type == name(row.weights)) return row.n_tokens;
   }
   return 80;
 }

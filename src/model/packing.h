@@ -12,10 +12,12 @@
 namespace snapkv {
 
 /// Prompts and turns of at least this many tokens are computed with packed weights; shorter ones
-/// read the weights directly. Packing costs about as much as reading the weights twice, and pays
-/// where the product library is faster than the kernels that read the file's type; measured in
-/// docs/performance.md. `file_type`: name of the model's most frequent weight type. `bytes`:
-/// Backend::byte_products().
+/// read the weights directly. It is 1 where the two ways round activations differently: what a
+/// token computes must not depend on how many are read with it (docs/performance.md). Elsewhere it
+/// is measured: packing takes about as long as reading the weights twice, and pays where the product
+/// library is faster than the kernels that read the file's type. `file_type`: name of the model's
+/// most frequent weight type.
+/// `bytes`: Backend::byte_products().
 int64_t packed_min_tokens(std::string_view file_type, DType compute, Device device,
                           ByteProducts bytes = ByteProducts::other);
 

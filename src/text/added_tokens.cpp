@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "base/utf8.h"
 #include "text/unicode.h"
-#include "text/utf8.h"
 
 namespace snapkv {
 namespace {

@@ -7,8 +7,8 @@
 
 #include "base/error.h"
 #include "base/log.h"
+#include "base/utf8.h"
 #include "text/byte_alphabet.h"
-#include "text/utf8.h"
 
 namespace snapkv {
 namespace {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "text/byte_alphabet.h"
 
-#include "text/utf8.h"
+#include "base/utf8.h"
 
 namespace snapkv::byte_alphabet {
 namespace {

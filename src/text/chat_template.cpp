@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/utf8.h"
 #include "snapkv/chat.h"
 #include "text/builtin_templates.h"
 #include "text/jinja/interpreter.h"
@@ -35,7 +36,7 @@ ChatTemplate ChatTemplate::parse(std::string_view source, std::string name) {
     fail(ErrorCode::kUsage, "{}: a chat template of {} bytes; {} are the most that is read", name,
          source.size(), kMaxTemplateBytes);
   }
-  if (const size_t at = jinja::find_invalid_utf8(source); at != std::string_view::npos) {
+  if (const size_t at = utf8::valid_prefix(source); at < source.size()) {
     fail(ErrorCode::kUsage, "{}: not UTF-8 from byte {} on", name, at);
   }
   try {

@@ -4,9 +4,9 @@
 #include <optional>
 #include <vector>
 
+#include "base/utf8.h"
 #include "text/json_pattern.h"
 #include "text/unicode.h"
-#include "text/utf8.h"
 
 namespace snapkv {
 namespace {

@@ -5,11 +5,11 @@
 #include <functional>
 
 #include "base/check.h"
+#include "base/utf8.h"
 #include "text/byte_alphabet.h"
 #include "text/json_pattern.h"
 #include "text/sentencepiece_space.h"
 #include "text/unicode.h"
-#include "text/utf8.h"
 
 namespace snapkv {
 

@@ -5,8 +5,8 @@
 #include <charconv>
 
 #include "base/check.h"
+#include "base/utf8.h"
 #include "text/unicode.h"
-#include "text/utf8.h"
 
 namespace snapkv {
 namespace {

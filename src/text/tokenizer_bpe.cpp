@@ -3,10 +3,10 @@
 
 #include "base/error.h"
 #include "base/log.h"
+#include "base/utf8.h"
 #include "format/gguf.h"
 #include "text/byte_alphabet.h"
 #include "text/sentencepiece_space.h"
-#include "text/utf8.h"
 
 namespace snapkv {
 namespace {

@@ -4,8 +4,8 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/utf8.h"
 #include "text/json_vocab.h"
-#include "text/utf8.h"
 
 namespace snapkv {
 namespace {

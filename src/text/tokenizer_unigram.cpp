@@ -5,10 +5,10 @@
 #include <limits>
 
 #include "base/error.h"
+#include "base/utf8.h"
 #include "format/gguf.h"
 #include "text/byte_alphabet.h"
 #include "text/sentencepiece_space.h"
-#include "text/utf8.h"
 
 namespace snapkv {
 namespace {

@@ -52,6 +52,23 @@ TEST_F(WriteFile, MakesAndReplacesFiles) {
   EXPECT_EQ(n_files(), 1);
 }
 
+TEST_F(WriteFile, WhatKilledProcessesLeftIsRemoved) {
+  AtomicFile writing(path_, /*overwrite=*/true);
+  for (const char* left : {"/a.kv.tmp-12345-0", "/b.tmp-1-17"}) {
+    std::ofstream(folder_ + left) << "half";
+  }
+  for (const char* other :
+       {"/c.kv", "/.tmp-1-1", "/d.tmp-", "/e.tmp-x-1", "/f.tmp-1-", "/g.tmp-1"}) {
+    std::ofstream(folder_ + other) << "whole";
+  }
+  std::filesystem::create_directory(folder_ + "/h.tmp-1-1");
+  EXPECT_EQ(remove_abandoned_files(folder_), 2);
+  EXPECT_EQ(n_files(), 8) << "the other six, the folder, and the file that is being written";
+  writing.commit();
+  EXPECT_TRUE(std::filesystem::exists(path_));
+  EXPECT_EQ(remove_abandoned_files(folder_ + "/none"), 0);
+}
+
 TEST_F(WriteFile, WhatADyingProcessWasWritingIsRemoved) {
   AtomicFile one(path_, /*overwrite=*/true), two(folder_ + "/other", true);
   {

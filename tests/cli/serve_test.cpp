@@ -36,6 +36,8 @@ TEST(Serve, SaysWhatItsMemoryIsFor) {
        "64.0 MiB for caches, of which 8.0 MiB (--prefix-cache) may keep what prompts begin with"},
       {{"--prefix-cache", "3M"}, "of which 3.0 MiB (--prefix-cache)"},
       {{"--prefix-cache", "0"}, "64.0 MiB for caches\n"},
+      {{}, "--body-memory: 128.0 MiB for the bodies of requests; one may have 8.0 MiB"},
+      {{"--body-memory", "1G"}, "1.0 GiB for the bodies of requests; one may have 64.0 MiB"},
       {{"--reuse", "append"}, "64.0 MiB for caches\n"}};
   for (const auto& [more, line] : kLines) {
     Command command = serve({"--kv-memory", "64M"});
@@ -65,6 +67,8 @@ TEST(Serve, RefusesWhatCannotWork) {
       {{"--host", ""}, {"--host", "empty"}},
       {{"--kv-policy", "best"}, {"--kv-policy"}},
       {{"--reuse", "always"}, {"--reuse", "append"}},
+      {{"--kv-memory", "16K"}, {"--kv-memory: the shortest request needs ", "there is 16.0 KiB"}},
+      {{"--body-memory", "1K"}, {"--body-memory"}},
       {{"--chat-template", "none-such"}, {"none-such"}},
       {{"--kv-budget", "8", "--kv-window", "32"}, {"--kv-window"}},
   };

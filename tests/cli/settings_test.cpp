@@ -4,6 +4,7 @@
 
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "run_process.h"
 #include "snapkv/compute.h"
@@ -144,7 +145,7 @@ TEST(Settings, BadValuesOfFlagsNameTheirOrigin) {
     r.env["SNAPKV_KV_CRITICAL"] = value;
     expect_all(r, {"SNAPKV_KV_CRITICAL", "kv-critical", value, "true or false"});
     r = base();
-    use_default_config(r, std::string("kv-critical = ") + value + "\n");
+    use_default_config(r, std::string("kv-critical = \"") + value + "\"\n");
     expect_all(r, {"config.toml", "kv-critical", value, "true or false"});
     r = base();
     r.args.push_back(std::string("--kv-critical=") + value);
@@ -152,30 +153,31 @@ TEST(Settings, BadValuesOfFlagsNameTheirOrigin) {
   }
 }
 
-TEST(Settings, ListsAndQuotesThatAreNotClosedAreErrors) {
-  const char* const kOpen[] = {
-      "stop = [\"a\", \"b\"\nkv-budget=64\n",
-      "stop = [\"a\", \"b\"\nkv-budget=64\n[generate]\n",
-      "stop = [\"a\", \"b\"\n",
-      "stop = [a, b\nkv-budget=64\n",
-      "stop = [a, b\nstop = [\"c\"]\n",
-      "stop = [\n\"a\"]\n",
-      "stop = [\"a]\n",
-      "stop = [\"a\" \"b\"]\n",
-      "stop = \"a\nkv-budget = 64\n",
-      "stop = 'a\n",
-      "stop = \"\n",
-      "stop = \"a # b\"\n",
-      "stop = \"a\"b\n",
-      "stop = \"a\", \"b\n",
-      "stop = [\"a\" , \"b\"]\n",
-      "stop = \"a\" , \"b\"\n",
+TEST(Settings, ValuesThatAreNotTomlNameLineAndSetting) {
+  const std::pair<const char*, const char*> kWrong[] = {
+      {"stop = [\"a\", \"b\"\nkv-budget=64\n", "expected comma or closing ']', saw 'k'"},
+      {"stop = [\"a\", \"b\"\nkv-budget=64\n[generate]\n", "saw 'k'"},
+      {"stop = [\"a\", \"b\"\n", "encountered end-of-file"},
+      {"stop = [\"a\" \"b\"]\n", "expected comma"},
+      {"stop = [\"a]\n", "a quote is not closed on its line"},
+      {"stop = [\n\"a]\n", "a quote is not closed on its line"},
+      {"stop = \"a\nkv-budget = 64\n", "a quote is not closed on its line"},
+      {"stop = 'a\n", "a quote is not closed on its line"},
+      {"stop = \"\n", "a quote is not closed on its line"},
+      {"stop = \"a\"b\n", "saw 'b'"},
+      {"stop = \"a\", \"b\n", "saw ','"},
+      {"stop = don't\n", "expected a number, true, false, or text in quotes, found don't ("},
+      {"stop = false alarm\n", "saw 'a'"},
+      {"stop = 8G\n", "expected a number, true, false, or text in quotes, found 8G ("},
+      {"stop = 1979-05-27\n", "expected text, numbers, true or false, found date"},
+      {"stop = [[\"a\"]]\n", "expected text, numbers, true or false, found array"},
   };
-  for (const char* text : kOpen) {
+  for (const auto& [text, what] : kWrong) {
     SCOPED_TRACE(text);
     Command r = base();
     use_default_config(r, std::string("# mine\n") + text);
     expect_usage_error(r, "config.toml: line 2: stop: ");
+    expect_usage_error(r, what);
   }
 }
 
@@ -189,18 +191,18 @@ TEST(Settings, ListsAndQuotesInTheFileAreRead) {
   };
   const Json kTwo = {"a", "b, c"};
   EXPECT_EQ(stops("stop = [\"a\", \"b, c\"]"), kTwo);
-  EXPECT_EQ(stops("stop = [\"a\",\n  'b, c' ]  "), kTwo);
-  EXPECT_EQ(stops("stop = [\"a\",\n'b, c'\n]"), kTwo);
-  EXPECT_EQ(stops("stop = \"a\", \"b, c\"  # two"), kTwo);
-  EXPECT_EQ(stops("stop = don't"), Json({"don't"}));
+  EXPECT_EQ(stops("stop = [\n\"a\" ,\n  'b, c' # two\n]  "), kTwo);
+  EXPECT_EQ(stops("generate.stop = [\"a\",'b, c']"), kTwo);
+  EXPECT_EQ(stops("stop = \"a # \\\"b\\\"\""), Json({"a # \"b\""}));
+  EXPECT_EQ(stops("stop = \"\"\"\n[a]\nb = 1\"\"\""), Json({"[a]\nb = 1"}));
 }
 
 TEST(Settings, MisspeltNamesInTheFileAreErrors) {
   Command r = base();
   use_default_config(r, "kv-buget = 100\n");
   expect_usage_error(r, "kv-buget");
-  use_default_config(r, "[generat]\nkv-budget = 100\n");
-  expect_usage_error(r, "generat");
+  use_default_config(r, "temp = 0\n[generat]\nkv-budget = 100\n");
+  expect_usage_error(r, "config.toml: line 2: section [generat] is not a command");
   use_default_config(r, "[info]\ntemp = 1\n");
   expect_usage_error(r, "temp");
   use_default_config(r, "prompt = \"hidden\"\n");

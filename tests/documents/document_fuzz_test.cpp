@@ -3,8 +3,8 @@
 // that names the file, in bounded time.
 #include <gtest/gtest.h>
 
+#include "base/utf8.h"
 #include "documents/document_reader.h"
-#include "documents/encoding.h"
 #include "documents/sample_documents.h"
 #include "snapkv/error.h"
 #include "tests/fuzz/replay.h"
@@ -18,7 +18,7 @@ bool is_read(const std::string& bytes) {
   const test::TimeLimit limit;
   try {
     const std::string text = document_text(bytes, "mutated.file", {.most_text_bytes = 1 << 20});
-    EXPECT_TRUE(is_utf8(text));
+    EXPECT_TRUE(utf8::is_valid(text));
     return true;
   } catch (const Error& e) {
     EXPECT_EQ(std::string(e.what()).find("mutated.file"), 0U) << e.what();

@@ -6,8 +6,8 @@
 #include <string>
 
 #include "base/check.h"
+#include "base/utf8.h"
 #include "documents/document_reader.h"
-#include "documents/encoding.h"
 #include "snapkv/error.h"
 #include "tests/fuzz/time_limit.h"
 
@@ -18,7 +18,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   try {
     const std::string text =
         snapkv::documents::document_text(bytes, "input.file", {.most_text_bytes = 1 << 20});
-    SNAPKV_CHECK(snapkv::documents::is_utf8(text));
+    SNAPKV_CHECK(snapkv::utf8::is_valid(text));
   } catch (const snapkv::Error& e) {
     SNAPKV_CHECK(std::string(e.what()).starts_with("input.file"));
   }

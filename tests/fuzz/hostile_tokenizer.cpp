@@ -5,6 +5,7 @@
 #include <set>
 
 #include "base/check.h"
+#include "base/utf8.h"
 #include "format/gguf.h"
 #include "snapkv/text_stream.h"
 #include "snapkv/tokenizer.h"
@@ -12,7 +13,6 @@
 #include "text/byte_alphabet.h"
 #include "text/pre_tokenizers.h"
 #include "text/tokenizer_json.h"
-#include "text/utf8.h"
 
 namespace snapkv::test {
 namespace {

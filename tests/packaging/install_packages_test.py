@@ -111,6 +111,13 @@ class InstallPackages(unittest.TestCase):
         there = self.run_script(lacking, args=["models"], programs_there=["python3"])
         self.assertEqual(there, (0, "", []))
 
+    def test_doxygen_only_for_docs(self):
+        lacking = "doxygen python3-venv"
+        self.assertEqual(self.run_script(lacking), (0, "", []))
+        status, err, calls = self.run_script(lacking, args=["docs"])
+        self.assertEqual(status, 0, err)
+        self.assertTrue(calls[0].endswith(" doxygen python3-venv"), calls)
+
     def test_unknown_arguments_are_refused(self):
         status, err, calls = self.run_script(args=["everything"])
         self.assertEqual((status, calls), (2, []))

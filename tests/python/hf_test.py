@@ -11,35 +11,14 @@ import unittest
 
 try:
     import torch
-    import transformers
+
+    from hf_models import BUDGET, KERNEL, N, WINDOW, ids, make
 except ImportError as missing:
     print(f"skipped: {missing}")
     sys.exit(77)
 
 import snapkv
 import snapkv.hf
-
-N, WINDOW, KERNEL, BUDGET = 200, 16, 7, 64
-SMALL = dict(vocab_size=300, hidden_size=64, intermediate_size=96, num_hidden_layers=3,
-             num_attention_heads=4, num_key_value_heads=2, head_dim=16)
-
-
-def make(kind):
-    torch.manual_seed(7)
-    extra = {}
-    if kind == "Gemma3Text":
-        extra = dict(sliding_window=32, layer_types=["sliding_attention", "full_attention",
-                                                     "full_attention"])
-    if kind == "Phi3":
-        extra = dict(pad_token_id=0)
-    config = getattr(transformers, f"{kind}Config")(**SMALL, **extra)
-    name = "Gemma3" if kind == "Gemma3Text" else kind
-    return getattr(transformers, f"{name}ForCausalLM")(config).eval()
-
-
-def ids(n=N, seed=1):
-    torch.manual_seed(seed)
-    return torch.randint(1, 300, (1, n))
 
 
 def paper_rows(query, key):
@@ -65,7 +44,7 @@ class HuggingFace(unittest.TestCase):
         torch.manual_seed(3)
         query, key = torch.randn(4, WINDOW, 16), torch.randn(2, N, 16)
         rows = compressor.select(query, key, key, 0.25, 0, 1)
-        self.assertTrue(torch.equal(rows, paper_rows(query, key)))
+        self.assertTrue(torch.equal(torch.stack(rows), paper_rows(query, key)))
 
     def test_every_family_keeps_its_budget_and_goes_on(self):
         for kind in ("Llama", "Mistral", "Qwen2", "Qwen3", "Gemma2", "Gemma3Text", "Phi3"):
@@ -122,6 +101,12 @@ class HuggingFace(unittest.TestCase):
         with self.assertRaisesRegex(snapkv.UsageError, "different numbers of rows"):
             with torch.no_grad(), snapkv.hf.compress(model, policy="ada-snapkv", budget=BUDGET):
                 model(ids(), use_cache=True)
+        with self.assertRaisesRegex(snapkv.UsageError, "budgets of their own"):
+            with snapkv.hf.compress(model, policy="pyramidkv", budget=BUDGET):
+                pass
+        with self.assertRaisesRegex(snapkv.UsageError, "\"refuse\" or \"pad\""):
+            with snapkv.hf.compress(model, unequal="cut"):
+                pass
         with self.assertRaisesRegex(snapkv.UsageError, "padded"):
             with torch.no_grad(), snapkv.hf.compress(model, budget=BUDGET):
                 model(ids(), attention_mask=torch.zeros(1, N, dtype=torch.long), use_cache=True)

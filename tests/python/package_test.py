@@ -6,6 +6,7 @@ usage: package_test.py MODEL   (SNAPKV_LIBRARY names the library, PYTHONPATH the
 
 import os
 import signal
+import subprocess
 import sys
 import tempfile
 import threading
@@ -104,6 +105,12 @@ class Package(unittest.TestCase):
         with self.assertRaises(KeyboardInterrupt):
             session.prefill(ids, progress=lambda *_: os.kill(os.getpid(), signal.SIGINT))
         self.assertEqual(session.n_past, 0)
+
+    def test_a_missing_library_is_named(self):
+        done = subprocess.run([sys.executable, "-c", "import snapkv"], check=False, text=True,
+                              env={**os.environ, "SNAPKV_LIBRARY": "/no/such/library.so"},
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        self.assertRegex(done.stderr, "ImportError: /no/such/library.so.*README names")
 
     def test_other_threads_run_meanwhile(self):
         ran = threading.Event()

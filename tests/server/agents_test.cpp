@@ -336,6 +336,58 @@ TEST_F(Agents, GetTheirOwnNamesOfToolsBack) {
             Json::parse(R"({"cached_tokens": 4, "cache_write_tokens": 0})"));
 }
 
+const char* const kCustomTool = R"("tools": [{"type": "custom", "custom": {"name": "run",
+  "description": "Runs code", "format": {"type": "grammar",
+    "grammar": {"syntax": "lark", "definition": "start: /x/"}}}}])";
+
+TEST_F(Agents, CustomToolsOfChatCompletionsAreFunctionsToTheModel) {
+  const std::string text = chat(kCustomTool).prompt.chat.text;
+  EXPECT_TRUE(has(text, "Runs code\\n\\nThe input must be a text of this grammar (lark):")) << text;
+  const Request chosen =
+      chat(kCustomTool + std::string(R"(, "tool_choice": {"type": "custom",
+           "custom": {"name": "run"}})"));
+  EXPECT_TRUE(accepts(*chosen.grammar,
+                      "<tool_call>\n{\"name\": \"run\", \"arguments\": {\"input\":\"x\"}}\n"
+                      "</tool_call>"));
+  const Request request = read(read_chat_completion, R"({"messages": [
+    {"role": "user", "content": "x"},
+    {"role": "assistant", "tool_calls": [{"id": "c", "type": "custom",
+      "custom": {"name": "run", "input": "print 1"}}]},
+    {"role": "tool", "tool_call_id": "c", "content": "1"}], )" +
+                                                         std::string(kCustomTool) + "}");
+  EXPECT_TRUE(has(request.prompt.chat.text,
+                  R"({"name": "run", "arguments": {"input": "print 1"}})"))
+      << request.prompt.chat.text;
+  const std::string begin = R"({"messages": [{"role": "user", "content": "x"}], )";
+  EXPECT_TRUE(has(error(read_chat_completion, begin + R"("tools": [{"type": "robot"}]})"),
+                  "tools[0].type| 'tools[0].type' must be function or custom"));
+  EXPECT_TRUE(has(error(read_chat_completion, begin + R"("tools": [{"type": "custom"}]})"),
+                  "tools[0].custom"));
+  EXPECT_TRUE(has(error(read_ollama_chat, begin + kCustomTool + "}"), "Ollama has functions only"));
+}
+
+TEST_F(Agents, CallsOfCustomToolsHoldTheirText) {
+  Exchange chat = exchange(read_chat_completion, R"({"messages": [{"role": "user",
+    "content": "x"}], "stream": true, )" + std::string(kCustomTool) + "}");
+  Generation generation;
+  push_answer(generation, {"<tool_call>\n{\"name\": \"run\", \"arguments\": {\"input\": \"a",
+                           "\\nb\"}}\n</tool_call>"});
+  std::string events;
+  while (!chat.answers->complete()) {
+    events += chat.answers->take(*generation.next(std::chrono::milliseconds(0)));
+  }
+  const size_t begun = events.find(R"("custom":{"name":"run","input":""})"),
+               input = events.find(R"("custom":{"input":"a\nb"})"),
+               end = events.find(R"("finish_reason":"tool_calls")");
+  EXPECT_LT(begun, input) << events;
+  EXPECT_LT(input, end) << events;
+  EXPECT_NE(end, std::string::npos) << events;
+  EXPECT_FALSE(has(events, R"("function":)")) << events;
+  const Json call = chat.answers->plain()["choices"][0]["message"]["tool_calls"][0];
+  EXPECT_EQ(call["type"], "custom");
+  EXPECT_EQ(call["custom"], Json::parse(R"({"name": "run", "input": "a\nb"})"));
+}
+
 TEST_F(Agents, ReasoningTokensAreCounted) {
   Exchange exchanged =
       exchange(read_chat_completion, R"({"messages": [{"role": "user", "content": "x"}]})");

@@ -11,12 +11,13 @@ import resource
 import shutil
 import signal
 import socket
-import subprocess
 import sys
 import tempfile
 import threading
 import time
 import unittest
+
+import server_process
 
 PROGRAM, MODEL, SANITIZER = sys.argv.pop(1), sys.argv.pop(1), sys.argv.pop(1)
 FACT = "The secret number of Rome is 48213. "
@@ -24,76 +25,13 @@ DOCUMENT = "The sky over the valley was clear. " * 60 + FACT + "Nobody walked al
 QUESTION = "What is the secret number of Rome? The secret number of Rome is"
 
 
-class Server:
+class Server(server_process.Server):
     def __init__(self, folder, *more, limits=()):
-        def limit():
-            for kind, value in limits:
-                resource.setrlimit(kind, (value, value))
-
-        command = [PROGRAM, "serve", "-m", MODEL, "--port", "0", "--snapshot-dir", folder,
-                   "--kv-memory", "512M", "-t", "1", "--no-progress", *more]
-        environment = {"PATH": os.environ["PATH"], "HOME": folder, "OMP_WAIT_POLICY": "passive"}
-        environment.update({name: value for name, value in os.environ.items()
-                            if name.endswith("SAN_OPTIONS")})
-        self.process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=environment,
-                                        preexec_fn=limit)
-        self.errors = ""
-        while "ready: " not in self.errors:
-            line = self.process.stderr.readline()
-            if not line:
-                raise AssertionError("the server did not start: " + self.errors)
-            self.errors += line
-        self.port = int(self.errors.rsplit(":", 1)[1])
-        threading.Thread(target=self.process.stderr.read, daemon=True).start()
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        if self.process.poll() is None:
-            self.process.send_signal(signal.SIGTERM)
-            self.process.send_signal(signal.SIGTERM)
-            try:
-                self.process.wait(20)
-            except subprocess.TimeoutExpired:
-                self.process.kill()
-                self.process.wait()
-
-    def connect(self):
-        return http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
-
-    def request(self, method, path, body=None):
-        connection = self.connect()
-        connection.request(method, path, None if body is None else json.dumps(body))
-        response = connection.getresponse()
-        return response.status, json.loads(response.read())
-
-    def complete(self, prompt, **more):
-        return self.request("POST", "/v1/completions",
-                            {"prompt": prompt, "max_tokens": 8, "temperature": 0, **more})
+        super().__init__(PROGRAM, MODEL, folder, *more, limits=limits)
 
     def snapshot(self, name, **more):
         return self.request("POST", "/v1/kv/snapshots",
                             {"name": name, "text": DOCUMENT, **more})
-
-    def metric(self, name):
-        connection = self.connect()
-        connection.request("GET", "/metrics")
-        for line in connection.getresponse().read().decode().splitlines():
-            if line.startswith(name + " "):
-                return float(line.split()[1])
-        raise AssertionError(name)
-
-    def wait_until(self, condition):
-        until = time.time() + 30
-        while not condition():
-            if time.time() > until:
-                raise AssertionError("it did not come to be")
-            time.sleep(0.02)
-
-    def rss(self):
-        with open(f"/proc/{self.process.pid}/statm") as f:
-            return int(f.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
 class Faults(unittest.TestCase):
@@ -158,14 +96,47 @@ class Faults(unittest.TestCase):
                     with open(path, "wb") as f:
                         f.write(damaged)
                     status, error = self.ask(server, name)
-                    self.assertGreaterEqual(status, 400, name)
+                    self.assertEqual(status // 100, 4, (name, error))
                     self.assertIn(name + ".kv", str(error))
+                    self.assertNotIn(self.folder, str(error))
                 with open(path, "wb") as f:
                     f.write(whole)
                 self.assertEqual(self.ask(server, name)[0], 200)
                 os.remove(path)
                 self.assertEqual(self.ask(server, name)[0], 404)
             self.assertEqual(server.complete("Some words.")[0], 200)  # the server goes on
+
+    def test_foreign_files_are_refused_without_what_is_in_them(self):
+        with Server(self.folder) as server:
+            os.mkfifo(os.path.join(self.folder, "pipe.kv"))
+            os.mkdir(os.path.join(self.folder, "folder.kv"))
+            with open(os.path.join(self.folder, "text.kv"), "w") as f:
+                f.write("top-secret " * 1000)
+            for name in ("pipe", "folder", "text"):
+                status, error = self.ask(server, name)
+                self.assertEqual(status, 400, (name, error))
+                self.assertIn(name + ".kv", error["message"])
+                self.assertNotIn("secret", error["message"])
+                self.assertNotIn(self.folder, error["message"])
+            for name in ("pipe.kv", "text.kv"):
+                os.rename(os.path.join(self.folder, name), os.path.join(self.folder, name[:-3]))
+                status, answer = server.request("POST", "/slots/0?action=restore", {"filename": name[:-3]})
+                self.assertEqual(status, 400, answer)
+                self.assertNotIn("secret", str(answer))
+                self.assertNotIn(self.folder, str(answer))
+
+    def test_what_a_killed_server_left_is_removed(self):
+        for name in ("half.kv.tmp-99999-0", "slot.tmp-1-3", "whole.kv", "notes.txt"):
+            with open(os.path.join(self.folder, name), "w") as f:
+                f.write("x")
+        with Server(self.folder) as server:
+            self.assertEqual(sorted(os.listdir(self.folder)), ["notes.txt", "whole.kv"])
+            self.assertIn("removed 2 unfinished files", server.errors)
+
+    def test_too_little_memory_for_any_request_is_an_error_at_the_start(self):
+        with self.assertRaises(AssertionError) as caught:
+            Server(self.folder, "--kv-memory", "16K")
+        self.assertIn("--kv-memory: the shortest request needs ", str(caught.exception))
 
     def test_a_folder_that_goes_and_comes_back(self):
         with Server(self.folder) as server:
@@ -211,7 +182,7 @@ class Faults(unittest.TestCase):
             for _ in range(30):
                 client = socket.create_connection(("127.0.0.1", server.port), timeout=30)
                 held.append(client)
-                client.sendall(b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n")
+                client.sendall(b"GET /v1/models HTTP/1.1\r\nHost: localhost\r\n\r\n")
                 answer = client.recv(1000)
                 self.assertIn(answer.split(b"\r\n")[0], (b"HTTP/1.1 200 OK", b"HTTP/1.1 503 Service Unavailable"))
                 refused += b" 503 " in answer
@@ -231,7 +202,7 @@ class Faults(unittest.TestCase):
 
     @unittest.skipIf(SANITIZER not in ("", "OFF"), "a sanitizer needs terabytes of address space")
     def test_a_thread_that_is_refused_at_the_start_is_an_error(self):
-        for n in (1, 2):  # refuses the thread of the connections or of the scheduler
+        for n in (1, 2, 3):  # refuses the threads of the connections or of the scheduler
             stack = 16 << 30
             with self.assertRaises(AssertionError) as caught:
                 Server(self.folder, limits=[(resource.RLIMIT_STACK, stack),

@@ -162,5 +162,31 @@ TEST(Chunks, AreDecoded) {
   EXPECT_EQ(decode(trailers + "\r\n"), "!");
 }
 
+TEST_F(HttpFraming, ARequestNamesOneHost) {
+  const auto status = [&](const std::string& head) {
+    return send("GET /health " + head + "Connection: close\r\n\r\n").substr(9, 3);
+  };
+  EXPECT_EQ(status("HTTP/1.1\r\nHost: localhost\r\n"), "200");
+  EXPECT_EQ(status("HTTP/1.1\r\n"), "400");
+  EXPECT_EQ(status("HTTP/1.1\r\nHost: localhost\r\nHost: localhost\r\n"), "400");
+  EXPECT_EQ(status("HTTP/1.1\r\nHost: localhost\r\nhost: other\r\n"), "400");
+  EXPECT_EQ(status("HTTP/1.0\r\n"), "200") << "HTTP/1.0 does not know it";
+  EXPECT_EQ(status("HTTP/1.0\r\nHost: a\r\nHost: b\r\n"), "400");
+}
+
+TEST_F(HttpFraming, AStreamOfHttp10EndsWithItsConnection) {
+  const std::string body = R"({"prompt": "x", "stream": true})";
+  const std::string answer =
+      send("POST /v1/completions HTTP/1.0\r\nConnection: keep-alive\r\nContent-Length: " +
+           std::to_string(body.size()) + "\r\n\r\n" + body);
+  const size_t end = answer.find("\r\n\r\n");
+  ASSERT_NE(end, answer.npos) << answer;
+  const std::string header = answer.substr(0, end);
+  EXPECT_EQ(header.find("Transfer-Encoding"), header.npos) << header;
+  EXPECT_NE(header.find("Connection: close"), header.npos) << header;
+  EXPECT_EQ(answer.substr(end + 4, 6), "data: ") << answer;
+  EXPECT_TRUE(answer.ends_with("data: [DONE]\n\n")) << answer;
+}
+
 }  // namespace
 }  // namespace snapkv::test

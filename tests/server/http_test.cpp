@@ -6,6 +6,7 @@
 #include <fstream>
 
 #include "tests/server/http_support.h"
+#include "tests/support/expect_error.h"
 
 namespace snapkv::test {
 namespace {
@@ -294,7 +295,7 @@ TEST_F(Http, TooManyConnectionsAreTold) {
   const int first = connect_and_send("GET /health");
   const int second = connect_and_send("GET /health");
   std::this_thread::sleep_for(std::chrono::milliseconds(50));
-  const int third = connect_and_send("GET /health HTTP/1.1\r\n\r\n");
+  const int third = connect_and_send("GET /v1/models HTTP/1.1\r\nHost: localhost\r\n\r\n");
   const std::string answer = receive(third);
   EXPECT_TRUE(answer.starts_with("HTTP/1.1 503")) << answer;
   close(first);
@@ -497,6 +498,12 @@ TEST_F(Http, ServesTls) {
   const int plain = connect_and_send("GET /health HTTP/1.1\r\n\r\n");
   EXPECT_EQ(receive(plain).find("200"), std::string::npos);
   close(plain);
+  http_options_.tls_key = folder + "/locked.pem";
+  const std::string lock = "openssl pkey -in " + folder + "/key.pem -aes256 -passout pass:x -out " +
+                           http_options_.tls_key + " >/dev/null 2>&1";
+  ASSERT_EQ(std::system(lock.c_str()), 0);
+  expect_error(ErrorCode::kUsage, {"locked.pem", "is encrypted", "openssl pkey"},
+               [&] { HttpServer{http_options_}; });
   http_options_.tls_key = folder + "/none.pem";
   EXPECT_THROW(HttpServer{http_options_}, Error);
   http_options_.tls_key.clear();

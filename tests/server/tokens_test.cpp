@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// /tokenize: the text of its answers.
+// /tokenize and what else clients ask about the vocabulary: the text of the answers.
 #include <gtest/gtest.h>
 
 #include "server/api/endpoints.h"
@@ -35,6 +35,25 @@ TEST_F(Requests, TokenizeWritesLongTextsWhole) {
   const Json json = Json::parse(
       tokenize({{"content", content}, {"with_pieces", true}}, ApiContext{engine_, options_}));
   EXPECT_EQ(json["tokens"].size(), engine_.model().tokenize(content, false).size());
+}
+
+TEST_F(Requests, TokenizersOfVllmsClientsAreAnswered) {
+  const ApiContext context{engine_, options_};
+  const Tokenizer& tokenizer = engine_.model().tokenizer();
+  const std::string text = "Hello there";
+  const Json json = Json::parse(tokenize({{"prompt", text}}, context));
+  const std::vector<int32_t> ids = engine_.model().tokenize(text, /*add_special=*/true);
+  EXPECT_EQ(json["tokens"], Json(ids));
+  EXPECT_EQ(json["count"], ids.size());
+  EXPECT_GT(json["max_model_len"], 0);
+  const Json plain =
+      Json::parse(tokenize({{"prompt", text}, {"add_special_tokens", false}}, context));
+  EXPECT_EQ(plain["tokens"], Json(engine_.model().tokenize(text, /*add_special=*/false)));
+  EXPECT_EQ(detokenize({{"tokens", plain["tokens"]}}, context)["prompt"], text);
+  const Json info = tokenizer_info_json(context);
+  const int32_t eos = tokenizer.special().eos;
+  EXPECT_EQ(info["eos_token"], eos < 0 ? Json() : Json(tokenizer.piece(eos, true)));
+  EXPECT_EQ(info["chat_template"], options_.chat_template->source());
 }
 
 }  // namespace

@@ -6,7 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "base/cpu_timer.h"
-#include "text/utf8.h"
+#include "base/utf8.h"
 
 namespace snapkv {
 namespace {

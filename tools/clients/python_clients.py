@@ -2,37 +2,11 @@
 """python_clients.py NAME URL: one client's checks, each a line of JSON: [what, error or ""]. Run by
 tools/client_walk.py with the Python that has the client."""
 import json
-import os
 import sys
 
-os.environ.setdefault("OTEL_SDK_DISABLED", "true")
-os.environ.setdefault("OPENAI_AGENTS_DISABLE_TRACING", "1")
-os.environ.setdefault("OPENAI_API_KEY", "any")
-os.environ.setdefault("ANTHROPIC_API_KEY", "any")
-MODEL = "local"
-HELLO = [{"role": "user", "content": "Say hello."}]
-CITY = {"type": "object", "properties": {"city": {"type": "string", "maxLength": 20}},
-        "required": ["city"], "additionalProperties": False}
-TOOL = {"type": "function", "function": {"name": "get_weather", "description": "The weather",
-                                         "parameters": CITY}}
+from checks import CITY, HELLO, MODEL, TOOL, check, need
+
 CLAUDE_TOOL = {"name": "get_weather", "description": "The weather", "input_schema": CITY}
-failed = False
-
-
-def check(what, function):
-    global failed
-    try:
-        function()
-        error = ""
-    except Exception as e:  # whatever a client throws is its answer
-        error = f"{type(e).__name__}: {e}".splitlines()[0][:200]
-        failed = True
-    print(json.dumps([what, error]), flush=True)
-
-
-def need(condition, what="not as expected"):
-    if not condition:
-        raise AssertionError(what)
 
 
 def openai(url):
@@ -290,26 +264,6 @@ def smolagents(url):
         HELLO, tools_to_call_from=[get_weather]).tool_calls[0].function.name == "get_weather"))
 
 
-def lm_eval(url):
-    """The request of lm-eval's local-completions, and what it reads of the answer."""
-    import requests
-
-    def loglikelihood():
-        prompt = requests.post(url + "/tokenize", json={"content": "The sky is blue."}).json()
-        tokens = prompt["tokens"]
-        body = {"model": MODEL, "prompt": [tokens, tokens], "temperature": 0, "max_tokens": 1,
-                "logprobs": 1, "seed": 1234, "echo": True}
-        answer = requests.post(url + "/v1/completions", json=body).json()
-        for choice in answer["choices"]:
-            logprobs = choice["logprobs"]
-            need(len(logprobs["token_logprobs"]) == len(tokens) + 1, len(logprobs["tokens"]))
-            scored = zip(logprobs["token_logprobs"][2:-1], logprobs["top_logprobs"][2:-1])
-            need(all(value <= max(top.values()) + 1e-6 for value, top in scored))
-
-    check("loglikelihood of two prompts", loglikelihood)
-
-
 if __name__ == "__main__":
     name, base = sys.argv[1:]
-    {"lm-eval's requests": lm_eval}.get(name, globals().get(name.replace("-", "_")))(base)
-    sys.exit(0)
+    globals()[name.replace("-", "_")](base)

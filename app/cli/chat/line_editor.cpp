@@ -24,6 +24,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/utf8.h"
 #include "cli/chat/shell_completion.h"
 #include "cli/common/chat_settings.h"
 #include "cli/common/plain_text.h"
@@ -107,7 +108,7 @@ std::string common_beginning(const std::vector<std::string>& texts) {
             .first -
         common.begin()));
   }
-  while (!is_utf8(common)) common.pop_back();
+  while (!utf8::is_valid(common)) common.pop_back();
   return common;
 }
 
@@ -321,7 +322,7 @@ unsigned char LineEditor::complete(EditLine* edit, wint_t) {
   LineEditor& self = of(edit);
   const LineInfo* line = el_line(edit);
   const std::string typed(line->buffer, line->cursor);
-  if (!self.completer_ || !is_utf8(typed)) return CC_ERROR;
+  if (!self.completer_ || !utf8::is_valid(typed)) return CC_ERROR;
   const Completion found = self.completer_(typed);
   if (found.choices.empty()) return CC_ERROR;
   const std::string common = common_beginning(found.choices);

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/utf8.h"
 #include "cli/chat/shell_completion.h"
 #include "cli/common/chat_settings.h"
 #include "cli/common/plain_text.h"
@@ -96,7 +97,7 @@ void ChatShell::handle(const std::string& line) {
 }
 
 void ChatShell::send(const std::string& text) {
-  if (!is_utf8(text)) fail(ErrorCode::kUsage, "the message is not valid UTF-8");
+  if (!utf8::is_valid(text)) fail(ErrorCode::kUsage, "the message is not valid UTF-8");
   if (document_failed_) {
     fail(ErrorCode::kUsage,
          "not sent: the document before this message could not be read; /file off goes on without");

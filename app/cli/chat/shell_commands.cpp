@@ -7,6 +7,7 @@
 #include <sstream>
 
 #include "base/error.h"
+#include "base/utf8.h"
 #include "cli/chat/shell.h"
 #include "cli/chat/shell_completion.h"
 #include "cli/common/chat_settings.h"
@@ -149,7 +150,7 @@ void ChatShell::edit(const std::string& text) {
   const std::string files = has_files ? last_files_ : "";
   const std::string edited = text.empty() ? edit_at_terminal(message->substr(files.size())) : text;
   if (trimmed(edited).empty()) return note("nothing has changed");
-  if (!is_utf8(edited)) fail(ErrorCode::kUsage, "the message is not valid UTF-8");
+  if (!utf8::is_valid(edited)) fail(ErrorCode::kUsage, "the message is not valid UTF-8");
   reader_.remember(edited);
   show_answer(false, [&](const ChatSession::Callbacks& callbacks) -> const ChatSession::Answer& {
     return session_.ask_instead(files + edited, callbacks);
@@ -175,7 +176,7 @@ void ChatShell::system(const std::string& text) {
     const std::string& now = session_.conversation().system();
     return note(now.empty() ? "there is no system message" : "system message: " + now);
   }
-  if (!is_utf8(text)) fail(ErrorCode::kUsage, "the system message is not valid UTF-8");
+  if (!utf8::is_valid(text)) fail(ErrorCode::kUsage, "the system message is not valid UTF-8");
   const bool off = text == "off";
   session_.set_system(off ? "" : text);
   const std::string what = off ? "no system message" : "system message set";

@@ -7,8 +7,8 @@
 #include <filesystem>
 
 #include "base/error.h"
+#include "base/utf8.h"
 #include "cli/common/terminal.h"
-#include "documents/encoding.h"
 #include "eval/common/json_field.h"
 
 namespace snapkv::cli {
@@ -42,7 +42,7 @@ void ChatSettings::add_options(CLI::App& command, CLI::Option* needed) {
   add("--chat-template-kwargs", variables_,
       "Variables for the template, as in '{\"enable_thinking\": false}'", "JSON");
   add("--system", system_, "The system message", "TEXT")->check([](const std::string& text) {
-    return is_utf8(text) ? std::string() : std::string("the text is not valid UTF-8");
+    return utf8::is_valid(text) ? std::string() : std::string("the text is not valid UTF-8");
   });
 }
 
@@ -122,7 +122,7 @@ Json ChatSettings::messages(const std::string& user) const {
 
 std::vector<int32_t> ChatSettings::tokenize(const Model& model, const std::string& model_path,
                                             const std::string& prompt, bool add_bos) const {
-  if (!is_utf8(prompt)) fail(ErrorCode::kUsage, "--chat: the prompt is not valid UTF-8");
+  if (!utf8::is_valid(prompt)) fail(ErrorCode::kUsage, "--chat: the prompt is not valid UTF-8");
   const ModelChat chat = model.chat();
   const ChatTemplate chat_template = choose(chat, model_path, false);
   Json all = variables();
@@ -131,8 +131,6 @@ std::vector<int32_t> ChatSettings::tokenize(const Model& model, const std::strin
   all["add_generation_prompt"] = true;
   return model.tokenize(chat_template.render(all.dump()), add_bos);
 }
-
-bool is_utf8(const std::string& text) { return documents::is_utf8(text); }
 
 Json ChatSettings::variables() const {
   if (variables_.empty()) return Json::object();

@@ -54,9 +54,6 @@ class ChatSettings {
   std::string system_;
 };
 
-/// Whether a text is valid UTF-8, which JSON requires.
-bool is_utf8(const std::string& text);
-
 /// Reads a template from a file. Throws kRuntime, kUsage.
 ChatTemplate read_template(const std::string& path);
 

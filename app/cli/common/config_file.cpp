@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: MIT
 // Reads settings from the environment and the configuration file. CLI11 could read the file, but
 // would rank it above the environment and refuse options outside a [command] section.
+#define TOML_EXCEPTIONS 0
+#define TOML_MAX_NESTED_VALUES 4
 #include <fmt/core.h>
+#include <toml++/toml.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -16,7 +19,6 @@
 #include <utility>
 
 #include "base/error.h"
-#include "cli/common/config_syntax.h"
 #include "cli/common/plain_text.h"
 #include "cli/common/settings.h"
 #include "cli/common/suggest.h"
@@ -29,7 +31,8 @@ namespace {
 struct ConfigEntry {
   std::string section;
   std::string key;
-  std::vector<std::string> values;
+  std::vector<std::string> values;  // as they would be typed
+  std::string origin;               // "config.toml: line 3"
 };
 
 // Returns "SNAPKV_KV_BUDGET" for "kv-budget".
@@ -109,14 +112,10 @@ bool has_option(const CLI::App& app, const std::string& name) {
                      [&](const CLI::App* task) { return has_option(*task, name); });
 }
 
-// Returns the command that a section names; nullptr if there is none.
-const CLI::App* find_command(const CLI::App& app, const std::string& section) {
+// Returns the command of that name; nullptr if there is none.
+const CLI::App* find_command(const CLI::App& app, const std::string& name) {
   for (const CLI::App* command : commands_of(app)) {
-    const std::string& name = command->get_name();
-    if (section == name) return command;
-    if (section.rfind(name + ".", 0) == 0) {
-      return find_command(*command, section.substr(name.size() + 1));
-    }
+    if (command->get_name() == name) return command;
   }
   return nullptr;
 }
@@ -150,48 +149,103 @@ std::string default_config_path() {
   return std::filesystem::exists(file, error) ? file.string() : "";
 }
 
-// Throws kUsage unless the entry is an option of the command that its section names or, outside
-// sections, of any command: a misspelt setting must be an error, not silently ignored.
-void check_entry(const CLI::App& root, const ConfigEntry& entry, const std::string& path) {
-  bool known = false;
-  if (entry.section.empty()) {
-    known = has_option(root, entry.key);
-  } else {
-    const CLI::App* command = find_command(root, entry.section);
-    if (command == nullptr) {
-      fail(ErrorCode::kUsage, "{}: section [{}] is not a command", path, entry.section);
-    }
-    known = has_option(*command, entry.key);
-  }
-  if (known) return;
-  fail(ErrorCode::kUsage, "{}: unknown setting '{}'{}", path, entry.key,
-       entry.section.empty() ? "" : " in section [" + entry.section + "]");
-}
-
 /// Size limit of a configuration file, in bytes.
 constexpr size_t kMostConfigBytes = 1 << 20;
+/// A name may be a table for each of its dots. Destructors of tables call those of the tables in
+/// them, so this and TOML_MAX_NESTED_VALUES bound the stack.
+constexpr int kMostDotsInLine = 1000;
 
-std::vector<ConfigEntry> read_config(const CLI::App& root, const std::string& path) {
-  const std::string content = read_text(path, kMostConfigBytes);
-  check_config_syntax(content, path);
+// Throws kUsage for text that is not TOML. A list without an end is noticed lines after its
+// setting, so the setting is the last one that begins before the error.
+[[noreturn]] void refuse_syntax(const std::vector<std::string>& lines,
+                                const toml::parse_error& error, const std::string& path) {
+  constexpr std::string_view kOpening = "Error while parsing ";
+  std::string_view what = error.description();
+  if (what.starts_with(kOpening)) what.remove_prefix(kOpening.size());
+  const auto concerns = [&](std::initializer_list<const char*> parts) {
+    return std::any_of(parts.begin(), parts.end(),
+                       [&](const char* part) { return what.starts_with(part); });
+  };
+  const bool in_value = !concerns({"key", "table", "root table", "comment", "Encountered"});
+  const toml::source_position at = error.source().begin;
+  size_t line = std::min<size_t>(at.line, lines.size());
+  std::string before = lines[line - 1].substr(0, at.column - 1);
+  while (in_value && line > 1 && before.find('=') == std::string::npos) before = lines[--line - 1];
+  std::string origin = fmt::format("{}: line {}", path, line);
+  const size_t equals = before.find('=');
+  if (equals == std::string::npos) fail(ErrorCode::kUsage, "{}: {}", origin, what);
+  const std::string setting = before.substr(0, before.find_last_not_of(" \t", equals - 1) + 1);
+  origin += ": " + terminal_text(setting, 100);
+  const bool in_text = concerns({"string", "literal string"});
+  if (in_text && at.column > lines[line - 1].size()) {
+    fail(ErrorCode::kUsage, "{}: a quote is not closed on its line", origin);
+  }
+  if (!in_value || in_text || concerns({"array", "inline table"})) {
+    fail(ErrorCode::kUsage, "{}: {}", origin, what);
+  }
+  fail(ErrorCode::kUsage, "{}: expected a number, true, false, or text in quotes, found{} ({})",
+       origin, terminal_text(lines[line - 1].substr(equals + 1), 100), what);
+}
+
+toml::table parse_config(const std::string& content, const std::string& path) {
+  std::vector<std::string> lines;
   std::istringstream text(content);
-  std::vector<ConfigEntry> entries;
-  std::vector<CLI::ConfigItem> items;
-  try {
-    items = CLI::ConfigTOML().from_config(text);
-  } catch (const CLI::Error& e) {
-    fail(ErrorCode::kUsage, "{}: {}", path, e.what());
+  for (std::string line; std::getline(text, line); lines.push_back(std::move(line))) {
+    if (std::count(line.begin(), line.end(), '.') <= kMostDotsInLine) continue;
+    fail(ErrorCode::kUsage, "{}: line {} has more than {} dots", path, lines.size() + 1,
+         kMostDotsInLine);
   }
-  for (const CLI::ConfigItem& item : items) {
-    if (item.name == "++" || item.name == "--") continue;  // CLI11's marks of section ends
-    ConfigEntry entry{.section = "", .key = item.name, .values = item.inputs};
-    for (const std::string& parent : item.parents) {
-      entry.section += (entry.section.empty() ? "" : ".") + parent;
+  toml::parse_result result = toml::parse(content);
+  if (!result) refuse_syntax(lines, result.error(), path);
+  return std::move(result).table();
+}
+
+// Returns the values of a setting, or of its list, as they would be typed.
+std::vector<std::string> typed_values(const toml::node& node, const std::string& origin) {
+  std::vector<std::string> values;
+  const auto add = [&](const toml::node& value) {
+    value.visit([&](const auto& typed) {
+      using Type = decltype(typed);
+      if constexpr (toml::is_string<Type> || toml::is_number<Type> || toml::is_boolean<Type>) {
+        values.push_back(fmt::format("{}", typed.get()));
+      } else {
+        std::ostringstream found;
+        found << value.type();
+        fail(ErrorCode::kUsage, "{}: expected text, numbers, true or false, found {}", origin,
+             found.str());
+      }
+    });
+  };
+  if (const toml::array* list = node.as_array()) {
+    for (const toml::node& value : *list) add(value);
+  } else {
+    add(node);
+  }
+  return values;
+}
+
+// Reads the settings of a table, whose name is `section`, and of the tables in it. Throws kUsage
+// for names that no option or command has (outside sections, no option of any command): a misspelt
+// setting must be an error, not silently ignored.
+void read_table(const CLI::App& app, const toml::table& table, const std::string& section,
+                const std::string& path, std::vector<ConfigEntry>& entries) {
+  for (const auto& [name, node] : table) {
+    const std::string key(name.str());
+    const std::string origin = fmt::format("{}: line {}", path, name.source().begin.line);
+    if (const toml::table* inner = node.as_table()) {
+      const std::string inner_section = section.empty() ? key : section + "." + key;
+      const CLI::App* command = find_command(app, key);
+      if (command == nullptr) {
+        fail(ErrorCode::kUsage, "{}: section [{}] is not a command", origin, inner_section);
+      }
+      read_table(*command, *inner, inner_section, path, entries);
+    } else if (has_option(app, key)) {
+      entries.push_back({section, key, typed_values(node, origin + ": " + key), origin});
+    } else {
+      fail(ErrorCode::kUsage, "{}: unknown setting '{}'{}", origin, key,
+           section.empty() ? "" : " in section [" + section + "]");
     }
-    check_entry(root, entry, path);
-    entries.push_back(std::move(entry));
   }
-  return entries;
 }
 
 // Reads a flag's value. CLI11 lets the exceptions of std::stoll through, and those do not explain.
@@ -248,7 +302,7 @@ void apply_source(CLI::App& app, const FindValues& find_values) {
   }
 }
 
-void apply(CLI::App& app, const std::vector<ConfigEntry>& entries, const std::string& path) {
+void apply_sources(CLI::App& app, const std::vector<ConfigEntry>& entries) {
   using Found = std::pair<std::vector<std::string>, std::string>;  // values and their origin
   apply_source(app, [](const std::string& name) {
     const std::optional<std::string> value = variable(name);
@@ -261,7 +315,7 @@ void apply(CLI::App& app, const std::vector<ConfigEntry>& entries, const std::st
       if (entry.key != name || entry.values.empty() || !covers(entry.section, section)) continue;
       if (chosen == nullptr || entry.section.size() >= chosen->section.size()) chosen = &entry;
     }
-    return chosen != nullptr ? Found{chosen->values, path} : Found{};
+    return chosen != nullptr ? Found{chosen->values, chosen->origin} : Found{};
   });
 }
 
@@ -274,9 +328,12 @@ std::string apply_environment_and_config(CLI::App& root, CLI::App& command,
   if (path.empty()) path = variable("config").value_or("");
   if (path.empty()) path = default_config_path();
   std::vector<ConfigEntry> entries;
-  if (!path.empty()) entries = read_config(root, path);
-  apply(command, entries, path);
-  apply(root, entries, path);
+  if (!path.empty()) {
+    const toml::table file = parse_config(read_text(path, kMostConfigBytes), path);
+    read_table(root, file, "", path, entries);
+  }
+  apply_sources(command, entries);
+  apply_sources(root, entries);
   return path;
 }
 

@@ -9,30 +9,18 @@
 #include <cmath>
 #include <cstdlib>
 
+#include "base/utf8.h"
+
 namespace snapkv::cli {
 namespace {
 
 bool is_continuation(char c) { return (static_cast<unsigned char>(c) & 0xc0) == 0x80; }
 
-/// Length of the complete UTF-8 character at the beginning; 0 if there is none.
+/// Length of the complete UTF-8 character at the beginning; 0 if there is none, or if it is a
+/// control character of C1.
 size_t character_length(std::string_view text) {
-  const auto first = static_cast<unsigned char>(text.front());
-  if (first < 0x80) return 1;
-  const size_t n = first >= 0xf0 && first < 0xf5   ? 4
-                   : first >= 0xe0 && first < 0xf0 ? 3
-                   : first >= 0xc2 && first < 0xe0 ? 2
-                                                   : 0;
-  if (n == 0 || text.size() < n) return 0;
-  for (size_t i = 1; i < n; ++i) {
-    if (!is_continuation(text[i])) return 0;
-  }
-  const auto second = static_cast<unsigned char>(text[1]);  // overlong, surrogate, above U+10FFFF
-  if ((first == 0xe0 && second < 0xa0) || (first == 0xed && second >= 0xa0) ||
-      (first == 0xf0 && second < 0x90) || (first == 0xf4 && second >= 0x90)) {
-    return 0;
-  }
-  const bool is_c1_control = first == 0xc2 && second < 0xa0;
-  return is_c1_control ? 0 : n;
+  const bool is_c1 = text.size() > 1 && text[0] == '\xc2' && text[1] < '\xa0';
+  return is_c1 ? 0 : static_cast<size_t>(utf8::valid_length(text));
 }
 
 std::string escaped(char c) {

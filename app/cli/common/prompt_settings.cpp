@@ -47,7 +47,7 @@ std::string PromptSettings::document() const {
   return text;
 }
 
-std::string PromptSettings::read() const {
+PromptText PromptSettings::read_parts() const {
   if (whole_) return *whole_;
   const bool from_text = text_option_->count() > 0, from_file = file_option_->count() > 0;
   if (from_text && from_file && parts_ == Parts::one) {
@@ -61,8 +61,8 @@ std::string PromptSettings::read() const {
     fail(ErrorCode::kUsage, "no prompt: give it as -p TEXT, as -f FILE (- for stdin){}",
          parts_ == Parts::one ? "" : ", or as both: a document and a question about it");
   }
-  if (text.empty()) return text_;
-  return from_text ? text + "\n\n" + text_ : text;
+  if (text.empty()) return {.text = text_, .document_bytes = text_.size()};
+  return {.text = from_text ? text + "\n\n" + text_ : text, .document_bytes = text.size()};
 }
 
 }  // namespace snapkv::cli

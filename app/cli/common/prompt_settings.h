@@ -9,6 +9,12 @@
 
 namespace snapkv::cli {
 
+/// A prompt that begins with a document, or is one as a whole; a question may follow.
+struct PromptText {
+  std::string text;
+  size_t document_bytes = 0;
+};
+
 class PromptSettings {
  public:
   enum class Parts {
@@ -19,16 +25,17 @@ class PromptSettings {
   void add_options(CLI::App& command, Parts parts);
   bool is_given() const;
   /// Takes this for the prompt, instead of what options say.
-  void set_text(std::string text) { whole_ = std::move(text); }
+  void set_text(PromptText text) { whole_ = std::move(text); }
   /// The text. What is piped into stdin is the document where no -f names another. Throws kUsage
   /// unless it is given and not empty, and as read_document() for a file.
-  std::string read() const;
+  std::string read() const { return read_parts().text; }
+  PromptText read_parts() const;
 
  private:
   std::string document() const;
 
   Parts parts_ = Parts::one;
-  std::optional<std::string> whole_;
+  std::optional<PromptText> whole_;
   std::string text_;
   std::string file_;
   CLI::Option* text_option_ = nullptr;

@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/stop_check.h"
 #include "base/timer.h"
+#include "base/utf8.h"
 #include "cli/commands.h"
 #include "cli/common/chat_settings.h"
 #include "cli/common/progress.h"
@@ -104,7 +105,7 @@ class Asking {
                                               const server::DocumentFile& file,
                                               const Model& model) {
     const std::string question = s.question.read();
-    if (!is_utf8(question)) fail(ErrorCode::kUsage, "the question is not valid UTF-8");
+    if (!utf8::is_valid(question)) fail(ErrorCode::kUsage, "the question is not valid UTF-8");
     const Json messages = Json::array({{{"role", "user"}, {"content", question}}});
     return model.tokenize(server::question_part(file.form, messages), /*add_bos=*/false);
   }

@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/stop_check.h"
 #include "base/timer.h"
+#include "base/utf8.h"
 #include "cli/commands.h"
 #include "cli/common/chat_settings.h"
 #include "cli/common/output_files.h"
@@ -127,7 +128,7 @@ int run_compress(const CompressSettings& s, const CommonSettings& common) {
   session_options(s.cache, s.n_ctx);  // refuses invalid options before a model is loaded
   require_model(s.model);
   const std::string text = s.document.read();
-  if (!is_utf8(text)) fail(ErrorCode::kUsage, "the document is not valid UTF-8");
+  if (!utf8::is_valid(text)) fail(ErrorCode::kUsage, "the document is not valid UTF-8");
   ProgressDisplay progress(!common.no_progress, common.verbose);
   const std::shared_ptr<const Model> model = load_model(s.model, progress.callback());
   progress.clear();

@@ -32,8 +32,8 @@ std::vector<float> pool_votes(const std::vector<float>& votes, int kernel_size, 
   for (int64_t j = 0; j < n; ++j) {
     float max = -std::numeric_limits<float>::infinity(), sum = 0;
     for (int64_t i = std::max<int64_t>(0, j - half); i <= std::min(n - 1, j + half); ++i) {
-      max = std::max(max, votes[static_cast<size_t>(i)]);
-      sum += votes[static_cast<size_t>(i)];
+      max = std::max(max, votes[i]);
+      sum += votes[i];
     }
     pooled.push_back(is_max ? max : sum / static_cast<float>(kernel_size));
   }
@@ -46,7 +46,7 @@ std::vector<int32_t> top_positions(std::span<const float> scores, int64_t k) {
   std::vector<int32_t> order(scores.size());
   std::iota(order.begin(), order.end(), 0);
   std::stable_sort(order.begin(), order.end(), [&](int32_t a, int32_t b) {
-    return scores[static_cast<size_t>(a)] > scores[static_cast<size_t>(b)];
+    return scores[a] > scores[b];
   });
   order.resize(static_cast<size_t>(std::min<int64_t>(k, std::ssize(order))));
   std::sort(order.begin(), order.end());
@@ -99,7 +99,7 @@ std::vector<int32_t> interesting_positions(const HeadRanking& r, int kernel_size
   };
   std::vector<int32_t> by_vote = top_positions(r.votes, n_prefix);
   std::stable_sort(by_vote.begin(), by_vote.end(), [&](int32_t a, int32_t b) {
-    return r.votes[static_cast<size_t>(a)] > r.votes[static_cast<size_t>(b)];
+    return r.votes[a] > r.votes[b];
   });
   // the peak with every position its kernel reaches, and one more on each side, which it does not
   // keep

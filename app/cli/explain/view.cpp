@@ -35,7 +35,7 @@ class View {
         n_prefix_(n_tokens_ - kv_.window_size),
         n_group_(e.model.n_head / e.model.n_head_kv),
         is_kept_(static_cast<size_t>(n_prefix_), false) {
-    for (const int32_t j : r_.kept) is_kept_[static_cast<size_t>(j)] = true;
+    for (const int32_t j : r_.kept) is_kept_[j] = true;
     cut_ = std::numeric_limits<float>::infinity();
     highest_dropped_ = -cut_;
     for (size_t j = 0; j < is_kept_.size(); ++j) {
@@ -82,7 +82,7 @@ class View {
   std::string observe() const {
     const ModelInfo& m = e_.model;
     std::string window;
-    for (int64_t t = n_prefix_; t < n_tokens_; ++t) window += e_.pieces[static_cast<size_t>(t)];
+    for (int64_t t = n_prefix_; t < n_tokens_; ++t) window += e_.pieces[t];
     std::string text = title(1, "observe", "The last W tokens are the window. How do they attend?");
     text += fmt::format("  window   \"{}\"\n", printable(window));
     text += fmt::format("  queries  Q [n_head, W, head_dim] = {}\n",
@@ -130,14 +130,11 @@ class View {
   /// "   301" (4.12), ...: with their positions.
   std::string best_tokens(const std::vector<float>& votes, int64_t n) const {
     std::vector<int32_t> best = top_positions(votes, n);
-    std::sort(best.begin(), best.end(), [&](int32_t a, int32_t b) {
-      return votes[static_cast<size_t>(a)] > votes[static_cast<size_t>(b)];
-    });
+    std::sort(best.begin(), best.end(), [&](int32_t a, int32_t b) { return votes[a] > votes[b]; });
     std::string text;
     for (const int32_t j : best) {
-      text += fmt::format("{}{} at {}{}: {:.3f}", text.empty() ? "" : ", ",
-                          quoted(e_.pieces[static_cast<size_t>(j)]), j,
-                          is_sink(j) ? " (an attention sink)" : "", votes[static_cast<size_t>(j)]);
+      text += fmt::format("{}{} at {}{}: {:.3f}", text.empty() ? "" : ", ", quoted(e_.pieces[j]), j,
+                          is_sink(j) ? " (an attention sink)" : "", votes[j]);
     }
     return text;
   }
@@ -292,11 +289,11 @@ class View {
     return text + "\n";
   }
 
-  bool is_seen(int64_t t) const { return t >= n_prefix_ || is_kept_[static_cast<size_t>(t)]; }
+  bool is_seen(int64_t t) const { return t >= n_prefix_ || is_kept_[t]; }
 
   std::string joined(int64_t begin, int64_t end) const {
     std::string bytes;
-    for (int64_t t = begin; t < end; ++t) bytes += e_.pieces[static_cast<size_t>(t)];
+    for (int64_t t = begin; t < end; ++t) bytes += e_.pieces[t];
     return printable(bytes, true);
   }
 

@@ -37,7 +37,9 @@ void add_options(CLI::App& app, GenerateSettings& s) {
   CLI::Option* const json = app.add_flag(
       "--json", s.json,
       "Print one JSON object (answer, tokens, settings, timings, cache) instead of text");
+  add_cite_option(app, s.cites);
   s.saved.add_options(app);
+  app.get_option("--cite")->excludes(app.get_option("--load-cache"));
   CLI::Option* const timings = app.add_flag("--show-timings", s.show_timings,
                                             "Add the parts of the prompt's time to the summary");
   app.add_option("--compare", s.compare,
@@ -46,6 +48,7 @@ void add_options(CLI::App& app, GenerateSettings& s) {
       ->check(CLI::IsMember(policy_names()))
       ->type_name("NAME")
       ->excludes(json)
+      ->excludes(app.get_option("--cite"))
       ->excludes(timings)
       ->excludes(app.get_option("--save-cache"))
       ->excludes(app.get_option("--load-cache"));
@@ -196,7 +199,8 @@ int run_generate(const GenerateSettings& s, const CommonSettings& common) {
   TextStream(s.limits.stops);  // refuses invalid stop strings before a long prompt is read
   require_model(s.model);
   const bool has_prompt = s.prompt.is_given() || !s.saved.loads();
-  const std::string prompt = has_prompt ? s.prompt.read() : "";
+  const PromptText parts = has_prompt ? s.prompt.read_parts() : PromptText();
+  const std::string& prompt = parts.text;
 
   ProgressDisplay progress(!common.no_progress, common.verbose);
   const Timer since_start;
@@ -224,6 +228,7 @@ int run_generate(const GenerateSettings& s, const CommonSettings& common) {
     if (s.saved.saves()) session.save(s.saved.save_path());
     report.after_prefill = session.stats();
     sampler.accept(tokens);
+    if (s.cites) session.trace_answer();
     write_answer(session, sampler, s, since_prefill, progress, report);
   } else {
     report.generation.stop_reason = StopReason::cancelled;
@@ -231,7 +236,13 @@ int run_generate(const GenerateSettings& s, const CommonSettings& common) {
   }
   report.at_end = session.stats();
   progress.clear();
+  if (s.cites && report.after_prefill) {
+    report.sources = cited_passages(session, tokens, prompt.substr(0, parts.document_bytes));
+  }
   if (s.json) write_stdout(to_json(report));
+  if (!s.json && report.sources) {
+    write_stdout((stdout_is_terminal() ? "\n" : "\n\n") + sources_text(*report.sources));
+  }
   if (!s.json && stdout_is_terminal()) write_stderr("\n");
   write_styled_stderr(summary(report, s.show_timings, colour_stderr()));
   return report.generation.stop_reason == StopReason::cancelled

@@ -30,6 +30,7 @@ struct GenerateSettings {
   std::string compare;                    // policy of a second answer; empty: one answer
   bool as_chat = false, as_text = false;  // where neither, as the model has a template
   ChatSettings chat;
+  bool cites = false;
   bool json = false;
   bool show_timings = false;
 };

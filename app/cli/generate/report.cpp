@@ -292,7 +292,7 @@ std::string summary(const RunReport& r, bool parts, bool colour) {
 }
 
 std::string to_json(const RunReport& r) {
-  const Json json = {
+  Json json = {
       {"model",
        {{"path", r.model.path},
         {"name", r.model.name},
@@ -313,6 +313,7 @@ std::string to_json(const RunReport& r) {
       {"kv", kv_json(r)},
       {"peak_rss_bytes", peak_rss()},
   };
+  if (r.sources) json["sources"] = sources_json(*r.sources);
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 

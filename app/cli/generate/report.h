@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 
+#include "cli/generate/cite.h"
 #include "cli/generate/generation.h"
 #include "snapkv/engine.h"
 #include "snapkv/grammar.h"
@@ -28,6 +29,7 @@ struct RunReport {
   bool has_control = false;      ///< so it was left as it is: it holds control tokens already
   bool continues_text = false;   ///< a base model's answer, without --n-predict
   Generation generation;
+  std::optional<std::vector<CitedPassage>> sources;  ///< with --cite
   double load_seconds = 0;
   double cancelled_after_seconds = 0;         ///< time in prefill, if it was cancelled
   std::optional<double> first_token_seconds;  ///< from the start of prefill

@@ -10,6 +10,7 @@
 #include "cli/chat/command.h"
 #include "cli/commands.h"
 #include "cli/common/documents.h"
+#include "cli/generate/cite.h"
 #include "cli/generate/command.h"
 #include "cli/generate/limit_options.h"
 #include "cli/models/local_models.h"
@@ -51,16 +52,18 @@ Words split(const std::vector<std::string>& words) {
   return result;
 }
 
-std::string prompt_of(const Words& words, bool is_piped) {
-  std::string text;
+PromptText prompt_of(const Words& words, bool is_piped) {
+  PromptText prompt;
+  std::string& text = prompt.text;
   const auto add = [&](std::string part) {
     while (part.ends_with('\n')) part.pop_back();
     if (!part.empty()) text += (text.empty() ? "" : "\n\n") + part;
   };
   for (const std::string& document : words.documents) add(read_document(document));
   if (is_piped) add(read_piped_document());
+  prompt.document_bytes = text.size();
   add(words.question);
-  return text;
+  return prompt;
 }
 
 int run_run(RunSettings s, const CommonSettings& common) {
@@ -80,8 +83,8 @@ int run_run(RunSettings s, const CommonSettings& common) {
                      .no_history = s.no_history},
                     common);
   }
-  std::string prompt = prompt_of(words, is_piped);
-  if (prompt.empty()) fail(ErrorCode::kUsage, "no question: nothing was piped in");
+  PromptText prompt = prompt_of(words, is_piped);
+  if (prompt.text.empty()) fail(ErrorCode::kUsage, "no question: nothing was piped in");
   g.prompt.set_text(std::move(prompt));
   return run_generate(g, common);
 }
@@ -108,6 +111,7 @@ Command add_run_command(CLI::App& root, const CommonSettings& common) {
   app->add_flag("--no-history", s->no_history,
                 "Keep what is typed out of the file that the arrow keys bring it back from");
   g.chat.add_default_prompt_options(*app, g.as_chat, g.as_text);
+  add_cite_option(*app, g.cites);
   add_running_options(*app, g.model);
   add_cache_options(*app, g.cache);
   add_sampler_options(*app, g.sampler, g.seed);

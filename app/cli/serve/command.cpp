@@ -2,6 +2,7 @@
 // snapkv serve: serves OpenAI's and Anthropic's APIs, with compressed caches for long
 // conversations.
 #include <fmt/core.h>
+#include <malloc.h>
 
 #include <chrono>
 #include <filesystem>
@@ -9,6 +10,7 @@
 #include <thread>
 #include <utility>
 
+#include "base/atomic_file.h"
 #include "base/error.h"
 #include "cli/commands.h"
 #include "cli/common/progress.h"
@@ -57,13 +59,34 @@ std::string address_of(const ServeSettings& s, int port) {
                      is_ipv6 ? "[" + s.http.host + "]" : s.http.host, port);
 }
 
-std::string memory_line(const server::SchedulerOptions& options) {
+std::string memory_lines(const server::SchedulerOptions& options, uint64_t bodies,
+                         size_t most_body) {
   std::string line = "snapkv: --kv-memory: " + format_bytes(options.kv_memory) + " for caches";
   if (*options.prefix_cache > 0) {
     line += ", of which " + format_bytes(*options.prefix_cache) +
             " (--prefix-cache) may keep what prompts begin with";
   }
-  return line + "\n";
+  return line + fmt::format(
+                    "\nsnapkv: --body-memory: {} for the bodies of requests; one may have {}\n",
+                    format_bytes(bodies), format_bytes(most_body));
+}
+
+/// Makes the C library give freed memory back to the system rather than keep it for later: large
+/// blocks at once, and the rest not in a heap for every thread.
+void return_memory_early() {
+#if defined(__GLIBC__)
+  mallopt(M_MMAP_THRESHOLD, 256 << 10);
+  mallopt(M_ARENA_MAX, 4);
+#endif
+}
+
+void remove_abandoned(const std::string& folder) {
+  if (folder.empty()) return;
+  const int n = remove_abandoned_files(folder);
+  if (n == 0) return;
+  write_stderr(fmt::format("snapkv: --snapshot-dir: removed {} unfinished file{} of servers that "
+                           "were killed\n",
+                           n, n > 1 ? "s" : ""));
 }
 
 void wait_for_signal_and_drain(server::Service& service) {
@@ -75,10 +98,12 @@ void wait_for_signal_and_drain(server::Service& service) {
 }
 
 int run_serve(const ServeSettings& s, const CommonSettings& common) {
+  return_memory_early();
   session_options(s.cache, s.n_ctx);  // refuses invalid options before a model is loaded
   Sampler{s.sampler};
   require_model(s.model);
   check_snapshot_dir(s.snapshot_dir);
+  remove_abandoned(s.snapshot_dir);
   server::HttpServer http(http_options(s));
   server::Service service(http, service_options(s));
   const std::string address = address_of(s, http.open());
@@ -91,7 +116,10 @@ int run_serve(const ServeSettings& s, const CommonSettings& common) {
   progress.clear();
   warn_beyond_training(s.n_ctx, model->info());
   scheduler = std::make_unique<server::Scheduler>(model, scheduler_options(s, model->info()));
-  write_stderr(memory_line(scheduler->options()));
+  check_kv_memory(*model, scheduler->options());
+  const uint64_t bodies = body_memory(s, scheduler->options().kv_memory);
+  http.bodies().set_limit(bodies);
+  write_stderr(memory_lines(scheduler->options(), bodies, http.most_body()));
   server::ApiOptions api = api_options(s, *model);
   if (!api.chat_template) write_stderr(kNoTemplate);
   service.begin(*scheduler, std::move(api));

@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "cli/common/policy_options.h"
+#include "cli/common/units.h"
 #include "server/http/page.h"
 
 namespace snapkv::cli {
@@ -17,6 +18,9 @@ namespace {
 constexpr const char* kNetworkGroup = "Network";
 constexpr const char* kSchedulingGroup = "Requests";
 constexpr size_t kOtherConnections = 64;  // in addition to those of running and waiting requests
+constexpr uint64_t kLeastBodyMemory = uint64_t{1} << 20;
+constexpr uint64_t kLeastDefaultBodies = uint64_t{128} << 20;
+constexpr uint64_t kMostDefaultBodies = uint64_t{1} << 30;
 constexpr int kMostParallel = 4096, kMostQueue = 100'000;
 
 // Refuses an empty value: an unset variable in a script leaves one, and must not turn off a key or
@@ -94,6 +98,13 @@ void add_scheduling_options(CLI::App& app, ServeSettings& s) {
       ->type_name("SIZE")
       ->group(kSchedulingGroup)
       ->transform(byte_size(0));
+  app.add_option("--body-memory", s.body_memory,
+                 "Memory, beside --kv-memory, of requests' bodies until they are tokens; more of "
+                 "them wait, and one may have a sixteenth of it, up to 64M [default: an eighth of "
+                 "--kv-memory, from 128M to 1G]")
+      ->type_name("SIZE")
+      ->group(kSchedulingGroup)
+      ->transform(byte_size(kLeastBodyMemory));
   add("--reuse", s.reuse,
       "What a request that continues a kept conversation reads: all of it again (off), what is new "
       "over the rows that were kept (append), or what is new over every row, from which is chosen "
@@ -129,9 +140,23 @@ void add_serve_options(CLI::App& app, ServeSettings& s) {
 
 server::HttpOptions http_options(const ServeSettings& s) {
   server::HttpOptions options = s.http;
-  options.most_connections =
+  options.most_of_address =
       static_cast<size_t>(s.n_parallel) + static_cast<size_t>(s.max_queue) + kOtherConnections;
+  options.most_connections = options.most_of_address + options.most_of_address / 3;
   return options;
+}
+
+uint64_t body_memory(const ServeSettings& s, uint64_t kv_memory) {
+  return s.body_memory.value_or(std::clamp(kv_memory / 8, kLeastDefaultBodies, kMostDefaultBodies));
+}
+
+void check_kv_memory(const Model& model, const server::SchedulerOptions& options) {
+  const size_t least = server::least_memory(model, options.session);
+  if (options.kv_memory >= least) return;
+  fail(ErrorCode::kDoesNotFit,
+       "--kv-memory: the shortest request needs {} beside the weights, and there is {}: no request "
+       "could be served",
+       format_bytes(least), format_bytes(options.kv_memory));
 }
 
 server::ServiceOptions service_options(const ServeSettings& s) {

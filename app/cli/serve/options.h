@@ -31,6 +31,7 @@ struct ServeSettings {
   double prefill_share = server::SchedulerOptions{}.prefill_share;
   uint64_t kv_memory = 0;
   std::optional<uint64_t> prefix_cache;
+  std::optional<uint64_t> body_memory;
   std::string reuse = "refresh";
   std::string snapshot_dir;
   bool metrics_compat = false;
@@ -42,6 +43,11 @@ void add_serve_options(CLI::App& app, ServeSettings& settings);
 server::HttpOptions http_options(const ServeSettings& settings);
 server::ServiceOptions service_options(const ServeSettings& settings);
 server::SchedulerOptions scheduler_options(const ServeSettings& settings, const ModelInfo& model);
+/// Bytes for the bodies of requests.
+uint64_t body_memory(const ServeSettings& settings, uint64_t kv_memory);
+/// Throws Error{kDoesNotFit} if not even the shortest request fits. `options`: with the sizes in
+/// force.
+void check_kv_memory(const Model& model, const server::SchedulerOptions& options);
 server::ApiOptions api_options(const ServeSettings& settings, const Model& model);
 
 }  // namespace snapkv::cli

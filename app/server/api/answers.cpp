@@ -145,7 +145,26 @@ AnswerTimes Answers::times() const {
 
 void Answers::add_reports(Json& json) const {
   json["timings"] = timings_json(times());
-  if (options_.kv_report != KvReportLevel::none) json["kv"] = kv_json(prompt_.kv);
+  if (options_.kv_report == KvReportLevel::none) return;
+  json["kv"] = kv_json(prompt_.kv);
+  if (reports_sources(options_.kv_report)) json["kv"]["sources"] = sources_json();
+}
+
+Json Answers::sources_json() const {
+  Json json = Json::array();
+  for (size_t i = 0; i < choices_.size(); ++i) {
+    if (!choices_[i].end) continue;
+    for (const CitedPassage& passage : choices_[i].end->sources) {
+      Json each = {{"message", passage.index},
+                   {"begin", passage.begin},
+                   {"end", passage.end},
+                   {"attention", passage.attention},
+                   {"text", passage.text}};
+      if (choices_.size() > 1) each["choice"] = i;
+      json.push_back(std::move(each));
+    }
+  }
+  return json;
 }
 
 std::string Answers::failed(const ApiError& error) { return event_text(openai_error(error)); }

@@ -34,6 +34,9 @@ struct AnswerOptions {
   AnswerSyntax syntax;
   /// Tokens of the prompt after the last cache_control (messages); nothing where there is none.
   std::optional<int64_t> n_uncached;
+  /// Titles of the messages' documents (messages); CitedPassage::index counts these.
+  std::vector<std::optional<std::string>> document_titles;
+  bool cites_documents = false;       ///< messages: the text has citations
   std::vector<std::string> warnings;  ///< for the answer's header
 };
 
@@ -92,6 +95,7 @@ class Answers {
   const std::vector<Choice>& choices() const { return choices_; }
   /// Adds `timings` and, if the request asks for it, `kv`.
   void add_reports(Json& json) const;
+  Json sources_json() const;
 
  private:
   void begin();

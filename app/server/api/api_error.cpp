@@ -4,6 +4,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <utility>
 
 namespace snapkv::server {
 namespace {
@@ -47,9 +48,30 @@ const char* anthropic_type(int status) {
   }
 }
 
+bool begins_character(char c) { return (static_cast<unsigned char>(c) & 0xc0) != 0x80; }
+
+/// Leaves out the middle of a text of more than `most` bytes: its end may say what is wrong.
+std::string without_middle(const std::string& text, size_t most) {
+  if (text.size() <= most) return text;
+  size_t head = most * 2 / 3, tail = text.size() - most / 3;
+  while (head > 0 && !begins_character(text[head])) --head;
+  while (tail < text.size() && !begins_character(text[tail])) ++tail;
+  return text.substr(0, head) + " ... " + text.substr(tail);
+}
+
+constexpr size_t kMostMessage = 1200, kMostParam = 200;  // bytes
+
 Json text_or_null(const std::string& text) { return text.empty() ? Json(nullptr) : Json(text); }
 
 }  // namespace
+
+ApiError::ApiError(int status_code, const std::string& message, std::string code_text,
+                   const std::string& param_name, int retry_seconds)
+    : std::runtime_error(without_middle(message, kMostMessage)),
+      status(status_code),
+      code(std::move(code_text)),
+      param(without_middle(param_name, kMostParam)),
+      retry_after(retry_seconds) {}
 
 ApiError bad_request(const std::string& param, const std::string& message) {
   return ApiError(400, message, "", param);

@@ -14,13 +14,10 @@ namespace snapkv::server {
 
 class ApiError : public std::runtime_error {
  public:
+  /// `message` and `param_name` are shortened if they are long, as where they repeat a part of the
+  /// request.
   ApiError(int status_code, const std::string& message, std::string code_text = "",
-           std::string param_name = "", int retry_seconds = 0)
-      : std::runtime_error(message),
-        status(status_code),
-        code(std::move(code_text)),
-        param(std::move(param_name)),
-        retry_after(retry_seconds) {}
+           const std::string& param_name = "", int retry_seconds = 0);
 
   int status;         ///< HTTP status
   std::string code;   ///< "context_length_exceeded"; empty: null

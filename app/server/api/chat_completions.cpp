@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: MIT
 // POST /v1/chat/completions: OpenAI's chat completions, plain and streamed.
+#include <set>
+#include <string>
 #include <string_view>
 #include <utility>
 
 #include "server/api/completion_answers.h"
 #include "server/api/conversation.h"
+#include "server/api/custom_tools.h"
 #include "server/api/generation_fields.h"
 #include "server/api/grammars.h"
 #include "server/api/unsupported_fields.h"
@@ -14,11 +17,13 @@ namespace {
 
 class ChatAnswers : public CompletionAnswers {
  public:
-  /// `legacy`: a call is the message's `function_call`.
-  ChatAnswers(AnswerOptions answer_options, bool includes_usage, bool legacy)
+  /// `legacy`: a call is the message's `function_call`. `custom`: tools whose calls have a text.
+  ChatAnswers(AnswerOptions answer_options, bool includes_usage, bool legacy,
+              std::set<std::string> custom)
       : CompletionAnswers(std::move(answer_options), "chat.completion", "chat.completion.chunk",
                           includes_usage),
-        legacy_(legacy) {}
+        legacy_(legacy),
+        custom_(std::move(custom)) {}
 
  private:
   Json whole_choice(int index) const override {
@@ -27,18 +32,35 @@ class ChatAnswers : public CompletionAnswers {
     if (choice.content.empty() && !choice.calls.empty()) message["content"] = nullptr;
     if (!choice.reasoning.empty()) message["reasoning_content"] = choice.reasoning;
     for (const ToolCall& call : choice.calls) {
-      const Json function = {{"name", call.name}, {"arguments", call.arguments}};
       if (legacy_) {
-        message["function_call"] = function;
+        message["function_call"] = {{"name", call.name}, {"arguments", call.arguments}};
       } else {
-        message["tool_calls"].push_back(
-            {{"id", call.id}, {"type", "function"}, {"function", function}});
+        message["tool_calls"].push_back(call_json(call, call.arguments));
       }
     }
     return {{"index", index},
             {"message", message},
             {"logprobs", options().has_logprobs ? chat_logprobs_json(choice.tokens) : Json()},
             {"finish_reason", finish_reason(index)}};
+  }
+
+  bool is_custom(const ToolCall& call) const { return custom_.contains(call.name); }
+
+  /// A call that the model has written, with all its arguments or none.
+  Json call_json(const ToolCall& call, const std::string& arguments) const {
+    if (!is_custom(call)) {
+      return {{"id", call.id},
+              {"type", "function"},
+              {"function", {{"name", call.name}, {"arguments", arguments}}}};
+    }
+    const std::string input = arguments.empty() ? "" : custom_input(arguments);
+    return {{"id", call.id},
+            {"type", "custom"},
+            {"custom", {{"name", call.name}, {"input", input}}}};
+  }
+
+  const ToolCall& call_of(int choice, size_t call) const {
+    return choices()[static_cast<size_t>(choice)].calls[call];
   }
 
   const char* finish_reason(int choice) const override {
@@ -68,14 +90,11 @@ class ChatAnswers : public CompletionAnswers {
       case Piece::Kind::reasoning:
         return {{"reasoning_content", piece.text}};
       case Piece::Kind::tool_begin: {
-        const ToolCall& call =
-            choices()[static_cast<size_t>(choice)].calls[static_cast<size_t>(piece.call)];
+        const ToolCall& call = call_of(choice, static_cast<size_t>(piece.call));
         if (legacy_) return {{"function_call", {{"name", call.name}, {"arguments", ""}}}};
-        return {{"tool_calls",
-                 {{{"index", piece.call},
-                   {"id", call.id},
-                   {"type", "function"},
-                   {"function", {{"name", call.name}, {"arguments", ""}}}}}}};
+        Json begun = call_json(call, "");
+        begun["index"] = piece.call;
+        return {{"tool_calls", Json::array({std::move(begun)})}};
       }
       case Piece::Kind::tool_arguments:
         break;
@@ -87,8 +106,12 @@ class ChatAnswers : public CompletionAnswers {
   void on_part(int choice, const std::vector<Piece>& pieces,
                const std::vector<AnswerPart::Token>& tokens) override {
     std::vector<Json> changes;
-    for (const Piece& piece : pieces)
-      changes.push_back(changed_choice(choice, delta(choice, piece)));
+    for (const Piece& piece : pieces) {
+      // the text is a part of the arguments, which is known for certain when they are complete
+      const bool waits = piece.kind == Piece::Kind::tool_arguments &&
+                         is_custom(call_of(choice, static_cast<size_t>(piece.call)));
+      if (!waits) changes.push_back(changed_choice(choice, delta(choice, piece)));
+    }
     if (!tokens.empty()) {
       if (changes.empty()) changes.push_back(changed_choice(choice, {{"content", ""}}));
       changes.front()["logprobs"] = chat_logprobs_json(tokens);
@@ -96,7 +119,18 @@ class ChatAnswers : public CompletionAnswers {
     for (Json& each : changes) send_chunk(std::move(each));
   }
 
+  void on_end(int choice) override {
+    for (size_t i = 0; i < choices()[static_cast<size_t>(choice)].calls.size(); ++i) {
+      const ToolCall& call = call_of(choice, i);
+      if (!is_custom(call)) continue;
+      const Json custom = {{"input", custom_input(call.arguments)}};
+      send_chunk(changed_choice(choice, {{"tool_calls", {{{"index", i}, {"custom", custom}}}}}));
+    }
+    CompletionAnswers::on_end(choice);
+  }
+
   const bool legacy_;
+  const std::set<std::string> custom_;
 };
 
 int read_top_logprobs(const Fields& body) {
@@ -138,6 +172,7 @@ Exchange read_chat_completion(const Json& json, const ApiContext& context) {
   conversation.splits_reasoning = read_splits_reasoning(body);
   conversation.begins_turn = read_begins_turn(body);
   const bool legacy = conversation.tools.legacy;
+  std::set<std::string> custom = conversation.tools.custom;
   AnswerSyntax syntax = prepare(conversation, context, request);
 
   const bool stream = body.boolean("stream").value_or(false);
@@ -145,7 +180,8 @@ Exchange read_chat_completion(const Json& json, const ApiContext& context) {
   options.syntax = std::move(syntax);
   const bool includes_usage = read_includes_usage(body, stream);
   return {std::move(request),
-          std::make_unique<ChatAnswers>(std::move(options), includes_usage, legacy)};
+          std::make_unique<ChatAnswers>(std::move(options), includes_usage, legacy,
+                                        std::move(custom))};
 }
 
 }  // namespace snapkv::server

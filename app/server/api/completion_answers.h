@@ -29,12 +29,12 @@ class CompletionAnswers : public Answers {
     return choices()[static_cast<size_t>(choice)].finish_reason();
   }
   void send_chunk(Json choice);
+  void on_end(int choice) override;
 
  private:
   Json head(const char* object) const;
   Json chunk(Json choice) const;
   void on_progress(const PromptProgress& progress) final;
-  void on_end(int choice) final;
   void on_complete() final;
 
   const char* const object_;

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: MIT
 // POST /v1/completions: OpenAI's text completions, plain and streamed.
+#include <fmt/format.h>
+
 #include <utility>
 
 #include "server/api/completion_answers.h"
@@ -87,9 +89,18 @@ void refuse_of_several(const Fields& body, const Request& request) {
   if (request.reports_progress) {
     body.refuse("return_progress", "it is possible with one prompt only");
   }
-  if (request.kv_report == KvReportLevel::positions) {
-    body.refuse("kv_report", "\"positions\" is possible with one prompt only");
+  if (!reports_positions(request.kv_report) && !reports_sources(request.kv_report)) return;
+  body.refuse("kv_report", fmt::format("{} is possible with one prompt only",
+                                       body.find("kv_report")->dump()));
+}
+
+void cite(const Fields& body, const std::string& prompt, Request& request) {
+  if (!reports_sources(request.kv_report)) return;
+  if (request.document != nullptr || prompt.empty()) {
+    body.refuse("kv_report", "sources are looked for in a prompt's text, and neither tokens nor a "
+                             "snapshot have one");
   }
+  request.citable = {{0, without_question(prompt)}};
 }
 
 }  // namespace
@@ -113,6 +124,7 @@ Exchange read_completion(const Json& json, const ApiContext& context) {
   std::vector<CompletionPrompt> prompts =
       read_completion_prompts(body, context, request.document == nullptr);
   if (prompts.size() > 1) refuse_of_several(body, request);
+  cite(body, prompts[0].text, request);
 
   AnswerOptions options = answer_options(request, stream, context);
   options.n *= static_cast<int>(prompts.size());

@@ -4,8 +4,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "base/chat_part.h"
+#include "server/api/custom_tools.h"
 #include "server/api/grammars.h"
 #include "server/api/message_forms.h"
 #include "server/document.h"
@@ -38,11 +40,14 @@ Json arguments_object(const Fields& function) {
   return parsed.is_object() ? parsed : Json(text);
 }
 
-Json call_of(const Fields& function, const std::string& id) {
+Json call_json(const std::string& id, const std::string& name, Json arguments) {
   return {{"id", id},
           {"type", "function"},
-          {"function",
-           {{"name", function.needed_text("name")}, {"arguments", arguments_object(function)}}}};
+          {"function", {{"name", name}, {"arguments", std::move(arguments)}}}};
+}
+
+Json call_of(const Fields& function, const std::string& id) {
+  return call_json(id, function.needed_text("name"), arguments_object(function));
 }
 
 /// `tool_calls`, or the one `function_call` that was there before tools.
@@ -52,8 +57,14 @@ Json read_tool_calls(const Fields& message, const std::string& path) {
   for (size_t i = 0; calls != nullptr && i < calls->size(); ++i) {
     const std::string name = fmt::format("{}tool_calls[{}].", path, i);
     const Fields call((*calls)[i], name);
-    all.push_back(call_of(Fields(call.need("function"), name + "function."),
-                          call.text("id").value_or("")));
+    const std::string id = call.text("id").value_or("");
+    if (call.text("type").value_or("function") == "custom") {
+      const Fields custom(call.need("custom"), name + "custom.");
+      all.push_back(call_json(id, custom.needed_text("name"),
+                              custom_arguments(custom.needed_text("input"))));
+    } else {
+      all.push_back(call_of(Fields(call.need("function"), name + "function."), id));
+    }
   }
   if (!all.empty() || !message.has("function_call")) return all;
   all.push_back(call_of(message.inside("function_call"), ""));
@@ -304,7 +315,28 @@ void set_tool_grammar(const Tools& tools, ToolFormat format, Request& request) {
   request.grammar = compile_tool_grammar(gbnf);
 }
 
+/// What an answer may be taken from: the messages of users and tools, of the last one without its
+/// last paragraph, which is the question.
+std::vector<CitableText> citable_texts(const Json& messages) {
+  std::vector<CitableText> texts;
+  for (size_t i = 0; i < messages.size(); ++i) {
+    const std::string role = messages[i].value("role", "");
+    const auto content = messages[i].find("content");
+    const bool is_text = content != messages[i].end() && content->is_string();
+    if (!is_text || (role != "user" && role != "tool")) continue;
+    std::string text = content->get<std::string>();
+    if (i + 1 == messages.size()) text = without_question(text);
+    if (!text.empty()) texts.push_back({static_cast<int64_t>(i), std::move(text)});
+  }
+  return texts;
+}
+
 }  // namespace
+
+std::string without_question(const std::string& text) {
+  const size_t question = text.rfind("\n\n", text.find_last_not_of('\n'));
+  return question == std::string::npos ? "" : text.substr(0, question);
+}
 
 AnswerSyntax prepare(const Conversation& conversation, const ApiContext& context,
                      Request& request) {
@@ -312,6 +344,13 @@ AnswerSyntax prepare(const Conversation& conversation, const ApiContext& context
   request.prompt.chat = is_first ? render(conversation, context, request.warnings)
                                  : render_after(*request.document, conversation);
   request.prompt.tokens = context.model().tokenize(request.prompt.chat, /*add_bos=*/is_first);
+  if (reports_sources(request.kv_report)) {
+    if (!is_first) {
+      throw bad_request("kv_report", "'kv_report': sources are looked for in messages, and a "
+                                     "snapshot keeps no text");
+    }
+    request.citable = citable_texts(conversation.messages);
+  }
   AnswerSyntax syntax;
   const std::string& text = request.prompt.chat.text;
   syntax.prompt_end = text.substr(text.size() - std::min(text.size(), kPromptEnd));

@@ -32,6 +32,8 @@ std::optional<Json> ollama_load_answer(const Json& body, const ApiContext& conte
 /// JSON as text: an object for each token would take hundreds of times as many bytes as the body.
 std::string tokenize(const Json& body, const ApiContext& context);
 Json detokenize(const Json& body, const ApiContext& context);
+/// Texts of the special tokens, and the chat template.
+Json tokenizer_info_json(const ApiContext& context);
 Json apply_template(const Json& body, const ApiContext& context);
 
 // fit.cpp

@@ -33,6 +33,14 @@ PolicyValue value_of(const Fields& kv, const PolicyParam& param, const Json& jso
   kv.refuse(param.name.c_str(), expected, json);
 }
 
+std::shared_ptr<const Document> open_snapshot(const std::string& path, const ApiContext& context) {
+  try {
+    return context.engine.documents().open(path);
+  } catch (const Error& e) {
+    throw snapshot_error(e, context.options.snapshot_dir);
+  }
+}
+
 /// Reads a number of bytes, given as a number or as a text such as "64M".
 size_t bytes_of(const Fields& kv, const char* name) {
   const Json& value = kv.need(name);
@@ -73,7 +81,9 @@ KvReportLevel read_level(const Fields& body) {
   if (level == "none") return KvReportLevel::none;
   if (level == "summary") return KvReportLevel::summary;
   if (level == "positions") return KvReportLevel::positions;
-  body.refuse("kv_report", "none, summary or positions", Json(level));
+  if (level == "sources") return KvReportLevel::sources;
+  if (level == "all") return KvReportLevel::all;
+  body.refuse("kv_report", "none, summary, positions, sources or all", Json(level));
 }
 
 }  // namespace
@@ -109,11 +119,7 @@ void read_kv(const Fields& body, const ApiContext& context, Request& request) {
       throw ApiError(404, fmt::format("there is no snapshot '{}'", *snapshot), "not_found",
                      "kv.snapshot");
     }
-    try {
-      request.document = context.engine.documents().open(path);
-    } catch (const Error& e) {
-      throw Error(e.code(), without_folder(e.what(), context.options.snapshot_dir));
-    }
+    request.document = open_snapshot(path, context);
   }
   try {
     (void)resolve_options(session, context.model().info());

@@ -30,25 +30,25 @@ std::string tag(const Fields& block, const char* name,
   return text + ">\n";
 }
 
-std::string document_text(const Fields& block) {
+/// What a document says, without its title.
+std::string document_source(const Fields& block) {
   (void)block.need("source");
   const Fields source(*block.object("source"), block.name("source") + ".");
   const std::string type = source.needed_text("type");
+  if (type == "text") return source.needed_text("data");
+  if (type == "content") return blocks_text(source, "content");
+  const std::string media = source.text("media_type").value_or(type);
+  source.refuse("type", fmt::format("documents of {} can't be read here: send their text, as "
+                                    "{{\"type\": \"text\", \"data\": ...}}",
+                                    short_text(Json(media))));
+}
+
+std::string document_text(const Fields& block) {
   std::string text = tag(block, "document", {"title"});
   if (const auto context = block.text("context"); context && !context->empty()) {
     text += *context + "\n\n";
   }
-  if (type == "text") {
-    text += source.needed_text("data");
-  } else if (type == "content") {
-    text += blocks_text(source, "content");
-  } else {
-    const std::string media = source.text("media_type").value_or(type);
-    source.refuse("type", fmt::format("documents of {} can't be read here: send their text, as "
-                                      "{{\"type\": \"text\", \"data\": ...}}",
-                                      short_text(Json(media))));
-  }
-  return text + "\n</document>\n\n";
+  return text + document_source(block) + "\n</document>\n\n";
 }
 
 std::string search_result_text(const Fields& block) {
@@ -187,6 +187,23 @@ std::string read_system(const Fields& owner, const char* name) {
 
 void read_message_blocks(const Fields& message, const std::string& role, Json& messages) {
   MessageReader(role, messages).read(message);
+}
+
+std::vector<MessageDocument> message_documents(const Json& messages) {
+  std::vector<MessageDocument> documents;
+  for (const Json& message : messages) {
+    const auto content = message.find("content");
+    if (content == message.end() || !content->is_array()) continue;
+    for (const Json& json : *content) {
+      const Fields block(json);
+      if (block.needed_text("type") != "document") continue;
+      const Fields citations = block.inside("citations");
+      documents.push_back({.title = block.text("title"),
+                           .text = document_source(block),
+                           .is_citable = citations.boolean("enabled").value_or(false)});
+    }
+  }
+  return documents;
 }
 
 std::optional<std::string> text_after_cache_control(const Json& body) {

@@ -4,6 +4,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "server/api/fields.h"
 
@@ -15,6 +16,15 @@ std::string read_system(const Fields& owner, const char* name);
 
 /// Adds one message; results of tools are messages of their own, in front of it.
 void read_message_blocks(const Fields& message, const std::string& role, Json& messages);
+
+/// A `document` block of the messages.
+struct MessageDocument {
+  std::optional<std::string> title;
+  std::string text;
+  bool is_citable = false;  ///< the client wants citations of it
+};
+/// All documents of messages that read_message_blocks() accepts, in their order.
+std::vector<MessageDocument> message_documents(const Json& messages);
 
 /// The texts of a request that follow its last `cache_control`; nothing where it has none.
 std::optional<std::string> text_after_cache_control(const Json& body);

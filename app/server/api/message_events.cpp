@@ -18,7 +18,10 @@ class MessageAnswers : public Answers {
     if (!choice.reasoning.empty()) {
       content.push_back({{"type", "thinking"}, {"thinking", choice.reasoning}, {"signature", ""}});
     }
-    if (!choice.content.empty()) content.push_back({{"type", "text"}, {"text", choice.content}});
+    if (!choice.content.empty()) {
+      content.push_back({{"type", "text"}, {"text", choice.content}});
+      if (options().cites_documents) content.back()["citations"] = citations();
+    }
     for (const ToolCall& call : choice.calls) content.push_back(call_block(call));
     Json json = message(content);
     json["stop_reason"] = stop_reason();
@@ -34,6 +37,21 @@ class MessageAnswers : public Answers {
   std::string ping() const override { return event_text({{"type", "ping"}}, "ping"); }
 
  private:
+  Json citations() const {
+    Json all = Json::array();
+    for (const CitedPassage& passage : choices().front().end->sources) {
+      const auto& title = options().document_titles[static_cast<size_t>(passage.index)];
+      all.push_back({{"type", "char_location"},
+                     {"cited_text", passage.text},
+                     {"document_index", passage.index},
+                     {"document_title", title ? Json(*title) : Json(nullptr)},
+                     {"start_char_index", passage.begin},
+                     {"end_char_index", passage.end},
+                     {"file_id", nullptr}});
+    }
+    return all;
+  }
+
   /// `input` must be an object, so incomplete arguments can only be shown as the model's text.
   static Json call_block(const ToolCall& call) {
     if (call.complete()) {
@@ -144,6 +162,11 @@ class MessageAnswers : public Answers {
 
   void on_end(int) override {
     begin_message();
+    if (options().cites_documents && open_ != nullptr && open_ == std::string_view("text")) {
+      for (const Json& citation : citations()) {
+        add_delta({{"type", "citations_delta"}, {"citation", citation}});
+      }
+    }
     close();
   }
 

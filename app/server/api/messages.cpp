@@ -3,6 +3,8 @@
 // message_events.cpp writes the answers.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "server/api/conversation.h"
 #include "server/api/generation_fields.h"
 #include "server/api/grammars.h"
@@ -101,8 +103,17 @@ Exchange read_messages(const Json& json, const ApiContext& context) {
   request.grammar =
       read_grammar(body, request.warnings, {{output, "format"}, {body, "output_format"}});
   AnswerSyntax syntax = prepare(read_conversation(body, request.warnings), context, request);
+  const std::vector<MessageDocument> documents = message_documents(*body.array("messages"));
+  const bool cites = std::any_of(documents.begin(), documents.end(),
+                                 [](const MessageDocument& d) { return d.is_citable; });
+  if (cites) request.citable.clear();  // kv_report's: documents come before messages
+  for (int64_t i = 0; i < std::ssize(documents); ++i) {
+    if (documents[i].is_citable) request.citable.push_back({i, documents[i].text});
+  }
   AnswerOptions options = answer_options(request, body.boolean("stream").value_or(false), context);
   options.syntax = std::move(syntax);
+  options.cites_documents = cites;
+  for (const MessageDocument& each : documents) options.document_titles.push_back(each.title);
   if (const auto model = body.text("model")) options.model = *model;
   if (const auto text = text_after_cache_control(json)) {
     options.n_uncached = std::ssize(context.model().tokenize(*text, /*add_special=*/false));

@@ -118,6 +118,7 @@ Exchange read_ollama_chat(const Json& json, const ApiContext& context) {
   Conversation conversation;
   conversation.messages = read_ollama_messages(body);
   conversation.tools = read_tools(body);
+  if (!conversation.tools.custom.empty()) body.refuse("tools", "Ollama has functions only");
   read_think(body, conversation.template_variables);
   AnswerSyntax syntax = prepare(conversation, context, request);
   return ollama_exchange(std::move(request), std::move(syntax), body, context, OllamaApi::chat);

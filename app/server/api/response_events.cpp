@@ -3,6 +3,7 @@
 
 #include <utility>
 
+#include "server/api/custom_tools.h"
 #include "server/api/generation_fields.h"
 
 namespace snapkv::server {

@@ -7,6 +7,8 @@
 #include <array>
 #include <string_view>
 
+#include "server/api/custom_tools.h"
+
 namespace snapkv::server {
 namespace {
 
@@ -20,18 +22,6 @@ bool is_hosted(const std::string& type) {  // some have a date or "_preview" at 
                      [&](std::string_view name) { return type.starts_with(name); });
 }
 
-/// A custom tool's description for a model that knows functions only.
-std::string custom_description(const Fields& tool) {
-  std::string text = tool.text("description").value_or("");
-  const Fields format = tool.inside("format");
-  if (format.text("type").value_or("text") == "grammar") {
-    text += fmt::format("{}The input must be a text of this grammar ({}):\n{}",
-                        text.empty() ? "" : "\n\n", format.text("syntax").value_or("lark"),
-                        format.text("definition").value_or(""));
-  }
-  return text;
-}
-
 class ToolListReader {
  public:
   ToolListReader(ResponseTools& all, std::vector<std::string>& warnings)
@@ -43,13 +33,7 @@ class ToolListReader {
     if (type == "function") {
       add(json, path, name_space, "parameters", false);
     } else if (type == "custom") {
-      Json function = {{"name", tool.needed_text("name")},
-                       {"description", custom_description(tool)},
-                       {"parameters",
-                        {{"type", "object"},
-                         {"properties", {{"input", {{"type", "string"}}}}},
-                         {"required", {"input"}},
-                         {"additionalProperties", false}}}};
+      const Json function = custom_function(tool, tool.inside("format"));
       add(function, path, name_space, "parameters", true);
     } else if (type == "namespace" && name_space.empty()) {
       (void)tool.need("tools");
@@ -85,14 +69,6 @@ std::string name_in(const std::string& name_space, const std::string& name) {
   if (name_space.empty()) return name;
   const bool is_separated = name_space.back() == '_' || name_space.back() == '.';
   return name_space + (is_separated ? "" : "__") + name;
-}
-
-Json custom_arguments(const std::string& input) { return {{"input", input}}; }
-
-std::string custom_input(const std::string& arguments) {
-  const Json held = parse_held(arguments);
-  const bool has_input = held.is_object() && held.contains("input") && held["input"].is_string();
-  return has_input ? held["input"].get<std::string>() : arguments;
 }
 
 ResponseTools read_response_tools(const Fields& body, std::vector<std::string>& warnings) {

@@ -31,9 +31,4 @@ ResponseTools read_response_tools(const Fields& body, std::vector<std::string>& 
 /// The name that the model sees for a tool of a namespace.
 std::string name_in(const std::string& name_space, const std::string& name);
 
-/// A call of a custom tool as one of a function, and the text that the arguments of such a call
-/// hold: as they are, where they are no object with `input`.
-Json custom_arguments(const std::string& input);
-std::string custom_input(const std::string& arguments);
-
 }  // namespace snapkv::server

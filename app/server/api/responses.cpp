@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "server/api/conversation.h"
+#include "server/api/custom_tools.h"
 #include "server/api/generation_fields.h"
 #include "server/api/grammars.h"
 #include "server/api/kv_fields.h"

@@ -9,6 +9,7 @@
 #include "server/api/endpoints.h"
 #include "server/api/fields.h"
 #include "server/api/snapshot_names.h"
+#include "server/file_error.h"
 
 namespace snapkv::server {
 namespace {
@@ -65,6 +66,7 @@ Json changed_slot(int64_t id, const std::string& action, const Json& json,
             {"n_written", size_of(path)},
             {"timings", {{"save_ms", timer.seconds() * 1e3}}}};
   }
+  require_regular_file(path);
   // the session gets a new id, which need not be the one in the request
   const int64_t restored = context.engine.restore_slot(path);
   return {{"id_slot", restored},
@@ -99,7 +101,7 @@ Json change_slot(int64_t id, const std::string& action, const Json& body,
   try {
     return changed_slot(id, action, body, context);
   } catch (const Error& e) {
-    throw Error(e.code(), without_folder(e.what(), context.options.snapshot_dir));
+    throw snapshot_error(e, context.options.snapshot_dir);
   }
 }
 

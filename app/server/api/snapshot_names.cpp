@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <string_view>
 
-#include "server/api/api_error.h"
+#include "server/file_error.h"
 
 namespace snapkv::server {
 namespace {
@@ -16,6 +16,15 @@ constexpr size_t kMostSnapshotName = 128;
 bool is_allowed(char c) {
   return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '.' ||
          c == '_' || c == '-';
+}
+
+std::string without_folder(std::string message, const std::string& folder) {
+  if (folder.empty()) return message;
+  const std::string path = folder.back() == '/' ? folder : folder + "/";
+  for (size_t at = message.find(path); at != std::string::npos; at = message.find(path, at)) {
+    message.erase(at, path.size());
+  }
+  return message;
 }
 
 void check(const std::string& folder, const std::string& name, const char* field) {
@@ -44,13 +53,11 @@ std::string snapshot_name(const std::string& name) {
   return name.ends_with(ending) ? name.substr(0, name.size() - ending.size()) : name;
 }
 
-std::string without_folder(std::string message, const std::string& folder) {
-  if (folder.empty()) return message;
-  const std::string path = folder.back() == '/' ? folder : folder + "/";
-  for (size_t at = message.find(path); at != std::string::npos; at = message.find(path, at)) {
-    message.erase(at, path.size());
-  }
-  return message;
+ApiError snapshot_error(const Error& error, const std::string& folder) {
+  const Error named(error.code(), without_folder(error.what(), folder));
+  const std::string text = file_error_text(named);
+  if (error.code() == ErrorCode::kBadModel) return ApiError(400, text, "bad_snapshot");
+  return api_error(Error(error.code(), text));
 }
 
 std::string slot_path(const std::string& folder, const std::string& name, const char* field) {

@@ -4,6 +4,8 @@
 
 #include <string>
 
+#include "server/api/api_error.h"
+
 namespace snapkv::server {
 
 inline constexpr const char* kSnapshotEnding = ".kv";
@@ -14,8 +16,9 @@ inline constexpr const char* kSnapshotEnding = ".kv";
 std::string snapshot_path(const std::string& folder, const std::string& name, const char* field);
 /// Returns the snapshot's name without the file's ending, as in lists.
 std::string snapshot_name(const std::string& name);
-/// A message without the folder's path, which is the server's own affair.
-std::string without_folder(std::string message, const std::string& folder);
+/// The answer to an error about a file of this folder: 400 if the file is damaged or no snapshot.
+/// Its message has neither paths nor bytes of the file.
+ApiError snapshot_error(const Error& error, const std::string& folder);
 /// Returns the file of a slot, whose name must not be a snapshot's.
 std::string slot_path(const std::string& folder, const std::string& name, const char* field);
 

@@ -72,7 +72,7 @@ Json content_json(const ApiContext& context, const std::string& path) {
     }
     return json;
   } catch (const Error& e) {
-    return {{"problem", without_folder(e.what(), context.options.snapshot_dir)}};
+    return {{"problem", snapshot_error(e, context.options.snapshot_dir).what()}};
   }
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// /tokenize, /detokenize and /apply-template, in llama-server's shapes.
+// /tokenize, /detokenize and /apply-template, in llama-server's shapes; the first two and
+// /tokenizer_info in vLLM's too.
 #include <fmt/format.h>
 
 #include <iterator>
@@ -25,10 +26,21 @@ std::string piece_text(const std::string& bytes) {
   }
 }
 
+/// vLLM's shape: the text is `prompt`.
+std::string tokenize_prompt(const Fields& body, const ApiContext& context) {
+  const bool add_special = body.boolean("add_special_tokens").value_or(true);
+  const std::vector<int32_t> ids =
+      context.model().tokenize(body.needed_text("prompt"), add_special, /*parse_special=*/true);
+  const int64_t n_ctx = context.options.session.n_ctx;
+  return fmt::format(R"({{"count":{},"max_model_len":{},"tokens":[{}]}})", ids.size(),
+                     n_ctx > 0 ? n_ctx : context.model().info().n_ctx_train, fmt::join(ids, ","));
+}
+
 }  // namespace
 
 std::string tokenize(const Json& json, const ApiContext& context) {
   const Fields body(json);
+  if (body.has("prompt")) return tokenize_prompt(body, context);
   const bool add_special = body.boolean("add_special").value_or(false);
   const bool parse_special = body.boolean("parse_special").value_or(true);
   const bool with_pieces = body.boolean("with_pieces").value_or(false);
@@ -60,7 +72,21 @@ Json detokenize(const Json& json, const ApiContext& context) {
   }
   TextStream text;
   std::string content = text.push(context.model().detokenize(ids));
-  return {{"content", content + text.finish()}};
+  content += text.finish();
+  return {{"content", content}, {"prompt", content}};
+}
+
+Json tokenizer_info_json(const ApiContext& context) {
+  const Tokenizer& tokenizer = context.model().tokenizer();
+  const auto text_of = [&](int32_t id) { return id < 0 ? Json() : Json(tokenizer.piece(id, true)); };
+  const SpecialTokens special = tokenizer.special();
+  const auto& chat_template = context.options.chat_template;
+  return {{"tokenizer_class", "snapkv"},
+          {"bos_token", text_of(special.bos)},
+          {"eos_token", text_of(special.eos)},
+          {"unk_token", text_of(special.unk)},
+          {"pad_token", text_of(special.pad)},
+          {"chat_template", chat_template ? Json(chat_template->source()) : Json()}};
 }
 
 Json apply_template(const Json& body, const ApiContext& context) {

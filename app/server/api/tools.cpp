@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "server/api/api_error.h"
+#include "server/api/custom_tools.h"
 #include "server/api/generation_fields.h"
 #include "server/api/grammars.h"
 
@@ -206,24 +207,40 @@ Tools read_functions(const Fields& body) {
 
 }  // namespace
 
+namespace {
+
+/// A tool of chat completions: its description is in a member that is called as its type.
+void read_tool(Tools& tools, const Fields& tool, const std::string& path) {
+  const std::string type = tool.needed_text("type");
+  if (type == "function") {
+    add_tool(tools, Fields(tool.need("function"), path + "function."), "parameters");
+  } else if (type == "custom") {
+    const Fields custom(tool.need("custom"), path + "custom.");
+    const Json function = custom_function(custom, custom.inside("format").inside("grammar"));
+    add_tool(tools, Fields(function, path + "custom."), "parameters");
+    tools.custom.insert(function["name"].get<std::string>());
+  } else {
+    tool.refuse("type", "function or custom, the kinds of tools that are supported",
+                tool.need("type"));
+  }
+}
+
+}  // namespace
+
 Tools read_tools(const Fields& body) {
   if (body.has("functions") && !body.has("tools")) return read_functions(body);
   Tools tools;
   if (const Json* list = body.array("tools")) {
     for (size_t i = 0; i < list->size(); ++i) {
       const std::string path = fmt::format("tools[{}].", i);
-      const Fields tool((*list)[i], path);
-      if (tool.needed_text("type") != "function") {
-        tool.refuse("type", "\"function\", the one kind of tool that is supported",
-                    tool.need("type"));
-      }
-      add_tool(tools, Fields(tool.need("function"), path + "function."), "parameters");
+      read_tool(tools, Fields((*list)[i], path), path);
     }
   }
   read_parallel(tools, body);
   read_tool_choice(tools, body, [](const Fields& choice) {
-    const std::string path = choice.name("function") + ".";
-    return Fields(choice.need("function"), path).needed_text("name");
+    const char* const kind =
+        choice.text("type").value_or("function") == "custom" ? "custom" : "function";
+    return Fields(choice.need(kind), choice.name(kind) + ".").needed_text("name");
   });
   return tools;
 }

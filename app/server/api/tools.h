@@ -6,6 +6,7 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -36,6 +37,7 @@ struct Tools {
   /// [{"type": "function", "function": {"name", "description", "parameters"}}]
   Json list = Json::array();
   Choice choice = Choice::automatic;
+  std::set<std::string> custom;  ///< those of chat completions whose input is a text
   std::string function;  ///< with Choice::required, the function that must be called; empty: any
   bool parallel = true;  ///< more than one call per answer is allowed
   bool legacy = false;   ///< `functions`: calls are `function_call` of the message

@@ -19,8 +19,9 @@ constexpr std::chrono::milliseconds kWait(100), kShortWait(5);
 /// An exchange while it is computed, with a generation for each prompt.
 class Running {
  public:
-  Running(Exchange exchange, const AnsweringContext& context)
-      : answers_(std::move(exchange.answers)),
+  Running(Exchange exchange, BodyBudget::Share share, const AnsweringContext& context)
+      : share_(std::move(share)),
+        answers_(std::move(exchange.answers)),
         context_(context),
         since_token_(static_cast<size_t>(answers_->options().n)),
         has_token_(since_token_.size(), false) {
@@ -111,6 +112,7 @@ class Running {
     }
   }
 
+  const BodyBudget::Share share_;
   std::unique_ptr<Answers> answers_;
   const AnsweringContext context_;
   std::vector<Prompt> prompts_;
@@ -149,26 +151,32 @@ bool send_next(Running& running, Timer& since_sent, httplib::DataSink& sink) {
   return sink.is_writable();  // if not writable, Running's destructor cancels
 }
 
-void answer_stream(std::shared_ptr<Running> running, httplib::Response& response) {
+/// `in_chunks`: HTTP/1.0 has none; there the end of the connection is that of the stream.
+void answer_stream(std::shared_ptr<Running> running, bool in_chunks, httplib::Response& response) {
   response.status = 200;
   response.set_header("Cache-Control", "no-cache");
   response.set_header("X-Accel-Buffering", "no");  // so that proxies do not hold tokens back
   auto since_sent = std::make_shared<Timer>();
-  response.set_chunked_content_provider(running->answers().stream_type(),
-                                        [running, since_sent](size_t, httplib::DataSink& sink) {
-                                          return send_next(*running, *since_sent, sink);
-                                        });
+  const auto provide = [running, since_sent](size_t, httplib::DataSink& sink) {
+    return send_next(*running, *since_sent, sink);
+  };
+  if (in_chunks) {
+    response.set_chunked_content_provider(running->answers().stream_type(), provide);
+    return;
+  }
+  if (Connection* connection = Connection::current()) connection->close_after_answer();
+  response.set_content_provider(running->answers().stream_type(), provide);
 }
 
 }  // namespace
 
-void answer(Exchange exchange, const httplib::Request&, httplib::Response& response,
-            const AnsweringContext& context) {
+void answer(Exchange exchange, BodyBudget::Share share, const httplib::Request& request,
+            httplib::Response& response, const AnsweringContext& context) {
   write_warnings(response, exchange.answers->options().warnings);
   const bool stream = exchange.answers->options().stream;
-  auto running = std::make_shared<Running>(std::move(exchange), context);
+  auto running = std::make_shared<Running>(std::move(exchange), std::move(share), context);
   if (stream) {
-    answer_stream(std::move(running), response);
+    answer_stream(std::move(running), request.version != "HTTP/1.0", response);
   } else {
     answer_plain(*running, response);
   }

@@ -8,6 +8,7 @@
 #include <atomic>
 
 #include "server/api/exchange.h"
+#include "server/http/body_budget.h"
 #include "server/metrics.h"
 
 namespace snapkv::server {
@@ -20,8 +21,8 @@ struct AnsweringContext {
 };
 
 /// Submits the exchange. Throws Refused and ApiError; once a stream has begun, errors are sent as
-/// events.
-void answer(Exchange exchange, const httplib::Request& request, httplib::Response& response,
-            const AnsweringContext& context);
+/// events. `share`: of the request's body; given back with the answer's end.
+void answer(Exchange exchange, BodyBudget::Share share, const httplib::Request& request,
+            httplib::Response& response, const AnsweringContext& context);
 
 }  // namespace snapkv::server

@@ -77,6 +77,17 @@ void check_transfer_encoding(const httplib::Request& request) {
   }
 }
 
+/// HTTP/1.1 asks for the name of the host, once: servers in front may have chosen this one by it.
+void check_host(const httplib::Request& request) {
+  const size_t n = request.get_header_value_count("Host");
+  if (n == 1 || (n == 0 && request.version == "HTTP/1.0")) return;
+  throw ApiError(400, fmt::format("there must be one header 'Host', and there are {}", n),
+                 "invalid_host");
+}
+
+/// Memory that is asked for at a time while a body of unknown length is received.
+constexpr size_t kReceivingStep = size_t{64} << 10;
+
 /// Reads a body in chunks; returns false if it breaks off or is not in chunks.
 bool read_chunks_of(const httplib::Request& request, const httplib::ContentReceiver& receive) {
   const std::string coding = request.get_header_value("Content-Encoding");
@@ -96,6 +107,7 @@ bool read_chunks_of(const httplib::Request& request, const httplib::ContentRecei
 void check_framing(const httplib::Request& request, size_t most) {
   try {
     check_header_names(request);
+    check_host(request);
     check_transfer_encoding(request);
     const std::optional<int64_t> length = stated_length(request);
     if (length && *length > static_cast<int64_t>(most)) throw too_large(most);
@@ -105,23 +117,43 @@ void check_framing(const httplib::Request& request, size_t most) {
   }
 }
 
-std::string read_body(const httplib::Request& request, const httplib::ContentReader& reader,
-                      size_t most) {
+ReceivedBody read_body(const httplib::Request& request, const httplib::ContentReader& reader,
+                       size_t most, BodyBudget& budget) {
   const bool is_chunked = request.has_header("Transfer-Encoding");
   // the library would read until the client closes the connection
-  if (!is_chunked && !request.has_header("Content-Length")) return "";
-  std::string body;
+  if (!is_chunked && !request.has_header("Content-Length")) return {};
+  ReceivedBody body;
+  size_t paid = 0;  // bytes
+  const auto pay = [&](size_t bytes) {
+    budget.receive(body.share, bytes, check_current_client);
+    paid += bytes;
+  };
   bool is_too_large = false;
+  std::optional<ApiError> refusal;  // exceptions may not pass through the library
   const httplib::ContentReceiver receive = [&](const char* data, size_t size) {
-    is_too_large = size > most - body.size();
-    if (!is_too_large) body.append(data, size);
-    return !is_too_large;
+    is_too_large = size > most - body.text.size();
+    if (is_too_large) return false;
+    try {
+      while (paid < body.text.size() + size) pay(std::max(kReceivingStep, paid / 2));
+    } catch (const ApiError& e) {
+      refusal = e;
+      return false;
+    }
+    body.text.append(data, size);
+    return true;
   };
   try {
     if (request.is_multipart_form_data()) {
       throw ApiError(415, "the body must be JSON, not a form", "unsupported_media_type");
     }
+    if (!is_chunked) {
+      const auto length = static_cast<size_t>(stated_length(request).value_or(0));
+      pay(length);
+      body.text.reserve(length);
+      if (Connection* connection = Connection::current()) connection->restart_body();
+    }
     if (is_chunked ? read_chunks_of(request, receive) : reader(receive)) return body;
+    if (refusal) throw ApiError(*refusal);
     if (is_too_large) throw too_large(most);
     const Connection* connection = Connection::current();
     if (connection != nullptr && connection->ending()) throw server_ends();
@@ -130,6 +162,18 @@ std::string read_body(const httplib::Request& request, const httplib::ContentRea
     give_up_connection();
     throw;
   }
+}
+
+Json parse_body(ReceivedBody& body, BodyBudget& budget) {
+  if (body.text.empty()) return parse_body("{}");
+  budget.parse(body.share, parsing_bytes(body.text), check_current_client);
+  Json json = parse_body(body.text);
+  body.text = std::string();
+  return json;
+}
+
+void check_current_client() {
+  if (Connection* connection = Connection::current()) check_client(*connection);
 }
 
 ApiError no_such_route(const httplib::Request& request) {

@@ -8,20 +8,35 @@
 #include <vector>
 
 #include "server/api/api_error.h"
+#include "server/http/body_budget.h"
 #include "server/http/connection.h"
 
 namespace snapkv::server {
 
 /// Checks all requests before they are routed: what the client sent as a body must never be read as
-/// a request. Throws ApiError if the header does not say for certain where the body ends, or says
-/// that it is larger than `most` bytes (413); the connection is closed after that answer.
+/// a request. Throws ApiError if the header does not say for certain where the body ends or which
+/// host is asked, or says that the body is larger than `most` bytes (413); the connection is closed
+/// after that answer.
 void check_framing(const httplib::Request& request, size_t most);
 
-/// Reads the whole body of a request whose framing has been checked, whatever its type. Throws
-/// ApiError: 413 beyond `most` bytes, 415 for forms with files, 400 for a body that breaks off or
-/// takes too long.
-std::string read_body(const httplib::Request& request, const httplib::ContentReader& reader,
-                      size_t most);
+/// A received body, and its share of the memory for bodies.
+struct ReceivedBody {
+  std::string text;
+  BodyBudget::Share share = {};
+};
+
+/// Reads the whole body of a request whose framing has been checked, whatever its type, when there
+/// is memory for it. Throws ApiError: 413 beyond `most` bytes, 415 for forms with files, 400 for a
+/// body that breaks off or takes too long, 503 if there is no memory for it.
+ReceivedBody read_body(const httplib::Request& request, const httplib::ContentReader& reader,
+                       size_t most, BodyBudget& budget);
+
+/// Parses JSON when there is memory for it, and frees its text. Throws ApiError: 400 if it is no
+/// object or an unreasonable one, 413 or 503 if there is no memory for it.
+Json parse_body(ReceivedBody& body, BodyBudget& budget);
+
+/// Throws ApiError if the client of this thread's connection has gone or the server is ending.
+void check_current_client();
 
 /// 404: there is no such route.
 ApiError no_such_route(const httplib::Request& request);

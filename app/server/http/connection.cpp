@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <utility>
 
 namespace snapkv::server {
 namespace {
@@ -52,8 +53,13 @@ Ending::Clock::time_point Ending::after(double seconds) const {
   return Clock::time_point(Clock::duration(since)) + duration(seconds);
 }
 
-Connection::Connection(int socket, SSL* ssl, const ConnectionLimits& limits, const Ending& ending)
-    : socket_(socket), ssl_(ssl), limits_(limits), ending_(ending) {
+Connection::Connection(int socket, SSL* ssl, const ConnectionLimits& limits, const Ending& ending,
+                       std::string received)
+    : socket_(socket),
+      ssl_(ssl),
+      limits_(limits),
+      ending_(ending),
+      buffer_(std::move(received)) {
   fcntl(socket_, F_SETFL, fcntl(socket_, F_GETFL) | O_NONBLOCK);
   const int on = 1;
   setsockopt(socket_, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));  // sends tokens without delay
@@ -71,7 +77,7 @@ Connection::~Connection() {
     // closing with unread bytes would reset the connection, and the client would lose the answer
     ::shutdown(socket_, SHUT_WR);
     char rest[16 << 10];
-    const auto until = Clock::now() + duration(1);
+    const auto until = Clock::now() + duration(limits_.closing_seconds);
     while (wait(POLLIN, until) && recv(socket_, rest, sizeof(rest), 0) > 0) {
     }
   }
@@ -139,12 +145,20 @@ void Connection::begin_body(const std::string& version) {
   has_interim_answers_ = version == "HTTP/1.1";
   next_sign_ = Clock::now();
   sign_pause_ = duration(limits_.sign_seconds);
-  phase_end_ = Clock::now() + duration(limits_.body_seconds);
+  restart_body();
+}
+
+void Connection::restart_body() {
+  body_begin_ = Clock::now();
+  n_body_ = 0;
+  phase_end_ = body_begin_ + duration(limits_.body_seconds);
 }
 
 Connection::Clock::time_point Connection::read_deadline() const {
   if (in_header_) return phase_end_;
-  return std::min(phase_end_, Clock::now() + duration(limits_.read_seconds));
+  const double allowed = limits_.read_seconds + static_cast<double>(n_body_) / limits_.body_rate;
+  return std::min({phase_end_, body_begin_ + duration(allowed),
+                   Clock::now() + duration(limits_.read_seconds)});
 }
 
 short Connection::events() const {
@@ -204,6 +218,7 @@ ssize_t Connection::read(char* data, size_t size) {
     n_read_ = 0;
     const ssize_t n = receive(buffer_.data(), buffer_.size());
     buffer_.resize(static_cast<size_t>(std::max<ssize_t>(n, 0)));
+    n_body_ += buffer_.size();
     if (n <= 0) {
       read_failed_ = n < 0;
       closes_ = true;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Connection: one client's socket, plain or TLS, in the form that httplib reads and writes. It adds
-// protection against slow and hostile clients: a time limit for the whole header, for each wait and
-// for the whole body, a size limit for the header, and a check whether the client is still there.
-// Each connection is used in one thread.
+// protection against slow and hostile clients: time limits for the whole header, for each wait and
+// for the whole body, which must also come at a least rate; a size limit for the header; a check
+// whether the client is still there. Each connection is used in one thread.
 #pragma once
 
 #include <httplib.h>
@@ -18,10 +18,13 @@ struct ConnectionLimits {
   double header_seconds = 15;  ///< from the first byte of a request to the end of its header
   double read_seconds = 15;    ///< waiting for more of a body
   double body_seconds = 300;   ///< for the whole body
+  /// Bytes per second at which a body must come, beyond its first read_seconds.
+  double body_rate = 16 << 10;
   double write_seconds = 30;   ///< waiting until the client takes more of an answer
   double idle_seconds = 15;    ///< between two requests
   double sign_seconds = 1;     ///< between the first two signs to a client that half-closed
   double ending_seconds = 1;   ///< waiting for more of a request, once the server is ending
+  double closing_seconds = 1;  ///< waiting until the client has closed a refused connection
   size_t header_bytes = 64 << 10;
   int requests = 1000;  ///< per connection
 };
@@ -44,7 +47,9 @@ class Ending {
 class Connection : public httplib::Stream {
  public:
   /// Owns the socket. `ssl`: null for plain connections; owned as well. `ending` must outlive this.
-  Connection(int socket, SSL* ssl, const ConnectionLimits& limits, const Ending& ending);
+  /// `received`: what was read from the socket before.
+  Connection(int socket, SSL* ssl, const ConnectionLimits& limits, const Ending& ending,
+             std::string received = "");
   ~Connection() override;
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
@@ -61,6 +66,8 @@ class Connection : public httplib::Stream {
   /// "HTTP/1.1".
   void begin_header();
   void begin_body(const std::string& version);
+  /// Starts the body's time limits again: the server has only now begun to read it.
+  void restart_body();
   /// Whether the request's header has not been read, or could not be.
   bool in_header() const { return in_header_; }
   /// Lines of the request's header, including the first one and the empty one at the end.
@@ -111,6 +118,8 @@ class Connection : public httplib::Stream {
   bool read_failed_ = false;  // nothing more is read, but an answer may still be written
   bool failed_ = false;
   Clock::time_point phase_end_;
+  Clock::time_point body_begin_;
+  size_t n_body_ = 0;  // bytes received since body_begin_
   Clock::time_point next_sign_;
   Clock::duration sign_pause_{};
   size_t n_header_ = 0, n_header_lines_ = 0;

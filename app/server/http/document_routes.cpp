@@ -19,7 +19,7 @@ namespace {
 constexpr int kMostReaders = 2;  // at a time: a PDF may take pdf_memory
 constexpr int kPdfSeconds = 60;
 constexpr size_t kPdfMemory = size_t{1} << 30;
-constexpr size_t kMostText = size_t{64} << 20;  // as the body of a request with this text
+constexpr size_t kCopies = 5;  // of the text: while it is read and written as JSON
 constexpr size_t kLongestName = 300;
 
 /// A place among those that read documents; given back at the end.
@@ -42,7 +42,7 @@ class ReaderPlace {
 documents::ReadLimits limits_for(size_t most_bytes, std::optional<ApiError>& given_up) {
   documents::ReadLimits limits;
   limits.most_bytes = most_bytes;
-  limits.most_text_bytes = kMostText;
+  limits.most_text_bytes = most_bytes;  // as the body of a request with this text
   limits.pdf_seconds = kPdfSeconds;
   limits.pdf_memory = kPdfMemory;
   limits.keep_going = [connection = Connection::current(), &given_up] {
@@ -67,15 +67,16 @@ void Service::add_document_routes() {
                                                   const httplib::ContentReader& reader) {
     ++n_active_;
     try {
-      const size_t most = http_.options().most_body;
-      std::string bytes = read_body(request, reader, most);
+      const size_t most = http_.most_body();
+      ReceivedBody body = read_body(request, reader, most, http_.bodies());
       const std::string given = request.get_param_value("name");
       const std::string name = given.empty() ? "the document" : given.substr(0, kLongestName);
       const ReaderPlace place(*places);
+      http_.bodies().parse(body.share, kCopies * most, check_current_client);
       std::optional<ApiError> given_up;  // and why
       std::string text;
       try {
-        text = documents::document_text(std::move(bytes), name, limits_for(most, given_up));
+        text = documents::document_text(std::move(body.text), name, limits_for(most, given_up));
       } catch (const Error&) {
         if (given_up) throw *given_up;
         throw;

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: MIT
 #include "server/http/http_server.h"
 
+#include <netinet/in.h>
 #include <openssl/err.h>
 #include <openssl/ssl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <cstring>
@@ -23,10 +25,25 @@ constexpr int kBacklog = 512;  // for bursts of connections; httplib's own value
 
 constexpr std::chrono::milliseconds kAcceptPause(10);
 
-constexpr const char* kRefusal =
-    "HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/json\r\nRetry-After: 1\r\n"
-    "Connection: close\r\nContent-Length: 110\r\n\r\n"
-    R"({"error":{"message":"too many connections","type":"server_error","param":null,"code":"too_many_connections"}} )";
+/// The bytes of an address that tell clients apart: of IPv6 those of the network, since a client
+/// may choose the others.
+std::string key_of(const sockaddr_storage& address) {
+  const auto text = [](const void* bytes, size_t n) {
+    return std::string(static_cast<const char*>(bytes), n);
+  };
+  if (address.ss_family == AF_INET) {
+    return text(&reinterpret_cast<const sockaddr_in&>(address).sin_addr, 4);
+  }
+  if (address.ss_family != AF_INET6) return "";
+  const in6_addr& ip = reinterpret_cast<const sockaddr_in6&>(address).sin6_addr;
+  return IN6_IS_ADDR_V4MAPPED(&ip) ? text(ip.s6_addr + 12, 4) : text(ip.s6_addr, 8);
+}
+
+/// Gives no password for a key, instead of asking at the terminal, and notes that one is needed.
+int no_password(char*, int, int, void* is_asked) {
+  *static_cast<bool*>(is_asked) = true;
+  return -1;
+}
 
 SSL_CTX* make_tls(const std::string& cert, const std::string& key) {
   if (cert.empty() && key.empty()) return nullptr;
@@ -40,24 +57,36 @@ SSL_CTX* make_tls(const std::string& cert, const std::string& key) {
   }
   SSL_CTX* tls = SSL_CTX_new(TLS_server_method());
   SSL_CTX_set_min_proto_version(tls, TLS1_2_VERSION);
+  bool is_encrypted = false;
+  SSL_CTX_set_default_passwd_cb(tls, no_password);
+  SSL_CTX_set_default_passwd_cb_userdata(tls, &is_encrypted);
   SSL_CTX_set_mode(tls, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
   const auto check = [&](int result, const char* option, const std::string& file) {
     if (result == 1) return;
     const char* reason = ERR_reason_error_string(ERR_peek_last_error());
     SSL_CTX_free(tls);
+    if (is_encrypted) {
+      fail(ErrorCode::kUsage,
+           "{} '{}' is encrypted, and the server has no password for it: decrypt it, as with "
+           "'openssl pkey -in {} -out decrypted.pem'",
+           option, file, file);
+    }
     fail(ErrorCode::kUsage, "{} '{}' can't be used: {}", option, file,
          reason != nullptr ? reason : "unknown error");
   };
   check(SSL_CTX_use_certificate_chain_file(tls, cert.c_str()), "--tls-cert", cert);
   check(SSL_CTX_use_PrivateKey_file(tls, key.c_str(), SSL_FILETYPE_PEM), "--tls-key", key);
   check(SSL_CTX_check_private_key(tls), "--tls-key", key);
+  SSL_CTX_set_default_passwd_cb_userdata(tls, nullptr);
   return tls;
 }
 
 }  // namespace
 
 HttpServer::HttpServer(const HttpOptions& options)
-    : options_(options), tls_(make_tls(options.tls_cert, options.tls_key)) {
+    : options_(options),
+      tls_(make_tls(options.tls_cert, options.tls_key)),
+      bodies_(options.body_memory, options.body_wait_seconds) {
   set_payload_max_length(options_.most_body);
   // the values of the header Keep-Alive; Connection enforces the limits
   set_keep_alive_timeout(static_cast<time_t>(options_.connection.idle_seconds));
@@ -77,6 +106,10 @@ HttpServer::~HttpServer() {
   if (tls_ != nullptr) SSL_CTX_free(tls_);
 }
 
+size_t HttpServer::most_body() const {
+  return std::min(options_.most_body, bodies_.most_body());
+}
+
 int HttpServer::open() {
   errno = 0;
   const int port = options_.port == 0
@@ -88,21 +121,33 @@ int HttpServer::open() {
   }
   listening_ = svr_sock_;
   ::listen(listening_, kBacklog);
+  overflow_ = std::make_unique<Overflow>(
+      tls_,
+      [this](int socket, SSL* ssl, std::string received) {
+        answer_overflow(socket, ssl, std::move(received));
+      },
+      [this] { bodies_.trim(); });
   return port;
 }
 
 void HttpServer::serve() {
-  ConnectionPool pool(options_.most_connections);
+  ConnectionPool pool({options_.most_connections, options_.most_of_address});
   running_ = true;
   while (!ending_.begun()) {
-    const int socket = accept4(listening_, nullptr, nullptr, SOCK_CLOEXEC);
+    sockaddr_storage address = {};
+    socklen_t size = sizeof(address);
+    const int socket =
+        accept4(listening_, reinterpret_cast<sockaddr*>(&address), &size, SOCK_CLOEXEC);
     if (socket >= 0) {
-      pool.enqueue([this, socket] { serve_connection(socket); });
+      if (!pool.enqueue([this, socket] { serve_connection(socket); }, key_of(address))) {
+        overflow_->take(socket);
+      }
     } else if (errno != EINTR && errno != ECONNABORTED) {
       // no descriptor or no memory: connections wait in the system until there is
       std::this_thread::sleep_for(kAcceptPause);
     }
   }
+  overflow_.reset();
   pool.shutdown();
   running_ = false;
 }
@@ -124,21 +169,16 @@ void HttpServer::announce_close(httplib::Response& response) const {
   response.set_header("Connection", "close");
 }
 
-void HttpServer::refuse(int socket) const {
-  char rest[16 << 10];  // unread bytes would reset the connection before the answer is read
-  const bool has_read = recv(socket, rest, sizeof(rest), MSG_DONTWAIT) >= 0;
-  if (tls_ == nullptr &&
-      send(socket, kRefusal, std::strlen(kRefusal), MSG_NOSIGNAL | MSG_DONTWAIT) > 0) {
-    ::shutdown(socket, SHUT_WR);
-    timeval wait = {0, 20'000};
-    setsockopt(socket, SOL_SOCKET, SO_RCVTIMEO, &wait, sizeof(wait));
-    if (!has_read) (void)!recv(socket, rest, sizeof(rest), 0);
-  }
-  ::close(socket);
+void HttpServer::answer_overflow(int socket, SSL* ssl, std::string received) {
+  ConnectionLimits limits = options_.connection;  // the thread of all such connections can't wait
+  limits.header_seconds = limits.write_seconds = limits.closing_seconds = 0;
+  Connection connection(socket, ssl, limits, ending_, std::move(received));
+  connection.begin_header();
+  bool closed = false;
+  process_request(connection, true, closed, {});
 }
 
 void HttpServer::serve_connection(int socket) {
-  if (ConnectionPool::refusing()) return refuse(socket);
   SSL* const ssl = tls_ != nullptr ? SSL_new(tls_) : nullptr;
   if (tls_ != nullptr && ssl == nullptr) {  // out of memory; must not fall back to plain text
     ::close(socket);

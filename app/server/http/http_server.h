@@ -1,14 +1,18 @@
 // SPDX-License-Identifier: MIT
-// HttpServer: httplib's parser and routes over our own connections (connection.h), whose number is
-// limited, with TLS.
+// HttpServer: httplib's parser and routes over our own connections (connection.h), with TLS. The
+// number of connections is limited; those beyond the limit learn at least how the server is
+// (overflow.h).
 #pragma once
 
 #include <httplib.h>
 
 #include <atomic>
+#include <memory>
 #include <string>
 
+#include "server/http/body_budget.h"
 #include "server/http/connection.h"
+#include "server/http/overflow.h"
 
 namespace snapkv::server {
 
@@ -17,7 +21,10 @@ struct HttpOptions {
   int port = 8080;                ///< 0: any free port
   std::string tls_cert, tls_key;  ///< PEM files; both or neither
   size_t most_connections = 512;
+  size_t most_of_address = 384;         ///< connections from one address
   size_t most_body = size_t{64} << 20;  ///< bytes of a request's body
+  size_t body_memory = size_t{1} << 30;   ///< for all bodies, from receiving to tokens
+  double body_wait_seconds = 30;           ///< how long a body waits for such memory
   ConnectionLimits connection = {};
 };
 
@@ -37,11 +44,16 @@ class HttpServer : public httplib::Server {
   void close();
 
   const HttpOptions& options() const { return options_; }
+  /// The memory of bodies, whose limit may be changed.
+  BodyBudget& bodies() { return bodies_; }
+  const BodyBudget& bodies() const { return bodies_; }
+  /// Bytes of the largest body that is taken.
+  size_t most_body() const;
 
  private:
   /// Owns the socket. Nothing that a client does has an effect beyond this call.
   void serve_connection(int socket);
-  void refuse(int socket) const;
+  void answer_overflow(int socket, SSL* ssl, std::string received);
   /// Adds headers to an answer after which the connection is closed.
   void announce_close(httplib::Response& response) const;
 
@@ -50,6 +62,8 @@ class HttpServer : public httplib::Server {
   int listening_ = -1;
   std::atomic<bool> running_ = false;
   Ending ending_;
+  BodyBudget bodies_;
+  std::unique_ptr<Overflow> overflow_;
 };
 
 }  // namespace snapkv::server

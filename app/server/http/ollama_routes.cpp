@@ -21,18 +21,17 @@ void Service::add_ollama_routes() {
   get("/api/ps", [this](const httplib::Request&, httplib::Response& response) {
     write_json(response, ollama_ps_json(context()));
   });
-  post("/api/show", [](const ApiContext& all, const Json& body, const httplib::Request&,
+  post("/api/show", [](const ApiContext& all, Body& body, const httplib::Request&,
                        httplib::Response& response) {
-    write_json(response, ollama_show_json(body, all));
+    write_json(response, ollama_show_json(body.json, all));
   });
   const auto add = [this](const char* path, ReadOllama read, bool chats) {
-    post(path, [this, read, chats](const ApiContext& all, const Json& body,
+    post(path, [this, read, chats](const ApiContext& all, Body& body,
                                    const httplib::Request& request, httplib::Response& response) {
-      if (const auto loaded = ollama_load_answer(body, all, chats)) {
+      if (const auto loaded = ollama_load_answer(body.json, all, chats)) {
         return write_json(response, *loaded);
       }
-      answer(read(body, all), request, response,
-             {all.engine, metrics_, n_active_, options_.ping_seconds});
+      answer_exchange(read(body.json, all), body, request, response);
     });
   };
   add("/api/chat", read_ollama_chat, true);
@@ -42,7 +41,7 @@ void Service::add_ollama_routes() {
 void Service::add_missing_routes() {
   const auto add = [this](const char* path, const char* what) {
     const std::string message = what;
-    post(path, [message](const ApiContext&, const Json&, const httplib::Request&,
+    post(path, [message](const ApiContext&, Body&, const httplib::Request&,
                          httplib::Response&) { throw ApiError(501, message, "not_implemented"); });
   };
   constexpr const char* kNoEmbeddings =

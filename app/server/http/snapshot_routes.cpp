@@ -5,7 +5,7 @@
 #include "base/parse_number.h"
 #include "server/api/endpoints.h"
 #include "server/api/kv_fields.h"
-#include "server/api/snapshot_names.h"
+#include "server/file_error.h"
 #include "server/http/body.h"
 #include "server/service.h"
 
@@ -38,8 +38,7 @@ Json make_snapshot(SnapshotRequest snapshot, const ApiContext& context) {
       json["kv"] = kv_json(read->kv);
     } else if (const auto* failure = std::get_if<Failure>(&*update)) {
       if (given_up) throw ApiError(*given_up);
-      throw api_error(Failure{failure->kind,
-                              without_folder(failure->message, context.options.snapshot_dir)});
+      throw api_error(Failure{failure->kind, without_paths(failure->message)});
     } else if (std::holds_alternative<AnswerEnd>(*update)) {
       return json;
     }
@@ -52,20 +51,23 @@ void Service::add_slot_routes() {
   get("/slots", [this](const httplib::Request&, httplib::Response& response) {
     write_json(response, slots_json(context()));
   });
-  post("/slots/([0-9]{1,18})", [](const ApiContext& all, const Json& body,
+  post("/slots/([0-9]{1,18})", [](const ApiContext& all, Body& body,
                                   const httplib::Request& request, httplib::Response& response) {
     const int64_t id = parse_whole(request.matches[1].str()).value_or(-1);
-    write_json(response, change_slot(id, request.get_param_value("action"), body, all));
+    write_json(response, change_slot(id, request.get_param_value("action"), body.json, all));
   });
   const char* const snapshots = "/v1/kv/snapshots";
   get(snapshots, [this](const httplib::Request&, httplib::Response& response) {
     write_json(response, snapshots_json(context()));
   });
-  post(snapshots, [this](const ApiContext& all, const Json& body, const httplib::Request&,
+  post(snapshots, [this](const ApiContext& all, Body& body, const httplib::Request&,
                          httplib::Response& response) {
     ++n_active_;
     try {
-      write_json(response, make_snapshot(read_snapshot_request(body, all), all));
+      SnapshotRequest snapshot = read_snapshot_request(body.json, all);
+      body.json = Json();
+      body.share.end_parsing();
+      write_json(response, make_snapshot(std::move(snapshot), all));
     } catch (...) {
       --n_active_;
       throw;

@@ -30,6 +30,7 @@ CpuContext make_context(int n_threads, Compute compute) {
   ctx.compute = bf16 ? DType::bf16 : DType::f32;
   ctx.rounds_activations = compute != Compute::f32;
   if (compute == Compute::automatic) ctx.byte_products = cpu_byte_products();
+  if (compute == Compute::f32) ctx.byte_products = ByteProducts::none;
   if (bf16 && !multiplies_bf16()) {
     fail(ErrorCode::kUsage, "bf16 products need AVX-512, and there is {} only; use f32",
          cpu_target_description());

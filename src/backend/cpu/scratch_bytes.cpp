@@ -84,7 +84,9 @@ size_t product_bytes(const CpuContext& ctx, const KernelShape& s) {
   const size_t tile = kTileRows * kTileCols * sizeof(float);
   const size_t library =
       ctx.n_threads * (tile + kTileLibraryBytes + pack_panel_scratch(ctx.compute));
-  if (ctx.byte_products == ByteProducts::other) return library;
+  if (ctx.byte_products == ByteProducts::other || ctx.byte_products == ByteProducts::none) {
+    return library;
+  }
   return std::max({library, panel_product_scratch(ctx, s.n_chunk, widest),
                    panel_product_scratch(ctx, s.n_ff_rows, s.n_ff)});
 }

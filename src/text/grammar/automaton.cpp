@@ -21,25 +21,25 @@ std::vector<bool> empty_rules(const States& states, const Rules& rules) {
   std::vector<std::vector<int32_t>> waiting(rules.size());  // targets of calls, by called rule
   std::vector<int32_t> work;
   const auto reach = [&](int32_t s) {
-    if (reached[static_cast<size_t>(s)]) return;
-    reached[static_cast<size_t>(s)] = true;
+    if (reached[s]) return;
+    reached[s] = true;
     work.push_back(s);
   };
   for (const Automaton::RuleStart& rule : rules) reach(rule.start);
   while (!work.empty()) {
-    const AutomatonBuilder::State& state = states[static_cast<size_t>(work.back())];
+    const AutomatonBuilder::State& state = states[work.back()];
     work.pop_back();
     for (const int32_t target : state.steps) reach(target);
     for (const Automaton::Call& call : state.calls) {
-      if (empty[static_cast<size_t>(call.rule)]) {
+      if (empty[call.rule]) {
         reach(call.target);
       } else {
-        waiting[static_cast<size_t>(call.rule)].push_back(call.target);
+        waiting[call.rule].push_back(call.target);
       }
     }
-    if (!state.is_final || empty[static_cast<size_t>(state.rule)]) continue;
-    empty[static_cast<size_t>(state.rule)] = true;
-    for (const int32_t target : waiting[static_cast<size_t>(state.rule)]) reach(target);
+    if (!state.is_final || empty[state.rule]) continue;
+    empty[state.rule] = true;
+    for (const int32_t target : waiting[state.rule]) reach(target);
   }
   return empty;
 }
@@ -60,7 +60,7 @@ std::vector<std::vector<int32_t>> first_calls(const States& states, const Rules&
       work.insert(work.end(), states[s].steps.begin(), states[s].steps.end());
       for (const Automaton::Call& call : states[s].calls) {
         calls[r].push_back(call.rule);
-        if (empty[static_cast<size_t>(call.rule)]) work.push_back(call.target);
+        if (empty[call.rule]) work.push_back(call.target);
       }
     }
     std::sort(calls[r].begin(), calls[r].end());
@@ -88,10 +88,10 @@ void refuse_left_recursion(const States& states, const Rules& rules, const std::
         continue;
       }
       const int32_t called = calls[rule][path.back().second++];
-      Mark& mark = marks[static_cast<size_t>(called)];
+      Mark& mark = marks[called];
       if (mark == Mark::open) {
         fail(ErrorCode::kUsage, "{}: left recursion: the rule {} begins with itself", name,
-             rules[static_cast<size_t>(called)].name);
+             rules[called].name);
       }
       if (mark == Mark::fresh) {
         mark = Mark::open;
@@ -106,30 +106,28 @@ class Lengths {
  public:
   Lengths(const States& states, const Rules& rules)
       : states_(states), rules_(rules), known_(states.size(), kUnknown) {}
-  bool is_short(int32_t rule) {
-    return longest(rules_[static_cast<size_t>(rule)].start, 0) <= kMostShortBytes;
-  }
+  bool is_short(int32_t rule) { return longest(rules_[rule].start, 0) <= kMostShortBytes; }
 
  private:
   static constexpr int kUnknown = -2, kOpen = -1, kLong = kMostShortBytes + 1;
   static constexpr int kMostNesting = 200;  // levels of recursion; beyond them a rule is long
 
   int longest(int32_t s, int nesting) {
-    int& known = known_[static_cast<size_t>(s)];
+    int& known = known_[s];
     if (known == kOpen || nesting > kMostNesting) return kLong;  // a loop
     if (known != kUnknown) return known;
     known = kOpen;
-    const AutomatonBuilder::State& state = states_[static_cast<size_t>(s)];
+    const AutomatonBuilder::State& state = states_[s];
     int most = 0;
     for (const Automaton::Edge& e : state.edges)
       most = std::max(most, 1 + longest(e.target, nesting + 1));
     for (const int32_t target : state.steps) most = std::max(most, longest(target, nesting + 1));
     for (const Automaton::Call& call : state.calls) {
-      const int inside = longest(rules_[static_cast<size_t>(call.rule)].start, nesting + 1);
+      const int inside = longest(rules_[call.rule].start, nesting + 1);
       most = std::max(
           most, inside > kMostShortBytes ? kLong : inside + longest(call.target, nesting + 1));
     }
-    return known_[static_cast<size_t>(s)] = std::min(most, kLong);
+    return known_[s] = std::min(most, kLong);
   }
 
   const States& states_;
@@ -147,9 +145,8 @@ std::vector<bool> returning_states(const States& states) {
     for (size_t i = states.size(); i-- > 0;) {
       const AutomatonBuilder::State& state = states[i];
       if (returns[i] || !state.edges.empty() || !state.calls.empty()) continue;
-      const bool all = std::all_of(state.steps.begin(), state.steps.end(), [&](int32_t target) {
-        return returns[static_cast<size_t>(target)];
-      });
+      const bool all = std::all_of(state.steps.begin(), state.steps.end(),
+                                   [&](int32_t target) { return returns[target]; });
       if (!all || (state.steps.empty() && !state.is_final)) continue;
       returns[i] = changed = true;
     }
@@ -165,7 +162,7 @@ Automaton::Automaton(const RuleSet& grammar, const std::string& name) : root_(gr
   rules_ = std::move(builder.rules);
   Lengths lengths(builder.states, rules_);
   for (int32_t r = 0; r < n_rules(); ++r) {
-    rules_[static_cast<size_t>(r)].is_short = lengths.is_short(r);
+    rules_[r].is_short = lengths.is_short(r);
   }
   const std::vector<bool> returns = returning_states(builder.states);
   states_.reserve(builder.states.size() + 1);

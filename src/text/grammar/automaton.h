@@ -51,8 +51,8 @@ class Automaton {
   std::span<const Edge> edges(int32_t s) const { return range(edges_, &State::edges, s); }
   std::span<const Call> calls(int32_t s) const { return range(calls_, &State::calls, s); }
   std::span<const int32_t> steps(int32_t s) const { return range(steps_, &State::steps, s); }
-  const State& state(int32_t s) const { return states_[static_cast<size_t>(s)]; }
-  const RuleStart& rule(int32_t r) const { return rules_[static_cast<size_t>(r)]; }
+  const State& state(int32_t s) const { return states_[s]; }
+  const RuleStart& rule(int32_t r) const { return rules_[r]; }
   int32_t n_states() const { return static_cast<int32_t>(states_.size()) - 1; }
   int32_t n_rules() const { return static_cast<int32_t>(rules_.size()); }
   int32_t root() const { return root_; }
@@ -64,7 +64,7 @@ class Automaton {
  private:
   template <typename T>
   std::span<const T> range(const std::vector<T>& all, int32_t State::*first, int32_t s) const {
-    const State* const at = &states_[static_cast<size_t>(s)];
+    const State* const at = &states_[s];
     return {all.data() + at[0].*first, all.data() + at[1].*first};
   }
 

@@ -23,7 +23,7 @@ AutomatonBuilder::AutomatonBuilder(const RuleSet& grammar, const std::string& na
     const int32_t start = add_state();
     rules[i].start = start;
     const int32_t end = add(grammar.rules[i].body, start);
-    states[static_cast<size_t>(end)].is_final = true;
+    states[end].is_final = true;
   }
 }
 
@@ -31,7 +31,7 @@ int32_t AutomatonBuilder::add_state() {
   if (states.size() >= kMostStates) {
     fail(ErrorCode::kUsage,
          "{}: too large, in rule {}: more than {} states with all repetitions written out", name_,
-         rules[static_cast<size_t>(rule_)].name, kMostStates);
+         rules[rule_].name, kMostStates);
   }
   states.push_back({{}, {}, {}, rule_, false});
   return static_cast<int32_t>(states.size()) - 1;
@@ -40,16 +40,16 @@ int32_t AutomatonBuilder::add_state() {
 void AutomatonBuilder::add_edge(int32_t from, ByteSpan bytes, int32_t target) {
   if (++n_edges_ > kMostEdges) {
     fail(ErrorCode::kUsage, "{}: too large, in rule {}: more than {} ranges of characters", name_,
-         rules[static_cast<size_t>(rule_)].name, kMostEdges);
+         rules[rule_].name, kMostEdges);
   }
-  states[static_cast<size_t>(from)].edges.push_back({bytes, target});
+  states[from].edges.push_back({bytes, target});
 }
 
 void AutomatonBuilder::count_part() {
   if (++n_parts_ <= kMostParts) return;  // repetitions of empty expressions make no states
   fail(ErrorCode::kUsage,
        "{}: too large, in rule {}: more than {} parts with all repetitions written out", name_,
-       rules[static_cast<size_t>(rule_)].name, kMostParts);
+       rules[rule_].name, kMostParts);
 }
 
 int32_t AutomatonBuilder::add(const Expression& expression, int32_t from) {
@@ -66,7 +66,7 @@ int32_t AutomatonBuilder::add(const Expression& expression, int32_t from) {
       return add_characters(expression.set, from);
     case Expression::Kind::rule: {
       const int32_t to = add_state();
-      states[static_cast<size_t>(from)].calls.push_back({expression.rule, to});
+      states[from].calls.push_back({expression.rule, to});
       return to;
     }
     case Expression::Kind::sequence:
@@ -86,7 +86,7 @@ int32_t AutomatonBuilder::add_choice(const Expression& expression, int32_t from)
   for (const Expression& child : expression.children) {
     const bool is_literal = child.kind == Expression::Kind::literal;
     const int32_t last = is_literal ? add_shared(child.bytes, from, shared) : add(child, from);
-    states[static_cast<size_t>(last)].steps.push_back(end);
+    states[last].steps.push_back(end);
   }
   return end;
 }
@@ -110,17 +110,17 @@ int32_t AutomatonBuilder::add_repeat(const Expression& expression, int32_t from)
   for (int i = 0; i < expression.least; ++i) from = add(item, from);
   if (expression.most == Expression::kNoLimit) {
     const int32_t loop = add_state();  // a new state, since other branches may begin at `from`
-    states[static_cast<size_t>(from)].steps.push_back(loop);
+    states[from].steps.push_back(loop);
     const int32_t last = add(item, loop);
-    states[static_cast<size_t>(last)].steps.push_back(loop);
+    states[last].steps.push_back(loop);
     return loop;
   }
   const int32_t end = add_state();
   for (int i = expression.least; i < expression.most; ++i) {
-    states[static_cast<size_t>(from)].steps.push_back(end);
+    states[from].steps.push_back(end);
     from = add(item, from);
   }
-  states[static_cast<size_t>(from)].steps.push_back(end);
+  states[from].steps.push_back(end);
   return end;
 }
 
@@ -129,7 +129,7 @@ int32_t AutomatonBuilder::add_characters(const CharSet& set, int32_t from) {
   const Characters& characters = characters_of(set);
   for (const ByteSpan bytes : characters.bytes) add_edge(from, bytes, to);
   if (characters.longer != kNoRule) {
-    states[static_cast<size_t>(from)].calls.push_back({characters.longer, to});
+    states[from].calls.push_back({characters.longer, to});
   }
   return to;
 }
@@ -162,17 +162,17 @@ const AutomatonBuilder::Characters& AutomatonBuilder::characters_of(const CharSe
 int32_t AutomatonBuilder::rule_of(const std::vector<ByteSequence>& sequences) {
   const int32_t caller = rule_;
   rule_ = static_cast<int32_t>(rules.size());
-  rules.push_back({rules[static_cast<size_t>(caller)].name, 0, false});
+  rules.push_back({rules[caller].name, 0, false});
   const int32_t start = add_state(), end = add_state();
   rules.back().start = start;
-  states[static_cast<size_t>(end)].is_final = true;
+  states[end].is_final = true;
   // The rest of a sequence -> the state that reads it.
   std::map<std::vector<ByteSpan>, int32_t> rests;
   for (const ByteSequence& sequence : sequences) {
     std::vector<ByteSpan> rest;
     int32_t target = end;
     for (int i = sequence.length - 1; i > 0; --i) {
-      const ByteSpan span = sequence.spans[static_cast<size_t>(i)];
+      const ByteSpan span = sequence.spans[i];
       rest.insert(rest.begin(), span);
       const auto [at, is_new] = rests.try_emplace(rest, 0);
       if (is_new) {
@@ -184,7 +184,7 @@ int32_t AutomatonBuilder::rule_of(const std::vector<ByteSequence>& sequences) {
     add_edge(start, sequence.spans[0], target);
   }
   rule_ = caller;
-  return static_cast<int32_t>(states[static_cast<size_t>(start)].rule);
+  return static_cast<int32_t>(states[start].rule);
 }
 
 }  // namespace snapkv::grammar

@@ -19,7 +19,7 @@ std::vector<std::string> pieces_of(const Tokenizer& tokenizer) {
   std::vector<std::string> pieces(static_cast<size_t>(tokenizer.n_vocab()));
   for (int32_t id = 0; id < tokenizer.n_vocab(); ++id) {
     if (tokenizer.is_control(id) || tokenizer.is_end_of_generation(id)) continue;
-    pieces[static_cast<size_t>(id)] = tokenizer.piece(id);
+    pieces[id] = tokenizer.piece(id);
   }
   return pieces;
 }
@@ -107,8 +107,8 @@ GrammarVocabulary::GrammarVocabulary(std::vector<std::string> pieces,
       fail(ErrorCode::kUsage, "end token {} is not one of the {} tokens of the vocabulary", id,
            pieces.size());
     }
-    is_end[static_cast<size_t>(id)] = true;
-    pieces[static_cast<size_t>(id)].clear();
+    is_end[id] = true;
+    pieces[id].clear();
   }
   grammar::TokenTrie trie(pieces);
   impl_ = std::make_unique<const Impl>(

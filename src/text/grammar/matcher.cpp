@@ -149,9 +149,9 @@ void GrammarMatcher::accept(int32_t id) {
     fail(ErrorCode::kUsage, "token {} is not one of the vocabulary's {}", id,
          vocabulary.pieces.size());
   }
-  const std::string& piece = vocabulary.pieces[static_cast<size_t>(id)];
+  const std::string& piece = vocabulary.pieces[id];
   const std::string& name = s.shared->grammar.name();
-  if (vocabulary.is_end[static_cast<size_t>(id)]) {
+  if (vocabulary.is_end[id]) {
     const std::lock_guard lock(s.shared->mutex);
     if (!s.is_complete()) {
       fail(ErrorCode::kUsage, "{}: the answer may not end here (token {})", name, id);

@@ -5,9 +5,9 @@
 #include <set>
 
 #include "base/error.h"
+#include "base/utf8.h"
 #include "snapkv/grammar.h"
 #include "text/grammar/schema_reader.h"
-#include "text/utf8.h"
 
 namespace snapkv::grammar {
 namespace {

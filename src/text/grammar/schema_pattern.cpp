@@ -5,9 +5,9 @@
 #include <optional>
 
 #include "base/error.h"
+#include "base/utf8.h"
 #include "snapkv/grammar.h"
 #include "text/grammar/schema_rules.h"
-#include "text/utf8.h"
 
 namespace snapkv::grammar {
 namespace {

@@ -73,7 +73,7 @@ int32_t StateSets::set_of(std::span<int32_t> frames, bool is_complete) {
   const uint64_t hash = hash_of(frames, is_complete);
   const auto [begin, end] = set_numbers_.equal_range(hash);
   for (auto at = begin; at != end; ++at) {
-    const Set& set = sets_[static_cast<size_t>(at->second)];
+    const Set& set = sets_[at->second];
     if (set.is_complete == is_complete && std::ranges::equal(set.frames, frames)) return at->second;
   }
   if (sets_.size() >= kMostSets) {
@@ -110,7 +110,7 @@ int32_t StateSets::compute_step(int32_t set, uint8_t byte) {
     }
   }
   const int32_t result = finish();
-  std::unique_ptr<int32_t[]>& next = sets_[static_cast<size_t>(set)].next;
+  std::unique_ptr<int32_t[]>& next = sets_[set].next;
   if (next == nullptr) {
     const auto n = static_cast<size_t>(automaton_.n_intervals());
     next = std::make_unique_for_overwrite<int32_t[]>(n);
@@ -154,7 +154,7 @@ StateSets::Targets StateSets::find_targets(int32_t set) {
     }
   };
   for (int c = 0; c < 128; ++c) {
-    add(kinds::kOfAscii[static_cast<size_t>(c)], step(set, static_cast<uint8_t>(c)));
+    add(kinds::kOfAscii[c], step(set, static_cast<uint8_t>(c)));
   }
   for (const auto& [spelling, kind] : kinds::beyond_ascii()) {
     step_through(set, std::span(spelling.spans).first(static_cast<size_t>(spelling.length)),
@@ -170,11 +170,11 @@ StateSets::Targets StateSets::find_targets(int32_t set) {
 }
 
 const StateSets::Targets& StateSets::targets(int32_t set) {
-  if (sets_[static_cast<size_t>(set)].targets == nullptr) {
+  if (sets_[set].targets == nullptr) {
     auto found = std::make_unique<const Targets>(find_targets(set));  // this may reallocate sets_
-    sets_[static_cast<size_t>(set)].targets = std::move(found);
+    sets_[set].targets = std::move(found);
   }
-  return *sets_[static_cast<size_t>(set)].targets;
+  return *sets_[set].targets;
 }
 
 // The kinds after which the usual continuations are possible: not a backslash in a string.
@@ -199,17 +199,17 @@ CharacterKinds StateSets::kinds_that_go_on(int32_t set) {
 const StateSets::Open& StateSets::find_open(int32_t set) {
   auto found = std::make_unique<const Open>(
       Open{find_reach(set, kinds_that_go_on(set)), targets(set).possible});
-  std::unique_ptr<const Open>& open = sets_[static_cast<size_t>(set)].open;
+  std::unique_ptr<const Open>& open = sets_[set].open;
   open = std::move(found);
   return *open;
 }
 
 StateSets::Reach StateSets::reach(int32_t set, CharacterKinds kinds) {
-  for (const Reach& known : sets_[static_cast<size_t>(set)].reaches) {
+  for (const Reach& known : sets_[set].reaches) {
     if (known.kinds == kinds) return known;
   }
   const Reach found = find_reach(set, kinds);
-  sets_[static_cast<size_t>(set)].reaches.push_back(found);
+  sets_[set].reaches.push_back(found);
   return found;
 }
 

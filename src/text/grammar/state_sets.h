@@ -40,7 +40,7 @@ class StateSets {
   /// The set after one more byte. Throws Error{kRuntime} if the grammar has too many ways to read
   /// the text, or the work that allow_work() granted is used up.
   int32_t step(int32_t set, uint8_t byte) {
-    const std::unique_ptr<int32_t[]>& next = sets_[static_cast<size_t>(set)].next;
+    const std::unique_ptr<int32_t[]>& next = sets_[set].next;
     if (next != nullptr) {
       const int32_t known = next[automaton_.interval(byte)];
       if (known >= 0) return known;
@@ -66,18 +66,16 @@ class StateSets {
   };
   /// Throws as step() does.
   const Open& open(int32_t set) {
-    const std::unique_ptr<const Open>& known = sets_[static_cast<size_t>(set)].open;
+    const std::unique_ptr<const Open>& known = sets_[set].open;
     return known != nullptr ? *known : find_open(set);
   }
   /// The reach of these kinds. Throws as step() does.
   Reach reach(int32_t set, CharacterKinds kinds);
   /// The frames of a set, sorted.
-  std::span<const int32_t> frames(int32_t set) const {
-    return sets_[static_cast<size_t>(set)].frames;
-  }
+  std::span<const int32_t> frames(int32_t set) const { return sets_[set].frames; }
   /// Whether the text may end here.
-  bool is_complete(int32_t set) const { return sets_[static_cast<size_t>(set)].is_complete; }
-  const Frame& frame(int32_t f) const { return frames_[static_cast<size_t>(f)]; }
+  bool is_complete(int32_t set) const { return sets_[set].is_complete; }
+  const Frame& frame(int32_t f) const { return frames_[f]; }
   const Automaton& automaton() const { return automaton_; }
 
   /// The frame with this state and this frame below it.

@@ -7,9 +7,7 @@
 namespace snapkv::grammar {
 
 TokenTrie::TokenTrie(const std::vector<std::string>& pieces) {
-  const auto piece = [&](int32_t id) -> std::string_view {
-    return pieces[static_cast<size_t>(id)];
-  };
+  const auto piece = [&](int32_t id) -> std::string_view { return pieces[id]; };
   for (int32_t id = 0; id < std::ssize(pieces); ++id) {
     if (!piece(id).empty() && piece(id).size() <= kMostBytes) ids_.push_back(id);
   }
@@ -27,7 +25,7 @@ TokenTrie::TokenTrie(const std::vector<std::string>& pieces) {
     const auto n_shared = static_cast<size_t>(parted.first - before.begin());
     const auto next = static_cast<int32_t>(nodes_.size());
     for (; path.size() > n_shared + 1; path.pop_back()) {
-      nodes_[static_cast<size_t>(path.back())].end = next;
+      nodes_[path.back()].end = next;
     }
     for (size_t depth = n_shared; depth < bytes.size(); ++depth) {
       path.push_back(static_cast<int32_t>(nodes_.size()));
@@ -38,7 +36,7 @@ TokenTrie::TokenTrie(const std::vector<std::string>& pieces) {
     before = bytes;
   }
   const auto end = static_cast<int32_t>(nodes_.size());
-  for (const int32_t open : path) nodes_[static_cast<size_t>(open)].end = end;
+  for (const int32_t open : path) nodes_[open].end = end;
   nodes_.push_back({end, static_cast<int32_t>(ids_.size()), 0, 0});
   find_below();
   count_characters();
@@ -60,9 +58,9 @@ void TokenTrie::count_characters() {
     const Node& at = node(i);
     const bool begins = (at.byte & 0xc0) != 0x80;
     const int32_t n = counts[at.depth] = counts[at.depth - 1u] + (begins ? 1 : 0);
-    below_[static_cast<size_t>(i)].n_before = n;
+    below_[i].n_before = n;
     for (int32_t t = at.tokens; t < node(i + 1).tokens; ++t) {
-      n_characters_[static_cast<size_t>(t)] = static_cast<uint16_t>(n);
+      n_characters_[t] = static_cast<uint16_t>(n);
     }
   }
 }
@@ -70,7 +68,7 @@ void TokenTrie::count_characters() {
 void TokenTrie::find_below() {
   below_.resize(nodes_.size());
   for (int32_t i = n_nodes(); i-- > 0;) {  // children come after their parents
-    Below& below = below_[static_cast<size_t>(i)];
+    Below& below = below_[i];
     for (int32_t child = i + 1; child < node(i).end; child = node(child).end) {
       const uint8_t byte = node(child).byte;
       if (byte < 0x80) {
@@ -80,7 +78,7 @@ void TokenTrie::find_below() {
       const Below texts = beginning_with(child);
       below.kinds |= texts.kinds;
       below.n_characters = std::max(below.n_characters, texts.n_characters);
-      if (byte >= kFirstOfMore) below_[static_cast<size_t>(child)] = texts;
+      if (byte >= kFirstOfMore) below_[child] = texts;
     }
   }
 }

@@ -37,7 +37,7 @@ class TokenTrie {
   /// `pieces`: the tokens' bytes by id; empty ones and those that are too long get no node.
   explicit TokenTrie(const std::vector<std::string>& pieces);
 
-  const Node& node(int32_t i) const { return nodes_[static_cast<size_t>(i)]; }
+  const Node& node(int32_t i) const { return nodes_[i]; }
   int32_t n_nodes() const { return static_cast<int32_t>(nodes_.size()) - 1; }
   /// The tokens whose bytes end at a node.
   std::span<const int32_t> ids(int32_t i) const { return ids(i, i + 1); }
@@ -45,7 +45,7 @@ class TokenTrie {
   std::span<const int32_t> ids(int32_t begin, int32_t end) const {
     return {ids_.data() + node(begin).tokens, ids_.data() + node(end).tokens};
   }
-  const Below& below(int32_t i) const { return below_[static_cast<size_t>(i)]; }
+  const Below& below(int32_t i) const { return below_[i]; }
   /// The number of characters that begin in each of these tokens.
   std::span<const uint16_t> n_characters(int32_t begin, int32_t end) const {
     return {n_characters_.data() + node(begin).tokens, n_characters_.data() + node(end).tokens};

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/utf8.h"
 #include "text/jinja/operators.h"
 #include "text/jinja/text_functions.h"
 
@@ -143,7 +144,7 @@ void append_number(Budget& budget, const FormatSpec& spec, const Value& value, T
     const bool valid = c >= 0 && c <= 0x10ffff && (c < 0xd800 || c >= 0xe000);
     if (!valid) fail(ErrorCode::kUsage, "{} is no character", c);
     std::string bytes;
-    encode_char(static_cast<int32_t>(c), bytes);
+    utf8::append(bytes, static_cast<uint32_t>(c));
     return append_text(budget, spec, Text(bytes), out);
   }
   const bool negative =

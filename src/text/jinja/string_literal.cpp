@@ -2,6 +2,7 @@
 #include "text/jinja/string_literal.h"
 
 #include "base/error.h"
+#include "base/utf8.h"
 #include "text/jinja/text.h"
 
 namespace snapkv::jinja {
@@ -39,7 +40,7 @@ class Unescaper {
   }
 
   /// Reads `n` hexadecimal digits after the escape letter `name`.
-  int32_t hex(int n, char name) {
+  uint32_t hex(int n, char name) {
     int64_t value = 0;
     for (int i = 0; i < n; ++i) {
       const int digit = rest_.empty() ? -1 : hex_digit(rest_.front());
@@ -54,22 +55,22 @@ class Unescaper {
       fail(ErrorCode::kUsage, "line {}: a string has \\{} with {:x}, which is no character", line_,
            name, value);
     }
-    return static_cast<int32_t>(value);
+    return static_cast<uint32_t>(value);
   }
 
-  void character(int32_t codepoint, std::string& out) {
+  void character(uint32_t codepoint, std::string& out) {
     if (codepoint >= 0xd800 && codepoint < 0xdc00 && rest_.starts_with("\\u")) {
       rest_.remove_prefix(2);
-      const int32_t low = hex(4, 'u');
+      const uint32_t low = hex(4, 'u');
       if (low >= 0xdc00 && low < 0xe000) {
-        return encode_char(0x10000 + ((codepoint - 0xd800) << 10) + (low - 0xdc00), out);
+        return utf8::append(out, 0x10000 + ((codepoint - 0xd800) << 10) + (low - 0xdc00));
       }
     }
     if (codepoint >= 0xd800 && codepoint < 0xe000) {
       fail(ErrorCode::kUsage, "line {}: a string has half of a surrogate pair, \\u{:04x}", line_,
            codepoint);
     }
-    encode_char(codepoint, out);
+    utf8::append(out, codepoint);
   }
 
   void escape(std::string& out) {
@@ -87,7 +88,7 @@ class Unescaper {
     } else if (name == 'U') {
       character(hex(8, name), out);
     } else if (name >= '0' && name <= '7') {
-      int32_t value = name - '0';
+      uint32_t value = name - '0';
       for (int i = 0; i < 2 && !rest_.empty() && rest_[0] >= '0' && rest_[0] <= '7'; ++i) {
         value = value * 8 + (next() - '0');
       }

@@ -63,7 +63,7 @@ void TextBuilder::append_as(std::string_view bytes, bool input) {
 
 void TextBuilder::append_char(int32_t codepoint, bool input) {
   std::string bytes;
-  encode_char(codepoint, bytes);
+  utf8::append(bytes, static_cast<uint32_t>(codepoint));
   append_as(bytes, input);
 }
 
@@ -84,62 +84,6 @@ TextPtr substring(Budget& budget, const Text& text, size_t begin, size_t end) {
 TextPtr with_markup(const TextPtr& text, bool markup) {
   if (text->markup() == markup) return text;
   return std::make_shared<const Text>(text->bytes(), text->input(), markup);
-}
-
-size_t find_invalid_utf8(std::string_view bytes) {
-  const auto byte = [&](size_t at) { return static_cast<unsigned char>(bytes[at]); };
-  for (size_t at = 0; at < bytes.size();) {
-    const unsigned char first = byte(at);
-    if (first < 0x80) {
-      ++at;
-      continue;
-    }
-    const size_t n = first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : 2;
-    if (first < 0xc2 || first > 0xf4 || at + n > bytes.size()) return at;
-    for (size_t i = 1; i < n; ++i) {
-      if ((byte(at + i) & 0xc0) != 0x80) return at;
-    }
-    const int32_t codepoint = decode_char(bytes, at);
-    const bool too_long = (n == 3 && codepoint < 0x800) || (n == 4 && codepoint < 0x10000);
-    const bool surrogate = codepoint >= 0xd800 && codepoint < 0xe000;
-    if (too_long || surrogate || codepoint > 0x10ffff) return at;
-    at += n;
-  }
-  return std::string_view::npos;
-}
-
-size_t char_bytes(char first) {
-  const auto byte = static_cast<unsigned char>(first);
-  return byte < 0x80 ? 1 : byte < 0xe0 ? 2 : byte < 0xf0 ? 3 : 4;
-}
-
-int32_t decode_char(std::string_view bytes, size_t at) {
-  const size_t n = char_bytes(bytes[at]);
-  const auto first = static_cast<unsigned char>(bytes[at]);
-  if (n == 1) return first;
-  int32_t codepoint = first & (0xff >> (n + 1));
-  for (size_t i = 1; i < n; ++i) codepoint = codepoint << 6 | (bytes[at + i] & 0x3f);
-  return codepoint;
-}
-
-void encode_char(int32_t codepoint, std::string& out) {
-  const auto c = static_cast<uint32_t>(codepoint);
-  const auto tail = [&](int shift) { return static_cast<char>(0x80 | (c >> shift & 0x3f)); };
-  if (c < 0x80) {
-    out += static_cast<char>(c);
-  } else if (c < 0x800) {
-    out += static_cast<char>(0xc0 | c >> 6);
-    out += tail(0);
-  } else if (c < 0x10000) {
-    out += static_cast<char>(0xe0 | c >> 12);
-    out += tail(6);
-    out += tail(0);
-  } else {
-    out += static_cast<char>(0xf0 | c >> 18);
-    out += tail(12);
-    out += tail(6);
-    out += tail(0);
-  }
 }
 
 }  // namespace snapkv::jinja

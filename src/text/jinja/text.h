@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/utf8.h"
 #include "snapkv/chat.h"
 #include "text/jinja/budget.h"
 
@@ -77,12 +78,11 @@ TextPtr with_markup(const TextPtr& text, bool markup);
 
 // ---------------------------------------------------------------- UTF-8
 
-/// The first byte that does not begin a valid UTF-8 sequence; npos if there is none.
-size_t find_invalid_utf8(std::string_view bytes);
 /// The length in bytes of a character that begins with `first`, in valid UTF-8.
-size_t char_bytes(char first);
+inline size_t char_bytes(char first) { return static_cast<size_t>(utf8::length_by_lead(first)); }
 /// The character at byte `at` of valid UTF-8.
-int32_t decode_char(std::string_view bytes, size_t at);
-void encode_char(int32_t codepoint, std::string& out);
+inline int32_t decode_char(std::string_view bytes, size_t at) {
+  return static_cast<int32_t>(utf8::code_point(&bytes[at], utf8::length_by_lead(bytes[at])));
+}
 
 }  // namespace snapkv::jinja

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "base/utf8.h"
 #include "text/jinja/unicode.h"
 
 namespace snapkv::jinja {
@@ -26,7 +27,7 @@ TextPtr map_chars(Budget& budget, const Text& text, Change change) {
   for (size_t at = 0; at < bytes.size(); at += char_bytes(bytes[at])) {
     changed.clear();
     for (const char32_t c : change(decode_char(bytes, at), at)) {
-      encode_char(static_cast<int32_t>(c), changed);
+      utf8::append(changed, c);
     }
     out.append_as(changed, !text.input().empty() && text.has_input(at, at + 1));
   }

@@ -5,6 +5,7 @@ import { percent } from "../format";
 import { el } from "../page";
 import { isRunning, type Answer } from "./conversation";
 import { renderMarkdown } from "./markdown_view";
+import { sourcesView } from "./sources_view";
 import { details, doneShare, facts, progressText } from "./numbers";
 
 export interface AnswerView {
@@ -48,19 +49,22 @@ function panel(answer: Answer): HTMLElement[] {
   return parts;
 }
 
-/** `isText`: the answer continues a text, so that it is shown as it was written. */
-export function answerView(answer: Answer, title: string, isText = false): AnswerView {
+/** `isText`: the answer continues a text, so that it is shown as it was written. `showSource` gets the text
+ *  of a passage that the answer was taken from. */
+export function answerView(answer: Answer, title: string, isText: boolean,
+    showSource: (passage: string) => void): AnswerView {
   const progress = el("progress", { max: "1", value: "0", "aria-label": "Reading the prompt" });
   const progressLine = el("p", { class: "state" });
   const reasoningText = el("div", { class: "reasoning-text" });
   const reasoning = el("details", { class: "reasoning" }, el("summary", {}, "Reasoning"), reasoningText);
   const text = el("div", { class: "answer-text" });
   const error = el("p", { class: "error", role: "alert" });
+  const sources = el("div", {});
   const numbers = el("div", { class: "kv" });
   const kept = el("details", { class: "kept" }, el("summary", {}, "What was kept"));
   const head = el("div", { class: "answer-head" }, el("h3", {}, title), copyButton(answer));
   const element = el("article", { class: "answer", "aria-label": title }, head, progressLine, progress,
-    reasoning, text, error, numbers, kept);
+    reasoning, text, error, sources, numbers, kept);
   kept.hidden = true;
   let drawn = { text: "", reasoning: "" };
 
@@ -90,7 +94,11 @@ export function answerView(answer: Answer, title: string, isText = false): Answe
     error.textContent = answer.error ?? "";
     error.hidden = !answer.error;
     (head.lastElementChild as HTMLElement).hidden = running || answer.text === "";
-    if (!running) numbers.replaceChildren(...panel(answer));
+    if (!running) {
+      numbers.replaceChildren(...panel(answer));
+      const passages = answer.kv?.sources ?? [];
+      sources.replaceChildren(...(passages.length > 0 ? [sourcesView(passages, showSource)] : []));
+    }
     numbers.hidden = numbers.childElementCount === 0;
   };
   let waiting = false;

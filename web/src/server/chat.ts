@@ -203,6 +203,12 @@ export class Chat {
     if (error instanceof ApiError && error.status === 401) this.host.askForKey(error.message);
   }
 
+  private showSource(passage: string): void {
+    if (!this.views.some((view) => view.showPassage(passage))) {
+      this.host.say("This passage is part of a message, not of a document.");
+    }
+  }
+
   private addKept(view: TurnView, i: number, answer: Answer): void {
     const kept = this.kept.get(answer);
     if (kept) view.answers[i].addKept((box) => void showKept(box, kept, this.host.api));
@@ -211,7 +217,7 @@ export class Chat {
   private drawAll(): void {
     const { turns } = this.conversation;
     this.views = turns.map((turn) => {
-      const view = turnView(turn);
+      const view = turnView(turn, (passage) => this.showSource(passage));
       turn.answers.forEach((answer, i) => this.addKept(view, i, answer));
       return view;
     });

@@ -135,6 +135,14 @@ export function snapshotBody(settings: Settings, name: string, text: string): ob
   return { name, text, ...(settings.system ? { system: settings.system } : {}), ...keeps };
 }
 
+/** A full cache keeps every position, so a list of them is useless; a snapshot has no text that an answer
+ *  could be taken from. */
+function reportOf(settings: Settings, kv: KvRequest): string {
+  const positions = settings.positions && kv.policy !== kFull;
+  if (kv.snapshot !== undefined) return positions ? "positions" : "summary";
+  return positions ? "all" : "sources";
+}
+
 /** `input`: a conversation, or a text that the model continues. */
 export function requestBody(settings: Settings, kv: KvRequest, input: Message[] | string): object {
   const completes = typeof input === "string";
@@ -142,8 +150,7 @@ export function requestBody(settings: Settings, kv: KvRequest, input: Message[] 
     ...(completes ? { prompt: input, max_tokens: kCompletionTokens } : { messages: input }),
     ...settings.sampling,
     kv,
-    // a full cache keeps every position, so a list of them is useless
-    kv_report: settings.positions && kv.policy !== kFull ? "positions" : "summary",
+    kv_report: reportOf(settings, kv),
     return_progress: true,
   };
 }

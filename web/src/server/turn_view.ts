@@ -6,6 +6,7 @@ import { answerView, type AnswerView } from "./answer_view";
 import type { Answer, TextDocument, Turn } from "./conversation";
 import { comparison } from "./numbers";
 import { kFull } from "./settings";
+import { showPassage } from "./sources_view";
 
 export interface TurnView {
   element: HTMLElement;
@@ -13,6 +14,8 @@ export interface TurnView {
   /** What can be done with the turn; nothing while an answer is computed. */
   setActions(actions: TurnAction[]): void;
   update(): void;
+  /** Opens the document that has this passage, and marks it; false if none has. */
+  showPassage(passage: string): boolean;
 }
 
 export interface TurnAction {
@@ -43,18 +46,21 @@ function titleOf({ request }: Answer): string {
   return request.policy === kFull ? "Full cache" : `${request.policy ?? "Answer"}`;
 }
 
+const kShown = 20_000; // characters of a document
+
 function shownDocument(document: TextDocument): HTMLElement {
-  const kShown = 20_000;
   const cut = document.text.length > kShown ? `${document.text.slice(0, kShown)} …` : document.text;
   return el("details", { class: "document" },
     el("summary", {}, `${document.name} `, el("span", {}, documentSize(document))),
     el("div", { class: "document-text", tabindex: "0", role: "region", "aria-label": document.name }, cut));
 }
 
-export function turnView(turn: Turn): TurnView {
-  const user = el("div", { class: "user" }, ...turn.documents.map(shownDocument),
+/** `showSource` gets the text of a passage that an answer was taken from. */
+export function turnView(turn: Turn, showSource: (passage: string) => void): TurnView {
+  const documents = turn.documents.map(shownDocument);
+  const user = el("div", { class: "user" }, ...documents,
     ...(turn.text ? [el("p", {}, turn.text)] : []));
-  const answers = turn.answers.map((answer) => answerView(answer, titleOf(answer), turn.completes));
+  const answers = turn.answers.map((answer) => answerView(answer, titleOf(answer), turn.completes === true, showSource));
   const line = el("p", { class: "comparison" });
   const actions = el("div", { class: "actions" });
   const element = el("section", { class: "turn", "aria-label": "Message and answer" }, user, line,
@@ -65,6 +71,11 @@ export function turnView(turn: Turn): TurnView {
     line.hidden = line.textContent === "";
   };
   update();
-  return { element, answers, update,
+  const showPassageHere = (passage: string) => documents.some((details, i) => {
+    if (!turn.documents[i].text.includes(passage)) return false;
+    (details as HTMLDetailsElement).open = true;
+    return showPassage(details.querySelector(".document-text")!, turn.documents[i].text, passage, kShown);
+  });
+  return { element, answers, update, showPassage: showPassageHere,
     setActions: (all) => actions.replaceChildren(...all.map(actionButton)) };
 }

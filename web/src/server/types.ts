@@ -74,6 +74,11 @@ export interface KvRequest {
   [param: string]: Value | undefined;
 }
 
+export interface KvSource {
+  attention: number;
+  text: string;
+}
+
 /** The answer's `kv` object; `positions` is [n_layer][n_head_kv][kept]. */
 export interface Kv {
   policy: string;
@@ -83,6 +88,8 @@ export interface Kv {
   bytes_after: number;
   compress_ms: number;
   reused_tokens: number;
+  /** The sentences that the answer was taken from. */
+  sources?: KvSource[];
   positions?: number[][][];
 }
 

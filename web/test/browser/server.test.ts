@@ -30,6 +30,10 @@ test("a document, a question, the answer and what it cost", async () => {
   assert.match(values.bytes!, /^[\d.,]+ KiB of [\d.,]+ [KM]iB$/);
   assert.match(values.ratio!, /^1\d(\.\d)?×$|^[2-9]\d(\.\d)?×$/);
   assert.ok(values.first && values.speed);
+  await page.locator("[data-do=source]").click();
+  assert.equal(await page.locator(".document-text mark").textContent(), "The secret number of Rome is 48213.");
+  assert.ok(await page.locator(".document-text mark").isVisible());
+  await shot(page, "source");
   await page.getByText("What was kept").click();
   await page.locator("[data-chart=kept-map][data-drawn=true]").waitFor();
   await page.locator(".kept-box .text").waitFor();

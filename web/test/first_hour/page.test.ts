@@ -25,6 +25,9 @@ for (const [scheme, width] of [["light", 1280], ["dark", 400]] as const) {
     await shot(page, `first-hour-${width}-answered`);
     const answer = (await answers(page).last().locator(".answer-text").textContent()) ?? "";
     assert.ok(answer.includes(required("SNAPKV_ANSWER")), answer);
+    await page.locator("[data-do=source]").first().click();
+    assert.ok((await page.locator(".document-text mark").textContent())!.includes(required("SNAPKV_ANSWER")));
+    await shot(page, `first-hour-${width}-source`);
     const wide = await page.evaluate(() => document.documentElement.scrollWidth - window.innerWidth);
     assert.ok(wide <= 0, `${wide} pixels too wide`);
     await close();

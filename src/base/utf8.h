@@ -35,7 +35,9 @@ void append(std::string& out, uint32_t code_point);
 
 /// The number of ASCII bytes at the start of `text`.
 size_t ascii_prefix(std::string_view text);
-bool is_valid(std::string_view text);
+/// The number of bytes before the first that is not part of a valid character.
+size_t valid_prefix(std::string_view text);
+inline bool is_valid(std::string_view text) { return valid_prefix(text) == text.size(); }
 
 /// `text` with every byte that is not part of a valid character replaced by U+FFFD.
 std::string with_replacements(std::string_view text);

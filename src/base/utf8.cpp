@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-#include "text/utf8.h"
+#include "base/utf8.h"
 
+#include <algorithm>
 #include <cstring>
 
 namespace snapkv::utf8 {
@@ -108,14 +109,15 @@ size_t ascii_prefix(std::string_view text) {
   return i;
 }
 
-bool is_valid(std::string_view text) {
-  for (;;) {
-    text.remove_prefix(ascii_prefix(text));
-    if (text.empty()) return true;
-    const int n = valid_length(text);
-    if (n == 0) return false;
-    text.remove_prefix(static_cast<size_t>(n));
+size_t valid_prefix(std::string_view text) {
+  size_t at = 0;
+  while (at < text.size()) {
+    const size_t n_ascii = ascii_prefix(text.substr(at));
+    const int n = n_ascii > 0 ? 0 : valid_length(text.substr(at));
+    if (n_ascii == 0 && n == 0) break;
+    at += n_ascii + static_cast<size_t>(n);
   }
+  return at;
 }
 
 std::string with_replacements(std::string_view text) {

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: MIT
+#include "cli/generate/cite.h"
+
+#include <fmt/core.h>
+
+#include "cli/common/plain_text.h"
+
+namespace snapkv::cli {
+namespace {
+
+/// The text on one line.
+std::string on_a_line(std::string_view text) {
+  std::string line;
+  for (const char c : text) {
+    const bool is_blank = c == ' ' || c == '\n' || c == '\t' || c == '\r';
+    if (!is_blank) {
+      line += c;
+    } else if (!line.empty() && line.back() != ' ') {
+      line += ' ';
+    }
+  }
+  return printable(line);
+}
+
+}  // namespace
+
+void add_cite_option(CLI::App& app, bool& cites) {
+  app.add_flag("--cite", cites,
+               "After the answer, print the sentences of the document that it attended to most");
+}
+
+std::vector<CitedPassage> cited_passages(Session& session, std::span<const int32_t> prompt,
+                                         std::string_view document) {
+  const std::vector<float> attention = session.answer_attention();
+  std::vector<CitedPassage> passages;
+  for (const SourcePassage& source : find_sources(session.model(), prompt, attention, document)) {
+    passages.push_back(
+        {source, std::string(document.substr(source.begin, source.end - source.begin))});
+  }
+  return passages;
+}
+
+std::string sources_text(const std::vector<CitedPassage>& passages) {
+  if (passages.empty()) return "Sources: none, the answer attends to no passage of the document\n";
+  std::string text = "Sources, with the attention that the answer gives them:\n";
+  for (const CitedPassage& passage : passages) {
+    text += fmt::format("  {:.2f}  {}\n", passage.source.attention,
+                        on_a_line(passage.text));
+  }
+  return text;
+}
+
+nlohmann::ordered_json sources_json(const std::vector<CitedPassage>& passages) {
+  auto json = nlohmann::ordered_json::array();
+  for (const CitedPassage& passage : passages) {
+    json.push_back({{"begin", passage.source.begin},
+                    {"end", passage.source.end},
+                    {"attention", passage.source.attention},
+                    {"text", passage.text}});
+  }
+  return json;
+}
+
+}  // namespace snapkv::cli

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: MIT
+// --cite: the passages of a document that an answer was taken from (snapkv/sources.h).
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "snapkv/engine.h"
+#include "snapkv/sources.h"
+
+namespace snapkv::cli {
+
+struct CitedPassage {
+  SourcePassage source;
+  std::string text;
+};
+
+void add_cite_option(CLI::App& app, bool& cites);
+
+/// The sources of the answer that `session` has written since trace_answer(), in the document that
+/// stands among the prompt's tokens.
+std::vector<CitedPassage> cited_passages(Session& session, std::span<const int32_t> prompt,
+                                         std::string_view document);
+
+/// For people, to follow the answer.
+std::string sources_text(const std::vector<CitedPassage>& passages);
+/// [{"begin", "end", "attention", "text"}]; bytes of the document.
+nlohmann::ordered_json sources_json(const std::vector<CitedPassage>& passages);
+
+}  // namespace snapkv::cli
