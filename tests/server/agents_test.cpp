@@ -370,8 +370,8 @@ TEST_F(Agents, CallsOfCustomToolsHoldTheirText) {
   Exchange chat = exchange(read_chat_completion, R"({"messages": [{"role": "user",
     "content": "x"}], "stream": true, )" + std::string(kCustomTool) + "}");
   Generation generation;
-  push_answer(generation, {"<tool_call>\n{\"name\": \"run\", \"arguments\": {\"input\": \"a",
-                           "\\nb\"}}\n</tool_call>"});
+  push_answer(generation, {"<tool_call>\n{\"name\": \"run\", \"arguments\": {\"input\": "
+                           "\"a\\nb\"}}\n</tool_call>"});
   std::string events;
   while (!chat.answers->complete()) {
     events += chat.answers->take(*generation.next(std::chrono::milliseconds(0)));

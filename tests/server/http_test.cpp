@@ -391,6 +391,7 @@ TEST_F(Http, EndpointsOfTheModel) {
   EXPECT_EQ(client().Get("/v1/models/needle")->status, 200);
   EXPECT_EQ(client().Get("/v1/models/other")->status, 404);
   EXPECT_EQ(client().Get("/v1/models/org/needle")->status, 404);
+  EXPECT_EQ(get("/tokenizer_info")["tokenizer_class"], "snapkv");
   EXPECT_EQ(get("/props")["tool_format"], "hermes");
   EXPECT_EQ(get("/props")["kv"]["policies"].size(), all_policies().size());
   EXPECT_EQ(get("/slots")[0]["n_tokens"], 100);

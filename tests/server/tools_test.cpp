@@ -320,7 +320,7 @@ TEST(Tools, GrammarsOfManySchemasAreBounded) {
 TEST(Tools, RefusesWhatIsNone) {
   const std::pair<const char*, const char*> kWrong[] = {
       {R"({"tools": {}})", "'tools' must be an array, not an object"},
-      {R"({"tools": [{"type": "web_search"}]})", "'tools[0].type' must be \"function\""},
+      {R"({"tools": [{"type": "web_search"}]})", "'tools[0].type' must be function or custom"},
       {R"({"tools": [{"type": "function"}]})", "'tools[0].function' is missing"},
       {R"({"tools": [{"type": "function", "function": {"name": "a b"}}]})",
        "'tools[0].function.name' must be 1 to 128 letters"},

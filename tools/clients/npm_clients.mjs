@@ -108,7 +108,7 @@ const clients = {
   },
   "Vercel AI SDK (openai-compatible)": async () => {
     const { createOpenAICompatible } = await import("@ai-sdk/openai-compatible");
-    const provider = createOpenAICompatible({ name: "snapkv", baseURL: url + "/v1", supportsStructuredOutputs: true });
+    const provider = createOpenAICompatible({ name: "snapkv", baseURL: url + "/v1", includeUsage: true, supportsStructuredOutputs: true });
     await vercel(provider(model));
   },
   "Vercel AI SDK (openai)": async () => {
