@@ -42,6 +42,10 @@ std::vector<SourcePassage> find_sources(const Model& model, std::span<const int3
                                  std::span<const float> attention, std::string_view document,
                                  const SourceOptions& options = {});
 
+/// What a message says before its last paragraph, which asks about the rest; empty if it has one
+/// paragraph only.
+std::string_view text_before_question(std::string_view message);
+
 /// The sentences of a text, as [begin, end) without the white space around them: they end after .!?
 /// and their like, at empty lines, and before lines that begin an item, a heading or a row of a
 /// table. What is longer than 600 bytes is divided at ends of lines, or at blanks.

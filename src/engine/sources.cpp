@@ -95,6 +95,11 @@ struct SpelledTokens {
 
 }  // namespace
 
+std::string_view text_before_question(std::string_view message) {
+  const size_t question = message.rfind("\n\n", message.find_last_not_of('\n'));
+  return message.substr(0, question == std::string_view::npos ? 0 : question);
+}
+
 std::vector<ByteRange> split_sentences(std::string_view text) {
   std::vector<ByteRange> ranges;
   for (size_t begin = 0; begin < text.size();) {

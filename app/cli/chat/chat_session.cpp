@@ -132,8 +132,30 @@ void ChatSession::read(const Callbacks& callbacks, Answer& result) {
   sampler_.accept(reading.tokens);
   is_current_ = false;  // until the answer is complete
   pending_.clear();
+  if (reading.is_complete) seen_.clear();
+  seen_.insert(seen_.end(), reading.tokens.begin(), reading.tokens.end());
   result.read_seconds = timer.seconds();
   if (callbacks.on_begin) callbacks.on_begin(reading.text);
+}
+
+/// Where the answer comes from: what users have said, but for the paragraph that it answers.
+std::vector<CitedPassage> ChatSession::sources() {
+  std::vector<CitedPassage> all;
+  const Json& turns = conversation_.turns();
+  for (size_t i = 0; i < turns.size(); ++i) {
+    if (turns[i].at("role") != "user") continue;
+    const auto content = turns[i].at("content").get<std::string>();
+    const bool is_last = i + 2 >= turns.size();  // the answer follows it
+    const std::vector<CitedPassage> found = cited_passages(
+        session_, seen_, is_last ? text_before_question(content) : std::string_view(content));
+    all.insert(all.end(), found.begin(), found.end());
+  }
+  float most = 0;
+  for (const CitedPassage& passage : all) most = std::max(most, passage.source.attention);
+  std::erase_if(all, [most](const CitedPassage& passage) {
+    return passage.source.attention < SourceOptions().share * most;
+  });
+  return all;
 }
 
 void ChatSession::write(const Callbacks& callbacks, Answer& result) {
@@ -148,7 +170,10 @@ void ChatSession::write(const Callbacks& callbacks, Answer& result) {
     const int64_t n_unread = n_before + std::ssize(generation.ids) - session_.n_past();
     pending_.assign(generation.ids.end() - n_unread, generation.ids.end());
     is_current_ = true;
+    if (options_.cites) result.sources = sources();
+    seen_.insert(seen_.end(), generation.ids.begin(), generation.ids.end() - n_unread);
   };
+  if (options_.cites) session_.trace_answer();
   try {
     generate(session_, sampler_, options_.limits, callbacks.on_token, result.generation);
   } catch (const Error&) {

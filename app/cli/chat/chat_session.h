@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "cli/chat/conversation.h"
+#include "cli/generate/cite.h"
 #include "cli/generate/generation.h"
 #include "snapkv/chat.h"
 #include "snapkv/engine.h"
@@ -25,6 +26,7 @@ class ChatSession {
     SessionOptions session;
     SamplerConfig sampler;
     GenerationLimits limits;
+    bool cites = false;  ///< answers name their sources in earlier paragraphs and messages
     Conversation::Json variables = Conversation::Json::object();  ///< of the template, by name
   };
   /// An answer, and how it was produced.
@@ -35,6 +37,7 @@ class ChatSession {
     int64_t n_reused = 0;              ///< tokens whose rows were there already
     double read_seconds = 0;
     double answer_seconds = 0;
+    std::vector<CitedPassage> sources = {};  ///< with Options::cites
   };
   struct Callbacks {
     ProgressFn progress = {};
@@ -95,6 +98,7 @@ class ChatSession {
   void read_all(std::span<const int32_t> tokens, const Callbacks& callbacks, Answer& result);
   void read(const Callbacks& callbacks, Answer& result);
   void write(const Callbacks& callbacks, Answer& result);
+  std::vector<CitedPassage> sources();
 
   std::shared_ptr<const Model> model_;
   ChatTemplate template_;
@@ -106,6 +110,7 @@ class ChatSession {
   /// Every row of the last conversation that was read as a whole, for those that begin like it;
   /// null if it would take too much memory.
   std::shared_ptr<const KvPrefix> rows_;
+  std::vector<int32_t> seen_;     // the tokens that the session has read
   std::vector<int32_t> pending_;  // last tokens of that answer, not yet read by the session
   std::optional<Answer> last_;
 };

@@ -30,6 +30,7 @@ void add_options(CLI::App& app, ChatCommandSettings& s) {
   add_ignore_eos_option(app, s.limits);
   app.add_flag("--no-history", s.no_history,
                "Keep what is typed out of the file that the arrow keys bring it back from");
+  add_cite_option(app, s.cites);
   s.chat.add_options(app);
   add_model_options(app, s.model);
   add_running_options(app, s.model);
@@ -60,6 +61,7 @@ int run_chat(const ChatCommandSettings& s, const CommonSettings& common) {
   options.sampler = s.sampler;
   options.sampler.seed = sampler_seed(s.seed);
   options.limits = s.limits;
+  options.cites = s.cites;
   options.variables = s.chat.variables();
   Sampler{options.sampler};
   require_model(s.model);

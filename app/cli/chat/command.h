@@ -22,6 +22,7 @@ struct ChatCommandSettings {
   ChatSettings chat;
   std::vector<std::string> documents;  // which the first message begins with
   bool no_history = false;
+  bool cites = false;
 };
 
 int run_chat(const ChatCommandSettings& settings, const CommonSettings& common);

@@ -147,6 +147,7 @@ void ChatShell::show_answer(
     throw;
   }
   display_.finish();
+  if (!answer->sources.empty()) write_styled_stderr(sources_text(answer->sources) + "\n");
   const bool is_empty = answer->generation.ids.empty();
   const std::string kept = is_empty ? fmt::format("; {}", unchanged) : "";
   switch (answer->generation.stop_reason) {

@@ -80,7 +80,8 @@ int run_run(RunSettings s, const CommonSettings& common) {
                      .n_ctx = g.n_ctx,
                      .chat = g.chat,
                      .documents = words.documents,
-                     .no_history = s.no_history},
+                     .no_history = s.no_history,
+                     .cites = g.cites},
                     common);
   }
   PromptText prompt = prompt_of(words, is_piped);

@@ -10,6 +10,7 @@
 #include "server/api/generation_fields.h"
 #include "server/api/grammars.h"
 #include "server/api/unsupported_fields.h"
+#include "snapkv/sources.h"
 
 namespace snapkv::server {
 namespace {
@@ -99,7 +100,7 @@ void cite(const Fields& body, const std::string& prompt, Request& request) {
   if (request.document != nullptr) {
     body.refuse("kv_report", "sources are looked for in a prompt's text, and a snapshot keeps none");
   }
-  request.citable = {{0, without_question(prompt)}};
+  request.citable = {{0, std::string(text_before_question(prompt))}};
 }
 
 }  // namespace

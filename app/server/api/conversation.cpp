@@ -325,18 +325,13 @@ std::vector<CitableText> citable_texts(const Json& messages) {
     const bool is_text = content != messages[i].end() && content->is_string();
     if (!is_text || (role != "user" && role != "tool")) continue;
     std::string text = content->get<std::string>();
-    if (i + 1 == messages.size()) text = without_question(text);
+    if (i + 1 == messages.size()) text = text_before_question(text);
     if (!text.empty()) texts.push_back({static_cast<int64_t>(i), std::move(text)});
   }
   return texts;
 }
 
 }  // namespace
-
-std::string without_question(const std::string& text) {
-  const size_t question = text.rfind("\n\n", text.find_last_not_of('\n'));
-  return question == std::string::npos ? "" : text.substr(0, question);
-}
 
 AnswerSyntax prepare(const Conversation& conversation, const ApiContext& context,
                      Request& request) {

@@ -38,9 +38,6 @@ bool read_begins_turn(const Fields& body);
 RenderedChat render(const Conversation& conversation, const ApiContext& context,
                     std::vector<std::string>& warnings);
 
-/// The text without its last paragraph, which asks about the others.
-std::string without_question(const std::string& text);
-
 /// Renders it into the request, with the grammar that tool_choice requires, and returns how to
 /// parse the answer.
 AnswerSyntax prepare(const Conversation& conversation, const ApiContext& context, Request& request);
