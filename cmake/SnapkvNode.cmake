@@ -67,12 +67,14 @@ if(cpu MATCHES "^(x86_64|amd64)$")
 elseif(cpu MATCHES "^(aarch64|arm64)$")
   set(cpu arm64)
 endif()
-get_target_property(json_dir nlohmann_json::nlohmann_json INTERFACE_INCLUDE_DIRECTORIES)
+get_target_property(json_dirs nlohmann_json::nlohmann_json INTERFACE_INCLUDE_DIRECTORIES)
+list(GET json_dirs 0 json_dir)
 set(SNAPKV_NODE_TARBALL ${SNAPKV_NODE_BUILD}/snapkv-cpp-${PROJECT_VERSION}.tgz)
 set(SNAPKV_NODE_PACK ${CMAKE_COMMAND} -DSOURCE=${PROJECT_SOURCE_DIR} -DBUILD=${SNAPKV_NODE_BUILD}
   -DADDON=$<TARGET_FILE:snapkv_node> -DLIBRARY=$<TARGET_FILE:snapkv_c>
   -DSONAME=$<TARGET_SONAME_FILE_NAME:snapkv_c> -DSTRIP=${CMAKE_STRIP} -DVERSION=${PROJECT_VERSION}
   -DCPU=${cpu} -DNPM=${NPM_EXECUTABLE} -DMODULES=${SNAPKV_NODE_MODULES}
-  -DJSON_HEADER=${json_dir}/nlohmann/json.hpp -DXXHASH_HEADER=${XXHASH_INCLUDE_DIR}/xxhash.h -P ${PROJECT_SOURCE_DIR}/cmake/pack_node.cmake)
+  -DJSON_HEADER=${json_dir}/nlohmann/json.hpp -DXXHASH_HEADER=${XXHASH_INCLUDE_DIR}/xxhash.h
+  -P ${PROJECT_SOURCE_DIR}/cmake/pack_node.cmake)
 add_custom_target(snapkv_node_package COMMAND ${SNAPKV_NODE_PACK} DEPENDS snapkv_node snapkv_c
   COMMENT "Packing ${SNAPKV_NODE_TARBALL}" VERBATIM)

@@ -30,8 +30,8 @@ function(add_licence path)
   string(REGEX REPLACE "^/usr/" "/" merged ${file})  # dpkg knows a file by either path
   execute_process(COMMAND dpkg-query --search ${file} /usr${merged} ${merged}
     OUTPUT_VARIABLE found ERROR_QUIET)
-  if(NOT found MATCHES "^([^:,]+)")
-    message(FATAL_ERROR "${file}: no Debian package has it, so its licence cannot be added")
+  if(NOT found MATCHES "^([^:,]+)(:[a-z0-9]+)?: ")
+    message(FATAL_ERROR "${file}: no one Debian package has it, so its licence cannot be added")
   endif()
   file(COPY_FILE /usr/share/doc/${CMAKE_MATCH_1}/copyright ${package}/licenses/${CMAKE_MATCH_1}.txt)
 endfunction()

@@ -70,6 +70,10 @@ def package(spdx_id, name, version, license_id, url):
     return result
 
 
+def spdx_id_of(name):
+    return "SPDXRef-" + re.sub(r"[^A-Za-z0-9.-]", "-", name)
+
+
 def found_packages(text):
     """(package, what needs it) for each line of the list of dependencies."""
     for number, line in enumerate(text.splitlines(), 1):
@@ -78,8 +82,7 @@ def found_packages(text):
             sys.exit(f"line {number} of the dependencies: {name} is not in KNOWN of {Path(__file__).name}, "
                      "which has each dependency's licence")
         title, license_id, url = KNOWN[name]
-        yield package(f"SPDXRef-{name.replace('_', '-')}", title, "".join(version), license_id,
-                      url), scope
+        yield package(spdx_id_of(name), title, "".join(version), license_id, url), scope
 
 
 def page_packages(lock):
@@ -88,8 +91,7 @@ def page_packages(lock):
         if not path or entry.get("dev"):
             continue
         name = path.rpartition("node_modules/")[2]
-        spdx_id = "SPDXRef-npm-" + re.sub(r"[^A-Za-z0-9.-]", "-", name)
-        yield package(spdx_id, name, entry["version"], entry["license"], f"pkg:npm/{name}"), "program"
+        yield package(spdx_id_of(f"npm-{name}"), name, entry["version"], entry["license"], f"pkg:npm/{name}"), "program"
 
 
 def document(version, dependencies):

@@ -21,28 +21,11 @@ constexpr const char* kPromptFile = "dataset2prompt.json";
 constexpr const char* kLengthFile = "dataset2maxlen.json";
 constexpr int64_t kMostAnswer = 1 << 20;  // tokens, the limit of --n-predict
 
-const Json& field(const Json& row, const char* name, const std::string& where) {
-  const auto found = row.find(name);
-  if (found == row.end()) fail(ErrorCode::kUsage, "{}: field '{}' is missing", where, name);
-  return *found;
-}
-
-std::string string_field(const Json& row, const char* name, const std::string& where) {
-  const Json& value = field(row, name, where);
-  if (value.is_string()) return value.get<std::string>();
-  fail(ErrorCode::kUsage, "{}: field '{}' must be a string, it is of type {}", where, name,
-       value.type_name());
-}
-
-std::vector<std::string> strings_field(const Json& row, const char* name,
-                                       const std::string& where) {
-  const Json& value = field(row, name, where);
-  const bool ok =
-      value.is_array() && !value.empty() &&
-      std::all_of(value.begin(), value.end(), [](const Json& x) { return x.is_string(); });
-  if (ok) return value.get<std::vector<std::string>>();
-  fail(ErrorCode::kUsage, "{}: field '{}' must be an array of strings, at least one, it is {}",
-       where, name, value.is_array() ? to_line(value).substr(0, 60) : value.type_name());
+// The texts of an array that has at least one.
+std::vector<std::string> texts_of(const JsonField& array) {
+  std::vector<std::string> texts = {array.at(0).text()};
+  for (int64_t i = 1; i < array.size(); ++i) texts.push_back(array.at(i).text());
+  return texts;
 }
 
 const LongbenchTask& find_task(const std::string& wanted) {
@@ -125,10 +108,9 @@ Json read_json(const std::string& folder, const char* name) {
 void read_config(const std::string& folder, std::vector<LongbenchSet>& sets) {
   const Json prompts = read_json(folder, kPromptFile), lengths = read_json(folder, kLengthFile);
   for (LongbenchSet& set : sets) {
-    set.prompt = string_field(prompts, set.task.name.c_str(), folder + "/" + kPromptFile);
-    const std::string where = folder + "/" + kLengthFile;
-    field(lengths, set.task.name.c_str(), where);
-    set.n_predict = JsonField(lengths, where).at(set.task.name).integer(1, kMostAnswer);
+    set.prompt = JsonField(prompts, folder + "/" + kPromptFile).at(set.task.name).text();
+    set.n_predict =
+        JsonField(lengths, folder + "/" + kLengthFile).at(set.task.name).integer(1, kMostAnswer);
     longbench_prompt(set, {});  // fails now, not later, if the prompt has an unknown field
   }
 }
@@ -207,27 +189,25 @@ LongbenchRow parse_longbench_row(const std::string& line, const LongbenchTask& t
                                  const std::string& where) {
   const Json json = parse_json(line);
   if (json.is_discarded()) fail(ErrorCode::kUsage, "{}: no valid JSON", where);
-  if (!json.is_object()) {
-    fail(ErrorCode::kUsage, "{}: must be an object, it is of type {}", where, json.type_name());
-  }
+  const JsonField fields(json, where);
   LongbenchRow row;
-  row.id = string_field(json, "_id", where);
-  row.input = string_field(json, "input", where);
-  row.context = string_field(json, "context", where);
-  row.language = string_field(json, "language", where);
-  row.answers = strings_field(json, "answers", where);
-  const std::string dataset = string_field(json, "dataset", where);
+  row.id = fields.at("_id").text();
+  row.input = fields.at("input").text();
+  row.context = fields.at("context").text();
+  row.language = fields.at("language").text();
+  row.answers = texts_of(fields.at("answers"));
+  const std::string& dataset = fields.at("dataset").text();
   if (dataset != task.name) {
-    fail(ErrorCode::kUsage, "{}: field 'dataset' must be {}, it is {}", where, task.name, dataset);
+    fail(ErrorCode::kUsage, "{}: field dataset must be {}, it is {}", where, task.name, dataset);
   }
-  row.length = JsonField(json, where).at("length").integer(0);
+  row.length = fields.at("length").integer(0);
   if (task.metric == LongbenchMetric::classification) {
-    row.classes = strings_field(json, "all_classes", where);
+    row.classes = texts_of(fields.at("all_classes"));
   }
   if (task.metric == LongbenchMetric::retrieval) {
     for (const std::string& answer : row.answers) {
       if (!numbers_in(answer).empty()) continue;
-      fail(ErrorCode::kUsage, "{}: field 'answers' must name a paragraph's number, it is {}", where,
+      fail(ErrorCode::kUsage, "{}: field answers must name a paragraph's number, it is {}", where,
            answer);
     }
   }

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""This engine beside kvpress (transformers) on one model, in f32: prefill and compression, memory,
-decoding.
+"""This engine beside kvpress (transformers) on one model: prefill and compression, memory, decoding.
 
   python/bench/beside_kvpress.py MODEL.gguf [--length 4000] [--budget 512] [--rounds 3] [--threads 2]
 
-Both read the same GGUF file (transformers expands its blocks to f32), compress the same prompt by
-SnapKV with the same window, kernel and mean pooling, and decode greedily. Each measurement is a
-process of its own, the engines take turns, and the best of the rounds counts; the worst is in
+Both read the same GGUF file (transformers expands its blocks to f32) and compute in f32; a third
+line is the engine as it computes by default, activations rounded to 8 bits. They compress the same
+prompt by SnapKV with the same window, kernel and mean pooling, and decode greedily. Each
+measurement is a process of its own, the engines take turns, and the best of the rounds counts; the worst is in
 brackets, so that a busy machine shows; the processor's seconds of all threads, which depend less on
 what else runs, stand beside the clock's. Memory is the peak of the resident set after the model was
 loaded, the program and its libraries included. Needs torch, transformers, gguf, accelerate and
@@ -53,10 +53,10 @@ class Watch:
         return tuple(now - then for now, then in zip(self._last, before))
 
 
-def measure_snapkv(job):
+def measure_snapkv(job, compute="f32", kv_type="f32"):
     import snapkv
-    model = snapkv.Model(job["model"], compute="f32", n_threads=job["threads"])
-    session = model.session(kv_policy="snapkv", kv_type="f32", kv_budget=job["budget"],
+    model = snapkv.Model(job["model"], compute=compute, n_threads=job["threads"])
+    session = model.session(kv_policy="snapkv", kv_type=kv_type, kv_budget=job["budget"],
                             kv_window_size=WINDOW, kv_kernel_size=KERNEL, kv_pooling="avg")
     forget_peak()
     watch = Watch()
@@ -95,7 +95,11 @@ def measure_kvpress(job):
     return prefill, watch.lap(), answer
 
 
-ENGINES = {"snapkv": measure_snapkv, "kvpress": measure_kvpress}
+def measure_default(job):
+    return measure_snapkv(job, compute="automatic", kv_type="f16")
+
+
+ENGINES = {"snapkv": measure_snapkv, "snapkv, default": measure_default, "kvpress": measure_kvpress}
 
 
 def child(engine, job_file):
@@ -137,16 +141,17 @@ def table(runs, job):
         if a != b:
             break
         same += 1
-    lines = [f"{Path(job['model']).name}, {len(job['ids'])} tokens, {job['budget']} rows kept, f32, "
+    lines = [f"{Path(job['model']).name}, {len(job['ids'])} tokens, {job['budget']} rows kept, "
              f"{job['threads']} threads; best [worst] of {len(runs['snapkv'])}, in turns; the first "
              f"{same} of {N_DECODED} tokens agree", "",
              "| | " + " | ".join(heading for heading, _, _ in COLUMNS.values()) + " |",
              "|---" * (1 + len(COLUMNS)) + "|"]
     for engine, own in runs.items():
         lines.append(f"| {engine} | " + " | ".join(cell(own, field) for field in COLUMNS) + " |")
-    ratios = [best(r[field] for r in runs["kvpress"]) / best(r[field] for r in runs["snapkv"])
-              for field, (_, _, best) in COLUMNS.items()]
-    lines.append("| kvpress / snapkv | " + " | ".join(f"{ratio:.2f}" for ratio in ratios) + " |")
+    for engine in list(ENGINES)[:-1]:
+        ratios = [best(r[field] for r in runs["kvpress"]) / best(r[field] for r in runs[engine])
+                  for field, (_, _, best) in COLUMNS.items()]
+        lines.append(f"| kvpress / {engine} | " + " | ".join(f"{x:.2f}" for x in ratios) + " |")
     return "\n".join(lines)
 
 

@@ -5,7 +5,6 @@
 #include <string>
 
 #include "base/error.h"
-#include "text/utf8.h"
 
 namespace snapkv {
 namespace {

@@ -58,6 +58,21 @@ TEST_F(DocumentCommands, AFileWithEveryRowLetsEachQuestionSelect) {
   EXPECT_NE(answered.err.find("all of them stored"), std::string::npos) << answered.err;
 }
 
+TEST_F(DocumentCommands, AskCitesADocumentWhoseTextIsThere) {
+  ASSERT_EQ(compress({"--keep-full"}).code, 0);
+  const Result cited = ask({"--kv-budget", "128", "--kv-kernel", "15", "--cite"});
+  ASSERT_EQ(cited.code, 0) << cited.err;
+  const size_t sources = cited.out.find("Sources");
+  ASSERT_NE(sources, std::string::npos) << cited.out;
+  EXPECT_NE(cited.out.find("The secret number of Rome is 48213.\n", sources), std::string::npos)
+      << cited.out;
+  EXPECT_EQ(cited.out.find("sky", sources), std::string::npos) << cited.out;
+  ASSERT_EQ(compress({"--kv-budget", "768"}).code, 0);
+  const Result refused = ask({"--cite"});
+  EXPECT_EQ(refused.code, 2);
+  EXPECT_NE(refused.err.find("--keep-full"), std::string::npos) << refused.err;
+}
+
 TEST_F(DocumentCommands, AskRefusesTypedOptionsThatTheFileIsNotOf) {
   ASSERT_EQ(compress({"--kv-budget", "256", "--kv-type", "f16"}).code, 0);
   const std::vector<std::vector<std::string>> kOther = {

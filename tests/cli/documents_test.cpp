@@ -77,6 +77,22 @@ TEST(Documents, OthersAreRefusedByName) {
   }
 }
 
+TEST(Documents, CiteNamesWhereAnAnswerComesFrom) {
+  const std::string text = make_file("facts.txt", facts());
+  const std::string fact = "The secret number of Rome is 48213.";
+  const Result r = run(generate({"-f", text, "-p", kQuestion, "--cite", "--kv-budget", "64"}));
+  EXPECT_TRUE(r.out.starts_with(" 48213.\n\nSources")) << r.out << r.err;
+  EXPECT_TRUE(r.out.ends_with("  " + fact + "\n")) << r.out;
+  const Result json = run(generate({"-f", text, "-p", kQuestion, "--cite", "--json"}));
+  const Json sources = Json::parse(json.out).at("sources");
+  ASSERT_EQ(sources.size(), 1U) << sources;
+  EXPECT_EQ(sources[0].at("text"), fact);
+  const size_t begin = sources[0].at("begin"), end = sources[0].at("end");
+  EXPECT_EQ(facts().substr(begin, end - begin), fact);
+  EXPECT_FALSE(Json::parse(run(generate({"-f", text, "--json"})).out).contains("sources"));
+  EXPECT_EQ(run(generate({"-f", text, "--cite", "--compare", "full"})).code, 2);
+}
+
 TEST(Documents, CompressReadsThemToo) {
   const std::string out = make_folder() + "/facts.kv";
   const Result made = run({"compress", "-m", needle_model(), "-f",

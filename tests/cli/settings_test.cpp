@@ -168,7 +168,7 @@ TEST(Settings, ValuesThatAreNotTomlNameLineAndSetting) {
       {"stop = \"a\", \"b\n", "saw ','"},
       {"stop = don't\n", "expected a number, true, false, or text in quotes, found don't ("},
       {"stop = false alarm\n", "saw 'a'"},
-      {"stop = 8G\n", "expected a number, true, false, or text in quotes, found 8G ("},
+      {"stop=8G\n", "expected a number, true, false, or text in quotes, found 8G ("},
       {"stop = 1979-05-27\n", "expected text, numbers, true or false, found date"},
       {"stop = [[\"a\"]]\n", "expected text, numbers, true or false, found array"},
   };

@@ -169,6 +169,7 @@ constexpr int kMostDotsInLine = 1000;
   const bool in_value = !concerns({"key", "table", "root table", "comment", "Encountered"});
   const toml::source_position at = error.source().begin;
   size_t line = std::min<size_t>(at.line, lines.size());
+  const bool at_line_end = at.column > lines[line - 1].size();
   std::string before = lines[line - 1].substr(0, at.column - 1);
   while (in_value && line > 1 && before.find('=') == std::string::npos) before = lines[--line - 1];
   std::string origin = fmt::format("{}: line {}", path, line);
@@ -177,14 +178,16 @@ constexpr int kMostDotsInLine = 1000;
   const std::string setting = before.substr(0, before.find_last_not_of(" \t", equals - 1) + 1);
   origin += ": " + terminal_text(setting, 100);
   const bool in_text = concerns({"string", "literal string"});
-  if (in_text && at.column > lines[line - 1].size()) {
+  if (in_text && at_line_end) {
     fail(ErrorCode::kUsage, "{}: a quote is not closed on its line", origin);
   }
   if (!in_value || in_text || concerns({"array", "inline table"})) {
     fail(ErrorCode::kUsage, "{}: {}", origin, what);
   }
-  fail(ErrorCode::kUsage, "{}: expected a number, true, false, or text in quotes, found{} ({})",
-       origin, terminal_text(lines[line - 1].substr(equals + 1), 100), what);
+  const std::string value = lines[line - 1].substr(equals + 1);
+  const size_t begin = std::min(value.find_first_not_of(" \t"), value.size());
+  fail(ErrorCode::kUsage, "{}: expected a number, true, false, or text in quotes, found {} ({})",
+       origin, terminal_text(value.substr(begin), 100), what);
 }
 
 toml::table parse_config(const std::string& content, const std::string& path) {

@@ -4,6 +4,9 @@
 
 #include <algorithm>
 #include <memory>
+#include <span>
+#include <string>
+#include <vector>
 
 #include "base/error.h"
 #include "base/stop_check.h"
@@ -16,6 +19,7 @@
 #include "cli/common/signals.h"
 #include "cli/common/terminal.h"
 #include "cli/common/units.h"
+#include "cli/generate/cite.h"
 #include "cli/generate/generation.h"
 #include "cli/generate/limit_options.h"
 #include "cli/generate/saved_cache.h"
@@ -34,6 +38,7 @@ struct AskSettings {
   PromptSettings question;
   GenerationLimits limits;
   int64_t n_ctx = 0;
+  bool cites = false;
 };
 
 void add_options(CLI::App& app, AskSettings& s) {
@@ -44,6 +49,7 @@ void add_options(CLI::App& app, AskSettings& s) {
   add_length_option(app, s.limits);
   add_context_option(app, s.n_ctx, "document, question and answer");
   add_stop_option(app, s.limits);
+  add_cite_option(app, s.cites);
   add_model_options(app, s.model);
   add_running_options(app, s.model);
   add_cache_options(app, s.cache);
@@ -71,6 +77,22 @@ CacheSettings cache_of(const AskSettings& s, const server::DocumentFile& file) {
   return cache;
 }
 
+/// The text of a stored document, from its tokens.
+std::string document_text(const Model& model, const server::DocumentForm& form,
+                          std::span<const int32_t> tokens) {
+  const bool has_bos = !tokens.empty() && tokens[0] == model.tokenizer().special().bos;
+  std::string prompt;
+  for (const int32_t id : tokens) prompt += model.piece(id, true);
+  std::string head = server::document_part(form, "X").text;
+  head.pop_back();
+  if (head.empty()) return prompt.substr(has_bos ? model.piece(tokens[0], true).size() : 0);
+  const size_t at = prompt.find(head);
+  if (at == std::string::npos) {
+    fail(ErrorCode::kBadModel, "--cite: the document's tokens do not begin as its template does");
+  }
+  return prompt.substr(at + head.size());
+}
+
 /// Reads the question after the document, whose rows come from the file.
 class Asking {
  public:
@@ -90,6 +112,15 @@ class Asking {
   void read(const ProgressFn& progress) {
     if (!prefix_) return session_.prefill(tokens_, {.progress = progress, .compress = false});
     prefill_after(session_, prefix_, tokens_, progress);
+  }
+
+  /// The passages of the document that the answer was taken from.
+  std::vector<CitedPassage> sources(const server::DocumentForm& form) {
+    const Model& model = session_.model();
+    std::vector<int32_t> all(prefix_->tokens().begin(), prefix_->tokens().end());
+    const std::string text = document_text(model, form, all);
+    all.insert(all.end(), tokens_.begin(), tokens_.end());
+    return cited_passages(session_, all, text);
   }
 
   Session& session() { return session_; }
@@ -124,6 +155,12 @@ int run_ask(const AskSettings& given, const CommonSettings& common) {
   const server::Document document = server::open_document(s.document, nullptr);
   const server::DocumentFile& file = document.file;
   session_options(cache_of(s, file), s.n_ctx);  // refuses invalid options before a model is loaded
+  if (s.cites && !file.keeps_all) {
+    fail(ErrorCode::kUsage,
+         "--cite: {} holds what was chosen of the document, and not its text; a file of compress "
+         "--keep-full has both",
+         s.document);
+  }
   if (s.model.path.empty()) s.model.path = file.model_path;
   require_model(s.model);
   ProgressDisplay progress(!common.no_progress, common.verbose);
@@ -137,6 +174,7 @@ int run_ask(const AskSettings& given, const CommonSettings& common) {
   double first_token = 0;
   Generation answer;
   const SessionStats before = asking.session().stats();
+  if (s.cites) asking.session().trace_answer();
   generate(
       asking.session(), sampler, s.limits,
       [&](std::string_view text, int64_t n) {
@@ -145,6 +183,7 @@ int run_ask(const AskSettings& given, const CommonSettings& common) {
       },
       answer);
   if (answer.text.empty() || answer.text.back() != '\n') write_stdout("\n");
+  if (s.cites) write_stdout("\n" + sources_text(asking.sources(file.form)));
   write_stderr(fmt::format(
       "\ndocument {}, {}, opened in {}; question {}, first token after {}\n"
       "cache {} of {}, {:.1f} times smaller; {} written, {}\n",

@@ -96,9 +96,8 @@ void refuse_of_several(const Fields& body, const Request& request) {
 
 void cite(const Fields& body, const std::string& prompt, Request& request) {
   if (!reports_sources(request.kv_report)) return;
-  if (request.document != nullptr || prompt.empty()) {
-    body.refuse("kv_report", "sources are looked for in a prompt's text, and neither tokens nor a "
-                             "snapshot have one");
+  if (request.document != nullptr) {
+    body.refuse("kv_report", "sources are looked for in a prompt's text, and a snapshot keeps none");
   }
   request.citable = {{0, without_question(prompt)}};
 }
