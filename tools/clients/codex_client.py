@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""codex_client.py PROGRAM codex URL: one whole turn of `codex exec`, which is PROGRAM: a call of one of
-its tools, the call's result, and an answer.
+"""codex_client.py PROGRAM codex URL: one whole turn of `codex exec`, which is PROGRAM: a call of one
+of its tools, the call's result, and an answer.
 
 The models that this runs with call no tool by themselves. A forwarder between the two adds a
-`tool_choice` to requests without a result; it changes nothing else, and no answer.
+`tool_choice`, for one call, to requests without a result; it changes no answer.
 """
 import http.client
 import http.server
