@@ -129,7 +129,6 @@ TEST(Interrupt, WaitingForAPipeEndsWithTheSignalsCode) {
   const std::vector<std::vector<std::string>> kCommands = {
       {"generate", "-m", needle_model(), "-f", fifo},
       {"info", "-m", needle_model(), "--config", fifo},
-      {"ask", fifo, "-p", "x"},
       {"inspect", "-m", needle_model(), "-p", "Some words", "--json", fifo},
       {"eval", "fidelity", "-m", needle_model(), "--text", fifo},
       {"generate", "-m", needle_model(), "-p", "x", "--grammar-file", fifo}};

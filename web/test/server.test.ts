@@ -195,7 +195,7 @@ test("settings: what the server has in force is not sent, nor what it would refu
   settings.sampling.top_k = 3;
   const body = requestBody(settings, { policy: "snapkv" }, []) as Record<string, unknown>;
   assert.deepEqual([body.top_k, body.kv_report, body.return_progress], [3, "all", true]);
-  assert.equal((requestBody(settings, { policy: "full" }, []) as { kv_report: string }).kv_report, "summary");
+  assert.equal((requestBody(settings, { policy: "full" }, []) as { kv_report: string }).kv_report, "sources");
   assert.ok(isValid(kernel, 7) && !isValid(kernel, 8) && !isValid(kernel, 7.5) && !isValid(budget, 0) && !isValid(share, NaN));
   assert.ok(isValid(pooling, "avg") && !isValid(pooling, "sum") && isValid(share, 0.25) && !isValid(share, "1"));
   assert.deepEqual([rangeText(kernel), rangeText(share)], ["odd, 1 to 65,535", "0 to 1"]);
