@@ -136,7 +136,7 @@ TEST_F(CpuTargetTest, F32RoundsNoActivations) {
   expect_true_in_child([] {
     const auto backend = Backend::make({.n_threads = 1, .compute = Compute::f32});
     return backend->compute_dtype() == DType::f32 && !backend->rounds_activations() &&
-           backend->byte_products() == ByteProducts::other;
+           backend->byte_products() == ByteProducts::none;
   });
 }
 
