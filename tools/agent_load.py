@@ -218,7 +218,7 @@ class Load:
     def nonsense(self, rng):
         for path, text in (("/v1/completions", "{" * 300), ("/v1/chat/completions", '{"messages": 3}'),
                            ("/v1/messages", "\0\xff"), ("/none", "{}"),
-                           ("/v1/completions", '{"prompt": "x", "grammar": "root ::="}')):
+                           ("/v1/completions", '{"prompt": "x", "grammar": "root ::= ("}')):
             connection = self.connect()
             try:
                 connection.request("POST", path, text.encode("latin-1"))

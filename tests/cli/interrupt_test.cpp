@@ -178,9 +178,9 @@ bool make_large_cache(const std::string& path, uint64_t block_bytes) {
 
 // The checksum of a large file takes long, and reading the saved rows may take longer.
 TEST(Interrupt, ReadingALargeCacheStops) {
-  const std::string path = make_folder() + "/large.cache";
+  const std::string folder = make_folder(), path = folder + "/large.cache";
   struct statfs system = {};
-  ASSERT_EQ(statfs(path.c_str(), &system), 0);
+  ASSERT_EQ(statfs(folder.c_str(), &system), 0);
   if (system.f_type == TMPFS_MAGIC) GTEST_SKIP() << "a hole of tmpfs takes memory where it is read";
   if (!make_large_cache(path, uint64_t{256} << 30)) GTEST_SKIP() << "no file of this size";
   Command command;

@@ -132,7 +132,7 @@ TEST_F(Requests, WrongValuesAreNamed) {
   expect_error(R"("kv": {"memory": "lots"})", "kv.memory", "64M");
   expect_error(R"("kv": {"memory": 10})", "kv", "kv_memory");
   expect_error(R"("kv": {"budget": 8, "window_size": 32})", "kv", "window");
-  expect_error(R"("kv_report": "all")", "kv_report", "none, summary or positions");
+  expect_error(R"("kv_report": "some")", "kv_report", "none, summary, positions, sources or all");
   expect_error(R"("response_format": {"type": "xml"})", "response_format.type", "json_object");
   expect_error(R"("response_format": {"type": "json_schema"})", "response_format.schema",
                "missing");

@@ -21,6 +21,7 @@ TEST(SchedulerSources, NameTheSentenceInCharactersOfItsText) {
   for (const Reuse reuse : {Reuse::off, Reuse::refresh}) {
     Scheduler scheduler(model(), options_of(reuse));
     Request request = request_of(other + "\n\n" + document + "\n\n" + kQuestion, 7);
+    request.session.kv.params["kernel_size"] = int64_t{15};
     request.citable = {{3, other}, {5, document}, {6, "this is not in the prompt"}};
     for (int round = 0; round < 2; ++round) {  // the second time the prompt is reused
       const Result result = wait_for(*scheduler.submit(request));
