@@ -91,6 +91,14 @@ TEST(Documents, CiteNamesWhereAnAnswerComesFrom) {
   EXPECT_EQ(facts().substr(begin, end - begin), fact);
   EXPECT_FALSE(Json::parse(run(generate({"-f", text, "--json"})).out).contains("sources"));
   EXPECT_EQ(run(generate({"-f", text, "--cite", "--compare", "full"})).code, 2);
+  Command chat;
+  chat.args = chat_args({"--cite", "-f", text});
+  chat.input = question() + question();  // the second is answered after the first
+  const Result answers = run(chat);
+  EXPECT_EQ(answers.out, " 48213.\n 48213.\n") << answers.err;
+  const size_t first = answers.err.find(fact);
+  ASSERT_NE(first, std::string::npos) << answers.err;
+  EXPECT_NE(answers.err.find(fact, first + 1), std::string::npos) << answers.err;
 }
 
 TEST(Documents, CompressReadsThemToo) {

@@ -138,16 +138,15 @@ void ChatSession::read(const Callbacks& callbacks, Answer& result) {
   if (callbacks.on_begin) callbacks.on_begin(reading.text);
 }
 
-/// Where the answer comes from: what users have said, but for the paragraph that it answers.
+/// Where the answer comes from: the documents before the messages' own paragraphs.
 std::vector<CitedPassage> ChatSession::sources() {
   std::vector<CitedPassage> all;
   const Json& turns = conversation_.turns();
-  for (size_t i = 0; i < turns.size(); ++i) {
-    if (turns[i].at("role") != "user") continue;
-    const auto content = turns[i].at("content").get<std::string>();
-    const bool is_last = i + 2 >= turns.size();  // the answer follows it
-    const std::vector<CitedPassage> found = cited_passages(
-        session_, seen_, is_last ? text_before_question(content) : std::string_view(content));
+  for (const Json& turn : turns) {
+    if (turn.at("role") != "user") continue;
+    const auto content = turn.at("content").get<std::string>();
+    const std::vector<CitedPassage> found =
+        cited_passages(session_, seen_, text_before_question(content));
     all.insert(all.end(), found.begin(), found.end());
   }
   float most = 0;

@@ -26,7 +26,7 @@ class ChatSession {
     SessionOptions session;
     SamplerConfig sampler;
     GenerationLimits limits;
-    bool cites = false;  ///< answers name their sources in earlier paragraphs and messages
+    bool cites = false;  ///< answers name their sources in the documents of messages
     Conversation::Json variables = Conversation::Json::object();  ///< of the template, by name
   };
   /// An answer, and how it was produced.
