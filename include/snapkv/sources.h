@@ -28,7 +28,9 @@ struct SourcePassage {
 };
 
 struct SourceOptions {
-  double share = 0.8;       ///< sentences with at least this share of the most attended one's
+  /// Sentences with at least this share of the most attended one's attention. Less finds more of what
+  /// an answer combines, and more that it does not need (docs/documents.md).
+  double share = 0.97;
   float least = 0.02F;      ///< attention below which nothing is a source
   size_t most = 5;          ///< sources returned, the most attended ones
 };
