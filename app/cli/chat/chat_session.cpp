@@ -15,6 +15,9 @@ using Json = Conversation::Json;
 
 /// Fewer rows are computed again as fast as they are copied.
 constexpr int64_t kLeastReuse = 32;
+/// Where less than this part of a conversation is new, its rows are not kept once more: copying a
+/// token's rows takes less than a 500th of the time of computing it.
+constexpr int64_t kLeastNewPart = 128;
 /// The part of the free memory that rows for later answers may take.
 constexpr size_t kRowShare = 8;
 
@@ -108,7 +111,8 @@ void ChatSession::read_all(std::span<const int32_t> tokens, const Callbacks& cal
     result.n_reused = n;
   }
   // where little is new, the next answer finds nearly as much in the rows that are there
-  prompt.makes_prefix = result.n_read > std::ssize(tokens) / 10 && keeps_rows(std::ssize(tokens));
+  prompt.makes_prefix =
+      result.n_read > std::ssize(tokens) / kLeastNewPart && keeps_rows(std::ssize(tokens));
   Prefill prefill(std::move(prompt));
   while (!prefill.step()) {
   }
