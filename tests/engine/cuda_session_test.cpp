@@ -9,6 +9,7 @@
 #include "backend/backend.h"
 #include "base/half.h"
 #include "snapkv/compress.h"
+#include "tests/engine/session_support.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/family_models.h"
 #include "tests/support/test_models.h"
@@ -20,7 +21,6 @@
 namespace snapkv::test {
 namespace {
 
-constexpr int64_t kVocab = 512;  // of the tiny models
 
 class CudaSession : public testing::Test {
  protected:
@@ -46,13 +46,6 @@ SessionOptions options_of(const std::string& policy, DType kv_type, int64_t budg
   options.kv_type = kv_type;
   options.chunk = 50;  // not a multiple of any tile
   return options;
-}
-
-double max_difference(std::span<const float> a, std::span<const float> b) {
-  EXPECT_EQ(a.size(), b.size());
-  double max = 0;
-  for (size_t i = 0; i < a.size(); ++i) max = std::max<double>(max, std::abs(a[i] - b[i]));
-  return max;
 }
 
 // Products are in f32 everywhere, so that only the order of sums differs.

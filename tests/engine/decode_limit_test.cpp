@@ -9,6 +9,7 @@
 #include "cache/kv_layer.h"
 #include "format/gguf.h"
 #include "model/architecture.h"
+#include "tests/engine/session_support.h"
 #include "tests/policy/selection_oracle.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/test_models.h"
@@ -16,7 +17,6 @@
 namespace snapkv::test {
 namespace {
 
-constexpr int64_t kVocab = 512;  // of the tiny models
 constexpr int kLayers = 4, kHeadsKv = 2, kHeads = 4, kHeadDim = 32;
 
 SessionOptions limited(int64_t budget, int window, int64_t limit) {
@@ -27,8 +27,6 @@ SessionOptions limited(int64_t budget, int window, int64_t limit) {
   options.kv_decode_limit = limit;
   return options;
 }
-
-std::vector<float> copy(std::span<const float> logits) { return {logits.begin(), logits.end()}; }
 
 /// The mean number of rows per head of a layer.
 double mean_rows(const Session& session, int il) {

@@ -7,6 +7,7 @@
 #include <cctype>
 #include <cmath>
 
+#include "tests/engine/session_support.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/family_models.h"
 #include "tests/support/processor.h"
@@ -31,15 +32,6 @@ SessionOptions options_of(const std::string& policy, int64_t budget = 40) {
   options.kv_type = DType::f32;
   options.decode_reserve = 16;
   return options;
-}
-
-std::vector<float> copy(std::span<const float> logits) { return {logits.begin(), logits.end()}; }
-
-double max_difference(std::span<const float> a, std::span<const float> b) {
-  EXPECT_EQ(a.size(), b.size());
-  double max = 0;
-  for (size_t i = 0; i < a.size(); ++i) max = std::max<double>(max, std::abs(a[i] - b[i]));
-  return max;
 }
 
 class FamilyTest : public testing::TestWithParam<std::string> {

@@ -3,13 +3,13 @@
 #include <gtest/gtest.h>
 
 #include "cache/kv_layer.h"
+#include "tests/engine/session_support.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/test_models.h"
 
 namespace snapkv::test {
 namespace {
 
-constexpr int64_t kVocab = 512;
 
 SessionOptions with_memory(size_t bytes, const std::string& policy = "snapkv",
                            DType type = DType::f16) {

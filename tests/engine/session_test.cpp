@@ -8,6 +8,7 @@
 #include <cstdio>
 
 #include "snapkv/prefill.h"
+#include "tests/engine/session_support.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/processor.h"
 #include "tests/support/test_models.h"
@@ -15,52 +16,10 @@
 namespace snapkv::test {
 namespace {
 
-constexpr int64_t kVocab = 512;  // of the tiny models
-
-SessionOptions full_options() {
-  SessionOptions options;
-  options.kv.name = "full";
-  options.kv_type = DType::f32;
-  return options;
-}
-
-SessionOptions snapkv_options(int64_t budget, int window = 16) {
-  SessionOptions options = full_options();
-  options.kv.name = "snapkv";
-  options.kv.budget = budget;
-  options.kv.window_size = window;
-  return options;
-}
-
-SessionOptions of_type(SessionOptions options, DType kv_type) {
-  options.kv_type = kv_type;
-  return options;
-}
-
-std::vector<float> copy(std::span<const float> logits) { return {logits.begin(), logits.end()}; }
-
-double max_difference(std::span<const float> a, std::span<const float> b) {
-  EXPECT_EQ(a.size(), b.size());
-  double max = 0;
-  for (size_t i = 0; i < a.size(); ++i) max = std::max<double>(max, std::abs(a[i] - b[i]));
-  return max;
-}
-
 /// The most that two logits may differ if the last layer was computed for other rows besides the
 /// last one, as some policies need. With AVX2, the order in which oneDNN adds the products of a row
 /// depends on the number of rows (differences of 1e-6 were seen).
 constexpr double kOtherRows = 1e-5;
-
-template <typename F>
-ErrorCode error_of(F&& f) {
-  try {
-    f();
-  } catch (const Error& e) {
-    return e.code();
-  }
-  ADD_FAILURE() << "no error";
-  return ErrorCode::kRuntime;
-}
 
 TEST(SessionTest, EveryDeviceAndChunkComputesTheSame) {
   const auto ids = generated_ids(150, kVocab, 1);
