@@ -9,46 +9,20 @@ log-probabilities of the first token's five likeliest moved, and how often the l
 Talks to 127.0.0.1 only; docs/performance.md has its numbers.
 """
 import argparse
-import http.client
-import json
 import random
-import subprocess
+
+from local_server import LocalServer
 
 MOST_NEW = 24  # tokens
 
 
-class Server:
-    def __init__(self, options):
-        command = [options.program, "serve", "-m", options.model, "--port", "0", "-t",
-                   str(options.threads), "--no-progress"]
-        self.process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
-        errors = ""
-        while "ready: " not in errors:
-            line = self.process.stderr.readline()
-            if not line:
-                raise SystemExit("the server did not start: " + errors)
-            errors += line
-        self.port = int(errors.rsplit(":", 1)[1])
-
-    def complete(self, prompt, **more):
-        connection = http.client.HTTPConnection("127.0.0.1", self.port)
-        body = {"prompt": prompt, "max_tokens": 1, "temperature": 0, "logprobs": 5, "ignore_eos": True,
-                **more}
-        connection.request("POST", "/v1/completions", json.dumps(body))
-        response = connection.getresponse()
-        text = response.read()
-        if response.status != 200:
-            raise SystemExit(text.decode())
-        connection.close()
-        answer = json.loads(text)
-        usage = answer["usage"]
-        n_new = usage["prompt_tokens"] - usage["prompt_tokens_details"]["cached_tokens"]
-        return answer["choices"][0]["logprobs"]["top_logprobs"][0], n_new
-
-    def stop(self):
-        self.process.terminate()
-        self.process.terminate()  # the second signal ends it at once
-        self.process.wait()
+def first_token(server, prompt, **more):
+    """The log-probabilities of its five likeliest, and how many tokens of the prompt were read."""
+    answer = server.post("/v1/completions", {"prompt": prompt, "max_tokens": 1, "temperature": 0,
+                                             "logprobs": 5, "ignore_eos": True, **more})
+    usage = answer["usage"]
+    n_new = usage["prompt_tokens"] - usage["prompt_tokens_details"]["cached_tokens"]
+    return answer["choices"][0]["logprobs"]["top_logprobs"][0], n_new
 
 
 def main():
@@ -68,16 +42,16 @@ def main():
     if not texts:
         raise SystemExit("no text has 10000 characters")
     rng = random.Random(1)
-    server = Server(options)
+    server = LocalServer(options.program, options.model, options.threads)
     moved, flips = [], 0
     while len(moved) < options.prompts:
         text = rng.choice(texts)
         begin = rng.randrange(len(text) - 5_000)
         words = text[begin:begin + rng.randrange(400, 1800)].split()[1:]
         whole = " ".join(words)
-        cold, _ = server.complete(whole, cache_prompt=False)
-        server.complete(" ".join(words[:-rng.randrange(1, 14)]))
-        warm, n_new = server.complete(whole)
+        cold, _ = first_token(server, whole, cache_prompt=False)
+        first_token(server, " ".join(words[:-rng.randrange(1, 14)]))
+        warm, n_new = first_token(server, whole)
         if n_new >= MOST_NEW:
             continue
         moved.append(max(abs(cold[token] - warm[token]) for token in cold if token in warm))

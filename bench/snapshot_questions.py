@@ -9,54 +9,29 @@ the processor time of the first question and, as medians, of the later ones, bes
 the first. Talks to 127.0.0.1 only; docs/server.md has its numbers.
 """
 import argparse
-import http.client
-import json
 import os
 import statistics
-import subprocess
 import tempfile
 import time
 
+from local_server import LocalServer
 
-class Server:
-    def __init__(self, options, *more):
-        command = [options.program, "serve", "-m", options.model, "--port", "0", *more,
-                   "-t", str(options.threads), "--no-progress"]
-        environment = {**os.environ, "OMP_WAIT_POLICY": "passive"}  # waiting must not count as work
-        self.process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=environment)
-        errors = ""
-        while "ready: " not in errors:
-            line = self.process.stderr.readline()
-            if not line:
-                raise SystemExit("the server did not start: " + errors)
-            errors += line
-        self.port = int(errors.rsplit(":", 1)[1])
 
+class Server(LocalServer):
     def processor_seconds(self):
         with open(f"/proc/{self.process.pid}/stat", encoding="ascii") as f:
             fields = f.read().rsplit(")", 1)[1].split()
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
-    def post(self, path, body):
+    def timed(self, path, body):
         """Seconds and processor seconds until the answer is complete, and the answer."""
-        connection = http.client.HTTPConnection("127.0.0.1", self.port)
         begin, used = time.perf_counter(), self.processor_seconds()
-        connection.request("POST", path, json.dumps(body))
-        response = connection.getresponse()
-        text = response.read()
-        if response.status != 200:
-            raise SystemExit(text.decode())
-        return time.perf_counter() - begin, self.processor_seconds() - used, json.loads(text)
+        answer = self.post(path, body)
+        return time.perf_counter() - begin, self.processor_seconds() - used, answer
 
     def ask(self, prompt, **kv):
-        return self.post("/v1/completions",
-                         {"prompt": prompt, "max_tokens": 1, "temperature": 0, "kv": kv})
-
-
-    def stop(self):
-        self.process.terminate()
-        self.process.terminate()  # the second signal ends it at once
-        self.process.wait()
+        return self.timed("/v1/completions",
+                          {"prompt": prompt, "max_tokens": 1, "temperature": 0, "kv": kv})
 
 
 def report(name, first, later):
@@ -97,7 +72,7 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         for run, more in ((measure_snapshots, ("--reuse", "off", "--snapshot-dir", folder)),
                           (measure_kept, ("--reuse", "refresh", "--prefix-cache", "4G"))):
-            server = Server(options, *more)
+            server = Server(options.program, options.model, options.threads, *more)
             try:
                 run(server, options, text)
             finally:
