@@ -56,8 +56,8 @@ test-models: models  ## Build and run the tests of these models beside transform
 	cmake --build $(BUILD) --parallel $(JOBS) --target real_models_test bin/snapkv
 	ctest --preset $(SNAPKV_PRESET) --tests-regex 'RealModel|real_models'
 
-clients: build       ## Real clients from PyPI and npm on the server, with MODEL; their table in docs/server.md
-	tools/client_walk.py --snapkv $(SNAPKV) -m $(MODEL) --docs docs/server.md
+clients: build       ## Real clients from PyPI and npm on the server, with MODEL; their table in docs/clients.md
+	tools/client_walk.py --snapkv $(SNAPKV) -m $(MODEL) --docs docs/clients.md
 
 faults: build        ## Every allocation and call of small runs refused once; 500 runs killed
 	SNAPKV_TEST_FAULTS=1 $(BUILD)/bin/cli_fault_injection_test

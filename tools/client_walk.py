@@ -3,12 +3,12 @@
 """client_walk.py: real clients and agent libraries against `snapkv serve`.
 
   tools/client_walk.py --snapkv build/release/bin/snapkv -m MODEL.gguf [--only openai,ollama]
-    [--work build/clients] [--docs docs/server.md]
+    [--work build/clients] [--docs docs/clients.md]
 
 Makes virtual environments and a folder of npm packages below --work, installs the clients there from
 PyPI and npm (this needs a network), starts the server on a free port, and runs what tools/clients/
 has for each of them. Prints a table of names, versions, what was run and what failed; --docs puts it
-into docs/server.md. Ends with 1 if anything failed.
+into docs/clients.md. Ends with 1 if anything failed.
 
 The model needs a chat template. What is checked must not depend on how clever it is: calls and
 structures that are checked are those that must be made.
