@@ -12,8 +12,8 @@ becomes a free port of 127.0.0.1:
 
 The system message has --system-tokens tokens (about; this project's documentation) and five tools. Each
 turn sends the whole history, as agents do: what a tool returned or a user asked, a few hundred tokens.
-Printed per server: tokens that were new in all turns, tokens that were read for them, the first turn's
-time to first token (everything is read) and the last turn's, and the resident memory at the end.
+Printed per server: tokens that were new in all turns, tokens that were read for them, the last turn's
+time to first token, that of the same request when everything is read, and the resident memory.
 """
 import argparse
 import http.client
@@ -76,25 +76,25 @@ def ask(port, body):
 
 
 def trace(server, options):
+    body = {"tools": [tool(*each) for each in TOOLS], "tool_choice": "none", "temperature": 0,
+            "max_tokens": options.answer_tokens, "stream": True,
+            "stream_options": {"include_usage": True}}
     messages = [{"role": "system",
                  "content": documentation(int(options.system_tokens * LETTERS_PER_TOKEN))}]
-    tools = [tool(*each) for each in TOOLS]
     new = read = before = 0
-    times = []
     for i, text in enumerate(sources(options.turns)):
         messages.append({"role": "user", "content": f"Step {i + 1}. What does this do?\n\n{text}"})
-        answer, usage, timings, first = ask(server.port, {
-            "messages": messages, "tools": tools, "tool_choice": "none", "temperature": 0,
-            "max_tokens": options.answer_tokens, "stream": True,
-            "stream_options": {"include_usage": True}, "cache_prompt": True, "timings_per_token": False})
+        asked = {**body, "messages": list(messages), "cache_prompt": True}
+        answer, usage, timings, first = ask(server.port, asked)
         messages.append({"role": "assistant", "content": answer or "-"})
         new += usage["prompt_tokens"] - before
         read += timings["prompt_n"]
         before = usage["prompt_tokens"] + usage["completion_tokens"]
-        times.append(first)
         print(f"  {server.name} turn {i + 1}: {usage['prompt_tokens']} tokens, {timings['prompt_n']} read, "
               f"first token after {first:.2f} s", flush=True)
-    return new, read, times, tree_rss(server.process.pid)
+    rss = tree_rss(server.process.pid)
+    cold = ask(server.port, {**asked, "cache_prompt": False})[3]
+    return new, read, first, cold, rss
 
 
 def main():
@@ -113,11 +113,11 @@ def main():
                 rows.append((name, *trace(server, options)))
             finally:
                 server.stop()
-    print("\n| server | new tokens | read | read / new | first token, turn 1 | last turn | last / first | MiB |")
+    print("\n| server | new tokens | read | read / new | first token, last turn | everything read | share | MiB |")
     print("|---|---|---|---|---|---|---|---|")
-    for name, new, read, times, rss in rows:
-        print(f"| {name} | {new} | {read} | {read / new:.3f} | {times[0]:.2f} s | {times[-1]:.2f} s | "
-              f"{times[-1] / times[0]:.1%} | {rss / 2**20:.0f} |")
+    for name, new, read, first, cold, rss in rows:
+        print(f"| {name} | {new} | {read} | {read / new:.3f} | {first:.2f} s | {cold:.2f} s | "
+              f"{first / cold:.1%} | {rss / 2**20:.0f} |")
 
 
 if __name__ == "__main__":

@@ -14,17 +14,11 @@ constexpr int64_t kLeastReuse = 16;
 /// A prompt of which at most this share was new makes no prefix of its own: the next prompt finds
 /// nearly as much in the existing one.
 constexpr double kNewShare = 0.1;
-/// The same for a prompt that goes on where a prefix ends, as the next turn of a conversation does.
-/// Its own replaces that one, so all it takes is a copy of the rows, and copying a token's rows is
+/// The same for a prompt that goes on where a prefix ends. Its own replaces that one, so all it takes is a copy of the rows, and copying a token's rows is
 /// hundreds of times faster than computing them.
 constexpr double kNewShareOfTurn = 1.0 / 128;
 /// Seconds between two progress reports.
 constexpr double kReportInterval = 0.2;
-
-/// Whether the prompt begins with the whole prefix.
-bool goes_on(const PrefixStore::Match& match) {
-  return match.prefix != nullptr && std::ssize(match.prefix->tokens()) == match.n_tokens;
-}
 
 std::vector<Session*> pointers(const std::vector<std::unique_ptr<Session>>& sessions) {
   std::vector<Session*> all;
@@ -133,7 +127,7 @@ bool Scheduler::Loop::admit(Job& job, bool must_be_short) {
   const bool may_keep = prefixes_.limit() >= plan.prefix_bytes && request.reuses &&
                         !request.document && job.snapshot_path.empty();
   const auto n_new = static_cast<double>(n_prompt - job.n_reused);
-  const double new_share = goes_on(job.prefix) ? kNewShareOfTurn : kNewShare;
+  const double new_share = job.prefix.goes_on() ? kNewShareOfTurn : kNewShare;
   job.makes_prefix = may_keep && n_prompt >= 2 * kLeastReuse &&
                      n_new > new_share * static_cast<double>(n_prompt) &&
                      make_room(plan.prefix_bytes);

@@ -12,7 +12,14 @@ int64_t common_beginning(std::span<const int32_t> a, std::span<const int32_t> b)
   return std::mismatch(a.begin(), a.begin() + n, b.begin()).first - a.begin();
 }
 
+/// A seam between two turns is this many tokens at most.
+constexpr int64_t kSeam = 8;
+
 }  // namespace
+
+bool PrefixStore::Match::goes_on() const {
+  return prefix != nullptr && n_tokens + kSeam >= std::ssize(prefix->tokens());
+}
 
 PrefixStore::Match PrefixStore::find(std::span<const int32_t> tokens, int64_t n_ctx) {
   auto best = entries_.end();
@@ -35,8 +42,8 @@ void PrefixStore::add(std::shared_ptr<const KvPrefix> prefix, int64_t n_ctx) {
   bool used_again = false;
   for (auto entry = entries_.begin(); entry != entries_.end();) {
     const auto next = std::next(entry);
-    const std::span<const int32_t> other = entry->prefix->tokens();
-    if (entry->n_ctx == n_ctx && common_beginning(other, tokens) == std::ssize(other)) {
+    const Match match = {entry->prefix, common_beginning(entry->prefix->tokens(), tokens)};
+    if (entry->n_ctx == n_ctx && match.goes_on()) {
       used_again = used_again || entry->used_again;
       erase(entry);
     }

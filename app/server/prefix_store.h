@@ -18,6 +18,9 @@ class PrefixStore {
   struct Match {
     std::shared_ptr<const KvPrefix> prefix;
     int64_t n_tokens = 0;
+    /// Whether the prompt goes on where the prefix ends, as the next turn of a conversation does: but
+    /// for a few tokens, since a text that goes on may split otherwise at the seam.
+    bool goes_on() const;
   };
 
   explicit PrefixStore(size_t limit) : limit_(limit) {}
@@ -28,7 +31,7 @@ class PrefixStore {
 
   /// Finds the longest stored beginning of `tokens`, null if there is none, and marks it as used.
   Match find(std::span<const int32_t> tokens, int64_t n_ctx);
-  /// Adds a prefix of at most limit() bytes; evicts others, including those it begins with.
+  /// Adds a prefix of at most limit() bytes; evicts others, and first those that it goes on from.
   void add(std::shared_ptr<const KvPrefix> prefix, int64_t n_ctx);
   /// Frees a prefix that is not being read from; returns false when there is none.
   bool drop_one();
