@@ -101,33 +101,27 @@ void Answer::end_at_length(Generation& client) {
   end(client);
 }
 
-/// The passages of the request's texts that the answer attended to. A text that the template has
-/// changed has none.
+/// The passages of the request's texts that the answer attended to; none if the template has
+/// changed all of these texts.
 std::vector<CitedPassage> Answer::sources() {
-  std::vector<CitedPassage> passages;
-  if (request_.citable.empty()) return passages;
-  const std::vector<float> attention = session_->answer_attention();
-  float most = 0;
-  for (const CitableText& citable : request_.citable) {
-    const std::string_view text = citable.text;
-    std::vector<SourcePassage> found;
-    try {
-      found = find_sources(session_->model(), request_.prompt.tokens, attention, text);
-    } catch (const Error& e) {
-      if (e.code() != ErrorCode::kUsage) throw;
-    }
-    for (const SourcePassage& source : found) {
-      const std::string_view words = text.substr(source.begin, source.end - source.begin);
-      const int64_t begin = n_characters(text.substr(0, source.begin));
-      passages.push_back({citable.index, begin, begin + n_characters(words), source.attention,
-                          std::string(words)});
-      most = std::max(most, source.attention);
-    }
+  if (request_.citable.empty()) return {};
+  std::vector<std::string_view> texts;
+  for (const CitableText& citable : request_.citable) texts.push_back(citable.text);
+  std::vector<SourcePassage> found;
+  try {
+    found = find_sources(session_->model(), request_.prompt.tokens, session_->answer_attention(),
+                         texts);
+  } catch (const Error& e) {
+    if (e.code() != ErrorCode::kUsage) throw;
   }
-  // find_sources() compares passages of one text; several texts are compared here
-  std::erase_if(passages, [most](const CitedPassage& passage) {
-    return passage.attention < SourceOptions().share * most;
-  });
+  std::vector<CitedPassage> passages;
+  for (const SourcePassage& source : found) {
+    const std::string_view text = texts[source.document];
+    const std::string_view words = text.substr(source.begin, source.end - source.begin);
+    const int64_t begin = n_characters(text.substr(0, source.begin));
+    passages.push_back({request_.citable[source.document].index, begin,
+                        begin + n_characters(words), source.attention, std::string(words)});
+  }
   return passages;
 }
 

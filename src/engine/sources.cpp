@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
 
 #include "base/error.h"
 
@@ -89,9 +90,35 @@ struct SpelledTokens {
       text += model.piece(id, true);
     }
   }
+  /// The token that the byte belongs to.
+  size_t token_at(size_t byte) const {
+    return std::upper_bound(begins.begin(), begins.end(), byte) - begins.begin() - 1;
+  }
   std::string text;
   std::vector<size_t> begins;
 };
+
+std::string_view trimmed(std::string_view text) {
+  const size_t first = text.find_first_not_of(kBlanks);
+  if (first == std::string_view::npos) return {};
+  return text.substr(first, text.find_last_not_of(kBlanks) + 1 - first);
+}
+
+/// Drops the sentences that are no sources; the others stay in their order.
+void keep_strongest(const SourceOptions& options, std::vector<SourcePassage>& sources) {
+  float most = options.least;
+  for (const SourcePassage& source : sources) most = std::max(most, source.attention);
+  std::erase_if(sources, [&](const SourcePassage& s) {
+    return s.attention < options.share * most || s.attention < options.least;
+  });
+  std::stable_sort(sources.begin(), sources.end(), [](const auto& x, const auto& y) {
+    return x.attention > y.attention;
+  });
+  if (sources.size() > options.most) sources.resize(options.most);
+  std::sort(sources.begin(), sources.end(), [](const auto& x, const auto& y) {
+    return std::pair(x.document, x.begin) < std::pair(y.document, y.begin);
+  });
+}
 
 }  // namespace
 
@@ -116,44 +143,41 @@ std::vector<ByteRange> split_sentences(std::string_view text) {
 }
 
 std::vector<SourcePassage> find_sources(const Model& model, std::span<const int32_t> tokens,
-                                 std::span<const float> attention, std::string_view document,
-                                 const SourceOptions& options) {
-  const size_t first = document.find_first_not_of(kBlanks);
-  if (first == std::string_view::npos || attention.empty()) return {};
-  const std::string_view words =
-      document.substr(first, document.find_last_not_of(kBlanks) + 1 - first);
+                                        std::span<const float> attention,
+                                        std::span<const std::string_view> documents,
+                                        const SourceOptions& options) {
+  if (attention.empty()) return {};
   if (attention.size() < tokens.size()) {
     fail(ErrorCode::kUsage, "find_sources: {} tokens and the attention to {}", tokens.size(),
          attention.size());
   }
+  attention = attention.last(tokens.size());
   const SpelledTokens spelled(model, tokens);
-  const size_t at = spelled.text.find(words);
-  if (at == std::string::npos) {
+  bool has_words = false, is_spelled = false;
+  std::vector<SourcePassage> sources;
+  for (size_t i = 0; i < documents.size(); ++i) {
+    // templates may leave out the white space around a text
+    const std::string_view words = trimmed(documents[i]);
+    if (words.empty()) continue;
+    has_words = true;
+    const size_t at = spelled.text.find(words);
+    if (at == std::string::npos) continue;
+    is_spelled = true;
+    const size_t first = words.data() - documents[i].data();
+    size_t token = spelled.token_at(at);
+    for (const ByteRange& range : split_sentences(words)) {
+      SourcePassage source = {
+          .document = i, .begin = first + range.begin, .end = first + range.end};
+      for (; token < tokens.size() && spelled.begins[token] < at + range.end; ++token) {
+        source.attention = std::max(source.attention, attention[token]);
+      }
+      sources.push_back(source);
+    }
+  }
+  if (has_words && !is_spelled) {
     fail(ErrorCode::kUsage, "find_sources: the prompt's tokens do not spell the document");
   }
-  attention = attention.last(tokens.size());
-  std::vector<SourcePassage> sources;
-  size_t token = std::upper_bound(spelled.begins.begin(), spelled.begins.end(), at) -
-                 spelled.begins.begin() - 1;
-  for (const ByteRange& range : split_sentences(words)) {
-    SourcePassage source = {.begin = first + range.begin, .end = first + range.end};
-    for (; token < tokens.size() && spelled.begins[token] < at + range.end; ++token) {
-      source.attention = std::max(source.attention, attention[token]);
-    }
-    sources.push_back(source);
-  }
-  float most = options.least;
-  for (const SourcePassage& source : sources) most = std::max(most, source.attention);
-  std::erase_if(sources, [&](const SourcePassage& s) {
-    return s.attention < options.share * most || s.attention < options.least;
-  });
-  const auto by_attention = [](const SourcePassage& a, const SourcePassage& b) {
-    return a.attention > b.attention;
-  };
-  std::stable_sort(sources.begin(), sources.end(), by_attention);
-  if (sources.size() > options.most) sources.resize(options.most);
-  std::sort(sources.begin(), sources.end(),
-            [](const SourcePassage& a, const SourcePassage& b) { return a.begin < b.begin; });
+  keep_strongest(options, sources);
   return sources;
 }
 

@@ -138,6 +138,12 @@ TEST(AnswerAttention, NeedsAPrompt) {
   expect_error(ErrorCode::kUsage, {"trace_answer", "no prompt"}, [&] { session.trace_answer(); });
 }
 
+std::vector<SourcePassage> find_in(const Model& model, std::span<const int32_t> tokens,
+                                   std::span<const float> attention, std::string_view document) {
+  const std::string_view documents[] = {document};
+  return find_sources(model, tokens, attention, documents);
+}
+
 struct Answered {
   std::string text;
   std::vector<SourcePassage> sources;
@@ -155,7 +161,7 @@ Answered ask(const SessionOptions& options, const std::string& document) {
   Generator generator(session, sampler, {.max_tokens = 7});
   Answered answered;
   while (generator.step()) answered.text += generator.token().text;
-  answered.sources = find_sources(*model, tokens, session.answer_attention(), document);
+  answered.sources = find_in(*model, tokens, session.answer_attention(), document);
   return answered;
 }
 
@@ -179,17 +185,41 @@ TEST(FindSources, NamesTheSentenceThatTheAnswerIsTakenFrom) {
   }
 }
 
+TEST(FindSources, ComparesAllDocuments) {
+  const auto model = load_model("needle");
+  const std::string text =
+      "The cold wind blew over the sea. The green field lay there, and it rained.";
+  const std::vector<int32_t> tokens = model->tokenize(text);
+  std::vector<float> attention(tokens.size(), 0.01F);
+  attention[3] = 0.5F;
+  attention.back() = 0.3F;
+  const std::string_view documents[] = {"The green field lay there, and it rained.",
+                                        "of another prompt", "",
+                                        " The cold wind blew over the sea. "};
+  const auto strongest = find_sources(*model, tokens, attention, documents);
+  ASSERT_EQ(strongest.size(), 1U);
+  EXPECT_EQ(strongest[0].document, 3U);
+  EXPECT_EQ(strongest[0].begin, 1U);
+  EXPECT_EQ(strongest[0].end, 33U);
+  const auto both = find_sources(*model, tokens, attention, documents, {.share = 0.5});
+  ASSERT_EQ(both.size(), 2U);
+  EXPECT_EQ(both[0].document, 0U) << "in the documents' order";
+  const auto one = find_sources(*model, tokens, attention, documents, {.share = 0.5, .most = 1});
+  ASSERT_EQ(one.size(), 1U);
+  EXPECT_EQ(one[0].document, 3U);
+}
+
 TEST(FindSources, RefusesADocumentThatIsNotInThePrompt) {
   const auto model = load_model("needle");
   const std::vector<int32_t> tokens = model->tokenize("The cold wind blew.");
   const std::vector<float> attention(tokens.size(), 0.5F);
-  EXPECT_EQ(find_sources(*model, tokens, {}, "The cold wind blew.").size(), 0U);
-  EXPECT_EQ(find_sources(*model, tokens, attention, "  cold wind\n").size(), 1U);
-  EXPECT_EQ(find_sources(*model, tokens, attention, " \n").size(), 0U);
+  EXPECT_EQ(find_in(*model, tokens, {}, "The cold wind blew.").size(), 0U);
+  EXPECT_EQ(find_in(*model, tokens, attention, "  cold wind\n").size(), 1U);
+  EXPECT_EQ(find_in(*model, tokens, attention, " \n").size(), 0U);
   expect_error(ErrorCode::kUsage, {"do not spell the document"},
-               [&] { find_sources(*model, tokens, attention, "A warm wind"); });
+               [&] { find_in(*model, tokens, attention, "A warm wind"); });
   expect_error(ErrorCode::kUsage, {"5 tokens and the attention to 1"},
-               [&] { find_sources(*model, std::vector<int32_t>(5), {attention.data(), 1}, "x"); });
+               [&] { find_in(*model, std::vector<int32_t>(5), {attention.data(), 1}, "x"); });
 }
 
 }  // namespace

@@ -144,21 +144,12 @@ void ChatSession::read(const Callbacks& callbacks, Answer& result) {
 
 /// Where the answer comes from: the documents before the messages' own paragraphs.
 std::vector<CitedPassage> ChatSession::sources() {
-  std::vector<CitedPassage> all;
-  const Json& turns = conversation_.turns();
-  for (const Json& turn : turns) {
+  std::vector<std::string_view> documents;
+  for (const Json& turn : conversation_.turns()) {
     if (turn.at("role") != "user") continue;
-    const auto content = turn.at("content").get<std::string>();
-    const std::vector<CitedPassage> found =
-        cited_passages(session_, seen_, text_before_question(content));
-    all.insert(all.end(), found.begin(), found.end());
+    documents.push_back(text_before_question(turn.at("content").get_ref<const std::string&>()));
   }
-  float most = 0;
-  for (const CitedPassage& passage : all) most = std::max(most, passage.source.attention);
-  std::erase_if(all, [most](const CitedPassage& passage) {
-    return passage.source.attention < SourceOptions().share * most;
-  });
-  return all;
+  return cited_passages(session_, seen_, documents);
 }
 
 void ChatSession::write(const Callbacks& callbacks, Answer& result) {

@@ -120,7 +120,8 @@ class Asking {
     std::vector<int32_t> all(prefix_->tokens().begin(), prefix_->tokens().end());
     const std::string text = document_text(model, form, all);
     all.insert(all.end(), tokens_.begin(), tokens_.end());
-    return cited_passages(session_, all, text);
+    const std::string_view documents[] = {text};
+    return cited_passages(session_, all, documents);
   }
 
   Session& session() { return session_; }

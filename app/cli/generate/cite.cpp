@@ -30,10 +30,11 @@ void add_cite_option(CLI::App& app, bool& cites) {
 }
 
 std::vector<CitedPassage> cited_passages(Session& session, std::span<const int32_t> prompt,
-                                         std::string_view document) {
+                                         std::span<const std::string_view> documents) {
   const std::vector<float> attention = session.answer_attention();
   std::vector<CitedPassage> passages;
-  for (const SourcePassage& source : find_sources(session.model(), prompt, attention, document)) {
+  for (const SourcePassage& source : find_sources(session.model(), prompt, attention, documents)) {
+    const std::string_view document = documents[source.document];
     passages.push_back(
         {source, std::string(document.substr(source.begin, source.end - source.begin))});
   }

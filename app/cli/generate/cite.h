@@ -22,10 +22,10 @@ struct CitedPassage {
 
 void add_cite_option(CLI::App& app, bool& cites);
 
-/// The sources of the answer that `session` has written since trace_answer(), in the document that
-/// stands among the prompt's tokens.
+/// The sources of the answer that `session` has written since trace_answer(), in documents that
+/// stand among the prompt's tokens.
 std::vector<CitedPassage> cited_passages(Session& session, std::span<const int32_t> prompt,
-                                         std::string_view document);
+                                         std::span<const std::string_view> documents);
 
 /// For people, to follow the answer.
 std::string sources_text(const std::vector<CitedPassage>& passages);

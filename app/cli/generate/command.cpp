@@ -237,7 +237,9 @@ int run_generate(const GenerateSettings& s, const CommonSettings& common) {
   report.at_end = session.stats();
   progress.clear();
   if (s.cites && report.after_prefill) {
-    report.sources = cited_passages(session, tokens, prompt.substr(0, parts.document_bytes));
+    const std::string_view documents[] = {
+        std::string_view(prompt).substr(0, parts.document_bytes)};
+    report.sources = cited_passages(session, tokens, documents);
   }
   if (s.json) write_stdout(to_json(report));
   if (!s.json && report.sources) {
