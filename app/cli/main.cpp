@@ -38,7 +38,7 @@ int run_and_report(int argc, char** argv) {
   } catch (const StdoutClosed&) {
     return StdoutClosed::kExitCode;
   } catch (const Error& e) {
-    return report_error(e.code(), name_flags(e.what(), {argv, argv + argc}));
+    return report_error(e.code(), message_of(e));
   } catch (const std::bad_alloc&) {
     return report_error(ErrorCode::kDoesNotFit, "out of memory");
   } catch (const std::system_error& e) {

@@ -18,6 +18,7 @@
 
 #include "snapkv/engine.h"
 #include "snapkv/generator.h"
+#include "snapkv/option_table.h"
 
 namespace snapkv {
 
@@ -30,29 +31,18 @@ struct EngineOptions {
   GeneratorOptions answer = {};
 };
 
-/// One option.
-struct OptionInfo {
-  enum class Group { model, session, sampler, answer };
-  /// `bytes`: a whole number with an optional unit, "256MiB". `texts`: setting it adds a text.
-  enum class Type { boolean, integer, real, bytes, word, text, texts };
-
-  std::string name;  ///< "kv_budget"
-  Group group = Group::model;
-  Type type = Type::text;
-  std::string default_text;        ///< as set_option() would take it; empty for texts
-  std::string range;               ///< "from 0 to 1"; empty for texts
-  std::vector<std::string> words;  ///< of words: those that are known
-  std::string help;                ///< one line
-};
-/// "model", "session", "sampler", "answer"
-std::string_view name(OptionInfo::Group group);
-/// "boolean", "integer", "real", "bytes", "word", "text", "texts"
-std::string_view name(OptionInfo::Type type);
+/// The tables of the engine's options. The path of a model is "model", the name of the policy
+/// "kv_policy"; list_options() adds the policy's parameters and "stop".
+const OptionTable<ModelOptions>& model_option_table();
+const OptionTable<SessionOptions>& session_option_table();
+const OptionTable<SamplerConfig>& sampler_option_table();
+const OptionTable<GeneratorOptions>& generator_option_table();
 
 /// All options, those of the policy last: "kv_kernel_size" is there if the policy has kernel_size.
-/// Throws kUsage for an unknown policy.
+/// They are set by OptionInfo::option. Throws kUsage for an unknown policy.
 std::vector<OptionInfo> list_options(std::string_view policy = kDefaultPolicy);
-/// The same as a JSON array of objects with the members of OptionInfo.
+/// The same as a JSON array of objects: name (OptionInfo::option), group, type, default and range as
+/// texts, least and most of numbers, words, help.
 std::string list_options_json(std::string_view policy = kDefaultPolicy);
 
 /// Sets an option to the value that `text` writes. Setting kv_policy to another policy forgets the

@@ -5,18 +5,17 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <map>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "snapkv/variant.h"
+#include "snapkv/option_table.h"
 
 namespace snapkv {
 
 /// The value of a parameter: a bool, a whole number, a real number, or a word such as "max".
-using PolicyValue = Variant<bool, int64_t, double, std::string>;
+using PolicyValue = OptionValue;
 /// Values by the parameters' names: {{"kernel_size", 15}, {"pooling", "avg"}}.
 using PolicyParams = std::map<std::string, PolicyValue, std::less<>>;
 
@@ -43,33 +42,16 @@ struct PolicyConfig {
 /// Names that PolicyConfig::name accepts.
 std::vector<std::string> policy_names();
 
-/// The names that messages use for parameters: those of the C++ and C APIs (kernel_size), or the
-/// command's options (--kv-kernel).
-enum class ParamNames { fields, flags };
-
 /// Throws Error{kUsage} naming policy, parameter, value and range if the configuration is invalid:
 /// an unknown policy, a parameter that the policy does not have, a value of another type or out of
 /// range, a budget that leaves nothing beside window and sinks.
-void validate(const PolicyConfig& config, ParamNames names = ParamNames::fields);
+void validate(const PolicyConfig& config);
 
 // ---------------------------------------------------------------- the tables
 
-/// One parameter of one policy.
-struct PolicyParam {
-  enum class Type { boolean, integer, real, word };
-
-  std::string name;   ///< "kernel_size": in JSON and PolicyConfig, or the key in PolicyConfig::params
-  std::string label;  ///< "kernel": in tables and summaries
-  std::string flag;   ///< "--kv-kernel"
-  Type type = Type::integer;
-  PolicyValue default_value;
-  double least = 0, most = 0;      ///< for numbers: the range, both ends included
-  bool odd = false;                ///< for whole numbers: even ones are rejected
-  bool always_named = false;       ///< named by describe_params() even at its default
-  std::vector<std::string> words;  ///< for words: those that are accepted
-  std::string help;                ///< one line
-  std::string paper;               ///< arXiv number, if it is not the policy's
-};
+/// One parameter of one policy: a bool, a whole or real number, or a word. Its OptionInfo::option is
+/// its name with "kv_" before it.
+using PolicyParam = OptionInfo;
 
 /// One policy.
 struct PolicyInfo {
@@ -91,14 +73,6 @@ const std::vector<PolicyInfo>& all_policies();
 /// Throws Error{kUsage} naming the available policies.
 const PolicyInfo& policy_info(std::string_view name);
 
-/// "odd and from 1 to 65535", "from 0 to 1", "max or avg": the requirement on a value.
-std::string range_text(const PolicyParam& param);
-/// "15", "0.2", "avg", "true".
-std::string value_text(const PolicyValue& value);
-/// Parses a value. Throws Error{kUsage} naming the parameter, the text and the range.
-PolicyValue parse_value(const PolicyParam& param, std::string_view text,
-                        ParamNames names = ParamNames::fields);
-
 /// Sets a parameter of config.name, wherever it is stored. Throws Error{kUsage} as validate() does.
 void set_param(PolicyConfig& config, std::string_view name, const PolicyValue& value);
 /// Same, with the value as text.
@@ -118,7 +92,7 @@ PolicyValue policy_value(const PolicyConfig& config, std::string_view name);
 /// 0 for a policy without a window. Throws as validate() does.
 int policy_window(const PolicyConfig& config);
 
-/// "window 16, kernel 15, avg pooling": the parameters with PolicyParam::always_named, and every
+/// "window 16, kernel 15, avg pooling": the parameters with OptionInfo::always_named, and every
 /// other one except the budget that is not at its default.
 std::string describe_params(const PolicyConfig& config);
 

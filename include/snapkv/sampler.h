@@ -19,24 +19,19 @@ struct LogitBias {
 };
 
 /// The steps apply in this order, as in llama.cpp: grammar, logit bias, penalties, top-k, top-p,
-/// min-p, temperature, draw.
+/// min-p, temperature, draw. sampler_option_table() (options.h) has the ranges.
 struct SamplerConfig {
-  static constexpr double kMostTemperature = 1000.0;
-  static constexpr double kLeastPenalty = 0.001, kMostPenalty = 1000.0;
-  static constexpr double kMostCountPenalty = 2.0;  // presence and frequency
   static constexpr double kMostBias = 100.0;
 
-  double temperature = 0.8;       ///< up to kMostTemperature; 0: greedy (the highest logit, ties to
-                                  ///< the lower id)
-  int top_k = 40;                 ///< 0: off
-  double top_p = 0.95;            ///< 1: off. Nucleus sampling (arXiv 1904.09751)
-  double min_p = 0.05;            ///< 0: off. Keeps p >= min_p * max p (arXiv 2407.01082)
-  double repeat_penalty = 1.0;    ///< kLeastPenalty to kMostPenalty; 1: off. Divides positive,
-                                  ///< multiplies negative logits of the last repeat_last_n tokens
-                                  ///< (arXiv 1909.05858, section 4.1)
-  int repeat_last_n = 64;         ///< how far all penalties look back; 0: off, -1: all
-  double presence_penalty = 0.0;  ///< subtracted from the logit of every token among the last
-                                  ///< repeat_last_n, up to kMostCountPenalty in both directions
+  double temperature = 0.8;     ///< 0: greedy (the highest logit, ties to the lower id)
+  int top_k = 40;               ///< 0: off
+  double top_p = 0.95;          ///< 1: off. Nucleus sampling (arXiv 1904.09751)
+  double min_p = 0.05;          ///< 0: off. Keeps p >= min_p * max p (arXiv 2407.01082)
+  double repeat_penalty = 1.0;  ///< 1: off. Divides positive, multiplies negative logits of the last
+                                ///< repeat_last_n tokens (arXiv 1909.05858, section 4.1)
+  int repeat_last_n = 64;       ///< how far all penalties look back; 0: off, -1: all
+  double presence_penalty = 0.0;   ///< subtracted from the logit of every token among the last
+                                   ///< repeat_last_n
   double frequency_penalty = 0.0;  ///< same, once per occurrence of the token
   uint64_t seed = 0;
   std::vector<LogitBias> logit_bias = {};  ///< those of the same token are added up

@@ -3,66 +3,66 @@
 
 /** Every option; parameters of a policy (`kv...`) need that `kvPolicy`. */
 export interface Options {
-  /** Where the model runs. Default: automatic. */
-  device?: 'automatic' | 'cpu' | 'cuda' | 'reference';
-  /** Precision of matrix products. Default: automatic. */
-  compute?: 'automatic' | 'f32' | 'bf16';
-  /** Where weights are read from while decoding. Default: automatic. */
-  weights?: 'automatic' | 'mapped' | 'huge_pages' | 'copy';
-  /** Threads; 0: one for each processor; a whole number from 0 to 4096. Default: 0. */
+  /** Where the model runs; auto: on the GPU where this build and the machine have one. Default: auto. */
+  device?: 'auto' | 'cpu' | 'cuda' | 'reference';
+  /** Precision of matrix products; auto: activations are rounded to 8 bits or to bf16, whichever is fastest; bf16: to 8 bits while decoding only; f32: nothing is rounded. Default: auto. */
+  compute?: 'auto' | 'f32' | 'bf16';
+  /** Decode from the mapped file (mapped) or, faster, from a copy in huge pages made at the start (huge); auto: the copy is made while decoding, if there is memory; copy: read the whole model at the start and close its files, which may then change. Default: auto. */
+  weights?: 'auto' | 'mapped' | 'huge' | 'copy';
+  /** Threads; 0: one for each processor that the process may use; from 0 to 4096. Default: 0. */
   nThreads?: number;
-  /** Refuse a model with weights that are not finite; true or false. Default: false. */
+  /** Read all weights first, and refuse models with infinities or NaNs among them; true or false. Default: false. */
   checkTensors?: boolean;
-  /** Most tokens, prompt and answer; 0: the model's context; a whole number from 0 to 1073741824. Default: 0. */
+  /** Most tokens, prompt and answer; 0: the model's own; from 0 to 1073741824. Default: 0. */
   nCtx?: number;
-  /** Type of the cache; q8_0 needs a head_dim that 32 divides. Default: f16. */
+  /** Type of the cache; q8_0 takes half of f16's memory. Default: f16. */
   kvType?: 'f32' | 'f16' | 'bf16' | 'q8_0';
-  /** Budget as bytes of all kept rows; 0: kv_budget rows; bytes from 0 to 1152921504606846976, as in 256MiB. Default: 0. */
+  /** The largest budget whose cache takes no more than this, as in 256MiB, room for the first generated tokens included; 0: off; a size from 0 B to 1 EiB, as in 256MiB or 8G. Default: 0. */
   kvMemory?: number | string;
-  /** Compress again before a layer has more rows; 0: never; a whole number from 0 to 1073741824. Default: 0. */
+  /** Compress to the budget again when generated tokens have filled the cache to this many rows per layer and KV head; 0: never; from 0 to 1073741824. Default: 0. */
   kvDecodeLimit?: number;
-  /** Keep every row for the selection of later turns; true or false. Default: false. */
+  /** Keep the uncompressed rows as well, in memory or in files of spill_dir, so that every further turn reads and chooses from all of them; true or false. Default: false. */
   kvRefresh?: boolean;
-  /** Prompt tokens computed at a time; a whole number from 1 to 1048576. Default: 512. */
+  /** Prompt tokens computed at a time; bounds activations; from 1 to 1048576. Default: 512. */
   chunk?: number;
-  /** Rows allocated at once for generated tokens; a whole number from 1 to 1048576. Default: 256. */
+  /** Rows allocated at once for generated tokens; from 1 to 1048576. Default: 256. */
   decodeReserve?: number;
-  /** Bytes that reading may take; 0: what is free; bytes from 0 to 1152921504606846976, as in 256MiB. Default: 0. */
+  /** Refuse prompts that would need more, as in 8G; 0: what the system has left; a size from 0 B to 1 EiB, as in 256MiB or 8G. Default: 0. */
   memoryLimit?: number | string;
-  /** Folder for hidden states that memory has no room for. Default: none. */
+  /** Keep a long prompt's hidden states in a temporary file in this folder, not in memory; a text. Default: none. */
   spillDir?: string;
   /** What is kept of a prompt. Default: snapkv-max. */
   kvPolicy?: 'full' | 'snapkv' | 'snapkv-max' | 'pyramidkv' | 'ada-snapkv' | 'chunkkv' | 'tova' | 'h2o' | 'expected-attention' | 'streaming-llm' | 'knorm' | 'keydiff' | 'lagkv' | 'random';
-  /** 0: always the likeliest token; a number from 0 to 1000. Default: 0.8. */
+  /** Temperature; 0: always the likeliest token; from 0 to 1000. Default: 0.8. */
   temperature?: number;
-  /** Only the k likeliest tokens; 0: off; a whole number from 0 to 2147483647. Default: 40. */
+  /** Only the k likeliest tokens; 0: off; at least 0. Default: 40. */
   topK?: number;
-  /** Only the likeliest tokens of this probability; 1: off; a number from 0 to 1. Default: 0.95. */
+  /** Only the likeliest tokens that make up this probability; 1: off; from 0 to 1. Default: 0.95. */
   topP?: number;
-  /** Only tokens of this share of the best one; 0: off; a number from 0 to 1. Default: 0.05. */
+  /** Only tokens with this share of the best one's probability; 0: off; from 0 to 1. Default: 0.05. */
   minP?: number;
-  /** Makes repeated tokens unlikelier; 1: off; a number from 0.001 to 1000. Default: 1. */
+  /** Makes recent tokens less likely; 1: off; from 0.001 to 1000. Default: 1. */
   repeatPenalty?: number;
-  /** Tokens that penalties look back; -1: all; a whole number from -1 to 2147483647. Default: 64. */
+  /** Recent tokens for all penalties; 0: off, -1: all; at least -1. Default: 64. */
   repeatLastN?: number;
-  /** Taken off tokens that were there already; a number from -2 to 2. Default: 0. */
+  /** Makes tokens less likely that are among the recent ones; below 0: likelier; 0: off; from -2 to 2. Default: 0. */
   presencePenalty?: number;
-  /** The same for each time that they were there; a number from -2 to 2. Default: 0. */
+  /** The same for each time that they are among them; from -2 to 2. Default: 0. */
   frequencyPenalty?: number;
-  /** The same seed draws the same answer; a whole number, at least 0. Default: 0. */
+  /** The same seed gives the same answer; of 64 bits. Default: 0. */
   seed?: number;
-  /** Tokens of an answer; -1: until the context is full; a whole number from -1 to 1073741824. Default: -1. */
+  /** Most tokens of an answer; -1: until it ends or the context is full; from -1 to 1073741824. Default: -1. */
   maxTokens?: number;
-  /** The answer ends before this text; may be set several times. Default: none. */
-  stop?: string | string[];
   /** The answer ends with its first paragraph; true or false. Default: false. */
   oneParagraph?: boolean;
-  /** Never choose a token that ends the answer; true or false. Default: false. */
+  /** Never let the model end its answer; true or false. Default: false. */
   ignoreEos?: boolean;
   /** Control tokens are part of the text; true or false. Default: false. */
   showsControlTokens?: boolean;
-  /** Alternatives with each token; -1: none; a whole number from -1 to 1048576. Default: -1. */
+  /** Alternatives reported with each token; -1: none; from -1 to 1048576. Default: -1. */
   topLogprobs?: number;
+  /** The answer ends before this text; may be set several times; a text. Default: none. */
+  stop?: string | string[];
   /** Rows kept per layer and KV head, the window included; at least 1. Default: 1024. */
   kvBudget?: number;
   /** Keep this share of the prompt instead of a budget; 0: off; from 0 to 1. Default: 0. */

@@ -65,15 +65,15 @@ void check_prefix(const KvPrefix& prefix, int64_t n, const Session::Impl& sessio
   }
   if (rows.model != session.model) fail(ErrorCode::kUsage, "the prefix is of another model");
   if (rows.file == nullptr && rows.type != scratch_dtype(session.options.kv_type)) {
-    fail(ErrorCode::kUsage, "the prefix has rows of {}, a session with kv_type {} needs {}",
-         name(rows.type), name(session.options.kv_type),
+    fail(ErrorCode::kUsage, "the prefix has rows of {}, a session with {} {} needs {}",
+         name(rows.type), OptionName("kv_type"), name(session.options.kv_type),
          name(scratch_dtype(session.options.kv_type)));
   }
   if (!session.architecture().spec().rotate_alike(rows.n_ctx, session.n_ctx)) {
     fail(ErrorCode::kUsage,
-         "the prefix was read with n_ctx {} and the session has {}: the model rotates keys of long "
+         "the prefix was read with {} {} and the session has {}: the model rotates keys of long "
          "contexts otherwise",
-         rows.n_ctx, session.n_ctx);
+         OptionName("n_ctx"), rows.n_ctx, session.n_ctx);
   }
   if (session.policy->info().observes) {
     fail(ErrorCode::kUsage, "policy {} observes every query of a prompt: it can't use a prefix",

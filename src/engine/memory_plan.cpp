@@ -117,11 +117,13 @@ void validate_kv_type(DType kv_type, int64_t head_dim) {
   require_range("kv_type", static_cast<int>(kv_type), 0, std::ssize(kDTypes) - 1);
   if (kv_type != DType::f32 && kv_type != DType::f16 && kv_type != DType::bf16 &&
       kv_type != DType::q8_0) {
-    fail(ErrorCode::kUsage, "kv_type must be f32, f16, bf16 or q8_0, it is {}", name(kv_type));
+    fail(ErrorCode::kUsage, "{} is {}; it must be f32, f16, bf16 or q8_0", OptionName("kv_type"),
+         name(kv_type));
   }
   if (head_dim % block_size(kv_type) != 0) {
     fail(ErrorCode::kUsage,
-         "kv_type {} needs a head_dim that is a multiple of {}, the model's is {}", name(kv_type),
+         "{} {} needs a head_dim that is a multiple of {}, the model's is {}", OptionName("kv_type"),
+         name(kv_type),
          block_size(kv_type), head_dim);
   }
 }

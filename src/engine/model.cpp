@@ -8,9 +8,9 @@
 #include "base/timer.h"
 #include "engine/model_impl.h"
 #include "engine/open_model.h"
-#include "engine/option_range.h"
 #include "format/check_tensors.h"
 #include "model/packing.h"
+#include "snapkv/options.h"
 
 #define SNAPKV_STRING_(x) #x
 #define SNAPKV_STRING(x) SNAPKV_STRING_(x)
@@ -18,19 +18,6 @@
 namespace snapkv {
 
 const char* version() { return SNAPKV_STRING(SNAPKV_VERSION); }
-
-namespace {
-
-/// Checks enumerations too: a caller in another language may have stored any number in them.
-void check_ranges(const ModelOptions& options) {
-  require_range("n_threads", options.n_threads, 0, kMostThreads);
-  require_range("device", static_cast<int>(options.device), 0, static_cast<int>(Device::reference));
-  require_range("compute", static_cast<int>(options.compute), 0, static_cast<int>(Compute::bf16));
-  require_range("weights", static_cast<int>(options.weights), 0,
-                static_cast<int>(WeightMemory::copy));
-}
-
-}  // namespace
 
 Model::Model(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Model::~Model() = default;
@@ -46,7 +33,7 @@ std::shared_ptr<const Model> Model::load(const ModelOptions& options) {
     if (!options.progress(p))
       fail(ErrorCode::kCancelled, "{}: loading was cancelled", options.path);
   };
-  check_ranges(options);
+  model_option_table().check(options);
   report(0.0);
   ReadOptions read;
   if (options.weights == WeightMemory::copy) {

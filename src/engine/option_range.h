@@ -12,13 +12,13 @@ namespace snapkv {
 /// Throws Error{kUsage} naming field, value and range unless low <= value <= high.
 inline void require_range(const char* field, int64_t value, int64_t low, int64_t high) {
   if (value >= low && value <= high) return;
-  fail(ErrorCode::kUsage, "{} is {}; it must be from {} to {}", field, value, low, high);
+  fail(ErrorCode::kUsage, "{} is {}; it must be from {} to {}", OptionName(field), value, low, high);
 }
 
 /// Same for a number of bytes, from 0 to kMostBytes.
 inline void require_bytes(const char* field, size_t value) {
   if (value <= kMostBytes) return;
-  fail(ErrorCode::kUsage, "{} is {} bytes; it must be from 0 to {}", field, value, kMostBytes);
+  fail(ErrorCode::kUsage, "{} is {} bytes; it must be from 0 to {}", OptionName(field), value, kMostBytes);
 }
 
 }  // namespace snapkv

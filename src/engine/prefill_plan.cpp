@@ -59,10 +59,12 @@ void check_options(const Session::Impl& first, const PrefillOptions& options) {
   }
   if (first.backend().is_device() && !first.options.spill_dir.empty()) {
     fail(ErrorCode::kUsage,
-         "spill_dir is for the CPU; a GPU's hidden states go to host memory when they don't fit");
+         "{} is for the CPU; a GPU's hidden states go to host memory when they don't fit",
+         OptionName("spill_dir"));
   }
   if (first.backend().is_device() && first.options.kv_refresh) {
-    fail(ErrorCode::kUsage, "kv_refresh is for the CPU; on a GPU a later turn sees what was kept");
+    fail(ErrorCode::kUsage, "{} is for the CPU; on a GPU a later turn sees what was kept",
+         OptionName("kv_refresh"));
   }
 }
 
@@ -121,6 +123,12 @@ HiddenStates::Place find_place(const Session::Impl& first, int64_t n, MemoryPlan
         HiddenStates::bytes(n, first.info().n_embd, first.options.chunk, HiddenStates::Place::host);
     if (needed() <= limit) return HiddenStates::Place::host;
   }
+  const std::string whose = allowed > 0 ? fmt::format("allowed by {}", OptionName("memory_limit"))
+                                        : "available";
+  const std::string advice =
+      spilled || backend.is_device()
+          ? ""
+          : fmt::format("; {} would put hidden states into a file", OptionName("spill_dir"));
   fail(ErrorCode::kDoesNotFit,
        "a prompt of {} tokens needs {} beside the weights (hidden states {}, one layer of KV {}, "
        "kept KV {}, activations {}, packed weights {}, logits {}, scores {}, kernels {}{}); {} are "
@@ -129,8 +137,7 @@ HiddenStates::Place find_place(const Session::Impl& first, int64_t n, MemoryPlan
        mib(plan.activations), mib(plan.packed_weights), mib(plan.logits), mib(plan.scores),
        mib(plan.kernels),
        plan.kv_history > 0 ? fmt::format(", KV kept for later turns {}", mib(plan.kv_history)) : "",
-       mib(limit), allowed > 0 ? "allowed by memory_limit" : "available",
-       spilled || backend.is_device() ? "" : "; spill_dir would put hidden states into a file");
+       mib(limit), marked(whose), marked(advice));
 }
 
 }  // namespace

@@ -15,6 +15,7 @@
 
 #include "base/error.h"
 #include "snapkv/grammar.h"
+#include "snapkv/options.h"
 
 #if defined(__clang__)
 // GCC contracts nothing in ISO mode (-std=c++20), which CMake selects
@@ -143,31 +144,13 @@ void apply_top_p(std::vector<Candidate>& candidates, double top_p, float best, b
 }
 
 void check(const SamplerConfig& c) {
-  const auto reject = [](const char* field, const char* range, double value) {
-    fail(ErrorCode::kUsage, "{} must be {}, not {}", field, range, value);
-  };
-  if (!(c.temperature >= 0 && c.temperature <= SamplerConfig::kMostTemperature)) {  // NaN too
-    reject("temperature", "between 0 and 1000", c.temperature);
-  }
-  if (c.top_k < 0) reject("top_k", "0 (off) or more", c.top_k);
-  if (!(c.top_p >= 0 && c.top_p <= 1)) reject("top_p", "between 0 and 1", c.top_p);
-  if (!(c.min_p >= 0 && c.min_p <= 1)) reject("min_p", "between 0 and 1", c.min_p);
-  if (!(c.repeat_penalty >= SamplerConfig::kLeastPenalty &&
-        c.repeat_penalty <= SamplerConfig::kMostPenalty)) {
-    reject("repeat_penalty", "between 0.001 and 1000", c.repeat_penalty);
-  }
-  if (c.repeat_last_n < -1) reject("repeat_last_n", "-1 (all) or more", c.repeat_last_n);
-  for (const auto& [field, value] : {std::pair("presence_penalty", c.presence_penalty),
-                                     std::pair("frequency_penalty", c.frequency_penalty)}) {
-    if (!(std::abs(value) <= SamplerConfig::kMostCountPenalty)) {
-      reject(field, "between -2 and 2", value);
-    }
-  }
+  sampler_option_table().check(c);
   for (const LogitBias& b : c.logit_bias) {
-    if (b.id < 0) reject("the id of logit_bias", "0 or more", b.id);
+    if (b.id < 0) fail(ErrorCode::kUsage, "the id of logit_bias is {}; it must be 0 or more", b.id);
     const bool is_ban = b.bias == -std::numeric_limits<double>::infinity();
-    if (!is_ban && !(std::abs(b.bias) <= SamplerConfig::kMostBias)) {
-      reject("logit_bias", "between -100 and 100, or -infinity", b.bias);
+    if (!is_ban && !(std::abs(b.bias) <= SamplerConfig::kMostBias)) {  // a NaN too
+      fail(ErrorCode::kUsage, "{} is {}; it must be from -{} to {}, or -infinity",
+           OptionName("logit_bias"), b.bias, SamplerConfig::kMostBias, SamplerConfig::kMostBias);
     }
   }
 }

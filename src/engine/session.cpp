@@ -20,8 +20,8 @@ Session::Session(std::shared_ptr<const Model> model, const SessionOptions& optio
   if (n_positions > 0 && options.n_ctx == 0) impl_->n_ctx = std::min(impl_->n_ctx, n_positions);
   if (n_positions > 0 && impl_->n_ctx > n_positions) {
     fail(ErrorCode::kUsage,
-         "n_ctx is {}; {} has learned the positions of {} tokens, and there are no others",
-         impl_->n_ctx, impl_->info().path, n_positions);
+         "{} is {}; {} has learned the positions of {} tokens, and there are no others",
+         OptionName("n_ctx"), impl_->n_ctx, impl_->info().path, n_positions);
   }
 }
 Session::~Session() = default;
@@ -140,9 +140,9 @@ void Session::Impl::remember(int il) {
 void check_rotation(const Session::Impl& s, const Session::Impl& first, size_t i) {
   if (s.architecture().spec().rotate_alike(s.n_ctx, first.n_ctx)) return;
   fail(ErrorCode::kUsage,
-       "session {} has n_ctx {} and session 0 {}: the model rotates keys of long contexts "
-       "otherwise, so the two cannot be computed together",
-       i, s.n_ctx, first.n_ctx);
+       "session {} has {} {} and session 0 {}: the model rotates keys of long contexts otherwise, so "
+       "the two cannot be computed together",
+       i, OptionName("n_ctx"), s.n_ctx, first.n_ctx);
 }
 
 void Session::Impl::update_memory_stats() {

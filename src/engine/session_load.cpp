@@ -25,7 +25,7 @@ struct SessionFile {
 /// The blocks before those of the layers: head, session, logits.
 constexpr size_t kSessionBlocks = 3;
 
-[[noreturn]] void fail_differs(std::string_view path, std::string_view what, std::string_view saved,
+[[noreturn]] void fail_differs(std::string_view path, OptionName what, std::string_view saved,
                                std::string_view here) {
   fail(ErrorCode::kUsage, "{}: saved with {} = {}, and this session has {}", path, what, saved,
        here);
@@ -71,22 +71,23 @@ SessionFile read_session_file(const CacheFile& file) {
 void check_options(const std::string& path, const SessionFile& file, const Session::Impl& s) {
   const SessionOptions& saved = file.saved.options;
   if (s.options.kv_refresh && s.policy->info().has_budget) {
-    fail(ErrorCode::kUsage, "{}: a saved session has no uncompressed rows, which kv_refresh needs",
-         path);
+    fail(ErrorCode::kUsage, "{}: a saved session has no uncompressed rows, which {} needs", path,
+         OptionName("kv_refresh"));
   }
   if (saved.kv.name != s.options.kv.name) {
-    fail_differs(path, "policy", saved.kv.name, s.options.kv.name);
+    fail_differs(path, OptionName("policy", "kv_policy"), saved.kv.name, s.options.kv.name);
   }
   const auto theirs = policy_settings(saved.kv), ours = policy_settings(s.options.kv);
   for (size_t i = 0; i < ours.size(); ++i) {
     if (theirs[i].value == ours[i].value) continue;
-    fail_differs(path, ours[i].param->name, value_text(theirs[i].value), value_text(ours[i].value));
+    fail_differs(path, OptionName(*ours[i].param), value_text(theirs[i].value),
+                 value_text(ours[i].value));
   }
   if (saved.kv_type != s.options.kv_type) {
-    fail_differs(path, "kv_type", name(saved.kv_type), name(s.options.kv_type));
+    fail_differs(path, OptionName("kv_type"), name(saved.kv_type), name(s.options.kv_type));
   }
   if (saved.kv_decode_limit != s.options.kv_decode_limit) {
-    fail_differs(path, "kv_decode_limit", std::to_string(saved.kv_decode_limit),
+    fail_differs(path, OptionName("kv_decode_limit"), std::to_string(saved.kv_decode_limit),
                  std::to_string(s.options.kv_decode_limit));
   }
   if (file.saved.n_past > s.n_ctx) {
@@ -94,7 +95,7 @@ void check_options(const std::string& path, const SessionFile& file, const Sessi
          file.saved.n_past, s.n_ctx);
   }
   if (!s.architecture().spec().rotate_alike(file.saved.n_ctx, s.n_ctx)) {
-    fail_differs(path, "n_ctx", std::to_string(file.saved.n_ctx),
+    fail_differs(path, OptionName("n_ctx"), std::to_string(file.saved.n_ctx),
                  fmt::format("{}; the model rotates keys of long contexts otherwise", s.n_ctx));
   }
 }

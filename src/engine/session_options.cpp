@@ -6,19 +6,12 @@
 #include "cache/layer_state.h"
 #include "engine/memory_plan.h"
 #include "engine/option_range.h"
+#include "policy/params.h"
 #include "policy/policy.h"
+#include "snapkv/options.h"
 
 namespace snapkv {
 namespace {
-
-void check_ranges(const SessionOptions& options) {
-  require_range("n_ctx", options.n_ctx, 0, kMostTokens);
-  require_range("chunk", options.chunk, 1, kMostChunk);
-  require_range("decode_reserve", options.decode_reserve, 1, kMostReserve);
-  require_range("kv_decode_limit", options.kv_decode_limit, 0, kMostTokens);
-  require_bytes("kv_memory", options.kv_memory);
-  require_bytes("memory_limit", options.memory_limit);
-}
 
 /// Rows per KV head that all layers without a policy hold together, decode_reserve included.
 int64_t window_rows(const SessionOptions& options, const ModelInfo& info) {
@@ -33,8 +26,8 @@ int64_t window_rows(const SessionOptions& options, const ModelInfo& info) {
 /// The largest budget whose rows fit into kv_memory.
 int64_t budget_in_memory(const SessionOptions& options, const ModelInfo& info) {
   if (options.kv.ratio > 0.0) {
-    fail(ErrorCode::kUsage, "kv_memory and ratio exclude each other; they are {} and {}",
-         options.kv_memory, options.kv.ratio);
+    fail(ErrorCode::kUsage, "{} and {} exclude each other; they are {} and {}",
+         OptionName("kv_memory"), param_name("ratio"), options.kv_memory, options.kv.ratio);
   }
   PolicyConfig config = options.kv;
   config.budget = kMostRows;  // the value is about to be replaced
@@ -51,10 +44,10 @@ int64_t budget_in_memory(const SessionOptions& options, const ModelInfo& info) {
   const int64_t least = policy->least_budget();
   if (budget < least) {
     fail(ErrorCode::kUsage,
-         "kv_memory is {} bytes; the least that works is {}: {} rows (window, sinks and 1) and a "
-         "decode_reserve of {}, in {} layers of {} KV heads{}",
-         options.kv_memory, windows + (least + options.decode_reserve) * row, least,
-         options.decode_reserve, n_layer, info.n_head_kv,
+         "{} is {} bytes; the least that works is {}: {} rows (window, sinks and 1) and a {} of {}, "
+         "in {} layers of {} KV heads{}",
+         OptionName("kv_memory"), options.kv_memory, windows + (least + options.decode_reserve) * row, least,
+         OptionName("decode_reserve"), options.decode_reserve, n_layer, info.n_head_kv,
          windows > 0 ? fmt::format(", and {} bytes in layers with sliding windows", windows) : "");
   }
   return std::min(budget, kMostRows);
@@ -66,19 +59,18 @@ void check_decode_limit(const SessionOptions& options) {
   if (limit == 0 || !policy->info().has_budget) return;
   if (policy->info().observes) {
     fail(ErrorCode::kUsage,
-         "kv_decode_limit: policy \"{}\" chooses by all queries of the text, and decoding keeps "
-         "only those of the last window_size tokens",
-         options.kv.name);
+         "{}: policy \"{}\" chooses by all queries of the text, and decoding keeps only those of the "
+         "last {} tokens",
+         OptionName("kv_decode_limit"), options.kv.name, param_name("window_size"));
   }
   if (options.kv.ratio > 0.0) {
     fail(ErrorCode::kUsage,
-         "kv_decode_limit needs a budget of rows; with ratio, which is {}, it would grow with the "
-         "text",
-         options.kv.ratio);
+         "{} needs a budget of rows; with {}, which is {}, it would grow with the text",
+         OptionName("kv_decode_limit"), param_name("ratio"), options.kv.ratio);
   }
   if (limit <= options.kv.budget) {
-    fail(ErrorCode::kUsage, "kv_decode_limit is {}; it must be greater than budget, which is {}",
-         limit, options.kv.budget);
+    fail(ErrorCode::kUsage, "{} is {}; it must be greater than {}, which is {}",
+         OptionName("kv_decode_limit"), limit, param_name("budget"), options.kv.budget);
   }
 }
 
@@ -86,7 +78,7 @@ void check_decode_limit(const SessionOptions& options) {
 
 SessionOptions resolve_options(const SessionOptions& options, const ModelInfo& info) {
   SessionOptions resolved = options;
-  check_ranges(options);
+  session_option_table().check(options);
   validate_kv_type(options.kv_type, info.head_dim);
   if (options.kv_memory > 0) resolved.kv.budget = budget_in_memory(options, info);
   check_decode_limit(resolved);

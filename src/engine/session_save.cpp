@@ -54,7 +54,8 @@ void Session::save(const std::string& path, std::string_view notes, int zstd_lev
   if (s.layers.empty()) fail(ErrorCode::kUsage, "save: the session has read no prompt yet");
   if (s.options.kv_refresh && s.policy->info().has_budget) {
     fail(ErrorCode::kUsage,
-         "save: with kv_refresh a session has uncompressed rows, which are no part of its file");
+         "save: with {} a session has uncompressed rows, which are no part of its file",
+         OptionName("kv_refresh"));
   }
   CacheFileWriter out(path, CacheContents::session, zstd_level);
   write_head(out, {s.model->fingerprint(), s.info().name, std::string(notes), s.options.kv_type,

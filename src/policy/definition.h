@@ -16,9 +16,7 @@ namespace snapkv {
 struct PolicyDefinition {
   PolicyInfo info;
   /// `info` is the registry's permanent copy of the member above. Throws as validate() does.
-  std::function<std::unique_ptr<Policy>(const PolicyInfo& info, const PolicyConfig& config,
-                                        ParamNames names)>
-      make;
+  std::function<std::unique_ptr<Policy>(const PolicyInfo& info, const PolicyConfig& config)> make;
   /// The values in effect, in the table's order. Throws as validate() does, except for parameters
   /// that contradict each other.
   std::function<std::vector<PolicyValue>(const PolicyInfo& info, const PolicyConfig& config)>
@@ -26,24 +24,24 @@ struct PolicyDefinition {
 };
 
 /// `PolicyT` is constructed from (info, config, params) and has a struct Params and a check of it:
-///   check(const Params& params, const ParamNamer& name)   throws Error{kUsage}
+///   check(const Params& params)   throws Error{kUsage}
 template <typename PolicyT>
 PolicyDefinition define_policy(PolicyInfo info, Fields<typename PolicyT::Params> fields) {
   using Params = typename PolicyT::Params;
   for (Field<Params>& f : fields) {
-    f.param.default_value = f.get(Params{});
-    info.params.push_back(f.param);
+    f.info.default_value = f.get(Params{});
+    info.params.push_back(f.info);
   }
   PolicyDefinition definition;
   definition.info = std::move(info);
-  definition.make = [fields](const PolicyInfo& registered, const PolicyConfig& config,
-                             ParamNames names) -> std::unique_ptr<Policy> {
-    const Params params = read_params(registered, fields, config, names);
-    check(params, ParamNamer(registered, names));
+  definition.make = [fields](const PolicyInfo& registered,
+                             const PolicyConfig& config) -> std::unique_ptr<Policy> {
+    const Params params = read_params(registered, fields, config);
+    check(params);
     return std::make_unique<PolicyT>(registered, config, params);
   };
   definition.values = [fields](const PolicyInfo& registered, const PolicyConfig& config) {
-    const Params params = read_params(registered, fields, config, ParamNames::fields);
+    const Params params = read_params(registered, fields, config);
     std::vector<PolicyValue> values;
     for (const Field<Params>& f : fields) values.push_back(f.get(params));
     return values;

@@ -249,7 +249,7 @@ PolicyDefinition expected_attention_policy() {
                                                          .help = "Coming positions that count",
                                                          .least = 1,
                                                          .most = 65'536,
-                                                         .flag = "--kv-future"})},
+                                                         .label = "future"})},
           critical_fields()));
 }
 

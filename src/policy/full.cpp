@@ -6,7 +6,7 @@ namespace snapkv {
 namespace {
 
 struct NoParams {};
-void check(const NoParams&, const ParamNamer&) {}
+void check(const NoParams&) {}
 
 class FullSelector final : public LayerSelector {
  public:

@@ -4,11 +4,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
-#include <optional>
 
 #include "base/error.h"
-#include "base/parse_number.h"
 
 namespace snapkv {
 namespace {
@@ -27,120 +24,29 @@ bool is_member(std::string_view name) {
   return name == "budget" || name == "ratio" || name == "window_size" || name == "sinks";
 }
 
-std::string known_params(const PolicyInfo& info, ParamNames names_shown) {
+[[noreturn]] void fail_unknown(const PolicyInfo& info, std::string_view param) {
   std::vector<std::string> names;
-  for (const PolicyParam& param : info.params) names.push_back(shown_name(param, names_shown));
-  return names.empty() ? "none" : fmt::format("{}", fmt::join(names, ", "));
-}
-
-[[noreturn]] void fail_unknown(const PolicyInfo& info, std::string_view param, ParamNames names) {
+  for (const PolicyParam& known : info.params) names.push_back(known.name);
   fail(ErrorCode::kUsage, "policy \"{}\" has no parameter \"{}\"; it has: {}", info.name, param,
-       known_params(info, names));
-}
-
-/// Parses a number if it is all of `text`.
-template <typename T>
-std::optional<T> parse_number(std::string_view text) {
-  T value{};
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return value;
-}
-
-/// The value in the parameter's type, if it has that type and is within the range.
-std::optional<PolicyValue> in_range(const PolicyParam& param, const PolicyValue& value) {
-  const auto within = [&](double v) { return v >= param.least && v <= param.most; };  // not a NaN
-  switch (param.type) {
-    case PolicyParam::Type::boolean:
-      if (std::holds_alternative<bool>(value)) return value;
-      break;
-    case PolicyParam::Type::integer:
-      if (const auto* n = std::get_if<int64_t>(&value)) {
-        if (within(static_cast<double>(*n)) && (!param.odd || *n % 2 != 0)) return value;
-      }
-      break;
-    case PolicyParam::Type::real: {
-      const auto* whole = std::get_if<int64_t>(&value);
-      const auto* real = std::get_if<double>(&value);
-      if (whole != nullptr && within(static_cast<double>(*whole))) {
-        return static_cast<double>(*whole);
-      }
-      if (real != nullptr && within(*real)) return value;
-      break;
-    }
-    case PolicyParam::Type::word: {
-      const auto* word = std::get_if<std::string>(&value);
-      const auto& known = param.words;
-      if (word != nullptr && std::find(known.begin(), known.end(), *word) != known.end()) {
-        return value;
-      }
-      break;
-    }
-  }
-  return std::nullopt;
-}
-
-/// Whether the parameter's upper limit is its own and not just that of its type.
-bool has_own_limit(const PolicyParam& param) {
-  return param.type == PolicyParam::Type::real || param.most < std::numeric_limits<int32_t>::max();
-}
-
-/// What a message says to a value that is not a number.
-const char* type_prefix(const PolicyParam& param) {
-  return param.type == PolicyParam::Type::integer ? "a whole number, "
-         : param.type == PolicyParam::Type::real  ? "a number, "
-                                                  : "";
+       names.empty() ? "none" : fmt::to_string(fmt::join(names, ", ")));
 }
 
 }  // namespace
 
-PolicyParam make_param(const FieldText& text) {
-  PolicyParam p;
-  p.name = text.name;
-  p.label = *text.label != '\0' ? text.label : text.name;
-  p.flag = text.flag;
-  if (p.flag.empty()) {
-    p.flag = "--kv-" + p.label;
-    std::replace(p.flag.begin(), p.flag.end(), '_', '-');
+OptionName param_name(std::string_view name) {
+  for (const PolicyInfo& info : all_policies()) {
+    if (const PolicyParam* param = info.find(name)) return OptionName(*param);
   }
-  p.least = text.least;
-  p.most = text.most;
-  p.odd = text.odd;
-  p.always_named = text.always_named;
-  p.help = text.help;
-  p.paper = text.paper;
-  return p;
-}
-
-const std::string& shown_name(const PolicyParam& param, ParamNames names) {
-  return names == ParamNames::flags ? param.flag : param.name;
-}
-
-std::string ParamNamer::operator()(std::string_view name) const {
-  const PolicyParam* param = info_.find(name);
-  return param != nullptr ? shown_name(*param, names_) : std::string(name);
-}
-
-PolicyValue check_value(const PolicyParam& param, const PolicyValue& value,
-                        const std::string& shown) {
-  if (std::optional<PolicyValue> checked = in_range(param, value)) return *checked;
-  const auto* number = std::get_if<int64_t>(&value);
-  const bool is_too_long =
-      !has_own_limit(param) && number != nullptr && static_cast<double>(*number) > param.most;
-  fail(ErrorCode::kUsage, "{} is {}; it must be {}{}{}", shown, value_text(value),
-       type_prefix(param), range_text(param),
-       is_too_long ? fmt::format(" and at most {}", whole_limit(param.most)) : "");
+  return OptionName(name);
 }
 
 std::vector<std::pair<size_t, PolicyValue>> given_values(const PolicyInfo& info,
-                                                         const PolicyConfig& config,
-                                                         ParamNames names) {
+                                                         const PolicyConfig& config) {
   std::vector<std::pair<size_t, PolicyValue>> values;
   const auto add = [&](std::string_view name, const PolicyValue& value) {
     const PolicyParam* param = info.find(name);
     if (param == nullptr) return false;
-    values.emplace_back(param - info.params.data(),
-                        check_value(*param, value, shown_name(*param, names)));
+    values.emplace_back(param - info.params.data(), check_value(*param, value));
     return true;
   };
   for (const auto& [name, value] : member_values(config)) add(name, value);
@@ -148,7 +54,7 @@ std::vector<std::pair<size_t, PolicyValue>> given_values(const PolicyInfo& info,
     if (is_member(name)) {
       fail(ErrorCode::kUsage, "{} is a member of PolicyConfig; it can't be in params too", name);
     }
-    if (!add(name, value)) fail_unknown(info, name, names);
+    if (!add(name, value)) fail_unknown(info, name);
   }
   return values;
 }
@@ -161,49 +67,11 @@ const PolicyParam* PolicyInfo::find(std::string_view param) const {
   return found != params.end() ? &*found : nullptr;
 }
 
-std::string range_text(const PolicyParam& param) {
-  switch (param.type) {
-    case PolicyParam::Type::boolean:
-      return "true or false";
-    case PolicyParam::Type::word:
-      return fmt::format("{}", fmt::join(param.words, " or "));
-    case PolicyParam::Type::integer:
-    case PolicyParam::Type::real:
-      break;
-  }
-  const std::string odd = param.odd ? "odd and " : "";
-  if (!has_own_limit(param)) return odd + fmt::format("at least {}", param.least);
-  return odd + fmt::format("from {} to {}", param.least, param.most);
-}
-
-std::string value_text(const PolicyValue& value) {
-  return std::visit([](const auto& v) { return fmt::format("{}", v); }, value);
-}
-
-PolicyValue parse_value(const PolicyParam& param, std::string_view text, ParamNames names) {
-  std::optional<PolicyValue> value;
-  switch (param.type) {
-    case PolicyParam::Type::boolean:
-      if (text == "true" || text == "1") value = true;
-      if (text == "false" || text == "0") value = false;
-      break;
-    case PolicyParam::Type::integer:
-      if (const auto n = parse_number<int64_t>(text)) value = *n;
-      break;
-    case PolicyParam::Type::real:
-      if (const auto x = parse_number<double>(text)) value = *x;
-      break;
-    case PolicyParam::Type::word:
-      break;  // the text is the value
-  }
-  return check_value(param, value.value_or(std::string(text)), shown_name(param, names));
-}
-
 void set_param(PolicyConfig& config, std::string_view name, const PolicyValue& value) {
   const PolicyInfo& info = policy_info(config.name);
   const PolicyParam* param = info.find(name);
-  if (param == nullptr) fail_unknown(info, name, ParamNames::fields);
-  const PolicyValue checked = check_value(*param, value, param->name);
+  if (param == nullptr) fail_unknown(info, name);
+  const PolicyValue checked = check_value(*param, value);
   if (name == "budget") {
     config.budget = std::get<int64_t>(checked);
   } else if (name == "ratio") {
@@ -220,8 +88,8 @@ void set_param(PolicyConfig& config, std::string_view name, const PolicyValue& v
 void set_param_text(PolicyConfig& config, std::string_view name, std::string_view text) {
   const PolicyInfo& info = policy_info(config.name);
   const PolicyParam* param = info.find(name);
-  if (param == nullptr) fail_unknown(info, name, ParamNames::fields);
-  set_param(config, name, parse_value(*param, text, ParamNames::fields));
+  if (param == nullptr) fail_unknown(info, name);
+  set_param(config, name, parse_value(*param, text));
 }
 
 PolicyValue policy_value(const PolicyConfig& config, std::string_view name) {
@@ -229,7 +97,7 @@ PolicyValue policy_value(const PolicyConfig& config, std::string_view name) {
     if (setting.param->name == name) return setting.value;
   }
   const PolicyInfo& info = policy_info(config.name);
-  fail_unknown(info, name, ParamNames::fields);
+  fail_unknown(info, name);
 }
 
 int policy_window(const PolicyConfig& config) {

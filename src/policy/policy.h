@@ -71,8 +71,7 @@ class LayerSelector {
 class Policy {
  public:
   /// Throws as validate() does.
-  static std::unique_ptr<Policy> make(const PolicyConfig& config,
-                                      ParamNames names = ParamNames::fields);
+  static std::unique_ptr<Policy> make(const PolicyConfig& config);
   virtual ~Policy() = default;
 
   /// The policy's description, and whether it has a budget, observes, and shares its budget.

@@ -54,11 +54,11 @@ std::vector<PolicySetting> policy_settings(const PolicyConfig& config) {
   return settings;
 }
 
-std::unique_ptr<Policy> Policy::make(const PolicyConfig& config, ParamNames names) {
+std::unique_ptr<Policy> Policy::make(const PolicyConfig& config) {
   const size_t i = index_of(config.name);
-  return definitions()[i].make(all_policies()[i], config, names);
+  return definitions()[i].make(all_policies()[i], config);
 }
 
-void validate(const PolicyConfig& config, ParamNames names) { Policy::make(config, names); }
+void validate(const PolicyConfig& config) { Policy::make(config); }
 
 }  // namespace snapkv

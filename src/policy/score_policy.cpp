@@ -40,12 +40,13 @@ Fields<RowParams> row_fields() {
   };
 }
 
-void check(const RowParams& p, const ParamNamer& name) {
+void check(const RowParams& p) {
   if (p.ratio > 0.0 || p.budget > int64_t{p.window_size} + p.sinks) return;
   fail(ErrorCode::kUsage,
        "{} is {}; it counts the window and the sinks and must be greater than {} + {}, which are "
        "{} and {}",
-       name("budget"), p.budget, name("window_size"), name("sinks"), p.window_size, p.sinks);
+       param_name("budget"), p.budget, param_name("window_size"), param_name("sinks"),
+       p.window_size, p.sinks);
 }
 
 int64_t RowPolicy::least_budget() const { return int64_t{rows_.window_size} + rows_.sinks + 1; }

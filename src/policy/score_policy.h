@@ -25,7 +25,7 @@ struct RowParams {
 };
 Fields<RowParams> row_fields();
 /// Throws Error{kUsage} if the budget leaves no row beside window and sinks.
-void check(const RowParams& params, const ParamNamer& name);
+void check(const RowParams& params);
 
 /// The input of a score: a PolicyInput whose window has W rows.
 struct ScoreInput : PolicyInput {

@@ -23,6 +23,25 @@ TEST(ErrorTest, FailFormatsAndCarriesTheCode) {
   FAIL() << "no error";
 }
 
+TEST(ErrorTest, MentionsOptionsByWhatFrontEndsCallThem) {
+  const auto flag = [](std::string_view option) { return "--" + std::string(option); };
+  try {
+    fail(ErrorCode::kUsage, "{}: {} is {}, and {} {}", "n_ctx.txt", OptionName("n_ctx"), 5,
+         OptionName("budget", "kv_budget"), 7);
+  } catch (const Error& e) {
+    EXPECT_STREQ(e.what(), "n_ctx.txt: n_ctx is 5, and budget 7");
+    EXPECT_EQ(e.message(flag), "n_ctx.txt: --n_ctx is 5, and --kv_budget 7");
+    ASSERT_EQ(e.mentions().size(), 2u);
+    EXPECT_EQ(e.mentions()[0].option, "n_ctx");
+    const Error within = e.prefixed("line 3: ");
+    EXPECT_EQ(within.message(flag), "line 3: n_ctx.txt: --n_ctx is 5, and --kv_budget 7");
+    EXPECT_EQ(within.code(), ErrorCode::kUsage);
+  }
+  const Error plain(ErrorCode::kRuntime, "n_ctx");
+  EXPECT_EQ(plain.message(flag), "n_ctx");
+  EXPECT_TRUE(plain.mentions().empty());
+}
+
 TEST(CheckTest, AbortsWithTheCondition) {
   SNAPKV_CHECK(1 + 1 == 2);
   EXPECT_DEATH(SNAPKV_CHECK(1 + 1 == 3), "1 \\+ 1 == 3");

@@ -175,7 +175,7 @@ TEST_F(CApiEngine, ListsSetsAndGetsOptions) {
   }
   EXPECT_EQ(snapkv_options_set(options_, "top_p", "1.5", error_, sizeof error_),
             SNAPKV_ERROR_USAGE);
-  EXPECT_STREQ(error_, "top_p is \"1.5\"; it must be a number from 0 to 1");
+  EXPECT_STREQ(error_, "top_p is 1.5; it must be a number from 0 to 1");
   EXPECT_EQ(snapkv_options_set(options_, "kv_kernel_size", "4", error_, sizeof error_),
             SNAPKV_ERROR_USAGE);
   EXPECT_EQ(snapkv_options_set(options_, "topp", "1", error_, sizeof error_), SNAPKV_ERROR_USAGE);

@@ -107,7 +107,7 @@ PolicyValue other_value(const PolicyParam& param) {
       return std::get<int64_t>(param.default_value) + 2;
     case PolicyParam::Type::real:
       return 0.5;
-    case PolicyParam::Type::word:
+    default:  // a word
       break;
   }
   return param.words[param.default_value == PolicyValue(param.words[0]) ? 1 : 0];

@@ -47,7 +47,7 @@ std::string read_hostile_settings(std::string_view bytes) {
     SNAPKV_CHECK(command == nullptr || command->run != nullptr);
     return "";
   } catch (const Error& e) {
-    std::string message = cli::message_text(cli::name_flags(e.what()));
+    std::string message = cli::message_text(cli::message_of(e));
     SNAPKV_CHECK(!message.empty());
     return message;
   }

@@ -85,7 +85,7 @@ class Package(unittest.TestCase):
         self.assertEqual(second.n_past, len(ids) + 1)
 
     def test_errors_name_what_is_wrong(self):
-        with self.assertRaisesRegex(snapkv.UsageError, "top_p is \"2\"; it must be a number"):
+        with self.assertRaisesRegex(snapkv.UsageError, "top_p is 2; it must be a number"):
             self.model.session(top_p=2)
         with self.assertRaisesRegex(snapkv.UsageError, "there is no option \"budget\""):
             self.model.session(budget=3)

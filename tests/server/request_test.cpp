@@ -129,8 +129,8 @@ TEST_F(Requests, WrongValuesAreNamed) {
   expect_error(R"("kv": {"kernel_size": 4})", "kv.kernel_size", "odd");
   expect_error(R"("kv": {"budget": "many"})", "kv.budget", "not \"many\"");
   expect_error(R"("kv": {"bugdet": 5})", "kv.bugdet", "it has: budget");
-  expect_error(R"("kv": {"memory": "lots"})", "kv.memory", "64M");
-  expect_error(R"("kv": {"memory": 10})", "kv", "kv_memory");
+  expect_error(R"("kv": {"memory": "lots"})", "kv.memory", "a size from 0 B to 1 EiB");
+  expect_error(R"("kv": {"memory": 10})", "kv", "'kv': memory is 10 bytes");
   expect_error(R"("kv": {"budget": 8, "window_size": 32})", "kv", "window");
   expect_error(R"("kv_report": "some")", "kv_report", "none, summary, positions, sources or all");
   expect_error(R"("response_format": {"type": "xml"})", "response_format.type", "json_object");

@@ -20,6 +20,11 @@ const share: Param = { name: "ratio", type: "real", least: 0, most: 1, default: 
 const props: Props = {
   model_alias: "m", build_info: "snapkv 1", backend: "cpu", has_snapshots: true, chat_template: "",
   default_generation_settings: { n_ctx: 2048, params: { temperature: 0.8 } },
+  sampling: [
+    { name: "temperature", type: "real", least: 0, most: 1000, default: 0.8, help: "heat" },
+    { name: "top_k", type: "integer", least: 0, most: 1e9, default: 40, help: "best ones" },
+    { name: "top_p", type: "real", least: 0, most: 1, default: 0.95, help: "nucleus" },
+  ],
   kv: { defaults: { policy: "snapkv" }, policies: [
     { name: "full", score: "", paper: "", has_budget: false, params: [] },
     { name: "snapkv", score: "", paper: "", has_budget: true, params: [budget, kernel, pooling, share],
@@ -203,9 +208,9 @@ test("settings: what the server has in force is not sent, nor what it would refu
 
 test("settings that were stored for another server lose what this one does not know", () => {
   const read = readSettings({ policy: "snapkv", params: { snapkv: { budget: 64, kernel_size: 4, no: 1 }, other: { a: 1 } },
-    positions: false, sampling: { temperature: 0, top_p: 7 }, system: 3, snapshot: "s", keeps: "some" }, props);
+    positions: false, sampling: { temperature: 0, top_p: 7, top_k: 2.5, gone: 1, max_tokens: 5 }, system: 3, snapshot: "s", keeps: "some" }, props);
   assert.deepEqual(read, { ...defaultSettings(props), positions: false, params: { snapkv: { budget: 64 } },
-    sampling: { temperature: 0 }, snapshot: "s" });
+    sampling: { temperature: 0, max_tokens: 5 }, snapshot: "s" });
   assert.equal(readSettings({ policy: "gone" }, props).policy, "snapkv");
   assert.equal(readSettings({ snapshot: "s" }, { ...props, has_snapshots: false }).snapshot, "");
   assert.equal(readSettings({ keeps: "full" }, props).keeps, "full");

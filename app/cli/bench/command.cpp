@@ -17,6 +17,7 @@
 #include "cli/common/progress.h"
 #include "cli/common/terminal.h"
 #include "eval/common/page.h"
+#include "snapkv/options.h"
 
 namespace snapkv::cli {
 namespace {
@@ -86,7 +87,7 @@ int run_bench(const BenchSettings& s, const CommonSettings& common) {
       check_options(model, plan);
       context = {.model = model->info(),
                  .backend = model->backend_description(),
-                 .weights = s.model.weights,
+                 .weights = value_text(model_option_table().get(s.model, "weights")),
                  .check = {}};
       if (!s.no_check) context.check = check_before_timing(model, n_threads, plan, s, progress);
       runner = std::make_unique<BenchRunner>(model, cost, s, progress);

@@ -25,7 +25,7 @@ class ChatSession {
   struct Options {
     SessionOptions session;
     SamplerConfig sampler;
-    GenerationLimits limits;
+    GeneratorOptions limits;
     bool cites = false;  ///< answers name their sources in the documents of messages
     Conversation::Json variables = Conversation::Json::object();  ///< of the template, by name
   };

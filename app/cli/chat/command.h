@@ -17,7 +17,7 @@ struct ChatCommandSettings {
   CacheSettings cache;
   SamplerConfig sampler;
   int64_t seed = -1;  // /regenerate is there for other answers
-  GenerationLimits limits;
+  GeneratorOptions limits;
   int64_t n_ctx = 0;
   ChatSettings chat;
   std::vector<std::string> documents;  // which the first message begins with

@@ -142,7 +142,7 @@ void ChatShell::show_answer(
     answer = &ask(display_.callbacks());
   } catch (const Error& e) {
     display_.finish();
-    if (e.code() == ErrorCode::kContextExceeded) fail(e.code(), "{}\n{}", e.what(), ways_to_room());
+    if (e.code() == ErrorCode::kContextExceeded) fail(e.code(), "{}\n{}", message_of(e), ways_to_room());
     if (e.code() == ErrorCode::kCancelled) fail(e.code(), "{}", unchanged);
     throw;
   }
@@ -193,7 +193,7 @@ void ChatShell::report(const Error& error) {
     return;
   }
   write_styled_stderr(fmt::format("snapkv: {} {}\n{}", paint(Style::red, "error:", colour_stderr()),
-                                  message_text(name_flags(error.what())),
+                                  message_text(message_of(error)),
                                   reader_.is_terminal() ? "\n" : ""));
   if (first_error_ == 0) first_error_ = static_cast<int>(error.code());
 }

@@ -14,6 +14,7 @@
 #include "cli/common/documents.h"
 #include "cli/common/plain_text.h"
 #include "cli/common/prompt_length.h"
+#include "cli/common/table_options.h"
 #include "cli/common/terminal.h"
 #include "cli/common/units.h"
 #include "cli/generate/report.h"
@@ -75,10 +76,11 @@ void refuse_arguments(const std::string& text, const char* command) {
 const PolicyParam& find_param(const PolicyInfo& info, const std::string& name) {
   std::vector<std::string> names;
   for (const PolicyParam& param : info.params) {
-    const std::string flag = param.flag.substr(param.flag.find_first_not_of('-'));
+    const std::string typed = flag_of(param.option);
+    const std::string flag = typed.substr(typed.find_first_not_of('-'));
     const std::string brief = flag.starts_with("kv-") ? flag.substr(3) : flag;
     if (name == param.name || name == param.label || name == flag || name == brief ||
-        name == param.flag) {
+        name == typed) {
       return param;
     }
     names.push_back(brief);
@@ -344,9 +346,9 @@ void ChatShell::policy(const std::string& text) {
       fail(ErrorCode::kUsage, "'{}' is no PARAMETER=VALUE, such as budget=512", word);
     } else {
       const PolicyParam& param = find_param(policy_info(changed.policy), word.substr(0, equals));
-      changed.params[param.name] = parse_value(param, word.substr(equals + 1), ParamNames::flags);
+      changed.params[param.name] = parse_value(param, word.substr(equals + 1));
       if (param.name != "budget" && param.name != "ratio") continue;
-      changed.memory = 0;  // --kv-memory, budget and ratio are three ways to set one thing
+      changed.session.kv_memory = 0;  // --kv-memory, budget and ratio are three ways to set one thing
       if (param.name == "budget") changed.params.erase("ratio");
     }
   }

@@ -278,7 +278,7 @@ void set_option(CLI::Option& option, const std::vector<std::string>& values,
   } catch (const CLI::Error& e) {
     fail(ErrorCode::kUsage, "{}: {}", origin, e.what());
   } catch (const Error& e) {
-    fail(e.code(), "{}: {}", origin, e.what());
+    throw e.prefixed(origin + ": ");
   }
 }
 

@@ -7,6 +7,8 @@
 
 #include "base/error.h"
 #include "base/parse_number.h"
+#include "cli/common/number_options.h"
+#include "cli/common/table_options.h"
 
 namespace snapkv::cli {
 namespace {
@@ -27,20 +29,6 @@ std::string help_text(const PolicyParam& param) {
   return text;
 }
 
-std::string type_text(const PolicyParam& param) {
-  switch (param.type) {
-    case PolicyParam::Type::integer:
-      return "N";
-    case PolicyParam::Type::real:
-      return "X";
-    case PolicyParam::Type::word:
-      return fmt::format("{}", fmt::join(param.words, "|"));
-    case PolicyParam::Type::boolean:
-      break;
-  }
-  return "";
-}
-
 /// Whether a model's file may recommend a value for it (ModelInfo::policy_defaults).
 bool is_in_models(const PolicyParam& param) {
   return param.name == "window_size" || param.name == "kernel_size";
@@ -51,13 +39,12 @@ void add_option(CLI::App& command, CacheSettings& settings, const SharedParam& s
   CLI::Option* option = nullptr;
   if (param.type == PolicyParam::Type::boolean) {
     option = command.add_flag_function(
-        param.flag, [&](int64_t n) { settings.params[param.name] = n > 0; }, help_text(param));
+        flag_of(param.option), [&](int64_t n) { settings.params[param.name] = n > 0; },
+        help_text(param));
   } else {
     option = command.add_option_function<std::string>(
-        param.flag,
-        [&](const std::string& text) {
-          settings.params[param.name] = parse_value(param, text, ParamNames::flags);
-        },
+        flag_of(param.option),
+        [&](const std::string& text) { settings.params[param.name] = parse_value(param, text); },
         help_text(param));
     option->type_name(type_text(param))
         ->default_str(default_text(shared, settings.params) +
@@ -113,7 +100,7 @@ void add_policy_options(CLI::App& command, CacheSettings& settings) {
 
 void note_typed_options(const CLI::App& command, CacheSettings& settings) {
   for (const SharedParam& shared : shared_params()) {
-    const CLI::Option* option = command.get_option_no_throw(shared.param->flag);
+    const CLI::Option* option = command.get_option_no_throw(flag_of(shared.param->option));
     if (option != nullptr && option->count() > 0) {
       settings.typed_params.push_back(shared.param->name);
     }
@@ -158,10 +145,10 @@ void check_policy_options(const CacheSettings& settings, const std::vector<std::
                                      [&](const SharedParam& s) { return s.param->name == name; });
     std::vector<std::string> flags;
     for (const PolicyParam& param : policy_info(policies.front()).params) {
-      flags.push_back(param.flag);
+      flags.push_back(flag_of(param.option));
     }
-    fail(ErrorCode::kUsage, "{} is no option of policy {}, which has: {}", unused->param->flag,
-         fmt::join(policies, ", "), fmt::join(flags, ", "));
+    fail(ErrorCode::kUsage, "{} is no option of policy {}, which has: {}",
+         flag_of(unused->param->option), fmt::join(policies, ", "), fmt::join(flags, ", "));
   }
 }
 

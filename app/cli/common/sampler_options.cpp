@@ -7,6 +7,8 @@
 
 #include "base/error.h"
 #include "cli/common/settings.h"
+#include "cli/common/table_options.h"
+#include "snapkv/options.h"
 
 namespace snapkv::cli {
 namespace {
@@ -41,36 +43,10 @@ CLI::Validator is_bias() {
 }  // namespace
 
 void add_sampler_options(CLI::App& command, SamplerConfig& config, int64_t& seed) {
-  const auto add = [&](const char* name, auto& value, const char* help, const char* type) {
-    return command.add_option(name, value, help)
-        ->type_name(type)
-        ->capture_default_str()
-        ->group(kSamplingGroup);
-  };
-  add("--temp", config.temperature, "Temperature; 0: always the likeliest token", "T")
-      ->check(real_number(0, SamplerConfig::kMostTemperature));
-  add("--top-k", config.top_k, "Only the k likeliest tokens; 0: off", "N")
-      ->check(whole_number(0, kMostTokens));
-  add("--top-p", config.top_p, "Only the likeliest tokens that make up this probability; 1: off",
-      "P")
-      ->check(real_number(0, 1));
-  add("--min-p", config.min_p, "Only tokens with this share of the best one's probability; 0: off",
-      "P")
-      ->check(real_number(0, 1));
-  add("--repeat-penalty", config.repeat_penalty, "Makes recent tokens less likely; 1: off", "X")
-      ->check(real_number(SamplerConfig::kLeastPenalty, SamplerConfig::kMostPenalty));
-  add("--repeat-last-n", config.repeat_last_n, "Recent tokens for all penalties; 0: off, -1: all",
-      "N")
-      ->check(whole_number(-1, kMostTokens));
-  add("--presence-penalty", config.presence_penalty,
-      "Makes tokens less likely that are among the recent ones; below 0: likelier; 0: off", "X")
-      ->check(real_number(-SamplerConfig::kMostCountPenalty, SamplerConfig::kMostCountPenalty));
-  add("--frequency-penalty", config.frequency_penalty,
-      "The same for each time that they are among them", "X")
-      ->check(real_number(-SamplerConfig::kMostCountPenalty, SamplerConfig::kMostCountPenalty));
+  add_table_options(command, sampler_option_table(), config, kSamplingGroup, {"seed"});
   command
       .add_option_function<std::vector<std::string>>(
-          "-l,--logit-bias",
+          flag_names("logit_bias"),
           [&config](const std::vector<std::string>& texts) {
             config.logit_bias.clear();
             for (const std::string& text : texts) config.logit_bias.push_back(*parse_bias(text));
@@ -81,8 +57,12 @@ void add_sampler_options(CLI::App& command, SamplerConfig& config, int64_t& seed
       ->type_name("ID+BIAS")
       ->allow_extra_args(false)
       ->group(kSamplingGroup);
-  add("--seed", seed, "The same seed gives the same answer; -1: another one each time", "N")
-      ->check(whole_number(-1, std::numeric_limits<int64_t>::max()));
+  command
+      .add_option("--seed", seed, "The same seed gives the same answer; -1: another one each time")
+      ->check(whole_number(-1, std::numeric_limits<int64_t>::max()))
+      ->type_name("N")
+      ->capture_default_str()
+      ->group(kSamplingGroup);
 }
 
 uint64_t sampler_seed(int64_t seed) {

@@ -21,14 +21,8 @@ struct CommonSettings {
   bool no_progress = false;
 };
 
-struct ModelSettings {
-  std::string path;
-  int n_threads = 0;
-  std::string compute = "auto";
-  std::string weights = "auto";
-  std::string device = "auto";
+struct ModelSettings : ModelOptions {
   int64_t n_gpu_layers = -1;  // as llama.cpp's -ngl; -1: as `device` says
-  bool check_tensors = false;
   std::string cpu_target = "auto";
 };
 
@@ -38,13 +32,7 @@ struct CacheSettings {
   PolicyParams params;  // of all policies: values that were set, or the command's own defaults
   std::vector<std::string> typed_params;   // the parameters set on the command line
   std::vector<std::string> typed_options;  // all options of the command line, as "--kv-type"
-  std::string type = "f16";
-  uint64_t memory = 0;       // bytes that determine the budget; 0: the policy's budget
-  int64_t decode_limit = 0;  // rows at which decoding compresses again; 0: never
-  bool refresh = false;      // later turns choose from all rows again
-  int64_t chunk = SessionOptions{}.chunk;
-  uint64_t memory_limit = 0;
-  std::string spill_dir;  // empty: hidden states stay in memory
+  SessionOptions session;  // all but n_ctx, and kv, which is made of `policy` and `params`
 };
 
 /// A subcommand: its options and the function that runs it and returns the exit code, or its own
@@ -71,8 +59,6 @@ void add_sampler_options(CLI::App& command, SamplerConfig& config, int64_t& seed
 /// values.
 uint64_t sampler_seed(int64_t seed);
 
-Compute compute_of(const ModelSettings& settings);
-WeightMemory weights_of(const ModelSettings& settings);
 /// A session's options: from the settings, else as the model's file recommends
 /// (ModelInfo::policy_defaults), else the papers' defaults. `model` is null to refuse invalid
 /// settings before the model is loaded; what its file may still change is then not checked. Throws
@@ -84,9 +70,8 @@ SessionOptions session_options(const CacheSettings& settings, int64_t n_ctx,
 std::vector<SessionOptions> session_options(const CacheSettings& settings, int64_t n_ctx,
                                             const std::vector<std::string>& policies,
                                             const ModelInfo* model = nullptr);
-/// Replaces the names of fields of SessionOptions in a message by those of options. File names stay
-/// as they are, and so do `typed` words of the user that the message quotes.
-std::string name_flags(const std::string& message, const std::vector<std::string>& typed = {});
+/// The message of an error, with the command's names of the options that it mentions.
+std::string message_of(const Error& error);
 /// Warns on stderr when a context (0: the model's own) is longer than the model was trained for.
 void warn_beyond_training(int64_t n_ctx, const ModelInfo& model);
 /// Throws kUsage when the settings name no model.

@@ -55,7 +55,7 @@ Run run_needle(const std::shared_ptr<const Model>& model, const SessionOptions& 
   run.after_prefill = session.stats();
   Sampler sampler({.temperature = 0});
   Generation generation;
-  generate(session, sampler, {.n_predict = n_predict}, {}, generation);
+  generate(session, sampler, {.max_tokens = n_predict}, {}, generation);
   if (generation.stop_reason == StopReason::cancelled) fail(ErrorCode::kCancelled, "cancelled");
   run.at_end = session.stats();
   run.answer = answer_of(generation.text);

@@ -36,7 +36,7 @@ struct AskSettings {
   SamplerConfig sampler;
   int64_t seed = 0;
   PromptSettings question;
-  GenerationLimits limits;
+  GeneratorOptions limits;
   int64_t n_ctx = 0;
   bool cites = false;
 };
@@ -73,7 +73,7 @@ CacheSettings cache_of(const AskSettings& s, const server::DocumentFile& file) {
          s.document);
   }
   CacheSettings cache = with_saved(s.cache, file.options, is_typed);
-  cache.memory = 0;
+  cache.session.kv_memory = 0;
   return cache;
 }
 

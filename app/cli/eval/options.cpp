@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "cli/common/output_files.h"
 #include "cli/common/policy_options.h"
+#include "cli/common/table_options.h"
 #include "cli/common/signals.h"
 #include "cli/common/terminal.h"
 #include "eval/common/page.h"
@@ -115,7 +116,7 @@ void check_options_are_of_use(const EvalSettings& settings) {
   for (const ParamList& list : settings.lists) {
     if (!list.typed || std::count(typed.begin(), typed.end(), list.param) == 0) continue;
     fail(ErrorCode::kUsage, "{} and {} exclude each other", list.flag,
-         policy_info("snapkv").find(list.param)->flag);
+         flag_of(policy_info("snapkv").find(list.param)->option));
   }
   std::vector<std::string> policies = settings.policies;
   std::erase(policies, "full");
@@ -166,7 +167,7 @@ std::vector<SessionOptions> make_configurations(const EvalSettings& settings,
     combinations.push_back(session_options(cache, 0, settings.policies, model));
   }
   std::vector<bool> refresh_modes = settings.refresh_modes;
-  if (refresh_modes.empty()) refresh_modes = {settings.cache.refresh};
+  if (refresh_modes.empty()) refresh_modes = {settings.cache.session.kv_refresh};
   std::vector<SessionOptions> all;
   for (size_t policy = 0; policy < settings.policies.size(); ++policy) {
     for (const std::vector<SessionOptions>& combination : combinations) {

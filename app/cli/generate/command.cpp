@@ -97,10 +97,10 @@ std::vector<int32_t> tokens_of(const Model& model, const std::string& prompt,
 // A base model goes on until the context is full: its answer is a paragraph, unless the user says
 // how long it is.
 void end_base_models_answer(const GenerateSettings& s, bool has_template, RunReport& report) {
-  const bool is_bounded = s.length_option->count() > 0 || s.limits.n_predict >= 0;
+  const bool is_bounded = s.length_option->count() > 0 || s.limits.max_tokens >= 0;
   if (report.as_chat || is_bounded || has_template || report.grammar) return;
   report.continues_text = true;
-  report.limits.n_predict = kBaseModelTokens;
+  report.limits.max_tokens = kBaseModelTokens;
   report.limits.one_paragraph = s.limits.stops.empty() && !s.limits.ignore_eos;
 }
 
@@ -124,7 +124,7 @@ void write_answer(Session& session, Sampler& sampler, const GenerateSettings& s,
   // what the context leaves, where that is less
   const int64_t room = session.n_ctx() - session.n_past();
   const int64_t most =
-      report.limits.n_predict < 0 ? -1 : std::min(report.limits.n_predict, room + 1);
+      report.limits.max_tokens < 0 ? -1 : std::min(report.limits.max_tokens, room + 1);
   progress.clear();
   generate(
       session, sampler, report.limits,
@@ -154,7 +154,10 @@ int run_comparison(const GenerateSettings& s, const CacheSettings& cache, const 
   CacheSettings other = cache;
   other.policy = s.compare;
   other.typed_params.clear();  // they apply to the first policy
-  if (!policy_info(other.policy).has_budget) other.memory = other.decode_limit = 0;
+  if (!policy_info(other.policy).has_budget) {
+    other.session.kv_memory = 0;
+    other.session.kv_decode_limit = 0;
+  }
   const ModelInfo& info = model->info();
   write_styled_stdout(
       compare_caches({.model = model,
@@ -172,9 +175,9 @@ void describe_run(const GenerateSettings& s, const CacheSettings& cache, const M
                   RunReport& report) {
   report.model = model.info();
   report.session = session_options(cache, s.n_ctx, &report.model);
-  if (report.session.kv_memory > 0 && s.limits.n_predict > 0) {
+  if (report.session.kv_memory > 0 && s.limits.max_tokens > 0) {
     // room for the tokens that may come, and no more, leaves the rest to the budget
-    report.session.decode_reserve = std::min(report.session.decode_reserve, s.limits.n_predict);
+    report.session.decode_reserve = std::min(report.session.decode_reserve, s.limits.max_tokens);
   }
   warn_beyond_training(s.n_ctx, report.model);
   report.params_of_model = params_of_model(cache, cache.policy, report.model);

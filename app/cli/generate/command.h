@@ -21,7 +21,7 @@ struct GenerateSettings {
   GrammarSettings grammar;
   int64_t seed = 0;
   PromptSettings prompt;
-  GenerationLimits limits;
+  GeneratorOptions limits;
   CLI::Option* length_option = nullptr;
   int64_t n_ctx = 0;
   bool no_bos = false;

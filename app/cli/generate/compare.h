@@ -19,7 +19,7 @@ struct Comparison {
   SessionOptions first, second;
   SamplerConfig sampler;  ///< for both answers, with the same seed
   std::optional<GrammarMatcher> grammar;
-  GenerationLimits limits;
+  GeneratorOptions limits;
 };
 
 /// Reads and answers the prompt with one cache after the other; returns both answers and the table.

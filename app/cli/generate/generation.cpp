@@ -5,14 +5,11 @@
 
 namespace snapkv::cli {
 
-void generate(Session& session, Sampler& sampler, const GenerationLimits& limits,
+void generate(Session& session, Sampler& sampler, const GeneratorOptions& limits,
               const TokenFn& on_token, Generation& generation) {
-  Generator generator(session, sampler,
-                      {.max_tokens = limits.n_predict,
-                       .stops = limits.stops,
-                       .one_paragraph = limits.one_paragraph,
-                       .ignore_eos = limits.ignore_eos,
-                       .cancelled = interrupted});
+  GeneratorOptions options = limits;
+  options.cancelled = interrupted;
+  Generator generator(session, sampler, std::move(options));
   const auto add = [&](const std::string& text) {
     generation.text += text;
     if (on_token) on_token(text, std::ssize(generation.ids));

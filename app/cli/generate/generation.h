@@ -12,13 +12,6 @@
 
 namespace snapkv::cli {
 
-struct GenerationLimits {
-  int64_t n_predict = -1;   ///< tokens; negative: until the model ends or the context is full
-  bool one_paragraph = false;  ///< the answer ends at the first empty line after some text
-  bool ignore_eos = false;  ///< never choose a token that ends the answer
-  std::vector<std::string> stops = {};  ///< the answer ends before the first one in its text
-};
-
 struct Generation {
   std::vector<int32_t> ids;  ///< including those of the stop string
   std::string text;          ///< valid UTF-8, without the stop string
@@ -33,7 +26,7 @@ using TokenFn = std::function<void(std::string_view text, int64_t n)>;
 
 /// Samples and decodes until a limit, the end of the answer or Ctrl-C (signals.h). Appends to
 /// `generation`, so that it holds the tokens so far if an Error ends it.
-void generate(Session& session, Sampler& sampler, const GenerationLimits& limits,
+void generate(Session& session, Sampler& sampler, const GeneratorOptions& limits,
               const TokenFn& on_token, Generation& generation);
 
 }  // namespace snapkv::cli

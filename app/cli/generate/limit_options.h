@@ -9,8 +9,8 @@
 namespace snapkv::cli {
 
 /// -n
-void add_length_option(CLI::App& command, GenerationLimits& limits);
-void add_stop_option(CLI::App& command, GenerationLimits& limits);
-void add_ignore_eos_option(CLI::App& command, GenerationLimits& limits);
+void add_length_option(CLI::App& command, GeneratorOptions& limits);
+void add_stop_option(CLI::App& command, GeneratorOptions& limits);
+void add_ignore_eos_option(CLI::App& command, GeneratorOptions& limits);
 
 }  // namespace snapkv::cli

@@ -9,9 +9,11 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/common/signals.h"
+#include "cli/common/table_options.h"
 #include "cli/common/terminal.h"
 #include "cli/common/units.h"
 #include "eval/common/runner.h"
+#include "snapkv/options.h"
 
 namespace snapkv::cli {
 namespace {
@@ -32,7 +34,7 @@ std::string stop_note(const RunReport& r) {
       return "stopped at the paragraph's end; --n-predict N goes on";
     case StopReason::length:
       return r.continues_text ? fmt::format("stopped at {}; --n-predict N sets another limit",
-                                            plural(r.limits.n_predict, "token"))
+                                            plural(r.limits.max_tokens, "token"))
                               : "stopped at --n-predict";
     case StopReason::context:
       return "stopped: the context is full (--ctx-size)";
@@ -107,7 +109,8 @@ std::string policy_line(const RunReport& r, bool colour) {
   std::string text = fmt::format("{}: {}", r.session.kv.name, describe_policy(r.session.kv));
   std::string flags;
   for (const std::string& name : r.params_of_model) {
-    flags += (flags.empty() ? "" : ", ") + policy_info(r.session.kv.name).find(name)->flag;
+    const PolicyParam& param = *policy_info(r.session.kv.name).find(name);
+    flags += (flags.empty() ? "" : ", ") + flag_of(param.option);
   }
   if (!flags.empty()) text += fmt::format(" ({}: as the model's file says)", flags);
   return line("policy", text, colour);
@@ -137,36 +140,35 @@ std::string recompress_line(const RunReport& r, bool colour) {
               colour);
 }
 
+Json sampler_json(const SamplerConfig& config) {
+  Json json = Json::object();
+  for (const OptionInfo& info : sampler_option_table().infos()) {
+    std::visit([&](const auto& value) { json[info.name] = value; },
+               sampler_option_table().get(config, info.name));
+  }
+  Json& biases = json["logit_bias"] = Json::array();
+  for (const auto& [id, bias] : config.logit_bias) {
+    biases.push_back({{"id", id}, {"bias", std::isfinite(bias) ? Json(bias) : Json("-inf")}});
+  }
+  return json;
+}
+
 Json settings_json(const RunReport& r) {
   Json kv = eval::policy_json(r.session.kv);
   kv["from_model"] = r.params_of_model;
   kv["memory"] = r.session.kv_memory;
   kv["decode_limit"] = r.session.kv_decode_limit;
   kv["type"] = snapkv::name(r.session.kv_type);
-  Json biases = Json::array();
-  for (const auto& [id, bias] : r.sampler.logit_bias) {
-    biases.push_back({{"id", id}, {"bias", std::isfinite(bias) ? Json(bias) : Json("-inf")}});
-  }
   return {
       {"n_ctx", r.n_ctx},
-      {"n_predict", r.limits.n_predict},
+      {"n_predict", r.limits.max_tokens},
       {"ignore_eos", r.limits.ignore_eos},
       {"stops", r.limits.stops},
       {"kv", kv},
       {"chunk", r.session.chunk},
       {"memory_limit", r.session.memory_limit},
       {"spill_dir", r.session.spill_dir},
-      {"sampler",
-       {{"temperature", r.sampler.temperature},
-        {"top_k", r.sampler.top_k},
-        {"top_p", r.sampler.top_p},
-        {"min_p", r.sampler.min_p},
-        {"repeat_penalty", r.sampler.repeat_penalty},
-        {"repeat_last_n", r.sampler.repeat_last_n},
-        {"presence_penalty", r.sampler.presence_penalty},
-        {"frequency_penalty", r.sampler.frequency_penalty},
-        {"logit_bias", biases},
-        {"seed", r.sampler.seed}}},
+      {"sampler", sampler_json(r.sampler)},
       {"grammar", r.grammar ? Json(r.grammar->source()) : Json()},
   };
 }

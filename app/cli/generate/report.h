@@ -21,7 +21,7 @@ struct RunReport {
   int64_t n_ctx = 0;                         ///< in force
   SamplerConfig sampler;
   std::optional<Grammar> grammar;
-  GenerationLimits limits;
+  GeneratorOptions limits;
   int64_t n_prompt = 0;          ///< tokens
   int64_t n_loaded = 0;          ///< tokens seen by the saved cache that was loaded
   bool as_chat = false;          ///< the prompt was read as a user's message

@@ -2,6 +2,7 @@
 #include "cli/generate/saved_cache.h"
 
 #include "cli/common/output_files.h"
+#include "cli/common/table_options.h"
 
 namespace snapkv::cli {
 
@@ -26,10 +27,10 @@ CacheSettings with_saved(const CacheSettings& given, const SessionOptions& saved
   CacheSettings cache = given;
   if (!is_given("--kv-policy")) cache.policy = saved.kv.name;
   for (const PolicySetting& setting : policy_settings(saved.kv)) {
-    if (!is_given(setting.param->flag)) cache.params[setting.param->name] = setting.value;
+    if (!is_given(flag_of(setting.param->option))) cache.params[setting.param->name] = setting.value;
   }
-  if (!is_given("--kv-type")) cache.type = name(saved.kv_type);
-  if (!is_given("--kv-decode-limit")) cache.decode_limit = saved.kv_decode_limit;
+  if (!is_given("--kv-type")) cache.session.kv_type = saved.kv_type;
+  if (!is_given("--kv-decode-limit")) cache.session.kv_decode_limit = saved.kv_decode_limit;
   return cache;
 }
 

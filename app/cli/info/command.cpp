@@ -31,11 +31,11 @@ InfoPlans make_plans(const InfoSettings& s, const ModelInfo& info) {
     fail(ErrorCode::kUsage, "{} names no context length: give one with --ctx-size", info.path);
   }
   plans.options = options;
-  const Compute compute = compute_of(s.model);
+  const Compute compute = s.model.compute;
   plans.compute = compute == Compute::f32    ? DType::f32
                   : compute == Compute::bf16 ? DType::bf16
                                              : cpu_compute_dtype();
-  plans.free_memory = s.cache.memory_limit > 0 ? s.cache.memory_limit : free_memory();
+  plans.free_memory = s.cache.session.memory_limit > 0 ? s.cache.session.memory_limit : free_memory();
   plans.kept = plan_memory(info, options, plans.n_tokens, plans.compute);
   plans.longest_kept = longest_prompt(info, options, plans.free_memory, plans.compute);
   options.kv = {.name = "full"};

@@ -8,26 +8,13 @@
 
 #include "cli/commands.h"
 #include "cli/common/policy_options.h"
+#include "cli/common/table_options.h"
 #include "cli/common/terminal.h"
 
 namespace snapkv::cli {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-const char* type_name(PolicyParam::Type type) {
-  switch (type) {
-    case PolicyParam::Type::boolean:
-      return "boolean";
-    case PolicyParam::Type::integer:
-      return "integer";
-    case PolicyParam::Type::real:
-      return "real";
-    case PolicyParam::Type::word:
-      return "word";
-  }
-  return "";
-}
 
 std::string paper_text(const std::string& paper) {
   return paper.empty() ? "" : fmt::format(" (arXiv {})", paper);
@@ -46,8 +33,8 @@ std::vector<const PolicyParam*> own_params(const PolicyInfo& info) {
 // ---------------------------------------------------------------- text
 
 std::string param_line(const PolicyParam& param, const std::string& default_value) {
-  return fmt::format("  {:<20} {}{}; {} [{}]\n", param.flag, param.help, paper_text(param.paper),
-                     range_text(param), default_value);
+  return fmt::format("  {:<20} {}{}; {} [{}]\n", flag_of(param.option), param.help,
+                     paper_text(param.paper), range_text(param), default_value);
 }
 
 std::string to_text() {
@@ -88,8 +75,8 @@ std::string to_markdown() {
     for (const PolicyInfo* info : shared.policies) names.push_back(info->name);
     const std::string of = is_common(shared) ? "every policy that drops rows"
                                              : fmt::format("{}", fmt::join(names, ", "));
-    text += fmt::format("| `{}` | `{}` | {} | {} | {}{} | {} |\n", param.name, param.flag,
-                        default_text(shared), range_text(param), param.help,
+    text += fmt::format("| `{}` | `{}` | {} | {} | {}{} | {} |\n", param.name,
+                        flag_of(param.option), default_text(shared), range_text(param), param.help,
                         paper_text(param.paper), of);
   }
   return text;
@@ -99,8 +86,8 @@ std::string to_markdown() {
 
 Json to_json(const PolicyParam& param) {
   Json json = {{"name", param.name},
-               {"option", param.flag},
-               {"type", type_name(param.type)},
+               {"option", flag_of(param.option)},
+               {"type", name(param.type)},
                {"range", range_text(param)}};
   std::visit([&](const auto& v) { json["default"] = v; }, param.default_value);
   if (param.type == PolicyParam::Type::integer || param.type == PolicyParam::Type::real) {

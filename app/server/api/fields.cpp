@@ -5,7 +5,9 @@
 
 #include <cmath>
 
+#include "base/parse_number.h"
 #include "server/api/api_error.h"
+#include "snapkv/error.h"
 
 namespace snapkv::server {
 
@@ -87,6 +89,31 @@ std::optional<std::string> Fields::text(const char* field) const {
   if (value == nullptr) return std::nullopt;
   if (!value->is_string()) refuse(field, "a string", *value);
   return value->get<std::string>();
+}
+
+std::optional<OptionValue> Fields::option(const OptionInfo& info) const {
+  using Type = OptionInfo::Type;
+  const char* const field = info.name.c_str();
+  const Json* value = find(field);
+  if (value == nullptr) return std::nullopt;
+  std::optional<OptionValue> given;
+  if (info.type == Type::boolean) {
+    given = *boolean(field);
+  } else if (info.type == Type::bytes && value->is_string()) {
+    if (const auto n = parse_size(value->get_ref<const std::string&>())) given = *n;
+  } else if (info.type == Type::integer || info.type == Type::bytes) {
+    given = *whole(field, whole_limit(info.least), whole_limit(info.most));
+  } else if (info.type == Type::real) {
+    given = *number(field, info.least, info.most);
+  } else {
+    given = *text(field);
+  }
+  try {
+    if (given) return check_value(info, *given);
+  } catch (const Error&) {
+    // refused below, in the words of this API
+  }
+  refuse(field, range_text(info), *value);
 }
 
 std::string Fields::needed_text(const char* field) const {

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "server/json.h"
+#include "snapkv/option_table.h"
 
 namespace snapkv::server {
 
@@ -28,6 +29,8 @@ class Fields {
   std::optional<int64_t> whole(const char* name, int64_t least, int64_t most) const;
   std::optional<double> number(const char* name, double least, double most) const;
   std::optional<std::string> text(const char* name) const;
+  /// The value of an option of the engine, in its type and range (OptionInfo::name).
+  std::optional<OptionValue> option(const OptionInfo& info) const;
   std::string needed_text(const char* name) const;
   const Json* object(const char* name) const;
   const Json* array(const char* name) const;

@@ -12,6 +12,7 @@
 #include "base/parse_number.h"
 #include "server/api/api_error.h"
 #include "server/api/kv_fields.h"
+#include "snapkv/options.h"
 #include "snapkv/text_stream.h"
 
 namespace snapkv::server {
@@ -40,22 +41,11 @@ std::vector<LogitBias> read_logit_bias(const Fields& body, const Model& model) {
 }
 
 void read_sampler(const Fields& body, const ApiContext& context, SamplerConfig& sampler) {
-  const auto number = [&](const char* name, double& value, double least, double most) {
-    if (const auto given = body.number(name, least, most)) value = *given;
-  };
-  const auto whole = [&](const char* name, int& value, int64_t least) {
-    if (const auto given = body.whole(name, least, kMostTokens)) value = static_cast<int>(*given);
-  };
-  constexpr double kMostCount = SamplerConfig::kMostCountPenalty;
-  number("temperature", sampler.temperature, 0, SamplerConfig::kMostTemperature);
-  number("top_p", sampler.top_p, 0, 1);
-  number("min_p", sampler.min_p, 0, 1);
-  number("repeat_penalty", sampler.repeat_penalty, SamplerConfig::kLeastPenalty,
-         SamplerConfig::kMostPenalty);
-  number("presence_penalty", sampler.presence_penalty, -kMostCount, kMostCount);
-  number("frequency_penalty", sampler.frequency_penalty, -kMostCount, kMostCount);
-  whole("top_k", sampler.top_k, 0);
-  whole("repeat_last_n", sampler.repeat_last_n, -1);
+  const OptionTable<SamplerConfig>& table = sampler_option_table();
+  for (const OptionInfo& info : table.infos()) {
+    if (info.name == "seed") continue;  // -1 is another one each time
+    if (const auto value = body.option(info)) table.set(sampler, info.name, *value);
+  }
   sampler.logit_bias = read_logit_bias(body, context.model());
   const auto seed =
       body.whole("seed", std::numeric_limits<int64_t>::min(), std::numeric_limits<int64_t>::max());

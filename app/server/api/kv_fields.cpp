@@ -5,33 +5,13 @@
 
 #include <filesystem>
 
-#include "base/parse_number.h"
 #include "server/api/api_error.h"
+#include "server/api/option_json.h"
 #include "server/api/snapshot_names.h"
+#include "snapkv/options.h"
 
 namespace snapkv::server {
 namespace {
-
-PolicyValue value_of(const Fields& kv, const PolicyParam& param, const Json& json) {
-  const std::string expected = range_text(param);
-  switch (param.type) {
-    case PolicyParam::Type::boolean:
-      if (json.is_boolean()) return json.get<bool>();
-      break;
-    case PolicyParam::Type::integer:
-      if (json.is_number()) {
-        return *kv.whole(param.name.c_str(), whole_limit(param.least), whole_limit(param.most));
-      }
-      break;
-    case PolicyParam::Type::real:
-      if (json.is_number()) return json.get<double>();
-      break;
-    case PolicyParam::Type::word:
-      if (json.is_string()) return json.get<std::string>();
-      break;
-  }
-  kv.refuse(param.name.c_str(), expected, json);
-}
 
 std::shared_ptr<const Document> open_snapshot(const std::string& path, const ApiContext& context) {
   try {
@@ -39,19 +19,6 @@ std::shared_ptr<const Document> open_snapshot(const std::string& path, const Api
   } catch (const Error& e) {
     throw snapshot_error(e, context.options.snapshot_dir);
   }
-}
-
-/// Reads a number of bytes, given as a number or as a text such as "64M".
-size_t bytes_of(const Fields& kv, const char* name) {
-  const Json& value = kv.need(name);
-  constexpr const char* kExpected = "a size such as \"64M\", or a number of bytes";
-  std::optional<int64_t> bytes;
-  if (value.is_string()) bytes = parse_size(value.get_ref<const std::string&>());
-  if (value.is_number()) bytes = kv.whole(name, 0, kMostBytes);
-  if (!bytes || *bytes < 0 || static_cast<size_t>(*bytes) > kMostBytes) {
-    kv.refuse(name, kExpected, value);
-  }
-  return static_cast<size_t>(*bytes);
 }
 
 void read_params(const Fields& kv, PolicyConfig& config) {
@@ -68,12 +35,13 @@ void read_params(const Fields& kv, PolicyConfig& config) {
                 fmt::format("policy {} has no such parameter; it has: {}", config.name,
                             names.empty() ? "none" : fmt::to_string(fmt::join(names, ", "))));
     }
-    try {
-      set_param(config, name, value_of(kv, *param, value));
-    } catch (const Error& e) {
-      kv.refuse(name.c_str(), e.what());
-    }
+    set_param(config, name, *kv.option(*param));
   }
+}
+
+/// The member of `kv` that sets an option.
+std::string field_name(std::string_view option) {
+  return std::string(option.starts_with("kv_") ? option.substr(3) : option);
 }
 
 KvReportLevel read_level(const Fields& body) {
@@ -106,7 +74,9 @@ void read_kv(const Fields& body, const ApiContext& context, Request& request) {
   if (kv.has("budget") || kv.has("ratio")) session.kv_memory = 0;
   if (kv.has("budget") && !kv.has("ratio")) session.kv.ratio = 0;
   if (kv.has("memory")) {
-    session.kv_memory = bytes_of(kv, "memory");
+    OptionInfo memory = *session_option_table().find("kv_memory");
+    memory.name = "memory";
+    session.kv_memory = static_cast<size_t>(std::get<int64_t>(*kv.option(memory)));
     session.kv.ratio = 0;
   }
   if (const auto reuses = kv.boolean("reuse")) request.reuses = *reuses;
@@ -124,7 +94,7 @@ void read_kv(const Fields& body, const ApiContext& context, Request& request) {
   try {
     (void)resolve_options(session, context.model().info());
   } catch (const Error& e) {
-    throw bad_request("kv", fmt::format("'kv': {}", e.what()));
+    throw bad_request("kv", fmt::format("'kv': {}", e.message(field_name)));
   }
 }
 
@@ -143,7 +113,7 @@ Json kv_json(const KvReport& report) {
 Json policy_values(const PolicyConfig& config) {
   Json json = {{"policy", config.name}};
   for (const PolicySetting& setting : policy_settings(config)) {
-    std::visit([&](const auto& value) { json[setting.param->name] = value; }, setting.value);
+    json[setting.param->name] = value_json(setting.value);
   }
   return json;
 }
@@ -152,26 +122,7 @@ Json policies_json() {
   Json all = Json::array();
   for (const PolicyInfo& info : all_policies()) {
     Json params = Json::array();
-    for (const PolicyParam& param : info.params) {
-      Json row = {{"name", param.name}};
-      switch (param.type) {
-        case PolicyParam::Type::boolean:
-          row["type"] = "boolean";
-          break;
-        case PolicyParam::Type::word:
-          row["type"] = "word";
-          row["words"] = param.words;
-          break;
-        default:
-          row["type"] = param.type == PolicyParam::Type::integer ? "integer" : "real";
-          row["least"] = param.least;
-          row["most"] = param.most;
-          row["odd"] = param.odd;
-      }
-      std::visit([&](const auto& value) { row["default"] = value; }, param.default_value);
-      row["help"] = param.help;
-      params.push_back(row);
-    }
+    for (const PolicyParam& param : info.params) params.push_back(option_json(param));
     all.push_back({{"name", info.name},
                    {"score", info.score},
                    {"paper", info.paper},

@@ -6,8 +6,10 @@
 
 #include "server/api/endpoints.h"
 #include "server/api/kv_fields.h"
+#include "server/api/option_json.h"
 #include "server/api/report.h"
 #include "server/api/tools.h"
+#include "snapkv/options.h"
 
 namespace snapkv::server {
 namespace {
@@ -68,23 +70,40 @@ Json model_json(const ApiContext& context, const std::string& id) {
   return entry(context);
 }
 
+namespace {
+
+/// The options of the sampler that a client may set, with the values in force; a request's seed is
+/// another one each time.
+Json sampler_json(const SamplerConfig& config) {
+  Json all = Json::array();
+  for (OptionInfo info : sampler_option_table().infos()) {
+    if (info.name == "seed") continue;
+    info.default_value = sampler_option_table().get(config, info.name);
+    all.push_back(option_json(info));
+  }
+  return all;
+}
+
+Json sampler_values(const SamplerConfig& config) {
+  Json values = Json::object();
+  for (const Json& option : sampler_json(config)) {
+    values[option["name"].get<std::string>()] = option["default"];
+  }
+  return values;
+}
+
+}  // namespace
+
 Json props_json(const ApiContext& context) {
   const ApiOptions& options = context.options;
-  const SamplerConfig& sampler = options.sampler;
   const Json model = entry(context);
   const auto variable = [&](const char* name) {
     return options.template_variables.value(name, "");
   };
   return {
       {"default_generation_settings",
-       {{"n_ctx", model["meta"]["n_ctx"]},
-        {"params",
-         {{"temperature", sampler.temperature},
-          {"top_k", sampler.top_k},
-          {"top_p", sampler.top_p},
-          {"min_p", sampler.min_p},
-          {"repeat_penalty", sampler.repeat_penalty},
-          {"repeat_last_n", sampler.repeat_last_n}}}}},
+       {{"n_ctx", model["meta"]["n_ctx"]}, {"params", sampler_values(options.sampler)}}},
+      {"sampling", sampler_json(options.sampler)},
       {"total_slots", context.engine.options().n_parallel},
       {"model_alias", options.model_name},
       {"model_path", std::filesystem::path(context.model().info().path).filename().string()},

@@ -36,25 +36,17 @@ export function isBaseModel(props: Props): boolean {
 /** Tokens of a text that a base model writes, which rarely ends by itself, where nobody says. */
 export const kCompletionTokens = 256;
 
-export interface SamplingField {
-  name: string;
-  label: string;
-  least: number;
-  most: number;
-  step: number;
-  help: string;
-}
-
-/** Sampling fields of the page, in the order in which they are shown. */
-export const kSampling: SamplingField[] = [
-  { name: "temperature", label: "Temperature", least: 0, most: 100, step: 0.05, help: "0: always the likeliest token" },
-  { name: "top_p", label: "Top p", least: 0, most: 1, step: 0.01, help: "The likeliest tokens that have this probability together" },
-  { name: "top_k", label: "Top k", least: 0, most: 1_000_000, step: 1, help: "So many of the likeliest tokens; 0: all" },
-  { name: "min_p", label: "Min p", least: 0, most: 1, step: 0.01, help: "Least probability, relative to the likeliest token's" },
-  { name: "repeat_penalty", label: "Repeat penalty", least: 0.01, most: 100, step: 0.01, help: "1: none" },
-  { name: "max_tokens", label: "Most tokens", least: 1, most: 10_000_000, step: 1, help: "Of an answer" },
-  { name: "seed", label: "Seed", least: 0, most: Number.MAX_SAFE_INTEGER, step: 1, help: "Empty: another one each time" },
+/** Fields of requests that are no options of the sampler. */
+const kAnswerFields: Param[] = [
+  { name: "max_tokens", type: "integer", least: 1, most: 10_000_000, default: "", help: "Of an answer" },
+  { name: "seed", type: "integer", least: 0, most: Number.MAX_SAFE_INTEGER, default: "", help: "Empty: another one each time" },
 ];
+
+/** The fields of the page that have to do with sampling, in the order in which they are shown: the server's own
+ *  options of the sampler, with the values in force, and those of an answer. */
+export function samplingFields(props: Props): Param[] {
+  return [...props.sampling, ...kAnswerFields];
+}
 
 export function defaultSettings(props: Props): Settings {
   return { policy: String(props.kv.defaults.policy), params: {}, positions: true, compare: false,
@@ -80,9 +72,9 @@ export function readSettings(stored: unknown, props: Props): Settings {
       if (isValid(param, value)) (settings.params[name] ??= {})[param.name] = value;
     }
   }
-  for (const { name, least, most } of kSampling) {
-    const value = (given.sampling as Record<string, unknown> | undefined)?.[name];
-    if (typeof value === "number" && value >= least && value <= most) settings.sampling[name] = value;
+  for (const field of samplingFields(props)) {
+    const value = (given.sampling as Record<string, unknown> | undefined)?.[field.name];
+    if (typeof value === "number" && isValid(field, value)) settings.sampling[field.name] = value;
   }
   return settings;
 }

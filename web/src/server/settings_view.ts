@@ -3,7 +3,7 @@
 // sampling. `changed` is called after each valid change.
 import { count, percent } from "../format";
 import { el } from "../page";
-import { inForce, isBaseModel, isValid, kCompletionTokens, kFull, kSampling, rangeText, setParam, type SamplingField, type Settings } from "./settings";
+import { inForce, isBaseModel, isValid, kCompletionTokens, kFull, rangeText, samplingFields, setParam, type Settings } from "./settings";
 import type { Param, Policy, Props, Snapshot, Value } from "./types";
 
 let nextId = 0;
@@ -131,33 +131,33 @@ function cacheFields(props: Props, settings: Settings, inUse: () => Snapshot | n
   return { element, draw };
 }
 
-function samplingField(usual: number | undefined, { name, label, least, most, step, help }: SamplingField,
-    settings: Settings, changed: () => void): HTMLElement {
-  const input = el("input", { type: "number", min: String(least), max: String(most),
-    step: step < 1 ? "any" : "1", inputmode: "decimal",
-    placeholder: usual === undefined ? "" : String(Number(usual.toPrecision(6))) });
-  input.dataset.sampling = name;
-  if (settings.sampling[name] !== undefined) input.value = String(settings.sampling[name]);
+function samplingField(usual: Value, param: Param, settings: Settings, changed: () => void): HTMLElement {
+  const input = el("input", { type: "number", min: String(param.least), max: String(param.most),
+    step: param.type === "integer" ? "1" : "any", inputmode: "decimal",
+    placeholder: typeof usual === "number" ? String(Number(usual.toPrecision(6))) : "" });
+  input.dataset.sampling = param.name;
+  if (settings.sampling[param.name] !== undefined) input.value = String(settings.sampling[param.name]);
   input.addEventListener("change", () => {
     const value = input.valueAsNumber;
     const empty = input.value === "" && !input.validity.badInput;
-    const valid = empty || (value >= least && value <= most && (step < 1 || Number.isInteger(value)));
+    const valid = empty || isValid(param, value);
     input.setAttribute("aria-invalid", String(!valid));
     if (!valid) return;
-    if (empty) delete settings.sampling[name];
-    else settings.sampling[name] = value;
+    if (empty) delete settings.sampling[param.name];
+    else settings.sampling[param.name] = value;
     changed();
   });
-  return field(label, input, help);
+  return field(words(param.name), input, param.help);
 }
 
-function samplingFields(props: Props, settings: Settings, changed: () => void): HTMLElement {
-  const usual: Record<string, number> = { ...props.default_generation_settings.params };
-  if (isBaseModel(props)) usual.max_tokens = kCompletionTokens;
-  const shown = (rows: SamplingField[]) => el("div", { class: "pairs" },
-    ...rows.map((row) => samplingField(usual[row.name], row, settings, changed)));
-  const isPlain = ({ name }: SamplingField) => name === "temperature" || name === "max_tokens";
-  return el("div", {}, shown(kSampling.filter(isPlain)), ...advanced([shown(kSampling.filter((row) => !isPlain(row)))]));
+function samplingSection(props: Props, settings: Settings, changed: () => void): HTMLElement {
+  const usual = ({ name, default: value }: Param) =>
+    name === "max_tokens" && isBaseModel(props) ? kCompletionTokens : value;
+  const shown = (rows: Param[]) => el("div", { class: "pairs" },
+    ...rows.map((row) => samplingField(usual(row), row, settings, changed)));
+  const all = samplingFields(props);
+  const isPlain = ({ name }: Param) => name === "temperature" || name === "max_tokens";
+  return el("div", {}, shown(all.filter(isPlain)), ...advanced([shown(all.filter((row) => !isPlain(row)))]));
 }
 
 function systemField(settings: Settings, changed: () => void): HTMLElement {
@@ -184,6 +184,6 @@ export function settingsView(props: Props, settings: Settings, inUse: () => Snap
   const cache = cacheFields(props, settings, inUse, changed);
   const sections = [section("Cache", true, cache.element)];
   if (!isBaseModel(props)) sections.push(section("System prompt", false, systemField(settings, changed)));
-  sections.push(section("Sampling", false, samplingFields(props, settings, changed)));
+  sections.push(section("Sampling", false, samplingSection(props, settings, changed)));
   return { sections, refresh: cache.draw };
 }

@@ -33,6 +33,8 @@ export interface Props {
   has_snapshots: boolean;
   chat_template: string;
   default_generation_settings: { n_ctx: number; params: Record<string, number> };
+  /** The options of the sampler; their defaults are the values in force. */
+  sampling: Param[];
   kv: { defaults: Record<string, Value>; policies: Policy[] };
 }
 

@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: MIT
+// The tables of the engine's options (snapkv/options.h). An option of the model, a session, the
+// sampler or an answer is a member of its struct and a row here: command, server and bindings have
+// it then.
+#include "base/option_row.h"
+#include "policy/params.h"
+#include "snapkv/options.h"
+
+namespace snapkv {
+namespace {
+
+using Group = OptionInfo::Group;
+
+template <typename Struct>
+OptionTable<Struct> make_table(Group group, std::vector<OptionRow<Struct>> rows,
+                               const Struct& defaults = {}) {
+  for (OptionRow<Struct>& row : rows) row.info.group = group;
+  return OptionTable<Struct>(std::move(rows), defaults);
+}
+
+OptionRow<SessionOptions> kv_type_row() {
+  OptionRow<SessionOptions> row = word_option(
+      &SessionOptions::kv_type,
+      {.name = "kv_type", .help = "Type of the cache; q8_0 takes half of f16's memory"},
+      {"f32", "f16", "bf16", "q8_0"});
+  row.set = [](SessionOptions& o, const OptionValue& value) {
+    for (const DTypeInfo& type : kDTypes) {
+      if (type.name == std::get<std::string>(value)) o.kv_type = type.dtype;
+    }
+  };
+  row.get = [](const SessionOptions& o) {
+    const auto i = static_cast<int64_t>(o.kv_type);
+    const bool is_known = i >= 0 && i < std::ssize(kDTypes);
+    return OptionValue(is_known ? std::string(name(o.kv_type)) : std::to_string(i));
+  };
+  return row;
+}
+
+OptionRow<SessionOptions> kv_policy_row() {
+  OptionRow<SessionOptions> row;
+  row.info = make_info({.name = "kv_policy", .help = "What is kept of a prompt"});
+  row.info.type = OptionInfo::Type::word;
+  row.info.words = policy_names();
+  row.set = [](SessionOptions& o, const OptionValue& value) {
+    const PolicyInfo& policy = policy_info(std::get<std::string>(value));
+    o.kv.name = policy.name;  // which keeps of the parameters those that it has
+    std::erase_if(o.kv.params, [&](const auto& p) { return policy.find(p.first) == nullptr; });
+  };
+  row.get = [](const SessionOptions& o) { return OptionValue(o.kv.name); };
+  return row;
+}
+
+}  // namespace
+
+const OptionTable<ModelOptions>& model_option_table() {
+  using O = ModelOptions;
+  static const auto table = make_table<O>(
+      Group::model,
+      {option(&O::path, {.name = "model",
+                         .help = "GGUF file (of a split one: the first part), or folder of a "
+                                 "Hugging Face model"}),
+       word_option(&O::device,
+                   {.name = "device",
+                    .help = "Where the model runs; auto: on the GPU where this build and the "
+                            "machine have one"},
+                   {"auto", "cpu", "cuda", "reference"}),
+       word_option(&O::compute,
+                   {.name = "compute",
+                    .help = "Precision of matrix products; auto: activations are rounded to 8 bits "
+                            "or to bf16, whichever is fastest; bf16: to 8 bits while decoding "
+                            "only; f32: nothing is rounded"},
+                   {"auto", "f32", "bf16"}),
+       word_option(&O::weights,
+                   {.name = "weights",
+                    .help = "Decode from the mapped file (mapped) or, faster, from a copy in huge "
+                            "pages made at the start (huge); auto: the copy is made while "
+                            "decoding, if there is memory; copy: read the whole model at the start "
+                            "and close its files, which may then change"},
+                   {"auto", "mapped", "huge", "copy"}),
+       option(&O::n_threads,
+              {.name = "n_threads",
+               .help = "Threads; 0: one for each processor that the process may use",
+               .least = 0,
+               .most = kMostThreads}),
+       option(&O::check_tensors, {.name = "check_tensors",
+                                  .help = "Read all weights first, and refuse models with "
+                                          "infinities or NaNs among them"})});
+  return table;
+}
+
+const OptionTable<SessionOptions>& session_option_table() {
+  using O = SessionOptions;
+  static const auto table = make_table<O>(
+      Group::session,
+      {option(&O::n_ctx, {.name = "n_ctx",
+                          .help = "Most tokens, prompt and answer; 0: the model's own",
+                          .least = 0,
+                          .most = kMostTokens}),
+       kv_type_row(),
+       bytes_option(&O::kv_memory,
+                    {.name = "kv_memory",
+                     .help = "The largest budget whose cache takes no more than this, as in "
+                             "256MiB, room for the first generated tokens included; 0: off"}),
+       option(&O::kv_decode_limit,
+              {.name = "kv_decode_limit",
+               .help = "Compress to the budget again when generated tokens have filled the cache "
+                       "to this many rows per layer and KV head; 0: never",
+               .least = 0,
+               .most = kMostTokens}),
+       option(&O::kv_refresh,
+              {.name = "kv_refresh",
+               .help = "Keep the uncompressed rows as well, in memory or in files of spill_dir, so that "
+                       "every further turn reads and chooses from all of them"}),
+       option(&O::chunk, {.name = "chunk",
+                          .help = "Prompt tokens computed at a time; bounds activations",
+                          .least = 1,
+                          .most = kMostChunk}),
+       option(&O::decode_reserve, {.name = "decode_reserve",
+                                   .help = "Rows allocated at once for generated tokens",
+                                   .least = 1,
+                                   .most = kMostReserve}),
+       bytes_option(&O::memory_limit,
+                    {.name = "memory_limit",
+                     .help = "Refuse prompts that would need more, as in 8G; 0: what the system "
+                             "has left"}),
+       option(&O::spill_dir, {.name = "spill_dir",
+                              .help = "Keep a long prompt's hidden states in a temporary file in "
+                                      "this folder, not in memory"}),
+       kv_policy_row()},
+      {.kv = {.name = kDefaultPolicy}});
+  return table;
+}
+
+const OptionTable<SamplerConfig>& sampler_option_table() {
+  using O = SamplerConfig;
+  static const auto table = make_table<O>(
+      Group::sampler,
+      {option(&O::temperature, {.name = "temperature",
+                                .help = "Temperature; 0: always the likeliest token",
+                                .least = 0,
+                                .most = 1000}),
+       option(&O::top_k, {.name = "top_k",
+                          .help = "Only the k likeliest tokens; 0: off",
+                          .least = 0}),
+       option(&O::top_p, {.name = "top_p",
+                          .help = "Only the likeliest tokens that make up this probability; 1: off",
+                          .least = 0,
+                          .most = 1}),
+       option(&O::min_p,
+              {.name = "min_p",
+               .help = "Only tokens with this share of the best one's probability; 0: off",
+               .least = 0,
+               .most = 1}),
+       option(&O::repeat_penalty, {.name = "repeat_penalty",
+                                   .help = "Makes recent tokens less likely; 1: off",
+                                   .least = 0.001,
+                                   .most = 1000}),
+       option(&O::repeat_last_n, {.name = "repeat_last_n",
+                                  .help = "Recent tokens for all penalties; 0: off, -1: all",
+                                  .least = -1}),
+       option(&O::presence_penalty,
+              {.name = "presence_penalty",
+               .help = "Makes tokens less likely that are among the recent ones; below 0: likelier; "
+                       "0: off",
+               .least = -2,
+               .most = 2}),
+       option(&O::frequency_penalty,
+              {.name = "frequency_penalty",
+               .help = "The same for each time that they are among them",
+               .least = -2,
+               .most = 2}),
+       option(&O::seed,
+              {.name = "seed", .help = "The same seed gives the same answer"})});
+  return table;
+}
+
+const OptionTable<GeneratorOptions>& generator_option_table() {
+  using O = GeneratorOptions;
+  static const auto table = make_table<O>(
+      Group::answer,
+      {option(&O::max_tokens, {.name = "max_tokens",
+                               .help = "Most tokens of an answer; -1: until it ends or the context is full",
+                               .least = -1,
+                               .most = kMostTokens}),
+       option(&O::one_paragraph, {.name = "one_paragraph",
+                                  .help = "The answer ends with its first paragraph"}),
+       option(&O::ignore_eos, {.name = "ignore_eos",
+                               .help = "Never let the model end its answer"}),
+       option(&O::shows_control_tokens,
+              {.name = "shows_control_tokens", .help = "Control tokens are part of the text"}),
+       option(&O::top_logprobs, {.name = "top_logprobs",
+                                 .help = "Alternatives reported with each token; -1: none",
+                                 .least = -1,
+                                 .most = 1 << 20})});
+  return table;
+}
+
+}  // namespace snapkv
