@@ -61,6 +61,37 @@ TEST_F(Requests, FormatsHaveTheirApisNames) {
                   .starts_with("text.format| "));
 }
 
+TEST_F(Requests, ReadVllmsStructuredOutputs) {
+  const std::string schema = R"({"type": "integer"})";
+  const std::string expected = Grammar::from_json_schema(schema).source();
+  for (const auto& [read_exchange, body] : kBodies) {
+    for (const std::string& field : {R"("guided_json": )" + schema,
+                                     std::string(R"("guided_json": "{\"type\": \"integer\"}")"),
+                                     R"("structured_outputs": {"json": )" + schema + "}"}) {
+      const Request request = read(read_exchange, body + ", " + field + "}");
+      ASSERT_NE(request.grammar, nullptr) << field;
+      EXPECT_EQ(request.grammar->source(), expected) << field;
+    }
+    const auto source = [&, &read_one = read_exchange, &begin = body](const std::string& field) {
+      return read(read_one, begin + ", " + field + "}").grammar->source();
+    };
+    EXPECT_EQ(source(R"("guided_choice": ["yes", "no"])"), R"(root ::= "yes" | "no")");
+    EXPECT_EQ(source(R"("structured_outputs": {"choice": ["a"]})"), R"(root ::= "a")");
+    EXPECT_EQ(source(R"("guided_grammar": "root ::= [0-9]")"), "root ::= [0-9]");
+    const auto refused = [&, &read_one = read_exchange, &begin = body](const std::string& field) {
+      return error(read_one, begin + ", " + field + "}");
+    };
+    EXPECT_TRUE(refused(R"("guided_regex": "[0-9]+")").starts_with("guided_regex| "));
+    EXPECT_TRUE(refused(R"("structured_outputs": {"regex": "a"})")
+                    .starts_with("structured_outputs.regex| "));
+    EXPECT_TRUE(refused(R"("guided_choice": [])").starts_with("guided_choice| "));
+    EXPECT_TRUE(refused(R"("guided_choice": [1])").starts_with("guided_choice| "));
+    EXPECT_TRUE(refused(R"("guided_json": "{")").starts_with("guided_json| "));
+    EXPECT_TRUE(refused(R"("guided_choice": ["a"], "grammar": "root ::= \"a\"")")
+                    .starts_with("guided_choice| "));
+  }
+}
+
 TEST_F(Requests, WhatWouldChangeTheAnswerIsNotIgnored) {
   for (const auto& [read_exchange, body] : kBodies) {
     for (const auto& [field, value] : std::vector<std::pair<std::string, std::string>>{

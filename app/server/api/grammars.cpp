@@ -59,6 +59,52 @@ std::shared_ptr<const Grammar> of_format(const FormatField& field, Warnings& war
   return of_format(format, Fields(format.need("json_schema"), path + "json_schema."), warnings);
 }
 
+/// vLLM's lists of answers: one of them, as it is.
+std::shared_ptr<const Grammar> of_choices(const Fields& owner, const char* name) {
+  const Json& choices = *owner.array(name);
+  std::string gbnf;
+  for (const Json& choice : choices) {
+    if (!choice.is_string()) owner.refuse(name, "an array of strings", choice);
+    gbnf += fmt::format("{}{}", gbnf.empty() ? "root ::= " : " | ",
+                        gbnf_literal(choice.get_ref<const std::string&>()));
+  }
+  if (choices.empty()) owner.refuse(name, "there is nothing to choose from");
+  return compile_grammar(gbnf, owner.name(name), owner.name(name).c_str());
+}
+
+/// vLLM's schemas: an object, or its text.
+std::shared_ptr<const Grammar> of_schema_or_text(const Fields& owner, const char* name,
+                                                 Warnings& warnings) {
+  const Json& given = owner.need(name);
+  const Json schema = given.is_string() ? parse_held(given.get_ref<const std::string&>()) : given;
+  if (schema.is_discarded()) owner.refuse(name, "a JSON schema", given);
+  return for_field(owner.name(name), [&] { return of_schema(schema, warnings); });
+}
+
+/// vLLM's fields, in `structured_outputs` (json, choice ...) or in the body (guided_json ...).
+/// `use(name, grammar)` takes each that is there.
+template <typename Use>
+void read_structured(const Fields& owner, const std::string& prefix, Warnings& warnings, Use use) {
+  const std::string json = prefix + "json", choice = prefix + "choice", regex = prefix + "regex",
+                    grammar = prefix + "grammar", object = prefix + "json_object";
+  if (owner.has(json.c_str())) {
+    use(owner, json.c_str(), of_schema_or_text(owner, json.c_str(), warnings));
+  }
+  if (owner.has(choice.c_str())) use(owner, choice.c_str(), of_choices(owner, choice.c_str()));
+  if (const auto gbnf = owner.text(grammar.c_str())) {
+    const std::string name = owner.name(grammar.c_str());
+    use(owner, grammar.c_str(), compile_grammar(*gbnf, name, name.c_str()));
+  }
+  if (owner.boolean(object.c_str()).value_or(false)) {
+    use(owner, object.c_str(), std::make_shared<const Grammar>(Grammar::json_object()));
+  }
+  for (const std::string& other : {regex, prefix + "structural_tag"}) {
+    if (owner.has(other.c_str())) {
+      owner.refuse(other.c_str(), "this server has grammars and schemas for that, not expressions");
+    }
+  }
+}
+
 }  // namespace
 
 std::shared_ptr<const Grammar> compile_grammar(const std::string& gbnf, const std::string& name,
@@ -89,6 +135,8 @@ std::shared_ptr<const Grammar> read_grammar(const Fields& body, Warnings& warnin
     take(body, "json_schema",
          for_field("json_schema", [&] { return of_schema(*schema, warnings); }));
   }
+  read_structured(body.inside("structured_outputs"), "", warnings, take);
+  read_structured(body, "guided_", warnings, take);
   take(body, "response_format", of_format({body, "response_format"}, warnings));
   for (const FormatField& field : formats) {
     take(field.owner, field.name, of_format(field, warnings));
