@@ -22,8 +22,9 @@ namespace snapkv {
 namespace {
 
 /// Memory that a plan names. All other memory is that of scores and selections.
-constexpr const char* kNamed[] = {HiddenStates::kLabel, ActivationBuffer::kLabel, kPackedWeights,
-                                  QueryRing::kLabel,    LayerState::kLabel,       LogitRows::kLabel};
+constexpr const char* kNamed[] = {HiddenStates::kLabel, ActivationBuffer::kLabel,
+                                  kPackedWeights,       QueryRing::kLabel,
+                                  LayerState::kLabel,   LogitRows::kLabel};
 
 class Rehearsal {
  public:
@@ -34,8 +35,9 @@ class Rehearsal {
         sample_(*prompt.info.decoder, [this](int il) { return kept_rows(il); }) {
     for (size_t i = 0; i < prompt.sessions.size(); ++i) {
       auto session = std::make_unique<Session::Impl>();
-      session->parts = {
-          .info = &prompt.info, .backend = &backend_, .architecture = &sample_};
+      session->parts.info = &prompt.info;
+      session->parts.backend = &backend_;
+      session->parts.architecture = &sample_;
       session->options = prompt.sessions[i];
       session->policy = std::move(policies_[i]);
       session->n_ctx = std::max(prompt.n_tokens, prompt.sessions[i].n_ctx);
@@ -119,8 +121,8 @@ class Rehearsal {
   }
 
   const RehearsedPrompt& prompt_;
-  MeasuringBackend backend_;                        // before all that allocates
-  std::vector<std::unique_ptr<Policy>> policies_;   // until the sessions have them
+  MeasuringBackend backend_;                       // before all that allocates
+  std::vector<std::unique_ptr<Policy>> policies_;  // until the sessions have them
   LayerSample sample_;
   std::vector<std::unique_ptr<Session::Impl>> sessions_;
   MemoryPlan plan_;

@@ -16,7 +16,7 @@
 namespace snapkv {
 
 /// What a session must know of its model.
-struct DecoderParts {
+struct ModelAccess {
   const ModelInfo* info = nullptr;
   Backend* backend = nullptr;
   const Architecture* architecture = nullptr;
@@ -26,7 +26,7 @@ struct DecoderParts {
 
 struct Session::Impl {
   std::shared_ptr<const Model> model;  // null in a dry run (rehearsal.h)
-  DecoderParts parts;                    // the model's, or those of a dry run
+  ModelAccess parts;                   // the model's, or those of a dry run
   SessionOptions options;
   std::unique_ptr<Policy> policy;
   bool in_use = false;  // SessionsInUse

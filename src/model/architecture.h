@@ -43,8 +43,8 @@ class Architecture {
   virtual const Weight& attention_output(int il) const = 0;
   /// Of layer il, for LinearRunner::pack.
   virtual LayerMatrices layer_matrices(int il) const = 0;
-  /// A number that two layers have in common if they compute alike: with matrices of the same shapes
-  /// and types, the same attention and the same kind of state.
+  /// A number that two layers have in common if they compute alike: with matrices of the same
+  /// shapes and types, the same attention and the same kind of state.
   virtual int layer_kind(int il) const = 0;
   /// What layer il is made of, as it lies in the file.
   virtual std::span<const GgufTensor* const> layer_tensors(int il) const = 0;

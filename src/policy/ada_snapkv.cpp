@@ -84,7 +84,8 @@ class AdaSnapKvSelector final : public SnapKvSelector<AdaSnapKvParams> {
                                      const std::vector<int32_t>& rows, int64_t total) const {
     const int64_t n_rows = std::accumulate(rows.begin(), rows.end(), int64_t{0});
     if (n_rows > std::numeric_limits<int32_t>::max()) {
-      fail(ErrorCode::kDoesNotFit, "policy \"{}\" ranks {} rows of a layer together, it can rank {}",
+      fail(ErrorCode::kDoesNotFit,
+           "policy \"{}\" ranks the {} rows of a layer's heads together, it can rank {}",
            info().name, n_rows, std::numeric_limits<int32_t>::max());
     }
     const auto n = static_cast<int32_t>(n_rows), k = static_cast<int32_t>(total);

@@ -85,7 +85,8 @@ class ScoreSelector : public LayerSelector {
   virtual void reweigh(const ScoreInput& /*input*/, std::span<const int32_t> /*k*/,
                        const Tensor& /*scores*/) {}
 
-  /// Writes value(0) ... value(n - 1), computed on the host, to head h's scores from row `first` on.
+  /// Writes value(0) ... value(n - 1), computed on the host, to the scores of head h from row
+  /// `first` on.
   template <typename F>
   void write_scores(const Tensor& scores, int64_t h, int64_t first, int64_t n, F value) const {
     const Buffer row = backend_.allocate_host(n * sizeof(float), "scores on the host");

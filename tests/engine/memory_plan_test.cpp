@@ -62,7 +62,7 @@ TEST(MemoryPlanTest, TheLongestPromptTakesNoLonger) {
         kMostSeconds, 5, [&] { plan_memory(info, options, int64_t{1} << 30, DType::f32); });
     EXPECT_LT(seconds, kMostSeconds) << policy;
   }
-  expect_error(ErrorCode::kDoesNotFit, {"ada-snapkv", "rows of a layer"},
+  expect_error(ErrorCode::kDoesNotFit, {"ada-snapkv", "rows of a layer's heads"},
                [&] { plan_memory(info, options_of("ada-snapkv"), int64_t{1} << 30); });
   EXPECT_GT(longest_prompt(info, options_of("ada-snapkv"), size_t{1} << 50), 1 << 20);
 }
