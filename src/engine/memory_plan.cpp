@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: MIT
 #include "engine/memory_plan.h"
 
-#include <limits>
 #include <vector>
 
 #include "base/available_memory.h"
 #include "base/error.h"
 #include "cache/layer_state.h"
-#include "engine/layer_budget.h"
 #include "engine/option_range.h"
 #include "engine/rehearsal.h"
 #include "model/packing.h"
@@ -42,10 +40,12 @@ bool packs_weights(const ModelInfo& info, int64_t n_tokens, DType compute, Devic
 
 MemoryPlan plan_prompt(const PlannedPrompt& prompt, const DeviceTraits& device) {
   const ModelInfo& info = prompt.info;
-  if (info.spec == nullptr) {
-    fail(ErrorCode::kUsage, "plan_memory: info must come from Model::info() or describe_model()");
+  if (info.spec == nullptr || info.decoder == nullptr) {
+    fail(ErrorCode::kUsage,
+         "plan_memory: info must come from Model::info() or describe_model(), of a model that can "
+         "run");
   }
-  require_range("n_tokens", prompt.n_tokens, 1, std::numeric_limits<int32_t>::max());
+  require_range("n_tokens", prompt.n_tokens, 1, kMostTokens);
   std::vector<SessionOptions> sessions;
   for (const SessionOptions& options : prompt.sessions) {
     sessions.push_back(resolve_options(options, info));
@@ -55,14 +55,13 @@ MemoryPlan plan_prompt(const PlannedPrompt& prompt, const DeviceTraits& device) 
   traits.byte_products = byte_products(info);
   const SessionOptions& first = sessions[0];
   const bool in_file = !first.spill_dir.empty();
-  MemoryPlan plan = rehearse(
-      {.info = info,
-       .sessions = sessions,
-       .n_tokens = prompt.n_tokens,
-       .n_logits = prompt.n_logits,
-       .packed = packs_weights(info, prompt.n_tokens, traits.compute, traits.device),
-       .hidden_place = in_file ? HiddenStates::Place::file : prompt.hidden_place},
-      traits);
+  MemoryPlan plan =
+      rehearse({.info = info,
+                .sessions = sessions,
+                .n_tokens = prompt.n_tokens,
+                .n_logits = prompt.n_logits,
+                .hidden_place = in_file ? HiddenStates::Place::file : prompt.hidden_place},
+               traits);
   plan.weights = info.weight_bytes;
   for (const LayerSpec& layer : info.spec->layers) {
     plan.kv_full += layer.state.bytes(first.kv_type, layer.visible_rows(prompt.n_tokens));
@@ -88,10 +87,9 @@ int64_t longest_prompt(const ModelInfo& info, const SessionOptions& options, siz
       return false;  // some policies have limits of their own
     }
   };
-  constexpr int64_t kMost = int64_t{1} << 30;  // positions are 32 bits wide
   if (!fits(1)) return 0;
   int64_t low = 1, high = 2;  // low fits
-  while (high < kMost && fits(high)) {
+  while (high < kMostTokens && fits(high)) {
     low = high;
     high *= 2;
   }

@@ -12,7 +12,6 @@
 #include <vector>
 
 #include "backend/measure/measuring_backend.h"
-#include "base/error.h"
 #include "engine/layer_budget.h"
 #include "engine/layer_sample.h"
 #include "engine/prefill_run.h"
@@ -28,7 +27,7 @@ constexpr const char* kNamed[] = {HiddenStates::kLabel, ActivationBuffer::kLabel
 
 class Rehearsal {
  public:
-  Rehearsal(const RehearsedPrompt& prompt, const DeviceTraits& device)
+  Rehearsal(const PlannedPrompt& prompt, const DeviceTraits& device)
       : prompt_(prompt),
         backend_(device, kNamed),
         policies_(make_policies(prompt)),
@@ -65,7 +64,7 @@ class Rehearsal {
   }
 
  private:
-  static std::vector<std::unique_ptr<Policy>> make_policies(const RehearsedPrompt& prompt) {
+  static std::vector<std::unique_ptr<Policy>> make_policies(const PlannedPrompt& prompt) {
     std::vector<std::unique_ptr<Policy>> policies;
     for (const SessionOptions& s : prompt.sessions) policies.push_back(Policy::make(s.kv));
     return policies;
@@ -86,7 +85,8 @@ class Rehearsal {
     plan.chunk = std::min(plan.n_tokens, options.chunk);
     plan.n_skipped = plan.n_tokens - plan.chunk;
     plan.n_logits = std::min(plan.n_tokens, prompt_.n_logits);
-    plan.packed = prompt_.packed;
+    plan.packed = packs_weights(prompt_.info, plan.n_tokens, backend_.compute_dtype(),
+                                backend_.device());
     plan.packed_at_use =
         plan.packed && packs_at_use(plan.n_tokens, options.chunk, backend_.device());
     plan.hidden_place = prompt_.hidden_place;
@@ -120,7 +120,7 @@ class Rehearsal {
     plan_.kv_history += session.options.spill_dir.empty() ? history : 2 * largest;
   }
 
-  const RehearsedPrompt& prompt_;
+  const PlannedPrompt& prompt_;
   MeasuringBackend backend_;                       // before all that allocates
   std::vector<std::unique_ptr<Policy>> policies_;  // until the sessions have them
   LayerSample sample_;
@@ -130,12 +130,7 @@ class Rehearsal {
 
 }  // namespace
 
-MemoryPlan rehearse(const RehearsedPrompt& prompt, const DeviceTraits& device) {
-  if (prompt.info.decoder == nullptr) {
-    fail(ErrorCode::kUsage,
-         "plan_memory: info must be of a model that can run, from Model::info() or "
-         "describe_model()");
-  }
+MemoryPlan rehearse(const PlannedPrompt& prompt, const DeviceTraits& device) {
   return Rehearsal(prompt, device).run();
 }
 

@@ -3,30 +3,14 @@
 // allocations and computes nothing.
 #pragma once
 
-#include <cstdint>
-#include <span>
-
 #include "backend/backend.h"
-#include "engine/hidden_states.h"
-#include "engine/prefill_plan.h"
-#include "snapkv/engine.h"
+#include "engine/memory_plan.h"
 
 namespace snapkv {
 
-/// What is read.
-struct RehearsedPrompt {
-  const ModelInfo& info;
-  /// Of the sessions that read it together, as resolve_options() returns them. They differ in kv
-  /// alone.
-  std::span<const SessionOptions> sessions;
-  int64_t n_tokens = 0;
-  int64_t n_logits = 1;
-  bool packed = false;  // PrefillPlan::packed
-  HiddenStates::Place hidden_place = HiddenStates::Place::memory;
-};
-
 /// What the prompt's tokens and a decode step allocate: the parts of a plan that are allocated
-/// while a prompt is read, weights excepted.
-MemoryPlan rehearse(const RehearsedPrompt& prompt, const DeviceTraits& device);
+/// while a prompt is read, weights excepted. `prompt.sessions`: as resolve_options() returns them;
+/// they differ in kv alone. `prompt.hidden_place` holds also with spill_dir.
+MemoryPlan rehearse(const PlannedPrompt& prompt, const DeviceTraits& device);
 
 }  // namespace snapkv

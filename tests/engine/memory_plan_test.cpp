@@ -149,6 +149,13 @@ TEST(MemoryPlanTest, NeedsNoWeights) {
   EXPECT_GT(longest_prompt(info, options_of("snapkv"), size_t{1} << 28), 3000);
 }
 
+TEST(MemoryPlanTest, OfAModelThatCannotRunIsAnError) {
+  ModelInfo info = load_model("tiny-f32")->info();
+  info.decoder = nullptr;
+  expect_error(ErrorCode::kUsage, {"describe_model()", "can run"},
+               [&] { plan_memory(info, options_of("snapkv"), 100); });
+}
+
 // A device's memory holds neither what the host has nor what its kernels keep for themselves.
 TEST(MemoryPlanTest, OfADeviceThatIsNotThere) {
   const ModelInfo& info = load_model("tiny-f32")->info();
