@@ -35,6 +35,7 @@ struct LayerInfo {
   float softcap = 0.0f;  ///< if > 0: scores s become softcap * tanh(s / softcap)
 };
 
+class Architecture;
 struct ModelSpec;  // private to the engine
 
 /// A model's properties, from its metadata (under GGUF's names).
@@ -56,7 +57,10 @@ struct ModelInfo {
   /// Parameters of policies that the file recommends, if it has them: window_size from the key
   /// snapkv.window_size, kernel_size from snapkv.kernel_size.
   PolicyParams policy_defaults = {};
-  std::shared_ptr<const ModelSpec> spec;  ///< the basis of memory plans
+  std::shared_ptr<const ModelSpec> spec;  ///< what is known of the layers
+  /// The model without its weights, which memory plans run on a device that computes nothing. Null
+  /// if it cannot run.
+  std::shared_ptr<const Architecture> decoder;
 
   /// Rows per KV head that layer il keeps of n_tokens if no policy chooses among them.
   int64_t full_rows(int64_t il, int64_t n_tokens) const;
@@ -89,8 +93,8 @@ struct TypeShare {
 
 /// Everything that a model's file says about the model, without loading its weights.
 struct ModelDescription {
-  /// For a model that cannot run, what could be found out: `spec` and `layers` may be missing, and
-  /// sizes 0.
+  /// For a model that cannot run, what could be found out: `spec`, `decoder` and `layers` may be
+  /// missing, and sizes 0.
   ModelInfo info;
   std::string family;            ///< the models people know it by: "Llama 1 to 3, Mistral, ..."
   std::vector<TypeShare> types;  ///< of the tensors, most bytes first

@@ -51,4 +51,8 @@ std::unique_ptr<Backend> Backend::make(const BackendOptions& options) {
   SNAPKV_CHECK(false);
 }
 
+std::unique_ptr<Backend> make_to_measure(const DeviceTraits& traits) {
+  return traits.device == Device::cpu ? cpu::make_to_measure(traits) : nullptr;
+}
+
 }  // namespace snapkv

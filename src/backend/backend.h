@@ -25,6 +25,14 @@ struct BackendOptions {
   void* stream = nullptr;  // cuda: the caller's cudaStream_t; nullptr: a new one
 };
 
+/// What plans must know of a device, which need not be there.
+struct DeviceTraits {
+  Device device = Device::cpu;
+  DType compute = DType::f32;
+  ByteProducts byte_products = ByteProducts::other;
+  int n_threads = 0;  // 0: cpu_threads()
+};
+
 class Backend : public DeviceMemory {
  public:
   /// Throws Error{kUsage} if the compute type is not available, Error{kRuntime} if the device is
@@ -42,6 +50,9 @@ class Backend : public DeviceMemory {
   virtual bool rounds_activations() const { return compute_dtype() != DType::f32; }
   virtual ByteProducts byte_products() const { return ByteProducts::other; }
   virtual int n_threads() const = 0;
+  /// Memory that the library for products of many rows takes for code and objects of its own while
+  /// a prompt is read. `n_networks`: as many parts of the model get different numbers of tokens.
+  virtual size_t library_bytes(int64_t /*n_networks*/) const { return 0; }
 
   /// Bracket the ops of a decode step. Steps of the same `shape` make the same calls with tensors
   /// at the same addresses. Only host data differs (ids, positions, HeadRows), with unchanged
@@ -54,6 +65,10 @@ class Backend : public DeviceMemory {
   /// The kernels, which trust their arguments: call them through ops.h, which validates.
   virtual Kernels& kernels() = 0;
 };
+
+/// A backend whose kernels say what memory they take, but must not be run; nullptr where kernels do
+/// not say so.
+std::unique_ptr<Backend> make_to_measure(const DeviceTraits& traits);
 
 /// Registers the backend for Device::cuda. Tests of a build without CUDA register one that runs its
 /// kernels on the host.

@@ -6,8 +6,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string>
 
 #include "base/buffer.h"
+#include "base/file_buffer.h"
 #include "base/tensor.h"
 
 namespace snapkv {
@@ -23,6 +25,19 @@ class DeviceMemory {
   virtual Buffer allocate(size_t bytes, const char* what) = 0;
   /// Host memory from which a device copies at full speed.
   virtual Buffer allocate_pinned(size_t bytes, const char* what) = 0;
+  /// Host memory for what only the host reads.
+  virtual Buffer allocate_host(size_t bytes, const char* what) {
+    return Buffer::host(bytes, what);
+  }
+  /// Zeroed host memory in an unnamed file in the folder `dir` (make_file_buffer). `resident`: the
+  /// most bytes of it that the caller keeps in memory at a time, with release_pages().
+  virtual Buffer allocate_in_file(const std::string& dir, size_t bytes, size_t /*resident*/,
+                                  const char* what) {
+    return make_file_buffer(dir, bytes, what);
+  }
+  /// False: this is a dry run (measure/measuring_backend.h). Buffers have sizes but no memory, and
+  /// nothing may be read from them or written to them.
+  virtual bool computes() const { return true; }
   /// Bytes that can still be allocated. Only devices with memory of their own know this.
   virtual size_t free_memory() const = 0;
   /// The most bytes that were allocated at one time; 0 if the memory is the host's.

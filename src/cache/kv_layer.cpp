@@ -28,8 +28,8 @@ void KvLayer::allocate(Backend& backend, std::span<const int32_t> capacity) {
   int64_t n_rows = 0;
   for (const int32_t rows : capacity) n_rows += rows;
   const size_t size = n_rows * row_bytes(dtype_, head_dim_);
-  storage_ = spill_dir_.empty() ? backend.allocate(size, "KV cache")
-                                : make_file_buffer(spill_dir_, size, "KV cache");
+  storage_ = spill_dir_.empty() ? backend.allocate(size, kLabel)
+                                : backend.allocate_in_file(spill_dir_, size, size, kLabel);
   lay_out(capacity);
 }
 

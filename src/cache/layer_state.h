@@ -57,6 +57,8 @@ struct SavedState {
 
 class LayerState {
  public:
+  static constexpr const char* kLabel = "KV cache";  ///< of the memory of all kinds
+
   LayerState() = default;
   LayerState(const LayerState&) = delete;
   LayerState& operator=(const LayerState&) = delete;

@@ -53,8 +53,7 @@ struct Source {
 /// Rejects models that cannot run here: a conversion alone does not check their parts.
 void check_runs(const std::string& path) {
   const GgufFile file = open_model(path);
-  const auto backend = Backend::make({.device = Device::reference});
-  const auto architecture = Architecture::make(file, *backend);
+  const auto architecture = Architecture::make(file);
   const auto tokenizer = Tokenizer::from_gguf(file);
 }
 

@@ -123,10 +123,11 @@ void ensure_memory(Session::Impl& first, int64_t n_seq) {
   first.decode_buffers.ensure(first.backend(), spec, n_seq, DType::f32);
   if (n_seq <= first.decode_rows) return;
   const auto allocate = [&](int64_t n_cols) {
-    return first.backend().allocate(n_seq * n_cols * sizeof(float), "decode");
+    return first.backend().allocate(n_seq * n_cols * sizeof(float), LogitRows::kLabel);
   };
   first.decode_x = allocate(spec.config.n_embd);
   first.decode_logits = allocate(spec.config.n_vocab);
+  first.step_logits = LogitRows(first.backend(), n_seq * spec.config.n_vocab);
   first.decode_rows = n_seq;
 }
 
@@ -183,10 +184,14 @@ void decode_batch(std::span<Session* const> batch, std::span<const int32_t> toke
   const std::vector<Session::Impl*> sessions = Session::states(batch, "decode");
   const SessionsInUse in_use(sessions, "decode");
   check_step(sessions, tokens);
+  decode_step(sessions, tokens);
+}
+
+void decode_step(std::span<Session::Impl* const> sessions, std::span<const int32_t> tokens) {
   const Timer timer;
   Session::Impl& first = *sessions[0];
   Backend& backend = first.backend();
-  Architecture& architecture = first.architecture();
+  const Architecture& architecture = first.architecture();
   const ModelConfig& config = architecture.config();
   const int64_t n_seq = std::ssize(sessions);
 
@@ -198,9 +203,8 @@ void decode_batch(std::span<Session* const> batch, std::span<const int32_t> toke
     if (s->trace.is_full()) vote_pending(*s);
     recompress_at_limit(*s);
     reserve_rows(*s);
-    s->logits.reserve(config.n_vocab);
+    s->logits.reserve(backend, config.n_vocab);
   }
-  first.step_logits.resize(n_seq * config.n_vocab);
 
   const Tensor x = first.decode_x.view(DType::f32, {n_seq, config.n_embd});
   const Tensor logits = first.decode_logits.view(DType::f32, {n_seq, config.n_vocab});
@@ -215,6 +219,7 @@ void decode_batch(std::span<Session* const> batch, std::span<const int32_t> toke
     step.emplace(backend, step_shape(sessions, x, logits));
   }
   LayerPass pass;
+  pass.backend = &backend;
   pass.x = x;
   pass.pos = pos;
   pass.n_ctx = first.n_ctx;
@@ -227,20 +232,20 @@ void decode_batch(std::span<Session* const> batch, std::span<const int32_t> toke
     attention.begin(il);
     architecture.layer(il, pass);
   }
-  architecture.output(x, first.decode_buffers, logits);
+  architecture.output(backend, x, first.decode_buffers, logits);
   if (step) step->complete();
   backend.synchronize();  // so that times include the whole step
 
-  first.weight_pages().after_step(timer.seconds());
+  if (first.parts.weight_pages != nullptr) first.parts.weight_pages->after_step(timer.seconds());
   const double seconds = timer.seconds();
-  const std::span<const float> rows = first.step_logits;
-  backend.download(first.step_logits.data(), logits.data, rows.size_bytes());
-  require_finite_logits(rows, config.n_vocab, "a decode step");
+  const std::span<float> rows = first.step_logits.values().first(n_seq * config.n_vocab);
+  backend.download(rows.data(), logits.data, rows.size_bytes());
+  if (backend.computes()) require_finite_logits(rows, config.n_vocab, "a decode step");
   rollback.commit();
   for (int64_t i = 0; i < n_seq; ++i) {
     Session::Impl& s = *sessions[i];
     const auto row = rows.subspan(i * config.n_vocab, config.n_vocab);
-    s.logits.assign(row.begin(), row.end());
+    s.logits.assign(backend, row);
     s.n_past += 1;
     if (s.queries) s.queries.advance();
     if (s.trace) s.trace.advance();

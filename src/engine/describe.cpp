@@ -129,7 +129,8 @@ PolicyConfig recommended_policy(const ModelInfo& info, const std::string& policy
   return config;
 }
 
-ModelInfo make_info(const GgufFile& file, const ModelSpec& spec) {
+ModelInfo make_info(const GgufFile& file, const ModelSpec& spec,
+                    std::shared_ptr<const Architecture> decoder) {
   const ModelConfig& c = spec.config;
   ModelInfo info;
   info.path = file.path();
@@ -152,6 +153,7 @@ ModelInfo make_info(const GgufFile& file, const ModelSpec& spec) {
   }
   info.policy_defaults = read_policy_defaults(file);
   info.spec = std::make_shared<const ModelSpec>(spec);
+  info.decoder = std::move(decoder);
   std::map<DType, int64_t> params_of_type;
   int64_t expert_params = 0;
   size_t expert_bytes = 0;

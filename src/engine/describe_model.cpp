@@ -112,12 +112,12 @@ class Describer {
     try_part([&] {
       const ModelSpec spec = read_model_spec(file_);
       d_.family = spec.family->models;
-      d_.info = make_info(file_, spec);
+      d_.info = make_info(file_, spec, nullptr);
     });
     finish_types(d_);
     check_types();
     if (d_.problems.empty()) {
-      try_part([&] { Architecture::make(file_, *Backend::make({.device = Device::reference})); });
+      try_part([&] { d_.info.decoder = Architecture::make(file_); });
     }
     try_part([&] { check_tokenizer(); });
     try_part([&] { d_.chat_template = file_.get_string("tokenizer.chat_template", ""); });

@@ -8,8 +8,6 @@
 namespace snapkv {
 namespace {
 
-constexpr const char* kWhat = "hidden states of the prompt";
-
 size_t bytes_of(const Tensor& t) { return t.stride[0] * t.shape[0]; }
 
 }  // namespace
@@ -20,25 +18,19 @@ HiddenStates::HiddenStates(Backend& backend, Place place, int64_t n_tokens, int6
   const auto size = [n_embd](int64_t n) { return n * n_embd * sizeof(float); };
   switch (place) {
     case Place::memory:
-      buffer_ = backend.allocate(size(n_tokens), kWhat);
+      buffer_ = backend.allocate(size(n_tokens), kLabel);
       break;
     case Place::file:
-      buffer_ = make_file_buffer(spill_dir, size(n_tokens), kWhat);
+      // in memory: the current chunk and the one that is read ahead
+      buffer_ = backend.allocate_in_file(spill_dir, size(n_tokens),
+                                         size(std::min(n_tokens, 2 * n_chunk)), kLabel);
       break;
     case Place::host:
-      buffer_ = backend.allocate_pinned(size(n_tokens), kWhat);
-      chunk_ = backend.allocate(size(n_chunk), kWhat);
+      buffer_ = backend.allocate_pinned(size(n_tokens), kLabel);
+      chunk_ = backend.allocate(size(n_chunk), kLabel);
       break;
   }
   all_ = buffer_.view(DType::f32, {n_tokens, n_embd});
-}
-
-size_t HiddenStates::bytes(int64_t n_tokens, int64_t n_embd, int64_t n_chunk, Place place) {
-  // with Place::file: the current chunk and the one that is read ahead
-  const int64_t n = place == Place::memory ? n_tokens
-                    : place == Place::file ? std::min(n_tokens, 2 * n_chunk)
-                                           : std::min(n_tokens, n_chunk);
-  return n * n_embd * sizeof(float);
 }
 
 Tensor HiddenStates::enter(int64_t begin, int64_t end) {

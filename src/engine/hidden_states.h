@@ -13,15 +13,14 @@ namespace snapkv {
 class HiddenStates {
  public:
   enum class Place { memory, file, host };
+  static constexpr const char* kLabel = "hidden states of the prompt";
 
   HiddenStates() = default;
   /// `n_chunk`: the most rows that one enter() asks for. `spill_dir`: the folder for Place::file.
-  /// Throws as Backend::allocate and make_file_buffer do.
+  /// Throws as Backend::allocate and
+  /// allocate_in_file do.
   HiddenStates(Backend& backend, Place place, int64_t n_tokens, int64_t n_embd, int64_t n_chunk,
                const std::string& spill_dir);
-
-  /// Bytes of the backend's memory in use while chunks of n_chunk tokens are visited.
-  static size_t bytes(int64_t n_tokens, int64_t n_embd, int64_t n_chunk, Place place);
 
   /// Rows [begin, end), which ops may read and write until leave(). With Place::file the rows that
   /// follow are read ahead, and the first chunk's after the last chunk.

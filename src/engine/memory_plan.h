@@ -2,9 +2,11 @@
 // Memory that a prompt will take.
 #pragma once
 
-#include <cstddef>
+#include <cstdint>
+#include <span>
 
-#include "model/model_spec.h"
+#include "backend/backend.h"
+#include "engine/hidden_states.h"
 #include "snapkv/engine.h"
 
 namespace snapkv {
@@ -22,8 +24,16 @@ inline constexpr int64_t kOutputRows = 16;
 /// each time.
 inline constexpr int32_t kHistoryGrowth = 256;
 
-/// Bytes that the logits of a prompt's last tokens take while they are computed.
-size_t logits_bytes(const ModelSpec& spec, int64_t n_logits);
+/// A prompt that one or several sessions read together.
+struct PlannedPrompt {
+  const ModelInfo& info;
+  std::span<const SessionOptions> sessions;
+  int64_t n_tokens = 0;
+  int64_t n_logits = 1;
+  HiddenStates::Place hidden_place = HiddenStates::Place::memory;  // without spill_dir
+};
+/// As plan_memory(), of which this is the general form. `device.byte_products` is the model's.
+MemoryPlan plan_prompt(const PlannedPrompt& prompt, const DeviceTraits& device);
 
 /// Whether a prompt of n_tokens is computed with packed weights. Their products round differently
 /// from those that read the weights directly.

@@ -48,7 +48,7 @@ std::shared_ptr<const Model> Model::load(const ModelOptions& options) {
     check_tensors(impl->file, impl->backend->n_threads(),
                   [&](double fraction) { report(0.3 + 0.3 * fraction); });
   }
-  impl->architecture = Architecture::make(impl->file, *impl->backend);
+  impl->architecture = Architecture::make(impl->file);
   impl->weight_pages.emplace(impl->file,
                              impl->backend->is_device() ? WeightMemory::mapped : options.weights);
   impl->backend->place_weights(impl->architecture->weights());
@@ -56,7 +56,7 @@ std::shared_ptr<const Model> Model::load(const ModelOptions& options) {
   impl->tokenizer = Tokenizer::from_gguf(impl->file);
   ModelSpec spec = impl->architecture->spec();
   spec.byte_products = impl->backend->byte_products();
-  impl->info = make_info(impl->file, spec);
+  impl->info = make_info(impl->file, spec, impl->architecture);
   if (impl->tokenizer->n_vocab() != impl->info.n_vocab) {
     fail(ErrorCode::kBadModel, "{}: tokenizer.ggml.tokens has {} entries, the embedding {} rows",
          options.path, impl->tokenizer->n_vocab(), impl->info.n_vocab);

@@ -15,8 +15,9 @@
 
 namespace snapkv {
 
-/// Makes a ModelInfo from header and specification.
-ModelInfo make_info(const GgufFile& file, const ModelSpec& spec);
+/// Makes a ModelInfo from header and specification. `decoder`: null if the model cannot run.
+ModelInfo make_info(const GgufFile& file, const ModelSpec& spec,
+                    std::shared_ptr<const Architecture> decoder);
 /// The chat templates in a header. Throws kBadModel if a key has the wrong type.
 ModelChat chat_of(const GgufFile& file);
 
@@ -26,7 +27,7 @@ struct Model::Impl {
   ModelInfo info;
   std::unique_ptr<Backend> backend;
   std::unique_ptr<Tokenizer> tokenizer;
-  std::unique_ptr<Architecture> architecture;
+  std::shared_ptr<const Architecture> architecture;
   std::once_flag fingerprinted;
   uint64_t fingerprint = 0;
 

@@ -50,7 +50,10 @@ Prefill::Impl::Impl(std::vector<PrefillPrompt> given) : prompts(std::move(given)
   }
   PrefillRun::Segments segments;
   for (size_t i = 0; i < prompts.size(); ++i) {
-    segments.push_back(std::make_unique<PrefillSegment>(prompts[i], sessions[i], times));
+    const PrefillPrompt& prompt = prompts[i];
+    const PrefillPlan plan =
+        plan_prefill(sessions[i], prompt.tokens, prompt.options, prompt.makes_prefix);
+    segments.push_back(std::make_unique<PrefillSegment>(prompt, plan, sessions[i], times));
   }
   run = std::make_unique<PrefillRun>(std::move(segments), times);
 }
@@ -109,7 +112,7 @@ bool Prefill::step() {
 
 bool Prefill::Impl::step() {
   if (!run->step()) return false;
-  all[0]->file().check_unchanged();  // if the file changed, the result may be wrong
+  all[0]->parts.file->check_unchanged();  // if the file changed, the result may be wrong
   run->commit();
   in_use.reset();
   done = true;

@@ -20,7 +20,7 @@ using PrefillTargets = std::vector<std::unique_ptr<PrefillTarget>>;
 class PrefillAttentionStep final : public AttentionStep {
  public:
   /// `probe` may be nullptr. `n_ctx`: the sessions' context.
-  PrefillAttentionStep(Backend& backend, Architecture& architecture, PrefillTargets& targets,
+  PrefillAttentionStep(Backend& backend, const Architecture& architecture, PrefillTargets& targets,
                        ProbeObserver* probe, int64_t n_ctx, PrefillTimes& times)
       : backend_(backend),
         architecture_(architecture),
@@ -42,7 +42,7 @@ class PrefillAttentionStep final : public AttentionStep {
   void show(const Tensor& q);
 
   Backend& backend_;
-  Architecture& architecture_;
+  const Architecture& architecture_;
   PrefillTargets& targets_;
   ProbeObserver* probe_;
   const int64_t n_ctx_;

@@ -72,44 +72,44 @@ std::string mib(size_t bytes) {
   return fmt::format("{:.1f} MiB", static_cast<double>(bytes) / (1 << 20));
 }
 
-/// Memory that all sessions need together. `compress`: PrefillOptions::compress.
+/// A prompt of n tokens for all sessions. `compress`: PrefillOptions::compress.
 MemoryPlan plan_all(std::span<Session::Impl* const> sessions, int64_t n, bool compress,
-                    int64_t n_logits) {
-  const auto plan_of = [&](const Session::Impl& s) {
-    SessionOptions options = s.options;
-    if (!compress) options.kv = {.name = "full"};
-    const auto plan_for = [&](int64_t n_tokens) {
-      return plan_memory(s.info(), options, n_tokens, s.backend().compute_dtype(),
-                         s.backend().device(), s.backend().n_threads());
-    };
-    MemoryPlan plan = plan_for(n);
-    if (s.history_meter.now == 0) return plan;
-    // a later turn over the whole history: rows that are already there need no new memory
-    const MemoryPlan whole = plan_for(s.n_past + n);
-    plan.kv_scratch = whole.kv_scratch;
-    plan.kv_history = whole.kv_history - std::min(whole.kv_history, s.history_meter.now);
-    return plan;
-  };
-  MemoryPlan plan = plan_of(*sessions[0]);
-  const ModelSpec& spec = sessions[0]->architecture().spec();
-  plan.logits = logits_bytes(spec, n_logits) +
-                (sessions.size() - 1) * n_logits * spec.config.n_vocab * sizeof(float);
-  for (const Session::Impl* s : sessions.subspan(1)) {
-    const MemoryPlan other = plan_of(*s);
-    plan.kv_kept += other.kv_kept;
-    plan.queries += other.queries;
-    plan.kv_history += other.kv_history;
-    plan.kv_scratch = std::max(plan.kv_scratch, other.kv_scratch);
-    plan.scores += other.scores;
-    plan.kernels = std::max(plan.kernels, other.kernels);
+                    int64_t n_logits, HiddenStates::Place place = HiddenStates::Place::memory) {
+  const Session::Impl& first = *sessions[0];
+  std::vector<SessionOptions> options;
+  for (const Session::Impl* s : sessions) {
+    options.push_back(s->options);
+    if (!compress) options.back().kv = {.name = "full"};
   }
+  return plan_prompt({.info = first.info(),
+                      .sessions = options,
+                      .n_tokens = n,
+                      .n_logits = n_logits,
+                      .hidden_place = place},
+                     {.device = first.backend().device(),
+                      .compute = first.backend().compute_dtype(),
+                      .n_threads = first.backend().n_threads()});
+}
+
+/// The same for a later turn over the whole history (kv_refresh): rows that are already there need
+/// no new memory.
+MemoryPlan plan_turn(std::span<Session::Impl* const> sessions, int64_t n, bool compress,
+                     int64_t n_logits) {
+  MemoryPlan plan = plan_all(sessions, n, compress, n_logits);
+  const Session::Impl& s = *sessions[0];
+  if (s.history_meter.now == 0) return plan;
+  const MemoryPlan whole = plan_all(sessions, s.n_past + n, compress, n_logits);
+  plan.kv_scratch = whole.kv_scratch;
+  plan.kv_history = whole.kv_history - std::min(whole.kv_history, s.history_meter.now);
   return plan;
 }
 
 /// Where the prompt's hidden states go, so that it fits; throws if it does not. Weights are not
 /// counted: the system may drop the mapped file's pages, pages moved by WeightPages are no longer
 /// part of the available memory, and a device already holds its copy.
-HiddenStates::Place find_place(const Session::Impl& first, int64_t n, MemoryPlan& plan) {
+HiddenStates::Place find_place(std::span<Session::Impl* const> sessions, int64_t n,
+                               MemoryPlan& plan) {
+  const Session::Impl& first = *sessions[0];
   const Backend& backend = first.backend();
   const bool spilled = !first.options.spill_dir.empty();
   const size_t allowed = first.options.memory_limit;
@@ -120,7 +120,7 @@ HiddenStates::Place find_place(const Session::Impl& first, int64_t n, MemoryPlan
   if (needed() <= limit) return spilled ? HiddenStates::Place::file : HiddenStates::Place::memory;
   if (backend.is_device()) {
     plan.hidden_states =
-        HiddenStates::bytes(n, first.info().n_embd, first.options.chunk, HiddenStates::Place::host);
+        plan_all(sessions, n, false, 1, HiddenStates::Place::host).hidden_states;
     if (needed() <= limit) return HiddenStates::Place::host;
   }
   const std::string whose = allowed > 0 ? fmt::format("allowed by {}", OptionName("memory_limit"))
@@ -170,7 +170,7 @@ PrefillPlan plan_prefill(std::span<Session::Impl* const> sessions, std::span<con
       plan.packed && packs_at_use(plan.n_tokens, first.options.chunk, first.backend().device());
   plan.releases_weights = plan.packed && !plan.packed_at_use && plan.n_tokens >= kReleaseMinTokens;
   const int64_t n_held = options.on_logits ? std::min(kOutputRows, plan.n_logits) : plan.n_logits;
-  MemoryPlan memory = plan_all(sessions, n, options.compress, n_held);
+  MemoryPlan memory = plan_turn(sessions, n, options.compress, n_held);
   if (options.prefix != nullptr) {  // the prefix's rows are not computed again
     const MemoryPlan read = plan_all(sessions, plan.n_tokens, options.compress, n_held);
     memory.hidden_states = read.hidden_states;
@@ -180,7 +180,7 @@ PrefillPlan plan_prefill(std::span<Session::Impl* const> sessions, std::span<con
   }
   if (!plan.packed) memory.packed_weights = 0;
   if (makes_prefix) memory.kv_history += KvPrefix::bytes_for(first.info(), first.options, n);
-  plan.hidden_place = find_place(first, n, memory);
+  plan.hidden_place = find_place(sessions, n, memory);
   plan.planned_bytes = memory.total() - memory.weights;
   return plan;
 }

@@ -18,6 +18,7 @@ struct PrefillPlan {
   int64_t n_tokens = 0;
   int64_t n_past = 0;             // tokens before them, seen by the sessions or from a prefix
   int64_t chunk = 0;              // tokens computed at a time
+  int64_t n_skipped = 0;          // dry runs: first tokens that are not computed, nor in `tokens`
   int64_t n_logits = 0;           // logits wanted, for the last tokens
   bool packed = false;            // weights are packed
   bool packed_at_use = false;     // packed within each product; otherwise once per layer

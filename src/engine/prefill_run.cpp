@@ -12,9 +12,9 @@ namespace {
 
 /// Asks the system to read the weights of layer il from the disk while the layer before it is
 /// computed, so that a model larger than the memory streams through it once per prompt.
-void prefetch_layer(const GgufFile& file, const Architecture& architecture, int il) {
-  if (il >= architecture.config().n_layer) return;
-  for (const GgufTensor* t : architecture.layer_tensors(il)) file.will_need(*t);
+void prefetch_layer(const GgufFile* file, const Architecture& architecture, int il) {
+  if (file == nullptr || il >= architecture.config().n_layer) return;
+  for (const GgufTensor* t : architecture.layer_tensors(il)) file->will_need(*t);
 }
 
 /// Attention of several prompts in one chunk; each attends to its own rows.
@@ -62,7 +62,10 @@ bool PrefillRun::step() {
     times_.layers += timer.lap();
     return is_done;
   }
-  if (n_done_ == 0) begin_layer();
+  if (n_done_ == 0) {
+    begin_layer();
+    n_done_ = plan_.n_skipped;
+  }
   timer.lap();
   const int64_t end = std::min(n_tokens_, n_done_ + chunk_);
   run_chunk(n_done_, end);
@@ -98,9 +101,9 @@ void PrefillRun::begin() {
                          chunk_, first_.options.spill_dir);
   for (const auto& segment : segments_) {
     segment->allocate();
-    const std::span<const int32_t> tokens = segment->plan().tokens, pos = segment->pos();
+    if (segments_.size() == 1) break;
+    const std::span<const int32_t> tokens = segment->plan().tokens;
     tokens_.insert(tokens_.end(), tokens.begin(), tokens.end());
-    pos_.insert(pos_.end(), pos.begin(), pos.end());
   }
   begun_ = true;
 }
@@ -110,7 +113,7 @@ void PrefillRun::begin_layer() {
   if (plan_.packed) linear_.pack(architecture_.layer_matrices(il_), plan_.packed_at_use);
   if (plan_.releases_weights && !linear_.reads_weights()) release_layer();
   if (plan_.packed) times_.pack += timer.lap();  // exactly 0 if nothing was packed
-  prefetch_layer(first_.file(), architecture_, il_ + 1);
+  prefetch_layer(first_.parts.file, architecture_, il_ + 1);
   for (const auto& segment : segments_) segment->begin_layer(il_);
   buffers_.ensure(backend_, architecture_.spec(), chunk_, linear_.input_dtype());
   times_.layers += timer.lap();
@@ -119,34 +122,40 @@ void PrefillRun::begin_layer() {
 /// Takes the layer's weights out of this process's resident memory; the system still caches the
 /// file while it has room.
 void PrefillRun::release_layer() {
-  for (const GgufTensor* t : architecture_.layer_tensors(il_)) first_.file().dont_need(*t);
+  for (const GgufTensor* t : architecture_.layer_tensors(il_)) first_.parts.file->dont_need(*t);
 }
 
 /// Computes tokens [begin, end) of layer il_.
 void PrefillRun::run_chunk(int64_t begin, int64_t end) {
   const int64_t n = end - begin;
   LayerPass pass;
+  pass.backend = &backend_;
   pass.x = hidden_.enter(begin, end);
-  pass.pos = std::span(pos_).subspan(begin, n);
   pass.n_ctx = first_.n_ctx;
   pass.n_q = pass.n_out = n;
   pass.linear = &linear_;
   pass.buffers = &buffers_;
   SharedAttention shared;
+  std::span<const int32_t> tokens = tokens_;
   if (segments_.size() == 1) {
     const bool last = il_ + 1 == architecture_.config().n_layer;
     const int64_t first_out = last ? n_tokens_ - plan_.n_logits : 0;
     pass.n_q = std::clamp<int64_t>(end - segments_[0]->first_query(il_), 0, n);
     pass.n_out = std::clamp<int64_t>(end - first_out, 0, n);
     pass.attention = &segments_[0]->begin_chunk(il_, begin, end);
+    pass.pos = segments_[0]->pos();
+    tokens = plan_.tokens.subspan(begin - plan_.n_skipped, n);
   } else {
+    pos_.clear();
     for (const auto& segment : segments_) {
       const int64_t n_segment = segment->plan().n_tokens;
       shared.add(segment->begin_chunk(il_, 0, n_segment), n_segment);
+      pos_.insert(pos_.end(), segment->pos().begin(), segment->pos().end());
     }
     pass.attention = &shared;
+    pass.pos = pos_;
   }
-  if (il_ == 0) architecture_.embed(std::span(tokens_).subspan(begin, n), pass);
+  if (il_ == 0) architecture_.embed(tokens, pass);
   architecture_.layer(il_, pass);
   hidden_.leave(begin, end);
 }
@@ -163,17 +172,22 @@ bool PrefillRun::compute_logits() {
     PrefillSegment& segment = *segments_[out_segment_];
     const int64_t n_vocab = architecture_.config().n_vocab, n_logits = segment.plan().n_logits;
     const bool reports = segment.options().on_logits != nullptr;
-    segment.logits().resize((reports ? 1 : n_logits) * n_vocab);
+    if (segment.logits().empty()) {
+      segment.logits() = LogitRows(backend_, (reports ? 1 : n_logits) * n_vocab);
+    }
     const Buffer storage = backend_.allocate(
-        std::min(kOutputRows, n_logits) * n_vocab * sizeof(float), "logits");
+        std::min(kOutputRows, n_logits) * n_vocab * sizeof(float), LogitRows::kLabel);
     while (n_out_ < n_logits) {
       if (reports && n_left <= 0) return false;
       const int64_t rows = std::min(kOutputRows, n_logits - n_out_);
       compute_logits(segment, storage, rows);
       n_out_ += rows;
       n_left -= rows;
+      if (!backend_.computes()) break;  // the first rows are as many as any others
     }
-    require_finite_logits(segment.logits(), n_vocab, "a prompt");
+    if (backend_.computes()) {
+      require_finite_logits(segment.logits().values(), n_vocab, "a prompt");
+    }
     out_row_ += segment.plan().n_tokens;
     n_out_ = 0;
   }
@@ -186,10 +200,10 @@ void PrefillRun::compute_logits(PrefillSegment& segment, const Buffer& storage, 
   const int64_t token = n - n_logits + n_out_;
   const Tensor x = hidden_.enter(out_row_ + token, out_row_ + token + rows);
   const Tensor logits = storage.view(DType::f32, {rows, n_vocab});
-  architecture_.output(x, first_.decode_buffers, logits);
+  architecture_.output(backend_, x, first_.decode_buffers, logits);
   const auto& report = segment.options().on_logits;
   if (!report) {
-    backend_.download(segment.logits().data() + n_out_ * n_vocab, logits.data,
+    backend_.download(segment.logits().values().data() + n_out_ * n_vocab, logits.data,
                       rows * n_vocab * sizeof(float));
     return;
   }
@@ -199,7 +213,7 @@ void PrefillRun::compute_logits(PrefillSegment& segment, const Buffer& storage, 
   for (int64_t i = 0; i < rows; ++i) {
     report(token + i, std::span<const float>(reported_).subspan(i * n_vocab, n_vocab));
   }
-  segment.logits().assign(reported_.end() - n_vocab, reported_.end());
+  segment.logits().assign(backend_, std::span<const float>(reported_).last(n_vocab));
 }
 
 void PrefillRun::report() const {

@@ -42,7 +42,7 @@ class PrefillRun {
   PrefillTimes& times_;
   Session::Impl& first_;
   Backend& backend_;
-  Architecture& architecture_;
+  const Architecture& architecture_;
   const PrefillPlan& plan_;  // the first segment's; holds for all in what they share
   int64_t n_tokens_ = 0;     // of all segments
   int64_t chunk_ = 0;
@@ -58,7 +58,7 @@ class PrefillRun {
   int64_t n_out_ = 0;    // of its logits that are wanted
   ActivationBuffer buffers_;
   HiddenStates hidden_;
-  std::vector<int32_t> tokens_, pos_;  // [n_tokens], if there are several segments
+  std::vector<int32_t> tokens_, pos_;  // of all segments, if there are several
   std::vector<float> reported_;        // [rows, n_vocab], for PrefillOptions::on_logits
 };
 

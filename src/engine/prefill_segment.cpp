@@ -9,11 +9,12 @@
 namespace snapkv {
 namespace {
 
-PrefillTargets make_targets(const PrefillPrompt& prompt, std::span<Session::Impl* const> sessions) {
+PrefillTargets make_targets(const PrefillPrompt& prompt, const PrefillPlan& plan,
+                            std::span<Session::Impl* const> sessions) {
+  const int64_t n_tokens = plan.n_tokens + prompt.options.n_from_prefix;
   PrefillTargets targets;
   for (Session::Impl* s : sessions) {
-    targets.push_back(
-        std::make_unique<PrefillTarget>(*s, std::ssize(prompt.tokens), prompt.options.compress));
+    targets.push_back(std::make_unique<PrefillTarget>(*s, n_tokens, prompt.options.compress));
   }
   return targets;
 }
@@ -25,11 +26,11 @@ std::unique_ptr<ProbeObserver> make_probe(const PrefillPlan& plan, const Prefill
 
 }  // namespace
 
-PrefillSegment::PrefillSegment(const PrefillPrompt& prompt,
+PrefillSegment::PrefillSegment(const PrefillPrompt& prompt, const PrefillPlan& plan,
                                std::span<Session::Impl* const> sessions, PrefillTimes& times)
     : prompt_(prompt),
-      plan_(plan_prefill(sessions, prompt.tokens, prompt.options, prompt.makes_prefix)),
-      targets_(make_targets(prompt, sessions)),
+      plan_(plan),
+      targets_(make_targets(prompt, plan, sessions)),
       probe_(make_probe(plan_, prompt.options)),
       attention_(first().backend(), first().architecture(), targets_, probe_.get(), first().n_ctx,
                  times) {
@@ -44,8 +45,6 @@ void PrefillSegment::allocate() {
         session.backend().allocate(n_window_ * c.n_q() * sizeof(float), "queries of the window");
     q_window_ = window_buffer_.view(DType::f32, {n_window_, c.n_head, c.head_dim});
   }
-  pos_.resize(plan_.n_tokens);
-  std::iota(pos_.begin(), pos_.end(), static_cast<int32_t>(plan_.n_past));
   if (!prompt_.makes_prefix) return;
   making_ = std::make_unique<KvPrefix::Impl>();
   making_->model = session.model;
@@ -89,6 +88,16 @@ void PrefillSegment::fill_scratch(int il) {
       scratch_->append(backend, rows, {}, prompt_.options.n_from_prefix);
     });
   }
+  if (plan_.n_skipped > 0) skip_rows();
+}
+
+/// Appends the rows of the tokens that a dry run skips. Nothing reads the tensors.
+void PrefillSegment::skip_rows() {
+  const LayerState::Views views = scratch_->views();
+  const Tensor rows(views.k.data, DType::f32,
+                    {plan_.n_skipped, views.k.shape[0], views.k.shape[2]});
+  const std::span pos(static_cast<const int32_t*>(views.k.data), plan_.n_skipped);
+  scratch_->append(first().backend(), rows, rows, pos);
 }
 
 int64_t PrefillSegment::first_query(int il) const {
@@ -102,7 +111,9 @@ int64_t PrefillSegment::first_query(int il) const {
 }
 
 AttentionStep& PrefillSegment::begin_chunk(int il, int64_t begin, int64_t end) {
-  attention_.begin(il, *scratch_, pos().subspan(begin, end - begin), q_window_,
+  pos_.resize(end - begin);
+  std::iota(pos_.begin(), pos_.end(), static_cast<int32_t>(plan_.n_past + begin));
+  attention_.begin(il, *scratch_, pos_, q_window_,
                    begin - (plan_.n_tokens - n_window_));
   return attention_;
 }
@@ -133,7 +144,13 @@ void PrefillSegment::keep_prefix(int il) {
 
 void PrefillSegment::prepare_commit() {
   scratch_.reset();  // before the sessions count what they hold
-  target_logits_.assign(targets_.size() - 1, logits_);
+  Backend& backend = first().backend();
+  for (size_t i = 1; i < targets_.size(); ++i) {
+    LogitRows copy;
+    copy.reserve(backend, logits_.values().size());
+    copy.assign(backend, logits_.values());
+    target_logits_.push_back(std::move(copy));
+  }
   target_logits_.push_back(std::move(logits_));
   if (making_) prefix_ = std::make_shared<KvPrefix>(std::move(making_));
 }

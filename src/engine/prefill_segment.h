@@ -17,16 +17,17 @@ namespace snapkv {
 
 class PrefillSegment {
  public:
-  /// `prompt` must outlive this object; `sessions` belong to it alone. Throws as plan_prefill()
-  /// does. `times`: the run's.
-  PrefillSegment(const PrefillPrompt& prompt, std::span<Session::Impl* const> sessions,
-                 PrefillTimes& times);
+  /// `prompt` must outlive this object; `sessions` belong to it alone. `times`: the run's.
+  PrefillSegment(const PrefillPrompt& prompt, const PrefillPlan& plan,
+                 std::span<Session::Impl* const> sessions, PrefillTimes& times);
 
   const PrefillPlan& plan() const { return plan_; }
   const PrefillOptions& options() const { return prompt_.options; }
   Session::Impl& first() const { return targets_[0]->session(); }
-  /// Positions of the tokens that are read.
+  /// Positions of the current chunk's tokens.
   std::span<const int32_t> pos() const { return pos_; }
+  /// Memory of the scratch layer; 0 if it has become a session's.
+  size_t scratch_bytes() const { return scratch_ != nullptr ? scratch_->bytes() : 0; }
 
   void allocate();
   /// Fills the scratch layer with the rows that are already there.
@@ -38,7 +39,7 @@ class PrefillSegment {
   void end_layer(int il);
 
   /// [n_logits, n_vocab], to be filled.
-  std::vector<float>& logits() { return logits_; }
+  LogitRows& logits() { return logits_; }
   /// Does the part of commit() that can fail: once a session has changed, nothing may fail.
   void prepare_commit();
   /// Hands the result to the sessions.
@@ -47,6 +48,7 @@ class PrefillSegment {
 
  private:
   void fill_scratch(int il);
+  void skip_rows();
   void keep_prefix(int il);
 
   const PrefillPrompt& prompt_;
@@ -57,12 +59,12 @@ class PrefillSegment {
   int64_t n_window_ = 0;  // the largest of all targets
   Buffer window_buffer_;
   Tensor q_window_;           // [n_window, n_head, head_dim] f32
-  std::vector<int32_t> pos_;  // [n_tokens]
+  std::vector<int32_t> pos_;  // of the current chunk
   std::unique_ptr<LayerState> scratch_;
   size_t scratch_bytes_ = 0;
-  std::vector<float> logits_;
-  std::vector<std::vector<float>> target_logits_;  // [targets], set when the prompt is done
-  std::unique_ptr<KvPrefix::Impl> making_;         // with PrefillPrompt::makes_prefix
+  LogitRows logits_;
+  std::vector<LogitRows> target_logits_;    // [targets], set when the prompt is done
+  std::unique_ptr<KvPrefix::Impl> making_;  // with PrefillPrompt::makes_prefix
   std::shared_ptr<const KvPrefix> prefix_;
 };
 

@@ -17,7 +17,7 @@ PrefillTarget::PrefillTarget(Session::Impl& session, int64_t n_tokens, bool sele
       n_window_(selects || session.has_decode_limit()
                     ? std::min<int64_t>(n_tokens, session.policy->window_size())
                     : 0) {
-  const size_t n_layer = session.info().n_layer;
+  const size_t n_layer = session.architecture().config().n_layer;
   fresh_.resize(n_layer);
   layer_stats_.resize(n_layer);
   if (session.has_decode_limit()) {
@@ -138,7 +138,7 @@ Selection PrefillTarget::choose(int il, const LayerState& scratch, const Tensor&
   return select_rows(session_, il, scratch, q_window, *selector_, budget(il));
 }
 
-void PrefillTarget::commit(std::vector<float> logits, const PrefillTimes& times,
+void PrefillTarget::commit(LogitRows logits, const PrefillTimes& times,
                            const PrefillPlan& plan, size_t scratch_bytes) {
   std::vector<std::vector<int32_t>> in_history;  // first, since it may run out of memory
   for (size_t il = 0; il < old_history_.size(); ++il) in_history.push_back(fresh_[il]->n_rows());

@@ -40,7 +40,7 @@ class PrefillTarget {
   void keep_rows(int il, LayerState& scratch, const Tensor& q_window, bool may_take);
 
   /// Hands the result to the session. `times`: the times that all targets share.
-  void commit(std::vector<float> logits, const PrefillTimes& times, const PrefillPlan& plan,
+  void commit(LogitRows logits, const PrefillTimes& times, const PrefillPlan& plan,
               size_t scratch_bytes);
 
  private:

@@ -6,13 +6,9 @@
 namespace snapkv {
 
 QueryRing::QueryRing(Backend& backend, const ModelConfig& config, int window)
-    : storage_(backend.allocate(bytes(config, window), "queries of the last tokens")),
+    : storage_(backend.allocate(config.n_layer * window * config.n_q() * sizeof(float), kLabel)),
       window_(window),
-      token_floats_(config.n_head * config.head_dim) {}
-
-size_t QueryRing::bytes(const ModelConfig& config, int64_t window) {
-  return config.n_layer * window * config.n_head * config.head_dim * sizeof(float);
-}
+      token_floats_(config.n_q()) {}
 
 void QueryRing::fill(Backend& backend, int il, const Tensor& q) {
   const int64_t n = q.shape[0];

@@ -16,7 +16,7 @@ class QueryRing {
  public:
   QueryRing() = default;  // holds nothing
   QueryRing(Backend& backend, const ModelConfig& config, int window);
-  static size_t bytes(const ModelConfig& config, int64_t window);
+  static constexpr const char* kLabel = "queries of the last tokens";
 
   explicit operator bool() const { return window_ > 0; }
   size_t bytes() const { return storage_.bytes(); }

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 
-#include "engine/layer_budget.h"
 #include "engine/memory_plan.h"
 
 namespace snapkv {
@@ -23,7 +22,6 @@ Selection select_rows(Session::Impl& session, int il, const LayerState& rows,
                       const Tensor& q_window, LayerSelector& selector, int64_t budget) {
   const Architecture& architecture = session.architecture();
   const LayerSpec& layer = architecture.layer_spec(il);
-  const PolicyLayer place = policy_layer(architecture.spec(), il);
   const std::vector<int32_t> n_rows = rows.n_rows();
   if (std::all_of(n_rows.begin(), n_rows.end(), [&](int32_t n) { return n <= budget; })) {
     Selection all;
@@ -31,8 +29,8 @@ Selection select_rows(Session::Impl& session, int il, const LayerState& rows,
     return all;
   }
   PolicyInput input;
-  input.il = place.il;
-  input.n_layer = place.n_layer;
+  input.il = layer.place.il;
+  input.n_layer = layer.place.n_layer;
   input.q_window = q_window;
   const LayerState::Views views = rows.views();
   input.k = views.k;

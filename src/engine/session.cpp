@@ -11,6 +11,11 @@ namespace snapkv {
 Session::Session(std::shared_ptr<const Model> model, const SessionOptions& options)
     : impl_(std::make_unique<Impl>()) {
   if (model == nullptr) fail(ErrorCode::kUsage, "Session: the model is null");
+  impl_->parts = {.info = &model->info(),
+                  .backend = model->impl_->backend.get(),
+                  .architecture = model->impl_->architecture.get(),
+                  .file = &model->impl_->file,
+                  .weight_pages = &*model->impl_->weight_pages};
   impl_->options = resolve_options(options, model->info());
   impl_->policy = Policy::make(impl_->options.kv);
   impl_->n_ctx =
@@ -58,16 +63,16 @@ void Session::decode(int32_t token) {
 std::span<const float> Session::logits() const {
   const size_t n_vocab = state().info().n_vocab;
   if (state().logits.empty()) return {};
-  return std::span(state().logits).last(n_vocab);
+  return state().logits.values().last(n_vocab);
 }
 
 std::span<const float> Session::prefill_logits(int64_t i) const {
   const size_t n_vocab = state().info().n_vocab;
-  const int64_t n = std::ssize(state().logits) / state().info().n_vocab;
+  const int64_t n = std::ssize(state().logits.values()) / state().info().n_vocab;
   if (i < 0 || i >= n) {
     fail(ErrorCode::kUsage, "prefill_logits({}): the last prefill made logits of {} tokens", i, n);
   }
-  return std::span(state().logits).subspan(i * n_vocab, n_vocab);
+  return state().logits.values().subspan(i * n_vocab, n_vocab);
 }
 
 int64_t Session::n_past() const { return state().n_past; }
@@ -114,11 +119,6 @@ void Session::reset() {
   state().stats = {};
   state().meter.peak = state().meter.now;
 }
-
-Backend& Session::Impl::backend() const { return *model->impl_->backend; }
-Architecture& Session::Impl::architecture() const { return *model->impl_->architecture; }
-WeightPages& Session::Impl::weight_pages() const { return *model->impl_->weight_pages; }
-const GgufFile& Session::Impl::file() const { return model->impl_->file; }
 
 void Session::Impl::add_to_history(int il, const LayerState& source,
                                    std::span<const int32_t> first) {

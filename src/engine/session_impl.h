@@ -7,6 +7,7 @@
 
 #include "cache/layer_state.h"
 #include "engine/answer_trace.h"
+#include "engine/logit_rows.h"
 #include "engine/model_impl.h"
 #include "engine/query_ring.h"
 #include "policy/policy.h"
@@ -14,8 +15,18 @@
 
 namespace snapkv {
 
+/// What a session must know of its model.
+struct ModelAccess {
+  const ModelInfo* info = nullptr;
+  Backend* backend = nullptr;
+  const Architecture* architecture = nullptr;
+  const GgufFile* file = nullptr;       // null in a dry run
+  WeightPages* weight_pages = nullptr;  // as file
+};
+
 struct Session::Impl {
-  std::shared_ptr<const Model> model;
+  std::shared_ptr<const Model> model;  // null in a dry run (rehearsal.h)
+  ModelAccess parts;                   // the model's, or those of a dry run
   SessionOptions options;
   std::unique_ptr<Policy> policy;
   bool in_use = false;  // SessionsInUse
@@ -35,22 +46,20 @@ struct Session::Impl {
   QueryRing queries;  // of the last tokens, with kv_decode_limit
   AnswerTrace trace;  // after trace_answer()
 
-  std::vector<float> logits;  // [n_logits, n_vocab]; the last row is the last token's
+  LogitRows logits;  // [n_logits, n_vocab]; the last row is the last token's
   SessionStats stats;
 
   // memory of decode(), reused from step to step
   ActivationBuffer decode_buffers;
-  Buffer decode_x;                 // [n_seq, n_embd] f32
-  Buffer decode_logits;            // [n_seq, n_vocab] f32
-  std::vector<float> step_logits;  // decode_logits on the host, until checked to be finite
-  int64_t decode_rows = 0;         // sequences that decode_x and decode_logits have room for
+  Buffer decode_x;          // [n_seq, n_embd] f32
+  Buffer decode_logits;     // [n_seq, n_vocab] f32
+  LogitRows step_logits;    // decode_logits on the host, until checked to be finite
+  int64_t decode_rows = 0;  // sequences that the three have room for
   std::vector<HeadRows> decode_heads;
 
-  const ModelInfo& info() const { return model->info(); }
-  Backend& backend() const;
-  Architecture& architecture() const;
-  const GgufFile& file() const;
-  WeightPages& weight_pages() const;
+  const ModelInfo& info() const { return *parts.info; }
+  Backend& backend() const { return *parts.backend; }
+  const Architecture& architecture() const { return *parts.architecture; }
   /// Whether decoding may compress the cache again.
   bool has_decode_limit() const { return options.kv_decode_limit > 0 && policy->info().has_budget; }
   bool has_history(int il) const { return il < std::ssize(history) && history[il] != nullptr; }
@@ -62,6 +71,9 @@ struct Session::Impl {
   /// Updates the byte counts in stats.
   void update_memory_stats();
 };
+
+/// Appends tokens[i] to session i as decode_batch() says, which has checked them.
+void decode_step(std::span<Session::Impl* const> sessions, std::span<const int32_t> tokens);
 
 /// Throws kUsage unless session `i` of a batch, `s`, has the same rotation as the first one.
 void check_rotation(const Session::Impl& s, const Session::Impl& first, size_t i);

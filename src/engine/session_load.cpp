@@ -106,14 +106,15 @@ class Loader {
   Loader(Session::Impl& s, const CacheFile& blocks, const SessionFile& file)
       : s_(s), blocks_(blocks), file_(file) {}
 
-  std::vector<float> logits() const {
-    std::vector<float> logits(s_.info().n_vocab);
+  LogitRows logits() const {
+    LogitRows rows(s_.backend(), s_.info().n_vocab);
+    const std::span<float> logits = rows.values();
     blocks_.expect(2, "logits");
-    copy(blocks_.plain(2), std::as_writable_bytes(std::span(logits)), "logits");
+    copy(blocks_.plain(2), std::as_writable_bytes(logits), "logits");
     for (size_t i = 0; i < logits.size(); ++i) {
       if (!std::isfinite(logits[i])) fail_damaged(blocks_.path(), "logits[{}] is not finite", i);
     }
-    return logits;
+    return rows;
   }
 
   std::vector<std::unique_ptr<LayerState>> layers() {
@@ -209,7 +210,7 @@ std::string Session::load(const SavedSessionFile& opened) {
   }
   Loader loader(s, blocks, file);
   loader.make_queries();
-  std::vector<float> logits = loader.logits();
+  LogitRows logits = loader.logits();
   auto layers = loader.layers();
   SessionStats stats;
   stats.layers = file.stats;

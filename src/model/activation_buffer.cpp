@@ -37,24 +37,21 @@ std::array<Part, 12> parts(const ModelSpec& spec, int64_t n, DType dtype) {
 
 }  // namespace
 
-size_t ActivationBuffer::bytes(const ModelSpec& spec, int64_t n_rows, DType dtype) {
-  size_t total = 0;
-  for (const Part& p : parts(spec, n_rows, dtype)) total += p.bytes();
-  return total;
-}
-
 void ActivationBuffer::ensure(Backend& backend, const ModelSpec& spec, int64_t n_rows,
                               DType dtype) {
   if (n_rows <= n_rows_ && dtype == dtype_) return;
   *this = ActivationBuffer();
-  storage_ = backend.allocate(bytes(spec, n_rows, dtype), "activations");
+  const std::array<Part, 12> all = parts(spec, n_rows, dtype);
+  size_t bytes = 0;
+  for (const Part& p : all) bytes += p.bytes();
+  storage_ = backend.allocate(bytes, kLabel);
   const ModelConfig& c = spec.config;
   n_rows_ = n_rows;
   dtype_ = dtype;
   size_t offset = 0;
   std::array<Tensor, 12> views;
   size_t i = 0;
-  for (const Part& p : parts(spec, n_rows, dtype)) {
+  for (const Part& p : all) {
     views[i++] = storage_.view(p.dtype, {p.n_rows, p.n_cols}, offset);
     offset += p.bytes();
   }

@@ -5,8 +5,8 @@
 
 namespace snapkv {
 
-std::unique_ptr<Architecture> Architecture::make(const GgufFile& file, Backend& backend) {
-  return make_decoder(file, read_model_spec(file), backend);
+std::unique_ptr<Architecture> Architecture::make(const GgufFile& file) {
+  return make_decoder(file, read_model_spec(file));
 }
 
 }  // namespace snapkv

@@ -23,7 +23,7 @@ class Architecture {
  public:
   /// Builds the family that `general.architecture` names. Throws Error{kBadModel} naming what is
   /// missing or not supported.
-  static std::unique_ptr<Architecture> make(const GgufFile& file, Backend& backend);
+  static std::unique_ptr<Architecture> make(const GgufFile& file);
   virtual ~Architecture() = default;
 
   virtual const ModelSpec& spec() const = 0;
@@ -31,10 +31,11 @@ class Architecture {
   const LayerSpec& layer_spec(int il) const { return spec().layers[il]; }
 
   /// Sets pass.x to the embeddings of the tokens, whose positions are pass.pos.
-  virtual void embed(std::span<const int32_t> tokens, const LayerPass& pass) = 0;
-  virtual void layer(int il, const LayerPass& pass) = 0;
+  virtual void embed(std::span<const int32_t> tokens, const LayerPass& pass) const = 0;
+  virtual void layer(int il, const LayerPass& pass) const = 0;
   /// Computes logits [n, n_vocab] f32 from x [n, n_embd] f32, the last layer's output.
-  virtual void output(const Tensor& x, ActivationBuffer& buffers, const Tensor& logits) = 0;
+  virtual void output(Backend& backend, const Tensor& x, ActivationBuffer& buffers,
+                      const Tensor& logits) const = 0;
   /// The rotation of layer il's queries and keys in sessions with a context of n_ctx tokens;
   /// without frequencies if the layer has no rotation.
   virtual RopeFrequencies rotation(int il, int64_t n_ctx) const = 0;
@@ -42,6 +43,9 @@ class Architecture {
   virtual const Weight& attention_output(int il) const = 0;
   /// Of layer il, for LinearRunner::pack.
   virtual LayerMatrices layer_matrices(int il) const = 0;
+  /// A number that two layers have in common if they compute alike: with matrices of the same
+  /// shapes and types, the same attention and the same kind of state.
+  virtual int layer_kind(int il) const = 0;
   /// What layer il is made of, as it lies in the file.
   virtual std::span<const GgufTensor* const> layer_tensors(int il) const = 0;
   /// All tensors that are passed to ops as weights, norms and biases included, in the order in

@@ -3,7 +3,9 @@
 // (blocks/block.h) that a family's row names (family.h) in place of Llama's own (arXiv 2302.13971).
 #include "model/decoder.h"
 
+#include <map>
 #include <utility>
+#include <vector>
 
 #include "backend/ops.h"
 #include "model/decoder_weights.h"
@@ -13,28 +15,29 @@ namespace {
 
 class Decoder final : public Architecture {
  public:
-  Decoder(const GgufFile& file, ModelSpec spec, Backend& backend)
-      : backend_(backend),
-        spec_(std::move(spec)),
+  Decoder(const GgufFile& file, ModelSpec spec)
+      : spec_(std::move(spec)),
         family_(*spec_.family),
         weights_(load_decoder_weights(file, context_, owned_)) {
     rotations_.add(file, spec_, weights_.rope_factors, weights_.rope_factors_long);
+    find_kinds();
   }
 
   const ModelSpec& spec() const override { return spec_; }
 
   // x = embedding[token] * scale (+ position[pos])
-  void embed(std::span<const int32_t> tokens, const LayerPass& pass) override {
-    ops::embed(backend_, weights_.token_embd.w, tokens, pass.x);
-    scale(pass.x, config().embedding_scale);
+  void embed(std::span<const int32_t> tokens, const LayerPass& pass) const override {
+    Backend& backend = *pass.backend;
+    ops::embed(backend, weights_.token_embd.w, tokens, pass.x);
+    scale(backend, pass.x, config().embedding_scale);
     if (weights_.position_embd) {
       const Tensor positions = pass.buffers->branch(pass.x.shape[0]);
-      ops::embed(backend_, weights_.position_embd.w, pass.pos, positions);
-      ops::add(backend_, pass.x, positions, 1.0f);
+      ops::embed(backend, weights_.position_embd.w, pass.pos, positions);
+      ops::add(backend, pass.x, positions, 1.0f);
     }
   }
 
-  void layer(int il, const LayerPass& pass) override {
+  void layer(int il, const LayerPass& pass) const override {
     const DecoderLayer& w = weights_.layers[il];
     const int64_t n = pass.x.shape[0], n_out = pass.n_out;
     const Tensor normed = normalized(w.attn_norm, pass.x, pass);
@@ -46,15 +49,16 @@ class Decoder final : public Architecture {
     w.ffn->run(parallel ? normed.slice(n - n_out, n) : normalized(w.ffn_norm, x, pass), x, pass);
   }
 
-  void output(const Tensor& x, ActivationBuffer& buffers, const Tensor& logits) override {
+  void output(Backend& backend, const Tensor& x, ActivationBuffer& buffers,
+              const Tensor& logits) const override {
     const int64_t n = x.shape[0];
-    buffers.ensure(backend_, spec_, n, DType::f32);
+    buffers.ensure(backend, spec_, n, DType::f32);
     const Tensor normed = buffers.normed(n);
-    normalize(backend_, spec_, weights_.output_norm, x, normed);
+    normalize(backend, spec_, weights_.output_norm, x, normed);
     const Projection head{weights_.output.w, weights_.output.bias, logits};
-    ops::project(backend_, normed, {&head, 1});
-    scale(logits, config().logit_scale);
-    if (config().final_softcap > 0.0f) ops::softcap(backend_, logits, config().final_softcap);
+    ops::project(backend, normed, {&head, 1});
+    scale(backend, logits, config().logit_scale);
+    if (config().final_softcap > 0.0f) ops::softcap(backend, logits, config().final_softcap);
   }
 
   RopeFrequencies rotation(int il, int64_t n_ctx) const override {
@@ -73,45 +77,72 @@ class Decoder final : public Architecture {
     }
     return all;
   }
+  int layer_kind(int il) const override { return kinds_[il]; }
   std::span<const GgufTensor* const> layer_tensors(int il) const override {
     return weights_.layers[il].file_tensors;
   }
   std::vector<Tensor> weights() const override { return weights_.all(); }
 
  private:
+  void find_kinds() {
+    std::map<std::vector<int64_t>, int> known;
+    for (int64_t il = 0; il < std::ssize(weights_.layers); ++il) {
+      const LayerSpec& layer = spec_.layers[il];
+      std::vector<int64_t> traits = {static_cast<int64_t>(layer.attention),
+                                     layer.window,
+                                     layer.rotation.n_rot,
+                                     layer.compressed,
+                                     layer.state.n_head,
+                                     layer.state.head_dim,
+                                     layer.state.window};
+      for (const Block* block : weights_.layers[il].blocks()) {
+        for (const std::vector<const Weight*>& weights :
+             {block->matrices(), block->other_matrices()}) {
+          for (const Weight* weight : weights) {
+            const Tensor& w = weight->w;
+            traits.insert(traits.end(), {static_cast<int64_t>(w.dtype), w.shape[0], w.shape[1]});
+          }
+        }
+      }
+      const auto [at, is_new] = known.try_emplace(std::move(traits), std::ssize(known));
+      kinds_.push_back(at->second);
+    }
+  }
+
   /// norm(x), or x, in the type that the block's products want.
-  Tensor normalized(const Norm& norm, const Tensor& x, const LayerPass& pass) {
+  Tensor normalized(const Norm& norm, const Tensor& x, const LayerPass& pass) const {
+    Backend& backend = *pass.backend;
     const Tensor normed = pass.buffers->normed(x.shape[0]);
     if (norm) {
-      normalize(backend_, spec_, norm, x, normed);
+      normalize(backend, spec_, norm, x, normed);
       return normed;
     }
     if (normed.dtype == x.dtype) return x;
     const void* const from = x.data;
     void* const to = normed.data;
     const auto n = static_cast<int32_t>(x.shape[0]);
-    ops::convert_rows(backend_,
+    ops::convert_rows(backend,
                       {{&from, 1}, x.dtype, x.shape[1], Tensor(), {&n, 1}, normed.dtype, {&to, 1}});
     return normed;
   }
 
-  void scale(const Tensor& x, float factor) {
-    if (factor != 1.0f) ops::scale(backend_, x, {&factor, 1});
+  static void scale(Backend& backend, const Tensor& x, float factor) {
+    if (factor != 1.0f) ops::scale(backend, x, {&factor, 1});
   }
 
-  Backend& backend_;
   const ModelSpec spec_;
   const Family& family_;
   RotationTable rotations_;
-  const BlockContext context_{backend_, spec_, rotations_};
+  const BlockContext context_{spec_, rotations_};
   std::vector<Buffer> owned_;  // before the weights, which may lie in it
   const DecoderWeights weights_;
+  std::vector<int> kinds_;  // [n_layer]
 };
 
 }  // namespace
 
-std::unique_ptr<Architecture> make_decoder(const GgufFile& file, ModelSpec spec, Backend& backend) {
-  return std::make_unique<Decoder>(file, std::move(spec), backend);
+std::unique_ptr<Architecture> make_decoder(const GgufFile& file, ModelSpec spec) {
+  return std::make_unique<Decoder>(file, std::move(spec));
 }
 
 }  // namespace snapkv

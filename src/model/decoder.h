@@ -9,6 +9,6 @@
 namespace snapkv {
 
 /// Throws Error{kBadModel} naming the tensor that is missing, has another shape, or is unknown.
-std::unique_ptr<Architecture> make_decoder(const GgufFile& file, ModelSpec spec, Backend& backend);
+std::unique_ptr<Architecture> make_decoder(const GgufFile& file, ModelSpec spec);
 
 }  // namespace snapkv

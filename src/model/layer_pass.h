@@ -28,7 +28,7 @@ class ActivationBuffer {
  public:
   /// Grows when needed. `dtype`: LinearRunner::input_dtype().
   void ensure(Backend& backend, const ModelSpec& spec, int64_t n_rows, DType dtype);
-  static size_t bytes(const ModelSpec& spec, int64_t n_rows, DType dtype);
+  static constexpr const char* kLabel = "activations";
 
   /// Where they are: the same as long as nothing has grown.
   const void* data() const { return storage_.data(); }
@@ -63,6 +63,7 @@ class ActivationBuffer {
 /// What one layer works on: n tokens of one prompt, or one token of each of n sequences. The last
 /// layer of a prompt needs queries and outputs of its last tokens only.
 struct LayerPass {
+  Backend* backend = nullptr;
   Tensor x;  // [n, n_embd] f32, residual stream; the last n_out rows are updated
   std::span<const int32_t> pos;  // [n] true positions
   int64_t n_ctx = 0;             // context of the sessions: some models rotate by it

@@ -13,6 +13,13 @@
 
 namespace snapkv {
 
+/// A layer's index and their number, counting only the layers that policies choose rows of. This is
+/// what a policy knows as il and n_layer.
+struct PolicyLayer {
+  int il = 0;
+  int n_layer = 0;
+};
+
 struct LayerSpec {
   AttentionKind attention = AttentionKind::full;
   int64_t window = 0;      // tokens that a query sees through a sliding window, its own included
@@ -20,6 +27,7 @@ struct LayerSpec {
   float softcap = 0.0f;    // of the scores; 0: none
   RotationSpec rotation;   // of queries and keys
   bool compressed = true;  // whether a policy chooses among the rows of its state
+  PolicyLayer place;       // among the layers where it does
   StateShape state;        // what it remembers of a sequence
 
   /// Number of rows that a query at position n_tokens - 1 sees.

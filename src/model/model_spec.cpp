@@ -3,13 +3,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
-#include <string_view>
-#include <utility>
 
 #include "base/error.h"
 #include "format/gguf.h"
-#include "model/blocks/expert_names.h"
 #include "model/metadata_reader.h"
 
 namespace snapkv {
@@ -162,6 +158,12 @@ void read_layers(const MetadataReader& reader, ModelSpec& spec) {
     }
     spec.layers.push_back(layer);
   }
+  PolicyLayer next;
+  for (LayerSpec& layer : spec.layers) {
+    layer.place.il = next.il;
+    if (layer.compressed) ++next.il;
+  }
+  for (LayerSpec& layer : spec.layers) layer.place.n_layer = next.il;
 }
 
 }  // namespace
@@ -185,12 +187,6 @@ bool ModelSpec::rotate_alike(int64_t n_ctx_a, int64_t n_ctx_b) const {
   });
 }
 
-int64_t ModelSpec::layer_matrix_values() const {
-  const ModelConfig& c = config;
-  const int64_t attention = 2 * c.n_embd * c.n_q() + 2 * c.n_embd * c.n_kv();
-  return c.n_expert > 0 ? attention : attention + (family->gated ? 3 : 2) * c.n_embd * c.n_ff;
-}
-
 ModelSpec read_model_spec(const GgufFile& file) {
   const MetadataReader reader(file);
   check_foreign_keys(reader);  // first, since it gives a better reason than an unknown architecture
@@ -198,19 +194,6 @@ ModelSpec read_model_spec(const GgufFile& file) {
   spec.family = &find_family(file);
   spec.config = read_config(reader, *spec.family);
   read_layers(reader, spec);
-  std::map<std::pair<std::string_view, DType>, int64_t> values_of;  // of layer "blk.7.", by type
-  for (const GgufTensor& t : file.tensors()) {
-    const std::string_view name = t.name;
-    if (!name.starts_with("blk.") || !t.supported || t.tensor.dtype == DType::i32) continue;
-    if (is_of_experts(name)) spec.expert_types.insert(t.tensor.dtype);
-    if (t.tensor.rank != 2 || is_of_experts(name) || is_router(name)) continue;
-    int64_t& values = values_of[{name.substr(0, name.find('.', 4) + 1), t.tensor.dtype}];
-    if (__builtin_add_overflow(values, t.tensor.numel(), &values)) {
-      values = INT64_MAX;  // shapes of a hostile file
-    }
-    int64_t& most = spec.layer_values_of_type[t.tensor.dtype];
-    most = std::max(most, values);
-  }
   return spec;
 }
 

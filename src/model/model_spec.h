@@ -4,9 +4,7 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <optional>
-#include <set>
 #include <vector>
 
 #include "backend/byte_products.h"
@@ -36,12 +34,6 @@ struct ModelSpec {
   int64_t ffn_rows(int64_t n_tokens) const;
   /// Whether a decode step reads values from the device's memory to know which ops come next.
   bool steps_depend_on_values() const { return config.n_expert > 0; }
-  /// Weights in the matrices of one layer that all tokens are multiplied with: what
-  /// LinearRunner::pack lays out at a time.
-  int64_t layer_matrix_values() const;
-  /// For each type, the largest number of those weights that any one layer has.
-  std::map<DType, int64_t> layer_values_of_type = {};
-  std::set<DType> expert_types = {};  // of experts' matrices
 };
 
 /// Throws Error{kBadModel} naming file, key, expected and actual value.

@@ -7,9 +7,11 @@
 // heads with the largest rounding errors, so the layer's total is exact.
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <numeric>
 
 #include "base/check.h"
+#include "base/error.h"
 #include "policy/policy_registry.h"
 #include "policy/votes.h"
 
@@ -80,8 +82,13 @@ class AdaSnapKvSelector final : public SnapKvSelector<AdaSnapKvParams> {
   /// How many of the `total` highest scores over all of `heads` each head has.
   std::vector<int32_t> count_highest(const Tensor& scores, const std::vector<int64_t>& heads,
                                      const std::vector<int32_t>& rows, int64_t total) const {
-    const int32_t n = std::accumulate(rows.begin(), rows.end(), 0);
-    const int32_t k = static_cast<int32_t>(total);
+    const int64_t n_rows = std::accumulate(rows.begin(), rows.end(), int64_t{0});
+    if (n_rows > std::numeric_limits<int32_t>::max()) {
+      fail(ErrorCode::kDoesNotFit,
+           "policy \"{}\" ranks the {} rows of a layer's heads together, it can rank {}",
+           info().name, n_rows, std::numeric_limits<int32_t>::max());
+    }
+    const auto n = static_cast<int32_t>(n_rows), k = static_cast<int32_t>(total);
     const Floats flat(backend(), {1, n}, "scores of all heads");  // one head after the other
     int64_t begin = 0;
     for (size_t i = 0; i < heads.size(); ++i) {
@@ -92,13 +99,17 @@ class AdaSnapKvSelector final : public SnapKvSelector<AdaSnapKvParams> {
     const Buffer top_storage = backend().allocate(total * sizeof(int32_t), "rows of all heads");
     const Tensor top_rows = top_storage.view(DType::i32, {1, total});
     ops::top_k(backend(), flat, {&n, 1}, {&k, 1}, 0, top_rows);
-    std::vector<int32_t> top(total);
-    backend().download(top.data(), top_rows.data, top.size() * sizeof(int32_t));
+    const Buffer top_on_host = backend().allocate_host(total * sizeof(int32_t), "rows on the host");
+    if (!backend().computes()) {  // as if all heads were alike
+      return std::vector<int32_t>(rows.size(), static_cast<int32_t>(total / std::ssize(rows)));
+    }
+    backend().download(top_on_host.data(), top_rows.data, total * sizeof(int32_t));
+    const std::span top(static_cast<const int32_t*>(top_on_host.data()), total);
     std::vector<int32_t> counts;
     auto from = top.begin();
     int32_t end = 0;
-    for (int32_t n_rows : rows) {
-      end += n_rows;
+    for (const int32_t n_head : rows) {
+      end += n_head;
       const auto to = std::lower_bound(from, top.end(), end);
       counts.push_back(static_cast<int32_t>(to - from));
       from = to;

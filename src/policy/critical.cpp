@@ -68,9 +68,9 @@ Buffer read_values(Backend& backend, const Tensor& v, int64_t g, int64_t begin, 
 void add_norms(Backend& backend, const PolicyInput& input, const PackedWeight& packed, int64_t g,
                int32_t n, const Tensor& norms, bool accumulate) {
   const int64_t head_dim = input.v.shape[2];
-  for (int64_t begin = 0; begin < n; begin += kValues) {
-    const int64_t rows = std::min(kValues, n - begin);
-    const Buffer x = read_values(backend, input.v, g, begin, begin + rows);
+  for_pieces(backend, n, kValues, [&](int64_t begin, int64_t end) {
+    const int64_t rows = end - begin;
+    const Buffer x = read_values(backend, input.v, g, begin, end);
     const Floats projected(backend, {rows, packed.n_out}, "projected values");
     ops::project_packed(backend, x.view(backend.compute_dtype(), {rows, head_dim}), packed, {},
                         projected, false);
@@ -80,7 +80,7 @@ void add_norms(Backend& backend, const PolicyInput& input, const PackedWeight& p
                              .out = Tensor(norms.at<float>(0, begin), DType::f32, {1, rows}),
                              .l1 = true,
                              .accumulate = accumulate});
-  }
+  });
 }
 
 /// [n_head_kv, max(n_prefix)]: the sum over the group's query heads of ||W_o v||_1, for heads that
@@ -91,9 +91,8 @@ Floats output_norms(Backend& backend, const ScoreInput& input, std::span<const i
   const int64_t most = *std::max_element(input.n_prefix.begin(), input.n_prefix.end());
   Floats norms(backend, {n_head_kv, most}, "norms of outputs");
   PackedWeight packed;
-  for (int64_t begin = 0; begin < n_embd; begin += kOutputs) {
-    const Floats outputs =
-        expand_outputs(backend, input.wo, begin, std::min(begin + kOutputs, n_embd));
+  for_pieces(backend, n_embd, kOutputs, [&](int64_t begin, int64_t end) {
+    const Floats outputs = expand_outputs(backend, input.wo, begin, end);
     for (int64_t h = 0; h < n_head; ++h) {
       const int64_t g = h / n_group;
       if (k[g] == input.n_prefix[g]) continue;  // the head keeps all rows
@@ -101,7 +100,7 @@ Floats output_norms(Backend& backend, const ScoreInput& input, std::span<const i
       add_norms(backend, input, packed, g, input.n_prefix[g], norms.view.slice(g, g + 1),
                 begin > 0 || h % n_group > 0);
     }
-  }
+  });
   require_finite_norms(backend, input.il, input.n_prefix, k, norms);
   return norms;
 }
@@ -131,14 +130,6 @@ Fields<CriticalParams> critical_fields() {
                 {.name = "critical",
                  .help = "Choose half of the rows by attention times the size of what they add",
                  .paper = "2502.03805"})};
-}
-
-size_t weighing_bytes(const SelectionShape& shape) {
-  const int64_t n_outputs = std::min(kOutputs, shape.n_embd);
-  const int64_t n_values = std::min(kValues, shape.n_rows);
-  const int64_t rows = n_outputs * shape.n_head * shape.head_dim;  // expanded
-  const int64_t head = 2 * n_outputs * shape.head_dim;             // of one head, plain and packed
-  return (rows + head + n_values * (shape.head_dim + n_outputs)) * sizeof(float);
 }
 
 void weigh_by_output(Backend& backend, const ScoreInput& input, std::span<const int32_t> k,

@@ -25,17 +25,11 @@ void weigh_by_output(Backend& backend, const ScoreInput& input, std::span<const 
                      const Tensor& scores  // [n_head_kv, max(n_prefix)] f32
 );
 
-/// The most bytes of temporary arrays that weigh_by_output() uses, apart from arrays of scores.
-size_t weighing_bytes(const SelectionShape& shape);
-
 /// A selector whose scores are attention; its Params also derive from CriticalParams.
 template <typename Params>
 class AttentionSelector : public Selector<Params> {
  public:
   using Selector<Params>::Selector;
-  static size_t other_bytes(const Params& params, const SelectionShape& shape) {
-    return params.critical ? weighing_bytes(shape) : 0;
-  }
 
  protected:
   /// The number of queries whose attention a score sums up; here the window's.

@@ -28,8 +28,14 @@ struct ExpectedAttentionParams : RowParams, CriticalParams {
 
 /// Mean and covariance of one query head.
 struct QueryNormal {
-  std::vector<double> mean;        // [head_dim]
-  std::vector<double> covariance;  // [head_dim, head_dim]
+  std::span<double> mean;        // [head_dim]
+  std::span<double> covariance;  // [head_dim, head_dim]
+};
+
+/// Of all query heads of a layer.
+struct QueryNormals {
+  Buffer storage;                  // on the host
+  std::vector<QueryNormal> heads;  // views of it
 };
 
 /// The mean rotation over n positions from `first` on.
@@ -55,7 +61,7 @@ class MeanRotation {
       b = first * sin_[i] + b * cos_[i];
     }
   }
-  void apply(QueryNormal& q) const {
+  void apply(const QueryNormal& q) const {
     const size_t n = q.mean.size();
     apply(q.mean.data(), 1);
     for (size_t i = 0; i < n; ++i) apply(q.covariance.data() + i, n);      // R C
@@ -86,20 +92,29 @@ class QueryStatistics {
   int32_t next_pos() const { return next_pos_; }
 
   /// One distribution per query head.
-  std::vector<QueryNormal> normals(Backend& backend) const {
+  QueryNormals normals(Backend& backend) const {
     SNAPKV_CHECK(count_ > 0);
     const int64_t n_head = shift_.view.shape[0], d = shift_.view.shape[1];
-    std::vector<float> shift(n_head * d), sums(n_head * (d + 1) * d);
-    backend.download(shift.data(), shift_.view.data, shift.size() * sizeof(float));
-    backend.download(sums.data(), sums_.view.data, sums.size() * sizeof(float));
-    std::vector<QueryNormal> out(n_head, {std::vector<double>(d), std::vector<double>(d * d)});
+    const size_t n_shift = n_head * d, n_sums = n_head * (d + 1) * d;
+    const Buffer read = backend.allocate_host((n_shift + n_sums) * sizeof(float), "moments");
+    QueryNormals out;
+    out.storage = backend.allocate_host(n_sums * sizeof(double), "means and covariances");
+    auto* values = static_cast<double*>(out.storage.data());
+    for (int64_t h = 0; h < n_head; ++h, values += (d + 1) * d) {
+      out.heads.push_back({std::span(values, d), std::span(values + d, d * d)});
+    }
+    if (!backend.computes()) return out;
+    auto* shift = static_cast<float*>(read.data());
+    float* sums = shift + n_shift;
+    backend.download(shift, shift_.view.data, n_shift * sizeof(float));
+    backend.download(sums, sums_.view.data, n_sums * sizeof(float));
     for (int64_t h = 0; h < n_head; ++h) {
-      const float* products = sums.data() + h * (d + 1) * d;
+      const float* products = sums + h * (d + 1) * d;
       const float* sum = products + d * d;
       for (int64_t i = 0; i < d; ++i) {
-        out[h].mean[i] = shift[h * d + i] + sum[i] / count_;
+        out.heads[h].mean[i] = shift[h * d + i] + sum[i] / count_;
         for (int64_t j = 0; j < d; ++j) {
-          out[h].covariance[i * d + j] =
+          out.heads[h].covariance[i * d + j] =
               products[i * d + j] / count_ - sum[i] / count_ * (sum[j] / count_);
         }
       }
@@ -156,15 +171,6 @@ class ExpectedAttentionSelector final : public AttentionSelector<ExpectedAttenti
   ExpectedAttentionSelector(Backend& backend, const PolicyInfo& info, const Params& params)
       : AttentionSelector(backend, info, params), statistics_(params.sinks) {}
 
-  static size_t other_bytes(const Params& params, const SelectionShape& shape) {
-    const size_t moments = shape.n_head * (shape.head_dim + 1) * shape.head_dim * sizeof(float);
-    const size_t queries = shape.n_chunk * shape.n_head * shape.head_dim * sizeof(float);
-    // while queries are collected: those of a chunk, the sums in two arrays, and what is added.
-    // Then: the sums, a copy of one array, means and covariances in f64
-    return std::max(3 * moments + queries, 5 * moments) +
-           AttentionSelector::other_bytes(params, shape);
-  }
-
  private:
   double n_queries(const ScoreInput&) const override { return 1; }  // from one softmax
 
@@ -172,9 +178,12 @@ class ExpectedAttentionSelector final : public AttentionSelector<ExpectedAttenti
 
   void score(const ScoreInput& input, const Tensor& scores) override {
     if (!input.v) fail(ErrorCode::kUsage, "policy \"{}\" needs the values, v", info().name);
-    const MeanRotation rotation(input.rope, statistics_.next_pos(), params().n_future);
-    std::vector<QueryNormal> queries = statistics_.normals(backend());
-    for (QueryNormal& q : queries) rotation.apply(q);
+    const QueryNormals normals = statistics_.normals(backend());
+    const std::vector<QueryNormal>& queries = normals.heads;
+    if (backend().computes()) {
+      const MeanRotation rotation(input.rope, statistics_.next_pos(), params().n_future);
+      for (const QueryNormal& q : queries) rotation.apply(q);
+    }
     const int64_t n_head_kv = input.k.shape[0], n_group = std::ssize(queries) / n_head_kv;
     const int64_t most = *std::max_element(input.n_rows.begin(), input.n_rows.end());
     const Floats logits(backend(), {n_head_kv, most}, "logits");
@@ -200,19 +209,21 @@ class ExpectedAttentionSelector final : public AttentionSelector<ExpectedAttenti
   void write_logits(const PolicyInput& input, int64_t g, const QueryNormal& q,
                     const Tensor& logits) const {
     const int64_t d = std::ssize(q.mean), n = input.n_rows[g];
-    std::vector<float> weights;
-    for (double c : q.covariance) {
-      weights.push_back(static_cast<float>(input.scale * input.scale / 2 * c));
-    }
-    for (double m : q.mean) weights.push_back(static_cast<float>(input.scale * m));
     const Floats storage(backend(), {d + 1, d}, "covariance");
-    backend().upload(storage.view.data, weights.data(), weights.size() * sizeof(float));
+    if (backend().computes()) {
+      std::vector<float> weights;
+      for (double c : q.covariance) {
+        weights.push_back(static_cast<float>(input.scale * input.scale / 2 * c));
+      }
+      for (double m : q.mean) weights.push_back(static_cast<float>(input.scale * m));
+      backend().upload(storage.view.data, weights.data(), weights.size() * sizeof(float));
+    }
     const Tensor mean(storage.view.at<float>(d), DType::f32, {d});
     SNAPKV_CHECK(input.k.stride[1] == row_bytes(input.k.dtype, d));  // as in the engine's caches
     const Floats keys(backend(), {1, std::min(n, kKeys), d}, "keys");
     const Floats products(backend(), {1, std::min(n, kKeys), d}, "products");
-    for (int64_t begin = 0; begin < n; begin += kKeys) {
-      const int32_t rows = static_cast<int32_t>(std::min(kKeys, n - begin));
+    for_pieces(backend(), n, kKeys, [&](int64_t begin, int64_t end) {
+      const int32_t rows = static_cast<int32_t>(end - begin);
       const void* from = input.k.at<const void>(g, begin);
       void* to = keys.view.data;
       ops::convert_rows(backend(), {.src = {&from, 1},
@@ -227,7 +238,7 @@ class ExpectedAttentionSelector final : public AttentionSelector<ExpectedAttenti
       ops::project(backend(), x, {&projection, 1});
       ops::row_dots(backend(), x.reshaped({1, rows, d}), out.reshaped({1, rows, d}), {&rows, 1},
                     Tensor(logits.at<float>(0, begin), DType::f32, {1, rows}));
-    }
+    });
   }
 
   QueryStatistics statistics_;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "policy/finite_scores.h"
 
+#include <algorithm>
 #include <cmath>
-#include <vector>
 
 #include "base/error.h"
 #include "base/finite.h"
@@ -20,35 +20,40 @@ namespace {
        il, head, count, n, what, first, non_finite_name(value));
 }
 
-/// The first n values of row h, on the host.
-std::vector<float> read_row(Backend& backend, const Tensor& values, int64_t h, int32_t n) {
-  std::vector<float> row(n);
-  backend.download(row.data(), values.at<const void>(h), row.size() * sizeof(float));
-  return row;
+/// Calls f(h, the first n_prefix[h] values of row h, on the host) for each row.
+template <typename F>
+void for_rows(Backend& backend, std::span<const int32_t> n_prefix, const Tensor& values, F f) {
+  if (n_prefix.empty()) return;
+  const int32_t most = *std::max_element(n_prefix.begin(), n_prefix.end());
+  const Buffer row = backend.allocate_host(most * sizeof(float), "scores on the host");
+  if (!backend.computes()) return;
+  for (int64_t h = 0; h < std::ssize(n_prefix); ++h) {
+    const size_t n = n_prefix[h];
+    backend.download(row.data(), values.at<const void>(h), n * sizeof(float));
+    f(h, std::span(static_cast<const float*>(row.data()), n));
+  }
 }
 
 }  // namespace
 
 void require_finite_scores(Backend& backend, int il, std::span<const int32_t> n_prefix,
                            const Tensor& scores) {
-  for (int64_t h = 0; h < std::ssize(n_prefix); ++h) {
-    const std::vector<float> row = read_row(backend, scores, h, n_prefix[h]);
+  for_rows(backend, n_prefix, scores, [&](int64_t h, std::span<const float> row) {
     const NonFinite found = find_non_finite(row);
-    if (!found) continue;
+    if (!found) return;
     fail_rows(il, h, "scores", found.count, std::ssize(row), found.first, found.value);
-  }
+  });
 }
 
 void require_finite_norms(Backend& backend, int il, std::span<const int32_t> n_prefix,
                           std::span<const int32_t> k, const Tensor& norms) {
-  for (int64_t h = 0; h < std::ssize(n_prefix); ++h) {
-    if (k[h] == n_prefix[h]) continue;  // no norms, since the head keeps all rows
-    const std::vector<float> row = read_row(backend, norms, h, n_prefix[h]);
+  for_rows(backend, n_prefix, norms, [&](int64_t h, std::span<const float> row) {
+    if (k[h] == n_prefix[h]) return;  // no norms, since the head keeps all rows
     const NonFinite found = find_non_finite(row);
-    if (!found) continue;
+    if (!found) return;
     fail_rows(il, h, "norms of projected values", found.count, std::ssize(row), found.first,
               found.value);
-  }
+  });
 }
 
 }  // namespace snapkv

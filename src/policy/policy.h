@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Policy: decides, layer by layer at the end of prefill, which rows of the KV cache are kept. A
-// policy computes scores and indices with ops; it moves no data.
+// policy computes scores and indices with ops; it moves no data. Memory plans run it on a backend
+// that computes nothing (DeviceMemory::computes), so it allocates all that grows with a prompt
+// through the backend, and looks at values only where the backend computes.
 #pragma once
 
 #include <cstdint>
@@ -43,20 +45,6 @@ struct PolicyInput {
               // outside a model
 };
 
-/// A layer whose rows are to be selected, to estimate the memory for it.
-struct SelectionShape {
-  int64_t n_rows = 0;   // of the longest head
-  int64_t n_kept = 0;   // per head, on average
-  int64_t n_chunk = 0;  // tokens per chunk
-  int64_t n_embd = 0;
-  int64_t n_head = 0;
-  int64_t n_head_kv = 0;
-  int64_t head_dim = 0;
-
-  /// Bytes of an array with one value per row and KV head.
-  size_t array_bytes() const { return n_head_kv * n_rows * sizeof(float); }
-};
-
 /// Selects the rows of one layer. It must not outlive its policy.
 class LayerSelector {
  public:
@@ -85,9 +73,6 @@ class Policy {
   }
   /// The smallest budget that can work.
   virtual int64_t least_budget() const = 0;
-  /// The most bytes of temporary arrays while a layer's rows are selected, including the selection
-  /// but not the kernels' scratch memory.
-  virtual size_t selection_bytes(const SelectionShape&) const { return 0; }
   /// Number of queries from the end of the prompt that select() wants in q_window; may be 0.
   virtual int window_size() const = 0;
   virtual std::unique_ptr<LayerSelector> make_selector(Backend& backend) const = 0;

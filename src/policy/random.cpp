@@ -28,13 +28,11 @@ class RandomSelector final : public Selector<RandomParams> {
     const uint64_t layer_seed = mix(mix(params().seed) + input.il);
     for (int64_t h = 0; h < std::ssize(input.n_prefix); ++h) {
       const uint64_t head_seed = mix(layer_seed + h);
-      std::vector<float> row;
-      for (int32_t j = 0; j < input.n_prefix[h]; ++j) {
+      write_scores(scores, h, 0, input.n_prefix[h], [head_seed](int64_t j) {
         // 24 bits: every value is an exact f32 in [0, 1)
         const uint64_t bits = mix(head_seed + j) >> 40;
-        row.push_back(static_cast<float>(bits) * 0x1p-24f);
-      }
-      upload_scores(scores, h, row);
+        return static_cast<float>(bits) * 0x1p-24f;
+      });
     }
   }
 };

@@ -72,10 +72,10 @@ void Floats::set_zero(Backend& backend) const {
   constexpr int64_t kPiece = 1 << 16;  // zeros are sent in pieces, since the array may be large
   const int64_t n = view.numel();
   const std::vector<float> zeros(std::min(n, kPiece), 0.0f);
-  auto* to = static_cast<float*>(view.data);
-  for (int64_t begin = 0; begin < n; begin += kPiece) {
-    backend.upload(to + begin, zeros.data(), std::min(kPiece, n - begin) * sizeof(float));
-  }
+  for_pieces(backend, n, kPiece, [&](int64_t begin, int64_t end) {
+    backend.upload(static_cast<float*>(view.data) + begin, zeros.data(),
+                   (end - begin) * sizeof(float));
+  });
 }
 
 void ScoreSelector::observe(const QueryChunk& chunk) {
@@ -133,16 +133,15 @@ Selection ScoreSelector::select(const PolicyInput& input, int64_t budget) {
   return selection;
 }
 
-std::vector<float> ScoreSelector::rising_scores(int64_t n, float least) {
+void ScoreSelector::write_rising_scores(const Tensor& scores, int64_t h, int64_t first, int64_t n,
+                                        float least) const {
   SNAPKV_CHECK(least > 0.0f);
-  const auto bits =
-      std::bit_cast<uint32_t>(least);  // floats above 0 are ordered like their bits
+  // floats above 0 are ordered like their bits
+  const auto bits = std::bit_cast<uint32_t>(least);
   SNAPKV_CHECK(n < int64_t{0x7f800000} - bits);
-  std::vector<float> scores(n);
-  for (int64_t i = 0; i < n; ++i) {
-    scores[i] = std::bit_cast<float>(bits + 1 + static_cast<uint32_t>(i));
-  }
-  return scores;
+  write_scores(scores, h, first, n, [bits](int64_t i) {
+    return std::bit_cast<float>(bits + 1 + static_cast<uint32_t>(i));
+  });
 }
 
 void ScoreSelector::protect_sinks(std::span<const int32_t> n_prefix, const Tensor& scores) const {

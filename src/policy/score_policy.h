@@ -5,6 +5,7 @@
 // parameters>, and ScorePolicy<that selector>.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <initializer_list>
 #include <memory>
@@ -32,6 +33,16 @@ struct ScoreInput : PolicyInput {
   std::span<const int32_t> n_prefix;  // [n_head_kv], n_rows - W > 0: rows that get a score
 };
 
+/// Calls f(begin, end) for pieces of [0, n) of `size`, the last one perhaps shorter; in a dry run
+/// only for the first, which takes the most memory.
+template <typename F>
+void for_pieces(const Backend& backend, int64_t n, int64_t size, F f) {
+  for (int64_t begin = 0; begin < n; begin += size) {
+    f(begin, std::min(begin + size, n));
+    if (!backend.computes()) return;
+  }
+}
+
 /// f32 values in a backend's memory.
 struct Floats {
   Floats() = default;
@@ -46,13 +57,6 @@ struct Floats {
 
 class ScoreSelector : public LayerSelector {
  public:
-  /// Arrays of SelectionShape::array_bytes() that exist at once, the scores among them.
-  static constexpr size_t kArrays = 3;
-  /// Bytes of other temporary arrays; a selector with large ones hides this function with its own.
-  static size_t other_bytes(const RowParams& /*params*/, const SelectionShape& /*shape*/) {
-    return 0;
-  }
-
   void observe(const QueryChunk& chunk) final;
   /// Throws Error{kUsage} if the policy observes and has not been shown the layer's queries.
   Selection select(const PolicyInput& input, int64_t budget) final;
@@ -81,14 +85,20 @@ class ScoreSelector : public LayerSelector {
   virtual void reweigh(const ScoreInput& /*input*/, std::span<const int32_t> /*k*/,
                        const Tensor& /*scores*/) {}
 
-  /// The next n f32 numbers above `least`: scores that prefer each row to the one before, for any
-  /// number of rows. (Whole numbers would end at 2^24.)
-  static std::vector<float> rising_scores(int64_t n, float least);
-
-  /// Uploads the scores of head h, for policies that do not compute them on the device.
-  void upload_scores(const Tensor& scores, int64_t h, std::span<const float> values) const {
-    backend_.upload(scores.at<void>(h), values.data(), values.size_bytes());
+  /// Writes value(0) ... value(n - 1), computed on the host, to the scores of head h from row
+  /// `first` on.
+  template <typename F>
+  void write_scores(const Tensor& scores, int64_t h, int64_t first, int64_t n, F value) const {
+    const Buffer row = backend_.allocate_host(n * sizeof(float), "scores on the host");
+    if (!backend_.computes()) return;
+    auto* values = static_cast<float*>(row.data());
+    for (int64_t i = 0; i < n; ++i) values[i] = value(i);
+    backend_.upload(scores.at<float>(h) + first, values, n * sizeof(float));
   }
+  /// The same with the next n f32 numbers above `least`, which prefer each row to the one before,
+  /// for any number of rows. (Whole numbers would end at 2^24.)
+  void write_rising_scores(const Tensor& scores, int64_t h, int64_t first, int64_t n,
+                           float least) const;
 
  private:
   /// Gives the sinks the highest score.
@@ -141,12 +151,6 @@ class ScorePolicy : public RowPolicy {
 
   std::unique_ptr<LayerSelector> make_selector(Backend& backend) const final {
     return std::make_unique<SelectorT>(backend, info(), params_);
-  }
-  size_t selection_bytes(const SelectionShape& shape) const final {
-    // two lists of rows: the selection, and half of it, or all heads' rows together
-    const size_t lists = 2 * shape.n_head_kv * shape.n_kept * sizeof(int32_t);
-    return SelectorT::kArrays * shape.array_bytes() + lists +
-           SelectorT::other_bytes(params_, shape);
   }
 
  protected:

@@ -21,7 +21,7 @@ class StreamingLlmSelector final : public Selector<StreamingLlmParams> {
   // more recent rows score higher; the base keeps the sinks
   void score(const ScoreInput& input, const Tensor& scores) override {
     for (int64_t h = 0; h < std::ssize(input.n_prefix); ++h) {
-      upload_scores(scores, h, rising_scores(input.n_prefix[h], 1.0f));
+      write_rising_scores(scores, h, 0, input.n_prefix[h], 1.0f);
     }
   }
 };

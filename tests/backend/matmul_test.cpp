@@ -16,7 +16,7 @@
 #include "backend/cpu/cpu_target.h"
 #include "backend/cpu/pack.h"
 #include "backend/cpu/product_tiling.h"
-#include "backend/cpu/tiled_product.h"
+#include "backend/kernels.h"
 #include "backend/ops.h"
 #include "snapkv/log.h"
 #include "tests/backend/op_test_util.h"
@@ -187,12 +187,12 @@ TEST_P(SharedProductTest, PackedAtUseIsTheSame) {
     PackWorkspace workspace;
     EXPECT_TRUE(products(n_threads, &workspace) == expected) << n_threads << " threads";
     EXPECT_GT(workspace.pack_seconds, 0.0);
-    size_t planned = 0;
-    for (const bool blocked : {false, true}) {
-      const cpu::PackedShape as{in.type, shape.n_out, shape.n_in, blocked};
-      planned = std::max(planned, cpu::pack_workspace_bytes(as, shape.n, n_threads));
-    }
-    EXPECT_LE(workspace.memory.bytes(), planned);
+    const auto measured = make_to_measure(
+        {.device = Device::cpu, .compute = in.type, .n_threads = n_threads});
+    PackedWeight packed;
+    packed.workspace = &workspace;
+    EXPECT_EQ(measured->kernels().lay_out(in.w, in.type, packed), 0u);
+    EXPECT_LE(workspace.memory.bytes(), measured->kernels().pack_memory(shape.n, packed));
   }
 }
 

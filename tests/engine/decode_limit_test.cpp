@@ -134,7 +134,7 @@ class Trace final : public AttentionStep {
   explicit Trace(const std::vector<int32_t>& ids)
       : file_(GgufFile::open(model_path("tiny-f32"))),
         backend_(Backend::make({.device = Device::reference})) {
-    const auto architecture = Architecture::make(file_, *backend_);
+    const auto architecture = Architecture::make(file_);
     const ModelConfig& c = architecture->config();
     const int64_t n = std::ssize(ids);
     pos_.resize(ids.size());
@@ -145,6 +145,7 @@ class Trace final : public AttentionStep {
     ActivationBuffer buffers;
     buffers.ensure(*backend_, architecture->spec(), n, DType::f32);
     LayerPass pass;
+    pass.backend = backend_.get();
     pass.x = storage.view(DType::f32, {n, c.n_embd});
     pass.pos = pos_;
     pass.n_q = pass.n_out = n;

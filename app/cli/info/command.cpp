@@ -51,7 +51,7 @@ int run_info(const InfoSettings& s) {
   require_model(s.model);
   InfoReport report;
   report.model = describe_model(s.model.path);
-  if (report.model.info.spec != nullptr) report.plans = make_plans(s, report.model.info);
+  if (report.model.info.decoder != nullptr) report.plans = make_plans(s, report.model.info);
   warn_beyond_training(s.n_ctx, report.model.info);
   report.metadata = s.metadata;
   report.tensors = s.tensors;

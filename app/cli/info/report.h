@@ -23,7 +23,7 @@ struct InfoPlans {
 
 struct InfoReport {
   ModelDescription model;
-  std::optional<InfoPlans> plans;  // empty if the model's sizes are unknown
+  std::optional<InfoPlans> plans;  // empty if the model cannot run
   bool metadata = false, tensors = false;
 };
 

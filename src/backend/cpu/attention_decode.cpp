@@ -30,6 +30,13 @@ int64_t chunk_rows(int64_t n_kv) {
 
 int64_t n_chunks(int64_t n_kv) { return (n_kv + chunk_rows(n_kv) - 1) / chunk_rows(n_kv); }
 
+/// Of all heads.
+int64_t count_chunks(const DecodeAttention& a) {
+  int64_t total = 0;
+  for (const HeadRows& head : a.heads) total += n_chunks(head.n_kv);
+  return total;
+}
+
 /// The memory of one call.
 struct Workspace {
   int64_t* first_chunk;        // [n_heads + 1]: chunks of (sequence, KV head) i start here
@@ -127,18 +134,22 @@ void prepare(const DecodeAttention& a, const Shape& s, const Workspace& w) {
 
 }  // namespace
 
+size_t attention_decode_workspace(const CpuContext& ctx, const DecodeAttention& a) {
+  const int64_t total = count_chunks(a);
+  ScratchCutter sizes(nullptr);
+  cut(a, team_size(ctx, total > 1), total, sizes);
+  return sizes.used();
+}
+
 void attention_decode(const CpuContext& ctx, const DecodeAttention& a) {
   if (a.heads.empty()) return;
   SNAPKV_CHECK(a.q.shape[2] % 8 == 0);  // whole vectors
   const int64_t n_heads = std::ssize(a.heads);
   const int64_t n_head_kv = n_heads / a.q.shape[0];
   const Shape shape{n_head_kv, a.q.shape[1] / n_head_kv, a.q.shape[2]};
-  int64_t total = 0;
-  for (const HeadRows& head : a.heads) total += n_chunks(head.n_kv);
+  const int64_t total = count_chunks(a);
   const int n_threads = team_size(ctx, total > 1);
-  ScratchCutter sizes(nullptr);
-  cut(a, n_threads, total, sizes);
-  ScratchCutter cutter(scratch(sizes.used()));
+  ScratchCutter cutter(scratch(attention_decode_workspace(ctx, a)));
   const Workspace w = cut(a, n_threads, total, cutter);
   prepare(a, shape, w);
   ChunkShares shares(w.shares, n_threads, total);

@@ -13,7 +13,6 @@
 #include "backend/cpu/attention_tile.h"
 #include "backend/cpu/cpu_ops.h"
 #include "backend/cpu/scratch.h"
-#include "backend/cpu/scratch_bytes.h"
 #include "base/check.h"
 
 namespace snapkv::cpu {
@@ -204,7 +203,7 @@ int threads_of(const CpuContext& ctx, const Plan& plan, const PrefillAttention& 
 
 }  // namespace
 
-size_t attention_prefill_scratch(const CpuContext& ctx, const PrefillAttention& a) {
+size_t attention_prefill_workspace(const CpuContext& ctx, const PrefillAttention& a) {
   const Plan plan = make_plan(ctx, a);
   return plan.thread_bytes * threads_of(ctx, plan, a);
 }
@@ -216,7 +215,7 @@ void attention_prefill(const CpuContext& ctx, const PrefillAttention& a) {
   const Plan plan = make_plan(ctx, a);
   const int64_t n_tasks = n_head_kv * plan.n_ranges;
   const int n_threads = threads_of(ctx, plan, a);
-  char* memory = scratch(plan.thread_bytes * n_threads);
+  char* memory = scratch(attention_prefill_workspace(ctx, a));
 #pragma omp parallel num_threads(n_threads)
   {
     const Workspace w = cut(plan, ScratchCutter(memory + omp_get_thread_num() * plan.thread_bytes));

@@ -11,6 +11,7 @@
 #include "backend/cpu/cpu_ops.h"
 #include "backend/cpu/cpu_target.h"
 #include "backend/cpu/thread_governor.h"
+#include "backend/cpu/tile_product.h"
 #include "backend/host_backend.h"
 #include "backend/kernels.h"
 #include "base/control_group.h"
@@ -50,6 +51,66 @@ class CpuKernels final : public Kernels {
   void name parameters override { cpu::name(context(), SNAPKV_UNPACK names); }
 #include "backend/ops.def"
 
+  // for all of the threads, whatever the governor would say now
+  size_t rope_workspace(const Tensor& x, std::span<const int32_t> pos,
+                        const RopeFrequencies& frequencies) override {
+    return cpu::rope_workspace(ctx_, x, pos, frequencies);
+  }
+  size_t project_workspace(const Tensor& x, std::span<const Projection> projections) override {
+    return cpu::project_workspace(ctx_, x, projections);
+  }
+  size_t pack_workspace(const Tensor& weight, PackedWeight& packed) override {
+    return cpu::pack_workspace(ctx_, weight, packed);
+  }
+  size_t project_packed_workspace(const Tensor& x, const PackedWeight& weight, const Tensor& bias,
+                                  const Tensor& out, bool accumulate) override {
+    return cpu::project_packed_workspace(ctx_, x, weight, bias, out, accumulate);
+  }
+  size_t convert_rows_workspace(const RowConversion& c) override {
+    return cpu::convert_rows_workspace(ctx_, c);
+  }
+  size_t attention_prefill_workspace(const PrefillAttention& a) override {
+    return cpu::attention_prefill_workspace(ctx_, a);
+  }
+  size_t attention_decode_workspace(const DecodeAttention& a) override {
+    return cpu::attention_decode_workspace(ctx_, a);
+  }
+  size_t window_votes_workspace(const WindowVotes& v) override {
+    return cpu::window_votes_workspace(ctx_, v);
+  }
+  size_t top_k_workspace(const Tensor& scores, std::span<const int32_t> n,
+                         std::span<const int32_t> k, int n_tail, const Tensor& rows) override {
+    return cpu::top_k_workspace(ctx_, scores, n, k, n_tail, rows);
+  }
+  size_t row_norms_workspace(const RowNorms& r) override {
+    return cpu::row_norms_workspace(ctx_, r);
+  }
+  size_t row_dots_workspace(const Tensor& x, const Tensor& y, std::span<const int32_t> n,
+                            const Tensor& out) override {
+    return cpu::row_dots_workspace(ctx_, x, y, n, out);
+  }
+  size_t sum_rows_workspace(const Tensor& x, const Tensor& weights, std::span<const int32_t> n,
+                            const Tensor& out) override {
+    return cpu::sum_rows_workspace(ctx_, x, weights, n, out);
+  }
+  size_t chunk_scores_workspace(const ChunkScores& c) override {
+    return cpu::chunk_scores_workspace(ctx_, c);
+  }
+  size_t lag_deviations_workspace(const Tensor& x, std::span<const int32_t> n, int64_t begin,
+                                  int64_t lag, const Tensor& out) override {
+    return cpu::lag_deviations_workspace(ctx_, x, n, begin, lag, out);
+  }
+  size_t moments_workspace(const Tensor& x, const Tensor& shift, const Tensor& out) override {
+    return cpu::moments_workspace(ctx_, x, shift, out);
+  }
+
+  size_t lay_out(const Tensor& weight, DType, PackedWeight& packed) override {
+    return cpu::lay_out(ctx_, weight, packed);
+  }
+  size_t pack_memory(int64_t n, const PackedWeight& weight) override {
+    return cpu::pack_memory(ctx_, n, weight);
+  }
+
  private:
   CpuContext context() const {
     CpuContext ctx = ctx_;
@@ -72,6 +133,9 @@ class CpuBackend final : public HostBackend {
   bool rounds_activations() const override { return ctx_.rounds_activations; }
   ByteProducts byte_products() const override { return ctx_.byte_products; }
   int n_threads() const override { return ctx_.n_threads; }
+  size_t library_bytes(int64_t n_networks) const override {
+    return cpu::library_bytes(n_networks);
+  }
   Kernels& kernels() override { return kernels_; }
 
  private:
@@ -87,6 +151,17 @@ std::unique_ptr<Backend> make_backend(int n_threads, Compute compute) {
 
 std::unique_ptr<Backend> make_backend(const CpuContext& ctx) {
   return std::make_unique<CpuBackend>(ctx);
+}
+
+std::unique_ptr<Backend> make_to_measure(const DeviceTraits& traits) {
+  CpuContext ctx;
+  ctx.n_threads = traits.n_threads > 0 ? traits.n_threads : cpu_threads();
+  ctx.compute = traits.compute;
+  ctx.native_bf16 = has(CpuTarget::avx512_bf16);
+  ctx.byte_products = traits.byte_products;
+  ctx.rounds_activations = traits.byte_products != ByteProducts::none;
+  ctx.only_measures = true;
+  return make_backend(ctx);
 }
 
 }  // namespace snapkv::cpu

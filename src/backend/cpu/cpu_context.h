@@ -14,6 +14,9 @@ struct CpuContext {
   bool rounds_activations = false;  // project() may round them to 8 bits or bf16
   /// The instructions with which project_packed() may multiply 8-bit activations.
   ByteProducts byte_products = ByteProducts::other;
+  /// Nothing will be computed: the product library is not asked what it prefers, and sizes hold for
+  /// whatever it may answer.
+  bool only_measures = false;
 };
 
 }  // namespace snapkv::cpu

@@ -56,27 +56,31 @@ class ProjectJob {
     }
     chunk_bytes_ = std::clamp(weight_bytes_ / (ctx.n_threads * kChunksPerThread), kMinChunkBytes,
                               kMaxChunkBytes);
-    int64_t bytes = 0, n_chunks = 0;
     for (const Projection& p : projections_) {
       const GemvKernel& kernel = kernel_for(ctx, p.w.dtype);
-      n_chunks += count_chunks(p);
+      n_chunks_ += count_chunks(p);
       if (kernel.unit_bytes == 0 || find(kernel) != nullptr) continue;
       const int64_t stride = n_units_ * static_cast<int64_t>(kernel.unit_bytes);
       prepared_[n_prepared_++] = {.kernel = &kernel, .stride = stride, .data = nullptr};
-      bytes += x.shape[0] * stride;
     }
     n_threads_ = team_size(ctx, weight_bytes_ * x.shape[0] >= kParallelBytes);
-    const int64_t share_bytes = n_threads_ * static_cast<int64_t>(sizeof(ChunkShares::Share));
-    char* memory = scratch(static_cast<size_t>(share_bytes + bytes));
-    shares_.emplace(reinterpret_cast<ChunkShares::Share*>(memory), n_threads_, n_chunks);
-    memory += share_bytes;
-    for (size_t i = 0; i < n_prepared_; ++i) {
-      prepared_[i].data = memory;
-      memory += x.shape[0] * prepared_[i].stride;
-    }
+  }
+
+  /// Bytes of scratch memory: the threads' shares, and activations as kernels want them.
+  size_t workspace() const {
+    int64_t bytes = share_bytes();
+    for (size_t i = 0; i < n_prepared_; ++i) bytes += x_.shape[0] * prepared_[i].stride;
+    return bytes;
   }
 
   void run() {
+    char* memory = scratch(workspace());
+    shares_.emplace(reinterpret_cast<ChunkShares::Share*>(memory), n_threads_, n_chunks_);
+    memory += share_bytes();
+    for (size_t i = 0; i < n_prepared_; ++i) {
+      prepared_[i].data = memory;
+      memory += x_.shape[0] * prepared_[i].stride;
+    }
 #pragma omp parallel num_threads(n_threads_) if (n_threads_ > 1)
     {
       const int thread = omp_get_thread_num();
@@ -90,6 +94,9 @@ class ProjectJob {
   }
 
  private:
+  int64_t share_bytes() const {
+    return n_threads_ * static_cast<int64_t>(sizeof(ChunkShares::Share));
+  }
   /// Rows per chunk: a multiple of the kernels' tiles.
   int64_t chunk_rows(const Projection& p) const {
     const int64_t row = std::max<int64_t>(row_bytes(p.w.dtype, p.w.n_cols()), 1);
@@ -178,12 +185,18 @@ class ProjectJob {
   int n_threads_ = 1;
   int64_t weight_bytes_ = 0;
   int64_t chunk_bytes_ = 0;
+  int64_t n_chunks_ = 0;  // of all projections
   std::array<Prepared, 5> prepared_;  // for gemv_int8, at most 4, and for gemv_bf16
   size_t n_prepared_ = 0;
   std::optional<ChunkShares> shares_;
 };
 
 }  // namespace
+
+size_t project_workspace(const CpuContext& ctx, const Tensor& x,
+                         std::span<const Projection> projections) {
+  return ProjectJob(ctx, x, projections).workspace();
+}
 
 void project(const CpuContext& ctx, const Tensor& x, std::span<const Projection> projections) {
   if (x.shape[0] == 0) return;

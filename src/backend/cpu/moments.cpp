@@ -9,7 +9,6 @@
 
 #include "backend/cpu/cpu_ops.h"
 #include "backend/cpu/scratch.h"
-#include "backend/cpu/scratch_bytes.h"
 
 #define HWY_DISABLED_TARGETS (HWY_SVE | HWY_SVE2 | HWY_SVE_256 | HWY_SVE2_128 | HWY_RVV)
 #undef HWY_TARGET_INCLUDE
@@ -115,15 +114,15 @@ size_t room_bytes(int64_t d) {
 
 }  // namespace
 
-size_t moments_scratch(const CpuContext& ctx, int64_t n_head, int64_t head_dim) {
-  return room_bytes(head_dim) * team_size(ctx, n_head > 1);
+size_t moments_workspace(const CpuContext& ctx, const Tensor& x, const Tensor&, const Tensor&) {
+  return room_bytes(x.shape[2]) * team_size(ctx, x.shape[1] > 1);
 }
 
 void moments(const CpuContext& ctx, const Tensor& x, const Tensor& shift, const Tensor& out) {
   const int64_t n_head = x.shape[1], d = x.shape[2];
   const int64_t stride = stride_of(d);
   const int n_threads = team_size(ctx, n_head > 1);
-  char* memory = scratch(moments_scratch(ctx, n_head, d));
+  char* memory = scratch(moments_workspace(ctx, x, shift, out));
   const auto add = HWY_DYNAMIC_DISPATCH(add_products);
 #pragma omp parallel for num_threads(n_threads) schedule(static)
   for (int64_t h = 0; h < n_head; ++h) {

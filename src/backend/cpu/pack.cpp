@@ -106,9 +106,13 @@ void pack_panel(const PackedShape& s, const Tensor& weight, int64_t panel,
   pack_panel_portable(s.compute, weight, panel, scratch, dst);
 }
 
+size_t pack_panels_workspace(const CpuContext& ctx) {
+  return ctx.n_threads * pack_panel_scratch(ctx.compute);
+}
+
 void pack_panels(const CpuContext& ctx, const PackedShape& s, const Tensor& weight, void* dst) {
   const size_t scratch_bytes = pack_panel_scratch(s.compute);
-  char* tiles = scratch(ctx.n_threads * scratch_bytes);
+  char* tiles = scratch(pack_panels_workspace(ctx));
 #pragma omp parallel for schedule(dynamic, 1) num_threads(ctx.n_threads)
   for (int64_t panel = 0; panel < s.n_panels(); ++panel) {
     pack_panel(s, weight, panel, PackTo::memory, tiles + omp_get_thread_num() * scratch_bytes,

@@ -54,7 +54,8 @@ void pack_panel(const PackedShape& s, const Tensor& weight, int64_t panel, PackT
                 void* dst);
 size_t pack_panel_scratch(DType compute);
 
-/// Packs all panels, on all threads. dst: s.bytes().
+/// Packs all panels, on all threads. dst: s.bytes(). pack_panels_workspace(): its scratch memory.
+size_t pack_panels_workspace(const CpuContext& ctx);
 void pack_panels(const CpuContext& ctx, const PackedShape& s, const Tensor& weight, void* dst);
 
 /// The variants of pack_panel() for the blocked layout; tests run both.

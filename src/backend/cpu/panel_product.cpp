@@ -53,7 +53,7 @@ BytePanelKernel byte_panel_kernel([[maybe_unused]] ByteProducts products,
   return kernel;
 }
 
-size_t panel_product_scratch(const CpuContext& ctx, int64_t n, int64_t n_in) {
+size_t panel_product_workspace(const CpuContext& ctx, int64_t n, int64_t n_in) {
   PanelProduct::Memory memory;
   return PanelProduct::cut_memory(ctx, n, n_in, nullptr, memory);
 }
@@ -81,7 +81,7 @@ PanelProduct::PanelProduct(const CpuContext& ctx, const PanelOperands& operands)
     task_tiles_ = std::max(task_tiles_ / 2, kMinTaskTiles);
   }
   const int64_t n = at_.x.shape[0], n_in = at_.x.n_cols();
-  cut_memory(ctx, n, n_in, scratch(panel_product_scratch(ctx, n, n_in)), memory_);
+  cut_memory(ctx, n, n_in, scratch(panel_product_workspace(ctx, n, n_in)), memory_);
 }
 
 void PanelProduct::run() {

@@ -12,7 +12,7 @@
 namespace snapkv::cpu {
 
 /// Bytes of scratch memory for a product of n rows of n_in values.
-size_t panel_product_scratch(const CpuContext& ctx, int64_t n, int64_t n_in);
+size_t panel_product_workspace(const CpuContext& ctx, int64_t n, int64_t n_in);
 
 /// out [n, n_out] (+)= x [n, n_in] w^T (+ bias [n_out]); x and out are dense.
 struct PanelOperands {
@@ -36,7 +36,7 @@ class PanelProduct {
     char* copies;     // [n_threads, kBytePanelRows, bytes of kGemvUnit weights]
     float* sums;      // [n_threads, rows of a task, kBytePanelRows]
   };
-  friend size_t panel_product_scratch(const CpuContext& ctx, int64_t n, int64_t n_in);
+  friend size_t panel_product_workspace(const CpuContext& ctx, int64_t n, int64_t n_in);
   static size_t cut_memory(const CpuContext& ctx, int64_t n, int64_t n_in, char* begin, Memory& m);
 
   int64_t n_groups() const { return (n_tiles_ + task_tiles_ - 1) / task_tiles_; }

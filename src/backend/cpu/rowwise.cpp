@@ -329,14 +329,19 @@ void softcap(const CpuContext& ctx, const Tensor& x, float cap) {
   for (int64_t i = 0; i < n; i += kPiece) row(values + i, cap, std::min(kPiece, n - i));
 }
 
+size_t rope_workspace(const CpuContext&, const Tensor& x, std::span<const int32_t>,
+                      const RopeFrequencies& frequencies) {
+  // cosines and sines of a position, shared by its heads
+  return x.shape[0] * 2 * frequencies.inv_freq.size() * sizeof(float);
+}
+
 void rope(const CpuContext& ctx, const Tensor& x, std::span<const int32_t> pos,
           const RopeFrequencies& frequencies) {
   const int64_t n = x.shape[0], n_head = x.shape[1];
   const int64_t n_pairs = std::ssize(frequencies.inv_freq);
   const auto head = frequencies.layout == RopeLayout::norm ? HWY_DYNAMIC_DISPATCH(rope_norm_head)
                                                            : HWY_DYNAMIC_DISPATCH(rope_neox_head);
-  // cosines and sines of a position, shared by its heads
-  float* tables = reinterpret_cast<float*>(scratch(n * 2 * n_pairs * sizeof(float)));
+  float* tables = reinterpret_cast<float*>(scratch(rope_workspace(ctx, x, pos, frequencies)));
 #pragma omp parallel for num_threads(ctx.n_threads) if (n > 1 && n * n_head * n_pairs * 2 >= \
                                                                      kParallelValues)
   for (int64_t t = 0; t < n; ++t) {

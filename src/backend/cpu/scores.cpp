@@ -41,10 +41,12 @@ void for_blocks(const CpuContext& ctx, std::span<const int32_t> n, int64_t value
   }
 }
 
-/// Memory for `n_rows` rows of d values per thread.
-float* thread_rows(const CpuContext& ctx, int64_t n_rows, int64_t d) {
-  return reinterpret_cast<float*>(scratch(ctx.n_threads * n_rows * d * sizeof(float)));
+/// Bytes for `n_rows` rows of d values per thread.
+size_t thread_rows(const CpuContext& ctx, int64_t n_rows, int64_t d) {
+  return ctx.n_threads * n_rows * d * sizeof(float);
 }
+
+float* floats(size_t bytes) { return reinterpret_cast<float*>(scratch(bytes)); }
 
 /// Row (h, j) as f32: in place, or converted into `room`.
 const float* row_of(const Tensor& x, int64_t h, int64_t j, float* room) {
@@ -75,9 +77,13 @@ void put(float& score, double value, bool accumulate) {
 
 }  // namespace
 
+size_t row_norms_workspace(const CpuContext& ctx, const RowNorms& r) {
+  return thread_rows(ctx, 1, r.x.shape[2]);
+}
+
 void row_norms(const CpuContext& ctx, const RowNorms& r) {
   const int64_t d = r.x.shape[2];
-  float* rooms = thread_rows(ctx, 1, d);
+  float* rooms = floats(row_norms_workspace(ctx, r));
   for_blocks(ctx, r.n, d, [&](int64_t h, int64_t begin, int64_t end, int thread) {
     float* out = r.out.at<float>(h);
     for (int64_t j = begin; j < end; ++j) {
@@ -89,10 +95,15 @@ void row_norms(const CpuContext& ctx, const RowNorms& r) {
   });
 }
 
+size_t row_dots_workspace(const CpuContext& ctx, const Tensor& x, const Tensor&,
+                          std::span<const int32_t>, const Tensor&) {
+  return thread_rows(ctx, 1, x.shape[2]);
+}
+
 void row_dots(const CpuContext& ctx, const Tensor& x, const Tensor& y, std::span<const int32_t> n,
               const Tensor& out) {
   const int64_t d = x.shape[2];
-  float* rooms = thread_rows(ctx, 1, d);
+  float* rooms = floats(row_dots_workspace(ctx, x, y, n, out));
   for_blocks(ctx, n, d, [&](int64_t h, int64_t begin, int64_t end, int thread) {
     for (int64_t j = begin; j < end; ++j) {
       out.at<float>(h)[j] =
@@ -101,17 +112,39 @@ void row_dots(const CpuContext& ctx, const Tensor& x, const Tensor& y, std::span
   });
 }
 
+namespace {
+
+struct SumRooms {
+  float* rooms;  // [n_threads, d]
+  double* sums;  // [n_head_kv, n_blocks, d]
+};
+
+SumRooms cut_sums(const CpuContext& ctx, int64_t d, std::span<const int32_t> n,
+                  ScratchCutter& cutter) {
+  const int64_t n_blocks = (longest(n) + kBlock - 1) / kBlock;
+  SumRooms rooms{};
+  rooms.rooms = cutter.take<float>(ctx.n_threads * d);
+  rooms.sums = cutter.take<double>(std::ssize(n) * n_blocks * d);
+  return rooms;
+}
+
+}  // namespace
+
+size_t sum_rows_workspace(const CpuContext& ctx, const Tensor& x, const Tensor&,
+                          std::span<const int32_t> n, const Tensor&) {
+  ScratchCutter measure(nullptr);
+  cut_sums(ctx, x.shape[2], n, measure);
+  return measure.used();
+}
+
 // Sums a head's rows in blocks and then adds the blocks' sums in order.
 void sum_rows(const CpuContext& ctx, const Tensor& x, const Tensor& weights,
               std::span<const int32_t> n, const Tensor& out) {
   const int64_t d = x.shape[2], n_blocks = (longest(n) + kBlock - 1) / kBlock;
-  ScratchCutter measure(nullptr);
-  measure.take<float>(ctx.n_threads * d);
-  measure.take<double>(std::ssize(n) * n_blocks * d);
-  ScratchCutter cutter(scratch(measure.used()));
-  float* rooms = cutter.take<float>(ctx.n_threads * d);
-  double* sums = cutter.take<double>(std::ssize(n) * n_blocks * d);  // [n_head_kv, n_blocks, d]
-  for_blocks(ctx, n, d, [&](int64_t h, int64_t begin, int64_t end, int thread) {
+  ScratchCutter cutter(scratch(sum_rows_workspace(ctx, x, weights, n, out)));
+  const auto [rooms, sums] = cut_sums(ctx, d, n, cutter);
+  for_blocks(ctx, n, d, [&, rooms = rooms, sums = sums](int64_t h, int64_t begin, int64_t end,
+                                                        int thread) {
     double* sum = sums + (h * n_blocks + begin / kBlock) * d;
     std::fill(sum, sum + d, 0.0);
     for (int64_t j = begin; j < end; ++j) {
@@ -198,11 +231,16 @@ void write_ranks(const ChunkScores& c, const float* s, int64_t n, int32_t* order
 
 }  // namespace
 
+size_t chunk_scores_workspace(const CpuContext& ctx, const ChunkScores& c) {
+  if (c.kind != ChunkScore::rank) return 0;
+  return ctx.n_threads * std::min(c.length, longest(c.n)) * sizeof(int32_t);  // an order per thread
+}
+
 void chunk_scores(const CpuContext& ctx, const ChunkScores& c) {
   const int64_t most = longest(c.n), length = std::min(c.length, most);
   const int64_t n_chunks = (std::max<int64_t>(0, most - c.begin) + length - 1) / length;
   const int n_threads = team_size(ctx, most * std::ssize(c.n) >= kParallelValues);
-  auto* orders = reinterpret_cast<int32_t*>(scratch(ctx.n_threads * length * sizeof(int32_t)));
+  auto* orders = reinterpret_cast<int32_t*>(scratch(chunk_scores_workspace(ctx, c)));
   for (int64_t h = 0; h < std::ssize(c.n) && !c.accumulate; ++h) {
     std::fill_n(c.out.at<float>(h), std::min<int64_t>(c.begin, c.n[h]), 0.0f);
   }
@@ -261,13 +299,18 @@ float deviation(const float* row, int64_t d, Range range) {
 
 }  // namespace
 
+size_t lag_deviations_workspace(const CpuContext& ctx, const Tensor& x, std::span<const int32_t>,
+                                int64_t, int64_t, const Tensor&) {
+  return thread_rows(ctx, 3, x.shape[2]);
+}
+
 void lag_deviations(const CpuContext& ctx, const Tensor& x, std::span<const int32_t> n,
                     int64_t begin, int64_t lag, const Tensor& out) {
   const int64_t d = x.shape[2], most = longest(n);
   const int64_t n_chunks =
       std::max<int64_t>(0, most - begin) / lag;  // complete ones
   const int n_threads = team_size(ctx, most * std::ssize(n) * d >= kParallelValues);
-  float* rooms = thread_rows(ctx, 3, d);
+  float* rooms = floats(lag_deviations_workspace(ctx, x, n, begin, lag, out));
   for (int64_t h = 0; h < std::ssize(n); ++h) std::fill_n(out.at<float>(h), n[h], 0.0f);
 #pragma omp parallel for num_threads(n_threads) schedule(static)
   for (int64_t i = 0; i < std::ssize(n) * n_chunks; ++i) {

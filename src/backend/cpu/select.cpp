@@ -109,6 +109,14 @@ int threads_for(const CpuContext& ctx, int64_t bytes) {
   return team_size(ctx, bytes >= kSerialBytes);
 }
 
+int64_t longest(std::span<const int32_t> n) {
+  return n.empty() ? 0 : *std::max_element(n.begin(), n.end());
+}
+
+int threads_for_ranking(const CpuContext& ctx, std::span<const int32_t> n) {
+  return threads_for(ctx, longest(n) * std::ssize(n) * 8);
+}
+
 /// out[j] combines x[j + t - kernel_size / 2] over t < kernel_size for j in [begin, end), without
 /// positions outside [0, n).
 template <typename Combine>
@@ -190,17 +198,24 @@ void pool(const CpuContext& ctx, const Tensor& scores, std::span<const int32_t> 
   }
 }
 
+size_t top_k_workspace(const CpuContext& ctx, const Tensor&, std::span<const int32_t> n,
+                       std::span<const int32_t>, int, const Tensor&) {
+  // keys of a head's rows for each thread that ranks: the first ones do if there are few heads
+  const int64_t n_ranking = std::min<int64_t>(threads_for_ranking(ctx, n), std::ssize(n));
+  return longest(n) * n_ranking * sizeof(uint64_t);
+}
+
 void top_k(const CpuContext& ctx, const Tensor& scores, std::span<const int32_t> n,
            std::span<const int32_t> k, int n_tail, const Tensor& rows) {
-  const int64_t n_head_kv = std::ssize(n);
+  const int64_t n_head_kv = std::ssize(n), most = longest(n);
   if (n_head_kv == 0) return;
-  const int64_t longest = *std::max_element(n.begin(), n.end());
-  const int n_threads = threads_for(ctx, longest * n_head_kv * 8);
-  auto* keys = reinterpret_cast<uint64_t*>(scratch(longest * n_threads * sizeof(uint64_t)));
+  const int n_threads = threads_for_ranking(ctx, n);
+  auto* keys =
+      reinterpret_cast<uint64_t*>(scratch(top_k_workspace(ctx, scores, n, k, n_tail, rows)));
 #pragma omp parallel for num_threads(n_threads) schedule(static)
   for (int64_t h = 0; h < n_head_kv; ++h) {
     int32_t* to = rows.at<int32_t>(h);
-    top_k_row(scores.at<float>(h), n[h], k[h], keys + omp_get_thread_num() * longest, to);
+    top_k_row(scores.at<float>(h), n[h], k[h], keys + omp_get_thread_num() * most, to);
     for (int32_t t = 0; t < n_tail; ++t) to[k[h] + t] = n[h] + t;
   }
 }
@@ -233,16 +248,19 @@ void gather_rows(const CpuContext& ctx, const Tensor& src, const Tensor& rows,
   }
 }
 
+size_t convert_rows_workspace(const CpuContext& ctx, const RowConversion& c) {
+  return c.head_dim * ctx.n_threads * sizeof(float);  // each thread's row
+}
+
 void convert_rows(const CpuContext& ctx, const RowConversion& c) {
   constexpr int64_t kBlock = 256;  // rows per task
   const int64_t src_row = row_bytes(c.src_dtype, c.head_dim);
   const int64_t dst_row = row_bytes(c.dst_dtype, c.head_dim);
-  const int64_t n_head_kv = std::ssize(c.n);
-  const int64_t longest = *std::max_element(c.n.begin(), c.n.end());
-  const int64_t n_blocks = (longest + kBlock - 1) / kBlock;
+  const int64_t n_head_kv = std::ssize(c.n), most = longest(c.n);
+  const int64_t n_blocks = (most + kBlock - 1) / kBlock;
   const int64_t n_tasks = n_head_kv * n_blocks;
-  const int n_threads = threads_for(ctx, longest * n_head_kv * (src_row + dst_row));
-  auto* values = reinterpret_cast<float*>(scratch(c.head_dim * n_threads * sizeof(float)));
+  const int n_threads = threads_for(ctx, most * n_head_kv * (src_row + dst_row));
+  auto* values = reinterpret_cast<float*>(scratch(convert_rows_workspace(ctx, c)));
 #pragma omp parallel for num_threads(n_threads) schedule(static)
   for (int64_t i = 0; i < n_tasks; ++i) {
     const int64_t h = i / n_blocks;

@@ -68,6 +68,9 @@ class TileRun {
   dnnl::stream stream_;
 };
 
+/// The memory that oneDNN takes besides: Backend::library_bytes().
+size_t library_bytes(int64_t n_networks);
+
 /// Whether oneDNN, when free to choose, wants the weights of a [n_out, n_in] matrix as panels
 /// (pack.h). Call with OmpThreads(1). Throws dnnl::error if it has no product of the type.
 bool prefers_panels(DType compute, int64_t n_out, int64_t n_in);

@@ -14,6 +14,10 @@ namespace {
 /// A matrix of at most this many bytes stays in the caches if it is packed whole.
 constexpr int64_t kCachedBytes = 8 << 20;
 
+/// The most that the library's product of a tile takes, for plans: it tells the size only of
+/// products that it has made. A product that takes more gets more.
+constexpr int64_t kMostLibraryBytes = 64 << 10;
+
 constexpr int64_t round_up(int64_t bytes) { return (bytes + 63) / 64 * 64; }
 
 /// Whether each thread packs the columns of the tiles that it computes. Otherwise all threads pack
@@ -27,10 +31,38 @@ int64_t workspace_bytes(const PackedShape& w, const Tiling& t, int n_threads) {
   return packs_columns(t, n_threads) ? n_threads * round_up(w.bytes_of(t.cols)) : w.bytes();
 }
 
+/// What a thread computes its tiles with: the library's memory, tiles on their way to the output,
+/// and a panel that is being packed.
+struct ThreadBytes {
+  int64_t library = 0, staging = 0, pack = 0;
+  int64_t all() const { return library + staging + pack; }
+};
+
+/// Whether tiles are computed in scratch memory, then stored.
+bool is_staged(const TileShape& whole, const Tiling& t) { return whole.panels && t.n_cols > 1; }
+
+ThreadBytes thread_bytes(const TileShape& whole, const Tiling& t, bool packs, int64_t library) {
+  ThreadBytes bytes;
+  bytes.library = round_up(library);
+  if (is_staged(whole, t)) bytes.staging = round_up(t.rows * row_bytes(whole.out, t.cols));
+  if (packs) bytes.pack = round_up(static_cast<int64_t>(pack_panel_scratch(whole.compute)));
+  return bytes;
+}
+
+int threads_of(const CpuContext& ctx, const Tiling& t) {
+  return team_size(ctx, t.n_rows * t.n_cols > 1);
+}
+
 }  // namespace
 
-size_t pack_workspace_bytes(const PackedShape& w, int64_t n, int n_threads) {
-  return workspace_bytes(w, choose_tiling(n, w.n_out, w.n_in, w.blocked), n_threads);
+size_t pack_memory(const CpuContext& ctx, const PackedShape& w, int64_t n) {
+  const Tiling t = choose_tiling(n, w.n_out, w.n_in, w.blocked);
+  return workspace_bytes(w, t, threads_of(ctx, t));
+}
+
+size_t tiled_product_workspace(const CpuContext& ctx, const TileShape& whole, bool packs) {
+  const Tiling t = choose_tiling(whole.n, whole.n_out, whole.n_in, whole.panels);
+  return thread_bytes(whole, t, packs, kMostLibraryBytes).all() * threads_of(ctx, t);
 }
 
 TiledProduct::TiledProduct(const TileShape& whole, const TileOperands& at, const Tensor* weight,
@@ -44,7 +76,7 @@ TiledProduct::TiledProduct(const TileShape& whole, const TileOperands& at, const
                     .n_in = whole.n_in,
                     .blocked = whole.panels},
       tiling_(choose_tiling(whole.n, whole.n_out, whole.n_in, whole.panels)),
-      staged_(whole.panels && tiling_.n_cols > 1) {
+      staged_(is_staged(whole, tiling_)) {
   size_t library_bytes = 0;
   for (const bool last_row : {false, true}) {
     for (const bool last_col : {false, true}) {
@@ -59,33 +91,33 @@ TiledProduct::TiledProduct(const TileShape& whole, const TileOperands& at, const
       library_bytes = std::max(library_bytes, products_[last_row][last_col]->scratch_bytes());
     }
   }
-  library_bytes_ = round_up(static_cast<int64_t>(library_bytes));
-  if (staged_) staging_bytes_ = round_up(tiling_.rows * row_bytes(whole.out, tiling_.cols));
+  library_bytes_ = static_cast<int64_t>(library_bytes);
 }
 
 void TiledProduct::run(const CpuContext& ctx) {
-  const int n_threads = team_size(ctx, tiling_.n_rows * tiling_.n_cols > 1);
+  const int n_threads = threads_of(ctx, tiling_);
   const bool by_columns = weight_ != nullptr && packs_columns(tiling_, n_threads);
   const int64_t piece_bytes = round_up(packed_shape_.bytes_of(tiling_.cols));
   char* packed = at_.w;
   if (weight_ != nullptr) {
     Buffer& memory = workspace_->memory;
-    const size_t bytes = workspace_bytes(packed_shape_, tiling_, n_threads);
-    if (memory.bytes() < bytes) {
+    const size_t n_bytes = workspace_bytes(packed_shape_, tiling_, n_threads);
+    if (memory.bytes() < n_bytes) {
       memory = Buffer();  // free first, since the contents are not needed
-      memory = Buffer::host(bytes, "packed weights");
+      memory = Buffer::host(n_bytes, "packed weights");
     }
     packed = static_cast<char*>(memory.data());
   }
   const PackTo to = packed_shape_.bytes() <= kCachedBytes ? PackTo::caches : PackTo::memory;
-  const int64_t pack_bytes =
-      weight_ != nullptr ? round_up(static_cast<int64_t>(pack_panel_scratch(whole_.compute))) : 0;
-  const int64_t thread_bytes = library_bytes_ + staging_bytes_ + pack_bytes;
-  char* memory = scratch(thread_bytes * n_threads);
+  const ThreadBytes bytes = thread_bytes(whole_, tiling_, weight_ != nullptr, library_bytes_);
+  char* memory = scratch(bytes.all() * n_threads);
   double pack_seconds = 0;
 #pragma omp parallel num_threads(n_threads) reduction(+ : pack_seconds)
   {
-    Thread thread{.memory = memory + thread_bytes * omp_get_thread_num()};
+    Thread thread;
+    thread.library = memory + bytes.all() * omp_get_thread_num();
+    thread.staging = thread.library + bytes.library;
+    thread.pack = thread.staging + bytes.staging;
     if (by_columns) {
       char* piece = packed + omp_get_thread_num() * piece_bytes;
       const int64_t n_panels = tiling_.cols / kPanelRows;
@@ -122,9 +154,8 @@ void TiledProduct::run(const CpuContext& ctx) {
 void TiledProduct::pack_panels_to(char* packed, int64_t first, int64_t n, PackTo to,
                                   Thread& thread) const {
   const Timer timer;
-  char* pack_scratch = thread.memory + library_bytes_ + staging_bytes_;
   for (int64_t p = 0; p < n; ++p) {
-    pack_panel(packed_shape_, *weight_, first + p, to, pack_scratch,
+    pack_panel(packed_shape_, *weight_, first + p, to, thread.pack,
                packed + p * packed_shape_.panel_bytes());
   }
   thread.pack_seconds += timer.seconds();
@@ -135,14 +166,13 @@ void TiledProduct::run_tile(int64_t r, int64_t c, char* w, Thread& thread) {
   const bool last_row = r + 1 == tiling_.n_rows, last_col = c + 1 == tiling_.n_cols;
   const int64_t row = r * tiling_.rows, col = c * tiling_.cols;
   char* out = at_.out + row * row_bytes(whole_.out, whole_.out_stride) + row_bytes(whole_.out, col);
-  char* staging = thread.memory + library_bytes_;
   try {
     std::optional<TileRun>& run = thread.runs[last_row][last_col];
-    if (!run) run.emplace(*products_[last_row][last_col], thread.memory);
+    if (!run) run.emplace(*products_[last_row][last_col], thread.library);
     (*run)({.x = at_.x + row * row_bytes(whole_.compute, whole_.n_in),
             .w = w,
             .bias = whole_.bias ? at_.bias + row_bytes(DType::f32, col) : nullptr,
-            .out = staged_ ? staging : out});
+            .out = staged_ ? thread.staging : out});
   } catch (const dnnl::error& e) {
     status_ = e.status;
     return;
@@ -151,7 +181,7 @@ void TiledProduct::run_tile(int64_t r, int64_t c, char* w, Thread& thread) {
     return;
   }
   if (!staged_) return;
-  store_staged(staging, std::min(tiling_.rows, whole_.n - row),
+  store_staged(thread.staging, std::min(tiling_.rows, whole_.n - row),
                std::min(tiling_.cols, whole_.n_out - col), out);
 }
 

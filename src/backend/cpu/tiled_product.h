@@ -20,8 +20,10 @@
 
 namespace snapkv::cpu {
 
-/// Bytes of PackWorkspace::memory that a product of this shape takes.
-size_t pack_workspace_bytes(const PackedShape& w, int64_t n, int n_threads);
+/// Bytes of PackWorkspace::memory that a product of n rows takes.
+size_t pack_memory(const CpuContext& ctx, const PackedShape& w, int64_t n);
+/// Bytes of scratch memory that a product takes. `packs`: it packs the weight itself.
+size_t tiled_product_workspace(const CpuContext& ctx, const TileShape& whole, bool packs);
 
 class TiledProduct {
  public:
@@ -34,7 +36,7 @@ class TiledProduct {
  private:
   /// What one thread needs to compute its tiles.
   struct Thread {
-    char* memory;
+    char *library = nullptr, *staging = nullptr, *pack = nullptr;  // pieces of its scratch memory
     double pack_seconds = 0;
     std::array<std::array<std::optional<TileRun>, 2>, 2> runs{};  // as products_, on first use
   };
@@ -51,8 +53,7 @@ class TiledProduct {
   const Tiling tiling_;
   const bool staged_;  // tiles are computed in scratch memory, then stored
   std::array<std::array<std::shared_ptr<const TileProduct>, 2>, 2> products_;  // [last rows][cols]
-  int64_t library_bytes_ = 0;
-  int64_t staging_bytes_ = 0;
+  int64_t library_bytes_ = 0;  // of the product that takes the most
   std::atomic<int> status_ = dnnl_success;  // nothing may be thrown inside a parallel region
 };
 

@@ -15,7 +15,6 @@
 #include "backend/cpu/cpu_ops.h"
 #include "backend/cpu/online_softmax.h"
 #include "backend/cpu/scratch.h"
-#include "backend/cpu/scratch_bytes.h"
 #include "base/check.h"
 
 #define HWY_DISABLED_TARGETS (HWY_SVE | HWY_SVE2 | HWY_SVE_256 | HWY_SVE2_128 | HWY_RVV)
@@ -287,7 +286,7 @@ int threads_of(const CpuContext& ctx, const Shape& s) {
 
 }  // namespace
 
-size_t window_votes_scratch(const CpuContext& ctx, const WindowVotes& v) {
+size_t window_votes_workspace(const CpuContext& ctx, const WindowVotes& v) {
   const Shape s = shape_of(v);
   ScratchCutter sizes(nullptr);
   cut(s, threads_of(ctx, s), sizes);
@@ -300,7 +299,7 @@ void window_votes(const CpuContext& ctx, const WindowVotes& v) {
   SNAPKV_CHECK(v.q.shape[2] % 8 == 0);  // whole vectors
   const int64_t n_tasks = s.n_head_kv * s.n_blocks;
   const int n_threads = threads_of(ctx, s);
-  ScratchCutter cutter(scratch(window_votes_scratch(ctx, v)));
+  ScratchCutter cutter(scratch(window_votes_workspace(ctx, v)));
   const Workspace w = cut(s, n_threads, cutter);
   load_queries(s, v, w);
   const auto task_of = [&](int64_t i) {

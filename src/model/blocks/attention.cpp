@@ -42,7 +42,7 @@ void Attention::load_qkv(LayerLoader& loader) {
 }
 
 // x += Wo attention(normed)
-void Attention::run(const Tensor& normed, const LayerPass& pass) {
+void Attention::run(const Tensor& normed, const LayerPass& pass) const {
   const int64_t n = pass.x.shape[0], n_q = pass.n_q, n_out = pass.n_out;
   const Tensor q = pass.buffers->q(n_q), k = pass.buffers->k(n), v = pass.buffers->v(n);
   const Tensor attn = pass.buffers->attn(n_out);
@@ -56,13 +56,13 @@ void Attention::run(const Tensor& normed, const LayerPass& pass) {
     const LinearCall only_q[] = {{&wq_, rows(q)}};
     if (n_q > 0) pass.linear->apply(normed.slice(n - n_q, n), only_q);
   }
-  normalize_heads(q_norm_, q);
-  normalize_heads(k_norm_, k);
+  normalize_heads(q_norm_, q, pass);
+  normalize_heads(k_norm_, k, pass);
   const std::span<const int32_t> q_pos = pass.pos.last(n_q);
   const RopeFrequencies frequencies = context_.rotations.find(layer_.rotation, pass.n_ctx);
-  ops::rope(context_.backend, q, q_pos, frequencies);
-  ops::rope(context_.backend, k, pass.pos, frequencies);
-  sharpen(q, q_pos);
+  ops::rope(*pass.backend, q, q_pos, frequencies);
+  ops::rope(*pass.backend, k, pass.pos, frequencies);
+  sharpen(q, q_pos, pass);
 
   pass.attention->attend(q, k, v, attn);
 
@@ -71,21 +71,23 @@ void Attention::run(const Tensor& normed, const LayerPass& pass) {
 }
 
 /// x [n, heads, head_dim], in place.
-void Attention::normalize_heads(const Norm& norm, const Tensor& x) const {
+void Attention::normalize_heads(const Norm& norm, const Tensor& x,
+                                const LayerPass& pass) const {
   if (!norm) return;
   const Tensor vectors = context_.spec.family->qk_norm == QkNorm::all_together
                              ? rows(x)
                              : x.reshaped({x.shape[0] * x.shape[1], x.shape[2]});
-  normalize(context_.backend, context_.spec, norm, vectors, vectors);
+  normalize(*pass.backend, context_.spec, norm, vectors, vectors);
 }
 
 /// QueryTemperature; q [n_q, n_head, head_dim].
-void Attention::sharpen(const Tensor& q, std::span<const int32_t> pos) const {
+void Attention::sharpen(const Tensor& q, std::span<const int32_t> pos,
+                        const LayerPass& pass) const {
   const QueryTemperature& temperature = context_.spec.config.temperature;
   if (temperature.scale == 0.0) return;
   std::vector<float> factors;
   for (int32_t p : pos) factors.push_back(temperature.factor(p));
-  if (!factors.empty()) ops::scale(context_.backend, q, factors);
+  if (!factors.empty()) ops::scale(*pass.backend, q, factors);
 }
 
 }  // namespace snapkv

@@ -13,7 +13,7 @@ class Attention final : public TokenMixer {
  public:
   Attention(const BlockContext& context, LayerLoader& loader);
 
-  void run(const Tensor& normed, const LayerPass& pass) override;
+  void run(const Tensor& normed, const LayerPass& pass) const override;
   const Weight& output() const override { return wo_; }
   std::vector<const Weight*> matrices() const override { return present({&wq_, &wk_, &wv_, &wo_}); }
   std::vector<const Norm*> norms() const override {
@@ -22,8 +22,8 @@ class Attention final : public TokenMixer {
 
  private:
   void load_qkv(LayerLoader& loader);
-  void normalize_heads(const Norm& norm, const Tensor& x) const;
-  void sharpen(const Tensor& q, std::span<const int32_t> pos) const;
+  void normalize_heads(const Norm& norm, const Tensor& x, const LayerPass& pass) const;
+  void sharpen(const Tensor& q, std::span<const int32_t> pos, const LayerPass& pass) const;
 
   const BlockContext& context_;
   const LayerSpec& layer_;

@@ -19,8 +19,8 @@ void add_to_residual(const BlockContext& context, const Weight& w, const Tensor&
   const Tensor branch = pass.buffers->branch(x.shape[0]);
   const LinearCall call[] = {{&w, branch}};
   pass.linear->apply(input, call);
-  if (post_norm) normalize(context.backend, context.spec, post_norm, branch, branch);
-  ops::add(context.backend, x, branch, scale);
+  if (post_norm) normalize(*pass.backend, context.spec, post_norm, branch, branch);
+  ops::add(*pass.backend, x, branch, scale);
 }
 
 std::vector<const Weight*> present(std::initializer_list<const Weight*> weights) {

@@ -18,7 +18,6 @@ namespace snapkv {
 
 /// What all blocks of a model share; it outlives them.
 struct BlockContext {
-  Backend& backend;
   const ModelSpec& spec;
   const RotationTable& rotations;
 };
@@ -37,7 +36,7 @@ class Block {
 class TokenMixer : public Block {
  public:
   /// normed [n, n_embd], of all tokens. Adds to the last pass.n_out rows of pass.x.
-  virtual void run(const Tensor& normed, const LayerPass& pass) = 0;
+  virtual void run(const Tensor& normed, const LayerPass& pass) const = 0;
   /// Projection to the residual stream, [n_embd, n_head * head_dim].
   virtual const Weight& output() const = 0;
 };
@@ -45,7 +44,7 @@ class TokenMixer : public Block {
 class FeedForward : public Block {
  public:
   /// normed [n, n_embd], x [n, n_embd] f32: the rows of pass.x that are added to.
-  virtual void run(const Tensor& normed, const Tensor& x, const LayerPass& pass) = 0;
+  virtual void run(const Tensor& normed, const Tensor& x, const LayerPass& pass) const = 0;
 };
 
 /// x += residual_scale * post_norm(W input), the norm where there is one.

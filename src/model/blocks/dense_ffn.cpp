@@ -21,7 +21,7 @@ DenseFfn::DenseFfn(const BlockContext& context, LayerLoader& loader) : context_(
 }
 
 // x += Wdown (f(Wgate normed) * Wup normed), or x += Wdown f(Wup normed)
-void DenseFfn::run(const Tensor& normed, const Tensor& x, const LayerPass& pass) {
+void DenseFfn::run(const Tensor& normed, const Tensor& x, const LayerPass& pass) const {
   const Activation activation = context_.spec.family->activation;
   const int64_t n = x.shape[0];
   const Tensor up = pass.buffers->up(n), act = pass.buffers->act(n);
@@ -29,11 +29,11 @@ void DenseFfn::run(const Tensor& normed, const Tensor& x, const LayerPass& pass)
     const Tensor gate = pass.buffers->gate(n);
     const LinearCall gate_up[] = {{&gate_, gate}, {&up_, up}};
     pass.linear->apply(normed, gate_up);
-    ops::activate(context_.backend, activation, gate, up, act);
+    ops::activate(*pass.backend, activation, gate, up, act);
   } else {
     const LinearCall only_up[] = {{&up_, up}};
     pass.linear->apply(normed, only_up);
-    ops::activate(context_.backend, activation, up, {}, act);
+    ops::activate(*pass.backend, activation, up, {}, act);
   }
   add_to_residual(context_, down_, act, post_norm_, x, pass);
 }

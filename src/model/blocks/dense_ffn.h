@@ -12,7 +12,7 @@ class DenseFfn final : public FeedForward {
  public:
   DenseFfn(const BlockContext& context, LayerLoader& loader);
 
-  void run(const Tensor& normed, const Tensor& x, const LayerPass& pass) override;
+  void run(const Tensor& normed, const Tensor& x, const LayerPass& pass) const override;
   std::vector<const Weight*> matrices() const override { return present({&gate_, &up_, &down_}); }
   std::vector<const Norm*> norms() const override { return present({&post_norm_}); }
 

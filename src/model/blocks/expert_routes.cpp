@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 namespace snapkv {
 
@@ -36,6 +37,14 @@ std::span<float> ExpertRoutes::logits(int64_t n_tokens, int64_t n_expert) {
   n_expert_ = n_expert;
   logits_.resize(n_tokens * n_expert);
   return logits_;
+}
+
+void ExpertRoutes::assign_to_first(int64_t n_tokens, int64_t n_expert) {
+  begin_.assign(n_expert + 1, n_tokens);
+  begin_[0] = 0;
+  tokens_.resize(n_tokens);
+  std::iota(tokens_.begin(), tokens_.end(), 0);
+  weights_.assign(n_tokens, 1.0f);
 }
 
 void ExpertRoutes::assign(int64_t n_used, bool normalized) {

@@ -21,6 +21,9 @@ class ExpertRoutes {
   /// Chooses n_used experts for each token.
   void assign(int64_t n_used, bool normalized);
 
+  /// Gives all of n_tokens to the first expert, for dry runs: no group of tokens is larger.
+  void assign_to_first(int64_t n_tokens, int64_t n_expert);
+
   /// The tokens of all experts, one expert after another.
   std::span<const int32_t> tokens() const { return tokens_; }
   /// The tokens that chose an expert, ascending, are tokens()[begin(expert) ... begin(expert + 1)).

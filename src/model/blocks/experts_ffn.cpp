@@ -25,7 +25,7 @@ std::vector<const Weight*> ExpertsFfn::other_matrices() const {
 }
 
 // x += sum over the chosen experts of weight * Wdown (f(Wgate normed) * Wup normed)
-void ExpertsFfn::run(const Tensor& normed, const Tensor& x, const LayerPass& pass) {
+void ExpertsFfn::run(const Tensor& normed, const Tensor& x, const LayerPass& pass) const {
   route(normed, pass);
   if (x.shape[0] == 1) return run_token(normed, x, pass);
   const ExpertRoutes& routes = pass.buffers->routes();
@@ -41,7 +41,7 @@ void ExpertsFfn::run(const Tensor& normed, const Tensor& x, const LayerPass& pas
 /// tokens would go to other experts.
 void ExpertsFfn::route(const Tensor& normed, const LayerPass& pass) const {
   const ModelConfig& c = context_.spec.config;
-  Backend& backend = context_.backend;
+  Backend& backend = *pass.backend;
   const int64_t n = normed.shape[0];
   Tensor input = normed;
   if (normed.dtype != DType::f32) {
@@ -56,6 +56,7 @@ void ExpertsFfn::route(const Tensor& normed, const LayerPass& pass) const {
   const Projection router{router_.w, {}, logits};
   ops::project(backend, input, {&router, 1});
   ExpertRoutes& routes = pass.buffers->routes();
+  if (!backend.computes() && n > 1) return routes.assign_to_first(n, c.n_expert);
   const std::span<float> values = routes.logits(n, c.n_expert);
   backend.download(values.data(), logits.data, values.size_bytes());
   routes.assign(c.n_expert_used, c.normalizes_experts);
@@ -73,12 +74,12 @@ void ExpertsFfn::run_group(const Group& group, const Tensor& normed, const Tenso
   const Tensor act = pass.buffers->act(n), out = pass.buffers->branch(n);
   const LinearCall gate_up[] = {{&expert.gate, gate}, {&expert.up, up}};
   pass.linear->apply(input, gate_up);
-  ops::activate(context_.backend, context_.spec.family->activation, gate, up, act);
+  ops::activate(*pass.backend, context_.spec.family->activation, gate, up, act);
   const LinearCall down[] = {{&expert.down, out}};
   pass.linear->apply(act, down);
 
   const ExpertRoutes& routes = pass.buffers->routes();
-  ops::add_rows(context_.backend, x, out, routes.tokens().subspan(group.begin, n),
+  ops::add_rows(*pass.backend, x, out, routes.tokens().subspan(group.begin, n),
                 routes.weights().subspan(group.begin, n));
 }
 
@@ -99,14 +100,14 @@ void ExpertsFfn::run_token(const Tensor& normed, const Tensor& x, const LayerPas
     pass.linear->apply(normed, std::span(calls).first(n_calls));
     n_calls = 0;
   }
-  ops::activate(context_.backend, context_.spec.family->activation, gate, up, act);
+  ops::activate(*pass.backend, context_.spec.family->activation, gate, up, act);
   const Tensor out = pass.buffers->branch(1);
   for (int64_t e = 0; e < std::ssize(experts_); ++e) {
     const int64_t i = routes.begin(e);
     if (i == routes.begin(e + 1)) continue;
     const LinearCall down[] = {{&experts_[e].down, out}};
     pass.linear->apply(act.slice(i, i + 1), down);
-    ops::add_rows(context_.backend, x, out, routes.tokens().subspan(i, 1),
+    ops::add_rows(*pass.backend, x, out, routes.tokens().subspan(i, 1),
                   routes.weights().subspan(i, 1));
   }
 }
@@ -119,7 +120,7 @@ Tensor ExpertsFfn::gather(const Group& group, const Tensor& normed, const LayerP
   const Tensor gathered = pass.buffers->gathered(n);
   void* const to = gathered.data;
   const Tensor rows = pass.buffers->routed(group.end).slice(group.begin, group.end);
-  ops::gather_rows(context_.backend, normed.reshaped({1, n_all, n_embd}), rows.reshaped({1, n}),
+  ops::gather_rows(*pass.backend, normed.reshaped({1, n_all, n_embd}), rows.reshaped({1, n}),
                    {&n, 1}, {&to, 1});
   return gathered;
 }

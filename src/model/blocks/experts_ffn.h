@@ -16,7 +16,7 @@ class ExpertsFfn final : public FeedForward {
  public:
   ExpertsFfn(const BlockContext& context, LayerLoader& loader);
 
-  void run(const Tensor& normed, const Tensor& x, const LayerPass& pass) override;
+  void run(const Tensor& normed, const Tensor& x, const LayerPass& pass) const override;
   std::vector<const Weight*> matrices() const override { return {}; }
   std::vector<const Weight*> other_matrices() const override;
   std::vector<const Norm*> norms() const override { return {}; }
