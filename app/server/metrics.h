@@ -7,7 +7,7 @@
 
 #include <string>
 
-#include "server/scheduler.h"
+#include "server/scheduler/scheduler.h"
 
 namespace snapkv::server {
 

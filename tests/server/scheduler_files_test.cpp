@@ -5,7 +5,7 @@
 #include <filesystem>
 
 #include "server/document.h"
-#include "server/request_plan.h"
+#include "server/scheduler/request_plan.h"
 #include "snapkv/prefill.h"
 #include "tests/server/scheduler_support.h"
 #include "tests/support/expect_error.h"

@@ -4,7 +4,7 @@
 #include <fmt/core.h>
 
 #include "server/json.h"
-#include "server/loop.h"
+#include "server/scheduler/loop.h"
 
 namespace snapkv::server {
 namespace {

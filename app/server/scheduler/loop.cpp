@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // The scheduler's thread: its queue, its rounds, and the calls of other threads. The work of a
-// round is in loop_reading.cpp and loop_answers.cpp; files are in loop_writing.cpp and
-// loop_slots.cpp.
-#include "server/loop.h"
+// round is in reader.cpp and writer.cpp; files are in snapshot_writer.cpp and
+// slot_files.cpp.
+#include "server/scheduler/loop.h"
 
 #include <fmt/core.h>
 

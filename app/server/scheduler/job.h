@@ -12,10 +12,10 @@
 #include <string>
 #include <vector>
 
-#include "server/answer.h"
+#include "server/scheduler/answer.h"
 #include "server/generation.h"
-#include "server/kept_sessions.h"
-#include "server/prefix_store.h"
+#include "server/scheduler/kept_sessions.h"
+#include "server/scheduler/prefix_store.h"
 
 namespace snapkv::server {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "server/file_writer.h"
+#include "server/scheduler/file_writer.h"
 
 #include <utility>
 

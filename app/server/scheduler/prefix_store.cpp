@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "server/prefix_store.h"
+#include "server/scheduler/prefix_store.h"
 
 #include <algorithm>
 #include <utility>

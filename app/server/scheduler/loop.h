@@ -17,11 +17,11 @@
 #include <thread>
 #include <vector>
 
-#include "server/file_writer.h"
-#include "server/job.h"
-#include "server/memory_account.h"
-#include "server/request_plan.h"
-#include "server/scheduler.h"
+#include "server/scheduler/file_writer.h"
+#include "server/scheduler/job.h"
+#include "server/scheduler/memory_account.h"
+#include "server/scheduler/request_plan.h"
+#include "server/scheduler/scheduler.h"
 #include "snapkv/prefill.h"
 
 namespace snapkv::server {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "server/answer.h"
+#include "server/scheduler/answer.h"
 
 #include <algorithm>
 #include <string_view>

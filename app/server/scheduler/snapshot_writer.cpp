@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "server/failure_kind.h"
-#include "server/loop.h"
+#include "server/scheduler/failure_kind.h"
+#include "server/scheduler/loop.h"
 
 namespace snapkv::server {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "server/kept_sessions.h"
+#include "server/scheduler/kept_sessions.h"
 
 #include <algorithm>
 #include <utility>

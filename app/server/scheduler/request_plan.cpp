@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
-#include "server/request_plan.h"
+#include "server/scheduler/request_plan.h"
 
 #include <fmt/core.h>
 
 #include <algorithm>
 
 #include "server/document.h"
-#include "server/scheduler.h"
+#include "server/scheduler/scheduler.h"
 
 namespace snapkv::server {
 namespace {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-#include "server/scheduler.h"
+#include "server/scheduler/scheduler.h"
 
-#include "server/loop.h"
+#include "server/scheduler/loop.h"
 
 namespace snapkv::server {
 

@@ -15,7 +15,7 @@
 
 #include "server/document_store.h"
 #include "server/generation.h"
-#include "server/request_plan.h"
+#include "server/scheduler/request_plan.h"
 #include "snapkv/engine.h"
 
 namespace snapkv::server {
